@@ -25,9 +25,12 @@ static void done_with(rq__proc *p, rq__calls *k)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* A server that ends while it is chosen is not asked: the choice is made again. NULL: none is there now. */
-static const rq_server_name *place(const rq_catalog *c, const rq_region_info *info)
+/* The wanted one, if it is up. A server that ends while it is chosen is not asked: the choice is made again. NULL: none is
+ * there now. */
+static const rq_server_name *place(const rq_catalog *c, const rq_region_info *info,
+                                   const rq_server_name *to)
 {
+    if (to != NULL && rq__catalog_server_is_up(c, to)) return rq_server_name_ref(to);
     for (int i = 0; i < 8; i++) {
         const rq_server_name *s = c->calls.place(c->calls.ctx, info);
         if (s == NULL || rq__catalog_server_is_up(c, s)) return s;
@@ -51,7 +54,7 @@ static rq_err opening_calls(rq_catalog *c, rq__proc *p, rq__opened *list, size_t
         rq_region_call *call = &k->list[n++];
         call->info = list[i].info;
         call->schema = list[i].schema;
-        call->server = place(c, list[i].info);
+        call->server = place(c, list[i].info, list[i].to);
         if (call->server == NULL) {
             rq__calls_free(k);
             return RQ_E_AGAIN;
@@ -223,8 +226,10 @@ rq_err rq__take_down(rq_catalog *c, rq__proc *p, const rq_region_info *list, siz
     rq_err rc;
     if (!has_sent(p, RQ_CALL_CLOSE, &k, &rc)) {
         RQ_TRY(rq__publish_closed(c, p, list, count, state, &k, why));
-        for (size_t i = 0; i < k->count; i++)
+        for (size_t i = 0; i < k->count; i++) {
             k->list[i].abandon = abandon;
+            k->list[i].moves_to = p == NULL ? NULL : p->to;
+        }
         rc = rq__calls_send(k);
     } else if (rc == RQ_OK && k->again) {
         k->again = false;

@@ -18,6 +18,22 @@ rq_host *rq_catalog_host(const rq_catalog *c)
     return c->host;
 }
 
+rq_err rq_catalog_servers(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
+                          size_t *ret_count)
+{
+    if (c->calls.servers != NULL) return c->calls.servers(c->calls.ctx, arena, ret, ret_count);
+    *ret_count = 0;
+    *ret = rq_arena_calloc(arena, 1, sizeof **ret);
+    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    (*ret)[(*ret_count)++] = rq_server_name_ref(c->server);
+    return RQ_OK;
+}
+
+bool rq_catalog_load(const rq_catalog *c, const rq_catalog_region *r, rq_region_load *ret)
+{
+    return r->server != NULL && c->calls.load(c->calls.ctx, r->server, r->info, ret);
+}
+
 uint16_t rq_catalog_info_port(const rq_catalog *c)
 {
     return c->info_port;
@@ -287,7 +303,7 @@ rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why)
         rq_bytes_to_string(encoded, name, sizeof name);
         rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%s", name);
     } else if (r->state == RQ_REGION_FAILED_OPEN) {
-        rq__procedures_reopen(c, r->info, NULL);
+        rq__procedures_reopen_closed(c, r->info);
     } else {
         rc =
             rq_fail(why, RQ_E_DO_NOT_RETRY, "Unexpected state for state=%s, location=%s, region=%s",
@@ -345,6 +361,7 @@ rq_err rq_catalog_open(rq_root *root, const rq_catalog_options *options, rq_cata
     rq__janitor_start(c);
     rq__snapshot_cleaner_start(c);
     rq__normalizer_start(c);
+    rq__balancer_start(c);
     rq__open_mark_start(c);
     rq__mob_chores_start(c);
     rq_catalog_look_for_ended(c);

@@ -99,6 +99,12 @@ const rq_catalog_region *rq_catalog_table_replica(const rq_catalog_table *t, siz
 
 /* The region, open or not, or the replica, with that encoded name; NULL: unknown. */
 const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice encoded);
+/* The servers that take regions: names referenced for the caller, the list in the arena. Never blocks. */
+RQ_NODISCARD
+rq_err rq_catalog_servers(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
+                          size_t *ret_count);
+/* The last report of the region's server about it; false: there is none. */
+bool rq_catalog_load(const rq_catalog *c, const rq_catalog_region *r, rq_region_load *ret);
 /* "ns:q" or "q". NULL: no such table. hbase:meta counts as a table, the procedure store does
  * not. */
 const rq_catalog_table *rq_catalog_table_find(const rq_catalog *c, rq_slice table);
@@ -232,7 +238,8 @@ typedef union rq_ddl_params {
     } merge;
     struct { /* TRUNCATE_REGION, ASSIGN_REGION, UNASSIGN_REGION, MOVE_REGION */
         rq_slice region;
-        bool override; /* UNASSIGN_REGION: of a region that is closed already, too */
+        bool override;   /* UNASSIGN_REGION: of a region that is closed already, too */
+        rq_slice server; /* MOVE_REGION: the ServerName of the one that is to have it; empty: any */
     } one_region;
     struct { /* SNAPSHOT */
         rq_slice name;
@@ -394,6 +401,17 @@ rq_err rq_catalog_flush_store(rq_catalog *c, rq_error *why);
  * section. */
 RQ_NODISCARD
 rq_err rq_catalog_normalize(rq_catalog *c, const rq_slice *names, size_t count, bool *ret_ran);
+typedef struct rq_balance_options {
+    bool dry;                 /* nothing is moved; also while the balancer is switched off */
+    bool ignores_transitions; /* it runs though regions are being opened or closed */
+} rq_balance_options;
+typedef struct rq_balance {
+    bool ran; /* it was neither switched off nor kept from it by regions in transition */
+    size_t planned, begun; /* moves */
+} rq_balance;
+/* Moves regions to servers that have fewer; the procedures are not waited for. Outside a read section. */
+RQ_NODISCARD
+rq_err rq_catalog_balance(rq_catalog *c, const rq_balance_options *o, rq_balance *ret);
 /* Archives split and merged regions to which no file refers any more. *ret_count: their number, or -1
  * if another call is at it. Blocking. */
 RQ_NODISCARD

@@ -58,6 +58,13 @@ typedef struct rq__normalizer {
     int64_t interval_ms;
 } rq__normalizer;
 
+/* balancer.c */
+typedef struct rq__balancer {
+    rq_timer timer;
+    rq_task task;
+    int64_t interval_ms;
+} rq__balancer;
+
 /* open_mark.c */
 typedef struct rq__open_mark {
     rq_timer timer;
@@ -103,6 +110,7 @@ struct rq_catalog {
     rq__cleaner cleaner;
     rq__janitor janitor;
     rq__normalizer normalizer;
+    rq__balancer balancer;
     rq__open_mark open_mark;
     rq__mob_chore mob_cleaner, mob_compactor;
     rq__snapshot_cleaner snapshot_cleaner;
@@ -220,6 +228,7 @@ typedef struct rq__opened {
     rq__region_node *node;        /* OPEN or FAILED_OPEN; NULL: not opened yet */
     rq__region_node *of;          /* a reference on the node that `info` is of; may be NULL */
     const rq_server_name *server; /* where it is being opened; a reference */
+    const rq_server_name *to;     /* where it is wanted; borrowed. NULL: anywhere */
     bool unserved;                /* it may be open there, and is in no view */
     rq_err rc;
     rq_error why;
@@ -288,6 +297,9 @@ void rq__janitor_start(rq_catalog *c);
 
 /* --- normalizer.c ----------------------------------------------------------------------------- */
 void rq__normalizer_start(rq_catalog *c);
+
+/* --- balancer.c ------------------------------------------------------------------------------- */
+void rq__balancer_start(rq_catalog *c);
 
 /* --- mob_chores.c ----------------------------------------------------------------------------- */
 void rq__mob_chores_start(rq_catalog *c);

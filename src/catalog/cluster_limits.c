@@ -10,7 +10,6 @@ static const struct {
     {RQ_DDL_SPLIT_REGION, "a region cannot be split"},
     {RQ_DDL_MERGE_REGIONS, "regions cannot be merged"},
     {RQ_DDL_TRUNCATE_REGION, "a region cannot be truncated alone"},
-    {RQ_DDL_MOVE_REGION, "a region cannot be moved"},
     {RQ_DDL_SNAPSHOT, "there are no snapshots"},
     {RQ_DDL_CLONE_SNAPSHOT, "there are no snapshots"},
     {RQ_DDL_RESTORE_SNAPSHOT, "there are no snapshots"},

@@ -272,12 +272,12 @@ static rq_err reopen_store(rq_catalog *c, rq_error *why)
     return RQ_OK;
 }
 
-/* It is open on another server than the one that has ended, where closing it would do harm, or was closed on
+/* It was closed and is open by now; or it is open on another server than the one that has ended, where closing it would do harm, or was closed on
  * request. Between attempts of this procedure it is on none. */
 static bool has_left(const rq__proc *p, const rq__region_node *n)
 {
     const rq_server_name *s = n->pub.server;
-    if (p->left.len == 0) return false;
+    if (p->left.len == 0) return p->if_closed && s != NULL;
     return s == NULL ? n->pub.state == RQ_REGION_CLOSED
                      : !rq_slice_eq(rq_slice_cstr(s->text), p->left);
 }
@@ -314,7 +314,7 @@ static rq_err reopen_begin(rq_catalog *c, rq__proc *p, bool *ret_none, rq_error 
         return rq_no_memory(why);
     }
     rq__opened_clear(p->opened, 1);
-    *p->opened = (rq__opened){.info = &n->info, .schema = p->schema, .of = n};
+    *p->opened = (rq__opened){.info = &n->info, .schema = p->schema, .of = n, .to = p->to};
     p->opened_count = 1;
     return RQ_OK;
 }
@@ -453,11 +453,44 @@ rq_err rq__unassign_run(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- a region closed and opened again --------------------------------------------------------- */
 
+static rq_err find_wanted(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq_arena a = {0};
+    const rq_server_name **list = NULL;
+    size_t count = 0;
+    rq_err rc = rq_catalog_servers(c, &a, &list, &count);
+    for (size_t i = 0; i < count; i++) {
+        bool wanted =
+            p->to == NULL && rq_slice_eq(rq_slice_cstr(list[i]->text), p->of.region.server);
+        if (wanted)
+            p->to = list[i];
+        else
+            rq_server_name_unref(list[i]);
+    }
+    rq_arena_clear(&a);
+    if (rc != RQ_OK) return rq_no_memory(why);
+    if (p->to != NULL) return RQ_OK;
+    return rq_fail(why, RQ_E_DO_NOT_RETRY, "%.*s is not online", (int)p->of.region.server.len,
+                   (const char *)p->of.region.server.ptr);
+}
+
 rq_err rq__move_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     if (rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:meta")))
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "hbase:meta stays open on this server");
+    if (p->of.region.server.len > 0 && p->to == NULL) {
+        if (rq_slice_eq(p->ns, RQ_SLICE_LIT("hbase")))
+            return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                           "regions of the namespace hbase stay in the active master's process");
+        RQ_TRY(find_wanted(c, p, why));
+    }
     return transit_check(c, p, true, why);
+}
+
+static bool is_there(const rq__proc *p, const rq__region_node *n)
+{
+    const rq_server_name *s = n->pub.server;
+    return p->to != NULL && s != NULL && strcmp(s->text, p->to->text) == 0;
 }
 
 /* Flushed, so that the region's open needs nothing of the log. */
@@ -466,7 +499,9 @@ rq_err rq__move_close(rq_catalog *c, rq__proc *p, rq_error *why)
     rq__region_node *n;
     RQ_TRY(named_node(c, p, &n, why));
     /* A failure was logged; the log has the edits. */
-    rq_err rc = rq__take_down(c, p, &n->info, 1, RQ_REGION_CLOSING, false, NULL, why);
+    rq_err rc = is_there(p, n)
+                    ? RQ_OK
+                    : rq__take_down(c, p, &n->info, 1, RQ_REGION_CLOSING, false, NULL, why);
     rq__region_node_unref(n);
     return rc;
 }
@@ -475,6 +510,13 @@ rq_err rq__move_close(rq_catalog *c, rq__proc *p, rq_error *why)
  * trying, though the client gets the error. */
 rq_err rq__move_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
+    if (p->stage == 0) {
+        rq__region_node *n;
+        RQ_TRY(named_node(c, p, &n, why));
+        bool there = is_there(p, n);
+        rq__region_node_unref(n);
+        if (there) return RQ_OK;
+    }
     rq_err rc = rq__reopen_run(c, p, why);
     if (rc != RQ_OK && rc != RQ_E_AGAIN && !rq_err_do_not_retry(rc)) rq__proc_reopen_closed(p);
     return rc;

@@ -244,6 +244,7 @@ const rq__payload_kind rq__payload_merge = {
 static rq_err region_take(rq__proc *p, const rq_ddl *d)
 {
     p->of.region.override = d->of.one_region.override;
+    RQ_TRY(copy(p, d->of.one_region.server, &p->of.region.server));
     return copy(p, d->of.one_region.region, &p->of.region.name);
 }
 

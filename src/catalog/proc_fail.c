@@ -4,7 +4,8 @@
  *
  * The first is answered by the error's line in base/errors.def: a procedure does not retry errors
  * that clients must not retry. Temporary errors are retried for about 24 minutes, and a lack of
- * memory or disk space for as long as it lasts.
+ * memory or disk space for as long as it lasts. A region that was given up is opened again for as long as
+ * the errors are temporary, because nobody else opens it.
  *
  * The second is certain as long as no attempt to write the commit could have reached the log. After
  * a restart the view shows it, if the kind has a function for that. */
@@ -25,12 +26,6 @@ static bool is_shortage(rq_err rc)
     return rc == RQ_E_NO_MEMORY || rc == RQ_E_NO_SPACE || rc == RQ_E_REGION_TOO_BUSY;
 }
 
-/* Without these regions no change is possible at all. */
-static bool is_vital(const rq__proc *p)
-{
-    return rq_slice_eq(p->ns, RQ_SLICE_LIT("master")) || rq_slice_eq(p->ns, RQ_SLICE_LIT("hbase"));
-}
-
 rq__commit_state rq__proc_commit_state(rq__proc *p)
 {
     if (p->committed || p->step > p->ops->commit) return RQ__COMMIT_YES;
@@ -39,6 +34,7 @@ rq__commit_state rq__proc_commit_state(rq__proc *p)
     return p->ops->seen(p->catalog, p);
 }
 
+/* HBASE: hbase.assignment.maximum.attempts has no bound by default. */
 static rq__fail_action judge_transient(const rq__proc *p, bool may_pass)
 {
     bool goes_on = p->resumed && !p->aborted && may_pass;
@@ -56,7 +52,7 @@ rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc)
 {
     bool final = rq_err_do_not_retry(rc);
     bool often = p->attempts >= REPEATS_MAX && !is_shortage(rc);
-    if (p->ops->transient) return judge_transient(p, !final && (!often || is_vital(p)));
+    if (p->ops->transient) return judge_transient(p, !final);
     if (p->step == p->ops->commit && !final) p->unsure = true;
     rq__commit_state state = rq__proc_commit_state(p);
     if (p->aborted) return judge_aborted(state);
@@ -79,7 +75,7 @@ static void reopen_if_own(const rq__proc *p, const rq__region_node *n)
 {
     bool own =
         p->ops->lock == RQ_LOCK_TABLE || rq__proc_names_region(p, rq_slice_cstr(n->info.encoded));
-    if (own && n->pub.server == NULL) rq__procedures_reopen(p->catalog, &n->info, NULL);
+    if (own && n->pub.server == NULL) rq__procedures_reopen_closed(p->catalog, &n->info);
 }
 
 /* After an abort that skipped steps: reopens the regions that the procedure had closed. Reopening

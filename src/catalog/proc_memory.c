@@ -40,6 +40,8 @@ static void release_all(rq__proc *p)
     p->schema = NULL;
     rq_holder_release(p->holder);
     p->holder = NULL;
+    rq_server_name_unref(p->to);
+    p->to = NULL;
 }
 
 void rq__proc_slim(rq__proc *p)

@@ -346,11 +346,13 @@ rq_err rq__catalog_ddl_sync(rq_catalog *c, rq_ddl *d, rq_error *why)
     return d->rc;
 }
 
-void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info, const rq_server_name *left)
+static void reopen(rq_catalog *c, const rq_region_info *info, const rq_server_name *left,
+                   bool if_closed)
 {
     rq__proc *p = rq__proc_new(c);
     if (p == NULL) goto no_memory;
     if (rq__proc_to_reopen(p, info, left) != RQ_OK) goto no_memory;
+    p->if_closed = if_closed;
     pthread_mutex_lock(&c->procedures.lock);
     if (c->procedures.stopping) {
         pthread_mutex_unlock(&c->procedures.lock);
@@ -368,6 +370,16 @@ no_memory:
     rq__proc_free(p);
     if (left != NULL) atomic_store(&c->reopening_lost, true);
     rq_log_error(c->env->log, "catalog", "out of memory for reopening region %s", info->encoded);
+}
+
+void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info, const rq_server_name *left)
+{
+    reopen(c, info, left, false);
+}
+
+void rq__procedures_reopen_closed(rq_catalog *c, const rq_region_info *info)
+{
+    reopen(c, info, NULL, true);
 }
 
 /* --- start and stop --------------------------------------------------------------------------- */
@@ -405,6 +417,7 @@ void rq__procedures_stop(rq_catalog *c)
         (void)ex->timer_cancel(ex, &c->snapshot_cleaner.timer);
     if (c->janitor.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->janitor.timer);
     if (c->normalizer.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->normalizer.timer);
+    if (c->balancer.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->balancer.timer);
     if (c->open_mark.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->open_mark.timer);
     if (c->mob_cleaner.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->mob_cleaner.timer);
     if (c->mob_compactor.timer.task.run != NULL)

@@ -25,7 +25,7 @@
  *     came; those of different tables, and of different regions of one table, side by side. A
  *     procedure on a namespace excludes those on its tables (proc_queue.c).
  *  6. No thread waits for a lock: a waiting procedure is an entry in a queue.
- *  7. No step is repeated forever, except when memory or disk space is missing. A *parked*
+ *  7. No step is repeated forever, except when memory or disk space is missing, and except REOPEN_REGION's. A *parked*
  *     procedure runs no step and keeps its lock: what conflicts with it is refused with its error,
  *     not kept waiting. It stays parked over restarts, until it is aborted; a start does not wait
  *     for it.
@@ -110,6 +110,7 @@ typedef union rq__payload {
         rq_slice name;       /* encoded */
         int64_t open_seqnum; /* TRUNCATE_REGION: the number the region was opened with */
         bool override;       /* UNASSIGN_REGION: of a region that is closed already, too */
+        rq_slice server;     /* MOVE_REGION: the ServerName of the wanted one; empty: any */
     } region;
     struct { /* SNAPSHOT, CLONE_SNAPSHOT, RESTORE_SNAPSHOT */
         rq_slice name;
@@ -216,6 +217,8 @@ struct rq__proc {
     rq_table_schema *schema;   /* parsed from `descriptor`; a reference */
     struct rq__opened *opened; /* malloc'ed; regions that are open and not yet in a view */
     size_t opened_count;
+    const rq_server_name *to; /* a move's: the server that is to have the region; a reference */
+    bool if_closed;           /* a reopening's: it does nothing if the region is open by then */
     rq_slice left;            /* a reopening's: the name of the server that has ended */
     struct rq_holder *holder; /* of the files of a snapshot that is being taken or cloned */
     struct rq__calls *calls;  /* sent by the current step */
@@ -346,6 +349,8 @@ void rq__procedures_task_end(rq_catalog *c, void (*again)(rq_catalog *c));
  * ended; nothing is done if the region is open on another server by then. NULL: the region has failed on a
  * server that still runs. */
 void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info, const rq_server_name *left);
+/* Of a region that is not open; it stays as it is if another procedure opens it first. */
+void rq__procedures_reopen_closed(rq_catalog *c, const rq_region_info *info);
 
 /* --- records (proc_record.c) ------------------------------------------------------------------ */
 /* A serialized pb Procedure. */

@@ -455,11 +455,18 @@ static bool is_up(void *ctx, const rq_server_name *server)
     return rq_remote_is_up(ctx, server);
 }
 
+static rq_err servers(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count)
+{
+    size_t total;
+    return rq_remote_servers(ctx, SIZE_MAX, arena, ret, ret_count, &total);
+}
+
 rq_region_calls rq_remote_calls(rq_remote *m)
 {
     return (rq_region_calls){.send = send_all,
                              .load = rq__servers_load,
                              .place = rq__servers_place,
+                             .servers = servers,
                              .is_up = is_up,
                              .stop = stop,
                              .ctx = m};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GetClusterStatus, read by the shell's `status`, hbtop, split calculators and balancer tools.
- * There is one server, which is also the master. As in HBase, only the requested parts are filled
+ * A standalone server is the only one, and also the master. As in HBase, only the requested parts are filled
  * in. HBASE: HMaster.getClusterMetricsWithoutCoprocessor. */
 #include "service/master_priv.h"
 #include "service/messages.h"
@@ -213,33 +213,122 @@ static Pb__ServerLoad *server_load(const rq_admin_services *a, rq_arena *arena)
     return m;
 }
 
-static rq_err add_server(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m,
-                         const Pb__GetClusterStatusRequest *r)
+/* Of another server: what it last reported of its regions. A region without a report counts. */
+static Pb__RegionLoad *reported_load(const rq_admin_services *a, rq_arena *arena,
+                                     const rq_catalog_region *r)
 {
-    Pb__ServerName *name = rq__server_name_message(arena, rq_catalog_server(a->catalog));
-    if (name == NULL) return RQ_E_NO_MEMORY;
-    if (wants(r, PB__OPTION__LIVE_SERVERS)) {
-        Pb__LiveServerInfo *live = rq_arena_alloc(arena, sizeof *live);
-        m->live_servers = rq_arena_alloc(arena, sizeof(Pb__LiveServerInfo *));
-        if (live == NULL || m->live_servers == NULL) return RQ_E_NO_MEMORY;
-        pb__live_server_info__init(live);
-        live->server = name;
-        live->server_load = server_load(a, arena);
-        if (live->server_load == NULL) return RQ_E_NO_MEMORY;
-        m->live_servers[0] = live;
-        m->n_live_servers = 1;
-    }
-    if (wants(r, PB__OPTION__SERVERS_NAME)) {
-        m->servers_name = rq_arena_alloc(arena, sizeof(Pb__ServerName *));
-        if (m->servers_name == NULL) return RQ_E_NO_MEMORY;
-        m->servers_name[0] = name;
-        m->n_servers_name = 1;
-    }
-    if (wants(r, PB__OPTION__MASTER)) {
-        m->master = rq__server_name_message(arena, rq_catalog_master(a->catalog));
-        if (m->master == NULL) return RQ_E_NO_MEMORY;
+    rq_region_load load = {0};
+    Pb__RegionLoad *m = rq_arena_alloc(arena, sizeof *m);
+    Pb__RegionSpecifier *name = rq_arena_alloc(arena, sizeof *name);
+    if (m == NULL || name == NULL) return NULL;
+    pb__region_load__init(m);
+    pb__region_specifier__init(name);
+    name->type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME;
+    name->value = rq__pb_binary(r->info->name);
+    m->region_specifier = name;
+    if (!rq_catalog_load(a->catalog, r, &load)) return m;
+    m->has_stores = m->has_storefiles = m->has_storefile_size_mb = m->has_mem_store_size_mb = 1;
+    m->stores = load.stores;
+    m->storefiles = load.storefiles;
+    m->storefile_size_mb = (uint32_t)(load.storefile_bytes >> 20);
+    m->mem_store_size_mb = (uint32_t)(load.memstore_bytes >> 20);
+    m->has_read_requests_count = m->has_write_requests_count = m->has_complete_sequence_id = 1;
+    m->read_requests_count = load.read_requests;
+    m->write_requests_count = load.write_requests;
+    m->complete_sequence_id = load.max_flushed_seqid;
+    return m;
+}
+
+static bool is_at(const rq_catalog_region *r, const rq_server_name *server)
+{
+    return r->state == RQ_REGION_OPEN && r->server != NULL &&
+           strcmp(r->server->text, server->text) == 0;
+}
+
+static rq_err add_reported(const rq_admin_services *a, rq_arena *arena,
+                           const rq_server_name *server, Pb__ServerLoad *m)
+{
+    const rq_catalog_table *const *tables;
+    size_t count, cap = 1;
+    rq_catalog_tables(a->catalog, &tables, &count);
+    for (size_t t = 0; t < count; t++)
+        cap += tables[t]->region_count;
+    m->region_loads = rq_arena_alloc(arena, cap * sizeof(Pb__RegionLoad *));
+    if (m->region_loads == NULL) return RQ_E_NO_MEMORY;
+    for (size_t t = 0; t < count; t++) {
+        for (size_t i = 0; i < tables[t]->region_count; i++) {
+            const rq_catalog_region *r = rq_catalog_table_region(tables[t], i);
+            if (!is_at(r, server)) continue;
+            Pb__RegionLoad *one = reported_load(a, arena, r);
+            if (one == NULL) return RQ_E_NO_MEMORY;
+            m->region_loads[m->n_region_loads++] = one;
+        }
     }
     return RQ_OK;
+}
+
+static Pb__ServerLoad *other_load(const rq_admin_services *a, rq_arena *arena,
+                                  const rq_server_name *server)
+{
+    Pb__ServerLoad *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__server_load__init(m);
+    if (add_reported(a, arena, server, m) != RQ_OK) return NULL;
+    int64_t now = a->env.executor->now_ms(a->env.executor);
+    m->has_read_requests_count = m->has_write_requests_count = 1;
+    for (size_t i = 0; i < m->n_region_loads; i++) {
+        m->read_requests_count += m->region_loads[i]->read_requests_count;
+        m->write_requests_count += m->region_loads[i]->write_requests_count;
+    }
+    m->has_info_server_port = m->has_report_end_time = 1;
+    m->info_server_port = UINT32_MAX; /* HBase sends -1 where there are no pages */
+    m->report_end_time = (uint64_t)now;
+    return m;
+}
+
+static rq_err add_live(const rq_admin_services *a, rq_arena *arena, const rq_server_name *server,
+                       Pb__ServerName *name, Pb__ClusterStatus *m)
+{
+    bool own = strcmp(server->text, rq_catalog_server(a->catalog)->text) == 0;
+    Pb__LiveServerInfo *live = rq_arena_alloc(arena, sizeof *live);
+    if (live == NULL) return RQ_E_NO_MEMORY;
+    pb__live_server_info__init(live);
+    live->server = name;
+    live->server_load = own ? server_load(a, arena) : other_load(a, arena, server);
+    m->live_servers[m->n_live_servers++] = live;
+    return live->server_load == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static rq_err add_each(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m,
+                       const Pb__GetClusterStatusRequest *r, const rq_server_name *const *list,
+                       size_t count)
+{
+    bool live = wants(r, PB__OPTION__LIVE_SERVERS), names = wants(r, PB__OPTION__SERVERS_NAME);
+    m->live_servers = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__LiveServerInfo *));
+    m->servers_name = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__ServerName *));
+    if (m->live_servers == NULL || m->servers_name == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        Pb__ServerName *name = rq__server_name_message(arena, list[i]);
+        if (name != NULL) name->host_name = rq_arena_cstr(arena, rq_slice_cstr(list[i]->host));
+        if (name == NULL || name->host_name == NULL) return RQ_E_NO_MEMORY;
+        if (live) RQ_TRY(add_live(a, arena, list[i], name, m));
+        if (names) m->servers_name[m->n_servers_name++] = name;
+    }
+    return RQ_OK;
+}
+
+static rq_err add_servers(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m,
+                          const Pb__GetClusterStatusRequest *r)
+{
+    const rq_server_name **list;
+    size_t count;
+    RQ_TRY(rq_catalog_servers(a->catalog, arena, &list, &count));
+    rq_err rc = add_each(a, arena, m, r, list, count);
+    for (size_t i = 0; i < count; i++)
+        rq_server_name_unref(list[i]);
+    if (rc != RQ_OK || !wants(r, PB__OPTION__MASTER)) return rc;
+    m->master = rq__server_name_message(arena, rq_catalog_master(a->catalog));
+    return m->master == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
 static bool is_closed(rq_region_state state)
@@ -313,7 +402,7 @@ static Pb__RegionInTransition *in_transition(rq_arena *arena, const rq_catalog_r
 
 /* Regions being opened, closed, split or merged, and those that could not be opened; not those
  * that were closed on request. HBASE: RegionStates.getRegionsStateInTransition. */
-bool rq__is_in_transition(const rq_catalog_region *r)
+static bool is_in_transition(const rq_catalog_region *r)
 {
     return r->state != RQ_REGION_OPEN && !is_closed(r->state);
 }
@@ -335,7 +424,7 @@ static rq_err add_transitions(const rq_admin_services *a, rq_arena *arena, Pb__C
             if (tables[i]->state == RQ_TABLE_DISABLED || r->state == RQ_REGION_OPEN) continue;
             Pb__RegionInTransition *t = in_transition(arena, r);
             if (t == NULL) return RQ_E_NO_MEMORY;
-            if (rq__is_in_transition(r))
+            if (is_in_transition(r))
                 m->regions_in_transition[m->n_regions_in_transition++] = t;
             else
                 m->rorqual_closed_regions[m->n_rorqual_closed_regions++] = t;
@@ -369,7 +458,7 @@ void rq__get_cluster_status(void *ctx, rq_call *call)
         uint16_t port = rq_catalog_info_port(a->catalog);
         status.master_info_port = port == 0 ? -1 : port;
     }
-    rq_err rc = add_server(a, &call->arena, &status, r);
+    rq_err rc = add_servers(a, &call->arena, &status, r);
     if (rc == RQ_OK && wants(r, PB__OPTION__REGIONS_IN_TRANSITION))
         rc = add_transitions(a, &call->arena, &status);
     if (rc == RQ_OK && wants(r, PB__OPTION__MASTER_COPROCESSORS))

@@ -142,7 +142,6 @@ void rq__get_completed_snapshots(void *ctx, rq_call *call);
 void rq__is_snapshot_done(void *ctx, rq_call *call);
 
 /* cluster_status.c */
-bool rq__is_in_transition(const rq_catalog_region *r);
 void rq__get_cluster_status(void *ctx, rq_call *call);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "descriptor/schema.h"
 #include "service/master_priv.h"
+#include "service/messages.h"
 
 #include <string.h>
 
@@ -28,31 +29,10 @@ static void unknown_region(rq_call *call, const Pb__RegionSpecifier *spec)
     rq_call_fail(call, RQ_E_UNKNOWN_REGION, "%s", name);
 }
 
-/* There is no other server: as in an HBase with one server, the region stays and the call succeeds.
- * The name of another server is an error. */
-void rq__move_region(void *ctx, rq_call *call)
-{
-    const rq_admin_services *a = ctx;
-    const Pb__MoveRegionRequest *r = (const Pb__MoveRegionRequest *)call->param;
-    const rq_server_name *self = rq_catalog_server(a->catalog);
-    const Pb__ServerName *to = r->dest_server_name;
-    if (rq_catalog_region_find(a->catalog, rq__encoded_of(r->region)) == NULL) {
-        unknown_region(call, r->region);
-        return;
-    }
-    if (to != NULL && !(strcmp(to->host_name, self->host) == 0 && to->port == self->port)) {
-        rq_call_fail(call, RQ_E_DO_NOT_RETRY, "%s,%u,%llu is not online: %s is the only server",
-                     to->host_name, to->port, (unsigned long long)to->start_code, self->text);
-        return;
-    }
-    Pb__MoveRegionResponse response = PB__MOVE_REGION_RESPONSE__INIT;
-    rq_call_reply(call, &response.base);
-}
-
-/* HBASE: AssignmentManager.assign and unassign wait for the procedure's end; the answer is
+/* HBASE: AssignmentManager.assign, unassign and HMaster.move wait for the procedure's end; the answer is
  * empty. */
 static void submit_transit(rq_admin_services *a, rq_call *call, rq_ddl_kind kind,
-                           const rq_region_info *info)
+                           const rq_region_info *info, rq_slice to)
 {
     rq__ddl_job *j = rq__ddl_job_new(call, kind, 0, 0);
     if (j == NULL) return;
@@ -61,11 +41,90 @@ static void submit_transit(rq_admin_services *a, rq_call *call, rq_ddl_kind kind
     j->ddl.ns = rq_arena_copy(&call->arena, info->ns);
     j->ddl.qualifier = rq_arena_copy(&call->arena, info->qualifier);
     j->ddl.of.one_region.region = rq_arena_copy(&call->arena, rq_slice_cstr(info->encoded));
+    j->ddl.of.one_region.server = rq_arena_copy(&call->arena, to);
     if (j->ddl.ns.ptr == NULL || j->ddl.qualifier.ptr == NULL ||
-        j->ddl.of.one_region.region.ptr == NULL)
+        j->ddl.of.one_region.region.ptr == NULL || j->ddl.of.one_region.server.ptr == NULL)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
     else
         rq_catalog_submit(a->catalog, &j->ddl);
+}
+
+/* How many regions are there. REQUIRES: a read section. */
+static size_t regions_at(const rq_catalog *c, const rq_server_name *server)
+{
+    const rq_catalog_table *const *tables;
+    size_t count, n = 0;
+    rq_catalog_tables(c, &tables, &count);
+    for (size_t t = 0; t < count; t++)
+        for (size_t i = 0; i < tables[t]->region_count; i++) {
+            const rq_catalog_region *r = rq_catalog_table_region(tables[t], i);
+            n += r->server != NULL && strcmp(r->server->text, server->text) == 0;
+        }
+    return n;
+}
+
+/* The server of the request; or, of the others, the one with the fewest regions. HBase takes any of the others. NULL:
+ * there is none. Borrowed from the list. */
+static const rq_server_name *choose_server(const rq_catalog *c, const rq_catalog_region *r,
+                                           const Pb__ServerName *to,
+                                           const rq_server_name *const *list, size_t count)
+{
+    const rq_server_name *best = NULL;
+    size_t least = SIZE_MAX;
+    for (size_t i = 0; i < count; i++) {
+        if (to != NULL && rq__is_this_server(list[i], to)) return list[i];
+        bool is_there = r->server != NULL && strcmp(r->server->text, list[i]->text) == 0;
+        if (to != NULL || is_there) continue;
+        size_t n = regions_at(c, list[i]);
+        if (best == NULL || n < least) best = list[i];
+        if (best == list[i]) least = n;
+    }
+    return best;
+}
+
+static void not_online(rq_call *call, const Pb__ServerName *to, const rq_server_name *const *list,
+                       size_t count)
+{
+    const char *only = count == 1 ? list[0]->text : NULL;
+    rq_call_fail(call, RQ_E_DO_NOT_RETRY, "%s,%u,%llu is not online%s%s%s", to->host_name, to->port,
+                 (unsigned long long)to->start_code, only == NULL ? "" : ": ",
+                 only == NULL ? "" : only, only == NULL ? "" : " is the only server");
+}
+
+static void move_to(rq_admin_services *a, rq_call *call, const rq_catalog_region *r,
+                    const rq_server_name *to)
+{
+    Pb__MoveRegionResponse response = PB__MOVE_REGION_RESPONSE__INIT;
+    bool is_there = to == NULL || (r->server != NULL && strcmp(r->server->text, to->text) == 0);
+    if (is_there)
+        rq_call_reply(call, &response.base);
+    else
+        submit_transit(a, call, RQ_DDL_MOVE_REGION, r->info, rq_slice_cstr(to->text));
+}
+
+/* Where there is no other server the region stays and the call succeeds, as in HBase. HBASE: HMaster.move. */
+void rq__move_region(void *ctx, rq_call *call)
+{
+    rq_admin_services *a = ctx;
+    const Pb__MoveRegionRequest *m = (const Pb__MoveRegionRequest *)call->param;
+    const rq_catalog_region *r = rq_catalog_region_find(a->catalog, rq__encoded_of(m->region));
+    const rq_server_name **list;
+    size_t count;
+    if (r == NULL) {
+        unknown_region(call, m->region);
+        return;
+    }
+    if (rq_catalog_servers(a->catalog, &call->arena, &list, &count) != RQ_OK) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    const rq_server_name *to = choose_server(a->catalog, r, m->dest_server_name, list, count);
+    if (to == NULL && m->dest_server_name != NULL)
+        not_online(call, m->dest_server_name, list, count);
+    else
+        move_to(a, call, r, to);
+    for (size_t i = 0; i < count; i++)
+        rq_server_name_unref(list[i]);
 }
 
 void rq__assign_region(void *ctx, rq_call *call)
@@ -85,7 +144,7 @@ void rq__assign_region(void *ctx, rq_call *call)
         else
             rq_call_reply(call, &response.base);
     } else {
-        submit_transit(a, call, RQ_DDL_ASSIGN_REGION, region->info);
+        submit_transit(a, call, RQ_DDL_ASSIGN_REGION, region->info, (rq_slice){NULL, 0});
     }
 }
 
@@ -97,7 +156,7 @@ void rq__unassign_region(void *ctx, rq_call *call)
     if (region == NULL)
         unknown_region(call, r->region);
     else
-        submit_transit(a, call, RQ_DDL_UNASSIGN_REGION, region->info);
+        submit_transit(a, call, RQ_DDL_UNASSIGN_REGION, region->info, (rq_slice){NULL, 0});
 }
 
 /* HBase forgets where the region is, while its server goes on serving it. Here the region is closed,
@@ -111,7 +170,7 @@ void rq__offline_region(void *ctx, rq_call *call)
     if (region == NULL)
         unknown_region(call, r->region);
     else if (region->state == RQ_REGION_OPEN)
-        submit_transit(a, call, RQ_DDL_UNASSIGN_REGION, region->info);
+        submit_transit(a, call, RQ_DDL_UNASSIGN_REGION, region->info, (rq_slice){NULL, 0});
     else
         rq_call_reply(call, &response.base);
 }

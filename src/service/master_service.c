@@ -171,28 +171,40 @@ static void is_split_or_merge(void *ctx, rq_call *call)
 
 /* --- chores ----------------------------------------------------------------------------------- */
 
-static bool any_in_transition(const rq_admin_services *a)
+typedef struct balance_job {
+    rq__blocking blocking;
+    rq_balance_options options;
+    rq_balance done;
+} balance_job;
+
+static rq_err balance_work(rq__blocking *b)
 {
-    const rq_catalog_table *const *tables;
-    size_t count;
-    rq_catalog_tables(a->catalog, &tables, &count);
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < tables[i]->region_count; k++)
-            if (rq__is_in_transition(rq_catalog_table_region(tables[i], k))) return true;
-    return false;
+    balance_job *j = RQ_CONTAINER_OF(b, balance_job, blocking);
+    return rq_catalog_balance(b->services->catalog, &j->options, &j->done);
 }
 
-/* With one server there is nothing to move. HBASE: HMaster.balance: when it runs. */
+static void balance_answer(rq__blocking *b)
+{
+    const rq_balance *done = &RQ_CONTAINER_OF(b, balance_job, blocking)->done;
+    Pb__BalanceResponse response = PB__BALANCE_RESPONSE__INIT;
+    response.balancer_ran = done->ran;
+    response.has_moves_calculated = response.has_moves_executed = 1;
+    response.moves_calculated = (uint32_t)done->planned;
+    response.moves_executed = (uint32_t)done->begun;
+    rq_call_reply(b->call, &response.base);
+}
+
 static void balance(void *ctx, rq_call *call)
 {
-    const rq_admin_services *a = ctx;
     const Pb__BalanceRequest *r = (const Pb__BalanceRequest *)call->param;
-    Pb__BalanceResponse response = PB__BALANCE_RESPONSE__INIT;
-    bool dry = r->has_dry_run && r->dry_run, ignores = r->has_ignore_rit && r->ignore_rit;
-    response.balancer_ran = (rq_catalog_switch_get(a->catalog, RQ_SWITCH_BALANCER) || dry) &&
-                            (ignores || !any_in_transition(a));
-    response.has_moves_calculated = response.has_moves_executed = 1;
-    rq_call_reply(call, &response.base);
+    balance_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    if (j == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    j->options.dry = r->has_dry_run && r->dry_run;
+    j->options.ignores_transitions = r->has_ignore_rit && r->ignore_rit;
+    rq__blocking_start(&j->blocking, ctx, call, balance_work, balance_answer);
 }
 
 typedef struct normalize_job {

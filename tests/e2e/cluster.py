@@ -6,13 +6,18 @@ all; wrong configurations.
 
     cluster.py                ZooKeeper from Debian's package, on a port of its own
     JAVA='Blog Reads'         also these programs of tests/java, of HBase's clients 2.6 and 1.2, on the cluster
-    SESSION_MS=MS             sessions in ZooKeeper, for a loaded machine (default 2000)
+    SESSION_MS=MS             sessions in ZooKeeper, for a loaded machine (default 2000; with JAVA 10000, the setting's default)
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
+
+A process that ends though no test ends it fails the test, and the end of its log is printed with its exit code or signal. After a
+failure the logs of all processes are kept, in a folder that is named.
 
 Ends with 'N passed, N failed'.
 """
+import functools
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,7 +34,8 @@ import peer  # noqa: E402
 
 RORQUAL = os.environ.get("RORQUAL", str(ROOT / "build/src/cli/rorqual"))
 SHELL = os.environ.get("SHELL_PROGRAM", RORQUAL)
-SESSION_MS = int(os.environ.get("SESSION_MS", "2000"))
+# The Java programs keep a machine busy: a server that has no CPU for two seconds would lose its session, and be fenced.
+SESSION_MS = int(os.environ.get("SESSION_MS", "10000" if os.environ.get("JAVA") else "2000"))
 PUTS = 3000
 ROWS = "abdefhijlmnpqrtuvxyz"
 
@@ -39,29 +45,44 @@ class Process:
 
     def __init__(self, world, ports=None, secret=None):
         self.world, self.ports = world, ports or peer.free_ports(2)
+        self.may_end = False  # a test ends it
         self.path = world.folder / f"server-{self.ports[0]}.log"
         self.log = open(self.path, "ab")
-        before = self.path.stat().st_size
+        self.before = self.path.stat().st_size
         self.process = subprocess.Popen([RORQUAL, "server", "--cluster", world.place(secret), "--rs-port", str(self.ports[0]), "--master-port",
                                          str(self.ports[1]), "-D", f"zookeeper.session.timeout={SESSION_MS}"],
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         world.started.append(self)
-        until(lambda: "rorqual ready: cluster" in self.errors()[before:] or self.process.poll() is not None, "the process is ready")
-        assert self.process.poll() is None, self.errors()
+        until(lambda: "rorqual ready: cluster" in self.errors()[self.before:] or self.process.poll() is not None, "the process is ready")
+        assert self.process.poll() is None, self.ended()
         self.name = [n for n in world.servers() if n.startswith(f"127.0.0.1,{self.ports[0]},")][-1]
-        self.before = before
 
     def errors(self):
         return self.path.read_text(errors="replace")
 
+    def ended(self):
+        """How the process ended, after the end of its log has been printed; None if it runs, or a test has ended it."""
+        code = self.process.poll()
+        if code is None or self.may_end:
+            return None
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        print(f"the end of {self.path.name}:\n{self.errors()[self.before:][-4000:]}", flush=True)
+        return f"the process on port {self.ports[0]} ended by itself: {how}"
+
     def kill(self):
+        self.may_end = True
         self.process.kill()
         self.process.wait()
         self.log.close()
 
+    def ends(self, code):
+        """Waits for an end that the test has caused."""
+        self.may_end = True
+        assert self.process.wait(timeout=DEADLINE) == code, self.errors()
+
     def stop(self):
         self.process.terminate()
-        assert self.process.wait(timeout=DEADLINE) == 0, self.errors()
+        self.ends(0)
         assert "not stopped cleanly" not in self.errors(), self.errors()
 
 
@@ -99,6 +120,18 @@ class World:
                               timeout=2 * DEADLINE, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    def look_for_ended(self):
+        problems = [problem for problem in (process.ended() for process in self.started) if problem is not None]
+        for process in self.started:
+            process.may_end |= process.process.poll() is not None  # it is told once
+        assert not problems, problems
+
+    def keep_logs(self):
+        kept = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-cluster-logs-"))
+        for log in self.folder.glob("*.log"):
+            shutil.copy(log, kept)
+        print(f"the logs are kept in {kept}", flush=True)
 
     def stop(self):
         for process in self.started:
@@ -214,6 +247,43 @@ def a_server_comes_back_at_its_address(world):
     read_all(world)
 
 
+def regions_of(world, table):
+    """{encoded name: port of the server}"""
+    lines = [line for line in homes(world).splitlines() if line.strip().startswith(table + ",") and "value=" in line]
+    return {line.split()[0].rstrip(".").rsplit(".", 1)[1]: int(line.rsplit(":", 1)[1]) for line in lines}
+
+
+def a_region_moves_to_a_named_server(world):
+    world.shell("create 'm', 'f'\nput 'm', 'a', 'f:q', '1'\n")
+    (region, port), = regions_of(world, "m").items()
+    for process in others(world, next(p for p in world.processes if p.ports[0] == port)):
+        world.shell(f"move '{region}', '{process.name}'\nput 'm', 'b', 'f:q', '2'\n")
+        assert regions_of(world, "m") == {region: process.ports[0]}, homes(world)
+        assert "2 row(s)" in world.shell("count 'm'\n")
+    world.shell(f"move '{region}'\n")
+    assert regions_of(world, "m")[region] != process.ports[0]
+    world.shell("disable 'm'\ndrop 'm'\n")
+
+
+def a_server_that_came_back_gets_regions(world):
+    """Those that it had are on the others, until the balancer runs."""
+    back = restart(world, kill_and_wait(world, others(world, world.master())[0]))
+    assert back.ports[0] not in regions_of(world, "t").values()
+    assert "3 servers" in world.shell("status\n"), world.shell("status\n")
+    world.shell("balance_switch false\nbalancer\n")
+    assert back.ports[0] not in regions_of(world, "t").values()
+    world.shell("balance_switch true\nbalancer\n")
+    until(lambda: back.ports[0] in regions_of(world, "t").values(), "it has regions")
+    read_all(world)
+
+
+def kill_and_wait(world, killed):
+    killed.kill()
+    until(lambda: f"{killed.name} is fenced" in world.master().errors(), "the master has fenced it")
+    read_all(world)
+    return killed
+
+
 def put_while_killed(world, table, pick):
     """One client, with as many retries as HBase's Java client, puts row after row; they pass over the gap, and what was acknowledged is found."""
     world.shell(f"create '{table}', 'f', SPLITS => ['2', '4', '6', '8']\n")
@@ -297,7 +367,7 @@ def a_paused_server_ends_when_it_goes_on(world):
         answer = None
     assert answer is None or isinstance(answer, hbase.Refused), answer
     connection.close()
-    assert paused.process.wait(timeout=DEADLINE) == 1
+    paused.ends(1)
     assert "has left the cluster" in paused.errors(), paused.errors()
     read_all(world)
     restart(world, paused)
@@ -311,7 +381,7 @@ def a_paused_master_ends_when_it_goes_on(world):
         world.shell("create 'z', 'f'\nput 'z', 'a', 'f:q', '1'\n")
     finally:
         paused.process.send_signal(signal.SIGCONT)
-    assert paused.process.wait(timeout=DEADLINE) == 1
+    paused.ends(1)
     assert "1 row(s)" in world.shell("count 'z'\n")
     read_all(world)
     restart(world, paused)
@@ -435,11 +505,24 @@ def roots_are_not_mixed_up(world):
 
 
 TESTS = [three_processes_serve_a_table, znodes_are_hbases, tables_are_changed, what_is_not_safe_is_refused, a_killed_server_loses_no_row,
-         a_server_comes_back_at_its_address, rows_put_while_a_server_is_killed_are_there, a_killed_master_is_replaced,
+         a_server_comes_back_at_its_address, a_region_moves_to_a_named_server, a_server_that_came_back_gets_regions, rows_put_while_a_server_is_killed_are_there, a_killed_master_is_replaced,
          rows_put_while_the_master_is_killed_are_there, one_of_three_takes_everything, a_paused_server_ends_when_it_goes_on, a_paused_master_ends_when_it_goes_on,
          a_server_that_stops_in_order_gives_its_regions_up,
          all_rows_are_there_after_all_were_killed, a_process_with_another_secret_gets_no_region, wrong_configurations_are_refused,
          roots_are_not_mixed_up]
+
+
+def watched(test):
+    """The test, which fails too if a process ends that it has not ended."""
+    @functools.wraps(test)
+    def run(world):
+        try:
+            test(world)
+        except Exception:
+            world.look_for_ended()  # which is then the cause
+            raise
+        world.look_for_ended()
+    return run
 
 
 def main():
@@ -448,9 +531,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         world = World(folder)
         try:
-            report.run("cluster", world, TESTS[:1] + ([java_programs_pass] if os.environ.get("JAVA") else []) + TESTS[1:])
+            tests = TESTS[:1] + ([java_programs_pass] if os.environ.get("JAVA") else []) + TESTS[1:]
+            report.run("cluster", world, [watched(test) for test in tests])
         finally:
             world.stop()
+            if report.failed > 0 or report.passed == 0:
+                world.keep_logs()
     return report.finish()
 
 

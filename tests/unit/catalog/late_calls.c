@@ -23,6 +23,7 @@ struct late_calls {
     size_t running;
     bool gone, held, stopped;
     unsigned exhausted;
+    rq_err open_rc; /* of regions of users */
     const rq_server_name
         *server; /* where tables of users are; NULL: on the host under its own name */
     rq_host *host;
@@ -47,7 +48,11 @@ static void run_call(rq_task *task)
 {
     late_call *k = RQ_CONTAINER_OF(task, late_call, task);
     late_calls *l = k->owner;
-    if (is_up(l, k->call->server))
+    bool fails = k->kind == RQ_CALL_OPEN && l->open_rc != RQ_OK &&
+                 rq_slice_eq(k->call->info->ns, RQ_SLICE_LIT("default"));
+    if (fails)
+        rq_region_call_report(k->call, l->open_rc, NULL);
+    else if (is_up(l, k->call->server))
         l->local.send(l->local.ctx, k->kind, k->call, 1);
     else
         rq_region_call_report(k->call, RQ_E_SERVER_NOT_RUNNING, NULL);
@@ -170,6 +175,11 @@ void late_calls_lose_servers(late_calls *l, bool gone)
 void late_calls_hold(late_calls *l, bool held)
 {
     l->held = held;
+}
+
+void late_calls_fail_opens(late_calls *l, rq_err rc)
+{
+    l->open_rc = rc;
 }
 
 void late_calls_exhaust(late_calls *l, unsigned count)

@@ -20,6 +20,8 @@ void late_calls_lose_servers(late_calls *l, bool gone);
 void late_calls_hold(late_calls *l, bool held);
 /* The next `count` calls are not sent, because memory is short. */
 void late_calls_exhaust(late_calls *l, unsigned count);
+/* From now on regions of the namespace default are not opened, for this reason (RQ_OK: they are). */
+void late_calls_fail_opens(late_calls *l, rq_err rc);
 /* From now on tables of the namespace default are placed on another server than the host's name. The host does its
  * work. */
 void late_calls_name_server(late_calls *l);

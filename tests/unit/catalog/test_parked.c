@@ -468,6 +468,29 @@ static void missing_space_is_waited_for(void **state)
 
 /* --- a region that is opened again ------------------------------------------------------------ */
 
+/* *ret: the region, referenced; the catalog replaces it. */
+static void fail_region(world *w, rq_region **ret)
+{
+    rq_epoch_member m = {0};
+    const rq_catalog_region *r;
+    rq_epoch_pin(w->env->epoch, &m);
+    MUST(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("n:t"), RQ_SLICE_LIT("a"), &r, &w->why));
+    *ret = rq_region_ref(r->region);
+    rq_catalog_region_failed(w->catalog, r->region, NULL);
+    rq_epoch_unpin(w->env->epoch, &m);
+}
+
+static bool is_replaced(world *w, const rq_region *failed)
+{
+    rq_epoch_member m = {0};
+    const rq_catalog_region *r;
+    rq_epoch_pin(w->env->epoch, &m);
+    MUST(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("n:t"), RQ_SLICE_LIT("a"), &r, &w->why));
+    bool replaced = r->region != NULL && r->region != failed;
+    rq_epoch_unpin(w->env->epoch, &m);
+    return replaced;
+}
+
 /* It holds no lock between two attempts: its table can be altered and dropped. */
 static void a_region_that_does_not_open_blocks_nothing(void **state)
 {
@@ -475,21 +498,44 @@ static void a_region_that_does_not_open_blocks_nothing(void **state)
     snprintf(place, sizeof place, "reopen");
     world *w = setup(&changes[4]);
     fault f = {RQ_DDL_REOPEN_REGION, 0, RQ_E_IO, 0, NULL};
+    rq_region *failed;
     set_fault(w, &f);
-    rq_epoch_member m = {0};
-    const rq_catalog_region *r;
-    rq_epoch_pin(w->env->epoch, &m);
-    MUST(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("n:t"), RQ_SLICE_LIT("a"), &r, &w->why));
-    rq_catalog_region_failed(w->catalog, r->region, NULL);
-    rq_epoch_unpin(w->env->epoch, &m);
+    fail_region(w, &failed);
+    rq_region_unref(failed);
     rq_sim_advance(w->sim, UINT64_C(60) * 1000000000);
     assert_true(f.hits > 5);
     others_go_on(w);
     MUST(modify_family(w));
     table_is_given_back(w);
     rq_sim_advance(w->sim, UINT64_C(3600) * 1000000000);
-    assert_true(f.hits < 50);
+    assert_true(f.hits < 80); /* one a minute */
+    f.rc = RQ_OK;
+    rq_sim_advance(w->sim, UINT64_C(60) * 1000000000);
     settle(w);
+    expect_sound(w);
+    MUST(world_close(w, true));
+    world_clear(w);
+}
+
+/* Nobody else would open it. HBASE: hbase.assignment.maximum.attempts has no bound by default. */
+static void a_region_is_opened_again_however_long_it_takes(void **state)
+{
+    (void)state;
+    snprintf(place, sizeof place, "reopen after hours");
+    world *w = setup(&changes[4]);
+    fault f = {RQ_DDL_REOPEN_REGION, 0, RQ_E_IO, 0, NULL};
+    rq_region *failed;
+    MUST(world_put(w, "n:t", "a", "f"));
+    set_fault(w, &f);
+    fail_region(w, &failed);
+    rq_sim_advance(w->sim, UINT64_C(3) * 3600 * 1000000000);
+    assert_false(is_replaced(w, failed));
+    f.rc = RQ_OK;
+    rq_sim_advance(w->sim, UINT64_C(60) * 1000000000);
+    assert_true(is_replaced(w, failed));
+    rq_region_unref(failed);
+    settle(w);
+    MUST(world_get(w, "n:t", "a", "f"));
     expect_sound(w);
     MUST(world_close(w, true));
     world_clear(w);
@@ -504,6 +550,7 @@ int main(void)
         cmocka_unit_test(transient_errors_are_retried_for_a_while),
         cmocka_unit_test(missing_space_is_waited_for),
         cmocka_unit_test(a_region_that_does_not_open_blocks_nothing),
+        cmocka_unit_test(a_region_is_opened_again_however_long_it_takes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

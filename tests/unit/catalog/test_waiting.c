@@ -320,6 +320,31 @@ static void without_a_server_it_waits_for_one(void **state)
     teardown(w);
 }
 
+/* The second one would close the region without a flush, and open it again. */
+static void an_open_region_is_not_assigned_again(void **state)
+{
+    (void)state;
+    world *w = setup();
+    rq_epoch_member m = {0};
+    const rq_catalog_region *r;
+    OK(world_create(w, "t", "f", NULL));
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    late_calls_fail_opens(w->calls, RQ_E_CORRUPT);
+    OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
+    late_calls_fail_opens(w->calls, RQ_OK);
+    rq_epoch_pin(w->env->epoch, &m);
+    OK(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("a"), &r, NULL));
+    assert_int_equal(r->state, RQ_REGION_FAILED_OPEN);
+    uint64_t calls = late_calls_count(w->calls);
+    for (int i = 0; i < 2; i++)
+        OK(rq_catalog_assign(w->catalog, rq_slice_cstr(r->info->encoded), NULL));
+    rq_epoch_unpin(w->env->epoch, &m);
+    run_until_idle(w);
+    assert_int_equal(late_calls_count(w->calls) - calls, 1);
+    OK(world_put(w, "t", "a", "f"));
+    teardown(w);
+}
+
 /* Each saw a namespace without the other. */
 static void tables_made_at_once_share_the_limits_of_their_namespace(void **state)
 {
@@ -527,6 +552,7 @@ int main(void)
         cmocka_unit_test(a_stop_ends_the_step_that_waits),
         cmocka_unit_test(calls_that_memory_did_not_suffice_for_are_sent_again),
         cmocka_unit_test(without_a_server_it_waits_for_one),
+        cmocka_unit_test(an_open_region_is_not_assigned_again),
         cmocka_unit_test(tables_made_at_once_share_the_limits_of_their_namespace),
         cmocka_unit_test(tables_being_made_count_after_a_start),
         cmocka_unit_test(nothing_waits_for_a_server_that_has_ended),

@@ -8,6 +8,7 @@
 #include "../region/fixture.h"
 #include "nodes.h"
 
+#include "catalog/catalog_priv.h"
 #include "cluster/duty.h"
 #include "cluster/wire.h"
 #include "region/engine.h"
@@ -81,6 +82,12 @@ static const rq_server_name *place(void *ctx, const rq_region_info *info)
     return calls.place(calls.ctx, info);
 }
 
+static rq_err servers(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count)
+{
+    rq_region_calls calls = rq_remote_calls(((two *)ctx)->remote);
+    return calls.servers(calls.ctx, arena, ret, ret_count);
+}
+
 static void take_orders(two *t, size_t i, rq_host *host)
 {
     node_rename(&t->node[i], rq_host_name(host));
@@ -105,8 +112,12 @@ static void make_calls(void *ctx, world *w, rq_region_calls *ret)
     rq_sides_set_master(t->node[2].sides, t->remote);
     take_orders(t, 0, w->host);
     assert_int_equal(rq_remote_server_up(t->remote, rq_host_name(w->host), NULL), RQ_OK);
-    *ret =
-        (rq_region_calls){.send = send_calls, .load = load, .place = place, .stop = stop, .ctx = t};
+    *ret = (rq_region_calls){.send = send_calls,
+                             .load = load,
+                             .place = place,
+                             .servers = servers,
+                             .stop = stop,
+                             .ctx = t};
 }
 
 static void free_calls(void *ctx)
@@ -221,7 +232,8 @@ static size_t on_second(two *t, const char *rows)
         rq_err rc;
         while ((rc = rq_host_find(t->host, r->info->name, &there, NULL)) == RQ_E_REGION_OPENING)
             sched_yield(); /* the master's answer is on its way */
-        assert_int_equal(rc, second ? RQ_OK : RQ_E_NOT_SERVING_REGION);
+        if (second || rc != RQ_E_REGION_MOVED)
+            assert_int_equal(rc, second ? RQ_OK : RQ_E_NOT_SERVING_REGION);
         count += second;
     }
     rq_epoch_unpin(t->env.epoch, &n);
@@ -293,6 +305,18 @@ static void put_row(rq_region *region, rq_slice row)
     rq_cellblock_clear(&op.result);
 }
 
+static bool all_are_open(two *t)
+{
+    bool open = true;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(t->w.env->epoch, &m);
+    const rq_catalog_table *table = rq_catalog_table_find(t->w.catalog, RQ_SLICE_LIT("t"));
+    for (size_t i = 0; i < table->region_count; i++)
+        open &= rq_catalog_table_region(table, i)->state == RQ_REGION_OPEN;
+    rq_epoch_unpin(t->w.env->epoch, &m);
+    return open;
+}
+
 /* How many of the table's regions are open in the master's process. */
 static size_t at_master(two *t)
 {
@@ -322,6 +346,104 @@ static void put_rows(two *t, const char *rows)
         put_row(region, row);
         rq_region_unref(region);
     }
+}
+
+static rq_err move_region(two *t, const char *row, const char *server)
+{
+    rq_arena a = {0};
+    rq_epoch_member m = {0};
+    const rq_catalog_region *r;
+    rq_error why = {0};
+    rq_epoch_pin(t->w.env->epoch, &m);
+    assert_ok(rq_catalog_locate(t->w.catalog, RQ_SLICE_LIT("t"), rq_slice_cstr(row), &r, NULL));
+    rq_ddl d = {.kind = RQ_DDL_MOVE_REGION,
+                .ns = RQ_SLICE_LIT("default"),
+                .qualifier = RQ_SLICE_LIT("t"),
+                .of.one_region = {.region = rq_arena_copy(&a, rq_slice_cstr(r->info->encoded)),
+                                  .server = rq_slice_cstr(server)}};
+    rq_epoch_unpin(t->w.env->epoch, &m);
+    rq_err rc = rq__catalog_ddl_sync(t->w.catalog, &d, &why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+/* A client that asks the former server is told where the region is. */
+static void expect_moved_to(two *t, rq_host *from, const char *row, const char *server)
+{
+    rq_epoch_member m = {0}, n = {0};
+    const rq_catalog_region *r;
+    const rq_host_region *there;
+    rq_error why = {0};
+    rq_epoch_pin(t->w.env->epoch, &m);
+    rq_epoch_pin(t->env.epoch, &n);
+    assert_ok(rq_catalog_locate(t->w.catalog, RQ_SLICE_LIT("t"), rq_slice_cstr(row), &r, NULL));
+    assert_string_equal(r->server->text, server);
+    assert_int_equal(rq_host_find(from, r->info->name, &there, &why), RQ_E_REGION_MOVED);
+    rq_epoch_unpin(t->env.epoch, &n);
+    rq_epoch_unpin(t->w.env->epoch, &m);
+}
+
+static void regions_move_between_servers(void **state)
+{
+    (void)state;
+    two t;
+    setup(&t);
+    world *w = &t.w;
+    OK(world_create(w, "t", "f g", "c m t"));
+    put_rows(&t, "adnz");
+    for (const char *row = "adnz"; *row != '\0'; row++) {
+        const char one[] = {*row, '\0'};
+        OK(move_region(&t, one, t.name[1]));
+        OK(move_region(&t, one, t.name[1])); /* it is there */
+    }
+    assert_int_equal(on_second(&t, "adnz"), 4);
+    OK(move_region(&t, "d", t.name[0]));
+    expect_moved_to(&t, t.host, "d", t.name[0]);
+    assert_int_equal(on_second(&t, "adnz"), 3);
+    assert_int_equal(move_region(&t, "a", "localhost,1,1"), RQ_E_DO_NOT_RETRY);
+    OK(move_region(&t, "a", t.name[0]));
+    OK(move_region(&t, "n", t.name[0]));
+    OK(move_region(&t, "z", t.name[0]));
+    char *rows = world_rows(w, "t");
+    assert_string_equal(rows, "a d n z ");
+    free(rows);
+    teardown(&t);
+}
+
+static void balance(two *t, bool dry, bool ran, size_t planned)
+{
+    const rq_balance_options o = {.dry = dry};
+    rq_balance done;
+    assert_ok(rq_catalog_balance(t->w.catalog, &o, &done));
+    assert_int_equal(done.ran, ran);
+    assert_int_equal(done.planned, planned);
+    assert_int_equal(done.begun, dry ? 0 : planned);
+}
+
+/* As of a server that starts again after others have taken its regions. */
+static void a_server_without_regions_gets_some(void **state)
+{
+    (void)state;
+    two t;
+    bool before;
+    setup(&t);
+    world *w = &t.w;
+    OK(world_create(w, "t", "f g", "c m t"));
+    put_rows(&t, "adnz");
+    for (const char *row = "adnz"; *row != '\0'; row++) {
+        const char one[] = {*row, '\0'};
+        OK(move_region(&t, one, t.name[0]));
+    }
+    OK(rq_catalog_switch_set(w->catalog, RQ_SWITCH_BALANCER, false, &before, &w->why));
+    balance(&t, false, false, 0);
+    balance(&t, true, true, 2);
+    OK(rq_catalog_switch_set(w->catalog, RQ_SWITCH_BALANCER, true, &before, &w->why));
+    balance(&t, false, true, 2);
+    while (at_master(&t) > 2 || !all_are_open(&t))
+        sched_yield();
+    assert_int_equal(on_second(&t, "adnz"), 2);
+    balance(&t, false, true, 0);
+    teardown(&t);
 }
 
 /* The second server is fenced while it runs, as if it had been cut off. */
@@ -354,6 +476,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_are_on_both_servers),
+        cmocka_unit_test(regions_move_between_servers),
+        cmocka_unit_test(a_server_without_regions_gets_some),
         cmocka_unit_test(regions_of_a_dead_server_are_opened_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

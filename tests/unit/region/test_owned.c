@@ -220,6 +220,126 @@ static void swaps_without_answer_are_resolved(void **state)
     cluster_end(&c);
 }
 
+/* Storage that does no swap, does each without an answer, or answers nothing at all. */
+static rq_err refused_cas(rq_shared *s, const char *name, uint64_t expected, const rq_slice *bytes,
+                          uint64_t *ret_generation, rq_error *why)
+{
+    (void)s;
+    (void)name;
+    (void)expected;
+    (void)bytes;
+    (void)ret_generation;
+    return rq_fail(why, RQ_E_IO, "not done");
+}
+
+static rq_err (*real_get)(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
+                          uint64_t *ret_generation, rq_error *why);
+
+static rq_err refused_get(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
+                          uint64_t *ret_generation, rq_error *why)
+{
+    (void)s;
+    (void)name;
+    (void)arena;
+    (void)ret;
+    (void)ret_generation;
+    return rq_fail(why, RQ_E_IO, "not read");
+}
+
+typedef enum close_fault { NOT_DONE, IN_DOUBT, DONE_IN_DOUBT, FAULTS } close_fault;
+
+static void break_storage(rq_shared *s, close_fault fault)
+{
+    real_cas = s->object_cas;
+    real_get = s->object_get;
+    s->object_cas = fault == DONE_IN_DOUBT ? unanswered : refused_cas;
+    if (fault != NOT_DONE) s->object_get = refused_get;
+}
+
+static void mend_storage(rq_shared *s)
+{
+    s->object_cas = real_cas;
+    s->object_get = real_get;
+}
+
+/* A close whose flush is done and whose last swap fails. *one has the region, which refuses work. */
+static void fail_close(cluster *c, close_fault fault)
+{
+    cluster_server *one = &c->servers[0];
+    cluster_init(c);
+    assert_ok(cluster_open(one, NULL));
+    assert_ok(put(&one->f, "r", "a", "q", 1, "x"));
+    assert_ok(rq_region_flush(one->f.region, (rq_slice){0}, NULL, NULL));
+    break_storage(one->shared, fault);
+    assert_int_not_equal(rq_region_close(one->f.region, false, NULL), RQ_OK);
+    mend_storage(one->shared);
+    assert_false(one->f.region->owned->closes);
+    assert_int_not_equal(put(&one->f, "r", "a", "q", 2, "late"), RQ_OK);
+}
+
+static void expect_given_up(cluster *c)
+{
+    rq__manifest m;
+    cluster_server *one = &c->servers[0], *two = &c->servers[1];
+    cluster_manifest(two, &m);
+    assert_true(m.owner.len == 0 && m.log_count == 0);
+    assert_int_equal(cluster_keys(two, one->name), 0);
+    assert_ok(cluster_open(two, NULL));
+    assert_string_equal(get(&two->f, "r", "a", "q"), "x");
+}
+
+/* Nobody else gets the region before it was given up; it can be closed again. */
+static void a_failed_close_is_repeated(void **state)
+{
+    (void)state;
+    for (close_fault fault = 0; fault < FAULTS; fault++) {
+        cluster c;
+        fail_close(&c, fault);
+        if (fault != DONE_IN_DOUBT)
+            assert_int_equal(cluster_open(&c.servers[1], NULL), RQ_E_CONFLICT);
+        assert_ok(cluster_close(&c.servers[0], false));
+        expect_given_up(&c);
+        cluster_end(&c);
+    }
+}
+
+/* As the host does after a failed close: nothing is only in the log, so the region is given up. */
+static void a_failed_close_ends_with_an_abort(void **state)
+{
+    (void)state;
+    for (close_fault fault = 0; fault < FAULTS; fault++) {
+        cluster c;
+        fail_close(&c, fault);
+        assert_ok(cluster_close(&c.servers[0], true));
+        expect_given_up(&c);
+        cluster_end(&c);
+    }
+}
+
+/* The swap had been done, and another server has opened the region since: the close that is repeated, or given up,
+ * takes nothing from it. */
+static void a_repeated_close_leaves_the_next_owner_alone(void **state)
+{
+    (void)state;
+    for (int aborts = 0; aborts < 2; aborts++) {
+        cluster c;
+        rq__manifest m;
+        fail_close(&c, DONE_IN_DOUBT);
+        cluster_server *one = &c.servers[0], *two = &c.servers[1];
+        assert_ok(cluster_open(two, NULL));
+        assert_ok(put(&two->f, "r", "a", "q", 3, "y"));
+        if (aborts)
+            assert_ok(cluster_close(one, true));
+        else
+            assert_int_not_equal(rq_region_close(one->f.region, false, NULL), RQ_OK);
+        cluster_manifest(two, &m);
+        assert_true(rq_slice_eq(m.owner, rq_slice_cstr(two->name)));
+        assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
+        assert_string_equal(get(&two->f, "r", "a", "q"), "y");
+        cluster_end(&c);
+    }
+}
+
 /* An opening that fails gives the region back: another server may open it. */
 static void a_failed_opening_gives_the_region_back(void **state)
 {
@@ -363,6 +483,9 @@ int main(void)
         cmocka_unit_test(two_logs_are_adopted_at_once),
         cmocka_unit_test(a_former_owners_flush_fails),
         cmocka_unit_test(swaps_without_answer_are_resolved),
+        cmocka_unit_test(a_failed_close_is_repeated),
+        cmocka_unit_test(a_failed_close_ends_with_an_abort),
+        cmocka_unit_test(a_repeated_close_leaves_the_next_owner_alone),
         cmocka_unit_test(a_failed_opening_gives_the_region_back),
         cmocka_unit_test(timestamps_do_not_go_back),
         cmocka_unit_test(an_opening_that_conflicts_leaves_no_key),

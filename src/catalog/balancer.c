@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The balancer of a cluster: while one server has two regions more than another one, a region of the fullest server
+ * goes to the emptiest; of those the region of the table that is spread worst between the two. Each move is a procedure, which
+ * nobody waits for. Regions of the namespace hbase stay in the master's process and are not counted. It runs by itself
+ * every hbase.balancer.period, and when a client asks. HBASE: HMaster.balance, SimpleLoadBalancer.
+ */
+#include "catalog/balancer.h"
+
+#include "catalog/catalog_priv.h"
+
+#include <stdlib.h>
+
+#define MOVES_MAX 1000 /* of one run; the next one goes on */
+
+/* --- which regions move ----------------------------------------------------------------------- */
+
+static size_t index_of_most(const size_t *counts, size_t n)
+{
+    size_t at = 0;
+    for (size_t i = 1; i < n; i++)
+        if (counts[i] > counts[at]) at = i;
+    return at;
+}
+
+static size_t index_of_least(const size_t *counts, size_t n)
+{
+    size_t at = 0;
+    for (size_t i = 1; i < n; i++)
+        if (counts[i] < counts[at]) at = i;
+    return at;
+}
+
+/* Of `from`; the table whose regions are most unevenly on both. `by_table`: counts by table and server. */
+static rq__balanced *choose(rq__balanced *list, size_t count, const size_t *by_table,
+                            size_t servers, size_t from, size_t to)
+{
+    rq__balanced *best = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].server != from) continue;
+        const size_t *of = by_table + list[i].table * servers;
+        size_t uneven = of[from] > of[to] ? of[from] - of[to] : 0;
+        if (best != NULL && uneven <= most) continue;
+        best = &list[i];
+        most = uneven;
+    }
+    return best;
+}
+
+rq_err rq__balance(rq__balanced *list, size_t count, size_t tables, size_t servers, size_t max,
+                   size_t *ret_moves)
+{
+    *ret_moves = 0;
+    if (servers == 0) return RQ_OK;
+    size_t *counts = calloc((tables + 1) * servers, sizeof *counts), *by_table = counts + servers;
+    if (counts == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        counts[list[i].server]++;
+        by_table[list[i].table * servers + list[i].server]++;
+    }
+    while (*ret_moves < max) {
+        size_t from = index_of_most(counts, servers), to = index_of_least(counts, servers);
+        if (counts[from] < counts[to] + 2) break;
+        rq__balanced *r = choose(list, count, by_table, servers, from, to);
+        counts[from]--;
+        counts[to]++;
+        by_table[r->table * servers + from]--;
+        by_table[r->table * servers + to]++;
+        r->server = to;
+        r->moves = true;
+        (*ret_moves)++;
+    }
+    free(counts);
+    return RQ_OK;
+}
+
+/* --- the regions as they are ------------------------------------------------------------------ */
+
+/* One run; in its arena. */
+typedef struct run {
+    rq_catalog *catalog;
+    rq_arena arena;
+    const rq_server_name **servers; /* references */
+    size_t server_count, table_count, count;
+    rq__balanced *list;
+    const rq_catalog_region **regions; /* of the list, in the view */
+    bool is_settled, meta_moves;
+} run;
+
+static size_t server_of(const run *b, const rq_server_name *name)
+{
+    size_t i = 0;
+    while (i < b->server_count && strcmp(b->servers[i]->text, name->text) != 0)
+        i++;
+    return i;
+}
+
+static bool is_in_transition(const rq_catalog *c, const rq_catalog_region *r)
+{
+    if (r->state == RQ_REGION_OPEN)
+        return r->server != NULL && !rq__catalog_server_is_up(c, r->server);
+    return r->state != RQ_REGION_CLOSED && r->state != RQ_REGION_OFFLINE;
+}
+
+static void add_table(run *b, const rq_catalog_table *t)
+{
+    bool stays = rq_slice_eq(t->schema->ns, RQ_SLICE_LIT("hbase"));
+    for (size_t i = 0; i < t->region_count; i++) {
+        const rq_catalog_region *r = rq_catalog_table_region(t, i);
+        bool in_transition = is_in_transition(b->catalog, r);
+        if (in_transition) b->is_settled = false;
+        if (in_transition && t->schema->is_meta) b->meta_moves = true;
+        size_t server = r->state == RQ_REGION_OPEN && r->server != NULL ? server_of(b, r->server)
+                                                                        : b->server_count;
+        if (stays || t->state != RQ_TABLE_ENABLED || server == b->server_count) continue;
+        b->regions[b->count] = r;
+        b->list[b->count++] = (rq__balanced){.table = b->table_count, .server = server};
+    }
+    b->table_count++;
+}
+
+/* REQUIRES: a read section. */
+static rq_err look(run *b)
+{
+    const rq_catalog_table *const *tables;
+    size_t count, regions = 0;
+    rq_catalog_tables(b->catalog, &tables, &count);
+    for (size_t i = 0; i < count; i++)
+        regions += tables[i]->region_count;
+    b->list = rq_arena_calloc(&b->arena, regions + 1, sizeof *b->list);
+    b->regions = rq_arena_calloc(&b->arena, regions + 1, sizeof *b->regions);
+    if (b->list == NULL || b->regions == NULL) return RQ_E_NO_MEMORY;
+    b->is_settled = true;
+    for (size_t i = 0; i < count; i++)
+        add_table(b, tables[i]);
+    return RQ_OK;
+}
+
+/* --- moves ------------------------------------------------------------------------------------ */
+
+/* In its own memory until it is accepted. */
+typedef struct move {
+    struct move *next;
+    rq_ddl ddl;
+    rq_arena arena;
+} move;
+
+static void submitted(rq_ddl *d)
+{
+    move *m = RQ_CONTAINER_OF(d, move, ddl);
+    rq_arena_clear(&m->arena);
+    free(m);
+}
+
+static rq_err add_move(move **list, const rq_region_info *info, const rq_server_name *to)
+{
+    move *m = calloc(1, sizeof *m);
+    if (m == NULL) return RQ_E_NO_MEMORY;
+    m->next = *list;
+    *list = m;
+    m->ddl = (rq_ddl){.kind = RQ_DDL_MOVE_REGION, .submitted = submitted};
+    m->ddl.ns = rq_arena_copy(&m->arena, info->ns);
+    m->ddl.qualifier = rq_arena_copy(&m->arena, info->qualifier);
+    m->ddl.of.one_region.region = rq_arena_copy(&m->arena, rq_slice_cstr(info->encoded));
+    m->ddl.of.one_region.server = rq_arena_copy(&m->arena, rq_slice_cstr(to->text));
+    bool ok = m->ddl.ns.ptr != NULL && m->ddl.qualifier.ptr != NULL &&
+              m->ddl.of.one_region.region.ptr != NULL && m->ddl.of.one_region.server.ptr != NULL;
+    return ok ? RQ_OK : RQ_E_NO_MEMORY;
+}
+
+/* Without memory for one of them none is submitted. */
+static rq_err submit(rq_catalog *c, move *list, rq_err rc, size_t *ret_count)
+{
+    for (move *m = list, *next; m != NULL; m = next) {
+        next = m->next;
+        if (rc != RQ_OK) {
+            submitted(&m->ddl);
+            continue;
+        }
+        (*ret_count)++;
+        rq_catalog_submit(c, &m->ddl);
+    }
+    return rc;
+}
+
+static rq_err make_moves(const run *b, move **ret)
+{
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < b->count && rc == RQ_OK; i++)
+        if (b->list[i].moves)
+            rc = add_move(ret, b->regions[i]->info, b->servers[b->list[i].server]);
+    return rc;
+}
+
+/* HBASE: HMaster.balance: while regions are in transition only if the request says so, and never while meta is. */
+static rq_err plan(run *b, const rq_balance_options *o, rq_balance *ret, move **ret_moves)
+{
+    rq_epoch_member m = {0};
+    rq_epoch_pin(b->catalog->env->epoch, &m);
+    rq_err rc = look(b);
+    ret->ran = rc == RQ_OK && (b->is_settled || (o->ignores_transitions && !b->meta_moves));
+    if (ret->ran)
+        rc = rq__balance(b->list, b->count, b->table_count, b->server_count, MOVES_MAX,
+                         &ret->planned);
+    if (rc == RQ_OK && ret->ran && !o->dry) rc = make_moves(b, ret_moves);
+    rq_epoch_unpin(b->catalog->env->epoch, &m);
+    return rc;
+}
+
+rq_err rq_catalog_balance(rq_catalog *c, const rq_balance_options *o, rq_balance *ret)
+{
+    run b = {.catalog = c};
+    move *moves = NULL;
+    *ret = (rq_balance){0};
+    if (!rq_catalog_switch_get(c, RQ_SWITCH_BALANCER) && !o->dry) return RQ_OK;
+    RQ_TRY(rq_catalog_servers(c, &b.arena, &b.servers, &b.server_count));
+    rq_err rc = plan(&b, o, ret, &moves);
+    rc = submit(c, moves, rc, &ret->begun);
+    if (ret->begun > 0)
+        rq_log_info(c->env->log, "catalog", "balancer: %zu regions move", ret->begun);
+    for (size_t i = 0; i < b.server_count; i++)
+        rq_server_name_unref(b.servers[i]);
+    rq_arena_clear(&b.arena);
+    return rc;
+}
+
+/* --- on its own ------------------------------------------------------------------------------- */
+
+static void arm(rq_catalog *c)
+{
+    rq_executor *ex = c->env->executor;
+    if (c->balancer.interval_ms > 0)
+        ex->timer_arm(ex, &c->balancer.timer, c->procedures.lane,
+                      (uint64_t)c->balancer.interval_ms * 1000000);
+}
+
+static void work(rq_task *task)
+{
+    rq_catalog *c = RQ_CONTAINER_OF(task, rq_catalog, balancer.task);
+    const rq_balance_options o = {0};
+    rq_balance done;
+    if (rq_catalog_balance(c, &o, &done) != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "balancer: out of memory");
+    rq__procedures_task_end(c, arm);
+}
+
+static void due(rq_task *task)
+{
+    rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
+    rq_catalog *c = RQ_CONTAINER_OF(timer, rq_catalog, balancer.timer);
+    if (!rq__procedures_task_begin(c)) return;
+    c->balancer.task = (rq_task){.run = work};
+    c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &c->balancer.task);
+}
+
+/* A standalone server has nothing to move. */
+void rq__balancer_start(rq_catalog *c)
+{
+    if (c->config == NULL || c->calls.servers == NULL) return;
+    c->balancer.interval_ms = rq_config_int(c->config, RQ_SET_BALANCER_PERIOD);
+    c->balancer.timer.task.run = due;
+    arm(c);
+}
