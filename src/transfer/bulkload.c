@@ -180,7 +180,8 @@ static rq_err check_empty(bulk_job *j, rq_error *why)
     size_t count;
     RQ_TRY(rq_vfs_list(j->vfs, "", &j->arena, &list, &count, why));
     for (size_t i = 0; i < count; i++)
-        if (list[i].name[0] != '_')
+        if (list[i].name[0] != '_' ||
+            rq_table_schema_family(j->schema, rq_slice_cstr(list[i].name)) != NULL)
             return rq_fail(why, RQ_E_EXISTS, "%s is not empty (%s)", j->folder, list[i].name);
     return RQ_OK;
 }
