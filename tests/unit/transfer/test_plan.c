@@ -137,6 +137,29 @@ static void a_removal_that_was_killed_goes_on(void **state)
     rq_vfs_free(v);
 }
 
+/* The input was replaced by another of the same size after the kill. */
+static void a_removal_that_was_killed_is_of_its_input(void **state)
+{
+    rq_vfs *v = memory();
+    rq__files files = {0};
+    rq__file_part list[] = {{"a", 0, 10, 5}};
+    rq__bulk_work w;
+    rq_error why = {.code = RQ_OK};
+    (void)state;
+    files.parts = list;
+    files.part_count = 1;
+    assert_int_equal(rq__work_open(NULL, v, "/v", "w", "x=1", &files, &w, &why), RQ_OK);
+    assert_int_equal(rq__work_set_step(&w, RQ__BULK_LOADED, &why), RQ_OK);
+    rq__work_close(&w);
+    assert_int_equal(rq_vfs_remove(v, "w/plan", NULL), RQ_OK);
+    list[0].time_ms = 6;
+    assert_int_equal(rq__work_open(NULL, v, "/v", "w", "x=1", &files, &w, &why), RQ_OK);
+    assert_true(w.step == RQ__BULK_SORTING && !w.is_over);
+    rq__work_close(&w);
+    rq_arena_clear(&files.arena);
+    rq_vfs_free(v);
+}
+
 /* Killed at any call of the file system: the file is the old or the new one. */
 static void a_small_file_is_replaced_at_once(void **state)
 {
@@ -295,6 +318,7 @@ int main(void)
         cmocka_unit_test(marks_without_a_plan_are_left_over),
         cmocka_unit_test(a_work_folder_knows_its_step),
         cmocka_unit_test(a_removal_that_was_killed_goes_on),
+        cmocka_unit_test(a_removal_that_was_killed_is_of_its_input),
         cmocka_unit_test(a_small_file_is_replaced_at_once),
         cmocka_unit_test(a_journal_goes_on),
         cmocka_unit_test(a_torn_line_does_not_count),
