@@ -12,17 +12,17 @@ enum { JOURNAL, PLAN, STEP, KINDS };
 static void check_journal(rq_vfs *v)
 {
     rq__load_journal j;
-    const char *path = "cf/new";
+    const rq__journal_line done = {.path = "cf/new", .state = RQ__LOAD_DONE};
     rq_err rc = rq__journal_open(v, "t=1", &j, NULL);
     RQ_ASSERT(rc == RQ_OK || rc == RQ_E_CORRUPT || rc == RQ_E_CONFLICT || rc == RQ_E_VERSION);
     size_t count = j.count;
     for (size_t i = 0; rc == RQ_OK && i < count; i++)
         RQ_ASSERT(rq__journal_state(&j, j.lines[i].path) != RQ__LOAD_NEW);
-    if (rc == RQ_OK) RQ_ASSERT(rq__journal_note(&j, RQ__LOAD_DONE, &path, 1, NULL) == RQ_OK);
+    if (rc == RQ_OK) RQ_ASSERT(rq__journal_note(&j, &done, 1, NULL) == RQ_OK);
     rq__journal_close(&j);
     if (rc != RQ_OK) return;
     RQ_ASSERT(rq__journal_open(v, "t=1", &j, NULL) == RQ_OK);
-    RQ_ASSERT(j.count == count + 1 && rq__journal_state(&j, path) >= RQ__LOAD_DONE);
+    RQ_ASSERT(j.count == count + 1 && rq__journal_state(&j, done.path) == RQ__LOAD_DONE);
     rq__journal_close(&j);
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See brackets.h. Reads each byte once. What opens is counted only where it certainly opens, and `end` wherever it stands, so
- * that the counts are never too high. % literals, patterns, characters (?a) and code in strings are not understood: such
- * a statement is parsed for each line. */
+/* See brackets.h. Counts the brackets and the blocks that are open, and reads each byte once. A word such as `if` opens
+ * a block in one place and none in another; it is counted only where it certainly opens one, but every `end` is taken to close one.
+ * So the count is sometimes too low, which costs a needless parse, and never too high, which would let the shell wait for
+ * an end that has been typed. Literals with %, patterns, characters (?a) and code in strings are not understood: a statement that
+ * has them is parsed after each line. */
 #include "shell/brackets.h"
 #include "shell/words.h"
 
@@ -17,7 +19,7 @@ static bool is_in(char c, const char *marks)
 
 /* --- strings ---------------------------------------------------------------------------------- */
 
-/* At the quote that ends the text from i on, or at `len`. */
+/* Passes over a string's text, which goes on at i. Returns the position of the quote that ends it; `len`: it is still open. */
 static size_t skip_quoted(rq__brackets *b, const char *text, size_t i, size_t len)
 {
     for (; i < len && text[i] != b->quote; i++) {
@@ -28,7 +30,8 @@ static size_t skip_quoted(rq__brackets *b, const char *text, size_t i, size_t le
     return i;
 }
 
-/* <<~NAME, <<-'NAME', <<NAME behind an assignment, a bracket or a comma: elsewhere it may be an operator. */
+/* A here-document may begin at i: <<~NAME, <<-'NAME' or <<NAME. It certainly does behind an assignment, a bracket or a comma;
+ * elsewhere << may be the operator that shifts or appends. */
 static void open_document(rq__brackets *b, const char *text, size_t i, size_t len)
 {
     size_t at = i + 2;
@@ -46,7 +49,8 @@ static void open_document(rq__brackets *b, const char *text, size_t i, size_t le
     b->document_indents = at > i + 2 && text[i + 2] != '\'' && text[i + 2] != '"';
 }
 
-/* Passes over a line of the here-document that begins at i. */
+/* Passes over one line of the open here-document; the line begins at i. Returns the position of its end. The line with nothing
+ * but the end mark closes the here-document. */
 static size_t skip_document_line(rq__brackets *b, const char *text, size_t i, size_t len)
 {
     const char *newline = memchr(text + i, '\n', len - i);
@@ -64,13 +68,14 @@ static size_t skip_document_line(rq__brackets *b, const char *text, size_t i, si
 
 /* --- words ------------------------------------------------------------------------------------ */
 
-/* `def a(b) = c` has no end. */
+/* Whether a definition, from its name at i on, has an = in its line: `def a(b) = c` has no `end`. */
 static bool has_equal(const char *text, size_t i, size_t len)
 {
     const char *newline = memchr(text + i, '\n', len - i);
     return memchr(text + i, '=', newline != NULL ? (size_t)(newline - text) - i : len - i) != NULL;
 }
 
+/* Counts the word that begins at i if it opens or closes a block. Returns the position of its last byte. */
 static size_t take_word(rq__brackets *b, const char *text, size_t i, size_t len)
 {
     size_t end = i;
@@ -95,6 +100,8 @@ static size_t take_word(rq__brackets *b, const char *text, size_t i, size_t len)
 
 /* --- the text --------------------------------------------------------------------------------- */
 
+/* Whether something that this reader does not understand may begin at i: a pattern or a division (/), a literal (%w[]), a
+ * character (?a), a command (`), a comment of lines (=begin), __END__, or a variable such as $". */
 static bool is_unclear(const char *text, size_t i, size_t len)
 {
     char next = i + 1 < len ? text[i + 1] : '\n';
@@ -116,6 +123,7 @@ static void take_mark(rq__brackets *b, const char *text, size_t i, size_t len)
     if (i + 2 < len && !isspace((unsigned char)text[i + 2])) open_document(b, text, i, len);
 }
 
+/* Takes what begins at i, outside of strings and here-documents. Returns the position of its last byte. */
 static size_t take_code(rq__brackets *b, const char *text, size_t i, size_t len)
 {
     char c = text[i];

@@ -12,6 +12,8 @@
 #include <mruby/variable.h>
 #include <stdio.h>
 
+#define PAUSE_MAX_S 1e9 /* 31 years; 9.2e9 s are more ns than an int64_t has */
+
 void rq__raise_failure(mrb_state *mrb, rq_err rc, const char *java_class, rq_slice text, bool retry)
 {
     const char *name = java_class[0] != '\0' ? java_class : rq_err_java_class(rc);
@@ -174,6 +176,7 @@ static mrb_value pause_for(mrb_state *mrb, mrb_value self)
     mrb_float seconds;
     (void)self;
     mrb_get_args(mrb, "f", &seconds);
+    if (!(seconds < PAUSE_MAX_S)) seconds = PAUSE_MAX_S; /* NaN, too */
     int64_t until = rq_client_now_ns() + (int64_t)(seconds * 1e9);
     for (int64_t left; (left = until - rq_client_now_ns()) > 0;) {
         rq__shell_check_interrupt(mrb);

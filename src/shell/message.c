@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages as hashes and back, by protobuf-c's descriptors: a field is a key, a symbol. A message is a
  * hash, a repeated field an array, bytes and strings are strings, an enum is the symbol of its name.
- * From bytes: a repeated field that is absent is [], any other has its default, or no key.
- * Bytes are a server's, so everything in them is checked. */
+ * From bytes: a repeated field that is absent is [], an optional one has its default, or no key.
+ * Bytes are a server's: a field of another kind than the descriptor has, and a required field that is
+ * missing, make the message malformed. */
 #include "shell/shell_priv.h"
 
 #include "base/pb.h"
@@ -160,42 +161,60 @@ static mrb_value base64(mrb_state *mrb, rq_slice s)
     return text;
 }
 
+static bool is_of_bytes(const ProtobufCFieldDescriptor *f)
+{
+    return f->type == PROTOBUF_C_TYPE_MESSAGE || f->type == PROTOBUF_C_TYPE_BYTES ||
+           f->type == PROTOBUF_C_TYPE_STRING;
+}
+
+static uint8_t wire_of(const ProtobufCFieldDescriptor *f)
+{
+    if (is_of_bytes(f)) return RQ_PB_BYTES;
+    if (f->type == PROTOBUF_C_TYPE_DOUBLE) return RQ_PB_FIXED64;
+    return f->type == PROTOBUF_C_TYPE_FLOAT ? RQ_PB_FIXED32 : RQ_PB_VARINT;
+}
+
+/* REQUIRES: the field has the wire type of its descriptor. */
 static mrb_value get_value(mrb_state *mrb, const ProtobufCFieldDescriptor *f,
                            const rq_pb_field *field, int depth)
 {
     double real;
     float single;
-    if (f->type == PROTOBUF_C_TYPE_MESSAGE && field->wire == RQ_PB_BYTES)
+    if (f->type == PROTOBUF_C_TYPE_MESSAGE)
         return get_message(mrb, f->descriptor, field->bytes, depth + 1);
-    if (field->wire == RQ_PB_BYTES && f->type == PROTOBUF_C_TYPE_BYTES &&
-        rq__shell_of(mrb)->bytes_in_base64)
+    if (f->type == PROTOBUF_C_TYPE_BYTES && rq__shell_of(mrb)->bytes_in_base64)
         return base64(mrb, field->bytes);
-    if (field->wire == RQ_PB_BYTES)
+    if (is_of_bytes(f))
         return mrb_str_new(mrb, (const char *)field->bytes.ptr, (mrb_int)field->bytes.len);
-    if (f->type == PROTOBUF_C_TYPE_DOUBLE && field->wire == RQ_PB_FIXED64) {
+    if (f->type == PROTOBUF_C_TYPE_DOUBLE) {
         memcpy(&real, field->bytes.ptr, sizeof real);
         return mrb_float_value(mrb, real);
     }
-    if (f->type == PROTOBUF_C_TYPE_FLOAT && field->wire == RQ_PB_FIXED32) {
+    if (f->type == PROTOBUF_C_TYPE_FLOAT) {
         memcpy(&single, field->bytes.ptr, sizeof single);
         return mrb_float_value(mrb, (double)single);
     }
     return get_number(mrb, f, field->value);
 }
 
+/* A repeated field of numbers, all in one. */
 static bool is_packed(const ProtobufCFieldDescriptor *f, const rq_pb_field *field)
 {
-    return field->wire == RQ_PB_BYTES && f->type != PROTOBUF_C_TYPE_MESSAGE &&
-           f->type != PROTOBUF_C_TYPE_BYTES && f->type != PROTOBUF_C_TYPE_STRING;
+    return f->label == PROTOBUF_C_LABEL_REPEATED && field->wire == RQ_PB_BYTES &&
+           wire_of(f) == RQ_PB_VARINT;
 }
 
-static void add_packed(mrb_state *mrb, mrb_value list, const ProtobufCFieldDescriptor *f,
+/* false: malformed. */
+static bool add_packed(mrb_state *mrb, mrb_value list, const ProtobufCFieldDescriptor *f,
                        rq_slice bytes)
 {
     uint64_t n;
     rq_cursor c = rq_cursor_of(bytes);
-    while (rq_cursor_left(&c) > 0 && rq_cursor_varint(&c, &n))
+    while (rq_cursor_left(&c) > 0) {
+        if (!rq_cursor_varint(&c, &n)) return false;
         mrb_ary_push(mrb, list, get_number(mrb, f, n));
+    }
+    return true;
 }
 
 static mrb_value default_of(mrb_state *mrb, const ProtobufCFieldDescriptor *f)
@@ -228,6 +247,32 @@ static void set_defaults(mrb_state *mrb, const ProtobufCMessageDescriptor *d, mr
     }
 }
 
+/* false: malformed. */
+static bool take_field(mrb_state *mrb, const ProtobufCFieldDescriptor *f, const rq_pb_field *field,
+                       mrb_value hash, int depth)
+{
+    mrb_value key = mrb_symbol_value(mrb_intern_cstr(mrb, f->name));
+    if (is_packed(f, field)) return add_packed(mrb, mrb_hash_get(mrb, hash, key), f, field->bytes);
+    if (field->wire != wire_of(f)) return false;
+    mrb_value v = get_value(mrb, f, field, depth);
+    if (f->label == PROTOBUF_C_LABEL_REPEATED)
+        mrb_ary_push(mrb, mrb_hash_get(mrb, hash, key), v);
+    else
+        mrb_hash_set(mrb, hash, key, v);
+    return true;
+}
+
+static void check_required(mrb_state *mrb, const ProtobufCMessageDescriptor *d, mrb_value hash)
+{
+    for (unsigned i = 0; i < d->n_fields; i++) {
+        const ProtobufCFieldDescriptor *f = &d->fields[i];
+        if (f->label == PROTOBUF_C_LABEL_REQUIRED &&
+            !mrb_hash_key_p(mrb, hash, mrb_symbol_value(mrb_intern_cstr(mrb, f->name))))
+            mrb_raisef(mrb, E_RUNTIME_ERROR, "a malformed %s: it has no %s", d->short_name,
+                       f->name);
+    }
+}
+
 static mrb_value get_message(mrb_state *mrb, const ProtobufCMessageDescriptor *d, rq_slice bytes,
                              int depth)
 {
@@ -242,16 +287,11 @@ static mrb_value get_message(mrb_state *mrb, const ProtobufCMessageDescriptor *d
         const ProtobufCFieldDescriptor *f =
             protobuf_c_message_descriptor_get_field(d, field.number);
         if (f == NULL) continue; /* a newer server's */
-        mrb_value key = mrb_symbol_value(mrb_intern_cstr(mrb, f->name));
-        if (f->label != PROTOBUF_C_LABEL_REPEATED)
-            mrb_hash_set(mrb, hash, key, get_value(mrb, f, &field, depth));
-        else if (is_packed(f, &field))
-            add_packed(mrb, mrb_hash_get(mrb, hash, key), f, field.bytes);
-        else
-            mrb_ary_push(mrb, mrb_hash_get(mrb, hash, key), get_value(mrb, f, &field, depth));
+        if (!take_field(mrb, f, &field, hash, depth)) rc = RQ_E_MALFORMED;
         mrb_gc_arena_restore(mrb, arena);
     }
     if (rc != RQ_E_END) mrb_raisef(mrb, E_RUNTIME_ERROR, "a malformed %s", d->short_name);
+    check_required(mrb, d, hash);
     return hash;
 }
 

@@ -92,18 +92,30 @@ static rq_err was_removed(rq__bulk_work *w, bool *ret, rq_error *why)
     return RQ_OK;
 }
 
+static rq_err digest_of(const char *what, const char *const *texts, size_t count, char *ret,
+                        rq_error *why)
+{
+    rq_buf b = {0};
+    rq_err rc = rq_buf_printf(&b, "%s\n", what);
+    for (size_t i = 0; rc == RQ_OK && i < count; i++)
+        rc = rq_buf_printf(&b, "%s\n", texts[i]);
+    if (rc == RQ_OK) rq_md5_hex(rq_buf_slice(&b), ret);
+    rq_buf_clear(&b);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
 static rq_err open_plan(rq__bulk_work *w, const char *what, rq__files *files, rq_error *why)
 {
     const char *const *texts;
     rq_error mine = {.code = RQ_OK};
     bool is_over;
-    rq_md5_hex(rq_slice_cstr(what), w->digest);
+    RQ_TRY(rq__files_texts(files, true, &texts, why));
+    RQ_TRY(digest_of(what, texts, files->part_count, w->digest, why));
     RQ_TRY(was_removed(w, &is_over, why));
     if (is_over) {
         w->is_over = w->plan.is_resumed = true;
         return RQ_OK;
     }
-    RQ_TRY(rq__files_texts(files, true, &texts, why));
     rq_err rc =
         rq__plan_open(w->vfs, w->folder, what, texts, files->part_count, true, &w->plan, &mine);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", w->shown, mine.message);

@@ -9,11 +9,11 @@
  *    place                   the staging folder that the server gave, if the HFiles are made there
  *    step                    "merged FILES ROWS CELLS": the HFiles are complete, no run is needed
  *                            "loaded FILES ROWS CELLS": the server has loaded all of them
- *                            second line: "for " and the MD5 of the command that the plan is for
+ *                            second line: "for " and the MD5 of the command and the parts that the plan is for
  *
  * The name `step` sorts after "plan": the folder is removed in the order of names after the load,
- * so a kill leaves the step until the plan is gone. "loaded" without a plan: the same command has
- * nothing left to do but to remove the rest.
+ * so a kill leaves the step until the plan is gone. "loaded" without a plan: the same command with the
+ * same input has nothing left to do but to remove the rest.
  */
 #ifndef RQ_TRANSFER_BULK_WORK_H
 #define RQ_TRANSFER_BULK_WORK_H
@@ -38,7 +38,7 @@ typedef struct rq__bulk_work {
     rq_file *lock;
     rq__plan plan;
     rq_arena arena;
-    char digest[RQ_MD5_HEX_LEN + 1]; /* of the command */
+    char digest[RQ_MD5_HEX_LEN + 1]; /* of the command and its input */
     bool is_open;                    /* the folder is this command's */
     bool is_over; /* an earlier run has loaded everything, and removed the plan */
     rq__bulk_step step;

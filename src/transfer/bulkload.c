@@ -36,13 +36,18 @@ typedef struct bulk_job {
 
 /* --- text to HFiles --------------------------------------------------------------------------- */
 
+static uint64_t memory_of(const bulk_job *j)
+{
+    return j->b->memory == 0 ? MEMORY : j->b->memory;
+}
+
 static rq_err sort_input(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
 {
     const rq__bulk_sort s = {.options = j->b->options,
                              .files = &j->files,
                              .feed = &j->feed,
                              .work = &j->work,
-                             .memory = j->b->memory == 0 ? MEMORY : j->b->memory};
+                             .memory = memory_of(j)};
     return rq__bulk_sort_run(&s, &ret->read, why);
 }
 
@@ -55,6 +60,7 @@ static rq_err merge(bulk_job *j, rq__runs *runs, rq_error *why)
                       &h.range_count) != RQ_OK)
         return rq_no_memory(why);
     h.ranges = ranges;
+    runs->memory = memory_of(j);
     RQ_TRY(rq_vfs_remove_tree(j->vfs, DRAFTS, why));
     rq_err rc = rq__runs_merge(runs, rq__hfiles_put, &h, why);
     if (rc == RQ_OK) rc = rq__hfiles_end(&h, why);
@@ -180,7 +186,8 @@ static rq_err check_empty(bulk_job *j, rq_error *why)
     size_t count;
     RQ_TRY(rq_vfs_list(j->vfs, "", &j->arena, &list, &count, why));
     for (size_t i = 0; i < count; i++)
-        if (list[i].name[0] != '_')
+        if (list[i].name[0] != '_' ||
+            rq_table_schema_family(j->schema, rq_slice_cstr(list[i].name)) != NULL)
             return rq_fail(why, RQ_E_EXISTS, "%s is not empty (%s)", j->folder, list[i].name);
     return RQ_OK;
 }

@@ -17,9 +17,11 @@ static rq_err put_table(rq_buf *b, const char *name)
 }
 
 /* RegionSpecifier { type 1: REGION_NAME, value 2 } of the table's first region. */
-static rq_err put_region(rq_buf *b, const rq__link *link)
+static rq_err put_region(rq_buf *b, const rq__link *link, rq_error *why)
 {
     size_t at;
+    if (rq_client_table_regions(link->table) == 0)
+        return rq_fail(why, RQ_E_NOT_SERVING_REGION, "table %s has no open region", link->name);
     RQ_TRY(rq_pb_begin(b, 2, &at));
     RQ_TRY(rq_pb_put_number(b, 1, 1));
     RQ_TRY(rq_pb_put_bytes(b, 2, rq_client_table_region(link->table, 0).name));
@@ -39,7 +41,7 @@ rq_err rq__load_prepare(rq__link *link, rq_arena *arena, const char **ret_token,
     rq_pb_field f;
     *ret_token = NULL;
     rq_err rc = put_table(&request, link->name);
-    if (rc == RQ_OK) rc = put_region(&request, link);
+    if (rc == RQ_OK) rc = put_region(&request, link, why);
     if (rc == RQ_OK) {
         rc = rq_client_call_region(link->table, 0, "PrepareBulkLoad", rq_buf_slice(&request),
                                    &answer, &failure);
@@ -60,7 +62,7 @@ rq_err rq__load_cleanup(rq__link *link, const char *token, rq_error *why)
     rq_buf request = {0}, answer = {0};
     rq_client_failure failure;
     rq_err rc = rq_pb_put_bytes(&request, 1, rq_slice_cstr(token));
-    if (rc == RQ_OK) rc = put_region(&request, link);
+    if (rc == RQ_OK) rc = put_region(&request, link, why);
     if (rc == RQ_OK) {
         rc = rq_client_call_region(link->table, 0, "CleanupBulkLoad", rq_buf_slice(&request),
                                    &answer, &failure);

@@ -43,8 +43,12 @@ rq_err rq__load_add_file(rq__load_job *j, const char *path, const rq_family_sche
                          rq_error *why)
 {
     rq_hfile_reader *r;
+    rq_stat st;
     rq__load_file f = {.path = path, .family = family};
     if (path == NULL) return rq_no_memory(why);
+    RQ_TRY(rq_vfs_stat(j->l->vfs, path, &st, why));
+    f.size = st.size;
+    f.mtime_ms = (uint64_t)st.mtime_ms;
     RQ_TRY(rq_hfile_reader_open(j->l->vfs, path, NULL, false, &r, why));
     const rq_hfile_info *info = rq_hfile_reader_info(r);
     rq_err rc = RQ_OK;
@@ -155,8 +159,9 @@ static rq_err take_called(rq__load_job *j, const char *path, const rq_family_sch
 {
     const char *again = other_name(j, path);
     if (again == NULL) return rq_no_memory(why);
-    /* An earlier run has renamed it, and called that. */
-    if (rq__journal_state(&j->journal, again) != RQ__LOAD_NEW) return RQ_OK;
+    /* An earlier run has renamed it, and called that: what has its name now is another file. */
+    if (rq__journal_state(&j->journal, again) != RQ__LOAD_NEW)
+        return add_if_there(j, path, family, why);
     RQ_TRY(j->l->keeps_files ? add_if_there(j, path, family, why)
                              : rename_called(j, path, again, why));
     return is_made(path) ? add_if_there(j, again, family, why) : RQ_OK;
@@ -165,8 +170,8 @@ static rq_err take_called(rq__load_job *j, const char *path, const rq_family_sch
 static rq_err take_pieces(rq__load_job *j, const rq__journal_line *line,
                           const rq_family_schema *family, rq_error *why)
 {
-    for (size_t i = 0; i < line->pieces; i++) {
-        const char *path = rq__load_piece_of(j, line->path, family, i);
+    for (uint64_t i = 0; i < line->pieces; i++) {
+        const char *path = rq__load_piece_of(j, line->path, family, (size_t)i);
         if (path == NULL) return rq_no_memory(why);
         if (rq__journal_state(&j->journal, path) == RQ__LOAD_NEW)
             RQ_TRY(rq__load_add_file(j, path, family, why));
@@ -185,11 +190,28 @@ static rq_err family_of(rq__load_job *j, rq_slice name, const rq_family_schema *
                          (int)name.len, (const char *)name.ptr);
 }
 
+/* A file that is loaded may still be there: as a copy, or because it was divided. */
+static rq_err check_unchanged(rq__load_job *j, const rq__journal_line *line, rq_error *why)
+{
+    rq_stat st;
+    size_t names;
+    RQ_TRY(rq__load_count_names(j, line->path, &names, why));
+    if (names == 0) return RQ_OK;
+    RQ_TRY(rq_vfs_stat(j->l->vfs, line->path, &st, why));
+    if (st.size == line->size && (uint64_t)st.mtime_ms == line->mtime_ms) return RQ_OK;
+    return rq_fail(
+        why, RQ_E_CONFLICT,
+        "%s/%s has changed since it was loaded by a run that has not finished; remove the file "
+        "_rorqual_load to load everything that is in the folder",
+        j->l->path, line->path);
+}
+
 static rq_err resume_line(rq__load_job *j, const rq__journal_line *line, rq_error *why)
 {
     const rq_family_schema *family;
     const char *path = line->path;
     if (is_made(path)) path += sizeof RQ__LOAD_PIECES;
+    if (line->state != RQ__LOAD_CALLED) RQ_TRY(check_unchanged(j, line, why));
     if (line->state == RQ__LOAD_DONE) return RQ_OK;
     RQ_TRY(family_of(j, rq_slice_of(path, strcspn(path, "/")), &family, why));
     return line->state == RQ__LOAD_DIVIDED ? take_pieces(j, line, family, why)
@@ -235,7 +257,8 @@ static rq_err list_folder(rq__load_job *j, rq_error *why)
     size_t count;
     RQ_TRY(rq_vfs_list(j->l->vfs, "", &j->arena, &list, &count, why));
     for (size_t i = 0; i < count; i++) {
-        if (is_hidden(list[i].name)) continue;
+        bool is_family = rq_table_schema_family(j->l->schema, rq_slice_cstr(list[i].name)) != NULL;
+        if (is_hidden(list[i].name) && !is_family) continue;
         if (!list[i].is_dir)
             return rq_fail(why, RQ_E_INVALID,
                            "%s/%s is a file: HFiles are in a folder for each family", j->l->path,

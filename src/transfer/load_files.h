@@ -9,12 +9,15 @@
 
 #define RQ__LOAD_PIECES "_rorqual_pieces" /* has a folder for each family */
 
+#define RQ__NO_REGION SIZE_MAX /* for the time being: the file is left for a later round */
+
 typedef struct rq__load_file {
     const char *path; /* in the vfs */
     const rq_family_schema *family;
-    rq_slice first, last; /* rows; in the arena */
-    size_t region;        /* that has the first row, in this round */
-    bool is_called;       /* a call of this run has named it */
+    uint64_t size, mtime_ms; /* when it was found */
+    rq_slice first, last;    /* rows; in the arena */
+    size_t region;           /* that has its rows, in this round; RQ__NO_REGION */
+    bool is_called;          /* a call of this run has named it */
     bool is_done;
 } rq__load_file;
 

@@ -29,24 +29,43 @@ typedef struct division {
     rq_hfile_writer *piece;
 } division;
 
-static size_t region_of(const rq_client_table *t, rq_slice row)
-{
-    size_t low = 0, high = rq_client_table_regions(t);
-    while (high - low > 1) {
-        size_t mid = low + (high - low) / 2;
-        if (rq_slice_compare(rq_client_table_region(t, mid).start, row) <= 0)
-            low = mid;
-        else
-            high = mid;
-    }
-    return low;
-}
-
 /* REQUIRES: the row is not before the region. */
 static bool is_in_region(const rq_client_table *t, size_t region, rq_slice row)
 {
     rq_slice end = rq_client_table_region(t, region).end;
     return end.len == 0 || rq_slice_compare(row, end) < 0;
+}
+
+/* RQ__NO_REGION: none that is open has the row, as while one is split or moved. */
+static size_t region_of(const rq_client_table *t, rq_slice row)
+{
+    size_t low = 0, high = rq_client_table_regions(t); /* regions that start at or before the row */
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (rq_slice_compare(rq_client_table_region(t, mid).start, row) <= 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low > 0 && is_in_region(t, low - 1, row) ? low - 1 : RQ__NO_REGION;
+}
+
+/* Whether regions, from that one on, have all rows up to the last. */
+static bool are_rows_in_regions(const rq_client_table *t, size_t region, rq_slice last)
+{
+    size_t count = rq_client_table_regions(t);
+    for (; !is_in_region(t, region, last); region++)
+        if (region + 1 == count || rq_slice_compare(rq_client_table_region(t, region + 1).start,
+                                                    rq_client_table_region(t, region).end) > 0)
+            return false;
+    return true;
+}
+
+static rq_err no_region(const rq__load_job *j, const rq__load_file *f, rq_error *why)
+{
+    return rq_fail(why, RQ_E_NOT_SERVING_REGION,
+                   "bulk load: table %s has no open region for some rows of %s/%s",
+                   j->l->link->name, j->l->path, f->path);
 }
 
 static rq_err end_piece(division *d, rq_error *why)
@@ -64,6 +83,7 @@ static rq_err begin_piece(division *d, rq_slice row, rq_error *why)
     const char *path = rq__load_piece_of(j, d->file->path, d->file->family, d->count);
     if (path == NULL) return rq_no_memory(why);
     d->region = region_of(j->l->link->table, row);
+    if (d->region == RQ__NO_REGION) return no_region(j, d->file, why);
     d->count++;
     RQ_TRY(rq__drop_file(j->l->vfs, path, why)); /* of a run that was killed */
     return rq__hfile_begin_at(j->l->vfs, path, d->file->family, &d->piece, why);
@@ -111,13 +131,21 @@ static rq_err write_pieces(division *d, rq_error *why)
     return rc == RQ_OK ? rq_vfs_sync_dir(v, folder, why) : rc;
 }
 
+static rq__journal_line line_of(const rq__load_file *f, rq__load_state state)
+{
+    return (rq__journal_line){
+        .path = f->path, .state = state, .size = f->size, .mtime_ms = f->mtime_ms};
+}
+
 /* Pieces instead of the i-th file, which remains where it is. */
 static rq_err divide(rq__load_job *j, size_t i, rq_error *why)
 {
     const rq__load_file f = j->files[i];
     division d = {.job = j, .file = &f};
     RQ_TRY(write_pieces(&d, why));
-    RQ_TRY(rq__journal_note_divided(&j->journal, f.path, d.count, why));
+    rq__journal_line line = line_of(&f, RQ__LOAD_DIVIDED);
+    line.pieces = d.count;
+    RQ_TRY(rq__journal_note(&j->journal, &line, 1, why));
     for (size_t k = 0; k < d.count; k++)
         RQ_TRY(rq__load_add_file(j, rq__load_piece_of(j, f.path, f.family, k), f.family, why));
     j->files[i].is_done = true;
@@ -142,16 +170,26 @@ static void sort_files(rq__load_job *j)
     if (n > 0) qsort(j->files, n, sizeof *j->files, compare_regions);
 }
 
-/* Afterwards every file that is left fits its region, and they are sorted. */
-static rq_err fit(rq__load_job *j, rq_error *why)
+/* Gives the i-th file its region, or divides it. */
+static rq_err place_file(rq__load_job *j, size_t i, rq_error *why)
 {
     const rq_client_table *t = j->l->link->table;
-    for (size_t i = 0; i < j->count; i++) { /* pieces are added behind */
-        rq__load_file *f = &j->files[i];
-        if (f->is_done) continue;
-        f->region = region_of(t, f->first);
-        if (!is_in_region(t, f->region, f->last)) RQ_TRY(divide(j, i, why));
-    }
+    rq__load_file *f = &j->files[i];
+    f->region = region_of(t, f->first);
+    if (f->region != RQ__NO_REGION && is_in_region(t, f->region, f->last)) return RQ_OK;
+    if (f->region != RQ__NO_REGION && are_rows_in_regions(t, f->region, f->last))
+        return divide(j, i, why);
+    f->region = RQ__NO_REGION;
+    j->why = (rq_error){.code = RQ_OK};
+    (void)no_region(j, f, &j->why);
+    return RQ_OK;
+}
+
+/* Afterwards every file that is left fits its region or has none, and they are sorted. */
+static rq_err fit(rq__load_job *j, rq_error *why)
+{
+    for (size_t i = 0; i < j->count; i++) /* pieces are added behind */
+        if (!j->files[i].is_done) RQ_TRY(place_file(j, i, why));
     sort_files(j);
     return RQ_OK;
 }
@@ -193,13 +231,17 @@ static rq_err put_request(rq_buf *b, const rq__load_job *j, const load_group *g,
     return rq_pb_put_number(b, 6, j->l->keeps_files);
 }
 
-static bool was_loaded(const rq_buf *answer)
+/* BulkLoadHFileResponse { loaded 1, required }. RQ_E_AGAIN: not loaded. */
+static rq_err take_answer(const rq_buf *answer, rq_error *why)
 {
     rq_cursor c = rq_cursor_of(rq_buf_slice(answer));
     rq_pb_field f;
-    while (rq_pb_next(&c, &f) == RQ_OK)
-        if (f.number == 1 && f.wire == RQ_PB_VARINT) return f.value != 0;
-    return false;
+    rq_err rc, ret = RQ_E_MALFORMED;
+    while ((rc = rq_pb_next(&c, &f)) == RQ_OK)
+        if (f.number == 1 && f.wire == RQ_PB_VARINT) ret = f.value != 0 ? RQ_OK : RQ_E_AGAIN;
+    if (rc == RQ_E_END && ret != RQ_E_MALFORMED) return ret;
+    return rq_fail(why, RQ_E_MALFORMED,
+                   "bulk load: the server's answer does not tell whether the files are loaded");
 }
 
 /* One call. RQ_E_AGAIN: not loaded; for requests with a token the server gives no reason. */
@@ -216,8 +258,8 @@ static rq_err call(rq__load_job *j, const load_group *g, bool with_token, bool *
     if (rc != RQ_OK) {
         size_t len = strcspn(failure.text, "\n");
         rc = rq_fail(why, rc, "bulk load: %.*s", (int)len, failure.text);
-    } else if (!was_loaded(&answer)) {
-        rc = RQ_E_AGAIN;
+    } else {
+        rc = take_answer(&answer, why);
     }
     rq_buf_clear(&request);
     rq_buf_clear(&answer);
@@ -226,12 +268,12 @@ static rq_err call(rq__load_job *j, const load_group *g, bool with_token, bool *
 
 static rq_err note(rq__load_job *j, const load_group *g, rq__load_state state, rq_error *why)
 {
-    const char **paths = calloc(g->count, sizeof *paths);
-    if (paths == NULL) return rq_no_memory(why);
+    rq__journal_line *lines = calloc(g->count, sizeof *lines);
+    if (lines == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < g->count; i++)
-        paths[i] = g->files[i].path;
-    rq_err rc = rq__journal_note(&j->journal, state, paths, g->count, why);
-    free(paths);
+        lines[i] = line_of(&g->files[i], state);
+    rq_err rc = rq__journal_note(&j->journal, lines, g->count, why);
+    free(lines);
     return rc;
 }
 
@@ -285,10 +327,11 @@ static rq_err load_round(rq__load_job *j, rq_error *why)
         bool retry = false;
         rq_error mine = {.code = RQ_OK};
         load_group g = group_at(j, i);
+        i += g.count;
+        if (g.region == RQ__NO_REGION) continue;
         rq_err rc = load_region(j, &g, &retry, &mine);
         if (rc != RQ_OK && !retry) return rq_fail(why, rc, "%s", mine.message);
         if (rc != RQ_OK) j->why = mine;
-        i += g.count;
     }
     return RQ_OK;
 }

@@ -5,12 +5,13 @@
 #include "transfer/out.h"
 #include "transfer/plan.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define JOURNAL "_rorqual_load"
 #define FORMAT "rorqual load "
-#define FORMAT_VERSION "2\n"
+#define FORMAT_VERSION "3\n"
 #define PIECES_MAX ((uint64_t)1 << 30)
 #define BYTES_MAX ((size_t)1 << 30)
 
@@ -32,16 +33,16 @@ static rq_err damaged(rq_error *why)
     return rq_fail(why, RQ_E_CORRUPT, JOURNAL " is damaged");
 }
 
-/* "N PATH": leaves the path. */
-static bool take_pieces(rq_slice *line, size_t *ret)
+/* "N REST": leaves the rest. */
+static bool take_number(rq_slice *line, uint64_t max, uint64_t *ret)
 {
     uint64_t n = 0;
     size_t i = 0;
-    for (; i < line->len && line->ptr[i] >= '0' && line->ptr[i] <= '9' && n < PIECES_MAX; i++)
+    for (; i < line->len && line->ptr[i] >= '0' && line->ptr[i] <= '9' && n <= max / 10; i++)
         n = 10 * n + (line->ptr[i] - (uint64_t)'0');
-    if (n == 0 || n > PIECES_MAX || i == line->len || line->ptr[i] != ' ') return false;
+    if (i == 0 || n > max || i == line->len || line->ptr[i] != ' ') return false;
     *line = rq_slice_of(line->ptr + i + 1, line->len - i - 1);
-    *ret = (size_t)n;
+    *ret = n;
     return true;
 }
 
@@ -51,20 +52,23 @@ static rq_err take_entry(rq__load_journal *j, rq_slice line, rq_error *why)
     for (rq__load_state s = RQ__LOAD_CALLED; l->state == RQ__LOAD_NEW && s <= RQ__LOAD_DIVIDED; s++)
         if (take_word(&line, words[s])) l->state = s;
     if (l->state == RQ__LOAD_NEW) return damaged(why);
-    if (l->state == RQ__LOAD_DIVIDED && !take_pieces(&line, &l->pieces)) return damaged(why);
+    if (l->state == RQ__LOAD_DIVIDED &&
+        (!take_number(&line, PIECES_MAX, &l->pieces) || l->pieces == 0))
+        return damaged(why);
+    if (!take_number(&line, INT64_MAX, &l->size) || !take_number(&line, INT64_MAX, &l->mtime_ms))
+        return damaged(why);
     l->path = rq_arena_cstr(&j->arena, line);
     if (l->path == NULL) return rq_no_memory(why);
     if (strchr(l->path, '/') == NULL) return damaged(why);
-    j->count++;
+    l->number = j->count++;
     return RQ_OK;
 }
 
-/* A file is called before it is done or divided, so later lines have later states. */
 static int compare(const void *a, const void *b)
 {
     const rq__journal_line *x = a, *y = b;
     int c = strcmp(x->path, y->path);
-    return c != 0 ? c : (x->state > y->state) - (x->state < y->state);
+    return c != 0 ? c : (x->number > y->number) - (x->number < y->number);
 }
 
 static rq_err take_entries(rq__load_journal *j, rq_slice text, rq_error *why)
@@ -157,32 +161,25 @@ static rq_err put_from(rq__load_journal *j, size_t from, rq_error *why)
     return rq_file_sync(j->file, why);
 }
 
-static rq_err add_line(rq__load_journal *j, const char *word, const char *path, rq_error *why)
+static rq_err add_line(rq__load_journal *j, const rq__journal_line *l, rq_error *why)
 {
-    if (strchr(path, '\n') != NULL)
-        return rq_fail(why, RQ_E_INVALID, "%s: a line break in a file's name", path);
-    return rq_buf_printf(&j->text, "%s%s\n", word, path) == RQ_OK ? RQ_OK : rq_no_memory(why);
+    char pieces[32] = "";
+    if (strchr(l->path, '\n') != NULL)
+        return rq_fail(why, RQ_E_INVALID, "%s: a line break in a file's name", l->path);
+    if (l->state == RQ__LOAD_DIVIDED) snprintf(pieces, sizeof pieces, "%" PRIu64 " ", l->pieces);
+    rq_err rc = rq_buf_printf(&j->text, "%s%s%" PRIu64 " %" PRIu64 " %s\n", words[l->state], pieces,
+                              l->size, l->mtime_ms, l->path);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
-rq_err rq__journal_note(rq__load_journal *j, rq__load_state state, const char *const *paths,
-                        size_t count, rq_error *why)
+rq_err rq__journal_note(rq__load_journal *j, const rq__journal_line *lines, size_t count,
+                        rq_error *why)
 {
     if (j->is_off || count == 0) return RQ_OK;
     RQ_TRY(begin(j, why));
     size_t from = j->text.len;
     for (size_t i = 0; i < count; i++)
-        RQ_TRY(add_line(j, words[state], paths[i], why));
-    return put_from(j, from, why);
-}
-
-rq_err rq__journal_note_divided(rq__load_journal *j, const char *path, size_t pieces, rq_error *why)
-{
-    char word[64];
-    if (j->is_off) return RQ_OK;
-    RQ_TRY(begin(j, why));
-    size_t from = j->text.len;
-    snprintf(word, sizeof word, "%s%zu ", words[RQ__LOAD_DIVIDED], pieces);
-    RQ_TRY(add_line(j, word, path, why));
+        RQ_TRY(add_line(j, &lines[i], why));
     return put_from(j, from, why);
 }
 

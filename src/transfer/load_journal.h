@@ -3,13 +3,15 @@
  * The progress of a bulk load of a folder, in the folder's file _rorqual_load, so that a killed
  * load can be resumed:
  *
- *    rorqual load 2
+ *    rorqual load 3
  *    for WHAT
- *    call PATH       the file is named in a call that is about to be made
- *    done PATH       the server has loaded the file
- *    divided N PATH  the file's N pieces are complete, and loaded in its place
+ *    call BYTES TIME PATH       the file is named in a call that is about to be made
+ *    done BYTES TIME PATH       the server has loaded the file
+ *    divided N BYTES TIME PATH  the file's N pieces are complete, and loaded in its place
  *
- * A line is durable before the action it announces begins. An incomplete last line is ignored.
+ * BYTES and TIME, the time of the last change in ms, are those of the file that was found: a later
+ * file with the same name is not the one that was loaded. A line is durable before the action it
+ * announces begins. An incomplete last line is ignored.
  */
 #ifndef RQ_TRANSFER_LOAD_JOURNAL_H
 #define RQ_TRANSFER_LOAD_JOURNAL_H
@@ -28,7 +30,10 @@ typedef enum rq__load_state {
 typedef struct rq__journal_line {
     const char *path;
     rq__load_state state;
-    size_t pieces; /* of a divided file */
+    uint64_t pieces; /* of a divided file */
+    uint64_t size;
+    uint64_t mtime_ms;
+    size_t number; /* of the line that was read */
 } rq__journal_line;
 
 typedef struct rq__load_journal {
@@ -51,14 +56,10 @@ rq_err rq__journal_open(rq_vfs *v, const char *what, rq__load_journal *ret, rq_e
 rq__load_state rq__journal_state(const rq__load_journal *j, const char *path);
 /* Whether the line counts for its path. */
 bool rq__journal_is_last(const rq__load_journal *j, size_t line);
-/* Appends a line for each path, "call" or "done"; durable when this returns. The first call creates the
- * file. */
+/* Appends lines; durable when this returns. The first call creates the file. */
 RQ_NODISCARD
-rq_err rq__journal_note(rq__load_journal *j, rq__load_state state, const char *const *paths,
-                        size_t count, rq_error *why);
-RQ_NODISCARD
-rq_err rq__journal_note_divided(rq__load_journal *j, const char *path, size_t pieces,
-                                rq_error *why);
+rq_err rq__journal_note(rq__load_journal *j, const rq__journal_line *lines, size_t count,
+                        rq_error *why);
 void rq__journal_close(rq__load_journal *j);
 /* Forgets it: the load has ended. */
 RQ_NODISCARD

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 
 #define FAN_IN 128
-#define HEAD (8 + 2) /* behind the length: order, length of the row */
+#define HEAD (8 + 2)                    /* behind the length: order, length of the row */
+#define ROW_BYTES_MIN ((size_t)1 << 20) /* may be collected of a row in any case */
 
 typedef struct run {
     rq__in in;
@@ -119,6 +120,8 @@ typedef struct group {
     rq_buf row;
     row_cell *cells;
     size_t count, cap;
+    size_t memory;     /* 0: no limit */
+    size_t shrinks_at; /* bytes: beyond, repeated cells are dropped */
 } group;
 
 static bool take_cell(rq_cursor *c, rq_cell *ret)
@@ -189,36 +192,80 @@ static rq_err parse_cells(group *g)
     return RQ_OK;
 }
 
+static rq_err parse(group *g, rq_error *why)
+{
+    rq_err rc = parse_cells(g);
+    if (rc == RQ_E_NO_MEMORY) return rq_no_memory(why);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "a run of the sort is damaged");
+}
+
+/* Whether the cell before it, which is later in the input, has the same key. */
+static bool is_repeated(const group *g, size_t i)
+{
+    return i > 0 &&
+           rq_cell_compare_key(RQ_ORDER_DEFAULT, &g->cells[i - 1].cell, &g->cells[i].cell) == 0;
+}
+
+/* Its bytes in a record: from the length of the family to the end of the value. */
+static rq_slice bytes_of(const rq_cell *c)
+{
+    return rq_slice_of(c->family - 1, (size_t)(c->value + c->value_len - (c->family - 1)));
+}
+
+/* Drops repeated cells. What remains may double before the next time, and needs at most half of the memory. */
+static rq_err shrink(group *g, rq_error *why)
+{
+    rq_buf kept = {0};
+    size_t count = 0;
+    RQ_TRY(parse(g, why));
+    for (size_t i = 0; i < g->count; i++) {
+        rq_slice bytes = bytes_of(&g->cells[i].cell);
+        if (is_repeated(g, i)) continue;
+        if (rq_buf_append(&kept, bytes.ptr, bytes.len) != RQ_OK) {
+            rq_buf_clear(&kept);
+            return rq_no_memory(why);
+        }
+        count++;
+    }
+    rq_buf_clear(&g->bytes);
+    g->bytes = kept;
+    g->shrinks_at = 2 * kept.len < ROW_BYTES_MIN ? ROW_BYTES_MIN : 2 * kept.len;
+    if (g->memory == 0 || kept.len + count * sizeof *g->cells <= g->memory / 2) return RQ_OK;
+    return rq_fail(why, RQ_E_ROW_TOO_BIG,
+                   "a row of the input has %zu different cells or more, for which %zu bytes of "
+                   "memory are too little",
+                   count, g->memory);
+}
+
 /* Takes all records of the smallest row. */
 static rq_err take_group(merger *m, group *g, rq_error *why)
 {
     const run *r = m->heap[0];
     rq_buf_reset(&g->row);
     rq_buf_reset(&g->bytes);
+    g->shrinks_at = ROW_BYTES_MIN;
     if (rq_buf_append(&g->row, r->row.ptr, r->row.len) != RQ_OK) return rq_no_memory(why);
     while (m->count > 0 && rq_slice_eq(m->heap[0]->row, rq_buf_slice(&g->row))) {
         r = m->heap[0];
         size_t head = HEAD + r->row.len;
         if (rq_buf_append(&g->bytes, r->record.ptr + head, r->record.len - head) != RQ_OK)
             return rq_no_memory(why);
+        if (g->bytes.len > g->shrinks_at) RQ_TRY(shrink(g, why));
         RQ_TRY(advance(m, why));
     }
-    rq_err rc = parse_cells(g);
-    if (rc == RQ_E_NO_MEMORY) return rq_no_memory(why);
-    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "a run of the sort is damaged");
+    return parse(g, why);
 }
 
-static rq_err merge_cells(merger *m, rq_err (*cell)(void *, const rq_cell *, rq_error *), void *ctx,
+static rq_err merge_cells(merger *m, size_t memory,
+                          rq_err (*cell)(void *, const rq_cell *, rq_error *), void *ctx,
                           rq_error *why)
 {
-    group g = {0};
+    group g = {.memory = memory};
     rq_err rc = RQ_OK;
     while (rc == RQ_OK && m->count > 0) {
         rc = take_group(m, &g, why);
         for (size_t i = 0; rc == RQ_OK && i < g.count; i++)
-            if (i == 0 ||
-                rq_cell_compare_key(RQ_ORDER_DEFAULT, &g.cells[i - 1].cell, &g.cells[i].cell) != 0)
-                rc = cell(ctx, &g.cells[i].cell, why);
+            if (!is_repeated(&g, i)) rc = cell(ctx, &g.cells[i].cell, why);
     }
     rq_buf_clear(&g.bytes);
     rq_buf_clear(&g.row);
@@ -284,7 +331,7 @@ rq_err rq__runs_merge(rq__runs *r, rq_err (*cell)(void *ctx, const rq_cell *c, r
     if (rc == RQ_OK) {
         size_t left = r->count - first;
         rc = open_runs(m, r, first, left, why);
-        if (rc == RQ_OK) rc = merge_cells(m, cell, ctx, why);
+        if (rc == RQ_OK) rc = merge_cells(m, r->memory, cell, ctx, why);
         close_runs(m);
         if (rc == RQ_OK) rc = drop_merged(r, first, left, why);
     }

@@ -363,6 +363,27 @@ def messages_of_calls(_):
     return None
 
 
+# A message's name, its bytes as Ruby writes them, and what decoding them ends with.
+MALFORMED = [
+    ("RegionInfo", r"\x08\x05", "a malformed RegionInfo: it has no table_name"),
+    ("TableName", r"\x0a\x01a\x12\x01b", None),
+    ("TableName", r"\x08\x05\x12\x01b", "a malformed TableName"),
+    ("TableName", r"\x0a\x05a", "a malformed TableName"),
+    ("RegionInfo", r"\x08\x05\x10\x07", "a malformed RegionInfo"),
+    ("RegionInfo", r"\x0a\x01\x05\x12\x06\x0a\x01a\x12\x01b", "a malformed RegionInfo"),
+    ("ListNamespacesResponse", r"\x08\x05", "a malformed ListNamespacesResponse"),
+]
+
+
+def malformed_messages_are_refused(_):
+    """Fields of another kind and missing fields are an error of the message, not of the Ruby that uses it."""
+    text = "".join(f"begin; Wire.decode('{name}', \"{bytes_}\"); puts 'decoded'; rescue => e; puts e.message; end\n" for name, bytes_, _ in MALFORMED)
+    done = shell("-n", "memory:", text=text)
+    got = [line for line in done.stdout.splitlines() if line and not line.startswith(("hbase:", "=>"))]
+    wanted = [why or "decoded" for _, _, why in MALFORMED]
+    return None if got == wanted else f"{got} instead of {wanted}"
+
+
 def blocks_see_variables_of_earlier_statements(_):
     """As in Ruby; and a variable whose assignment is not reached is nil, not what an earlier statement left in its register."""
     text = ("p [0].map { |x| x }\na = 1\n[5].each { |t| p [a, t] }\nb = 2\nadd = lambda { |n| b += n + a }\nadd.call(3)\n[6].each { |t| c = 7; [8].each { |u| p [a, b, t, c, u] } }\n"
@@ -822,7 +843,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, what_takes_too_much_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, malformed_messages_are_refused, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, what_takes_too_much_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

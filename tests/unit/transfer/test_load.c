@@ -73,6 +73,7 @@ static size_t files_left(const deed *what)
     rq__link link = {.name = "t"};
     rq_error why = {.code = RQ_OK};
     const char *called = "f/one";
+    const rq__journal_line line = {.path = called, .state = RQ__LOAD_CALLED};
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chdir(folder), 0);
     assert_int_equal(rq_vfs_posix_new(folder, &v, NULL), RQ_OK);
@@ -81,7 +82,7 @@ static size_t files_left(const deed *what)
     rq__load l = {.link = &link, .schema = schema, .vfs = v, .path = folder};
     rq__load_job j = {.l = &l};
     assert_int_equal(rq__journal_open(v, "t", &j.journal, NULL), RQ_OK);
-    assert_int_equal(rq__journal_note(&j.journal, RQ__LOAD_CALLED, &called, 1, NULL), RQ_OK);
+    assert_int_equal(rq__journal_note(&j.journal, &line, 1, NULL), RQ_OK);
     rq__journal_close(&j.journal);
     assert_int_equal(rq__journal_open(v, "t", &j.journal, NULL), RQ_OK);
     deeds = what;

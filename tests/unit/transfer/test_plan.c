@@ -137,6 +137,29 @@ static void a_removal_that_was_killed_goes_on(void **state)
     rq_vfs_free(v);
 }
 
+/* The input was replaced by another of the same size after the kill. */
+static void a_removal_that_was_killed_is_of_its_input(void **state)
+{
+    rq_vfs *v = memory();
+    rq__files files = {0};
+    rq__file_part list[] = {{"a", 0, 10, 5}};
+    rq__bulk_work w;
+    rq_error why = {.code = RQ_OK};
+    (void)state;
+    files.parts = list;
+    files.part_count = 1;
+    assert_int_equal(rq__work_open(NULL, v, "/v", "w", "x=1", &files, &w, &why), RQ_OK);
+    assert_int_equal(rq__work_set_step(&w, RQ__BULK_LOADED, &why), RQ_OK);
+    rq__work_close(&w);
+    assert_int_equal(rq_vfs_remove(v, "w/plan", NULL), RQ_OK);
+    list[0].time_ms = 6;
+    assert_int_equal(rq__work_open(NULL, v, "/v", "w", "x=1", &files, &w, &why), RQ_OK);
+    assert_true(w.step == RQ__BULK_SORTING && !w.is_over);
+    rq__work_close(&w);
+    rq_arena_clear(&files.arena);
+    rq_vfs_free(v);
+}
+
 /* Killed at any call of the file system: the file is the old or the new one. */
 static void a_small_file_is_replaced_at_once(void **state)
 {
@@ -165,18 +188,34 @@ static void a_small_file_is_replaced_at_once(void **state)
     assert_true(calls > 3);
 }
 
+static rq__journal_line line_of(const char *path, rq__load_state state)
+{
+    return (rq__journal_line){.path = path, .state = state, .size = 7, .mtime_ms = 1000};
+}
+
+static rq_err note(rq__load_journal *j, const char *path, rq__load_state state)
+{
+    const rq__journal_line line = line_of(path, state);
+    rq_error why = {.code = RQ_OK};
+    return rq__journal_note(j, &line, 1, &why);
+}
+
 static void a_journal_goes_on(void **state)
 {
     rq_vfs *v = memory();
     rq__load_journal j;
     rq_error why = {.code = RQ_OK};
-    const char *const called[] = {"cf/a", "cf/b", "cf/c"};
+    const rq__journal_line called[] = {line_of("cf/a", RQ__LOAD_CALLED),
+                                       line_of("cf/b", RQ__LOAD_CALLED),
+                                       line_of("cf/c", RQ__LOAD_CALLED)};
+    rq__journal_line divided = line_of("cf/c", RQ__LOAD_DIVIDED);
+    divided.pieces = 2;
     (void)state;
     assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
     assert_false(j.is_resumed);
-    assert_int_equal(rq__journal_note(&j, RQ__LOAD_CALLED, called, 3, &why), RQ_OK);
-    assert_int_equal(rq__journal_note(&j, RQ__LOAD_DONE, called + 1, 1, &why), RQ_OK);
-    assert_int_equal(rq__journal_note_divided(&j, called[2], 2, &why), RQ_OK);
+    assert_int_equal(rq__journal_note(&j, called, 3, &why), RQ_OK);
+    assert_int_equal(note(&j, "cf/b", RQ__LOAD_DONE), RQ_OK);
+    assert_int_equal(rq__journal_note(&j, &divided, 1, &why), RQ_OK);
     rq__journal_close(&j);
     assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
     assert_true(j.is_resumed);
@@ -185,14 +224,15 @@ static void a_journal_goes_on(void **state)
     assert_int_equal(rq__journal_state(&j, "cf/c"), RQ__LOAD_DIVIDED);
     assert_int_equal(rq__journal_state(&j, "cf"), RQ__LOAD_NEW);
     assert_int_equal(rq__journal_state(&j, "cf/d"), RQ__LOAD_NEW);
-    assert_int_equal(rq__journal_note(&j, RQ__LOAD_DONE, called, 1, &why), RQ_OK);
+    assert_int_equal(note(&j, "cf/a", RQ__LOAD_DONE), RQ_OK);
+    assert_int_equal(note(&j, "cf/b", RQ__LOAD_CALLED), RQ_OK); /* another file of that name */
     rq__journal_close(&j);
     assert_int_equal(rq__journal_open(v, "t=2", &j, &why), RQ_E_CONFLICT);
     rq__journal_close(&j);
     assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
     assert_int_equal(rq__journal_state(&j, "cf/a"), RQ__LOAD_DONE);
-    assert_int_equal(rq__journal_note(&j, RQ__LOAD_DONE, (const char *const[]){"cf/\n"}, 1, &why),
-                     RQ_E_INVALID);
+    assert_int_equal(rq__journal_state(&j, "cf/b"), RQ__LOAD_CALLED);
+    assert_int_equal(note(&j, "cf/\n", RQ__LOAD_DONE), RQ_E_INVALID);
     rq__journal_close(&j);
     rq_vfs_free(v);
 }
@@ -203,11 +243,10 @@ static void a_torn_line_does_not_count(void **state)
     rq__load_journal j;
     rq_error why = {.code = RQ_OK};
     (void)state;
-    put(v, "_rorqual_load", "rorqual load 2\nfor t=1\ncall cf/a\ndone cf/a");
+    put(v, "_rorqual_load", "rorqual load 3\nfor t=1\ncall 7 1000 cf/a\ndone 7 1000 cf/a");
     assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
     assert_int_equal(rq__journal_state(&j, "cf/a"), RQ__LOAD_CALLED);
-    assert_int_equal(rq__journal_note(&j, RQ__LOAD_CALLED, (const char *const[]){"cf/b"}, 1, &why),
-                     RQ_OK);
+    assert_int_equal(note(&j, "cf/b", RQ__LOAD_CALLED), RQ_OK);
     rq__journal_close(&j);
     assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
     assert_int_equal(rq__journal_state(&j, "cf/a"), RQ__LOAD_CALLED);
@@ -221,11 +260,12 @@ static void divided_files_know_their_pieces(void **state)
     rq_vfs *v = memory();
     rq__load_journal j;
     rq_error why = {.code = RQ_OK};
-    const char *called[] = {"cf/1 a"};
+    rq__journal_line divided = line_of("cf/1 a", RQ__LOAD_DIVIDED);
+    divided.pieces = 1000000;
     (void)state;
     assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
-    assert_int_equal(rq__journal_note(&j, RQ__LOAD_CALLED, called, 1, &why), RQ_OK);
-    assert_int_equal(rq__journal_note_divided(&j, "cf/1 a", 1000000, &why), RQ_OK);
+    assert_int_equal(note(&j, "cf/1 a", RQ__LOAD_CALLED), RQ_OK);
+    assert_int_equal(rq__journal_note(&j, &divided, 1, &why), RQ_OK);
     rq__journal_close(&j);
     assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
     assert_int_equal(j.count, 2);
@@ -234,6 +274,8 @@ static void divided_files_know_their_pieces(void **state)
     assert_string_equal(j.lines[1].path, "cf/1 a");
     assert_int_equal(j.lines[1].state, RQ__LOAD_DIVIDED);
     assert_int_equal(j.lines[1].pieces, 1000000);
+    assert_int_equal(j.lines[1].size, 7);
+    assert_int_equal(j.lines[1].mtime_ms, 1000);
     rq__journal_close(&j);
     rq_vfs_free(v);
 }
@@ -243,15 +285,20 @@ static void other_journals_are_refused(void **state)
     static const struct {
         const char *text;
         rq_err rc;
-    } bad[] = {{"", RQ_E_CORRUPT},
-               {"rorqual load 2\n", RQ_E_CORRUPT},
-               {"rorqual load 2\nfor t=1\nmoved cf/a\n", RQ_E_CORRUPT},
-               {"rorqual load 2\nfor t=1\ncall a\n", RQ_E_CORRUPT},
-               {"rorqual load 2\nfor t=1\ndivided cf/a\n", RQ_E_CORRUPT},
-               {"rorqual load 2\nfor t=1\ndivided 0 cf/a\n", RQ_E_CORRUPT},
-               {"rorqual load 2\nfor t=1\ndivided 2\n", RQ_E_CORRUPT},
-               {"rorqual load 2\nfor t=1\ndivided 99999999999999999999 cf/a\n", RQ_E_CORRUPT},
-               {"rorqual load 1\nfor t=1\ncall cf/a\n", RQ_E_VERSION}};
+    } bad[] = {
+        {"", RQ_E_CORRUPT},
+        {"rorqual load 3\n", RQ_E_CORRUPT},
+        {"rorqual load 3\nfor t=1\nmoved 7 1000 cf/a\n", RQ_E_CORRUPT},
+        {"rorqual load 3\nfor t=1\ncall 7 1000 a\n", RQ_E_CORRUPT},
+        {"rorqual load 3\nfor t=1\ndivided 7 1000 cf/a\n", RQ_E_CORRUPT},
+        {"rorqual load 3\nfor t=1\ndivided 0 7 1000 cf/a\n", RQ_E_CORRUPT},
+        {"rorqual load 3\nfor t=1\ndivided 2 7 1000\n", RQ_E_CORRUPT},
+        {"rorqual load 3\nfor t=1\ndivided 99999999999999999999 7 1000 cf/a\n", RQ_E_CORRUPT},
+        {"rorqual load 3\nfor t=1\ncall cf/a\n", RQ_E_CORRUPT},
+        {"rorqual load 3\nfor t=1\ncall 7 cf/a\n", RQ_E_CORRUPT},
+        {"rorqual load 3\nfor t=1\ncall 99999999999999999999 1000 cf/a\n", RQ_E_CORRUPT},
+        {"rorqual load 2\nfor t=1\ncall cf/a\n", RQ_E_VERSION},
+        {"rorqual load 1\nfor t=1\ncall cf/a\n", RQ_E_VERSION}};
     rq__load_journal j;
     rq_error why = {.code = RQ_OK};
     (void)state;
@@ -271,6 +318,7 @@ int main(void)
         cmocka_unit_test(marks_without_a_plan_are_left_over),
         cmocka_unit_test(a_work_folder_knows_its_step),
         cmocka_unit_test(a_removal_that_was_killed_goes_on),
+        cmocka_unit_test(a_removal_that_was_killed_is_of_its_input),
         cmocka_unit_test(a_small_file_is_replaced_at_once),
         cmocka_unit_test(a_journal_goes_on),
         cmocka_unit_test(a_torn_line_does_not_count),

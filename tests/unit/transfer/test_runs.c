@@ -108,6 +108,71 @@ static rq_err take_nothing(void *ctx, const rq_cell *c, rq_error *why)
     return RQ_OK;
 }
 
+/* --- one row ---------------------------------------------------------------------------------- */
+
+typedef struct one_row {
+    size_t cells;
+    char newest[16];
+} one_row;
+
+static rq_err take_of_row(void *ctx, const rq_cell *c, rq_error *why)
+{
+    one_row *r = ctx;
+    (void)why;
+    r->cells++;
+    snprintf(r->newest, sizeof r->newest, "%.*s", (int)c->value_len, (const char *)c->value);
+    return RQ_OK;
+}
+
+/* Lines of the same row, with one value of 1,000 bytes each, in as many columns as wanted. */
+static rq_err merge_one_row(int lines, int columns, size_t memory, one_row *ret, rq_error *why)
+{
+    rq_vfs *v;
+    char value[1000], qualifier[16];
+    *ret = (one_row){.cells = 0};
+    assert_int_equal(rq_vfs_memory_new(&v), RQ_OK);
+    assert_int_equal(rq_vfs_mkdirs(v, "runs", NULL), RQ_OK);
+    rq__runs runs = {.vfs = v, .folder = "runs", .memory = memory};
+    rq__row_sorter sorter = {.vfs = v, .folder = "runs", .memory = 1 << 20};
+    for (int i = 0; i < lines; i++) {
+        memset(value, ' ', sizeof value);
+        snprintf(value, sizeof value, "%d", i);
+        snprintf(qualifier, sizeof qualifier, "%d", i % columns);
+        const rq_cell c = {.row = (const uint8_t *)"r",
+                           .row_len = 1,
+                           .family = (const uint8_t *)"f",
+                           .family_len = 1,
+                           .qualifier = (const uint8_t *)qualifier,
+                           .qualifier_len = (uint32_t)strlen(qualifier),
+                           .timestamp = 7,
+                           .type = RQ_TYPE_PUT,
+                           .value = (const uint8_t *)value,
+                           .value_len = sizeof value};
+        assert_int_equal(rq__sort_add(&sorter, (uint64_t)i, RQ_SLICE_LIT("r"), &c, 1, NULL), RQ_OK);
+    }
+    assert_int_equal(rq__sort_flush(&sorter, NULL), RQ_OK);
+    assert_int_equal(rq__runs_add(&runs, 0, sorter.runs, NULL), RQ_OK);
+    rq_err rc = rq__runs_merge(&runs, take_of_row, ret, why);
+    rq__runs_clear(&runs);
+    rq__row_sorter_clear(&sorter);
+    rq_vfs_free(v);
+    return rc;
+}
+
+static void a_row_of_any_length_takes_bounded_memory(void **state)
+{
+    one_row r;
+    rq_error why = {.code = RQ_OK};
+    (void)state;
+    assert_int_equal(merge_one_row(12000, 3, 4 << 20, &r, &why), RQ_OK); /* 12 MB of input */
+    assert_int_equal(r.cells, 3);
+    assert_string_equal(r.newest, "11999");
+    assert_int_equal(merge_one_row(12000, 12000, 4 << 20, &r, &why), RQ_E_ROW_TOO_BIG);
+    assert_non_null(strstr(why.message, "different cells"));
+    assert_int_equal(merge_one_row(12000, 12000, 64 << 20, &r, &why), RQ_OK);
+    assert_int_equal(r.cells, 12000);
+}
+
 static void nothing_is_merged_to_nothing(void **state)
 {
     rq_vfs *v;
@@ -122,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_of_equal_cells_remains),
+        cmocka_unit_test(a_row_of_any_length_takes_bounded_memory),
         cmocka_unit_test(nothing_is_merged_to_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
