@@ -12,6 +12,7 @@
 #include "proto/files.pb-c.h"
 #include "proto/master.pb-c.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The version we are compatible with; clients compare it. */
@@ -239,64 +240,84 @@ static Pb__RegionLoad *reported_load(const rq_admin_services *a, rq_arena *arena
     return m;
 }
 
-static bool is_at(const rq_catalog_region *r, const rq_server_name *server)
+/* The other servers, by the text of their names, and what is sent of each. */
+typedef struct other {
+    const rq_server_name *name;
+    Pb__ServerLoad *load;
+    size_t regions; /* open ones */
+} other;
+
+static int by_name(const void *a, const void *b)
 {
-    return r->state == RQ_REGION_OPEN && r->server != NULL &&
-           strcmp(r->server->text, server->text) == 0;
+    return strcmp(((const other *)a)->name->text, ((const other *)b)->name->text);
 }
 
-static rq_err add_reported(const rq_admin_services *a, rq_arena *arena,
-                           const rq_server_name *server, Pb__ServerLoad *m)
+/* NULL: the region is not open, or its server is not in the list. */
+static other *other_of(const rq_catalog_region *r, other *list, size_t count)
+{
+    const other key = {.name = r->server};
+    if (r->state != RQ_REGION_OPEN || r->server == NULL) return NULL;
+    return bsearch(&key, list, count, sizeof *list, by_name);
+}
+
+static rq_err init_load(const rq_admin_services *a, rq_arena *arena, other *o)
+{
+    Pb__ServerLoad *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return RQ_E_NO_MEMORY;
+    pb__server_load__init(m);
+    m->region_loads = rq_arena_alloc(arena, (o->regions + 1) * sizeof(Pb__RegionLoad *));
+    if (m->region_loads == NULL) return RQ_E_NO_MEMORY;
+    m->has_read_requests_count = m->has_write_requests_count = 1;
+    m->has_info_server_port = m->has_report_end_time = 1;
+    m->info_server_port = UINT32_MAX; /* HBase sends -1 where there are no pages */
+    m->report_end_time = (uint64_t)a->env.executor->now_ms(a->env.executor);
+    o->load = m;
+    return RQ_OK;
+}
+
+static rq_err add_reported(const rq_admin_services *a, rq_arena *arena, const rq_catalog_region *r,
+                           Pb__ServerLoad *m)
+{
+    Pb__RegionLoad *one = reported_load(a, arena, r);
+    if (one == NULL) return RQ_E_NO_MEMORY;
+    m->region_loads[m->n_region_loads++] = one;
+    m->read_requests_count += one->read_requests_count;
+    m->write_requests_count += one->write_requests_count;
+    return RQ_OK;
+}
+
+/* All regions are looked at twice, however many servers there are. */
+static rq_err other_loads(const rq_admin_services *a, rq_arena *arena, other *list, size_t count)
 {
     const rq_catalog_table *const *tables;
-    size_t count, cap = 1;
-    rq_catalog_tables(a->catalog, &tables, &count);
-    for (size_t t = 0; t < count; t++)
-        cap += tables[t]->region_count;
-    m->region_loads = rq_arena_alloc(arena, cap * sizeof(Pb__RegionLoad *));
-    if (m->region_loads == NULL) return RQ_E_NO_MEMORY;
-    for (size_t t = 0; t < count; t++) {
+    size_t table_count;
+    other *o;
+    rq_catalog_tables(a->catalog, &tables, &table_count);
+    for (size_t t = 0; t < table_count; t++)
+        for (size_t i = 0; i < tables[t]->region_count; i++)
+            if ((o = other_of(rq_catalog_table_region(tables[t], i), list, count)) != NULL)
+                o->regions++;
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(init_load(a, arena, &list[i]));
+    for (size_t t = 0; t < table_count; t++) {
         for (size_t i = 0; i < tables[t]->region_count; i++) {
             const rq_catalog_region *r = rq_catalog_table_region(tables[t], i);
-            if (!is_at(r, server)) continue;
-            Pb__RegionLoad *one = reported_load(a, arena, r);
-            if (one == NULL) return RQ_E_NO_MEMORY;
-            m->region_loads[m->n_region_loads++] = one;
+            if ((o = other_of(r, list, count)) != NULL) RQ_TRY(add_reported(a, arena, r, o->load));
         }
     }
     return RQ_OK;
 }
 
-static Pb__ServerLoad *other_load(const rq_admin_services *a, rq_arena *arena,
-                                  const rq_server_name *server)
+static rq_err add_live(rq_arena *arena, Pb__ServerName *name, Pb__ServerLoad *load,
+                       Pb__ClusterStatus *m)
 {
-    Pb__ServerLoad *m = rq_arena_alloc(arena, sizeof *m);
-    if (m == NULL) return NULL;
-    pb__server_load__init(m);
-    if (add_reported(a, arena, server, m) != RQ_OK) return NULL;
-    int64_t now = a->env.executor->now_ms(a->env.executor);
-    m->has_read_requests_count = m->has_write_requests_count = 1;
-    for (size_t i = 0; i < m->n_region_loads; i++) {
-        m->read_requests_count += m->region_loads[i]->read_requests_count;
-        m->write_requests_count += m->region_loads[i]->write_requests_count;
-    }
-    m->has_info_server_port = m->has_report_end_time = 1;
-    m->info_server_port = UINT32_MAX; /* HBase sends -1 where there are no pages */
-    m->report_end_time = (uint64_t)now;
-    return m;
-}
-
-static rq_err add_live(const rq_admin_services *a, rq_arena *arena, const rq_server_name *server,
-                       Pb__ServerName *name, Pb__ClusterStatus *m)
-{
-    bool own = strcmp(server->text, rq_catalog_server(a->catalog)->text) == 0;
     Pb__LiveServerInfo *live = rq_arena_alloc(arena, sizeof *live);
-    if (live == NULL) return RQ_E_NO_MEMORY;
+    if (live == NULL || load == NULL) return RQ_E_NO_MEMORY;
     pb__live_server_info__init(live);
     live->server = name;
-    live->server_load = own ? server_load(a, arena) : other_load(a, arena, server);
+    live->server_load = load;
     m->live_servers[m->n_live_servers++] = live;
-    return live->server_load == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    return RQ_OK;
 }
 
 static rq_err add_each(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m,
@@ -304,14 +325,24 @@ static rq_err add_each(const rq_admin_services *a, rq_arena *arena, Pb__ClusterS
                        size_t count)
 {
     bool live = wants(r, PB__OPTION__LIVE_SERVERS), names = wants(r, PB__OPTION__SERVERS_NAME);
+    const char *own = rq_catalog_server(a->catalog)->text;
+    size_t others = 0;
+    other *other_list = rq_arena_calloc(arena, count + 1, sizeof *other_list);
     m->live_servers = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__LiveServerInfo *));
     m->servers_name = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__ServerName *));
-    if (m->live_servers == NULL || m->servers_name == NULL) return RQ_E_NO_MEMORY;
+    if (other_list == NULL || m->live_servers == NULL || m->servers_name == NULL)
+        return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i]->text, own) != 0) other_list[others++].name = list[i];
+    if (others > 1) qsort(other_list, others, sizeof *other_list, by_name);
+    if (live && others > 0) RQ_TRY(other_loads(a, arena, other_list, others));
     for (size_t i = 0; i < count; i++) {
+        const other key = {.name = list[i]};
+        other *o = bsearch(&key, other_list, others, sizeof key, by_name);
         Pb__ServerName *name = rq__server_name_message(arena, list[i]);
         if (name != NULL) name->host_name = rq_arena_cstr(arena, rq_slice_cstr(list[i]->host));
         if (name == NULL || name->host_name == NULL) return RQ_E_NO_MEMORY;
-        if (live) RQ_TRY(add_live(a, arena, list[i], name, m));
+        if (live) RQ_TRY(add_live(arena, name, o == NULL ? server_load(a, arena) : o->load, m));
         if (names) m->servers_name[m->n_servers_name++] = name;
     }
     return RQ_OK;
