@@ -181,6 +181,28 @@ def test_closing_ends_calls(memory: rorqual.Database) -> None:
     asyncio.run(body())
 
 
+def no_memory() -> None:
+    raise MemoryError
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_no_memory_for_the_ends_of_calls(memory: rorqual.Database, monkeypatch: pytest.MonkeyPatch, closes: bool) -> None:
+    """Calls whose ends do not fit into memory end with an error."""
+    async def body() -> None:
+        db = await aio.connect("memory:")
+        table = await db.create_table("t", ["cf"])
+        calls = [asyncio.ensure_future(table.put(f"r{i}", {"cf:v": i})) for i in range(3)]
+        await asyncio.sleep(0)
+        monkeypatch.setattr(aio, "Answer", no_memory)
+        if closes:
+            await db.close()
+        ends = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(isinstance(end, MemoryError) for end in ends)
+        monkeypatch.undo()
+        await db.close()
+    asyncio.run(asyncio.wait_for(body(), 60))
+
+
 def test_a_database_that_cannot_be_opened() -> None:
     async def body() -> None:
         with pytest.raises(rorqual.Error):
