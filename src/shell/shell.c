@@ -90,7 +90,7 @@ static mrb_value load_file(mrb_state *mrb, mrb_value self)
     if (wrong)
         message = mrb_format(mrb, "%s:%d: %s", path, p != NULL ? (int)p->error_buffer[0].lineno : 0,
                              p != NULL ? p->error_buffer[0].message : "out of memory");
-    struct RProc *proc = wrong ? NULL : mrb_generate_code(mrb, p);
+    struct RProc *proc = wrong ? NULL : rq__compile(mrb, p);
     if (!wrong && proc == NULL) message = mrb_str_new_lit(mrb, RQ__TOO_LARGE);
     if (p != NULL) mrb_parser_free(p);
     mrbc_context_free(mrb, c);

@@ -29,8 +29,10 @@ typedef struct rq__display {
     int64_t progress_ns; /* the last change; 0: the statement has none yet */
 } rq__display;
 
-/* The error of text that mruby parses but cannot compile; mruby prints the reason to standard error. */
-#define RQ__TOO_LARGE "too many local variables (mruby has about 250), or too large an expression"
+/* The error of text that mruby parses but cannot compile; mruby prints most reasons to standard error. */
+#define RQ__TOO_LARGE                                                                              \
+    "too many local variables (mruby has about 250), or too large an expression, or more than "    \
+    "65535 different texts and numbers in one statement or file"
 
 /* memory.c: bytes that scripts use, and may. */
 typedef struct rq__memory {
@@ -132,6 +134,10 @@ rq__statement rq__statement_check(rq__shell *s, const char *text, size_t len, ch
 mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len);
 /* A local variable with a command's name would hide the command: warns and forgets the variable. */
 void rq__statement_free_commands(rq__shell *s);
+
+/* code.c: NULL if mruby cannot compile the text, or has more than 65,535 different literals in one unit of it. */
+RQ_NODISCARD
+struct RProc *rq__compile(mrb_state *mrb, struct mrb_parser_state *p);
 
 /* prompt.c: lines from a terminal. */
 typedef struct rq__prompt rq__prompt;

@@ -106,7 +106,7 @@ mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len)
     mrb_state *mrb = s->mrb;
     struct mrb_parser_state *p = parse(s, text, len);
     bool parsed = p != NULL && p->tree != NULL && p->nerr == 0;
-    struct RProc *proc = parsed ? mrb_generate_code(mrb, p) : NULL;
+    struct RProc *proc = parsed ? rq__compile(mrb, p) : NULL;
     if (p != NULL) mrb_parser_free(p);
     if (proc == NULL) {
         refuse(s);

@@ -544,6 +544,11 @@ def what_cannot_be_compiled_is_an_error(folder):
             done = shell(option, "memory:", str(script))
             if done.returncode != 1 or "SyntaxError: too many local variables" not in done.stdout + done.stderr:
                 return f"{option}: {done.returncode} {done.stdout[-300:]} {done.stderr[-300:]}"
+    # 257 groups of 256 texts, more than 16 bits count; in groups, because mruby's parser takes the square of their number.
+    script.write_text("".join("begin\n" + "".join(f"$v = 't{256 * i + k}'\n" for k in range(256)) + "end\n" for i in range(257)))
+    done = shell("memory:", text=f"load '{script}'\np 6 * 7\n")
+    if done.returncode != 0 or "more than 65535 different texts" not in done.stdout or "\n=> 42\n" not in done.stdout:
+        return f"many texts: {done.returncode} {done.stdout[-300:]} {done.stderr[-300:]}"
     out = shell("memory:", text=many + deep + "p v7, 'a\0b'.length\n").stdout
     return None if out.endswith("\n7\n3\n=> [7, 3]\nhbase:303:0> \n") else out[-300:]
 
