@@ -108,13 +108,15 @@ void rq__move_region(void *ctx, rq_call *call)
     rq_admin_services *a = ctx;
     const Pb__MoveRegionRequest *m = (const Pb__MoveRegionRequest *)call->param;
     const rq_catalog_region *r = rq_catalog_region_find(a->catalog, rq__encoded_of(m->region));
+    rq_arena arena = {0}; /* the call's ends with the answer */
     const rq_server_name **list;
     size_t count;
     if (r == NULL) {
         unknown_region(call, m->region);
         return;
     }
-    if (rq_catalog_servers(a->catalog, &call->arena, &list, &count) != RQ_OK) {
+    if (rq_catalog_servers(a->catalog, &arena, &list, &count) != RQ_OK) {
+        rq_arena_clear(&arena);
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
@@ -125,6 +127,7 @@ void rq__move_region(void *ctx, rq_call *call)
         move_to(a, call, r, to);
     for (size_t i = 0; i < count; i++)
         rq_server_name_unref(list[i]);
+    rq_arena_clear(&arena);
 }
 
 void rq__assign_region(void *ctx, rq_call *call)

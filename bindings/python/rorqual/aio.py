@@ -38,7 +38,7 @@ SCAN_ROWS = 512
 class End(NamedTuple):
     """How an asynchronous call ended: as rq_completion."""
 
-    error: Optional[Error]
+    error: Optional[Exception]
     done: bool
     rows: List[Row]
     outcomes: Optional[List[Union[Row, Error]]]
@@ -112,13 +112,13 @@ class Database:
         return future
 
     def _poll(self) -> None:
-        answer, count = Answer(), ffi.new("size_t *")
         try:
+            answer, count = Answer(), ffi.new("size_t *")
             with self._plain._open() as handle:
                 code = lib.rqpy_poll(handle, self._queue, answer.block, answer.size, count, answer.why)
             self._ended(answer, count[0])
             answer.check(code)
-        except Error as error:
+        except (Error, MemoryError) as error:
             self._loop.remove_reader(self._descriptor)
             self._fail(error)
 
@@ -132,7 +132,7 @@ class Database:
             if not future.done():
                 future.set_result(end)
 
-    def _fail(self, error: Error) -> None:
+    def _fail(self, error: Exception) -> None:
         calls, self._calls = self._calls, {}
         for future, _ in calls.values():
             if not future.done():
@@ -148,9 +148,17 @@ class Database:
         try:
             await asyncio.to_thread(self._plain.close)
         finally:
+            self._take_last()
+
+    def _take_last(self) -> None:
+        """All calls have ended. Without memory for how they ended they get that error, and none is awaited forever."""
+        try:
             answer, count = Answer(), ffi.new("size_t *")
-            answer.check(lib.rqpy_take(self._queue, answer.block, answer.size, count, answer.why))
+            code = lib.rqpy_take(self._queue, answer.block, answer.size, count, answer.why)
             self._ended(answer, count[0])
+            answer.check(code)
+        except (Error, MemoryError) as error:
+            self._fail(error)
 
     async def __aenter__(self) -> "Database":
         return self
