@@ -128,9 +128,9 @@ class Database:
         block = Block(answer.take())
         for _ in range(count):
             number, end = _end_of(block)
-            future, _ = self._calls.pop(number)
-            if not future.done():
-                future.set_result(end)
+            call = self._calls.pop(number, None)  # None: _fail has ended it
+            if call is not None and not call[0].done():
+                call[0].set_result(end)
 
     def _fail(self, error: Exception) -> None:
         calls, self._calls = self._calls, {}
