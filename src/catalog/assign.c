@@ -25,8 +25,8 @@ static void done_with(rq__proc *p, rq__calls *k)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* The wanted one, if it is up. A server that ends while it is chosen is not asked: the choice is made again. NULL: none is
- * there now. */
+/* A server to open the region on, referenced: `to`, if it is up, else one that the calls choose. A server that has ended
+ * by then is not asked: the choice is made again. NULL: there is no server now. */
 static const rq_server_name *place(const rq_catalog *c, const rq_region_info *info,
                                    const rq_server_name *to)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The balancer of a cluster: while one server has two regions more than another one, a region of the fullest server
- * goes to the emptiest; of those the region of the table that is spread worst between the two. Each move is a procedure, which
- * nobody waits for. Regions of the namespace hbase stay in the master's process and are not counted. It runs by itself
- * every hbase.balancer.period, and when a client asks. HBASE: HMaster.balance, SimpleLoadBalancer.
+ * The balancer of a cluster. While two servers differ by two regions or more, a region moves from the server with the
+ * most regions to the server with the fewest: a region of the table that is spread most unevenly over the two. Each
+ * move is a procedure; the balancer does not wait for its end. Regions of the namespace hbase stay in the master's
+ * process and are not counted. The balancer runs every hbase.balancer.period, and when a client asks. HBASE:
+ * HMaster.balance, SimpleLoadBalancer.
  */
 #include "catalog/balancer.h"
 
@@ -11,7 +12,7 @@
 
 #include <stdlib.h>
 
-#define MOVES_MAX 1000 /* of one run; the next one goes on */
+#define MOVES_MAX 1000 /* moves that one run begins; the next run continues */
 
 /* --- which regions move ----------------------------------------------------------------------- */
 
@@ -31,7 +32,8 @@ static size_t index_of_least(const size_t *counts, size_t n)
     return at;
 }
 
-/* Of `from`; the table whose regions are most unevenly on both. `by_table`: counts by table and server. */
+/* A region of server `from`, of the table that is spread most unevenly over both servers. `by_table`: the number of
+ * regions by table and server. */
 static rq__balanced *choose(rq__balanced *list, size_t count, const size_t *by_table,
                             size_t servers, size_t from, size_t to)
 {
@@ -77,7 +79,7 @@ rq_err rq__balance(rq__balanced *list, size_t count, size_t tables, size_t serve
 
 /* --- the regions as they are ------------------------------------------------------------------ */
 
-/* One run; in its arena. */
+/* One run of the balancer; the lists are in its arena. */
 typedef struct run {
     rq_catalog *catalog;
     rq_arena arena;
@@ -87,14 +89,6 @@ typedef struct run {
     const rq_catalog_region **regions; /* of the list, in the view */
     bool is_settled, meta_moves;
 } run;
-
-static size_t server_of(const run *b, const rq_server_name *name)
-{
-    size_t i = 0;
-    while (i < b->server_count && strcmp(b->servers[i]->text, name->text) != 0)
-        i++;
-    return i;
-}
 
 static bool is_in_transition(const rq_catalog *c, const rq_catalog_region *r)
 {
@@ -111,8 +105,9 @@ static void add_table(run *b, const rq_catalog_table *t)
         bool in_transition = is_in_transition(b->catalog, r);
         if (in_transition) b->is_settled = false;
         if (in_transition && t->schema->is_meta) b->meta_moves = true;
-        size_t server = r->state == RQ_REGION_OPEN && r->server != NULL ? server_of(b, r->server)
-                                                                        : b->server_count;
+        size_t server = r->state == RQ_REGION_OPEN
+                            ? rq_server_names_find(b->servers, b->server_count, r->server)
+                            : b->server_count;
         if (stays || t->state != RQ_TABLE_ENABLED || server == b->server_count) continue;
         b->regions[b->count] = r;
         b->list[b->count++] = (rq__balanced){.table = b->table_count, .server = server};
@@ -139,7 +134,7 @@ static rq_err look(run *b)
 
 /* --- moves ------------------------------------------------------------------------------------ */
 
-/* In its own memory until it is accepted. */
+/* A move that is being submitted, with what its ddl points to; freed when the procedure has been accepted or refused. */
 typedef struct move {
     struct move *next;
     rq_ddl ddl;
@@ -169,7 +164,7 @@ static rq_err add_move(move **list, const rq_region_info *info, const rq_server_
     return ok ? RQ_OK : RQ_E_NO_MEMORY;
 }
 
-/* Without memory for one of them none is submitted. */
+/* Submits the moves; with an error, as of a move for which memory did not suffice, it frees them. */
 static rq_err submit(rq_catalog *c, move *list, rq_err rc, size_t *ret_count)
 {
     for (move *m = list, *next; m != NULL; m = next) {
@@ -193,7 +188,8 @@ static rq_err make_moves(const run *b, move **ret)
     return rc;
 }
 
-/* HBASE: HMaster.balance: while regions are in transition only if the request says so, and never while meta is. */
+/* HBASE: HMaster.balance: while regions are in transition it runs only if the request says so, and never while
+ * hbase:meta is in transition. */
 static rq_err plan(run *b, const rq_balance_options *o, rq_balance *ret, move **ret_moves)
 {
     rq_epoch_member m = {0};
@@ -214,8 +210,8 @@ rq_err rq_catalog_balance(rq_catalog *c, const rq_balance_options *o, rq_balance
     move *moves = NULL;
     *ret = (rq_balance){0};
     if (!rq_catalog_switch_get(c, RQ_SWITCH_BALANCER) && !o->dry) return RQ_OK;
-    RQ_TRY(rq_catalog_servers(c, &b.arena, &b.servers, &b.server_count));
-    rq_err rc = plan(&b, o, ret, &moves);
+    rq_err rc = rq_catalog_servers(c, &b.arena, &b.servers, &b.server_count);
+    if (rc == RQ_OK) rc = plan(&b, o, ret, &moves);
     rc = submit(c, moves, rc, &ret->begun);
     if (ret->begun > 0)
         rq_log_info(c->env->log, "catalog", "balancer: %zu regions move", ret->begun);
@@ -227,31 +223,12 @@ rq_err rq_catalog_balance(rq_catalog *c, const rq_balance_options *o, rq_balance
 
 /* --- on its own ------------------------------------------------------------------------------- */
 
-static void arm(rq_catalog *c)
+static void work(rq_catalog *c)
 {
-    rq_executor *ex = c->env->executor;
-    if (c->balancer.interval_ms > 0)
-        ex->timer_arm(ex, &c->balancer.timer, c->procedures.lane,
-                      (uint64_t)c->balancer.interval_ms * 1000000);
-}
-
-static void work(rq_task *task)
-{
-    rq_catalog *c = RQ_CONTAINER_OF(task, rq_catalog, balancer.task);
     const rq_balance_options o = {0};
     rq_balance done;
-    if (rq_catalog_balance(c, &o, &done) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "balancer: out of memory");
-    rq__procedures_task_end(c, arm);
-}
-
-static void due(rq_task *task)
-{
-    rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
-    rq_catalog *c = RQ_CONTAINER_OF(timer, rq_catalog, balancer.timer);
-    if (!rq__procedures_task_begin(c)) return;
-    c->balancer.task = (rq_task){.run = work};
-    c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &c->balancer.task);
+    rq_err rc = rq_catalog_balance(c, &o, &done);
+    if (rc != RQ_OK) rq_log_warn(c->env->log, "catalog", "balancer: %s", rq_err_text(rc));
 }
 
 /* A standalone server has nothing to move. */
@@ -259,6 +236,5 @@ void rq__balancer_start(rq_catalog *c)
 {
     if (c->config == NULL || c->calls.servers == NULL) return;
     c->balancer.interval_ms = rq_config_int(c->config, RQ_SET_BALANCER_PERIOD);
-    c->balancer.timer.task.run = due;
-    arm(c);
+    rq__chore_start(&c->balancer, c, work);
 }

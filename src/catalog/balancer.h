@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The balancer's choice, by numbers; rq_catalog_balance in catalog.h applies it. */
+/* Which regions the balancer moves. Servers and tables are numbers here; rq_catalog_balance (catalog.h) makes the lists
+ * and the moves. */
 #ifndef RQ_CATALOG_BALANCER_H
 #define RQ_CATALOG_BALANCER_H
 
@@ -10,9 +11,9 @@
 
 /* A region that may be moved. */
 typedef struct rq__balanced {
-    size_t table;  /* its number */
-    size_t server; /* the number of the one that has it; then of the one that is to have it */
-    bool moves;    /* the answer */
+    size_t table;
+    size_t server; /* that has the region; changed to the server that gets it */
+    bool moves;    /* set for a region that gets another server */
 } rq__balanced;
 
 /* At most `max` regions get another server, so that no two servers differ by more than one region, by as few moves as

@@ -659,7 +659,7 @@ static rq_err open_namespaces(boot *b, rq_error *why)
     return RQ_OK;
 }
 
-/* With the error of the opening. */
+/* Fails with the error that the opening of hbase:namespace ended with. */
 RQ_COLD static rq_err namespaces_not_open(const boot *b, rq_error *why)
 {
     rq_err rc = RQ_OK;

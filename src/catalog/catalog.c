@@ -21,7 +21,11 @@ rq_host *rq_catalog_host(const rq_catalog *c)
 rq_err rq_catalog_servers(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
                           size_t *ret_count)
 {
-    if (c->calls.servers != NULL) return c->calls.servers(c->calls.ctx, arena, ret, ret_count);
+    if (c->calls.servers != NULL) {
+        RQ_TRY(c->calls.servers(c->calls.ctx, arena, ret, ret_count));
+        rq_server_names_sort(*ret, *ret_count);
+        return RQ_OK;
+    }
     *ret_count = 0;
     *ret = rq_arena_calloc(arena, 1, sizeof **ret);
     if (*ret == NULL) return RQ_E_NO_MEMORY;
@@ -339,8 +343,8 @@ rq_err rq_catalog_open(rq_root *root, const rq_catalog_options *options, rq_cata
     rq__snapshot_list_init(c);
     c->snapshot_cleaner.interval_ms = setting(c, RQ_SET_SNAPSHOT_CLEANER, 1800000);
     pthread_mutex_init(&c->quotas_lock, NULL);
-    c->cleaner.interval_ms = setting(c, RQ_SET_CLEANER_INTERVAL, 600000);
-    c->janitor.interval_ms = setting(c, RQ_SET_JANITOR_INTERVAL, 300000);
+    c->cleaner.chore.interval_ms = setting(c, RQ_SET_CLEANER_INTERVAL, 600000);
+    c->janitor.chore.interval_ms = setting(c, RQ_SET_JANITOR_INTERVAL, 300000);
     c->cleaner.keeps_loads = setting(c, RQ_SET_REPLICATION_BULK, 0) != 0;
     c->cleaner.ttl_ms = setting(c, RQ_SET_ARCHIVE_TTL, 300000);
     c->mob_cleaner.interval_ms = 1000 * setting(c, RQ_SET_MOB_CLEANER, 86400);

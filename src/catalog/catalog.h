@@ -99,7 +99,8 @@ const rq_catalog_region *rq_catalog_table_replica(const rq_catalog_table *t, siz
 
 /* The region, open or not, or the replica, with that encoded name; NULL: unknown. */
 const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice encoded);
-/* The servers that take regions: names referenced for the caller, the list in the arena. Never blocks. */
+/* The servers that take regions, sorted by their names (rq_server_names_find). The caller has a reference on each name;
+ * the list is in the arena. Never blocks. */
 RQ_NODISCARD
 rq_err rq_catalog_servers(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
                           size_t *ret_count);

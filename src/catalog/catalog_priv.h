@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "base/parallel.h"
 #include "catalog/catalog.h"
+#include "catalog/chore.h"
 #include "catalog/meta.h"
 #include "catalog/peers_priv.h"
 #include "catalog/procedure.h"
@@ -20,9 +21,8 @@ typedef struct rq__seen_file {
 
 /* cleaner.c */
 typedef struct rq__cleaner {
-    rq_timer timer;
-    rq_task task;
-    int64_t interval_ms, ttl_ms;
+    rq__chore chore;
+    int64_t ttl_ms;
     bool keeps_loads; /* hbase.replication.bulkload.enabled */
     _Atomic bool busy;
     rq__seen_file *seen; /* ascending by hash; owned by the thread that set `busy` */
@@ -44,48 +44,10 @@ void rq__snapshot_list_clear(rq_catalog *c);
 
 /* janitor.c */
 typedef struct rq__janitor {
-    rq_timer timer;
-    rq_task task;
-    int64_t interval_ms;
+    rq__chore chore;
     _Atomic uint64_t cleaned; /* regions, since the start */
     _Atomic bool busy;        /* a caller of rq_catalog_clean_parents waits for its round */
 } rq__janitor;
-
-/* normalizer.c */
-typedef struct rq__normalizer {
-    rq_timer timer;
-    rq_task task;
-    int64_t interval_ms;
-} rq__normalizer;
-
-/* balancer.c */
-typedef struct rq__balancer {
-    rq_timer timer;
-    rq_task task;
-    int64_t interval_ms;
-} rq__balancer;
-
-/* open_mark.c */
-typedef struct rq__open_mark {
-    rq_timer timer;
-    rq_task task;
-    bool is_due; /* the disk was full when it was to be written */
-} rq__open_mark;
-
-/* mob_chores.c */
-typedef struct rq__mob_chore {
-    rq_catalog *catalog;
-    rq_timer timer;
-    rq_task task;
-    int64_t interval_ms;
-} rq__mob_chore;
-
-/* snapshot_cleaner.c */
-typedef struct rq__snapshot_cleaner {
-    rq_timer timer;
-    rq_task task;
-    int64_t interval_ms;
-} rq__snapshot_cleaner;
 
 struct rq_catalog {
     rq_host *host;
@@ -109,11 +71,8 @@ struct rq_catalog {
     rq__peers peers;
     rq__cleaner cleaner;
     rq__janitor janitor;
-    rq__normalizer normalizer;
-    rq__balancer balancer;
-    rq__open_mark open_mark;
-    rq__mob_chore mob_cleaner, mob_compactor;
-    rq__snapshot_cleaner snapshot_cleaner;
+    rq__chore normalizer, balancer, mob_cleaner, mob_compactor, snapshot_cleaner;
+    rq__chore open_mark;                /* while it was not written for lack of space */
     _Atomic uint64_t snapshots_made;    /* counts; see cleaner.c */
     _Atomic uint64_t snapshots_changed; /* taken and deleted ones; see snapshot_list.c */
     rq__snapshot_list snapshot_list;

@@ -269,42 +269,23 @@ rq_err rq_catalog_clean_archive(rq_catalog *c, bool *ret_ran, rq_error *why)
 
 /* --- on its own ------------------------------------------------------------------------------- */
 
-static void arm(rq_catalog *c)
+static void work(rq_catalog *c)
 {
-    rq_executor *ex = c->env->executor;
-    int64_t interval = c->cleaner.interval_ms;
-    /* A file's time in the archive counts from the first round that sees it. If the time to live is
-     * shorter than the interval, rounds are made that often: otherwise the archive, which grows as
-     * fast as compactions write, would become larger than HBase's. */
-    if (c->cleaner.ttl_ms >= ROUNDS_APART_MIN_MS && c->cleaner.ttl_ms < interval)
-        interval = c->cleaner.ttl_ms;
-    if (interval > 0)
-        ex->timer_arm(ex, &c->cleaner.timer, c->procedures.lane, (uint64_t)interval * 1000000);
-}
-
-static void work(rq_task *task)
-{
-    rq_catalog *c = RQ_CONTAINER_OF(task, rq_catalog, cleaner.task);
     bool ran;
     rq_error why = {0};
     if (rq_catalog_clean_archive(c, &ran, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "archive/ cannot be cleaned: %s", why.message);
-    rq__procedures_task_end(c, arm);
 }
 
-static void due(rq_task *task)
-{
-    rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
-    rq_catalog *c = RQ_CONTAINER_OF(timer, rq_catalog, cleaner.timer);
-    if (!rq__procedures_task_begin(c)) return;
-    c->cleaner.task = (rq_task){.run = work};
-    c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &c->cleaner.task);
-}
-
+/* A file's time in the archive counts from the first round that sees it. If the time to live is shorter than the
+ * interval, rounds are made that often: otherwise the archive, which grows as fast as compactions write, would
+ * become larger than HBase's. */
 void rq__cleaner_start(rq_catalog *c)
 {
-    c->cleaner.timer.task.run = due;
-    arm(c);
+    rq__chore *chore = &c->cleaner.chore;
+    if (c->cleaner.ttl_ms >= ROUNDS_APART_MIN_MS && c->cleaner.ttl_ms < chore->interval_ms)
+        chore->interval_ms = c->cleaner.ttl_ms;
+    rq__chore_start(chore, c, work);
 }
 
 void rq__cleaner_clear(rq_catalog *c)

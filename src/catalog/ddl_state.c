@@ -272,8 +272,8 @@ static rq_err reopen_store(rq_catalog *c, rq_error *why)
     return RQ_OK;
 }
 
-/* It was closed and is open by now; or it is open on another server than the one that has ended, where closing it would do harm, or was closed on
- * request. Between attempts of this procedure it is on none. */
+/* Whether the region must stay as it is: another procedure has opened it meanwhile, on a server where closing it would do
+ * harm, or it was closed on request. Between the attempts of this procedure it is on no server. */
 static bool has_left(const rq__proc *p, const rq__region_node *n)
 {
     const rq_server_name *s = n->pub.server;
@@ -453,6 +453,7 @@ rq_err rq__unassign_run(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- a region closed and opened again --------------------------------------------------------- */
 
+/* Finds the server that the region is to move to. REQUIRES: p->to is NULL. */
 static rq_err find_wanted(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq_arena a = {0};
@@ -460,10 +461,8 @@ static rq_err find_wanted(rq_catalog *c, rq__proc *p, rq_error *why)
     size_t count = 0;
     rq_err rc = rq_catalog_servers(c, &a, &list, &count);
     for (size_t i = 0; i < count; i++) {
-        bool wanted =
-            p->to == NULL && rq_slice_eq(rq_slice_cstr(list[i]->text), p->of.region.server);
-        if (wanted)
-            p->to = list[i];
+        if (rq_slice_eq(rq_slice_cstr(list[i]->text), p->of.region.server))
+            p->to = list[i]; /* with its reference */
         else
             rq_server_name_unref(list[i]);
     }

@@ -75,36 +75,16 @@ rq_err rq_catalog_clean_parents(rq_catalog *c, int64_t *ret_count, rq_error *why
 
 /* --- on its own ------------------------------------------------------------------------------- */
 
-static void arm(rq_catalog *c)
+static void work(rq_catalog *c)
 {
-    rq_executor *ex = c->env->executor;
-    if (c->janitor.interval_ms > 0)
-        ex->timer_arm(ex, &c->janitor.timer, c->procedures.lane,
-                      (uint64_t)c->janitor.interval_ms * 1000000);
-}
-
-static void work(rq_task *task)
-{
-    rq_catalog *c = RQ_CONTAINER_OF(task, rq_catalog, janitor.task);
     rq_error why = {0};
     if (rq_catalog_switch_get(c, RQ_SWITCH_CATALOG_JANITOR) && !rq_catalog_in_maintenance(c) &&
         run_round(c, false, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "cannot archive split and merged regions: %s",
                     why.message);
-    rq__procedures_task_end(c, arm);
-}
-
-static void due(rq_task *task)
-{
-    rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
-    rq_catalog *c = RQ_CONTAINER_OF(timer, rq_catalog, janitor.timer);
-    if (!rq__procedures_task_begin(c)) return;
-    c->janitor.task = (rq_task){.run = work};
-    c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &c->janitor.task);
 }
 
 void rq__janitor_start(rq_catalog *c)
 {
-    c->janitor.timer.task.run = due;
-    arm(c);
+    rq__chore_start(&c->janitor.chore, c, work);
 }

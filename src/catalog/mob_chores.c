@@ -148,61 +148,24 @@ rq_err rq_catalog_compact_mob(rq_catalog *c, rq_slice table, rq_slice family, rq
 
 /* --- on their own ----------------------------------------------------------------------------- */
 
-static void arm(rq__mob_chore *chore)
+static void run_cleaner(rq_catalog *c)
 {
-    rq_catalog *c = chore->catalog;
-    rq_executor *ex = c->env->executor;
-    if (chore->interval_ms > 0)
-        ex->timer_arm(ex, &chore->timer, c->procedures.lane,
-                      (uint64_t)chore->interval_ms * 1000000);
-}
-
-static void arm_cleaner(rq_catalog *c)
-{
-    arm(&c->mob_cleaner);
-}
-
-static void arm_compactor(rq_catalog *c)
-{
-    arm(&c->mob_compactor);
-}
-
-static void run_cleaner(rq_task *task)
-{
-    rq_catalog *c = RQ_CONTAINER_OF(task, rq__mob_chore, task)->catalog;
     size_t archived;
     rq_error why = {0};
     if (rq__catalog_clean_mob(c, &archived, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "cannot archive unreferenced MOB files: %s",
                     why.message);
-    rq__procedures_task_end(c, arm_cleaner);
 }
 
-static void run_compactor(rq_task *task)
+static void run_compactor(rq_catalog *c)
 {
-    rq_catalog *c = RQ_CONTAINER_OF(task, rq__mob_chore, task)->catalog;
     rq_error why = {0};
     if (rq_catalog_compact_mob(c, (rq_slice){0}, (rq_slice){0}, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "MOB files are not compacted: %s", why.message);
-    rq__procedures_task_end(c, arm_compactor);
-}
-
-static void due(rq_task *task)
-{
-    rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
-    rq__mob_chore *chore = RQ_CONTAINER_OF(timer, rq__mob_chore, timer);
-    rq_catalog *c = chore->catalog;
-    if (!rq__procedures_task_begin(c)) return;
-    chore->task = (rq_task){.run = chore == &c->mob_cleaner ? run_cleaner : run_compactor};
-    c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &chore->task);
 }
 
 void rq__mob_chores_start(rq_catalog *c)
 {
-    rq__mob_chore *chores[] = {&c->mob_cleaner, &c->mob_compactor};
-    for (size_t i = 0; i < RQ_ARRAY_LEN(chores); i++) {
-        chores[i]->catalog = c;
-        chores[i]->timer.task.run = due;
-        arm(chores[i]);
-    }
+    rq__chore_start(&c->mob_cleaner, c, run_cleaner);
+    rq__chore_start(&c->mob_compactor, c, run_compactor);
 }

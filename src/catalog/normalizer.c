@@ -241,36 +241,16 @@ rq_err rq_catalog_normalize(rq_catalog *c, const rq_slice *names, size_t count, 
 
 /* --- on its own ------------------------------------------------------------------------------- */
 
-static void arm(rq_catalog *c)
+static void work(rq_catalog *c)
 {
-    rq_executor *ex = c->env->executor;
-    if (c->normalizer.interval_ms > 0)
-        ex->timer_arm(ex, &c->normalizer.timer, c->procedures.lane,
-                      (uint64_t)c->normalizer.interval_ms * 1000000);
-}
-
-static void work(rq_task *task)
-{
-    rq_catalog *c = RQ_CONTAINER_OF(task, rq_catalog, normalizer.task);
     bool ran;
     if (rq_catalog_normalize(c, NULL, 0, &ran) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "normalizer: out of memory");
-    rq__procedures_task_end(c, arm);
-}
-
-static void due(rq_task *task)
-{
-    rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
-    rq_catalog *c = RQ_CONTAINER_OF(timer, rq_catalog, normalizer.timer);
-    if (!rq__procedures_task_begin(c)) return;
-    c->normalizer.task = (rq_task){.run = work};
-    c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &c->normalizer.task);
 }
 
 void rq__normalizer_start(rq_catalog *c)
 {
     if (c->config == NULL) return;
     c->normalizer.interval_ms = rq_config_int(c->config, RQ_SET_NORMALIZER_PERIOD);
-    c->normalizer.timer.task.run = due;
-    arm(c);
+    rq__chore_start(&c->normalizer, c, work);
 }

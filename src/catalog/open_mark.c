@@ -7,13 +7,13 @@
 #include "catalog/catalog_priv.h"
 #include "catalog/root_priv.h"
 
-#define RETRY_NS ((uint64_t)1000 * 1000 * 1000)
+#define RETRY_MS 1000
 
 rq_err rq__open_mark_write(rq_catalog *c, rq_error *why)
 {
     rq_error own = {0};
     rq_err rc = rq__root_mark_open(c->root, &own);
-    c->open_mark.is_due = rc == RQ_E_NO_SPACE;
+    c->open_mark.interval_ms = rc == RQ_E_NO_SPACE ? RETRY_MS : 0;
     if (rc == RQ_OK) return RQ_OK;
     if (rc != RQ_E_NO_SPACE) return rq_fail(why, rc, "%s", own.message);
     rq_log_warn(c->env->log, "catalog",
@@ -21,30 +21,12 @@ rq_err rq__open_mark_write(rq_catalog *c, rq_error *why)
     return RQ_OK;
 }
 
-static void arm(rq_catalog *c)
+static void work(rq_catalog *c)
 {
-    rq_executor *ex = c->env->executor;
-    if (c->open_mark.is_due) ex->timer_arm(ex, &c->open_mark.timer, c->procedures.lane, RETRY_NS);
-}
-
-static void work(rq_task *task)
-{
-    rq_catalog *c = RQ_CONTAINER_OF(task, rq_catalog, open_mark.task);
-    c->open_mark.is_due = rq__root_mark_open(c->root, NULL) != RQ_OK;
-    rq__procedures_task_end(c, arm);
-}
-
-static void due(rq_task *task)
-{
-    rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
-    rq_catalog *c = RQ_CONTAINER_OF(timer, rq_catalog, open_mark.timer);
-    if (!rq__procedures_task_begin(c)) return;
-    c->open_mark.task = (rq_task){.run = work};
-    c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &c->open_mark.task);
+    if (rq__root_mark_open(c->root, NULL) == RQ_OK) c->open_mark.interval_ms = 0;
 }
 
 void rq__open_mark_start(rq_catalog *c)
 {
-    c->open_mark.timer.task.run = due;
-    arm(c);
+    rq__chore_start(&c->open_mark, c, work);
 }

@@ -100,13 +100,6 @@ bool rq__procedures_task_begin(rq_catalog *c)
     return go;
 }
 
-void rq__procedures_task_end(rq_catalog *c, void (*again)(rq_catalog *c))
-{
-    pthread_mutex_lock(&c->procedures.lock);
-    if (!c->procedures.stopping) again(c);
-    pthread_mutex_unlock(&c->procedures.lock);
-    rq__procs_task_done(c);
-}
 /* --- abort ------------------------------------------------------------------------------------ */
 
 static bool is_past_commit(const rq__proc *p)
@@ -412,16 +405,11 @@ void rq__procedures_stop(rq_catalog *c)
     bool wait = ps->busy > 0;
     for (rq__proc *p = ps->active; p != NULL; p = p->next)
         if (p->timer.task.run != NULL) (void)ex->timer_cancel(ex, &p->timer);
-    if (c->cleaner.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->cleaner.timer);
-    if (c->snapshot_cleaner.timer.task.run != NULL)
-        (void)ex->timer_cancel(ex, &c->snapshot_cleaner.timer);
-    if (c->janitor.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->janitor.timer);
-    if (c->normalizer.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->normalizer.timer);
-    if (c->balancer.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->balancer.timer);
-    if (c->open_mark.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->open_mark.timer);
-    if (c->mob_cleaner.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->mob_cleaner.timer);
-    if (c->mob_compactor.timer.task.run != NULL)
-        (void)ex->timer_cancel(ex, &c->mob_compactor.timer);
+    rq__chore *chores[] = {&c->cleaner.chore, &c->janitor.chore, &c->snapshot_cleaner,
+                           &c->normalizer,    &c->balancer,      &c->open_mark,
+                           &c->mob_cleaner,   &c->mob_compactor};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(chores); i++)
+        rq__chore_cancel(chores[i]);
     pthread_mutex_unlock(&ps->lock);
     c->calls.stop(c->calls.ctx); /* nobody waits for a server any more */
     /* The latch is always opened with RQ_OK. */

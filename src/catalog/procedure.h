@@ -25,8 +25,8 @@
  *     came; those of different tables, and of different regions of one table, side by side. A
  *     procedure on a namespace excludes those on its tables (proc_queue.c).
  *  6. No thread waits for a lock: a waiting procedure is an entry in a queue.
- *  7. No step is repeated forever, except when memory or disk space is missing, and except REOPEN_REGION's. A *parked*
- *     procedure runs no step and keeps its lock: what conflicts with it is refused with its error,
+ *  7. No step is repeated forever, with two exceptions: while memory or disk space is missing, and the steps of
+ *     REOPEN_REGION. A *parked* procedure runs no step and keeps its lock: what conflicts with it is refused with its error,
  *     not kept waiting. It stays parked over restarts, until it is aborted; a start does not wait
  *     for it.
  *  8. An abort before the commit undoes; after it each remaining step is tried once more, and steps
@@ -340,10 +340,9 @@ void rq__procedures_go_on(rq_catalog *c);
 
 /* --- procedure.c ------------------------------------------------------------------------------ */
 
-/* For other background work of the catalog: _stop waits for work begun here. False: stopping.
- * `again` is called unless it is stopping; the catalog may be freed when _end returns. */
+/* For other background work of the catalog, which rq__procs_task_done ends: _stop waits for work begun here. False:
+ * stopping. */
 bool rq__procedures_task_begin(rq_catalog *c);
-void rq__procedures_task_end(rq_catalog *c, void (*again)(rq_catalog *c));
 
 /* Submits an internal change (a region to be reopened) without waiting for it. `left`: the server that has
  * ended; nothing is done if the region is open on another server by then. NULL: the region has failed on a

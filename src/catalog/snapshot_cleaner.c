@@ -77,34 +77,14 @@ static rq_err run_round(rq_catalog *c, rq_error *why)
 
 /* --- on its own ------------------------------------------------------------------------------- */
 
-static void arm(rq_catalog *c)
+static void work(rq_catalog *c)
 {
-    rq_executor *ex = c->env->executor;
-    if (c->snapshot_cleaner.interval_ms > 0)
-        ex->timer_arm(ex, &c->snapshot_cleaner.timer, c->procedures.lane,
-                      (uint64_t)c->snapshot_cleaner.interval_ms * 1000000);
-}
-
-static void work(rq_task *task)
-{
-    rq_catalog *c = RQ_CONTAINER_OF(task, rq_catalog, snapshot_cleaner.task);
     rq_error why = {0};
     if (run_round(c, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "expired snapshots cannot be deleted: %s", why.message);
-    rq__procedures_task_end(c, arm);
-}
-
-static void due(rq_task *task)
-{
-    rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
-    rq_catalog *c = RQ_CONTAINER_OF(timer, rq_catalog, snapshot_cleaner.timer);
-    if (!rq__procedures_task_begin(c)) return;
-    c->snapshot_cleaner.task = (rq_task){.run = work};
-    c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &c->snapshot_cleaner.task);
 }
 
 void rq__snapshot_cleaner_start(rq_catalog *c)
 {
-    c->snapshot_cleaner.timer.task.run = due;
-    arm(c);
+    rq__chore_start(&c->snapshot_cleaner, c, work);
 }

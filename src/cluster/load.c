@@ -36,41 +36,48 @@ static Pb__RegionSpecifier *specifier(rq_arena *arena, rq_slice name)
     return s;
 }
 
-Pb__RegionLoad *rq_region_load_message(rq_arena *arena, const rq_region_info *info,
-                                       const rq_region *r)
+Pb__RegionLoad *rq_reported_load_message(rq_arena *arena, const rq_region_info *info,
+                                         const rq_region_load *load)
 {
-    rq_region_load load;
     Pb__RegionLoad *m = rq_arena_alloc(arena, sizeof *m);
     if (m == NULL) return NULL;
     pb__region_load__init(m);
     m->region_specifier = specifier(arena, info->name);
     if (m->region_specifier == NULL) return NULL;
+    m->has_stores = m->has_storefiles = m->has_storefile_size_mb = m->has_mem_store_size_mb = 1;
+    m->stores = load->stores;
+    m->storefiles = load->storefiles;
+    m->storefile_size_mb = megabytes_up(load->storefile_bytes);
+    m->mem_store_size_mb = megabytes_up(load->memstore_bytes);
+    m->has_read_requests_count = m->has_write_requests_count = m->has_complete_sequence_id = 1;
+    if (info->replica_id == 0) { /* requests to a replica's name are counted under it */
+        m->read_requests_count = load->read_requests;
+        m->write_requests_count = load->write_requests;
+    }
+    m->complete_sequence_id = load->max_flushed_seqid;
+    return m;
+}
+
+Pb__RegionLoad *rq_region_load_message(rq_arena *arena, const rq_region_info *info,
+                                       const rq_region *r)
+{
+    rq_region_load load;
     rq_region_get_load(r, &load);
-    m->has_stores = m->has_storefiles = m->has_store_uncompressed_size_mb = 1;
-    m->stores = load.stores;
-    m->storefiles = load.storefiles;
+    Pb__RegionLoad *m = rq_reported_load_message(arena, info, &load);
+    if (m == NULL) return NULL;
+    m->has_store_uncompressed_size_mb = m->has_region_size_mb = 1;
     m->store_uncompressed_size_mb = megabytes(load.storefile_uncompressed_bytes);
-    m->has_storefile_size_mb = m->has_mem_store_size_mb = m->has_region_size_mb = 1;
-    m->storefile_size_mb = megabytes_up(load.storefile_bytes);
-    m->mem_store_size_mb = megabytes_up(load.memstore_bytes);
     m->region_size_mb = megabytes_up(load.hfile_bytes); /* HBASE: HStore.getHFilesSize */
     m->has_storefile_index_size_kb = m->has_root_index_size_kb = 1;
     m->has_total_static_index_size_kb = m->has_total_static_bloom_size_kb = 1;
     m->storefile_index_size_kb = m->root_index_size_kb = kilobytes_up(load.root_index_bytes);
     m->total_static_index_size_kb = kilobytes_up(load.index_bytes);
     m->total_static_bloom_size_kb = kilobytes_up(load.bloom_bytes);
-    m->has_read_requests_count = m->has_write_requests_count = 1;
     m->has_filtered_read_requests_count = 1;
-    if (info->replica_id == 0) { /* requests to a replica's name are counted under it */
-        m->read_requests_count = load.read_requests;
-        m->write_requests_count = load.write_requests;
-        m->filtered_read_requests_count = load.filtered_read_requests;
-    }
+    if (info->replica_id == 0) m->filtered_read_requests_count = load.filtered_read_requests;
     m->has_total_compacting_kvs = m->has_current_compacted_kvs = 1;
     m->total_compacting_kvs = load.compacting_cells;
     m->current_compacted_kvs = load.compacted_cells;
-    m->has_complete_sequence_id = 1;
-    m->complete_sequence_id = load.max_flushed_seqid;
     m->has_data_locality = 1;
     m->data_locality = 1.0f;
     m->has_last_major_compaction_ts = 1;

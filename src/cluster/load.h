@@ -8,7 +8,11 @@
 
 #include "proto/cluster_status.pb-c.h"
 
-/* In the arena; the region's name points into the info. NULL: out of memory. */
+/* Messages are in the arena; the region's name points into the info. NULL: out of memory. */
+/* Of a region of another server: the figures that the master keeps of the server's reports. */
+Pb__RegionLoad *rq_reported_load_message(rq_arena *arena, const rq_region_info *info,
+                                         const rq_region_load *load);
+/* Of an open region of this process. */
 Pb__RegionLoad *rq_region_load_message(rq_arena *arena, const rq_region_info *info,
                                        const rq_region *r);
 

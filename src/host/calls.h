@@ -63,8 +63,8 @@ typedef struct rq_region_calls {
     /* The server on which to open a region, referenced; NULL: there is none now. In a cluster it may read
      * storage, and wait for a fence. */
     const rq_server_name *(*place)(void *ctx, const rq_region_info *info);
-    /* The servers that take regions: names referenced for the caller, the list in the arena. Never blocks. NULL: this
-     * process is the only server. */
+    /* The servers that take regions. The caller has a reference on each name; the list is in the arena. Never blocks. NULL:
+     * this process is the only server. */
     rq_err (*servers)(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count);
     /* False: the server has ended for good; its outstanding calls have failed or will fail without an answer of it. Never
      * blocks. NULL: this process is the only server. */

@@ -45,3 +45,22 @@ void rq_server_name_unref(const rq_server_name *name)
     counted *c = counted_of(name);
     if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1) free(c);
 }
+
+static int by_text(const void *a, const void *b)
+{
+    const rq_server_name *const *x = a, *const *y = b;
+    return strcmp((*x)->text, (*y)->text);
+}
+
+void rq_server_names_sort(const rq_server_name **list, size_t count)
+{
+    if (count > 1) qsort(list, count, sizeof *list, by_text);
+}
+
+size_t rq_server_names_find(const rq_server_name *const *list, size_t count,
+                            const rq_server_name *name)
+{
+    const rq_server_name *const *at =
+        name == NULL ? NULL : bsearch(&name, list, count, sizeof *list, by_text);
+    return at == NULL ? count : (size_t)(at - list);
+}

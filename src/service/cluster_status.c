@@ -3,6 +3,7 @@
  * A standalone server is the only one, and also the master. As in HBase, only the requested parts are filled
  * in. HBASE: HMaster.getClusterMetricsWithoutCoprocessor. */
 #include "service/master_priv.h"
+#include "cluster/load.h"
 #include "service/messages.h"
 #include "service/user_metrics.h"
 
@@ -12,7 +13,6 @@
 #include "proto/files.pb-c.h"
 #include "proto/master.pb-c.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The version we are compatible with; clients compare it. */
@@ -214,71 +214,44 @@ static Pb__ServerLoad *server_load(const rq_admin_services *a, rq_arena *arena)
     return m;
 }
 
-/* Of another server: what it last reported of its regions. A region without a report counts. */
-static Pb__RegionLoad *reported_load(const rq_admin_services *a, rq_arena *arena,
-                                     const rq_catalog_region *r)
+/* --- the other servers of a cluster: what they last reported of their regions ------------------ */
+
+/* The servers, sorted, and the loads that are sent of them. */
+typedef struct server_loads {
+    const rq_server_name **list;
+    size_t count, own; /* own: this process's */
+    Pb__ServerLoad **loads;
+} server_loads;
+
+/* The number of the other server that has the region open; `count`: none has. */
+static size_t other_with(const server_loads *s, const rq_catalog_region *r)
 {
-    rq_region_load load = {0};
-    Pb__RegionLoad *m = rq_arena_alloc(arena, sizeof *m);
-    Pb__RegionSpecifier *name = rq_arena_alloc(arena, sizeof *name);
-    if (m == NULL || name == NULL) return NULL;
-    pb__region_load__init(m);
-    pb__region_specifier__init(name);
-    name->type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME;
-    name->value = rq__pb_binary(r->info->name);
-    m->region_specifier = name;
-    if (!rq_catalog_load(a->catalog, r, &load)) return m;
-    m->has_stores = m->has_storefiles = m->has_storefile_size_mb = m->has_mem_store_size_mb = 1;
-    m->stores = load.stores;
-    m->storefiles = load.storefiles;
-    m->storefile_size_mb = (uint32_t)(load.storefile_bytes >> 20);
-    m->mem_store_size_mb = (uint32_t)(load.memstore_bytes >> 20);
-    m->has_read_requests_count = m->has_write_requests_count = m->has_complete_sequence_id = 1;
-    m->read_requests_count = load.read_requests;
-    m->write_requests_count = load.write_requests;
-    m->complete_sequence_id = load.max_flushed_seqid;
-    return m;
+    size_t at =
+        r->state == RQ_REGION_OPEN ? rq_server_names_find(s->list, s->count, r->server) : s->count;
+    return at == s->own ? s->count : at;
 }
 
-/* The other servers, by the text of their names, and what is sent of each. */
-typedef struct other {
-    const rq_server_name *name;
-    Pb__ServerLoad *load;
-    size_t regions; /* open ones */
-} other;
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const other *)a)->name->text, ((const other *)b)->name->text);
-}
-
-/* NULL: the region is not open, or its server is not in the list. */
-static other *other_of(const rq_catalog_region *r, other *list, size_t count)
-{
-    const other key = {.name = r->server};
-    if (r->state != RQ_REGION_OPEN || r->server == NULL) return NULL;
-    return bsearch(&key, list, count, sizeof *list, by_name);
-}
-
-static rq_err init_load(const rq_admin_services *a, rq_arena *arena, other *o)
+static Pb__ServerLoad *new_load(const rq_admin_services *a, rq_arena *arena, size_t regions)
 {
     Pb__ServerLoad *m = rq_arena_alloc(arena, sizeof *m);
-    if (m == NULL) return RQ_E_NO_MEMORY;
+    if (m == NULL) return NULL;
     pb__server_load__init(m);
-    m->region_loads = rq_arena_alloc(arena, (o->regions + 1) * sizeof(Pb__RegionLoad *));
-    if (m->region_loads == NULL) return RQ_E_NO_MEMORY;
+    m->region_loads = rq_arena_alloc(arena, (regions + 1) * sizeof(Pb__RegionLoad *));
+    if (m->region_loads == NULL) return NULL;
     m->has_read_requests_count = m->has_write_requests_count = 1;
     m->has_info_server_port = m->has_report_end_time = 1;
     m->info_server_port = UINT32_MAX; /* HBase sends -1 where there are no pages */
     m->report_end_time = (uint64_t)a->env.executor->now_ms(a->env.executor);
-    o->load = m;
-    return RQ_OK;
+    return m;
 }
 
+/* A region without a report counts, too. */
 static rq_err add_reported(const rq_admin_services *a, rq_arena *arena, const rq_catalog_region *r,
                            Pb__ServerLoad *m)
 {
-    Pb__RegionLoad *one = reported_load(a, arena, r);
+    rq_region_load load = {0};
+    (void)rq_catalog_load(a->catalog, r, &load);
+    Pb__RegionLoad *one = rq_reported_load_message(arena, r->info, &load);
     if (one == NULL) return RQ_E_NO_MEMORY;
     m->region_loads[m->n_region_loads++] = one;
     m->read_requests_count += one->read_requests_count;
@@ -286,33 +259,46 @@ static rq_err add_reported(const rq_admin_services *a, rq_arena *arena, const rq
     return RQ_OK;
 }
 
-/* All regions are looked at twice, however many servers there are. */
-static rq_err other_loads(const rq_admin_services *a, rq_arena *arena, other *list, size_t count)
+/* Walks all regions twice, however many servers there are. */
+static rq_err other_loads(const rq_admin_services *a, rq_arena *arena, const server_loads *s)
 {
     const rq_catalog_table *const *tables;
-    size_t table_count;
-    other *o;
+    size_t table_count, at;
+    size_t *regions = rq_arena_calloc(arena, s->count + 1, sizeof *regions); /* by server */
+    if (regions == NULL) return RQ_E_NO_MEMORY;
     rq_catalog_tables(a->catalog, &tables, &table_count);
     for (size_t t = 0; t < table_count; t++)
         for (size_t i = 0; i < tables[t]->region_count; i++)
-            if ((o = other_of(rq_catalog_table_region(tables[t], i), list, count)) != NULL)
-                o->regions++;
-    for (size_t i = 0; i < count; i++)
-        RQ_TRY(init_load(a, arena, &list[i]));
+            regions[other_with(s, rq_catalog_table_region(tables[t], i))]++;
+    for (size_t i = 0; i < s->count; i++)
+        if ((s->loads[i] = new_load(a, arena, regions[i])) == NULL) return RQ_E_NO_MEMORY;
     for (size_t t = 0; t < table_count; t++) {
         for (size_t i = 0; i < tables[t]->region_count; i++) {
             const rq_catalog_region *r = rq_catalog_table_region(tables[t], i);
-            if ((o = other_of(r, list, count)) != NULL) RQ_TRY(add_reported(a, arena, r, o->load));
+            if ((at = other_with(s, r)) < s->count) RQ_TRY(add_reported(a, arena, r, s->loads[at]));
         }
     }
     return RQ_OK;
 }
 
+static rq_err find_loads(const rq_admin_services *a, rq_arena *arena, server_loads *s)
+{
+    s->own = rq_server_names_find(s->list, s->count, rq_catalog_server(a->catalog));
+    s->loads = rq_arena_calloc(arena, s->count + 1, sizeof *s->loads);
+    if (s->loads == NULL) return RQ_E_NO_MEMORY;
+    if (s->count > 1 || s->own == s->count) RQ_TRY(other_loads(a, arena, s));
+    if (s->own < s->count && (s->loads[s->own] = server_load(a, arena)) == NULL)
+        return RQ_E_NO_MEMORY;
+    return RQ_OK;
+}
+
+/* --- the list of servers ---------------------------------------------------------------------- */
+
 static rq_err add_live(rq_arena *arena, Pb__ServerName *name, Pb__ServerLoad *load,
                        Pb__ClusterStatus *m)
 {
     Pb__LiveServerInfo *live = rq_arena_alloc(arena, sizeof *live);
-    if (live == NULL || load == NULL) return RQ_E_NO_MEMORY;
+    if (live == NULL) return RQ_E_NO_MEMORY;
     pb__live_server_info__init(live);
     live->server = name;
     live->server_load = load;
@@ -321,28 +307,18 @@ static rq_err add_live(rq_arena *arena, Pb__ServerName *name, Pb__ServerLoad *lo
 }
 
 static rq_err add_each(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m,
-                       const Pb__GetClusterStatusRequest *r, const rq_server_name *const *list,
-                       size_t count)
+                       const Pb__GetClusterStatusRequest *r, server_loads *s)
 {
     bool live = wants(r, PB__OPTION__LIVE_SERVERS), names = wants(r, PB__OPTION__SERVERS_NAME);
-    const char *own = rq_catalog_server(a->catalog)->text;
-    size_t others = 0;
-    other *other_list = rq_arena_calloc(arena, count + 1, sizeof *other_list);
-    m->live_servers = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__LiveServerInfo *));
-    m->servers_name = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__ServerName *));
-    if (other_list == NULL || m->live_servers == NULL || m->servers_name == NULL)
-        return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(list[i]->text, own) != 0) other_list[others++].name = list[i];
-    if (others > 1) qsort(other_list, others, sizeof *other_list, by_name);
-    if (live && others > 0) RQ_TRY(other_loads(a, arena, other_list, others));
-    for (size_t i = 0; i < count; i++) {
-        const other key = {.name = list[i]};
-        other *o = bsearch(&key, other_list, others, sizeof key, by_name);
-        Pb__ServerName *name = rq__server_name_message(arena, list[i]);
-        if (name != NULL) name->host_name = rq_arena_cstr(arena, rq_slice_cstr(list[i]->host));
+    m->live_servers = rq_arena_alloc(arena, (s->count + 1) * sizeof(Pb__LiveServerInfo *));
+    m->servers_name = rq_arena_alloc(arena, (s->count + 1) * sizeof(Pb__ServerName *));
+    if (m->live_servers == NULL || m->servers_name == NULL) return RQ_E_NO_MEMORY;
+    if (live) RQ_TRY(find_loads(a, arena, s));
+    for (size_t i = 0; i < s->count; i++) {
+        Pb__ServerName *name = rq__server_name_message(arena, s->list[i]);
+        if (name != NULL) name->host_name = rq_arena_cstr(arena, rq_slice_cstr(s->list[i]->host));
         if (name == NULL || name->host_name == NULL) return RQ_E_NO_MEMORY;
-        if (live) RQ_TRY(add_live(arena, name, o == NULL ? server_load(a, arena) : o->load, m));
+        if (live) RQ_TRY(add_live(arena, name, s->loads[i], m));
         if (names) m->servers_name[m->n_servers_name++] = name;
     }
     return RQ_OK;
@@ -351,12 +327,11 @@ static rq_err add_each(const rq_admin_services *a, rq_arena *arena, Pb__ClusterS
 static rq_err add_servers(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m,
                           const Pb__GetClusterStatusRequest *r)
 {
-    const rq_server_name **list;
-    size_t count;
-    RQ_TRY(rq_catalog_servers(a->catalog, arena, &list, &count));
-    rq_err rc = add_each(a, arena, m, r, list, count);
-    for (size_t i = 0; i < count; i++)
-        rq_server_name_unref(list[i]);
+    server_loads s = {0};
+    RQ_TRY(rq_catalog_servers(a->catalog, arena, &s.list, &s.count));
+    rq_err rc = add_each(a, arena, m, r, &s);
+    for (size_t i = 0; i < s.count; i++)
+        rq_server_name_unref(s.list[i]);
     if (rc != RQ_OK || !wants(r, PB__OPTION__MASTER)) return rc;
     m->master = rq__server_name_message(arena, rq_catalog_master(a->catalog));
     return m->master == NULL ? RQ_E_NO_MEMORY : RQ_OK;

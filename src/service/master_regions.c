@@ -49,37 +49,33 @@ static void submit_transit(rq_admin_services *a, rq_call *call, rq_ddl_kind kind
         rq_catalog_submit(a->catalog, &j->ddl);
 }
 
-/* How many regions are there. REQUIRES: a read section. */
-static size_t regions_at(const rq_catalog *c, const rq_server_name *server)
+/* The other server with the fewest regions; HBase takes any other server. *ret is `count` if there is no other. REQUIRES: a
+ * read section. */
+static rq_err find_emptiest(const rq_catalog *c, const rq_catalog_region *r,
+                            const rq_server_name *const *list, size_t count, rq_arena *arena,
+                            size_t *ret)
 {
     const rq_catalog_table *const *tables;
-    size_t count, n = 0;
-    rq_catalog_tables(c, &tables, &count);
-    for (size_t t = 0; t < count; t++)
-        for (size_t i = 0; i < tables[t]->region_count; i++) {
-            const rq_catalog_region *r = rq_catalog_table_region(tables[t], i);
-            n += r->server != NULL && strcmp(r->server->text, server->text) == 0;
-        }
-    return n;
+    size_t table_count, best = count, here = rq_server_names_find(list, count, r->server);
+    size_t *regions = rq_arena_calloc(arena, count + 1, sizeof *regions); /* by server */
+    if (regions == NULL) return RQ_E_NO_MEMORY;
+    rq_catalog_tables(c, &tables, &table_count);
+    for (size_t t = 0; t < table_count; t++)
+        for (size_t i = 0; i < tables[t]->region_count; i++)
+            regions[rq_server_names_find(list, count,
+                                         rq_catalog_table_region(tables[t], i)->server)]++;
+    for (size_t i = 0; i < count; i++)
+        if (i != here && (best == count || regions[i] < regions[best])) best = i;
+    *ret = best;
+    return RQ_OK;
 }
 
-/* The server of the request; or, of the others, the one with the fewest regions. HBase takes any of the others. NULL:
- * there is none. Borrowed from the list. */
-static const rq_server_name *choose_server(const rq_catalog *c, const rq_catalog_region *r,
-                                           const Pb__ServerName *to,
-                                           const rq_server_name *const *list, size_t count)
+static size_t index_of(const rq_server_name *const *list, size_t count, const Pb__ServerName *name)
 {
-    const rq_server_name *best = NULL;
-    size_t least = SIZE_MAX;
-    for (size_t i = 0; i < count; i++) {
-        if (to != NULL && rq__is_this_server(list[i], to)) return list[i];
-        bool is_there = r->server != NULL && strcmp(r->server->text, list[i]->text) == 0;
-        if (to != NULL || is_there) continue;
-        size_t n = regions_at(c, list[i]);
-        if (best == NULL || n < least) best = list[i];
-        if (best == list[i]) least = n;
-    }
-    return best;
+    size_t i = 0;
+    while (i < count && !rq__is_this_server(list[i], name))
+        i++;
+    return i;
 }
 
 static void not_online(rq_call *call, const Pb__ServerName *to, const rq_server_name *const *list,
@@ -91,40 +87,38 @@ static void not_online(rq_call *call, const Pb__ServerName *to, const rq_server_
                  only == NULL ? "" : only, only == NULL ? "" : " is the only server");
 }
 
-static void move_to(rq_admin_services *a, rq_call *call, const rq_catalog_region *r,
-                    const rq_server_name *to)
+static void move(rq_admin_services *a, rq_call *call, const rq_catalog_region *r,
+                 const rq_server_name *const *list, size_t count, rq_arena *arena)
 {
+    const Pb__ServerName *wanted = ((const Pb__MoveRegionRequest *)call->param)->dest_server_name;
     Pb__MoveRegionResponse response = PB__MOVE_REGION_RESPONSE__INIT;
-    bool is_there = to == NULL || (r->server != NULL && strcmp(r->server->text, to->text) == 0);
-    if (is_there)
+    size_t to = wanted != NULL ? index_of(list, count, wanted) : count;
+    rq_err rc = wanted != NULL ? RQ_OK : find_emptiest(a->catalog, r, list, count, arena, &to);
+    if (rc != RQ_OK)
+        rq_call_fail(call, rc, NULL);
+    else if (wanted != NULL && to == count)
+        not_online(call, wanted, list, count);
+    else if (to == count || to == rq_server_names_find(list, count, r->server))
         rq_call_reply(call, &response.base);
     else
-        submit_transit(a, call, RQ_DDL_MOVE_REGION, r->info, rq_slice_cstr(to->text));
+        submit_transit(a, call, RQ_DDL_MOVE_REGION, r->info, rq_slice_cstr(list[to]->text));
 }
 
 /* Where there is no other server the region stays and the call succeeds, as in HBase. HBASE: HMaster.move. */
 void rq__move_region(void *ctx, rq_call *call)
 {
     rq_admin_services *a = ctx;
-    const Pb__MoveRegionRequest *m = (const Pb__MoveRegionRequest *)call->param;
-    const rq_catalog_region *r = rq_catalog_region_find(a->catalog, rq__encoded_of(m->region));
-    rq_arena arena = {0}; /* the call's ends with the answer */
+    const Pb__RegionSpecifier *region = ((const Pb__MoveRegionRequest *)call->param)->region;
+    const rq_catalog_region *r = rq_catalog_region_find(a->catalog, rq__encoded_of(region));
+    rq_arena arena = {0}; /* not the call's, which ends with the answer */
     const rq_server_name **list;
-    size_t count;
-    if (r == NULL) {
-        unknown_region(call, m->region);
-        return;
-    }
-    if (rq_catalog_servers(a->catalog, &arena, &list, &count) != RQ_OK) {
-        rq_arena_clear(&arena);
+    size_t count = 0;
+    if (r == NULL)
+        unknown_region(call, region);
+    else if (rq_catalog_servers(a->catalog, &arena, &list, &count) != RQ_OK)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-        return;
-    }
-    const rq_server_name *to = choose_server(a->catalog, r, m->dest_server_name, list, count);
-    if (to == NULL && m->dest_server_name != NULL)
-        not_online(call, m->dest_server_name, list, count);
     else
-        move_to(a, call, r, to);
+        move(a, call, r, list, count, &arena);
     for (size_t i = 0; i < count; i++)
         rq_server_name_unref(list[i]);
     rq_arena_clear(&arena);

@@ -18,7 +18,7 @@ static size_t on_server(const rq__balanced *list, size_t count, size_t server)
     return n;
 }
 
-/* How many regions the servers have above what they may keep: no plan has fewer moves. */
+/* The number of regions that exceed what their servers may keep. A plan needs at least so many moves. */
 static size_t least_moves(const rq__balanced *list, size_t count, size_t servers)
 {
     size_t low = count / servers, most = count % servers, above = 0, below = 0;
