@@ -129,7 +129,7 @@ RQ_INLINE bool decode_param(rq_call_private *p, rq_cursor *c, struct refusal *r)
     rq_call *call = &p->call;
     rq_slice bytes;
     if (!rq_pb_delimited(c, &bytes)) return refuse_short_param(p, r);
-    if (RQ_UNLIKELY(call->method->request == NULL)) return true; /* the handler does it */
+    if (RQ_UNLIKELY(call->method->request == NULL)) return true; /* the handler decodes it */
     ProtobufCAllocator allocator = rq_rpc_allocator(&call->arena);
     const rq_rpc_service *service = &p->conn->service->service;
     rq_call_decoding(call, true);

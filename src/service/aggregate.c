@@ -330,17 +330,6 @@ static rq_err decode(rq__endpoint *e, const ProtobufCMessage *request)
     return rq__endpoint_decode_scan(e, ((const Pb__AggregateRequest *)request)->scan);
 }
 
-static rq_err take_scan(aggregate *a)
-{
-    const rq__endpoint *e = a->endpoint;
-    const rq__endpoint_scan *s = e->decoded;
-    a->read.op.why = e->why;
-    RQ_TRY(e->decode_rc);
-    a->scan = s->scan;
-    a->extra = s->extra;
-    return RQ_OK;
-}
-
 static rq_err prepare(aggregate *a, const Pb__AggregateRequest *r)
 {
     rq_arena *arena = &a->endpoint->call->arena;
@@ -348,7 +337,6 @@ static rq_err prepare(aggregate *a, const Pb__AggregateRequest *r)
     if (!counts && !rq__interpreter_find(r->interpreter_class_name, &a->interpreter))
         return rq_fail(&a->read.op.why, RQ_E_DO_NOT_RETRY, "java.lang.ClassNotFoundException: %s",
                        r->interpreter_class_name);
-    RQ_TRY(take_scan(a));
     if (counts) {
         RQ_TRY(prepare_count(a));
     } else if (r->scan->n_column == 0) {
@@ -372,6 +360,8 @@ static void start(rq__endpoint *e, const ProtobufCMessage *request, const aggreg
     rq__op_of_call(&a->read.op, RQ_OP_ENDPOINT, rq__seat(e->service, e->call), e->call, NULL);
     rq_op_read_init(&a->read, step);
     a->endpoint = e;
+    a->scan = ((const rq__endpoint_scan *)e->decoded)->scan;
+    a->extra = ((const rq__endpoint_scan *)e->decoded)->extra;
     a->kind = kind;
     a->read.sink = &e->call->cells;
     a->read.held = &a->row;

@@ -11,18 +11,18 @@
 #include "base/executor.h"
 #include "rpc/call.h"
 
-/* Bytes that are translated in less than a millisecond, whatever they are. */
+/* A request of at most so many bytes is translated on the loop: it takes less than a millisecond, whatever is in it. */
 #define RQ__TRANSLATED_AT_ONCE ((size_t)16 * 1024)
 
 /* In the call's arena. */
 typedef struct rq__apart {
     rq_call *call;
-    void (*work)(struct rq__apart *a); /* must not use what belongs to the loop */
+    void (*work)(struct rq__apart *a); /* on the pool: uses nothing that belongs to the loop */
     void (*done)(struct rq__apart *a);
     rq_task task;
 } rq__apart;
 
-/* REQUIRES: until done() runs, nobody else uses the call. done() runs once, never before this returns. */
+/* REQUIRES: no other code uses the call until done() runs. done() runs once, never before this returns. */
 void rq__apart_start(rq__apart *a, rq_executor *executor, rq_call *call, void (*work)(rq__apart *a),
                      void (*done)(rq__apart *a));
 

@@ -263,17 +263,6 @@ static rq_err decode(rq__endpoint *e, const ProtobufCMessage *request)
     return rq__endpoint_decode_scan(e, ((const Pb__BulkDeleteRequest *)request)->scan);
 }
 
-static rq_err take_scan(bulk_delete *d)
-{
-    const rq__endpoint *e = d->endpoint;
-    const rq__endpoint_scan *s = e->decoded;
-    d->read.op.why = e->why;
-    RQ_TRY(e->decode_rc);
-    d->scan = s->scan;
-    d->extra = s->extra;
-    return RQ_OK;
-}
-
 static rq_err prepare(bulk_delete *d)
 {
     rq_arena *arena = &d->endpoint->call->arena;
@@ -284,7 +273,6 @@ static rq_err prepare(bulk_delete *d)
     d->op_max = r->rowbatchsize < BATCH_OPS_MAX ? r->rowbatchsize : BATCH_OPS_MAX;
     d->ops = rq_arena_alloc(arena, d->op_max * sizeof *d->ops);
     if (d->ops == NULL) return RQ_E_NO_MEMORY;
-    RQ_TRY(take_scan(d));
     if (d->scan.filter == NULL && is_of(d, PB__BULK_DELETE_REQUEST__DELETE_TYPE__ROW))
         RQ_TRY(rq_filter_parse(rq_slice_cstr(FIRST_KEY_ONLY), (rq_slice){0}, arena, &d->scan.filter,
                                why));
@@ -310,6 +298,8 @@ static void start(rq__endpoint *e, const ProtobufCMessage *request)
     rq__op_of_call(&d->read.op, RQ_OP_ENDPOINT, rq__seat(e->service, e->call), e->call, NULL);
     rq_op_read_init(&d->read, step);
     d->endpoint = e;
+    d->scan = ((const rq__endpoint_scan *)e->decoded)->scan;
+    d->extra = ((const rq__endpoint_scan *)e->decoded)->extra;
     d->request = (const Pb__BulkDeleteRequest *)request;
     d->state = RQ_SCAN_MORE;
     d->read.held = &d->row;

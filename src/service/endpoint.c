@@ -108,14 +108,14 @@ static rq_err unpack(rq__endpoint *e)
                    e->asked->service_name, m->name, m->request->short_name);
 }
 
-/* Any thread. */
+/* On any thread. */
 static void decode(rq__endpoint *e)
 {
     e->rc = unpack(e);
-    if (e->rc == RQ_OK) e->decode_rc = e->method->decode(e, e->request);
+    if (e->rc == RQ_OK) e->rc = e->method->decode(e, e->request);
 }
 
-/* It goes on decoding, and ends in another task. */
+/* The memory that the method allocates now is still that of a request being decoded. The endpoint ends in another task. */
 static void run(rq__endpoint *e)
 {
     rq_call *call = e->call;
@@ -140,7 +140,7 @@ static void decoded_apart(rq__apart *a)
 
 void rq__endpoint_start(rq__endpoint *e, const Pb__CoprocessorServiceCall *c)
 {
-    e->rc = e->decode_rc = RQ_OK;
+    e->rc = RQ_OK;
     e->why.code = RQ_OK;
     e->decoded = NULL;
     e->asked = c;

@@ -30,13 +30,12 @@ typedef struct rq__endpoint {
     const struct rq__endpoint_method *method;
     const Pb__CoprocessorServiceCall *asked;
     const ProtobufCMessage *request;
-    rq_err decode_rc; /* of method->decode, with `why` */
-    void *decoded;    /* by method->decode */
-    rq__apart apart;  /* of a long one */
-    rq_op op;         /* of ExecService; in a Multi it is a part of the batch */
+    void *decoded;   /* by method->decode */
+    rq__apart apart; /* of a long one */
+    rq_op op;        /* of ExecService; in a Multi it is a part of the batch */
 } rq__endpoint;
 
-/* done() runs once, on the call's loop, never before this returns. REQUIRES: nobody else uses the call
+/* done() runs once, on the call's loop, never before this returns. REQUIRES: no other code uses the call
  * meanwhile. */
 void rq__endpoint_start(rq__endpoint *e, const Pb__CoprocessorServiceCall *service_call);
 
@@ -51,9 +50,10 @@ typedef struct rq__endpoint_method {
     const char *name;
     const ProtobufCMessageDescriptor *request;
     const char *response_class;
-    /* Translates the request into e->decoded; on a pool if the request is long. */
+    /* Translates the request into e->decoded; on a pool if the request is long. After an error, with e->why, the method is
+     * not run. */
     rq_err (*decode)(rq__endpoint *e, const ProtobufCMessage *request);
-    /* Looks at e->decode_rc first. On the loop. */
+    /* On the loop. */
     void (*run)(rq__endpoint *e, const ProtobufCMessage *request);
 } rq__endpoint_method;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MasterService: queries about tables and namespaces. All is read from the catalog's current view, on the loop
- * or, for a long list of names, on RQ_POOL_CALL; table schemas are sent as the stored bytes. HBASE: MasterRpcServices,
- * HMaster.listTableDescriptors. */
+/* MasterService: queries about tables and namespaces. The answers are read from the catalog's current view: on the loop,
+ * or on RQ_POOL_CALL if the request has a long list of names. Table schemas are sent as the stored bytes. HBASE:
+ * MasterRpcServices, HMaster.listTableDescriptors. */
 #include "base/pb.h"
 #include "descriptor/schema.h"
 #include "filter/regex.h"
@@ -141,8 +141,8 @@ rq_err rq__select_table_names(const rq_admin_services *a, const char *regex, con
 
 /* --- answers: `repeated TableSchema` and `repeated TableName`, both field 1 ------------------- */
 
-/* In the arena, which has a limit: a short request may name one table with a long schema very often. .ptr
- * NULL: no memory. */
+/* The result is in the arena, which has a limit: a short request may name one table with a long schema very often. NULL:
+ * the memory did not suffice. */
 static rq_slice pack_schemas(rq_arena *arena, const rq_catalog_table *const *tables, size_t count)
 {
     size_t room = 1;
@@ -208,7 +208,7 @@ typedef struct named_job {
     rq_slice packed;
 } named_job;
 
-/* Those that exist of the named ones. */
+/* The schemas of the named tables that exist. */
 static rq_err pack_named(const rq_admin_services *a, const Pb__GetTableDescriptorsRequest *r,
                          rq_arena *arena, rq_slice *ret)
 {
@@ -242,7 +242,8 @@ static void named_answer(rq__blocking *b)
     rq_call_reply_packed(b->call, RQ_CONTAINER_OF(b, named_job, blocking)->packed);
 }
 
-/* Long lists take a thread that blocking calls may keep for minutes; clients mostly ask for one table. */
+/* Names that are looked up on the loop. RQ_POOL_CALL looks up a longer list; its threads may be busy with blocking calls for
+ * minutes, so a short list does not wait for them. */
 #define NAMES_AT_ONCE 256
 
 static void reply_named(rq_admin_services *a, rq_call *call)

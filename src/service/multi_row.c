@@ -129,10 +129,6 @@ static void mutate(rq__endpoint *e, const ProtobufCMessage *request)
 {
     mutate_rows *m = e->decoded;
     (void)request;
-    if (e->decode_rc != RQ_OK) {
-        rq__endpoint_fail(e, e->decode_rc);
-        return;
-    }
     m->write = (rq_write){
         .ops = &m->op, .op_count = 1, .writer = rq__writer(e->service, e->call), .done = written};
     rq_region_write(e->region, &m->write);

@@ -19,7 +19,8 @@ static bool is_in(char c, const char *marks)
 
 /* --- strings ---------------------------------------------------------------------------------- */
 
-/* Passes over a string's text, which goes on at i. Returns the position of the quote that ends it; `len`: it is still open. */
+/* Passes over the rest of a string, from i on. Returns the position of the quote that ends it; `len`: the string is still
+ * open. */
 static size_t skip_quoted(rq__brackets *b, const char *text, size_t i, size_t len)
 {
     for (; i < len && text[i] != b->quote; i++) {
@@ -30,8 +31,8 @@ static size_t skip_quoted(rq__brackets *b, const char *text, size_t i, size_t le
     return i;
 }
 
-/* A here-document may begin at i: <<~NAME, <<-'NAME' or <<NAME. It certainly does behind an assignment, a bracket or a comma;
- * elsewhere << may be the operator that shifts or appends. */
+/* A here-document may begin at i: <<~NAME, <<-'NAME' or <<NAME. After an assignment, a bracket or a comma it is one for certain;
+ * elsewhere << may be the operator. */
 static void open_document(rq__brackets *b, const char *text, size_t i, size_t len)
 {
     size_t at = i + 2;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether compiled code can be run. mruby 3.1 counts the literals of a unit of code in 16 bits and does not notice
- * that the count begins again at 0: instructions then name literals that the table does not have, and the process
- * would end by SIGSEGV when they run. */
+/* Compiles Ruby, and refuses code that mruby 3.1 compiles wrongly. mruby counts the literals of a unit of code (a file, a
+ * statement, a block) in 16 bits, and does not notice when the count starts again at 0. The instructions then name
+ * literals that the table does not have: running them would end the process by SIGSEGV. */
 #include "shell/shell_priv.h"
 
 #include <mruby/irep.h>
@@ -27,7 +27,7 @@ static const char *const layouts[] = {
 #undef OPCODE
 };
 
-/* Behind the instruction at `at`. */
+/* Returns the place behind the instruction that begins at `at`. */
 static const mrb_code *read_instruction(const mrb_code *at, instruction *ret)
 {
     unsigned values[3] = {0}, n = 0, code = *at++;
@@ -55,7 +55,7 @@ static bool has_its_literals(const mrb_irep *irep)
     return true;
 }
 
-/* Recursive as the units are nested; mruby's compiler is so, and bounds the depth. */
+/* Recursive over nested units; mruby's compiler limits their depth. */
 static bool is_sound(const mrb_irep *irep)
 {
     if (!has_its_literals(irep)) return false;

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 #define FAN_IN 128
-#define HEAD (8 + 2)                    /* behind the length: order, length of the row */
-#define ROW_BYTES_MIN ((size_t)1 << 20) /* may be collected of a row in any case */
+#define HEAD (8 + 2) /* behind the length: order, length of the row */
+#define ROW_BYTES_MIN                                                                              \
+    ((size_t)1 << 20) /* of one row that are collected before repeated cells are dropped */
 
 typedef struct run {
     rq__in in;
@@ -206,13 +207,14 @@ static bool is_repeated(const group *g, size_t i)
            rq_cell_compare_key(RQ_ORDER_DEFAULT, &g->cells[i - 1].cell, &g->cells[i].cell) == 0;
 }
 
-/* Its bytes in a record: from the length of the family to the end of the value. */
+/* The bytes of a cell in a record: from the length of its family to the end of its value. */
 static rq_slice bytes_of(const rq_cell *c)
 {
     return rq_slice_of(c->family - 1, (size_t)(c->value + c->value_len - (c->family - 1)));
 }
 
-/* Drops repeated cells. What remains may double before the next time, and needs at most half of the memory. */
+/* Drops the repeated cells of the row. Fails if the others need more than half of the memory. The next call is due when the
+ * bytes have doubled. */
 static rq_err shrink(group *g, rq_error *why)
 {
     rq_buf kept = {0};
@@ -231,10 +233,12 @@ static rq_err shrink(group *g, rq_error *why)
     g->bytes = kept;
     g->shrinks_at = 2 * kept.len < ROW_BYTES_MIN ? ROW_BYTES_MIN : 2 * kept.len;
     if (g->memory == 0 || kept.len + count * sizeof *g->cells <= g->memory / 2) return RQ_OK;
+    char row[256];
+    rq_bytes_to_string(rq_buf_slice(&g->row), row, sizeof row);
     return rq_fail(why, RQ_E_ROW_TOO_BIG,
-                   "a row of the input has %zu different cells or more, for which %zu bytes of "
+                   "row %s of the input has %zu different cells or more, for which %zu bytes of "
                    "memory are too little",
-                   count, g->memory);
+                   row, count, g->memory);
 }
 
 /* Takes all records of the smallest row. */

@@ -29,7 +29,7 @@ typedef struct rq__run_name {
 typedef struct rq__runs {
     rq_vfs *vfs;
     const char *folder; /* in the vfs; exists */
-    size_t memory;      /* bytes: the cells of one row take no more; 0: no limit */
+    size_t memory;      /* bytes: the different cells of one row may need half of it; 0: no limit */
     rq__run_name *names;
     size_t count, cap;
 } rq__runs;
@@ -66,8 +66,8 @@ rq_err rq__runs_add(rq__runs *r, size_t part, uint64_t count, rq_error *why);
 void rq__runs_clear(rq__runs *r);
 void rq__run_path(const char *folder, const rq__run_name *name, char *ret, size_t size);
 /* Merges all runs; `cell` gets every cell in order, valid during the call. The runs stay, so a
- * killed merge can be repeated. RQ_E_INVALID: a row has more different cells than fit into the
- * memory. */
+ * killed merge can be repeated. RQ_E_ROW_TOO_BIG: the different cells of a row need more than half of
+ * `memory`. */
 RQ_NODISCARD
 rq_err rq__runs_merge(rq__runs *r, rq_err (*cell)(void *ctx, const rq_cell *c, rq_error *why),
                       void *ctx, rq_error *why);

@@ -363,7 +363,7 @@ def messages_of_calls(_):
     return None
 
 
-# A message's name, its bytes as Ruby writes them, and what decoding them ends with.
+# The name of a message, its bytes as a Ruby string, and the result or error of decoding them.
 MALFORMED = [
     ("RegionInfo", r"\x08\x05", "a malformed RegionInfo: it has no table_name"),
     ("TableName", r"\x0a\x01a\x12\x01b", None),

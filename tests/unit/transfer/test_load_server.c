@@ -68,6 +68,7 @@ const char *__wrap_rq_client_cluster_id(const rq_client *c)
     return "c";
 }
 
+/* The load pauses between its rounds. The pauses take no time here; the rounds and their number are the real ones. */
 int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *want,
                            struct timespec *left)
 {
