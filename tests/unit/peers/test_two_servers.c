@@ -383,6 +383,15 @@ static void expect_moved_to(two *t, rq_host *from, const char *row, const char *
     rq_epoch_unpin(t->w.env->epoch, &m);
 }
 
+/* Moves the region of each row, a letter, to the server. */
+static void move_rows(two *t, const char *rows, const char *server)
+{
+    for (; *rows != '\0'; rows++) {
+        const char row[] = {*rows, '\0'};
+        assert_ok(move_region(t, row, server));
+    }
+}
+
 static void regions_move_between_servers(void **state)
 {
     (void)state;
@@ -391,19 +400,14 @@ static void regions_move_between_servers(void **state)
     world *w = &t.w;
     OK(world_create(w, "t", "f g", "c m t"));
     put_rows(&t, "adnz");
-    for (const char *row = "adnz"; *row != '\0'; row++) {
-        const char one[] = {*row, '\0'};
-        OK(move_region(&t, one, t.name[1]));
-        OK(move_region(&t, one, t.name[1])); /* it is there */
-    }
+    move_rows(&t, "adnz", t.name[1]);
+    move_rows(&t, "adnz", t.name[1]); /* they are there */
     assert_int_equal(on_second(&t, "adnz"), 4);
     OK(move_region(&t, "d", t.name[0]));
     expect_moved_to(&t, t.host, "d", t.name[0]);
     assert_int_equal(on_second(&t, "adnz"), 3);
     assert_int_equal(move_region(&t, "a", "localhost,1,1"), RQ_E_DO_NOT_RETRY);
-    OK(move_region(&t, "a", t.name[0]));
-    OK(move_region(&t, "n", t.name[0]));
-    OK(move_region(&t, "z", t.name[0]));
+    move_rows(&t, "anz", t.name[0]);
     char *rows = world_rows(w, "t");
     assert_string_equal(rows, "a d n z ");
     free(rows);
@@ -430,10 +434,7 @@ static void a_server_without_regions_gets_some(void **state)
     world *w = &t.w;
     OK(world_create(w, "t", "f g", "c m t"));
     put_rows(&t, "adnz");
-    for (const char *row = "adnz"; *row != '\0'; row++) {
-        const char one[] = {*row, '\0'};
-        OK(move_region(&t, one, t.name[0]));
-    }
+    move_rows(&t, "adnz", t.name[0]);
     OK(rq_catalog_switch_set(w->catalog, RQ_SWITCH_BALANCER, false, &before, &w->why));
     balance(&t, false, false, 0);
     balance(&t, true, true, 2);
