@@ -33,7 +33,11 @@ static rq_err add_family(rq__fsck *k, const rq_region_survey_family *f, rq_folde
 static rq_err add_region(rq__fsck *k, const rq_region_info *info, rq_arena *arena, rq_folder *ret,
                          rq_error *why)
 {
-    const rq_region_survey_options o = {.foreign = k->foreign, .in_change = true};
+    const rq_region_survey_options o = {
+        .foreign = k->foreign,
+        .edits_replayed = rq__fsck_edits_replayed(k, info),
+        .in_change = true,
+    };
     rq_region_survey s;
     rq_folder_region *r = &ret->regions[ret->region_count];
     *r = (rq_folder_region){0};

@@ -96,6 +96,11 @@ static rq_err look_at_links(rq__fsck *k, const rq_region_info *info, const rq_re
     return RQ_OK;
 }
 
+bool rq__fsck_edits_replayed(const rq__fsck *k, const rq_region_info *info)
+{
+    return k->foreign && !k->refused && !rq_slice_eq(info->ns, RQ_SLICE_LIT("master"));
+}
+
 rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
                                const rq_table_schema *schema, bool may_differ, bool closed,
                                rq_region_survey *ret, rq_error *why)
@@ -103,6 +108,7 @@ rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
     const rq_region_survey_options o = {
         .schema = schema,
         .foreign = k->foreign || may_differ,
+        .edits_replayed = rq__fsck_edits_replayed(k, info),
         .closed_long = closed,
         .in_change = may_differ || k->unfinished > 0,
     };

@@ -267,7 +267,7 @@ rq_err rq_region_survey_read(rq_vfs *vfs, const rq_region_info *info,
     const char *dir = rq__region_dir(arena, info);
     if (dir == NULL) return rq_no_memory(why);
     RQ_TRY(read_manifest(&l, why));
-    RQ_TRY(look_at_edits(&l, dir, why));
+    if (!options->edits_replayed) RQ_TRY(look_at_edits(&l, dir, why));
     return look_at_families(&l, dir, why);
 }
 

@@ -43,6 +43,8 @@ typedef struct rq_region_survey_options {
     const rq_table_schema *schema;
     /* Another program (HBase) has used the folder since: it may differ from the manifest. */
     bool foreign;
+    /* The caller has read HBase's recovered.edits: the files hold all of their edits. */
+    bool edits_replayed;
     bool closed_long; /* it was not opened for long: a difference is only a note */
     /* A procedure will continue at the next start: a family may be in removal. */
     bool in_change;

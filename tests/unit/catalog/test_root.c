@@ -4,6 +4,7 @@
 
 #include "base/pb.h"
 #include "cell/cellblock.h"
+#include "catalog/fsck.h"
 #include "hfile/writer.h"
 #include "proto/procedure.pb-c.h"
 #include "proto/wal.pb-c.h"
@@ -160,6 +161,21 @@ static void region_of_t(world *w, char ret[64])
     rq_arena_clear(&a);
 }
 
+static void print_problem(void *ctx, rq_finding level, const char *place, const char *text)
+{
+    (void)ctx;
+    if (level == RQ_FINDING_PROBLEM) print_message("%s: %s\n", place, text);
+}
+
+/* What fsck counts. */
+static uint64_t problems(world *w)
+{
+    rq_fsck_totals totals;
+    const rq_fsck_options o = {.findings = {print_problem, NULL, NULL}};
+    assert_int_equal(rq_fsck(w->env->vfs, &o, &totals, NULL), RQ_OK);
+    return totals.problems;
+}
+
 static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **state)
 {
     (void)state;
@@ -198,6 +214,7 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
     put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
     snprintf(path, sizeof path, "data/default/t/%s/recovered.edits/0000000000000000007", region);
     put_log(w, path, "0123456789abcdef0123456789abcdef", 7, false);
+    assert_int_equal(problems(w), 0);
     assert_int_equal(world_open(w), RQ_OK);
     assert_int_equal(world_put(w, "t", "a", "f"), RQ_OK);
     end(w);
@@ -206,6 +223,7 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
     snprintf(path, sizeof path, "data/default/t/%s/recovered.edits/0000000000000000007", region);
     put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
     put_log(w, path, region, 7, false);
+    assert_int_equal(problems(w), 2); /* the takeover, and the file */
     refused(w, RQ_E_STATE, "recovered.edits");
     end(w);
     /* Other files beside edits are not edits: the remains of interrupted splitting, HBase 1's
