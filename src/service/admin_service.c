@@ -188,7 +188,7 @@ static rq_err list_online_regions(rq__listing *l, rq_slice *ret)
 
 static void get_online_region(void *ctx, rq_call *call)
 {
-    rq__list(ctx, call, list_online_regions);
+    rq__listing_reply(ctx, call, list_online_regions);
 }
 
 static rq_err list_region_loads(rq__listing *l, rq_slice *ret)
@@ -203,7 +203,7 @@ static rq_err list_region_loads(rq__listing *l, rq_slice *ret)
 
 static void get_region_load(void *ctx, rq_call *call)
 {
-    rq__list(ctx, call, list_region_loads);
+    rq__listing_reply(ctx, call, list_region_loads);
 }
 
 /* --- flush and compaction --------------------------------------------------------------------- */

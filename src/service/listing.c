@@ -58,7 +58,8 @@ void rq__listing_start(rq__listing *l, rq_admin_services *a, rq_call *call,
     end(l);
 }
 
-void rq__list(rq_admin_services *a, rq_call *call, rq_err (*list)(rq__listing *l, rq_slice *ret))
+void rq__listing_reply(rq_admin_services *a, rq_call *call,
+                       rq_err (*list)(rq__listing *l, rq_slice *ret))
 {
     rq__listing *l = rq_arena_calloc(&call->arena, 1, sizeof *l);
     if (l == NULL)

@@ -478,7 +478,7 @@ static rq_err list_namespace_descriptors(rq__listing *l, rq_slice *ret)
 
 void rq__list_namespace_descriptors(void *ctx, rq_call *call)
 {
-    rq__list(ctx, call, list_namespace_descriptors);
+    rq__listing_reply(ctx, call, list_namespace_descriptors);
 }
 
 static rq_err list_namespaces(rq__listing *l, rq_slice *ret)
@@ -500,5 +500,5 @@ static rq_err list_namespaces(rq__listing *l, rq_slice *ret)
 
 void rq__list_namespaces(void *ctx, rq_call *call)
 {
-    rq__list(ctx, call, list_namespaces);
+    rq__listing_reply(ctx, call, list_namespaces);
 }

@@ -248,5 +248,5 @@ static rq_err list_sizes(rq__listing *l, rq_slice *ret)
 /* The sizes of the tables' store files, of those with open regions. */
 void rq__get_region_sizes(void *ctx, rq_call *call)
 {
-    rq__list(ctx, call, list_sizes);
+    rq__listing_reply(ctx, call, list_sizes);
 }
