@@ -43,9 +43,9 @@ static inline void rq_lane_post(rq_lane *lane, rq_task *task)
 }
 
 typedef enum rq_pool {
-    RQ_POOL_READ,          /* block reads that a request waits for */
-    RQ_POOL_FLUSH,         /* normal priority; never throttled by compaction */
-    RQ_POOL_COMPACT,       /* low priority */
+    RQ_POOL_READ,    /* block reads that a request waits for, and long writes (region/token.c) */
+    RQ_POOL_FLUSH,   /* normal priority; never throttled by compaction */
+    RQ_POOL_COMPACT, /* low priority */
     RQ_POOL_COMPACT_LARGE, /* low priority, for large compactions */
     RQ_POOL_CODEC,         /* decoding and compression that would hold an event loop */
     RQ_POOL_CALL,          /* RPC calls that block, perhaps for minutes; excess calls are queued */

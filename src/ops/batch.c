@@ -60,14 +60,13 @@ RQ_COLD static rq_err refuse_group(rq_op_batch *b, rq_err rc, const rq_error *wh
     return rc;
 }
 
-/* *ret_passed: the group may go on; otherwise it has ended. */
-RQ_COLD static rq_err ask_gate(rq_op_batch *b, bool *ret_passed)
+/* A group that is refused has ended. */
+RQ_COLD static rq_err ask_gate(rq_op_batch *b)
 {
     rq_error why;
     rq_error_clear(&why);
     count_group(b);
     rq_err rc = rq__gate_enter_group(&b->read.op, &b->gate, &why);
-    *ret_passed = rc == RQ_OK;
     if (rc != RQ_OK) return refuse_group(b, rc, &why);
     b->is_gated = true;
     return RQ_OK;
@@ -76,6 +75,7 @@ RQ_COLD static rq_err ask_gate(rq_op_batch *b, bool *ret_passed)
 static rq_err enter_group(rq_op_batch *b)
 {
     b->region = NULL;
+    b->is_long = false;
     RQ_TRY(b->table->enter(b));
     b->part_at = 0;
     rq__batch_forget_looks(b);
@@ -88,15 +88,7 @@ static rq_err enter_group(rq_op_batch *b)
     }
     rq_region_ref(b->region);
     b->in_group = true;
-    if (RQ_UNLIKELY(rq__gate_policy(b->read.op.seat) != NULL)) {
-        bool passed;
-        rq_err rc = ask_gate(b, &passed);
-        if (!passed) return rc;
-    }
-    if (!b->is_atomic) return RQ_OK;
-    rq_err rc = b->part_count == 0 ? RQ_OK : rq__batch_begin_atomic(b);
-    leave_group(b);
-    return rc;
+    return RQ_LIKELY(rq__gate_policy(b->read.op.seat) == NULL) ? RQ_OK : ask_gate(b);
 }
 
 /* --- single parts ----------------------------------------------------------------------------- */
@@ -132,11 +124,23 @@ RQ_COLD static rq_err refuse_more(rq_op_batch *b, const rq_batch_part *p)
     return refuse(b, p, rc, &why);
 }
 
-static rq_err work_get(rq_op_batch *b, const rq_batch_part *p)
+rq_err rq__batch_translate(rq_op_batch *b, const rq_batch_part *p)
+{
+    b->drains = b->runs_running > 0; /* their ends are callbacks */
+    return b->drains ? RQ_OK : b->table->translate(b, p);
+}
+
+static rq_err work_get(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
 {
     rq_error why;
     rq_error_clear(&why);
-    rq_err rc = rq__batch_begin_get(b, p, &why);
+    rq_err rc;
+    if (rq__batch_must_translate(b, p) && !b->get_waits) {
+        rc = rq__batch_translate(b, p);
+        *ret_wait = rc == RQ_OK;
+        return rc == RQ_OK ? RQ_OK : b->table->failed(b, p, rc, &why);
+    }
+    rc = rq__batch_begin_get(b, p, &why);
     if (rc == RQ_E_AGAIN && (b->get_running || b->get_waits)) return rc;
     if (rc != RQ_OK) return b->table->failed(b, p, rc, &why);
     return b->get_running ? rq__batch_go_on_get(b, p) : rq__batch_answer_get(b, p);
@@ -148,6 +152,10 @@ static rq_err work_write(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
     rq_error_clear(&why);
     bool wait = false;
     rq_err rc = rq__batch_collect(b, p, &wait, &why);
+    if (RQ_UNLIKELY(rc == RQ_E_AGAIN)) {
+        *ret_wait = true;
+        return RQ_OK;
+    }
     if (rc != RQ_OK) return b->table->failed(b, p, rc, &why);
     if (!wait) return RQ_OK;
     b->part_at++; /* its end may walk on before this returns */
@@ -171,10 +179,10 @@ static rq_err work_other(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
 /* Executes one part. *ret_wait: it began something that must end before the next part. */
 static rq_err work_part(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
 {
-    if (RQ_UNLIKELY(!b->get_waits && too_much(b))) return refuse_more(b, p);
+    if (RQ_UNLIKELY(!b->get_waits && !b->is_translated && too_much(b))) return refuse_more(b, p);
     switch (p->kind) {
     case RQ_PART_GET:
-        return work_get(b, p);
+        return work_get(b, p, ret_wait);
     case RQ_PART_COLLECTED:
     case RQ_PART_ALONE:
         return work_write(b, p, ret_wait);
@@ -215,10 +223,27 @@ void rq__batch_end_if_done(rq_op_batch *b)
     if (b->walked && b->runs_running == 0) end(b);
 }
 
+/* True: the group has ended. */
+static bool work_atomic(rq_op_batch *b, rq_err *ret)
+{
+    if (RQ_UNLIKELY(b->is_long) && !b->is_translated) {
+        *ret = rq__batch_translate(b, NULL);
+        if (*ret == RQ_OK) return false;
+        rq_error why;
+        rq_error_clear(&why);
+        *ret = b->table->group_failed(b, *ret, &why);
+    } else {
+        *ret = b->part_count == 0 ? RQ_OK : rq__batch_begin_atomic(b);
+    }
+    leave_group(b);
+    return true;
+}
+
 /* True: continue at once. */
 static bool walk_group(rq_op_batch *b, rq_err *ret)
 {
     *ret = RQ_OK;
+    if (b->is_atomic) return work_atomic(b, ret) && *ret == RQ_OK;
     if (b->part_at == b->part_count) {
         if (rq__batch_submit_rest(b)) return false;
         leave_group(b);
@@ -268,6 +293,12 @@ void rq_op_batch_go_on(rq_op_batch *b, rq_err rc)
     }
     b->counts[RQ_OP_ENDPOINT]++;
     b->part_at++;
+    rq__batch_walk(b);
+}
+
+void rq_op_batch_translated(rq_op_batch *b)
+{
+    b->is_translated = true;
     rq__batch_walk(b);
 }
 

@@ -34,7 +34,8 @@ typedef enum rq_batch_part_kind {
 } rq_batch_part_kind;
 
 typedef struct rq_batch_part {
-    rq_batch_part_kind kind;
+    rq_batch_part_kind kind : 8;
+    bool is_long;        /* a get or write: decoding it takes long; see `translate` */
     uint32_t index;      /* the caller's index for the part; not used here */
     rq_slice row;        /* of a get */
     const void *request; /* the caller's */
@@ -50,9 +51,14 @@ typedef struct rq_op_batch rq_op_batch;
 
 /* The batch's callbacks. An error ends the whole batch, unless stated otherwise. */
 typedef struct rq_batch_caller {
-    /* Sets region, parts, part_count, is_atomic, has_condition, with_tags and group for the group at group_at. A
-     * group without a region is skipped. */
+    /* Sets region, parts, part_count, is_atomic, has_condition, with_tags and group for the group at group_at, and
+     * is_long if all its parts together take long to decode. A group without a region is skipped. RQ_E_AGAIN: the time
+     * slice is over (`meter`), and it is called once more. */
     rq_err (*enter)(rq_op_batch *b);
+    /* Decodes a long part on another thread, into b->write_arena if it is a write, or an atomic group (NULL); then
+     * calls rq_op_batch_translated, and the next get(), write() or atomic() hands over the result. Meanwhile the batch
+     * makes no callback. An error fails only the part or group. NULL: there are no long ones. */
+    rq_err (*translate)(rq_op_batch *b, const rq_batch_part *p);
     /* Decode a part; an error fails only the part. `write` consumes the write's cells from their
      * source in any case, so that the next part finds its own. A write is decoded into
      * b->write_arena. *ret_nonce is left unchanged if the part has none. */
@@ -92,6 +98,7 @@ struct rq_op_batch {
     const rq_batch_part *parts;
     size_t part_count;
     bool is_atomic;
+    bool is_long;         /* atomic(): see `translate` */
     rq_slice cluster_ids; /* of its writes, see rq_row_op; kept from group to group */
     bool has_condition;   /* atomic, with a condition */
     void *group;          /* the caller's */
@@ -108,8 +115,9 @@ struct rq_op_batch {
     rq_region *first_region; /* of the first group that was left; a reference */
     rq_meter meter;
     bool walked;
-    bool drains;       /* the walk continues when the last run in progress has ended */
-    rq_err ended_with; /* RQ_OK, or the first error that ends the batch */
+    bool drains;        /* the walk continues when the last run in progress has ended */
+    bool is_translated; /* the part or atomic group at hand, by translate() */
+    rq_err ended_with;  /* RQ_OK, or the first error that ends the batch */
     uint64_t result_bytes;
     uint32_t counts[RQ_OP_KINDS];  /* parts */
     bool is_gated;                 /* the group at hand has passed a policy */
@@ -130,5 +138,7 @@ struct rq_op_batch {
 void rq_op_batch_start(rq_op_batch *b);
 /* Continues after other(); must not be called before other() has returned. */
 void rq_op_batch_go_on(rq_op_batch *b, rq_err rc);
+/* Continues after translate(), likewise. */
+void rq_op_batch_translated(rq_op_batch *b);
 
 #endif

@@ -37,7 +37,11 @@ static rq_err end_wait(rq_op_batch *b, rq_error *why)
 static rq_err decode(rq_op_batch *b, const rq_batch_part *p, rq_error *why)
 {
     b->get_tries = 0;
-    if (!rq__batch_looked_at(b, &b->scan)) RQ_TRY(b->table->get(b, p, &b->scan, why));
+    if (!rq__batch_looked_at(b, &b->scan)) {
+        rq_err rc = b->table->get(b, p, &b->scan, why);
+        b->is_translated = false;
+        if (rc != RQ_OK) return rc;
+    }
     b->scan.row_bytes_max = b->read.op.seat->ops->row_bytes_max;
     b->get_mark = rq_cellblock_get_mark(b->out);
     return RQ_OK;

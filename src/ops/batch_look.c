@@ -34,7 +34,7 @@ static bool look_at(rq_op_batch *b, size_t part)
     rq_error why;
     rq_error_clear(&why);
     *decoded = false;
-    if (b->parts[part].kind != RQ_PART_GET) return true;
+    if (b->parts[part].kind != RQ_PART_GET || b->parts[part].is_long) return true;
     rq_read_ctx *ctx = rq__beside_next(&l->beside);
     if (ctx == NULL) return false;
     /* One that is malformed reports it in its turn. */

@@ -14,13 +14,22 @@ void rq__batch_walk(rq_op_batch *b);
 void rq__batch_fail(rq_op_batch *b, rq_err rc);
 /* Ends the op when the iteration is finished and no run is in progress. */
 void rq__batch_end_if_done(rq_op_batch *b);
+/* Begins to decode a long part, or group (NULL), on another thread, when no run is in progress any more; then the
+ * iteration continues with it. */
+RQ_NODISCARD
+rq_err rq__batch_translate(rq_op_batch *b, const rq_batch_part *p);
+
+static inline bool rq__batch_must_translate(const rq_op_batch *b, const rq_batch_part *p)
+{
+    return RQ_UNLIKELY(p->is_long) && !b->is_translated;
+}
 
 /* --- batch_write.c ---------------------------------------------------------------------------- */
 /* All parts of the group as one write. */
 RQ_NODISCARD
 rq_err rq__batch_begin_atomic(rq_op_batch *b);
 /* Adds a write to the collected ones of its group. *ret_wait: they must be submitted and finished
- * before the next part. */
+ * before the next part. RQ_E_AGAIN: it is decoded on another thread first. */
 RQ_NODISCARD
 rq_err rq__batch_collect(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait, rq_error *why);
 /* Submits the collected writes to the region. `awaited`: the iteration continues when they are

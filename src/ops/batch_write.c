@@ -325,6 +325,7 @@ rq_err rq__batch_begin_atomic(rq_op_batch *b)
     rq_error_clear(&why);
     rq_row_op op = {.result = {.with_tags = b->with_tags}};
     rq_err rc = b->table->atomic(b, &op, &why);
+    b->is_translated = false;
     for (size_t i = 0; rc == RQ_OK && b->is_gated && i < op.mutation_count; i++)
         rc = pass_gate(b, &op.mutations[i], &why);
     run *r = rc == RQ_OK ? run_new(b, 1, true) : NULL;
@@ -410,6 +411,14 @@ RQ_COLD static rq_err part_failed(rq_op_batch *b, run *r, const rq_batch_part *p
     return *ret_wait ? b->table->failed(b, p, rc, why) : rc;
 }
 
+RQ_COLD static rq_err translate_write(rq_op_batch *b, const rq_batch_part *p)
+{
+    rq_err rc = rq__batch_translate(b, p);
+    if (rc == RQ_OK) return RQ_E_AGAIN;
+    b->table->skip(b, p);
+    return rc;
+}
+
 rq_err rq__batch_collect(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait, rq_error *why)
 {
     rq_mutation mutation;
@@ -420,9 +429,11 @@ rq_err rq__batch_collect(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait,
         b->table->skip(b, p);
         return RQ_E_NO_MEMORY;
     }
-    if (r->scratch != NULL && r->op_count == 0) renew_scratch(r->scratch);
+    if (r->scratch != NULL && r->op_count == 0 && !b->is_translated) renew_scratch(r->scratch);
     b->write_arena = r->scratch != NULL ? &r->scratch->arena : b->read.op.arena;
+    if (rq__batch_must_translate(b, p)) return translate_write(b, p);
     rq_err rc = b->table->write(b, p, &mutation, &nonce, why);
+    b->is_translated = false;
     if (RQ_UNLIKELY(b->is_gated) && rc == RQ_OK) rc = pass_gate(b, &mutation, why);
     if (rc == RQ_E_NO_MEMORY || (rc != RQ_OK && reads))
         return part_failed(b, r, p, rc, ret_wait, why);

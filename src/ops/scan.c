@@ -402,10 +402,15 @@ RQ_COLD static rq_err too_large(rq_error *why)
                    "may have: raise rorqual.scanners.memory");
 }
 
-static rq_err fill_holder(rq_op_scan *s, rq_error *why)
+static rq_err fill(rq_op_scan *s)
 {
     rq__scan_holder *h = s->holder;
-    RQ_TRY(s->fill(s, &h->arena, &h->scan, &h->extra));
+    return s->fill(s, &h->arena, &h->scan, &h->extra);
+}
+
+static rq_err open_filled(const rq_op_scan *s, rq_error *why)
+{
+    rq__scan_holder *h = s->holder;
     h->scan.row_bytes_max = ops_of(s)->row_bytes_max;
     if (h->scan.filter != NULL && h->scan.batch > 0 && rq_filter_has_filter_row(h->scan.filter))
         return rq_fail(why, RQ_E_IOEXCEPTION,
@@ -415,15 +420,21 @@ static rq_err fill_holder(rq_op_scan *s, rq_error *why)
                                   &h->scanner, why);
 }
 
-static rq_err open_scanner(rq_op_scan *s, rq_error *why)
+static rq_err new_holder(rq_op_scan *s, rq_error *why)
 {
     rq_err rc = rq__lease_new(ops_of(s)->leases, s->owner, &s->holder);
     if (rc == RQ_E_CALL_QUEUE_TOO_BIG) return no_room(why);
     if (rc != RQ_OK) return rc;
+    s->holder->stale = s->stale;
+    s->holder->region = rq_region_ref(s->read.op.region);
+    return RQ_OK;
+}
+
+/* After fill() has returned rc. */
+static rq_err open_scanner(rq_op_scan *s, rq_err rc, rq_error *why)
+{
     rq__scan_holder *h = s->holder;
-    h->stale = s->stale;
-    h->region = rq_region_ref(s->read.op.region);
-    rc = fill_holder(s, why);
+    if (rc == RQ_OK) rc = open_filled(s, why);
     if (h->refused) return h->never_fits ? too_large(why) : no_room(why);
     if (rc != RQ_OK) return rc;
     h->opened = s->has_opened = true;
@@ -520,12 +531,9 @@ RQ_COLD static rq_err ask_gate(rq_op_scan *s, rq_error *why)
     return rc;
 }
 
+/* With the scanner. */
 static rq_err begin(rq_op_scan *s, rq_error *why)
 {
-    if (s->opens)
-        RQ_TRY(open_scanner(s, why));
-    else
-        RQ_TRY(take_scanner(s, why));
     if (RQ_UNLIKELY(rq__gate_policy(s->read.op.seat) != NULL) && !s->opens && !s->closes &&
         !s->renews)
         RQ_TRY(ask_gate(s, why));
@@ -544,14 +552,10 @@ static rq_err begin(rq_op_scan *s, rq_error *why)
     return RQ_OK;
 }
 
-static void run(rq_op *op)
+/* The scanner was opened or taken, or could not be. */
+static void go_on(rq_op_scan *s, rq_err rc)
 {
-    rq_op_scan *s = RQ_CONTAINER_OF(op, rq_op_scan, read.op);
-    s->first = s->begun = rq_cellblock_get_mark(s->out);
-    s->more_in_region = true;
-    rq_op_read_init(&s->read, step);
-    s->read.sink = s->out;
-    rq_err rc = begin(s, &op->why);
+    if (rc == RQ_OK) rc = begin(s, &s->read.op.why);
     if (rc == RQ_E_END) {
         end_idle(s);
     } else if (rc != RQ_OK) {
@@ -567,6 +571,46 @@ static void run(rq_op *op)
     } else {
         rq__op_read_run(&s->read);
     }
+}
+
+static void run_filled(rq_task *task)
+{
+    rq_op_scan *s = RQ_CONTAINER_OF(task, rq_op_scan, read.task);
+    rq_err rc = s->read.fetch_rc;
+    s->read.fetch_rc = RQ_OK;
+    go_on(s, open_scanner(s, rc, &s->read.op.why));
+}
+
+static void run_fill(rq_task *task)
+{
+    rq_op_scan *s = RQ_CONTAINER_OF(task, rq_op_scan, read.task);
+    s->read.fetch_rc = fill(s);
+    s->read.task.run = run_filled;
+    rq_lane_post(s->read.op.seat->lane, &s->read.task);
+}
+
+RQ_COLD static void fill_elsewhere(rq_op_scan *s)
+{
+    rq_executor *executor = s->read.op.seat->executor;
+    s->read.op.has_waited = true;
+    s->read.task.run = run_fill;
+    executor->submit(executor, RQ_POOL_CODEC, &s->read.task);
+}
+
+static void run(rq_op *op)
+{
+    rq_op_scan *s = RQ_CONTAINER_OF(op, rq_op_scan, read.op);
+    s->first = s->begun = rq_cellblock_get_mark(s->out);
+    s->more_in_region = true;
+    rq_op_read_init(&s->read, step);
+    s->read.sink = s->out;
+    rq_err rc = s->opens ? new_holder(s, &op->why) : take_scanner(s, &op->why);
+    if (RQ_UNLIKELY(s->fills_long) && rc == RQ_OK && s->opens && op->seat->lane != NULL) {
+        fill_elsewhere(s);
+        return;
+    }
+    if (rc == RQ_OK && s->opens) rc = open_scanner(s, fill(s), &op->why);
+    go_on(s, rc);
 }
 
 void rq_op_scan_start(rq_op_scan *s)

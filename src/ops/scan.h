@@ -44,6 +44,7 @@ struct rq_op_scan {
     uint64_t scanner_id; /* valid in take() and later, also if the op opened the scanner */
     /* When opening: fills the scan, in memory of the scanner's arena, which outlives the op. */
     rq_err (*fill)(rq_op_scan *s, rq_arena *arena, rq_scan *ret, rq_scan_extra *ret_extra);
+    bool fills_long; /* fill() takes long, and runs on RQ_POOL_CODEC if the seat has a lane */
     bool has_call_seq;
     uint64_t call_seq;     /* must be the scanner's next one */
     bool renews;           /* the lease only */

@@ -28,7 +28,7 @@ typedef struct rq__work {
     unsigned weight; /* number of ops */
     /* Runs under the token; never blocks. The work belongs to its owner again when it begins.
      * When the region's meter says so it stops and leaves the rest, which has a lane, in
-     * `interrupted`. */
+     * `interrupted`; so it does in front of a long op that it meets on a lane (`wants_pool`). */
     void (*run)(rq_region *r, struct rq__work *work);
 } rq__work;
 
@@ -226,7 +226,9 @@ struct rq_region {
     rq_region *next;           /* in the engine's list, guarded by its lock */
     rq_region **link;
     rq_epoch_node retired;
-    rq_meter meter;     /* token: time slice of the draining lane */
+    rq_meter meter; /* token: time slice of the draining lane */
+    bool on_pool;   /* token: its holder is a thread of RQ_POOL_READ, which took it for a long op */
+    bool wants_pool;    /* token: such a thread is to go on with the interrupted work */
     rq_task drain_task; /* posted while the token waits for its next drainer */
 
     /* token: */

@@ -11,7 +11,8 @@
  *
  * A thread that pushes onto NULL has the token and drains the queue until it can swap TAKEN back to
  * NULL. No thread waits for the token, and nothing under it blocks. When its time slice is over, a
- * drainer leaves the rest, and the token with it, to the lane of the next piece of work.
+ * drainer leaves the rest, and the token with it, to the lane of the next piece of work. In front of an
+ * op of many steps, which is never interrupted, a lane leaves the token to a thread of RQ_POOL_READ.
  */
 #include "region/engine_priv.h"
 
@@ -30,22 +31,38 @@ static rq__work *reversed(rq__work *w)
     return oldest;
 }
 
-static void drain(rq_region *r);
+static void drain(rq_region *r, bool on_pool);
 
-static void go_on(rq_task *task)
+static void go_on(rq_region *r, bool on_pool)
 {
-    rq_region *r = RQ_CONTAINER_OF(task, rq_region, drain_task);
-    drain(r);
-    rq_wal_push(r->engine->wal, NULL); /* a lane that is not a loop does not push by itself */
+    drain(r, on_pool);
+    rq_wal_push(r->engine->wal, NULL); /* a thread that is not a loop does not push by itself */
     rq_region_unref(r);
 }
 
-/* Gives the token, and the next list, to the lane of the list's first work. */
+static void go_on_lane(rq_task *task)
+{
+    go_on(RQ_CONTAINER_OF(task, rq_region, drain_task), false);
+}
+
+static void go_on_pool(rq_task *task)
+{
+    go_on(RQ_CONTAINER_OF(task, rq_region, drain_task), true);
+}
+
+/* Gives the token, and the next list, to the lane of the list's first work, or to a pool. */
 static void hand_over(rq_region *r, rq__work *w)
 {
+    rq_executor *ex = r->env.executor;
     r->backlog = w;
-    r->drain_task.run = go_on;
     rq_region_ref(r);
+    if (RQ_UNLIKELY(r->wants_pool)) {
+        r->wants_pool = false;
+        r->drain_task.run = go_on_pool;
+        ex->submit(ex, RQ_POOL_READ, &r->drain_task);
+        return;
+    }
+    r->drain_task.run = go_on_lane;
     rq_lane_post(w->lane, &r->drain_task);
 }
 
@@ -74,8 +91,9 @@ static bool run_list(rq_region *r, rq__work *w)
     return false;
 }
 
-static void drain(rq_region *r)
+static void drain(rq_region *r, bool on_pool)
 {
+    r->on_pool = on_pool;
     rq_meter_begin(&r->meter);
     for (;;) {
         rq__work *w = r->backlog;
@@ -100,7 +118,7 @@ void rq__region_enqueue(rq_region *r, rq__work *work)
         work->next = old;
     } while (!atomic_compare_exchange_weak_explicit(&r->queue, &old, work, memory_order_acq_rel,
                                                     memory_order_relaxed));
-    if (old == NULL) drain(r);
+    if (old == NULL) drain(r, false);
     rq_region_unref(r);
 }
 

@@ -35,6 +35,10 @@
 /* Time slices after which a batch goes behind the other work of its region. Fewer would move the
  * token between lanes more often; a bulk load's batches are shorter. */
 #define SLICES_IN_FRONT 8
+/* Steps (base/meter.h) of an op that does not run on a lane: it is never interrupted, and would take about half a
+ * millisecond. */
+#define LONG_OP_STEPS 1024
+#define CONDITION_STEPS 8
 /* Limits the reads of one batch, in steps (base/meter.h): when its ops that read (deletes of the
  * newest version, increments) have taken so many, the rest of the batch is refused and the client
  * sends it again. Each op reads the versions and markers of the ops before it, so the cost is
@@ -342,6 +346,33 @@ static bool joins_group(const rq__group *g, const rq_row_op *op, int durability)
            rq_slice_eq(g->cluster_ids, op->cluster_ids);
 }
 
+RQ_COLD static bool has_many_steps(const rq_row_op *op)
+{
+    uint64_t steps = op->condition_count * CONDITION_STEPS;
+    for (size_t i = 0; i < op->mutation_count && steps <= LONG_OP_STEPS; i++)
+        steps += op->mutations[i].cell_count + 1;
+    return steps > LONG_OP_STEPS;
+}
+
+/* Whether the op must not run on this thread. What it reads is not known yet and does not count. */
+static bool is_too_long(const rq_region *r, const rq__batch *b, const rq_row_op *op)
+{
+    if (RQ_LIKELY(op->mutation_count == 1 && op->mutations[0].cell_count <= LONG_OP_STEPS / 2 &&
+                  op->condition_count <= LONG_OP_STEPS / CONDITION_STEPS / 2))
+        return false;
+    return !r->on_pool && b->list.work.lane != NULL && has_many_steps(op);
+}
+
+/* Commits the ops before the long one; the batch goes on with it on a pool. */
+RQ_COLD static outcome leave_lane(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
+{
+    outcome o = commit_plain(r, b, i, now_ms);
+    if (o != ENDED) return o;
+    b->next_op = i;
+    b->wants_pool = true;
+    return INTERRUPTED;
+}
+
 /* The ops of a batch are independent, so it may be interrupted between two of them; a single op
  * never is. */
 static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
@@ -350,6 +381,7 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
     rq__group *g = r->group;
     for (size_t i = b->next_op; i < w->op_count; i++) {
         rq_row_op *op = &w->ops[i];
+        if (RQ_UNLIKELY(is_too_long(r, b, op))) return leave_lane(r, b, i, now_ms);
         op->rc = RQ_OK;
         op->processed = true;
         bool reads = rq__op_reads(op);
@@ -502,6 +534,12 @@ static void interrupt(rq_region *r, rq_write *w)
  * the region, its flush or its close waiting until its end. */
 static void interrupt_batch(rq_region *r, rq__batch *b, rq_write *next)
 {
+    if (RQ_UNLIKELY(b->wants_pool)) {
+        b->wants_pool = false;
+        r->wants_pool = true;
+        interrupt(r, rq__write_of(b));
+        return;
+    }
     /* An op of many steps is not interrupted: it takes several slices at once. */
     uint64_t steps = r->meter.steps - r->meter.begun;
     b->slices += 1 + (unsigned)(steps / RQ_METER_STRETCH_STEPS);

@@ -6,7 +6,8 @@
  * nothing. Decoded messages may be many times larger than their bytes (an empty Action is 2 bytes
  * on the wire and over a hundred in memory), so growth of the arena beyond ARENA_FREE is charged to
  * the budget. A call that needs more than a copy of its request while the budget is used up is
- * refused. A call that decodes gets at most rq__call_charge_max(), one that runs twice that. */
+ * refused. A call that decodes gets at most rq__call_charge_max(), one that runs twice that. The
+ * same growth tells a loop that a parameter takes long to decode, however short it is. */
 #include "rpc/call_priv.h"
 
 #include "base/pb.h"
@@ -84,11 +85,27 @@ static bool charge_running(rq_call_private *p, size_t bytes)
     return true;
 }
 
+/* The arena's size beyond which a loop leaves a parameter to a pool: a byte of it takes at most a nanosecond to decode,
+ * whatever the message is; a byte of the message takes from 0.1 to 35. */
+#define DECODED_AT_ONCE ((size_t)1 << 20)
+
+/* A method without a type decodes its parameter itself. */
+static bool loop_decodes_param(const rq_call_private *p)
+{
+    const rq_call *c = &p->call;
+    return c->decoding && c->param == NULL && !p->on_pool && c->method->request != NULL &&
+           rq__call_may_offload(p);
+}
+
 /* Called before the call's arena gets another chunk. False: the arena returns NULL. */
 static bool charge_arena(void *ctx, size_t bytes)
 {
     rq_call_private *p = ctx;
     size_t total = p->call.arena.total_bytes + bytes;
+    if (total > DECODED_AT_ONCE && loop_decodes_param(p)) {
+        p->takes_long = true;
+        return false;
+    }
     if (total <= p->arena_charged + ARENA_FREE) return true;
     size_t more = total - p->arena_charged - ARENA_FREE;
     if (!(p->call.decoding ? rq__call_charge(p, more) : charge_running(p, more))) return false;

@@ -223,6 +223,8 @@ struct rq_call_private {
     bool waiting;               /* in its connection's list of waiting calls */
     bool woken;                 /* it is about to resume */
     bool whole;                 /* the response is complete; its message is in `block` */
+    bool on_pool;               /* a pool decodes it; no loop must */
+    bool takes_long;            /* the loop gave its decoding up; a pool is to do it */
     bool over_budget;           /* an allocation was refused */
     bool never_fits;            /* … and will be refused if the request comes again */
     bool end_told;              /* the service's `ended` was called */

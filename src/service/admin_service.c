@@ -2,6 +2,7 @@
 /* AdminService: calls of clients and tools to a region server: regions, flush, compaction, load.
  * HBASE: RSRpcServices. What a master calls is in region_servers.c. */
 #include "service/admin_priv.h"
+#include "service/listing.h"
 #include "service/messages.h"
 #include "service/slow_text.h"
 
@@ -177,27 +178,32 @@ static Pb__RegionInfo **online_infos(const rq_admin_services *s, rq_arena *arena
     return list;
 }
 
-static void get_online_region(void *ctx, rq_call *call)
+static rq_err list_online_regions(rq__listing *l, rq_slice *ret)
 {
     Pb__GetOnlineRegionResponse response = PB__GET_ONLINE_REGION_RESPONSE__INIT;
-    response.region_info = online_infos(ctx, &call->arena, &response.n_region_info);
-    if (response.region_info == NULL)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    else
-        rq_call_reply(call, &response.base);
+    response.region_info = online_infos(l->services, &l->call->arena, &response.n_region_info);
+    if (response.region_info == NULL) return RQ_E_NO_MEMORY;
+    return rq__listing_pack(l, &response.base, ret);
+}
+
+static void get_online_region(void *ctx, rq_call *call)
+{
+    rq__listing_reply(ctx, call, list_online_regions);
+}
+
+static rq_err list_region_loads(rq__listing *l, rq_slice *ret)
+{
+    const Pb__GetRegionLoadRequest *request = (const Pb__GetRegionLoadRequest *)l->call->param;
+    Pb__GetRegionLoadResponse response = PB__GET_REGION_LOAD_RESPONSE__INIT;
+    response.region_loads = rq__region_loads_message(&l->call->arena, l->services->catalog,
+                                                     request->table_name, &response.n_region_loads);
+    if (response.region_loads == NULL) return RQ_E_NO_MEMORY;
+    return rq__listing_pack(l, &response.base, ret);
 }
 
 static void get_region_load(void *ctx, rq_call *call)
 {
-    const rq_admin_services *s = ctx;
-    const Pb__GetRegionLoadRequest *request = (const Pb__GetRegionLoadRequest *)call->param;
-    Pb__GetRegionLoadResponse response = PB__GET_REGION_LOAD_RESPONSE__INIT;
-    response.region_loads = rq__region_loads_message(&call->arena, s->catalog, request->table_name,
-                                                     &response.n_region_loads);
-    if (response.region_loads == NULL)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    else
-        rq_call_reply(call, &response.base);
+    rq__listing_reply(ctx, call, list_region_loads);
 }
 
 /* --- flush and compaction --------------------------------------------------------------------- */

@@ -5,16 +5,23 @@
 #define RQ_SERVICE_CLIENT_MULTI_PRIV_H
 
 #include "ops/batch.h"
+#include "service/apart.h"
 #include "service/call_op.h"
 #include "service/client_priv.h"
 
 typedef struct rq__multi {
     rq_op_batch batch;
     rq_client_service *service;
-    rq_cursor cells;                /* of the request's cell block */
-    rq_cellblock get_cells;         /* of a get, when they go into the message */
-    const Pb__Condition *condition; /* of the group at hand; may be NULL */
-    bool stale;                     /* its region was named as a replica */
+    rq_batch_part *entered; /* parts of the group that is being entered; NULL: none is */
+    size_t entered_count;   /* of them, which are classified */
+    uint64_t announced;     /* cells of the group in the request's cell block */
+    rq__apart apart;        /* of a request with many region actions */
+    size_t action_count;
+    struct rq__translation *translation; /* of the last long part; NULL: there was none */
+    rq_cursor cells;                     /* of the request's cell block */
+    rq_cellblock get_cells;              /* of a get, when they go into the message */
+    const Pb__Condition *condition;      /* of the group at hand; may be NULL */
+    bool stale;                          /* its region was named as a replica */
     Pb__MultiResponse response;
     Pb__MultiRegionLoadStats stats;
     Pb__Result nothing; /* the result of every put and delete */

@@ -4,6 +4,7 @@
 #include "service/client_priv.h"
 
 #include "ops/scan.h"
+#include "service/apart.h"
 #include "service/call_op.h"
 #include "service/encode.h"
 #include "service/scan_answer.h"
@@ -182,8 +183,12 @@ static void scan_done(rq_op *op)
 static rq_err fill(rq_op_scan *s, rq_arena *arena, rq_scan *ret, rq_scan_extra *ret_extra)
 {
     rq_op *op = &s->read.op;
-    return rq__decode_scan(request_of(rq__call_of_op(op))->scan, op->region, arena, ret, ret_extra,
-                           &op->why);
+    rq_call *call = rq__call_of_op(op);
+    const rq_call *before = rq_call_take_in_hand(call);
+    rq_err rc =
+        rq__decode_scan(request_of(call)->scan, op->region, arena, ret, ret_extra, &op->why);
+    (void)rq_call_take_in_hand(before);
+    return rc;
 }
 
 static void set_wishes(rq_op_scan *s, const Pb__ScanRequest *r, const rq_call *call)
@@ -239,6 +244,7 @@ static rq_err begin_scan(const rq_client_service *service, rq_call *call, rq_op_
     set_wishes(s, request, call);
     s->tells_border_apart = may_suspend(call);
     s->fill = fill;
+    s->fills_long = call->request_bytes > RQ__TRANSLATED_AT_ONCE;
     s->take = take;
     s->out = call->client->has_codec ? &call->cells : own;
     return rq_arena_link(&call->arena, release_own, own);

@@ -4,7 +4,9 @@
 #include "service/client_priv.h"
 
 #include "ops/mutate.h"
+#include "service/apart.h"
 #include "service/call_op.h"
+#include "service/effort.h"
 #include "service/encode.h"
 
 typedef struct mutate_job {
@@ -71,13 +73,13 @@ static rq_err decode_condition(const Pb__MutateRequest *request, mutate_job *job
     return RQ_OK;
 }
 
-static rq_err decode_mutate(const rq_client_service *s, rq_call *call, mutate_job *job)
+/* After the region was found. */
+static rq_err decode_mutate(rq_call *call, mutate_job *job)
 {
     const Pb__MutateRequest *request = (const Pb__MutateRequest *)call->param;
     rq_cursor cells = rq_cursor_of(call->cell_block);
     rq_op *op = &job->mutate.op;
     uint64_t nonce;
-    RQ_TRY(rq__find_region(s, request->region, &op->region, &op->why));
     RQ_TRY(rq__decode_mutation(request->mutation, op->region, &cells,
                                rq_region_cell_bytes_max(op->region), &call->arena, &job->mutation,
                                &nonce, &op->why));
@@ -91,9 +93,68 @@ static rq_err decode_mutate(const rq_client_service *s, rq_call *call, mutate_jo
                                       : decode_condition(request, job, &call->arena, &op->why);
 }
 
+static void start_mutate(mutate_job *job)
+{
+    rq_op *op = &job->mutate.op;
+    if (RQ_LIKELY(op->rc == RQ_OK))
+        rq_op_mutate_start(&job->mutate);
+    else
+        rq__fail_call_of_op(op);
+}
+
+/* --- a mutation of many cells ----------------------------------------------------------------- */
+
+typedef struct long_mutate {
+    rq__apart apart;
+    mutate_job *job;
+} long_mutate;
+
+static bool is_long(const Pb__MutateRequest *r)
+{
+    size_t elements = rq__elements_of_mutation(r->mutation);
+    if (r->condition != NULL) elements += rq__elements_of_condition(r->condition);
+    return elements > RQ__ELEMENTS_AT_ONCE;
+}
+
+static void decode_apart(rq__apart *a)
+{
+    mutate_job *job = RQ_CONTAINER_OF(a, long_mutate, apart)->job;
+    job->mutate.op.rc = decode_mutate(a->call, job);
+}
+
+static void decoded_apart(rq__apart *a)
+{
+    mutate_job *job = RQ_CONTAINER_OF(a, long_mutate, apart)->job;
+    rq_region *region = job->mutate.op.region;
+    start_mutate(job); /* may free what the call has */
+    rq_region_unref(region);
+}
+
+RQ_COLD static void handle_long_mutate(const rq_client_service *s, mutate_job *job, rq_call *call)
+{
+    long_mutate *l = rq_arena_alloc(&call->arena, sizeof *l);
+    if (l == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    l->job = job;
+    rq_region_ref(job->mutate.op.region);
+    rq__apart_start(&l->apart, s->env.executor, call, decode_apart, decoded_apart);
+}
+
+/* --- the call --------------------------------------------------------------------------------- */
+
+/* A compressed cell block may have many cells in few bytes; other long lists are in the request as it came. */
+static bool may_be_long(const rq_call *call, const Pb__MutateRequest *r)
+{
+    return call->request_bytes > RQ__TRANSLATED_AT_ONCE ||
+           r->mutation->associated_cell_count > (int32_t)RQ__ELEMENTS_AT_ONCE;
+}
+
 void rq__handle_mutate(void *ctx, rq_call *call)
 {
     rq_client_service *s = ctx;
+    const Pb__MutateRequest *request = (const Pb__MutateRequest *)call->param;
     mutate_job *job = rq_arena_alloc(&call->arena, sizeof *job);
     if (job == NULL) {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
@@ -101,11 +162,13 @@ void rq__handle_mutate(void *ctx, rq_call *call)
     }
     rq_op *op = &job->mutate.op;
     rq__op_of_call(op, RQ_OP_PUT, rq__seat(s, call), call, mutate_done);
+    op->rc = rq__find_region(s, request->region, &op->region, &op->why);
+    if (RQ_UNLIKELY(may_be_long(call, request)) && op->rc == RQ_OK && is_long(request)) {
+        handle_long_mutate(s, job, call);
+        return;
+    }
     rq_call_decoding(call, true);
-    op->rc = decode_mutate(s, call, job);
+    if (RQ_LIKELY(op->rc == RQ_OK)) op->rc = decode_mutate(call, job);
     rq_call_decoding(call, false);
-    if (RQ_LIKELY(op->rc == RQ_OK))
-        rq_op_mutate_start(&job->mutate);
-    else
-        rq__fail_call_of_op(op);
+    start_mutate(job);
 }

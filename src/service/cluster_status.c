@@ -2,6 +2,7 @@
 /* GetClusterStatus, read by the shell's `status`, hbtop, split calculators and balancer tools.
  * A standalone server is the only one, and also the master. As in HBase, only the requested parts are filled
  * in. HBASE: HMaster.getClusterMetricsWithoutCoprocessor. */
+#include "service/listing.h"
 #include "service/master_priv.h"
 #include "cluster/load.h"
 #include "service/messages.h"
@@ -439,10 +440,11 @@ static rq_err add_transitions(const rq_admin_services *a, rq_arena *arena, Pb__C
     return RQ_OK;
 }
 
-void rq__get_cluster_status(void *ctx, rq_call *call)
+static rq_err list_cluster(rq__listing *l, rq_slice *ret)
 {
-    rq_admin_services *a = ctx;
-    const Pb__GetClusterStatusRequest *r = (const Pb__GetClusterStatusRequest *)call->param;
+    rq_admin_services *a = l->services;
+    rq_arena *arena = &l->call->arena;
+    const Pb__GetClusterStatusRequest *r = (const Pb__GetClusterStatusRequest *)l->call->param;
     Pb__GetClusterStatusResponse response = PB__GET_CLUSTER_STATUS_RESPONSE__INIT;
     Pb__ClusterStatus status = PB__CLUSTER_STATUS__INIT;
     Pb__HBaseVersionFileContent version = PB__HBASE_VERSION_FILE_CONTENT__INIT;
@@ -464,16 +466,16 @@ void rq__get_cluster_status(void *ctx, rq_call *call)
         uint16_t port = rq_catalog_info_port(a->catalog);
         status.master_info_port = port == 0 ? -1 : port;
     }
-    rq_err rc = add_servers(a, &call->arena, &status, r);
-    if (rc == RQ_OK && wants(r, PB__OPTION__REGIONS_IN_TRANSITION))
-        rc = add_transitions(a, &call->arena, &status);
-    if (rc == RQ_OK && wants(r, PB__OPTION__MASTER_COPROCESSORS))
-        rc = add_master_coprocessors(a, &call->arena, &status);
-    if (rc == RQ_OK && wants(r, PB__OPTION__TASKS)) rc = add_tasks(a, &call->arena, &status);
-    if (rc == RQ_OK && wants(r, PB__OPTION__TABLE_TO_REGIONS_COUNT))
-        rc = add_tables(a, &call->arena, &status);
-    if (rc != RQ_OK)
-        rq_call_fail(call, rc, NULL);
-    else
-        rq_call_reply(call, &response.base);
+    RQ_TRY(add_servers(a, arena, &status, r));
+    if (wants(r, PB__OPTION__REGIONS_IN_TRANSITION)) RQ_TRY(add_transitions(a, arena, &status));
+    if (wants(r, PB__OPTION__MASTER_COPROCESSORS))
+        RQ_TRY(add_master_coprocessors(a, arena, &status));
+    if (wants(r, PB__OPTION__TASKS)) RQ_TRY(add_tasks(a, arena, &status));
+    if (wants(r, PB__OPTION__TABLE_TO_REGIONS_COUNT)) RQ_TRY(add_tables(a, arena, &status));
+    return rq__listing_pack(l, &response.base, ret);
+}
+
+void rq__get_cluster_status(void *ctx, rq_call *call)
+{
+    rq__listing_reply(ctx, call, list_cluster);
 }

@@ -41,12 +41,11 @@ rq_err rq__encode_result(rq_call *call, const rq_cellblock *cells, Pb__Result *r
 {
     if (!call->client->has_codec)
         return rq__encode_cells(rq_buf_slice(&cells->bytes), cells->count, &call->arena, ret);
-    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&cells->bytes));
-    for (uint32_t i = 0; i < cells->count; i++) {
-        rq_cell cell;
-        RQ_TRY(rq_cellblock_next(&cursor, &cell, NULL));
-        RQ_TRY(rq_cellblock_append(&call->cells, &cell));
-    }
+    rq_cellblock *out = &call->cells;
+    RQ_ASSERT(cells->with_tags == out->with_tags);
+    if (cells->count > UINT32_MAX - out->count) return RQ_E_INVALID;
+    RQ_TRY(rq_buf_append(&out->bytes, cells->bytes.ptr, cells->bytes.len));
+    out->count += cells->count;
     ret->has_associated_cell_count = 1;
     ret->associated_cell_count = (int32_t)cells->count;
     return RQ_OK;

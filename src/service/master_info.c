@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MasterService: queries about tables and namespaces. The answers are read from the catalog's current view: on the loop,
- * or on RQ_POOL_CALL if the request has a long list of names. Table schemas are sent as the stored bytes. HBASE:
- * MasterRpcServices, HMaster.listTableDescriptors. */
+ * on RQ_POOL_CODEC if the catalog is large (listing.h), on RQ_POOL_CALL if the request has a long list of names. Table
+ * schemas are sent as the stored bytes. HBASE: MasterRpcServices, HMaster.listTableDescriptors. */
 #include "base/pb.h"
 #include "descriptor/schema.h"
 #include "filter/regex.h"
+#include "service/listing.h"
 #include "service/master_priv.h"
 #include "service/messages.h"
 
@@ -159,46 +160,59 @@ static rq_slice pack_schemas(rq_arena *arena, const rq_catalog_table *const *tab
     return rq_slice_of(begin, (size_t)(p - begin));
 }
 
-static void reply_schemas(rq_call *call, const rq_catalog_table *const *tables, size_t count)
+static rq_err list_schemas(rq__listing *l, const rq_catalog_table *const *tables, size_t count,
+                           rq_slice *ret)
 {
-    rq_slice packed = pack_schemas(&call->arena, tables, count);
-    if (packed.ptr == NULL)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    else
-        rq_call_reply_packed(call, packed);
+    *ret = pack_schemas(&l->call->arena, tables, count);
+    return ret->ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-static void reply_names(rq_call *call, const rq_catalog_table *const *tables, size_t count)
+static rq_err list_names(rq__listing *l, const rq_catalog_table *const *tables, size_t count,
+                         rq_slice *ret)
 {
+    rq_arena *arena = &l->call->arena;
     Pb__GetTableNamesResponse response = PB__GET_TABLE_NAMES_RESPONSE__INIT;
-    response.table_names = rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__TableName *));
-    for (size_t i = 0; response.table_names != NULL && i < count; i++) {
-        Pb__TableName *m = rq__table_name_message(&call->arena, tables[i]->schema->ns,
-                                                  tables[i]->schema->qualifier);
-        if (m == NULL) {
-            response.table_names = NULL;
-            break;
-        }
+    response.table_names = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__TableName *));
+    if (response.table_names == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        Pb__TableName *m =
+            rq__table_name_message(arena, tables[i]->schema->ns, tables[i]->schema->qualifier);
+        if (m == NULL) return RQ_E_NO_MEMORY;
         response.table_names[response.n_table_names++] = m;
     }
-    if (response.table_names == NULL)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    else
-        rq_call_reply(call, &response.base);
+    return rq__listing_pack(l, &response.base, ret);
 }
 
-typedef void reply_fn(rq_call *call, const rq_catalog_table *const *tables, size_t count);
+typedef rq_err tables_fn(rq__listing *l, const rq_catalog_table *const *tables, size_t count,
+                         rq_slice *ret);
 
-static void reply_selected(rq_admin_services *a, rq_call *call, selection s, reply_fn *reply)
+typedef struct table_listing {
+    rq__listing listing;
+    selection selection;
+    tables_fn *of;
+} table_listing;
+
+static rq_err list_selected(rq__listing *l, rq_slice *ret)
 {
+    table_listing *t = RQ_CONTAINER_OF(l, table_listing, listing);
     const rq_catalog_table **tables = NULL;
     size_t count = 0;
-    rq_error why = {.code = RQ_OK};
-    rq_err rc = select_tables(a, &s, &call->arena, &tables, &count, &why);
-    if (rc != RQ_OK)
-        rq_call_fail_why(call, rc, &why);
-    else
-        reply(call, tables, count);
+    RQ_TRY(select_tables(l->services, &t->selection, &l->call->arena, &tables, &count, &l->why));
+    return t->of(l, tables, count, ret);
+}
+
+/* A regular expression may take its whole allowance. */
+static void reply_selected(rq_admin_services *a, rq_call *call, selection s, tables_fn *of)
+{
+    table_listing *t = rq_arena_calloc(&call->arena, 1, sizeof *t);
+    if (t == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    t->selection = s;
+    t->of = of;
+    t->listing.is_long = s.regex != NULL && s.regex[0] != '\0';
+    rq__listing_start(&t->listing, a, call, list_selected);
 }
 
 /* --- descriptors of named tables: the list may be long ---------------------------------------- */
@@ -268,7 +282,7 @@ void rq__get_table_descriptors(void *ctx, rq_call *call)
                                    .ns = r->namespace_,
                                    .with_system = r->include_sys_tables,
                                    .state = -1},
-                       reply_schemas);
+                       list_schemas);
         return;
     }
     reply_named(a, call);
@@ -282,7 +296,7 @@ void rq__get_table_names(void *ctx, rq_call *call)
                                .ns = r->namespace_,
                                .with_system = r->include_sys_tables,
                                .state = -1},
-                   reply_names);
+                   list_names);
 }
 
 static selection by_state(bool enabled)
@@ -294,14 +308,14 @@ void rq__list_table_descriptors_by_state(void *ctx, rq_call *call)
 {
     const Pb__ListTableDescriptorsByStateRequest *r =
         (const Pb__ListTableDescriptorsByStateRequest *)call->param;
-    reply_selected(ctx, call, by_state(r->is_enabled), reply_schemas);
+    reply_selected(ctx, call, by_state(r->is_enabled), list_schemas);
 }
 
 void rq__list_table_names_by_state(void *ctx, rq_call *call)
 {
     const Pb__ListTableNamesByStateRequest *r =
         (const Pb__ListTableNamesByStateRequest *)call->param;
-    reply_selected(ctx, call, by_state(r->is_enabled), reply_names);
+    reply_selected(ctx, call, by_state(r->is_enabled), list_names);
 }
 
 void rq__list_table_descriptors_by_namespace(void *ctx, rq_call *call)
@@ -309,7 +323,7 @@ void rq__list_table_descriptors_by_namespace(void *ctx, rq_call *call)
     const Pb__ListTableDescriptorsByNamespaceRequest *r =
         (const Pb__ListTableDescriptorsByNamespaceRequest *)call->param;
     reply_selected(ctx, call, (selection){.ns = r->namespacename, .with_system = true, .state = -1},
-                   reply_schemas);
+                   list_schemas);
 }
 
 void rq__list_table_names_by_namespace(void *ctx, rq_call *call)
@@ -317,7 +331,7 @@ void rq__list_table_names_by_namespace(void *ctx, rq_call *call)
     const Pb__ListTableNamesByNamespaceRequest *r =
         (const Pb__ListTableNamesByNamespaceRequest *)call->param;
     reply_selected(ctx, call, (selection){.ns = r->namespacename, .with_system = true, .state = -1},
-                   reply_names);
+                   list_names);
 }
 
 /* --- one table -------------------------------------------------------------------------------- */
@@ -444,41 +458,47 @@ void rq__get_namespace_descriptor(void *ctx, rq_call *call)
         rq_call_reply(call, &response.base);
 }
 
-void rq__list_namespace_descriptors(void *ctx, rq_call *call)
+static rq_err list_namespace_descriptors(rq__listing *l, rq_slice *ret)
 {
-    rq_admin_services *a = ctx;
+    rq_arena *arena = &l->call->arena;
     Pb__ListNamespaceDescriptorsResponse response = PB__LIST_NAMESPACE_DESCRIPTORS_RESPONSE__INIT;
     const rq_namespace *const *all;
     size_t count;
-    rq_catalog_namespaces(a->catalog, &all, &count);
+    rq_catalog_namespaces(l->services->catalog, &all, &count);
     response.namespacedescriptor =
-        rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__NamespaceDescriptor *));
-    for (size_t i = 0; response.namespacedescriptor != NULL && i < count; i++) {
-        Pb__NamespaceDescriptor *m = namespace_message(&call->arena, all[i]);
-        if (m == NULL) break;
+        rq_arena_alloc(arena, (count + 1) * sizeof(Pb__NamespaceDescriptor *));
+    if (response.namespacedescriptor == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        Pb__NamespaceDescriptor *m = namespace_message(arena, all[i]);
+        if (m == NULL) return RQ_E_NO_MEMORY;
         response.namespacedescriptor[response.n_namespacedescriptor++] = m;
     }
-    if (response.n_namespacedescriptor < count)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    else
-        rq_call_reply(call, &response.base);
+    return rq__listing_pack(l, &response.base, ret);
+}
+
+void rq__list_namespace_descriptors(void *ctx, rq_call *call)
+{
+    rq__listing_reply(ctx, call, list_namespace_descriptors);
+}
+
+static rq_err list_namespaces(rq__listing *l, rq_slice *ret)
+{
+    rq_arena *arena = &l->call->arena;
+    Pb__ListNamespacesResponse response = PB__LIST_NAMESPACES_RESPONSE__INIT;
+    const rq_namespace *const *all;
+    size_t count;
+    rq_catalog_namespaces(l->services->catalog, &all, &count);
+    response.namespacename = rq_arena_alloc(arena, (count + 1) * sizeof(char *));
+    if (response.namespacename == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        char *name = rq_arena_cstr(arena, all[i]->name);
+        if (name == NULL) return RQ_E_NO_MEMORY;
+        response.namespacename[response.n_namespacename++] = name;
+    }
+    return rq__listing_pack(l, &response.base, ret);
 }
 
 void rq__list_namespaces(void *ctx, rq_call *call)
 {
-    rq_admin_services *a = ctx;
-    Pb__ListNamespacesResponse response = PB__LIST_NAMESPACES_RESPONSE__INIT;
-    const rq_namespace *const *all;
-    size_t count;
-    rq_catalog_namespaces(a->catalog, &all, &count);
-    response.namespacename = rq_arena_alloc(&call->arena, (count + 1) * sizeof(char *));
-    for (size_t i = 0; response.namespacename != NULL && i < count; i++) {
-        char *name = rq_arena_cstr(&call->arena, all[i]->name);
-        if (name == NULL) break;
-        response.namespacename[response.n_namespacename++] = name;
-    }
-    if (response.n_namespacename < count)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    else
-        rq_call_reply(call, &response.base);
+    rq__listing_reply(ctx, call, list_namespaces);
 }

@@ -2,6 +2,7 @@
 /* Quotas, as clients set and read them: MasterService's SetQuota, GetQuotaStates,
  * GetSpaceQuotaRegionSizes and the switches; AdminService's GetSpaceQuotaSnapshots. The quotas
  * themselves are read by clients from hbase:quota. HBASE: MasterRpcServices, RSRpcServices. */
+#include "service/listing.h"
 #include "service/master_priv.h"
 #include "service/messages.h"
 
@@ -204,41 +205,48 @@ void rq__get_space_quota_snapshots(void *ctx, rq_call *call)
         rq_call_reply(call, &m.base);
 }
 
-/* The sizes of the tables' store files, of those with open regions. */
-void rq__get_region_sizes(void *ctx, rq_call *call)
+typedef Pb__GetSpaceQuotaRegionSizesResponse__RegionSizes table_size;
+
+/* NULL: out of memory. */
+static table_size *size_of(rq_arena *arena, const rq_catalog_table *table)
 {
-    const rq_admin_services *s = ctx;
+    table_size *t = rq_arena_alloc(arena, sizeof *t);
+    if (t == NULL) return NULL;
+    pb__get_space_quota_region_sizes_response__region_sizes__init(t);
+    t->table_name = rq__table_name_message(arena, table->schema->ns, table->schema->qualifier);
+    t->has_size = 1;
+    for (size_t k = 0; k < table->region_count; k++) {
+        rq_region_load load = {0};
+        rq_region *region = rq_catalog_table_region(table, k)->region;
+        if (region != NULL) rq_region_get_load(region, &load);
+        t->size += load.hfile_bytes;
+    }
+    return t->table_name == NULL ? NULL : t;
+}
+
+static rq_err list_sizes(rq__listing *l, rq_slice *ret)
+{
+    const rq_admin_services *s = l->services;
+    rq_arena *arena = &l->call->arena;
     const rq_catalog_table *const *tables;
     size_t count;
     Pb__GetSpaceQuotaRegionSizesResponse m = PB__GET_SPACE_QUOTA_REGION_SIZES_RESPONSE__INIT;
-    if (s->quotas == NULL || !rq_quotas_enabled(s->quotas)) {
-        rq_call_reply(call, &m.base);
-        return;
-    }
+    if (s->quotas == NULL || !rq_quotas_enabled(s->quotas))
+        return rq__listing_pack(l, &m.base, ret);
     rq_catalog_tables(s->catalog, &tables, &count);
-    m.sizes = rq_arena_alloc(&call->arena, (count + 1) * sizeof(void *));
-    bool failed = m.sizes == NULL;
-    for (size_t i = 0; i < count && !failed; i++) {
+    m.sizes = rq_arena_alloc(arena, (count + 1) * sizeof(void *));
+    if (m.sizes == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
         if (tables[i]->state == RQ_TABLE_DISABLED) continue;
-        Pb__GetSpaceQuotaRegionSizesResponse__RegionSizes *t =
-            rq_arena_alloc(&call->arena, sizeof *t);
-        failed = t == NULL;
-        if (failed) break;
-        pb__get_space_quota_region_sizes_response__region_sizes__init(t);
-        t->table_name = rq__table_name_message(&call->arena, tables[i]->schema->ns,
-                                               tables[i]->schema->qualifier);
-        t->has_size = 1;
-        for (size_t k = 0; k < tables[i]->region_count; k++) {
-            rq_region_load load = {0};
-            rq_region *region = rq_catalog_table_region(tables[i], k)->region;
-            if (region != NULL) rq_region_get_load(region, &load);
-            t->size += load.hfile_bytes;
-        }
-        failed = t->table_name == NULL;
+        table_size *t = size_of(arena, tables[i]);
+        if (t == NULL) return RQ_E_NO_MEMORY;
         m.sizes[m.n_sizes++] = t;
     }
-    if (failed)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    else
-        rq_call_reply(call, &m.base);
+    return rq__listing_pack(l, &m.base, ret);
+}
+
+/* The sizes of the tables' store files, of those with open regions. */
+void rq__get_region_sizes(void *ctx, rq_call *call)
+{
+    rq__listing_reply(ctx, call, list_sizes);
 }

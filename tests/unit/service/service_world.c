@@ -124,7 +124,8 @@ static rq_rpc_server *open_server(service_world *s, service_kind first, size_t c
                                .budget = s->budget,
                                .services = s->services + first,
                                .service_count = count,
-                               .request_bytes_max = (size_t)4 << 20};
+                               .request_bytes_max = (size_t)4 << 20,
+                               .executor = s->w.env->executor};
     check(rq_rpc_server_open(&o, &server, &why) == RQ_OK, why.message);
     return server;
 }

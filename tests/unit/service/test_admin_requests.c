@@ -396,6 +396,67 @@ static void parameters_of_administrative_methods_have_a_longest(void **state)
     assert_int_equal(rq__rpc_param_max(&s[SERVICE_CLIENT], "BulkLoadHFile"), 4 << 20);
 }
 
+/* ---- a large catalog */
+
+static void add_table_of_many_regions(fixture *f)
+{
+    enum { KEYS = 600 };
+    rq_slice *keys = rq_arena_calloc(&f->arena, KEYS, sizeof *keys);
+    for (size_t i = 0; i < KEYS; i++)
+        keys[i] = rq_slice_cstr(rq_arena_printf(&f->arena, "%04zu", i));
+    assert_int_equal(world_create_at(&f->world->w, "many", "f", keys, KEYS), RQ_OK);
+}
+
+/* Walked on the loop while the catalog is small, and elsewhere when it is large. */
+static void a_large_catalog_is_listed_elsewhere(void **state)
+{
+    fixture *f = *state;
+    Pb__GetTableNamesRequest names = PB__GET_TABLE_NAMES_REQUEST__INIT;
+    Pb__GetTableDescriptorsRequest schemas = PB__GET_TABLE_DESCRIPTORS_REQUEST__INIT;
+    Pb__ListTableNamesByStateRequest by_state = PB__LIST_TABLE_NAMES_BY_STATE_REQUEST__INIT;
+    Pb__ListNamespacesRequest namespaces = PB__LIST_NAMESPACES_REQUEST__INIT;
+    Pb__ListNamespaceDescriptorsRequest described = PB__LIST_NAMESPACE_DESCRIPTORS_REQUEST__INIT;
+    Pb__GetSpaceQuotaRegionSizesRequest sizes = PB__GET_SPACE_QUOTA_REGION_SIZES_REQUEST__INIT;
+    Pb__GetClusterStatusRequest status = PB__GET_CLUSTER_STATUS_REQUEST__INIT;
+    Pb__GetOnlineRegionRequest online = PB__GET_ONLINE_REGION_REQUEST__INIT;
+    Pb__GetRegionLoadRequest loads = PB__GET_REGION_LOAD_REQUEST__INIT;
+    const struct {
+        service_kind kind;
+        const char *method;
+        const ProtobufCMessage *request;
+    } all[] = {
+        {SERVICE_MASTER, "GetTableNames", &names.base},
+        {SERVICE_MASTER, "GetTableDescriptors", &schemas.base},
+        {SERVICE_MASTER, "ListTableNamesByState", &by_state.base},
+        {SERVICE_MASTER, "ListNamespaces", &namespaces.base},
+        {SERVICE_MASTER, "ListNamespaceDescriptors", &described.base},
+        {SERVICE_MASTER, "GetSpaceQuotaRegionSizes", &sizes.base},
+        {SERVICE_MASTER, "GetClusterStatus", &status.base},
+        {SERVICE_ADMIN, "GetOnlineRegion", &online.base},
+        {SERVICE_ADMIN, "GetRegionLoad", &loads.base},
+    };
+    unsigned tasks[RQ_ARRAY_LEN(all)];
+    by_state.is_enabled = 1;
+    for (int large = 0; large < 2; large++) {
+        if (large) add_table_of_many_regions(f);
+        for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++) {
+            unsigned before = f->world->posted;
+            assert_string_equal(send(f, all[i].kind, all[i].method, all[i].request), "none");
+            unsigned took = f->world->posted - before;
+            if (large) assert_int_equal(took, tasks[i] + 1);
+            tasks[i] = took;
+        }
+    }
+    assert_string_equal(send_with(f, SERVICE_ADMIN, "GetOnlineRegion", &online.base, (rq_slice){0}),
+                        "none");
+    Pb__GetOnlineRegionResponse *r =
+        pb__get_online_region_response__unpack(NULL, f->client.message.len, f->client.message.ptr);
+    assert_non_null(r);
+    assert_true(r->n_region_info > 600);
+    pb__get_online_region_response__free_unpacked(r, NULL);
+    hang_up(f);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -409,6 +470,7 @@ int main(void)
         TEST(the_folder_of_a_bulk_load_has_a_longest_name),
         TEST(many_tables_of_a_move_cost_no_more),
         TEST(parameters_of_administrative_methods_have_a_longest),
+        TEST(a_large_catalog_is_listed_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

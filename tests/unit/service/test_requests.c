@@ -1,175 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Multi, Scan and checks that no client library sends, executed: counts that contradict the cell
  * block, cells in another order, parts that are missing or appear twice, invalid indexes. */
-#include "service_world.h"
+#include "requests.h"
 
 #include "base/meter.h"
 
 #include "proto/admin.pb-c.h"
-#include "proto/client.pb-c.h"
-#include "proto/endpoints.pb-c.h"
 
 #include <string.h>
 #include <sys/resource.h>
-
-typedef struct fixture {
-    service_world *world;
-    service_client client;
-    rq_arena arena;
-    rq_cellblock cells;
-} fixture;
-
-static int begin(void **state)
-{
-    fixture *f = calloc(1, sizeof *f);
-    assert_non_null(f);
-    f->world = service_world_new();
-    service_client_open(&f->client, f->world, SERVICE_CLIENT, 0);
-    rq_arena_init(&f->arena);
-    *state = f;
-    return 0;
-}
-
-static int end(void **state)
-{
-    fixture *f = *state;
-    service_client_close(&f->client);
-    service_world_free(f->world);
-    rq_cellblock_clear(&f->cells);
-    rq_arena_clear(&f->arena);
-    free(f);
-    return 0;
-}
-
-/* ---- messages, in the fixture's arena */
-
-static void *made(fixture *f, const ProtobufCMessageDescriptor *type)
-{
-    ProtobufCMessage *m = rq_arena_alloc(&f->arena, type->sizeof_message);
-    assert_non_null(m);
-    protobuf_c_message_init(type, m);
-    return m;
-}
-#define MADE(f, name) made(f, &pb__##name##__descriptor)
-
-static ProtobufCBinaryData bytes(const char *text)
-{
-    return (ProtobufCBinaryData){strlen(text), (uint8_t *)(uintptr_t)text};
-}
-
-static Pb__RegionSpecifier *region(fixture *f, size_t which)
-{
-    Pb__RegionSpecifier *r = MADE(f, region_specifier);
-    r->type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME;
-    r->value = bytes(f->world->regions[which]);
-    return r;
-}
-
-static const char *send(fixture *f, const char *method, const ProtobufCMessage *m)
-{
-    uint8_t *p = rq_arena_alloc(&f->arena, protobuf_c_message_get_packed_size(m));
-    assert_non_null(p);
-    size_t len = protobuf_c_message_pack(m, p);
-    assert_true(service_client_call(&f->client, method, rq_slice_of(p, len),
-                                    rq_buf_slice(&f->cells.bytes)));
-    rq_cellblock_reset(&f->cells);
-    return service_client_exception(&f->client);
-}
-
-static void add_cell(fixture *f, const char *row, const char *qualifier, const char *value)
-{
-    rq_cell c = {.row = (const uint8_t *)row,
-                 .row_len = (uint16_t)strlen(row),
-                 .family = (const uint8_t *)"f",
-                 .family_len = 1,
-                 .qualifier = (const uint8_t *)qualifier,
-                 .qualifier_len = (uint32_t)strlen(qualifier),
-                 .timestamp = RQ_TIMESTAMP_LATEST,
-                 .type = RQ_TYPE_PUT,
-                 .value = (const uint8_t *)value,
-                 .value_len = (uint32_t)strlen(value)};
-    assert_int_equal(rq_cellblock_append(&f->cells, &c), RQ_OK);
-}
-
-static Pb__Action *action(fixture *f, Pb__RegionAction *ra)
-{
-    Pb__Action *a = MADE(f, action);
-    a->has_index = 1;
-    a->index = (uint32_t)ra->n_action;
-    ra->action[ra->n_action++] = a;
-    return a;
-}
-
-static void add_mutation(fixture *f, Pb__RegionAction *ra, Pb__MutationProto__MutationType type,
-                         const char *row, int32_t count)
-{
-    Pb__MutationProto *m = MADE(f, mutation_proto);
-    m->has_mutate_type = m->has_row = m->has_associated_cell_count = 1;
-    m->mutate_type = type;
-    m->row = bytes(row);
-    m->associated_cell_count = count;
-    action(f, ra)->mutation = m;
-}
-
-static void add_put(fixture *f, Pb__RegionAction *ra, const char *row, int32_t count)
-{
-    add_mutation(f, ra, PB__MUTATION_PROTO__MUTATION_TYPE__PUT, row, count);
-}
-
-static void add_get(fixture *f, Pb__RegionAction *ra, const char *row)
-{
-    Pb__Get *g = MADE(f, get);
-    g->row = bytes(row);
-    action(f, ra)->get = g;
-}
-
-static Pb__RegionAction *on_region(fixture *f, size_t which, size_t actions)
-{
-    Pb__RegionAction *ra = MADE(f, region_action);
-    ra->region = region(f, which);
-    ra->action = rq_arena_calloc(&f->arena, actions, sizeof(Pb__Action *));
-    return ra;
-}
-
-/* The answer, to be freed; NULL: an exception. */
-static Pb__MultiResponse *multi(fixture *f, Pb__RegionAction **list, size_t count)
-{
-    Pb__MultiRequest m = PB__MULTI_REQUEST__INIT;
-    m.regionaction = list;
-    m.n_regionaction = count;
-    if (send(f, "Multi", &m.base) != NULL) return NULL;
-    Pb__MultiResponse *r =
-        pb__multi_response__unpack(NULL, f->client.message.len, f->client.message.ptr);
-    assert_non_null(r);
-    assert_int_equal(r->n_regionactionresult, count);
-    return r;
-}
-
-/* The exception of the action with that index; "" when it has none. */
-static const char *outcome(const Pb__MultiResponse *r, size_t which, uint32_t index)
-{
-    const Pb__RegionActionResult *ra = r->regionactionresult[which];
-    for (size_t i = 0; i < ra->n_resultorexception; i++) {
-        const Pb__ResultOrException *one = ra->resultorexception[i];
-        if (one->index == index) return one->exception == NULL ? "" : one->exception->name;
-    }
-    return "no answer";
-}
-
-static size_t cells_of(fixture *f, const char *row)
-{
-    Pb__GetRequest g = PB__GET_REQUEST__INIT;
-    g.region = region(f, 0);
-    g.get = MADE(f, get);
-    g.get->row = bytes(row);
-    assert_null(send(f, "Get", &g.base));
-    rq_cursor c = rq_cursor_of(rq_buf_slice(&f->client.cells));
-    rq_cell cell;
-    size_t count = 0;
-    while (rq_cellblock_next(&c, &cell, NULL) == RQ_OK)
-        count++;
-    return count;
-}
 
 #define DO_NOT_RETRY "org.apache.hadoop.hbase.DoNotRetryIOException"
 #define WRONG_ROW "org.apache.hadoop.hbase.client.WrongRowIOException"
@@ -531,7 +370,8 @@ static void decoded_memory_is_charged(void **state)
     g.get->filter->name = (char *)"org.apache.hadoop.hbase.filter.FuzzyRowFilter";
     g.get->filter->has_serialized_filter = 1;
     g.get->filter->serialized_filter = (ProtobufCBinaryData){filter.len, filter.ptr};
-    assert_string_equal(send(f, "Get", &g.base), "org.apache.hadoop.hbase.DoNotRetryIOException");
+    assert_string_equal(send_call(f, "Get", &g.base),
+                        "org.apache.hadoop.hbase.DoNotRetryIOException");
     /* Endpoints' messages lie in bytes too. */
     Pb__CoprocessorServiceRequest e = PB__COPROCESSOR_SERVICE_REQUEST__INIT;
     e.region = region(f, 2);
@@ -543,136 +383,17 @@ static void decoded_memory_is_charged(void **state)
     for (size_t i = 0; i < PAIRS; i++)
         assert_int_equal(rq_buf_append(&filter, "\x0a\0", 2), RQ_OK); /* an empty mutation */
     e.call->request = (ProtobufCBinaryData){filter.len, filter.ptr};
-    assert_string_equal(send(f, "ExecService", &e.base),
+    assert_string_equal(send_call(f, "ExecService", &e.base),
                         "org.apache.hadoop.hbase.DoNotRetryIOException");
     rq_buf_clear(&filter);
     assert_int_equal(cells_of(f, "a0") > 0, 1); /* and all is given back */
-}
-
-/* ---- long requests: translated on a pool */
-
-/* Tasks of the loop that the call takes. */
-static unsigned tasks_of(fixture *f, const char *method, const ProtobufCMessage *m)
-{
-    unsigned before = f->world->posted;
-    assert_null(send(f, method, m));
-    return f->world->posted - before;
-}
-
-/* Columns of family f in the worst order for a sort that takes the middle: all differ, none is sorted. */
-static Pb__Column *columns_of_f(fixture *f, size_t count)
-{
-    Pb__Column *c = MADE(f, column);
-    c->family = bytes("f");
-    c->qualifier = rq_arena_calloc(&f->arena, count, sizeof *c->qualifier);
-    for (size_t i = 0; i < count; i++)
-        c->qualifier[i] = bytes(rq_arena_printf(&f->arena, "%05zu", i * 7919 % count));
-    c->qualifier[count / 2] = bytes("q");
-    c->n_qualifier = count;
-    return c;
-}
-
-/* The loop would sort the columns in one step. */
-static void a_long_get_is_translated_elsewhere(void **state)
-{
-    fixture *f = *state;
-    Pb__GetRequest g = PB__GET_REQUEST__INIT;
-    Pb__Column *columns[1];
-    g.region = region(f, 0);
-    g.get = MADE(f, get);
-    g.get->row = bytes("a2");
-    g.get->column = columns;
-    g.get->n_column = 1;
-    (void)cells_of(f, "a2"); /* its blocks are in memory from now on */
-    columns[0] = columns_of_f(f, 10);
-    unsigned few = tasks_of(f, "Get", &g.base);
-    size_t found = f->client.cells.len;
-    assert_true(found > 0);
-    columns[0] = columns_of_f(f, 10000);
-    assert_true(tasks_of(f, "Get", &g.base) > few);
-    assert_int_equal(f->client.cells.len, found);
-    /* An error of the translation is the call's. */
-    g.get->has_max_versions = 1;
-    g.get->max_versions = 0;
-    assert_non_null(send(f, "Get", &g.base));
-}
-
-static Pb__CoprocessorServiceCall *mutate_rows(fixture *f, size_t count, const char *last)
-{
-    Pb__MutateRowsRequest rows = PB__MUTATE_ROWS_REQUEST__INIT;
-    Pb__CoprocessorServiceCall *call = MADE(f, coprocessor_service_call);
-    rows.mutation_request = rq_arena_calloc(&f->arena, count, sizeof *rows.mutation_request);
-    for (; rows.n_mutation_request < count; rows.n_mutation_request++) {
-        Pb__MutationProto *m = MADE(f, mutation_proto);
-        bool is_last = rows.n_mutation_request + 1 == count;
-        m->has_row = m->has_mutate_type = 1;
-        m->mutate_type = PB__MUTATION_PROTO__MUTATION_TYPE__DELETE;
-        m->row = bytes(is_last ? last : "some-row");
-        rows.mutation_request[rows.n_mutation_request] = m;
-    }
-    size_t len = pb__mutate_rows_request__get_packed_size(&rows);
-    call->request = (ProtobufCBinaryData){len, rq_arena_alloc(&f->arena, len)};
-    (void)pb__mutate_rows_request__pack(&rows, call->request.data);
-    call->row = bytes("a0");
-    call->service_name = (char *)(uintptr_t) "MultiRowMutationService";
-    call->method_name = (char *)(uintptr_t) "MutateRows";
-    return call;
-}
-
-static void a_long_call_of_a_service_is_translated_elsewhere(void **state)
-{
-    fixture *f = *state;
-    enum { COUNT = 2000 };
-    Pb__CoprocessorServiceRequest e = PB__COPROCESSOR_SERVICE_REQUEST__INIT;
-    e.region = region(f, 2);
-    e.call = mutate_rows(f, 2, "b");
-    unsigned few = tasks_of(f, "ExecService", &e.base);
-    e.call = mutate_rows(f, COUNT, "b");
-    assert_true(tasks_of(f, "ExecService", &e.base) > few);
-    e.call = mutate_rows(f, COUNT, "");
-    assert_non_null(send(f, "ExecService", &e.base));
-}
-
-/* Puts of an earlier region action are answered while the pool works on the call's memory, unless the batch
- * waits for them. */
-static void a_long_call_of_a_service_in_a_multi_is_alone(void **state)
-{
-    fixture *f = *state;
-    Pb__MultiRequest m = PB__MULTI_REQUEST__INIT;
-    Pb__RegionAction *list[3];
-    m.regionaction = list;
-    m.n_regionaction = 3;
-    for (size_t i = 0; i < 3; i++) {
-        list[i] = on_region(f, i == 1 ? 2 : 0, 2);
-        if (i == 1) {
-            action(f, list[i])->service_call = mutate_rows(f, 2000, "b");
-            action(f, list[i])->service_call = mutate_rows(f, 2, "b");
-        } else {
-            add_put(f, list[i], i == 0 ? "d4" : "d5", 1);
-            add_cell(f, i == 0 ? "d4" : "d5", "x", "1");
-        }
-    }
-    assert_null(send(f, "Multi", &m.base));
-    Pb__MultiResponse *r =
-        pb__multi_response__unpack(NULL, f->client.message.len, f->client.message.ptr);
-    assert_non_null(r);
-    assert_int_equal(r->n_regionactionresult, 3);
-    for (size_t i = 0; i < 3; i++) {
-        const Pb__RegionActionResult *group = r->regionactionresult[i];
-        assert_int_equal(group->n_resultorexception, i == 1 ? 2 : 1);
-        for (size_t k = 0; k < group->n_resultorexception; k++)
-            assert_null(group->resultorexception[k]->exception);
-    }
-    pb__multi_response__free_unpacked(r, NULL);
-    assert_int_equal(cells_of(f, "d4"), 1);
-    assert_int_equal(cells_of(f, "d5"), 1);
 }
 
 /* ---- Scan */
 
 static Pb__ScanResponse *scan(fixture *f, const Pb__ScanRequest *request)
 {
-    if (send(f, "Scan", &request->base) != NULL) return NULL;
+    if (send_call(f, "Scan", &request->base) != NULL) return NULL;
     Pb__ScanResponse *r =
         pb__scan_response__unpack(NULL, f->client.message.len, f->client.message.ptr);
     assert_non_null(r);
@@ -749,17 +470,17 @@ static void an_invalid_scan_is_refused(void **state)
 {
     fixture *f = *state;
     Pb__ScanRequest request = PB__SCAN_REQUEST__INIT;
-    assert_string_equal(send(f, "Scan", &request.base), DO_NOT_RETRY);
+    assert_string_equal(send_call(f, "Scan", &request.base), DO_NOT_RETRY);
     request.has_scanner_id = 1;
     request.scanner_id = 12345;
-    assert_string_equal(send(f, "Scan", &request.base),
+    assert_string_equal(send_call(f, "Scan", &request.base),
                         "org.apache.hadoop.hbase.UnknownScannerException");
     Pb__Scan s = PB__SCAN__INIT;
     uint64_t id = open_scanner(f, &s);
     request.scanner_id = id;
     request.has_next_call_seq = 1;
     request.next_call_seq = 1; /* 0 would be the next */
-    assert_string_equal(send(f, "Scan", &request.base),
+    assert_string_equal(send_call(f, "Scan", &request.base),
                         "org.apache.hadoop.hbase.exceptions.OutOfOrderScannerNextException");
     s.has_max_versions = 1;
     for (uint32_t versions = 0; versions < 2; versions++) {
@@ -798,7 +519,7 @@ static const char *check_and_put(fixture *f, Pb__Condition *condition, const cha
     put.row = bytes(row);
     put.associated_cell_count = 1;
     add_cell(f, row, "x", "1");
-    return send(f, "Mutate", &m.base);
+    return send_call(f, "Mutate", &m.base);
 }
 
 static void a_condition_names_what_it_compares(void **state)
@@ -846,7 +567,7 @@ static const char *multi_if_absent(fixture *f, Pb__Condition *c, Pb__RegionActio
         add_put(f, list[i], "d3", 1);
         add_cell(f, "d3", "x", "1");
     }
-    return send(f, "Multi", &m.base);
+    return send_call(f, "Multi", &m.base);
 }
 
 /* It would be decoded again for each region action, and its filter may be as long as a request. */
@@ -874,7 +595,7 @@ static void the_condition_of_a_multi_is_for_one_region_action(void **state)
     assert_int_equal(cells_of(f, "d3"), 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, requests_begin, requests_end)
 
 int main(void)
 {
@@ -892,9 +613,6 @@ int main(void)
         TEST(each_of_a_list_may_wait_for_a_block),
         TEST(a_long_multi_goes_on_in_other_tasks),
         TEST(decoded_memory_is_charged),
-        TEST(a_long_get_is_translated_elsewhere),
-        TEST(a_long_call_of_a_service_is_translated_elsewhere),
-        TEST(a_long_call_of_a_service_in_a_multi_is_alone),
         TEST(rows_of_a_call_to_the_row),
         TEST(columns_that_come_twice_are_their_union),
         TEST(an_invalid_scan_is_refused),

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An op of many cells does not run on a lane, which serves others: a thread of RQ_POOL_READ takes the token for it. Its
+ * batch keeps its order, and the op is one record with one number as before. */
+#include "fixture.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define CELLS_MAX 3000
+#define OPS_MAX 5
+
+typedef struct long_world {
+    real_env real;
+    fixture f;
+    void (*submit)(rq_executor *ex, rq_pool pool, rq_task *task); /* the executor's own */
+    _Atomic unsigned submitted;                                   /* tasks of RQ_POOL_READ */
+    rq_lane *lane;
+    rq_writer *writer;
+    rq_task begin;
+    rq_latch done;
+    rq_write write;
+    rq_row_op ops[OPS_MAX];
+    rq_mutation mutations[OPS_MAX];
+    rq_cell cells[OPS_MAX][CELLS_MAX];
+    char qualifiers[CELLS_MAX][8];
+} long_world;
+
+static long_world *the_world; /* the executor's functions have no other argument of the test */
+
+static void count_submit(rq_executor *ex, rq_pool pool, rq_task *task)
+{
+    if (pool == RQ_POOL_READ) atomic_fetch_add(&the_world->submitted, 1);
+    the_world->submit(ex, pool, task);
+}
+
+static int begin(void **state)
+{
+    long_world *w = the_world = calloc(1, sizeof *w);
+    assert_non_null(w);
+    real_env_open(&w->real);
+    rq_executor *ex = w->real.env.executor;
+    w->submit = ex->submit;
+    ex->submit = count_submit;
+    fixture_open(&w->f, &w->real.env, NULL, 0);
+    ex->latch_init(ex, &w->done);
+    assert_ok(ex->lane_new(ex, "writer", &w->lane));
+    assert_ok(rq_writer_new(w->f.engine, w->lane, &w->writer));
+    for (size_t i = 0; i < CELLS_MAX; i++)
+        snprintf(w->qualifiers[i], sizeof w->qualifiers[i], "%05zu", i);
+    *state = w;
+    return 0;
+}
+
+static int end(void **state)
+{
+    long_world *w = *state;
+    rq_executor *ex = w->real.env.executor;
+    ex->lane_free(ex, w->lane);
+    rq_writer_free(w->writer);
+    ex->latch_destroy(&w->done);
+    fixture_close(&w->f);
+    real_env_close(&w->real);
+    free(w);
+    return 0;
+}
+
+/* Adds an op on the row; increments of 1 read first. */
+static void add_op(long_world *w, rq_mutation_type type, const char *row, size_t cells)
+{
+    static const uint8_t one[8] = {0, 0, 0, 0, 0, 0, 0, 1};
+    size_t n = w->write.op_count++;
+    for (size_t i = 0; i < cells; i++) {
+        rq_cell *c = &w->cells[n][i];
+        *c = cell_of("a", w->qualifiers[i], RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, "");
+        c->value = one;
+        c->value_len = sizeof one;
+    }
+    w->mutations[n] = (rq_mutation){
+        .type = type, .row = rq_slice_cstr(row), .cells = w->cells[n], .cell_count = cells};
+    w->ops[n] = (rq_row_op){.mutations = &w->mutations[n], .mutation_count = 1};
+}
+
+static void on_done(rq_write *write)
+{
+    long_world *w = RQ_CONTAINER_OF(write, long_world, write);
+    w->real.env.executor->latch_open(&w->done, RQ_OK);
+}
+
+static void run_begin(rq_task *task)
+{
+    long_world *w = RQ_CONTAINER_OF(task, long_world, begin);
+    rq_region_write(w->f.region, &w->write);
+}
+
+/* The tasks of the pool that the batch took. */
+static unsigned write_all(long_world *w)
+{
+    unsigned before = atomic_load(&w->submitted);
+    w->write.ops = w->ops;
+    w->write.writer = w->writer;
+    w->write.done = on_done;
+    w->begin.run = run_begin;
+    rq_lane_post(w->lane, &w->begin);
+    assert_ok(w->real.env.executor->latch_wait(&w->done));
+    for (size_t i = 0; i < w->write.op_count; i++) {
+        assert_ok(w->ops[i].rc);
+        rq_row_op_clear(&w->ops[i]);
+    }
+    return atomic_load(&w->submitted) - before;
+}
+
+static size_t cells_of_row(long_world *w, const char *row)
+{
+    size_t lines = 0;
+    for (const char *p = read_text(&w->f, row, 1, false); *p != '\0'; p++)
+        lines += *p == '\n';
+    return lines;
+}
+
+static void a_short_op_stays_on_its_lane(void **state)
+{
+    long_world *w = *state;
+    for (size_t i = 0; i < OPS_MAX; i++)
+        add_op(w, RQ_MUTATE_PUT, "row", 200);
+    assert_int_equal(write_all(w), 0);
+    assert_int_equal(cells_of_row(w, "row"), 200);
+}
+
+static void a_put_of_many_cells_leaves_its_lane(void **state)
+{
+    long_world *w = *state;
+    add_op(w, RQ_MUTATE_PUT, "row", CELLS_MAX);
+    assert_int_equal(write_all(w), 1);
+    assert_int_equal(cells_of_row(w, "row"), CELLS_MAX);
+}
+
+/* Later ops read what earlier ones wrote, on whatever thread. */
+static void a_batch_with_long_ops_keeps_its_order(void **state)
+{
+    long_world *w = *state;
+    add_op(w, RQ_MUTATE_PUT, "row", 2);
+    add_op(w, RQ_MUTATE_INCREMENT, "row", CELLS_MAX);
+    add_op(w, RQ_MUTATE_INCREMENT, "row", 1);
+    add_op(w, RQ_MUTATE_INCREMENT, "row", CELLS_MAX);
+    add_op(w, RQ_MUTATE_INCREMENT, "row", 2);
+    assert_in_range(write_all(w), 1, 2);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 5);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[1]), 4);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[2]), 2);
+    assert_int_equal(cells_of_row(w, "row"), CELLS_MAX);
+}
+
+static void an_op_of_many_mutations_leaves_its_lane(void **state)
+{
+    enum { COUNT = 2000 };
+    long_world *w = *state;
+    rq_mutation *list = calloc(COUNT, sizeof *list);
+    assert_non_null(list);
+    add_op(w, RQ_MUTATE_PUT, "row", COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        list[i] = (rq_mutation){.type = RQ_MUTATE_PUT,
+                                .row = RQ_SLICE_LIT("row"),
+                                .cells = &w->cells[0][i],
+                                .cell_count = 1};
+    w->ops[0].mutations = list;
+    w->ops[0].mutation_count = COUNT;
+    assert_int_equal(write_all(w), 1);
+    assert_int_equal(cells_of_row(w, "row"), COUNT);
+    free(list);
+}
+
+/* A thread without a lane runs its own op, whatever its length. */
+static void a_thread_that_waits_runs_it_itself(void **state)
+{
+    long_world *w = *state;
+    add_op(w, RQ_MUTATE_PUT, "row", CELLS_MAX);
+    assert_ok(rq_region_write_sync(w->f.region, w->ops, 1, NULL));
+    assert_int_equal(atomic_load(&w->submitted), 0);
+    assert_int_equal(cells_of_row(w, "row"), CELLS_MAX);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_short_op_stays_on_its_lane),          TEST(a_put_of_many_cells_leaves_its_lane),
+        TEST(a_batch_with_long_ops_keeps_its_order), TEST(an_op_of_many_mutations_leaves_its_lane),
+        TEST(a_thread_that_waits_runs_it_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
