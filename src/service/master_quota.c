@@ -154,25 +154,43 @@ static rq_err add_state(rq_arena *arena, const rq_space_state *s, Pb__GetQuotaSt
     return t->table_name == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-void rq__get_quota_states(void *ctx, rq_call *call)
+/* These lists may have an entry for each of 100,000 tables: they are made on a thread. */
+
+typedef struct states_job {
+    rq__blocking blocking;
+    Pb__GetQuotaStatesResponse response;
+} states_job;
+
+static rq_err states_work(rq__blocking *b)
 {
-    rq_arena *arena = &call->arena;
+    Pb__GetQuotaStatesResponse *m = &RQ_CONTAINER_OF(b, states_job, blocking)->response;
+    rq_arena *arena = &b->call->arena;
     rq_space_state *list;
     size_t count;
-    Pb__GetQuotaStatesResponse m = PB__GET_QUOTA_STATES_RESPONSE__INIT;
-    rq_err rc = space_states(ctx, arena, &list, &count);
-    if (rc == RQ_OK) {
-        m.table_snapshots = rq_arena_alloc(arena, (count + 1) * sizeof(void *));
-        m.ns_snapshots = rq_arena_alloc(arena, (count + 1) * sizeof(void *));
-        if (m.table_snapshots == NULL || m.ns_snapshots == NULL) rc = RQ_E_NO_MEMORY;
-    }
-    for (size_t i = 0; rc == RQ_OK && i < count; i++)
-        rc = add_state(arena, &list[i], &m);
-    if (rc != RQ_OK)
-        rq_call_fail(call, rc, NULL);
-    else
-        rq_call_reply(call, &m.base);
+    pb__get_quota_states_response__init(m);
+    RQ_TRY(space_states(b->services, arena, &list, &count));
+    m->table_snapshots = rq_arena_calloc(arena, count + 1, sizeof *m->table_snapshots);
+    m->ns_snapshots = rq_arena_calloc(arena, count + 1, sizeof *m->ns_snapshots);
+    if (m->table_snapshots == NULL || m->ns_snapshots == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(add_state(arena, &list[i], m));
+    return RQ_OK;
 }
+
+static void states_answer(rq__blocking *b)
+{
+    rq_call_reply(b->call, &RQ_CONTAINER_OF(b, states_job, blocking)->response.base);
+}
+
+void rq__get_quota_states(void *ctx, rq_call *call)
+{
+    start(ctx, call, sizeof(states_job), states_work, states_answer);
+}
+
+typedef struct snapshots_job {
+    rq__blocking blocking;
+    Pb__GetSpaceQuotaSnapshotsResponse response;
+} snapshots_job;
 
 static rq_err add_snapshot(rq_arena *arena, const rq_space_state *s,
                            Pb__GetSpaceQuotaSnapshotsResponse *m)
@@ -186,59 +204,95 @@ static rq_err add_snapshot(rq_arena *arena, const rq_space_state *s,
     return t->table_name == NULL || t->snapshot == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-void rq__get_space_quota_snapshots(void *ctx, rq_call *call)
+static rq_err snapshots_work(rq__blocking *b)
 {
+    Pb__GetSpaceQuotaSnapshotsResponse *m = &RQ_CONTAINER_OF(b, snapshots_job, blocking)->response;
+    rq_arena *arena = &b->call->arena;
     rq_space_state *list;
     size_t count;
-    Pb__GetSpaceQuotaSnapshotsResponse m = PB__GET_SPACE_QUOTA_SNAPSHOTS_RESPONSE__INIT;
-    rq_err rc = space_states(ctx, &call->arena, &list, &count);
-    if (rc == RQ_OK) {
-        m.snapshots = rq_arena_alloc(&call->arena, (count + 1) * sizeof(void *));
-        if (m.snapshots == NULL) rc = RQ_E_NO_MEMORY;
+    pb__get_space_quota_snapshots_response__init(m);
+    RQ_TRY(space_states(b->services, arena, &list, &count));
+    m->snapshots = rq_arena_calloc(arena, count + 1, sizeof *m->snapshots);
+    if (m->snapshots == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        if (!list[i].is_namespace) RQ_TRY(add_snapshot(arena, &list[i], m));
+    return RQ_OK;
+}
+
+static void snapshots_answer(rq__blocking *b)
+{
+    rq_call_reply(b->call, &RQ_CONTAINER_OF(b, snapshots_job, blocking)->response.base);
+}
+
+void rq__get_space_quota_snapshots(void *ctx, rq_call *call)
+{
+    start(ctx, call, sizeof(snapshots_job), snapshots_work, snapshots_answer);
+}
+
+/* --- sizes of tables -------------------------------------------------------------------------- */
+
+typedef struct sizes_job {
+    rq__blocking blocking;
+    Pb__GetSpaceQuotaRegionSizesResponse response;
+} sizes_job;
+
+static uint64_t size_of(const rq_catalog_table *t)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < t->region_count; i++) {
+        rq_region_load load = {0};
+        rq_region *region = rq_catalog_table_region(t, i)->region;
+        if (region != NULL) rq_region_get_load(region, &load);
+        bytes += load.hfile_bytes;
     }
-    for (size_t i = 0; rc == RQ_OK && i < count; i++)
-        if (!list[i].is_namespace) rc = add_snapshot(&call->arena, &list[i], &m);
-    if (rc != RQ_OK)
-        rq_call_fail(call, rc, NULL);
-    else
-        rq_call_reply(call, &m.base);
+    return bytes;
+}
+
+static rq_err add_size(rq_arena *arena, const rq_catalog_table *of,
+                       Pb__GetSpaceQuotaRegionSizesResponse *m)
+{
+    Pb__GetSpaceQuotaRegionSizesResponse__RegionSizes *t = rq_arena_alloc(arena, sizeof *t);
+    if (t == NULL) return RQ_E_NO_MEMORY;
+    pb__get_space_quota_region_sizes_response__region_sizes__init(t);
+    t->table_name = rq__table_name_message(arena, of->schema->ns, of->schema->qualifier);
+    t->has_size = 1;
+    t->size = size_of(of);
+    m->sizes[m->n_sizes++] = t;
+    return t->table_name == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static rq_err add_sizes(rq_catalog *c, rq_arena *arena, Pb__GetSpaceQuotaRegionSizesResponse *m)
+{
+    const rq_catalog_table *const *tables;
+    size_t count;
+    rq_catalog_tables(c, &tables, &count);
+    m->sizes = rq_arena_calloc(arena, count + 1, sizeof *m->sizes);
+    if (m->sizes == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        if (tables[i]->state != RQ_TABLE_DISABLED) RQ_TRY(add_size(arena, tables[i], m));
+    return RQ_OK;
+}
+
+static rq_err sizes_work(rq__blocking *b)
+{
+    rq_admin_services *s = b->services;
+    Pb__GetSpaceQuotaRegionSizesResponse *m = &RQ_CONTAINER_OF(b, sizes_job, blocking)->response;
+    rq_epoch_member section = {0};
+    pb__get_space_quota_region_sizes_response__init(m);
+    if (s->quotas == NULL || !rq_quotas_enabled(s->quotas)) return RQ_OK;
+    rq_epoch_pin(s->env.epoch, &section);
+    rq_err rc = add_sizes(s->catalog, &b->call->arena, m);
+    rq_epoch_unpin(s->env.epoch, &section);
+    return rc;
+}
+
+static void sizes_answer(rq__blocking *b)
+{
+    rq_call_reply(b->call, &RQ_CONTAINER_OF(b, sizes_job, blocking)->response.base);
 }
 
 /* The sizes of the tables' store files, of those with open regions. */
 void rq__get_region_sizes(void *ctx, rq_call *call)
 {
-    const rq_admin_services *s = ctx;
-    const rq_catalog_table *const *tables;
-    size_t count;
-    Pb__GetSpaceQuotaRegionSizesResponse m = PB__GET_SPACE_QUOTA_REGION_SIZES_RESPONSE__INIT;
-    if (s->quotas == NULL || !rq_quotas_enabled(s->quotas)) {
-        rq_call_reply(call, &m.base);
-        return;
-    }
-    rq_catalog_tables(s->catalog, &tables, &count);
-    m.sizes = rq_arena_alloc(&call->arena, (count + 1) * sizeof(void *));
-    bool failed = m.sizes == NULL;
-    for (size_t i = 0; i < count && !failed; i++) {
-        if (tables[i]->state == RQ_TABLE_DISABLED) continue;
-        Pb__GetSpaceQuotaRegionSizesResponse__RegionSizes *t =
-            rq_arena_alloc(&call->arena, sizeof *t);
-        failed = t == NULL;
-        if (failed) break;
-        pb__get_space_quota_region_sizes_response__region_sizes__init(t);
-        t->table_name = rq__table_name_message(&call->arena, tables[i]->schema->ns,
-                                               tables[i]->schema->qualifier);
-        t->has_size = 1;
-        for (size_t k = 0; k < tables[i]->region_count; k++) {
-            rq_region_load load = {0};
-            rq_region *region = rq_catalog_table_region(tables[i], k)->region;
-            if (region != NULL) rq_region_get_load(region, &load);
-            t->size += load.hfile_bytes;
-        }
-        failed = t->table_name == NULL;
-        m.sizes[m.n_sizes++] = t;
-    }
-    if (failed)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    else
-        rq_call_reply(call, &m.base);
+    start(ctx, call, sizeof(sizes_job), sizes_work, sizes_answer);
 }

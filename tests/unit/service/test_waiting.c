@@ -15,9 +15,14 @@
 #include "proto/client.pb-c.h"
 #include "proto/master.pb-c.h"
 
+#include "hfile/writer.h"
+#include "region/region_priv.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+
+static char place[200];
 
 /* --- events ----------------------------------------------------------------------------------- */
 
@@ -269,6 +274,63 @@ static void send_prepare(trial *t)
     send(t, "PrepareBulkLoad", &m.base);
 }
 
+#define STAGED "staging/x"
+
+/* One row of family f, for the first region. */
+static void stage_file(trial *t)
+{
+    rq_vfs *vfs = t->world->w.env->vfs;
+    rq_hfile_options o = rq_hfile_options_default();
+    rq_hfile_writer *out;
+    o.include_mvcc = false;
+    const rq_cell cell = {.row = (const uint8_t *)"b",
+                          .row_len = 1,
+                          .family = (const uint8_t *)"f",
+                          .family_len = 1,
+                          .qualifier = (const uint8_t *)"q",
+                          .qualifier_len = 1,
+                          .timestamp = 1,
+                          .type = RQ_TYPE_PUT,
+                          .value = (const uint8_t *)"loaded",
+                          .value_len = 6};
+    assert_int_equal(rq_vfs_mkdirs(vfs, STAGED, NULL), RQ_OK);
+    assert_int_equal(rq_hfile_writer_open(vfs, STAGED "/1", &o, &out, NULL), RQ_OK);
+    assert_int_equal(rq_hfile_writer_append(out, &cell, NULL), RQ_OK);
+    assert_int_equal(rq_hfile_writer_finish(out, NULL, NULL), RQ_OK);
+    rq_hfile_writer_close(out);
+}
+
+static void send_load(trial *t)
+{
+    Pb__RegionSpecifier region = region_of(t, 0);
+    Pb__BulkLoadHFileRequest m = PB__BULK_LOAD_HFILE_REQUEST__INIT;
+    Pb__BulkLoadHFileRequest__FamilyPath path = PB__BULK_LOAD_HFILE_REQUEST__FAMILY_PATH__INIT,
+                                         *paths[] = {&path};
+    path.family = text("f");
+    path.path = (char *)(uintptr_t) "/rorqual/" STAGED "/1";
+    m.region = &region;
+    m.n_family_path = 1;
+    m.family_path = paths;
+    m.has_assign_seq_num = m.assign_seq_num = 1;
+    send(t, "BulkLoadHFile", &m.base);
+}
+
+/* A file that was not loaded is still where the client put it. */
+static void look_for_file(trial *t)
+{
+    rq_stat st;
+    bool loaded = false;
+    if (service_client_exception(&t->client) == NULL) {
+        Pb__BulkLoadHFileResponse *r = pb__bulk_load_hfile_response__unpack(
+            NULL, t->client.message.len, t->client.message.ptr);
+        assert_non_null(r);
+        loaded = r->loaded;
+        pb__bulk_load_hfile_response__free_unpacked(r, NULL);
+    }
+    bool is_there = rq_vfs_stat(t->world->w.env->vfs, STAGED "/1", &st, NULL) == RQ_OK;
+    if (loaded == is_there) fail_msg("%s: loaded %d, source %d", place, loaded, is_there);
+}
+
 static void send_disable(trial *t)
 {
     Pb__TableName name = PB__TABLE_NAME__INIT;
@@ -338,31 +400,33 @@ typedef struct request {
     service_kind kind;
     void (*prepare)(trial *t); /* may be NULL */
     void (*send)(trial *t);
+    void (*look)(trial *t); /* at what has come of it; may be NULL */
     bool at_gate;  /* it is an op: it can wait at the gate */
+    bool writes;   /* it can wait for memory */
     bool off_loop; /* its answer may have a part for each of 100,000 tables: a thread makes it */
 } request;
 
 static const request requests[] = {
-    {"get", SERVICE_CLIENT, NULL, send_get, true, false},
-    {"put", SERVICE_CLIENT, NULL, send_put, true, false},
-    {"increment", SERVICE_CLIENT, NULL, send_increment, true, false},
-    {"multi", SERVICE_CLIENT, NULL, send_multi, true, false},
-    {"scan", SERVICE_CLIENT, NULL, send_scan, true, false},
-    {"next", SERVICE_CLIENT, open_scanner, send_next, true, false},
-    {"prepare bulk load", SERVICE_CLIENT, NULL, send_prepare, true, false},
-    {"flush", SERVICE_ADMIN, NULL, send_flush, false, false},
-    {"compact", SERVICE_ADMIN, NULL, send_compact, false, false},
-    {"disable", SERVICE_MASTER, NULL, send_disable, false, false},
-    {"result of a procedure", SERVICE_MASTER, take_lock, send_result, false, false},
-    {"states of quotas", SERVICE_MASTER, NULL, send_states, false, true},
-    {"sizes of tables", SERVICE_MASTER, NULL, send_sizes, false, true},
-    {"usage of tables", SERVICE_ADMIN, NULL, send_snapshots, false, true},
-    {"set quota", SERVICE_MASTER, NULL, send_quota, false, false},
+    {"get", SERVICE_CLIENT, NULL, send_get, NULL, true, false, false},
+    {"put", SERVICE_CLIENT, NULL, send_put, NULL, true, true, false},
+    {"increment", SERVICE_CLIENT, NULL, send_increment, NULL, true, true, false},
+    {"multi", SERVICE_CLIENT, NULL, send_multi, NULL, true, true, false},
+    {"scan", SERVICE_CLIENT, NULL, send_scan, NULL, true, false, false},
+    {"next", SERVICE_CLIENT, open_scanner, send_next, NULL, true, false, false},
+    {"prepare bulk load", SERVICE_CLIENT, NULL, send_prepare, NULL, true, false, false},
+    {"bulk load", SERVICE_CLIENT, stage_file, send_load, look_for_file, true, false, false},
+    {"flush", SERVICE_ADMIN, NULL, send_flush, NULL, false, false, false},
+    {"compact", SERVICE_ADMIN, NULL, send_compact, NULL, false, false, false},
+    {"disable", SERVICE_MASTER, NULL, send_disable, NULL, false, false, false},
+    {"result of a procedure", SERVICE_MASTER, take_lock, send_result, NULL, false, false, false},
+    {"states of quotas", SERVICE_MASTER, NULL, send_states, NULL, false, false, true},
+    {"sizes of tables", SERVICE_MASTER, NULL, send_sizes, NULL, false, false, true},
+    {"usage of tables", SERVICE_ADMIN, NULL, send_snapshots, NULL, false, false, true},
+    {"set quota", SERVICE_MASTER, NULL, send_quota, NULL, false, false, false},
 };
 
 /* --- a trial ---------------------------------------------------------------------------------- */
 
-static char place[200];
 
 #define MUST(condition)                                                                            \
     do {                                                                                           \
@@ -461,9 +525,33 @@ static void ask_again(trial *t)
     service_client_close(&other);
 }
 
-/* True: the call was answered before the event, or only time could make it go on. */
-static bool run(const request *r, event what, unsigned k, bool at_gate)
+/* Where it waits, besides where it happens to be. */
+typedef enum wait { ANYWHERE, AT_GATE, FOR_MEMORY } wait;
+
+/* Writes to the region wait for memory until *ret, a reference, is given back. */
+static void fill_memory(trial *t, rq_region **ret)
 {
+    rq_epoch_member m = {0};
+    const world *w = &t->world->w;
+    rq_epoch_pin(w->env->epoch, &m);
+    const rq_catalog_region *r =
+        rq_catalog_region_find(w->catalog, rq_slice_cstr(t->world->regions[0]));
+    *ret = rq_region_ref(r->region);
+    (*ret)->blocking_bytes = 0;
+    rq_epoch_unpin(w->env->epoch, &m);
+}
+
+static void free_memory(rq_region *r)
+{
+    if (r != NULL) r->blocking_bytes = UINT64_MAX;
+    rq_region_unref(r);
+}
+
+/* True: the call was answered before the event, or only time could make it go on. */
+static bool run(const request *r, event what, unsigned k, wait where)
+{
+    bool at_gate = where == AT_GATE;
+    rq_region *full = NULL;
     trial *t = calloc(1, sizeof *t);
     assert_non_null(t);
     rq_arena_init(&t->arena);
@@ -475,6 +563,7 @@ static bool run(const request *r, event what, unsigned k, bool at_gate)
     t->gate.table = (rq_gate_policy){.ctx = &t->gate, .before = before};
     t->gate.holds = at_gate;
     if (at_gate) rq_ops_set_policy(t->world->ops, &t->gate.table);
+    if (where == FOR_MEMORY) fill_memory(t, &full);
     t->world->steps_left = k;
     r->send(t);
     service_client_take(&t->client);
@@ -482,8 +571,10 @@ static bool run(const request *r, event what, unsigned k, bool at_gate)
     if (early && !t->client.stream.closing && service_client_exception(&t->client) != NULL)
         fail_msg("%s: %s", place, service_client_exception(&t->client));
     t->world->steps_left = UINT_MAX;
+    MUST(where == ANYWHERE || !early);
     happen(t, what);
     let_go(&t->gate);
+    free_memory(full);
     bool ended = false;
     for (int i = 0; i < 400 && !ended; i++) {
         rq_sim_advance(t->world->w.sim, 50000000);
@@ -497,6 +588,7 @@ static bool run(const request *r, event what, unsigned k, bool at_gate)
     if (what != CLOSED && what != STOPPED) {
         service_client_take(&t->client);
         MUST(t->client.answers == 1);
+        if (r->look != NULL) r->look(t);
         service_client_close(&t->client);
     }
     if (at_gate) rq_ops_set_policy(t->world->ops, NULL);
@@ -510,6 +602,14 @@ static bool run(const request *r, event what, unsigned k, bool at_gate)
 /* Each state of each request. A busy request has some thirty. */
 #define STATES_MAX 400
 
+static unsigned wait_there(const request *r, event what, bool can, wait where, const char *text)
+{
+    if (!can) return 0;
+    snprintf(place, sizeof place, "%s %s, %s", r->name, text, event_names[what]);
+    (void)run(r, what, UINT_MAX, where);
+    return 1;
+}
+
 static void each_state(event what)
 {
     unsigned trials = 0;
@@ -518,15 +618,13 @@ static void each_state(event what)
         unsigned states = 0;
         for (unsigned k = 0; !ended && k < STATES_MAX; k++, trials++) {
             snprintf(place, sizeof place, "%s, %s after %u tasks", requests[i].name, event_names[what], k);
-            ended = run(&requests[i], what, k, false);
+            ended = run(&requests[i], what, k, ANYWHERE);
             states = k;
         }
         MUST(states > 0 || !requests[i].off_loop);
         if (what == CLOSED) printf("%s: %u states\n", requests[i].name, states);
-        if (!requests[i].at_gate) continue;
-        snprintf(place, sizeof place, "%s at the gate, %s", requests[i].name, event_names[what]);
-        (void)run(&requests[i], what, UINT_MAX, true);
-        trials++;
+        trials += wait_there(&requests[i], what, requests[i].at_gate, AT_GATE, "at the gate");
+        trials += wait_there(&requests[i], what, requests[i].writes, FOR_MEMORY, "without memory");
     }
     printf("%s: %u trials\n", event_names[what], trials);
 }
