@@ -544,6 +544,12 @@ static rq_err begin(rq_op_scan *s, rq_error *why)
     return RQ_OK;
 }
 
+/* It was delayed at the gate, and its owner has gone with the connection meanwhile. */
+static bool has_lost_owner(const rq_op *op)
+{
+    return op->has_waited && op->caller != NULL && op->caller->has_gone(op);
+}
+
 static void run(rq_op *op)
 {
     rq_op_scan *s = RQ_CONTAINER_OF(op, rq_op_scan, read.op);
@@ -551,7 +557,7 @@ static void run(rq_op *op)
     s->more_in_region = true;
     rq_op_read_init(&s->read, step);
     s->read.sink = s->out;
-    rq_err rc = begin(s, &op->why);
+    rq_err rc = has_lost_owner(op) ? RQ_E_CALLER_DISCONNECTED : begin(s, &op->why);
     if (rc == RQ_E_END) {
         end_idle(s);
     } else if (rc != RQ_OK) {

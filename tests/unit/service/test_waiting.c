@@ -38,9 +38,14 @@ typedef enum event {
     EVENTS
 } event;
 
-static const char *const event_names[] = {"nothing", "the connection closes", "the table is disabled",
-                                          "the table is dropped", "the region is moved", "the region is split",
-                                          "the disk is full", "the server stops"};
+static const char *const event_names[] = {"nothing",
+                                          "the connection closes",
+                                          "the table is disabled",
+                                          "the table is dropped",
+                                          "the region is moved",
+                                          "the region is split",
+                                          "the disk is full",
+                                          "the server stops"};
 
 /* Delays the first ask of each op until it is let go. */
 typedef struct gatekeeper {
@@ -124,8 +129,8 @@ static void send_get(trial *t)
     send(t, "Get", &m.base);
 }
 
-static void make_mutation(Pb__MutationProto *m, Pb__MutationProto__MutationType type, const char *row,
-                          Pb__MutationProto__ColumnValue *column,
+static void make_mutation(Pb__MutationProto *m, Pb__MutationProto__MutationType type,
+                          const char *row, Pb__MutationProto__ColumnValue *column,
                           Pb__MutationProto__ColumnValue__QualifierValue *value,
                           Pb__MutationProto__ColumnValue **columns,
                           Pb__MutationProto__ColumnValue__QualifierValue **values)
@@ -186,8 +191,8 @@ static void send_multi(trial *t)
         pb__region_action__init(&parts[i]);
         pb__get__init(&get[i]);
         get[i].row = text(i == 0 ? "a2" : "r1");
-        make_mutation(&mutation[i], PB__MUTATION_PROTO__MUTATION_TYPE__PUT, i == 0 ? "a4" : "r5", &column[i],
-                      &value[i], columns[i], values[i]);
+        make_mutation(&mutation[i], PB__MUTATION_PROTO__MUTATION_TYPE__PUT, i == 0 ? "a4" : "r5",
+                      &column[i], &value[i], columns[i], values[i]);
         for (int k = 0; k < 2; k++) {
             Pb__Action *a = &actions[2 * i + k];
             pb__action__init(a);
@@ -238,7 +243,8 @@ static void open_scanner(trial *t)
     }
     assert_int_equal(t->client.answers, 1);
     assert_null(service_client_exception(&t->client));
-    Pb__ScanResponse *r = pb__scan_response__unpack(NULL, t->client.message.len, t->client.message.ptr);
+    Pb__ScanResponse *r =
+        pb__scan_response__unpack(NULL, t->client.message.len, t->client.message.ptr);
     assert_non_null(r);
     t->scanner = r->scanner_id;
     pb__scan_response__free_unpacked(r, NULL);
@@ -401,8 +407,8 @@ typedef struct request {
     void (*prepare)(trial *t); /* may be NULL */
     void (*send)(trial *t);
     void (*look)(trial *t); /* at what has come of it; may be NULL */
-    bool at_gate;  /* it is an op: it can wait at the gate */
-    bool writes;   /* it can wait for memory */
+    bool at_gate;           /* it is an op: it can wait at the gate */
+    bool writes;            /* it can wait for memory */
     bool off_loop; /* its answer may have a part for each of 100,000 tables: a thread makes it */
 } request;
 
@@ -426,7 +432,6 @@ static const request requests[] = {
 };
 
 /* --- a trial ---------------------------------------------------------------------------------- */
-
 
 #define MUST(condition)                                                                            \
     do {                                                                                           \
@@ -617,7 +622,8 @@ static void each_state(event what)
         bool ended = false;
         unsigned states = 0;
         for (unsigned k = 0; !ended && k < STATES_MAX; k++, trials++) {
-            snprintf(place, sizeof place, "%s, %s after %u tasks", requests[i].name, event_names[what], k);
+            snprintf(place, sizeof place, "%s, %s after %u tasks", requests[i].name,
+                     event_names[what], k);
             ended = run(&requests[i], what, k, ANYWHERE);
             states = k;
         }
