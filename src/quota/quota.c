@@ -120,6 +120,21 @@ rq_err rq__quotas_reload_row(rq_quotas *q, rq_slice row, bool measures, rq_error
     return refresh(q, row, measures, why);
 }
 
+rq_err rq__quotas_begin_change(rq_quotas *q, rq_error *why)
+{
+    if (atomic_fetch_add(&q->changes, 1) < RQ__QUOTA_CHANGES_MAX) return RQ_OK;
+    rq__quotas_end_change(q);
+    return rq_fail(why, RQ_E_PLEASE_HOLD,
+                   "tables are being disabled or enabled for their space quotas, and %d changes of "
+                   "quotas wait for that",
+                   RQ__QUOTA_CHANGES_MAX);
+}
+
+void rq__quotas_end_change(rq_quotas *q)
+{
+    atomic_fetch_sub(&q->changes, 1);
+}
+
 bool rq_quotas_enabled(const rq_quotas *q)
 {
     return q->enabled;

@@ -90,6 +90,14 @@ static inline bool rq__space_policy_is_known(int policy)
 RQ_NODISCARD
 rq_err rq__quotas_pack(const Pb__Quotas *m, rq_arena *arena, rq_slice *ret);
 
+/* A change by a client begins; rq__quotas_end_change follows. While a round disables or enables tables, `work`
+ * is held, for minutes with many tables and as long as somebody else holds a table's lock. Clients that wait
+ * for it have a thread each, of which there are few, and bulk loads need them too: RQ_E_PLEASE_HOLD, and the
+ * client retries. */
+#define RQ__QUOTA_CHANGES_MAX 4
+RQ_NODISCARD
+rq_err rq__quotas_begin_change(rq_quotas *q, rq_error *why);
+void rq__quotas_end_change(rq_quotas *q);
 /* After a change of one row; `measures`: of a space quota. Blocking. */
 RQ_NODISCARD
 rq_err rq__quotas_reload_row(rq_quotas *q, rq_slice row, bool measures, rq_error *why);
@@ -172,6 +180,7 @@ struct rq_quotas {
     rq__snapshot_usage *snapshots;      /* under `work`; NULL: not yet measured */
     uint64_t snapshots_ns, snapshot_ns; /* when, and how often */
     pthread_mutex_t work;               /* one change at a time; held across I/O, by no loop */
+    _Atomic unsigned changes;           /* calls that change quotas, or wait for that */
     /* The users that the defaults apply to. */
     bool has_defaults;
     Pb__Throttle defaults;

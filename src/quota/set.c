@@ -220,11 +220,8 @@ static rq_err set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_arena *arena, p
     return store(q, ret, &m, arena, why);
 }
 
-rq_err rq_quotas_set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_error *why)
+static rq_err set_and_load(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_error *why)
 {
-    if (!q->enabled)
-        return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                       "java.lang.UnsupportedOperationException: quota support disabled");
     rq_arena arena;
     place at = {.lost = false};
     rq_arena_init(&arena);
@@ -238,16 +235,29 @@ rq_err rq_quotas_set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_error *why)
     return rc;
 }
 
+rq_err rq_quotas_set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_error *why)
+{
+    if (!q->enabled)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                       "java.lang.UnsupportedOperationException: quota support disabled");
+    RQ_TRY(rq__quotas_begin_change(q, why));
+    rq_err rc = set_and_load(q, r, why);
+    rq__quotas_end_change(q);
+    return rc;
+}
+
 /* --- switches --------------------------------------------------------------------------------- */
 
 rq_err rq_quotas_switch_throttle(rq_quotas *q, bool on, bool *ret_before, rq_error *why)
 {
     *ret_before = false;
     if (!q->enabled) return RQ_OK;
+    RQ_TRY(rq__quotas_begin_change(q, why));
     pthread_mutex_lock(&q->work);
     rq_err rc = rq_catalog_switch_set(q->catalog, RQ_SWITCH_RPC_THROTTLE, on, ret_before, why);
     if (rc == RQ_OK) rq__quota_set_gate(q);
     pthread_mutex_unlock(&q->work);
+    rq__quotas_end_change(q);
     return rc;
 }
 
@@ -305,10 +315,13 @@ rq_err rq_quotas_switch_exceed(rq_quotas *q, bool on, bool *ret_before, rq_error
     *ret_before = false;
     if (!q->enabled) return RQ_OK;
     rq_arena arena;
+    RQ_TRY(rq__quotas_begin_change(q, why));
     rq_arena_init(&arena);
     pthread_mutex_lock(&q->work);
     rq_err rc = switch_exceed(q, on, &arena, ret_before, why);
     pthread_mutex_unlock(&q->work);
     rq_arena_clear(&arena);
-    return rc == RQ_OK && *ret_before != on ? rq_quotas_reload(q, why) : rc;
+    if (rc == RQ_OK && *ret_before != on) rc = rq_quotas_reload(q, why);
+    rq__quotas_end_change(q);
+    return rc;
 }

@@ -274,6 +274,26 @@ static void a_name_with_a_nul_is_no_other_tables(void **state)
     end(&s);
 }
 
+/* While a round disables a table whose lock somebody else holds, callers take a thread each. */
+static void few_changes_wait_for_a_round(void **state)
+{
+    (void)state;
+    space_world s = {.quotas = NULL};
+    begin(&s);
+    rq_error why = {.code = RQ_OK};
+    bool before;
+    for (int i = 0; i < RQ__QUOTA_CHANGES_MAX; i++)
+        assert_int_equal(rq__quotas_begin_change(s.quotas, &why), RQ_OK);
+    assert_int_equal(set_throttle(&s, "t", 1, 5), RQ_E_PLEASE_HOLD);
+    assert_int_equal(rq_quotas_switch_throttle(s.quotas, true, &before, &why), RQ_E_PLEASE_HOLD);
+    assert_int_equal(rq_quotas_switch_exceed(s.quotas, true, &before, &why), RQ_E_PLEASE_HOLD);
+    for (int i = 0; i < RQ__QUOTA_CHANGES_MAX; i++)
+        rq__quotas_end_change(s.quotas);
+    assert_int_equal(set_throttle(&s, "t", 1, 5), RQ_OK);
+    assert_int_equal(atomic_load(&s.quotas->changes), 0);
+    end(&s);
+}
+
 /* ---- many quotas */
 
 /* Of a user, on table or namespace "t" perhaps; of a table; of a namespace. `what` 0: a throttle, 1: none, 2: the
@@ -352,6 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_negative_limit_is_refused),
         cmocka_unit_test(a_change_reads_one_row),
+        cmocka_unit_test(few_changes_wait_for_a_round),
         cmocka_unit_test(a_name_with_a_nul_is_no_other_tables),
         cmocka_unit_test(a_policy_that_is_unknown_is_the_default),
         cmocka_unit_test(a_table_that_cannot_be_disabled_now_is_disabled_later),
