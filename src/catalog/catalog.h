@@ -474,6 +474,12 @@ rq_err rq_catalog_row_put(rq_catalog *c, rq_slice table, rq_slice row, const cha
 RQ_NODISCARD
 rq_err rq_catalog_row_delete(rq_catalog *c, rq_slice table, rq_slice row, const char *family,
                              const rq_slice *qualifier, rq_error *why);
+/* Calls for the row with its newest cells, which are valid during the call, if it has any. */
+RQ_NODISCARD
+rq_err rq_catalog_row(rq_catalog *c, rq_slice table, rq_slice row,
+                      rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
+                                         rq_error *why),
+                      void *ctx, rq_error *why);
 /* Calls for each row of the table, with its newest cells, which are valid during the call. */
 RQ_NODISCARD
 rq_err rq_catalog_each_row(rq_catalog *c, rq_slice table,

@@ -400,6 +400,21 @@ static rq_err each_part(row_reader *rr, rq_region *r, const rq_scan *scan, rq_ar
     return rc;
 }
 
+static rq_err read_rows(rq_region *r, const rq_scan *scan, row_reader *rr, rq_error *why)
+{
+    rq_arena arena;
+    rq_arena_init(&arena);
+    rq_err rc = each_part(rr, r, scan, &arena, why);
+    if (rc == RQ_OK) rc = end_row(rr, why);
+    rq_arena_clear(&arena);
+    rq__newest_clear(&rr->newest);
+    rq_cellblock_clear(&rr->block);
+    rq_cellblock_clear(&rr->kept);
+    rq_buf_clear(&rr->row);
+    free(rr->cells);
+    return rc;
+}
+
 rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), bool *ret_ignored,
                            rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
                                               rq_error *why),
@@ -414,17 +429,26 @@ rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), boo
         .store_limit = -1,
     };
     row_reader rr = {.keep = keep, .ret_ignored = ret_ignored, .callback = callback, .ctx = ctx};
-    rq_arena arena;
-    rq_arena_init(&arena);
-    rq_err rc = each_part(&rr, r, &scan, &arena, why);
-    if (rc == RQ_OK) rc = end_row(&rr, why);
-    rq_arena_clear(&arena);
-    rq__newest_clear(&rr.newest);
-    rq_cellblock_clear(&rr.block);
-    rq_cellblock_clear(&rr.kept);
-    rq_buf_clear(&rr.row);
-    free(rr.cells);
-    return rc;
+    return read_rows(r, &scan, &rr, why);
+}
+
+rq_err rq__region_row(rq_region *r, rq_slice row,
+                      rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
+                                         rq_error *why),
+                      void *ctx, rq_error *why)
+{
+    rq_scan scan = {
+        .start_row = row,
+        .stop_row = row,
+        .include_start = true,
+        .include_stop = true,
+        .cache_blocks = true,
+        .max_versions = 1,
+        .time_range = RQ_TIME_RANGE_ALL,
+        .store_limit = -1,
+    };
+    row_reader rr = {.callback = callback, .ctx = ctx};
+    return read_rows(r, &scan, &rr, why);
 }
 
 /* --- what need not be written ----------------------------------------------------------------- */

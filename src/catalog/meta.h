@@ -140,5 +140,11 @@ rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), boo
                            rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
                                               rq_error *why),
                            void *ctx, rq_error *why);
+/* Calls for the row, if it has cells. Blocking. */
+RQ_NODISCARD
+rq_err rq__region_row(rq_region *r, rq_slice row,
+                      rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
+                                         rq_error *why),
+                      void *ctx, rq_error *why);
 
 #endif

@@ -4,15 +4,14 @@
  *
  * The first is answered by the error's line in base/errors.def: a procedure does not retry errors
  * that clients must not retry. Temporary errors are retried for about 24 minutes, and a lack of
- * memory or disk space for as long as it lasts. A region that was given up is opened again for as long as
+ * memory or disk space for as long as it lasts. A procedure that is parked because of a temporary error is
+ * tried again every ten minutes, a step once. A region that was given up is opened again for as long as
  * the errors are temporary, because nobody else opens it.
  *
  * The second is certain as long as no attempt to write the commit could have reached the log. After
  * a restart the view shows it, if the kind has a function for that. */
 #include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
-
-#define REPEATS_MAX 32 /* 102 s until the interval has grown to a minute, then one minute each */
 
 const char *rq__proc_step_name(const rq__proc *p, unsigned step)
 {
@@ -51,7 +50,7 @@ static rq__fail_action judge_aborted(rq__commit_state state)
 rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc)
 {
     bool final = rq_err_do_not_retry(rc);
-    bool often = p->attempts >= REPEATS_MAX && !is_shortage(rc);
+    bool often = p->attempts >= RQ__REPEATS_MAX && !is_shortage(rc);
     if (p->ops->transient) return judge_transient(p, !final);
     if (p->step == p->ops->commit && !final) p->unsure = true;
     rq__commit_state state = rq__proc_commit_state(p);

@@ -28,10 +28,16 @@ void rq__proc_run(rq_task *task);
 /* Writes the first record, on a full disk after making room, if the kind can. */
 RQ_NODISCARD
 rq_err rq__proc_write_first(rq__proc *p, rq_error *why);
+/* Attempts of a step, after which a temporary error counts as permanent: 102 s until the interval has grown to
+ * a minute, then one minute each. */
+#define RQ__REPEATS_MAX 32
+
 /* Begins the next attempt of a procedure whose timer has fired or was cancelled, or of a parked one:
  * returns the tasks to start. REQUIRES: lock held. */
 rq_task *rq__proc_wake(rq__procedures *ps, rq__proc *p);
 rq_task *rq__proc_unpark(rq__procedures *ps, rq__proc *p);
+/* Tries a parked procedure again after a while, if its error may pass. REQUIRES: lock held. */
+void rq__proc_revive_later(rq__procedures *ps, rq__proc *p);
 /* A call has reported. Any thread. */
 void rq__proc_reported(rq__calls *k);
 /* For a step that cannot continue now, for this reason, and that no report resumes: it returns this,
@@ -95,6 +101,8 @@ void rq__queue_enter(rq__procedures *ps, rq__proc *p);
 void rq__queue_recorded(rq__procedures *ps, rq__proc *p);
 /* Grants the locks of claims that are in no queue at once, in addition to the current holders. */
 void rq__queue_hold(rq__procedures *ps, rq__proc *p);
+/* Whether nobody holds a lock that excludes the procedure's, which is in no queue. */
+bool rq__queue_is_free(rq__procedures *ps, const rq__proc *p);
 /* Gives up all locks and places in queues; procedures that waited for them may become ready. */
 void rq__queue_leave(rq__procedures *ps, rq__proc *p);
 /* Takes the next ready procedure; NULL: none. */

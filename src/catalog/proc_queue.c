@@ -311,6 +311,15 @@ void rq__queue_hold(rq__procedures *ps, rq__proc *p)
     p->blocked = 0;
 }
 
+bool rq__queue_is_free(rq__procedures *ps, const rq__proc *p)
+{
+    for (const rq__claim *c = p->claims; c != NULL; c = c->next_of_proc) {
+        const rq__lock_key *k = key_find(ps, c->id);
+        if (k != NULL && !may_be_granted(k, c)) return false;
+    }
+    return true;
+}
+
 void rq__queue_leave(rq__procedures *ps, rq__proc *p)
 {
     if (!p->queued) return;

@@ -10,6 +10,7 @@
 #define RETRY_FIRST_NS UINT64_C(100000000)
 #define RETRY_MAX_NS UINT64_C(60000000000)
 #define WAIT_NS UINT64_C(1000000000)
+#define REVIVE_NS UINT64_C(600000000000) /* of a parked procedure */
 
 static void proc_retry(rq_task *task);
 
@@ -130,9 +131,45 @@ static void retry_later(rq__proc *p, rq_err rc, const rq_error *why)
 rq_task *rq__proc_unpark(rq__procedures *ps, rq__proc *p)
 {
     p->parked = false;
+    if (p->was_parked) p->step = 0; /* this run has done none of its steps */
     rq__queue_remove_parked(ps, p);
     rq__queue_hold(ps, p);
     return rq__proc_take(ps, p);
+}
+
+static bool may_pass(const rq__proc *p, rq_err rc)
+{
+    return !p->unreadable && !rq_err_do_not_retry(rc);
+}
+
+/* On the retry lane. HBase repeats a step whose error may pass for ever; here it is one attempt now and then, so
+ * that others are refused with the reason instead of kept waiting. It does not run beside what began while it
+ * was parked. */
+static void proc_revive(rq_task *task)
+{
+    rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
+    rq__proc *p = RQ_CONTAINER_OF(timer, rq__proc, timer);
+    rq_catalog *c = p->catalog;
+    rq__procedures *ps = &c->procedures;
+    rq_task *list = NULL;
+    pthread_mutex_lock(&ps->lock);
+    p->revives = false;
+    if (!ps->stopping && (p->aborted || rq__queue_is_free(ps, p)))
+        list = rq__proc_unpark(ps, p);
+    else
+        rq__proc_revive_later(ps, p);
+    pthread_mutex_unlock(&ps->lock);
+    rq__procs_start(c, list);
+}
+
+void rq__proc_revive_later(rq__procedures *ps, rq__proc *p)
+{
+    rq_executor *ex = p->catalog->env->executor;
+    if (ps->stopping || !may_pass(p, p->rc)) return;
+    p->revives = true;
+    p->attempts = RQ__REPEATS_MAX; /* one more failure parks it again */
+    p->timer.task.run = proc_revive;
+    ex->timer_arm(ex, &p->timer, ps->lane, REVIVE_NS);
 }
 
 /* Procedures that wait for one that is now parked are refused, or continue if they do not conflict.
@@ -150,7 +187,10 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
     rq_catalog *c = p->catalog;
     rq__procedures *ps = &c->procedures;
     rq_error record = {0};
-    rq__proc_tell(p, RQ_LOG_ERROR, rc, why, "parked until it is aborted");
+    rq__proc_tell(p, RQ_LOG_ERROR, rc, why,
+                  may_pass(p, rc)
+                      ? "parked; tried again every 10 minutes, or when it is bypassed (HBCK2)"
+                      : "parked until it is bypassed (HBCK2) or aborted");
     note_error(p, rc, why);
     pthread_mutex_lock(&ps->lock);
     p->parked = p->parking = true;
@@ -165,7 +205,9 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
     rq__proc_answer(p, rc, why);
     pthread_mutex_lock(&ps->lock);
     p->parking = false;
-    rq_task *list = p->aborted && !ps->stopping ? rq__proc_unpark(ps, p) : release_waiters(ps, p);
+    bool goes_on = p->aborted && !ps->stopping;
+    rq_task *list = goes_on ? rq__proc_unpark(ps, p) : release_waiters(ps, p);
+    if (!goes_on) rq__proc_revive_later(ps, p);
     pthread_mutex_unlock(&ps->lock);
     rq__procs_start(c, list);
 }

@@ -132,7 +132,9 @@ static void abort_one(rq__procedures *ps, rq__proc *p, rq_task **list)
     if (p->retrying) {
         if (ex->timer_cancel(ex, &p->timer)) *list = rq__proc_wake(ps, p); /* else it is about to */
     } else if (p->parked && !p->parking) {
-        if (p->was_parked) p->step = 0; /* this run has done none of its steps */
+        bool is_due = p->revives && !ex->timer_cancel(ex, &p->timer);
+        if (is_due) return; /* its timer has fired, and does it */
+        p->revives = false;
         *list = rq__proc_unpark(ps, p);
     } else if (!p->running && !p->prepared) {
         rq__queue_skip(ps, p); /* it has nothing to roll back, and needs no lock */
@@ -390,6 +392,11 @@ rq_err rq__procedures_init(rq_catalog *c, size_t bytes_max, rq_error *why)
 
 void rq__procedures_resume(rq_catalog *c)
 {
+    rq__procedures *ps = &c->procedures;
+    pthread_mutex_lock(&ps->lock);
+    for (rq__proc *p = ps->parked; p != NULL; p = p->parked_next)
+        rq__proc_revive_later(ps, p);
+    pthread_mutex_unlock(&ps->lock);
     schedule(c);
 }
 

@@ -27,8 +27,8 @@
  *  6. No thread waits for a lock: a waiting procedure is an entry in a queue.
  *  7. No step is repeated forever, with two exceptions: while memory or disk space is missing, and the steps of
  *     REOPEN_REGION. A *parked* procedure runs no step and keeps its lock: what conflicts with it is refused with its error,
- *     not kept waiting. It stays parked over restarts, until it is aborted; a start does not wait
- *     for it.
+ *     not kept waiting. It stays parked over restarts; a start does not wait for it. If its error may pass, it is
+ *     tried again every ten minutes, unless something else holds its locks; else until it is aborted.
  *  8. An abort before the commit undoes; after it each remaining step is tried once more, and steps
  *     that fail again are skipped.
  *  9. A procedure that only repeats (REOPEN_REGION) has no lock between two attempts.
@@ -255,6 +255,7 @@ struct rq__proc {
     bool running;          /* holds its lock */
     bool parked;           /* runs no step any more; rc and why have the reason */
     bool parking;          /* its record is being written */
+    bool revives;          /* parked, and its timer will try it again */
     bool refused;          /* a parked one holds its lock: ends with rc and why */
     bool waiting;          /* for reports of its calls */
     bool retrying;         /* waits for its timer; rc and why are from the last attempt */

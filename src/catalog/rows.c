@@ -121,6 +121,18 @@ rq_err rq_catalog_each_row(rq_catalog *c, rq_slice table,
     return rc;
 }
 
+rq_err rq_catalog_row(rq_catalog *c, rq_slice table, rq_slice row,
+                      rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
+                                         rq_error *why),
+                      void *ctx, rq_error *why)
+{
+    rq_region *r;
+    RQ_TRY(first_region(c, table, row, &r, why));
+    rq_err rc = rq__region_row(r, row, callback, ctx, why);
+    rq_region_unref(r);
+    return rc;
+}
+
 static rq_err need_table(rq_catalog *c, rq__system_table which, const char *qualifier,
                          rq_error *why)
 {

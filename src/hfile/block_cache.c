@@ -355,6 +355,7 @@ void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret)
     *ret = (rq_block_cache_stats){
         .capacity_bytes = capacity_of(c),
         .pinned_bytes = atomic_load(&c->pinned),
+        .family_bytes = atomic_load(&c->family_bytes),
         .mapped_bytes = rq__slab_mapped(c->slab),
     };
     for (unsigned i = 0; i < c->shard_count; i++) {

@@ -39,6 +39,7 @@ typedef struct rq_block_cache_stats {
     uint64_t meta_bytes;     /* of them: index and bloom blocks */
     uint64_t memory_bytes;   /* of them: data of IN_MEMORY families */
     uint64_t pinned_bytes;   /* evicted, but still referenced */
+    uint64_t family_bytes;   /* of the counters of families, outside the capacity */
     uint64_t mapped_bytes;   /* the cache's own pages: used, pinned and free */
     uint64_t capacity_bytes; /* without the second level's share */
     /* the second level; all 0 without one */

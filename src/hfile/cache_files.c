@@ -29,21 +29,39 @@ static rq_cache_family **family_bucket(rq_block_cache *c, rq_slice table, rq_sli
 
 static rq_cache_family *family_new(rq_block_cache *c, rq_slice table, rq_slice family)
 {
-    rq_cache_family *f = aligned_alloc(64, sizeof(*f));
+    rq_cache_family *f = calloc(1, sizeof(*f));
     uint8_t *names = malloc(table.len + family.len + 1);
     if (f == NULL || names == NULL) {
         free(f);
         free(names);
         return NULL;
     }
-    memset(f, 0, sizeof(*f));
     if (table.len > 0) memcpy(names, table.ptr, table.len);
     if (family.len > 0) memcpy(names + table.len, family.ptr, family.len);
     f->cache = c;
     f->names = names;
     f->table_len = table.len;
     f->family_len = family.len;
+    atomic_fetch_add_explicit(&c->family_bytes, sizeof(*f) + table.len + family.len + 1,
+                              memory_order_relaxed);
     return f;
+}
+
+static size_t counters_bytes(const rq_block_cache *c)
+{
+    return c->shard_count * sizeof(rq__family_counters);
+}
+
+/* files_lock is held. False: out of memory. */
+static bool make_counters(rq_cache_family *f)
+{
+    size_t bytes = counters_bytes(f->cache);
+    if (f->shards != NULL) return true;
+    f->shards = aligned_alloc(64, bytes);
+    if (f->shards == NULL) return false;
+    memset(f->shards, 0, bytes);
+    atomic_fetch_add_explicit(&f->cache->family_bytes, bytes, memory_order_relaxed);
+    return true;
 }
 
 rq_err rq_cache_family_get(rq_block_cache *c, rq_slice table, rq_slice family,
@@ -76,6 +94,10 @@ static void family_unref(rq_cache_family *f)
     while (*link != f)
         link = &(*link)->next;
     *link = f->next;
+    size_t bytes = sizeof(*f) + f->table_len + f->family_len + 1;
+    if (f->shards != NULL) bytes += counters_bytes(f->cache);
+    atomic_fetch_sub_explicit(&f->cache->family_bytes, bytes, memory_order_relaxed);
+    free(f->shards);
     free(f->names);
     free(f);
 }
@@ -96,7 +118,7 @@ static rq_cache_family_stats stats_of(const rq_cache_family *f)
         .family = rq_slice_of(f->names + f->table_len, f->family_len),
     };
 #define SUM(field) s.field += atomic_load_explicit(&f->shards[i].field, memory_order_relaxed)
-    for (unsigned i = 0; i < f->cache->shard_count; i++) {
+    for (unsigned i = 0; f->shards != NULL && i < f->cache->shard_count; i++) {
         SUM(data_hits);
         SUM(data_misses);
         SUM(meta_hits);
@@ -145,7 +167,8 @@ rq_err rq__cache_file_open(rq_block_cache *c, const char *path, uint64_t size, u
         (void)rq__cache_file_ref(f);
     } else {
         size_t name_len = strlen(name) + 1;
-        f = calloc(1, sizeof(*f) + name_len);
+        bool counts = family == NULL || make_counters(family);
+        f = counts ? calloc(1, sizeof(*f) + name_len) : NULL;
         if (f != NULL) {
             f->cache = c;
             atomic_init(&f->refs, 1);

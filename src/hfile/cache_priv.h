@@ -47,7 +47,9 @@ struct rq_cache_family {
     struct rq_cache_family *next; /* in its bucket */
     size_t table_len, family_len;
     uint8_t *names; /* table, then family */
-    rq__family_counters shards[RQ__CACHE_SHARDS_MAX];
+    /* One for each shard, made with the family's first file: most families of 100,000 tables may be empty.
+     * NULL: none yet. Set under files_lock, before a file of the family can be found. */
+    rq__family_counters *shards;
 };
 
 struct rq_block_cache {
@@ -60,6 +62,7 @@ struct rq_block_cache {
     _Atomic uint64_t held;           /* bytes held by readers (held.c); resident or pinned */
     struct rq__second_level *second; /* NULL: none */
     _Atomic uint64_t next_file_id;
+    _Atomic uint64_t family_bytes; /* of the families' counters and names */
     pthread_mutex_t codec_lock;
     rq_codec *codecs[RQ_COMPRESSION_COUNT][RQ__CACHE_CODECS_KEPT] RQ_GUARDED_BY(codec_lock);
     unsigned codec_count[RQ_COMPRESSION_COUNT];

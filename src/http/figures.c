@@ -7,18 +7,29 @@ static bool is_true(const char *value)
     return value != NULL && strcasecmp(value, "true") == 0;
 }
 
+static void settle(rq__page *p, rq_err rc)
+{
+    if (rc == RQ_E_RESULT_TOO_LARGE)
+        rq__page_fail(
+            p, RQ__HTTP_BROKEN,
+            "the page would need too much memory: leave out the regions, or ask for a part "
+            "(/jmx?qry=BEAN, /prometheus?qry=METRIC)");
+    else
+        p->text.rc = rc;
+}
+
 void rq__metrics_page(const rq__request *r, rq__page *p)
 {
-    p->text.rc =
-        rq_metrics_prometheus(r->from->metrics, rq__parameter(r, "regions") != NULL, &p->text.buf);
+    settle(p, rq_metrics_prometheus(r->from->metrics, rq__parameter(r, "regions") != NULL,
+                                    &p->text.buf));
 }
 
 /* HBASE: PrometheusHadoopServlet; description=true, qry=PART. */
 void rq__prometheus_page(const rq__request *r, rq__page *p)
 {
-    p->text.rc =
-        rq_metrics_hadoop_prometheus(r->from->metrics, is_true(rq__parameter(r, "description")),
-                                     rq__parameter(r, "qry"), &p->text.buf);
+    settle(p,
+           rq_metrics_hadoop_prometheus(r->from->metrics, is_true(rq__parameter(r, "description")),
+                                        rq__parameter(r, "qry"), &p->text.buf));
 }
 
 /* HBASE: JMXJsonServlet. */
@@ -32,5 +43,5 @@ void rq__jmx_page(const rq__request *r, rq__page *p)
     if (rc == RQ_E_ILLEGAL_ARGUMENT)
         p->status = RQ__HTTP_BAD; /* the text says why */
     else
-        p->text.rc = rc;
+        settle(p, rc);
 }

@@ -2,15 +2,16 @@
 /*
  * The HTTP thread: libevent's evhttp on its own event base. Contract in http.h.
  *
- *   socket ─► evhttp ─► answer(): the page is made on this thread ─► body, counted until it is read
+ *   socket ─► evhttp ─► answer(): small pages are made on this thread ─► body, counted until it is read
+ *                  │        └─ later.c: others on threads of their own ──┘
  *                  └─ sweep(): connections past their deadline, or too many
  *
  * evhttp limits neither the number of connections nor the time of a connection. So each
  * connection's bufferevent is created here, and a reference to it is kept. evhttp has freed its
  * connection when the bufferevent has no callbacks.
  *
- * Pages are made under `lock`, which rq_http_withdraw takes too, so that the objects they show stay
- * alive.
+ * Small pages are made under `lock`, which rq_http_withdraw takes too, so that the objects they show stay
+ * alive; for the others it waits (rq__later_wait).
  */
 #include "http/http_priv.h"
 
@@ -31,7 +32,6 @@
 #define BODY_BYTES_MAX 1024 /* GET and HEAD have no body */
 /* A peer that goes on sending while its response is made or written is not read beyond this. */
 #define INPUT_BYTES_MAX (HEAD_BYTES_MAX + BODY_BYTES_MAX)
-#define NICE 5 /* lower priority than the event loops */
 
 typedef struct connection {
     struct connection *next, *prev; /* ordered by since_ns, oldest first */
@@ -73,6 +73,11 @@ const rq_config *rq__http_config(const rq_http *h)
 const rq_log *rq__http_log(const rq_http *h)
 {
     return h->log;
+}
+
+rq__rates *rq__http_rates(rq_http *h)
+{
+    return &h->rates;
 }
 
 const char *rq__http_version(const rq_http *h)
@@ -307,14 +312,19 @@ static void send_page(rq_http *h, struct evhttp_request *request, rq__page *p)
 
 /* True: another thread makes the page, which is sent later. */
 static bool make_page(rq_http *h, struct evhttp_request *request, const char *path,
-                      const rq__query *query, rq__page *ret)
+                      rq__query *query, rq__page *ret)
 {
-    rq__request r = {.path = path, .query = query, .http = h, .rates = &h->rates};
+    rq__request r = {.path = path, .query = query, .http = h};
     rq_http_sources from;
+    const char *own_path;
     if (rq__page_is_large(path) && !rq__http_has_room(h, ret)) return false;
-    rq__later_kind later = rq__page_later(path, query);
-    if (later != RQ__LATER_NONE && rq__http_sources(h, &from))
-        return rq__later_ask(h->later[later], request, ret);
+    rq__later_kind later = rq__page_later(path, query, &own_path);
+    if (later != RQ__LATER_NONE) {
+        if (rq__http_sources(h, &from))
+            return rq__later_ask(h->later[later], request, own_path, query, ret);
+        rq__page_fail(ret, RQ__HTTP_NOT_NOW, "the server is starting or stopping");
+        return false;
+    }
     pthread_mutex_lock(&h->lock);
     if (h->serves) r.from = &h->from;
     rq__page_make(&r, ret);
@@ -370,7 +380,7 @@ static void run(rq_task *task)
 {
     rq_http *h = RQ_CONTAINER_OF(task, rq_http, task);
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(),
-                      NICE); /* where a sandbox forbids it: as others */
+                      RQ__HTTP_NICE); /* where a sandbox forbids it: as others */
     event_base_dispatch(h->base);
 }
 

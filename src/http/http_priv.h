@@ -111,6 +111,7 @@ typedef enum rq__later_kind {
     RQ__LATER_STACKS,
     RQ__LATER_TASKS, /* /rs-status?filter=all */
     RQ__LATER_CALLS, /* /rs-status?filter=handler, rpc, operation */
+    RQ__LATER_PAGES, /* those that may be large, with parameters */
     RQ__LATER_COUNT,
     RQ__LATER_NONE = RQ__LATER_COUNT, /* the HTTP thread makes the page */
 } rq__later_kind;
@@ -118,12 +119,12 @@ typedef enum rq__later_kind {
 typedef struct rq__later_page {
     const char *type;
     const char *thread; /* its name */
-    /* page->text is empty. Runs on the other thread. */
+    /* page->text is empty. Runs on the other thread. NULL: rq__page_make. */
     void (*make)(rq__page *page, const rq_http_sources *from);
 } rq__later_page;
 
-/* The kind of the request's page. */
-rq__later_kind rq__page_later(const char *path, const rq__query *query);
+/* The kind of the request's page. *ret_path: its static path. */
+rq__later_kind rq__page_later(const char *path, const rq__query *query, const char **ret_path);
 /* Static. */
 const rq__later_page *rq__later_page_of(rq__later_kind kind);
 
@@ -140,12 +141,15 @@ typedef void (*rq__later_answer)(rq_http *h, struct evhttp_request *request, rq_
 rq__later *rq__later_new(const rq__later_page *what, rq_http *http, rq_executor *executor,
                          struct event_base *base, rq__later_answer answer);
 /* Answers the request on the HTTP thread once the page is ready. False: that is not possible, and
- * *ret says why. */
-bool rq__later_ask(rq__later *l, struct evhttp_request *request, rq__page *ret);
+ * *ret says why. `path` is static; the parameters are taken over if the page needs them. */
+bool rq__later_ask(rq__later *l, struct evhttp_request *request, const char *path, rq__query *query,
+                   rq__page *ret);
 /* Returns when no page is being made. Any thread. */
 void rq__later_wait(rq__later *l);
 /* Requests that wait are not answered. REQUIRES: the HTTP thread has ended. NULL is fine. */
 void rq__later_free(rq__later *l);
+
+#define RQ__HTTP_NICE 5 /* lower priority than the event loops */
 
 /* --- the server ------------------------------------------------------------------------------- */
 
@@ -162,9 +166,10 @@ const char *rq__http_version(const rq_http *h);
 void rq__html_begin(rq__page *p, const char *title);
 void rq__html_end(rq__page *p);
 
-/* Counters when the status page was last made, for rates. Used by the HTTP thread only. */
+/* Counters when the status page was last made, for rates. Used only by the thread that makes pages. */
 typedef struct rq__rates {
     uint64_t at_ns, reads, writes, bytes_in, bytes_out;
 } rq__rates;
+rq__rates *rq__http_rates(rq_http *h);
 
 #endif

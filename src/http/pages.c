@@ -81,11 +81,14 @@ static const struct page_entry *find_page(const char *path)
     return NULL;
 }
 
-rq__later_kind rq__page_later(const char *path, const rq__query *query)
+rq__later_kind rq__page_later(const char *path, const rq__query *query, const char **ret_path)
 {
-    if (strcmp(path, "/stacks") == 0) return RQ__LATER_STACKS;
     const struct page_entry *e = find_page(path);
-    return e != NULL && e->make == rq__tasks_page ? rq__tasks_later(query) : RQ__LATER_NONE;
+    *ret_path = e == NULL ? NULL : e->path;
+    if (e == NULL || e->always) return RQ__LATER_NONE;
+    if (e->make == NULL) return RQ__LATER_STACKS;
+    rq__later_kind tasks = e->make == rq__tasks_page ? rq__tasks_later(query) : RQ__LATER_NONE;
+    return tasks != RQ__LATER_NONE ? tasks : RQ__LATER_PAGES;
 }
 
 const rq__later_page *rq__later_page_of(rq__later_kind kind)
@@ -94,6 +97,7 @@ const rq__later_page *rq__later_page_of(rq__later_kind kind)
         [RQ__LATER_STACKS] = {RQ__HTTP_PLAIN, "http-stacks", rq__stacks_make},
         [RQ__LATER_TASKS] = {JSON, "http-tasks", rq__tasks_make},
         [RQ__LATER_CALLS] = {JSON, "http-calls", rq__calls_make},
+        [RQ__LATER_PAGES] = {NULL, "http-pages", NULL},
     };
     return &of[kind];
 }

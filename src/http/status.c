@@ -238,6 +238,51 @@ static void put_failures(rq__text *t, const survey *s)
     rq__put(t, "</div>\n");
 }
 
+/* --- procedures ------------------------------------------------------------------------------- */
+
+static void put_parked(rq__text *t, const rq_procedure *p)
+{
+    const char *dot = strrchr(p->java_class, '.');
+    rq__put(t, "<br>%llu: ", (unsigned long long)p->id);
+    rq__put_html_cstr(t, dot == NULL ? p->java_class : dot + 1);
+    rq__put(t, " of ");
+    rq__put_html(t, p->ns);
+    rq__put(t, ":");
+    rq__put_html(t, p->qualifier);
+    rq__put(t, ", step %s: ", p->step == NULL ? "" : p->step);
+    rq__put_html_cstr(t, p->message == NULL ? "" : p->message);
+}
+
+/* Those that an operator has to know of: a step failed, and what conflicts with them is refused. */
+static void put_procedures(rq__text *t, rq_catalog *c)
+{
+    rq_arena arena = {0};
+    rq_procedure_counts n;
+    rq_procedure *list;
+    size_t count = 0, shown = 0;
+    rq_catalog_procedure_counts(c, &n);
+    if (n.parked == 0) return;
+    rq_err rc = rq_catalog_procedures(c, &arena, &list, &count);
+    if (rc != RQ_OK) {
+        t->rc = rc;
+        count = 0;
+    }
+    rq__put(t, "<div class=bad><b>");
+    rq__put_count(t, n.parked);
+    rq__put(
+        t,
+        " procedure%s parked: a step failed</b>. If the error may pass, it is tried again every 10 "
+        "minutes; HBCK2's bypass tries it at once, and ends it",
+        n.parked == 1 ? " is" : "s are");
+    for (size_t i = 0; i < count && shown < FAILURES_SHOWN; i++) {
+        if (!list[i].parked) continue;
+        put_parked(t, &list[i]);
+        shown++;
+    }
+    rq__put(t, "</div>\n");
+    rq_arena_clear(&arena);
+}
+
 /* --- tiles ------------------------------------------------------------------------------------ */
 
 static void tile_begin(rq__text *t, const char *label)
@@ -466,6 +511,7 @@ void rq__status_page(const rq__request *r, rq__page *p)
     rq__html_begin(p, rq_catalog_server(r->from->catalog)->host);
     put_head(&p->text, r);
     put_failures(&p->text, &s);
+    put_procedures(&p->text, r->from->catalog);
     put_tiles(&p->text, r, &s, &u);
     put_tables(&p->text, &s);
     put_operations(&p->text, r->from->ops);

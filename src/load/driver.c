@@ -28,6 +28,7 @@
 #define LIVE_COLUMNS                                                                               \
     79 /* of the progress line; a longer one would wrap, and \r would not return to it */
 #define IDLE_MAX 1000000
+#define TIME_MAX_S 1e9 /* of a run's parts: 31 years; their sum is still a number of nanoseconds */
 #define RECORDS_DEFAULT 100000
 #define APP_RECORDS_DEFAULT 1000
 
@@ -336,6 +337,7 @@ static int64_t due_at(const schedule *s, uint64_t k)
     double in_ramp = s->rate * s->ramp_s / 2;
     double t = (double)k < in_ramp ? sqrt(2 * (double)k * s->ramp_s / s->rate)
                                    : s->ramp_s + ((double)k - in_ramp) / s->rate;
+    if (t > TIME_MAX_S) t = TIME_MAX_S; /* the rate may be tiny */
     return s->start_ns + (int64_t)(t * SECOND_NS);
 }
 
@@ -577,6 +579,8 @@ static rq_err check_options(const rq_load_options *o, const rq__workload *w, rq_
                        "families: 1 to 16; columns: at least as many, at most %d", RQ_COLUMNS_MAX);
     if (o->regions == 0 || o->regions > 100000 || o->depth == 0 || o->batch == 0)
         return rq_fail(why, RQ_E_INVALID, "regions, depth and batch must be at least 1");
+    if (!(o->seconds <= TIME_MAX_S && o->ramp_s <= TIME_MAX_S && o->warm_s <= TIME_MAX_S))
+        return rq_fail(why, RQ_E_INVALID, "seconds, ramp and warm: at most %.0f", TIME_MAX_S);
     if (o->idle > IDLE_MAX) return rq_fail(why, RQ_E_INVALID, "idle: at most %d", IDLE_MAX);
     if (o->key_len.low < RQ_ROW_DIGITS || rq__sizes_max(&o->key_len) > RQ_ROW_LEN_MAX)
         return rq_fail(why, RQ_E_INVALID, "keys: %d to %d bytes", RQ_ROW_DIGITS, RQ_ROW_LEN_MAX);

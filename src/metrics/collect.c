@@ -281,6 +281,7 @@ static void collect_cache(rq__collector *c, rq_block_cache *cache)
     collect_figures(c, "", figures, RQ_ARRAY_LEN(figures));
     rq__collect(c, RQ_METRIC_MEMORY, "block_cache", (double)(s.used_bytes + s.pinned_bytes));
     rq__collect(c, RQ_METRIC_MEMORY_MAX, "block_cache", (double)s.capacity_bytes);
+    rq__collect(c, RQ_METRIC_MEMORY, "cache_families", (double)s.family_bytes);
 }
 
 static void collect_background(rq__collector *c, rq_engine *e)

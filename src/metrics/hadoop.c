@@ -90,7 +90,8 @@ static rq_err put_attribute(void *ctx, const rq__attribute_value *v)
     RQ_TRY(rq_buf_printf(w->out, "# TYPE %s %s\n%s", name, kinds[v->kind], name));
     RQ_TRY(put_tags(w));
     RQ_TRY(rq__append_number(w->out, v->value));
-    return rq_buf_append_u8(w->out, '\n');
+    RQ_TRY(rq_buf_append_u8(w->out, '\n'));
+    return rq__text_fits(w->m, w->out);
 }
 
 static rq_err put_bean(void *ctx, const rq__bean_ref *bean)

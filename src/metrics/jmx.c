@@ -13,6 +13,7 @@
 #define PATTERN_BYTES_MAX ((size_t)1 << 20)
 
 typedef struct json {
+    const rq_metrics *m;
     rq_buf *out;
     bool description;
     bool follows; /* the array or object has a member already */
@@ -58,6 +59,7 @@ static rq_err put_string(json *j, const char *text)
 static rq_err next(json *j, const char *indent)
 {
     RQ_TRY(put(j, j->follows ? ",\n" : "\n"));
+    RQ_TRY(rq__text_fits(j->m, j->out));
     j->follows = true;
     return put(j, indent);
 }
@@ -222,7 +224,7 @@ static rq_err put_got(json *j, rq_metrics *m, const char *get, rq_arena *arena)
 
 rq_err rq_metrics_jmx(rq_metrics *m, const rq_metrics_query *query, rq_buf *out)
 {
-    json j = {.out = out, .description = query->description};
+    json j = {.m = m, .out = out, .description = query->description};
     selection all = {0};
     const char *pattern = query->qry == NULL ? "*:*" : query->qry;
     if (query->get == NULL) {

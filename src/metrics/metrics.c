@@ -32,6 +32,16 @@ static void tick(rq_task *task)
     arm(m);
 }
 
+#define TEXT_BYTES_LEAST ((size_t)64 << 20)
+
+rq_err rq__text_fits(const rq_metrics *m, const rq_buf *out)
+{
+    size_t max = m->from.text_bytes_max;
+    if (max == 0) max = (size_t)(m->from.memory_budget / 8);
+    if (m->from.text_bytes_max == 0 && max < TEXT_BYTES_LEAST) max = TEXT_BYTES_LEAST;
+    return out->len <= max ? RQ_OK : RQ_E_RESULT_TOO_LARGE;
+}
+
 rq_err rq_metrics_new(const rq_metrics_sources *from, rq_metrics **ret)
 {
     rq_metrics *m = calloc(1, sizeof *m);

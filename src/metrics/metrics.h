@@ -39,6 +39,7 @@ typedef struct rq_metrics_sources {
     rq_budget *requests, *answers, *unread;
     rq_replication *replication;
     uint64_t memory_budget; /* bytes */
+    size_t text_bytes_max;  /* of one output; 0: an eighth of the budget, at least 64 MB */
     const char
         *zk_quorum; /* as clients are told; may be filled in after rq_metrics_new; may be NULL */
     rq_lane

@@ -110,6 +110,10 @@ typedef struct rq__op_counts {
 } rq__op_counts;
 void rq__op_counts_read(rq_ops *ops, rq__op_counts *ret);
 
+/* RQ_E_RESULT_TOO_LARGE: the text has reached its limit. A server may have a million regions. */
+RQ_NODISCARD
+rq_err rq__text_fits(const rq_metrics *m, const rq_buf *out);
+
 /* --- text ------------------------------------------------------------------------------------- */
 /* Appends a value with at most 12 significant digits; whole numbers up to 10^15 with all digits. */
 RQ_NODISCARD

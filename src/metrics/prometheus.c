@@ -162,7 +162,7 @@ static rq_err put_region_load(rq_buf *out, const rq_metrics_region *r, size_t lo
     return put_value(out, info->unit, r->loads[load]);
 }
 
-static rq_err put_load(rq_buf *out, const rq_metrics_snapshot *s, size_t load)
+static rq_err put_load(const rq_metrics *m, rq_buf *out, const rq_metrics_snapshot *s, size_t load)
 {
     const rq__load_info *info = &rq__loads[load];
     if ((info->levels & RQ__SERVER) != 0) {
@@ -172,13 +172,17 @@ static rq_err put_load(rq_buf *out, const rq_metrics_snapshot *s, size_t load)
     }
     if ((info->levels & RQ__TABLE) != 0) {
         RQ_TRY(put_head(out, PREFIX "table_", info->name, info->kind, info->help));
-        for (size_t i = 0; i < s->table_count; i++)
+        for (size_t i = 0; i < s->table_count; i++) {
             RQ_TRY(put_table_load(out, &s->tables[i], load));
+            RQ_TRY(rq__text_fits(m, out));
+        }
     }
     if ((info->levels & RQ__REGION) != 0 && s->regions != NULL) {
         RQ_TRY(put_head(out, PREFIX "region_", info->name, info->kind, info->help));
-        for (size_t i = 0; i < s->region_count; i++)
+        for (size_t i = 0; i < s->region_count; i++) {
             RQ_TRY(put_region_load(out, &s->regions[i], load));
+            RQ_TRY(rq__text_fits(m, out));
+        }
     }
     return RQ_OK;
 }
@@ -191,7 +195,7 @@ rq_err rq_metrics_prometheus(rq_metrics *m, bool by_region, rq_buf *out)
     rq_err rc = rq_metrics_collect(m, by_region, &arena, &s);
     if (rc == RQ_OK) rc = put_metrics(out, &s);
     for (size_t i = 0; i < RQ_LOAD_COUNT && rc == RQ_OK; i++)
-        rc = put_load(out, &s, i);
+        rc = put_load(m, out, &s, i);
     rq_arena_clear(&arena);
     return rc;
 }

@@ -597,6 +597,12 @@ RQ_COLD static void fill_elsewhere(rq_op_scan *s)
     executor->submit(executor, RQ_POOL_CODEC, &s->read.task);
 }
 
+/* It was delayed at the gate, and its owner has gone with the connection meanwhile. */
+static bool has_lost_owner(const rq_op *op)
+{
+    return op->has_waited && op->caller != NULL && op->caller->has_gone(op);
+}
+
 static void run(rq_op *op)
 {
     rq_op_scan *s = RQ_CONTAINER_OF(op, rq_op_scan, read.op);
@@ -604,7 +610,11 @@ static void run(rq_op *op)
     s->more_in_region = true;
     rq_op_read_init(&s->read, step);
     s->read.sink = s->out;
-    rq_err rc = s->opens ? new_holder(s, &op->why) : take_scanner(s, &op->why);
+    rq_err rc = RQ_OK;
+    if (RQ_UNLIKELY(has_lost_owner(op)))
+        rc = RQ_E_CALLER_DISCONNECTED;
+    else
+        rc = s->opens ? new_holder(s, &op->why) : take_scanner(s, &op->why);
     if (RQ_UNLIKELY(s->fills_long) && rc == RQ_OK && s->opens && op->seat->lane != NULL) {
         fill_elsewhere(s);
         return;

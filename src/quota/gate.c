@@ -60,7 +60,7 @@ static size_t bucket_of(rq_slice name)
 
 static rq__default_user *new_user(rq_quotas *q, rq_slice name)
 {
-    if (q->user_count >= RQ__DEFAULT_USERS_MAX) return NULL;
+    if (q->user_count >= RQ__DEFAULT_USERS_MAX || name.len > RQ__DEFAULT_USER_NAME_MAX) return NULL;
     rq__default_user *u = calloc(1, sizeof *u + name.len);
     if (u == NULL) return NULL;
     u->limiter = rq__limiter_new(&q->defaults, &q->refill);
@@ -74,8 +74,8 @@ static rq__default_user *new_user(rq_quotas *q, rq_slice name)
     return u;
 }
 
-/* Users beyond the maximum share the limiter of the user "", and so does a user without memory for
- * an entry. */
+/* Users beyond the maximum share the limiter of the user "", and so do a user without memory for an entry
+ * and one whose name is very long: a request's attribute may name the user. */
 static rq__limiter *default_limiter(rq_quotas *q, rq_slice name)
 {
     rq__limiter *found = NULL;
@@ -149,7 +149,7 @@ static bool judge(rq_quotas *q, const rq_op *op, const rq_region *region, verdic
 
 static int64_t units(int64_t bytes, int64_t unit)
 {
-    return (bytes + unit - 1) / unit;
+    return bytes / unit + (bytes % unit != 0);
 }
 
 static rq__demand estimate(const rq_quotas *q, const rq_gate_group *g, bool scans)

@@ -60,10 +60,17 @@ static rq__rate rate_of(const Pb__TimedQuota *q)
     return r;
 }
 
+/* Limits may be any number, 0 included: any client may write to hbase:quota. As Java converts: what is too
+ * large becomes the largest number. */
+static int64_t whole(double v)
+{
+    return v >= 0x1p63 ? INT64_MAX : v <= -0x1p63 ? INT64_MIN : (int64_t)v;
+}
+
 /* The part of the limit that a fixed interval refills. */
 static int64_t share_of_interval(const rq__rate *r, int64_t interval_ms)
 {
-    return (int64_t)ceil((double)interval_ms / (double)r->unit_ms * (double)r->limit);
+    return whole(ceil((double)interval_ms / (double)r->unit_ms * (double)r->limit));
 }
 
 static int64_t interval_of(const rq__rate *r, const rq__refill *how)
@@ -94,17 +101,20 @@ static int64_t refill_average(rq__rate *r, int64_t now)
     if (passed >= r->unit_ms)
         amount = r->limit;
     else if (passed > 0)
-        amount = (int64_t)((double)passed / (double)r->unit_ms * (double)r->limit);
+        amount = whole((double)passed / (double)r->unit_ms * (double)r->limit);
     if (amount > 0) r->refilled_ms = now;
     return amount;
 }
 
 static int64_t wait_fixed(const rq__rate *r, int64_t interval, int64_t amount, int64_t now)
 {
-    int64_t share = share_of_interval(r, interval), lacking = amount - r->left;
-    int64_t next = r->refilled_ms - now;
-    if (share <= 0 || lacking <= share) return next;
-    return next + ((lacking - 1) / share) * interval;
+    int64_t share = share_of_interval(r, interval), next = r->refilled_ms - now, lacking, wait;
+    if (share <= 0) return INT64_MAX;
+    if (__builtin_sub_overflow(amount, r->left, &lacking)) lacking = INT64_MAX;
+    if (lacking <= share) return next;
+    bool too_long = __builtin_mul_overflow((lacking - 1) / share, interval, &wait) ||
+                    __builtin_add_overflow(wait, next, &wait);
+    return too_long ? INT64_MAX : wait;
 }
 
 /* 0: the budget has `amount`. */
@@ -116,7 +126,8 @@ static int64_t wait_ms(rq__rate *r, const rq__refill *how, int64_t amount, int64
     r->left = r->left > r->limit - more ? r->limit : r->left + more;
     if (r->left >= amount) return 0;
     if (how->fixed) return wait_fixed(r, interval, amount, now);
-    return (int64_t)((double)(amount - r->left) * (double)r->unit_ms / (double)r->limit);
+    if (r->limit == 0) return INT64_MAX;
+    return whole(((double)amount - (double)r->left) * (double)r->unit_ms / (double)r->limit);
 }
 
 static void take(rq__rate *r, int64_t amount)

@@ -83,30 +83,56 @@ static void release_view(rq_epoch_node *node)
     rq__quota_view_free(RQ_CONTAINER_OF(node, rq__view_of_quotas, retired));
 }
 
-/* REQUIRES: q->work. */
-static rq_err load(rq_quotas *q, rq_error *why)
+/* `row`: only that one is read; .ptr NULL: all. REQUIRES: q->work. */
+static rq_err load(rq_quotas *q, rq_slice row, rq_error *why)
 {
     rq__view_of_quotas *fresh, *before = atomic_load(&q->view);
     RQ_TRY(rq_catalog_need_quota_table(q->catalog, why));
-    RQ_TRY(rq__quota_view_read(q, before, &fresh, why));
+    RQ_TRY(before != NULL && row.ptr != NULL ? rq__quota_view_update(q, before, row, &fresh, why)
+                                             : rq__quota_view_read(q, before, &fresh, why));
     atomic_store_explicit(&q->view, fresh, memory_order_release);
     if (before != NULL) rq_epoch_retire(q->env.epoch, &before->retired, release_view);
     return RQ_OK;
 }
 
-static rq_err refresh(rq_quotas *q, bool measures, rq_error *why)
+static rq_err refresh(rq_quotas *q, rq_slice row, bool measures, rq_error *why)
 {
     pthread_mutex_lock(&q->work);
-    rq_err rc = load(q, why);
+    rq_err rc = load(q, row, why);
     if (rc == RQ_OK && measures) rc = rq__space_measure(q, why);
     rq__quota_set_gate(q);
     pthread_mutex_unlock(&q->work);
     return rc;
 }
 
+static rq_err refresh_all(rq_quotas *q, rq_error *why)
+{
+    return refresh(q, (rq_slice){NULL, 0}, true, why);
+}
+
 rq_err rq_quotas_reload(rq_quotas *q, rq_error *why)
 {
-    return q->enabled ? refresh(q, true, why) : RQ_OK;
+    return q->enabled ? refresh_all(q, why) : RQ_OK;
+}
+
+rq_err rq__quotas_reload_row(rq_quotas *q, rq_slice row, bool measures, rq_error *why)
+{
+    return refresh(q, row, measures, why);
+}
+
+rq_err rq__quotas_begin_change(rq_quotas *q, rq_error *why)
+{
+    if (atomic_fetch_add(&q->changes, 1) < RQ__QUOTA_CHANGES_MAX) return RQ_OK;
+    rq__quotas_end_change(q);
+    return rq_fail(why, RQ_E_PLEASE_HOLD,
+                   "tables are being disabled or enabled for their space quotas, and %d changes of "
+                   "quotas wait for that",
+                   RQ__QUOTA_CHANGES_MAX);
+}
+
+void rq__quotas_end_change(rq_quotas *q)
+{
+    atomic_fetch_sub(&q->changes, 1);
 }
 
 bool rq_quotas_enabled(const rq_quotas *q)
@@ -146,7 +172,7 @@ static void work(rq_task *task)
     rq_err rc = RQ_OK;
     if (refreshes) {
         q->refreshed_ns = now;
-        rc = refresh(q, true, &why);
+        rc = refresh_all(q, &why);
     } else if (atomic_load(&q->view) != NULL) {
         pthread_mutex_lock(&q->work);
         rc = rq__space_measure(q, &why);
@@ -179,7 +205,7 @@ static void read_again(rq_task *task)
     pthread_mutex_lock(&q->lock);
     q->has_dropped = false;
     pthread_mutex_unlock(&q->lock);
-    rq_err rc = refresh(q, true, &why);
+    rq_err rc = refresh_all(q, &why);
     if (rc != RQ_OK) warn(q, rc, &why);
     end_task(q, false);
 }
@@ -217,7 +243,7 @@ rq_err rq_quotas_open(const rq_quotas_options *o, rq_quotas **ret, rq_error *why
     pthread_mutex_init(&q->users_lock, NULL);
     take_settings(q);
     rq_error own = {.code = RQ_OK};
-    if (q->enabled && refresh(q, true, &own) != RQ_OK)
+    if (q->enabled && refresh_all(q, &own) != RQ_OK)
         rq_log_warn(q->env.log, "quota", "no quota is enforced until hbase:quota can be read: %s",
                     own.message);
     q->refreshed_ns = q->env.executor->now_ns(q->env.executor);

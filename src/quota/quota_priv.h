@@ -24,8 +24,9 @@ typedef enum rq__owner {
 } rq__owner;
 
 typedef struct rq__entry {
+    _Atomic unsigned refs; /* the buckets that have it */
     rq__owner owner;
-    rq_slice name, other;
+    rq_slice name, other; /* behind the struct */
     rq__limiter *limiter; /* a reference; NULL: no throttle */
     bool bypasses;        /* a user's: no quota but the user's own applies */
     bool has_space;
@@ -35,17 +36,26 @@ typedef struct rq__entry {
     bool is_violated;
 } rq__entry;
 
-/* Immutable once published. */
+/* Entries whose owners have hashes with the same low bits, ordered by owner: those of a row of hbase:quota
+ * stand together. Immutable, shared by the views that have it. */
+typedef struct rq__quota_bucket {
+    _Atomic unsigned refs;
+    size_t count;
+    struct rq__quota_place {
+        uint64_t hash; /* of the row */
+        rq__entry *entry;
+    } list[];
+} rq__quota_bucket;
+
+#define RQ__QUOTA_BUCKETS 1024
+
+/* Immutable once published. A change of one row replaces one bucket. */
 typedef struct rq__view_of_quotas {
     rq_epoch_node retired;
-    rq_arena arena;
-    rq__entry *entries;
-    size_t count, cap;
-    uint32_t *slots; /* index + 1 of an entry, by hash; 0: empty */
-    size_t slot_mask;
-    bool exceeds; /* exceedThrottleQuota */
-    bool throttles, spaces;
-    bool usages; /* the view has entries of RQ__OWNER_TABLE_USAGE */
+    rq__quota_bucket *buckets[RQ__QUOTA_BUCKETS]; /* NULL: empty */
+    size_t count;
+    size_t throttles, spaces, usages; /* entries that have one */
+    bool exceeds;                     /* exceedThrottleQuota */
 } rq__view_of_quotas;
 
 /* Reads hbase:quota. Limiters of `before` (may be NULL) are kept, with their new limits.
@@ -53,10 +63,22 @@ typedef struct rq__view_of_quotas {
 RQ_NODISCARD
 rq_err rq__quota_view_read(rq_quotas *q, const rq__view_of_quotas *before, rq__view_of_quotas **ret,
                            rq_error *why);
+/* `before` with one row read again: the others are not touched. Blocking. */
+RQ_NODISCARD
+rq_err rq__quota_view_update(rq_quotas *q, const rq__view_of_quotas *before, rq_slice row,
+                             rq__view_of_quotas **ret, rq_error *why);
+/* RQ_E_DO_NOT_RETRY: there are so many entries that one more would not be enforced. */
+RQ_NODISCARD
+rq_err rq__quota_view_has_room(const rq__view_of_quotas *v, rq_slice row, rq_error *why);
 void rq__quota_view_free(rq__view_of_quotas *v); /* NULL is fine */
 /* NULL: none. */
 const rq__entry *rq__quota_find(const rq__view_of_quotas *v, rq__owner owner, rq_slice name,
                                 rq_slice other);
+/* The entries one after the other; the cursor is zero at first. NULL: the end. */
+typedef struct rq__quota_cursor {
+    size_t bucket, at;
+} rq__quota_cursor;
+const rq__entry *rq__quota_next(const rq__view_of_quotas *v, rq__quota_cursor *cursor);
 /* "PBUF" + Quotas; NULL: it cannot be read. In the arena. */
 Pb__Quotas *rq__quotas_unpack(rq_slice bytes, rq_arena *arena);
 /* protobuf-c passes on any number of an enumeration. */
@@ -67,6 +89,18 @@ static inline bool rq__space_policy_is_known(int policy)
 }
 RQ_NODISCARD
 rq_err rq__quotas_pack(const Pb__Quotas *m, rq_arena *arena, rq_slice *ret);
+
+/* A change by a client begins; rq__quotas_end_change follows. While a round disables or enables tables, `work`
+ * is held, for minutes with many tables and as long as somebody else holds a table's lock. Clients that wait
+ * for it have a thread each, of which there are few, and bulk loads need them too: RQ_E_PLEASE_HOLD, and the
+ * client retries. */
+#define RQ__QUOTA_CHANGES_MAX 4
+RQ_NODISCARD
+rq_err rq__quotas_begin_change(rq_quotas *q, rq_error *why);
+void rq__quotas_end_change(rq_quotas *q);
+/* After a change of one row; `measures`: of a space quota. Blocking. */
+RQ_NODISCARD
+rq_err rq__quotas_reload_row(rq_quotas *q, rq_slice row, bool measures, rq_error *why);
 
 /* --- space.c ---------------------------------------------------------------------------------- */
 /* A table whose writes a violated quota forbids, or whose bulk loads a quota bounds. */
@@ -124,6 +158,7 @@ typedef struct rq__default_user {
 
 #define RQ__DEFAULT_USERS 1024 /* buckets */
 #define RQ__DEFAULT_USERS_MAX 10000
+#define RQ__DEFAULT_USER_NAME_MAX 1024 /* bytes */
 
 struct rq_quotas {
     rq_env env;
@@ -145,6 +180,7 @@ struct rq_quotas {
     rq__snapshot_usage *snapshots;      /* under `work`; NULL: not yet measured */
     uint64_t snapshots_ns, snapshot_ns; /* when, and how often */
     pthread_mutex_t work;               /* one change at a time; held across I/O, by no loop */
+    _Atomic unsigned changes;           /* calls that change quotas, or wait for that */
     /* The users that the defaults apply to. */
     bool has_defaults;
     Pb__Throttle defaults;

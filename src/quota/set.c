@@ -23,6 +23,8 @@ static rq_err find_place(const Pb__SetQuotaRequest *r, rq_arena *arena, place *r
         rq_slice q = rq_slice_of(r->table_name->qualifier.data, r->table_name->qualifier.len);
         table = rq_table_name_join(arena, ns, q);
         if (table.ptr == NULL) return rq_no_memory(why);
+        RQ_TRY(
+            rq_table_name_parse(table, &ns, &q, why)); /* no NUL bytes, which would end the row */
     }
     if (r->user_name != NULL) {
         row = rq_arena_printf(arena, "u.%s", r->user_name);
@@ -60,8 +62,7 @@ static rq_err look_at(void *ctx, const rq_cell *cells, size_t count, rq_error *w
     search *s = ctx;
     (void)why;
     for (size_t i = 0; i < count; i++) {
-        if (!rq_slice_eq(rq_cell_row(&cells[i]), s->at->row) ||
-            !rq_slice_eq(rq_cell_family(&cells[i]), RQ_SLICE_LIT("q")) ||
+        if (!rq_slice_eq(rq_cell_family(&cells[i]), RQ_SLICE_LIT("q")) ||
             !rq_slice_eq(rq_cell_qualifier(&cells[i]), s->at->qualifier))
             continue;
         rq_slice own = rq_arena_copy(s->arena, rq_cell_value(&cells[i]));
@@ -77,7 +78,7 @@ static rq_err read_place(rq_quotas *q, const place *at, rq_arena *arena, Pb__Quo
 {
     search s = {.at = at, .arena = arena};
     pb__quotas__init(ret);
-    RQ_TRY(rq_catalog_each_row(q->catalog, RQ__QUOTA_TABLE, look_at, &s, why));
+    RQ_TRY(rq_catalog_row(q->catalog, RQ__QUOTA_TABLE, at->row, look_at, &s, why));
     if (s.is_bad)
         return rq_fail(why, RQ_E_IOEXCEPTION, "hbase:quota, row %.*s: the value is not a quota",
                        (int)at->row.len, (const char *)at->row.ptr);
@@ -106,11 +107,12 @@ static rq_err merge_throttle(const Pb__ThrottleRequest *r, rq_arena *arena, Pb__
         return RQ_OK;
     }
     if (r->timed_quota == NULL && to->throttle == NULL) return RQ_OK;
-    if (r->timed_quota != NULL && r->timed_quota->soft_limit < 1)
+    /* Java has no unsigned numbers. */
+    if (r->timed_quota != NULL && (int64_t)r->timed_quota->soft_limit < 1)
         return rq_fail(why, RQ_E_DO_NOT_RETRY,
                        "java.lang.UnsupportedOperationException: The throttle limit must be "
-                       "greater then 0, got %llu",
-                       (unsigned long long)r->timed_quota->soft_limit);
+                       "greater then 0, got %lld",
+                       (long long)r->timed_quota->soft_limit);
     if (to->throttle == NULL) {
         to->throttle = rq_arena_alloc(arena, sizeof *to->throttle);
         if (to->throttle == NULL) return rq_no_memory(why);
@@ -201,6 +203,7 @@ static rq_err store(rq_quotas *q, place *at, const Pb__Quotas *m, rq_arena *aren
     rq_slice bytes;
     if (m->throttle == NULL && m->space == NULL && !m->has_bypass_globals)
         return delete_owner(q, at, why);
+    RQ_TRY(rq__quota_view_has_room(atomic_load(&q->view), at->row, why));
     if (rq__quotas_pack(m, arena, &bytes) != RQ_OK) return rq_no_memory(why);
     return rq_catalog_row_put(q->catalog, RQ__QUOTA_TABLE, at->row, "q", at->qualifier, bytes, why);
 }
@@ -217,20 +220,29 @@ static rq_err set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_arena *arena, p
     return store(q, ret, &m, arena, why);
 }
 
-rq_err rq_quotas_set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_error *why)
+static rq_err set_and_load(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_error *why)
 {
-    if (!q->enabled)
-        return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                       "java.lang.UnsupportedOperationException: quota support disabled");
     rq_arena arena;
     place at = {.lost = false};
     rq_arena_init(&arena);
     pthread_mutex_lock(&q->work);
     rq_err rc = set(q, r, &arena, &at, why);
     pthread_mutex_unlock(&q->work);
-    if (rc == RQ_OK) rc = rq_quotas_reload(q, why);
+    bool of_space = r->space_limit != NULL || (r->has_remove_all && r->remove_all) || at.lost;
+    if (rc == RQ_OK) rc = rq__quotas_reload_row(q, at.row, of_space, why);
     if (rc == RQ_OK && at.lost) rc = delete_usage(q, &at, why);
     rq_arena_clear(&arena);
+    return rc;
+}
+
+rq_err rq_quotas_set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_error *why)
+{
+    if (!q->enabled)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                       "java.lang.UnsupportedOperationException: quota support disabled");
+    RQ_TRY(rq__quotas_begin_change(q, why));
+    rq_err rc = set_and_load(q, r, why);
+    rq__quotas_end_change(q);
     return rc;
 }
 
@@ -240,10 +252,12 @@ rq_err rq_quotas_switch_throttle(rq_quotas *q, bool on, bool *ret_before, rq_err
 {
     *ret_before = false;
     if (!q->enabled) return RQ_OK;
+    RQ_TRY(rq__quotas_begin_change(q, why));
     pthread_mutex_lock(&q->work);
     rq_err rc = rq_catalog_switch_set(q->catalog, RQ_SWITCH_RPC_THROTTLE, on, ret_before, why);
     if (rc == RQ_OK) rq__quota_set_gate(q);
     pthread_mutex_unlock(&q->work);
+    rq__quotas_end_change(q);
     return rc;
 }
 
@@ -301,10 +315,13 @@ rq_err rq_quotas_switch_exceed(rq_quotas *q, bool on, bool *ret_before, rq_error
     *ret_before = false;
     if (!q->enabled) return RQ_OK;
     rq_arena arena;
+    RQ_TRY(rq__quotas_begin_change(q, why));
     rq_arena_init(&arena);
     pthread_mutex_lock(&q->work);
     rq_err rc = switch_exceed(q, on, &arena, ret_before, why);
     pthread_mutex_unlock(&q->work);
     rq_arena_clear(&arena);
-    return rc == RQ_OK && *ret_before != on ? rq_quotas_reload(q, why) : rc;
+    if (rc == RQ_OK && *ret_before != on) rc = rq_quotas_reload(q, why);
+    rq__quotas_end_change(q);
+    return rc;
 }

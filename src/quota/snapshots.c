@@ -30,11 +30,26 @@ void rq__snapshot_usage_free(rq__snapshot_usage *u)
     free(u);
 }
 
+/* The first snapshot of the table, or where it would be. */
+static size_t first_of(const rq__snapshot_usage *u, rq_slice table)
+{
+    size_t low = 0, high = u->count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (rq_slice_compare(u->list[mid].table, table) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
 uint64_t rq__snapshot_usage_of(const rq__snapshot_usage *u, rq_slice table)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; u != NULL && i < u->count; i++)
-        if (rq_slice_eq(u->list[i].table, table)) bytes += u->list[i].bytes;
+    if (u == NULL) return 0;
+    for (size_t i = first_of(u, table); i < u->count && rq_slice_eq(u->list[i].table, table); i++)
+        bytes += u->list[i].bytes;
     return bytes;
 }
 
@@ -146,28 +161,37 @@ static rq_slice joined(rq_arena *arena, const char *prefix, rq_slice name)
     return text == NULL ? (rq_slice){NULL, 0} : rq_slice_cstr(text);
 }
 
+/* Adds the snapshot's bytes to its namespace's sum. Tables of one namespace are adjacent, except those of
+ * the namespace default, whose names do not begin with it. `sums`: of the namespace before, and of default. */
+static rq_err add_to_namespace(comparison *c, const rq_snapshot_size *s, wanted *sums[2])
+{
+    rq_slice ns = namespace_of(s->table);
+    wanted **of_ns = &sums[rq_slice_eq(ns, RQ_SLICE_LIT("default"))];
+    if (*of_ns == NULL ||
+        !rq_slice_eq(rq_slice_of((*of_ns)->row.ptr + 2, (*of_ns)->row.len - 2), ns)) {
+        rq_slice row = joined(c->arena, "n.", ns);
+        if (row.ptr == NULL) return RQ_E_NO_MEMORY;
+        *of_ns = &c->list[c->count++];
+        **of_ns = (wanted){row, RQ_SLICE_LIT(QUALIFIER), 0, false};
+    }
+    (*of_ns)->bytes += s->bytes;
+    return RQ_OK;
+}
+
 /* A cell for each snapshot, and one with the sum for each of their namespaces; the list is ordered
  * by table. */
 static rq_err want(const rq__snapshot_usage *u, comparison *c)
 {
+    wanted *sums[2] = {NULL, NULL};
     c->list = rq_arena_calloc(c->arena, 2 * u->count + 1, sizeof *c->list);
     if (c->list == NULL) return RQ_E_NO_MEMORY;
-    wanted *of_ns = NULL;
     for (size_t i = 0; i < u->count; i++) {
         const rq_snapshot_size *s = &u->list[i];
-        rq_slice row = joined(c->arena, "n.", namespace_of(s->table));
         wanted *w = &c->list[c->count++];
         *w = (wanted){joined(c->arena, "t.", s->table), joined(c->arena, QUALIFIER, s->name),
                       s->bytes, false};
-        if (w->row.ptr == NULL || w->qualifier.ptr == NULL || row.ptr == NULL)
-            return RQ_E_NO_MEMORY;
-        for (of_ns = c->list; of_ns < w && !(rq_slice_eq(of_ns->row, row)); of_ns++)
-            ;
-        if (of_ns == w) {
-            of_ns = &c->list[c->count++];
-            *of_ns = (wanted){row, RQ_SLICE_LIT(QUALIFIER), 0, false};
-        }
-        of_ns->bytes += s->bytes;
+        if (w->row.ptr == NULL || w->qualifier.ptr == NULL) return RQ_E_NO_MEMORY;
+        RQ_TRY(add_to_namespace(c, s, sums));
     }
     if (c->count > 1) qsort(c->list, c->count, sizeof *c->list, by_column);
     return RQ_OK;

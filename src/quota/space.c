@@ -208,8 +208,9 @@ static rq_err add_lost(round_state *r)
         const rq__space_entry *old = &r->before->entries[i];
         if (old->was_followed) RQ_TRY(add_lost_table(r, count, &old->state, old->is_own));
     }
-    for (size_t i = 0; r->is_first && r->quotas->usages && i < r->quotas->count; i++) {
-        const rq__entry *e = &r->quotas->entries[i];
+    rq__quota_cursor at = {0};
+    const rq__entry *e;
+    while (r->is_first && r->quotas->usages > 0 && (e = rq__quota_next(r->quotas, &at)) != NULL) {
         rq_space_state s = state_of_usage(e);
         if (e->owner == RQ__OWNER_TABLE_USAGE) RQ_TRY(add_lost_table(r, count, &s, true));
     }

@@ -155,25 +155,43 @@ static rq_err add_state(rq_arena *arena, const rq_space_state *s, Pb__GetQuotaSt
     return t->table_name == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-void rq__get_quota_states(void *ctx, rq_call *call)
+/* The next two lists may have an entry for each of 100,000 tables: they are made on a thread. */
+
+typedef struct states_job {
+    rq__blocking blocking;
+    Pb__GetQuotaStatesResponse response;
+} states_job;
+
+static rq_err states_work(rq__blocking *b)
 {
-    rq_arena *arena = &call->arena;
+    Pb__GetQuotaStatesResponse *m = &RQ_CONTAINER_OF(b, states_job, blocking)->response;
+    rq_arena *arena = &b->call->arena;
     rq_space_state *list;
     size_t count;
-    Pb__GetQuotaStatesResponse m = PB__GET_QUOTA_STATES_RESPONSE__INIT;
-    rq_err rc = space_states(ctx, arena, &list, &count);
-    if (rc == RQ_OK) {
-        m.table_snapshots = rq_arena_alloc(arena, (count + 1) * sizeof(void *));
-        m.ns_snapshots = rq_arena_alloc(arena, (count + 1) * sizeof(void *));
-        if (m.table_snapshots == NULL || m.ns_snapshots == NULL) rc = RQ_E_NO_MEMORY;
-    }
-    for (size_t i = 0; rc == RQ_OK && i < count; i++)
-        rc = add_state(arena, &list[i], &m);
-    if (rc != RQ_OK)
-        rq_call_fail(call, rc, NULL);
-    else
-        rq_call_reply(call, &m.base);
+    pb__get_quota_states_response__init(m);
+    RQ_TRY(space_states(b->services, arena, &list, &count));
+    m->table_snapshots = rq_arena_calloc(arena, count + 1, sizeof *m->table_snapshots);
+    m->ns_snapshots = rq_arena_calloc(arena, count + 1, sizeof *m->ns_snapshots);
+    if (m->table_snapshots == NULL || m->ns_snapshots == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(add_state(arena, &list[i], m));
+    return RQ_OK;
 }
+
+static void states_answer(rq__blocking *b)
+{
+    rq_call_reply(b->call, &RQ_CONTAINER_OF(b, states_job, blocking)->response.base);
+}
+
+void rq__get_quota_states(void *ctx, rq_call *call)
+{
+    start(ctx, call, sizeof(states_job), states_work, states_answer);
+}
+
+typedef struct snapshots_job {
+    rq__blocking blocking;
+    Pb__GetSpaceQuotaSnapshotsResponse response;
+} snapshots_job;
 
 static rq_err add_snapshot(rq_arena *arena, const rq_space_state *s,
                            Pb__GetSpaceQuotaSnapshotsResponse *m)
@@ -187,23 +205,32 @@ static rq_err add_snapshot(rq_arena *arena, const rq_space_state *s,
     return t->table_name == NULL || t->snapshot == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-void rq__get_space_quota_snapshots(void *ctx, rq_call *call)
+static rq_err snapshots_work(rq__blocking *b)
 {
+    Pb__GetSpaceQuotaSnapshotsResponse *m = &RQ_CONTAINER_OF(b, snapshots_job, blocking)->response;
+    rq_arena *arena = &b->call->arena;
     rq_space_state *list;
     size_t count;
-    Pb__GetSpaceQuotaSnapshotsResponse m = PB__GET_SPACE_QUOTA_SNAPSHOTS_RESPONSE__INIT;
-    rq_err rc = space_states(ctx, &call->arena, &list, &count);
-    if (rc == RQ_OK) {
-        m.snapshots = rq_arena_alloc(&call->arena, (count + 1) * sizeof(void *));
-        if (m.snapshots == NULL) rc = RQ_E_NO_MEMORY;
-    }
-    for (size_t i = 0; rc == RQ_OK && i < count; i++)
-        if (!list[i].is_namespace) rc = add_snapshot(&call->arena, &list[i], &m);
-    if (rc != RQ_OK)
-        rq_call_fail(call, rc, NULL);
-    else
-        rq_call_reply(call, &m.base);
+    pb__get_space_quota_snapshots_response__init(m);
+    RQ_TRY(space_states(b->services, arena, &list, &count));
+    m->snapshots = rq_arena_calloc(arena, count + 1, sizeof *m->snapshots);
+    if (m->snapshots == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        if (!list[i].is_namespace) RQ_TRY(add_snapshot(arena, &list[i], m));
+    return RQ_OK;
 }
+
+static void snapshots_answer(rq__blocking *b)
+{
+    rq_call_reply(b->call, &RQ_CONTAINER_OF(b, snapshots_job, blocking)->response.base);
+}
+
+void rq__get_space_quota_snapshots(void *ctx, rq_call *call)
+{
+    start(ctx, call, sizeof(snapshots_job), snapshots_work, snapshots_answer);
+}
+
+/* --- sizes of tables -------------------------------------------------------------------------- */
 
 typedef Pb__GetSpaceQuotaRegionSizesResponse__RegionSizes table_size;
 

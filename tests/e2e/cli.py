@@ -254,7 +254,7 @@ def wrong_arguments_are_told_in_one_line(tmp):
              ("top --mode users", "users"), ("top --sort luck", "luck"), ("top --period 0", "--period 0"), ("top x", "x"),
              ("server --log-format xml", "xml"), ("ping look", "look"), ("ping --bogus", "--bogus"),
              ("bench", "workload"), ("bench juggle", "juggle"), ("bench --records many put", "many"),
-             ("bench --seconds 0 put", "--seconds"), ("bench --bogus put", "--bogus"),
+             ("bench --seconds 0 put", "--seconds"), ("bench --seconds 1e11 put", "seconds"), ("bench --bogus put", "--bogus"),
              ("bench --draw blindly get", "blindly")]
     for line, culprit in wrong:
         done = run(*line.split(), cwd=tmp)

@@ -16,6 +16,7 @@
 
 #include "hfile/writer.h"
 #include "region/bulk_load.h"
+#include "vfs/memory.h"
 #include "wal/survey.h"
 
 #include "proto/wal.pb-c.h"
@@ -33,7 +34,9 @@
 #define ROWS 40 /* of a load */
 #define STEPS 12
 
-/* Load k: rows l<k>-00 … in a:v and b:v (b in two files). */
+/* Load k: rows l<k>-00 … in a:v and b:v (b in two files). The files of load 2 are on other storage, which the
+ * power cut does not touch; they are copied, and stay. */
+#define ELSEWHERE 2
 static const char families[] = {'a', 'b', 'b'};
 #define FILES RQ_ARRAY_LEN(families)
 
@@ -41,6 +44,7 @@ typedef enum fate { NOT_TRIED, WRITTEN, TRIED, ACKED } fate;
 
 typedef struct world {
     history h;
+    rq_vfs *elsewhere;
     fate fates[LOADS];
     /* Of the loads found after a restart, and of records in the log before it. */
     unsigned whole, owed, records;
@@ -62,6 +66,11 @@ static void source_path(char out[64], unsigned load, size_t file)
     snprintf(out, 64, "incoming/%u-%zu", load, file);
 }
 
+static rq_vfs *storage_of(const world *w, unsigned load)
+{
+    return load == ELSEWHERE ? w->elsewhere : w->h.env->vfs;
+}
+
 /* --- making and loading ----------------------------------------------------------------------- */
 
 static rq_err write_source(world *w, unsigned load, size_t file, rq_error *why)
@@ -72,7 +81,7 @@ static rq_err write_source(world *w, unsigned load, size_t file, rq_error *why)
     o.include_mvcc = false;
     o.block_bytes = 300;
     rq_hfile_writer *out;
-    RQ_TRY(rq_hfile_writer_open(w->h.env->vfs, path, &o, &out, why));
+    RQ_TRY(rq_hfile_writer_open(storage_of(w, load), path, &o, &out, why));
     rq_err rc = RQ_OK;
     for (unsigned i = 0; i < ROWS && rc == RQ_OK; i++) {
         char row[16];
@@ -100,7 +109,7 @@ static rq_err write_source(world *w, unsigned load, size_t file, rq_error *why)
 static void load(world *w, unsigned k)
 {
     rq_error why = {0};
-    rq_err rc = rq_vfs_mkdirs(w->h.env->vfs, "incoming", &why);
+    rq_err rc = rq_vfs_mkdirs(storage_of(w, k), "incoming", &why);
     for (size_t i = 0; i < FILES && rc == RQ_OK; i++)
         rc = write_source(w, k, i, &why);
     if (rc != RQ_OK && !excused(w)) note(w, "source", why.message);
@@ -110,7 +119,8 @@ static void load(world *w, unsigned k)
     rq_bulk_file files[FILES];
     for (size_t i = 0; i < FILES; i++) {
         source_path(paths[i], k, i);
-        files[i] = (rq_bulk_file){rq_slice_of(&families[i], 1), w->h.env->vfs, paths[i], paths[i]};
+        files[i] =
+            (rq_bulk_file){rq_slice_of(&families[i], 1), storage_of(w, k), paths[i], paths[i]};
     }
     rq_bulk_load what = {.copy = k == 1,
                          .files = files,
@@ -160,7 +170,7 @@ static const char *missing_source(world *w, unsigned k)
     rq_stat st;
     for (size_t i = 0; i < FILES && w->fates[k] >= WRITTEN; i++) {
         source_path(path, k, i);
-        if (rq_vfs_stat(w->h.env->vfs, path, &st, NULL) != RQ_OK) return path;
+        if (rq_vfs_stat(storage_of(w, k), path, &st, NULL) != RQ_OK) return path;
     }
     return NULL;
 }
@@ -178,6 +188,8 @@ static void check_load(world *w, unsigned k)
     if (whole && w->fates[k] < TRIED) note(w, "a load that was never made", text);
     const char *missing = missing_source(w, k);
     if (!whole && missing != NULL) note(w, "no source", missing);
+    if (k == ELSEWHERE && missing != NULL)
+        note(w, "a source that is not the server's is gone", missing);
     w->whole += whole;
     w->owed += whole && (w->fates[k] == ACKED || missing != NULL);
 }
@@ -283,6 +295,7 @@ static outcome once(uint64_t seed, uint64_t k, bool fail)
     world w = {0};
     assert_int_equal(rq_sim_new(seed, &options, &sim), RQ_OK);
     history_init(&w.h, sim, seed);
+    assert_int_equal(rq_vfs_memory_new(&w.elsewhere), RQ_OK);
     if (seed % 2 == 1) history_replicate(&w.h);
     if (fail) {
         w.h.faults = true;
@@ -311,6 +324,7 @@ static outcome once(uint64_t seed, uint64_t k, bool fail)
     }
     history_clear(&w.h);
     rq_sim_free(sim);
+    rq_vfs_free(w.elsewhere);
     return o;
 }
 

@@ -400,6 +400,74 @@ static void transient_errors_are_retried_for_a_while(void **state)
     }
 }
 
+static size_t unfinished(world *w)
+{
+    rq_procedure *list;
+    size_t count, n = 0;
+    rq_arena a;
+    rq_arena_init(&a);
+    MUST(rq_catalog_procedures(w->catalog, &a, &list, &count));
+    for (size_t i = 0; i < count; i++)
+        n += !list[i].finished;
+    rq_arena_clear(&a);
+    return n;
+}
+
+/* The cause of a temporary error goes after the procedure was parked: nobody has to do anything. */
+static void one_revived(const change *ch, bool restarted)
+{
+    const rq__proc_kind *kind = rq__proc_kind_of(ch->kind);
+    unsigned step = kind->commit;
+    while (step + 1 < RQ__STEPS_MAX && kind->steps[step + 1].run != NULL)
+        step++;
+    snprintf(place, sizeof place, "%s, I/O errors that end%s", ch->name,
+             restarted ? ", after a restart" : "");
+    world *w = setup(ch);
+    fault f = {ch->kind, step, RQ_E_IO, 0, NULL};
+    set_fault(w, &f);
+    (void)ch->run(w);
+    rq_sim_run(w->sim);
+    if (unfinished(w) > 0) {
+        unsigned hits = f.hits;
+        rq_sim_advance(w->sim, UINT64_C(1900) * 1000000000);
+        if (f.hits != hits + 3) fail_msg("%s: %u attempts in half an hour", place, f.hits - hits);
+        others_go_on(w);
+        half_done_is_refused(w, ch);
+        if (restarted) {
+            (void)world_close(w, true);
+            MUST(world_open(w));
+            set_fault(w, &f);
+            rq_sim_advance(w->sim, UINT64_C(700) * 1000000000);
+            /* What such a kind had left to do, the start has done. */
+            size_t left = kind->start_ends ? 0 : 1;
+            if (unfinished(w) != left) fail_msg("%s: %zu are left", place, unfinished(w));
+        }
+        f.rc = RQ_OK;
+        rq_sim_advance(w->sim, UINT64_C(700) * 1000000000);
+        if (unfinished(w) != 0) fail_msg("%s: it is not tried again", place);
+        ended_parked++;
+    }
+    f.rc = RQ_OK;
+    expect_sound(w);
+    table_is_given_back(w);
+    MUST(world_close(w, true));
+    MUST(world_open(w));
+    MUST(world_get(w, "n:t", "a", "f"));
+    world_clear(w);
+}
+
+static void a_parked_procedure_goes_on_when_its_error_ends(void **state)
+{
+    (void)state;
+    ended_parked = 0;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(changes); i++) {
+        if (rq__proc_kind_of(changes[i].kind)->transient) continue;
+        one_revived(&changes[i], false);
+        one_revived(&changes[i], true);
+    }
+    assert_true(ended_parked > 10);
+}
+
 static unsigned answers;
 
 static void answered(rq_ddl *d)
@@ -548,6 +616,7 @@ int main(void)
         cmocka_unit_test(each_step_that_fails_for_good_is_undone_or_parked),
         cmocka_unit_test(a_resumed_procedure_is_undone_or_parked),
         cmocka_unit_test(transient_errors_are_retried_for_a_while),
+        cmocka_unit_test(a_parked_procedure_goes_on_when_its_error_ends),
         cmocka_unit_test(missing_space_is_waited_for),
         cmocka_unit_test(a_region_that_does_not_open_blocks_nothing),
         cmocka_unit_test(a_region_is_opened_again_however_long_it_takes),

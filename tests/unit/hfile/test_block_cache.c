@@ -396,9 +396,38 @@ static void many_families_cost_no_more(void **state)
     rq_block_cache_free(c);
 }
 
+/* 100,000 tables with 10 families each are 10^6 families, most of them without a file. */
+static void a_family_without_files_is_small_and_charged(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    static rq_cache_family *list[COUNT];
+    rq_block_cache *c;
+    char name[16];
+    rq__cache_file *f;
+    assert_int_equal(rq_block_cache_new(1 << 30, &c), RQ_OK);
+    for (unsigned i = 0; i < COUNT; i++) {
+        snprintf(name, sizeof name, "t%u", i);
+        assert_int_equal(rq_cache_family_get(c, rq_slice_cstr(name), RQ_SLICE_LIT("f"), &list[i]),
+                         RQ_OK);
+    }
+    uint64_t bytes = stats_of(c).family_bytes;
+    assert_true(bytes > 0 && bytes < 128 * COUNT);
+    assert_int_equal(rq__cache_file_open(c, "1", 1, 1, list[0], &f), RQ_OK);
+    assert_true(stats_of(c).family_bytes > bytes);
+    rq_cache_family_unref(list[0]);
+    rq__hfile_block_unref(put(c, f, 1, RQ_BLOCK_DATA));
+    rq__cache_file_close(f, true);
+    for (unsigned i = 1; i < COUNT; i++)
+        rq_cache_family_unref(list[i]);
+    assert_int_equal(stats_of(c).family_bytes, 0);
+    rq_block_cache_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_family_without_files_is_small_and_charged),
         cmocka_unit_test(many_families_cost_no_more),
         cmocka_unit_test(a_block_is_found_until_it_is_evicted),
         cmocka_unit_test(a_scan_does_not_push_out_what_is_used),

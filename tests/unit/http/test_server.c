@@ -364,6 +364,109 @@ static void health_is_told_while_stacks_are_gathered(void **state)
     assert_int_equal(open_descriptors(), before);
 }
 
+/* --- a page with parameters ------------------------------------------------------------------- */
+
+/* The clock that the page reads stands still until a byte comes. */
+typedef struct slow_clock {
+    rq_executor executor;
+    slow_report gates;
+} slow_clock;
+
+static int64_t tell_time_slowly(rq_executor *e)
+{
+    slow_clock *c = RQ_CONTAINER_OF(e, slow_clock, executor);
+    char byte = 'x';
+    atomic_fetch_add(&c->gates.count, 1);
+    assert_int_equal(write(c->gates.begun[1], &byte, 1), 1);
+    assert_int_equal(read(c->gates.go[0], &byte, 1), 1);
+    return 0;
+}
+
+static const char tasks_page[] =
+    "GET /rs-status?format=json&filter=%s HTTP/1.1\r\nConnection: close\r\n\r\n";
+
+static int ask_for_tasks(const world *w, const char *filter)
+{
+    char request[200];
+    int fd = dial(w), len = snprintf(request, sizeof request, tasks_page, filter);
+    assert_int_equal(send(fd, request, (size_t)len, MSG_NOSIGNAL), len);
+    return fd;
+}
+
+static void expect_tasks(int fd)
+{
+    char text[4096];
+    size_t len = 0;
+    ssize_t n = 1;
+    while (readable(fd, PATIENCE_MS) && (n = recv(fd, text + len, sizeof text - len - 1, 0)) > 0)
+        len += (size_t)n;
+    text[len] = '\0';
+    assert_memory_equal(text, "HTTP/1.1 200", 12);
+    assert_non_null(strstr(text, "\r\n\r\n[]\n"));
+    close(fd);
+}
+
+static void open_slow_clock(world *w, slow_clock *c, rq_env *env)
+{
+    open_world(w, 0, 0);
+    assert_int_equal(pipe(c->gates.begun), 0);
+    assert_int_equal(pipe(c->gates.go), 0);
+    atomic_init(&c->gates.count, 0);
+    c->executor = (rq_executor){.now_ms = tell_time_slowly};
+    *env = (rq_env){.executor = &c->executor};
+    rq_http_sources from = {.env = env};
+    rq_http_serve(w->http, &from);
+}
+
+/* As one over 100,000 regions, which takes seconds. Others of its kind wait for it. */
+static void health_is_told_while_a_large_page_is_made(void **state)
+{
+    (void)state;
+    enum { WAITING = 5 };
+    world w;
+    slow_clock c;
+    rq_env env;
+    int fds[WAITING];
+    open_slow_clock(&w, &c, &env);
+    fds[0] = ask_for_tasks(&w, "first");
+    await_begin(&c.gates);
+    for (int i = 1; i < WAITING; i++)
+        fds[i] = ask_for_tasks(&w, "another");
+    int gone = ask_for_tasks(&w, "gone");
+    close(gone);
+    assert_int_equal(status(&w, "/health/live"), 200);
+    assert_int_equal(status(&w, "/health/ready"), 200);
+    assert_int_equal(atomic_load(&c.gates.count), 1);
+    for (int i = 0; i < WAITING + 1; i++)
+        assert_int_equal(write(c.gates.go[1], "x", 1), 1);
+    for (int i = 0; i < WAITING; i++)
+        expect_tasks(fds[i]);
+    close_world(&w);
+    close_slow_report(&c.gates);
+}
+
+static void it_ends_while_large_pages_wait(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        world w;
+        slow_clock c;
+        rq_env env;
+        int fds[5];
+        open_slow_clock(&w, &c, &env);
+        for (int i = 0; i < 5; i++)
+            fds[i] = ask_for_tasks(&w, "some");
+        if (round % 2 == 0) await_begin(&c.gates);
+        if (round % 3 == 0) close(fds[round % 5]);
+        for (int i = 0; i < 5; i++)
+            assert_int_equal(write(c.gates.go[1], "x", 1), 1);
+        close_world(&w);
+        close_slow_report(&c.gates);
+        for (int i = 0; i < 5; i++)
+            if (round % 3 != 0 || i != round % 5) close(fds[i]);
+    }
+}
+
 static void it_ends_while_stacks_are_gathered(void **state)
 {
     (void)state;
@@ -452,6 +555,8 @@ int main(void)
         cmocka_unit_test(it_ends_with_connections_in_every_state),
         cmocka_unit_test(health_is_told_while_stacks_are_gathered),
         cmocka_unit_test(it_ends_while_stacks_are_gathered),
+        cmocka_unit_test(health_is_told_while_a_large_page_is_made),
+        cmocka_unit_test(it_ends_while_large_pages_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

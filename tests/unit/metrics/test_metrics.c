@@ -422,6 +422,32 @@ static void rates_are_those_of_the_last_period(void **state)
     metrics_world_clear(&w);
 }
 
+/* With a million regions a text would be gigabytes. */
+static void a_text_beyond_its_limit_is_refused(void **state)
+{
+    (void)state;
+    metrics_world w;
+    rq_metrics *m;
+    rq_buf text = {0};
+    metrics_world_init(&w);
+    const rq_metrics_sources from = {.env = w.o->w.env,
+                                     .engine = w.o->w.engine,
+                                     .catalog = w.o->w.catalog,
+                                     .ops = w.o->ops,
+                                     .text_bytes_max = 5000};
+    assert_int_equal(rq_metrics_new(&from, &m), RQ_OK);
+    const rq_metrics_query all = {0},
+                           regions = {
+                               .get = "Hadoop:service=HBase,name=RegionServer,sub=Regions::*o*"};
+    assert_int_equal(rq_metrics_prometheus(m, true, &text), RQ_E_RESULT_TOO_LARGE);
+    assert_int_equal(rq_metrics_hadoop_prometheus(m, false, NULL, &text), RQ_E_RESULT_TOO_LARGE);
+    assert_int_equal(rq_metrics_jmx(m, &all, &text), RQ_E_RESULT_TOO_LARGE);
+    assert_int_equal(rq_metrics_jmx(m, &regions, &text), RQ_E_RESULT_TOO_LARGE);
+    rq_buf_clear(&text);
+    rq_metrics_free(m);
+    metrics_world_clear(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -435,6 +461,7 @@ int main(void)
         cmocka_unit_test(durations_are_told_by_table),
         cmocka_unit_test(many_tables_stay_bounded),
         cmocka_unit_test(rates_are_those_of_the_last_period),
+        cmocka_unit_test(a_text_beyond_its_limit_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

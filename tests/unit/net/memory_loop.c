@@ -99,6 +99,43 @@ void rq_loop_get_stats(const rq_loop *loop, rq_loop_stats *ret)
     *ret = (rq_loop_stats){0};
 }
 
+/* ---- timers */
+
+void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
+{
+    rq_loop_timer_cancel(loop, timer);
+    timer->armed = true;
+    timer->due_ns = loop->now_ns + delay_ns;
+    timer->next = loop->timers;
+    loop->timers = timer;
+}
+
+void rq_loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer)
+{
+    rq_loop_timer **at = &loop->timers;
+    if (!timer->armed) return;
+    while (*at != timer)
+        at = &(*at)->next;
+    *at = timer->next;
+    timer->armed = false;
+}
+
+bool memory_loop_run_timers(rq_loop *loop)
+{
+    bool any = false;
+    for (rq_loop_timer *t = loop->timers; t != NULL;) {
+        if (t->due_ns > loop->now_ns) {
+            t = t->next;
+            continue;
+        }
+        rq_loop_timer_cancel(loop, t);
+        t->run(t);
+        any = true;
+        t = loop->timers; /* it may have changed the list */
+    }
+    return any;
+}
+
 /* ---- listeners */
 
 rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_listener **ret,
@@ -328,21 +365,6 @@ int64_t rq_loop_due(const rq_loop *loop)
 void rq_loop_hasten_timers(rq_loop *loop)
 {
     (void)loop;
-    abort();
-}
-
-void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
-{
-    (void)loop;
-    (void)timer;
-    (void)delay_ns;
-    abort();
-}
-
-void rq_loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer)
-{
-    (void)loop;
-    (void)timer;
     abort();
 }
 

@@ -15,6 +15,7 @@ struct rq_loop {
     rq_lane *lane;   /* what posts to the loop */
     uint64_t now_ns; /* 0, long ago: calls with a time-out are expired */
     void (*run)(struct rq_loop *loop);
+    rq_loop_timer *timers; /* armed ones, unordered */
 };
 
 struct rq_listener {
@@ -39,6 +40,9 @@ struct rq_stream {
 /* `lane` NULL: tasks run on a lane of the loop's own. `run` runs what was posted until nothing is
  * left; NULL: what does so for the own lane. */
 void memory_loops_init(rq_loops *loops, rq_lane *lane, void (*run)(rq_loop *loop));
+
+/* Runs the timers that are due at loop->now_ns; false: there was none. Who never calls it has no time pass. */
+bool memory_loop_run_timers(rq_loop *loop);
 
 /* Feeds the connection as it reads, at most `step` bytes at a time, until the bytes are used up or
  * it stops reading. Output that blocks it is discarded. */

@@ -153,9 +153,44 @@ static void atomic_requests_have_their_budget(void **state)
     rq__limiter_unref(l);
 }
 
+/* Any client may write such numbers to hbase:quota. Java's conversions saturate. */
+static void extreme_limits_are_kept(void **state)
+{
+    (void)state;
+    static const char longest[] =
+        "number of requests exceeded - wait 2562047788015hrs, 12mins, 55sec, 807ms";
+    const rq__refill fixed = {.fixed = true, .interval_ms = 1000};
+    const rq__demand units = {.writes = 1, .write_bytes = 1, .write_units = INT64_MAX};
+    static const uint64_t large[] = {INT64_MAX - 1, INT64_MAX, UINT64_MAX};
+    for (int how = 0; how < 2; how++) {
+        const rq__refill *refill = how == 0 ? &average : &fixed;
+        rq__limiter *none = limiter(RQ__BUDGET_REQUESTS, PB__TIME_UNIT__SECONDS, 0, refill);
+        rq_error why = {.code = RQ_OK};
+        const rq__demand two = {.reads = 2, .read_bytes = 1};
+        none->rates[RQ__BUDGET_REQUESTS].left = -1; /* two ops at once took it */
+        fails(none, &two, 0, longest);
+        fails(none, &two, 100000, longest);
+        rq__limiter_unref(none);
+        for (size_t i = 0; i < RQ_ARRAY_LEN(large); i++) {
+            rq__limiter *l = limiter(RQ__BUDGET_REQUESTS, PB__TIME_UNIT__DAYS, large[i], refill);
+            for (int k = 0; k < 3; k++)
+                passes(l, &one_write, k * 86399999);
+            rq__limiter_unref(l);
+        }
+        rq__limiter *l = limiter(RQ__BUDGET_WRITE_UNITS, PB__TIME_UNIT__SECONDS, 1, refill);
+        assert_int_equal(rq__limiter_check(l, &units, 0, &why), RQ_E_THROTTLED);
+        rq__limiter_take(l, &units);
+        rq__limiter_take(l, &units);
+        rq__limiter_take(l, &units);
+        assert_int_equal(rq__limiter_check(l, &units, 1, &why), RQ_E_THROTTLED);
+        rq__limiter_unref(l);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(extreme_limits_are_kept),
         cmocka_unit_test(requests_are_refilled_with_time),
         cmocka_unit_test(waits_are_told_in_hours_and_minutes),
         cmocka_unit_test(intervals_are_refilled_at_once),

@@ -4,7 +4,7 @@
 #include "world.h"
 
 #include "catalog/catalog_priv.h"
-#include "quota/quota.h"
+#include "quota/quota_priv.h"
 
 typedef struct space_world {
     world w;
@@ -228,9 +228,152 @@ static void a_crash_before_the_table_is_enabled_leaves_that_to_the_next_start(vo
     table_is_enabled_after_a_crash(0);
 }
 
+/* ---- hostile requests */
+
+static rq_err set_throttle(space_world *s, const char *qualifier, size_t len, uint64_t limit)
+{
+    Pb__SetQuotaRequest r = PB__SET_QUOTA_REQUEST__INIT;
+    Pb__TableName table = PB__TABLE_NAME__INIT;
+    Pb__ThrottleRequest throttle = PB__THROTTLE_REQUEST__INIT;
+    Pb__TimedQuota quota = PB__TIMED_QUOTA__INIT;
+    table.namespace_ = (ProtobufCBinaryData){7, (uint8_t *)(uintptr_t) "default"};
+    table.qualifier = (ProtobufCBinaryData){len, (uint8_t *)(uintptr_t)qualifier};
+    quota.time_unit = PB__TIME_UNIT__SECONDS;
+    quota.has_soft_limit = 1;
+    quota.soft_limit = limit;
+    throttle.has_type = 1;
+    throttle.type = PB__THROTTLE_TYPE__REQUEST_NUMBER;
+    throttle.timed_quota = &quota;
+    r.table_name = &table;
+    r.throttle = &throttle;
+    s->w.why = (rq_error){.code = RQ_OK};
+    return rq_quotas_set(s->quotas, &r, &s->w.why);
+}
+
+/* HBASE: GlobalQuotaSettingsImpl.validateTimedQuota; Java reads the field as a signed number. */
+static void a_negative_limit_is_refused(void **state)
+{
+    (void)state;
+    space_world s = {.quotas = NULL};
+    begin(&s);
+    assert_int_equal(set_throttle(&s, "t", 1, UINT64_MAX), RQ_E_DO_NOT_RETRY);
+    assert_non_null(strstr(s.w.why.message, "must be greater then 0, got -1"));
+    assert_int_equal(set_throttle(&s, "t", 1, 0), RQ_E_DO_NOT_RETRY);
+    const world *w = &s.w;
+    OK(set_throttle(&s, "t", 1, INT64_MAX));
+    end(&s);
+}
+
+/* "t\0x" would be the row of table t. */
+static void a_name_with_a_nul_is_no_other_tables(void **state)
+{
+    (void)state;
+    space_world s = {.quotas = NULL};
+    begin(&s);
+    assert_int_equal(set_throttle(&s, "t\0x", 3, 1), RQ_E_ILLEGAL_ARGUMENT);
+    end(&s);
+}
+
+/* While a round disables a table whose lock somebody else holds, callers take a thread each. */
+static void few_changes_wait_for_a_round(void **state)
+{
+    (void)state;
+    space_world s = {.quotas = NULL};
+    begin(&s);
+    rq_error why = {.code = RQ_OK};
+    bool before;
+    for (int i = 0; i < RQ__QUOTA_CHANGES_MAX; i++)
+        assert_int_equal(rq__quotas_begin_change(s.quotas, &why), RQ_OK);
+    assert_int_equal(set_throttle(&s, "t", 1, 5), RQ_E_PLEASE_HOLD);
+    assert_int_equal(rq_quotas_switch_throttle(s.quotas, true, &before, &why), RQ_E_PLEASE_HOLD);
+    assert_int_equal(rq_quotas_switch_exceed(s.quotas, true, &before, &why), RQ_E_PLEASE_HOLD);
+    for (int i = 0; i < RQ__QUOTA_CHANGES_MAX; i++)
+        rq__quotas_end_change(s.quotas);
+    assert_int_equal(set_throttle(&s, "t", 1, 5), RQ_OK);
+    assert_int_equal(atomic_load(&s.quotas->changes), 0);
+    end(&s);
+}
+
+/* ---- many quotas */
+
+/* Of a user, on table or namespace "t" perhaps; of a table; of a namespace. `what` 0: a throttle, 1: none, 2: the
+ * throttle's removal, 3: bypass. */
+static void set_some(space_world *s, uint64_t which, unsigned what)
+{
+    Pb__SetQuotaRequest r = PB__SET_QUOTA_REQUEST__INIT;
+    Pb__TableName table = PB__TABLE_NAME__INIT;
+    Pb__ThrottleRequest throttle = PB__THROTTLE_REQUEST__INIT;
+    Pb__TimedQuota quota = PB__TIMED_QUOTA__INIT;
+    world *w = &s->w;
+    char name[32];
+    snprintf(name, sizeof name, "n%llu", (unsigned long long)(which / 5));
+    table.namespace_ = (ProtobufCBinaryData){7, (uint8_t *)(uintptr_t) "default"};
+    table.qualifier = (ProtobufCBinaryData){strlen(name), (uint8_t *)name};
+    if (which % 5 < 3) r.user_name = name;
+    if (which % 5 == 1 || which % 5 == 3) r.table_name = &table;
+    if (which % 5 == 2 || which % 5 == 4) r.namespace_ = name;
+    quota.has_soft_limit = 1;
+    quota.soft_limit = 1 + which;
+    throttle.has_type = 1;
+    throttle.type = PB__THROTTLE_TYPE__REQUEST_NUMBER;
+    throttle.timed_quota = what == 0 ? &quota : NULL;
+    r.has_remove_all = r.remove_all = what == 1;
+    if (what == 0 || what == 2) r.throttle = &throttle;
+    r.has_bypass_globals = r.bypass_globals = what == 3;
+    OK(rq_quotas_set(s->quotas, &r, &w->why));
+}
+
+/* Of one row after the other, as the whole table is read. */
+static void expect_same_as_read(space_world *s)
+{
+    world *w = &s->w;
+    rq__view_of_quotas *all;
+    const rq__view_of_quotas *v = atomic_load(&s->quotas->view);
+    rq__quota_cursor at = {0};
+    const rq__entry *e;
+    size_t count = 0;
+    OK(rq__quota_view_read(s->quotas, v, &all, &w->why));
+    assert_int_equal(v->count, all->count);
+    assert_int_equal(v->throttles, all->throttles);
+    assert_int_equal(v->spaces, all->spaces);
+    for (; (e = rq__quota_next(all, &at)) != NULL; count++) {
+        const rq__entry *same = rq__quota_find(v, e->owner, e->name, e->other);
+        assert_non_null(same);
+        assert_ptr_equal(same->limiter, e->limiter);
+        assert_int_equal(same->bypasses, e->bypasses);
+    }
+    assert_int_equal(count, all->count);
+    rq__quota_view_free(all);
+}
+
+static void a_change_reads_one_row(void **state)
+{
+    (void)state;
+    space_world s = {.quotas = NULL};
+    begin(&s);
+    for (unsigned i = 0; i < 1500; i++) {
+        rq__quota_bucket *before[RQ__QUOTA_BUCKETS];
+        size_t changed = 0;
+        if (i > 0) memcpy(before, atomic_load(&s.quotas->view)->buckets, sizeof before);
+        set_some(&s, rq_sim_random(s.w.sim) % 600, (unsigned)(rq_sim_random(s.w.sim) % 8) % 4);
+        const rq__view_of_quotas *v = atomic_load(&s.quotas->view);
+        for (size_t b = 0; i > 0 && b < RQ__QUOTA_BUCKETS; b++)
+            changed += v->buckets[b] != before[b];
+        assert_true(changed <= 1);
+        if (i % 100 == 0) expect_same_as_read(&s);
+    }
+    assert_true(atomic_load(&s.quotas->view)->count > 100);
+    expect_same_as_read(&s);
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_negative_limit_is_refused),
+        cmocka_unit_test(a_change_reads_one_row),
+        cmocka_unit_test(few_changes_wait_for_a_round),
+        cmocka_unit_test(a_name_with_a_nul_is_no_other_tables),
         cmocka_unit_test(a_policy_that_is_unknown_is_the_default),
         cmocka_unit_test(a_table_that_cannot_be_disabled_now_is_disabled_later),
         cmocka_unit_test(a_table_that_cannot_be_enabled_now_is_enabled_later),

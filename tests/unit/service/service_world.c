@@ -5,6 +5,7 @@
 #include "registry/registry.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,14 +19,16 @@ static void check(bool holds, const char *what)
 
 /* ---- the world */
 
-/* Tasks until nothing is left. */
+/* Tasks until nothing is left, or as many as may run. */
 static void run(rq_loop *loop)
 {
     service_world *s = RQ_CONTAINER_OF(loop, service_world, loops.loop);
     rq_sim *sim = s->w.sim;
-    while (rq_sim_step(sim)) {
-    }
-    loop->now_ns = s->w.env->executor->now_ns(s->w.env->executor);
+    do {
+        while (s->steps_left > 0 && rq_sim_step(sim))
+            if (s->steps_left != UINT_MAX) s->steps_left--;
+        loop->now_ns = s->w.env->executor->now_ns(s->w.env->executor);
+    } while (s->steps_left > 0 && memory_loop_run_timers(loop));
     rq_epoch_exit(s->w.env->epoch, &s->section);
     rq_epoch_collect(s->w.env->epoch);
     rq_epoch_enter(s->w.env->epoch, &s->section);
@@ -130,13 +133,14 @@ static rq_rpc_server *open_server(service_world *s, service_kind first, size_t c
     return server;
 }
 
-service_world *service_world_new(void)
+static service_world *new_world(unsigned again_percent)
 {
     service_world *s = calloc(1, sizeof *s);
     if (s == NULL) abort();
+    s->steps_left = UINT_MAX;
     /* What is logged is composed, of whatever bytes a request has; nobody reads it. */
     s->log_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    rq_sim_options options = {.again_percent = 20, .log_fd = s->log_fd};
+    rq_sim_options options = {.again_percent = again_percent, .log_fd = s->log_fd};
     world_init(&s->w, 1, &options);
     check(rq_config_set(s->w.config, "hbase.quota.enabled", "true", NULL) == RQ_OK, "quotas");
     /* A call that waits for a lock of an earlier one is answered in the time that it gets. */
@@ -157,6 +161,16 @@ service_world *service_world_new(void)
     s->master = open_server(s, SERVICE_MASTER, 6);
     rq_epoch_pin(s->w.env->epoch, &s->section);
     return s;
+}
+
+service_world *service_world_new(void)
+{
+    return new_world(20);
+}
+
+service_world *service_world_new_cold(void)
+{
+    return new_world(100);
 }
 
 bool service_world_is_whole(const service_world *s)
@@ -285,7 +299,7 @@ static void wait_for_answer(service_client *c, unsigned answers)
     check(c->answers == answers || c->stream.closing, "a call without an answer");
 }
 
-bool service_client_call(service_client *c, const char *method, rq_slice message, rq_slice cells)
+void service_client_send(service_client *c, const char *method, rq_slice message, rq_slice cells)
 {
     rq_buf head = {0}, frame = {0};
     forget_answer(c);
@@ -295,11 +309,21 @@ bool service_client_call(service_client *c, const char *method, rq_slice message
     append_delimited(&frame, message);
     append(&frame, cells.ptr, cells.len);
     rq_put_be32(frame.ptr, (uint32_t)(frame.len - 4));
-    unsigned answers = c->answers + 1;
     memory_stream_feed(&c->stream, frame.ptr, frame.len, frame.len);
-    wait_for_answer(c, answers);
     rq_buf_clear(&head);
     rq_buf_clear(&frame);
+}
+
+void service_client_take(service_client *c)
+{
+    take_answers(c);
+}
+
+bool service_client_call(service_client *c, const char *method, rq_slice message, rq_slice cells)
+{
+    unsigned answers = c->answers + 1;
+    service_client_send(c, method, message, cells);
+    wait_for_answer(c, answers);
     return !c->stream.closing;
 }
 

@@ -43,6 +43,7 @@ typedef struct service_world {
     rq_lane *lane;
     rq_lane counting;        /* in front of it */
     unsigned posted;         /* tasks */
+    unsigned steps_left;     /* the loop stops after so many tasks; UINT_MAX: it does not */
     rq_epoch_member section; /* the loop's; open but between two iterations */
     rq_intake *intake;       /* the staging folder alone */
     rq_ops *ops;
@@ -58,6 +59,8 @@ typedef struct service_world {
 } service_world;
 
 service_world *service_world_new(void);
+/* Every read of a block waits for a thread; otherwise one in five does. */
+service_world *service_world_new_cold(void);
 void service_world_free(service_world *s);
 /* Whether the three regions are still there and open. */
 bool service_world_is_whole(const service_world *s);
@@ -81,6 +84,10 @@ void service_client_close(service_client *c);
 /* Sends the request and lets time advance until it is answered. False: the connection was
  * closed. */
 bool service_client_call(service_client *c, const char *method, rq_slice message, rq_slice cells);
+/* Sends the request, and runs what the loop may run (service_world.steps_left). */
+void service_client_send(service_client *c, const char *method, rq_slice message, rq_slice cells);
+/* Reads what was answered. */
+void service_client_take(service_client *c);
 /* The class of the exception that the last call was answered with; NULL: none. */
 const char *service_client_exception(const service_client *c);
 
