@@ -60,8 +60,6 @@ void rq_catalog_server_down(rq_catalog *c, const rq_server_name *server);
 /* The same for every server that has ended according to the table of calls: servers may have ended before this catalog
  * was open. */
 void rq_catalog_look_for_ended(rq_catalog *c);
-/* Repeats reopenings that failed for lack of memory. To be called periodically. */
-void rq_catalog_retry_reopening(rq_catalog *c);
 
 /* Region replicas. There is only this server, so a replica is a name and not a copy: the region
  * itself answers under it, read-only, and marks its answers as possibly stale, as HBase's replicas

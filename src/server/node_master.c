@@ -242,7 +242,6 @@ rq_err rq__node_look_after(rq_node *n, const rq_member_view *v, rq_error *why)
     give_up_replaced(n);
     retire_logs(n);
     if (n->catalog != NULL && take_view_change(n)) RQ_TRY(rq__node_write_names(n, why));
-    if (n->catalog != NULL) rq_catalog_retry_reopening(n->catalog);
     /* Without a connection nobody is known to have left. */
     return v->connected && v->state == RQ_MEMBER_ACTIVE ? give_up_absent(n, v, why) : RQ_OK;
 }
