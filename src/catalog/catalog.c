@@ -38,6 +38,11 @@ bool rq_catalog_load(const rq_catalog *c, const rq_catalog_region *r, rq_region_
     return r->server != NULL && c->calls.load(c->calls.ctx, r->server, r->info, ret);
 }
 
+bool rq_catalog_server_load(const rq_catalog *c, const rq_server_name *server, rq_server_load *ret)
+{
+    return c->calls.server_load != NULL && c->calls.server_load(c->calls.ctx, server, ret);
+}
+
 uint16_t rq_catalog_info_port(const rq_catalog *c)
 {
     return c->info_port;

@@ -104,6 +104,8 @@ rq_err rq_catalog_servers(rq_catalog *c, rq_arena *arena, const rq_server_name *
                           size_t *ret_count);
 /* The last report of the region's server about it; false: there is none. */
 bool rq_catalog_load(const rq_catalog *c, const rq_catalog_region *r, rq_region_load *ret);
+/* What a server of the cluster last reported of itself; false: nothing, or there is no cluster. */
+bool rq_catalog_server_load(const rq_catalog *c, const rq_server_name *server, rq_server_load *ret);
 /* "ns:q" or "q". NULL: no such table. hbase:meta counts as a table, the procedure store does
  * not. */
 const rq_catalog_table *rq_catalog_table_find(const rq_catalog *c, rq_slice table);
