@@ -48,7 +48,7 @@ class Process:
 
     def __init__(self, world, ports=None, secret=None):
         self.world, self.ports = world, ports or peer.free_ports(2)
-        self.may_end = False  # a test ends it
+        self.may_end = False  # a test ends it, or has been told
         self.name = None
         self.path = world.folder / f"server-{self.ports[0]}.log"
         self.log = open(self.path, "ab")
@@ -58,7 +58,9 @@ class Process:
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         world.started.append(self)
         until(lambda: "rorqual ready: cluster" in self.errors()[self.before:] or self.process.poll() is not None, "the process is ready")
-        assert self.process.poll() is None, self.ended()
+        problem = self.ended()
+        self.may_end = problem is not None  # it is told here, and in no later test
+        assert problem is None, problem
         self.name = [n for n in world.servers() if n.startswith(f"127.0.0.1,{self.ports[0]},")][-1]
 
     def errors(self):
