@@ -316,11 +316,12 @@ sim: build/rorqual
 	@SEEDS=$(SEEDS) RQ_SEEDS=$(SEEDS) meson test -C build --no-rebuild --suite sim --timeout-multiplier 0 --print-errorlogs
 
 cluster-sim: setup build/build.ninja
-	@JOBS=$(JOBS) tools/build build tests/sim/test_shared tests/sim/test_shared_forms tests/sim/test_shared_log tests/sim/test_cluster tests/unit/vfs/test_vfs_shared
+	@JOBS=$(JOBS) tools/build build tests/sim/test_shared tests/sim/test_shared_forms tests/sim/test_shared_log tests/sim/test_cluster tests/sim/test_silence tests/unit/vfs/test_vfs_shared
 	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_shared
 	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_shared_forms
 	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_shared_log
 	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_cluster
+	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_silence
 	@ROUNDS=$(if $(filter command environment,$(origin ROUNDS)),$(ROUNDS),20) build/tests/unit/vfs/test_vfs_shared
 
 cluster-test: setup build/build.ninja

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The balancer of a cluster. While two servers differ by two regions or more, a region moves from the server with the
- * most regions to the server with the fewest: a region of the table that is spread most unevenly over the two. Each
- * move is a procedure; the balancer does not wait for its end. Regions of the namespace hbase stay in the master's
+ * The balancer of a cluster. Which regions move is decided in balancer_choice.c; each move is a procedure; the balancer does not wait for its end. Regions of the namespace hbase stay in the master's
  * process and are not counted. The balancer runs every hbase.balancer.period, and when a client asks. HBASE:
  * HMaster.balance, SimpleLoadBalancer.
  */
@@ -13,69 +11,6 @@
 #include <stdlib.h>
 
 #define MOVES_MAX 1000 /* moves that one run begins; the next run continues */
-
-/* --- which regions move ----------------------------------------------------------------------- */
-
-static size_t index_of_most(const size_t *counts, size_t n)
-{
-    size_t at = 0;
-    for (size_t i = 1; i < n; i++)
-        if (counts[i] > counts[at]) at = i;
-    return at;
-}
-
-static size_t index_of_least(const size_t *counts, size_t n)
-{
-    size_t at = 0;
-    for (size_t i = 1; i < n; i++)
-        if (counts[i] < counts[at]) at = i;
-    return at;
-}
-
-/* A region of server `from`, of the table that is spread most unevenly over both servers. `by_table`: the number of
- * regions by table and server. */
-static rq__balanced *choose(rq__balanced *list, size_t count, const size_t *by_table,
-                            size_t servers, size_t from, size_t to)
-{
-    rq__balanced *best = NULL;
-    size_t most = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (list[i].server != from) continue;
-        const size_t *of = by_table + list[i].table * servers;
-        size_t uneven = of[from] > of[to] ? of[from] - of[to] : 0;
-        if (best != NULL && uneven <= most) continue;
-        best = &list[i];
-        most = uneven;
-    }
-    return best;
-}
-
-rq_err rq__balance(rq__balanced *list, size_t count, size_t tables, size_t servers, size_t max,
-                   size_t *ret_moves)
-{
-    *ret_moves = 0;
-    if (servers == 0) return RQ_OK;
-    size_t *counts = calloc((tables + 1) * servers, sizeof *counts), *by_table = counts + servers;
-    if (counts == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < count; i++) {
-        counts[list[i].server]++;
-        by_table[list[i].table * servers + list[i].server]++;
-    }
-    while (*ret_moves < max) {
-        size_t from = index_of_most(counts, servers), to = index_of_least(counts, servers);
-        if (counts[from] < counts[to] + 2) break;
-        rq__balanced *r = choose(list, count, by_table, servers, from, to);
-        counts[from]--;
-        counts[to]++;
-        by_table[r->table * servers + from]--;
-        by_table[r->table * servers + to]++;
-        r->server = to;
-        r->moves = true;
-        (*ret_moves)++;
-    }
-    free(counts);
-    return RQ_OK;
-}
 
 /* --- the regions as they are ------------------------------------------------------------------ */
 

@@ -38,6 +38,11 @@ bool rq_catalog_load(const rq_catalog *c, const rq_catalog_region *r, rq_region_
     return r->server != NULL && c->calls.load(c->calls.ctx, r->server, r->info, ret);
 }
 
+bool rq_catalog_server_load(const rq_catalog *c, const rq_server_name *server, rq_server_load *ret)
+{
+    return c->calls.server_load != NULL && c->calls.server_load(c->calls.ctx, server, ret);
+}
+
 uint16_t rq_catalog_info_port(const rq_catalog *c)
 {
     return c->info_port;
@@ -291,11 +296,6 @@ void rq_catalog_look_for_ended(rq_catalog *c)
                     "%zu regions of servers that have ended are opened elsewhere", regions);
 }
 
-void rq_catalog_retry_reopening(rq_catalog *c)
-{
-    if (atomic_exchange(&c->reopening_lost, false)) rq_catalog_look_for_ended(c);
-}
-
 rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why)
 {
     rq_epoch_member m = {0};
@@ -307,7 +307,7 @@ rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why)
         rq_bytes_to_string(encoded, name, sizeof name);
         rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%s", name);
     } else if (r->state == RQ_REGION_FAILED_OPEN) {
-        rq__procedures_reopen_closed(c, r->info);
+        rq__procedures_reopen(c, r->info, NULL);
     } else {
         rc =
             rq_fail(why, RQ_E_DO_NOT_RETRY, "Unexpected state for state=%s, location=%s, region=%s",

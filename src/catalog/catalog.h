@@ -60,8 +60,6 @@ void rq_catalog_server_down(rq_catalog *c, const rq_server_name *server);
 /* The same for every server that has ended according to the table of calls: servers may have ended before this catalog
  * was open. */
 void rq_catalog_look_for_ended(rq_catalog *c);
-/* Repeats reopenings that failed for lack of memory. To be called periodically. */
-void rq_catalog_retry_reopening(rq_catalog *c);
 
 /* Region replicas. There is only this server, so a replica is a name and not a copy: the region
  * itself answers under it, read-only, and marks its answers as possibly stale, as HBase's replicas
@@ -106,6 +104,8 @@ rq_err rq_catalog_servers(rq_catalog *c, rq_arena *arena, const rq_server_name *
                           size_t *ret_count);
 /* The last report of the region's server about it; false: there is none. */
 bool rq_catalog_load(const rq_catalog *c, const rq_catalog_region *r, rq_region_load *ret);
+/* What a server of the cluster last reported of itself; false: nothing, or there is no cluster. */
+bool rq_catalog_server_load(const rq_catalog *c, const rq_server_name *server, rq_server_load *ret);
 /* "ns:q" or "q". NULL: no such table. hbase:meta counts as a table, the procedure store does
  * not. */
 const rq_catalog_table *rq_catalog_table_find(const rq_catalog *c, rq_slice table);

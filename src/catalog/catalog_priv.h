@@ -82,8 +82,6 @@ struct rq_catalog {
     pthread_mutex_t quotas_lock;
     void (*quotas_dropped)(void *ctx) RQ_GUARDED_BY(quotas_lock); /* NULL: nobody is told */
     void *quotas_ctx RQ_GUARDED_BY(quotas_lock);
-    _Atomic bool
-        reopening_lost; /* memory did not suffice to reopen a region of a server that ended */
     _Atomic bool stopping;
 };
 

@@ -366,7 +366,7 @@ void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (list[i].rc != RQ_OK && !rq_err_do_not_retry(list[i].rc))
-            rq__procedures_reopen_closed(c, list[i].info);
+            rq__procedures_reopen(c, list[i].info, NULL);
 }
 
 rq_err rq__meta_put_opened(rq_catalog *c, rq__proc *p, bool enables, rq_error *why)

@@ -272,12 +272,17 @@ static rq_err reopen_store(rq_catalog *c, rq_error *why)
     return RQ_OK;
 }
 
-/* Whether the region must stay as it is: another procedure has opened it meanwhile, on a server where closing it would do
+static bool has_failed(const rq__region_node *n)
+{
+    return n->pub.region != NULL && rq_region_has_failed(n->pub.region);
+}
+
+/* Whether the region must stay as it is: another procedure has opened it meanwhile, and closing it without a flush would do
  * harm, or it was closed on request. Between the attempts of this procedure it is on no server. */
 static bool has_left(const rq__proc *p, const rq__region_node *n)
 {
     const rq_server_name *s = n->pub.server;
-    if (p->left.len == 0) return p->if_closed && s != NULL;
+    if (p->left.len == 0) return s != NULL && !has_failed(n);
     return s == NULL ? n->pub.state == RQ_REGION_CLOSED
                      : !rq_slice_eq(rq_slice_cstr(s->text), p->left);
 }

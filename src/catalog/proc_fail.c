@@ -74,7 +74,7 @@ static void reopen_if_own(const rq__proc *p, const rq__region_node *n)
 {
     bool own =
         p->ops->lock == RQ_LOCK_TABLE || rq__proc_names_region(p, rq_slice_cstr(n->info.encoded));
-    if (own && n->pub.server == NULL) rq__procedures_reopen_closed(p->catalog, &n->info);
+    if (own && n->pub.server == NULL) rq__procedures_reopen(p->catalog, &n->info, NULL);
 }
 
 /* After an abort that skipped steps: reopens the regions that the procedure had closed. Reopening

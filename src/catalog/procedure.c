@@ -341,42 +341,6 @@ rq_err rq__catalog_ddl_sync(rq_catalog *c, rq_ddl *d, rq_error *why)
     return d->rc;
 }
 
-static void reopen(rq_catalog *c, const rq_region_info *info, const rq_server_name *left,
-                   bool if_closed)
-{
-    rq__proc *p = rq__proc_new(c);
-    if (p == NULL) goto no_memory;
-    if (rq__proc_to_reopen(p, info, left) != RQ_OK) goto no_memory;
-    p->if_closed = if_closed;
-    pthread_mutex_lock(&c->procedures.lock);
-    if (c->procedures.stopping) {
-        pthread_mutex_unlock(&c->procedures.lock);
-        rq__proc_free(p);
-        return;
-    }
-    p->id = c->procedures.next_id++;
-    rq__procs_append(&c->procedures, p);
-    rq__queue_enter(&c->procedures, p);
-    rq_task *list = rq__procs_take_startable(&c->procedures);
-    pthread_mutex_unlock(&c->procedures.lock);
-    rq__procs_start(c, list);
-    return;
-no_memory:
-    rq__proc_free(p);
-    if (left != NULL) atomic_store(&c->reopening_lost, true);
-    rq_log_error(c->env->log, "catalog", "out of memory for reopening region %s", info->encoded);
-}
-
-void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info, const rq_server_name *left)
-{
-    reopen(c, info, left, false);
-}
-
-void rq__procedures_reopen_closed(rq_catalog *c, const rq_region_info *info)
-{
-    reopen(c, info, NULL, true);
-}
-
 /* --- start and stop --------------------------------------------------------------------------- */
 
 rq_err rq__procedures_init(rq_catalog *c, size_t bytes_max, rq_error *why)
@@ -385,6 +349,7 @@ rq_err rq__procedures_init(rq_catalog *c, size_t bytes_max, rq_error *why)
     ps->bytes_max = bytes_max == 0 ? SIZE_MAX : bytes_max;
     pthread_mutex_init(&ps->lock, NULL);
     ps->next_id = 1;
+    rq__procedures_reopen_init(ps);
     rq_err rc = rq__procs_init(ps);
     if (rc == RQ_OK) rc = c->env->executor->lane_new(c->env->executor, "procedures", &ps->lane);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
@@ -417,6 +382,7 @@ void rq__procedures_stop(rq_catalog *c)
                            &c->mob_cleaner,   &c->mob_compactor};
     for (size_t i = 0; i < RQ_ARRAY_LEN(chores); i++)
         rq__chore_cancel(chores[i]);
+    (void)ex->timer_cancel(ex, &ps->lost.timer);
     pthread_mutex_unlock(&ps->lock);
     c->calls.stop(c->calls.ctx); /* nobody waits for a server any more */
     /* The latch is always opened with RQ_OK. */

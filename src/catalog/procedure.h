@@ -218,7 +218,6 @@ struct rq__proc {
     struct rq__opened *opened; /* malloc'ed; regions that are open and not yet in a view */
     size_t opened_count;
     const rq_server_name *to; /* a move's: the server that is to have the region; a reference */
-    bool if_closed;           /* a reopening's: it does nothing if the region is open by then */
     rq_slice left;            /* a reopening's: the name of the server that has ended */
     struct rq_holder *holder; /* of the files of a snapshot that is being taken or cloned */
     struct rq__calls *calls;  /* sent by the current step */
@@ -302,6 +301,12 @@ typedef struct rq__procedures {
     unsigned watches;    /* of all procedures (proc_watch.c) */
     unsigned busy;       /* tasks on their way */
     bool stopping;
+    /* Reopenings that memory did not suffice for (proc_reopen.c). */
+    struct {
+        bool any; /* the timer is armed */
+        rq_timer timer;
+        rq_task task;
+    } lost;
     rq_latch *idle;    /* set by stop; opened when no task is running */
     rq_lane *lane;     /* of retry timers */
     unsigned stepping; /* procedures that run a step (proc_pause.c) */
@@ -345,12 +350,13 @@ void rq__procedures_go_on(rq_catalog *c);
  * stopping. */
 bool rq__procedures_task_begin(rq_catalog *c);
 
+/* --- proc_reopen.c ---------------------------------------------------------------------------- */
+
 /* Submits an internal change (a region to be reopened) without waiting for it. `left`: the server that has
- * ended; nothing is done if the region is open on another server by then. NULL: the region has failed on a
- * server that still runs. */
+ * ended. NULL: the region has failed in this process, or it is not open. Nothing is done if the region is open by
+ * then, on another server or without having failed. If memory does not suffice, it is tried again. */
 void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info, const rq_server_name *left);
-/* Of a region that is not open; it stays as it is if another procedure opens it first. */
-void rq__procedures_reopen_closed(rq_catalog *c, const rq_region_info *info);
+void rq__procedures_reopen_init(rq__procedures *ps);
 
 /* --- records (proc_record.c) ------------------------------------------------------------------ */
 /* A serialized pb Procedure. */

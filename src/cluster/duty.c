@@ -116,9 +116,22 @@ static void answered(rq_report *r, rq_err rc)
     pause_or_end(d, !fatal);
 }
 
+static void note_hanging(rq_duty *d)
+{
+    if (!d->failing)
+        rq_log_error(d->env->log, "cluster",
+                     "an event loop hangs: nothing is reported to the master until it runs");
+    d->failing = true;
+}
+
 static void send(rq_task *task)
 {
     rq_duty *d = RQ_CONTAINER_OF(task, rq_duty, task);
+    if (d->o.serves != NULL && !d->o.serves(d->o.ctx)) {
+        note_hanging(d);
+        pause_or_end(d, true);
+        return;
+    }
     rq_arena_clear(&d->arena);
     d->report = (rq_report){.done = answered};
     rq_err rc = is_taken(d) ? make_report(d) : make_startup(d);

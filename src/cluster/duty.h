@@ -23,6 +23,8 @@ typedef struct rq_duty_options {
     unsigned period_ms; /* 0: RQ_DUTY_PERIOD_MS */
     /* Sends to the current active master, as in orders.h. */
     void (*report)(void *ctx, rq_report *r);
+    /* Whether requests of clients are served; while they are not, nothing is reported. As in orders.h. */
+    bool (*serves)(void *ctx);
     /* Called when a master has refused the server for good, which then must end. At most once; any thread; must
  * not block; may be NULL. */
     void (*fatal)(void *ctx, rq_err rc, const rq_error *why);

@@ -363,6 +363,9 @@ static rq_err check(rq_orders *o, const rq_order *list, size_t count, int64_t st
                            "a master that is active since %lld orders; the one since %lld has "
                            "taken over",
                            (long long)list[i].master_ms, (long long)o->master_ms);
+    if (count == 0 && o->o.serves != NULL && !o->o.serves(o->o.ctx))
+        return rq_fail(why, RQ_E_SERVER_NOT_RUNNING, "%s does not serve: an event loop hangs",
+                       self->text);
     return RQ_OK;
 }
 

@@ -10,6 +10,8 @@
  *    remembered until ten minutes after their report was taken.
  *  - Orders of a master older than the newest known one are refused, and so are orders for another
  *    start code (of an earlier server at this address).
+ *  - A message without orders is a master's question whether this server serves. The answer is an error if it does not,
+ *    as when an event loop hangs.
  *  - Orders to open and close a region are executed one at a time, in the order of their arrival. The
  *    locks of a master's procedures see to that too, but not for orders of two masters.
  *  - In a process without a master (rq_host_name_itself) an opened region is served once the master has
@@ -36,6 +38,9 @@ typedef struct rq_orders_options {
     rq_host *host;
     /* Sends to the current active master. */
     void (*report)(void *ctx, rq_report *r);
+    /* Whether requests of clients are served: a message without orders asks for that. Any thread; must not block;
+     * NULL: always. */
+    bool (*serves)(void *ctx);
     void *ctx;
 } rq_orders_options;
 

@@ -465,6 +465,7 @@ rq_region_calls rq_remote_calls(rq_remote *m)
 {
     return (rq_region_calls){.send = send_all,
                              .load = rq__servers_load,
+                             .server_load = rq__servers_server_load,
                              .place = rq__servers_place,
                              .servers = servers,
                              .is_up = is_up,

@@ -5,6 +5,7 @@
  *   send ─► ExecuteProcedures to each server, again and again until it has been accepted
  *   ReportRegionStateTransition, ReportProcedureDone ─► the call with that number reports
  *   the server is down ─► its calls report RQ_E_SERVER_NOT_RUNNING
+ *   nothing is heard of it ─► ExecuteProcedures without orders, which it answers if it serves
  *
  * A message may be lost, or arrive twice: numbers of calls are never reused, and a repeated report
  * is accepted and changes nothing.
@@ -63,6 +64,18 @@ bool rq_remote_is_up(rq_remote *m, const rq_server_name *server);
 RQ_NODISCARD
 rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_server_name ***ret,
                          size_t *ret_count, size_t *ret_total);
+
+/* --- servers that are not heard (silence.c) ------------------------------------------------------
+ *
+ * To be called several times within `limit_ns` by one thread, as long as this process is the active master. It counts how
+ * long each server has been silent, and asks those that are silent for a quarter of the limit by a message of its own.
+ * *ret: the servers of which nothing was heard, neither a report nor an answer, for `limit_ns` of this process's own
+ * running time; referenced for the caller, in the arena. They are to be fenced, and then said to be down. None are
+ * returned while fewer than half of all servers, the master's included, are heard, or no other than the master's:
+ * then this process may be the one that is cut off. */
+RQ_NODISCARD
+rq_err rq_remote_silent(rq_remote *m, uint64_t limit_ns, rq_arena *arena,
+                        const rq_server_name ***ret, size_t *ret_count);
 
 /* --- messages of servers, of untrusted bytes ----------------------------------------------------
  *

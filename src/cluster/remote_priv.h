@@ -21,6 +21,10 @@ typedef struct rq__server {
     const rq_server_name *name; /* a reference */
     rq__server_load *loads;     /* ascending by name; of its last report */
     size_t load_count;
+    bool has_load;
+    rq_server_load load; /* of its last report, too */
+    uint64_t silent_ns;  /* since its last report or answered probe; see silence.c */
+    bool is_probed;      /* a probe is under way */
 } rq__server;
 
 struct rq_remote {
@@ -34,6 +38,8 @@ struct rq_remote {
     size_t server_count;
     size_t turn; /* of the next region that is placed */
     uint64_t next_id;
+    uint64_t looked_ns; /* when silence was last counted; 0: never */
+    bool is_lonely;     /* what has been logged: too many are silent */
     size_t
         reporting; /* calls that were taken out and have not reported yet: a stop waits for them */
     rq_latch *quiet; /* opened when there is none */
@@ -51,9 +57,12 @@ rq_err rq__check_sender(const rq_server_name *from, const rq_server_name *said, 
 /* --- servers.c -------------------------------------------------------------------------------- */
 /* REQUIRES: lock held. */
 bool rq__server_is_up(const rq_remote *m, const rq_server_name *name);
+/* NULL: it is not up. REQUIRES: lock held. */
+rq__server *rq__server_find(const rq_remote *m, const rq_server_name *name);
 /* Functions of the table of calls; ctx is the rq_remote. */
 bool rq__servers_load(void *ctx, const rq_server_name *server, const rq_region_info *info,
                       rq_region_load *ret);
+bool rq__servers_server_load(void *ctx, const rq_server_name *server, rq_server_load *ret);
 const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info);
 void rq__servers_clear(rq_remote *m);
 

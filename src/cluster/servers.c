@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static rq__server *find(const rq_remote *m, const rq_server_name *name)
+rq__server *rq__server_find(const rq_remote *m, const rq_server_name *name)
 {
     rq__server *s = m->servers;
     while (s != NULL && strcmp(s->name->text, name->text) != 0)
@@ -21,7 +21,7 @@ static rq__server *find(const rq_remote *m, const rq_server_name *name)
 
 bool rq__server_is_up(const rq_remote *m, const rq_server_name *name)
 {
-    return find(m, name) != NULL;
+    return rq__server_find(m, name) != NULL;
 }
 
 static void server_free(rq__server *s)
@@ -84,13 +84,18 @@ static rq_err check_alive(const rq_remote *m, const rq_server_name *name, const 
     return RQ_OK;
 }
 
-/* *ret_old: an earlier one at the address, referenced. Takes `s` unless the server is known.
+/* *ret_old: an earlier one at the address, referenced. Takes `s` unless the server is known, which has been heard
+ * then.
  * REQUIRES: lock held. */
 static rq_err enter_server(rq_remote *m, rq__server **s, const char *what,
                            const rq_server_name **ret_old, rq_error *why)
 {
     RQ_TRY(check_alive(m, (*s)->name, what, why));
-    if (rq__server_is_up(m, (*s)->name)) return RQ_OK;
+    rq__server *known = rq__server_find(m, (*s)->name);
+    if (known != NULL) {
+        known->silent_ns = 0;
+        return RQ_OK;
+    }
     const rq__server *old = find_address(m->servers, (*s)->name);
     if (old != NULL) *ret_old = rq_server_name_ref(old->name);
     (*s)->next = m->servers;
@@ -133,6 +138,7 @@ static rq__server *bury(rq_remote *m, rq__server *s)
     free(s->loads);
     s->loads = NULL;
     s->load_count = 0;
+    s->has_load = false;
     s->next = m->dead;
     m->dead = s;
     return earlier;
@@ -144,7 +150,7 @@ void rq_remote_server_down(rq_remote *m, const rq_server_name *name)
     rq__server *unneeded = NULL;
     const rq_server_name *gone = NULL;
     pthread_mutex_lock(&m->lock);
-    rq__server *s = find(m, name);
+    rq__server *s = rq__server_find(m, name);
     if (s != NULL) {
         gone = rq_server_name_ref(s->name);
         unlink_server(&m->servers, s);
@@ -249,15 +255,32 @@ static rq__server_load *take_loads(const Pb__ServerLoad *m, size_t *ret_count)
     return list;
 }
 
-/* REQUIRES: lock held. */
-static rq_err keep_loads(rq_remote *m, const rq_server_name *from, rq__server_load *list,
-                         size_t count, rq_error *why)
+static rq_server_load take_load(const Pb__ServerLoad *m)
 {
-    rq__server *s = find(m, from);
+    return (rq_server_load){
+        .requests_per_second = m->number_of_requests,
+        .requests = m->total_number_of_requests,
+        .reads = m->read_requests_count,
+        .writes = m->write_requests_count,
+        .begin_ms = m->report_start_time,
+        .end_ms = m->report_end_time,
+        .used_heap_mb = m->used_heap_mb,
+        .max_heap_mb = m->max_heap_mb,
+        .info_port = m->has_info_server_port ? m->info_server_port : UINT32_MAX,
+    };
+}
+
+/* REQUIRES: lock held. */
+static rq_err keep_loads(rq_remote *m, const rq_server_name *from, const Pb__ServerLoad *load,
+                         rq__server_load *list, size_t count, rq_error *why)
+{
+    rq__server *s = rq__server_find(m, from);
     if (s == NULL) return rq_fail(why, RQ_E_SERVER_NOT_RUNNING, "%s has just ended", from->text);
     free(s->loads);
     s->loads = list;
     s->load_count = count;
+    s->has_load = true;
+    s->load = take_load(load);
     return RQ_OK;
 }
 
@@ -271,7 +294,7 @@ static rq_err take_report(rq_remote *m, const rq_server_name *from,
     list = take_loads(r->load, &count);
     if (list == NULL) return rq_no_memory(why);
     pthread_mutex_lock(&m->lock);
-    rq_err rc = keep_loads(m, from, list, count, why);
+    rq_err rc = keep_loads(m, from, r->load, list, count, why);
     pthread_mutex_unlock(&m->lock);
     if (rc != RQ_OK) free(list);
     return rc;
@@ -300,11 +323,22 @@ bool rq__servers_load(void *ctx, const rq_server_name *server, const rq_region_i
     rq__server_load key;
     memcpy(key.encoded, info->encoded, sizeof key.encoded);
     pthread_mutex_lock(&m->lock);
-    const rq__server *s = find(m, server);
+    const rq__server *s = rq__server_find(m, server);
     const rq__server_load *l = s == NULL || s->load_count == 0
                                    ? NULL
                                    : bsearch(&key, s->loads, s->load_count, sizeof key, by_name);
     if (l != NULL) *ret = l->load;
     pthread_mutex_unlock(&m->lock);
     return l != NULL;
+}
+
+bool rq__servers_server_load(void *ctx, const rq_server_name *server, rq_server_load *ret)
+{
+    rq_remote *m = ctx;
+    pthread_mutex_lock(&m->lock);
+    const rq__server *s = rq__server_find(m, server);
+    bool has = s != NULL && s->has_load;
+    if (has) *ret = s->load;
+    pthread_mutex_unlock(&m->lock);
+    return has;
 }

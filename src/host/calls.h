@@ -54,12 +54,22 @@ typedef struct rq_region_call {
     void *ctx;
 } rq_region_call;
 
+/* What a server last reported of itself. */
+typedef struct rq_server_load {
+    uint64_t requests_per_second, requests, reads, writes;
+    uint64_t begin_ms, end_ms; /* the period of the rate, by the server's clock */
+    uint32_t used_heap_mb, max_heap_mb;
+    uint32_t info_port; /* as in the message: UINT32_MAX without pages */
+} rq_server_load;
+
 typedef struct rq_region_calls {
     /* All of one kind. It may block as long as that work takes in this process. */
     void (*send)(void *ctx, rq_region_call_kind kind, rq_region_call *list, size_t count);
     /* The last report about an open region; false: there is none. Never blocks. */
     bool (*load)(void *ctx, const rq_server_name *server, const rq_region_info *info,
                  rq_region_load *ret);
+    /* The last report of a server; false: there is none. Never blocks. NULL: this process is the only server. */
+    bool (*server_load)(void *ctx, const rq_server_name *server, rq_server_load *ret);
     /* The server on which to open a region, referenced; NULL: there is none now. In a cluster it may read
      * storage, and wait for a fence. */
     const rq_server_name *(*place)(void *ctx, const rq_region_info *info);

@@ -516,16 +516,18 @@ void rq_loops_sync(rq_loops *loops)
 
 static void run_pulse(rq_task *task)
 {
-    atomic_store(&RQ_CONTAINER_OF(task, rq_loop, pulse)->pulse_posted, false);
+    atomic_store(&RQ_CONTAINER_OF(task, rq_loop, pulse)->pulse_since_ns, 0);
 }
 
-bool rq_loops_pulse(rq_loops *loops)
+bool rq_loops_pulse(rq_loops *loops, uint64_t patience_ns)
 {
     bool all = true;
     for (unsigned i = 0; i < loops->count; i++) {
         rq_loop *loop = &loops->loop[i];
-        if (atomic_exchange(&loop->pulse_posted, true)) {
-            all = false;
+        uint64_t since = 0, now = rq_loop_clock_ns();
+        if (!atomic_compare_exchange_strong(&loop->pulse_since_ns, &since, now)) {
+            all &= now < since ||
+                   now - since < patience_ns; /* before: another thread has just given it */
             continue;
         }
         loop->pulse.run = run_pulse;

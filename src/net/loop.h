@@ -53,9 +53,10 @@ void rq_loops_free(rq_loops *loops);
  * do not run. Not from a loop's thread. */
 void rq_loops_sync(rq_loops *loops);
 
-/* True when every loop has run a task since the previous call. Never waits. REQUIRES: between
- * rq_loops_start and rq_loops_stop; one thread. */
-bool rq_loops_pulse(rq_loops *loops);
+/* Gives each loop a task, unless it has one of an earlier call. False: one of them has waited for `patience_ns` or longer,
+ * so its loop hangs, or the machine is very busy. 0: one of an earlier call has not been run. Never waits; any thread.
+ * REQUIRES: between rq_loops_start and rq_loops_stop. */
+bool rq_loops_pulse(rq_loops *loops, uint64_t patience_ns);
 
 /* --- a driven loop ----------------------------------------------------------------------------
  *

@@ -116,7 +116,7 @@ struct rq_loop {
     rq_out_pool pool;
     uint8_t *scratch;
     rq_task pulse;
-    _Atomic bool pulse_posted; /* `pulse` waits to be run */
+    _Atomic uint64_t pulse_since_ns; /* since when `pulse` waits to be run; 0: it does not */
 };
 
 struct rq_loops {

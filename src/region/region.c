@@ -440,6 +440,11 @@ void rq__region_fail(rq_region *r, const rq_error *why)
     if (r->engine->region_failed != NULL) r->engine->region_failed(r->engine->context, r, why);
 }
 
+bool rq_region_has_failed(const rq_region *r)
+{
+    return atomic_load(&r->failure_told);
+}
+
 bool rq__region_is_system(const rq_region *r)
 {
     return rq_slice_eq(r->info.ns, RQ_SLICE_LIT("hbase")) ||

@@ -201,6 +201,8 @@ rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema 
  * (RQ_E_NOT_SERVING_REGION) only so. */
 RQ_NODISCARD
 rq_err rq_region_close(rq_region *r, bool abort, rq_error *why);
+/* Its log or files failed: it refuses all work until it is closed with `abort`, and opened again. Any thread. */
+bool rq_region_has_failed(const rq_region *r);
 /* Removes a closed region: folder, manifest, nonces and its need for log records; its HFiles go to
  * archive/. */
 RQ_NODISCARD

@@ -26,7 +26,9 @@
 #define CALL_TIMEOUT_MS 5000 /* of calls between servers */
 #define DRAIN_TIMEOUT_MS 30000
 #define LOOK_MS 200
+#define PATIENCE_NS UINT64_C(2000000000) /* then a loop that runs no task hangs */
 #define JOIN_LOOK_MS 20
+#define SILENCE_MS_MIN (3 * RQ_DUTY_PERIOD_MS)
 
 /* --- the end ------------------------------------------------------------------------------------- */
 
@@ -221,9 +223,17 @@ static const rq_server_name *active(void *ctx)
     return ret;
 }
 
+/* Reports and answers to the master say that clients are served, on all loops. */
+static bool serves(void *ctx)
+{
+    const rq_peer_role *role = ctx;
+    return rq_node_pulse(role->ctx);
+}
+
 rq_err rq__node_take_orders(rq_node *n, rq_error *why)
 {
-    const rq_orders_options o = {.host = n->host, .report = rq_peers_report, .ctx = &n->role};
+    const rq_orders_options o = {
+        .host = n->host, .report = rq_peers_report, .serves = serves, .ctx = &n->role};
     if (rq_orders_new(&o, &n->orders) != RQ_OK) return rq_no_memory(why);
     rq_sides_set_orders(n->sides, n->orders);
     return RQ_OK;
@@ -240,8 +250,11 @@ void rq__node_refuse_orders(rq_node *n)
 
 static rq_err report_for_duty(rq_node *n, rq_error *why)
 {
-    const rq_duty_options o = {
-        .host = n->host, .report = rq_peers_report, .fatal = refused, .ctx = &n->role};
+    const rq_duty_options o = {.host = n->host,
+                               .report = rq_peers_report,
+                               .serves = serves,
+                               .fatal = refused,
+                               .ctx = &n->role};
     return rq_duty_begin(&o, &n->duty) == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
@@ -322,6 +335,23 @@ static rq_err join_cluster(rq_node *n, rq_error *why)
 
 /* --- the keeper ------------------------------------------------------------------------------------ */
 
+/* A session's time, but several reports' at least: between two of them every server is silent. */
+uint64_t rq__node_silence_ns(const rq_node *n)
+{
+    uint64_t session = (uint64_t)rq_config_int(n->o.config, RQ_SET_ZK_SESSION);
+    return (session > SILENCE_MS_MIN ? session : SILENCE_MS_MIN) * 1000000;
+}
+
+/* The master takes the regions of a server whose loops hang. When nobody does, as when the master's own loops hang, the
+ * process ends after twice that time. */
+static rq_err check_loops(const rq_node *n, rq_error *why)
+{
+    uint64_t limit = 2 * rq__node_silence_ns(n);
+    if (rq_loops_pulse(n->loops, limit)) return RQ_OK;
+    return rq_fail(why, RQ_E_SERVER_ABORTED, "an event loop has not run for %llu s",
+                   (unsigned long long)(limit / 1000000000));
+}
+
 /* A new master waits for the reports of all servers. */
 static void report_to_another(rq_node *n, const rq_member_view *v)
 {
@@ -336,6 +366,7 @@ static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
     if (rq_tenure_valid_until(n->tenure) == 0)
         return rq_fail(why, RQ_E_SERVER_ABORTED,
                        "the tenure of %s has ended: another server has fenced it", n->server->text);
+    RQ_TRY(check_loops(n, why));
     if (v->state == RQ_MEMBER_STANDBY && n->opener_runs)
         return rq_fail(why, RQ_E_SERVER_ABORTED, "%s is no longer the active master, %s is",
                        n->master->text, v->active);
@@ -464,7 +495,7 @@ const char *rq_node_ready_text(const rq_node *n)
 
 bool rq_node_pulse(rq_node *n)
 {
-    return rq_loops_pulse(n->loops);
+    return rq_loops_pulse(n->loops, PATIENCE_NS);
 }
 
 /* --- closing --------------------------------------------------------------------------------------- */

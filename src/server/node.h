@@ -19,7 +19,7 @@ RQ_NODISCARD
 rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why);
 /* "cluster HOST:PORT/ROOT, master HOST:PORT, regionserver HOST:PORT, store DIR". */
 const char *rq_node_ready_text(const rq_node *n);
-/* True if every event loop has run a task since the previous call. Never blocks; one thread. */
+/* False if an event loop has not run a task for two seconds. Never blocks; any thread. */
 bool rq_node_pulse(rq_node *n);
 /* Closes its regions with a flush, so that other servers open them without a replay, and leaves the cluster.
  * Always frees; returns the first error. NULL is fine. */

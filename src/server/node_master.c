@@ -194,8 +194,8 @@ static void give_up_or_retry(rq_node *n, const rq_server_name *server)
 {
     rq_error why = {.code = RQ_OK};
     if (give_up(n, server, &why) != RQ_OK)
-        rq_log_error(n->o.log, "cluster", "%s has left and cannot be fenced yet: %s", server->text,
-                     why.message);
+        rq_log_error(n->o.log, "cluster", "%s is given up and cannot be fenced yet: %s",
+                     server->text, why.message);
 }
 
 static rq_err give_up_absent(rq_node *n, const rq_member_view *v, rq_error *why)
@@ -206,6 +206,27 @@ static rq_err give_up_absent(rq_node *n, const rq_member_view *v, rq_error *why)
     rq_err rc = rq_remote_servers(rq__node_remote(n), SIZE_MAX, &a, &list, &count, &total);
     for (size_t i = 0; i < count; i++) {
         if (rc == RQ_OK && is_gone(n, v, list[i])) give_up_or_retry(n, list[i]);
+        rq_server_name_unref(list[i]);
+    }
+    watch_no_more(n, false);
+    rq_arena_clear(&a);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
+/* Servers that ZooKeeper sees and this master does not hear. */
+static rq_err give_up_silent(rq_node *n, rq_error *why)
+{
+    rq_arena a = {0};
+    const rq_server_name **list = NULL;
+    size_t count = 0;
+    uint64_t limit = rq__node_silence_ns(n);
+    rq_err rc = rq_remote_silent(rq__node_remote(n), limit, &a, &list, &count);
+    for (size_t i = 0; i < count; i++) {
+        rq_log_warn(n->o.log, "cluster",
+                    "nothing was heard of %s for %llu s, though it is in ZooKeeper: others take "
+                    "its regions over",
+                    list[i]->text, (unsigned long long)(limit / 1000000000));
+        give_up_or_retry(n, list[i]);
         rq_server_name_unref(list[i]);
     }
     watch_no_more(n, false);
@@ -242,38 +263,47 @@ rq_err rq__node_look_after(rq_node *n, const rq_member_view *v, rq_error *why)
     give_up_replaced(n);
     retire_logs(n);
     if (n->catalog != NULL && take_view_change(n)) RQ_TRY(rq__node_write_names(n, why));
-    if (n->catalog != NULL) rq_catalog_retry_reopening(n->catalog);
-    /* Without a connection nobody is known to have left. */
-    return v->connected && v->state == RQ_MEMBER_ACTIVE ? give_up_absent(n, v, why) : RQ_OK;
+    /* Without a connection nobody is known to have left, and another process may be the master. */
+    if (!v->connected || v->state != RQ_MEMBER_ACTIVE) return RQ_OK;
+    RQ_TRY(give_up_absent(n, v, why));
+    return give_up_silent(n, why);
 }
 
 /* --- becoming master ------------------------------------------------------------------------------- */
 
-static bool all_have_reported(rq_node *n, const rq_member_view *v)
+/* Servers in rs/, and those of them that have reported; this process's own is one. */
+typedef struct reports {
+    size_t there, heard;
+} reports;
+
+static void count_reports(rq_node *n, const rq_member_view *v, reports *ret)
 {
     rq_arena a = {0};
-    bool all = true;
-    for (size_t i = 0; all && i < v->server_count; i++) {
+    *ret = (reports){.there = v->server_count};
+    for (size_t i = 0; i < v->server_count; i++) {
         rq_server_name name;
-        if (rq_member_name_of(v->servers[i], &a, &name))
-            all = rq_remote_is_up(rq__node_remote(n), &name);
+        /* A malformed name is nobody's that could report. */
+        ret->heard += !rq_member_name_of(v->servers[i], &a, &name) ||
+                      rq_remote_is_up(rq__node_remote(n), &name);
     }
     rq_arena_clear(&a);
-    return all;
 }
 
-/* *ret_count: servers in rs/. */
-static bool look_at_reports(rq_node *n, size_t *ret_count)
+/* False, and *ret as it was: nothing is known now. */
+static bool look_at_reports(rq_node *n, reports *ret)
 {
     rq_arena a = {0};
     rq_member_view v;
-    bool all = rq_member_look(atomic_load(&n->answers_of.member), &a, &v) == RQ_OK;
-    if (all) {
-        *ret_count = v.server_count;
-        all = all_have_reported(n, &v);
-    }
+    bool known = rq_member_look(atomic_load(&n->answers_of.member), &a, &v) == RQ_OK;
+    if (known) count_reports(n, &v, ret);
     rq_arena_clear(&a);
-    return all;
+    return known;
+}
+
+/* As for servers that fall silent later (rq_remote_silent); of two servers nobody can tell which is cut off. */
+static bool hears_enough(const reports *r)
+{
+    return r->there <= 2 || (r->heard > 1 && 2 * r->heard >= r->there);
 }
 
 static bool is_stopping(rq_node *n)
@@ -287,25 +317,34 @@ static bool is_stopping(rq_node *n)
 /*
  * Until each server of ZooKeeper has reported: its regions stay with it. One that does not report in time loses
  * what it has. When all servers of the cluster start, the first one also waits until no other has come for a
- * moment: it would open all regions alone.
+ * moment: it would open all regions alone. A process that hears too few of the others, also after the sessions of
+ * ended ones are over, is the one that is cut off: it ends, and another one is elected.
  */
-static void wait_for_reports(rq_node *n)
+static rq_err wait_for_reports(rq_node *n, rq_error *why)
 {
     rq_executor *ex = n->env.executor;
     uint64_t begin = ex->now_ns(ex), last = begin, now = begin;
     uint64_t settled = n->was_standby ? 0 : (uint64_t)SETTLED_MS * 1000000;
-    size_t count = 0, before = 0;
+    uint64_t patience = (uint64_t)REPORTS_WAIT_MS * 1000000;
+    uint64_t session = (uint64_t)rq_config_int(n->o.config, RQ_SET_ZK_SESSION) * 1000000;
+    reports r = {0};
+    size_t before = 0;
     bool all = false;
-    while (!is_stopping(n) && now - begin < (uint64_t)REPORTS_WAIT_MS * 1000000 &&
+    while (!is_stopping(n) && now - begin < (hears_enough(&r) ? patience : session + patience) &&
            (!all || now - last < settled)) {
         (void)poll(NULL, 0, LOOK_MS);
-        all = look_at_reports(n, &count);
+        all = look_at_reports(n, &r) && r.heard == r.there;
         now = ex->now_ns(ex);
-        if (count != before) last = now;
-        before = count;
+        if (r.there != before) last = now;
+        before = r.there;
     }
-    rq_log_info(n->o.log, "cluster", "%zu servers are in ZooKeeper%s", count,
-                all ? "" : ", not all of which have reported");
+    rq_log_info(n->o.log, "cluster", "%zu servers are in ZooKeeper, %zu of which have reported",
+                r.there, r.heard);
+    if (hears_enough(&r) || is_stopping(n)) return RQ_OK;
+    return rq_fail(why, RQ_E_SERVER_ABORTED,
+                   "the elected master has heard only %zu of %zu servers, itself included: it may "
+                   "be cut off, and leaves the place to another one",
+                   r.heard, r.there);
 }
 
 /* The regions that the catalog opens in this process before it reads where others are. */
@@ -404,7 +443,7 @@ static rq_err become_master(rq_node *n, rq_error *why)
     rq_host_name_no_more(n->host);
     RQ_TRY(open_remote(n, why));
     RQ_TRY(rq__node_take_orders(n, why));
-    wait_for_reports(n);
+    RQ_TRY(wait_for_reports(n, why));
     if (is_stopping(n)) return RQ_OK;
     RQ_TRY(take_system_regions(n, why));
     RQ_TRY(open_catalog(n, &catalog, why));

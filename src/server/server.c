@@ -582,7 +582,7 @@ bool rq_server_folder_is_new(const rq_server *s)
 
 bool rq_server_pulse(rq_server *s)
 {
-    return rq_loops_pulse(s->loops);
+    return rq_loops_pulse(s->loops, 0);
 }
 
 /* --- closing ---------------------------------------------------------------------------------- */

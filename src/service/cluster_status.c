@@ -246,6 +246,24 @@ static Pb__ServerLoad *new_load(const rq_admin_services *a, rq_arena *arena, siz
     return m;
 }
 
+/* The server's own figures: its totals have closed regions, too. */
+static void add_server(const rq_server_load *load, Pb__ServerLoad *m)
+{
+    m->has_number_of_requests = m->has_total_number_of_requests = 1;
+    m->number_of_requests = load->requests_per_second;
+    m->total_number_of_requests = load->requests;
+    m->read_requests_count = load->reads;
+    m->write_requests_count = load->writes;
+    m->has_used_heap_mb = m->has_max_heap_mb = 1;
+    m->used_heap_mb = load->used_heap_mb;
+    m->max_heap_mb = load->max_heap_mb;
+    m->has_report_start_time = m->has_report_end_time = 1;
+    m->report_start_time = load->begin_ms;
+    m->report_end_time = load->end_ms;
+    m->has_info_server_port = 1;
+    m->info_server_port = load->info_port;
+}
+
 /* A region without a report counts, too. */
 static rq_err add_reported(const rq_admin_services *a, rq_arena *arena, const rq_catalog_region *r,
                            Pb__ServerLoad *m)
@@ -279,7 +297,25 @@ static rq_err other_loads(const rq_admin_services *a, rq_arena *arena, const ser
             if ((at = other_with(s, r)) < s->count) RQ_TRY(add_reported(a, arena, r, s->loads[at]));
         }
     }
+    for (size_t i = 0; i < s->count; i++) {
+        rq_server_load load;
+        if (rq_catalog_server_load(a->catalog, s->list[i], &load)) add_server(&load, s->loads[i]);
+    }
     return RQ_OK;
+}
+
+/* Of this process, which has no rate of requests itself if it collects no metrics: it reports to itself, too. */
+static Pb__ServerLoad *own_load(const rq_admin_services *a, rq_arena *arena)
+{
+    rq_server_load load;
+    Pb__ServerLoad *m = server_load(a, arena);
+    if (m == NULL || m->has_number_of_requests ||
+        !rq_catalog_server_load(a->catalog, rq_catalog_server(a->catalog), &load))
+        return m;
+    m->has_number_of_requests = m->has_total_number_of_requests = 1;
+    m->number_of_requests = load.requests_per_second;
+    m->total_number_of_requests = load.requests;
+    return m;
 }
 
 static rq_err find_loads(const rq_admin_services *a, rq_arena *arena, server_loads *s)
@@ -288,8 +324,7 @@ static rq_err find_loads(const rq_admin_services *a, rq_arena *arena, server_loa
     s->loads = rq_arena_calloc(arena, s->count + 1, sizeof *s->loads);
     if (s->loads == NULL) return RQ_E_NO_MEMORY;
     if (s->count > 1 || s->own == s->count) RQ_TRY(other_loads(a, arena, s));
-    if (s->own < s->count && (s->loads[s->own] = server_load(a, arena)) == NULL)
-        return RQ_E_NO_MEMORY;
+    if (s->own < s->count && (s->loads[s->own] = own_load(a, arena)) == NULL) return RQ_E_NO_MEMORY;
     return RQ_OK;
 }
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A cluster of `rorqual server --cluster`: three processes on one folder, with a real ZooKeeper, in which rorqual shell finds them by
-HBase's znodes. Tables on all of them; kill -9 of a server and of the master, also while rows are put; orderly ends; a restart of
-all; wrong configurations.
+HBase's znodes. Tables on all of them; kill -9 of a server and of the master, also while rows are put; orderly ends; servers that are
+paused, and that hang though their sessions live; a restart of all; wrong configurations. Each test begins with three servers: what an
+earlier one has left ended is started again.
 
     cluster.py                ZooKeeper from Debian's package, on a port of its own
     JAVA='Blog Reads'         also these programs of tests/java, of HBase's clients 2.6 and 1.2, on the cluster
     SESSION_MS=MS             sessions in ZooKeeper, for a loaded machine (default 2000; with JAVA 10000, the setting's default)
+    TESTS='NAME NAME'         only these
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
 A process that ends though no test ends it fails the test, and the end of its log is printed with its exit code or signal. After a
@@ -26,6 +28,7 @@ import threading
 import time
 
 import hbase
+import hung
 from rorqual import ROOT, Report
 from membership import DEADLINE, OF_HBASE, Keeper, until
 
@@ -45,7 +48,8 @@ class Process:
 
     def __init__(self, world, ports=None, secret=None):
         self.world, self.ports = world, ports or peer.free_ports(2)
-        self.may_end = False  # a test ends it
+        self.may_end = False  # a test ends it, or has been told
+        self.name = None
         self.path = world.folder / f"server-{self.ports[0]}.log"
         self.log = open(self.path, "ab")
         self.before = self.path.stat().st_size
@@ -54,7 +58,9 @@ class Process:
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         world.started.append(self)
         until(lambda: "rorqual ready: cluster" in self.errors()[self.before:] or self.process.poll() is not None, "the process is ready")
-        assert self.process.poll() is None, self.ended()
+        problem = self.ended()
+        self.may_end = problem is not None  # it is told here, and in no later test
+        assert problem is None, problem
         self.name = [n for n in world.servers() if n.startswith(f"127.0.0.1,{self.ports[0]},")][-1]
 
     def errors(self):
@@ -68,6 +74,13 @@ class Process:
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         print(f"the end of {self.path.name}:\n{self.errors()[self.before:][-4000:]}", flush=True)
         return f"the process on port {self.ports[0]} ended by itself: {how}"
+
+    def runs(self):
+        return self.process.poll() is None
+
+    def said(self, text):
+        """Whether this process has logged it; earlier ones at the port have the same file."""
+        return text in self.errors()[self.before:]
 
     def kill(self):
         self.may_end = True
@@ -90,6 +103,7 @@ class World:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.started, self.processes = [], []
+        self.full_tables = []  # that have PUTS rows
         self.store = self.folder / "store"
         self.secret = self.folder / "secret"
         self.secret.write_bytes(os.urandom(32).hex().encode())
@@ -120,6 +134,31 @@ class World:
                               timeout=2 * DEADLINE, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    def restore(self):
+        """Three servers, a master, and table t with its rows, whatever an earlier test has left."""
+        for process in self.started:
+            if process.runs() and process not in self.processes:
+                process.kill()
+        for process in [p for p in self.processes if p.runs()]:
+            process.process.send_signal(signal.SIGCONT)  # it may be paused
+        missing = [p for p in self.processes if not p.runs()]
+        for process in missing:
+            restart(self, process)
+        while len(self.processes) < 3:
+            self.processes.append(Process(self))
+        until(lambda: self.servers() == sorted(p.name for p in self.processes), "three servers are in rs/")
+        self.wait_for_master()
+        until(lambda: all(p.said("the master takes reports") for p in self.processes), "all report")
+        self.need_rows()
+        if missing:
+            print(f"  {len(missing)} servers were started again", flush=True)
+
+    def need_rows(self):
+        self.shell("balance_switch true\n")
+        if "'t'" not in self.shell("list 't'\n").split("=>")[-1].replace('"', "'"):
+            self.shell("create 't', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n")
+        self.shell("".join(f"put 't', '{row}', 'f:q', '{row * 3}'\n" for row in ROWS))
 
     def look_for_ended(self):
         problems = [problem for problem in (process.ended() for process in self.started) if problem is not None]
@@ -167,13 +206,7 @@ def others(world, process):
 
 
 def three_processes_serve_a_table(world):
-    for _ in range(3):
-        world.processes.append(Process(world))
-    until(lambda: len(world.servers()) == 3, "three servers are in rs/")
     assert world.wait_for_master() is world.processes[0], "the first one is elected"
-    until(lambda: all("the master takes reports" in p.errors() for p in world.processes), "all report")
-    world.shell("create 't', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n"
-                + "".join(f"put 't', '{row}', 'f:q', '{row * 3}'\n" for row in ROWS))
     read_all(world)
     out = world.shell("get 't', 'm'\n")
     assert "value=mmm" in out or "0 row(s)" in out, out
@@ -222,9 +255,7 @@ def java_programs_pass(world):
 def a_killed_server_loses_no_row(world):
     killed = others(world, world.master())[0]
     begin = time.monotonic()
-    killed.kill()
-    until(lambda: f"{killed.name} is fenced" in world.master().errors(), "the master has fenced it")
-    read_all(world)
+    kill_and_wait(world, killed)
     print(f"  all rows read {time.monotonic() - begin:.1f} s after kill -9")
     world.shell("".join(f"put 't', '{row}', 'f:q', '{row * 3}'\n" for row in ROWS))
     read_all(world)
@@ -233,12 +264,12 @@ def a_killed_server_loses_no_row(world):
 
 def restart(world, process):
     world.processes[world.processes.index(process)] = again = Process(world, process.ports)
-    until(lambda: "the master takes reports" in again.errors()[again.before:], "it reports")
+    until(lambda: again.said("the master takes reports"), "it reports")
     return again
 
 
 def a_server_comes_back_at_its_address(world):
-    killed = next(p for p in world.processes if p.process.poll() is not None)
+    killed = kill_and_wait(world, others(world, world.master())[0])
     again = restart(world, killed)
     assert again.name != killed.name, again.name
     world.shell("create 'v', 'f', SPLITS => ['c', 'g', 'k', 'o']\nput 'v', 'a', 'f:q', '1'\nput 'v', 'd', 'f:q', '1'\nput 'v', 'h', 'f:q', '1'\n")
@@ -304,6 +335,7 @@ def put_while_killed(world, table, pick):
         writer.wait()
     counted = world.shell(f"count '{table}'\n")
     assert f"{PUTS} row(s)" in counted, counted
+    world.full_tables.append(table)
     return killed
 
 
@@ -410,6 +442,66 @@ def one_of_three_takes_everything(world):
         restart(world, process)
 
 
+def fences(world):
+    return [line for process in world.processes for line in process.errors()[process.before:].splitlines() if " is fenced" in line]
+
+
+def loops_of(process):
+    return sorted({(task / "comm").read_text().strip() for task in pathlib.Path(f"/proc/{process.process.pid}/task").iterdir()
+                   if (task / "comm").read_text().startswith("rq-loop-")})
+
+
+def a_server_whose_loop_hangs_loses_its_regions(world):
+    """One event loop hangs. The others run, and so does the session in ZooKeeper: only the master can tell."""
+    stuck = others(world, world.wait_for_master())[0]
+    master = world.master()
+    world.shell("create 'h', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n" + "".join(f"put 'h', '{row}', 'f:q', '1'\n" for row in ROWS))
+    region_at(world, stuck, "h")
+    begin = time.monotonic()
+    with hung.Hung(stuck.process.pid, loops_of(stuck)[-1]):
+        stuck.may_end = True
+        until(lambda: master.said(f"nothing was heard of {stuck.name}"), "the master gives it up")
+        assert stuck.name in world.servers(), "ZooKeeper sees it"
+        until(lambda: master.said(f"{stuck.name} is fenced"), "the master has fenced it")
+        read_all(world)
+        assert f"{len(ROWS)} row(s)" in world.shell("count 'h'\n")
+        print(f"  all rows read {time.monotonic() - begin:.1f} s after the loop hung")
+        assert not is_home(homes(world), stuck)
+    stuck.ends(1)
+    assert stuck.said("another server has fenced it"), stuck.errors()
+    restart(world, stuck)
+
+
+def a_master_that_hears_nobody_takes_nothing(world):
+    """The loop hangs on which it hears the others. They all seem silent to it, so it is the one that is cut off."""
+    master, before = world.wait_for_master(), fences(world)
+    with hung.Hung(master.process.pid, "rq-loop-0"):
+        until(lambda: master.said("this master may be cut off itself"), "it knows")
+    until(lambda: all("the master takes reports" in p.errors().rpartition("is not taken")[2] for p in world.processes if p is not master),
+          "the others report again")
+    assert all(p.runs() for p in world.processes)
+    assert fences(world) == before, fences(world)
+    assert world.master() is master
+    read_all(world)
+
+
+def the_status_has_the_load_of_each_server(world):
+    """Requests a second and memory, of reports: a server sends one every three seconds."""
+    world.shell("create 'l', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n")
+    requests = "".join(f"put 'l', '{row}', 'f:q', '1'\n" for row in ROWS) * 5
+    seen = []
+
+    def all_have():
+        text = world.shell(requests + "status 'simple'\n")
+        lines = [line for line in text.splitlines() if "requestsPerSecond=" in line]
+        seen[:] = lines
+        return len(lines) == 3 and not any(no in line for line in lines for no in ("PerSecond=0.0,", "usedHeapMB=0,", "maxHeapMB=0,"))
+    try:
+        until(all_have, "requests a second and memory of all servers")
+    except AssertionError as e:
+        raise AssertionError(seen) from e
+
+
 def tables_are_changed(world):
     out = world.shell("create 'a', 'f', SPLITS => ['c', 'g', 'k']\nput 'a', 'b', 'f:q', '1'\nput 'a', 'h', 'f:q', '1'\nflush 'a'\n"
                       "alter 'a', 'g'\nput 'a', 'd', 'g:q', '1'\ncount 'a'\ndisable 'a'\nenable 'a'\nscan 'a'\n")
@@ -438,7 +530,7 @@ def all_rows_are_there_after_all_were_killed(world):
     world.processes = [Process(world, p.ports) for p in world.processes]
     world.wait_for_master()
     read_all(world)
-    for table in "wy":
+    for table in world.full_tables:
         assert f"{PUTS} row(s)" in world.shell(f"count '{table}'\n")
     out = homes(world)
     assert all(is_home(out, p) for p in world.processes), out
@@ -507,15 +599,17 @@ def roots_are_not_mixed_up(world):
 TESTS = [three_processes_serve_a_table, znodes_are_hbases, tables_are_changed, what_is_not_safe_is_refused, a_killed_server_loses_no_row,
          a_server_comes_back_at_its_address, a_region_moves_to_a_named_server, a_server_that_came_back_gets_regions, rows_put_while_a_server_is_killed_are_there, a_killed_master_is_replaced,
          rows_put_while_the_master_is_killed_are_there, one_of_three_takes_everything, a_paused_server_ends_when_it_goes_on, a_paused_master_ends_when_it_goes_on,
+         a_server_whose_loop_hangs_loses_its_regions, a_master_that_hears_nobody_takes_nothing, the_status_has_the_load_of_each_server,
          a_server_that_stops_in_order_gives_its_regions_up,
          all_rows_are_there_after_all_were_killed, a_process_with_another_secret_gets_no_region, wrong_configurations_are_refused,
          roots_are_not_mixed_up]
 
 
 def watched(test):
-    """The test, which fails too if a process ends that it has not ended."""
+    """The test on a whole cluster; it fails too if a process ends that it has not ended."""
     @functools.wraps(test)
     def run(world):
+        world.restore()
         try:
             test(world)
         except Exception:
@@ -532,7 +626,7 @@ def main():
         world = World(folder)
         try:
             tests = TESTS[:1] + ([java_programs_pass] if os.environ.get("JAVA") else []) + TESTS[1:]
-            report.run("cluster", world, [watched(test) for test in tests])
+            report.run("cluster", world, [watched(test) for test in tests], os.environ.get("TESTS", "").split())
         finally:
             world.stop()
             if report.failed > 0 or report.passed == 0:

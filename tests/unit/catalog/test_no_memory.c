@@ -9,7 +9,9 @@
 
 #include "../base/failing_memory.h"
 
+#include "catalog/catalog_priv.h"
 #include "catalog/proc_priv.h"
+#include "region/region_priv.h"
 #include "vfs/retention.h"
 
 static bool armed, counting;
@@ -208,11 +210,108 @@ static void a_result_that_cannot_be_made_smaller_keeps_no_files(void **state)
     world_clear(&w);
 }
 
+/* --- regions that are opened again ------------------------------------------------------------ */
+
+static void open_with_row(world *w)
+{
+    world_init(w, 7, NULL);
+    w->env->log->level = RQ_LOG_ERROR + 1;
+    start(w);
+    OK(world_create(w, "t", "f", NULL));
+    OK(world_put(w, "t", "a", "f"));
+}
+
+/* Referenced; NULL: it is not open. */
+static rq_region *region_of_row(world *w)
+{
+    rq_epoch_member m = {0};
+    const rq_catalog_region *r;
+    rq_epoch_pin(w->env->epoch, &m);
+    OK(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("a"), &r, &w->why));
+    rq_region *region = r->region == NULL ? NULL : rq_region_ref(r->region);
+    rq_epoch_unpin(w->env->epoch, &m);
+    return region;
+}
+
+static void expect_open_later(world *w)
+{
+    rq_sim_advance(w->sim, UINT64_C(5) * 1000000000);
+    assert_true(world_settle(w));
+    OK(world_get(w, "t", "a", "f"));
+    OK(world_close(w, true));
+    world_clear(w);
+}
+
+/* False: it takes fewer than n allocations to begin the reopening. */
+static bool fail_region_without_memory(uint64_t n)
+{
+    const rq_error why = {.code = RQ_E_IO, .message = "the test says so"};
+    world w;
+    open_with_row(&w);
+    rq_region *failed = region_of_row(&w);
+    assert_non_null(failed);
+    left = n;
+    armed = counting = true;
+    rq__region_fail(failed, &why);
+    armed = counting = false;
+    bool reached = left == 0;
+    rq_region_unref(failed);
+    expect_open_later(&w);
+    return reached;
+}
+
+static void a_region_that_fails_without_memory_is_opened_again(void **state)
+{
+    (void)state;
+    uint64_t n = 1;
+    while (fail_region_without_memory(n))
+        n++;
+    assert_true(n > 1);
+}
+
+/* Memory fails when the procedure asks for the opening of the region that it has found. */
+static rq_err fail_at_last_step(void *ctx, const rq__proc *p, rq_error *why)
+{
+    (void)why;
+    if (p->ops->kind == RQ_DDL_FILL_HOLES && p->ops->steps[p->step + 1].run == NULL) {
+        left = *(const uint64_t *)ctx;
+        armed = counting = true;
+    }
+    return RQ_OK;
+}
+
+static bool fill_hole_without_memory(uint64_t n)
+{
+    world w;
+    open_with_row(&w);
+    assert_int_equal(world_forget(&w, "t", "a"), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    start(&w);
+    w.catalog->procedures.before_step = fail_at_last_step;
+    w.catalog->procedures.before_step_ctx = &n;
+    (void)world_table(&w, RQ_DDL_FILL_HOLES, "t"); /* later allocations are those of its end */
+    armed = counting = false;
+    bool reached = left == 0;
+    expect_open_later(&w);
+    return reached;
+}
+
+static void a_filled_hole_is_opened_without_memory_too(void **state)
+{
+    (void)state;
+    uint64_t n = 1;
+    while (n < 20 && fill_hole_without_memory(n))
+        n++;
+    assert_true(n > 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_survive_every_failing_allocation),
         cmocka_unit_test(a_result_that_cannot_be_made_smaller_keeps_no_files),
+        cmocka_unit_test(a_region_that_fails_without_memory_is_opened_again),
+        cmocka_unit_test(a_filled_hole_is_opened_without_memory_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "world.h"
 
 #include "catalog/catalog_priv.h"
+#include "region/region_priv.h"
 
 /* --- the step that fails ---------------------------------------------------------------------- */
 
@@ -541,11 +542,12 @@ static void fail_region(world *w, rq_region **ret)
 {
     rq_epoch_member m = {0};
     const rq_catalog_region *r;
+    const rq_error why = {.code = RQ_E_IO, .message = "the test says so"};
     rq_epoch_pin(w->env->epoch, &m);
     MUST(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("n:t"), RQ_SLICE_LIT("a"), &r, &w->why));
     *ret = rq_region_ref(r->region);
-    rq_catalog_region_failed(w->catalog, r->region, NULL);
     rq_epoch_unpin(w->env->epoch, &m);
+    rq__region_fail(*ret, &why);
 }
 
 static bool is_replaced(world *w, const rq_region *failed)

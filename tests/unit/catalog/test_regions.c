@@ -308,6 +308,102 @@ static void a_region_that_grows_is_split_by_its_policy(void **state)
     }
 }
 
+/* --- a hole that others fill first ------------------------------------------------------------ */
+
+typedef struct hole {
+    world *w;
+    rq_ddl lock, fill, assign;
+    unsigned answered;
+    rq_region *open; /* a reference: when the reopening begins */
+} hole;
+
+static void fill_answered(rq_ddl *d)
+{
+    RQ_CONTAINER_OF(d, hole, fill)->answered++;
+    assert_int_equal(d->rc, RQ_OK);
+}
+
+static void assign_answered(rq_ddl *d)
+{
+    RQ_CONTAINER_OF(d, hole, assign)->answered++;
+    assert_int_equal(d->rc, RQ_OK);
+}
+
+static void lock_answered(rq_ddl *d)
+{
+    assert_int_equal(d->rc, RQ_OK);
+}
+
+/* The lock, or what waits for it. */
+static void submit_waiting(hole *h, rq_ddl *d, rq_ddl_kind kind, void (*answered)(rq_ddl *d))
+{
+    d->kind = kind;
+    d->ns = RQ_SLICE_LIT("default");
+    d->qualifier = RQ_SLICE_LIT("t");
+    d->submitted = answered;
+    rq_catalog_submit(h->w->catalog, d);
+    rq_sim_run(h->w->sim);
+    assert_int_equal(h->answered, 0);
+}
+
+static rq_region *region_of_a(world *w)
+{
+    rq_epoch_member m = {0};
+    const rq_catalog_region *r;
+    rq_epoch_pin(w->env->epoch, &m);
+    rq_err rc = rq_catalog_locate(w->catalog, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("a"), &r, NULL);
+    rq_region *region = rc != RQ_OK || r->region == NULL ? NULL : rq_region_ref(r->region);
+    rq_epoch_unpin(w->env->epoch, &m);
+    return region;
+}
+
+static rq_err watch_steps(void *ctx, const rq__proc *p, rq_error *why)
+{
+    hole *h = ctx;
+    (void)why;
+    if (p->ops->kind == RQ_DDL_REOPEN_REGION && h->open == NULL) h->open = region_of_a(h->w);
+    return RQ_OK;
+}
+
+/* Somebody assigns the region that a procedure has found for a hole. The reopening that the procedure leaves comes after
+ * that. */
+static void a_filled_hole_that_is_open_is_not_closed_again(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, unit_seed(), NULL);
+    hole h = {.w = &w};
+    char encoded[RQ_ENCODED_NAME_LEN + 1];
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_create(&w, "t", "f", NULL), RQ_OK);
+    put_rows(&w, "t", "a");
+    rq_region *before = region_of_a(&w);
+    assert_non_null(before);
+    memcpy(encoded, rq_region_get_info(before)->encoded, sizeof encoded);
+    rq_region_unref(before);
+    assert_int_equal(world_forget(&w, "t", "a"), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    h.lock.of.lock.description = RQ_SLICE_LIT("a test");
+    submit_waiting(&h, &h.lock, RQ_DDL_LOCK_TABLE, lock_answered);
+    submit_waiting(&h, &h.fill, RQ_DDL_FILL_HOLES, fill_answered);
+    h.assign.of.one_region.region = rq_slice_cstr(encoded);
+    submit_waiting(&h, &h.assign, RQ_DDL_ASSIGN_REGION, assign_answered);
+    w.catalog->procedures.before_step = watch_steps;
+    w.catalog->procedures.before_step_ctx = &h;
+    rq_sim_advance(w.sim, UINT64_C(3600) * 1000000000); /* the lock is not renewed */
+    assert_true(world_settle(&w));
+    assert_int_equal(h.answered, 2);
+    assert_non_null(h.open); /* it was assigned before */
+    rq_region *now = region_of_a(&w);
+    assert_ptr_equal(now, h.open);
+    rq_region_unref(now);
+    rq_region_unref(h.open);
+    expect_rows(&w, "t", "a ");
+    expect_sound(&w);
+    world_clear(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_truncated_region_has_nothing_and_goes_on),
         cmocka_unit_test(parents_stay_while_referred_to),
         cmocka_unit_test(a_region_that_grows_is_split_by_its_policy),
+        cmocka_unit_test(a_filled_hole_that_is_open_is_not_closed_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

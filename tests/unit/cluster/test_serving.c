@@ -18,7 +18,8 @@ typedef struct fixture {
     rq_duty *duty;
     rq_report *report; /* on its way to the master */
     unsigned reports;
-    bool lost; /* reports are, from now on */
+    bool lost;  /* reports are, from now on */
+    bool hangs; /* an event loop */
     rq_err fatal;
     char fatal_text[1024];
 } fixture;
@@ -41,6 +42,11 @@ static void take_fatal(void *ctx, rq_err rc, const rq_error *why)
     assert_int_equal(f->fatal, RQ_OK);
     f->fatal = rc;
     snprintf(f->fatal_text, sizeof f->fatal_text, "%s", why == NULL ? "" : why->message);
+}
+
+static bool serves(void *ctx)
+{
+    return !((fixture *)ctx)->hangs;
 }
 
 static void answer(fixture *f, rq_err rc, const char *text)
@@ -67,7 +73,8 @@ static fixture *setup(void)
     rq_table_schema_unref(schema);
     assert_int_equal(rq_host_new(w->engine, &name, w->config, &f->host), RQ_OK);
     rq_host_name_itself(f->host);
-    const rq_orders_options orders = {.host = f->host, .report = take_report, .ctx = f};
+    const rq_orders_options orders = {
+        .host = f->host, .report = take_report, .serves = serves, .ctx = f};
     assert_int_equal(rq_orders_new(&orders, &f->orders), RQ_OK);
     return f;
 }
@@ -219,8 +226,12 @@ static void a_stop_passes_turns_on(void **state)
 
 static void begin_duty(fixture *f)
 {
-    const rq_duty_options o = {
-        .host = f->host, .info_port = 16030, .report = take_report, .fatal = take_fatal, .ctx = f};
+    const rq_duty_options o = {.host = f->host,
+                               .info_port = 16030,
+                               .report = take_report,
+                               .serves = serves,
+                               .fatal = take_fatal,
+                               .ctx = f};
     assert_int_equal(rq_duty_begin(&o, &f->duty), RQ_OK);
     rq_sim_run(f->w.sim);
 }
@@ -297,6 +308,31 @@ static void a_server_starts_up_and_reports(void **state)
     teardown(f);
 }
 
+/* It reports nothing, and answers no question whether it serves; orders it takes, and reports of them. */
+static void a_server_whose_loop_hangs_is_silent(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    const rq_slice no_orders = {0};
+    begin_duty(f);
+    answer(f, RQ_OK, NULL);
+    OK(rq_orders_execute(f->orders, no_orders, &w->why));
+    f->hangs = true;
+    assert_int_equal(rq_orders_execute(f->orders, no_orders, &w->why), RQ_E_SERVER_NOT_RUNNING);
+    assert_non_null(strstr(w->why.message, "an event loop hangs"));
+    rq_sim_advance(w->sim, 60 * SECOND_NS);
+    assert_null(f->report);
+    order(f, RQ_CALL_OPEN, 1, 1000);
+    answer(f, RQ_OK, NULL);
+    f->hangs = false;
+    OK(rq_orders_execute(f->orders, no_orders, &w->why));
+    rq_sim_advance(w->sim, SECOND_NS / 2);
+    check_report(f, 1);
+    answer(f, RQ_OK, NULL);
+    teardown(f);
+}
+
 static void a_server_that_is_given_up_ends(void **state)
 {
     (void)state;
@@ -353,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_stop_passes_turns_on),
         cmocka_unit_test(a_master_to_be_gives_its_names_up),
         cmocka_unit_test(a_server_starts_up_and_reports),
+        cmocka_unit_test(a_server_whose_loop_hangs_is_silent),
         cmocka_unit_test(a_server_that_is_given_up_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

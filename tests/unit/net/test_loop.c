@@ -634,16 +634,17 @@ static void the_pulse_stops_while_a_loop_is_stuck(void **state)
     rq_loops *loops = start_loops(2, NULL);
     struct stuck s = {.task = {NULL, run_stuck}};
     for (int i = 0; i < 3; i++) {
-        assert_true(rq_loops_pulse(loops));
+        assert_true(rq_loops_pulse(loops, 0));
         rq_loops_sync(loops);
     }
     rq_lane_post(rq_loop_lane(rq_loops_get(loops, 1)), &s.task);
-    assert_true(rq_loops_pulse(loops)); /* what was posted before has been run */
+    assert_true(rq_loops_pulse(loops, 0)); /* what was posted before has been run */
     for (int i = 0; i < 5; i++)
-        assert_false(rq_loops_pulse(loops));
+        assert_false(rq_loops_pulse(loops, 0));
+    assert_true(rq_loops_pulse(loops, UINT64_C(3600000000000))); /* an hour has not passed */
     atomic_store(&s.go, true);
     rq_loops_sync(loops);
-    assert_true(rq_loops_pulse(loops));
+    assert_true(rq_loops_pulse(loops, 0));
     stop_loops(loops);
 }
 

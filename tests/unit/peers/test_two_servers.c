@@ -473,6 +473,37 @@ static void regions_of_a_dead_server_are_opened_elsewhere(void **state)
     teardown(&t);
 }
 
+/* The second server's reports do not come, but it answers when it is asked. Nobody answers for the third one, as if it
+ * were cut off. The second one can be told from it only by its answers: if it is not heard, nobody is given up. */
+static void a_server_that_cannot_be_reached_is_given_up(void **state)
+{
+    (void)state;
+    two t;
+    rq_error why = {0};
+    const rq_server_name name = {.host = "localhost", .port = 1, .start_code = 1}, *third;
+    const rq_server_name **list = NULL;
+    size_t count = 0;
+    rq_arena a = {0};
+    setup(&t);
+    third = rq_server_name_new(&name);
+    assert_non_null(third);
+    rq_duty_end(t.duty);
+    t.duty = NULL;
+    if (rq_remote_server_up(t.remote, third, &why) != RQ_OK) fail_msg("%s", why.message);
+    while (count == 0) {
+        rq_arena_clear(&a);
+        assert_ok(rq_remote_silent(t.remote, UINT64_C(400000000), &a, &list, &count));
+        sched_yield();
+    }
+    assert_int_equal(count, 1);
+    assert_string_equal(list[0]->text, third->text);
+    rq_remote_server_down(t.remote, list[0]);
+    rq_server_name_unref(list[0]);
+    rq_server_name_unref(third);
+    rq_arena_clear(&a);
+    teardown(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +511,7 @@ int main(void)
         cmocka_unit_test(regions_move_between_servers),
         cmocka_unit_test(a_server_without_regions_gets_some),
         cmocka_unit_test(regions_of_a_dead_server_are_opened_elsewhere),
+        cmocka_unit_test(a_server_that_cannot_be_reached_is_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
