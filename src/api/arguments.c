@@ -361,6 +361,15 @@ static rq_err take_edit(const rq_change *c, const rq_edit *e, rq_slice row, int6
     return take_value(c, e, arena, cell, why);
 }
 
+/* A delete without edits is one of the whole row. HBASE: ConnectionUtils.validatePut, checkHasFamilies. */
+static rq_err check_no_edits(rq_change_kind kind, rq_error *why)
+{
+    if (kind == RQ_DELETE) return RQ_OK;
+    if (kind == RQ_PUT) return rq_fail(why, RQ_E_INVALID, "No columns to insert");
+    return rq_fail(why, RQ_E_INVALID, "Invalid arguments to %s, zero columns specified",
+                   kind == RQ_APPEND ? "an append" : "an increment");
+}
+
 static rq_err take_change(const rq_change *given, rq_arena *arena, rq_changing *ret, rq_error *why)
 {
     rq_change own;
@@ -384,8 +393,7 @@ static rq_err take_change(const rq_change *given, rq_arena *arena, rq_changing *
     RQ_TRY(take_times(c->min_timestamp, c->max_timestamp, &ret->min_timestamp, &ret->max_timestamp,
                       why));
     RQ_TRY(rq__take_attributes(c->attributes, c->attribute_count, arena, &ret->attributes, why));
-    if (c->edit_count == 0)
-        return c->kind == RQ_DELETE ? RQ_OK : rq_fail(why, RQ_E_INVALID, "No columns to insert");
+    if (c->edit_count == 0) return check_no_edits(c->kind, why);
     if (c->edits == NULL || c->edit_count > INT32_MAX)
         return rq_fail(why, RQ_E_INVALID, "no edits, or too many");
     ret->cells = rq_arena_alloc(arena, c->edit_count * sizeof *ret->cells);

@@ -34,9 +34,12 @@ static rq_err open_loop(rq_client *c, rq_error *why)
 static rq_err ask_registry(rq_client *c, rq_error *why)
 {
     rq__registry *r = &c->registry;
+    const volatile sig_atomic_t *stop = c->options.stop;
     RQ_TRY(rq__registry_ask(c, c->timeout_ns, why));
-    while (r->asking)
+    while (r->asking) {
+        if (stop != NULL && *stop) rq_client_stop(c);
         rq_client_poll(c, c->timeout_ns);
+    }
     return r->rc == RQ_OK ? RQ_OK : rq_fail(why, r->rc, "%s", r->why.message);
 }
 

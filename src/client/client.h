@@ -23,6 +23,8 @@
 
 #include "net/loop.h"
 
+#include <signal.h>
+
 typedef struct rq_client rq_client;
 typedef struct rq_client_table rq_client_table;
 typedef struct rq_op rq_op;
@@ -37,6 +39,8 @@ typedef struct rq_client_options {
     unsigned wait_ms;        /* for a procedure or a snapshot; 0: 120,000 */
     unsigned pause_ms;       /* before the first repetition; 0: 100 */
     unsigned retries;
+    /* If set: rq_client_open ends with RQ_E_CLOSED when it is not 0, also by a signal handler. */
+    const volatile sig_atomic_t *stop;
     bool with_tags; /* cells of regions come and go with their tags: KeyValueCodecWithTags */
     /* An attempt failed and will be retried; `kind` is valid during the call. */
     void (*on_retry)(void *ctx, rq_slice kind);

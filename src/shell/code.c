@@ -4,9 +4,17 @@
  * literals that the table does not have: running them would end the process by SIGSEGV. */
 #include "shell/shell_priv.h"
 
+#include "shell/rewrite.h"
+
+#include <mruby/array.h>
+#include <mruby/class.h>
+#include <mruby/error.h>
 #include <mruby/irep.h>
 #include <mruby/opcode.h>
 #include <mruby/proc.h>
+#include <mruby/string.h>
+#include <stddef.h>
+#include <stdlib.h>
 
 typedef struct instruction {
     unsigned code, a, b; /* its first two operands; 0 if it has fewer */
@@ -64,8 +72,157 @@ static bool is_sound(const mrb_irep *irep)
     return true;
 }
 
-struct RProc *rq__compile(mrb_state *mrb, struct mrb_parser_state *p)
+/* --- a trial ----------------------------------------------------------------------------------- */
+
+/* A text that is shorter has no 65,536 literals: a literal takes two bytes, and something between it and the next. */
+#define MANY_LITERALS_BYTES ((size_t)3 << 16)
+
+/* mruby also loses the memory of literals when their count starts again. So a long text is compiled in a Ruby of its own first,
+ * whose memory is freed as a whole: its blocks are a list. */
+typedef struct block {
+    struct block *before, *next;
+    size_t size;
+    max_align_t bytes[];
+} block;
+
+typedef struct trial {
+    block blocks; /* the list's head */
+    size_t left;  /* bytes that it may still take */
+} trial;
+
+static void unlink_block(block *b)
 {
-    struct RProc *proc = mrb_generate_code(mrb, p);
+    b->before->next = b->next;
+    b->next->before = b->before;
+}
+
+static void link_block(trial *t, block *b)
+{
+    b->before = &t->blocks;
+    b->next = t->blocks.next;
+    b->next->before = b->before->next = b;
+}
+
+static void *allocate(mrb_state *mrb, void *p, size_t size, void *ctx)
+{
+    trial *t = ctx;
+    block *b = p != NULL ? (block *)((char *)p - offsetof(block, bytes)) : NULL;
+    size_t had = b != NULL ? b->size : 0;
+    (void)mrb;
+    if (size > had && size - had > t->left) return NULL;
+    if (b != NULL) unlink_block(b);
+    block *grown = NULL;
+    if (size == 0)
+        free(b);
+    else
+        grown = realloc(b, offsetof(block, bytes) + size);
+    if (size > 0 && grown == NULL) {
+        if (b != NULL) link_block(t, b);
+        return NULL;
+    }
+    t->left = t->left + had - size;
+    if (grown == NULL) return NULL;
+    grown->size = size;
+    link_block(t, grown);
+    return grown->bytes;
+}
+
+static bool compiles(mrb_state *mrb, rq_slice text)
+{
+    mrbc_context *c = mrbc_context_new(mrb);
+    c->capture_errors = true;
+    struct mrb_parser_state *p = mrb_parse_nstring(mrb, (const char *)text.ptr, text.len, c);
+    struct RProc *proc = p != NULL && p->nerr == 0 ? mrb_generate_code(mrb, p) : NULL;
+    return proc != NULL && is_sound(proc->body.irep);
+}
+
+/* Whether the text, as rewrite.c has left it, has few enough literals. */
+static bool has_room(const rq__shell *s, rq_slice text)
+{
+    if (text.len < MANY_LITERALS_BYTES) return true;
+    trial t = {.left = s->memory.max - s->memory.used};
+    t.blocks.before = t.blocks.next = &t.blocks;
+    mrb_state *mrb = mrb_open_core(allocate, &t);
+    bool is_good = mrb != NULL && compiles(mrb, text);
+    while (t.blocks.next != &t.blocks) {
+        block *b = t.blocks.next;
+        unlink_block(b);
+        free(b);
+    }
+    return is_good;
+}
+
+struct RProc *rq__compile(rq__shell *s, struct mrb_parser_state *p, rq_slice read)
+{
+    struct RProc *proc = has_room(s, read) ? mrb_generate_code(s->mrb, p) : NULL;
     return proc != NULL && is_sound(proc->body.irep) ? proc : NULL;
+}
+
+/* --- eval -------------------------------------------------------------------------------------- */
+
+/* Replaces the first argument of the method that runs. */
+static void replace_text(mrb_state *mrb, mrb_value text)
+{
+    mrb_callinfo *ci = mrb->c->ci;
+    if (ci->n < 15) { /* otherwise the arguments are in an array, which may be the script's */
+        ci->stack[1] = text;
+        return;
+    }
+    mrb_value list = mrb_ary_new_from_values(mrb, mrb_get_argc(mrb), mrb_get_argv(mrb));
+    mrb_ary_set(mrb, list, 0, text);
+    mrb->c->ci->stack[1] = list;
+}
+
+/* Of the method that runs, if that is text and no block. */
+static void take_text(mrb_state *mrb)
+{
+    rq__shell *s = rq__shell_of(mrb);
+    if (mrb_get_argc(mrb) == 0 || !mrb_string_p(mrb_get_argv(mrb)[0])) return;
+    rq_slice text = rq__slice_of(mrb_get_argv(mrb)[0]);
+    if (rq__rewrite((const char *)text.ptr, text.len, &s->rewritten) != RQ_OK)
+        mrb_raise(mrb, E_RUNTIME_ERROR, "out of memory");
+    bool is_changed = s->rewritten.len > 0;
+    if (is_changed) text = rq_buf_slice(&s->rewritten);
+    if (!has_room(s, text)) mrb_raise(mrb, mrb_class_get(mrb, "SyntaxError"), RQ__TOO_LARGE);
+    if (is_changed) replace_text(mrb, mrb_str_new(mrb, (const char *)text.ptr, (mrb_int)text.len));
+}
+
+static mrb_value eval(mrb_state *mrb, mrb_value self)
+{
+    take_text(mrb);
+    return rq__shell_of(mrb)->evals[0](mrb, self);
+}
+
+static mrb_value instance_eval(mrb_state *mrb, mrb_value self)
+{
+    take_text(mrb);
+    return rq__shell_of(mrb)->evals[1](mrb, self);
+}
+
+static mrb_value class_eval(mrb_state *mrb, mrb_value self)
+{
+    take_text(mrb);
+    return rq__shell_of(mrb)->evals[2](mrb, self);
+}
+
+static mrb_func_t function_of(mrb_state *mrb, struct RClass *c, const char *name)
+{
+    mrb_method_t m = mrb_method_search(mrb, c, mrb_intern_cstr(mrb, name));
+    mrb_assert(MRB_METHOD_CFUNC_P(m));
+    return MRB_METHOD_CFUNC(m);
+}
+
+void rq__define_eval(mrb_state *mrb)
+{
+    struct RClass *object = mrb_class_get(mrb, "BasicObject");
+    mrb_func_t *own = rq__shell_of(mrb)->evals;
+    own[0] = function_of(mrb, mrb->kernel_module, "eval");
+    own[1] = function_of(mrb, object, "instance_eval");
+    own[2] = function_of(mrb, mrb->module_class, "class_eval");
+    mrb_define_module_function(mrb, mrb->kernel_module, "eval", eval, MRB_ARGS_ARG(1, 3));
+    mrb_define_method(mrb, object, "instance_eval", instance_eval,
+                      MRB_ARGS_OPT(3) | MRB_ARGS_BLOCK());
+    for (size_t i = 0; i < 2; i++)
+        mrb_define_method(mrb, mrb->module_class, i == 0 ? "class_eval" : "module_eval", class_eval,
+                          MRB_ARGS_OPT(3) | MRB_ARGS_BLOCK());
 }

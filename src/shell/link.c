@@ -86,6 +86,7 @@ static void connect_client(mrb_state *mrb, rq__shell *s)
     if (!s->is_open) {
         s->where = s->options->client;
         if (s->options->open != NULL) rc = s->options->open(s->options->ctx, &s->where, &why);
+        s->where.stop = &s->interrupted;
         s->is_open = rc == RQ_OK;
     }
     if (rc == RQ_OK) rc = open_first(s, &why);
@@ -93,6 +94,7 @@ static void connect_client(mrb_state *mrb, rq__shell *s)
     if (rc == RQ_OK) return;
     if (s->client != NULL) rq_client_close(s->client);
     s->client = NULL;
+    rq__shell_check_interrupt(mrb);
     const char *text = why.message[0] != '\0' ? why.message : rq_err_text(rc);
     rq__raise_failure(mrb, rc, "java.io.IOException", rq_slice_cstr(text), false);
 }
@@ -129,6 +131,7 @@ static mrb_value visit(mrb_state *mrb, mrb_value self)
     if (rc == RQ_OK) rc = rq_op_new(peer, 0, s, &op);
     if (rc != RQ_OK) {
         rq_client_close(peer);
+        rq__shell_check_interrupt(mrb);
         const char *text = why.message[0] != '\0' ? why.message : rq_err_text(rc);
         rq__raise_failure(mrb, rc, "java.io.IOException", rq_slice_cstr(text), false);
     }

@@ -20,6 +20,7 @@
 
 #define HISTORY_LINES 10000
 #define HISTORY_BYTES (4 << 20) /* a larger file is cut to HISTORY_LINES */
+#define REMEMBERED_BYTES 65536  /* a longer statement is not kept: the history is in memory */
 
 /* libedit's functions. */
 #define EDIT_FUNCTIONS(X)                                                                          \
@@ -287,7 +288,7 @@ const char *rq__prompt_line(rq__prompt *p, const char *prompt, bool *ret_interru
 void rq__prompt_remember(rq__prompt *p, const char *statement)
 {
     HistEvent event;
-    if (p == NULL) return;
+    if (p == NULL || strlen(statement) > REMEMBERED_BYTES) return;
     bool is_again =
         p->lib.history(p->history, &event, H_FIRST) >= 0 && strcmp(event.str, statement) == 0;
     (void)p->lib.history(p->history, &event, H_ENTER, statement);

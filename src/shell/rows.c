@@ -212,7 +212,23 @@ static mrb_value get(mrb_state *mrb, mrb_value self)
     return mrb_nil_p(list) ? mrb_ary_new(mrb) : list;
 }
 
-/* [family, qualifier, timestamp or nil, type, value] */
+static void check_row(mrb_state *mrb, mrb_value row)
+{
+    rq_slice r = checked_slice(mrb, row);
+    if (r.len > RQ_ROW_LEN_MAX)
+        mrb_raisef(mrb, E_ARGUMENT_ERROR, "Row length %i is > 32767", (mrb_int)r.len);
+}
+
+/* HBASE: ConnectionUtils.validatePut, checkHasFamilies. A delete without cells is one of the whole row. */
+static void check_count(mrb_state *mrb, mrb_int kind, size_t count)
+{
+    if (count > 0 || kind == RQ_MUTATE_DELETE) return;
+    mrb_raise(mrb, E_ARGUMENT_ERROR,
+              kind == RQ_MUTATE_PUT ? "No columns to insert"
+                                    : "Invalid arguments, zero columns specified");
+}
+
+/* [family, qualifier, timestamp or nil, type, value]. The row is checked. */
 static rq_cell cell_of(mrb_state *mrb, mrb_value row, mrb_value list)
 {
     if (!mrb_array_p(list)) mrb_raisef(mrb, E_TYPE_ERROR, "%v is no cell", list);
@@ -220,8 +236,6 @@ static rq_cell cell_of(mrb_state *mrb, mrb_value row, mrb_value list)
               timestamp = mrb_ary_ref(mrb, list, 2), value = mrb_ary_ref(mrb, list, 4);
     rq_slice r = rq__slice_of(row), f = checked_slice(mrb, family),
              q = rq__optional_slice(mrb, qualifier), v = rq__optional_slice(mrb, value);
-    if (r.len > RQ_ROW_LEN_MAX)
-        mrb_raisef(mrb, E_ARGUMENT_ERROR, "Row length %i is > 32767", (mrb_int)r.len);
     if (f.len > RQ_FAMILY_LEN_MAX) mrb_raise(mrb, E_ARGUMENT_ERROR, "Family > 127");
     return (rq_cell){
         .row = r.ptr,
@@ -254,6 +268,8 @@ static mrb_value mutate(mrb_state *mrb, mrb_value self)
     mrb_get_args(mrb, "SiSAS", &name, &kind, &row, &list, &more);
     rq_client_table *t = rq__rows_table(mrb, name);
     rq_cell *cells = room_for(mrb, list, &count);
+    check_row(mrb, row);
+    check_count(mrb, kind, count);
     for (size_t i = 0; i < count; i++)
         cells[i] = cell_of(mrb, row, mrb_ary_ref(mrb, list, (mrb_int)i));
     rq__outcome o = rq__rows_begin(mrb);
@@ -304,9 +320,11 @@ static mrb_value mutate_all(mrb_state *mrb, mrb_value self)
     (void)self;
     mrb_get_args(mrb, "SiAAS", &name, &kind, &rows, &list, &more);
     rq_cell *cells = room_for(mrb, list, &count);
+    check_count(mrb, kind, count);
     for (mrb_int i = 0; i < RARRAY_LEN(rows); i++)
-        for (size_t k = 0; k < count; k++) /* checks the row, too */
-            cells[k] = cell_of(mrb, mrb_ary_ref(mrb, rows, i), mrb_ary_ref(mrb, list, (mrb_int)k));
+        check_row(mrb, RARRAY_PTR(rows)[i]);
+    for (size_t k = 0; k < count && RARRAY_LEN(rows) > 0; k++)
+        cells[k] = cell_of(mrb, mrb_ary_ref(mrb, rows, 0), mrb_ary_ref(mrb, list, (mrb_int)k));
     rq_client_table *t = rq__rows_table(mrb, name);
     rq__outcome o = rq__rows_begin(mrb);
     rq_mutate m = {.kind = (rq_mutate_kind)kind,

@@ -11,7 +11,6 @@
 #include "shell/brackets.h"
 #include "shell/outline.h"
 #include "shell/preludes.h"
-#include "shell/rewrite.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -68,41 +67,6 @@ static mrb_value load_prelude(mrb_state *mrb, mrb_value self)
     return mrb_bool_value(load(mrb, name));
 }
 
-/* Shell.load_file(text, path): runs a script's text at the top; its local variables are its own. */
-static mrb_value load_file(mrb_state *mrb, mrb_value self)
-{
-    const char *text, *path;
-    mrb_int len;
-    (void)self;
-    mrb_get_args(mrb, "sz", &text, &len, &path);
-    mrbc_context *c = mrbc_context_new(mrb);
-    c->capture_errors = true;
-    mrbc_filename(mrb, c, path);
-    rq_buf *rewritten = &rq__shell_of(mrb)->rewritten;
-    bool is_read = rq__rewrite(text, (size_t)len, rewritten) == RQ_OK;
-    if (is_read && rewritten->len > 0) {
-        text = (const char *)rewritten->ptr;
-        len = (mrb_int)rewritten->len;
-    }
-    struct mrb_parser_state *p = is_read ? mrb_parse_nstring(mrb, text, (size_t)len, c) : NULL;
-    bool wrong = p == NULL || p->nerr > 0;
-    mrb_value message = mrb_nil_value();
-    if (wrong)
-        message = mrb_format(mrb, "%s:%d: %s", path, p != NULL ? (int)p->error_buffer[0].lineno : 0,
-                             p != NULL ? p->error_buffer[0].message : "out of memory");
-    struct RProc *proc = wrong ? NULL : rq__compile(mrb, p);
-    if (!wrong && proc == NULL) message = mrb_str_new_lit(mrb, RQ__TOO_LARGE);
-    if (p != NULL) mrb_parser_free(p);
-    mrbc_context_free(mrb, c);
-    if (proc == NULL)
-        mrb_exc_raise(mrb, mrb_exc_new_str(mrb, mrb_class_get(mrb, "SyntaxError"), message));
-    proc->upper = NULL;
-    MRB_PROC_SET_TARGET_CLASS(proc, mrb->object_class);
-    (void)mrb_top_run(mrb, proc, mrb_top_self(mrb), 0);
-    if (mrb->exc != NULL) mrb_exc_raise(mrb, mrb_obj_value(mrb->exc));
-    return mrb_true_value();
-}
-
 static void set_arguments(rq__shell *s)
 {
     mrb_value list = mrb_ary_new(s->mrb);
@@ -131,8 +95,8 @@ static bool start_ruby(rq__shell *s)
     rq__define_display(s->mrb);
     mrb_define_module_function(s->mrb, mrb_module_get(s->mrb, "Shell"), "load", load_prelude,
                                MRB_ARGS_REQ(1));
-    mrb_define_module_function(s->mrb, mrb_module_get(s->mrb, "Shell"), "load_file", load_file,
-                               MRB_ARGS_REQ(2));
+    rq__define_load(s->mrb);
+    rq__define_eval(s->mrb);
     set_arguments(s);
     (void)load(s->mrb, "core");
     if (s->mrb->exc != NULL) mrb_print_error(s->mrb);
@@ -408,6 +372,7 @@ int rq_shell_run(const rq_shell_options *o)
     current = &s;
     const struct sigaction act = {.sa_handler = on_interrupt};
     if (isatty(STDIN_FILENO)) (void)sigaction(SIGINT, &act, NULL);
+    (void)signal(SIGXFSZ, SIG_IGN); /* too long a file is an error of the write */
     (void)setlocale(LC_CTYPE, "");
     if (start_ruby(&s)) code = run_session(&s);
     (void)fflush(stdout);

@@ -63,6 +63,7 @@ typedef struct rq__shell {
     mrbc_context *locals;    /* of the statements: their local variables */
     unsigned local_count;    /* registers that these take, as of the last statement */
     int locals_seen;         /* of `locals`, those that hide no command */
+    mrb_func_t evals[3];     /* mruby's own eval, instance_eval and class_eval */
     bool bytes_in_base64;    /* in messages that are decoded */
     int line;                /* the number in the prompt */
     bool at_prompt;          /* lines come from a terminal by libedit */
@@ -129,15 +130,28 @@ typedef enum rq__statement {
     RQ__STATEMENT_OPEN,  /* more lines belong to it */
     RQ__STATEMENT_WRONG, /* does not parse; *ret_error is the message, on the heap */
 } rq__statement;
+/* Parses what rewrite.c makes of the text: *ret_read, valid until the next text is parsed. NULL: no memory. Errors are in the
+ * parser. */
+RQ_NODISCARD
+struct mrb_parser_state *rq__statement_parse(rq__shell *s, mrbc_context *c, rq_slice text,
+                                             rq_slice *ret_read);
+/* Of the text that `p` has parsed. */
+rq__statement rq__statement_of(const struct mrb_parser_state *p, const char *text, size_t len);
 rq__statement rq__statement_check(rq__shell *s, const char *text, size_t len, char **ret_error);
 /* Runs a whole statement with the session's local variables. mrb->exc is set if it raised. */
 mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len);
 /* A local variable with a command's name would hide the command: warns and forgets the variable. */
 void rq__statement_free_commands(rq__shell *s);
 
-/* code.c: NULL if mruby cannot compile the text, or has more than 65,535 different literals in one unit of it. */
+/* code.c: compiles what `p` has parsed of the text `read`. NULL: mruby cannot, or a unit of it has more than 65,535 different
+ * literals. */
 RQ_NODISCARD
-struct RProc *rq__compile(mrb_state *mrb, struct mrb_parser_state *p);
+struct RProc *rq__compile(rq__shell *s, struct mrb_parser_state *p, rq_slice read);
+/* Makes eval, instance_eval and class_eval refuse such text, and understand what rewrite.c does. */
+void rq__define_eval(mrb_state *mrb);
+
+/* load.c: Shell.load_file */
+void rq__define_load(mrb_state *mrb);
 
 /* prompt.c: lines from a terminal. */
 typedef struct rq__prompt rq__prompt;

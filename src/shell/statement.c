@@ -23,20 +23,18 @@ static mrbc_context *context_of(rq__shell *s)
     return s->locals;
 }
 
-static struct mrb_parser_state *parse(rq__shell *s, const char *text, size_t len)
+struct mrb_parser_state *rq__statement_parse(rq__shell *s, mrbc_context *c, rq_slice text,
+                                             rq_slice *ret_read)
 {
-    if (rq__rewrite(text, len, &s->rewritten) != RQ_OK) return NULL;
-    if (s->rewritten.len > 0) {
-        text = (const char *)s->rewritten.ptr;
-        len = s->rewritten.len;
-    }
+    if (rq__rewrite((const char *)text.ptr, text.len, &s->rewritten) != RQ_OK) return NULL;
+    if (s->rewritten.len > 0) text = rq_buf_slice(&s->rewritten);
     struct mrb_parser_state *p = mrb_parser_new(s->mrb);
     if (p == NULL) return NULL;
-    mrbc_context *c = context_of(s);
-    p->s = text;
-    p->send = text + len;
+    p->s = (const char *)text.ptr;
+    p->send = p->s + text.len;
     p->lineno = 1;
     mrb_parser_parse(p, c);
+    *ret_read = text;
     return p;
 }
 
@@ -65,14 +63,20 @@ static bool ends_open(const char *text, size_t len)
     return len > 0 && text[len - 1] == '\\';
 }
 
+rq__statement rq__statement_of(const struct mrb_parser_state *p, const char *text, size_t len)
+{
+    if (p != NULL && (wants_more(p) || ends_open(text, len))) return RQ__STATEMENT_OPEN;
+    return p == NULL || p->tree == NULL || p->nerr > 0 ? RQ__STATEMENT_WRONG : RQ__STATEMENT_WHOLE;
+}
+
 rq__statement rq__statement_check(rq__shell *s, const char *text, size_t len, char **ret_error)
 {
-    rq__statement what = RQ__STATEMENT_WHOLE;
     int arena = mrb_gc_arena_save(s->mrb);
-    struct mrb_parser_state *p = parse(s, text, len);
+    rq_slice read;
+    struct mrb_parser_state *p =
+        rq__statement_parse(s, context_of(s), rq_slice_of(text, len), &read);
+    rq__statement what = rq__statement_of(p, text, len);
     *ret_error = NULL;
-    if (p == NULL || p->tree == NULL || p->nerr > 0) what = RQ__STATEMENT_WRONG;
-    if (p != NULL && (wants_more(p) || ends_open(text, len))) what = RQ__STATEMENT_OPEN;
     if (what == RQ__STATEMENT_WRONG && p != NULL && p->nerr > 0)
         *ret_error = strdup(p->error_buffer[0].message);
     if (p != NULL) mrb_parser_free(p);
@@ -104,9 +108,11 @@ static void refuse(rq__shell *s)
 mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len)
 {
     mrb_state *mrb = s->mrb;
-    struct mrb_parser_state *p = parse(s, text, len);
+    rq_slice read;
+    struct mrb_parser_state *p =
+        rq__statement_parse(s, context_of(s), rq_slice_of(text, len), &read);
     bool parsed = p != NULL && p->tree != NULL && p->nerr == 0;
-    struct RProc *proc = parsed ? rq__compile(mrb, p) : NULL;
+    struct RProc *proc = parsed ? rq__compile(s, p, read) : NULL;
     if (p != NULL) mrb_parser_free(p);
     if (proc == NULL) {
         refuse(s);

@@ -3,9 +3,11 @@
 #include "shell/shell_priv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <mruby/array.h>
 #include <mruby/class.h>
+#include <mruby/error.h>
 #include <mruby/string.h>
 #include <mruby/variable.h>
 #include <grp.h>
@@ -101,6 +103,32 @@ static mrb_value remove_folder(mrb_state *mrb, mrb_value self)
     (void)self;
     mrb_get_args(mrb, "z", &path);
     if (rmdir(path) != 0) mrb_raisef(mrb, E_RUNTIME_ERROR, "%s - %s", strerror(errno), path);
+    return mrb_nil_value();
+}
+
+/* Of a new file. */
+static mode_t mode_by_umask(void)
+{
+    mode_t mask = umask(0);
+    (void)umask(mask);
+    return 0666 & ~mask;
+}
+
+/* Shell.settle_file(draft, path): makes the draft durable, and gives it its name and the mode of the file that had it. */
+static mrb_value settle_file(mrb_state *mrb, mrb_value self)
+{
+    const char *draft, *path;
+    struct stat st;
+    (void)self;
+    mrb_get_args(mrb, "zz", &draft, &path);
+    int fd = open(draft, O_WRONLY | O_CLOEXEC);
+    bool is_good = fd >= 0 &&
+                   fchmod(fd, stat(path, &st) == 0 ? st.st_mode & 0777 : mode_by_umask()) == 0 &&
+                   fsync(fd) == 0 && rename(draft, path) == 0;
+    int error = errno;
+    if (fd >= 0) (void)close(fd);
+    errno = error;
+    if (!is_good) mrb_sys_fail(mrb, path);
     return mrb_nil_value();
 }
 
@@ -205,5 +233,6 @@ void rq__define_terminal(mrb_state *mrb)
     mrb_define_module_function(mrb, m, "groups", groups, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, m, "option", option, MRB_ARGS_REQ(1));
     mrb_define_module_function(mrb, m, "error_text", error_text, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "settle_file", settle_file, MRB_ARGS_REQ(2));
     mrb_define_module_function(mrb, m, "settings", settings, MRB_ARGS_NONE());
 }

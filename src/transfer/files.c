@@ -145,6 +145,17 @@ rq_err rq__files_texts(rq__files *f, bool with_times, const char *const **ret, r
     return RQ_OK;
 }
 
+/* Whether an earlier version of rorqual has made the plan of the same parts, without the times of their files. */
+static bool lacks_times(rq__files *f, const rq__plan *plan)
+{
+    bool same = plan->count == f->part_count;
+    for (size_t i = 0; same && i < plan->count; i++) {
+        const char *line = line_of(f, &f->parts[i], false);
+        same = line != NULL && strcmp(plan->parts[i], line) == 0;
+    }
+    return same;
+}
+
 /* Two transfers with the same progress would disturb each other. */
 static rq_err lock_folder(rq__files *f, const char *base, const char *folder, rq_error *why)
 {
@@ -166,7 +177,7 @@ rq_err rq__files_plan(rq__files *f, const char *progress, const char *name, cons
                              : rq_arena_printf(&f->arena, "_rorqual/%s", name);
     const char *const *texts;
     if (folder == NULL) return rq_no_memory(why);
-    RQ_TRY(rq__files_texts(f, false, &texts, why));
+    RQ_TRY(rq__files_texts(f, true, &texts, why));
     rq_err rc = rq_vfs_mkdirs(v, folder, &mine);
     if (rc != RQ_OK)
         return rq_fail(why, rc,
@@ -174,5 +185,12 @@ rq_err rq__files_plan(rq__files *f, const char *progress, const char *name, cons
                        "takes another folder",
                        mine.message);
     RQ_TRY(lock_folder(f, progress != NULL ? progress : f->base, folder, why));
-    return rq__plan_open(v, folder, what, texts, f->part_count, true, ret, why);
+    rc = rq__plan_open(v, folder, what, texts, f->part_count, true, ret, &mine);
+    if (rc == RQ_E_CONFLICT && lacks_times(f, ret))
+        return rq_fail(
+            why, RQ_E_VERSION,
+            "%s was begun by another version of rorqual, which did not note when the "
+            "files were changed: finish it with that, or remove the folder to start over",
+            folder);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", mine.message);
 }

@@ -41,7 +41,8 @@ rq_err rq__files_check_results(const rq__files *f, rq_error *why);
  * arena. */
 RQ_NODISCARD
 rq_err rq__files_texts(rq__files *f, bool with_times, const char *const **ret, rq_error *why);
-/* Opens the plan of the parts, in the folder `progress` (NULL: beside the files), and locks it. */
+/* Opens the plan of the parts, in the folder `progress` (NULL: beside the files), and locks it. RQ_E_CONFLICT: the files have
+ * another size or time of change than when it was begun. */
 RQ_NODISCARD
 rq_err rq__files_plan(rq__files *f, const char *progress, const char *name, const char *what,
                       rq__plan *ret, rq_error *why);

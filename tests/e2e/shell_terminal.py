@@ -243,10 +243,10 @@ def completed(folder):
 
 
 def what_fails_is_over(folder):
-    """An export that cannot be written is taken back; a watch that cannot be read is an error; text does not command the terminal."""
-    keys = [*TABLE, (["\\export /nope/rows.csv", "Enter"], "is written to"), (["scan 'visits'", "Enter"], "No such file or directory - /nope/rows.csv"),
+    """An export that cannot be written is refused; a watch that cannot be read is an error; text does not command the terminal."""
+    keys = [*TABLE, (["\\export /nope/rows.csv", "Enter"], "ERROR: /nope/rows.csv cannot be written: No such file or directory"),
             (["scan 'visits'", "Enter"], "2 row(s)"), (["\\watch 1 1 +", "Enter"], "ERROR: "), (["3 * 3", "Enter"], "=> 9"),
-            (["put 'visits', 'row9', 'page:title', \"a\\e[31mred\\n\u00e9\\xff\"", "Enter"], "hbase:011:0>"), (["\\as text", "Enter"], "hbase:012:0>"),
+            (["put 'visits', 'row9', 'page:title', \"a\\e[31mred\\n\u00e9\\xff\"", "Enter"], "hbase:010:0>"), (["\\as text", "Enter"], "hbase:011:0>"),
             (["get 'visits', 'row9'", "Enter"], "a\\x1B[31mred\\x0A\u00e9\\xFF")]
     try:
         screen = on_terminal(folder, {"NO_COLOR": "1"}, keys)

@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -258,10 +259,18 @@ def a_killed_import_goes_on(w):
         killed_when(process, lambda: (progress / "00000").exists())
     assert not w.run("verify", "--versions", "9", table, copy, code=1).startswith("equal")
     part = folder / "part-m-00003"
-    whole = part.read_bytes()
-    part.write_bytes(whole + b"x")
-    expect(w.run("import", copy, folder, code=1), "the input has changed")
+    whole, time_ns = part.read_bytes(), part.stat().st_mtime_ns
+    # Longer; as long as before, but with a byte that is another one.
+    for other in (whole + b"x", whole[:-1] + bytes([whole[-1] ^ 1])):
+        part.write_bytes(other)
+        expect(w.run("import", copy, folder, code=1), "the input has changed")
     part.write_bytes(whole)
+    os.utime(part, ns=(time_ns, time_ns))
+    plan = progress / "plan"
+    text = plan.read_text()
+    plan.write_text(re.sub(r" of \d+ ", " ", text))  # of an earlier version
+    expect(w.run("import", copy, folder, code=1), "another version of rorqual")
+    plan.write_text(text)
     expect(w.run("import", copy, folder), "1 parts were done before")
     assert w.same(table, copy) and not progress.exists()
 

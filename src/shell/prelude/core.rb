@@ -172,6 +172,8 @@ module Shell
         return nil
       end
       kind, message = Failures.in_ruby(e, text)
+      place = e.instance_variable_get('@place')
+      $stderr.puts "  at #{place}" unless place.nil? # of a file that `load` runs: load.c
       if interactive && (e.is_a?(NameError) || e.is_a?(SyntaxError))
         bold, under, back, plain = width > 0 ? ["\e[1m", "\e[4m", "\e[0;1m", "\e[m"] : ['', '', '', '']
         puts "#{bold}Traceback#{plain} (most recent call last):"

@@ -164,7 +164,7 @@ module Kernel
   alias require_relative require
 
   def load(path, *)
-    Shell.load_file(File.read(path), path)
+    Shell.load_file(path)
     true
   end
 
@@ -196,7 +196,7 @@ module Shell
   # Called by C: a script that is run as a whole.
   def self.run_file(path)
     $0 = $PROGRAM_NAME = path
-    load_file(File.read(path), path)
+    load_file(path)
   end
 
   # Called by C.

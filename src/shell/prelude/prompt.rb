@@ -46,6 +46,64 @@ module Prompt
     end
   end
 
+  # A file that gets its name when all of it is written: until then, and after a failure, the name has what it had before. A pipe
+  # or a device has no draft.
+  class Draft
+    # Yields a draft, and settles it.
+    def self.write(path)
+      draft = nil
+      begin
+        draft = new(path)
+        yield draft
+        draft.settle
+      rescue SystemCallError => e
+        raise IOError, "#{path} cannot be written: #{Shell.error_text(e.errno)}"
+      ensure
+        draft.drop unless draft.nil?
+      end
+    end
+
+    # Raises if the file cannot be written.
+    def self.check(path)
+      write(path) { return } unless special?(path)
+    end
+
+    def self.special?(path)
+      File.exist?(path) && !File.file?(path) && !File.directory?(path)
+    end
+
+    def initialize(path)
+      @path = File.symlink?(path) ? File.realpath(path) : path
+      is_new = !File.exist?(@path)
+      File.open(@path, File::WRONLY).close unless is_new || Draft.special?(@path) # may this user write it?
+      @draft = "#{@path}.#{rand(1 << 40).to_s(36)}.draft" unless Draft.special?(@path)
+      @file = @draft.nil? ? File.open(@path, 'w') : File.open(@draft, File::WRONLY | File::CREAT | File::EXCL, 0600)
+    end
+
+    def write(text)
+      written = @file.syswrite(text)
+      text = text[written..-1]
+      write(text) unless text.empty? # the disk is full, or a file may not be as long: now the system says so
+    end
+
+    def settle
+      close
+      Shell.settle_file(@draft, @path) unless @draft.nil?
+      @draft = nil
+    end
+
+    def drop
+      close
+      File.delete(@draft) if !@draft.nil? && File.exist?(@draft)
+    end
+
+    def close
+      file = @file
+      @file = nil
+      file.close unless file.nil?
+    end
+  end
+
   @as = nil
   class << self
     attr_accessor :as
@@ -133,8 +191,9 @@ module Prompt
     def export_to(file)
       kind = file[/\.(csv|tsv|json)\z/, 1]
       raise ArgumentError, '\export FILE.csv, FILE.tsv or FILE.json' if kind.nil?
+      Draft.check(file)
+      @before = Shell.rows_as if @export.nil?
       @export = [file, kind]
-      @before = Shell.rows_as
       Shell.rows_as = kind
       puts "The next scan or get is written to #{file}"
     end
@@ -162,15 +221,12 @@ module Prompt
       path = @export[0]
       @export = nil
       Shell.rows_as = @before
-      file = File.open(path, 'w')
       count = 0
-      begin
+      Draft.write(path) do |file|
         each_row(table, args, row) do |cells|
           file.write(row_text(kind, table, cells, count == 0))
           count += 1
         end
-      ensure
-        file.close
       end
       puts "#{count} row(s) in #{path}"
       nil
@@ -284,7 +340,7 @@ module Prompt
         return Snapshots.all.map { |s| s[:name] }
       end
       table = before[/\A\s*\w+[\s(]+['"]([^'"]+)['"]/, 1]
-      return Tables.names('.*') if table.nil?
+      return Tables.names("#{Regexp.escape(word)}.*") if table.nil? # the server chooses: there may be very many
       families = Descriptor.get(table)[:column_families].map { |f| f[:name] }
       return families if option == 'NAME'
       word.include?(':') ? columns_of(table, word[/\A[^:]*/]) : families.map { |f| "#{f}:" }

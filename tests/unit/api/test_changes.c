@@ -196,6 +196,30 @@ static void changes_of_a_row_are_atomic(void **state)
     finish(t, "atomic");
 }
 
+/* The texts are those of HBase's client. */
+static void changes_without_edits_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        rq_change_kind kind;
+        const char *text;
+    } wrong[] = {{RQ_PUT, "No columns to insert"},
+                 {RQ_APPEND, "Invalid arguments to an append, zero columns specified"},
+                 {RQ_INCREMENT, "Invalid arguments to an increment, zero columns specified"}};
+    rq_table *t = make("empty", "1", NULL, 0);
+    put(t, "r", "f", "q", "v", 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        rq_change c = {.size = sizeof c, .kind = wrong[i].kind, .row = rq_text("r")};
+        FAILS(RQ_E_INVALID, rq_table_change_row(t, &c, 1, &why));
+        assert_non_null(strstr(why.message, wrong[i].text));
+    }
+    expect_row(t, "r", "f:q@1=v");
+    rq_change row = {.size = sizeof row, .kind = RQ_DELETE, .row = rq_text("r")};
+    OK(rq_table_change_row(t, &row, 1, &why));
+    expect_row(t, "r", "");
+    finish(t, "empty");
+}
+
 /* By its timestamp: no clock has to pass. */
 static void a_cell_expires(void **state)
 {
@@ -231,6 +255,7 @@ int run_changes(void)
         cmocka_unit_test(counters_and_appends_return_their_cells),
         cmocka_unit_test(a_check_decides),
         cmocka_unit_test(changes_of_a_row_are_atomic),
+        cmocka_unit_test(changes_without_edits_are_refused),
         cmocka_unit_test(a_cell_expires),
     };
     return cmocka_run_group_tests_name("changes", tests, open_db, close_db);

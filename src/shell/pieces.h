@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file of Ruby in pieces, each of one statement or a few: compiled as one unit, a long file takes time that grows with the
+ * square of its length, and may have more literals than mruby can count. The reader does not know Ruby: its caller
+ * parses a piece, and asks for more lines while it is not complete. */
+#ifndef RQ_SHELL_PIECES_H
+#define RQ_SHELL_PIECES_H
+
+#include "shell/brackets.h"
+
+#include "base/buf.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct rq__pieces {
+    FILE *file;
+    char *line; /* the line after the piece */
+    size_t cap;
+    ssize_t len;     /* of `line`; -1: the file is over */
+    uint64_t number; /* of `line`, from 1 */
+    rq_buf text;     /* the piece */
+    uint64_t begin;  /* the number of its first line */
+    rq__brackets brackets;
+    size_t parsed; /* the length at which the caller parsed it last; 0: not yet */
+    int error;     /* errno, of a read that failed; 0: none */
+} rq__pieces;
+
+/* Returns 0 or errno. A file that is no regular one, such as a pipe, is copied to a temporary file: it is read twice. */
+RQ_NODISCARD
+int rq__pieces_open(rq__pieces *p, const char *path);
+/* Begins again with the first line. */
+void rq__pieces_restart(rq__pieces *p);
+/* Begins the next piece. False: no code is left, or `error` is set. */
+bool rq__pieces_next(rq__pieces *p);
+/* The piece is not complete: adds the lines up to the next place where it may be. False: no line is left, or `error` is set. */
+bool rq__pieces_more(rq__pieces *p);
+void rq__pieces_close(rq__pieces *p);
+
+#endif

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`load` of `rorqual shell`, and long scripts. own_shell.py runs the tests. What JRuby does with the same files is the expectation."""
+import os
+import re
+import subprocess
+
+from rorqual import BINARY
+
+DEADLINE = 300
+# Of mruby, in megabytes: the least that the shell takes. A file of LINES lines does not fit as a whole.
+HEAP = "64m"
+LINES = 200000
+
+
+def shell(*arguments, text="", **environment):
+    return subprocess.run([BINARY, "shell", *arguments], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=DEADLINE, check=False, env={**os.environ, **environment})
+
+
+def loaded_files(folder):
+    """`load` runs a file at the top: its classes, methods and errors are those of a script."""
+    file = folder / "loaded.rb"
+    file.write_text("module M; class C; def self.x; 7; end; end; end\nLOADED = M::C.x\ndef of_file; LOADED + 1; end\nlocal = 1\n")
+    broken, raising = folder / "broken.rb", folder / "raising.rb"
+    broken.write_text("1 +\n)\n")
+    raising.write_text("raise ArgumentError, 'from the file'\n")
+    text = f"load '{file}'\nM::C.name\nof_file\nLOADED\nbegin; local; rescue NameError; 'its own'; end\n"
+    text += "".join(f"begin; load '{f}'; rescue ScriptError, ArgumentError => e; e.class; end\n" for f in (broken, raising))
+    out = re.findall(r"(?m)^=> (.*)$", shell("-n", "memory:", text=text).stdout)
+    return None if out == ["true", '"M::C"', "8", "7", '"its own"', "SyntaxError", "ArgumentError"] else f"{out}"
+
+
+# A file and what it prints.
+WHOLE = r'''
+# The statements of a file share its variables, also with blocks.
+a = 1
+add = lambda { a += 1 }
+add.call
+a += 10
+puts a, add.call
+[1, 2].each do |i|
+  total = (a += i)
+  b = total
+end
+puts a, defined?(b).inspect
+for i in 3..4 do c = i end
+puts i + c
+x, (y, *z) = 1, [2, 3, 4]
+puts [x, y, z].inspect
+begin
+  raise ArgumentError, 'kept'
+rescue => e
+end
+puts e.message
+# A dot on the next line, comments between.
+puts [3, 1, 2]
+  .sort
+  # the largest first
+  .reverse
+  &.inspect
+puts <<~TEXT + 'end'
+  . no call
+  # no comment
+    =begin
+TEXT
+=begin
+puts 'a comment'
+=end
+long = [1, # /
+  2,
+  3
+]
+puts long.sum \
+  + 4
+def call_me(v) v * 2; end
+def
+  split_up(v)
+  return v if v > 1
+  v + 1
+end
+puts call_me(4), split_up(0), split_up(9)
+class Here; def there; AT; end; AT = __LINE__; end
+puts Here.new.there
+list = 5
+puts list + 1 if list
+puts eval('list + a')
+i = 0
+while i < 3
+  i += 1
+  next if i == 2
+  break if i == 3
+end
+puts i
+puts __FILE__[-8..-1]
+'''
+WHOLE_PRINTS = ["12", "13", "16", "nil", "8", "[1, 2, [3, 4]]", "kept", "[3, 2, 1]", ". no call", "# no comment", "  =begin", "end", "10", "8", "1", "9",
+                "49", "6", "21", "3", "whole.rb"]
+
+
+def files_run_in_pieces(folder):
+    """What is compiled in pieces is one unit for its reader."""
+    file = folder / "whole.rb"
+    file.write_text(WHOLE)
+    out = shell("--ruby", "memory:", str(file))
+    if out.stdout.split("\n")[:-1] != WHOLE_PRINTS or out.returncode != 0:
+        return f"{out}"
+    outer = folder / "outer.rb"
+    outer.write_text(f"a = 'outer'\ndef run(f) load(f); 'in a method' end\n[0].each {{ puts run('{file}') }}\nputs a\n")
+    out = shell("--ruby", "memory:", str(outer))
+    return None if out.stdout.split("\n")[:-1] == [*WHOLE_PRINTS, "in a method", "outer"] else f"nested: {out}"
+
+
+def files_end_early(folder):
+    """`return` and `__END__` end a file; a variable's name is a command before the assignment."""
+    file = folder / "early.rb"
+    for text, prints in (("puts 1\nreturn if true\nputs 2\n", "1\n"), ("puts 1\nreturn if false\nputs 2\n", "1\n2\n"),
+                         ("def f; return 5; end\nputs f\nputs 2\n", "5\n2\n"), ("if true\n  return\nend\nputs 2\n", ""),
+                         ("puts 1\n__END__\nx = = 1\n", "1\n"), ("puts 1 # no newline", "1\n"), ("\n\n# nothing", ""), ("", ""),
+                         ("puts list.length\nlist = 5\nputs list\n", "0\n5\n")):
+        file.write_text(text)
+        out = shell("-n", "memory:", text=f"x = load '{file}'; nil\nputs x\n")
+        got = out.stdout.split("nil\n", 1)[1].split("hbase:")[0]
+        got = re.sub(r"(?m)^(TABLE|\d+ row\(s\)|Took .*|)\n", "", got)
+        if out.returncode != 0 or got != prints or "\ntrue\n" not in out.stdout:
+            return f"{text!r}: {out}"
+    return None
+
+
+def wrong_files_do_not_begin(folder):
+    """A syntax error anywhere: nothing of the file runs. The error names the line, also behind line 65,535."""
+    file = folder / "wrong.rb"
+    for lines in (3, 70000):
+        for error, behind in (("x = = 1\n", 0), ("if true\n  x = = 1\nend\n", 1), ("puts [1,\n2\n", 2), ("'open\n", 1)):
+            file.write_text("puts 'begun'\n" + "y = 'why'\n" * (lines - 1) + error)
+            out = shell("-n", "memory:", text=f"begin; load '{file}'; rescue SyntaxError => e; puts e.message; end\n").stdout
+            if "\nbegun" in out or f"{file}:{lines + 1 + behind}: " not in out:
+                return f"{lines} {error!r}: {out[-500:]}"
+    file.write_text("puts 'begun'\n" + "".join(f"v{i} = {i}\n" for i in range(300)))
+    out = shell("-n", "memory:", text=f"load '{file}'\n")
+    if "\nbegun" in out.stdout or f"SyntaxError: {file}:256: too many local variables" not in out.stderr:
+        return f"variables: {out}"
+    for missing in (folder / "missing.rb", folder, file / "x"):
+        if f"no such file to load -- {missing}\n" not in shell("-n", "memory:", text=f"load '{missing}'\n").stderr:
+            return f"{missing} was loaded"
+    return None
+
+
+def failures_have_a_place(folder):
+    """Standard error names the file and line of what is not rescued, also behind line 65,535."""
+    file, outer = folder / "failing.rb", folder / "outer.rb"
+    outer.write_text(f"\nload '{file}'\n")
+    for lines in (3, 70000):
+        file.write_text("def fails\n  raise 'why'\nend\n" + "y = 'why'\n" * (lines - 3) + "if true\n  fails\nend\n")
+        place = f"  at {file}:{2 if lines == 3 else lines + 2}\n"
+        for arguments, text in ((("--ruby", "memory:", str(file)), ""), (("--ruby", "memory:", str(outer)), ""),
+                                (("-n", "memory:"), f"load '{file}'\n"), (("-n", "memory:", str(outer)), "")):
+            out = shell(*arguments, text=text)
+            if out.returncode != 1 or not out.stderr.startswith(place):
+                return f"{arguments}: {out}"
+    return None
+
+
+def long_files_take_no_memory(folder):
+    """Each line has another literal: more than mruby counts in one unit, more than fits into memory."""
+    file = folder / "long.rb"
+    file.write_text("".join(f"$v = 'the literal of line {i}, of which there are too many to be kept in memory at once'\n" for i in range(LINES))
+                    + "puts $v[0, 26]\n")
+    last = f"the literal of line {LINES - 1}\n"
+    for arguments in (("--ruby", "memory:", str(file)), ("-n", "memory:")):
+        out = shell(*arguments, text=f"load '{file}'\n", HBASE_HEAPSIZE=HEAP)
+        if out.returncode != 0 or last not in out.stdout:
+            return f"{arguments}: {out.stdout[-300:]} {out.stderr[-300:]}"
+    for arguments, text in ((("-n", "memory:", str(file)), ""), (("-n", "memory:"), file.read_text())):
+        out = shell(*arguments, text=text, HBASE_HEAPSIZE=HEAP)
+        if out.returncode != 0 or last not in out.stdout:
+            return f"{arguments[:2]}: {out.stdout[-300:]} {out.stderr[-300:]}"
+    return None
+
+
+def many_literals_of_one_unit_are_refused(folder):
+    """More than 16 bits count, in one method or in a text for eval; in groups, because mruby's parser takes the square of their
+    number."""
+    unit = "def too_large\n" + "".join("begin\n" + "".join(f"$v = {2 ** 32 + 256 * i + k}\n" for k in range(256)) + "end\n" for i in range(257)) + "end\n"
+    file = folder / "unit.rb"
+    file.write_text("puts 'begun'\n" + unit)
+    for how in (f"load '{file}'", f"String.class_eval File.read('{file}')"):
+        out = shell("memory:", text=how + "\np 6 * 7\n")
+        if out.returncode != 0 or "more than 65535 different texts" not in out.stdout or "\n=> 42\n" not in out.stdout:
+            return f"{how}: {out.returncode} {out.stdout[-300:]} {out.stderr[-300:]}"
+    return None
+
+
+def every_eval_understands_the_same(_):
+    """Each method that takes Ruby as text, each way to call it: rewrite.c is a part of them."""
+    text = "begin; raise ArgumentError; rescue; $!.class.name; end"
+    ways = ["eval(t)", "Kernel.eval(t)", "eval(t, nil, 'file', 3)", "instance_eval(t)", "String.class_eval(t)", "Comparable.module_eval(t)",
+            "eval(*a)", "send(:eval, t)", "__send__(:instance_eval, t)", "method(:eval).call(t)", "String.send(:class_eval, *a)"]
+    script = f"t = {text!r}\na = [t]\n" + "".join(f"puts '{w.split('(')[0]} ' + {w}\n" for w in ways)
+    script += "puts a == [t], instance_eval { 7 }, String.class_eval { self }, eval('a.length')\nbegin; eval(5); rescue TypeError; puts 'no text'; end\n"
+    out = shell("-n", "memory:", text=script).stdout
+    got = [line for line in out.split("\n") if line and not line.startswith(("hbase:", "=> "))]
+    expected = [w.split("(")[0] + " ArgumentError" for w in ways] + ["true", "7", "String", "1", "no text"]
+    return None if got == expected else f"{got}"
+
+
+TESTS = (loaded_files, files_run_in_pieces, files_end_early, wrong_files_do_not_begin, failures_have_a_place, long_files_take_no_memory,
+         many_literals_of_one_unit_are_refused, every_eval_understands_the_same)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`rorqual shell` at servers that do not answer, or are gone. own_shell.py runs the tests."""
+import os
+import re
+import signal
+import socket
+import subprocess
+
+from rorqual import BINARY, Server
+from shell_terminal import Terminal
+
+# Each asks a server. The last one asks until it is ended.
+COMMANDS = ("get 't', 'r'", "put 't', 'r', 'f:q', 'v'", "scan 't'", "count 't'", "list", "status", "describe 't'", "deleteall 't', 'r'", "incr 't', 'r', 'f:n'",
+            "t = get_table('t'); t.get 'r'", "create 'u', 'f'", "flush 't'", "loop { get 't', 'r' rescue nil }")
+
+
+def prompt_of(number):
+    return f"hbase:{number:03d}:0>"
+
+
+def a_connection_that_hangs_is_interrupted(folder):
+    """A ZooKeeper, or a registry, that accepts connections and says nothing: Ctrl-C gives the prompt again."""
+    for option in ("--zk", "--bootstrap"):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder}, BINARY, "shell", option, f"127.0.0.1:{silent.getsockname()[1]}")
+            try:
+                if not terminal.shows(prompt_of(1)):
+                    return "no prompt"
+                terminal.type("list", "Enter")
+                peer, _ = silent.accept()
+                with peer:
+                    peer.recv(1)
+                    terminal.type("C-c")
+                    if not terminal.shows(prompt_of(2)):
+                        return f"{option}: {terminal.screen()}"
+            finally:
+                terminal.close()
+    return None
+
+
+def a_server_that_hangs_is_interrupted(folder):
+    """Each command at a server that is stopped (SIGSTOP): Ctrl-C gives the prompt again, and the next command finds the server
+    when it goes on."""
+    server = Server(folder / "hangs", folder / "hangs.log")
+    terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder, "PAGER": "", "NO_COLOR": "1"}, BINARY, "shell", "--zk", server.zk)
+    number = 1
+    try:
+        terminal.shows(prompt_of(1))
+        terminal.type("create 't', 'f'; put 't', 'r', 'f:q', 'v'", "Enter")
+        for command in COMMANDS:
+            number += 1
+            if not terminal.shows(prompt_of(number)):
+                return f"before {command}: {terminal.screen()}"
+            server.process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)  # all its threads
+            terminal.type(f"puts 'beg' + 'un'; {command}", "Enter")
+            if not terminal.shows(re.compile(r"(?m)^begun$")):
+                return f"{command} did not begin: {terminal.screen()}"
+            terminal.type("C-c")
+            number += 1
+            if not terminal.shows(prompt_of(number)):
+                return f"{command} goes on: {terminal.screen()}"
+            server.process.send_signal(signal.SIGCONT)
+            terminal.type("C-l")
+            terminal.type("get 't', 'r', 'f:q'", "Enter")
+            if not terminal.shows("value=v"):
+                return f"after {command}: {terminal.screen()}"
+        return None
+    finally:
+        terminal.close()
+        server.process.send_signal(signal.SIGCONT)
+        server.kill()
+
+
+def a_lost_connection_is_one_line(folder):
+    """The server is killed: the error is one line that names it; the session goes on."""
+    server = Server(folder / "lost", folder / "lost.log")
+    with subprocess.Popen([BINARY, "shell", "--zk", server.zk], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
+        session.stdin.write("create 't', 'f'\nputs 'made'\n")
+        session.stdin.flush()
+        while session.stdout.readline() != "made\n":
+            pass
+        server.kill()
+        out, _ = session.communicate("get 't', 'r'\nlist\nput 't', 'r', 'f:q', 'v'\np 6 * 7\n", timeout=300)
+    errors = re.findall(r"(?m)^ERROR: .*\n.*\n", out)
+    if len(errors) != 3 or any(not re.fullmatch(r"ERROR: .*(connect|closed).*\n\n", e) for e in errors) or "\n42\n" not in out:
+        return out
+    return None
+
+
+TESTS = (a_connection_that_hangs_is_interrupted, a_server_that_hangs_is_interrupted, a_lost_connection_is_one_line)

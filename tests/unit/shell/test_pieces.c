@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files in pieces: where a piece may end, and how often a long one is parsed. */
+#include "unit.h"
+
+#include "shell/pieces.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct given {
+    char path[64];
+    rq__pieces pieces;
+} given;
+
+static void give(given *g, const char *text, size_t len)
+{
+    strcpy(g->path, "/tmp/rorqual-pieces-XXXXXX");
+    int fd = mkstemp(g->path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, len), len);
+    (void)close(fd);
+    assert_int_equal(rq__pieces_open(&g->pieces, g->path), 0);
+}
+
+static void give_text(given *g, const char *text)
+{
+    give(g, text, strlen(text));
+}
+
+static void drop(given *g)
+{
+    rq__pieces_close(&g->pieces);
+    (void)unlink(g->path);
+}
+
+static void expect_piece(given *g, uint64_t begin, const char *text)
+{
+    assert_true(rq__pieces_next(&g->pieces));
+    assert_int_equal(g->pieces.begin, begin);
+    assert_int_equal(g->pieces.text.len, strlen(text));
+    assert_memory_equal(g->pieces.text.ptr, text, strlen(text));
+}
+
+static void expect_end(given *g)
+{
+    assert_false(rq__pieces_next(&g->pieces));
+    assert_int_equal(g->pieces.error, 0);
+}
+
+static void a_line_is_a_piece(void **state)
+{
+    (void)state;
+    given g;
+    give_text(&g, "\n  # comment\na = 1\n\nb = 2 # two\nc");
+    for (int i = 0; i < 2; i++) {
+        expect_piece(&g, 3, "a = 1\n");
+        expect_piece(&g, 5, "b = 2 # two\n");
+        expect_piece(&g, 6, "c");
+        expect_end(&g);
+        rq__pieces_restart(&g.pieces);
+    }
+    drop(&g);
+}
+
+/* A line that begins with a dot goes on with the one before; a range does not. Comments may stand between. */
+static void a_dot_goes_on(void **state)
+{
+    (void)state;
+    given g;
+    give_text(&g, "a\n  .b\n# why\n  &.c\nd\n..5\n");
+    expect_piece(&g, 1, "a\n  .b\n# why\n  &.c\n");
+    expect_piece(&g, 5, "d\n");
+    expect_piece(&g, 6, "..5\n");
+    expect_end(&g);
+    drop(&g);
+}
+
+static void what_is_open_is_one_piece(void **state)
+{
+    (void)state;
+    given g;
+    give_text(&g, "x = [\n1,\n2\n]\nif a\n");
+    expect_piece(&g, 1, "x = [\n");
+    for (int i = 0; i < 3; i++)
+        assert_true(rq__pieces_more(&g.pieces));
+    assert_int_equal(g.pieces.begin, 1);
+    assert_int_equal(g.pieces.text.len, 13);
+    assert_memory_equal(g.pieces.text.ptr, "x = [\n1,\n2\n]\n", 13);
+    expect_piece(&g, 5, "if a\n");
+    assert_false(rq__pieces_more(&g.pieces));
+    assert_int_equal(g.pieces.error, 0);
+    drop(&g);
+}
+
+static void data_is_not_code(void **state)
+{
+    (void)state;
+    given g;
+    give_text(&g, "a\n__END__\nb\n");
+    expect_piece(&g, 1, "a\n");
+    expect_end(&g);
+    drop(&g);
+    give_text(&g, "");
+    expect_end(&g);
+    drop(&g);
+}
+
+static void a_byte_0_is_kept(void **state)
+{
+    (void)state;
+    given g;
+    give(&g, "a = '\0'\n\0\n", 10);
+    assert_true(rq__pieces_next(&g.pieces));
+    assert_memory_equal(g.pieces.text.ptr, "a = '\0'\n", 8);
+    assert_true(rq__pieces_next(&g.pieces));
+    assert_memory_equal(g.pieces.text.ptr, "\0\n", 2);
+    expect_end(&g);
+    drop(&g);
+}
+
+/* A pattern, which the reader of brackets does not understand, in each line of a piece that never ends. */
+static void a_long_piece_is_parsed_seldom(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"p(/a/)\n", "  p(/a/)\n", "end if /a/\n", "x = {\n"};
+    for (size_t k = 0; k < RQ_ARRAY_LEN(lines); k++) {
+        given g;
+        rq_buf text = {0};
+        size_t parsed = 0;
+        for (size_t i = 0; i < 200000; i++)
+            assert_int_equal(rq_buf_append(&text, lines[k], strlen(lines[k])), RQ_OK);
+        give(&g, (const char *)text.ptr, text.len);
+        assert_true(rq__pieces_next(&g.pieces));
+        do
+            parsed += g.pieces.text.len;
+        while (rq__pieces_more(&g.pieces));
+        assert_int_equal(g.pieces.text.len, text.len);
+        assert_true(parsed < 70 * text.len + (size_t)4096 * 4096);
+        rq_buf_clear(&text);
+        drop(&g);
+    }
+}
+
+static void what_cannot_be_read_is_an_error(void **state)
+{
+    (void)state;
+    rq__pieces p;
+    assert_int_equal(rq__pieces_open(&p, "/nope/x"), ENOENT);
+    rq__pieces_close(&p);
+    assert_int_equal(rq__pieces_open(&p, "/"), EISDIR);
+    rq__pieces_close(&p);
+}
+
+/* A pipe is read twice, too. */
+static void a_pipe_is_read(void **state)
+{
+    (void)state;
+    int ends[2];
+    char path[32];
+    rq__pieces p;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "a\nb\n", 4), 4);
+    (void)close(ends[1]);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    assert_int_equal(rq__pieces_open(&p, path), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_true(rq__pieces_next(&p));
+        assert_true(rq__pieces_next(&p));
+        assert_memory_equal(p.text.ptr, "b\n", 2);
+        assert_false(rq__pieces_next(&p));
+        rq__pieces_restart(&p);
+    }
+    rq__pieces_close(&p);
+    (void)close(ends[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_is_a_piece),
+        cmocka_unit_test(a_dot_goes_on),
+        cmocka_unit_test(what_is_open_is_one_piece),
+        cmocka_unit_test(data_is_not_code),
+        cmocka_unit_test(a_byte_0_is_kept),
+        cmocka_unit_test(a_long_piece_is_parsed_seldom),
+        cmocka_unit_test(what_cannot_be_read_is_an_error),
+        cmocka_unit_test(a_pipe_is_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
