@@ -10,8 +10,8 @@
  *    remembered until ten minutes after their report was taken.
  *  - Orders of a master older than the newest known one are refused, and so are orders for another
  *    start code (of an earlier server at this address).
- *  - A message without orders is a master's question whether this server serves. The answer is an error if it does not,
- *    as when an event loop hangs.
+ *  - A message without orders is a master's probe. The answer is an error if this server does not serve clients,
+ *    for example because an event loop hangs.
  *  - Orders to open and close a region are executed one at a time, in the order of their arrival. The
  *    locks of a master's procedures see to that too, but not for orders of two masters.
  *  - In a process without a master (rq_host_name_itself) an opened region is served once the master has

@@ -41,7 +41,7 @@ static void answered(rq_remote_request *r, rq_err rc, const rq_error *why)
 {
     probe *p = RQ_CONTAINER_OF(r, probe, request);
     rq_remote *m = p->owner;
-    (void)why; /* of a server that stays silent it is told by the caller of rq_remote_silent */
+    (void)why; /* the caller of rq_remote_silent logs a server that stays silent */
     pthread_mutex_lock(&m->lock);
     rq__server *s = rq__server_find(m, p->server);
     if (s != NULL) s->is_probed = false;
@@ -116,7 +116,7 @@ static size_t count_again_from_half(rq_remote *m, uint64_t limit_ns)
     return count;
 }
 
-/* Logs that nothing can be told, once for each time. */
+/* Logs once, until enough servers are heard again, that this master may be cut off. */
 static void note_loneliness(rq_remote *m, size_t unheard)
 {
     if (unheard > 0 && !m->is_lonely)

@@ -253,7 +253,7 @@ static void put_parked(rq__text *t, const rq_procedure *p)
     rq__put_html_cstr(t, p->message == NULL ? "" : p->message);
 }
 
-/* Those that an operator has to know of: a step failed, and what conflicts with them is refused. */
+/* Parked procedures: a step of each failed, and operations that conflict with them are refused. */
 static void put_procedures(rq__text *t, rq_catalog *c)
 {
     rq_arena arena = {0};
