@@ -63,8 +63,8 @@ static rq_err begin_to_classify(rq__multi *m, const Pb__RegionAction *ra)
     return m->entered == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-/* Actions classified without a look at the clock; each is some cache misses, because a long message was decoded by
- * another thread. */
+/* Actions classified between two looks at the clock. Each costs some cache misses, because another thread has decoded
+ * the long message. */
 #define CLASSIFIED_AT_ONCE 64
 
 static uint64_t announced_by(const Pb__Action *a)

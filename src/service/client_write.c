@@ -73,7 +73,7 @@ static rq_err decode_condition(const Pb__MutateRequest *request, mutate_job *job
     return RQ_OK;
 }
 
-/* After the region was found. */
+/* REQUIRES: the op has its region. */
 static rq_err decode_mutate(rq_call *call, mutate_job *job)
 {
     const Pb__MutateRequest *request = (const Pb__MutateRequest *)call->param;
@@ -126,7 +126,7 @@ static void decoded_apart(rq__apart *a)
 {
     mutate_job *job = RQ_CONTAINER_OF(a, long_mutate, apart)->job;
     rq_region *region = job->mutate.op.region;
-    start_mutate(job); /* may free what the call has */
+    start_mutate(job); /* may free the call's arena, and the job with it */
     rq_region_unref(region);
 }
 

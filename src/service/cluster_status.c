@@ -246,7 +246,7 @@ static Pb__ServerLoad *new_load(const rq_admin_services *a, rq_arena *arena, siz
     return m;
 }
 
-/* The server's own figures: its totals have closed regions, too. */
+/* The figures that the server reported of itself: its totals include regions that it has closed. */
 static void add_server(const rq_server_load *load, Pb__ServerLoad *m)
 {
     m->has_number_of_requests = m->has_total_number_of_requests = 1;
@@ -304,7 +304,7 @@ static rq_err other_loads(const rq_admin_services *a, rq_arena *arena, const ser
     return RQ_OK;
 }
 
-/* Of this process, which has no rate of requests itself if it collects no metrics: it reports to itself, too. */
+/* The load of this process. Without metrics it has no rate of requests: the rate is that of its own report to the master. */
 static Pb__ServerLoad *own_load(const rq_admin_services *a, rq_arena *arena)
 {
     rq_server_load load;

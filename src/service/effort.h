@@ -18,7 +18,7 @@ size_t rq__elements_of_get(const Pb__Get *g);
 size_t rq__elements_of_mutation(const Pb__MutationProto *m);
 size_t rq__elements_of_condition(const Pb__Condition *c);
 
-/* Without a call for a Get of a row, and for a mutation whose cells are in the cell block. */
+/* No function is called for a Get of a whole row, nor for a mutation with few cells, all in the cell block. */
 static inline bool rq__get_is_long(const Pb__Get *g)
 {
     return (g->n_column > 0 || g->filter != NULL || g->n_attribute > 0 || g->n_cf_time_range > 0) &&
