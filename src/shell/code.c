@@ -79,28 +79,33 @@ static bool is_sound(const mrb_irep *irep)
 
 /* mruby also loses the memory of literals when their count starts again. So a long text is compiled in a Ruby of its own first,
  * whose memory is freed as a whole: its blocks are a list. */
+typedef struct links {
+    struct links *before, *next;
+} links;
+
 typedef struct block {
-    struct block *before, *next;
+    links links; /* first */
     size_t size;
     max_align_t bytes[];
 } block;
 
 typedef struct trial {
-    block blocks; /* the list's head */
+    links blocks; /* the list's head */
     size_t left;  /* bytes that it may still take */
 } trial;
 
-static void unlink_block(block *b)
+static void unlink_block(const block *b)
 {
-    b->before->next = b->next;
-    b->next->before = b->before;
+    b->links.before->next = b->links.next;
+    b->links.next->before = b->links.before;
 }
 
 static void link_block(trial *t, block *b)
 {
-    b->before = &t->blocks;
-    b->next = t->blocks.next;
-    b->next->before = b->before->next = b;
+    links *l = &b->links;
+    l->before = &t->blocks;
+    l->next = t->blocks.next;
+    l->next->before = l->before->next = l;
 }
 
 static void *allocate(mrb_state *mrb, void *p, size_t size, void *ctx)
@@ -145,7 +150,7 @@ static bool has_room(const rq__shell *s, rq_slice text)
     mrb_state *mrb = mrb_open_core(allocate, &t);
     bool is_good = mrb != NULL && compiles(mrb, text);
     while (t.blocks.next != &t.blocks) {
-        block *b = t.blocks.next;
+        block *b = RQ_CONTAINER_OF(t.blocks.next, block, links);
         unlink_block(b);
         free(b);
     }
