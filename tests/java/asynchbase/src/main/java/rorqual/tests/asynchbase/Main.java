@@ -190,6 +190,8 @@ public final class Main implements Program {
             }
             get(Deferred.group(all));
             Expect.equal(200L, Bytes.getLong(get(client.get(new GetRequest(table, row("counter")))).get(0).value()), "counter");
+        });
+        steps.run("buffered increment", () -> {
             for (int i = 0; i < 50; i++) {
                 client.bufferAtomicIncrement(new AtomicIncrementRequest(table, row("counter"), b("f"), b("n"), 1));
             }
