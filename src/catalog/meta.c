@@ -438,6 +438,7 @@ rq_err rq__region_row(rq_region *r, rq_slice row,
                       void *ctx, rq_error *why)
 {
     rq_scan scan = {
+        .is_get = true,
         .start_row = row,
         .stop_row = row,
         .include_start = true,
@@ -478,24 +479,8 @@ static rq_err compare_row(void *ctx, const rq_cell *cells, size_t count, rq_erro
 
 static rq_err is_known(const rq_mutation *m, rq_region *r, bool *ret, rq_error *why)
 {
-    rq_scan scan = {
-        .is_get = true,
-        .start_row = m->row,
-        .stop_row = m->row,
-        .include_start = true,
-        .include_stop = true,
-        .cache_blocks = true,
-        .max_versions = 1,
-        .time_range = RQ_TIME_RANGE_ALL,
-        .store_limit = -1,
-    };
     known k = {.mutation = m};
-    row_reader rr = {.callback = compare_row, .ctx = &k};
-    rq_arena arena = {0};
-    rq_err rc = each_part(&rr, r, &scan, &arena, why);
-    rq_arena_clear(&arena);
-    rq_cellblock_clear(&rr.block);
-    free(rr.cells);
+    rq_err rc = rq__region_row(r, m->row, compare_row, &k, why);
     *ret = k.all;
     return rc;
 }
