@@ -38,8 +38,7 @@ typedef struct choice {
     size_t *of_table;  /* and of each table */
     group *groups;
     size_t group_count;
-    size_t *
-        heap; /* of groups; each server has a part, in which the group with most beyond the average is first */
+    size_t *heap; /* of groups, a part for each server; first is the group most above the average */
     size_t *heap_begin; /* by server */
     size_t *heap_size;
     slot *slots;
@@ -227,7 +226,7 @@ static size_t unevenness(const choice *c, size_t g, size_t to)
     return here > there ? here - there : 0;
 }
 
-/* The group from which a region moves; of equally uneven ones that whose region comes first in the list. */
+/* The group from which a region moves. Of equally uneven groups it is the group whose next region is first in the list. */
 static size_t choose(const choice *c, size_t from, size_t to)
 {
     size_t taken[CANDIDATES], n = 0, best = 0, most = 0;

@@ -77,7 +77,7 @@ RQ_NODISCARD
 rq_err rq__fsck_note_path(rq__fsck *k, rq__fsck_path **list, const char *path);
 /* Whether the check of a takeover (adopt.h) has read the recovered.edits of this region, and found all
  * edits in files. HBase leaves them in regions of a disabled table: it splits a killed server's log
- * without regard to what was flushed. That check does not read those of master:store. */
+ * without regard to what was flushed. False for master:store, whose recovered.edits that check does not read. */
 bool rq__fsck_edits_replayed(const rq__fsck *k, const rq_region_info *info);
 /* Checks manifest, files and counts. `may_differ`: the region is being created or removed, so
  * manifest and folder may differ. `closed`, of a disabled table: HBase may have changed the folder

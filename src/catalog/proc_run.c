@@ -142,9 +142,9 @@ static bool may_pass(const rq__proc *p, rq_err rc)
     return !p->unreadable && !rq_err_do_not_retry(rc);
 }
 
-/* On the retry lane. HBase repeats a step whose error may pass for ever; here it is one attempt now and then, so
- * that others are refused with the reason instead of kept waiting. It does not run beside what began while it
- * was parked. */
+/* Tries a parked procedure again; on the retry lane. HBase repeats the step without end, and conflicting procedures
+ * wait. Here there is one attempt every ten minutes, and conflicting operations are refused with the reason. If
+ * an operation that holds one of its locks began meanwhile, the attempt is put off. */
 static void proc_revive(rq_task *task)
 {
     rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);

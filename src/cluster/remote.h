@@ -67,12 +67,12 @@ rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_ser
 
 /* --- servers that are not heard (silence.c) ------------------------------------------------------
  *
- * To be called several times within `limit_ns` by one thread, as long as this process is the active master. It counts how
- * long each server has been silent, and asks those that are silent for a quarter of the limit by a message of its own.
- * *ret: the servers of which nothing was heard, neither a report nor an answer, for `limit_ns` of this process's own
- * running time; referenced for the caller, in the arena. They are to be fenced, and then said to be down. None are
- * returned while fewer than half of all servers, the master's included, are heard, or no other than the master's:
- * then this process may be the one that is cut off. */
+ * Counts how long each server has been silent: no report and no answer came from it. A server that is silent for a
+ * quarter of `limit_ns` gets a message without orders, which it answers if it serves.
+ * *ret: the servers that were silent for `limit_ns` of this process's running time; referenced for the caller, in the
+ * arena. The caller fences them and then reports them down. The list is empty while this process may be cut off itself:
+ * while fewer than half of all servers, the master's included, are heard, or none but the master's.
+ * REQUIRES: this process is the active master; one thread, which calls it several times within `limit_ns`. */
 RQ_NODISCARD
 rq_err rq_remote_silent(rq_remote *m, uint64_t limit_ns, rq_arena *arena,
                         const rq_server_name ***ret, size_t *ret_count);

@@ -57,7 +57,7 @@ rq_err rq__check_sender(const rq_server_name *from, const rq_server_name *said, 
 /* --- servers.c -------------------------------------------------------------------------------- */
 /* REQUIRES: lock held. */
 bool rq__server_is_up(const rq_remote *m, const rq_server_name *name);
-/* NULL: it is not up. REQUIRES: lock held. */
+/* The server of that name; NULL: no such server is up. REQUIRES: lock held. */
 rq__server *rq__server_find(const rq_remote *m, const rq_server_name *name);
 /* Functions of the table of calls; ctx is the rq_remote. */
 bool rq__servers_load(void *ctx, const rq_server_name *server, const rq_region_info *info,

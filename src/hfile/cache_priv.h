@@ -47,8 +47,8 @@ struct rq_cache_family {
     struct rq_cache_family *next; /* in its bucket */
     size_t table_len, family_len;
     uint8_t *names; /* table, then family */
-    /* One for each shard, made with the family's first file: most families of 100,000 tables may be empty.
-     * NULL: none yet. Set under files_lock, before a file of the family can be found. */
+    /* Counters, one for each shard of the cache. NULL until the family's first file is opened, because most
+     * families of 100,000 tables may be empty. Set under files_lock, before a reader can use that file. */
     rq__family_counters *shards;
 };
 

@@ -54,7 +54,7 @@ typedef struct rq_region_call {
     void *ctx;
 } rq_region_call;
 
-/* What a server last reported of itself. */
+/* Figures of a server, from its last RegionServerReport. */
 typedef struct rq_server_load {
     uint64_t requests_per_second, requests, reads, writes;
     uint64_t begin_ms, end_ms; /* the period of the rate, by the server's clock */

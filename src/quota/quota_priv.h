@@ -98,7 +98,8 @@ rq_err rq__quotas_pack(const Pb__Quotas *m, rq_arena *arena, rq_slice *ret);
 RQ_NODISCARD
 rq_err rq__quotas_begin_change(rq_quotas *q, rq_error *why);
 void rq__quotas_end_change(rq_quotas *q);
-/* After a change of one row; `measures`: of a space quota. Blocking. */
+/* Reads one row of hbase:quota again, which has changed, and publishes the new view. `measures`: the change is one of a
+ * space quota, so sizes of tables are compared with their limits at once. Blocking. */
 RQ_NODISCARD
 rq_err rq__quotas_reload_row(rq_quotas *q, rq_slice row, bool measures, rq_error *why);
 

@@ -11,8 +11,8 @@
  *
  * A thread that pushes onto NULL has the token and drains the queue until it can swap TAKEN back to
  * NULL. No thread waits for the token, and nothing under it blocks. When its time slice is over, a
- * drainer leaves the rest, and the token with it, to the lane of the next piece of work. In front of an
- * op of many steps, which is never interrupted, a lane leaves the token to a thread of RQ_POOL_READ.
+ * drainer leaves the rest, and the token with it, to the lane of the next piece of work. An op is never
+ * interrupted, so a lane does not run an op of many steps: it leaves the token to a thread of RQ_POOL_READ.
  */
 #include "region/engine_priv.h"
 

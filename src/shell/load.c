@@ -173,7 +173,8 @@ static void make_scope(loading *l)
 
 /* --- running ---------------------------------------------------------------------------------- */
 
-/* Whether the piece may have a `return`, which ends the file; then its last value is made END_OF_PIECE. */
+/* A `return` at the top ends the file. A piece with the word `return` gets END_OF_PIECE as its last value: if it ends with
+ * another value, a `return` has left it. True: the piece has the word. */
 static bool mark_end(loading *l)
 {
     static const char mark[] = "\n:\"" END_OF_PIECE "\"\n";

@@ -145,7 +145,7 @@ rq_err rq__files_texts(rq__files *f, bool with_times, const char *const **ret, r
     return RQ_OK;
 }
 
-/* Whether an earlier version of rorqual has made the plan of the same parts, without the times of their files. */
+/* Whether the plan has the same parts but no times of files, as earlier versions of rorqual wrote it. */
 static bool lacks_times(rq__files *f, const rq__plan *plan)
 {
     bool same = plan->count == f->part_count;

@@ -27,7 +27,8 @@
 #define PROBES_MAX 16
 #define TIMEOUT_NS (5000 * MS)
 #define PERIOD_NS (3000 * MS)
-#define SURELY_NS (8000 * MS) /* within it a message of each reachable server arrives */
+#define SURELY_NS                                                                                  \
+    (8000 * MS) /* in this time at least one message of each reachable server arrives */
 
 typedef struct member {
     const rq_server_name *name;

@@ -161,7 +161,7 @@ static void the_choice_is_that_of_a_simple_one(void **state)
     }
 }
 
-/* Over all tables, how many regions a server has beyond the one with the fewest. */
+/* For each table, the difference between the largest and the smallest number of its regions on a server; the sum of them. */
 static size_t spread(const rq__balanced *list, size_t count, size_t servers)
 {
     size_t sum = 0;

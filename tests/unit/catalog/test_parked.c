@@ -414,7 +414,7 @@ static size_t unfinished(world *w)
     return n;
 }
 
-/* The cause of a temporary error goes after the procedure was parked: nobody has to do anything. */
+/* The cause of a temporary error ends after the procedure was parked: the procedure completes without an operator. */
 static void one_revived(const change *ch, bool restarted)
 {
     const rq__proc_kind *kind = rq__proc_kind_of(ch->kind);
