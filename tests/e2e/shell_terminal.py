@@ -62,10 +62,17 @@ class Terminal:
         subprocess.run(["tmux", "-L", self.name, "kill-server"], check=False, stderr=subprocess.DEVNULL)
 
 
-TABLE = [(["create 'visits', 'page', 'user'", "Enter"], "hbase:002:0>"),
-         (["put 'visits', 'row1', 'page:title', 'Welcome'", "Enter"], "hbase:003:0>"),
-         (["put 'visits', 'row1', 'user:name', 'Ada'", "Enter"], "hbase:004:0>"),
-         (["put 'visits', 'row2', 'page:title', 'About'", "Enter"], "hbase:005:0>")]
+def table(more=""):
+    """Keys that make a table of three cells; more: further arguments of each put."""
+    return [(["create 'visits', 'page', 'user'", "Enter"], "hbase:002:0>"),
+            ([f"put 'visits', 'row1', 'page:title', 'Welcome'{more}", "Enter"], "hbase:003:0>"),
+            ([f"put 'visits', 'row1', 'user:name', 'Ada'{more}", "Enter"], "hbase:004:0>"),
+            ([f"put 'visits', 'row2', 'page:title', 'About'{more}", "Enter"], "hbase:005:0>")]
+
+
+TABLE = table()
+# A timestamp without milliseconds is shorter, which changes columns.
+STAMPED = table(", 1772366400123")
 # Written as batches: a row at a time would take as long as the count.
 ROWS = ("40.times { |b| Rows.mutate_all('visits', 2, (0...2500).map { |i| \"r#{b * 2500 + i}\" }, "
         "[['page', 'n', nil, 4, 'v']], '') }")
@@ -76,9 +83,9 @@ SCENES = {
                            (["C-u", "put 'vi", "Tab", "', 'row3', 'us", "Tab"], "'user:"),
                            (["name', 'Bo'", "Enter"], "hbase:006:0>")], None),
     "history": (TABLE, [(["C-r"], "bck:"), (["Wel"], "bck:Wel")], None),
-    "wide": (TABLE, [(["\\x", "Enter"], "hbase:006:0>"), (["scan 'visits'", "Enter"], "2 row(s)")], "hbase:007:0>"),
-    "aligned": (TABLE, [(["\\o table", "Enter"], "hbase:006:0>"), (["scan 'visits'", "Enter"], "2 row(s)")], "hbase:007:0>"),
-    "interrupt": (TABLE, [(["puts 'asleep'; sleep 3600", "Enter"], re.compile("(?m)^asleep$")), (["C-c"], "hbase:006:0>"),
+    "wide": (STAMPED, [(["\\x", "Enter"], "hbase:006:0>"), (["scan 'visits'", "Enter"], "2 row(s)")], "hbase:007:0>"),
+    "aligned": (STAMPED, [(["\\o table", "Enter"], "hbase:006:0>"), (["scan 'visits'", "Enter"], "2 row(s)")], "hbase:007:0>"),
+    "interrupt": (STAMPED, [(["puts 'asleep'; sleep 3600", "Enter"], re.compile("(?m)^asleep$")), (["C-c"], "hbase:006:0>"),
                           (["get 'visits', 'row2'", "Enter"], "1 row(s)")], "hbase:007:0>"),
     "progress": (TABLE + [([ROWS, "Enter"], "=> 40")],
                  [(["count 'visits', INTERVAL => 1000000, CACHE => 1", "Enter"], re.compile(r"count: \d+ rows, \d+ rows/s"))], None),

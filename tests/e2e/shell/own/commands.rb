@@ -106,7 +106,7 @@ get_splits 'uni'
 create 'dup', 'f', SPLITS => ['a', 'a']
 put 't1', 'bin', 'f:b', "\x00\xff\n\"\\"
 get 't1', 'bin'
-scan 't1', {MAXLENGTH => 30, LIMIT => 1}
+scan 't1', {MAXLENGTH => 29, LIMIT => 1}
 scan 't1', {ROWPREFIXFILTER => 'b', FORMATTER => 'toString'}
 scan 't1', {STARTROW => 'b', STOPROW => 'c', REVERSED => false, CACHE => 1, BATCH => 1}
 deleteall 't1', 'bin'

@@ -50,7 +50,7 @@ incr 'm1', 'cnt', 'f:c', 5
 incr 'm1', 'cnt', 'f:c', -2
 incr 'm1', 'cnt', 'f:c'
 get_counter 'm1', 'cnt', 'f:c'
-get_counter 'm1', 'a', 'f:1'
+sleep 0.01; get_counter 'm1', 'a', 'f:1'
 append 'm1', 'new', 'f:x', 'abc'
 delete 'm1', 'a', 'f:1', 2
 get 'm1', 'a', {COLUMN => 'f:1', VERSIONS => 5}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # On a terminal of 100 columns: padding, folded cells, bold errors.
 create 't1', 'f'
-put 't1', 'a rather long row key that is longer than a quarter of the terminal width', 'f:qualifier', 'v' * 150
+put 't1', 'a rather long row key that is longer than a quarter of the terminal width', 'f:qualifier', 'v' * 150, 1700000000123
 scan 't1'
 get 't1', 'a rather long row key that is longer than a quarter of the terminal width'
 describe 't1'
