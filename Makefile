@@ -43,7 +43,7 @@
 #   make nightly   what takes too long for each commit: asan, tsan, aarch64, a build by clang and its unit tests, simulations,
 #                  kill -9 rounds, fuzzing, random histories
 #   make clang     the unit tests built by clang, every warning an error
-#   make crash     kill -9 rounds (ROUNDS, default 500)     make sim   power-cut seeds (SEEDS, default 500)
+#   make crash     kill -9 rounds (ROUNDS, default 500)     make sim   power-cut seeds, random reads (SEEDS, default 500)
 #   make crash-embedded   kill -9 rounds of a process that has the database in it (ROUNDS, default 200)
 #   make cluster-sim   shared storage of a cluster, simulated (SEEDS, default 500), and revoked writers' processes (ROUNDS, default 20)
 #   make cluster-test  shared storage on a real Ceph (installs its packages): writers revoked (ROUNDS of each kind, default 3),
@@ -314,6 +314,8 @@ crash-embedded: build/rorqual
 sim: build/rorqual
 	@JOBS=$(JOBS) tools/build build
 	@SEEDS=$(SEEDS) RQ_SEEDS=$(SEEDS) meson test -C build --no-rebuild --suite sim --timeout-multiplier 0 --print-errorlogs
+	@READ_RUNS=$(SEEDS) HFILE_ROUNDS=$(SEEDS) meson test -C build --no-rebuild --timeout-multiplier 0 --print-errorlogs roundtrip \
+	  read_random read_random_many_rows read_random_unfiltered read_random_reversed
 
 cluster-sim: setup build/build.ninja
 	@JOBS=$(JOBS) tools/build build tests/sim/test_shared tests/sim/test_shared_forms tests/sim/test_shared_log tests/sim/test_cluster tests/sim/test_silence tests/unit/vfs/test_vfs_shared

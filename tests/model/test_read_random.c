@@ -610,7 +610,7 @@ static void one_run(uint64_t seed, run *totals)
 int main(int argc, char **argv)
 {
     uint64_t first = seeds_number("READ_SEED", 20260101);
-    uint64_t runs = seeds_number("READ_RUNS", getenv("READ_SEED") != NULL ? 1 : 400);
+    uint64_t runs = seeds_number("READ_RUNS", getenv("READ_SEED") != NULL ? 1 : 150);
     const char *kind = argc > 1 ? argv[1] : "";
     run totals = {.unfiltered = strcmp(kind, "unfiltered") == 0,
                   .reversed = strcmp(kind, "reversed") == 0};

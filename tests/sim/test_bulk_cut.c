@@ -331,7 +331,7 @@ static outcome once(uint64_t seed, uint64_t k, bool fail)
 static void every_load_survives_a_random_power_cut(void **state)
 {
     (void)state;
-    seeds_range seeds = seeds_wanted(40);
+    seeds_range seeds = seeds_wanted(20);
     for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) {
         outcome whole = once(seed, 0, false);
         if (whole.text[0] != '\0') fail_msg("seed %" PRIu64 ": %s", seed, whole.text);

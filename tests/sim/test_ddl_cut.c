@@ -547,13 +547,14 @@ static void fail_once(uint64_t seed, uint64_t call, rq_err error, const referenc
     world_clear(&w);
 }
 
-/* Cuts at every STRIDE-th call of each seed; returns the number of failures, and the first one. */
+/* Cuts at every STRIDE-th call of each seed; returns the number of failures, and the first one. Without syncs the first failure
+ * ends it. */
 static size_t cut_all(uint64_t stride, bool ignore_sync, verdict *first)
 {
     uint64_t seed = unit_seed(), last = seed + seeds_number("SEEDS", 1),
              only = seeds_number("CUT", 0);
     size_t bad = 0, cuts = 0;
-    for (; seed < last; seed++) {
+    for (; seed < last && !(ignore_sync && bad > 0); seed++) {
         reference ref = {0};
         run_reference(seed, &ref);
         for (uint64_t cut = only != 0 ? only : seed % stride + 1; cut <= ref.calls; cut += stride) {
@@ -561,7 +562,7 @@ static size_t cut_all(uint64_t stride, bool ignore_sync, verdict *first)
             cut_once(seed, cut, ignore_sync, &ref, &v);
             cuts++;
             if (!v.good && bad++ == 0) *first = v;
-            if (only != 0) break;
+            if (only != 0 || (ignore_sync && bad > 0)) break;
         }
         for (size_t i = 0; i <= STEPS; i++)
             free(ref.after[i]);

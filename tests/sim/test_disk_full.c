@@ -176,7 +176,7 @@ static outcome run_once(uint64_t seed)
 static void a_disk_that_is_full_now_and_then_is_survived(void **state)
 {
     (void)state;
-    seeds_range seeds = seeds_wanted(200);
+    seeds_range seeds = seeds_wanted(100);
     uint64_t refused = 0;
     for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) {
         outcome o = run_once(seed);
@@ -271,7 +271,7 @@ static outcome kill_once(uint64_t seed)
 static void a_server_that_was_killed_on_a_full_disk_starts_on_it(void **state)
 {
     (void)state;
-    seeds_range seeds = seeds_wanted(200);
+    seeds_range seeds = seeds_wanted(100);
     uint64_t refused = 0;
     for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) {
         outcome o = kill_once(seed);

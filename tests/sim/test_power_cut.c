@@ -22,14 +22,14 @@
 
 /* RQ_CUT_MOB: the same test for MOB families, with fewer seeds. */
 #ifdef RQ_CUT_MOB
-#define SEEDS 100
+#define SEEDS 50
 #define begin_history(h, sim, seed)                                                                \
     do {                                                                                           \
         history_init(h, sim, seed);                                                                \
         history_make_mob(h);                                                                       \
     } while (0)
 #else
-#define SEEDS 500
+#define SEEDS 200
 #define begin_history(h, sim, seed) history_init(h, sim, seed)
 #endif
 

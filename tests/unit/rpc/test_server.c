@@ -692,6 +692,8 @@ static void a_call_that_needs_too_much_while_it_runs_is_refused(void **state)
     toy_stop(&t);
 }
 
+enum { BIG_CLIENTS = 12, BIG_CALLS = 3 };
+
 struct big_client {
     pthread_t thread;
     toy *toy;
@@ -706,7 +708,7 @@ static void *big_client_main(void *arg)
     memset(row, 'a' + (int)(c->id % 26), ROW);
     row[ROW - 1] = '\0';
     int fd = rpc_connect(c->toy->port, &plain);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < BIG_CALLS; i++) {
         rq_buf b = {0};
         rpc_put_get(&b, c->id, "Get", row);
         rpc_send(fd, &b);
@@ -722,18 +724,18 @@ static void big_requests_take_turns_under_the_budget(void **state)
     (void)state;
     toy t;
     serve(&t, &(toy_options){.loops = 3, .budget_bytes = 8 << 20, .request_bytes_max = 4 << 20});
-    struct big_client clients[12];
-    for (uint32_t i = 0; i < 12; i++) {
+    struct big_client clients[BIG_CLIENTS];
+    for (uint32_t i = 0; i < BIG_CLIENTS; i++) {
         clients[i] = (struct big_client){.toy = &t, .id = i};
         assert_int_equal(pthread_create(&clients[i].thread, NULL, big_client_main, &clients[i]), 0);
     }
     size_t most = 0;
-    while (rq_rpc_server_stats(t.server).calls < 12 * 8) {
+    while (rq_rpc_server_stats(t.server).calls < BIG_CLIENTS * BIG_CALLS) {
         size_t used = rq_budget_used(t.budget);
         if (used > most) most = used;
         usleep(200);
     }
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < BIG_CLIENTS; i++)
         pthread_join(clients[i].thread, NULL);
     /* The limit, the overdraft, memory for decoding and copying on each loop, and the loops'
      * chunks. */

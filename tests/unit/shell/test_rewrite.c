@@ -139,7 +139,7 @@ static void long_lists_cost_less_than_their_square(void **state)
                                            "x = 1"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(elements); i++) {
         bool plain = strcmp(elements[i], "x = 1") != 0;
-        for (size_t n = 1000; n <= 1000000; n *= 10) {
+        for (size_t n = 1000; n <= (i == 0 ? 1000000 : 100000); n *= 10) {
             rq_buf text = list_of("a = [", elements[i], n), out = {0};
             assert_int_equal(rq__long_lists((const char *)text.ptr, text.len, &out), RQ_OK);
             if (plain) assert_true(steps_of(rq_buf_slice(&out)) < n * 4 * RQ__LIST_PIECE);
