@@ -3,12 +3,11 @@
 #include "transfer/hfiles.h"
 
 #include "base/clock.h"
-#include "base/random.h"
+#include "base/hmac.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define FILE_BYTES_MAX (UINT64_C(10) << 30) /* HBASE: hbase.hregion.max.filesize */
 #define PATH_BYTES 1024
@@ -30,13 +29,15 @@ static rq_hfile_options options_of(const rq_family_schema *f)
     return o;
 }
 
-/* 32 hexadecimal digits, as a store file's name. */
-static void make_name(const void *seed, char ret[33])
+/* 32 hexadecimal digits, as a store file's name. Other processes, on other machines too, may make files of the same
+ * family at the same time. */
+static rq_err make_name(char ret[33], rq_error *why)
 {
-    rq_random r;
-    rq_random_seed(&r, rq_clock_ns(CLOCK_REALTIME) ^ (uint64_t)getpid() << 40 ^
-                           (uint64_t)(uintptr_t)seed);
-    snprintf(ret, 33, "%016" PRIx64 "%016" PRIx64, rq_random_next(&r), rq_random_next(&r));
+    uint8_t random[16];
+    if (rq_unguessable(random, sizeof random) != RQ_OK)
+        return rq_fail(why, RQ_E_IO, "the system has no random numbers for a file's name");
+    snprintf(ret, 33, "%016" PRIx64 "%016" PRIx64, rq_get_be64(random), rq_get_be64(random + 8));
+    return RQ_OK;
 }
 
 rq_err rq__hfile_begin_at(rq_vfs *v, const char *path, const rq_family_schema *f,
@@ -59,7 +60,7 @@ static rq_err begin(rq__hfiles *h, size_t family, rq_error *why)
     int len = snprintf(path, sizeof path, "%s%s%.*s", h->folder, h->folder[0] == '\0' ? "" : "/",
                        (int)f->name.len, (const char *)f->name.ptr);
     RQ_TRY(rq_vfs_mkdirs(h->vfs, path, why));
-    make_name(&h->writers[family], name);
+    RQ_TRY(make_name(name, why));
     snprintf(path + len, sizeof path - (size_t)len, "/%s", name);
     return rq__hfile_begin_at(h->vfs, path, f, &h->writers[family], why);
 }

@@ -3,7 +3,7 @@
 #include "transfer/seqfile.h"
 
 #include "base/clock.h"
-#include "base/random.h"
+#include "base/hmac.h"
 
 #include <unistd.h>
 
@@ -31,21 +31,14 @@ static rq_err put_header(rq__seq_writer *w, const char *value_class)
     return rq_buf_append(b, w->sync, sizeof w->sync);
 }
 
-/* Any bytes that data is unlikely to have. */
-static void make_sync(uint8_t sync[RQ__SEQ_SYNC_LEN])
-{
-    rq_random r;
-    rq_random_seed(&r, rq_clock_ns(CLOCK_REALTIME) ^ (uint64_t)getpid() << 40 ^
-                           (uint64_t)(uintptr_t)sync);
-    rq_put_be64(sync, rq_random_next(&r));
-    rq_put_be64(sync + 8, rq_random_next(&r));
-}
-
 rq_err rq__seq_writer_open(rq_vfs *v, const char *path, const char *value_class,
                            rq__seq_writer *ret, rq_error *why)
 {
     *ret = (rq__seq_writer){0};
-    make_sync(ret->sync);
+    /* Bytes that the data is unlikely to have. */
+    if (rq_unguessable(ret->sync, sizeof ret->sync) != RQ_OK)
+        return rq_fail(why, RQ_E_IO, "%s: the system has no random numbers for the file's marker",
+                       path);
     RQ_TRY(rq__out_open(v, path, &ret->out, why));
     if (put_header(ret, value_class) != RQ_OK) return rq_no_memory(why);
     ret->synced = rq__out_len(&ret->out);
