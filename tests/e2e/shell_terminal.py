@@ -38,11 +38,12 @@ class Terminal:
 
     def __init__(self, environment, *command, lines=50):
         self.name = f"rorqual-shell-{os.getpid()}-{next(NUMBERS)}"
-        set_first = [f"{k}={v}" for k, v in environment.items()]
+        set_first = ["LC_ALL=C.UTF-8", *(f"{k}={v}" for k, v in environment.items())]
         self.tmux("new-session", "-d", "-s", self.name, "-x", "100", "-y", str(lines), shlex.join(["env", *set_first, *command]))
 
     def tmux(self, *arguments):
-        return subprocess.run(["tmux", "-L", self.name, *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout
+        return subprocess.run(["tmux", "-L", self.name, *arguments], stdout=subprocess.PIPE, text=True, check=True,
+                              env={**os.environ, "LC_ALL": "C.UTF-8"}).stdout
 
     def type(self, *keys):
         self.tmux("send-keys", "-t", self.name, *keys)

@@ -467,14 +467,16 @@ module Encoding
 end
 
 class Time
-  # C's fields, and Ruby's %L, %3N, %-d, %:z, %P.
+  # C's fields, and Ruby's %L, %3N, %-d, %:z, %P. C's %s takes every time for a local one.
   def strftime(form)
-    form = form.gsub(/%(?:([0-9]?)N|L|:z|P|Z|-[demHIMSjly])/) { |f| own_field(f, $1) } if form =~ /%([0-9]?N|L|:z|P|Z|-)/
+    form = form.gsub(/%(?:%|([0-9]?)N|L|:z|P|Z|s|-[demHIMSjly])/) { |f| own_field(f, $1) } if form =~ /%([0-9]?N|L|:z|P|Z|s|-)/
     Shell.strftime(form, to_i, utc?)
   end
 
   def own_field(field, digits)
     case field[-1]
+    when '%' then '%%'
+    when 's' then to_i.to_s
     when 'N' then nsec.to_s.rjust(9, '0')[0, digits.to_s.empty? ? 9 : digits.to_i]
     when 'L' then (usec / 1000).to_s.rjust(3, '0')
     when 'z' then utc? ? '+00:00' : zone_text(':')
