@@ -22,6 +22,7 @@ from rorqual import BINARY, ROOT, Report, Server, fail_hard
 
 FOLDER = ROOT / "tests/e2e/shell"
 DEADLINE = 300
+os.environ["TZ"] = "UTC"  # the official shell prints local times
 
 # Parts that differ between runs or servers.
 MASKS = [
