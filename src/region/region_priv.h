@@ -199,7 +199,8 @@ struct rq_region {
     uint64_t unaccounted;                    /* bytes staged since then */
     rq__work retry;                          /* the next slice of rq__region_retry_held */
     bool retry_queued;
-    bool log_is_full; /* the log had no room for the last record */
+    bool log_is_full;                     /* the log had no room for the last record */
+    struct rq__copied_load *copied_loads; /* bulk loads that copy their files; see bulk_load.c */
     /* atomic: */
     _Atomic bool flush_requested;
     _Atomic uint64_t read_point;
