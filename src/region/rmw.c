@@ -13,6 +13,8 @@
 #include <stdlib.h>
 
 #define READ_STEPS 8 /* of a read, beside its cells */
+/* What one read may find: a condition's filter passes whole rows, and these bytes are charged to no budget. */
+#define READ_BYTES_MAX ((uint64_t)64 << 20)
 #define SCRATCH_KEPT ((size_t)256 * 1024)
 
 /* One run of one op. */
@@ -52,6 +54,7 @@ static rq_scan scan_of_row(rq_slice row, const rq_scan_family *families, size_t 
         .max_versions = 1,
         .time_range = range_or_all(range),
         .store_limit = -1,
+        .row_bytes_max = READ_BYTES_MAX,
     };
 }
 

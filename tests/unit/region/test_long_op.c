@@ -250,6 +250,35 @@ static void a_condition_that_reads_much_leaves_its_lane(void **state)
     rq_arena_clear(&arena);
 }
 
+/* A client may have made a row of any size, and a filter that passes all of it. */
+static void a_condition_does_not_read_any_number_of_bytes(void **state)
+{
+    enum { LEN = 8 << 20, COUNT = 9 };
+    long_world *w = *state;
+    rq_arena arena = {0};
+    rq_condition c = {.row = RQ_SLICE_LIT("row"),
+                      .filter = filter_of(&arena, "PrefixFilter('row')")};
+    uint8_t *value = calloc(1, LEN);
+    assert_non_null(value);
+    for (size_t i = 0; i < COUNT; i++) {
+        w->write.op_count = 0;
+        add_op(w, RQ_MUTATE_PUT, "row", 1);
+        w->cells[0][0] = cell_of("a", w->qualifiers[i], RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, "");
+        w->cells[0][0].value = value;
+        w->cells[0][0].value_len = LEN;
+        assert_ok(rq_region_write_sync(w->f.region, w->ops, 1, NULL));
+    }
+    w->write.op_count = 0;
+    add_op(w, RQ_MUTATE_PUT, "row", 1);
+    w->ops[0].conditions = &c;
+    w->ops[0].condition_count = 1;
+    (void)rq_region_write_sync(w->f.region, w->ops, 1, NULL);
+    assert_int_equal(w->ops[0].rc, RQ_E_ROW_TOO_BIG);
+    rq_row_op_clear(&w->ops[0]);
+    free(value);
+    rq_arena_clear(&arena);
+}
+
 /* Each read alone is short. */
 static void an_op_of_many_increments_leaves_its_lane(void **state)
 {
@@ -290,6 +319,7 @@ int main(void)
         TEST(a_put_of_a_long_value_leaves_its_lane),
         TEST(a_condition_that_reads_much_leaves_its_lane),
         TEST(an_op_of_many_increments_leaves_its_lane),
+        TEST(a_condition_does_not_read_any_number_of_bytes),
         TEST(a_thread_that_waits_runs_it_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
