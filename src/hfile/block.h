@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "hfile/block_cache.h"
+#include "hfile/cache_index.h"
 #include "hfile/cache_queue.h"
 #include "hfile/read_ctx.h"
 #include "hfile/sidecar.h"
@@ -76,7 +77,7 @@ struct rq__cache_file {
     _Atomic uint64_t bytes;  /* charges of its resident blocks */
     _Atomic uint64_t id;     /* the file id in its blocks; never reused */
     rq_cache_family *family; /* a reference, or NULL */
-    struct rq__cache_file *next;
+    rq__cache_link link;
     uint64_t size;
     uint32_t tail_crc;
     rq_hfile_block *blocks[RQ__CACHE_SHARDS_MAX]; /* guarded by each shard's lock */

@@ -243,6 +243,8 @@ rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret)
     (void)pthread_mutex_init(&c->codec_lock, NULL);
     (void)pthread_mutex_init(&c->files_lock, NULL);
     rq_err rc = rq__slab_new(&c->slab);
+    if (rq__cache_index_init(&c->files) != RQ_OK || rq__cache_index_init(&c->families) != RQ_OK)
+        rc = RQ_E_NO_MEMORY;
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];
         init_lock(&s->lock);
@@ -287,10 +289,8 @@ void rq_block_cache_free(rq_block_cache *c)
         rq__s3_fifo_clear(&s->data);
         (void)pthread_mutex_destroy(&s->lock);
     }
-    for (size_t i = 0; i < RQ__CACHE_FILE_BUCKETS; i++)
-        RQ_ASSERT(c->files[i] == NULL); /* every reader is closed */
-    for (size_t i = 0; i < RQ__CACHE_FAMILY_BUCKETS; i++)
-        RQ_ASSERT(c->families[i] == NULL);
+    rq__cache_index_clear(&c->files); /* every reader is closed */
+    rq__cache_index_clear(&c->families);
     for (int k = 0; k < RQ_COMPRESSION_COUNT; k++)
         for (unsigned i = 0; i < c->codec_count[k]; i++)
             rq_codec_free(c->codecs[k][i]);

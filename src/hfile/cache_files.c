@@ -2,7 +2,7 @@
 /* The files and families known to the block cache. A file's entry lives as long as it has a reader
  * or a resident block, so that a later reader of the file finds its blocks.
  *
- * Lock: files_lock, held for a search of a short list; no other lock is taken under it. The last
+ * Lock: files_lock, held for a search of a short chain (cache_index.h); no other lock is taken under it. The last
  * reference is dropped under it, so that a search never finds an entry that is being freed. */
 #include "hfile/cache_priv.h"
 
@@ -20,11 +20,15 @@ static bool is_family(const rq_cache_family *f, rq_slice table, rq_slice family)
            rq_slice_eq(rq_slice_of(f->names + table.len, family.len), family);
 }
 
-/* Any client may make tables. */
-static rq_cache_family **family_bucket(rq_block_cache *c, rq_slice table, rq_slice family)
+static rq_cache_family *family_at(rq__cache_link *link)
+{
+    return link == NULL ? NULL : RQ_CONTAINER_OF(link, rq_cache_family, link);
+}
+
+static uint64_t family_hash(rq_slice table, rq_slice family)
 {
     uint64_t h = rq_fnv1a(rq_fnv1a(RQ_FNV1A, table), family);
-    return &c->families[(h ^ h >> 32) % RQ__CACHE_FAMILY_BUCKETS];
+    return h ^ h >> 32;
 }
 
 static rq_cache_family *family_new(rq_block_cache *c, rq_slice table, rq_slice family)
@@ -68,15 +72,13 @@ rq_err rq_cache_family_get(rq_block_cache *c, rq_slice table, rq_slice family,
                            rq_cache_family **ret)
 {
     (void)pthread_mutex_lock(&c->files_lock);
-    rq_cache_family **bucket = family_bucket(c, table, family), *f = *bucket;
+    uint64_t hash = family_hash(table, family);
+    rq_cache_family *f = family_at(rq__cache_index_chain(&c->families, hash));
     while (f != NULL && !is_family(f, table, family))
-        f = f->next;
+        f = family_at(f->link.next);
     if (f == NULL) {
         f = family_new(c, table, family);
-        if (f != NULL) {
-            f->next = *bucket;
-            *bucket = f;
-        }
+        if (f != NULL) rq__cache_index_add(&c->families, &f->link, hash);
     }
     if (f != NULL) f->refs++;
     (void)pthread_mutex_unlock(&c->files_lock);
@@ -89,11 +91,7 @@ rq_err rq_cache_family_get(rq_block_cache *c, rq_slice table, rq_slice family,
 static void family_unref(rq_cache_family *f)
 {
     if (f == NULL || --f->refs > 0) return;
-    rq_cache_family **link = family_bucket(f->cache, rq_slice_of(f->names, f->table_len),
-                                           rq_slice_of(f->names + f->table_len, f->family_len));
-    while (*link != f)
-        link = &(*link)->next;
-    *link = f->next;
+    rq__cache_index_remove(&f->cache->families, &f->link);
     size_t bytes = sizeof(*f) + f->table_len + f->family_len + 1;
     if (f->shards != NULL) bytes += counters_bytes(f->cache);
     atomic_fetch_sub_explicit(&f->cache->family_bytes, bytes, memory_order_relaxed);
@@ -136,8 +134,9 @@ void rq_block_cache_each_family(rq_block_cache *c,
                                 void *ctx)
 {
     (void)pthread_mutex_lock(&c->files_lock);
-    for (size_t i = 0; i < RQ__CACHE_FAMILY_BUCKETS; i++) {
-        for (const rq_cache_family *f = c->families[i]; f != NULL; f = f->next) {
+    for (size_t i = 0; i < c->families.used; i++) {
+        const rq_cache_family *f = family_at(c->families.buckets[i]);
+        for (; f != NULL; f = family_at(f->link.next)) {
             rq_cache_family_stats s = stats_of(f);
             visit(ctx, &s);
         }
@@ -147,10 +146,15 @@ void rq_block_cache_each_family(rq_block_cache *c,
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-static rq__cache_file **bucket_of(rq_block_cache *c, const char *name, uint64_t size)
+static rq__cache_file *file_at(rq__cache_link *link)
+{
+    return link == NULL ? NULL : RQ_CONTAINER_OF(link, rq__cache_file, link);
+}
+
+static uint64_t file_hash(const char *name, uint64_t size)
 {
     uint64_t h = rq_fnv1a(size * 0x9e3779b97f4a7c15u, rq_slice_cstr(name));
-    return &c->files[(h ^ h >> 32) % RQ__CACHE_FILE_BUCKETS];
+    return h ^ h >> 32;
 }
 
 rq_err rq__cache_file_open(rq_block_cache *c, const char *path, uint64_t size, uint32_t tail_crc,
@@ -158,11 +162,11 @@ rq_err rq__cache_file_open(rq_block_cache *c, const char *path, uint64_t size, u
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash == NULL ? path : slash + 1;
-    rq__cache_file **bucket = bucket_of(c, name, size);
+    uint64_t hash = file_hash(name, size);
     (void)pthread_mutex_lock(&c->files_lock);
-    rq__cache_file *f = *bucket;
+    rq__cache_file *f = file_at(rq__cache_index_chain(&c->files, hash));
     while (f != NULL && (f->size != size || f->tail_crc != tail_crc || strcmp(f->name, name) != 0))
-        f = f->next;
+        f = file_at(f->link.next);
     if (f != NULL) {
         (void)rq__cache_file_ref(f);
     } else {
@@ -179,8 +183,7 @@ rq_err rq__cache_file_open(rq_block_cache *c, const char *path, uint64_t size, u
             f->size = size;
             f->tail_crc = tail_crc;
             memcpy(f->name, name, name_len);
-            f->next = *bucket;
-            *bucket = f;
+            rq__cache_index_add(&c->files, &f->link, hash);
         }
     }
     if (f != NULL) atomic_fetch_add_explicit(&f->readers, 1, memory_order_relaxed);
@@ -200,10 +203,7 @@ void rq__cache_file_unref(rq__cache_file *f)
     rq_block_cache *c = f->cache;
     (void)pthread_mutex_lock(&c->files_lock);
     if (atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) == 1) {
-        rq__cache_file **link = bucket_of(c, f->name, f->size);
-        while (*link != f)
-            link = &(*link)->next;
-        *link = f->next;
+        rq__cache_index_remove(&c->files, &f->link);
         family_unref(f->family);
         free(f);
     }

@@ -11,8 +11,6 @@
 #include <pthread.h>
 
 #define RQ__CACHE_CODECS_KEPT 16
-#define RQ__CACHE_FILE_BUCKETS 1024
-#define RQ__CACHE_FAMILY_BUCKETS 1024
 
 /* A slot of the hash table. The hash is stored next to the pointer, so that a lookup touches
  * only the block it finds. */
@@ -43,8 +41,8 @@ typedef struct rq__family_counters {
 
 struct rq_cache_family {
     rq_block_cache *cache;
-    uint32_t refs;                /* guarded by the cache's files_lock */
-    struct rq_cache_family *next; /* in its bucket */
+    uint32_t refs; /* guarded by the cache's files_lock */
+    rq__cache_link link;
     size_t table_len, family_len;
     uint8_t *names; /* table, then family */
     /* Counters, one for each shard of the cache. NULL until the family's first file is opened, because most
@@ -67,8 +65,8 @@ struct rq_block_cache {
     rq_codec *codecs[RQ_COMPRESSION_COUNT][RQ__CACHE_CODECS_KEPT] RQ_GUARDED_BY(codec_lock);
     unsigned codec_count[RQ_COMPRESSION_COUNT];
     pthread_mutex_t files_lock;
-    rq__cache_file *files[RQ__CACHE_FILE_BUCKETS] RQ_GUARDED_BY(files_lock);
-    rq_cache_family *families[RQ__CACHE_FAMILY_BUCKETS] RQ_GUARDED_BY(files_lock);
+    rq__cache_index files RQ_GUARDED_BY(files_lock);
+    rq__cache_index families RQ_GUARDED_BY(files_lock);
 };
 
 static inline uint64_t rq__cache_hash(uint64_t file_id, uint64_t offset)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The object: its life, its settings, the views, the timer; see quota.h.
  *
- * Locks: `work` for one change at a time, held across I/O; `lock` for the timer's state;
+ * Locks: `rounds` for one round of space quotas at a time; `work` for one change at a time, held across I/O; `lock` for the timer's state;
  * `users_lock` for the users that have only the default quotas. */
 #include "quota/quota_priv.h"
 
@@ -97,11 +97,24 @@ static rq_err load(rq_quotas *q, rq_slice row, rq_error *why)
 
 static rq_err refresh(rq_quotas *q, rq_slice row, bool measures, rq_error *why)
 {
+    if (measures) pthread_mutex_lock(&q->rounds);
     pthread_mutex_lock(&q->work);
     rq_err rc = load(q, row, why);
     if (rc == RQ_OK && measures) rc = rq__space_measure(q, why);
     rq__quota_set_gate(q);
     pthread_mutex_unlock(&q->work);
+    if (measures) pthread_mutex_unlock(&q->rounds);
+    return rc;
+}
+
+static rq_err measure(rq_quotas *q, rq_error *why)
+{
+    pthread_mutex_lock(&q->rounds);
+    pthread_mutex_lock(&q->work);
+    rq_err rc = rq__space_measure(q, why);
+    rq__quota_set_gate(q);
+    pthread_mutex_unlock(&q->work);
+    pthread_mutex_unlock(&q->rounds);
     return rc;
 }
 
@@ -174,10 +187,7 @@ static void work(rq_task *task)
         q->refreshed_ns = now;
         rc = refresh_all(q, &why);
     } else if (atomic_load(&q->view) != NULL) {
-        pthread_mutex_lock(&q->work);
-        rc = rq__space_measure(q, &why);
-        rq__quota_set_gate(q);
-        pthread_mutex_unlock(&q->work);
+        rc = measure(q, &why);
     }
     if (rc != RQ_OK) warn(q, rc, &why);
     end_task(q, true);
@@ -238,6 +248,7 @@ rq_err rq_quotas_open(const rq_quotas_options *o, rq_quotas **ret, rq_error *why
     q->policy = rq__quota_policy_table;
     q->policy.ctx = q;
     q->next = o->next;
+    pthread_mutex_init(&q->rounds, NULL);
     pthread_mutex_init(&q->work, NULL);
     pthread_mutex_init(&q->lock, NULL);
     pthread_mutex_init(&q->users_lock, NULL);
@@ -286,6 +297,7 @@ void rq_quotas_close(rq_quotas *q)
         }
     }
     pthread_mutex_destroy(&q->work);
+    pthread_mutex_destroy(&q->rounds);
     pthread_mutex_destroy(&q->lock);
     pthread_mutex_destroy(&q->users_lock);
     free(q);

@@ -90,9 +90,9 @@ static inline bool rq__space_policy_is_known(int policy)
 RQ_NODISCARD
 rq_err rq__quotas_pack(const Pb__Quotas *m, rq_arena *arena, rq_slice *ret);
 
-/* A change by a client begins; rq__quotas_end_change follows. While a round disables or enables tables, `work`
- * is held, for minutes with many tables and as long as somebody else holds a table's lock. Clients that wait
- * for it have a thread each, of which there are few, and bulk loads need them too: RQ_E_PLEASE_HOLD, and the
+/* A change by a client begins; rq__quotas_end_change follows. While a round disables or enables tables, for minutes
+ * with many tables and as long as somebody else holds a table's lock, changes of space quotas wait for its end. Clients
+ * that wait have a thread each, of which there are few, and bulk loads need them too: RQ_E_PLEASE_HOLD, and the
  * client retries. */
 #define RQ__QUOTA_CHANGES_MAX 4
 RQ_NODISCARD
@@ -110,12 +110,12 @@ typedef struct rq__space_entry {
     bool is_own; /* the table's quota, not its namespace's */
     /* The state that hbase:quota and the table have. After a failure it differs from `state`, and the next
      * round tries again. */
-    bool was_followed;
+    bool was_followed; /* at first: by the previous round */
     rq_space_state followed;
     bool is_lost; /* it has no quota any more, and `followed` is still to be taken back */
 } rq__space_entry;
 
-/* Immutable once published, but for what was followed: that is of the thread with q->work. */
+/* Immutable once published, but for what was followed: that is written by the round, with q->work. */
 typedef struct rq__space_view {
     rq_epoch_node retired;
     rq_arena arena;
@@ -124,7 +124,7 @@ typedef struct rq__space_view {
 } rq__space_view;
 
 /* Measures tables, writes changed states to hbase:quota, disables and enables tables, publishes.
- * Blocking; one at a time (q->work). */
+ * Blocking. REQUIRES: q->rounds, and q->work, which is released while it waits for a table. */
 RQ_NODISCARD
 rq_err rq__space_measure(rq_quotas *q, rq_error *why);
 void rq__space_view_free(rq__space_view *v); /* NULL is fine */
@@ -180,8 +180,10 @@ struct rq_quotas {
     bool has_measured;                  /* space, since the start; under `work` */
     rq__snapshot_usage *snapshots;      /* under `work`; NULL: not yet measured */
     uint64_t snapshots_ns, snapshot_ns; /* when, and how often */
-    pthread_mutex_t work;               /* one change at a time; held across I/O, by no loop */
-    _Atomic unsigned changes;           /* calls that change quotas, or wait for that */
+    /* One round of space quotas at a time; taken before `work`. Held as long as procedures take, by no loop. */
+    pthread_mutex_t rounds;
+    pthread_mutex_t work;     /* one change at a time; held across I/O, by no loop */
+    _Atomic unsigned changes; /* calls that change quotas, or wait for that */
     /* The users that the defaults apply to. */
     bool has_defaults;
     Pb__Throttle defaults;

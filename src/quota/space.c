@@ -296,7 +296,7 @@ static void submitted(rq_ddl *ddl)
 }
 
 /* The table may have that state already, or may be gone: then there is nothing to do. */
-static rq_err switch_table(rq_quotas *q, rq_slice table, bool on, rq_error *why)
+static rq_err run_switch(rq_quotas *q, rq_slice table, bool on, rq_error *why)
 {
     rq_executor *ex = q->env.executor;
     waiting w = {.ddl = {.kind = on ? RQ_DDL_ENABLE_TABLE : RQ_DDL_DISABLE_TABLE,
@@ -315,6 +315,15 @@ static rq_err switch_table(rq_quotas *q, rq_slice table, bool on, rq_error *why)
                    w.ddl.why.code == RQ_OK ? rq_err_text(rc) : w.ddl.why.message);
 }
 
+/* Changes of quotas go on meanwhile: the procedure waits as long as somebody else holds the table's lock. */
+static rq_err switch_table(rq_quotas *q, rq_slice table, bool on, rq_error *why)
+{
+    pthread_mutex_unlock(&q->work);
+    rq_err rc = run_switch(q, table, on, why);
+    pthread_mutex_lock(&q->work);
+    return rc;
+}
+
 static bool disables(const rq_space_state *s)
 {
     return s->is_violated && s->policy == PB__SPACE_VIOLATION_POLICY__DISABLE;
@@ -331,9 +340,9 @@ static rq_err bring_to(rq_quotas *q, const rq_space_state *s, const rq_space_sta
 static rq_err follow(round_state *r, rq__space_entry *e, rq_error *why)
 {
     const rq_space_state *s = &e->state;
-    rq_space_state old = {0};
+    const rq_space_state old = e->followed;
     rq_err rc = RQ_OK;
-    bool had = followed_before(r, s->table, &old);
+    bool had = e->was_followed;
     if (s->is_violated != old.is_violated) tell(r->q, s);
     if (!had || !same(&old, s)) rc = bring_to(r->q, s, &old, why);
     e->was_followed = had || rc == RQ_OK;
@@ -359,12 +368,22 @@ static rq_err follow_lost(round_state *r, rq__space_entry *e, rq_error *why)
 {
     rq_err rc = RQ_OK;
     rq_slice table = e->state.table;
-    (void)followed_before(r, table, &e->followed);
-    e->followed.table = table;
     if (disables(&e->followed)) rc = switch_table(r->q, table, true, why);
     if (rc == RQ_OK) rc = delete_state(r->q, table, why);
     e->was_followed = rc != RQ_OK; /* the next round has it again */
     return rc;
+}
+
+/* Before the first table is switched: the quotas may be replaced meanwhile. */
+static void find_followed(round_state *r)
+{
+    for (size_t i = 0; i < r->view->count; i++) {
+        rq__space_entry *e = &r->view->entries[i];
+        if (e->state.is_namespace) continue;
+        e->was_followed = followed_before(r, e->state.table, &e->followed);
+        e->followed.table = e->state.table; /* in this view's arena */
+    }
+    r->quotas = NULL;
 }
 
 /* One table's failure does not keep the others from their states. */
@@ -409,6 +428,7 @@ rq_err rq__space_measure(rq_quotas *q, rq_error *why)
         rq__space_view_free(r.view);
         return rq_no_memory(why);
     }
+    find_followed(&r);
     atomic_store_explicit(&q->space, r.view, memory_order_release);
     follow_all(&r);
     q->has_measured = true;

@@ -3,6 +3,8 @@
  *
  * 1. Check every file: regular, readable, of an existing family, within the region's key range. Its
  *    identity (rq_file_id) is noted, and later steps accept no other file under its name.
+ *    A file that is to be copied is refused while another call copies it: nothing of it tells later that it was loaded,
+ *    and a client that was killed and started again may name it before the first call has ended.
  * 2. Mark the manifest IN_USE: from now on a file it does not name is a leftover.
  * 3. Take the number n, under the token.
  * 4. Link the files into the families' folders under their final names (or copy them, where linking
@@ -56,9 +58,19 @@ typedef struct target {
     rq_store_version *next;
 } target;
 
+/* The sources of a call that copies them; in the region's list while it runs. */
+struct rq__copied_load {
+    struct rq__copied_load *next;
+    rq_file_id *ids; /* sorted */
+    size_t count;
+    bool is_listed;
+    bool is_double; /* another call has one of them */
+};
+
 typedef struct loading {
     rq_region *region;
     const rq_bulk_load *what;
+    struct rq__copied_load copied;
     rq_arena arena;
     part *parts; /* one per file */
     target *targets;
@@ -188,6 +200,60 @@ static rq_err check_files(const loading *l, bool *ret_fits, rq_error *why)
         *ret_fits = *ret_fits && fits;
     }
     return RQ_OK;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const rq_file_id *x = a, *y = b;
+    if (x->device != y->device) return x->device < y->device ? -1 : 1;
+    return (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+static bool have_one_in_common(const struct rq__copied_load *a, const struct rq__copied_load *b)
+{
+    for (size_t i = 0, k = 0; i < a->count && k < b->count;) {
+        int c = compare_ids(&a->ids[i], &b->ids[k]);
+        if (c == 0) return true;
+        *(c < 0 ? &i : &k) += 1;
+    }
+    return false;
+}
+
+/* token */
+static void list_copied(rq_region *r, void *arg)
+{
+    struct rq__copied_load *own = arg;
+    for (const struct rq__copied_load *k = r->copied_loads; k != NULL; k = k->next)
+        own->is_double = own->is_double || have_one_in_common(own, k);
+    if (own->is_double) return;
+    own->is_listed = true;
+    own->next = r->copied_loads;
+    r->copied_loads = own;
+}
+
+/* token */
+static void unlist_copied(rq_region *r, void *arg)
+{
+    struct rq__copied_load *own = arg, **at = &r->copied_loads;
+    while (*at != own)
+        at = &(*at)->next;
+    *at = own->next;
+}
+
+static rq_err begin_copying(loading *l, rq_error *why)
+{
+    struct rq__copied_load *own = &l->copied;
+    own->count = l->what->file_count;
+    own->ids = rq_arena_alloc(&l->arena, own->count * sizeof *own->ids);
+    if (own->ids == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < own->count; i++)
+        own->ids[i] = l->parts[i].id;
+    qsort(own->ids, own->count, sizeof *own->ids, compare_ids);
+    rq__region_with_token(l->region, list_copied, own);
+    if (!own->is_double) return RQ_OK;
+    return rq_fail(why, RQ_E_CONFLICT,
+                   "%s, or another file of the call, is being loaded by another call",
+                   l->what->files[0].name);
 }
 
 /* --- 3, 4: into the families' folders --------------------------------------------------------- */
@@ -446,6 +512,7 @@ static rq_err run(loading *l, bool *ret_loaded, rq_error *why)
     RQ_TRY(check_files(l, &fits, why));
     *ret_loaded = fits;
     if (!fits || l->what->file_count == 0) return RQ_OK;
+    if (l->what->copy) RQ_TRY(begin_copying(l, why));
     rq__region_removes_names(r);
     RQ_TRY(rq__region_mark_in_use(r, why));
     if (takes_number(l)) rq__region_with_token(r, take_number, l);
@@ -480,6 +547,7 @@ rq_err rq_region_bulk_load(rq_region *r, const rq_bulk_load *what, bool *ret_loa
         l.parts[i].source = &what->files[i];
     if (rc == RQ_OK) rc = run(&l, ret_loaded, why);
     if (rc != RQ_OK) *ret_loaded = false;
+    if (l.copied.is_listed) rq__region_with_token(r, unlist_copied, &l.copied);
     atomic_fetch_add_explicit(&r->write_requests, 1, memory_order_relaxed);
     rq_buf_clear(&l.event.payload);
     rq_arena_clear(&l.arena);

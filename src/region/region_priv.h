@@ -199,7 +199,8 @@ struct rq_region {
     uint64_t unaccounted;                    /* bytes staged since then */
     rq__work retry;                          /* the next slice of rq__region_retry_held */
     bool retry_queued;
-    bool log_is_full; /* the log had no room for the last record */
+    bool log_is_full;                     /* the log had no room for the last record */
+    struct rq__copied_load *copied_loads; /* bulk loads that copy their files; see bulk_load.c */
     /* atomic: */
     _Atomic bool flush_requested;
     _Atomic uint64_t read_point;
@@ -381,9 +382,10 @@ static inline bool rq__op_reads(const rq_row_op *op)
     return false;
 }
 
-/* token: runs the whole op. RQ_E_AGAIN: ctx names the missing block; nothing was done. */
-rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, int64_t now_ms,
-                          rq_error *why);
+/* token: runs the whole op. RQ_E_AGAIN: ctx names the missing block, or needs nothing: on a lane the op's reads take too
+ * long; nothing was done. */
+rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, bool on_lane,
+                          int64_t now_ms, rq_error *why);
 
 /* --- flush.c, compact.c ----------------------------------------------------------------------- */
 /* Requests a flush. Any thread. Cheap if one is requested already. */

@@ -683,7 +683,8 @@ static void set_limits(rq_region_scanner *s, const rq_scan_limits *limits, rq_ce
     s->read.bytes_max = inside ? limits->bytes : 0;
     s->read.deadline_ns = inside ? limits->deadline_ns : 0;
     s->read.yield_ns = limits->yield_ns;
-    if (s->pace != NULL && limits->yield_ns != 0) rq_pace_begin(s->pace, true);
+    if (s->pace != NULL && limits->yield_ns != 0 && !s->keeps_allowance)
+        rq_pace_begin(s->pace, true);
 }
 
 rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,

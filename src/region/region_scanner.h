@@ -98,12 +98,4 @@ void rq__region_read_point_release(rq_region *r, uint64_t read_point);
 size_t rq_region_store_count(const rq_region *r);
 struct rq_store *rq_region_store_at(const rq_region *r, size_t i); /* ascending by family name */
 
-/* --- region_scanner_open.c -------------------------------------------------------------------- */
-/* Reads one row in the newest staged state (everything inserted, durable or not), for conditions
- * and read-modify-writes. REQUIRES: the writer token. `scan` has is_get. RQ_E_AGAIN as for
- * rq_region_scanner_next. */
-RQ_NODISCARD
-rq_err rq__region_read_staged(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
-                              rq_cellblock *out, rq_error *why);
-
 #endif

@@ -6,6 +6,8 @@
  * Both files use the region only through region.h: tests/model replaces it by hand-made stores. */
 #include "region/region_scanner_priv.h"
 
+#include "base/meter.h"
+
 #define SCRATCH_KEEP ((size_t)1 << 10) /* of a suspended scanner */
 
 /* --- open and close --------------------------------------------------------------------------- */
@@ -245,16 +247,30 @@ rq_slice rq_region_scanner_current_row(const rq_region_scanner *s)
 }
 
 /* --- reads under the writer token ------------------------------------------------------------- */
-rq_err rq__region_read_staged(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
-                              rq_cellblock *out, rq_error *why)
+
+#define LONG_AGO 1
+
+rq_err rq__staged_next(rq_region_scanner *s, rq_read_ctx *ctx, rq__lane_slice *slice,
+                       rq_cellblock *out, rq_error *why)
+{
+    bool has_begun = slice->is_endless || slice->until_ns != 0;
+    rq_scan_limits limits = {.yield_ns = has_begun ? slice->until_ns : LONG_AGO};
+    rq_scan_state state;
+    s->keeps_allowance = true;
+    rq_err rc = rq_region_scanner_next(s, &limits, ctx, out, &state, why);
+    if (RQ_LIKELY(rc != RQ_E_AGAIN || has_begun || rq_read_ctx_needs(ctx))) return rc;
+    limits.yield_ns = slice->until_ns = rq__region_scanner_now(s) + RQ_METER_STRETCH_NS;
+    return rq_region_scanner_next(s, &limits, ctx, out, &state, why);
+}
+
+rq_err rq__staged_read_row(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                           rq__lane_slice *slice, rq_cellblock *out, rq_error *why)
 {
     RQ_ASSERT(scan->is_get);
     rq_cellblock_mark mark = rq_cellblock_get_mark(out);
     rq_region_scanner *s = NULL;
     RQ_TRY(open_scanner(r, scan, 0, true, arena, &s, why));
-    rq_scan_limits none = {0};
-    rq_scan_state state;
-    rq_err rc = rq_region_scanner_next(s, &none, ctx, out, &state, why);
+    rq_err rc = rq__staged_next(s, ctx, slice, out, why);
     rq_region_scanner_close(s);
     if (rc != RQ_OK) rq_cellblock_truncate(out, mark);
     return rc;

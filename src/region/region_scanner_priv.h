@@ -58,6 +58,8 @@ struct rq_region_scanner {
     phase phase;
     size_t at; /* index of the store being read */
     bool again;
+    bool
+        keeps_allowance; /* the filter's allowance was begun by the caller (filter/pace.h), and it does not pause */
     bool was_cut; /* part of the current row was delivered before */
     rq_cellblock_mark mark;
     rq_store_read read;
@@ -111,5 +113,25 @@ static inline bool rq__region_scanner_timed_out(rq_region_scanner *s, uint64_t d
     s->clock_left = s->clock_steps;
     return rq__region_scanner_now(s) >= deadline_ns;
 }
+
+/* --- reads under the writer token (region_scanner_open.c) -------------------------------------- */
+
+/* The time that the reads of one op may take together on a lane. Zeroed, it begins when one of them has passed some
+ * hundred cells, so that most ops read no clock. */
+typedef struct rq__lane_slice {
+    bool is_endless; /* the thread has nothing else to do */
+    uint64_t until_ns;
+} rq__lane_slice;
+
+/* Reads one row in the newest staged state (everything inserted, durable or not), for conditions
+ * and read-modify-writes. REQUIRES: the writer token. `scan` has is_get. RQ_E_AGAIN as for
+ * rq_region_scanner_next; without a need (rq_read_ctx_needs): the slice is over. */
+RQ_NODISCARD
+rq_err rq__staged_read_row(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                           rq__lane_slice *slice, rq_cellblock *out, rq_error *why);
+/* Likewise, the next row of a scanner. */
+RQ_NODISCARD
+rq_err rq__staged_next(rq_region_scanner *s, rq_read_ctx *ctx, rq__lane_slice *slice,
+                       rq_cellblock *out, rq_error *why);
 
 #endif

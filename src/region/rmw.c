@@ -6,13 +6,15 @@
  * comes between reading and writing. All reads happen before any cell of the op is linked: as in
  * HBase, an increment inside RowMutations does not see a put of the same op (HBASE:
  * MutationBatchOperation.prepareMiniBatchOperations). If a block is missing, the op is abandoned
- * and starts again once the block is loaded. */
+ * and starts again once the block is loaded; likewise on a pool, if one of its reads takes long on a lane. */
 #include "region/engine_priv.h"
-#include "region/region_scanner.h"
+#include "region/region_scanner_priv.h"
 
 #include <stdlib.h>
 
 #define READ_STEPS 8 /* of a read, beside its cells */
+/* What one read may find: a condition's filter passes whole rows, and these bytes are charged to no budget. */
+#define READ_BYTES_MAX ((uint64_t)64 << 20)
 #define SCRATCH_KEPT ((size_t)256 * 1024)
 
 /* One run of one op. */
@@ -26,6 +28,7 @@ typedef struct run {
     bool remembers;        /* the nonce is noted when the op is done */
     uint64_t duplicate_of; /* the number of the earlier op with this nonce, or 0 */
     int64_t search_left;   /* see check_condition */
+    rq__lane_slice slice;
     rq_error *why;
 } run;
 
@@ -51,6 +54,7 @@ static rq_scan scan_of_row(rq_slice row, const rq_scan_family *families, size_t 
         .max_versions = 1,
         .time_range = range_or_all(range),
         .store_limit = -1,
+        .row_bytes_max = READ_BYTES_MAX,
     };
 }
 
@@ -61,7 +65,7 @@ static rq_err read_row(run *u, const rq_scan *scan, rq_cell **ret, size_t *ret_c
     rq_cellblock_reset(block);
     block->with_tags = true;
     uint64_t passed = u->ctx->cells_passed;
-    rq_err rc = rq__region_read_staged(u->region, scan, u->arena, u->ctx, block, u->why);
+    rq_err rc = rq__staged_read_row(u->region, scan, u->arena, u->ctx, &u->slice, block, u->why);
     u->region->meter.steps += READ_STEPS + block->count + (u->ctx->cells_passed - passed);
     if (rc != RQ_OK) return rc;
     rq_cell *cells = rq_arena_calloc(u->arena, block->count + 1, sizeof *cells);
@@ -360,9 +364,7 @@ static rq_err answer_duplicate(run *u, const rq_mutation *m)
     rq_scan scan = scan_of_row(m->row, families, family_count, m->time_range);
     rq_region_scanner *s;
     RQ_TRY(rq_region_scanner_open(u->region, &scan, u->duplicate_of, u->arena, &s, u->why));
-    rq_scan_limits limits = {0};
-    rq_scan_state state;
-    rq_err rc = rq_region_scanner_next(s, &limits, u->ctx, &u->op->result, &state, u->why);
+    rq_err rc = rq__staged_next(s, u->ctx, &u->slice, &u->op->result, u->why);
     rq_region_scanner_close(s);
     return rc;
 }
@@ -560,8 +562,8 @@ static rq_err run_op(run *u)
     return u->remembers ? commit_with_nonce(u) : rq__group_commit(r, u->now_ms, 0, 0, u->why);
 }
 
-rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, int64_t now_ms,
-                          rq_error *why)
+rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, bool on_lane,
+                          int64_t now_ms, rq_error *why)
 {
     RQ_ASSERT(r->group->count == 0);
     rq_arena_reset(&r->scratch);
@@ -572,6 +574,7 @@ rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, int64_t
              .arena = &r->scratch,
              .now_ms = now_ms,
              .put_ms = now_ms,
+             .slice.is_endless = !on_lane,
              .why = why};
     rq_err rc = run_op(&u);
     if (r->scratch_cells.bytes.cap > SCRATCH_KEPT) rq_cellblock_clear(&r->scratch_cells);

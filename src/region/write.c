@@ -38,7 +38,9 @@
 /* Steps (base/meter.h) of an op that does not run on a lane: it is never interrupted, and would take about half a
  * millisecond. */
 #define LONG_OP_STEPS 1024
-#define CONDITION_STEPS 8
+#define CONDITION_STEPS 8 /* of a read */
+/* Bytes of values that take about as long as a step: each is copied into the memstore and into the log. */
+#define STEP_BYTES 512
 /* Limits the reads of one batch, in steps (base/meter.h): when its ops that read (deletes of the
  * newest version, increments) have taken so many, the rest of the batch is refused and the client
  * sends it again. Each op reads the versions and markers of the ops before it, so the cost is
@@ -134,6 +136,7 @@ static rq_err add_plain(rq_region *r, const rq_row_op *op, int64_t now_ms, rq_er
     for (size_t i = 0; i < op->mutation_count; i++)
         RQ_TRY(rq__mutation_check(r, &op->mutations[i], atomic, now_ms, why));
     size_t before = r->group->count;
+    size_t bytes = r->group->bytes;
     size_t hint = 0;
     for (size_t i = 0; i < op->mutation_count; i++) {
         const rq_mutation *m = &op->mutations[i];
@@ -151,6 +154,7 @@ static rq_err add_plain(rq_region *r, const rq_row_op *op, int64_t now_ms, rq_er
             return rq_fail(why, rc, "%s", rq_err_text(rc));
         }
     }
+    r->meter.steps += (r->group->bytes - bytes) / STEP_BYTES;
     return RQ_OK;
 }
 
@@ -295,6 +299,20 @@ static void refuse_rest(rq_region *r, rq__batch *b, size_t next_op)
     fail_rest(rq__write_of(b), rc, &why);
 }
 
+/* Whether this thread has other things to do. */
+static bool is_on_lane(const rq_region *r, const rq__batch *b)
+{
+    return !r->on_pool && b->list.work.lane != NULL;
+}
+
+/* The batch goes on with this op, which is long, on a pool. */
+static outcome go_on_elsewhere(rq__batch *b, size_t i)
+{
+    b->next_op = i;
+    b->wants_pool = true;
+    return INTERRUPTED;
+}
+
 static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
 {
     rq_row_op *op = &rq__write_of(b)->ops[i];
@@ -307,8 +325,12 @@ static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
         why = p->why;
     } else {
         uint64_t steps = r->meter.steps;
-        op->rc = rq__op_run_reading(r, op, ctx, now_ms, &why);
+        op->rc = rq__op_run_reading(r, op, ctx, is_on_lane(r, b), now_ms, &why);
         b->read_steps += r->meter.steps - steps;
+        if (RQ_UNLIKELY(op->rc == RQ_E_AGAIN && !rq_read_ctx_needs(ctx))) {
+            if (p == NULL) rq_read_ctx_clear(ctx);
+            return go_on_elsewhere(b, i);
+        }
         if (op->rc == RQ_E_AGAIN) {
             why.code = RQ_OK;
             op->rc = park(r, b, ctx);
@@ -346,31 +368,41 @@ static bool joins_group(const rq__group *g, const rq_row_op *op, int durability)
            rq_slice_eq(g->cluster_ids, op->cluster_ids);
 }
 
+static uint64_t value_steps(const rq_mutation *m)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < m->cell_count; i++)
+        bytes += m->cells[i].value_len;
+    return bytes / STEP_BYTES;
+}
+
 RQ_COLD static bool has_many_steps(const rq_row_op *op)
 {
     uint64_t steps = op->condition_count * CONDITION_STEPS;
-    for (size_t i = 0; i < op->mutation_count && steps <= LONG_OP_STEPS; i++)
-        steps += op->mutations[i].cell_count + 1;
+    for (size_t i = 0; i < op->mutation_count && steps <= LONG_OP_STEPS; i++) {
+        const rq_mutation *m = &op->mutations[i];
+        steps += m->cell_count + 1 + value_steps(m);
+        if (m->type != RQ_MUTATE_PUT) steps += CONDITION_STEPS;
+    }
     return steps > LONG_OP_STEPS;
 }
 
-/* Whether the op must not run on this thread. What it reads is not known yet and does not count. */
+/* Whether the op must not run on this thread. What it reads is not known yet and does not count: if that is much, the
+ * op begins again on a pool (run_reading). */
 static bool is_too_long(const rq_region *r, const rq__batch *b, const rq_row_op *op)
 {
     if (RQ_LIKELY(op->mutation_count == 1 && op->mutations[0].cell_count <= LONG_OP_STEPS / 2 &&
-                  op->condition_count <= LONG_OP_STEPS / CONDITION_STEPS / 2))
+                  op->condition_count <= LONG_OP_STEPS / CONDITION_STEPS / 4 &&
+                  value_steps(&op->mutations[0]) <= LONG_OP_STEPS / 4))
         return false;
-    return !r->on_pool && b->list.work.lane != NULL && has_many_steps(op);
+    return is_on_lane(r, b) && has_many_steps(op);
 }
 
 /* Commits the ops before the long one; the batch goes on with it on a pool. */
 RQ_COLD static outcome leave_lane(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
 {
     outcome o = commit_plain(r, b, i, now_ms);
-    if (o != ENDED) return o;
-    b->next_op = i;
-    b->wants_pool = true;
-    return INTERRUPTED;
+    return o == ENDED ? go_on_elsewhere(b, i) : o;
 }
 
 /* The ops of a batch are independent, so it may be interrupted between two of them; a single op

@@ -3,13 +3,14 @@
  * or no response at all. A large response may wait for memory, and for a pool that compresses its
  * cells; it is packed first, and its request freed. Contracts in call.h. */
 #include "rpc/call_priv.h"
+#include "rpc/long_reply.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A block up to this size is copied behind its message; a larger one is moved to the output without
- * a copy, and its memory is recycled. */
+/* A block up to this size is copied behind its message, and a message that a pool has packed behind the head; larger
+ * ones are moved to the output without a copy, and their memory is recycled. */
 #define BLOCK_COPY_MAX ((size_t)16 * 1024)
 
 /* A response's cells while they are compressed on the pool. */
@@ -222,6 +223,22 @@ static rq_err encode_cells(rq_call_private *p, rq_buf **ret)
     return p->packing->rc;
 }
 
+/* Whether the message is in `block`, and large. */
+static bool message_moves(const rq_call_private *p, size_t len)
+{
+    return RQ_UNLIKELY(p->whole) && len > BLOCK_COPY_MAX;
+}
+
+RQ_INLINE void copy_message(rq_buf *out, const ProtobufCMessage *response, rq_slice packed,
+                            size_t len)
+{
+    if (response != NULL)
+        protobuf_c_message_pack(response, out->ptr + out->len);
+    else if (len > 0)
+        memcpy(out->ptr + out->len, packed.ptr, len);
+    out->len += len;
+}
+
 /* The worker's buffers, which hold the encoded or packed cells, are kept while they are small. */
 static rq_err put_block(const rq_call_private *p, rq_stream *s, rq_buf *out, rq_buf *block)
 {
@@ -232,6 +249,21 @@ static rq_err put_block(const rq_call_private *p, rq_stream *s, rq_buf *out, rq_
 }
 
 static void run_send(rq_task *task);
+
+/* Keeps the complete message, and frees the request. */
+RQ_COLD static void keep_whole(rq_call_private *p, rq_buf message)
+{
+    rq__call_release_request(p);
+    rq_arena_clear(&p->call.arena);
+    p->charged = p->arena_charged = 0;
+    p->frame = NULL;
+    p->header = NULL;
+    p->call.param = NULL;
+    p->call.cell_block = (rq_slice){0};
+    p->block = message;
+    p->whole = true;
+    p->send.run = run_send;
+}
 
 /* Packs the message and frees the request: the response may have to wait for long. */
 RQ_COLD static rq_err make_whole(rq_call_private *p, const ProtobufCMessage *response,
@@ -245,16 +277,7 @@ RQ_COLD static rq_err make_whole(rq_call_private *p, const ProtobufCMessage *res
     else if (len > 0)
         memcpy(message.ptr, packed.ptr, len);
     message.len = len;
-    rq__call_release_request(p);
-    rq_arena_clear(&p->call.arena);
-    p->charged = p->arena_charged = 0;
-    p->frame = NULL;
-    p->header = NULL;
-    p->call.param = NULL;
-    p->call.cell_block = (rq_slice){0};
-    p->block = message;
-    p->whole = true;
-    p->send.run = run_send;
+    keep_whole(p, message);
     return RQ_OK;
 }
 
@@ -337,26 +360,28 @@ static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice
     rq_buf *block = NULL;
     rq_err rc = encode_cells(p, &block);
     size_t block_len = rc == RQ_OK ? block->len : 0;
+    bool moves = message_moves(p, len);
     rq_buf *out = rq_stream_out(s);
     size_t before = out->len;
-    if (rc == RQ_OK) rc = rq__response_begin(out, p->call.id, len, block_len);
+    if (rc == RQ_OK) rc = rq__response_begin(out, p->call.id, len, block_len, moves ? 0 : len);
     if (rc != RQ_OK) { /* nothing was appended yet */
         rq_call_fail(&p->call, rc, "failed to create response: %s", rq_err_text(rc));
         return;
     }
-    if (response != NULL)
-        protobuf_c_message_pack(response, out->ptr + out->len);
-    else if (len > 0)
-        memcpy(out->ptr + out->len, packed.ptr, len);
-    out->len += len;
-    size_t bytes = out->len - before + block_len;
+    size_t bytes = out->len - before + len + block_len;
+    if (RQ_UNLIKELY(moves)) {
+        rc = rq_stream_write_owned(s, &p->block);
+        if (block_len > 0) out = rq_stream_out(s);
+    } else {
+        copy_message(out, response, packed, len);
+    }
     /* Large responses mostly come from the same few methods, so their next calls start with a large
      * buffer. */
     if (p->call.cells.bytes.len > BLOCK_COPY_MAX) {
         p->conn->worker->large_method = p->call.method;
         p->conn->worker->large_bytes = p->call.cells.bytes.len;
     }
-    rc = put_block(p, s, out, block);
+    if (rc == RQ_OK) rc = put_block(p, s, out, block);
     if (p->call.cells.bytes.cap > RQ__CELLS_KEEP) rq_stream_keep_spare(s, &p->call.cells.bytes);
     sent(p, s, rc, bytes);
 }
@@ -373,6 +398,62 @@ void rq_call_reply_packed(rq_call *call, rq_slice message)
     rq_call_private *p = rq__call_private(call);
     if (wants_end(p)) tell_end(p, NULL, NULL);
     reply(p, NULL, message);
+}
+
+/* A message while it is packed on the pool. */
+struct long_message {
+    rq_offload offload;
+    rq_err (*pack)(rq_call *call, rq_buf *ret);
+    rq_buf message;
+    rq_err rc;
+};
+
+static void make_on_pool(rq_offload *o)
+{
+    struct long_message *k = RQ_CONTAINER_OF(o, struct long_message, offload);
+    rq_call *call = &o->call->call;
+    const rq_call *before = rq_call_take_in_hand(call);
+    k->rc = k->pack(call, &k->message);
+    if (k->rc == RQ_OK) rq_arena_clear(&call->arena); /* may take as long */
+    (void)rq_call_take_in_hand(before);
+}
+
+static void made_on_pool(rq_offload *o)
+{
+    struct long_message *k = RQ_CONTAINER_OF(o, struct long_message, offload);
+    rq_call_private *p = o->call;
+    rq_err rc = k->rc;
+    rq_buf message = k->message;
+    free(k);
+    if (rc != RQ_OK) {
+        rq_buf_clear(&message);
+        rq_call_fail(&p->call, rc, NULL);
+        return;
+    }
+    keep_whole(p, message);
+    reply(p, NULL, rq_buf_slice(&p->block));
+}
+
+void rq_call_reply_long(rq_call *call, rq_err (*pack)(rq_call *call, rq_buf *ret))
+{
+    rq_call_private *p = rq__call_private(call);
+    struct long_message *k = calloc(1, sizeof *k);
+    if (k == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    if (wants_end(p)) tell_end(p, NULL, NULL);
+    rq__call_describe(p);
+    p->call.param = NULL; /* what is in the arena is not there for long */
+    p->header = NULL;
+    k->pack = pack;
+    if (rq__call_may_offload(p)) {
+        rq__call_offload(p, &k->offload, make_on_pool, made_on_pool);
+        return;
+    }
+    k->offload.call = p;
+    make_on_pool(&k->offload);
+    made_on_pool(&k->offload);
 }
 
 static void run_send(rq_task *task)

@@ -129,14 +129,15 @@ bool rq__request_head_parse(rq_cursor *frame, rq_request_head *ret)
     return true;
 }
 
-rq_err rq__response_begin(rq_buf *out, uint32_t call_id, size_t message_len, size_t block_len)
+rq_err rq__response_begin(rq_buf *out, uint32_t call_id, size_t message_len, size_t block_len,
+                          size_t room)
 {
     size_t meta_len = block_len == 0 ? 0 : 1 + rq_varint_len(block_len);
     size_t head_len = 1 + rq_varint_len(call_id) + (block_len == 0 ? 0 : 2 + meta_len);
     size_t total = rq_varint_len(head_len) + head_len + rq_varint_len(message_len) + message_len;
     if (message_len > RQ_RESPONSE_BYTES_MAX || block_len > RQ_RESPONSE_BYTES_MAX - total)
         return RQ_E_RESULT_TOO_LARGE;
-    RQ_TRY(rq_buf_reserve(out, RQ_FRAME_HEAD + total));
+    RQ_TRY(rq_buf_reserve(out, RQ_FRAME_HEAD + total - message_len + room));
     uint8_t *p = out->ptr + out->len;
     rq_put_be32(p, (uint32_t)(total + block_len));
     p += RQ_FRAME_HEAD;

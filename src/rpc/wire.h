@@ -53,10 +53,11 @@ bool rq__request_head_parse(rq_cursor *frame, rq_request_head *ret);
 RQ_COLD uint64_t rq__request_trace_id(rq_slice trace);
 
 /* Appends length, header and the message's length of a successful response. The caller must then
- * append message_len bytes of message and block_len bytes of cell block. Reserves room for the
- * message. RQ_E_RESULT_TOO_LARGE: the response would exceed RQ_RESPONSE_BYTES_MAX. */
+ * append message_len bytes of message and block_len bytes of cell block. Reserves `room` bytes for
+ * them. RQ_E_RESULT_TOO_LARGE: the response would exceed RQ_RESPONSE_BYTES_MAX. */
 RQ_NODISCARD
-rq_err rq__response_begin(rq_buf *out, uint32_t call_id, size_t message_len, size_t block_len);
+rq_err rq__response_begin(rq_buf *out, uint32_t call_id, size_t message_len, size_t block_len,
+                          size_t room);
 /* Appends a complete response without cell block; `message` may be NULL. */
 RQ_NODISCARD
 rq_err rq__response_message(rq_buf *out, uint32_t call_id, const ProtobufCMessage *message);

@@ -30,6 +30,7 @@ struct rq_admin_services {
     void *stop_ctx;
     pthread_mutex_t rsgroup_lock; /* one change of groups at a time; held across I/O, by no loop */
     _Atomic bool decommissioned;  /* the server's mark (master_servers.c) */
+    _Atomic unsigned repairs;     /* calls of HBCK2 that wait for procedures (hbck.c) */
 };
 
 /* master_ddl.c: also a method of AdminService for clients of 1.x */

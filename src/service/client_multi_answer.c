@@ -4,6 +4,7 @@
  * encoded before the next part runs. */
 #include "service/client_multi_priv.h"
 
+#include "rpc/long_reply.h"
 #include "service/encode.h"
 #include "service/multi_answer.h"
 
@@ -29,6 +30,7 @@ static Pb__Result *new_result(rq__multi *m)
 
 static rq_err set_exception(rq__multi *m, Pb__NameBytesPair **ret, rq_err rc, const rq_error *why)
 {
+    m->rare_count++;
     *ret = rq__exception_pair(m->batch.read.op.arena, rc, why);
     return *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
@@ -82,6 +84,7 @@ rq_err rq__multi_add_service_result(rq__multi *m, uint32_t index, const char *re
     value->value = rq__pb_binary(response);
     result->value = value;
     r->service_result = result;
+    m->rare_count++;
     return RQ_OK;
 }
 
@@ -94,6 +97,7 @@ static rq_err encode_get(rq_op_batch *b, uint32_t cells, Pb__Result *result)
     rq_slice copy = rq_arena_copy(b->read.op.arena, bytes);
     if (copy.ptr == NULL) return RQ_E_NO_MEMORY;
     rq_cellblock_truncate(b->out, b->get_mark);
+    rq__multi_of(b)->rare_count += cells;
     return rq__encode_cells(copy, cells, b->read.op.arena, result);
 }
 
@@ -165,9 +169,29 @@ rq_err rq__multi_atomic_written(rq_op_batch *b, void *group, const rq_row_op *op
         if (i > 0 || !cells) continue;
         r->result = new_result(m);
         if (r->result == NULL) return RQ_E_NO_MEMORY;
+        m->rare_count += op->result.count;
         RQ_TRY(rq__encode_cells(rq_buf_slice(&op->result.bytes), op->result.count, b->read.op.arena,
                                 r->result));
     }
+    return RQ_OK;
+}
+
+/* An answer of so much effort is packed in about a tenth of a millisecond: an outcome that is an index and a count is
+ * one, any other message RARE_EFFORT, as is a cell in a message. */
+#define PACKED_AT_ONCE 8192
+#define RARE_EFFORT 16
+
+static rq_err pack_long(rq_call *call, rq_buf *ret)
+{
+    const rq__multi *m = call->user;
+    bool is_generic = !call->client->has_codec;
+    size_t room = is_generic ? protobuf_c_message_get_packed_size(&m->response.base)
+                             : rq__multi_room(&m->response);
+    RQ_TRY(rq_arena_account(&call->arena, room));
+    RQ_TRY(rq_buf_reserve(ret, room));
+    ret->len = is_generic ? protobuf_c_message_pack(&m->response.base, ret->ptr)
+                          : (size_t)(rq__put_multi(ret->ptr, &m->response) - ret->ptr);
+    RQ_ASSERT(ret->len <= room);
     return RQ_OK;
 }
 
@@ -175,6 +199,11 @@ void rq__multi_reply(rq__multi *m)
 {
     rq_call *call = rq__multi_call(m);
     rq_slice packed;
+    if (RQ_UNLIKELY(m->action_count + m->rare_count * RARE_EFFORT > PACKED_AT_ONCE)) {
+        call->user = m;
+        rq_call_reply_long(call, pack_long);
+        return;
+    }
     /* Without a codec the cells are in the message, which may be large: avoid a second copy of
      * them. */
     if (!call->client->has_codec) {

@@ -17,6 +17,7 @@ typedef struct rq__multi {
     uint64_t announced;     /* cells of the group in the request's cell block */
     rq__apart apart;        /* of a request with many region actions */
     size_t action_count;
+    size_t rare_count; /* messages in the answer that take long to pack, and cells in them */
     struct rq__translation *translation; /* of the last long part; NULL: there was none */
     rq_cursor cells;                     /* of the request's cell block */
     rq_cellblock get_cells;              /* of a get, when they go into the message */

@@ -28,6 +28,55 @@ static void start_blocking(void *ctx, rq_call *call, size_t size, rq_err (*work)
         rq__blocking_start(b, ctx, call, work, answer);
 }
 
+/* Calls that wait for procedures, each with one of the few threads of RQ_POOL_CALL: a procedure waits for its table's
+ * lock as long as somebody else holds it, perhaps a client (LockService). With all threads taken no other call of an
+ * administrator would run, not even BypassProcedure. */
+#define REPAIRS_MAX 4
+
+static void end_repair(rq_admin_services *s)
+{
+    atomic_fetch_sub_explicit(&s->repairs, 1, memory_order_relaxed);
+}
+
+/* False: the call was answered. end_repair follows when it has waited. */
+static bool begin_repair(rq_admin_services *s, rq_call *call)
+{
+    if (atomic_fetch_add_explicit(&s->repairs, 1, memory_order_relaxed) < REPAIRS_MAX) return true;
+    end_repair(s);
+    rq_call_fail(call, RQ_E_PLEASE_HOLD,
+                 "%d calls of HbckService wait for procedures, which may wait for locks: try again "
+                 "when one of them has ended",
+                 REPAIRS_MAX);
+    return false;
+}
+
+typedef struct repair_job {
+    rq__blocking blocking;
+    rq_err (*work)(rq__blocking *b);
+} repair_job;
+
+static rq_err repair_work(rq__blocking *b)
+{
+    rq_err rc = RQ_CONTAINER_OF(b, repair_job, blocking)->work(b);
+    end_repair(b->services);
+    return rc;
+}
+
+/* `size`: of a struct that begins with a repair_job. */
+static void start_repair(void *ctx, rq_call *call, size_t size, rq_err (*work)(rq__blocking *),
+                         void (*answer)(rq__blocking *))
+{
+    if (!begin_repair(ctx, call)) return;
+    repair_job *j = rq_arena_calloc(&call->arena, 1, size);
+    if (j == NULL) {
+        end_repair(ctx);
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    j->work = work;
+    rq__blocking_start(&j->blocking, ctx, call, repair_work, answer);
+}
+
 /* --- procedures ------------------------------------------------------------------------------- */
 
 typedef struct bypass_job {
@@ -98,7 +147,7 @@ static void fix_answer(rq__blocking *b)
 
 static void fix_meta(void *ctx, rq_call *call)
 {
-    start_blocking(ctx, call, sizeof(rq__blocking), fix_work, fix_answer);
+    start_repair(ctx, call, sizeof(repair_job), fix_work, fix_answer);
 }
 
 /* --- states ----------------------------------------------------------------------------------- */
@@ -211,7 +260,7 @@ static void set_region_states(void *ctx, rq_call *call)
 /* --- assigns, unassigns ----------------------------------------------------------------------- */
 
 typedef struct transit_job {
-    rq__blocking blocking;
+    repair_job repair;
     Pb__AssignsResponse response; /* of Unassigns, too: `repeated uint64 pid = 1` */
 } transit_job;
 
@@ -253,7 +302,7 @@ static rq_err transit(rq__blocking *b, const Pb__RegionSpecifier *spec, bool ass
 static rq_err transit_all(rq__blocking *b, Pb__RegionSpecifier *const *list, size_t count,
                           bool assigns, bool override)
 {
-    transit_job *j = RQ_CONTAINER_OF(b, transit_job, blocking);
+    transit_job *j = RQ_CONTAINER_OF(b, transit_job, repair.blocking);
     pb__assigns_response__init(&j->response);
     j->response.pid = rq_arena_alloc(&b->call->arena, (count + 1) * sizeof *j->response.pid);
     if (j->response.pid == NULL) return RQ_E_NO_MEMORY;
@@ -280,17 +329,17 @@ static rq_err unassigns_work(rq__blocking *b)
 
 static void transit_answer(rq__blocking *b)
 {
-    rq_call_reply(b->call, &RQ_CONTAINER_OF(b, transit_job, blocking)->response.base);
+    rq_call_reply(b->call, &RQ_CONTAINER_OF(b, transit_job, repair.blocking)->response.base);
 }
 
 static void assigns(void *ctx, rq_call *call)
 {
-    start_blocking(ctx, call, sizeof(transit_job), assigns_work, transit_answer);
+    start_repair(ctx, call, sizeof(transit_job), assigns_work, transit_answer);
 }
 
 static void unassigns(void *ctx, rq_call *call)
 {
-    start_blocking(ctx, call, sizeof(transit_job), unassigns_work, transit_answer);
+    start_repair(ctx, call, sizeof(transit_job), unassigns_work, transit_answer);
 }
 
 /* --- crashed servers -------------------------------------------------------------------------- */

@@ -85,20 +85,30 @@ static size_t region_room(const Pb__RegionActionResult *r)
 
 /* --- all -------------------------------------------------------------------------------------- */
 
-rq_err rq__pack_multi(const Pb__MultiResponse *m, rq_arena *arena, rq_slice *ret)
+size_t rq__multi_room(const Pb__MultiResponse *m)
 {
     size_t room = 2;
     for (size_t i = 0; i < m->n_regionactionresult; i++)
         room += region_room(m->regionactionresult[i]);
     if (m->regionstatistics != NULL) room += rq__put_message_room(&m->regionstatistics->base);
-    uint8_t *begin = rq_arena_alloc(arena, room);
-    if (begin == NULL) return RQ_E_NO_MEMORY;
-    uint8_t *p = begin;
+    return room;
+}
+
+uint8_t *rq__put_multi(uint8_t *p, const Pb__MultiResponse *m)
+{
     for (size_t i = 0; i < m->n_regionactionresult; i++)
         p = put_region(p, m->regionactionresult[i]);
     if (m->has_processed) p = rq__put_number(p, 2, m->processed != 0);
     if (m->regionstatistics != NULL) p = rq__put_message(p, 3, &m->regionstatistics->base);
-    *ret = rq_slice_of(begin, (size_t)(p - begin));
+    return p;
+}
+
+rq_err rq__pack_multi(const Pb__MultiResponse *m, rq_arena *arena, rq_slice *ret)
+{
+    size_t room = rq__multi_room(m);
+    uint8_t *begin = rq_arena_alloc(arena, room);
+    if (begin == NULL) return RQ_E_NO_MEMORY;
+    *ret = rq_slice_of(begin, (size_t)(rq__put_multi(begin, m) - begin));
     RQ_ASSERT(ret->len <= room);
     return RQ_OK;
 }

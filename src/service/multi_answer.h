@@ -12,5 +12,8 @@
 /* The same bytes as protobuf-c's, in the arena. */
 RQ_NODISCARD
 rq_err rq__pack_multi(const Pb__MultiResponse *m, rq_arena *arena, rq_slice *ret);
+/* The same into memory of the caller: at most rq__multi_room bytes. Returns their end. */
+size_t rq__multi_room(const Pb__MultiResponse *m);
+uint8_t *rq__put_multi(uint8_t *p, const Pb__MultiResponse *m);
 
 #endif

@@ -9,7 +9,8 @@
  *
  * Under the mutex, stage makes its checks, copies the record's bytes once, writes forty bytes of
  * frame header with its checksum, and updates the region's note. The body's checksum is computed
- * before.
+ * before. A long body is copied without the mutex, into the place that the record has taken: `copying` counts such
+ * records. Until it is zero again nothing is written and the ring stays where it is.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@
 #include "wal/wal_priv.h"
 
 #define PAGE_BYTES 4096 /* the smallest unit that the operating system reads and caches */
+#define COPIED_AT_ONCE                                                                             \
+    (32u << 10) /* bytes of a body that is copied under the mutex, in a few microseconds */
 
 rq_err rq__wal_ring_init(rq_wal *wal)
 {
@@ -51,11 +54,18 @@ static rq_lsn ring_floor(const rq_wal *wal)
     return keep ? wal->synced : wal->written;
 }
 
-/* REQUIRES: mutex. Makes room for `len` bytes behind staged. */
+/* The size that the ring needs for `len` bytes behind staged. */
+static uint64_t ring_need(const rq_wal *wal, uint64_t len)
+{
+    return wal->staged - ring_floor(wal) + len;
+}
+
+/* REQUIRES: mutex; while records are copied, there is room. Makes room for `len` bytes behind staged. */
 static rq_err ring_room(rq_wal *wal, uint64_t len)
 {
-    uint64_t need = wal->staged - ring_floor(wal) + len;
+    uint64_t need = ring_need(wal, len);
     if (RQ_LIKELY(need <= wal->ring_cap)) return RQ_OK;
+    RQ_ASSERT(wal->copying == 0);
     if (need > wal->options.staging_bytes_max) return RQ_E_REGION_TOO_BUSY;
     if (wal->ring_retired != NULL) return RQ_E_REGION_TOO_BUSY; /* twice within one write */
     size_t cap = wal->ring_cap;
@@ -181,10 +191,11 @@ static uint32_t crc_add(uint32_t crc, const rq_slice *pieces, size_t count)
     return crc;
 }
 
-static rq_lsn ring_put_all(rq_wal *wal, rq_lsn at, const rq_slice *pieces, size_t count)
+static rq_lsn ring_put_all(uint8_t *ring, size_t cap, rq_lsn at, const rq_slice *pieces,
+                           size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        ring_put(wal->ring, wal->ring_cap, at, pieces[i].ptr, pieces[i].len);
+        ring_put(ring, cap, at, pieces[i].ptr, pieces[i].len);
         at += pieces[i].len;
     }
     return at;
@@ -200,8 +211,16 @@ static bool len_add(uint64_t *len, const rq_slice *pieces, size_t count, uint64_
     return true;
 }
 
-/* REQUIRES: mutex, room. */
-static void frame_append(rq_wal *wal, rq__wal_frame *f, const body *b)
+/* Behind the frame's header. */
+static void body_put(uint8_t *ring, size_t cap, const rq__wal_frame *f, const body *b)
+{
+    rq_lsn at = f->lsn + RQ_WAL_FRAME_HEADER_LEN;
+    at = ring_put_all(ring, cap, at, b->own, RQ_ARRAY_LEN(b->own));
+    (void)ring_put_all(ring, cap, at, b->more, b->more_count);
+}
+
+/* REQUIRES: mutex, room. Takes the frame's place and writes its header and its padding; the body must follow. */
+static void frame_begin(rq_wal *wal, rq__wal_frame *f)
 {
     uint8_t header[RQ_WAL_FRAME_HEADER_LEN];
     static const uint8_t zeros[RQ_WAL_ALIGN];
@@ -211,9 +230,7 @@ static void frame_append(rq_wal *wal, rq__wal_frame *f, const body *b)
     f->prev_crc = wal->staged_crc;
     rq__wal_frame_encode(f, header);
     ring_put(wal->ring, wal->ring_cap, wal->staged, header, sizeof header);
-    rq_lsn at = wal->staged + sizeof header;
-    at = ring_put_all(wal, at, b->own, RQ_ARRAY_LEN(b->own));
-    at = ring_put_all(wal, at, b->more, b->more_count);
+    rq_lsn at = wal->staged + sizeof header + f->body_len;
     rq_lsn end = wal->staged + rq__wal_frame_len(f->body_len);
     ring_put(wal->ring, wal->ring_cap, at, zeros, (size_t)(end - at));
     wal->staged = end;
@@ -228,8 +245,38 @@ void rq__wal_stage_mark(rq_wal *wal)
     body b = {.own[0] = rq_slice_of(&mark, 1)};
     rq__wal_frame f = {.body_len = 1, .body_crc = rq_crc32c(0, &mark, 1)};
     if (ring_room(wal, rq__wal_frame_len(1)) != RQ_OK) return; /* only a help for readers */
-    frame_append(wal, &f, &b);
+    frame_begin(wal, &f);
+    body_put(wal->ring, wal->ring_cap, &f, &b);
     wal->mark_end = wal->staged;
+}
+
+/* --- long bodies -------------------------------------------------------------------------- */
+
+void rq__wal_await_copies(rq_wal *wal)
+{
+    if (RQ_LIKELY(wal->copying == 0)) return;
+    wal->copies_awaited++;
+    while (wal->copying > 0)
+        pthread_cond_wait(&wal->copied, &wal->mutex);
+    wal->copies_awaited--;
+}
+
+/* Whether the record must wait for those being copied, because the ring has to grow for it. */
+static bool must_await_copies(const rq_wal *wal, uint64_t len)
+{
+    return RQ_UNLIKELY(wal->copying > 0) && ring_need(wal, len) > wal->ring_cap;
+}
+
+/* REQUIRES: mutex, which is released meanwhile. */
+RQ_COLD static void body_put_apart(rq_wal *wal, const rq__wal_frame *f, const body *b)
+{
+    uint8_t *ring = wal->ring;
+    size_t cap = wal->ring_cap;
+    wal->copying++;
+    pthread_mutex_unlock(&wal->mutex);
+    body_put(ring, cap, f, b);
+    pthread_mutex_lock(&wal->mutex);
+    if (--wal->copying == 0 && wal->copies_awaited > 0) pthread_cond_broadcast(&wal->copied);
 }
 
 /* REQUIRES: mutex. */
@@ -237,6 +284,7 @@ static rq_err stage_locked(rq_wal *wal, rq_wal_region *region, const rq_wal_reco
                            rq__wal_frame *f, const body *b, rq_lsn *ret)
 {
     uint64_t len = rq__wal_frame_len(f->body_len);
+    if (must_await_copies(wal, len)) rq__wal_await_copies(wal);
     rq_err failed = (rq_err)atomic_load_explicit(&wal->failed, memory_order_relaxed);
     if (RQ_UNLIKELY(failed != RQ_OK)) return failed;
     if (RQ_UNLIKELY(wal->no_space) && !fits_full_disk(wal, len, r)) {
@@ -246,10 +294,14 @@ static rq_err stage_locked(rq_wal *wal, rq_wal_region *region, const rq_wal_reco
     RQ_TRY(rq__wal_note_reserve(region));
     RQ_TRY(ring_room(wal, len));
     rq__wal_note(region, wal->newest, wal->chunk_width, wal->staged, r->sequence_id, r->kind);
-    frame_append(wal, f, b);
+    frame_begin(wal, f);
     wal->stats.records++;
     wal->stats.record_bytes += len;
     *ret = wal->staged;
+    if (RQ_LIKELY(f->body_len <= COPIED_AT_ONCE) || wal->copies_awaited > 0)
+        body_put(wal->ring, wal->ring_cap, f, b);
+    else
+        body_put_apart(wal, f, b);
     return RQ_OK;
 }
 
@@ -283,6 +335,10 @@ rq_err rq_wal_stage(rq_wal *wal, rq_wal_region *region, const rq_wal_record *r,
 
 void rq__wal_write_staged(rq_wal *wal)
 {
+    if (RQ_UNLIKELY(wal->copying > 0)) {
+        wal->push_wanted = true; /* the lane waits for the record, a loop does not */
+        return;
+    }
     wal_file *s = wal->current;
     rq_lsn from = wal->written;
     rq_lsn to = wal->staged;

@@ -361,6 +361,7 @@ static void roll(rq_wal *wal)
         pthread_mutex_lock(&wal->mutex);
     }
     if (wal->broken != RQ_OK || !pen_take(wal)) return;
+    rq__wal_await_copies(wal);
     wal_file *old = wal->current;
     wal_file *next = rc == RQ_OK ? rq__wal_file_new(wal->staged) : NULL;
     if (next == NULL) {
@@ -425,6 +426,7 @@ static void roll(rq_wal *wal)
 /* REQUIRES: the pen. One attempt on one file; the mutex is released. */
 static rq_err repair_into(rq_wal *wal, wal_file *to, slot *file, rq_error *why)
 {
+    rq__wal_await_copies(wal);
     rq_lsn from = wal->synced;
     rq_lsn cut = wal->staged;
     uint32_t crc = wal->staged_crc;
@@ -545,6 +547,7 @@ static bool drain(rq_wal *wal)
     if (!pen_take(wal)) return false;
     bool full = wal->no_space;
     wal->no_space = false;
+    rq__wal_await_copies(wal);
     rq__wal_write_staged(wal);
     if (wal->no_space) {
         if (wal->closing) wal->broken = RQ_E_NO_SPACE;

@@ -189,6 +189,7 @@ bool rq__segment_send(rq__striped *st)
     }
     rq__extent_write *w = &s->writes[s->next_stripe];
     if (w->busy) return false;
+    rq__wal_await_copies(wal);
     send_extent(st, w, s->next_stripe, to);
     return true;
 }

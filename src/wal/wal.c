@@ -253,6 +253,7 @@ static void wal_free(rq_wal *wal)
     rq__wal_member_free(wal->direct);
     pthread_mutex_destroy(&wal->members_mutex);
     pthread_mutex_destroy(&wal->mutex);
+    pthread_cond_destroy(&wal->copied);
     pthread_mutex_destroy(&wal->regions_mutex);
     free(wal);
 }
@@ -274,6 +275,7 @@ rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options, rq_wal **re
     pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&wal->mutex, &spins);
     pthread_mutexattr_destroy(&spins);
+    pthread_cond_init(&wal->copied, NULL);
     pthread_mutex_init(&wal->members_mutex, NULL);
     atomic_init(&wal->full_above, UINT64_MAX);
     wal->buckets = calloc(RQ_WAL_BUCKETS, sizeof(rq_wal_region *));

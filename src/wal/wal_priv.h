@@ -133,6 +133,10 @@ struct rq_wal {
     size_t ring_cap;
     rq_lsn ring_from;      /* bytes below were not copied when the ring grew */
     uint8_t *ring_retired; /* the former ring, which the pen's holder may still read */
+    unsigned copying;      /* staged records whose bytes are not all in the ring yet */
+    unsigned
+        copies_awaited; /* threads that wait for those: meanwhile records are copied under the mutex */
+    pthread_cond_t copied;
     rq_lsn staged, written, synced;
     rq_lsn attested;                              /* durable position recorded in the newest
                                                    * frame */
@@ -149,7 +153,7 @@ struct rq_wal {
     uint64_t next_number;
     unsigned next_slot;
     pen pen;
-    bool push_wanted; /* a push found the pen taken */
+    bool push_wanted; /* a push found the pen taken, or a record that is being copied */
     bool lane_wants_pen;
     bool lane_posted, lane_running;
     bool roll_wanted;
@@ -185,6 +189,9 @@ void rq__wal_slot_free(slot *s);
 
 /* --- append.c --------------------------------------------------------------------------------- */
 RQ_NODISCARD rq_err rq__wal_ring_init(rq_wal *wal);
+/* REQUIRES: mutex, which is released meanwhile. Waits until the bytes of all staged records are in the ring; they are as
+ * long as the mutex is held. */
+void rq__wal_await_copies(rq_wal *wal);
 /* REQUIRES: mutex. Whether all bytes from `from` on are still in the ring. */
 bool rq__wal_ring_holds(const rq_wal *wal, rq_lsn from);
 /* REQUIRES: mutex. Shrinks the ring to its initial size if it is empty, not being written, and has
@@ -196,7 +203,8 @@ RQ_NODISCARD rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const wa
 /* REQUIRES: mutex, staged == written == synced. Stages a mark, which records that everything
  * before it is durable. */
 void rq__wal_stage_mark(rq_wal *wal);
-/* REQUIRES: mutex and the pen, which the caller keeps. Writes the staged bytes; releases the
+/* REQUIRES: mutex and the pen, which the caller keeps. Writes the staged bytes, or sets push_wanted while a record is
+ * being copied; releases the
  * mutex while writing. On failure wal->broken or no_space is set. */
 void rq__wal_write_staged(rq_wal *wal);
 

@@ -275,6 +275,45 @@ def locks_exclude_and_end(world):
         assert "java.lang.IllegalArgumentException: " in refusal(world.locks.call, "RequestLock", wrong).trace
 
 
+def repairs_that_wait_leave_threads_to_others(world):
+    """Sixteen threads serve the blocking calls of all administrators; a repair waits with one as long as a client holds the lock."""
+    world.client.create("repaired", {"cf": {}})
+    _, name, encoded = world.client.regions("repaired")[0]
+    message = number(1, 1) + text(3, hbase.table_name("repaired")) + text(5, "a test")
+    lock = world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0]
+    outcomes = []
+
+    def held():
+        return world.locks.call("LockHeartbeat", number(1, lock))[1][0] == 2
+
+    hbase.wait_for(held)
+    repairs = hbase.Connection(world.server.master, "HbckService")
+    for _ in range(20):
+        repairs.send("Assigns", text(1, region(encoded)) + number(2, 1))
+    other = hbase.Connection(world.server.master, "HbckService")
+    chore = threading.Thread(target=lambda: outcomes.append(refusal_or_answer(other, "RunHbckChore", b"")), daemon=True)
+    chore.start()
+    hbase.wait_for(lambda: held() and outcomes)
+    assert outcomes[0][1] == [1], outcomes
+    early = [repairs.receive()[1] for _ in range(16)]
+    assert all(isinstance(one, Refused) and one.name == "PleaseHoldException" for one in early), early
+    assert "4 calls of HbckService" in early[0].trace, early[0]
+    assert world.locks.call("LockHeartbeat", number(1, lock) + number(2, 0))[1][0] == 1
+    late = [repairs.receive()[1] for _ in range(4)]
+    assert all(one[1][0] not in (0, NONE) for one in late), late
+    for one in late:
+        world.client.procedure(one[1][0])
+    world.hbck.call("Assigns", text(1, region(encoded)) + number(2, 1))  # there is room again
+    hbase.wait_for(lambda: refusal_or_value(world.client.data.get, name, b"r") == {})
+
+
+def refusal_or_value(action, *arguments):
+    try:
+        return action(*arguments)
+    except Refused as why:
+        return why
+
+
 def a_question_about_a_running_procedure_waits_for_its_end(world):
     """HBase's client would sleep 100 ms after the answer RUNNING."""
     running, finished = 1, 2
@@ -527,7 +566,7 @@ TESTS = [
     regions_are_known_on_the_masters_port, a_refused_call_names_the_point, the_check_runs, lost_rows_of_meta_come_back, a_lost_region_keeps_its_records_in_the_log, overlaps_are_merged,
     regions_are_assigned_by_hand,
     states_are_set_by_hand, the_state_of_a_replica_is_set_by_hand, a_snapshot_says_the_layout_that_it_has, no_server_has_crashed, locks_exclude_and_end,
-    a_question_about_a_running_procedure_waits_for_its_end, locks_of_a_client_that_has_gone_are_passed, only_what_can_be_rolled_back_is_aborted, a_lock_outlives_a_kill_but_not_long,
+    repairs_that_wait_leave_threads_to_others, a_question_about_a_running_procedure_waits_for_its_end, locks_of_a_client_that_has_gone_are_passed, only_what_can_be_rolled_back_is_aborted, a_lock_outlives_a_kill_but_not_long,
     procedures_have_the_message_of_their_kind, procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
     totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, in_maintenance_mode_only_system_tables_are_open, files_that_are_wholly_cached_are_listed, a_call_ends_the_server,
 ]

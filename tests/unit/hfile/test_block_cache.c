@@ -396,6 +396,49 @@ static void many_families_cost_no_more(void **state)
     rq_block_cache_free(c);
 }
 
+static size_t longest_chain(const rq__cache_index *x)
+{
+    size_t longest = 0, count = 0;
+    for (size_t i = 0; i < x->used; i++) {
+        size_t n = 0;
+        for (const rq__cache_link *l = x->buckets[i]; l != NULL; l = l->next)
+            n++;
+        longest = n > longest ? n : longest;
+        count += n;
+    }
+    assert_int_equal(count, x->count);
+    return longest;
+}
+
+/* The loop searches a chain whenever it evicts the last block of a closed file. */
+static void chains_of_many_files_are_short(void **state)
+{
+    (void)state;
+    enum { COUNT = 100000 };
+    static rq__cache_file *list[COUNT];
+    rq_block_cache *c;
+    char name[16];
+    assert_int_equal(rq_block_cache_new(1 << 20, &c), RQ_OK);
+    for (unsigned i = 0; i < COUNT; i++) {
+        snprintf(name, sizeof name, "%u", i);
+        list[i] = file(c, name);
+        if (i % 997 == 0) assert_in_range(longest_chain(&c->files), 1, 16);
+    }
+    assert_in_range(longest_chain(&c->files), 1, 16);
+    for (unsigned i = 0; i < COUNT; i++) { /* each is found */
+        snprintf(name, sizeof name, "%u", i);
+        assert_ptr_equal(file(c, name), list[i]);
+        rq__cache_file_close(list[i], false);
+    }
+    for (unsigned i = 0; i < COUNT; i += 2)
+        rq__cache_file_close(list[i], true);
+    assert_int_equal(c->files.count, COUNT / 2);
+    for (unsigned i = 1; i < COUNT; i += 2)
+        rq__cache_file_close(list[i], true);
+    assert_int_equal(c->files.count, 0);
+    rq_block_cache_free(c);
+}
+
 /* 100,000 tables with 10 families each are 10^6 families, most of them without a file. */
 static void a_family_without_files_is_small_and_charged(void **state)
 {
@@ -429,6 +472,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_family_without_files_is_small_and_charged),
         cmocka_unit_test(many_families_cost_no_more),
+        cmocka_unit_test(chains_of_many_files_are_short),
         cmocka_unit_test(a_block_is_found_until_it_is_evicted),
         cmocka_unit_test(a_scan_does_not_push_out_what_is_used),
         cmocka_unit_test(index_blocks_outlive_data_blocks_of_the_same_use),

@@ -167,6 +167,45 @@ static void a_table_that_cannot_be_disabled_now_is_disabled_later(void **state)
     end(&s);
 }
 
+typedef struct probe {
+    rq_quotas *quotas;
+    unsigned steps, held;
+} probe;
+
+static rq_err probe_work(void *ctx, const rq__proc *p, rq_error *why)
+{
+    probe *k = ctx;
+    (void)why;
+    if (p->ops->kind != RQ_DDL_DISABLE_TABLE && p->ops->kind != RQ_DDL_ENABLE_TABLE) return RQ_OK;
+    k->steps++;
+    if (pthread_mutex_trylock(&k->quotas->work) == 0)
+        pthread_mutex_unlock(&k->quotas->work);
+    else
+        k->held++;
+    return RQ_OK;
+}
+
+/* Its procedure may wait for a lock of a client. */
+static void quotas_change_while_a_table_is_switched(void **state)
+{
+    (void)state;
+    space_world s;
+    begin(&s);
+    probe k = {.quotas = s.quotas};
+    s.w.catalog->procedures.before_step = probe_work;
+    s.w.catalog->procedures.before_step_ctx = &k;
+    set_quota(&s, 1);
+    expect_state(&s, RQ_TABLE_DISABLED);
+    unsigned disabled = k.steps;
+    assert_true(disabled > 0);
+    set_quota(&s, 0);
+    expect_state(&s, RQ_TABLE_ENABLED);
+    assert_true(k.steps > disabled);
+    assert_int_equal(k.held, 0);
+    s.w.catalog->procedures.before_step = NULL;
+    end(&s);
+}
+
 /* Neither the limit nor the usage changes any more, so no later round looked at the table. */
 static void table_is_enabled_later(uint64_t limit)
 {
@@ -375,6 +414,7 @@ int main(void)
         cmocka_unit_test(few_changes_wait_for_a_round),
         cmocka_unit_test(a_name_with_a_nul_is_no_other_tables),
         cmocka_unit_test(a_policy_that_is_unknown_is_the_default),
+        cmocka_unit_test(quotas_change_while_a_table_is_switched),
         cmocka_unit_test(a_table_that_cannot_be_disabled_now_is_disabled_later),
         cmocka_unit_test(a_table_that_cannot_be_enabled_now_is_enabled_later),
         cmocka_unit_test(a_crash_before_the_table_is_enabled_leaves_that_to_the_next_start),

@@ -98,6 +98,48 @@ static rq_err link_and_rename(rq_file *f, rq_vfs *to, const char *path, rq_error
     return to->remove(to, "one", why);
 }
 
+/* A vfs with which a file that is copied is loaded once more: by a client that was killed and started again. */
+static rq_err (*identify_before)(rq_file *f, rq_file_id *ret, rq_error *why);
+static fixture *loads_again;
+static unsigned identified; /* once when it is checked, once when it is copied */
+static rq_err outcome_again;
+
+static rq_err load_copied(fixture *f, const char *path, bool *ret_loaded)
+{
+    rq_bulk_file file = {RQ_SLICE_LIT("a"), f->env->vfs, path, path};
+    rq_bulk_load what = {.files = &file, .file_count = 1, .assign_seqid = true, .copy = true};
+    return rq_region_bulk_load(f->region, &what, ret_loaded, NULL);
+}
+
+static rq_err identify_and_load_again(rq_file *file, rq_file_id *ret, rq_error *why)
+{
+    bool loaded;
+    fixture *f = loads_again;
+    if (++identified < 2) return identify_before(file, ret, why);
+    f->env->vfs->identify = identify_before;
+    outcome_again = load_copied(f, "one", &loaded);
+    assert_ok(load_copied(f, "other", &loaded));
+    return identify_before(file, ret, why);
+}
+
+static void a_file_that_is_being_copied_is_not_loaded_again(void **state)
+{
+    fixture f;
+    bool loaded;
+    fixture_open(&f, env_of(state), NULL, 0);
+    write_file(&f, "one", "r", "a", 5, 0, "v", NULL);
+    write_file(&f, "other", "s", "a", 5, 0, "v", NULL);
+    loads_again = &f;
+    identify_before = f.env->vfs->identify;
+    f.env->vfs->identify = identify_and_load_again;
+    assert_ok(load_copied(&f, "one", &loaded));
+    assert_true(loaded);
+    assert_err(outcome_again, RQ_E_CONFLICT);
+    assert_string_equal(get(&f, "r", "a", "q"), "v");
+    assert_ok(load_copied(&f, "one", &loaded)); /* wanted */
+    fixture_close(&f);
+}
+
 static void a_file_that_is_renamed_while_it_is_loaded_is_loaded_once(void **state)
 {
     fixture f;
@@ -350,6 +392,7 @@ int main(void)
         T(a_load_is_ordered_between_the_writes_around_it),
         T(a_load_without_a_number_of_its_own_can_be_overwritten),
         T(unsuitable_files_are_not_loaded),
+        T(a_file_that_is_being_copied_is_not_loaded_again),
         T(a_file_that_is_renamed_while_it_is_loaded_is_loaded_once),
         T(a_file_whose_numbers_leave_no_room_is_not_loaded),
         T(a_loaded_file_has_the_number_of_its_name),

@@ -3,6 +3,8 @@
  * batch keeps its order, and the op is one record with one number as before. */
 #include "fixture.h"
 
+#include "filter/language.h"
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -42,7 +44,6 @@ static int begin(void **state)
     w->submit = ex->submit;
     ex->submit = count_submit;
     fixture_open(&w->f, &w->real.env, NULL, 0);
-    ex->latch_init(ex, &w->done);
     assert_ok(ex->lane_new(ex, "writer", &w->lane));
     assert_ok(rq_writer_new(w->f.engine, w->lane, &w->writer));
     for (size_t i = 0; i < CELLS_MAX; i++)
@@ -57,7 +58,6 @@ static int end(void **state)
     rq_executor *ex = w->real.env.executor;
     ex->lane_free(ex, w->lane);
     rq_writer_free(w->writer);
-    ex->latch_destroy(&w->done);
     fixture_close(&w->f);
     real_env_close(&w->real);
     free(w);
@@ -95,13 +95,16 @@ static void run_begin(rq_task *task)
 /* The tasks of the pool that the batch took. */
 static unsigned write_all(long_world *w)
 {
+    rq_executor *ex = w->real.env.executor;
     unsigned before = atomic_load(&w->submitted);
+    ex->latch_init(ex, &w->done);
     w->write.ops = w->ops;
     w->write.writer = w->writer;
     w->write.done = on_done;
     w->begin.run = run_begin;
     rq_lane_post(w->lane, &w->begin);
-    assert_ok(w->real.env.executor->latch_wait(&w->done));
+    assert_ok(ex->latch_wait(&w->done));
+    ex->latch_destroy(&w->done);
     for (size_t i = 0; i < w->write.op_count; i++) {
         assert_ok(w->ops[i].rc);
         rq_row_op_clear(&w->ops[i]);
@@ -150,6 +153,28 @@ static void a_batch_with_long_ops_keeps_its_order(void **state)
     assert_int_equal(cells_of_row(w, "row"), CELLS_MAX);
 }
 
+/* Its bytes are copied twice. */
+static void a_put_of_a_long_value_leaves_its_lane(void **state)
+{
+    enum { LEN = 1 << 20 };
+    long_world *w = *state;
+    uint8_t *value = calloc(1, LEN);
+    assert_non_null(value);
+    add_op(w, RQ_MUTATE_PUT, "row", 1);
+    add_op(w, RQ_MUTATE_PUT, "row", 2);
+    w->cells[1][1].value = value;
+    w->cells[1][1].value_len = LEN;
+    add_op(w, RQ_MUTATE_PUT, "row", 3);
+    assert_int_equal(write_all(w), 1);
+    assert_int_equal(cells_of_row(w, "row"), 3);
+    w->write.op_count = 0;
+    add_op(w, RQ_MUTATE_PUT, "row", 1);
+    w->cells[0][0].value = value;
+    w->cells[0][0].value_len = LEN / 16;
+    assert_int_equal(write_all(w), 0);
+    free(value);
+}
+
 static void an_op_of_many_mutations_leaves_its_lane(void **state)
 {
     enum { COUNT = 2000 };
@@ -169,6 +194,109 @@ static void an_op_of_many_mutations_leaves_its_lane(void **state)
     free(list);
 }
 
+/* A row of 100,000 cells, which takes milliseconds to read. */
+static void fill_wide(long_world *w)
+{
+    enum { PUTS = 100, CELLS = 1000 };
+    for (int i = 0; i < PUTS; i++) {
+        for (int k = 0; k < CELLS; k++)
+            snprintf(w->qualifiers[k], sizeof w->qualifiers[k], "%06d", i * CELLS + k);
+        w->write.op_count = 0;
+        add_op(w, RQ_MUTATE_PUT, "wide", CELLS);
+        assert_ok(rq_region_write_sync(w->f.region, w->ops, 1, NULL));
+    }
+    w->write.op_count = 0;
+}
+
+static bool was_processed(long_world *w, const char *row, const rq_filter *filter)
+{
+    rq_condition c = {.row = rq_slice_cstr(row), .filter = (rq_filter *)(uintptr_t)filter};
+    w->write.op_count = 0;
+    add_op(w, RQ_MUTATE_PUT, row, 1);
+    w->ops[0].conditions = &c;
+    w->ops[0].condition_count = 1;
+    (void)write_all(w);
+    return w->ops[0].processed;
+}
+
+static rq_filter *filter_of(rq_arena *arena, const char *text)
+{
+    rq_slice name, message;
+    rq_filter *filter = NULL;
+    rq_error why;
+    rq_error_clear(&why);
+    assert_ok(rq_filter_language_compile(rq_slice_cstr(text), arena, &name, &message, &why));
+    assert_ok(rq_filter_parse(name, message, arena, &filter, &why));
+    return filter;
+}
+
+/* How much a condition reads is not known before. */
+static void a_condition_that_reads_much_leaves_its_lane(void **state)
+{
+    long_world *w = *state;
+    rq_arena arena = {0};
+    rq_filter *none = filter_of(&arena, "ValueFilter(=, 'binary:x')");
+    rq_filter *last = filter_of(&arena, "QualifierFilter(=, 'binary:099999')");
+    add_op(w, RQ_MUTATE_PUT, "row", 3);
+    (void)write_all(w);
+    fill_wide(w);
+    unsigned before = atomic_load(&w->submitted);
+    assert_false(was_processed(w, "row", none));
+    assert_int_equal(atomic_load(&w->submitted), before);
+    assert_false(was_processed(w, "wide", none));
+    assert_int_equal(atomic_load(&w->submitted), before + 1);
+    assert_true(was_processed(w, "wide", last));
+    assert_int_equal(atomic_load(&w->submitted), before + 2);
+    rq_arena_clear(&arena);
+}
+
+/* A client may have made a row of any size, and a filter that passes all of it. */
+static void a_condition_does_not_read_any_number_of_bytes(void **state)
+{
+    enum { LEN = 8 << 20, COUNT = 9 };
+    long_world *w = *state;
+    rq_arena arena = {0};
+    rq_condition c = {.row = RQ_SLICE_LIT("row"),
+                      .filter = filter_of(&arena, "PrefixFilter('row')")};
+    uint8_t *value = calloc(1, LEN);
+    assert_non_null(value);
+    for (size_t i = 0; i < COUNT; i++) {
+        w->write.op_count = 0;
+        add_op(w, RQ_MUTATE_PUT, "row", 1);
+        w->cells[0][0] = cell_of("a", w->qualifiers[i], RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, "");
+        w->cells[0][0].value = value;
+        w->cells[0][0].value_len = LEN;
+        assert_ok(rq_region_write_sync(w->f.region, w->ops, 1, NULL));
+    }
+    w->write.op_count = 0;
+    add_op(w, RQ_MUTATE_PUT, "row", 1);
+    w->ops[0].conditions = &c;
+    w->ops[0].condition_count = 1;
+    (void)rq_region_write_sync(w->f.region, w->ops, 1, NULL);
+    assert_int_equal(w->ops[0].rc, RQ_E_ROW_TOO_BIG);
+    rq_row_op_clear(&w->ops[0]);
+    free(value);
+    rq_arena_clear(&arena);
+}
+
+/* Each read alone is short. */
+static void an_op_of_many_increments_leaves_its_lane(void **state)
+{
+    enum { COUNT = 200 };
+    long_world *w = *state;
+    rq_mutation list[COUNT];
+    add_op(w, RQ_MUTATE_INCREMENT, "row", COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        list[i] = (rq_mutation){.type = RQ_MUTATE_INCREMENT,
+                                .row = RQ_SLICE_LIT("row"),
+                                .cells = &w->cells[0][i],
+                                .cell_count = 1};
+    w->ops[0].mutations = list;
+    w->ops[0].mutation_count = COUNT;
+    assert_int_equal(write_all(w), 1);
+    assert_int_equal(cells_of_row(w, "row"), COUNT);
+}
+
 /* A thread without a lane runs its own op, whatever its length. */
 static void a_thread_that_waits_runs_it_itself(void **state)
 {
@@ -184,8 +312,14 @@ static void a_thread_that_waits_runs_it_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_short_op_stays_on_its_lane),          TEST(a_put_of_many_cells_leaves_its_lane),
-        TEST(a_batch_with_long_ops_keeps_its_order), TEST(an_op_of_many_mutations_leaves_its_lane),
+        TEST(a_short_op_stays_on_its_lane),
+        TEST(a_put_of_many_cells_leaves_its_lane),
+        TEST(a_batch_with_long_ops_keeps_its_order),
+        TEST(an_op_of_many_mutations_leaves_its_lane),
+        TEST(a_put_of_a_long_value_leaves_its_lane),
+        TEST(a_condition_that_reads_much_leaves_its_lane),
+        TEST(an_op_of_many_increments_leaves_its_lane),
+        TEST(a_condition_does_not_read_any_number_of_bytes),
         TEST(a_thread_that_waits_runs_it_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

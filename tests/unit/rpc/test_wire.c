@@ -126,7 +126,7 @@ static void malformed_heads_are_refused(void **state)
 static void check_response(uint32_t call_id, size_t message_len, size_t block_len)
 {
     rq_buf out = {0};
-    assert_int_equal(rq__response_begin(&out, call_id, message_len, block_len), RQ_OK);
+    assert_int_equal(rq__response_begin(&out, call_id, message_len, block_len, message_len), RQ_OK);
     assert_true(out.cap - out.len >= message_len);
     rq_cursor c = rq_cursor_of(rq_buf_slice(&out));
     uint32_t total;
@@ -157,7 +157,8 @@ static void response_head_is_protobuf(void **state)
     check_response(300, 16384, 5000000);
     check_response(RQ_CALL_ID_NONE, 2, 1);
     rq_buf out = {0};
-    assert_int_equal(rq__response_begin(&out, 1, 10, RQ_RESPONSE_BYTES_MAX), RQ_E_RESULT_TOO_LARGE);
+    assert_int_equal(rq__response_begin(&out, 1, 10, RQ_RESPONSE_BYTES_MAX, 10),
+                     RQ_E_RESULT_TOO_LARGE);
     rq_buf_clear(&out);
 }
 

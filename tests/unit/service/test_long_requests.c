@@ -313,6 +313,55 @@ static void many_region_actions_are_counted_elsewhere(void **state)
     assert_int_equal(tasks_of_region_actions(f, 1500), few + 1);
 }
 
+/* An exception for each action. */
+static unsigned tasks_of_nothing(fixture *f, size_t count)
+{
+    Pb__RegionAction *list[1] = {on_region(f, 0, count)};
+    for (size_t i = 0; i < count; i++)
+        (void)action(f, list[0]);
+    unsigned before = f->world->posted;
+    Pb__MultiResponse *r = multi(f, list, 1);
+    unsigned tasks = f->world->posted - before;
+    assert_non_null(r);
+    assert_int_equal(r->regionactionresult[0]->n_resultorexception, count);
+    for (size_t i = 0; i < count; i++)
+        assert_non_null(r->regionactionresult[0]->resultorexception[i]->exception);
+    assert_int_equal(r->regionactionresult[0]->resultorexception[count - 1]->index, count - 1);
+    pb__multi_response__free_unpacked(r, NULL);
+    return tasks;
+}
+
+static void the_long_answer_of_a_multi_is_packed_elsewhere(void **state)
+{
+    fixture *f = *state;
+    for (unsigned hello = 0; hello < SERVICE_HELLOS; hello++) {
+        service_client_close(&f->client);
+        service_client_open(&f->client, f->world, SERVICE_CLIENT, hello);
+        unsigned few = tasks_of_nothing(f, 300);
+        assert_int_equal(tasks_of_nothing(f, 1000), few + 1);
+    }
+}
+
+/* The answer's message is moved to the output, and its cells follow. */
+static void a_long_answer_with_cells_is_whole(void **state)
+{
+    fixture *f = *state;
+    enum { COUNT = 1000 };
+    Pb__RegionAction *list[1] = {on_region(f, 0, COUNT + 1)};
+    for (size_t i = 0; i < COUNT; i++)
+        (void)action(f, list[0]);
+    add_get(f, list[0], "a2");
+    size_t cells = cells_of(f, "a2");
+    Pb__MultiResponse *r = multi(f, list, 1);
+    assert_non_null(r);
+    const Pb__ResultOrException *got = r->regionactionresult[0]->resultorexception[COUNT];
+    assert_non_null(got->result);
+    assert_int_equal(got->result->associated_cell_count, cells);
+    assert_true(f->client.cells.len > 0);
+    pb__multi_response__free_unpacked(r, NULL);
+    assert_int_equal(cells_of(f, "a2"), cells);
+}
+
 /* ---- endpoints */
 
 static Pb__CoprocessorServiceCall *mutate_rows(fixture *f, size_t count, const char *last)
@@ -401,6 +450,8 @@ int main(void)
         TEST(a_long_atomic_group_is_translated_elsewhere),
         TEST(many_actions_are_looked_at_in_several_tasks),
         TEST(many_region_actions_are_counted_elsewhere),
+        TEST(the_long_answer_of_a_multi_is_packed_elsewhere),
+        TEST(a_long_answer_with_cells_is_whole),
         TEST(a_long_call_of_a_service_is_translated_elsewhere),
         TEST(a_long_call_of_a_service_in_a_multi_is_alone),
     };

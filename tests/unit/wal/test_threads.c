@@ -10,7 +10,11 @@
 #include "wal/wal.h"
 
 #include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LOOPS 4
@@ -55,13 +59,14 @@ static void make_name(int i, char name[static 16])
     snprintf(name, 16, "region-%d", i);
 }
 
+/* Few records are long: they are copied without the mutex. */
 static rq_err stage(rq_wal *wal, rq_wal_region *region, uint64_t id, rq_lsn *ret)
 {
-    uint8_t payload[1024];
-    memset(payload, (int)id, sizeof payload);
-    rq_wal_record r = {.kind = RQ_WAL_EDIT,
-                       .sequence_id = id,
-                       .payload = rq_slice_of(payload, 64 + id * 7919 % 960)};
+    uint8_t payload[48 << 10];
+    size_t len = id % 50 == 7 ? sizeof payload : 64 + id * 7919 % 960;
+    memset(payload, (int)id, len);
+    rq_wal_record r = {
+        .kind = RQ_WAL_EDIT, .sequence_id = id, .payload = rq_slice_of(payload, len)};
     return rq_wal_stage(wal, region, &r, NULL, 0, ret);
 }
 
@@ -292,6 +297,140 @@ static void threads_share_a_log_on_shared_storage(void **state)
     assert_int_equal(rmdir(b.root), 0);
 }
 
+/* --- a long record, while it is copied ---------------------------------------------------- */
+
+#define PAGE 4096
+#define GIVE_UP_S 20
+
+/* Two pages that cannot be read: the record's checksum is computed from the first, then from the second; when the first
+ * is read again, the record is being copied. */
+static struct {
+    uint8_t *pages;
+    unsigned reads; /* of the first */
+    sem_t is_copying, may_go_on;
+    bool gave_up;
+} trap;
+
+static void set_readable(uint8_t *page, bool on)
+{
+    if (mprotect(page, PAGE, on ? PROT_READ | PROT_WRITE : PROT_NONE) != 0) abort();
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    size_t at = (size_t)((uint8_t *)info->si_addr - trap.pages);
+    (void)context;
+    if (at >= (size_t)2 * PAGE) {
+        (void)signal(number, SIG_DFL);
+        return;
+    }
+    set_readable(trap.pages + at / PAGE * PAGE, true);
+    if (at >= PAGE) set_readable(trap.pages, false);
+    if (at >= PAGE || ++trap.reads < 2) return;
+    struct timespec end;
+    (void)clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += GIVE_UP_S;
+    sem_post(&trap.is_copying);
+    trap.gave_up = sem_timedwait(&trap.may_go_on, &end) != 0;
+}
+
+static void begin_trap(struct sigaction *former)
+{
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    trap.pages =
+        mmap(NULL, (size_t)2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(trap.pages != MAP_FAILED);
+    memset(trap.pages, 1, (size_t)2 * PAGE);
+    assert_int_equal(sem_init(&trap.is_copying, 0, 0), 0);
+    assert_int_equal(sem_init(&trap.may_go_on, 0, 0), 0);
+    assert_int_equal(sigaction(SIGSEGV, &action, former), 0);
+    set_readable(trap.pages, false);
+    set_readable(trap.pages + PAGE, false);
+}
+
+static void end_trap(const struct sigaction *former)
+{
+    assert_int_equal(sigaction(SIGSEGV, former, NULL), 0);
+    assert_int_equal(sem_destroy(&trap.is_copying), 0);
+    assert_int_equal(sem_destroy(&trap.may_go_on), 0);
+    assert_int_equal(munmap(trap.pages, (size_t)2 * PAGE), 0);
+}
+
+static void stage_long(rq_task *task)
+{
+    blocker *k = RQ_CONTAINER_OF(task, blocker, task);
+    static uint8_t rest[256 << 10];
+    memset(rest, 1, sizeof rest);
+    rq_slice pieces[3] = {rq_slice_of(trap.pages, PAGE), rq_slice_of(trap.pages + PAGE, PAGE),
+                          rq_slice_of(rest, sizeof rest)};
+    rq_wal_record r = {.kind = RQ_WAL_EDIT, .sequence_id = 1};
+    rq_lsn lsn;
+    assert_int_equal(rq_wal_stage(k->b->wal, k->region, &r, pieces, 3, &lsn), RQ_OK);
+    k->done.executor->latch_open(&k->done, RQ_OK);
+}
+
+static void open_two_regions(bench *b, rq_wal_region **ret)
+{
+    char name[16];
+    for (int i = 0; i < 2; i++) {
+        make_name(i, name);
+        assert_int_equal(rq_wal_region_open(b->wal, name, RQ_SLICE_LIT("t"), NULL, &ret[i]), RQ_OK);
+    }
+}
+
+/* Others stage meanwhile; nothing is written before the bytes are there. */
+static void a_long_record_holds_no_other(void **state)
+{
+    (void)state;
+    bench b = {.root = "/tmp/rorqual-wal-XXXXXX"};
+    assert_non_null(mkdtemp(b.root));
+    unsigned threads[RQ_POOL_COUNT] = {1, 1, 1, 2};
+    rq_vfs *v;
+    struct sigaction former;
+    assert_int_equal(rq_thread_executor_new(threads, &b.env.executor), RQ_OK);
+    assert_int_equal(rq_vfs_posix_new(b.root, &v, NULL), RQ_OK);
+    b.env.vfs = v;
+    bench_open(&b, RQ_WAL_SYNC, NULL);
+    rq_wal_region *regions[2];
+    open_two_regions(&b, regions);
+    rq_lsn lsn;
+    for (uint64_t id = 1; id < 400; id++) { /* the ring grows before, not while there is a copy */
+        rq_err rc = stage(b.wal, regions[1], id, &lsn);
+        if (rc == RQ_E_REGION_TOO_BUSY) fail_msg("the ring is full");
+    }
+    assert_int_equal(rq_wal_wait_blocking(b.wal, lsn, true), RQ_OK);
+    begin_trap(&former);
+    blocker k = {.b = &b, .region = regions[0], .task.run = stage_long};
+    b.env.executor->latch_init(b.env.executor, &k.done);
+    b.env.executor->submit(b.env.executor, RQ_POOL_WORK, &k.task);
+    while (sem_wait(&trap.is_copying) != 0)
+        continue;
+    assert_int_equal(stage(b.wal, regions[1], 400, &lsn), RQ_OK);
+    rq_wal_push(b.wal, NULL);
+    rq_wal_stats stats;
+    rq_wal_get_stats(b.wal, &stats);
+    assert_true(stats.staged >= lsn && stats.written < lsn);
+    sem_post(&trap.may_go_on);
+    assert_int_equal(b.env.executor->latch_wait(&k.done), RQ_OK);
+    assert_false(trap.gave_up);
+    assert_int_equal(rq_wal_wait_blocking(b.wal, lsn, true), RQ_OK);
+    end_trap(&former);
+    b.env.executor->latch_destroy(&k.done);
+    rq_wal_region_close(regions[0]);
+    rq_wal_region_close(regions[1]);
+    assert_int_equal(rq_wal_close(b.wal, false, NULL), RQ_OK);
+    tally t = {0};
+    bench_open(&b, RQ_WAL_SYNC, &t);
+    assert_false(t.wrong);
+    assert_int_equal(t.last[0], 1);
+    assert_int_equal(t.last[1], 400);
+    assert_int_equal(rq_wal_close(b.wal, false, NULL), RQ_OK);
+    rq_thread_executor_free(b.env.executor);
+    assert_int_equal(rq_vfs_remove_tree(v, "log", NULL), RQ_OK);
+    rq_vfs_free(v);
+    assert_int_equal(rmdir(b.root), 0);
+}
+
 static void threads_share_the_log_synced(void **state)
 {
     (void)state;
@@ -307,6 +446,7 @@ static void threads_share_the_log_handed_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_long_record_holds_no_other),
         cmocka_unit_test(threads_share_the_log_synced),
         cmocka_unit_test(threads_share_the_log_handed_over),
         cmocka_unit_test(threads_share_a_log_on_shared_storage),
