@@ -63,7 +63,8 @@ rq__server *rq__server_find(const rq_remote *m, const rq_server_name *name);
 bool rq__servers_load(void *ctx, const rq_server_name *server, const rq_region_info *info,
                       rq_region_load *ret);
 bool rq__servers_server_load(void *ctx, const rq_server_name *server, rq_server_load *ret);
-const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info);
+const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info,
+                                        const rq_server_name *last);
 void rq__servers_clear(rq_remote *m);
 
 #endif
