@@ -189,13 +189,32 @@ static bool is_gone(rq_node *n, const rq_member_view *v, const rq_server_name *s
     return w->seen || n->env.executor->now_ns(n->env.executor) - w->since_ns > session;
 }
 
-/* Storage that does not answer is tried again at the next look. */
+static void note_failure(rq_node *n, const char *server, uint64_t now_ns, const rq_error *why)
+{
+    unsigned failed = rq__tries_failed(&n->fences, server, now_ns);
+    if (failed == 1)
+        rq_log_error(n->o.log, "cluster", "%s is given up and cannot be fenced yet: %s", server,
+                     why->message);
+    else if (failed > 1)
+        rq_log_error(n->o.log, "cluster",
+                     "%s is given up and cannot be fenced yet, after %u more attempts: %s", server,
+                     failed, why->message);
+}
+
+/* Storage that does not answer is tried again at a later look. */
 static void give_up_or_retry(rq_node *n, const rq_server_name *server)
 {
+    rq_executor *ex = n->env.executor;
     rq_error why = {.code = RQ_OK};
-    if (give_up(n, server, &why) != RQ_OK)
-        rq_log_error(n->o.log, "cluster", "%s is given up and cannot be fenced yet: %s",
-                     server->text, why.message);
+    if (!rq__tries_is_due(&n->fences, server->text, ex->now_ns(ex))) return;
+    if (give_up(n, server, &why) != RQ_OK) {
+        note_failure(n, server->text, ex->now_ns(ex), &why);
+        return;
+    }
+    unsigned failed = rq__tries_succeeded(&n->fences, server->text);
+    if (failed > 0)
+        rq_log_info(n->o.log, "cluster", "%s could be fenced after %u attempts that failed",
+                    server->text, failed);
 }
 
 static rq_err give_up_absent(rq_node *n, const rq_member_view *v, rq_error *why)
@@ -517,6 +536,7 @@ rq_err rq__node_close_master(rq_node *n, rq_error *why)
     rq_err rc = rq_catalog_close(n->catalog, true, why);
     n->catalog = NULL;
     watch_no_more(n, true);
+    rq__tries_clear(&n->fences);
     if (n->sides != NULL) rq_sides_set_master(n->sides, NULL);
     rq_remote_free(rq__node_remote(n));
     rq_root_close(n->catalog_root);
