@@ -94,7 +94,7 @@ static rq_err enter_server(rq_remote *m, rq__server **s, const char *what,
     RQ_TRY(check_alive(m, (*s)->name, what, why));
     rq__server *known = rq__server_find(m, (*s)->name);
     if (known != NULL) {
-        known->silent_ns = 0;
+        known->unreported_ns = known->silent_ns = 0;
         return RQ_OK;
     }
     const rq__server *old = find_address(m->servers, (*s)->name);

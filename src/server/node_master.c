@@ -232,25 +232,44 @@ static rq_err give_up_absent(rq_node *n, const rq_member_view *v, rq_error *why)
     return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
+/* What ZooKeeper does not say: which way no messages pass. */
+static void log_silent(const rq_node *n, const rq_silent_server *s, uint64_t limit_ns)
+{
+    const char *way = s->unanswered_ns < limit_ns   ? ", but its answers"
+                      : s->unreported_ns < limit_ns ? ", but its reports"
+                                                    : "";
+    uint64_t ns = s->unanswered_ns < limit_ns ? s->unreported_ns : s->unanswered_ns;
+    rq_log_warn(n->o.log, "cluster",
+                "nothing was heard of %s%s for %llu s, though it is in ZooKeeper: others take "
+                "its regions over",
+                s->name->text, way, (unsigned long long)(ns / 1000000000));
+}
+
+static rq_err check_place(const rq_silence *s, uint64_t limit_ns, rq_error *why)
+{
+    if (!s->is_cut_off) return RQ_OK;
+    return rq_fail(why, RQ_E_SERVER_ABORTED,
+                   "this master has heard too few of the other servers for more than %llu s: it is "
+                   "cut off, and leaves the place to another one",
+                   (unsigned long long)(limit_ns / 1000000000));
+}
+
 /* Servers that ZooKeeper sees and this master does not hear. */
 static rq_err give_up_silent(rq_node *n, rq_error *why)
 {
     rq_arena a = {0};
-    const rq_server_name **list = NULL;
-    size_t count = 0;
+    rq_silence s;
     uint64_t limit = rq__node_silence_ns(n);
-    rq_err rc = rq_remote_silent(rq__node_remote(n), limit, &a, &list, &count);
-    for (size_t i = 0; i < count; i++) {
-        rq_log_warn(n->o.log, "cluster",
-                    "nothing was heard of %s for %llu s, though it is in ZooKeeper: others take "
-                    "its regions over",
-                    list[i]->text, (unsigned long long)(limit / 1000000000));
-        give_up_or_retry(n, list[i]);
-        rq_server_name_unref(list[i]);
+    rq_err rc = rq_remote_silent(rq__node_remote(n), limit, &a, &s);
+    for (size_t i = 0; i < s.count; i++) {
+        if (!rq__tries_has_failed(&n->fences, s.servers[i].name->text))
+            log_silent(n, &s.servers[i], limit);
+        give_up_or_retry(n, s.servers[i].name);
+        rq_server_name_unref(s.servers[i].name);
     }
     watch_no_more(n, false);
     rq_arena_clear(&a);
-    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+    return rc == RQ_OK ? check_place(&s, limit, why) : rq_no_memory(why);
 }
 
 /* NULL: none. */
