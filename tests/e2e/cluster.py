@@ -732,7 +732,8 @@ def roots_are_not_mixed_up(world):
 
 TESTS = [three_processes_serve_a_table, znodes_are_hbases, tables_are_changed, what_is_not_safe_is_refused, a_killed_server_loses_no_row,
          a_server_comes_back_at_its_address, a_region_moves_to_a_named_server,
-         an_enabled_table_is_where_it_was, regions_are_split_and_merged, a_master_killed_in_a_split_loses_no_row, a_server_that_came_back_gets_regions, rows_put_while_a_server_is_killed_are_there, a_killed_master_is_replaced,
+         an_enabled_table_is_where_it_was, regions_are_split_and_merged, a_master_killed_in_a_split_loses_no_row,
+         a_server_that_came_back_gets_regions, rows_put_while_a_server_is_killed_are_there, a_killed_master_is_replaced,
          rows_put_while_the_master_is_killed_are_there, one_of_three_takes_everything, a_paused_server_ends_when_it_goes_on, a_paused_master_ends_when_it_goes_on,
          a_server_whose_loop_hangs_loses_its_regions, a_master_that_hears_nobody_takes_nothing, a_master_that_is_cut_off_leaves_its_place,
          of_two_servers_neither_is_given_up, a_fence_that_fails_is_logged_once, the_status_has_the_load_of_each_server,

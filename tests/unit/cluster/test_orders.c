@@ -329,8 +329,8 @@ static void a_region_goes_to_the_address_where_it_was(void **state)
     (void)state;
     fixture *f = setup();
     world *w = &f->w;
-    const rq_server_name two[] = {{.host = "h", .port = 7001, .start_code = 5},
-                                  {.host = "h", .port = 7002, .start_code = 6}},
+    const rq_server_name two[] = {{.host = "h", .port = 7001, .start_code = 5, .text = "h,7001,5"},
+                                  {.host = "h", .port = 7002, .start_code = 6, .text = "h,7002,6"}},
                          alone = {.host = "other", .port = 7003, .start_code = 7};
     const rq_server_name was = {.host = "h", .port = 7002, .start_code = 1},
                          host_was = {.host = "OTHER", .port = 9, .start_code = 1};
