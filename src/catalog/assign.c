@@ -27,12 +27,11 @@ static void done_with(rq__proc *p, rq__calls *k)
 
 /* A server to open the region on, referenced: `to`, if it is up, else one that the calls choose. A server that has ended
  * by then is not asked: the choice is made again. NULL: there is no server now. */
-static const rq_server_name *place(const rq_catalog *c, const rq_region_info *info,
-                                   const rq_server_name *to)
+static const rq_server_name *place(const rq_catalog *c, const rq__opened *o)
 {
-    if (to != NULL && rq__catalog_server_is_up(c, to)) return rq_server_name_ref(to);
+    if (o->to != NULL && rq__catalog_server_is_up(c, o->to)) return rq_server_name_ref(o->to);
     for (int i = 0; i < 8; i++) {
-        const rq_server_name *s = c->calls.place(c->calls.ctx, info);
+        const rq_server_name *s = c->calls.place(c->calls.ctx, o->info, o->last);
         if (s == NULL || rq__catalog_server_is_up(c, s)) return s;
         rq_server_name_unref(s);
     }
@@ -54,7 +53,7 @@ static rq_err opening_calls(rq_catalog *c, rq__proc *p, rq__opened *list, size_t
         rq_region_call *call = &k->list[n++];
         call->info = list[i].info;
         call->schema = list[i].schema;
-        call->server = place(c, list[i].info, list[i].to);
+        call->server = place(c, &list[i]);
         if (call->server == NULL) {
             rq__calls_free(k);
             return RQ_E_AGAIN;
@@ -151,8 +150,9 @@ void rq__opened_clear(rq__opened *list, size_t count)
         rq__region_node_unref(list[i].node);
         rq__region_node_unref(list[i].of);
         rq_server_name_unref(list[i].server);
+        rq_server_name_unref(list[i].last);
         list[i].node = list[i].of = NULL;
-        list[i].server = NULL;
+        list[i].server = list[i].last = NULL;
     }
 }
 

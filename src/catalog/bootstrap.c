@@ -456,6 +456,7 @@ static rq_err open_tables(boot *b, rq_error *why)
             all[n++] = t->regions[r];
         }
     }
+    rq__retain_places_after_end(c, all, n);
     rq_err rc = rq__open_regions(c, NULL, all, n, why);
     n = 0;
     for (size_t i = 0; i < b->table_count && rc == RQ_OK; i++) {

@@ -186,7 +186,9 @@ typedef struct rq__opened {
     rq__region_node *of;          /* a reference on the node that `info` is of; may be NULL */
     const rq_server_name *server; /* where it is being opened; a reference */
     const rq_server_name *to;     /* where it is wanted; borrowed. NULL: anywhere */
-    bool unserved;                /* it may be open there, and is in no view */
+    const rq_server_name
+        *last;     /* where it was, if it is to be there again (retain.c); a reference */
+    bool unserved; /* it may be open there, and is in no view */
     rq_err rc;
     rq_error why;
 } rq__opened;

@@ -7,8 +7,6 @@ static const struct {
     rq_ddl_kind kind;
     const char *what;
 } lacking[] = {
-    {RQ_DDL_SPLIT_REGION, "a region cannot be split"},
-    {RQ_DDL_MERGE_REGIONS, "regions cannot be merged"},
     {RQ_DDL_TRUNCATE_REGION, "a region cannot be truncated alone"},
     {RQ_DDL_SNAPSHOT, "there are no snapshots"},
     {RQ_DDL_CLONE_SNAPSHOT, "there are no snapshots"},

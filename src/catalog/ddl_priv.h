@@ -215,6 +215,11 @@ rq_err rq__need_opened(rq__proc *p, const rq_region_info *list, size_t count, rq
 /* A malloc'ed array for p->regions or other regions. NULL: out of memory. */
 rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_schema *schema);
 
+/* --- retain.c: the address at which hbase:meta last had each region becomes a wish for its opening -- */
+void rq__retain_places(rq_catalog *c, rq__opened *list, size_t count);
+/* The same if the settings say so for regions whose server has ended. */
+void rq__retain_places_after_end(rq_catalog *c, rq__opened *list, size_t count);
+
 /* --- cluster_limits.c: what a cluster does not do yet. RQ_E_UNSUPPORTED ----------------------- */
 RQ_NODISCARD
 rq_err rq__cluster_check_kind(const rq_catalog *c, rq_ddl_kind kind, rq_error *why);

@@ -46,7 +46,10 @@ static rq_err list_table(rq_catalog *c, rq__proc *p, rq_error *why)
 /* Opens the regions of the table that are not open: fills p->regions and p->opened. */
 static rq_err open_table(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    if (p->opened == NULL) RQ_TRY(list_table(c, p, why)); /* else this is a repetition */
+    if (p->opened == NULL) { /* else this is a repetition */
+        RQ_TRY(list_table(c, p, why));
+        rq__retain_places(c, p->opened, p->opened_count);
+    }
     return rq__open_regions(c, p, p->opened, p->opened_count, why);
 }
 
@@ -321,6 +324,7 @@ static rq_err reopen_begin(rq_catalog *c, rq__proc *p, bool *ret_none, rq_error 
     rq__opened_clear(p->opened, 1);
     *p->opened = (rq__opened){.info = &n->info, .schema = p->schema, .of = n, .to = p->to};
     p->opened_count = 1;
+    if (p->left.len > 0) rq__retain_places_after_end(c, p->opened, 1);
     return RQ_OK;
 }
 

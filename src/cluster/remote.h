@@ -67,15 +67,29 @@ rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_ser
 
 /* --- servers that are not heard (silence.c) ------------------------------------------------------
  *
- * Counts how long each server has been silent: no report and no answer came from it. A server that is silent for a
- * quarter of `limit_ns` gets a message without orders, which it answers if it serves.
- * *ret: the servers that were silent for `limit_ns` of this process's running time; referenced for the caller, in the
- * arena. The caller fences them and then reports them down. The list is empty while this process may be cut off itself:
- * while fewer than half of all servers, the master's included, are heard, or none but the master's.
- * REQUIRES: this process is the active master; one thread, which calls it several times within `limit_ns`. */
+ * Both ways are counted: how long no report of a server has come, and for how long it has answered nothing. A server
+ * that has not answered for a quarter of `limit_ns` gets a message without orders, which it answers if it serves. */
+
+/* A server that was silent for `limit_ns` of this process's running time, or, if one way still works, of which the other
+ * way has not worked for twice that time. */
+typedef struct rq_silent_server {
+    const rq_server_name *name; /* referenced for the caller */
+    uint64_t unreported_ns, unanswered_ns;
+} rq_silent_server;
+
+typedef struct rq_silence {
+    /* In the arena. The caller fences them and then reports them down. None while this process may be cut off itself:
+     * while fewer than half of all servers, the master's included, are heard, or none but the master's. */
+    rq_silent_server *servers;
+    size_t count;
+    /* Too few were heard for `limit_ns`, so this process is to leave the place to another one. Never while two servers
+     * are up: neither can tell which of them is cut off. */
+    bool is_cut_off;
+} rq_silence;
+
+/* REQUIRES: this process is the active master; one thread, which calls it several times within `limit_ns`. */
 RQ_NODISCARD
-rq_err rq_remote_silent(rq_remote *m, uint64_t limit_ns, rq_arena *arena,
-                        const rq_server_name ***ret, size_t *ret_count);
+rq_err rq_remote_silent(rq_remote *m, uint64_t limit_ns, rq_arena *arena, rq_silence *ret);
 
 /* --- messages of servers, of untrusted bytes ----------------------------------------------------
  *

@@ -23,8 +23,9 @@ typedef struct rq__server {
     size_t load_count;
     bool has_load;
     rq_server_load load; /* of its last report, too */
-    uint64_t silent_ns;  /* since its last report or answered probe; see silence.c */
-    bool is_probed;      /* a probe is under way */
+    /* Since its last report, its last answer to a probe, and either of them; see silence.c. */
+    uint64_t unreported_ns, unanswered_ns, silent_ns;
+    bool is_probed; /* a probe is under way */
 } rq__server;
 
 struct rq_remote {
@@ -39,7 +40,8 @@ struct rq_remote {
     size_t turn; /* of the next region that is placed */
     uint64_t next_id;
     uint64_t looked_ns; /* when silence was last counted; 0: never */
-    bool is_lonely;     /* what has been logged: too many are silent */
+    bool is_lonely;     /* what has been logged: too few are heard */
+    uint64_t lonely_ns; /* for how long */
     size_t
         reporting; /* calls that were taken out and have not reported yet: a stop waits for them */
     rq_latch *quiet; /* opened when there is none */
@@ -63,7 +65,8 @@ rq__server *rq__server_find(const rq_remote *m, const rq_server_name *name);
 bool rq__servers_load(void *ctx, const rq_server_name *server, const rq_region_info *info,
                       rq_region_load *ret);
 bool rq__servers_server_load(void *ctx, const rq_server_name *server, rq_server_load *ret);
-const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info);
+const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info,
+                                        const rq_server_name *last);
 void rq__servers_clear(rq_remote *m);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 rq__server *rq__server_find(const rq_remote *m, const rq_server_name *name)
 {
@@ -93,7 +94,7 @@ static rq_err enter_server(rq_remote *m, rq__server **s, const char *what,
     RQ_TRY(check_alive(m, (*s)->name, what, why));
     rq__server *known = rq__server_find(m, (*s)->name);
     if (known != NULL) {
-        known->silent_ns = 0;
+        known->unreported_ns = known->silent_ns = 0;
         return RQ_OK;
     }
     const rq__server *old = find_address(m->servers, (*s)->name);
@@ -192,8 +193,34 @@ bool rq_remote_is_up(rq_remote *m, const rq_server_name *name)
     return up;
 }
 
-/* Where the region is open already; else in turn. */
-const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info)
+/* The server at that address; else the only one of that host, referenced. NULL: neither is up.
+ * HBASE: BaseLoadBalancer.retainAssignment. REQUIRES: lock held. */
+static const rq_server_name *server_at(const rq_remote *m, const rq_server_name *address)
+{
+    const rq__server *at = find_address(m->servers, address), *of_host = NULL;
+    size_t count = 0;
+    for (const rq__server *s = m->servers; s != NULL; s = s->next) {
+        if (strcasecmp(s->name->host, address->host) != 0) continue;
+        of_host = s;
+        count++;
+    }
+    if (at == NULL && count == 1) at = of_host;
+    return at == NULL ? NULL : rq_server_name_ref(at->name);
+}
+
+/* REQUIRES: lock held. */
+static const rq_server_name *next_in_turn(rq_remote *m)
+{
+    const rq__server *s = m->servers;
+    size_t skip = m->server_count == 0 ? 0 : m->turn++ % m->server_count;
+    for (; s != NULL && skip > 0; skip--)
+        s = s->next;
+    return s == NULL ? NULL : rq_server_name_ref(s->name);
+}
+
+/* Where the region is open already; else where it was last; else in turn. */
+const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info,
+                                        const rq_server_name *last)
 {
     rq_remote *m = ctx;
     bool at_home = m->o.home != NULL && rq_slice_eq(info->ns, RQ_SLICE_LIT("hbase"));
@@ -202,11 +229,8 @@ const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info)
     rq_server_name_unref(owner);
     if (at_home) return rq_server_name_new(m->o.home);
     pthread_mutex_lock(&m->lock);
-    const rq__server *s = m->servers;
-    size_t skip = m->server_count == 0 ? 0 : m->turn++ % m->server_count;
-    for (; s != NULL && skip > 0; skip--)
-        s = s->next;
-    const rq_server_name *name = s == NULL ? NULL : rq_server_name_ref(s->name);
+    const rq_server_name *name = last == NULL ? NULL : server_at(m, last);
+    if (name == NULL) name = next_in_turn(m);
     pthread_mutex_unlock(&m->lock);
     return name;
 }

@@ -15,6 +15,15 @@
  *  3. Servers between half of the limit and the limit are neither heard nor silent.
  *  4. While too few servers are heard, silence is counted to half of the limit only. So those that are heard again later
  *     than the others, when the master is connected again, are not taken for silent.
+ *  5. A server is of use only if messages pass both ways: without orders it opens nothing, and without its reports
+ *     nobody learns of it. One that is heard one way only is given up after twice the limit, because a connection that
+ *     is made anew, or one report that is late, must not look like it. For this enough servers must be heard both ways,
+ *     by rules 2 to 4 with twice the times: a master may be cut off one way, too.
+ *  6. A master that has heard too few both ways for the limit since it knew is cut off. That is one and a half limits
+ *     after the last message, or two after the last one of one way. By then the sessions of servers that have ended
+ *     are over, and they are not counted any more.
+ *  7. Of two servers none can tell which is cut off: the master gives up neither the other one nor its place. Whoever
+ *     took the regions over would lose the connection again, and the place would go to and fro.
  */
 #include "cluster/remote_priv.h"
 
@@ -45,7 +54,7 @@ static void answered(rq_remote_request *r, rq_err rc, const rq_error *why)
     pthread_mutex_lock(&m->lock);
     rq__server *s = rq__server_find(m, p->server);
     if (s != NULL) s->is_probed = false;
-    if (s != NULL && rc == RQ_OK) s->silent_ns = 0;
+    if (s != NULL && rc == RQ_OK) s->unanswered_ns = s->silent_ns = 0;
     pthread_mutex_unlock(&m->lock);
     probe_free(p);
 }
@@ -79,73 +88,129 @@ static bool is_home(const rq_remote *m, const rq__server *s)
     return m->o.home != NULL && strcmp(s->name->text, m->o.home->text) == 0;
 }
 
-static void count_silence(rq_remote *m, uint64_t limit_ns, probe **list)
+/* How long the way has not worked that has not for longer. */
+static uint64_t one_way_ns(const rq__server *s)
 {
-    uint64_t now = m->o.env->executor->now_ns(m->o.env->executor);
-    uint64_t step = m->looked_ns == 0 ? 0 : now - m->looked_ns;
-    if (step > limit_ns / 8) step = limit_ns / 8;
-    m->looked_ns = now;
+    return s->unreported_ns < s->unanswered_ns ? s->unanswered_ns : s->unreported_ns;
+}
+
+static bool is_heard(const rq__server *s, uint64_t limit_ns)
+{
+    return s->silent_ns < limit_ns / 2;
+}
+
+static bool is_heard_both_ways(const rq__server *s, uint64_t limit_ns)
+{
+    return is_heard(s, limit_ns) && one_way_ns(s) < limit_ns;
+}
+
+static void count_silence(rq_remote *m, uint64_t limit_ns, uint64_t step, probe **list)
+{
     for (rq__server *s = m->servers; s != NULL; s = s->next) {
         if (is_home(m, s)) continue;
         s->silent_ns += step;
-        if (s->silent_ns >= limit_ns / 4 && !s->is_probed) add_probe(m, s, list);
+        s->unreported_ns += step;
+        s->unanswered_ns += step;
+        if (s->unanswered_ns >= limit_ns / 4 && !s->is_probed) add_probe(m, s, list);
     }
 }
 
-/* Half of all servers, and one beside the master's. */
-static bool hears_enough(const rq_remote *m, uint64_t limit_ns)
+/* The time since the last look, by rule 1. */
+static uint64_t take_step(rq_remote *m, uint64_t limit_ns)
 {
-    size_t heard = 0, others = 0;
+    uint64_t now = m->o.env->executor->now_ns(m->o.env->executor);
+    uint64_t step = m->looked_ns == 0 ? 0 : now - m->looked_ns;
+    m->looked_ns = now;
+    return step < limit_ns / 8 ? step : limit_ns / 8;
+}
+
+/* Half of all servers are as `is` says, and one beside the master's. */
+static bool enough(const rq_remote *m, uint64_t limit_ns,
+                   bool (*is)(const rq__server *s, uint64_t limit_ns))
+{
+    size_t good = 0, others = 0;
     for (const rq__server *s = m->servers; s != NULL; s = s->next) {
-        bool home = is_home(m, s), hears = home || s->silent_ns < limit_ns / 2;
-        heard += hears;
-        others += hears && !home;
+        bool home = is_home(m, s), is_good = home || is(s, limit_ns);
+        good += is_good;
+        others += is_good && !home;
     }
-    return others > 0 && 2 * heard >= m->server_count;
+    return others > 0 && 2 * good >= m->server_count;
 }
 
-/* Returns how many servers are not heard. */
-static size_t count_again_from_half(rq_remote *m, uint64_t limit_ns)
+static void cap(uint64_t *ns, uint64_t max_ns)
 {
+    if (*ns > max_ns) *ns = max_ns;
+}
+
+/* By rules 4 and 5. Of a server that is silent the ways do not count. */
+static void count_again(rq__server *s, uint64_t limit_ns, bool hears)
+{
+    if (!hears) cap(&s->silent_ns, limit_ns / 2);
+    cap(&s->unreported_ns, limit_ns);
+    cap(&s->unanswered_ns, limit_ns);
+}
+
+/* While too few are heard both ways: silence is not counted further. Returns how many are not, then; 0: enough are. */
+static size_t spare(rq_remote *m, uint64_t limit_ns)
+{
+    bool hears = enough(m, limit_ns, is_heard);
     size_t count = 0;
+    if (enough(m, limit_ns, is_heard_both_ways)) return 0;
     for (rq__server *s = m->servers; s != NULL; s = s->next) {
-        if (s->silent_ns < limit_ns / 2) continue;
-        s->silent_ns = limit_ns / 2;
+        if (is_home(m, s) || is_heard_both_ways(s, limit_ns)) continue;
+        count_again(s, limit_ns, hears);
         count++;
     }
     return count;
 }
 
-/* Logs once, until enough servers are heard again, that this master may be cut off. */
-static void note_loneliness(rq_remote *m, size_t unheard)
+static void log_loneliness(const rq_remote *m, size_t unheard)
 {
-    if (unheard > 0 && !m->is_lonely)
+    if (m->server_count == 2)
         rq_log_warn(m->o.env->log, "cluster",
-                    "%zu of %zu servers are not heard, and too few others are: this master may be "
-                    "cut off itself, so it takes no regions from them",
+                    "the other one of two servers is not heard, or one way only. Nobody can tell "
+                    "which of them is cut off: both keep their regions, and changes that need "
+                    "both wait");
+    else
+        rq_log_warn(m->o.env->log, "cluster",
+                    "%zu of %zu servers are not heard, or one way only, and too few others are: "
+                    "this master may be cut off itself, so it takes no regions from them",
                     unheard, m->server_count);
-    m->is_lonely = unheard > 0;
 }
 
-static rq_err list_silent(const rq_remote *m, uint64_t limit_ns, rq_arena *arena,
-                          const rq_server_name ***ret, size_t *ret_count)
+/* Logs once, until enough servers are heard again, that this master may be cut off. */
+static void note_loneliness(rq_remote *m, size_t unheard, uint64_t step)
 {
-    *ret = rq_arena_calloc(arena, m->server_count + 1, sizeof **ret);
-    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    bool lonely = unheard > 0;
+    m->lonely_ns = lonely && m->is_lonely ? m->lonely_ns + step : 0;
+    if (lonely && !m->is_lonely) log_loneliness(m, unheard);
+    if (!lonely && m->is_lonely)
+        rq_log_info(m->o.env->log, "cluster", "enough servers are heard again");
+    m->is_lonely = lonely;
+}
+
+static rq_err list_silent(const rq_remote *m, uint64_t limit_ns, rq_arena *arena, rq_silence *ret)
+{
+    ret->servers = rq_arena_calloc(arena, m->server_count + 1, sizeof *ret->servers);
+    if (ret->servers == NULL) return RQ_E_NO_MEMORY;
     for (const rq__server *s = m->servers; s != NULL; s = s->next)
-        if (s->silent_ns >= limit_ns) (*ret)[(*ret_count)++] = rq_server_name_ref(s->name);
+        if (s->silent_ns >= limit_ns || one_way_ns(s) >= 2 * limit_ns)
+            ret->servers[ret->count++] = (rq_silent_server){.name = rq_server_name_ref(s->name),
+                                                            .unreported_ns = s->unreported_ns,
+                                                            .unanswered_ns = s->unanswered_ns};
     return RQ_OK;
 }
 
-rq_err rq_remote_silent(rq_remote *m, uint64_t limit_ns, rq_arena *arena,
-                        const rq_server_name ***ret, size_t *ret_count)
+rq_err rq_remote_silent(rq_remote *m, uint64_t limit_ns, rq_arena *arena, rq_silence *ret)
 {
     probe *probes = NULL;
-    *ret_count = 0;
+    *ret = (rq_silence){0};
     pthread_mutex_lock(&m->lock);
-    if (!m->stopping) count_silence(m, limit_ns, &probes);
-    note_loneliness(m, hears_enough(m, limit_ns) ? 0 : count_again_from_half(m, limit_ns));
-    rq_err rc = list_silent(m, limit_ns, arena, ret, ret_count);
+    uint64_t step = take_step(m, limit_ns);
+    if (!m->stopping) count_silence(m, limit_ns, step, &probes);
+    note_loneliness(m, spare(m, limit_ns), step);
+    ret->is_cut_off = m->server_count > 2 && m->lonely_ns >= limit_ns;
+    rq_err rc = list_silent(m, limit_ns, arena, ret);
     pthread_mutex_unlock(&m->lock);
     send_probes(m, probes);
     return rc;

@@ -157,9 +157,11 @@ static bool load(void *ctx, const rq_server_name *server, const rq_region_info *
     return true;
 }
 
-static const rq_server_name *place(void *ctx, const rq_region_info *info)
+static const rq_server_name *place(void *ctx, const rq_region_info *info,
+                                   const rq_server_name *last)
 {
     (void)info;
+    (void)last;
     return rq_server_name_ref(rq_host_name(ctx));
 }
 

@@ -71,8 +71,9 @@ typedef struct rq_region_calls {
     /* The last report of a server; false: there is none. Never blocks. NULL: this process is the only server. */
     bool (*server_load)(void *ctx, const rq_server_name *server, rq_server_load *ret);
     /* The server on which to open a region, referenced; NULL: there is none now. In a cluster it may read
-     * storage, and wait for a fence. */
-    const rq_server_name *(*place)(void *ctx, const rq_region_info *info);
+     * storage, and wait for a fence. `last`: one at this address is taken, if the region is open nowhere; NULL: any. */
+    const rq_server_name *(*place)(void *ctx, const rq_region_info *info,
+                                   const rq_server_name *last);
     /* The servers that take regions. The caller has a reference on each name; the list is in the arena. Never blocks. NULL:
      * this process is the only server. */
     rq_err (*servers)(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count);

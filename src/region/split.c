@@ -153,6 +153,7 @@ typedef struct making {
     const rq_region_info *info; /* of the new one */
     const rq_region_info *parent;
     const rq_hfile_half *half;
+    rq__claimed earlier; /* in a cluster: of an earlier attempt */
     rq_error *why;
 } making;
 
@@ -182,6 +183,20 @@ static rq_err holds_any(const making *m, const char *parent_dir, const char *nam
     return rc;
 }
 
+/* The file appears whole, and one that is there already is the same: in a cluster an earlier master may do this step
+ * again at any time, so nothing is removed that it or its successor may have made. */
+static rq_err publish_reference(const making *m, const char *dir, const char *path, rq_slice bytes)
+{
+    rq_vfs *vfs = m->engine->env.vfs;
+    rq_executor *ex = m->engine->env.executor;
+    if (m->engine->cluster == NULL) return rq_vfs_write_new_file(vfs, path, bytes, m->why);
+    const char *temporary =
+        rq_arena_printf(m->arena, "%s/.new-%016llx", dir, (unsigned long long)ex->random(ex));
+    if (temporary == NULL) return rq_no_memory(m->why);
+    RQ_TRY(rq_vfs_write_new_file(vfs, temporary, bytes, m->why));
+    return rq_vfs_move(vfs, temporary, path, m->why);
+}
+
 static rq_err refer(const making *m, rq_slice family, rq_slice file, rq__manifest_family *to)
 {
     const char *parent_dir = rq__family_dir(m->arena, m->parent, family);
@@ -199,8 +214,7 @@ static rq_err refer(const making *m, rq_slice family, rq_slice file, rq__manifes
                        old);
     rq_buf bytes = {0};
     rq_err rc = rq_reference_encode(m->half, &bytes);
-    if (rc == RQ_OK)
-        rc = rq_vfs_write_new_file(m->engine->env.vfs, path, rq_buf_slice(&bytes), m->why);
+    if (rc == RQ_OK) rc = publish_reference(m, dir, path, rq_buf_slice(&bytes));
     rq_buf_clear(&bytes);
     if (rc == RQ_OK) to->files[to->file_count++] = rq_slice_cstr(name);
     return rc;
@@ -243,12 +257,41 @@ static int name_order(const void *a, const void *b)
     return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
 }
 
+/* What an attempt before a crash has left, which is not visible yet, goes. In a cluster it stays, and is used again; a
+ * region that was opened by then is the result of a later master's attempt. */
+static rq_err look_at_earlier(making *m)
+{
+    const rq_engine *e = m->engine;
+    rq_error detail = {.code = RQ_OK};
+    if (e->cluster == NULL) return rq_region_destroy(m->engine, m->info, m->why);
+    rq_err rc = rq__owned_read(e->cluster, m->info->encoded, m->arena, &m->earlier.manifest,
+                               &m->earlier.generation, &detail);
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
+    if (rc != RQ_OK) return rq_fail(m->why, rc, "%s", detail.message);
+    m->earlier.there = true;
+    if (m->earlier.manifest.open_number == 0) return RQ_OK;
+    return rq_fail(m->why, RQ_E_STATE, "region %s was opened already", m->info->encoded);
+}
+
+/* In a cluster the manifest that was there is replaced only if nobody has changed it since: the parents may have been
+ * opened between two attempts, and then this master's files are the right ones, or another one's. */
+static rq_err write_manifest(making *m, rq__manifest *to)
+{
+    const rq__cluster *c = m->engine->cluster;
+    uint64_t generation = 0;
+    if (c == NULL)
+        return rq__manifest_write(m->engine->env.vfs, m->info->encoded, to, &generation, NULL,
+                                  m->why);
+    if (!m->earlier.there) return rq__owned_create(c, m->info->encoded, to, m->why);
+    to->is_owned = to->in_use = true;
+    return rq__owned_swap_closed(c, m->info->encoded, to, &m->earlier.generation, m->why);
+}
+
 static rq_err make(making *m, const rq_table_schema *schema, const rq_region_info *parents,
                    size_t parent_count)
 {
     rq_vfs *vfs = m->engine->env.vfs;
-    /* remains of an attempt before a crash, which are not visible yet */
-    RQ_TRY(rq_region_destroy(m->engine, m->info, m->why));
+    RQ_TRY(look_at_earlier(m));
     RQ_TRY(rq__region_lay_out(vfs, m->arena, m->info, schema, m->why));
     rq__manifest to;
     RQ_TRY(rq__manifest_of_schema(m->arena, schema, &to, m->why));
@@ -263,10 +306,7 @@ static rq_err make(making *m, const rq_table_schema *schema, const rq_region_inf
         if (f->file_count > 1) qsort(f->files, f->file_count, sizeof *f->files, name_order);
     }
     RQ_TRY(rq__seqid_file_write(vfs, m->info, to.next_seqid - 1, m->why));
-    uint64_t generation = 0;
-    return m->engine->cluster != NULL
-               ? rq__owned_create(m->engine->cluster, m->info->encoded, &to, m->why)
-               : rq__manifest_write(vfs, m->info->encoded, &to, &generation, NULL, m->why);
+    return write_manifest(m, &to);
 }
 
 rq_err rq_region_create_from(rq_engine *e, const rq_region_info *info,

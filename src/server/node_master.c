@@ -189,13 +189,32 @@ static bool is_gone(rq_node *n, const rq_member_view *v, const rq_server_name *s
     return w->seen || n->env.executor->now_ns(n->env.executor) - w->since_ns > session;
 }
 
-/* Storage that does not answer is tried again at the next look. */
+static void note_failure(rq_node *n, const char *server, uint64_t now_ns, const rq_error *why)
+{
+    unsigned failed = rq__tries_failed(&n->fences, server, now_ns);
+    if (failed == 1)
+        rq_log_error(n->o.log, "cluster", "%s is given up and cannot be fenced yet: %s", server,
+                     why->message);
+    else if (failed > 1)
+        rq_log_error(n->o.log, "cluster",
+                     "%s is given up and cannot be fenced yet, after %u more attempts: %s", server,
+                     failed, why->message);
+}
+
+/* Storage that does not answer is tried again at a later look. */
 static void give_up_or_retry(rq_node *n, const rq_server_name *server)
 {
+    rq_executor *ex = n->env.executor;
     rq_error why = {.code = RQ_OK};
-    if (give_up(n, server, &why) != RQ_OK)
-        rq_log_error(n->o.log, "cluster", "%s is given up and cannot be fenced yet: %s",
-                     server->text, why.message);
+    if (!rq__tries_is_due(&n->fences, server->text, ex->now_ns(ex))) return;
+    if (give_up(n, server, &why) != RQ_OK) {
+        note_failure(n, server->text, ex->now_ns(ex), &why);
+        return;
+    }
+    unsigned failed = rq__tries_succeeded(&n->fences, server->text);
+    if (failed > 0)
+        rq_log_info(n->o.log, "cluster", "%s could be fenced after %u attempts that failed",
+                    server->text, failed);
 }
 
 static rq_err give_up_absent(rq_node *n, const rq_member_view *v, rq_error *why)
@@ -213,25 +232,44 @@ static rq_err give_up_absent(rq_node *n, const rq_member_view *v, rq_error *why)
     return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
+/* What ZooKeeper does not say: which way no messages pass. */
+static void log_silent(const rq_node *n, const rq_silent_server *s, uint64_t limit_ns)
+{
+    const char *way = s->unanswered_ns < limit_ns   ? ", but its answers"
+                      : s->unreported_ns < limit_ns ? ", but its reports"
+                                                    : "";
+    uint64_t ns = s->unanswered_ns < limit_ns ? s->unreported_ns : s->unanswered_ns;
+    rq_log_warn(n->o.log, "cluster",
+                "nothing was heard of %s%s for %llu s, though it is in ZooKeeper: others take "
+                "its regions over",
+                s->name->text, way, (unsigned long long)(ns / 1000000000));
+}
+
+static rq_err check_place(const rq_silence *s, uint64_t limit_ns, rq_error *why)
+{
+    if (!s->is_cut_off) return RQ_OK;
+    return rq_fail(why, RQ_E_SERVER_ABORTED,
+                   "this master has heard too few of the other servers for more than %llu s: it is "
+                   "cut off, and leaves the place to another one",
+                   (unsigned long long)(limit_ns / 1000000000));
+}
+
 /* Servers that ZooKeeper sees and this master does not hear. */
 static rq_err give_up_silent(rq_node *n, rq_error *why)
 {
     rq_arena a = {0};
-    const rq_server_name **list = NULL;
-    size_t count = 0;
+    rq_silence s;
     uint64_t limit = rq__node_silence_ns(n);
-    rq_err rc = rq_remote_silent(rq__node_remote(n), limit, &a, &list, &count);
-    for (size_t i = 0; i < count; i++) {
-        rq_log_warn(n->o.log, "cluster",
-                    "nothing was heard of %s for %llu s, though it is in ZooKeeper: others take "
-                    "its regions over",
-                    list[i]->text, (unsigned long long)(limit / 1000000000));
-        give_up_or_retry(n, list[i]);
-        rq_server_name_unref(list[i]);
+    rq_err rc = rq_remote_silent(rq__node_remote(n), limit, &a, &s);
+    for (size_t i = 0; i < s.count; i++) {
+        if (!rq__tries_has_failed(&n->fences, s.servers[i].name->text))
+            log_silent(n, &s.servers[i], limit);
+        give_up_or_retry(n, s.servers[i].name);
+        rq_server_name_unref(s.servers[i].name);
     }
     watch_no_more(n, false);
     rq_arena_clear(&a);
-    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+    return rc == RQ_OK ? check_place(&s, limit, why) : rq_no_memory(why);
 }
 
 /* NULL: none. */
@@ -517,6 +555,7 @@ rq_err rq__node_close_master(rq_node *n, rq_error *why)
     rq_err rc = rq_catalog_close(n->catalog, true, why);
     n->catalog = NULL;
     watch_no_more(n, true);
+    rq__tries_clear(&n->fences);
     if (n->sides != NULL) rq_sides_set_master(n->sides, NULL);
     rq_remote_free(rq__node_remote(n));
     rq_root_close(n->catalog_root);

@@ -12,6 +12,7 @@
 #include "registry/zk_member.h"
 #include "server/cluster.h"
 #include "server/listen.h"
+#include "server/tries.h"
 #include "service/admin.h"
 
 #include <pthread.h>
@@ -67,6 +68,7 @@ struct rq_node {
     /* The active master's; the keeper's alone. */
     bool was_standby;
     struct rq__watched *watched;          /* servers that have reported */
+    rq__tries fences;                     /* of servers that are given up */
     char reported_to[RQ_SHARED_NAME_MAX]; /* the active master when the keeper last looked */
     uint64_t retire_at_ns;                /* when logs of ended servers are looked at next */
     rq_catalog *catalog;

@@ -233,7 +233,7 @@ def znodes_are_hbases(world):
 
 
 def what_is_not_safe_is_refused(world):
-    for change, text in [("split 't', 'd'", "cannot be split"), ("merge_region 'a', 'b'", None), ("snapshot 't', 's'", "no snapshots"),
+    for change, text in [("snapshot 't', 's'", "no snapshots"), ("truncate_region 't,,1.0123456789abcdef0123456789abcdef.'", None),
                          ("create 'm', {NAME => 'f', IS_MOB => true}", "MOB"), ("create 'r', 'f', {REGION_REPLICATION => 2}", "replicas"),
                          ("add_peer '1', CLUSTER_KEY => 'localhost:1:/h'", "no replication")]:
         script = world.folder / "refused.rb"
@@ -294,6 +294,85 @@ def a_region_moves_to_a_named_server(world):
     world.shell(f"move '{region}'\n")
     assert regions_of(world, "m")[region] != process.ports[0]
     world.shell("disable 'm'\ndrop 'm'\n")
+
+
+def an_enabled_table_is_where_it_was(world):
+    world.shell("create 'e', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n")
+    before = regions_of(world, "e")
+    assert len(before) == 7 and len(set(before.values())) == 3, before
+    world.shell("disable 'e'\nenable 'e'\n")
+    assert regions_of(world, "e") == before, (before, regions_of(world, "e"))
+    world.shell("disable 'e'\ndrop 'e'\n")
+
+
+def open_regions(world, table):
+    """{name: port of the server}, without those that were split or merged."""
+    out = world.shell("scan 'hbase:meta', {COLUMNS => ['info:state', 'info:server']}\n").splitlines()
+    rows = [line.split() for line in out if line.strip().startswith(table + ",")]
+    opened = {row[0] for row in rows if row[-1] == "value=OPEN"}
+    return {row[0]: int(row[-1].rsplit(":", 1)[1]) for row in rows if row[0] in opened and row[1] == "column=info:server,"}
+
+
+def encoded(name):
+    return name.rstrip(".").rsplit(".", 1)[1]
+
+
+def divided(world, table, count):
+    return until(lambda: (lambda r: r if len(r) == count else None)(open_regions(world, table)), f"{table} has {count} regions")
+
+
+def put_rows(world, table):
+    world.shell("".join(f"put '{table}', '{row}', 'f:q', '{row * 3}'\n" for row in ROWS))
+
+
+def all_rows_of(world, table):
+    out = world.shell(f"scan '{table}'\n")
+    assert all(f"value={row * 3}" in out for row in ROWS) and f"{len(ROWS)} row(s)" in out, out
+
+
+def regions_are_split_and_merged(world):
+    """One half goes to another server, which is killed; then both are merged, and what was split and merged is archived."""
+    master = world.wait_for_master()
+    world.shell("create 'sp', 'f'\n")
+    put_rows(world, "sp")
+    world.shell("split 'sp', 'm'\n")
+    halves = divided(world, "sp", 2)
+    all_rows_of(world, "sp")
+    killed = others(world, master)[0]
+    upper = next(name for name in halves if name.startswith("sp,m,"))
+    world.shell(f"move '{encoded(upper)}', '{killed.name}'\nput 'sp', 'z1', 'f:q', 'x'\ndelete 'sp', 'z1', 'f:q'\n")
+    assert open_regions(world, "sp")[upper] == killed.ports[0]
+    kill_and_wait(world, killed)
+    all_rows_of(world, "sp")
+    world.shell("major_compact 'sp'\n" + "".join(f"major_compact '{encoded(name)}'\n" for name in halves))
+
+    def archived(name):
+        world.shell("catalogjanitor_run\n")
+        return master.said(f"archived region {encoded(name)}")
+    parent = next(line.split()[0] for line in homes(world).splitlines() if line.strip().startswith("sp,,") and line.split()[0] not in halves)
+    until(lambda: archived(parent), "the split region is archived")
+    world.shell("merge_region " + ", ".join(f"'{encoded(name)}'" for name in halves) + "\n")
+    divided(world, "sp", 1)
+    all_rows_of(world, "sp")
+    put_rows(world, "sp")
+    world.shell("disable 'sp'\nenable 'sp'\n")
+    all_rows_of(world, "sp")
+    world.shell("disable 'sp'\ndrop 'sp'\n")
+
+
+def a_master_killed_in_a_split_loses_no_row(world):
+    """The procedure is resumed by the next one, or was never recorded."""
+    master = world.wait_for_master()
+    world.shell("create 'sk', 'f'\n")
+    put_rows(world, "sk")
+    world.shell("split 'sk', 'm'\n")
+    master.kill()
+    until(lambda: world.master() not in (None, master), "another master has opened meta")
+    all_rows_of(world, "sk")
+    put_rows(world, "sk")
+    until(lambda: len(open_regions(world, "sk")) in (1, 2), "its regions are open")
+    world.shell("disable 'sk'\ndrop 'sk'\n")
+    restart(world, master)
 
 
 def a_server_that_came_back_gets_regions(world):
@@ -485,6 +564,61 @@ def a_master_that_hears_nobody_takes_nothing(world):
     read_all(world)
 
 
+def a_master_that_is_cut_off_leaves_its_place(world):
+    """As above, for longer."""
+    master = world.wait_for_master()
+    with hung.Hung(master.process.pid, "rq-loop-0"):
+        master.may_end = True
+        until(lambda: master.said("it is cut off, and leaves the place to another one"), "it ends")
+    master.ends(1)
+    until(lambda: world.master() not in (None, master), "another master has opened meta")
+    read_all(world)
+    assert not is_home(homes(world), master)
+    restart(world, master)
+
+
+def of_two_servers_neither_is_given_up(world):
+    """Nobody can tell which of them is cut off. One that hangs ends itself."""
+    master = world.wait_for_master()
+    stopped, stuck = others(world, master)
+    stopped.stop()
+    until(lambda: master.said(f"{stopped.name} is fenced"), "its regions are on two servers")
+    with hung.Hung(stuck.process.pid, loops_of(stuck)[-1]):
+        stuck.may_end = True
+        until(lambda: master.said("Nobody can tell which of them is cut off"), "the master says so")
+        until(lambda: stuck.said("an event loop has not run for"), "it ends")
+    stuck.ends(1)
+    until(lambda: master.said(f"{stuck.name} is fenced"), "its session has ended")
+    assert not master.said(f"nothing was heard of {stuck.name}"), master.errors()
+    assert master.runs()
+    read_all(world)
+    for process in (stopped, stuck):
+        restart(world, process)
+
+
+def a_fence_that_fails_is_logged_once(world):
+    """The storage refuses a part of it; it is tried again, later and later."""
+    master, killed = world.wait_for_master(), others(world, world.wait_for_master())[0]
+    ended = world.store / "shared/set/ended"
+    ended.mkdir(parents=True, exist_ok=True)
+    ended.rename(ended.with_name("away"))
+    try:
+        ended.write_text("not a folder")
+        killed.kill()
+        until(lambda: master.said(f"{killed.name} is given up and cannot be fenced yet"), "the fence fails")
+        begin = time.monotonic()
+        until(lambda: time.monotonic() > begin + 2, "it fails again")
+    finally:
+        ended.unlink()
+        ended.with_name("away").rename(ended)
+    until(lambda: master.said(f"{killed.name} is fenced"), "it is fenced")
+    lines = [line for line in master.errors()[master.before:].splitlines() if "cannot be fenced yet" in line]
+    assert len(lines) == 1, lines
+    until(lambda: master.said(f"{killed.name} could be fenced after"), "the attempts are counted")
+    read_all(world)
+    restart(world, killed)
+
+
 def the_status_has_the_load_of_each_server(world):
     """Requests a second and memory, of reports: a server sends one every three seconds."""
     world.shell("create 'l', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n")
@@ -597,9 +731,12 @@ def roots_are_not_mixed_up(world):
 
 
 TESTS = [three_processes_serve_a_table, znodes_are_hbases, tables_are_changed, what_is_not_safe_is_refused, a_killed_server_loses_no_row,
-         a_server_comes_back_at_its_address, a_region_moves_to_a_named_server, a_server_that_came_back_gets_regions, rows_put_while_a_server_is_killed_are_there, a_killed_master_is_replaced,
+         a_server_comes_back_at_its_address, a_region_moves_to_a_named_server,
+         an_enabled_table_is_where_it_was, regions_are_split_and_merged, a_master_killed_in_a_split_loses_no_row,
+         a_server_that_came_back_gets_regions, rows_put_while_a_server_is_killed_are_there, a_killed_master_is_replaced,
          rows_put_while_the_master_is_killed_are_there, one_of_three_takes_everything, a_paused_server_ends_when_it_goes_on, a_paused_master_ends_when_it_goes_on,
-         a_server_whose_loop_hangs_loses_its_regions, a_master_that_hears_nobody_takes_nothing, the_status_has_the_load_of_each_server,
+         a_server_whose_loop_hangs_loses_its_regions, a_master_that_hears_nobody_takes_nothing, a_master_that_is_cut_off_leaves_its_place,
+         of_two_servers_neither_is_given_up, a_fence_that_fails_is_logged_once, the_status_has_the_load_of_each_server,
          a_server_that_stops_in_order_gives_its_regions_up,
          all_rows_are_there_after_all_were_killed, a_process_with_another_secret_gets_no_region, wrong_configurations_are_refused,
          roots_are_not_mixed_up]

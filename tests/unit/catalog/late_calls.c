@@ -119,12 +119,13 @@ static bool load(void *ctx, const rq_server_name *server, const rq_region_info *
     return l->local.load(l->local.ctx, server, info, ret);
 }
 
-static const rq_server_name *place(void *ctx, const rq_region_info *info)
+static const rq_server_name *place(void *ctx, const rq_region_info *info,
+                                   const rq_server_name *last)
 {
     const late_calls *l = ctx;
     bool elsewhere = l->server != NULL && !rq_slice_eq(info->ns, RQ_SLICE_LIT("hbase"));
     if (l->gone) return NULL;
-    return elsewhere ? rq_server_name_ref(l->server) : l->local.place(l->local.ctx, info);
+    return elsewhere ? rq_server_name_ref(l->server) : l->local.place(l->local.ctx, info, last);
 }
 
 static void stop(void *ctx)

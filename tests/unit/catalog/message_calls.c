@@ -149,10 +149,11 @@ static bool load(void *ctx, const rq_server_name *server, const rq_region_info *
     return calls.load(calls.ctx, server, info, ret);
 }
 
-static const rq_server_name *place(void *ctx, const rq_region_info *info)
+static const rq_server_name *place(void *ctx, const rq_region_info *info,
+                                   const rq_server_name *last)
 {
     rq_region_calls calls = rq_remote_calls(((message_calls *)ctx)->remote);
-    return calls.place(calls.ctx, info);
+    return calls.place(calls.ctx, info, last);
 }
 
 rq_region_calls message_calls_table(message_calls *m)

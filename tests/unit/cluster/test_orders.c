@@ -304,13 +304,48 @@ static void calls_to_a_dead_server_end(void **state)
     free(f->call.why);
     rq_sim_advance(w->sim, 3000000000);
     assert_int_equal(f->order_count, 2);
-    assert_null(calls.place(calls.ctx, &f->info));
+    assert_null(calls.place(calls.ctx, &f->info, NULL));
     send_call(f, RQ_CALL_OPEN);
     assert_int_equal(f->reports, 1);
     assert_int_equal(f->call.rc, RQ_E_SERVER_NOT_RUNNING);
     free(f->call.why);
     assert_int_equal(rq_remote_server_up(f->remote, rq_host_name(w->host), &w->why),
                      RQ_E_YOU_ARE_DEAD);
+    teardown(f);
+}
+
+static void placed(fixture *f, const rq_server_name *last, uint16_t port)
+{
+    rq_region_calls calls = rq_remote_calls(f->remote);
+    const rq_server_name *s = calls.place(calls.ctx, &f->info, last);
+    assert_non_null(s);
+    assert_int_equal(s->port, port);
+    rq_server_name_unref(s);
+}
+
+/* HBASE: BaseLoadBalancer.retainAssignment. */
+static void a_region_goes_to_the_address_where_it_was(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    const rq_server_name two[] = {{.host = "h", .port = 7001, .start_code = 5, .text = "h,7001,5"},
+                                  {.host = "h", .port = 7002, .start_code = 6, .text = "h,7002,6"}},
+                         alone = {.host = "other", .port = 7003, .start_code = 7};
+    const rq_server_name was = {.host = "h", .port = 7002, .start_code = 1},
+                         host_was = {.host = "OTHER", .port = 9, .start_code = 1};
+    for (int i = 0; i < 2; i++)
+        OK(rq_remote_server_up(f->remote, &two[i], &w->why));
+    OK(rq_remote_server_up(f->remote, &alone, &w->why));
+    for (int i = 0; i < 5; i++) {
+        placed(f, &was, 7002);
+        placed(f, &host_was, 7003); /* the only one of its host */
+    }
+    rq_remote_server_down(f->remote, &two[1]);
+    placed(f, &was, 7001);
+    rq_remote_server_down(f->remote, &two[0]);
+    rq_remote_server_down(f->remote, rq_host_name(w->host));
+    placed(f, &was, 7003); /* any */
     teardown(f);
 }
 
@@ -574,6 +609,7 @@ int main(void)
         cmocka_unit_test(orders_of_two_masters_for_a_region_take_turns),
         cmocka_unit_test(reports_for_others_are_refused),
         cmocka_unit_test(calls_to_a_dead_server_end),
+        cmocka_unit_test(a_region_goes_to_the_address_where_it_was),
         cmocka_unit_test(what_has_no_message_fails),
         cmocka_unit_test(a_stop_waits_for_reports_under_way),
         cmocka_unit_test(loads_are_those_of_the_last_report),

@@ -76,10 +76,11 @@ static bool load(void *ctx, const rq_server_name *server, const rq_region_info *
     return calls.load(calls.ctx, server, info, ret);
 }
 
-static const rq_server_name *place(void *ctx, const rq_region_info *info)
+static const rq_server_name *place(void *ctx, const rq_region_info *info,
+                                   const rq_server_name *last)
 {
     rq_region_calls calls = rq_remote_calls(((two *)ctx)->remote);
-    return calls.place(calls.ctx, info);
+    return calls.place(calls.ctx, info, last);
 }
 
 static rq_err servers(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count)
@@ -481,8 +482,7 @@ static void a_server_that_cannot_be_reached_is_given_up(void **state)
     two t;
     rq_error why = {0};
     const rq_server_name name = {.host = "localhost", .port = 1, .start_code = 1}, *third;
-    const rq_server_name **list = NULL;
-    size_t count = 0;
+    rq_silence s = {0};
     rq_arena a = {0};
     setup(&t);
     third = rq_server_name_new(&name);
@@ -490,15 +490,15 @@ static void a_server_that_cannot_be_reached_is_given_up(void **state)
     rq_duty_end(t.duty);
     t.duty = NULL;
     if (rq_remote_server_up(t.remote, third, &why) != RQ_OK) fail_msg("%s", why.message);
-    while (count == 0) {
+    while (s.count == 0) {
         rq_arena_clear(&a);
-        assert_ok(rq_remote_silent(t.remote, UINT64_C(400000000), &a, &list, &count));
+        assert_ok(rq_remote_silent(t.remote, UINT64_C(400000000), &a, &s));
         sched_yield();
     }
-    assert_int_equal(count, 1);
-    assert_string_equal(list[0]->text, third->text);
-    rq_remote_server_down(t.remote, list[0]);
-    rq_server_name_unref(list[0]);
+    assert_int_equal(s.count, 1);
+    assert_string_equal(s.servers[0].name->text, third->text);
+    rq_remote_server_down(t.remote, s.servers[0].name);
+    rq_server_name_unref(s.servers[0].name);
     rq_server_name_unref(third);
     rq_arena_clear(&a);
     teardown(&t);

@@ -102,6 +102,39 @@ static void a_region_is_split(void **state)
                      RQ_E_STATE);
     assert_string_equal(get(&two->f, "z", "a", "q"), "later");
     assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
+    /* Or when the table has been disabled by then. */
+    assert_ok(cluster_close(two, false));
+    assert_int_equal(rq_region_create_from(one->f.engine, &halves[1], one->f.schema, &parent, 1,
+                                           &at, true, &why),
+                     RQ_E_STATE);
+    assert_ok(cluster_open(two, NULL));
+    assert_string_equal(get(&two->f, "z", "a", "q"), "later");
+    cluster_end(&c);
+}
+
+/* The parent was opened again between two attempts, and got another file. */
+static void a_split_that_is_tried_again_takes_the_files_of_now(void **state)
+{
+    (void)state;
+    cluster c;
+    const rq_slice at = RQ_SLICE_LIT("m");
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    rq_region_info parent = one->f.info, half = make_info(one, "m", "", 2);
+    assert_ok(cluster_open(two, NULL));
+    assert_ok(put(&two->f, "x", "a", "q", RQ_TIMESTAMP_LATEST, "first"));
+    assert_ok(cluster_close(two, false));
+    assert_ok(
+        rq_region_create_from(one->f.engine, &half, one->f.schema, &parent, 1, &at, true, NULL));
+    assert_ok(cluster_open(two, NULL));
+    assert_ok(put(&two->f, "y", "a", "q", RQ_TIMESTAMP_LATEST, "second"));
+    assert_ok(cluster_close(two, false));
+    assert_ok(
+        rq_region_create_from(one->f.engine, &half, one->f.schema, &parent, 1, &at, true, NULL));
+    use_region(two, &half);
+    assert_ok(cluster_open(two, NULL));
+    assert_string_equal(get(&two->f, "x", "a", "q"), "first");
+    assert_string_equal(get(&two->f, "y", "a", "q"), "second");
     cluster_end(&c);
 }
 
@@ -220,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_region_of_links_has_a_manifest),
         cmocka_unit_test(a_region_is_split),
+        cmocka_unit_test(a_split_that_is_tried_again_takes_the_files_of_now),
         cmocka_unit_test(an_open_region_is_not_removed),
         cmocka_unit_test(a_removed_family_stays_removed),
         cmocka_unit_test(a_region_without_edits_is_given_up_without_a_flush),

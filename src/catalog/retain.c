@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where regions were, by hbase:meta, whose rows keep the place of a closed region: a server that has started again at the
+ * address gets them back, if the caller wishes so.
+ *
+ *   a table is enabled                        wished                        HBASE: EnableTableProcedure
+ *   a server has ended; the start of a master wished if hbase.master.scp.retain.assignment is true, which is not the
+ *                                             default                       HBASE: ServerCrashProcedure.assignRegions
+ *
+ * It is a wish only: a region of which nothing is known, or whose row cannot be read, is opened anywhere.
+ */
+#include "catalog/ddl_priv.h"
+#include "catalog/meta.h"
+
+#include <string.h>
+
+#define HOST_SIZE 256
+
+/* "host:port" or "[::1]:port" of info:server. NULL: it is none, or there is no memory. */
+static const rq_server_name *parse(rq_slice text)
+{
+    char host[HOST_SIZE];
+    rq_server_name name = {.host = host};
+    const uint8_t *colon = text.len == 0 ? NULL : memrchr(text.ptr, ':', text.len);
+    if (colon == NULL) return NULL;
+    rq_slice h = rq_slice_of(text.ptr, (size_t)(colon - text.ptr));
+    rq_slice p = rq_slice_of(colon + 1, text.len - h.len - 1);
+    if (h.len > 2 && h.ptr[0] == '[' && h.ptr[h.len - 1] == ']')
+        h = rq_slice_of(h.ptr + 1, h.len - 2);
+    unsigned port = 0;
+    for (size_t i = 0; i < p.len && p.len <= 5; i++) {
+        if (p.ptr[i] < '0' || p.ptr[i] > '9') return NULL;
+        port = port * 10 + (unsigned)(p.ptr[i] - '0');
+    }
+    if (h.len == 0 || h.len >= sizeof host || port == 0 || port > UINT16_MAX) return NULL;
+    memcpy(host, h.ptr, h.len);
+    host[h.len] = '\0';
+    name.port = (uint16_t)port;
+    return rq_server_name_new(&name);
+}
+
+static rq_err take_server(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
+{
+    const rq_server_name **ret = ctx;
+    (void)why;
+    for (size_t i = 0; i < count && *ret == NULL; i++)
+        if (rq_slice_eq(rq_cell_qualifier(&cells[i]), RQ_SLICE_LIT("server")))
+            *ret = parse(rq_cell_value(&cells[i]));
+    return RQ_OK;
+}
+
+void rq__retain_places(rq_catalog *c, rq__opened *list, size_t count)
+{
+    rq_region *meta;
+    rq_error why = {.code = RQ_OK};
+    if (c->calls.servers == NULL) return; /* this process is the only server */
+    rq_err rc = rq__meta_ref(c, &meta, &why);
+    if (rc == RQ_OK) {
+        for (size_t i = 0; i < count && rc == RQ_OK; i++)
+            if (list[i].last == NULL)
+                rc = rq__region_row(meta, list[i].info->name, take_server, &list[i].last, &why);
+        rq_region_unref(meta);
+    }
+    if (rc != RQ_OK)
+        rq_log_warn(c->env->log, "catalog",
+                    "where regions were cannot be read, so they are opened anywhere: %s",
+                    why.code == RQ_OK ? rq_err_text(rc) : why.message);
+}
+
+void rq__retain_places_after_end(rq_catalog *c, rq__opened *list, size_t count)
+{
+    if (c->config != NULL && rq_config_int(c->config, RQ_SET_SCP_RETAIN) != 0)
+        rq__retain_places(c, list, count);
+}
