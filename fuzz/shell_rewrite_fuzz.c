@@ -16,8 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = malloc(size > 0 ? size : 1);
     RQ_ASSERT(text != NULL);
     if (size > 0) memcpy(text, data, size);
-    RQ_ASSERT(rq__rewrite(text, size, &out) == RQ_OK);
-    RQ_ASSERT(rq__rewrite((const char *)out.ptr, out.len, &again) == RQ_OK);
+    RQ_ASSERT(rq__rewrite(text, size, UINT16_MAX, &out) == RQ_OK);
+    RQ_ASSERT(rq__rewrite((const char *)out.ptr, out.len, UINT16_MAX, &again) == RQ_OK);
     rq_buf_clear(&out);
     rq_buf_clear(&again);
     free(text);

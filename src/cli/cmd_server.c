@@ -42,7 +42,7 @@ static const char help[] =
     "                    be a server of a cluster: in that ZooKeeper, on a folder that all "
     "servers\n"
     "                    see, with the secret that all of them have. For development: see\n"
-    "                    docs/cluster\n"
+    "                    docs/cluster/README.md\n"
     "  --listen ADDRESS,...  addresses or host names to listen on (default 127.0.0.1), an IPv6\n"
     "                    address in brackets: 127.0.0.1,[::1]\n"
     "  --advertise HOST  the host sent to clients (default: the first of --listen; if that is any\n"

@@ -161,17 +161,39 @@ static int join_quorum(arguments *a, const char *hosts, const char *port)
     return -1;
 }
 
-/* The settings that say where the cluster is, and how often a call is repeated. */
+/* The number of a setting, if it was given; *to stays otherwise. */
+static int number_setting(const arguments *a, const char *key, unsigned *to)
+{
+    const char *text = setting(a, key);
+    uint64_t n;
+    if (text == NULL) return -1;
+    if (!rq__arg_number(text, &n) || n > INT32_MAX)
+        return rq__refuse("shell", "-D %s=%s: not a number from 0 to %d", key, text, INT32_MAX);
+    *to = (unsigned)n;
+    return -1;
+}
+
+/* How long a call may take and how often it is repeated. */
+static int use_limits(arguments *a)
+{
+    rq_client_options *c = &a->options.client;
+    unsigned operation_ms = 0;
+    int code = number_setting(a, "hbase.client.retries.number", &c->retries);
+    if (code < 0) code = number_setting(a, "hbase.client.pause", &c->pause_ms);
+    if (code < 0) code = number_setting(a, "hbase.rpc.timeout", &c->rpc_timeout_ms);
+    if (code < 0) code = number_setting(a, "hbase.client.operation.timeout", &operation_ms);
+    a->options.operation_ns = (int64_t)operation_ms * 1000000;
+    return code;
+}
+
+/* The settings that say where the cluster is. */
 static int use_settings(arguments *a)
 {
     rq_client_options *c = &a->options.client;
     const char *hosts = setting(a, "hbase.zookeeper.quorum");
     const char *port = setting(a, "hbase.zookeeper.property.clientPort");
     const char *root = setting(a, "zookeeper.znode.parent");
-    const char *retries = setting(a, "hbase.client.retries.number");
-    uint64_t n;
     if (root != NULL && c->zk_root == NULL) c->zk_root = root;
-    if (retries != NULL && rq__arg_number(retries, &n) && n <= UINT32_MAX) c->retries = (unsigned)n;
     if (hosts == NULL && port == NULL) return -1;
     if (c->zookeeper != NULL) return rq__refuse("shell", "one cluster or folder only");
     c->zookeeper = a->address;
@@ -288,12 +310,15 @@ static int take_rest(arguments *a, int argc, char **argv)
         return rq__refuse("shell", "--ruby needs a SCRIPT");
     int code = take_arguments(a, argc, argv);
     if (code < 0) code = use_settings(a);
+    if (code < 0) code = use_limits(a);
     if (code >= 0) return code;
     if ((c->zookeeper != NULL) + (c->bootstrap != NULL) + (a->local != NULL) > 1)
         return rq__refuse("shell", "one cluster or folder only");
     const char *at = c->zookeeper != NULL ? c->zookeeper : c->bootstrap;
     if (at != NULL && !(at == c->bootstrap ? rq_client_is_address(at) : are_addresses(at)))
         return rq__refuse("shell", "'%s' is not host:port", at);
+    if (a->local != NULL && strcmp(a->local, "file:") == 0)
+        return rq__refuse("shell", "file: needs a folder: file:/path, file:folder");
     if (at == NULL) c->zookeeper = "127.0.0.1:2181";
     const struct passwd *user = getpwuid(geteuid());
     if (c->user == NULL && user != NULL) c->user = user->pw_name;

@@ -164,8 +164,9 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
         rq_err rc = t->refresh_err != RQ_OK ? t->refresh_err : RQ_E_TABLE_NOT_FOUND;
         if (attempt >= 3 || c->stopped) {
             (void)rq_fail(why, rc, "table %s: %s", name,
-                          t->refresh_err != RQ_OK ? rq__refresh_text(t)
-                                                  : "hbase:meta has no region of this table");
+                          t->refresh_err != RQ_OK
+                              ? rq__refresh_text(t)
+                              : "there is no such table: hbase:meta has no region of it");
             forget_table(c, t);
             return rc;
         }

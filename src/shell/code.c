@@ -157,10 +157,12 @@ static bool has_room(const rq__shell *s, rq_slice text)
     return is_good;
 }
 
-struct RProc *rq__compile(rq__shell *s, struct mrb_parser_state *p, rq_slice read)
+struct RProc *rq__compile(rq__shell *s, struct mrb_parser_state *p, rq_slice read, uint64_t line)
 {
     struct RProc *proc = has_room(s, read) ? mrb_generate_code(s->mrb, p) : NULL;
-    return proc != NULL && is_sound(proc->body.irep) ? proc : NULL;
+    if (proc == NULL || !is_sound(proc->body.irep)) return NULL;
+    rq__mark_lines(s->mrb, proc, line);
+    return proc;
 }
 
 /* --- eval -------------------------------------------------------------------------------------- */
@@ -184,7 +186,7 @@ static void take_text(mrb_state *mrb)
     rq__shell *s = rq__shell_of(mrb);
     if (mrb_get_argc(mrb) == 0 || !mrb_string_p(mrb_get_argv(mrb)[0])) return;
     rq_slice text = rq__slice_of(mrb_get_argv(mrb)[0]);
-    if (rq__rewrite((const char *)text.ptr, text.len, &s->rewritten) != RQ_OK)
+    if (rq__rewrite((const char *)text.ptr, text.len, 0, &s->rewritten) != RQ_OK)
         mrb_raise(mrb, E_RUNTIME_ERROR, "out of memory");
     bool is_changed = s->rewritten.len > 0;
     if (is_changed) text = rq_buf_slice(&s->rewritten);

@@ -15,6 +15,7 @@
 
 #define HOLD_NS 300000000     /* a slow statement shows what it has */
 #define PROGRESS_NS 200000000 /* between two changes of the line, and before the first */
+#define SILENCE_NS 2000000000 /* a wait for an answer that is shown; one by Tab ends */
 
 static bool is_dumb(void)
 {
@@ -68,6 +69,28 @@ void rq__display_progress(rq__shell *s, const char *text)
     fprintf(stderr, "\r%.*s\033[K", columns - 1, text);
     (void)fflush(stderr);
     c->has_progress = true;
+}
+
+void rq__display_wait_begins(rq__shell *s)
+{
+    s->display.silence_ns = rq_client_now_ns();
+}
+
+void rq__display_silence(void *ctx)
+{
+    rq__shell *s = ctx;
+    char text[400];
+    int64_t waited = rq_client_now_ns() - s->display.silence_ns;
+    if (waited < SILENCE_NS) return;
+    if (s->display.is_completing) s->interrupted = 1;
+    if (s->display.is_completing || !rq__display_wants_progress(s)) return;
+    const char *where = s->where.zookeeper != NULL ? s->where.zookeeper : s->where.bootstrap;
+    int seconds = (int)(waited / 1000000000);
+    if (s->client == NULL)
+        snprintf(text, sizeof text, "connecting to %s: %d s; Ctrl-C ends it", where, seconds);
+    else
+        snprintf(text, sizeof text, "no answer for %d s; Ctrl-C ends the command", seconds);
+    rq__display_progress(s, text);
 }
 
 /* --- pages ------------------------------------------------------------------------------------ */

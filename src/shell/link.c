@@ -12,6 +12,7 @@
 #include <mruby/variable.h>
 #include <stdio.h>
 
+#define CALL_MS 60000   /* the client's default of rpc_timeout_ms */
 #define PAUSE_MAX_S 1e9 /* 31 years; 9.2e9 s are more ns than an int64_t has */
 
 void rq__raise_failure(mrb_state *mrb, rq_err rc, const char *java_class, rq_slice text, bool retry)
@@ -22,6 +23,19 @@ void rq__raise_failure(mrb_state *mrb, rq_err rc, const char *java_class, rq_sli
     mrb_iv_set(mrb, e, mrb_intern_lit(mrb, "@retry"), mrb_bool_value(retry));
     (void)mrb_funcall(mrb, e, "java", 1, mrb_str_new_cstr(mrb, name));
     mrb_exc_raise(mrb, e);
+}
+
+void rq__raise_silence(mrb_state *mrb)
+{
+    const rq__shell *s = rq__shell_of(mrb);
+    char text[128];
+    long long call_ms = s->where.rpc_timeout_ms > 0 ? s->where.rpc_timeout_ms : CALL_MS,
+              operation_ms = s->options->operation_ns / 1000000;
+    bool is_call = operation_ms == 0 || call_ms <= operation_ms;
+    snprintf(text, sizeof text, "the server has not answered for %lld ms (%s)",
+             is_call ? call_ms : operation_ms,
+             is_call ? "hbase.rpc.timeout" : "hbase.client.operation.timeout");
+    rq__raise_failure(mrb, RQ_E_CALL_TIMEOUT, "", rq_slice_cstr(text), true);
 }
 
 void rq__shell_check_interrupt(mrb_state *mrb)
@@ -83,10 +97,13 @@ static void connect_client(mrb_state *mrb, rq__shell *s)
 {
     rq_error why = {.code = RQ_OK};
     rq_err rc = RQ_OK;
+    rq__display_wait_begins(s);
     if (!s->is_open) {
         s->where = s->options->client;
         if (s->options->open != NULL) rc = s->options->open(s->options->ctx, &s->where, &why);
         s->where.stop = &s->interrupted;
+        s->where.before_wait = rq__display_silence;
+        s->where.ctx = s;
         s->is_open = rc == RQ_OK;
     }
     if (rc == RQ_OK) rc = open_first(s, &why);
@@ -123,6 +140,7 @@ static mrb_value visit(mrb_state *mrb, mrb_value self)
         mrb_raise(mrb, E_ARGUMENT_ERROR, "the cluster key is too long");
     memcpy(s->away, where, strlen(where) + 1);
     memcpy(s->away_root, root, strlen(root) + 1);
+    rq__display_wait_begins(s);
     rq_client_options there = s->where;
     there.zookeeper = s->away;
     there.zk_root = s->away_root;
@@ -163,9 +181,11 @@ static mrb_value call(mrb_state *mrb, mrb_value self)
                                  .port = (uint16_t)port,
                                  .service = mrb_string_value_cstr(mrb, &service)};
     rq_buf_reset(&s->answer);
+    rq__display_wait_begins(s);
     rq_err rc = rq_client_call(c, &to, mrb_string_value_cstr(mrb, &method), rq__slice_of(message),
                                &s->interrupted, &s->answer, &failure);
     rq__shell_check_interrupt(mrb);
+    if (rc == RQ_E_CALL_TIMEOUT && failure.java_class[0] == '\0') rq__raise_silence(mrb);
     if (rc != RQ_OK)
         rq__raise_failure(mrb, rc, failure.java_class,
                           rq_slice_cstr(failure.text[0] != '\0' ? failure.text : rq_err_text(rc)),

@@ -7,7 +7,8 @@
  * runs, and their values are in `values`. So a variable and the blocks that use it live as long as in one unit. When a piece has
  * new variables, they are added to `scope`, and the piece is parsed again.
  *
- * mruby keeps the number of a line in 16 bits; the number of a piece's first line gives the other bits. */
+ * mruby keeps the number of a line in 16 bits; the number of a piece's first line gives the other bits of a syntax error's
+ * line, places.c those of a backtrace's. */
 #include "shell/shell_priv.h"
 
 #include "shell/pieces.h"
@@ -78,17 +79,12 @@ static _Noreturn void raise_wrong(loading *l, uint64_t line, const char *message
     __builtin_unreachable();
 }
 
-/* The line that mruby has numbered with 16 bits. */
-static uint64_t line_of(const loading *l, uint16_t number)
-{
-    return l->pieces.begin + (uint16_t)(number - (uint16_t)l->pieces.begin);
-}
-
 static _Noreturn void raise_syntax_error(loading *l)
 {
     if (l->parser == NULL || l->parser->nerr == 0) raise_wrong(l, l->pieces.begin, "out of memory");
     const struct mrb_parser_message *m = &l->parser->error_buffer[0];
-    raise_wrong(l, line_of(l, m->lineno), m->message != NULL ? m->message : "syntax error");
+    raise_wrong(l, rq__line_of_mruby(l->pieces.begin, m->lineno),
+                m->message != NULL ? m->message : "syntax error");
 }
 
 static void check_read(const loading *l)
@@ -107,10 +103,9 @@ static void parse(loading *l)
     mrb_free(l->mrb, c->syms);
     c->syms = NULL;
     c->slen = 0;
-    c->lineno = (uint16_t)l->pieces.begin;
     c->upper = l->scope;
-    l->parser =
-        rq__statement_parse(rq__shell_of(l->mrb), c, rq_buf_slice(&l->pieces.text), &l->read);
+    l->parser = rq__statement_parse(rq__shell_of(l->mrb), c, rq_buf_slice(&l->pieces.text),
+                                    l->pieces.begin, &l->read);
 }
 
 static void add_variables(loading *l)
@@ -190,7 +185,7 @@ static bool mark_end(loading *l)
 static void compile(loading *l)
 {
     mrb_state *mrb = l->mrb;
-    l->code = rq__compile(rq__shell_of(mrb), l->parser, l->read);
+    l->code = rq__compile(rq__shell_of(mrb), l->parser, l->read, l->pieces.begin);
     if (l->code == NULL) raise_wrong(l, l->pieces.begin, RQ__TOO_LARGE);
     drop_parser(l);
     l->code->upper = l->scope;
@@ -207,16 +202,12 @@ static mrb_value run_code(mrb_state *mrb, void *data)
     return v;
 }
 
-/* The line of the file that the entry of a backtrace names; 0: none, or not known, because it is of a method that stands before
- * the piece in a file of more than 65,535 lines. */
+/* The line of the file that the entry of a backtrace names; 0: none. */
 static uint64_t line_in(const loading *l, const char *entry)
 {
     size_t n = strlen(l->path);
     if (strncmp(entry, l->path, n) != 0 || entry[n] != ':') return 0;
-    uint16_t number = (uint16_t)strtoul(entry + n + 1, NULL, 10);
-    uint64_t line = line_of(l, number);
-    if (line < l->pieces.number) return line;
-    return l->pieces.number <= UINT16_MAX ? number : 0;
+    return strtoull(entry + n + 1, NULL, 10);
 }
 
 /* Where in the file the exception was raised, or what raised it was called, as "PATH:LINE". Exceptions that came through an
@@ -226,7 +217,7 @@ static void set_place(loading *l, mrb_value e)
     mrb_state *mrb = l->mrb;
     mrb_sym name = mrb_intern_lit(mrb, "@place");
     if (!mrb_exception_p(e) || mrb_iv_defined(mrb, e, name)) return;
-    mrb_value list = mrb_exc_backtrace(mrb, e);
+    mrb_value list = rq__backtrace_of(mrb, e);
     uint64_t line = 0;
     for (mrb_int i = 0; line == 0 && mrb_array_p(list) && i < RARRAY_LEN(list); i++)
         line = line_in(l, mrb_string_cstr(mrb, RARRAY_PTR(list)[i]));

@@ -20,6 +20,7 @@
 
 #define HISTORY_LINES 10000
 #define HISTORY_BYTES (4 << 20) /* a larger file is cut to HISTORY_LINES */
+#define SHOWN_MAX 200           /* words that Tab lists; as in prelude/prompt.rb */
 #define REMEMBERED_BYTES 65536  /* a longer statement is not kept: the history is in memory */
 
 /* libedit's functions. */
@@ -96,15 +97,19 @@ static bool in_word(char c)
     return isalnum((unsigned char)c) || strchr("_:.-$@\\", c) != NULL;
 }
 
+/* [the words, in order; whether there are others between the last two] */
 static mrb_value candidates(rq__shell *s, const char *before, size_t len, size_t word)
 {
     mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
+    s->display.is_completing = true;
     mrb_value list =
         mrb_funcall(s->mrb, shell, "complete", 2, mrb_str_new(s->mrb, before, (mrb_int)word),
                     mrb_str_new(s->mrb, before + word, (mrb_int)(len - word)));
+    s->display.is_completing = false;
+    s->interrupted = 0; /* by Ctrl-C, or because the server is silent: of this only */
     bool failed = s->mrb->exc != NULL || !mrb_array_p(list);
     s->mrb->exc = NULL;
-    return failed ? mrb_ary_new(s->mrb) : list;
+    return failed ? mrb_assoc_new(s->mrb, mrb_ary_new(s->mrb), mrb_false_value()) : list;
 }
 
 /* The letters that all candidates share. */
@@ -122,13 +127,19 @@ static size_t shared(mrb_value list)
     return n;
 }
 
-static void show(mrb_value list)
+static void show(mrb_value list, bool has_gap)
 {
+    mrb_int count = RARRAY_LEN(list), shown = count < SHOWN_MAX ? count : SHOWN_MAX;
     putchar('\n');
-    for (mrb_int i = 0; i < RARRAY_LEN(list) && i < 200; i++) {
+    for (mrb_int i = 0; i < shown; i++) {
         rq_slice s = rq__slice_of(RARRAY_PTR(list)[i]);
-        printf("%.*s%s", (int)s.len, (const char *)s.ptr, (i + 1) % 4 == 0 ? "\n" : "  ");
+        printf("%.*s%s", (int)s.len, (const char *)s.ptr,
+               (i + 1) % 4 == 0 && i + 1 < shown ? "\n" : "  ");
     }
+    if (has_gap)
+        fputs("\nand more; type some letters", stdout);
+    else if (shown < count)
+        printf("\nand %lld more", (long long)(count - shown));
     putchar('\n');
     (void)fflush(stdout);
 }
@@ -143,7 +154,8 @@ static unsigned char complete(EditLine *e, int c)
         word--;
     mrb_state *mrb = p->shell->mrb;
     int arena = mrb_gc_arena_save(mrb);
-    mrb_value list = candidates(p->shell, l->buffer, len, word);
+    mrb_value found = candidates(p->shell, l->buffer, len, word);
+    mrb_value list = mrb_ary_ref(mrb, found, 0);
     unsigned char result = CC_ERROR;
     if (RARRAY_LEN(list) > 0) {
         size_t n = shared(list);
@@ -154,7 +166,7 @@ static unsigned char complete(EditLine *e, int c)
             text[n - (len - word)] = '\0';
             result = p->lib.el_insertstr(e, text) == 0 ? CC_REFRESH : CC_ERROR;
         } else if (RARRAY_LEN(list) > 1) {
-            show(list);
+            show(list, mrb_test(mrb_ary_ref(mrb, found, 1)));
             result = CC_REDISPLAY;
         }
     }

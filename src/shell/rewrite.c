@@ -7,18 +7,21 @@
  *     rescue IOError           rescue IOError => rescued_
  *     raise, $!                raise rescued_, rescued_                  behind a rescue; or its name
  *     while a, until a         while Wire.go_on and a, until !Wire.go_on or a    Ctrl-C ends them
+ *     __LINE__                 70000                                   behind line 32,767 (rq__line_for_mruby)
  *     a long list              pieces of it                                      long_lists.h
  *
- * Quoted text, here-documents and comments stay, but for $! in #{} of a string. */
+ * Quoted text, here-documents and comments stay, but for $! and __LINE__ in #{} of a string. */
 #include "shell/rewrite.h"
 
 #include "shell/long_lists.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #define DIGITS_OF_MAX 19  /* decimal ones of 2^63-1 */
 #define HEX_DIGITS_MAX 16 /* of 64 bits */
+#define LINE_OF_MRUBY_MAX 32767
 
 typedef struct rewriter {
     const char *text;
@@ -27,6 +30,8 @@ typedef struct rewriter {
     rq_slice rescued;     /* the variable of the last rescue; empty: there was none */
     rq_slice heredocs[8]; /* end markers of the here-documents that begin in this line */
     size_t heredoc_count;
+    uint64_t line; /* the number of the line at `counted`; 0: not known */
+    size_t counted;
     rq_buf *out;
 } rewriter;
 
@@ -72,7 +77,26 @@ static bool is_end(const rewriter *r, size_t i)
     return i >= r->len || is_one_of(r->text[i], "\r\n;}#");
 }
 
-/* --- $! and quoted text ----------------------------------------------------------------------- */
+/* --- $!, __LINE__ and quoted text --------------------------------------------------------------- */
+
+/* The number of the line at i, which is not before the place that was asked for last; 0: not known. */
+static uint64_t line_at(rewriter *r, size_t i)
+{
+    if (r->line == 0) return 0;
+    for (; r->counted < i; r->counted++)
+        if (r->text[r->counted] == '\n') r->line++;
+    return r->line;
+}
+
+static rq_err on_line(rewriter *r, size_t begin, size_t end)
+{
+    char number[24];
+    uint64_t line = line_at(r, begin);
+    if (line <= LINE_OF_MRUBY_MAX) return RQ_OK;
+    RQ_TRY(replace(r, begin, end));
+    snprintf(number, sizeof number, "%llu", (unsigned long long)line);
+    return put(r, number);
+}
 
 static rq_err replace_by_rescued(rewriter *r, size_t begin, size_t end)
 {
@@ -90,6 +114,7 @@ static rq_err skip_quoted(rewriter *r, size_t i, size_t *ret_end)
         if (r->text[i] == '\\' && end != '\n') i++;
         if (end == '"' && r->rescued.len > 0 && at(r, i, "#{$!"))
             RQ_TRY(replace_by_rescued(r, i + 2, i + 4));
+        if (end == '"' && at(r, i, "#{__LINE__}")) RQ_TRY(on_line(r, i + 2, i + 10));
     }
     *ret_end = i < r->len ? i + 1 : r->len;
     return RQ_OK;
@@ -256,6 +281,7 @@ static rq_err on_word(rewriter *r, size_t begin, size_t end, size_t *next)
     size_t n = end - begin;
     if (n == 7 && at(r, begin, "defined") && at(r, end, "?"))
         return on_defined(r, begin, end, next);
+    if (n == 8 && at(r, begin, "__LINE__")) return on_line(r, begin, end);
     if (n == 6 && at(r, begin, "rescue") && begins_clause(r, begin)) return on_rescue(r, end, next);
     if (n == 5 && at(r, begin, "while")) return on_loop(r, begin, end, " Wire.go_on and");
     if (n == 5 && at(r, begin, "until")) return on_loop(r, begin, end, " !Wire.go_on or");
@@ -350,9 +376,9 @@ static rq_err step(rewriter *r, size_t i, size_t *next)
     return on_word(r, i, word.end, next);
 }
 
-static rq_err rewrite(const char *text, size_t len, rq_buf *out)
+static rq_err rewrite(const char *text, size_t len, uint64_t line, rq_buf *out)
 {
-    rewriter r = {.text = text, .len = len, .out = out};
+    rewriter r = {.text = text, .len = len, .line = line, .out = out};
     rq_buf_reset(out);
     for (size_t i = 0, next; i < len; i = next)
         RQ_TRY(step(&r, i, &next));
@@ -360,13 +386,13 @@ static rq_err rewrite(const char *text, size_t len, rq_buf *out)
                                           : rq_buf_append(out, text + r.copied, len - r.copied);
 }
 
-rq_err rq__rewrite(const char *text, size_t len, rq_buf *out)
+rq_err rq__rewrite(const char *text, size_t len, uint64_t line, rq_buf *out)
 {
     rq_buf pieces = {0};
     rq_err rc = rq__long_lists(text, len, &pieces);
     bool is_changed = pieces.len > 0;
-    if (rc == RQ_OK && is_changed) rc = rewrite((const char *)pieces.ptr, pieces.len, out);
-    if (rc == RQ_OK && !is_changed) rc = rewrite(text, len, out);
+    if (rc == RQ_OK && is_changed) rc = rewrite((const char *)pieces.ptr, pieces.len, line, out);
+    if (rc == RQ_OK && !is_changed) rc = rewrite(text, len, line, out);
     if (rc == RQ_OK && is_changed && out->len == 0) rc = rq_buf_append(out, pieces.ptr, pieces.len);
     rq_buf_clear(&pieces);
     return rc;

@@ -5,8 +5,8 @@
 
 #include "base/buf.h"
 
-/* *out: the statement as mruby reads it; empty: as it is. */
+/* *out: the statement as mruby reads it; empty: as it is. line: the number of its first line; 0: not known. */
 RQ_NODISCARD
-rq_err rq__rewrite(const char *text, size_t len, rq_buf *out);
+rq_err rq__rewrite(const char *text, size_t len, uint64_t line, rq_buf *out);
 
 #endif

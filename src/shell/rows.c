@@ -96,6 +96,7 @@ void rq__rows_wait(mrb_state *mrb, rq__outcome *o, rq_err started)
     rq__shell *s = o->shell;
     if (started != RQ_OK)
         rq__raise_failure(mrb, started, "", rq_slice_cstr(rq_err_text(started)), false);
+    rq__display_wait_begins(s);
     while (!o->done) {
         rq_client_poll(s->client, LOOK_NS);
         rq__display_waits(s);
@@ -103,6 +104,7 @@ void rq__rows_wait(mrb_state *mrb, rq__outcome *o, rq_err started)
     }
     rq__shell_check_interrupt(mrb);
     rq_err rc = o->err != RQ_OK ? o->err : o->copied;
+    if (rc == RQ_E_CALL_TIMEOUT && o->java_class[0] == '\0') rq__raise_silence(mrb);
     if (rc != RQ_OK)
         rq__raise_failure(mrb, rc, o->java_class,
                           rq_slice_cstr(o->text[0] != '\0' ? o->text : rq_err_text(rc)), o->retry);
@@ -169,6 +171,12 @@ rq_slice rq__optional_slice(mrb_state *mrb, mrb_value v)
 
 /* --- one row ---------------------------------------------------------------------------------- */
 
+static void set_until(rq__shell *s)
+{
+    int64_t ns = s->options->operation_ns;
+    rq_op_set_until(s->op, ns > 0 ? rq_client_now_ns() + ns : 0);
+}
+
 rq__outcome rq__rows_begin(mrb_state *mrb)
 {
     rq__shell *s = rq__shell_of(mrb);
@@ -189,6 +197,7 @@ static void run_get(mrb_state *mrb, rq__outcome *o)
         .row = rq__slice_of(row), .replica = (uint16_t)replica, .more = rq__slice_of(more)};
     *o = rq__rows_begin(mrb);
     rq_op_set_ctx(o->shell->op, o);
+    set_until(o->shell);
     rq__rows_wait(mrb, o, rq_op_get(o->shell->op, t, &g, ended_with_row));
 }
 
@@ -282,6 +291,7 @@ static mrb_value mutate(mrb_state *mrb, mrb_value self)
                                       : 0,
                          .more = rq__slice_of(more)};
     rq_op_set_ctx(o.shell->op, &o);
+    set_until(o.shell);
     rq__rows_wait(mrb, &o, rq_op_mutate(o.shell->op, t, &m, ended_with_row));
     rq_cursor rows = rq_cursor_of(rq_buf_slice(&o.shell->rows));
     mrb_value result = rq__rows_next(mrb, &rows);
@@ -332,6 +342,7 @@ static mrb_value mutate_all(mrb_state *mrb, mrb_value self)
                    .cell_count = count,
                    .more = rq__slice_of(more)};
     rq_op_set_ctx(o.shell->op, &o);
+    set_until(o.shell);
     rq_op_batch_begin(o.shell->op, t);
     rq_err rc = add_changes(o.shell->op, &m, cells, rows);
     if (rc == RQ_OK) rc = rq_op_batch_run(o.shell->op, take_nothing, rq__rows_ended);

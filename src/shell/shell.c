@@ -73,6 +73,9 @@ static void set_arguments(rq__shell *s)
     for (int i = 0; i < s->options->argument_count; i++)
         mrb_ary_push(s->mrb, list, mrb_str_new_cstr(s->mrb, s->options->arguments[i]));
     mrb_define_global_const(s->mrb, "ARGV", list);
+    const char *name = s->options->script != NULL ? s->options->script : "hbase";
+    mrb_gv_set(s->mrb, mrb_intern_lit(s->mrb, "$0"), mrb_str_new_cstr(s->mrb, name));
+    mrb_gv_set(s->mrb, mrb_intern_lit(s->mrb, "$PROGRAM_NAME"), mrb_str_new_cstr(s->mrb, name));
 }
 
 static bool start_ruby(rq__shell *s)
@@ -97,6 +100,7 @@ static bool start_ruby(rq__shell *s)
                                MRB_ARGS_REQ(1));
     rq__define_load(s->mrb);
     rq__define_eval(s->mrb);
+    rq__define_places(s->mrb);
     set_arguments(s);
     (void)load(s->mrb, "core");
     if (s->mrb->exc != NULL) mrb_print_error(s->mrb);
@@ -246,6 +250,7 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
     rq_buf_reset(text);
     from->outline = (rq__outline_place){0};
     from->brackets = (rq__brackets){0};
+    s->begin = (uint64_t)s->line;
     for (;;) {
         const char *line = next_line(s, from, text, &interrupted);
         if (interrupted) return GO_ON;

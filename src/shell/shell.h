@@ -15,6 +15,8 @@ typedef enum rq_shell_as {
 
 typedef struct rq_shell_options {
     rq_client_options client; /* which cluster; not used if `open` is set */
+    int64_t
+        operation_ns; /* the longest time of a get or a change, repetitions included; 0: no limit */
     /* Called once before the first command that needs a cluster; may start a server. Sets the
      * address in *client. NULL: the address is already in `client`. */
     rq_err (*open)(void *ctx, rq_client_options *client, rq_error *why);

@@ -27,6 +27,8 @@ typedef struct rq__display {
     struct sigaction pipe_before;
     bool has_progress;
     int64_t progress_ns; /* the last change; 0: the statement has none yet */
+    int64_t silence_ns;  /* since when a server has not answered */
+    bool is_completing;  /* Tab: it waits for a moment only, and draws nothing */
 } rq__display;
 
 /* The error of text that mruby parses but cannot compile; mruby prints most reasons to standard error. */
@@ -64,8 +66,10 @@ typedef struct rq__shell {
     unsigned local_count;    /* registers that these take, as of the last statement */
     int locals_seen;         /* of `locals`, those that hide no command */
     mrb_func_t evals[3];     /* mruby's own eval, instance_eval and class_eval */
+    mrb_func_t caller;       /* likewise */
     bool bytes_in_base64;    /* in messages that are decoded */
     int line;                /* the number in the prompt */
+    uint64_t begin;          /* that of the statement's first line */
     bool at_prompt;          /* lines come from a terminal by libedit */
     rq__display display;
     volatile sig_atomic_t interrupted;
@@ -101,6 +105,9 @@ void rq__shell_check_interrupt(mrb_state *mrb);
 void rq__raise_failure(mrb_state *mrb, rq_err rc, const char *java_class, rq_slice text,
                        bool retry);
 
+/* Raises the error of a call, or an operation, that has got no answer in time. */
+void rq__raise_silence(mrb_state *mrb);
+
 /* scans.c: the client is about to be closed; its scanners cannot go on. REQUIRES: none has a step in
  * progress. */
 void rq__scanners_lose(rq__shell *s, const rq_client *client);
@@ -114,6 +121,10 @@ void rq__display_waits(rq__shell *s);
 /* Ends the statement's output: prints the held text, waits for the pager, erases the progress
  * line. */
 void rq__display_end(rq__shell *s);
+/* A wait for an answer begins. */
+void rq__display_wait_begins(rq__shell *s);
+/* The client's before_wait: a long wait is shown. `ctx` is the session. */
+void rq__display_silence(void *ctx);
 bool rq__display_wants_progress(rq__shell *s);
 void rq__display_progress(rq__shell *s, const char *text);
 
@@ -130,11 +141,11 @@ typedef enum rq__statement {
     RQ__STATEMENT_OPEN,  /* more lines belong to it */
     RQ__STATEMENT_WRONG, /* does not parse; *ret_error is the message, on the heap */
 } rq__statement;
-/* Parses what rewrite.c makes of the text: *ret_read, valid until the next text is parsed. NULL: no memory. Errors are in the
- * parser. */
+/* Parses what rewrite.c makes of the text, whose first line has the number `line`: *ret_read, valid until the next text is
+ * parsed. NULL: no memory. Errors are in the parser. */
 RQ_NODISCARD
 struct mrb_parser_state *rq__statement_parse(rq__shell *s, mrbc_context *c, rq_slice text,
-                                             rq_slice *ret_read);
+                                             uint64_t line, rq_slice *ret_read);
 /* Of the text that `p` has parsed. */
 rq__statement rq__statement_of(const struct mrb_parser_state *p, const char *text, size_t len);
 rq__statement rq__statement_check(rq__shell *s, const char *text, size_t len, char **ret_error);
@@ -143,12 +154,35 @@ mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len);
 /* A local variable with a command's name would hide the command: warns and forgets the variable. */
 void rq__statement_free_commands(rq__shell *s);
 
-/* code.c: compiles what `p` has parsed of the text `read`. NULL: mruby cannot, or a unit of it has more than 65,535 different
- * literals. */
+/* code.c: compiles what `p` has parsed of the text `read`, whose first line has the number `line`. NULL: mruby cannot, or a
+ * unit of it has more than 65,535 different literals. */
 RQ_NODISCARD
-struct RProc *rq__compile(rq__shell *s, struct mrb_parser_state *p, rq_slice read);
+struct RProc *rq__compile(rq__shell *s, struct mrb_parser_state *p, rq_slice read, uint64_t line);
 /* Makes eval, instance_eval and class_eval refuse such text, and understand what rewrite.c does. */
 void rq__define_eval(mrb_state *mrb);
+
+/* mruby keeps 16 bits of a line's number, and takes 0 for none. A unit of code that begins behind line 32,767 begins for
+ * mruby in one of the lines from 1 to 32,768. */
+#define RQ__LINE_BITS 15
+static inline uint16_t rq__line_for_mruby(uint64_t first)
+{
+    uint64_t rest = first & ((1U << RQ__LINE_BITS) - 1);
+    return (uint16_t)(first >> RQ__LINE_BITS == 0 ? first : 1 + rest);
+}
+
+/* The line that has this number for mruby, in a unit that begins in line `first`. */
+static inline uint64_t rq__line_of_mruby(uint64_t first, uint16_t number)
+{
+    uint64_t part = first >> RQ__LINE_BITS;
+    return part == 0 ? number : (part << RQ__LINE_BITS) + number - 1;
+}
+
+/* places.c: the lines of a unit of code, the first of which has this number, are told right in backtraces. */
+void rq__mark_lines(mrb_state *mrb, const struct RProc *code, uint64_t first);
+/* The backtrace of an exception, an array of "FILE:LINE:in `METHOD'"; nil: it has none. */
+mrb_value rq__backtrace_of(mrb_state *mrb, mrb_value exception);
+/* Also __dir__, require_relative. */
+void rq__define_places(mrb_state *mrb);
 
 /* load.c: Shell.load_file */
 void rq__define_load(mrb_state *mrb);

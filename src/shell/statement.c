@@ -18,21 +18,21 @@ static mrbc_context *context_of(rq__shell *s)
         s->locals = mrbc_context_new(s->mrb);
         s->locals->capture_errors = true;
         s->locals->keep_lv = true;
-        mrbc_filename(s->mrb, s->locals, "hbase");
+        mrbc_filename(s->mrb, s->locals, "(hbase)"); /* HBASE: irb's name of it */
     }
     return s->locals;
 }
 
 struct mrb_parser_state *rq__statement_parse(rq__shell *s, mrbc_context *c, rq_slice text,
-                                             rq_slice *ret_read)
+                                             uint64_t line, rq_slice *ret_read)
 {
-    if (rq__rewrite((const char *)text.ptr, text.len, &s->rewritten) != RQ_OK) return NULL;
+    if (rq__rewrite((const char *)text.ptr, text.len, line, &s->rewritten) != RQ_OK) return NULL;
     if (s->rewritten.len > 0) text = rq_buf_slice(&s->rewritten);
     struct mrb_parser_state *p = mrb_parser_new(s->mrb);
     if (p == NULL) return NULL;
     p->s = (const char *)text.ptr;
     p->send = p->s + text.len;
-    p->lineno = 1;
+    c->lineno = rq__line_for_mruby(line);
     mrb_parser_parse(p, c);
     *ret_read = text;
     return p;
@@ -74,7 +74,7 @@ rq__statement rq__statement_check(rq__shell *s, const char *text, size_t len, ch
     int arena = mrb_gc_arena_save(s->mrb);
     rq_slice read;
     struct mrb_parser_state *p =
-        rq__statement_parse(s, context_of(s), rq_slice_of(text, len), &read);
+        rq__statement_parse(s, context_of(s), rq_slice_of(text, len), s->begin, &read);
     rq__statement what = rq__statement_of(p, text, len);
     *ret_error = NULL;
     if (what == RQ__STATEMENT_WRONG && p != NULL && p->nerr > 0)
@@ -110,9 +110,9 @@ mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len)
     mrb_state *mrb = s->mrb;
     rq_slice read;
     struct mrb_parser_state *p =
-        rq__statement_parse(s, context_of(s), rq_slice_of(text, len), &read);
+        rq__statement_parse(s, context_of(s), rq_slice_of(text, len), s->begin, &read);
     bool parsed = p != NULL && p->tree != NULL && p->nerr == 0;
-    struct RProc *proc = parsed ? rq__compile(s, p, read) : NULL;
+    struct RProc *proc = parsed ? rq__compile(s, p, read, s->begin) : NULL;
     if (p != NULL) mrb_parser_free(p);
     if (proc == NULL) {
         refuse(s);

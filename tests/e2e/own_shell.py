@@ -389,6 +389,9 @@ def exit_codes(_):
         got = shell(*options, "memory:", text=text).returncode
         if got != code:
             return f"{text!r} with {options}: {got} instead of {code}"
+    nowhere = shell("-n", "file:", text="list\n")
+    if nowhere.returncode != 2 or "file: needs a folder" not in nowhere.stderr:
+        return f"file: without a folder: {nowhere}"
     nobody = shell("-n", "--zk", "127.0.0.1:1", text="list\n")
     return None if nobody.returncode == 1 and "127.0.0.1" in nobody.stderr else f"without a server: {nobody}"
 

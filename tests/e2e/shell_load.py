@@ -151,13 +151,85 @@ def failures_have_a_place(folder):
     outer.write_text(f"\nload '{file}'\n")
     for lines in (3, 70000):
         file.write_text("def fails\n  raise 'why'\nend\n" + "y = 'why'\n" * (lines - 3) + "if true\n  fails\nend\n")
-        place = f"  at {file}:{2 if lines == 3 else lines + 2}\n"
+        place = f"  at {file}:2\n"
         for arguments, text in ((("--ruby", "memory:", str(file)), ""), (("--ruby", "memory:", str(outer)), ""),
                                 (("-n", "memory:"), f"load '{file}'\n"), (("-n", "memory:", str(outer)), "")):
             out = shell(*arguments, text=text)
             if out.returncode != 1 or not out.stderr.startswith(place):
                 return f"{arguments}: {out}"
     return None
+
+
+# Behind line 65,535, of which mruby keeps 16 bits. {N}: N lines behind the first one.
+BEHIND = r'''puts __LINE__, "#{__LINE__}"
+def late
+  raise 'why'
+end
+[:early, :late].each do |m|
+  begin
+    send(m)
+  rescue => e
+    puts e.backtrace.find { |l| l =~ /early|late/ }
+  end
+end
+def calls; caller[0]; end
+puts calls
+puts proc { }.source_location.inspect, proc { }.inspect[/@.*/], method(:late).source_location.inspect
+'''
+BEHIND_PRINTS = """{0}
+{0}
+FILE:2:in `early'
+FILE:{2}:in `late'
+FILE:{12}
+["FILE", {13}]
+@FILE:{13}>
+["FILE", {1}]
+"""
+
+
+def lines_of_long_files_are_told(folder):
+    """The number of a line in __LINE__, backtraces and blocks, also behind line 65,535: in a file, and in a script at the prompt."""
+    file = folder / "lines.rb"
+    for lines, way in ((3, "--ruby"), (32759, "--ruby"), (65523, "--ruby"), (65534, "--ruby"), (200000, "--ruby"), (3, "-n"), (65600, "-n")):
+        file.write_text("def early\n  raise 'why'\nend\n" + "y = nil\n" * (lines - 3) + BEHIND)
+        wanted = re.sub(r"\{(\d+)\}", lambda m, lines=lines: str(lines + 1 + int(m.group(1))), BEHIND_PRINTS)
+        wanted = wanted.replace("FILE", str(file) if way == "--ruby" else "(hbase)").splitlines()
+        out = shell(way, "memory:", str(file))
+        got = [line for line in out.stdout.splitlines() if line in wanted]
+        if got != wanted:
+            return f"{lines} {way}: {got}, not {wanted}; {out.stdout[-800:]} {out.stderr}"
+    return None
+
+
+def files_know_their_folder(folder):
+    """__dir__, require_relative and $LOAD_PATH, as in JRuby: of a file in another folder, and of code in no file."""
+    inner = folder / "inner"
+    inner.mkdir()
+    (inner / "main.rb").write_text("puts __dir__, \"#{__dir__}/x\"\n[1].each { puts __dir__ }\nputs require_relative('part')\nputs require_relative('part.rb')\n"
+                                   "begin; require_relative 'nothing'; rescue LoadError => e; puts e.message; end\n")
+    (inner / "part.rb").write_text("puts __FILE__\nrequire_relative '../above'\ndef folder_of_part; __dir__; end\n")
+    (folder / "above.rb").write_text("puts \"above in #{__dir__}\"\n")
+    (inner / "broken.rb").write_text("x = = 1\n")
+    (inner / "found.rb").write_text("puts 'found'\n")
+    text = f"""puts __dir__
+load '{inner}/main.rb'
+puts folder_of_part
+begin; load 'found.rb'; rescue LoadError => e; puts e.message; end
+begin; require_relative 'above'; rescue LoadError => e; puts e.message; end
+$LOAD_PATH.unshift File.join('{inner}')
+load 'found.rb'
+puts require('found'), require('found.rb'), $LOADED_FEATURES.length
+puts $:.length, File.absolute_path('~x', '/y'), $0, RUBY_VERSION
+load './inner/../inner/found.rb'
+begin; load 'inner/broken.rb'; rescue SyntaxError => e; puts e.message[/.*:/]; end
+"""
+    out = subprocess.run([BINARY, "shell", "-n", "memory:"], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=DEADLINE, check=False,
+                         cwd=folder)
+    got = [line for line in out.stdout.splitlines() if line and not line.startswith(("hbase:", "=> "))]
+    wanted = [str(folder), str(inner), f"{inner}/x", str(inner), f"{inner}/part.rb", f"above in {folder}", "true", "false", f"no such file to load -- {inner}/nothing",
+              str(inner), "no such file to load -- found.rb", "cannot infer basepath", "found", "found", "true", "false", "3", "1", "/y/~x", "hbase", "2.6.8",
+              "found", f"{inner}/broken.rb:1:"]
+    return None if got == wanted and out.returncode == 0 else f"{got}, not {wanted}: {out.stderr}"
 
 
 def long_files_take_no_memory(folder):
@@ -203,5 +275,6 @@ def every_eval_understands_the_same(_):
     return None if got == expected else f"{got}"
 
 
-TESTS = (loaded_files, files_run_in_pieces, files_end_early, wrong_files_do_not_begin, failures_have_a_place, long_files_take_no_memory,
+TESTS = (loaded_files, files_run_in_pieces, files_end_early, wrong_files_do_not_begin, failures_have_a_place, lines_of_long_files_are_told,
+         files_know_their_folder, long_files_take_no_memory,
          many_literals_of_one_unit_are_refused, every_eval_understands_the_same)

@@ -72,6 +72,73 @@ def a_server_that_hangs_is_interrupted(folder):
         server.kill()
 
 
+def a_long_wait_is_shown(folder):
+    """A line says that no answer comes, and goes when it has come; Tab gives up by itself, and draws nothing."""
+    server = Server(folder / "waits", folder / "waits.log")
+    terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder, "PAGER": "", "NO_COLOR": "1"}, BINARY, "shell", "--zk", server.zk)
+    waits = re.compile(r"(?m)^no answer for \d+ s; Ctrl-C ends the command$")
+    try:
+        terminal.shows(prompt_of(1))
+        terminal.type("create 'visits', 'f'", "Enter")
+        number = 2
+        for command in ("get 'visits', 'r'", "list", "count 'visits'"):
+            if not terminal.shows(prompt_of(number)):
+                return f"before {command}: {terminal.screen()}"
+            server.process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
+            terminal.type("C-l")
+            terminal.type(command, "Enter")
+            if not terminal.shows(waits):
+                return f"{command} waits and says nothing: {terminal.screen()}"
+            server.process.send_signal(signal.SIGCONT)
+            number += 1
+            if not terminal.shows(prompt_of(number)) or waits.search(terminal.screen()):
+                return f"after {command}: {terminal.screen()}"
+        server.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
+        terminal.type("C-l")
+        terminal.type("exists 'vi", "Tab", "sits'")
+        if not terminal.shows("exists 'visits'"):
+            return f"Tab waits: {terminal.screen()}"
+        server.process.send_signal(signal.SIGCONT)
+        terminal.type("Enter")
+        return None if terminal.shows("Table visits does exist") and not waits.search(terminal.screen()) else terminal.screen()
+    finally:
+        terminal.close()
+        server.process.send_signal(signal.SIGCONT)
+        server.kill()
+
+
+def settings_limit_the_wait(folder):
+    """hbase.rpc.timeout is the time of a call, hbase.client.operation.timeout that of a get with its repetitions; wrong numbers are
+    refused."""
+    server = Server(folder / "limits", folder / "limits.log")
+    once = ["-D", "hbase.client.retries.number=0"]
+    try:
+        subprocess.run([BINARY, "shell", "-n", "--zk", server.zk], input="create 't', 'f'\n", stdout=subprocess.DEVNULL, text=True, check=True)
+        for options, wait in ((["-D", "hbase.rpc.timeout=200", *once], "200 ms (hbase.rpc.timeout)"),
+                              (["-D", "hbase.client.operation.timeout=300", "-D", "hbase.client.retries.number=1000"], "300 ms (hbase.client.operation.timeout)")):
+            with subprocess.Popen([BINARY, "shell", *options, "--zk", server.zk], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
+                session.stdin.write("get 't', 'r'\nputs 'open'\n")
+                session.stdin.flush()
+                while session.stdout.readline() != "open\n":
+                    pass
+                server.process.send_signal(signal.SIGSTOP)
+                os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
+                out, _ = session.communicate("get 't', 'r'\np 6 * 7\n", timeout=300)
+                server.process.send_signal(signal.SIGCONT)
+            if f"ERROR: the server has not answered for {wait}\n" not in out or "\n42\n" not in out:
+                return f"{options}: {out}"
+        for key in ("hbase.rpc.timeout", "hbase.client.retries.number", "hbase.client.pause", "hbase.client.operation.timeout"):
+            done = subprocess.run([BINARY, "shell", "-D", f"{key}=soon", "--zk", server.zk], input="", stderr=subprocess.PIPE, text=True, check=False)
+            if done.returncode != 2 or f"-D {key}=soon: not a number" not in done.stderr:
+                return f"{done}"
+        return None
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+        server.kill()
+
+
 def a_lost_connection_is_one_line(folder):
     """The server is killed: the error is one line that names it; the session goes on."""
     server = Server(folder / "lost", folder / "lost.log")
@@ -88,4 +155,5 @@ def a_lost_connection_is_one_line(folder):
     return None
 
 
-TESTS = (a_connection_that_hangs_is_interrupted, a_server_that_hangs_is_interrupted, a_lost_connection_is_one_line)
+TESTS = (a_connection_that_hangs_is_interrupted, a_server_that_hangs_is_interrupted, a_long_wait_is_shown, settings_limit_the_wait,
+         a_lost_connection_is_one_line)

@@ -250,6 +250,20 @@ def completed(folder):
     return None
 
 
+def many_tables(folder):
+    """Tab reads the names of 200 tables at most, says that there are others, and completes what all names have."""
+    make = "(0...210).each { |i| create \"many_#{i + 100}\", 'f' }; create 'many_x', 'f'; create_namespace 'n'; create 'n:t', 'f'; 7"
+    keys = [([make, "Enter"], "=> 7"), (["C-l", "exists 'ma", "Tab"], "exists 'many_"),
+            (["Tab"], re.compile(r"many_299\s+and more; type some letters")), (["x", "Tab", "'", "Enter"], "Table many_x does exist"),
+            (["C-l", "exists 'n:", "Tab", "'", "Enter"], "Table n:t does exist"), (["C-l", "exists '", "Tab"], "and more; type"),
+            (["C-u", "exists 'many_30", "Tab"], re.compile(r"many_300 .*many_303")), (["C-u", "exists 'hbase:m", "Tab", "'", "Enter"], "Table hbase:meta does exist")]
+    try:
+        screen = on_terminal(folder, {"NO_COLOR": "1"}, keys)
+    except AssertionError as e:
+        return str(e)
+    return f"a gap where none is: {screen}" if "more" in screen.split("many_303")[-1] else None
+
+
 def what_fails_is_over(folder):
     """An export that cannot be written is refused; a watch that cannot be read is an error; text does not command the terminal."""
     keys = [*TABLE, (["\\export /nope/rows.csv", "Enter"], "ERROR: /nope/rows.csv cannot be written: No such file or directory"),
@@ -289,7 +303,7 @@ def history_is_kept(folder):
         terminal.close()
 
 
-TESTS = [captures, colours, pager, interrupted, other_ways, completed, what_fails_is_over, history_is_kept]
+TESTS = [captures, colours, pager, interrupted, other_ways, completed, many_tables, what_fails_is_over, history_is_kept]
 
 
 def main():

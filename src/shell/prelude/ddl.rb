@@ -25,7 +25,10 @@ module Tables
 
   # HBase matches the pattern against the name without "default:".
   def self.names(pattern)
-    Master.call('GetTableNames', { regex: pattern.to_s, include_sys_tables: false })[:table_names].map { |t| Names.text(t) }.sort_by { |n| n.include?(':') ? [1, n] : [0, n] }
+    list = Master.call('GetTableNames', { regex: pattern.to_s, include_sys_tables: false })[:table_names]
+    list.map! { |t| Names.text(t) } # there may be very many
+    others, plain = list.partition { |n| n.include?(':') }
+    plain.sort + others.sort
   end
 
   def self.disable(name)
@@ -381,9 +384,8 @@ class Command
 
   def locate_region(table, row_key)
     key = Bytes.toBytesBinary(row_key)
-    list = Meta.regions(Names.text(Names.table(table)))
-    raise HBaseError.make('org.apache.hadoop.hbase.TableNotFoundException', table) if list.empty?
-    r = list.select { |e| e.info[:start_key] <= key }[-1]
+    r = Meta.region_of_row(Names.text(Names.table(table)), key)
+    raise HBaseError.make('org.apache.hadoop.hbase.TableNotFoundException', table) if r.nil?
     out.header(%w[HOST REGION])
     out.row([r.server, Region.describe(r.info)])
     out.footer(1)
@@ -393,7 +395,7 @@ class Command
   def clone_table_schema(table_name, new_table_name, preserve_splits = true)
     schema = Descriptor.get(table_name)
     raise HBaseError.make('org.apache.hadoop.hbase.TableExistsException', new_table_name) if Tables.exists?(new_table_name)
-    keys = preserve_splits ? Meta.regions(table_name).map { |r| r.info[:start_key] }.reject { |k| k.empty? } : []
+    keys = preserve_splits ? Meta.split_keys(table_name) : []
     schema[:table_name] = Names.table(new_table_name)
     Master.call('CreateTable', { table_schema: schema, split_keys: keys })
     nil
@@ -409,15 +411,25 @@ class Command
     raise "Table #{table_name} must be enabled." unless Tables.enabled?(table_name)
     widths = region_columns(cols)
     threshold = locality_threshold(options)
-    loads = {}
-    Master.status[:live_servers].each { |s| s[:server_load][:region_loads].each { |l| loads[l[:region_specifier][:value]] = l } }
-    rows = region_rows(table_name, options[SERVER_NAME], loads, threshold)
+    rows = region_rows(table_name, options[SERVER_NAME], region_loads(table_name), threshold, widths)
     end_now
-    widths.keys.each { |c| widths[c] = ([widths[c]] + rows.map { |r| r[c].length }).max }
     print widths.map { |c, w| " #{c.rjust(w)} |" }.join('') + "\n"
     print widths.map { |_, w| " #{'-' * w} |" }.join('') + "\n"
-    rows.each { |r| print widths.map { |c, w| " #{r[c].rjust(w)} |" }.join('') + "\n" }
+    sizes = widths.values
+    rows.each { |r| print r.each_with_index.map { |text, i| " #{text.rjust(sizes[i])} |" }.join('') + "\n" }
     print " #{rows.length} rows\n"
+  end
+
+  # By the names of the table's regions: a cluster may have very many others.
+  def region_loads(table)
+    loads = {}
+    Master.status[:live_servers].each do |s|
+      s[:server_load][:region_loads].each do |l|
+        name = l[:region_specifier][:value]
+        loads[name] = l if name.start_with?("#{table},")
+      end
+    end
+    loads
   end
 
   def region_columns(cols)
@@ -438,20 +450,33 @@ class Command
     v
   end
 
-  def region_rows(table, server, loads, threshold)
-    Meta.regions(table).select { |r| server.nil? || r.server_name.start_with?(server) }.map do |r|
-      l = loads[r.name]
+  # Of each region the columns of `widths`, which get as wide as the longest text.
+  def region_rows(table, server, loads, threshold, widths)
+    rows = []
+    Meta.each_region(table) do |r|
+      next unless server.nil? || r.server_name.start_with?(server)
+      l = loads.delete(r.name)
       if l.nil?
         puts "Can not find all details for region: #{Bytes.toStringBinary(r.name).strip} , it may be disabled or in transition\n"
       elsif l[:data_locality].to_f > threshold
         next
       end
-      { 'SERVER_NAME' => r.server_name, 'REGION_NAME' => Bytes.toStringBinary(r.name).strip,
-        'START_KEY' => Bytes.toStringBinary(r.info[:start_key]).strip, 'END_KEY' => Bytes.toStringBinary(r.info[:end_key]).strip,
-        'SIZE' => l.nil? ? '' : l[:storefile_size_MB].to_i.to_s,
-        'REQ' => l.nil? ? '' : (l[:read_requests_count].to_i + l[:write_requests_count].to_i).to_s,
-        'LOCALITY' => l.nil? ? '' : Shell.java_float(l[:data_locality].to_f) }
-    end.compact
+      rows << widths.keys.map { |c| region_column(c, r, l) }
+      widths.keys.each_with_index { |c, i| widths[c] = rows[-1][i].length if rows[-1][i].length > widths[c] }
+    end
+    rows
+  end
+
+  def region_column(column, region, load)
+    case column
+    when 'SERVER_NAME' then region.server_name
+    when 'REGION_NAME' then Bytes.toStringBinary(region.name).strip
+    when 'START_KEY' then Bytes.toStringBinary(region.info[:start_key]).strip
+    when 'END_KEY' then Bytes.toStringBinary(region.info[:end_key]).strip
+    when 'SIZE' then load.nil? ? '' : load[:storefile_size_MB].to_i.to_s
+    when 'REQ' then load.nil? ? '' : (load[:read_requests_count].to_i + load[:write_requests_count].to_i).to_s
+    when 'LOCALITY' then load.nil? ? '' : Shell.java_float(load[:data_locality].to_f)
+    end
   end
 
   # --- store file tracker ---

@@ -241,15 +241,43 @@ module Meta
     Region.new(cells[0][0], info, h['server'], start.nil? || start.length != 8 ? nil : Bytes.signed(start), h['state'])
   end
 
-  # The regions of a table by start key; parents of splits are left out.
-  def self.regions(table)
-    return [meta_region] if table == 'hbase:meta'
-    list = []
-    Rows.scan('hbase:meta', { start: "#{table},,", stop: "#{table},,".sub(/,,\z/, ' ,,') }, Wire.encode('Scan', { column: [{ family: 'info' }] })) do |cells|
+  INFO = { column: [{ family: 'info' }] }
+
+  # Yields the regions of a table by start key; parents of splits are left out.
+  def self.each_region(table)
+    return yield(meta_region) if table == 'hbase:meta'
+    Rows.scan('hbase:meta', { start: "#{table},,", stop: "#{table} ,," }, Wire.encode('Scan', INFO)) do |cells|
       r = row_region(cells)
-      list << r unless r.nil? || r.info[:split] || r.info[:offline]
+      yield r if serves?(r)
     end
-    list.sort { |a, b| a.info[:start_key] <=> b.info[:start_key] }
+  end
+
+  def self.regions(table)
+    list = []
+    each_region(table) { |r| list << r }
+    list
+  end
+
+  # The start keys but the first one, which is empty.
+  def self.split_keys(table)
+    list = []
+    each_region(table) { |r| list << r.info[:start_key] unless r.info[:start_key].empty? }
+    list
+  end
+
+  def self.serves?(region)
+    !(region.nil? || region.info[:split] || region.info[:offline])
+  end
+
+  # The region that has the row; nil: the table has no regions. HBASE: RegionInfo.createRegionName with HConstants.NINES.
+  def self.region_of_row(table, key)
+    return meta_region if table == 'hbase:meta'
+    options = { start: "#{table},#{key},99999999999999", stop: "#{table},,", reversed: true, includes_stop: true, caching: 3 }
+    Rows.scan('hbase:meta', options, Wire.encode('Scan', INFO)) do |cells|
+      r = row_region(cells)
+      return r if serves?(r)
+    end
+    nil
   end
 
   def self.meta_region

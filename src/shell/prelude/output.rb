@@ -154,17 +154,20 @@ module Kernel
 
   # Runs the named file, unless it has run already. Other names are libraries, which are built in.
   def require(name)
-    path = [name, "#{name}.rb"].find { |p| p[-3..-1] == '.rb' && File.exist?(p) }
+    path = ["#{name}.rb", name].map { |n| Shell.in_load_path(n) || n }.find { |p| p[-3..-1] == '.rb' && File.exist?(p) }
     return Shell.require_library(name) if path.nil?
     path = File.expand_path(path)
     return false if Shell.required[path]
     Shell.required[path] = true
+    $LOADED_FEATURES << path
     load(path)
   end
-  alias require_relative require
 
   def load(path, *)
-    Shell.load_file(path)
+    path = path.to_path if path.respond_to?(:to_path)
+    found = Shell.in_load_path(path)
+    found ||= File.expand_path(path) if path.is_a?(String) && File.file?(path) # JRuby: __FILE__ is the whole path
+    Shell.load_file(found || path)
     true
   end
 
@@ -193,9 +196,15 @@ module Shell
     @endings ||= []
   end
 
+  # The file of that name in the first folder of $LOAD_PATH that has it; nil: none, or the name says where the file is.
+  def self.in_load_path(name)
+    return nil if !name.is_a?(String) || name.start_with?('/', './', '../', '~')
+    folder = $LOAD_PATH.find { |f| File.file?(File.expand_path(name, f.to_s)) }
+    folder.nil? ? nil : File.expand_path(name, folder.to_s)
+  end
+
   # Called by C: a script that is run as a whole.
   def self.run_file(path)
-    $0 = $PROGRAM_NAME = path
     load_file(path)
   end
 
@@ -214,8 +223,13 @@ module Shell
     required[name] = true
   end
 end
+$LOAD_PATH = []
+$: = $LOAD_PATH
+$LOADED_FEATURES = []
 class LoadError < ScriptError; end unless Object.const_defined?(:LoadError)
 RUBY_PLATFORM = 'java' unless Object.const_defined?(:RUBY_PLATFORM)
+# HBase's JRuby: scripts compare them.
+{ RUBY_VERSION: '2.6.8', RUBY_ENGINE: 'jruby', JRUBY_VERSION: '9.3.13.0' }.each { |name, text| Object.const_set(name, text) }
 
 class ShellExit < Exception
   attr_reader :code

@@ -290,7 +290,9 @@ module Prompt
 
     # --- completion ---
 
+    # [the words, in order; whether there are others between the last two]
     def complete(before, word)
+      @has_gap = false
       list = if word[0] == '\\' then META.keys.map { |k| "\\#{k}" }
              elsif before =~ /\A\s*\\as\s+\z/ then kinds
              elsif before =~ /\A\s*\\o\s+\z/ then %w[hbase table json csv tsv]
@@ -300,7 +302,7 @@ module Prompt
              elsif before =~ /help\s*\z/ then Shell.commands.keys
              else []
              end
-      list.select { |s| s.start_with?(word) }.sort
+      [list.select { |s| s.start_with?(word) }.sort, @has_gap]
     end
 
     def kinds
@@ -340,12 +342,41 @@ module Prompt
         return Snapshots.all.map { |s| s[:name] }
       end
       table = before[/\A\s*\w+[\s(]+['"]([^'"]+)['"]/, 1]
-      return Tables.names("#{Regexp.escape(word)}.*") if table.nil? # the server chooses: there may be very many
+      return tables(word) if table.nil?
       families = Descriptor.get(table)[:column_families].map { |f| f[:name] }
       return families if option == 'NAME'
       word.include?(':') ? columns_of(table, word[/\A[^:]*/]) : families.map { |f| "#{f}:" }
     rescue HBaseError
       []
+    end
+
+    MOST_TABLES = 200
+    # Tables whose names begin with the word: there may be very many. hbase:meta has their states in the order of their names; the
+    # first ones and the last one are read.
+    def tables(word)
+      return ['hbase:meta'] if word.start_with?('hbase:m')
+      first = tables_of_meta(word, MOST_TABLES + 1, false)
+      return first if first.length <= MOST_TABLES
+      @has_gap = true
+      first[0, MOST_TABLES] + tables_of_meta(word, 1, true)
+    end
+
+    def tables_of_meta(word, most, backwards)
+      keys = { name: 'org.apache.hadoop.hbase.filter.KeyOnlyFilter', serialized_filter: Wire.encode('KeyOnlyFilter', { len_as_val: false }) }
+      scan = Wire.encode('Scan', { column: [{ family: 'table' }], filter: keys })
+      from, to = backwards ? [behind(word), word] : [word, behind(word)]
+      found = []
+      Rows.scan('hbase:meta', { start: from, stop: to, reversed: backwards, includes_stop: backwards, excludes_start: backwards, caching: most }, scan) do |cells|
+        name = cells.empty? ? '' : cells[0][0]
+        found << name if name.start_with?(word) && !name.empty? && (word.start_with?('hbase') || !name.start_with?('hbase:'))
+        break if found.length >= most
+      end
+      found
+    end
+
+    # The first key that does not begin with the word, behind those that do; '': all do.
+    def behind(word)
+      word.empty? ? '' : word[0...-1] + (word.getbyte(-1) + 1).chr
     end
 
     # The columns of a family, as far as the table's first rows have them.

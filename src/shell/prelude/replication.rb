@@ -358,7 +358,7 @@ class Command
     peers = Peers.all
     Names.illegal('Found no peer cluster for replication.') if peers.empty?
     schema = Descriptor.get(table_name)
-    splits = Meta.regions(table_name).map { |r| r.info[:start_key] }.reject { |k| k.empty? }
+    splits = Meta.split_keys(table_name)
     peers.each { |p| Peers.sync_table(p, schema, splits) if Peers.replicates?(p[:config], table_name) }
     set_scope(table_name, 1)
     puts "The replication of table '#{table_name}' successfully enabled"

@@ -560,3 +560,41 @@ class Environment
   alias include? key?
 end
 ENV = Environment.new
+
+# Blocks and methods tell where they are, with all bits of the line (places.c).
+module Places
+  # [file, line]
+  def self.whole(place)
+    return place if place.nil?
+    file, _, line = Shell.place("#{place[0]}:#{place[1]}").rpartition(':')
+    [file, line.to_i]
+  end
+end
+
+class Proc
+  alias location_in_16_bits source_location
+  alias text_in_16_bits inspect
+
+  def source_location
+    Places.whole(location_in_16_bits)
+  end
+
+  def inspect
+    Shell.place(text_in_16_bits)
+  end
+  alias to_s inspect
+end
+
+class Method
+  alias location_in_16_bits source_location
+
+  def source_location
+    Places.whole(location_in_16_bits)
+  end
+end
+
+class File
+  def self.absolute_path(path, folder = '.')
+    path.start_with?('~') ? expand_path("./#{path}", folder) : expand_path(path, folder)
+  end
+end

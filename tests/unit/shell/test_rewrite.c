@@ -11,7 +11,7 @@
 static void check(const char *text, const char *expected)
 {
     rq_buf out = {0};
-    assert_int_equal(rq__rewrite(text, strlen(text), &out), RQ_OK);
+    assert_int_equal(rq__rewrite(text, strlen(text), 0, &out), RQ_OK);
     assert_int_equal(rq_buf_append_u8(&out, 0), RQ_OK);
     assert_string_equal((const char *)out.ptr, expected == NULL ? "" : expected);
     rq_buf_clear(&out);
@@ -30,6 +30,28 @@ static void long_integers_become_calls(void **state)
     check("1.2345678901234567890123", NULL);
     check("12345678901234567890.5", NULL);
     check("f12345678901234567890", NULL);
+}
+
+static void check_from_line(uint64_t line, const char *text, const char *expected)
+{
+    rq_buf out = {0};
+    assert_int_equal(rq__rewrite(text, strlen(text), line, &out), RQ_OK);
+    assert_int_equal(rq_buf_append_u8(&out, 0), RQ_OK);
+    assert_string_equal((const char *)out.ptr, expected == NULL ? "" : expected);
+    rq_buf_clear(&out);
+}
+
+static void lines_of_long_files_become_numbers(void **state)
+{
+    (void)state;
+    check_from_line(0, "__LINE__\n__LINE__", NULL);
+    check_from_line(32766, "__LINE__\n__LINE__", NULL);
+    check_from_line(32767, "__LINE__\n__LINE__", "__LINE__\n32768");
+    check_from_line(
+        4294967295, "f(__LINE__, \"#{__LINE__}\")\n'__LINE__' # __LINE__\nx.__LINE__\n__LINE__",
+        "f(4294967295, \"#{4294967295}\")\n'__LINE__' # __LINE__\nx.__LINE__\n4294967298");
+    check_from_line(70000, "\"a\n#{__LINE__}\n\" + <<E\n__LINE__\nE\n__LINE__",
+                    "\"a\n#{70001}\n\" + <<E\n__LINE__\nE\n70005");
 }
 
 static void text_and_comments_stay(void **state)
@@ -94,8 +116,8 @@ static void no_byte_is_too_much(void **state)
     (void)state;
     static const char text[] = "a\0b 'c\0 defined?\0(";
     rq_buf out = {0};
-    assert_int_equal(rq__rewrite(text, sizeof text - 1, &out), RQ_OK);
-    assert_int_equal(rq__rewrite("", 0, &out), RQ_OK);
+    assert_int_equal(rq__rewrite(text, sizeof text - 1, 0, &out), RQ_OK);
+    assert_int_equal(rq__rewrite("", 0, 0, &out), RQ_OK);
     assert_int_equal(out.len, 0);
     rq_buf_clear(&out);
 }
@@ -153,7 +175,7 @@ static void long_lists_cost_less_than_their_square(void **state)
 static void check_list(const char *before, const char *element, size_t count, bool is_cut)
 {
     rq_buf text = list_of(before, element, count), out = {0};
-    assert_int_equal(rq__rewrite((const char *)text.ptr, text.len, &out), RQ_OK);
+    assert_int_equal(rq__rewrite((const char *)text.ptr, text.len, 0, &out), RQ_OK);
     assert_int_equal(out.len > 0, is_cut);
     rq_buf_clear(&text);
     rq_buf_clear(&out);
@@ -268,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_integers_become_calls),
+        cmocka_unit_test(lines_of_long_files_become_numbers),
         cmocka_unit_test(text_and_comments_stay),
         cmocka_unit_test(defined_evaluates_a_block),
         cmocka_unit_test(a_bare_raise_names_the_exception),
