@@ -272,7 +272,7 @@ static void a_condition_does_not_read_any_number_of_bytes(void **state)
     add_op(w, RQ_MUTATE_PUT, "row", 1);
     w->ops[0].conditions = &c;
     w->ops[0].condition_count = 1;
-    (void)rq_region_write_sync(w->f.region, w->ops, 1, NULL);
+    assert_int_equal(rq_region_write_sync(w->f.region, w->ops, 1, NULL), RQ_E_ROW_TOO_BIG);
     assert_int_equal(w->ops[0].rc, RQ_E_ROW_TOO_BIG);
     rq_row_op_clear(&w->ops[0]);
     free(value);
