@@ -251,7 +251,7 @@ bench-library: release
 	@tools/setup bench
 	@meson setup --reconfigure build-release >/dev/null
 	@$(if $(filter 1,$(HBASE)),tools/setup test)
-	@JOBS=$(JOBS) tools/build build-release src/cli/rorqual bench/engine_ours bench/engine_library bench/engine_sqlite bench/library_client \
+	@JOBS=$(JOBS) tools/build build-release src/cli/rorqual bench/engine_ours bench/engine_library bench/engine_sqlite bench/engine_rocksdb bench/library_client \
 	  bench/library_first bench/bench_salted_scan $(if $(filter 1,$(HBASE)),librorqual)
 	@HBASE="$(HBASE)" bench/library/run
 
