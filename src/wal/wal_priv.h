@@ -133,16 +133,13 @@ struct rq_wal {
     size_t ring_cap;
     rq_lsn ring_from;      /* bytes below were not copied when the ring grew */
     uint8_t *ring_retired; /* the former ring, which the pen's holder may still read */
-    unsigned copying;      /* staged records whose bytes are not all in the ring yet */
-    unsigned
-        copies_awaited; /* threads that wait for those: meanwhile records are copied under the mutex */
-    pthread_cond_t copied;
     rq_lsn staged, written, synced;
     rq_lsn attested;                              /* durable position recorded in the newest
                                                    * frame */
     rq_lsn mark_end;                              /* end of the last mark; a mark alone needs no
                                                    * sync */
     uint32_t staged_crc, written_crc, synced_crc; /* of the frame that ends there */
+    uint32_t copying; /* staged records whose bytes are not all in the ring yet */
     rq_lsn sync_wanted;
     wal_file *oldest, *newest; /* the live chain; staged records are noted in the newest */
     wal_file *current;         /* the WAL file being written; older than newest only while the lane
@@ -171,6 +168,9 @@ struct rq_wal {
     uint64_t pressed_oldest, pressed_newest; /* the chain at the last pressure check */
     bool replayed;
     bool closing; /* closing: do not wait for disk space */
+    /* Threads that wait for records being copied: meanwhile others are copied under the mutex. */
+    uint32_t copies_awaited;
+    pthread_cond_t copied;
     rq_wal_stats stats;
     rq_times sync_times; /* written under the mutex */
 
