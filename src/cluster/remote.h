@@ -82,8 +82,8 @@ typedef struct rq_silence {
      * while fewer than half of all servers, the master's included, are heard, or none but the master's. */
     rq_silent_server *servers;
     size_t count;
-    /* Too few were heard for `limit_ns`, so this process is to leave the place to another one. Never while two servers
-     * are up: neither can tell which of them is cut off. */
+    /* Too few were heard for `limit_ns`, so this process is to leave the place to another one. Never in a
+     * cluster of two servers: neither can tell which of the two is cut off. */
     bool is_cut_off;
 } rq_silence;
 

@@ -167,10 +167,11 @@ static size_t spare(rq_remote *m, uint64_t limit_ns)
 static void log_loneliness(const rq_remote *m, size_t unheard)
 {
     if (m->server_count == 2)
-        rq_log_warn(m->o.env->log, "cluster",
-                    "the other one of two servers is not heard, or one way only. Nobody can tell "
-                    "which of them is cut off: both keep their regions, and changes that need "
-                    "both wait");
+        rq_log_warn(
+            m->o.env->log, "cluster",
+            "the other server of two is not heard, or is heard one way only. ZooKeeper cannot "
+            "tell which of the two is cut off: both keep their regions, and changes that "
+            "need both servers wait");
     else
         rq_log_warn(m->o.env->log, "cluster",
                     "%zu of %zu servers are not heard, or one way only, and too few others are: "

@@ -176,8 +176,8 @@ rq_err rq__multi_atomic_written(rq_op_batch *b, void *group, const rq_row_op *op
     return RQ_OK;
 }
 
-/* An answer of so much effort is packed in about a tenth of a millisecond: an outcome that is an index and a count is
- * one, any other message RARE_EFFORT, as is a cell in a message. */
+/* The longest answer that is packed on the loop, in units of effort: about a tenth of a millisecond. The outcome of an
+ * action costs one unit; an exception, a service's result or a cell that stands in the message costs RARE_EFFORT more. */
 #define PACKED_AT_ONCE 8192
 #define RARE_EFFORT 16
 

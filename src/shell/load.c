@@ -169,7 +169,7 @@ static void make_scope(loading *l)
 /* --- running ---------------------------------------------------------------------------------- */
 
 /* A `return` at the top ends the file. A piece with the word `return` gets END_OF_PIECE as its last value: if it ends with
- * another value, a `return` has left it. True: the piece has the word. */
+ * another value, a `return` has ended the piece. Returns whether the piece has the word. */
 static bool mark_end(loading *l)
 {
     static const char mark[] = "\n:\"" END_OF_PIECE "\"\n";

@@ -21,7 +21,6 @@
 
 #define DIGITS_OF_MAX 19  /* decimal ones of 2^63-1 */
 #define HEX_DIGITS_MAX 16 /* of 64 bits */
-#define LINE_OF_MRUBY_MAX 32767
 
 typedef struct rewriter {
     const char *text;
@@ -79,7 +78,8 @@ static bool is_end(const rewriter *r, size_t i)
 
 /* --- $!, __LINE__ and quoted text --------------------------------------------------------------- */
 
-/* The number of the line at i, which is not before the place that was asked for last; 0: not known. */
+/* The number of the line that has text[i]; 0: unknown. It counts on from the place of the previous call. REQUIRES: i is not
+ * before that place. */
 static uint64_t line_at(rewriter *r, size_t i)
 {
     if (r->line == 0) return 0;
@@ -92,7 +92,7 @@ static rq_err on_line(rewriter *r, size_t begin, size_t end)
 {
     char number[24];
     uint64_t line = line_at(r, begin);
-    if (line <= LINE_OF_MRUBY_MAX) return RQ_OK;
+    if (line >> RQ__LINE_BITS == 0) return RQ_OK;
     RQ_TRY(replace(r, begin, end));
     snprintf(number, sizeof number, "%llu", (unsigned long long)line);
     return put(r, number);

@@ -6,6 +6,7 @@
 #include "shell/shell.h"
 
 #include "base/buf.h"
+#include "shell/rewrite.h"
 
 #define MRB_NO_PRESYM /* Debian does not install the list of symbols */
 #define MRB_USE_RATIONAL
@@ -161,9 +162,8 @@ struct RProc *rq__compile(rq__shell *s, struct mrb_parser_state *p, rq_slice rea
 /* Makes eval, instance_eval and class_eval refuse such text, and understand what rewrite.c does. */
 void rq__define_eval(mrb_state *mrb);
 
-/* mruby keeps 16 bits of a line's number, and takes 0 for none. A unit of code that begins behind line 32,767 begins for
+/* A unit of code that begins behind line 32,767 begins for
  * mruby in one of the lines from 1 to 32,768. */
-#define RQ__LINE_BITS 15
 static inline uint16_t rq__line_for_mruby(uint64_t first)
 {
     uint64_t rest = first & ((1U << RQ__LINE_BITS) - 1);
@@ -177,7 +177,7 @@ static inline uint64_t rq__line_of_mruby(uint64_t first, uint16_t number)
     return part == 0 ? number : (part << RQ__LINE_BITS) + number - 1;
 }
 
-/* places.c: the lines of a unit of code, the first of which has this number, are told right in backtraces. */
+/* places.c: gives backtraces the full numbers of the lines of `code`. `first`: the number of its first line. */
 void rq__mark_lines(mrb_state *mrb, const struct RProc *code, uint64_t first);
 /* The backtrace of an exception, an array of "FILE:LINE:in `METHOD'"; nil: it has none. */
 mrb_value rq__backtrace_of(mrb_state *mrb, mrb_value exception);

@@ -578,14 +578,14 @@ def a_master_that_is_cut_off_leaves_its_place(world):
 
 
 def of_two_servers_neither_is_given_up(world):
-    """Nobody can tell which of them is cut off. One that hangs ends itself."""
+    """ZooKeeper cannot tell which of two servers is cut off. A server that hangs ends itself."""
     master = world.wait_for_master()
     stopped, stuck = others(world, master)
     stopped.stop()
     until(lambda: master.said(f"{stopped.name} is fenced"), "its regions are on two servers")
     with hung.Hung(stuck.process.pid, loops_of(stuck)[-1]):
         stuck.may_end = True
-        until(lambda: master.said("Nobody can tell which of them is cut off"), "the master says so")
+        until(lambda: master.said("cannot tell which of the two is cut off"), "the master says so")
         until(lambda: stuck.said("an event loop has not run for"), "it ends")
     stuck.ends(1)
     until(lambda: master.said(f"{stuck.name} is fenced"), "its session has ended")

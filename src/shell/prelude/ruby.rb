@@ -561,7 +561,7 @@ class Environment
 end
 ENV = Environment.new
 
-# Blocks and methods tell where they are, with all bits of the line (places.c).
+# source_location and inspect of blocks and methods with full line numbers: mruby itself keeps 16 bits (places.c).
 module Places
   # [file, line]
   def self.whole(place)

@@ -161,7 +161,7 @@ static void the_choice_is_that_of_a_simple_one(void **state)
     }
 }
 
-/* For each table, the difference between the largest and the smallest number of its regions on a server; the sum of them. */
+/* The sum, over all tables, of the difference between the largest and the smallest number of regions that a server has of the table. */
 static size_t spread(const rq__balanced *list, size_t count, size_t servers)
 {
     size_t sum = 0;

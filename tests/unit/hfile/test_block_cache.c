@@ -410,7 +410,7 @@ static size_t longest_chain(const rq__cache_index *x)
     return longest;
 }
 
-/* The loop searches a chain whenever it evicts the last block of a closed file. */
+/* An event loop that evicts the last block of a closed file searches the chain of the file's entry. */
 static void chains_of_many_files_are_short(void **state)
 {
     (void)state;

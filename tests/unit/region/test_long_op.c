@@ -175,23 +175,25 @@ static void a_put_of_a_long_value_leaves_its_lane(void **state)
     free(value);
 }
 
+/* An op of `count` mutations with a cell each runs on a pool, once. */
+static void check_op_of_mutations(long_world *w, rq_mutation_type type, size_t count)
+{
+    rq_mutation *list = calloc(count, sizeof *list);
+    assert_non_null(list);
+    add_op(w, type, "row", count);
+    for (size_t i = 0; i < count; i++)
+        list[i] = (rq_mutation){
+            .type = type, .row = RQ_SLICE_LIT("row"), .cells = &w->cells[0][i], .cell_count = 1};
+    w->ops[0].mutations = list;
+    w->ops[0].mutation_count = count;
+    assert_int_equal(write_all(w), 1);
+    assert_int_equal(cells_of_row(w, "row"), count);
+    free(list);
+}
+
 static void an_op_of_many_mutations_leaves_its_lane(void **state)
 {
-    enum { COUNT = 2000 };
-    long_world *w = *state;
-    rq_mutation *list = calloc(COUNT, sizeof *list);
-    assert_non_null(list);
-    add_op(w, RQ_MUTATE_PUT, "row", COUNT);
-    for (size_t i = 0; i < COUNT; i++)
-        list[i] = (rq_mutation){.type = RQ_MUTATE_PUT,
-                                .row = RQ_SLICE_LIT("row"),
-                                .cells = &w->cells[0][i],
-                                .cell_count = 1};
-    w->ops[0].mutations = list;
-    w->ops[0].mutation_count = COUNT;
-    assert_int_equal(write_all(w), 1);
-    assert_int_equal(cells_of_row(w, "row"), COUNT);
-    free(list);
+    check_op_of_mutations(*state, RQ_MUTATE_PUT, 2000);
 }
 
 /* A row of 100,000 cells, which takes milliseconds to read. */
@@ -282,19 +284,7 @@ static void a_condition_does_not_read_any_number_of_bytes(void **state)
 /* Each read alone is short. */
 static void an_op_of_many_increments_leaves_its_lane(void **state)
 {
-    enum { COUNT = 200 };
-    long_world *w = *state;
-    rq_mutation list[COUNT];
-    add_op(w, RQ_MUTATE_INCREMENT, "row", COUNT);
-    for (size_t i = 0; i < COUNT; i++)
-        list[i] = (rq_mutation){.type = RQ_MUTATE_INCREMENT,
-                                .row = RQ_SLICE_LIT("row"),
-                                .cells = &w->cells[0][i],
-                                .cell_count = 1};
-    w->ops[0].mutations = list;
-    w->ops[0].mutation_count = COUNT;
-    assert_int_equal(write_all(w), 1);
-    assert_int_equal(cells_of_row(w, "row"), COUNT);
+    check_op_of_mutations(*state, RQ_MUTATE_INCREMENT, 200);
 }
 
 /* A thread without a lane runs its own op, whatever its length. */

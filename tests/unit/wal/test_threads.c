@@ -378,7 +378,7 @@ static void open_two_regions(bench *b, rq_wal_region **ret)
     }
 }
 
-/* Others stage meanwhile; nothing is written before the bytes are there. */
+/* While one thread copies a long record, others stage records; the log writes nothing until the copy is complete. */
 static void a_long_record_holds_no_other(void **state)
 {
     (void)state;
