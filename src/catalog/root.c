@@ -501,38 +501,35 @@ static rq_err check_unused(rq_vfs *v, rq_arena *a, rq_error *why)
     return check_foreign(v, a, why);
 }
 
-static rq_err check_joined(rq_slice mark, const char *cluster_id, rq_error *why)
+static rq_err write_joined(rq_vfs *v, rq_arena *a, rq_slice line, rq_error *why)
 {
-    size_t len = strlen(cluster_id);
-    if (mark.len == len + 1 && memcmp(mark.ptr, cluster_id, len) == 0) return RQ_OK;
-    return rq_fail(why, RQ_E_STATE, CLUSTER_NAME ": the files are of another cluster than %s",
-                   cluster_id);
-}
-
-/* The file is complete when it has its name; without bytes after a power failure it is written again. */
-static rq_err write_joined(rq_vfs *v, rq_arena *a, const char *cluster_id, rq_error *why)
-{
-    const char *text = rq_arena_printf(a, "%s\n", cluster_id);
-    if (text == NULL) return rq_no_memory(why);
     RQ_TRY(check_unused(v, a, why));
     RQ_TRY(rq_vfs_mkdirs(v, DIR_NAME, why));
-    RQ_TRY(write_file(v, CLUSTER_NAME, rq_slice_cstr(text), why));
+    RQ_TRY(write_file(v, CLUSTER_NAME, line, why));
     RQ_TRY(rq_vfs_sync_dir(v, DIR_NAME, why));
     return rq_vfs_sync_dir(v, "", why);
+}
+
+/* A server killed while it wrote the mark leaves the beginning of the line, which is written again. */
+static rq_err join(rq_vfs *v, rq_arena *a, const char *cluster_id, rq_error *why)
+{
+    rq_slice mark = {0};
+    rq_error own = {0};
+    const char *text = rq_arena_printf(a, "%s\n", cluster_id);
+    if (text == NULL) return rq_no_memory(why);
+    rq_slice line = rq_slice_cstr(text);
+    rq_err rc = rq_vfs_read_file(v, CLUSTER_NAME, SMALL_FILE_MAX, a, &mark, &own);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
+    if (!rq_slice_starts_with(line, mark))
+        return rq_fail(why, RQ_E_STATE, CLUSTER_NAME ": the files are of another cluster than %s",
+                       cluster_id);
+    return mark.len == line.len ? RQ_OK : write_joined(v, a, line, why);
 }
 
 rq_err rq_root_join(rq_vfs *v, const char *cluster_id, rq_error *why)
 {
     rq_arena a = {0};
-    rq_slice mark = {0};
-    rq_error own = {0};
-    rq_err rc = rq_vfs_read_file(v, CLUSTER_NAME, SMALL_FILE_MAX, &a, &mark, &own);
-    if (rc == RQ_OK && mark.len > 0)
-        rc = check_joined(mark, cluster_id, why);
-    else if (rc == RQ_OK || rc == RQ_E_NOT_FOUND)
-        rc = write_joined(v, &a, cluster_id, why);
-    else
-        rc = rq_fail(why, rc, "%s", own.message);
+    rq_err rc = join(v, &a, cluster_id, why);
     rq_arena_clear(&a);
     return rc;
 }

@@ -67,6 +67,7 @@ static void start(master *m, world *w, rq_sim_storage *storage, const char *fenc
 {
     *m = (master){.w = w, .fenced = fenced, .task.run = run_master};
     assert_int_equal(rq_sim_node_new(storage, 1000000000, 0, &m->node), RQ_OK);
+    w->why = (rq_error){0};
     w->start_code += 10; /* it may end before its world has begun */
     snprintf(m->name, sizeof m->name, "localhost,16020,%" PRId64, w->start_code + 1);
     w->env->executor->submit(w->env->executor, RQ_POOL_WORK, &m->task);

@@ -507,6 +507,29 @@ static void files_are_of_one_cluster(void **state)
     end(w);
 }
 
+/* A server was killed while it wrote the mark. */
+static void an_unfinished_mark_is_completed(void **state)
+{
+    (void)state;
+    static const char line[] = CLUSTER "\n";
+    for (size_t len = 0; len < sizeof line; len++) {
+        world *w = empty();
+        rq_error why = {0};
+        char part[sizeof line];
+        snprintf(part, sizeof part, "%.*s", (int)len, line);
+        put_file(w, ".rorqual/cluster", part);
+        assert_int_equal(rq_root_join(w->env->vfs, CLUSTER, &why), RQ_OK);
+        char *tree = rq_sim_tree(w->sim);
+        refused(w, RQ_E_STATE, "has the files of a cluster");
+        assert_int_equal(rq_root_join(w->env->vfs, CLUSTER, &why), RQ_OK);
+        char *again = rq_sim_tree(w->sim);
+        assert_string_equal(tree, again);
+        free(tree);
+        free(again);
+        end(w);
+    }
+}
+
 static void cannot_join(world *w, rq_err error, const char *part)
 {
     rq_error why = {0};
@@ -568,6 +591,7 @@ int main(void)
         cmocka_unit_test(the_cluster_keeps_its_id),
         cmocka_unit_test(a_clusters_files_are_not_a_standalone_folder),
         cmocka_unit_test(files_are_of_one_cluster),
+        cmocka_unit_test(an_unfinished_mark_is_completed),
         cmocka_unit_test(a_cluster_takes_no_folder_that_is_used),
         cmocka_unit_test(masters_of_a_cluster_share_its_files),
     };

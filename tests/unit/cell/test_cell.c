@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Properties of cells: a total order, keys as bounds, bytes that survive a round trip and bad bytes
- * that are refused. Random, with the seed printed; RQ_SEED repeats a run. */
+ * that are refused. Random, with the seed printed; SEED repeats a run. */
 #include "cell/cellblock.h"
 
 #include "../../seeds.h"
@@ -308,8 +308,8 @@ static void block_gives_back_its_cells_and_can_be_cut(void **state)
 
 int main(void)
 {
-    uint64_t seed = seeds_number("RQ_SEED", (uint64_t)time(NULL));
-    printf("seed %llu\n", (unsigned long long)seed);
+    uint64_t seed = seeds_number("SEED", (uint64_t)time(NULL));
+    printf("SEED=%llu\n", (unsigned long long)seed);
     rq_random_seed(&dice, seed);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(order_is_that_of_the_parts),
