@@ -543,7 +543,8 @@ rq_err rq__regions_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 /* HBASE: MetaTableAccessor.splitRegion. */
 static rq_err split_rows(rq__batch *b, const rq__proc *p)
 {
-    RQ_TRY(rq__meta_put_split_parent(b, &p->old_regions[0], &p->regions[0], &p->regions[1]));
+    RQ_TRY(rq__meta_put_split_parent(b, &p->old_regions[0], rq_catalog_replication(p->schema),
+                                     &p->regions[0], &p->regions[1]));
     for (size_t i = 0; i < 2; i++) {
         RQ_TRY(rq__meta_put_region(b, &p->regions[i], RQ_REGION_CLOSED, NULL, -1));
         RQ_TRY(rq__meta_put_seqnum(b, &p->regions[i], 1));

@@ -145,6 +145,13 @@ rq_err rq__disable_close(rq_catalog *c, rq__proc *p, rq_error *why)
     return rq__take_down(c, p, NULL, 0, RQ_REGION_CLOSING, false, NULL, why);
 }
 
+/* Names of each of the table's regions: its own, and its replicas'. */
+static int copies_of(const rq__table_node *t)
+{
+    /* NULL: the table's descriptor cannot be read. */
+    return t->pub.schema == NULL ? 1 : rq_catalog_replication(t->pub.schema);
+}
+
 static rq_err commit_disabled(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
@@ -155,7 +162,7 @@ static rq_err commit_disabled(rq_catalog *c, rq__proc *p, rq_error *why)
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_DISABLED);
     for (size_t i = 0; i < t->pub.region_count && rc == RQ_OK; i++)
-        rc = rq__meta_put_region(&b, &rq__table_region(t, i)->info, RQ_REGION_CLOSED, NULL, -1);
+        rc = rq__meta_put_closed(&b, &rq__table_region(t, i)->info, copies_of(t));
     if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
     rq_arena_clear(&a);
     rq__table_node_unref(t);
@@ -412,15 +419,19 @@ rq_err rq__unassign_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     return transit_check(c, p, true, why);
 }
 
-static rq_err put_closed(rq_catalog *c, const rq_region_info *info, rq_error *why)
+static rq_err put_closed(rq_catalog *c, const rq__proc *p, const rq_region_info *info,
+                         rq_error *why)
 {
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     rq_arena a;
     rq_arena_init(&a);
     rq__batch b;
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-    rq_err rc = rq__meta_put_region(&b, info, RQ_REGION_CLOSED, NULL, -1);
+    rq_err rc = rq__meta_put_closed(&b, info, copies_of(t));
     if (rc == RQ_OK) rc = rq__meta_commit(c, &b, why);
     rq_arena_clear(&a);
+    rq__table_node_unref(t);
     return rc;
 }
 
@@ -451,7 +462,7 @@ rq_err rq__unassign_run(rq_catalog *c, rq__proc *p, rq_error *why)
      * in the log. */
     rq_err rc = rq__take_down(c, p, &n->info, 1, RQ_REGION_CLOSING, false, NULL, why);
     if (rc == RQ_OK) {
-        rc = put_closed(c, &n->info, why);
+        rc = put_closed(c, p, &n->info, why);
         rq_err shown = rq__take_down(c, p, &n->info, 1, RQ_REGION_CLOSED, false, NULL,
                                      rc == RQ_OK ? why : NULL); /* none is open any more */
         if (rc == RQ_OK) rc = shown;

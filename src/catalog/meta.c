@@ -202,6 +202,12 @@ rq_err rq__meta_put_replicas(rq__batch *b, const rq_region_info *info, rq_region
     return RQ_OK;
 }
 
+rq_err rq__meta_put_closed(rq__batch *b, const rq_region_info *info, int copies)
+{
+    RQ_TRY(rq__meta_put_region(b, info, RQ_REGION_CLOSED, NULL, -1));
+    return rq__meta_put_replicas(b, info, RQ_REGION_CLOSED, NULL, -1, copies);
+}
+
 rq_err rq__meta_delete_replicas(rq__batch *b, const rq_region_info *info, int from, int to)
 {
     if (from > to) return RQ_OK;
@@ -233,12 +239,12 @@ static rq_err put_info(rq__batch *b, rq_slice row, const char *qualifier,
 
 /* info:state stays CLOSED, as in HBase (AssignmentManager.markRegionAsSplit): the flags in
  * info:regioninfo count. */
-rq_err rq__meta_put_split_parent(rq__batch *b, const rq_region_info *parent,
+rq_err rq__meta_put_split_parent(rq__batch *b, const rq_region_info *parent, int copies,
                                  const rq_region_info *a, const rq_region_info *z)
 {
     rq_region_info offline = *parent;
     offline.offline = offline.split = true;
-    RQ_TRY(rq__meta_put_region(b, &offline, RQ_REGION_CLOSED, NULL, -1));
+    RQ_TRY(rq__meta_put_closed(b, &offline, copies));
     RQ_TRY(put_info(b, parent->name, "splitA", a));
     return put_info(b, parent->name, "splitB", z);
 }

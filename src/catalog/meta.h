@@ -63,14 +63,18 @@ rq_err rq__meta_put_region(rq__batch *b, const rq_region_info *info, rq_region_s
 RQ_NODISCARD
 rq_err rq__meta_put_replicas(rq__batch *b, const rq_region_info *info, rq_region_state state,
                              const rq_server_name *server, int64_t open_seqnum, int copies);
+/* As rq__meta_put_region and rq__meta_put_replicas, for a region that is closed. */
+RQ_NODISCARD
+rq_err rq__meta_put_closed(rq__batch *b, const rq_region_info *info, int copies);
 /* Removes the columns of replicas with ids from … to. */
 RQ_NODISCARD
 rq_err rq__meta_delete_replicas(rq__batch *b, const rq_region_info *info, int from, int to);
 RQ_NODISCARD
 rq_err rq__meta_delete_region(rq__batch *b, const rq_region_info *info);
-/* Changes a parent's row at the commit of its split: offline, split, and its daughters. */
+/* Changes a parent's row at the commit of its split: offline, split, and its daughters. `copies`: 1 and the
+ * number of its replicas. */
 RQ_NODISCARD
-rq_err rq__meta_put_split_parent(rq__batch *b, const rq_region_info *parent,
+rq_err rq__meta_put_split_parent(rq__batch *b, const rq_region_info *parent, int copies,
                                  const rq_region_info *a, const rq_region_info *z);
 RQ_NODISCARD
 rq_err rq__meta_put_seqnum(rq__batch *b, const rq_region_info *info, uint64_t seqnum);

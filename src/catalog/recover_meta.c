@@ -214,7 +214,7 @@ static rq_err put_rows(rq__recover *r, rq__batch *b)
                 RQ_TRY(rq__meta_put_table_state(b, l->info.table, RQ_TABLE_ENABLED));
             RQ_TRY(put_merge_parents(r, b, &l->info));
         } else if (l->fate == RQ__FATE_SPLIT_PARENT) {
-            RQ_TRY(rq__meta_put_split_parent(b, &l->info, l->by, l->by_last));
+            RQ_TRY(rq__meta_put_split_parent(b, &l->info, 1, l->by, l->by_last));
         }
     }
     for (size_t i = 0; i < r->k.region_count; i++)

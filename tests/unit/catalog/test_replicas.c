@@ -95,6 +95,35 @@ static void replicas_follow_the_descriptor(void **state)
     world_clear(&w);
 }
 
+/* The states in meta of the regions' second replicas. */
+static void expect_states(world *w, const char *expected)
+{
+    char *states = world_values(w, "hbase:meta", "info", "state_0002");
+    assert_string_equal(states, expected);
+    free(states);
+}
+
+static void replicas_are_closed_with_their_region(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, 3, NULL);
+    SUCCEEDS(world_open(&w));
+    SUCCEEDS(world_create(&w, "t", "f @REGION_REPLICATION=3", "m"));
+    expect_states(&w, "OPEN OPEN ");
+    SUCCEEDS(world_transit(&w, RQ_DDL_UNASSIGN_REGION, "t", "x"));
+    expect_states(&w, "OPEN CLOSED ");
+    SUCCEEDS(world_transit(&w, RQ_DDL_ASSIGN_REGION, "t", "x"));
+    expect_states(&w, "OPEN OPEN ");
+    SUCCEEDS(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"));
+    expect_states(&w, "CLOSED CLOSED ");
+    SUCCEEDS(world_table(&w, RQ_DDL_ENABLE_TABLE, "t"));
+    expect_states(&w, "OPEN OPEN ");
+    SUCCEEDS(world_split(&w, "t", "x", "r"));
+    expect_states(&w, "OPEN CLOSED OPEN OPEN "); /* the parent's row is before its daughters' */
+    world_clear(&w);
+}
+
 /* As a client computes them. HBASE: RegionInfo.encodeRegionName. */
 static void metas_replicas_have_names_of_the_old_form(void **state)
 {
@@ -114,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_region_answers_to_the_names_of_its_replicas),
         cmocka_unit_test(replicas_follow_the_descriptor),
+        cmocka_unit_test(replicas_are_closed_with_their_region),
         cmocka_unit_test(metas_replicas_have_names_of_the_old_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,6 +133,8 @@ rq_err world_get(world *w, const char *table, const char *row, const char *famil
 /* The rows of the table, region by region, each followed by a blank; malloc'ed. "" if a region
  * cannot be read, or there is no such table. */
 char *world_rows(world *w, const char *table);
+/* The column's values in all rows that have it, each followed by a blank; malloc'ed. */
+char *world_values(world *w, const char *table, const char *family, const char *qualifier);
 
 /* All tables with state, families, regions and whether they are open, and all namespaces, as text;
  * malloc'ed. The same text before and after a restart means the same catalog. */

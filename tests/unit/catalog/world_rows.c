@@ -138,11 +138,12 @@ static void note_row(void *ctx, const rq_cellblock *row)
     (void)!rq_buf_printf(ctx, "%.*s ", (int)cell.row_len, (const char *)cell.row);
 }
 
-char *world_rows(world *w, const char *table)
+static rq_err read_rows(world *w, const char *table, const rq_scan *scan,
+                        void (*take)(void *ctx, const rq_cellblock *row), void *ctx)
 {
     rq_region *list[64];
     size_t count = 0;
-    rq_buf out = {0};
+    rq_err rc = RQ_OK;
     rq_epoch_member m = {0};
     rq_epoch_pin(w->env->epoch, &m);
     const rq_catalog_table *t = rq_catalog_table_find(w->catalog, rq_slice_cstr(table));
@@ -150,17 +151,51 @@ char *world_rows(world *w, const char *table)
         if (rq_catalog_table_region(t, i)->region != NULL)
             list[count++] = rq_region_ref(rq_catalog_table_region(t, i)->region);
     rq_epoch_unpin(w->env->epoch, &m);
-    rq_scan scan = {
-        .include_start = true,
-        .max_versions = 1,
-        .time_range = RQ_TIME_RANGE_ALL,
-        .store_limit = -1,
-    };
     for (size_t i = 0; i < count; i++) {
-        if (scan_region(w, list[i], &scan, note_row, &out) != RQ_OK) rq_buf_reset(&out);
+        if (rc == RQ_OK) rc = scan_region(w, list[i], scan, take, ctx);
         rq_region_unref(list[i]);
     }
-    char *text = strndup(out.len == 0 ? "" : (const char *)out.ptr, out.len);
-    rq_buf_clear(&out);
+    return rc;
+}
+
+static char *text_of(rq_buf *out)
+{
+    char *text = strndup(out->len == 0 ? "" : (const char *)out->ptr, out->len);
+    rq_buf_clear(out);
     return text;
+}
+
+static const rq_scan whole = {
+    .include_start = true,
+    .max_versions = 1,
+    .time_range = RQ_TIME_RANGE_ALL,
+    .store_limit = -1,
+};
+
+char *world_rows(world *w, const char *table)
+{
+    rq_buf out = {0};
+    if (read_rows(w, table, &whole, note_row, &out) != RQ_OK) rq_buf_reset(&out);
+    return text_of(&out);
+}
+
+static void note_value(void *ctx, const rq_cellblock *row)
+{
+    rq_cell cell;
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&row->bytes));
+    assert_int_equal(rq_cellblock_next(&c, &cell, NULL), RQ_OK);
+    (void)!rq_buf_printf(ctx, "%.*s ", (int)cell.value_len, (const char *)cell.value);
+}
+
+char *world_values(world *w, const char *table, const char *family, const char *qualifier)
+{
+    rq_buf out = {0};
+    rq_slice column = rq_slice_cstr(qualifier);
+    rq_scan_family f = {
+        .family = rq_slice_cstr(family), .qualifiers = &column, .qualifier_count = 1};
+    rq_scan scan = whole;
+    scan.families = &f;
+    scan.family_count = 1;
+    assert_int_equal(read_rows(w, table, &scan, note_value, &out), RQ_OK);
+    return text_of(&out);
 }
