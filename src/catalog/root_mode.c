@@ -21,17 +21,26 @@ static bool is_known(const char *name)
     return false;
 }
 
-/* Whether the root has no foreign entries. */
-static bool is_dedicated(rq_vfs *v)
-{
-    rq_arena a = {0};
+/* The root's entries. */
+typedef struct listing {
     rq_dir_entry *entries;
     size_t count;
-    bool known = rq_vfs_list(v, "", &a, &entries, &count, NULL) == RQ_OK;
-    for (size_t i = 0; known && i < count; i++)
-        known = is_known(entries[i].name);
-    rq_arena_clear(&a);
-    return known;
+    bool failed; /* they are not known */
+} listing;
+
+/* Whether there are no foreign entries. */
+static bool is_dedicated(const listing *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (!is_known(l->entries[i].name)) return false;
+    return !l->failed;
+}
+
+static bool may_have(const listing *l, const char *name)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (strcmp(l->entries[i].name, name) == 0) return true;
+    return l->failed;
 }
 
 static void restrict_one(rq_vfs *v, const rq_log *log, rq_log_level level, const char *name)
@@ -50,9 +59,14 @@ static void restrict_one(rq_vfs *v, const rq_log *log, rq_log_level level, const
 
 void rq__root_restrict(rq_vfs *v, const rq_log *log, bool is_new)
 {
-    bool dedicated = is_dedicated(v);
+    rq_arena a = {0};
+    listing l = {0};
+    l.failed = rq_vfs_list(v, "", &a, &l.entries, &l.count, NULL) != RQ_OK;
+    bool dedicated = is_dedicated(&l);
     /* Once the root is closed, the other modes need no warning. */
     if (dedicated) restrict_one(v, log, is_new ? RQ_LOG_INFO : RQ_LOG_WARN, "");
     for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++)
-        restrict_one(v, log, dedicated ? RQ_LOG_INFO : RQ_LOG_WARN, names[i]);
+        if (may_have(&l, names[i]))
+            restrict_one(v, log, dedicated ? RQ_LOG_INFO : RQ_LOG_WARN, names[i]);
+    rq_arena_clear(&a);
 }

@@ -3,22 +3,19 @@
  * BlockCompressorStream, BlockDecompressorStream. */
 #include "compress/codec_priv.h"
 
-#include <lz4.h>
-#include <lzo/lzo1x.h>
 #include <stdlib.h>
 
 /* --- LZ4 -------------------------------------------------------------------------------------- */
 
 static size_t lz4_bound(const rq_codec *c, size_t raw_len)
 {
-    (void)c;
-    return (size_t)LZ4_compressBound((int)raw_len);
+    return (size_t)c->library.lz4.LZ4_compressBound((int)raw_len);
 }
 
 static rq_err lz4_chunk(rq_codec *c, rq_slice raw, uint8_t *out, size_t room, size_t *ret_len)
 {
-    (void)c;
-    int n = LZ4_compress_default((const char *)raw.ptr, (char *)out, (int)raw.len, (int)room);
+    int n = c->library.lz4.LZ4_compress_default((const char *)raw.ptr, (char *)out, (int)raw.len,
+                                                (int)room);
     if (n <= 0) return RQ_E_NO_MEMORY; /* room is enough: LZ4_compressBound */
     *ret_len = (size_t)n;
     return RQ_OK;
@@ -26,10 +23,10 @@ static rq_err lz4_chunk(rq_codec *c, rq_slice raw, uint8_t *out, size_t room, si
 
 static rq_err unlz4_chunk(rq_codec *c, rq_slice packed, uint8_t *out, size_t room, size_t *ret_len)
 {
-    (void)c;
     if (packed.len > INT32_MAX) return RQ_E_MALFORMED;
-    int n = LZ4_decompress_safe((const char *)packed.ptr, (char *)out, (int)packed.len,
-                                room > INT32_MAX ? INT32_MAX : (int)room);
+    int n =
+        c->library.lz4.LZ4_decompress_safe((const char *)packed.ptr, (char *)out, (int)packed.len,
+                                           room > INT32_MAX ? INT32_MAX : (int)room);
     if (n < 0) return RQ_E_MALFORMED;
     *ret_len = (size_t)n;
     return RQ_OK;
@@ -50,7 +47,7 @@ static rq_err lzo_chunk(rq_codec *c, rq_slice raw, uint8_t *out, size_t room, si
     if (c->lzo_state == NULL && (c->lzo_state = malloc(LZO1X_1_MEM_COMPRESS)) == NULL)
         return RQ_E_NO_MEMORY;
     lzo_uint n = room;
-    int rc = lzo1x_1_compress(raw.ptr, raw.len, out, &n, c->lzo_state);
+    int rc = c->library.lzo.lzo1x_1_compress(raw.ptr, raw.len, out, &n, c->lzo_state);
     RQ_ASSERT(rc == LZO_E_OK); /* its documentation: it cannot fail */
     *ret_len = n;
     return RQ_OK;
@@ -58,9 +55,8 @@ static rq_err lzo_chunk(rq_codec *c, rq_slice raw, uint8_t *out, size_t room, si
 
 static rq_err unlzo_chunk(rq_codec *c, rq_slice packed, uint8_t *out, size_t room, size_t *ret_len)
 {
-    (void)c;
     lzo_uint n = room;
-    if (lzo1x_decompress_safe(packed.ptr, packed.len, out, &n, NULL) != LZO_E_OK)
+    if (c->library.lzo.lzo1x_decompress_safe(packed.ptr, packed.len, out, &n, NULL) != LZO_E_OK)
         return RQ_E_MALFORMED;
     *ret_len = n;
     return RQ_OK;
@@ -72,23 +68,24 @@ const rq__chunks rq__chunks_lzo = {lzo_bound, lzo_chunk, unlzo_chunk};
 
 static size_t zstd_bound(const rq_codec *c, size_t raw_len)
 {
-    (void)c;
-    return ZSTD_compressBound(raw_len);
+    return c->library.zstd.ZSTD_compressBound(raw_len);
 }
 
 static rq_err zstd_chunk(rq_codec *c, rq_slice raw, uint8_t *out, size_t room, size_t *ret_len)
 {
-    if (c->zstd_out == NULL && (c->zstd_out = ZSTD_createCCtx()) == NULL) return RQ_E_NO_MEMORY;
+    if (c->zstd_out == NULL && (c->zstd_out = c->library.zstd.ZSTD_createCCtx()) == NULL)
+        return RQ_E_NO_MEMORY;
     int level = c->options.level == 0 ? ZSTD_CLEVEL_DEFAULT : c->options.level;
-    *ret_len = ZSTD_compressCCtx(c->zstd_out, out, room, raw.ptr, raw.len, level);
-    return ZSTD_isError(*ret_len) ? RQ_E_NO_MEMORY : RQ_OK;
+    *ret_len = c->library.zstd.ZSTD_compressCCtx(c->zstd_out, out, room, raw.ptr, raw.len, level);
+    return c->library.zstd.ZSTD_isError(*ret_len) ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
 static rq_err unzstd_chunk(rq_codec *c, rq_slice packed, uint8_t *out, size_t room, size_t *ret_len)
 {
-    if (c->zstd_in == NULL && (c->zstd_in = ZSTD_createDCtx()) == NULL) return RQ_E_NO_MEMORY;
-    *ret_len = ZSTD_decompressDCtx(c->zstd_in, out, room, packed.ptr, packed.len);
-    return ZSTD_isError(*ret_len) ? RQ_E_MALFORMED : RQ_OK;
+    if (c->zstd_in == NULL && (c->zstd_in = c->library.zstd.ZSTD_createDCtx()) == NULL)
+        return RQ_E_NO_MEMORY;
+    *ret_len = c->library.zstd.ZSTD_decompressDCtx(c->zstd_in, out, room, packed.ptr, packed.len);
+    return c->library.zstd.ZSTD_isError(*ret_len) ? RQ_E_MALFORMED : RQ_OK;
 }
 
 const rq__chunks rq__chunks_zstd = {zstd_bound, zstd_chunk, unzstd_chunk};

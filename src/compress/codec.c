@@ -2,7 +2,6 @@
 /* A codec's life, and its calls by form; contract in codec.h. */
 #include "compress/codec_priv.h"
 
-#include <lzo/lzo1x.h>
 #include <stdlib.h>
 
 /* Bytes by which the output of a stream of unknown length grows. */
@@ -29,20 +28,15 @@ static const struct {
 
 rq_err rq_form_check(rq_form form, rq_error *why)
 {
-    rq__snappy snappy;
-    if (form == RQ_FORM_SNAPPY_BLOCKS) return rq__snappy_load(&snappy, why);
-    /* Only checks that the library's ABI matches the header. */
-    if (form == RQ_FORM_LZO_BLOCKS && lzo_init() != LZO_E_OK)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "liblzo2 is of another version than its header");
-    return RQ_OK;
+    rq__library_table library;
+    return rq__form_load(form, &library, why);
 }
 
 rq_err rq_codec_new(const rq_codec_options *o, rq_codec **ret)
 {
     rq_codec *c = calloc(1, sizeof *c);
     if (c == NULL) return RQ_E_NO_MEMORY;
-    rq_err rc = o->form == RQ_FORM_SNAPPY_BLOCKS ? rq__snappy_load(&c->snappy, NULL)
-                                                 : rq_form_check(o->form, NULL);
+    rq_err rc = rq__form_load(o->form, &c->library, NULL);
     if (rc != RQ_OK) {
         free(c);
         return rc;
@@ -59,8 +53,8 @@ void rq_codec_free(rq_codec *c)
     if (c == NULL) return;
     if (c->deflate_ready) (void)deflateEnd(&c->deflate);
     if (c->inflate_ready) (void)inflateEnd(&c->inflate);
-    (void)ZSTD_freeCCtx(c->zstd_out);
-    (void)ZSTD_freeDCtx(c->zstd_in);
+    if (c->zstd_out != NULL) (void)c->library.zstd.ZSTD_freeCCtx(c->zstd_out);
+    if (c->zstd_in != NULL) (void)c->library.zstd.ZSTD_freeDCtx(c->zstd_in);
     free(c->lzo_state);
     free(c);
 }
@@ -115,7 +109,8 @@ rq_err rq_codec_fill(rq_codec *c, rq_slice packed, uint8_t *out, size_t raw_len)
         return RQ_OK;
     }
     /* One call for a whole frame is faster than a stream. */
-    if (o->form == RQ_FORM_ZSTD || (o->reads_frames && is_zstd_frame(packed)))
+    if (o->form == RQ_FORM_ZSTD ||
+        (o->form == RQ_FORM_ZSTD_BLOCKS && o->reads_frames && is_zstd_frame(packed)))
         return zstd_fill(c, packed, out, raw_len);
     if (c->chunks != NULL) return rq__blocks_fill(c, packed, out, raw_len);
     RQ_TRY(c->stream->begin(c));

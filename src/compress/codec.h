@@ -40,8 +40,7 @@ typedef struct rq_codec_options {
 typedef struct rq_codec rq_codec;
 
 /* Whether codecs of this form can be made. RQ_E_UNSUPPORTED names the library: it is not installed, or of
- * another version than its header. Snappy's is loaded by the first call: the C++ runtime that it needs
- * would be a ninth of the memory of a server that has just started. */
+ * another version than its header. All but zlib are loaded by the first call (libraries.h). */
 RQ_NODISCARD
 rq_err rq_form_check(rq_form form, rq_error *why);
 

@@ -3,12 +3,9 @@
 #ifndef RQ_COMPRESS_CODEC_PRIV_H
 #define RQ_COMPRESS_CODEC_PRIV_H
 
-#include "compress/codec.h"
+#include "compress/libraries.h"
 
-#include <bzlib.h>
-#include <snappy-c.h>
 #include <zlib.h>
-#include <zstd.h>
 
 /* One stream in a library's own format. */
 typedef struct rq__stream {
@@ -31,14 +28,6 @@ typedef struct rq__chunks {
     rq_err (*decompress)(rq_codec *c, rq_slice packed, uint8_t *out, size_t room, size_t *ret_len);
 } rq__chunks;
 
-/* The functions of libsnappy that a codec calls (snappy.c). */
-typedef struct rq__snappy {
-    __typeof__(snappy_max_compressed_length) *bound;
-    __typeof__(snappy_compress) *compress;
-    __typeof__(snappy_uncompressed_length) *raw_len;
-    __typeof__(snappy_uncompress) *decompress;
-} rq__snappy;
-
 struct rq_codec {
     rq_codec_options options;
     const rq__stream *stream; /* NULL: blocks, or a copy */
@@ -49,14 +38,11 @@ struct rq_codec {
     ZSTD_CCtx *zstd_out;
     ZSTD_DCtx *zstd_in;
     void *lzo_state;
-    rq__snappy snappy; /* set for SNAPPY_BLOCKS */
+    rq__library_table library; /* of the form */
 };
 
 extern const rq__stream rq__stream_zlib, rq__stream_gzip, rq__stream_bzip2, rq__stream_zstd;
 extern const rq__chunks rq__chunks_snappy, rq__chunks_lz4, rq__chunks_lzo, rq__chunks_zstd;
-
-/* Loads libsnappy; it stays loaded. RQ_E_UNSUPPORTED: it is not installed. */
-rq_err rq__snappy_load(rq__snappy *ret, rq_error *why);
 
 rq_err rq__blocks_compress(rq_codec *c, rq_slice raw, rq_buf *out);
 rq_err rq__blocks_fill(rq_codec *c, rq_slice packed, uint8_t *out, size_t raw_len);

@@ -83,8 +83,8 @@ static rq_err bzip2_compress(rq_codec *c, rq_slice raw, rq_buf *out)
     unsigned len = (unsigned)bound;
     char nothing = 0;
     char *in = raw.len == 0 ? &nothing : (char *)(uintptr_t)raw.ptr;
-    int rc = BZ2_bzBuffToBuffCompress((char *)out->ptr + out->len, &len, in, (unsigned)raw.len,
-                                      bzip2_level(c, raw.len), 0, 0);
+    int rc = c->library.bzip2.BZ2_bzBuffToBuffCompress(
+        (char *)out->ptr + out->len, &len, in, (unsigned)raw.len, bzip2_level(c, raw.len), 0, 0);
     if (rc == BZ_MEM_ERROR) return RQ_E_NO_MEMORY;
     RQ_ASSERT(rc == BZ_OK);
     out->len += len;
@@ -94,7 +94,8 @@ static rq_err bzip2_compress(rq_codec *c, rq_slice raw, rq_buf *out)
 static rq_err bzip2_begin(rq_codec *c)
 {
     c->bunzip = (bz_stream){0};
-    return BZ2_bzDecompressInit(&c->bunzip, 0, 0) == BZ_OK ? RQ_OK : RQ_E_NO_MEMORY;
+    return c->library.bzip2.BZ2_bzDecompressInit(&c->bunzip, 0, 0) == BZ_OK ? RQ_OK
+                                                                            : RQ_E_NO_MEMORY;
 }
 
 static rq_err bzip2_step(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, bool rest,
@@ -108,7 +109,7 @@ static rq_err bzip2_step(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, 
     s->next_out = (char *)out;
     s->avail_out = (unsigned)room;
     /* If the last byte fills the output, the end is reported by the next call. */
-    int rc = BZ2_bzDecompress(s);
+    int rc = c->library.bzip2.BZ2_bzDecompress(s);
     *in = rq_slice_of(in->ptr + (in->len - s->avail_in), s->avail_in);
     *made = room - s->avail_out;
     *ended = rc == BZ_STREAM_END;
@@ -118,7 +119,7 @@ static rq_err bzip2_step(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, 
 
 static void bzip2_end(rq_codec *c)
 {
-    (void)BZ2_bzDecompressEnd(&c->bunzip); /* up to 3.7 MB: not kept */
+    (void)c->library.bzip2.BZ2_bzDecompressEnd(&c->bunzip); /* up to 3.7 MB: not kept */
 }
 
 const rq__stream rq__stream_bzip2 = {bzip2_compress, bzip2_begin, bzip2_step, bzip2_end, false};
@@ -136,8 +137,9 @@ static rq_err zstd_compress(rq_codec *c, rq_slice raw, rq_buf *out)
 
 static rq_err zstd_begin(rq_codec *c)
 {
-    if (c->zstd_in == NULL && (c->zstd_in = ZSTD_createDCtx()) == NULL) return RQ_E_NO_MEMORY;
-    (void)ZSTD_DCtx_reset(c->zstd_in, ZSTD_reset_session_only);
+    if (c->zstd_in == NULL && (c->zstd_in = c->library.zstd.ZSTD_createDCtx()) == NULL)
+        return RQ_E_NO_MEMORY;
+    (void)c->library.zstd.ZSTD_DCtx_reset(c->zstd_in, ZSTD_reset_session_only);
     return RQ_OK;
 }
 
@@ -147,11 +149,11 @@ static rq_err zstd_step(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, b
     (void)rest;
     ZSTD_inBuffer i = {in->ptr, in->len, 0};
     ZSTD_outBuffer o = {out, *made, 0};
-    size_t left = ZSTD_decompressStream(c->zstd_in, &o, &i);
+    size_t left = c->library.zstd.ZSTD_decompressStream(c->zstd_in, &o, &i);
     *in = rq_slice_of(in->ptr + i.pos, in->len - i.pos);
     *made = o.pos;
     *ended = left == 0;
-    return ZSTD_isError(left) ? RQ_E_MALFORMED : RQ_OK;
+    return c->library.zstd.ZSTD_isError(left) ? RQ_E_MALFORMED : RQ_OK;
 }
 
 const rq__stream rq__stream_zstd = {zstd_compress, zstd_begin, zstd_step, NULL, true};

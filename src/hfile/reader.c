@@ -23,10 +23,21 @@
 
 /* --- loading a block -------------------------------------------------------------------------- */
 
+/* Of the bytes that the opening has read already. */
+static bool copy_from_end(const rq_hfile_reader *r, uint8_t *out, uint64_t offset, size_t len)
+{
+    if (RQ_LIKELY(r->end.len == 0) || offset < r->end_offset) return false;
+    uint64_t skipped = offset - r->end_offset;
+    if (skipped > r->end.len || len > r->end.len - skipped) return false;
+    memcpy(out, r->end.ptr + skipped, len);
+    return true;
+}
+
 static rq_err read_bytes(rq_hfile_reader *r, bool may_block, uint8_t *out, uint64_t offset,
                          size_t len, rq_error *why)
 {
     size_t got;
+    if (copy_from_end(r, out, offset, len)) return RQ_OK;
     RQ_TRY(may_block ? rq_file_read(r->file, out, len, offset, &got, why)
                      : rq_file_try_read(r->file, out, len, offset, &got));
     if (got != len)
@@ -495,9 +506,8 @@ static rq_err take_block(rq_hfile_reader *r, unsigned nth, const rq__block_heade
     return RQ_OK;
 }
 
-/* Reads the whole section once and checks every block of it; the cache keeps the contents. */
-static rq_err walk_load_on_open(rq_hfile_reader *r, rq_slice tail, uint64_t tail_offset,
-                                rq_read_ctx *ctx, rq_error *why)
+/* Checks every block of the section; the cache keeps the contents. */
+static rq_err walk_load_on_open(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why)
 {
     uint64_t offset = r->trailer.load_on_open_offset;
     for (unsigned nth = 0; offset < r->data_end; nth++) {
@@ -507,10 +517,7 @@ static rq_err walk_load_on_open(rq_hfile_reader *r, rq_slice tail, uint64_t tail
             return rq_fail(why, RQ_E_CORRUPT,
                            "%s: block at offset %" PRIu64 ": no room for a header", r->path,
                            offset);
-        if (offset >= tail_offset && offset - tail_offset + sizeof(header) <= tail.len)
-            memcpy(header, tail.ptr + (offset - tail_offset), sizeof(header));
-        else
-            RQ_TRY(read_bytes(r, true, header, offset, sizeof(header), why));
+        RQ_TRY(read_bytes(r, true, header, offset, sizeof(header), why));
         RQ_TRY(rq__block_header_parse(header, r->trailer.compression, r->path, offset, &h, why));
         RQ_TRY(take_block(r, nth, &h, offset, ctx, why));
         offset += h.on_disk_len;
@@ -570,20 +577,22 @@ static rq_err read_file(rq_hfile_reader *r, const char *path, rq_cache_family *f
     rq_file_in_sequence(r->file, true);
     rq_err rc = rq_buf_reserve(&tail, len + 1);
     if (rc == RQ_OK) rc = read_bytes(r, true, tail.ptr, file_len - len, len, why);
-    if (rc == RQ_OK)
-        rc = rq__trailer_parse(rq_slice_of(tail.ptr, len), file_len, path, &r->trailer, why);
+    if (rc == RQ_OK) {
+        r->end = rq_slice_of(tail.ptr, len);
+        r->end_offset = file_len - len;
+        rc = rq__trailer_parse(r->end, file_len, path, &r->trailer, why);
+    }
     if (rc == RQ_OK) {
         r->data_end = file_len - rq__trailer_len(r->trailer.major);
         if (r->cache != NULL)
             rc = rq__cache_file_open(r->cache, path, file_len, rq_crc32c(0, tail.ptr, len), family,
                                      &r->cached);
     }
-    if (rc == RQ_OK) {
-        rc = walk_load_on_open(r, rq_slice_of(tail.ptr, len), file_len - len, &ctx, why);
-    }
+    if (rc == RQ_OK) rc = walk_load_on_open(r, &ctx, why);
     if (rc == RQ_OK) rc = fill_info(r, file_len, why);
     if (rc == RQ_OK) rc = touch_roots(r, &ctx, why);
     rq_file_in_sequence(r->file, false);
+    r->end = (rq_slice){NULL, 0};
     rq_buf_clear(&tail);
     rq_read_ctx_clear(&ctx);
     return rc;

@@ -40,6 +40,8 @@ struct rq_hfile_reader {
     rq_file *file;
     char *path;
     uint64_t data_end; /* end of the blocks: the trailer's offset */
+    rq_slice end;      /* the file's last bytes, while it is being opened; otherwise empty */
+    uint64_t end_offset;
     rq__trailer trailer;
     rq__file_info file_info;
     uint8_t *first_key;

@@ -60,7 +60,7 @@ static bool begin(rq_stream *s, const struct addrinfo *a)
     s->fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (s->fd < 0) return false;
     bool ok = connect(s->fd, a->ai_addr, a->ai_addrlen) == 0 || errno == EINPROGRESS;
-    int rc = ok ? uv_poll_init(&s->loop->uv, &s->poll, s->fd) : 0;
+    int rc = ok ? s->loop->loops->libuv.uv_poll_init(&s->loop->uv, &s->poll, s->fd) : 0;
     if (ok && rc == 0) return true;
     if (rc != 0) errno = -rc;
     int error = errno;
@@ -106,7 +106,7 @@ static void leave_address(rq_stream *s, rq_err why)
     }
     s->dial->switching = true;
     rq_loop_timer_cancel(s->loop, &s->dial->timer);
-    uv_close((uv_handle_t *)&s->poll, on_address_closed);
+    s->loop->loops->libuv.uv_close((uv_handle_t *)&s->poll, on_address_closed);
     close(s->fd);
     s->fd = -1;
     s->loop->unsettled = true;

@@ -35,7 +35,7 @@ static int64_t timer_due(const rq_loop *loop)
 
 int rq_loop_descriptor(const rq_loop *loop)
 {
-    return uv_backend_fd(&loop->uv);
+    return loop->loops->libuv.uv_backend_fd(&loop->uv);
 }
 
 int64_t rq_loop_due(const rq_loop *loop)
@@ -69,13 +69,13 @@ rq_err rq__loop_open_bell(rq_loop *loop)
 {
     loop->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (loop->bell_fd < 0) return RQ_E_IO;
-    if (uv_poll_init(&loop->uv, &loop->bell, loop->bell_fd) != 0 ||
-        uv_poll_start(&loop->bell, UV_READABLE, on_bell) != 0) {
+    if (loop->loops->libuv.uv_poll_init(&loop->uv, &loop->bell, loop->bell_fd) != 0 ||
+        loop->loops->libuv.uv_poll_start(&loop->bell, UV_READABLE, on_bell) != 0) {
         close(loop->bell_fd);
         loop->bell_fd = -1;
         return RQ_E_IO;
     }
-    uv_run(&loop->uv, UV_RUN_NOWAIT); /* from now on the kernel knows it */
+    loop->loops->libuv.uv_run(&loop->uv, UV_RUN_NOWAIT); /* from now on the kernel knows it */
     return RQ_OK;
 }
 
@@ -110,7 +110,7 @@ static bool wait_for_events(rq_loop *loop, int64_t wait_ns)
 {
     const rq_loops *loops = loop->loops;
     struct timespec t = {wait_ns / 1000000000, wait_ns % 1000000000};
-    int fd = uv_backend_fd(&loop->uv);
+    int fd = loop->loops->libuv.uv_backend_fd(&loop->uv);
     bool by_ppoll = loop->by_ppoll;
     if (loops->before_wait != NULL) loops->before_wait(loops->ctx);
     int n = wait_on(fd, by_ppoll, &t), error = errno;
@@ -132,7 +132,7 @@ static void poll_libuv(rq_loop *loop)
     const rq_stream *before = loop->likely;
     loop->unsettled = false;
     loop->unpolled = loop->ready = 0;
-    uv_run(&loop->uv, UV_RUN_NOWAIT);
+    loop->loops->libuv.uv_run(&loop->uv, UV_RUN_NOWAIT);
     if (loop->ready != 1 || loop->likely != before)
         loop->alone = 0;
     else
@@ -167,6 +167,6 @@ void rq_loop_turn(rq_loop *loop, int64_t timeout_ns)
 void rq__loop_stop_driven(rq_loop *loop)
 {
     atomic_store(&loop->stopping, true);
-    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    loop->loops->libuv.uv_run(&loop->uv, UV_RUN_DEFAULT);
     rq__loop_iteration_end(loop);
 }

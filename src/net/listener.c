@@ -110,7 +110,7 @@ static void on_acceptable(uv_poll_t *h, int status, int events);
 static void on_accept_retry(rq_loop_timer *t)
 {
     rq_listener *l = RQ_CONTAINER_OF(t, rq_listener, retry);
-    uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
+    l->loops->libuv.uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
 }
 
 /* Logs the first failure, then at most one line a minute, with the number of failures since the last line. */
@@ -145,7 +145,7 @@ static void on_acceptable(uv_poll_t *h, int status, int events)
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             /* The connection stays in the backlog and the socket readable: do not spin on it. */
             cannot_accept(l, errno);
-            uv_poll_stop(&l->poll);
+            l->loops->libuv.uv_poll_stop(&l->poll);
             rq_loop_timer_arm(loop, &l->retry, ACCEPT_RETRY_NS);
             return;
         } else if (errno != ECONNABORTED && errno != EINTR) {
@@ -213,8 +213,8 @@ static void run_listener_start(rq_task *task)
     l->polling = start;
     pthread_mutex_unlock(&l->lock);
     if (start) {
-        uv_poll_init(&l->loops->loop[0].uv, &l->poll, l->fd);
-        uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
+        l->loops->libuv.uv_poll_init(&l->loops->loop[0].uv, &l->poll, l->fd);
+        l->loops->libuv.uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
     }
     task_done(l);
 }
@@ -234,9 +234,9 @@ static void on_poll_closed(uv_handle_t *h)
 /* On loop 0. */
 static void listener_stop_here(rq_listener *l)
 {
-    if (l->polling && !uv_is_closing((uv_handle_t *)&l->poll)) {
+    if (l->polling && !l->loops->libuv.uv_is_closing((uv_handle_t *)&l->poll)) {
         rq_loop_timer_cancel(&l->loops->loop[0], &l->retry);
-        uv_close((uv_handle_t *)&l->poll, on_poll_closed);
+        l->loops->libuv.uv_close((uv_handle_t *)&l->poll, on_poll_closed);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Event loops on libuv: threads, tasks from other threads, timers, and the work at the end of each
  * iteration. Contracts in loop.h, invariants in loop_priv.h. */
+#include "net/check.h"
 #include "net/loop_priv.h"
 #include "net/timers.h"
 
@@ -100,7 +101,7 @@ static void loop_post(rq_lane *lane, rq_task *task)
     if (loop->loops->driven)
         rq_loop_wake(loop);
     else
-        uv_async_send(&loop->wake);
+        loop->loops->libuv.uv_async_send(&loop->wake);
 }
 
 /* Appends tasks posted by other threads to our own, oldest first. */
@@ -210,9 +211,9 @@ static void on_prepare(uv_prepare_t *h)
         if (busy) atomic_store(&loop->asleep, false);
     }
     if (busy)
-        uv_idle_start(&loop->idle, on_idle);
+        loop->loops->libuv.uv_idle_start(&loop->idle, on_idle);
     else
-        uv_idle_stop(&loop->idle);
+        loop->loops->libuv.uv_idle_stop(&loop->idle);
 }
 
 static void on_check(uv_check_t *h)
@@ -236,14 +237,14 @@ static void clock_set(rq_loop *loop)
 {
     if (!loop->handles_open || loop->loops->driven) return;
     if (loop->timers == NULL) {
-        uv_timer_stop(&loop->clock);
+        loop->loops->libuv.uv_timer_stop(&loop->clock);
         return;
     }
     uint64_t due = loop->timers->due_ns;
     uint64_t now = rq_loop_clock_ns();
     uint64_t ms = due <= now ? 0 : (due - now + 999999) / 1000000;
-    uv_update_time(&loop->uv);
-    uv_timer_start(&loop->clock, on_clock, ms, 0);
+    loop->loops->libuv.uv_update_time(&loop->uv);
+    loop->loops->libuv.uv_timer_start(&loop->clock, on_clock, ms, 0);
 }
 
 static void timer_remove(rq_loop *loop, rq_loop_timer *t)
@@ -321,6 +322,32 @@ static rq_err err_of_uv(int rc)
     return rc == 0 ? RQ_OK : RQ_E_IO;
 }
 
+#ifdef RQ_LIBRARIES_LINKED
+
+static rq_err load_libuv(rq__uv *ret, rq_error *why)
+{
+    (void)why;
+    *ret = (rq__uv){RQ__UV_FUNCTIONS(RQ_LIBRARY_LINKED)};
+    return RQ_OK;
+}
+
+#else
+
+static rq_err load_libuv(rq__uv *ret, rq_error *why)
+{
+    static const char *const names[] = {RQ__UV_FUNCTIONS(RQ_LIBRARY_NAME) NULL};
+    static const rq_library library = {"An event loop", {"libuv.so.1"}, names};
+    return rq_library_load(&library, ret, why);
+}
+
+#endif
+
+rq_err rq_loops_check(rq_error *why)
+{
+    rq__uv unused;
+    return load_libuv(&unused, why);
+}
+
 static rq_err loop_init(rq_loops *loops, unsigned index)
 {
     rq_loop *loop = &loops->loop[index];
@@ -336,15 +363,16 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     loop->scratch = malloc(RQ__SCRATCH_BYTES);
     if (loop->scratch == NULL) return RQ_E_NO_MEMORY;
     if (!rq__loop_has_descriptors()) return RQ_E_IO;
-    RQ_TRY(err_of_uv(uv_loop_init(&loop->uv)));
+    if (index == 0) RQ_TRY(load_libuv(&loops->libuv, NULL));
+    RQ_TRY(err_of_uv(loop->loops->libuv.uv_loop_init(&loop->uv)));
     loop->uv_open = loop->handles_open = true;
-    RQ_TRY(err_of_uv(uv_async_init(&loop->uv, &loop->wake, on_wake)));
-    uv_prepare_init(&loop->uv, &loop->prepare);
-    uv_prepare_start(&loop->prepare, on_prepare);
-    uv_check_init(&loop->uv, &loop->check);
-    uv_check_start(&loop->check, on_check);
-    uv_idle_init(&loop->uv, &loop->idle);
-    uv_timer_init(&loop->uv, &loop->clock);
+    RQ_TRY(err_of_uv(loop->loops->libuv.uv_async_init(&loop->uv, &loop->wake, on_wake)));
+    loop->loops->libuv.uv_prepare_init(&loop->uv, &loop->prepare);
+    loop->loops->libuv.uv_prepare_start(&loop->prepare, on_prepare);
+    loop->loops->libuv.uv_check_init(&loop->uv, &loop->check);
+    loop->loops->libuv.uv_check_start(&loop->check, on_check);
+    loop->loops->libuv.uv_idle_init(&loop->uv, &loop->idle);
+    loop->loops->libuv.uv_timer_init(&loop->uv, &loop->clock);
     return loops->driven ? rq__loop_open_bell(loop) : RQ_OK;
 }
 
@@ -395,7 +423,7 @@ static void *loop_main(void *arg)
     atomic_store_explicit(&loop->running, true, memory_order_release);
     if (loop->loops->epoch != NULL) rq_epoch_join(loop->loops->epoch, &loop->member);
     loop->now_ns = rq_loop_clock_ns();
-    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    loop->loops->libuv.uv_run(&loop->uv, UV_RUN_DEFAULT);
     if (loop->in_section) leave(loop);
     if (loop->loops->epoch != NULL) rq_epoch_leave(loop->loops->epoch, &loop->member);
     return NULL;
@@ -440,12 +468,12 @@ RQ_COLD static void stop_step(rq_loop *loop)
         rq_stream_close(s, RQ_E_CANCELLED);
     if (loop->streams != NULL || rq__loop_has_tasks(loop)) return;
     loop->handles_open = false;
-    uv_close((uv_handle_t *)&loop->wake, NULL);
-    uv_close((uv_handle_t *)&loop->prepare, NULL);
-    uv_close((uv_handle_t *)&loop->check, NULL);
-    uv_close((uv_handle_t *)&loop->idle, NULL);
-    uv_close((uv_handle_t *)&loop->clock, NULL);
-    if (loop->loops->driven) uv_close((uv_handle_t *)&loop->bell, NULL);
+    loop->loops->libuv.uv_close((uv_handle_t *)&loop->wake, NULL);
+    loop->loops->libuv.uv_close((uv_handle_t *)&loop->prepare, NULL);
+    loop->loops->libuv.uv_close((uv_handle_t *)&loop->check, NULL);
+    loop->loops->libuv.uv_close((uv_handle_t *)&loop->idle, NULL);
+    loop->loops->libuv.uv_close((uv_handle_t *)&loop->clock, NULL);
+    if (loop->loops->driven) loop->loops->libuv.uv_close((uv_handle_t *)&loop->bell, NULL);
 }
 
 static void run_nothing(rq_task *task)
@@ -538,19 +566,19 @@ bool rq_loops_pulse(rq_loops *loops, uint64_t patience_ns)
 
 static void close_handle(uv_handle_t *h, void *arg)
 {
-    (void)arg;
-    uv_close(h, NULL);
+    rq_loop *loop = arg;
+    loop->loops->libuv.uv_close(h, NULL);
 }
 
 static void loop_clear(rq_loop *loop)
 {
     if (loop->handles_open) { /* never ran: let libuv close its handles */
         loop->handles_open = false;
-        uv_walk(&loop->uv, close_handle, NULL);
-        uv_run(&loop->uv, UV_RUN_DEFAULT);
+        loop->loops->libuv.uv_walk(&loop->uv, close_handle, loop);
+        loop->loops->libuv.uv_run(&loop->uv, UV_RUN_DEFAULT);
     }
     if (loop->bell_fd >= 0) close(loop->bell_fd);
-    if (loop->uv_open) uv_loop_close(&loop->uv);
+    if (loop->uv_open) loop->loops->libuv.uv_loop_close(&loop->uv);
     rq__out_pool_clear(&loop->pool);
     free(loop->scratch);
 }

@@ -30,6 +30,7 @@
 
 #include "net/stream.h"
 
+#include "net/libuv.h"
 #include "net/lookup.h"
 #include "net/memory.h"
 #include "net/out_queue.h"
@@ -40,7 +41,6 @@
 
 #include <netdb.h>
 #include <pthread.h>
-#include <uv.h>
 
 #define RQ__SCRATCH_BYTES ((size_t)16 * 1024) /* read buffer for users of on_data */
 
@@ -120,6 +120,7 @@ struct rq_loop {
 };
 
 struct rq_loops {
+    rq__uv libuv;
     unsigned count;
     bool started;
     bool stopped;

@@ -65,7 +65,7 @@ static bool depart(rq_stream *s)
     if (!may_set_out(s->loop->loops)) return false;
     s->reading = false;
     rq__stream_unlink(s);
-    uv_close((uv_handle_t *)&s->poll, on_departed);
+    s->loop->loops->libuv.uv_close((uv_handle_t *)&s->poll, on_departed);
     return true;
 }
 

@@ -136,7 +136,8 @@ static int watch_carrier(rq_stream *s, int events)
         return 0;
     }
     s->loop->unsettled = true;
-    return events == 0 ? uv_poll_stop(&s->poll) : uv_poll_start(&s->poll, events, on_ready);
+    return events == 0 ? s->loop->loops->libuv.uv_poll_stop(&s->poll)
+                       : s->loop->loops->libuv.uv_poll_start(&s->poll, events, on_ready);
 }
 
 void rq__stream_watch(rq_stream *s)
@@ -534,7 +535,7 @@ bool rq__stream_attach(rq_stream *s)
     s->watched = 0;
     if (s->memory != NULL) {
         rq__memory_attach(s->memory, s);
-    } else if (uv_poll_init(&loop->uv, &s->poll, s->fd) != 0) {
+    } else if (s->loop->loops->libuv.uv_poll_init(&loop->uv, &s->poll, s->fd) != 0) {
         close(s->fd);
         s->why = RQ_E_IO;
         stream_end(s);
@@ -593,7 +594,7 @@ static void close_carrier(rq_stream *s)
         s->arrive.run = run_closed;
         rq_lane_post(&s->loop->lane, &s->arrive);
     } else {
-        uv_close((uv_handle_t *)&s->poll, on_closed);
+        s->loop->loops->libuv.uv_close((uv_handle_t *)&s->poll, on_closed);
         close(s->fd);
     }
 }

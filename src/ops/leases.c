@@ -57,6 +57,13 @@ struct rq_scan_owner {
     rq_scan_owner *newer, *older; /* orphans */
 };
 
+/* Made with the first scanner: these are 128 kB, and an embedded database often has none. */
+typedef struct scanner_tables {
+    rq__scan_holder **pages[PAGES_MAX]; /* of buckets */
+    rq__scan_holder *first_page[PAGE];
+    closed_scanner closed[CLOSED];
+} scanner_tables;
+
 struct rq__leases {
     rq_env env;
     rq_lane *lane;
@@ -67,7 +74,7 @@ struct rq__leases {
     uint64_t first_id; /* const */
     uint64_t next_id RQ_GUARDED_BY(lock);
     uint64_t expired RQ_GUARDED_BY(lock); /* scanners whose lease ended */
-    rq__scan_holder **pages[PAGES_MAX] RQ_GUARDED_BY(lock);
+    scanner_tables *tables RQ_GUARDED_BY(lock);
     size_t bucket_count RQ_GUARDED_BY(lock);
     size_t bucket_mask RQ_GUARDED_BY(lock);      /* 2^n - 1, >= bucket_count - 1 */
     rq__scan_holder *oldest RQ_GUARDED_BY(lock); /* of those that are not busy */
@@ -77,15 +84,25 @@ struct rq__leases {
     rq_scan_owner *oldest_gone RQ_GUARDED_BY(lock); /* with idle scanners */
     rq_scan_owner *newest_gone RQ_GUARDED_BY(lock);
     bool needs_memory RQ_GUARDED_BY(lock); /* no orphan stays */
-    closed_scanner closed[CLOSED] RQ_GUARDED_BY(lock);
     bool stopping RQ_GUARDED_BY(lock);
 };
 
-/* --- the table by id; all REQUIRE the lock ---------------------------------------------------- */
+/* --- the table by id; all REQUIRE the lock, and but for find and make_tables, the tables --------- */
+
+static bool make_tables(rq__leases *t)
+{
+    if (RQ_LIKELY(t->tables != NULL)) return true;
+    t->tables = calloc(1, sizeof *t->tables);
+    if (t->tables == NULL) return false;
+    t->tables->pages[0] = t->tables->first_page;
+    t->bucket_mask = PAGE - 1;
+    t->bucket_count = PAGE;
+    return true;
+}
 
 static rq__scan_holder **bucket_at(rq__leases *t, size_t i)
 {
-    return &t->pages[i / PAGE][i % PAGE];
+    return &t->tables->pages[i / PAGE][i % PAGE];
 }
 
 static rq__scan_holder **bucket_of(rq__leases *t, uint64_t id)
@@ -100,7 +117,7 @@ static void add_bucket(rq__leases *t)
 {
     size_t added = t->bucket_count;
     if (added / PAGE >= PAGES_MAX) return;
-    rq__scan_holder ***page = &t->pages[added / PAGE];
+    rq__scan_holder ***page = &t->tables->pages[added / PAGE];
     if (*page == NULL) *page = calloc(PAGE, sizeof **page);
     if (*page == NULL) return;
     if (added > t->bucket_mask) t->bucket_mask = t->bucket_mask * 2 + 1;
@@ -121,7 +138,7 @@ static void add_bucket(rq__leases *t)
 
 static rq__scan_holder *find(rq__leases *t, uint64_t id)
 {
-    rq__scan_holder *h = *bucket_of(t, id);
+    rq__scan_holder *h = t->tables == NULL ? NULL : *bucket_of(t, id);
     while (h != NULL && h->id != id)
         h = h->hash_next;
     return h;
@@ -378,14 +395,6 @@ rq_err rq__leases_new(const rq_env *env, uint64_t lease_ms, size_t bytes_max, rq
      * from before a restart is unknown instead of another client's. */
     t->first_id = t->next_id = env->executor->random(env->executor) << 32 & INT64_MAX;
     pthread_mutex_init(&t->lock, NULL);
-    t->bucket_mask = PAGE - 1;
-    t->bucket_count = PAGE;
-    t->pages[0] = calloc(PAGE, sizeof *t->pages[0]);
-    if (t->pages[0] == NULL) {
-        pthread_mutex_destroy(&t->lock);
-        free(t);
-        return RQ_E_NO_MEMORY;
-    }
     arm_tick(t);
     *ret = t;
     return RQ_OK;
@@ -415,8 +424,9 @@ void rq__leases_free(rq__leases *t)
         free_holder(h);
     }
     RQ_ASSERT(any(t) == NULL); /* the others are busy */
-    for (size_t i = 0; i < PAGES_MAX && t->pages[i] != NULL; i++)
-        free(t->pages[i]);
+    for (size_t i = 1; t->tables != NULL && i < PAGES_MAX && t->tables->pages[i] != NULL; i++)
+        free(t->tables->pages[i]);
+    free(t->tables);
     pthread_mutex_destroy(&t->lock);
     free(t);
 }
@@ -460,8 +470,8 @@ rq_err rq__lease_new(rq__leases *t, rq_scan_owner *owner, rq__scan_holder **ret)
     rq__scan_holder *chain = NULL;
     pthread_mutex_lock(&t->lock);
     if (RQ_UNLIKELY(!fits(t, owner, HOLDER_CHARGE))) chain = reclaim(t, owner, HOLDER_CHARGE);
-    bool has_room = fits(t, owner, HOLDER_CHARGE);
-    if (has_room) {
+    bool has_room = fits(t, owner, HOLDER_CHARGE), has_memory = make_tables(t);
+    if (has_room && has_memory) {
         join_owner(h, owner);
         charge(t, h, HOLDER_CHARGE);
         h->id = ++t->next_id;
@@ -469,9 +479,9 @@ rq_err rq__lease_new(rq__leases *t, rq_scan_owner *owner, rq__scan_holder **ret)
     }
     pthread_mutex_unlock(&t->lock);
     free_chain(chain);
-    if (!has_room) {
+    if (!has_room || !has_memory) {
         free(h);
-        return RQ_E_CALL_QUEUE_TOO_BIG;
+        return has_room ? RQ_E_NO_MEMORY : RQ_E_CALL_QUEUE_TOO_BIG;
     }
     *ret = h;
     return RQ_OK;
@@ -494,13 +504,13 @@ rq_err rq__lease_take(rq__leases *t, uint64_t id, rq_scan_owner *owner, rq__scan
     rq_err rc = RQ_OK;
     pthread_mutex_lock(&t->lock);
     rq__scan_holder *h = find(t, id);
-    const closed_scanner *closed = &t->closed[id % CLOSED];
+    const closed_scanner *closed = t->tables == NULL ? NULL : &t->tables->closed[id % CLOSED];
     if (h != NULL && h->busy) {
         rc = RQ_E_LEASE;
     } else if (h != NULL) {
         take(t, h, owner);
         *ret = h;
-    } else if (closed->id == id && id != 0) { /* 0: none is remembered there */
+    } else if (closed != NULL && closed->id == id && id != 0) { /* 0: none is remembered there */
         *ret_last_seq = closed->last_seq;
         rc = RQ_E_END;
     } else {
@@ -530,7 +540,7 @@ void rq__lease_close(rq__leases *t, rq__scan_holder *h, bool remember)
     unlink_hash(t, h);
     t->charged -= h->charged;
     leave_owner(h);
-    if (remember) t->closed[h->id % CLOSED] = (closed_scanner){h->id, h->next_call_seq};
+    if (remember) t->tables->closed[h->id % CLOSED] = (closed_scanner){h->id, h->next_call_seq};
     pthread_mutex_unlock(&t->lock);
     free_holder(h);
 }

@@ -3,7 +3,6 @@
  * HStore's CompoundConfiguration, CompactionConfiguration, ExponentialCompactionWindowFactory. */
 #include "region/engine_priv.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -75,10 +74,8 @@ static void override_ratio(const rq_table_schema *t, const rq_family_schema *f,
 static void set_tiers(const rq_table_schema *t, const rq_family_schema *f,
                       rq_compaction_settings *s)
 {
-    static const char prefix[] = "hbase.hstore.compaction.date.tiered.";
     rq_tier_settings *tier = &s->tiered;
-    char key[128];
-#define KEY(name) (snprintf(key, sizeof key, "%s%s", prefix, name), key)
+#define KEY(name) "hbase.hstore.compaction.date.tiered." name
     rq__setting_i64(t, f, KEY("max.storefile.age.millis"), &tier->max_age_ms);
     override_u32(t, f, KEY("incoming.window.min"), &tier->incoming_min);
     rq__setting_i64(t, f, KEY("base.window.millis"), &tier->base_window_ms);

@@ -3,11 +3,12 @@
  * A scan of a salted table: one scan per bucket, merged in the order of the keys without their salt.
  *
  *     bucket 0: scanner ─► next batch ─► batch ─┐
- *     bucket 1: scanner ─► next batch ─► batch ─┼► heap ─► row with the smallest key
+ *     bucket 1: scanner ─► next batch ─► batch ─┼► tree ─► row with the smallest key
  *     …                                         ┘
  *
- * A heap holds the buckets that have rows, ordered by the key of their first row; equal keys by
- * bucket, so that the parts of a row stay together. The caller fills a bucket's batch when it is
+ * The tree is one of losers (Knuth 5.4.1): a node has the loser of the match between the winners of its two
+ * subtrees, leaf i is bucket i, and the key of the bucket's first row decides; equal keys by bucket, so that the
+ * parts of a row stay together. A row costs one match for each level, from the leaf that it came from. The caller fills a bucket's batch when it is
  * empty, or threads fill the next batches while the caller consumes. Threads are used with an
  * embedded database only. On a cluster the next batches of up to AHEAD_MAX buckets are requested
  * ahead instead.
@@ -46,11 +47,12 @@ typedef struct bucket {
     bool is_ahead;                    /* its next answer was asked for; the caller's */
 } bucket;
 
-/* A bucket in the heap, with the begin of its first row's key: most comparisons end there, without
+/* A bucket in the tree, with the begin of its first row's key: most matches are decided there, without
  * a look at the row. */
+#define ENDED UINT64_MAX /* a place of a bucket without rows: it loses */
 typedef struct place {
-    uint64_t prefix; /* 8 bytes, zeros behind a shorter key */
-    uint32_t bucket;
+    uint64_t prefix; /* prefix_of; UINT64_MAX when ended */
+    uint64_t bucket;
 } place;
 
 struct rq_salted_scanner {
@@ -63,8 +65,9 @@ struct rq_salted_scanner {
     pid_t pid;
     uint32_t bucket_count;
     bucket *buckets;
-    place *heap;
-    uint32_t heap_count;
+    place winner;  /* valid once the tree is built */
+    place *losers; /* of nodes 1 to bucket_count - 1 */
+    bool is_built;
     uint32_t thread_count;
     pthread_t threads[THREADS_MAX];
     pthread_mutex_t lock;
@@ -227,7 +230,7 @@ static rq_err refill(rq_salted_scanner *s, bucket *b)
     return s->thread_count > 0 ? take_from_threads(s, b) : fill_as_caller(s, b);
 }
 
-/* --- the heap --------------------------------------------------------------------------------- */
+/* --- the tree --------------------------------------------------------------------------------- */
 
 static rq_slice key_of(const rq_salted_scanner *s, uint32_t i)
 {
@@ -236,50 +239,78 @@ static rq_slice key_of(const rq_salted_scanner *s, uint32_t i)
     return rq_slice_of((const uint8_t *)row.data + s->salt_len, row.len - s->salt_len);
 }
 
-static place place_of(const rq_salted_scanner *s, uint32_t i)
+/* Smaller for keys that come earlier; zeros stand behind a shorter key. */
+static uint64_t prefix_of(const rq_salted_scanner *s, rq_slice key)
 {
     uint8_t begin[8] = {0};
-    rq_slice key = key_of(s, i);
-    memcpy(begin, key.ptr, key.len < 8 ? key.len : 8);
-    return (place){rq_get_be64(begin), i};
+    if (RQ_UNLIKELY(key.len < sizeof begin)) memcpy(begin, key.ptr, key.len);
+    uint64_t prefix = rq_get_be64(key.len < sizeof begin ? begin : key.ptr);
+    return s->reversed ? ~prefix : prefix;
 }
 
-static bool is_before(const rq_salted_scanner *s, const place *a, const place *b)
+static place place_of(const rq_salted_scanner *s, uint32_t i)
 {
-    if (a->prefix != b->prefix) return (a->prefix < b->prefix) != s->reversed;
-    rq_slice x = key_of(s, a->bucket), y = key_of(s, b->bucket);
+    const batch *b = &s->buckets[i].batch;
+    if (RQ_UNLIKELY(b->at == b->count)) return (place){UINT64_MAX, ENDED};
+    return (place){prefix_of(s, key_of(s, i)), i};
+}
+
+static bool is_before_by_key(const rq_salted_scanner *s, const place *a, const place *b)
+{
+    if (a->bucket == ENDED || b->bucket == ENDED) return b->bucket == ENDED;
+    rq_slice x = key_of(s, (uint32_t)a->bucket), y = key_of(s, (uint32_t)b->bucket);
     int c = rq_short_compare(x.ptr, x.len, y.ptr, y.len);
     if (c == 0) return a->bucket < b->bucket;
     return s->reversed ? c > 0 : c < 0;
 }
 
-static void sift_down(rq_salted_scanner *s, uint32_t at)
+static bool is_before(const rq_salted_scanner *s, const place *a, const place *b)
 {
-    place top = s->heap[at];
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= s->heap_count) break;
-        if (child + 1 < s->heap_count && is_before(s, &s->heap[child + 1], &s->heap[child]))
-            child++;
-        if (!is_before(s, &s->heap[child], &top)) break;
-        s->heap[at] = s->heap[child];
-        at = child;
-    }
-    s->heap[at] = top;
+    if (RQ_UNLIKELY(a->prefix == b->prefix)) return is_before_by_key(s, a, b);
+    return a->prefix < b->prefix;
 }
 
-static rq_err heap_build(rq_salted_scanner *s)
+/* Without a branch: which of two buckets has the earlier row cannot be predicted. */
+static void swap_if(bool swaps, place *a, place *b)
 {
-    s->heap_count = 0;
+    uint64_t mask = -(uint64_t)swaps;
+    uint64_t prefix = (a->prefix ^ b->prefix) & mask, bucket = (a->bucket ^ b->bucket) & mask;
+    a->prefix ^= prefix;
+    b->prefix ^= prefix;
+    a->bucket ^= bucket;
+    b->bucket ^= bucket;
+}
+
+/* Plays all matches below a node, and returns their winner. */
+static place play(rq_salted_scanner *s, uint32_t node)
+{
+    if (node >= s->bucket_count) return place_of(s, node - s->bucket_count);
+    place winner = play(s, 2 * node), loser = play(s, 2 * node + 1);
+    swap_if(is_before(s, &loser, &winner), &winner, &loser);
+    s->losers[node] = loser;
+    return winner;
+}
+
+/* After the winner's first row was taken: plays its matches again. */
+static void replay(rq_salted_scanner *s)
+{
+    uint32_t bucket = (uint32_t)s->winner.bucket;
+    place winner = place_of(s, bucket);
+    for (uint32_t node = (s->bucket_count + bucket) / 2; node > 0; node /= 2)
+        swap_if(is_before(s, &s->losers[node], &winner), &winner, &s->losers[node]);
+    s->winner = winner;
+}
+
+static rq_err build(rq_salted_scanner *s)
+{
     for (uint32_t i = 0; i < s->bucket_count; i++)
         ask_ahead(s, &s->buckets[i]);
     for (uint32_t i = 0; i < s->bucket_count; i++) {
         rq_err rc = refill(s, &s->buckets[i]);
         if (rc != RQ_OK) return rc;
-        if (s->buckets[i].batch.count > 0) s->heap[s->heap_count++] = place_of(s, i);
     }
-    for (uint32_t i = s->heap_count / 2; i > 0; i--)
-        sift_down(s, i - 1);
+    s->winner = play(s, 1);
+    s->is_built = true;
     return RQ_OK;
 }
 
@@ -361,13 +392,13 @@ static rq_salted_scanner *scanner_new(uint32_t buckets)
     rq_salted_scanner *s = calloc(1, sizeof *s);
     if (s == NULL) return NULL;
     s->buckets = calloc(buckets, sizeof *s->buckets);
-    s->heap = calloc(buckets, sizeof *s->heap);
+    s->losers = calloc(buckets, sizeof *s->losers);
     s->failure.size = sizeof s->failure;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->work, NULL);
     pthread_cond_init(&s->ready, NULL);
     s->pid = getpid();
-    if (s->buckets != NULL && s->heap != NULL) return s;
+    if (s->buckets != NULL && s->losers != NULL) return s;
     rq_salted_close(s);
     return NULL;
 }
@@ -401,8 +432,7 @@ static rq_err open_all(rq_salted_scanner *s, rq_table *table, const rq_key_forma
         if (rc != RQ_OK) return rc;
     }
     start_threads(s, threads_for(s, threads));
-    s->heap_count = UINT32_MAX; /* is built by the first rq_salted_next */
-    return RQ_OK;
+    return RQ_OK; /* the tree is built by the first rq_salted_next */
 }
 
 rq_err rq_salted_scan(rq_table *table, const rq_key_format *format, const rq_scan_request *scan,
@@ -448,12 +478,12 @@ static rq_err next(rq_salted_scanner *s, rq_row **ret)
 {
     *ret = NULL;
     if (s->left == 0) return RQ_OK;
-    if (s->heap_count == UINT32_MAX) {
-        rq_err rc = heap_build(s);
+    if (RQ_UNLIKELY(!s->is_built)) {
+        rq_err rc = build(s);
         if (rc != RQ_OK) return rc;
     }
-    if (s->heap_count == 0) return RQ_OK;
-    bucket *b = &s->buckets[s->heap[0].bucket];
+    if (s->winner.bucket == ENDED) return RQ_OK;
+    bucket *b = &s->buckets[s->winner.bucket];
     rq_row *row = b->batch.rows[b->batch.at++];
     look_ahead(&b->batch);
     rq_err rc = refill(s, b);
@@ -461,27 +491,26 @@ static rq_err next(rq_salted_scanner *s, rq_row **ret)
         rq_row_free(row);
         return rc;
     }
-    if (b->batch.at == b->batch.count)
-        s->heap[0] = s->heap[--s->heap_count];
-    else
-        s->heap[0] = place_of(s, s->heap[0].bucket);
-    if (s->heap_count > 0) sift_down(s, 0);
+    replay(s);
     if (s->left != UINT64_MAX && ends_row(&b->batch, row)) s->left--;
     *ret = row;
     return RQ_OK;
+}
+
+RQ_COLD static rq_err fail_forked(rq_failure *failure)
+{
+    rq_why why;
+    rq_why_clear(&why);
+    rq_err rc = rq_fail(&why.error, RQ_E_FORKED, "the scan was opened by the parent process");
+    return rq_fill_failure(failure, rc, &why);
 }
 
 rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *failure)
 {
     RQ_TRY(rq_needs(scanner, "scanner", failure));
     RQ_TRY(rq_needs(ret, "place for the result", failure));
-    rq_why why;
+    if (scanner->thread_count > 0 && getpid() != scanner->pid) return fail_forked(failure);
     rq_row *row = NULL;
-    rq_why_clear(&why);
-    if (scanner->thread_count > 0 && getpid() != scanner->pid)
-        return rq_fill_failure(
-            failure, rq_fail(&why.error, RQ_E_FORKED, "the scan was opened by the parent process"),
-            &why);
     rq_err rc = scanner->ended_by != RQ_OK ? scanner->ended_by : next(scanner, &row);
     scanner->ended_by = rc;
     if (rc == RQ_OK) *ret = row;
@@ -513,6 +542,6 @@ void rq_salted_close(rq_salted_scanner *scanner)
     pthread_cond_destroy(&s->ready);
     pthread_mutex_destroy(&s->lock);
     free(s->buckets);
-    free(s->heap);
+    free(s->losers);
     free(s);
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/answers.h"
+#include "net/check.h"
 #include "server/reload.h"
 #include "server/security.h"
 #include "server/server_priv.h"
@@ -113,6 +114,7 @@ static rq_err open_loops(rq_node *n, rq_error *why)
                                 .epoch = n->env.epoch,
                                 .log = n->o.log};
     rq_err rc = rq_loops_new(&o, &n->loops);
+    if (rc == RQ_E_UNSUPPORTED) RQ_TRY(rq_loops_check(why));
     if (rc != RQ_OK) return rq__server_loops_failed(rc, why);
     rq_loops_hold_answers(n->loops, may_answer, n);
     uint64_t share = rq_engine_memory_budget(c) / 8;

@@ -19,6 +19,7 @@
 #include "catalog/catalog.h"
 #include "http/http.h"
 #include "metrics/metrics.h"
+#include "net/check.h"
 #include "ops/ops.h"
 #include "quota/quota.h"
 #include "registry/registry.h"
@@ -282,6 +283,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                               .epoch = s->epoch,
                               .log = s->log};
     rq_err rc = rq_loops_new(&loops, &s->loops);
+    if (rc == RQ_E_UNSUPPORTED) RQ_TRY(rq_loops_check(why));
     if (rc != RQ_OK) return rq__server_loops_failed(rc, why);
     uint64_t requests = (uint64_t)rq_config_int(o->config, RQ_SET_QUEUE_MAX);
     if (requests == 0) requests = rq_engine_memory_budget(o->config) / 8;

@@ -557,9 +557,11 @@ static rq_err posix_restrict_mode(rq_vfs *base, const char *path, unsigned *ret_
     rq_err rc = RQ_OK;
     if (fstat(fd, &st) != 0)
         rc = fail_errno(why, errno, "stat", v, path);
-    else if (has_excess(v, &st) && fchmod(fd, st.st_mode & allowed_mode(v, &st)) != 0)
+    else if (!has_excess(v, &st))
+        *ret_was = 0;
+    else if (fchmod(fd, st.st_mode & allowed_mode(v, &st)) != 0)
         rc = fail_errno(why, errno, "change the mode of", v, path);
-    else if (has_excess(v, &st))
+    else
         *ret_was = st.st_mode & 07777;
     close(fd);
     return rc;

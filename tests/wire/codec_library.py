@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Snappy's library is loaded when a table uses it, not at the start: its C++ runtime takes memory. Where the library is
+"""Libraries of compression are loaded when a table uses them, not at the start. Where Snappy's is
 missing (LD_LIBRARY_PATH begins with a folder that has an empty file of its name), tables, files and connections that need it
 are refused by an error that names it, and the rest of the server works.
 """
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -14,6 +15,7 @@ import hbase  # pylint: disable=wrong-import-position
 import rorqual  # pylint: disable=wrong-import-position
 
 LIBRARY = "libsnappy.so.1"
+LIBRARIES = {"SNAPPY": "libsnappy", "LZ4": "liblz4", "ZSTD": "libzstd", "LZO": "liblzo2", "BZIP2": "libbz2"}
 SANITIZED = "asan" in os.environ.get("RORQUAL", "") or "tsan" in os.environ.get("RORQUAL", "")
 ROW = {(b"f", b"q"): b"value " * 100}
 
@@ -42,10 +44,13 @@ def is_loaded_when_it_is_used(root):
     server = rorqual.Server(root / "data", root / "log")
     client = hbase.Client(server)
     works(client, "plain", {})
-    assert not mapped(server, "libsnappy"), "libsnappy is mapped though nothing uses it"
+    for library in LIBRARIES.values():
+        assert not mapped(server, library), f"{library} is mapped though nothing uses it"
     assert SANITIZED or not mapped(server, "libstdc++"), "the C++ runtime is mapped though nothing uses it"
     works(client, "packed", {"COMPRESSION": "SNAPPY"})
-    assert mapped(server, "libsnappy")
+    for name, library in LIBRARIES.items():
+        works(client, f"packed_{name}", {"COMPRESSION": name})
+        assert mapped(server, library), f"{library} is not mapped"
     client.close()
     problem = server.stop()
     assert problem is None, problem
@@ -75,10 +80,24 @@ def is_named_where_it_is_missing(root):
     assert problem is None, problem
 
 
+def libuv_is_named_where_it_is_missing(root):
+    """A server needs it; a look into a file does not."""
+    empty = root / "without_libuv"
+    empty.mkdir()
+    (empty / "libuv.so.1").touch()
+    run = {"env": {**os.environ, "LD_LIBRARY_PATH": str(empty)}, "capture_output": True, "text": True, "check": False, "timeout": 60}
+    started = subprocess.run([rorqual.BINARY, "server", "--data", str(root / "none"), "--zk-port", "0", "--master-port", "0", "--rs-port", "0"], **run)
+    assert started.returncode != 0 and "libuv.so.1" in started.stdout + started.stderr, started
+    asked = subprocess.run([rorqual.BINARY, "tables", "--zk", "127.0.0.1:1"], **run)
+    assert asked.returncode != 0 and "libuv.so.1" in asked.stdout + asked.stderr, asked
+    offline = subprocess.run([rorqual.BINARY, "wal", "dump", str(root / "data")], **run)
+    assert offline.returncode == 0, offline
+
+
 def main():
     report = rorqual.Report()
     with tempfile.TemporaryDirectory() as folder:
-        for test in (is_loaded_when_it_is_used, is_named_where_it_is_missing):
+        for test in (is_loaded_when_it_is_used, is_named_where_it_is_missing, libuv_is_named_where_it_is_missing):
             problem = None
             try:
                 test(pathlib.Path(folder))
