@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`count` of `rorqual shell`, and the variables of one statement. own_shell.py runs the tests; the expectation is HBase's Ruby."""
+"""`count` and `list_regions` of `rorqual shell`, and the variables of one statement. own_shell.py runs the tests; the expectation is HBase's Ruby."""
 import re
 
 from shell_load import shell
@@ -23,6 +23,36 @@ def counts(_):
     return None if [line for line in told if line in wanted] == wanted else f"{told} {said}"
 
 
+def regions_are_listed(_):
+    """Those of the table, of which another's name may be the beginning; by server, columns and locality."""
+    script = ("create 't1', 'f', SPLITS => ['b', 'c']\ncreate 't', 'f'\ncreate 't12', 'f'\n3.times { put 't1', 'b', 'f:q', 'v' }\n"
+              "list_regions 't1'\nlist_regions 't1', 'nowhere'\nlist_regions 't1', {}, ['start_key', 'REQ']\nlist_regions 't'\n"
+              "list_regions 't1', {LOCALITY_THRESHOLD => 1.0}, ['END_KEY']\nlist_regions 'hbase:meta', '', ['REGION_NAME']\n"
+              "list_regions 'default:t1', '', ['END_KEY']\n")
+    lines, said = lines_of(script)
+    keys = [[cell.strip() for cell in line.split("|")] for line in lines if "|" in line and "---" not in line]
+    found = [re.sub(r"^(\S+),,\d+\.[0-9a-f]{32}\.$", r"\1", cell) for row in keys for cell in row if re.match(r"^(|[bc]|t1?,,.*|t,,.*|START_KEY|END_KEY|hbase:meta,,1)$", cell)]
+    counts_ = [int(line.split()[0]) for line in lines if re.match(r"\d+ rows$", line)]
+    if counts_ != [3, 0, 3, 1, 3, 1, 3] or any("Can not find" in line for line in lines):
+        return f"{counts_} {said}"
+    projected = [row[:-1] for row in keys if len(row) == 3]
+    if projected != [["START_KEY", "REQ"], ["", "0"], ["b", "3"], ["c", "0"]] or "hbase:meta,,1" not in found:
+        return f"{projected} {said}"
+    return None
+
+
+def messages_are_selected(_):
+    """Of a list in a message, those whose key begins with a text; each found as it is, malformed ones are refused."""
+    entry = r"\x0a\x06\x08\x01\x12\x02%s\x10\x05"  # field 1: a message whose field 2 is the key
+    outer = "".join(r"\x12\x0a" + entry % key for key in ("ta", "ub", "tb"))
+    text = "".join(f"begin; p Wire.select(\"{m}\", [2], [1, 2], '{prefix}').map {{ |b| b[6, 2] }}; rescue => e; puts e.message; end\n"
+                   for m, prefix in ((outer, "t"), (outer, ""), (outer, "x"), ("", ""), (r"\x12\x0a", ""), (r"\x10\x01", ""), (outer + r"\x12\x01\x0a", "")))
+    lines, said = lines_of(text)
+    got = [line for line in lines if line[:2] in ('["', "[]", "a ")]
+    wanted = ['["ta", "tb"]', '["ta", "ub", "tb"]', "[]", "[]", "a malformed message", "a malformed message", "a malformed message"]
+    return None if [line for line in got if not line.startswith("=>")] == wanted else f"{got} {said}"
+
+
 def variables_begin_where_they_are_assigned(_):
     """In text before its assignment a name is a method's."""
     lines, said = lines_of("begin\n  puts early if (early = 1)\nrescue NameError => e\n  puts e.message\nend\nputs early\nputs late = 2; puts late\n"
@@ -32,4 +62,4 @@ def variables_begin_where_they_are_assigned(_):
     return None if got == wanted else f"{got} {said}"
 
 
-TESTS = [counts, variables_begin_where_they_are_assigned]
+TESTS = [counts, regions_are_listed, messages_are_selected, variables_begin_where_they_are_assigned]

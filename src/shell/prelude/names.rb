@@ -25,9 +25,14 @@ module Master
   end
 
   def self.ask(service, method, name, fields)
+    Wire.decode("#{name}Response", ask_raw(service, method, Wire.encode("#{name}Request", fields)))
+  end
+
+  # Messages as bytes.
+  def self.ask_raw(service, method, request)
     attempt = 0
     begin
-      Wire.decode("#{name}Response", Wire.call(nil, 0, service, method, Wire.encode("#{name}Request", fields)))
+      Wire.call(nil, 0, service, method, request)
     rescue HBaseError => e
       attempt += 1
       raise e if !e.retry || attempt > 6
