@@ -823,7 +823,7 @@ def prompt(folder):
         (["C-c"], "hbase:005:0>"),
         (["[1,", "Enter", "2]", "Enter"], "=> [1, 2]"),
         (["disable 'long_name'; drop 'long_name'", "Enter"], "Go on (y/n)?"),
-        (["n", "Enter"], "ERROR: not done"),
+        (["n", "Enter"], "Not done"),
         (["Up", "Up", "Enter"], "=> [1, 2]"),
     ]
     os.environ["HOME"] = str(folder)

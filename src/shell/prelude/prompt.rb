@@ -129,19 +129,39 @@ module Prompt
     def toggle_wide
       Shell.rows_as = Shell.rows_as == 'expanded' ? false : 'expanded'
       puts "Wide rows are #{Shell.rows_as ? 'on' : 'off'}"
+      choose_table
     end
 
+    # \o alone tells the form.
     def rows_as(kind)
-      raise ArgumentError, "\\o #{kind}: hbase, table, json, csv or tsv" unless %w[hbase table json csv tsv].include?(kind)
-      Shell.rows_as = kind == 'hbase' ? false : kind
+      raise ArgumentError, "\\o #{kind}: hbase, table, json, csv or tsv" unless ['', 'hbase', 'table', 'json', 'csv', 'tsv'].include?(kind)
+      Shell.rows_as = kind == 'hbase' ? false : kind unless kind.empty?
+      @is_table_by_as = false unless kind.empty?
+      tell_forms
+    end
+
+    def tell_forms
+      rows = Shell.rows_as == 'expanded' ? 'wide' : Shell.rows_as || 'hbase'
+      puts "Form of rows: #{rows}; of values: #{Shell.rows_as && @as || 'hbase'}"
     end
 
     def show_as(kind)
       Shell.need('show')
       raise ArgumentError, "\\as #{kind}: #{Show::KINDS.join(', ')}" unless kind.empty? || Show::KINDS.include?(kind)
       @as = kind.empty? ? nil : kind
-      Shell.rows_as = 'table' if @as && !Shell.rows_as
-      Shell.rows_as = false if @as.nil? && Shell.rows_as == 'table'
+      choose_table
+      tell_forms
+    end
+
+    # HBase's form of rows has no other forms of values: another one takes aligned columns until \as ends it.
+    def choose_table
+      if @as && !Shell.rows_as
+        Shell.rows_as = 'table'
+        @is_table_by_as = true
+      elsif @as.nil? && @is_table_by_as
+        Shell.rows_as = false if Shell.rows_as == 'table'
+        @is_table_by_as = false
+      end
     end
 
     def progress_of(table)
