@@ -19,6 +19,7 @@ import tempfile
 import time
 
 from rorqual import BINARY, ROOT, Report
+from shell_load import shell
 
 PAGE = ROOT / "docs/shell.md"
 MASKS = [
@@ -251,8 +252,11 @@ def completed(folder):
 
 
 def forms_are_told(folder):
-    """What \\o and \\as have set; without \\as, rows have the form that \\o has set."""
-    keys = [*TABLE, (["\\o", "Enter"], "Form of rows: hbase; of values: hbase"), (["\\as hex", "Enter"], "Form of rows: table; of values: hex"),
+    """The list of commands fits in 80 columns. What \\o and \\as have set; without \\as, rows have the form that \\o has set."""
+    longest = max(len(line) for line in shell("memory:", text="\\?\n").stdout.splitlines() if line.startswith(("\\", "   ")))
+    if longest > 80:
+        return f"{longest} columns"
+    keys = [*TABLE, (["C-l", "\\?", "Enter"], "ends the shell"), (["\\o", "Enter"], "Form of rows: hbase; of values: hbase"), (["\\as hex", "Enter"], "Form of rows: table; of values: hex"),
             (["\\as", "Enter"], re.compile("(?s)values: hex.*Form of rows: hbase; of values: hbase")), (["C-l", "\\o table", "Enter"], "Form of rows: table; of values: hbase"),
             (["\\as int", "Enter"], "of values: int"), (["C-l", "\\as", "Enter"], "Form of rows: table; of values: hbase"),
             (["\\o nothing", "Enter"], "ERROR: \\o nothing: hbase, table"), (["C-l", "\\as hex", "Enter", "\\x", "Enter", "\\x", "Enter", "get 'visits', 'row2'", "Enter"], "41626f7574")]
