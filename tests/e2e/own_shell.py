@@ -75,7 +75,7 @@ HBASE_MASKS = [
     (r"(?:127\.0\.0\.1|localhost)([:,])(?:PORT|\d+)", r"HOST\1PORT"),
     # The cluster has quotas; some expectations come from a server without.
     (r"^(?:\n?QUOTAS *\n(?:0\n)?0 row\(s\)|Quota is disabled)$", "no quota"),
-    (r'^=> "(?:127\.0\.0\.1|localhost)"$', '=> "HOST"'),
+    (r'^(=> "|)(?:127\.0\.0\.1|localhost)("|)$', r"\1HOST\2"),
     (r"evictedBlocks=\d+, maxCacheSize=\d+", "evictedBlocks=N, maxCacheSize=N"),
     (r"[\d.]+ average load", "N average load"),
     (r"(Column family \S+ does not exist in region \S+ in table '\w+'), \{.*$", r"\1"),

@@ -471,7 +471,7 @@ class Command
       next unless server.nil? || r.server_name.start_with?(server)
       l = (loads[r.server_name] || {}).delete(r.name)
       if l.nil?
-        puts "Can not find all details for region: #{Bytes.toStringBinary(r.name).strip} , it may be disabled or in transition\n"
+        puts "Can not find all details for region: #{r.name_text.strip} , it may be disabled or in transition\n"
       elsif l[:data_locality].to_f > threshold
         next
       end
@@ -490,7 +490,7 @@ class Command
   def region_column(column, region, load)
     case column
     when 'SERVER_NAME' then region.server_name
-    when 'REGION_NAME' then Bytes.toStringBinary(region.name).strip
+    when 'REGION_NAME' then region.name_text.strip
     when 'START_KEY' then Bytes.toStringBinary(region.info[:start_key]).strip
     when 'END_KEY' then Bytes.toStringBinary(region.info[:end_key]).strip
     when 'SIZE' then load.nil? ? '' : load[:storefile_size_MB].to_i.to_s

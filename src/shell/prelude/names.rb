@@ -209,6 +209,12 @@ class Region
     Region.name(@info)
   end
 
+  # HBase: RegionInfo.getRegionNameAsString. The region of hbase:meta has no encoded name in its name.
+  def name_text
+    text = Bytes.toStringBinary(name)
+    text == 'hbase:meta,,1' ? "#{text}.#{encoded}" : text
+  end
+
   def encoded
     Region.encoded(@info)
   end
