@@ -37,6 +37,8 @@
 #   make happybase HappyBase's own tests on rorqual.happybase, and its calls on a real HBase's Thrift server and on ours
 #   make java-suites    tests of other projects, written for HBaseTestingUtility, on rorqual-testing
 #   make bench-python   Python's gets and puts, ours and HappyBase's through HBase's Thrift server, into docs/benchmarks.md
+#   make bench-shell    rorqual shell beside HBase's (OFFICIAL=COMMAND), data in and out beside HBase's tools; PARTS=move ROWS=10000000:
+#                  exported, imported, verified both ways with HBase's Export and Import, each killed once in its middle
 #   make unread    peers that do not read their answers, at full load, against resident memory and a bystander
 #   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
 #   make replication  replication with a real HBase 2.6.1, both ways: cut-over under kills, VerifyReplication
@@ -64,7 +66,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim cluster-sim cluster-test cluster-java oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-shell bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim cluster-sim cluster-test cluster-java oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -259,6 +261,10 @@ bench-apps: release
 	@$(if $(filter 1,$(HBASE)),tools/setup test)
 	@JOBS=$(JOBS) tools/build build-release bench/app_schemes bench/app_weibo
 	@bench/apps/run
+
+bench-shell: release
+	@tools/setup test
+	@RORQUAL=$(CURDIR)/build-release/rorqual $(if $(ROWS),ROWS=$(ROWS)) bench/shell.py $(PARTS)
 
 bench-cache: release
 	@JOBS=$(JOBS) tools/build build-release bench/bench_cache

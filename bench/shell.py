@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`rorqual shell` and data in and out against HBase's own shell and tools, both on one Rorqual server.
 
-    bench/shell.py [PART…]     parts: start, puts, count, tsv, move; all without any
+    make bench-shell, or bench/shell.py [PART…]     parts: start, puts, count, tsv, move; all without any
     RORQUAL=build-release/rorqual   the binary
     OFFICIAL=COMMAND           HBase's shell: COMMAND ZOOKEEPER ARGUMENTS…; without it, ours alone
     PUTS=10000 ROWS=10000000   sizes; COLUMNS are five

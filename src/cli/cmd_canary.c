@@ -80,7 +80,8 @@ int rq__cmd_canary(int argc, char **argv)
                          .ctx = &x};
     rq_err rc = rq_canary_run(&c, &why);
     if (rc == RQ_OK && !x.a.quiet && !x.json)
-        printf("%" PRIu64 " regions, %" PRIu64 " failed\n", x.regions, x.failed);
+        printf("%" PRIu64 " region%s, %" PRIu64 " failed\n", x.regions, x.regions == 1 ? "" : "s",
+               x.failed);
     x.a.quiet = true;
     code = rq__transfer_end(&x.a, "", &(rq_transfer_counts){0}, rc, &why);
     return code == 0 && x.failed > 0 ? 1 : code;

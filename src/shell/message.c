@@ -307,9 +307,90 @@ static mrb_value decode(mrb_state *mrb, mrb_value self)
     return get_message(mrb, descriptor_of(mrb, name), rq__slice_of(bytes), 0);
 }
 
+/* --- messages in a message --------------------------------------------------------------------- */
+
+/* Field numbers from a message to one in it. */
+typedef struct field_path {
+    uint32_t numbers[4];
+    size_t len;
+} field_path;
+
+typedef struct selection {
+    mrb_state *mrb;
+    field_path key;
+    rq_slice prefix;
+    mrb_value found;
+} selection;
+
+static field_path path_of(mrb_state *mrb, mrb_value list)
+{
+    field_path p = {.len = (size_t)RARRAY_LEN(list)};
+    if (p.len == 0 || p.len > RQ_ARRAY_LEN(p.numbers))
+        mrb_raise(mrb, E_ARGUMENT_ERROR, "a path of 1 to 4 fields");
+    for (size_t i = 0; i < p.len; i++)
+        p.numbers[i] = (uint32_t)mrb_as_int(mrb, RARRAY_PTR(list)[i]);
+    return p;
+}
+
+/* Calls `take` for each message, or text, at the end of the path, until it returns false. */
+static rq_err walk(rq_slice message, const uint32_t *path, size_t len,
+                   bool (*take)(void *ctx, rq_slice bytes), void *ctx)
+{
+    rq_pb_field field;
+    rq_err rc;
+    rq_cursor c = rq_cursor_of(message);
+    while ((rc = rq_pb_next(&c, &field)) == RQ_OK) {
+        if (field.number != path[0]) continue;
+        if (field.wire != RQ_PB_BYTES) return RQ_E_MALFORMED;
+        if (len > 1)
+            RQ_TRY(walk(field.bytes, path + 1, len - 1, take, ctx));
+        else if (!take(ctx, field.bytes))
+            return RQ_OK;
+    }
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+static bool take_first(void *ctx, rq_slice bytes)
+{
+    *(rq_slice *)ctx = bytes;
+    return false;
+}
+
+static bool take_if_wanted(void *ctx, rq_slice bytes)
+{
+    const selection *s = ctx;
+    mrb_state *mrb = s->mrb;
+    rq_slice key = {0};
+    int arena = mrb_gc_arena_save(mrb);
+    if (walk(bytes, s->key.numbers, s->key.len, take_first, &key) != RQ_OK)
+        mrb_raise(mrb, E_RUNTIME_ERROR, "a malformed message");
+    if (rq_slice_starts_with(key, s->prefix))
+        mrb_ary_push(mrb, s->found, mrb_str_new(mrb, (const char *)bytes.ptr, (mrb_int)bytes.len));
+    mrb_gc_arena_restore(mrb, arena);
+    return true;
+}
+
+/* Wire.select(bytes, path, path of the key, prefix) → the messages, as bytes, at the end of the path, whose key begins with the
+ * prefix. Of a long list of which few entries are wanted: the others become no objects. */
+static mrb_value select_messages(mrb_state *mrb, mrb_value self)
+{
+    mrb_value bytes, path, key, prefix;
+    (void)self;
+    mrb_get_args(mrb, "SAAS", &bytes, &path, &key, &prefix);
+    const field_path at = path_of(mrb, path);
+    selection s = {.mrb = mrb,
+                   .key = path_of(mrb, key),
+                   .prefix = rq__slice_of(prefix),
+                   .found = mrb_ary_new(mrb)};
+    if (walk(rq__slice_of(bytes), at.numbers, at.len, take_if_wanted, &s) != RQ_OK)
+        mrb_raise(mrb, E_RUNTIME_ERROR, "a malformed message");
+    return s.found;
+}
+
 void rq__define_messages(mrb_state *mrb)
 {
     struct RClass *wire = mrb_define_module(mrb, "Wire");
     mrb_define_module_function(mrb, wire, "encode", encode, MRB_ARGS_REQ(2));
     mrb_define_module_function(mrb, wire, "decode", decode, MRB_ARGS_ARG(2, 1));
+    mrb_define_module_function(mrb, wire, "select", select_messages, MRB_ARGS_REQ(4));
 }

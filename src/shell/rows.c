@@ -148,16 +148,6 @@ mrb_value rq__rows_next(mrb_state *mrb, rq_cursor *rows)
     return list;
 }
 
-bool rq__rows_skip(rq_cursor *rows, rq_slice *ret_key)
-{
-    rq_cell c;
-    *ret_key = (rq_slice){0};
-    if (rq_cursor_left(rows) == 0) return false;
-    while (read_cell(rows, &c))
-        *ret_key = rq_cell_row(&c);
-    return true;
-}
-
 static rq_slice checked_slice(mrb_state *mrb, mrb_value v)
 {
     if (!mrb_string_p(v)) mrb_raisef(mrb, E_TYPE_ERROR, "%v is no String", v);

@@ -29,8 +29,6 @@ void rq__rows_take(rq_op *op, void *ctx, uint32_t index, rq_op_result *r);
 
 /* The next of the copied rows as an array of cells; nil: no more. */
 mrb_value rq__rows_next(mrb_state *mrb, rq_cursor *rows);
-/* Passes over a row; its key, empty for a row without cells. */
-bool rq__rows_skip(rq_cursor *rows, rq_slice *ret_key);
 
 /* Raises if the client has no memory. */
 rq_client_table *rq__rows_table(mrb_state *mrb, mrb_value name);

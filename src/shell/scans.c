@@ -20,6 +20,11 @@ struct rq__scanner {
     rq_op *op; /* NULL: closed, or lost with the connection */
     bool is_closed;
     size_t at; /* in the step's rows: what was read */
+    bool
+        counts; /* rows are counted and not kept; every interval-th leaves a mark: (its number, its key) */
+    uint64_t interval; /* 0: none leaves one */
+    uint64_t until_mark;
+    bool is_told; /* the step's marks were read */
     int64_t begun_ns;
     rq__scanner *next; /* in the session's list */
 };
@@ -116,7 +121,7 @@ static rq_cursor rest_of_step(mrb_state *mrb, mrb_value self, const rq__scanner 
 static mrb_value scanner_next(mrb_state *mrb, mrb_value self)
 {
     rq__scanner *sc = scanner_of(mrb, self);
-    if (sc->is_closed) return mrb_nil_value();
+    if (sc->is_closed || sc->counts) return mrb_nil_value();
     do {
         rq_cursor c = rest_of_step(mrb, self, sc);
         size_t left = rq_cursor_left(&c);
@@ -137,28 +142,56 @@ static void show_count(const rq__scanner *sc, mrb_int count)
     rq__display_progress(sc->o.shell, text);
 }
 
-/* scanner.count(before, interval) → [count, [[count, row] …]]: the rows up to the end of the step, and every
- * interval-th of them; nil: the end. */
+static rq_err note_mark(rq_buf *to, uint64_t number, rq_slice key)
+{
+    RQ_TRY(rq_buf_append(to, &number, sizeof number));
+    RQ_TRY(rq_buf_append(to, &key.len, sizeof key.len));
+    return rq_buf_append(to, key.ptr, key.len);
+}
+
+/* The callback of a scanner that counts. Cells are not read, but the first of a row that leaves a mark. */
+static void count_row(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
+{
+    rq__outcome *o = ctx;
+    rq__scanner *sc = RQ_CONTAINER_OF(o, rq__scanner, o);
+    rq_cell first = {0};
+    (void)op;
+    (void)index;
+    o->rows++;
+    o->shell->stale = o->shell->stale || r->row.stale;
+    if (sc->interval == 0 || --sc->until_mark > 0) return;
+    sc->until_mark = sc->interval;
+    rq_err rc = rq_result_next(&r->row, &r->cells, &first);
+    if (rc == RQ_OK || rc == RQ_E_END)
+        rc = note_mark(&o->shell->rows, o->rows, rq_cell_row(&first));
+    if (o->copied == RQ_OK) o->copied = rc;
+}
+
+static mrb_value read_mark(mrb_state *mrb, rq_cursor *marks)
+{
+    uint64_t number;
+    size_t len;
+    memcpy(&number, marks->ptr, sizeof number);
+    memcpy(&len, marks->ptr + sizeof number, sizeof len);
+    rq_slice key = rq_slice_of(marks->ptr + sizeof number + sizeof len, len);
+    marks->ptr = key.ptr + len;
+    return mrb_assoc_new(mrb, mrb_int_value(mrb, (mrb_int)number), rq__string_of(mrb, key));
+}
+
+/* scanner.count → [count, [[count, row] …]]: the rows up to the end of the next step, and every interval-th of
+ * that step; nil: the end. */
 static mrb_value scanner_count(mrb_state *mrb, mrb_value self)
 {
-    mrb_int n, interval;
-    rq_slice key;
     rq__scanner *sc = scanner_of(mrb, self);
-    mrb_get_args(mrb, "ii", &n, &interval);
-    if (interval < 1) mrb_raise(mrb, mrb_class_get(mrb, "ZeroDivisionError"), "divided by 0");
-    rq_cursor c = rest_of_step(mrb, self, sc);
-    if (rq_cursor_left(&c) == 0) {
-        if (!take_step(mrb, self, sc)) return mrb_nil_value();
-        c = rest_of_step(mrb, self, sc);
-    }
-    mrb_value marks = mrb_ary_new(mrb);
-    sc->at += rq_cursor_left(&c);
-    while (rq__rows_skip(&c, &key))
-        if (++n % interval == 0)
-            mrb_ary_push(mrb, marks,
-                         mrb_assoc_new(mrb, mrb_int_value(mrb, n), rq__string_of(mrb, key)));
-    show_count(sc, n);
-    return mrb_assoc_new(mrb, mrb_int_value(mrb, n), marks);
+    if (sc->is_told && !take_step(mrb, self, sc)) return mrb_nil_value();
+    sc->is_told = true;
+    mrb_int count = (mrb_int)sc->o.rows;
+    mrb_value list = mrb_ary_new(mrb);
+    rq_cursor marks = rest_of_step(mrb, self, sc);
+    while (rq_cursor_left(&marks) > 0)
+        mrb_ary_push(mrb, list, read_mark(mrb, &marks));
+    show_count(sc, count);
+    return mrb_assoc_new(mrb, mrb_int_value(mrb, count), list);
 }
 
 /* Ends the scan; a second time nothing. */
@@ -212,7 +245,8 @@ static mrb_value new_scanner(mrb_state *mrb, mrb_value module, rq__scanner **ret
 }
 
 /* Rows.open(table, options, more) → a scanner whose first step is there; options: start, stop, limit, caching,
- * batch, result_bytes, reversed, replica, metrics; more: further fields of the message Scan, encoded. */
+ * batch, result_bytes, reversed, replica, metrics; interval: the scanner counts rows (0: without marks), and has no
+ * `next`; more: further fields of the message Scan, encoded. */
 static mrb_value open_scan(mrb_state *mrb, mrb_value self)
 {
     mrb_value name, options, more;
@@ -225,11 +259,14 @@ static mrb_value open_scan(mrb_state *mrb, mrb_value self)
     sc->o = rq__rows_begin(mrb);
     sc->client = s->client;
     sc->begun_ns = rq_client_now_ns();
+    sc->counts = !mrb_nil_p(option(mrb, options, "interval"));
+    sc->interval = sc->until_mark = number_option(mrb, options, "interval");
     rq_err started = rq_op_new(s->client, 0, &sc->o, &sc->op);
     if (started == RQ_OK) {
         sc->next = s->scanners;
         s->scanners = sc;
-        started = rq_op_scan(sc->op, t, &scan, rq__rows_take, rq__rows_ended);
+        started =
+            rq_op_scan(sc->op, t, &scan, sc->counts ? count_row : rq__rows_take, rq__rows_ended);
     }
     wait_for_step(mrb, object, sc, started);
     return object;
@@ -254,7 +291,7 @@ void rq__define_scans(mrb_state *mrb)
     MRB_SET_INSTANCE_TT(scanner, MRB_TT_DATA);
     mrb_undef_class_method(mrb, scanner, "new");
     mrb_define_method(mrb, scanner, "next", scanner_next, MRB_ARGS_NONE());
-    mrb_define_method(mrb, scanner, "count", scanner_count, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, scanner, "count", scanner_count, MRB_ARGS_NONE());
     mrb_define_method(mrb, scanner, "close", scanner_close, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, rows, "open", open_scan, MRB_ARGS_REQ(3));
     mrb_define_module_function(mrb, rows, "metrics", metrics, MRB_ARGS_NONE());

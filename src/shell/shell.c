@@ -213,12 +213,12 @@ static bool is_written(void)
     return fflush(stdout) == 0 && !ferror(stdout);
 }
 
-static fate run(rq__shell *s, const rq_buf *statement, bool is_script)
+static fate run(rq__shell *s, const rq_buf *statement, rq__parsed *parsed, bool is_script)
 {
     int arena = mrb_gc_arena_save(s->mrb);
     fate f = GO_ON;
     int64_t begun = rq_client_now_ns();
-    mrb_value v = rq__statement_run(s, (const char *)statement->ptr, statement->len);
+    mrb_value v = rq__statement_run(s, parsed);
     rq__display_end(s);
     if (s->mrb->exc == NULL) print_value(s, v);
     if (s->mrb->exc != NULL) f = take_exception(s, statement, is_script);
@@ -246,6 +246,7 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
 {
     bool interrupted;
     char *error = NULL;
+    rq__parsed parsed = {0};
     fate f = GO_ON;
     rq_buf_reset(text);
     from->outline = (rq__outline_place){0};
@@ -266,12 +267,12 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
         if (line != NULL && rq_buf_append(text, line, from->len) != RQ_OK) return FAILED;
         if (line != NULL && rq__brackets_wait(&from->brackets, (const char *)text->ptr, text->len))
             continue;
-        rq__statement what = rq__statement_check(s, (const char *)text->ptr, text->len, &error);
-        if (what == RQ__STATEMENT_OPEN && line != NULL) continue;
         if (rq_buf_append_u8(text, 0) != RQ_OK) return FAILED;
         text->len--;
+        rq__statement what = rq__statement_check(s, rq_buf_slice(text), &parsed, &error);
+        if (what == RQ__STATEMENT_OPEN && line != NULL) continue;
         rq__prompt_remember(from->prompt, (const char *)text->ptr);
-        f = what == RQ__STATEMENT_WHOLE ? run(s, text, from->is_script)
+        f = what == RQ__STATEMENT_WHOLE ? run(s, text, &parsed, from->is_script)
                                         : wrong(s, error, text, from->is_script);
         free(error);
         return f;

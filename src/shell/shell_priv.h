@@ -19,9 +19,10 @@
 /* display.c: text that may go to a pager, and the line of progress. */
 typedef struct rq__display {
     rq_buf held;
-    bool is_lost;    /* standard output cannot be written */
-    bool is_off;     /* no pager: by \pager */
-    bool is_holding; /* text is held, until the screen is full */
+    bool is_terminal; /* standard output is one */
+    bool is_lost;     /* standard output cannot be written */
+    bool is_off;      /* no pager: by \pager */
+    bool is_holding;  /* text is held, until the screen is full */
     size_t held_lines;
     int64_t held_ns;
     FILE *pager; /* NULL: none runs */
@@ -149,9 +150,16 @@ struct mrb_parser_state *rq__statement_parse(rq__shell *s, mrbc_context *c, rq_s
                                              uint64_t line, rq_slice *ret_read);
 /* Of the text that `p` has parsed. */
 rq__statement rq__statement_of(const struct mrb_parser_state *p, const char *text, size_t len);
-rq__statement rq__statement_check(rq__shell *s, const char *text, size_t len, char **ret_error);
-/* Runs a whole statement with the session's local variables. mrb->exc is set if it raised. */
-mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len);
+/* A whole statement. */
+typedef struct rq__parsed {
+    struct mrb_parser_state *parser;
+    rq_slice read; /* what it has parsed; valid until the next text is parsed */
+} rq__parsed;
+/* Parses with the session's local variables. Sets *ret if the statement is whole; rq__statement_run follows then. `text` stays
+ * until that ends. */
+rq__statement rq__statement_check(rq__shell *s, rq_slice text, rq__parsed *ret, char **ret_error);
+/* Runs the statement, and frees its parser. mrb->exc is set if it raised. REQUIRES: no other text has been parsed. */
+mrb_value rq__statement_run(rq__shell *s, rq__parsed *statement);
 /* A local variable with a command's name would hide the command: warns and forgets the variable. */
 void rq__statement_free_commands(rq__shell *s);
 

@@ -69,17 +69,20 @@ rq__statement rq__statement_of(const struct mrb_parser_state *p, const char *tex
     return p == NULL || p->tree == NULL || p->nerr > 0 ? RQ__STATEMENT_WRONG : RQ__STATEMENT_WHOLE;
 }
 
-rq__statement rq__statement_check(rq__shell *s, const char *text, size_t len, char **ret_error)
+rq__statement rq__statement_check(rq__shell *s, rq_slice text, rq__parsed *ret, char **ret_error)
 {
+    rq__parsed found = {0};
     int arena = mrb_gc_arena_save(s->mrb);
-    rq_slice read;
-    struct mrb_parser_state *p =
-        rq__statement_parse(s, context_of(s), rq_slice_of(text, len), s->begin, &read);
-    rq__statement what = rq__statement_of(p, text, len);
+    found.parser = rq__statement_parse(s, context_of(s), text, s->begin, &found.read);
+    rq__statement what = rq__statement_of(found.parser, (const char *)text.ptr, text.len);
     *ret_error = NULL;
-    if (what == RQ__STATEMENT_WRONG && p != NULL && p->nerr > 0)
-        *ret_error = strdup(p->error_buffer[0].message);
-    if (p != NULL) mrb_parser_free(p);
+    if (what == RQ__STATEMENT_WHOLE) {
+        *ret = found;
+    } else if (found.parser != NULL) {
+        if (what == RQ__STATEMENT_WRONG && found.parser->nerr > 0)
+            *ret_error = strdup(found.parser->error_buffer[0].message);
+        mrb_parser_free(found.parser);
+    }
     mrb_gc_arena_restore(s->mrb, arena);
     return what;
 }
@@ -105,15 +108,12 @@ static void refuse(rq__shell *s)
     mrb->exc = mrb_obj_ptr(mrb_exc_new_str(mrb, mrb_class_get(mrb, "SyntaxError"), text));
 }
 
-mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len)
+mrb_value rq__statement_run(rq__shell *s, rq__parsed *statement)
 {
     mrb_state *mrb = s->mrb;
-    rq_slice read;
-    struct mrb_parser_state *p =
-        rq__statement_parse(s, context_of(s), rq_slice_of(text, len), s->begin, &read);
-    bool parsed = p != NULL && p->tree != NULL && p->nerr == 0;
-    struct RProc *proc = parsed ? rq__compile(s, p, read, s->begin) : NULL;
-    if (p != NULL) mrb_parser_free(p);
+    struct RProc *proc = rq__compile(s, statement->parser, statement->read, s->begin);
+    mrb_parser_free(statement->parser);
+    *statement = (rq__parsed){0};
     if (proc == NULL) {
         refuse(s);
         return mrb_nil_value();

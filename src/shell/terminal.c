@@ -20,13 +20,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Shell.width: the columns of the terminal on standard output; 0: not a terminal. HBASE: jline
- * reports 80 if it does not know. */
+/* Shell.width: the columns of the terminal on standard output, which may change; 0: not a terminal. Each command asks.
+ * HBASE: jline reports 80 if it does not know. */
 static mrb_value width(mrb_state *mrb, mrb_value self)
 {
     struct winsize w = {0};
     (void)self;
-    if (!isatty(STDOUT_FILENO)) return mrb_int_value(mrb, 0);
+    if (!rq__shell_of(mrb)->display.is_terminal) return mrb_int_value(mrb, 0);
     (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &w);
     return mrb_int_value(mrb, w.ws_col > 0 ? w.ws_col : 80);
 }
@@ -217,6 +217,7 @@ static mrb_value settings(mrb_state *mrb, mrb_value self)
 
 void rq__define_terminal(mrb_state *mrb)
 {
+    rq__shell_of(mrb)->display.is_terminal = isatty(STDOUT_FILENO);
     mrb_gv_set(mrb, mrb_intern_lit(mrb, "$$"), mrb_int_value(mrb, getpid()));
     struct RClass *m = mrb_define_module(mrb, "Shell");
     mrb_define_module_function(mrb, m, "environment", environment, MRB_ARGS_REQ(1));

@@ -17,6 +17,7 @@ typedef struct copy_job {
     const rq_copy *copy;
     rq_arena arena;
     rq_vfs *vfs; /* of the progress; NULL: none is kept */
+    bool has_made_folder;
     rq_file *lock;
     rq__plan plan;
     rq__range *ranges; /* of the plan */
@@ -141,15 +142,17 @@ static rq_err open_progress(copy_job *j, rq_error *why)
     rq__range *ranges;
     size_t count;
     if (c->progress == NULL) return RQ_OK;
-    RQ_TRY(rq__open_folder(c->progress, 0777, &j->vfs, why));
+    RQ_TRY(rq__open_folder(c->progress, 0777, &j->vfs, &j->has_made_folder, why));
     RQ_TRY(rq_vfs_lock(j->vfs, NULL, &j->lock, why));
     RQ_TRY(rq__ranges_ask(&c->options->client, c->table, c->scan.start, c->scan.stop, &j->arena,
                           &ranges, &count, why));
     return take_plan(j, ranges, count, why);
 }
 
-static void clean(copy_job *j)
+static void clean(copy_job *j, rq_err rc)
 {
+    if (rc != RQ_OK && j->has_made_folder && j->lock != NULL)
+        rq__drop_empty_folder(j->copy->progress);
     rq__plan_close(&j->plan);
     rq_arena_clear(&j->arena);
     (void)rq_file_close(j->lock);
@@ -179,6 +182,6 @@ rq_err rq_copy_run(const rq_copy *c, rq_transfer_counts *ret, rq_error *why)
     ret->parts_kept = j.plan.done;
     if (rc == RQ_OK) rc = rq__sweep_run(&s, ret, why);
     if (rc == RQ_OK && j.vfs != NULL) rc = rq__plan_remove(&j.plan, why);
-    clean(&j);
+    clean(&j, rc);
     return rc;
 }

@@ -25,6 +25,7 @@
 typedef struct export_job {
     const rq_export *e;
     rq_vfs *vfs;
+    bool has_made_folder;
     rq_file *lock;
     rq__plan plan;
     rq_arena arena;
@@ -288,14 +289,15 @@ static rq_err prepare(export_job *j, rq_error *why)
 {
     const rq_export *e = j->e;
     RQ_TRY(prepare_scan(j, why));
-    RQ_TRY(rq__open_folder(e->folder, 0777, &j->vfs, why));
+    RQ_TRY(rq__open_folder(e->folder, 0777, &j->vfs, &j->has_made_folder, why));
     RQ_TRY(rq_vfs_lock(j->vfs, NULL, &j->lock, why));
     RQ_TRY(check_folder(j, why));
     return make_plan(j, why);
 }
 
-static void clean(export_job *j)
+static void clean(export_job *j, rq_err rc)
 {
+    if (rc != RQ_OK && j->has_made_folder && j->lock != NULL) rq__drop_empty_folder(j->e->folder);
     rq__plan_close(&j->plan);
     rq__columns_clear(&j->columns);
     rq_buf_clear(&j->fields);
@@ -322,6 +324,6 @@ rq_err rq_export_run(const rq_export *e, rq_transfer_counts *ret, rq_error *why)
         rc = rq__crew_run(&crew, ret, why);
     }
     if (rc == RQ_OK) rc = rq__put_file(j.vfs, "_SUCCESS", (rq_slice){0}, why);
-    clean(&j);
+    clean(&j, rc);
     return rc;
 }

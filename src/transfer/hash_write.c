@@ -18,6 +18,7 @@
 typedef struct hash_job {
     const rq_verify *verify;
     rq_vfs *vfs;
+    bool has_made_folder;
     rq_file *lock;
     rq_arena arena;
     rq__plan plan;
@@ -205,7 +206,7 @@ static rq_err prepare(hash_job *j, rq_error *why)
     const rq_verify *v = j->verify;
     if (v->scan.columns != NULL && strchr(v->scan.columns, ':') != NULL)
         return rq_fail(why, RQ_E_INVALID, "a manifest can name families, not single columns");
-    RQ_TRY(rq__open_folder(v->folder, 0777, &j->vfs, why));
+    RQ_TRY(rq__open_folder(v->folder, 0777, &j->vfs, &j->has_made_folder, why));
     RQ_TRY(rq_vfs_lock(j->vfs, NULL, &j->lock, why));
     RQ_TRY(check_folder(j, why));
     return make_plan(j, why);
@@ -238,6 +239,7 @@ rq_err rq_verify_write(const rq_verify *v, rq_transfer_counts *ret, rq_error *wh
     if (rc == RQ_OK) rc = hash_ranges(&j, ret, why);
     if (rc == RQ_OK) rc = join(&j, why);
     if (rc == RQ_OK) rc = rq_vfs_remove_tree(j.vfs, "_rorqual", why);
+    if (rc != RQ_OK && j.has_made_folder && j.lock != NULL) rq__drop_empty_folder(v->folder);
     rq__plan_close(&j.plan);
     rq_arena_clear(&j.arena);
     (void)rq_file_close(j.lock);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define BUFFER_BYTES (1024 * 1024)
 #define PATH_BYTES 4096
@@ -51,11 +52,18 @@ void rq__out_close(rq__out *o)
     *o = (rq__out){0};
 }
 
-rq_err rq__open_folder(const char *path, mode_t mode, rq_vfs **ret, rq_error *why)
+rq_err rq__open_folder(const char *path, mode_t mode, rq_vfs **ret, bool *ret_made, rq_error *why)
 {
-    if (mkdir(path, mode) != 0 && errno != EEXIST)
+    bool is_made = mkdir(path, mode) == 0;
+    if (!is_made && errno != EEXIST)
         return rq_fail(why, RQ_E_IO, "cannot make %s: %s", path, strerror(errno));
+    if (ret_made != NULL) *ret_made = is_made;
     return rq_vfs_posix_new(path, ret, why);
+}
+
+void rq__drop_empty_folder(const char *path)
+{
+    (void)rmdir(path); /* one that is not empty stays */
 }
 
 rq_err rq__move_file(rq_vfs *v, const char *from, const char *to, rq_error *why)

@@ -32,9 +32,13 @@ RQ_NODISCARD
 rq_err rq__out_finish(rq__out *o, rq_error *why);
 void rq__out_close(rq__out *o);
 
-/* Opens a folder, which is made with that mode if it is missing; its parent must be there. */
+/* Opens a folder, which is made with that mode if it is missing (then *ret_made, which may be NULL, is set); its parent
+ * must be there. */
 RQ_NODISCARD
-rq_err rq__open_folder(const char *path, mode_t mode, rq_vfs **ret, rq_error *why);
+rq_err rq__open_folder(const char *path, mode_t mode, rq_vfs **ret, bool *ret_made, rq_error *why);
+/* Removes the folder, unless it has something in it: of work that has failed and has made the folder. REQUIRES: its lock is
+ * held. */
+void rq__drop_empty_folder(const char *path);
 /* Writes or replaces a small file: after a crash, and rq__settle_file, it is the old or the new one. */
 RQ_NODISCARD
 rq_err rq__put_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why);

@@ -19,6 +19,7 @@ import tempfile
 import time
 
 from rorqual import BINARY, ROOT, Report
+from shell_load import shell
 
 PAGE = ROOT / "docs/shell.md"
 MASKS = [
@@ -250,6 +251,22 @@ def completed(folder):
     return None
 
 
+def forms_are_told(folder):
+    """The list of commands fits in 80 columns. What \\o and \\as have set; without \\as, rows have the form that \\o has set."""
+    longest = max(len(line) for line in shell("memory:", text="\\?\n").stdout.splitlines() if line.startswith(("\\", "   ")))
+    if longest > 80:
+        return f"{longest} columns"
+    keys = [*TABLE, (["C-l", "\\?", "Enter"], "ends the shell"), (["\\o", "Enter"], "Form of rows: hbase; of values: hbase"), (["\\as hex", "Enter"], "Form of rows: table; of values: hex"),
+            (["\\as", "Enter"], re.compile("(?s)values: hex.*Form of rows: hbase; of values: hbase")), (["C-l", "\\o table", "Enter"], "Form of rows: table; of values: hbase"),
+            (["\\as int", "Enter"], "of values: int"), (["C-l", "\\as", "Enter"], "Form of rows: table; of values: hbase"),
+            (["\\o nothing", "Enter"], "ERROR: \\o nothing: hbase, table"), (["C-l", "\\as hex", "Enter", "\\x", "Enter", "\\x", "Enter", "get 'visits', 'row2'", "Enter"], "41626f7574")]
+    try:
+        on_terminal(folder, {"NO_COLOR": "1"}, keys)
+    except AssertionError as e:
+        return str(e)
+    return None
+
+
 def many_tables(folder):
     """Tab reads the names of 200 tables at most, says that there are others, and completes what all names have."""
     make = "(0...210).each { |i| create \"many_#{i + 100}\", 'f' }; create 'many_x', 'f'; create_namespace 'n'; create 'n:t', 'f'; 7"
@@ -303,7 +320,7 @@ def history_is_kept(folder):
         terminal.close()
 
 
-TESTS = [captures, colours, pager, interrupted, other_ways, completed, many_tables, what_fails_is_over, history_is_kept]
+TESTS = [captures, colours, pager, interrupted, other_ways, completed, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
 
 
 def main():

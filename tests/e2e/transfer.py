@@ -391,6 +391,19 @@ def wrong_names_are_refused(w):
     expect(w.run("export", "--rate", "0", table, w.path(), code=2), "--rate")
 
 
+def what_fails_leaves_no_folder(w):
+    """A folder that was there stays, and so does one that has something in it."""
+    new, there, full = w.path(), w.path(), w.path()
+    there.mkdir()
+    full.mkdir()
+    (full / "file").touch()
+    for folder in (new, there, full):
+        for command in (("export", "no_such_table", folder), ("verify", "--write", folder, "no_such_table"),
+                        ("copytable", "--new-name", "other", "--progress", folder, "no_such_table")):
+            w.run(*command, code=1)
+    assert not new.exists() and there.exists() and (full / "file").exists(), list(w.folder.iterdir())
+
+
 def tables_without_rows(w):
     table, folder, copy = w.table(splits=()), w.path(), w.table()
     expect(w.run("export", table, folder), "exported 0 rows, 0 cells")
@@ -471,6 +484,7 @@ def canary_and_split(w):
     expect(w.run("canary", table), "2 regions, 0 failed")
     expect(w.run("canary"), "hbase:meta", " 0 failed")
     expect(w.run("canary", "no_such_table", code=1), "FAILED")
+    expect(w.run("canary", w.table(splits=())), "\n1 region, 0 failed")
     out = w.run("split", "--regions", "4", "--kind", "hex", table)
     assert [line.rpartition(" ")[2] for line in out.splitlines() if line.startswith("split ")] == ['"80000000"', '"c0000000"'], out
     expect(w.run("split", "--regions", "8", "--kind", "uniform", "--create", "cf", f"{table}_new"), "8 regions")
@@ -865,7 +879,7 @@ def hbase_loads_our_hfiles(w):
 ALONE = [every_format_gives_the_table_back, raw_exports_keep_deletes, options_of_export_select_cells,
          text_that_a_format_cannot_hold_is_refused, tsv_has_the_columns_of_importtsv, bad_lines_are_named_and_counted,
          line_ends_are_those_of_hadoop, a_killed_export_goes_on, a_killed_import_goes_on, a_killed_copy_goes_on, tags_are_kept,
-         two_at_once_are_refused, a_rate_is_kept, a_full_disk_loses_nothing, lost_output_is_a_failure, damaged_sequence_files_are_named, wrong_names_are_refused,
+         two_at_once_are_refused, a_rate_is_kept, a_full_disk_loses_nothing, lost_output_is_a_failure, damaged_sequence_files_are_named, wrong_names_are_refused, what_fails_leaves_no_folder,
          tables_without_rows, counts, rows_in_parts_are_counted_once, a_long_filter_ends_no_call, copies,
          differences_are_found, canary_and_split, bulk_loads_are_as_imports, bulk_loads_are_refused,
          killed_bulk_loads_go_on, a_load_that_was_killed_goes_on, a_load_that_divides_goes_on,

@@ -33,6 +33,9 @@ class Command
   end
 end
 
+# The answer to the question before a command was no.
+class NotConfirmed < StandardError; end
+
 module Shell
   LETTER_OR_BYTE = /[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}|[\x80-\xff]/
 
@@ -98,6 +101,7 @@ module Shell
 
     def tell(failure, name)
       puts
+      return puts("Not done\n\n") if failure.is_a?(NotConfirmed)
       puts paint('31', "ERROR: #{Failures.text(failure)}")
       puts "Backtrace: #{(failure.backtrace || []).join("\n           ")}" if debug
       puts

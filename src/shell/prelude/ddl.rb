@@ -411,7 +411,8 @@ class Command
     raise "Table #{table_name} must be enabled." unless Tables.enabled?(table_name)
     widths = region_columns(cols)
     threshold = locality_threshold(options)
-    rows = region_rows(table_name, options[SERVER_NAME], region_loads(table_name), threshold, widths)
+    table = Names.text(Names.table(table_name))
+    rows = region_rows(table, options[SERVER_NAME], region_loads(table), threshold, widths)
     end_now
     print widths.map { |c, w| " #{c.rjust(w)} |" }.join('') + "\n"
     print widths.map { |_, w| " #{'-' * w} |" }.join('') + "\n"
@@ -420,16 +421,29 @@ class Command
     print " #{rows.length} rows\n"
   end
 
-  # By the names of the table's regions: a cluster may have very many others.
+  # Of each server, by its name, the loads of the table's regions by theirs. A cluster may have very many other regions: of
+  # the master's answer only the servers' part is asked for, and only loads of this table become objects.
   def region_loads(table)
-    loads = {}
-    Master.status[:live_servers].each do |s|
-      s[:server_load][:region_loads].each do |l|
-        name = l[:region_specifier][:value]
-        loads[name] = l if name.start_with?("#{table},")
-      end
+    answer = Master.ask_raw('MasterService', 'GetClusterStatus', Wire.encode('GetClusterStatusRequest', { options: [:LIVE_SERVERS] }))
+    Wire.select(answer, LIVE_SERVERS, SERVER_HOST, '').inject({}) do |h, live|
+      sn = Wire.decode('ServerName', Wire.select(live, [1], [1], '')[0])
+      h[Names.server(sn)] = loads_by_name(Wire.select(live, REGION_LOADS, REGION_NAME, "#{table},"))
+      h
     end
-    loads
+  end
+
+  # Numbers of fields: in GetClusterStatusResponse, LiveServerInfo, RegionLoad.
+  LIVE_SERVERS = [1, 2]
+  SERVER_HOST = [1, 1]
+  REGION_LOADS = [2, 5]
+  REGION_NAME = [1, 2]
+
+  def loads_by_name(list)
+    list.inject({}) do |h, bytes|
+      load = Wire.decode('RegionLoad', bytes)
+      h[load[:region_specifier][:value]] = load
+      h
+    end
   end
 
   def region_columns(cols)
@@ -453,11 +467,11 @@ class Command
   # Of each region the columns of `widths`, which get as wide as the longest text.
   def region_rows(table, server, loads, threshold, widths)
     rows = []
-    Meta.each_region(table) do |r|
+    located_regions(table).each do |r|
       next unless server.nil? || r.server_name.start_with?(server)
-      l = loads.delete(r.name)
+      l = (loads[r.server_name] || {}).delete(r.name)
       if l.nil?
-        puts "Can not find all details for region: #{Bytes.toStringBinary(r.name).strip} , it may be disabled or in transition\n"
+        puts "Can not find all details for region: #{r.name_text.strip} , it may be disabled or in transition\n"
       elsif l[:data_locality].to_f > threshold
         next
       end
@@ -467,10 +481,16 @@ class Command
     rows
   end
 
+  def located_regions(table)
+    list = Meta.regions(table)
+    raise 'Some regions might be splitting or merging or transitioning due to other reasons' if list.any? { |r| r.server.nil? }
+    list
+  end
+
   def region_column(column, region, load)
     case column
     when 'SERVER_NAME' then region.server_name
-    when 'REGION_NAME' then Bytes.toStringBinary(region.name).strip
+    when 'REGION_NAME' then region.name_text.strip
     when 'START_KEY' then Bytes.toStringBinary(region.info[:start_key]).strip
     when 'END_KEY' then Bytes.toStringBinary(region.info[:end_key]).strip
     when 'SIZE' then load.nil? ? '' : load[:storefile_size_MB].to_i.to_s

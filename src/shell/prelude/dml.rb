@@ -133,6 +133,6 @@ class << Shell
   def confirm(what)
     return if !option('tty') || option('yes')
     print "#{what}. Go on (y/n)? "
-    raise 'not done' unless read_line.to_s =~ /\Ay/i
+    raise NotConfirmed, 'not done' unless read_line.to_s =~ /\Ay/i
   end
 end

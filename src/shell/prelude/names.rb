@@ -25,9 +25,14 @@ module Master
   end
 
   def self.ask(service, method, name, fields)
+    Wire.decode("#{name}Response", ask_raw(service, method, Wire.encode("#{name}Request", fields)))
+  end
+
+  # Messages as bytes.
+  def self.ask_raw(service, method, request)
     attempt = 0
     begin
-      Wire.decode("#{name}Response", Wire.call(nil, 0, service, method, Wire.encode("#{name}Request", fields)))
+      Wire.call(nil, 0, service, method, request)
     rescue HBaseError => e
       attempt += 1
       raise e if !e.retry || attempt > 6
@@ -202,6 +207,12 @@ class Region
 
   def name
     Region.name(@info)
+  end
+
+  # HBase: RegionInfo.getRegionNameAsString. The region of hbase:meta has no encoded name in its name.
+  def name_text
+    text = Bytes.toStringBinary(name)
+    text == 'hbase:meta,,1' ? "#{text}.#{encoded}" : text
   end
 
   def encoded

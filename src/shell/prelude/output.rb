@@ -4,6 +4,7 @@
 # C's standard output, so that lines of Ruby and of C keep their order.
 class ShellOutput
   def print(*list)
+    return Shell.print(list[0].to_s) if list.length == 1
     list.each { |v| Shell.print(v.to_s) }
     nil
   end

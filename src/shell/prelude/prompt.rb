@@ -2,17 +2,18 @@
 # Features of the prompt that HBase's shell lacks: commands that begin with a backslash, other forms of output, completion.
 
 module Prompt
+  # name => [arguments, what it does, in lines of 80 columns]
   META = {
-    'x' => 'wide rows: one line for each cell, switched on and off',
-    'timing' => 'the time of every statement, switched on and off',
-    'watch' => '\watch SECONDS STATEMENT  runs it again and again, until Ctrl-C',
-    'export' => '\export FILE.csv|.tsv|.json  the next scan or get goes into the file',
-    'as' => '\as KIND: text, hex, int, long, float, double, time, json, protobuf, geohash; \as alone: as HBase shows values',
-    'o' => '\o hbase|table|json|csv|tsv  how rows are printed; table: aligned columns',
-    'pager' => 'a pager ($PAGER, else less) for more than a screen, switched on and off',
-    'progress' => '\progress TABLE  shows how far its compactions are, until they end',
-    '?' => 'this list',
-    'q' => 'ends the shell'
+    'x' => ['', 'wide rows: one line for each cell, switched on and off'],
+    'o' => ['FORM', 'how rows are printed: hbase, table (aligned columns), json, csv', 'or tsv; \o alone tells it'],
+    'as' => ['KIND', 'how values are shown: text, hex, int, long, float, double,', 'time, json, protobuf or geohash; \as alone: as HBase shows them'],
+    'export' => ['FILE', 'the next scan or get goes into the file: .csv, .tsv or .json'],
+    'watch' => ['S COMMAND', 'runs it every S seconds, until Ctrl-C'],
+    'progress' => ['TABLE', 'how far its compactions are, until they end'],
+    'timing' => ['', 'the time of every statement, switched on and off'],
+    'pager' => ['', 'a pager ($PAGER, else less) for more than a screen, on and off'],
+    '?' => ['', 'this list'],
+    'q' => ['', 'ends the shell']
   }
   # Lines with aligned columns: as wide as the first lines need; a later, longer text makes its column wider.
   class Columns
@@ -120,28 +121,55 @@ module Prompt
       when 'o' then rows_as(rest)
       when 'pager' then puts "The pager is #{(Shell.paging = !Shell.paging) ? 'on' : 'off'}"
       when 'progress' then progress_of(rest)
-      when '?' then META.each { |k, v| puts "\\#{k.ljust(8)} #{v}" }
+      when '?', 'h', 'help' then list_meta
       when 'q' then raise ShellExit.new(0)
       else puts "\\#{name}: unknown; \\? lists what there is"
       end
     end
 
+    def list_meta
+      META.each do |name, (arguments, *lines)|
+        lines.each_with_index { |l, i| puts "#{(i == 0 ? "\\#{name} #{arguments}" : '').ljust(16)} #{l}" }
+      end
+      puts "\nTab completes names; Ctrl-R searches the history; help 'COMMAND' has examples"
+    end
+
     def toggle_wide
       Shell.rows_as = Shell.rows_as == 'expanded' ? false : 'expanded'
       puts "Wide rows are #{Shell.rows_as ? 'on' : 'off'}"
+      choose_table
     end
 
+    # \o alone tells the form.
     def rows_as(kind)
-      raise ArgumentError, "\\o #{kind}: hbase, table, json, csv or tsv" unless %w[hbase table json csv tsv].include?(kind)
-      Shell.rows_as = kind == 'hbase' ? false : kind
+      raise ArgumentError, "\\o #{kind}: hbase, table, json, csv or tsv" unless ['', 'hbase', 'table', 'json', 'csv', 'tsv'].include?(kind)
+      Shell.rows_as = kind == 'hbase' ? false : kind unless kind.empty?
+      @is_table_by_as = false unless kind.empty?
+      tell_forms
+    end
+
+    def tell_forms
+      rows = Shell.rows_as == 'expanded' ? 'wide' : Shell.rows_as || 'hbase'
+      puts "Form of rows: #{rows}; of values: #{Shell.rows_as && @as || 'hbase'}"
     end
 
     def show_as(kind)
       Shell.need('show')
       raise ArgumentError, "\\as #{kind}: #{Show::KINDS.join(', ')}" unless kind.empty? || Show::KINDS.include?(kind)
       @as = kind.empty? ? nil : kind
-      Shell.rows_as = 'table' if @as && !Shell.rows_as
-      Shell.rows_as = false if @as.nil? && Shell.rows_as == 'table'
+      choose_table
+      tell_forms
+    end
+
+    # HBase's form of rows has no other forms of values: another one takes aligned columns until \as ends it.
+    def choose_table
+      if @as && !Shell.rows_as
+        Shell.rows_as = 'table'
+        @is_table_by_as = true
+      elsif @as.nil? && @is_table_by_as
+        Shell.rows_as = false if Shell.rows_as == 'table'
+        @is_table_by_as = false
+      end
     end
 
     def progress_of(table)

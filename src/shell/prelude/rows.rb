@@ -14,12 +14,14 @@ module Rows
     rows
   end
 
-  # Yields number and key of every interval-th row. Returns the number of rows.
+  # Yields number and key of every interval-th row. Returns the number of rows. HBASE: Table._count_internal, by `%`: an
+  # interval may be negative, and 0 is an error when there is a row.
   def self.count(table, options, more, interval)
     rows = 0
-    with_scanner(table, options, more) do |scanner|
-      while (counted = scanner.count(rows, interval))
+    with_scanner(table, options.merge(interval: interval.abs), more) do |scanner|
+      while (counted = scanner.count)
         rows, marks = counted
+        raise ZeroDivisionError, 'divided by 0' if interval == 0 && rows > 0
         marks.each { |number, key| yield number, key }
       end
     end

@@ -83,7 +83,7 @@ module RegionParts
   end
 
   def getRegionNameAsString
-    Bytes.toStringBinary(@region.name)
+    @region.name_text
   end
 
   def getEncodedName
