@@ -457,6 +457,20 @@ static rq_err open_catalog(rq_node *n, rq_catalog **ret, rq_error *why)
     return RQ_OK;
 }
 
+/* As ZooKeeper has them. A name that is malformed is left out. */
+static rq_err standbys(void *ctx, rq_arena *arena, rq_server_name **ret, size_t *ret_count)
+{
+    const rq_node *n = ctx;
+    rq_member_view v;
+    *ret_count = 0;
+    RQ_TRY(rq_member_look(atomic_load(&n->answers_of.member), arena, &v));
+    *ret = rq_arena_calloc(arena, v.backup_count + 1, sizeof **ret);
+    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < v.backup_count; i++)
+        *ret_count += rq_member_name_of(v.backups[i], arena, &(*ret)[*ret_count]);
+    return RQ_OK;
+}
+
 static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *why)
 {
     const rq_admin_services_options o = {.env = &n->env,
@@ -464,7 +478,9 @@ static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *wh
                                          .catalog = catalog,
                                          .config = n->o.config,
                                          .loops = n->loops,
-                                         .client = n->client};
+                                         .client = n->client,
+                                         .standbys = standbys,
+                                         .standbys_ctx = n};
     RQ_TRY(rq_admin_services_new(&o, &n->admin, why));
     const rq_rpc_service services[] = {rq_meta_service_methods(&n->answers_of.answers),
                                        rq_master_service_methods(n->admin),
