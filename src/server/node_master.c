@@ -352,11 +352,19 @@ static bool is_stopping(rq_node *n)
     return stopping;
 }
 
+static void log_wait(const rq_node *n, const reports *r, size_t least)
+{
+    rq_log_info(n->o.log, "cluster",
+                "the start waits for %zu servers (hbase.master.wait.on.regionservers.mintostart); "
+                "%zu are in ZooKeeper",
+                least, r->there);
+}
+
 /*
  * Until each server of ZooKeeper has reported: its regions stay with it. One that does not report in time loses
- * what it has. When all servers of the cluster start, the first one also waits until no other has come for a
- * moment: it would open all regions alone. A process that hears too few of the others, also after the sessions of
- * ended ones are over, is the one that is cut off: it ends, and another one is elected.
+ * what it has. When all servers of the cluster start, the first one also waits for as many as it is told to, and until
+ * no other has come for a moment: it would open all regions alone. A process that hears too few of the others, also
+ * after the sessions of ended ones are over, is the one that is cut off: it ends, and another one is elected.
  */
 static rq_err wait_for_reports(rq_node *n, rq_error *why)
 {
@@ -365,15 +373,18 @@ static rq_err wait_for_reports(rq_node *n, rq_error *why)
     uint64_t settled = n->was_standby ? 0 : (uint64_t)SETTLED_MS * 1000000;
     uint64_t patience = (uint64_t)REPORTS_WAIT_MS * 1000000;
     uint64_t session = (uint64_t)rq_config_int(n->o.config, RQ_SET_ZK_SESSION) * 1000000;
+    size_t least = n->was_standby ? 0 : (size_t)rq_config_int(n->o.config, RQ_SET_MIN_TO_START);
     reports r = {0};
     size_t before = 0;
     bool all = false;
-    while (!is_stopping(n) && now - begin < (hears_enough(&r) ? patience : session + patience) &&
-           (!all || now - last < settled)) {
+    while (!is_stopping(n) &&
+           (r.heard < least || (now - begin < (hears_enough(&r) ? patience : session + patience) &&
+                                (!all || now - last < settled)))) {
         (void)poll(NULL, 0, LOOK_MS);
         all = look_at_reports(n, &r) && r.heard == r.there;
         now = ex->now_ns(ex);
         if (r.there != before) last = now;
+        if (r.there != before && r.there < least) log_wait(n, &r, least);
         before = r.there;
     }
     rq_log_info(n->o.log, "cluster", "%zu servers are in ZooKeeper, %zu of which have reported",

@@ -48,7 +48,7 @@ ROWS = "abdefhijlmnpqrtuvxyz"
 class Process:
     """A server; `name` is its ServerName, `ports` its own and its master's."""
 
-    def __init__(self, world, ports=None, secret=None):
+    def __init__(self, world, ports=None, secret=None, settings=()):
         self.world, self.ports = world, ports or peer.free_ports(2)
         self.may_end = False  # a test ends it, or has been told
         self.name = None
@@ -56,7 +56,8 @@ class Process:
         self.log = open(self.path, "ab")
         self.before = self.path.stat().st_size
         self.process = subprocess.Popen([RORQUAL, "server", "--cluster", world.place(secret), "--rs-port", str(self.ports[0]), "--master-port",
-                                         str(self.ports[1]), "-D", f"zookeeper.session.timeout={SESSION_MS}"],
+                                         str(self.ports[1]), "-D", f"zookeeper.session.timeout={SESSION_MS}",
+                                         *(word for setting in settings for word in ("-D", setting))],
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         world.started.append(self)
         until(lambda: "rorqual ready: cluster" in self.errors()[self.before:] or self.process.poll() is not None, "the process is ready")
@@ -719,10 +720,18 @@ def a_server_that_stops_in_order_gives_its_regions_up(world):
 
 
 def all_rows_are_there_after_all_were_killed(world):
+    """The first one waits for the others, however long they take, before it opens regions."""
     for process in world.processes:
         process.kill()
     until(lambda: not world.servers(), "their sessions have ended")
-    world.processes = [Process(world, p.ports) for p in world.processes]
+    ports = [p.ports for p in world.processes]
+    world.processes = [Process(world, p, settings=["hbase.master.wait.on.regionservers.mintostart=3"]) for p in ports[:2]]
+    first = world.processes[0]
+    until(lambda: first.said("the start waits for 3 servers"), "it says so")
+    begin = time.monotonic()
+    until(lambda: time.monotonic() > begin + 2, "it would not wait so long for more servers to come")
+    assert not first.said("serves as the active master"), first.errors()
+    world.processes.append(Process(world, ports[2]))
     world.wait_for_master()
     read_all(world)
     for table in world.full_tables:
