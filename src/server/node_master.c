@@ -259,17 +259,17 @@ static rq_err give_up_silent(rq_node *n, rq_error *why)
 {
     rq_arena a = {0};
     rq_silence s;
-    uint64_t limit = rq__node_silence_ns(n);
-    rq_err rc = rq_remote_silent(rq__node_remote(n), limit, &a, &s);
+    const rq_silence_limits limits = rq__node_silence(n);
+    rq_err rc = rq_remote_silent(rq__node_remote(n), &limits, &a, &s);
     for (size_t i = 0; i < s.count; i++) {
         if (!rq__tries_has_failed(&n->fences, s.servers[i].name->text))
-            log_silent(n, &s.servers[i], limit);
+            log_silent(n, &s.servers[i], limits.silent_ns);
         give_up_or_retry(n, s.servers[i].name);
         rq_server_name_unref(s.servers[i].name);
     }
     watch_no_more(n, false);
     rq_arena_clear(&a);
-    return rc == RQ_OK ? check_place(&s, limit, why) : rq_no_memory(why);
+    return rc == RQ_OK ? check_place(&s, limits.silent_ns, why) : rq_no_memory(why);
 }
 
 /* NULL: none. */

@@ -466,9 +466,13 @@ def a_paused_server_ends_when_it_goes_on(world):
     name, row = region_at(world, paused, "p")
     connection = hbase.Connection(f"127.0.0.1:{paused.ports[0]}")
     assert connection.get(name, row.encode()) == {(b"f", b"q"): b"old"}
+    begin = time.monotonic()
     paused.process.send_signal(signal.SIGSTOP)
     try:
         until(lambda: f"{paused.name} is fenced" in world.master().errors(), "the master has fenced it")
+        print(f"  fenced {time.monotonic() - begin:.1f} s after its pause began")
+        read_all(world)
+        print(f"  all rows read {time.monotonic() - begin:.1f} s after it")
         world.shell("".join(f"put 't', '{row}', 'f:q', '{row * 3}'\n" for row in ROWS))
         read_all(world)
         world.shell(f"put 'p', '{row}', 'f:q', 'new'\n")
