@@ -2,6 +2,7 @@
 # A thin front for Meson. The two commands a newcomer needs: `make run` and `make test`.
 #   make           build build/rorqual (make release: build-release/rorqual, optimised)      make run      build and serve ./data in the foreground
 #                  (make run DATA=/somewhere ARGS='--zk-port 12181 …': arguments of rorqual server)
+#   make cluster   a cluster of three servers on this machine, with ZooKeeper, in the foreground (DATA=./data-cluster, SERVERS=3)
 #   make install   build-release/rorqual, manual pages, completions and librorqual into PREFIX (/usr/local) below DESTDIR
 #   make static    build-static/rorqual, without shared libraries
 #   make deb       a Debian package in build-deb/       make rpm      an rpm in build-rpm/
@@ -60,13 +61,14 @@ SHELL := /bin/sh
 JOBS ?= $(shell nproc)
 LTO ?= true
 DATA ?= ./data
+SERVERS ?= 3
 FUZZ_SECONDS ?= 60
 ROUNDS ?= 500
 SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-shell bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim cluster-sim cluster-test cluster-java oracle format format-check lint clean clang nightly
+.PHONY: all cluster setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-shell bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim cluster-sim cluster-test cluster-java oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -165,6 +167,13 @@ bench-python: python
 
 run: build/rorqual
 	@exec build/rorqual server --hints --data "$(DATA)" $(ARGS)
+
+# ZooKeeper's headers may have come since the build was configured.
+cluster: setup build/build.ninja
+	@tools/setup zookeeper
+	@grep -q zk_member build/build.ninja || { meson configure --clearcache build && meson setup --reconfigure build >/dev/null; }
+	@$(MAKE) --no-print-directory build/rorqual
+	@exec tools/cluster $(if $(filter command environment,$(origin DATA)),"$(DATA)",./data-cluster) --servers $(SERVERS)
 
 unit: build/rorqual
 	@JOBS=$(JOBS) tools/build build

@@ -33,6 +33,22 @@ rq_err rq_catalog_servers(rq_catalog *c, rq_arena *arena, const rq_server_name *
     return RQ_OK;
 }
 
+rq_err rq_catalog_dead_servers(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
+                               size_t *ret_count)
+{
+    *ret = NULL;
+    *ret_count = 0;
+    if (c->calls.dead == NULL) return RQ_OK;
+    RQ_TRY(c->calls.dead(c->calls.ctx, arena, ret, ret_count));
+    rq_server_names_sort(*ret, *ret_count);
+    return RQ_OK;
+}
+
+bool rq_catalog_forget_dead(rq_catalog *c, const rq_server_name *server)
+{
+    return c->calls.forget_dead != NULL && c->calls.forget_dead(c->calls.ctx, server);
+}
+
 bool rq_catalog_load(const rq_catalog *c, const rq_catalog_region *r, rq_region_load *ret)
 {
     return r->server != NULL && c->calls.load(c->calls.ctx, r->server, r->info, ret);

@@ -102,6 +102,12 @@ const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice en
 RQ_NODISCARD
 rq_err rq_catalog_servers(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
                           size_t *ret_count);
+/* Likewise, the dead servers at whose addresses no later one is up. */
+RQ_NODISCARD
+rq_err rq_catalog_dead_servers(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
+                               size_t *ret_count);
+/* Leaves a dead server out of that list from now on; false: it is not in it. */
+bool rq_catalog_forget_dead(rq_catalog *c, const rq_server_name *server);
 /* The last report of the region's server about it; false: there is none. */
 bool rq_catalog_load(const rq_catalog *c, const rq_catalog_region *r, rq_region_load *ret);
 /* What a server of the cluster last reported of itself; false: nothing, or there is no cluster. */

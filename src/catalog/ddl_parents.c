@@ -190,11 +190,62 @@ static rq_err ask_children(rq_catalog *c, rq__proc *p, const search *s)
     return rq__calls_send(k);
 }
 
+/* Whether a row of meta speaks of a region, or is malformed and may. */
+typedef struct mention {
+    const rq_region_info *of;
+    bool found;
+} mention;
+
+static rq_err look_for_mention(void *ctx, const rq__meta_row *row, rq_error *why)
+{
+    mention *m = ctx;
+    (void)why;
+    rq_slice table = m->of->table;
+    if (row->row.len <= table.len || memcmp(row->row.ptr, table.ptr, table.len) != 0 ||
+        row->row.ptr[table.len] != ',')
+        return RQ_OK;
+    m->found |= row->malformed != NULL || row->odd != NULL || rq_slice_eq(row->row, m->of->name);
+    if (row->malformed != NULL) return RQ_OK;
+    for (size_t i = 0; i < row->merged_count; i++)
+        m->found |= strcmp(row->merged[i].encoded, m->of->encoded) == 0;
+    return RQ_OK;
+}
+
+/* Whether the region is there by meta: served, closed, split or merged. */
+static rq_err is_mentioned(rq_catalog *c, const rq_region_info *info, bool *ret, rq_error *why)
+{
+    rq_region *meta;
+    mention m = {.of = info};
+    RQ_TRY(rq__meta_ref(c, &meta, why));
+    rq_err rc = rq__meta_scan(meta, look_for_mention, &m, why);
+    rq_region_unref(meta);
+    *ret = m.found;
+    return rc;
+}
+
+/* Whether the child's files refer to those of its parents. In a cluster a deposed master may lay a child out again that was itself
+ * split or merged since, and archived: what it has left is no region, and goes. If a server had it open after all, the
+ * storage would refuse that. */
+static rq_err refers_to_parents(rq_catalog *c, const rq_region_info *child, bool *ret,
+                                rq_error *why)
+{
+    bool mentioned;
+    RQ_TRY(rq_region_folder_has_references(c->engine, child, ret, why));
+    if (!*ret) return RQ_OK;
+    RQ_TRY(is_mentioned(c, child, &mentioned, why));
+    if (mentioned) return RQ_OK;
+    RQ_TRY(rq_region_destroy(c->engine, child, why));
+    rq_log_info(c->env->log, "catalog", "removed what a repeated split or merge left of region %s",
+                child->encoded);
+    *ret = false;
+    return RQ_OK;
+}
+
 static rq_err clean_one(rq_catalog *c, const remains *r, rq_error *why)
 {
     for (size_t i = 0; i < r->child_count; i++) {
         bool has;
-        RQ_TRY(rq_region_folder_has_references(c->engine, &r->children[i], &has, why));
+        RQ_TRY(refers_to_parents(c, &r->children[i], &has, why));
         if (has) return RQ_OK;
     }
     for (size_t i = 0; i < r->parent_count; i++) /* one by one, in order: meta still knows them */

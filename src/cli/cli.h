@@ -7,6 +7,7 @@
 int rq__cmd_server(int argc, char **argv);
 int rq__cmd_ping(int argc, char **argv);
 int rq__cmd_status(int argc, char **argv);
+int rq__cmd_cluster(int argc, char **argv);
 int rq__cmd_tables(int argc, char **argv);
 int rq__cmd_top(int argc, char **argv);
 int rq__cmd_hfile(int argc, char **argv);

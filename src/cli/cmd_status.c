@@ -4,6 +4,7 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/cluster.h"
+#include "cli/cluster_print.h"
 #include "cli/print.h"
 
 #include <inttypes.h>
@@ -38,82 +39,25 @@ static int parse(arguments *a, int argc, char **argv)
 
 /* --- as text ---------------------------------------------------------------------------------- */
 
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
-/* "3 d 4 h", "5 min" … */
-static void print_age(int64_t ms)
-{
-    int64_t minutes = ms < 0 ? 0 : ms / 60000;
-    if (minutes >= 1440)
-        printf("%" PRId64 " d %" PRId64 " h", minutes / 1440, minutes / 60 % 24);
-    else if (minutes >= 60)
-        printf("%" PRId64 " h %" PRId64 " min", minutes / 60, minutes % 60);
-    else
-        printf("%" PRId64 " min", minutes);
-}
-
-static void print_load(const rq__cluster_row *r)
-{
-    printf("%" PRIu64 " region%s, %s in %" PRIu64 " file%s", r->regions, plural(r->regions),
-           RQ__AMOUNT(r->bytes, true), r->files, plural(r->files));
-}
-
-static void print_server(const rq__cluster_row *s, int64_t now_ms)
-{
-    printf("server    ");
-    rq__print_bytes(s->name);
-    printf(": up ");
-    print_age(now_ms - s->start_ms);
-    printf(", ");
-    print_load(s);
-    printf(", memstores %s\n"
-           "          %" PRIu64 " requests/s; %s reads, %s writes; memory %s, of %s for data\n",
-           RQ__AMOUNT(s->memstore_bytes, true), s->requests_s, RQ__AMOUNT(s->reads, false),
-           RQ__AMOUNT(s->writes, false), RQ__AMOUNT(s->heap_used, true),
-           RQ__AMOUNT(s->heap_max, true));
-}
-
-static void print_transitions(const rq_cluster_status *s, int64_t now_ms)
-{
-    for (size_t i = 0; i < s->transition_count; i++) {
-        printf("not open  ");
-        rq__print_bytes(s->transitions[i].region);
-        printf(": %s for ", rq_region_state_name(s->transitions[i].state));
-        print_age(now_ms - s->transitions[i].since_ms);
-        putchar('\n');
-    }
-}
-
 static void print_sums(const rq__cluster *c)
 {
     printf("tables    %zu, ", c->tables.count);
-    print_load(&c->total);
+    rq__cluster_print_load(&c->total);
     putchar('\n');
 }
 
 static void print_cluster(const rq__cluster *c, int64_t now_ms)
 {
     const rq_cluster_status *s = &c->status;
-    printf("cluster   ");
-    rq__print_bytes(s->cluster_id);
-    if (s->rorqual.len > 0) {
-        printf(", Rorqual ");
-        rq__print_bytes(s->rorqual);
-    }
-    printf(", HBase ");
-    rq__print_bytes(s->version);
+    rq__cluster_print_name(s);
     printf(", master ");
-    rq__print_bytes(s->master.host);
-    printf(":%u\n", s->master.port);
+    rq__cluster_print_address(&s->master);
+    putchar('\n');
     printf("servers   %zu live, %zu dead; balancer %s\n", s->server_count, s->dead_count,
            s->balancer_on ? "on" : "off");
     print_sums(c);
-    for (size_t i = 0; i < c->servers.count; i++)
-        print_server(&c->servers.list[i], now_ms);
-    print_transitions(s, now_ms);
+    rq__cluster_print_servers(c, now_ms);
+    rq__cluster_print_transitions(s, now_ms);
 }
 
 static void print_folder(const rq__cluster *c, const char *folder)
@@ -121,7 +65,7 @@ static void print_folder(const rq__cluster *c, const char *folder)
     printf("folder    %s, %s\n", folder,
            c->was_open ? "not stopped cleanly: the next start replays the log" : "stopped cleanly");
     print_sums(c);
-    printf("log       %" PRIu64 " record%s\n", c->log_records, plural(c->log_records));
+    printf("log       %" PRIu64 " record%s\n", c->log_records, c->log_records == 1 ? "" : "s");
     if (c->problems > 0)
         printf("problems  %" PRIu64 ": rorqual fsck %s names them\n", c->problems, folder);
 }
@@ -133,59 +77,18 @@ static void json_number(const char *name, uint64_t n)
     rq__print_json_number(",", name, (int64_t)n);
 }
 
-static void json_load(const rq__cluster_row *r)
-{
-    json_number("regions", r->regions);
-    json_number("files", r->files);
-    json_number("fileBytes", r->bytes);
-}
-
-static void json_servers(const rq__cluster *c)
-{
-    printf(",\"servers\":[");
-    for (size_t i = 0; i < c->servers.count; i++) {
-        const rq__cluster_row *s = &c->servers.list[i];
-        rq__print_json_text(i == 0 ? "{" : ",{", "server", s->name);
-        json_number("startMs", (uint64_t)s->start_ms);
-        json_load(s);
-        json_number("memstoreBytes", s->memstore_bytes);
-        json_number("reads", s->reads);
-        json_number("writes", s->writes);
-        json_number("requestsPerSecond", s->requests_s);
-        json_number("heapUsedBytes", s->heap_used);
-        json_number("heapMaxBytes", s->heap_max);
-        putchar('}');
-    }
-    putchar(']');
-}
-
-static void json_transitions(const rq_cluster_status *s)
-{
-    printf(",\"notOpen\":[");
-    for (size_t i = 0; i < s->transition_count; i++) {
-        const rq_transition_status *t = &s->transitions[i];
-        rq__print_json_text(i == 0 ? "{" : ",{", "region", t->region);
-        rq__print_json_text(",", "state", rq_slice_cstr(rq_region_state_name(t->state)));
-        json_number("sinceMs", (uint64_t)t->since_ms);
-        putchar('}');
-    }
-    putchar(']');
-}
-
 static void json_cluster(const rq__cluster *c)
 {
     const rq_cluster_status *s = &c->status;
-    rq__print_json_text("{", "cluster", s->cluster_id);
-    rq__print_json_text(",", "version", s->version);
-    if (s->rorqual.len > 0) rq__print_json_text(",", "rorqualVersion", s->rorqual);
+    rq__cluster_json_name(s);
     rq__print_json_text(",", "masterHost", s->master.host);
     json_number("masterPort", s->master.port);
     json_number("deadServers", s->dead_count);
     printf(",\"balancer\":%s", s->balancer_on ? "true" : "false");
     json_number("tables", c->tables.count);
-    json_load(&c->total);
-    json_servers(c);
-    json_transitions(s);
+    rq__cluster_json_load(&c->total);
+    rq__cluster_json_servers(c);
+    rq__cluster_json_transitions(s);
     puts("}");
 }
 
@@ -194,7 +97,7 @@ static void json_folder(const rq__cluster *c, const char *folder)
     rq__print_json_text("{", "folder", rq_slice_cstr(folder));
     printf(",\"stoppedInOrder\":%s", c->was_open ? "false" : "true");
     json_number("tables", c->tables.count);
-    json_load(&c->total);
+    rq__cluster_json_load(&c->total);
     json_number("logRecords", c->log_records);
     json_number("problems", c->problems);
     puts("}");

@@ -213,14 +213,15 @@ static rq_err take_status(void *ctx, const rq_pb_field *f)
     rq_cluster_status *s = ctx;
     rq_transition_status transition = {0};
     rq_table_status table = {0};
+    rq_server_name name = {0};
     switch (f->number) {
     case 1:
         return each(f->bytes, take_text, &s->version);
     case 2:
         return take_server(s, f->bytes);
     case 3:
-        s->dead_count++;
-        return RQ_OK;
+        RQ_TRY(each(f->bytes, take_name, &name));
+        return APPEND(s->dead, s->dead_count, name);
     case 4:
     case 1001: /* Rorqual's: closed on request */
         RQ_TRY(each(f->bytes, take_transition, &transition));
@@ -229,6 +230,9 @@ static rq_err take_status(void *ctx, const rq_pb_field *f)
         return each(f->bytes, take_text, &s->cluster_id);
     case 7:
         return each(f->bytes, take_name, &s->master);
+    case 8:
+        RQ_TRY(each(f->bytes, take_name, &name));
+        return APPEND(s->standbys, s->standby_count, name);
     case 9:
         s->balancer_on = f->value != 0;
         return RQ_OK;
@@ -280,6 +284,8 @@ rq_err rq_client_status(rq_client *c, rq_cluster_status *ret, rq_error *why)
 void rq_cluster_status_clear(rq_cluster_status *s)
 {
     rq_buf_clear(&s->bytes);
+    free(s->dead);
+    free(s->standbys);
     free(s->servers);
     free(s->regions);
     free(s->tables);

@@ -61,7 +61,10 @@ typedef struct rq_cluster_status {
     rq_slice cluster_id;
     rq_server_name master;
     bool balancer_on;
+    rq_server_name *dead;
     size_t dead_count;
+    rq_server_name *standbys; /* masters that are not active */
+    size_t standby_count;
     rq_server_status *servers;
     size_t server_count;
     rq_region_status *regions;

@@ -468,6 +468,8 @@ rq_region_calls rq_remote_calls(rq_remote *m)
                              .server_load = rq__servers_server_load,
                              .place = rq__servers_place,
                              .servers = servers,
+                             .dead = rq__servers_dead,
+                             .forget_dead = rq__servers_forget_dead,
                              .is_up = is_up,
                              .stop = stop,
                              .ctx = m};

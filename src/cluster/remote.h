@@ -68,10 +68,15 @@ rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_ser
 /* --- servers that are not heard (silence.c) ------------------------------------------------------
  *
  * Both ways are counted: how long no report of a server has come, and for how long it has answered nothing. A server
- * that has not answered for a quarter of `limit_ns` gets a message without orders, which it answers if it serves. */
+ * that has not answered for a quarter of the limit gets a message without orders, which it answers if it serves. */
 
-/* A server that was silent for `limit_ns` of this process's running time, or, if one way still works, of which the other
- * way has not worked for twice that time. */
+typedef struct rq_silence_limits {
+    uint64_t
+        silent_ns; /* a server is given up that was not heard at all for this time, of this process's running time */
+    uint64_t
+        one_way_ns; /* or, if one way still works, of which the other way has not worked for this time; twice as long at least */
+} rq_silence_limits;
+
 typedef struct rq_silent_server {
     const rq_server_name *name; /* referenced for the caller */
     uint64_t unreported_ns, unanswered_ns;
@@ -82,14 +87,16 @@ typedef struct rq_silence {
      * while fewer than half of all servers, the master's included, are heard, or none but the master's. */
     rq_silent_server *servers;
     size_t count;
-    /* Too few were heard for `limit_ns`, so this process is to leave the place to another one. Never in a
+    /* Too few were heard for `silent_ns`, or both ways for half of `one_way_ns`, so this process is to leave the place to another one. Never in a
      * cluster of two servers: neither can tell which of the two is cut off. */
     bool is_cut_off;
 } rq_silence;
 
-/* REQUIRES: this process is the active master; one thread, which calls it several times within `limit_ns`. */
+/* REQUIRES: this process is the active master; one thread, which calls it several times within the limits. A server reports three
+ * times within `silent_ns`, and calls time out within five ninths of it. */
 RQ_NODISCARD
-rq_err rq_remote_silent(rq_remote *m, uint64_t limit_ns, rq_arena *arena, rq_silence *ret);
+rq_err rq_remote_silent(rq_remote *m, const rq_silence_limits *limits, rq_arena *arena,
+                        rq_silence *ret);
 
 /* --- messages of servers, of untrusted bytes ----------------------------------------------------
  *

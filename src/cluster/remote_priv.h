@@ -25,7 +25,8 @@ typedef struct rq__server {
     rq_server_load load; /* of its last report, too */
     /* Since its last report, its last answer to a probe, and either of them; see silence.c. */
     uint64_t unreported_ns, unanswered_ns, silent_ns;
-    bool is_probed; /* a probe is under way */
+    bool is_probed;    /* a probe is under way */
+    bool is_forgotten; /* of a dead one: it is not listed any more */
 } rq__server;
 
 struct rq_remote {
@@ -41,7 +42,9 @@ struct rq_remote {
     uint64_t next_id;
     uint64_t looked_ns; /* when silence was last counted; 0: never */
     bool is_lonely;     /* what has been logged: too few are heard */
-    uint64_t lonely_ns; /* for how long */
+    bool is_deaf;       /* too few were heard at all at the last look */
+    uint64_t lonely_ns; /* for how long too few are heard both ways */
+    uint64_t deaf_ns;   /* for how long too few are heard at all */
     size_t
         reporting; /* calls that were taken out and have not reported yet: a stop waits for them */
     rq_latch *quiet; /* opened when there is none */
@@ -65,6 +68,8 @@ rq__server *rq__server_find(const rq_remote *m, const rq_server_name *name);
 bool rq__servers_load(void *ctx, const rq_server_name *server, const rq_region_info *info,
                       rq_region_load *ret);
 bool rq__servers_server_load(void *ctx, const rq_server_name *server, rq_server_load *ret);
+rq_err rq__servers_dead(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count);
+bool rq__servers_forget_dead(void *ctx, const rq_server_name *server);
 const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info,
                                         const rq_server_name *last);
 void rq__servers_clear(rq_remote *m);

@@ -185,6 +185,39 @@ rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_ser
     return rc;
 }
 
+/* HBASE: DeadServer, from which a server that starts at an address removes the earlier one. REQUIRES: lock held. */
+static bool is_listed(const rq_remote *m, const rq__server *dead)
+{
+    return !dead->is_forgotten && find_address(m->servers, dead->name) == NULL;
+}
+
+rq_err rq__servers_dead(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count)
+{
+    rq_remote *m = ctx;
+    size_t count = 0;
+    *ret_count = 0;
+    pthread_mutex_lock(&m->lock);
+    for (const rq__server *s = m->dead; s != NULL; s = s->next)
+        count += is_listed(m, s);
+    *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
+    for (const rq__server *s = *ret == NULL ? NULL : m->dead; s != NULL; s = s->next)
+        if (is_listed(m, s)) (*ret)[(*ret_count)++] = rq_server_name_ref(s->name);
+    pthread_mutex_unlock(&m->lock);
+    return *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+/* It stays dead: it is not taken again. */
+bool rq__servers_forget_dead(void *ctx, const rq_server_name *server)
+{
+    rq_remote *m = ctx;
+    pthread_mutex_lock(&m->lock);
+    rq__server *s = find_address(m->dead, server);
+    bool found = s != NULL && s->name->start_code == server->start_code && is_listed(m, s);
+    if (found) s->is_forgotten = true;
+    pthread_mutex_unlock(&m->lock);
+    return found;
+}
+
 bool rq_remote_is_up(rq_remote *m, const rq_server_name *name)
 {
     pthread_mutex_lock(&m->lock);

@@ -16,12 +16,12 @@
  *  4. While too few servers are heard, silence is counted to half of the limit only. So those that are heard again later
  *     than the others, when the master is connected again, are not taken for silent.
  *  5. A server is of use only if messages pass both ways: without orders it opens nothing, and without its reports
- *     nobody learns of it. One that is heard one way only is given up after twice the limit, because a connection that
- *     is made anew, or one report that is late, must not look like it. For this enough servers must be heard both ways,
- *     by rules 2 to 4 with twice the times: a master may be cut off one way, too.
- *  6. A master that has heard too few both ways for the limit since it knew is cut off. That is one and a half limits
- *     after the last message, or two after the last one of one way. By then the sessions of servers that have ended
- *     are over, and they are not counted any more.
+ *     nobody learns of it. One that is heard one way only is given up after a limit of its own, twice as long at least, because
+ *     a connection that is made anew, or reports that are late because a pool of threads is busy, must not look like it. For
+ *     this enough servers must be heard both ways, by rules 2 to 4 with that limit: a master may be cut off one way, too.
+ *  6. A master that has heard too few for the limit since it knew is cut off, or too few both ways for half of the limit of
+ *     one way. That is one and a half limits after the last message, or the whole limit after the last one of one way. By
+ *     then the sessions of servers that have ended are over, and they are not counted any more.
  *  7. Of two servers none can tell which is cut off: the master gives up neither the other one nor its place. Whoever
  *     took the regions over would lose the connection again, and the place would go to and fro.
  */
@@ -94,14 +94,14 @@ static uint64_t one_way_ns(const rq__server *s)
     return s->unreported_ns < s->unanswered_ns ? s->unanswered_ns : s->unreported_ns;
 }
 
-static bool is_heard(const rq__server *s, uint64_t limit_ns)
+static bool is_heard(const rq__server *s, const rq_silence_limits *l)
 {
-    return s->silent_ns < limit_ns / 2;
+    return s->silent_ns < l->silent_ns / 2;
 }
 
-static bool is_heard_both_ways(const rq__server *s, uint64_t limit_ns)
+static bool is_heard_both_ways(const rq__server *s, const rq_silence_limits *l)
 {
-    return is_heard(s, limit_ns) && one_way_ns(s) < limit_ns;
+    return is_heard(s, l) && one_way_ns(s) < l->one_way_ns / 2;
 }
 
 static void count_silence(rq_remote *m, uint64_t limit_ns, uint64_t step, probe **list)
@@ -125,12 +125,12 @@ static uint64_t take_step(rq_remote *m, uint64_t limit_ns)
 }
 
 /* Half of all servers are as `is` says, and one beside the master's. */
-static bool enough(const rq_remote *m, uint64_t limit_ns,
-                   bool (*is)(const rq__server *s, uint64_t limit_ns))
+static bool enough(const rq_remote *m, const rq_silence_limits *l,
+                   bool (*is)(const rq__server *s, const rq_silence_limits *l))
 {
     size_t good = 0, others = 0;
     for (const rq__server *s = m->servers; s != NULL; s = s->next) {
-        bool home = is_home(m, s), is_good = home || is(s, limit_ns);
+        bool home = is_home(m, s), is_good = home || is(s, l);
         good += is_good;
         others += is_good && !home;
     }
@@ -143,22 +143,22 @@ static void cap(uint64_t *ns, uint64_t max_ns)
 }
 
 /* By rules 4 and 5. Of a server that is silent the ways do not count. */
-static void count_again(rq__server *s, uint64_t limit_ns, bool hears)
+static void count_again(rq__server *s, const rq_silence_limits *l, bool hears)
 {
-    if (!hears) cap(&s->silent_ns, limit_ns / 2);
-    cap(&s->unreported_ns, limit_ns);
-    cap(&s->unanswered_ns, limit_ns);
+    if (!hears) cap(&s->silent_ns, l->silent_ns / 2);
+    cap(&s->unreported_ns, l->one_way_ns / 2);
+    cap(&s->unanswered_ns, l->one_way_ns / 2);
 }
 
-/* While too few are heard both ways: silence is not counted further. Returns how many are not, then; 0: enough are. */
-static size_t spare(rq_remote *m, uint64_t limit_ns)
+/* While too few are heard both ways: silence is not counted further. `hears`: enough are heard at all. Returns how many are not
+ * heard both ways, then; 0: enough are. */
+static size_t spare(rq_remote *m, const rq_silence_limits *l, bool hears)
 {
-    bool hears = enough(m, limit_ns, is_heard);
     size_t count = 0;
-    if (enough(m, limit_ns, is_heard_both_ways)) return 0;
+    if (enough(m, l, is_heard_both_ways)) return 0;
     for (rq__server *s = m->servers; s != NULL; s = s->next) {
-        if (is_home(m, s) || is_heard_both_ways(s, limit_ns)) continue;
-        count_again(s, limit_ns, hears);
+        if (is_home(m, s) || is_heard_both_ways(s, l)) continue;
+        count_again(s, l, hears);
         count++;
     }
     return count;
@@ -190,28 +190,44 @@ static void note_loneliness(rq_remote *m, size_t unheard, uint64_t step)
     m->is_lonely = lonely;
 }
 
-static rq_err list_silent(const rq_remote *m, uint64_t limit_ns, rq_arena *arena, rq_silence *ret)
+/* How long this master may have been cut off; from the look on that finds it. */
+static void count_deafness(rq_remote *m, bool hears, uint64_t step)
+{
+    m->deaf_ns = hears ? 0 : m->is_deaf ? m->deaf_ns + step : 0;
+    m->is_deaf = !hears;
+}
+
+static bool is_cut_off(const rq_remote *m, const rq_silence_limits *l)
+{
+    return m->server_count > 2 && (m->deaf_ns >= l->silent_ns || m->lonely_ns >= l->one_way_ns / 2);
+}
+
+static rq_err list_silent(const rq_remote *m, const rq_silence_limits *l, rq_arena *arena,
+                          rq_silence *ret)
 {
     ret->servers = rq_arena_calloc(arena, m->server_count + 1, sizeof *ret->servers);
     if (ret->servers == NULL) return RQ_E_NO_MEMORY;
     for (const rq__server *s = m->servers; s != NULL; s = s->next)
-        if (s->silent_ns >= limit_ns || one_way_ns(s) >= 2 * limit_ns)
+        if (s->silent_ns >= l->silent_ns || one_way_ns(s) >= l->one_way_ns)
             ret->servers[ret->count++] = (rq_silent_server){.name = rq_server_name_ref(s->name),
                                                             .unreported_ns = s->unreported_ns,
                                                             .unanswered_ns = s->unanswered_ns};
     return RQ_OK;
 }
 
-rq_err rq_remote_silent(rq_remote *m, uint64_t limit_ns, rq_arena *arena, rq_silence *ret)
+rq_err rq_remote_silent(rq_remote *m, const rq_silence_limits *limits, rq_arena *arena,
+                        rq_silence *ret)
 {
     probe *probes = NULL;
     *ret = (rq_silence){0};
     pthread_mutex_lock(&m->lock);
-    uint64_t step = take_step(m, limit_ns);
-    if (!m->stopping) count_silence(m, limit_ns, step, &probes);
-    note_loneliness(m, spare(m, limit_ns), step);
-    ret->is_cut_off = m->server_count > 2 && m->lonely_ns >= limit_ns;
-    rq_err rc = list_silent(m, limit_ns, arena, ret);
+    uint64_t step = take_step(m, limits->silent_ns);
+    if (!m->stopping) count_silence(m, limits->silent_ns, step, &probes);
+    bool hears = enough(m, limits, is_heard);
+    note_loneliness(m, spare(m, limits, hears), step);
+    count_deafness(m, hears, step);
+    ret->is_cut_off = is_cut_off(m, limits);
+    rq_err rc = list_silent(m, limits, arena, ret);
     pthread_mutex_unlock(&m->lock);
     send_probes(m, probes);
     return rc;

@@ -77,6 +77,10 @@ typedef struct rq_region_calls {
     /* The servers that take regions. The caller has a reference on each name; the list is in the arena. Never blocks. NULL:
      * this process is the only server. */
     rq_err (*servers)(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count);
+    /* Dead servers at whose addresses no later one is up; otherwise as `servers`. */
+    rq_err (*dead)(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count);
+    /* The dead server is left out of that list from now on; false: it is not in it. Never blocks. NULL: as `servers`. */
+    bool (*forget_dead)(void *ctx, const rq_server_name *server);
     /* False: the server has ended for good; its outstanding calls have failed or will fail without an answer of it. Never
      * blocks. NULL: this process is the only server. */
     bool (*is_up)(void *ctx, const rq_server_name *server);

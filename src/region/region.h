@@ -226,7 +226,7 @@ rq_err rq_region_remove_family(rq_engine *e, const rq_region_info *info, rq_slic
 /* --- split and merge (split.c; blocking) ------------------------------------------------------ */
 /* Whether a store refers to files of another region; such a region is neither split nor merged. */
 bool rq_region_has_references(rq_region *r);
-/* Removes references that a compaction has replaced but could not remove. Blocks. */
+/* Removes references that the open region does not name any more, or never did (split.c). Blocks. */
 RQ_NODISCARD
 rq_err rq_region_drop_stale_references(rq_region *r, rq_error *why);
 uint64_t rq_region_largest_store_bytes(rq_region *r);

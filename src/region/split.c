@@ -62,35 +62,59 @@ static bool is_live(const rq_store_version *v, const char *name)
     return false;
 }
 
-/* Drops references of an open region that its version no longer names: their cells were rewritten,
- * and an open region never gets new references. */
-static rq_err drop_stale(rq_region *r, const rq_store *s, const rq_store_version *v,
-                         rq_arena *arena, rq_error *why)
+/* Drops references in a family's folder that the region does not name. `v`: the family's files; NULL: the region has no such family. */
+static rq_err drop_stale(rq_region *r, rq_slice family, const rq_store_version *v, rq_arena *arena,
+                         rq_error *why)
 {
     rq_dir_entry *files;
     size_t count;
-    RQ_TRY(rq_vfs_list(r->env.vfs, rq_store_dir(s), arena, &files, &count, why));
+    const char *dir = rq__family_dir(arena, &r->info, family);
+    if (dir == NULL) return rq_no_memory(why);
+    RQ_TRY(rq_vfs_list(r->env.vfs, dir, arena, &files, &count, why));
     for (size_t i = 0; i < count; i++) {
         rq_store_name parts;
         rq_store_name_parse(rq_slice_cstr(files[i].name), &parts);
-        if (files[i].is_dir || !parts.is_reference || is_live(v, files[i].name)) continue;
+        if (files[i].is_dir || !parts.is_reference) continue;
+        if (v != NULL && is_live(v, files[i].name)) continue;
         rq__region_removes_names(r);
-        RQ_TRY(
-            rq__archive_file(r->env.vfs, &r->info, rq_store_schema(s)->name, files[i].name, why));
+        RQ_TRY(rq__archive_file(r->env.vfs, &r->info, family, files[i].name, why));
     }
+    return RQ_OK;
+}
+
+static rq_err drop_stale_of(rq_region *r, rq_slice family, rq_arena *arena, rq_error *why)
+{
+    for (size_t i = 0; i < r->store_count; i++) {
+        if (!rq_slice_eq(rq_store_schema(r->stores[i].store)->name, family)) continue;
+        const rq_store_version *v = referenced_version(r, i);
+        rq_err rc = drop_stale(r, family, v, arena, why);
+        rq_store_version_unref(v);
+        return rc;
+    }
+    return drop_stale(r, family, NULL, arena, why);
+}
+
+/* An open region never gets new references, so those that its version does not name are of no use: their cells were rewritten,
+ * or they are of an attempt at the split that was done again. A deposed master may write such ones at any time, also
+ * in the folder of a family that the table has lost by then. */
+static rq_err drop_all_stale(rq_region *r, rq_arena *arena, rq_error *why)
+{
+    rq_dir_entry *families;
+    size_t count;
+    const char *dir = rq__region_dir(arena, &r->info);
+    if (dir == NULL) return rq_no_memory(why);
+    RQ_TRY(rq_vfs_list(r->env.vfs, dir, arena, &families, &count, why));
+    for (size_t i = 0; i < count; i++)
+        if (rq_region_is_family_folder(&families[i]))
+            RQ_TRY(drop_stale_of(r, rq_slice_cstr(families[i].name), arena, why));
     return RQ_OK;
 }
 
 rq_err rq_region_drop_stale_references(rq_region *r, rq_error *why)
 {
     rq_arena arena = {0};
-    rq_err rc = RQ_OK;
     if (!rq__region_enter(r)) return rq__region_not_serving(r, why);
-    for (size_t i = 0; i < r->store_count && rc == RQ_OK; i++) {
-        const rq_store_version *v = referenced_version(r, i);
-        rc = drop_stale(r, r->stores[i].store, v, &arena, why);
-        rq_store_version_unref(v);
-    }
+    rq_err rc = drop_all_stale(r, &arena, why);
     rq__region_leave(r);
     rq_arena_clear(&arena);
     return rc;

@@ -24,12 +24,13 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define CALL_TIMEOUT_MS 5000 /* of calls between servers */
+#define CALL_TIMEOUT_MS 5000 /* of calls between servers, at most */
 #define DRAIN_TIMEOUT_MS 30000
 #define LOOK_MS 200
 #define PATIENCE_NS UINT64_C(2000000000) /* then a loop that runs no task hangs */
 #define JOIN_LOOK_MS 20
-#define SILENCE_MS_MIN (3 * RQ_DUTY_PERIOD_MS)
+#define SILENCE_MS_MIN 1500
+#define ONE_WAY_MS_MIN (6 * RQ_DUTY_PERIOD_MS)
 
 /* --- the end ------------------------------------------------------------------------------------- */
 
@@ -150,6 +151,23 @@ static rq_err open_ops(rq_node *n, rq_error *why)
     return rq_admin_services_new(&admin, &n->own_admin, why);
 }
 
+/* A session's time. Reports are sent by a pool of threads that may be busy for longer, with a slow disk for example, so that
+ * they are missed only after six of their usual periods. */
+rq_silence_limits rq__node_silence(const rq_node *n)
+{
+    uint64_t session = (uint64_t)rq_config_int(n->o.config, RQ_SET_ZK_SESSION);
+    uint64_t silent = session > SILENCE_MS_MIN ? session : SILENCE_MS_MIN;
+    uint64_t one_way = 2 * silent > ONE_WAY_MS_MIN ? 2 * silent : ONE_WAY_MS_MIN;
+    return (rq_silence_limits){.silent_ns = silent * 1000000, .one_way_ns = one_way * 1000000};
+}
+
+/* `usual`, but so short that it fits `parts` times into the limit of silence. */
+static unsigned within_silence_ms(const rq_node *n, unsigned usual, unsigned parts)
+{
+    uint64_t most = rq__node_silence(n).silent_ns / 1000000 / parts;
+    return usual < most ? usual : (unsigned)most;
+}
+
 /* Calls between servers, both ways. */
 static rq_err open_peers(rq_node *n, rq_error *why)
 {
@@ -163,7 +181,7 @@ static rq_err open_peers(rq_node *n, rq_error *why)
     const rq_peers_options out = {.loop = rq_loops_get(n->loops, 0),
                                   .secret = &n->secret,
                                   .log = n->o.log,
-                                  .timeout_ms = CALL_TIMEOUT_MS};
+                                  .timeout_ms = within_silence_ms(n, CALL_TIMEOUT_MS, 2)};
     if (rc == RQ_OK) rc = rq_peers_new(&out, &n->peers);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
 }
@@ -225,11 +243,14 @@ static const rq_server_name *active(void *ctx)
     return ret;
 }
 
-/* Reports and answers to the master say that clients are served, on all loops. */
+/* Reports and answers to the master say that clients are served, on all loops. A loop that hangs is noticed well within the
+ * limit of silence. */
 static bool serves(void *ctx)
 {
     const rq_peer_role *role = ctx;
-    return rq_node_pulse(role->ctx);
+    const rq_node *n = role->ctx;
+    unsigned patience_ms = within_silence_ms(n, PATIENCE_NS / 1000000, 4);
+    return rq_loops_pulse(n->loops, (uint64_t)patience_ms * 1000000);
 }
 
 rq_err rq__node_take_orders(rq_node *n, rq_error *why)
@@ -253,6 +274,7 @@ void rq__node_refuse_orders(rq_node *n)
 static rq_err report_for_duty(rq_node *n, rq_error *why)
 {
     const rq_duty_options o = {.host = n->host,
+                               .period_ms = within_silence_ms(n, RQ_DUTY_PERIOD_MS, 3),
                                .report = rq_peers_report,
                                .serves = serves,
                                .fatal = refused,
@@ -337,18 +359,11 @@ static rq_err join_cluster(rq_node *n, rq_error *why)
 
 /* --- the keeper ------------------------------------------------------------------------------------ */
 
-/* A session's time, but several reports' at least: between two of them every server is silent. */
-uint64_t rq__node_silence_ns(const rq_node *n)
-{
-    uint64_t session = (uint64_t)rq_config_int(n->o.config, RQ_SET_ZK_SESSION);
-    return (session > SILENCE_MS_MIN ? session : SILENCE_MS_MIN) * 1000000;
-}
-
 /* The master takes the regions of a server whose loops hang. When nobody does, as when the master's own loops hang, the
- * process ends after twice that time. */
+ * process ends itself. */
 static rq_err check_loops(const rq_node *n, rq_error *why)
 {
-    uint64_t limit = 2 * rq__node_silence_ns(n);
+    uint64_t limit = rq__node_silence(n).one_way_ns;
     if (rq_loops_pulse(n->loops, limit)) return RQ_OK;
     return rq_fail(why, RQ_E_SERVER_ABORTED, "an event loop has not run for %llu s",
                    (unsigned long long)(limit / 1000000000));

@@ -259,17 +259,17 @@ static rq_err give_up_silent(rq_node *n, rq_error *why)
 {
     rq_arena a = {0};
     rq_silence s;
-    uint64_t limit = rq__node_silence_ns(n);
-    rq_err rc = rq_remote_silent(rq__node_remote(n), limit, &a, &s);
+    const rq_silence_limits limits = rq__node_silence(n);
+    rq_err rc = rq_remote_silent(rq__node_remote(n), &limits, &a, &s);
     for (size_t i = 0; i < s.count; i++) {
         if (!rq__tries_has_failed(&n->fences, s.servers[i].name->text))
-            log_silent(n, &s.servers[i], limit);
+            log_silent(n, &s.servers[i], limits.silent_ns);
         give_up_or_retry(n, s.servers[i].name);
         rq_server_name_unref(s.servers[i].name);
     }
     watch_no_more(n, false);
     rq_arena_clear(&a);
-    return rc == RQ_OK ? check_place(&s, limit, why) : rq_no_memory(why);
+    return rc == RQ_OK ? check_place(&s, limits.silent_ns, why) : rq_no_memory(why);
 }
 
 /* NULL: none. */
@@ -352,11 +352,19 @@ static bool is_stopping(rq_node *n)
     return stopping;
 }
 
+static void log_wait(const rq_node *n, const reports *r, size_t least)
+{
+    rq_log_info(n->o.log, "cluster",
+                "the start waits for %zu servers (hbase.master.wait.on.regionservers.mintostart); "
+                "%zu are in ZooKeeper",
+                least, r->there);
+}
+
 /*
  * Until each server of ZooKeeper has reported: its regions stay with it. One that does not report in time loses
- * what it has. When all servers of the cluster start, the first one also waits until no other has come for a
- * moment: it would open all regions alone. A process that hears too few of the others, also after the sessions of
- * ended ones are over, is the one that is cut off: it ends, and another one is elected.
+ * what it has. When all servers of the cluster start, the first one also waits for as many as it is told to, and until
+ * no other has come for a moment: it would open all regions alone. A process that hears too few of the others, also
+ * after the sessions of ended ones are over, is the one that is cut off: it ends, and another one is elected.
  */
 static rq_err wait_for_reports(rq_node *n, rq_error *why)
 {
@@ -365,15 +373,18 @@ static rq_err wait_for_reports(rq_node *n, rq_error *why)
     uint64_t settled = n->was_standby ? 0 : (uint64_t)SETTLED_MS * 1000000;
     uint64_t patience = (uint64_t)REPORTS_WAIT_MS * 1000000;
     uint64_t session = (uint64_t)rq_config_int(n->o.config, RQ_SET_ZK_SESSION) * 1000000;
+    size_t least = n->was_standby ? 0 : (size_t)rq_config_int(n->o.config, RQ_SET_MIN_TO_START);
     reports r = {0};
     size_t before = 0;
     bool all = false;
-    while (!is_stopping(n) && now - begin < (hears_enough(&r) ? patience : session + patience) &&
-           (!all || now - last < settled)) {
+    while (!is_stopping(n) &&
+           (r.heard < least || (now - begin < (hears_enough(&r) ? patience : session + patience) &&
+                                (!all || now - last < settled)))) {
         (void)poll(NULL, 0, LOOK_MS);
         all = look_at_reports(n, &r) && r.heard == r.there;
         now = ex->now_ns(ex);
         if (r.there != before) last = now;
+        if (r.there != before && r.there < least) log_wait(n, &r, least);
         before = r.there;
     }
     rq_log_info(n->o.log, "cluster", "%zu servers are in ZooKeeper, %zu of which have reported",
@@ -457,6 +468,20 @@ static rq_err open_catalog(rq_node *n, rq_catalog **ret, rq_error *why)
     return RQ_OK;
 }
 
+/* As ZooKeeper has them. A name that is malformed is left out. */
+static rq_err standbys(void *ctx, rq_arena *arena, rq_server_name **ret, size_t *ret_count)
+{
+    const rq_node *n = ctx;
+    rq_member_view v;
+    *ret_count = 0;
+    RQ_TRY(rq_member_look(atomic_load(&n->answers_of.member), arena, &v));
+    *ret = rq_arena_calloc(arena, v.backup_count + 1, sizeof **ret);
+    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < v.backup_count; i++)
+        *ret_count += rq_member_name_of(v.backups[i], arena, &(*ret)[*ret_count]);
+    return RQ_OK;
+}
+
 static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *why)
 {
     const rq_admin_services_options o = {.env = &n->env,
@@ -464,7 +489,9 @@ static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *wh
                                          .catalog = catalog,
                                          .config = n->o.config,
                                          .loops = n->loops,
-                                         .client = n->client};
+                                         .client = n->client,
+                                         .standbys = standbys,
+                                         .standbys_ctx = n};
     RQ_TRY(rq_admin_services_new(&o, &n->admin, why));
     const rq_rpc_service services[] = {rq_meta_service_methods(&n->answers_of.answers),
                                        rq_master_service_methods(n->admin),

@@ -80,7 +80,7 @@ struct rq_node {
 /* Wakes the keeper. */
 void rq__node_stir(rq_node *n);
 /* How long the master does not hear a server before it takes its regions. */
-uint64_t rq__node_silence_ns(const rq_node *n);
+rq_silence_limits rq__node_silence(const rq_node *n);
 RQ_NODISCARD
 rq_err rq__node_take_orders(rq_node *n, rq_error *why);
 void rq__node_refuse_orders(rq_node *n);

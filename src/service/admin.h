@@ -31,6 +31,9 @@ typedef struct rq_admin_services_options {
     rq_client_service *client;
     rq_replication *replication;
     struct rq_quotas *quotas; /* quota/quota.h; NULL: there are none */
+    /* The names of the standby masters, in the arena. Never blocks; any thread. NULL: there are none. */
+    rq_err (*standbys)(void *ctx, rq_arena *arena, rq_server_name **ret, size_t *ret_count);
+    void *standbys_ctx;
     /* Begins the orderly end of the process, for StopServer, StopMaster and Shutdown; must not
      * block. NULL: they are refused. */
     void (*stop)(void *ctx);

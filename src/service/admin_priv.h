@@ -26,6 +26,8 @@ struct rq_admin_services {
     rq_client_service *client;     /* its seats; this and the next may be NULL (tests) */
     rq_replication *replication;
     struct rq_quotas *quotas; /* may be NULL */
+    rq_err (*standbys)(void *ctx, rq_arena *arena, rq_server_name **ret, size_t *ret_count);
+    void *standbys_ctx;
     void (*stop)(void *ctx);
     void *stop_ctx;
     pthread_mutex_t rsgroup_lock; /* one change of groups at a time; held across I/O, by no loop */

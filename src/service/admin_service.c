@@ -596,6 +596,8 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->quotas = o->quotas;
     s->stop = o->stop;
     s->stop_ctx = o->stop_ctx;
+    s->standbys = o->standbys;
+    s->standbys_ctx = o->standbys_ctx;
     s->metrics = o->metrics;
     s->client = o->client;
     s->replication = o->replication;

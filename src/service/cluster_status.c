@@ -342,6 +342,14 @@ static rq_err add_live(rq_arena *arena, Pb__ServerName *name, Pb__ServerLoad *lo
     return RQ_OK;
 }
 
+/* Its host is copied into the arena. NULL: out of memory. */
+static Pb__ServerName *copied_name(rq_arena *arena, const rq_server_name *s)
+{
+    Pb__ServerName *name = rq__server_name_message(arena, s);
+    if (name != NULL) name->host_name = rq_arena_cstr(arena, rq_slice_cstr(s->host));
+    return name == NULL || name->host_name == NULL ? NULL : name;
+}
+
 static rq_err add_each(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m,
                        const Pb__GetClusterStatusRequest *r, server_loads *s)
 {
@@ -351,9 +359,8 @@ static rq_err add_each(const rq_admin_services *a, rq_arena *arena, Pb__ClusterS
     if (m->live_servers == NULL || m->servers_name == NULL) return RQ_E_NO_MEMORY;
     if (live) RQ_TRY(find_loads(a, arena, s));
     for (size_t i = 0; i < s->count; i++) {
-        Pb__ServerName *name = rq__server_name_message(arena, s->list[i]);
-        if (name != NULL) name->host_name = rq_arena_cstr(arena, rq_slice_cstr(s->list[i]->host));
-        if (name == NULL || name->host_name == NULL) return RQ_E_NO_MEMORY;
+        Pb__ServerName *name = copied_name(arena, s->list[i]);
+        if (name == NULL) return RQ_E_NO_MEMORY;
         if (live) RQ_TRY(add_live(arena, name, s->loads[i], m));
         if (names) m->servers_name[m->n_servers_name++] = name;
     }
@@ -371,6 +378,39 @@ static rq_err add_servers(const rq_admin_services *a, rq_arena *arena, Pb__Clust
     if (rc != RQ_OK || !wants(r, PB__OPTION__MASTER)) return rc;
     m->master = rq__server_name_message(arena, rq_catalog_master(a->catalog));
     return m->master == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static rq_err add_dead(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m)
+{
+    const rq_server_name **list;
+    size_t count;
+    rq_err rc = rq_catalog_dead_servers(a->catalog, arena, &list, &count);
+    if (rc == RQ_OK)
+        m->dead_servers = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__ServerName *));
+    if (rc == RQ_OK && m->dead_servers == NULL) rc = RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        Pb__ServerName *name = rc == RQ_OK ? copied_name(arena, list[i]) : NULL;
+        if (rc == RQ_OK && name == NULL) rc = RQ_E_NO_MEMORY;
+        if (rc == RQ_OK) m->dead_servers[m->n_dead_servers++] = name;
+        rq_server_name_unref(list[i]);
+    }
+    return rc;
+}
+
+static rq_err add_standbys(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m)
+{
+    rq_server_name *list;
+    size_t count;
+    if (a->standbys == NULL) return RQ_OK;
+    RQ_TRY(a->standbys(a->standbys_ctx, arena, &list, &count));
+    m->backup_masters = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__ServerName *));
+    if (m->backup_masters == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        Pb__ServerName *name = rq__server_name_message(arena, &list[i]);
+        if (name == NULL) return RQ_E_NO_MEMORY;
+        m->backup_masters[m->n_backup_masters++] = name;
+    }
+    return RQ_OK;
 }
 
 static bool is_closed(rq_region_state state)
@@ -502,6 +542,8 @@ static rq_err list_cluster(rq__listing *l, rq_slice *ret)
         status.master_info_port = port == 0 ? -1 : port;
     }
     RQ_TRY(add_servers(a, arena, &status, r));
+    if (wants(r, PB__OPTION__DEAD_SERVERS)) RQ_TRY(add_dead(a, arena, &status));
+    if (wants(r, PB__OPTION__BACKUP_MASTERS)) RQ_TRY(add_standbys(a, arena, &status));
     if (wants(r, PB__OPTION__REGIONS_IN_TRANSITION)) RQ_TRY(add_transitions(a, arena, &status));
     if (wants(r, PB__OPTION__MASTER_COPROCESSORS))
         RQ_TRY(add_master_coprocessors(a, arena, &status));

@@ -17,15 +17,26 @@
 
 /* --- dead servers ----------------------------------------------------------------------------- */
 
-/* No server is dead: one that starts again replaces its earlier incarnation. The answer lists the
- * servers that were not cleared. */
+/* The answer lists the servers that were not cleared. A standalone server knows of no dead one: when it starts again it
+ * replaces its earlier incarnation. */
 void rq__clear_dead_servers(void *ctx, rq_call *call)
 {
-    (void)ctx;
+    const rq_admin_services *s = ctx;
     const Pb__ClearDeadServersRequest *r = (const Pb__ClearDeadServersRequest *)call->param;
     Pb__ClearDeadServersResponse response = PB__CLEAR_DEAD_SERVERS_RESPONSE__INIT;
-    response.n_server_name = r->n_server_name;
-    response.server_name = r->server_name;
+    response.server_name =
+        rq_arena_alloc(&call->arena, (r->n_server_name + 1) * sizeof(Pb__ServerName *));
+    if (response.server_name == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    for (size_t i = 0; i < r->n_server_name; i++) {
+        const rq_server_name name = {.host = r->server_name[i]->host_name,
+                                     .port = (uint16_t)r->server_name[i]->port,
+                                     .start_code = (int64_t)r->server_name[i]->start_code};
+        if (r->server_name[i]->port > UINT16_MAX || !rq_catalog_forget_dead(s->catalog, &name))
+            response.server_name[response.n_server_name++] = r->server_name[i];
+    }
     rq_call_reply(call, &response.base);
 }
 

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster of `rorqual server --cluster`: three processes on one folder, with a real ZooKeeper, in which rorqual shell finds them by
 HBase's znodes. Tables on all of them; kill -9 of a server and of the master, also while rows are put; orderly ends; servers that are
-paused, and that hang though their sessions live; a restart of all; wrong configurations. Each test begins with three servers: what an
+paused, and that hang though their sessions live; a restart of all; wrong configurations; `rorqual cluster status`; and `tools/cluster`. Each test begins with three servers: what an
 earlier one has left ended is started again.
 
     cluster.py                ZooKeeper from Debian's package, on a port of its own
     JAVA='Blog Reads'         also these programs of tests/java, of HBase's clients 2.6 and 1.2, on the cluster
     SESSION_MS=MS             sessions in ZooKeeper, for a loaded machine (default 2000; with JAVA 10000, the setting's default)
-    TESTS='NAME NAME'         only these
+    TESTS='NAME NAME'         only these, also of cluster_tool.py
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
 A process that ends though no test ends it fails the test, and the end of its log is printed with its exit code or signal. After a
@@ -17,6 +17,7 @@ failure the logs of all processes are kept, in a folder that is named.
 Ends with 'N passed, N failed'.
 """
 import functools
+import json
 import os
 import pathlib
 import shutil
@@ -27,6 +28,7 @@ import tempfile
 import threading
 import time
 
+import cluster_tool
 import hbase
 import hung
 from rorqual import ROOT, Report
@@ -46,7 +48,7 @@ ROWS = "abdefhijlmnpqrtuvxyz"
 class Process:
     """A server; `name` is its ServerName, `ports` its own and its master's."""
 
-    def __init__(self, world, ports=None, secret=None):
+    def __init__(self, world, ports=None, secret=None, settings=()):
         self.world, self.ports = world, ports or peer.free_ports(2)
         self.may_end = False  # a test ends it, or has been told
         self.name = None
@@ -54,7 +56,8 @@ class Process:
         self.log = open(self.path, "ab")
         self.before = self.path.stat().st_size
         self.process = subprocess.Popen([RORQUAL, "server", "--cluster", world.place(secret), "--rs-port", str(self.ports[0]), "--master-port",
-                                         str(self.ports[1]), "-D", f"zookeeper.session.timeout={SESSION_MS}"],
+                                         str(self.ports[1]), "-D", f"zookeeper.session.timeout={SESSION_MS}",
+                                         *(word for setting in settings for word in ("-D", setting))],
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         world.started.append(self)
         until(lambda: "rorqual ready: cluster" in self.errors()[self.before:] or self.process.poll() is not None, "the process is ready")
@@ -463,9 +466,13 @@ def a_paused_server_ends_when_it_goes_on(world):
     name, row = region_at(world, paused, "p")
     connection = hbase.Connection(f"127.0.0.1:{paused.ports[0]}")
     assert connection.get(name, row.encode()) == {(b"f", b"q"): b"old"}
+    begin = time.monotonic()
     paused.process.send_signal(signal.SIGSTOP)
     try:
         until(lambda: f"{paused.name} is fenced" in world.master().errors(), "the master has fenced it")
+        print(f"  fenced {time.monotonic() - begin:.1f} s after its pause began")
+        read_all(world)
+        print(f"  all rows read {time.monotonic() - begin:.1f} s after it")
         world.shell("".join(f"put 't', '{row}', 'f:q', '{row * 3}'\n" for row in ROWS))
         read_all(world)
         world.shell(f"put 'p', '{row}', 'f:q', 'new'\n")
@@ -636,6 +643,65 @@ def the_status_has_the_load_of_each_server(world):
         raise AssertionError(seen) from e
 
 
+def cluster_status(world, code, *more):
+    done = subprocess.run([RORQUAL, "cluster", "status", "--zk", f"127.0.0.1:{world.keeper.port}", *more], capture_output=True, text=True,
+                          timeout=DEADLINE, check=False)
+    assert done.returncode == code, done
+    return json.loads(done.stdout) if "--json" in more else done.stdout + done.stderr
+
+
+def addresses(list_of_servers):
+    return {s["server"] for s in list_of_servers}
+
+
+def the_cluster_tells_whether_it_may_lose_a_server(world):
+    """Of three servers, of two, and of one; each that is lost is listed as dead."""
+    def settled(code, servers):
+        done = subprocess.run([RORQUAL, "cluster", "status", "--zk", f"127.0.0.1:{world.keeper.port}", "--json"], capture_output=True, text=True,
+                              timeout=DEADLINE, check=False)
+        now = json.loads(done.stdout or '{"servers": [], "standbys": []}')
+        return now if (done.returncode, len(now["servers"]), len(now["standbys"])) == (code, servers, servers - 1) else None
+    at = {p: f"127.0.0.1:{p.ports[0]}" for p in world.processes}
+    as_master = {p: f"127.0.0.1:{p.ports[1]}" for p in world.processes}
+    master = world.wait_for_master()
+    first, second = others(world, master)
+    got = until(lambda: settled(0, 3), "three servers have everything")
+    assert (addresses(got["servers"]), got["dead"], got["notOpen"], got["mayLoseOneServer"]) == (set(at.values()), [], [], True), got
+    assert got["master"] == as_master[master] and addresses(got["standbys"]) == {as_master[first], as_master[second]}, got
+    assert "reason" not in got and sum(s["regions"] for s in got["servers"]) > 7, got
+    text = cluster_status(world, 0)
+    assert "servers   3 live, 0 dead; 2 standby masters; balancer on" in text and text.endswith("may one more server be lost? yes\n"), text
+    assert all(f"\nserver    {a}: up " in text for a in at.values()) and f"\nstandby   {as_master[first]}: up " in text, text
+    kill_and_wait(world, first)
+    got = until(lambda: settled(0, 2), "two servers have everything")
+    assert addresses(got["dead"]) == {at[first]} and "neither takes over" in got["reason"], got
+    assert f"\ndead      {at[first]}: started " in cluster_status(world, 0)
+    assert first.name in world.shell("list_deadservers\n")
+    out = world.shell(f"clear_deadservers '{first.name}'\n")
+    assert "failed" not in out, out
+    assert cluster_status(world, 0, "--json")["dead"] == []
+    kill_and_wait(world, second)
+    got = until(lambda: settled(1, 1), "one server has everything")
+    assert got["reason"] == "no other server could take its regions" and addresses(got["dead"]) == {at[second]}, got
+    assert "may one more server be lost? no, no other server could take its regions" in cluster_status(world, 1)
+    for process in (first, second):
+        restart(world, process)
+    got = until(lambda: settled(0, 3), "three servers")
+    assert got["dead"] == [], got
+
+
+def a_status_that_nobody_gives_is_an_error(world):
+    port = peer.free_ports(1)[0]
+    for at, code, text in [(("--zk", f"127.0.0.1:{port}"), 1, f"127.0.0.1:{port}"), (("--bootstrap", f"127.0.0.1:{port}"), 1, f"127.0.0.1:{port}"),
+                           (("--zk", f"127.0.0.1:{world.keeper.port}", "--zk-root", "/nowhere"), 1, "/nowhere"),
+                           (("--zk", "x"), 2, "'x' is not host:port"), (("more",), 2, "'more' is no option")]:
+        done = subprocess.run([RORQUAL, "cluster", "status", *at], capture_output=True, text=True, timeout=DEADLINE, check=False)
+        assert done.returncode == code and done.stdout == "" and done.stderr.count("\n") == 1 and text in done.stderr, done
+    for words, text in [((), "status is the only thing to ask for"), (("state",), "'state' is not status")]:
+        done = subprocess.run([RORQUAL, "cluster", *words], capture_output=True, text=True, timeout=DEADLINE, check=False)
+        assert done.returncode == 2 and text in done.stderr, done
+
+
 def tables_are_changed(world):
     out = world.shell("create 'a', 'f', SPLITS => ['c', 'g', 'k']\nput 'a', 'b', 'f:q', '1'\nput 'a', 'h', 'f:q', '1'\nflush 'a'\n"
                       "alter 'a', 'g'\nput 'a', 'd', 'g:q', '1'\ncount 'a'\ndisable 'a'\nenable 'a'\nscan 'a'\n")
@@ -658,10 +724,18 @@ def a_server_that_stops_in_order_gives_its_regions_up(world):
 
 
 def all_rows_are_there_after_all_were_killed(world):
+    """The first one waits for the others, however long they take, before it opens regions."""
     for process in world.processes:
         process.kill()
     until(lambda: not world.servers(), "their sessions have ended")
-    world.processes = [Process(world, p.ports) for p in world.processes]
+    ports = [p.ports for p in world.processes]
+    world.processes = [Process(world, p, settings=["hbase.master.wait.on.regionservers.mintostart=3"]) for p in ports[:2]]
+    first = world.processes[0]
+    until(lambda: first.said("the start waits for 3 servers"), "it says so")
+    begin = time.monotonic()
+    until(lambda: time.monotonic() > begin + 2, "it would not wait so long for more servers to come")
+    assert not first.said("serves as the active master"), first.errors()
+    world.processes.append(Process(world, ports[2]))
     world.wait_for_master()
     read_all(world)
     for table in world.full_tables:
@@ -737,6 +811,7 @@ TESTS = [three_processes_serve_a_table, znodes_are_hbases, tables_are_changed, w
          rows_put_while_the_master_is_killed_are_there, one_of_three_takes_everything, a_paused_server_ends_when_it_goes_on, a_paused_master_ends_when_it_goes_on,
          a_server_whose_loop_hangs_loses_its_regions, a_master_that_hears_nobody_takes_nothing, a_master_that_is_cut_off_leaves_its_place,
          of_two_servers_neither_is_given_up, a_fence_that_fails_is_logged_once, the_status_has_the_load_of_each_server,
+         the_cluster_tells_whether_it_may_lose_a_server, a_status_that_nobody_gives_is_an_error,
          a_server_that_stops_in_order_gives_its_regions_up,
          all_rows_are_there_after_all_were_killed, a_process_with_another_secret_gets_no_region, wrong_configurations_are_refused,
          roots_are_not_mixed_up]
@@ -760,10 +835,12 @@ def main():
     peer.orderly()
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
+        only = os.environ.get("TESTS", "").split()
+        report.run("cluster_tool", (folder, RORQUAL), cluster_tool.TESTS, only)
         world = World(folder)
         try:
             tests = TESTS[:1] + ([java_programs_pass] if os.environ.get("JAVA") else []) + TESTS[1:]
-            report.run("cluster", world, [watched(test) for test in tests], os.environ.get("TESTS", "").split())
+            report.run("cluster", world, [watched(test) for test in tests], only)
         finally:
             world.stop()
             if report.failed > 0 or report.passed == 0:

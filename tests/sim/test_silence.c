@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A master and one to seven servers, which are cut off from it one by one, in groups or all at once, one way or both, and
- * hang; the master is paused. Messages are late by up to half a second. A master that is cut off is followed by another
- * one, which hears all again. All of it comes from a seed, on the simulated clock.
+ * hang; the master is paused. Messages are late by up to half a second. With a limit below 9 s all times are as much shorter, but
+ * the limit of one way, which is 18 s at least. A master that is cut off is followed by another one, which hears all
+ * again. All of it comes from a seed, on the simulated clock.
  * Invariants, after each look of the master (rq_remote_silent), by what the simulation knows:
  *
  *   1. A server that could be heard both ways for 8 s is not given up, however long the master was paused before.
  *   2. A server is given up only after trouble of its own: a pause of the master alone is none. If one way worked, the
- *      trouble was longer than the limit; if first one and then the other, than half of it.
+ *      trouble was longer than half of the limit of one way; if first one and then the other, than half of the limit.
  *   3. Of the servers that are up, the master's included, half could be heard lately, and one beside the master's; both
  *      ways, if the one that is given up could be heard one way.
  *   4. If the master is cut off from all servers at once, which it could hear before, none is given up. Nor if no message
  *      reaches any of them, or none of theirs reaches it.
  *   5. A server that could not be heard for the limit and a second of the master's running time has been given up, if
  *      half of the servers were surely heard both ways for half of the limit and a second. So has one that could be heard
- *      one way only for twice the limit, if half were for the limit and a second.
+ *      one way only for the limit of one way, if half were for half of that and a second.
  *   6. What is given up and comes back is told so (YouAreDeadException).
  *   7. The master takes itself for cut off only if half of the servers could not be heard both ways, for one and a half
- *      limits less 11 s and a quarter of the limit; and it does if half could not be heard lately for the limit and a second.
+ *      limits less 11 s and a quarter of the limit; and it does if half could not be heard lately for the limit and a second,
+ *      or both ways for half of the limit of one way and a second.
  *   8. Of two servers neither is given up nor takes itself for cut off.
  */
 #include "../seeds.h"
@@ -33,11 +35,13 @@
 #define TICK_NS (50 * MS)
 #define MEMBERS_MAX 7
 #define PROBES_MAX 16
+/* With a limit of 9 s or more; with a shorter one they are as much shorter (scaled). */
+#define USUAL_LIMIT_NS (9000 * MS)
 #define TIMEOUT_NS (5000 * MS)
 #define PERIOD_NS (3000 * MS)
+#define SLOW_NS (500 * MS) /* a message takes less */
 #define SURELY_NS                                                                                  \
     (8000 * MS) /* in this time at least one message of each reachable server arrives */
-
 /* Silence before the trouble, and until what can be heard again is heard. */
 #define ALONE_LESS_NS (11000 * MS)
 
@@ -68,11 +72,12 @@ typedef struct net {
     rq_remote *remote;
     rq_random random;
     const rq_server_name *home;
-    uint64_t seed, limit_ns, now_ns;
+    uint64_t seed, limit_ns, one_way_ns, now_ns;
     uint64_t paused_until_ns, isolated_until_ns;
     uint64_t
         alone_ns; /* running time in which half could not be heard both ways, since they surely were */
-    uint64_t lonely_ns; /* for how long half could not be heard lately */
+    uint64_t deaf_ns;   /* for how long half could not be heard lately */
+    uint64_t lonely_ns; /* for how long half could not be heard both ways lately */
     uint64_t enough_ns; /* for how long half surely have been heard */
     member members[MEMBERS_MAX];
     size_t count;
@@ -92,12 +97,18 @@ static void check(const net *n, const member *m, bool holds, const char *what)
 
 #define CHECK(n, m, condition) check(n, m, condition, #condition)
 
+static uint64_t scaled(const net *n, uint64_t usual_ns)
+{
+    return n->limit_ns < USUAL_LIMIT_NS ? usual_ns * (n->limit_ns / MS) / (USUAL_LIMIT_NS / MS)
+                                        : usual_ns;
+}
+
 /* --- the network ------------------------------------------------------------------------------ */
 
 static uint64_t delay_ns(net *n)
 {
     bool slow = rq_random_below(&n->random, 16) == 0;
-    return MS + rq_random_below(&n->random, slow ? 500 * MS : 5 * MS);
+    return MS + rq_random_below(&n->random, slow ? scaled(n, SLOW_NS) : 5 * MS);
 }
 
 static bool is_cut(const net *n, const member *m)
@@ -166,7 +177,7 @@ static void hear_probe(net *n, probe *p)
         p->is_lost = true;
     else if (arrives)
         end_probe(p, RQ_OK);
-    else if (n->now_ns - p->sent_ns >= TIMEOUT_NS)
+    else if (n->now_ns - p->sent_ns >= scaled(n, TIMEOUT_NS))
         end_probe(p, RQ_E_CALL_TIMEOUT);
 }
 
@@ -186,7 +197,7 @@ static rq_err report(net *n, const member *m)
 static void send_report(net *n, member *m)
 {
     if (m->told || n->now_ns < m->report_at_ns || is_ill(n, m)) return;
-    m->report_at_ns = n->now_ns + PERIOD_NS;
+    m->report_at_ns = n->now_ns + scaled(n, PERIOD_NS);
     m->arrives_ns = n->now_ns + delay_ns(n);
 }
 
@@ -196,7 +207,7 @@ static void hear_report(net *n, member *m)
     if (m->arrives_ns == 0 || n->now_ns < m->arrives_ns) return;
     m->arrives_ns = 0;
     if (is_cut(n, m) || n->now_ns < m->mute_until_ns) {
-        m->report_at_ns = n->now_ns + TIMEOUT_NS;
+        m->report_at_ns = n->now_ns + scaled(n, TIMEOUT_NS);
         return;
     }
     rq_err rc = report(n, m);
@@ -223,7 +234,7 @@ static void note_health(net *n, member *m, bool paused)
     m->well_ns = mute || deaf || paused ? 0 : m->well_ns + TICK_NS;
     if (mute && deaf && !paused) m->trouble_ns += TICK_NS;
     if ((mute || deaf) && !paused) m->one_way_ns += TICK_NS;
-    if (m->well_ns >= SURELY_NS) m->trouble_ns = m->one_way_ns = 0;
+    if (m->well_ns >= scaled(n, SURELY_NS)) m->trouble_ns = m->one_way_ns = 0;
 }
 
 static bool heard_lately(const net *n, const member *m)
@@ -233,8 +244,8 @@ static bool heard_lately(const net *n, const member *m)
 
 static bool heard_both_ways_lately(const net *n, const member *m)
 {
-    return heard_lately(n, m) && m->unreported_ns < n->limit_ns + 1000 * MS &&
-           m->unanswered_ns < n->limit_ns + 1000 * MS;
+    return heard_lately(n, m) && m->unreported_ns < n->one_way_ns / 2 + 1000 * MS &&
+           m->unanswered_ns < n->one_way_ns / 2 + 1000 * MS;
 }
 
 static bool is_well(const net *n, const member *m)
@@ -244,8 +255,7 @@ static bool is_well(const net *n, const member *m)
 
 static bool was_well(const net *n, const member *m)
 {
-    (void)n;
-    return m->well_ns >= SURELY_NS;
+    return m->well_ns >= scaled(n, SURELY_NS);
 }
 
 static size_t count_up(const net *n)
@@ -267,7 +277,7 @@ static bool half(const net *n, bool (*is)(const net *n, const member *m))
 
 static bool surely_heard_for_long(const net *n, const member *m)
 {
-    return m->well_ns >= SURELY_NS + n->limit_ns;
+    return m->well_ns >= scaled(n, SURELY_NS) + n->one_way_ns / 2;
 }
 
 static void note_loneliness(net *n, bool paused)
@@ -275,6 +285,7 @@ static void note_loneliness(net *n, bool paused)
     if (!paused && !half(n, is_well)) n->alone_ns += TICK_NS;
     if (half(n, was_well)) n->alone_ns = 0;
     n->enough_ns = half(n, was_well) ? n->enough_ns + TICK_NS : 0;
+    note_way(&n->deaf_ns, !half(n, heard_lately), paused);
     note_way(&n->lonely_ns, !half(n, heard_both_ways_lately), paused);
 }
 
@@ -282,8 +293,8 @@ static void given_up(net *n, member *m, const rq_silent_server *s)
 {
     bool one_way = s->unreported_ns < n->limit_ns || s->unanswered_ns < n->limit_ns;
     CHECK(n, m, m->up);
-    CHECK(n, m, m->well_ns < SURELY_NS);                   /* 1 */
-    CHECK(n, m, !one_way || m->one_way_ns >= n->limit_ns); /* 2 */
+    CHECK(n, m, m->well_ns < scaled(n, SURELY_NS));              /* 1 */
+    CHECK(n, m, !one_way || m->one_way_ns >= n->one_way_ns / 2); /* 2 */
     CHECK(n, m, m->trouble_ns >= n->limit_ns / 4 || m->one_way_ns >= n->limit_ns / 2);
     CHECK(n, NULL, half(n, one_way ? heard_both_ways_lately : heard_lately)); /* 3 */
     CHECK(n, NULL, n->now_ns >= n->isolated_until_ns);                        /* 4 */
@@ -297,9 +308,9 @@ static void check_spared(net *n, const member *m)
 {
     uint64_t lost = m->unreported_ns > m->unanswered_ns ? m->unreported_ns : m->unanswered_ns;
     bool ill = m->up && m->ill_ns >= n->limit_ns + 1000 * MS;
-    bool one_way = m->up && lost >= 2 * n->limit_ns + 1000 * MS;
+    bool one_way = m->up && lost >= n->one_way_ns + 1000 * MS;
     CHECK(n, m, !(ill && n->enough_ns >= n->limit_ns / 2 + 1000 * MS));
-    CHECK(n, m, !(one_way && n->enough_ns >= n->limit_ns + 1000 * MS));
+    CHECK(n, m, !(one_way && n->enough_ns >= n->one_way_ns / 2 + 1000 * MS));
     seen_spared += ill || one_way;
     seen_two += (ill || one_way) && count_up(n) == 2;
 }
@@ -309,10 +320,12 @@ static bool cut_off(net *n, const rq_silence *s)
 {
     if (s->is_cut_off) {
         CHECK(n, NULL, !half(n, was_well)); /* 7 */
-        CHECK(n, NULL, n->alone_ns + n->limit_ns / 4 + ALONE_LESS_NS >= n->limit_ns * 3 / 2);
+        CHECK(n, NULL,
+              n->alone_ns + n->limit_ns / 4 + scaled(n, ALONE_LESS_NS) >= n->limit_ns * 3 / 2);
         CHECK(n, NULL, count_up(n) > 2); /* 8 */
     } else {
-        CHECK(n, NULL, count_up(n) == 2 || n->lonely_ns < n->limit_ns + 1000 * MS); /* 7 */
+        CHECK(n, NULL, count_up(n) == 2 || n->deaf_ns < n->limit_ns + 1000 * MS); /* 7 */
+        CHECK(n, NULL, count_up(n) == 2 || n->lonely_ns < n->one_way_ns / 2 + 1000 * MS);
     }
     seen_cut_off += s->is_cut_off;
     return s->is_cut_off;
@@ -324,7 +337,8 @@ static void look(net *n)
 {
     rq_arena a = {0};
     rq_silence s;
-    assert_int_equal(rq_remote_silent(n->remote, n->limit_ns, &a, &s), RQ_OK);
+    const rq_silence_limits limits = {n->limit_ns, n->one_way_ns};
+    assert_int_equal(rq_remote_silent(n->remote, &limits, &a, &s), RQ_OK);
     for (size_t i = 0; i < s.count; i++)
         given_up(n, named(n, s.servers[i].name), &s.servers[i]);
     bool goes = cut_off(n, &s);
@@ -343,7 +357,10 @@ static void look(net *n)
 
 static uint64_t a_while_ns(net *n)
 {
-    return n->now_ns + 500 * MS + rq_random_below(&n->random, 3 * n->limit_ns);
+    return n->now_ns + 500 * MS +
+           rq_random_below(
+               &n->random,
+               3 * (rq_random_below(&n->random, 2) == 0 ? n->limit_ns : n->one_way_ns / 2));
 }
 
 static void isolate(net *n)
@@ -435,7 +452,7 @@ static void close_master(net *n)
 static void replace_master(net *n)
 {
     close_master(n);
-    n->isolated_until_ns = n->alone_ns = n->lonely_ns = n->enough_ns = 0;
+    n->isolated_until_ns = n->alone_ns = n->deaf_ns = n->lonely_ns = n->enough_ns = 0;
     for (size_t i = 0; i < n->count; i++)
         n->members[i] = (member){.name = n->members[i].name, .up = true};
     open_master(n);
@@ -448,7 +465,11 @@ static void open_net(net *n, uint64_t seed)
     assert_non_null(n->home);
     assert_int_equal(rq_sim_new(seed, NULL, &n->sim), RQ_OK);
     rq_random_seed(&n->random, seed);
-    n->limit_ns = (9000 + rq_random_below(&n->random, 12000)) * MS;
+    bool is_short = rq_random_below(&n->random, 2) == 0;
+    n->limit_ns = (is_short ? 1500 + rq_random_below(&n->random, 7500)
+                            : 9000 + rq_random_below(&n->random, 12000)) *
+                  MS;
+    n->one_way_ns = 2 * (n->limit_ns > USUAL_LIMIT_NS ? n->limit_ns : USUAL_LIMIT_NS);
     n->count = 1 + (size_t)rq_random_below(&n->random, MEMBERS_MAX);
     for (size_t i = 0; i < n->count; i++) {
         const rq_server_name name = {.host = "h1", .port = (uint16_t)(i + 1), .start_code = 1};

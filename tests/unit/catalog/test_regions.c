@@ -258,6 +258,88 @@ static void parents_stay_while_referred_to(void **state)
     world_clear(&w);
 }
 
+static rq_region_info info_at(world *w, rq_arena *a, const char *row)
+{
+    rq_region_info info;
+    const rq_catalog_region *r;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(w->env->epoch, &m);
+    assert_int_equal(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("t"), rq_slice_cstr(row), &r, NULL),
+                     RQ_OK);
+    assert_int_equal(rq_region_info_copy(a, r->info, &info), RQ_OK);
+    rq_epoch_unpin(w->env->epoch, &m);
+    return info;
+}
+
+static rq_table_schema *schema_at(world *w, const char *row)
+{
+    const rq_catalog_region *r;
+    assert_int_equal(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("t"), rq_slice_cstr(row), &r, NULL),
+                     RQ_OK);
+    return rq_region_schema(r->region);
+}
+
+static void compact_at(world *w, const char *row)
+{
+    const rq_catalog_region *r;
+    assert_int_equal(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("t"), rq_slice_cstr(row), &r, NULL),
+                     RQ_OK);
+    rq_region *region = rq_region_ref(r->region);
+    rq_engine_compactions_enable(w->engine, true);
+    assert_int_equal(rq_region_compact(region, (rq_slice){0}, true, NULL), RQ_OK);
+    while (rq_region_compaction_state(region) != 0)
+        if (!rq_sim_step(w->sim)) rq_sim_advance(w->sim, 10000000);
+    rq_engine_compactions_enable(w->engine, false);
+    assert_false(rq_region_has_references(region));
+    rq_region_unref(region);
+}
+
+static bool has_folder(world *w, const rq_region_info *info)
+{
+    char path[100];
+    rq_stat st;
+    snprintf(path, sizeof path, "data/default/t/%s", info->encoded);
+    return rq_vfs_stat(w->env->vfs, path, &st, NULL) == RQ_OK;
+}
+
+/* A deposed master of a cluster does that step again when the daughter has been split and archived by its successor. */
+static void a_daughter_that_is_laid_out_again_does_not_keep_its_parent(void **state)
+{
+    (void)state;
+    world w;
+    rq_arena a = {0};
+    const rq_slice at = RQ_SLICE_LIT("m");
+    world_init(&w, unit_seed(), NULL);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_create(&w, "t", "f", NULL), RQ_OK);
+    put_rows(&w, "t", "acxz");
+    rq_engine_compactions_enable(w.engine, false);
+    rq_region_info parent = info_at(&w, &a, "a");
+    rq_table_schema *schema = schema_at(&w, "a");
+    assert_int_equal(world_split(&w, "t", "a", "m"), RQ_OK);
+    rq_region_info daughter = info_at(&w, &a, "a");
+    compact_at(&w, "a");
+    assert_int_equal(world_split(&w, "t", "a", "b"), RQ_OK);
+    compact_at(&w, "a");
+    compact_at(&w, "c");
+    assert_int_equal(world_clean(&w, "t"), RQ_OK);
+    assert_false(has_folder(&w, &daughter));
+    assert_true(has_folder(&w, &parent)); /* the other daughter refers to it */
+    assert_int_equal(
+        rq_region_create_from(w.engine, &daughter, schema, &parent, 1, &at, false, &w.why), RQ_OK);
+    assert_int_equal(world_clean(&w, "t"), RQ_OK);
+    assert_true(has_folder(&w, &parent));
+    compact_at(&w, "x");
+    assert_int_equal(world_clean(&w, "t"), RQ_OK);
+    assert_false(has_folder(&w, &parent));
+    assert_false(has_folder(&w, &daughter));
+    expect_rows(&w, "t", "a c x z ");
+    expect_sound(&w);
+    rq_table_schema_unref(schema);
+    rq_arena_clear(&a);
+    world_clear(&w);
+}
+
 static void a_region_that_grows_is_split_by_its_policy(void **state)
 {
     (void)state;
@@ -412,6 +494,7 @@ int main(void)
         cmocka_unit_test(a_merge_that_is_resumed_checks_its_regions),
         cmocka_unit_test(a_truncated_region_has_nothing_and_goes_on),
         cmocka_unit_test(parents_stay_while_referred_to),
+        cmocka_unit_test(a_daughter_that_is_laid_out_again_does_not_keep_its_parent),
         cmocka_unit_test(a_region_that_grows_is_split_by_its_policy),
         cmocka_unit_test(a_filled_hole_that_is_open_is_not_closed_again),
     };

@@ -556,6 +556,57 @@ static void a_server_starts_up_and_is_replaced(void **state)
     teardown(f);
 }
 
+/* The dead servers that are listed, as one text. */
+static const char *dead(fixture *f)
+{
+    rq_region_calls calls = rq_remote_calls(f->remote);
+    const rq_server_name **list;
+    size_t count;
+    const char *text = "";
+    assert_int_equal(calls.dead(calls.ctx, &f->arena, &list, &count), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        text = rq_arena_printf(&f->arena, "%s%s ", text, list[i]->text);
+        assert_non_null(text);
+        rq_server_name_unref(list[i]);
+    }
+    return text;
+}
+
+/* Until it is forgotten, or one is up at its address. It stays dead in any case. */
+static void a_dead_server_is_listed(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    static const rq_server_name first = {.host = "h9",
+                                         .port = 9,
+                                         .start_code = 5,
+                                         .text = "h9,9,5"},
+                                second = {
+                                    .host = "h9", .port = 9, .start_code = 6, .text = "h9,9,6"};
+    rq_region_calls calls = rq_remote_calls(f->remote);
+    OK(start_up(f, &first, 5, 0, NULL));
+    assert_string_equal(dead(f), "");
+    assert_false(calls.forget_dead(calls.ctx, &first));
+    rq_remote_server_down(f->remote, &first);
+    assert_string_equal(dead(f), "h9,9,5 ");
+    assert_false(calls.forget_dead(calls.ctx, &second));
+    assert_true(calls.forget_dead(calls.ctx, &first));
+    assert_string_equal(dead(f), "");
+    assert_false(calls.forget_dead(calls.ctx, &first));
+    assert_int_equal(start_up(f, &first, 5, 0, NULL), RQ_E_YOU_ARE_DEAD);
+    OK(start_up(f, &second, 6, 0, NULL));
+    rq_remote_server_down(f->remote, &second);
+    assert_string_equal(dead(f), "h9,9,6 ");
+    rq_server_name third = second;
+    third.start_code = 7;
+    third.text = "h9,9,7";
+    OK(start_up(f, &third, 7, 0, NULL));
+    assert_string_equal(dead(f), "");
+    assert_false(calls.forget_dead(calls.ctx, &second));
+    teardown(f);
+}
+
 static void a_startup_of_another_name_or_time_is_refused(void **state)
 {
     (void)state;
@@ -614,6 +665,7 @@ int main(void)
         cmocka_unit_test(a_stop_waits_for_reports_under_way),
         cmocka_unit_test(loads_are_those_of_the_last_report),
         cmocka_unit_test(a_server_starts_up_and_is_replaced),
+        cmocka_unit_test(a_dead_server_is_listed),
         cmocka_unit_test(a_startup_of_another_name_or_time_is_refused),
         cmocka_unit_test(messages_in_anothers_name_are_refused),
     };

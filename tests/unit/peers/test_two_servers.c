@@ -482,6 +482,7 @@ static void a_server_that_cannot_be_reached_is_given_up(void **state)
     two t;
     rq_error why = {0};
     const rq_server_name name = {.host = "localhost", .port = 1, .start_code = 1}, *third;
+    const rq_silence_limits limits = {.silent_ns = 400000000, .one_way_ns = 800000000};
     rq_silence s = {0};
     rq_arena a = {0};
     setup(&t);
@@ -492,7 +493,7 @@ static void a_server_that_cannot_be_reached_is_given_up(void **state)
     if (rq_remote_server_up(t.remote, third, &why) != RQ_OK) fail_msg("%s", why.message);
     while (s.count == 0) {
         rq_arena_clear(&a);
-        assert_ok(rq_remote_silent(t.remote, UINT64_C(400000000), &a, &s));
+        assert_ok(rq_remote_silent(t.remote, &limits, &a, &s));
         sched_yield();
     }
     assert_int_equal(s.count, 1);

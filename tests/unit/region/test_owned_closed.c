@@ -112,7 +112,29 @@ static void a_region_is_split(void **state)
     cluster_end(&c);
 }
 
-/* The parent was opened again between two attempts, and got another file. */
+static bool has_references(const cluster_server *s, const rq_region_info *info)
+{
+    bool has;
+    assert_ok(rq_region_folder_has_references(s->f.engine, info, &has, NULL));
+    return has;
+}
+
+static void compact(cluster *c, cluster_server *s)
+{
+    assert_ok(rq_region_compact(s->f.region, (rq_slice){0}, true, NULL));
+    while (rq_region_compaction_state(s->f.region) != 0)
+        if (!rq_sim_step(c->sim)) rq_sim_advance(c->sim, 10000000);
+}
+
+/* What the janitor does before it looks for references that keep the parent. */
+static void compact_and_drop(cluster *c, cluster_server *s)
+{
+    compact(c, s);
+    assert_ok(rq_region_drop_stale_references(s->f.region, NULL));
+}
+
+/* The parent was opened again between two attempts, and got other files. References of the first attempt do not
+ * keep it. */
 static void a_split_that_is_tried_again_takes_the_files_of_now(void **state)
 {
     (void)state;
@@ -128,6 +150,8 @@ static void a_split_that_is_tried_again_takes_the_files_of_now(void **state)
         rq_region_create_from(one->f.engine, &half, one->f.schema, &parent, 1, &at, true, NULL));
     assert_ok(cluster_open(two, NULL));
     assert_ok(put(&two->f, "y", "a", "q", RQ_TIMESTAMP_LATEST, "second"));
+    assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
+    compact(&c, two);
     assert_ok(cluster_close(two, false));
     assert_ok(
         rq_region_create_from(one->f.engine, &half, one->f.schema, &parent, 1, &at, true, NULL));
@@ -135,6 +159,40 @@ static void a_split_that_is_tried_again_takes_the_files_of_now(void **state)
     assert_ok(cluster_open(two, NULL));
     assert_string_equal(get(&two->f, "x", "a", "q"), "first");
     assert_string_equal(get(&two->f, "y", "a", "q"), "second");
+    assert_true(has_references(one, &half));
+    compact_and_drop(&c, two);
+    assert_false(has_references(one, &half));
+    assert_string_equal(get(&two->f, "x", "a", "q"), "first");
+    cluster_end(&c);
+}
+
+/* A deposed master's, which come so late that the table has lost the family. */
+static void references_in_a_family_that_was_dropped_do_not_keep_the_parent(void **state)
+{
+    (void)state;
+    cluster c;
+    static const family_def one_family[] = {{"a", {NULL}}};
+    const rq_slice at = RQ_SLICE_LIT("m");
+    char dir[200], path[300];
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    rq_region_info parent = one->f.info, half = make_info(one, "m", "", 2);
+    assert_ok(cluster_open(two, NULL));
+    assert_ok(put(&two->f, "x", "a", "q", RQ_TIMESTAMP_LATEST, "kept"));
+    assert_ok(cluster_close(two, false));
+    rq_table_schema_unref(two->f.schema);
+    two->f.schema = make_schema("default", "t", one_family, 1);
+    assert_ok(
+        rq_region_create_from(one->f.engine, &half, two->f.schema, &parent, 1, &at, true, NULL));
+    use_region(two, &half);
+    assert_ok(cluster_open(two, NULL));
+    snprintf(dir, sizeof dir, "data/default/t/%s/b", half.encoded);
+    snprintf(path, sizeof path, "%s/0123456789abcdef0123456789abcdef.%s", dir, parent.encoded);
+    assert_ok(rq_vfs_mkdirs(one->f.env->vfs, dir, NULL));
+    assert_ok(rq_vfs_write_new_file(one->f.env->vfs, path, RQ_SLICE_LIT("late"), NULL));
+    compact_and_drop(&c, two);
+    assert_false(has_references(one, &half));
+    assert_string_equal(get(&two->f, "x", "a", "q"), "kept");
     cluster_end(&c);
 }
 
@@ -254,6 +312,7 @@ int main(void)
         cmocka_unit_test(a_region_of_links_has_a_manifest),
         cmocka_unit_test(a_region_is_split),
         cmocka_unit_test(a_split_that_is_tried_again_takes_the_files_of_now),
+        cmocka_unit_test(references_in_a_family_that_was_dropped_do_not_keep_the_parent),
         cmocka_unit_test(an_open_region_is_not_removed),
         cmocka_unit_test(a_removed_family_stays_removed),
         cmocka_unit_test(a_region_without_edits_is_given_up_without_a_flush),

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `rorqual status` and `rorqual cluster status` print alike of a running cluster: lines of text, and members of a JSON
+ * object, on standard output. Each member is preceded by a comma, but for the first one's brace (rq__cluster_json_name). */
+#ifndef RQ_CLI_CLUSTER_PRINT_H
+#define RQ_CLI_CLUSTER_PRINT_H
+
+#include "cli/cluster.h"
+
+/* "3 d 4 h", "5 min" … */
+void rq__cluster_print_age(int64_t ms);
+/* "host:port" */
+void rq__cluster_print_address(const rq_server_name *s);
+/* "2 regions, 1.0M in 3 files" */
+void rq__cluster_print_load(const rq__cluster_row *r);
+/* The cluster's id and versions, without the end of the line. */
+void rq__cluster_print_name(const rq_cluster_status *s);
+/* Two lines for each server. */
+void rq__cluster_print_servers(const rq__cluster *c, int64_t now_ms);
+/* A line for each region that is not open. */
+void rq__cluster_print_transitions(const rq_cluster_status *s, int64_t now_ms);
+
+/* cluster, version, rorqualVersion */
+void rq__cluster_json_name(const rq_cluster_status *s);
+/* regions, files, fileBytes */
+void rq__cluster_json_load(const rq__cluster_row *r);
+/* servers */
+void rq__cluster_json_servers(const rq__cluster *c);
+/* notOpen */
+void rq__cluster_json_transitions(const rq_cluster_status *s);
+
+#endif
