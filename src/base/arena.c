@@ -2,6 +2,8 @@
 /* Bump allocation in chunks; see arena.h for the contract. */
 #include "base/arena.h"
 
+#include "base/long_free.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,13 +199,45 @@ void rq_arena_reset(rq_arena *a)
         reset_chunks(a);
 }
 
-void rq_arena_clear(rq_arena *a)
+static void free_chunks(struct rq_arena_chunk *c)
 {
-    release_links(a);
     struct rq_arena_chunk *next;
-    for (struct rq_arena_chunk *c = a->chunks; c != NULL; c = next) {
+    for (; c != NULL; c = next) {
         next = c->next;
         free(c);
     }
+}
+
+void rq_arena_clear(rq_arena *a)
+{
+    release_links(a);
+    free_chunks(a->chunks);
     make_empty(a);
+}
+
+/* A pool's task in the bytes of the first chunk that it frees. */
+typedef struct clearing {
+    rq_task task;
+    struct rq_arena_chunk *chunks;
+} clearing;
+
+static void run_clearing(rq_task *task)
+{
+    free_chunks(RQ_CONTAINER_OF(task, clearing, task)->chunks);
+}
+
+void rq_long_clear_arena(rq_executor *ex, rq_arena *a)
+{
+    struct rq_arena_chunk *c = a->chunks;
+    if (RQ_LIKELY(ex == NULL || c == NULL || a->total_bytes < RQ_LONG_FREE_BYTES)) {
+        rq_arena_clear(a);
+        return;
+    }
+    release_links(a);
+    make_empty(a);
+    RQ_ASSERT(c->size >= sizeof(clearing)); /* RQ_ARENA_CHUNK_MIN */
+    clearing *k = (clearing *)(void *)c->bytes;
+    RQ_UNPOISON(k, sizeof *k);
+    *k = (clearing){.task.run = run_clearing, .chunks = c};
+    ex->submit(ex, RQ_LONG_FREE_POOL, &k->task);
 }

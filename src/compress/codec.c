@@ -51,6 +51,7 @@ rq_err rq_codec_new(const rq_codec_options *o, rq_codec **ret)
 void rq_codec_free(rq_codec *c)
 {
     if (c == NULL) return;
+    if (c->bzip_ready) (void)BZ2_bzCompressEnd(&c->bzip);
     if (c->deflate_ready) (void)deflateEnd(&c->deflate);
     if (c->inflate_ready) (void)inflateEnd(&c->inflate);
     if (c->zstd_out != NULL) (void)c->library.zstd.ZSTD_freeCCtx(c->zstd_out);
@@ -65,6 +66,35 @@ rq_err rq_codec_compress(rq_codec *c, rq_slice raw, rq_buf *out)
     if (c->stream != NULL) return c->stream->compress(c, raw, out);
     if (c->chunks != NULL) return rq__blocks_compress(c, raw, out);
     return rq_buf_append(out, raw.ptr, raw.len);
+}
+
+static rq_err stream_pack(rq_codec *c, rq_slice in, bool last, rq_buf *out)
+{
+    bool ended = false;
+    while (in.len > 0 || (last && !ended)) {
+        RQ_TRY(rq_buf_reserve(out, STREAM_STEP));
+        size_t made = rq_buf_take_room(out);
+        if (made > INT32_MAX) made = INT32_MAX;
+        RQ_TRY(c->stream->pack(c, &in, out->ptr + out->len, &made, last, &ended));
+        out->len += made;
+    }
+    return RQ_OK;
+}
+
+rq_err rq_codec_pack(rq_codec *c, rq_slice *raw, size_t most, rq_buf *out)
+{
+    if (raw->len > INT32_MAX) return RQ_E_RESULT_TOO_LARGE;
+    size_t chunk =
+        c->chunks == NULL ? 1 : c->options.chunk_max; /* a frame per piece: of whole chunks */
+    most = most < chunk ? chunk : most - most % chunk;
+    size_t len = raw->len < most ? raw->len : most;
+    rq_slice piece = rq_slice_of(raw->ptr, len);
+    if (c->stream != NULL && !c->packs) RQ_TRY(c->stream->pack_begin(c, raw->len));
+    c->packs = raw->len > len;
+    *raw = rq_slice_of(raw->ptr + len, raw->len - len);
+    if (c->stream != NULL) return stream_pack(c, piece, raw->len == 0, out);
+    if (c->chunks != NULL) return rq__blocks_compress(c, piece, out);
+    return rq_buf_append(out, piece.ptr, piece.len);
 }
 
 /* --- a known length --------------------------------------------------------------------------- */

@@ -10,6 +10,11 @@
 /* One stream in a library's own format. */
 typedef struct rq__stream {
     rq_err (*compress)(rq_codec *c, rq_slice raw, rq_buf *out);
+    /* Starts to compress `raw_len` bytes in pieces. RQ_E_NO_MEMORY. */
+    rq_err (*pack_begin)(rq_codec *c, size_t raw_len);
+    /* Advances `in`, writes at most *made bytes and sets *made to their number, as `step`. `last`: nothing follows `in`;
+     * *ended: the stream is complete. RQ_E_NO_MEMORY. */
+    rq_err (*pack)(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, bool last, bool *ended);
     /* Starts to decompress. RQ_E_NO_MEMORY. */
     rq_err (*begin)(rq_codec *c);
     /* Decompresses: advances `in`, writes at most *made bytes and sets *made to their number.
@@ -34,7 +39,9 @@ struct rq_codec {
     const rq__chunks *chunks; /* NULL: a stream, or a copy */
     z_stream deflate, inflate;
     bool deflate_ready, inflate_ready;
-    bz_stream bunzip;
+    bz_stream bunzip, bzip;
+    bool packs;      /* rq_codec_pack has begun and not ended */
+    bool bzip_ready; /* and with it `bzip` */
     ZSTD_CCtx *zstd_out;
     ZSTD_DCtx *zstd_in;
     void *lzo_state;

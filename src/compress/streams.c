@@ -11,17 +11,40 @@ static int window_of(const rq_codec *c)
     return c->options.form == RQ_FORM_GZIP ? WINDOW_GZIP : WINDOW_ZLIB;
 }
 
+static rq_err zlib_pack_begin(rq_codec *c, size_t raw_len)
+{
+    z_stream *z = &c->deflate;
+    (void)raw_len;
+    if (c->deflate_ready) {
+        (void)deflateReset(z);
+        return RQ_OK;
+    }
+    int level = c->options.level == 0 ? Z_DEFAULT_COMPRESSION : c->options.level;
+    if (deflateInit2(z, level, Z_DEFLATED, window_of(c), 8, Z_DEFAULT_STRATEGY) != Z_OK)
+        return RQ_E_NO_MEMORY;
+    c->deflate_ready = true;
+    return RQ_OK;
+}
+
+static rq_err zlib_pack(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, bool last,
+                        bool *ended)
+{
+    z_stream *z = &c->deflate;
+    size_t room = *made;
+    z->next_in = (Bytef *)(uintptr_t)in->ptr;
+    z->avail_in = (uInt)in->len;
+    z->next_out = out;
+    z->avail_out = (uInt)room;
+    *ended = deflate(z, last ? Z_FINISH : Z_NO_FLUSH) == Z_STREAM_END;
+    *in = rq_slice_of(in->ptr + (in->len - z->avail_in), z->avail_in);
+    *made = room - z->avail_out;
+    return RQ_OK;
+}
+
 static rq_err zlib_compress(rq_codec *c, rq_slice raw, rq_buf *out)
 {
     z_stream *z = &c->deflate;
-    if (!c->deflate_ready) {
-        int level = c->options.level == 0 ? Z_DEFAULT_COMPRESSION : c->options.level;
-        if (deflateInit2(z, level, Z_DEFLATED, window_of(c), 8, Z_DEFAULT_STRATEGY) != Z_OK)
-            return RQ_E_NO_MEMORY;
-        c->deflate_ready = true;
-    } else {
-        (void)deflateReset(z);
-    }
+    RQ_TRY(zlib_pack_begin(c, raw.len));
     size_t bound = deflateBound(z, raw.len);
     RQ_TRY(rq_buf_reserve(out, bound));
     z->next_in = (Bytef *)(uintptr_t)raw.ptr;
@@ -60,8 +83,10 @@ static rq_err zlib_step(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, b
     return rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR ? RQ_OK : RQ_E_MALFORMED;
 }
 
-const rq__stream rq__stream_zlib = {zlib_compress, zlib_begin, zlib_step, NULL, false};
-const rq__stream rq__stream_gzip = {zlib_compress, zlib_begin, zlib_step, NULL, true};
+const rq__stream rq__stream_zlib = {
+    zlib_compress, zlib_pack_begin, zlib_pack, zlib_begin, zlib_step, NULL, false};
+const rq__stream rq__stream_gzip = {
+    zlib_compress, zlib_pack_begin, zlib_pack, zlib_begin, zlib_step, NULL, true};
 
 /* --- bzip2 ------------------------------------------------------------------------------------ */
 
@@ -88,6 +113,29 @@ static rq_err bzip2_compress(rq_codec *c, rq_slice raw, rq_buf *out)
     if (rc == BZ_MEM_ERROR) return RQ_E_NO_MEMORY;
     RQ_ASSERT(rc == BZ_OK);
     out->len += len;
+    return RQ_OK;
+}
+
+static rq_err bzip2_pack_begin(rq_codec *c, size_t raw_len)
+{
+    if (c->bzip_ready) (void)BZ2_bzCompressEnd(&c->bzip);
+    c->bzip = (bz_stream){0};
+    c->bzip_ready = BZ2_bzCompressInit(&c->bzip, bzip2_level(c, raw_len), 0, 0) == BZ_OK;
+    return c->bzip_ready ? RQ_OK : RQ_E_NO_MEMORY;
+}
+
+static rq_err bzip2_pack(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, bool last,
+                         bool *ended)
+{
+    bz_stream *s = &c->bzip;
+    size_t room = *made;
+    s->next_in = (char *)(uintptr_t)in->ptr;
+    s->avail_in = (unsigned)in->len;
+    s->next_out = (char *)out;
+    s->avail_out = (unsigned)room;
+    *ended = BZ2_bzCompress(s, last ? BZ_FINISH : BZ_RUN) == BZ_STREAM_END;
+    *in = rq_slice_of(in->ptr + (in->len - s->avail_in), s->avail_in);
+    *made = room - s->avail_out;
     return RQ_OK;
 }
 
@@ -122,7 +170,8 @@ static void bzip2_end(rq_codec *c)
     (void)c->library.bzip2.BZ2_bzDecompressEnd(&c->bunzip); /* up to 3.7 MB: not kept */
 }
 
-const rq__stream rq__stream_bzip2 = {bzip2_compress, bzip2_begin, bzip2_step, bzip2_end, false};
+const rq__stream rq__stream_bzip2 = {bzip2_compress, bzip2_pack_begin, bzip2_pack, bzip2_begin,
+                                     bzip2_step,     bzip2_end,        false};
 
 /* --- zstd ------------------------------------------------------------------------------------- */
 
@@ -133,6 +182,29 @@ static rq_err zstd_compress(rq_codec *c, rq_slice raw, rq_buf *out)
     RQ_TRY(rq__chunks_zstd.compress(c, raw, out->ptr + out->len, bound, &len));
     out->len += len;
     return RQ_OK;
+}
+
+static rq_err zstd_pack_begin(rq_codec *c, size_t raw_len)
+{
+    if (c->zstd_out == NULL && (c->zstd_out = ZSTD_createCCtx()) == NULL) return RQ_E_NO_MEMORY;
+    int level = c->options.level == 0 ? ZSTD_CLEVEL_DEFAULT : c->options.level;
+    (void)ZSTD_CCtx_reset(c->zstd_out, ZSTD_reset_session_and_parameters);
+    bool fails =
+        ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd_out, ZSTD_c_compressionLevel, level)) ||
+        ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(c->zstd_out, raw_len));
+    return fails ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static rq_err zstd_pack(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, bool last,
+                        bool *ended)
+{
+    ZSTD_inBuffer i = {in->ptr, in->len, 0};
+    ZSTD_outBuffer o = {out, *made, 0};
+    size_t left = ZSTD_compressStream2(c->zstd_out, &o, &i, last ? ZSTD_e_end : ZSTD_e_continue);
+    *in = rq_slice_of(in->ptr + i.pos, in->len - i.pos);
+    *made = o.pos;
+    *ended = last && left == 0;
+    return ZSTD_isError(left) ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
 static rq_err zstd_begin(rq_codec *c)
@@ -156,4 +228,5 @@ static rq_err zstd_step(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, b
     return c->library.zstd.ZSTD_isError(left) ? RQ_E_MALFORMED : RQ_OK;
 }
 
-const rq__stream rq__stream_zstd = {zstd_compress, zstd_begin, zstd_step, NULL, true};
+const rq__stream rq__stream_zstd = {
+    zstd_compress, zstd_pack_begin, zstd_pack, zstd_begin, zstd_step, NULL, true};

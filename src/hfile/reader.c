@@ -21,6 +21,11 @@
 /* One read at open usually covers the trailer, file info and a small file's root index. */
 #define OPEN_READ_BYTES (32 * 1024)
 
+/* Longest block, on disk and in memory, that a thread which must not wait loads from the page cache: its bytes are
+ * copied, checked and decompressed, which takes up to a millisecond. A client makes longer ones, by a family's
+ * BLOCKSIZE or by a long cell, which may be of a few bytes when compressed. */
+#define LOAD_AT_ONCE_MAX ((uint32_t)256 * 1024)
+
 /* --- loading a block -------------------------------------------------------------------------- */
 
 /* Of the bytes that the opening has read already. */
@@ -68,6 +73,7 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
                        "%s: an index names a block of %u bytes at offset %" PRIu64
                        ", outside the file",
                        r->path, size, offset);
+    if (RQ_UNLIKELY(!may_block && size > LOAD_AT_ONCE_MAX)) return RQ_E_AGAIN;
     rq_hfile_block *b = NULL;
     rq__block_header h;
     bool packed = r->trailer.compression != RQ_COMPRESSION_NONE;
@@ -98,6 +104,7 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
     if (rc == RQ_OK && h.kind != on_disk)
         rc = rq_fail(why, RQ_E_CORRUPT, "%s: block at offset %" PRIu64 ": %s found, %s expected",
                      r->path, offset, rq_block_kind_name(h.kind), rq_block_kind_name(on_disk));
+    if (rc == RQ_OK && !may_block && h.raw_len > LOAD_AT_ONCE_MAX) rc = RQ_E_AGAIN;
     if (rc == RQ_OK && packed) {
         rc = rq__block_new(r->cache, h.raw_len, &b);
         if (rc == RQ_OK) {

@@ -30,6 +30,8 @@
     16 /* divisor of the cache's capacity: limit of bytes that wait for the
                          * writer */
 #define HEADER_BYTES 48
+/* Longer records are not read by a thread that must not wait, not even from the page cache (reader.c). */
+#define READ_AT_ONCE_MAX ((uint32_t)256 * 1024)
 #define MAGIC 0x52514c32u
 
 typedef struct entry {
@@ -357,6 +359,7 @@ rq_err rq__second_level_get(rq__second_level *s, uint64_t file_id, uint64_t offs
         count(&s->misses);
         return RQ_OK;
     }
+    if (!may_block && e.len > READ_AT_ONCE_MAX) return RQ_E_AGAIN;
     if (rq__block_new(s->cache, e.len, &b) != RQ_OK) return RQ_OK; /* the caller will notice */
     uint64_t at = (uint64_t)e.extent * s->extent_bytes + e.at;
     rq_err rc = may_block ? rq_file_read(s->file, b->bytes, e.len, at, &got, &why)

@@ -11,7 +11,8 @@ struct rq_budget {
     size_t reserve; /* above max */
     bool (*relieved)(void *ctx);
     void *relieved_ctx;
-    _Atomic bool pressed; /* more than half was in use */
+    rq_executor *executor; /* may be NULL */
+    _Atomic bool pressed;  /* more than half was in use */
     _Atomic size_t used;
     _Atomic unsigned waiting;
     _Atomic(const void *) overdrawer;
@@ -64,6 +65,16 @@ void rq_budget_on_relief(rq_budget *b, bool (*relieved)(void *ctx), void *ctx)
 {
     b->relieved = relieved;
     b->relieved_ctx = ctx;
+}
+
+void rq_budget_frees_on(rq_budget *b, rq_executor *executor)
+{
+    b->executor = executor;
+}
+
+rq_executor *rq__budget_executor(const rq_budget *b)
+{
+    return b->executor;
 }
 
 static void note_pressure(rq_budget *b, size_t used)

@@ -37,6 +37,11 @@ size_t rq_budget_used(const rq_budget *b); /* any thread */
  * REQUIRES: the budget was not used yet. */
 void rq_budget_on_relief(rq_budget *b, bool (*relieved)(void *ctx), void *ctx);
 
+/* Large pieces of the memory that it counts are freed by this executor's threads (base/long_free.h). NULL, as at first:
+ * by the thread that gives them up. REQUIRES: the budget was not used yet. */
+void rq_budget_frees_on(rq_budget *b, rq_executor *executor);
+rq_executor *rq__budget_executor(const rq_budget *b);
+
 typedef enum rq_waiter_state { RQ_WAITER_IDLE, RQ_WAITER_QUEUED, RQ_WAITER_POSTED } rq_waiter_state;
 
 /* A waiter, embedded in its owner. All zero is idle. */

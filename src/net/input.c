@@ -3,6 +3,7 @@
 #include "net/input.h"
 
 #include "base/asan.h"
+#include "base/long_free.h"
 
 #include <stdlib.h>
 
@@ -33,7 +34,7 @@ void rq_chunk_unref(rq_chunk *c)
     }
     rq_budget_give(c->budget, c->charged);
     rq_budget_end_overdraft(c->budget, c); /* a frame that went over the ceiling has ended */
-    free(c);
+    rq_long_free(rq__budget_executor(c->budget), c, sizeof *c + c->cap);
 }
 
 void rq_chunk_pool_clear(rq_chunk_pool *p)

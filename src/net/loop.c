@@ -401,6 +401,7 @@ rq_err rq_loops_new(const rq_loops_options *options, rq_loops **ret)
     pthread_mutex_init(&loops->lock, NULL);
     pthread_cond_init(&loops->changed, NULL);
     for (; loops->count < count; loops->count++) {
+        loops->loop[loops->count].pool.executor = options->executor;
         rq_err rc = loop_init(loops, loops->count);
         if (rc != RQ_OK) {
             loops->count++; /* free this one's resources */

@@ -34,9 +34,10 @@ typedef struct rq_loops_options {
     void (*before_wait)(void *ctx);
     void (*after_wait)(void *ctx);
     void *ctx;
-    bool restless;     /* tests: every stream moves to another loop after each read */
-    rq_epoch *epoch;   /* every loop joins it; may be NULL */
-    const rq_log *log; /* may be NULL */
+    bool restless;         /* tests: every stream moves to another loop after each read */
+    rq_executor *executor; /* frees the memory of large answers (base/long_free.h); may be NULL */
+    rq_epoch *epoch;       /* every loop joins it; may be NULL */
+    const rq_log *log;     /* may be NULL */
 } rq_loops_options;
 
 /* Creates the loops without starting them. */

@@ -2,6 +2,8 @@
 /* A stream's unsent output; contract in out_queue.h. */
 #include "net/out_queue.h"
 
+#include "base/long_free.h"
+
 #include <stdlib.h>
 
 #define KEEP_BYTES ((size_t)64 * 1024) /* larger buffers are spares, not pooled */
@@ -30,7 +32,7 @@ static rq_buf remove_spare(rq_out_pool *p, unsigned i)
 void rq__out_pool_keep(rq_out_pool *p, rq_buf *b)
 {
     if (b->cap == 0 || b->cap > RQ_OUT_SPARE_BYTES) {
-        rq_buf_clear(b);
+        rq_long_clear_buf(p->executor, b);
         return;
     }
     while (p->spare_count == RQ_OUT_SPARES || p->spare_bytes + b->cap > RQ_OUT_SPARE_BYTES) {

@@ -13,6 +13,7 @@
 #define RQ_NET_OUT_QUEUE_H
 
 #include "base/buf.h"
+#include "base/executor.h"
 #include "base/macros.h"
 
 #include <sys/uio.h>
@@ -31,6 +32,7 @@ struct rq_out_buffer {
 #define RQ_OUT_SPARE_BYTES ((size_t)4 << 20)
 
 typedef struct rq_out_pool {
+    rq_executor *executor; /* frees large buffers (base/long_free.h); may be NULL */
     struct rq_out_buffer *free;
     unsigned count;
     /* Written buffers that had been moved in. The last one is in the caches, and is reused

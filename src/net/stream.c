@@ -73,7 +73,7 @@ rq_err rq_stream_write(rq_stream *s, const void *bytes, size_t len)
 rq_err rq_stream_write_owned(rq_stream *s, rq_buf *b)
 {
     if (s->closing || b->len == 0) {
-        rq_buf_clear(b);
+        rq_stream_keep_spare(s, b);
         return RQ_OK;
     }
     RQ_TRY(rq__out_queue_move(&s->out, b));

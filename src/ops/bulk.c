@@ -33,6 +33,7 @@ static void run_work(rq_task *task)
     rq_op_bulk *b = RQ_CONTAINER_OF(task, rq_op_bulk, task);
     b->work_rc = b->work(b);
     b->task.run = finish;
+    rq_pool_share_end(&b->op.seat->ops->bulk);
     rq_lane_post(b->op.seat->lane, &b->task);
 }
 
@@ -74,7 +75,7 @@ static void run(rq_op *op)
         return;
     }
     b->task.run = run_work;
-    op->seat->executor->submit(op->seat->executor, RQ_POOL_CALL, &b->task);
+    rq_pool_share_submit(&op->seat->ops->bulk, &b->task);
 }
 
 void rq__bulk_start(rq_op_bulk *b, rq_op_kind kind, rq_err (*work)(rq_op_bulk *b))

@@ -12,7 +12,7 @@
  * rorqual.bulkload.folders (vfs/intake.h): otherwise a client could load any file that the server's
  * user can read.
  *
- * All ops access files: they run on RQ_POOL_CALL, or on the calling thread if there is no lane. */
+ * All ops access files: they run on half of RQ_POOL_CALL's threads, or on the calling thread if there is no lane. */
 #ifndef RQ_OPS_BULK_H
 #define RQ_OPS_BULK_H
 

@@ -21,6 +21,9 @@ const char *rq_op_kind_text(rq_op_kind kind)
 /* The part of the memory budget that blocks read ahead for batches may take, beside the block cache:
  * enough for the depth of a device. */
 #define BESIDE_SHARE 16
+/* Bulk loads that run at the same time: each copies files, or waits for a flush, and calls of administrators need
+ * threads of the same pool. */
+#define BULK_THREADS 8
 
 static void take_result_limits(rq_ops *ops, const rq_config *c)
 {
@@ -74,6 +77,7 @@ rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why)
         free(ops);
         return rq_fail(why, rc, "%s", rq_err_text(rc));
     }
+    rq_pool_share_init(&ops->bulk, ops->env.executor, RQ_POOL_CALL, BULK_THREADS);
     pthread_mutex_init(&ops->lock, NULL);
     *ret = ops;
     return RQ_OK;
@@ -107,6 +111,7 @@ void rq_ops_free(rq_ops *ops)
     RQ_ASSERT(ops->seats == NULL);
     log_counts(ops);
     rq__leases_free(ops->leases);
+    rq_pool_share_destroy(&ops->bulk);
     pthread_mutex_destroy(&ops->lock);
     free(ops);
 }

@@ -6,6 +6,8 @@
 #include "ops/leases.h"
 #include "ops/ops.h"
 
+#include "base/pool_share.h"
+
 #include <pthread.h>
 
 struct rq_ops {
@@ -26,6 +28,7 @@ struct rq_ops {
     uint64_t lease_ms;
     _Atomic uint64_t beside_bytes;
     _Atomic uint64_t rpc_timeout_ms; /* a reload changes it */
+    rq_pool_share bulk;              /* the threads of bulk loads */
     pthread_mutex_t lock;
     const rq_gate_policy *policy RQ_GUARDED_BY(lock);
     rq_ops_seat *seats RQ_GUARDED_BY(lock);

@@ -27,7 +27,11 @@
  * at a file's number. A crash before
  * step 5 leaves links, which the next opening moves aside, and the sources; a crash after it leaves
  * sources that are loaded, as a crash of HBase's client would. A crash between 5 and 7 leaves a load
- * that no peer gets, and that was not acknowledged, as in HBase. */
+ * that no peer gets, and that was not acknowledged, as in HBase.
+ *
+ * A call that its client repeats because it has not seen the answer: there is no nonce in it, in HBase either. Files that
+ * were moved are not found again, so nothing is loaded twice. Files that were copied are loaded once more, as in HBase:
+ * readers see their cells once, since they have the same keys. */
 #include "region/bulk_load.h"
 
 #include "hfile/reader.h"

@@ -15,6 +15,9 @@
 #define READ_STEPS 8 /* of a read, beside its cells */
 /* What one read may find: a condition's filter passes whole rows, and these bytes are charged to no budget. */
 #define READ_BYTES_MAX ((uint64_t)64 << 20)
+/* … and on a lane, before the op begins again on a pool: they are copied into the scratch block, and those of an append
+ * thrice more (the new value, the log's record, the memstore), which takes a millisecond and more for each megabyte. */
+#define LANE_BYTES_MAX ((uint64_t)256 * 1024)
 #define SCRATCH_KEPT ((size_t)256 * 1024)
 
 /* One run of one op. */
@@ -39,8 +42,8 @@ static rq_time_range range_or_all(rq_time_range t)
     return t.min == 0 && t.max == 0 ? RQ_TIME_RANGE_ALL : t;
 }
 
-static rq_scan scan_of_row(rq_slice row, const rq_scan_family *families, size_t family_count,
-                           rq_time_range range)
+static rq_scan scan_of_row(const run *u, rq_slice row, const rq_scan_family *families,
+                           size_t family_count, rq_time_range range)
 {
     return (rq_scan){
         .start_row = row,
@@ -54,8 +57,14 @@ static rq_scan scan_of_row(rq_slice row, const rq_scan_family *families, size_t 
         .max_versions = 1,
         .time_range = range_or_all(range),
         .store_limit = -1,
-        .row_bytes_max = READ_BYTES_MAX,
+        .row_bytes_max = u->slice.is_endless ? READ_BYTES_MAX : LANE_BYTES_MAX,
     };
+}
+
+/* The result of a read of that scan. */
+static rq_err leave_lane_if_long(const run *u, rq_err rc)
+{
+    return rc == RQ_E_ROW_TOO_BIG && !u->slice.is_endless ? RQ_E_AGAIN : rc;
 }
 
 /* The row's cells as views on the region's scratch block: valid until the next read. */
@@ -67,7 +76,7 @@ static rq_err read_row(run *u, const rq_scan *scan, rq_cell **ret, size_t *ret_c
     uint64_t passed = u->ctx->cells_passed;
     rq_err rc = rq__staged_read_row(u->region, scan, u->arena, u->ctx, &u->slice, block, u->why);
     u->region->meter.steps += READ_STEPS + block->count + (u->ctx->cells_passed - passed);
-    if (rc != RQ_OK) return rc;
+    if (rc != RQ_OK) return leave_lane_if_long(u, rc);
     rq_cell *cells = rq_arena_calloc(u->arena, block->count + 1, sizeof *cells);
     if (cells == NULL) return RQ_E_NO_MEMORY;
     rq_cursor c = rq_cursor_of(rq_buf_slice(&block->bytes));
@@ -105,7 +114,7 @@ static rq_err match_condition(run *u, const rq_condition *c, bool *ret)
     rq_region *r = u->region;
     rq_scan_family family = {
         .family = c->family, .qualifiers = &c->qualifier, .qualifier_count = 1};
-    rq_scan scan = scan_of_row(c->row, &family, 1, c->time_range);
+    rq_scan scan = scan_of_row(u, c->row, &family, 1, c->time_range);
     if (c->filter != NULL) {
         rq_filter_reset(c->filter);
         scan.filter = c->filter;
@@ -330,7 +339,7 @@ static rq_err run_deltas(run *u, const rq_mutation *m)
     size_t family_count;
     RQ_TRY(sort_deltas(u, m, &list));
     RQ_TRY(columns_of(u, list, m->cell_count, &families, &family_count));
-    rq_scan scan = scan_of_row(m->row, families, family_count, m->time_range);
+    rq_scan scan = scan_of_row(u, m->row, families, family_count, m->time_range);
     rq_cell *old;
     size_t old_count;
     RQ_TRY(read_row(u, &scan, &old, &old_count));
@@ -361,12 +370,12 @@ static rq_err answer_duplicate(run *u, const rq_mutation *m)
     size_t family_count;
     RQ_TRY(sort_deltas(u, m, &list));
     RQ_TRY(columns_of(u, list, m->cell_count, &families, &family_count));
-    rq_scan scan = scan_of_row(m->row, families, family_count, m->time_range);
+    rq_scan scan = scan_of_row(u, m->row, families, family_count, m->time_range);
     rq_region_scanner *s;
     RQ_TRY(rq_region_scanner_open(u->region, &scan, u->duplicate_of, u->arena, &s, u->why));
     rq_err rc = rq__staged_next(s, u->ctx, &u->slice, &u->op->result, u->why);
     rq_region_scanner_close(s);
-    return rc;
+    return leave_lane_if_long(u, rc);
 }
 
 /* --- deletes of the newest version ------------------------------------------------------------ */
@@ -415,7 +424,7 @@ static rq_err find_versions(run *u, const rq_mutation *m, const delta *list,
     for (size_t i = 0; i < count; i++)
         asked[i] = list[columns[i].first];
     RQ_TRY(columns_of(u, asked, count, &families, &family_count));
-    rq_scan scan = scan_of_row(m->row, families, family_count, RQ_TIME_RANGE_ALL);
+    rq_scan scan = scan_of_row(u, m->row, families, family_count, RQ_TIME_RANGE_ALL);
     scan.max_versions = (int32_t)columns[0].count;
     rq_cell *old;
     size_t old_count;

@@ -6,7 +6,8 @@
  *   rq_region_write ─ collected ─► token ─ run_batch ─► group of cells ─ commit ─► log record staged
  *                                          │ │                                   cells linked
  *             held: memory is short ◄──────┘ └─ parked: a block is missing
- *                                                       (read by RQ_POOL_READ, then run again)
+ *                                                       (read by RQ_POOL_READ, then run again, but not
+ *                                                       any number of times: RUNS_LOST_MAX)
  *   done ◄─ lane ◄─ read point raised ◄─ the log acknowledges ◄─ waiting for the horizons
  *
  * Invariants:
@@ -46,10 +47,18 @@
  * sends it again. Each op reads the versions and markers of the ops before it, so the cost is
  * quadratic in their number. Clients' real batches need less than a hundredth of the limit. */
 #define READ_STEPS_MAX ((uint64_t)10 * 1000 * 1000)
+/* How often an op that reads is abandoned for a missing block, and how many steps of it may be lost thereby. Beyond
+ * that it waits for its blocks on a pool, with the token: each run begins anew, so for n blocks the cost is quadratic,
+ * and blocks that the cache does not hold until the next run would be loaded for ever. The number is more than an
+ * increment needs that finds none of its blocks (three of each file) in memory. */
+#define RUNS_LOST_MAX 64
+#define STEPS_LOST_MAX ((uint64_t)8 * RQ_METER_STRETCH_STEPS)
 
 /* A batch waiting for a block. */
 struct rq__parked {
-    rq_task task; /* on RQ_POOL_READ */
+    rq_task task;       /* on RQ_POOL_READ */
+    unsigned runs_lost; /* of the batch's next op */
+    uint64_t steps_lost;
     rq_read_ctx ctx;
     rq_write *write;
     rq_err rc;
@@ -226,8 +235,8 @@ static void fetch_block(rq_task *task)
     rq_region_unref(r);
 }
 
-/* The read context (with its need and its pins) leaves with the batch. */
-static rq_err park(rq_region *r, rq__batch *b, rq_read_ctx *ctx)
+/* The read context (with its need and its pins) leaves with the batch. `steps`: of the run that is lost. */
+static rq_err park(rq_region *r, rq__batch *b, rq_read_ctx *ctx, uint64_t steps)
 {
     rq__parked *p = b->parked;
     if (p == NULL) {
@@ -238,6 +247,8 @@ static rq_err park(rq_region *r, rq__batch *b, rq_read_ctx *ctx)
         *ctx = (rq_read_ctx){0};
         b->parked = p;
     }
+    p->runs_lost++;
+    p->steps_lost += steps;
     p->task.run = fetch_block;
     r->env.executor->submit(r->env.executor, RQ_POOL_READ, &p->task);
     return RQ_OK;
@@ -313,10 +324,19 @@ static outcome go_on_elsewhere(rq__batch *b, size_t i)
     return INTERRUPTED;
 }
 
+static bool has_lost_much(const rq__parked *p)
+{
+    return p != NULL && (p->runs_lost >= RUNS_LOST_MAX || p->steps_lost >= STEPS_LOST_MAX);
+}
+
 static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
 {
     rq_row_op *op = &rq__write_of(b)->ops[i];
     rq__parked *p = b->parked;
+    if (RQ_UNLIKELY(has_lost_much(p))) {
+        if (!r->on_pool) return go_on_elsewhere(b, i);
+        p->ctx.may_block = true;
+    }
     rq_read_ctx *ctx = p != NULL ? &p->ctx : &r->read_ctx;
     rq_error why;
     rq_error_clear(&why);
@@ -326,14 +346,15 @@ static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
     } else {
         uint64_t steps = r->meter.steps;
         op->rc = rq__op_run_reading(r, op, ctx, is_on_lane(r, b), now_ms, &why);
-        b->read_steps += r->meter.steps - steps;
+        steps = r->meter.steps - steps;
+        b->read_steps += steps;
         if (RQ_UNLIKELY(op->rc == RQ_E_AGAIN && !rq_read_ctx_needs(ctx))) {
             if (p == NULL) rq_read_ctx_clear(ctx);
             return go_on_elsewhere(b, i);
         }
         if (op->rc == RQ_E_AGAIN) {
             why.code = RQ_OK;
-            op->rc = park(r, b, ctx);
+            op->rc = park(r, b, ctx, steps);
             b->next_op = i;
             if (op->rc == RQ_OK) return PARKED;
         }

@@ -43,7 +43,7 @@ typedef struct rq__batch {
     uint64_t read_steps;    /* of the meter, in its ops that read */
     unsigned slices;        /* time slices used since it waited for other work */
     bool was_admitted;      /* after it was held: it does not wait behind held ones again */
-    bool wants_pool;        /* it was interrupted because its next op is long */
+    bool wants_pool;        /* it was interrupted because its next op must run on a pool */
     rq__ended ended;        /* in the first batch: all batches answered with it */
 } rq__batch;
 

@@ -10,6 +10,7 @@
  * same growth tells a loop that a parameter takes long to decode, however short it is. */
 #include "rpc/call_priv.h"
 
+#include "base/long_free.h"
 #include "base/pb.h"
 
 #include <stdlib.h>
@@ -170,11 +171,18 @@ rq_call_private *rq__call_new(rq_rpc_conn *conn)
     return p;
 }
 
+/* The cells that were not sent. */
+static void clear_cells(const rq_rpc_worker *w, rq_cellblock *cells)
+{
+    rq_long_clear_buf(w->server->options.executor, &cells->bytes);
+    rq_cellblock_clear(cells);
+}
+
 RQ_COLD static void call_free(rq_rpc_worker *w, rq_call_private *p)
 {
     unlink_made(w, p);
-    rq_arena_clear(&p->call.arena);
-    rq_cellblock_clear(&p->call.cells);
+    rq_long_clear_arena(w->server->options.executor, &p->call.arena);
+    clear_cells(w, &p->call.cells);
     free(p);
 }
 
@@ -196,9 +204,12 @@ static void call_recycle(rq_rpc_worker *w, rq_call_private *p)
         call_free(w, p);
         return;
     }
-    rq_arena_reset(&c->arena);
+    if (RQ_UNLIKELY(c->arena.total_bytes >= RQ_LONG_FREE_BYTES))
+        rq_long_clear_arena(w->server->options.executor, &c->arena);
+    else
+        rq_arena_reset(&c->arena);
     if (c->cells.bytes.cap > RQ__CELLS_KEEP)
-        rq_cellblock_clear(&c->cells);
+        clear_cells(w, &c->cells);
     else
         rq_cellblock_reset(&c->cells);
     const size_t kept = offsetof(rq_call_private, call.method);
@@ -211,7 +222,7 @@ static void call_recycle(rq_rpc_worker *w, rq_call_private *p)
 
 void rq__call_release_request(rq_call_private *p)
 {
-    rq_buf_clear(&p->block);
+    rq_long_clear_buf(p->conn->worker->server->options.executor, &p->block);
     rq_budget_give(rq__call_budget(p), p->charged);
     rq_budget_end_overdraft(rq__call_budget(p), p);
     rq_chunk_unref(p->frame);
@@ -276,18 +287,65 @@ rq_slice rq_call_param_bytes(const rq_call *call)
 
 /* --- long work -------------------------------------------------------------------------------- */
 
+static void begin_work(rq_call_work *w);
+
 static void run_done(rq_task *task)
 {
-    rq_offload *o = RQ_CONTAINER_OF(task, rq_offload, task);
-    o->done(o);
+    rq_call_work *w = RQ_CONTAINER_OF(task, rq_call_work, task);
+    rq_rpc_conn *conn = rq__call_private(w->call)->conn;
+    conn->work = w->next;
+    if (conn->work != NULL) begin_work(conn->work);
+    w->done(w);
+}
+
+static void submit_work(rq_call_work *w)
+{
+    if (w->packers != NULL)
+        rq_pool_share_submit(w->packers, &w->task);
+    else
+        w->executor->submit(w->executor, RQ_POOL_CODEC, &w->task);
 }
 
 static void run_work(rq_task *task)
 {
-    rq_offload *o = RQ_CONTAINER_OF(task, rq_offload, task);
-    o->work(o);
-    o->task.run = run_done;
-    rq_lane_post(rq_loop_lane(o->call->call.loop), &o->task);
+    rq_call_work *w = RQ_CONTAINER_OF(task, rq_call_work, task);
+    bool has_ended = w->work(w);
+    if (w->packers != NULL) rq_pool_share_end(w->packers);
+    if (!has_ended) {
+        submit_work(w);
+        return;
+    }
+    w->task.run = run_done;
+    rq_call_post(w->call, &w->task);
+}
+
+static void begin_work(rq_call_work *w)
+{
+    bool is_wanted = !w->is_for_peer || !rq_call_disconnected(w->call);
+    w->task.run = is_wanted ? run_work : run_done;
+    if (is_wanted)
+        submit_work(w);
+    else
+        rq_call_post(w->call, &w->task);
+}
+
+/* Puts the work behind that of the connection's other calls. */
+static void queue_work(rq_call_work *w)
+{
+    rq_rpc_conn *conn = rq__call_private(w->call)->conn;
+    if (RQ_UNLIKELY(conn->compressor != NULL) && conn->worker->server->has_packers)
+        w->packers = &conn->worker->server->packers;
+    bool is_first = conn->work == NULL;
+    *(is_first ? &conn->work : &conn->last_work->next) = w;
+    conn->last_work = w;
+    if (is_first) begin_work(w);
+}
+
+void rq_call_work_start(rq_call_work *w, rq_executor *executor, rq_call *call,
+                        bool (*work)(rq_call_work *w), void (*done)(rq_call_work *w))
+{
+    *w = (rq_call_work){.call = call, .work = work, .done = done, .executor = executor};
+    queue_work(w);
 }
 
 bool rq__call_may_offload(const rq_call_private *p)
@@ -295,10 +353,13 @@ bool rq__call_may_offload(const rq_call_private *p)
     return p->conn->worker->server->options.executor != NULL;
 }
 
-void rq__call_offload(rq_call_private *p, rq_offload *o, void (*work)(rq_offload *o),
-                      void (*done)(rq_offload *o))
+void rq__call_offload(rq_call_private *p, rq_call_work *w, bool (*work)(rq_call_work *w),
+                      void (*done)(rq_call_work *w))
 {
-    rq_executor *executor = p->conn->worker->server->options.executor;
-    *o = (rq_offload){.task.run = run_work, .call = p, .work = work, .done = done};
-    executor->submit(executor, RQ_POOL_CODEC, &o->task);
+    *w = (rq_call_work){.call = &p->call,
+                        .work = work,
+                        .done = done,
+                        .executor = p->conn->worker->server->options.executor,
+                        .is_for_peer = true};
+    queue_work(w);
 }

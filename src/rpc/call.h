@@ -110,6 +110,30 @@ static inline void rq_call_post(rq_call *call, rq_task *task)
     rq_lane_post(rq_loop_lane(call->loop), task);
 }
 
+/* Long work of a call, on a pool's thread; then `done` runs on the call's loop. Embedded in its owner, in the call's
+ * arena or elsewhere.
+ *
+ * A connection has one such task at a time on the pool, and the others wait, so a client that sends many delays others
+ * by one of each of its connections. Work of several milliseconds is done in slices, between which those of other
+ * connections run. Connections with a compressor, which may be a hundred times as slow as anything else, use
+ * one thread of RQ_POOL_WORK together; all others use RQ_POOL_CODEC. */
+typedef struct rq_call_work {
+    rq_call *call;
+    bool (*work)(struct rq_call_work
+                     *w); /* uses nothing that belongs to the loop; false: there is another slice */
+    void (*done)(struct rq_call_work *w);
+    rq_executor *executor;
+    struct rq_pool_share *packers; /* of the server; NULL: the connection has no compressor */
+    bool is_for_peer;              /* not worth its time once the peer has closed the connection */
+    rq_task task;
+    struct rq_call_work *next; /* of the connection */
+} rq_call_work;
+
+/* REQUIRES: no other code uses the call until done() runs, and it is not ended. done() runs once, never before this
+ * returns. Loop's thread. */
+void rq_call_work_start(rq_call_work *w, rq_executor *executor, rq_call *call,
+                        bool (*work)(rq_call_work *w), void (*done)(rq_call_work *w));
+
 /* Called by a call that leaves its loop before its response is complete: the response has `held`
  * bytes and will have `wanted`. RQ_E_AGAIN: `task` runs on the call's loop when it should ask
  * again; until then the call must hold nothing that others wait for. Other errors: the call must

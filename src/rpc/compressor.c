@@ -56,7 +56,7 @@ bool rq__compressor_expands(const rq_compressor *c)
     return c != NULL && c->form == RQ_FORM_BZIP2;
 }
 
-static rq_err codec_new(const rq_compressor *c, rq_codec **ret)
+rq_err rq__compressor_begin(const rq_compressor *c, rq_codec **ret)
 {
     return rq_codec_new(
         &(rq_codec_options){.form = c->form,
@@ -65,10 +65,18 @@ static rq_err codec_new(const rq_compressor *c, rq_codec **ret)
         ret);
 }
 
+/* Of rq__compressor_short, in a step. */
+#define STEP_TIMES 16
+
+rq_err rq__compressor_step(const rq_compressor *c, rq_codec *codec, rq_slice *raw, rq_buf *out)
+{
+    return rq_codec_pack(codec, raw, STEP_TIMES * rq__compressor_short(c), out);
+}
+
 rq_err rq__compressor_pack(const rq_compressor *c, rq_slice raw, rq_buf *out)
 {
     rq_codec *codec;
-    RQ_TRY(codec_new(c, &codec));
+    RQ_TRY(rq__compressor_begin(c, &codec));
     rq_err rc = rq_codec_compress(codec, raw, out);
     rq_codec_free(codec);
     return rc;
@@ -78,7 +86,7 @@ rq_err rq__compressor_unpack(const rq_compressor *c, rq_slice packed, size_t raw
                              rq_error *why)
 {
     rq_codec *codec;
-    RQ_TRY(codec_new(c, &codec));
+    RQ_TRY(rq__compressor_begin(c, &codec));
     rq_err rc = rq_codec_append(codec, packed, raw_max, out);
     rq_codec_free(codec);
     if (rc == RQ_E_MALFORMED)

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 
 typedef struct rq_compressor rq_compressor;
+typedef struct rq_codec rq_codec;
 
 /* NULL: the codec is unknown. Static. */
 const rq_compressor *rq__compressor_find(const char *java_class);
@@ -27,6 +28,12 @@ bool rq__compressor_expands(const rq_compressor *c);
 /* Compresses `raw` and appends it to `out`. */
 RQ_NODISCARD
 rq_err rq__compressor_pack(const rq_compressor *c, rq_slice raw, rq_buf *out);
+/* The same in slices of a few milliseconds. *ret is the caller's (rq_codec_free). */
+RQ_NODISCARD
+rq_err rq__compressor_begin(const rq_compressor *c, rq_codec **ret);
+/* Compresses some of *raw and moves *raw behind it. With the call after which *raw is empty, `out` is complete. */
+RQ_NODISCARD
+rq_err rq__compressor_step(const rq_compressor *c, rq_codec *codec, rq_slice *raw, rq_buf *out);
 /* Decompresses `packed`, untrusted bytes, and appends at most raw_max bytes to `out`.
  * RQ_E_MALFORMED; RQ_E_RESULT_TOO_LARGE: it is longer. */
 RQ_NODISCARD

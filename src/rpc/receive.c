@@ -328,23 +328,24 @@ RQ_INLINE void begin(rq_call_private *p, outcome o, struct refusal *r, uint64_t 
 
 /* A request while it is decoded on the pool. */
 struct preparation {
-    rq_offload offload;
+    rq_call_work work;
     rq_cursor param;
     rq_slice block;
     outcome outcome;
     struct refusal refusal;
 };
 
-static void decode_on_pool(rq_offload *o)
+static bool decode_on_pool(rq_call_work *w)
 {
-    struct preparation *k = RQ_CONTAINER_OF(o, struct preparation, offload);
-    k->outcome = decode(o->call, k->param, k->block, SIZE_MAX, &k->refusal);
+    struct preparation *k = RQ_CONTAINER_OF(w, struct preparation, work);
+    k->outcome = decode(rq__call_private(w->call), k->param, k->block, SIZE_MAX, &k->refusal);
+    return true;
 }
 
-static void decoded_on_pool(rq_offload *o)
+static void decoded_on_pool(rq_call_work *w)
 {
-    struct preparation *k = RQ_CONTAINER_OF(o, struct preparation, offload);
-    rq_call_private *p = o->call;
+    struct preparation *k = RQ_CONTAINER_OF(w, struct preparation, work);
+    rq_call_private *p = rq__call_private(w->call);
     if (rq_call_disconnected(&p->call))
         rq_call_drop(&p->call);
     else
@@ -365,7 +366,7 @@ RQ_COLD static void decode_elsewhere(rq_call_private *p, rq_cursor param, rq_sli
         rq_arena_reset(&p->call.arena); /* what the loop began */
     p->takes_long = false;
     p->on_pool = true;
-    rq__call_offload(p, &k->offload, decode_on_pool, decoded_on_pool);
+    rq__call_offload(p, &k->work, decode_on_pool, decoded_on_pool);
 }
 
 /* Accepts a call whose head is decoded; `c` is at the bytes behind it. */

@@ -5,6 +5,9 @@
 #include "rpc/call_priv.h"
 #include "rpc/long_reply.h"
 
+#include "base/long_free.h"
+#include "compress/codec.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +18,10 @@
 
 /* A response's cells while they are compressed on the pool. */
 struct rq_packing {
-    rq_offload offload;
+    rq_call_work work;
     rq_err rc;
+    rq_codec *codec; /* NULL: it has not begun */
+    rq_slice left;   /* bytes to compress */
     rq_buf encoded, packed;
     rq_buf *block; /* the bytes to send */
 };
@@ -26,6 +31,7 @@ void rq__packing_free(struct rq_packing *k)
     if (k == NULL) return;
     rq_buf_clear(&k->encoded);
     rq_buf_clear(&k->packed);
+    rq_codec_free(k->codec);
     free(k);
 }
 
@@ -254,7 +260,7 @@ static void run_send(rq_task *task);
 RQ_COLD static void keep_whole(rq_call_private *p, rq_buf message)
 {
     rq__call_release_request(p);
-    rq_arena_clear(&p->call.arena);
+    rq_long_clear_arena(p->conn->worker->server->options.executor, &p->call.arena);
     p->charged = p->arena_charged = 0;
     p->frame = NULL;
     p->header = NULL;
@@ -283,16 +289,32 @@ RQ_COLD static rq_err make_whole(rq_call_private *p, const ProtobufCMessage *res
 
 static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice packed);
 
-static void pack_on_pool(rq_offload *o)
+static rq_err begin_packing(const rq_rpc_conn *conn, rq_buf *block, struct rq_packing *k)
 {
-    struct rq_packing *k = RQ_CONTAINER_OF(o, struct rq_packing, offload);
-    k->rc =
-        encode_block(o->call->conn, &o->call->call.cells.bytes, &k->encoded, &k->packed, &k->block);
+    if (!rq__cell_codec_is_native(conn->codec)) {
+        RQ_TRY(rq__cell_codec_encode(conn->codec, rq_buf_slice(block), &k->encoded));
+        block = &k->encoded;
+    }
+    k->left = rq_buf_slice(block);
+    k->block = &k->packed;
+    return rq__compressor_begin(conn->compressor, &k->codec);
 }
 
-static void packed_on_pool(rq_offload *o)
+/* A slice of it. */
+static bool pack_on_pool(rq_call_work *w)
 {
-    reply(o->call, NULL, rq_buf_slice(&o->call->block));
+    struct rq_packing *k = RQ_CONTAINER_OF(w, struct rq_packing, work);
+    const rq_rpc_conn *conn = rq__call_private(w->call)->conn;
+    if (k->codec == NULL) k->rc = begin_packing(conn, &w->call->cells.bytes, k);
+    if (k->rc == RQ_OK)
+        k->rc = rq__compressor_step(conn->compressor, k->codec, &k->left, &k->packed);
+    return k->rc != RQ_OK || k->left.len == 0;
+}
+
+static void packed_on_pool(rq_call_work *w)
+{
+    rq_call_private *p = rq__call_private(w->call);
+    reply(p, NULL, rq_buf_slice(&p->block));
 }
 
 static bool packing_is_long(const rq_call_private *p)
@@ -320,7 +342,7 @@ RQ_COLD static void pack_elsewhere(rq_call_private *p, const ProtobufCMessage *r
         return;
     }
     p->packing = k;
-    rq__call_offload(p, &k->offload, pack_on_pool, packed_on_pool);
+    rq__call_offload(p, &k->work, pack_on_pool, packed_on_pool);
 }
 
 /* For a large response: true if it can be sent now; otherwise it waits, or the call has ended. */
@@ -402,26 +424,27 @@ void rq_call_reply_packed(rq_call *call, rq_slice message)
 
 /* A message while it is packed on the pool. */
 struct long_message {
-    rq_offload offload;
+    rq_call_work work;
     rq_err (*pack)(rq_call *call, rq_buf *ret);
     rq_buf message;
     rq_err rc;
 };
 
-static void make_on_pool(rq_offload *o)
+static bool make_on_pool(rq_call_work *w)
 {
-    struct long_message *k = RQ_CONTAINER_OF(o, struct long_message, offload);
-    rq_call *call = &o->call->call;
+    struct long_message *k = RQ_CONTAINER_OF(w, struct long_message, work);
+    rq_call *call = w->call;
     const rq_call *before = rq_call_take_in_hand(call);
     k->rc = k->pack(call, &k->message);
     if (k->rc == RQ_OK) rq_arena_clear(&call->arena); /* may take as long */
     (void)rq_call_take_in_hand(before);
+    return true;
 }
 
-static void made_on_pool(rq_offload *o)
+static void made_on_pool(rq_call_work *w)
 {
-    struct long_message *k = RQ_CONTAINER_OF(o, struct long_message, offload);
-    rq_call_private *p = o->call;
+    struct long_message *k = RQ_CONTAINER_OF(w, struct long_message, work);
+    rq_call_private *p = rq__call_private(w->call);
     rq_err rc = k->rc;
     rq_buf message = k->message;
     free(k);
@@ -448,12 +471,12 @@ void rq_call_reply_long(rq_call *call, rq_err (*pack)(rq_call *call, rq_buf *ret
     p->header = NULL;
     k->pack = pack;
     if (rq__call_may_offload(p)) {
-        rq__call_offload(p, &k->offload, make_on_pool, made_on_pool);
+        rq__call_offload(p, &k->work, make_on_pool, made_on_pool);
         return;
     }
-    k->offload.call = p;
-    make_on_pool(&k->offload);
-    made_on_pool(&k->offload);
+    k->work.call = &p->call;
+    (void)make_on_pool(&k->work);
+    made_on_pool(&k->work);
 }
 
 static void run_send(rq_task *task)

@@ -22,6 +22,7 @@
 
 #include "base/address.h"
 #include "base/histogram.h"
+#include "base/pool_share.h"
 
 #include <stdatomic.h>
 
@@ -95,7 +96,9 @@ struct rq_rpc_server {
     rq_rpc_service_index *services;
     rq_listener *listeners[RQ_RPC_ADDRESSES_MAX];
     unsigned listener_count;
-    size_t share; /* bytes of unread responses allowed per connection */
+    rq_pool_share packers; /* for work of connections with a compressor (rq_call_work) */
+    bool has_packers;      /* there is an executor */
+    size_t share;          /* bytes of unread responses allowed per connection */
     _Atomic bool draining;
     _Atomic uint64_t opened; /* connections, since the start */
     size_t method_count;
@@ -149,11 +152,12 @@ struct rq_rpc_conn {
     const rq_rpc_method *last_method; /* a cache: most connections repeat one method … */
     _Atomic uint64_t *last_count;     /* … and its counter, of `worker` */
     rq_budget_waiter waiter;
-    rq_unread unread;        /* debt for unread responses */
-    uint64_t heavy_ns;       /* when it last had a large response */
-    unsigned long_calls;     /* rises with each long call, falls with each short one (conn.c) */
-    size_t made;             /* bytes its calls have taken from the budget `answers` */
-    rq_call_private *exempt; /* the call whose response may exceed the share */
+    rq_unread unread;    /* debt for unread responses */
+    uint64_t heavy_ns;   /* when it last had a large response */
+    unsigned long_calls; /* rises with each long call, falls with each short one (conn.c) */
+    rq_call_work *work, *last_work; /* of its calls; the first is on the pool */
+    size_t made;                    /* bytes its calls have taken from the budget `answers` */
+    rq_call_private *exempt;        /* the call whose response may exceed the share */
     rq_call_private *first_waiting,
         *last_waiting;      /* calls that wait for memory for their responses */
     size_t strings_charged; /* bytes charged to the budget of requests for
@@ -189,18 +193,9 @@ void rq__answers_wake_all(rq_rpc_conn *conn);
 
 /* Whether there is a pool for work that would hold the loop. */
 bool rq__call_may_offload(const rq_call_private *p);
-/* Embedded in its owner. */
-typedef struct rq_offload {
-    rq_task task;
-    rq_call_private *call;
-    void (*work)(struct rq_offload *o);
-    void (*done)(struct rq_offload *o);
-} rq_offload;
-
-/* Runs `work` on a thread of the pool, then `done` on the call's loop. The call must not be touched
- * or ended in between; its connection stays, though its stream may have closed. */
-void rq__call_offload(rq_call_private *p, rq_offload *o, void (*work)(rq_offload *o),
-                      void (*done)(rq_offload *o));
+/* rq_call_work_start on that pool; without `work` if the peer has closed the connection before its turn. */
+void rq__call_offload(rq_call_private *p, rq_call_work *w, bool (*work)(rq_call_work *w),
+                      void (*done)(rq_call_work *w));
 
 /* --- calls ------------------------------------------------------------------------------------ */
 

@@ -56,6 +56,9 @@ const char *rq__server_address(const rq_rpc_server *s, char buf[RQ_ADDRESS_MAX])
     return rq_host_port(s->host, atomic_load(&s->port), buf);
 }
 
+/* Threads of RQ_POOL_WORK, which procedures need, too. */
+#define PACKERS 1
+
 /* --- start ------------------------------------------------------------------------------------ */
 
 static void server_free(rq_rpc_server *s)
@@ -72,6 +75,7 @@ static void server_free(rq_rpc_server *s)
         rq_buf_clear(&w->encoded);
         rq_buf_clear(&w->packed);
     }
+    rq_pool_share_destroy(&s->packers);
     free(s);
 }
 
@@ -94,6 +98,8 @@ static rq_err server_fill(rq_rpc_server *s, const rq_rpc_server_options *options
     s->options = *options;
     s->options.services = NULL;
     defaults(&s->options);
+    rq_pool_share_init(&s->packers, options->executor, RQ_POOL_WORK, PACKERS);
+    s->has_packers = options->executor != NULL;
     s->share = share_of(&s->options);
     for (unsigned i = 0; i < rq_loops_count(options->loops); i++, s->worker_count++) {
         rq_rpc_worker *w = &s->workers[i];

@@ -76,7 +76,7 @@ static inline size_t rq__rpc_param_max(const rq_rpc_service *s, const char *meth
 /* Zero selects the default where one is given. */
 typedef struct rq_rpc_server_options {
     rq_loops *loops;
-    rq_executor *executor; /* its RQ_POOL_CODEC does work that would hold a loop; NULL: none */
+    rq_executor *executor; /* its pools do work that would hold a loop (rq_call_work); NULL: none */
     rq_budget *budget;     /* must outlive the server; one request may exceed it */
     rq_budget *answers;    /* for large responses being made … */
     rq_budget *unread;     /* … and for unread responses; either may be NULL */

@@ -112,6 +112,7 @@ static rq_err open_loops(rq_node *n, rq_error *why)
     const rq_config *c = n->o.config;
     const rq_loops_options o = {.count = (unsigned)rq_config_int(c, RQ_SET_LOOPS),
                                 .restless = rq_config_int(c, RQ_SET_LOOPS_RESTLESS) != 0,
+                                .executor = n->env.executor,
                                 .epoch = n->env.epoch,
                                 .log = n->o.log};
     rq_err rc = rq_loops_new(&o, &n->loops);
@@ -123,7 +124,9 @@ static rq_err open_loops(rq_node *n, rq_error *why)
     rc = rq_budget_new((size_t)(requests == 0 ? share : requests), &n->budget);
     if (rc == RQ_OK) rc = rq_budget_new((size_t)share, &n->answers);
     if (rc == RQ_OK) rc = rq_budget_new((size_t)share / 2, &n->unread);
-    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
+    rq_budget_frees_on(n->budget, n->env.executor);
+    return RQ_OK;
 }
 
 static rq_err open_ops(rq_node *n, rq_error *why)

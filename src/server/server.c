@@ -147,7 +147,7 @@ rq_err rq__server_threads(const rq_config *config, rq_executor **ret, rq_epoch *
         [RQ_POOL_COMPACT] = compactions == 0 ? 1 : compactions,
         [RQ_POOL_COMPACT_LARGE] = large == 0 ? 1 : large,
         [RQ_POOL_CODEC] = 1,
-        [RQ_POOL_CALL] = 16,
+        [RQ_POOL_CALL] = 24,
         [RQ_POOL_WORK] = 4,
     };
     if (rq_thread_executor_new(threads, ret) != RQ_OK || rq_epoch_new(ret_epoch) != RQ_OK)
@@ -280,6 +280,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
 {
     rq_loops_options loops = {.count = (unsigned)rq_config_int(o->config, RQ_SET_LOOPS),
                               .restless = rq_config_int(o->config, RQ_SET_LOOPS_RESTLESS) != 0,
+                              .executor = s->executor,
                               .epoch = s->epoch,
                               .log = s->log};
     rq_err rc = rq_loops_new(&loops, &s->loops);
@@ -292,6 +293,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
     if (rc == RQ_OK) rc = rq_budget_new(answers, &s->answers);
     if (rc == RQ_OK) rc = rq_budget_new(answers / 2, &s->unread);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
+    rq_budget_frees_on(s->budget, s->executor);
     if (o->transform != NULL) s->transform = *o->transform;
     if (s->transform.budget == NULL) s->transform.budget = s->budget;
     if (o->trim != NULL) {

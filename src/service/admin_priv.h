@@ -3,6 +3,7 @@
 #ifndef RQ_SERVICE_ADMIN_PRIV_H
 #define RQ_SERVICE_ADMIN_PRIV_H
 
+#include "base/pool_share.h"
 #include "metrics/metrics.h"
 #include "service/admin.h"
 
@@ -10,6 +11,15 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+
+/* The threads of RQ_POOL_CALL for each method whose calls block (blocking.c). */
+#define RQ__BLOCKING_METHODS 64
+typedef struct rq__blocking_shares {
+    pthread_mutex_t lock;
+    size_t count; /* by lock, as the names */
+    const char *methods[RQ__BLOCKING_METHODS];
+    rq_pool_share list[RQ__BLOCKING_METHODS];
+} rq__blocking_shares;
 
 struct rq_admin_services {
     rq_env env;
@@ -31,8 +41,9 @@ struct rq_admin_services {
     void (*stop)(void *ctx);
     void *stop_ctx;
     pthread_mutex_t rsgroup_lock; /* one change of groups at a time; held across I/O, by no loop */
-    _Atomic bool decommissioned;  /* the server's mark (master_servers.c) */
-    _Atomic unsigned repairs;     /* calls of HBCK2 that wait for procedures (hbck.c) */
+    rq__blocking_shares blocking;
+    _Atomic bool decommissioned; /* the server's mark (master_servers.c) */
+    _Atomic unsigned repairs;    /* calls of HBCK2 that wait for procedures (hbck.c) */
 };
 
 /* master_ddl.c: also a method of AdminService for clients of 1.x */
@@ -70,12 +81,16 @@ RQ_NODISCARD
 rq_err rq__admin_find_region(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
                              rq_region **ret, rq_error *why);
 
-/* A call that blocks: `work` runs on RQ_POOL_CALL. If it returns RQ_OK, `answer` runs on the call's
+/* --- blocking.c ------------------------------------------------------------------------------- */
+
+/* A call that blocks: `work` runs on RQ_POOL_CALL, where a few calls of each method run at the same time; the others
+ * wait without a thread. If it returns RQ_OK, `answer` runs on the call's
  * loop; otherwise the call fails with the error. Embedded in a struct in the call's arena. */
 typedef struct rq__blocking {
     rq_admin_services *services;
     rq_call *call;
     rq_task task;
+    rq_pool_share *share;
     rq_err rc;
     rq_error why;
     rq_err (*work)(struct rq__blocking *b);
@@ -84,6 +99,12 @@ typedef struct rq__blocking {
 
 void rq__blocking_start(rq__blocking *b, rq_admin_services *s, rq_call *call,
                         rq_err (*work)(rq__blocking *b), void (*answer)(rq__blocking *b));
+
+void rq__blocking_shares_init(rq__blocking_shares *all);
+/* REQUIRES: every call has ended. */
+void rq__blocking_shares_destroy(rq__blocking_shares *all);
+
+/* --- admin_service.c again -------------------------------------------------------------------- */
 
 /* A service of these, whose calls are limited, described and audited. */
 rq_rpc_service rq__admin_service(rq_admin_services *s, const char *name, const rq_rpc_method *table,

@@ -19,42 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- leaving the loop ------------------------------------------------------------------------- */
-
-static void finish_blocking(rq_task *task)
-{
-    rq__blocking *b = RQ_CONTAINER_OF(task, rq__blocking, task);
-    (void)rq_call_take_in_hand(b->call);
-    if (b->rc != RQ_OK)
-        rq_call_fail_why(b->call, b->rc, &b->why);
-    else
-        b->answer(b);
-    (void)rq_call_take_in_hand(NULL);
-}
-
-static void run_blocking(rq_task *task)
-{
-    rq__blocking *b = RQ_CONTAINER_OF(task, rq__blocking, task);
-    (void)rq_call_take_in_hand(b->call);
-    b->rc = b->work(b);
-    (void)rq_call_take_in_hand(NULL);
-    b->task.run = finish_blocking;
-    rq_call_post(b->call, &b->task);
-}
-
-void rq__blocking_start(rq__blocking *b, rq_admin_services *s, rq_call *call,
-                        rq_err (*work)(rq__blocking *b), void (*answer)(rq__blocking *b))
-{
-    b->services = s;
-    b->call = call;
-    b->rc = RQ_OK;
-    b->why.code = RQ_OK;
-    b->work = work;
-    b->answer = answer;
-    b->task.run = run_blocking;
-    s->env.executor->submit(s->env.executor, RQ_POOL_CALL, &b->task);
-}
-
 /* --- regions ---------------------------------------------------------------------------------- */
 
 static rq_err find_replica(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
@@ -583,6 +547,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     rq_admin_services *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_no_memory(why);
     pthread_mutex_init(&s->rsgroup_lock, NULL);
+    rq__blocking_shares_init(&s->blocking);
     s->env = *o->env;
     s->engine = o->engine;
     s->catalog = o->catalog;
@@ -609,5 +574,6 @@ void rq_admin_services_free(rq_admin_services *s)
 {
     if (s == NULL) return;
     pthread_mutex_destroy(&s->rsgroup_lock);
+    rq__blocking_shares_destroy(&s->blocking);
     free(s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Translation of a long request on RQ_POOL_CODEC. Columns are sorted and filters parsed in one step, which would
+ * Translation of a long request on RQ_POOL_CODEC (rq_call_work). Columns are sorted and filters parsed in one step, which would
  * hold the loop for tens of milliseconds if the request has 100,000 of them.
  *
  *   handler ─► rq__apart_start ─► work: pool ─► done: the call's loop
@@ -19,7 +19,7 @@ typedef struct rq__apart {
     rq_call *call;
     void (*work)(struct rq__apart *a); /* on the pool: uses nothing that belongs to the loop */
     void (*done)(struct rq__apart *a);
-    rq_task task;
+    rq_call_work own;
 } rq__apart;
 
 /* REQUIRES: no other code uses the call until done() runs. done() runs once, never before this returns. */

@@ -546,7 +546,12 @@ static rq_err show(rq_store_scanner *s, const rq_cell *cell, rq_store_read *read
         rq_filter_transform_cell(s->matcher.filter, cell, &transformed);
         cell = &transformed;
     }
-    if (s->shown >= scan->store_offset) RQ_TRY(append(s, cell, read->out, ctx, why));
+    if (s->shown >= scan->store_offset) {
+        /* Before a long value is copied; one in a MOB file shows its length afterwards. */
+        if (RQ_UNLIKELY(read->out->bytes.len + cell->value_len > read->len_max))
+            return too_big(scan, why);
+        RQ_TRY(append(s, cell, read->out, ctx, why));
+    }
     s->shown++;
     if (s->shown <= scan->store_offset) return RQ_OK;
     if (RQ_UNLIKELY(read->out->bytes.len > read->len_max)) return too_big(scan, why);

@@ -248,6 +248,25 @@ def staging_is_loaded_from(w):
     assert not os.path.exists(token.removeprefix("file:"))
 
 
+def a_repeated_call_is_what_it_is_in_hbase(w):
+    """A client repeats a call whose answer it has not seen. Moved files are gone, so nothing is loaded again; copied ones are loaded
+    once more, and their cells are seen once."""
+    name = w.table()
+    store = w.data / "data/default" / f"t{w.tables}"
+    moved, copied = w.place("loads", "f", "moved"), w.place("loads", "f", "copied")
+
+    def files():
+        return len([p for p in store.glob("*/f/*") if p.is_file()])
+    assert load(w, name, moved, token="a token") and files() == 1
+    assert not load(w, name, moved, token="a token"), "the second answer"
+    assert "No such file" in refusal(w, name, moved)[1]
+    assert files() == 1 and rows(w, name) == 3
+    assert load(w, name, copied, copy=True) and load(w, name, copied, copy=True)
+    assert files() == 3
+    cells = w.client.data.call("Get", text(1, region(name)) + text(2, text(1, b"r1") + number(6, 100)))
+    assert len(hbase.fields(cells[1][0]).get(1, ())) <= 1, cells
+
+
 def files_that_change_meanwhile(w):
     """A file is replaced or overwritten repeatedly while it is loaded: each load takes one complete file, or fails
     and leaves nothing behind."""
@@ -318,8 +337,8 @@ def main():
         w.make_hfile()
         for test in (fifos_stop_no_pool, only_regular_files, a_foreign_file_is_not_told_of, links_lead_nowhere,
                      server_files_stay, what_is_shared_is_copied, listed_folders_are_loaded_from,
-                     a_path_is_one_line_of_the_log, staging_is_loaded_from, files_that_change_meanwhile,
-                     loads_have_durations_of_their_table):
+                     a_path_is_one_line_of_the_log, staging_is_loaded_from, a_repeated_call_is_what_it_is_in_hbase,
+                     files_that_change_meanwhile, loads_have_durations_of_their_table):
             test(w)
             print("PASS", test.__name__, flush=True)
         w.stop()

@@ -717,6 +717,64 @@ static void a_large_cell_has_its_block_alone(void **state)
     free(value);
 }
 
+/* A file of one cell with so many zeros. */
+static void write_zeros(memory_vfs *vfs, size_t len, rq_compression compression)
+{
+    rq_hfile_options o = rq_hfile_options_default();
+    rq_hfile_writer *writer;
+    rq_hfile_info info;
+    rq_error why = {0};
+    rq_cell c = rq_cell_first_on_column(RQ_SLICE_LIT("row"), RQ_SLICE_LIT("f"), RQ_SLICE_LIT("q"));
+    uint8_t *value = calloc(1, len);
+    assert_non_null(value);
+    o.compression = compression;
+    c.type = RQ_TYPE_PUT;
+    c.value = value;
+    c.value_len = (uint32_t)len;
+    assert_int_equal(rq_hfile_writer_open(&vfs->base, "f", &o, &writer, &why), RQ_OK);
+    assert_int_equal(rq_hfile_writer_append(writer, &c, &why), RQ_OK);
+    assert_int_equal(rq_hfile_writer_finish(writer, &info, &why), RQ_OK);
+    rq_hfile_writer_close(writer);
+    free(value);
+}
+
+/* How often a thread that must not wait is told to come again until it has the cell. */
+static unsigned agains_of_zeros(size_t len, rq_compression compression)
+{
+    memory_vfs vfs;
+    rq_hfile_reader *r;
+    rq_hfile_scanner s;
+    rq_read_ctx ctx = {0};
+    rq_error why = {0};
+    unsigned agains = 0;
+    memory_vfs_init(&vfs, 1);
+    write_zeros(&vfs, len, compression);
+    assert_int_equal(rq_hfile_reader_open(&vfs.base, "f", NULL, false, &r, &why), RQ_OK);
+    rq_hfile_scanner_init(&s, r);
+    rq_err rc;
+    while ((rc = rq_hfile_scanner_seek_first(&s, &ctx, &why)) == RQ_E_AGAIN) {
+        assert_int_equal(rq_read_ctx_fulfil(&ctx, &why), RQ_OK);
+        agains++;
+    }
+    assert_int_equal(rc, RQ_OK);
+    assert_int_equal(rq_hfile_scanner_cell(&s)->value_len, len);
+    rq_hfile_scanner_clear(&s);
+    rq_read_ctx_clear(&ctx);
+    rq_hfile_reader_unref(r);
+    memory_vfs_clear(&vfs);
+    return agains;
+}
+
+/* Everything is in the page cache, but to copy, check and decompress it takes long. */
+static void a_long_block_is_not_loaded_in_passing(void **state)
+{
+    (void)state;
+    assert_int_equal(agains_of_zeros(100000, RQ_COMPRESSION_NONE), 0);
+    assert_int_equal(agains_of_zeros(100000, RQ_COMPRESSION_GZ), 0);
+    assert_int_equal(agains_of_zeros(1000000, RQ_COMPRESSION_NONE), 1);
+    assert_int_equal(agains_of_zeros(1000000, RQ_COMPRESSION_GZ), 1);
+}
+
 /* Sequence ids of any length, whole and cut short, with and without bytes behind them. */
 static void sequence_ids_are_read_as_vlongs(void **state)
 {
@@ -748,6 +806,7 @@ int main(void)
         cmocka_unit_test(a_small_cache_keeps_its_readers_short),
         cmocka_unit_test(a_large_cell_has_its_block_alone),
         cmocka_unit_test(cells_of_one_key_take_as_many_blocks_as_they_need),
+        cmocka_unit_test(a_long_block_is_not_loaded_in_passing),
         cmocka_unit_test(sequence_ids_are_read_as_vlongs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

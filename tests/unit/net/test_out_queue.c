@@ -225,6 +225,33 @@ static void spares_are_few_and_small_together(void **state)
     assert_int_equal(p.spare_bytes, 0);
 }
 
+static unsigned given; /* tasks */
+
+static void free_later(rq_executor *ex, rq_pool pool, rq_task *task)
+{
+    (void)ex;
+    (void)pool;
+    given++;
+    task->run(task);
+}
+
+/* A loop would be held while the kernel takes it back. */
+static void a_huge_buffer_is_freed_by_a_pool(void **state)
+{
+    (void)state;
+    rq_executor executor = {.submit = free_later};
+    rq_out_queue q = {0};
+    rq_out_pool p = {.executor = &executor};
+    rq_buf b = {0};
+    assert_int_equal(rq_buf_reserve(&b, RQ_OUT_SPARE_BYTES + 1), RQ_OK);
+    b.len = 1;
+    assert_int_equal(rq__out_queue_move(&q, &b), RQ_OK);
+    given = 0;
+    rq__out_queue_consume(&q, &p, 1);
+    assert_int_equal(given, 1);
+    rq__out_pool_clear(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +264,7 @@ int main(void)
         cmocka_unit_test(a_buffer_moved_in_is_a_spare_once_it_is_written),
         cmocka_unit_test(of_the_spares_the_last_with_room_is_taken_else_the_largest),
         cmocka_unit_test(spares_are_few_and_small_together),
+        cmocka_unit_test(a_huge_buffer_is_freed_by_a_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -281,10 +281,112 @@ static void a_condition_does_not_read_any_number_of_bytes(void **state)
     rq_arena_clear(&arena);
 }
 
+/* What the op reads and writes is long, though it is short itself. */
+static void an_append_to_a_long_value_leaves_its_lane(void **state)
+{
+    enum { LEN = 1 << 20 };
+    long_world *w = *state;
+    uint8_t *value = calloc(1, LEN);
+    assert_non_null(value);
+    add_op(w, RQ_MUTATE_PUT, "row", 1);
+    w->cells[0][0].value = value;
+    w->cells[0][0].value_len = LEN;
+    assert_ok(rq_region_write_sync(w->f.region, w->ops, 1, NULL));
+    w->write.op_count = 0;
+    add_op(w, RQ_MUTATE_APPEND, "row", 1);
+    assert_int_equal(write_all(w), 1);
+    rq_condition c = {.row = RQ_SLICE_LIT("row"),
+                      .family = RQ_SLICE_LIT("a"),
+                      .qualifier = rq_slice_cstr(w->qualifiers[0]),
+                      .op = RQ_EQUAL};
+    value = realloc(value, LEN + 8);
+    assert_non_null(value);
+    memset(value + LEN, 0, 7);
+    value[LEN + 7] = 1;
+    rq_arena arena = {0};
+    assert_ok(rq_comparator_new_binary(rq_slice_of(value, LEN + 8), &arena, &c.comparator));
+    w->write.op_count = 0;
+    add_op(w, RQ_MUTATE_PUT, "row", 1);
+    w->ops[0].conditions = &c;
+    w->ops[0].condition_count = 1;
+    assert_int_equal(write_all(w), 1);
+    assert_true(w->ops[0].processed);
+    rq_arena_clear(&arena);
+    free(value);
+}
+
 /* Each read alone is short. */
 static void an_op_of_many_increments_leaves_its_lane(void **state)
 {
     check_op_of_mutations(*state, RQ_MUTATE_INCREMENT, 200);
+}
+
+/* --- blocks that are not in memory ------------------------------------------------------------- */
+
+enum { COLD_CELLS = 2000, RUNS_MAX = 200 };
+
+static rq_err (*own_try_read)(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len);
+
+/* A disk without a page cache. Ends a test that would go on for ever. */
+static rq_err try_read_nothing(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len)
+{
+    if (atomic_load(&the_world->submitted) > 2 * RUNS_MAX)
+        return own_try_read(f, buf, len, off, ret_len);
+    return RQ_E_AGAIN;
+}
+
+/* A row in a file, in many blocks, which no cache keeps. */
+static void begin_cold(long_world *w)
+{
+    const family_def two[] = {{"a", {"BLOCKSIZE", "1024", "BLOCKCACHE", "false", NULL}},
+                              {"b", {NULL}}};
+    bool flushed;
+    rq_writer_free(w->writer);
+    fixture_close(&w->f);
+    fixture_open(&w->f, &w->real.env, two, 2);
+    assert_ok(rq_writer_new(w->f.engine, w->lane, &w->writer));
+    add_op(w, RQ_MUTATE_INCREMENT, "row", COLD_CELLS);
+    assert_ok(rq_region_write_sync(w->f.region, w->ops, 1, NULL));
+    assert_ok(rq_region_flush(w->f.region, (rq_slice){0}, &flushed, NULL));
+    w->write.op_count = 0;
+    own_try_read = w->real.env.vfs->try_read;
+    w->real.env.vfs->try_read = try_read_nothing;
+    atomic_store(&w->submitted, 0);
+}
+
+static void an_increment_of_a_row_beyond_the_cache_ends(void **state)
+{
+    long_world *w = *state;
+    begin_cold(w);
+    for (size_t i = 0; i < 500; i++)
+        snprintf(w->qualifiers[i], sizeof w->qualifiers[i], "%05zu", 4 * i);
+    add_op(w, RQ_MUTATE_INCREMENT, "row", 500);
+    assert_in_range(write_all(w), 1, RUNS_MAX);
+    assert_int_equal(get_long(&w->f, "row", "a", "01996"), 2);
+    assert_int_equal(get_long(&w->f, "row", "a", "01997"), 1);
+}
+
+static void a_condition_on_a_row_beyond_the_cache_ends(void **state)
+{
+    long_world *w = *state;
+    rq_arena arena = {0};
+    begin_cold(w);
+    rq_filter *last = filter_of(&arena, "QualifierFilter(=, 'binary:01999')");
+    assert_true(was_processed(w, "row", last));
+    assert_in_range(atomic_load(&w->submitted), 1, RUNS_MAX);
+    rq_arena_clear(&arena);
+}
+
+/* Nor does a thread that waits for its own op start over for ever. */
+static void an_op_without_a_lane_ends(void **state)
+{
+    long_world *w = *state;
+    begin_cold(w);
+    add_op(w, RQ_MUTATE_INCREMENT, "row", COLD_CELLS);
+    assert_ok(rq_region_write_sync(w->f.region, w->ops, 1, NULL));
+    rq_row_op_clear(&w->ops[0]);
+    assert_in_range(atomic_load(&w->submitted), 1, RUNS_MAX);
+    assert_int_equal(get_long(&w->f, "row", "a", "01999"), 2);
 }
 
 /* A thread without a lane runs its own op, whatever its length. */
@@ -308,8 +410,12 @@ int main(void)
         TEST(an_op_of_many_mutations_leaves_its_lane),
         TEST(a_put_of_a_long_value_leaves_its_lane),
         TEST(a_condition_that_reads_much_leaves_its_lane),
+        TEST(an_append_to_a_long_value_leaves_its_lane),
         TEST(an_op_of_many_increments_leaves_its_lane),
         TEST(a_condition_does_not_read_any_number_of_bytes),
+        TEST(an_increment_of_a_row_beyond_the_cache_ends),
+        TEST(a_condition_on_a_row_beyond_the_cache_ends),
+        TEST(an_op_without_a_lane_ends),
         TEST(a_thread_that_waits_runs_it_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -457,6 +457,103 @@ static void a_large_catalog_is_listed_elsewhere(void **state)
     hang_up(f);
 }
 
+/* ---- threads of calls that take long */
+
+enum { CALLS_SENT = 20 };
+
+/* Tasks of a pool, which wait here instead of on threads. */
+static struct {
+    rq_pool pool;
+    void (*submit)(rq_executor *ex, rq_pool pool, rq_task *task); /* the executor's own */
+    rq_task *held[2 * CALLS_SENT];
+    size_t count;
+} waiting;
+
+static void hold_calls(rq_executor *ex, rq_pool pool, rq_task *task)
+{
+    if (pool != waiting.pool)
+        waiting.submit(ex, pool, task);
+    else
+        waiting.held[waiting.count++] = task;
+}
+
+/* One connection sends many calls of one method. Every one is answered, but they take at most `most` threads. */
+static void check_threads(fixture *f, service_kind kind, const char *method,
+                          const ProtobufCMessage *m, rq_pool pool, size_t most)
+{
+    rq_executor *ex = f->world->w.env->executor;
+    uint8_t *p = rq_arena_alloc(&f->arena, protobuf_c_message_get_packed_size(m) + 1);
+    assert_non_null(p);
+    rq_slice message = rq_slice_of(p, protobuf_c_message_pack(m, p));
+    service_client_open(&f->client, f->world, kind, 0);
+    waiting.submit = ex->submit;
+    waiting.pool = pool;
+    waiting.count = 0;
+    ex->submit = hold_calls;
+    for (int i = 0; i < CALLS_SENT; i++)
+        service_client_send(&f->client, method, message, (rq_slice){0});
+    size_t took = waiting.count;
+    ex->submit = waiting.submit;
+    for (size_t i = 0; i < took; i++)
+        ex->submit(ex, pool, waiting.held[i]);
+    for (int i = 0; i < 200 && f->client.answers < CALLS_SENT; i++) {
+        rq_sim_advance(f->world->w.sim, 50000000);
+        service_client_take(&f->client);
+    }
+    assert_int_equal(f->client.answers, CALLS_SENT);
+    hang_up(f);
+    assert_in_range(took, 1, most);
+}
+
+static void flushes_leave_threads_to_others(void **state)
+{
+    fixture *f = *state;
+    Pb__RegionSpecifier region = PB__REGION_SPECIFIER__INIT;
+    Pb__FlushRegionRequest m = PB__FLUSH_REGION_REQUEST__INIT;
+    region.type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME;
+    region.value = bytes(f->world->regions[0]);
+    m.region = &region;
+    check_threads(f, SERVICE_ADMIN, "FlushRegion", &m.base, RQ_POOL_CALL, 5);
+}
+
+static void bulk_loads_leave_threads_to_others(void **state)
+{
+    fixture *f = *state;
+    Pb__RegionSpecifier region = PB__REGION_SPECIFIER__INIT;
+    Pb__TableName name = table_name("t");
+    Pb__PrepareBulkLoadRequest m = PB__PREPARE_BULK_LOAD_REQUEST__INIT;
+    region.type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME;
+    region.value = bytes(f->world->regions[0]);
+    m.table_name = &name;
+    m.region = &region;
+    check_threads(f, SERVICE_CLIENT, "PrepareBulkLoad", &m.base, RQ_POOL_CALL, 8);
+}
+
+/* The codecs' pool has one thread: of each connection one request is translated there at a time. */
+static void long_requests_of_a_connection_take_turns(void **state)
+{
+    enum { QUALIFIERS = 5000 };
+    fixture *f = *state;
+    Pb__RegionSpecifier region = PB__REGION_SPECIFIER__INIT;
+    Pb__Column column = PB__COLUMN__INIT;
+    Pb__Column *columns[] = {&column};
+    Pb__Get get = PB__GET__INIT;
+    Pb__GetRequest m = PB__GET_REQUEST__INIT;
+    region.type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME;
+    region.value = bytes(f->world->regions[0]);
+    column.family = bytes("f");
+    column.n_qualifier = QUALIFIERS;
+    column.qualifier = rq_arena_calloc(&f->arena, QUALIFIERS, sizeof *column.qualifier);
+    for (size_t i = 0; i < QUALIFIERS; i++)
+        column.qualifier[i] = bytes(rq_arena_printf(&f->arena, "q%zu", i));
+    get.row = bytes("a2");
+    get.column = columns;
+    get.n_column = 1;
+    m.region = &region;
+    m.get = &get;
+    check_threads(f, SERVICE_CLIENT, "Get", &m.base, RQ_POOL_CODEC, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -471,6 +568,9 @@ int main(void)
         TEST(many_tables_of_a_move_cost_no_more),
         TEST(parameters_of_administrative_methods_have_a_longest),
         TEST(a_large_catalog_is_listed_elsewhere),
+        TEST(flushes_leave_threads_to_others),
+        TEST(bulk_loads_leave_threads_to_others),
+        TEST(long_requests_of_a_connection_take_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

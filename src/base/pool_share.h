@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A part of a pool's threads, for tasks of one kind: at most so many of them are with the executor at
+ * the same time, and the others wait here, in their order, without a thread. So a peer that sends any
+ * number of requests of that kind leaves threads for those of others.
+ *
+ * Any thread.
+ */
+#ifndef RQ_BASE_POOL_SHARE_H
+#define RQ_BASE_POOL_SHARE_H
+
+#include "base/executor.h"
+
+#include <pthread.h>
+
+typedef struct rq_pool_share {
+    rq_executor *executor;
+    rq_pool pool;
+    unsigned max; /* tasks */
+    pthread_mutex_t lock;
+    unsigned running;      /* with the executor; by lock */
+    rq_task *first, *last; /* that wait; by lock */
+} rq_pool_share;
+
+void rq_pool_share_init(rq_pool_share *s, rq_executor *executor, rq_pool pool, unsigned max);
+/* REQUIRES: every task has ended. */
+void rq_pool_share_destroy(rq_pool_share *s);
+/* The task calls rq_pool_share_end when it has done its work. */
+void rq_pool_share_submit(rq_pool_share *s, rq_task *task);
+void rq_pool_share_end(rq_pool_share *s);
+
+#endif
