@@ -51,7 +51,7 @@ rq_err rq_codec_new(const rq_codec_options *o, rq_codec **ret)
 void rq_codec_free(rq_codec *c)
 {
     if (c == NULL) return;
-    if (c->bzip_ready) (void)BZ2_bzCompressEnd(&c->bzip);
+    if (c->bzip_ready) (void)c->library.bzip2.BZ2_bzCompressEnd(&c->bzip);
     if (c->deflate_ready) (void)deflateEnd(&c->deflate);
     if (c->inflate_ready) (void)inflateEnd(&c->inflate);
     if (c->zstd_out != NULL) (void)c->library.zstd.ZSTD_freeCCtx(c->zstd_out);

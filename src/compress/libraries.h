@@ -16,6 +16,9 @@
 
 #define RQ__BZIP2_FUNCTIONS(X)                                                                     \
     X(BZ2_bzBuffToBuffCompress)                                                                    \
+    X(BZ2_bzCompressInit)                                                                          \
+    X(BZ2_bzCompress)                                                                              \
+    X(BZ2_bzCompressEnd)                                                                           \
     X(BZ2_bzDecompressInit)                                                                        \
     X(BZ2_bzDecompress)                                                                            \
     X(BZ2_bzDecompressEnd)
@@ -30,6 +33,10 @@
     X(ZSTD_compressBound)                                                                          \
     X(ZSTD_compressCCtx)                                                                           \
     X(ZSTD_createCCtx)                                                                             \
+    X(ZSTD_CCtx_reset)                                                                             \
+    X(ZSTD_CCtx_setParameter)                                                                      \
+    X(ZSTD_CCtx_setPledgedSrcSize)                                                                 \
+    X(ZSTD_compressStream2)                                                                        \
     X(ZSTD_freeCCtx)                                                                               \
     X(ZSTD_createDCtx)                                                                             \
     X(ZSTD_freeDCtx)                                                                               \

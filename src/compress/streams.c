@@ -118,9 +118,10 @@ static rq_err bzip2_compress(rq_codec *c, rq_slice raw, rq_buf *out)
 
 static rq_err bzip2_pack_begin(rq_codec *c, size_t raw_len)
 {
-    if (c->bzip_ready) (void)BZ2_bzCompressEnd(&c->bzip);
+    if (c->bzip_ready) (void)c->library.bzip2.BZ2_bzCompressEnd(&c->bzip);
     c->bzip = (bz_stream){0};
-    c->bzip_ready = BZ2_bzCompressInit(&c->bzip, bzip2_level(c, raw_len), 0, 0) == BZ_OK;
+    c->bzip_ready =
+        c->library.bzip2.BZ2_bzCompressInit(&c->bzip, bzip2_level(c, raw_len), 0, 0) == BZ_OK;
     return c->bzip_ready ? RQ_OK : RQ_E_NO_MEMORY;
 }
 
@@ -133,7 +134,7 @@ static rq_err bzip2_pack(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, 
     s->avail_in = (unsigned)in->len;
     s->next_out = (char *)out;
     s->avail_out = (unsigned)room;
-    *ended = BZ2_bzCompress(s, last ? BZ_FINISH : BZ_RUN) == BZ_STREAM_END;
+    *ended = c->library.bzip2.BZ2_bzCompress(s, last ? BZ_FINISH : BZ_RUN) == BZ_STREAM_END;
     *in = rq_slice_of(in->ptr + (in->len - s->avail_in), s->avail_in);
     *made = room - s->avail_out;
     return RQ_OK;
@@ -186,12 +187,14 @@ static rq_err zstd_compress(rq_codec *c, rq_slice raw, rq_buf *out)
 
 static rq_err zstd_pack_begin(rq_codec *c, size_t raw_len)
 {
-    if (c->zstd_out == NULL && (c->zstd_out = ZSTD_createCCtx()) == NULL) return RQ_E_NO_MEMORY;
+    if (c->zstd_out == NULL && (c->zstd_out = c->library.zstd.ZSTD_createCCtx()) == NULL)
+        return RQ_E_NO_MEMORY;
     int level = c->options.level == 0 ? ZSTD_CLEVEL_DEFAULT : c->options.level;
-    (void)ZSTD_CCtx_reset(c->zstd_out, ZSTD_reset_session_and_parameters);
-    bool fails =
-        ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd_out, ZSTD_c_compressionLevel, level)) ||
-        ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(c->zstd_out, raw_len));
+    (void)c->library.zstd.ZSTD_CCtx_reset(c->zstd_out, ZSTD_reset_session_and_parameters);
+    size_t level_set =
+        c->library.zstd.ZSTD_CCtx_setParameter(c->zstd_out, ZSTD_c_compressionLevel, level);
+    size_t size_set = c->library.zstd.ZSTD_CCtx_setPledgedSrcSize(c->zstd_out, raw_len);
+    bool fails = c->library.zstd.ZSTD_isError(level_set) || c->library.zstd.ZSTD_isError(size_set);
     return fails ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
@@ -200,11 +203,12 @@ static rq_err zstd_pack(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, b
 {
     ZSTD_inBuffer i = {in->ptr, in->len, 0};
     ZSTD_outBuffer o = {out, *made, 0};
-    size_t left = ZSTD_compressStream2(c->zstd_out, &o, &i, last ? ZSTD_e_end : ZSTD_e_continue);
+    size_t left = c->library.zstd.ZSTD_compressStream2(c->zstd_out, &o, &i,
+                                                       last ? ZSTD_e_end : ZSTD_e_continue);
     *in = rq_slice_of(in->ptr + i.pos, in->len - i.pos);
     *made = o.pos;
     *ended = last && left == 0;
-    return ZSTD_isError(left) ? RQ_E_NO_MEMORY : RQ_OK;
+    return c->library.zstd.ZSTD_isError(left) ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
 static rq_err zstd_begin(rq_codec *c)
