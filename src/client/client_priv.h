@@ -90,6 +90,8 @@ struct rq_client_table {
     bool refreshing;
     bool awaits_registry; /* begins to read when the registry has answered */
     rq_err refresh_err;
+    bool has_rows; /* hbase:meta has regions of the table; maybe none has a server */
+    bool next_has_rows;
     char *refresh_text; /* NULL: nothing is known */
     rq_arena next_arena;
     rq__region *next_regions;
@@ -209,6 +211,9 @@ void rq__map_replaced(rq_client_table *t);
 /* region_map.c */
 /* Why the last reading of the table's regions failed; "": unknown. */
 const char *rq__refresh_text(const rq_client_table *t);
+/* Why the map has no region. Regions without a server are being split, or assigned after their server's end: that
+ * passes. HBASE: ConnectionImplementation.locateRegionInMeta. */
+rq_err rq__map_empty_error(const rq_client_table *t);
 const rq__region *rq__map_locate(const rq_client_table *t, rq_slice row);
 /* The region before the one that begins with `start`; if that is empty, the last one. */
 const rq__region *rq__map_locate_before(const rq_client_table *t, rq_slice start);

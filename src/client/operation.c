@@ -234,7 +234,7 @@ static bool waits_for_map(rq_op *op, rq_err *ret)
             return true;
         }
     }
-    *ret = t->refresh_err != RQ_OK ? t->refresh_err : RQ_E_TABLE_NOT_FOUND;
+    *ret = rq__map_empty_error(t);
     return false;
 }
 

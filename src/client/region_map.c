@@ -148,6 +148,7 @@ static rq_err add_region(rq_client_table *t, const meta_row *m)
     rq_slice end;
     bool counts;
     rq__address at;
+    if (m->info.len > 0) t->next_has_rows = true;
     if (m->info.len == 0 || m->server.len == 0) return RQ_OK; /* not assigned, or the table's row */
     RQ_TRY(parse_region_info(m->info, &start, &end, &counts));
     if (!counts) return RQ_OK;
@@ -221,6 +222,12 @@ const char *rq__refresh_text(const rq_client_table *t)
     return t->refresh_text == NULL ? "" : t->refresh_text;
 }
 
+rq_err rq__map_empty_error(const rq_client_table *t)
+{
+    if (t->refresh_err != RQ_OK) return t->refresh_err;
+    return t->has_rows ? RQ_E_NOT_SERVING_REGION : RQ_E_TABLE_NOT_FOUND;
+}
+
 static void end_refresh(rq_client_table *t, rq_err err, rq_slice text)
 {
     t->refreshing = false;
@@ -236,6 +243,7 @@ static void end_refresh(rq_client_table *t, rq_err err, rq_slice text)
         t->arena = t->next_arena;
         t->regions = t->next_regions;
         t->region_count = t->next_count;
+        t->has_rows = t->next_has_rows;
         t->version++;
         t->next_arena = arena;
         t->next_regions = regions;
@@ -248,6 +256,7 @@ static void end_refresh(rq_client_table *t, rq_err err, rq_slice text)
     }
     rq_arena_clear(&t->next_arena);
     t->next_count = 0;
+    t->next_has_rows = false;
     rq__ops_map_known(t);
 }
 

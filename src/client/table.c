@@ -161,12 +161,12 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
         while (t->refreshing)
             rq_client_poll(c, 10000000);
         if (t->refresh_err == RQ_OK && t->region_count > 0) break;
-        rq_err rc = t->refresh_err != RQ_OK ? t->refresh_err : RQ_E_TABLE_NOT_FOUND;
+        rq_err rc = rq__map_empty_error(t);
         if (attempt >= 3 || c->stopped) {
             (void)rq_fail(why, rc, "table %s: %s", name,
-                          t->refresh_err != RQ_OK
-                              ? rq__refresh_text(t)
-                              : "there is no such table: hbase:meta has no region of it");
+                          t->refresh_err != RQ_OK ? rq__refresh_text(t)
+                          : t->has_rows           ? "none of its regions has a server"
+                                        : "there is no such table: hbase:meta has no region of it");
             forget_table(c, t);
             return rc;
         }

@@ -274,11 +274,11 @@ static bool is_before(const rq_salted_scanner *s, const place *a, const place *b
 static void swap_if(bool swaps, place *a, place *b)
 {
     uint64_t mask = -(uint64_t)swaps;
-    uint64_t prefix = (a->prefix ^ b->prefix) & mask, bucket = (a->bucket ^ b->bucket) & mask;
+    uint64_t prefix = (a->prefix ^ b->prefix) & mask, changed = (a->bucket ^ b->bucket) & mask;
     a->prefix ^= prefix;
     b->prefix ^= prefix;
-    a->bucket ^= bucket;
-    b->bucket ^= bucket;
+    a->bucket ^= changed;
+    b->bucket ^= changed;
 }
 
 /* Plays all matches below a node, and returns their winner. */
@@ -294,9 +294,9 @@ static place play(rq_salted_scanner *s, uint32_t node)
 /* After the winner's first row was taken: plays its matches again. */
 static void replay(rq_salted_scanner *s)
 {
-    uint32_t bucket = (uint32_t)s->winner.bucket;
-    place winner = place_of(s, bucket);
-    for (uint32_t node = (s->bucket_count + bucket) / 2; node > 0; node /= 2)
+    uint32_t from = (uint32_t)s->winner.bucket;
+    place winner = place_of(s, from);
+    for (uint32_t node = (s->bucket_count + from) / 2; node > 0; node /= 2)
         swap_if(is_before(s, &s->losers[node], &winner), &winner, &s->losers[node]);
     s->winner = winner;
 }
