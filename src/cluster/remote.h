@@ -71,10 +71,10 @@ rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_ser
  * that has not answered for a quarter of the limit gets a message without orders, which it answers if it serves. */
 
 typedef struct rq_silence_limits {
-    uint64_t
-        silent_ns; /* a server is given up that was not heard at all for this time, of this process's running time */
-    uint64_t
-        one_way_ns; /* or, if one way still works, of which the other way has not worked for this time; twice as long at least */
+    /* A server is given up that was not heard at all for this time, of this process's running time … */
+    uint64_t silent_ns;
+    /* … or, if one way still works, of which the other way has not worked for this time; at least twice as long. */
+    uint64_t one_way_ns;
 } rq_silence_limits;
 
 typedef struct rq_silent_server {
