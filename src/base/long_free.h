@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of many megabytes is given back by a pool's thread: the kernel takes up to 0.2 ms for each, and a
- * loop would serve nobody meanwhile. Smaller memory is freed at once.
+ * A pool's thread frees memory of 4 MB and more: the kernel takes up to 0.2 ms for each megabyte, and a loop would serve no
+ * connection meanwhile. Smaller memory is freed at once.
  */
 #ifndef RQ_BASE_LONG_FREE_H
 #define RQ_BASE_LONG_FREE_H

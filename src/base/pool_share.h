@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A part of a pool's threads, for tasks of one kind: at most so many of them are with the executor at
- * the same time, and the others wait here, in their order, without a thread. So a peer that sends any
- * number of requests of that kind leaves threads for those of others.
+ * A part of a pool's threads, for tasks of one kind: at most `max` of them are with the executor at the same time. The
+ * others wait here, first in, first out, without a thread. So requests of one kind, however many a peer sends, leave
+ * threads for requests of other kinds.
  *
  * Any thread.
  */

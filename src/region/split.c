@@ -95,8 +95,8 @@ static rq_err drop_stale_of(rq_region *r, rq_slice family, rq_arena *arena, rq_e
 }
 
 /* An open region never gets new references, so those that its version does not name are of no use: their cells were rewritten,
- * or they are of an attempt at the split that was done again. A deposed master may write such ones at any time, also
- * in the folder of a family that the table has lost by then. */
+ * or an attempt at the split that was repeated has made them. A deposed master may write references at any time, also
+ * in the folder of a family that was dropped meanwhile. */
 static rq_err drop_all_stale(rq_region *r, rq_arena *arena, rq_error *why)
 {
     rq_dir_entry *families;
