@@ -347,6 +347,11 @@ rq_err rq__publish_swapped(rq_catalog *c, const rq__proc *p, const rq_region_inf
 
 /* --- meta ------------------------------------------------------------------------------------- */
 
+int rq__region_copies(const rq_table_schema *schema)
+{
+    return schema == NULL ? 1 : rq_catalog_replication(schema);
+}
+
 rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -355,8 +360,7 @@ rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, siz
         /* The server that tried to open it, for one that could not be opened. */
         const rq_server_name *server = r->server != NULL ? r->server : c->server;
         RQ_TRY(rq__meta_put_region(b, r->info, r->state, server, seqnum));
-        /* NULL: the table's descriptor cannot be read. */
-        int copies = list[i].schema == NULL ? 1 : rq_catalog_replication(list[i].schema);
+        int copies = rq__region_copies(list[i].schema);
         RQ_TRY(rq__meta_put_replicas(b, r->info, r->state, server, seqnum, copies));
     }
     return RQ_OK;

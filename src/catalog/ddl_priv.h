@@ -197,6 +197,9 @@ rq_err rq__publish_replaced(rq_catalog *c, const rq__proc *p, rq_region_state st
 /* Retries the regions of the list that could not be opened, by procedures of their own, unless the
  * error is permanent: damaged regions wait for an operator (rq_catalog_assign). */
 void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count);
+/* The number of names that a region of the table has: its own and one for each replica. NULL: the descriptor cannot
+ * be read; 1. */
+int rq__region_copies(const rq_table_schema *schema);
 /* Rows of opened (or failed) regions. */
 RQ_NODISCARD
 rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, size_t count);

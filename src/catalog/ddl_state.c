@@ -145,13 +145,6 @@ rq_err rq__disable_close(rq_catalog *c, rq__proc *p, rq_error *why)
     return rq__take_down(c, p, NULL, 0, RQ_REGION_CLOSING, false, NULL, why);
 }
 
-/* Names of each of the table's regions: its own, and its replicas'. */
-static int copies_of(const rq__table_node *t)
-{
-    /* NULL: the table's descriptor cannot be read. */
-    return t->pub.schema == NULL ? 1 : rq_catalog_replication(t->pub.schema);
-}
-
 static rq_err commit_disabled(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
@@ -162,7 +155,8 @@ static rq_err commit_disabled(rq_catalog *c, rq__proc *p, rq_error *why)
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_DISABLED);
     for (size_t i = 0; i < t->pub.region_count && rc == RQ_OK; i++)
-        rc = rq__meta_put_closed(&b, &rq__table_region(t, i)->info, copies_of(t));
+        rc = rq__meta_put_closed(&b, &rq__table_region(t, i)->info,
+                                 rq__region_copies(t->pub.schema));
     if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
     rq_arena_clear(&a);
     rq__table_node_unref(t);
@@ -428,7 +422,7 @@ static rq_err put_closed(rq_catalog *c, const rq__proc *p, const rq_region_info 
     rq_arena_init(&a);
     rq__batch b;
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-    rq_err rc = rq__meta_put_closed(&b, info, copies_of(t));
+    rq_err rc = rq__meta_put_closed(&b, info, rq__region_copies(t->pub.schema));
     if (rc == RQ_OK) rc = rq__meta_commit(c, &b, why);
     rq_arena_clear(&a);
     rq__table_node_unref(t);

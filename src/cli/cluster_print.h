@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `rorqual status` and `rorqual cluster status` print alike of a running cluster: lines of text, and members of a JSON
- * object, on standard output. Each member is preceded by a comma, but for the first one's brace (rq__cluster_json_name). */
+ * object, on standard output. A comma precedes each member, but a brace the first one (rq__cluster_json_name). */
 #ifndef RQ_CLI_CLUSTER_PRINT_H
 #define RQ_CLI_CLUSTER_PRINT_H
 
@@ -16,16 +16,16 @@ void rq__cluster_print_load(const rq__cluster_row *r);
 void rq__cluster_print_name(const rq_cluster_status *s);
 /* Two lines for each server. */
 void rq__cluster_print_servers(const rq__cluster *c, int64_t now_ms);
-/* A line for each region that is not open. */
+/* Prints a line for each region in transition. */
 void rq__cluster_print_transitions(const rq_cluster_status *s, int64_t now_ms);
 
-/* cluster, version, rorqualVersion */
+/* Members cluster, version, rorqualVersion. */
 void rq__cluster_json_name(const rq_cluster_status *s);
-/* regions, files, fileBytes */
+/* Members regions, files, fileBytes. */
 void rq__cluster_json_load(const rq__cluster_row *r);
-/* servers */
+/* Member servers, an array. */
 void rq__cluster_json_servers(const rq__cluster *c);
-/* notOpen */
+/* Member notOpen, an array of regions in transition. */
 void rq__cluster_json_transitions(const rq_cluster_status *s);
 
 #endif

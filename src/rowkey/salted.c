@@ -6,12 +6,13 @@
  *     bucket 1: scanner ─► next batch ─► batch ─┼► tree ─► row with the smallest key
  *     …                                         ┘
  *
- * The tree is one of losers (Knuth 5.4.1): a node has the loser of the match between the winners of its two
- * subtrees, leaf i is bucket i, and the key of the bucket's first row decides; equal keys by bucket, so that the
- * parts of a row stay together. A row costs one match for each level, from the leaf that it came from. The caller fills a bucket's batch when it is
- * empty, or threads fill the next batches while the caller consumes. Threads are used with an
- * embedded database only. On a cluster the next batches of up to AHEAD_MAX buckets are requested
- * ahead instead.
+ * The tree is a tree of losers (Knuth 5.4.1). Leaf i is bucket i. An inner node holds the loser of the match between the
+ * winners of its two subtrees. In a match the smaller key of the buckets' first rows wins; of equal keys that of the lower
+ * bucket, so that the parts of a row stay together. After a row is taken, the matches on the path from its leaf to the root
+ * are played again: one for each level.
+ *
+ * The caller fills a bucket's batch when the batch is empty, or threads fill the next batches while the caller consumes.
+ * Only an embedded database uses threads. On a cluster the next batches of up to AHEAD_MAX buckets are requested ahead.
  *
  * Lock: `lock` guards what threads change: `next`, `has_next`, `filling`, `ended`, the failure; and which
  * bucket the caller waits for.
@@ -281,7 +282,7 @@ static void swap_if(bool swaps, place *a, place *b)
     b->bucket ^= changed;
 }
 
-/* Plays all matches below a node, and returns their winner. */
+/* Plays the matches of a node and of all nodes below it. Returns the bucket that wins. */
 static place play(rq_salted_scanner *s, uint32_t node)
 {
     if (node >= s->bucket_count) return place_of(s, node - s->bucket_count);

@@ -176,7 +176,7 @@ rq_err rq__multi_atomic_written(rq_op_batch *b, void *group, const rq_row_op *op
     return RQ_OK;
 }
 
-/* The longest answer that is packed on the loop, in units of effort: about a tenth of a millisecond. The outcome of an
+/* A larger answer is packed on a pool, not on the loop. In units of effort; this many take about 0.1 ms. The outcome of an
  * action costs one unit; an exception, a service's result or a cell that stands in the message costs RARE_EFFORT more. */
 #define PACKED_AT_ONCE 8192
 #define RARE_EFFORT 16

@@ -155,8 +155,8 @@ typedef struct rq__parsed {
     struct mrb_parser_state *parser;
     rq_slice read; /* what it has parsed; valid until the next text is parsed */
 } rq__parsed;
-/* Parses with the session's local variables. Sets *ret if the statement is whole; rq__statement_run follows then. `text` stays
- * until that ends. */
+/* Parses `text` with the session's local variables. Sets *ret if the statement is complete; the caller then calls
+ * rq__statement_run, and keeps `text` until that returns. */
 rq__statement rq__statement_check(rq__shell *s, rq_slice text, rq__parsed *ret, char **ret_error);
 /* Runs the statement, and frees its parser. mrb->exc is set if it raised. REQUIRES: no other text has been parsed. */
 mrb_value rq__statement_run(rq__shell *s, rq__parsed *statement);

@@ -547,7 +547,7 @@ static rq_err show(rq_store_scanner *s, const rq_cell *cell, rq_store_read *read
         cell = &transformed;
     }
     if (s->shown >= scan->store_offset) {
-        /* Before a long value is copied; one in a MOB file shows its length afterwards. */
+        /* Checked before the value is copied. The length of a value in a MOB file is known only after append. */
         if (RQ_UNLIKELY(read->out->bytes.len + cell->value_len > read->len_max))
             return too_big(scan, why);
         RQ_TRY(append(s, cell, read->out, ctx, why));

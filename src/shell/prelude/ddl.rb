@@ -421,8 +421,8 @@ class Command
     print " #{rows.length} rows\n"
   end
 
-  # Of each server, by its name, the loads of the table's regions by theirs. A cluster may have very many other regions: of
-  # the master's answer only the servers' part is asked for, and only loads of this table become objects.
+  # Loads of the table's regions: server name => { region name => load }. A cluster may have 100,000 other regions, so the master is
+  # asked for its servers only, and only loads of this table become Ruby objects.
   def region_loads(table)
     answer = Master.ask_raw('MasterService', 'GetClusterStatus', Wire.encode('GetClusterStatusRequest', { options: [:LIVE_SERVERS] }))
     Wire.select(answer, LIVE_SERVERS, SERVER_HOST, '').inject({}) do |h, live|

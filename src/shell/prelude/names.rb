@@ -209,7 +209,7 @@ class Region
     Region.name(@info)
   end
 
-  # HBase: RegionInfo.getRegionNameAsString. The region of hbase:meta has no encoded name in its name.
+  # HBase: RegionInfo.getRegionNameAsString. The name of hbase:meta's region lacks the encoded name, which is printed behind it.
   def name_text
     text = Bytes.toStringBinary(name)
     text == 'hbase:meta,,1' ? "#{text}.#{encoded}" : text

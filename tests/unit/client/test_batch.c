@@ -254,7 +254,8 @@ static void be_silent(fake *f, int fd)
     wait_for_end(fd);
 }
 
-/* Runs a batch on a table whose only region has port `before` when hbase:meta is read first, then that of `now`. */
+/* Runs a batch on a table with one region. The first read of hbase:meta finds the region at port `before` (0: without a server),
+ * later ones find it at the server `now`. */
 static void batch_finds_the_region(uint16_t before, server *now)
 {
     server meta = {.fake.limit = SIZE_MAX, .script = now->script};
