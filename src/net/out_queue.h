@@ -56,8 +56,8 @@ typedef struct rq_out_queue {
 
 void rq__out_pool_clear(rq_out_pool *p);
 
-/* A buffer with more than this is not appended to; a response that is copied still fits into
- * one. */
+/* Output is not appended to a buffer with this many bytes or more. Below this size, a buffer of the
+ * pool still has room for any response that is copied. */
 #define RQ_OUT_FULL_BYTES ((size_t)40 * 1024)
 
 /* Appends an empty buffer. NULL: memory is exhausted. */

@@ -213,8 +213,8 @@ void rq_loops_hold_answers(rq_loops *loops, bool (*may_answer)(void *ctx), void 
     loops->answers_ctx = ctx;
 }
 
-/* Sends as much as the kernel accepts. The stream stays dirty: consequences are handled at the end
- * of the iteration, because the caller may be in the middle of something. */
+/* Sends as much as the kernel accepts. The stream stays dirty, so that the rest (events to watch, shutdown) is handled
+ * at the end of the iteration and not inside a call of the stream's user. */
 static void push(rq_stream *s)
 {
     if (s->closing || s->writing) return;

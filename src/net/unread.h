@@ -4,8 +4,8 @@
  * for any protocol. Embedded in its connection and used on the stream's loop.
  *
  * Output is charged with all the memory that holds it, once it exceeds RQ_UNREAD_SMALL or the
- * kernel has refused some. All output that is unread at one moment is tracked together: it is late
- * until its last byte is taken.
+ * kernel has refused some. All output that is unread at one moment is tracked together, as unread
+ * since that moment until its last byte is taken.
  */
 #ifndef RQ_NET_UNREAD_H
 #define RQ_NET_UNREAD_H
@@ -49,8 +49,8 @@ static inline void rq_unread_account(rq_unread *u)
     if (u->budget != NULL) rq__unread_charge(u, pending);
 }
 
-/* To be called at look_ns. True: the peer has taken nothing since the last check, or has not
- * read within `slow_ns` what was unread at the beginning. */
+/* Call it at look_ns. True: the peer has taken nothing since the last check, or output has been
+ * unread for `slow_ns` or longer. */
 bool rq_unread_is_late(rq_unread *u, uint64_t slow_ns);
 #define RQ_UNREAD_SLOW_NS (10 * 1000000000ull)
 /* The stream closes and drops its output. False: a task is still posted; `released` will be
