@@ -445,8 +445,9 @@ static size_t answers_of(const rq_rpc_conn *conn)
     return conn->made + (pending > owed ? pending : owed);
 }
 
-/* A turn usually comes in the same iteration, so the stream is not paused and resumed for it, which
- * costs system calls. on_buffer pauses it if bytes arrive first. */
+/* Whether the stream is paused while the connection is blocked. It is not paused if the connection only waits for its
+ * turn, which usually comes in the same iteration, because pausing and resuming cost system calls; if bytes arrive
+ * before the turn, on_buffer pauses the stream. */
 static bool stops_reading(const rq_rpc_conn *conn)
 {
     return (conn->blocked & ~(unsigned)RQ_BLOCK_TURN) != 0;

@@ -178,8 +178,8 @@ void rq__conn_output_queued(rq_rpc_conn *conn);
 
 /* Whether a complete large response cannot be sent now. */
 bool rq__answer_must_wait(const rq_call_private *p);
-/* RQ_E_AGAIN: `task` runs when the call should ask again; the call keeps `bytes` until then.
- * RQ_E_CALL_QUEUE_TOO_BIG: there is no memory to keep them. */
+/* Suspends a call whose response of `bytes` is complete but cannot be sent now; the bytes stay charged. RQ_E_AGAIN:
+ * `task` runs when the call should try again. RQ_E_CALL_QUEUE_TOO_BIG: there is no memory to keep the response. */
 RQ_NODISCARD
 rq_err rq__answer_wait(rq_call_private *p, size_t bytes, rq_task *task);
 /* The uncommon part of rq__answer_end (call_priv.h). */
