@@ -57,7 +57,7 @@ typedef struct rq_batch_caller {
     rq_err (*enter)(rq_op_batch *b);
     /* Decodes a long part on another thread, into b->write_arena if it is a write, or an atomic group (NULL); then
      * calls rq_op_batch_translated, and the next get(), write() or atomic() hands over the result. Meanwhile the batch
-     * makes no callback. An error fails only the part or group. NULL: there are no long ones. */
+     * makes no callback. An error fails only the part or group. A NULL function: no part is long. */
     rq_err (*translate)(rq_op_batch *b, const rq_batch_part *p);
     /* Decode a part; an error fails only the part. `write` consumes the write's cells from their
      * source in any case, so that the next part finds its own. A write is decoded into

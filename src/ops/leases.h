@@ -17,8 +17,8 @@ typedef struct rq__scan_holder {
     rq_region_scanner *scanner;
     rq_region *region; /* a reference */
     bool stale;        /* it was named as a replica */
-    bool at_border;    /* the region is exhausted, and the client must be told by a response of its
-                        * own */
+    bool at_border;    /* the region is exhausted, but a separate response without results must
+                        * report that */
     uint64_t next_call_seq;
     rq_slice partial_row; /* row of the last result if that was partial; own memory */
     rq_buf partial_row_bytes;
