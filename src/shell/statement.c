@@ -54,8 +54,8 @@ static bool wants_more(const struct mrb_parser_state *p)
     return false;
 }
 
-/* A line that ends in a comma or an operator is parsed together with the next, and so is one whose
- * next line begins with a dot. */
+/* Whether the last line ends with a backslash, which continues the statement on the next line. (Commas and operators at
+ * the end of a line are left to the parser: wants_more.) */
 static bool ends_open(const char *text, size_t len)
 {
     while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
