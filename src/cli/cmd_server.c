@@ -308,8 +308,8 @@ static void reopen_log(const arguments *a)
 
 #define PULSES_PER_PERIOD 4 /* several per period, so that a single late pulse causes no restart */
 
-/* The next signal. Meanwhile notifies the service manager's watchdog as long as the server's loops
- * run. */
+/* Whether the server's loops run: while they do, next_signal notifies the service manager's
+ * watchdog. */
 static bool pulse(const running *r)
 {
     return r->node != NULL ? rq_node_pulse(r->node) : rq_server_pulse(r->server);
