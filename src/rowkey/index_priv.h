@@ -60,8 +60,9 @@ typedef struct rq__copies {
     rq_buf bytes;
 } rq__copies;
 
-/* Replaces the entry that was read by one with a new token, if it is unchanged; `over` then
- * describes the new one. `copies` NULL: none. */
+/* Writes an entry with a new token in place of the entry `over`, as it was read, if the stored
+ * token is still over->token (*ret_done); `over` then describes the new entry. `copies` NULL: the
+ * entry gets no copies. */
 RQ_NODISCARD
 rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, rq__entry *over,
                      const rq__copies *copies, bool *ret_done, rq_failure *why);
@@ -86,8 +87,8 @@ RQ_NODISCARD
 rq_err rq__covered_take(rq_index *x, const rq_index_spec *spec, rq_failure *why);
 /* Whether a put changes a covered column. */
 bool rq__covered_changes(const rq_index *x, const rq_change *put);
-/* The copies for a row that was read and is then changed by `put` at a time; `put` NULL: the row as
- * read. The caller clears `bytes`. */
+/* Makes the copies of the covered columns as they will be when `put` has changed the row, which was
+ * read, at `time`; `put` NULL: as they are in the row. The caller clears ret->bytes. */
 RQ_NODISCARD
 rq_err rq__copies_make(const rq_index *x, const rq_row *row, const rq_change *put, int64_t time,
                        rq__copies *ret);

@@ -48,8 +48,8 @@ typedef struct bucket {
     bool is_ahead;                    /* its next answer was asked for; the caller's */
 } bucket;
 
-/* A bucket in the tree, with the begin of its first row's key: most matches are decided there, without
- * a look at the row. */
+/* A bucket's entry in the tree (struct place) has the first bytes of the key of the bucket's first row: they decide
+ * most matches without reading the row. */
 #define ENDED UINT64_MAX /* a place of a bucket without rows: it loses */
 typedef struct place {
     uint64_t prefix; /* prefix_of; UINT64_MAX when ended */
