@@ -128,10 +128,9 @@ RQ_API rq_err rq_connect(const char *url, const rq_connect_options *options, rq_
 /* Closes a database and frees it, also when it returns an error: an engine of this process flushes
  * its memory to files first. Running calls of other threads end, with RQ_E_CLOSED if they wait for a
  * cluster; so do asynchronous ones, whose completions run before this returns, on this thread or the
- * library's. Later calls on its tables and scanners return RQ_E_CLOSED, and these are still to be
- * closed. NULL is fine. RQ_E_STATE: called by a completion; nothing was done.
- * RQ_E_FORKED: nothing was done, the memory stays allocated. Other errors: what is acknowledged is
- * safe in the log, and the next rq_connect recovers it. */
+ * library's. Later calls on its tables and scanners return RQ_E_CLOSED; the tables and scanners must still be closed.
+ * NULL is fine. RQ_E_STATE: called by a completion; nothing was done. RQ_E_FORKED: nothing was done, the memory stays
+ * allocated. Other errors: what is acknowledged is safe in the log, and the next rq_connect recovers it. */
 RQ_API rq_err rq_disconnect(rq_db *db, rq_failure *why);
 
 /* --- tables and namespaces: definitions ------------------------------------------------------- */
@@ -664,8 +663,8 @@ RQ_API rq_err rq_table_check_and_change_async(rq_table *table, const rq_check *c
 /* Completes with the results, even if actions of the batch failed. */
 RQ_API rq_err rq_table_batch_async(rq_table *table, const rq_action *actions, size_t count,
                                    rq_done done, void *context, rq_failure *why);
-/* The scan's next rows, as rq_scanner_next_rows. RQ_E_STATE: the scanner is in a call. It must not be
- * closed before the call has ended. */
+/* The scan's next rows, as rq_scanner_next_rows. RQ_E_STATE: another asynchronous call is using the scanner. The
+ * scanner may be closed before the call has ended (rq_scanner_close). */
 RQ_API rq_err rq_scanner_next_async(rq_scanner *scanner, size_t max, rq_done done, void *context,
                                     rq_failure *why);
 

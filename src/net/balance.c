@@ -6,8 +6,8 @@
  *  - Little work is gathered on the first loops: a loop that wakes up for each request of a few
  *    clients costs more (wake-ups, cold caches, a log write each) than one that is always active.
  *  - Much work is spread: a loop that is busy, or whose long iterations delay its other streams,
- *    gives streams to a loop that has time. If that one was idle, and it is not for long iterations,
- *    this is a trial (spread.h): the streams come back unless the loops together do more.
+ *    gives streams to a loop that has time. If the receiving loop was idle, and the reason is not long iterations, the
+ *    move is a trial (spread.h): the streams come back unless the loops together do more.
  *
  * A stream's part of the load is estimated by its part of the loop's reads and bytes. A stream does
  * not move back for the same reason: a loop gives streams away above BUSY, and two loops are merged

@@ -71,8 +71,8 @@ void rq_loop_turn(rq_loop *loop, int64_t timeout_ns);
 /* Writes the streams' output. Call it between turns, after calls that wrote to, opened or closed streams. If the loop
  * has other work to do, its descriptor becomes readable, which also ends the wait of a turn. */
 void rq_loop_flush(rq_loop *loop);
-/* Readable when rq_loop_turn has something to do; and the time from which it has something to do
- * even if the descriptor is not readable (INT64_MAX: never). */
+/* For callers that wait by themselves: the descriptor is readable when rq_loop_turn has something to do. From the time
+ * rq_loop_due on (INT64_MAX: never) it has something to do even if the descriptor is not readable. */
 int rq_loop_descriptor(const rq_loop *loop);
 int64_t rq_loop_due(const rq_loop *loop);
 /* Ends the wait of a turn in another thread, or of the next one. Any thread. */

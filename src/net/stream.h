@@ -25,8 +25,9 @@ typedef struct rq_stream rq_stream;
 
 /* A protocol's callbacks. Set either on_data, or on_buffer and on_read. */
 typedef struct rq_stream_events {
-    /* A connection was accepted; `ctx` is the listener's. It usually calls rq_stream_set_user.
-     * An error closes the connection at once, without on_close. */
+    /* A connection was accepted, or an outgoing stream is connected; `ctx` is the listener's, or the outgoing stream's
+     * user. The callback usually calls rq_stream_set_user. If it returns an error for an accepted connection, the
+     * connection is closed at once, without on_close. */
     rq_err (*on_open)(void *ctx, rq_stream *s);
     /* Bytes received: those not consumed before, followed by new ones; valid during the call.
      * Returns the number of bytes consumed. */

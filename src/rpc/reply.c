@@ -199,8 +199,8 @@ void rq_call_drop(rq_call *call)
     rq__call_end(p);
 }
 
-/* Encodes the cells for the wire: *ret is one of `block`, `encoded` and `packed`, which are reset
- * first. */
+/* Encodes the cells of `block` for the wire, into `encoded` for another codec, then into `packed` if they are
+ * compressed; both are reset before use. *ret is the buffer with the result, perhaps `block` itself. */
 RQ_COLD static rq_err encode_block(const rq_rpc_conn *conn, rq_buf *block, rq_buf *encoded,
                                    rq_buf *packed, rq_buf **ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scans: Rows.open makes a Rows::Scanner, whose rows prelude/rows.rb yields. In Ruby, because mruby cannot leave
- * a block by break or return through a C function that yields. A scanner has an operation of its own,
- * because the block may run others between two steps; a step's rows are kept in a string.
+/* Scans: Rows.open makes a Rows::Scanner; prelude/rows.rb yields its rows to the block. The loop is written in Ruby,
+ * because in mruby break and return cannot leave a block that a C function has called. A scanner has an operation of
+ * its own, because the block may run others between two steps; a step's rows are kept in a string.
  *
  * An operation is freed by close, with its connection (rq__scanners_lose), or by the collector. */
 #include "shell/rows.h"
