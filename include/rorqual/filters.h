@@ -110,7 +110,7 @@ RQ_API rq_bytes rq_column_value_filter(rq_filters *f, rq_bytes family, rq_bytes 
 /* Rows whose key begins with `prefix`; rows up to `stop`, including `stop`. */
 RQ_API rq_bytes rq_prefix_filter(rq_filters *f, rq_bytes prefix);
 RQ_API rq_bytes rq_inclusive_stop_filter(rq_filters *f, rq_bytes stop);
-/* At most so many rows of each region. */
+/* At most `rows` rows of each region. */
 RQ_API rq_bytes rq_page_filter(rq_filters *f, int64_t rows);
 /* Each row passes with this probability; a negative one excludes all rows. */
 RQ_API rq_bytes rq_random_row_filter(rq_filters *f, float chance);

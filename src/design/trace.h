@@ -22,7 +22,7 @@ typedef struct rq_trace {
     size_t count, most;
     uint64_t reads, writes;
     uint64_t kept_reads, kept_writes;
-    uint64_t sized; /* writes whose bytes are told */
+    uint64_t sized; /* writes of which the trace gives the bytes */
     double bytes;
     int64_t first_ms, last_ms;
     rq_random random;

@@ -20,10 +20,10 @@ typedef struct rq_unread {
     rq_debtor debt;
     rq_budget *budget; /* NULL: nothing is charged */
     rq_stream *stream; /* NULL: it is closed */
-    uint64_t mark;     /* total output taken when everything is read that was unread at … */
-    uint64_t since_ns; /* … this time */
-    uint64_t taken;    /* total output taken at the last check; the next check is at … */
-    uint64_t look_ns;  /* … this time; 0: there is no debt */
+    uint64_t mark;     /* rq_stream_out_taken once all output is read that was unread at since_ns */
+    uint64_t since_ns; /* when tracking of the unread output began */
+    uint64_t taken;    /* rq_stream_out_taken at the last check */
+    uint64_t look_ns;  /* time of the next check; 0: there is no debt */
     /* The debtor was evicted (net/budget.h): close the stream. */
     void (*cut_off)(struct rq_unread *u);
     /* Called when the task that rq_unread_close left posted has run. */

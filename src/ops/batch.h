@@ -109,7 +109,7 @@ struct rq_op_batch {
     struct rq__batch_run *collecting; /* puts and deletes of this group */
     size_t no_run_before;             /* part of this group; the parts before it use small_run */
     struct rq__batch_run *small_run;  /* used when there is no memory for a larger one, or NULL */
-    size_t ahead;                     /* gets before this part were expected */
+    size_t ahead;                     /* gets before this part were prefetched */
     rq_arena *write_arena;            /* of the write that is being decoded; until its run ends */
     size_t runs_running;
     rq_region *first_region; /* of the first group that was left; a reference */

@@ -46,9 +46,9 @@ RQ_NODISCARD
 rq_err rq__index_key(const rq_index *x, rq_bytes value, rq_bytes row, rq_buf *out);
 RQ_NODISCARD
 rq_err rq__index_value_of(rq_bytes key, rq_buf *out);
-/* Now, or a millisecond behind what was read. */
+/* The current time in ms, or `newest` + 1 if that is later. */
 int64_t rq__index_time(int64_t newest);
-/* Removes an entry that was deleted long ago, and whose cells are as old as was read. */
+/* Removes a deleted entry, if its token is still e's; cells newer than e->timestamp stay. */
 RQ_NODISCARD
 rq_err rq__entry_remove(rq_index *x, rq_bytes key, const rq__entry *e, rq_failure *why);
 /* false: no memory. */
@@ -66,7 +66,7 @@ typedef struct rq__copies {
 RQ_NODISCARD
 rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, rq__entry *over,
                      const rq__copies *copies, bool *ret_done, rq_failure *why);
-/* Gives it the token of a deleted entry. */
+/* Gives the entry the token of a deleted one, if its token is still e's (*ret_done). */
 RQ_NODISCARD
 rq_err rq__entry_delete(rq_index *x, rq_bytes key, const rq__entry *e, bool *ret_done,
                         rq_failure *why);

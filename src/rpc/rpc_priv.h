@@ -223,7 +223,7 @@ struct rq_call_private {
     bool over_budget;           /* an allocation was refused */
     bool never_fits;            /* … and will be refused if the request comes again */
     bool end_told;              /* the service's `ended` was called */
-    uint16_t timed;             /* for how many calls its times stand; 0: it is not timed */
+    uint16_t timed;             /* weight of its times in the sample; 0: it is not timed */
     rq_task send;               /* sends the response */
     struct rq_packing *packing; /* of a response that is compressed on a pool; owned */
     rq_call_text *text;      /* the slow log's text of a request that was freed; owned; or NULL */

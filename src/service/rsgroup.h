@@ -21,7 +21,7 @@
 typedef struct rq__place {
     const void *what; /* Pb__ServerName, Pb__TableName */
     Pb__RSGroupInfo *group;
-    size_t rank; /* of two places of one thing the first counts */
+    size_t rank; /* in the unsorted list: of equal entries the first counts */
 } rq__place;
 
 typedef struct rq__places {
