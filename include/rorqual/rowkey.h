@@ -429,9 +429,9 @@ RQ_API rq_err rq_tsdb_read(rq_tsdb *tsdb, const rq_tsdb_query *query, rq_tsdb_re
 /* NULL is fine. */
 RQ_API void rq_tsdb_result_free(rq_tsdb_result *result);
 
-/* Makes one column of each row's points, for the metric's rows whose hour lies in [from, to): the
- * compacted column is written first, then the single ones are deleted, at their timestamps. *ret_rows
- * (may be NULL): the number of rows that changed. */
+/* Joins the points of each row into one compacted column, for the metric's rows whose hour lies in [from, to): the
+ * compacted column is written first, then the single columns are deleted, at their timestamps. *ret_rows (may be NULL):
+ * the number of rows that changed. */
 RQ_API rq_err rq_tsdb_compact(rq_tsdb *tsdb, const char *metric, int64_t from_ms, int64_t to_ms,
                               uint64_t *ret_rows, rq_failure *why);
 

@@ -3,8 +3,8 @@
  * then lets the client work until the next one is due.
  *
  * With a rate, the time at which operation k is due depends only on the rate and the ramp; if all
- * slots are taken it waits, and the waiting counts as latency. Ramp-up without a rate opens the
- * slots one after the other. */
+ * slots are taken the operation waits, and its waiting counts as latency. Ramp-up without a rate
+ * opens the slots one after the other. */
 #include "base/clock.h"
 #include "load/load_priv.h"
 

@@ -525,8 +525,8 @@ RQ_COLD static void wait_for_turn(rq_rpc_conn *conn)
 }
 
 /* Handles the received frames until there are no more, the connection is blocked, or the iteration
- * is long enough. `in_turn`: it has waited for its turn. A call has ended, or left the loop, when
- * the next one begins, so the clock is read once for all of them. */
+ * is long enough. `in_turn`: the connection has waited for its turn. A call's time on the loop is measured from its
+ * beginning to that of the next call; the clock is read at the end of the last call only. */
 static void run(rq_rpc_conn *conn, bool in_turn)
 {
     if (conn->running) return;

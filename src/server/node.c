@@ -364,8 +364,8 @@ static rq_err join_cluster(rq_node *n, rq_error *why)
 
 /* --- the keeper ------------------------------------------------------------------------------------ */
 
-/* The master takes the regions of a server whose loops hang. When nobody does, as when the master's own loops hang, the
- * process ends itself. */
+/* If a loop of this server hangs, the master takes the regions away. In case no master does (perhaps its own loops
+ * hang, too), the process ends itself after a longer time. */
 static rq_err check_loops(const rq_node *n, rq_error *why)
 {
     uint64_t limit = rq__node_silence(n).one_way_ns;

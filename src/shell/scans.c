@@ -244,9 +244,10 @@ static mrb_value new_scanner(mrb_state *mrb, mrb_value module, rq__scanner **ret
     return mrb_obj_value(d);
 }
 
-/* Rows.open(table, options, more) → a scanner whose first step is there; options: start, stop, limit, caching,
- * batch, result_bytes, reversed, replica, metrics; interval: the scanner counts rows (0: without marks), and has no
- * `next`; more: further fields of the message Scan, encoded. */
+/* Rows.open(table, options, more) → a scanner whose first step has been read. options: start, excludes_start, stop,
+ * includes_stop, limit, caching, batch, result_bytes, reversed, replica, metrics. With the option interval the scanner
+ * only counts rows: its method is `count`, not `next`, and every interval-th row is a mark (0: no marks). more: further
+ * fields of the message Scan, encoded. */
 static mrb_value open_scan(mrb_state *mrb, mrb_value self)
 {
     mrb_value name, options, more;

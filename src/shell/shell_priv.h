@@ -143,8 +143,8 @@ typedef enum rq__statement {
     RQ__STATEMENT_OPEN,  /* more lines belong to it */
     RQ__STATEMENT_WRONG, /* does not parse; *ret_error is the message, on the heap */
 } rq__statement;
-/* Parses what rewrite.c makes of the text, whose first line has the number `line`: *ret_read, valid until the next text is
- * parsed. NULL: no memory. Errors are in the parser. */
+/* Rewrites the text (rewrite.c) and parses the result. `line` is the number of the text's first line. *ret_read: the
+ * text that was parsed, valid until the next text is parsed. NULL: no memory. Syntax errors are in the parser. */
 RQ_NODISCARD
 struct mrb_parser_state *rq__statement_parse(rq__shell *s, mrbc_context *c, rq_slice text,
                                              uint64_t line, rq_slice *ret_read);
