@@ -26,8 +26,8 @@
 #define RQ__SNAPSHOT_TMP RQ__SNAPSHOT_DIR "/.tmp"
 #define RQ__SNAPSHOT_INFO ".snapshotinfo"
 #define RQ__SNAPSHOT_MANIFEST "data.manifest"
-#define RQ__SNAPSHOT_MANIFEST_MAX                                                                  \
-    ((size_t)256 * 1024 * 1024) /* HBASE: snapshot.manifest.size.limit, 64 MB */
+/* HBASE: snapshot.manifest.size.limit, 64 MB. */
+#define RQ__SNAPSHOT_MANIFEST_MAX ((size_t)256 * 1024 * 1024)
 
 /* --- writing ---------------------------------------------------------------------------------- */
 /* Appends the table's descriptor, a serialized TableSchema: the manifest's first field. */

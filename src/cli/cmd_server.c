@@ -315,6 +315,7 @@ static bool pulse(const running *r)
     return r->node != NULL ? rq_node_pulse(r->node) : rq_server_pulse(r->server);
 }
 
+/* Waits for a signal. Meanwhile notifies the service manager's watchdog, if it has asked for that. */
 static int next_signal(const sigset_t *signals, const running *r, const rq_notify *notify)
 {
     uint64_t ns = notify->watchdog_ns / PULSES_PER_PERIOD;

@@ -15,12 +15,12 @@
 #define RQ__HOST_MAX 256
 #define RQ__META_REGION "hbase:meta,,1"
 #define RQ__CODEC_WITH_TAGS "org.apache.hadoop.hbase.codec.KeyValueCodecWithTags"
-#define RQ__PRIORITY_META                                                                          \
-    200 /* HBASE: HConstants.SYSTEMTABLE_QOS; meta reads are never queued behind data */
+/* HBASE: HConstants.SYSTEMTABLE_QOS; meta reads are never queued behind data. */
+#define RQ__PRIORITY_META 200
 #define RQ__PRIORITY_CLOSE 200 /* HBASE: HIGH_QOS, for calls that end a scanner */
 
-#define RQ__REGISTRY_TIMEOUT_NS                                                                    \
-    2000000000 /* for the registry's answer, while operations wait for it */
+/* How long operations wait for the registry's answer. */
+#define RQ__REGISTRY_TIMEOUT_NS 2000000000
 
 typedef struct rq__address {
     char host[RQ__HOST_MAX];

@@ -25,8 +25,8 @@
 #define SERIES_POINTS 60
 #define INTERVAL_MIN_S 0.1
 #define LIVE_PERIOD_NS 500000000
-#define LIVE_COLUMNS                                                                               \
-    79 /* of the progress line; a longer one would wrap, and \r would not return to it */
+/* Width of the progress line, in columns; a longer one would wrap, and \r would not return to it. */
+#define LIVE_COLUMNS 79
 #define IDLE_MAX 1000000
 #define TIME_MAX_S 1e9 /* of a run's parts: 31 years; their sum is still a number of nanoseconds */
 #define RECORDS_DEFAULT 100000

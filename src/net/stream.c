@@ -19,12 +19,10 @@
 #define PUSH_FROM ((size_t)256 * 1024)
 #define READS_MAX 32 /* reads of one stream in a row, while they fill their buffers */
 #define PAGE 4096    /* in a stream's share of the load, this many bytes count as much as a read */
-#define LINGER_NS                                                                                  \
-    (3 * 1000000000ull) /* how long finish waits for the peer, in each of two
-                                              * phases */
-#define WRITE_STALL_NS                                                                             \
-    (120 * 1000000000ull) /* a peer that accepts no byte for this long is
-                                              * disconnected */
+/* How long finish waits for the peer, in each of two phases. */
+#define LINGER_NS (3 * 1000000000ull)
+/* A peer that accepts no byte for this long is disconnected. */
+#define WRITE_STALL_NS (120 * 1000000000ull)
 #define SWEEP_NS 1000000000ull
 #define HELD_NS 5000000ull
 #define END_SWEEP_NS 20000000ull /* after the listener's stop */

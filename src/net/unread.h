@@ -13,8 +13,8 @@
 #include "net/budget.h"
 #include "net/stream.h"
 
-#define RQ_UNREAD_SMALL                                                                            \
-    ((size_t)64 * 1024) /* output that the kernel takes at once is not charged up to this size */
+/* Output that the kernel takes at once is not charged up to this size. */
+#define RQ_UNREAD_SMALL ((size_t)64 * 1024)
 
 typedef struct rq_unread {
     rq_debtor debt;

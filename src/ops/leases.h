@@ -42,9 +42,9 @@ typedef struct rq__scan_holder {
 RQ_NODISCARD
 rq_err rq__leases_new(const rq_env *env, uint64_t lease_ms, size_t bytes_max, rq_lane *lane,
                       rq__leases **ret);
-/* For rq__leases_free. REQUIRES: no call is in flight, and the connections have closed. */
-/* rq__leases_stop: the timer is not armed any more; its task may still be queued to the lane, or run. */
+/* Disarms the timer; its task may still be queued to the lane, or run. */
 void rq__leases_stop(rq__leases *t);
+/* REQUIRES: rq__leases_stop was called, no call is in flight, and the connections have closed. */
 void rq__leases_free(rq__leases *t);
 /* As rq_scan_owner_gone. */
 void rq__lease_owner_gone(rq__leases *t, rq_scan_owner *owner);

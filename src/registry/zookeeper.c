@@ -16,9 +16,8 @@
 #define TIMEOUT_MIN_MS 4000
 #define TIMEOUT_MAX_MS 90000            /* HBASE: zookeeper.session.timeout */
 #define UNREAD_MAX ((size_t)256 * 1024) /* unread answers; with more, no request is read */
-#define UNREAD_SCARCE                                                                              \
-    ((size_t)16 * 1024)               /* the same limit while unread answers fill their
-                                           * budget */
+/* The same limit while unread answers fill their budget. */
+#define UNREAD_SCARCE ((size_t)16 * 1024)
 #define INPUT_FREE ((size_t)4 * 1024) /* an incomplete request up to this size is not charged */
 #define MEMORY_MAX ((size_t)1 << 20)
 

@@ -25,8 +25,8 @@
 #include <stdlib.h>
 
 #define HB "org.apache.hadoop.hbase."
-#define TOO_BIG_HEAD_MAX                                                                           \
-    ((size_t)64 * 1024) /* how much of a refused frame is read for its header */
+/* How much of a refused frame is read for its header. */
+#define TOO_BIG_HEAD_MAX ((size_t)64 * 1024)
 /* The sender is not known yet. */
 #define HEADER_BYTES_MAX ((size_t)64 * 1024)
 #define HEADER_ARENA_MAX ((size_t)1024 * 1024)
@@ -36,9 +36,8 @@
 #define STRINGS_FREE ((size_t)512)
 /* A frame that has received no byte for this long is dropped, if others wait for its memory. */
 #define STALL_NS (10 * 1000000000ull)
-#define STOP_SLOW_NS                                                                               \
-    (2 * 1000000000ull) /* when stopping, longest wait for a peer that reads
-                                          * slowly */
+/* When stopping, longest wait for a peer that reads slowly. */
+#define STOP_SLOW_NS (2 * 1000000000ull)
 /* How long a connection counts as heavy after a large response. */
 #define HEAVY_NS 1000000000ull
 /* A connection also counts as heavy while its score of long calls is at least HEAVY_SCORE. A long

@@ -26,9 +26,8 @@
 
 typedef struct rq_store rq_store;
 
-#define RQ_STORE_FILE_NAME_MAX                                                                     \
-    255 /* the limit of file systems; names of references and links
-                                    * are long */
+/* The limit of file systems; names of references and links are long. */
+#define RQ_STORE_FILE_NAME_MAX 255
 
 typedef struct rq_store_file {
     /* used by every read, kept together */

@@ -9,8 +9,8 @@
 
 #define FAN_IN 128
 #define HEAD (8 + 2) /* behind the length: order, length of the row */
-#define ROW_BYTES_MIN                                                                              \
-    ((size_t)1 << 20) /* of one row that are collected before repeated cells are dropped */
+/* Bytes of one row that are collected before repeated cells are dropped. */
+#define ROW_BYTES_MIN ((size_t)1 << 20)
 
 typedef struct run {
     rq__in in;

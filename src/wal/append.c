@@ -19,8 +19,8 @@
 #include "wal/wal_priv.h"
 
 #define PAGE_BYTES 4096 /* the smallest unit that the operating system reads and caches */
-#define COPIED_AT_ONCE                                                                             \
-    (32u << 10) /* bytes of a body that is copied under the mutex, in a few microseconds */
+/* Bytes of a body that is copied under the mutex, in a few microseconds. */
+#define COPIED_AT_ONCE (32u << 10)
 
 rq_err rq__wal_ring_init(rq_wal *wal)
 {

@@ -33,9 +33,8 @@
 #define RQ_WAL_PATH_MAX 512
 #define RQ_WAL_BUCKETS 1024
 #define RQ_WAL_BACKGROUND_SYNC_BYTES (4u << 20) /* HANDOVER: unsynced bytes that start a sync */
-#define RQ_WAL_IDLE_NS                                                                             \
-    1000000000u /* bytes without a waiter are synced after this
-                                                 * time */
+/* Bytes without a waiter are synced after this time. */
+#define RQ_WAL_IDLE_NS 1000000000u
 /* The prewritten space that is reserved on a full disk for records that free space (append.c). */
 #define RQ__WAL_RESERVE ((uint64_t)64 << 10)
 /* How long a waiter waits for space on a full disk before it gets RQ_E_NO_SPACE. */
