@@ -44,7 +44,7 @@ rq_err rq__leases_new(const rq_env *env, uint64_t lease_ms, size_t bytes_max, rq
                       rq__leases **ret);
 /* Disarms the timer; its task may still be queued to the lane, or run. */
 void rq__leases_stop(rq__leases *t);
-/* REQUIRES: rq__leases_stop was called, no call is in flight, and the connections have closed. */
+/* REQUIRES: no call is in flight, and the connections have closed. */
 void rq__leases_free(rq__leases *t);
 /* As rq_scan_owner_gone. */
 void rq__lease_owner_gone(rq__leases *t, rq_scan_owner *owner);
