@@ -3,8 +3,8 @@
  *
  * 1. Check every file: regular, readable, of an existing family, within the region's key range. Its
  *    identity (rq_file_id) is noted, and later steps accept no other file under its name.
- *    A file that is to be copied is refused while another call copies it: nothing of it tells later that it was loaded,
- *    and a client that was killed and started again may name it before the first call has ended.
+ *    A file that is to be copied is refused while another call copies it. A client that was killed and started again
+ *    may name the file before the first call has ended, and a copied source shows no trace of having been loaded.
  * 2. Mark the manifest IN_USE: from now on a file it does not name is a leftover.
  * 3. Take the number n, under the token.
  * 4. Link the files into the families' folders under their final names (or copy them, where linking
@@ -130,8 +130,8 @@ static bool in_region(const rq_region_info *info, const rq_cell *first, const rq
     return info->end_key.len == 0 || rq_slice_compare(rq_cell_row(last), info->end_key) < 0;
 }
 
-/* Whether there are numbers left above those in the file: the region's next numbers are above all
- * that its files hold. */
+/* Whether the file's sequence ids leave room above them: the region's next numbers must be above all
+ * numbers in its files. */
 static bool leaves_numbers(const rq_hfile_info *info)
 {
     return info->max_memstore_ts < RQ__SEQID_LIMIT && info->max_seqid < RQ__SEQID_LIMIT;
@@ -426,8 +426,8 @@ static void take_back(loading *l)
 static void publish(rq_region *r, void *arg)
 {
     loading *l = arg;
-    /* Cells without numbers of this region keep the ones they were written with; later writes are
-     * above them. */
+    /* Cells that do not get this load's number keep the sequence ids they were written with: later
+     * writes must have higher ones. */
     for (size_t i = 0; i < l->what->file_count; i++) {
         const rq_store_file *f = &l->parts[i].file;
         uint64_t highest = rq_hfile_reader_info(f->reader)->max_memstore_ts;

@@ -26,8 +26,9 @@ typedef struct rq_bulk_load {
     size_t file_count;
     bool assign_seqid; /* else the names have no number, and the cells count as the oldest */
     bool copy;         /* keep the sources; they are also kept if they cannot be linked */
-    /* Replication ships it: a record of the load goes into the log if a family has a scope. The
-     * files then get a number in any case, which tells the archive's cleaner what they are. */
+    /* The load is to be replicated: a record of it goes into the log if a family has a replication
+     * scope. The files then get a number even without assign_seqid, because the archive's cleaner
+     * recognizes bulk-loaded files by it. */
     bool ships;
     rq_slice clusters; /* rq_wal_record.cluster_ids */
     const char *const

@@ -397,7 +397,7 @@ static void run_tick(rq_task *task)
 
 /* --- the log's callbacks ---------------------------------------------------------------------- */
 
-/* Share of a region's flush size; a memstore below it is flushed early when that frees a file of
+/* A memstore below 1/128 of the region's flush size is flushed early when the flush frees a file of
  * the log. */
 #define LITTLE_SHARE 128
 

@@ -130,22 +130,23 @@ typedef struct rq_region_expected {
     bool writes;
 } rq_region_expected;
 #define RQ_REGION_EXPECT_MAX 16
-/* A hint: prefetches, interleaved, what these reads and writes will access: regions, and for
- * gets memstores and large files. (A writer does that for the rows of writes.) With a thousand
- * regions these are thirty cache misses per request, which would otherwise come one after
- * another. Inside a read section. Only the first RQ_REGION_EXPECT_MAX are used. */
+/* A hint: prefetches, interleaved, the memory that these reads and writes will access: the regions,
+ * and for gets also memstores and large files. (For writes the rq_writer prefetches the memstores.)
+ * On a server with a thousand regions a request has about thirty cache misses there; without the
+ * hint they come one after another. Call it inside a read section. Only the first
+ * RQ_REGION_EXPECT_MAX entries are used. */
 void rq_region_expect(const rq_region_expected *list, size_t count);
 
 /* Starts a write, on the writer's lane. Never blocks. done() always runs, once, on the lane, and
  * never before this returns. The region is referenced until done(). */
 void rq_region_write(rq_region *r, rq_write *w);
-/* For pool threads and tools: writes and waits. Returns the first failed op's error in `why`; no
- * op has a `why`. */
+/* For pool threads and tools: writes and waits. `why` gets the details of the first failed op's
+ * error; rq_row_op.why of every op is NULL on return. */
 RQ_NODISCARD
 rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_error *why);
-/* From now on cells written without a timestamp get one that is not below `ms`, also where the clock
- * is behind it: hbase:meta's cells have timestamps of the catalog's own clock, which may be ahead.
- * Any thread. */
+/* Cells that are written without a timestamp after this call get a timestamp of at least `ms`
+ * (milliseconds), even if the server's clock is behind: hbase:meta's cells have timestamps of the
+ * catalog's own clock, which may be ahead of it. Any thread. */
 void rq_region_raise_clock(rq_region *r, int64_t ms);
 
 /* --- identity and state ----------------------------------------------------------------------- */
@@ -165,7 +166,7 @@ typedef struct rq_region_load {
     uint64_t read_requests, write_requests, filtered_read_requests;
     /* memstore_bytes: of the cells, as HBase's memStoreSize; their memory is more. */
     uint64_t memstore_bytes, storefile_bytes, storefile_uncompressed_bytes, max_flushed_seqid;
-    uint64_t hfile_bytes; /* of storefile_bytes: files of its own, no references and links */
+    uint64_t hfile_bytes; /* the part of storefile_bytes that is not references and links */
     uint32_t stores, storefiles;
     uint64_t compacted_cells, compacting_cells;
     uint64_t cached_bytes; /* of its files' blocks in memory */
@@ -197,25 +198,27 @@ rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema 
                       rq_region **ret, rq_error *why);
 /* Refuses new work (NotServingRegionException), waits for running work, flushes unless `abort`,
  * and writes the sequence id file. Open scanners may still hold references. After an error the
- * region refuses work and can be closed again, also with `abort`; a failed region
- * (RQ_E_NOT_SERVING_REGION) only so. */
+ * region refuses work and close can be called again, with or without `abort`; a failed region
+ * (RQ_E_NOT_SERVING_REGION) can only be closed with `abort`. */
 RQ_NODISCARD
 rq_err rq_region_close(rq_region *r, bool abort, rq_error *why);
-/* Its log or files failed: it refuses all work until it is closed with `abort`, and opened again. Any thread. */
+/* Whether the region's log or files failed: it then refuses all work until it is closed with `abort` and opened
+ * again. Any thread. */
 bool rq_region_has_failed(const rq_region *r);
 /* Removes a closed region: folder, manifest, nonces and its need for log records; its HFiles go to
  * archive/. */
 RQ_NODISCARD
 rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why);
-/* The same in two steps, each in a batch of its own (vfs/batch.h), perhaps of many regions:
- * _archive links the HFiles into the archive, and _remove removes what is left in data/ and
- * .rorqual/. Both may be repeated. Until they are finished an older manifest may reappear, so this
- * is only for regions that hbase:meta no longer names. */
+/* Like rq_region_destroy, but in two steps. Each step runs in a batch (vfs/batch.h) of its own, which
+ * may comprise many regions: _archive links the HFiles into the archive, _remove removes the rest
+ * from data/ and .rorqual/. Both may be repeated. After a crash before the second batch is complete an
+ * older manifest may reappear, so use them only for regions that hbase:meta no longer names. */
 RQ_NODISCARD
 rq_err rq_region_archive(rq_vfs *batch, const rq_region_info *info, rq_error *why);
 RQ_NODISCARD
 rq_err rq_region_remove(rq_engine *e, rq_vfs *batch, const rq_region_info *info, rq_error *why);
-/* Whether an entry of a region's folder is the folder of a family: no hidden one, not recovered.edits. */
+/* Whether an entry of a region's folder is the folder of a family: a folder that is neither hidden nor
+ * recovered.edits. */
 bool rq_region_is_family_folder(const rq_dir_entry *entry);
 /* Removes one family of a closed region (an alter that drops a family). An absent family is no
  * error. */

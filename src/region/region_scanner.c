@@ -351,8 +351,8 @@ static rq_err read_stores(rq_region_scanner *s, size_t end, rq_read_ctx *ctx, bo
     return RQ_OK;
 }
 
-/* The same for a single store that is known to be at the row. A limit that is reached with the
- * row's last cell cuts nothing. */
+/* Like read_stores, for a single store that is known to be at the row. A limit that is reached with
+ * the row's last cell does not cut the row. */
 static rq_err read_only_store(rq_region_scanner *s, rq_read_ctx *ctx, bool *ret_cut, rq_error *why)
 {
     rq_store_state state;
@@ -501,8 +501,8 @@ static rq_err skip(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
     return RQ_OK;
 }
 
-/* The same for a row that the filter excludes by its key, if the only store is known to be at it:
- * none of it was read. */
+/* Like skip, for a row that the filter excludes by its key and at which the only store is known to
+ * be: no cell of the row was read. */
 static rq_err pass_row(rq_region_scanner *s, const rq_scan_limits *limits, rq_scan_state *ret,
                        bool *ret_has_result)
 {
