@@ -39,7 +39,7 @@ typedef struct rq__query_matcher {
                            * paused at it */
     bool filter_paused; /* the filter has not decided on the next cell, which `paused_…`
                            * identifies */
-    bool is_judged;     /* the checks before the filter have decided on it: `judged` */
+    bool is_judged;     /* the checks before the filter have decided on that cell: `judged` */
     rq__match judged;
     rq_filter_code filter_code;
     rq_time_range time_range;
@@ -137,7 +137,7 @@ static inline rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell
  * *ret, are skipped too and change nothing, so that the read may seek there. The key points into
  * the cell. */
 bool rq__query_matcher_skip_to(const rq__query_matcher *m, const rq_cell *cell, rq_cell *ret);
-/* After NEXT_COLUMN codes: the column to seek to. False: the one behind the cell's. */
+/* After NEXT_COLUMN codes: the column to seek to. False: the column that follows the cell's. */
 bool rq__query_matcher_hint(const rq__query_matcher *m, rq_slice *ret);
 
 #endif
