@@ -500,11 +500,12 @@ static rq_err unpack_cell(rq__delta *d, rq__tag_dictionary *dictionary, rq__delt
     return rq_buf_append(out, tail, (size_t)(c.ptr - tail));
 }
 
-/* Two bytes can stand for a tag of 64 KiB, and the block's header says nothing about the tags' whole length. A
- * writer ends a block by the length of its cells with whole tags, so that length is about the family's block
- * size, for which the first summand is. HBase's hbase.writer.unified.encoded.blocksize.ratio ends blocks by their
- * encoded length instead; the second summand allows its blocks of any size if their tags are a few hundred bytes.
- * HBASE: HFileWriterImpl.checkBlockBoundary */
+/* Limits the length of a block's cells with uncompressed tags: two bytes can stand for a tag of 64 KiB, and the
+ * block's header does not have the uncompressed length. A writer ends a block by the length of its cells with
+ * uncompressed tags, so this is about the family's block size; the first summand allows for any usual one. With
+ * hbase.writer.unified.encoded.blocksize.ratio HBase ends blocks by their encoded length instead; the second
+ * summand allows such blocks of any size, if a cell's tags have at most a few hundred bytes. HBASE:
+ * HFileWriterImpl.checkBlockBoundary */
 static size_t unpacked_max(size_t packed)
 {
     const size_t ratio = 64;

@@ -84,8 +84,8 @@ rq_err rq_hfile_reader_is_cached(rq_hfile_reader *r, bool *ret, rq_error *why);
 enum { RQ_WARM_DATA = 1, RQ_WARM_INDEX = 2, RQ_WARM_BLOOMS = 4, RQ_WARM_ALL = 7 };
 
 /* Reads blocks of these kinds into the cache, in file order, starting at *position (0: the
- * beginning), until about `bytes_max` bytes were read; updates *position. Blocks. RQ_E_END at
- * the end of the blocks; without a cache and for halves at once. */
+ * beginning), until about `bytes_max` bytes were read; updates *position. Blocks. RQ_E_END: the end
+ * of the blocks was reached, or the reader has no cache or is for a half. */
 RQ_NODISCARD
 rq_err rq_hfile_reader_warm(rq_hfile_reader *r, unsigned what, uint64_t bytes_max,
                             uint64_t *position, rq_error *why);
@@ -151,8 +151,8 @@ typedef struct rq_hfile_scanner {
     uint32_t next_pos;                        /* offset behind the cell */
     rq_cell cell;
     rq_hfile_trail trail;
-    bool follows;            /* it has told the reader */
-    uint8_t back_wait;       /* moves back that are left to seeks, as nearer cells were not near */
+    bool follows;            /* reads in sequence, and is counted in the reader's `followers` */
+    uint8_t back_wait;       /* number of moves back not to be tried here, since one was too far */
     struct rq__delta *walk;  /* delta-encoded files: the decoding state; NULL: not yet made */
     struct rq__delta *spare; /* second decoding state, for moves that may fail */
 } rq_hfile_scanner;
