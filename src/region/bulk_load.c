@@ -15,23 +15,23 @@
  *    file with two names (transfer/load_files.c), and waits.
  * 5. Commit the manifest with all of them: the point of no return.
  * 6. Publish the stores' versions, under the token, with one more number m as `visible_from`.
- * 7. With replication of bulk loads: stage a record of the load (bulk_event.c); its number is the
- *    one that is made visible.
- * 8. Raise the read point to m once everything staged before is durable: the load is visible.
+ * 7. With replication of bulk loads: stage a record of the load (bulk_event.c), with the number m + 1
+ *    or, if the log had no room at first, a later one.
+ * 8. Raise the read point to m, or to the record's number, once everything staged before is durable:
+ *    the load is visible.
  * 9. Remove the sources that were linked.
  *
  * HBase flushes before step 3, so that the order of files by number is also the order of their
  * cells. That is not needed here: cells keep the numbers they were written with, in files too, a
  * compaction keeps the number of loaded cells as long as older ones may be elsewhere
  * (store/rewrite_scanner.c, 6), and a replay starts at the flushed numbers in the manifest, never
- * at a file's number. A crash before
- * step 5 leaves links, which the next opening moves aside, and the sources; a crash after it leaves
- * sources that are loaded, as a crash of HBase's client would. A crash between 5 and 7 leaves a load
- * that no peer gets, and that was not acknowledged, as in HBase.
+ * at a file's number. A crash before step 5 leaves links, which the next opening moves aside, and the
+ * sources; a crash after it leaves sources that are loaded, as a crash of HBase's client would. A crash
+ * between 5 and 7 leaves a load that no peer gets, and that was not acknowledged, as in HBase.
  *
- * A call that its client repeats because it has not seen the answer: there is no nonce in it, in HBase either. Files that
- * were moved are not found again, so nothing is loaded twice. Files that were copied are loaded once more, as in HBase:
- * readers see their cells once, since they have the same keys. */
+ * A client that has not seen the response may repeat the call; as in HBase, the call has no nonce by which it could be
+ * recognized. Files that were moved are not found again, so they are not loaded twice. Files that were copied are
+ * loaded again, as in HBase: readers see their cells once, since both copies have the same keys. */
 #include "region/bulk_load.h"
 
 #include "hfile/reader.h"

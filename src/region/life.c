@@ -468,8 +468,8 @@ static rq_err save(rq_region *r, rq_error *why)
     return rc;
 }
 
-/* Forgets the nonces: ops done in memory only did not happen; a replay of the log restores the
- * nonces of the others. */
+/* Forgets the nonces of unflushed ops: ops without a record in the log count as not done, and the
+ * next opening's replay of the log restores the nonces of the other ops. */
 static void forget_nonces(rq_region *r)
 {
     for (size_t i = 0; i < r->nonces.count; i++)

@@ -4,11 +4,12 @@
  *
  * Writes pass the region's *writer token*. A lane's writer collects batches and enqueues them. The
  * lane that finds the token free drains the queue (sequence ids, conditions, memstore insert, log
- * staging); a lane that finds it taken continues with other work. The token is never held across
- * I/O: a read-modify-write that needs a block releases it, waits for the block, and runs again from
- * its beginning with the block pinned. One counter is MVCC write number, log sequence id and the
- * cells' seqid. Batches become visible in order, each once it is durable; then done() runs on the
- * batch's lane.
+ * staging); a lane that finds it taken continues with other work. The token is not held across I/O: a
+ * read-modify-write that needs a block releases it, waits for the block, and runs again from its
+ * beginning with the block pinned. (Only an op that has run again too often keeps the token and reads
+ * its blocks on a pool's thread: write.c, RUNS_LOST_MAX.) One counter is MVCC write number, log sequence
+ * id and the cells' seqid. Batches become visible in order, each once it is durable; then done() runs on
+ * the batch's lane.
  */
 #ifndef RQ_REGION_REGION_H
 #define RQ_REGION_REGION_H
@@ -237,10 +238,11 @@ uint64_t rq_region_largest_store_bytes(rq_region *r);
  * none. HBASE: RegionSplitPolicy.getSplitPoint. */
 RQ_NODISCARD
 rq_err rq_region_split_point(rq_region *r, rq_arena *arena, rq_slice *ret, rq_error *why);
-/* Creates a region whose files are references to those of closed regions of the same table: to
- * all of them; with `split_row` to the part before that row, or (`top`) from it on. Its sequence
- * ids begin above theirs. First removes the remains of an earlier attempt. REQUIRES: the region
- * was not opened yet. */
+/* Creates a region whose files are references to the files of closed regions of the same table
+ * (`parents`): to whole files, or with `split_row` to their rows before that row, with `top` to their
+ * rows from it on. The new region's sequence ids begin above the parents'. First removes the remains of
+ * an earlier attempt (in a cluster: uses them). REQUIRES: the region was not opened yet (in a cluster:
+ * RQ_E_STATE). */
 RQ_NODISCARD
 rq_err rq_region_create_from(rq_engine *e, const rq_region_info *info,
                              const rq_table_schema *schema, const rq_region_info *parents,

@@ -26,8 +26,8 @@ typedef struct rq__work {
     struct rq__work *next;
     rq_lane *lane;   /* the lane that may continue draining at this work; NULL: none */
     unsigned weight; /* number of ops */
-    /* Runs under the token; never blocks. From its call on the work struct belongs to its owner
-     * again. When the region's meter reports the end of the time slice, it stops and stores the
+    /* Runs under the token; never blocks on a lane. From its call on the work struct belongs to its
+     * owner again. When the region's meter reports the end of the time slice, it stops and stores the
      * remaining work, which has a lane, in rq_region.interrupted. It also does so, and sets
      * rq_region.wants_pool, before a long op if it runs on a lane. */
     void (*run)(rq_region *r, struct rq__work *work);

@@ -49,8 +49,8 @@ bool rq_region_scanner_may_take(const rq_region_scanner *s);
 /*
  * Appends complete rows that only need copying; possibly none. It reads no block, and so never
  * ends with RQ_E_AGAIN. *ret_state as for the last of these rows: MORE, DONE, BYTES_REACHED or
- * TIME_REACHED; MORE if there is none. `limits` must be those of the next call, too. A call takes
- * some tens of microseconds.
+ * TIME_REACHED; MORE if there is none. The next call of rq_region_scanner_next must have the same
+ * `limits`. A call takes some tens of microseconds.
  */
 RQ_NODISCARD
 rq_err rq_region_scanner_take_rows(rq_region_scanner *s, const rq_scan_limits *limits,

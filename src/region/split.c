@@ -208,7 +208,7 @@ static rq_err holds_any(const making *m, const char *parent_dir, const char *nam
 }
 
 /* In a cluster a deposed master may repeat this step at any time. So the file appears under its name only when it is
- * complete, and replaces an existing one, which has the same content; nothing is removed. */
+ * complete, and a file that has the name already stays: it has the same content. */
 static rq_err publish_reference(const making *m, const char *dir, const char *path, rq_slice bytes)
 {
     rq_vfs *vfs = m->engine->env.vfs;
