@@ -19,8 +19,8 @@ typedef struct all_list {
     size_t paused_at;
     bool any_hinting;       /* some child may be worth asking although the cell is excluded
                              * already */
-    rq_filter *plain_first; /* the first child, if it never ends the scan and its SKIP is the
-                             * list's; else NULL */
+    rq_filter *plain_first; /* the first child, if it never ends the scan and the list answers SKIP
+                             * whenever it does; else NULL */
 } all_list;
 
 static bool skips_versions(rq_filter_code c)

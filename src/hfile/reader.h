@@ -214,9 +214,9 @@ typedef enum rq_hfile_move {
 rq_hfile_move rq_hfile_scanner_next_here(rq_hfile_scanner *s);
 /* Moves to the first cell of the next row. False: unchanged; it is not in this block. */
 bool rq_hfile_scanner_skip_row_here(rq_hfile_scanner *s);
-/* Moves back to the last cell before the key, or to the first one that is not before it, if that is a
- * few cells away in a block that was searched before. False: unchanged; seek. REQUIRES: the file
- * is_plain. */
+/* Move back to the last cell before the key (_before), or to the first cell that is not before it (_to),
+ * if that cell is a few cells away in the current block and the block has a sidecar. False: unchanged;
+ * use a seek. REQUIRES: the file is_plain. */
 bool rq_hfile_scanner_back_before_here(rq_hfile_scanner *s, const rq_cell *key);
 bool rq_hfile_scanner_back_to_here(rq_hfile_scanner *s, const rq_cell *key);
 /* Whether the reader is for a whole file, not a half, whose blocks contain plain KeyValues; a

@@ -646,8 +646,8 @@ static rq_err finish_move(rq_hfile_scanner *s, target *t, rq_err rc)
     return RQ_UNLIKELY(s->reader->half != NULL) ? rq__half_check(s) : RQ_OK;
 }
 
-/* Restricts a seek key to the half: going forward not before its first row, and never behind its
- * last. */
+/* Restricts a seek key to the half: a forward seek goes to the half's first row or behind it, a
+ * backward seek to a cell before the half's end. */
 static inline const rq_cell *within_half(const rq_hfile_reader *r, const rq_cell *key, bool forward)
 {
     const rq__half *h = r->half;

@@ -29,8 +29,8 @@ struct rq_config;
 struct rq_wal;
 struct rq_retention;
 
-/* The memory budget, as configured or derived from the machine's memory. Rooms above take their
- * shares of it. */
+/* The server's memory budget in bytes, as configured or derived from the machine's memory. Other parts
+ * of the server derive their limits from it, too. */
 uint64_t rq_engine_memory_budget(const struct rq_config *config);
 
 typedef struct rq_engine_options {

@@ -432,8 +432,8 @@ static rq_err flush_region(flush *f, flush_then then, void *ctx, rq_error *why)
     rq__gate_leave(&r->flush_gate, r->env.executor);
     clear(f);
     note_outcome(r, rc, &own);
-    rq_epoch_collect(r->env.epoch); /* held writers do not leave their read sections by
-                                     * themselves */
+    rq_epoch_collect(r->env.epoch); /* loops whose writers are held may be idle, and do not collect
+                                     * the flushed memstores */
     if (rc == RQ_OK) rq__engine_poke_held(r->engine);
     return rc == RQ_OK ? after : rq_fail(why, rc, "%s", own.message);
 }

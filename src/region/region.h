@@ -102,8 +102,7 @@ static inline void rq_row_op_clear(rq_row_op *op)
 }
 
 /* Collects a lane's writes until the end of the lane's current run, so that writes of one region
- * pass its token as one piece of work, and the log is pushed once. One per lane; "the lane"
- * below is the one given here. */
+ * pass its token as one piece of work, and the log is pushed once. One per lane. */
 typedef struct rq_writer rq_writer;
 RQ_NODISCARD rq_err rq_writer_new(rq_engine *e, rq_lane *lane, rq_writer **ret);
 /* Called on the lane, or after it has ended. REQUIRES: done() of all its writes has run. NULL is

@@ -67,8 +67,8 @@ struct rq__parked {
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-/* HBASE: HRegion.checkRow through batchMutate: a single put or delete reports it as a failed sanity
- * check, an atomic batch as WrongRegionException itself. */
+/* Reports a row outside of the region. HBASE: HRegion.checkRow through batchMutate: for a single put or
+ * delete the exception says that a sanity check failed, for an atomic batch it is WrongRegionException. */
 static rq_err wrong_row(const rq_region *r, rq_slice row, bool atomic, rq_error *why)
 {
     char name[512];

@@ -87,8 +87,9 @@ rq_err rq__query_matcher_merge(rq__query_matcher *m, const rq_cell *cell, rq_fil
                                rq__match *match);
 
 /* --- a row that was begun elsewhere (row_pass.h) ---------------------------------------------- */
-/* Used instead of reset: the row's cells up to `last` (NULL: none) were live puts, one per
- * column, and were passed to the filter; `included`: it included the last one. */
+/* Replaces rq__query_matcher_reset for a row whose cells up to `last` (NULL: none) were live puts,
+ * one per column, and were passed to the filter already. `included`: the filter included the last
+ * one. */
 RQ_NODISCARD
 rq_err rq__query_matcher_enter_behind(rq__query_matcher *m, const rq_cell *last, bool included);
 /* Sets the filter's code for the next cell, which is also such a put. */
@@ -97,8 +98,8 @@ static inline void rq__query_matcher_tell(rq__query_matcher *m, rq_filter_code c
     m->has_code = true;
     m->filter_code = code;
 }
-/* Says that the filter returned RQ_E_AGAIN for this cell, which comes next: the filter will be
- * resumed. */
+/* Records that the filter returned RQ_E_AGAIN for this cell, which is the next one passed to a
+ * match function: the filter is then resumed. */
 RQ_COLD RQ_NODISCARD rq_err rq__query_matcher_pause(rq__query_matcher *m, const rq_cell *cell);
 RQ_NODISCARD
 rq_err rq__query_matcher_match_given(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
