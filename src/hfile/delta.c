@@ -570,8 +570,9 @@ static rq_err add_checkpoint(const rq__delta *d, rq_slice payload, rq_buf *place
     return rq_buf_append(records, zeros, -records->len % sizeof(uint32_t));
 }
 
-/* A few bytes of a block can repeat a long key, so the distance of checkpoints grows with their length:
- * together they take about twice the bytes that they divide. */
+/* A cell with a long key may take only a few bytes of the block, but its checkpoint has the whole key. So
+ * checkpoints are farther apart then: at any position, those before it take at most about twice the bytes
+ * of the cells before it. */
 static bool is_due(uint32_t i, const rq__delta *d, const rq_buf *records)
 {
     return i % RQ__DELTA_CELLS_PER_CHECKPOINT == 0 &&

@@ -33,7 +33,8 @@ RQ_NODISCARD
 rq_err rq__bulk_event_check(const rq__bulk_event *e, rq_error *why);
 /* Stages the record with the region's next number; `rc` gets the result. `event` is a rq__bulk_event.
  * Under the token, right after the files were published: so the archive's cleaner, which looks at the end
- * of the log (catalog/cleaner.c), sees no published file before the record is there. */
+ * of the log (catalog/cleaner.c), sees no published file before the record is there, unless staging fails
+ * and rq__bulk_event_finish repeats it. */
 void rq__bulk_event_stage(rq_region *r, void *event);
 /* If staging failed for lack of room in the log, repeats it until there is room or the region closes.
  * Blocks; the caller does not hold the token. */
