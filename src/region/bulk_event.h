@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record of a bulk load in the log (RQ_WAL_BULK_LOAD). Replication makes of it the event that HBase's
- * region servers write. Its payload is a BulkLoadDescriptor with one store entry per file. HBASE:
+ * The record of a bulk load in the log (RQ_WAL_BULK_LOAD), from which replication makes the event that
+ * HBase's region servers write. Its payload is a BulkLoadDescriptor with one store entry per file. HBASE:
  * WALUtil.writeBulkLoadMarkerAndSync, ProtobufUtil.toBulkLoadDescriptor.
  *
  * The record follows the commit, so a peer never hears of files that do not exist. Recovery ignores

@@ -44,8 +44,8 @@ typedef struct rq_engine_options {
      * large enough to split. On a pool's thread; may block. May be NULL. */
     void (*region_grown)(void *context, rq_region *r);
     void *context;
-    /* For repairs only: skips damaged parts of the log instead of failing. Their records are lost;
-     * each damaged place is reported to the server's log messages. */
+    /* For repairs only: skips damaged parts of the log instead of failing. Their records are lost; a
+     * message names each damaged place. */
     bool salvage_log;
     /* In a cluster: the tenure of this incarnation of the server; NULL: the server is standalone. The
      * log is in the tenure's segments, the regions' manifests are objects on the tenure's storage, and

@@ -53,10 +53,11 @@ typedef struct mine {
     bool given_up; /* the region may have been given up by this opening */
 } mine;
 
-/* Whether the manifest found instead of the expected one was written by this opening. A manifest with this
- * opening's number and this server as owner was. One with the number but without an owner was only if the
- * opening already has the region (given_up): then its own swap that gave the region up arrived late.
- * Before that another server took the same number first, and has given the region up again. */
+/* Whether this opening has written the manifest that was found instead of the expected one. It has if the
+ * manifest has the opening's number and this server as owner. If the manifest has the number but no owner,
+ * there are two cases. If the opening had taken the region before (given_up), its own swap that gave the
+ * region up has arrived late. Otherwise another server took the same number first, and has already given
+ * the region up. */
 static bool is_mine(void *ctx, rq_slice bytes)
 {
     const mine *own = ctx;

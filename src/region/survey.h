@@ -45,9 +45,7 @@ typedef struct rq_region_survey_options {
     bool foreign;
     /* The caller has read HBase's recovered.edits: the files hold all of their edits. */
     bool edits_replayed;
-    /* The region may have been closed for a long time: a difference between manifest and folder is
-     * only a note. */
-    bool closed_long;
+    bool closed_long; /* it may have been closed long ago: a difference is only a note */
     /* A procedure will continue at the next start: a family may be in removal. */
     bool in_change;
 } rq_region_survey_options;
