@@ -253,9 +253,9 @@ rq_err rq_region_folder_has_references(rq_engine *e, const rq_region_info *info,
                                        rq_error *why);
 
 /* --- background work -------------------------------------------------------------------------- */
-/* Flushes (all families if family.len == 0) and waits. *ret_flushed, which may be NULL: there were
- * cells to flush. Unlike a flush for memory it starts no
- * compaction (HBASE: FlushRegionCallable), so a table keeps the files its owner requested. */
+/* Flushes (all families if family.len == 0) and waits. *ret_flushed, which may be NULL: whether there
+ * were cells to flush. Unlike a flush for memory it starts no compaction (HBASE: FlushRegionCallable),
+ * so a table keeps the files that its owner requested. */
 RQ_NODISCARD
 rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_error *why);
 /* Requests a compaction of each store that has enough files, as a background flush does at its

@@ -62,7 +62,8 @@ static bool is_live(const rq_store_version *v, const char *name)
     return false;
 }
 
-/* Drops references in a family's folder that the region does not name. `v`: the family's files; NULL: the region has no such family. */
+/* Drops references in a family's folder that the region does not name. `v`: the family's files; NULL: the region has no
+ * such family. */
 static rq_err drop_stale(rq_region *r, rq_slice family, const rq_store_version *v, rq_arena *arena,
                          rq_error *why)
 {
