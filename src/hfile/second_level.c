@@ -266,8 +266,8 @@ static void write_block(rq__second_level *s, const rq_hfile_block *b)
         return;
     }
     s->at += e.len;
-    /* Drops the oldest extents until there is room in the index; in the end the block's own would
-     * be dropped. */
+    /* Drops the oldest extents until there is room in the index, but not the extent that has the new
+     * record. */
     bool in = insert(s, &e);
     for (uint32_t n = 1; !in && n < s->extent_count; n++) {
         begin_next_extent(s);
