@@ -98,7 +98,7 @@ static rq_err complete_one(const disk_work *w, const rq_region_info *info, rq_er
     return rq_region_create(w->catalog->engine, info, w->schema, why);
 }
 
-/* A region of links to no files. */
+/* Creates an empty region through the batch, as a region that links to no files. */
 static rq_err create_one(const disk_work *w, const rq_region_info *info, rq_error *why)
 {
     static const rq_region_files none;

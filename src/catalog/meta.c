@@ -237,8 +237,8 @@ static rq_err put_info(rq__batch *b, rq_slice row, const char *qualifier,
     return rq__batch_put(b, row, "info", rq_slice_cstr(qualifier), bytes);
 }
 
-/* info:state stays CLOSED, as in HBase (AssignmentManager.markRegionAsSplit): the flags in
- * info:regioninfo count. */
+/* info:state stays CLOSED, as in HBase (AssignmentManager.markRegionAsSplit): only the flags in
+ * info:regioninfo tell that the region was split. */
 rq_err rq__meta_put_split_parent(rq__batch *b, const rq_region_info *parent, int copies,
                                  const rq_region_info *a, const rq_region_info *z)
 {
@@ -520,8 +520,8 @@ static bool is_merge_column(rq_slice qualifier)
     return rq_slice_starts_with(qualifier, RQ_SLICE_LIT("merge")) && is_digits(qualifier, 5, 4);
 }
 
-/* The replica id in "state_0001" and similar; 0: none, or one that this server could not have
- * written. */
+/* The replica id in a qualifier such as "state_0001"; 0: there is none, or this server cannot have
+ * written it. */
 static int replica_of(rq_slice qualifier)
 {
     int id = 0;
@@ -604,9 +604,9 @@ static bool is_table_of_meta(rq_slice name, rq_slice *ret_ns)
            !rq__table_is_internal(*ret_ns, qualifier);
 }
 
-/* Whether the row could have been written by a server. hbase:meta has no row for its own region,
- * which would be opened twice; nor for the procedure store's region, which clients could then write
- * to. */
+/* Whether a server can have written the row. hbase:meta has no rows for its own region and for the
+ * procedure store's region. Such a row of a client is ignored: hbase:meta would be opened twice, and
+ * clients could write to the procedure store. */
 static bool is_region_of_meta(const rq_region_info *info, rq_slice row)
 {
     rq_slice ns;
@@ -616,8 +616,8 @@ static bool is_region_of_meta(const rq_region_info *info, rq_slice row)
            is_table_of_meta(info->table, &ns) && rq_slice_eq(ns, info->ns);
 }
 
-/* A message may have as many unknown fields as bytes, which would take much more memory when
- * unpacked. */
+/* A longer RegionInfo is malformed: it is not unpacked, since a message of many unknown fields takes
+ * many times its length in memory. */
 static rq_err parse_info(meta_scan *s, const rq_cell *c, rq_region_info *ret)
 {
     if (c->value_len > REGION_INFO_BYTES_MAX) return RQ_E_CORRUPT;
@@ -690,8 +690,8 @@ static rq_err take_cell(meta_scan *s, const rq_cell *c, rq__meta_row *row, row_c
     return RQ_OK;
 }
 
-/* The row key of a region has commas, a table's name has none: the row is one or the other, and a
- * cell of the other kind is ignored. A row without cells of its kind is malformed. */
+/* Decides whether the row is a region's or a table's: the row key of a region has commas, a table's name
+ * has none. Cells of the other kind are ignored. A row without cells of its own kind is malformed. */
 static void decide_kind(rq__meta_row *row, const row_cells *seen)
 {
     rq_slice ns;

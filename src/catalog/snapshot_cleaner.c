@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deletes the snapshots that have outlived their time to live, by procedures, and says whether one
- * is done. HBASE: SnapshotCleanerChore, SnapshotManager.isSnapshotDone. */
+/* Deletes expired snapshots, by procedures; and rq_catalog_snapshot_done. HBASE:
+ * SnapshotCleanerChore, SnapshotManager.isSnapshotDone. */
 #include "catalog/ddl_priv.h"
 #include "catalog/snapshot_manifest.h"
 

@@ -17,8 +17,8 @@ static int shown(rq_slice s)
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-/* Names that are no keyword are classes for HBase, and these it does not find. The texts are its own
- * (HBASE: StoreFileTrackerFactory.getTrackerClass, Configuration.getClass). */
+/* HBase takes a name that is no keyword for a Java class, and reports that the class is not found. These
+ * are its texts (HBASE: StoreFileTrackerFactory.getTrackerClass, Configuration.getClass). */
 #define NO_CLASS "java.lang.ClassNotFoundException: "
 #define IN_RUNTIME "java.lang.RuntimeException: "
 
