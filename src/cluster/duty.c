@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server's reports; see duty.h. One message at a time: it is made and sent on RQ_POOL_WORK, and the next one
- * when its answer has come and the timer has run. */
+/* A server's reports; see duty.h. One message at a time: it is made and sent on RQ_POOL_WORK. The next one follows
+ * after its answer and a pause (timer). */
 #include "cluster/duty.h"
 
 #include "cluster/load.h"

@@ -188,8 +188,8 @@ static rq_order order_of(const rq_remote *m, rq_region_call_kind kind, const rq_
     };
 }
 
-/* The message and the pending entries of these calls, which go to one server. Their numbers follow each
- * other. */
+/* Makes the message and the pending entries for these calls, which all go to one server. The numbers of the calls
+ * are consecutive. */
 static rq_err make_message(rq_remote *m, rq_region_call_kind kind, rq_region_call **calls,
                            size_t count, message **ret, pending **ret_pending)
 {
