@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The quotas in memory: the rows of hbase:quota as entries, in buckets by the hash of their row, ordered within
- * a bucket. A search is one of the bucket's; a change of one row copies one bucket and the list of buckets, so
- * 100,000 changes do not read 100,000 rows each. Any client may write to hbase:quota: a row that cannot be read
- * is logged and left out, there are at most ENTRIES_MAX entries, and rows whose hashes are equal cost no more
- * than others. HBASE: QuotaUtil.fetchUserQuotas, fetchTableQuotas … */
+ * a bucket. A lookup searches one bucket. A change of one row copies one bucket and the list of buckets, and reads
+ * no other row. Any client may write to hbase:quota: a row that cannot be read is logged and skipped, there are at
+ * most ENTRIES_MAX entries, and a search among rows with equal hashes is not slower than among others. HBASE:
+ * QuotaUtil.fetchUserQuotas, fetchTableQuotas … */
 #include "quota/quota_priv.h"
 
 #include "base/fnv.h"
@@ -26,8 +26,8 @@ Pb__Quotas *rq__quotas_unpack(rq_slice bytes, rq_arena *arena)
     return pb__quotas__unpack(&memory.allocator, bytes.len - magic, bytes.ptr + magic);
 }
 
-/* Any client may write to hbase:quota. HBASE: a number outside of the enumeration is an absent field, whose
- * default is DISABLE. */
+/* The policy, or DISABLE for a number outside of the enumeration, which any client may write to hbase:quota. HBase
+ * takes such a field for absent, and DISABLE is its default. */
 static Pb__SpaceViolationPolicy known_policy(Pb__SpaceViolationPolicy p)
 {
     return rq__space_policy_is_known((int)p) ? p : PB__SPACE_VIOLATION_POLICY__DISABLE;
