@@ -3,8 +3,8 @@
  * Sessions by libzookeeper-mt; see zk_client.h.
  *
  * The library has two threads for each session: one for its socket and pings, one for callbacks. A
- * session that is alive does not show that the server's loops run, because these threads ping
- * without them. The only function of ours that they call is `on_event`, which posts a task to the
+ * live session does not prove that the server's event loops run, because the library's threads send
+ * the pings. The only function of ours that they call is `on_event`, which posts a task to the
  * session's lane.
  */
 #include "registry/zk_client.h"
