@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches. The client's batch has single actions only; atomic ones stand between two batches:
+/* Batches. A batch of the client has only actions that are independent of each other. An action of
+ * several changes, which is atomic, is an operation of its own between two of the client's batches:
  *
  *    [get, put, put, …] ─► atomic ─► [put, increment] ─► end of the attempt
  *
- * An action whose error may pass has no outcome yet, and is part of the next attempt. */
+ * An action with a temporary error gets no outcome yet, and is part of the next attempt. */
 #include "remote/remote_priv.h"
 
 typedef struct batch_job {
