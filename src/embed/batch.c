@@ -5,7 +5,7 @@
  *
  *    region 1: [get, put, put] [row mutations, atomic] [put]    region 2: [increment, get] …
  *
- * An action whose error may pass stays without an outcome and is part of the next attempt.
+ * An action with a temporary error gets no outcome yet, and is part of the next attempt.
  */
 #include "embed/embed_priv.h"
 

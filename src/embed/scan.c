@@ -5,9 +5,10 @@
  *    next ─► a row fetched before │ fetch ─► open or continue the region's scanner ─► rows
  *                                          └► its end: the next region
  *
- * When a region was split or closed, or the scanner's lease has ended, the scan continues behind the
- * last row it returned. In the middle of a row (a scan with `batch`) it reads that row again, from
- * behind the last cell it returned: by the cells' order, because the row may have changed meanwhile.
+ * When a region was split or closed, or the scanner's lease has ended, a new scanner continues after the
+ * last returned row. If only a part of this row was returned (a scan with `batch`), the row is read again,
+ * and cells up to the last returned one are skipped. They are compared by the order of cells, not
+ * counted, because the row may have changed meanwhile.
  */
 #include "embed/embed_priv.h"
 
@@ -119,8 +120,7 @@ static rq_err take(rq_op_scan *op)
     if (op->result_count > 0)
         memcpy(s->results, op->results, op->result_count * sizeof *s->results);
     s->result_count = op->result_count;
-    /* Only a scan with batches ends a call inside a row; other calls end without a row only when
-     * their time is over. */
+    /* A call without a row has ended because its time was over; then it may have a cursor. */
     if (op->result_count > 0 || !op->is_heartbeat || op->cursor_row.len == 0) return RQ_OK;
     return rq_row_of_cursor(op->cursor_row, &s->cursor);
 }
@@ -215,8 +215,8 @@ static bool scanner_is_gone(rq_err rc)
     return rc == RQ_E_UNKNOWN_SCANNER || rc == RQ_E_LEASE || rc == RQ_E_SCANNER_RESET;
 }
 
-/* Call it before the answer with the last returned row is freed: a new scanner continues behind
- * that row. */
+/* Notes the last returned row in `from`, where a new scanner would continue. Call it before the results
+ * with this row are freed. */
 static rq_err keep_place(embed_scan *s)
 {
     rq_cell cell;
@@ -297,8 +297,8 @@ static rq_err note_part(embed_scan *s, const rq_kv *last)
     return rq_cellblock_append(&s->last_given, &key);
 }
 
-/* The row, or a part of it, is about to be returned. The last part of a row does not always say that
- * it is the last; the next row does. */
+/* Counts a row that is about to be returned, or notes that it is a part of a row. The last part of a row is
+ * not always marked as the last one; then the row is counted when the next row is returned. */
 static rq_err note_returned(embed_scan *s, const rq_row *row)
 {
     if (RQ_UNLIKELY(s->gave_part)) {
