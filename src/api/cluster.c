@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public functions on regions and on the cluster, and changes of a table's definition: the message
- * TableSchema that the table has, with the caller's changes applied; fields that nobody names stay. */
+/* The public functions on regions and on the cluster, and changes of a table's definition. A change reads the
+ * table's TableSchema and applies the caller's changes to the message; all other fields stay as they are. */
 #include "api/api_priv.h"
 
 #include "base/pb.h"
