@@ -91,8 +91,8 @@ bool rq__map_is_wrong(rq_err err)
     }
 }
 
-/* A server that does not answer may have lost its regions, too.
- * HBASE: ClientExceptionsUtil.isMetaClearingException */
+/* Errors after which the region map is read again; also if a server does not answer, because its regions may
+ * have been moved. HBASE: ClientExceptionsUtil.isMetaClearingException */
 static bool doubts_map(rq_err err)
 {
     return rq__map_is_wrong(err) || err == RQ_E_CALL_TIMEOUT;
