@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 typedef struct rq__home {
-    _Atomic uint32_t here; /* 1; 0 in a child */
+    _Atomic uint32_t here; /* 1; in a child of fork 0 */
     pid_t pid;             /* compared if it is not 0 */
 } home;
 

@@ -26,7 +26,7 @@ static rq_bytes bytes_of(const void *data, size_t len)
 typedef struct rq__row_chunk {
     _Atomic size_t refs;
     size_t used;
-    size_t given; /* references, to rows */
+    size_t given; /* number of references passed to rows */
     _Alignas(RQ_ARENA_ALIGN) uint8_t bytes[];
 } row_chunk;
 
@@ -37,7 +37,7 @@ typedef struct rq__row_chunk {
 
 typedef struct own_row {
     row_chunk *chunk; /* NULL: in none */
-    bool in_arena;    /* and freed with it */
+    bool in_arena;    /* allocated in an arena, and freed with it */
     rq_row pub;
 } own_row;
 
@@ -204,8 +204,8 @@ typedef struct row_list {
     rq_rows pub;
     rq_row **items; /* pub.items */
     size_t cap;
-    rq_row_memory memory; /* of rows */
-    bool has_others;      /* rows that are elsewhere */
+    rq_row_memory memory; /* in which rows are allocated */
+    bool has_others;      /* some rows are not in `memory`: each must be freed */
 } row_list;
 
 rq_err rq__rows_new(rq_rows **ret)
@@ -296,7 +296,7 @@ typedef struct text_link {
 struct rq_outcomes {
     rq_results pub;
     size_t first_failed; /* action, by index; RQ_NO_ACTION: none */
-    rq_why why;          /* of it */
+    rq_why why;          /* of the action `first_failed` */
     text_link *texts;
     bool *set;
     rq_outcome items[];
