@@ -93,7 +93,7 @@ typedef struct check {
     rq_vfs *vfs;
     rq_arena arena;
     flushed *known;
-    bool clears; /* recovered.edits without edits that are still needed */
+    bool clears; /* moves recovered.edits away whose edits are all in files */
 } check;
 
 static rq_err flushed_of_dir(check *k, const char *dir, flushed *f, rq_error *why)
@@ -158,7 +158,7 @@ static rq_err find_flushed(check *k, const rq__pwal_edit *e, const flushed **ret
 typedef struct lost_edits {
     check *check;
     uint64_t count;
-    char first[512]; /* in words */
+    char first[512]; /* description of the first lost edit */
 } lost_edits;
 
 static rq_err count_edit(void *ctx, const rq__pwal_edit *e, rq_error *why)

@@ -21,7 +21,7 @@ typedef struct run {
     const rq_server_name **servers; /* references */
     size_t server_count, table_count, count;
     rq__balanced *list;
-    const rq_catalog_region **regions; /* of the list, in the view */
+    const rq_catalog_region **regions; /* by index in `list`; in the view */
     bool is_settled, meta_moves;
 } run;
 

@@ -47,8 +47,8 @@ typedef struct boot {
     size_t table_count, table_cap;
     rq_table_schema *meta_schema;
     rq__opened meta;
-    bool namespaces_read;   /* and in the view */
-    uint64_t rows_reported; /* rows and tables skipped or ignored */
+    bool namespaces_read;   /* hbase:namespace was read into the view */
+    uint64_t rows_reported; /* number of rows and tables that were skipped or ignored */
 } boot;
 
 /* --- a new root ------------------------------------------------------------------------------- */

@@ -37,7 +37,7 @@ typedef struct round_state {
     uint64_t log_end;
     size_t removed;
     rq__snapshot_files snapshots;
-    uint64_t snapshots_made; /* when they were read */
+    uint64_t snapshots_made; /* rq_catalog.snapshots_made when the snapshots were read */
 } round_state;
 
 static uint64_t path_hash(const char *path)

@@ -71,7 +71,7 @@ static int64_t quota(const rq_namespace *ns, const char *key)
 /* What a namespace has, and may have. */
 typedef struct usage {
     int64_t tables, regions, max_tables, max_regions;
-    int64_t own_regions; /* of the procedure's table; in `regions` too */
+    int64_t own_regions; /* of the procedure's table; included in `regions` */
 } usage;
 
 /* Adds the tables and regions that other procedures are about to create. Between the publication of

@@ -16,7 +16,7 @@ typedef struct holes {
     rq_region_info *orphans; /* youngest first */
     size_t orphan_count;
     size_t cap; /* of proc->regions */
-    int64_t id; /* of new regions */
+    int64_t id; /* region id of new regions */
 } holes;
 
 static int youngest_first(const void *a, const void *b)

@@ -16,7 +16,7 @@ typedef struct table_look {
     rq_slice name;
     bool is_meta; /* hbase:meta has no row of itself */
     bool disabled;
-    bool in_the_making;      /* meta does not know it, and a procedure is unfinished */
+    bool in_the_making;      /* the table is not in meta, and a procedure is unfinished */
     rq_table_schema *schema; /* NULL: cannot be read */
 } table_look;
 

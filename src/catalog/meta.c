@@ -306,7 +306,7 @@ typedef struct row_reader {
     rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count, rq_error *why);
     void *ctx;
     rq_cellblock block; /* the cell that the scanner returned last */
-    rq_cellblock kept;  /* of the row at hand, when keep() chooses */
+    rq_cellblock kept;  /* the chosen cells of the current row, if there is a keep() */
     rq_buf row;         /* its name */
     bool in_row;
     rq__newest newest;
@@ -553,7 +553,7 @@ rq__keep rq__meta_keep(const rq_cell *c)
 typedef struct meta_scan {
     rq_arena *arena;
     bool ignored;
-    bool keeps_arena; /* it is the caller's */
+    bool keeps_arena; /* the arena is the caller's: it is not reset after each row */
     rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why);
     void *ctx;
 } meta_scan;

@@ -128,7 +128,7 @@ void rq_catalog_on_peer_change(rq_catalog *c, void (*changed)(void *ctx), void *
 /* What is written of a peer. */
 typedef struct row {
     rq_slice id;
-    rq_slice config; /* none: as it is */
+    rq_slice config; /* empty: the config is not changed */
     bool has_state, enabled;
     bool has_position;
     rq_lsn position;

@@ -41,8 +41,8 @@ struct rq__claim {
     rq__claim *next_of_proc;
     rq__claim *prev, *next; /* in its key's list */
     rq__proc *proc;
-    rq__lock_key *key;   /* while it is in a queue */
-    rq__lock_key *spare; /* while it is in none */
+    rq__lock_key *key;   /* set while the claim is in a queue */
+    rq__lock_key *spare; /* memory for a key, while the claim is in no queue */
     char id[RQ_MD5_HEX_LEN + 1];
     bool exclusive, granted;
 };
@@ -51,7 +51,7 @@ struct rq__lock_key {
     rq__lock_key *next; /* in its bucket, or among the spares */
     rq__lock_key *spares;
     claim_list granted, waiting;
-    size_t shared, exclusive; /* granted ones */
+    size_t shared, exclusive; /* numbers of granted claims */
     char id[RQ_MD5_HEX_LEN + 1];
 };
 

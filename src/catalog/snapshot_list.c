@@ -29,7 +29,7 @@ typedef struct reading {
     rq_arena *arena;
     rq_snapshot *list;
     size_t count;
-    bool is_whole; /* no folder without a description */
+    bool is_whole; /* every snapshot's folder has a valid description */
 } reading;
 
 void rq__snapshot_list_init(rq_catalog *c)

@@ -13,7 +13,7 @@
 
 typedef struct sums {
     rq_vfs *vfs;
-    rq_arena paths; /* of one folder */
+    rq_arena paths; /* for the paths of one folder */
     rq_arena counted_arena;
     rq__names counted; /* files that snapshots of this table were charged for, ascending */
 } sums;
