@@ -52,7 +52,7 @@ struct rq__conn {
     size_t in_flight;
     size_t abandoned;
     uint64_t connects;
-    rq_client_traffic traffic; /* `sent`: of earlier streams */
+    rq_client_traffic traffic; /* `sent` counts earlier streams only */
 };
 
 rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret)
