@@ -20,7 +20,7 @@ struct rq_duty {
     rq_report report;
     rq_task task;
     rq_timer timer;
-    bool failing;         /* what has been logged */
+    bool failing;         /* the last attempt to report has failed, and this was logged */
     pthread_mutex_t lock; /* guards the fields below */
     bool taken, busy, stopping;
     rq_latch *idle;

@@ -36,7 +36,7 @@
 
 /* A message without orders, until its answer. */
 typedef struct probe {
-    struct probe *next; /* of those that are to be sent */
+    struct probe *next; /* in the list of probes to send */
     rq_remote *owner;
     const rq_server_name *server; /* a reference */
     rq_remote_request request;
