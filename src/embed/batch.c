@@ -30,12 +30,12 @@ typedef struct batch_job {
     size_t count;
     /* Of this attempt. */
     uint32_t *order;    /* pending actions */
-    uintptr_t *regions; /* of each action, only to tell them apart */
+    uintptr_t *regions; /* by action: the address of its region, only compared */
     rq_batch_part *parts;
     size_t pending;
     group *groups;
     size_t group_count;
-    rq_err passing; /* an error of an action that is to be repeated */
+    rq_err passing; /* error of an action that will be repeated */
     rq_error passing_why;
 } batch_job;
 

@@ -21,7 +21,7 @@ typedef struct define_job {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool has_ended RQ_GUARDED_BY(lock);
-    bool is_left RQ_GUARDED_BY(lock); /* by its call */
+    bool is_left RQ_GUARDED_BY(lock); /* the call has given up */
 } define_job;
 
 static define_job *job_new(void)

@@ -23,25 +23,25 @@ typedef struct embed_scan {
     rq_table *table;
     void *owner; /* rq_scan_owner */
     uint64_t scanner_id;
-    bool is_open; /* the scanner */
+    bool is_open; /* the scanner `scanner_id` is open */
     bool has_ended;
     uint64_t rows_left; /* UINT64_MAX: no limit */
     /* Where to continue with a new scanner. */
     rq_buf from;
     bool include_from;
-    rq_buf border; /* of the region: its end, or (reversed) its start */
-    /* Of the row that is being returned in parts. */
+    rq_buf border; /* the region's end key, or (reversed) its start key */
+    /* For a row that is returned in parts. */
     bool gave_part;
-    rq_cellblock last_given; /* the last cell of it, without value; valid with gave_part */
-    bool reads_again;        /* a new scanner is at this row, perhaps before that cell */
+    rq_cellblock last_given; /* its last returned cell, without value; valid with gave_part */
+    bool reads_again;        /* a new scanner reads this row again from its start */
     /* Fetched and not returned. */
     rq_cellblock out;
     size_t out_at;
     rq_scan_result *results;
     size_t result_count, result_at, result_cap;
-    bool has_given;  /* a row since the last fetch */
-    bool gave_end;   /* of that row */
-    size_t given_at; /* its cells in `out` */
+    bool has_given;  /* a row was returned since the last fetch */
+    bool gave_end;   /* the end of this row was returned */
+    size_t given_at; /* offset of this row's cells in `out` */
     rq_row *cursor;  /* to be returned next */
 } embed_scan;
 
