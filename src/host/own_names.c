@@ -20,7 +20,7 @@ struct rq__own_name {
     rq_arena arena; /* of the info */
     rq_region_info info;
     rq_host_region opening, open;
-    const rq_host_region *shown; /* one of them */
+    const rq_host_region *shown; /* `opening` or `open`: the entry in host->names */
 };
 
 static rq__own_name *own_of(rq__named *n)
