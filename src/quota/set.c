@@ -12,7 +12,7 @@
 /* The cell that has the quotas. */
 typedef struct place {
     rq_slice row, qualifier;
-    bool lost; /* a table's quotas were removed, and its usage is still there */
+    bool lost; /* a table's quotas were removed, but its row still has a usage */
 } place;
 
 static rq_err find_place(const Pb__SetQuotaRequest *r, rq_arena *arena, place *ret, rq_error *why)

@@ -75,7 +75,7 @@ static bool takes(void *ctx, rq_slice table)
 typedef struct wanted {
     rq_slice row, qualifier;
     uint64_t bytes;
-    bool is_there; /* with that value */
+    bool is_there; /* hbase:quota has the cell with this value */
 } wanted;
 
 typedef struct comparison {

@@ -171,7 +171,7 @@ static void count_bucket(rq__view_of_quotas *v, const rq__quota_bucket *b, bool 
 typedef struct reading {
     rq_quotas *q;
     const rq__view_of_quotas *before;
-    size_t others; /* entries that are not read */
+    size_t others; /* entries of rows that are not read again */
     place *list;   /* references */
     size_t count, cap;
     bool exceeds;
