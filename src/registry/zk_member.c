@@ -24,7 +24,7 @@ struct rq_member {
     rq_member_options options;
     rq_lane *lane;
     rq__zk *zk;
-    uint64_t session; /* of zk; events of former ones are late */
+    uint64_t session; /* number of the session `zk`; events of earlier sessions are ignored */
     rq_timer again;
     bool settling; /* the timer is armed, or its task queued */
     bool over;     /* closing, or refused: nothing is done any more */
@@ -32,7 +32,7 @@ struct rq_member {
     rq__zk_nodes nodes;
     rq_task stop;
     rq_latch stopped;
-    rq_arena arena; /* of one settle */
+    rq_arena arena; /* for one run of settle */
     pthread_mutex_t lock;
     rq_arena view_arena RQ_GUARDED_BY(lock);
     rq_member_view view RQ_GUARDED_BY(lock);
