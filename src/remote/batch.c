@@ -15,14 +15,14 @@ typedef struct batch_job {
     size_t count;
     uint64_t *nonces;
     rq_outcomes *outcomes;
-    uint32_t *sent; /* the action of each of the client's batch */
+    uint32_t *sent; /* for each action in the client's batch, its index in the whole batch */
     uint32_t sent_count;
-    size_t at;         /* the action behind those that were begun */
-    bool is_advancing; /* operations that end at once must not nest */
+    size_t at;         /* index of the first action that was not begun */
+    bool is_advancing; /* set in advance(): an operation that ends at once does not call it again */
     bool may_advance;
-    rq_err passing; /* of an action that is to be repeated */
+    rq_err passing; /* error of an action that will be repeated */
     rq_why passing_why;
-    rq_why why; /* of the operation at hand */
+    rq_why why; /* of the current operation */
 } batch_job;
 
 static void advance(batch_job *j);

@@ -26,14 +26,14 @@ typedef struct remote_scan {
     const rq_scanning *args;
     rq_op *op;
     rq_buf more;
-    rq__job job;    /* of the call at hand */
-    unsigned steps; /* whose rows were taken: 0, 1, more */
+    rq__job job;    /* of the current step */
+    unsigned steps; /* number of steps whose rows were taken, at most STEPS_BEFORE */
     bool has_begun;
     bool has_ended;
     rq_err rc; /* of the step */
     rq_err
         lost; /* a row could not be kept: the scan ends with the rows before it, and this error */
-    bool is_ahead; /* a step was begun that no call has waited for */
+    bool is_ahead; /* a step was begun ahead, and no call has waited for it yet */
     rq_why ahead_why;
     rq_row_memory memory; /* of rows */
     row_array rows, coming;
