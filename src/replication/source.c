@@ -50,19 +50,19 @@ struct rq__source {
     rq__selection selection;
     pthread_t thread;
     atomic_bool stop;
-    /* The thread's. */
+    /* Used by the source's thread only. */
     rq_wal_tail *tail;
     rq__outlet *outlet;
     uint32_t patience_ms; /* the outlet's timeout of a batch */
     rq__shipment shipment;
     rq__pace pace;
-    rq_lsn confirmed;    /* by the peer */
-    rq_lsn written;      /* the position in the catalog */
-    bool has_shipped;    /* since it was written */
-    uint64_t written_ns; /* when */
+    rq_lsn confirmed;    /* end of the records that the peer has confirmed */
+    rq_lsn written;      /* the position that the catalog has */
+    bool has_shipped;    /* something was shipped since the position was written */
+    uint64_t written_ns; /* time when the position was written */
     uint64_t busy_ns;    /* when something was read last */
     uint64_t warned_ns;
-    /* Read by others. */
+    /* Read by other threads, too. */
     _Atomic uint64_t position;
     _Atomic uint64_t records, filtered, failed;
     _Atomic uint64_t shipped_records, shipped_edits, shipped_bytes, shipped_batches, shipped_files;
