@@ -114,7 +114,7 @@ void rq__rows_added(rq_rows *rows, size_t count);
 /* Takes the row over, also if it fails. */
 RQ_NODISCARD
 rq_err rq__rows_add(rq_rows *rows, rq_row *row);
-/* Adds the rows of a scan's next response to `rows`. */
+/* Adds at most `max` rows of the scan to `rows`: the buffered rows, or those of the next response. */
 RQ_NODISCARD
 rq_err rq__next_rows(rq_table *table, rq_slot *slot, void *scan, size_t max, rq_rows *rows,
                      rq_why *why);
