@@ -677,8 +677,8 @@ RQ_COLD static rq_err namespaces_not_open(const boot *b, rq_error *why)
                    text[0] != '\0' ? text : rq_err_text(rc));
 }
 
-/* On a new root: writes the rows of HBase's two standard namespaces. The last write of all, and the
- * only one that is waited for. */
+/* Writes the rows of HBase's two standard namespaces to a new root. This is the last write of the
+ * layout, and the only one that is waited for. */
 static rq_err write_namespaces(boot *b, rq_error *why)
 {
     static const uint8_t descriptors[2][9] = {"\x0a\x07"

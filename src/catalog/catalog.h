@@ -515,8 +515,8 @@ rq_err rq_catalog_fix(rq_catalog *c, rq_slice user, rq_error *why);
 RQ_NODISCARD
 rq_err rq_catalog_set_table_state(rq_catalog *c, rq_slice ns, rq_slice qualifier,
                                   rq_table_state state, rq_table_state *ret_before, rq_error *why);
-/* The same for a region: `name` is what hbase:meta gets, `shown` the state in the view. A region
- * that is open is still shown as open. Blocking. RQ_E_UNKNOWN_REGION. */
+/* The same for a region: `name` is the state's name, written to hbase:meta; `shown` the state in the
+ * view. A region that is open is still shown as open. Blocking. RQ_E_UNKNOWN_REGION. */
 RQ_NODISCARD
 rq_err rq_catalog_set_region_state(rq_catalog *c, rq_slice encoded, const char *name,
                                    rq_region_state shown, rq_region_state *ret_before,

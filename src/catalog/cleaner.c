@@ -155,8 +155,9 @@ static rq_err has_link(rq_vfs *v, const char *links_dir, const char *entry, bool
 }
 
 /* Reads the snapshots again if snapshots_made has changed. A procedure that makes a snapshot first
- * completes the snapshot, then increments snapshots_made, then releases its hold on archive/. So after
- * this call a file that no holder keeps and no snapshot that was read names is in no snapshot. */
+ * completes the snapshot, then increments snapshots_made, then releases its hold on archive/. So if no
+ * holder keeps a file, and this function is called after that was checked, the file can only be in the
+ * snapshots that were read. */
 static void read_snapshots_again(round_state *r)
 {
     uint64_t made = atomic_load(&r->catalog->snapshots_made);

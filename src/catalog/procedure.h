@@ -370,8 +370,8 @@ rq_err rq__proc_encode(const rq__proc *p, rq_arena *arena, rq_slice *ret);
  * in. */
 RQ_NODISCARD
 rq_err rq__proc_decode(rq_slice bytes, rq__proc *p, rq_error *why);
-/* After RQ_E_CORRUPT: turns it into a procedure that keeps its record, blocks operations that its
- * table's lock would exclude, and can be aborted. */
+/* Call it after RQ_E_CORRUPT: turns `p` into a procedure that keeps its record, blocks operations that
+ * its table's lock would exclude, and can be aborted. */
 RQ_NODISCARD
 rq_err rq__proc_set_unreadable(rq__proc *p, uint64_t id, const rq_error *why);
 
