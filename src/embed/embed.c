@@ -5,8 +5,8 @@
  *
  *   settings ─► folder or memory ─► root (lock, versions) ─► engine (log) ─► catalog ─► ops
  *
- * Threads: the timers' from the start; those of lanes (the log, the engine, procedures, leases) and
- * of pools when there is work for them. They block all signals.
+ * Threads: one for timers, from the start. Threads of lanes (the log, the engine, procedures, leases) and
+ * of pools are started when there is work for them. All of them block all signals.
  */
 #include "embed/embed_priv.h"
 
