@@ -95,8 +95,8 @@ void rq__wait_done(rq__wait *w);
 rq_err rq__remote_failure(const rq_op_result *result, rq_why *why);
 /* The same for a call of the master or of AdminService. */
 void rq__client_failure(const rq_client_failure *failure, rq_err rc, rq_why *why);
-/* Copies a server's text to why->error, without the class in front and the stack trace behind, and
- * the class to why->java_class. */
+/* Copies a server's text to why->error, without the class name before the message and the stack
+ * trace after it, and the class to why->java_class. */
 void rq__remote_text(rq_slice java_class, rq_slice text, rq_why *why);
 
 /* --- operations of a row (rows.c) ------------------------------------------------------------- */
