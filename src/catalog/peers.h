@@ -7,9 +7,9 @@
  *             state     "PBUF" + ReplicationState   lost      be64 ms, see rq_peer_info
  *
  * Each peer is a holder of the log (vfs/retention.h) from its position on, also while it is
- * disabled; a peer that has lost writes holds nothing. During a clean stop, when the holders are released,
- * the log itself keeps what the peers need (rq_wal_keep_from). Procedures change peers (ddl_peer.c); the
- * replication source moves their positions.
+ * disabled; a peer that has lost writes holds nothing. From a clean stop, which releases the holders, until
+ * the next start the log itself keeps what the peers need (rq_wal_keep_from). Procedures change peers
+ * (ddl_peer.c); the replication source moves their positions.
  *
  * Any thread may call. `lock` guards the list and is never held across I/O; `row_lock` serializes
  * changes and is held across I/O (peers_priv.h).
