@@ -164,7 +164,7 @@ static rq_err restore_table(rq_db *db, rq_slot *slot, const char *name, const ch
     return define(db, slot, RQ_DEFINE_RESTORE_SNAPSHOT, name, table, 0, why);
 }
 
-/* Whose table a snapshot is, it alone knows. */
+/* Finds the snapshot's table in the list of snapshots, and restores it. */
 static rq_err restore(rq_db *db, rq_slot *slot, const char *name, const char *unused, rq_why *why)
 {
     rq_snapshot_finding found = {.arena = &slot->arena};
