@@ -51,7 +51,7 @@ static int seen_order(const void *a, const void *b)
     return (x->hash > y->hash) - (x->hash < y->hash);
 }
 
-/* What an earlier round noted, or what this one notes. */
+/* The note that an earlier round made of the file, or a new one. */
 static rq__seen_file first_seen(const round_state *r, uint64_t hash)
 {
     const rq__cleaner *c = &r->catalog->cleaner;

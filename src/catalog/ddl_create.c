@@ -68,7 +68,7 @@ static int64_t quota(const rq_namespace *ns, const char *key)
     return strtoll(text, NULL, 10); /* checked when the namespace was made */
 }
 
-/* What a namespace has, and may have. */
+/* The tables and regions of a namespace, and their limits. */
 typedef struct usage {
     int64_t tables, regions, max_tables, max_regions;
     int64_t own_regions; /* of the procedure's table; included in `regions` */
@@ -107,7 +107,7 @@ static void add_present(rq_catalog *c, const rq__proc *p, usage *u)
     rq_epoch_unpin(c->env->epoch, &m);
 }
 
-/* Those of the procedure's namespace. REQUIRES: the procedures' lock. */
+/* The usage of the procedure's namespace. REQUIRES: procedures.lock. */
 static usage find_usage(rq_catalog *c, const rq__proc *p)
 {
     usage u = {.max_tables = INT64_MAX, .max_regions = INT64_MAX};

@@ -166,7 +166,7 @@ rq_err rq__holes_commit(rq_catalog *c, rq__proc *p, rq_error *why)
         c, p, state == RQ_TABLE_ENABLED ? RQ_REGION_OPENING : RQ_REGION_CLOSED, why);
 }
 
-/* They are opened by procedures of their own, once this one has ended. */
+/* Submits a REOPEN_REGION procedure for each region; they run once this procedure has ended. */
 rq_err rq__holes_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     (void)why;

@@ -455,7 +455,7 @@ rq_err rq__merge_check(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- both: the parents closed ----------------------------------------------------------------- */
 
-/* What a parent is seen as while it is closed. */
+/* The state in which the view shows a parent while it is being closed. */
 static rq_region_state closing_state(const rq__proc *p)
 {
     return p->ops->kind == RQ_DDL_SPLIT_REGION    ? RQ_REGION_SPLITTING

@@ -567,7 +567,7 @@ static bool cell_is(const rq_cell *c, const char *family, const char *qualifier)
 const char rq__meta_odd_relatives[] = "info:splitA, splitB or merge0000";
 static const char bad_state[] = "table:state", bad_info[] = "info:regioninfo";
 
-/* What a row's cells have shown so far. */
+/* The columns found so far among a row's cells. */
 typedef struct row_cells {
     bool has_region; /* info:regioninfo, perhaps malformed */
     bool bad_region;

@@ -125,7 +125,7 @@ void rq_catalog_on_peer_change(rq_catalog *c, void (*changed)(void *ctx), void *
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* What is written of a peer. */
+/* The columns of a peer's row that are to be written. */
 typedef struct row {
     rq_slice id;
     rq_slice config; /* empty: the config is not changed */

@@ -88,7 +88,7 @@ static void look_at_tables(rq_catalog *c)
     rq_epoch_unpin(c->env->epoch, &m);
 }
 
-/* It is in no view. */
+/* The same for the procedure store's region, which is in no view. */
 static void look_at_store(rq_catalog *c)
 {
     rq_region *store = NULL;

@@ -513,7 +513,7 @@ static bool is_to_be_undone(rq__proc *p)
            rq__proc_commit_state(p) == RQ__COMMIT_NO;
 }
 
-/* Not in the middle of a step. */
+/* Whether the procedure is between two steps, not in the middle of one. */
 static bool is_between(const rq__proc *p)
 {
     return p->calls == NULL && p->stage == 0;
@@ -603,7 +603,7 @@ rq_task *rq__proc_wake(rq__procedures *ps, rq__proc *p)
     return rq__procs_take_startable(ps);
 }
 
-/* On the retry lane. */
+/* The timer's task: runs the next attempt. On the retry lane. */
 static void proc_retry(rq_task *task)
 {
     rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);

@@ -484,7 +484,7 @@ bool rq__root_is_joined(const rq_root *root)
 
 /* --- the files of a cluster ------------------------------------------------------------------- */
 
-/* What a standalone server or HBase leaves in its folder. */
+/* Fails if the folder has files that a standalone server or HBase leaves in its folder. */
 static rq_err check_unused(rq_vfs *v, rq_arena *a, rq_error *why)
 {
     static const char *const marks[] = {VERSION_NAME, LOCK_NAME, "hbase.version"};

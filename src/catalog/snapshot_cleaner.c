@@ -44,7 +44,7 @@ static void deleted(rq_ddl *ddl)
     free(d);
 }
 
-/* Not waited for: a stop of the catalog waits for the caller. */
+/* Does not wait for the procedure, because a stop of the catalog waits for the caller. */
 static rq_err delete_one(rq_catalog *c, rq_slice name)
 {
     deletion *d = calloc(1, sizeof *d + name.len + 1);

@@ -18,7 +18,7 @@
 #define KEPT_MAX ((size_t)4 << 20)
 #define SETTLED_MS 2000
 
-/* What the kept list is compared with. */
+/* The state with which the cached list is compared. */
 typedef struct state {
     uint64_t changes;
     int64_t folder_ms;
@@ -125,7 +125,7 @@ static rq_err take_kept(rq_catalog *c, const state *now, rq_arena *arena, rq_sna
     return rc;
 }
 
-/* Without memory nothing is kept. */
+/* Caches the list; without memory it is not cached. */
 static void keep(rq_catalog *c, const state *then, const reading *r)
 {
     rq__snapshot_list *kept = &c->snapshot_list;
