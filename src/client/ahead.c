@@ -145,7 +145,7 @@ static bool keep(rq__ahead *a, const rq_reply *reply)
            copy(&a->cells, reply->cells) == RQ_OK;
 }
 
-/* Before anybody waits for it. */
+/* Takes an answer that arrives before the scan waits for it. */
 static void answer_early(rq__ahead *a, const rq_reply *reply)
 {
     bool is_kept = reply->err == RQ_OK && keep(a, reply);

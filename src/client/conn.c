@@ -76,7 +76,7 @@ rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret)
     return RQ_OK;
 }
 
-/* It is idle from now on; the stream ends without it. */
+/* Closes the stream; the connection is idle from now on. */
 static void let_go(rq__conn *c)
 {
     c->traffic.sent += rq_stream_out_taken(c->stream);

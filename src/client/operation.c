@@ -220,7 +220,7 @@ void rq__ops_stop(rq_client *c)
 
 /* --- an attempt ------------------------------------------------------------------------------- */
 
-/* For a table without regions: true while they are being read. Each attempt reads them once. */
+/* True while the regions of a table without a map are being read. Each attempt reads them once. */
 static bool waits_for_map(rq_op *op, rq_err *ret)
 {
     rq_client_table *t = op->table;

@@ -389,7 +389,7 @@ void rq__map_registry_answered(rq_client *c)
     }
 }
 
-/* Without meta no operation can continue. */
+/* Asks the registry for the location of hbase:meta, and reads the map after its answer. */
 static void find_meta(rq_client_table *t)
 {
     rq_client *c = t->client;

@@ -68,7 +68,7 @@ static const rq__region *scan_region(const rq_op *op)
     return before ? rq__map_locate_before(op->table, start) : rq__map_locate(op->table, start);
 }
 
-/* Of a region's edge, compared with the stop row: whether no row behind it is asked for. */
+/* `c`: a region's edge compared with the stop row. Whether the scan needs no row after the edge. */
 static bool is_behind_stop(const rq_op *op, int c)
 {
     if (op->scan.reversed) return c <= 0;
