@@ -289,7 +289,7 @@ static rq_err make_report(entry *e)
                               &e->report.request);
 }
 
-/* Without memory for the message, it is made later. */
+/* Sends the report; if there is no memory for the message, tries again later. */
 static void send_report(entry *e)
 {
     rq_orders *o = e->owner;

@@ -45,7 +45,7 @@ static pending *find(rq_remote *m, uint64_t id)
     return p;
 }
 
-/* It will report. */
+/* Removes the call from the table; the caller then makes it report. */
 static void take_out(rq_remote *m, const pending *p)
 {
     pending **at = bucket_of(m, p->id);

@@ -205,7 +205,7 @@ rq_err rq__servers_dead(void *ctx, rq_arena *arena, const rq_server_name ***ret,
     return *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-/* It stays dead: it is not taken again. */
+/* The server stays dead and cannot join again. */
 bool rq__servers_forget_dead(void *ctx, const rq_server_name *server)
 {
     rq_remote *m = ctx;

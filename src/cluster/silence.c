@@ -63,7 +63,7 @@ static void answered(rq_remote_request *r, rq_err rc, const rq_error *why)
     probe_free(p);
 }
 
-/* Without memory it is tried at the next look. REQUIRES: lock held. */
+/* Without memory the probe is made at the next look. REQUIRES: lock held. */
 static void add_probe(rq_remote *m, rq__server *s, probe **list)
 {
     probe *p = calloc(1, sizeof *p);
