@@ -231,7 +231,7 @@ static rq_batch_part_kind part_kind(const rq_acting *a)
     return kind == RQ_PUT || kind == RQ_DELETE ? RQ_PART_COLLECTED : RQ_PART_ALONE;
 }
 
-/* In a section. */
+/* REQUIRES: a read section. */
 static void plan(batch_job *j)
 {
     j->pending = j->group_count = 0;

@@ -197,7 +197,7 @@ static rq_slice name_of(rq_arena *arena, rq_slice ns, rq_slice qualifier)
     return rq_table_name_join(arena, ns, qualifier);
 }
 
-/* In a section. */
+/* REQUIRES: a read section. */
 static rq_err find_table(const rq__embed *e, rq_slot *slot, rq_slice ns, rq_slice qualifier,
                          const rq_catalog_table **ret, rq_error *why)
 {

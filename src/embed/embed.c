@@ -172,7 +172,7 @@ static void seat_free(rq__embed *e, rq_slot *slot)
     free(s);
 }
 
-/* Of what was opened, in reverse order. */
+/* Closes everything that was opened, in reverse order. */
 static rq_err close_all(rq__embed *e, rq_error *why)
 {
     rq_err first = RQ_OK;
