@@ -29,7 +29,7 @@ static void forget_expired(rq_host *h, uint64_t now)
     }
 }
 
-/* Its entry stays in the list of ages, empty. */
+/* The entry stays in the list by age, without a location, until it has expired. */
 void rq__moved_forget(rq_host *h, const char *encoded)
 {
     rq__named *n = rq__by_name_find(&h->moved, encoded);
