@@ -63,7 +63,7 @@ static void greeting_failed(peer *p, rq_slice text)
     rq_link_greeted(p->link, RQ_E_IO, why.message);
 }
 
-/* Also when the connection is closed here. */
+/* The connection was lost during the greeting, or was closed by this process. */
 static void greeting_lost(peer *p, const rq_reply *r)
 {
     if (r->err == RQ_E_CLOSED)
