@@ -373,7 +373,7 @@ static rq_err follow_lost(round_state *r, rq__space_entry *e, rq_error *why)
     return rc;
 }
 
-/* Before the first table is switched: the quotas may be replaced meanwhile. */
+/* Runs before the first table is enabled or disabled: from then on r->quotas may be replaced. */
 static void find_followed(round_state *r)
 {
     for (size_t i = 0; i < r->view->count; i++) {

@@ -46,7 +46,7 @@ rq_err rq__quotas_pack(const Pb__Quotas *m, rq_arena *arena, rq_slice *ret)
 
 /* --- order and search ------------------------------------------------------------------------- */
 
-/* What decides about an entry's row: the prefix and the name. */
+/* The kind of the entry's row: with the name it identifies the row. */
 static unsigned row_kind(rq__owner owner)
 {
     static const unsigned kinds[] = {
@@ -141,7 +141,7 @@ static void bucket_unref(rq__quota_bucket *b)
     free(b);
 }
 
-/* Of at least one entry, to each of which it takes a reference. */
+/* A bucket with at least one entry; takes a reference on each entry. */
 static rq__quota_bucket *bucket_new(const place *list, size_t count)
 {
     rq__quota_bucket *b = malloc(sizeof *b + count * sizeof *list);
