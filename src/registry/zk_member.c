@@ -371,7 +371,7 @@ static rq_err new_session(rq_member *m, rq_error *why)
                        &m->zk, why);
 }
 
-/* Without a connection nothing is known to have changed, and no event was handled. */
+/* Publishes the last view as not connected: without a connection no change is known. */
 static void hear_disconnected(rq_member *m)
 {
     rq_arena arena = {0};
