@@ -179,7 +179,7 @@ static rq_err attempt(rq__job *job, rq_client_table *table)
     return RQ_OK;
 }
 
-/* In the arena. */
+/* Makes the job, in the arena. */
 static rq_err make_job(rq__remote *r, rq__post *p, rq_table *t, rq_arena *arena, rq_acting *actions,
                        size_t count, batch_job **ret)
 {

@@ -222,7 +222,7 @@ static void start_step(remote_scan *s, rq__remote *r, rq_call *call)
     rq__job_start(&s->job, call, complete);
 }
 
-/* Of a step that was begun ahead; see fetch. */
+/* The end of a step that was begun ahead; see fetch. */
 static void complete_or_repeat(rq__job *j)
 {
     if (j->rc == RQ_OK)
