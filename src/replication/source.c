@@ -245,7 +245,7 @@ static rq_err check_peer(rq__source *s, rq_error *why)
     return rq_fail(why, RQ_E_STATE, "the peer %s is this cluster itself", s->filter.cluster_key);
 }
 
-/* What the peer may need to copy the files of the shipment. */
+/* The time that the peer may need to copy the files of the shipment. */
 static uint32_t copy_ms(const rq__source *s)
 {
     uint64_t ms = s->shipment.file_bytes / COPY_BYTES_PER_MS;
