@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public functions on regions and on the cluster, and changes of a table's definition: the message
- * TableSchema that the table has, with the caller's changes applied; fields that nobody names stay. */
+/* The public functions on regions and on the cluster, and changes of a table's definition. A change reads the
+ * table's TableSchema and applies the caller's changes to the message; all other fields stay as they are. */
 #include "api/api_priv.h"
 
 #include "base/pb.h"
@@ -280,7 +280,7 @@ static rq_err change_family(rq_buf *b, rq_slice message, const rq_family *f)
     return rq_pb_end(b, at);
 }
 
-/* What an alteration does with a family that the table has. */
+/* Whether the alteration drops this family of the table. */
 static bool is_dropped(const rq_alteration *a, rq_slice family)
 {
     for (size_t i = 0; i < a->dropped_family_count; i++)

@@ -114,8 +114,8 @@ static rq_err read_file(rq__fsck *k, const char *dir, const char *name, rq__fsck
     if (rc == RQ_E_END || rc == RQ_OK) return RQ_OK;
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     k->meta_whole = false;
-    /* Problems that opening finds were reported before; checking the blocks would report the
-     * others. */
+    /* With `deep` rq__fsck_look_at_region has read all blocks and reported this. Without it only
+     * problems of opening the file were reported; they are repeated here. */
     if (!k->options->deep) rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s", own.message);
     return RQ_OK;
 }
@@ -224,8 +224,8 @@ static void tell_row(rq__fsck *k, const rq__meta_row *row, const char *what, con
     rq__fsck_tell(k, RQ_FINDING_PROBLEM, "hbase:meta", "row %s: %s is %s", text, what, how);
 }
 
-/* Uses what can still be read of the row: the folder of that name, and those of the region's
- * parents, are not orphans. */
+/* Uses what can still be read of a malformed row: the folders of its region and of the region's
+ * parents are not orphans. */
 static rq_err claim(rq__fsck *k, const rq__meta_row *row)
 {
     rq_slice ns, qualifier, r = row->row;

@@ -2,9 +2,10 @@
 /* The registry over ZooKeeper's protocol: listener, connections, sessions.
  *
  * The first frame of a connection is a ConnectRequest (or four letters such as `ruok`), every later
- * one a request. A session is only an id and a password derived from the id and the cluster id. So
- * a client that reconnects, also after a restart of the server, continues its session and sets its
- * watches again, as after a connection loss with a real ensemble.
+ * one a request. The server keeps no state of a session: it consists of an id, and a password
+ * derived from this id and the cluster id. So a client that reconnects, also after a restart of the
+ * server, continues its session and sets its watches again, as after a connection loss with a real
+ * ensemble.
  *
  * Requests are answered in zk_requests.c; watches are in zk_watches.c; zk_priv.h defines zxids. */
 #include "registry/zk_priv.h"
