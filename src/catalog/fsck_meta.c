@@ -98,7 +98,8 @@ static rq_err read_file(rq__fsck *k, const char *dir, const char *name, rq__fsck
     const char *path = rq_arena_printf(&k->arena, "%s/%s", dir, name);
     if (path == NULL) return RQ_E_NO_MEMORY;
     rq_err rc = rq_hfile_reader_open(k->vfs, path, NULL, false, &reader, &own);
-    if (rc == RQ_OK) {
+    bool opened = rc == RQ_OK;
+    if (opened) {
         rq_hfile_scanner s;
         rq_read_ctx ctx = {.may_block = true};
         rq_hfile_scanner_init(&s, reader);
@@ -114,9 +115,9 @@ static rq_err read_file(rq__fsck *k, const char *dir, const char *name, rq__fsck
     if (rc == RQ_E_END || rc == RQ_OK) return RQ_OK;
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     k->meta_whole = false;
-    /* With `deep` rq__fsck_look_at_region has read all blocks and reported this. Without it only
-     * problems of opening the file were reported; they are repeated here. */
-    if (!k->options->deep) rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s", own.message);
+    /* rq__fsck_look_at_region has reported a file that cannot be opened; with `deep` it has read all
+     * blocks, too. */
+    if (opened && !k->options->deep) rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s", own.message);
     return RQ_OK;
 }
 
