@@ -304,6 +304,24 @@ RQ_API rq_err rq_namespace_drop(rq_db *db, const char *name, rq_failure *why);
 /* Ascending, HBase's own ("hbase", "default") among them. The caller frees the names. */
 RQ_API rq_err rq_namespace_list(rq_db *db, rq_names **ret, rq_failure *why);
 
+/* A namespace and its properties; the library's, freed by rq_namespace_info_free. */
+typedef struct rq_namespace_info {
+    const char *name;
+    const rq_property *properties; /* ascending by name */
+    size_t property_count;
+} rq_namespace_info;
+/* RQ_E_NAMESPACE_NOT_FOUND. The caller frees the result. */
+RQ_API rq_err rq_namespace_describe(rq_db *db, const char *name, rq_namespace_info **ret,
+                                    rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_namespace_info_free(rq_namespace_info *info);
+/* Sets properties of a namespace; a value of NULL removes the property. Properties that are not given stay.
+ * Of two alterations of a namespace at the same time, one may undo the other: they read the properties
+ * before they write them, as HBase's shell does. RQ_E_NAMESPACE_NOT_FOUND; RQ_E_CONSTRAINT,
+ * RQ_E_DO_NOT_RETRY (the value of a quota, such as hbase.namespace.quota.maxtables). */
+RQ_API rq_err rq_namespace_alter(rq_db *db, const char *name, const rq_property *properties,
+                                 size_t property_count, rq_failure *why);
+
 /* --- rows ------------------------------------------------------------------------------------- */
 
 typedef struct rq_table rq_table;

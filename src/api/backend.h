@@ -180,6 +180,7 @@ typedef enum rq_define_kind {
     RQ_DEFINE_FLUSH_TABLE,
     RQ_DEFINE_CREATE_NAMESPACE,
     RQ_DEFINE_DROP_NAMESPACE,
+    RQ_DEFINE_ALTER_NAMESPACE,
     RQ_DEFINE_ALTER_TABLE,
     RQ_DEFINE_SPLIT_REGION,
     RQ_DEFINE_MERGE_REGIONS,
@@ -318,6 +319,8 @@ struct rq_backend {
     /* User tables; ns empty: of all namespaces. */
     rq_err (*tables)(rq_db *db, rq_slot *slot, rq_slice ns, rq_naming *ret, rq_why *why);
     rq_err (*namespaces)(rq_db *db, rq_slot *slot, rq_naming *ret, rq_why *why);
+    /* The serialized NamespaceDescriptor, appended to `ret`. RQ_E_NAMESPACE_NOT_FOUND. */
+    rq_err (*describe_namespace)(rq_db *db, rq_slot *slot, rq_slice ns, rq_buf *ret, rq_why *why);
     rq_err (*snapshots)(rq_db *db, rq_slot *slot, rq_snapshot_finding *ret, rq_why *why);
     /* RQ_E_TABLE_NOT_FOUND. */
     rq_err (*regions)(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier,

@@ -226,6 +226,7 @@ static const rq_backend backend = {
     .describe = rq__embed_describe,
     .tables = rq__embed_tables,
     .namespaces = rq__embed_namespaces,
+    .describe_namespace = rq__embed_describe_namespace,
     .snapshots = rq__embed_snapshots,
     .regions = rq__embed_regions,
     .compact = rq__embed_compact,

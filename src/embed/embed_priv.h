@@ -104,6 +104,8 @@ rq_err rq__embed_describe(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualif
                           bool *ret_enabled, rq_why *why);
 rq_err rq__embed_tables(rq_db *db, rq_slot *slot, rq_slice ns, rq_naming *ret, rq_why *why);
 rq_err rq__embed_namespaces(rq_db *db, rq_slot *slot, rq_naming *ret, rq_why *why);
+rq_err rq__embed_describe_namespace(rq_db *db, rq_slot *slot, rq_slice ns, rq_buf *ret,
+                                    rq_why *why);
 rq_err rq__embed_snapshots(rq_db *db, rq_slot *slot, rq_snapshot_finding *ret, rq_why *why);
 rq_err rq__embed_get(rq_table *t, rq_slot *slot, const rq_getting *get, rq_row **ret, rq_why *why);
 rq_err rq__embed_change(rq_table *t, rq_slot *slot, const rq_checking *check, rq_changing *changes,

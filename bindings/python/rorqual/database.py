@@ -378,6 +378,21 @@ class Database:
         memory = _Memory()
         self._named(lib.rq_namespace_create, name, *memory.properties(properties, upper=False))
 
+    def describe_namespace(self, name: str) -> Dict[str, str]:
+        """A namespace's properties."""
+        found = ffi.new("rq_namespace_info **")
+        self._named(lib.rq_namespace_describe, name, found)
+        info = found[0]
+        try:
+            return {text(pair.name): text(pair.value) for pair in info.properties[0:info.property_count]}
+        finally:
+            lib.rq_namespace_info_free(info)
+
+    def alter_namespace(self, name: str, properties: Mapping[str, Union[str, int, bool, None]]) -> None:
+        """Sets properties, or removes those that are given as None. The others stay."""
+        memory = _Memory()
+        self._named(lib.rq_namespace_alter, name, *memory.properties(properties, upper=False))
+
     def drop_namespace(self, name: str) -> None:
         """Removes an empty namespace."""
         self._named(lib.rq_namespace_drop, name)

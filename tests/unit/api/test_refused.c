@@ -61,6 +61,7 @@ static void definitions_are_refused(void **state)
         .size = sizeof spec, .name = "refused", .families = &family, .family_count = 1};
     rq_alteration alteration = {.size = sizeof alteration, .name = "refused", .family_count = 1};
     const char *regions[] = {NULL, NULL};
+    rq_namespace_info *space;
     (void)state;
     REFUSED(rq_table_create(NULL, &spec, &why));
     REFUSED(rq_table_create(at.db, NULL, &why));
@@ -85,6 +86,11 @@ static void definitions_are_refused(void **state)
     REFUSED(rq_namespace_list(at.db, NULL, &why));
     REFUSED(rq_namespace_create(at.db, NULL, NULL, 0, &why));
     REFUSED(rq_namespace_create(at.db, "refused", NULL, 1, &why));
+    REFUSED(rq_namespace_describe(at.db, NULL, &space, &why));
+    REFUSED(rq_namespace_describe(at.db, "default", NULL, &why));
+    REFUSED(rq_namespace_alter(at.db, NULL, NULL, 0, &why));
+    REFUSED(rq_namespace_alter(at.db, "default", NULL, 1, &why));
+    REFUSED(rq_namespace_alter(at.db, "default", &(rq_property){NULL, "v"}, 1, &why));
     REFUSED(rq_table_regions(at.db, "refused", NULL, &why));
     REFUSED(rq_table_split(at.db, "refused", absent, &why));
     REFUSED(rq_table_merge(at.db, "refused", NULL, 2, &why));
