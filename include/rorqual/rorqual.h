@@ -365,9 +365,16 @@ typedef struct rq_row {
 RQ_API void rq_row_free(rq_row *row);
 /* The newest cell of a column, or NULL. */
 RQ_API const rq_kv *rq_row_find(const rq_row *row, rq_bytes family, rq_bytes qualifier);
+/* Copies a row, so that it outlives the results, list or scan that it came from. The copy has one piece
+ * of memory of its own; the caller frees it with rq_row_free. */
+RQ_API rq_err rq_row_copy(const rq_row *row, rq_row **ret, rq_failure *why);
+/* Copies one cell, so that its row can be freed. The caller frees the copy with rq_kv_free. */
+RQ_API rq_err rq_kv_copy(const rq_kv *cell, rq_kv **ret, rq_failure *why);
+/* Frees a copy of rq_kv_copy. NULL is fine. */
+RQ_API void rq_kv_free(rq_kv *cell);
 
-/* A column, or (qualifier.data NULL) a whole family. The empty qualifier, which HBase allows, has
- * len 0 and data "". */
+/* A column; with qualifier.data NULL a whole family. The empty qualifier, which HBase allows, has
+ * len 0 and a data that is not NULL (rq_text("")). */
 typedef struct rq_column {
     rq_bytes family;
     rq_bytes qualifier;
@@ -625,8 +632,8 @@ typedef struct rq_scan_request {
 RQ_API rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **ret,
                             rq_failure *why);
 /* The next row, which the caller frees; *ret is NULL at the end. A small row shares 16 kB of memory with
- * its neighbours, which is freed with the last of them: copy a row that you keep for long. An error ends
- * the scan. Errors as rq_table_get's. */
+ * its neighbours, which is freed with the last of them: keep a copy (rq_row_copy) instead of a row that
+ * you need for long. An error ends the scan. Errors as rq_table_get's. */
 RQ_API rq_err rq_scanner_next(rq_scanner *scanner, rq_row **ret, rq_failure *why);
 /* Rows of a scan; the library's, freed with them by rq_rows_free. */
 typedef struct rq_rows {

@@ -103,6 +103,7 @@ static void reads_are_refused(void **state)
 {
     rq_table *t = make("refused", "1", NULL, 0);
     rq_row *row;
+    rq_kv *cell;
     rq_column column = {absent, {NULL, 0}};
     rq_named_bytes attribute = {"a", absent};
     rq_get_request good = {.size = sizeof good, .row = rq_text("r")}, g = good;
@@ -112,6 +113,11 @@ static void reads_are_refused(void **state)
     REFUSED(rq_table_get(NULL, &g, &row, &why));
     REFUSED(rq_table_get(t, NULL, &row, &why));
     REFUSED(rq_table_get(t, &g, NULL, &why));
+    REFUSED(rq_row_copy(NULL, &row, &why));
+    REFUSED(rq_row_copy(&(rq_row){0}, NULL, &why));
+    REFUSED(rq_kv_copy(NULL, &cell, &why));
+    REFUSED(rq_kv_copy(&(rq_kv){0}, NULL, &why));
+    rq_kv_free(NULL);
     g.size = 0;
     REFUSED(rq_table_get(t, &g, &row, &why));
     g.size = SIZE_MAX;
