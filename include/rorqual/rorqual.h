@@ -31,11 +31,11 @@
  *     result belong to one thread at a time; so does what is freed: no other thread may be using it.
  *  5. Time. Timestamps are milliseconds since 1970; time ranges are [min, max).
  *  6. The library prints nothing, ends no process and installs no signal handler; its threads block
- *     all signals. It has no mutable global state but a list of the folders that it has locked, for a
- *     handler of fork (pthread_atfork), by which a child gives its copy of the locks up. After a fork
- *     the child can use no database of its parent: every call returns RQ_E_FORKED and touches nothing
- *     that the parent uses. It may open databases of its own, also the parent's folder once the parent
- *     has closed it or ended.
+ *     all signals, and with rq_connect_options.no_threads it has none. It has no mutable global state
+ *     but a list of the folders that it has locked, for a handler of fork (pthread_atfork), by which a
+ *     child gives its copy of the locks up. After a fork the child can use no database of its parent:
+ *     every call returns RQ_E_FORKED and touches nothing that the parent uses. It may open databases
+ *     of its own, also the parent's folder once the parent has closed it or ended.
  *  7. Limits are HBase's: rows of 1 to 32,767 bytes, families of printable characters.
  */
 #ifndef RORQUAL_H
@@ -114,6 +114,18 @@ typedef struct rq_connect_options {
     bool must_exist;
     /* Completions of asynchronous calls run on a thread of the library; else inside rq_poll. */
     bool completion_thread;
+    uint8_t reserved[6]; /* 0; padding in older programs, which may have left it as it was */
+    /* file: and memory: only, and not with completion_thread: the library starts no thread. The
+     * engine's own work (log, flushes, compactions, timers) is done by the threads that are in a call:
+     *  - a call that waits (for the disk, for memory, for a definition) does that work meanwhile;
+     *  - a call that has changed rows also does waiting work, flushes before compactions, for 1 ms or
+     *    until the piece that it has begun can be interrupted (a sync of a file cannot);
+     *  - rq_poll does it until the calls it waits for have ended, or, if none is outstanding, until
+     *    nothing is left to do or its timeout is over.
+     * When memory is full and nobody has polled, a put takes as long as a flush. Between calls nothing
+     * happens: an idle program calls rq_poll from time to time, or when rq_descriptor's descriptor is
+     * readable. What is acknowledged is as durable as with threads. */
+    bool no_threads;
 } rq_connect_options;
 
 /* Opens a database; options may be NULL. The caller closes it with rq_disconnect. Blocks: for a
@@ -655,7 +667,8 @@ RQ_API void rq_scanner_close(rq_scanner *scanner);
  * exactly once, later: inside rq_poll, rq_disconnect, or on the library's thread
  * (rq_connect_options.completion_thread). Otherwise nothing was begun. What the arguments point to is
  * copied. Calls of one table may end in any order. Any number may be outstanding: those on a cluster
- * are on the wire together, those on a folder or in memory are executed by up to eight threads.
+ * are on the wire together, those on a folder or in memory are executed by up to eight threads (with
+ * rq_connect_options.no_threads inside rq_poll, eight at a time).
  */
 
 /* Completion functions. Results are those of the synchronous call, or NULL if it has none; the
@@ -698,7 +711,8 @@ RQ_API rq_err rq_scanner_next_async(rq_scanner *scanner, size_t max, rq_done don
 /* Runs the completions of the calls that have ended; if there are none, waits for one, at most
  * timeout_ms (0: does not wait; -1: no limit). On a cluster it also does the work of the calls.
  * *ret_count (may be NULL) is how many ran. RQ_E_STATE: another thread is in rq_poll, a completion
- * calls it, or the completions have a thread. Returns at once if no call is outstanding. */
+ * calls it, or the completions have a thread. Returns at once if no call is outstanding; with
+ * rq_connect_options.no_threads it does the engine's work then. */
 RQ_API rq_err rq_poll(rq_db *db, int timeout_ms, size_t *ret_count, rq_failure *why);
 /* A descriptor for the caller's event loop (poll, epoll, libuv, glib), level-triggered: when it is
  * readable, rq_poll(db, 0, …) has something to do. Nothing else may be done with it; it is closed by

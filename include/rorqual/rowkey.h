@@ -197,9 +197,11 @@ typedef struct rq_salted_scanner rq_salted_scanner;
 
 /* Scans all buckets of a table whose key format begins with salt(N) or phoenix(N), and returns the rows
  * in the order of their keys without the salt (rows of several buckets with equal keys: by bucket).
- * `scan` has start and stop without salt; its limit is of all rows together. In process `threads` read
- * ahead, 16 at most, with all signals blocked; 0: none. A cluster is asked ahead without threads. The
- * caller closes it before the table; `format` is not used after this call. RQ_E_INVALID: the format has no salt.
+ * `scan` has start and stop without salt; its limit is of all rows together. On a folder or in memory
+ * `threads` of the library read ahead, 16 at most, with all signals blocked; 0: none, and none with
+ * rq_connect_options.no_threads. On a cluster the next rows of all buckets are requested ahead, without
+ * threads. The caller closes the scanner before the table; `format` is not used after this call.
+ * RQ_E_INVALID: the format has no salt.
  * Errors of the table come from rq_salted_next. */
 RQ_API rq_err rq_salted_scan(rq_table *table, const rq_key_format *format,
                              const rq_scan_request *scan, uint32_t threads, rq_salted_scanner **ret,

@@ -13,6 +13,9 @@ bool rq__db_is_home(const rq_db *db);
  * back. */
 RQ_NODISCARD
 rq_err rq__slot_take(rq_db *db, rq_slot **ret, rq_why *why);
+/* The same for an asynchronous call that the back end executes. */
+RQ_NODISCARD
+rq_err rq__slot_take_for_call(rq_db *db, rq_slot **ret, rq_why *why);
 void rq__slot_give_back(rq_slot *slot);
 /* To free what belongs to the back end: also while the database is being closed, by a completion, say. NULL:
  * the back end was closed; if it is being closed, this waits until it was. REQUIRES: the process is the

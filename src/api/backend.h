@@ -304,12 +304,15 @@ RQ_NODISCARD
 rq_err rq_db_start_thread(rq_db *db, rq_error *why);
 /* Marks the call as ended, so that its completion will run. Any thread; never waits. */
 void rq_call_done(rq_call *call);
+/* Whether rq_poll has something to do: a call has ended, or the database is being closed. Never waits. */
+bool rq_db_has_ended_call(const rq_db *db);
 
 /* --- the back end ----------------------------------------------------------------------------- */
 
 /* Arguments live as long as the call. A failing call fills `why`. */
 struct rq_backend {
-    bool is_remote; /* calls wait for servers: several at a time are faster */
+    bool is_remote;  /* calls wait for servers: several at a time are faster */
+    bool no_threads; /* rq_connect_options.no_threads: nothing above it may start one either */
     /* No call is running. Frees everything of the back end but the rq_db. */
     rq_err (*close)(rq_db *db, rq_error *why);
     rq_err (*define)(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *why);
@@ -363,6 +366,15 @@ struct rq_backend {
     /* The next time at which `turn` has work that its descriptor does not show (rq_clock_ns,
      * CLOCK_MONOTONIC; INT64_MAX: never). */
     int64_t (*due)(rq_db *db);
+    /* Does work that no call waits for, until there is none or the time has passed. NULL: it needs no
+     * caller for that. */
+    void (*idle)(rq_db *db, int64_t timeout_ns);
+    /* Lets a while pass for an asynchronous call that waits for a slot while it is executed. NULL: it
+     * sleeps. */
+    void (*pause)(rq_db *db);
+    /* A call has ended that was not given to the back end: `turn` looks. NULL: `turn` need not be
+     * told. */
+    void (*wake)(rq_db *db);
 };
 
 /* --- databases -------------------------------------------------------------------------------- */

@@ -51,13 +51,23 @@ static void submitted(rq_ddl *ddl)
     if (is_left) job_free(j);
 }
 
-/* False: the time is over, and the job is the procedure's. */
-static bool wait_for_end(define_job *j, uint32_t timeout_ms)
+static bool has_ended(void *job)
 {
-    uint64_t until = rq_clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000;
-    struct timespec t = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
+    define_job *j = job;
     pthread_mutex_lock(&j->lock);
-    while (!j->has_ended && pthread_cond_timedwait(&j->wake, &j->lock, &t) == 0)
+    bool has_ended = j->has_ended;
+    pthread_mutex_unlock(&j->lock);
+    return has_ended;
+}
+
+/* False: the time is over, and the job is the procedure's. */
+static bool wait_for_end(rq__embed *e, define_job *j)
+{
+    uint64_t until = rq_clock_ns(CLOCK_MONOTONIC) + (uint64_t)e->db.timeout_ms * 1000000;
+    struct timespec t = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
+    if (e->is_driven) (void)rq_driven_run(e->executor, has_ended, j, until);
+    pthread_mutex_lock(&j->lock);
+    while (!j->has_ended && !e->is_driven && pthread_cond_timedwait(&j->wake, &j->lock, &t) == 0)
         ;
     bool has_ended = j->has_ended;
     j->is_left = !has_ended;
@@ -260,7 +270,7 @@ static rq_err run(rq__embed *e, define_job *j, bool *ret_left, rq_why *why)
     j->ddl.submitted = submitted;
     j->ddl.user = RQ_SLICE_LIT("embedded");
     rq_catalog_submit(e->catalog, &j->ddl);
-    *ret_left = !wait_for_end(j, e->db.timeout_ms);
+    *ret_left = !wait_for_end(e, j);
     if (*ret_left)
         return rq_fail(&why->error, RQ_E_TIMEOUT,
                        "not finished after %" PRIu32 " ms; it goes on in the background",

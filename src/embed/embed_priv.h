@@ -6,16 +6,19 @@
 #include "embed/embed.h"
 
 #include "base/config.h"
+#include "base/driven_executor.h"
 #include "base/env.h"
 #include "catalog/catalog.h"
 #include "ops/ops.h"
 
 typedef struct rq__embed {
     rq_db db;
+    rq_backend backend; /* db's */
     rq_log log;
     rq_config *config;
     rq_vfs *vfs;
     rq_executor *executor;
+    bool is_driven; /* the executor has no threads: callers run its tasks */
     rq_epoch *epoch;
     rq_env env;
     rq_root *root;
@@ -27,6 +30,8 @@ typedef struct rq__embed {
     rq_ops *ops;
     uint64_t nonce_group;
 } rq__embed;
+
+#define RQ__HELP_NS ((uint64_t)1000 * 1000)
 
 /* What a slot keeps: the place of one thread at a time among those that start ops. */
 typedef struct rq__embed_seat {
@@ -67,6 +72,13 @@ void rq__op_begin(rq__embed *e, rq__embed_seat *s, rq_slot *slot, rq_op *op, rq_
 RQ_NODISCARD
 rq_err rq__locate(const rq__embed *e, rq__embed_seat *s, const rq_table *t, rq_slice row,
                   rq_region **ret, rq_error *why);
+
+/* The end of a call that has changed something: in a database without threads it does a part of the
+ * engine's waiting work. */
+static inline void rq__help(rq__embed *e)
+{
+    if (RQ_UNLIKELY(e->is_driven)) rq_driven_help(e->executor, RQ__HELP_NS);
+}
 
 /* --- repetitions ------------------------------------------------------------------------------ */
 

@@ -24,6 +24,12 @@ static void databases_are_refused(void **state)
     REFUSED(rq_connect("memory:", &o, &db, &why));
     o = (rq_connect_options){.size = sizeof o, .setting_count = 1};
     REFUSED(rq_connect("memory:", &o, &db, &why));
+    o = (rq_connect_options){.size = sizeof o, .no_threads = true, .completion_thread = true};
+    REFUSED(rq_connect("memory:", &o, &db, &why));
+    o.completion_thread = false;
+    FAILS(RQ_E_UNSUPPORTED, rq_connect("hbase://127.0.0.1:1", &o, &db, &why));
+    FAILS(RQ_E_UNSUPPORTED, rq_connect("hbase+rpc://127.0.0.1:1", &o, &db, &why));
+    o = (rq_connect_options){.size = sizeof o, .setting_count = 1};
     o.settings = &nothing;
     assert_true(rq_connect("memory:", &o, &db, &why) != RQ_OK);
     assert_null(db);
