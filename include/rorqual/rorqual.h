@@ -75,6 +75,7 @@ RQ_API const char *rq_version(void);
 
 /* --- failures --------------------------------------------------------------------------------- */
 
+/* rq_failure.action of a call that is no batch, or whose failure is not that of one action. */
 #define RQ_NO_ACTION SIZE_MAX
 
 /* Why a call failed. Allocated by the caller, who sets `size`; a failed call sets the rest. */
@@ -369,7 +370,7 @@ typedef struct rq_row {
     size_t count; /* 0: the row has none of what was asked for */
     const rq_kv *cells;
     bool exists;     /* of a get with existence_only; else whether count > 0 */
-    bool is_partial; /* of a scan with `batch`: the row goes on in the next result */
+    bool is_partial; /* of a scan with `batch`: the next result has more cells of this row */
     rq_bytes cursor; /* of a scan with wants_cursors: if not empty, this result has no cells, only
                       * the key of the row read last, perhaps in part */
 } rq_row;
@@ -473,9 +474,11 @@ typedef enum rq_delete_scope {
 typedef struct rq_edit {
     rq_bytes family;
     rq_bytes qualifier;
-    rq_bytes value; /* of a put, append; of an increment: 8 bytes, big-endian, or empty (amount) */
+    /* Of a put or append: what is written. Of an increment: the number to add, 8 bytes, big-endian; if
+     * it is empty, `amount` is added. */
+    rq_bytes value;
     int64_t timestamp; /* 0: the change's */
-    int64_t amount;    /* of an increment */
+    int64_t amount;    /* of an increment, if value is empty */
     rq_delete_scope scope;
     uint32_t reserved; /* 0 */
 } rq_edit;
@@ -483,9 +486,9 @@ typedef struct rq_edit {
 typedef enum rq_durability_level {
     RQ_DURABILITY_DEFAULT,  /* as the table and the server are set */
     RQ_DURABILITY_SKIP_LOG, /* in memory only: lost at a crash */
-    RQ_DURABILITY_ASYNC,    /* written to the log soon */
+    RQ_DURABILITY_ASYNC,    /* the call returns before the change is in the log, where it is soon */
     RQ_DURABILITY_SYNC,     /* on disk when the call returns */
-    RQ_DURABILITY_FSYNC,    /* likewise */
+    RQ_DURABILITY_FSYNC,    /* the same */
 } rq_durability_level;
 
 /* A put, delete, append or increment of one row: all or nothing. */

@@ -375,7 +375,7 @@ typedef struct rq_tsdb_point {
     const char *metric;
     const rq_property *tags; /* 1 to 8, in any order */
     size_t tag_count;
-    int64_t time_ms; /* whole seconds are written as seconds */
+    int64_t time_ms; /* since 1970; a whole second has OpenTSDB's shorter form of seconds */
     bool is_real;
     int64_t integer;
     double real; /* written in 4 bytes if that loses nothing */
@@ -415,7 +415,8 @@ typedef struct rq_tsdb_query {
 typedef struct rq_tsdb_series {
     const rq_property *tags; /* ascending by UID of the name */
     size_t tag_count;
-    const rq_tsdb_value *values; /* ascending by time; of two at a time the one written last */
+    /* Ascending by time; of two at the same time the one written last. */
+    const rq_tsdb_value *values;
     size_t count;
 } rq_tsdb_series;
 
@@ -515,8 +516,8 @@ RQ_API void rq_index_scanner_close(rq_index_scanner *scanner);
 
 typedef struct rq_index_repairs {
     size_t size;
-    uint64_t rows, entries;  /* that were looked at */
-    uint64_t added, removed; /* entries */
+    uint64_t rows, entries;  /* how many were compared */
+    uint64_t added, removed; /* entries of the index */
     uint64_t duplicates;     /* rows whose value a unique index has for another row */
 } rq_index_repairs;
 /* Compares table and index, adds the entries that are missing and deletes those that are wrong. `ret`
