@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/macros.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -107,8 +108,11 @@ void rq_fiber_enter(rq_fiber *f)
 #if RQ_TSAN
     f->caller_tsan = __tsan_get_current_fiber();
 #endif
+    /* A context has a signal mask of its own; a fiber has that of the thread that enters it. */
+    int rc = pthread_sigmask(SIG_SETMASK, NULL, &f->own.uc_sigmask);
+    RQ_ASSERT(rc == 0);
     switch_begin(&f->caller_fake_stack, f->stack, f->stack_len, f->own_tsan);
-    int rc = swapcontext(&f->caller, &f->own);
+    rc = swapcontext(&f->caller, &f->own);
     RQ_ASSERT(rc == 0);
     switch_end(f->caller_fake_stack, NULL, NULL);
 }

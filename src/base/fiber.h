@@ -4,6 +4,8 @@
  * enter, perhaps by another thread, continues behind the leave. So a task can wait for others in the middle of
  * its work while the same thread runs them.
  *
+ * A fiber has the signal mask of the thread that has entered it.
+ *
  * A fiber must not leave while it holds a mutex: the thread that continues it may be another one.
  */
 #ifndef RQ_BASE_FIBER_H

@@ -7,6 +7,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 static rq_executor *new_executor(unsigned limit)
@@ -264,6 +265,56 @@ static void a_run_ends_at_its_wish_or_its_time(void **state)
     rq_driven_executor_free(ex);
 }
 
+/* --- signals ---------------------------------------------------------------------------------- */
+
+typedef struct masked {
+    rq_task task;
+    rq_executor *executor;
+    bool before, after; /* whether SIGUSR1 was blocked */
+} masked;
+
+static bool blocks_signal(void)
+{
+    sigset_t now;
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &now);
+    return sigismember(&now, SIGUSR1) == 1;
+}
+
+static void masked_run(rq_task *task)
+{
+    masked *m = RQ_CONTAINER_OF(task, masked, task);
+    m->before = blocks_signal();
+    m->executor->yield(m->executor);
+    m->after = blocks_signal();
+}
+
+static void set_blocked(bool blocked)
+{
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    (void)pthread_sigmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &one, NULL);
+}
+
+/* A program blocks signals when it likes: a task has the mask of the thread that runs it, not of the one that
+ * made its fiber. */
+static void tasks_have_their_threads_signals(void **state)
+{
+    (void)state;
+    rq_executor *ex = new_executor(1);
+    masked m = {.task.run = masked_run, .executor = ex};
+    set_blocked(true);
+    ex->submit(ex, RQ_POOL_WORK, &m.task);
+    rq_driven_help(ex, 0);
+    assert_true(m.before && blocks_signal());
+    set_blocked(false);
+    rq_driven_help(ex, 0);
+    assert_false(m.after || blocks_signal());
+    set_blocked(true);
+    rq_driven_executor_free(ex);
+    set_blocked(false);
+}
+
 /* --- timers ----------------------------------------------------------------------------------- */
 
 typedef struct alarm_timer {
@@ -394,6 +445,7 @@ int main(void)
         cmocka_unit_test(waiting_calls_keep_their_place),
         cmocka_unit_test(others_run_while_a_task_sleeps),
         cmocka_unit_test(a_run_ends_at_its_wish_or_its_time),
+        cmocka_unit_test(tasks_have_their_threads_signals),
         cmocka_unit_test(timers_fire_in_calls),
         cmocka_unit_test(the_descriptor_tells_of_work),
         cmocka_unit_test(threads_drive_for_each_other),
