@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * librorqual in an event loop, here libuv's: events URL
+ * librorqual in an event loop, here libuv's: events [URL]
  *
  * The loop watches the descriptor of rq_descriptor, and runs completions by rq_poll(db, 0, …) when it is
- * readable. With another loop only `watch` differs: poll() and epoll wait for POLLIN and EPOLLIN of the
- * same descriptor, glib has g_unix_fd_add. A timer of the loop shows that nothing blocks it.
+ * readable. With another loop only `watch` differs: see events_epoll.c and events_glib.c. A timer of the
+ * loop shows that nothing blocks it.
  *
  * The program writes COUNT rows, AT_ONCE of them at a time, then reads them back by a scan.
  */
@@ -25,7 +25,7 @@ typedef struct program {
     unsigned begun, written, read, ticks;
 } program;
 
-static rq_failure why = {sizeof why, RQ_OK, false, 0, "", ""};
+static rq_failure why = {.size = sizeof why};
 
 static void check(rq_err rc, const char *what)
 {
@@ -113,8 +113,7 @@ int main(int argc, char **argv)
     rq_family family = {"f", NULL, 0};
     rq_table_spec spec = {
         .size = sizeof spec, .name = "events", .families = &family, .family_count = 1};
-    if (argc != 2) return 2;
-    check(rq_connect(argv[1], NULL, &p.db, &why), "connect");
+    check(rq_connect(argc > 1 ? argv[1] : "memory:", NULL, &p.db, &why), "connect");
     check(rq_table_exists(p.db, "events", &exists, &why), "exists");
     if (!exists) check(rq_table_create(p.db, &spec, &why), "create");
     check(rq_table_open(p.db, "events", &p.table, &why), "open");

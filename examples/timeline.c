@@ -28,7 +28,9 @@ static void check(rq_err rc)
 
 typedef struct schemes {
     rq_table *tall, *wide;
-    rq_key_format *tall_key; /* key of the wide form: the first part; its qualifier: the second */
+    /* Of the tall table. The first part, the user, is the key of the wide table; the second part, the
+     * reversed time, is the qualifier there. */
+    rq_key_format *tall_key;
 } schemes;
 
 typedef struct key {
@@ -36,7 +38,7 @@ typedef struct key {
     size_t len;
 } key;
 
-static const size_t user_len = 8;
+static const size_t user_len = 8; /* bytes of the first part */
 
 static rq_table *open_table(rq_db *db, const char *name)
 {
@@ -56,7 +58,7 @@ static int64_t time_of(unsigned user, unsigned event)
     return INT64_C(1672531200000) + (int64_t)event * 60000 + user;
 }
 
-/* parts 1: the prefix of all keys of a user. */
+/* The key of an event (parts = 2), or the prefix that all keys of a user have (parts = 1). */
 static key key_of(const schemes *s, unsigned user, int64_t time, size_t parts)
 {
     key k;

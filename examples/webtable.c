@@ -84,7 +84,8 @@ static void print_column(rq_table *table, const char *row, const char *family,
     rq_row_free(found);
 }
 
-/* All pages of a domain: the prefix com.cnn, up to the first key behind it. */
+/* All pages of a domain: keys from "com.cnn." up to "com.cnn/". The byte '/' comes directly after '.', so
+ * these are all keys that begin with "com.cnn.". */
 static void print_domain(rq_table *table, const char *first, const char *behind)
 {
     rq_scan_request scan = {.size = sizeof scan, .start = rq_text(first), .stop = rq_text(behind)};

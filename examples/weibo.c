@@ -89,7 +89,7 @@ static void delete_column(rq_table *table, const char *row, const char *family,
     check(rq_table_change(table, &change, NULL, &why));
 }
 
-/* `time`: of the post; two posts of one user at the same time would share a row */
+/* `time` is the post's. Two posts of one user at the same time would be one row. */
 static void publish(weibo *w, const char *user, int64_t time, const char *text)
 {
     char row[KEY], fan[KEY];
@@ -108,7 +108,8 @@ static void publish(weibo *w, const char *user, int64_t time, const char *text)
     rq_row_free(fans);
 }
 
-/* All posts of `other`, from "other_" to "other`", the first key behind the prefix. */
+/* All posts of `other`: keys from "other_" up to "other`". The byte '`' comes directly after '_', so these
+ * are all keys that begin with "other_". */
 static void deliver_posts(weibo *w, const char *user, const char *other)
 {
     char start[KEY], stop[KEY], row_key[KEY];
@@ -163,6 +164,7 @@ static void read_mailbox(weibo *w, const char *user, rq_row **ret)
     size_t count = followed->count < FOLLOWED_MAX ? followed->count : FOLLOWED_MAX;
     for (size_t i = 0; i < count; i++)
         columns[i] = (rq_column){rq_text("cf"), followed->cells[i].qualifier};
+    /* A get without columns reads all columns. Who follows nobody gets a row that does not exist. */
     rq_get_request get = {.size = sizeof get,
                           .row = rq_text(count > 0 ? user : "nobody"),
                           .columns = columns,

@@ -72,9 +72,9 @@ typedef enum rq_pass {
 /* Combines `count` filters, which are copied: passes what all of them pass (RQ_PASS_ALL), or what at
  * least one passes (RQ_PASS_ONE). */
 RQ_API rq_bytes rq_filter_list(rq_filters *f, rq_pass pass, const rq_bytes *filters, size_t count);
-/* Excludes a row if one of its cells is excluded. */
+/* Excludes a whole row if `filter` excludes one of its cells. */
 RQ_API rq_bytes rq_skip_filter(rq_filters *f, rq_bytes filter);
-/* Ends the scan at the first exclusion. */
+/* Ends the scan at the first row or cell that `filter` excludes. */
 RQ_API rq_bytes rq_while_match_filter(rq_filters *f, rq_bytes filter);
 
 /* --- comparing filters ------------------------------------------------------------------------ */
@@ -96,7 +96,7 @@ RQ_API rq_bytes rq_dependent_column_filter(rq_filters *f, rq_bytes family, rq_by
 RQ_API rq_bytes rq_single_column_value_filter(rq_filters *f, rq_bytes family, rq_bytes qualifier,
                                               rq_compare op, rq_bytes comparator,
                                               bool filter_if_missing, bool latest_only);
-/* Likewise, without that column. */
+/* As rq_single_column_value_filter; the cells of that column are not returned. */
 RQ_API rq_bytes rq_single_column_value_exclude_filter(rq_filters *f, rq_bytes family,
                                                       rq_bytes qualifier, rq_compare op,
                                                       rq_bytes comparator, bool filter_if_missing,
@@ -130,9 +130,9 @@ RQ_API rq_bytes rq_multi_row_range_filter(rq_filters *f, const rq_row_range *ran
 
 /* The first `limit` columns of a row. For gets: a scan ends after its first row. */
 RQ_API rq_bytes rq_column_count_get_filter(rq_filters *f, int32_t limit);
-/* `limit` columns of each row, behind the first `offset`. */
+/* `limit` columns of each row, after skipping the first `offset`. */
 RQ_API rq_bytes rq_column_pagination_filter(rq_filters *f, int32_t limit, int32_t offset);
-/* From this column on. */
+/* `limit` columns of each row, beginning with the qualifier `column`. */
 RQ_API rq_bytes rq_column_pagination_from_filter(rq_filters *f, int32_t limit, rq_bytes column);
 /* Columns whose qualifier begins with the prefix, or with one of `count` prefixes. */
 RQ_API rq_bytes rq_column_prefix_filter(rq_filters *f, rq_bytes prefix);

@@ -31,10 +31,11 @@
  *     one thread at a time. When an object is freed, no other thread may be using it.
  *  5. Time. Timestamps are milliseconds since 1970; time ranges are [min, max).
  *  6. The library prints nothing, ends no process and installs no signal handler; its threads block
- *     all signals. Its only mutable global state is a list of the folders that it has locked: a fork handler
- *     (pthread_atfork) uses the list to release the child's copies of the locks. After a fork the child can use no
- *     database of its parent: every call returns RQ_E_FORKED and touches nothing that the parent uses. It may open
- *     databases of its own, also the parent's folder once the parent has closed it or ended.
+ *     all signals, and with rq_connect_options.no_threads it has none. Its only mutable global state is a list of the
+ *     folders that it has locked: a fork handler (pthread_atfork) uses the list to release the child's copies of the
+ *     locks. After a fork the child can use no database of its parent: every call returns RQ_E_FORKED and touches
+ *     nothing that the parent uses. It may open databases of its own, also the parent's folder once the parent has
+ *     closed it or ended.
  *  7. Limits are HBase's: rows of 1 to 32,767 bytes, families of printable characters.
  */
 #ifndef RORQUAL_H
@@ -74,6 +75,7 @@ RQ_API const char *rq_version(void);
 
 /* --- failures --------------------------------------------------------------------------------- */
 
+/* rq_failure.action of a call that is no batch, or whose failure is not that of one action. */
 #define RQ_NO_ACTION SIZE_MAX
 
 /* Why a call failed. Allocated by the caller, who sets `size`; a failed call sets the rest. */
@@ -113,6 +115,18 @@ typedef struct rq_connect_options {
     bool must_exist;
     /* Completions of asynchronous calls run on a thread of the library; else inside rq_poll. */
     bool completion_thread;
+    uint8_t reserved[6]; /* 0; padding in older programs, which may have left it as it was */
+    /* file: and memory: only, and not with completion_thread: the library starts no thread. The
+     * engine's own work (log, flushes, compactions, timers) is done by the threads that are in a call:
+     *  - a call that waits (for the disk, for memory, for a definition) does that work meanwhile;
+     *  - a call that has changed rows also does waiting work, flushes before compactions, for 1 ms or
+     *    until the piece that it has begun can be interrupted (a sync of a file cannot);
+     *  - rq_poll does it until the calls it waits for have ended, or, if none is outstanding, until
+     *    nothing is left to do or its timeout is over.
+     * When memory is full and nobody has polled, a put takes as long as a flush. Between calls nothing
+     * happens: an idle program calls rq_poll from time to time, or when rq_descriptor's descriptor is
+     * readable. What is acknowledged is as durable as with threads. */
+    bool no_threads;
 } rq_connect_options;
 
 /* Opens a database; options may be NULL. The caller closes it with rq_disconnect. Blocks: for a
@@ -302,6 +316,24 @@ RQ_API rq_err rq_namespace_drop(rq_db *db, const char *name, rq_failure *why);
 /* Ascending, HBase's own ("hbase", "default") among them. The caller frees the names. */
 RQ_API rq_err rq_namespace_list(rq_db *db, rq_names **ret, rq_failure *why);
 
+/* A namespace and its properties; the library's, freed by rq_namespace_info_free. */
+typedef struct rq_namespace_info {
+    const char *name;
+    const rq_property *properties; /* ascending by name */
+    size_t property_count;
+} rq_namespace_info;
+/* RQ_E_NAMESPACE_NOT_FOUND. The caller frees the result. */
+RQ_API rq_err rq_namespace_describe(rq_db *db, const char *name, rq_namespace_info **ret,
+                                    rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_namespace_info_free(rq_namespace_info *info);
+/* Sets properties of a namespace; a value of NULL removes the property. Properties that are not given stay.
+ * Of two alterations of a namespace at the same time, one may undo the other: they read the properties
+ * before they write them, as HBase's shell does. RQ_E_NAMESPACE_NOT_FOUND; RQ_E_CONSTRAINT,
+ * RQ_E_DO_NOT_RETRY (the value of a quota, such as hbase.namespace.quota.maxtables). */
+RQ_API rq_err rq_namespace_alter(rq_db *db, const char *name, const rq_property *properties,
+                                 size_t property_count, rq_failure *why);
+
 /* --- rows ------------------------------------------------------------------------------------- */
 
 typedef struct rq_table rq_table;
@@ -337,7 +369,7 @@ typedef struct rq_row {
     size_t count; /* 0: the row has none of what was asked for */
     const rq_kv *cells;
     bool exists;     /* of a get with existence_only; else whether count > 0 */
-    bool is_partial; /* of a scan with `batch`: the row goes on in the next result */
+    bool is_partial; /* of a scan with `batch`: the next result has more cells of this row */
     rq_bytes cursor; /* of a scan with wants_cursors: if not empty, this result has no cells, only
                       * the key of the row read last, perhaps in part */
 } rq_row;
@@ -345,9 +377,16 @@ typedef struct rq_row {
 RQ_API void rq_row_free(rq_row *row);
 /* The newest cell of a column, or NULL. */
 RQ_API const rq_kv *rq_row_find(const rq_row *row, rq_bytes family, rq_bytes qualifier);
+/* Copies a row, so that it outlives the results, list or scan that it came from. The copy has one piece
+ * of memory of its own; the caller frees it with rq_row_free. */
+RQ_API rq_err rq_row_copy(const rq_row *row, rq_row **ret, rq_failure *why);
+/* Copies one cell, so that its row can be freed. The caller frees the copy with rq_kv_free. */
+RQ_API rq_err rq_kv_copy(const rq_kv *cell, rq_kv **ret, rq_failure *why);
+/* Frees a copy of rq_kv_copy. NULL is fine. */
+RQ_API void rq_kv_free(rq_kv *cell);
 
-/* A column, or (qualifier.data NULL) a whole family. The empty qualifier, which HBase allows, has
- * len 0 and data "". */
+/* A column; with qualifier.data NULL a whole family. The empty qualifier, which HBase allows, has
+ * len 0 and a data that is not NULL (rq_text("")). */
 typedef struct rq_column {
     rq_bytes family;
     rq_bytes qualifier;
@@ -434,9 +473,11 @@ typedef enum rq_delete_scope {
 typedef struct rq_edit {
     rq_bytes family;
     rq_bytes qualifier;
-    rq_bytes value; /* of a put, append; of an increment: 8 bytes, big-endian, or empty (amount) */
+    /* Of a put or append: what is written. Of an increment: the number to add, 8 bytes, big-endian; if
+     * it is empty, `amount` is added. */
+    rq_bytes value;
     int64_t timestamp; /* 0: the change's */
-    int64_t amount;    /* of an increment */
+    int64_t amount;    /* of an increment, if value is empty */
     rq_delete_scope scope;
     uint32_t reserved; /* 0 */
 } rq_edit;
@@ -444,9 +485,9 @@ typedef struct rq_edit {
 typedef enum rq_durability_level {
     RQ_DURABILITY_DEFAULT,  /* as the table and the server are set */
     RQ_DURABILITY_SKIP_LOG, /* in memory only: lost at a crash */
-    RQ_DURABILITY_ASYNC,    /* written to the log soon */
+    RQ_DURABILITY_ASYNC,    /* the call returns before the change is in the log, where it is soon */
     RQ_DURABILITY_SYNC,     /* on disk when the call returns */
-    RQ_DURABILITY_FSYNC,    /* likewise */
+    RQ_DURABILITY_FSYNC,    /* the same */
 } rq_durability_level;
 
 /* A put, delete, append or increment of one row: all or nothing. */
@@ -605,8 +646,8 @@ typedef struct rq_scan_request {
 RQ_API rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **ret,
                             rq_failure *why);
 /* The next row, which the caller frees; *ret is NULL at the end. A small row shares 16 kB of memory with
- * its neighbours, which is freed with the last of them: copy a row that you keep for long. An error ends
- * the scan. Errors as rq_table_get's. */
+ * its neighbours, which is freed with the last of them: keep a copy (rq_row_copy) instead of a row that
+ * you need for long. An error ends the scan. Errors as rq_table_get's. */
 RQ_API rq_err rq_scanner_next(rq_scanner *scanner, rq_row **ret, rq_failure *why);
 /* Rows of a scan; the library's, freed with them by rq_rows_free. */
 typedef struct rq_rows {
@@ -628,7 +669,8 @@ RQ_API void rq_scanner_close(rq_scanner *scanner);
  * exactly once, later: inside rq_poll, rq_disconnect, or on the library's thread
  * (rq_connect_options.completion_thread). Otherwise nothing was begun. What the arguments point to is
  * copied. Calls of one table may end in any order. Any number may be outstanding: those on a cluster
- * are on the wire together, those on a folder or in memory are executed by up to eight threads.
+ * are on the wire together, those on a folder or in memory are executed by up to eight threads (with
+ * rq_connect_options.no_threads inside rq_poll, eight at a time).
  */
 
 /* Completion functions. Results are those of the synchronous call, or NULL if it has none; the
@@ -671,7 +713,8 @@ RQ_API rq_err rq_scanner_next_async(rq_scanner *scanner, size_t max, rq_done don
 /* Runs the completions of the calls that have ended; if there are none, waits for one, at most
  * timeout_ms (0: does not wait; -1: no limit). On a cluster it also does the work of the calls.
  * *ret_count (may be NULL) is how many ran. RQ_E_STATE: another thread is in rq_poll, a completion
- * calls it, or the completions have a thread. Returns at once if no call is outstanding. */
+ * calls it, or the completions have a thread. Returns at once if no call is outstanding; with
+ * rq_connect_options.no_threads it does the engine's work then. */
 RQ_API rq_err rq_poll(rq_db *db, int timeout_ms, size_t *ret_count, rq_failure *why);
 /* A descriptor for the caller's event loop (poll, epoll, libuv, glib), level-triggered: when it is
  * readable, rq_poll(db, 0, …) has something to do. Nothing else may be done with it; it is closed by

@@ -197,9 +197,10 @@ typedef struct rq_salted_scanner rq_salted_scanner;
 /* Scans all buckets of a table whose key format begins with salt(N) or phoenix(N), and returns the rows
  * in the order of their keys without the salt (rows of several buckets with equal keys: by bucket).
  * `scan` has start and stop without salt; its limit counts the rows of all buckets together. On an embedded database
- * (file:, memory:) up to 16 `threads`, which block all signals, read ahead; 0: none. On a cluster the library requests
- * rows ahead without threads. The caller closes the scanner before the table; `format` is not used after this call.
- * RQ_E_INVALID: the format has no salt. Errors of the table come from rq_salted_next. */
+ * (file:, memory:) up to 16 `threads`, which block all signals, read ahead; 0, or with rq_connect_options.no_threads:
+ * none. On a cluster the library requests rows ahead without threads. The caller closes the scanner before the table;
+ * `format` is not used after this call. RQ_E_INVALID: the format has no salt. Errors of the table come from
+ * rq_salted_next. */
 RQ_API rq_err rq_salted_scan(rq_table *table, const rq_key_format *format,
                              const rq_scan_request *scan, uint32_t threads, rq_salted_scanner **ret,
                              rq_failure *why);
@@ -372,7 +373,7 @@ typedef struct rq_tsdb_point {
     const char *metric;
     const rq_property *tags; /* 1 to 8, in any order */
     size_t tag_count;
-    int64_t time_ms; /* whole seconds are written as seconds */
+    int64_t time_ms; /* since 1970; a whole second has OpenTSDB's shorter form of seconds */
     bool is_real;
     int64_t integer;
     double real; /* written in 4 bytes if that loses nothing */
@@ -412,7 +413,8 @@ typedef struct rq_tsdb_query {
 typedef struct rq_tsdb_series {
     const rq_property *tags; /* ascending by UID of the name */
     size_t tag_count;
-    const rq_tsdb_value *values; /* ascending by time; of two at a time the one written last */
+    /* Ascending by time; of two at the same time the one written last. */
+    const rq_tsdb_value *values;
     size_t count;
 } rq_tsdb_series;
 
@@ -511,8 +513,8 @@ RQ_API void rq_index_scanner_close(rq_index_scanner *scanner);
 
 typedef struct rq_index_repairs {
     size_t size;
-    uint64_t rows, entries;  /* that were looked at */
-    uint64_t added, removed; /* entries */
+    uint64_t rows, entries;  /* how many were compared */
+    uint64_t added, removed; /* entries of the index */
     uint64_t duplicates;     /* rows whose value a unique index has for another row */
 } rq_index_repairs;
 /* Compares table and index, adds the entries that are missing and deletes those that are wrong. `ret`

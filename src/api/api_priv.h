@@ -13,6 +13,9 @@ bool rq__db_is_home(const rq_db *db);
  * RQ_E_CLOSED. */
 RQ_NODISCARD
 rq_err rq__slot_take(rq_db *db, rq_slot **ret, rq_why *why);
+/* The same for an asynchronous call that the back end executes. */
+RQ_NODISCARD
+rq_err rq__slot_take_for_call(rq_db *db, rq_slot **ret, rq_why *why);
 void rq__slot_give_back(rq_slot *slot);
 /* Takes a slot to free memory of the back end; works also while the database is being closed (for example in a
  * completion). NULL: the back end was closed; if its closing has begun, the function waits for its end. REQUIRES:

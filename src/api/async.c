@@ -6,8 +6,8 @@
  *
  *    …_async ─► outstanding + 1 ─► backend->start … rq_call_done ─► list ─► rq_poll ─► completion
  *
- * If a back end needs a thread to work on its sockets, rq_poll calls its turn() on this thread; a back end
- * with threads of its own has no turn(), and rq_poll sleeps until the list is not empty.
+ * If a back end needs a thread, for its sockets or because its engine has no threads, rq_poll calls its turn() on this
+ * thread; a back end with threads of its own has no turn(), and rq_poll sleeps until the list is not empty.
  *
  * There is one lock. No other lock is taken, and no completion or function of the back end is called, while
  * it is held.
@@ -27,6 +27,7 @@
 
 #define NO_DESCRIPTOR (-1)
 #define THREAD_TURN_NS 1000000000
+#define LAST_WORK_NS 10000000
 
 struct rq__completions {
     pthread_mutex_t lock;
@@ -72,6 +73,15 @@ void rq_call_done(rq_call *call)
     q->end = &call->next;
     pthread_cond_broadcast(&q->changed);
     pthread_mutex_unlock(&q->lock);
+}
+
+bool rq_db_has_ended_call(const rq_db *db)
+{
+    rq__completions *q = db->completions;
+    pthread_mutex_lock(&q->lock);
+    bool any = q->first != NULL || q->stopped;
+    pthread_mutex_unlock(&q->lock);
+    return any;
 }
 
 static rq_call *take_all(rq__completions *q, bool *ret_outstanding)
@@ -182,9 +192,13 @@ static size_t poll_until(rq_db *db, int64_t until_ns)
         bool outstanding;
         rq_call *list = take_all(q, &outstanding);
         if (list != NULL) return complete_list(q, list);
-        if (!outstanding || is_last || atomic_load(&db->closed)) return 0;
+        if (is_last || atomic_load(&db->closed)) return 0;
         int64_t left = until_ns - now_ns();
         is_last = left <= 0;
+        if (!outstanding) {
+            if (db->backend->idle != NULL) db->backend->idle(db, is_last ? 0 : left);
+            return 0;
+        }
         if (db->backend->turn != NULL)
             db->backend->turn(db, is_last ? 0 : left);
         else
@@ -402,6 +416,19 @@ void rq__completions_stop(rq_db *db)
     pthread_mutex_unlock(&q->lock);
 }
 
+/* REQUIRES: the lock, given up meanwhile. A call that was begun just before the database was closed may
+ * not have ended when the back end stopped. */
+static void wait_for_end(rq_db *db, rq__completions *q)
+{
+    if (db->backend->idle == NULL) {
+        pthread_cond_wait(&q->changed, &q->lock);
+        return;
+    }
+    pthread_mutex_unlock(&q->lock);
+    db->backend->idle(db, LAST_WORK_NS);
+    pthread_mutex_lock(&q->lock);
+}
+
 /* Runs the completions of all outstanding calls; the back end ends them without a turn. */
 static void run_rest(rq_db *db)
 {
@@ -409,7 +436,7 @@ static void run_rest(rq_db *db)
     pthread_mutex_lock(&q->lock);
     while (q->outstanding > 0) {
         while (q->first == NULL)
-            pthread_cond_wait(&q->changed, &q->lock);
+            wait_for_end(db, q);
         pthread_mutex_unlock(&q->lock);
         bool outstanding;
         (void)complete_list(q, take_all(q, &outstanding));
@@ -437,7 +464,7 @@ void rq_call_run(rq_call *call)
 {
     const rq_backend *backend = call->table->db->backend;
     rq_slot *slot;
-    rq_err rc = rq__slot_take(call->table->db, &slot, &call->why);
+    rq_err rc = rq__slot_take_for_call(call->table->db, &slot, &call->why);
     if (rc == RQ_OK) {
         switch (call->kind) {
         case RQ_CALL_GET:
@@ -512,10 +539,12 @@ static rq_err submit(rq_call *call, rq_slot *slot, rq_err rc, rq_why *why, rq_fa
         if (q->outstanding++ == 0 && q->has_thread) pthread_cond_broadcast(&q->changed);
         bool timed = q->timer != NO_DESCRIPTOR;
         pthread_mutex_unlock(&q->lock);
-        if (is_trivial(call))
-            rq_call_done(call);
-        else
+        if (!is_trivial(call)) {
             db->backend->start(db, call);
+        } else {
+            rq_call_done(call);
+            if (db->backend->wake != NULL) db->backend->wake(db);
+        }
         if (timed) arm_timer(db);
     } else {
         if (call->outcomes != NULL) (void)rq__outcomes_end(call->outcomes, NULL, &call->why);

@@ -180,6 +180,7 @@ typedef enum rq_define_kind {
     RQ_DEFINE_FLUSH_TABLE,
     RQ_DEFINE_CREATE_NAMESPACE,
     RQ_DEFINE_DROP_NAMESPACE,
+    RQ_DEFINE_ALTER_NAMESPACE,
     RQ_DEFINE_ALTER_TABLE,
     RQ_DEFINE_SPLIT_REGION,
     RQ_DEFINE_MERGE_REGIONS,
@@ -304,12 +305,15 @@ RQ_NODISCARD
 rq_err rq_db_start_thread(rq_db *db, rq_error *why);
 /* Marks the call as ended, so that its completion will run. Any thread; never waits. */
 void rq_call_done(rq_call *call);
+/* Whether rq_poll has something to do: a call has ended, or the database is being closed. Never waits. */
+bool rq_db_has_ended_call(const rq_db *db);
 
 /* --- the back end ----------------------------------------------------------------------------- */
 
 /* Arguments live as long as the call. A failing call fills `why`. */
 struct rq_backend {
-    bool is_remote; /* calls wait for servers: several at a time are faster */
+    bool is_remote;  /* calls wait for servers: several at a time are faster */
+    bool no_threads; /* rq_connect_options.no_threads: code above the back end starts no thread either */
     /* Frees everything of the back end but the rq_db. REQUIRES: no call is running. */
     rq_err (*close)(rq_db *db, rq_error *why);
     rq_err (*define)(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *why);
@@ -319,6 +323,8 @@ struct rq_backend {
     /* User tables; ns empty: of all namespaces. */
     rq_err (*tables)(rq_db *db, rq_slot *slot, rq_slice ns, rq_naming *ret, rq_why *why);
     rq_err (*namespaces)(rq_db *db, rq_slot *slot, rq_naming *ret, rq_why *why);
+    /* The serialized NamespaceDescriptor, appended to `ret`. RQ_E_NAMESPACE_NOT_FOUND. */
+    rq_err (*describe_namespace)(rq_db *db, rq_slot *slot, rq_slice ns, rq_buf *ret, rq_why *why);
     rq_err (*snapshots)(rq_db *db, rq_slot *slot, rq_snapshot_finding *ret, rq_why *why);
     /* RQ_E_TABLE_NOT_FOUND. */
     rq_err (*regions)(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier,
@@ -361,6 +367,15 @@ struct rq_backend {
     /* The next time at which `turn` has work that its descriptor does not show (rq_clock_ns,
      * CLOCK_MONOTONIC; INT64_MAX: never). */
     int64_t (*due)(rq_db *db);
+    /* Does work that no call waits for, until there is none or the time has passed. NULL: it needs no
+     * caller for that. */
+    void (*idle)(rq_db *db, int64_t timeout_ns);
+    /* Lets a while pass for an asynchronous call that waits for a slot while it is executed. NULL: it
+     * sleeps. */
+    void (*pause)(rq_db *db);
+    /* A call has ended that was not given to the back end: `turn` looks. NULL: `turn` need not be
+     * told. */
+    void (*wake)(rq_db *db);
 };
 
 /* --- databases -------------------------------------------------------------------------------- */

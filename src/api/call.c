@@ -68,8 +68,9 @@ void rq_db_unref(rq_db *db)
     free(db);
 }
 
-static void pause_briefly(void)
+static void pause_briefly(rq_db *db)
 {
+    (void)db;
     rq_clock_sleep_ns(100000);
 }
 
@@ -77,7 +78,7 @@ static void wait_for_slots(rq_db *db)
 {
     for (size_t i = 0; i < RQ_SLOTS; i++)
         while (atomic_load(&db->slots[i].busy))
-            pause_briefly();
+            pause_briefly(db);
 }
 
 rq_err rq_disconnect(rq_db *db, rq_failure *failure)
@@ -110,7 +111,7 @@ static size_t slot_of_thread(void)
 }
 _Static_assert(RQ_SLOTS == 1 << (64 - 57), "slot_of_thread makes numbers of 7 bits");
 
-static rq_slot *free_slot(rq_db *db)
+static rq_slot *free_slot(rq_db *db, void (*pause)(rq_db *db))
 {
     for (;;) {
         size_t first = slot_of_thread();
@@ -120,16 +121,16 @@ static rq_slot *free_slot(rq_db *db)
                 !atomic_exchange(&s->busy, true))
                 return s;
         }
-        pause_briefly(); /* as many calls are running as there are slots */
+        pause(db); /* as many calls are running as there are slots */
     }
 }
 
-rq_err rq__slot_take(rq_db *db, rq_slot **ret, rq_why *why)
+static rq_err take_slot(rq_db *db, void (*pause)(rq_db *db), rq_slot **ret, rq_why *why)
 {
     if (RQ_UNLIKELY(!rq__db_is_home(db)))
         return rq_fail(&why->error, RQ_E_FORKED,
                        "the database was opened before a fork, by the parent process");
-    rq_slot *s = free_slot(db);
+    rq_slot *s = free_slot(db, pause);
     if (RQ_UNLIKELY(atomic_load(&db->closed))) {
         atomic_store(&s->busy, false);
         return rq_fail(&why->error, RQ_E_CLOSED, "the database is closed");
@@ -138,13 +139,23 @@ rq_err rq__slot_take(rq_db *db, rq_slot **ret, rq_why *why)
     return RQ_OK;
 }
 
+rq_err rq__slot_take(rq_db *db, rq_slot **ret, rq_why *why)
+{
+    return take_slot(db, pause_briefly, ret, why);
+}
+
+rq_err rq__slot_take_for_call(rq_db *db, rq_slot **ret, rq_why *why)
+{
+    return take_slot(db, db->backend->pause != NULL ? db->backend->pause : pause_briefly, ret, why);
+}
+
 rq_slot *rq__slot_take_last(rq_db *db)
 {
-    rq_slot *s = free_slot(db);
+    rq_slot *s = free_slot(db, pause_briefly);
     if (RQ_LIKELY(!atomic_load(&db->is_ending))) return s;
     atomic_store(&s->busy, false);
     while (!atomic_load(&db->has_ended))
-        pause_briefly();
+        pause_briefly(db);
     return NULL;
 }
 

@@ -416,3 +416,51 @@ rq_err rq_namespace_drop(rq_db *db, const char *name, rq_failure *failure)
     rq__slot_give_back(slot);
     return rq_fill_failure(failure, rc, &why);
 }
+
+/* Everything is in its arena, the struct itself excepted. */
+typedef struct namespace_memory {
+    rq_namespace_info pub;
+    rq_arena arena;
+} namespace_memory;
+
+void rq_namespace_info_free(rq_namespace_info *info)
+{
+    if (info == NULL) return;
+    namespace_memory *m = RQ_CONTAINER_OF(info, namespace_memory, pub);
+    rq_arena_clear(&m->arena);
+    free(m);
+}
+
+static rq_err describe_namespace(rq_db *db, rq_slot *slot, const char *name,
+                                 rq_namespace_info **ret, rq_why *why)
+{
+    rq_buf message = {0};
+    if (name == NULL) return rq_fail(&why->error, RQ_E_INVALID, "no name");
+    namespace_memory *m = calloc(1, sizeof *m);
+    if (m == NULL) return rq_no_memory(&why->error);
+    rq_err rc = db->backend->describe_namespace(db, slot, rq_slice_cstr(name), &message, why);
+    if (rc == RQ_OK)
+        rc = read_pairs(rq_buf_slice(&message), 2, &m->arena, &m->pub.properties,
+                        &m->pub.property_count);
+    if (rc == RQ_OK) m->pub.name = rq_arena_cstr(&m->arena, rq_slice_cstr(name));
+    if (rc == RQ_OK && m->pub.name == NULL) rc = RQ_E_NO_MEMORY;
+    if (rc == RQ_OK)
+        *ret = &m->pub;
+    else
+        rq_namespace_info_free(&m->pub);
+    rq_buf_clear(&message);
+    return rc;
+}
+
+rq_err rq_namespace_describe(rq_db *db, const char *name, rq_namespace_info **ret,
+                             rq_failure *failure)
+{
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
+    rq_why why;
+    rq_slot *slot;
+    rq_err rc = rq__db_begin(db, &slot, &why);
+    if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
+    rc = describe_namespace(db, slot, name, ret, &why);
+    rq__slot_give_back(slot);
+    return rq_fill_failure(failure, rc, &why);
+}

@@ -198,6 +198,87 @@ rq_err rq_row_of_cursor(rq_slice cursor, rq_row **ret)
     return RQ_OK;
 }
 
+/* --- copies ----------------------------------------------------------------------------------- */
+
+static rq_bytes copy_bytes(uint8_t **at, rq_bytes from)
+{
+    uint8_t *to = *at;
+    if (from.len > 0) memcpy(to, from.data, from.len);
+    *at = to + from.len;
+    return bytes_of(to, from.len);
+}
+
+/* Cells with the same key as the one before share its bytes: in a row that is all of them. */
+static bool has_same_key(const rq_kv *a, const rq_kv *b)
+{
+    return rq_slice_eq(rq_slice_of_bytes(a->row), rq_slice_of_bytes(b->row));
+}
+
+static size_t copied_bytes(const rq_kv *cells, size_t count)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++) {
+        const rq_kv *c = &cells[i];
+        len += c->family.len + c->qualifier.len + c->value.len;
+        if (i == 0 || !has_same_key(c, c - 1)) len += c->row.len;
+    }
+    return len;
+}
+
+/* Returns where the copied bytes end. */
+static uint8_t *copy_cells(uint8_t *at, const rq_kv *from, size_t count, rq_kv *to)
+{
+    for (size_t i = 0; i < count; i++) {
+        const rq_kv *c = &from[i];
+        bool shares = i > 0 && has_same_key(c, c - 1);
+        to[i] = (rq_kv){.timestamp = c->timestamp, .type = c->type};
+        to[i].row = shares ? to[i - 1].row : copy_bytes(&at, c->row);
+        to[i].family = copy_bytes(&at, c->family);
+        to[i].qualifier = copy_bytes(&at, c->qualifier);
+        to[i].value = copy_bytes(&at, c->value);
+    }
+    return at;
+}
+
+static rq_err no_copy(rq_failure *failure)
+{
+    rq_why why;
+    rq_why_clear(&why);
+    return rq_fill_failure(failure, rq_no_memory(&why.error), &why);
+}
+
+rq_err rq_row_copy(const rq_row *row, rq_row **ret, rq_failure *failure)
+{
+    RQ_TRY(rq_needs(row, "row", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
+    own_row *copy = row_alloc(NULL, row->count * sizeof(rq_kv) +
+                                        copied_bytes(row->cells, row->count) + row->cursor.len);
+    if (copy == NULL) return no_copy(failure);
+    rq_kv *cells = (rq_kv *)(copy + 1);
+    uint8_t *at = copy_cells((uint8_t *)(cells + row->count), row->cells, row->count, cells);
+    copy->pub = *row;
+    copy->pub.cells = cells;
+    copy->pub.cursor = copy_bytes(&at, row->cursor);
+    *ret = &copy->pub;
+    return RQ_OK;
+}
+
+rq_err rq_kv_copy(const rq_kv *cell, rq_kv **ret, rq_failure *failure)
+{
+    RQ_TRY(rq_needs(cell, "cell", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
+    rq_kv *copy = malloc(sizeof *copy + copied_bytes(cell, 1));
+    if (copy == NULL) return no_copy(failure);
+    (void)copy_cells((uint8_t *)(copy + 1), cell, 1, copy);
+    *ret = copy;
+    return RQ_OK;
+}
+
+void rq_kv_free(rq_kv *cell)
+{
+    free(cell);
+}
+
 /* --- rows of a scan --------------------------------------------------------------------------- */
 
 typedef struct row_list {

@@ -310,6 +310,13 @@ static rq_err make_job(batch_job *j, rq_arena *arena)
     return RQ_OK;
 }
 
+static bool has_changes(const batch_job *j)
+{
+    for (size_t i = 0; i < j->count; i++)
+        if (!j->actions[i].is_get) return true;
+    return false;
+}
+
 rq_err rq__embed_batch(rq_table *t, rq_slot *slot, rq_acting *actions, size_t count,
                        rq_outcomes *ret, rq_why *why)
 {
@@ -328,6 +335,7 @@ rq_err rq__embed_batch(rq_table *t, rq_slot *slot, rq_acting *actions, size_t co
     do
         RQ_TRY(batch_once(j, slot, s, &why->error));
     while (j->passing != RQ_OK && rq__attempt_again(j->embed, &attempts, j->passing, &why->error));
+    if (has_changes(j)) rq__help(j->embed);
     if (j->passing == RQ_OK) return RQ_OK;
     why->error = j->passing_why; /* of the actions without an outcome */
     return j->passing;

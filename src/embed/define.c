@@ -52,13 +52,23 @@ static void submitted(rq_ddl *ddl)
     if (is_left) job_free(j);
 }
 
-/* False: the time is over, and the job is the procedure's. */
-static bool wait_for_end(define_job *j, uint32_t timeout_ms)
+static bool has_ended(void *job)
 {
-    uint64_t until = rq_clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000;
-    struct timespec t = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
+    define_job *j = job;
     pthread_mutex_lock(&j->lock);
-    while (!j->has_ended && pthread_cond_timedwait(&j->wake, &j->lock, &t) == 0)
+    bool has_ended = j->has_ended;
+    pthread_mutex_unlock(&j->lock);
+    return has_ended;
+}
+
+/* False: the time is over, and the job is the procedure's. */
+static bool wait_for_end(rq__embed *e, define_job *j)
+{
+    uint64_t until = rq_clock_ns(CLOCK_MONOTONIC) + (uint64_t)e->db.timeout_ms * 1000000;
+    struct timespec t = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
+    if (e->is_driven) (void)rq_driven_run(e->executor, has_ended, j, until);
+    pthread_mutex_lock(&j->lock);
+    while (!j->has_ended && !e->is_driven && pthread_cond_timedwait(&j->wake, &j->lock, &t) == 0)
         ;
     bool has_ended = j->has_ended;
     j->is_left = !has_ended;
@@ -75,6 +85,7 @@ static const rq_ddl_kind kinds[] = {
     [RQ_DEFINE_FLUSH_TABLE] = RQ_DDL_FLUSH_TABLE,
     [RQ_DEFINE_CREATE_NAMESPACE] = RQ_DDL_CREATE_NAMESPACE,
     [RQ_DEFINE_DROP_NAMESPACE] = RQ_DDL_DELETE_NAMESPACE,
+    [RQ_DEFINE_ALTER_NAMESPACE] = RQ_DDL_MODIFY_NAMESPACE,
     [RQ_DEFINE_ALTER_TABLE] = RQ_DDL_MODIFY_TABLE,
     [RQ_DEFINE_SPLIT_REGION] = RQ_DDL_SPLIT_REGION,
     [RQ_DEFINE_MERGE_REGIONS] = RQ_DDL_MERGE_REGIONS,
@@ -114,6 +125,7 @@ static bool copy_parameters(define_job *j, rq_ddl *ddl)
         return copy(a, &p->create.schema) &&
                copy_list(a, &p->create.split_keys, p->create.split_key_count);
     case RQ_DDL_CREATE_NAMESPACE:
+    case RQ_DDL_MODIFY_NAMESPACE:
         return copy(a, &p->put_namespace.descriptor);
     case RQ_DDL_MODIFY_TABLE:
         return copy(a, &p->modify.schema);
@@ -143,6 +155,7 @@ static void fill(rq_ddl_params *p, const rq_defining *d)
         p->truncate.preserve_splits = d->preserve_splits;
         break;
     case RQ_DEFINE_CREATE_NAMESPACE:
+    case RQ_DEFINE_ALTER_NAMESPACE:
         p->put_namespace.descriptor = d->message;
         break;
     case RQ_DEFINE_ALTER_TABLE:
@@ -258,7 +271,7 @@ static rq_err run(rq__embed *e, define_job *j, bool *ret_left, rq_why *why)
     j->ddl.submitted = submitted;
     j->ddl.user = RQ_SLICE_LIT("embedded");
     rq_catalog_submit(e->catalog, &j->ddl);
-    *ret_left = !wait_for_end(j, e->db.timeout_ms);
+    *ret_left = !wait_for_end(e, j);
     if (*ret_left)
         return rq_fail(&why->error, RQ_E_TIMEOUT,
                        "not finished after %" PRIu32 " ms; it goes on in the background",
@@ -348,6 +361,35 @@ rq_err rq__embed_namespaces(rq_db *db, rq_slot *slot, rq_naming *ret, rq_why *wh
     rq_catalog_namespaces(e->catalog, &list, &count);
     for (size_t i = 0; rc == RQ_OK && i < count; i++)
         rc = rq_naming_add(ret, list[i]->name);
+    rq__seat_exit(e, s);
+    return rc;
+}
+
+/* NamespaceDescriptor { name 1, configuration 2: { name 1, value 2 } } */
+static rq_err put_namespace(rq_buf *b, const rq_namespace *n)
+{
+    RQ_TRY(rq_pb_put_bytes(b, 1, n->name));
+    for (size_t i = 0; i < n->configuration.count; i++) {
+        const rq_attribute *a = &n->configuration.items[i];
+        size_t at;
+        RQ_TRY(rq_pb_begin(b, 2, &at));
+        RQ_TRY(rq_pb_put_bytes(b, 1, a->key));
+        RQ_TRY(rq_pb_put_bytes(b, 2, a->value));
+        RQ_TRY(rq_pb_end(b, at));
+    }
+    return RQ_OK;
+}
+
+rq_err rq__embed_describe_namespace(rq_db *db, rq_slot *slot, rq_slice ns, rq_buf *ret, rq_why *why)
+{
+    rq__embed *e = rq__embed_of(db);
+    rq__embed_seat *s;
+    RQ_TRY(rq__seat_of(e, slot, &s, why));
+    rq__seat_enter(e, s);
+    const rq_namespace *n = rq_catalog_namespace_find(e->catalog, ns);
+    rq_err rc = n == NULL ? rq_fail(&why->error, RQ_E_NAMESPACE_NOT_FOUND, "%.*s", (int)ns.len,
+                                    (const char *)ns.ptr)
+                          : put_namespace(ret, n);
     rq__seat_exit(e, s);
     return rc;
 }

@@ -6,7 +6,8 @@
  *   settings ─► folder or memory ─► root (lock, versions) ─► engine (log) ─► catalog ─► ops
  *
  * Threads: one for timers, from the start. Threads of lanes (the log, the engine, procedures, leases) and
- * of pools are started when there is work for them. All of them block all signals.
+ * of pools are started when there is work for them. All of them block all signals. With the option no_threads
+ * there are none: the executor is the driven one (base/driven_executor.h), whose tasks run inside the calls.
  */
 #include "embed/embed_priv.h"
 
@@ -27,6 +28,8 @@
 /* The same at each opening, so that the rows need not be written anew; older than any server's. */
 #define START_CODE 1
 
+#define IDLE_PIECE_NS ((int64_t)100 * 1000 * 1000)
+#define PAUSE_NS 100000
 #define ASYNC_THREADS 8 /* that execute asynchronous calls; started when they are needed */
 
 /* --- settings --------------------------------------------------------------------------------- */
@@ -109,6 +112,12 @@ static rq_err open_folder(rq__embed *e, const char *path, bool must_exist, rq_er
     return rq_vfs_posix_new(path, &e->vfs, why);
 }
 
+static rq_err new_executor(rq__embed *e, const unsigned threads[RQ_POOL_COUNT])
+{
+    return e->is_driven ? rq_driven_executor_new(threads, &e->executor)
+                        : rq_thread_executor_new_lazy(threads, &e->executor);
+}
+
 static rq_err open_environment(rq__embed *e, const char *path, bool must_exist, rq_error *why)
 {
     unsigned compactions = (unsigned)rq_config_int(e->config, RQ_SET_COMPACTION_THREADS);
@@ -123,8 +132,7 @@ static rq_err open_environment(rq__embed *e, const char *path, bool must_exist, 
         [RQ_POOL_WORK] = 4,
     };
     RQ_TRY(open_folder(e, path, must_exist, why));
-    if (rq_thread_executor_new_lazy(threads, &e->executor) != RQ_OK ||
-        rq_epoch_new(&e->epoch) != RQ_OK)
+    if (new_executor(e, threads) != RQ_OK || rq_epoch_new(&e->epoch) != RQ_OK)
         return rq_no_memory(why);
     e->log = (rq_log){.fd = -1, .level = RQ_LOG_ERROR};
     e->env = (rq_env){.vfs = e->vfs, .executor = e->executor, .epoch = e->epoch, .log = &e->log};
@@ -192,7 +200,10 @@ static rq_err close_all(rq__embed *e, rq_error *why)
     }
     rq_root_close(e->root);
     rq_epoch_free(e->epoch);
-    if (e->executor != NULL) rq_thread_executor_free(e->executor);
+    if (e->is_driven)
+        rq_driven_executor_free(e->executor);
+    else if (e->executor != NULL)
+        rq_thread_executor_free(e->executor);
     rq_vfs_free(e->vfs);
     rq_config_free(e->config);
     return first;
@@ -220,12 +231,77 @@ static void start_call(rq_db *db, rq_call *call)
     executor->submit(executor, RQ_POOL_CALL, &call->task);
 }
 
+/* --- the work of a database without threads --------------------------------------------------- */
+
+static bool has_ended_call(void *db)
+{
+    return rq_db_has_ended_call(db);
+}
+
+static uint64_t after(const rq__embed *e, int64_t timeout_ns)
+{
+    return e->executor->now_ns(e->executor) + (uint64_t)timeout_ns;
+}
+
+/* Without time to wait it still does a slice of work. */
+static void driven_turn(rq_db *db, int64_t timeout_ns)
+{
+    rq__embed *e = rq__embed_of(db);
+    if (timeout_ns > 0)
+        (void)rq_driven_run(e->executor, has_ended_call, db, after(e, timeout_ns));
+    else
+        rq_driven_help(e->executor, RQ__HELP_NS);
+}
+
+/* In pieces, because another thread may close the database meanwhile. */
+static void driven_idle(rq_db *db, int64_t timeout_ns)
+{
+    rq__embed *e = rq__embed_of(db);
+    bool ended = false;
+    if (timeout_ns <= 0) rq_driven_help(e->executor, RQ__HELP_NS);
+    while (timeout_ns > 0 && !ended) {
+        int64_t piece = timeout_ns < IDLE_PIECE_NS ? timeout_ns : IDLE_PIECE_NS;
+        timeout_ns -= piece;
+        ended = rq_driven_run(e->executor, NULL, NULL, after(e, piece)) || atomic_load(&db->closed);
+    }
+}
+
+/* The calls that have not begun end with RQ_E_CLOSED, the others by themselves. */
+static void driven_stop(rq_db *db)
+{
+    rq_driven_finish_pool(rq__embed_of(db)->executor, RQ_POOL_CALL);
+}
+
+/* An asynchronous call that waits for a slot must not keep others from running: they have the slots. */
+static void driven_pause(rq_db *db)
+{
+    rq_executor *executor = rq__embed_of(db)->executor;
+    executor->sleep(executor, PAUSE_NS);
+}
+
+static void driven_wake(rq_db *db)
+{
+    rq_driven_wake(rq__embed_of(db)->executor);
+}
+
+static int driven_descriptor(rq_db *db)
+{
+    return rq_driven_descriptor(rq__embed_of(db)->executor);
+}
+
+static int64_t driven_due(rq_db *db)
+{
+    uint64_t due = rq_driven_due(rq__embed_of(db)->executor);
+    return due > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)due;
+}
+
 static const rq_backend backend = {
     .close = embed_close,
     .define = rq__embed_define,
     .describe = rq__embed_describe,
     .tables = rq__embed_tables,
     .namespaces = rq__embed_namespaces,
+    .describe_namespace = rq__embed_describe_namespace,
     .snapshots = rq__embed_snapshots,
     .regions = rq__embed_regions,
     .compact = rq__embed_compact,
@@ -240,12 +316,28 @@ static const rq_backend backend = {
     .start = start_call,
 };
 
+/* What a database without threads has besides. */
+static void add_driving(rq_backend *b)
+{
+    b->no_threads = true;
+    b->stop = driven_stop;
+    b->turn = driven_turn;
+    b->descriptor = driven_descriptor;
+    b->due = driven_due;
+    b->idle = driven_idle;
+    b->pause = driven_pause;
+    b->wake = driven_wake;
+}
+
 rq_err rq_embed_open(const char *path, const rq_connect_options *o, rq_db **ret, rq_error *why)
 {
     rq__embed *e = aligned_alloc(RQ_CACHE_LINE, sizeof *e);
     if (e == NULL) return rq_no_memory(why);
     memset(e, 0, sizeof *e);
-    rq_err rc = rq_db_init(&e->db, &backend, o->timeout_ms, why);
+    e->is_driven = o->no_threads;
+    e->backend = backend;
+    if (e->is_driven) add_driving(&e->backend);
+    rq_err rc = rq_db_init(&e->db, &e->backend, o->timeout_ms, why);
     if (rc == RQ_OK) rc = make_config(o, path == NULL, &e->config, why);
     if (rc == RQ_OK) rc = open_environment(e, path, o->must_exist, why);
     if (rc == RQ_OK) rc = open_data(e, why);

@@ -7,16 +7,19 @@
 #include "embed/embed.h"
 
 #include "base/config.h"
+#include "base/driven_executor.h"
 #include "base/env.h"
 #include "catalog/catalog.h"
 #include "ops/ops.h"
 
 typedef struct rq__embed {
     rq_db db;
+    rq_backend backend; /* db's */
     rq_log log;
     rq_config *config;
     rq_vfs *vfs;
     rq_executor *executor;
+    bool is_driven; /* the executor has no threads: callers run its tasks */
     rq_epoch *epoch;
     rq_env env;
     rq_root *root;
@@ -28,6 +31,9 @@ typedef struct rq__embed {
     rq_ops *ops;
     uint64_t nonce_group;
 } rq__embed;
+
+/* How long a call of a database without threads works on the tasks of the engine that wait. */
+#define RQ__HELP_NS ((uint64_t)1000 * 1000)
 
 /* The memory of a slot (rq_slot.own), used by one thread at a time: its memberships in the epoch
  * and in ops, and its buffers. */
@@ -70,6 +76,13 @@ RQ_NODISCARD
 rq_err rq__locate(const rq__embed *e, rq__embed_seat *s, const rq_table *t, rq_slice row,
                   rq_region **ret, rq_error *why);
 
+/* The end of a call that has changed something: in a database without threads it does a part of the
+ * engine's waiting work. */
+static inline void rq__help(rq__embed *e)
+{
+    if (RQ_UNLIKELY(e->is_driven)) rq_driven_help(e->executor, RQ__HELP_NS);
+}
+
 /* --- repetitions ------------------------------------------------------------------------------ */
 
 typedef struct rq__attempts {
@@ -108,6 +121,8 @@ rq_err rq__embed_describe(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualif
                           bool *ret_enabled, rq_why *why);
 rq_err rq__embed_tables(rq_db *db, rq_slot *slot, rq_slice ns, rq_naming *ret, rq_why *why);
 rq_err rq__embed_namespaces(rq_db *db, rq_slot *slot, rq_naming *ret, rq_why *why);
+rq_err rq__embed_describe_namespace(rq_db *db, rq_slot *slot, rq_slice ns, rq_buf *ret,
+                                    rq_why *why);
 rq_err rq__embed_snapshots(rq_db *db, rq_slot *slot, rq_snapshot_finding *ret, rq_why *why);
 rq_err rq__embed_get(rq_table *t, rq_slot *slot, const rq_getting *get, rq_row **ret, rq_why *why);
 rq_err rq__embed_change(rq_table *t, rq_slot *slot, const rq_checking *check, rq_changing *changes,

@@ -131,5 +131,6 @@ rq_err rq__embed_change(rq_table *t, rq_slot *slot, const rq_checking *check, rq
     const rq_cellblock *result = &j.mutate.row.result;
     if (ret != NULL) rc = rq_row_of_block(rq_buf_slice(&result->bytes), result->count, NULL, ret);
     rq_row_op_clear(&j.mutate.row);
+    rq__help(e);
     return rc;
 }

@@ -16,6 +16,8 @@ static rq_err take_options(const rq_connect_options *given, rq_connect_options *
     if (ret->timeout_ms == 0) ret->timeout_ms = TIMEOUT_MS;
     if (ret->setting_count > 0 && ret->settings == NULL)
         return rq_fail(why, RQ_E_INVALID, "no settings");
+    if (ret->no_threads && ret->completion_thread)
+        return rq_fail(why, RQ_E_INVALID, "no_threads and completion_thread exclude each other");
     return RQ_OK;
 }
 
@@ -42,6 +44,10 @@ static rq_err connect_to(const char *url, const rq_connect_options *o, rq_db **r
             return rq_fail(why, RQ_E_INVALID, "no path of this machine: %s", url);
         return rq_embed_open(path, o, ret, why);
     }
+    bool is_cluster = after(url, "hbase://") != NULL || after(url, "hbase+rpc://") != NULL;
+    if (is_cluster && o->no_threads)
+        return rq_fail(why, RQ_E_UNSUPPORTED, "no_threads is for file: and memory:, not for %s",
+                       url);
     if ((rest = after(url, "hbase://")) != NULL) return rq_remote_open(rest, true, o, ret, why);
     if ((rest = after(url, "hbase+rpc://")) != NULL)
         return rq_remote_open(rest, false, o, ret, why);

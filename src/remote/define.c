@@ -33,6 +33,7 @@ static const char *const methods[] = {
     [RQ_DEFINE_FLUSH_TABLE] = "FlushTable",
     [RQ_DEFINE_CREATE_NAMESPACE] = "CreateNamespace",
     [RQ_DEFINE_DROP_NAMESPACE] = "DeleteNamespace",
+    [RQ_DEFINE_ALTER_NAMESPACE] = "ModifyNamespace",
     [RQ_DEFINE_ALTER_TABLE] = "ModifyTable",
     [RQ_DEFINE_SPLIT_REGION] = "SplitRegion",
     [RQ_DEFINE_MERGE_REGIONS] = "MergeTableRegions",
@@ -51,6 +52,7 @@ static rq_err put_request(rq_buf *b, const rq_defining *d)
             RQ_TRY(rq_pb_put_bytes(b, 2, d->split_keys[i]));
         return RQ_OK;
     case RQ_DEFINE_CREATE_NAMESPACE:
+    case RQ_DEFINE_ALTER_NAMESPACE:
         return rq_pb_put_bytes(b, 1, d->message);
     case RQ_DEFINE_DROP_NAMESPACE:
         return rq_pb_put_bytes(b, 1, d->ns);
@@ -162,6 +164,24 @@ rq_err rq__remote_describe(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice quali
     pthread_mutex_lock(&r->lock);
     rq_err rc = describe(r, ns, qualifier, ret, ret_enabled, why);
     pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+rq_err rq__remote_describe_namespace(rq_db *db, rq_slot *slot, rq_slice ns, rq_buf *ret,
+                                     rq_why *why)
+{
+    rq__remote *r = rq__remote_of(db);
+    rq_buf request = {0}, answer = {0};
+    rq_slice descriptor;
+    (void)slot;
+    rq_err rc = rq_pb_put_bytes(&request, 1, ns);
+    pthread_mutex_lock(&r->lock);
+    if (rc == RQ_OK) rc = call(r, "GetNamespaceDescriptor", &request, false, &answer, why);
+    pthread_mutex_unlock(&r->lock);
+    if (rc == RQ_OK && !first_bytes(rq_buf_slice(&answer), 1, &descriptor)) rc = RQ_E_MALFORMED;
+    if (rc == RQ_OK) rc = rq_buf_append(ret, descriptor.ptr, descriptor.len);
+    rq_buf_clear(&request);
+    rq_buf_clear(&answer);
     return rc;
 }
 

@@ -265,6 +265,7 @@ static const rq_backend backend = {
     .describe = rq__remote_describe,
     .tables = rq__remote_tables,
     .namespaces = rq__remote_namespaces,
+    .describe_namespace = rq__remote_describe_namespace,
     .snapshots = rq__remote_snapshots,
     .regions = rq__remote_regions,
     .compact = rq__remote_compact,

@@ -172,6 +172,8 @@ rq_err rq__remote_describe(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice quali
 rq_err rq__remote_tables(rq_db *db, rq_slot *slot, rq_slice ns, rq_naming *ret, rq_why *why);
 rq_err rq__remote_snapshots(rq_db *db, rq_slot *slot, rq_snapshot_finding *ret, rq_why *why);
 rq_err rq__remote_namespaces(rq_db *db, rq_slot *slot, rq_naming *ret, rq_why *why);
+rq_err rq__remote_describe_namespace(rq_db *db, rq_slot *slot, rq_slice ns, rq_buf *ret,
+                                     rq_why *why);
 rq_err rq__remote_regions(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier,
                           rq_region_finding *ret, rq_why *why);
 rq_err rq__remote_compact(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier,

@@ -60,6 +60,7 @@ struct rq_salted_scanner {
     size_t salt_len;
     bool reversed;
     bool is_remote;
+    bool no_threads;      /* of the database */
     uint32_t ahead_count; /* buckets with is_ahead */
     uint64_t left;        /* rows; UINT64_MAX: no limit */
     rq_err ended_by;      /* the error that every further call returns: buckets have lost rows */
@@ -383,7 +384,7 @@ static void start_threads(rq_salted_scanner *s, uint32_t count)
 
 static uint32_t threads_for(const rq_salted_scanner *s, uint32_t wanted)
 {
-    if (s->is_remote) return 0;
+    if (s->is_remote || s->no_threads) return 0;
     if (wanted > THREADS_MAX) wanted = THREADS_MAX;
     return wanted > s->bucket_count ? s->bucket_count : wanted;
 }
@@ -427,6 +428,7 @@ static rq_err open_all(rq_salted_scanner *s, rq_table *table, const rq_key_forma
     s->salt_len = f->parts[0].width;
     s->reversed = scan->reversed;
     s->is_remote = table->db->backend->is_remote;
+    s->no_threads = table->db->backend->no_threads;
     s->left = scan->limit == 0 ? UINT64_MAX : scan->limit;
     for (uint32_t i = 0; i < s->bucket_count; i++) {
         rq_err rc = open_bucket(s, table, f, scan, i, why);

@@ -8,26 +8,12 @@
  * can run. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <ucontext.h>
 
 #include "vfs/sim_priv.h"
 
+#include "base/fiber.h"
 #include "base/task_queue.h"
 
-#if RQ_ASAN
-#include <sanitizer/common_interface_defs.h>
-#define FIBER_STACK (2u << 20)
-#else
-#define FIBER_STACK (512u << 10)
-#endif
-#if RQ_TSAN
-#include <sanitizer/tsan_interface.h>
-#endif
-
-/* The fiber struct is at the end of its stack block, so that tests of failing allocations do not
- * see a separate allocation. */
-#define FIBER_USABLE (FIBER_STACK - (sizeof(fiber) + 63) / 64 * 64)
 #define CLOCK_START_MS 1767225600000 /* 2026-01-01 */
 
 typedef struct sim_lane {
@@ -39,17 +25,14 @@ typedef struct sim_lane {
 } sim_lane;
 
 typedef struct fiber {
+    rq_fiber base;
     struct fiber *next;
-    ucontext_t context;
-    void *stack;
     sim_executor *ex;
     rq_task *task;
     sim_lane *lane;      /* NULL: of a pool */
     rq_latch *for_latch; /* the latch it waits for */
     sim_lane *for_lane;
     bool done;
-    void *fake_stack; /* ASan's */
-    void *tsan;
 } fiber;
 
 struct sim_executor {
@@ -66,11 +49,6 @@ struct sim_executor {
     fiber *waiting;   /* in the order they began to wait */
     fiber *spare;
     fiber *current;
-    ucontext_t main;
-    void *main_fake_stack;
-    const void *main_stack;
-    size_t main_stack_len;
-    void *main_tsan;
 };
 
 rq_executor *rq__sim_executor_base(sim_executor *ex)
@@ -97,83 +75,24 @@ static size_t queue_ready(const rq_task_queue *q)
 
 /* --- fibers ------------------------------------------------------------------------------- */
 
-/* Sanitizers must be told of each change of stacks. */
-static void switch_begin(void **fake_stack, const void *bottom, size_t len, void *tsan)
-{
-#if RQ_ASAN
-    __sanitizer_start_switch_fiber(fake_stack, bottom, len);
-#else
-    (void)fake_stack;
-    (void)bottom;
-    (void)len;
-#endif
-#if RQ_TSAN
-    __tsan_switch_to_fiber(tsan, 0);
-#else
-    (void)tsan;
-#endif
-}
-
-static void switch_end(void *fake_stack, const void **bottom, size_t *len)
-{
-#if RQ_ASAN
-    __sanitizer_finish_switch_fiber(fake_stack, bottom, len);
-#else
-    (void)fake_stack;
-    (void)bottom;
-    (void)len;
-#endif
-}
-
-static void fiber_leave(fiber *f, bool for_ever)
-{
-    sim_executor *ex = f->ex;
-    switch_begin(for_ever ? NULL : &f->fake_stack, ex->main_stack, ex->main_stack_len,
-                 ex->main_tsan);
-    swapcontext(&f->context, &ex->main);
-    switch_end(f->fake_stack, &ex->main_stack, &ex->main_stack_len);
-}
-
 /* A fiber runs tasks forever; between two tasks it is a spare. */
-static void fiber_main(unsigned high, unsigned low)
+static void fiber_main(rq_fiber *base)
 {
-    fiber *f = (fiber *)(((uintptr_t)high << 32) | (uintptr_t)low);
-    switch_end(NULL, &f->ex->main_stack, &f->ex->main_stack_len);
+    fiber *f = RQ_CONTAINER_OF(base, fiber, base);
     for (;;) {
         f->task->run(f->task);
         f->done = true;
-        fiber_leave(f, false);
+        rq_fiber_leave(base);
     }
 }
 
 static fiber *fiber_new(sim_executor *ex)
 {
-    uint8_t *stack = mmap(NULL, FIBER_STACK, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    RQ_ASSERT(stack != MAP_FAILED);
-    fiber *f = (fiber *)(void *)(stack + FIBER_USABLE);
+    rq_fiber *base = rq_fiber_new(sizeof(fiber), fiber_main);
+    RQ_ASSERT(base != NULL);
+    fiber *f = RQ_CONTAINER_OF(base, fiber, base);
     f->ex = ex;
-    f->stack = stack;
-    int rc = mprotect(f->stack, 4096, PROT_NONE); /* an overflow stops here */
-    RQ_ASSERT(rc == 0);
-    rc = getcontext(&f->context);
-    RQ_ASSERT(rc == 0);
-    f->context.uc_stack.ss_sp = f->stack;
-    f->context.uc_stack.ss_size = FIBER_USABLE;
-    uintptr_t self = (uintptr_t)f;
-    makecontext(&f->context, (void (*)(void))fiber_main, 2, (unsigned)(self >> 32), (unsigned)self);
-#if RQ_TSAN
-    f->tsan = __tsan_create_fiber(0);
-#endif
     return f;
-}
-
-static void fiber_free(fiber *f)
-{
-#if RQ_TSAN
-    __tsan_destroy_fiber(f->tsan);
-#endif
-    munmap(f->stack, FIBER_STACK);
 }
 
 /* Runs a fiber until its task ends or waits. */
@@ -182,12 +101,7 @@ static void fiber_enter(fiber *f)
     sim_executor *ex = f->ex;
     RQ_ASSERT(ex->current == NULL);
     ex->current = f;
-#if RQ_TSAN
-    ex->main_tsan = __tsan_get_current_fiber();
-#endif
-    switch_begin(&ex->main_fake_stack, f->stack, FIBER_USABLE, f->tsan);
-    swapcontext(&ex->main, &f->context);
-    switch_end(ex->main_fake_stack, NULL, NULL);
+    rq_fiber_enter(&f->base);
     ex->current = NULL;
     if (f->done) {
         if (f->lane != NULL) f->lane->busy = false;
@@ -401,7 +315,7 @@ static void fiber_wait(sim_executor *ex, rq_latch *latch, sim_lane *lane)
     fiber *f = ex->current;
     f->for_latch = latch;
     f->for_lane = lane;
-    fiber_leave(f, false);
+    rq_fiber_leave(&f->base);
 }
 
 static void sim_lane_free(rq_executor *base, rq_lane *lane)
@@ -579,7 +493,7 @@ void rq__sim_executor_free(sim_executor *ex)
     fiber *next;
     for (fiber *f = ex->spare; f != NULL; f = next) {
         next = f->next;
-        fiber_free(f);
+        rq_fiber_free(&f->base);
     }
     free(ex);
 }

@@ -226,6 +226,12 @@ class Database:
     async def create_namespace(self, name: str, properties: Optional[Attributes] = None) -> None:
         await asyncio.to_thread(self._plain.create_namespace, name, properties)
 
+    async def describe_namespace(self, name: str) -> Dict[str, str]:
+        return await asyncio.to_thread(self._plain.describe_namespace, name)
+
+    async def alter_namespace(self, name: str, properties: Mapping[str, Union[str, int, bool, None]]) -> None:
+        await asyncio.to_thread(self._plain.alter_namespace, name, properties)
+
     async def drop_namespace(self, name: str) -> None:
         await asyncio.to_thread(self._plain.drop_namespace, name)
 

@@ -64,7 +64,7 @@ class ClusterInfo(NamedTuple):
 
 
 def connect(url: str, *, timeout: Optional[float] = None, user: Optional[str] = None, znode_parent: Optional[str] = None,
-            settings: Optional[Attributes] = None, must_exist: bool = False) -> "Database":
+            settings: Optional[Attributes] = None, must_exist: bool = False, no_threads: bool = False) -> "Database":
     """Opens a database.
 
         memory:                     in memory, gone when it is closed
@@ -73,8 +73,10 @@ def connect(url: str, *, timeout: Optional[float] = None, user: Optional[str] = 
         hbase+rpc://host:16020      a cluster, found by one of its servers
 
     `timeout` is how many seconds a call may take, repetitions included (60). `user` and `znode_parent` are for clusters.
-    `settings` are the engine's, by HBase's names, and `must_exist` fails instead of making a folder: for the other two."""
-    return Database(url, timeout=timeout, user=user, znode_parent=znode_parent, settings=settings, must_exist=must_exist)
+    `settings` are the engine's, by HBase's names, and `must_exist` fails instead of making a folder: for the other two. So is
+    `no_threads`: the library starts no thread, and flushes and compactions are done by the calls that change rows."""
+    return Database(url, timeout=timeout, user=user, znode_parent=znode_parent, settings=settings, must_exist=must_exist,
+                    no_threads=no_threads)
 
 
 class _Memory:
@@ -131,7 +133,8 @@ class Database:
     child made by fork cannot use it: its calls raise ForkedError."""
 
     def __init__(self, url: str, *, timeout: Optional[float] = None, user: Optional[str] = None,
-                 znode_parent: Optional[str] = None, settings: Optional[Attributes] = None, must_exist: bool = False) -> None:
+                 znode_parent: Optional[str] = None, settings: Optional[Attributes] = None, must_exist: bool = False,
+                 no_threads: bool = False) -> None:
         self.url = url
         memory, why, database = _Memory(), new_failure(), ffi.new("rq_db **")
         options = ffi.new("rq_connect_options *")
@@ -141,6 +144,7 @@ class Database:
         options.znode_parent = memory.chars(znode_parent)
         options.settings, options.setting_count = memory.properties(settings, upper=False)
         options.must_exist = must_exist
+        options.no_threads = no_threads
         check(lib.rq_connect(memory.chars(url), options, database, why), why)
         self._handle: Any = database[0]
         self._idle = threading.Condition()  # nobody uses the handle, which close() frees
@@ -377,6 +381,21 @@ class Database:
     def create_namespace(self, name: str, properties: Optional[Attributes] = None) -> None:
         memory = _Memory()
         self._named(lib.rq_namespace_create, name, *memory.properties(properties, upper=False))
+
+    def describe_namespace(self, name: str) -> Dict[str, str]:
+        """A namespace's properties."""
+        found = ffi.new("rq_namespace_info **")
+        self._named(lib.rq_namespace_describe, name, found)
+        info = found[0]
+        try:
+            return {text(pair.name): text(pair.value) for pair in info.properties[0:info.property_count]}
+        finally:
+            lib.rq_namespace_info_free(info)
+
+    def alter_namespace(self, name: str, properties: Mapping[str, Union[str, int, bool, None]]) -> None:
+        """Sets properties, or removes those that are given as None. The others stay."""
+        memory = _Memory()
+        self._named(lib.rq_namespace_alter, name, *memory.properties(properties, upper=False))
 
     def drop_namespace(self, name: str) -> None:
         """Removes an empty namespace."""

@@ -50,6 +50,8 @@ async def test_definitions(db: aio.Database, table: aio.Table) -> None:
     assert (await db.describe("py_aio")).families["cf"]["VERSIONS"] == "3"
     await db.create_namespace("py_aio_ns")
     assert "py_aio_ns" in await db.namespaces()
+    await db.alter_namespace("py_aio_ns", {"owner": "ann"})
+    assert await db.describe_namespace("py_aio_ns") == {"owner": "ann"}
     await db.drop_namespace("py_aio_ns")
     await db.flush_table("py_aio")
     await db.disable_table("py_aio")

@@ -468,8 +468,13 @@ def test_namespaces(rorqual_db: rorqual.Database) -> None:
         rorqual_db.drop_namespace("py_ns")
     with pytest.raises(rorqual.NamespaceExistsError):
         rorqual_db.create_namespace("py_ns")
+    assert rorqual_db.describe_namespace("py_ns") == {"owner": "ann"}
+    rorqual_db.alter_namespace("py_ns", {"owner": None, "cost": 7})
+    assert rorqual_db.describe_namespace("py_ns") == {"cost": "7"}
     rorqual_db.drop_table("py_ns:t", disable=True)
     rorqual_db.drop_namespace("py_ns")
+    with pytest.raises(rorqual.NamespaceNotFoundError):
+        rorqual_db.describe_namespace("py_ns")
     with pytest.raises(rorqual.NamespaceNotFoundError):
         rorqual_db.drop_namespace("py_ns")
 

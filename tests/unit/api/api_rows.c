@@ -90,7 +90,7 @@ void expect_row(rq_table *t, const char *row, const char *expected)
 int open_db(void **state)
 {
     (void)state;
-    rq_connect_options o = {.size = sizeof o};
+    rq_connect_options o = {.size = sizeof o, .no_threads = at.no_threads};
     rq_err rc = rq_connect(at.url, &o, &at.db, &why);
     if (rc != RQ_OK) fprintf(stderr, "%s: %s: %s\n", at.url, rq_err_name(rc), why.message);
     return rc == RQ_OK ? 0 : -1;

@@ -8,6 +8,7 @@
 /* Opened once for the tests of a part; each test has tables of its own. */
 typedef struct fixture {
     const char *url;
+    bool no_threads; /* of rq_connect_options */
     rq_db *db;
 } fixture;
 

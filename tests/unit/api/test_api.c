@@ -2,7 +2,7 @@
 /* The library's calls, alike on every back end:
  *
  *   test_api [PART]... [URL]...   the parts, or all, on each URL; without one on "memory:" and on a folder
- *                                 of its own
+ *                                 of its own, with threads of the library and without
  *   test_api list                 the parts' names; no two have tables of the same name, so several parts
  *                                 may run at a time on one cluster
  *
@@ -28,11 +28,11 @@ static part parts[] = {
 };
 enum { PARTS = sizeof parts / sizeof parts[0] };
 
-static int run(const char *url)
+static int run(const char *url, bool no_threads)
 {
     int failed = 0;
-    printf("%s\n", url);
-    at = (fixture){.url = url};
+    printf("%s%s\n", url, no_threads ? ", no threads" : "");
+    at = (fixture){.url = url, .no_threads = no_threads};
     for (size_t i = 0; i < PARTS; i++)
         if (parts[i].wanted) failed += parts[i].run();
     return failed;
@@ -43,7 +43,7 @@ static int run_here(void)
     char folder[] = "/tmp/rq_api_XXXXXX", url[64], command[64];
     if (mkdtemp(folder) == NULL) return 1;
     snprintf(url, sizeof url, "file:%s", folder);
-    int failed = run("memory:") + run(url);
+    int failed = run("memory:", false) + run(url, false) + run("memory:", true) + run(url, true);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return system(command) != 0 ? 1 : failed;
 }
@@ -71,6 +71,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; first == 1 && i < PARTS; i++)
         parts[i].wanted = true;
     for (int i = first; i < argc; i++)
-        failed += run(argv[i]);
+        failed += run(argv[i], false);
     return argc > first ? failed : run_here();
 }

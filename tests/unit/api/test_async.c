@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asynchronous calls, alike on every back end: test_async URL … runs all tests on each URL; without one
- * on "memory:" and on a folder of its own. A cluster must be empty. */
+ * on "memory:" and on a folder of its own, with threads of the library and without. A cluster must be empty. */
 #include "api_test.h"
 
 #include <malloc.h>
@@ -12,6 +12,7 @@
 enum { CALLS = 2000, POLL_MS = 10000 };
 
 static const char *url;
+static bool no_threads; /* of rq_connect_options */
 static rq_db *db;
 static rq_table *table;
 static rq_failure why = {.size = sizeof(rq_failure)};
@@ -96,7 +97,9 @@ static void put(seen *s, const char *row, const char *value)
 
 static void open_db(bool with_thread)
 {
-    rq_connect_options o = {.size = sizeof o, .completion_thread = with_thread};
+    rq_connect_options o = {.size = sizeof o,
+                            .completion_thread = with_thread,
+                            .no_threads = no_threads && !with_thread};
     OK(rq_connect(url, &o, &db, &why));
 }
 
@@ -541,7 +544,10 @@ int main(int argc, char **argv)
         failed += run(argv[i]);
     if (argc > 1) return failed != 0;
     if (mkdtemp(folder + 5) == NULL) return 1;
-    failed = run("memory:") + run(folder);
+    for (int i = 0; i < 2; i++) {
+        no_threads = i > 0;
+        failed += run("memory:") + run(folder);
+    }
     snprintf(command, sizeof command, "rm -rf %s", folder + 5);
     return failed != 0 || system(command) != 0;
 }

@@ -3,6 +3,7 @@
 #include "api_test.h"
 
 static const char *url;
+static bool no_threads; /* of rq_connect_options */
 static rq_db *db;
 static rq_table *table;
 static rq_failure why = {.size = sizeof(rq_failure)};
@@ -22,7 +23,8 @@ static int begin(void **state)
                           .split_keys = &split,
                           .split_key_count = 1};
     (void)state;
-    OK(rq_connect(url, NULL, &db, &why));
+    rq_connect_options o = {.size = sizeof o, .no_threads = no_threads};
+    OK(rq_connect(url, &o, &db, &why));
     OK(rq_table_create(db, &spec, &why));
     OK(rq_table_open(db, "cluster", &table, &why));
     return 0;
@@ -357,5 +359,8 @@ int main(int argc, char **argv)
     int failed = 0;
     for (int i = 1; i < argc; i++)
         failed += run(argv[i]);
-    return argc > 1 ? failed != 0 : run("memory:") != 0;
+    if (argc > 1) return failed != 0;
+    failed = run("memory:");
+    no_threads = true;
+    return failed + run("memory:") != 0;
 }

@@ -139,6 +139,62 @@ static void namespaces_hold_tables(void **state)
     FAILS(RQ_E_NAMESPACE_NOT_FOUND, rq_namespace_drop(at.db, "space", &why));
 }
 
+/* "name=value" of every property, ascending. */
+static void expect_properties(const char *name, const char *expected)
+{
+    rq_namespace_info *info;
+    char text[256] = "";
+    OK(rq_namespace_describe(at.db, name, &info, &why));
+    assert_string_equal(info->name, name);
+    for (size_t i = 0; i < info->property_count; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s=%s", i == 0 ? "" : " ",
+                 info->properties[i].name, info->properties[i].value);
+    rq_namespace_info_free(info);
+    assert_string_equal(text, expected);
+}
+
+static void namespaces_are_described_and_altered(void **state)
+{
+    (void)state;
+    rq_property first[] = {{"owner", "ann"}, {"cost", "7"}};
+    rq_property second[] = {{"owner", "bob"}, {"cost", NULL}, {"absent", NULL}, {"note", ""}};
+    rq_namespace_info *info = NULL;
+    FAILS(RQ_E_NAMESPACE_NOT_FOUND, rq_namespace_describe(at.db, "altered", &info, &why));
+    FAILS(RQ_E_NAMESPACE_NOT_FOUND, rq_namespace_alter(at.db, "altered", first, 2, &why));
+    assert_string_equal(why.hbase_class, "org.apache.hadoop.hbase.NamespaceNotFoundException");
+    assert_null(info);
+    OK(rq_namespace_create(at.db, "altered", first, 2, &why));
+    expect_properties("altered", "cost=7 owner=ann");
+    OK(rq_namespace_alter(at.db, "altered", second, 4, &why));
+    expect_properties("altered", "note= owner=bob");
+    OK(rq_namespace_alter(at.db, "altered", NULL, 0, &why));
+    expect_properties("altered", "note= owner=bob");
+    OK(rq_namespace_drop(at.db, "altered", &why));
+    FAILS(RQ_E_NAMESPACE_NOT_FOUND, rq_namespace_describe(at.db, "altered", &info, &why));
+    expect_properties("default", "");
+}
+
+/* A quota that is no positive number is refused, and the namespace stays as it was. */
+static void quotas_of_namespaces_are_checked(void **state)
+{
+    (void)state;
+    rq_property tables = {"hbase.namespace.quota.maxtables", "1"};
+    rq_family family = {"f", NULL, 0};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = "limited:t", .families = &family, .family_count = 1};
+    OK(rq_namespace_create(at.db, "limited", NULL, 0, &why));
+    OK(rq_namespace_alter(at.db, "limited", &tables, 1, &why));
+    tables.value = "0";
+    FAILS(RQ_E_CONSTRAINT, rq_namespace_alter(at.db, "limited", &tables, 1, &why));
+    tables.value = "many";
+    FAILS(RQ_E_DO_NOT_RETRY, rq_namespace_alter(at.db, "limited", &tables, 1, &why));
+    expect_properties("limited", "hbase.namespace.quota.maxtables=1");
+    OK(rq_table_create(at.db, &spec, &why));
+    OK(rq_table_disable(at.db, "limited:t", &why));
+    OK(rq_table_drop(at.db, "limited:t", &why));
+    OK(rq_namespace_drop(at.db, "limited", &why));
+}
+
 int run_definitions(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +202,8 @@ int run_definitions(void)
         cmocka_unit_test(a_table_is_described),
         cmocka_unit_test(wrong_definitions_are_refused),
         cmocka_unit_test(namespaces_hold_tables),
+        cmocka_unit_test(namespaces_are_described_and_altered),
+        cmocka_unit_test(quotas_of_namespaces_are_checked),
     };
     return cmocka_run_group_tests_name("definitions", tests, open_db, close_db);
 }

@@ -179,6 +179,96 @@ static void a_missing_or_disabled_table_is_told(void **state)
     finish(t, "disabled");
 }
 
+static void expect_cells(const rq_row *row, const char *expected)
+{
+    char *text = text_of(row);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+/* Copies live longer than the row, the batch's results and the scan's rows that they were made of. */
+static void rows_are_copied(void **state)
+{
+    (void)state;
+    rq_table *t = make("copies", "3", NULL, 0);
+    rq_get_request get = {.size = sizeof get, .row = rq_text("r"), .max_versions = 3};
+    rq_action action = {.get = &get};
+    rq_scan_request scan = {.size = sizeof scan, .max_versions = 3};
+    rq_scanner *scanner;
+    rq_row *row, *of_get, *of_results, *of_scan, *again, *empty;
+    rq_rows *rows;
+    rq_results *results = NULL;
+    static const char all[] = "f:@2= f:a@2=new f:a@1=old g:b@3=other";
+    put(t, "r", "f", "a", "old", 1);
+    put(t, "r", "f", "a", "new", 2);
+    put(t, "r", "f", "", "", 2);
+    put(t, "r", "g", "b", "other", 3);
+    OK(rq_table_get(t, &get, &row, &why));
+    OK(rq_row_copy(row, &of_get, &why));
+    rq_row_free(row);
+    OK(rq_table_batch(t, &action, 1, &results, &why));
+    OK(rq_row_copy(results->items[0].row, &of_results, &why));
+    rq_results_free(results);
+    OK(rq_table_scan(t, &scan, &scanner, &why));
+    OK(rq_scanner_next_rows(scanner, 0, &rows, &why));
+    assert_int_equal(rows->count, 1);
+    OK(rq_row_copy(rows->items[0], &of_scan, &why));
+    rq_rows_free(rows);
+    rq_scanner_close(scanner);
+    OK(rq_row_copy(of_scan, &again, &why));
+    rq_row_free(of_scan);
+    get.row = rq_text("none");
+    OK(rq_table_get(t, &get, &row, &why));
+    OK(rq_row_copy(row, &empty, &why));
+    rq_row_free(row);
+    expect_cells(of_get, all);
+    expect_cells(of_results, all);
+    expect_cells(again, all);
+    expect_cells(empty, "");
+    for (size_t i = 0; i < again->count; i++)
+        assert_true(is(again->cells[i].row, "r") && again->cells[i].type == RQ_KV_PUT);
+    assert_true(again->exists && !again->is_partial && again->cursor.len == 0);
+    assert_false(empty->exists);
+    rq_row_free(of_get);
+    rq_row_free(of_results);
+    rq_row_free(again);
+    rq_row_free(empty);
+    finish(t, "copies");
+}
+
+static void cells_are_copied(void **state)
+{
+    (void)state;
+    rq_kv none = {.timestamp = 7, .type = RQ_KV_DELETE_FAMILY}, *cell;
+    rq_table *t = make("cells", "3", NULL, 0);
+    rq_get_request get = {.size = sizeof get, .row = rq_text("r")};
+    rq_row *row;
+    put(t, "r", "f", "a", "value", 5);
+    OK(rq_table_get(t, &get, &row, &why));
+    OK(rq_kv_copy(rq_row_find(row, rq_text("f"), rq_text("a")), &cell, &why));
+    rq_row_free(row);
+    assert_true(is(cell->row, "r") && is(cell->family, "f") && is(cell->qualifier, "a"));
+    assert_true(is(cell->value, "value") && cell->timestamp == 5 && cell->type == RQ_KV_PUT);
+    rq_kv_free(cell);
+    OK(rq_kv_copy(&none, &cell, &why));
+    assert_true(is(cell->row, "") && is(cell->value, "") && cell->timestamp == 7);
+    assert_true(cell->type == RQ_KV_DELETE_FAMILY);
+    rq_kv_free(cell);
+    finish(t, "cells");
+}
+
+/* A row that is only a position: its copy has the key. */
+static void a_cursor_is_copied(void **state)
+{
+    (void)state;
+    char key[] = "position";
+    rq_row made = {.cursor = rq_text(key)}, *copy;
+    OK(rq_row_copy(&made, &copy, &why));
+    memset(key, 'x', sizeof key - 1);
+    assert_true(copy->count == 0 && is(copy->cursor, "position"));
+    rq_row_free(copy);
+}
+
 int run_gets(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +277,9 @@ int run_gets(void)
         cmocka_unit_test(wrong_requests_are_refused),
         cmocka_unit_test(other_versions_structs_work),
         cmocka_unit_test(a_missing_or_disabled_table_is_told),
+        cmocka_unit_test(rows_are_copied),
+        cmocka_unit_test(cells_are_copied),
+        cmocka_unit_test(a_cursor_is_copied),
     };
     return cmocka_run_group_tests_name("gets", tests, open_db, close_db);
 }

@@ -185,7 +185,8 @@ static void open_closing(closing *c)
     rq_scan_request scan = {.size = sizeof scan, .caching = 1};
     rq_row *row;
     bool is_cluster = strncmp(at.url, "hbase", 5) == 0;
-    OK(rq_connect(is_cluster ? at.url : "memory:", NULL, &c->db, &why));
+    rq_connect_options o = {.size = sizeof o, .no_threads = at.no_threads};
+    OK(rq_connect(is_cluster ? at.url : "memory:", &o, &c->db, &why));
     OK(rq_table_create(c->db, &spec, &why));
     OK(rq_table_open(c->db, "scanners", &c->table, &why));
     for (int i = 0; i < 9; i++)

@@ -162,6 +162,27 @@ static rq_err list(void)
     return rc;
 }
 
+static rq_err describe_namespace(void)
+{
+    rq_namespace_info *info = NULL;
+    rq_err rc = rq_namespace_describe(db, "default", &info, &why);
+    rq_namespace_info_free(info);
+    return rc;
+}
+
+static rq_err copy_row(void)
+{
+    static const rq_kv cell = {.row = {"row", 3}, .family = {"f", 1}};
+    static const rq_row row = {.count = 1, .cells = &cell};
+    rq_row *copy = NULL;
+    rq_kv *copied = NULL;
+    rq_err rc = rq_row_copy(&row, &copy, &why);
+    if (rc == RQ_OK) rc = rq_kv_copy(&cell, &copied, &why);
+    rq_kv_free(copied);
+    rq_row_free(copy);
+    return rc;
+}
+
 static rq_err connect_again(void)
 {
     rq_db *other = NULL;
@@ -236,10 +257,19 @@ static void calls_end_with_no_memory(void **state)
         const char *what;
         call_fn call;
     } calls[] = {
-        {"put", put_cell},        {"get", get_cell},          {"increment", add_number},
-        {"check", check_and_put}, {"batch", batch},           {"scan", scan},
-        {"get_async", get_later}, {"next_async", scan_later}, {"open", open_and_close_table},
-        {"list", list},           {"connect", connect_again},
+        {"put", put_cell},
+        {"get", get_cell},
+        {"increment", add_number},
+        {"check", check_and_put},
+        {"batch", batch},
+        {"scan", scan},
+        {"get_async", get_later},
+        {"next_async", scan_later},
+        {"open", open_and_close_table},
+        {"list", list},
+        {"namespace", describe_namespace},
+        {"copy", copy_row},
+        {"connect", connect_again},
     };
     (void)state;
     rq_family family = {"f", NULL, 0};

@@ -24,6 +24,12 @@ static void databases_are_refused(void **state)
     REFUSED(rq_connect("memory:", &o, &db, &why));
     o = (rq_connect_options){.size = sizeof o, .setting_count = 1};
     REFUSED(rq_connect("memory:", &o, &db, &why));
+    o = (rq_connect_options){.size = sizeof o, .no_threads = true, .completion_thread = true};
+    REFUSED(rq_connect("memory:", &o, &db, &why));
+    o.completion_thread = false;
+    FAILS(RQ_E_UNSUPPORTED, rq_connect("hbase://127.0.0.1:1", &o, &db, &why));
+    FAILS(RQ_E_UNSUPPORTED, rq_connect("hbase+rpc://127.0.0.1:1", &o, &db, &why));
+    o = (rq_connect_options){.size = sizeof o, .setting_count = 1};
     o.settings = &nothing;
     assert_true(rq_connect("memory:", &o, &db, &why) != RQ_OK);
     assert_null(db);
@@ -61,6 +67,7 @@ static void definitions_are_refused(void **state)
         .size = sizeof spec, .name = "refused", .families = &family, .family_count = 1};
     rq_alteration alteration = {.size = sizeof alteration, .name = "refused", .family_count = 1};
     const char *regions[] = {NULL, NULL};
+    rq_namespace_info *space;
     (void)state;
     REFUSED(rq_table_create(NULL, &spec, &why));
     REFUSED(rq_table_create(at.db, NULL, &why));
@@ -85,6 +92,11 @@ static void definitions_are_refused(void **state)
     REFUSED(rq_namespace_list(at.db, NULL, &why));
     REFUSED(rq_namespace_create(at.db, NULL, NULL, 0, &why));
     REFUSED(rq_namespace_create(at.db, "refused", NULL, 1, &why));
+    REFUSED(rq_namespace_describe(at.db, NULL, &space, &why));
+    REFUSED(rq_namespace_describe(at.db, "default", NULL, &why));
+    REFUSED(rq_namespace_alter(at.db, NULL, NULL, 0, &why));
+    REFUSED(rq_namespace_alter(at.db, "default", NULL, 1, &why));
+    REFUSED(rq_namespace_alter(at.db, "default", &(rq_property){NULL, "v"}, 1, &why));
     REFUSED(rq_table_regions(at.db, "refused", NULL, &why));
     REFUSED(rq_table_split(at.db, "refused", absent, &why));
     REFUSED(rq_table_merge(at.db, "refused", NULL, 2, &why));
@@ -97,6 +109,7 @@ static void reads_are_refused(void **state)
 {
     rq_table *t = make("refused", "1", NULL, 0);
     rq_row *row;
+    rq_kv *cell;
     rq_column column = {absent, {NULL, 0}};
     rq_named_bytes attribute = {"a", absent};
     rq_get_request good = {.size = sizeof good, .row = rq_text("r")}, g = good;
@@ -106,6 +119,11 @@ static void reads_are_refused(void **state)
     REFUSED(rq_table_get(NULL, &g, &row, &why));
     REFUSED(rq_table_get(t, NULL, &row, &why));
     REFUSED(rq_table_get(t, &g, NULL, &why));
+    REFUSED(rq_row_copy(NULL, &row, &why));
+    REFUSED(rq_row_copy(&(rq_row){0}, NULL, &why));
+    REFUSED(rq_kv_copy(NULL, &cell, &why));
+    REFUSED(rq_kv_copy(&(rq_kv){0}, NULL, &why));
+    rq_kv_free(NULL);
     g.size = 0;
     REFUSED(rq_table_get(t, &g, &row, &why));
     g.size = SIZE_MAX;
