@@ -182,6 +182,7 @@ module Shell
         bold, under, back, plain = width > 0 ? ["\e[1m", "\e[4m", "\e[0;1m", "\e[m"] : ['', '', '', '']
         puts "#{bold}Traceback#{plain} (most recent call last):"
         puts "#{bold}#{kind} (#{under}#{message}#{back})#{plain}"
+        hint(kind, message, e, text) if option('tty')
         return nil
       end
       # In a script the shell prints it itself; otherwise Ruby does.
@@ -190,6 +191,13 @@ module Shell
       return nil if option('tty')
       @exit_code = 1
       :fail
+    end
+
+    # What was probably meant.
+    def hint(kind, message, e, text)
+      need('hints')
+      line = hint_of(kind, message, e.is_a?(NameError) ? e.name : nil, text)
+      puts line unless line.nil?
     end
 
     def banner(_)
