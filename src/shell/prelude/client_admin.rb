@@ -221,6 +221,8 @@ module JavaClient
     alias to_s toString
   end
 
+  CompactionState = JavaEnum.of('org.apache.hadoop.hbase.client.CompactionState', %w[NONE MINOR MAJOR MAJOR_AND_MINOR])
+
   class HBaseAdmin < Part
     # HBaseAdmin.new(conf) and .new(connection), as before HBase 2.
     def initialize(conf = nil)
@@ -321,6 +323,23 @@ module JavaClient
 
     def majorCompact(name, family = nil)
       @command.major_compact(JavaClient.name_of(name), family)
+    end
+
+    # Of the table or of the region with the name.
+    def split(name, point = nil)
+      @command.split(JavaClient.name_of(name), point)
+    end
+
+    def getCompactionState(name, *)
+      CompactionState.valueOf(@command.state_of_compactions(JavaClient.name_of(name)))
+    end
+
+    def getConnection
+      Connection.new
+    end
+
+    def getConfiguration
+      JavaConfiguration.new
     end
 
     def createNamespace(descriptor)

@@ -153,9 +153,10 @@ module Shell
       end
     end
 
-    # Of a statement's new variable.
-    def hides_command?(name)
+    # Of a statement's new variable. A Java object is kept, as before HBASE-28660: scripts write `put = Put.new(row)`.
+    def hides_command?(name, value)
       return false unless @preludes.key?(name.to_s)
+      return false if @loaded['java'] && value.is_a?(JavaNames)
       $stderr.puts("WARN: '#{name}' is a reserved HBase command. Local variable assignment ignored.")
       true
     end

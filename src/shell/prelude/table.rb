@@ -36,6 +36,12 @@ module Hbase
     def close
     end
 
+    # HBase's methods behind these: objects.rb.
+    def method_missing(name, *args, &block)
+      Shell.need('objects')
+      __send__(name, *args, &block)
+    end
+
     def get_all_columns
       Descriptor.get(@name)[:column_families].map { |f| "#{f[:name]}:" }
     end
@@ -187,6 +193,13 @@ module Hbase
       raise TypeError, "cannot convert instance of class org.jruby.Ruby#{value.class} to long" unless value.is_a?(Numeric)
       family, qualifier = column_of(column)
       cells = mutate(1, row, [[family, qualifier || '', nil, PUT, Bytes.big_endian(value, 8)]], more_of(args))
+      cells.empty? ? nil : Bytes.counter(cells[0][5])
+    end
+
+    # nil: there is none.
+    def counter(row, column)
+      family, qualifier = column_of(column)
+      cells = checked { Rows.get(@name, row.to_s, Wire.encode('Get', { column: [{ family: family, qualifier: [qualifier || ''] }] })) }
       cells.empty? ? nil : Bytes.counter(cells[0][5])
     end
 
