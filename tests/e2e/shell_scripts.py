@@ -43,8 +43,16 @@ begin; @hbase.admin(nil); rescue ArgumentError => e; say e.message; end
 begin; @hbase.nothing; rescue NoMethodError => e; say e.message.start_with?("undefined method `nothing' for #<HBaseObject") || e.message; end
 begin; @shell.command('nothing'); rescue NoMethodError => e; say e.message; end
 say @hbase.instance_variable_get('@connection').getAdmin.tableExists('m')
+create_namespace 'ours' unless @shell.admin.list_namespace.include?('ours')
+create 'ours:t', 'f'
+say [a.list_namespace('our.*').inspect, a.list_namespace_tables('ours').inspect].join(' ')
+java = a.instance_variable_get('@admin')
+say java.getNamespaceDescriptor('ours').getName
+begin; java.getNamespaceDescriptor('none'); rescue org.apache.hadoop.hbase.NamespaceNotFoundException => e; say e.message; end
+say java.getRegionServers.map { |s| [java.getRegionMetrics(s, 'ours:t').length, java.getRegionMetrics(s).length > 1].join(' ') }.inspect
 """, ["false", 'true true ["m"] []', "m", "NONE", "NONE", "1", "true", "true", "true", "Table none does not exist.", "Table m is enabled. Disable it first.",
-      "false", "false false", "wrong number of arguments (given 1, expected 0)", "true", "undefined method `new' for nil:NilClass", "false"])
+      "false", "false false", "wrong number of arguments (given 1, expected 0)", "true", "undefined method `new' for nil:NilClass", "false", '["ours"] ["t"]',
+      "ours", "org.apache.hadoop.hbase.NamespaceNotFoundException: none", '["1 true"]'])
 
 
 def what_is_behind_a_table(_):
@@ -74,9 +82,17 @@ module Hbase
 end
 @shell.hbase_table('t').wipe!('2')
 say t._count_internal
+class Hbase::Table
+  def wipe_by_java!
+    rows = @table.getScanner(org.apache.hadoop.hbase.client.Scan.new).iterator
+    @table.delete(org.apache.hadoop.hbase.client.Delete.new(rows.next.getRow)) while rows.hasNext
+  end
+end
+t.wipe_by_java!
+say t._count_internal
 begin; t.nothing; rescue NoMethodError => e; say e.message.include?("`nothing' for Hbase::Table - t") || e.message; end
 """, ['{"f:a"=>"timestamp=1970-01-01T00:00:00.005, value=x"}', "nil", "f:a timestamp=1970-01-01T00:00:00.005, value=x", "[1, false]",
-      '["1 f:a x", "2 f:a y\\\\x00"]', "2 column=f:a", "[1, false]", "2", '["1 1", "2 2"]', "3 4 4 nil", "x!", "2 [] true", "1", "true"])
+      '["1 f:a x", "2 f:a y\\\\x00"]', "2 column=f:a", "[1, false]", "2", '["1 1", "2 2"]', "3 4 4 nil", "x!", "2 [] true", "1", "0", "true"])
 
 
 def classes_of_java(_):

@@ -244,6 +244,7 @@ def completed(folder):
     keys = [*TABLE, (["create_namespace 'sales'; create 'sales:orders', 'o'; snapshot 'visits', 'one'; 7", "Enter"], "=> 7")]
     for typed, shown in words:
         keys.append((["C-u", typed.replace("\\\\", "\\"), "Tab"], re.compile(rf"(?m)^hbase:006:0> .*{shown}")))
+    keys.append((["C-u", "C-l", "scan 'visits', {", "Tab"], "ROWPREFIXFILTER"))  # options that may begin here
     try:
         on_terminal(folder, {"NO_COLOR": "1"}, keys)
     except AssertionError as e:

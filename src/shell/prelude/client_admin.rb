@@ -361,6 +361,22 @@ module JavaClient
       listNamespaceDescriptors.map { |d| d.name }
     end
 
+    def getNamespaceDescriptor(name)
+      d = Master.call('GetNamespaceDescriptor', { namespaceName: name })[:namespaceDescriptor]
+      NamespaceDescriptor.new(d[:name], d[:configuration].each_with_object({}) { |c, h| h[c[:name]] = c[:value] })
+    end
+
+    def listTableNamesByNamespace(name)
+      Master.call('ListTableNamesByNamespace', { namespaceName: name })[:tableName].map { |t| JavaTableName.valueOf(Names.text(t)) }
+    end
+
+    # Of a server, or of its regions of a table.
+    def getRegionMetrics(server, table = nil)
+      load = getClusterStatus.getLoad(server)
+      prefix = table.nil? ? '' : "#{JavaClient.name_of(table)},"
+      load.nil? ? [] : load.getRegionsLoad.values.select { |r| r.getName.start_with?(prefix) }
+    end
+
     def snapshot(name, table)
       @command.snapshot(JavaClient.name_of(table), name)
       nil

@@ -75,6 +75,14 @@ module Hbase
       Tables.names(regex)
     end
 
+    def list_namespace(regex = '.*')
+      @admin.listNamespaces.select { |name| Shell.java_pattern(regex).match?(name) }
+    end
+
+    def list_namespace_tables(namespace)
+      @admin.listTableNamesByNamespace(namespace).map { |t| t.getQualifierAsString }
+    end
+
     def tableExists(name)
       Tables.must_exist(name)
     end

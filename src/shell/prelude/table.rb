@@ -2,6 +2,18 @@
 # A table object: rows by the options of the shell's commands.
 
 module Hbase
+  # The Java object of a table: scripts that add methods to Table take it. Its prelude is loaded when it is used.
+  class JavaTable
+    def initialize(name)
+      @name = name
+    end
+
+    def method_missing(name, *args, &block)
+      Shell.need('client')
+      JavaClient::HTable.new(@name).__send__(name, *args, &block)
+    end
+  end
+
   class Table
     attr_reader :name
 
@@ -13,6 +25,7 @@ module Hbase
       t = Names.table(name)
       @name = Names.text(t)
       @converters = {}
+      @table = JavaTable.new(@name)
       @epoch = Shell.configuration['hbase.shell.timestamp.format.epoch'] == 'true'
     end
 
