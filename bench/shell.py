@@ -27,14 +27,14 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-import transfer  # noqa: E402  pylint: disable=wrong-import-position
+import transfer_world  # noqa: E402  pylint: disable=wrong-import-position
 from rorqual import BINARY  # noqa: E402  pylint: disable=wrong-import-position
 
 PUTS = int(os.environ.get("PUTS", "10000"))
 ROWS = int(os.environ.get("ROWS", "10000000"))
 FIELDS = "HBASE_ROW_KEY," + ",".join(f"cf:c{i}" for i in range(5))
 REGIONS = [f"{i:010d}".encode() for i in range(ROWS // 4, ROWS, ROWS // 4)]
-transfer.DEADLINE = 24 * 3600
+transfer_world.DEADLINE = 24 * 3600
 
 
 def shells(zk):
@@ -120,7 +120,7 @@ def tsv(world):
     path, ours, theirs, out = csv_of(world), world.table(splits=REGIONS), world.table(splits=REGIONS), world.bulk / "theirs"
 
     def hbase():
-        world.java(transfer.MAPREDUCE + "ImportTsv", f"-Dimporttsv.columns={FIELDS}", "-Dimporttsv.separator=,",
+        world.java(transfer_world.MAPREDUCE + "ImportTsv", f"-Dimporttsv.columns={FIELDS}", "-Dimporttsv.separator=,",
                    f"-Dimporttsv.bulk.output=file://{out}", theirs, f"file://{path}")
         world.java("org.apache.hadoop.hbase.tool.BulkLoadHFilesTool", f"file://{out}", theirs)
 
@@ -148,9 +148,9 @@ def move(world):
     killed_and_repeated(world, "import", copy, folder)
     print("verify:", world.run("verify", table, copy).strip(), flush=True)
     theirs, hbase = world.table(splits=REGIONS), world.path("hbase")
-    measured(world, "HBase's Import", lambda: world.java(transfer.MAPREDUCE + "Import", theirs, f"file://{folder}"))
+    measured(world, "HBase's Import", lambda: world.java(transfer_world.MAPREDUCE + "Import", theirs, f"file://{folder}"))
     print("verify:", world.run("verify", table, theirs).strip(), flush=True)
-    measured(world, "HBase's Export", lambda: world.java(transfer.MAPREDUCE + "Export", table, f"file://{hbase}"))
+    measured(world, "HBase's Export", lambda: world.java(transfer_world.MAPREDUCE + "Export", table, f"file://{hbase}"))
     back = world.table(splits=REGIONS)
     measured(world, "our import of it", lambda: world.run("import", "--quiet", back, hbase))
     print("verify:", world.run("verify", table, back).strip(), flush=True)
@@ -164,7 +164,7 @@ def main():
     if not set(wanted) <= set(PARTS):
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory(prefix="rorqual-bench-shell-") as folder:
-        world = transfer.World(pathlib.Path(folder).resolve())
+        world = transfer_world.World(pathlib.Path(folder).resolve())
         for part in wanted:
             PARTS[part](world)
         world.server.kill()

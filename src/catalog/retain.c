@@ -9,6 +9,7 @@
  *
  * This is only a preference: a region without an address, or whose row cannot be read, is opened on any server.
  */
+#include "base/host_port.h"
 #include "catalog/ddl_priv.h"
 #include "catalog/meta.h"
 
@@ -21,21 +22,7 @@ static const rq_server_name *parse(rq_slice text)
 {
     char host[HOST_SIZE];
     rq_server_name name = {.host = host};
-    const uint8_t *colon = text.len == 0 ? NULL : memrchr(text.ptr, ':', text.len);
-    if (colon == NULL) return NULL;
-    rq_slice h = rq_slice_of(text.ptr, (size_t)(colon - text.ptr));
-    rq_slice p = rq_slice_of(colon + 1, text.len - h.len - 1);
-    if (h.len > 2 && h.ptr[0] == '[' && h.ptr[h.len - 1] == ']')
-        h = rq_slice_of(h.ptr + 1, h.len - 2);
-    unsigned port = 0;
-    for (size_t i = 0; i < p.len && p.len <= 5; i++) {
-        if (p.ptr[i] < '0' || p.ptr[i] > '9') return NULL;
-        port = port * 10 + (unsigned)(p.ptr[i] - '0');
-    }
-    if (h.len == 0 || h.len >= sizeof host || port == 0 || port > UINT16_MAX) return NULL;
-    memcpy(host, h.ptr, h.len);
-    host[h.len] = '\0';
-    name.port = (uint16_t)port;
+    if (!rq_host_port_split(text, host, sizeof host, &name.port) || name.port == 0) return NULL;
     return rq_server_name_new(&name);
 }
 

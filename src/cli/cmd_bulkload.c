@@ -81,14 +81,27 @@ static int parse(arguments *x, int argc, char **argv)
 
 static void print(const arguments *x, const rq_bulkload_counts *c)
 {
-    if (!x->bulk.has_hfiles)
-        printf("sorted %" PRIu64 " rows, %" PRIu64 " cells into %" PRIu64 " HFiles; ", c->read.rows,
-               c->read.cells, c->written);
-    printf("loaded %" PRIu64 " HFiles", c->loaded);
-    if (c->divided > 0) printf(", %" PRIu64 " times divided at a region's end", c->divided);
-    if (c->is_continued)
-        printf("; an earlier run was continued, %" PRIu64 " parts were sorted before",
-               c->read.parts_kept);
+    if (!x->bulk.has_hfiles) {
+        fputs("sorted ", stdout);
+        rq__print_count(c->read.rows, "row");
+        fputs(", ", stdout);
+        rq__print_count(c->read.cells, "cell");
+        fputs(" into ", stdout);
+        rq__print_count(c->written, "HFile");
+        fputs("; ", stdout);
+    }
+    fputs("loaded ", stdout);
+    rq__print_count(c->loaded, "HFile");
+    if (c->divided > 0) {
+        fputs(", ", stdout);
+        rq__print_count(c->divided, "time");
+        fputs(" divided at a region's end", stdout);
+    }
+    if (c->is_continued) {
+        fputs("; an earlier run was continued, ", stdout);
+        rq__print_count(c->read.parts_kept, "part");
+        printf(" %s sorted before", c->read.parts_kept == 1 ? "was" : "were");
+    }
     if (c->read.bad_lines > 0) printf("; Bad Lines=%" PRIu64, c->read.bad_lines);
     putchar('\n');
 }

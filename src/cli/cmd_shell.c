@@ -9,6 +9,7 @@
 #ifdef RQ_SHELL
 
 #include "cli/version.h"
+#include "base/host_port.h"
 #include "server/server.h"
 #include "shell/shell.h"
 
@@ -149,12 +150,10 @@ static int join_quorum(arguments *a, const char *hosts, const char *port)
     size_t used = 0;
     for (const char *at = hosts; *at != '\0';) {
         size_t n = strcspn(at, ",");
-        bool has_port = memchr(at, ':', n) != NULL;
-        int more =
-            snprintf(a->address + used, sizeof a->address - used, "%s%.*s%s%s", used > 0 ? "," : "",
-                     (int)n, at, has_port ? "" : ":", has_port ? "" : port);
-        used += (size_t)more;
-        if (used >= sizeof a->address)
+        if (used > 0) a->address[used++] = ',';
+        used += (size_t)rq_host_with_port(a->address + used, sizeof a->address - used,
+                                          rq_slice_of(at, n), rq_slice_cstr(port));
+        if (used + 1 >= sizeof a->address)
             return rq__refuse("shell", "hbase.zookeeper.quorum is too long");
         at += n + (at[n] == ',');
     }

@@ -109,12 +109,28 @@ void rq__transfer_begin(rq__transfer_arguments *a, const char *what)
     if (a->quiet) a->bar.is_terminal = false;
 }
 
+void rq__print_count(uint64_t count, const char *noun)
+{
+    printf("%" PRIu64 " %s%s", count, noun, count == 1 ? "" : "s");
+}
+
 static void print_counts(const char *verb, const rq_transfer_counts *c)
 {
-    printf("%s %" PRIu64 " rows, %" PRIu64 " cells", verb, c->rows, c->cells);
-    if (c->bytes > 0) printf(", %" PRIu64 " bytes", c->bytes);
-    printf(" in %" PRIu64 " parts", c->parts);
-    if (c->parts_kept > 0) printf("; %" PRIu64 " parts were done before", c->parts_kept);
+    printf("%s ", verb);
+    rq__print_count(c->rows, "row");
+    fputs(", ", stdout);
+    rq__print_count(c->cells, "cell");
+    if (c->bytes > 0) {
+        fputs(", ", stdout);
+        rq__print_count(c->bytes, "byte");
+    }
+    fputs(" in ", stdout);
+    rq__print_count(c->parts, "part");
+    if (c->parts_kept > 0) {
+        fputs("; ", stdout);
+        rq__print_count(c->parts_kept, "part");
+        printf(" %s done before", c->parts_kept == 1 ? "was" : "were");
+    }
     if (c->bad_lines > 0) printf("; Bad Lines=%" PRIu64, c->bad_lines);
     putchar('\n');
 }

@@ -82,6 +82,8 @@ int rq__transfer_resolve_text(rq__transfer_arguments *a);
 /* Likewise for RQ__INPUT_OPTIONS. */
 int rq__transfer_resolve_input(rq__transfer_arguments *a);
 void rq__transfer_begin(rq__transfer_arguments *a, const char *what);
+/* "1 row", "2 rows". */
+void rq__print_count(uint64_t count, const char *noun);
 /* Prints the error, or "VERB N rows …"; frees the arguments' memory. Returns the exit code. */
 int rq__transfer_end(rq__transfer_arguments *a, const char *verb, const rq_transfer_counts *counts,
                      rq_err rc, const rq_error *why);

@@ -15,6 +15,7 @@
 #include "client/client_priv.h"
 
 #include "base/address.h"
+#include "base/host_port.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,24 +28,7 @@
 
 bool rq__address_parse(rq_slice text, rq__address *ret)
 {
-    size_t colon = text.len;
-    unsigned long port = 0;
-    while (colon > 0 && text.ptr[colon - 1] != ':')
-        colon--;
-    if (colon < 2 || colon == text.len) return false;
-    rq_slice host = rq_slice_of(text.ptr, colon - 1);
-    bool brackets = host.len > 2 && host.ptr[0] == '[' && host.ptr[host.len - 1] == ']';
-    if (brackets) host = rq_slice_of(host.ptr + 1, host.len - 2);
-    if (host.len >= sizeof ret->host) return false;
-    for (size_t i = colon; i < text.len; i++) {
-        if (text.ptr[i] < '0' || text.ptr[i] > '9') return false;
-        port = port * 10 + (text.ptr[i] - (unsigned)'0');
-        if (port > UINT16_MAX) return false;
-    }
-    memcpy(ret->host, host.ptr, host.len);
-    ret->host[host.len] = 0;
-    ret->port = (uint16_t)port;
-    return port > 0;
+    return rq_host_port_split(text, ret->host, sizeof ret->host, &ret->port) && ret->port > 0;
 }
 
 bool rq_client_is_address(const char *text)

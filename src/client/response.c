@@ -284,8 +284,8 @@ static rq_err parse_inline_cell(rq_slice bytes, rq_cell *ret)
 rq_err rq_result_next(rq_result_view *r, rq_cursor *block, rq_cell *ret)
 {
     if (r->count > 0) {
-        r->count--;
         rq_err rc = rq_cellblock_next(block, ret, NULL);
+        if (rc == RQ_OK) r->count--;
         return rc == RQ_E_END ? RQ_E_MALFORMED : rc; /* fewer than were announced */
     }
     if (r->inline_cells.len == 0) return RQ_E_END;

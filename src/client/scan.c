@@ -226,35 +226,81 @@ static rq_err note_item(rq_op *op, rq_result_view row, rq_cursor cells)
     return note_part(op, &cell);
 }
 
-static rq_err give(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+/* A result, and where its next cell is. */
+typedef struct result_at {
+    rq_result_view row;
+    rq_cursor cells;
+} result_at;
+
+/* What has been passed on of a response. */
+typedef struct giving {
+    size_t count;
+    result_at last; /* `present`: the last row, which is not noted yet */
+} giving;
+
+static bool has_cells(rq_result_view row)
 {
-    rq_op_result r = {.row = row, .cells = cells};
+    return row.count > 0 || row.inline_cells.len > 0;
+}
+
+/* Passes the item on; `at` moves behind the cells that its receiver has read. A receiver that has moved a copy of row and
+ * cursor has read none. */
+static void pass_on(rq_op *op, result_at *at, giving *g)
+{
+    rq_op_result r = {.row = at->row, .cells = at->cells};
     op->item(op, op->ctx, (uint32_t)op->rows, &r);
-    ++*given;
-    return note_item(op, row, cells);
+    g->count++;
+    if (r.row.count < at->row.count) *at = (result_at){r.row, r.cells};
+}
+
+/* A scan does not continue elsewhere before all of a response is read: only the last of its whole rows is noted. */
+static rq_err note_last(rq_op *op, giving *g)
+{
+    rq_cell first;
+    if (!g->last.row.present) return RQ_OK;
+    g->last.row.present = false;
+    RQ_TRY(rq_result_next(&g->last.row, &g->last.cells, &first));
+    rq_buf_reset(&op->row);
+    return rq_buf_append(&op->row, first.row, first.row_len);
+}
+
+/* An item of the response itself. */
+static rq_err give(rq_op *op, result_at *at, giving *g)
+{
+    result_at item = *at;
+    bool is_whole = !item.row.partial && !op->gave_part;
+    pass_on(op, at, g);
+    if (!has_cells(item.row)) return RQ_OK;
+    g->last.row.present = false;
+    if (!is_whole) return note_item(op, item.row, item.cells);
+    g->last = item;
+    end_row(op);
+    return RQ_OK;
 }
 
 /* The cells that were kept, if there are some. */
-static rq_err give_kept(rq_op *op, bool partial, size_t *given)
+static rq_err give_kept(rq_op *op, bool partial, giving *g)
 {
-    rq_result_view row;
-    rq_cursor cells;
-    if (!rq__parts_row(&op->parts_of_row, &row, &cells)) return RQ_OK;
-    row.partial = partial;
-    rq_err rc = give(op, row, cells, given);
+    result_at kept;
+    if (!rq__parts_row(&op->parts_of_row, &kept.row, &kept.cells)) return RQ_OK;
+    kept.row.partial = partial;
+    result_at item = kept;
+    pass_on(op, &kept, g);
+    g->last.row.present = false;
+    rq_err rc = note_item(op, item.row, item.cells);
     rq__parts_drop(&op->parts_of_row);
     return rc;
 }
 
 /* Keeps the cells of a result; with a batch passes on each full batch. */
-static rq_err keep(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+static rq_err keep(rq_op *op, result_at *at, giving *g)
 {
     rq_cell cell;
     rq_err rc;
-    while ((rc = rq_result_next(&row, &cells, &cell)) == RQ_OK) {
+    while ((rc = rq_result_next(&at->row, &at->cells, &cell)) == RQ_OK) {
         if (op->scan.batch > 0 && op->parts_of_row.cells.count == op->scan.batch)
-            RQ_TRY(give_kept(op, true, given));
-        RQ_TRY(rq__parts_add(&op->parts_of_row, &cell, row.stale));
+            RQ_TRY(give_kept(op, true, g));
+        RQ_TRY(rq__parts_add(&op->parts_of_row, &cell, at->row.stale));
     }
     return rc == RQ_E_END ? RQ_OK : rc;
 }
@@ -269,46 +315,55 @@ static bool is_item(const rq_op *op, rq_result_view row)
 
 /* Joins the parts of rows. The last part of a row is not always marked as the last one; then the kept parts are
  * passed on when the next row begins. HBASE: CompleteScanResultCache, BatchScanResultCache. */
-static rq_err join(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+static rq_err join(rq_op *op, result_at *at, giving *g)
 {
-    bool goes_on;
-    RQ_TRY(rq__parts_continue(&op->parts_of_row, row, cells, &goes_on));
-    if (!goes_on) RQ_TRY(give_kept(op, false, given));
-    if (!goes_on && is_item(op, row)) return give(op, row, cells, given);
-    RQ_TRY(keep(op, row, cells, given));
+    bool goes_on, is_partial = at->row.partial;
+    RQ_TRY(rq__parts_continue(&op->parts_of_row, at->row, at->cells, &goes_on));
+    if (!goes_on) RQ_TRY(give_kept(op, false, g));
+    if (!goes_on && is_item(op, at->row)) return give(op, at, g);
+    RQ_TRY(keep(op, at, g));
     bool is_full = op->scan.batch > 0 && op->parts_of_row.cells.count == op->scan.batch;
-    return row.partial && !is_full ? RQ_OK : give_kept(op, row.partial, given);
+    return is_partial && !is_full ? RQ_OK : give_kept(op, is_partial, g);
 }
 
-static rq_err take_row(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+/* `at` moves behind the cells that were read. */
+static rq_err take_row(rq_op *op, result_at *at, giving *g)
 {
-    bool has_cells = row.count > 0 || row.inline_cells.len > 0;
-    if (op->reads_again) RQ_TRY(skip_given(op, &row, &cells));
-    bool has_more = row.count > 0 || row.inline_cells.len > 0;
-    return has_more || !has_cells ? join(op, row, cells, given) : RQ_OK;
+    bool had_cells = has_cells(at->row);
+    if (op->reads_again) RQ_TRY(skip_given(op, &at->row, &at->cells));
+    return has_cells(at->row) || !had_cells ? join(op, at, g) : RQ_OK;
 }
 
-/* Passes the rows on. */
+/* Passes on the results of the response. */
+static rq_err take_results(rq_op *op, const rq_scan_view *v, rq_slice block, giving *g)
+{
+    rq_scan_rows rows;
+    result_at at = {.cells = rq_cursor_of(block)};
+    rq_err rc;
+    rq__scan_rows_begin(v, &rows);
+    while ((rc = rq__scan_rows_next(&rows, &at.row)) == RQ_OK) {
+        if (op->scan.counts_metrics) RQ_TRY(count_cells(op, at.row, at.cells));
+        RQ_TRY(take_row(op, &at, g));
+        RQ_TRY(skip_cells(at.row, &at.cells));
+    }
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+/* Passes on the results, and the row that is complete because the response says so. */
 static rq_err take_rows(rq_op *op, const rq_scan_view *v, rq_slice block, size_t *ret_given)
 {
-    rq_cursor cells = rq_cursor_of(block);
-    rq_scan_rows rows;
-    rq_result_view row;
-    rq_err rc;
-    *ret_given = 0;
-    rq__scan_rows_begin(v, &rows);
-    while ((rc = rq__scan_rows_next(&rows, &row)) == RQ_OK) {
-        if (op->scan.counts_metrics) RQ_TRY(count_cells(op, row, cells));
-        RQ_TRY(take_row(op, row, cells, ret_given));
-        RQ_TRY(skip_cells(row, &cells));
-    }
-    if (rc != RQ_E_END) return rc;
+    giving g = {0};
     bool row_ends = v->is_empty && !v->heartbeat;
     bool ends = !v->more_results || !v->more_results_in_region;
-    if (!row_ends && !ends) return RQ_OK;
-    RQ_TRY(give_kept(op, false, ret_given));
-    if (op->gave_part) end_row(op);
-    return RQ_OK;
+    rq_err rc = take_results(op, v, block, &g);
+    rq_err noted = note_last(op, &g); /* a caller may continue behind it after an error */
+    if (rc == RQ_OK) rc = noted;
+    if (rc == RQ_OK && (row_ends || ends)) {
+        rc = give_kept(op, false, &g);
+        if (rc == RQ_OK && op->gave_part) end_row(op);
+    }
+    *ret_given = g.count;
+    return rc;
 }
 
 /* Passes on a cursor for a response without a complete row: the row named by the server, or the row of the last

@@ -256,20 +256,39 @@ static rq_err cells_of_block(rq_cursor c, uint32_t count, rq_slice *ret)
     return RQ_OK;
 }
 
-rq_err rq__row_of_result(const rq_op_result *result, rq_row_memory *memory, rq_row **ret)
+/* `behind`: where the cells of the block end. */
+static rq_err row_of(const rq_op_result *result, rq_row_memory *memory, rq_cursor *behind,
+                     rq_row **ret)
 {
     rq_err rc;
     rq_slice block;
+    *behind = result->cells;
     if (result->cursor.len > 0) return rq_row_of_cursor(result->cursor, ret);
     if (result->row.count == 0) {
         rc = row_of_message(result->row, result->cells, memory, ret);
     } else {
         RQ_TRY(cells_of_block(result->cells, result->row.count, &block));
         rc = rq_row_of_block(block, result->row.count, memory, ret);
+        behind->ptr += block.len;
     }
     if (rc == RQ_OK) {
         (*ret)->exists = (*ret)->exists || result->row.exists;
         (*ret)->is_partial = result->row.partial;
     }
     return rc;
+}
+
+rq_err rq__row_of_result(const rq_op_result *result, rq_row_memory *memory, rq_row **ret)
+{
+    rq_cursor behind;
+    return row_of(result, memory, &behind, ret);
+}
+
+rq_err rq__row_of_item(rq_op_result *item, rq_row_memory *memory, rq_row **ret)
+{
+    rq_cursor behind;
+    RQ_TRY(row_of(item, memory, &behind, ret));
+    item->row.count = 0;
+    item->cells = behind;
+    return RQ_OK;
 }

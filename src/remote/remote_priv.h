@@ -163,6 +163,9 @@ rq_mutate rq__mutate_of(const rq_changing *c, rq_slice more, uint64_t nonce);
 /* The result's cells as a row, allocated in `memory`; memory NULL: the caller frees the row. */
 RQ_NODISCARD
 rq_err rq__row_of_result(const rq_op_result *result, rq_row_memory *memory, rq_row **ret);
+/* As rq__row_of_result, of a scan's item, whose cells are read then: the client need not read them. */
+RQ_NODISCARD
+rq_err rq__row_of_item(rq_op_result *item, rq_row_memory *memory, rq_row **ret);
 
 /* --- the back end's functions ----------------------------------------------------------------- */
 

@@ -39,7 +39,7 @@ typedef struct remote_scan {
     row_array rows, coming;
 } remote_scan;
 
-static rq_err keep_row(remote_scan *s, const rq_op_result *result)
+static rq_err keep_row(remote_scan *s, rq_op_result *result)
 {
     row_array *a = &s->coming;
     if (a->count == a->cap) {
@@ -49,7 +49,7 @@ static rq_err keep_row(remote_scan *s, const rq_op_result *result)
         a->items = items;
         a->cap = cap;
     }
-    RQ_TRY(rq__row_of_result(result, &s->memory, &a->items[a->count]));
+    RQ_TRY(rq__row_of_item(result, &s->memory, &a->items[a->count]));
     a->count++;
     return RQ_OK;
 }

@@ -2,6 +2,7 @@
 /* The client of a peer's cluster; contract in outlet.h. */
 #include "replication/outlet.h"
 
+#include "base/host_port.h"
 #include "client/replicate.h"
 #include "client/status.h"
 
@@ -51,12 +52,10 @@ static char *next_host(key_parts *k)
     rq_slice host = rq_slice_of(k->hosts.ptr, len);
     size_t rest = comma == NULL ? len : len + 1;
     k->hosts = rq_slice_of(k->hosts.ptr + rest, k->hosts.len - rest);
-    char *text = NULL;
-    bool has_port = memchr(host.ptr, ':', host.len) != NULL;
-    int n = has_port ? asprintf(&text, "%.*s", (int)host.len, (const char *)host.ptr)
-                     : asprintf(&text, "%.*s:%.*s", (int)host.len, (const char *)host.ptr,
-                                (int)k->port.len, (const char *)k->port.ptr);
-    return n < 0 ? NULL : text;
+    size_t size = host.len + k->port.len + sizeof "[]:";
+    char *text = malloc(size);
+    if (text != NULL) (void)rq_host_with_port(text, size, host, k->port);
+    return text;
 }
 
 /* Opens a client by the first server of the quorum that answers. */

@@ -8,6 +8,8 @@
  */
 #include "server/cluster.h"
 
+#include "base/address.h"
+#include "base/host_port.h"
 #include "server/server_priv.h"
 #include "vfs/vfs.h"
 
@@ -22,11 +24,9 @@
 
 static rq_err check_address(const char *text, rq_error *why)
 {
-    const char *colon = strrchr(text, ':');
-    char *end = NULL;
-    unsigned long port = colon == NULL ? 0 : strtoul(colon + 1, &end, 10);
-    bool good = colon != NULL && colon != text && colon[1] >= '0' && colon[1] <= '9' &&
-                *end == '\0' && port > 0 && port <= UINT16_MAX;
+    char host[RQ_HOST_PORT_MAX];
+    uint16_t port = 0;
+    bool good = rq_host_port_split(rq_slice_cstr(text), host, sizeof host, &port) && port > 0;
     return good ? RQ_OK
                 : rq_fail(why, RQ_E_CONFIG, "--cluster: zk: '%s' is not HOST:PORT of a ZooKeeper",
                           text);

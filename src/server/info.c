@@ -3,6 +3,7 @@
 #include "server/info.h"
 
 #include "base/address.h"
+#include "base/host_port.h"
 #include "net/socket.h"
 
 #include <stdio.h>
@@ -18,30 +19,19 @@ static rq_err bad_address(const char *text, rq_error *why)
                    text);
 }
 
-static bool parse_port(const char *text, uint16_t *ret)
-{
-    char *end;
-    unsigned long port = strtoul(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || port > 65535) return false;
-    *ret = (uint16_t)port;
-    return true;
-}
-
 /* "HOST:PORT", "[V6]:PORT", ":PORT", "PORT"; "none". */
 static rq_err parse_address(const char *text, rq_info_place *ret, rq_error *why)
 {
-    const char *colon = strrchr(text, ':');
-    const char *host = colon == NULL ? "" : text;
-    size_t len = colon == NULL ? 0 : (size_t)(colon - text);
-    if (!parse_port(colon == NULL ? text : colon + 1, &ret->port)) return bad_address(text, why);
-    if (len > 1 && host[0] == '[' && host[len - 1] == ']') {
-        host++;
-        len -= 2;
-    } else if (memchr(host, ':', len) != NULL) {
+    char with_host[RQ_HOST_PORT_MAX], host[sizeof ret->host];
+    bool has_host = strchr(text, ':') != NULL && text[0] != ':';
+    int len = snprintf(with_host, sizeof with_host, "%s%s",
+                       has_host ? "" : "*:", text[0] == ':' ? text + 1 : text);
+    if ((size_t)len >= sizeof with_host ||
+        !rq_host_port_split(rq_slice_cstr(with_host), host, sizeof host, &ret->port))
+        return bad_address(text, why);
+    if (text[0] != '[' && strchr(host, ':') != NULL)
         return bad_address(text, why); /* an IPv6 address needs its brackets */
-    }
-    if (len >= sizeof ret->host) return bad_address(text, why);
-    if (len > 0) snprintf(ret->host, sizeof ret->host, "%.*s", (int)len, host);
+    if (has_host) snprintf(ret->host, sizeof ret->host, "%s", host);
     return RQ_OK;
 }
 

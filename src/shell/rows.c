@@ -29,11 +29,11 @@ static rq_err copy_cell(rq_buf *to, const rq_cell *c)
     return rq_buf_append(to, c->value, c->value_len);
 }
 
-static rq_err copy_row(rq_buf *to, rq_result_view row, rq_cursor *cells)
+static rq_err copy_row(rq_buf *to, rq_result_view *row, rq_cursor *cells)
 {
     rq_cell c;
     rq_err rc;
-    while ((rc = rq_result_next(&row, cells, &c)) == RQ_OK)
+    while ((rc = rq_result_next(row, cells, &c)) == RQ_OK)
         RQ_TRY(copy_cell(to, &c));
     return rc == RQ_E_END ? rq_buf_append_u8(to, ROW_END) : rc;
 }
@@ -77,8 +77,9 @@ static void ended_with_row(rq_op *op, void *ctx, const rq_op_result *r)
     if (r->err != RQ_OK || !r->row.present) return;
     o->shell->stale = r->row.stale;
     o->exists = r->row.exists;
+    rq_result_view row = r->row;
     rq_cursor cells = r->cells;
-    o->copied = copy_row(&o->shell->rows, r->row, &cells);
+    o->copied = copy_row(&o->shell->rows, &row, &cells);
 }
 
 void rq__rows_take(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
@@ -88,7 +89,7 @@ void rq__rows_take(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
     (void)index;
     o->rows++;
     o->shell->stale = o->shell->stale || r->row.stale;
-    if (o->copied == RQ_OK) o->copied = copy_row(&o->shell->rows, r->row, &r->cells);
+    if (o->copied == RQ_OK) o->copied = copy_row(&o->shell->rows, &r->row, &r->cells);
 }
 
 void rq__rows_wait(mrb_state *mrb, rq__outcome *o, rq_err started)

@@ -145,10 +145,10 @@ static void prompt_text(const rq__shell *s, source *from, const rq_buf *statemen
     const char kind[] = {o.string, '\0'};
     if (o.string != 0)
         snprintf(to, size, "hbase:%03d:%d%s ", s->line, o.depth, kind);
-    else if (statement->len == 0 || o.goes_on || o.depth == 0)
+    else if (statement->len == 0 || o.goes_on || o.depth == 0 || s->at_prompt)
         snprintf(to, size, "hbase:%03d:%d%s ", s->line, o.depth, statement->len == 0 ? ">" : "*");
     else
-        snprintf(to, size, "%s", s->at_prompt ? "  " : ""); /* HBASE: irb's prompt is not set */
+        to[0] = '\0'; /* HBASE: irb's prompt is not set */
 }
 
 /* The next line; NULL: the end. */

@@ -134,6 +134,13 @@ static mrb_sym nameless(mrb_state *mrb, int number)
     return mrb_intern(mrb, name, (size_t)n);
 }
 
+/* Of the top level; nil: none was assigned. */
+static mrb_value variable(const rq__shell *s, int number)
+{
+    bool is_set = number >= 0 && (unsigned)number + 1 < s->local_count;
+    return is_set ? s->mrb->c->cibase->stack[number + 1] : mrb_nil_value();
+}
+
 /* HBASE: HBASE-28660. The variable's register stays; its name becomes one that no script can write. */
 void rq__statement_free_commands(rq__shell *s)
 {
@@ -143,7 +150,8 @@ void rq__statement_free_commands(rq__shell *s)
     mrb_value shell = mrb_obj_value(mrb_module_get(mrb, "Shell"));
     for (; s->locals_seen < c->slen; s->locals_seen++) {
         mrb_value name = mrb_symbol_value(c->syms[s->locals_seen]);
-        mrb_value is_command = mrb_funcall(mrb, shell, "hides_command?", 1, name);
+        mrb_value is_command =
+            mrb_funcall(mrb, shell, "hides_command?", 2, name, variable(s, s->locals_seen));
         if (mrb->exc == NULL && mrb_test(is_command))
             c->syms[s->locals_seen] = nameless(mrb, s->locals_seen);
         mrb->exc = NULL;

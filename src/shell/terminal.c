@@ -2,6 +2,8 @@
 /* What the preludes ask of process and terminal. */
 #include "shell/shell_priv.h"
 
+#include "base/suggest.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -39,6 +41,19 @@ static mrb_value print(mrb_state *mrb, mrb_value self)
     mrb_get_args(mrb, "S", &text);
     rq__display_print(mrb, RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
     return mrb_nil_value();
+}
+
+/* Shell.nearest(word, words) → the word of the list that was probably meant; nil: none. */
+static mrb_value nearest(mrb_state *mrb, mrb_value self)
+{
+    const char *word;
+    mrb_value list;
+    (void)self;
+    mrb_get_args(mrb, "zA", &word, &list);
+    rq_suggestion s = rq_suggest(word);
+    for (mrb_int i = 0; i < RARRAY_LEN(list); i++)
+        rq_suggest_consider(&s, mrb_string_value_cstr(mrb, &RARRAY_PTR(list)[i]));
+    return s.best == NULL ? mrb_nil_value() : mrb_str_new_cstr(mrb, s.best);
 }
 
 static mrb_value warn(mrb_state *mrb, mrb_value self)
@@ -227,6 +242,7 @@ void rq__define_terminal(mrb_state *mrb)
     mrb_define_module_function(mrb, m, "set_environment", set_environment, MRB_ARGS_REQ(2));
     mrb_define_module_function(mrb, m, "width", width, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, m, "print", print, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "nearest", nearest, MRB_ARGS_REQ(2));
     mrb_define_module_function(mrb, m, "warn", warn, MRB_ARGS_REQ(1));
     mrb_define_module_function(mrb, m, "flush", flush, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, m, "read_line", read_line, MRB_ARGS_NONE());

@@ -65,7 +65,7 @@ static rq_err read_step(rq__bulk_work *w, rq_error *why)
 
 static rq_err open_folders(rq__bulk_work *w, const char *progress, const char *name, rq_error *why)
 {
-    RQ_TRY(rq__open_folder(progress, 0700, &w->own_vfs, NULL, why));
+    RQ_TRY(rq__open_folder(progress, 0700, &w->own_vfs, &w->has_made_progress, why));
     w->vfs = w->own_vfs;
     RQ_TRY(rq_vfs_mkdirs(w->vfs, name, why));
     RQ_TRY(rq_vfs_posix_new(w->shown, &w->lock_vfs, why));

@@ -31,9 +31,10 @@ typedef enum rq__bulk_step {
 
 typedef struct rq__bulk_work {
     rq_vfs *vfs;
-    const char *folder; /* in the vfs */
-    const char *shown;  /* its path, for messages */
-    rq_vfs *own_vfs;    /* of --progress; else NULL */
+    const char *folder;     /* in the vfs */
+    const char *shown;      /* its path, for messages */
+    rq_vfs *own_vfs;        /* of --progress; else NULL */
+    bool has_made_progress; /* that folder is this command's */
     rq_vfs *lock_vfs;
     rq_file *lock;
     rq__plan plan;

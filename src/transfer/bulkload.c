@@ -32,6 +32,7 @@ typedef struct bulk_job {
     rq__columns columns;
     rq__feed_options feed;
     rq__bulk_work work;
+    bool has_made_output; /* the output folder is this command's */
 } bulk_job;
 
 /* --- text to HFiles --------------------------------------------------------------------------- */
@@ -168,7 +169,8 @@ static rq_err take_staging(bulk_job *j, rq_error *why)
 
 static rq_err take_output(bulk_job *j, const char *path, bool makes, rq_error *why)
 {
-    if (makes && mkdir(path, 0777) != 0 && errno != EEXIST)
+    j->has_made_output = makes && mkdir(path, 0777) == 0;
+    if (makes && !j->has_made_output && errno != EEXIST)
         return rq_fail(why, RQ_E_IO, "cannot make %s: %s", path, strerror(errno));
     char *absolute = realpath(path, NULL);
     if (absolute == NULL)
@@ -343,7 +345,10 @@ static rq_err clean_up(bulk_job *j, uint64_t sorted, rq_err rc, rq_error *why)
     if (j->token != NULL && (forgets || j->work.place == NULL))
         cleaned = rq__load_cleanup(&j->link, j->token, own);
     if (cleaned == RQ_OK && forgets) cleaned = rq__work_remove(&j->work, own);
-    return rc == RQ_OK ? cleaned : rc;
+    if (rc == RQ_OK) return cleaned;
+    if (j->work.has_made_progress) rq__drop_empty_folder(j->b->progress);
+    if (j->has_made_output) rq__drop_empty_folder(j->b->output);
+    return rc;
 }
 
 rq_err rq_bulkload_run(const rq_bulkload *b, rq_bulkload_counts *ret, rq_error *why)

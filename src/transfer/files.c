@@ -169,7 +169,8 @@ rq_err rq__files_plan(rq__files *f, const char *progress, const char *name, cons
                       rq__plan *ret, rq_error *why)
 {
     rq_error mine = {.code = RQ_OK};
-    if (progress != NULL) RQ_TRY(rq__open_folder(progress, 0700, &f->progress_vfs, NULL, why));
+    if (progress != NULL)
+        RQ_TRY(rq__open_folder(progress, 0700, &f->progress_vfs, &f->has_made_progress, why));
     rq_vfs *v = progress != NULL ? f->progress_vfs : f->vfs;
     const char *folder = progress != NULL ? name
                          : f->name != NULL

@@ -14,8 +14,9 @@ typedef struct rq__file_part {
 
 typedef struct rq__files {
     rq_vfs *vfs;
-    rq_vfs *progress_vfs; /* NULL: the same */
-    rq_vfs *lock_vfs;     /* of the progress folder */
+    rq_vfs *progress_vfs;   /* NULL: the same */
+    bool has_made_progress; /* the progress folder is this command's */
+    rq_vfs *lock_vfs;       /* of the progress folder */
     rq_file *lock;
     rq_arena arena;
     const char *input, *base; /* base: the folder that has the files */

@@ -6,6 +6,7 @@
 #include "transfer/files.h"
 #include "transfer/link.h"
 #include "transfer/mutations.h"
+#include "transfer/out.h"
 #include "transfer/plan.h"
 #include "transfer/feed.h"
 
@@ -25,6 +26,8 @@ typedef struct import_job {
     rq__columns columns;
     rq__feed_options source;
     char cluster[64];
+    bool has_plan;
+    _Atomic bool has_sent; /* a row: the next run must give it the same time */
 } import_job;
 
 /* A thread's. */
@@ -87,12 +90,13 @@ static rq_err pass(rq__crew *crew, import_tools *t, uint64_t least, rq_error *wh
 
 static rq_err copy_rows(rq__crew *crew, import_tools *t, rq_error *why)
 {
-    const import_job *j = crew->ctx;
+    import_job *j = crew->ctx;
     rq__feed_row row;
     rq_err rc;
     t->passed = rq__feed_position(&t->source);
     while ((rc = rq__feed_next(&t->source, &row, why)) == RQ_OK) {
         if (put_more(j, t, &row) != RQ_OK) return rq_no_memory(why);
+        j->has_sent = true;
         RQ_TRY(rq__link_add_row(&t->link, &t->sorter, row.row, row.cells, row.count,
                                 rq_buf_slice(&t->more), why));
         RQ_TRY(rq__link_ease(&t->link, why));
@@ -184,6 +188,7 @@ static rq_err prepare(import_job *j, rq_error *why)
     if (i->format == RQ_FORMAT_SEQUENCE) RQ_TRY(rq__files_check_results(&j->files, why));
     RQ_TRY(look_at_cluster(j, why));
     RQ_TRY(open_plan(j, why));
+    j->has_plan = true;
     j->source.now_ms = i->now_ms != 0 ? i->now_ms : j->plan.stamp_ms;
     return RQ_OK;
 }
@@ -194,6 +199,18 @@ static uint64_t bytes_left(const import_job *j)
     for (size_t i = 0; i < j->plan.count; i++)
         if (!j->plan.is_done[i]) n += j->files.parts[i].to - j->files.parts[i].from;
     return n;
+}
+
+/* The plan is needed no more after the end, nor after a failure before which nothing was sent; then the progress
+ * folder goes, too, if this command has made it. */
+static rq_err forget(import_job *j, rq_err rc, rq_error *why)
+{
+    rq_error ignored = {.code = RQ_OK};
+    if (rc == RQ_OK) return rq__plan_remove(&j->plan, why);
+    bool is_new = !j->has_plan || !(j->plan.is_resumed || j->has_sent);
+    if (is_new && j->has_plan && rq__plan_remove(&j->plan, &ignored) != RQ_OK) return rc;
+    if (is_new && j->files.has_made_progress) rq__drop_empty_folder(j->i->progress);
+    return rc;
 }
 
 rq_err rq_import_run(const rq_import *i, rq_transfer_counts *ret, rq_error *why)
@@ -213,7 +230,7 @@ rq_err rq_import_run(const rq_import *i, rq_transfer_counts *ret, rq_error *why)
         ret->parts_kept = j.plan.done;
         rc = rq__crew_run(&crew, ret, why);
     }
-    if (rc == RQ_OK) rc = rq__plan_remove(&j.plan, why);
+    rc = forget(&j, rc, why);
     rq__plan_close(&j.plan);
     rq__files_close(&j.files);
     rq__columns_clear(&j.columns);

@@ -51,10 +51,8 @@ rq_err rq__json_put_row(rq_buf *out, rq_op_result *row, uint64_t *ret_cells)
 {
     rq_cell c;
     rq_err rc;
-    rq_result_view view = row->row;
-    rq_cursor cells = row->cells;
     *ret_cells = 0;
-    while ((rc = rq_result_next(&view, &cells, &c)) == RQ_OK) {
+    while ((rc = rq_result_next(&row->row, &row->cells, &c)) == RQ_OK) {
         if (++*ret_cells == 1) {
             RQ_TRY(rq_buf_printf(out, "{\"row\":"));
             RQ_TRY(put_text(out, rq_cell_row(&c)));

@@ -25,11 +25,9 @@ rq_err rq__result_put(rq_buf *out, rq_buf *scratch, rq_op_result *row, rq_slice 
 {
     rq_cell c;
     rq_err rc;
-    rq_result_view view = row->row;
-    rq_cursor cells = row->cells;
     *ret_cells = 0;
     rq_buf_reset(scratch);
-    while ((rc = rq_result_next(&view, &cells, &c)) == RQ_OK) {
+    while ((rc = rq_result_next(&row->row, &row->cells, &c)) == RQ_OK) {
         if (++*ret_cells == 1) *ret_row = rq_cell_row(&c);
         RQ_TRY(put_cell(scratch, &c));
     }

@@ -79,13 +79,11 @@ static rq_err take_cells(const rq__columns *c, rq_op_result *row, rq__line *l, u
 {
     rq_cell cell;
     rq_err rc;
-    rq_result_view view = row->row;
-    rq_cursor cells = row->cells;
     *ret_cells = 0;
     l->timestamp = 0;
     l->row = (rq_slice){0};
     memset(l->fields, 0, c->count * sizeof *l->fields);
-    while ((rc = rq_result_next(&view, &cells, &cell)) == RQ_OK) {
+    while ((rc = rq_result_next(&row->row, &row->cells, &cell)) == RQ_OK) {
         l->row = rq_cell_row(&cell);
         if (cell.timestamp > l->timestamp) l->timestamp = cell.timestamp;
         place(c, l, &cell);

@@ -37,6 +37,7 @@ import time
 
 import shell_files
 import shell_load
+import shell_scripts
 import shell_slow
 import shell_tables
 import shell_terminal
@@ -859,7 +860,7 @@ def main():
         if "ZK" in os.environ:
             return report.finish()
         for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, messages_of_calls, malformed_messages_are_refused, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, what_takes_too_much_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, times_of_other_zones, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, changes_without_cells_are_refused, groups_of_servers,
-                     every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_load.TESTS, *shell_tables.TESTS, *shell_files.TESTS, *shell_slow.TESTS, *shell_terminal.TESTS):
+                     every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_load.TESTS, *shell_tables.TESTS, *shell_scripts.TESTS, *shell_files.TESTS, *shell_slow.TESTS, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
 

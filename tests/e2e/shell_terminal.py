@@ -244,6 +244,7 @@ def completed(folder):
     keys = [*TABLE, (["create_namespace 'sales'; create 'sales:orders', 'o'; snapshot 'visits', 'one'; 7", "Enter"], "=> 7")]
     for typed, shown in words:
         keys.append((["C-u", typed.replace("\\\\", "\\"), "Tab"], re.compile(rf"(?m)^hbase:006:0> .*{shown}")))
+    keys.append((["C-u", "C-l", "scan 'visits', {", "Tab"], "ROWPREFIXFILTER"))  # options that may begin here
     try:
         on_terminal(folder, {"NO_COLOR": "1"}, keys)
     except AssertionError as e:
@@ -320,7 +321,25 @@ def history_is_kept(folder):
         terminal.close()
 
 
-TESTS = [captures, colours, pager, interrupted, other_ways, completed, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
+def hints(folder):
+    """Behind an error the prompt says what was probably meant; a pipe gets the error alone. Lines that go on have a prompt."""
+    cases = [("lst", "Did you mean list?"), ("craete 't', 'f'", "Did you mean create?"), ("create \u2018t\u2019, \u2018f\u2019", "others are letters of names."),
+             ("scan users", "are quoted: 'users'."), ("select * from t", "This is no SQL: list; scan 't'"), ("SHOW TABLES", "This is no SQL"),
+             ("create 't', {NAME => 'f' VERSIONS => 1}", "A comma stands between two arguments."), ("scan 't' {LIMIT => 1}", "A comma stands between two arguments.")]
+    keys = [(["C-l", typed, "Enter"], shown) for typed, shown in cases]
+    keys += [(["C-l", "xyzzy", "Enter"], "`xyzzy'"), (["1.times {", "Enter"], "hbase:011:1*"), (["puts [3,", "Enter"], "hbase:012:2*"), (["4]", "Enter"], "hbase:013:1*"),
+             (["}", "Enter"], re.compile("(?m)^4$"))]
+    try:
+        screen = on_terminal(folder, {"NO_COLOR": "1"}, keys)
+    except AssertionError as e:
+        return str(e)
+    if "mean" in screen or "comma" in screen:
+        return f"a hint where none is due: {screen}"
+    piped = shell("memory:", text="".join(typed + "\n" for typed, _ in cases)).stdout
+    return f"hints in a pipe: {piped}" if any(shown in piped for _, shown in cases) else None
+
+
+TESTS = [captures, colours, pager, interrupted, other_ways, completed, hints, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
 
 
 def main():

@@ -141,6 +141,12 @@ module JavaClient
       @other.nil? ? admin : JavaClient::PeerAdmin.new(admin, @other.split(','), @root)
     end
 
+    def getRegionLocator(name)
+      JavaClient.refuse(@other) unless @other.nil?
+      Shell.need('operator')
+      JavaOperator::RegionLocator.new(JavaClient.name_of(name))
+    end
+
     def getConfiguration
       JavaConfiguration.new
     end
@@ -220,9 +226,10 @@ module JavaClient
       port = @own['hbase.zookeeper.property.clientPort']
       return nil if quorum.nil? && port.nil?
       here = Wire.registry.to_s.split(',')
-      hosts = quorum.nil? ? here.map { |a| a[/\A[^:]+/] } : quorum.split(',').map { |a| a.strip }
-      wanted = hosts.map { |a| a.include?(':') ? a : "#{a}:#{port || '2181'}" }
-      wanted.any? { |a| here.include?(a) } || hosts.any? { |a| port.nil? && here.any? { |h| h[/\A[^:]+/] == a } } ? nil : wanted.join(',')
+      names = here.map { |a| Names.host_and_port(a)[0] }
+      hosts = quorum.nil? ? names : quorum.split(',').map { |a| a.strip }
+      wanted = hosts.map { |a| Names.with_port(a, port || '2181') }
+      wanted.any? { |a| here.include?(a) } || (port.nil? && hosts.any? { |a| names.include?(Names.host_and_port(a)[0]) }) ? nil : wanted.join(',')
     end
   end
 

@@ -221,6 +221,8 @@ module JavaClient
     alias to_s toString
   end
 
+  CompactionState = JavaEnum.of('org.apache.hadoop.hbase.client.CompactionState', %w[NONE MINOR MAJOR MAJOR_AND_MINOR])
+
   class HBaseAdmin < Part
     # HBaseAdmin.new(conf) and .new(connection), as before HBase 2.
     def initialize(conf = nil)
@@ -323,6 +325,23 @@ module JavaClient
       @command.major_compact(JavaClient.name_of(name), family)
     end
 
+    # Of the table or of the region with the name.
+    def split(name, point = nil)
+      @command.split(JavaClient.name_of(name), point)
+    end
+
+    def getCompactionState(name, *)
+      CompactionState.valueOf(@command.state_of_compactions(JavaClient.name_of(name)))
+    end
+
+    def getConnection
+      Connection.new
+    end
+
+    def getConfiguration
+      JavaConfiguration.new
+    end
+
     def createNamespace(descriptor)
       @command.create_namespace(descriptor.name, descriptor.configuration)
     end
@@ -340,6 +359,22 @@ module JavaClient
 
     def listNamespaces
       listNamespaceDescriptors.map { |d| d.name }
+    end
+
+    def getNamespaceDescriptor(name)
+      d = Master.call('GetNamespaceDescriptor', { namespaceName: name })[:namespaceDescriptor]
+      NamespaceDescriptor.new(d[:name], d[:configuration].each_with_object({}) { |c, h| h[c[:name]] = c[:value] })
+    end
+
+    def listTableNamesByNamespace(name)
+      Master.call('ListTableNamesByNamespace', { namespaceName: name })[:tableName].map { |t| JavaTableName.valueOf(Names.text(t)) }
+    end
+
+    # Of a server, or of its regions of a table.
+    def getRegionMetrics(server, table = nil)
+      load = getClusterStatus.getLoad(server)
+      prefix = table.nil? ? '' : "#{JavaClient.name_of(table)},"
+      load.nil? ? [] : load.getRegionsLoad.values.select { |r| r.getName.start_with?(prefix) }
     end
 
     def snapshot(name, table)

@@ -153,9 +153,10 @@ module Shell
       end
     end
 
-    # Of a statement's new variable.
-    def hides_command?(name)
+    # Of a statement's new variable. A Java object is kept, as before HBASE-28660: scripts write `put = Put.new(row)`.
+    def hides_command?(name, value)
       return false unless @preludes.key?(name.to_s)
+      return false if @loaded['java'] && value.is_a?(JavaNames)
       $stderr.puts("WARN: '#{name}' is a reserved HBase command. Local variable assignment ignored.")
       true
     end
@@ -182,6 +183,7 @@ module Shell
         bold, under, back, plain = width > 0 ? ["\e[1m", "\e[4m", "\e[0;1m", "\e[m"] : ['', '', '', '']
         puts "#{bold}Traceback#{plain} (most recent call last):"
         puts "#{bold}#{kind} (#{under}#{message}#{back})#{plain}"
+        hint(kind, message, e, text) if option('tty')
         return nil
       end
       # In a script the shell prints it itself; otherwise Ruby does.
@@ -190,6 +192,13 @@ module Shell
       return nil if option('tty')
       @exit_code = 1
       :fail
+    end
+
+    # What was probably meant.
+    def hint(kind, message, e, text)
+      need('hints')
+      line = hint_of(kind, message, e.is_a?(NameError) ? e.name : nil, text)
+      puts line unless line.nil?
     end
 
     def banner(_)

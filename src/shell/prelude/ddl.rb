@@ -421,8 +421,8 @@ class Command
     print " #{rows.length} rows\n"
   end
 
-  # Loads of the table's regions: server name => { region name => load }. A cluster may have 100,000 other regions, so the master is
-  # asked for its servers only, and only loads of this table become Ruby objects.
+  # Loads of the table's regions: server name => { region name => [megabytes, requests, locality] }. This table may have 100,000
+  # regions, and others as many, so the master is asked for its servers only, and three numbers are kept of a region of this table.
   def region_loads(table)
     answer = Master.ask_raw('MasterService', 'GetClusterStatus', Wire.encode('GetClusterStatusRequest', { options: [:LIVE_SERVERS] }))
     Wire.select(answer, LIVE_SERVERS, SERVER_HOST, '').inject({}) do |h, live|
@@ -441,7 +441,8 @@ class Command
   def loads_by_name(list)
     list.inject({}) do |h, bytes|
       load = Wire.decode('RegionLoad', bytes)
-      h[load[:region_specifier][:value]] = load
+      h[load[:region_specifier][:value]] =
+        [load[:storefile_size_MB].to_i, load[:read_requests_count].to_i + load[:write_requests_count].to_i, load[:data_locality].to_f]
       h
     end
   end
@@ -464,27 +465,22 @@ class Command
     v
   end
 
-  # Of each region the columns of `widths`, which get as wide as the longest text.
+  # Of each region the columns of `widths`, which get as wide as the longest text. HBase prints which regions have no load when it
+  # has all regions.
   def region_rows(table, server, loads, threshold, widths)
     rows = []
-    located_regions(table).each do |r|
+    unknown = []
+    Meta.each_region(table) do |r|
+      raise 'Some regions might be splitting or merging or transitioning due to other reasons' if r.server.nil?
       next unless server.nil? || r.server_name.start_with?(server)
       l = (loads[r.server_name] || {}).delete(r.name)
-      if l.nil?
-        puts "Can not find all details for region: #{r.name_text.strip} , it may be disabled or in transition\n"
-      elsif l[:data_locality].to_f > threshold
-        next
-      end
+      unknown << r.name_text.strip if l.nil?
+      next if !l.nil? && l[2] > threshold
       rows << widths.keys.map { |c| region_column(c, r, l) }
       widths.keys.each_with_index { |c, i| widths[c] = rows[-1][i].length if rows[-1][i].length > widths[c] }
     end
+    unknown.each { |name| puts "Can not find all details for region: #{name} , it may be disabled or in transition\n" }
     rows
-  end
-
-  def located_regions(table)
-    list = Meta.regions(table)
-    raise 'Some regions might be splitting or merging or transitioning due to other reasons' if list.any? { |r| r.server.nil? }
-    list
   end
 
   def region_column(column, region, load)
@@ -493,9 +489,9 @@ class Command
     when 'REGION_NAME' then region.name_text.strip
     when 'START_KEY' then Bytes.toStringBinary(region.info[:start_key]).strip
     when 'END_KEY' then Bytes.toStringBinary(region.info[:end_key]).strip
-    when 'SIZE' then load.nil? ? '' : load[:storefile_size_MB].to_i.to_s
-    when 'REQ' then load.nil? ? '' : (load[:read_requests_count].to_i + load[:write_requests_count].to_i).to_s
-    when 'LOCALITY' then load.nil? ? '' : Shell.java_float(load[:data_locality].to_f)
+    when 'SIZE' then load.nil? ? '' : load[0].to_s
+    when 'REQ' then load.nil? ? '' : load[1].to_s
+    when 'LOCALITY' then load.nil? ? '' : Shell.java_float(load[2])
     end
   end
 

@@ -69,15 +69,15 @@ class Command
   end
 
   def incr(table, row, column, value = nil, args = {})
-    n = table(table).increment(row, column, value, args)
-    puts n.nil? ? 'No counter found at specified coordinates' : "COUNTER VALUE = #{n}"
+    show_counter(table(table).increment(row, column, value, args))
   end
 
   def get_counter(table, row, column)
-    t = table(table)
-    family, qualifier = t.column_of(column)
-    cells = t.checked { Rows.get(t.name, row.to_s, Wire.encode('Get', { column: [{ family: family, qualifier: [qualifier || ''] }] })) }
-    puts cells.empty? ? 'No counter found at specified coordinates' : "COUNTER VALUE = #{Bytes.counter(cells[0][5])}"
+    show_counter(table(table).counter(row, column))
+  end
+
+  def show_counter(n)
+    puts n.nil? ? 'No counter found at specified coordinates' : "COUNTER VALUE = #{n}"
   end
 
   def append(table_name, row, column, value, args = {})

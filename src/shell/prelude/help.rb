@@ -489,6 +489,7 @@ enable, disable, flush, drop, describe and snapshot. t.help 'scan' prints the he
   class << self
     def show_help(name)
       name = name.nil? ? nil : name.to_s
+      page
       if name.nil?
         show_overview
         show_usage
@@ -510,17 +511,18 @@ enable, disable, flush, drop, describe and snapshot. t.help 'scan' prints the he
       "#{fold(text)}\n\n#{examples.map { |e| "  hbase> #{e}" }.join("\n")}\n"
     end
 
-    def fold(text)
-      line = ''
+    # Lines of at most `columns` bytes; those behind the first begin with `inset`.
+    def fold(text, columns = 80, inset = '')
+      line = nil
       lines = []
       text.split(' ').each do |word|
-        if line.length + word.length + 1 > 80
+        if !line.nil? && line.length + word.length + 1 > columns
           lines << line
-          line = ''
+          line = nil
         end
-        line += (line.empty? ? '' : ' ') + word
+        line = line.nil? ? (lines.empty? ? '' : inset) + word : "#{line} #{word}"
       end
-      (lines << line).join("\n")
+      (lines << line.to_s).join("\n")
     end
 
     def show_group(name)
@@ -539,12 +541,13 @@ enable, disable, flush, drop, describe and snapshot. t.help 'scan' prints the he
 
     def show_overview
       puts "HBase Shell (rorqual #{option('version')}), as of HBase 2.6.1"
-      puts "help 'COMMAND' prints the help of a command, help 'GROUP' that of a group; quotes are needed."
+      puts "help 'COMMAND' explains a command, help 'GROUP' those of a group; with quotes."
       puts
       puts 'COMMAND GROUPS:'
       GROUPS.each do |name, g|
+        commands = "Commands: #{g[2].sort.join(', ')}"
         puts "  Group name: #{name}"
-        puts "  Commands: #{g[2].sort.join(', ')}"
+        puts "  #{width > 0 ? fold(commands, width - 2, '    ') : commands}"
         puts
       end
     end
@@ -552,7 +555,8 @@ enable, disable, flush, drop, describe and snapshot. t.help 'scan' prints the he
     def show_usage
       puts <<-TEXT
 SHELL USAGE:
-Names are quoted; commas stand between arguments. Options are Ruby's hashes, whose keys are constants, without quotes:
+Names are quoted; commas stand between arguments. Options are Ruby's hashes,
+whose keys are constants, without quotes:
 
   hbase> create 't1', {NAME => 'f1', VERSIONS => 5}
 

@@ -188,9 +188,10 @@ class JavaPackage
              'org.apache.hadoop.hbase.util.OrderedBytes' => ['ordered', :JavaTypes],
              'org.apache.hadoop.conf.Configuration' => ['client', :JavaClient],
              'org.apache.hadoop.hbase.client.RegionInfo' => ['operator', :JavaOperator],
+             'org.apache.hadoop.hbase.client.RegionLocator' => ['operator', :JavaOperator],
              'org.apache.hadoop.hbase.logging.Log4jUtils' => ['operator', :JavaOperator],
              'org.slf4j.LoggerFactory' => ['operator', :JavaOperator] }
-  %w[ServerName ClusterStatus HRegionInfo MetaTableAccessor].each { |simple| SINGLE["org.apache.hadoop.hbase.#{simple}"] = ['operator', :JavaOperator] }
+  %w[ServerName ClusterStatus ServerLoad RegionLoad Size HRegionInfo MetaTableAccessor].each { |simple| SINGLE["org.apache.hadoop.hbase.#{simple}"] = ['operator', :JavaOperator] }
   %w[Level Logger LogManager].each { |simple| SINGLE["org.apache.log4j.#{simple}"] = ['operator', :JavaOperator] }
   %w[HBaseConfiguration CellUtil KeyValue Cell HTableDescriptor HColumnDescriptor NamespaceDescriptor].each do |simple|
     SINGLE["org.apache.hadoop.hbase.#{simple}"] = ['client', :JavaClient]

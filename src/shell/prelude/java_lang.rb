@@ -100,6 +100,43 @@ module JavaThread
   end
 end
 
+# java.util.Map
+class Hash
+  def get(key)
+    self[key]
+  end
+
+  def put(key, value)
+    before = self[key]
+    self[key] = value
+    before
+  end
+
+  def containsKey(key)
+    key?(key)
+  end
+
+  def keySet
+    keys
+  end
+
+  def entrySet
+    map { |pair| JavaEntry.new(*pair) }
+  end
+end
+
+class JavaEntry
+  include JavaNames
+  attr_reader :key, :value
+  alias getKey key
+  alias getValue value
+
+  def initialize(key, value)
+    @key = key
+    @value = value
+  end
+end
+
 module JavaArrays
   def self.asList(*list)
     list.length == 1 && list[0].is_a?(Array) ? list[0] : list

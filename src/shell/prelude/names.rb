@@ -150,6 +150,12 @@ module Names
     [found[1], found[2]]
   end
 
+  # An entry of a list of servers, with `port` if it has none. As rq_host_with_port.
+  def self.with_port(entry, port)
+    return "[#{entry}]:#{port}" if entry.count(':') > 1 && entry[0] != '['
+    host_and_port(entry)[1].nil? ? "#{entry}:#{port}" : entry
+  end
+
   FULL_SERVER = /\A[^,]+,\d+,\d+\z/
 
   def self.full_server?(text)

@@ -65,12 +65,12 @@ module JavaOperator
       @status = status
     end
 
-    def servers(list)
+    def names_of(list)
       list.map { |s| ServerName.new(s) }
     end
 
     def getServers
-      servers(@status[:live_servers].map { |l| l[:server] })
+      names_of(@status[:live_servers].map { |l| l[:server] })
     end
     alias getServersName getServers
 
@@ -79,7 +79,7 @@ module JavaOperator
     end
 
     def getDeadServerNames
-      servers(@status[:dead_servers])
+      names_of(@status[:dead_servers])
     end
 
     def getDeadServers
@@ -93,7 +93,7 @@ module JavaOperator
     alias getMasterName getMaster
 
     def getBackupMasters
-      servers(@status[:backup_masters])
+      names_of(@status[:backup_masters])
     end
     alias getBackupMasterNames getBackupMasters
 
@@ -308,3 +308,5 @@ module JavaOperator
   end
   LogManager = Logger
 end
+
+Shell.need('loads')

@@ -328,10 +328,21 @@ module Prompt
              elsif before =~ /['"]\z/ then quoted(before, word)
              elsif word =~ /\A[A-Z]/ then HBaseConstants.constants.map { |c| c.to_s }
              elsif before =~ /help\s*\z/ then Shell.commands.keys
+             elsif word.empty? && before =~ /[{,]\s*\z/ then OPTIONS[before[/\A\s*(\w+)/, 1]] || []
              else []
              end
       [list.select { |s| s.start_with?(word) }.sort, @has_gap]
     end
+
+    READS = %w[ATTRIBUTES AUTHORIZATIONS CONSISTENCY FILTER FORMATTER FORMATTER_CLASS MAXLENGTH REGION_REPLICA_ID TIMERANGE TIMESTAMP VERSIONS]
+    SCANS = %w[ALLOW_PARTIAL_RESULTS ALL_METRICS BATCH CACHE CACHE_BLOCKS COLUMNS ISOLATION_LEVEL LIMIT MAX_RESULT_SIZE METRICS RAW READ_TYPE
+               REVERSED ROWPREFIXFILTER STARTROW STOPROW] + READS
+    SCHEMA = %w[BLOCKCACHE BLOCKSIZE BLOOMFILTER COMPRESSION CONFIGURATION DATA_BLOCK_ENCODING IN_MEMORY KEEP_DELETED_CELLS MAX_FILESIZE METADATA
+                MIN_VERSIONS NAME READONLY REGION_REPLICATION REPLICATION_SCOPE SPLIT_POLICY TTL VERSIONS]
+    # What Tab lists where an option may begin, for commands that have many.
+    OPTIONS = { 'scan' => SCANS, 'get' => %w[COLUMN] + READS, 'count' => %w[CACHE CACHE_BLOCKS COLUMNS FILTER INTERVAL ROWPREFIXFILTER STARTROW STOPROW],
+                'create' => SCHEMA + %w[NUMREGIONS SPLITALGO SPLITS SPLITS_FILE], 'alter' => SCHEMA + %w[METHOD],
+                'put' => %w[ATTRIBUTES TTL VISIBILITY] }
 
     def kinds
       Shell.need('show')

@@ -92,7 +92,7 @@ module Peers
   def self.at(peer)
     key = peer[:config][:clusterkey].to_s.match(/\A(.+):(\d+):([^:]+)\z/)
     Names.illegal("Invalid cluster key: #{peer[:config][:clusterkey]}") if key.nil?
-    hosts = key[1].split(',').map { |host| host.include?(':') ? host : "#{host}:#{key[2]}" }
+    hosts = key[1].split(',').map { |host| Names.with_port(host, key[2]) }
     Clusters.visit(hosts, key[3]) { yield }
   end
 

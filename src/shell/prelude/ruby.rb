@@ -163,10 +163,21 @@ end
 
 # Classes of preludes that are loaded when a script, or another prelude, names one of them.
 module Shell
-  LIBRARY = %w[Base64 Benchmark CSV Date DateTime Digest JSON Mutex Process Queue SecureRandom Set Thread]
+  LIBRARY = %w[Base64 Benchmark CSV Date DateTime Digest JSON Mutex OpenStruct Process Queue SecureRandom Set Thread]
   PRELUDE_OF = { 'Descriptor' => 'descriptor', 'HConstants' => 'java', 'JavaNames' => 'java', 'JavaPackage' => 'java',
                  'JavaBigDecimal' => 'bytes', 'OptionParser' => 'optparse', 'OptParse' => 'optparse', 'JavaUUID' => 'java' }
   LIBRARY.each { |name| PRELUDE_OF[name] = %w[Date DateTime].include?(name) ? 'date' : 'stdlib' }
+  %w[StringIO Logger].each { |name| PRELUDE_OF[name] = 'text_io' }
+  # Of Ruby's libraries that `require` accepts, because many scripts name them and use little of them.
+  LACKING = %w[BigDecimal ERB Etc FileUtils Forwardable Matrix Monitor Net Observable Open3 PP Pathname Prime RbConfig Readline Shellwords
+               SimpleDelegator Singleton StringScanner TSort Tempfile Timeout URI YAML Zlib]
+  # Java's classes that HBase's shell has imported for itself, and so for scripts.
+  IMPORTED = { 'Pattern' => 'java.util.regex', 'Arrays' => 'java.util', 'Pair' => 'org.apache.hadoop.hbase.util',
+               'RegionSplitter' => 'org.apache.hadoop.hbase.util', 'ServerName' => 'org.apache.hadoop.hbase',
+               'TableName' => 'org.apache.hadoop.hbase', 'HBaseConfiguration' => 'org.apache.hadoop.hbase',
+               'ColumnFamilyDescriptorBuilder' => 'org.apache.hadoop.hbase.client',
+               'ConnectionFactory' => 'org.apache.hadoop.hbase.client', 'RegionReplicaUtil' => 'org.apache.hadoop.hbase.client',
+               'TimeUnit' => 'java.util.concurrent' }
   METHODS_OF = { to_json: 'stdlib', to_set: 'stdlib', to_date: 'date', parse: 'date', iso8601: 'date', xmlschema: 'date', strptime: 'date' }
 
   # Loads the prelude that has the method; false: there is none, or it is loaded.
@@ -174,11 +185,20 @@ module Shell
     prelude = METHODS_OF[name]
     !prelude.nil? && !@loaded[prelude] && (need(prelude) || true)
   end
+
+  def self.imported(name)
+    need('java')
+    type = JavaPackage.named("#{IMPORTED[name.to_s]}.#{name}")
+    Object.const_set(name, type) unless Object.const_defined?(name)
+    type
+  end
 end
 
 class Module
   def const_missing(name)
+    return Shell.imported(name) if Shell::IMPORTED.key?(name.to_s)
     prelude = Object.const_defined?(name) ? nil : Shell::PRELUDE_OF[name.to_s]
+    raise NameError.new("the shell has no #{name} of Ruby's libraries", name) if prelude.nil? && Shell::LACKING.include?(name.to_s)
     raise NameError.new("uninitialized constant #{self == Object ? 'HBaseReceiver' : self}::#{name}", name) if prelude.nil?
     Shell.need(prelude)
     Object.const_get(name)
@@ -247,15 +267,36 @@ module Java
   end
 end
 
-# The instance variable of the top-level object that scripts read.
+# The instance variables of the top-level object that scripts read: @shell, and @hbase. Most of their methods are in objects.rb.
 class ShellObject
-  def hbase
-    self
+  attr_reader :hbase
+
+  def initialize
+    @hbase = HBaseObject.new
+  end
+
+  def method_missing(name, *args, &block)
+    Shell.need('objects')
+    __send__(name, *args, &block)
+  end
+end
+
+class HBaseObject
+  # Scripts take the connection from HBase's object.
+  def instance_variable_get(name)
+    return super unless name.to_s == '@connection'
+    Shell.need('client')
+    JavaClient::Connection.new
   end
 
   def configuration
     Shell.need('java')
     @configuration ||= ShellConfiguration.new
+  end
+
+  def method_missing(name, *args, &block)
+    Shell.need('objects')
+    __send__(name, *args, &block)
   end
 end
 

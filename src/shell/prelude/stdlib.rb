@@ -256,8 +256,54 @@ module Benchmark
     yield
     Shell.monotonic - begun
   end
+
+  # Seconds by the clock. The processor's time is not measured.
+  class Tms
+    attr_reader :real
+
+    def initialize(real)
+      @real = real
+    end
+  end
+
+  def self.measure(_label = '', &block)
+    Tms.new(realtime(&block))
+  end
 end
 
+# A hash whose keys are methods.
+class OpenStruct
+  def initialize(values = nil)
+    @table = {}
+    values.each { |k, v| @table[k.to_sym] = v } unless values.nil?
+  end
+
+  def [](name)
+    @table[name.to_sym]
+  end
+
+  def []=(name, value)
+    @table[name.to_sym] = value
+  end
+
+  def to_h
+    @table.dup
+  end
+
+  def respond_to_missing?(name, *)
+    @table.key?(name.to_s.chomp('=').to_sym)
+  end
+
+  def method_missing(name, *args)
+    text = name.to_s
+    text[-1] == '=' ? self[text.chomp('=')] = args[0] : @table[name]
+  end
+
+  def inspect
+    "#<OpenStruct#{@table.map { |k, v| " #{k}=#{v.inspect}" }.join(',')}>"
+  end
+  alias to_s inspect
+end
 
 class Object
   def to_json(*)

@@ -2,6 +2,18 @@
 # A table object: rows by the options of the shell's commands.
 
 module Hbase
+  # The Java object of a table: scripts that add methods to Table take it. Its prelude is loaded when it is used.
+  class JavaTable
+    def initialize(name)
+      @name = name
+    end
+
+    def method_missing(name, *args, &block)
+      Shell.need('client')
+      JavaClient::HTable.new(@name).__send__(name, *args, &block)
+    end
+  end
+
   class Table
     attr_reader :name
 
@@ -13,6 +25,7 @@ module Hbase
       t = Names.table(name)
       @name = Names.text(t)
       @converters = {}
+      @table = JavaTable.new(@name)
       @epoch = Shell.configuration['hbase.shell.timestamp.format.epoch'] == 'true'
     end
 
@@ -34,6 +47,12 @@ module Hbase
     end
 
     def close
+    end
+
+    # HBase's methods behind these: objects.rb.
+    def method_missing(name, *args, &block)
+      Shell.need('objects')
+      __send__(name, *args, &block)
     end
 
     def get_all_columns
@@ -187,6 +206,13 @@ module Hbase
       raise TypeError, "cannot convert instance of class org.jruby.Ruby#{value.class} to long" unless value.is_a?(Numeric)
       family, qualifier = column_of(column)
       cells = mutate(1, row, [[family, qualifier || '', nil, PUT, Bytes.big_endian(value, 8)]], more_of(args))
+      cells.empty? ? nil : Bytes.counter(cells[0][5])
+    end
+
+    # nil: there is none.
+    def counter(row, column)
+      family, qualifier = column_of(column)
+      cells = checked { Rows.get(@name, row.to_s, Wire.encode('Get', { column: [{ family: family, qualifier: [qualifier || ''] }] })) }
       cells.empty? ? nil : Bytes.counter(cells[0][5])
     end
 

@@ -270,11 +270,15 @@ class Command
     end
   end
 
-  def compaction_state(table_name)
+  def state_of_compactions(table_name)
     states = compaction_states(table_name)
     major = states.any? { |s| %i[MAJOR MAJOR_AND_MINOR].include?(s) }
     minor = states.any? { |s| %i[MINOR MAJOR_AND_MINOR].include?(s) }
-    say(major && minor ? 'MAJOR_AND_MINOR' : major ? 'MAJOR' : minor ? 'MINOR' : 'NONE')
+    major && minor ? 'MAJOR_AND_MINOR' : major ? 'MAJOR' : minor ? 'MINOR' : 'NONE'
+  end
+
+  def compaction_state(table_name)
+    say(state_of_compactions(table_name))
   end
 
   def compaction_switch(enable_disable, *server)

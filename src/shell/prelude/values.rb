@@ -101,6 +101,10 @@ module RegionParts
   def getRegionId
     @region.info[:region_id]
   end
+
+  def getReplicaId
+    @region.info[:replica_id].to_i
+  end
 end
 
 class RegionValue < JavaValue

@@ -190,7 +190,11 @@ static void serve_script(fake *f, int fd)
 
 /* --- the scan --------------------------------------------------------------------------------- */
 
+/* A receiver that reads some cells of each item, or all by a copy. */
+typedef enum reading { READS_NONE, READS_FIRST, READS_COPY, READINGS } reading;
+
 typedef struct seen {
+    reading reads; /* of read_some */
     char items[256];
     rq_err end;
     bool goes_on;
@@ -213,6 +217,19 @@ static void take_item(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
     }
     snprintf(s->items + len, sizeof s->items - len, "%s%s", r->row.partial ? "+" : "",
              r->row.stale ? "@" : "");
+}
+
+static void read_some(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
+{
+    seen *s = ctx;
+    rq_op_result copy = *r;
+    rq_cell cell;
+    size_t len = strlen(s->items);
+    (void)op;
+    snprintf(s->items + len, sizeof s->items - len, "%u", index);
+    if (s->reads == READS_FIRST) assert_int_equal(rq_result_next(&r->row, &r->cells, &cell), RQ_OK);
+    while (s->reads == READS_COPY && rq_result_next(&copy.row, &copy.cells, &cell) == RQ_OK)
+        continue;
 }
 
 static void take_end(rq_op *op, void *ctx, const rq_op_result *r)
@@ -543,6 +560,23 @@ static void a_long_answer_is_not_kept(void **state)
 }
 
 /* The operation ends once, when the answer to what was sent ahead has come, too. */
+/* Also behind a lost scanner the scan goes on with the row that follows. */
+static void cells_that_nobody_reads_are_passed_over(void **state)
+{
+    (void)state;
+    for (reading how = READS_NONE; how < READINGS; how++) {
+        script told = {.answers = {"a:xy|b:zzz", "!", "c:xy|d:x", "e:xyz."}};
+        world w;
+        set_up(&w, &told);
+        w.all.reads = how;
+        assert_int_equal(rq_op_scan(w.op, w.table, &(rq_scan){0}, read_some, take_end), RQ_OK);
+        work(&w);
+        tear_down(&w);
+        assert_string_equal(w.all.items, "01234");
+        assert_int_equal(w.all.end, RQ_OK);
+    }
+}
+
 static void malformed_answers_end_the_scan(void **state)
 {
     (void)state;
@@ -592,6 +626,7 @@ int main(void)
         cmocka_unit_test(a_scan_that_ends_early_closes_its_scanner),
         cmocka_unit_test(a_scan_may_follow_one_that_was_left),
         cmocka_unit_test(a_long_answer_is_not_kept),
+        cmocka_unit_test(cells_that_nobody_reads_are_passed_over),
         cmocka_unit_test(malformed_answers_end_the_scan),
         cmocka_unit_test(a_client_stops_while_a_request_is_ahead),
     };

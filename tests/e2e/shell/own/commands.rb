@@ -104,9 +104,9 @@ get_splits 'hex'
 create 'uni', 'f', {NUMREGIONS => 3, SPLITALGO => 'UniformSplit'}
 get_splits 'uni'
 create 'dup', 'f', SPLITS => ['a', 'a']
-put 't1', 'bin', 'f:b', "\x00\xff\n\"\\"
+put 't1', 'bin', 'f:b', "\x00\xff\n\"\\", 1700000000123
 get 't1', 'bin'
-scan 't1', {MAXLENGTH => 29, LIMIT => 1}
+scan 't1', {MAXLENGTH => 29, STARTROW => 'bin', LIMIT => 1}
 scan 't1', {ROWPREFIXFILTER => 'b', FORMATTER => 'toString'}
 scan 't1', {STARTROW => 'b', STOPROW => 'c', REVERSED => false, CACHE => 1, BATCH => 1}
 deleteall 't1', 'bin'

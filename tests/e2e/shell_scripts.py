@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts as people have them, in `rorqual shell`: @hbase and @shell, Java's classes without an import, loads of regions, parts of
+Ruby's libraries. own_shell.py runs the tests; the expectation is HBase's Ruby."""
+import re
+
+from shell_load import shell
+
+
+def told(text, *arguments):
+    """The lines that begin with '=', without it: scripts print them by `say`."""
+    said = shell("-n", *arguments, "memory:", text="def say(v) puts '=' + v.to_s end\n" + text)
+    return [line[1:] for line in said.stdout.splitlines() if re.match(r"=(?!>)", line)], said
+
+
+def expect(text, wanted):
+    got, said = told(text)
+    got = [re.sub(r"Took [0-9.]+ seconds", "Took T", line) for line in got]
+    return None if got == wanted else f"{got}\n{wanted}\n{said.stdout[-3000:]} {said.stderr[-1000:]}"
+
+
+def the_shells_objects(_):
+    return expect("""
+say @hbase.admin.exists?('m')
+@shell.command('create', 'm', 'f')
+a = @shell.admin
+say [a.exists?('m'), a.enabled?('m'), a.list.inspect, a.list('x.*').inspect].join(' ')
+a.flush 'm'
+say a.instance_variable_get('@admin').getTableDescriptor(TableName.valueOf('m')).getNameAsString
+say @hbase.admin.instance_eval { @admin.get_compaction_state(TableName.valueOf('m')).to_string }
+say a.getCompactionState('m')
+say a.getRegionServers.length
+say a.getServerName(a.getRegionServers[0].getHostname).getPort == a.getRegionServers[0].getPort
+say a.getServerName('nowhere').nil?
+a.disable 'm'
+say a.disabled?('m')
+begin; @hbase.admin.enable('none'); rescue ArgumentError => e; say e.message; end
+a.enable 'm'
+begin; a.drop 'm'; rescue ArgumentError => e; say e.message; end
+a.disable 'm'; a.drop 'm'
+say a.exists?('m')
+say [@shell.interactive?, @shell.debug].join(' ')
+begin; @hbase.admin(nil); rescue ArgumentError => e; say e.message; end
+begin; @hbase.nothing; rescue NoMethodError => e; say e.message.start_with?("undefined method `nothing' for #<HBaseObject") || e.message; end
+begin; @shell.command('nothing'); rescue NoMethodError => e; say e.message; end
+say @hbase.instance_variable_get('@connection').getAdmin.tableExists('m')
+create_namespace 'ours' unless @shell.admin.list_namespace.include?('ours')
+create 'ours:t', 'f'
+say [a.list_namespace('our.*').inspect, a.list_namespace_tables('ours').inspect].join(' ')
+java = a.instance_variable_get('@admin')
+say java.getNamespaceDescriptor('ours').getName
+begin; java.getNamespaceDescriptor('none'); rescue org.apache.hadoop.hbase.NamespaceNotFoundException => e; say e.message; end
+say java.getRegionServers.map { |s| [java.getRegionMetrics(s, 'ours:t').length, java.getRegionMetrics(s).length > 1].join(' ') }.inspect
+""", ["false", 'true true ["m"] []', "m", "NONE", "NONE", "1", "true", "true", "true", "Table none does not exist.", "Table m is enabled. Disable it first.",
+      "false", "false false", "wrong number of arguments (given 1, expected 0)", "true", "undefined method `new' for nil:NilClass", "false", '["ours"] ["t"]',
+      "ours", "org.apache.hadoop.hbase.NamespaceNotFoundException: none", '["1 true"]'])
+
+
+def what_is_behind_a_table(_):
+    return expect(r"""
+create 't', 'f'
+t = @hbase.table('t', @shell)
+t._put_internal('1', 'f:a', 'x', 5)
+t._put_internal('2', 'f:a', "y\x00")
+say t._get_internal('1').inspect
+say t._get_internal('9').inspect
+say t._get_internal('1') { |column, cell| say "#{column} #{cell}" }.inspect
+say t._scan_internal('COLUMNS' => 'f:a').map { |row, cells| "#{row} #{cells.keys[0]} #{cells.values[0].split('=')[-1]}" }.inspect
+say t._scan_internal('ROWPREFIXFILTER' => '2') { |row, cell| say "#{row} #{cell[/column=[^,]*/]}" }.inspect
+n = []
+say t._count_internal(1) { |count, row| n << "#{count} #{row}" }
+say n.inspect
+say [t._incr_internal('c', 'f:n', 3), t._incr_internal('c', 'f:n'), t._get_counter_internal('c', 'f:n'), t._get_counter_internal('0', 'f:n').inspect].join(' ')
+say t._append_internal('1', 'f:a', '!')
+t._delete_internal('c', 'f:n'); t._deleteall_internal('1')
+say [t._count_internal, t._get_splits_internal.inspect, t.table.exists(org.apache.hadoop.hbase.client.Get.new('2'))].join(' ')
+module Hbase
+  class Table
+    def wipe!(prefix)
+      _scan_internal('ROWPREFIXFILTER' => prefix) { |row, _| _deleteall_internal(row) }
+    end
+  end
+end
+@shell.hbase_table('t').wipe!('2')
+say t._count_internal
+class Hbase::Table
+  def wipe_by_java!
+    rows = @table.getScanner(org.apache.hadoop.hbase.client.Scan.new).iterator
+    @table.delete(org.apache.hadoop.hbase.client.Delete.new(rows.next.getRow)) while rows.hasNext
+  end
+end
+t.wipe_by_java!
+say t._count_internal
+begin; t.nothing; rescue NoMethodError => e; say e.message.include?("`nothing' for Hbase::Table - t") || e.message; end
+""", ['{"f:a"=>"timestamp=1970-01-01T00:00:00.005, value=x"}', "nil", "f:a timestamp=1970-01-01T00:00:00.005, value=x", "[1, false]",
+      '["1 f:a x", "2 f:a y\\\\x00"]', "2 column=f:a", "[1, false]", "2", '["1 1", "2 2"]', "3 4 4 nil", "x!", "2 [] true", "1", "0", "true"])
+
+
+def classes_of_java(_):
+    """What HBase's shell has imported for itself; a variable that is called as a command and has a Java object."""
+    return expect("""
+create 'j', 'f', SPLITS => ['m']
+say [HBaseConfiguration, TableName, ConnectionFactory, ServerName, Pair].map { |c| c.inspect.split('::')[-1] }.join(' ')
+class Foreign; def name; TableName.valueOf('a').getNameAsString; end; end
+say Foreign.new.name
+begin; RegionSplitter.new; rescue NameError => e; say e.message; end
+connection = ConnectionFactory.createConnection(HBaseConfiguration.create)
+put = org.apache.hadoop.hbase.client.Put.new(Bytes.toBytes('r'))
+put.addColumn(Bytes.toBytes('f'), Bytes.toBytes('q'), Bytes.toBytes('v'))
+connection.getTable(TableName.valueOf('j')).put(put)
+get = org.apache.hadoop.hbase.client.Get.new('r')
+say connection.getTable(TableName.valueOf('j')).get(get).getValue('f', 'q')
+list = 5
+say list.inspect
+locator = connection.getRegionLocator(TableName.valueOf('j'))
+say locator.getAllRegionLocations.map { |l| "#{l.getRegionInfo.getStartKey}-#{l.getRegion.getEndKey}" }.join(' ')
+say [locator.getRegionLocation('m').getRegion.getStartKey, locator.getStartKeys.inspect, locator.getStartEndKeys.getSecond.inspect, locator.getName].join(' ')
+begin; connection.getRegionLocator(TableName.valueOf('none')).getRegionLocation('a'); rescue org.apache.hadoop.hbase.TableNotFoundException => e; say e.message; end
+cluster = connection.getAdmin.getClusterStatus
+location = locator.getRegionLocation('r')
+load = cluster.getLoad(location.getServerName)
+region = load.getRegionsLoad.get(location.getRegion.getRegionName)
+say [region.getNameAsString == location.getRegion.getRegionNameAsString, region.getStorefileSizeMB, region.writeRequestsCount, region.getStores].join(' ')
+cluster.servers.each { |s| cluster.getLoad(s).regions_load.each { |name, r| say r.nameAsString.split(',')[0] if name.start_with?('j,m') } }
+metrics = cluster.getLiveServerMetrics
+metrics.each { |s, m| say [m.getServerName == s, m.getRegionMetrics.size == m.getLoad, m.getUsedHeapSize.get(org.apache.hadoop.hbase.Size::Unit::MEGABYTE) == m.getUsedHeapMB].join(' ') }
+say org.apache.hadoop.hbase.Size.new(3, org.apache.hadoop.hbase.Size::Unit::KILOBYTE).get.inspect
+say cluster.getLoad(ServerName.valueOf('a,1,2')).inspect
+map = java.util.HashMap.new
+map.put('a', 1)
+say [map.put('a', 2), map.get('a'), map.containsKey('b'), map.entrySet.map { |e| "#{e.getKey}#{e.value}" }, map.keySet.to_a].join(' ')
+""", ["HBaseConfiguration TableName ConnectionFactory ServerName Pair", "a", "the shell has no Java: org.apache.hadoop.hbase.util.RegionSplitter", "v", '["j"]',
+      "-m m-", 'm ["", "m"] ["m", ""] j', "none", "true 0 1 1", "j", "true true true", "3072.0", "nil", "1 2 false a2 a"])
+
+
+def parts_of_libraries(_):
+    return expect("""
+require 'stringio'; require 'logger'; require 'ostruct'; require 'benchmark'
+out = StringIO.new
+$stdout = out
+puts 'kept', ['a', ['b']]
+print 1, 2; printf('%03d', 7)
+list
+$stdout = STDOUT
+say out.string.inspect
+log = StringIO.new
+l = Logger.new(log)
+l.level = Logger::WARN
+l.info('no'); l.warn('yes'); l.error { 'block' }; l.unknown(ArgumentError.new('bad'))
+say log.string.gsub(/[0-9-]+T[0-9:.]+ #[0-9]+/, 'AT').inspect
+begin; l.level = 'loud'; rescue ArgumentError => e; say e.message; end
+say [l.info?, l.fatal?, Logger.new(nil).warn('x')].join(' ')
+text = StringIO.new("one\\ntwo\\nend")
+say [text.gets, text.read(2), text.gets, text.lineno, text.eof?, text.gets, text.gets.inspect, text.read, text.read(1).inspect].inspect
+text.rewind
+say text.map { |line| line.chomp }.inspect
+o = OpenStruct.new('a' => 1)
+o.b = 2
+say [o.a, o.b, o[:b], o.c.inspect, o.to_h.inspect, o.respond_to?(:a)].join(' ')
+say Benchmark.measure { 1 }.real >= 0
+begin; YAML.load('x'); rescue NameError => e; say e.message; end
+""", ['"kept\\na\\nb\\n12007TABLE\\n0 row(s)\\nTook T\\n"', '"W, [AT]  WARN -- : yes\\nE, [AT] ERROR -- : block\\nA, [AT]   ANY -- : bad (ArgumentError)\\n"',
+      "invalid log level: loud", "false true true", '["one\\n", "tw", "o\\n", 2, false, "end", "nil", "", "nil"]', '["one", "two", "end"]',
+      "1 2 2 nil {:a=>1, :b=>2} true", "true", "the shell has no YAML of Ruby's libraries"])
+
+
+TESTS = (the_shells_objects, what_is_behind_a_table, classes_of_java, parts_of_libraries)
