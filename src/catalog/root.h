@@ -10,6 +10,8 @@
  *    folder that has it is laid out, one that has not is laid out again (that of a cluster: completed).
  *  - .rorqual/cluster: the files of a cluster, with its id. Several processes use them, so nobody holds the
  *    lock: storage decides who may open a region (region/owned.h). Standalone servers and tools refuse it.
+ *  - .rorqual/cluster-ID, a folder: where the logs are not in the same file system, the process that made the cluster
+ *    saw this folder. Another folder, or the empty one below a mount that is missing, does not have it.
  */
 #ifndef RQ_CATALOG_ROOT_H
 #define RQ_CATALOG_ROOT_H
@@ -57,6 +59,13 @@ void rq_root_make_cluster_id(rq_executor *ex, char ret[RQ_CLUSTER_ID_SIZE]);
  * RQ_E_STATE: it is a standalone server's, or of another cluster. RQ_E_UNSUPPORTED: foreign content. */
 RQ_NODISCARD
 rq_err rq_root_join(rq_vfs *v, const char *cluster_id, rq_error *why);
+/* For a cluster that is about to be made with this id, whose other storage is elsewhere: a folder that may be joined
+ * is claimed for it, durably. RQ_E_STATE, RQ_E_UNSUPPORTED: as for rq_root_join, or it is a cluster's; unchanged. */
+RQ_NODISCARD
+rq_err rq_root_claim(rq_vfs *v, const char *cluster_id, rq_error *why);
+/* RQ_E_STATE: the folder was not claimed for this cluster. */
+RQ_NODISCARD
+rq_err rq_root_check_claim(rq_vfs *v, const char *cluster_id, rq_error *why);
 /* For the active master: as rq_root_open, without the lock. A new root gets this id; it is new until a first start
  * has laid it out wholly, and keeps what an interrupted one made. REQUIRES: joined. */
 RQ_NODISCARD
