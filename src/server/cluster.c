@@ -324,11 +324,11 @@ static rq_err check_mounted(const rq_cluster_place *p, rq_cluster_store *s, rq_e
     struct stat st;
     rq_arena a = {0};
     rq_error own = {0};
-    if (stat(p->files, &st) == 0 || errno != ENOENT) return RQ_OK;
-    rq_err rc = read_identity(s, &a, &own);
+    rq_err rc = read_identity(s, &a, &own); /* first: the folder is older */
     rq_arena_clear(&a);
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     if (rc != RQ_OK) return rq_fail(why, rc, "store %s: %s", p->store, own.message);
+    if (stat(p->files, &st) == 0 || errno != ENOENT) return RQ_OK;
     return rq_fail(why, RQ_E_STATE,
                    "files %s does not exist, and cluster %s has files. Is its file system mounted?",
                    p->files, s->cluster_id);
