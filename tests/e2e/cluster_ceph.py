@@ -4,12 +4,13 @@
 files, so that they keep what they have when they are killed), and whose HFiles are in a folder. The tests of cluster.py, and: OSDs killed while rows
 are put, and together with servers; all servers and OSDs killed; storage that stands still; stores that are refused.
 
-    cluster_ceph.py           SESSION_MS=MS, TESTS='NAME NAME', RORQUAL=FILE, JAVA='Blog Reads': as for cluster.py
+    cluster_ceph.py           PUTS=n rows (default 300); SESSION_MS=MS, TESTS='NAME NAME', RORQUAL=FILE, JAVA='Blog Reads': as for cluster.py
 
 Ends with 'N passed, N failed'; with 77 and the reason where Ceph's packages or the plug-in are missing.
 """
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -20,13 +21,15 @@ import time
 
 os.environ.setdefault("SESSION_MS", "5000")  # Ceph's daemons keep a small machine busy
 import cluster  # noqa: E402
+import cluster_tool  # noqa: E402
 import peer  # noqa: E402
-from cluster import ROWS, Process, kill_and_wait, others, read_all, refused, restart  # noqa: E402
+from cluster import Process, others, read_all, refused, restart  # noqa: E402
 from membership import DEADLINE, until  # noqa: E402
 from rorqual import ROOT, Report  # noqa: E402
 
 TOOL = ROOT / "tools/ceph"
 OSDS = ("osd.0", "osd.1", "osd.2")
+cluster.PUTS = int(os.environ.get("PUTS", "300"))  # each waits for three OSDs
 STANDSTILL = 6  # seconds; an operation's limit is 2
 # Those of cluster.py that change or name the shared folder, and those that are about no storage.
 LEFT_OUT = {"a_fence_that_fails_is_logged_once", "wrong_configurations_are_refused", "roots_are_not_mixed_up",
@@ -253,6 +256,46 @@ def files_and_pools_are_not_mixed_up(world):
     read_all(world)
 
 
+class Tool(cluster_tool.Tool):
+    """tools/cluster with a Ceph of its own; one server, for a small machine."""
+
+    def __init__(self, folder, *more):  # pylint: disable=super-init-not-called
+        self.rorqual, self.path, self.data = cluster.RORQUAL, folder / "tool.log", folder / "t"
+        with open(self.path, "wb") as out:
+            self.process = subprocess.Popen([ROOT / "tools/cluster", self.data, "--servers", "1", *more], stdin=subprocess.DEVNULL, stdout=out,
+                                            stderr=out, env=dict(os.environ, RORQUAL=self.rorqual))
+
+    def wait_ready(self):
+        """A new Ceph takes long on a busy machine; tools/ceph and tools/cluster have limits of their own."""
+        while cluster_tool.READY not in self.said() and self.process.poll() is None:
+            time.sleep(0.1)
+        assert cluster_tool.READY in self.said(), self.said()
+        self.zk = re.search(r"ZooKeeper  (\S+)", self.said())[1]
+        return self
+
+    def ceph_runs(self):
+        done = subprocess.run([TOOL, "status", self.data / "ceph"], capture_output=True, text=True, timeout=DEADLINE, check=False)
+        return " pid " in done.stdout
+
+
+def one_command_gives_a_cluster_on_ceph(folder):
+    tool = Tool(folder, "--store", "ceph")
+    try:
+        tool.wait_ready()
+        tool.shell("create 't', 'f'\nput 't', 'a', 'f:q', '1'\n")
+        assert tool.ceph_runs() and not (tool.data / "store").exists()
+        tool.process.send_signal(signal.SIGINT)
+        assert tool.process.wait(timeout=4 * DEADLINE) == 0, tool.said()
+        assert not tool.ceph_runs(), "Ceph's daemons run on"
+        other = Tool(folder, "--store", "folder")
+        assert other.process.wait(timeout=DEADLINE) == 1 and "has a cluster whose store is in Ceph" in other.said(), other.said()
+        tool = Tool(folder).wait_ready()  # it is found there
+        assert "1 row(s)" in tool.shell("count 't'\n")
+    finally:
+        tool.kill()  # as a crash does
+        until(lambda: not tool.ceph_runs(), "Ceph's daemons end with it")
+
+
 OWN = [logs_and_manifests_are_in_the_pool, rows_put_while_osds_are_killed_are_there, a_server_and_an_osd_are_killed_at_once,
        the_master_is_killed_while_an_osd_is_away, storage_that_stands_still_loses_nothing, all_is_there_after_servers_and_osds_were_killed,
        wrong_stores_are_refused, files_and_pools_are_not_mixed_up, servers_that_start_at_once_make_one_cluster]
@@ -289,6 +332,7 @@ def main():
     peer.orderly()
     report = Report()
     with tempfile.TemporaryDirectory(prefix="rq-cc-") as folder:
+        report.run("cluster_ceph", pathlib.Path(folder), [one_command_gives_a_cluster_on_ceph], os.environ.get("TESTS", "").split())
         ceph = Ceph(pathlib.Path(folder) / "c")
         try:
             run(report, folder, ceph)
