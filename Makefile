@@ -2,7 +2,8 @@
 # A thin front for Meson. The two commands a newcomer needs: `make run` and `make test`.
 #   make           build build/rorqual (make release: build-release/rorqual, optimised)      make run      build and serve ./data in the foreground
 #                  (make run DATA=/somewhere ARGS='--zk-port 12181 …': arguments of rorqual server)
-#   make cluster   a cluster of three servers on this machine, with ZooKeeper, in the foreground (DATA=./data-cluster, SERVERS=3)
+#   make cluster   a cluster of three servers on this machine, with ZooKeeper, in the foreground (DATA=./data-cluster, SERVERS=3);
+#                  STORE=ceph: on a Ceph on this machine
 #   make install   build-release/rorqual, manual pages, completions and librorqual into PREFIX (/usr/local) below DESTDIR
 #   make static    build-static/rorqual, without shared libraries
 #   make deb       a Debian package in build-deb/       make rpm      an rpm in build-rpm/
@@ -50,7 +51,8 @@
 #   make crash-embedded   kill -9 rounds of a process that has the database in it (ROUNDS, default 200)
 #   make cluster-sim   shared storage of a cluster, simulated (SEEDS, default 500), and revoked writers' processes (ROUNDS, default 20)
 #   make cluster-test  shared storage on a real Ceph (installs its packages): writers revoked (ROUNDS of each kind, default 3),
-#                  OSDs killed meanwhile (KILLS, default 3), random histories (SEEDS, default 30), STOPPED_SECONDS
+#                  OSDs killed meanwhile (KILLS, default 3), random histories (SEEDS, default 30), STOPPED_SECONDS; then three servers on
+#                  it (TESTS='NAME NAME')
 #   make cluster-java  programs of HBase's Java clients 2.6 and 1.2 on three processes of a cluster, then all of tests/e2e/cluster.py
 #                  (PROGRAMS='Reads Writes')
 #   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
@@ -110,7 +112,8 @@ PREFIX ?= /usr/local
 BUILD_INSTALLED ?= build-release
 install: $(if $(filter build,$(BUILD_INSTALLED)),build/rorqual,release)
 	@meson configure "$(BUILD_INSTALLED)" --prefix "$(PREFIX)"
-	@JOBS=$(JOBS) tools/build "$(BUILD_INSTALLED)" src/cli/rorqual src/cli/rorqual.1 librorqual
+	@JOBS=$(JOBS) tools/build "$(BUILD_INSTALLED)" src/cli/rorqual src/cli/rorqual.1 librorqual \
+	  $$(grep -o 'src/vfs/rorqual-rados\.so' "$(BUILD_INSTALLED)/build.ninja" | head -1)
 	@root="$(DESTDIR)"; case $$root in ''|/*) ;; *) root="$$PWD/$$root" ;; esac; \
 	  DESTDIR="$$root" meson install -C "$(BUILD_INSTALLED)" --no-rebuild --quiet --skip-subprojects
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/rorqual"
@@ -168,12 +171,16 @@ bench-python: python
 run: build/rorqual
 	@exec build/rorqual server --hints --data "$(DATA)" $(ARGS)
 
-# ZooKeeper's headers may have come since the build was configured.
+# The headers of ZooKeeper and Ceph may have come since the build was configured.
 cluster: setup build/build.ninja
 	@tools/setup zookeeper
-	@grep -q zk_member build/build.ninja || { meson configure --clearcache build && meson setup --reconfigure build >/dev/null; }
+	@$(if $(filter ceph,$(STORE)),tools/setup cluster)
+	@grep -q zk_member build/build.ninja $(if $(filter ceph,$(STORE)),&& grep -q rorqual-rados build/build.ninja) || \
+	  { meson configure --clearcache build && meson setup --reconfigure build >/dev/null; }
 	@$(MAKE) --no-print-directory build/rorqual
-	@exec tools/cluster $(if $(filter command environment,$(origin DATA)),"$(DATA)",./data-cluster) --servers $(SERVERS)
+	@$(if $(filter ceph,$(STORE)),JOBS=$(JOBS) tools/build build src/vfs/rorqual-rados.so)
+	@exec tools/cluster $(if $(filter command environment,$(origin DATA)),"$(DATA)",./data-cluster) --servers $(SERVERS) \
+	  $(if $(STORE),--store $(STORE))
 
 unit: build/rorqual
 	@JOBS=$(JOBS) tools/build build
@@ -344,9 +351,10 @@ cluster-sim: setup build/build.ninja
 cluster-test: setup build/build.ninja
 	@tools/setup cluster
 	@meson configure --clearcache build && meson setup --reconfigure build >/dev/null # librados may have come since
-	@JOBS=$(JOBS) tools/build build src/vfs/rorqual-rados.so tests/cluster/test_rados
+	@JOBS=$(JOBS) tools/build build src/cli/rorqual src/vfs/rorqual-rados.so tests/cluster/test_rados
 	@ROUNDS=$(if $(filter command environment,$(origin ROUNDS)),$(ROUNDS),3) SEEDS=$(if $(filter command environment,$(origin SEEDS)),$(SEEDS),30) \
 	  tests/e2e/ceph.py
+	@tests/e2e/cluster_ceph.py
 
 # Those whose calls a cluster serves.
 PROGRAMS ?= FollowLists WeiboApp TimeSeries RowKeys Writes Reads Filters Endpoints Borders Namespaces Limits Text Tables

@@ -534,6 +534,44 @@ rq_err rq_root_join(rq_vfs *v, const char *cluster_id, rq_error *why)
     return rc;
 }
 
+static rq_err claim(rq_vfs *v, rq_arena *a, const char *cluster_id, rq_error *why)
+{
+    bool of_cluster;
+    const char *path = rq_arena_printf(a, CLUSTER_NAME "-%s", cluster_id);
+    if (path == NULL) return rq_no_memory(why);
+    RQ_TRY(exists(v, CLUSTER_NAME, &of_cluster, why));
+    if (of_cluster)
+        return rq_fail(why, RQ_E_STATE,
+                       "the folder has the files of a cluster (" CLUSTER_NAME
+                       "), and the storage has none yet. Nothing was changed");
+    RQ_TRY(check_unused(v, a, why));
+    RQ_TRY(rq_vfs_mkdirs(v, path, why));
+    RQ_TRY(rq_vfs_sync_dir(v, DIR_NAME, why));
+    return rq_vfs_sync_dir(v, "", why);
+}
+
+rq_err rq_root_claim(rq_vfs *v, const char *cluster_id, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_err rc = claim(v, &a, cluster_id, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err rq_root_check_claim(rq_vfs *v, const char *cluster_id, rq_error *why)
+{
+    char path[sizeof CLUSTER_NAME + RQ_CLUSTER_ID_SIZE];
+    bool claimed;
+    snprintf(path, sizeof path, CLUSTER_NAME "-%s", cluster_id);
+    RQ_TRY(exists(v, path, &claimed, why));
+    if (claimed) return RQ_OK;
+    return rq_fail(
+        why, RQ_E_STATE,
+        "the folder is not that of cluster %s (it has no %s). Is its file system mounted, and "
+        "is it the same on all servers? Nothing was changed",
+        cluster_id, path);
+}
+
 rq_err rq__root_look(rq_vfs *v, bool ours, rq_error *why)
 {
     rq_arena a = {0};

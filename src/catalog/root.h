@@ -11,6 +11,8 @@
  *  - .rorqual/cluster: marks the folder of a cluster; contains the cluster's id. Several processes use the
  *    folder, so nobody holds the lock: storage decides who may open a region (region/owned.h). Standalone servers
  *    and tools refuse the folder.
+ *  - .rorqual/cluster-ID, a folder: claims the root for the cluster ID whose logs are in other storage. Another folder, or
+ *    the empty folder below a mount that is missing, does not have it.
  */
 #ifndef RQ_CATALOG_ROOT_H
 #define RQ_CATALOG_ROOT_H
@@ -58,6 +60,14 @@ void rq_root_make_cluster_id(rq_executor *ex, char ret[RQ_CLUSTER_ID_SIZE]);
  * RQ_E_STATE: the folder belongs to a standalone server or another cluster. RQ_E_UNSUPPORTED: foreign content. */
 RQ_NODISCARD
 rq_err rq_root_join(rq_vfs *v, const char *cluster_id, rq_error *why);
+/* For a cluster that is about to be made with this id, and whose logs are in other storage: claims a folder that may be
+ * joined, durably. RQ_E_STATE, RQ_E_UNSUPPORTED: as for rq_root_join, or the folder is a cluster's already; it is left
+ * unchanged. */
+RQ_NODISCARD
+rq_err rq_root_claim(rq_vfs *v, const char *cluster_id, rq_error *why);
+/* RQ_E_STATE: the folder was not claimed for this cluster. */
+RQ_NODISCARD
+rq_err rq_root_check_claim(rq_vfs *v, const char *cluster_id, rq_error *why);
 /* For the active master: as rq_root_open, without the lock. A new root gets this cluster id. The root is new until a
  * first start has laid it out completely; what an interrupted first start has made is kept. REQUIRES: rq_root_join
  * has succeeded. */

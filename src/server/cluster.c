@@ -11,13 +11,20 @@
 #include "base/address.h"
 #include "base/host_port.h"
 #include "server/server_priv.h"
+#include "vfs/shared_rados.h"
 #include "vfs/vfs.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #define FORMAT 1
+#define RADOS "rados:"
+#define DEFAULT_SPACE "rorqual"
+#define DEFAULT_CONF "/etc/ceph/ceph.conf"
+#define DEFAULT_USER "client.admin"
 #define TRIES 100 /* other processes that start at the same time are faster */
 
 /* --- the text ------------------------------------------------------------------------------------ */
@@ -87,8 +94,15 @@ static rq_err set_once(const char *key, char *value, const char **ret, rq_error 
 static rq_err add_part(char *part, bool *in_zk, rq_arena *arena, rq_cluster_place *ret,
                        rq_error *why)
 {
-    char *zk = value_of(part, "zk"), *store = value_of(part, "store");
-    char *secret = value_of(part, "secret");
+    const struct {
+        const char *key;
+        const char **ret;
+    } others[] = {{"store", &ret->store},
+                  {"secret", &ret->secret},
+                  {"files", &ret->files},
+                  {"conf", &ret->conf},
+                  {"user", &ret->user}};
+    char *zk = value_of(part, "zk");
     if (zk != NULL && ret->quorum != NULL)
         return rq_fail(why, RQ_E_CONFIG, "--cluster: zk= is given twice");
     if (zk != NULL || (*in_zk && strchr(part, '=') == NULL)) {
@@ -96,26 +110,68 @@ static rq_err add_part(char *part, bool *in_zk, rq_arena *arena, rq_cluster_plac
         return add_zookeeper(zk != NULL ? zk : part, arena, ret, why);
     }
     *in_zk = false;
-    if (store != NULL) return set_once("store", store, &ret->store, why);
-    if (secret != NULL) return set_once("secret", secret, &ret->secret, why);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(others); i++) {
+        char *value = value_of(part, others[i].key);
+        if (value != NULL) return set_once(others[i].key, value, others[i].ret, why);
+    }
     return rq_fail(why, RQ_E_CONFIG,
                    "--cluster: '%s' is not understood: "
-                   "zk=HOST:PORT[,HOST:PORT]...[/ROOT],store=DIR,secret=FILE",
+                   "zk=HOST:PORT[,HOST:PORT]...[/ROOT],store=DIR,secret=FILE; in Ceph: "
+                   "store=rados:POOL[/NAMESPACE],files=DIR[,conf=FILE][,user=client.NAME]",
                    part);
 }
 
-static rq_err check_complete(const rq_cluster_place *p, rq_error *why)
+/* "POOL[/NAMESPACE]", as Ceph's tools write it. */
+static rq_err split_pool(rq_arena *arena, rq_cluster_place *p, rq_error *why)
+{
+    char *pool = rq_arena_cstr(arena, rq_slice_cstr(p->store + strlen(RADOS)));
+    if (pool == NULL) return rq_no_memory(why);
+    char *slash = strchr(pool, '/');
+    if (slash != NULL) *slash = '\0';
+    p->pool = pool;
+    p->space = slash == NULL ? DEFAULT_SPACE : slash + 1;
+    if (*p->pool != '\0' && *p->space != '\0' && strchr(p->space, '/') == NULL) return RQ_OK;
+    return rq_fail(why, RQ_E_CONFIG,
+                   "--cluster: store: '%s' is not rados:POOL or rados:POOL/NAMESPACE", p->store);
+}
+
+static rq_err check_rados(rq_arena *arena, rq_cluster_place *p, rq_error *why)
+{
+    RQ_TRY(split_pool(arena, p, why));
+    if (p->files == NULL)
+        return rq_fail(why, RQ_E_CONFIG,
+                       "--cluster: files=DIR is missing, the folder for HFiles that all servers "
+                       "see (CephFS, mounted, for example): the pool has logs and manifests only");
+    if (p->conf == NULL) p->conf = DEFAULT_CONF;
+    if (p->user == NULL) p->user = DEFAULT_USER;
+    if (strncmp(p->user, "client.", 7) == 0 && p->user[7] != '\0') return RQ_OK;
+    return rq_fail(why, RQ_E_CONFIG, "--cluster: user: '%s' is not client.NAME", p->user);
+}
+
+static rq_err check_store(rq_arena *arena, rq_cluster_place *p, rq_error *why)
+{
+    if (strncmp(p->store, RADOS, strlen(RADOS)) == 0) return check_rados(arena, p, why);
+    if (p->files == NULL && p->conf == NULL && p->user == NULL) return RQ_OK;
+    return rq_fail(why, RQ_E_CONFIG,
+                   "--cluster: files=, conf= and user= belong to a store in Ceph, "
+                   "store=rados:POOL; the store here is the folder '%s'",
+                   p->store);
+}
+
+static rq_err check_complete(rq_arena *arena, rq_cluster_place *p, rq_error *why)
 {
     if (p->quorum == NULL)
         return rq_fail(why, RQ_E_CONFIG, "--cluster: zk=HOST:PORT/ROOT is missing");
     if (p->store == NULL)
         return rq_fail(why, RQ_E_CONFIG,
-                       "--cluster: store=DIR is missing, the folder that all servers see");
+                       "--cluster: store=DIR is missing, the folder that all servers see; or, in "
+                       "Ceph, store=rados:POOL,files=DIR");
     if (p->secret == NULL)
         return rq_fail(why, RQ_E_CONFIG,
                        "--cluster: secret=FILE is missing: servers take calls only from those that "
                        "have the cluster's secret. Make one: (umask 077; head -c 32 /dev/urandom | "
                        "base64 >FILE), and copy it to all servers");
+    RQ_TRY(check_store(arena, p, why));
     return check_root(p->root, why);
 }
 
@@ -129,10 +185,18 @@ rq_err rq__cluster_parse(const char *text, const char *root, rq_arena *arena, rq
     for (char *part; (part = strsep(&rest, ",")) != NULL;)
         RQ_TRY(add_part(part, &in_zk, arena, ret, why));
     if (ret->root == NULL) ret->root = root;
-    return check_complete(ret, why);
+    return check_complete(arena, ret, why);
 }
 
 /* --- the storage --------------------------------------------------------------------------------- */
+
+static rq_err open_folder(const char *path, unsigned mode, rq_vfs **ret, rq_error *why)
+{
+    RQ_TRY(rq__server_make_folder(path, mode, why));
+    RQ_TRY(rq_vfs_posix_new(path, ret, why));
+    rq_vfs_posix_set_mode(*ret, mode);
+    return RQ_OK;
+}
 
 static rq_err make_below(const char *folder, const char *name, unsigned mode, rq_vfs **ret,
                          rq_error *why)
@@ -140,10 +204,7 @@ static rq_err make_below(const char *folder, const char *name, unsigned mode, rq
     char path[4096];
     if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
         return rq_fail(why, RQ_E_CONFIG, "--cluster: store: the path is too long");
-    RQ_TRY(rq__server_make_folder(path, mode, why));
-    RQ_TRY(rq_vfs_posix_new(path, ret, why));
-    rq_vfs_posix_set_mode(*ret, mode);
-    return RQ_OK;
+    return open_folder(path, mode, ret, why);
 }
 
 /* Nothing but a cluster's two folders. */
@@ -157,11 +218,11 @@ static rq_err check_entries(const char *folder, rq_vfs *v, rq_error *why)
         const char *name = entries[i].name;
         bool ours = strcmp(name, "files") == 0 || strcmp(name, "shared") == 0 ||
                     strcmp(name, "lost+found") == 0;
-        bool standalone = strcmp(name, ".rorqual") == 0 || strcmp(name, "hbase.version") == 0;
-        if (standalone)
+        bool files = strcmp(name, ".rorqual") == 0 || strcmp(name, "hbase.version") == 0;
+        if (files)
             rc = rq_fail(why, RQ_E_STATE,
-                         "store %s is the data folder of a standalone server or of HBase (it has "
-                         "%s), not a cluster's. Nothing was changed",
+                         "store %s is the data folder of a standalone server or of HBase, or has "
+                         "the files of a cluster in Ceph (it has %s). Nothing was changed",
                          folder, name);
         else if (!ours)
             rc = rq_fail(why, RQ_E_UNSUPPORTED,
@@ -203,10 +264,13 @@ static rq_err read_identity(rq_cluster_store *s, rq_arena *arena, rq_error *why)
                : rq_fail(why, RQ_E_CORRUPT, "the storage's object \"cluster\" has no id");
 }
 
+/* Where the logs are not in the files' file system, a folder is claimed first, so that processes with different folders
+ * cannot make one cluster. */
 static rq_err make_identity(rq_cluster_store *s, rq_executor *ex, rq_arena *arena, rq_error *why)
 {
     uint64_t generation;
     rq_root_make_cluster_id(ex, s->cluster_id);
+    if (s->shared_files == NULL) RQ_TRY(rq_root_claim(s->files, s->cluster_id, why));
     const char *text = rq_arena_printf(arena, "format %d\nid %s\n", FORMAT, s->cluster_id);
     if (text == NULL) return rq_no_memory(why);
     return rq_object_cas(s->shared, "cluster", 0, rq_slice_cstr(text), &generation, why);
@@ -215,23 +279,26 @@ static rq_err make_identity(rq_cluster_store *s, rq_executor *ex, rq_arena *aren
 static rq_err identify(rq_cluster_store *s, rq_executor *ex, rq_error *why)
 {
     rq_arena a = {0};
-    rq_error own = {0};
+    rq_error first = {0}, own = {0};
     rq_err rc = read_identity(s, &a, &own);
-    if (rc == RQ_E_NOT_FOUND) {
+    if (rc ==
+        RQ_E_NOT_FOUND) { /* another process may be faster, which has then also taken the folder */
+        rq_err made = make_identity(s, ex, &a, &first);
         rq_error_clear(&own);
-        rc = make_identity(s, ex, &a, &own);
-        rq_error_clear(&own);
-        if (rc == RQ_OK || rc == RQ_E_CONFLICT) rc = read_identity(s, &a, &own);
+        rc = read_identity(s, &a, &own);
+        if (rc == RQ_E_NOT_FOUND && made != RQ_OK) {
+            rc = made;
+            own = first;
+        }
     }
     rq_arena_clear(&a);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }
 
-rq_err rq__cluster_store_open(const char *folder, unsigned mode, rq_executor *ex,
-                              rq_cluster_store *ret, rq_error *why)
+static rq_err open_in_folder(const char *folder, unsigned mode, rq_executor *ex,
+                             rq_cluster_store *ret, rq_error *why)
 {
     rq_error own = {0};
-    *ret = (rq_cluster_store){0};
     RQ_TRY(check_folder(folder, mode, why));
     RQ_TRY(make_below(folder, "files", mode, &ret->files, why));
     RQ_TRY(make_below(folder, "shared", mode, &ret->shared_files, why));
@@ -239,6 +306,60 @@ rq_err rq__cluster_store_open(const char *folder, unsigned mode, rq_executor *ex
     RQ_TRY(identify(ret, ex, why));
     rq_err rc = rq_root_join(ret->files, ret->cluster_id, &own);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "store %s/files: %s", folder, own.message);
+}
+
+static rq_err connect_to_pool(const rq_cluster_place *p, rq_executor *ex, rq_cluster_store *ret,
+                              rq_error *why)
+{
+    char plugin[4096];
+    const rq_rados_options o = {
+        .conf = p->conf, .user = p->user, .pool = p->pool, .space = p->space};
+    RQ_TRY(rq_shared_rados_find(plugin, sizeof plugin, why));
+    return rq_shared_rados_open(plugin, &o, ex, &ret->shared, why);
+}
+
+/* A folder is made with the cluster, not where a mount is missing. */
+static rq_err check_mounted(const rq_cluster_place *p, rq_cluster_store *s, rq_error *why)
+{
+    struct stat st;
+    rq_arena a = {0};
+    rq_error own = {0};
+    rq_err rc = read_identity(s, &a, &own); /* first: the folder is older */
+    rq_arena_clear(&a);
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
+    if (rc != RQ_OK) return rq_fail(why, rc, "store %s: %s", p->store, own.message);
+    if (stat(p->files, &st) == 0 || errno != ENOENT) return RQ_OK;
+    return rq_fail(why, RQ_E_STATE,
+                   "files %s does not exist, and cluster %s has files. Is its file system mounted?",
+                   p->files, s->cluster_id);
+}
+
+static rq_err take_files(rq_cluster_store *s, rq_executor *ex, rq_error *why)
+{
+    RQ_TRY(identify(s, ex, why));
+    RQ_TRY(rq_root_check_claim(s->files, s->cluster_id, why));
+    return rq_root_join(s->files, s->cluster_id, why);
+}
+
+static rq_err open_in_ceph(const rq_cluster_place *p, unsigned mode, rq_executor *ex,
+                           rq_cluster_store *ret, rq_error *why)
+{
+    rq_error own = {0};
+    RQ_TRY(connect_to_pool(p, ex, ret, why));
+    RQ_TRY(check_mounted(p, ret, why));
+    RQ_TRY(open_folder(p->files, mode, &ret->files, why));
+    rq_err rc = take_files(ret, ex, &own);
+    return rc == RQ_OK
+               ? RQ_OK
+               : rq_fail(why, rc, "store %s, files %s: %s", p->store, p->files, own.message);
+}
+
+rq_err rq__cluster_store_open(const rq_cluster_place *place, unsigned mode, rq_executor *ex,
+                              rq_cluster_store *ret, rq_error *why)
+{
+    *ret = (rq_cluster_store){0};
+    return place->pool != NULL ? open_in_ceph(place, mode, ex, ret, why)
+                               : open_in_folder(place->store, mode, ex, ret, why);
 }
 
 void rq__cluster_store_close(rq_cluster_store *s)

@@ -10,27 +10,35 @@
 typedef struct rq_cluster_place {
     const char *quorum; /* "HOST:PORT,HOST:PORT" */
     const char *root;   /* of HBase's znodes: "/hbase" */
-    const char *store;  /* the folder that all servers see */
+    const char *store; /* as it was given: the folder that all servers see, or "rados:POOL/SPACE" */
     const char *secret; /* the file */
+    /* Of a store in Ceph; `pool` is NULL otherwise. */
+    const char *pool, *space;
+    const char *files; /* the folder with HFiles that all servers see */
+    const char *conf;  /* ceph.conf */
+    const char *user;  /* "client.admin" */
 } rq_cluster_place;
 
-/* "zk=HOST:PORT[,HOST:PORT]...[/ROOT],store=DIR,secret=FILE", in any order. Without /ROOT, ret->root is `root`. Strings
- * are in the arena. RQ_E_CONFIG with the reason. */
+/* "zk=HOST:PORT[,HOST:PORT]...[/ROOT],store=DIR,secret=FILE", in any order. Without /ROOT, ret->root is `root`. The store
+ * may also be "store=rados:POOL[/NAMESPACE],files=DIR[,conf=FILE][,user=client.NAME]". Strings are in the arena.
+ * RQ_E_CONFIG with the reason. */
 RQ_NODISCARD
 rq_err rq__cluster_parse(const char *text, const char *root, rq_arena *arena, rq_cluster_place *ret,
                          rq_error *why);
 
-/* --- the storage: DIR/files has what HBase has in its root folder, DIR/shared logs and manifests ------ */
+/* --- the storage ---------------------------------------------------------------------------------------
+ * store=DIR: DIR/files has what HBase has in its root folder, DIR/shared logs and manifests. A store in Ceph: files=DIR
+ * has the former, the pool the latter. */
 typedef struct rq_cluster_store {
-    rq_vfs *files, *shared_files;
+    rq_vfs *files, *shared_files; /* shared_files: NULL if the store is in Ceph */
     rq_shared *shared;
     char cluster_id[RQ_CLUSTER_ID_SIZE];
 } rq_cluster_store;
 
-/* Opens the cluster's storage in `folder`, and creates it if it is missing. RQ_E_STATE, RQ_E_UNSUPPORTED: the folder
- * has other contents, or those of another format. The caller closes `ret`, after an error, too. */
+/* Opens the cluster's storage. A folder that is missing is created, a pool is not. RQ_E_STATE, RQ_E_UNSUPPORTED: the
+ * place has other contents, or those of another format. The caller closes `ret`, after an error, too. */
 RQ_NODISCARD
-rq_err rq__cluster_store_open(const char *folder, unsigned mode, rq_executor *ex,
+rq_err rq__cluster_store_open(const rq_cluster_place *place, unsigned mode, rq_executor *ex,
                               rq_cluster_store *ret, rq_error *why);
 void rq__cluster_store_close(rq_cluster_store *s);
 /* A number that no caller of this cluster was given before, above all earlier ones, and near the clock. */

@@ -17,7 +17,7 @@ typedef struct rq_server_options {
     const char *data;      /* the folder; created when missing. rq_node_open: unused */
     const char *listen;    /* comma-separated addresses and names (listen.h) */
     const char *advertise; /* the host sent to clients; NULL: derived from the listening address */
-    /* "zk=HOST:PORT/ROOT,store=DIR,secret=FILE" (cluster.h), for rq_node_open alone. NULL: standalone. */
+    /* "zk=HOST:PORT/ROOT,store=STORE,secret=FILE" (cluster.h), for rq_node_open alone. NULL: standalone. */
     const char *cluster;
     /* For rq_node_open: called once, on any thread, when the process has lost its place in the cluster: it must end at
      * once, without rq_node_close. */

@@ -26,6 +26,10 @@ typedef struct rq_rados_options {
 typedef rq_err rq_shared_rados_entry(const char *version, const rq_rados_options *o,
                                      rq_executor *executor, rq_shared **ret, rq_error *why);
 
+/* Where the plug-in is: beside the program, in ../lib/rorqual, or where a build has it. RQ_E_UNSUPPORTED: it is in none
+ * of these, or the program is linked statically. */
+RQ_NODISCARD rq_err rq_shared_rados_find(char *ret, size_t size, rq_error *why);
+
 /* Opens the plug-in, connects and checks the pool. RQ_E_UNSUPPORTED: the plug-in or librados is
  * missing. RQ_E_CONFIG: the configuration or the pool is refused; RQ_E_TIMEOUT: no monitor
  * answers. */

@@ -52,7 +52,8 @@ def files():
                "include/rorqual/errors.h", "share/man/man3/rorqual.3",
                "share/man/man3/rorqual_filters.3", "share/man/man3/rorqual_rowkey.3"} | {
         f"{LIB}/{name}" for name in ("librorqual.a", "librorqual.so", "librorqual.so.0", f"librorqual.so.{VERSION}", "pkgconfig/rorqual.pc")}
-    assert found == pages | library | {"bin/rorqual", "share/bash-completion/completions/rorqual.bash",
+    plugin = {"lib/rorqual/rorqual-rados.so"} if (rorqual.ROOT / "build/src/vfs/rorqual-rados.so").exists() else set()
+    assert found == pages | library | plugin | {"bin/rorqual", "share/bash-completion/completions/rorqual.bash",
                              "share/zsh/site-functions/_rorqual", "share/fish/vendor_completions.d/rorqual.fish"}, found
 
 

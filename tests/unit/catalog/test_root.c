@@ -474,6 +474,7 @@ static void the_cluster_keeps_its_id(void **state)
 }
 
 #define CLUSTER "5b1d2a44-93c0-4a0e-8b2f-000000000001"
+#define OTHER_CLUSTER "5b1d2a44-93c0-4a0e-8b2f-000000000002"
 
 /* --- the files of a cluster ------------------------------------------------------------------- */
 
@@ -497,13 +498,33 @@ static void files_are_of_one_cluster(void **state)
     rq_error why = {0};
     assert_int_equal(rq_root_join(w->env->vfs, CLUSTER, &why), RQ_OK);
     char *before = rq_sim_tree(w->sim);
-    assert_int_equal(rq_root_join(w->env->vfs, "5b1d2a44-93c0-4a0e-8b2f-000000000002", &why),
-                     RQ_E_STATE);
+    assert_int_equal(rq_root_join(w->env->vfs, OTHER_CLUSTER, &why), RQ_E_STATE);
     assert_non_null(strstr(why.message, "of another cluster"));
     char *after = rq_sim_tree(w->sim);
     assert_string_equal(before, after);
     free(before);
     free(after);
+    end(w);
+}
+
+/* As above, for a cluster whose logs are elsewhere. */
+static void a_cluster_knows_the_folder_that_it_claimed(void **state)
+{
+    (void)state;
+    world *w = empty();
+    rq_error why = {0};
+    assert_int_equal(rq_root_check_claim(w->env->vfs, CLUSTER, &why), RQ_E_STATE);
+    assert_non_null(strstr(why.message, "Is its file system mounted"));
+    why = (rq_error){0};
+    assert_int_equal(rq_root_claim(w->env->vfs, CLUSTER, &why), RQ_OK);
+    assert_int_equal(rq_root_claim(w->env->vfs, CLUSTER, &why), RQ_OK);
+    assert_int_equal(rq_root_claim(w->env->vfs, OTHER_CLUSTER, &why), RQ_OK); /* another process */
+    assert_int_equal(rq_root_check_claim(w->env->vfs, CLUSTER, &why), RQ_OK);
+    assert_int_equal(rq_root_join(w->env->vfs, CLUSTER, &why), RQ_OK);
+    assert_int_equal(rq_root_check_claim(w->env->vfs, CLUSTER, &why), RQ_OK);
+    refused(w, RQ_E_STATE, "has the files of a cluster");
+    assert_int_equal(rq_root_claim(w->env->vfs, OTHER_CLUSTER, &why), RQ_E_STATE);
+    assert_non_null(strstr(why.message, "has the files of a cluster"));
     end(w);
 }
 
@@ -534,6 +555,8 @@ static void cannot_join(world *w, rq_err error, const char *part)
 {
     rq_error why = {0};
     char *before = rq_sim_tree(w->sim);
+    assert_string_equal(rq_err_name(rq_root_claim(w->env->vfs, CLUSTER, &why)), rq_err_name(error));
+    rq_error_clear(&why);
     assert_string_equal(rq_err_name(rq_root_join(w->env->vfs, CLUSTER, &why)), rq_err_name(error));
     if (strstr(why.message, part) == NULL) fail_msg("\"%s\" says nothing of %s", why.message, part);
     char *after = rq_sim_tree(w->sim);
@@ -591,6 +614,7 @@ int main(void)
         cmocka_unit_test(the_cluster_keeps_its_id),
         cmocka_unit_test(a_clusters_files_are_not_a_standalone_folder),
         cmocka_unit_test(files_are_of_one_cluster),
+        cmocka_unit_test(a_cluster_knows_the_folder_that_it_claimed),
         cmocka_unit_test(an_unfinished_mark_is_completed),
         cmocka_unit_test(a_cluster_takes_no_folder_that_is_used),
         cmocka_unit_test(masters_of_a_cluster_share_its_files),

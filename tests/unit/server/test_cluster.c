@@ -21,6 +21,7 @@ static void parsed(const char *text, const char *quorum, const char *root)
     assert_string_equal(p.quorum, quorum);
     assert_string_equal(p.root, root);
     assert_string_equal(p.store, "/s");
+    assert_null(p.pool);
     assert_string_equal(p.secret, "/f");
     rq_arena_clear(&a);
 }
@@ -33,6 +34,29 @@ static void a_place_has_three_parts(void **state)
     parsed("zk=a:2181,store=/s,secret=/f", "a:2181", "/hbase");
     parsed("store=/s,zk=a:1,b:2,[::1]:3/x,secret=/f", "a:1,b:2,[::1]:3", "/x");
     parsed("zk=a:1,b:2,store=/s,secret=/f", "a:1,b:2", "/hbase");
+}
+
+static void a_store_in_ceph_has_more_parts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *pool, *space, *conf, *user;
+    } right[] = {
+        {"store=rados:p,files=/d", "p", "rorqual", "/etc/ceph/ceph.conf", "client.admin"},
+        {"files=/d,store=rados:p/n,conf=/c,user=client.u", "p", "n", "/c", "client.u"},
+    };
+    for (size_t i = 0; i < RQ_ARRAY_LEN(right); i++) {
+        rq_arena a = {0};
+        rq_cluster_place p;
+        const char *text = rq_arena_printf(&a, "zk=a:1,%s,secret=/f", right[i].text);
+        assert_int_equal(rq__cluster_parse(text, "/hbase", &a, &p, NULL), RQ_OK);
+        assert_string_equal(p.pool, right[i].pool);
+        assert_string_equal(p.space, right[i].space);
+        assert_string_equal(p.files, "/d");
+        assert_string_equal(p.conf, right[i].conf);
+        assert_string_equal(p.user, right[i].user);
+        rq_arena_clear(&a);
+    }
 }
 
 static void a_wrong_place_is_refused_with_the_reason(void **state)
@@ -66,6 +90,17 @@ static void a_wrong_place_is_refused_with_the_reason(void **state)
         {"zk=a:1/x,store=/s,/t,secret=/f", "'/t' is not understood"},
         {"zk=a:1/x,store=/s,secret=/f,other=1", "'other=1' is not understood"},
         {"zk=a:1/x,store=/s,secret=/f,", "'' is not understood"},
+        {"zk=a:1,store=rados:p,secret=/f", "files=DIR is missing"},
+        {"zk=a:1,store=rados:,files=/d,secret=/f", "is not rados:POOL"},
+        {"zk=a:1,store=rados:p/,files=/d,secret=/f", "is not rados:POOL"},
+        {"zk=a:1,store=rados:/n,files=/d,secret=/f", "is not rados:POOL"},
+        {"zk=a:1,store=rados:p/n/m,files=/d,secret=/f", "is not rados:POOL"},
+        {"zk=a:1,store=rados:p,files=/d,secret=/f,user=u", "'u' is not client.NAME"},
+        {"zk=a:1,store=rados:p,files=/d,secret=/f,user=client.", "is not client.NAME"},
+        {"zk=a:1,store=/s,files=/d,secret=/f", "belong to a store in Ceph"},
+        {"zk=a:1,store=/s,conf=/c,secret=/f", "belong to a store in Ceph"},
+        {"zk=a:1,store=/s,user=client.u,secret=/f", "belong to a store in Ceph"},
+        {"zk=a:1,store=/s,files=/d,files=/e,secret=/f", "files= is given twice"},
     };
     for (size_t i = 0; i < RQ_ARRAY_LEN(wrong); i++) {
         rq_arena a = {0};
@@ -111,7 +146,8 @@ static void teardown(fixture *f)
 static void open_store(fixture *f, rq_cluster_store *s)
 {
     rq_error why = {0};
-    if (rq__cluster_store_open(f->store, 0700, f->executor, s, &why) != RQ_OK)
+    const rq_cluster_place p = {.store = f->store};
+    if (rq__cluster_store_open(&p, 0700, f->executor, s, &why) != RQ_OK)
         fail_msg("%s", why.message);
 }
 
@@ -146,14 +182,37 @@ static void start_codes_are_unique_and_rise(void **state)
     teardown(f);
 }
 
-static void refused(fixture *f, rq_err error, const char *part)
+static void place_refused(fixture *f, const rq_cluster_place *p, rq_err error, const char *part)
 {
     rq_cluster_store s;
     rq_error why = {0};
-    assert_string_equal(rq_err_name(rq__cluster_store_open(f->store, 0700, f->executor, &s, &why)),
+    assert_string_equal(rq_err_name(rq__cluster_store_open(p, 0700, f->executor, &s, &why)),
                         rq_err_name(error));
     if (strstr(why.message, part) == NULL) fail_msg("\"%s\" says nothing of %s", why.message, part);
     rq__cluster_store_close(&s);
+}
+
+static void refused(fixture *f, rq_err error, const char *part)
+{
+    const rq_cluster_place p = {.store = f->store};
+    place_refused(f, &p, error, part);
+}
+
+/* This test's program has none beside it. */
+static void a_missing_plugin_is_told_of(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    const rq_cluster_place p = {.store = "rados:p",
+                                .pool = "p",
+                                .space = "n",
+                                .files = f->store,
+                                .conf = "/c",
+                                .user = "client.u"};
+    place_refused(f, &p, RQ_E_UNSUPPORTED, "the package rorqual-rados");
+    struct stat st;
+    assert_int_not_equal(stat(f->store, &st), 0); /* nothing was made */
+    teardown(f);
 }
 
 static void a_folder_of_something_else_is_refused(void **state)
@@ -207,9 +266,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_place_has_three_parts),
+        cmocka_unit_test(a_store_in_ceph_has_more_parts),
         cmocka_unit_test(a_wrong_place_is_refused_with_the_reason),
         cmocka_unit_test(every_process_finds_the_same_cluster),
         cmocka_unit_test(start_codes_are_unique_and_rise),
+        cmocka_unit_test(a_missing_plugin_is_told_of),
         cmocka_unit_test(a_folder_of_something_else_is_refused),
         cmocka_unit_test(a_newer_cluster_is_refused),
     };
