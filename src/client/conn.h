@@ -64,6 +64,8 @@ void rq__conn_retire(rq__conn *c);
 bool rq__conn_is_retired(const rq__conn *c);
 /* It was connected, and is not any more. */
 bool rq__conn_is_lost(const rq__conn *c);
+/* The last attempt to connect was refused by each of the server's addresses. */
+bool rq__conn_was_refused(const rq__conn *c);
 /* Times it was connected. */
 uint64_t rq__conn_connects(const rq__conn *c);
 

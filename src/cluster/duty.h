@@ -38,6 +38,10 @@ rq_err rq_duty_begin(const rq_duty_options *o, rq_duty **ret);
 void rq_duty_now(rq_duty *d);
 /* Whether a master has taken the startup. Any thread. */
 bool rq_duty_is_taken(rq_duty *d);
+/* Nothing is reported any more, and the master is told that this server ends in order: it is not taken for ended when it closes
+ * its connections and its port, until it has left ZooKeeper. Blocking: until the master has answered or cannot be asked. NULL is
+ * fine. */
+void rq_duty_leave(rq_duty *d);
 /* Blocking: until no report is under way. Frees it. NULL is fine. */
 void rq_duty_end(rq_duty *d);
 

@@ -24,6 +24,8 @@ typedef struct rq_remote_request {
     /* Called exactly once, on any thread, perhaps before `send` returns. `why` may be NULL. An
      * error that is not retryable: the server refuses all of the message. */
     void (*done)(struct rq_remote_request *r, rq_err rc, const rq_error *why);
+    /* In `done`, with an error: the server's own address has refused the connection, so that no process listens there. */
+    bool refused;
 } rq_remote_request;
 
 typedef struct rq_remote_options {
@@ -40,6 +42,9 @@ typedef struct rq_remote_options {
     /* A server has joined at the address of `old`, which therefore has ended. The callee fences `old` and then
      * reports that it is down. Any thread, must not block; NULL: nobody is told. */
     void (*replaced)(void *ctx, const rq_server_name *old);
+    /* A server has closed all its connections to this master: rq_remote_silent is to be called soon. Any thread, must not
+     * block; NULL: nobody is told. */
+    void (*hung_up)(void *ctx);
     void *ctx;
 } rq_remote_options;
 
@@ -80,11 +85,13 @@ typedef struct rq_silence_limits {
 typedef struct rq_silent_server {
     const rq_server_name *name; /* referenced for the caller */
     uint64_t unreported_ns, unanswered_ns;
+    /* Its process has ended: it has closed its connections, and its address refuses new ones. It is listed at once. */
+    bool has_ended;
 } rq_silent_server;
 
 typedef struct rq_silence {
-    /* In the arena. The caller fences them and then reports them down. None while this process may be cut off itself:
-     * while fewer than half of all servers, the master's included, are heard, or none but the master's. */
+    /* In the arena. The caller fences them and then reports them down. While this process may be cut off itself, none but those
+     * that have ended: while fewer than half of all servers, the master's included, are heard, or none but the master's. */
     rq_silent_server *servers;
     size_t count;
     /* Too few were heard for `silent_ns`, or both ways for half of `one_way_ns`, so this process is to leave the place to another one. Never in a
@@ -97,6 +104,14 @@ typedef struct rq_silence {
 RQ_NODISCARD
 rq_err rq_remote_silent(rq_remote *m, const rq_silence_limits *limits, rq_arena *arena,
                         rq_silence *ret);
+
+/* The server has a connection to this process, which it has proven to be its own; it has none any more. Any thread. A server
+ * that has none and is not asked to end has ended if its address refuses connections. */
+void rq_remote_connected(rq_remote *m, const rq_server_name *server);
+void rq_remote_hung_up(rq_remote *m, const rq_server_name *server);
+/* The server ends in order: it gets no more regions, and closes its connections and its port before its regions are closed. It
+ * is down when it has left ZooKeeper, or is silent. */
+void rq_remote_leaving(rq_remote *m, const rq_server_name *server);
 
 /* --- messages of servers, of untrusted bytes ----------------------------------------------------
  *

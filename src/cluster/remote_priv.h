@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The master's side, shared by remote.c and servers.c. */
+/* The master's side, shared by remote.c, servers.c and silence.c. */
 #ifndef RQ_CLUSTER_REMOTE_PRIV_H
 #define RQ_CLUSTER_REMOTE_PRIV_H
 
@@ -15,7 +15,7 @@ typedef struct rq__server_load {
     rq_region_load load;
 } rq__server_load;
 
-/* A server that takes regions. */
+/* A server that is up, or dead. */
 typedef struct rq__server {
     struct rq__server *next;
     const rq_server_name *name; /* a reference */
@@ -26,6 +26,9 @@ typedef struct rq__server {
     /* Since its last report, its last answer to a probe, and either of them; see silence.c. */
     uint64_t unreported_ns, unanswered_ns, silent_ns;
     bool is_probed;    /* a probe is under way */
+    bool has_hung_up;  /* it has closed all its connections */
+    bool is_leaving;   /* it ends in order */
+    unsigned refusals; /* probes in a row whose connection its address refused */
     bool is_forgotten; /* of a dead one: it is not listed any more */
 } rq__server;
 

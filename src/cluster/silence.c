@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Servers that are not heard: cut off from the master, or hanging, though their sessions in ZooKeeper live; see
- * rq_remote_silent.
+ * Servers that are not heard: cut off from the master, or hanging, though their sessions in ZooKeeper live, and those whose
+ * processes have ended before their sessions have; see rq_remote_silent.
  *
  *   heard ── a quarter of the limit ──► probed, again and again ── the limit ──► silent
  *     ▲────────── a report, or the answer to a probe ───────────────────┘
@@ -22,7 +22,13 @@
  *  6. A master that has heard too few for the limit since it knew is cut off, or too few both ways for half of the limit of
  *     one way. That is one and a half limits after the last message, or the whole limit after the last one of one way. By
  *     then the sessions of servers that have ended are over, and they are not counted any more.
- *  7. Of two servers none can tell which is cut off: the master gives up neither the other one nor its place. Whoever
+ *  7. A server whose process has ended is given up at once, however few are heard: it has closed all its connections, as the
+ *     system does for a process that ends in any way, and then its own address has refused a connection at two looks in a
+ *     row, and nothing else came in between. A process that runs has a listener, which refuses nobody, also when its queue is full,
+ *     when the process has no descriptor or processor left, or is stopped. One that has started at the same address has a
+ *     listener, too, and is another server by its start code. A server that ends in order says so before it
+ *     closes its port. That a firewall refuses connections both ways, instead of dropping packets, looks like an end.
+ *  8. Of two servers none can tell which is cut off: the master gives up neither the other one nor its place. Whoever
  *     took the regions over would lose the connection again, and the place would go to and fro.
  */
 #include "cluster/remote_priv.h"
@@ -54,6 +60,7 @@ static void answered(rq_remote_request *r, rq_err rc, const rq_error *why)
     pthread_mutex_lock(&m->lock);
     rq__server *s = rq__server_find(m, p->server);
     if (s != NULL) s->is_probed = false;
+    if (s != NULL) s->refusals = rc != RQ_OK && r->refused ? s->refusals + 1 : 0;
     if (s != NULL && rc == RQ_OK) s->unanswered_ns = s->silent_ns = 0;
     pthread_mutex_unlock(&m->lock);
     probe_free(p);
@@ -111,7 +118,8 @@ static void count_silence(rq_remote *m, uint64_t limit_ns, uint64_t step, probe 
         s->silent_ns += step;
         s->unreported_ns += step;
         s->unanswered_ns += step;
-        if (s->unanswered_ns >= limit_ns / 4 && !s->is_probed) add_probe(m, s, list);
+        bool is_due = s->has_hung_up || s->unanswered_ns >= limit_ns / 4;
+        if (is_due && !s->is_probed) add_probe(m, s, list);
     }
 }
 
@@ -202,16 +210,30 @@ static bool is_cut_off(const rq_remote *m, const rq_silence_limits *l)
     return m->server_count > 2 && (m->deaf_ns >= l->silent_ns || m->lonely_ns >= l->one_way_ns / 2);
 }
 
+#define REFUSALS 2
+
+/* By rule 7. */
+static bool has_ended(const rq__server *s)
+{
+    return s->has_hung_up && !s->is_leaving && s->refusals >= REFUSALS;
+}
+
+static bool is_silent(const rq__server *s, const rq_silence_limits *l)
+{
+    return s->silent_ns >= l->silent_ns || one_way_ns(s) >= l->one_way_ns;
+}
+
 static rq_err list_silent(const rq_remote *m, const rq_silence_limits *l, rq_arena *arena,
                           rq_silence *ret)
 {
     ret->servers = rq_arena_calloc(arena, m->server_count + 1, sizeof *ret->servers);
     if (ret->servers == NULL) return RQ_E_NO_MEMORY;
     for (const rq__server *s = m->servers; s != NULL; s = s->next)
-        if (s->silent_ns >= l->silent_ns || one_way_ns(s) >= l->one_way_ns)
+        if (has_ended(s) || is_silent(s, l))
             ret->servers[ret->count++] = (rq_silent_server){.name = rq_server_name_ref(s->name),
                                                             .unreported_ns = s->unreported_ns,
-                                                            .unanswered_ns = s->unanswered_ns};
+                                                            .unanswered_ns = s->unanswered_ns,
+                                                            .has_ended = has_ended(s)};
     return RQ_OK;
 }
 
@@ -231,4 +253,34 @@ rq_err rq_remote_silent(rq_remote *m, const rq_silence_limits *limits, rq_arena 
     pthread_mutex_unlock(&m->lock);
     send_probes(m, probes);
     return rc;
+}
+
+/* --- connections of servers -------------------------------------------------------------------- */
+
+void rq_remote_connected(rq_remote *m, const rq_server_name *server)
+{
+    pthread_mutex_lock(&m->lock);
+    rq__server *s = rq__server_find(m, server);
+    if (s != NULL) s->has_hung_up = false;
+    if (s != NULL) s->refusals = 0;
+    pthread_mutex_unlock(&m->lock);
+}
+
+void rq_remote_hung_up(rq_remote *m, const rq_server_name *server)
+{
+    pthread_mutex_lock(&m->lock);
+    rq__server *s = rq__server_find(m, server);
+    bool news = s != NULL && !s->is_leaving && !is_home(m, s);
+    if (news) s->has_hung_up = true;
+    if (news) s->refusals = 0; /* a firewall may have refused it before */
+    pthread_mutex_unlock(&m->lock);
+    if (news && m->o.hung_up != NULL) m->o.hung_up(m->o.ctx);
+}
+
+void rq_remote_leaving(rq_remote *m, const rq_server_name *server)
+{
+    pthread_mutex_lock(&m->lock);
+    rq__server *s = rq__server_find(m, server);
+    if (s != NULL) s->is_leaving = true;
+    pthread_mutex_unlock(&m->lock);
 }

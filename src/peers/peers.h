@@ -39,6 +39,7 @@ typedef struct rq_peer_call {
     /* Exactly once; on the loop, or before rq__peers_call returns. `answer` is valid in the callback. `why`
      * has a text if `rc` is an error. */
     void (*done)(struct rq_peer_call *c, rq_err rc, const rq_error *why, rq_slice answer);
+    bool refused; /* in `done`: nobody listens at the other server's address */
     /* The room's: */
     rq_task task;
     rq_peers *peers;

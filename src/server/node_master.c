@@ -24,7 +24,7 @@
 #define SETTLED_MS 1500       /* HBASE: hbase.master.wait.on.regionservers.interval */
 #define LOOK_MS 20
 #define RETIRE_MS 5000
-#define ENDED "ended" /* a set: servers that were fenced, whose logs are not removed yet */
+#define ENDED "ended"       /* a set: servers that were fenced, whose logs are not removed yet */
 
 rq_remote *rq__node_remote(rq_node *n)
 {
@@ -32,6 +32,16 @@ rq_remote *rq__node_remote(rq_node *n)
     rq_remote *m = n->remote;
     pthread_mutex_unlock(&n->lock);
     return m;
+}
+
+static void view_changed(void *ctx)
+{
+    rq_node *n = ctx;
+    pthread_mutex_lock(&n->lock);
+    n->view_changed = true;
+    n->stirred = true;
+    pthread_cond_signal(&n->wake);
+    pthread_mutex_unlock(&n->lock);
 }
 
 /* --- fencing --------------------------------------------------------------------------------------- */
@@ -121,6 +131,19 @@ static void replaced(void *ctx, const rq_server_name *old)
     rq__node_stir(n);
 }
 
+static void hung_up(void *ctx)
+{
+    const rq_peer_role *role = ctx;
+    rq__node_stir(role->ctx);
+}
+
+static bool is_there(const rq_member_view *v, const char *name)
+{
+    for (size_t i = 0; i < v->server_count; i++)
+        if (strcmp(v->servers[i], name) == 0) return true;
+    return false;
+}
+
 static rq_err give_up(rq_node *n, const rq_server_name *server, rq_error *why)
 {
     RQ_TRY(fence(n, server->text, why));
@@ -130,13 +153,6 @@ static rq_err give_up(rq_node *n, const rq_server_name *server, rq_error *why)
 }
 
 /* --- servers that left ----------------------------------------------------------------------------- */
-
-static bool is_there(const rq_member_view *v, const char *name)
-{
-    for (size_t i = 0; i < v->server_count; i++)
-        if (strcmp(v->servers[i], name) == 0) return true;
-    return false;
-}
 
 struct rq__watched {
     rq__watched *next;
@@ -232,6 +248,15 @@ static rq_err give_up_absent(rq_node *n, const rq_member_view *v, rq_error *why)
     return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
+static void log_ended(const rq_node *n, const rq_silent_server *s)
+{
+    rq_log_warn(
+        n->o.log, "cluster",
+        "%s has ended: its connections are closed, and its address refuses new ones. Others "
+        "take its regions over before its session in ZooKeeper ends",
+        s->name->text);
+}
+
 /* What ZooKeeper does not say: which way no messages pass. */
 static void log_silent(const rq_node *n, const rq_silent_server *s, uint64_t limit_ns)
 {
@@ -254,7 +279,7 @@ static rq_err check_place(const rq_silence *s, uint64_t limit_ns, rq_error *why)
                    (unsigned long long)(limit_ns / 1000000000));
 }
 
-/* Servers that ZooKeeper sees and this master does not hear. */
+/* Servers that ZooKeeper sees and this master does not hear, or has found ended. */
 static rq_err give_up_silent(rq_node *n, rq_error *why)
 {
     rq_arena a = {0};
@@ -262,7 +287,10 @@ static rq_err give_up_silent(rq_node *n, rq_error *why)
     const rq_silence_limits limits = rq__node_silence(n);
     rq_err rc = rq_remote_silent(rq__node_remote(n), &limits, &a, &s);
     for (size_t i = 0; i < s.count; i++) {
-        if (!rq__tries_has_failed(&n->fences, s.servers[i].name->text))
+        bool is_news = !rq__tries_has_failed(&n->fences, s.servers[i].name->text);
+        if (is_news && s.servers[i].has_ended)
+            log_ended(n, &s.servers[i]);
+        else if (is_news)
             log_silent(n, &s.servers[i], limits.silent_ns);
         give_up_or_retry(n, s.servers[i].name);
         rq_server_name_unref(s.servers[i].name);
@@ -428,6 +456,7 @@ static rq_err open_remote(rq_node *n, rq_error *why)
                                  .home = n->server,
                                  .owner = owner,
                                  .replaced = replaced,
+                                 .hung_up = hung_up,
                                  .ctx = &n->role};
     rq_remote *m;
     if (rq_remote_new(&o, &m) != RQ_OK) return rq_no_memory(why);
@@ -437,16 +466,6 @@ static rq_err open_remote(rq_node *n, rq_error *why)
     RQ_TRY(rq_remote_server_up(m, n->server, why));
     rq_sides_set_master(n->sides, m);
     return RQ_OK;
-}
-
-static void view_changed(void *ctx)
-{
-    rq_node *n = ctx;
-    pthread_mutex_lock(&n->lock);
-    n->view_changed = true;
-    n->stirred = true;
-    pthread_cond_signal(&n->wake);
-    pthread_mutex_unlock(&n->lock);
 }
 
 static rq_err open_catalog(rq_node *n, rq_catalog **ret, rq_error *why)
