@@ -97,17 +97,37 @@ const rq_catalog_region *rq_catalog_table_replica(const rq_catalog_table *t, siz
 
 /* The region, open or not, or the replica, with that encoded name; NULL: unknown. */
 const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice encoded);
-/* The servers that take regions, sorted by their names (rq_server_names_find). The caller has a reference on each name;
+/* The servers that are up, sorted by their names (rq_server_names_find). The caller has a reference on each name;
  * the list is in the arena. Never blocks. */
 RQ_NODISCARD
 rq_err rq_catalog_servers(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
                           size_t *ret_count);
+/* Likewise, those of them that get regions: servers that are decommissioned or end in order do not. */
+RQ_NODISCARD
+rq_err rq_catalog_destinations(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
+                               size_t *ret_count);
 /* Likewise, the dead servers at whose addresses no later one is up. */
 RQ_NODISCARD
 rq_err rq_catalog_dead_servers(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
                                size_t *ret_count);
 /* Leaves a dead server out of that list from now on; false: it is not in it. */
 bool rq_catalog_forget_dead(rq_catalog *c, const rq_server_name *server);
+/* There may be other servers than this process. */
+bool rq_catalog_is_cluster(const rq_catalog *c);
+/* Decommissions a server of a cluster, or ends that: no region is opened there on the catalog's own account. Blocks; one that is
+ * not up is left as it is. */
+RQ_NODISCARD
+rq_err rq_catalog_drain(rq_catalog *c, const rq_server_name *server, bool drains, rq_error *why);
+bool rq_catalog_is_draining(const rq_catalog *c, const rq_server_name *server);
+/* Begins to move the server's regions to others, but for those of the namespace hbase. RQ_E_DO_NOT_RETRY: it has some, and there is
+ * no other server. */
+RQ_NODISCARD
+rq_err rq_catalog_offload(rq_catalog *c, const rq_server_name *server, rq_error *why);
+/* Begins to move these regions, by their encoded names, to the server. Unknown ones are left out, and all of them if it is not
+ * up. */
+RQ_NODISCARD
+rq_err rq_catalog_bring(rq_catalog *c, const rq_server_name *server, const rq_slice *encoded,
+                        size_t count, rq_error *why);
 /* The last report of the region's server about it; false: there is none. */
 bool rq_catalog_load(const rq_catalog *c, const rq_catalog_region *r, rq_region_load *ret);
 /* What a server of the cluster last reported of itself; false: nothing, or there is no cluster. */

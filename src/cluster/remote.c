@@ -471,6 +471,9 @@ rq_region_calls rq_remote_calls(rq_remote *m)
                              .dead = rq__servers_dead,
                              .forget_dead = rq__servers_forget_dead,
                              .is_up = is_up,
+                             .drain = rq__remote_drain,
+                             .is_draining = rq__remote_is_draining,
+                             .takes_regions = rq__remote_takes_regions,
                              .stop = stop,
                              .ctx = m};
 }

@@ -45,6 +45,9 @@ typedef struct rq_remote_options {
     /* A server has closed all its connections to this master: rq_remote_silent is to be called soon. Any thread, must not
      * block; NULL: nobody is told. */
     void (*hung_up)(void *ctx);
+    /* A server is to drain, or not any more (rq_region_calls.drain): it is kept on storage, for the next master. Blocks; an
+     * error refuses the change. NULL: it is not kept. */
+    rq_err (*keep_draining)(void *ctx, const rq_server_name *server, bool drains, rq_error *why);
     void *ctx;
 } rq_remote_options;
 
@@ -69,6 +72,16 @@ bool rq_remote_is_up(rq_remote *m, const rq_server_name *server);
 RQ_NODISCARD
 rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_server_name ***ret,
                          size_t *ret_count, size_t *ret_total);
+
+/* --- servers that get no further regions (draining.c) -------------------------------------------- */
+
+/* What storage has: at the start of a master, perhaps before the server is up, and after its end. Any thread. */
+RQ_NODISCARD
+rq_err rq_remote_set_draining(rq_remote *m, const rq_server_name *server, bool drains);
+/* Those that drain, up or not, referenced for the caller, in the arena. */
+RQ_NODISCARD
+rq_err rq_remote_draining(rq_remote *m, rq_arena *arena, const rq_server_name ***ret,
+                          size_t *ret_count);
 
 /* --- servers that are not heard (silence.c) ------------------------------------------------------
  *

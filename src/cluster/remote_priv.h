@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The master's side, shared by remote.c, servers.c and silence.c. */
+/* The master's side, shared by remote.c, servers.c, silence.c and draining.c. */
 #ifndef RQ_CLUSTER_REMOTE_PRIV_H
 #define RQ_CLUSTER_REMOTE_PRIV_H
 
@@ -14,6 +14,9 @@ typedef struct rq__server_load {
     char encoded[RQ_ENCODED_NAME_LEN + 1];
     rq_region_load load;
 } rq__server_load;
+
+/* The name of a server that gets no further regions. */
+typedef struct rq__draining rq__draining;
 
 /* A server that is up, or dead. */
 typedef struct rq__server {
@@ -40,6 +43,7 @@ struct rq_remote {
     struct rq__message *messages;
     rq__server *servers; /* that are up */
     rq__server *dead;    /* the latest of each address */
+    rq__draining *draining;
     size_t server_count;
     size_t turn; /* of the next region that is placed */
     uint64_t next_id;
@@ -71,10 +75,18 @@ rq__server *rq__server_find(const rq_remote *m, const rq_server_name *name);
 bool rq__servers_load(void *ctx, const rq_server_name *server, const rq_region_info *info,
                       rq_region_load *ret);
 bool rq__servers_server_load(void *ctx, const rq_server_name *server, rq_server_load *ret);
+bool rq__remote_is_draining(void *ctx, const rq_server_name *server);
+bool rq__remote_takes_regions(void *ctx, const rq_server_name *server);
+rq_err rq__remote_drain(void *ctx, const rq_server_name *server, bool drains, rq_error *why);
 rq_err rq__servers_dead(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count);
 bool rq__servers_forget_dead(void *ctx, const rq_server_name *server);
 const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info,
                                         const rq_server_name *last);
 void rq__servers_clear(rq_remote *m);
+
+/* --- draining.c ------------------------------------------------------------------------------- */
+/* It neither drains nor ends in order. REQUIRES: lock held. */
+bool rq__server_takes_regions(rq_remote *m, const rq__server *s);
+void rq__draining_clear(rq_remote *m);
 
 #endif

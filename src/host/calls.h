@@ -74,7 +74,7 @@ typedef struct rq_region_calls {
      * storage, and wait for a fence. `last`: one at this address is taken, if the region is open nowhere; NULL: any. */
     const rq_server_name *(*place)(void *ctx, const rq_region_info *info,
                                    const rq_server_name *last);
-    /* The servers that take regions. The caller has a reference on each name; the list is in the arena. Never blocks. NULL:
+    /* The servers that are up. The caller has a reference on each name; the list is in the arena. Never blocks. NULL:
      * this process is the only server. */
     rq_err (*servers)(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count);
     /* Dead servers at whose addresses no later one is up; otherwise as `servers`. */
@@ -84,6 +84,12 @@ typedef struct rq_region_calls {
     /* False: the server has ended for good; its outstanding calls have failed or will fail without an answer of it. Never
      * blocks. NULL: this process is the only server. */
     bool (*is_up)(void *ctx, const rq_server_name *server);
+    /* The server gets no further regions, or does again; the next master knows it, too. Blocks. One that is not up is left as
+     * it is. NULL: this process is the only server; likewise the next two. */
+    rq_err (*drain)(void *ctx, const rq_server_name *server, bool drains, rq_error *why);
+    bool (*is_draining)(void *ctx, const rq_server_name *server); /* never blocks */
+    /* It is up, does not drain and is not about to end. Never blocks. */
+    bool (*takes_regions)(void *ctx, const rq_server_name *server);
     /* Every outstanding call reports RQ_E_SERVER_STOPPED, so what became of it is unknown; so do calls
      * that are sent later, before `send` returns. After this returns no further report arrives. It may be called twice. In a
      * standalone server no call is ever outstanding, and calls still work. */

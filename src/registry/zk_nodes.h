@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The znodes that only the active master of a cluster writes: meta-region-server, table/NAME, namespace/NAME.
+ * The znodes that only the active master of a cluster writes: meta-region-server, table/NAME, namespace/NAME,
+ * draining/SERVER.
  * They stay when it ends, and the next one corrects them. The list is given as a whole; what differs from
  * the list written before is written, and removed.
  */

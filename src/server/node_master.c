@@ -25,6 +25,7 @@
 #define LOOK_MS 20
 #define RETIRE_MS 5000
 #define ENDED "ended"       /* a set: servers that were fenced, whose logs are not removed yet */
+#define DRAINING "draining" /* a set: servers that are decommissioned */
 
 rq_remote *rq__node_remote(rq_node *n)
 {
@@ -137,6 +138,28 @@ static void hung_up(void *ctx)
     rq__node_stir(role->ctx);
 }
 
+/* --- servers that drain ---------------------------------------------------------------------------- */
+
+static rq_err keep_draining(void *ctx, const rq_server_name *server, bool drains, rq_error *why)
+{
+    const rq_peer_role *role = ctx;
+    const rq_node *n = role->ctx;
+    return drains ? rq_set_put(n->store.shared, DRAINING, server->text, why)
+                  : rq_set_del(n->store.shared, DRAINING, server->text, why);
+}
+
+/* A mark that cannot be removed from storage is of no server any more. HBASE: ServerManager.expireServer. */
+static void drain_no_more(rq_node *n, const rq_server_name *server)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = rq_set_del(n->store.shared, DRAINING, server->text, &why);
+    if (rc == RQ_OK) rc = rq_remote_set_draining(rq__node_remote(n), server, false);
+    if (rc != RQ_OK)
+        rq_log_warn(n->o.log, "cluster", "%s stays in the list of decommissioned servers: %s",
+                    server->text, why.code == RQ_OK ? rq_err_text(rc) : why.message);
+    view_changed(n);
+}
+
 static bool is_there(const rq_member_view *v, const char *name)
 {
     for (size_t i = 0; i < v->server_count; i++)
@@ -144,11 +167,43 @@ static bool is_there(const rq_member_view *v, const char *name)
     return false;
 }
 
+/* Marks of servers that ended while no master looked after them. */
+static void drop_stale_marks(rq_node *n, const rq_member_view *v)
+{
+    rq_arena a = {0};
+    const rq_server_name **list;
+    size_t count;
+    if (rq_remote_draining(rq__node_remote(n), &a, &list, &count) != RQ_OK) count = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_up = rq_remote_is_up(rq__node_remote(n), list[i]);
+        if (!is_up && !is_there(v, list[i]->text)) drain_no_more(n, list[i]);
+        rq_server_name_unref(list[i]);
+    }
+    rq_arena_clear(&a);
+}
+
+static rq_err take_draining(rq_node *n, rq_remote *m, rq_error *why)
+{
+    rq_arena a = {0};
+    const char **list;
+    size_t count = 0;
+    rq_err rc = rq_set_list(n->store.shared, DRAINING, &a, &list, &count, why);
+    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
+        rq_server_name name;
+        if (rq_member_name_of(list[i], &a, &name) &&
+            rq_remote_set_draining(m, &name, true) != RQ_OK)
+            rc = rq_no_memory(why);
+    }
+    rq_arena_clear(&a);
+    return rc;
+}
+
 static rq_err give_up(rq_node *n, const rq_server_name *server, rq_error *why)
 {
     RQ_TRY(fence(n, server->text, why));
     rq_remote_server_down(rq__node_remote(n), server);
     if (n->catalog != NULL) rq_catalog_server_down(n->catalog, server);
+    drain_no_more(n, server);
     return RQ_OK;
 }
 
@@ -331,6 +386,8 @@ rq_err rq__node_look_after(rq_node *n, const rq_member_view *v, rq_error *why)
     if (n->catalog != NULL && take_view_change(n)) RQ_TRY(rq__node_write_names(n, why));
     /* Without a connection nobody is known to have left, and another process may be the master. */
     if (!v->connected || v->state != RQ_MEMBER_ACTIVE) return RQ_OK;
+    if (n->catalog != NULL && !n->marks_looked_at) drop_stale_marks(n, v);
+    n->marks_looked_at = n->catalog != NULL;
     RQ_TRY(give_up_absent(n, v, why));
     return give_up_silent(n, why);
 }
@@ -457,12 +514,14 @@ static rq_err open_remote(rq_node *n, rq_error *why)
                                  .owner = owner,
                                  .replaced = replaced,
                                  .hung_up = hung_up,
+                                 .keep_draining = keep_draining,
                                  .ctx = &n->role};
     rq_remote *m;
     if (rq_remote_new(&o, &m) != RQ_OK) return rq_no_memory(why);
     pthread_mutex_lock(&n->lock);
     n->remote = m;
     pthread_mutex_unlock(&n->lock);
+    RQ_TRY(take_draining(n, m, why));
     RQ_TRY(rq_remote_server_up(m, n->server, why));
     rq_sides_set_master(n->sides, m);
     return RQ_OK;
