@@ -37,6 +37,27 @@ static void try_orders(rq_arena *a, rq_slice bytes)
         if (!same_order(&list[i], &again[i])) abort();
 }
 
+static bool same_family(const rq_family_files *a, const rq_family_files *b)
+{
+    if (a->count != b->count || !rq_slice_eq(a->name, b->name)) return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (!rq_slice_eq(a->files[i].name, b->files[i].name) ||
+            !rq_slice_eq(a->files[i].reference, b->files[i].reference) ||
+            a->files[i].size != b->files[i].size)
+            return false;
+    return true;
+}
+
+/* A copy is the same, too. */
+static bool same_files(rq_arena *arena, const rq_region_files *a, const rq_region_files *b)
+{
+    rq_region_files copy;
+    if (a->count != b->count || rq__wire_copy_files(b, arena, &copy) != RQ_OK) return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (!same_family(&a->families[i], &copy.families[i])) return false;
+    return copy.count == a->count;
+}
+
 static bool same_outcome(const rq_outcome *a, const rq_outcome *b)
 {
     return a->kind == b->kind && a->id == b->id && a->master_ms == b->master_ms && a->rc == b->rc &&
@@ -61,7 +82,8 @@ static void try_outcomes(rq_arena *a, rq_slice bytes, bool transitions)
     for (size_t i = 0; i < count; i++) {
         if (rq__outcome_encode(&list[i], &self, a, &written) != RQ_OK ||
             decode(transitions, written, a, &again, &one) != RQ_OK || one != 1 ||
-            !same_outcome(&list[i], again))
+            !same_outcome(&list[i], again) ||
+            (again->rc == RQ_OK && !same_files(a, &list[i].files, &again->files)))
             abort();
     }
 }

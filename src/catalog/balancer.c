@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The balancer of a cluster. balancer_choice.c decides which regions move. Each move is a procedure, for whose end the
- * balancer does not wait. Regions of the namespace hbase stay in the master's process and are not counted. The balancer
- * runs every hbase.balancer.period, and when a client asks. HBASE: HMaster.balance, SimpleLoadBalancer.
+ * balancer does not wait. Regions of the namespace hbase stay in the master's process and are not counted, nor are
+ * regions of servers that get no further regions. The balancer runs every hbase.balancer.period, and when a client asks.
+ * HBASE: HMaster.balance, SimpleLoadBalancer.
  */
 #include "catalog/balancer.h"
 
 #include "catalog/catalog_priv.h"
+#include "catalog/moves.h"
 
 #include <stdlib.h>
 
@@ -69,63 +71,18 @@ static rq_err look(run *b)
 
 /* --- moves ------------------------------------------------------------------------------------ */
 
-/* A move that is being submitted, with what its ddl points to; freed when the procedure has been accepted or refused. */
-typedef struct move {
-    struct move *next;
-    rq_ddl ddl;
-    rq_arena arena;
-} move;
-
-static void submitted(rq_ddl *d)
-{
-    move *m = RQ_CONTAINER_OF(d, move, ddl);
-    rq_arena_clear(&m->arena);
-    free(m);
-}
-
-static rq_err add_move(move **list, const rq_region_info *info, const rq_server_name *to)
-{
-    move *m = calloc(1, sizeof *m);
-    if (m == NULL) return RQ_E_NO_MEMORY;
-    m->next = *list;
-    *list = m;
-    m->ddl = (rq_ddl){.kind = RQ_DDL_MOVE_REGION, .submitted = submitted};
-    m->ddl.ns = rq_arena_copy(&m->arena, info->ns);
-    m->ddl.qualifier = rq_arena_copy(&m->arena, info->qualifier);
-    m->ddl.of.one_region.region = rq_arena_copy(&m->arena, rq_slice_cstr(info->encoded));
-    m->ddl.of.one_region.server = rq_arena_copy(&m->arena, rq_slice_cstr(to->text));
-    bool ok = m->ddl.ns.ptr != NULL && m->ddl.qualifier.ptr != NULL &&
-              m->ddl.of.one_region.region.ptr != NULL && m->ddl.of.one_region.server.ptr != NULL;
-    return ok ? RQ_OK : RQ_E_NO_MEMORY;
-}
-
-/* Submits the moves; with an error, as of a move for which memory did not suffice, it frees them. */
-static rq_err submit(rq_catalog *c, move *list, rq_err rc, size_t *ret_count)
-{
-    for (move *m = list, *next; m != NULL; m = next) {
-        next = m->next;
-        if (rc != RQ_OK) {
-            submitted(&m->ddl);
-            continue;
-        }
-        (*ret_count)++;
-        rq_catalog_submit(c, &m->ddl);
-    }
-    return rc;
-}
-
-static rq_err make_moves(const run *b, move **ret)
+static rq_err make_moves(const run *b, rq__move **ret)
 {
     rq_err rc = RQ_OK;
     for (size_t i = 0; i < b->count && rc == RQ_OK; i++)
         if (b->list[i].moves)
-            rc = add_move(ret, b->regions[i]->info, b->servers[b->list[i].server]);
+            rc = rq__move_add(ret, b->regions[i]->info, b->servers[b->list[i].server]);
     return rc;
 }
 
 /* HBASE: HMaster.balance. While regions are in transition the balancer runs only if the request says so, and never
  * while hbase:meta is in transition. */
-static rq_err plan(run *b, const rq_balance_options *o, rq_balance *ret, move **ret_moves)
+static rq_err plan(run *b, const rq_balance_options *o, rq_balance *ret, rq__move **ret_moves)
 {
     rq_epoch_member m = {0};
     rq_epoch_pin(b->catalog->env->epoch, &m);
@@ -142,12 +99,12 @@ static rq_err plan(run *b, const rq_balance_options *o, rq_balance *ret, move **
 rq_err rq_catalog_balance(rq_catalog *c, const rq_balance_options *o, rq_balance *ret)
 {
     run b = {.catalog = c};
-    move *moves = NULL;
+    rq__move *moves = NULL;
     *ret = (rq_balance){0};
     if (!rq_catalog_switch_get(c, RQ_SWITCH_BALANCER) && !o->dry) return RQ_OK;
-    rq_err rc = rq_catalog_servers(c, &b.arena, &b.servers, &b.server_count);
+    rq_err rc = rq_catalog_destinations(c, &b.arena, &b.servers, &b.server_count);
     if (rc == RQ_OK) rc = plan(&b, o, ret, &moves);
-    rc = submit(c, moves, rc, &ret->begun);
+    rc = rq__moves_submit(c, moves, rc, &ret->begun);
     if (ret->begun > 0)
         rq_log_info(c->env->log, "catalog", "balancer: %zu regions move", ret->begun);
     for (size_t i = 0; i < b.server_count; i++)

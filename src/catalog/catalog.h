@@ -97,17 +97,37 @@ const rq_catalog_region *rq_catalog_table_replica(const rq_catalog_table *t, siz
 
 /* The region, open or not, or the replica, with that encoded name; NULL: unknown. */
 const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice encoded);
-/* The servers that take regions, sorted by their names (rq_server_names_find). The caller has a reference on each name;
+/* The servers that are up, sorted by their names (rq_server_names_find). The caller has a reference on each name;
  * the list is in the arena. Never blocks. */
 RQ_NODISCARD
 rq_err rq_catalog_servers(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
                           size_t *ret_count);
+/* Likewise, the servers that get regions: not those that are decommissioned or end in order. */
+RQ_NODISCARD
+rq_err rq_catalog_destinations(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
+                               size_t *ret_count);
 /* Likewise, the dead servers; without those at whose address a later server is up. */
 RQ_NODISCARD
 rq_err rq_catalog_dead_servers(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
                                size_t *ret_count);
 /* Removes a server from the list of dead servers for good; false: the list does not have it. */
 bool rq_catalog_forget_dead(rq_catalog *c, const rq_server_name *server);
+/* Whether there may be other servers than this process. */
+bool rq_catalog_is_cluster(const rq_catalog *c);
+/* Decommissions a server of a cluster, or ends that (`drains` is false). The catalog opens no regions on a decommissioned
+ * server unless a client names it. A server that is not up is left as it is. Blocks. */
+RQ_NODISCARD
+rq_err rq_catalog_drain(rq_catalog *c, const rq_server_name *server, bool drains, rq_error *why);
+bool rq_catalog_is_draining(const rq_catalog *c, const rq_server_name *server);
+/* Begins to move the server's regions to other servers, except those of the namespace hbase. RQ_E_DO_NOT_RETRY: the server
+ * has regions, and there is no other server. */
+RQ_NODISCARD
+rq_err rq_catalog_offload(rq_catalog *c, const rq_server_name *server, rq_error *why);
+/* Begins to move regions, given by their encoded names, to the server. Unknown regions are left out; nothing is moved if
+ * the server is not up. */
+RQ_NODISCARD
+rq_err rq_catalog_bring(rq_catalog *c, const rq_server_name *server, const rq_slice *encoded,
+                        size_t count, rq_error *why);
 /* The load of the region as its server last reported it; false: there is no report. */
 bool rq_catalog_load(const rq_catalog *c, const rq_catalog_region *r, rq_region_load *ret);
 /* The load that a server of the cluster last reported; false: no report, or there is no cluster. */

@@ -8,9 +8,6 @@ static const struct {
     const char *what;
 } lacking[] = {
     {RQ_DDL_TRUNCATE_REGION, "a region cannot be truncated alone"},
-    {RQ_DDL_SNAPSHOT, "there are no snapshots"},
-    {RQ_DDL_CLONE_SNAPSHOT, "there are no snapshots"},
-    {RQ_DDL_RESTORE_SNAPSHOT, "there are no snapshots"},
     {RQ_DDL_ADD_PEER, "there is no replication"},
     {RQ_DDL_REMOVE_PEER, "there is no replication"},
     {RQ_DDL_ENABLE_PEER, "there is no replication"},

@@ -37,6 +37,7 @@ struct rq__conn {
     rq_stream *stream; /* NULL: idle */
     bool stopped;
     bool is_retired;
+    bool was_refused; /* by the last connect */
     char *host;
     char *service;
     const char *codec;
@@ -129,6 +130,11 @@ bool rq__conn_is_lost(const rq__conn *c)
     return c->stream == NULL && c->connects > 0;
 }
 
+bool rq__conn_was_refused(const rq__conn *c)
+{
+    return c->was_refused;
+}
+
 uint64_t rq__conn_connects(const rq__conn *c)
 {
     return c->connects;
@@ -183,6 +189,7 @@ static void lose(rq__conn *c, const char *why)
 {
     rq_reply reply = {.err = RQ_E_IO,
                       .retry = true,
+                      .refused = c->was_refused,
                       .kind = RQ_SLICE_LIT("ConnectionLost"),
                       .text = rq_slice_cstr(why)};
     disconnect(c, &reply);
@@ -242,6 +249,7 @@ static rq_err begin_connect(rq__conn *c)
     if (c->in.cap > IN_KEPT) rq_buf_clear(&c->in);
     RQ_TRY(rq_stream_connect(c->loop, &to, &c->stream));
     c->connects++;
+    c->was_refused = false;
     rq_err rc = put_preamble(c, rq_stream_out(c->stream));
     if (rc == RQ_OK)
         rq_stream_written(c->stream);
@@ -262,6 +270,7 @@ static void on_close(rq_stream *s, rq_err why)
     rq__conn *c = rq_stream_user(s);
     if (c == NULL) return;
     const char *failure = rq_stream_failure(s);
+    c->was_refused = rq_stream_was_refused(s);
     if (failure[0] != '\0')
         lose(c, failure);
     else

@@ -64,6 +64,8 @@ void rq__conn_retire(rq__conn *c);
 bool rq__conn_is_retired(const rq__conn *c);
 /* Whether it was connected, and is not any more. */
 bool rq__conn_is_lost(const rq__conn *c);
+/* Whether each of the server's addresses refused the last attempt to connect. */
+bool rq__conn_was_refused(const rq__conn *c);
 /* How often it was connected. */
 uint64_t rq__conn_connects(const rq__conn *c);
 

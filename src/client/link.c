@@ -62,10 +62,11 @@ static void drop_if_late(rq_link *l, const rq_reply *r)
 
 /* --- ends ------------------------------------------------------------------------------------- */
 
-static rq_reply failure(rq_err rc, const char *why)
+static rq_reply failure(const rq_link *l, rq_err rc, const char *why)
 {
     return (rq_reply){.err = rc,
                       .retry = !rq_err_do_not_retry(rc),
+                      .refused = rc == RQ_E_IO && rq__conn_was_refused(l->conn),
                       .kind = rq_slice_cstr(rq_err_name(rc)),
                       .text = rq_slice_cstr(why == NULL ? rq_err_text(rc) : why)};
 }
@@ -116,7 +117,7 @@ static void send_one(rq_link *l, waiting *w)
         watch(l);
         return;
     }
-    const rq_reply r = failure(rc, NULL);
+    const rq_reply r = failure(l, rc, NULL);
     end(w, &r);
 }
 
@@ -137,7 +138,7 @@ void rq_link_greet_call(rq_link *l, const char *method, rq_slice message, rq_rep
         watch(l);
         return;
     }
-    const rq_reply r = failure(rc, NULL);
+    const rq_reply r = failure(l, rc, NULL);
     done(ctx, &r);
 }
 
@@ -156,7 +157,7 @@ void rq_link_greeted(rq_link *l, rq_err rc, const char *why)
     }
     if (!rq__conn_is_lost(l->conn) && !l->closing)
         rq__conn_drop(l->conn, why == NULL ? "the greeting has failed" : why);
-    const rq_reply r = failure(rc, why);
+    const rq_reply r = failure(l, rc, why);
     end_all(list, &r);
 }
 
@@ -186,7 +187,7 @@ void rq_link_call(rq_link *l, const char *method, rq_slice message, rq_reply_fn 
     rq_err rc = check(l, message);
     waiting *w = rc == RQ_OK ? waiting_new(l, method, message, done, ctx) : NULL;
     if (w == NULL) {
-        const rq_reply r = failure(rc == RQ_OK ? RQ_E_NO_MEMORY : rc, NULL);
+        const rq_reply r = failure(l, rc == RQ_OK ? RQ_E_NO_MEMORY : rc, NULL);
         done(ctx, &r);
         return;
     }
@@ -231,7 +232,7 @@ rq_err rq_link_new(const rq_link_options *o, rq_link **ret)
 void rq_link_free(rq_link *l)
 {
     if (l == NULL) return;
-    const rq_reply r = failure(RQ_E_CLOSED, NULL);
+    const rq_reply r = failure(l, RQ_E_CLOSED, NULL);
     l->closing = true;
     rq__conn_stop(l->conn);
     end_all(take_waiting(l), &r);

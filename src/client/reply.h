@@ -10,6 +10,7 @@
 typedef struct rq_reply {
     rq_err err;          /* RQ_OK: message and cells hold the response */
     bool retry;          /* the failure may be temporary */
+    bool refused;        /* no process listens at the server's address (rq_stream_was_refused) */
     rq_slice kind;       /* the error's name: the Java class without its package, or ours */
     rq_slice java_class; /* with its package; empty: the error is the client's own */
     rq_slice text;       /* the server's text */

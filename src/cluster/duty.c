@@ -206,6 +206,32 @@ static void wait_until_idle(rq_duty *d)
     ex->latch_destroy(&idle);
 }
 
+typedef struct farewell {
+    rq_report report;
+    rq_latch answered;
+} farewell;
+
+static void farewell_answered(rq_report *r, rq_err rc)
+{
+    farewell *f = RQ_CONTAINER_OF(r, farewell, report);
+    (void)
+        rc; /* whoever has not heard it fences this server when its port is closed; then others replay its log */
+    f->answered.executor->latch_open(&f->answered, RQ_OK);
+}
+
+void rq_duty_leave(rq_duty *d)
+{
+    if (d == NULL) return;
+    wait_until_idle(d);
+    if (!is_taken(d)) return;
+    rq_executor *ex = d->env->executor;
+    farewell f = {.report = {.method = "RegionServerLeaving", .done = farewell_answered}};
+    ex->latch_init(ex, &f.answered);
+    d->o.report(d->o.ctx, &f.report);
+    (void)ex->latch_wait(&f.answered); /* always opened with RQ_OK */
+    ex->latch_destroy(&f.answered);
+}
+
 void rq_duty_end(rq_duty *d)
 {
     if (d == NULL) return;

@@ -38,6 +38,10 @@ rq_err rq_duty_begin(const rq_duty_options *o, rq_duty **ret);
 void rq_duty_now(rq_duty *d);
 /* Whether a master has taken the startup. Any thread. */
 bool rq_duty_is_taken(rq_duty *d);
+/* Ends the reports and tells the master that this server ends in order: until the server has left ZooKeeper, the master
+ * does not take closed connections and a closed port for the end of the process. Blocks until the master has answered
+ * or cannot be asked. NULL is fine. */
+void rq_duty_leave(rq_duty *d);
 /* Blocks until no report is under way, then frees `d`. NULL is fine. */
 void rq_duty_end(rq_duty *d);
 

@@ -282,6 +282,7 @@ static rq_err make_report(entry *e)
         .splittable = call->splittable,
         .mergeable = call->mergeable,
         .split_row = call->split_row,
+        .files = call->files,
     };
     e->report.done = reported;
     e->report.method = rq__outcome_method(outcome.kind);

@@ -27,7 +27,7 @@ typedef struct rq_orders rq_orders;
 
 /* A message on its way to the master. */
 typedef struct rq_report {
-    const char *method; /* of RegionServerStatusService */
+    const char *method; /* of RegionServerStatusService, or RegionServerLeaving */
     rq_slice request;
     /* Called exactly once, on any thread, perhaps before `report` returns. RQ_OK: the master has
      * accepted the report. An error that is not retryable: it never will. */

@@ -301,16 +301,11 @@ static void send_sorted(rq_remote *m, rq_region_call_kind kind, rq_region_call *
 static void send_all(void *ctx, rq_region_call_kind kind, rq_region_call *list, size_t count)
 {
     rq_region_call **pointers = calloc(count + 1, sizeof(rq_region_call *));
-    bool good = pointers != NULL && rq__wire_carries(kind);
-    for (size_t i = 0; i < count && good; i++)
+    for (size_t i = 0; i < count && pointers != NULL; i++)
         pointers[i] = &list[i];
-    if (good) send_sorted(ctx, kind, pointers, count);
-    for (size_t i = 0; i < count && !good; i++) {
-        rq_err rc = pointers == NULL ? RQ_E_NO_MEMORY : RQ_E_DO_NOT_RETRY;
-        fail_call(&list[i], rc,
-                  pointers == NULL ? rq_err_text(rc)
-                                   : "files of regions on other servers cannot be listed");
-    }
+    if (pointers != NULL) send_sorted(ctx, kind, pointers, count);
+    for (size_t i = 0; i < count && pointers == NULL; i++)
+        fail_call(&list[i], RQ_E_NO_MEMORY, rq_err_text(RQ_E_NO_MEMORY));
     free(pointers);
 }
 
@@ -354,6 +349,8 @@ static void report(rq_remote *m, pending *p, const rq_outcome *o)
     call->open_seqnum = o->open_seqnum;
     call->splittable = o->splittable;
     call->mergeable = o->mergeable;
+    if (rc == RQ_OK && p->kind == RQ_CALL_LIST_FILES && call->arena != NULL)
+        rc = rq__wire_copy_files(&o->files, call->arena, &call->files);
     if (rc == RQ_OK && o->split_row.len > 0 && call->arena != NULL) {
         call->split_row = rq_arena_copy(call->arena, o->split_row);
         if (call->split_row.ptr == NULL) rc = RQ_E_NO_MEMORY;
@@ -471,6 +468,9 @@ rq_region_calls rq_remote_calls(rq_remote *m)
                              .dead = rq__servers_dead,
                              .forget_dead = rq__servers_forget_dead,
                              .is_up = is_up,
+                             .drain = rq__remote_drain,
+                             .is_draining = rq__remote_is_draining,
+                             .takes_regions = rq__remote_takes_regions,
                              .stop = stop,
                              .ctx = m};
 }

@@ -24,6 +24,8 @@ typedef struct rq_remote_request {
     /* Called exactly once, on any thread, perhaps before `send` returns. `why` may be NULL. An
      * error that is not retryable: the server refuses all of the message. */
     void (*done)(struct rq_remote_request *r, rq_err rc, const rq_error *why);
+    /* In `done`, with an error: the server's own address has refused the connection, so that no process listens there. */
+    bool refused;
 } rq_remote_request;
 
 typedef struct rq_remote_options {
@@ -40,6 +42,12 @@ typedef struct rq_remote_options {
     /* Called when a server has joined at the address of `old`, which therefore has ended. The callee fences `old`
      * and then calls rq_remote_server_down. Any thread, must not block; may be NULL. */
     void (*replaced)(void *ctx, const rq_server_name *old);
+    /* A server has closed all its connections to this master: rq_remote_silent is to be called soon. Any thread, must not
+     * block; NULL: nobody is told. */
+    void (*hung_up)(void *ctx);
+    /* A server is to drain, or not any more (rq_region_calls.drain): it is kept on storage, for the next master. Blocks; an
+     * error refuses the change. NULL: it is not kept. */
+    rq_err (*keep_draining)(void *ctx, const rq_server_name *server, bool drains, rq_error *why);
     void *ctx;
 } rq_remote_options;
 
@@ -65,6 +73,16 @@ RQ_NODISCARD
 rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_server_name ***ret,
                          size_t *ret_count, size_t *ret_total);
 
+/* --- servers that get no further regions (draining.c) -------------------------------------------- */
+
+/* What storage has: at the start of a master, perhaps before the server is up, and after its end. Any thread. */
+RQ_NODISCARD
+rq_err rq_remote_set_draining(rq_remote *m, const rq_server_name *server, bool drains);
+/* Those that drain, up or not, referenced for the caller, in the arena. */
+RQ_NODISCARD
+rq_err rq_remote_draining(rq_remote *m, rq_arena *arena, const rq_server_name ***ret,
+                          size_t *ret_count);
+
 /* --- servers that are not heard (silence.c) ------------------------------------------------------
  *
  * Two times are counted for each server: since its last report, and since its last answer to a probe. A server that has
@@ -83,12 +101,14 @@ typedef struct rq_silence_limits {
 typedef struct rq_silent_server {
     const rq_server_name *name; /* referenced for the caller */
     uint64_t unreported_ns, unanswered_ns;
+    /* Its process has ended: it has closed its connections, and its address refuses new ones. It is listed at once. */
+    bool has_ended;
 } rq_silent_server;
 
 typedef struct rq_silence {
-    /* The servers to give up; in the arena. The caller fences them and then calls rq_remote_server_down. None while
-     * this process may be cut off itself: while fewer than half of all servers are heard (the master's own counts
-     * as heard), or no other server is. */
+    /* The servers to give up; in the arena. The caller fences them and then calls rq_remote_server_down. While this
+     * process may be cut off itself (fewer than half of all servers are heard, counting the master's own as heard, or no
+     * other server is), these are only servers whose processes have ended. */
     rq_silent_server *servers;
     size_t count;
     /* This process is to give up the role of the active master: too few servers were heard for `silent_ns`, or too
@@ -102,6 +122,14 @@ typedef struct rq_silence {
 RQ_NODISCARD
 rq_err rq_remote_silent(rq_remote *m, const rq_silence_limits *limits, rq_arena *arena,
                         rq_silence *ret);
+
+/* The server has a connection to this process, which it has proven to be its own; it has none any more. Any thread. A server
+ * that has none and is not asked to end has ended if its address refuses connections. */
+void rq_remote_connected(rq_remote *m, const rq_server_name *server);
+void rq_remote_hung_up(rq_remote *m, const rq_server_name *server);
+/* The server ends in order: it gets no more regions, and closes its connections and its port before its regions are closed. It
+ * is down when it has left ZooKeeper, or is silent. */
+void rq_remote_leaving(rq_remote *m, const rq_server_name *server);
 
 /* --- messages of servers, of untrusted bytes ----------------------------------------------------
  *

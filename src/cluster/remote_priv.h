@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The master's side, shared by remote.c and servers.c. */
+/* The master's side, shared by remote.c, servers.c, silence.c and draining.c. */
 #ifndef RQ_CLUSTER_REMOTE_PRIV_H
 #define RQ_CLUSTER_REMOTE_PRIV_H
 
@@ -15,7 +15,10 @@ typedef struct rq__server_load {
     rq_region_load load;
 } rq__server_load;
 
-/* A server that takes regions. */
+/* The name of a server that gets no further regions. */
+typedef struct rq__draining rq__draining;
+
+/* A server that is up, or dead. */
 typedef struct rq__server {
     struct rq__server *next;
     const rq_server_name *name; /* a reference */
@@ -27,6 +30,9 @@ typedef struct rq__server {
      * silence.c. */
     uint64_t unreported_ns, unanswered_ns, silent_ns;
     bool is_probed;    /* a probe is under way */
+    bool has_hung_up;  /* it has closed all its connections */
+    bool is_leaving;   /* it ends in order */
+    unsigned refusals; /* probes in a row whose connection its address refused */
     bool is_forgotten; /* a dead server: rq_region_calls.dead does not list it any more */
 } rq__server;
 
@@ -38,6 +44,7 @@ struct rq_remote {
     struct rq__message *messages;
     rq__server *servers; /* that are up */
     rq__server *dead;    /* the latest of each address */
+    rq__draining *draining;
     size_t server_count;
     size_t turn; /* number of the server that the next region without a preference goes to */
     uint64_t next_id;
@@ -70,10 +77,18 @@ rq__server *rq__server_find(const rq_remote *m, const rq_server_name *name);
 bool rq__servers_load(void *ctx, const rq_server_name *server, const rq_region_info *info,
                       rq_region_load *ret);
 bool rq__servers_server_load(void *ctx, const rq_server_name *server, rq_server_load *ret);
+bool rq__remote_is_draining(void *ctx, const rq_server_name *server);
+bool rq__remote_takes_regions(void *ctx, const rq_server_name *server);
+rq_err rq__remote_drain(void *ctx, const rq_server_name *server, bool drains, rq_error *why);
 rq_err rq__servers_dead(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count);
 bool rq__servers_forget_dead(void *ctx, const rq_server_name *server);
 const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info,
                                         const rq_server_name *last);
 void rq__servers_clear(rq_remote *m);
+
+/* --- draining.c ------------------------------------------------------------------------------- */
+/* It neither drains nor ends in order. REQUIRES: lock held. */
+bool rq__server_takes_regions(rq_remote *m, const rq__server *s);
+void rq__draining_clear(rq_remote *m);
 
 #endif

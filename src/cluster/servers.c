@@ -45,6 +45,7 @@ void rq__servers_clear(rq_remote *m)
 {
     clear_list(&m->servers);
     clear_list(&m->dead);
+    rq__draining_clear(m);
 }
 
 /* --- servers that are up ---------------------------------------------------------------------- */
@@ -226,13 +227,15 @@ bool rq_remote_is_up(rq_remote *m, const rq_server_name *name)
 }
 
 /* The server that is up at this address; else, if exactly one server is up on this host, that server; referenced.
- * NULL: there is neither. HBASE: BaseLoadBalancer.retainAssignment. REQUIRES: lock held. */
-static const rq_server_name *server_at(const rq_remote *m, const rq_server_name *address)
+ * NULL: there is neither, or it takes no regions. HBASE: BaseLoadBalancer.retainAssignment. REQUIRES: lock held. */
+static const rq_server_name *server_at(rq_remote *m, const rq_server_name *address)
 {
     const rq__server *at = find_address(m->servers, address), *of_host = NULL;
+    if (at != NULL && !rq__server_takes_regions(m, at)) return NULL;
     size_t count = 0;
     for (const rq__server *s = m->servers; s != NULL; s = s->next) {
-        if (strcasecmp(s->name->host, address->host) != 0) continue;
+        if (strcasecmp(s->name->host, address->host) != 0 || !rq__server_takes_regions(m, s))
+            continue;
         of_host = s;
         count++;
     }
@@ -243,11 +246,15 @@ static const rq_server_name *server_at(const rq_remote *m, const rq_server_name 
 /* REQUIRES: lock held. */
 static const rq_server_name *next_in_turn(rq_remote *m)
 {
+    size_t count = 0, skip;
+    for (const rq__server *s = m->servers; s != NULL; s = s->next)
+        count += rq__server_takes_regions(m, s);
+    if (count == 0) return NULL;
+    skip = m->turn++ % count;
     const rq__server *s = m->servers;
-    size_t skip = m->server_count == 0 ? 0 : m->turn++ % m->server_count;
-    for (; s != NULL && skip > 0; skip--)
+    while (!rq__server_takes_regions(m, s) || skip-- > 0)
         s = s->next;
-    return s == NULL ? NULL : rq_server_name_ref(s->name);
+    return rq_server_name_ref(s->name);
 }
 
 /* Where the region is open already; else where it was last; else in turn. */

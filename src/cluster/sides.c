@@ -9,11 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A server that has connections to this process, made in either role: it keeps them when this process becomes the master. */
+typedef struct line {
+    struct line *next;
+    const rq_server_name *server; /* a reference */
+    size_t connections;
+} line;
+
 struct rq_sides {
     const rq_log *log;
     pthread_rwlock_t lock; /* read-locked by each call; calls do not block */
     rq_orders *orders;
     rq_remote *master;
+    pthread_mutex_t line_lock; /* guards `lines`; taken inside `lock` */
+    line *lines;
 };
 
 typedef struct peer_call {
@@ -66,6 +75,14 @@ static rq_err fatal_error(const peer_call *c)
     return RQ_OK;
 }
 
+/* Its message is empty. */
+static rq_err leaving(const peer_call *c)
+{
+    rq_remote_leaving(c->sides->master, c->from);
+    rq_log_info(c->sides->log, "cluster", "%s ends in order", c->from->text);
+    return RQ_OK;
+}
+
 static rq_err live_servers(const peer_call *c)
 {
     const void *p;
@@ -98,6 +115,7 @@ static const struct {
     {"RegionServerStartup", true, startup},
     {"RegionServerReport", true, report},
     {"ReportRSFatalError", true, fatal_error},
+    {"RegionServerLeaving", true, leaving},
     {"ReportRegionStateTransition", true, transitions},
     {"ReportProcedureDone", true, procedures_done},
     {"GetLiveRegionServers", true, live_servers},
@@ -143,12 +161,75 @@ void rq_sides_set_master(rq_sides *s, rq_remote *master)
     pthread_rwlock_unlock(&s->lock);
 }
 
+/* --- connections ------------------------------------------------------------------------------ */
+
+/* Of all lines, the place of the server's, or the end. REQUIRES: line_lock held. */
+static line **find_line(rq_sides *s, const rq_server_name *server)
+{
+    line **at = &s->lines;
+    while (*at != NULL && strcmp((*at)->server->text, server->text) != 0)
+        at = &(*at)->next;
+    return at;
+}
+
+/* REQUIRES: line_lock held. */
+static rq_err add_connection(rq_sides *s, const rq_server_name *server)
+{
+    line **at = find_line(s, server);
+    if (*at == NULL) {
+        *at = calloc(1, sizeof **at);
+        if (*at == NULL) return RQ_E_NO_MEMORY;
+        (*at)->server = rq_server_name_ref(server);
+    }
+    (*at)->connections++;
+    return RQ_OK;
+}
+
+static void drop_line(line **at)
+{
+    line *l = *at;
+    *at = l->next;
+    rq_server_name_unref(l->server);
+    free(l);
+}
+
+/* False: the server has others. REQUIRES: line_lock held, it has one. */
+static bool remove_connection(rq_sides *s, const rq_server_name *server)
+{
+    line **at = find_line(s, server);
+    if (--(*at)->connections > 0) return false;
+    drop_line(at);
+    return true;
+}
+
+rq_err rq_sides_connected(rq_sides *s, const rq_server_name *from)
+{
+    pthread_rwlock_rdlock(&s->lock);
+    pthread_mutex_lock(&s->line_lock);
+    rq_err rc = add_connection(s, from);
+    if (rc == RQ_OK && s->master != NULL) rq_remote_connected(s->master, from);
+    pthread_mutex_unlock(&s->line_lock);
+    pthread_rwlock_unlock(&s->lock);
+    return rc;
+}
+
+void rq_sides_disconnected(rq_sides *s, const rq_server_name *from)
+{
+    pthread_rwlock_rdlock(&s->lock);
+    pthread_mutex_lock(&s->line_lock);
+    bool was_last = remove_connection(s, from);
+    if (was_last && s->master != NULL) rq_remote_hung_up(s->master, from);
+    pthread_mutex_unlock(&s->line_lock);
+    pthread_rwlock_unlock(&s->lock);
+}
+
 rq_err rq_sides_new(const rq_log *log, rq_sides **ret)
 {
     rq_sides *s = calloc(1, sizeof *s);
     if (s == NULL) return RQ_E_NO_MEMORY;
     s->log = log;
     pthread_rwlock_init(&s->lock, NULL);
+    pthread_mutex_init(&s->line_lock, NULL);
     *ret = s;
     return RQ_OK;
 }
@@ -156,6 +237,9 @@ rq_err rq_sides_new(const rq_log *log, rq_sides **ret)
 void rq_sides_free(rq_sides *s)
 {
     if (s == NULL) return;
+    while (s->lines != NULL)
+        drop_line(&s->lines);
+    pthread_mutex_destroy(&s->line_lock);
     pthread_rwlock_destroy(&s->lock);
     free(s);
 }

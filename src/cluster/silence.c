@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds servers that are not heard any more although their sessions in ZooKeeper live: they are cut off from the
- * master, or hang. See rq_remote_silent.
+ * Finds servers that are not heard any more although their sessions in ZooKeeper live (they are cut off from the master,
+ * or hang), and servers whose processes have ended before their sessions. See rq_remote_silent.
  *
  *   heard ── a quarter of the limit ──► probed, again and again ── the limit ──► silent
  *     ▲────────── a report, or the answer to a probe ───────────────────┘
@@ -25,9 +25,16 @@
  *     few both ways for half of one_way_ns. So this is found one and a half limits after the last message, or
  *     one_way_ns after the last message of one way. By then the sessions of servers that have ended are over, and these
  *     servers are not counted any more.
- *  7. Of two servers neither can tell which one is cut off. So the master neither gives up the other server nor leaves
- *     its own role. If the other server became the master, it would be cut off as well, and the role would go to and
- *     fro.
+ *  7. A server whose process has ended is given up at once, however few servers are heard. The signs: it has closed all
+ *     its connections, as the system does for a process that ends in any way; then its address has refused a connection
+ *     at two looks in a row, and no message came in between. A running process has a listener, which refuses nobody, even
+ *     if its queue is full, the process has no descriptors left, gets no processor time or is stopped. A process started
+ *     again at the address has a listener, too, and is another server by its start code. A server that ends in order
+ *     says so before it closes its port. A firewall that refuses connections both ways, instead of dropping packets,
+ *     looks like an end.
+ *  8. Of two servers neither can tell which one is cut off. So the master neither gives up the other server (except by
+ *     rule 7) nor leaves its own role. If the other server became the master, it would be cut off as well, and the role
+ *     would go to and fro.
  */
 #include "cluster/remote_priv.h"
 
@@ -58,6 +65,7 @@ static void answered(rq_remote_request *r, rq_err rc, const rq_error *why)
     pthread_mutex_lock(&m->lock);
     rq__server *s = rq__server_find(m, p->server);
     if (s != NULL) s->is_probed = false;
+    if (s != NULL) s->refusals = rc != RQ_OK && r->refused ? s->refusals + 1 : 0;
     if (s != NULL && rc == RQ_OK) s->unanswered_ns = s->silent_ns = 0;
     pthread_mutex_unlock(&m->lock);
     probe_free(p);
@@ -115,7 +123,8 @@ static void count_silence(rq_remote *m, uint64_t limit_ns, uint64_t step, probe 
         s->silent_ns += step;
         s->unreported_ns += step;
         s->unanswered_ns += step;
-        if (s->unanswered_ns >= limit_ns / 4 && !s->is_probed) add_probe(m, s, list);
+        bool is_due = s->has_hung_up || s->unanswered_ns >= limit_ns / 4;
+        if (is_due && !s->is_probed) add_probe(m, s, list);
     }
 }
 
@@ -206,16 +215,30 @@ static bool is_cut_off(const rq_remote *m, const rq_silence_limits *l)
     return m->server_count > 2 && (m->deaf_ns >= l->silent_ns || m->lonely_ns >= l->one_way_ns / 2);
 }
 
+#define REFUSALS 2
+
+/* By rule 7. */
+static bool has_ended(const rq__server *s)
+{
+    return s->has_hung_up && !s->is_leaving && s->refusals >= REFUSALS;
+}
+
+static bool is_silent(const rq__server *s, const rq_silence_limits *l)
+{
+    return s->silent_ns >= l->silent_ns || one_way_ns(s) >= l->one_way_ns;
+}
+
 static rq_err list_silent(const rq_remote *m, const rq_silence_limits *l, rq_arena *arena,
                           rq_silence *ret)
 {
     ret->servers = rq_arena_calloc(arena, m->server_count + 1, sizeof *ret->servers);
     if (ret->servers == NULL) return RQ_E_NO_MEMORY;
     for (const rq__server *s = m->servers; s != NULL; s = s->next)
-        if (s->silent_ns >= l->silent_ns || one_way_ns(s) >= l->one_way_ns)
+        if (has_ended(s) || is_silent(s, l))
             ret->servers[ret->count++] = (rq_silent_server){.name = rq_server_name_ref(s->name),
                                                             .unreported_ns = s->unreported_ns,
-                                                            .unanswered_ns = s->unanswered_ns};
+                                                            .unanswered_ns = s->unanswered_ns,
+                                                            .has_ended = has_ended(s)};
     return RQ_OK;
 }
 
@@ -235,4 +258,34 @@ rq_err rq_remote_silent(rq_remote *m, const rq_silence_limits *limits, rq_arena 
     pthread_mutex_unlock(&m->lock);
     send_probes(m, probes);
     return rc;
+}
+
+/* --- connections of servers -------------------------------------------------------------------- */
+
+void rq_remote_connected(rq_remote *m, const rq_server_name *server)
+{
+    pthread_mutex_lock(&m->lock);
+    rq__server *s = rq__server_find(m, server);
+    if (s != NULL) s->has_hung_up = false;
+    if (s != NULL) s->refusals = 0;
+    pthread_mutex_unlock(&m->lock);
+}
+
+void rq_remote_hung_up(rq_remote *m, const rq_server_name *server)
+{
+    pthread_mutex_lock(&m->lock);
+    rq__server *s = rq__server_find(m, server);
+    bool news = s != NULL && !s->is_leaving && !is_home(m, s);
+    if (news) s->has_hung_up = true;
+    if (news) s->refusals = 0; /* a firewall may have refused it before */
+    pthread_mutex_unlock(&m->lock);
+    if (news && m->o.hung_up != NULL) m->o.hung_up(m->o.ctx);
+}
+
+void rq_remote_leaving(rq_remote *m, const rq_server_name *server)
+{
+    pthread_mutex_lock(&m->lock);
+    rq__server *s = rq__server_find(m, server);
+    if (s != NULL) s->is_leaving = true;
+    pthread_mutex_unlock(&m->lock);
 }

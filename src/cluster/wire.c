@@ -11,19 +11,15 @@
 
 #define FLUSH_CLASS "org.apache.hadoop.hbase.regionserver.FlushRegionCallable"
 
-/* The class name for kinds other than OPEN and CLOSE; NULL: there is no message. */
+/* The class name for kinds other than OPEN and CLOSE. */
 static const char *const classes[RQ_CALL_KINDS] = {
     [RQ_CALL_WARM] = "rorqual.WarmRegion",
     [RQ_CALL_FLUSH] = FLUSH_CLASS,
     [RQ_CALL_LOOK] = "rorqual.LookAtRegion",
     [RQ_CALL_COMPACT] = "rorqual.CompactRegion",
     [RQ_CALL_DROP_REFERENCES] = "rorqual.DropReferences",
+    [RQ_CALL_LIST_FILES] = "rorqual.ListFiles",
 };
-
-bool rq__wire_carries(rq_region_call_kind kind)
-{
-    return kind == RQ_CALL_OPEN || kind == RQ_CALL_CLOSE || classes[kind] != NULL;
-}
 
 const char *rq__outcome_method(rq_region_call_kind kind)
 {

@@ -5,7 +5,7 @@
  *   OPEN, CLOSE   ExecuteProceduresRequest.open_region, close_region; reported by
  *                 ReportRegionStateTransition: OPENED, FAILED_OPEN, CLOSED
  *   FLUSH         .proc, FlushRegionCallable; reported by ReportProcedureDone
- *   the others    .proc with a class name of Rorqual's own; reported likewise. LIST_FILES is not carried
+ *   the others    .proc with a class name of Rorqual's own; reported likewise
  *
  * An error travels as ForeignExceptionMessage: HBase's class, the text, and its number in errors.def.
  */
@@ -38,10 +38,8 @@ typedef struct rq_outcome {
     int64_t open_seqnum;
     bool splittable, mergeable;
     rq_slice split_row;
+    rq_region_files files;
 } rq_outcome;
-
-/* Whether there is a message for it. */
-bool rq__wire_carries(rq_region_call_kind kind);
 
 /* An ExecuteProceduresRequest for the server with that start code; in the arena. */
 RQ_NODISCARD
@@ -57,6 +55,9 @@ rq_err rq__orders_decode(rq_slice bytes, rq_arena *arena, rq_order **ret, size_t
 RQ_NODISCARD
 rq_err rq__outcome_encode(const rq_outcome *o, const rq_server_name *server, rq_arena *arena,
                           rq_slice *ret);
+/* A copy in the arena, of files as decoded. */
+RQ_NODISCARD
+rq_err rq__wire_copy_files(const rq_region_files *files, rq_arena *arena, rq_region_files *ret);
 /* HBase's name of the method that takes it. */
 const char *rq__outcome_method(rq_region_call_kind kind);
 /* Decodes untrusted bytes. RQ_E_DO_NOT_RETRY: malformed. *ret_server: the sender; NULL: not

@@ -96,6 +96,7 @@ static rq_err encode_done(const rq_outcome *o, const rq_server_name *server, rq_
     answer.splittable = o->splittable;
     answer.mergeable = o->mergeable;
     answer.split_row = rq__wire_binary(o->split_row);
+    RQ_TRY(rq__wire_put_files(&o->files, a, &answer));
     RQ_TRY(rq__wire_pack(a, &answer.base, &data));
     r.proc_id = o->id;
     r.status = o->rc == RQ_OK ? PB__REMOTE_PROCEDURE_RESULT__STATUS__SUCCESS
@@ -178,8 +179,9 @@ static rq_err take_result(const Pb__RemoteProcedureResult *r, rq_arena *a, rq_ou
     ret->splittable = m->splittable;
     ret->mergeable = m->mergeable;
     ret->split_row = rq__wire_slice(m->split_row);
-    if (ret->split_row.len <= RQ_ROW_LEN_MAX) return RQ_OK;
-    return rq_fail(why, RQ_E_DO_NOT_RETRY, "a split row of %zu bytes", ret->split_row.len);
+    if (ret->split_row.len > RQ_ROW_LEN_MAX)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "a split row of %zu bytes", ret->split_row.len);
+    return rq__wire_take_files(m, a, &ret->files, why);
 }
 
 rq_err rq__procedures_done_decode(rq_slice bytes, rq_arena *arena, rq_outcome **ret,

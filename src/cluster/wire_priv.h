@@ -4,6 +4,7 @@
 #define RQ_CLUSTER_WIRE_PRIV_H
 
 #include "cluster/wire.h"
+#include "proto/cluster.pb-c.h"
 
 #include "proto/hbase.pb-c.h"
 
@@ -34,5 +35,13 @@ Pb__ServerName *rq__wire_put_server(rq_arena *a, const rq_server_name *s);
 RQ_NODISCARD
 rq_err rq__wire_take_server(const Pb__ServerName *m, rq_arena *a, const rq_server_name **ret,
                             rq_error *why);
+
+/* The files of a region, in an answer. */
+RQ_NODISCARD
+rq_err rq__wire_put_files(const rq_region_files *files, rq_arena *a, Pb__RegionAnswer *m);
+/* RQ_E_DO_NOT_RETRY: a name that no family or store file has. */
+RQ_NODISCARD
+rq_err rq__wire_take_files(const Pb__RegionAnswer *m, rq_arena *a, rq_region_files *ret,
+                           rq_error *why);
 
 #endif

@@ -75,7 +75,7 @@ typedef struct rq_region_calls {
      * preferred; NULL: no preference. */
     const rq_server_name *(*place)(void *ctx, const rq_region_info *info,
                                    const rq_server_name *last);
-    /* The servers that take regions. The caller has a reference on each name; the list is in the arena. Never blocks. NULL:
+    /* The servers that are up. The caller has a reference on each name; the list is in the arena. Never blocks. NULL:
      * this process is the only server. */
     rq_err (*servers)(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count);
     /* The dead servers, without those at whose address a later server is up; otherwise as `servers`. */
@@ -86,6 +86,12 @@ typedef struct rq_region_calls {
     /* False: the server has ended for good; its outstanding calls have failed, or will fail without an answer. Never
      * blocks. NULL: this process is the only server. */
     bool (*is_up)(void *ctx, const rq_server_name *server);
+    /* Decommissions the server, so that it gets no further regions, or ends that. The next master knows of it, too. A
+     * server that is not up is left as it is. Blocks. NULL: this process is the only server; likewise for the next two. */
+    rq_err (*drain)(void *ctx, const rq_server_name *server, bool drains, rq_error *why);
+    bool (*is_draining)(void *ctx, const rq_server_name *server); /* never blocks */
+    /* Whether the server is up, is not decommissioned and is not about to end. Never blocks. */
+    bool (*takes_regions)(void *ctx, const rq_server_name *server);
     /* Makes every outstanding call report RQ_E_SERVER_STOPPED; whether its server has carried it out is unknown. Calls
      * that are sent later report the same error before `send` returns. After this returns no outstanding call reports
      * any more. May be called twice. In a standalone server no call is ever outstanding, and calls still work. */

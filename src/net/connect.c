@@ -33,6 +33,20 @@ void rq__dial_note(rq_stream *s, const char *what, int error)
     if (s->dial != NULL) note(s->dial, what, strerror(error));
 }
 
+bool rq_stream_was_refused(const rq_stream *s)
+{
+    const rq__dial *d = s->dial;
+    return d != NULL && !d->connected && d->refused > 0 && d->failed == 0;
+}
+
+/* An address. */
+static void note_failed(rq_stream *s, int error)
+{
+    rq__dial_note(s, "cannot connect to", error);
+    s->dial->refused += error == ECONNREFUSED;
+    s->dial->failed += error != ECONNREFUSED;
+}
+
 void rq__dial_free(rq__dial *d)
 {
     if (d->found != NULL) freeaddrinfo(d->found);
@@ -82,7 +96,7 @@ static void try_next(rq_stream *s)
             rq__stream_watch(s);
             return;
         }
-        rq__dial_note(s, "cannot connect to", errno);
+        note_failed(s, errno);
     }
     rq_stream_close(s, RQ_E_IO);
 }
@@ -119,7 +133,7 @@ void rq__dial_ready(rq_stream *s)
     socklen_t len = sizeof error;
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0) error = errno;
     if (error != 0) {
-        rq__dial_note(s, "cannot connect to", error);
+        note_failed(s, error);
         leave_address(s, RQ_E_IO);
         return;
     }
@@ -140,6 +154,7 @@ static void on_late(rq_loop_timer *t)
     rq__dial *d = RQ_CONTAINER_OF(t, rq__dial, timer);
     rq_stream *s = d->stream;
     note(d, d->lookup != NULL ? "cannot find" : "cannot connect to", "no answer in time");
+    d->failed++;
     if (d->lookup != NULL)
         rq_stream_close(s, RQ_E_TIMEOUT);
     else

@@ -181,6 +181,8 @@ typedef struct rq__dial {
     uint16_t port;
     bool connected;
     bool switching; /* the handle of an address that failed is closing */
+    unsigned refused,
+        failed; /* addresses that refused the connection; that failed otherwise, as the lookup does */
     rq__lookup *lookup;
     struct addrinfo *found;
     struct addrinfo *next; /* to be tried */

@@ -112,6 +112,9 @@ rq_err rq_stream_connect(rq_loop *loop, const rq_stream_target *to, rq_stream **
 /* In on_close of an outgoing stream: the text of its failure ("cannot connect to HOST:PORT:
  * Connection refused"). Empty if the peer or the stream's user closed it. */
 const char *rq_stream_failure(const rq_stream *s);
+/* In on_close of an outgoing stream: each address of the host has refused the connection (ECONNREFUSED), so nobody listens
+ * at the port. A listener whose queue is full, or whose process has no descriptor left, does not refuse. */
+bool rq_stream_was_refused(const rq_stream *s);
 
 typedef struct rq_peer {
     char host[46]; /* numeric */

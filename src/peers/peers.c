@@ -214,6 +214,7 @@ static void answered(void *ctx, const rq_reply *r)
     rq_slice text = text_of(r);
     (void)rq_fail(&why, rc, "%.*s", (int)(text.len < 1000 ? text.len : 1000),
                   (const char *)text.ptr);
+    c->refused = r->refused;
     c->done(c, rc, &why, (rq_slice){0});
 }
 

@@ -39,6 +39,7 @@ typedef struct rq_peer_call {
     /* Called exactly once; on the loop, or before rq__peers_call returns. `answer` is valid during the callback.
      * `why` has a text if `rc` is an error. */
     void (*done)(struct rq_peer_call *c, rq_err rc, const rq_error *why, rq_slice answer);
+    bool refused; /* in `done`: no process listens at the other server's address */
     /* Set by rq__peers_call: */
     rq_task task;
     rq_peers *peers;

@@ -26,11 +26,13 @@ static void done(rq_peer_call *c, rq_err rc, const rq_error *why, rq_slice answe
 {
     sending *s = RQ_CONTAINER_OF(c, sending, call);
     rq_remote_request *request = s->request;
+    bool refused = c->refused;
     rq_report *report = s->report;
     const rq_server_name *to = s->to;
     (void)answer; /* the answers are empty messages */
     free(s);
     rq_server_name_unref(to);
+    if (request != NULL) request->refused = refused;
     finish(request, report, rc, why);
 }
 

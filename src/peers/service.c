@@ -8,6 +8,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+/* Of a connection. */
+typedef struct greeted {
+    rq_called called;
+    bool is_counted; /* as one of its server, until it is closed, also if it is refused later */
+} greeted;
+
 struct rq_peer_service {
     rq_peer_service_options o;
     _Atomic uint64_t refused_second; /* second of the last log line */
@@ -29,15 +35,10 @@ static void refuse(rq_peer_service *s, rq_call *call, rq_err rc, rq_error *why)
     rq_call_fail_why(call, rc, why);
 }
 
-static rq_called *called_of(rq_call *call)
-{
-    return *rq_call_connection_state(call);
-}
-
-static rq_err need_called(rq_call *call, rq_called **ret)
+static rq_err need_state(rq_call *call, greeted **ret)
 {
     void **state = rq_call_connection_state(call);
-    if (*state == NULL) *state = calloc(1, sizeof(rq_called));
+    if (*state == NULL) *state = calloc(1, sizeof(greeted));
     *ret = *state;
     return *state == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
@@ -46,20 +47,32 @@ static rq_err need_called(rq_call *call, rq_called **ret)
 
 static rq_err take_hello(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_error *why)
 {
-    rq_called *c;
+    greeted *g;
     uint8_t nonce[RQ_NONCE_LEN];
-    RQ_TRY(need_called(call, &c));
+    RQ_TRY(need_state(call, &g));
     RQ_TRY(rq_unguessable(nonce, sizeof nonce));
-    return rq_called_hello(c, s->o.names, s->o.name_count, nonce, rq_call_param_bytes(call),
-                           &call->arena, ret, why);
+    return rq_called_hello(&g->called, s->o.names, s->o.name_count, nonce,
+                           rq_call_param_bytes(call), &call->arena, ret, why);
+}
+
+/* Without memory the connection is of no use: the other server makes another one. */
+static rq_err count_connection(rq_peer_service *s, greeted *g)
+{
+    rq_err rc = rq_sides_connected(s->o.sides, g->called.from);
+    g->is_counted = rc == RQ_OK;
+    if (rc != RQ_OK) g->called.state = RQ_CALLED_REFUSED;
+    return rc;
 }
 
 static rq_err take_proof(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_error *why)
 {
-    rq_called *c;
-    RQ_TRY(need_called(call, &c));
-    RQ_TRY(rq_called_prove(c, s->o.secret, rq_call_param_bytes(call), &call->arena, ret, why));
-    rq_log_info(s->o.log, "peers", "%s has connected from %s", c->from->text, call->client->host);
+    greeted *g;
+    RQ_TRY(need_state(call, &g));
+    RQ_TRY(rq_called_prove(&g->called, s->o.secret, rq_call_param_bytes(call), &call->arena, ret,
+                           why));
+    RQ_TRY(count_connection(s, g));
+    rq_log_info(s->o.log, "peers", "%s has connected from %s", g->called.from->text,
+                call->client->host);
     return RQ_OK;
 }
 
@@ -67,12 +80,12 @@ static rq_err take_proof(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_er
 
 static rq_err take_call(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_error *why)
 {
-    const rq_called *c = called_of(call);
-    if (c == NULL || c->state != RQ_CALLED_PROVEN)
+    const greeted *g = *rq_call_connection_state(call);
+    if (g == NULL || g->called.state != RQ_CALLED_PROVEN)
         return rq_fail(why, RQ_E_ACCESS_DENIED,
                        "%s is for servers that have proven the cluster's secret on this connection",
                        call->method->name);
-    return rq_sides_call(s->o.sides, c->from, call->method->name, rq_call_param_bytes(call),
+    return rq_sides_call(s->o.sides, g->called.from, call->method->name, rq_call_param_bytes(call),
                          &call->arena, ret, why);
 }
 
@@ -110,9 +123,9 @@ static void any(void *ctx, rq_call *call)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-/* The messages of Hello and Prove are in proto/cluster.proto; the others are HBase's, of AdminService and
- * RegionServerStatusService. The handlers decode them (cluster/handshake.h, cluster/sides.h), not the RPC server, so
- * that a message of a caller without proof is refused before it is decoded. */
+/* The messages of Hello and Prove are in proto/cluster.proto, that of RegionServerLeaving is empty; the others are HBase's,
+ * of AdminService and RegionServerStatusService. The handlers decode them (cluster/handshake.h, cluster/sides.h), not
+ * the RPC server, so that a message of a caller without proof is refused before it is decoded. */
 static const rq_rpc_method methods[] = {
     {"Hello", NULL, hello},
     {"Prove", NULL, prove},
@@ -120,6 +133,7 @@ static const rq_rpc_method methods[] = {
     {"RegionServerStartup", NULL, any},
     {"RegionServerReport", NULL, any},
     {"ReportRSFatalError", NULL, any},
+    {"RegionServerLeaving", NULL, any},
     {"ReportRegionStateTransition", NULL, any},
     {"ReportProcedureDone", NULL, any},
     {"GetLiveRegionServers", NULL, any},
@@ -133,9 +147,11 @@ static const rq_rpc_param_limit param_limits[] = {
 
 static void closed(void *ctx, void *state)
 {
-    (void)ctx;
-    rq_called_clear(state);
-    free(state);
+    rq_peer_service *s = ctx;
+    greeted *g = state;
+    if (g->is_counted) rq_sides_disconnected(s->o.sides, g->called.from);
+    rq_called_clear(&g->called);
+    free(g);
 }
 
 rq_rpc_service rq_peer_service_methods(rq_peer_service *s)

@@ -108,7 +108,7 @@ static rq_err write_difference(const writing *w, const node_list *now, const nod
     return RQ_OK;
 }
 
-/* Removes nodes that an earlier master has left of tables and namespaces that are gone. */
+/* Removes nodes that an earlier master has left of tables, namespaces and decommissioned servers that are gone. */
 static rq_err drop_others(const writing *w, const node_list *now, const char *folder)
 {
     const char **names, *path = rq_arena_printf(w->arena, "%s/%s", w->root, folder);
@@ -126,7 +126,7 @@ static rq_err drop_others(const writing *w, const node_list *now, const char *fo
 
 static rq_err write_all(const writing *w, const node_list *now)
 {
-    static const char *const folders[] = {"table", "namespace"};
+    static const char *const folders[] = {"table", "namespace", "draining"};
     for (size_t i = 0; i < now->count; i++)
         RQ_TRY(put(w, &now->items[i]));
     for (size_t i = 0; i < RQ_ARRAY_LEN(folders); i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The znodes that only the active master of a cluster writes: meta-region-server, table/NAME, namespace/NAME.
- * They stay when the master ends, and the next master corrects them. The caller passes complete lists; nodes that
- * differ from the list written before are written, and nodes that are no longer in the list are removed.
+ * The znodes that only the active master of a cluster writes: meta-region-server, table/NAME, namespace/NAME,
+ * draining/SERVER. They stay when the master ends, and the next master corrects them. The caller passes complete lists;
+ * nodes that differ from the list written before are written, and nodes that are no longer in the list are removed.
  */
 #ifndef RQ_REGISTRY_ZK_NODES_H
 #define RQ_REGISTRY_ZK_NODES_H

@@ -524,6 +524,7 @@ bool rq_node_pulse(rq_node *n)
 
 static void stop_serving(rq_node *n)
 {
+    rq_duty_leave(n->duty);
     rq_duty_end(n->duty);
     rq__node_refuse_orders(n);
     rq__node_stop_master(n);

@@ -25,7 +25,8 @@
 #define SETTLED_MS 1500       /* HBASE: hbase.master.wait.on.regionservers.interval */
 #define LOOK_MS 20
 #define RETIRE_MS 5000
-#define ENDED "ended" /* a set: servers that were fenced, whose logs are not removed yet */
+#define ENDED "ended"       /* a set: servers that were fenced, whose logs are not removed yet */
+#define DRAINING "draining" /* a set: servers that are decommissioned */
 
 rq_remote *rq__node_remote(rq_node *n)
 {
@@ -33,6 +34,16 @@ rq_remote *rq__node_remote(rq_node *n)
     rq_remote *m = n->remote;
     pthread_mutex_unlock(&n->lock);
     return m;
+}
+
+static void view_changed(void *ctx)
+{
+    rq_node *n = ctx;
+    pthread_mutex_lock(&n->lock);
+    n->view_changed = true;
+    n->stirred = true;
+    pthread_cond_signal(&n->wake);
+    pthread_mutex_unlock(&n->lock);
 }
 
 /* --- fencing --------------------------------------------------------------------------------------- */
@@ -122,15 +133,33 @@ static void replaced(void *ctx, const rq_server_name *old)
     rq__node_stir(n);
 }
 
-static rq_err give_up(rq_node *n, const rq_server_name *server, rq_error *why)
+static void hung_up(void *ctx)
 {
-    RQ_TRY(fence(n, server->text, why));
-    rq_remote_server_down(rq__node_remote(n), server);
-    if (n->catalog != NULL) rq_catalog_server_down(n->catalog, server);
-    return RQ_OK;
+    const rq_peer_role *role = ctx;
+    rq__node_stir(role->ctx);
 }
 
-/* --- servers that left ----------------------------------------------------------------------------- */
+/* --- servers that drain ---------------------------------------------------------------------------- */
+
+static rq_err keep_draining(void *ctx, const rq_server_name *server, bool drains, rq_error *why)
+{
+    const rq_peer_role *role = ctx;
+    const rq_node *n = role->ctx;
+    return drains ? rq_set_put(n->store.shared, DRAINING, server->text, why)
+                  : rq_set_del(n->store.shared, DRAINING, server->text, why);
+}
+
+/* A mark that cannot be removed from storage is of no server any more. HBASE: ServerManager.expireServer. */
+static void drain_no_more(rq_node *n, const rq_server_name *server)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = rq_set_del(n->store.shared, DRAINING, server->text, &why);
+    if (rc == RQ_OK) rc = rq_remote_set_draining(rq__node_remote(n), server, false);
+    if (rc != RQ_OK)
+        rq_log_warn(n->o.log, "cluster", "%s stays in the list of decommissioned servers: %s",
+                    server->text, why.code == RQ_OK ? rq_err_text(rc) : why.message);
+    view_changed(n);
+}
 
 static bool is_there(const rq_member_view *v, const char *name)
 {
@@ -138,6 +167,48 @@ static bool is_there(const rq_member_view *v, const char *name)
         if (strcmp(v->servers[i], name) == 0) return true;
     return false;
 }
+
+/* Marks of servers that ended while no master looked after them. */
+static void drop_stale_marks(rq_node *n, const rq_member_view *v)
+{
+    rq_arena a = {0};
+    const rq_server_name **list;
+    size_t count;
+    if (rq_remote_draining(rq__node_remote(n), &a, &list, &count) != RQ_OK) count = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_up = rq_remote_is_up(rq__node_remote(n), list[i]);
+        if (!is_up && !is_there(v, list[i]->text)) drain_no_more(n, list[i]);
+        rq_server_name_unref(list[i]);
+    }
+    rq_arena_clear(&a);
+}
+
+static rq_err take_draining(rq_node *n, rq_remote *m, rq_error *why)
+{
+    rq_arena a = {0};
+    const char **list;
+    size_t count = 0;
+    rq_err rc = rq_set_list(n->store.shared, DRAINING, &a, &list, &count, why);
+    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
+        rq_server_name name;
+        if (rq_member_name_of(list[i], &a, &name) &&
+            rq_remote_set_draining(m, &name, true) != RQ_OK)
+            rc = rq_no_memory(why);
+    }
+    rq_arena_clear(&a);
+    return rc;
+}
+
+static rq_err give_up(rq_node *n, const rq_server_name *server, rq_error *why)
+{
+    RQ_TRY(fence(n, server->text, why));
+    rq_remote_server_down(rq__node_remote(n), server);
+    if (n->catalog != NULL) rq_catalog_server_down(n->catalog, server);
+    drain_no_more(n, server);
+    return RQ_OK;
+}
+
+/* --- servers that left ----------------------------------------------------------------------------- */
 
 struct rq__watched {
     rq__watched *next;
@@ -234,6 +305,15 @@ static rq_err give_up_absent(rq_node *n, const rq_member_view *v, rq_error *why)
     return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
+static void log_ended(const rq_node *n, const rq_silent_server *s)
+{
+    rq_log_warn(
+        n->o.log, "cluster",
+        "%s has ended: its connections are closed, and its address refuses new ones. Others "
+        "take its regions over before its session in ZooKeeper ends",
+        s->name->text);
+}
+
 /* What ZooKeeper does not say: which way no messages pass. */
 static void log_silent(const rq_node *n, const rq_silent_server *s, uint64_t limit_ns)
 {
@@ -256,7 +336,7 @@ static rq_err check_place(const rq_silence *s, uint64_t limit_ns, rq_error *why)
                    (unsigned long long)(limit_ns / 1000000000));
 }
 
-/* Servers that ZooKeeper sees and this master does not hear. */
+/* Servers that ZooKeeper sees and this master does not hear, or has found ended. */
 static rq_err give_up_silent(rq_node *n, rq_error *why)
 {
     rq_arena a = {0};
@@ -264,7 +344,10 @@ static rq_err give_up_silent(rq_node *n, rq_error *why)
     const rq_silence_limits limits = rq__node_silence(n);
     rq_err rc = rq_remote_silent(rq__node_remote(n), &limits, &a, &s);
     for (size_t i = 0; i < s.count; i++) {
-        if (!rq__tries_has_failed(&n->fences, s.servers[i].name->text))
+        bool is_news = !rq__tries_has_failed(&n->fences, s.servers[i].name->text);
+        if (is_news && s.servers[i].has_ended)
+            log_ended(n, &s.servers[i]);
+        else if (is_news)
             log_silent(n, &s.servers[i], limits.silent_ns);
         give_up_or_retry(n, s.servers[i].name);
         rq_server_name_unref(s.servers[i].name);
@@ -305,6 +388,8 @@ rq_err rq__node_look_after(rq_node *n, const rq_member_view *v, rq_error *why)
     if (n->catalog != NULL && take_view_change(n)) RQ_TRY(rq__node_write_names(n, why));
     /* Without a connection nobody is known to have left, and another process may be the master. */
     if (!v->connected || v->state != RQ_MEMBER_ACTIVE) return RQ_OK;
+    if (n->catalog != NULL && !n->marks_looked_at) drop_stale_marks(n, v);
+    n->marks_looked_at = n->catalog != NULL;
     RQ_TRY(give_up_absent(n, v, why));
     return give_up_silent(n, why);
 }
@@ -431,25 +516,18 @@ static rq_err open_remote(rq_node *n, rq_error *why)
                                  .home = n->server,
                                  .owner = owner,
                                  .replaced = replaced,
+                                 .hung_up = hung_up,
+                                 .keep_draining = keep_draining,
                                  .ctx = &n->role};
     rq_remote *m;
     if (rq_remote_new(&o, &m) != RQ_OK) return rq_no_memory(why);
     pthread_mutex_lock(&n->lock);
     n->remote = m;
     pthread_mutex_unlock(&n->lock);
+    RQ_TRY(take_draining(n, m, why));
     RQ_TRY(rq_remote_server_up(m, n->server, why));
     rq_sides_set_master(n->sides, m);
     return RQ_OK;
-}
-
-static void view_changed(void *ctx)
-{
-    rq_node *n = ctx;
-    pthread_mutex_lock(&n->lock);
-    n->view_changed = true;
-    n->stirred = true;
-    pthread_cond_signal(&n->wake);
-    pthread_mutex_unlock(&n->lock);
 }
 
 static rq_err open_catalog(rq_node *n, rq_catalog **ret, rq_error *why)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The znodes of a master that has opened hbase:meta, as HBase 2.6 writes them: meta-region-server
  * (HBASE: MetaTableLocator), table/NAME for clients of HBase 1 (MirroringTableStateManager), namespace/NAME
- * (ZKNamespaceManager). */
+ * (ZKNamespaceManager), draining/SERVER. */
 #include "server/node_priv.h"
 
 #include "registry/znode_values.h"
@@ -37,7 +37,15 @@ static rq_err add_namespace(naming *g, const rq_namespace *ns)
                value);
 }
 
-static rq_err add_all(naming *g)
+/* HBASE: HMaster.decommissionRegionServers. */
+static rq_err add_draining(naming *g, const rq_server_name *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(add(g, rq_arena_printf(g->arena, "draining/%s", list[i]->text), RQ_SLICE_LIT("")));
+    return RQ_OK;
+}
+
+static rq_err add_all(naming *g, const rq_server_name *const *draining, size_t draining_count)
 {
     const rq_catalog_table *const *tables;
     const rq_namespace *const *namespaces;
@@ -45,7 +53,8 @@ static rq_err add_all(naming *g)
     rq_slice value;
     rq_catalog_tables(g->node->catalog, &tables, &table_count);
     rq_catalog_namespaces(g->node->catalog, &namespaces, &namespace_count);
-    g->list = rq_arena_calloc(g->arena, table_count + namespace_count + 1, sizeof *g->list);
+    g->list = rq_arena_calloc(g->arena, table_count + namespace_count + draining_count + 1,
+                              sizeof *g->list);
     if (g->list == NULL) return RQ_E_NO_MEMORY;
     RQ_TRY(rq_znode_meta(g->node->master->text, g->node->server, g->arena, &value));
     RQ_TRY(add(g, "meta-region-server", value));
@@ -53,7 +62,7 @@ static rq_err add_all(naming *g)
         RQ_TRY(add_table(g, tables[i]));
     for (size_t i = 0; i < namespace_count; i++)
         RQ_TRY(add_namespace(g, namespaces[i]));
-    return RQ_OK;
+    return add_draining(g, draining, draining_count);
 }
 
 rq_err rq__node_write_names(rq_node *n, rq_error *why)
@@ -61,9 +70,14 @@ rq_err rq__node_write_names(rq_node *n, rq_error *why)
     rq_arena a = {0};
     naming g = {.node = n, .arena = &a};
     rq_epoch_member m = {0};
+    const rq_server_name **draining;
+    size_t count;
+    rq_err rc = rq_remote_draining(rq__node_remote(n), &a, &draining, &count);
     rq_epoch_pin(n->env.epoch, &m);
-    rq_err rc = add_all(&g);
+    if (rc == RQ_OK) rc = add_all(&g, draining, count);
     rq_epoch_unpin(n->env.epoch, &m);
+    for (size_t i = 0; i < count; i++)
+        rq_server_name_unref(draining[i]);
     if (rc == RQ_OK) rc = rq_member_write(atomic_load(&n->answers_of.member), g.list, g.count);
     rq_arena_clear(&a);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));

@@ -70,6 +70,7 @@ struct rq_node {
     struct rq__watched *watched;          /* servers that have reported */
     rq__tries fences;                     /* of servers that are given up */
     char reported_to[RQ_SHARED_NAME_MAX]; /* the active master when the keeper last looked */
+    bool marks_looked_at;                 /* of decommissioned servers that have ended */
     uint64_t retire_at_ns;                /* when logs of ended servers are looked at next */
     rq_catalog *catalog;
     /* The opener's. */

@@ -108,14 +108,17 @@ static void move(rq_admin_services *a, rq_call *call, const rq_catalog_region *r
 void rq__move_region(void *ctx, rq_call *call)
 {
     rq_admin_services *a = ctx;
-    const Pb__RegionSpecifier *region = ((const Pb__MoveRegionRequest *)call->param)->region;
+    const Pb__MoveRegionRequest *q = (const Pb__MoveRegionRequest *)call->param;
+    const Pb__RegionSpecifier *region = q->region;
+    bool names_server = q->dest_server_name != NULL;
     const rq_catalog_region *r = rq_catalog_region_find(a->catalog, rq__encoded_of(region));
     rq_arena arena = {0}; /* not the call's, which ends with the answer */
     const rq_server_name **list;
     size_t count = 0;
     if (r == NULL)
         unknown_region(call, region);
-    else if (rq_catalog_servers(a->catalog, &arena, &list, &count) != RQ_OK)
+    else if ((names_server ? rq_catalog_servers : rq_catalog_destinations)(a->catalog, &arena,
+                                                                           &list, &count) != RQ_OK)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
     else
         move(a, call, r, list, count, &arena);

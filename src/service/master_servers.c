@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MasterService and AdminService: the servers of the cluster; this is the only one. Lists of
- * dead and decommissioned servers, the orderly end of the process, the flush of the master's own
- * region.
+ * MasterService and AdminService: the servers of the cluster. Lists of dead and decommissioned servers, the orderly end of the
+ * process, the flush of the master's own region.
  *
- * A decommissioned server gets no regions of others; there are no others, so the mark changes
- * nothing but the list. It belongs to the server's name, which has the time of its start, and ends
- * with it. HBASE: HMaster.decommissionRegionServers, recommissionRegionServer;
+ * A decommissioned server gets no further regions. Of a standalone server the mark changes nothing but the list. It belongs to
+ * the server's name, which has the time of its start, and ends with it. HBASE: HMaster.decommissionRegionServers, recommissionRegionServer;
  * MasterRpcServices.clearDeadServers, shutdown, stopMaster, flushMasterStore.
  */
 #include "service/master_priv.h"
@@ -42,64 +40,157 @@ void rq__clear_dead_servers(void *ctx, rq_call *call)
 
 /* --- decommissioned servers ------------------------------------------------------------------- */
 
+/* Of a standalone server. */
+static bool drains_alone(const rq_admin_services *s)
+{
+    return !rq_catalog_is_cluster(s->catalog) && atomic_load(&s->decommissioned);
+}
+
+/* The servers that are up and drain, as messages. */
+static rq_err list_draining(const rq_admin_services *s, rq_arena *arena,
+                            Pb__ListDecommissionedRegionServersResponse *ret)
+{
+    const rq_server_name **list;
+    size_t count;
+    rq_err rc = RQ_OK;
+    RQ_TRY(rq_catalog_servers(s->catalog, arena, &list, &count));
+    ret->server_name = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__ServerName *));
+    if (ret->server_name == NULL) rc = RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        bool drains = drains_alone(s) || rq_catalog_is_draining(s->catalog, list[i]);
+        Pb__ServerName *m = rc == RQ_OK && drains ? rq__server_name_message(arena, list[i]) : NULL;
+        if (rc == RQ_OK && drains && m == NULL) rc = RQ_E_NO_MEMORY;
+        if (m != NULL) ret->server_name[ret->n_server_name++] = m;
+    }
+    for (size_t i = 0; i < count; i++)
+        rq_server_name_unref(list[i]);
+    return rc;
+}
+
 void rq__list_decommissioned(void *ctx, rq_call *call)
 {
-    const rq_admin_services *s = ctx;
     Pb__ListDecommissionedRegionServersResponse response =
         PB__LIST_DECOMMISSIONED_REGION_SERVERS_RESPONSE__INIT;
-    Pb__ServerName *self = rq__server_name_message(&call->arena, rq_catalog_server(s->catalog));
-    if (self == NULL) {
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-        return;
-    }
-    response.n_server_name = atomic_load(&s->decommissioned) ? 1 : 0;
-    response.server_name = &self;
-    rq_call_reply(call, &response.base);
+    rq_err rc = list_draining(ctx, &call->arena, &response);
+    if (rc == RQ_OK)
+        rq_call_reply(call, &response.base);
+    else
+        rq_call_fail(call, rc, NULL);
 }
 
 /* HBase moves the server's regions to other servers, and fails if there is none. */
-static void fail_offload(const rq_admin_services *s, rq_call *call)
+static rq_err refuse_offload(const rq_admin_services *s, rq_arena *arena, rq_error *why)
 {
     const rq_catalog_region **regions;
     size_t count;
     char name[600] = "";
-    rq_err rc = rq_catalog_online(s->catalog, &call->arena, &regions, &count);
-    if (rc == RQ_OK && count > 0) rq_bytes_to_string(regions[0]->info->name, name, sizeof name);
-    if (rc != RQ_OK)
-        rq_call_fail(call, rc, NULL);
-    else
-        rq_call_fail(call, RQ_E_DO_NOT_RETRY,
-                     "Unable to determine a plan to move %s: %s is the only server", name,
-                     rq_catalog_server(s->catalog)->text);
+    RQ_TRY(rq_catalog_online(s->catalog, arena, &regions, &count));
+    if (count > 0) rq_bytes_to_string(regions[0]->info->name, name, sizeof name);
+    return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                   "Unable to determine a plan to move %s: %s is the only server", name,
+                   rq_catalog_server(s->catalog)->text);
 }
 
-/* Servers that are not online are left out, as in HBase. */
+/* A call whose work reads or writes storage, or takes many locks. */
+static void start(rq_admin_services *s, rq_call *call, rq_err (*work)(rq__blocking *b),
+                  void (*answer)(rq__blocking *b))
+{
+    rq__blocking *b = rq_arena_calloc(&call->arena, 1, sizeof *b);
+    if (b == NULL)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq__blocking_start(b, s, call, work, answer);
+}
+
+static void answer_nothing(rq__blocking *b)
+{
+    rq_call_reply_packed(b->call, rq_slice_of("", 0));
+}
+
+/* The server that is meant, referenced; *ret NULL: none that is up. Without a start code it is the one at the address. */
+static rq_err find_server(const rq_admin_services *s, const Pb__ServerName *meant,
+                          const rq_server_name **ret, rq_error *why)
+{
+    rq_arena a = {0};
+    const rq_server_name **list;
+    size_t count = 0;
+    *ret = NULL;
+    rq_err rc = rq_catalog_servers(s->catalog, &a, &list, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (*ret == NULL && rq__is_this_server(list[i], meant))
+            *ret = list[i];
+        else
+            rq_server_name_unref(list[i]);
+    }
+    rq_arena_clear(&a);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
+static rq_err drain(rq_admin_services *s, const rq_server_name *server, bool drains, rq_error *why)
+{
+    if (rq_catalog_is_cluster(s->catalog)) return rq_catalog_drain(s->catalog, server, drains, why);
+    atomic_store(&s->decommissioned, drains);
+    return RQ_OK;
+}
+
+static rq_err offload(rq__blocking *b, const rq_server_name *server)
+{
+    rq_admin_services *s = b->services;
+    return rq_catalog_is_cluster(s->catalog) ? rq_catalog_offload(s->catalog, server, &b->why)
+                                             : refuse_offload(s, &b->call->arena, &b->why);
+}
+
+/* All are marked before any region moves. Servers that are not online are left out, as in HBase. */
+static rq_err decommission_work(rq__blocking *b)
+{
+    const Pb__DecommissionRegionServersRequest *r =
+        (const Pb__DecommissionRegionServersRequest *)b->call->param;
+    rq_err rc = RQ_OK;
+    for (int moves = 0; moves <= (r->offload ? 1 : 0); moves++) {
+        for (size_t i = 0; i < r->n_server_name && rc == RQ_OK; i++) {
+            const rq_server_name *name;
+            rc = find_server(b->services, r->server_name[i], &name, &b->why);
+            if (rc == RQ_OK && name != NULL)
+                rc = moves ? offload(b, name) : drain(b->services, name, true, &b->why);
+            rq_server_name_unref(name);
+        }
+    }
+    return rc;
+}
+
 void rq__decommission(void *ctx, rq_call *call)
 {
-    rq_admin_services *s = ctx;
-    const Pb__DecommissionRegionServersRequest *r =
-        (const Pb__DecommissionRegionServersRequest *)call->param;
-    Pb__DecommissionRegionServersResponse response = PB__DECOMMISSION_REGION_SERVERS_RESPONSE__INIT;
-    bool named = false;
-    for (size_t i = 0; i < r->n_server_name; i++)
-        named |= rq__is_this_server(rq_catalog_server(s->catalog), r->server_name[i]);
-    if (named) atomic_store(&s->decommissioned, true);
-    if (named && r->offload)
-        fail_offload(s, call);
-    else
-        rq_call_reply(call, &response.base);
+    start(ctx, call, decommission_work, answer_nothing);
 }
 
-/* The regions to be moved to the server are there already. */
+/* Its regions are named by either name; in a standalone server they are there already. */
+static rq_err bring_back(rq__blocking *b, const rq_server_name *server)
+{
+    const Pb__RecommissionRegionServerRequest *r =
+        (const Pb__RecommissionRegionServerRequest *)b->call->param;
+    rq_slice *names = rq_arena_calloc(&b->call->arena, r->n_region + 1, sizeof *names);
+    if (names == NULL) return rq_no_memory(&b->why);
+    for (size_t i = 0; i < r->n_region; i++)
+        names[i] = rq__encoded_of(r->region[i]);
+    return rq_catalog_bring(b->services->catalog, server, names, r->n_region, &b->why);
+}
+
+static rq_err recommission_work(rq__blocking *b)
+{
+    const Pb__RecommissionRegionServerRequest *r =
+        (const Pb__RecommissionRegionServerRequest *)b->call->param;
+    const rq_server_name *name;
+    RQ_TRY(find_server(b->services, r->server_name, &name, &b->why));
+    if (name == NULL) return RQ_OK; /* the mark of a server goes with its end */
+    rq_err rc = drain(b->services, name, false, &b->why);
+    if (rc == RQ_OK && rq_catalog_is_cluster(b->services->catalog)) rc = bring_back(b, name);
+    rq_server_name_unref(name);
+    return rc;
+}
+
 void rq__recommission(void *ctx, rq_call *call)
 {
-    rq_admin_services *s = ctx;
-    const Pb__RecommissionRegionServerRequest *r =
-        (const Pb__RecommissionRegionServerRequest *)call->param;
-    Pb__RecommissionRegionServerResponse response = PB__RECOMMISSION_REGION_SERVER_RESPONSE__INIT;
-    if (rq__is_this_server(rq_catalog_server(s->catalog), r->server_name))
-        atomic_store(&s->decommissioned, false);
-    rq_call_reply(call, &response.base);
+    start(ctx, call, recommission_work, answer_nothing);
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
@@ -142,16 +233,7 @@ static rq_err flush_work(rq__blocking *b)
     return rq_catalog_flush_store(b->services->catalog, &b->why);
 }
 
-static void flush_answer(rq__blocking *b)
-{
-    rq_call_reply_packed(b->call, rq_slice_of("", 0));
-}
-
 void rq__flush_master_store(void *ctx, rq_call *call)
 {
-    rq__blocking *b = rq_arena_calloc(&call->arena, 1, sizeof *b);
-    if (b == NULL)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    else
-        rq__blocking_start(b, ctx, call, flush_work, flush_answer);
+    start(ctx, call, flush_work, answer_nothing);
 }

@@ -8,7 +8,7 @@ earlier one has left ended is started again.
     cluster.py                ZooKeeper from Debian's package, on a port of its own
     JAVA='Blog Reads'         also these programs of tests/java, of HBase's clients 2.6 and 1.2, on the cluster
     SESSION_MS=MS             sessions in ZooKeeper, for a loaded machine (default 2000; with JAVA 10000, the setting's default)
-    TESTS='NAME NAME'         only these, also of cluster_tool.py
+    TESTS='NAME NAME'         only these, also of cluster_tool.py, cluster_servers.py and cluster_snapshots.py
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
 A process that ends though no test ends it fails the test, and the end of its log is printed with its exit code or signal. After a
@@ -20,192 +20,26 @@ import functools
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
+import cluster_servers
+import cluster_snapshots
 import cluster_tool
 import hbase
 import hung
 from rorqual import ROOT, Report
-from membership import DEADLINE, OF_HBASE, Keeper, until
+from membership import DEADLINE, OF_HBASE, until
+from cluster_world import (RORQUAL, ROWS, SESSION_MS, SHELL, Process, World, all_rows_of, encoded, homes, is_home, kill_and_wait, open_regions,
+                           others, put_rows, read_all, regions_of, restart)
 
 sys.path.insert(0, str(ROOT / "tests/peers"))
 import peer  # noqa: E402
 
-RORQUAL = os.environ.get("RORQUAL", str(ROOT / "build/src/cli/rorqual"))
-SHELL = os.environ.get("SHELL_PROGRAM", RORQUAL)
-# The Java programs keep a machine busy: a server that has no CPU for two seconds would lose its session, and be fenced.
-SESSION_MS = int(os.environ.get("SESSION_MS", "10000" if os.environ.get("JAVA") else "2000"))
 PUTS = 3000
-ROWS = "abdefhijlmnpqrtuvxyz"
-
-
-class Process:
-    """A server; `name` is its ServerName, `ports` its own and its master's."""
-
-    def __init__(self, world, ports=None, secret=None, settings=()):
-        self.world, self.ports = world, ports or peer.free_ports(2)
-        self.may_end = False  # a test ends it, or has been told
-        self.name = None
-        self.path = world.folder / f"server-{self.ports[0]}.log"
-        self.log = open(self.path, "ab")
-        self.before = self.path.stat().st_size
-        self.process = subprocess.Popen([RORQUAL, "server", "--cluster", world.place(secret), "--rs-port", str(self.ports[0]), "--master-port",
-                                         str(self.ports[1]), "-D", f"zookeeper.session.timeout={SESSION_MS}",
-                                         *(word for setting in settings for word in ("-D", setting))],
-                                        stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        world.started.append(self)
-        until(lambda: "rorqual ready: cluster" in self.errors()[self.before:] or self.process.poll() is not None, "the process is ready")
-        problem = self.ended()
-        self.may_end = problem is not None  # it is told here, and in no later test
-        assert problem is None, problem
-        self.name = [n for n in world.servers() if n.startswith(f"127.0.0.1,{self.ports[0]},")][-1]
-
-    def errors(self):
-        return self.path.read_text(errors="replace")
-
-    def ended(self):
-        """How the process ended, after the end of its log has been printed; None if it runs, or a test has ended it."""
-        code = self.process.poll()
-        if code is None or self.may_end:
-            return None
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        print(f"the end of {self.path.name}:\n{self.errors()[self.before:][-4000:]}", flush=True)
-        return f"the process on port {self.ports[0]} ended by itself: {how}"
-
-    def runs(self):
-        return self.process.poll() is None
-
-    def said(self, text):
-        """Whether this process has logged it; earlier ones at the port have the same file."""
-        return text in self.errors()[self.before:]
-
-    def kill(self):
-        self.may_end = True
-        self.process.kill()
-        self.process.wait()
-        self.log.close()
-
-    def ends(self, code):
-        """Waits for an end that the test has caused."""
-        self.may_end = True
-        assert self.process.wait(timeout=DEADLINE) == code, self.errors()
-
-    def stop(self):
-        self.process.terminate()
-        self.ends(0)
-        assert "not stopped cleanly" not in self.errors(), self.errors()
-
-
-class World:
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
-        self.started, self.processes = [], []
-        self.full_tables = []  # that have PUTS rows
-        self.store = self.folder / "store"
-        self.secret = self.folder / "secret"
-        self.secret.write_bytes(os.urandom(32).hex().encode())
-        self.secret.chmod(0o600)
-        self.keeper = Keeper(folder)
-
-    def place(self, secret=None):
-        return f"zk=127.0.0.1:{self.keeper.port}/hbase,store={self.store},secret={secret or self.secret}"
-
-    def servers(self):
-        return sorted(n[3:] for n in self.keeper.tree("/hbase") if n.startswith("rs/"))
-
-    def master(self):
-        """The process that has meta by the znode; None if it has ended."""
-        value = self.keeper.tree("/hbase").get("meta-region-server", (b"", 0))[0]
-        for process in self.processes:
-            if process.process.poll() is None and varint_field(3, int(process.name.split(",")[2])) in value:
-                return process
-        return None
-
-    def wait_for_master(self):
-        return until(self.master, "a master has opened meta")
-
-    def shell(self, text):
-        script = self.folder / "script.rb"
-        script.write_text(text)
-        done = subprocess.run([SHELL, "shell", "-n", "--zk", f"127.0.0.1:{self.keeper.port}", str(script)], capture_output=True, text=True,
-                              timeout=2 * DEADLINE, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def restore(self):
-        """Three servers, a master, and table t with its rows, whatever an earlier test has left."""
-        for process in self.started:
-            if process.runs() and process not in self.processes:
-                process.kill()
-        for process in [p for p in self.processes if p.runs()]:
-            process.process.send_signal(signal.SIGCONT)  # it may be paused
-        missing = [p for p in self.processes if not p.runs()]
-        for process in missing:
-            restart(self, process)
-        while len(self.processes) < 3:
-            self.processes.append(Process(self))
-        until(lambda: self.servers() == sorted(p.name for p in self.processes), "three servers are in rs/")
-        self.wait_for_master()
-        until(lambda: all(p.said("the master takes reports") for p in self.processes), "all report")
-        self.need_rows()
-        if missing:
-            print(f"  {len(missing)} servers were started again", flush=True)
-
-    def need_rows(self):
-        self.shell("balance_switch true\n")
-        if "'t'" not in self.shell("list 't'\n").split("=>")[-1].replace('"', "'"):
-            self.shell("create 't', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n")
-        self.shell("".join(f"put 't', '{row}', 'f:q', '{row * 3}'\n" for row in ROWS))
-
-    def look_for_ended(self):
-        problems = [problem for problem in (process.ended() for process in self.started) if problem is not None]
-        for process in self.started:
-            process.may_end |= process.process.poll() is not None  # it is told once
-        assert not problems, problems
-
-    def keep_logs(self):
-        kept = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-cluster-logs-"))
-        for log in self.folder.glob("*.log"):
-            shutil.copy(log, kept)
-        print(f"the logs are kept in {kept}", flush=True)
-
-    def stop(self):
-        for process in self.started:
-            process.kill()
-        self.keeper.kill()
-
-
-def varint_field(number, value):
-    """A protobuf field, as in the ServerName of a znode."""
-    out = bytes([number << 3])
-    while value >= 0x80:
-        out, value = out + bytes([value & 0x7F | 0x80]), value >> 7
-    return out + bytes([value])
-
-
-def read_all(world):
-    out = world.shell("scan 't'\n")
-    for row in ROWS:
-        assert f"value={row * 3}" in out, out
-
-
-def homes(world):
-    """Where regions are, by hbase:meta."""
-    return world.shell("scan 'hbase:meta', {COLUMNS => 'info:server'}\n")
-
-
-def is_home(out, process):
-    return f"value=127.0.0.1:{process.ports[0]}" in out
-
-
-def others(world, process):
-    return [p for p in world.processes if p is not process and p.process.poll() is None]
 
 
 def three_processes_serve_a_table(world):
@@ -236,7 +70,7 @@ def znodes_are_hbases(world):
 
 
 def what_is_not_safe_is_refused(world):
-    for change, text in [("snapshot 't', 's'", "no snapshots"), ("truncate_region 't,,1.0123456789abcdef0123456789abcdef.'", None),
+    for change, text in [("truncate_region 't,,1.0123456789abcdef0123456789abcdef.'", None),
                          ("create 'm', {NAME => 'f', IS_MOB => true}", "MOB"), ("create 'r', 'f', {REGION_REPLICATION => 2}", "replicas"),
                          ("add_peer '1', CLUSTER_KEY => 'localhost:1:/h'", "no replication")]:
         script = world.folder / "refused.rb"
@@ -265,12 +99,6 @@ def a_killed_server_loses_no_row(world):
     assert not is_home(homes(world), killed)
 
 
-def restart(world, process):
-    world.processes[world.processes.index(process)] = again = Process(world, process.ports)
-    until(lambda: again.said("the master takes reports"), "it reports")
-    return again
-
-
 def a_server_comes_back_at_its_address(world):
     killed = kill_and_wait(world, others(world, world.master())[0])
     again = restart(world, killed)
@@ -279,12 +107,6 @@ def a_server_comes_back_at_its_address(world):
     out = homes(world)
     assert is_home(out, again), out
     read_all(world)
-
-
-def regions_of(world, table):
-    """{encoded name: port of the server}"""
-    lines = [line for line in homes(world).splitlines() if line.strip().startswith(table + ",") and "value=" in line]
-    return {line.split()[0].rstrip(".").rsplit(".", 1)[1]: int(line.rsplit(":", 1)[1]) for line in lines}
 
 
 def a_region_moves_to_a_named_server(world):
@@ -308,29 +130,8 @@ def an_enabled_table_is_where_it_was(world):
     world.shell("disable 'e'\ndrop 'e'\n")
 
 
-def open_regions(world, table):
-    """{name: port of the server}, without those that were split or merged."""
-    out = world.shell("scan 'hbase:meta', {COLUMNS => ['info:state', 'info:server']}\n").splitlines()
-    rows = [line.split() for line in out if line.strip().startswith(table + ",")]
-    opened = {row[0] for row in rows if row[-1] == "value=OPEN"}
-    return {row[0]: int(row[-1].rsplit(":", 1)[1]) for row in rows if row[0] in opened and row[1] == "column=info:server,"}
-
-
-def encoded(name):
-    return name.rstrip(".").rsplit(".", 1)[1]
-
-
 def divided(world, table, count):
     return until(lambda: (lambda r: r if len(r) == count else None)(open_regions(world, table)), f"{table} has {count} regions")
-
-
-def put_rows(world, table):
-    world.shell("".join(f"put '{table}', '{row}', 'f:q', '{row * 3}'\n" for row in ROWS))
-
-
-def all_rows_of(world, table):
-    out = world.shell(f"scan '{table}'\n")
-    assert all(f"value={row * 3}" in out for row in ROWS) and f"{len(ROWS)} row(s)" in out, out
 
 
 def regions_are_split_and_merged(world):
@@ -388,13 +189,6 @@ def a_server_that_came_back_gets_regions(world):
     world.shell("balance_switch true\nbalancer\n")
     until(lambda: back.ports[0] in regions_of(world, "t").values(), "it has regions")
     read_all(world)
-
-
-def kill_and_wait(world, killed):
-    killed.kill()
-    until(lambda: f"{killed.name} is fenced" in world.master().errors(), "the master has fenced it")
-    read_all(world)
-    return killed
 
 
 def put_while_killed(world, table, pick):
@@ -720,6 +514,8 @@ def a_server_that_stops_in_order_gives_its_regions_up(world):
     stopped.stop()
     until(lambda: f"{stopped.name} is fenced" in world.master().errors(), "the master has its regions opened")
     read_all(world)
+    master = world.master()
+    assert master.said(f"{stopped.name} ends in order") and not master.said(f"{stopped.name} has ended"), master.errors()
     restart(world, stopped)
 
 
@@ -840,6 +636,7 @@ def main():
         world = World(folder)
         try:
             tests = TESTS[:1] + ([java_programs_pass] if os.environ.get("JAVA") else []) + TESTS[1:]
+            tests += cluster_servers.TESTS + cluster_snapshots.TESTS
             report.run("cluster", world, [watched(test) for test in tests], only)
         finally:
             world.stop()

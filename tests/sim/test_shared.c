@@ -161,8 +161,9 @@ static void writer(world_task *t)
 
 /* --- who takes over ------------------------------------------------------------------------- */
 
-static uint32_t read_log(history *h, rq_shared *s, const rq_slog_segment *segments, size_t count,
-                         bool present[static LSN_MAX])
+/* False: the reader has died meanwhile. */
+static bool read_log(history *h, const world_node *n, const rq_slog_segment *segments, size_t count,
+                     bool present[static LSN_MAX], uint32_t *ret)
 {
     uint32_t crc = 0;
     for (size_t i = 0; i < count; i++)
@@ -172,13 +173,19 @@ static uint32_t read_log(history *h, rq_shared *s, const rq_slog_segment *segmen
             rq_err rc = RQ_E_IO;
             assert_non_null(bytes);
             for (int tries = 0; rc == RQ_E_IO && tries < 50; tries++)
-                rc = rq_slog_read(s, TENURE, &segments[i], k, 0, bytes, len + 1, &found, NULL);
+                rc = rq_slog_read(n->shared, TENURE, &segments[i], k, 0, bytes, len + 1, &found,
+                                  NULL);
+            if (rc == RQ_E_IO && n->dead) {
+                free(bytes);
+                return false;
+            }
             if (rc != RQ_OK || found != len) world_fail(&h->w, "cannot read the sealed log");
             seen_torn += !extents_of(bytes, len, present, LSN_MAX);
             crc = rq_crc32c(crc, bytes, len);
             free(bytes);
         }
-    return crc;
+    *ret = crc;
+    return true;
 }
 
 static void check_log(history *h, world_node *n)
@@ -193,7 +200,8 @@ static void check_log(history *h, world_node *n)
     if (rc == RQ_E_IO && n->dead) goto out;
     if (rc != RQ_OK || count > 256) world_fail(&h->w, "no lengths after a revoke: %d", rc);
     uint64_t acknowledged = h->acknowledged; /* more may be while this reads, from before */
-    uint32_t crc = read_log(h, n->shared, segments, count, present);
+    uint32_t crc;
+    if (!read_log(h, n, segments, count, present, &crc)) goto out;
     for (uint64_t lsn = 0; lsn < acknowledged; lsn++)
         if (!present[lsn])
             world_fail(&h->w, "write %" PRIu64 " of %" PRIu64 " acknowledged is lost", lsn,

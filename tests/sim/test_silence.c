@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A master and one to seven servers, which are cut off from it one by one, in groups or all at once, one way or both, and
- * hang; the master is paused. Messages are late by up to half a second. With a limit below 9 s all times are as much shorter, but
+ * hang; the master is paused. Servers end, as killed or in order, and start again at their addresses; a firewall refuses the
+ * master's connections to one, and one loses its connections to the master. Messages are late by up to half a second. With a limit below 9 s all times are as much shorter, but
  * the limit of one way, which is 18 s at least. A master that is cut off is followed by another one, which hears all
  * again. All of it comes from a seed, on the simulated clock.
  * Invariants, after each look of the master (rq_remote_silent), by what the simulation knows:
@@ -20,7 +21,11 @@
  *   7. The master takes itself for cut off only if half of the servers could not be heard both ways, for one and a half
  *      limits less 11 s and a quarter of the limit; and it does if half could not be heard lately for the limit and a second,
  *      or both ways for half of the limit of one way and a second.
- *   8. Of two servers neither is given up nor takes itself for cut off.
+ *   8. Of two servers neither is given up for its silence nor takes itself for cut off.
+ *   9. A server is given up as ended only if its process was killed: not while it ends in order, not if it has lost its
+ *      connections, or is refused by a firewall, and runs.
+ *  10. A killed one is given up as ended within 5 s, and the time of a lost probe, of the master's running time in which it could be
+ *      reached, unless another one has started at its address. Then that one is another server.
  */
 #include "../seeds.h"
 #include "../unit/base/unit.h"
@@ -44,6 +49,7 @@
     (8000 * MS) /* in this time at least one message of each reachable server arrives */
 /* Silence before the trouble, and until what can be heard again is heard. */
 #define ALONE_LESS_NS (11000 * MS)
+#define ENDED_NS (5000 * MS)
 
 typedef struct member {
     const rq_server_name *name;
@@ -52,11 +58,20 @@ typedef struct member {
     uint64_t mute_until_ns, deaf_until_ns; /* its reports are lost, or what is sent to it */
     uint64_t report_at_ns;                 /* when it sends the next one */
     uint64_t arrives_ns;                   /* the one on the wire; 0: none */
+    bool killed, leaves; /* its process has ended; its port is closed, because it ends in order */
+    bool is_connected;   /* to the master */
+    uint64_t
+        hangs_up_ns; /* when the master may learn that it closed its connections; 0: it knows */
+    uint64_t restarts_ns,
+        listens_ns; /* of a killed one: when the next one at its address joins, and when it listens */
+    uint64_t leaves_ns;        /* of one that ends in order: when it has */
+    uint64_t refused_until_ns; /* by a firewall */
     /* What the simulation knows, in running time of the master: */
     uint64_t well_ns; /* for how long it could be heard both ways, without a pause of the master */
     uint64_t ill_ns;  /* for how long it could not be heard at all */
     uint64_t unreported_ns,
         unanswered_ns; /* for how long its reports, and answers, could not be heard */
+    uint64_t known_ns; /* for how long it has been killed and could be reached */
     uint64_t trouble_ns,
         one_way_ns; /* how long it could not be heard, and not both ways, since it surely was */
 } member;
@@ -64,7 +79,7 @@ typedef struct member {
 typedef struct probe {
     rq_remote_request *request; /* NULL: free */
     uint64_t sent_ns, due_ns;
-    bool comes_back, is_lost;
+    bool comes_back, is_lost, is_refused, fails;
 } probe;
 
 typedef struct net {
@@ -85,7 +100,8 @@ typedef struct net {
 } net;
 
 static unsigned seen_given_up, seen_one_way, seen_isolated, seen_paused, seen_told, seen_spared;
-static unsigned seen_cut_off, seen_two;
+static unsigned seen_cut_off, seen_two, seen_ended, seen_left, seen_refused, seen_lost_lines,
+    seen_restarted;
 
 /* `m` NULL: it is about all. */
 static void check(const net *n, const member *m, bool holds, const char *what)
@@ -118,7 +134,18 @@ static bool is_cut(const net *n, const member *m)
 
 static bool is_ill(const net *n, const member *m)
 {
-    return is_cut(n, m) || n->now_ns < m->hangs_until_ns;
+    return is_cut(n, m) || n->now_ns < m->hangs_until_ns || m->killed || m->leaves;
+}
+
+/* The next process at the address has its port. */
+static bool is_occupied(const net *n, const member *m)
+{
+    return m->killed && n->now_ns >= m->listens_ns;
+}
+
+static bool refuses(const net *n, const member *m)
+{
+    return ((m->killed || m->leaves) && !is_occupied(n, m)) || n->now_ns < m->refused_until_ns;
 }
 
 static bool is_mute(const net *n, const member *m)
@@ -128,15 +155,16 @@ static bool is_mute(const net *n, const member *m)
 
 static bool is_deaf(const net *n, const member *m)
 {
-    return is_ill(n, m) || n->now_ns < m->deaf_until_ns;
+    return is_ill(n, m) || n->now_ns < m->deaf_until_ns || n->now_ns < m->refused_until_ns;
 }
 
+/* NULL: a later one has started at its address. */
 static member *named(net *n, const rq_server_name *name)
 {
     size_t i = 0;
-    while (strcmp(n->members[i].name->text, name->text) != 0)
+    while (i < n->count && strcmp(n->members[i].name->text, name->text) != 0)
         i++;
-    return &n->members[i];
+    return i == n->count ? NULL : &n->members[i];
 }
 
 static void take_probe(void *ctx, rq_remote_request *r)
@@ -152,6 +180,7 @@ static void take_probe(void *ctx, rq_remote_request *r)
 static void end_probe(probe *p, rq_err rc)
 {
     rq_remote_request *r = p->request;
+    r->refused = p->is_refused;
     *p = (probe){0};
     r->done(r, rc, NULL);
 }
@@ -161,22 +190,25 @@ static void move_probe(net *n, probe *p)
 {
     const member *m = named(n, p->request->server);
     if (p->due_ns > n->now_ns || p->is_lost || p->comes_back) return;
-    if (is_cut(n, m) || n->now_ns < m->deaf_until_ns) {
+    if (m != NULL && (is_cut(n, m) || n->now_ns < m->deaf_until_ns)) {
         p->is_lost = true;
-    } else if (!is_ill(n, m)) {
-        p->comes_back = true;
-        p->due_ns = n->now_ns + delay_ns(n);
+        return;
     }
+    p->fails = m == NULL || refuses(n, m) || is_occupied(n, m);
+    p->is_refused = m != NULL && refuses(n, m);
+    p->comes_back = p->fails || !is_ill(n, m);
+    if (p->comes_back) p->due_ns = n->now_ns + delay_ns(n);
+    seen_refused += p->is_refused && !m->killed;
 }
 
 static void hear_probe(net *n, probe *p)
 {
     const member *m = named(n, p->request->server);
     bool arrives = p->comes_back && !p->is_lost && p->due_ns <= n->now_ns;
-    if (arrives && is_cut(n, m))
+    if (arrives && m != NULL && is_cut(n, m))
         p->is_lost = true;
     else if (arrives)
-        end_probe(p, RQ_OK);
+        end_probe(p, p->fails ? RQ_E_IO : RQ_OK);
     else if (n->now_ns - p->sent_ns >= scaled(n, TIMEOUT_NS))
         end_probe(p, RQ_E_CALL_TIMEOUT);
 }
@@ -210,10 +242,23 @@ static void hear_report(net *n, member *m)
         m->report_at_ns = n->now_ns + scaled(n, TIMEOUT_NS);
         return;
     }
+    if (m->up && !m->is_connected && !m->killed && !m->leaves) {
+        m->is_connected = true;
+        rq_remote_connected(n->remote, m->name);
+    }
     rq_err rc = report(n, m);
     CHECK(n, m, rc == (m->up ? RQ_OK : RQ_E_YOU_ARE_DEAD));
     m->told = !m->up;
     seen_told += m->told;
+}
+
+/* The system closes the connections of a process that has ended, after what it had sent. */
+static void hear_end(net *n, member *m)
+{
+    bool passes = !is_cut(n, m) && n->now_ns >= m->mute_until_ns && m->arrives_ns == 0;
+    if (m->hangs_up_ns == 0 || n->now_ns < m->hangs_up_ns || !passes) return;
+    m->hangs_up_ns = 0;
+    rq_remote_hung_up(n->remote, m->name);
 }
 
 /* --- what the simulation knows ---------------------------------------------------------------- */
@@ -232,6 +277,11 @@ static void note_health(net *n, member *m, bool paused)
     note_way(&m->unanswered_ns, deaf, paused);
     note_way(&m->ill_ns, mute && deaf, paused);
     m->well_ns = mute || deaf || paused ? 0 : m->well_ns + TICK_NS;
+    bool reached = !is_cut(n, m) && n->now_ns >= m->mute_until_ns && n->now_ns >= m->deaf_until_ns;
+    if (!m->up || !m->killed || !reached || m->hangs_up_ns != 0 || is_occupied(n, m))
+        m->known_ns = 0;
+    else if (!paused)
+        m->known_ns += TICK_NS;
     if (mute && deaf && !paused) m->trouble_ns += TICK_NS;
     if ((mute || deaf) && !paused) m->one_way_ns += TICK_NS;
     if (m->well_ns >= scaled(n, SURELY_NS)) m->trouble_ns = m->one_way_ns = 0;
@@ -293,6 +343,9 @@ static void given_up(net *n, member *m, const rq_silent_server *s)
 {
     bool one_way = s->unreported_ns < n->limit_ns || s->unanswered_ns < n->limit_ns;
     CHECK(n, m, m->up);
+    CHECK(n, m, !s->has_ended || m->killed); /* 9 */
+    seen_ended += s->has_ended;
+    if (s->has_ended) return;
     CHECK(n, m, m->well_ns < scaled(n, SURELY_NS));              /* 1 */
     CHECK(n, m, !one_way || m->one_way_ns >= n->one_way_ns / 2); /* 2 */
     CHECK(n, m, m->trouble_ns >= n->limit_ns / 4 || m->one_way_ns >= n->limit_ns / 2);
@@ -309,6 +362,7 @@ static void check_spared(net *n, const member *m)
     uint64_t lost = m->unreported_ns > m->unanswered_ns ? m->unreported_ns : m->unanswered_ns;
     bool ill = m->up && m->ill_ns >= n->limit_ns + 1000 * MS;
     bool one_way = m->up && lost >= n->one_way_ns + 1000 * MS;
+    CHECK(n, m, m->known_ns < ENDED_NS + scaled(n, TIMEOUT_NS)); /* 10 */
     CHECK(n, m, !(ill && n->enough_ns >= n->limit_ns / 2 + 1000 * MS));
     CHECK(n, m, !(one_way && n->enough_ns >= n->one_way_ns / 2 + 1000 * MS));
     seen_spared += ill || one_way;
@@ -324,8 +378,8 @@ static bool cut_off(net *n, const rq_silence *s)
               n->alone_ns + n->limit_ns / 4 + scaled(n, ALONE_LESS_NS) >= n->limit_ns * 3 / 2);
         CHECK(n, NULL, count_up(n) > 2); /* 8 */
     } else {
-        CHECK(n, NULL, count_up(n) == 2 || n->deaf_ns < n->limit_ns + 1000 * MS); /* 7 */
-        CHECK(n, NULL, count_up(n) == 2 || n->lonely_ns < n->one_way_ns / 2 + 1000 * MS);
+        CHECK(n, NULL, count_up(n) <= 2 || n->deaf_ns < n->limit_ns + 1000 * MS); /* 7 */
+        CHECK(n, NULL, count_up(n) <= 2 || n->lonely_ns < n->one_way_ns / 2 + 1000 * MS);
     }
     seen_cut_off += s->is_cut_off;
     return s->is_cut_off;
@@ -351,6 +405,77 @@ static void look(net *n)
     for (size_t i = 0; i < n->count; i++)
         check_spared(n, &n->members[i]);
     if (goes) replace_master(n);
+}
+
+/* --- ends and starts -------------------------------------------------------------------------- */
+
+static void join(net *n, member *m, int64_t start_code)
+{
+    const rq_server_name name = {
+        .host = "h1", .port = (uint16_t)(m - n->members + 1), .start_code = start_code};
+    rq_server_name_unref(m->name);
+    *m = (member){.name = rq_server_name_new(&name), .up = true, .is_connected = true};
+    assert_non_null(m->name);
+}
+
+/* Its connections are closed; some of what it sent last may be on its way. */
+static void close_connections(net *n, member *m)
+{
+    m->is_connected = false;
+    m->hangs_up_ns = n->now_ns + delay_ns(n);
+}
+
+static void kill_process(net *n, member *m)
+{
+    if (m->killed || m->leaves) return;
+    m->killed = true;
+    close_connections(n, m);
+    bool soon = rq_random_below(&n->random, 2) == 0; /* before anybody has looked */
+    m->restarts_ns = n->now_ns + rq_random_below(&n->random, soon ? 500 * MS : 4 * n->one_way_ns);
+    m->listens_ns = n->now_ns + rq_random_below(&n->random, m->restarts_ns - n->now_ns + 1);
+}
+
+static void leave(net *n, member *m)
+{
+    if (m->killed || m->leaves || m->told || is_mute(n, m)) return;
+    rq_remote_leaving(n->remote, m->name);
+    m->leaves = true;
+    close_connections(n, m);
+    m->leaves_ns = n->now_ns + 500 * MS + rq_random_below(&n->random, n->limit_ns);
+}
+
+/* A process that starts after this one has ended. */
+static void follow(net *n, member *m)
+{
+    const rq_server_name *old = rq_server_name_ref(m->name);
+    seen_restarted += m->killed && m->up;
+    seen_left += m->leaves && m->up;
+    join(n, m, old->start_code + 1);
+    assert_int_equal(rq_remote_server_up(n->remote, m->name, NULL), RQ_OK);
+    rq_remote_connected(n->remote, m->name);
+    rq_remote_server_down(n->remote, old);
+    rq_server_name_unref(old);
+}
+
+/* None reaches a master that is cut off. */
+static void start_again(net *n)
+{
+    if (n->now_ns < n->isolated_until_ns) return;
+    for (size_t i = 0; i < n->count; i++) {
+        member *m = &n->members[i];
+        bool is_over =
+            (m->killed && n->now_ns >= m->restarts_ns) || (m->leaves && n->now_ns >= m->leaves_ns);
+        if (is_over && !is_cut(n, m)) follow(n, m);
+    }
+}
+
+/* A process that runs. Its next report connects it again. */
+static void lose_connections(net *n, member *m)
+{
+    if (m->killed || m->leaves || !m->is_connected || n->now_ns < m->refused_until_ns) return;
+    m->is_connected = false;
+    rq_remote_hung_up(n->remote, m->name);
+    seen_lost_lines++;
 }
 
 /* --- trouble ---------------------------------------------------------------------------------- */
@@ -384,7 +509,7 @@ static void make_trouble(net *n)
 {
     bool isolated = n->now_ns < n->isolated_until_ns;
     member *m = &n->members[rq_random_below(&n->random, n->count)];
-    uint64_t what = rq_random_below(&n->random, 10);
+    uint64_t what = rq_random_below(&n->random, 14);
     if (what == 0) {
         n->paused_until_ns = a_while_ns(n);
         seen_paused++;
@@ -394,7 +519,11 @@ static void make_trouble(net *n)
     if (what == 4 || what == 5) m->hangs_until_ns = a_while_ns(n);
     if (what == 6) m->mute_until_ns = a_while_ns(n);
     if (what == 7) m->deaf_until_ns = a_while_ns(n);
-    if (what >= 8) isolate(n);
+    if (what == 8 || what == 9) isolate(n);
+    if (what == 10) kill_process(n, m);
+    if (what == 11) leave(n, m);
+    if (what == 12) lose_connections(n, m);
+    if (what == 13 && m->is_connected) m->refused_until_ns = a_while_ns(n);
 }
 
 /* --- a run ------------------------------------------------------------------------------------ */
@@ -406,6 +535,8 @@ static void master_runs(net *n)
     /* What has come is taken in any order, some of it in the next tick: after a pause there is a look in between. */
     for (size_t i = 0; i < n->count; i++)
         if (rq_random_below(&n->random, 3) > 0) hear_report(n, &n->members[i]);
+    for (size_t i = 0; i < n->count; i++)
+        hear_end(n, &n->members[i]);
     for (size_t i = 0; i < PROBES_MAX; i++)
         if (n->probes[i].request != NULL && rq_random_below(&n->random, 3) > 0)
             hear_probe(n, &n->probes[i]);
@@ -418,6 +549,7 @@ static void tick(net *n)
     rq_sim_advance(n->sim, TICK_NS);
     n->now_ns = ex->now_ns(ex);
     bool paused = n->now_ns < n->paused_until_ns;
+    if (!paused) start_again(n); /* before it is noted who is heard */
     for (size_t i = 0; i < n->count; i++) {
         note_health(n, &n->members[i], paused);
         send_report(n, &n->members[i]);
@@ -454,7 +586,7 @@ static void replace_master(net *n)
     close_master(n);
     n->isolated_until_ns = n->alone_ns = n->deaf_ns = n->lonely_ns = n->enough_ns = 0;
     for (size_t i = 0; i < n->count; i++)
-        n->members[i] = (member){.name = n->members[i].name, .up = true};
+        n->members[i] = (member){.name = n->members[i].name, .up = true, .is_connected = true};
     open_master(n);
 }
 
@@ -471,11 +603,8 @@ static void open_net(net *n, uint64_t seed)
                   MS;
     n->one_way_ns = 2 * (n->limit_ns > USUAL_LIMIT_NS ? n->limit_ns : USUAL_LIMIT_NS);
     n->count = 1 + (size_t)rq_random_below(&n->random, MEMBERS_MAX);
-    for (size_t i = 0; i < n->count; i++) {
-        const rq_server_name name = {.host = "h1", .port = (uint16_t)(i + 1), .start_code = 1};
-        n->members[i] = (member){.name = rq_server_name_new(&name), .up = true};
-        assert_non_null(n->members[i].name);
-    }
+    for (size_t i = 0; i < n->count; i++)
+        join(n, &n->members[i], 1);
     open_master(n);
 }
 
@@ -505,12 +634,17 @@ static void only_silent_servers_are_given_up(void **state)
         run_seed(seed);
     printf("given up %u, of these heard one way %u, told %u, spared looks %u, of one of two %u; "
            "the master isolated %u, "
-           "took itself for cut off %u, paused %u\n",
+           "took itself for cut off %u, paused %u; found ended %u, restarted before that %u, left "
+           "in order %u, "
+           "refused while running %u, lost its connections %u\n",
            seen_given_up, seen_one_way, seen_told, seen_spared, seen_two, seen_isolated,
-           seen_cut_off, seen_paused);
+           seen_cut_off, seen_paused, seen_ended, seen_restarted, seen_left, seen_refused,
+           seen_lost_lines);
     if (seeds.last - seeds.first < 11) return;
     /* What never happens is not tested. */
     assert_true(seen_given_up > 10 && seen_one_way > 3 && seen_told > 0 && seen_spared > 0);
+    assert_true(seen_ended > 10 && seen_restarted > 3 && seen_left > 10);
+    assert_true(seen_refused > 10 && seen_lost_lines > 10);
     assert_true(seen_isolated > 10 && seen_cut_off > 10 && seen_paused > 10 && seen_two > 0);
 }
 

@@ -109,14 +109,28 @@ static bool is_open(fixture *f)
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
+/* It has been flushed. */
+static void expect_files(fixture *f)
+{
+    size_t files = 0;
+    for (size_t i = 0; i < f->call.files.count; i++) {
+        const rq_family_files *of = &f->call.files.families[i];
+        assert_true(of->name.len > 0);
+        files += of->count;
+        for (size_t k = 0; k < of->count; k++)
+            assert_true(of->files[k].name.len > 0 && of->files[k].size > 0);
+    }
+    assert_true(files > 0);
+}
+
 static void an_order_is_carried_out_and_reported(void **state)
 {
     (void)state;
     fixture *f = setup();
     world *w = &f->w;
     static const rq_region_call_kind kinds[] = {
-        RQ_CALL_OPEN, RQ_CALL_FLUSH, RQ_CALL_LOOK, RQ_CALL_COMPACT, RQ_CALL_DROP_REFERENCES,
-        RQ_CALL_WARM, RQ_CALL_CLOSE};
+        RQ_CALL_OPEN,       RQ_CALL_FLUSH, RQ_CALL_LOOK, RQ_CALL_COMPACT, RQ_CALL_DROP_REFERENCES,
+        RQ_CALL_LIST_FILES, RQ_CALL_WARM,  RQ_CALL_CLOSE};
     for (size_t i = 0; i < RQ_ARRAY_LEN(kinds); i++) {
         send_call(f, kinds[i]);
         OK(rq_orders_execute(f->orders, f->order->request, &w->why));
@@ -131,6 +145,7 @@ static void an_order_is_carried_out_and_reported(void **state)
         assert_int_equal(f->reports, 1);
         assert_int_equal(f->call.rc, RQ_OK);
         if (kinds[i] == RQ_CALL_OPEN) assert_true(f->call.open_seqnum > 0);
+        if (kinds[i] == RQ_CALL_LIST_FILES) expect_files(f);
         if (kinds[i] == RQ_CALL_LOOK) assert_true(f->call.splittable && f->call.mergeable);
     }
     teardown(f);
@@ -349,14 +364,49 @@ static void a_region_goes_to_the_address_where_it_was(void **state)
     teardown(f);
 }
 
-static void what_has_no_message_fails(void **state)
+/* The answer to LIST_FILES, of one file. */
+static rq_err answer_file(fixture *f, const char *family, const char *name)
+{
+    world *w = &f->w;
+    rq_slice bytes;
+    rq_region_file file = {
+        .name = rq_slice_cstr(name), .reference = RQ_SLICE_LIT("half"), .size = 7};
+    rq_family_files files = {.name = rq_slice_cstr(family), .files = &file, .count = 1};
+    const rq_outcome o = {.kind = RQ_CALL_LIST_FILES,
+                          .id = 1,
+                          .master_ms = MASTER_MS,
+                          .files = {.families = &files, .count = 1}};
+    assert_int_equal(rq__outcome_encode(&o, rq_host_name(w->host), &f->arena, &bytes), RQ_OK);
+    w->why = (rq_error){0};
+    return rq_remote_procedures_done(f->remote, rq_host_name(w->host), bytes, &w->why);
+}
+
+/* They become parts of paths. The message's memory has ended when they are used. */
+static void names_of_files_are_checked_and_copied(void **state)
 {
     (void)state;
     fixture *f = setup();
+    char long_name[300] = {0};
+    memset(long_name, 'a', sizeof long_name - 1);
+    const char *const bad[] = {"", "..", ".hidden", "a/b", "/", long_name};
     send_call(f, RQ_CALL_LIST_FILES);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(bad); i++) {
+        assert_int_equal(answer_file(f, "f", bad[i]), RQ_E_DO_NOT_RETRY);
+        assert_non_null(strstr(f->w.why.message, "is none of a file"));
+        assert_int_equal(answer_file(f, bad[i], "0123"), RQ_E_DO_NOT_RETRY);
+    }
+    assert_int_equal(f->reports, 0);
+    assert_int_equal(answer_file(f, "f", "0123.4567"), RQ_OK);
     assert_int_equal(f->reports, 1);
-    assert_int_equal(f->call.rc, RQ_E_DO_NOT_RETRY);
-    free(f->call.why);
+    assert_int_equal(f->call.rc, RQ_OK);
+    assert_int_equal(f->call.files.count, 1);
+    const rq_family_files *got = &f->call.files.families[0];
+    assert_int_equal(got->count, 1);
+    assert_true(rq_slice_eq(got->name, RQ_SLICE_LIT("f")));
+    assert_true(rq_slice_eq(got->files[0].name, RQ_SLICE_LIT("0123.4567")));
+    assert_true(rq_slice_eq(got->files[0].reference, RQ_SLICE_LIT("half")));
+    assert_int_equal(got->files[0].size, 7);
+    f->order->done(f->order, RQ_OK, NULL);
     teardown(f);
 }
 
@@ -661,7 +711,7 @@ int main(void)
         cmocka_unit_test(reports_for_others_are_refused),
         cmocka_unit_test(calls_to_a_dead_server_end),
         cmocka_unit_test(a_region_goes_to_the_address_where_it_was),
-        cmocka_unit_test(what_has_no_message_fails),
+        cmocka_unit_test(names_of_files_are_checked_and_copied),
         cmocka_unit_test(a_stop_waits_for_reports_under_way),
         cmocka_unit_test(loads_are_those_of_the_last_report),
         cmocka_unit_test(a_server_starts_up_and_is_replaced),

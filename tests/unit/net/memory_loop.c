@@ -389,3 +389,9 @@ const char *rq_stream_failure(const rq_stream *s)
     (void)s;
     abort();
 }
+
+bool rq_stream_was_refused(const rq_stream *s)
+{
+    (void)s;
+    abort();
+}

@@ -89,6 +89,24 @@ static rq_err servers(void *ctx, rq_arena *arena, const rq_server_name ***ret, s
     return calls.servers(calls.ctx, arena, ret, ret_count);
 }
 
+static rq_err drain(void *ctx, const rq_server_name *server, bool drains, rq_error *why)
+{
+    rq_region_calls calls = rq_remote_calls(((two *)ctx)->remote);
+    return calls.drain(calls.ctx, server, drains, why);
+}
+
+static bool is_draining(void *ctx, const rq_server_name *server)
+{
+    rq_region_calls calls = rq_remote_calls(((two *)ctx)->remote);
+    return calls.is_draining(calls.ctx, server);
+}
+
+static bool takes_regions(void *ctx, const rq_server_name *server)
+{
+    rq_region_calls calls = rq_remote_calls(((two *)ctx)->remote);
+    return calls.takes_regions(calls.ctx, server);
+}
+
 static void take_orders(two *t, size_t i, rq_host *host)
 {
     node_rename(&t->node[i], rq_host_name(host));
@@ -117,6 +135,9 @@ static void make_calls(void *ctx, world *w, rq_region_calls *ret)
                              .load = load,
                              .place = place,
                              .servers = servers,
+                             .drain = drain,
+                             .is_draining = is_draining,
+                             .takes_regions = takes_regions,
                              .stop = stop,
                              .ctx = t};
 }
@@ -448,6 +469,69 @@ static void a_server_without_regions_gets_some(void **state)
     teardown(&t);
 }
 
+static void drains(two *t, size_t server, bool drains)
+{
+    rq_error why = {0};
+    if (rq_catalog_drain(t->w.catalog, t->node[server].name, drains, &why) != RQ_OK)
+        fail_msg("%s", why.message);
+    assert_int_equal(rq_catalog_is_draining(t->w.catalog, t->node[server].name), drains);
+}
+
+/* All regions of table t come back to the second server, and one that nobody knows does not. */
+static void bring_back(two *t)
+{
+    char names[5][RQ_ENCODED_NAME_LEN + 1] = {"0123456789abcdef0123456789abcdef"};
+    rq_slice list[5] = {rq_slice_cstr(names[0])};
+    rq_epoch_member m = {0};
+    rq_error why = {0};
+    rq_epoch_pin(t->w.env->epoch, &m);
+    const rq_catalog_table *table = rq_catalog_table_find(t->w.catalog, RQ_SLICE_LIT("t"));
+    assert_int_equal(table->region_count, 4);
+    for (size_t i = 1; i < 5; i++) {
+        snprintf(names[i], sizeof names[i], "%s",
+                 rq_catalog_table_region(table, i - 1)->info->encoded);
+        list[i] = rq_slice_cstr(names[i]);
+    }
+    rq_epoch_unpin(t->w.env->epoch, &m);
+    assert_ok(rq_catalog_bring(t->w.catalog, t->node[1].name, list, 5, &why));
+    while (at_master(t) > 0 || !all_are_open(t))
+        sched_yield();
+    assert_int_equal(on_second(t, "adnz"), 4);
+}
+
+static void a_decommissioned_server_gets_no_region(void **state)
+{
+    (void)state;
+    two t;
+    setup(&t);
+    world *w = &t.w;
+    OK(world_create(w, "t", "f g", "c m t"));
+    put_rows(&t, "adnz");
+    assert_int_equal(on_second(&t, "adnz"), 2);
+    drains(&t, 1, true);
+    assert_int_equal(on_second(&t, "adnz"), 2); /* they stay until they are moved */
+    assert_ok(rq_catalog_offload(w->catalog, t.node[1].name, &w->why));
+    while (at_master(&t) < 4 || !all_are_open(&t))
+        sched_yield();
+    assert_int_equal(on_second(&t, "adnz"), 0);
+    balance(&t, false, true, 0);
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
+    assert_int_equal(on_second(&t, "adnz"), 0);
+    /* Nobody takes the first one's. */
+    drains(&t, 0, true);
+    assert_int_equal(rq_catalog_offload(w->catalog, t.node[0].name, &w->why), RQ_E_DO_NOT_RETRY);
+    assert_non_null(strstr(w->why.message, "no other server takes regions"));
+    drains(&t, 0, false);
+    drains(&t, 1, false);
+    bring_back(&t);
+    move_rows(&t, "adnz", t.name[0]);
+    char *rows = world_rows(w, "t");
+    assert_string_equal(rows, "a d n z ");
+    free(rows);
+    teardown(&t);
+}
+
 /* The second server is fenced while it runs, as if it had been cut off. */
 static void regions_of_a_dead_server_are_opened_elsewhere(void **state)
 {
@@ -511,6 +595,7 @@ int main(void)
         cmocka_unit_test(tables_are_on_both_servers),
         cmocka_unit_test(regions_move_between_servers),
         cmocka_unit_test(a_server_without_regions_gets_some),
+        cmocka_unit_test(a_decommissioned_server_gets_no_region),
         cmocka_unit_test(regions_of_a_dead_server_are_opened_elsewhere),
         cmocka_unit_test(a_server_that_cannot_be_reached_is_given_up),
     };

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of cluster.py: servers that end, and that are decommissioned."""
+import time
+
+from cluster_world import all_rows_of, kill_and_wait, open_regions, others, put_rows, read_all, regions_of, restart
+from membership import until
+
+LONG_SESSION = ["zookeeper.session.timeout=30000"]
+SPLITS = "SPLITS => ['c', 'g', 'k', 'o', 's', 'w']"
+
+
+def stop_all(world):
+    master = world.wait_for_master()
+    for process in [*others(world, master), master]:
+        process.stop()
+
+
+def with_long_sessions(world):
+    """All servers, started again, so that neither sessions nor silence end while a test runs."""
+    stop_all(world)
+    for process in list(world.processes):
+        restart(world, process, LONG_SESSION)
+    world.wait_for_master()
+    read_all(world)
+
+
+def a_killed_server_is_found_before_its_session_ends(world):
+    """Its address refuses connections. A later process there is another server, and is not fenced."""
+    with_long_sessions(world)
+    master = world.wait_for_master()
+    for killed in others(world, master):
+        begin = time.monotonic()
+        killed.kill()
+        until(lambda: master.said(f"{killed.name} has ended: its connections are closed"), "the master has found it")
+        until(lambda: master.said(f"{killed.name} is fenced"), "it is fenced")
+        read_all(world)
+        print(f"  all rows read {time.monotonic() - begin:.1f} s after kill -9, with a session of 30 s")
+        assert killed.name in world.servers(), "its session lives"
+        assert not master.said(f"nothing was heard of {killed.name}"), master.errors()
+        again = restart(world, killed, LONG_SESSION)
+        world.shell(f"move '{next(iter(regions_of(world, 't')))}', '{again.name}'\n")
+        assert are_there(world, again, "t") and not master.said(f"{again.name} is fenced"), master.errors()
+    read_all(world)
+    stop_all(world)
+    until(lambda: not world.servers(), "the sessions of the killed ones have ended")
+
+
+def are_there(world, server, table):
+    return [region for region, port in regions_of(world, table).items() if port == server.ports[0]]
+
+
+def draining(world):
+    return sorted(n[len("draining/"):] for n in world.keeper.tree("/hbase") if n.startswith("draining/"))
+
+
+def listed(world):
+    return world.shell("list_decommissioned_regionservers\n")
+
+
+def gets_none(world, server, table):
+    world.shell(f"create '{table}', 'f', {SPLITS}\nbalancer\n")
+    put_rows(world, table)
+    assert not are_there(world, server, table), regions_of(world, table)
+    world.shell(f"disable '{table}'\nenable '{table}'\n")
+    assert not are_there(world, server, table), regions_of(world, table)
+    world.shell(f"disable '{table}'\ndrop '{table}'\n")
+
+
+def a_decommissioned_server_gets_no_region(world):
+    """Its regions move away, the next master knows it, and it gets them back. The mark ends with the server."""
+    master = world.wait_for_master()
+    drained = others(world, master)[0]
+    world.shell(f"create 'dc', 'f', {SPLITS}\n")
+    put_rows(world, "dc")
+    world.shell(f"move '{next(iter(regions_of(world, 'dc')))}', '{drained.name}'\n")
+    mine = are_there(world, drained, "dc")
+    world.shell(f"decommission_regionservers '{drained.name}'\n")
+    assert drained.name in listed(world)
+    assert are_there(world, drained, "dc") == mine, "without offload they stay"
+    world.shell(f"decommission_regionservers ['{drained.name}'], true\n")
+    until(lambda: drained.ports[0] not in open_regions(world, "dc").values() and len(open_regions(world, "dc")) == 7, "its regions are elsewhere")
+    until(lambda: drained.ports[0] not in open_regions(world, "t").values(), "those of the other table, too")
+    all_rows_of(world, "dc")
+    read_all(world)
+    until(lambda: draining(world) == [drained.name], "the znode is HBase's")
+    gets_none(world, drained, "dd")
+    master.kill()
+    again = until(lambda: (lambda m: m if m not in (None, master) else None)(world.master()), "another master has opened meta")
+    assert drained.name in listed(world)
+    if again is not drained:
+        gets_none(world, drained, "de")
+    restart(world, master)
+    world.shell(f"recommission_regionserver '{drained.name}', {mine + ['0123456789abcdef0123456789abcdef']}\n")
+    until(lambda: set(mine) <= set(are_there(world, drained, "dc")) and len(open_regions(world, "dc")) == 7, "they are back")
+    all_rows_of(world, "dc")
+    assert drained.name not in listed(world)
+    until(lambda: draining(world) == [], "the znode is gone")
+    world.shell("disable 'dc'\ndrop 'dc'\n")
+
+
+def a_mark_ends_with_its_server(world):
+    drained = others(world, world.wait_for_master())[0]
+    world.shell(f"decommission_regionservers ['{drained.name}'], false\n")
+    until(lambda: draining(world) == [drained.name], "the znode")
+    kill_and_wait(world, drained)
+    until(lambda: draining(world) == [], "the znode is gone")
+    again = restart(world, drained)
+    assert drained.name not in listed(world) and again.name not in listed(world), listed(world)
+    world.shell("create 'dm', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n")
+    assert are_there(world, again, "dm"), regions_of(world, "dm")
+    world.shell("disable 'dm'\ndrop 'dm'\n")
+
+
+def nobody_takes_the_regions_of_all(world):
+    """As in HBase the marks stay, and the call fails."""
+    names = str([p.name for p in world.processes])
+    failed = world.shell(f"begin\n  decommission_regionservers {names}, true\nrescue => e\n  puts \"refused: #{{e.message}}\"\nend\n")
+    assert "Unable to determine a plan to move" in failed, failed
+    assert all(p.name in listed(world) for p in world.processes)
+    read_all(world)
+    for process in world.processes:
+        world.shell(f"recommission_regionserver '{process.name}'\n")
+    until(lambda: draining(world) == [], "the znodes are gone")
+
+
+TESTS = [a_killed_server_is_found_before_its_session_ends, a_decommissioned_server_gets_no_region, a_mark_ends_with_its_server,
+         nobody_takes_the_regions_of_all]
