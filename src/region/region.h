@@ -6,8 +6,9 @@
  * lane that finds the token free drains the queue (sequence ids, conditions, memstore insert, log
  * staging); a lane that finds it taken continues with other work. The token is never held across
  * I/O: a read-modify-write that needs a block releases it, waits for the block, and runs again from
- * its beginning with the block pinned. One counter is MVCC write number, log sequence id and the
- * cells' seqid. Batches become visible in order, each once it is durable; then done() runs on the
+ * its beginning with the block pinned; if that is not enough, it reads apart from the token with its
+ * rows locked (apart.h). One counter is MVCC write number, log sequence id and the cells' seqid.
+ * Batches become visible in order, each once it is durable; then done() runs on the
  * batch's lane.
  */
 #ifndef RQ_REGION_REGION_H
@@ -120,7 +121,7 @@ typedef struct rq_write {
     void (*done)(struct rq_write *write); /* every op has its rc; durable as requested */
     /* The following fields belong to the region. */
     struct rq_write *next;
-    void *state[36];
+    void *state[37];
 } rq_write;
 
 /* A read or write of one row that will follow soon. */
