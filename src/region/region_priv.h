@@ -327,8 +327,6 @@ rq_err rq__region_no_family(const rq_region *r, rq_slice family, rq_error *why);
 void rq__region_account(rq_region *r);
 /* token: retries held writes. */
 void rq__region_retry_held(rq_region *r);
-/* token: fails the writes that have waited too long for a locked row. */
-void rq__region_expire_row_waits(rq_region *r);
 /* Any thread: retries held writes through the queue. */
 void rq__region_poke(rq_region *r);
 /* token: checks that need no read. `atomic`: HBase reports a wrong row differently. */

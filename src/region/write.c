@@ -784,7 +784,8 @@ static rq_err row_wait_timed_out(const rq_region *r, const rq_write *w, rq_error
                    row, r->info.encoded);
 }
 
-void rq__region_expire_row_waits(rq_region *r)
+/* Fails the writes that have waited too long for a locked row. */
+static void expire_row_waits(rq_region *r)
 {
     rq_executor *ex = r->env.executor;
     uint64_t now = ex->now_ns(ex);
@@ -878,7 +879,7 @@ static void run_poke(rq_region *r, rq__work *work)
 {
     free(RQ_CONTAINER_OF(work, poke, work));
     rq__region_retry_held(r);
-    if (RQ_UNLIKELY(r->apart != NULL)) rq__region_expire_row_waits(r);
+    if (RQ_UNLIKELY(r->apart != NULL)) expire_row_waits(r);
 }
 
 void rq__region_poke(rq_region *r)
