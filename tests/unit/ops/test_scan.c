@@ -19,7 +19,7 @@ typedef struct scan_test {
     bool has_no_turn;     /* for want of memory */
     rq_task turn;         /* on a pool */
     rq_task *work, *then; /* in the turn, and behind it */
-    int32_t batch; /* 0: none; with one, both families are read */
+    int32_t batch;        /* 0: none; with one, both families are read */
     int32_t limit_of_rows;
     char rows[64]; /* of the last call, each with a blank behind it */
 } scan_test;

@@ -12,7 +12,7 @@
 #include <time.h>
 
 enum {
-    COLUMNS = 6000, /* about 250 blocks */
+    COLUMNS = 6000,   /* about 250 blocks */
     FREE_READS = 100, /* more than an op may be abandoned for (write.c) */
     OTHERS_MAX = 4
 };
@@ -38,7 +38,7 @@ typedef struct apart_world {
     unsigned reads;  /* by lock */
     bool gate;       /* by lock: reads beyond FREE_READS wait */
     bool is_waiting; /* by lock: a read waits */
-    pthread_t main; /* its reads do not wait */
+    pthread_t main;  /* its reads do not wait */
     bool gave_up;    /* by lock: the test's other writes did not end while a read waited */
     other others[OTHERS_MAX];
     other op; /* the long one */
@@ -217,10 +217,8 @@ static other *start_increment(apart_world *w, size_t n, const char *row, const c
     o->cell = cell_of("a", qualifier, RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, "");
     o->cell.value = one_long;
     o->cell.value_len = sizeof one_long;
-    o->mutation = (rq_mutation){.type = RQ_MUTATE_INCREMENT,
-                                .row = rq_slice_cstr(row),
-                                .cells = &o->cell,
-                                .cell_count = 1};
+    o->mutation = (rq_mutation){
+        .type = RQ_MUTATE_INCREMENT, .row = rq_slice_cstr(row), .cells = &o->cell, .cell_count = 1};
     start(w, o);
     return o;
 }
@@ -350,7 +348,8 @@ static void load_last_column(apart_world *w)
     rq_hfile_options o = rq_hfile_options_default();
     rq_hfile_writer *writer;
     o.include_mvcc = false;
-    rq_cell c = cell_of("a", w->qualifiers[COLUMNS - 1], (int64_t)IN_YEAR_2100 * 10000, RQ_TYPE_PUT, "");
+    rq_cell c =
+        cell_of("a", w->qualifiers[COLUMNS - 1], (int64_t)IN_YEAR_2100 * 10000, RQ_TYPE_PUT, "");
     c.row = (const uint8_t *)"row";
     c.row_len = 3;
     c.value = value;
@@ -413,7 +412,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(other_rows_are_written_while_an_op_reads),
         TEST(writes_to_the_same_row_wait),
-        cmocka_unit_test_setup_teardown(a_write_does_not_wait_for_a_row_for_ever, begin_impatient, end),
+        cmocka_unit_test_setup_teardown(a_write_does_not_wait_for_a_row_for_ever, begin_impatient,
+                                        end),
         TEST(a_region_closes_while_an_op_reads),
         TEST(a_repetition_waits_for_the_first_one),
         TEST(a_bulk_load_while_an_op_reads_is_not_lost),
