@@ -46,3 +46,16 @@ void rq_pool_share_end(rq_pool_share *s)
     pthread_mutex_unlock(&s->lock);
     if (next != NULL) s->executor->submit(s->executor, s->pool, next);
 }
+
+bool rq_pool_share_give_way(rq_pool_share *s, rq_task *task)
+{
+    pthread_mutex_lock(&s->lock);
+    rq_task *next = s->first;
+    if (next != NULL) {
+        append(s, task);
+        s->first = next->next;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (next != NULL) s->executor->submit(s->executor, s->pool, next);
+    return next != NULL;
+}

@@ -12,6 +12,7 @@
 #include "base/executor.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 typedef struct rq_pool_share {
     rq_executor *executor;
@@ -28,5 +29,8 @@ void rq_pool_share_destroy(rq_pool_share *s);
 /* The task calls rq_pool_share_end when it has done its work. */
 void rq_pool_share_submit(rq_pool_share *s, rq_task *task);
 void rq_pool_share_end(rq_pool_share *s);
+/* The task has more to do. True: others wait, one of them runs now, and the task runs again after them. False: it goes
+ * on. */
+bool rq_pool_share_give_way(rq_pool_share *s, rq_task *task);
 
 #endif

@@ -48,10 +48,17 @@ rq_err rq_codec_new(const rq_codec_options *o, rq_codec **ret)
     return RQ_OK;
 }
 
+static void end_unpacking(rq_codec *c)
+{
+    if (c->unpacks && c->stream->end != NULL) c->stream->end(c);
+    c->unpacks = false;
+}
+
 void rq_codec_free(rq_codec *c)
 {
     if (c == NULL) return;
     if (c->bzip_ready) (void)c->library.bzip2.BZ2_bzCompressEnd(&c->bzip);
+    end_unpacking(c);
     if (c->deflate_ready) (void)deflateEnd(&c->deflate);
     if (c->inflate_ready) (void)inflateEnd(&c->inflate);
     if (c->zstd_out != NULL) (void)c->library.zstd.ZSTD_freeCCtx(c->zstd_out);
@@ -164,23 +171,55 @@ static rq_err step_room(rq_buf *out, size_t start, size_t raw_max, size_t *ret)
     return RQ_OK;
 }
 
-static rq_err stream_append(rq_codec *c, rq_slice in, size_t raw_max, rq_buf *out)
+/* Of the stream, or the streams that follow each other. */
+static rq_err stream_unpack(rq_codec *c, rq_slice *in, size_t most, size_t raw_max, rq_buf *out,
+                            bool *ret_ended)
 {
-    if (in.len == 0) return RQ_E_MALFORMED;
-    size_t start = out->len;
-    bool ended = false;
-    while (!ended || in.len > 0) {
-        if (ended) {
+    size_t rest = in->len > most ? in->len - most : 0; /* for later calls */
+    size_t until = most < SIZE_MAX - out->len ? out->len + most : SIZE_MAX;
+    while (!c->unpack_ended || in->len > 0) {
+        if ((rest > 0 && in->len <= rest) || out->len >= until) return RQ_OK;
+        if (c->unpack_ended) {
             if (!c->stream->joins) return RQ_E_MALFORMED;
             RQ_TRY(c->stream->begin(c));
         }
-        size_t in_before = in.len, made;
-        RQ_TRY(step_room(out, start, raw_max, &made));
-        RQ_TRY(c->stream->step(c, &in, out->ptr + out->len, &made, false, &ended));
+        rq_slice piece = rq_slice_of(in->ptr, in->len - rest);
+        size_t made;
+        RQ_TRY(step_room(out, c->unpack_from, raw_max, &made));
+        if (made > until - out->len) made = until - out->len;
+        RQ_TRY(c->stream->step(c, &piece, out->ptr + out->len, &made, false, &c->unpack_ended));
+        bool goes_on = made > 0 || piece.len + rest < in->len;
         out->len += made;
-        if (!ended && made == 0 && in.len == in_before) return RQ_E_MALFORMED; /* cut off */
+        *in = rq_slice_of(piece.ptr, piece.len + rest);
+        if (!c->unpack_ended && !goes_on) return RQ_E_MALFORMED; /* cut off */
     }
-    return out->len - start > raw_max ? RQ_E_RESULT_TOO_LARGE : RQ_OK;
+    *ret_ended = true;
+    return out->len - c->unpack_from > raw_max ? RQ_E_RESULT_TOO_LARGE : RQ_OK;
+}
+
+static rq_err begin_unpacking(rq_codec *c, size_t len, size_t from)
+{
+    if (len == 0) return RQ_E_MALFORMED;
+    if (len > UINT32_MAX) return RQ_E_RESULT_TOO_LARGE;
+    RQ_TRY(c->stream->begin(c));
+    c->unpacks = true;
+    c->unpack_ended = false;
+    c->unpack_from = from;
+    return RQ_OK;
+}
+
+rq_err rq_codec_unpack(rq_codec *c, rq_slice *packed, size_t most, size_t raw_max, rq_buf *out,
+                       bool *ret_ended)
+{
+    if (c->stream == NULL) {
+        *ret_ended = true;
+        return rq_codec_append(c, *packed, raw_max, out);
+    }
+    *ret_ended = false;
+    if (!c->unpacks) RQ_TRY(begin_unpacking(c, packed->len, out->len));
+    rq_err rc = stream_unpack(c, packed, most, raw_max, out, ret_ended);
+    if (rc != RQ_OK || *ret_ended) end_unpacking(c);
+    return rc;
 }
 
 rq_err rq_codec_append(rq_codec *c, rq_slice packed, size_t raw_max, rq_buf *out)
@@ -190,8 +229,6 @@ rq_err rq_codec_append(rq_codec *c, rq_slice packed, size_t raw_max, rq_buf *out
         return packed.len > raw_max ? RQ_E_RESULT_TOO_LARGE
                                     : rq_buf_append(out, packed.ptr, packed.len);
     if (c->chunks != NULL) return rq__blocks_append(c, packed, raw_max, out);
-    RQ_TRY(c->stream->begin(c));
-    rq_err rc = stream_append(c, packed, raw_max, out);
-    if (c->stream->end != NULL) c->stream->end(c);
-    return rc;
+    bool ended;
+    return rq_codec_unpack(c, &packed, SIZE_MAX, raw_max, out, &ended);
 }

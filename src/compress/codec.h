@@ -69,5 +69,11 @@ rq_err rq_codec_fill(rq_codec *c, rq_slice packed, uint8_t *out, size_t raw_len)
  * bytes more. */
 RQ_NODISCARD
 rq_err rq_codec_append(rq_codec *c, rq_slice packed, size_t raw_max, rq_buf *out);
+/* The same in pieces, for callers that have other work, too: takes up to `most` bytes from the front of *packed and moves
+ * it behind them, and appends up to `most` bytes. Repeated until *ret_ended. A bzip2 stream is decompressed a block of up
+ * to 900 kB at a time, whatever `most` is, and Hadoop's framing all at once. */
+RQ_NODISCARD
+rq_err rq_codec_unpack(rq_codec *c, rq_slice *packed, size_t most, size_t raw_max, rq_buf *out,
+                       bool *ret_ended);
 
 #endif

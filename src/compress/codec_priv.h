@@ -40,8 +40,11 @@ struct rq_codec {
     z_stream deflate, inflate;
     bool deflate_ready, inflate_ready;
     bz_stream bunzip, bzip;
-    bool packs;      /* rq_codec_pack has begun and not ended */
-    bool bzip_ready; /* and with it `bzip` */
+    bool unpacks;       /* rq_codec_unpack has begun and not ended */
+    bool unpack_ended;  /* its stream, after which another one may follow */
+    size_t unpack_from; /* length of its result when it began */
+    bool packs;         /* rq_codec_pack has begun and not ended */
+    bool bzip_ready;    /* and with it `bzip` */
     ZSTD_CCtx *zstd_out;
     ZSTD_DCtx *zstd_in;
     void *lzo_state;

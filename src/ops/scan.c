@@ -576,7 +576,7 @@ static void go_on(rq_op_scan *s, rq_err rc)
 
 static void run_filled(rq_task *task)
 {
-    rq_op_scan *s = RQ_CONTAINER_OF(task, rq_op_scan, read.task);
+    rq_op_scan *s = RQ_CONTAINER_OF(task, rq_op_scan, filled);
     rq_err rc = s->read.fetch_rc;
     s->read.fetch_rc = RQ_OK;
     go_on(s, open_scanner(s, rc, &s->read.op.why));
@@ -586,16 +586,27 @@ static void run_fill(rq_task *task)
 {
     rq_op_scan *s = RQ_CONTAINER_OF(task, rq_op_scan, read.task);
     s->read.fetch_rc = fill(s);
-    s->read.task.run = run_filled;
-    rq_lane_post(s->read.op.seat->lane, &s->read.task);
+}
+
+static void run_fill_alone(rq_task *task)
+{
+    rq_op_scan *s = RQ_CONTAINER_OF(task, rq_op_scan, read.task);
+    run_fill(task);
+    rq_lane_post(s->read.op.seat->lane, &s->filled);
 }
 
 RQ_COLD static void fill_elsewhere(rq_op_scan *s)
 {
-    rq_executor *executor = s->read.op.seat->executor;
-    s->read.op.has_waited = true;
-    s->read.task.run = run_fill;
-    executor->submit(executor, RQ_POOL_CODEC, &s->read.task);
+    rq_op *op = &s->read.op;
+    rq_executor *executor = op->seat->executor;
+    bool has_turns = op->caller != NULL && op->caller->work_apart != NULL;
+    op->has_waited = true;
+    s->filled.run = run_filled;
+    s->read.task.run = has_turns ? run_fill : run_fill_alone;
+    if (!has_turns)
+        executor->submit(executor, RQ_POOL_CODEC, &s->read.task);
+    else if (op->caller->work_apart(op, &s->read.task, &s->filled) != RQ_OK)
+        go_on(s, open_scanner(s, RQ_E_NO_MEMORY, &op->why));
 }
 
 /* It was delayed at the gate, and its owner has gone with the connection meanwhile. */

@@ -44,7 +44,7 @@ struct rq_op_scan {
     uint64_t scanner_id; /* valid in take() and later, also if the op opened the scanner */
     /* When opening: fills the scan, in memory of the scanner's arena, which outlives the op. */
     rq_err (*fill)(rq_op_scan *s, rq_arena *arena, rq_scan *ret, rq_scan_extra *ret_extra);
-    bool fills_long; /* fill() takes long, and runs on RQ_POOL_CODEC if the seat has a lane */
+    bool fills_long; /* fill() takes long, and runs on a pool if the seat has a lane */
     bool has_call_seq;
     uint64_t call_seq;     /* must be the scanner's next one */
     bool renews;           /* the lease only */
@@ -88,7 +88,8 @@ struct rq_op_scan {
     rq_cellblock_mark last;  /* beginning of the previous result; a result has cells of one row */
     int32_t complete_rows;
     bool row_limit_reached;
-    bool is_gated; /* the call of an open scanner has passed a policy */
+    bool is_gated;  /* the call of an open scanner has passed a policy */
+    rq_task filled; /* runs when fill() has run on a pool */
     rq_op_read read;
 };
 

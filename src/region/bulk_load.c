@@ -434,6 +434,7 @@ static void publish(rq_region *r, void *arg)
         if (f->bulk_loaded || f->max_seqid > highest) highest = f->max_seqid;
         if (highest > r->staged_seqid) r->staged_seqid = highest;
     }
+    r->bulk_loads++;
     l->visible_at = ++r->staged_seqid;
     l->lsn = r->staged_lsn;
     for (size_t i = 0; i < l->target_count; i++) {

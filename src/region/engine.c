@@ -62,6 +62,7 @@ static rq_err take_reloadable(rq_engine *e, const rq_config *c)
     rq_compaction_settings compaction = rq__compaction_settings_of_site(c);
     e->family_flush_bytes_min = (uint64_t)rq_config_int(c, RQ_SET_FLUSH_LOWER_BOUND);
     e->busy_wait_ns = (uint64_t)rq_config_int(c, RQ_SET_BUSY_WAIT) * 1000000;
+    e->row_wait_ns = (uint64_t)rq_config_int(c, RQ_SET_ROW_WAIT) * 1000000;
     e->blocking_files_wait_ms = (uint64_t)rq_config_int(c, RQ_SET_BLOCKING_WAIT);
     e->flush_delay_ms = (uint64_t)rq_config_int(c, RQ_SET_FLUSH_DELAY) * 1000;
     e->offpeak_start = hour_of(rq_config_text(c, RQ_SET_OFFPEAK_START));
@@ -260,13 +261,14 @@ rq_region *rq__engine_find(rq_engine *e, const char *encoded)
 
 void rq__engine_poke_held(rq_engine *e)
 {
-    if (atomic_load_explicit(&e->held_writes, memory_order_relaxed) == 0) return;
+    bool waits = atomic_load_explicit(&e->row_waits, memory_order_relaxed) > 0;
+    if (atomic_load_explicit(&e->held_writes, memory_order_relaxed) == 0 && !waits) return;
     rq_arena arena = {0};
     rq_region **list;
     size_t count;
     if (rq_engine_regions(e, &arena, &list, &count) == RQ_OK) {
         for (size_t i = 0; i < count; i++) {
-            if (atomic_load_explicit(&list[i]->held, memory_order_relaxed) > 0)
+            if (waits || atomic_load_explicit(&list[i]->held, memory_order_relaxed) > 0)
                 rq__region_poke(list[i]);
             rq_region_unref(list[i]);
         }
@@ -524,6 +526,7 @@ static void engine_free(rq_engine *e)
     rq__compaction_clear(&e->compaction);
     rq__past_clear(e);
     rq__table_times_clear(&e->table_times);
+    rq_pool_share_destroy(&e->apart_share);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }
@@ -575,6 +578,7 @@ rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_en
     e->region_grown = options->region_grown;
     e->context = options->context;
     pthread_mutex_init(&e->lock, NULL);
+    rq_pool_share_init(&e->apart_share, e->env.executor, RQ_POOL_READ, RQ__APART_THREADS);
     rq__debt_init(&e->debt);
     rq_config *defaults = NULL;
     const rq_config *c = options->config;

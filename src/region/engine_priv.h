@@ -4,6 +4,7 @@
 #define RQ_REGION_ENGINE_PRIV_H
 
 #include "base/config.h"
+#include "base/pool_share.h"
 #include "hfile/writer.h"
 #include "region/debt.h"
 #include "region/recover.h"
@@ -47,6 +48,7 @@ struct rq_engine {
     uint64_t cell_bytes_max;   /* 0: no limit */
     int64_t timestamp_slop_ms; /* INT64_MAX: not checked */
     _Atomic uint64_t busy_wait_ns;
+    _Atomic uint64_t row_wait_ns; /* longest wait for a row that another op has locked (apart.h) */
     bool nonces_enabled;
     bool bulk_verify, bulk_compact;
     rq__compaction_node *_Atomic compaction; /* the site's; a store's are computed when it opens */
@@ -74,6 +76,9 @@ struct rq_engine {
 
     _Atomic uint64_t memstore_bytes; /* bytes that flushes can free */
     _Atomic uint64_t held_writes;    /* in all regions */
+    _Atomic uint64_t row_waits;      /* writes that wait for a locked row, in all regions */
+    _Atomic uint64_t apart_bytes;    /* found by reads that run apart */
+    rq_pool_share apart_share;       /* of RQ_POOL_READ, for these reads */
     _Atomic uint64_t relieved_ns;    /* when regions were last selected for a flush */
     _Atomic uint64_t flush_queue, compaction_queue;
     _Atomic uint64_t flushes, flushed_bytes, flushed_cells, flushed_memstore_bytes;
@@ -145,6 +150,8 @@ void rq__engine_version_freed(void *engine);
 /* Requests flushes of the regions with the largest memstores while the sum is above the low
  * mark. */
 void rq__engine_relieve(rq_engine *e);
+/* Threads of RQ_POOL_READ for reads of ops that write (apart.h). */
+#define RQ__APART_THREADS 8
 /* Retries held writes. */
 void rq__engine_poke_held(rq_engine *e);
 /* The delay of the response to a write of `bytes` bytes of cells (debt.h). */

@@ -4,12 +4,11 @@
  *
  * Writes pass the region's *writer token*. A lane's writer collects batches and enqueues them. The
  * lane that finds the token free drains the queue (sequence ids, conditions, memstore insert, log
- * staging); a lane that finds it taken continues with other work. The token is not held across I/O: a
+ * staging); a lane that finds it taken continues with other work. The token is never held across I/O: a
  * read-modify-write that needs a block releases it, waits for the block, and runs again from its
- * beginning with the block pinned. (Only an op that has run again too often keeps the token and reads
- * its blocks on a pool's thread: write.c, RUNS_LOST_MAX.) One counter is MVCC write number, log sequence
- * id and the cells' seqid. Batches become visible in order, each once it is durable; then done() runs on
- * the batch's lane.
+ * beginning with the block pinned; an op that has run again too often reads without the token, with its
+ * rows locked (apart.h). One counter is MVCC write number, log sequence id and the cells' seqid. Batches
+ * become visible in order, each once it is durable; then done() runs on the batch's lane.
  */
 #ifndef RQ_REGION_REGION_H
 #define RQ_REGION_REGION_H
@@ -120,7 +119,7 @@ typedef struct rq_write {
     void (*done)(struct rq_write *write); /* every op has its rc; durable as requested */
     /* The following fields belong to the region. */
     struct rq_write *next;
-    void *state[36];
+    void *state[37];
 } rq_write;
 
 /* A read or write of one row that will follow soon. */

@@ -36,6 +36,8 @@ typedef struct rq__work {
 /* Runs `work` under the token: at once if it is free, otherwise its holder does, after the work
  * enqueued before. */
 void rq__region_enqueue(rq_region *r, rq__work *work);
+/* Likewise, by a thread of RQ_POOL_READ, which has no other work. */
+void rq__region_enqueue_here(rq_region *r, rq__work *work);
 /* For pool threads and tools: returns when run(r, arg) has run under the token. */
 void rq__region_with_token(rq_region *r, void (*run)(rq_region *r, void *arg), void *arg);
 
@@ -201,6 +203,8 @@ struct rq_region {
     rq__work retry;                          /* the next slice of rq__region_retry_held */
     bool retry_queued;
     bool log_is_full;                     /* the log had no room for the last record */
+    struct rq__apart *apart;              /* ops whose reads run apart, oldest first; see apart.h */
+    size_t bulk_loads;                    /* number of those that have published files */
     struct rq__copied_load *copied_loads; /* bulk loads that copy their files; see bulk_load.c */
     /* atomic: */
     _Atomic bool flush_requested;
@@ -385,9 +389,9 @@ static inline bool rq__op_reads(const rq_row_op *op)
 }
 
 /* token: runs the whole op. RQ_E_AGAIN: nothing was done; either ctx names the missing block, or ctx has no need and
- * the op's reads take too long for a lane (`on_lane`). */
-rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, bool on_lane,
-                          int64_t now_ms, rq_error *why);
+ * the op's reads take too long. */
+rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, int64_t now_ms,
+                          rq_error *why);
 
 /* --- flush.c, compact.c ----------------------------------------------------------------------- */
 /* Requests a flush. Any thread. Cheap if one is requested already. */

@@ -246,30 +246,42 @@ rq_slice rq_region_scanner_current_row(const rq_region_scanner *s)
     return rq_slice_of(s->row, s->row_len);
 }
 
-/* --- reads under the writer token ------------------------------------------------------------- */
+/* --- reads of ops that write ------------------------------------------------------------------ */
 
 #define LONG_AGO 1
 
-rq_err rq__staged_next(rq_region_scanner *s, rq_read_ctx *ctx, rq__lane_slice *slice,
-                       rq_cellblock *out, rq_error *why)
+rq_err rq__staged_open(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_region_scanner **ret,
+                       rq_error *why)
 {
-    bool has_begun = slice->is_endless || slice->until_ns != 0;
-    rq_scan_limits limits = {.yield_ns = has_begun ? slice->until_ns : LONG_AGO};
+    RQ_ASSERT(scan->is_get);
+    return open_scanner(r, scan, 0, true, arena, ret, why);
+}
+
+rq_err rq__staged_read_on(rq_region_scanner *s, rq_read_ctx *ctx, uint64_t yield_ns,
+                          rq_cellblock *out, rq_error *why)
+{
+    rq_scan_limits limits = {.yield_ns = yield_ns};
     rq_scan_state state;
     s->keeps_allowance = true;
-    rq_err rc = rq_region_scanner_next(s, &limits, ctx, out, &state, why);
-    if (RQ_LIKELY(rc != RQ_E_AGAIN || has_begun || rq_read_ctx_needs(ctx))) return rc;
-    limits.yield_ns = slice->until_ns = rq__region_scanner_now(s) + RQ_METER_STRETCH_NS;
     return rq_region_scanner_next(s, &limits, ctx, out, &state, why);
 }
 
-rq_err rq__staged_read_row(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
-                           rq__lane_slice *slice, rq_cellblock *out, rq_error *why)
+rq_err rq__staged_next(rq_region_scanner *s, rq_read_ctx *ctx, rq__token_slice *slice,
+                       rq_cellblock *out, rq_error *why)
 {
-    RQ_ASSERT(scan->is_get);
+    bool has_begun = slice->until_ns != 0;
+    rq_err rc = rq__staged_read_on(s, ctx, has_begun ? slice->until_ns : LONG_AGO, out, why);
+    if (RQ_LIKELY(rc != RQ_E_AGAIN || has_begun || rq_read_ctx_needs(ctx))) return rc;
+    slice->until_ns = rq__region_scanner_now(s) + RQ_METER_STRETCH_NS;
+    return rq__staged_read_on(s, ctx, slice->until_ns, out, why);
+}
+
+rq_err rq__staged_read_row(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                           rq__token_slice *slice, rq_cellblock *out, rq_error *why)
+{
     rq_cellblock_mark mark = rq_cellblock_get_mark(out);
     rq_region_scanner *s = NULL;
-    RQ_TRY(open_scanner(r, scan, 0, true, arena, &s, why));
+    RQ_TRY(rq__staged_open(r, scan, arena, &s, why));
     rq_err rc = rq__staged_next(s, ctx, slice, out, why);
     rq_region_scanner_close(s);
     if (rc != RQ_OK) rq_cellblock_truncate(out, mark);

@@ -115,24 +115,32 @@ static inline bool rq__region_scanner_timed_out(rq_region_scanner *s, uint64_t d
     return rq__region_scanner_now(s) >= deadline_ns;
 }
 
-/* --- reads under the writer token (region_scanner_open.c) -------------------------------------- */
+/* --- reads of ops that write (region_scanner_open.c) ------------------------------------------- */
 
-/* The time that all reads of one op together may take on a lane. The initial value is zero: the time starts when one of
- * the reads has examined some hundred cells, so that most ops read no clock. */
-typedef struct rq__lane_slice {
-    bool is_endless; /* no limit: the op runs on a pool's thread */
+/* The time that all reads of one op together may take under the token. The initial value is zero: the time starts when
+ * one of the reads has examined some hundred cells, so that most ops read no clock. */
+typedef struct rq__token_slice {
     uint64_t until_ns;
-} rq__lane_slice;
+} rq__token_slice;
 
 /* Reads one row in the newest staged state (everything inserted, durable or not), for conditions
  * and read-modify-writes. REQUIRES: the writer token. `scan` has is_get. RQ_E_AGAIN as for
  * rq_region_scanner_next; without a need (rq_read_ctx_needs): the slice is over. */
 RQ_NODISCARD
 rq_err rq__staged_read_row(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
-                           rq__lane_slice *slice, rq_cellblock *out, rq_error *why);
+                           rq__token_slice *slice, rq_cellblock *out, rq_error *why);
 /* Likewise, the next row of a scanner. */
 RQ_NODISCARD
-rq_err rq__staged_next(rq_region_scanner *s, rq_read_ctx *ctx, rq__lane_slice *slice,
+rq_err rq__staged_next(rq_region_scanner *s, rq_read_ctx *ctx, rq__token_slice *slice,
                        rq_cellblock *out, rq_error *why);
+/* A scanner of one row in its newest staged state, for a thread that has locked the row (apart.h) instead of holding
+ * the token. Inside a read section, like rq__staged_read_on. */
+RQ_NODISCARD
+rq_err rq__staged_open(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_region_scanner **ret,
+                       rq_error *why);
+/* Reads the scanner's row until `yield_ns`: then RQ_E_AGAIN without a need; the next call goes on. */
+RQ_NODISCARD
+rq_err rq__staged_read_on(rq_region_scanner *s, rq_read_ctx *ctx, uint64_t yield_ns,
+                          rq_cellblock *out, rq_error *why);
 
 #endif

@@ -6,21 +6,31 @@
  * comes between reading and writing. All reads happen before any cell of the op is linked: as in
  * HBase, an increment inside RowMutations does not see a put of the same op (HBASE:
  * MutationBatchOperation.prepareMiniBatchOperations). If a block is missing, the op is abandoned
- * and starts again once the block is loaded. If its reads take too long on a lane, it is abandoned and starts again
- * on a pool. */
+ * and starts again once the block is loaded.
+ *
+ * An op whose reads take long is abandoned, too, and made in three passes of the same code: PLANNING lists its
+ * reads, which do not depend on each other; the reads run without the token, while the op's rows are locked
+ * (apart.h); APPLYING, under the token again, runs the op with the results of the reads. */
+#include "region/apart.h"
 #include "region/engine_priv.h"
 #include "region/region_scanner_priv.h"
 
 #include <stdlib.h>
 
 #define READ_STEPS 8 /* of a read, beside its cells */
-/* What one read may find: a condition's filter passes whole rows, and these bytes are charged to no budget. */
+/* What the reads of an op may find together: a condition's filter passes whole rows. */
 #define READ_BYTES_MAX ((uint64_t)64 << 20)
-/* The same limit on a lane; beyond it the op begins again on a pool. The bytes are copied into the scratch block, and
- * the value of an append three times more (new value, log record, memstore), which takes at least a millisecond per
+/* The same limit under the token; beyond it the op reads apart. The bytes are copied into the scratch block, and the
+ * value of an append three times more (new value, log record, memstore), which takes at least a millisecond per
  * megabyte. */
-#define LANE_BYTES_MAX ((uint64_t)256 * 1024)
+#define TOKEN_BYTES_MAX ((uint64_t)256 * 1024)
 #define SCRATCH_KEPT ((size_t)256 * 1024)
+
+typedef enum pass {
+    DIRECT, /* the op reads under the token */
+    PLANNING,
+    APPLYING,
+} pass;
 
 /* One run of one op. */
 typedef struct run {
@@ -33,7 +43,10 @@ typedef struct run {
     bool remembers;        /* the nonce is noted when the op is done */
     uint64_t duplicate_of; /* the number of the earlier op with this nonce, or 0 */
     int64_t search_left;   /* see check_condition */
-    rq__lane_slice slice;
+    uint64_t found_bytes;  /* by reads under the token */
+    rq__token_slice slice;
+    pass pass;
+    rq__plan *plan; /* NULL: DIRECT */
     rq_error *why;
 } run;
 
@@ -44,8 +57,8 @@ static rq_time_range range_or_all(rq_time_range t)
     return t.min == 0 && t.max == 0 ? RQ_TIME_RANGE_ALL : t;
 }
 
-static rq_scan scan_of_row(const run *u, rq_slice row, const rq_scan_family *families,
-                           size_t family_count, rq_time_range range)
+static rq_scan scan_of_row(rq_slice row, const rq_scan_family *families, size_t family_count,
+                           rq_time_range range)
 {
     return (rq_scan){
         .start_row = row,
@@ -59,34 +72,83 @@ static rq_scan scan_of_row(const run *u, rq_slice row, const rq_scan_family *fam
         .max_versions = 1,
         .time_range = range_or_all(range),
         .store_limit = -1,
-        .row_bytes_max = u->slice.is_endless ? READ_BYTES_MAX : LANE_BYTES_MAX,
     };
 }
 
-/* The result of a read of that scan. */
-static rq_err leave_lane_if_long(const run *u, rq_err rc)
+/* The cells as views on the block. */
+static rq_err cells_of(const rq_cellblock *block, rq_arena *arena, rq_cell **ret, size_t *ret_count,
+                       rq_error *why)
 {
-    return rc == RQ_E_ROW_TOO_BIG && !u->slice.is_endless ? RQ_E_AGAIN : rc;
+    rq_cell *cells = rq_arena_calloc(arena, (size_t)block->count + 1, sizeof *cells);
+    if (cells == NULL) return RQ_E_NO_MEMORY;
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&block->bytes));
+    for (size_t i = 0; i < block->count; i++)
+        RQ_TRY(rq_cellblock_next(&c, &cells[i], why));
+    *ret = cells;
+    *ret_count = block->count;
+    return RQ_OK;
+}
+
+/* The scan may find what is left of the op's bytes under the token. False: nothing is left. */
+static bool limit_bytes(const run *u, rq_scan *scan)
+{
+    scan->row_bytes_max = TOKEN_BYTES_MAX - u->found_bytes;
+    return u->found_bytes < TOKEN_BYTES_MAX;
+}
+
+/* RQ_E_AGAIN without a need (rq_read_ctx_needs): the op must read apart. */
+static rq_err apart_if_long(rq_err rc)
+{
+    return rc == RQ_E_ROW_TOO_BIG ? RQ_E_AGAIN : rc;
 }
 
 /* The row's cells as views on the region's scratch block: valid until the next read. */
-static rq_err read_row(run *u, const rq_scan *scan, rq_cell **ret, size_t *ret_count)
+static rq_err read_under_token(run *u, rq_scan *scan, rq_cell **ret, size_t *ret_count)
 {
     rq_cellblock *block = &u->region->scratch_cells;
     rq_cellblock_reset(block);
     block->with_tags = true;
     uint64_t passed = u->ctx->cells_passed;
+    if (!limit_bytes(u, scan)) return RQ_E_AGAIN;
     rq_err rc = rq__staged_read_row(u->region, scan, u->arena, u->ctx, &u->slice, block, u->why);
     u->region->meter.steps += READ_STEPS + block->count + (u->ctx->cells_passed - passed);
-    if (rc != RQ_OK) return leave_lane_if_long(u, rc);
-    rq_cell *cells = rq_arena_calloc(u->arena, block->count + 1, sizeof *cells);
-    if (cells == NULL) return RQ_E_NO_MEMORY;
-    rq_cursor c = rq_cursor_of(rq_buf_slice(&block->bytes));
-    for (size_t i = 0; i < block->count; i++)
-        RQ_TRY(rq_cellblock_next(&c, &cells[i], u->why));
-    *ret = cells;
-    *ret_count = block->count;
+    if (rc != RQ_OK) return apart_if_long(rc);
+    u->found_bytes += block->bytes.len;
+    return cells_of(block, u->arena, ret, ret_count, u->why);
+}
+
+/* --- reads apart from the token ----------------------------------------------------------------- */
+
+static rq_err plan_read(run *u, const rq_scan *scan, const rq_condition *c, uint64_t read_point)
+{
+    rq__planned *e = rq_arena_calloc(u->arena, 1, sizeof *e);
+    if (e == NULL) return RQ_E_NO_MEMORY;
+    e->scan = *scan;
+    e->condition = c;
+    e->read_point = read_point;
+    e->cells.with_tags = true;
+    *u->plan->end = e;
+    u->plan->end = &e->next;
+    u->plan->count++;
     return RQ_OK;
+}
+
+/* What the next planned read has found. The reads of an op are planned and applied in the same order. */
+static rq__planned *take_planned(run *u)
+{
+    rq__planned *e = u->plan->at;
+    RQ_ASSERT(e != NULL);
+    u->plan->at = e->next;
+    return e;
+}
+
+static rq_err read_row(run *u, rq_scan *scan, rq_cell **ret, size_t *ret_count)
+{
+    if (u->pass == DIRECT) return read_under_token(u, scan, ret, ret_count);
+    *ret = NULL;
+    *ret_count = 0;
+    if (u->pass == PLANNING) return plan_read(u, scan, NULL, 0);
+    return cells_of(&take_planned(u)->cells, u->arena, ret, ret_count, u->why);
 }
 
 /* --- conditions ------------------------------------------------------------------------------- */
@@ -111,44 +173,63 @@ static rq_err value_matches(const rq_condition *c, const rq_cell *cells, size_t 
     return RQ_OK;
 }
 
-static rq_err match_condition(run *u, const rq_condition *c, bool *ret)
+static rq_err scan_of_condition(run *u, const rq_condition *c, rq_scan *ret)
 {
-    rq_region *r = u->region;
-    rq_scan_family family = {
-        .family = c->family, .qualifiers = &c->qualifier, .qualifier_count = 1};
-    rq_scan scan = scan_of_row(u, c->row, &family, 1, c->time_range);
-    if (c->filter != NULL) {
-        rq_filter_reset(c->filter);
-        scan.filter = c->filter;
-        scan.families = NULL;
-        scan.family_count = 0;
-    } else {
-        size_t hint = 0;
-        if (rq__region_store_of(r, c->family, &hint) == NULL)
-            return rq__region_no_family(r, c->family, u->why);
-    }
-    rq_cell *cells;
-    size_t count;
-    RQ_TRY(read_row(u, &scan, &cells, &count));
-    if (count > 0 && cells[0].timestamp > u->put_ms) u->put_ms = cells[0].timestamp;
-    if (c->filter == NULL) return value_matches(c, cells, count, ret, u->why);
+    rq_scan_family *family = rq_arena_alloc(u->arena, sizeof *family);
+    size_t hint = 0;
+    if (family == NULL) return RQ_E_NO_MEMORY;
+    *family =
+        (rq_scan_family){.family = c->family, .qualifiers = &c->qualifier, .qualifier_count = 1};
+    *ret = scan_of_row(c->row, family, c->filter == NULL ? 1 : 0, c->time_range);
+    ret->filter = c->filter;
+    if (c->filter != NULL || rq__region_store_of(u->region, c->family, &hint) != NULL) return RQ_OK;
+    return rq__region_no_family(u->region, c->family, u->why);
+}
+
+static rq_err cells_match(const rq_condition *c, const rq_cell *cells, size_t count, bool *ret,
+                          rq_error *why)
+{
+    if (c->filter == NULL) return value_matches(c, cells, count, ret, why);
     *ret = count > 0;
     return RQ_OK;
 }
 
 /* Text searches of all conditions together have one allowance (filter/pace.h), because the region's
- * token is held. */
-static rq_err check_condition(run *u, const rq_condition *c, bool *ret)
+ * token, or a lock of its rows, is held. */
+static rq_pace *begin_search(const rq_condition *c, int64_t left)
 {
     rq_pace *pace =
         c->filter != NULL ? rq_filter_pace(c->filter) : rq_comparator_pace(c->comparator);
-    if (pace == NULL) return match_condition(u, c, ret);
-    int64_t whole_left = u->search_left > 0 ? u->search_left : 0;
+    if (c->filter != NULL) rq_filter_reset(c->filter);
+    if (pace == NULL) return NULL;
     rq_pace_begin(pace, false);
-    pace->whole_left = whole_left;
-    rq_err rc = match_condition(u, c, ret);
-    u->search_left = pace->whole_left;
+    pace->whole_left = left > 0 ? left : 0;
+    return pace;
+}
+
+static rq_err check_under_token(run *u, rq_scan *scan, const rq_condition *c, bool *ret)
+{
+    rq_cell *cells;
+    size_t count;
+    rq_pace *pace = begin_search(c, u->search_left);
+    rq_err rc = read_under_token(u, scan, &cells, &count);
+    if (rc == RQ_OK && count > 0 && cells[0].timestamp > u->put_ms) u->put_ms = cells[0].timestamp;
+    if (rc == RQ_OK) rc = cells_match(c, cells, count, ret, u->why);
+    if (pace != NULL) u->search_left = pace->whole_left;
     return rc;
+}
+
+static rq_err check_condition(run *u, const rq_condition *c, bool *ret)
+{
+    rq_scan scan;
+    *ret = true;
+    RQ_TRY(scan_of_condition(u, c, &scan));
+    if (u->pass == DIRECT) return check_under_token(u, &scan, c, ret);
+    if (u->pass == PLANNING) return plan_read(u, &scan, c, 0);
+    const rq__planned *e = take_planned(u);
+    *ret = e->matched;
+    if (e->timestamp > u->put_ms) u->put_ms = e->timestamp;
+    return RQ_OK;
 }
 
 static rq_err check_conditions(run *u, bool *ret)
@@ -185,6 +266,7 @@ static rq_err add_cell(run *u, const rq_mutation *m, rq_cell c)
 
 static rq_err run_put(run *u, const rq_mutation *m)
 {
+    if (u->pass == PLANNING) return RQ_OK;
     for (size_t i = 0; i < m->cell_count; i++) {
         rq_cell c = m->cells[i];
         if (c.timestamp == RQ_TIMESTAMP_LATEST) c.timestamp = u->put_ms;
@@ -341,10 +423,11 @@ static rq_err run_deltas(run *u, const rq_mutation *m)
     size_t family_count;
     RQ_TRY(sort_deltas(u, m, &list));
     RQ_TRY(columns_of(u, list, m->cell_count, &families, &family_count));
-    rq_scan scan = scan_of_row(u, m->row, families, family_count, m->time_range);
+    rq_scan scan = scan_of_row(m->row, families, family_count, m->time_range);
     rq_cell *old;
     size_t old_count;
     RQ_TRY(read_row(u, &scan, &old, &old_count));
+    if (u->pass == PLANNING) return RQ_OK;
     size_t at = 0;
     for (size_t i = 0; i < m->cell_count; i++) {
         const rq_cell *d = &list[i].cell;
@@ -362,6 +445,17 @@ static rq_err run_deltas(run *u, const rq_mutation *m)
     return RQ_OK;
 }
 
+static rq_err add_result(run *u, const rq_cellblock *block)
+{
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&block->bytes));
+    for (size_t i = 0; i < block->count; i++) {
+        rq_cell cell;
+        RQ_TRY(rq_cellblock_next(&c, &cell, u->why));
+        RQ_TRY(rq_cellblock_append(&u->op->result, &cell));
+    }
+    return RQ_OK;
+}
+
 /* The op was done before under this nonce: returns its result without repeating it. HBASE: a
  * duplicate is converted to a Get at the first one's number. */
 static rq_err answer_duplicate(run *u, const rq_mutation *m)
@@ -372,12 +466,17 @@ static rq_err answer_duplicate(run *u, const rq_mutation *m)
     size_t family_count;
     RQ_TRY(sort_deltas(u, m, &list));
     RQ_TRY(columns_of(u, list, m->cell_count, &families, &family_count));
-    rq_scan scan = scan_of_row(u, m->row, families, family_count, m->time_range);
+    rq_scan scan = scan_of_row(m->row, families, family_count, m->time_range);
+    if (u->pass == PLANNING) return plan_read(u, &scan, NULL, u->duplicate_of);
+    if (u->pass == APPLYING) return add_result(u, &take_planned(u)->cells);
     rq_region_scanner *s;
+    if (!limit_bytes(u, &scan)) return RQ_E_AGAIN;
     RQ_TRY(rq_region_scanner_open(u->region, &scan, u->duplicate_of, u->arena, &s, u->why));
+    size_t before = u->op->result.bytes.len;
     rq_err rc = rq__staged_next(s, u->ctx, &u->slice, &u->op->result, u->why);
     rq_region_scanner_close(s);
-    return leave_lane_if_long(u, rc);
+    u->found_bytes += u->op->result.bytes.len - before;
+    return apart_if_long(rc);
 }
 
 /* --- deletes of the newest version ------------------------------------------------------------ */
@@ -426,7 +525,7 @@ static rq_err find_versions(run *u, const rq_mutation *m, const delta *list,
     for (size_t i = 0; i < count; i++)
         asked[i] = list[columns[i].first];
     RQ_TRY(columns_of(u, asked, count, &families, &family_count));
-    rq_scan scan = scan_of_row(u, m->row, families, family_count, RQ_TIME_RANGE_ALL);
+    rq_scan scan = scan_of_row(m->row, families, family_count, RQ_TIME_RANGE_ALL);
     scan.max_versions = (int32_t)columns[0].count;
     rq_cell *old;
     size_t old_count;
@@ -473,6 +572,7 @@ static rq_err run_delete(run *u, const rq_mutation *m)
 {
     int64_t *newest;
     RQ_TRY(find_newest(u, m, &newest));
+    if (u->pass == PLANNING) return RQ_OK;
     for (size_t i = 0; i < m->cell_count; i++) {
         rq_cell c = m->cells[i];
         if (rq__cell_deletes_newest(&c))
@@ -562,37 +662,131 @@ static rq_err run_op(run *u)
     rq_region *r = u->region;
     RQ_TRY(check_mutations(u));
     RQ_TRY(find_duplicate(u));
+    if (u->pass == APPLYING && u->duplicate_of != u->plan->duplicate_of) return RQ_E_AGAIN;
     /* If the nonce is known, the conditions were met before. */
     if (u->duplicate_of == 0) RQ_TRY(check_conditions(u, &op->processed));
     if (!op->processed) return RQ_OK;
     RQ_TRY(check_conditional_mutations(u));
     for (size_t i = 0; i < op->mutation_count; i++) {
-        r->meter.steps += op->mutations[i].cell_count + 1;
+        if (u->pass != PLANNING) r->meter.steps += op->mutations[i].cell_count + 1;
         RQ_TRY(run_mutation(u, &op->mutations[i]));
     }
+    if (u->pass == PLANNING) return RQ_OK;
     return u->remembers ? commit_with_nonce(u) : rq__group_commit(r, u->now_ms, 0, 0, u->why);
 }
 
-rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, bool on_lane,
-                          int64_t now_ms, rq_error *why)
+/* --- its passes ------------------------------------------------------------------------------- */
+
+static run run_of(rq_region *r, rq_row_op *op, int64_t now_ms, rq_error *why)
+{
+    return (run){.region = r, .op = op, .now_ms = now_ms, .put_ms = now_ms, .why = why};
+}
+
+static rq_err end_run(rq_region *r, rq_row_op *op, rq_err rc, rq_error *why)
+{
+    if (rc == RQ_OK) return RQ_OK;
+    rq__group_rollback(r, 0);
+    rq_cellblock_reset(&op->result);
+    return rc == RQ_E_AGAIN ? rc : rq_fail(why, rc, "%s", rq_err_text(rc));
+}
+
+rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, int64_t now_ms,
+                          rq_error *why)
 {
     RQ_ASSERT(r->group->count == 0);
     rq_arena_reset(&r->scratch);
     rq_cellblock_reset(&op->result);
-    run u = {.region = r,
-             .op = op,
-             .ctx = ctx,
-             .arena = &r->scratch,
-             .now_ms = now_ms,
-             .put_ms = now_ms,
-             .slice.is_endless = !on_lane,
-             .why = why};
+    run u = run_of(r, op, now_ms, why);
+    u.ctx = ctx;
+    u.arena = &r->scratch;
     rq_err rc = run_op(&u);
     if (r->scratch_cells.bytes.cap > SCRATCH_KEPT) rq_cellblock_clear(&r->scratch_cells);
-    if (rc != RQ_OK) {
-        rq__group_rollback(r, 0);
-        rq_cellblock_reset(&op->result);
-        if (rc != RQ_E_AGAIN) return rq_fail(why, rc, "%s", rq_err_text(rc));
-    }
+    return end_run(r, op, rc, why);
+}
+
+rq_err rq__plan_make(rq__plan *p, rq_region *r, rq_row_op *op, int64_t now_ms, rq_error *why)
+{
+    run u = run_of(r, op, now_ms, why);
+    rq_arena_reset(&p->arena);
+    u.arena = &p->arena;
+    u.pass = PLANNING;
+    u.plan = p;
+    p->end = &p->first;
+    p->search_left = RQ_PACE_WHOLE;
+    rq_err rc = run_op(&u);
+    p->at = p->first;
+    p->duplicate_of = u.duplicate_of;
     return rc;
+}
+
+rq_err rq__plan_apply(rq__plan *p, rq_region *r, rq_row_op *op, int64_t now_ms, rq_error *why)
+{
+    RQ_ASSERT(r->group->count == 0);
+    rq_arena_reset(&r->scratch);
+    rq_cellblock_reset(&op->result);
+    run u = run_of(r, op, now_ms, why);
+    u.arena = &r->scratch;
+    u.pass = APPLYING;
+    u.plan = p;
+    p->at = p->first;
+    return end_run(r, op, run_op(&u), why);
+}
+
+void rq__plan_clear(rq__plan *p)
+{
+    for (rq__planned *e = p->first; e != NULL; e = e->next)
+        rq_cellblock_clear(&e->cells);
+    if (p->scanner != NULL) rq_region_scanner_close(p->scanner);
+    rq_arena_clear(&p->reading);
+    rq_arena_clear(&p->arena);
+    *p = (rq__plan){0};
+}
+
+static rq_err begin_planned(rq__plan *p, rq_region *r, rq__planned *e, rq_error *why)
+{
+    e->scan.row_bytes_max = p->bytes < READ_BYTES_MAX ? READ_BYTES_MAX - p->bytes : 1;
+    p->pace = e->condition != NULL ? begin_search(e->condition, p->search_left) : NULL;
+    if (e->read_point == 0) return rq__staged_open(r, &e->scan, &p->reading, &p->scanner, why);
+    return rq_region_scanner_open(r, &e->scan, e->read_point, &p->reading, &p->scanner, why);
+}
+
+/* The cells of a condition are needed no more once it is known whether they meet it. */
+static rq_err end_condition(rq__plan *p, rq__planned *e, rq_error *why)
+{
+    rq_cell *cells;
+    size_t count;
+    RQ_TRY(cells_of(&e->cells, &p->reading, &cells, &count, why));
+    e->timestamp = count > 0 ? cells[0].timestamp : 0;
+    rq_err rc = cells_match(e->condition, cells, count, &e->matched, why);
+    if (p->pace != NULL) p->search_left = p->pace->whole_left;
+    rq_cellblock_clear(&e->cells);
+    return rc;
+}
+
+static rq_err end_planned(rq__plan *p, rq__planned *e, rq_error *why)
+{
+    rq_region_scanner_close(p->scanner);
+    p->scanner = NULL;
+    rq_err rc = e->condition != NULL ? end_condition(p, e, why) : RQ_OK;
+    rq_arena_reset(&p->reading);
+    p->bytes += e->cells.bytes.cap;
+    p->at = e->condition != NULL && !e->matched ? NULL : e->next;
+    return rc;
+}
+
+rq_err rq__plan_read(rq__plan *p, rq_region *r, rq_read_ctx *ctx, uint64_t yield_ns, rq_error *why)
+{
+    while (p->at != NULL) {
+        rq__planned *e = p->at;
+        if (p->scanner == NULL) RQ_TRY(begin_planned(p, r, e, why));
+        RQ_TRY(rq__staged_read_on(p->scanner, ctx, yield_ns, &e->cells, why));
+        RQ_TRY(end_planned(p, e, why));
+    }
+    return RQ_OK;
+}
+
+uint64_t rq__plan_bytes(const rq__plan *p)
+{
+    size_t now = p->at == NULL ? 0 : p->at->cells.bytes.cap;
+    return p->bytes + now + p->count * sizeof(rq__planned);
 }

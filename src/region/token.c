@@ -10,11 +10,9 @@
  *      a work …      newest first, ending in NULL or TAKEN
  *
  * A thread that pushes onto NULL has the token and drains the queue until it can swap TAKEN back to
- * NULL. No thread waits for the token, and no lane blocks while it has the token. When its time slice is
- * over, a drainer leaves the rest, and the token with it, to the lane of the next piece of work. An op is
- * never interrupted, so a lane does not run an op of many steps: it leaves the token to a thread of
- * RQ_POOL_READ. That thread may wait for a disk only for an op that has run again too often (write.c,
- * RUNS_LOST_MAX).
+ * NULL. No thread waits for the token, and nothing blocks under it. When its time slice is over, a drainer leaves the
+ * rest, and the token with it, to the lane of the next piece of work. An op is never interrupted, so a lane does not run
+ * an op of many steps: it leaves the token to a thread of RQ_POOL_READ. Long reads are made without the token (apart.h).
  */
 #include "region/engine_priv.h"
 
@@ -111,7 +109,7 @@ static void drain(rq_region *r, bool on_pool)
     }
 }
 
-void rq__region_enqueue(rq_region *r, rq__work *work)
+static void enqueue(rq_region *r, rq__work *work, bool on_pool)
 {
     /* The work may release the last reference on the region, which must outlive the drain. */
     rq_region_ref(r);
@@ -120,8 +118,18 @@ void rq__region_enqueue(rq_region *r, rq__work *work)
         work->next = old;
     } while (!atomic_compare_exchange_weak_explicit(&r->queue, &old, work, memory_order_acq_rel,
                                                     memory_order_relaxed));
-    if (old == NULL) drain(r, false);
+    if (old == NULL) drain(r, on_pool);
     rq_region_unref(r);
+}
+
+void rq__region_enqueue(rq_region *r, rq__work *work)
+{
+    enqueue(r, work, false);
+}
+
+void rq__region_enqueue_here(rq_region *r, rq__work *work)
+{
+    enqueue(r, work, true);
 }
 
 typedef struct call {

@@ -7,7 +7,8 @@
  *                                          │ │                                   cells linked
  *             held: memory is short ◄──────┘ └─ parked: a block is missing
  *                                                       (read by RQ_POOL_READ, then run again, but not
- *                                                       any number of times: RUNS_LOST_MAX)
+ *                                                       any number of times: RUNS_LOST_MAX), reads run
+ *                                                       apart, or a row is locked by such reads (apart.h)
  *   done ◄─ lane ◄─ read point raised ◄─ the log acknowledges ◄─ waiting for the horizons
  *
  * Invariants:
@@ -21,6 +22,7 @@
  *  4. Plain puts and deletes of one batch with the same durability share a record and a sequence id
  *     (HBASE: doMiniBatchMutate); each is atomic because the record is.
  */
+#include "region/apart.h"
 #include "region/engine_priv.h"
 #include "region/owned.h"
 #include "region/write_priv.h"
@@ -37,7 +39,7 @@
  * token between lanes more often; a bulk load's batches are shorter. */
 #define SLICES_IN_FRONT 8
 /* An op of more steps (base/meter.h) does not run on a lane: an op is never interrupted, and this one would take about
- * half a millisecond or longer. */
+ * half a millisecond or longer. If the op reads, it reads apart from the token (apart.h). */
 #define LONG_OP_STEPS 1024
 #define CONDITION_STEPS 8 /* steps charged for a condition or another read */
 /* Bytes of values that take about as long as a step: each is copied into the memstore and into the log. */
@@ -48,17 +50,20 @@
  * quadratic in their number. Clients' real batches need less than a hundredth of the limit. */
 #define READ_STEPS_MAX ((uint64_t)10 * 1000 * 1000)
 /* Limits how often an op that reads is abandoned for a missing block, and how many steps it may lose by that. Beyond
- * either limit it keeps the token and waits for its blocks on a pool's thread: each run begins anew, so the cost for n
- * blocks is quadratic, and blocks that the cache evicts before the next run would be loaded again and again. 64 runs
- * suffice for an increment that finds none of its blocks (three of each file) in memory. */
+ * either limit it reads apart from the token: each run begins anew, so the cost for n blocks is quadratic, and blocks
+ * that the cache evicts before the next run would be loaded again and again. 64 runs suffice for an increment that
+ * finds none of its blocks (three of each file) in memory. */
 #define RUNS_LOST_MAX 64
+#define ROUNDS_MAX 3 /* of reads apart */
 #define STEPS_LOST_MAX ((uint64_t)8 * RQ_METER_STRETCH_STEPS)
 
-/* A batch waiting for a block. */
+/* A batch waiting for a block, or for reads that run apart. */
 struct rq__parked {
     rq_task task;       /* on RQ_POOL_READ */
+    rq__apart *apart;   /* of the batch's next op; NULL: none */
     unsigned runs_lost; /* of the batch's next op */
     uint64_t steps_lost;
+    unsigned rounds; /* of reads apart that a bulk load has made worthless */
     rq_read_ctx ctx;
     rq_write *write;
     rq_err rc;
@@ -235,17 +240,23 @@ static void fetch_block(rq_task *task)
     rq_region_unref(r);
 }
 
+static rq__parked *parked_of(rq__batch *b)
+{
+    if (b->parked != NULL) return b->parked;
+    b->parked = calloc(1, sizeof *b->parked);
+    if (b->parked != NULL) b->parked->write = rq__write_of(b);
+    return b->parked;
+}
+
 /* The read context (with its need and its pins) leaves with the batch. `steps`: of the run that is lost. */
 static rq_err park(rq_region *r, rq__batch *b, rq_read_ctx *ctx, uint64_t steps)
 {
-    rq__parked *p = b->parked;
-    if (p == NULL) {
-        p = calloc(1, sizeof *p);
-        if (p == NULL) return RQ_E_NO_MEMORY;
-        p->write = rq__write_of(b);
+    bool is_new = b->parked == NULL;
+    rq__parked *p = parked_of(b);
+    if (p == NULL) return RQ_E_NO_MEMORY;
+    if (is_new) {
         p->ctx = *ctx;
         *ctx = (rq_read_ctx){0};
-        b->parked = p;
     }
     p->runs_lost++;
     p->steps_lost += steps;
@@ -254,9 +265,10 @@ static rq_err park(rq_region *r, rq__batch *b, rq_read_ctx *ctx, uint64_t steps)
     return RQ_OK;
 }
 
-static void unpark(rq__batch *b)
+static void unpark(rq_region *r, rq__batch *b)
 {
     if (b->parked == NULL) return;
+    rq__apart_end(r, b->parked->apart);
     rq_read_ctx_clear(&b->parked->ctx);
     free(b->parked);
     b->parked = NULL;
@@ -329,66 +341,6 @@ static bool has_lost_much(const rq__parked *p)
     return p != NULL && (p->runs_lost >= RUNS_LOST_MAX || p->steps_lost >= STEPS_LOST_MAX);
 }
 
-static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
-{
-    rq_row_op *op = &rq__write_of(b)->ops[i];
-    rq__parked *p = b->parked;
-    if (RQ_UNLIKELY(has_lost_much(p))) {
-        if (!r->on_pool) return go_on_elsewhere(b, i);
-        p->ctx.may_block = true;
-    }
-    rq_read_ctx *ctx = p != NULL ? &p->ctx : &r->read_ctx;
-    rq_error why;
-    rq_error_clear(&why);
-    if (p != NULL && p->rc != RQ_OK) {
-        op->rc = p->rc;
-        why = p->why;
-    } else {
-        uint64_t steps = r->meter.steps;
-        op->rc = rq__op_run_reading(r, op, ctx, is_on_lane(r, b), now_ms, &why);
-        steps = r->meter.steps - steps;
-        b->read_steps += steps;
-        if (RQ_UNLIKELY(op->rc == RQ_E_AGAIN && !rq_read_ctx_needs(ctx))) {
-            if (p == NULL) rq_read_ctx_clear(ctx);
-            return go_on_elsewhere(b, i);
-        }
-        if (op->rc == RQ_E_AGAIN) {
-            why.code = RQ_OK;
-            op->rc = park(r, b, ctx, steps);
-            b->next_op = i;
-            if (op->rc == RQ_OK) return PARKED;
-        }
-        if (is_passing(op->rc) && op->rc != RQ_E_NO_MEMORY) {
-            if (p == NULL) rq_read_ctx_clear(ctx);
-            unpark(b);
-            b->next_op = i;
-            return HELD;
-        }
-        /* It may have read unacknowledged cells; its answer waits until they are acknowledged. */
-        if (r->staged_seqid > b->last_seqid) b->last_seqid = r->staged_seqid;
-    }
-    if (p == NULL) rq_read_ctx_clear(ctx);
-    unpark(b);
-    if (op->rc != RQ_OK) rq__op_fail(op, op->rc, &why);
-    return ENDED;
-}
-
-/* A batch of rq_region_write_sync, whose lane has no other work, is not interrupted. */
-static bool must_stop(rq_region *r, const rq__batch *b)
-{
-    if (RQ_LIKELY(!rq_meter_spent(&r->meter, r->env.executor, 1))) return false;
-    if (b->list.work.lane != NULL) return true;
-    rq_meter_begin(&r->meter);
-    return false;
-}
-
-/* Whether the op may share the group's log record. */
-static bool joins_group(const rq__group *g, const rq_row_op *op, int durability)
-{
-    return g->durability == durability && g->bytes < GROUP_BYTES_MAX && g->vital == op->vital &&
-           rq_slice_eq(g->cluster_ids, op->cluster_ids);
-}
-
 static uint64_t value_steps(const rq_mutation *m)
 {
     uint64_t bytes = 0;
@@ -409,7 +361,7 @@ RQ_COLD static bool has_many_steps(const rq_row_op *op)
 }
 
 /* Whether the op is too long to run on this thread. The cost of its reads is not known yet and does not count; if they
- * turn out to be long, the op begins again on a pool (run_reading). */
+ * turn out to be long, the op reads apart from the token (run_reading). */
 static bool is_too_long(const rq_region *r, const rq__batch *b, const rq_row_op *op)
 {
     if (RQ_LIKELY(op->mutation_count == 1 && op->mutations[0].cell_count <= LONG_OP_STEPS / 2 &&
@@ -417,6 +369,131 @@ static bool is_too_long(const rq_region *r, const rq__batch *b, const rq_row_op 
                   value_steps(&op->mutations[0]) <= LONG_OP_STEPS / 4))
         return false;
     return is_on_lane(r, b) && has_many_steps(op);
+}
+
+/* The op's reads are made apart from the token; the batch waits for them. */
+static outcome read_apart(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
+{
+    rq_write *w = rq__write_of(b);
+    rq__parked *p = parked_of(b);
+    b->next_op = i;
+    if (p != NULL) {
+        rq_read_ctx_clear(&p->ctx);
+        p->apart = rq__apart_begin(r, w, now_ms);
+        if (p->apart != NULL) return PARKED;
+    }
+    unpark(r, b);
+    rq__op_fail(&w->ops[i], RQ_E_NO_MEMORY, NULL);
+    return ENDED;
+}
+
+/* The end of an op that has read; `why` of its rc. HELD: it runs again when there is memory. */
+static outcome end_reading(rq_region *r, rq__batch *b, size_t i, const rq_error *why)
+{
+    rq_row_op *op = &rq__write_of(b)->ops[i];
+    unpark(r, b);
+    if (is_passing(op->rc) && op->rc != RQ_E_NO_MEMORY) {
+        b->next_op = i;
+        return HELD;
+    }
+    /* It may have read unacknowledged cells; its answer waits until they are acknowledged. */
+    if (r->staged_seqid > b->last_seqid) b->last_seqid = r->staged_seqid;
+    if (op->rc != RQ_OK) rq__op_fail(op, op->rc, why);
+    return ENDED;
+}
+
+/* The op's reads were made apart. */
+static outcome apply(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
+{
+    rq_row_op *op = &rq__write_of(b)->ops[i];
+    rq__parked *p = b->parked;
+    rq_error why;
+    rq_error_clear(&why);
+    op->rc = rq__apart_apply(p->apart, r, op, now_ms, &why);
+    bool is_old = op->rc == RQ_E_AGAIN;
+    if (is_old && ++p->rounds <= ROUNDS_MAX) {
+        rq__apart_end(r, p->apart);
+        return read_apart(r, b, i, now_ms);
+    }
+    if (is_old)
+        op->rc = rq_fail(&why, RQ_E_REGION_TOO_BUSY,
+                         "bulk loads have changed what the operation reads, regionName=%s",
+                         r->info.encoded);
+    b->read_steps += rq__apart_steps(p->apart);
+    if (!is_old && !rq__apart_has_failed(p->apart)) return end_reading(r, b, i, &why);
+    unpark(r, b);
+    rq__op_fail(op, op->rc, &why);
+    return ENDED;
+}
+
+static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
+{
+    rq_row_op *op = &rq__write_of(b)->ops[i];
+    rq__parked *p = b->parked;
+    if (RQ_UNLIKELY(p != NULL && p->apart != NULL)) return apply(r, b, i, now_ms);
+    if (RQ_UNLIKELY(has_lost_much(p) || is_too_long(r, b, op))) return read_apart(r, b, i, now_ms);
+    rq_read_ctx *ctx = p != NULL ? &p->ctx : &r->read_ctx;
+    rq_error why;
+    rq_error_clear(&why);
+    if (p != NULL && p->rc != RQ_OK) {
+        op->rc = p->rc;
+        why = p->why;
+    } else {
+        uint64_t steps = r->meter.steps;
+        op->rc = rq__op_run_reading(r, op, ctx, now_ms, &why);
+        steps = r->meter.steps - steps;
+        b->read_steps += steps;
+        if (RQ_UNLIKELY(op->rc == RQ_E_AGAIN && !rq_read_ctx_needs(ctx))) {
+            if (p == NULL) rq_read_ctx_clear(ctx);
+            return read_apart(r, b, i, now_ms);
+        }
+        if (op->rc == RQ_E_AGAIN) {
+            why.code = RQ_OK;
+            op->rc = park(r, b, ctx, steps);
+            b->next_op = i;
+            if (op->rc == RQ_OK) return PARKED;
+        }
+    }
+    if (p == NULL) rq_read_ctx_clear(ctx);
+    return end_reading(r, b, i, &why);
+}
+
+/* A batch of rq_region_write_sync, whose lane has no other work, is not interrupted. */
+static bool must_stop(rq_region *r, const rq__batch *b)
+{
+    if (RQ_LIKELY(!rq_meter_spent(&r->meter, r->env.executor, 1))) return false;
+    if (b->list.work.lane != NULL) return true;
+    rq_meter_begin(&r->meter);
+    return false;
+}
+
+/* Whether the op may share the group's log record. */
+static bool joins_group(const rq__group *g, const rq_row_op *op, int durability)
+{
+    return g->durability == durability && g->bytes < GROUP_BYTES_MAX && g->vital == op->vital &&
+           rq_slice_eq(g->cluster_ids, op->cluster_ids);
+}
+
+/* PARKED: a row of the op is locked. */
+RQ_COLD static outcome wait_for_rows(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
+{
+    rq_write *w = rq__write_of(b);
+    const rq__apart *own = b->parked != NULL ? b->parked->apart : NULL;
+    if (own == NULL && r->group->count > 0 && !rq__apart_is_free(r, &w->ops[i])) {
+        outcome o = commit_plain(r, b, i, now_ms);
+        if (o != ENDED) return o;
+    }
+    if (!rq__apart_blocks(r, &w->ops[i], own, w)) {
+        b->waits_since_ns = 0;
+        return ENDED;
+    }
+    b->next_op = i;
+    return PARKED;
+}
+
+static bool has_read_apart(const rq__batch *b)
+{
+    return b->parked != NULL && b->parked->apart != NULL;
 }
 
 /* Commits the ops before the long one; the batch goes on with it on a pool. */
@@ -434,10 +511,16 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
     rq__group *g = r->group;
     for (size_t i = b->next_op; i < w->op_count; i++) {
         rq_row_op *op = &w->ops[i];
-        if (RQ_UNLIKELY(is_too_long(r, b, op))) return leave_lane(r, b, i, now_ms);
+        if (RQ_UNLIKELY(r->apart != NULL || b->waits_since_ns != 0)) {
+            outcome o = wait_for_rows(r, b, i, now_ms);
+            if (o != ENDED) return o;
+        }
+        bool reads = rq__op_reads(op);
+        bool begins_to_read = reads && !has_read_apart(b);
+        if (RQ_UNLIKELY(!begins_to_read && is_too_long(r, b, op)))
+            return leave_lane(r, b, i, now_ms);
         op->rc = RQ_OK;
         op->processed = true;
-        bool reads = rq__op_reads(op);
         int durability = rq__durability_of(r, op);
         if (g->count > 0 && (reads || !joins_group(g, op, durability))) {
             outcome o = commit_plain(r, b, i, now_ms);
@@ -558,7 +641,7 @@ static bool run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, r
     if (r->meter.over) rq_meter_begin(&r->meter);
     if (rq__region_state_now(r) != RQ__REGION_OPEN) {
         rq_err rc = rq__region_not_serving(r, &why);
-        unpark(b);
+        unpark(r, b);
         fail_rest(rq__write_of(b), rc, &why);
         let_next_long_batch_in(r, b);
         end_batch(r, b, ended);
@@ -568,7 +651,7 @@ static bool run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, r
     bool behind = r->held_first != NULL && !waited && b->parked == NULL && !b->was_admitted;
     if (!behind && (!over_limit(r) || b->parked != NULL)) o = run_ops(r, b, now_ms);
     if (r->unaccounted >= ACCOUNT_BYTES) rq__region_account(r);
-    if (o == ENDED || o == HELD) let_next_long_batch_in(r, b);
+    if (o != INTERRUPTED) let_next_long_batch_in(r, b);
     if (o == HELD)
         hold(r, b);
     else if (o == ENDED)
@@ -691,6 +774,37 @@ void rq__region_retry_held(rq_region *r)
     }
 }
 
+/* HBASE: HRegion.getRowLockInternal. */
+static rq_err row_wait_timed_out(const rq_region *r, const rq_write *w, rq_error *why)
+{
+    char row[256];
+    const rq_row_op *op = &w->ops[rq__batch_of((rq_write *)(uintptr_t)w)->next_op];
+    rq_bytes_to_string(op->condition_count > 0 ? op->conditions[0].row : op->mutations[0].row, row,
+                       sizeof row);
+    return rq_fail(why, RQ_E_IOEXCEPTION, "Timed out waiting for lock for row: %s in region %s",
+                   row, r->info.encoded);
+}
+
+/* Fails the writes that have waited too long for a locked row. */
+static void expire_row_waits(rq_region *r)
+{
+    rq_executor *ex = r->env.executor;
+    uint64_t now = ex->now_ns(ex);
+    uint64_t longest = atomic_load_explicit(&r->engine->row_wait_ns, memory_order_relaxed);
+    rq_write *w = NULL;
+    while (now > longest && (w = rq__apart_take_expired(r, now - longest)) != NULL) {
+        rq__batch *b = rq__batch_of(w);
+        rq__ended ended = {0};
+        rq_error why;
+        rq_error_clear(&why);
+        rq_err rc = row_wait_timed_out(r, w, &why);
+        unpark(r, b);
+        fail_rest(w, rc, &why);
+        end_batch(r, b, &ended);
+        rq__writes_finish(r, &ended);
+    }
+}
+
 rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_error *why)
 {
     rq_executor *ex = r->env.executor;
@@ -766,6 +880,7 @@ static void run_poke(rq_region *r, rq__work *work)
 {
     free(RQ_CONTAINER_OF(work, poke, work));
     rq__region_retry_held(r);
+    if (RQ_UNLIKELY(r->apart != NULL)) expire_row_waits(r);
 }
 
 void rq__region_poke(rq_region *r)

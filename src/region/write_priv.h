@@ -38,13 +38,14 @@ typedef struct rq__batch {
     rq_lsn need_sync;
     rq_latch *latch; /* set by rq_region_write_sync, which waits on it */
     rq__parked *parked;
-    uint64_t held_since_ns; /* 0: was never held */
-    int64_t now_ms;         /* 0: it has not begun */
-    uint64_t read_steps;    /* steps (base/meter.h) of its ops that read */
-    unsigned slices;        /* time slices used since it waited for other work */
-    bool was_admitted;      /* held before: it does not queue behind held batches again */
-    bool wants_pool;        /* it was interrupted because its next op must run on a pool */
-    rq__ended ended;        /* in the first batch: all batches answered with it */
+    uint64_t held_since_ns;  /* 0: was never held */
+    uint64_t waits_since_ns; /* since when it has waited for a locked row; 0: it does not wait */
+    int64_t now_ms;          /* 0: it has not begun */
+    uint64_t read_steps;     /* steps (base/meter.h) of its ops that read */
+    unsigned slices;         /* time slices used since it waited for other work */
+    bool was_admitted;       /* held before: it does not queue behind held batches again */
+    bool wants_pool;         /* it was interrupted because its next op must run on a pool */
+    rq__ended ended;         /* in the first batch: all batches answered with it */
 } rq__batch;
 
 _Static_assert(sizeof(rq__batch) <= sizeof(((rq_write *)NULL)->state),

@@ -82,6 +82,18 @@ rq_err rq__compressor_pack(const rq_compressor *c, rq_slice raw, rq_buf *out)
     return rc;
 }
 
+static rq_err unpack_failed(const rq_compressor *c, rq_err rc, size_t packed_len, size_t raw_max,
+                            rq_error *why)
+{
+    if (rc == RQ_E_MALFORMED)
+        return rq_fail(why, rc, "cell block of %zu bytes was not written by %s", packed_len,
+                       c->java_class);
+    if (rc == RQ_E_RESULT_TOO_LARGE)
+        return rq_fail(why, rc, "cell block of %zu bytes is larger than %zu when uncompressed",
+                       packed_len, raw_max);
+    return rc;
+}
+
 rq_err rq__compressor_unpack(const rq_compressor *c, rq_slice packed, size_t raw_max, rq_buf *out,
                              rq_error *why)
 {
@@ -89,11 +101,36 @@ rq_err rq__compressor_unpack(const rq_compressor *c, rq_slice packed, size_t raw
     RQ_TRY(rq__compressor_begin(c, &codec));
     rq_err rc = rq_codec_append(codec, packed, raw_max, out);
     rq_codec_free(codec);
-    if (rc == RQ_E_MALFORMED)
-        return rq_fail(why, rc, "cell block of %zu bytes was not written by %s", packed.len,
-                       c->java_class);
-    if (rc == RQ_E_RESULT_TOO_LARGE)
-        return rq_fail(why, rc, "cell block of %zu bytes is larger than %zu when uncompressed",
-                       packed.len, raw_max);
-    return rc;
+    return unpack_failed(c, rc, packed.len, raw_max, why);
+}
+
+void rq__unpacking_begin(rq_unpacking *u, const rq_compressor *c, rq_slice packed, size_t raw_max)
+{
+    *u = (rq_unpacking){.compressor = c, .left = packed, .len = packed.len, .raw_max = raw_max};
+    u->rc = rq__compressor_begin(c, &u->codec);
+    u->has_begun = true;
+}
+
+bool rq__unpacking_step(rq_unpacking *u)
+{
+    bool ended = true;
+    if (u->rc == RQ_OK)
+        u->rc =
+            rq_codec_unpack(u->codec, &u->left, STEP_TIMES * rq__compressor_short(u->compressor),
+                            u->raw_max, &u->raw, &ended);
+    return ended || u->rc != RQ_OK;
+}
+
+rq_err rq__unpacking_take(rq_unpacking *u, rq_buf *ret, rq_error *why)
+{
+    *ret = u->raw;
+    u->raw = (rq_buf){0};
+    return unpack_failed(u->compressor, u->rc, u->len, u->raw_max, why);
+}
+
+void rq__unpacking_clear(rq_unpacking *u)
+{
+    rq_codec_free(u->codec);
+    rq_buf_clear(&u->raw);
+    *u = (rq_unpacking){0};
 }

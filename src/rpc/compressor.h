@@ -40,4 +40,24 @@ RQ_NODISCARD
 rq_err rq__compressor_unpack(const rq_compressor *c, rq_slice packed, size_t raw_max, rq_buf *out,
                              rq_error *why);
 
+/* The same in slices of a few milliseconds. Zeroed: not begun. */
+typedef struct rq_unpacking {
+    const rq_compressor *compressor;
+    rq_codec *codec;
+    rq_slice left; /* of the packed bytes */
+    size_t len;    /* of all of them */
+    size_t raw_max;
+    rq_buf raw;
+    rq_err rc;
+    bool has_begun;
+} rq_unpacking;
+
+void rq__unpacking_begin(rq_unpacking *u, const rq_compressor *c, rq_slice packed, size_t raw_max);
+/* A slice. True: it was the last one. */
+bool rq__unpacking_step(rq_unpacking *u);
+/* The bytes, and how it ended, as rq__compressor_unpack. */
+RQ_NODISCARD
+rq_err rq__unpacking_take(rq_unpacking *u, rq_buf *ret, rq_error *why);
+void rq__unpacking_clear(rq_unpacking *u);
+
 #endif

@@ -143,13 +143,17 @@ RQ_INLINE bool decode_param(rq_call_private *p, rq_cursor *c, struct refusal *r)
     return RQ_LIKELY(call->param != NULL) || refuse_param(p, r);
 }
 
-/* Decompresses a block, or converts it from another codec, into p->block: at most raw_max bytes. */
-static rq_err unpack_block(rq_call_private *p, rq_slice bytes, size_t raw_max, rq_error *why)
+/* Decompresses a block, unless that was done before (`unpacked`), or converts it from another codec, into p->block: at
+ * most raw_max bytes. */
+static rq_err unpack_block(rq_call_private *p, rq_slice bytes, size_t raw_max,
+                           rq_unpacking *unpacked, rq_error *why)
 {
     rq_rpc_conn *conn = p->conn;
     rq_buf raw = {0};
     if (conn->compressor != NULL) {
-        rq_err rc = rq__compressor_unpack(conn->compressor, bytes, raw_max, &raw, why);
+        rq_err rc = unpacked != NULL
+                        ? rq__unpacking_take(unpacked, &raw, why)
+                        : rq__compressor_unpack(conn->compressor, bytes, raw_max, &raw, why);
         if (rc != RQ_OK || rq__cell_codec_is_native(conn->codec)) {
             p->block = raw;
             return rc;
@@ -190,12 +194,13 @@ static bool find_block(rq_call_private *p, const rq_request_head *head, rq_curso
 typedef enum outcome { DECODED, REFUSED, TOO_LONG } outcome;
 
 /* TOO_LONG: the block decompresses to more than raw_max bytes; nothing was changed. */
-static outcome take_unpacked(rq_call_private *p, rq_slice bytes, size_t raw_max, struct refusal *r)
+static outcome take_unpacked(rq_call_private *p, rq_slice bytes, size_t raw_max,
+                             rq_unpacking *unpacked, struct refusal *r)
 {
     rq_error why;
     rq_error_clear(&why);
     size_t limit = raw_limit(p);
-    rq_err rc = unpack_block(p, bytes, raw_max < limit ? raw_max : limit, &why);
+    rq_err rc = unpack_block(p, bytes, raw_max < limit ? raw_max : limit, unpacked, &why);
     if (rc == RQ_E_RESULT_TOO_LARGE && raw_max < limit) {
         rq_buf_clear(&p->block);
         return TOO_LONG;
@@ -216,11 +221,12 @@ static outcome take_unpacked(rq_call_private *p, rq_slice bytes, size_t raw_max,
 /* Decodes the parameter, then the cell block, of at most raw_max bytes when decompressed. Any
  * thread, while no other thread uses the call. */
 RQ_INLINE outcome decode(rq_call_private *p, rq_cursor param, rq_slice block, size_t raw_max,
-                         struct refusal *r)
+                         rq_unpacking *unpacked, struct refusal *r)
 {
     if (p->call.param == NULL && !decode_param(p, &param, r))
         return RQ_UNLIKELY(p->takes_long) ? TOO_LONG : REFUSED;
-    if (block.len > 0 && !rq__call_is_as_sent(p)) return take_unpacked(p, block, raw_max, r);
+    if (block.len > 0 && !rq__call_is_as_sent(p))
+        return take_unpacked(p, block, raw_max, unpacked, r);
     p->call.cell_block = block;
     return DECODED;
 }
@@ -331,14 +337,33 @@ struct preparation {
     rq_call_work work;
     rq_cursor param;
     rq_slice block;
+    rq_unpacking unpacking; /* of the block, if the connection has a compressor */
     outcome outcome;
     struct refusal refusal;
 };
 
+/* False: there is another slice. The parameter is decoded by the first one, since it is charged before the block. */
+static bool unpack_slice(rq_call_private *p, struct preparation *k)
+{
+    const rq_compressor *c = p->conn->compressor;
+    if (c == NULL || k->block.len == 0 || rq__call_is_as_sent(p)) return true;
+    if (!k->unpacking.has_begun) {
+        rq_cursor param = k->param;
+        if (p->call.param == NULL && !decode_param(p, &param, &k->refusal)) return true;
+        rq__unpacking_begin(&k->unpacking, c, k->block, raw_limit(p));
+    }
+    return rq__unpacking_step(&k->unpacking);
+}
+
 static bool decode_on_pool(rq_call_work *w)
 {
     struct preparation *k = RQ_CONTAINER_OF(w, struct preparation, work);
-    k->outcome = decode(rq__call_private(w->call), k->param, k->block, SIZE_MAX, &k->refusal);
+    rq_call_private *p = rq__call_private(w->call);
+    if (!unpack_slice(p, k)) return false;
+    rq_unpacking *unpacked = k->unpacking.has_begun ? &k->unpacking : NULL;
+    bool is_refused = unpacked == NULL && k->refusal.message[0] != '\0';
+    k->outcome =
+        is_refused ? REFUSED : decode(p, k->param, k->block, SIZE_MAX, unpacked, &k->refusal);
     return true;
 }
 
@@ -350,6 +375,7 @@ static void decoded_on_pool(rq_call_work *w)
         rq_call_drop(&p->call);
     else
         begin(p, k->outcome, &k->refusal, rq_loop_clock_ns());
+    rq__unpacking_clear(&k->unpacking);
     free(k);
 }
 
@@ -383,7 +409,7 @@ static void receive(rq_call_private *p, const rq_request_head *head, rq_cursor c
         if (decoding_is_long(p, param, block))
             o = TOO_LONG;
         else
-            o = decode(p, param, block, rq__call_may_offload(p) ? LONG_BLOCK : SIZE_MAX, &r);
+            o = decode(p, param, block, rq__call_may_offload(p) ? LONG_BLOCK : SIZE_MAX, NULL, &r);
     }
     if (RQ_UNLIKELY(o == TOO_LONG))
         decode_elsewhere(p, param, block);

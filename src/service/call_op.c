@@ -56,6 +56,35 @@ static bool has_gone(const rq_op *op)
     return rq_call_disconnected(rq__call_of_op(op));
 }
 
+/* Work of an op in its connection's turn. */
+typedef struct op_work {
+    rq_call_work own;
+    rq_task *work, *done;
+} op_work;
+
+static bool run_op_work(rq_call_work *w)
+{
+    rq_task *work = RQ_CONTAINER_OF(w, op_work, own)->work;
+    work->run(work);
+    return true;
+}
+
+static void end_op_work(rq_call_work *w)
+{
+    rq_task *done = RQ_CONTAINER_OF(w, op_work, own)->done;
+    done->run(done);
+}
+
+static rq_err work_apart(rq_op *op, rq_task *work, rq_task *done)
+{
+    op_work *w = rq_arena_alloc(op->arena, sizeof *w);
+    if (w == NULL) return RQ_E_NO_MEMORY;
+    w->work = work;
+    w->done = done;
+    rq_call_work_start(&w->own, op->seat->executor, rq__call_of_op(op), run_op_work, end_op_work);
+    return RQ_OK;
+}
+
 static void defer(rq_op *op, rq_task *task)
 {
     rq_loop_defer(rq__call_of_op(op)->loop, task);
@@ -79,6 +108,7 @@ static const rq_op_caller of_call = {.may_grow = may_grow,
                                      .is_scarce = is_scarce,
                                      .limit_memory = limit_memory,
                                      .has_gone = has_gone,
+                                     .work_apart = work_apart,
                                      .defer = defer,
                                      .attribute = attribute,
                                      .waited_for_block = waited_for_block};

@@ -49,6 +49,29 @@ static void a_share_lets_few_tasks_run_in_their_order(void **state)
     rq_pool_share_destroy(&s);
 }
 
+static void a_task_gives_way_to_those_that_wait(void **state)
+{
+    (void)state;
+    keeper k = {.base.submit = keep};
+    rq_pool_share s;
+    rq_task tasks[3];
+    rq_pool_share_init(&s, &k.base, RQ_POOL_CALL, 1);
+    rq_pool_share_submit(&s, &tasks[0]);
+    assert_false(rq_pool_share_give_way(&s, &tasks[0]));
+    rq_pool_share_submit(&s, &tasks[1]);
+    rq_pool_share_submit(&s, &tasks[2]);
+    assert_true(rq_pool_share_give_way(&s, &tasks[0]));
+    rq_pool_share_end(&s); /* tasks[1] */
+    assert_true(rq_pool_share_give_way(&s, &tasks[2]));
+    rq_pool_share_end(&s); /* tasks[0] */
+    rq_pool_share_end(&s); /* tasks[2] */
+    static const size_t order[] = {0, 1, 2, 0, 2};
+    assert_int_equal(k.count, RQ_ARRAY_LEN(order));
+    for (size_t i = 0; i < RQ_ARRAY_LEN(order); i++)
+        assert_ptr_equal(k.tasks[i], &tasks[order[i]]);
+    rq_pool_share_destroy(&s);
+}
+
 /* --- freeing ---------------------------------------------------------------------------------- */
 
 static void run_all(keeper *k)
@@ -115,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_share_lets_few_tasks_run_in_their_order),
+        cmocka_unit_test(a_task_gives_way_to_those_that_wait),
         cmocka_unit_test(large_buffers_are_freed_by_a_pool),
         cmocka_unit_test(large_arenas_are_freed_by_a_pool),
     };

@@ -14,7 +14,12 @@ typedef struct scan_test {
     unsigned taken;
     bool take_fails;
     bool gone;
-    int32_t batch; /* 0: none; with one, both families are read */
+    bool fills_long;
+    unsigned turns;       /* given by the caller for long work */
+    bool has_no_turn;     /* for want of memory */
+    rq_task turn;         /* on a pool */
+    rq_task *work, *then; /* in the turn, and behind it */
+    int32_t batch;        /* 0: none; with one, both families are read */
     int32_t limit_of_rows;
     char rows[64]; /* of the last call, each with a blank behind it */
 } scan_test;
@@ -77,7 +82,27 @@ static void defer(rq_op *op, rq_task *task)
     rq_lane_post(op->seat->lane, task);
 }
 
-static const rq_op_caller caller = {.may_grow = may_grow, .has_gone = has_gone, .defer = defer};
+static void run_turn(rq_task *task)
+{
+    scan_test *t = RQ_CONTAINER_OF(task, scan_test, turn);
+    t->work->run(t->work);
+    rq_lane_post(t->scan.read.op.seat->lane, t->then);
+}
+
+static rq_err work_apart(rq_op *op, rq_task *work, rq_task *done)
+{
+    scan_test *t = of_scan(RQ_CONTAINER_OF(op, rq_op_scan, read.op));
+    if (t->has_no_turn) return RQ_E_NO_MEMORY;
+    t->turns++;
+    t->work = work;
+    t->then = done;
+    t->turn.run = run_turn;
+    op->seat->executor->submit(op->seat->executor, RQ_POOL_CODEC, &t->turn);
+    return RQ_OK;
+}
+
+static const rq_op_caller caller = {
+    .may_grow = may_grow, .has_gone = has_gone, .work_apart = work_apart, .defer = defer};
 
 static int begin(void **state)
 {
@@ -109,6 +134,7 @@ static rq_op_scan *call(scan_test *t, rq_ops_seat *seat, uint64_t id, const char
                       .opens = id == 0,
                       .scanner_id = id,
                       .fill = fill,
+                      .fills_long = t->fills_long,
                       .rows_max = rows_max,
                       .limit_of_rows = t->limit_of_rows,
                       .out = &t->out,
@@ -204,6 +230,22 @@ static void a_caller_that_has_gone_ends_the_scanner(void **state)
     assert_int_equal(s->read.op.rc, RQ_E_UNKNOWN_SCANNER);
 }
 
+/* A connection has no more than its turn of the pool, however many scans it opens. */
+static void a_long_request_is_read_in_its_connections_turn(void **state)
+{
+    scan_test *t = *state;
+    t->fills_long = true;
+    rq_op_scan *s = call(t, t->o->loop, 0, "r", 2);
+    assert_int_equal(s->read.op.rc, RQ_OK);
+    assert_string_equal(t->rows, "r0 r1 ");
+    assert_int_equal(t->turns, 1);
+    (void)call(t, t->o->loop, s->scanner_id, NULL, 1);
+    assert_string_equal(t->rows, "r2 ");
+    assert_int_equal(t->turns, 1);
+    t->has_no_turn = true;
+    assert_int_equal(call(t, t->o->loop, 0, "r", 2)->read.op.rc, RQ_E_NO_MEMORY);
+}
+
 /* A call that ends inside a row remembers which: the next one's limit counts that row once. */
 static void a_row_that_goes_on_in_the_next_call_is_counted_once(void **state)
 {
@@ -240,6 +282,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(calls_come_in_sequence, begin, end),
         cmocka_unit_test_setup_teardown(an_error_of_the_caller_ends_the_scanner, begin, end),
         cmocka_unit_test_setup_teardown(a_caller_that_has_gone_ends_the_scanner, begin, end),
+        cmocka_unit_test_setup_teardown(a_long_request_is_read_in_its_connections_turn, begin, end),
         cmocka_unit_test_setup_teardown(a_row_that_goes_on_in_the_next_call_is_counted_once, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_scanner_without_client_ends, begin, end),

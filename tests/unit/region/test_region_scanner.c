@@ -639,7 +639,7 @@ static void a_staged_read_sees_what_is_not_visible_yet(void **state)
     assert_int_equal(open_scan(f), RQ_OK);
     assert_next(f, "r1 f:a g:a", RQ_SCAN_DONE);
     close_scan(f);
-    rq__lane_slice slice = {.is_endless = true};
+    rq__token_slice slice = {.until_ns = UINT64_MAX};
     assert_int_equal(rq__staged_read_row(&f->world.region, &f->scan, &f->arena, &f->ctx, &slice,
                                          &f->out, &f->why),
                      RQ_OK);

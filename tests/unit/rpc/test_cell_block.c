@@ -98,6 +98,37 @@ static void pack_in_slices(const rq_compressor *c, rq_slice raw, rq_buf *packed)
     rq_codec_free(codec);
 }
 
+static rq_err unpack_in_slices(const rq_compressor *c, rq_slice packed, size_t raw_max, rq_buf *ret)
+{
+    rq_unpacking u;
+    unsigned slices = 1;
+    rq__unpacking_begin(&u, c, packed, raw_max);
+    while (!rq__unpacking_step(&u))
+        slices++;
+    rq_err rc = rq__unpacking_take(&u, ret, NULL);
+    rq__unpacking_clear(&u);
+    assert_true(ret->len <= raw_max + 1);
+    if (c == rq__compressor_find("org.apache.hadoop.io.compress.BZip2Codec"))
+        assert_true(slices * 16 * rq__compressor_short(c) >= ret->len);
+    return rc;
+}
+
+static void check_unpacking(const rq_compressor *c, rq_slice packed, const uint8_t *raw, size_t len)
+{
+    rq_buf back = {0};
+    assert_int_equal(unpack_in_slices(c, packed, len, &back), RQ_OK);
+    assert_int_equal(back.len, len);
+    if (len > 0) assert_memory_equal(back.ptr, raw, len);
+    rq_buf_clear(&back);
+    if (len > 0)
+        assert_int_equal(unpack_in_slices(c, packed, len - 1, &back), RQ_E_RESULT_TOO_LARGE);
+    rq_buf_clear(&back);
+    if (packed.len > 1 && len > 0)
+        assert_int_not_equal(
+            unpack_in_slices(c, rq_slice_of(packed.ptr, packed.len - 1), len, &back), RQ_OK);
+    rq_buf_clear(&back);
+}
+
 static void check_round_trip(const rq_compressor *c, const uint8_t *raw, size_t len, bool slices)
 {
     rq_buf packed = {0}, back = {0};
@@ -105,6 +136,7 @@ static void check_round_trip(const rq_compressor *c, const uint8_t *raw, size_t 
         pack_in_slices(c, rq_slice_of(raw, len), &packed);
     else
         assert_int_equal(rq__compressor_pack(c, rq_slice_of(raw, len), &packed), RQ_OK);
+    check_unpacking(c, rq_buf_slice(&packed), raw, len);
     assert_int_equal(rq__compressor_unpack(c, rq_buf_slice(&packed), len, &back, NULL), RQ_OK);
     assert_int_equal(back.len, len);
     if (len > 0) assert_memory_equal(back.ptr, raw, len);

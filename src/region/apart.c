@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads apart from the writer token, and the locks of rows that they need; see apart.h.
+ *
+ * The reads of all ops take turns on RQ__APART_THREADS threads: a peer that has many ops read for minutes delays the
+ * others' by its share only. An op that gives way keeps what it has found, but no segment and no file: a memstore that
+ * was flushed meanwhile is freed. The bytes found are limited for each op (rmw.c) and, by check_memory, for all together. */
+#include "region/apart.h"
+
+#include "region/engine_priv.h"
+#include "region/write_priv.h"
+
+#include <stdlib.h>
+
+/* A turn's time. One that nobody waits for is followed by the next one at once. */
+#define TURN_NS ((uint64_t)20 * 1000 * 1000)
+/* Ops of one region that read apart. Every op of the region compares its rows with theirs. */
+#define LOCKERS_MAX 64
+/* Memory that an op may always have. Beyond APART_BYTES_MAX for all ops it fails, and beyond twice that with less, too. */
+#define SMALL_BYTES ((uint64_t)256 * 1024)
+#define APART_BYTES_MAX ((uint64_t)64 << 20)
+
+struct rq__apart {
+    rq__apart *next, **link; /* the region's list; token */
+    rq_region *region;
+    rq_write *write; /* whose next op this is */
+    rq_row_op *op;
+    rq_slice *rows; /* ascending; const until the end */
+    size_t row_count;
+    rq_write *first_waiting, *last_waiting; /* token */
+    size_t loads; /* the region's bulk loads when the rows were locked; token */
+    int64_t now_ms;
+    rq_task task;
+    rq_read_ctx ctx;
+    rq__plan plan;
+    bool is_planned;
+    uint64_t bytes; /* counted for the engine */
+    rq_err rc;
+    rq_error why;
+};
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+static int compare_rows(const void *a, const void *b)
+{
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
+static rq_err list_rows(rq__apart *a)
+{
+    const rq_row_op *op = a->op;
+    size_t n = 0;
+    rq_slice *rows = malloc((op->condition_count + op->mutation_count + 1) * sizeof *rows);
+    if (rows == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < op->condition_count; i++)
+        if (n == 0 || !rq_slice_eq(rows[n - 1], op->conditions[i].row))
+            rows[n++] = op->conditions[i].row;
+    for (size_t i = 0; i < op->mutation_count; i++)
+        if (n == 0 || !rq_slice_eq(rows[n - 1], op->mutations[i].row))
+            rows[n++] = op->mutations[i].row;
+    qsort(rows, n, sizeof *rows, compare_rows);
+    a->rows = rows;
+    a->row_count = n;
+    return RQ_OK;
+}
+
+static bool has_row(const rq__apart *a, rq_slice row)
+{
+    return bsearch(&row, a->rows, a->row_count, sizeof row, compare_rows) != NULL;
+}
+
+static bool has_row_of(const rq__apart *a, const rq_row_op *op)
+{
+    for (size_t i = 0; i < op->condition_count; i++)
+        if (has_row(a, op->conditions[i].row)) return true;
+    for (size_t i = 0; i < op->mutation_count; i++)
+        if ((i == 0 || op->multi_row) && has_row(a, op->mutations[i].row)) return true;
+    return false;
+}
+
+/* Who has locked a row of the op, or a place among the lockers, if the op may need one. */
+static rq__apart *owner_of(rq_region *r, const rq_row_op *op)
+{
+    size_t count = 0;
+    for (rq__apart *a = r->apart; a != NULL; a = a->next, count++)
+        if (has_row_of(a, op)) return a;
+    r->meter.steps += count / 8;
+    return count >= LOCKERS_MAX && rq__op_reads(op) ? r->apart : NULL;
+}
+
+bool rq__apart_is_free(rq_region *r, const rq_row_op *op)
+{
+    return owner_of(r, op) == NULL;
+}
+
+bool rq__apart_blocks(rq_region *r, const rq_row_op *op, const rq__apart *own, rq_write *w)
+{
+    rq__apart *a = own != NULL ? NULL : owner_of(r, op);
+    if (a == NULL) return false;
+    rq__batch *b = rq__batch_of(w);
+    if (b->waits_since_ns == 0) b->waits_since_ns = r->env.executor->now_ns(r->env.executor);
+    w->next = NULL;
+    *(a->first_waiting == NULL ? &a->first_waiting : &a->last_waiting->next) = w;
+    a->last_waiting = w;
+    atomic_fetch_add_explicit(&r->engine->row_waits, 1, memory_order_relaxed);
+    return true;
+}
+
+rq_write *rq__apart_take_expired(rq_region *r, uint64_t before_ns)
+{
+    for (rq__apart *a = r->apart; a != NULL; a = a->next) {
+        rq_write *last = NULL;
+        for (rq_write *w = a->first_waiting; w != NULL; last = w, w = w->next) {
+            if (rq__batch_of(w)->waits_since_ns > before_ns) continue;
+            *(last == NULL ? &a->first_waiting : &last->next) = w->next;
+            if (a->last_waiting == w) a->last_waiting = last;
+            atomic_fetch_sub_explicit(&r->engine->row_waits, 1, memory_order_relaxed);
+            return w;
+        }
+    }
+    return NULL;
+}
+
+static void lock_rows(rq__apart *a, rq_region *r)
+{
+    rq__apart **last = &r->apart;
+    while (*last != NULL)
+        last = &(*last)->next;
+    a->link = last;
+    *last = a;
+    a->loads = r->bulk_loads;
+}
+
+static void unlock_rows(rq__apart *a, rq_region *r)
+{
+    *a->link = a->next;
+    if (a->next != NULL) a->next->link = a->link;
+    for (rq_write *w = a->first_waiting, *next; w != NULL; w = next) {
+        next = w->next;
+        w->next = NULL;
+        atomic_fetch_sub_explicit(&r->engine->row_waits, 1, memory_order_relaxed);
+        rq__region_enqueue(r, &rq__batch_of(w)->list.work);
+    }
+}
+
+/* --- turns ------------------------------------------------------------------------------------ */
+
+/* The op's share of the memory for all of them. */
+static rq_err check_memory(rq__apart *a, rq_error *why)
+{
+    _Atomic uint64_t *all = &a->region->engine->apart_bytes;
+    uint64_t bytes = rq__plan_bytes(&a->plan);
+    uint64_t sum = atomic_fetch_add(all, bytes - a->bytes) + bytes - a->bytes;
+    a->bytes = bytes;
+    uint64_t limit = bytes <= SMALL_BYTES ? 2 * APART_BYTES_MAX : APART_BYTES_MAX;
+    if (sum <= limit || sum == bytes) return RQ_OK;
+    return rq_fail(why, RQ_E_REGION_TOO_BUSY,
+                   "operations that read before they write have found %llu MB, regionName=%s",
+                   (unsigned long long)(sum >> 20), a->region->info.encoded);
+}
+
+static rq_err read_until(rq__apart *a, uint64_t yield_ns)
+{
+    rq_region *r = a->region;
+    rq_epoch_member pin;
+    rq_err rc = RQ_OK;
+    rq_epoch_pin(r->env.epoch, &pin);
+    if (!a->is_planned) rc = rq__plan_make(&a->plan, r, a->op, a->now_ms, &a->why);
+    a->is_planned = true;
+    if (rc == RQ_OK) rc = rq__plan_read(&a->plan, r, &a->ctx, yield_ns, &a->why);
+    rq_epoch_unpin(r->env.epoch, &pin);
+    return rc;
+}
+
+/* A closing region waits for the batch. */
+static rq_err check_region(rq__apart *a)
+{
+    if (rq__region_state_now(a->region) == RQ__REGION_OPEN) return RQ_OK;
+    return rq__region_not_serving(a->region, &a->why);
+}
+
+/* RQ_E_AGAIN: the turn is over. */
+static rq_err take_turn(rq__apart *a)
+{
+    rq_executor *ex = a->region->env.executor;
+    uint64_t until = ex->now_ns(ex) + TURN_NS;
+    for (;;) {
+        RQ_TRY(check_region(a));
+        rq_err rc = read_until(a, until);
+        if (rc == RQ_OK || rc == RQ_E_AGAIN) RQ_TRY(check_memory(a, &a->why));
+        if (rc != RQ_E_AGAIN || !rq_read_ctx_needs(&a->ctx)) return rc;
+        RQ_TRY(rq_read_ctx_fulfil(&a->ctx, &a->why));
+    }
+}
+
+static void go_on(rq__apart *a)
+{
+    rq_region *r = rq_region_ref(a->region);
+    rq__batch *b = rq__batch_of(a->write);
+    rq_read_ctx_clear(&a->ctx);
+    a->write->next = NULL;
+    rq__region_enqueue_here(r, &b->list.work);
+    rq_wal_push(r->engine->wal, NULL); /* whatever this thread may have staged */
+    rq_region_unref(r);
+}
+
+static void run_turn(rq_task *task)
+{
+    rq__apart *a = RQ_CONTAINER_OF(task, rq__apart, task);
+    rq_engine *e = a->region->engine;
+    for (;;) {
+        a->rc = take_turn(a);
+        if (a->rc != RQ_E_AGAIN) break;
+        if (a->plan.scanner != NULL) rq_region_scanner_suspend(a->plan.scanner);
+        rq_read_ctx_unpin(&a->ctx);
+        if (rq_pool_share_give_way(&e->apart_share, task)) return;
+    }
+    rq_pool_share_end(&e->apart_share);
+    go_on(a);
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+rq__apart *rq__apart_begin(rq_region *r, rq_write *w, int64_t now_ms)
+{
+    rq__apart *a = calloc(1, sizeof *a);
+    if (a == NULL) return NULL;
+    *a = (rq__apart){.region = r,
+                     .write = w,
+                     .op = &w->ops[rq__batch_of(w)->next_op],
+                     .now_ms = now_ms,
+                     .task.run = run_turn};
+    if (list_rows(a) != RQ_OK) {
+        free(a);
+        return NULL;
+    }
+    lock_rows(a, r);
+    rq_pool_share_submit(&r->engine->apart_share, &a->task);
+    return a;
+}
+
+rq_err rq__apart_apply(rq__apart *a, rq_region *r, rq_row_op *op, int64_t now_ms, rq_error *why)
+{
+    RQ_ASSERT(op == a->op);
+    if (a->rc != RQ_OK) {
+        *why = a->why;
+        return a->rc;
+    }
+    if (a->loads != r->bulk_loads) return RQ_E_AGAIN;
+    return rq__plan_apply(&a->plan, r, op, now_ms, why);
+}
+
+bool rq__apart_has_failed(const rq__apart *a)
+{
+    return a->rc != RQ_OK;
+}
+
+uint64_t rq__apart_steps(const rq__apart *a)
+{
+    return a->ctx.cells_passed;
+}
+
+void rq__apart_end(rq_region *r, rq__apart *a)
+{
+    if (a == NULL) return;
+    unlock_rows(a, r);
+    atomic_fetch_sub(&r->engine->apart_bytes, a->bytes);
+    rq__plan_clear(&a->plan);
+    rq_read_ctx_clear(&a->ctx);
+    free(a->rows);
+    free(a);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads of an op that writes, made apart from the writer token because they take long: they wait for a disk, or examine
+ * more than a time slice of cells. Meanwhile the op has its rows locked, as every op has in HBase; writes to other rows
+ * go on.
+ *
+ *   run_reading (write.c) ── too long ──► rq__apart_begin: rows locked ──► slices on a share of RQ_POOL_READ
+ *        ▲                                                                      │ all reads made
+ *        └───────── token ◄─────────────────────────────────────────────────────┘
+ *     rq__plan_apply: the op with what was found; rq__apart_end: its rows are free, who waited for one runs again
+ *
+ * Invariants:
+ *  1. A row is locked by one op at a time. An op locks all its rows (of conditions and mutations) at once, under the
+ *     token, or waits for one of them and locks none: no deadlock.
+ *  2. While a row is locked, no other op reads it under the token or writes it. So the newest staged state that the
+ *     reads find is the state at the moment of the lock and that at the moment of the write.
+ *  3. A bulk load takes no row locks, as in HBase if it loads one family. What was read before it is dropped and read
+ *     again.
+ */
+#ifndef RQ_REGION_APART_H
+#define RQ_REGION_APART_H
+
+#include "hfile/read_ctx.h"
+#include "region/region_priv.h"
+#include "region/region_scanner.h"
+
+/* A read that an op needs, and what it has found. */
+typedef struct rq__planned {
+    struct rq__planned *next;
+    rq_scan scan;
+    const rq_condition *condition; /* NULL: the read of a mutation */
+    uint64_t read_point;           /* 0: the newest staged state */
+    rq_cellblock cells;            /* of a mutation */
+    bool matched;                  /* the cells meet the condition */
+    int64_t timestamp;             /* of the first cell */
+} rq__planned;
+
+/* The reads of an op, in the order in which it needs them. Zeroed: none. */
+typedef struct rq__plan {
+    rq__planned *first, **end;
+    rq__planned *at;
+    size_t count;
+    uint64_t bytes; /* found for mutations */
+    uint64_t duplicate_of;
+    int64_t search_left; /* filter/pace.h */
+    struct rq_pace *pace;
+    rq_region_scanner *scanner; /* of the read that is not finished; NULL: none */
+    rq_arena arena;             /* the list */
+    rq_arena reading;           /* the scanner */
+} rq__plan;
+
+/* --- rmw.c ------------------------------------------------------------------------------------ */
+/* Lists the op's reads. Any thread. */
+RQ_NODISCARD
+rq_err rq__plan_make(rq__plan *p, rq_region *r, rq_row_op *op, int64_t now_ms, rq_error *why);
+/* Reads until all is found or the time is over: RQ_E_AGAIN, as rq__staged_read_on. Any thread, inside a read section.
+ * REQUIRES: the op's rows are locked. */
+RQ_NODISCARD
+rq_err rq__plan_read(rq__plan *p, rq_region *r, rq_read_ctx *ctx, uint64_t yield_ns, rq_error *why);
+/* Memory of what was found. */
+uint64_t rq__plan_bytes(const rq__plan *p);
+/* token: runs the op with what was found. RQ_E_AGAIN: an op with the same nonce has ended meanwhile, nothing was done and
+ * the reads must be planned again. */
+RQ_NODISCARD
+rq_err rq__plan_apply(rq__plan *p, rq_region *r, rq_row_op *op, int64_t now_ms, rq_error *why);
+/* Also after a failure. */
+void rq__plan_clear(rq__plan *p);
+
+/* --- apart.c ---------------------------------------------------------------------------------- */
+typedef struct rq__apart rq__apart;
+
+/* token: locks the rows of the batch's next op and starts its reads. When they end, the batch is enqueued again. NULL:
+ * no memory. REQUIRES: rq__apart_blocks is false. */
+rq__apart *rq__apart_begin(rq_region *r, struct rq_write *w, int64_t now_ms);
+/* token: true: a row of the op is locked by another one than `own` (may be NULL), and the batch waits: it is enqueued
+ * again when the row is free. */
+bool rq__apart_blocks(rq_region *r, const rq_row_op *op, const rq__apart *own, struct rq_write *w);
+/* token: the reads have ended: runs the op. RQ_E_AGAIN: they must be made again, and `a` is ended all the same. */
+RQ_NODISCARD
+rq_err rq__apart_apply(rq__apart *a, rq_region *r, rq_row_op *op, int64_t now_ms, rq_error *why);
+/* Whether a read has failed, rather than the op. */
+bool rq__apart_has_failed(const rq__apart *a);
+/* token: whether no row of the op is locked. */
+bool rq__apart_is_free(rq_region *r, const rq_row_op *op);
+/* The work of the reads, in steps (base/meter.h). */
+uint64_t rq__apart_steps(const rq__apart *a);
+/* token: frees the rows. REQUIRES: the reads have ended. NULL is allowed. */
+void rq__apart_end(rq_region *r, rq__apart *a);
+/* token: takes a batch out of its wait that began at `before_ns` or earlier, or NULL. */
+struct rq_write *rq__apart_take_expired(rq_region *r, uint64_t before_ns);
+
+#endif

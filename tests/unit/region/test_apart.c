@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops whose reads take long, here because the disk does not answer: the region's other writes go on meanwhile, those to
+ * the op's rows wait, and the op is atomic. */
+#include "fixture.h"
+
+#include "hfile/writer.h"
+#include "region/bulk_load.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    COLUMNS = 6000,   /* about 250 blocks */
+    FREE_READS = 100, /* more than an op may be abandoned for (write.c) */
+    OTHERS_MAX = 4
+};
+
+/* A write on a thread of its own. */
+typedef struct other {
+    struct apart_world *world;
+    pthread_t thread;
+    rq_row_op op;
+    rq_mutation mutation;
+    rq_cell cell;
+    rq_err rc;
+    rq_error why;
+    _Atomic bool done;
+} other;
+
+typedef struct apart_world {
+    real_env real;
+    fixture f;
+    rq_err (*read)(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len, rq_error *why);
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned reads;  /* by lock */
+    bool gate;       /* by lock: reads beyond FREE_READS wait */
+    bool is_waiting; /* by lock: a read waits */
+    pthread_t main;  /* its reads do not wait */
+    bool gave_up;    /* by lock: the test's other writes did not end while a read waited */
+    other others[OTHERS_MAX];
+    other op; /* the long one */
+    rq_cell cells[COLUMNS];
+    char qualifiers[COLUMNS][8];
+} apart_world;
+
+static apart_world *the_world; /* the functions of files have no other argument of the test */
+
+static rq_err try_nothing(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len)
+{
+    (void)f, (void)buf, (void)len, (void)off, (void)ret_len;
+    return RQ_E_AGAIN;
+}
+
+/* Long enough for a busy machine. Only a test that fails waits so long. */
+static struct timespec far_from_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += 20;
+    return t;
+}
+
+static rq_err read_at_gate(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len,
+                           rq_error *why)
+{
+    apart_world *w = the_world;
+    struct timespec until = far_from_now();
+    pthread_mutex_lock(&w->lock);
+    if (w->gate && !pthread_equal(pthread_self(), w->main) && ++w->reads > FREE_READS) {
+        w->is_waiting = true;
+        pthread_cond_broadcast(&w->changed);
+        while (w->gate && !w->gave_up)
+            if (pthread_cond_timedwait(&w->changed, &w->lock, &until) != 0) w->gave_up = true;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return w->read(f, buf, len, off, ret_len, why);
+}
+
+static void set_gate(apart_world *w, bool closed)
+{
+    pthread_mutex_lock(&w->lock);
+    w->gate = closed;
+    w->reads = 0;
+    w->is_waiting = false;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void wait_for_reader(apart_world *w)
+{
+    struct timespec until = far_from_now();
+    bool in_time = true;
+    pthread_mutex_lock(&w->lock);
+    while (!w->is_waiting && in_time)
+        in_time = pthread_cond_timedwait(&w->changed, &w->lock, &until) == 0;
+    pthread_mutex_unlock(&w->lock);
+    assert_true(in_time);
+}
+
+static const uint8_t one_long[8] = {0, 0, 0, 0, 0, 0, 0, 1};
+
+static void list_columns(apart_world *w)
+{
+    for (size_t i = 0; i < COLUMNS; i++) {
+        snprintf(w->qualifiers[i], sizeof w->qualifiers[i], "%05zu", i);
+        w->cells[i] = cell_of("a", w->qualifiers[i], RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, "");
+        w->cells[i].value = one_long;
+        w->cells[i].value_len = sizeof one_long;
+    }
+}
+
+static rq_mutation increment_all(apart_world *w, const char *row)
+{
+    return (rq_mutation){.type = RQ_MUTATE_INCREMENT,
+                         .row = rq_slice_cstr(row),
+                         .cells = w->cells,
+                         .cell_count = COLUMNS};
+}
+
+/* Rows `row` and `other` in a file of small blocks, which no cache keeps; a disk without a page cache. */
+static void fill(apart_world *w)
+{
+    bool flushed;
+    static const char *const rows[] = {"row", "other"};
+    list_columns(w);
+    for (size_t k = 0; k < 2; k++) {
+        rq_mutation all = increment_all(w, rows[k]);
+        rq_row_op op = {.mutations = &all, .mutation_count = 1};
+        assert_ok(rq_region_write_sync(w->f.region, &op, 1, NULL));
+        rq_row_op_clear(&op);
+    }
+    assert_ok(rq_region_flush(w->f.region, (rq_slice){0}, &flushed, NULL));
+    w->read = w->real.env.vfs->read;
+    w->real.env.vfs->read = read_at_gate;
+    w->real.env.vfs->try_read = try_nothing;
+}
+
+static int begin_with(void **state, const char *const *settings)
+{
+    static const family_def one[] = {{"a", {"BLOCKSIZE", "1024", "BLOCKCACHE", "false", NULL}}};
+    apart_world *w = the_world = calloc(1, sizeof *w);
+    assert_non_null(w);
+    w->main = pthread_self();
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    real_env_open(&w->real);
+    fixture_open_with(&w->f, &w->real.env, one, 1, settings);
+    fill(w);
+    *state = w;
+    return 0;
+}
+
+static int begin(void **state)
+{
+    static const char *const settings[] = {NULL};
+    return begin_with(state, settings);
+}
+
+static int begin_impatient(void **state)
+{
+    static const char *const settings[] = {"hbase.rowlock.wait.duration=0", NULL};
+    return begin_with(state, settings);
+}
+
+static int end(void **state)
+{
+    apart_world *w = *state;
+    w->real.env.vfs->read = w->read;
+    fixture_close(&w->f);
+    real_env_close(&w->real);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+    return 0;
+}
+
+/* --- ops on threads ----------------------------------------------------------------------------- */
+
+static void *run_other(void *arg)
+{
+    other *o = arg;
+    rq_error_clear(&o->why);
+    o->rc = rq_region_write_sync(o->world->f.region, &o->op, 1, &o->why);
+    rq_row_op_clear(&o->op);
+    atomic_store(&o->done, true);
+    return NULL;
+}
+
+static void start(apart_world *w, other *o)
+{
+    o->world = w;
+    o->op.mutations = &o->mutation;
+    o->op.mutation_count = 1;
+    assert_int_equal(pthread_create(&o->thread, NULL, run_other, o), 0);
+}
+
+static void join(other *o)
+{
+    assert_int_equal(pthread_join(o->thread, NULL), 0);
+}
+
+/* An increment of many columns of `row`, which reads many blocks. It waits at the gate when this returns. */
+static void start_long(apart_world *w)
+{
+    w->op.mutation = increment_all(w, "row");
+    set_gate(w, true);
+    start(w, &w->op);
+    wait_for_reader(w);
+}
+
+static other *start_increment(apart_world *w, size_t n, const char *row, const char *qualifier)
+{
+    other *o = &w->others[n];
+    o->cell = cell_of("a", qualifier, RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, "");
+    o->cell.value = one_long;
+    o->cell.value_len = sizeof one_long;
+    o->mutation = (rq_mutation){
+        .type = RQ_MUTATE_INCREMENT, .row = rq_slice_cstr(row), .cells = &o->cell, .cell_count = 1};
+    start(w, o);
+    return o;
+}
+
+/* Everything that was enqueued before has been looked at by the token's holder: the region runs a put of another row. */
+static void pass_the_token(apart_world *w)
+{
+    assert_ok(put(&w->f, "third", "a", "q", RQ_TIMESTAMP_LATEST, "value"));
+}
+
+static bool gave_up(apart_world *w)
+{
+    pthread_mutex_lock(&w->lock);
+    bool gave_up = w->gave_up;
+    pthread_mutex_unlock(&w->lock);
+    return gave_up;
+}
+
+static void other_rows_are_written_while_an_op_reads(void **state)
+{
+    apart_world *w = *state;
+    start_long(w);
+    for (int i = 0; i < 3; i++)
+        pass_the_token(w);
+    assert_ok(increment(&w->f, "fourth", "a", "q", 1, 0, NULL));
+    assert_false(atomic_load(&w->op.done));
+    assert_false(gave_up(w));
+    set_gate(w, false);
+    join(&w->op);
+    assert_ok(w->op.rc);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 2);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[COLUMNS - 1]), 2);
+}
+
+/* Each of these ops sees the ones before it. */
+static void writes_to_the_same_row_wait(void **state)
+{
+    apart_world *w = *state;
+    start_long(w);
+    for (size_t i = 0; i < OTHERS_MAX; i++)
+        (void)start_increment(w, i, "row", w->qualifiers[i % 2]);
+    pass_the_token(w);
+    for (size_t i = 0; i < OTHERS_MAX; i++)
+        assert_false(atomic_load(&w->others[i].done));
+    assert_false(gave_up(w));
+    set_gate(w, false);
+    join(&w->op);
+    for (size_t i = 0; i < OTHERS_MAX; i++) {
+        join(&w->others[i]);
+        assert_ok(w->others[i].rc);
+    }
+    assert_ok(w->op.rc);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 4);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[1]), 4);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[2]), 2);
+}
+
+static void a_write_does_not_wait_for_a_row_for_ever(void **state)
+{
+    apart_world *w = *state;
+    start_long(w);
+    other *o = start_increment(w, 0, "row", w->qualifiers[0]);
+    join(o); /* the engine's tick ends it */
+    assert_err(o->rc, RQ_E_IOEXCEPTION);
+    assert_non_null(strstr(o->why.message, "Timed out waiting for lock for row: row in region "));
+    assert_false(gave_up(w));
+    set_gate(w, false);
+    join(&w->op);
+    assert_ok(w->op.rc);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 2);
+}
+
+static void *close_region(void *arg)
+{
+    apart_world *w = arg;
+    assert_ok(rq_region_close(w->f.region, false, NULL));
+    return NULL;
+}
+
+/* The op ends at its next look, without having done anything; who waits for its row ends too. */
+static void a_region_closes_while_an_op_reads(void **state)
+{
+    apart_world *w = *state;
+    pthread_t closer;
+    start_long(w);
+    other *o = start_increment(w, 0, "row", w->qualifiers[0]);
+    assert_int_equal(pthread_create(&closer, NULL, close_region, w), 0);
+    while (!rq_region_is_closing(w->f.region))
+        sched_yield();
+    set_gate(w, false);
+    join(&w->op);
+    join(o);
+    assert_int_equal(pthread_join(closer, NULL), 0);
+    assert_err(w->op.rc, RQ_E_NOT_SERVING_REGION);
+    assert_err(o->rc, RQ_E_NOT_SERVING_REGION);
+    fixture_stop(&w->f, true);
+    fixture_start(&w->f);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 1);
+}
+
+/* A repetition of the op with its nonce, sent before the first one has ended, is not applied again. */
+static void a_repetition_waits_for_the_first_one(void **state)
+{
+    apart_world *w = *state;
+    w->op.op.nonce = 7;
+    start_long(w);
+    other *o = &w->others[0];
+    o->mutation = w->op.mutation;
+    o->op.nonce = 7;
+    start(w, o);
+    pass_the_token(w);
+    set_gate(w, false);
+    join(&w->op);
+    join(o);
+    assert_ok(w->op.rc);
+    assert_ok(o->rc);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 2);
+}
+
+/* The last column of `row` with value 256. */
+static void load_last_column(apart_world *w)
+{
+    static const uint8_t value[8] = {0, 0, 0, 0, 0, 0, 1, 0};
+    static const char path[] = "loaded";
+    enum { IN_YEAR_2100 = 410244480 };
+    bool loaded;
+    rq_hfile_options o = rq_hfile_options_default();
+    rq_hfile_writer *writer;
+    o.include_mvcc = false;
+    rq_cell c =
+        cell_of("a", w->qualifiers[COLUMNS - 1], (int64_t)IN_YEAR_2100 * 10000, RQ_TYPE_PUT, "");
+    c.row = (const uint8_t *)"row";
+    c.row_len = 3;
+    c.value = value;
+    c.value_len = sizeof value;
+    assert_ok(rq_hfile_writer_open(w->real.env.vfs, path, &o, &writer, NULL));
+    assert_ok(rq_hfile_writer_append(writer, &c, NULL));
+    assert_ok(rq_hfile_writer_finish(writer, NULL, NULL));
+    rq_hfile_writer_close(writer);
+    rq_bulk_file file = {RQ_SLICE_LIT("a"), w->real.env.vfs, path, path};
+    rq_bulk_load what = {.files = &file, .file_count = 1, .assign_seqid = true};
+    assert_ok(rq_region_bulk_load(w->f.region, &what, &loaded, NULL));
+    assert_true(loaded);
+}
+
+/* What the op had read before is old then. */
+static void a_bulk_load_while_an_op_reads_is_not_lost(void **state)
+{
+    apart_world *w = *state;
+    start_long(w);
+    load_last_column(w);
+    assert_false(gave_up(w));
+    set_gate(w, false);
+    join(&w->op);
+    assert_ok(w->op.rc);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 2);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[COLUMNS - 1]), 257);
+}
+
+/* Many ops of many rows that all read much, at the same time: none is lost, none is applied twice. */
+static void ops_of_several_rows_end(void **state)
+{
+    enum { THREADS = OTHERS_MAX };
+    apart_world *w = *state;
+    static const char *const rows[] = {"row", "other"};
+    set_gate(w, false);
+    rq_mutation both[THREADS][2];
+    for (size_t i = 0; i < THREADS; i++) {
+        other *o = &w->others[i];
+        for (size_t k = 0; k < 2; k++)
+            both[i][k] = increment_all(w, rows[(i + k) % 2]);
+        o->world = w;
+        o->op.mutations = both[i];
+        o->op.mutation_count = 2;
+        o->op.multi_row = true;
+        assert_int_equal(pthread_create(&o->thread, NULL, run_other, o), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        join(&w->others[i]);
+        assert_ok(w->others[i].rc);
+    }
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < COLUMNS; i += 7)
+            assert_int_equal(get_long(&w->f, rows[k], "a", w->qualifiers[i]), 1 + THREADS);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(other_rows_are_written_while_an_op_reads),
+        TEST(writes_to_the_same_row_wait),
+        cmocka_unit_test_setup_teardown(a_write_does_not_wait_for_a_row_for_ever, begin_impatient,
+                                        end),
+        TEST(a_region_closes_while_an_op_reads),
+        TEST(a_repetition_waits_for_the_first_one),
+        TEST(a_bulk_load_while_an_op_reads_is_not_lost),
+        TEST(ops_of_several_rows_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
