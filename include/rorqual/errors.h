@@ -4,8 +4,8 @@
  * and new codes are appended. rq_err_text describes a code; rq_failure (rorqual.h) has the message
  * of a failed call.
  *
- * The server and the library share this list. Which codes a call of the library returns is said
- * where it is declared. 1 and 2 are the engine's own and never returned.
+ * The server and the library share this list. The declaration of each call of the library names the
+ * codes that it returns. 1 and 2 are internal to the engine and never returned.
  */
 #ifndef RORQUAL_ERRORS_H
 #define RORQUAL_ERRORS_H

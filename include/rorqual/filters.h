@@ -8,10 +8,10 @@
  *                        rq_value_filter(f, RQ_COMPARE_EQUAL, rq_substring_comparator(f, rq_text("tail")))};
  *     scan.filter = rq_filter_list(f, RQ_PASS_ALL, cats, 2);
  *
- * A filter is bytes, HBase's message; a comparator likewise. They belong to the rq_filters that
- * they were made with and live until it is freed; calls that are given them copy them. If a filter
- * cannot be made (no memory, an argument outside its range), the returned value is refused by every
- * call, also as a part of another filter; rq_filters_error tells why.
+ * A filter is bytes, HBase's message; a comparator likewise. They belong to the rq_filters that they were made with and
+ * live until it is freed; functions that take them as arguments copy them. If a filter cannot be made (no memory, an
+ * argument outside its range), the returned value is refused by every call, also as a part of another filter;
+ * rq_filters_error tells why.
  *
  * One rq_filters is used by one thread at a time. What each filter does is described by HBase's class
  * of the same name; the defaults of its constructors are named here.
@@ -110,7 +110,7 @@ RQ_API rq_bytes rq_column_value_filter(rq_filters *f, rq_bytes family, rq_bytes 
 /* Rows whose key begins with `prefix`; rows up to `stop`, including `stop`. */
 RQ_API rq_bytes rq_prefix_filter(rq_filters *f, rq_bytes prefix);
 RQ_API rq_bytes rq_inclusive_stop_filter(rq_filters *f, rq_bytes stop);
-/* At most so many rows of each region. */
+/* At most `rows` rows of each region. */
 RQ_API rq_bytes rq_page_filter(rq_filters *f, int64_t rows);
 /* Each row passes with this probability; a negative one excludes all rows. */
 RQ_API rq_bytes rq_random_row_filter(rq_filters *f, float chance);

@@ -18,24 +18,24 @@
  *     parameter, which may be NULL. On an error, results (parameters named ret) are unchanged
  *     unless the declaration says otherwise. Every call on a database may return RQ_E_FORKED (it
  *     was opened by the parent process), RQ_E_CLOSED, RQ_E_INVALID (an argument) and
- *     RQ_E_NO_MEMORY; the declarations do not repeat these. NULL is an argument that is refused
- *     (RQ_E_INVALID), also for a handle or for the place of a result, where it is not said to be
- *     fine; of a name it may be RQ_E_ILLEGAL_ARGUMENT.
+ *     RQ_E_NO_MEMORY; the declarations do not repeat these. Where the declaration does not allow NULL, a NULL argument
+ *     is refused with RQ_E_INVALID (a NULL name perhaps with RQ_E_ILLEGAL_ARGUMENT); this includes handles and the
+ *     places of results.
  *  2. Bytes. rq_bytes are borrowed: a call copies what it keeps, and what a result contains lives
  *     until the result is freed. Bytes with a length and without data are refused.
  *  3. Structs that the caller fills begin with `size`, set to the struct's sizeof; fields that are
- *     zero have the default that their comment gives. Later versions append fields; one that this
- *     version does not have and that is not zero is refused (RQ_E_UNSUPPORTED). Pointers to arrays
- *     come with a count; both may be 0.
- *  4. Threads. Any thread may use any database or table, also at the same time. A scanner and a
- *     result belong to one thread at a time; so does what is freed: no other thread may be using it.
+ *     zero have the default that their comment gives. Later versions append fields; if a field that this version does
+ *     not have is not zero, the call is refused (RQ_E_UNSUPPORTED). Pointers to arrays come with a count; both may be
+ *     0.
+ *  4. Threads. Any thread may use any database or table, also at the same time. A scanner or a result may be used by
+ *     one thread at a time. When an object is freed, no other thread may be using it.
  *  5. Time. Timestamps are milliseconds since 1970; time ranges are [min, max).
  *  6. The library prints nothing, ends no process and installs no signal handler; its threads block
- *     all signals, and with rq_connect_options.no_threads it has none. It has no mutable global state
- *     but a list of the folders that it has locked, for a handler of fork (pthread_atfork), by which a
- *     child gives its copy of the locks up. After a fork the child can use no database of its parent:
- *     every call returns RQ_E_FORKED and touches nothing that the parent uses. It may open databases
- *     of its own, also the parent's folder once the parent has closed it or ended.
+ *     all signals, and with rq_connect_options.no_threads it has none. Its only mutable global state is a list of the
+ *     folders that it has locked: a fork handler (pthread_atfork) uses the list to release the child's copies of the
+ *     locks. After a fork the child can use no database of its parent: every call returns RQ_E_FORKED and touches
+ *     nothing that the parent uses. It may open databases of its own, also the parent's folder once the parent has
+ *     closed it or ended.
  *  7. Limits are HBase's: rows of 1 to 32,767 bytes, families of printable characters.
  */
 #ifndef RORQUAL_H
@@ -142,10 +142,9 @@ RQ_API rq_err rq_connect(const char *url, const rq_connect_options *options, rq_
 /* Closes a database and frees it, also when it returns an error: an engine of this process flushes
  * its memory to files first. Running calls of other threads end, with RQ_E_CLOSED if they wait for a
  * cluster; so do asynchronous ones, whose completions run before this returns, on this thread or the
- * library's. Later calls on its tables and scanners return RQ_E_CLOSED, and these are still to be
- * closed. NULL is fine. RQ_E_STATE: called by a completion; nothing was done.
- * RQ_E_FORKED: nothing was done, the memory stays allocated. Other errors: what is acknowledged is
- * safe in the log, and the next rq_connect recovers it. */
+ * library's. Later calls on its tables and scanners return RQ_E_CLOSED; the tables and scanners must still be closed.
+ * NULL is fine. RQ_E_STATE: called by a completion; nothing was done. RQ_E_FORKED: nothing was done, the memory stays
+ * allocated. Other errors: what is acknowledged is safe in the log, and the next rq_connect recovers it. */
 RQ_API rq_err rq_disconnect(rq_db *db, rq_failure *why);
 
 /* --- tables and namespaces: definitions ------------------------------------------------------- */
@@ -187,8 +186,8 @@ RQ_API rq_err rq_table_disable(rq_db *db, const char *name, rq_failure *why);
 RQ_API rq_err rq_table_truncate(rq_db *db, const char *name, bool preserve_splits, rq_failure *why);
 /* Writes the table's memory to files and returns when that is done. RQ_E_TABLE_NOT_FOUND. */
 RQ_API rq_err rq_table_flush(rq_db *db, const char *name, rq_failure *why);
-/* Whether there is such a table, enabled or not. Errors as rq_table_describe's, but for
- * RQ_E_TABLE_NOT_FOUND; RQ_E_ILLEGAL_ARGUMENT: no name. */
+/* Whether the table exists, enabled or not. Errors as rq_table_describe's, except RQ_E_TABLE_NOT_FOUND.
+ * RQ_E_ILLEGAL_ARGUMENT: `name` is not a valid table name. */
 RQ_API rq_err rq_table_exists(rq_db *db, const char *name, bool *ret, rq_failure *why);
 
 /* Strings in order; the library's, freed by rq_names_free. */
@@ -229,8 +228,8 @@ typedef struct rq_alteration {
     const rq_property *attributes; /* of the table; a value of NULL removes the attribute */
     size_t attribute_count;
 } rq_alteration;
-/* Returns when every region has the new definition. RQ_E_TABLE_NOT_FOUND; RQ_E_NO_SUCH_FAMILY (a
- * dropped one is not there), RQ_E_DO_NOT_RETRY (an attribute), and others as HBase has them. */
+/* Returns when every region has the new definition. RQ_E_TABLE_NOT_FOUND; RQ_E_NO_SUCH_FAMILY (a family to drop does
+ * not exist), RQ_E_DO_NOT_RETRY (an attribute), and other errors as in HBase. */
 RQ_API rq_err rq_table_alter(rq_db *db, const rq_alteration *alteration, rq_failure *why);
 
 /* A region of a table. */
@@ -429,8 +428,8 @@ typedef struct rq_get_request {
     bool no_block_cache;   /* blocks read from files are not kept in the cache */
     const rq_family_times *family_times;
     size_t family_times_count;
-    /* A filter that examines some families sees all families at once. Otherwise the others are read
-     * only for rows that pass. HBASE: setLoadColumnFamiliesOnDemand(false). */
+    /* Read all families at once. By default, if the filter examines only some families, the other families are read
+     * only for rows that pass the filter. HBASE: setLoadColumnFamiliesOnDemand(false). */
     bool no_lazy_families;
     const rq_named_bytes *attributes;
     size_t attribute_count;
@@ -548,9 +547,9 @@ typedef struct rq_check {
     int64_t max_timestamp; /* 0: no limit */
 } rq_check;
 
-/* Makes the changes, all of one row and all or nothing, if the check of that row holds; *ret_done
- * tells. `ret` may be NULL; otherwise *ret is the result of an append or increment, which the caller
- * frees. Errors as rq_table_change's. */
+/* Makes the changes if the check holds; *ret_done is whether it did. The check and all changes are on one row, and the
+ * changes are made all or nothing. `ret` may be NULL; otherwise *ret is the result of an append or increment, which the
+ * caller frees. Errors as rq_table_change's. */
 RQ_API rq_err rq_table_check_and_change(rq_table *table, const rq_check *check,
                                         const rq_change *changes, size_t count, bool *ret_done,
                                         rq_row **ret, rq_failure *why);
@@ -593,8 +592,8 @@ RQ_API rq_err rq_table_batch(rq_table *table, const rq_action *actions, size_t c
 
 typedef struct rq_scanner rq_scanner;
 
-/* How a server reads files, HBase's ReadType: each block for itself, or in sequence by a reader of the
- * scan's own. Rorqual chooses by itself. */
+/* How HBase's servers read files for a scan (its ReadType): PREAD reads each block on its own, STREAM reads in sequence
+ * with file readers that only this scan uses. Rorqual ignores it. */
 typedef enum rq_read_type {
     RQ_READ_DEFAULT,
     RQ_READ_STREAM,
@@ -660,8 +659,8 @@ RQ_API void rq_rows_free(rq_rows *rows);
 /* Like rq_scanner_next, for all rows of one answer of the database, at most `max` (0: no limit).
  * The caller frees *ret. */
 RQ_API rq_err rq_scanner_next_rows(rq_scanner *scanner, size_t max, rq_rows **ret, rq_failure *why);
-/* NULL is fine. While an asynchronous call has the scanner, that call's completion still comes; the scanner must not
- * be used any more. */
+/* Closes a scanner, which must not be used any more. NULL is fine. If an asynchronous call is using the scanner, the
+ * call's completion still comes. */
 RQ_API void rq_scanner_close(rq_scanner *scanner);
 
 /* --- asynchronous calls ------------------------------------------------------------------------
@@ -706,8 +705,8 @@ RQ_API rq_err rq_table_check_and_change_async(rq_table *table, const rq_check *c
 /* Completes with the results, even if actions of the batch failed. */
 RQ_API rq_err rq_table_batch_async(rq_table *table, const rq_action *actions, size_t count,
                                    rq_done done, void *context, rq_failure *why);
-/* The scan's next rows, as rq_scanner_next_rows. RQ_E_STATE: the scanner is in a call. It must not be
- * closed before the call has ended. */
+/* The scan's next rows, as rq_scanner_next_rows. RQ_E_STATE: another asynchronous call is using the scanner. The
+ * scanner may be closed before the call has ended (rq_scanner_close). */
 RQ_API rq_err rq_scanner_next_async(rq_scanner *scanner, size_t max, rq_done done, void *context,
                                     rq_failure *why);
 

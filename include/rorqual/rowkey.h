@@ -2,7 +2,7 @@
 /*
  * Row keys for librorqual: composite keys whose bytes sort as their values do, salts and hash
  * prefixes, split keys, scans over salted tables, GeoHash, secondary indexes, OpenTSDB's layout.
- * The conventions are those of rorqual.h; functions without a database need none.
+ * The conventions are those of rorqual.h. Functions that take no database, table or index can be used without one.
  *
  * A key's format is a text with one word per part:
  *
@@ -124,8 +124,7 @@ RQ_API rq_err rq_key_format_parse(const char *text, rq_key_format **ret, rq_fail
 /* NULL is fine. */
 RQ_API void rq_key_format_free(rq_key_format *format);
 
-/* What a format says of its parts with values, in the key's order. `name` and `type` live as long as
- * the format. */
+/* A part of a format that has a value. `name` and `type` live as long as the format. */
 typedef struct rq_key_part {
     size_t size;
     const char *name;
@@ -165,8 +164,8 @@ RQ_API rq_err rq_key_encode_unsalted(const rq_key_format *format, const rq_key_v
                                      size_t count, void *buf, size_t cap, size_t *ret_len,
                                      rq_failure *why);
 
-/* A key's values; the library's, freed by rq_key_values_free. Integers of u, s, ms, us, ns, digits
- * and msdigits are RQ_VALUE_UINT, others RQ_VALUE_INT; ob-num is RQ_VALUE_DECIMAL. */
+/* A key's values; the library's, freed by rq_key_values_free. Parts of the types u, s, ms, us, ns, digits and msdigits
+ * are RQ_VALUE_UINT, other integers RQ_VALUE_INT; ob-num is RQ_VALUE_DECIMAL. */
 typedef struct rq_key_values {
     size_t count;
     const rq_key_value *items;
@@ -179,8 +178,8 @@ RQ_API rq_err rq_key_decode(const rq_key_format *format, rq_bytes key, rq_key_va
 /* NULL is fine. */
 RQ_API void rq_key_values_free(rq_key_values *values);
 
-/* The first key behind all keys with this prefix, for a scan's `stop`: into `buf`, which has room for
- * prefix.len bytes. Its length; 0: there is none, the scan has no stop. */
+/* Writes the first key behind all keys with this prefix to `buf`, which has room for prefix.len bytes; use it as a
+ * scan's `stop`. Returns its length; 0: there is no such key, so the scan has no stop. */
 RQ_API size_t rq_key_after_prefix(rq_bytes prefix, void *buf);
 
 /* The number of buckets of the format's first part, if that is salt(N) or phoenix(N); else 0. */
@@ -197,12 +196,11 @@ typedef struct rq_salted_scanner rq_salted_scanner;
 
 /* Scans all buckets of a table whose key format begins with salt(N) or phoenix(N), and returns the rows
  * in the order of their keys without the salt (rows of several buckets with equal keys: by bucket).
- * `scan` has start and stop without salt; its limit is of all rows together. On a folder or in memory
- * `threads` of the library read ahead, 16 at most, with all signals blocked; 0: none, and none with
- * rq_connect_options.no_threads. On a cluster the next rows of all buckets are requested ahead, without
- * threads. The caller closes the scanner before the table; `format` is not used after this call.
- * RQ_E_INVALID: the format has no salt.
- * Errors of the table come from rq_salted_next. */
+ * `scan` has start and stop without salt; its limit counts the rows of all buckets together. On an embedded database
+ * (file:, memory:) up to 16 `threads`, which block all signals, read ahead; 0: none, and none with
+ * rq_connect_options.no_threads. On a cluster the library requests rows ahead without threads. The caller closes the
+ * scanner before the table; `format` is not used after this call. RQ_E_INVALID: the format has no salt. Errors of the
+ * table come from rq_salted_next. */
 RQ_API rq_err rq_salted_scan(rq_table *table, const rq_key_format *format,
                              const rq_scan_request *scan, uint32_t threads, rq_salted_scanner **ret,
                              rq_failure *why);
@@ -230,9 +228,9 @@ typedef enum rq_split_kind {
 /* The regions - 1 split keys that HBase's RegionSplitter makes. The caller frees *ret.
  * RQ_E_INVALID: fewer than 2 regions, or more than the kind can tell apart. */
 RQ_API rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_key_list **ret, rq_failure *why);
-/* Split keys by which regions get equal parts of a sample of keys, which is in any order; with
- * `weights` (NULL: each key counts once) equal sums of weights. Fewer than regions - 1 keys if the
- * sample has not enough different ones. */
+/* Split keys that divide a sample of keys, in any order, into equal parts: of equal numbers of keys, or with `weights`
+ * (may be NULL) of equal sums of weights. There are fewer than regions - 1 split keys if the sample has too few
+ * different keys. */
 RQ_API rq_err rq_split_sample(const rq_bytes *keys, const uint64_t *weights, size_t count,
                               size_t regions, rq_key_list **ret, rq_failure *why);
 /* Split keys of a format whose first parts spread evenly: salts, hashes, UUIDs, reversed numbers,
@@ -342,8 +340,8 @@ RQ_API void rq_geo_found_free(rq_geo_found *found);
 
 /* --- OpenTSDB's layout ------------------------------------------------------------------------ */
 
-/* The tables of OpenTSDB 2, with UIDs of 3 bytes: what it writes is read, and the reverse. Any thread
- * may use it, also at the same time. */
+/* The tables of OpenTSDB 2, with UIDs of 3 bytes: the library reads what OpenTSDB writes, and the reverse. Any number
+ * of threads may use an rq_tsdb at the same time. */
 typedef struct rq_tsdb rq_tsdb;
 
 typedef struct rq_tsdb_options {
@@ -365,8 +363,8 @@ typedef enum rq_tsdb_kind {
     RQ_TSDB_TAG_NAME,
     RQ_TSDB_TAG_VALUE,
 } rq_tsdb_kind;
-/* A name's UID, which is assigned if there is none and `makes`. RQ_E_NOT_FOUND: there is none.
- * RQ_E_INVALID: the name has other characters than letters, digits and -_./ */
+/* Returns a name's UID in *ret. A name without a UID gets one if `makes`; otherwise RQ_E_NOT_FOUND. RQ_E_INVALID: the
+ * name has other characters than letters, digits and -_./ */
 RQ_API rq_err rq_tsdb_uid(rq_tsdb *tsdb, rq_tsdb_kind kind, const char *name, bool makes,
                           uint32_t *ret, rq_failure *why);
 
@@ -433,9 +431,9 @@ RQ_API rq_err rq_tsdb_read(rq_tsdb *tsdb, const rq_tsdb_query *query, rq_tsdb_re
 /* NULL is fine. */
 RQ_API void rq_tsdb_result_free(rq_tsdb_result *result);
 
-/* Makes one column of each row's points, for the metric's rows whose hour lies in [from, to): the
- * compacted column is written first, then the single ones are deleted, at their timestamps. *ret_rows
- * (may be NULL): the number of rows that changed. */
+/* Joins the points of each row into one compacted column, for the metric's rows whose hour lies in [from, to): the
+ * compacted column is written first, then the single columns are deleted, at their timestamps. *ret_rows (may be NULL):
+ * the number of rows that changed. */
 RQ_API rq_err rq_tsdb_compact(rq_tsdb *tsdb, const char *metric, int64_t from_ms, int64_t to_ms,
                               uint64_t *ret_rows, rq_failure *why);
 
@@ -445,25 +443,24 @@ RQ_API rq_err rq_tsdb_compact(rq_tsdb *tsdb, const char *metric, int64_t from_ms
  * An index of one column of a table, kept in a second table. What it promises, as long as all writes to
  * the column go through it:
  *
- *  - Who writes a row and is told so finds it by its new value from then on, also after a crash of any
- *    process or server at any moment.
- *  - A reader is never given a row that did not have the value when it was read.
- *  - A crash may leave entries without a row, which cost time and are deleted by rq_index_repair.
+ *  - When a write has returned RQ_OK, queries find the row by its new value, even after a crash of any process or
+ *    server at any moment.
+ *  - A query never returns a row that did not have the value at the moment when the row was read.
+ *  - A crash may leave entries without a row; they cost queries time until rq_index_repair deletes them.
  *  - Clocks of all writers and servers must agree to some minutes.
  *  - A unique index admits one row of each value; a row whose put failed with an error other than
  *    RQ_E_EXISTS may have been written.
  *
- * Covered columns: entries have copies of these columns and of the indexed one, so that a query of
- * them (rq_index_range.covered_only) reads the index table alone. The promises hold for the copies,
- * too, as long as all writes to these columns go through indexes that cover the same ones; a row is
- * read after all where a writer has died or is not yet done. A write then costs two calls more, and may
- * have no time to live; the families of these columns must not have one either. rq_index_repair makes
- * copies anew where they are missing or differ.
+ * Covered columns: entries have copies of these columns and of the indexed one, so that a query of them
+ * (rq_index_range.covered_only) reads the index table alone. The promises hold for the copies, too, as long as all
+ * writes to these columns go through indexes that cover the same columns. A query still reads the row itself if a
+ * writer of the row has died or is not done yet. A write costs two more calls with covered columns. Neither the write
+ * nor the families of these columns may have a time to live. rq_index_repair renews copies that are missing or differ.
  *
- * A write reads the row and costs up to four more calls; a row has a column "_rq_index" beside the
- * indexed one, for 15 minutes also after it was deleted. Rows written without the index are found
- * after rq_index_repair, which may run while writing goes on; on an empty index table it is the
- * rebuild. Any thread may use an index, also at the same time.
+ * A write reads the row and costs up to four more calls. A row has a column "_rq_index" in the family of the indexed
+ * column, which stays for 15 minutes after the row was deleted. Queries do not find rows that were written without the
+ * index until rq_index_repair has run; it may run while others write, and rebuilds an index whose table is empty. Any
+ * number of threads may use an index at the same time.
  */
 typedef struct rq_index rq_index;
 
@@ -508,8 +505,8 @@ typedef struct rq_index_scanner rq_index_scanner;
  * the index. */
 RQ_API rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scanner **ret,
                             rq_failure *why);
-/* The next row, whole or its covered columns, which the caller frees; *ret is NULL at the end. After an error
- * it returns that error again. */
+/* Returns the next row, or only its covered columns (covered_only); the caller frees it. *ret is NULL at the end. After
+ * an error every further call returns that error again. */
 RQ_API rq_err rq_index_next(rq_index_scanner *scanner, rq_row **ret, rq_failure *why);
 /* NULL is fine. */
 RQ_API void rq_index_scanner_close(rq_index_scanner *scanner);

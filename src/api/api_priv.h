@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of this room: slots, arguments, results. */
+/* Shared by the files of the public functions: slots, arguments, results. */
 #ifndef RQ_API_API_PRIV_H
 #define RQ_API_API_PRIV_H
 
@@ -7,19 +7,19 @@
 
 /* --- calls (call.c) --------------------------------------------------------------------------- */
 
-/* Whether the process is the one that opened the database; touches nothing else. */
+/* Whether this is the process that opened the database, and not a child made by fork; accesses nothing but db->home. */
 bool rq__db_is_home(const rq_db *db);
-/* Waits while every slot is taken. RQ_E_FORKED, RQ_E_CLOSED; else the caller gives the slot
- * back. */
+/* Takes a free slot, which the caller must give back; waits while all are taken. RQ_E_FORKED,
+ * RQ_E_CLOSED. */
 RQ_NODISCARD
 rq_err rq__slot_take(rq_db *db, rq_slot **ret, rq_why *why);
 /* The same for an asynchronous call that the back end executes. */
 RQ_NODISCARD
 rq_err rq__slot_take_for_call(rq_db *db, rq_slot **ret, rq_why *why);
 void rq__slot_give_back(rq_slot *slot);
-/* To free what belongs to the back end: also while the database is being closed, by a completion, say. NULL:
- * the back end was closed; if it is being closed, this waits until it was. REQUIRES: the process is the
- * database's. */
+/* Takes a slot to free memory of the back end; works also while the database is being closed (for example in a
+ * completion). NULL: the back end was closed; if its closing has begun, the function waits for its end. REQUIRES:
+ * rq__db_is_home. */
 rq_slot *rq__slot_take_last(rq_db *db);
 rq_db *rq__db_ref(rq_db *db);
 
@@ -69,13 +69,13 @@ struct rq_scanner {
     rq_arena arena;
     rq_scanning scan;
     void *own;
-    rq_row_memory rows; /* of those returned one by one */
+    rq_row_memory rows; /* for rows that are returned one by one */
     bool ended;
-    bool in_call; /* an asynchronous one; with the lock of the completions, like: */
-    bool closes;  /* when that call has ended */
+    bool in_call; /* an asynchronous call uses the scanner; under the lock of rq__completions */
+    bool closes;  /* the end of this call closes the scanner; under the same lock */
 };
 
-/* async.c: whether an asynchronous call has the scanner; the call's end then closes it. */
+/* async.c: whether an asynchronous call uses the scanner; then the end of the call closes the scanner. */
 bool rq__scanner_closes_later(rq_scanner *s);
 
 /* --- definitions (define.c) ------------------------------------------------------------------- */
@@ -97,8 +97,8 @@ rq_err rq__completions_new(rq_db *db, rq_error *why);
 void rq__completions_free(rq_db *db);
 /* Whether this thread runs a completion of the database. */
 bool rq__completions_inside(const rq_db *db);
-/* REQUIRES: db->closed is set. The first function ends waiting calls. The second, called when every
- * slot is free, runs the completions of all outstanding calls. */
+/* REQUIRES: db->closed is set. _stop ends calls that wait. _end, called when every slot is free, runs the
+ * completions of all outstanding calls. */
 void rq__completions_stop(rq_db *db);
 void rq__completions_end(rq_db *db);
 
@@ -108,16 +108,16 @@ RQ_NODISCARD
 rq_err rq__outcomes_new(size_t count, rq_outcomes **ret);
 RQ_NODISCARD
 rq_err rq__rows_new(rq_rows **ret);
-/* For rows of the list. */
+/* The memory in which the rows of the list are allocated. */
 rq_row_memory *rq__rows_memory(rq_rows *rows);
-/* Room for `count` more rows, which rq__rows_added adds when they are there. */
+/* Returns room for `count` more rows; once the caller has filled it, rq__rows_added adds the rows. */
 RQ_NODISCARD
 rq_err rq__rows_room(rq_rows *rows, size_t count, rq_row ***ret);
 void rq__rows_added(rq_rows *rows, size_t count);
 /* Takes the row over, also if it fails. */
 RQ_NODISCARD
 rq_err rq__rows_add(rq_rows *rows, rq_row *row);
-/* The rows of a scan that one answer gives; in `rows`. */
+/* Adds at most `max` rows of the scan to `rows`: the buffered rows, or those of the next response. */
 RQ_NODISCARD
 rq_err rq__next_rows(rq_table *table, rq_slot *slot, void *scan, size_t max, rq_rows *rows,
                      rq_why *why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the caller's structs and converts them to the back ends' form: columns grouped by family
- * and sorted, filters as class name and bytes, edits as cells. Rules and texts are those of HBase's
- * client, which checks before it sends (HBASE: Mutation.checkRow, Put, Delete, Get, Scan). */
+ * and sorted, filters as class name and bytes, changes as cells. Rules and texts are those of HBase's
+ * client, which makes the same checks before it sends (HBASE: Mutation.checkRow, Put, Delete, Get, Scan). */
 #include "api/api_priv.h"
 
 #include "filter/language.h"

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asynchronous calls. A call copies its arguments and is given to the back end, which puts it into the
- * list of ended calls when it has an outcome; the completions of that list run on the thread that is
- * in rq_poll, or on the library's.
+ * Asynchronous calls. A call copies its arguments and is passed to the back end. When it has an outcome, the
+ * back end puts it into the list of ended calls. The completions of this list run on the thread that is in
+ * rq_poll, or on the library's own thread.
  *
  *    …_async ─► outstanding + 1 ─► backend->start … rq_call_done ─► list ─► rq_poll ─► completion
  *
- * A back end whose calls need a thread (`turn`: for sockets, or because the engine has no threads) gets
- * that of rq_poll; a back end with threads of its own needs none, and rq_poll sleeps until the list has
- * something.
+ * If a back end needs a thread (for its sockets, or because its engine has no threads), rq_poll calls its turn() on
+ * this thread; a back end with threads of its own has no turn(), and rq_poll sleeps until the list is not empty.
  *
- * Lock: one, a leaf; no completion and no function of the back end is called under it.
+ * There is one lock. No other lock is taken, and no completion or function of the back end is called, while
+ * it is held.
  */
 #include "api/api_priv.h"
 
@@ -38,8 +38,8 @@ struct rq__completions {
     bool is_polled RQ_GUARDED_BY(lock);     /* a thread, `poller`, runs completions */
     pthread_t poller RQ_GUARDED_BY(lock);
     bool stopped RQ_GUARDED_BY(lock);
-    /* Of rq_descriptor. Readable while the list of ended calls is not empty (event), when the back
-     * end is due (timer), or when the back end's own descriptor is readable. */
+    /* The descriptor of rq_descriptor, an epoll set. It is readable while the list of ended calls is not
+     * empty (event), when the back end is due (timer), or when the back end's own descriptor is. */
     int descriptor RQ_GUARDED_BY(lock);
     int event RQ_GUARDED_BY(lock);
     int timer RQ_GUARDED_BY(lock);

@@ -6,13 +6,13 @@
  *
  *   rq_table_get ─► arguments ─► slot ─► backend->get ─► slot back ─► rq_failure
  *
- * A slot is taken by one call at a time: it is what a back end keeps for a thread that is in a call
- * (an arena, a seat), without knowing threads. A thread usually gets the slot it had before. When a
- * database is closed, `closed` is set and every slot is waited for, so that no call is running when
- * the back end closes.
+ * A slot is used by one call at a time. It has the memory that a back end keeps between calls (an
+ * arena, a seat), so that it need not be kept for each thread. A thread usually gets the slot it had before.
+ * To close a database, rq_disconnect sets `closed` and waits until every slot is free, so that no call is
+ * running when the back end is closed.
  *
- * Lifetimes: a scanner holds its table, a table its database's rq_db. After rq_disconnect the back
- * end is gone and the rq_db is an empty shell until the last of them is closed.
+ * Lifetimes: a scanner holds a reference on its table, a table on its rq_db. rq_disconnect frees the back end;
+ * the rq_db stays allocated until the last table is closed.
  */
 #ifndef RQ_API_BACKEND_H
 #define RQ_API_BACKEND_H
@@ -26,11 +26,11 @@
 
 #include <stdatomic.h>
 
-/* Why a call fails; copied to the caller's rq_failure at its end. */
+/* Why a call fails; copied to the caller's rq_failure at the call's end. */
 typedef struct rq_why {
     rq_error error;
     size_t action;
-    bool is_remote; /* retryable and java_class are what a server said */
+    bool is_remote; /* retryable and java_class are from a server's response */
     bool retryable;
     char java_class[96];
 } rq_why;
@@ -45,9 +45,9 @@ typedef struct rq_slot {
 
 typedef struct rq_backend rq_backend;
 
-/* Where the rows of a scan are allocated. All zeros: in memory that lives as long as this struct,
- * and freeing a row does nothing. `counts`: each row lives until it is freed. The owner clears the
- * struct. */
+/* Where the rows of a scan are allocated. `counts`: each row lives until it is freed, also after the struct was
+ * cleared. Not `counts` (all zero): rows live until the struct is cleared, and freeing a row does nothing. The
+ * owner clears the struct. */
 typedef struct rq_row_memory {
     bool counts;
     rq_arena arena;
@@ -58,12 +58,12 @@ void rq_row_memory_clear(rq_row_memory *m);
 /* The first member of a back end's database. */
 struct rq_db {
     const rq_backend *backend;
-    const struct rq__home *home; /* whether this is the process that opened it */
+    const struct rq__home *home; /* tells whether this process opened the database */
     _Atomic bool closed;
     _Atomic bool is_ending; /* the back end is being closed … */
     _Atomic bool has_ended; /* … and was */
     _Atomic unsigned refs;
-    _Atomic uint64_t tables;             /* that were opened */
+    _Atomic uint64_t tables;             /* number of tables opened so far */
     uint32_t timeout_ms;                 /* of a call, repetitions included */
     struct rq__completions *completions; /* async.c */
     rq_slot slots[RQ_SLOTS];
@@ -75,8 +75,8 @@ struct rq_table {
     rq_slice name;      /* as HBase shows it: "ns:q", or "q" in the default namespace */
     rq_slice ns;        /* a part of it, or "default" */
     rq_slice qualifier; /* a part of it */
-    uint64_t number;    /* unique in the database: the key of what is cached for the table */
-    void *own;          /* the back end's, which frees it when it closes */
+    uint64_t number;    /* unique in the database; a key for caches */
+    void *own;          /* of the back end, which frees it when it is closed */
     char bytes[];
 };
 
@@ -114,7 +114,7 @@ typedef struct rq_reading {
     bool reads_uncommitted;
     uint32_t priority; /* 0: the table's */
     rq_named_list attributes;
-    const struct rq_family_range *ranges; /* of families, instead of the times above */
+    const struct rq_family_range *ranges; /* for these families, in place of the times above */
     size_t range_count;
 } rq_reading;
 
@@ -138,7 +138,7 @@ typedef struct rq_scanning {
     uint64_t fetch_bytes; /* 0: the back end's */
     rq_read_type read_type;
     bool wants_cursors;
-    bool no_fetch_ahead; /* except when `ahead` is called */
+    bool no_fetch_ahead; /* the back end requests rows ahead only when `ahead` is called */
 } rq_scanning;
 
 typedef struct rq_changing {
@@ -146,7 +146,7 @@ typedef struct rq_changing {
     rq_slice row;
     rq_cell *cells;    /* of that row */
     size_t cell_count; /* 0: a delete of the whole row */
-    int64_t timestamp; /* for such a delete; RQ_TIMESTAMP_LATEST: the server's clock */
+    int64_t timestamp; /* of a delete of the whole row; RQ_TIMESTAMP_LATEST: the server's clock */
     rq_durability_level durability;
     uint64_t ttl_ms;
     bool returns_nothing;
@@ -187,15 +187,15 @@ typedef enum rq_define_kind {
     RQ_DEFINE_SNAPSHOT,
     RQ_DEFINE_DROP_SNAPSHOT,
     RQ_DEFINE_CLONE_SNAPSHOT,
-    RQ_DEFINE_RESTORE_SNAPSHOT, /* the table may be gone */
+    RQ_DEFINE_RESTORE_SNAPSHOT, /* also if the table does not exist any more */
 } rq_define_kind;
 
 typedef struct rq_defining {
     rq_define_kind kind;
     rq_slice ns;
     rq_slice qualifier;
-    /* The caller's fields of a message: TableSchema or NamespaceDescriptor of a creation or
-     * alteration, or SnapshotDescription. */
+    /* A serialized message: TableSchema or NamespaceDescriptor of a creation or alteration, or
+     * SnapshotDescription; with the fields that the caller sets. */
     rq_slice message;
     const rq_slice *split_keys;
     size_t split_key_count;
@@ -243,7 +243,7 @@ typedef struct rq_naming {
 RQ_NODISCARD
 rq_err rq_naming_add(rq_naming *n, rq_slice name);
 
-/* A batch's outcomes while they come in. */
+/* The outcomes of a batch's actions; the back end sets them one by one. */
 typedef struct rq_outcomes rq_outcomes;
 /* Takes over the row. */
 void rq_outcome_row(rq_outcomes *o, size_t action, rq_row *row);
@@ -260,10 +260,10 @@ typedef enum rq_call_kind {
     RQ_CALL_NEXT,
 } rq_call_kind;
 
-/* A call that was begun and whose completion has not run. The back end has it from `start` until it
- * calls rq_call_done. */
+/* An asynchronous call from its begin until its completion has run. From `start` until rq_call_done it belongs
+ * to the back end. */
 typedef struct rq_call {
-    rq_task task; /* the back end's, to queue it */
+    rq_task task; /* for the back end, to queue the call */
     struct rq_call *next;
     rq_call_kind kind;
     rq_table *table;
@@ -273,13 +273,13 @@ typedef struct rq_call {
     rq_checking check;
     rq_changing *changes;
     size_t change_count;
-    bool returns_row; /* of the changes */
+    bool returns_row; /* the changes return a row */
     rq_acting *actions;
     size_t action_count;
     struct rq_scanner *scanner;
-    void *scan; /* the back end's */
+    void *scan; /* the back end's state of the scan */
     size_t rows_max;
-    void *own; /* the back end's */
+    void *own; /* for the back end */
     /* The outcome. */
     rq_err rc;
     rq_why why;
@@ -289,7 +289,8 @@ typedef struct rq_call {
     rq_rows *rows;
     rq_done complete;
     void *context;
-    /* A get or put of a column fits: any number of calls may be outstanding. */
+    /* The first memory of `arena`. The arguments of a get or put of one column fit in it, because many calls may be
+     * outstanding, and an allocation is saved for each. */
     _Alignas(RQ_ARENA_ALIGN) uint8_t lent[512];
 } rq_call;
 
@@ -313,7 +314,7 @@ bool rq_db_has_ended_call(const rq_db *db);
 struct rq_backend {
     bool is_remote;  /* calls wait for servers: several at a time are faster */
     bool no_threads; /* rq_connect_options.no_threads: nothing above it may start one either */
-    /* No call is running. Frees everything of the back end but the rq_db. */
+    /* Frees everything of the back end but the rq_db. REQUIRES: no call is running. */
     rq_err (*close)(rq_db *db, rq_error *why);
     rq_err (*define)(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *why);
     /* The serialized TableSchema, appended to `ret`. */
@@ -333,33 +334,33 @@ struct rq_backend {
                       bool major, rq_why *why);
     rq_err (*cluster)(rq_db *db, rq_slot *slot, rq_cluster_finding *ret, rq_why *why);
     rq_err (*get)(rq_table *t, rq_slot *slot, const rq_getting *get, rq_row **ret, rq_why *why);
-    /* check NULL: none. Several changes, or a check: all of the row of the first, atomic. `ret` NULL:
-     * the result is not wanted. */
+    /* check NULL: no check. Several changes, or a change with a check, are atomic; all are of one row. `ret` NULL:
+     * the caller does not want the resulting row. */
     rq_err (*change)(rq_table *t, rq_slot *slot, const rq_checking *check, rq_changing *changes,
                      size_t count, bool *ret_done, rq_row **ret, rq_why *why);
     /* Sets every outcome, or fails as a whole. */
     rq_err (*batch)(rq_table *t, rq_slot *slot, rq_acting *actions, size_t count, rq_outcomes *ret,
                     rq_why *why);
-    /* A scan's state, *ret, is the back end's; `scan` lives longer than it. */
+    /* Begins a scan; *ret: its state, owned by the back end until scan_close. `scan` stays valid as long. */
     rq_err (*scan)(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret, rq_why *why);
-    /* At most `max` rows, which are made in `memory` or freed by the caller; 0: the scan's end. Asks the
-     * database only if no row is there. */
+    /* Returns at most `max` rows, allocated in `memory` or freed by the caller; 0: the scan's end. Requests rows
+     * from the database only if none is buffered. */
     rq_err (*next)(rq_table *t, rq_slot *slot, void *scan, rq_row_memory *memory, size_t max,
                    rq_row **rows, size_t *ret_count, rq_why *why);
     /* Whether `next` returns at once, with a row. */
     bool (*has_row)(const void *scan);
-    /* Requests the rows after the buffered ones, without waiting; `next` may do so too. NULL: the back
-     * end does no such requests. */
+    /* Requests the rows after the buffered ones, without waiting; `next` may do this too. NULL: the back
+     * end cannot. */
     void (*ahead)(rq_table *t, rq_slot *slot, void *scan);
     /* slot NULL: the back end was closed. */
     void (*scan_close)(rq_db *db, rq_slot *slot, void *scan);
 
     /* Begins an asynchronous call, which ends with rq_call_done. */
     void (*start)(rq_db *db, rq_call *call);
-    /* Ends the calls that wait, with RQ_E_CLOSED; db->closed is set. NULL: none waits for long. */
+    /* Ends calls that wait, with RQ_E_CLOSED; db->closed is set. NULL: no call waits for long. */
     void (*stop)(rq_db *db);
-    /* Does the work of asynchronous calls until one has ended, the database is closed or the time
-     * has passed; one thread at a time. NULL: they need no such work. */
+    /* Does the work of asynchronous calls on this thread, until one has ended, the database is closed or the time
+     * has passed; one thread at a time. NULL: the back end has threads of its own for this. */
     void (*turn)(rq_db *db, int64_t timeout_ns);
     /* A descriptor that is readable when `turn` has something to do. */
     int (*descriptor)(rq_db *db);
@@ -379,22 +380,22 @@ struct rq_backend {
 
 /* --- databases -------------------------------------------------------------------------------- */
 
-/* Initialises db->… of a back end's database, allocated with zeros; with one reference. */
+/* Initialises the rq_db of a back end's database, which was allocated with zeros; it has one reference. */
 RQ_NODISCARD
 rq_err rq_db_init(rq_db *db, const rq_backend *backend, uint32_t timeout_ms, rq_error *why);
-/* Of a database whose opening failed: undoes rq_db_init. */
+/* Releases a reference. If the opening of a database fails, this undoes rq_db_init. */
 void rq_db_unref(rq_db *db);
-/* Copies a struct with a size tag to the library's size; bytes that the caller does not have are
- * zero. RQ_E_INVALID: no struct, or a size that no version had or will have. RQ_E_UNSUPPORTED: a later
- * version's field is set. */
+/* Copies the caller's struct, whose first field is its size, to the library's struct; fields that an older, shorter
+ * struct lacks are zero. RQ_E_INVALID: no struct, or a size that no version had or will have. RQ_E_UNSUPPORTED: a
+ * field of a later version is set. */
 RQ_NODISCARD
 rq_err rq_sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
                 rq_error *why);
 /* RQ_E_INVALID, "no WHAT", if a required argument is NULL. */
 RQ_NODISCARD rq_err rq_needs(const void *argument, const char *what, rq_failure *failure);
-/* RQ_E_INVALID if bytes are said to be there and are not. */
+/* RQ_E_INVALID if bytes.len is not 0 but bytes.data is NULL. */
 RQ_NODISCARD rq_err rq_check_bytes(rq_bytes bytes, const char *what, rq_error *why);
-/* Returns `rc`, after the caller's failure was filled. */
+/* Fills the caller's failure from `rc` and `why`; returns `rc`. */
 rq_err rq_fill_failure(rq_failure *to, rq_err rc, const rq_why *why);
 
 static inline void rq_why_clear(rq_why *why)
@@ -404,16 +405,16 @@ static inline void rq_why_clear(rq_why *why)
     why->is_remote = false;
 }
 
-/* The first `count` cells of a cell block, as a row of the caller's, or in `memory` if that is not
- * NULL. RQ_E_MALFORMED. */
+/* The first `count` cells of a cell block as a row, allocated in `memory`; NULL: the caller frees the row.
+ * RQ_E_MALFORMED. */
 RQ_NODISCARD
 rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_row_memory *memory, rq_row **ret);
-/* How far a scan is, as a row of the caller's without cells. */
+/* Makes a row without cells that tells how far a scan is; the caller frees it. */
 RQ_NODISCARD
 rq_err rq_row_of_cursor(rq_slice cursor, rq_row **ret);
 
-/* As rq_scanner_next, for at most `max` rows, as many as one answer of the database gives; 0: the end.
- * Each is the caller's. */
+/* As rq_scanner_next, for at most `max` rows of one response of the database; 0: the scan's end. The caller frees
+ * each row. */
 RQ_NODISCARD
 rq_err rq_scanner_take(rq_scanner *s, size_t max, rq_row **rows, size_t *ret_count,
                        rq_failure *failure);

@@ -3,9 +3,9 @@
  * Begins and ends every call: checks the process, takes a slot, fills the failure.
  *
  * After a fork the child has a copy of the database's memory, but none of its threads, and shares
- * its files and sockets. The page `home` is wiped in a child (MADV_WIPEONFORK), so one load tells a
- * call that it is in a child, without a system call and without global state. Where the kernel does
- * not know that, the process id is compared.
+ * its files and sockets. The kernel wipes the page `home` in a child (MADV_WIPEONFORK), so a call
+ * finds out by one load that it is in a child, without a system call and without global state.
+ * Kernels that do not support MADV_WIPEONFORK: the process id is compared.
  */
 #include "api/api_priv.h"
 
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 typedef struct rq__home {
-    _Atomic uint32_t here; /* 1; 0 in a child */
+    _Atomic uint32_t here; /* 1; in a child of fork 0 */
     pid_t pid;             /* compared if it is not 0 */
 } home;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filters and comparators as HBase's messages (proto/filter.proto, proto/comparator.proto): both are
- * { class name 1, serialized 2 }, the second field being the message of that class. What cannot be
- * made is `refused`, bytes that are no message. */
+ * { class name 1, serialized 2 }, where the second field is the message of the class. For a filter that
+ * cannot be made, the functions return `refused`, bytes that are no message. */
 #include "rorqual/filters.h"
 
 #include "api/api_priv.h"

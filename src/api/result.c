@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows, and the outcomes of batches. A row is one piece of memory:
+/* Rows, and the outcomes of batches. A row is one block of memory:
  *
  *    own_row | rq_kv [count] | the cells' bytes, a copy of their cell block
  *
- * It is an allocation, or it lies in an arena with the other rows of a list (rq_rows), or in a chunk with
- * its neighbours of a scan, which goes with the last of them. */
+ * It is an allocation of its own, or is in an arena with the other rows of a list (rq_rows), or in a chunk
+ * with the neighbouring rows of a scan. A chunk is freed with the last of its rows. */
 #include "api/api_priv.h"
 
 #include "base/work_limit.h"
@@ -19,13 +19,14 @@ static rq_bytes bytes_of(const void *data, size_t len)
 
 /* --- memory of rows --------------------------------------------------------------------------- */
 
-/* Rows that are freed one by one, by any thread. Whoever makes rows in it holds REFS_OF_MAKER references,
- * so that a new row costs no atomic operation: when it leaves the chunk, it gives back those that it has
- * not given to rows. A row that is kept keeps its chunk, so chunks are small. */
+/* A chunk of rows that are freed one by one, by any thread. The rq_row_memory that allocates rows in the chunk holds
+ * REFS_OF_MAKER references and passes one to each new row, which needs no atomic operation. When it leaves the chunk,
+ * it releases the references that it has not passed on. A row that is kept keeps its whole chunk allocated, so chunks
+ * are small. */
 typedef struct rq__row_chunk {
     _Atomic size_t refs;
     size_t used;
-    size_t given; /* references, to rows */
+    size_t given; /* number of references passed to rows */
     _Alignas(RQ_ARENA_ALIGN) uint8_t bytes[];
 } row_chunk;
 
@@ -36,7 +37,7 @@ typedef struct rq__row_chunk {
 
 typedef struct own_row {
     row_chunk *chunk; /* NULL: in none */
-    bool in_arena;    /* and freed with it */
+    bool in_arena;    /* allocated in an arena, and freed with it */
     rq_row pub;
 } own_row;
 
@@ -284,8 +285,8 @@ typedef struct row_list {
     rq_rows pub;
     rq_row **items; /* pub.items */
     size_t cap;
-    rq_row_memory memory; /* of rows */
-    bool has_others;      /* rows that are elsewhere */
+    rq_row_memory memory; /* in which rows are allocated */
+    bool has_others;      /* some rows are not in `memory`: each must be freed */
 } row_list;
 
 rq_err rq__rows_new(rq_rows **ret)
@@ -376,7 +377,7 @@ typedef struct text_link {
 struct rq_outcomes {
     rq_results pub;
     size_t first_failed; /* action, by index; RQ_NO_ACTION: none */
-    rq_why why;          /* of it */
+    rq_why why;          /* of the action `first_failed` */
     text_link *texts;
     bool *set;
     rq_outcome items[];

@@ -85,8 +85,8 @@ rq_err rq_snapshots(rq_db *db, rq_snapshot_list **ret, rq_failure *failure)
 
 /* --- changes ---------------------------------------------------------------------------------- */
 
-/* A snapshot's name becomes a folder, and the master does not check it. HBASE:
- * TableName.isLegalFullyQualifiedTableName, in ClientSnapshotDescriptionUtils. */
+/* Checks a snapshot's name, which becomes the name of a folder, because HBase's master does not
+ * check it. HBASE: TableName.isLegalFullyQualifiedTableName, in ClientSnapshotDescriptionUtils. */
 static rq_err check_name(const char *name, rq_error *why)
 {
     bool begins = true;
@@ -144,7 +144,7 @@ static rq_err look(rq_db *db, rq_slot *slot, const char *table, bool *ret_exists
     return RQ_OK;
 }
 
-/* The master's call would restore an existing table, so this is checked first. HBASE:
+/* Fails if the table exists, because the master's call would then restore the table. HBASE:
  * HBaseAdmin.cloneSnapshot. */
 static rq_err clone(rq_db *db, rq_slot *slot, const char *name, const char *table, rq_why *why)
 {
@@ -164,7 +164,7 @@ static rq_err restore_table(rq_db *db, rq_slot *slot, const char *name, const ch
     return define(db, slot, RQ_DEFINE_RESTORE_SNAPSHOT, name, table, 0, why);
 }
 
-/* Whose table a snapshot is, it alone knows. */
+/* Finds the snapshot's table in the list of snapshots, and restores it. */
 static rq_err restore(rq_db *db, rq_slot *slot, const char *name, const char *unused, rq_why *why)
 {
     rq_snapshot_finding found = {.arena = &slot->arena};

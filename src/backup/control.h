@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control socket of a running server: .rorqual/control, a Unix socket in the data folder. A command
- * on the same machine asks through it for an image, a list of the folder's content at one moment, and
- * for files and log to be held while it reads them (catalog/image.h).
+ * The control socket of a running server: .rorqual/control, a Unix socket in the data folder. Through it a
+ * command on the same machine requests an image, which is a list of the folder's content at one moment, and
+ * that the server keeps files and log while the command reads them (catalog/image.h).
  *
  * Why a socket in the folder and not an RPC method: access to the folder is the permission (the socket
  * has the folder's mode, and the server compares user ids); it is unreachable over the network; the
  * folder's path suffices to find it; and the kernel closes it when the command is killed, which ends
  * the hold.
  *
- *   client:  "image NAME\n"           name of the holder, for the log
+ *   client:  "image NAME\n"           name of the holder, for the server's log
  *   server:  records, then 'e'; or 'x' with the reason
  *   client:  "log\n"                  the log is copied; release its hold
  *   client closes                     release all holds
@@ -42,7 +42,7 @@ typedef struct rq_control_options {
  * REQUIRES: the caller holds the folder lock. */
 RQ_NODISCARD
 rq_err rq_control_open(const rq_control_options *o, rq_control **ret, rq_error *why);
-/* Ends the connections and their holds, and removes the socket. Before rq_catalog_stop. NULL is
+/* Ends the connections and their holds, and removes the socket. Call it before rq_catalog_stop. NULL is
  * allowed. */
 void rq_control_close(rq_control *c);
 

@@ -19,7 +19,7 @@
 typedef struct rq_copy {
     rq_vfs *vfs; /* of the target */
     bool may_link;
-    bool checksums;                          /* linked files are read, too, for their checksums */
+    bool checksums;                          /* also read linked files, for their checksums */
     void (*step)(void *ctx, uint64_t bytes); /* may be NULL */
     void *ctx;
     uint64_t linked_files, linked_bytes, copied_files, copied_bytes;
@@ -29,8 +29,8 @@ typedef struct rq_copy {
     char *made; /* the folder created last */
 } rq_copy;
 
-/* Creates the folder or takes an existing one. `what` is the command, for the marker. Neither `source`
- * nor `folder` may lie in the other. RQ_E_EXISTS: it is not empty. RQ_E_LOCKED. */
+/* Creates the folder or takes an existing one. `what` is the command, written to RQ_ROOT_UNFINISHED. Neither
+ * `source` nor `folder` may lie in the other one. RQ_E_EXISTS: the folder is not empty. RQ_E_LOCKED. */
 RQ_NODISCARD
 rq_err rq__copy_begin(const char *folder, const char *source, const char *what, rq_copy *ret,
                       rq_error *why);
@@ -44,14 +44,15 @@ rq_err rq__copy_bytes(rq_copy *c, const char *path, rq_slice bytes, uint32_t *re
 RQ_NODISCARD
 rq_err rq__copy_file(rq_copy *c, const char *path, rq_file *from, uint64_t size, bool immutable,
                      uint32_t *ret_crc, rq_error *why);
-/* Links the file, which nobody changes any more, to the target; never copies. *ret_crc as above. */
+/* Makes a hard link to the file in the target; never copies. *ret_crc as above. REQUIRES: the file does not
+ * change any more. */
 RQ_NODISCARD
 rq_err rq__copy_link(rq_copy *c, const char *path, rq_file *from, uint64_t size, uint32_t *ret_crc,
                      rq_error *why);
 /* Makes everything durable. */
 RQ_NODISCARD
 rq_err rq__copy_sync(rq_copy *c, rq_error *why);
-/* Rule 1. REQUIRES: rq__copy_sync. */
+/* Removes RQ_ROOT_UNFINISHED (rule 1). REQUIRES: rq__copy_sync has succeeded. */
 RQ_NODISCARD
 rq_err rq__copy_finish(rq_copy *c, rq_error *why);
 /* Releases lock and memory; an unfinished copy stays unfinished. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The previous backup, on which an incremental one is based: its store files are not copied
- * again.
+ * The previous backup, on which an incremental backup is based: store files that it has are not
+ * copied again.
  *
- * A store file never changes, and its name is random: a file of the same cluster with the same
- * name and size is the same file, also when it has moved to archive/ since. The names of
- * references and links are derived from other files' names, so they identify a file only within
- * the same folder.
+ * A store file never changes, and its name is random. So two store files of one cluster with the
+ * same name and size are the same file, even if one of them is in archive/ by now. The names of
+ * references and links are derived from other files' names, so they identify a file only within the
+ * same folder.
  *
  * The earlier backup is only read, and locked meanwhile, so that no server is started on it.
  */
@@ -33,7 +33,7 @@ const rq_listed_file *rq__previous_find(const rq__previous *p, const char *path,
 RQ_NODISCARD
 rq_err rq__previous_open_file(rq__previous *p, const rq_listed_file *f, rq_file **ret,
                               rq_error *why);
-/* "FOLDER/PATH: what, so that backup is damaged: …". */
+/* Returns an error with the text "FOLDER/PATH: what, so that backup is damaged: …". */
 rq_err rq__previous_differs(const rq__previous *p, const rq_listed_file *f, const char *what,
                             rq_error *why);
 

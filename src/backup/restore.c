@@ -12,7 +12,7 @@
 typedef struct restore {
     const rq_backup_options *options;
     rq_vfs *source;
-    rq_file *lock; /* of the source: no server runs on it */
+    rq_file *lock; /* of the source, so that no server starts on it */
     rq_copy copy;
     rq_arena arena;
     rq_backup_list list;

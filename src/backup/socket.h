@@ -20,7 +20,8 @@ typedef struct rq__socket_address {
     int dir; /* -1, or the folder's descriptor that the address goes through; the owner closes it */
 } rq__socket_address;
 
-/* A path longer than an address may be goes through /proc/self/fd. */
+/* The address of the socket in the folder. If the path is too long for an address, it uses
+ * /proc/self/fd and ret->dir. */
 RQ_NODISCARD
 rq_err rq__socket_address_of(const char *folder, rq__socket_address *ret, rq_error *why);
 void rq__socket_address_clear(rq__socket_address *a);

@@ -30,8 +30,7 @@ typedef struct rq_arena {
     void *grow_ctx;
 } rq_arena;
 
-/* Makes an empty arena. Nothing is allocated until the first use. Zero bytes are an empty arena,
- * too. */
+/* Makes an empty arena; a zero-initialised rq_arena is empty, too. Nothing is allocated until the first use. */
 void rq_arena_init(rq_arena *a);
 /* Runs the release functions and frees all chunks except the newest one of at most 64 kB, which is
  * used again. The meter stays set; lent memory is no longer used. */
@@ -71,8 +70,8 @@ static inline void *rq_arena_alloc(rq_arena *a, size_t size)
 
 /* Returns zeroed memory, or NULL. count * size is checked for overflow. */
 void *rq_arena_calloc(rq_arena *a, size_t count, size_t size);
-/* Room for one more item in a list of the arena: a full list (*cap == count) is copied to one of twice
- * the size. *items may change; NULL if *cap is 0. */
+/* Makes room for one more item in a list that the arena holds. A full list (*cap == count) is copied to one of twice
+ * the size, and *items is set to the copy. *items is NULL if *cap is 0. */
 RQ_NODISCARD
 rq_err rq_arena_grow(rq_arena *a, void *items, size_t size, size_t count, size_t *cap);
 /* Copies the bytes. ptr is NULL only when memory is exhausted; a copied empty slice has a

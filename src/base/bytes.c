@@ -76,8 +76,8 @@ static bool varint_at_end(rq_cursor *c, uint64_t *ret)
     return false;
 }
 
-/* Most have two or three bytes, but timestamps that mean "latest" have nine, and requests have many
- * of them: eight bytes are decoded at a time. */
+/* Most varints have two or three bytes. Longer ones are decoded eight bytes at a time, because a request may have many
+ * timestamps that mean "latest", which take nine bytes each. */
 bool rq__cursor_varint_long(rq_cursor *c, uint64_t *ret)
 {
     uint64_t v;

@@ -257,8 +257,8 @@ size_t rq_varint_len(uint64_t v);
 size_t rq_put_vlong(uint8_t *out, int64_t v);
 size_t rq_vlong_len(int64_t v);
 
-/* The code point that the text begins with: its length in bytes, or 0 for invalid UTF-8 (RFC 3629).
- * REQUIRES: s.len > 0. */
+/* Decodes the text's first code point into *ret. Returns its length in bytes, or 0 for invalid
+ * UTF-8 (RFC 3629). REQUIRES: s.len > 0. */
 size_t rq_utf8_take(rq_slice s, uint32_t *ret);
 
 /*

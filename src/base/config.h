@@ -3,8 +3,8 @@
  * Settings. Each has one line in settings.def (name, kind, default, meaning, range); those HBase
  * also has carry HBase's property names. A name that only HBase knows (hbase_settings.def) is
  * accepted and can be listed as unused; an unknown name is an error, so that a typing mistake is
- * found. Filled before the server starts; afterwards only rq_config_take changes it. Any thread may
- * read.
+ * found. An rq_config is filled before the server starts; afterwards only rq_config_take changes it. Any thread may
+ * read it.
  */
 #ifndef RQ_BASE_CONFIG_H
 #define RQ_BASE_CONFIG_H
@@ -69,7 +69,8 @@ rq_err rq_config_set(rq_config *c, const char *name, const char *value, rq_error
 /* "name=value", as -D gives it. */
 RQ_NODISCARD
 rq_err rq_config_set_pair(rq_config *c, const char *pair, rq_error *why);
-/* A file: hbase-site.xml's form (when it starts with '<'), or lines of name=value with # comments.
+/* Reads the settings of a file: in the form of hbase-site.xml if it starts with '<', otherwise as lines of name=value
+ * with # comments.
  */
 RQ_NODISCARD
 rq_err rq_config_load(rq_config *c, const char *path, rq_error *why);

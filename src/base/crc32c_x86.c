@@ -5,8 +5,9 @@
  * The instruction has a latency of three cycles and a throughput of one per cycle, so three
  * independent lanes take little more time than one (64 KiB: 8 µs by one lane, 3 by three). The
  * checksum of a lane is moved over the bytes behind it by a product of polynomials: clmul(a, k),
- * read as 64 reflected bits, is a * k * x; crc32 of that against 0 multiplies by x^32 and reduces;
- * so moving `a` by n bits takes k = x^(n - 33) mod P.
+ * read as 64 reflected bits, is a * k * x. The crc32 instruction, with 0 as the old checksum and
+ * this product as data, multiplies the product by x^32 and reduces it mod P. So k = x^(n - 33) mod
+ * P moves `a` by n bits.
  *
  * A processor with VPCLMULQDQ on 512 bits folds 256 bytes at a time instead: 16 bytes are
  * lo * x^64 + hi, and moving them by n bits is lo * x^(n + 64) + hi * x^n, each a product as above.

@@ -109,8 +109,9 @@ void rq_epoch_leave(rq_epoch *e, rq_epoch_member *m)
 
 void rq_epoch_enter(rq_epoch *e, rq_epoch_member *m)
 {
-    /* A full barrier: a reader's loads must not move before its entry becomes visible to a
-     * collector, and the unlinking of a node that carries a newer value must be seen by it. An
+    /* A full barrier: the reader's loads must not move before its entry becomes visible to
+     * collectors. A collector that does not see the entry may release nodes that carry a newer
+     * value than the reader shows, so the reader must see that these nodes are unlinked. An
      * exchange, not a store and a fence, because ThreadSanitizer does not understand fences. */
     (void)atomic_exchange(&m->seen, atomic_load(&e->now));
 }

@@ -102,8 +102,8 @@ struct rq_executor {
  * when there is work for them. */
 RQ_NODISCARD
 rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT], rq_executor **ret);
-/* The same without those threads, and a lane's thread starts with its first task: a process that only reads
- * should not pay for them. */
+/* As rq_thread_executor_new, but starts the threads of pools and lanes with their first task: a process that only reads
+ * should not pay for threads that it does not use. */
 RQ_NODISCARD
 rq_err rq_thread_executor_new_lazy(const unsigned threads[RQ_POOL_COUNT], rq_executor **ret);
 /* Changes the number of a pool's tasks that run at the same time; running tasks are not stopped. 0:

@@ -8,8 +8,8 @@
 
 #define RQ_FNV1A UINT64_C(0xcbf29ce484222325) /* the hash of no bytes */
 
-/* Continues `hash` with further bytes; RQ_FNV1A is the hash of none. The low bits are weak for short keys;
- * a table folds it (h ^ h >> 32) or takes high bits. */
+/* Continues `hash` with further bytes; begin with RQ_FNV1A. The low bits of the hash are weak for short keys: a hash
+ * table folds the hash (h ^ h >> 32) or uses its high bits. */
 static inline uint64_t rq_fnv1a(uint64_t hash, rq_slice bytes)
 {
     for (size_t i = 0; i < bytes.len; i++)

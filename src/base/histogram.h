@@ -66,8 +66,8 @@ double rq_histogram_mean(const rq_histogram *h);
 
 /* --- samples ---------------------------------------------------------------------------------- */
 
-/* Which of many short events are timed, and for how many each of these stands: one in 16 of the first
- * 1,024, then one in 64. Events are counted from 1. */
+/* Sampling of frequent short events: one in 16 of the first 1,024 is timed, later one in 64. A timed event has the
+ * weight 16 or 64, since it stands for the others. Events are counted from 1. */
 #define RQ_SAMPLE_MASK_FIRST ((uint64_t)15) /* a sample's mask at first */
 
 static inline bool rq_sample_has(uint64_t mask, uint64_t count)
@@ -107,8 +107,8 @@ void rq_times_add_shared(rq_times *t, uint64_t ns, uint64_t weight);
 void rq_times_read(const rq_times *t, rq_times_sum *to);
 
 uint64_t rq_times_count(const rq_times_sum *s);
-/* Values of at most `ns`, exact where `ns` is 2^n - 1; else a part of the bucket of `ns` is
- * counted. */
+/* The number of values <= `ns`. Exact if `ns` is 2^n - 1; otherwise the values of the bucket that contains `ns` are
+ * taken to be spread evenly. */
 uint64_t rq_times_count_up_to(const rq_times_sum *s, uint64_t ns);
 /* The largest value of the bucket that holds the value at `percent`; 0: none was counted. */
 uint64_t rq_times_percentile_ns(const rq_times_sum *s, double percent);

@@ -28,7 +28,8 @@ typedef struct rq_library {
 } rq_library;
 
 /* Fills the table with the functions' addresses. The library stays loaded until the process ends; a later load takes
- * microseconds and opens no file. RQ_E_UNSUPPORTED, with the first file's name: it is not installed, or lacks one. */
+ * microseconds and opens no file. RQ_E_UNSUPPORTED: the library is not installed or lacks a function; `why` has the
+ * name files[0]. */
 RQ_NODISCARD rq_err rq_library_load(const rq_library *library, void *ret_table, rq_error *why);
 
 #endif

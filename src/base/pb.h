@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hand-written protobuf encoding for the parts of every request, response and file. There
- * protobuf-c's generic messages, with one allocation per field, would cost more than the work
- * itself. Everything else uses the generated messages of proto/.
+ * Hand-written protobuf encoding for the messages that occur in every request, response and file.
+ * For these, protobuf-c's generic code, with one allocation per field, would cost more than the
+ * work itself. All other messages use the generated code of proto/.
  *
  * A field is a varint (number << 3 | wire type) and a value: a varint, 8 bytes, 4 bytes, or a
  * length and that many bytes (protobuf.dev, "Encoding"). Groups are rejected: HBase sends none.

@@ -16,8 +16,8 @@
  *  3. RQ_POOL_COMPACT runs under SCHED_BATCH: the scheduler lets waking loops preempt it.
  *  4. Signals are blocked in all threads made here; they belong to the main thread.
  *
- * Locks: each pool, each lane, the timers and each latch has a mutex of its own; none is held while
- * a task runs, and none while another is taken but for the timers': a due task is posted under it.
+ * Locks: each pool, each lane, the timers and each latch has a mutex of its own. No mutex is held while a task runs.
+ * Only the timers' mutex is held while another one is taken, because a due task is posted under it.
  */
 #include "base/executor.h"
 

@@ -15,8 +15,8 @@
 
 #include <stddef.h>
 
-/* Most steps without a break. A cell is one step, and one more for each RQ_WORK_STEP_BYTES. A cell
- * larger than RQ_WORK_ITEM_BYTES counts as that large, because cells are not divided. */
+/* Most steps without a break. A cell counts as one step, and one more for each RQ_WORK_STEP_BYTES.
+ * A cell counts as at most RQ_WORK_ITEM_BYTES, because code cannot take a break inside a cell. */
 #define RQ_WORK_STEPS_MAX (256 * 1024)
 #define RQ_WORK_STEP_BYTES 64
 #define RQ_WORK_ITEM_BYTES ((size_t)1024 * 1024)

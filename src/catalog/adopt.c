@@ -4,8 +4,8 @@
  *  - No log is in a server's folder below WALs/: a clean stop moves logs to oldWALs/, a killed
  *    HBase leaves them. They are read to describe their content in the error, but even a log that
  *    seems empty is refused: acknowledged edits may never have left the buffers of that process.
- *  - No log in MasterData/WALs/ or in a recovered.edits/ has an edit above its family's files (the
- *    largest MAX_SEQ_ID_KEY): HBase would replay it, this server could not.
+ *  - No log in MasterData/WALs/ or in a recovered.edits/ has an edit whose sequence id is above the
+ *    largest MAX_SEQ_ID_KEY of its family's files: HBase would replay it, this server could not.
  *  - No family has a recovered.hfiles/ with files: the same kind of edits, where HBase splits logs
  *    to HFiles.
  *  - No procedure in master:store is unfinished, except those for crashes of servers and their
@@ -93,7 +93,7 @@ typedef struct check {
     rq_vfs *vfs;
     rq_arena arena;
     flushed *known;
-    bool clears; /* recovered.edits without edits that are still needed */
+    bool clears; /* moves recovered.edits away whose edits are all in files */
 } check;
 
 static rq_err flushed_of_dir(check *k, const char *dir, flushed *f, rq_error *why)
@@ -158,7 +158,7 @@ static rq_err find_flushed(check *k, const rq__pwal_edit *e, const flushed **ret
 typedef struct lost_edits {
     check *check;
     uint64_t count;
-    char first[512]; /* in words */
+    char first[512]; /* description of the first lost edit */
 } lost_edits;
 
 static rq_err count_edit(void *ctx, const rq__pwal_edit *e, rq_error *why)
@@ -178,8 +178,8 @@ static rq_err count_edit(void *ctx, const rq__pwal_edit *e, rq_error *why)
 
 #define ADVICE "start HBase on the folder once more and stop it cleanly; nothing was changed"
 
-/* A server's folder contains files, which are visited themselves. A deeper folder is not one of
- * HBase's logs, and would be moved away unread. */
+/* Accepts a server's folder, whose files are checked one by one. Refuses a folder with entries
+ * inside it: they are not logs of HBase, and would be moved away unread. */
 static rq_err check_log_dir(check *k, const char *path, rq_error *why)
 {
     rq_dir_entry *entries;
@@ -225,8 +225,8 @@ static rq_err check_log(void *ctx, const char *path, bool is_dir, rq_error *why)
 
 /* --- regions and tables ----------------------------------------------------------------------- */
 
-/* A region that has any is not opened yet. All edits in it are in files: HBase would skip it
- * too. */
+/* Moves a file of recovered.edits away. Its region has not been opened since. All edits of the file
+ * are in store files, so HBase would skip the file too. */
 static rq_err put_recovered_away(check *k, const char *region, const char *name, const char *path,
                                  rq_error *why)
 {
@@ -234,9 +234,9 @@ static rq_err put_recovered_away(check *k, const char *region, const char *name,
     return to == NULL ? RQ_E_NO_MEMORY : rq_vfs_move(k->vfs, path, to, why);
 }
 
-/* Other names contain a sequence id, or belong to files that were being written when log splitting
- * was interrupted, or that HBase could not read and moved aside. HBASE:
- * WALSplitUtil.getSplitEditFilesSorted. */
+/* Whether HBase would replay the file. Files with other names only have a sequence id in the name,
+ * or were being written when log splitting was interrupted, or HBase could not read them and moved
+ * them aside. HBASE: WALSplitUtil.getSplitEditFilesSorted. */
 static bool is_recovered(const rq_dir_entry *e)
 {
     const char *digits = e->name + (e->name[0] == '-');
@@ -394,8 +394,8 @@ static rq_err take_old(void *ctx, const rq_cell *cells, size_t count, rq_error *
     return o->rows[o->count++].ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-/* Rows are in order, so the last has the highest id: it stays, without a value, since ids keep
- * increasing over both systems (HBASE: RegionProcedureStore). */
+/* Rows are in order, so the last one has the highest id. This row stays, without a value, because
+ * this server and HBase must give every procedure a higher id (HBASE: RegionProcedureStore). */
 static rq_err write_old(old_records *o, rq_region *store, rq_error *why)
 {
     rq__batch_init(&o->batch, &o->arena, rq__catalog_now_ms(o->catalog));

@@ -30,7 +30,7 @@ rq_err rq__adopt_check_procedures(rq_vfs *v, rq_error *why);
 RQ_NODISCARD
 rq_err rq__adopt_recovered(rq_vfs *v, rq_error *why);
 /* Removes HBase's procedures from the store: they are finished, or belong to crashed servers, whose
- * regions this server opens itself. REQUIRES: the store is open, nothing else of it was read. */
+ * regions this server opens itself. REQUIRES: the store is open, its records are not read yet. */
 RQ_NODISCARD
 rq_err rq__adopt_store(struct rq_catalog *c, rq_error *why);
 /* The last step: moves HBase's logs to MasterData/oldWALs. */

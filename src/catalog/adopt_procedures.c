@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The procedures that HBase left in its master:store (adopt.h), read from the region's files. An
- * unfinished one would leave a table half changed, except for procedures of a crashed server, whose
- * regions this server opens itself. HBASE: RegionProcedureStore, ServerCrashProcedure. */
+ * unfinished procedure would leave a table half changed, except for ServerCrashProcedure and its
+ * children: this server opens the regions of the crashed server itself. HBASE:
+ * RegionProcedureStore, ServerCrashProcedure. */
 #include "catalog/adopt.h"
 
 #include <stdlib.h>
@@ -77,8 +78,8 @@ static int by_key(const void *x, const void *y)
                            &((const record *)y)->cell);
 }
 
-/* Keeps the newest cell of each row that no marker hides. A compacted file that was not archived
- * yet has the same cells again, which changes nothing. */
+/* Keeps the newest cell of each row unless a delete marker hides it. A compacted file that was not
+ * archived yet contains the same cells again, which changes nothing. */
 static void keep_newest(records *r)
 {
     size_t n = 0;

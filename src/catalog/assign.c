@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes many regions, by calls to the servers. Each function here may be called again by
- * a step that waited for reports (calls.c): it finds the calls it has sent, and continues. */
+/* Opens and closes many regions, by calls to the servers. A step that waited for reports (calls.c) calls
+ * the same function again; the function finds the calls that it has sent in p->calls, and continues. */
 #include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
 
@@ -16,7 +16,7 @@ static bool has_sent(rq__proc *p, rq_region_call_kind kind, rq__calls **ret, rq_
     return true;
 }
 
-/* The set is done with. */
+/* Frees the calls, which are not needed any more. */
 static void done_with(rq__proc *p, rq__calls *k)
 {
     if (p != NULL && p->calls == k) p->calls = NULL;
@@ -25,8 +25,8 @@ static void done_with(rq__proc *p, rq__calls *k)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* A server to open the region on, referenced: `to`, if it is up, else one that the calls choose. A server that has ended
- * by then is not asked: the choice is made again. NULL: there is no server now. */
+/* A server to open the region on, referenced: `to` if it is up, else the choice of rq_region_calls.place(). If the
+ * chosen server has ended meanwhile, the choice is repeated. NULL: there is no server now. */
 static const rq_server_name *place(const rq_catalog *c, const rq__opened *o)
 {
     if (o->to != NULL && rq__catalog_server_is_up(c, o->to)) return rq_server_name_ref(o->to);
@@ -84,8 +84,8 @@ static void note_failure(rq_catalog *c, rq__opened *o, const rq_region_call *cal
                                   rq__catalog_wall_ms(c), text);
 }
 
-/* The server that was to open the region has ended: another one is asked. The number of attempts is bounded, because
- * each one costs a server that never comes back under its name. */
+/* Whether the server that was to open the region has ended; then another server is asked. The attempts come to an end,
+ * because each one needs a server that ended, and a server never comes back under the same name. */
 static bool is_to_be_asked_elsewhere(const rq_catalog *c, const rq_region_call *call)
 {
     return call->rc == RQ_E_SERVER_NOT_RUNNING && !rq__catalog_server_is_up(c, call->server);
@@ -109,7 +109,7 @@ static rq_err take_report(rq_catalog *c, rq__opened *o, const rq_region_call *ca
     return o->node == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-/* One round of calls: RQ_OK, and some regions may have no node still. */
+/* One round of calls. After RQ_OK regions whose server has ended still have no node. */
 static rq_err open_some(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count, rq_error *why)
 {
     rq__calls *k = NULL;
@@ -175,15 +175,16 @@ static rq_err abandoning_calls(rq_catalog *c, rq__proc *p, const rq__opened *lis
         if (!list[i].unserved) continue;
         k->list[n].info = list[i].info;
         k->list[n].server = rq_server_name_ref(list[i].server);
-        /* With several servers the region is flushed: a server serves a region as soon as its report is taken, so
-         * clients may have written to it, and no other server can replay edits from the log of a running one. */
+        /* With several servers the region is flushed: its server serves it as soon as the report of the opening is
+         * taken, so clients may have written to it, and no other server can replay edits from the log of a running
+         * server. */
         k->list[n++].abandon = c->one_log;
     }
     *ret = k;
     return RQ_OK;
 }
 
-/* Other errors were logged: those are closed. */
+/* Regions of calls that were sent are closed; errors of these calls were logged. */
 static void take_abandoned(const rq__calls *k, rq__opened *list, size_t count)
 {
     size_t n = 0;
@@ -209,8 +210,8 @@ rq_err rq__opened_abandon(rq_catalog *c, rq__proc *p, rq__opened *list, size_t c
 
 /* --- closing ---------------------------------------------------------------------------------- */
 
-/* Regions that may be open are not taken for closed: calls that were not sent are sent again later.
- * RQ_E_AGAIN, or the error with which the step ends. */
+/* RQ_OK: all regions are closed. RQ_E_AGAIN: some calls were not sent for lack of memory, so their
+ * regions may be open; the step sends them later. Other errors end the step. */
 static rq_err close_all(rq__proc *p, rq__calls *k, rq_error *why)
 {
     rq_err rc = rq__calls_undone(k);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The balancer of a cluster. Which regions move is decided in balancer_choice.c; each move is a procedure; the balancer does not wait for its end. Regions of the namespace hbase stay in the master's
- * process and are not counted. The balancer runs every hbase.balancer.period, and when a client asks. HBASE:
- * HMaster.balance, SimpleLoadBalancer.
+ * The balancer of a cluster. balancer_choice.c decides which regions move. Each move is a procedure, for whose end the
+ * balancer does not wait. Regions of the namespace hbase stay in the master's process and are not counted. The balancer
+ * runs every hbase.balancer.period, and when a client asks. HBASE: HMaster.balance, SimpleLoadBalancer.
  */
 #include "catalog/balancer.h"
 
@@ -21,7 +21,7 @@ typedef struct run {
     const rq_server_name **servers; /* references */
     size_t server_count, table_count, count;
     rq__balanced *list;
-    const rq_catalog_region **regions; /* of the list, in the view */
+    const rq_catalog_region **regions; /* by index in `list`; in the view */
     bool is_settled, meta_moves;
 } run;
 
@@ -123,8 +123,8 @@ static rq_err make_moves(const run *b, move **ret)
     return rc;
 }
 
-/* HBASE: HMaster.balance: while regions are in transition it runs only if the request says so, and never while
- * hbase:meta is in transition. */
+/* HBASE: HMaster.balance. While regions are in transition the balancer runs only if the request says so, and never
+ * while hbase:meta is in transition. */
 static rq_err plan(run *b, const rq_balance_options *o, rq_balance *ret, move **ret_moves)
 {
     rq_epoch_member m = {0};

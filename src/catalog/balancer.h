@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which regions the balancer moves. Servers and tables are numbers here; rq_catalog_balance (catalog.h) makes the lists
- * and the moves. */
+/* Chooses the regions that the balancer moves. Servers and tables are numbers here; rq_catalog_balance (catalog.h)
+ * makes the lists and carries out the moves. */
 #ifndef RQ_CATALOG_BALANCER_H
 #define RQ_CATALOG_BALANCER_H
 
@@ -12,12 +12,12 @@
 /* A region that may be moved. */
 typedef struct rq__balanced {
     size_t table;
-    size_t server; /* that has the region; changed to the server that gets it */
-    bool moves;    /* set for a region that gets another server */
+    size_t server; /* where the region is; rq__balance sets it to the server chosen for it */
+    bool moves;    /* set by rq__balance if it chose another server */
 } rq__balanced;
 
-/* At most `max` regions get another server, so that no two servers differ by more than one region, by as few moves as
- * possible. */
+/* Assigns other servers to at most `max` regions. Unless `max` is too small, the numbers of regions of any two servers
+ * then differ by at most one; this takes as few moves as possible. */
 RQ_NODISCARD
 rq_err rq__balance(rq__balanced *list, size_t count, size_t tables, size_t servers, size_t max,
                    size_t *ret_moves);

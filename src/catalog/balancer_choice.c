@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which regions the balancer moves. While two servers differ by two regions or more, a region moves from the server with
- * the most regions to the server with the fewest: a region of the table that is spread most unevenly over the two, of the
- * 16 tables of which the server has most beyond its share.
+ * the most regions to the server with the fewest. Its table is chosen in two steps: the candidates are the 16 tables
+ * whose count on the giving server exceeds the table's average per server most; the one of which the giving server has
+ * most regions more than the receiving server is chosen.
  *
  *   regions, sorted by server and table ─► groups: the regions of one table on one server
- *   a heap of groups for each server, by what the server has beyond the table's average ─► 16 candidates ─► one
+ *   a heap of groups for each server, ordered by count minus the table's average ─► 16 candidates ─► one
  *
- * With n regions this costs n log n, and for each move 16 log n and a look at each server. A server gives or gets, never
- * both: those that give stay above the average, those that get at or below it. So the groups of a server shrink only, from
- * their front, and what servers get is counted by server and table in a hash table.
+ * With n regions this costs n log n, and for each move 16 log n and a look at each server. A server either gives or
+ * receives regions, never both: a giving server keeps more than the average, a receiving server at most the average. So
+ * the groups of a server only shrink, from the front; the current counts by server and table are in a hash table.
  */
 #include "catalog/balancer.h"
 
@@ -21,7 +22,7 @@
 /* Regions of one table on one server. */
 typedef struct group {
     size_t server, table;
-    size_t next, count; /* in `order`: those that have not moved */
+    size_t next, count; /* position in `order` and number of the regions that have not moved */
 } group;
 
 /* The number of a table's regions on a server, now. */
@@ -35,7 +36,7 @@ typedef struct choice {
     size_t count, servers;
     size_t *order;     /* regions by server, table, place in the list */
     size_t *on_server; /* regions of each server, now */
-    size_t *of_table;  /* and of each table */
+    size_t *of_table;  /* regions of each table */
     group *groups;
     size_t group_count;
     size_t *heap; /* of groups, a part for each server; first is the group most above the average */
@@ -72,7 +73,7 @@ static size_t count_of(const choice *c, size_t server, size_t table)
 
 /* --- heaps ------------------------------------------------------------------------------------ */
 
-/* What the server has beyond the table's average, times the number of servers. */
+/* By how much the group exceeds the table's average per server, times the number of servers. */
 static int64_t beyond(const choice *c, size_t g)
 {
     const group *o = &c->groups[g];

@@ -47,8 +47,8 @@ typedef struct boot {
     size_t table_count, table_cap;
     rq_table_schema *meta_schema;
     rq__opened meta;
-    bool namespaces_read;   /* and in the view */
-    uint64_t rows_reported; /* rows and tables skipped or ignored */
+    bool namespaces_read;   /* hbase:namespace was read into the view */
+    uint64_t rows_reported; /* number of rows and tables that were skipped or ignored */
 } boot;
 
 /* --- a new root ------------------------------------------------------------------------------- */
@@ -592,8 +592,8 @@ static rq_region *namespace_region(rq_catalog *c)
     return r;
 }
 
-/* If hbase:namespace is closed, its rows cannot be read: takes the namespaces' names from their
- * tables, so that those can be used. */
+/* If hbase:namespace is closed, its rows cannot be read. Then the names of the namespaces are taken from
+ * the names of the tables, so that the tables can be used. */
 static rq_err put_of_tables(rq__edit *e)
 {
     for (size_t i = 0; i < e->table_count; i++) {
@@ -621,8 +621,8 @@ static rq_err publish_namespaces(rq_catalog *c, const namespaces *n, bool of_tab
     return rc;
 }
 
-/* The region is read before the lock of edits is taken: a read may wait for the disk. It is not
- * published yet, so nothing can change in between. */
+/* The region's rows are read before the view's edit lock is taken, because a read may wait for the disk.
+ * The region is not published yet, so the rows cannot change in between. */
 rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
 {
     namespaces n = {.catalog = c};
@@ -639,9 +639,9 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
     return rc;
 }
 
-/* Only for a root that is not new. Runs before anything is written, because a folder whose
- * namespaces are unreadable is refused. If hbase:namespace cannot even be opened, the server starts
- * without it. */
+/* Opens and reads hbase:namespace of a root that is not new. Runs before anything is written, because a
+ * folder whose namespaces are unreadable is refused. If hbase:namespace cannot even be opened, the
+ * server starts without it. */
 static rq_err open_namespaces(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;
@@ -677,8 +677,8 @@ RQ_COLD static rq_err namespaces_not_open(const boot *b, rq_error *why)
                    text[0] != '\0' ? text : rq_err_text(rc));
 }
 
-/* On a new root: writes the rows of HBase's two standard namespaces. The last write of all, and the
- * only one that is waited for. */
+/* Writes the rows of HBase's two standard namespaces to a new root. This is the last write of the
+ * layout, and the only one that is waited for. */
 static rq_err write_namespaces(boot *b, rq_error *why)
 {
     static const uint8_t descriptors[2][9] = {"\x0a\x07"
@@ -723,9 +723,9 @@ static rq_err forget_server(void *ctx, const rq_cell *cells, size_t count, rq_er
     return row.ptr == NULL ? RQ_E_NO_MEMORY : rq__batch_delete_family(s->batch, row, "rs");
 }
 
-/* Writes the list of live servers, only this one, to the store's family rs. An HBase that takes the
- * folder over learns from it whose regions to assign again. HBASE: MasterRegionServerList.
- * *ret_was_here: the list had a server of this name, start code included. */
+/* Writes the list of live servers, which is only this one, to the store's family rs. From this list an
+ * HBase that takes the folder over learns whose regions to assign again. HBASE: MasterRegionServerList.
+ * *ret_was_here: the list already had this server, with the same start code. */
 static rq_err put_servers(boot *b, rq__batch *batch, bool *ret_was_here, rq_error *why)
 {
     rq_catalog *c = b->catalog;
@@ -736,8 +736,8 @@ static rq_err put_servers(boot *b, rq__batch *batch, bool *ret_was_here, rq_erro
                          RQ_SLICE_LIT("ONLINE"));
 }
 
-/* Only an HBase that takes the folder over reads it. On a full disk, with memory full of
- * unflushable data, the start goes on without it. */
+/* Writes rows that only an HBase that takes the folder over reads. If the disk is full, and memory is full
+ * of data that cannot be flushed, the start goes on without these rows. */
 static rq_err note_in_store(rq_catalog *c, const rq__batch *batch, rq_error *why)
 {
     rq_error own = {0};
@@ -759,7 +759,7 @@ static rq_err drop_known_places(rq_catalog *c, rq__batch *batch, rq_error *why)
 }
 
 /* Writes the regions' new location: this server, with this start code. An embedded database has the
- * same name each time, so most of its rows say that already. */
+ * same server name at each start, so most of its rows have this location already and are not written. */
 static rq_err write_places(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;

@@ -173,8 +173,9 @@ void rq_catalog_namespaces(const rq_catalog *c, const rq_namespace *const **ret,
     *ret_count = v->namespace_count;
 }
 
-/* HBASE: AssignmentManager.getReopenStatus counts regions that are not open, whatever schema they
- * have: an alter may leave them open. It knows no error: an unknown table is (0, 0). */
+/* HBASE: AssignmentManager.getReopenStatus. Like HBase this counts the regions that are not open, not
+ * those with an old schema: an alter may leave regions open. There is no error: (0, 0) for an unknown
+ * table. */
 void rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_update,
                              uint32_t *ret_total)
 {
@@ -272,9 +273,9 @@ void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why)
     rq__procedures_reopen(c, info, NULL);
 }
 
-/* HBASE: ServerCrashProcedure. A region that another procedure works on is left to that
- * procedure, whose calls to the server have ended; the reopening runs after it, and does nothing if the region
- * is on another server by then. `server` NULL: of all that have ended. Returns how many regions. */
+/* HBASE: ServerCrashProcedure. Submits a REOPEN_REGION procedure for each region of `server`; NULL: of all servers that
+ * have ended. If another procedure works on the region, the reopening waits for its end, and does nothing if the region
+ * is on another server by then. Returns the number of regions. */
 static size_t reopen_elsewhere(rq_catalog *c, const rq_server_name *server)
 {
     const rq_catalog_table *const *tables;
@@ -488,8 +489,8 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why)
             if (rc == RQ_OK) rc = more;
         }
     }
-    /* Regions of procedures that the stop interrupted may be open without being open in the
-     * view. */
+    /* Closes regions that interrupted procedures have opened but not published: the view does not show
+     * them as open. */
     more = rq_host_close_rest(c->host, !clean, why);
     if (rc == RQ_OK) rc = more;
     if (clean && rc == RQ_OK && c->store != NULL) rc = rq__procedures_sweep(c, why);

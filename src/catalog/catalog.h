@@ -25,7 +25,7 @@ typedef struct rq_catalog_options {
     const rq_region_calls *calls;
     rq_server_name master; /* copied */
     uint16_t
-        info_port; /* of the HTTP pages, as clients are told it; 0: none that clients could reach */
+        info_port; /* port of the HTTP pages, as reported to clients; 0: they cannot reach any */
     const struct rq_config *config; /* base/config.h; borrowed until close. NULL: defaults */
     size_t procedure_bytes_max;     /* memory of unfinished procedures; 0: no limit */
 } rq_catalog_options;
@@ -47,7 +47,7 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why);
 
 const rq_server_name *rq_catalog_server(const rq_catalog *c);
 const rq_server_name *rq_catalog_master(const rq_catalog *c);
-/* HBase's info port, of master and region server; 0: there is none that clients could reach. */
+/* HBase's info port, for master and region server; 0: clients cannot reach any HTTP pages. */
 uint16_t rq_catalog_info_port(const rq_catalog *c);
 rq_root *rq_catalog_root(const rq_catalog *c);
 rq_host *rq_catalog_host(const rq_catalog *c);
@@ -55,10 +55,10 @@ rq_engine *rq_catalog_engine(const rq_catalog *c);
 /* For rq_engine_options.region_failed: closes the region with abort and reopens it. Any thread. */
 void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why);
 /* In a cluster: opens the regions of a dead server on other servers, in the background. REQUIRES: the server is
- * fenced, and the table of calls was told that it is down. Any thread; may be repeated. */
+ * fenced, and rq_region_calls.is_up returns false for it. Any thread; may be repeated. */
 void rq_catalog_server_down(rq_catalog *c, const rq_server_name *server);
-/* The same for every server that has ended according to the table of calls: servers may have ended before this catalog
- * was open. */
+/* The same for every server for which rq_region_calls.is_up returns false: servers may have ended before this
+ * catalog was open. */
 void rq_catalog_look_for_ended(rq_catalog *c);
 
 /* Region replicas. There is only this server, so a replica is a name and not a copy: the region
@@ -102,15 +102,15 @@ const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice en
 RQ_NODISCARD
 rq_err rq_catalog_servers(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
                           size_t *ret_count);
-/* Likewise, the dead servers at whose addresses no later one is up. */
+/* Likewise, the dead servers; without those at whose address a later server is up. */
 RQ_NODISCARD
 rq_err rq_catalog_dead_servers(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
                                size_t *ret_count);
-/* Leaves a dead server out of that list from now on; false: it is not in it. */
+/* Removes a server from the list of dead servers for good; false: the list does not have it. */
 bool rq_catalog_forget_dead(rq_catalog *c, const rq_server_name *server);
-/* The last report of the region's server about it; false: there is none. */
+/* The load of the region as its server last reported it; false: there is no report. */
 bool rq_catalog_load(const rq_catalog *c, const rq_catalog_region *r, rq_region_load *ret);
-/* What a server of the cluster last reported of itself; false: nothing, or there is no cluster. */
+/* The load that a server of the cluster last reported; false: no report, or there is no cluster. */
 bool rq_catalog_server_load(const rq_catalog *c, const rq_server_name *server, rq_server_load *ret);
 /* "ns:q" or "q". NULL: no such table. hbase:meta counts as a table, the procedure store does
  * not. */
@@ -122,8 +122,8 @@ void rq_catalog_tables(const rq_catalog *c, const rq_catalog_table *const **ret,
 RQ_NODISCARD
 rq_err rq_catalog_locate(const rq_catalog *c, rq_slice table, rq_slice row,
                          const rq_catalog_region **ret, rq_error *why);
-/* Likewise, of a table that was found before; valid while rq_catalog_view_number is what it was then,
- * read in this section. */
+/* Likewise for a table found in an earlier read section. REQUIRES: rq_catalog_view_number, read in the
+ * current section, returns what it returned when the table was found. */
 RQ_NODISCARD
 rq_err rq_catalog_locate_in(const rq_catalog_table *t, rq_slice row, const rq_catalog_region **ret,
                             rq_error *why);
@@ -198,7 +198,7 @@ typedef enum rq_ddl_kind {
     RQ_DDL_LOCK_TABLE = 52,
     RQ_DDL_LOCK_TABLE_SHARED = 53,
     RQ_DDL_LOCK_REGIONS = 54,
-    RQ_DDL_FILL_HOLES = 60, /* ranges of a table that no region has */
+    RQ_DDL_FILL_HOLES = 60, /* adds regions for key ranges of a table that no region covers */
 } rq_ddl_kind;
 
 /* The namespace under which procedures lock snapshots; no table can have it. */
@@ -245,12 +245,12 @@ typedef union rq_ddl_params {
     } merge;
     struct { /* TRUNCATE_REGION, ASSIGN_REGION, UNASSIGN_REGION, MOVE_REGION */
         rq_slice region;
-        bool override;   /* UNASSIGN_REGION: of a region that is closed already, too */
-        rq_slice server; /* MOVE_REGION: the ServerName of the one that is to have it; empty: any */
+        bool override;   /* UNASSIGN_REGION: a region that is closed already is no error */
+        rq_slice server; /* MOVE_REGION: the target, a ServerName; empty: the master chooses */
     } one_region;
     struct { /* SNAPSHOT */
         rq_slice name;
-        rq_slice description; /* SnapshotDescription, complete: what the snapshot keeps */
+        rq_slice description; /* the complete SnapshotDescription, as the snapshot stores it */
         bool flush;
     } snapshot;
     struct { /* CLONE_SNAPSHOT, RESTORE_SNAPSHOT */
@@ -279,12 +279,12 @@ typedef struct rq_ddl {
     rq_ddl_params of;
     uint64_t nonce_group, nonce; /* nonce 0: none */
     rq_slice user;
-    /* The connection that asks: each has a share of the memory of procedures. 0: the server itself. */
+    /* The connection that submits the change; connections share the memory of procedures. 0: the server itself. */
     uint64_t client;
-    /* When submitted() runs. By default when HBase's RPC returns: once the first checks have passed
-     * under the table's lock, for alters once everything is done. */
+    /* When submitted() runs. With both false it runs when HBase's RPC would return: once the first checks
+     * have passed under the table's lock, for alters once the procedure has finished. */
     bool early; /* once accepted: TRUNCATE of clients since 2.0, ENABLE of clients since 1.1 */
-    bool wait_finished; /* once everything is done; rc is then the procedure's outcome */
+    bool wait_finished; /* once the procedure has finished; rc is then its outcome */
 
     rq_lane *lane; /* where submitted() runs; NULL: any thread */
     void (*submitted)(struct rq_ddl *ddl);
@@ -304,7 +304,7 @@ typedef struct rq_ddl {
 void rq_catalog_submit(rq_catalog *c, rq_ddl *ddl);
 
 /* --- procedures ------------------------------------------------------------------------------- */
-/* What a procedure locks while it runs: exclusively, but for TABLE_SHARED. */
+/* What a procedure locks while it runs. All locks but TABLE_SHARED are exclusive. */
 typedef enum rq_lock_level {
     RQ_LOCK_TABLE,
     RQ_LOCK_REGIONS, /* the regions it names; the table's other regions may change meanwhile */
@@ -322,11 +322,11 @@ typedef struct rq_procedure {
     int64_t submitted_ms, updated_ms;
     bool finished;
     bool waiting; /* for a lock; or for its next attempt, without holding a lock */
-    bool holds;   /* a lock of LockService: it has it, and runs no step */
+    bool holds;   /* a LockService procedure that has got its lock; it runs no step */
     rq_lock_level level;
     rq_slice *regions; /* REGIONS, unfinished: their encoded names */
     size_t region_count;
-    bool parked; /* a step failed permanently: it waits for rq_catalog_procedure_abort */
+    bool parked; /* a step failed: it waits for an abort, a bypass or a late retry (procedure.h) */
     const char *step;
     rq_err rc; /* finished: the outcome; otherwise the error of the last attempt, if it failed */
     const char *message;
@@ -362,16 +362,16 @@ bool rq_catalog_procedure_unwatch(rq_catalog *c, rq_procedure_watch *watch);
 void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id);
 /* Rolls an unfinished procedure back. False: it is unknown or finished, of a kind that HBase never
  * aborts (flushes, assignments, peers, restoring a snapshot), or past its commit; with `if_running`
- * false, also if it has begun. A parked one ends in any case, as by _bypass. Any thread, never
- * blocks. */
+ * false, also if it has begun. A parked procedure is ended in any case, as by _bypass. Any thread,
+ * never blocks. */
 bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running);
 /* Ends an unfinished procedure. Before its commit it is rolled back; after it each remaining step
  * is tried once more, and steps that fail again are skipped. False: it is unknown or finished, or
- * is in a step behind its commit. Any thread, never blocks. */
+ * is executing a step after its commit. Any thread, never blocks. */
 bool rq_catalog_procedure_bypass(rq_catalog *c, uint64_t proc_id);
-/* LockService's heartbeat for a lock that a RQ_DDL_LOCK_… procedure has: renews it, or (`keep`
- * false) releases it. True: it is held. RQ_E_DO_NOT_RETRY: the procedure is of another kind. Any
- * thread, never blocks. */
+/* LockService's heartbeat for the lock of a RQ_DDL_LOCK_… procedure: renews the lock, or (`keep`
+ * false) releases it. *ret_held: the procedure holds the lock. RQ_E_DO_NOT_RETRY: the procedure is of
+ * another kind. Any thread, never blocks. */
 RQ_NODISCARD
 rq_err rq_catalog_lock_heartbeat(rq_catalog *c, uint64_t proc_id, bool keep, bool *ret_held,
                                  rq_error *why);
@@ -410,17 +410,17 @@ RQ_NODISCARD
 rq_err rq_catalog_normalize(rq_catalog *c, const rq_slice *names, size_t count, bool *ret_ran);
 typedef struct rq_balance_options {
     bool dry;                 /* nothing is moved; also while the balancer is switched off */
-    bool ignores_transitions; /* it runs though regions are being opened or closed */
+    bool ignores_transitions; /* it runs even while regions are being opened or closed */
 } rq_balance_options;
 typedef struct rq_balance {
-    bool ran; /* it was neither switched off nor kept from it by regions in transition */
+    bool ran;              /* false: the balancer is switched off, or regions are in transition */
     size_t planned, begun; /* moves */
 } rq_balance;
 /* Moves regions to servers that have fewer; the procedures are not waited for. Outside a read section. */
 RQ_NODISCARD
 rq_err rq_catalog_balance(rq_catalog *c, const rq_balance_options *o, rq_balance *ret);
 /* Archives split and merged regions to which no file refers any more. *ret_count: their number, or -1
- * if another call is at it. Blocking. */
+ * if another call is still running. Blocking. */
 RQ_NODISCARD
 rq_err rq_catalog_clean_parents(rq_catalog *c, int64_t *ret_count, rq_error *why);
 /* For rq_engine_options.region_grown: splits the region if its table's policy asks for it. */
@@ -439,8 +439,8 @@ typedef struct rq_snapshot_size {
     uint64_t bytes; /* of files that the table, and snapshots before it in the list, do not have */
 } rq_snapshot_size;
 
-/* Sizes of the snapshots of tables that `takes` names, by table, then name, in the arena. Blocking:
- * looks for each of their files. */
+/* Sizes of the snapshots of all tables for which takes() returns true, ordered by table, then name, in
+ * the arena. Blocking: looks for each file of the snapshots. */
 RQ_NODISCARD
 rq_err rq_catalog_snapshot_sizes(rq_catalog *c, bool (*takes)(void *ctx, rq_slice table), void *ctx,
                                  rq_arena *arena, rq_snapshot_size **ret, size_t *ret_count,
@@ -480,13 +480,13 @@ rq_err rq_catalog_row_put(rq_catalog *c, rq_slice table, rq_slice row, const cha
 RQ_NODISCARD
 rq_err rq_catalog_row_delete(rq_catalog *c, rq_slice table, rq_slice row, const char *family,
                              const rq_slice *qualifier, rq_error *why);
-/* Calls for the row with its newest cells, which are valid during the call, if it has any. */
+/* Calls `callback` with the newest cells of the row, valid during the call; not if the row has none. */
 RQ_NODISCARD
 rq_err rq_catalog_row(rq_catalog *c, rq_slice table, rq_slice row,
                       rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
                                          rq_error *why),
                       void *ctx, rq_error *why);
-/* Calls for each row of the table, with its newest cells, which are valid during the call. */
+/* Calls `callback` for each row of the table, with the row's newest cells, valid during the call. */
 RQ_NODISCARD
 rq_err rq_catalog_each_row(rq_catalog *c, rq_slice table,
                            rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
@@ -502,7 +502,7 @@ typedef struct rq_catalog_report {
 } rq_catalog_report;
 
 /* Compares the view with the folder and logs what it finds (check.c). *ret_ran false: another call
- * is at it. Blocking. */
+ * is still running. Blocking. */
 RQ_NODISCARD
 rq_err rq_catalog_check(rq_catalog *c, bool *ret_ran, rq_catalog_report *ret, rq_error *why);
 /* Repairs what the check calls holes and overlaps, table by table (fix.c): regions are added, and
@@ -515,8 +515,8 @@ rq_err rq_catalog_fix(rq_catalog *c, rq_slice user, rq_error *why);
 RQ_NODISCARD
 rq_err rq_catalog_set_table_state(rq_catalog *c, rq_slice ns, rq_slice qualifier,
                                   rq_table_state state, rq_table_state *ret_before, rq_error *why);
-/* The same for a region: `name` is what hbase:meta gets, `shown` the state in the view. A region
- * that is open is still shown as open. Blocking. RQ_E_UNKNOWN_REGION. */
+/* The same for a region: `name` is the state's name, written to hbase:meta; `shown` the state in the
+ * view. A region that is open is still shown as open. Blocking. RQ_E_UNKNOWN_REGION. */
 RQ_NODISCARD
 rq_err rq_catalog_set_region_state(rq_catalog *c, rq_slice encoded, const char *name,
                                    rq_region_state shown, rq_region_state *ret_before,

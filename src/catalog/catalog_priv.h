@@ -36,8 +36,8 @@ typedef struct rq__snapshot_list {
     rq_snapshot *list;
     size_t count;
     bool is_valid;
-    uint64_t changes;  /* snapshots_changed, */
-    int64_t folder_ms; /* and the folder's time, before it was read */
+    uint64_t changes;  /* snapshots_changed just before the list was read */
+    int64_t folder_ms; /* modification time of .hbase-snapshot/, likewise */
 } rq__snapshot_list;
 void rq__snapshot_list_init(rq_catalog *c);
 void rq__snapshot_list_clear(rq_catalog *c);
@@ -52,8 +52,9 @@ typedef struct rq__janitor {
 struct rq_catalog {
     rq_host *host;
     rq_region_calls calls;
-    /* All regions write this process's log: what is durable is a prefix of it all (procedure.h, rule
-     * 4). With other servers it is not, and such writes wait until they are durable. */
+    /* All regions of the folder write the log of this process, so the durable writes are a prefix of all
+     * writes (procedure.h, rule 4). If false, other servers have logs of their own, and a procedure
+     * waits until each of its writes is durable. */
     bool one_log;
     rq_engine *engine; /* the host's */
     const rq_env *env;
@@ -72,15 +73,15 @@ struct rq_catalog {
     rq__cleaner cleaner;
     rq__janitor janitor;
     rq__chore normalizer, balancer, mob_cleaner, mob_compactor, snapshot_cleaner;
-    rq__chore open_mark;                /* while it was not written for lack of space */
-    _Atomic uint64_t snapshots_made;    /* counts; see cleaner.c */
-    _Atomic uint64_t snapshots_changed; /* taken and deleted ones; see snapshot_list.c */
+    rq__chore open_mark;                /* retries writing .rorqual/open after a full disk */
+    _Atomic uint64_t snapshots_made;    /* number of snapshots taken; see cleaner.c */
+    _Atomic uint64_t snapshots_changed; /* number taken and deleted; see snapshot_list.c */
     rq__snapshot_list snapshot_list;
     _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
     _Atomic bool checking; /* check.c: one at a time */
     pthread_mutex_t quotas_lock;
-    void (*quotas_dropped)(void *ctx) RQ_GUARDED_BY(quotas_lock); /* NULL: nobody is told */
+    void (*quotas_dropped)(void *ctx) RQ_GUARDED_BY(quotas_lock); /* NULL: no listener */
     void *quotas_ctx RQ_GUARDED_BY(quotas_lock);
     _Atomic bool stopping;
 };
@@ -95,7 +96,7 @@ static inline int64_t rq__catalog_wall_ms(const rq_catalog *c)
 {
     return c->env->executor->now_ms(c->env->executor);
 }
-/* Later stamps are above `ms`. */
+/* From now on rq__catalog_now_ms returns times above `ms`. */
 void rq__catalog_saw_ms(rq_catalog *c, int64_t ms);
 
 /* References; RQ_E_NOT_SERVING_REGION while the region is being reopened. */
@@ -133,29 +134,30 @@ rq_err rq__snapshot_name_check(rq_slice name, rq_error *why);
 /* Calls of one kind that are sent together. */
 typedef struct rq__calls {
     rq_catalog *catalog;
-    rq__proc *proc; /* continues when all have reported; NULL: a thread waits for `all` */
+    rq__proc *proc; /* continues once all have reported; NULL: a thread waits for the latch `all` */
     rq_region_call_kind kind;
     size_t count;
-    size_t out; /* not reported; under the procedures' lock */
-    bool again; /* those that were not sent are to be sent now */
+    size_t out; /* calls that have not reported yet; under the procedures' lock */
+    bool again; /* the next run of the step sends the calls that are `unsent` */
     rq_latch all;
-    rq__region_node **nodes; /* references on those whose infos the calls have, or NULL */
-    rq_arena *arenas;        /* of answers, one for each call; NULL: none */
+    rq__region_node **nodes; /* by call: a reference that keeps the call's info valid, or NULL */
+    rq_arena *arenas;        /* for the answers, one for each call; NULL: none */
     rq_region_call list[];
 } rq__calls;
 
-/* `p` NULL, or no real procedure (without ops): sending waits. NULL: out of memory. */
+/* If `p` is NULL or has no ops (is no real procedure), sending blocks until all calls have reported.
+ * NULL: out of memory. */
 rq__calls *rq__calls_new(rq_catalog *c, rq__proc *p, rq_region_call_kind kind, size_t count);
 /* Fills the i-th call for the node's region, on the server where it is open. */
 void rq__calls_of_node(rq__calls *k, size_t i, rq__region_node *node);
 /* Gives each call an arena for its answer. */
 RQ_NODISCARD
 rq_err rq__calls_with_arenas(rq__calls *k);
-/* Sends them, as p->calls if there is a procedure. RQ_E_AGAIN: the step must return it; it runs
- * again when all have reported, and finds p->calls. */
+/* Sends the calls, and sets p->calls if there is a procedure. RQ_E_AGAIN: the step must return this
+ * error; it runs again once all calls have reported, and finds p->calls. */
 RQ_NODISCARD
 rq_err rq__calls_send(rq__calls *k);
-/* Sends those of p->calls that memory did not suffice for (`unsent`). RQ_E_AGAIN as above. */
+/* Sends the calls that were not sent for lack of memory (`unsent`). RQ_E_AGAIN as above. */
 RQ_NODISCARD
 rq_err rq__calls_send_rest(rq__calls *k);
 /* RQ_E_AGAIN as long as not all of p->calls have reported. */
@@ -164,8 +166,8 @@ rq_err rq__calls_wait(const rq__proc *p);
 /* The first error of all. */
 RQ_NODISCARD
 rq_err rq__calls_result(const rq__calls *k, rq_error *why);
-/* An error of a call after which the server may have the region as it was before:
- * RQ_E_SERVER_STOPPED (of this master: the step ends with it), RQ_E_NO_MEMORY (`unsent`). */
+/* Whether the server may not have carried out a call: RQ_E_SERVER_STOPPED (this master stops; the step
+ * must return the error), RQ_E_NO_MEMORY (a call is `unsent`). RQ_OK: the server has, or has failed to. */
 RQ_NODISCARD
 rq_err rq__calls_undone(const rq__calls *k);
 /* REQUIRES: all have reported. NULL is fine. */
@@ -173,8 +175,9 @@ void rq__calls_free(rq__calls *k);
 /* Frees p->calls. */
 void rq__calls_drop(rq__proc *p);
 
-/* Whether the server has not ended. Call it after nodes that name it were published: then either it says no, or
- * rq_catalog_server_down finds them. */
+/* Whether the server has not ended. Call it after publishing nodes that name the server. If the server ends before
+ * this call, it returns false and the caller reopens the regions; if it ends later, rq_catalog_server_down finds the
+ * published nodes. */
 bool rq__catalog_server_is_up(const rq_catalog *c, const rq_server_name *server);
 
 /* --- assign.c: opening and closing many regions ----------------------------------------------- */
@@ -183,40 +186,41 @@ typedef struct rq__opened {
     const rq_region_info *info;
     rq_table_schema *schema;      /* borrowed */
     rq__region_node *node;        /* OPEN or FAILED_OPEN; NULL: not opened yet */
-    rq__region_node *of;          /* a reference on the node that `info` is of; may be NULL */
+    rq__region_node *of;          /* a reference that keeps `info` valid; may be NULL */
     const rq_server_name *server; /* where it is being opened; a reference */
-    const rq_server_name *to;     /* where it is wanted; borrowed. NULL: anywhere */
+    const rq_server_name *to;     /* the server requested for it; borrowed. NULL: any */
     const rq_server_name
-        *last;     /* where it was, if it is to be there again (retain.c); a reference */
-    bool unserved; /* it may be open there, and is in no view */
+        *last;     /* its previous server, if preferred again (retain.c); a reference */
+    bool unserved; /* it may be open on `server`, but is in no view */
     rq_err rc;
     rq_error why;
 } rq__opened;
 
 /* Opens regions of the list that have no node yet; failures are noted in `list`, logged and leave
- * FAILED_OPEN nodes. If a server ends meanwhile, others open its part. RQ_E_AGAIN: the step of `p` waits for
- * reports and must call this again.
- * Without a procedure it waits itself. If it fails (out of memory), it may be called again.
- * RQ_E_SERVER_STOPPED, here and below: this master stops, and what became of them is unknown. */
+ * FAILED_OPEN nodes. If a server ends meanwhile, other servers open its regions. RQ_E_AGAIN: the step
+ * of `p` must return this error, and call the function again when it is run again. Without a procedure
+ * the function blocks until the regions are open. It may be called again after RQ_E_NO_MEMORY.
+ * RQ_E_SERVER_STOPPED, here and below: this master stops, and some calls may have no result. */
 RQ_NODISCARD
 rq_err rq__open_regions(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count, rq_error *why);
 /* Releases the nodes. */
 void rq__opened_clear(rq__opened *list, size_t count);
-/* They are in a view. */
+/* Notes that the regions are in a view: clears `unserved`. */
 void rq__opened_served(rq__opened *list, size_t count);
-/* Closes regions of the list that are in no view, without a flush, and releases the nodes.
- * RQ_E_AGAIN as above. RQ_E_NO_MEMORY: some are still open; call it again. */
+/* Closes the `unserved` regions of the list and releases the nodes. The regions are not flushed, unless
+ * there are several servers. RQ_E_AGAIN as above. RQ_E_NO_MEMORY: some are still open; call it again. */
 RQ_NODISCARD
 rq_err rq__opened_abandon(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count);
 /* Takes regions of the procedure's table (`list`; NULL: all) out of service: the view shows them in
- * `state`. Then closes those that were open, with a flush or (`abandon`) without. *ret_closed,
- * which may be NULL: the first error of a close: the region is closed, and its edits stay in the
- * log. RQ_E_AGAIN as above; called again, it collects the reports, and sends calls again that memory
- * did not suffice for. */
+ * `state`. Then closes those that were open, with a flush or (`abandon`) without. *ret_closed (may be
+ * NULL) is the first error of a close; even then the region is closed, and its edits stay in the log.
+ * RQ_E_AGAIN as above; called again, the function collects the reports, and repeats calls that were
+ * not sent for lack of memory. */
 RQ_NODISCARD
 rq_err rq__take_down(rq_catalog *c, rq__proc *p, const rq_region_info *list, size_t count,
                      rq_region_state state, bool abandon, rq_err *ret_closed, rq_error *why);
-/* Opens a closed region and closes it again, for records that only the log has. RQ_E_AGAIN as above. */
+/* Opens a closed region and closes it with a flush, so that edits that are only in the log get into
+ * files. RQ_E_AGAIN as above. */
 RQ_NODISCARD
 rq_err rq__bring_into_files(rq_catalog *c, rq__proc *p, const rq_region_info *info,
                             rq_table_schema *schema, rq_error *why);
@@ -230,7 +234,7 @@ RQ_NODISCARD
 rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why);
 
 /* --- bootstrap.c ------------------------------------------------------------------------------ */
-/* Closes master:store, which is no host's, without a flush. */
+/* Closes master:store without a flush; this region does not belong to the host. */
 void rq__store_abandon(rq_catalog *c, rq_region *store);
 
 /* --- cleaner.c -------------------------------------------------------------------------------- */
@@ -241,13 +245,13 @@ void rq__cleaner_clear(rq_catalog *c);
 void rq__snapshot_cleaner_start(rq_catalog *c);
 
 /* --- open_mark.c ------------------------------------------------------------------------------ */
-/* Writes .rorqual/open; on a full disk this is retried, from _start on. */
+/* Writes .rorqual/open. On a full disk it returns RQ_OK, and the chore that _start starts retries. */
 RQ_NODISCARD
 rq_err rq__open_mark_write(rq_catalog *c, rq_error *why);
 void rq__open_mark_start(rq_catalog *c);
 
 /* --- procedure.c ------------------------------------------------------------------------------ */
-/* For pools, tools and tests: submits, and waits until the procedure has *finished*. */
+/* Submits, and blocks until the procedure has *finished*: for threads of pools, tools and tests. */
 RQ_NODISCARD
 rq_err rq__catalog_ddl_sync(rq_catalog *c, rq_ddl *ddl, rq_error *why);
 

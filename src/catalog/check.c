@@ -184,7 +184,7 @@ rq_err rq__find_orphans(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq_arena
     return list_orphans(&k, dir, table, ret, ret_count, why);
 }
 
-/* Whether a table in the namespace's folder has a region of this encoded name; also after an
+/* Whether a table in the namespace's folder has a region of this encoded name. True also after an
  * error. */
 static bool namespace_has(const checking *k, const char *ns, const char *encoded)
 {

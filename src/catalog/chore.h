@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that the catalog does by itself again and again: each round runs on RQ_POOL_WORK, and the next one begins
- * interval_ms after its end. A stop of the procedures waits for a round that is running, and none begins after
- * it. HBASE: ScheduledChore.
+ * Periodic work of the catalog. Each round runs on RQ_POOL_WORK; the next round begins interval_ms after its end.
+ * rq__procedures_stop waits for a running round, and no round begins after it. HBASE: ScheduledChore.
  */
 #ifndef RQ_CATALOG_CHORE_H
 #define RQ_CATALOG_CHORE_H

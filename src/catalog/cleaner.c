@@ -11,9 +11,10 @@
  * it sees, and removes a file that was first noted longer ago than the time to live. The notes are
  * in memory: after a restart the time begins again.
  *
- * With replication of bulk loads, a loaded file (…_SeqId_n_) also stays until no peer needs the log
- * up to the end that it had when the file was noted: the record of the load is before it, and a peer
- * copies the file when it comes to the record. HBASE: ReplicationHFileCleaner. */
+ * With replication of bulk loads, a loaded file (…_SeqId_n_) also stays until every peer has passed the
+ * position that was the end of the log when the file was noted. The record of the load is before this
+ * position, and the file is copied to a peer when the source comes to the record. HBASE:
+ * ReplicationHFileCleaner. */
 #include "catalog/catalog_priv.h"
 #include "catalog/snapshots.h"
 #include "store/mob.h"
@@ -36,7 +37,7 @@ typedef struct round_state {
     uint64_t log_end;
     size_t removed;
     rq__snapshot_files snapshots;
-    uint64_t snapshots_made; /* when they were read */
+    uint64_t snapshots_made; /* rq_catalog.snapshots_made when the snapshots were read */
 } round_state;
 
 static uint64_t path_hash(const char *path)
@@ -50,7 +51,7 @@ static int seen_order(const void *a, const void *b)
     return (x->hash > y->hash) - (x->hash < y->hash);
 }
 
-/* What an earlier round noted, or what this one notes. */
+/* The note that an earlier round made of the file, or a new one. */
 static rq__seen_file first_seen(const round_state *r, uint64_t hash)
 {
     const rq__cleaner *c = &r->catalog->cleaner;
@@ -102,8 +103,8 @@ static bool split_path(char *path, char *parts[PARTS])
     return n == PARTS && strncmp(parts[PART_LINKS], LINKS, sizeof LINKS - 1) == 0;
 }
 
-/* Whether the link's folder has a reference to it, "<link>.<region>": a clone of a snapshot that has
- * daughters of a split. If that cannot be read, it counts as existing. */
+/* Whether the link's folder has a reference to the link, "<link>.<region>", which is so in a clone of a
+ * snapshot with daughters of a split. True also if the folder cannot be read. */
 static bool has_reference(rq_vfs *v, const char *link)
 {
     rq_arena a = {0};
@@ -153,9 +154,10 @@ static rq_err has_link(rq_vfs *v, const char *links_dir, const char *entry, bool
     return rc;
 }
 
-/* A procedure that makes a snapshot holds all files until the snapshot exists; then it counts it,
- * and only then releases them. So a file that no holder keeps, and that no snapshot counted here
- * contains, is in no snapshot. */
+/* Reads the snapshots again if snapshots_made has changed. A procedure that makes a snapshot first
+ * completes the snapshot, then increments snapshots_made, then releases its hold on archive/. So if no
+ * holder keeps a file, and this function is called after that was checked, the file can only be in the
+ * snapshots that were read. */
 static void read_snapshots_again(round_state *r)
 {
     uint64_t made = atomic_load(&r->catalog->snapshots_made);
@@ -204,7 +206,7 @@ static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *r
         } else if (entries[i].is_dir) {
             if (depth < DEPTH_MAX && !entries[i].is_link)
                 rc = clean_dir(r, path, depth + 1, &gone, why);
-            /* Another thread may be adding a file to it: then the removal fails, and the folder
+            /* If another thread is adding a file to the folder, the removal fails and the folder
              * stays. */
             if (rc == RQ_OK && gone) gone = rq_vfs_remove(v, path, NULL) == RQ_OK;
         } else {
@@ -278,8 +280,8 @@ static void work(rq_catalog *c)
 }
 
 /* A file's time in the archive counts from the first round that sees it. If the time to live is shorter than the
- * interval, rounds are made that often: otherwise the archive, which grows as fast as compactions write, would
- * become larger than HBase's. */
+ * configured interval, it is used as the interval: otherwise files would stay longer than in HBase, and the archive,
+ * which grows as fast as compactions write, would become larger. */
 void rq__cleaner_start(rq_catalog *c)
 {
     rq__chore *chore = &c->cleaner.chore;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a cluster's master refuses, because the storage of a cluster's regions does not know it yet: its manifests
- * have one owner and name its own files. A refused change has changed nothing. */
+/* Changes that the master of a cluster refuses, because the storage of a cluster's regions does not support them yet: a
+ * manifest belongs to one owner and lists only that region's own files. A refused change has no effects. */
 #include "catalog/ddl_priv.h"
 
 static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Alters a table: the new descriptor file is the commit; then the regions are reopened with it, a
- * few at a time so that most of the table stays online. A region that is being reopened answers
- * RegionOpeningException, and clients retry. HBASE: ModifyTableProcedure,
+/* Alters a table: writing the new descriptor file is the commit. Then the regions are reopened with the
+ * new descriptor, a few at a time, so that most of the table stays online. A region that is being
+ * reopened answers RegionOpeningException, and clients retry. HBASE: ModifyTableProcedure,
  * ReopenTableRegionsProcedure. */
 #include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
@@ -71,8 +71,8 @@ static bool same_attributes(const rq_attributes *a, const rq_attributes *b, cons
     return true;
 }
 
-/* The catalog depends on hbase:meta as it is: only its number of replicas may change, which does
- * not concern its region. */
+/* The catalog depends on the schema of hbase:meta. Only REGION_REPLICATION may change, which does not
+ * affect meta's region. */
 static rq_err check_meta(const rq__proc *p, const rq_table_schema *old, rq_error *why)
 {
     static const char free_one[] = "REGION_REPLICATION";
@@ -255,8 +255,8 @@ static rq_err list_infos(rq_catalog *c, rq__proc *p, bool *ret_enabled, rq_error
     return rc == RQ_E_NO_MEMORY ? rq_no_memory(why) : rc;
 }
 
-/* Of a table whose regions are closed. SetTableStateInMeta may have disabled it with its regions open,
- * also since this procedure began. */
+/* Removes the deleted families from the regions of a disabled table. Regions that are still open are
+ * closed first: SetTableStateInMeta disables a table without closing them, even during this procedure. */
 static rq_err remove_closed(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     if (p->of.alter.removed_count > 0) RQ_TRY(rq__close_left_open(c, p, why));

@@ -98,7 +98,7 @@ static rq_err complete_one(const disk_work *w, const rq_region_info *info, rq_er
     return rq_region_create(w->catalog->engine, info, w->schema, why);
 }
 
-/* A region of links to no files. */
+/* Creates an empty region through the batch, as a region that links to no files. */
 static rq_err create_one(const disk_work *w, const rq_region_info *info, rq_error *why)
 {
     static const rq_region_files none;
@@ -262,9 +262,9 @@ rq_err rq__publish_state(rq_catalog *c, const rq__proc *p, rq_table_schema *sche
 
 /* Regions on their way out of service. */
 typedef struct closing {
-    rq__region_node **nodes; /* that show them closed */
+    rq__region_node **nodes; /* new nodes, which show the regions as closed */
     size_t node_count;
-    rq__calls *calls; /* to those that were open; `count` of them are filled */
+    rq__calls *calls; /* to the regions that were open; the first `count` are filled in */
 } closing;
 
 static rq_err add_closing(closing *cl, rq__region_node *of, rq_region_state state, int64_t now_ms)

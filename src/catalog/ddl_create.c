@@ -68,14 +68,15 @@ static int64_t quota(const rq_namespace *ns, const char *key)
     return strtoll(text, NULL, 10); /* checked when the namespace was made */
 }
 
-/* What a namespace has, and may have. */
+/* The tables and regions of a namespace, and their limits. */
 typedef struct usage {
     int64_t tables, regions, max_tables, max_regions;
-    int64_t own_regions; /* of the procedure's table; in `regions` too */
+    int64_t own_regions; /* of the procedure's table; included in `regions` */
 } usage;
 
-/* What other procedures are about to add. A table counts twice between its publication and the end
- * of its procedure. REQUIRES: the procedures' lock. */
+/* Adds the tables and regions that other procedures are about to create. Between the publication of
+ * a table and the end of its procedure the table is counted twice, here and in add_present.
+ * REQUIRES: procedures.lock. */
 static void add_coming(const rq_catalog *c, const rq__proc *p, usage *u)
 {
     for (const rq__proc *other = c->procedures.active; other != NULL; other = other->next) {
@@ -106,7 +107,7 @@ static void add_present(rq_catalog *c, const rq__proc *p, usage *u)
     rq_epoch_unpin(c->env->epoch, &m);
 }
 
-/* Those of the procedure's namespace. REQUIRES: the procedures' lock. */
+/* The usage of the procedure's namespace. REQUIRES: procedures.lock. */
 static usage find_usage(rq_catalog *c, const rq__proc *p)
 {
     usage u = {.max_tables = INT64_MAX, .max_regions = INT64_MAX};
@@ -239,8 +240,8 @@ rq__commit_state rq__create_seen(rq_catalog *c, const rq__proc *p)
     return RQ__COMMIT_YES;
 }
 
-/* Whether the folder has regions that this procedure did not make: of a table that hbase:meta has
- * lost. They need their descriptor. */
+/* Whether the folder has regions that this procedure did not create. They belong to a table that
+ * hbase:meta has lost, and need the descriptor in the folder. */
 static rq_err has_other_regions(rq_catalog *c, const char *dir, rq_arena *a, bool *ret,
                                 rq_error *why)
 {
@@ -263,8 +264,8 @@ static rq_err remove_made(rq_catalog *c, const rq__proc *p, rq_arena *a, rq_erro
     return others ? RQ_OK : rq_vfs_remove_tree(c->env->vfs, dir, why);
 }
 
-/* Nothing was written to the regions; folders that cannot be removed are harmless, because meta
- * does not name them. */
+/* No client has written to the new regions. Folders that cannot be removed are harmless, because
+ * meta does not name them. */
 rq_err rq__create_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};

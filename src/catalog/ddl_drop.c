@@ -84,8 +84,8 @@ rq_err rq__delete_remove(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- truncate --------------------------------------------------------------------------------- */
 
-/* HBASE: preflightChecks(env, false) runs in the procedure's constructor: an error is reported at
- * once. */
+/* HBASE: preflightChecks(env, false) runs in the procedure's constructor, so that the client gets
+ * an error before the procedure exists. */
 rq_err rq__truncate_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;

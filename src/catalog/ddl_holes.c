@@ -16,7 +16,7 @@ typedef struct holes {
     rq_region_info *orphans; /* youngest first */
     size_t orphan_count;
     size_t cap; /* of proc->regions */
-    int64_t id; /* of new regions */
+    int64_t id; /* region id of new regions */
 } holes;
 
 static int youngest_first(const void *a, const void *b)
@@ -65,8 +65,8 @@ static rq_err add_empty(holes *h, rq_slice start, rq_slice end, rq_error *why)
     return add_region(h, &info);
 }
 
-/* Whether it lies in the hole and overlaps none of the regions taken for it, which begin at
- * `first`. */
+/* Whether the region lies in the hole [start, end) and overlaps none of the regions chosen for this
+ * hole so far: those in the list from index `first` on. */
 static bool fits(const holes *h, const rq_region_info *r, rq_slice start, rq_slice end,
                  size_t first)
 {
@@ -138,8 +138,8 @@ rq_err rq__holes_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* A region that is on disk keeps its files. If its folder has no manifest in use, the files found
- * in the folder are taken. */
+/* A region that is on disk keeps its files. If it has no manifest that is in use, all files found
+ * in its folder become the region's files. */
 rq_err rq__holes_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     return rq__holes_seen(c, p) == RQ__COMMIT_YES ? RQ_OK : rq__complete_regions(c, p, why);
@@ -166,7 +166,7 @@ rq_err rq__holes_commit(rq_catalog *c, rq__proc *p, rq_error *why)
         c, p, state == RQ_TABLE_ENABLED ? RQ_REGION_OPENING : RQ_REGION_CLOSED, why);
 }
 
-/* They are opened by procedures of their own, once this one has ended. */
+/* Submits a REOPEN_REGION procedure for each region; they run once this procedure has ended. */
 rq_err rq__holes_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     (void)why;

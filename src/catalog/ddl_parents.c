@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Split and merged regions (ddl_regions.c): finds them in meta, and archives them with their
- * entries in meta once no file of their successors refers to their files. Folders are archived
- * first: while meta names the parents, the next round finds them again. HBASE: CatalogJanitor,
- * GCRegionProcedure, GCMultipleMergedRegionsProcedure. */
+/* Split and merged regions (ddl_regions.c): finds them in meta. Once no file of their successors refers
+ * to their files, archives their folders and then deletes their entries in meta: as long as meta names
+ * the parents, the next round finds them again. HBASE: CatalogJanitor, GCRegionProcedure,
+ * GCMultipleMergedRegionsProcedure. */
 #include "catalog/ddl_priv.h"
 
 #include <stdlib.h>
@@ -24,8 +24,8 @@ typedef struct search {
     size_t count, cap;
 } search;
 
-/* Any client may write these columns: a region that is served, or that belongs to another table, is
- * never a parent. */
+/* Whether the row may name these parents. Any client may write these columns, so a region that is
+ * served, or that belongs to another table, is never taken for a parent. */
 static bool may_be_parents(rq_catalog *c, const rq__meta_row *row, const rq_region_info *parents,
                            size_t count)
 {
@@ -93,8 +93,8 @@ static rq_err take_remains(void *ctx, const rq__meta_row *row, rq_error *why)
     return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
-/* A merged region's parents have no rows: a parent with a row was split, and its daughters may
- * refer to it. */
+/* Whether a parent of a merged region has a row in meta. A merge deletes the rows of its parents, so a
+ * parent with a row was split, and its daughters may refer to its files. */
 static bool was_split(const search *s, const rq_region_info *parent)
 {
     for (size_t i = 0; i < s->count; i++)
@@ -231,9 +231,9 @@ static rq_err is_mentioned(rq_catalog *c, const rq_region_info *info, bool *ret,
     return rc;
 }
 
-/* Whether the child's files refer to its parents' files. A child that hbase:meta does not mention is removed first: in a cluster a
- * deposed master may lay out a child again that was itself split or merged, and archived, meanwhile. If a server has the child
- * open, the storage refuses the removal. */
+/* Whether the child's files refer to its parents' files. A child with references that hbase:meta does not mention is
+ * removed, and *ret is false: in a cluster a deposed master may have laid out the child again after the child was split
+ * or merged itself, and archived. If a server has the child open, the storage refuses the removal. */
 static rq_err look_at_child(rq_catalog *c, const rq_region_info *child, bool *ret, rq_error *why)
 {
     bool mentioned;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Procedures on replication peers. A peer's id is behind RQ_PEER_LOCK_PREFIX in the procedure's
- * namespace field; the description is a ReplicationPeerDescription. HBASE: AddPeerProcedure and its
- * siblings, ReplicationPeerManager, whose checks and texts these are. */
+/* Procedures on replication peers. The procedure's namespace field contains RQ_PEER_LOCK_PREFIX and
+ * the peer's id; the description is a ReplicationPeerDescription. Checks and texts are those of
+ * HBASE: AddPeerProcedure and its siblings, ReplicationPeerManager. */
 #include "catalog/ddl_priv.h"
 #include "catalog/peers_priv.h"
 

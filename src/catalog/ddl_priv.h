@@ -43,17 +43,17 @@ rq__step_fn rq__truncate_region_prepare, rq__truncate_region_check, rq__truncate
 /* ddl_holes.c */
 rq__step_fn rq__holes_prepare, rq__holes_layout, rq__holes_commit, rq__holes_open;
 rq__commit_state rq__holes_seen(rq_catalog *c, const rq__proc *p);
-/* check.c: the regions in the table's folder of which neither the view nor hbase:meta knows. */
+/* check.c: the regions in the table's folder that are neither in the view nor in hbase:meta. */
 RQ_NODISCARD
 rq_err rq__find_orphans(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq_arena *arena,
                         rq_region_info **ret, size_t *ret_count, rq_error *why);
-/* check.c: whether any table has a folder of the region; yes also when that cannot be read. */
+/* check.c: whether any table's folder contains the region; true also if a folder cannot be read. */
 bool rq__region_is_on_disk(rq_catalog *c, const char *encoded);
 /* ddl_parents.c */
 rq__step_fn rq__clean_prepare, rq__clean_run;
-/* Adds the split and merged regions of the table that meta still has to p->old_regions. */
+/* Adds to p->old_regions the split and merged regions of the table that are still in hbase:meta. */
 rq__step_fn rq__add_parents;
-/* The tables with such regions: {namespace, qualifier}, in the arena. */
+/* The tables with split or merged regions in hbase:meta: {namespace, qualifier}, in the arena. */
 RQ_NODISCARD
 rq_err rq__tables_with_remains(rq_catalog *c, rq_arena *arena, rq_slice (**ret)[2],
                                size_t *ret_count, rq_error *why);
@@ -90,8 +90,9 @@ rq__step_fn rq__clone_precheck, rq__clone_prepare, rq__clone_layout;
 rq__undo_fn rq__clone_undo;
 rq__step_fn rq__restore_precheck, rq__restore_prepare, rq__restore_layout, rq__restore_commit,
     rq__restore_publish, rq__restore_remove;
-/* ddl_create.c: the limits of the namespace, for a table that will have `wanted` regions; `is_new`: it
- * is one table more. Only with hbase.quota.enabled. */
+/* ddl_create.c: RQ_E_QUOTA_EXCEEDED if the procedure's table, with `wanted` regions in all, would exceed
+ * the limits of its namespace. `is_new`: the table does not exist yet, so it counts against the limit of
+ * tables too. Without hbase.quota.enabled there are no limits. */
 RQ_NODISCARD
 rq_err rq__namespace_quota_check(rq_catalog *c, rq__proc *p, int64_t wanted, bool is_new,
                                  rq_error *why);
@@ -119,11 +120,11 @@ rq_err rq__fail_table(rq_err code, const rq__proc *p, rq_error *why);
 /* One atomic, durable write to meta. */
 RQ_NODISCARD
 rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, rq_error *why);
-/* One atomic write of what the next start would write too: with one log it is not waited for, and a full
- * disk does not prevent it. */
+/* One atomic write to meta, of data that the next start writes again (locations of regions). If there is
+ * one log, it is not durable on return, and on a full disk it is kept in memory; else it is durable. */
 RQ_NODISCARD
 rq_err rq__meta_note(rq_catalog *c, const rq__batch *b, rq_error *why);
-/* Part of the procedure's commit, or after it. */
+/* As rq__meta_commit, from a step of the procedure; notes the commit if this is the commit step. */
 RQ_NODISCARD
 rq_err rq__proc_commit(rq_catalog *c, rq__proc *p, const rq__batch *b, rq_error *why);
 
@@ -131,17 +132,17 @@ rq_err rq__proc_commit(rq_catalog *c, rq__proc *p, const rq__batch *b, rq_error 
 RQ_NODISCARD
 rq_err rq__make_regions(rq_catalog *c, rq__proc *p, const rq_slice *keys, size_t count,
                         rq_error *why);
-/* Creates the folders of p->regions, which are new, through a batch (vfs/batch.h); _durably: in a batch of its
- * own. After a restart they may have rows: see _complete. */
+/* Creates the folders of the new regions p->regions through a batch (vfs/batch.h); _durably: through a batch of its
+ * own. After a restart the regions may exist and have rows, so this calls rq__complete_regions. */
 RQ_NODISCARD
 rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_vfs *batch, rq_error *why);
-/* The same for regions that may exist: what is there is kept. Durable when it returns. */
+/* The same for regions that may exist already: keeps their files and manifests. Durable on return. */
 RQ_NODISCARD
 rq_err rq__complete_regions(rq_catalog *c, rq__proc *p, rq_error *why);
 RQ_NODISCARD
 rq_err rq__create_regions_durably(rq_catalog *c, rq__proc *p, rq_error *why);
-/* Removes the folders of regions that are not open: first their files are archived, then all is removed through
- * a batch. _destroy does both. */
+/* Remove the folders of closed regions in two steps: _archive archives the store files, then _remove removes the
+ * rest through a batch. _destroy does both. */
 RQ_NODISCARD
 rq_err rq__archive_regions(rq_catalog *c, const rq_region_info *list, size_t count, rq_error *why);
 RQ_NODISCARD
@@ -154,7 +155,7 @@ RQ_NODISCARD
 rq_err rq__copy_infos(rq__proc *p, const rq__table_node *t, rq_region_info **ret,
                       size_t *ret_count);
 
-/* The functions below change the view; arguments are borrowed. Each works on the table's state
+/* The functions below change the view; arguments are borrowed. Each reads the table's current state
  * under the edit lock, so procedures on different regions of one table do not undo each other's
  * changes. RQ_E_TABLE_NOT_FOUND, RQ_E_NO_MEMORY. */
 /* Adds the table, or replaces it with all its regions. */
@@ -166,12 +167,12 @@ RQ_NODISCARD
 rq_err rq__publish_state(rq_catalog *c, const rq__proc *p, rq_table_schema *schema,
                          rq_table_state state, rq_error *why);
 /* Takes regions of the table (`list`; NULL: all) out of service: the view shows them in `state`.
- * *ret: the calls that close those that were open. See rq__take_down. */
+ * *ret: calls, not sent yet, that close the regions that were open. See rq__take_down. */
 RQ_NODISCARD
 rq_err rq__publish_closed(rq_catalog *c, rq__proc *p, const rq_region_info *list, size_t count,
                           rq_region_state state, rq__calls **ret, rq_error *why);
-/* Makes the procedure's new regions (p->regions) those of its table: opened ones as they are, the
- * others in the state `unopened`. (ddl_drop.c) */
+/* Replaces all regions of the procedure's table by its new ones (p->regions): those in p->opened with
+ * the state they have there, the others in the state `unopened`. (ddl_drop.c) */
 RQ_NODISCARD
 rq_err rq__publish_new_regions(rq_catalog *c, rq__proc *p, rq_table_state state,
                                rq_region_state unopened, rq_error *why);
@@ -190,15 +191,15 @@ RQ_NODISCARD
 rq_err rq__publish_swapped(rq_catalog *c, const rq__proc *p, const rq_region_info *old,
                            size_t old_count, rq__region_node *const *nodes, size_t count,
                            rq_error *why);
-/* The view with the procedure's regions, not open yet, in place of its old ones, of which there may be
- * none. */
+/* Replaces p->old_regions (may be none) in the view by p->regions, which are not open yet and shown in
+ * `state`. */
 RQ_NODISCARD
 rq_err rq__publish_replaced(rq_catalog *c, const rq__proc *p, rq_region_state state, rq_error *why);
-/* Retries the regions of the list that could not be opened, by procedures of their own, unless the
- * error is permanent: damaged regions wait for an operator (rq_catalog_assign). */
+/* Starts a REOPEN_REGION procedure for each region of the list that could not be opened, unless the error
+ * is permanent: damaged regions wait for an operator (rq_catalog_assign). */
 void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count);
-/* The number of names that a region of the table has: its own and one for each replica. NULL: the descriptor cannot
- * be read; 1. */
+/* The number of names that a region of the table has: its own and one for each replica. 1 if `schema` is NULL, which
+ * means that the descriptor cannot be read. */
 int rq__region_copies(const rq_table_schema *schema);
 /* Rows of opened (or failed) regions. */
 RQ_NODISCARD
@@ -207,20 +208,21 @@ rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, siz
  * enabled. */
 RQ_NODISCARD
 rq_err rq__meta_put_opened(rq_catalog *c, rq__proc *p, bool enables, rq_error *why);
-/* The same for regions that were reopened, by rq__meta_note. */
+/* The same, with rq__meta_note, for regions that were reopened. */
 RQ_NODISCARD
 rq_err rq__meta_note_opened(rq_catalog *c, const rq__opened *list, size_t count, rq_error *why);
-/* After they are written and published: retries failed regions and releases the nodes. */
+/* Ends the use of p->opened, once meta and the view have it: retries failed regions, releases the nodes. */
 void rq__opened_done(rq_catalog *c, rq__proc *p);
-/* p->opened for these regions, unless an earlier attempt has made it. REQUIRES: p->schema. */
+/* Makes p->opened for these regions, unless an earlier attempt has made it. REQUIRES: p->schema. */
 RQ_NODISCARD
 rq_err rq__need_opened(rq__proc *p, const rq_region_info *list, size_t count, rq_error *why);
 /* A malloc'ed array for p->regions or other regions. NULL: out of memory. */
 rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_schema *schema);
 
-/* --- retain.c: the address at which hbase:meta last had each region becomes a wish for its opening -- */
+/* --- retain.c --------------------------------------------------------------------------------- */
+/* Sets `last` of each region to the server address in hbase:meta, as a preference for its opening. */
 void rq__retain_places(rq_catalog *c, rq__opened *list, size_t count);
-/* The same if the settings say so for regions whose server has ended. */
+/* The same for regions whose server has ended; only with hbase.master.scp.retain.assignment. */
 void rq__retain_places_after_end(rq_catalog *c, rq__opened *list, size_t count);
 
 /* --- cluster_limits.c: what a cluster does not do yet. RQ_E_UNSUPPORTED ----------------------- */

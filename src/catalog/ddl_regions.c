@@ -8,9 +8,9 @@
  * info:splitB. The rows of merged parents are deleted, and the merged region's row names them in
  * info:merge0000, … Both last until no reference to the parents' files is left.
  *
- * The view shows whether the commit has happened: the parents are in it or not. In that case a run
- * after a crash skips the steps before the commit, because the new regions may have been written
- * to. HBASE: SplitTableRegionProcedure, MergeTableRegionsProcedure. */
+ * The commit has happened if the parents are not in the view any more. Then a run after a crash skips
+ * the steps before the commit, because clients may have written to the new regions. HBASE:
+ * SplitTableRegionProcedure, MergeTableRegionsProcedure. */
 #include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
 
@@ -438,8 +438,8 @@ static rq_err check_merge_switches(rq_catalog *c, rq__proc *p, const char *names
     return RQ_OK;
 }
 
-/* HBASE: prepareMergeRegion. A crash may have come before this step, so a resumed procedure checks the
- * regions as well, unless the merge is committed. */
+/* HBASE: prepareMergeRegion. A resumed procedure checks the regions again, unless the merge is committed,
+ * because the crash may have come before this step. */
 rq_err rq__merge_check(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     const char *names = short_names(p);
@@ -455,7 +455,7 @@ rq_err rq__merge_check(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- both: the parents closed ----------------------------------------------------------------- */
 
-/* What a parent is seen as while it is closed. */
+/* The state in which the view shows a parent while it is being closed. */
 static rq_region_state closing_state(const rq__proc *p)
 {
     return p->ops->kind == RQ_DDL_SPLIT_REGION    ? RQ_REGION_SPLITTING
@@ -487,8 +487,9 @@ static rq_err flush_parent(rq_catalog *c, rq__proc *p, const rq_region_info *inf
     return rc;
 }
 
-/* Stages of each parent: 0 flushed, 1 closed. If it was not open (a start did not open it, or could
- * not), 2 brought into files, because the log may have records of it. */
+/* Stages for each parent: 0 flush it while it is open, 1 close it. For a parent that is not open (the
+ * start left it closed, or could not open it) stage 2 follows instead: its edits, which may be only in
+ * the log, are brought into files. */
 static rq_err close_parent(rq_catalog *c, rq__proc *p, const rq_region_info *info, rq_error *why)
 {
     if (p->stage == 0) {
@@ -654,8 +655,8 @@ rq__commit_state rq__regions_seen(rq_catalog *c, const rq__proc *p)
     return done ? RQ__COMMIT_YES : RQ__COMMIT_NO;
 }
 
-/* Stages: 0 the new regions removed, 1 and 2 the parents opened. A parent that was opened but could
- * not be published is opened again by a procedure of its own, which finds it open. */
+/* Stages: 0 removes the new regions, 1 and 2 open the parents. If a parent was opened but could not be
+ * published, a REOPEN_REGION procedure repeats this, and finds the parent open. */
 rq_err rq__regions_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};

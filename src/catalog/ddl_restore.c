@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a new table of a snapshot, or brings its table back to it.
+/* Makes a new table from a snapshot (clone), or resets the snapshot's table to it (restore).
  *
  *   clone    folders with links to the snapshot's files ─ regions opened ─ meta (commit) ─ view
  *   restore  the same folders ─ meta (commit): the new regions in place of the old ones ─
  *            descriptor and view ─ the old regions archived
  *
- * Both make regions of new names (unlike HBase, which restores in place): so until the commit the
- * old table is as it was, and a log record of an earlier region never meets a new one. Links resolve
- * to the original file, also those of a clone's snapshot (region/region_files.h). The snapshot
- * cannot be deleted meanwhile: it is locked. HBASE: CloneSnapshotProcedure,
- * RestoreSnapshotProcedure, RestoreSnapshotHelper. */
+ * Both create regions with new names (unlike HBase, which restores in place). So until the commit the
+ * old table is unchanged, and no record in the log, written for an earlier region, is replayed into a
+ * new one. Links point to the original file, even if the snapshot itself was taken of a clone
+ * (region/region_files.h). The snapshot is locked, so it cannot be deleted meanwhile. HBASE:
+ * CloneSnapshotProcedure, RestoreSnapshotProcedure, RestoreSnapshotHelper. */
 #include "catalog/ddl_priv.h"
 #include "catalog/descriptor_change.h"
 #include "catalog/snapshot_manifest.h"
@@ -244,8 +244,8 @@ static rq_err lay_out(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* Once the clone is committed, the snapshot is no longer needed, and compactions may have replaced
- * the linked files: nothing is laid out again. */
+/* Does nothing once the clone is committed: compactions may have replaced the linked files since, and the
+ * snapshot may be gone. */
 rq_err rq__clone_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));

@@ -5,10 +5,10 @@
  *            manifest moved to NAME/ ─ info moved (commit)
  *   delete   info removed (commit) ─ folder removed
  *
- * Taking holds the archive (vfs/retention.h) from before the first region is listed until the
- * manifest names the files; from then on the cleaner reads the manifest. The table is locked, so
- * its regions neither split nor merge meanwhile. After a crash before the commit everything is
- * listed again. HBASE: SnapshotManager, SnapshotProcedure. */
+ * The procedure holds the archive (vfs/retention.h) from before the first region is listed until the
+ * snapshot exists; from then on the cleaner keeps the files that the manifest names. The table is
+ * locked, so its regions neither split nor merge meanwhile. After a crash before the commit everything
+ * is listed again. HBASE: SnapshotManager, SnapshotProcedure. */
 #include "catalog/ddl_priv.h"
 #include "catalog/snapshot_manifest.h"
 #include "vfs/retention.h"
@@ -67,8 +67,8 @@ rq_err rq__snapshot_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
     return RQ_OK;
 }
 
-/* Of a disabled table the type is DISABLED, whatever the client said: the last value of a field
- * counts. */
+/* Appends the type DISABLED to the description, for a disabled table. It overrides the client's type: in
+ * a protobuf message the last value of a field counts. */
 static rq_err set_disabled(rq__proc *p)
 {
     static const uint8_t type[] = {4 << 3, 0};
@@ -163,8 +163,8 @@ static void collect_one(void *ctx, size_t i)
     rq_arena_clear(&a);
 }
 
-/* Regions that were split, and to whose files the daughters may refer. Merged ones have no row in
- * meta, and HBase's manifests do not have them either: the references name the files. */
+/* Adds the split parents, because daughters may refer to their files. Merged regions have no row in meta,
+ * and are not in HBase's manifests either: the names of references tell which files they refer to. */
 static void add_split_parents(collecting *k, const rq__proc *p)
 {
     for (size_t i = 0; i < p->old_region_count; i++)
@@ -322,8 +322,8 @@ static rq_err write_parts(rq_catalog *c, rq__proc *p, const rq__table_node *t, r
     return rc;
 }
 
-/* Stages: 0 the servers are asked, 1 the manifest is written, 2 a closed region is brought into files
- * first; then 1 again. */
+/* Stages: 0 asks the servers for the files of open regions, 1 writes the manifest. If stage 1 finds a
+ * closed region with edits only in the log, 2 brings them into files; then follows 1 again. */
 static rq_err collect_stage(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
 {
     if (p->stage == 0) {

@@ -97,8 +97,8 @@ rq_err rq__enable_open(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- disable ---------------------------------------------------------------------------------- */
 
-/* HBASE: preflightChecks(env, true) runs in the procedure's constructor: an error is reported at
- * once. */
+/* HBASE: preflightChecks(env, true) runs in the procedure's constructor, so that the client gets an
+ * error before the procedure exists. */
 rq_err rq__disable_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq_table_state state;
@@ -281,8 +281,9 @@ static bool has_failed(const rq__region_node *n)
     return n->pub.region != NULL && rq_region_has_failed(n->pub.region);
 }
 
-/* Whether the region must stay as it is: another procedure has opened it meanwhile, and closing it without a flush would do
- * harm, or it was closed on request. Between the attempts of this procedure it is on no server. */
+/* Whether the region must stay as it is, because another procedure has opened it meanwhile (this one would close it
+ * without a flush) or has closed it on request. A region without a server that is not CLOSED was left so by an earlier
+ * attempt of this procedure, and is still to be opened. */
 static bool has_left(const rq__proc *p, const rq__region_node *n)
 {
     const rq_server_name *s = n->pub.server;
@@ -335,8 +336,9 @@ static rq_err reopen_publish(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_err rc = RQ_OK;
     if (o->rc == RQ_OK && rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:namespace")))
         RQ_TRY(rq__namespaces_read(c, o->node->pub.region, why)); /* the start could not */
-    /* In a cluster hbase:meta is written first: once the view has the region on another server, a repeated step would
-     * find nothing to do. A standalone server serves the region even if hbase:meta cannot be written. */
+    /* In a cluster hbase:meta is written before the view is changed. In the other order, if writing meta failed, the
+     * repeated step would find the region open on another server and do nothing. A standalone server changes the view
+     * first: it serves the region even if hbase:meta cannot be written. */
     bool first = !c->one_log && !p->schema->is_meta;
     if (first) RQ_TRY(rq__meta_note_opened(c, o, 1, why));
     RQ_TRY(rq__publish_nodes(c, p, o, 1, false, why));
@@ -452,8 +454,8 @@ rq_err rq__unassign_run(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__region_node *n;
     RQ_TRY(named_node(c, p, &n, why));
-    /* As when a table is disabled: the region is closed in any case; edits that could not be flushed are
-     * in the log. */
+    /* As when a table is disabled, the region is closed even if the flush fails; then its edits are in the
+     * log. */
     rq_err rc = rq__take_down(c, p, &n->info, 1, RQ_REGION_CLOSING, false, NULL, why);
     if (rc == RQ_OK) {
         rc = put_closed(c, p, &n->info, why);
@@ -506,7 +508,7 @@ static bool is_there(const rq__proc *p, const rq__region_node *n)
     return p->to != NULL && s != NULL && strcmp(s->text, p->to->text) == 0;
 }
 
-/* Flushed, so that the region's open needs nothing of the log. */
+/* Closes the region with a flush, so that opening it needs no edits from the log. */
 rq_err rq__move_close(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__region_node *n;
@@ -519,8 +521,8 @@ rq_err rq__move_close(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* A region that could not be opened for a passing reason is not left closed: the server goes on
- * trying, though the client gets the error. */
+/* If opening fails with a temporary error, the client gets the error, and a REOPEN_REGION procedure
+ * repeats the opening. */
 rq_err rq__move_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     if (p->stage == 0) {

@@ -8,10 +8,10 @@
  * data comes back, at whatever point the power fails. While only some of the families are removed
  * the region is closed, and a start leaves it to this procedure.
  *
- * A run after a crash must not truncate twice, because the region may have been written to since.
- * Before the region is published, meta gets the number it was opened with, which is above the
- * recorded one. The durable part of the log is a prefix: if it has a later edit, it also has that
- * number. HBASE: TruncateRegionProcedure. */
+ * A run after a crash must not truncate twice, because clients may have written to the region
+ * since. Before the region is published, meta gets the sequence number with which it was opened,
+ * which is above the number in the procedure's record. The durable part of the log is a prefix: if
+ * it has a client's later edit, it has this number too. HBASE: TruncateRegionProcedure. */
 #include "catalog/ddl_priv.h"
 
 #include <stdlib.h>

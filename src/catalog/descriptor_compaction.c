@@ -36,8 +36,9 @@ static int64_t blocking_files(const rq_config *config, const rq_table_schema *s,
     return config == NULL ? 16 : rq_config_int(config, RQ_SET_BLOCKING_FILES);
 }
 
-/* FIFO only ever drops whole files: if its cells do not expire, or versions outlive their expiry,
- * the store would grow forever; if flushes wait for compactions, they would wait forever. */
+/* FIFO compaction only drops whole files whose cells have all expired. If cells do not expire, or
+ * MIN_VERSIONS keeps expired ones, the store would grow forever; flushes that wait until there are
+ * fewer files would wait forever. */
 static rq_err check_fifo(const rq_config *config, const rq_table_schema *s,
                          const rq_family_schema *f, rq_error *why)
 {

@@ -12,7 +12,7 @@ typedef struct fixing {
     rq_catalog *catalog;
     rq_arena *arena;
     rq_slice user;
-    rq_err rc; /* of the first table that was not repaired */
+    rq_err rc; /* error of the first table that was not repaired */
     rq_error *why;
 } fixing;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables, regions and file sizes of a stopped data folder, read from hbase:meta and the
+ * The tables, regions and file sizes of a stopped data folder, read from hbase:meta and from the
  * regions' manifests. Like fsck (fsck.h) it reads without an engine and writes nothing.
  */
 #ifndef RQ_CATALOG_FOLDER_H
@@ -25,8 +25,8 @@ typedef struct rq_folder {
     size_t table_count;
     rq_folder_region *regions; /* hbase:meta's first, then in the order of its rows */
     size_t region_count;
-    uint64_t log_records; /* in the write-ahead log: a start replays what is in no file */
-    uint64_t problems;    /* met on the way; fsck names them, and finds more */
+    uint64_t log_records; /* in the write-ahead log; a start replays those that are in no file */
+    uint64_t problems;    /* found while reading; fsck describes them, and finds more */
     bool was_open;        /* the last server was not stopped cleanly */
 } rq_folder;
 

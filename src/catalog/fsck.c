@@ -69,8 +69,8 @@ static bool is_known_target(void *ctx, const char *path)
     return false;
 }
 
-/* Without its back reference the archive's cleaner would remove the file behind a link. A reference to
- * a link may have that of the link itself, in a folder of HBase's. */
+/* Reports a link without a back reference: the archive's cleaner would remove the file behind it. Not
+ * for a reference to a link: in a folder of HBase's it may rely on the back reference of the link. */
 static rq_err look_at_link(rq__fsck *k, const rq_region_info *info,
                            const rq_region_survey_family *f, const char *file, rq_error *why)
 {

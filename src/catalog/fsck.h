@@ -15,7 +15,7 @@
 typedef struct rq_fsck_options {
     bool deep; /* every block of every file */
     bool repair;
-    bool is_copy; /* the caller has the lock, and RQ_ROOT_UNFINISHED is his */
+    bool is_copy; /* the caller holds the lock and has made RQ_ROOT_UNFINISHED: do not refuse it */
     rq_findings findings;
 } rq_fsck_options;
 

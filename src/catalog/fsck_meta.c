@@ -98,7 +98,8 @@ static rq_err read_file(rq__fsck *k, const char *dir, const char *name, rq__fsck
     const char *path = rq_arena_printf(&k->arena, "%s/%s", dir, name);
     if (path == NULL) return RQ_E_NO_MEMORY;
     rq_err rc = rq_hfile_reader_open(k->vfs, path, NULL, false, &reader, &own);
-    if (rc == RQ_OK) {
+    bool opened = rc == RQ_OK;
+    if (opened) {
         rq_hfile_scanner s;
         rq_read_ctx ctx = {.may_block = true};
         rq_hfile_scanner_init(&s, reader);
@@ -114,9 +115,9 @@ static rq_err read_file(rq__fsck *k, const char *dir, const char *name, rq__fsck
     if (rc == RQ_E_END || rc == RQ_OK) return RQ_OK;
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     k->meta_whole = false;
-    /* Problems that opening finds were reported before; checking the blocks would report the
-     * others. */
-    if (!k->options->deep) rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s", own.message);
+    /* rq__fsck_look_at_region has reported a file that cannot be opened; with `deep` it has read all
+     * blocks, too. */
+    if (opened && !k->options->deep) rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s", own.message);
     return RQ_OK;
 }
 
@@ -224,8 +225,8 @@ static void tell_row(rq__fsck *k, const rq__meta_row *row, const char *what, con
     rq__fsck_tell(k, RQ_FINDING_PROBLEM, "hbase:meta", "row %s: %s is %s", text, what, how);
 }
 
-/* Uses what can still be read of the row: the folder of that name, and those of the region's
- * parents, are not orphans. */
+/* Uses what can still be read of a malformed row: the folders of its region and of the region's
+ * parents are not orphans. */
 static rq_err claim(rq__fsck *k, const rq__meta_row *row)
 {
     rq_slice ns, qualifier, r = row->row;

@@ -42,7 +42,7 @@ typedef struct rq__fsck {
     rq_file *lock;
     rq_arena arena;
     bool ours;            /* .rorqual is there */
-    bool was_open;        /* no clean stop: the log counts */
+    bool was_open;        /* no clean stop: edits may be only in the log */
     bool foreign;         /* HBase ran last */
     bool log_damaged;     /* records for the two regions below may be missing */
     bool refused;         /* a start would refuse the folder: HBase's logs may have more than
@@ -59,11 +59,11 @@ typedef struct rq__fsck {
     size_t table_count, table_cap;
     rq__fsck_path *targets; /* targets of references and links */
     rq__fsck_path *orphans; /* files that a repair moves */
-    rq__fsck_path *known;   /* encoded names of folders that are missing in meta */
+    rq__fsck_path *known;   /* encoded names of regions on disk that meta lacks */
     rq__fsck_path *claimed; /* encoded names in malformed rows of meta */
 } rq__fsck;
 
-/* Takes the lock and sees what the folder is. rq__fsck_end follows, after an error too. */
+/* Takes the lock and finds out who wrote the folder. rq__fsck_end must follow, after an error too. */
 RQ_NODISCARD
 rq_err rq__fsck_begin(rq__fsck *k, rq_vfs *vfs, const rq_fsck_options *options, rq_error *why);
 void rq__fsck_end(rq__fsck *k);
@@ -75,13 +75,13 @@ rq_err rq__fsck_list(rq__fsck *k, const char *dir, rq_dir_entry **ret, size_t *r
                      rq_error *why);
 RQ_NODISCARD
 rq_err rq__fsck_note_path(rq__fsck *k, rq__fsck_path **list, const char *path);
-/* Whether the check of a takeover (adopt.h) has read the recovered.edits of this region, and found all
- * edits in files. HBase leaves them in regions of a disabled table: it splits a killed server's log
- * without regard to what was flushed. False for master:store, whose recovered.edits that check does not read. */
+/* Whether rq__adopt_check (adopt.h) has read the recovered.edits of this region and found all their edits in
+ * store files. HBase leaves recovered.edits in regions of a disabled table, because it splits a killed server's
+ * log without regard to what was flushed. False for master:store, whose recovered.edits the check does not read. */
 bool rq__fsck_edits_replayed(const rq__fsck *k, const rq_region_info *info);
 /* Checks manifest, files and counts. `may_differ`: the region is being created or removed, so
- * manifest and folder may differ. `closed`, of a disabled table: HBase may have changed the folder
- * before it was adopted. */
+ * manifest and folder may differ. `closed`: the region's table is disabled, so HBase may have changed
+ * the region's folder after the manifest was written and before the data folder was adopted. */
 RQ_NODISCARD
 rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
                                const rq_table_schema *schema, bool may_differ, bool closed,

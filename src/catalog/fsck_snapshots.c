@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots: each one's manifest can be read, and every file it names is in data/, mobdir/ or
- * archive/. What a snapshot needs is not moved by a repair. A folder without .snapshotinfo is what an
- * interrupted commit or deletion leaves. */
+/* Checks that each snapshot's manifest can be read, and that every file it names is in data/, mobdir/
+ * or archive/. A repair does not move files and regions that a snapshot needs. A folder without
+ * .snapshotinfo was left by an interrupted commit or deletion. */
 #include "catalog/fsck_priv.h"
 #include "catalog/snapshot_manifest.h"
 

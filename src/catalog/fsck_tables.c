@@ -16,7 +16,7 @@ typedef struct table_look {
     rq_slice name;
     bool is_meta; /* hbase:meta has no row of itself */
     bool disabled;
-    bool in_the_making;      /* meta does not know it, and a procedure is unfinished */
+    bool in_the_making;      /* the table is not in meta, and a procedure is unfinished */
     rq_table_schema *schema; /* NULL: cannot be read */
 } table_look;
 
@@ -88,8 +88,8 @@ static rq_err tell_orphan(rq__fsck *k, const char *dir)
     return rq__fsck_note_path(k, &k->orphans, dir);
 }
 
-/* The file has no checksum: reports bytes that no writer would have written. `info`: the info it
- * has, or should have. */
+/* Reports a .regioninfo whose bytes no writer would have written, because the file has no checksum.
+ * `info`: the RegionInfo that it contains, or should contain. */
 static rq_err compare_info(rq__fsck *k, const char *dir, const rq_region_info *info, rq_error *why)
 {
     rq_slice bytes, wanted;
@@ -147,8 +147,8 @@ static rq_err look_at_identity(table_look *t, const char *dir, const char *encod
     return RQ_OK;
 }
 
-/* The janitor removes parents file by file; files that must still exist are reported where they are
- * referred to. */
+/* A split or merged region may lack files, because the janitor removes them one by one. A missing
+ * file that is still needed is reported for the region that refers to it. */
 static rq_err look_at_region(table_look *t, const char *encoded, rq_error *why)
 {
     rq__fsck *k = t->k;

@@ -18,7 +18,7 @@ static void round_done(rq_ddl *d)
     free(r);
 }
 
-/* In the background; the next round finds whatever remains. */
+/* Submits the procedure and does not wait for it; the next round finds what then remains. */
 static rq_err begin_clean(rq_catalog *c, const rq_slice table[2])
 {
     round_table *r = calloc(1, sizeof *r);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks that clients hold by LockService: a procedure that has its lock like any other, and whose
- * only step does not end. It runs again when the lock is released, and when it was not renewed in
- * time; meanwhile no thread belongs to it. The record survives a crash, after which the client has
- * the time-out anew; a clean stop ends the locks. HBASE: LockProcedure. */
+/* Locks that clients hold by LockService. Each is a procedure that holds its lock like any other,
+ * and whose only step ends when the client releases the lock or does not renew it in time. No
+ * thread waits for this: the step returns RQ_E_AGAIN and is run again. After a crash the procedure
+ * continues from its record, and the time-out begins again; a clean stop ends the locks. HBASE:
+ * LockProcedure. */
 #include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
 
@@ -24,8 +25,9 @@ rq_err rq__lock_hold(rq_catalog *c, rq__proc *p, rq_error *why)
     int64_t timeout = rq__lock_timeout_ms(c);
     (void)why;
     pthread_mutex_lock(&c->procedures.lock);
-    /* HBase's clients send heartbeats while they wait, too. Without that a hundred requests of a
-     * client that has gone would keep the table locked for a hundred time-outs. */
+    /* HBase's clients send heartbeats also while they wait for the lock. Without this check a
+     * hundred requests of a client that has gone would lock the table for a hundred time-outs, one
+     * after another. */
     bool forgotten = p->of.lock.renewed_ms == 0 && p->of.lock.heard_ms != 0 &&
                      now - p->of.lock.heard_ms >= timeout;
     if (p->of.lock.renewed_ms == 0) p->of.lock.renewed_ms = now;

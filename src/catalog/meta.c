@@ -237,8 +237,8 @@ static rq_err put_info(rq__batch *b, rq_slice row, const char *qualifier,
     return rq__batch_put(b, row, "info", rq_slice_cstr(qualifier), bytes);
 }
 
-/* info:state stays CLOSED, as in HBase (AssignmentManager.markRegionAsSplit): the flags in
- * info:regioninfo count. */
+/* info:state stays CLOSED, as in HBase (AssignmentManager.markRegionAsSplit): only the flags in
+ * info:regioninfo tell that the region was split. */
 rq_err rq__meta_put_split_parent(rq__batch *b, const rq_region_info *parent, int copies,
                                  const rq_region_info *a, const rq_region_info *z)
 {
@@ -306,7 +306,7 @@ typedef struct row_reader {
     rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count, rq_error *why);
     void *ctx;
     rq_cellblock block; /* the cell that the scanner returned last */
-    rq_cellblock kept;  /* of the row at hand, when keep() chooses */
+    rq_cellblock kept;  /* the chosen cells of the current row, if there is a keep() */
     rq_buf row;         /* its name */
     bool in_row;
     rq__newest newest;
@@ -520,8 +520,8 @@ static bool is_merge_column(rq_slice qualifier)
     return rq_slice_starts_with(qualifier, RQ_SLICE_LIT("merge")) && is_digits(qualifier, 5, 4);
 }
 
-/* The replica id in "state_0001" and similar; 0: none, or one that this server could not have
- * written. */
+/* The replica id in a qualifier such as "state_0001"; 0: there is none, or this server cannot have
+ * written it. */
 static int replica_of(rq_slice qualifier)
 {
     int id = 0;
@@ -553,7 +553,7 @@ rq__keep rq__meta_keep(const rq_cell *c)
 typedef struct meta_scan {
     rq_arena *arena;
     bool ignored;
-    bool keeps_arena; /* it is the caller's */
+    bool keeps_arena; /* the arena is the caller's: it is not reset after each row */
     rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why);
     void *ctx;
 } meta_scan;
@@ -567,7 +567,7 @@ static bool cell_is(const rq_cell *c, const char *family, const char *qualifier)
 const char rq__meta_odd_relatives[] = "info:splitA, splitB or merge0000";
 static const char bad_state[] = "table:state", bad_info[] = "info:regioninfo";
 
-/* What a row's cells have shown so far. */
+/* The columns found so far among a row's cells. */
 typedef struct row_cells {
     bool has_region; /* info:regioninfo, perhaps malformed */
     bool bad_region;
@@ -604,9 +604,9 @@ static bool is_table_of_meta(rq_slice name, rq_slice *ret_ns)
            !rq__table_is_internal(*ret_ns, qualifier);
 }
 
-/* Whether the row could have been written by a server. hbase:meta has no row for its own region,
- * which would be opened twice; nor for the procedure store's region, which clients could then write
- * to. */
+/* Whether a server can have written the row. hbase:meta has no rows for its own region and for the
+ * procedure store's region. Such a row of a client is ignored: hbase:meta would be opened twice, and
+ * clients could write to the procedure store. */
 static bool is_region_of_meta(const rq_region_info *info, rq_slice row)
 {
     rq_slice ns;
@@ -616,8 +616,8 @@ static bool is_region_of_meta(const rq_region_info *info, rq_slice row)
            is_table_of_meta(info->table, &ns) && rq_slice_eq(ns, info->ns);
 }
 
-/* A message may have as many unknown fields as bytes, which would take much more memory when
- * unpacked. */
+/* A longer RegionInfo is malformed: it is not unpacked, since a message of many unknown fields takes
+ * many times its length in memory. */
 static rq_err parse_info(meta_scan *s, const rq_cell *c, rq_region_info *ret)
 {
     if (c->value_len > REGION_INFO_BYTES_MAX) return RQ_E_CORRUPT;
@@ -690,8 +690,8 @@ static rq_err take_cell(meta_scan *s, const rq_cell *c, rq__meta_row *row, row_c
     return RQ_OK;
 }
 
-/* The row key of a region has commas, a table's name has none: the row is one or the other, and a
- * cell of the other kind is ignored. A row without cells of its kind is malformed. */
+/* Decides whether the row is a region's or a table's: the row key of a region has commas, a table's name
+ * has none. Cells of the other kind are ignored. A row without cells of its own kind is malformed. */
 static void decide_kind(rq__meta_row *row, const row_cells *seen)
 {
     rq_slice ns;

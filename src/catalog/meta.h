@@ -13,8 +13,8 @@
  *                       info:merge0000 …       a merged region's parents
  *   row <table name>    table:state            TableState
  *
- * A *batch* collects mutations of many rows and is committed as one atomic operation of the region:
- * that is what makes a change of a table's definition whole or absent.
+ * A *batch* collects mutations of many rows and is committed as one atomic operation of the region, so
+ * that after a crash a change of a table's definition is there as a whole or not at all.
  */
 #ifndef RQ_CATALOG_META_H
 #define RQ_CATALOG_META_H
@@ -40,7 +40,7 @@ rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_e
 RQ_NODISCARD
 rq_err rq__batch_note(const rq__batch *b, rq_engine *e, rq_region *region, rq_error *why);
 
-/* Takes out the puts that would write what the region says already. Blocking. */
+/* Removes from the batch the puts whose values the region already has. Blocking. */
 RQ_NODISCARD
 rq_err rq__batch_drop_known(rq__batch *b, rq_region *region, rq_error *why);
 
@@ -58,8 +58,8 @@ rq_err rq__batch_delete_family(rq__batch *b, rq_slice row, const char *family);
 RQ_NODISCARD
 rq_err rq__meta_put_region(rq__batch *b, const rq_region_info *info, rq_region_state state,
                            const rq_server_name *server, int64_t open_seqnum);
-/* Writes the locations of the region's replicas, ids from 1 below `copies`, which are the region's
- * own. */
+/* Writes the locations of the region's replicas, ids 1 … copies - 1. They are at the region's own
+ * location. */
 RQ_NODISCARD
 rq_err rq__meta_put_replicas(rq__batch *b, const rq_region_info *info, rq_region_state state,
                              const rq_server_name *server, int64_t open_seqnum, int copies);
@@ -71,8 +71,8 @@ RQ_NODISCARD
 rq_err rq__meta_delete_replicas(rq__batch *b, const rq_region_info *info, int from, int to);
 RQ_NODISCARD
 rq_err rq__meta_delete_region(rq__batch *b, const rq_region_info *info);
-/* Changes a parent's row at the commit of its split: offline, split, and its daughters. `copies`: 1 and the
- * number of its replicas. */
+/* Changes a parent's row at the commit of its split: offline, split, and its daughters. `copies`: the
+ * number of the parent's replicas plus 1. */
 RQ_NODISCARD
 rq_err rq__meta_put_split_parent(rq__batch *b, const rq_region_info *parent, int copies,
                                  const rq_region_info *a, const rq_region_info *z);
@@ -111,9 +111,9 @@ typedef struct rq__meta_row {
     size_t merged_count;
 } rq__meta_row;
 
-/* Calls for each row, in order; arguments are valid during the call. Rows with neither a region nor
- * a table state are skipped, as in HBase. Any client may write to hbase:meta: a malformed row is
- * passed on as such, and no row takes more than some megabytes of memory. */
+/* Calls `callback` for each row, in order; arguments are valid during the call. Rows with neither a
+ * region nor a table state are skipped, as in HBase. Any client may write to hbase:meta: a malformed row
+ * is passed with `malformed` set, and no row takes more than some megabytes of memory. */
 RQ_NODISCARD
 rq_err rq__meta_scan(rq_region *meta,
                      rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
@@ -128,23 +128,23 @@ rq_err rq__meta_row_read(const rq_cell *cells, size_t count, bool ignored, rq_ar
 
 /* How much of a cell is read from a row that clients may write. */
 typedef enum rq__keep { RQ__KEEP_NOT, RQ__KEEP_COLUMN /* without its value */, RQ__KEEP } rq__keep;
-/* Of hbase:meta's columns. */
+/* How much is read of a cell of hbase:meta. */
 rq__keep rq__meta_keep(const rq_cell *c);
-#define RQ__META_VALUE_MAX ((uint32_t)256 * 1024) /* larger values are taken for empty ones */
+#define RQ__META_VALUE_MAX ((uint32_t)256 * 1024) /* larger values are read as empty */
 /* rq__meta_row.odd of a row whose splitA, splitB or merge… columns cannot be read. */
 extern const char rq__meta_odd_relatives[];
 
-/* Calls for every row of a small region, with its newest cells, which are valid during the call.
+/* Calls `callback` for every row of a small region, with the row's newest cells, valid during the call.
  * Blocking. `keep` NULL: all cells, as the region's scanner returns them. Otherwise only cells that
- * are valid by newest.h and that keep() wants, none larger than RQ__META_VALUE_MAX; *ret_ignored
- * (may be NULL) tells at each call whether the row has other cells, with invalid timestamps. A row
- * with only such cells is passed as one cell without a family. */
+ * are valid by newest.h and that keep() wants, none larger than RQ__META_VALUE_MAX. At each call
+ * *ret_ignored (may be NULL) tells whether the row also has cells with invalid timestamps. A row that
+ * has no other cells is passed as one cell without a family. */
 RQ_NODISCARD
 rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), bool *ret_ignored,
                            rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
                                               rq_error *why),
                            void *ctx, rq_error *why);
-/* Calls for the row, if it has cells. Blocking. */
+/* Calls `callback` for the row, if it has cells. Blocking. */
 RQ_NODISCARD
 rq_err rq__region_row(rq_region *r, rq_slice row,
                       rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,

@@ -171,8 +171,8 @@ bool rq__table_is_internal(rq_slice ns, rq_slice qualifier)
            (rq_slice_eq(ns, RQ_SLICE_LIT("hbase")) && rq_slice_eq(qualifier, RQ_SLICE_LIT("meta")));
 }
 
-/* HBASE: the text of Mutation.checkRow; in HBase the region's procedure fails when it writes
- * meta. */
+/* The text is that of HBASE: Mutation.checkRow. In HBase the check is only made when the procedure
+ * that creates the region writes meta. */
 rq_err rq__region_name_check(const rq_region_info *info, rq_error *why)
 {
     if (info->name.len <= RQ_ROW_LEN_MAX) return RQ_OK;

@@ -2,8 +2,8 @@
 /* Selects the valid cells of a system table's row among all stored cells: the newest put of each
  * column that no marker hides. It decides as the store's scanner does, with one exception:
  * timestamps that no clock can show (negative, or above RQ__MS_READ_MAX) are invalid here.
- * Otherwise such a put would hide all later ones of its column forever, and such a marker would
- * delete them. */
+ * Otherwise a put with a timestamp in the far future would hide all later puts of its column
+ * forever, and a marker with one would delete them. */
 #ifndef RQ_CATALOG_NEWEST_H
 #define RQ_CATALOG_NEWEST_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The normalizer: for each table with NORMALIZATION_ENABLED it splits regions of more than twice the
- * target size, and merges neighbours that together are not above it. The target is the table's
- * NORMALIZER_TARGET_REGION_SIZE_MB, or its size by NORMALIZER_TARGET_REGION_COUNT, or by its number
- * of regions. The plans become procedures, which nobody waits for. It runs by itself every
- * hbase.normalizer.period, and when a client asks. HBASE: SimpleRegionNormalizer,
- * RegionNormalizerManager.
+ * The normalizer. In each table with NORMALIZATION_ENABLED it splits regions larger than twice the
+ * target size, and merges neighbours whose total is at most the target size. The target size is the
+ * table's NORMALIZER_TARGET_REGION_SIZE_MB; without it, the size of the table divided by
+ * NORMALIZER_TARGET_REGION_COUNT, or by its number of regions. Splits and merges are procedures, for
+ * whose end the normalizer does not wait. It runs every hbase.normalizer.period, and when a client asks.
+ * HBASE: SimpleRegionNormalizer, RegionNormalizerManager.
  */
 #include "catalog/ddl_priv.h"
 
@@ -70,9 +70,9 @@ static int64_t size_mb(const rq_catalog *c, const rq_catalog_region *r)
                : (int64_t)(load.storefile_bytes >> 20);
 }
 
-/* A server that has just joined may not have reported yet. Then nothing is planned, because a
- * region of unknown size could be taken for an empty one. HBASE:
- * SimpleRegionNormalizer.getRegionSizeMB. */
+/* Whether all servers have reported the sizes of the table's regions: a server that has just joined may
+ * not have. Otherwise nothing is planned for the table, because a region of unknown size would be taken
+ * for an empty one. HBASE: SimpleRegionNormalizer.getRegionSizeMB. */
 static bool sizes_are_known(const rq_catalog *c, const rq_catalog_table *t)
 {
     for (size_t i = 0; i < t->region_count; i++) {

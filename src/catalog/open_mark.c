@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* .rorqual/open exists while a server works on the folder. A killed server leaves it for the next
- * start to find; a clean stop removes it. On a full disk there may be no space for it. It only
- * matters if HBase works on the folder after a crash, so the start continues without it, and
- * writing it is retried every second. Until then the log takes no records either, unless space
+ * start to find; a clean stop removes it. On a full disk there may be no space for the file. The
+ * start continues without it, because it only matters if HBase works on the folder after a crash,
+ * and retries writing it every second. Meanwhile the log cannot take records either, unless space
  * becomes free in between. */
 #include "catalog/catalog_priv.h"
 #include "catalog/root_priv.h"

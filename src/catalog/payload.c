@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The payload of each kind of procedure (rq__payload): taken from the submission, encoded and
- * decoded. Data that is only needed until prepare is in no record: a procedure with a record is
- * prepared, or needs no such data. */
+ * decoded. Data that is only needed until prepare is not in the record: when the record is written,
+ * the procedure is prepared, or its kind has no such data. */
 #include "catalog/proc_priv.h"
 
 #define FLAG_PRESERVE_SPLITS 1

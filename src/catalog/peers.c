@@ -125,10 +125,10 @@ void rq_catalog_on_peer_change(rq_catalog *c, void (*changed)(void *ctx), void *
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* What is written of a peer. */
+/* The columns of a peer's row that are to be written. */
 typedef struct row {
     rq_slice id;
-    rq_slice config; /* none: as it is */
+    rq_slice config; /* empty: the config is not changed */
     bool has_state, enabled;
     bool has_position;
     rq_lsn position;
@@ -474,9 +474,9 @@ static rq_err record_position(rq_catalog *c, rq_slice name, rq_lsn position, rq_
     rq_err rc = write_row(c, name, &w, &full);
     if (rc != RQ_OK && !rq_wal_lacks_space(wal_of(c))) return rq_fail(why, rc, "%s", full.message);
     moved(c, name, position, 0);
-    /* The log has filled the disk: releasing the peer's part of it makes room for the record. A
-     * crash between the two leaves a position that the log no longer reaches, and the peer is
-     * marked as needing a resync although it lacks nothing. */
+    /* If the log has filled the disk, releasing the peer's part of the log (moved) makes room for
+     * the record. After a crash between the two the recorded position is before the beginning of
+     * the log, and the peer is marked as needing a resync although it lacks nothing. */
     if (rc != RQ_OK) rc = write_row(c, name, &w, why);
     if (rc == RQ_OK) note_recorded(c, name, position);
     return rc;

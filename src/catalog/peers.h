@@ -7,12 +7,12 @@
  *             state     "PBUF" + ReplicationState   lost      be64 ms, see rq_peer_info
  *
  * Each peer is a holder of the log (vfs/retention.h) from its position on, also while it is
- * disabled; one that has lost writes holds nothing. Over a clean stop the log itself keeps what they
- * need (rq_wal_keep_from). Peers are changed by procedures (ddl_peer.c); the source of replication
- * moves positions.
+ * disabled; a peer that has lost writes holds nothing. From a clean stop, which releases the holders, until
+ * the next start the log itself keeps what the peers need (rq_wal_keep_from). Procedures change peers
+ * (ddl_peer.c); the replication source moves their positions.
  *
- * Any thread may call. One lock guards the list and is never held across I/O; another one serializes
- * changes and is held across I/O.
+ * Any thread may call. `lock` guards the list and is never held across I/O; `row_lock` serializes
+ * changes and is held across I/O (peers_priv.h).
  */
 #ifndef RQ_CATALOG_PEERS_H
 #define RQ_CATALOG_PEERS_H
@@ -28,8 +28,8 @@ typedef struct rq_peer_info {
     rq_slice config; /* ReplicationPeer, packed */
     bool enabled;
     rq_lsn position; /* everything before it is shipped, or need not be */
-    /* Since when writes have been missing at the peer, because the log could not be kept for it; 0:
-     * none are. It needs another way to get them (CopyTable, SyncTable). */
+    /* Time from which on writes may be missing at the peer, because the log could not be kept for it; 0:
+     * none are missing. They must be copied in another way (CopyTable, SyncTable). */
     int64_t lost_ms;
     uint64_t version; /* of config and enabled: increases with each change of any peer */
 } rq_peer_info;
@@ -40,20 +40,20 @@ rq_err rq_catalog_peers(rq_catalog *c, rq_arena *arena, rq_peer_info **ret, size
 /* RQ_E_NOT_FOUND: there is no such peer. */
 RQ_NODISCARD
 rq_err rq_catalog_peer(rq_catalog *c, rq_slice id, rq_arena *arena, rq_peer_info *ret);
-/* Whether the peer is enabled and still as it was when it had this version. */
+/* Whether the peer is enabled and still has this version, so its config has not changed. */
 bool rq_catalog_peer_is_current(rq_catalog *c, const char *id, uint64_t version);
 /* Calls `changed` after each change of a peer's config or state, on the changing thread; it must not
  * block. NULL: no more calls; on return, none is running. */
 void rq_catalog_on_peer_change(rq_catalog *c, void (*changed)(void *ctx), void *ctx);
 
-/* The log before `position` is not needed for the peer any more. Durable on return; blocks.
- * RQ_E_NOT_FOUND: the peer was removed. A later position stays: it is of a peer that was removed
- * and added again. */
+/* Moves the peer's position: the peer does not need the log before `position` any more. Durable on
+ * return; blocks. Does nothing if the peer has a later position: it was removed and added again.
+ * RQ_E_NOT_FOUND: the peer was removed. */
 RQ_NODISCARD
 rq_err rq_catalog_peer_advance(rq_catalog *c, const char *id, rq_lsn position, rq_error *why);
-/* Releases the log although the peer has not got all of it: disables the peer and notes the loss.
- * Durable on return; blocks. RQ_E_NOT_FOUND: the peer was removed or changed since it had this
- * version. */
+/* Releases the log although not all of it was shipped to the peer: disables the peer and records the
+ * loss (lost_ms). Durable on return; blocks. RQ_E_NOT_FOUND: the peer was removed, or its version is no
+ * longer `version`. */
 RQ_NODISCARD
 rq_err rq_catalog_peer_give_up(rq_catalog *c, const char *id, uint64_t version, rq_error *why);
 

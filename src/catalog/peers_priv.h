@@ -23,8 +23,8 @@ typedef struct rq__peer {
 } rq__peer;
 
 typedef struct rq__peers {
-    /* Held while a row is written and the list follows it: sources move the positions of peers that
-     * procedures remove and add again. Taken before `lock`. */
+    /* Held while a peer's row is written and the list is updated, because replication sources and
+     * procedures change the same peers: else row and list could differ. Taken before `lock`. */
     pthread_mutex_t row_lock;
     pthread_mutex_t lock;
     rq__peer *first RQ_GUARDED_BY(lock);
@@ -34,18 +34,18 @@ typedef struct rq__peers {
 } rq__peers;
 
 void rq__peers_init(rq_catalog *c);
-/* At start, with the log kept from its beginning: reads the rows, takes the holders. */
+/* At start: reads the rows and makes the holders. REQUIRES: the log still has all its segments. */
 RQ_NODISCARD
 rq_err rq__peers_load(rq_catalog *c, rq_error *why);
-/* Before the regions are closed: the log itself keeps what the holders kept. */
+/* Call before the regions are closed: from now on the log itself keeps what the holders kept. */
 void rq__peers_close(rq_catalog *c);
-/* Writes a peer's row and the list. A peer that is new begins at the end of the log, and so does
- * one that had lost writes and is enabled. */
+/* Writes a peer's row and updates the list. A new peer gets the end of the log as its position, and
+ * so does a peer that had lost writes and is enabled again. */
 RQ_NODISCARD
 rq_err rq__peer_put(rq_catalog *c, rq_slice id, rq_slice config, bool enabled, rq_error *why);
-/* For a peer whose removal cannot be recorded: on a full disk it releases the peer's part of the
- * log and waits briefly for the freed space. Returns whether it did. After a crash, or if other
- * data fills the space, the peer stays and needs a resync. Blocks. */
+/* For a peer whose removal cannot be recorded: if the disk is full, releases the log kept for the
+ * peer and waits briefly for the freed space. True: the log was released. If a crash follows, or
+ * other data fills the space, the peer still exists and needs a resync. Blocks. */
 bool rq__peer_make_room(rq_catalog *c, rq_slice id);
 RQ_NODISCARD
 rq_err rq__peer_remove(rq_catalog *c, rq_slice id, rq_error *why);

@@ -4,12 +4,12 @@
  *
  * The first is answered by the error's line in base/errors.def: a procedure does not retry errors
  * that clients must not retry. Temporary errors are retried for about 24 minutes, and a lack of
- * memory or disk space for as long as it lasts. A procedure that is parked because of a temporary error is
- * tried again every ten minutes, a step once. A region that was given up is opened again for as long as
- * the errors are temporary, because nobody else opens it.
+ * memory or disk space for as long as it lasts. If a procedure is parked because of a temporary error, its step
+ * is run once every ten minutes. REOPEN_REGION is retried for as long as its errors are temporary, because
+ * nothing else opens the region.
  *
- * The second is certain as long as no attempt to write the commit could have reached the log. After
- * a restart the view shows it, if the kind has a function for that. */
+ * The second is answered with certainty as long as no attempt to write the commit can have reached the
+ * log. After a restart the view tells, if the kind has a function seen(). */
 #include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
 

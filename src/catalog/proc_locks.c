@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a parked procedure blocks, and on which regions a procedure works. Running procedures, and
- * those waiting for a retry, make others wait (proc_queue.c). A parked one may stay for days:
- * operations that conflict with it are refused, and it conflicts with as little as possible. Other
- * regions of the table can be split, merged, truncated and reopened, and the table flushed; other
- * tables of the namespace are not affected. */
+ * those waiting for a retry, make others wait (proc_queue.c). A procedure may stay parked for days,
+ * so operations that conflict with it are refused, and it conflicts with as little as possible.
+ * Other regions of the table can be split, merged, truncated and reopened, and the table flushed;
+ * other tables of the namespace are not affected. */
 #include "catalog/proc_priv.h"
 
 rq_err rq__proc_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),

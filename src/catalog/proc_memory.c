@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of a procedure: created from a submission, filled with what it needs, reduced to a
- * result, freed. Everything is in the procedure's own arena, except the regions it has opened and
- * its schema, which are references. */
+/* Creates procedures from submissions, reduces finished ones to results, and frees them. All data
+ * of a procedure is in its own arena, except the regions it has opened and its schema, which are
+ * references. */
 #include "catalog/proc_priv.h"
 #include "descriptor/schema.h"
 #include "vfs/retention.h"

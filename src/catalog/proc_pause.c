@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pauses all procedures between two steps, so that the files of tables and regions do not change,
- * as after a crash between two steps. Running steps are finished first; later steps wait on their
- * pool's threads.
+ * Pauses all procedures between two steps, so that procedures do not change files meanwhile, and
+ * the files are as after a crash between two steps. Running steps are finished first; steps that
+ * begin during a pause block their threads of the pool.
  */
 #include "catalog/proc_priv.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the procedures: procedure.c accepts, starts and aborts them, proc_run.c
- * executes them, proc_lists.c holds the lists, proc_queue.c makes conflicting ones wait, proc_locks.c decides what a parked one blocks,
- * proc_fail.c handles failed steps, proc_store.c keeps their records, proc_memory.c creates and
- * frees them, proc_share.c limits their memory. */
+ * executes them, proc_lists.c holds the lists, proc_queue.c makes conflicting ones wait,
+ * proc_locks.c decides what a parked one blocks, proc_fail.c handles failed steps, proc_store.c keeps
+ * their records, proc_memory.c creates and frees them, proc_share.c limits their memory. */
 #ifndef RQ_CATALOG_PROC_PRIV_H
 #define RQ_CATALOG_PROC_PRIV_H
 
@@ -25,11 +25,11 @@ void rq__procs_task_done(rq_catalog *c);
 /* --- proc_run.c ------------------------------------------------------------------------------- */
 /* The task of a procedure. */
 void rq__proc_run(rq_task *task);
-/* Writes the first record, on a full disk after making room, if the kind can. */
+/* Writes the first record. If this fails, calls the kind's make_room() and tries once more. */
 RQ_NODISCARD
 rq_err rq__proc_write_first(rq__proc *p, rq_error *why);
-/* Attempts of a step, after which a temporary error counts as permanent: 102 s until the interval has grown to
- * a minute, then one minute each. */
+/* Number of attempts of a step after which a temporary error counts as permanent. The first ten attempts take 102 s,
+ * with growing intervals; the others follow in intervals of one minute. */
 #define RQ__REPEATS_MAX 32
 
 /* Begins the next attempt of a procedure whose timer has fired or was cancelled, or of a parked one:
@@ -40,8 +40,9 @@ rq_task *rq__proc_unpark(rq__procedures *ps, rq__proc *p);
 void rq__proc_revive_later(rq__procedures *ps, rq__proc *p);
 /* A call has reported. Any thread. */
 void rq__proc_reported(rq__calls *k);
-/* For a step that cannot continue now, for this reason, and that no report resumes: it returns this,
- * and runs again in a second. A thread that waits itself fails with the reason. */
+/* For a step that cannot continue now and waits for no report: `rc` and `text` are the reason. The step
+ * must return the result, RQ_E_AGAIN, and runs again after a second. Without a procedure (`p` NULL or
+ * without ops) the result is `rc`, an error for the caller. */
 RQ_NODISCARD
 rq_err rq__wait_a_while(rq__proc *p, rq_err rc, const char *text, rq_error *why);
 
@@ -52,11 +53,10 @@ rq__proc *rq__proc_new(rq_catalog *c);
 void rq__proc_free(rq__proc *p);
 RQ_NODISCARD
 rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d);
-/* The internal change that reopens a region. */
+/* Makes `p` a REOPEN_REGION procedure; `left` as in rq__procedures_reopen. */
 RQ_NODISCARD
 rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info, const rq_server_name *left);
-/* Closes regions that it opened but that never came into a view: no client wrote to them. RQ_E_AGAIN
- * as a step. */
+/* Closes the regions of p->opened that are in no view (rq__opened_abandon). RQ_E_AGAIN: as of a step. */
 RQ_NODISCARD
 rq_err rq__proc_abandon_opened(rq__proc *p);
 /* Frees p->opened. Regions that are open belong to the host, which closes them. */
@@ -65,14 +65,15 @@ void rq__proc_forget_opened(rq__proc *p);
 void rq__proc_slim(rq__proc *p);
 
 /* --- proc_pause.c ----------------------------------------------------------------------------- */
-/* Around whatever a procedure does to disk; _pause_point between two steps. */
+/* Every change that a procedure makes on disk is between _begin and _end; _pause_point is called between
+ * two steps. _begin and _pause_point block during a pause. */
 void rq__step_begin(rq__procedures *ps, rq_executor *ex);
 void rq__step_end(rq__procedures *ps);
 void rq__step_pause_point(rq__procedures *ps, rq_executor *ex);
 
 /* --- proc_locks.c; all REQUIRE: lock held ----------------------------------------------------- */
-/* Calls `each` with the encoded names of the regions it works on; a name may come twice. Before it
- * is prepared: the regions in the request. */
+/* Calls `each` with the encoded names of the regions that the procedure works on; a name may come
+ * twice. Before prepare these are the regions in the request. */
 RQ_NODISCARD
 rq_err rq__proc_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
                             void *ctx);
@@ -87,15 +88,15 @@ bool rq__proc_holds_closed(const rq__proc *p);
 RQ_NODISCARD
 rq_err rq__lock_table_new(rq__lock_table **ret);
 void rq__lock_table_free(rq__lock_table *t);
-/* Makes the procedure's missing claims: before it enters the queues, and again when it knows more
- * regions. RQ_E_NO_MEMORY: claims made so far stay. */
+/* Makes the procedure's missing claims. Called before the procedure enters the queues, and again after
+ * prepare has named more regions. RQ_E_NO_MEMORY: claims made so far stay. */
 RQ_NODISCARD
 rq_err rq__claims_new(rq__proc *p);
 /* REQUIRES: the claims are in no queue, or the queues are no longer used. */
 void rq__claims_free(rq__proc *p);
-/* Puts the procedure's claims at the end of the locks' queues. It becomes ready once it has all its
- * locks and its record is durable (not `recording`). If a parked procedure excludes it, it becomes
- * `refused`, and ready without locks. */
+/* Puts the procedure's claims at the end of the locks' queues. The procedure becomes ready once it has
+ * all its locks and its record is durable (not `recording`). If a parked procedure excludes it, it
+ * becomes `refused`, and ready without locks. */
 void rq__queue_enter(rq__procedures *ps, rq__proc *p);
 /* The procedure's record is durable: ends `recording`. */
 void rq__queue_recorded(rq__procedures *ps, rq__proc *p);
@@ -107,10 +108,10 @@ bool rq__queue_is_free(rq__procedures *ps, const rq__proc *p);
 void rq__queue_leave(rq__procedures *ps, rq__proc *p);
 /* Takes the next ready procedure; NULL: none. */
 rq__proc *rq__queue_ready(rq__procedures *ps);
-/* Ready without its locks. */
+/* Makes the procedure ready without its locks; it leaves the queues. */
 void rq__queue_skip(rq__procedures *ps, rq__proc *p);
-/* Procedures that wait for a lock of `parked` and are excluded by it become `refused` and ready;
- * the others get the lock. */
+/* Gives up the locks of a procedure that was parked. Procedures that wait for one of these locks and are
+ * excluded by `parked` become `refused` and ready; the others get the lock. */
 void rq__queue_park(rq__procedures *ps, rq__proc *parked);
 void rq__queue_add_parked(rq__procedures *ps, rq__proc *p);
 /* Nothing when it is not in the list. */
@@ -118,11 +119,11 @@ void rq__queue_remove_parked(rq__procedures *ps, rq__proc *p);
 
 /* --- proc_fail.c: by the procedure's own task ------------------------------------------------- */
 typedef enum rq__fail_action {
-    RQ__FAIL_UNDO,      /* and end it */
-    RQ__FAIL_END,       /* as it is */
-    RQ__FAIL_REPEAT,    /* after a while */
-    RQ__FAIL_PARK,      /* until it is aborted */
-    RQ__FAIL_LEAVE_OUT, /* it is aborted: on with the next step */
+    RQ__FAIL_UNDO,      /* roll back, then end the procedure */
+    RQ__FAIL_END,       /* end the procedure without a rollback */
+    RQ__FAIL_REPEAT,    /* repeat the step after a while */
+    RQ__FAIL_PARK,      /* park the procedure (procedure.h, rule 7) */
+    RQ__FAIL_LEAVE_OUT, /* skip the step of an aborted procedure, and run the next one */
 } rq__fail_action;
 /* Decides how to go on after the current step has failed with `rc`. */
 rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc);
@@ -132,7 +133,7 @@ void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_er
                    const char *what);
 /* After an abort that left steps out: reopens the regions that the procedure had closed. */
 void rq__proc_reopen_closed(rq__proc *p);
-/* "": none of that number. Any thread. */
+/* The name of the step with this number; "": there is none. Any thread. */
 const char *rq__proc_step_name(const rq__proc *p, unsigned step);
 
 /* --- proc_lists.c; all REQUIRE: lock held ----------------------------------------------------- */
@@ -142,16 +143,16 @@ void rq__procs_remove(rq__procedures *ps, rq__proc *p);
 void rq__procs_keep(rq__procedures *ps, rq__proc *p);
 RQ_NODISCARD
 rq_err rq__procs_init(rq__procedures *ps);
-/* NULL: none is unfinished of that id. */
+/* The unfinished procedure with this id; NULL: there is none. */
 rq__proc *rq__procs_active(rq__procedures *ps, uint64_t id);
-/* NULL: none; also for the nonce 0, which means no nonce. */
+/* The procedure, finished or not, with this nonce; NULL: there is none, or the nonce is 0. */
 rq__proc *rq__procs_by_nonce(rq__procedures *ps, uint64_t group, uint64_t nonce);
 /* Takes the expired results out of the list, if it is time to look for them; linked by `next`.
  * NULL: none. */
 rq__proc *rq__procs_take_evicted(rq__procedures *ps, int64_t now_ms);
 
 /* --- proc_share.c; all REQUIRE: lock held ----------------------------------------------------- */
-/* Whether there is memory for one more, for its client. */
+/* Whether the limits for all procedures and for the client of `p` allow one more procedure. */
 bool rq__procs_have_room(const rq__procedures *ps, const rq__proc *p);
 void rq__procs_charge(rq__procedures *ps, rq__proc *p);
 void rq__procs_release(rq__procedures *ps, rq__proc *p);

@@ -15,12 +15,12 @@
  * A procedure enters the queues of all its keys at once, with a *claim* in each. A claim is granted
  * when no claim before it in its queue excludes it; a procedure is ready when all its claims are
  * granted. All procedures enter in one order, so none waits for one that came later, and there is
- * no deadlock. Entering, being granted and leaving cost a step for each claim, however many
+ * no deadlock. The cost of entering, granting and leaving is constant for each claim, however many
  * procedures wait.
  *
- * Nothing here allocates but rq__claims_new: a claim brings the memory of its key along. If the key
- * is there already, the memory stays with the key as a spare, and each claim that leaves takes one
- * away.
+ * Only rq__claims_new allocates memory: a claim is made together with the memory of a key. If the
+ * key exists already, its own memory is added to the spares of the key, and each claim that leaves
+ * takes one spare with it.
  */
 #include "catalog/proc_priv.h"
 
@@ -41,8 +41,8 @@ struct rq__claim {
     rq__claim *next_of_proc;
     rq__claim *prev, *next; /* in its key's list */
     rq__proc *proc;
-    rq__lock_key *key;   /* while it is in a queue */
-    rq__lock_key *spare; /* while it is in none */
+    rq__lock_key *key;   /* set while the claim is in a queue */
+    rq__lock_key *spare; /* memory for a key, while the claim is in no queue */
     char id[RQ_MD5_HEX_LEN + 1];
     bool exclusive, granted;
 };
@@ -51,7 +51,7 @@ struct rq__lock_key {
     rq__lock_key *next; /* in its bucket, or among the spares */
     rq__lock_key *spares;
     claim_list granted, waiting;
-    size_t shared, exclusive; /* granted ones */
+    size_t shared, exclusive; /* numbers of granted claims */
     char id[RQ_MD5_HEX_LEN + 1];
 };
 
@@ -61,8 +61,8 @@ struct rq__lock_table {
 
 /* --- claims made ------------------------------------------------------------------------------ */
 
-/* Ids have the same length whatever the names; if two names had the same id, their procedures would
- * only wait for each other. */
+/* Adds a claim on the key of type `type` for the names `a`, `b`. A key is identified by a hash, its
+ * id: if two names had the same id, their procedures would only wait for each other. */
 static rq_err add_claim(rq__proc *p, char type, rq_slice a, rq_slice b, bool exclusive)
 {
     rq_buf name = {0};

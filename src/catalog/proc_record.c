@@ -182,7 +182,7 @@ static rq_err take_field(rq__proc *p, uint8_t tag, rq_slice value, rq_error *why
     }
 }
 
-/* Of an unknown kind only the names are read, which all kinds have in common; the fields that
+/* Reads the names from the record of an unknown kind. All kinds have these fields; the fields that
  * follow may be unknown. */
 static rq_err take_names(rq__proc *p, rq_cursor c)
 {
@@ -227,8 +227,8 @@ static rq_err take_state(rq__proc *p, rq_slice state, rq_error *why)
     return p->table.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-/* The error with this Java class in our table; classes outside of it were never written by this
- * server. */
+/* The error whose Java class in base/errors.def is `java_class`. This server never writes other
+ * classes. */
 static rq_err err_of_class(const char *java_class)
 {
     if (strcmp(java_class, "java.io.IOException") == 0) return RQ_E_IOEXCEPTION; /* many have it */

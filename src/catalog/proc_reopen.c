@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Internal procedures that open a region again, and those that are lost because memory does not suffice to make them.
+ * Submits REOPEN_REGION procedures, and repeats this for regions whose procedure could not be made for lack of memory
+ * ("lost" procedures).
  *
- *   submitted ── no memory ──► lost is set, and a timer ── a second ──► all regions are looked at ──► submitted
+ *   submitted ── no memory ──► lost.any is set, and a timer ── a second ──► all regions are checked ──► submitted
  *                                 ▲────────────────── no memory ───────────────────────┘
  *
- * Nothing can be kept of a lost one, so the regions that need it are found by the view: those whose server has ended, that
- * have failed, or that are on no server though nobody has closed them. A region that a procedure works on is left as that
- * procedure leaves it, because the reopening runs after it and looks again. One that cannot be opened because it is damaged
- * is tried once more.
+ * Without memory the region's name cannot be noted either. So the regions to be reopened are found in the view: regions
+ * whose server has ended, that have failed, or that are on no server and in no closed state. If another procedure works
+ * on the region, the reopening runs after it, and then does nothing if the region is open. A damaged region, which
+ * could not be opened, is tried once more too.
  */
 #include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
@@ -87,7 +88,7 @@ static void look_at_tables(rq_catalog *c)
     rq_epoch_unpin(c->env->epoch, &m);
 }
 
-/* It is in no view. */
+/* The same for the procedure store's region, which is in no view. */
 static void look_at_store(rq_catalog *c)
 {
     rq_region *store = NULL;

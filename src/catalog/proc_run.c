@@ -143,8 +143,8 @@ static bool may_pass(const rq__proc *p, rq_err rc)
 }
 
 /* Tries a parked procedure again; on the retry lane. HBase repeats the step without end, and conflicting procedures
- * wait. Here there is one attempt every ten minutes, and conflicting operations are refused with the reason. If
- * an operation that holds one of its locks began meanwhile, the attempt is put off. */
+ * wait. Here there is one attempt every ten minutes, and conflicting operations are refused with the reason. The
+ * attempt is postponed if another procedure holds one of the locks of the parked one. */
 static void proc_revive(rq_task *task)
 {
     rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
@@ -268,8 +268,8 @@ static bool is_stopping(const rq__proc *p)
     return stopping;
 }
 
-/* Calls the function until it no longer waits; GOES_ON: *ret is its result. A stop of the master leaves the
- * procedure as it is recorded. */
+/* Calls fn() again until it does not wait; GOES_ON: *ret is its result. When the master stops, the procedure is not
+ * ended (LEFT), and the next start continues it from its record. */
 static outcome run_waiting(rq__proc *p, rq_err (*fn)(rq__proc *p, rq_error *why), rq_err *ret,
                            rq_error *why)
 {
@@ -386,9 +386,9 @@ static rq_err lock_new_regions(rq__proc *p)
     return RQ_OK;
 }
 
-/* Whether the commit, which is the first step, makes the record durable: records, meta and edits share one
- * log, and a log is durable up to a point: if the commit is, so is the record before it. On a full disk the
- * record is written alone and refused before anything has changed. */
+/* Whether the first step is the commit, and its sync makes the record durable too: records, meta and edits share one
+ * log, so if the commit is durable, the record before it is durable as well. Not on a full disk, where the record is
+ * synced alone, so that the procedure is refused before anything has changed. */
 static bool is_durable_with_commit(const rq__proc *p)
 {
     return p->catalog->one_log && p->ops->commits_first &&
@@ -443,8 +443,8 @@ static void answer_accepted(rq__proc *p)
 
 /* Called after the first step of a procedure whose record was written without a sync. After a
  * successful commit the record is durable as well; if the commit will be repeated, the record is
- * written once more, with a sync. Then the submitter is answered. If that write fails, the next attempt
- * of the step settles it: an error would say that the change is not made. */
+ * written once more, with a sync. Then the submitter is answered. If this write fails, the submitter gets
+ * no answer until the next attempt of the step, because an error would mean that no change is made. */
 static void settle_record(rq__proc *p, rq_err rc)
 {
     rq_error why = {.code = RQ_OK};
@@ -485,8 +485,8 @@ static outcome go_on(rq__proc *p, rq_err rc, const rq_error *why)
     return GOES_ON;
 }
 
-/* The procedure keeps its lock without a task until it is released, aborted or not renewed in
- * time. False: it was released meanwhile. */
+/* Lets a LockService procedure wait, without a task, until its lock is released, aborted or not renewed in
+ * time. False: this is already the case. */
 static bool hold(rq__proc *p)
 {
     rq_catalog *c = p->catalog;
@@ -513,7 +513,7 @@ static bool is_to_be_undone(rq__proc *p)
            rq__proc_commit_state(p) == RQ__COMMIT_NO;
 }
 
-/* Not in the middle of a step. */
+/* Whether the procedure is between two steps, not in the middle of one. */
 static bool is_between(const rq__proc *p)
 {
     return p->calls == NULL && p->stage == 0;
@@ -603,7 +603,7 @@ rq_task *rq__proc_wake(rq__procedures *ps, rq__proc *p)
     return rq__procs_take_startable(ps);
 }
 
-/* On the retry lane. */
+/* The timer's task: runs the next attempt. On the retry lane. */
 static void proc_retry(rq_task *task)
 {
     rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);

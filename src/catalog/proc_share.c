@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much memory unfinished procedures may take, in all and for each client.
  *
- * A client does not wait for the end of what it asks for: an EnableTable is answered once it is
- * recorded, and a connection can send a thousand requests before it reads an answer. So procedures
- * are charged, as submitted, to their sum and to the connection that asked. Of the limit
+ * A client need not wait for the end of its procedures: an EnableTable is answered once it is
+ * recorded, and a connection can send a thousand requests before it reads an answer. So the memory
+ * of each procedure, as submitted, is added to the total and to the account of its connection. Of
+ * the limit
  *
- *  - a connection takes what it needs up to a small part (SMALL_PARTS),
- *  - beyond that, only as much as leaves a third of its own total free, and a reserve
- *    (RESERVE_PARTS) for connections with few procedures,
- *  - locks of LockService take at most one part in LOCK_PARTS, shared by the same rules: they are
- *    held as long as their client likes, and procedures must find room beside them.
+ *  - a connection may always use a small part (1/SMALL_PARTS),
+ *  - beyond that, it may use memory only as long as a third of what it uses itself stays free, and
+ *    a reserve (1/RESERVE_PARTS) for connections with few procedures,
+ *  - locks of LockService use at most 1/LOCK_PARTS, shared by the same rules: clients may hold
+ *    locks as long as they like, and procedures must find memory beside them.
  *
- * So one connection may use three quarters, and however many others do the same, a connection that
- * has asked for little finds room. What is refused is sent again by clients after a pause. The
- * scanners of connections are limited in the same way (ops/leases.c).
+ * So one connection may use three quarters of the limit, and however many connections do so, there
+ * is memory for a connection with few procedures. Clients repeat refused requests after a pause.
+ * The scanners of connections are limited in the same way (ops/leases.c).
  *
  * Accounts are a fixed array: connections whose numbers are RQ__PROC_CLIENTS apart share one. The
  * server's own procedures, and those that a restart found, are in the sum alone. */

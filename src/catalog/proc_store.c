@@ -94,8 +94,8 @@ static rq_err read_record(rq__proc *p, rq_slice bytes, uint64_t id, rq_error *wh
     return RQ_OK;
 }
 
-/* A result that a clean stop has put where HBase does not look for procedures. One that cannot be
- * read is left out. */
+/* Loads a result that a clean stop has moved to where HBase does not look for procedures. A result that
+ * cannot be read is skipped. */
 static rq_err load_result(rq_catalog *c, const rq_cell *cell)
 {
     rq_error why = {0};

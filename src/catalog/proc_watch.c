@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches: objects to be notified of the end of a procedure, instead of asking for it repeatedly. A
- * watch is in its procedure's list until its task is posted; both happen under procedures.lock. */
+/* Watches: the caller is notified of the end of a procedure and need not poll. A watch is in its
+ * procedure's list until its task is posted. Both the list and the posting are under
+ * procedures.lock. */
 #include "catalog/proc_priv.h"
 
 /* A watch keeps a call and its memory, so their number is limited. */

@@ -7,31 +7,33 @@
  *                                                              │                  │
  *                                         fails: no record remains                └─► a step fails:
  *
- *     certainly not committed, error final or the first run ─► undone; ended as failed
- *     else, error may pass (base/errors.def)                ─► repeated, at growing intervals
- *     else, or repeated too often                           ─► parked
+ *     certainly not committed, and error permanent or first run ─► undone; ended as failed
+ *     else, if the error is temporary (base/errors.def)         ─► repeated, at growing intervals
+ *     else, or if repeated too often                            ─► parked
  *
  *  1. The record says everything the steps need, region names included. It is written before the
- *     first step (and is durable before it, or with it if that is the commit), again when the
- *     procedure is parked, and (without waiting) when it has finished.
+ *     first step, again when the procedure is parked, and when it has finished. The first record is
+ *     durable before the first step, or together with it if the first step is the commit; the last
+ *     record is not waited for.
  *  2. Every step may be repeated: after a crash all steps run again from the first.
  *  3. One step is the *commit*: one atomic write to meta (or one new .tableinfo file). Before it
- *     the old state holds, behind it the new one.
- *  4. With one server, records, meta and the tables' own edits share one log, and what is durable
- *     of it is a prefix. So if an edit that a procedure made possible survives a crash, so do the
- *     procedure's. With more (rq_catalog.one_log is false), each write of a procedure is durable
- *     before it goes on.
+ *     the old state holds, after it the new one.
+ *  4. With one server, records, meta and the tables' own edits share one log, of which always a
+ *     prefix is durable. So if a client's edit survives a crash, all earlier writes of procedures
+ *     survive too, for instance those that created its table. With several servers
+ *     (rq_catalog.one_log is false), a procedure waits until each of its writes is durable.
  *  5. Procedures on one table, or on the same region of it, run one after another in the order they
  *     came; those of different tables, and of different regions of one table, side by side. A
  *     procedure on a namespace excludes those on its tables (proc_queue.c).
  *  6. No thread waits for a lock: a waiting procedure is an entry in a queue.
  *  7. No step is repeated forever, with two exceptions: while memory or disk space is missing, and the steps of
- *     REOPEN_REGION. A *parked* procedure runs no step and keeps its lock: what conflicts with it is refused with its error,
- *     not kept waiting. It stays parked over restarts; a start does not wait for it. If its error may pass, it is
- *     tried again every ten minutes, unless something else holds its locks; else until it is aborted.
+ *     REOPEN_REGION. A *parked* procedure runs no step and has left the queues of its locks. What conflicts with it
+ *     (proc_locks.c) is refused with its error, not kept waiting. It stays parked over restarts; a start does not
+ *     wait for it. If its error is temporary, it is tried again every ten minutes, unless another procedure holds
+ *     its locks; otherwise it stays parked until it is aborted.
  *  8. An abort before the commit undoes; after it each remaining step is tried once more, and steps
  *     that fail again are skipped.
- *  9. A procedure that only repeats (REOPEN_REGION) has no lock between two attempts.
+ *  9. A procedure without a record (REOPEN_REGION) holds no lock between two attempts.
  * 10. A step may wait for reports of servers (calls.c): the procedure keeps its locks, and no
  *     thread. It is neither aborted nor ended before they have arrived. A crash meanwhile is a
  *     crash in the step.
@@ -49,10 +51,10 @@ typedef struct rq__proc rq__proc;
 typedef struct rq__claim rq__claim;
 typedef struct rq__lock_table rq__lock_table;
 
-/* A step, called with the procedure whose lock is held. Idempotent. It may block on files. It waits
- * for servers without a thread: it returns RQ_E_AGAIN with p->calls outstanding, or with
- * p->wait_ns, and is called again then; p->stage and p->at have its progress. Both are 0 when a
- * step begins, also for another attempt. */
+/* A step. The procedure holds its locks. Idempotent. May block on files. To wait without a thread, a step
+ * returns RQ_E_AGAIN with p->calls outstanding or with p->wait_ns set, and is called again after the
+ * last report or that time. It keeps its progress in p->stage and p->at, which are 0 at the beginning of
+ * each attempt. */
 typedef rq_err (*rq__step)(rq_catalog *c, rq__proc *p, rq_error *why);
 
 #define RQ__STEPS_MAX 6
@@ -74,15 +76,15 @@ typedef union rq__payload {
         bool preserve_splits;
     } truncate;
     struct { /* alters, including changes of the store-file tracker */
-        /* Only until prepare, which makes the new TableSchema of them (rq__proc.descriptor): */
+        /* Only until prepare, which makes the new TableSchema (rq__proc.descriptor) of these four: */
         rq_slice schema;        /* MODIFY_TABLE: TableSchema */
         rq_slice family_schema; /* ADD_FAMILY, MODIFY_FAMILY: ColumnFamilySchema */
         rq_slice tracker;       /* TABLE_TRACKER, FAMILY_TRACKER: the store-file tracker's name */
         rq_slice family;        /* DELETE_FAMILY, FAMILY_TRACKER: the family's name */
         bool no_reopen;
-        rq_slice *removed; /* families */
+        rq_slice *removed; /* names of the families that the alter deletes */
         size_t removed_count;
-        bool fewer_replicas; /* after a restart it may be false although there are fewer */
+        bool fewer_replicas; /* the alter lowers REGION_REPLICATION; not known after a restart */
     } alter;
     struct {
         rq_slice *families; /* none: all */
@@ -109,8 +111,8 @@ typedef union rq__payload {
     struct {
         rq_slice name;       /* encoded */
         int64_t open_seqnum; /* TRUNCATE_REGION: the number the region was opened with */
-        bool override;       /* UNASSIGN_REGION: of a region that is closed already, too */
-        rq_slice server;     /* MOVE_REGION: the ServerName of the wanted one; empty: any */
+        bool override;       /* UNASSIGN_REGION: a region that is closed already is no error */
+        rq_slice server;     /* MOVE_REGION: the target, a ServerName; empty: any server */
     } region;
     struct { /* SNAPSHOT, CLONE_SNAPSHOT, RESTORE_SNAPSHOT */
         rq_slice name;
@@ -126,12 +128,12 @@ typedef struct rq__payload_kind {
     uint8_t (*flags)(const rq__proc *p);          /* bits of the record's flags */
     bool (*set_flags)(rq__proc *p, uint8_t flags);
     rq_err (*encode)(const rq__proc *p, rq_buf *b);
-    /* Decodes a field that the common part does not know; false: it is unknown here too. */
+    /* Decodes a field whose tag is not one of the common ones; false: the tag is unknown here too. */
     bool (*decode)(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret);
     rq_err (*each_region)(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
                           void *ctx);
     bool (*holds_closed)(const rq__proc *p);
-    /* The snapshot it works on besides its table; *ret_exclusive: it makes it. */
+    /* The snapshot that the procedure locks besides its table; *ret_exclusive: it creates the snapshot. */
     rq_slice (*snapshot)(const rq__proc *p, bool *ret_exclusive);
 } rq__payload_kind;
 
@@ -145,33 +147,33 @@ typedef struct rq__proc_kind {
     rq_ddl_kind kind;
     const char *java_class;
     const rq__payload_kind *payload;
-    /* Without the lock, before anything exists; may be NULL. For checks that HBase makes in the
-     * RPC. */
+    /* The checks that HBase makes in the RPC. Runs without the lock, before the procedure has an id. May
+     * be NULL. */
     rq__step precheck;
-    /* If the first record cannot be written: true if it released disk space, so that writing may be
-     * tried again. NULL: the kind has nothing to release. */
+    /* Called if the first record cannot be written. True: it has released disk space, so the write may be
+     * repeated. NULL: the kind has nothing to release. */
     bool (*make_room)(rq_catalog *c, const rq__proc *p);
-    /* Under the lock, once, not after a restart. Computes the data for the record. */
+    /* Computes the data for the record. Runs once, under the lock; not after a restart. */
     rq__step prepare;
     struct {
         const char *name;
         rq__step run;
     } steps[RQ__STEPS_MAX];
     unsigned commit; /* index of the commit step */
-    /* Rolls back the steps before the commit; may be NULL. RQ_E_AGAIN as a step. */
+    /* Rolls back the steps before the commit; may be NULL. RQ_E_AGAIN as of a step. */
     rq_err (*undo)(rq_catalog *c, rq__proc *p);
-    /* After a restart: whether the commit shows in the view, which was made from meta. May be NULL:
-     * unknown. */
+    /* After a restart: whether the view, which was made from meta, has the change that the commit step
+     * makes. NULL: it cannot be seen. */
     rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
-    bool transient; /* not recorded: forgotten by a crash */
+    bool transient; /* without a record: a crash ends it */
     rq_lock_level lock;
-    bool holds;      /* its step returns RQ_E_AGAIN while it is to keep its lock (locks.c) */
-    bool start_ends; /* a start completes it once committed, if it is not finished */
-    /* Its first step is the commit. With one log its sync makes the record durable too. */
+    bool holds;      /* its step returns RQ_E_AGAIN as long as it keeps its lock (locks.c) */
+    bool start_ends; /* after the commit, what is left to do is done by every start */
+    /* Its first step is the commit. With one log the sync of the commit makes the record durable too. */
     bool commits_first;
-    bool vital;          /* it frees space, or lets an operator (rq__batch) */
+    bool vital; /* it frees space, or an operator needs it to free space (rq__batch.vital) */
     bool leaves_regions; /* it neither opens nor closes its regions, so a start opens them */
-    bool answer_at_end;  /* HBase's RPC returns when all is done */
+    bool answer_at_end;  /* HBase's RPC returns when the procedure has finished */
     bool
         not_abortable; /* AbortProcedure is refused. HBASE: isRollbackSupported is false, or abort */
 } rq__proc_kind;
@@ -181,13 +183,13 @@ const rq__proc_kind *rq__proc_kind_of(rq_ddl_kind kind);
 /* The kind of records that cannot be decoded: it locks its table and has no steps. */
 extern const rq__proc_kind rq__proc_kind_unknown;
 
-/* The action that follows once the regions that it opened and that are in no view are closed
+/* What follows once the regions that the procedure has opened, and that are in no view, are closed
  * again. */
 typedef enum rq__ending {
     RQ__ENDING_NOT,
-    RQ__ENDING_UNDO, /* it is rolled back, and ends with rc and why */
-    RQ__ENDING_FAIL, /* it ends so */
-    RQ__ENDING_RETRY /* it is repeated */
+    RQ__ENDING_UNDO, /* the procedure is rolled back, and ends with rc and why */
+    RQ__ENDING_FAIL, /* the procedure ends with rc and why, without a rollback */
+    RQ__ENDING_RETRY /* the step is repeated later; meanwhile the procedure holds no lock */
 } rq__ending;
 
 struct rq__proc {
@@ -199,7 +201,7 @@ struct rq__proc {
     uint64_t id;
     rq_arena arena;  /* everything below that points somewhere */
     uint64_t client; /* who submitted it in this run; 0: the server itself, or before a restart */
-    size_t charged;  /* bytes, in the sum of the unfinished ones */
+    size_t charged;  /* bytes that it adds to rq__procedures.total and to its client's account */
     /* --- as submitted, in the record */
     rq_slice ns, qualifier, table; /* table: "ns:q" or "q" */
     rq_slice user;
@@ -217,45 +219,45 @@ struct rq__proc {
     rq_table_schema *schema;   /* parsed from `descriptor`; a reference */
     struct rq__opened *opened; /* malloc'ed; regions that are open and not yet in a view */
     size_t opened_count;
-    const rq_server_name *to; /* a move's: the server that is to have the region; a reference */
-    rq_slice left;            /* a reopening's: the name of the server that has ended */
+    const rq_server_name *to; /* MOVE_REGION: the target server; a reference */
+    rq_slice left;            /* REOPEN_REGION: the name of the server that has ended */
     struct rq_holder *holder; /* of the files of a snapshot that is being taken or cloned */
     struct rq__calls *calls;  /* sent by the current step */
-    struct rq__calls *files;  /* a snapshot's, reported */
-    unsigned stage;           /* of the current step; its own */
-    size_t at;                /* within the stage; its own */
+    struct rq__calls *files;  /* SNAPSHOT: calls that have reported the regions' files */
+    unsigned stage;           /* progress of the current step; defined by the step */
+    size_t at;                /* progress within the stage, likewise */
     rq_region_info *infos;    /* an alter's regions, in the arena */
     size_t info_count;
-    /* What it will add to its namespace, as checked by prepare. Under the lock. */
+    /* Tables and regions that it will add to its namespace, as found by prepare. Under procedures.lock. */
     int64_t coming_tables, coming_regions;
-    uint64_t wait_ns;  /* the step is to be run again after that time */
-    bool told_waiting; /* the log has the reason */
+    uint64_t wait_ns;  /* not 0: the step returned RQ_E_AGAIN, and is run again after this time */
+    bool told_waiting; /* the reason why the step waits was logged */
     rq__ending ending; /* with rc and why */
-    bool abandoned;    /* ending: nothing is left that is open and in no view */
-    bool in_step;      /* it waits for reports in the middle of a step */
+    bool abandoned;    /* in an ending: no region is left open that is in no view */
+    bool in_step;      /* it waits for reports of calls, so rq__step_end was not called */
     unsigned attempts; /* of the current step */
     bool prepared, recorded, resumed;
     bool put_away;   /* a result that an earlier clean stop has moved (proc_store.c) */
     bool undurable;  /* its record, and its submitter's answer, wait for the commit's sync */
-    bool was_parked; /* before the restart: the start has opened its regions as meta has them */
+    bool was_parked; /* it was parked before the restart; the start opened the regions in meta */
     bool committed;  /* the commit's write succeeded in this run */
     bool unsure;     /* the commit's write failed, but may have been written */
-    bool left_out;   /* aborted with a step skipped: rc and why describe it */
+    bool left_out;   /* it was aborted and a failed step was skipped; rc and why have the error */
     bool unreadable; /* its record cannot be decoded: it can only be aborted; see why */
     bool ended;      /* rc and why are final */
     _Atomic unsigned step; /* others look at it while it runs */
-    /* --- under the procedures' lock; rc, why and updated_ms are the run's until `finished` */
+    /* --- under procedures.lock, but until `finished` only its task uses rc, why and updated_ms */
     rq__claim *claims;     /* on its namespace, table, regions */
     size_t blocked;        /* claims that are not granted */
     rq__proc *ready_next;  /* in the list of those that may start */
     bool ready;            /* is in that list */
     rq__proc *parked_next; /* in the list of parked ones */
     bool queued;           /* its claims are in their queues */
-    bool running;          /* holds its lock */
+    bool running;          /* started, neither finished nor sleeping; also if parked or recording */
     bool parked;           /* runs no step any more; rc and why have the reason */
-    bool parking;          /* its record is being written */
+    bool parking;          /* its record as a parked one is being written */
     bool revives;          /* parked, and its timer will try it again */
-    bool refused;          /* a parked one holds its lock: ends with rc and why */
+    bool refused;          /* a parked procedure excludes it: it ends with rc and why */
     bool waiting;          /* for reports of its calls */
     bool retrying;         /* waits for its timer; rc and why are from the last attempt */
     bool sleeping;         /* retrying, and gave up its locks for the wait */
@@ -265,9 +267,9 @@ struct rq__proc {
     rq_error why;
     int64_t updated_ms, acknowledged_ms;
     rq_ddl *ddl;    /* to be answered; then NULL */
-    bool recording; /* answered early, once its record is written */
+    bool recording; /* an early kind: its first record is being written, then it is answered */
     rq_procedure_watch *watches;
-    rq_ddl *same; /* calls with the same nonce that arrived meanwhile; they get the same answer */
+    rq_ddl *same; /* calls with the same nonce that came during `recording`; they get its answer */
     rq_task task;
     rq_timer timer;
 };
@@ -277,7 +279,7 @@ struct rq__proc {
 /* Memory of unfinished procedures. */
 typedef struct rq__proc_account {
     size_t bytes;
-    size_t lock_bytes; /* of these the locks of LockService */
+    size_t lock_bytes; /* the part of `bytes` that locks of LockService use */
 } rq__proc_account;
 
 typedef struct rq__procedures {
@@ -285,7 +287,7 @@ typedef struct rq__procedures {
     uint64_t next_id;
     uint64_t marked_id; /* id of the empty row that the last clean stop left in `proc`; 0: none */
     rq__proc *active, *active_last; /* in order of arrival */
-    size_t bytes_max;               /* memory of the active ones, as submitted */
+    size_t bytes_max;               /* limit of total.bytes */
     rq__proc_account total;
     rq__proc_account clients[RQ__PROC_CLIENTS]; /* by the client's number; see proc_share.c */
     rq__proc *finished;                         /* newest first */
@@ -299,9 +301,9 @@ typedef struct rq__procedures {
     rq__proc *parked;
     uint64_t lock_steps; /* for tests: claims and keys visited */
     unsigned watches;    /* of all procedures (proc_watch.c) */
-    unsigned busy;       /* tasks on their way */
+    unsigned busy;       /* tasks that were submitted and have not ended */
     bool stopping;
-    /* Reopenings that memory did not suffice for (proc_reopen.c). */
+    /* Retries REOPEN_REGION procedures that could not be made for lack of memory (proc_reopen.c). */
     struct {
         bool any; /* the timer is armed */
         rq_timer timer;
@@ -324,17 +326,19 @@ rq_err rq__procedures_init(rq_catalog *c, size_t bytes_max, rq_error *why);
 RQ_NODISCARD
 rq_err rq__procedures_load(rq_catalog *c, rq_error *why);
 /* True if an unfinished procedure has begun to work on the region or its table and is responsible
- * for opening it. One that was only accepted may still be refused. A parked one does nothing, so
- * the start opens its regions unless they are half changed (rq__proc_holds_closed). */
+ * for opening the region. A procedure that was only accepted is not, because it may still be refused.
+ * A parked one does nothing, so the start opens its regions unless they are half changed
+ * (rq__proc_holds_closed). */
 bool rq__procedures_own(rq_catalog *c, const rq_region_info *info);
 /* Whether a split of the region was requested and is not finished. */
 bool rq__procedures_splitting(rq_catalog *c, const rq_region_info *info);
 void rq__procedures_resume(rq_catalog *c);
-/* Accepts nothing more and returns when no step runs. Waiting procedures, and those that wait for a
- * retry, stay as recorded. */
+/* Refuses new procedures and returns when no step runs. Procedures that wait for a lock or for a retry
+ * are not ended; the next start continues those that have a record. */
 void rq__procedures_stop(rq_catalog *c);
-/* After a clean stop: removes finished records (all but the newest id's), so that HBase finds
- * none. */
+/* At a clean stop: moves the records of finished procedures to where HBase does not look for
+ * procedures (proc_store.c), and deletes those of LockService's locks. As HBase expects it, the row of
+ * the highest id stays, without a value. */
 RQ_NODISCARD
 rq_err rq__procedures_sweep(rq_catalog *c, rq_error *why);
 void rq__procedures_clear(rq_catalog *c);
@@ -346,15 +350,15 @@ void rq__procedures_go_on(rq_catalog *c);
 
 /* --- procedure.c ------------------------------------------------------------------------------ */
 
-/* For other background work of the catalog, which rq__procs_task_done ends: _stop waits for work begun here. False:
- * stopping. */
+/* Begins other background work of the catalog; the caller ends it by rq__procs_task_done, for which
+ * rq__procedures_stop waits. False: the procedures are stopping. */
 bool rq__procedures_task_begin(rq_catalog *c);
 
 /* --- proc_reopen.c ---------------------------------------------------------------------------- */
 
-/* Submits an internal change (a region to be reopened) without waiting for it. `left`: the server that has
- * ended. NULL: the region has failed in this process, or it is not open. Nothing is done if the region is open by
- * then, on another server or without having failed. If memory does not suffice, it is tried again. */
+/* Submits a REOPEN_REGION procedure and does not wait for it. `left`: the server of the region, which has ended;
+ * NULL: the region has failed in this process, or is not open. The procedure does nothing if another one has opened
+ * the region meanwhile. If memory does not suffice, the submission is repeated every second. */
 void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info, const rq_server_name *left);
 void rq__procedures_reopen_init(rq__procedures *ps);
 
@@ -366,8 +370,8 @@ rq_err rq__proc_encode(const rq__proc *p, rq_arena *arena, rq_slice *ret);
  * in. */
 RQ_NODISCARD
 rq_err rq__proc_decode(rq_slice bytes, rq__proc *p, rq_error *why);
-/* After RQ_E_CORRUPT: turns it into a procedure that keeps its record, blocks operations that its
- * table's lock would exclude, and can be aborted. */
+/* Call it after RQ_E_CORRUPT: turns `p` into a procedure that keeps its record, blocks operations that
+ * its table's lock would exclude, and can be aborted. */
 RQ_NODISCARD
 rq_err rq__proc_set_unreadable(rq__proc *p, uint64_t id, const rq_error *why);
 

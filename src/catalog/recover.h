@@ -9,13 +9,14 @@
  *   manifests and store files, also of      region/set_aside.h
  *   hbase:meta and the procedure store
  *   the log                                 copied aside; the readable records are replayed
- *   a region without a row in hbase:meta    its row is made from .regioninfo. If it was split or
- *                                           merged, it becomes the new regions' parent if they
- *                                           refer to its files; else it stays if a clone or a
- *                                           snapshot needs its files, and is moved aside if not
+ *   a region without a row in hbase:meta    a row is made from its .regioninfo, unless other
+ *                                           regions cover its range, because it was split or
+ *                                           merged. Then it is noted as their parent if they refer
+ *                                           to its files; else it stays if a clone or a snapshot
+ *                                           needs its files, and is moved aside if not
  *
  * During the recovery the folder has RQ_ROOT_UNFINISHED, so no server starts between two steps.
- * After an interruption it can be run again: each step looks at the state of the folder.
+ * An interrupted recovery can be run again: each step looks at the state of the folder.
  */
 #ifndef RQ_CATALOG_RECOVER_H
 #define RQ_CATALOG_RECOVER_H

@@ -277,8 +277,8 @@ static rq_err run_pass(rq__recover *r, bool add, bool *ret_kept, rq_error *why)
     return rc;
 }
 
-/* The first pass makes the regions' rows; the second opens the regions, which replays their records
- * in the log. */
+/* The first pass writes the regions' rows. The second pass opens the regions, so that their records
+ * in the log are replayed. */
 rq_err rq__recover_meta(rq__recover *r, rq_error *why)
 {
     bool kept = true;

@@ -8,21 +8,21 @@
 #include "catalog/recover.h"
 
 typedef enum rq__region_fate {
-    RQ__FATE_ADD,          /* a row of its own */
-    RQ__FATE_SPLIT_PARENT, /* replaced by `by` and `by_last` */
-    RQ__FATE_MERGE_PARENT, /* replaced by `by` */
-    RQ__FATE_ASIDE,
-    RQ__FATE_STAYS, /* left in its folder, without a row in hbase:meta */
+    RQ__FATE_ADD,          /* gets a row in hbase:meta */
+    RQ__FATE_SPLIT_PARENT, /* gets the row of a split parent with the daughters `by`, `by_last` */
+    RQ__FATE_MERGE_PARENT, /* is noted in the row of the merged region `by` */
+    RQ__FATE_ASIDE,        /* its folder is moved aside */
+    RQ__FATE_STAYS,        /* its folder stays, without a row in hbase:meta */
 } rq__region_fate;
 
 /* A region on disk that hbase:meta does not know. */
 typedef struct rq__lost_region {
     rq_region_info info;
     const char *dir;
-    bool referred_to;
-    bool is_needed; /* clones or snapshots refer to its files */
+    bool referred_to; /* regions of its table refer to its files */
+    bool is_needed;   /* clones or snapshots refer to its files */
     rq__region_fate fate;
-    const rq_region_info *by, *by_last;
+    const rq_region_info *by, *by_last; /* first and last region covering its range; or NULL */
 } rq__lost_region;
 
 typedef struct rq__recover {
@@ -43,8 +43,7 @@ void rq__recover_tell(rq__recover *r, const char *what, const char *place, const
  * archive/, not in the folder of files set aside. */
 RQ_NODISCARD
 rq_err rq__recover_find_needs(rq__recover *r, rq__lost_region *list, size_t count, rq_error *why);
-/* Decides about each lost region: a row, a parent of others, moved aside, or left where it is. REQUIRES:
- * r->k knows hbase:meta. */
+/* Sets the fate of each lost region. REQUIRES: r->k has read hbase:meta. */
 RQ_NODISCARD
 rq_err rq__recover_decide(rq__recover *r, rq_error *why);
 /* Replays the log, adds the rows, leaves an empty log. REQUIRES: no lock is held. */

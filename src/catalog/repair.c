@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operator does by hand: flushes the master's region; sets states, as HBCK2 does, without
- * the locks of procedures, because it is used when one of them is stuck. HBASE:
+/* Operations for an operator: flushing the procedure store's region; setting states, as HBCK2 does.
+ * The latter take no locks of procedures, because they are used when a procedure is stuck. HBASE:
  * MasterRpcServices.setTableStateInMeta, setRegionStateInMeta. */
 #include "catalog/ddl_priv.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where regions were, by hbase:meta, whose rows keep the place of a closed region: a server that has started again at the
- * address gets them back, if the caller wishes so.
+ * Opens regions on the server where they were before. The row of a closed region in hbase:meta keeps the server's
+ * address; a server that has started again at this address gets the region back:
  *
- *   a table is enabled                        wished                        HBASE: EnableTableProcedure
- *   a server has ended; the start of a master wished if hbase.master.scp.retain.assignment is true, which is not the
- *                                             default                       HBASE: ServerCrashProcedure.assignRegions
+ *   when a table is enabled                   always                        HBASE: EnableTableProcedure
+ *   after the end of a server, and when a     if hbase.master.scp.retain.assignment is true, which is not the
+ *   master starts                             default                       HBASE: ServerCrashProcedure.assignRegions
  *
- * It is a wish only: a region of which nothing is known, or whose row cannot be read, is opened anywhere.
+ * This is only a preference: a region without an address, or whose row cannot be read, is opened on any server.
  */
 #include "catalog/ddl_priv.h"
 #include "catalog/meta.h"

@@ -202,8 +202,8 @@ static rq_err check_foreign(rq_vfs *v, rq_arena *a, rq_error *why)
                    names, others > 3 ? ", ..." : "", VERSION_NAME);
 }
 
-/* True if data/ has only folders that a first start creates: removing them loses no user's
- * table. */
+/* RQ_OK if data/ has only folders that a first start creates, so that no user's table is lost if they are
+ * removed. */
 static rq_err check_only_system(rq_vfs *v, rq_arena *a, rq_error *why)
 {
     static const char *const dirs[] = {"data", "data/hbase"};
@@ -270,9 +270,9 @@ static rq_err remove_interrupted(rq_vfs *v, rq_arena *a, rq_error *why)
     return rq_vfs_sync_dir(v, "", why);
 }
 
-/* .rorqual/open exists while a server works, and after a crash (a start that is refused before it
- * writes anything leaves none). Its content identifies HBase's traces at that time: if they have
- * changed, HBase ran while our log still had edits. */
+/* .rorqual/open exists while a server works, and after a crash (not after a start that was refused
+ * before it wrote anything). Its content identifies the traces of HBase (adopt.h) when the file was written.
+ * If the traces have changed since, HBase ran while our log still had edits. */
 static rq_err check_open_mark(rq_vfs *v, rq_arena *a, uint32_t stamp, rq_error *why)
 {
     rq_slice bytes;
@@ -309,8 +309,8 @@ static rq_err check_newer(long version, rq_error *why)
                    version, RQ_ROOT_FORMAT_VERSION);
 }
 
-/* Creates the file with its bytes synced; its name is durable after the caller's sync_dir. An
- * existing file is overwritten in place: a full disk need not have space for a new one. */
+/* Creates the file and syncs its content; the caller makes the name durable with sync_dir. An existing
+ * file is overwritten in place, because a full disk may have no space for a new one. */
 static rq_err write_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why)
 {
     rq_file *f;
@@ -438,9 +438,9 @@ out:
 
 /* --- of a cluster */
 
-/* A first start that was interrupted, perhaps by a pause, is completed: nothing that it made is removed, because its
- * process may go on at any time, and a removal of its would meet the files of a whole store. Everything that the
- * layout makes may be made again. */
+/* A first start that was interrupted is completed; nothing that it has made is removed. The interrupted process may
+ * only be paused: if first starts removed files, it could resume in the middle of a removal and delete the files of a
+ * complete store. Each part of the layout can be made again. */
 static rq_err look_at_joined(rq_root *root, rq_arena *a, rq_error *why)
 {
     long version = 0;
@@ -484,7 +484,7 @@ bool rq__root_is_joined(const rq_root *root)
 
 /* --- the files of a cluster ------------------------------------------------------------------- */
 
-/* What a standalone server or HBase leaves in its folder. */
+/* Fails if the folder has files that a standalone server or HBase leaves in its folder. */
 static rq_err check_unused(rq_vfs *v, rq_arena *a, rq_error *why)
 {
     static const char *const marks[] = {VERSION_NAME, LOCK_NAME, "hbase.version"};

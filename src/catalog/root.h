@@ -5,11 +5,12 @@
  *  - hbase.version: "PBUF" and HBaseVersionFileContent{version = "8"} (HBASE: FSUtils.setVersion)
  *  - hbase.id: "PBUF" and ClusterId{uuid} (HBASE: FSUtils.setClusterId)
  *  - .rorqual/lock: held by the running server
- *  - .rorqual/open: there from a start to the next clean stop
- *  - .rorqual/version: our own format's number, decimal, newline. Written last on a first start: a
- *    folder that has it is laid out, one that has not is laid out again (that of a cluster: completed).
- *  - .rorqual/cluster: the files of a cluster, with its id. Several processes use them, so nobody holds the
- *    lock: storage decides who may open a region (region/owned.h). Standalone servers and tools refuse it.
+ *  - .rorqual/open: exists from a start to the next clean stop
+ *  - .rorqual/version: the number of our own format, decimal, newline. A first start writes it last: a
+ *    folder that has it is laid out completely; a folder without it is laid out again (a cluster's: completed).
+ *  - .rorqual/cluster: marks the folder of a cluster; contains the cluster's id. Several processes use the
+ *    folder, so nobody holds the lock: storage decides who may open a region (region/owned.h). Standalone servers
+ *    and tools refuse the folder.
  */
 #ifndef RQ_CATALOG_ROOT_H
 #define RQ_CATALOG_ROOT_H
@@ -24,9 +25,9 @@
 typedef struct rq_root rq_root;
 
 /* Takes the lock and checks the versions, before anything else is touched. Blocking. RQ_E_LOCKED:
- * another server runs on it. RQ_E_VERSION: newer than this version knows. RQ_E_UNSUPPORTED: a
- * folder with foreign content. RQ_E_STATE: HBase worked on it and left edits in its logs, or an
- * unfinished procedure; or the folder is unfinished. On an error `why` has one clear line, and
+ * another server runs on the folder. RQ_E_VERSION: its format is newer than this version knows.
+ * RQ_E_UNSUPPORTED: it has foreign content. RQ_E_STATE: HBase worked on it and left edits in its logs, or an
+ * unfinished procedure; or it has RQ_ROOT_UNFINISHED. On an error `why` has one clear line, and
  * unless it is an I/O error the folder is unchanged. */
 RQ_NODISCARD
 rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why);
@@ -35,14 +36,14 @@ void rq_root_close(rq_root *root);
 
 typedef enum rq_root_state {
     RQ_ROOT_NEW,    /* empty */
-    RQ_ROOT_BEGUN,  /* by a first start that was interrupted */
+    RQ_ROOT_BEGUN,  /* partly laid out by a first start that was interrupted */
     RQ_ROOT_CLEAN,  /* ours, stopped cleanly */
     RQ_ROOT_OPEN,   /* ours, in use or not stopped cleanly */
-    RQ_ROOT_HBASES, /* to be taken over */
+    RQ_ROOT_HBASES, /* HBase's, and can be taken over (adopt.h) */
 } rq_root_state;
 
-/* Exists while a folder is the unfinished copy of another (backup, restore) or is changed by a tool
- * (recover); its text names the command. No server starts on the folder. */
+/* A file that exists while the data folder is an unfinished copy of another one (backup, restore) or is
+ * changed by a tool (recover); its text names the command. No server starts on the folder. */
 #define RQ_ROOT_UNFINISHED ".rorqual/incomplete"
 /* The list of files of a finished backup (backup/marker.h). A server that starts on the folder
  * removes it. */
@@ -53,12 +54,13 @@ typedef enum rq_root_state {
 
 /* A random UUID (version 4), like HBase's ClusterId. */
 void rq_root_make_cluster_id(rq_executor *ex, char ret[RQ_CLUSTER_ID_SIZE]);
-/* Marks a folder as the cluster's, before a process uses its files; may be repeated, by several at once.
- * RQ_E_STATE: it is a standalone server's, or of another cluster. RQ_E_UNSUPPORTED: foreign content. */
+/* Marks a folder as the cluster's. Each process calls it before it uses the folder; several may do so at once.
+ * RQ_E_STATE: the folder belongs to a standalone server or another cluster. RQ_E_UNSUPPORTED: foreign content. */
 RQ_NODISCARD
 rq_err rq_root_join(rq_vfs *v, const char *cluster_id, rq_error *why);
-/* For the active master: as rq_root_open, without the lock. A new root gets this id; it is new until a first start
- * has laid it out wholly, and keeps what an interrupted one made. REQUIRES: joined. */
+/* For the active master: as rq_root_open, without the lock. A new root gets this cluster id. The root is new until a
+ * first start has laid it out completely; what an interrupted first start has made is kept. REQUIRES: rq_root_join
+ * has succeeded. */
 RQ_NODISCARD
 rq_err rq_root_open_joined(const rq_env *env, const char *cluster_id, rq_root **ret, rq_error *why);
 
@@ -66,8 +68,8 @@ rq_err rq_root_open_joined(const rq_env *env, const char *cluster_id, rq_root **
 RQ_NODISCARD
 rq_err rq_root_check_finished(rq_vfs *v, rq_error *why);
 
-/* What rq_root_open would find, without writing or locking anything. Returns the error with which
- * it would refuse the folder. */
+/* The state that rq_root_open would find, without writing or locking anything. Returns the error with
+ * which rq_root_open would refuse the folder. */
 RQ_NODISCARD
 rq_err rq_root_look(rq_vfs *v, rq_root_state *ret, rq_error *why);
 

@@ -25,7 +25,7 @@ static bool is_known(const char *name)
 typedef struct listing {
     rq_dir_entry *entries;
     size_t count;
-    bool failed; /* they are not known */
+    bool failed; /* the entries could not be listed */
 } listing;
 
 /* Whether there are no foreign entries. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the tables in which the server keeps its own data, for the rooms above: hbase:quota,
+/* Reads and writes rows of the tables in which other parts of the server keep their data: hbase:quota,
  * hbase:rsgroup. */
 #include "catalog/ddl_priv.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deletes the snapshots that have outlived their time to live, by procedures, and says whether one
- * is done. HBASE: SnapshotCleanerChore, SnapshotManager.isSnapshotDone. */
+/* Deletes expired snapshots, by procedures; and rq_catalog_snapshot_done. HBASE:
+ * SnapshotCleanerChore, SnapshotManager.isSnapshotDone. */
 #include "catalog/ddl_priv.h"
 #include "catalog/snapshot_manifest.h"
 
@@ -44,7 +44,7 @@ static void deleted(rq_ddl *ddl)
     free(d);
 }
 
-/* Not waited for: a stop of the catalog waits for the caller. */
+/* Does not wait for the procedure, because a stop of the catalog waits for the caller. */
 static rq_err delete_one(rq_catalog *c, rq_slice name)
 {
     deletion *d = calloc(1, sizeof *d + name.len + 1);

@@ -2,14 +2,15 @@
 /*
  * The list of snapshots. HBASE: SnapshotManager.getCompletedSnapshots.
  *
- * Clients ask for it often, and each snapshot is a file to be read, so what was read is kept, up to
- * KEPT_MAX bytes. It is read again
+ * Clients ask for the list often, and each snapshot is a file to be read, so the list is cached if it has
+ * at most KEPT_MAX bytes. It is read again
  *   1. after a procedure has taken or deleted a snapshot (snapshots_changed, counted after the change)
- *   2. when the time of .hbase-snapshot/ differs: another program (ExportSnapshot) has put a snapshot
- *      there or has removed one. A time of the last SETTLED_MS may stand for a second change that
- *      follows, and is not trusted
- *   3. always, while a folder is there whose description is missing or damaged: it may be on its way.
- * A program that changes the description of a snapshot in place is not noticed.
+ *   2. when the modification time of .hbase-snapshot/ has changed: another program (ExportSnapshot) has
+ *      added or removed a snapshot. If this time is less than SETTLED_MS ago, the list is always read,
+ *      because a second change might leave the same time
+ *   3. always, while there is a snapshot's folder whose description is missing or damaged: a program may
+ *      be writing it.
+ * If a program changes the description of a snapshot in place, the cached list stays outdated.
  */
 #include "catalog/ddl_priv.h"
 #include "catalog/snapshot_manifest.h"
@@ -17,7 +18,7 @@
 #define KEPT_MAX ((size_t)4 << 20)
 #define SETTLED_MS 2000
 
-/* What the kept list is compared with. */
+/* The state with which the cached list is compared. */
 typedef struct state {
     uint64_t changes;
     int64_t folder_ms;
@@ -28,7 +29,7 @@ typedef struct reading {
     rq_arena *arena;
     rq_snapshot *list;
     size_t count;
-    bool is_whole; /* no folder without a description */
+    bool is_whole; /* every snapshot's folder has a valid description */
 } reading;
 
 void rq__snapshot_list_init(rq_catalog *c)
@@ -124,7 +125,7 @@ static rq_err take_kept(rq_catalog *c, const state *now, rq_arena *arena, rq_sna
     return rc;
 }
 
-/* Without memory nothing is kept. */
+/* Caches the list; without memory it is not cached. */
 static void keep(rq_catalog *c, const state *then, const reading *r)
 {
     rq__snapshot_list *kept = &c->snapshot_list;

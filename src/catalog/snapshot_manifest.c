@@ -322,8 +322,8 @@ bool rq__snapshot_names(const rq__snapshot *s, const char *name)
 
 /* --- verifying -------------------------------------------------------------------------------- */
 
-/* As if the snapshot's regions were still in place; rq_store_file_locate looks in the archive only
- * for names that stand for other files. */
+/* Looks for the file at its path in data/ or mobdir/, as if the snapshot's regions were still in place,
+ * and then in archive/. rq_store_file_locate would look in the archive only for links and references. */
 static rq_err verify_file(rq_vfs *v, const char *dir, const rq_region_file *f, rq_error *why)
 {
     rq_arena arena = {0};

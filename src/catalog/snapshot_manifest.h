@@ -8,13 +8,13 @@
  *                                           each region its RegionInfo and the names of its files
  *   .hbase-snapshot/.tmp/<name>/…           the same, while the snapshot is being taken
  *
- * A snapshot exists once .snapshotinfo has its final name, and no longer once that is removed: the
+ * A snapshot exists from the moment .snapshotinfo has its final name until .snapshotinfo is removed: the
  * manifest is written before and removed after. The files that a manifest names stay in data/ or in
  * archive/, where the cleaner keeps them (snapshots.h); a snapshot copies none.
  *
- * Besides the regions of the table a manifest has its split parents, to whose files the daughters
- * may refer (RegionInfo's offline and split), and with MOB families the pseudo region of the
- * table's MOB files (start key ".mob").
+ * Besides the regions of the table a manifest contains the table's split parents, because daughters may
+ * refer to their files (RegionInfo.offline and .split are set), and, if there are MOB families, the
+ * pseudo region of the table's MOB files (start key ".mob").
  */
 #ifndef RQ_CATALOG_SNAPSHOT_MANIFEST_H
 #define RQ_CATALOG_SNAPSHOT_MANIFEST_H
@@ -26,8 +26,8 @@
 #define RQ__SNAPSHOT_TMP RQ__SNAPSHOT_DIR "/.tmp"
 #define RQ__SNAPSHOT_INFO ".snapshotinfo"
 #define RQ__SNAPSHOT_MANIFEST "data.manifest"
-#define RQ__SNAPSHOT_MANIFEST_MAX                                                                  \
-    ((size_t)256 * 1024 * 1024) /* HBASE: snapshot.manifest.size.limit, 64 MB */
+/* HBASE: snapshot.manifest.size.limit, 64 MB. */
+#define RQ__SNAPSHOT_MANIFEST_MAX ((size_t)256 * 1024 * 1024)
 
 /* --- writing ---------------------------------------------------------------------------------- */
 /* Appends the table's descriptor, a serialized TableSchema: the manifest's first field. */
@@ -59,10 +59,10 @@ rq_err rq__snapshot_parse(rq_slice manifest, rq_arena *arena, rq__snapshot *ret,
 RQ_NODISCARD
 rq_err rq__snapshot_read(rq_vfs *v, rq_slice name, rq_arena *arena, rq__snapshot *ret,
                          rq_error *why);
-/* Whether a region has that encoded name, or a file's name contains it: the file itself, and references and
- * links to files of a region. */
+/* Whether the snapshot has a region with the encoded name `name`, or a file whose name contains `name`: the file
+ * itself, or a reference or link to it or to a file of the region `name`. */
 bool rq__snapshot_names(const rq__snapshot *s, const char *name);
-/* Fails unless every file of the snapshot is there, in data/, mobdir/ or archive/. */
+/* Fails unless every file of the snapshot exists, in data/, mobdir/ or archive/. */
 RQ_NODISCARD
 rq_err rq__snapshot_verify(rq_vfs *v, const rq__snapshot *s, rq_error *why);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a snapshot costs: the files that it keeps in archive/ and that no table has any more. A file
- * that several snapshots of a table name is the cost of the first of them, by name. Links,
- * references and the files of split parents are not counted: the files they refer to are. HBASE:
- * FileArchiverNotifierImpl. */
+/* The size of a snapshot: the bytes of the files that it keeps in archive/ and that no table has
+ * any more. A file that several snapshots of a table name is counted for the first of these
+ * snapshots, by name. Links, references and the files of split parents are not counted, but the
+ * files that links and references point to are. HBASE: FileArchiverNotifierImpl. */
 #include "catalog/ddl_priv.h"
 #include "catalog/snapshot_manifest.h"
 #include "catalog/snapshots.h"
@@ -13,7 +13,7 @@
 
 typedef struct sums {
     rq_vfs *vfs;
-    rq_arena paths; /* of one folder */
+    rq_arena paths; /* for the paths of one folder */
     rq_arena counted_arena;
     rq__names counted; /* files that snapshots of this table were charged for, ascending */
 } sums;
@@ -33,8 +33,8 @@ static void forget(sums *s)
 
 /* --- a snapshot ------------------------------------------------------------------------------- */
 
-/* `dir`: the table's folder of the file, past or present. *ret 0: the table still has the file, or
- * it is in no archive. */
+/* `dir`: the folder that the file has, or had, below data/ or mobdir/. *ret 0: the file is still
+ * there, or is not in archive/ either. */
 static rq_err archived_size(sums *s, const char *dir, rq_slice name, uint64_t *ret, rq_error *why)
 {
     size_t mob = sizeof RQ_MOB_DIR; /* with the slash */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that snapshots name, whether this server took them or an Apache HBase: they must stay
+ * The names of the files that snapshots of this server or of Apache HBase refer to; these files must not be removed
  * (snapshot_manifest.h). HBASE: SnapshotManifest, SnapshotReferenceUtil.getHFileNames, SnapshotFileCache.
  *
  *   .hbase-snapshot/<name>/data.manifest    SnapshotDataManifest { 1: table's descriptor,
@@ -8,7 +8,7 @@
  *   .hbase-snapshot/.tmp/                   snapshots that were never finished: ignored
  *
  * As in HBase a file is held by its name alone, in whatever folder it is: names are random. The
- * name of a link or reference holds the file it refers to.
+ * name of a link or reference also holds the file that the link or reference points to.
  */
 #ifndef RQ_CATALOG_SNAPSHOTS_H
 #define RQ_CATALOG_SNAPSHOTS_H

@@ -5,8 +5,8 @@
  *   <table folder>/.tabledesc/.tableinfo.<10-digit number>.<file's length>    "PBUF" + TableSchema
  *
  * The file with the highest number is the table's descriptor. A file whose length differs from the
- * one in its name is incomplete and ignored, so writing a new one is atomic without a rename. Older
- * files are removed afterwards.
+ * length in its name is incomplete and ignored, so writing a new file is atomic without a rename.
+ * Older files are removed afterwards.
  */
 #ifndef RQ_CATALOG_TABLEINFO_H
 #define RQ_CATALOG_TABLEINFO_H

@@ -17,8 +17,8 @@ static int shown(rq_slice s)
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-/* Names that are no keyword are classes for HBase, and these it does not find. The texts are its own
- * (HBASE: StoreFileTrackerFactory.getTrackerClass, Configuration.getClass). */
+/* HBase takes a name that is no keyword for a Java class, and reports that the class is not found. These
+ * are its texts (HBASE: StoreFileTrackerFactory.getTrackerClass, Configuration.getClass). */
 #define NO_CLASS "java.lang.ClassNotFoundException: "
 #define IN_RUNTIME "java.lang.RuntimeException: "
 
@@ -166,7 +166,7 @@ static bool is_of_trackers(rq_slice key)
            rq_slice_eq(key, RQ_SLICE_LIT(RQ_TRACKER_TO));
 }
 
-/* While it is packed, the message gets a list of its own, because it frees its original one. */
+/* For packing only, the message gets another list: it frees the original one itself. */
 static rq_err change_table(Pb__TableSchema *m, rq_slice name, rq_table_schema **ret, rq_error *why)
 {
     Pb__BytesBytesPair tracker = PB__BYTES_BYTES_PAIR__INIT;

@@ -10,7 +10,7 @@
 /* Refuses user-defined Java classes. */
 RQ_NODISCARD
 rq_err rq__tracker_check_known(const rq_table_schema *s, const rq_family_schema *f, rq_error *why);
-/* Nothing new begins with a migration. */
+/* Refuses new tables with the tracker MIGRATION. */
 RQ_NODISCARD
 rq_err rq__tracker_check_create(const rq_table_schema *s, rq_error *why);
 /* An alter may switch to another tracker only through MIGRATION, and from there only to its
@@ -19,11 +19,12 @@ RQ_NODISCARD
 rq_err rq__tracker_check_alter(const rq_table_schema *old, const rq_table_schema *s, bool enabled,
                                rq_error *why);
 
-/* The trackers that a client may request. */
+/* Refuses a tracker that a client may not request. */
 RQ_NODISCARD
 rq_err rq__tracker_check_target(rq_slice name, rq_error *why);
-/* `old` with that tracker for the family, or for the table (`family` NULL), and without attributes
- * of a migration. *ret is NULL if it has that tracker already. NoSuchColumnFamilyException. */
+/* Makes a copy of `old` with the tracker `name` for the family, or for the table (`family` NULL),
+ * without the attributes of a migration. *ret is NULL if `old` has this tracker already.
+ * NoSuchColumnFamilyException. */
 RQ_NODISCARD
 rq_err rq__tracker_change(const rq_table_schema *old, const rq_slice *family, rq_slice name,
                           rq_table_schema **ret, rq_error *why);

@@ -13,8 +13,8 @@
  *
  * The hash (host/names.h) is not copied: successive views share it, and a commit changes its slots in
  * place while readers look. A reader may therefore find a region by its encoded name a moment before
- * or after the table shows it. What a reader finds stays allocated until its read section ends: the
- * nodes that a commit drops are released with the view before it, through the epoch.
+ * or after the table shows it. What a reader finds stays allocated until its read section ends: nodes
+ * that a commit replaces belong to the previous view and are released together with it by the epoch.
  *
  * The current view owns one reference on each of its tables and namespaces. A commit passes these
  * references to the next view, except those on nodes that the next view lacks; the old view keeps
@@ -42,13 +42,13 @@ typedef struct rq__region_node {
 typedef struct rq__table_node {
     rq_catalog_table pub;
     rq__region_tree *regions;
-    rq__region_tree *replicas; /* copies - 1 for each region, in the regions' order */
+    rq__region_tree *replicas; /* REGION_REPLICATION - 1 nodes for each region, in regions' order */
     _Atomic unsigned refs;
 } rq__table_node;
 
 typedef struct rq__namespace_node {
     rq_namespace pub;
-    rq_slice pb; /* the NamespaceDescriptor it was made of */
+    rq_slice pb; /* the serialized NamespaceDescriptor */
     rq_arena arena;
     _Atomic unsigned refs;
 } rq__namespace_node;
@@ -149,25 +149,25 @@ rq_err rq__edit_commit(rq__edit *e);
 void rq__edit_abort(rq__edit *e);
 /* Borrowed; NULL when absent. */
 rq__table_node *rq__edit_table(const rq__edit *e, rq_slice ns, rq_slice qualifier);
-/* Inserts or replaces; takes the caller's reference, also on failure. Time is proportional to all
- * regions of the table. */
+/* Inserts or replaces; takes the caller's reference, also on failure. Time is proportional to the
+ * number of regions of the table. */
 RQ_NODISCARD
 rq_err rq__edit_put_table(rq__edit *e, rq__table_node *t);
-/* The functions below change a table within the edit. They keep its regions; `schema` NULL: the
- * schema too. */
+/* The functions below change a table within the edit. This one keeps the regions; `schema` NULL: it
+ * keeps the schema too. */
 RQ_NODISCARD
 rq_err rq__edit_set_table(rq__edit *e, const rq__table_node *t, rq_table_schema *schema,
                           rq_table_state state);
-/* Replaces nodes by those of the same names; a node whose name the table lacks is skipped. The
- * nodes are borrowed. */
+/* Replaces the nodes of regions by the given ones, by name; a node whose name the table lacks is
+ * skipped. The nodes are borrowed. */
 RQ_NODISCARD
 rq_err rq__edit_replace_regions(rq__edit *e, const rq__table_node *t, rq_table_state state,
                                 rq__region_node *const *nodes, size_t count);
-/* Removes `old`, as far as the table has them, and inserts the nodes (borrowed). */
+/* Removes those regions of `old` that the table has, and inserts the nodes (borrowed). */
 RQ_NODISCARD
 rq_err rq__edit_swap_regions(rq__edit *e, const rq__table_node *t, const rq_region_info *old,
                              size_t old_count, rq__region_node *const *nodes, size_t count);
-/* Later calls of the same edit must not add nodes of this table again. */
+/* Removes the table, if there is one. Later calls of the same edit must not add its nodes again. */
 RQ_NODISCARD
 rq_err rq__edit_remove_table(rq__edit *e, rq_slice ns, rq_slice qualifier);
 RQ_NODISCARD

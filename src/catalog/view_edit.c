@@ -48,8 +48,8 @@ void rq__edit_abort(rq__edit *e)
 
 /* --- edits: the commit ------------------------------------------------------------------------ */
 
-/* All regions of the edit are put before any is removed: a name that moves from one node to another
- * is found at all times. */
+/* Changes the slots of the hash. All regions of the edit are put before any is removed, so that a
+ * name whose node is replaced is found at all times. */
 static void change_names(const rq__edit *e)
 {
     for (size_t i = 0; i < e->put.count; i++)
@@ -236,8 +236,8 @@ static rq_err change_region(trees *t, tree_change *change, size_t i, rq__region_
 {
     RQ_TRY(change_tree(&t->regions, change, i, n));
     for (size_t k = 0; k < t->others; k++) {
-        /* Each removal makes the next replica the first; otherwise they are added one behind
-         * another. */
+        /* The replicas of a region are adjacent in the tree. A removal moves the next one to the
+         * first place; insertions and replacements go from place to place. */
         size_t at = i * t->others + (change == tree_remove ? 0 : k);
         rq__region_node *replica = n == NULL ? NULL : rq__replica_node_new(&n->pub, (int32_t)k + 1);
         if (n != NULL && replica == NULL) return RQ_E_NO_MEMORY;

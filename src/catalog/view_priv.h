@@ -20,7 +20,7 @@ rq__region_node *rq__replica_node_new(const rq_catalog_region *of, int32_t repli
 RQ_NODISCARD
 rq_err rq__replica_nodes_new(const rq_table_schema *schema, const rq__region_tree *regions,
                              rq__region_tree **ret);
-/* Takes over the references on the trees. NULL: out of memory. */
+/* Takes over the references on the trees, also on failure. NULL: out of memory. */
 rq__table_node *rq__table_node_of_trees(rq_table_schema *schema, rq_table_state state,
                                         rq__region_tree *regions, rq__region_tree *replicas);
 /* The order of tables. */

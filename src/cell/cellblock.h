@@ -15,8 +15,9 @@ typedef struct rq_cellblock {
     rq_buf bytes;
     uint32_t count;
     bool with_tags;
-    /* Limit of its length, until reset: RQ_E_RESULT_TOO_LARGE; 0: none. Checked when the buffer has
-     * to grow, so the length may pass the limit up to the buffer's capacity. */
+    /* Limit of bytes.len, beyond which appends return RQ_E_RESULT_TOO_LARGE; 0: none. reset and
+     * clear set it to 0. Checked when the buffer has to grow, so the length may exceed the limit up
+     * to the buffer's capacity. */
     size_t bytes_max;
 } rq_cellblock;
 

@@ -21,9 +21,9 @@ typedef struct meta_row {
 } meta_row;
 
 /* Only the start key may contain commas, so the first and the last comma separate the three parts.
- * HBASE: MetaCellComparator.compareRows. There, a row with a single comma (a scan's prefix, never a
- * region) is its own id as a whole. The same here, since it determines the results of such a scan;
- * the order stays total. */
+ * HBASE: MetaCellComparator.compareRows. As in HBase, the id of a row with a single comma (the
+ * prefix of a scan, never a region) is the whole row: this determines the results of such a scan.
+ * The order stays total. */
 static meta_row split_meta_row(rq_slice row)
 {
     meta_row m = {.table = row};

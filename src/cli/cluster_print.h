@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `rorqual status` and `rorqual cluster status` print alike of a running cluster: lines of text, and members of a JSON
- * object, on standard output. A comma precedes each member, but a brace the first one (rq__cluster_json_name). */
+ * object, on standard output. rq__cluster_json_name prints the opening brace and the first members; every other
+ * function prints a comma before its members. */
 #ifndef RQ_CLI_CLUSTER_PRINT_H
 #define RQ_CLI_CLUSTER_PRINT_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rorqual cluster status: the servers of a cluster, live and dead, its masters, the regions that are not served, and whether one more
- * server may be lost, by the master's answer to GetClusterStatus.
+ * rorqual cluster status: the servers of a cluster, live and dead, its masters, the regions that are not served, and
+ * whether the cluster would survive the loss of one more server, all from the master's answer to GetClusterStatus.
  *
- * One more server may be lost if another one can take its regions, another process can become the master, and no server has
- * regions to take over already. What is below the servers (ZooKeeper, the storage) is not looked at.
+ * The cluster survives the loss of one more server if another server can take its regions, another process can become
+ * the master, and no region is unserved or in transition. ZooKeeper and the storage are not checked.
  */
 #include "base/clock.h"
 #include "cli/args.h"

@@ -259,8 +259,8 @@ static void print_hints(const rq_server *server)
         RQ_HOST_PORT(host, zk));
 }
 
-/* The umask must not remove permissions that the setting grants; and files that the process creates
- * without an explicit mode must get no more. */
+/* Sets the umask so that it does not remove permissions that the configured mode of the data folder
+ * grants, and files created without an explicit mode do not get more. */
 static rq_err set_umask(const rq_config *config, rq_error *why)
 {
     unsigned mode;
@@ -308,13 +308,14 @@ static void reopen_log(const arguments *a)
 
 #define PULSES_PER_PERIOD 4 /* several per period, so that a single late pulse causes no restart */
 
-/* The next signal. Meanwhile notifies the service manager's watchdog as long as the server's loops
- * run. */
+/* Whether the server's loops run: while they do, next_signal notifies the service manager's
+ * watchdog. */
 static bool pulse(const running *r)
 {
     return r->node != NULL ? rq_node_pulse(r->node) : rq_server_pulse(r->server);
 }
 
+/* Waits for a signal. Meanwhile notifies the service manager's watchdog, if it has asked for that. */
 static int next_signal(const sigset_t *signals, const running *r, const rq_notify *notify)
 {
     uint64_t ns = notify->watchdog_ns / PULSES_PER_PERIOD;
@@ -522,8 +523,8 @@ static int check(const arguments *a)
     return 2;
 }
 
-/* Whether the descriptor leads to the journal: it then takes the level from the line's beginning
- * (systemd.exec(5), JOURNAL_STREAM). */
+/* Whether the descriptor leads to systemd's journal, which takes a line's level from a prefix of
+ * the line (systemd.exec(5), JOURNAL_STREAM). */
 static bool is_journal(int fd)
 {
     const char *stream = getenv("JOURNAL_STREAM");

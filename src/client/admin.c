@@ -245,8 +245,9 @@ static int64_t wait_ns(const rq_client *c)
                                   : (int64_t)PROCEDURE_ATTEMPTS * PROCEDURE_PERIOD_NS;
 }
 
-/* A call that only reads: repeated until `until_ns`, at the new master if the master changes.
- * HBASE: RawAsyncHBaseAdmin.getProcedureResult. */
+/* Makes a call that changes nothing on the master. After a temporary error the call is repeated until
+ * `until_ns`; if the master has changed, it is made to the new one. HBASE:
+ * RawAsyncHBaseAdmin.getProcedureResult. */
 static rq_err ask_again(rq_client *c, int64_t until_ns, const char *method, rq_slice message,
                         rq_buf *ret, rq_client_failure *failure)
 {

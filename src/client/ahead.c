@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A scan's request that is sent before its answer is asked for: before the rows of the last answer are passed
- * on, so that the server works while the caller reads them. At most one is sent ahead.
+/* Sends a scan's next request ahead: before the rows of the last answer are passed on, so that the server works
+ * while the caller reads them. At most one request is sent ahead.
  *
- *   NONE ──sent──► SENT ──answer──► KEPT ──asked──► NONE       an answer that is asked for is not kept, but taken
- *                    └──failure, or too long──► LOST ──asked──► NONE      and a new scanner continues
+ *   NONE ──sent──► SENT ──answer──► KEPT ──needed──► NONE      if the scan waits already, the answer is taken at once
+ *                    └──failure, or too long──► LOST ──needed──► NONE     and a new scanner continues
  *
- * An answer that is kept is a copy of at most four times the bytes that the scan asks for; a longer one is
- * dropped and read again. A failure that nobody waits for is no failure of the scan: a new scanner will
- * succeed, or meet it again.
+ * A kept answer is a copy, of at most four times the bytes that the scan requests; a longer answer is dropped and
+ * its rows are read again. A failure before the answer is needed does not fail the scan: the new scanner succeeds,
+ * or fails in the same way.
  *
- * A scan that ends while a request is under way leaves it to the client: its answer closes the scanner, which a
- * server refuses to close while it reads from it (HBASE: RSRpcServices.scan takes the lease out). */
+ * If a scan ends while a request is under way, the rq__ahead moves to the client's list, and the scanner is closed
+ * when the answer arrives. A server refuses to close a scanner while it executes a request of it (HBASE:
+ * RSRpcServices.scan takes the lease out). */
 #include "client/op_priv.h"
 
 #include <stdlib.h>
@@ -144,7 +145,7 @@ static bool keep(rq__ahead *a, const rq_reply *reply)
            copy(&a->cells, reply->cells) == RQ_OK;
 }
 
-/* Before anybody waits for it. */
+/* Takes an answer that arrives before the scan waits for it. */
 static void answer_early(rq__ahead *a, const rq_reply *reply)
 {
     bool is_kept = reply->err == RQ_OK && keep(a, reply);

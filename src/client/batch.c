@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches. A batch stores its actions as adjacent bytes and, for each attempt, the order of the
- * unfinished ones: by server, then region, then as given, so that actions of one row stay in order.
- * The part of each server is one Multi; results identify their action by its index, which must be one of
- * their region's. An action whose row is in no region fails alone. */
+/* Batches. A batch stores its encoded actions one after another and, for each attempt, the order of the
+ * unfinished actions: by server, then region, then as given, so that actions of one row stay in order. The
+ * actions for one server form one Multi. A result names its action by index, which must belong to the
+ * result's region. An action whose row is in no region fails without affecting the others. */
 #include "client/op_priv.h"
 
 #include <stdlib.h>
@@ -293,7 +293,7 @@ rq_err rq__batch_send(rq_op *op)
     size_t parts = 0;
     op->retry_err = RQ_OK;
     RQ_TRY(plan_batch(op, &parts));
-    op->parts_out = parts + 1; /* one counts for this function itself, so that the end is reported
+    op->parts_out = parts + 1; /* 1 for this function itself, so that the end is reported only
                                 * once */
     fail_homeless(op);
     for (size_t i = 0; i < parts; i++) {

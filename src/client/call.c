@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of any method; contract in call.h. AdminService's connection to a region server is shared with
- * compactions (admin.c); others are kept by service and address. */
+/* Calls of any method; contract in call.h. The connection to a region server's AdminService is shared with
+ * compactions (admin.c); other connections are kept in rq_client.others, by service and address. */
 #include "client/call.h"
 
 #include "client/client_priv.h"

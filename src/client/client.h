@@ -30,22 +30,22 @@ typedef struct rq_client_table rq_client_table;
 typedef struct rq_op rq_op;
 
 typedef struct rq_client_options {
-    const char *zookeeper;   /* host:port; or */
+    const char *zookeeper;   /* host:port; NULL: use `bootstrap` */
     const char *bootstrap;   /* host:port of a master or region server */
     const char *zk_root;     /* NULL: /hbase */
     const char *user;        /* NULL: rorqual */
     unsigned lanes;          /* connections to each region server; 0: 1 */
     unsigned rpc_timeout_ms; /* 0: 60,000 */
-    unsigned wait_ms;        /* for a procedure or a snapshot; 0: 120,000 */
+    unsigned wait_ms;        /* time limit for a procedure or a snapshot; 0: 120,000 */
     unsigned pause_ms;       /* before the first repetition; 0: 100 */
     unsigned retries;
     /* If set: rq_client_open ends with RQ_E_CLOSED when it is not 0, also by a signal handler. */
     const volatile sig_atomic_t *stop;
-    bool with_tags; /* cells of regions come and go with their tags: KeyValueCodecWithTags */
+    bool with_tags; /* cells are sent and received with their tags: KeyValueCodecWithTags */
     /* An attempt failed and will be retried; `kind` is valid during the call. */
     void (*on_retry)(void *ctx, rq_slice kind);
-    /* If set: called around each wait for sockets, to release and take a lock that guards the
-     * client. Then several threads can use a client, one at a time except during waits. */
+    /* If set: called before and after each wait for sockets, to release and take a lock that guards the
+     * client. Then several threads can use the client, one at a time; while one waits, others can. */
     void (*before_wait)(void *ctx);
     void (*after_wait)(void *ctx);
     void *ctx;
@@ -64,9 +64,9 @@ void rq_client_close(rq_client *c);
 void rq_client_poll(rq_client *c, int64_t timeout_ns);
 /* Sends what operations have queued, without waiting for anything. */
 void rq_client_flush(rq_client *c);
-/* For an event loop of the caller's: a descriptor that is readable when rq_client_poll has something
- * to do; and the time at which it has something to do even if the descriptor is not readable
- * (INT64_MAX: never). */
+/* For an event loop of the caller: a descriptor that is readable when rq_client_poll has something to
+ * do; and the time (rq_client_now_ns) at which it has something to do even if the descriptor is not
+ * readable (INT64_MAX: never). */
 int rq_client_descriptor(const rq_client *c);
 int64_t rq_client_due(const rq_client *c);
 /* Ends the wait of an rq_client_poll in another thread. Any thread. */
@@ -76,9 +76,9 @@ void rq_client_wake(rq_client *c);
 void rq_client_stop(rq_client *c);
 int64_t rq_client_now_ns(void); /* CLOCK_MONOTONIC */
 
-/* A one-shot timer that runs inside poll. Its owner's memory; all zero is idle. */
+/* A one-shot timer that runs inside poll. The caller owns the memory; all zero is idle. */
 typedef struct rq_client_timer {
-    rq_loop_timer timer;                        /* the client's */
+    rq_loop_timer timer;                        /* used by the client */
     void (*run)(struct rq_client_timer *timer); /* after rq_client_stop: at the next poll */
 } rq_client_timer;
 /* REQUIRES: it is idle. */
@@ -115,7 +115,7 @@ typedef struct rq_client_region {
 } rq_client_region;
 rq_client_region rq_client_table_region(const rq_client_table *t, size_t i);
 size_t rq_client_table_regions(const rq_client_table *t);
-/* The servers that the client knows, of all its tables. */
+/* The number of servers that the client knows, of all its tables. */
 size_t rq_client_table_servers(const rq_client_table *t);
 
 /* Blocking: one call to the master and one read of hbase:meta. RQ_OK: both servers answer.
@@ -130,20 +130,20 @@ typedef struct rq_op_result {
     rq_slice kind;       /* of the failure */
     rq_slice java_class; /* empty: the failure is the client's own */
     rq_slice text;
-    bool retry;         /* the failure may pass */
+    bool retry;         /* the failure may be temporary */
     rq_result_view row; /* get, increment, append */
     rq_cursor cells;
-    rq_slice cursor;   /* of a scan with wants_cursors: if not empty, this item is no row */
-    bool processed;    /* checkAndMutate */
-    bool goes_on;      /* of a stepwise scan: a response is complete, and rq_op_scan_step asks for
+    rq_slice cursor; /* of a scan with wants_cursors: not empty: the item is this cursor, no row */
+    bool processed;  /* checkAndMutate */
+    bool goes_on;    /* of a stepwise scan: a response is complete, and rq_op_scan_step asks for
                         * the next one */
-    unsigned attempts; /* that failed before */
+    unsigned attempts; /* number of attempts that failed before */
 } rq_op_result;
 
 /* The result's pointers are valid during the call, which may start the next operation. */
 typedef void (*rq_op_done)(rq_op *op, void *ctx, const rq_op_result *r);
-/* One action of a batch, or one row of a scan (then `index` counts rows). Read cells with
- * rq_result_next(&r->row, &r->cells, …). A failed action has its error. */
+/* Called for each action of a batch, or for each row of a scan (then `index` counts rows). Read cells
+ * with rq_result_next(&r->row, &r->cells, …). If an action failed, `r` has its error. */
 typedef void (*rq_op_item)(rq_op *op, void *ctx, uint32_t index, rq_op_result *r);
 
 /* lane: selects one of the connections to a server. */
@@ -153,8 +153,8 @@ rq_err rq_op_new(rq_client *c, unsigned lane, void *ctx, rq_op **ret);
 void rq_op_free(rq_op *op);
 /* For the next operation. */
 void rq_op_set_ctx(rq_op *op, void *ctx);
-/* For the next operations: each ends by this time (rq_client_now_ns), repetitions and waits for a region
- * map included; 0: no limit. A scan gets the time of a call anew with each answer of a server. */
+/* Time limit of the next operations (clock of rq_client_now_ns), repetitions and waits for a region map included;
+ * 0: no limit. In a scan each answer of a server moves the limit to one call's time-out from then. */
 void rq_op_set_until(rq_op *op, int64_t until_ns);
 
 /* On an error nothing was started. The arguments are copied. */
@@ -176,17 +176,17 @@ rq_err rq_op_batch_run(rq_op *op, rq_op_item item, rq_op_done done);
 RQ_NODISCARD
 rq_err rq_op_mutate_row(rq_op *op, rq_client_table *t, const rq_mutate *list, size_t count,
                         rq_slice condition, rq_op_done done);
-/* Rows in order, region after region; after a failure it continues behind the last row. */
+/* Scans rows in order, region after region; after a failure the scan continues after the last row. */
 RQ_NODISCARD
 rq_err rq_op_scan(rq_op *op, rq_client_table *t, const rq_scan *scan, rq_op_item row,
                   rq_op_done done);
-/* What the scan has cost so far; with counts_metrics. Until the next operation. */
+/* The costs of the scan so far, if counts_metrics is set. Valid until the next operation. */
 const rq_scan_metrics *rq_op_scan_metrics(const rq_op *op);
-/* The next response of a stepwise scan whose done() was called with goes_on; or, after done() was
- * called with an error, another attempt to continue behind the last row. */
+/* Requests the next response of a stepwise scan whose done() was called with goes_on; or, after done() was
+ * called with an error, makes another attempt to continue after the last row. */
 void rq_op_scan_step(rq_op *op);
-/* Nobody wants the rows of the step in progress: it makes no further request. done() is called, with
- * RQ_E_CANCELLED if the answer that is under way does not end the step. */
+/* For a step in progress whose rows are not needed any more: prevents further requests. done() is still called,
+ * with RQ_E_CANCELLED if the answer that is under way does not end the step. */
 void rq_op_scan_abandon(rq_op *op);
 /* Ends a stepwise scan between two steps; done() is not called. */
 void rq_op_scan_end(rq_op *op);
@@ -216,15 +216,15 @@ rq_err rq_client_master(rq_client *c, const char *method, rq_slice message, bool
                         rq_buf *ret, rq_client_failure *ret_failure);
 
 /* Blocking: waits until the snapshot that was begun is complete. `message` is
- * IsSnapshotDoneRequest, whose bytes are those of the SnapshotRequest. RQ_E_TIMEOUT after two
- * minutes. */
+ * IsSnapshotDoneRequest, whose bytes are those of the SnapshotRequest. RQ_E_TIMEOUT after
+ * `wait_ms`. */
 RQ_NODISCARD
 rq_err rq_client_wait_snapshot(rq_client *c, rq_slice message, rq_client_failure *ret_failure);
 
-/* As rq_client_master, for one call, without waiting: `done` runs in poll. On an error nothing was sent. */
+/* As rq_client_master, for one call, without blocking: `done` runs in poll. On an error nothing was sent. */
 typedef struct rq_client_question {
     void (*done)(struct rq_client_question *q, rq_err rc, rq_slice message);
-    int64_t until_ns; /* no longer than that, if it is not 0 */
+    int64_t until_ns; /* time limit (rq_client_now_ns); 0: the call's time-out alone */
 } rq_client_question;
 RQ_NODISCARD
 rq_err rq_client_ask_master(rq_client *c, const char *method, rq_slice message,

@@ -15,12 +15,12 @@
 #define RQ__HOST_MAX 256
 #define RQ__META_REGION "hbase:meta,,1"
 #define RQ__CODEC_WITH_TAGS "org.apache.hadoop.hbase.codec.KeyValueCodecWithTags"
-#define RQ__PRIORITY_META                                                                          \
-    200 /* HBASE: HConstants.SYSTEMTABLE_QOS; meta reads are never queued behind data */
+/* HBASE: HConstants.SYSTEMTABLE_QOS; meta reads are never queued behind data. */
+#define RQ__PRIORITY_META 200
 #define RQ__PRIORITY_CLOSE 200 /* HBASE: HIGH_QOS, for calls that end a scanner */
 
-#define RQ__REGISTRY_TIMEOUT_NS                                                                    \
-    2000000000 /* for the registry's answer, while operations wait for it */
+/* How long operations wait for the registry's answer. */
+#define RQ__REGISTRY_TIMEOUT_NS 2000000000
 
 typedef struct rq__address {
     char host[RQ__HOST_MAX];
@@ -31,9 +31,9 @@ typedef struct rq__server {
     rq__address at;
     rq__conn **lanes; /* made when first used */
     rq__conn *admin;  /* AdminService; likewise */
-    size_t scanners;  /* open ones, of scans that go on */
-    bool is_named;    /* by a map; of use while servers are forgotten */
-} rq__server;         /* lanes NULL: a free index */
+    size_t scanners;  /* open scanners on it; they keep its index */
+    bool is_named;    /* a map has its index; used by rq__servers_forget only */
+} rq__server;         /* lanes NULL: the index is free */
 
 /* The registry's answer. */
 typedef struct rq__registry_answer {
@@ -45,19 +45,19 @@ typedef struct rq__registry_answer {
 /* Asking the registry (registry.c). */
 typedef struct rq__registry {
     bool asking;
-    rq_err rc; /* of the last time, with: */
+    rq_err rc; /* result of the last time */
     rq_error why;
-    rq__registry_answer found; /* so far */
+    rq__registry_answer found; /* the parts found so far */
     rq__address at;
     rq_loop_timer timer;
-    rq_stream *stream; /* ZooKeeper's session, or the preamble "Regist" */
+    rq_stream *stream; /* to ZooKeeper, or for the preamble "Regist" */
     bool is_open;      /* the stream is connected … */
     bool has_session;  /* … and ZooKeeper has answered */
     uint32_t xid;      /* of the last request to ZooKeeper */
     rq__conn *conn;    /* ClientMetaService; stopped when it is not asking */
 } rq__registry;
 
-/* A replica's region, other than the first. */
+/* A replica of a region; the region itself is rq__region. */
 typedef struct rq__replica {
     rq_slice specifier;
     uint32_t server;
@@ -90,7 +90,7 @@ struct rq_client_table {
     bool refreshing;
     bool awaits_registry; /* begins to read when the registry has answered */
     rq_err refresh_err;
-    bool has_rows; /* hbase:meta has regions of the table; maybe none has a server */
+    bool has_rows; /* hbase:meta has regions of the table, perhaps none with a server */
     bool next_has_rows;
     char *refresh_text; /* NULL: nothing is known */
     rq_arena next_arena;
@@ -124,10 +124,10 @@ struct rq_client {
     rq__other others[4]; /* in no order; the oldest is dropped */
     size_t next_other;
     rq__server *servers;
-    size_t server_count; /* with those of free indexes */
+    size_t server_count; /* entries of `servers`, free ones included */
     size_t free_servers;
-    size_t new_servers;     /* since servers were forgotten */
-    bool forgets_servers;   /* in the next poll */
+    size_t new_servers;     /* added since servers were last forgotten */
+    bool forgets_servers;   /* the next poll forgets servers */
     uint32_t *server_slots; /* index + 1, by hash of the address; 0: empty */
     size_t slot_count;
     rq_client_table *tables;
@@ -136,7 +136,7 @@ struct rq_client {
     size_t bucket_count;
     rq_client_table *newest, *oldest; /* with maps */
     size_t map_count;
-    rq_op *waiting;           /* by no order */
+    rq_op *waiting;           /* in no order */
     struct rq__ahead *aheads; /* requests of scans that have ended */
     bool stopped;
     uint64_t nonce_group;
@@ -144,7 +144,7 @@ struct rq_client {
     rq__conn **all; /* every connection, for time-outs */
     size_t all_count;
     size_t all_cap;
-    bool has_retired;          /* in `all` */
+    bool has_retired;          /* `all` has connections that were retired */
     uint64_t dropped_connects; /* connects and bytes of connections that were dropped */
     rq_client_traffic dropped;
 };
@@ -154,13 +154,13 @@ struct rq_client {
  * REQUIRES: not asking. */
 RQ_NODISCARD
 rq_err rq__registry_ask(rq_client *c, int64_t timeout_ns, rq_error *why);
-/* Ends it with RQ_E_CLOSED. */
+/* Ends the asking with RQ_E_CLOSED. */
 void rq__registry_stop(rq_client *c);
 void rq__registry_free(rq_client *c);
 bool rq__address_parse(rq_slice text, rq__address *ret);
 
 /* client.c */
-/* Dropped in a later poll, when it has no call in flight. NULL is fine. */
+/* Lets a later poll drop the connection, once it has no call in flight. NULL is fine. */
 void rq__client_retire_conn(rq_client *c, rq__conn *conn);
 RQ_NODISCARD
 rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, const char *codec,
@@ -173,12 +173,12 @@ RQ_NODISCARD
 rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slice message,
                        rq_buf *ret, rq_error *why);
 
-/* Blocking: lets so much time pass, and works meanwhile. */
+/* Blocking: polls for this time. */
 void rq__client_pause(rq_client *c, int64_t ns);
 
 /* admin.c */
-/* The master's connection. If it was lost, the registry is asked, because another server may be master now;
- * `waits` for the answer, blocking: else the master known so far is taken. */
+/* The connection to the master. If it was lost, the registry is asked, because another server may be master now.
+ * `waits`: blocks until the registry has answered; otherwise the connection is to the master known so far. */
 RQ_NODISCARD
 rq_err rq__client_master(rq_client *c, bool waits, rq__conn **ret);
 void rq__failure_of(const rq_reply *r, rq_client_failure *ret);
@@ -197,7 +197,7 @@ rq_err rq__client_server(rq_client *c, const rq__address *at, uint32_t *ret);
 RQ_NODISCARD
 rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **ret);
 size_t rq__servers_count(const rq_client *c);
-/* Those that nothing names. REQUIRES: not in a callback. */
+/* Forgets the servers whose index is in no map and no open scanner. REQUIRES: not in a callback. */
 void rq__servers_forget(rq_client *c);
 void rq__servers_free(rq_client *c);
 
@@ -211,18 +211,18 @@ void rq__map_replaced(rq_client_table *t);
 /* region_map.c */
 /* Why the last reading of the table's regions failed; "": unknown. */
 const char *rq__refresh_text(const rq_client_table *t);
-/* Why the map has no region. Regions without a server are being split, or assigned after their server's end: that
- * passes. HBASE: ConnectionImplementation.locateRegionInMeta. */
+/* The error for a table whose map has no region. It is temporary if hbase:meta has regions without a server, which are
+ * being split, or assigned after their server's end. HBASE: ConnectionImplementation.locateRegionInMeta. */
 rq_err rq__map_empty_error(const rq_client_table *t);
 const rq__region *rq__map_locate(const rq_client_table *t, rq_slice row);
-/* The region before the one that begins with `start`; if that is empty, the last one. */
+/* The region before the one that begins at `start`; `start` empty: the last region. */
 const rq__region *rq__map_locate_before(const rq_client_table *t, rq_slice start);
-/* Where the region's replica is; 0: the region itself. false: nowhere. */
+/* The server and specifier of the region's replica `id`; 0: of the region itself. False: it is on no server. */
 bool rq__map_replica(const rq__region *r, uint16_t id, uint32_t *ret_server,
                      rq_slice *ret_specifier);
 /* Starts to reload the map, unless it is being loaded. */
 void rq__map_refresh(rq_client_table *t);
-/* The registry's answer is in c->registry. */
+/* Called when the registry has answered or failed; the result is in c->registry. */
 void rq__map_registry_answered(rq_client *c);
 
 /* ahead.c */

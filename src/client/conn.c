@@ -17,8 +17,9 @@
 #define IN_KEPT ((size_t)4 << 20) /* of the input buffer, between answers: twice a scan's answer */
 #define FRAME_MAX (256U << 20)
 #define NO_PLACE UINT32_MAX
-/* A connection is closed if so many calls have timed out without a response since, or if so many bytes are
- * unsent when a call times out: the peer hangs. HBASE: none; its client keeps a timed-out call's id only. */
+/* A connection is closed if so many calls have timed out and still have no response, or if so many bytes are
+ * unsent when a call times out: the peer hangs. HBase's client has no such limit; it keeps only the ids of
+ * calls that have timed out. */
 #define ABANDONED_MAX 1000
 #define PENDING_MAX ((size_t)64 << 20)
 #define CONNECT_TIMEOUT_NS 10000000000 /* HBASE: hbase.ipc.client.socket.timeout.connect */
@@ -51,7 +52,7 @@ struct rq__conn {
     size_t in_flight;
     size_t abandoned;
     uint64_t connects;
-    rq_client_traffic traffic; /* `sent`: of earlier streams */
+    rq_client_traffic traffic; /* `sent` counts earlier streams only */
 };
 
 rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret)
@@ -75,7 +76,7 @@ rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret)
     return RQ_OK;
 }
 
-/* It is idle from now on; the stream ends without it. */
+/* Closes the stream; the connection is idle from now on. */
 static void let_go(rq__conn *c)
 {
     c->traffic.sent += rq_stream_out_taken(c->stream);
@@ -201,8 +202,8 @@ void rq__conn_stop(rq__conn *c)
 
 /* --- connecting ------------------------------------------------------------------------------- */
 
-/* HBASE: the ConnectionHeader of RpcConnection; the version tells the server which features the
- * client knows. */
+/* The preamble and the ConnectionHeader, as HBASE: RpcConnection. The version in it tells the server which
+ * features the client supports. */
 static rq_err put_preamble(const rq__conn *c, rq_buf *out)
 {
     static const uint8_t preamble[] = {'H', 'B', 'a', 's', 0, 0x50};

@@ -6,8 +6,8 @@
  *   idle ──call──► connecting ──► open ──lost──► idle        (the next call connects again)
  *
  * When the connection is lost every call in flight ends with RQ_E_IO, in the order of their ids. A
- * call that exceeds its time-out ends with RQ_E_CALL_TIMEOUT; a later response to it is dropped. A
- * connection with very many such calls, or very many bytes that the peer has not read, is lost.
+ * call that exceeds its time-out ends with RQ_E_CALL_TIMEOUT; a later response to it is dropped. If
+ * very many calls have timed out, or the peer does not read very many bytes, the connection is closed.
  * Bytes are written at the end of the loop's iteration, so that calls made together are sent together.
  */
 #ifndef RQ_CLIENT_CONN_H
@@ -36,7 +36,7 @@ typedef struct rq__conn_options {
 /* Does not connect yet. The strings are copied. */
 RQ_NODISCARD
 rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret);
-/* Of later calls. */
+/* Sets the time-out of later calls. */
 void rq__conn_set_timeout(rq__conn *c, int64_t timeout_ns);
 /* Drops calls in flight without calling back. NULL is fine. */
 void rq__conn_free(rq__conn *c);
@@ -45,8 +45,8 @@ void rq__conn_free(rq__conn *c);
 RQ_NODISCARD
 rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slice region_prefix,
                      rq_slice message, rq_slice cells, rq_reply_fn done, void *ctx);
-/* The same; the call ends at until_ns at the latest (clock of rq_client_now_ns), even if the connection's
- * timeout is longer. 0: the timeout alone counts. */
+/* The same, with a time limit: the call ends at until_ns at the latest (clock of rq_client_now_ns), even if the
+ * connection's timeout is longer. 0: no such limit. */
 RQ_NODISCARD
 rq_err rq__conn_call_until(rq__conn *c, int64_t until_ns, const char *method, uint32_t priority,
                            rq_slice region_prefix, rq_slice message, rq_slice cells,
@@ -54,17 +54,17 @@ rq_err rq__conn_call_until(rq__conn *c, int64_t until_ns, const char *method, ui
 /* Loses the connection, which ends its calls with RQ_E_IO; a later call connects again. Also in a callback. */
 void rq__conn_drop(rq__conn *c, const char *why);
 void rq__conn_check_timeouts(rq__conn *c, int64_t now_ns);
-/* Ends its calls with RQ_E_CLOSED, and refuses further ones with that error. Also in a callback. */
+/* Ends the connection's calls with RQ_E_CLOSED, and refuses further calls with this error. Also in a callback. */
 void rq__conn_stop(rq__conn *c);
 size_t rq__conn_in_flight(const rq__conn *c);
-/* All its life. */
+/* Calls and bytes since the connection object was made. */
 rq_client_traffic rq__conn_traffic(const rq__conn *c);
-/* Its owner will not call it again. */
+/* Marks the connection as one on which its owner will make no calls any more. */
 void rq__conn_retire(rq__conn *c);
 bool rq__conn_is_retired(const rq__conn *c);
-/* It was connected, and is not any more. */
+/* Whether it was connected, and is not any more. */
 bool rq__conn_is_lost(const rq__conn *c);
-/* Times it was connected. */
+/* How often it was connected. */
 uint64_t rq__conn_connects(const rq__conn *c);
 
 #endif

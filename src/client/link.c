@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection with a greeting; see link.h. conn.c makes the connection: it connects when a call finds it
- * idle, and ends its calls when it is lost. */
+/* A connection with a greeting; see link.h. It uses an rq__conn (conn.c), which connects at the first call, and
+ * ends its calls when the connection is lost. */
 #include "client/link.h"
 
 #include "client/conn.h"

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection to one service of one server, for a caller with a loop of its own: calls by method, on
- * any number at a time, after a greeting. It is made with the first call, and again with the first call
- * after it was lost.
+ * A connection to one service of one server, for a caller with a loop of its own: calls of methods, any
+ * number at a time, after a greeting. The first call makes the connection, and so does the first call after
+ * the connection was lost.
  *
  *   call ──► wait ──► connect ─► greet ─► open: sent ─► answered, or RQ_E_CALL_TIMEOUT
- *                         └────────┴──── failed: all that wait end with the reason
+ *                         └────────┴──── failed: all waiting calls end with the reason
  *
- *  - The greeting is the user's: some calls by rq_link_greet_call, then rq_link_greeted. Nothing else is sent
- *    before it has succeeded.
- *  - A call that is not answered in time loses the connection: the path may be dead, or the server not read.
+ *  - The caller's greet() makes the greeting: some calls by rq_link_greet_call, then rq_link_greeted. No other
+ *    call is sent before the greeting has succeeded.
+ *  - If a call is not answered in time, the connection is closed: the network may be interrupted, or the server
+ *    may hang.
  *  - The number and bytes of unanswered calls are limited; a further call fails at once with
  *    RQ_E_CALL_QUEUE_TOO_BIG.
  *
@@ -42,12 +43,13 @@ typedef struct rq_link_options {
 
 RQ_NODISCARD
 rq_err rq_link_new(const rq_link_options *o, rq_link **ret);
-/* Its calls end with RQ_E_CLOSED. Not in a callback of its own. NULL is fine. */
+/* Ends all calls of the link with RQ_E_CLOSED. Not in a callback of the link. NULL is fine. */
 void rq_link_free(rq_link *l);
 /* `done` runs once, perhaps before this returns; it may make further calls. The message is copied, the
  * method's name is not. */
 void rq_link_call(rq_link *l, const char *method, rq_slice message, rq_reply_fn done, void *ctx);
-/* During the greeting. `done` as above; it makes the next call of the greeting, or ends it. */
+/* Makes a call during the greeting. `done` as above; it makes the next call of the greeting, or ends the
+ * greeting. */
 void rq_link_greet_call(rq_link *l, const char *method, rq_slice message, rq_reply_fn done,
                         void *ctx);
 /* The greeting has ended; with an error the connection is closed. `why` may be NULL. */

@@ -54,7 +54,7 @@ typedef struct rq__ahead {
     struct rq__ahead *next; /* in the client's list of those without a scan */
     rq__ahead_state state;
     bool is_wanted; /* the scan waits for the answer */
-    rq_err failed;  /* the answer before was malformed: the scan fails when this one is there */
+    rq_err failed;  /* the previous answer was malformed: the scan fails when this one arrives */
     int64_t wanted_ns;
     unsigned lane;
     uint32_t server;
@@ -71,12 +71,12 @@ struct rq_op {
     rq_op_item item;
     unsigned lane;
     rq__op_kind kind;
-    unsigned attempts; /* that failed, in a row */
+    unsigned attempts; /* number of consecutive attempts that failed */
     uint32_t priority; /* of the request; 0: the table's */
     uint16_t replica;  /* of a get or scan */
     int64_t until_ns;  /* rq_op_set_until */
     int64_t wake_ns;
-    bool awaits_map;     /* of a table whose regions were never read */
+    bool awaits_map;     /* waits for the map of a table whose regions were never read */
     bool awaits_refresh; /* its pause is over, and the table's map is being read */
     rq_buf row;          /* of a get or mutation; rows of a batch; the last row of a scan */
     rq_buf body;
@@ -92,22 +92,22 @@ struct rq_op {
     rq__part *parts;
     size_t part_cap;
     size_t parts_out;
-    rq_err batch_err; /* of an action that failed for good */
-    rq_err retry_err; /* of one that is to be repeated */
+    rq_err batch_err; /* error of an action that has failed for good */
+    rq_err retry_err; /* error of an action that will be repeated */
     char kind_text[64];
     /* scan */
     rq_scan scan;
     rq_buf bounds; /* start, stop, family, further fields */
     rq__parts parts_of_row;
-    rq_cellblock last_given; /* the key of the last cell of an item that gave_part */
-    bool gave_part;          /* the last item, of a row that may go on */
-    bool reads_again;        /* the row of that item */
+    rq_cellblock last_given; /* with gave_part: the key of the last cell that was passed on */
+    bool gave_part;          /* the last item was a part of a row, which may have more cells */
+    bool reads_again;        /* the row of this part is being read again from its start */
     rq_buf region_key;
     bool region_is_last;
     bool include_start;
     bool scanner_open;
-    bool is_abandoned; /* a scan that makes no further request */
-    uint32_t server;   /* that has the scanner */
+    bool is_abandoned; /* the scan makes no further request */
+    uint32_t server;   /* where the scanner is open */
     uint64_t scanner;
     uint64_t sequence;
     uint64_t rows;
@@ -117,7 +117,7 @@ struct rq_op {
 
 /* --- operation.c --- */
 
-/* Forgets the operation before. */
+/* Resets the object for a new operation. */
 void rq__op_prepare(rq_op *op, rq_client_table *t, rq__op_kind kind);
 /* Sends the request, or fails. */
 void rq__op_attempt(rq_op *op);
@@ -151,26 +151,29 @@ rq_err rq__scan_send(rq_op *op);
 
 /* The answer to a scan's request. */
 void rq__scan_answer(void *op, const rq_reply *reply);
-/* A new scanner continues behind what was passed on. */
+/* Gives up the scanner; a new one will continue after the cells that were passed on. */
 void rq__scan_lose(rq_op *op);
 
 /* --- ahead.c --- */
 
 /* False: there is no memory. */
 bool rq__ahead_prepare(rq_op *op);
-/* The scan's next request was sent with rq__ahead_answer and op->ahead. REQUIRES: rq__ahead_prepare. */
+/* Notes that the scan's next request was sent, with rq__ahead_answer(op->ahead) as its callback. REQUIRES:
+ * rq__ahead_prepare. */
 void rq__ahead_sent(rq_op *op);
 void rq__ahead_answer(void *ahead, const rq_reply *reply);
 bool rq__ahead_is_sent(const rq_op *op);
-/* Waits for its answer, and fails then if `failed` is an error. REQUIRES: it is sent. */
+/* Lets the scan wait for the answer to this request; if `failed` is an error, the scan then fails with it.
+ * REQUIRES: rq__ahead_is_sent. */
 void rq__ahead_wait(rq_op *op, rq_err failed);
-/* The next answer is needed: takes the one that is kept, waits for the one that is under way, or sends the
- * request. */
+/* Gets the scan's next answer: takes the kept one, waits for the one that is under way, or sends the request. */
 void rq__ahead_ask(rq_op *op);
-/* The scan ends: what was sent ahead closes its scanner itself. False: nothing was sent. */
+/* Call it when the scan ends: a request that was sent ahead will close the scanner itself. False: none was
+ * sent, so the caller closes the scanner. */
 bool rq__ahead_leave(rq_op *op);
 void rq__ahead_free(rq_op *op);
-/* Ends a scanner without waiting for the response; if that cannot be sent, its lease ends it. */
+/* Closes a scanner without waiting for the response; if the request cannot be sent, the scanner's lease ends
+ * it. */
 void rq__scanner_close(rq_client *c, uint32_t server, unsigned lane, uint64_t scanner);
 
 #endif

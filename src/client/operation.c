@@ -91,8 +91,8 @@ bool rq__map_is_wrong(rq_err err)
     }
 }
 
-/* A server that does not answer may have lost its regions, too.
- * HBASE: ClientExceptionsUtil.isMetaClearingException */
+/* Errors after which the region map is read again; also if a server does not answer, because its regions may
+ * have been moved. HBASE: ClientExceptionsUtil.isMetaClearingException */
 static bool doubts_map(rq_err err)
 {
     return rq__map_is_wrong(err) || err == RQ_E_CALL_TIMEOUT;
@@ -220,7 +220,7 @@ void rq__ops_stop(rq_client *c)
 
 /* --- an attempt ------------------------------------------------------------------------------- */
 
-/* For a table without regions: true while they are being read. Each attempt reads them once. */
+/* True while the regions of a table without a map are being read. Each attempt reads them once. */
 static bool waits_for_map(rq_op *op, rq_err *ret)
 {
     rq_client_table *t = op->table;

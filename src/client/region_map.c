@@ -321,8 +321,8 @@ static void ask(rq_client_table *t, bool open)
     if (rc != RQ_OK) end_refresh(t, rc, RQ_SLICE_LIT("cannot ask hbase:meta"));
 }
 
-/* Stores the addresses of the master and of hbase:meta's server that the registry answered. A changed
- * address drops the connection to the old one from use. */
+/* Stores the addresses of the master and of hbase:meta's server from the registry's answer. If an address
+ * has changed, the connection to the old address is retired. */
 static void take_found(rq_client *c, const rq__registry_answer *found)
 {
     bool moved =
@@ -389,7 +389,7 @@ void rq__map_registry_answered(rq_client *c)
     }
 }
 
-/* Without meta no operation can continue. */
+/* Asks the registry for the location of hbase:meta, and reads the map after its answer. */
 static void find_meta(rq_client_table *t)
 {
     rq_client *c = t->client;

@@ -268,8 +268,8 @@ static rq_err take_znode(rq__registry *r, rq_slice data)
     return take_server(r, data, &r->found.master);
 }
 
-/* ReplyHeader { xid, zxid, err }, and of getData { data, … }. Others than to our request, to pings and
- * watches, are skipped. */
+/* Takes a reply: ReplyHeader { xid, zxid, err }, and for getData { data, … }. Replies that do not belong to
+ * our last request (pings, watch events) are skipped. */
 static rq_err take_zk_answer(rq__registry *r, rq_slice frame, bool *ret_last)
 {
     uint32_t number, err, len;

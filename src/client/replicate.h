@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-/* A region server of the cluster as the place that entries are sent to. The client owns it. */
+/* A region server to which entries are sent. The client owns the object. */
 typedef struct rq__conn rq_client_sink;
 
 /* Does not connect yet. timeout_ms: of a call. */

@@ -9,7 +9,7 @@
 /* Its pointers are valid during the callback only. */
 typedef struct rq_reply {
     rq_err err;          /* RQ_OK: message and cells hold the response */
-    bool retry;          /* whether the failure may pass */
+    bool retry;          /* the failure may be temporary */
     rq_slice kind;       /* the error's name: the Java class without its package, or ours */
     rq_slice java_class; /* with its package; empty: the error is the client's own */
     rq_slice text;       /* the server's text */

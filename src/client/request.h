@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parameter messages of a client, encoded directly into a buffer: no message objects, and no
+/* The parameter messages of a client's calls, encoded directly into a buffer: no message objects, and no
  * allocation except the buffer's growth. Messages are made without the region (field 1 of each
- * request), so that a retry after a region moved only needs another region in front of the same
- * bytes.
+ * request), so that a retry after a region has moved puts another region before the same bytes.
  *
  * Cells of a mutation are not in the message: they are appended to a cell block (KeyValueCodec),
  * and the message has their number. HBASE: RequestConverter, ProtobufUtil. */
@@ -42,7 +41,7 @@ typedef struct rq_mutate {
     /* checkAndMutate: this column must have exactly this value. */
     bool has_condition;
     rq_slice condition_family, condition_qualifier, condition_value;
-    rq_slice condition; /* or the whole message Condition, encoded; empty: none */
+    rq_slice condition; /* or the complete message Condition, encoded; empty: none */
     rq_slice more;      /* further fields of the message MutationProto, encoded */
     uint32_t priority;  /* of the call; 0: the table's */
     bool with_tags;     /* sends the cells' tags; the client must be opened with_tags */
@@ -64,9 +63,9 @@ typedef struct rq_scan {
     rq_slice more;    /* further fields of the message Scan, encoded */
     bool is_stepwise; /* waits for rq_op_scan_step after each response with rows */
     bool
-        fetches_ahead; /* from its third response on, without a limit: the next one is asked for before the
-                         * rows of the last are passed on */
-    uint32_t batch; /* cells of an item: longer rows are several; 0: whole rows */
+        fetches_ahead; /* without a limit: requests the third and each later response before the rows of
+                         * the response before it are passed on */
+    uint32_t batch; /* cells of an item: a longer row is passed as several items; 0: whole rows */
     bool
         wants_cursors; /* a response without a whole row gives an item with `cursor`; not with a batch */
     uint32_t priority;   /* of the calls; 0: the table's */
@@ -74,10 +73,10 @@ typedef struct rq_scan {
     bool counts_metrics; /* rq_op_scan_metrics */
 } rq_scan;
 
-/* The region, at the front: field 1 of Get-, Mutate-, ScanRequest and RegionAction. */
+/* The region, before the rest of the message: field 1 of Get-, Mutate-, ScanRequest and RegionAction. */
 RQ_NODISCARD
 rq_err rq__put_region(rq_buf *out, rq_slice region_name);
-/* GetRequest and MutateRequest, behind the region. */
+/* The fields of GetRequest and MutateRequest after the region. */
 RQ_NODISCARD
 rq_err rq__put_get_body(rq_buf *out, const rq_get *get);
 RQ_NODISCARD
@@ -87,18 +86,18 @@ RQ_NODISCARD
 rq_err rq__put_get_action(rq_buf *out, uint32_t index, const rq_get *get);
 RQ_NODISCARD
 rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const rq_mutate *m);
-/* ScanRequest behind the region: opens a scanner at `start` and requests its first response.
- * `takes_parts`: a server may answer with a part of a row, or (after half of the call's time-out) with
- * nothing. HBASE: client_handles_partials, without which servers send no heartbeats. */
+/* The fields of ScanRequest after the region: opens a scanner at `start` and requests its first response.
+ * `takes_parts`: the server may answer with a part of a row, or (after half of the call's time-out) with
+ * a heartbeat without rows. HBASE: client_handles_partials, without which servers send no heartbeats. */
 RQ_NODISCARD
 rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
                          uint32_t rows, uint32_t limit, bool takes_parts);
-/* The whole ScanRequest that continues a scan. `sequence` counts from 0,
- * starting behind the request that opened the scanner. */
+/* The complete ScanRequest that continues a scan. `sequence`: 0 for the first request after the one that opened
+ * the scanner, then 1, 2 … */
 RQ_NODISCARD
 rq_err rq__put_scan_next(rq_buf *out, const rq_scan *scan, uint64_t scanner, uint64_t sequence,
                          uint32_t rows, uint32_t limit, bool takes_parts);
-/* The one that ends it. */
+/* The complete ScanRequest that closes the scanner. */
 RQ_NODISCARD
 rq_err rq__put_scan_close(rq_buf *out, uint64_t scanner);
 

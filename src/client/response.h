@@ -29,8 +29,8 @@ typedef struct rq_result_view {
     bool present;
     bool exists;
     bool partial;
-    bool stale;            /* of a replica */
-    uint32_t count;        /* in the block */
+    bool stale;            /* read from a replica */
+    uint32_t count;        /* cells in the block */
     rq_slice inline_cells; /* the Result's bytes; the cells are its field 1 */
 } rq_result_view;
 
@@ -54,9 +54,9 @@ typedef struct rq_scan_view {
     bool more_results;           /* in the table */
     bool more_results_in_region; /* true if absent */
     bool heartbeat;
-    bool stale;       /* of a replica */
+    bool stale;       /* read from a replica */
     bool is_empty;    /* no results */
-    rq_slice cursor;  /* the row at which the server is; empty: not told */
+    rq_slice cursor;  /* the row that the server has reached; empty: not given */
     rq_slice metrics; /* the message ScanMetrics; empty: none */
     rq_slice message;
 } rq_scan_view;

@@ -68,7 +68,7 @@ static const rq__region *scan_region(const rq_op *op)
     return before ? rq__map_locate_before(op->table, start) : rq__map_locate(op->table, start);
 }
 
-/* Of a region's edge, compared with the stop row: whether no row behind it is asked for. */
+/* `c`: a region's edge compared with the stop row. Whether the scan needs no row after the edge. */
 static bool is_behind_stop(const rq_op *op, int c)
 {
     if (op->scan.reversed) return c <= 0;
@@ -128,8 +128,9 @@ static rq_err go_on(rq_op *op, rq_reply_fn done, void *ctx)
     return RQ_OK;
 }
 
-/* Before the rows of an answer are passed on, so that the server works meanwhile. If that fails, the request is
- * sent when it is needed. The scan's first two requests are not: short scans ask for no more than they need. */
+/* Sends the next request before the rows of an answer are passed on, so that the server works meanwhile. If this
+ * fails, the request is sent when it is needed. The scan's first two requests are never sent ahead, so that short
+ * scans request no more than they need. */
 static void go_ahead(rq_op *op, const rq_scan_view *v)
 {
     bool may = op->scan.fetches_ahead && op->scan.limit == 0 && op->sequence > 0;
@@ -166,8 +167,8 @@ static rq_err count_cells(rq_op *op, rq_result_view row, rq_cursor cells)
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-/* A row is read again from its start after some of its cells were passed on: skips cells up to the last
- * one passed on, which may be in the middle of a result. HBASE: ConnectionUtils.filterCells. */
+/* Called while a row is read again from its start, after some of its cells were passed on: skips the cells up to
+ * the last one that was passed on, which may be in the middle of a result. HBASE: ConnectionUtils.filterCells. */
 static rq_err skip_given(rq_op *op, rq_result_view *row, rq_cursor *cells)
 {
     rq_cursor c = rq_cursor_of(rq_buf_slice(&op->last_given.bytes));
@@ -266,8 +267,8 @@ static bool is_item(const rq_op *op, rq_result_view row)
     return row.partial ? row.count == op->scan.batch : row.count <= op->scan.batch;
 }
 
-/* The last part of a row does not always say that it is the last; the next row does.
- * HBASE: CompleteScanResultCache, BatchScanResultCache. */
+/* Joins the parts of rows. The last part of a row is not always marked as the last one; then the kept parts are
+ * passed on when the next row begins. HBASE: CompleteScanResultCache, BatchScanResultCache. */
 static rq_err join(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
 {
     bool goes_on;
@@ -310,8 +311,8 @@ static rq_err take_rows(rq_op *op, const rq_scan_view *v, rq_slice block, size_t
     return RQ_OK;
 }
 
-/* For a response without a whole row: the row named by the server, or the row of the last part.
- * HBASE: ClientScanner.loadCache. */
+/* Passes on a cursor for a response without a complete row: the row named by the server, or the row of the last
+ * part. HBASE: ClientScanner.loadCache. */
 static void give_cursor(rq_op *op, const rq_scan_view *v, size_t *given)
 {
     rq_op_result r = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a scan has cost: counts of the client, and of the servers if the client requests them.
+/* The costs of a scan: counts made by the client, and by the servers if the client requests them.
  * HBASE: ScanMetrics, ServerSideScanMetrics of 2.6.1. */
 #ifndef RQ_CLIENT_SCAN_METRICS_H
 #define RQ_CLIENT_SCAN_METRICS_H
@@ -34,7 +34,7 @@ typedef enum rq_scan_metric {
 typedef struct rq_scan_metrics {
     uint64_t values[RQ_SCAN_METRIC_COUNT];
     bool is_remote;   /* the server of the region is on another host */
-    int64_t asked_ns; /* the last request was sent; 0: none yet */
+    int64_t asked_ns; /* when the last request was sent; 0: none yet */
 } rq_scan_metrics;
 
 const char *rq_scan_metric_name(rq_scan_metric m);

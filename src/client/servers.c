@@ -2,13 +2,13 @@
 /*
  * A client's servers with their connections, found by address in a hash table.
  *
- *     servers       [ a | b | free | c | … ]     an index stays a server's while anything names it
+ *     servers       [ a | b | free | c | … ]     a server keeps its index while the index is in use
  *     server_slots  index + 1, by hash of the address; linear probing, at most half full
  *
- * A server's index is in the maps of regions and in scans with an open scanner. A server that is in none of them
- * and has no call in flight is forgotten with its connections, and its index goes to the next new server: in a
- * cluster whose servers come and go, the client has no more entries than about four times those in its maps.
- * rq_client_poll does this before its turn, because a connection cannot be freed in its own callback. */
+ * Maps of regions and scans with an open scanner use the indexes of servers. A server whose index is not in use and
+ * that has no call in flight is forgotten, with its connections, and the next new server gets its index. So in a
+ * cluster whose servers come and go, the client has at most about four times as many entries as its maps have servers.
+ * rq_client_poll forgets servers before it runs the loop, because a connection cannot be freed in its own callback. */
 #include "client/client_priv.h"
 
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static size_t free_index(rq_client *c)
     return i;
 }
 
-/* After so many new ones, and before there is no room without growing. */
+/* Whether servers should be forgotten: the table is nearly full, and enough servers were added since the last time. */
 static bool should_forget(const rq_client *c)
 {
     size_t room = c->slot_count / 2, used = c->server_count - c->free_servers;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on one row: a get, a mutation, several mutations that are made all or nothing. The
- * request is kept without its region, so that each attempt sends it to the row's current one. */
+/* Operations on one row: a get, a mutation, or several mutations applied all or nothing. The
+ * request is kept without its region, so that each attempt can send it to the row's current
+ * region. */
 #include "client/op_priv.h"
 
 /* --- gets and mutations ----------------------------------------------------------------------- */

@@ -80,7 +80,8 @@ typedef struct rq_cluster_status {
  * error. */
 RQ_NODISCARD
 rq_err rq_client_status(struct rq_client *c, rq_cluster_status *ret, rq_error *why);
-/* Of ret->bytes, the packed GetClusterStatusResponse; the rest of *ret is empty. */
+/* Parses ret->bytes, a serialized GetClusterStatusResponse, into the rest of *ret, which is empty
+ * before. */
 RQ_NODISCARD
 rq_err rq__cluster_status_parse(rq_cluster_status *ret);
 void rq_cluster_status_clear(rq_cluster_status *s);

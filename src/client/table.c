@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client's tables: found by name in a hash table, and kept as long as the client. The maps of
- * regions of the MAPS_MAX tables used last are kept; another table's map is read again when an operation
- * needs it. The map of a table opened by rq_client_table_open always stays, because its caller reads it.
+ * A client's tables: found by name in a hash table, and kept as long as the client exists. Only the MAPS_MAX
+ * tables used last keep their region maps; the map of another table is read again when an operation needs it.
+ * The map of a table opened by rq_client_table_open is never dropped, because the caller reads it.
  *
  *     newest ─► … ─► oldest      tables with a map that may be dropped, by their last use
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server's reports; see duty.h. One message at a time: it is made and sent on RQ_POOL_WORK, and the next one
- * when its answer has come and the timer has run. */
+/* A server's reports; see duty.h. One message at a time: it is made and sent on RQ_POOL_WORK. The next one follows
+ * after its answer and a pause (timer). */
 #include "cluster/duty.h"
 
 #include "cluster/load.h"
@@ -20,7 +20,7 @@ struct rq_duty {
     rq_report report;
     rq_task task;
     rq_timer timer;
-    bool failing;         /* what has been logged */
+    bool failing;         /* the last attempt to report has failed, and this was logged */
     pthread_mutex_t lock; /* guards the fields below */
     bool taken, busy, stopping;
     rq_latch *idle;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server's reports to the active master: RegionServerStartup until one has taken it, then
- * RegionServerReport with the loads of its regions, every few seconds.
+ * A server's reports to the active master: RegionServerStartup until a master has accepted it, then
+ * RegionServerReport with the loads of the server's regions, every few seconds.
  *
- *   startup ──taken──► report ─ pause ─► report …         a master that is not reached: again, after half a second
- *      └───── RQ_E_CLOCK_OUT_OF_SYNC, RQ_E_YOU_ARE_DEAD: `fatal`, and nothing more
+ *   startup ──accepted──► report ─ pause ─► report …      if no master is reached: again after half a second
+ *      └───── RQ_E_CLOCK_OUT_OF_SYNC, RQ_E_YOU_ARE_DEAD: fatal() is called, and no more reports are sent
  *
  * A new master takes reports without a startup. HBASE: HRegionServer.reportForDuty, tryRegionServerReport.
  */
@@ -25,7 +25,7 @@ typedef struct rq_duty_options {
     void (*report)(void *ctx, rq_report *r);
     /* Whether requests of clients are served; while they are not, nothing is reported. As in orders.h. */
     bool (*serves)(void *ctx);
-    /* Called when a master has refused the server for good, which then must end. At most once; any thread; must
+    /* Called when a master has refused this server for good; the process must then end. At most once; any thread; must
  * not block; may be NULL. */
     void (*fatal)(void *ctx, rq_err rc, const rq_error *why);
     void *ctx;
@@ -34,11 +34,11 @@ typedef struct rq_duty_options {
 /* Begins at once. */
 RQ_NODISCARD
 rq_err rq_duty_begin(const rq_duty_options *o, rq_duty **ret);
-/* There is another master, which waits for the report: it is sent now. Any thread. */
+/* Sends the next report now and not after the pause, because a new master waits for it. Any thread. */
 void rq_duty_now(rq_duty *d);
 /* Whether a master has taken the startup. Any thread. */
 bool rq_duty_is_taken(rq_duty *d);
-/* Blocking: until no report is under way. Frees it. NULL is fine. */
+/* Blocks until no report is under way, then frees `d`. NULL is fine. */
 void rq_duty_end(rq_duty *d);
 
 #endif

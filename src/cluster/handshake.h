@@ -9,9 +9,9 @@
  *     proof: HMAC("caller", T)      ──────────────► compares; the caller is proven
  *     compares; both are proven     ◄────────────── HMAC("called", T)
  *
- * T has C, D and both servers' names with their start codes, each with its length in front, so a proof is of
- * use on this connection alone: it is of no use later, to another server or incarnation, for another name, or
- * sent back. The called side sends its proof only to a caller that is proven.
+ * T consists of C, D and both servers' names with their start codes, each preceded by its length. So a proof is
+ * valid on this connection only: it cannot be used again later, with another server or incarnation, under
+ * another name, or in the other direction. The called side sends its proof only to a proven caller.
  *
  * It protects against clients that can connect, not against changes of packets in transit: on an untrusted
  * network the connection needs TLS.
@@ -59,7 +59,7 @@ typedef enum rq_called_state {
 typedef struct rq_called {
     rq_called_state state;
     const rq_server_name *from; /* a reference; NULL before the hello; only claimed until PROVEN */
-    const rq_server_name *to;   /* borrowed; which of this process's names */
+    const rq_server_name *to;   /* borrowed; the name of this process that the hello has */
     uint8_t nonce[RQ_NONCE_LEN], theirs[RQ_NONCE_LEN];
 } rq_called;
 

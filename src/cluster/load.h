@@ -9,10 +9,11 @@
 #include "proto/cluster_status.pb-c.h"
 
 /* Messages are in the arena; the region's name points into the info. NULL: out of memory. */
-/* Of a region of another server: the figures that the master keeps of the server's reports. */
+/* For a region of another server, with the figures of the last report that the master got from
+ * it. */
 Pb__RegionLoad *rq_reported_load_message(rq_arena *arena, const rq_region_info *info,
                                          const rq_region_load *load);
-/* Of an open region of this process. */
+/* For an open region of this process. */
 Pb__RegionLoad *rq_region_load_message(rq_arena *arena, const rq_region_info *info,
                                        const rq_region *r);
 

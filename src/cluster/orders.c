@@ -22,13 +22,13 @@ typedef struct batch {
 
 typedef struct entry {
     struct entry *next;   /* in its bucket */
-    struct entry *later;  /* among the finished ones */
-    struct entry *behind; /* among those that open or close a region */
+    struct entry *later;  /* in the list of finished entries */
+    struct entry *behind; /* in the queue of entries that open or close the same region */
     rq_orders *owner;
     uint64_t id;
     int64_t master_ms;
     uint64_t until_ns; /* finished: when it is forgotten; 0: at work */
-    bool passed;       /* the turn has gone to the next one of its region */
+    bool passed;       /* the next entry of its region may run */
     /* At work: */
     batch *batch; /* a reference */
     rq_order *order;
@@ -289,7 +289,7 @@ static rq_err make_report(entry *e)
                               &e->report.request);
 }
 
-/* Without memory for the message, it is made later. */
+/* Sends the report; if there is no memory for the message, tries again later. */
 static void send_report(entry *e)
 {
     rq_orders *o = e->owner;

@@ -15,7 +15,8 @@
  *  - Orders to open and close a region are executed one at a time, in the order of their arrival. The
  *    locks of a master's procedures see to that too, but not for orders of two masters.
  *  - In a process without a master (rq_host_name_itself) an opened region is served once the master has
- *    taken the report, and its turn ends only then. It is closed again if the master refuses the report.
+ *    accepted the report, and only then the next order for the region is executed. If the master refuses
+ *    the report, the region is closed again.
  */
 #ifndef RQ_CLUSTER_ORDERS_H
 #define RQ_CLUSTER_ORDERS_H
@@ -38,8 +39,8 @@ typedef struct rq_orders_options {
     rq_host *host;
     /* Sends to the current active master. */
     void (*report)(void *ctx, rq_report *r);
-    /* Whether requests of clients are served: a message without orders asks for that. Any thread; must not block;
-     * NULL: always. */
+    /* Whether this process serves requests of clients; the answer to a message without orders. Any thread; must not
+     * block. NULL: always. */
     bool (*serves)(void *ctx);
     void *ctx;
 } rq_orders_options;

@@ -45,7 +45,7 @@ static pending *find(rq_remote *m, uint64_t id)
     return p;
 }
 
-/* It will report. */
+/* Removes the call from the table; the caller then makes it report. */
 static void take_out(rq_remote *m, const pending *p)
 {
     pending **at = bucket_of(m, p->id);
@@ -188,8 +188,8 @@ static rq_order order_of(const rq_remote *m, rq_region_call_kind kind, const rq_
     };
 }
 
-/* The message and the pending entries of these calls, which go to one server. Their numbers follow each
- * other. */
+/* Makes the message and the pending entries for these calls, which all go to one server. The numbers of the calls
+ * are consecutive. */
 static rq_err make_message(rq_remote *m, rq_region_call_kind kind, rq_region_call **calls,
                            size_t count, message **ret, pending **ret_pending)
 {

@@ -4,8 +4,8 @@
  *
  *   send ─► ExecuteProcedures to each server, again and again until it has been accepted
  *   ReportRegionStateTransition, ReportProcedureDone ─► the call with that number reports
- *   the server is down ─► its calls report RQ_E_SERVER_NOT_RUNNING
- *   nothing is heard of it ─► ExecuteProcedures without orders, which it answers if it serves
+ *   a server is down ─► its calls report RQ_E_SERVER_NOT_RUNNING
+ *   a server is silent ─► ExecuteProcedures without orders, which it answers if it serves clients
  *
  * A message may be lost, or arrive twice: numbers of calls are never reused, and a repeated report
  * is accepted and changes nothing.
@@ -30,15 +30,15 @@ typedef struct rq_remote_options {
     const rq_env *env;
     int64_t master_ms; /* when this master became active; above every earlier one's */
     void (*send)(void *ctx, rq_remote_request *r);
-    /* The server in the master's process. It takes all regions of the namespace hbase, because the master reads
-     * their rows directly. NULL: they go anywhere. Borrowed. */
+    /* The server in the master's process. It gets all regions of the namespace hbase, because the master reads
+     * their rows directly. NULL: any server gets them. Borrowed. */
     const rq_server_name *home;
-    /* Where the region is open by the storage, referenced: it is opened again there, if that server is up, and
-     * stays as it is. NULL is returned if it is nowhere; the callee has fenced a server that had it and is not up.
-     * Called by `place`; blocks. NULL: nothing is known, as in tests without storage. */
+    /* Returns the server that owns the region according to the storage, referenced; NULL: no server does. If the owner
+     * is up, `place` returns it, and the region stays open there. If the owner is not up, the callee has fenced it
+     * before it returns. Called by `place`; blocks. NULL: the owner is never known, as in tests without storage. */
     const rq_server_name *(*owner)(void *ctx, const rq_region_info *info);
-    /* A server has joined at the address of `old`, which therefore has ended. The callee fences `old` and then
-     * reports that it is down. Any thread, must not block; NULL: nobody is told. */
+    /* Called when a server has joined at the address of `old`, which therefore has ended. The callee fences `old`
+     * and then calls rq_remote_server_down. Any thread, must not block; may be NULL. */
     void (*replaced)(void *ctx, const rq_server_name *old);
     void *ctx;
 } rq_remote_options;
@@ -51,29 +51,32 @@ rq_region_calls rq_remote_calls(rq_remote *m);
 /* NULL is fine. */
 void rq_remote_free(rq_remote *m);
 
-/* A server has joined and can take regions. May be repeated. RQ_E_YOU_ARE_DEAD: it was said to be down, or
- * a later server is up at its address. `why` may be NULL. */
+/* A server has joined and can take regions. May be repeated. RQ_E_YOU_ARE_DEAD: rq_remote_server_down was called
+ * for it or for a later server at its address, or a later server is up there. `why` may be NULL. */
 RQ_NODISCARD
 rq_err rq_remote_server_up(rq_remote *m, const rq_server_name *server, rq_error *why);
-/* The server is dead and fenced: its outstanding calls end, and it is not taken again. Any thread. */
+/* The server is dead and fenced: ends its outstanding calls; it cannot join again. Any thread. */
 void rq_remote_server_down(rq_remote *m, const rq_server_name *server);
-/* Whether it has joined, and has not been said to be down. Any thread. */
+/* Whether the server has joined and rq_remote_server_down was not called for it. Any thread. */
 bool rq_remote_is_up(rq_remote *m, const rq_server_name *server);
-/* The names of servers that are up, at most `max`, any of them; referenced for the caller, in the
- * arena. *ret_total: how many are up. */
+/* The names of at most `max` of the servers that are up, beginning with a different one at each call;
+ * referenced for the caller, the list in the arena. *ret_total: the number of servers that are up. */
 RQ_NODISCARD
 rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_server_name ***ret,
                          size_t *ret_count, size_t *ret_total);
 
 /* --- servers that are not heard (silence.c) ------------------------------------------------------
  *
- * Both ways are counted: how long no report of a server has come, and for how long it has answered nothing. A server
- * that has not answered for a quarter of the limit gets a message without orders, which it answers if it serves. */
+ * Two times are counted for each server: since its last report, and since its last answer to a probe. A server that has
+ * answered no probe for a quarter of the limit gets one: a message without orders, which it answers if it serves
+ * clients. */
 
 typedef struct rq_silence_limits {
-    /* A server is given up that was not heard at all for this time, of this process's running time … */
+    /* A server is given up if for this time neither a report nor an answer has come from it. The time counts only
+     * while this process runs. */
     uint64_t silent_ns;
-    /* … or, if one way still works, of which the other way has not worked for this time; at least twice as long. */
+    /* A server is also given up if for this time no report has come, or no answer, though the other one still
+     * comes. At least 2 × silent_ns. */
     uint64_t one_way_ns;
 } rq_silence_limits;
 
@@ -83,17 +86,19 @@ typedef struct rq_silent_server {
 } rq_silent_server;
 
 typedef struct rq_silence {
-    /* In the arena. The caller fences them and then reports them down. None while this process may be cut off itself:
-     * while fewer than half of all servers, the master's included, are heard, or none but the master's. */
+    /* The servers to give up; in the arena. The caller fences them and then calls rq_remote_server_down. None while
+     * this process may be cut off itself: while fewer than half of all servers are heard (the master's own counts
+     * as heard), or no other server is. */
     rq_silent_server *servers;
     size_t count;
-    /* Too few were heard for `silent_ns`, or both ways for half of `one_way_ns`, so this process is to leave the place to another one. Never in a
-     * cluster of two servers: neither can tell which of the two is cut off. */
+    /* This process is to give up the role of the active master: too few servers were heard for `silent_ns`, or too
+     * few were heard both ways for half of `one_way_ns`. Never true in a cluster of two servers, because neither
+     * can tell which of the two is cut off. */
     bool is_cut_off;
 } rq_silence;
 
-/* REQUIRES: this process is the active master; one thread, which calls it several times within the limits. A server reports three
- * times within `silent_ns`, and calls time out within five ninths of it. */
+/* Counts silence and sends probes. REQUIRES: this process is the active master; one thread calls this, several times
+ * within `silent_ns`; a server reports three times within `silent_ns`, and calls time out within five ninths of it. */
 RQ_NODISCARD
 rq_err rq_remote_silent(rq_remote *m, const rq_silence_limits *limits, rq_arena *arena,
                         rq_silence *ret);
@@ -109,8 +114,8 @@ rq_err rq_remote_silent(rq_remote *m, const rq_silence_limits *limits, rq_arena 
 RQ_NODISCARD
 rq_err rq_remote_startup(rq_remote *m, const rq_server_name *from, rq_slice request,
                          rq_arena *arena, rq_slice *ret, rq_error *why);
-/* RegionServerReportRequest: its loads replace those of the server's last report. A server that is not
- * known, because this master is new, is up from then on. RQ_E_YOU_ARE_DEAD: as rq_remote_server_up. */
+/* RegionServerReportRequest: its loads replace those of the server's last report. A server that is not known, because
+ * this master is new, joins by it. RQ_E_YOU_ARE_DEAD: as rq_remote_server_up. */
 RQ_NODISCARD
 rq_err rq_remote_server_report(rq_remote *m, const rq_server_name *from, rq_slice request,
                                rq_error *why);

@@ -9,7 +9,7 @@
 
 #define RQ__REMOTE_BUCKETS 1024
 
-/* What a server reported of a region that it has open. */
+/* The load of a region, as reported by the server that has it open. */
 typedef struct rq__server_load {
     char encoded[RQ_ENCODED_NAME_LEN + 1];
     rq_region_load load;
@@ -23,10 +23,11 @@ typedef struct rq__server {
     size_t load_count;
     bool has_load;
     rq_server_load load; /* of its last report, too */
-    /* Since its last report, its last answer to a probe, and either of them; see silence.c. */
+    /* Time since its last report, since its last answer to a probe, and since the last of both; see
+     * silence.c. */
     uint64_t unreported_ns, unanswered_ns, silent_ns;
     bool is_probed;    /* a probe is under way */
-    bool is_forgotten; /* of a dead one: it is not listed any more */
+    bool is_forgotten; /* a dead server: rq_region_calls.dead does not list it any more */
 } rq__server;
 
 struct rq_remote {
@@ -38,16 +39,16 @@ struct rq_remote {
     rq__server *servers; /* that are up */
     rq__server *dead;    /* the latest of each address */
     size_t server_count;
-    size_t turn; /* of the next region that is placed */
+    size_t turn; /* number of the server that the next region without a preference goes to */
     uint64_t next_id;
     uint64_t looked_ns; /* when silence was last counted; 0: never */
-    bool is_lonely;     /* what has been logged: too few are heard */
-    bool is_deaf;       /* too few were heard at all at the last look */
+    bool is_lonely;     /* at the last look too few servers were heard both ways; this was logged */
+    bool is_deaf;       /* at the last look too few servers were heard at all */
     uint64_t lonely_ns; /* for how long too few are heard both ways */
     uint64_t deaf_ns;   /* for how long too few are heard at all */
     size_t
         reporting; /* calls that were taken out and have not reported yet: a stop waits for them */
-    rq_latch *quiet; /* opened when there is none */
+    rq_latch *quiet; /* opened when `reporting` becomes 0 */
     bool stopping;
 };
 
@@ -55,7 +56,8 @@ struct rq_remote {
 /* Ends the calls to a server that have not reported. */
 void rq__end_calls_to(rq_remote *m, const rq_server_name *server, rq_err rc, const rq_error *why);
 
-/* Whether `from` is the sender that the message names. `from` NULL: not known, true. */
+/* Fails unless `from` is the sender `said` that the message names. `from` NULL: not known;
+ * RQ_OK. */
 RQ_NODISCARD
 rq_err rq__check_sender(const rq_server_name *from, const rq_server_name *said, rq_error *why);
 

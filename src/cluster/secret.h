@@ -13,8 +13,8 @@ typedef struct rq_secret {
     uint8_t key[RQ_HMAC_LEN];
 } rq_secret;
 
-/* RQ_E_CONFIG, with the reason and never with a byte of the file: it is no file, others may read or write
- * it, it belongs to another user, it is too short or too long. */
+/* RQ_E_CONFIG: the path is no file, others may read or write the file, it belongs to another user, or it is too
+ * short or too long. `why` never contains bytes of the file. */
 RQ_NODISCARD
 rq_err rq_secret_read(const char *path, rq_secret *ret, rq_error *why);
 

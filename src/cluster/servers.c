@@ -85,9 +85,8 @@ static rq_err check_alive(const rq_remote *m, const rq_server_name *name, const 
     return RQ_OK;
 }
 
-/* *ret_old: an earlier one at the address, referenced. Takes `s` unless the server is known, which has been heard
- * then.
- * REQUIRES: lock held. */
+/* Enters the server `s` and sets *s to NULL. If the server is known already, only notes that it was heard; the caller
+ * keeps `s`. *ret_old: an earlier server at the address, referenced. REQUIRES: lock held. */
 static rq_err enter_server(rq_remote *m, rq__server **s, const char *what,
                            const rq_server_name **ret_old, rq_error *why)
 {
@@ -206,7 +205,7 @@ rq_err rq__servers_dead(void *ctx, rq_arena *arena, const rq_server_name ***ret,
     return *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-/* It stays dead: it is not taken again. */
+/* The server stays dead and cannot join again. */
 bool rq__servers_forget_dead(void *ctx, const rq_server_name *server)
 {
     rq_remote *m = ctx;
@@ -226,8 +225,8 @@ bool rq_remote_is_up(rq_remote *m, const rq_server_name *name)
     return up;
 }
 
-/* The server at that address; else the only one of that host, referenced. NULL: neither is up.
- * HBASE: BaseLoadBalancer.retainAssignment. REQUIRES: lock held. */
+/* The server that is up at this address; else, if exactly one server is up on this host, that server; referenced.
+ * NULL: there is neither. HBASE: BaseLoadBalancer.retainAssignment. REQUIRES: lock held. */
 static const rq_server_name *server_at(const rq_remote *m, const rq_server_name *address)
 {
     const rq__server *at = find_address(m->servers, address), *of_host = NULL;

@@ -11,7 +11,7 @@
 
 struct rq_sides {
     const rq_log *log;
-    pthread_rwlock_t lock; /* read while a call is at work: nothing that it does blocks */
+    pthread_rwlock_t lock; /* read-locked by each call; calls do not block */
     rq_orders *orders;
     rq_remote *master;
 };

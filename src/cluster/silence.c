@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Servers that are not heard: cut off from the master, or hanging, though their sessions in ZooKeeper live; see
- * rq_remote_silent.
+ * Finds servers that are not heard any more although their sessions in ZooKeeper live: they are cut off from the
+ * master, or hang. See rq_remote_silent.
  *
  *   heard ── a quarter of the limit ──► probed, again and again ── the limit ──► silent
  *     ▲────────── a report, or the answer to a probe ───────────────────┘
  *
- *  1. Silence is counted in steps, from one look to the next, and a step is an eighth of the limit at most. So a master
- *     that was paused itself does not take the pause for the silence of others, and several looks pass between the first
- *     probe and the end of the limit. No other machine's clock is read.
- *  2. A server counts as heard only below half of the limit. A master that is cut off stops hearing all servers at about
- *     the same time: each was heard a quarter of the limit ago at most, plus the way of a probe, because it is probed
- *     from then on. So before the first of them reaches the limit, the others are past half of it.
+ *  1. Silence is counted in steps, from one look (a call of rq_remote_silent) to the next. A step is at most an eighth
+ *     of the limit. So a master that was paused itself does not take the pause for the silence of others, and several
+ *     looks pass between the first probe and the end of the limit. No other machine's clock is read.
+ *  2. A server counts as heard while its silence is below half of the limit. A master that is cut off stops hearing all
+ *     servers at about the same time: the last message of each came at most a quarter of the limit before, plus the
+ *     time of a probe, because a server that is silent for longer is probed. So when the first server reaches the
+ *     limit, the others are past half of it and do not count as heard.
  *  3. Servers between half of the limit and the limit are neither heard nor silent.
- *  4. While too few servers are heard, silence is counted to half of the limit only. So those that are heard again later
- *     than the others, when the master is connected again, are not taken for silent.
- *  5. A server is of use only if messages pass both ways: without orders it opens nothing, and without its reports
- *     nobody learns of it. One that is heard one way only is given up after a limit of its own, twice as long at least, because
- *     a connection that is made anew, or reports that are late because a pool of threads is busy, must not look like it. For
- *     this enough servers must be heard both ways, by rules 2 to 4 with that limit: a master may be cut off one way, too.
- *  6. A master that has heard too few for the limit since it knew is cut off, or too few both ways for half of the limit of
- *     one way. That is one and a half limits after the last message, or the whole limit after the last one of one way. By
- *     then the sessions of servers that have ended are over, and they are not counted any more.
- *  7. Of two servers none can tell which is cut off: the master gives up neither the other one nor its place. Whoever
- *     took the regions over would lose the connection again, and the place would go to and fro.
+ *  4. While too few servers are heard, silence is counted up to half of the limit only. So when the master is connected
+ *     again, servers that are heard again later than others are not taken for silent.
+ *  5. A server is of use only if messages pass both ways: without orders it opens no region, and without its reports
+ *     the master does not learn of it. A server that is heard one way only (reports or answers) is given up after the
+ *     limit one_way_ns. This limit is at least twice as long, because making a new connection, or reports that are late
+ *     because a pool of threads is busy, must not look like this. Rules 2 to 4 apply with this limit and the number of
+ *     servers that are heard both ways, because the master itself may be cut off one way.
+ *  6. A master is cut off if it has heard too few servers for the limit, counted from the look that found this; or too
+ *     few both ways for half of one_way_ns. So this is found one and a half limits after the last message, or
+ *     one_way_ns after the last message of one way. By then the sessions of servers that have ended are over, and these
+ *     servers are not counted any more.
+ *  7. Of two servers neither can tell which one is cut off. So the master neither gives up the other server nor leaves
+ *     its own role. If the other server became the master, it would be cut off as well, and the role would go to and
+ *     fro.
  */
 #include "cluster/remote_priv.h"
 
@@ -32,7 +36,7 @@
 
 /* A message without orders, until its answer. */
 typedef struct probe {
-    struct probe *next; /* of those that are to be sent */
+    struct probe *next; /* in the list of probes to send */
     rq_remote *owner;
     const rq_server_name *server; /* a reference */
     rq_remote_request request;
@@ -59,7 +63,7 @@ static void answered(rq_remote_request *r, rq_err rc, const rq_error *why)
     probe_free(p);
 }
 
-/* Without memory it is tried at the next look. REQUIRES: lock held. */
+/* Without memory the probe is made at the next look. REQUIRES: lock held. */
 static void add_probe(rq_remote *m, rq__server *s, probe **list)
 {
     probe *p = calloc(1, sizeof *p);
@@ -88,7 +92,7 @@ static bool is_home(const rq_remote *m, const rq__server *s)
     return m->o.home != NULL && strcmp(s->name->text, m->o.home->text) == 0;
 }
 
-/* How long the way has not worked that has not for longer. */
+/* The longer one of the times since the last report and since the last answer. */
 static uint64_t one_way_ns(const rq__server *s)
 {
     return s->unreported_ns < s->unanswered_ns ? s->unanswered_ns : s->unreported_ns;
@@ -124,7 +128,7 @@ static uint64_t take_step(rq_remote *m, uint64_t limit_ns)
     return step < limit_ns / 8 ? step : limit_ns / 8;
 }
 
-/* Half of all servers are as `is` says, and one beside the master's. */
+/* Whether at least half of all servers fulfil `is`, the master's own counted as such, and one of the others does. */
 static bool enough(const rq_remote *m, const rq_silence_limits *l,
                    bool (*is)(const rq__server *s, const rq_silence_limits *l))
 {
@@ -142,7 +146,7 @@ static void cap(uint64_t *ns, uint64_t max_ns)
     if (*ns > max_ns) *ns = max_ns;
 }
 
-/* By rules 4 and 5. Of a server that is silent the ways do not count. */
+/* Limits the counted times by rules 4 and 5. `hears`: enough servers are heard at all, so silence counts on. */
 static void count_again(rq__server *s, const rq_silence_limits *l, bool hears)
 {
     if (!hears) cap(&s->silent_ns, l->silent_ns / 2);
@@ -150,8 +154,8 @@ static void count_again(rq__server *s, const rq_silence_limits *l, bool hears)
     cap(&s->unanswered_ns, l->one_way_ns / 2);
 }
 
-/* While too few are heard both ways: silence is not counted further. `hears`: enough are heard at all. Returns how many are not
- * heard both ways, then; 0: enough are. */
+/* If too few servers are heard both ways, limits the counted times of the others, and returns the number of the others;
+ * 0: enough servers are heard both ways. `hears`: enough are heard at all. */
 static size_t spare(rq_remote *m, const rq_silence_limits *l, bool hears)
 {
     size_t count = 0;
@@ -190,7 +194,7 @@ static void note_loneliness(rq_remote *m, size_t unheard, uint64_t step)
     m->is_lonely = lonely;
 }
 
-/* How long this master may have been cut off; from the look on that finds it. */
+/* Counts for how long too few servers have been heard, from the look that finds this. */
 static void count_deafness(rq_remote *m, bool hears, uint64_t step)
 {
     m->deaf_ns = hears ? 0 : m->is_deaf ? m->deaf_ns + step : 0;

@@ -53,9 +53,10 @@ void rq_codec_free(rq_codec *c); /* NULL is allowed */
  * GiB. */
 RQ_NODISCARD
 rq_err rq_codec_compress(rq_codec *c, rq_slice raw, rq_buf *out);
-/* The same in pieces, for callers that have other work, too: compresses up to `most` bytes (at least one) from the front of
- * *raw, moves *raw behind them, and appends what the library gives out so far. Repeated until *raw is empty; with that
- * call `out` is complete. The bytes may differ from rq_codec_compress's. REQUIRES: after an error, only rq_codec_free. */
+/* Compresses in pieces, so that the caller can do other work between the calls: compresses up to `most` bytes (at least
+ * one) from the front of *raw, removes them from *raw, and appends the output that the library has produced so far.
+ * Call it until *raw is empty; then `out` is complete. The bytes may differ from rq_codec_compress's. REQUIRES: after
+ * an error, only rq_codec_free. */
 RQ_NODISCARD
 rq_err rq_codec_pack(rq_codec *c, rq_slice *raw, size_t most, rq_buf *out);
 /* Decompresses untrusted bytes of a known length: fills out[0 … raw_len) exactly. RQ_E_MALFORMED:

@@ -12,13 +12,13 @@ typedef struct rq__stream {
     rq_err (*compress)(rq_codec *c, rq_slice raw, rq_buf *out);
     /* Starts to compress `raw_len` bytes in pieces. RQ_E_NO_MEMORY. */
     rq_err (*pack_begin)(rq_codec *c, size_t raw_len);
-    /* Advances `in`, writes at most *made bytes and sets *made to their number, as `step`. `last`: nothing follows `in`;
-     * *ended: the stream is complete. RQ_E_NO_MEMORY. */
+    /* Compresses: advances `in`, writes at most *made bytes and sets *made to the number written. `last`: no input
+     * follows `in`; *ended: the stream is complete. RQ_E_NO_MEMORY. */
     rq_err (*pack)(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, bool last, bool *ended);
     /* Starts to decompress. RQ_E_NO_MEMORY. */
     rq_err (*begin)(rq_codec *c);
-    /* Decompresses: advances `in`, writes at most *made bytes and sets *made to their number.
-     * `rest`: `out` has room for all that is left. RQ_E_MALFORMED, RQ_E_NO_MEMORY. */
+    /* Decompresses: advances `in`, writes at most *made bytes and sets *made to the number written.
+     * `rest`: `out` has room for the rest of the stream. RQ_E_MALFORMED, RQ_E_NO_MEMORY. */
     rq_err (*step)(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, bool rest, bool *ended);
     void (*end)(rq_codec *c); /* after each begin; NULL: nothing to release */
     bool joins;               /* another stream may follow the first */

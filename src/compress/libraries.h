@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of the libraries that are loaded when a codec needs them (libraries.c). zlib is linked: checksums
- * need it always. */
+/* The functions of the libraries that are loaded when a codec needs them (libraries.c). zlib is linked instead, because
+ * checksums always need it. */
 #ifndef RQ_COMPRESS_LIBRARIES_H
 #define RQ_COMPRESS_LIBRARIES_H
 
@@ -45,7 +45,7 @@
     X(ZSTD_decompressStream)                                                                       \
     X(ZSTD_isError)
 
-/* One library's; the form tells which. */
+/* The functions of one library; the codec's form determines which. */
 typedef union rq__library_table {
     struct {
         RQ__BZIP2_FUNCTIONS(RQ_LIBRARY_MEMBER)
@@ -64,8 +64,8 @@ typedef union rq__library_table {
     } zstd;
 } rq__library_table;
 
-/* RQ_E_UNSUPPORTED: the form's library is not installed, or of another version than its header. Nothing is done for
- * a form that needs none of them. */
+/* Loads the library of the form; does nothing for a form that needs none of these libraries. RQ_E_UNSUPPORTED: the
+ * library is not installed, or its version is not that of the header used at build time. */
 RQ_NODISCARD
 rq_err rq__form_load(rq_form form, rq__library_table *ret, rq_error *why);
 

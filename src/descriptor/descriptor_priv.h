@@ -7,7 +7,8 @@
 
 #include "proto/hbase.pb-c.h"
 
-/* attributes.c. HBASE: setValue. An empty value removes the key. `items` has room for one more. */
+/* attributes.c. Sets an attribute; an empty value removes the key. HBASE: setValue. REQUIRES: a->items has room for
+ * one more. */
 void rq__attribute_set(rq_attributes *a, rq_slice key, rq_slice value);
 
 /* values.c: fill the parsed fields from the attributes. Numbers written as text ("1 DAY") become

@@ -51,7 +51,7 @@ static rq_slice pb_bytes(ProtobufCBinaryData b)
 
 typedef struct given {
     rq_attribute attribute;
-    size_t position; /* of several with one key the last counts */
+    size_t position; /* among attributes with equal keys the one with the highest position counts */
 } given;
 
 static int compare_given(const void *a, const void *b)
@@ -62,8 +62,9 @@ static int compare_given(const void *a, const void *b)
     return c != 0 ? c : (x->position > y->position) - (x->position < y->position);
 }
 
-/* HBASE: setValue for each: the last value of a key counts, an empty one removes it. `list` has
- * room in `ret->items` too, and begins with the present items. */
+/* Sets the attributes to those in `list`, as HBase's setValue would one after another: the last
+ * value of a key counts, and an empty value removes the key. `list` begins with the present
+ * attributes. REQUIRES: ret->items has room for `count`. */
 static void set_given(rq_attributes *ret, given *list, size_t count)
 {
     qsort(list, count, sizeof *list, compare_given);

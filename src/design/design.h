@@ -60,7 +60,7 @@ typedef struct rq_schema {
     size_t family_count;
     uint64_t servers, regions;
     double period_s, writes_s, reads_s;
-    double read_window_s; /* what is read was written so long ago at most; 0: any time */
+    double read_window_s; /* greatest age of the rows that are read; 0: any age */
     rq_arrival arrival;
     double peak;         /* the largest rate, as a multiple of the mean */
     double region_bytes; /* a region splits above this size */
@@ -100,7 +100,7 @@ typedef struct rq_plan {
     double row_bytes;     /* in files */
     double key_length;    /* mean */
     double hottest_first; /* the largest share of one value of the first part that has values */
-    uint64_t scans;       /* that a range takes */
+    uint64_t scans;       /* number of scans that read one range of keys */
     uint64_t servers, regions;
     double period_s, region_bytes;
     double reads;   /* all */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which keys are written when: a sample of a schema's rows, made part by part as text (what a person
- * could write on the command line), each with the number of writes that it stands for. A remedy is
- * the same rows under another format.
+ * could write on the command line), each with the number of writes that it stands for. The plan of a remedy has the
+ * same rows, with keys of another format.
  */
 #include "design/plan_priv.h"
 

@@ -5,8 +5,9 @@
 
 #include "design/design.h"
 
-/* Applies the remedy to the schema: name, cost, key; the caller frees *ret_format.
- * RQ_E_UNSUPPORTED: it does not fit. */
+/* Begins the plan of a remedy for the schema: fills the remedy's name, its cost and the text of its
+ * key format; *ret_format is the parsed format, which the caller frees. RQ_E_UNSUPPORTED: the
+ * remedy does not fit the schema. */
 RQ_NODISCARD
 rq_err rq__plan_begin(const rq_schema *s, rq_remedy remedy, rq_plan *ret,
                       rq_key_format **ret_format, rq_error *why);

@@ -166,8 +166,8 @@ static double split_size(const world *w, const region *r)
                                                                            : limit;
 }
 
-/* The rank at which the region's bytes are halved, or the region's first if none is; *ret_before:
- * the bytes before it. */
+/* The rank whose key splits the region's bytes in about two halves, or the region's first rank if no key does.
+ * *ret_before: the bytes of the keys before it. */
 static uint32_t middle_of(const world *w, size_t i, double *ret_before)
 {
     uint32_t first = w->regions[i].first, end = end_of(w, i), at = first;
@@ -234,8 +234,8 @@ static void use_keys(world *w, size_t from, size_t to, uint32_t step)
     }
 }
 
-/* Reads of a step that the keys do not have: as many as writes of the step, of rows written
- * before. */
+/* Adds a step's reads, unless the plan's keys include reads of their own (has_reads). The load is spread over as many
+ * rows as the step writes, taken from the rows that were written within the schema's read window. */
 static void read_keys(world *w, const size_t *begins, uint32_t step)
 {
     const rq_plan *p = w->plan;

@@ -22,7 +22,7 @@ typedef struct rq_trace {
     size_t count, most;
     uint64_t reads, writes;
     uint64_t kept_reads, kept_writes;
-    uint64_t sized; /* writes whose bytes are told */
+    uint64_t sized; /* writes of which the trace gives the bytes */
     double bytes;
     int64_t first_ms, last_ms;
     rq_random random;
@@ -34,9 +34,10 @@ RQ_NODISCARD
 rq_err rq_trace_read(FILE *from, size_t most, uint64_t seed, rq_trace *ret, rq_error *why);
 void rq_trace_clear(rq_trace *t);
 
-/* The trace under a remedy for the schema: its keys are those of the schema's format, and its
- * period, writes and reads replace the schema's. RQ_E_UNSUPPORTED: the remedy does not fit.
- * RQ_E_INVALID: a key does not have the format. The caller clears the plan. */
+/* Makes a plan of the recorded accesses, with the keys that a remedy for the schema would give
+ * them. The trace's keys have the schema's format; the trace's period, writes and reads replace the
+ * schema's. RQ_E_UNSUPPORTED: the remedy does not fit the schema. RQ_E_INVALID: a key does not have
+ * the format. The caller clears the plan. */
 RQ_NODISCARD
 rq_err rq_plan_of_trace(const rq_schema *s, rq_remedy remedy, const rq_trace *t, rq_plan *ret,
                         rq_error *why);

@@ -5,7 +5,7 @@
  *
  *    region 1: [get, put, put] [row mutations, atomic] [put]    region 2: [increment, get] …
  *
- * An action whose error may pass stays without an outcome and is part of the next attempt.
+ * An action with a temporary error gets no outcome yet, and is part of the next attempt.
  */
 #include "embed/embed_priv.h"
 
@@ -30,12 +30,12 @@ typedef struct batch_job {
     size_t count;
     /* Of this attempt. */
     uint32_t *order;    /* pending actions */
-    uintptr_t *regions; /* of each action, only to tell them apart */
+    uintptr_t *regions; /* by action: the address of its region, only compared */
     rq_batch_part *parts;
     size_t pending;
     group *groups;
     size_t group_count;
-    rq_err passing; /* an error of an action that is to be repeated */
+    rq_err passing; /* error of an action that will be repeated */
     rq_error passing_why;
 } batch_job;
 
@@ -231,7 +231,7 @@ static rq_batch_part_kind part_kind(const rq_acting *a)
     return kind == RQ_PUT || kind == RQ_DELETE ? RQ_PART_COLLECTED : RQ_PART_ALONE;
 }
 
-/* In a section. */
+/* REQUIRES: a read section. */
 static void plan(batch_job *j)
 {
     j->pending = j->group_count = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions: procedures of the catalog, waited for until their end or the time limit, and lookups
- * of tables and namespaces in the catalog's view. */
+/* Definitions of tables, namespaces and snapshots: submits procedures to the catalog and waits
+ * until they end or the time limit has passed. Lookups of tables and namespaces in the catalog's
+ * view. */
 #include "embed/embed_priv.h"
 
 #include "base/clock.h"
@@ -12,15 +13,15 @@
 
 #define SNAPSHOT_VERSION 2 /* HBASE: SnapshotManifestV2.DESCRIPTOR_VERSION */
 
-/* If the call gives up, the procedure continues, and its end frees this; otherwise the call
- * does. */
+/* The state of a definition. The call frees it; but if the time limit passes first, the procedure
+ * continues, and submitted() frees it at the procedure's end. */
 typedef struct define_job {
     rq_ddl ddl; /* its parameters are in the arena */
     rq_arena arena;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool has_ended RQ_GUARDED_BY(lock);
-    bool is_left RQ_GUARDED_BY(lock); /* by its call */
+    bool is_left RQ_GUARDED_BY(lock); /* the call has given up */
 } define_job;
 
 static define_job *job_new(void)
@@ -209,7 +210,7 @@ static rq_slice name_of(rq_arena *arena, rq_slice ns, rq_slice qualifier)
     return rq_table_name_join(arena, ns, qualifier);
 }
 
-/* In a section. */
+/* REQUIRES: a read section. */
 static rq_err find_table(const rq__embed *e, rq_slot *slot, rq_slice ns, rq_slice qualifier,
                          const rq_catalog_table **ret, rq_error *why)
 {
@@ -220,8 +221,8 @@ static rq_err find_table(const rq__embed *e, rq_slot *slot, rq_slice ns, rq_slic
     return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "%.*s", (int)name.len, (const char *)name.ptr);
 }
 
-/* What a server adds to the client's description: creation_time 3, version 5, ttl 8. HBASE:
- * SnapshotDescriptionUtils.validate. */
+/* Adds the fields that a server adds to the client's SnapshotDescription: creation_time 3, version
+ * 5, ttl 8. HBASE: SnapshotDescriptionUtils.validate. */
 static rq_err complete_snapshot(rq__embed *e, rq_slot *slot, rq_ddl *ddl, rq_error *why)
 {
     rq_buf b = {0};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens and closes a database of this process: the rooms that a server opens, without loops and
- * ports, in the same order (server/server.c).
+ * Opens and closes a database of this process: the same parts as a server (server/server.c), in the same
+ * order, without event loops and ports.
  *
  *   settings ─► folder or memory ─► root (lock, versions) ─► engine (log) ─► catalog ─► ops
  *
- * Threads: the timers' from the start; those of lanes (the log, the engine, procedures, leases) and
- * of pools when there is work for them. They block all signals. With the option no_threads there are none:
- * the executor is the driven one (base/driven_executor.h), whose tasks run inside the calls.
+ * Threads: one for timers, from the start. Threads of lanes (the log, the engine, procedures, leases) and
+ * of pools are started when there is work for them. All of them block all signals. With the option no_threads
+ * there are none: the executor is the driven one (base/driven_executor.h), whose tasks run inside the calls.
  */
 #include "embed/embed_priv.h"
 
@@ -180,7 +180,7 @@ static void seat_free(rq__embed *e, rq_slot *slot)
     free(s);
 }
 
-/* Of what was opened, in reverse order. */
+/* Closes everything that was opened, in reverse order. */
 static rq_err close_all(rq__embed *e, rq_error *why)
 {
     rq_err first = RQ_OK;
@@ -398,7 +398,8 @@ RQ_COLD static rq_err not_open(const rq__embed *e, const rq_table *t, rq_error *
                    (const char *)t->name.ptr);
 }
 
-/* A look-up by name takes longer than a look-up of the region, and the view changes rarely. */
+/* Caches the table in the seat: looking it up by name takes longer than finding the region, and the view changes
+ * rarely. */
 static rq_err find_table(const rq__embed *e, rq__embed_seat *s, const rq_table *t, rq_error *why)
 {
     uint64_t view = rq_catalog_view_number(e->catalog);
@@ -444,8 +445,8 @@ bool rq__may_pass(rq_err rc)
     }
 }
 
-/* The pauses begin short: in one process a split or flush ends within milliseconds, and repeated attempts
- * load no other server. */
+/* The first pauses are short: in one process a split or flush ends within milliseconds, and repeated attempts
+ * put no load on another server. */
 bool rq__attempt_again(rq__embed *e, rq__attempts *a, rq_err rc, rq_error *why)
 {
     static const unsigned pauses_ms[] = {1, 2, 5, 10, 20, 50, 100};

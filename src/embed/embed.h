@@ -9,8 +9,8 @@
 
 #include "api/backend.h"
 
-/* `path` NULL: in memory. Blocks. RQ_E_LOCKED, RQ_E_NOT_FOUND, RQ_E_CONFIG and what the start of a
- * server on the folder can return. */
+/* `path` NULL: in memory. Blocks. RQ_E_LOCKED, RQ_E_NOT_FOUND, RQ_E_CONFIG, and the errors with
+ * which a server can fail to start on the folder. */
 RQ_NODISCARD
 rq_err rq_embed_open(const char *path, const rq_connect_options *o, rq_db **ret, rq_error *why);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of this room: the database, a thread's seat in it, repetitions. */
+/* Shared by the files of the embedded back end: the database, a thread's seat in it,
+ * repetitions. */
 #ifndef RQ_EMBED_EMBED_PRIV_H
 #define RQ_EMBED_EMBED_PRIV_H
 
@@ -31,9 +32,10 @@ typedef struct rq__embed {
     uint64_t nonce_group;
 } rq__embed;
 
-#define RQ__HELP_NS ((uint64_t)1000 * 1000)
+#define RQ__HELP_NS ((uint64_t)1000 * 1000) /* the engine's work at the end of a call */
 
-/* What a slot keeps: the place of one thread at a time among those that start ops. */
+/* The memory of a slot (rq_slot.own), used by one thread at a time: its memberships in the epoch
+ * and in ops, and its buffers. */
 typedef struct rq__embed_seat {
     rq_epoch_member section;
     rq_ops_seat *ops;
@@ -49,11 +51,11 @@ static inline rq__embed *rq__embed_of(rq_db *db)
     return RQ_CONTAINER_OF(db, rq__embed, db);
 }
 
-/* Of the slot, made when it is first used. */
+/* The seat of the slot; it is made when the slot is first used. */
 RQ_NODISCARD
 rq_err rq__seat_of(rq__embed *e, rq_slot *slot, rq__embed_seat **ret, rq_why *why);
 
-/* The section of the epoch in which a call looks up regions and starts its op. */
+/* Begin and end the read section in which a call looks up regions and starts its op. */
 static inline void rq__seat_enter(rq__embed *e, rq__embed_seat *s)
 {
     rq_epoch_enter(e->epoch, &s->section);
@@ -87,21 +89,23 @@ typedef struct rq__attempts {
     unsigned failed;
 } rq__attempts;
 
-/* Errors that pass by themselves: a region that moves, memory that is full. */
+/* Whether the error is temporary, for instance because a region is moving or memory is full. */
 bool rq__may_pass(rq_err rc);
-/* Whether the call that failed is to be made again; then it has waited, and `why` is cleared. */
+/* Whether the call, which has failed with `rc`, should be repeated. If so, the function has slept
+ * for the pause and has cleared `why`. */
 bool rq__attempt_again(rq__embed *e, rq__attempts *a, rq_err rc, rq_error *why);
 
 /* --- translation (translate.c) ---------------------------------------------------------------- */
 
-/* Families of a read, in the arena. The filter is parsed for each use, because it has state. */
+/* Converts the arguments of a read; the result is in the arena. The filter is parsed for each use,
+ * because it has state. */
 RQ_NODISCARD
 rq_err rq__reading_to_scan(const rq_reading *r, const rq_region *region, rq_arena *arena,
                            rq_scan *ret, rq_error *why);
 RQ_NODISCARD
 rq_err rq__getting_to_scan(const rq_getting *g, const rq_region *region, rq_arena *arena,
                            rq_scan *ret, rq_error *why);
-/* Cells are copied: the region changes them. */
+/* Cells are copied, because the region changes them. */
 RQ_NODISCARD
 rq_err rq__changing_to_mutation(const rq_changing *c, const rq_region *region, rq_arena *arena,
                                 rq_mutation *ret, rq_error *why);

@@ -5,9 +5,10 @@
  *    next ─► a row fetched before │ fetch ─► open or continue the region's scanner ─► rows
  *                                          └► its end: the next region
  *
- * When a region was split or closed, or the scanner's lease has ended, the scan continues behind the
- * last row it returned. In the middle of a row (a scan with `batch`) it reads that row again, from
- * behind the last cell it returned: by the cells' order, because the row may have changed meanwhile.
+ * When a region was split or closed, or the scanner's lease has ended, a new scanner continues after the
+ * last returned row. If only a part of this row was returned (a scan with `batch`), the row is read again,
+ * and cells up to the last returned one are skipped. They are compared by the order of cells, not
+ * counted, because the row may have changed meanwhile.
  */
 #include "embed/embed_priv.h"
 
@@ -22,25 +23,25 @@ typedef struct embed_scan {
     rq_table *table;
     void *owner; /* rq_scan_owner */
     uint64_t scanner_id;
-    bool is_open; /* the scanner */
+    bool is_open; /* the scanner `scanner_id` is open */
     bool has_ended;
     uint64_t rows_left; /* UINT64_MAX: no limit */
     /* Where to continue with a new scanner. */
     rq_buf from;
     bool include_from;
-    rq_buf border; /* of the region: its end, or (reversed) its start */
-    /* Of the row that is being returned in parts. */
+    rq_buf border; /* the region's end key, or (reversed) its start key */
+    /* For a row that is returned in parts. */
     bool gave_part;
-    rq_cellblock last_given; /* the last cell of it, without value; valid with gave_part */
-    bool reads_again;        /* a new scanner is at this row, perhaps before that cell */
+    rq_cellblock last_given; /* its last returned cell, without value; valid with gave_part */
+    bool reads_again;        /* a new scanner reads this row again from its start */
     /* Fetched and not returned. */
     rq_cellblock out;
     size_t out_at;
     rq_scan_result *results;
     size_t result_count, result_at, result_cap;
-    bool has_given;  /* a row since the last fetch */
-    bool gave_end;   /* of that row */
-    size_t given_at; /* its cells in `out` */
+    bool has_given;  /* a row was returned since the last fetch */
+    bool gave_end;   /* the end of this row was returned */
+    size_t given_at; /* offset of this row's cells in `out` */
     rq_row *cursor;  /* to be returned next */
 } embed_scan;
 
@@ -119,8 +120,7 @@ static rq_err take(rq_op_scan *op)
     if (op->result_count > 0)
         memcpy(s->results, op->results, op->result_count * sizeof *s->results);
     s->result_count = op->result_count;
-    /* Only a scan with batches ends a call inside a row; other calls end without a row only when
-     * their time is over. */
+    /* A call without a row has ended because its time was over; then it may have a cursor. */
     if (op->result_count > 0 || !op->is_heartbeat || op->cursor_row.len == 0) return RQ_OK;
     return rq_row_of_cursor(op->cursor_row, &s->cursor);
 }
@@ -215,8 +215,8 @@ static bool scanner_is_gone(rq_err rc)
     return rc == RQ_E_UNKNOWN_SCANNER || rc == RQ_E_LEASE || rc == RQ_E_SCANNER_RESET;
 }
 
-/* Call it before the answer with the last returned row is freed: a new scanner continues behind
- * that row. */
+/* Notes the last returned row in `from`, where a new scanner would continue. Call it before the results
+ * with this row are freed. */
 static rq_err keep_place(embed_scan *s)
 {
     rq_cell cell;
@@ -297,8 +297,8 @@ static rq_err note_part(embed_scan *s, const rq_kv *last)
     return rq_cellblock_append(&s->last_given, &key);
 }
 
-/* The row, or a part of it, is about to be returned. The last part of a row does not always say that
- * it is the last; the next row does. */
+/* Counts a row that is about to be returned, or notes that it is a part of a row. The last part of a row is
+ * not always marked as the last one; then the row is counted when the next row is returned. */
 static rq_err note_returned(embed_scan *s, const rq_row *row)
 {
     if (RQ_UNLIKELY(s->gave_part)) {

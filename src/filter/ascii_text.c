@@ -4,12 +4,12 @@
  *
  * Ignoring case needs no copy of the text in lower case: setting bit 0x20 turns the upper case of a
  * letter into the letter, leaves lower case unchanged, maps no other ASCII byte to a letter, and no
- * byte above 0x7f to ASCII. So if the compared byte of the needle is a letter, that bit is first
- * set in the text's bytes; otherwise none is.
+ * byte above 0x7f to ASCII. So if the compared byte of the needle is a letter, bit 0x20 is first
+ * set in the text's bytes; otherwise they are compared unchanged.
  *
  * If both bytes match at most positions (a client may choose needle and values), the time would be
  * the product of both lengths. So the further comparisons are paid from an allowance that grows
- * with the text; when it is used up, the search continues with the C library's, which is linear.
+ * with the text; when it is used up, the C library's memmem, which takes linear time, continues.
  *
  * Few values are as long as two vectors. A text shorter than a vector is loaded into a register by
  * overlapping loads inside it. For the last positions, fewer than sixteen, the text's last sixteen

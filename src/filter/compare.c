@@ -50,8 +50,9 @@ static rq_err row_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
     return RQ_OK;
 }
 
-/* For a comparison of rows with plain bytes: rows before them can only become greater in a scan,
- * rows behind them never become less or equal again. */
+/* Whether the filter has row hints: it compares rows with plain bytes. In a forward scan all rows
+ * before these bytes come first and all rows behind them last; the filter excludes one of the two
+ * parts. */
 static bool row_hints(const compare_filter *c)
 {
     return c->comparator != NULL && c->comparator->is_binary && c->comparator->value.len > 0 &&

@@ -63,8 +63,9 @@ void rq_filter_set_reversed(rq_filter *f, bool reversed);
  * rows. */
 void rq_filter_set_seed(rq_filter *f, uint64_t seed);
 
-/* Number of cells between clock checks with this filter, if it is `steps` without one: a list of
- * thousands of filters or keys tests each of them for each cell. At least 1. NULL is allowed. */
+/* Number of cells between two clock checks of a scan with this filter; `steps` is the number
+ * without a filter. It is lower for a list of thousands of filters or keys, which tests each of
+ * them for each cell. At least 1. `f` NULL: `steps`. */
 uint32_t rq_filter_clock(const rq_filter *f, uint32_t steps);
 
 /* The filter's pace (pace.h); NULL: it never takes long. */
@@ -96,8 +97,9 @@ rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why);
 bool rq_filter_row_hint(rq_filter *f, rq_slice row, rq_slice *ret);
 /* False: rq_filter_row_hint always returns false. Constant for a filter. */
 bool rq_filter_has_row_hints(const rq_filter *f);
-/* Decides on a cell. RQ_E_AGAIN, if the pace allows it: not decided yet. Then pass the same cell
- * to rq_filter_resume_cell; or another one, and the first counts as not seen. */
+/* Decides on a cell. RQ_E_AGAIN, if the pace allows it: not decided yet. Then pass the same cell to
+ * rq_filter_resume_cell; or pass another cell to rq_filter_cell: then the first counts as not
+ * seen. */
 RQ_NODISCARD
 rq_err rq_filter_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why);
 RQ_NODISCARD

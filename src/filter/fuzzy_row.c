@@ -154,8 +154,8 @@ static rq_err compute_next(const fuzzy_filter *z, fuzzy_key *k, rq_slice row)
         len = end;
     }
     k->next.len = len;
-    /* HBase would return forever to a row that is not ahead; only masks that no client makes lead
-     * to one. */
+    /* A next row that is not ahead of `row` is ignored; HBase would seek to it again and again.
+     * Only masks that no client makes lead to such a row. */
     k->has_next = scan_order(z, rq_buf_slice(&k->next), row) > 0;
     return RQ_OK;
 }

@@ -46,8 +46,8 @@ static rq_err put_caret(rq__regex *t)
     return rq__regex_put(t->out, "(?:(?<![^" LINE_ENDS "])(?!(?<=\\r)\\n)(?!\\z))");
 }
 
-/* At the end of the text or before a line end: before the last one, with `everywhere` before any.
- * Never between CR and LF. */
+/* Appends the assertion for $ or \Z: it holds at the end of the text and before a line end, namely
+ * the last one of the text or, with `everywhere`, any. It never holds between CR and LF. */
 static rq_err put_dollar(rq__regex *t, bool everywhere)
 {
     if (rq__regex_has(t, RQ__REGEX_UNIX_LINES))

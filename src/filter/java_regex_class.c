@@ -132,8 +132,8 @@ static rq_err take_class_escape(rq__regex *t, operand *o, uint32_t *ret, bool *i
     return rq__regex_refuse(t, "Illegal/unsupported escape sequence");
 }
 
-/* Adds the characters from first to last to the operand. Those that PCRE2 would fold and Java would
- * not go into a class of their own. */
+/* Adds the characters from first to last to the operand. Characters whose case PCRE2 would fold but
+ * Java would not are put into a separate class without case folding. */
 static rq_err put_range(const rq__regex *t, operand *o, uint32_t first, uint32_t last)
 {
     bool shielded = rq__regex_folds_too_much(t, last);

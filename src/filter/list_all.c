@@ -19,8 +19,8 @@ typedef struct all_list {
     size_t paused_at;
     bool any_hinting;       /* some child may be worth asking although the cell is excluded
                              * already */
-    rq_filter *plain_first; /* the first child, if it never ends the scan and its SKIP is the
-                             * list's; else NULL */
+    rq_filter *plain_first; /* the first child, if it never ends the scan and the list answers SKIP
+                             * whenever it does; else NULL */
 } all_list;
 
 static bool skips_versions(rq_filter_code c)
@@ -130,8 +130,8 @@ static rq_err ask_hinting_from(all_list *l, size_t from, const rq_cell *cell, rq
     return RQ_OK;
 }
 
-/* The answers of children that are asked although the cell is excluded. None of them pauses, since
- * those before them are finished. */
+/* Asks the hinting children from `from` on, although the cell is excluded. They must not pause: a
+ * pause is resumed as if the children before had included the cell. */
 static rq_err ask_hinting(all_list *l, size_t from, const rq_cell *cell, rq_error *why)
 {
     rq_pace *pace = l->list.base.pace;

@@ -13,9 +13,8 @@
 #include "hfile/bloom.h"
 #include "hfile/reader_priv.h"
 
-#define ROWS                                                                                       \
-    16                /* interleaved searches: about the number of cache misses a core can have in
-                       * flight */
+/* Interleaved searches: about the number of cache misses a core can have in flight. */
+#define ROWS 16
 #define FIRST_BITS 3u /* most absent keys are detected by these first bits */
 
 /* The state of a row's search. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the entries of the block cache's files and families by hash: chains, of one entry on average. With each entry
- * more than there are buckets one bucket is split into two (linear hashing), so that no call moves more than a short
- * chain; only the array of buckets is copied when it doubles. Buckets are never given back.
+ * Finds the entries of the block cache's files and families by hash: a hash table with chains, of one entry on average.
+ * When there are more entries than buckets, each new entry splits one bucket into two (linear hashing), so that no call
+ * moves more than a short chain; only the array of buckets is copied when it doubles. The array never shrinks.
  *
  * An entry embeds a link. The owner's lock is held.
  */
@@ -32,7 +32,7 @@ RQ_NODISCARD
 rq_err rq__cache_index_init(rq__cache_index *x);
 /* REQUIRES: empty, or never initialised. */
 void rq__cache_index_clear(rq__cache_index *x);
-/* The first link of the chain that an entry with this hash would be in; NULL: it is empty. Other hashes are in it, too. */
+/* The first link of the chain for this hash; NULL: it is empty. The chain also has entries with other hashes. */
 rq__cache_link *rq__cache_index_chain(const rq__cache_index *x, uint64_t hash);
 /* If there is no memory for a bucket, the chains grow. */
 void rq__cache_index_add(rq__cache_index *x, rq__cache_link *link, uint64_t hash);

@@ -500,11 +500,12 @@ static rq_err unpack_cell(rq__delta *d, rq__tag_dictionary *dictionary, rq__delt
     return rq_buf_append(out, tail, (size_t)(c.ptr - tail));
 }
 
-/* Two bytes can stand for a tag of 64 KiB, and the block's header says nothing about the tags' whole length. A
- * writer ends a block by the length of its cells with whole tags, so that length is about the family's block
- * size, for which the first summand is. HBase's hbase.writer.unified.encoded.blocksize.ratio ends blocks by their
- * encoded length instead; the second summand allows its blocks of any size if their tags are a few hundred bytes.
- * HBASE: HFileWriterImpl.checkBlockBoundary */
+/* Limits the length of a block's cells with uncompressed tags: two bytes can stand for a tag of 64 KiB, and the
+ * block's header does not have the uncompressed length. A writer ends a block by the length of its cells with
+ * uncompressed tags, so this is about the family's block size; the first summand allows for any usual one. With
+ * hbase.writer.unified.encoded.blocksize.ratio HBase ends blocks by their encoded length instead; the second
+ * summand allows such blocks of any size, if a cell's tags have at most a few hundred bytes. HBASE:
+ * HFileWriterImpl.checkBlockBoundary */
 static size_t unpacked_max(size_t packed)
 {
     const size_t ratio = 64;
@@ -569,8 +570,9 @@ static rq_err add_checkpoint(const rq__delta *d, rq_slice payload, rq_buf *place
     return rq_buf_append(records, zeros, -records->len % sizeof(uint32_t));
 }
 
-/* A few bytes of a block can repeat a long key, so the distance of checkpoints grows with their length:
- * together they take about twice the bytes that they divide. */
+/* A cell with a long key may take only a few bytes of the block, but its checkpoint has the whole key. So
+ * checkpoints are farther apart then: at any position, those before it take at most about twice the bytes
+ * of the cells before it. */
 static bool is_due(uint32_t i, const rq__delta *d, const rq_buf *records)
 {
     return i % RQ__DELTA_CELLS_PER_CHECKPOINT == 0 &&

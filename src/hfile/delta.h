@@ -75,8 +75,9 @@ rq_err rq__delta_copy(rq__delta *to, const rq__delta *from);
 RQ_NODISCARD
 rq_err rq__delta_next(rq__delta *d, rq__delta_shape shape, rq_slice payload);
 
-/* Appends the cells of a block with uncompressed tags, given the form with a dictionary. RQ_E_CORRUPT: also if
- * they take so many bytes more than 64 times the payload, as in no block that a writer makes. */
+/* Converts a block whose tags are compressed with a dictionary: appends its cells with uncompressed tags.
+ * RQ_E_CORRUPT: also if the result is larger than RQ__DELTA_UNPACKED_FREE bytes plus 64 times the payload; no
+ * writer makes such a block. */
 #define RQ__DELTA_UNPACKED_FREE ((size_t)64 << 20)
 RQ_NODISCARD
 rq_err rq__delta_unpack_tags(rq__delta_shape shape, rq_slice payload, rq_buf *out);

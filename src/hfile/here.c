@@ -111,8 +111,8 @@ static bool is_before(const rq_hfile_scanner *s, const rq__sidecar *side, uint32
            rq_cell_compare_key(s->reader->info.order, &cell, key) < 0;
 }
 
-/* Finds two adjacent cells, *ret_before before the key and the next one not, in steps back that
- * double. */
+/* Finds the last cell before the key, *ret_before, searching backward from the scanner's cell in
+ * steps that double. False: it is not in this block, or too far away. */
 static bool find_back(rq_hfile_scanner *s, const rq__sidecar *side, const rq_cell *key,
                       uint32_t *ret_before)
 {

@@ -96,9 +96,10 @@ rq_err rq__index_key_between(rq_cell_order order, const rq_cell *left, const rq_
 
 /* Whether a later key is possible in this cell's column: false for the last type at the oldest timestamp. */
 bool rq__index_key_has_next(const rq_cell *key);
-/* Replaces `out` with the first key behind all cells with this key, serialized: the index key of a block
- * that begins with cells of the key that the block before ended with. So a search by key finds the first
- * of these cells, and one for any later key the last of their blocks. REQUIRES: has_next. */
+/* Replaces `out` with the first possible key behind all cells with this key, serialized. It is the index
+ * key of a block whose first cells have the same key as the last cell of the block before. So a search for
+ * this key finds the block with the first of these cells, and a search for a later key the last of their
+ * blocks. REQUIRES: rq__index_key_has_next. */
 RQ_NODISCARD
 rq_err rq__index_key_behind(const rq_cell *key, rq_buf *out);
 

@@ -108,8 +108,8 @@ static inline size_t rq__plain_with_tail(const uint8_t *p, size_t left, rq__plai
     return left < len ? 0 : len;
 }
 
-/* Returns only the length and the row, for cells that are skipped; 0: these are malformed. Other
- * errors are found when the cell is parsed. */
+/* Returns only the length and the row, for cells that are skipped; 0: the lengths are malformed.
+ * Other errors are only found by rq__plain_parse. */
 static inline size_t rq__plain_len(const uint8_t *p, size_t left, rq__plain_shape shape,
                                    rq_slice *ret_row)
 {

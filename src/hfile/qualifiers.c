@@ -9,8 +9,9 @@ static bool is_at(const rq__qualifiers *q, size_t at, rq_slice qualifier)
     return at < q->len && rq_slice_eq(rq_slice_of(q->bytes + at + 1, q->bytes[at]), qualifier);
 }
 
-/* Consecutive rows mostly have the same columns: tries the one behind the last, the first again, or
- * the last again (another version). */
+/* Consecutive rows mostly have the same columns in the same order: compares first with the
+ * qualifier behind the previous cell's, then with the previous cell's (another version), then with
+ * all. */
 void rq__qualifiers_add(rq__qualifiers *q, rq_slice qualifier)
 {
     if (q->too_many) return;

@@ -32,9 +32,9 @@ typedef struct rq_read_need {
     bool follows; /* the blocks before it were read in sequence */
 } rq_read_need;
 
-/* Another thing than a block that a read may have to wait for (opening a MOB file). Made by the
- * call that returns RQ_E_AGAIN, found again by the repeated call. Owned by the ctx until it is
- * cleared. */
+/* An operation, other than reading a block, that a read has to wait for (the opening of a MOB
+ * file). Made by the call that returns RQ_E_AGAIN, found again by the repeated call. Owned by the
+ * ctx until the ctx is cleared. */
 typedef struct rq_read_wait {
     void (*bring)(
         struct rq_read_wait *w); /* runs on a pool, may block; stores its result in the struct */
@@ -71,8 +71,9 @@ static inline bool rq_read_ctx_needs(const rq_read_ctx *ctx)
  * on a pool. `need` is empty afterwards, also on failure. REQUIRES: rq_read_ctx_needs. */
 RQ_NODISCARD
 rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why);
-/* Takes over the pins and counters of `from`, whose block was read beside this ctx's own; `from` is
- * cleared. Not more than RQ_READ_PINS_MAX in all are kept. */
+/* Moves the pins and the counters of read blocks from `from` to `ctx`, and clears `from`: for a
+ * block that was read at the same time as the one that `ctx` needed. At most RQ_READ_PINS_MAX pins
+ * are kept. */
 void rq_read_ctx_take_over(rq_read_ctx *ctx, rq_read_ctx *from);
 /* Releases the former `wait` and sets `w` (may be NULL) in its place. */
 void rq_read_ctx_wait_for(rq_read_ctx *ctx, rq_read_wait *w);

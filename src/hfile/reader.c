@@ -22,8 +22,8 @@
 #define OPEN_READ_BYTES (32 * 1024)
 
 /* Longest block, on disk and in memory, that a thread which must not wait loads from the page cache: its bytes are
- * copied, checked and decompressed, which takes up to a millisecond. A client makes longer ones, by a family's
- * BLOCKSIZE or by a long cell, which may be of a few bytes when compressed. */
+ * copied, checked and decompressed, which takes up to a millisecond. Longer blocks come from a large BLOCKSIZE or from
+ * a long cell; a long block may take only a few bytes on disk if it is compressed. */
 #define LOAD_AT_ONCE_MAX ((uint32_t)256 * 1024)
 
 /* --- loading a block -------------------------------------------------------------------------- */

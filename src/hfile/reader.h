@@ -84,8 +84,8 @@ rq_err rq_hfile_reader_is_cached(rq_hfile_reader *r, bool *ret, rq_error *why);
 enum { RQ_WARM_DATA = 1, RQ_WARM_INDEX = 2, RQ_WARM_BLOOMS = 4, RQ_WARM_ALL = 7 };
 
 /* Reads blocks of these kinds into the cache, in file order, starting at *position (0: the
- * beginning), until about `bytes_max` bytes were read; updates *position. Blocks. RQ_E_END at
- * the end of the blocks; without a cache and for halves at once. */
+ * beginning), until about `bytes_max` bytes were read; updates *position. Blocks. RQ_E_END: the end
+ * of the blocks was reached, or the reader has no cache or is for a half. */
 RQ_NODISCARD
 rq_err rq_hfile_reader_warm(rq_hfile_reader *r, unsigned what, uint64_t bytes_max,
                             uint64_t *position, rq_error *why);
@@ -151,8 +151,8 @@ typedef struct rq_hfile_scanner {
     uint32_t next_pos;                        /* offset behind the cell */
     rq_cell cell;
     rq_hfile_trail trail;
-    bool follows;            /* it has told the reader */
-    uint8_t back_wait;       /* moves back that are left to seeks, as nearer cells were not near */
+    bool follows;            /* reads in sequence, and is counted in the reader's `followers` */
+    uint8_t back_wait;       /* number of moves back not to be tried here, since one was too far */
     struct rq__delta *walk;  /* delta-encoded files: the decoding state; NULL: not yet made */
     struct rq__delta *spare; /* second decoding state, for moves that may fail */
 } rq_hfile_scanner;
@@ -214,9 +214,9 @@ typedef enum rq_hfile_move {
 rq_hfile_move rq_hfile_scanner_next_here(rq_hfile_scanner *s);
 /* Moves to the first cell of the next row. False: unchanged; it is not in this block. */
 bool rq_hfile_scanner_skip_row_here(rq_hfile_scanner *s);
-/* Moves back to the last cell before the key, or to the first one that is not before it, if that is a
- * few cells away in a block that was searched before. False: unchanged; seek. REQUIRES: the file
- * is_plain. */
+/* Move back to the last cell before the key (_before), or to the first cell that is not before it (_to),
+ * if that cell is a few cells away in the current block and the block has a sidecar. False: unchanged;
+ * use a seek. REQUIRES: the file is_plain. */
 bool rq_hfile_scanner_back_before_here(rq_hfile_scanner *s, const rq_cell *key);
 bool rq_hfile_scanner_back_to_here(rq_hfile_scanner *s, const rq_cell *key);
 /* Whether the reader is for a whole file, not a half, whose blocks contain plain KeyValues; a

@@ -156,8 +156,9 @@ rq_err rq__reader_at_hand(rq_hfile_reader *r, rq_read_ctx *ctx, size_t slot, uin
 RQ_NODISCARD
 rq_err rq__reader_root(rq_hfile_reader *r, rq_read_ctx *ctx, rq__lent_block *ret, rq_error *why);
 
-/* A scanner begins, or ends, to read the file in sequence. A hint for the file: when two threads come
- * at a time it may stay at the wrong one, until the next. */
+/* Called when a scanner begins (`on`) or ceases to read the file in sequence. The first such scanner
+ * turns the operating system's read-ahead on, the last one turns it off. Only a hint: if two threads call
+ * at the same time, the file may keep the wrong setting until the next call. */
 void rq__reader_follow(rq_hfile_reader *r, bool on);
 
 /* RQ_E_CORRUPT for a block; the message begins with file and offset. */

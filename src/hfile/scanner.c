@@ -471,9 +471,9 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, uint32_t leve
 }
 
 /* --- reading ahead ---------------------------------------------------------------------------- */
-/* The operating system reads ahead of a scanner once that has moved through some blocks in sequence,
- * and not before: of two blocks read one after the other it would read four, for each of many short
- * scans. Blocks of the index and of blooms lie between data blocks. */
+/* The operating system's read-ahead is turned on for a scanner that has moved through some blocks in
+ * sequence. If it were on from the beginning, each of many short scans, which read two adjacent blocks,
+ * would make it read four. GAP_MAX: index and bloom blocks may lie between two data blocks. */
 
 #define FOLLOW_AFTER 3 /* blocks */
 #define GAP_MAX ((uint64_t)1 << 20)
@@ -646,8 +646,8 @@ static rq_err finish_move(rq_hfile_scanner *s, target *t, rq_err rc)
     return RQ_UNLIKELY(s->reader->half != NULL) ? rq__half_check(s) : RQ_OK;
 }
 
-/* Restricts a seek key to the half: going forward not before its first row, and never behind its
- * last. */
+/* Restricts a seek key to the half: a forward seek goes to the half's first row or behind it, a
+ * backward seek to a cell before the half's end. */
 static inline const rq_cell *within_half(const rq_hfile_reader *r, const rq_cell *key, bool forward)
 {
     const rq__half *h = r->half;
@@ -820,8 +820,9 @@ rq_err rq_hfile_scanner_seek_before(rq_hfile_scanner *s, rq_read_ctx *ctx, const
     target t = {0};
     bool found = true;
     key = within_half(s->reader, key, false);
-    /* No cell has such a key, so a block whose index key it is has only cells behind it. The key of a
-     * cell may be that of a block with cells before it (rq__index_key_behind). */
+    /* A key of this form is the first possible one of its row or column, and no cell's: a block with this
+     * index key only has cells behind it, so the search begins in the block before. A cell's key may be
+     * the index key of a block that has cells before the key (rq__index_key_behind). */
     bool before = key->type == RQ_TYPE_MAXIMUM && key->timestamp == RQ_TIMESTAMP_LATEST;
     rq_err rc = descend_from_root(s, ctx, (choice){.key = key, .before = before}, &t, why);
     if (rc == RQ_OK) rc = find_last_before(s, &t, key, &found, why);

@@ -26,9 +26,8 @@
 #define SLOTS_MIN 64
 #define INDEX_SHARE 8   /* of the cache's capacity */
 #define QUEUE_BLOCKS 64 /* HBASE: hbase.bucketcache.writer.queuelength */
-#define QUEUE_SHARE                                                                                \
-    16 /* divisor of the cache's capacity: limit of bytes that wait for the
-                         * writer */
+/* Divisor of the cache's capacity: limit of bytes that wait for the writer. */
+#define QUEUE_SHARE 16
 #define HEADER_BYTES 48
 /* Longer records are not read by a thread that must not wait, not even from the page cache (reader.c). */
 #define READ_AT_ONCE_MAX ((uint32_t)256 * 1024)
@@ -267,8 +266,8 @@ static void write_block(rq__second_level *s, const rq_hfile_block *b)
         return;
     }
     s->at += e.len;
-    /* Drops the oldest extents until there is room in the index; in the end the block's own would
-     * be dropped. */
+    /* Drops the oldest extents until there is room in the index, but not the extent that has the new
+     * record. */
     bool in = insert(s, &e);
     for (uint32_t n = 1; !in && n < s->extent_count; n++) {
         begin_next_extent(s);

@@ -12,8 +12,8 @@
  *   first cell's key | samples: every 16th mark | marks: one per cell, ascending |
  *   at: one offset per cell (not for an index)
  *
- * The data at which a search begins is contiguous and prefetched together; so is the cache line of
- * a mark and of an offset.
+ * The bytes that a search reads first are contiguous and are prefetched together. While it compares
+ * marks, it prefetches the offsets at the same index.
  */
 #ifndef RQ_HFILE_SIDECAR_H
 #define RQ_HFILE_SIDECAR_H

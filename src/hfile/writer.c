@@ -9,8 +9,8 @@
  * Invariants:
  * 1. A block ends between two different keys: cells that differ only in their sequence id share a
  *    block, as in HBase. There may be any number of them (markers of one column and time), so a block
- *    of SAME_KEY_BLOCKS times the size ends in any case; the next one's index key is then the first key
- *    behind theirs (rq__index_key_behind).
+ *    that has reached SAME_KEY_BLOCKS times the block size ends in any case; then the index key of the
+ *    next block is the first possible key behind these cells (rq__index_key_behind).
  * 2. The file's bytes depend on the cells and options alone; HBase 2.6 writes the same bytes for
  *    the same input (except for the seal in the trailer's padding).
  * 3. After an error the writer can only be closed. HBASE: HFileWriterImpl, StoreFileWriter. */

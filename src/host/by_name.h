@@ -5,7 +5,7 @@
 
 #include "region/region_info.h"
 
-/* Embedded in what the map holds. */
+/* Embedded in the entries of the map. */
 typedef struct rq__named {
     struct rq__named *next; /* in its bucket */
     char encoded[RQ_ENCODED_NAME_LEN + 1];
@@ -22,7 +22,7 @@ rq_err rq__by_name_init(rq__by_name *m);
 void rq__by_name_clear(rq__by_name *m);
 /* NULL: none. */
 rq__named *rq__by_name_find(const rq__by_name *m, const char *encoded);
-/* REQUIRES: no entry of that name. Never fails: without memory for more buckets, chains get longer. */
+/* REQUIRES: the map has no entry of this name. Never fails: without memory for more buckets, chains get longer. */
 void rq__by_name_put(rq__by_name *m, rq__named *n);
 /* REQUIRES: it is in the map. */
 void rq__by_name_remove(rq__by_name *m, rq__named *n);

@@ -86,7 +86,7 @@ static rq_err do_list_files(rq_host *h, rq_region *r, rq_region_call *call, rq_e
     return rq_region_files_take(r, call->flush, call->arena, &call->files, why);
 }
 
-/* What a call does if the region is not open here. */
+/* How a call ends if the region is not open here. */
 typedef enum closed { WORKS, FAILS, DOES_NOTHING } closed;
 
 static const struct {

@@ -22,7 +22,7 @@ typedef enum rq_region_call_kind {
     RQ_CALL_CLOSE,
     RQ_CALL_WARM, /* a hint: prepares an opening */
     RQ_CALL_FLUSH,
-    RQ_CALL_LOOK, /* whether it may be split and merged, and where it would be split */
+    RQ_CALL_LOOK, /* asks whether the region may be split and merged, and for its split row */
     RQ_CALL_COMPACT,
     RQ_CALL_DROP_REFERENCES, /* to files of its parents, which a compaction has replaced */
     RQ_CALL_LIST_FILES,      /* for a snapshot; the caller holds archive/ */
@@ -34,17 +34,17 @@ typedef struct rq_region_call {
     const rq_server_name *server;
     const rq_region_info *info;
     rq_table_schema *schema; /* OPEN, WARM */
-    /* CLOSE: without a flush, because there is nothing to keep or the log has it. */
+    /* CLOSE: without a flush, because the region has no edits to keep, or the log has them. */
     bool abandon;
     const rq_server_name *moves_to; /* CLOSE: the region will be open there; NULL: not known */
-    const rq_slice *families;       /* FLUSH, COMPACT; none: all */
+    const rq_slice *families;       /* FLUSH: none means all; COMPACT: none means none */
     size_t family_count;
-    bool flush;      /* LIST_FILES, LOOK: first, if it is needed */
-    rq_arena *arena; /* of the answer; LOOK, LIST_FILES */
+    bool flush;      /* LIST_FILES, LOOK: flush the region first, if it is needed */
+    rq_arena *arena; /* LOOK, LIST_FILES: for the answer */
     /* --- the answer */
     rq_err rc;
     rq_error *why;              /* malloc'ed; NULL: none, or memory was exhausted */
-    bool unsent;                /* memory for the message was short: the region is as it was */
+    bool unsent;                /* not sent for lack of memory: the region is as it was */
     int64_t open_seqnum;        /* OPEN */
     bool splittable, mergeable; /* LOOK */
     rq_slice split_row;         /* LOOK with `flush`; empty: none */
@@ -63,7 +63,7 @@ typedef struct rq_server_load {
 } rq_server_load;
 
 typedef struct rq_region_calls {
-    /* All of one kind. It may block as long as that work takes in this process. */
+    /* Sends calls of one kind. In a standalone server it carries them out, and blocks until they have reported. */
     void (*send)(void *ctx, rq_region_call_kind kind, rq_region_call *list, size_t count);
     /* The last report about an open region; false: there is none. Never blocks. */
     bool (*load)(void *ctx, const rq_server_name *server, const rq_region_info *info,
@@ -71,22 +71,24 @@ typedef struct rq_region_calls {
     /* The last report of a server; false: there is none. Never blocks. NULL: this process is the only server. */
     bool (*server_load)(void *ctx, const rq_server_name *server, rq_server_load *ret);
     /* The server on which to open a region, referenced; NULL: there is none now. In a cluster it may read
-     * storage, and wait for a fence. `last`: one at this address is taken, if the region is open nowhere; NULL: any. */
+     * storage, and wait for a fence. `last`: if no server has the region open, the server at the address of `last` is
+     * preferred; NULL: no preference. */
     const rq_server_name *(*place)(void *ctx, const rq_region_info *info,
                                    const rq_server_name *last);
     /* The servers that take regions. The caller has a reference on each name; the list is in the arena. Never blocks. NULL:
      * this process is the only server. */
     rq_err (*servers)(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count);
-    /* Dead servers at whose addresses no later one is up; otherwise as `servers`. */
+    /* The dead servers, without those at whose address a later server is up; otherwise as `servers`. */
     rq_err (*dead)(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count);
-    /* The dead server is left out of that list from now on; false: it is not in it. Never blocks. NULL: as `servers`. */
+    /* Removes a server from the list of dead servers for good; false: the list does not have it. Never blocks. NULL: as
+     * `servers`. */
     bool (*forget_dead)(void *ctx, const rq_server_name *server);
-    /* False: the server has ended for good; its outstanding calls have failed or will fail without an answer of it. Never
+    /* False: the server has ended for good; its outstanding calls have failed, or will fail without an answer. Never
      * blocks. NULL: this process is the only server. */
     bool (*is_up)(void *ctx, const rq_server_name *server);
-    /* Every outstanding call reports RQ_E_SERVER_STOPPED, so what became of it is unknown; so do calls
-     * that are sent later, before `send` returns. After this returns no further report arrives. It may be called twice. In a
-     * standalone server no call is ever outstanding, and calls still work. */
+    /* Makes every outstanding call report RQ_E_SERVER_STOPPED; whether its server has carried it out is unknown. Calls
+     * that are sent later report the same error before `send` returns. After this returns no outstanding call reports
+     * any more. May be called twice. In a standalone server no call is ever outstanding, and calls still work. */
     void (*stop)(void *ctx);
     void *ctx;
 } rq_region_calls;
@@ -94,7 +96,7 @@ typedef struct rq_region_calls {
 /* Ends a call. `why` may be NULL. */
 void rq_region_call_report(rq_region_call *call, rq_err rc, const rq_error *why);
 
-/* Calls of the host by the process it is in; valid as long as the host. */
+/* The table of calls for a master in the host's own process; valid as long as the host. */
 rq_region_calls rq_host_calls(rq_host *h);
 
 #endif

@@ -11,8 +11,8 @@
  * server the catalog; in a process without a master the host itself.
  *
  * Threads: opening and closing block; any thread, but one at a time for each region. Lookups are part
- * of a read section; one that finds its region takes no lock, another one takes the host's for a moment,
- * to see where the region went.
+ * of a read section. A lookup that finds its region takes no lock; one that does not takes the host's lock
+ * for a moment, to see whether the region has moved.
  */
 #ifndef RQ_HOST_HOST_H
 #define RQ_HOST_HOST_H
@@ -38,15 +38,15 @@ const struct rq_config *rq__host_config(const rq_host *h);
 rq_region_names *rq_host_names(rq_host *h);
 
 /* --- names without a catalog (own_names.c) ----------------------------------------------------- */
-/* The host is the writer of its names: a region is known as opening while it is opened, is found from
- * rq_host_serve on, and not any more when it is closed. REQUIRES: nothing was opened. */
+/* Makes the host the writer of its names. Lookups of a region get RQ_E_REGION_OPENING while it is being opened, find
+ * it from rq_host_serve on, and do not find it any more once its closing begins. REQUIRES: no region was opened yet. */
 void rq_host_name_itself(rq_host *h);
 bool rq_host_names_itself(const rq_host *h);
-/* This process becomes the master, whose catalog is the writer of the names from now on. Open regions stay
- * open, and are not found until the catalog enters them. REQUIRES: no region is opened or closed meanwhile. */
+/* Call it when this process becomes the master: from now on its catalog is the writer of the names. Open regions
+ * stay open, but are not found until the catalog enters them. REQUIRES: no region is opened or closed meanwhile. */
 void rq_host_name_no_more(rq_host *h);
-/* The master has taken the report that the region is open: it is served from now on. Any thread; the region may
- * be closed meanwhile. */
+/* Call it when the master has accepted the report that the region is open: lookups find the region from now on. Any
+ * thread. Does nothing if the region was closed meanwhile. */
 void rq_host_serve(rq_host *h, const rq_region_info *info);
 
 /* --- opening and closing; blocking ------------------------------------------------------------ */
@@ -55,9 +55,9 @@ void rq_host_serve(rq_host *h, const rq_region_info *info);
 RQ_NODISCARD
 rq_err rq__host_open(rq_host *h, const rq_region_info *info, rq_table_schema *schema,
                      int64_t *ret_seqnum, rq_error *why);
-/* Closes it with a flush. If that fails it is closed without one, its edits stay in the log, and the
- * error is logged and returned. With `abandon`, without a flush: there is nothing to keep, or the log
- * has it. RQ_OK: also if it is not open. *ret_seqnum: its last number, if it was open; may be NULL. */
+/* Closes the region with a flush. If the flush fails, the region is closed all the same, its edits stay in the
+ * log, and the error is logged and returned. With `abandon` it is closed without a flush. RQ_OK also if the region
+ * is not open. *ret_seqnum (may be NULL): its last sequence number, if it was open. */
 rq_err rq_host_close(rq_host *h, const rq_region_info *info, bool abandon, int64_t *ret_seqnum,
                      rq_error *why);
 /* Closes all regions that are still open, one after another; returns the first error. REQUIRES: no
@@ -72,7 +72,7 @@ RQ_NODISCARD
 rq_err rq_host_each(rq_host *h, rq_err (*visit)(void *ctx, const rq_region *r), void *ctx);
 
 /* --- where regions went (moved.c) ------------------------------------------------------------- */
-/* For two minutes, requests for the region are answered with the new location. Any thread. */
+/* For two minutes from now, lookups of the region fail with RQ_E_REGION_MOVED and the location `to`. Any thread. */
 void rq__host_moved(rq_host *h, const char *encoded, const rq_server_name *to,
                     int64_t close_seqnum);
 

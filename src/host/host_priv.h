@@ -14,7 +14,7 @@ typedef struct rq__open_region {
     rq_region *region; /* a reference */
 } rq__open_region;
 
-/* moved.c: the oldest first. */
+/* A region that has moved to another server (moved.c); in a list, the oldest first. */
 typedef struct rq__moved_region {
     rq__named named;
     struct rq__moved_region *later;
@@ -28,9 +28,9 @@ struct rq_host {
     const rq_env *env;
     const struct rq_config *config; /* may be NULL */
     const rq_server_name *name;     /* a reference */
-    rq_region_names names;          /* with `names_itself` their writer has the lock */
-    bool names_itself;              /* set before anything is opened */
-    pthread_mutex_t lock;           /* guards the rest; never held across I/O */
+    rq_region_names names; /* with `names_itself` the writer is the thread that holds `lock` */
+    bool names_itself;     /* set before anything is opened */
+    pthread_mutex_t lock;  /* guards the rest; never held across I/O */
     rq__by_name open;
     rq__by_name own; /* entries of own_names.c */
     _Atomic size_t
@@ -41,14 +41,14 @@ struct rq_host {
 
 /* --- own_names.c: without effect unless the host names its regions itself ----------------------- */
 typedef struct rq__own_name rq__own_name;
-/* The region is about to be opened: requests get RegionOpeningException. It may be open already. */
+/* The region is about to be opened: lookups get RQ_E_REGION_OPENING. No effect if it is open already. */
 RQ_NODISCARD
 rq_err rq__own_name_begin(rq_host *h, const rq_region_info *info);
-/* It is open, and not served yet. */
+/* The region is open, and not served yet. */
 void rq__own_name_opened(rq_host *h, rq_region *r, int64_t open_seqnum);
-/* It is about to be closed, or could not be opened. */
+/* The region is about to be closed, or could not be opened. */
 void rq__own_name_end(rq_host *h, const char *encoded);
-/* Waits until what readers have found is freed. REQUIRES: no reader. */
+/* Waits until all removed names are freed. REQUIRES: no reader. */
 void rq__own_names_clear(rq_host *h);
 
 /* --- moved.c ------------------------------------------------------------------------------------ */

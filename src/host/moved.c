@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* New locations of regions that were open here: for two minutes a request for one is answered with
- * it, so that its client need not ask hbase:meta. HBASE: HRegionServer.addToMovedRegions,
- * getMovedRegion. */
+/* New locations of regions that were open here. For two minutes a request for such a region is
+ * answered with the location, so that the client need not ask hbase:meta. HBASE:
+ * HRegionServer.addToMovedRegions, getMovedRegion. */
 #include "host/host_priv.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void forget_expired(rq_host *h, uint64_t now)
     }
 }
 
-/* Its entry stays in the list of ages, empty. */
+/* The entry stays in the list by age, without a location, until it has expired. */
 void rq__moved_forget(rq_host *h, const char *encoded)
 {
     rq__named *n = rq__by_name_find(&h->moved, encoded);

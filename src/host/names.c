@@ -35,9 +35,10 @@ void rq__region_names_clear(rq_region_names *n)
     atomic_store(&n->now, NULL);
 }
 
-/* A reused slot gets its hash before its region. A reader in between may compare the region it has
- * loaded with the other one's hash: then it skips the region, or compares its name and skips it.
- * Both regions are being added or removed, so both results are correct. */
+/* A reused slot gets its hash before its region. In between a reader may see the hash of one region
+ * and the pointer of the other one. Then it skips the slot, at the latest because the name differs.
+ * The removal of one region and the addition of the other one both overlap with this lookup, so it
+ * may miss either. */
 static void slot_set(rq__name_slot *slot, uint64_t hash, const rq_host_region *r)
 {
     atomic_store_explicit(&slot->hash, hash, memory_order_relaxed);
@@ -65,8 +66,8 @@ static rq__name_slot *slot_find(rq__name_table *t, rq_slice encoded)
 
 /* --- room ------------------------------------------------------------------------------------- */
 
-/* A table made for `live` regions is at most half full. It is copied when it is 5/8 full, so at
- * most once per as many new regions as an eighth of its slots. */
+/* A table made for `live` regions is at most half full, and is copied when it is more than 5/8
+ * full: so it takes new regions for at least an eighth of its slots before the next copy. */
 static bool needs_rehash(size_t used, size_t mask)
 {
     return used > (mask + 1) / 8 * 5;

@@ -2,10 +2,10 @@
 /*
  * Regions by their encoded names, as requests look them up: a hash that is read without a lock.
  *
- * One writer at a time changes slots in place while readers look. A slot goes from one region to the
- * next in one store, so a name that is there before and after a change is found at all times. The
- * regions are the writer's: it frees one only after every reader that could have found it has left its
- * read section. In a standalone server the writer is the catalog, whose views have these regions.
+ * One writer at a time changes slots in place while readers look. A region replaces another one of the same
+ * name by a single atomic store, so a name that exists before and after a change is found at all times. The
+ * writer owns the regions: it frees one only after every reader that could have found it has left its read
+ * section. In a standalone server the writer is the catalog, whose views have these regions.
  */
 #ifndef RQ_HOST_NAMES_H
 #define RQ_HOST_NAMES_H
@@ -69,12 +69,12 @@ void rq__region_names_clear(rq_region_names *n);
 
 /* Forgets all regions. REQUIRES: no reader. */
 void rq_region_names_forget(rq_region_names *n);
-/* Makes room, so that putting these regions cannot fail. */
+/* Makes room in the hash, so that rq_region_names_put cannot fail for these regions. */
 RQ_NODISCARD
 rq_err rq_region_names_reserve(rq_region_names *n, const rq_host_region *const *list, size_t count);
 /* Enters a region, or replaces the one of the same name. REQUIRES: room. */
 void rq_region_names_put(rq_region_names *n, const rq_host_region *r);
-/* Unless the name now belongs to another one. */
+/* Removes the region, unless its name now belongs to another region. */
 void rq_region_names_remove(rq_region_names *n, const rq_host_region *r);
 
 /* --- lookups: read section -------------------------------------------------------------------- */

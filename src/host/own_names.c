@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names that the host publishes itself: in a process without a master, where no catalog does it.
+ * Names that the host publishes itself, in a process without a master and so without a catalog.
  *
  *     rq__own_name_begin ─► OPENING ─► rq__own_name_opened ─► rq_host_serve ─► OPEN ─► rq__own_name_end ─► [gone]
  *
- * A region is served when the master has taken the report that it is open: until then hbase:meta does not
- * name this server. Its entry has all memory from the beginning, so that serving cannot fail. What a lookup
- * has found is freed through the epoch.
+ * A region is served once the master has accepted the report that it is open: until then hbase:meta does not
+ * name this server. All memory of an entry is allocated at the beginning, so that serving cannot fail. Entries
+ * that lookups may have found are freed through the epoch.
  */
 #include "host/host_priv.h"
 
@@ -20,7 +20,7 @@ struct rq__own_name {
     rq_arena arena; /* of the info */
     rq_region_info info;
     rq_host_region opening, open;
-    const rq_host_region *shown; /* one of them */
+    const rq_host_region *shown; /* `opening` or `open`: the entry in host->names */
 };
 
 static rq__own_name *own_of(rq__named *n)

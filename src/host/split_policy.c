@@ -24,8 +24,8 @@ static const struct {
     {"BusyRegionSplitPolicy", INCREASING}, /* by size alone */
 };
 
-/* Compares the class name without its package. A table has an unknown class only if it was created while
- * table checks were off. */
+/* Compares the class name without its package. A table can have an unknown class only if it was created while
+ * table checks (hbase.table.sanity.checks) were off. */
 static policy policy_of_name(rq_slice name)
 {
     size_t at = name.len;

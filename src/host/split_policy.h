@@ -25,9 +25,10 @@ bool rq_host_splittable(const rq_host *h, rq_region *r);
 RQ_NODISCARD
 rq_err rq_host_split_point(const rq_host *h, rq_region *r, bool flush, rq_arena *arena,
                            rq_slice *ret, rq_error *why);
-/* Whether its policy asks for a split; `regions`: the number of the table's regions. Any thread. */
+/* Whether the region's policy asks for a split; `regions`: the number of the table's regions. Any
+ * thread. */
 bool rq_host_split_is_due(const rq_host *h, rq_region *r, uint64_t regions);
-/* The row, cut as the table's restriction demands: a part of the given slice. */
+/* The row, cut to a prefix as the table's split restriction demands; points into `row`. */
 rq_slice rq_split_restrict(const rq_table_schema *schema, rq_slice row);
 /* SPLIT_ENABLED, MERGE_ENABLED: not "false". */
 bool rq_schema_allows(const rq_table_schema *schema, const char *attribute);

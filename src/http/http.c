@@ -203,8 +203,8 @@ static struct bufferevent *make_stream(struct event_base *base, void *ctx)
     return stream;
 }
 
-/* Mostly because of too many open files. Stops listening until the next tick, because the same
- * connection would be tried again at once and forever. */
+/* Accepting has failed, mostly because of too many open files. Stops listening until the next tick, because otherwise
+ * libevent would try the same connection again and again without a pause. */
 static void on_accept_error(struct evconnlistener *listener, void *ctx)
 {
     rq_http *h = ctx;

@@ -140,8 +140,8 @@ typedef void (*rq__later_answer)(rq_http *h, struct evhttp_request *request, rq_
 /* NULL: memory or descriptors are exhausted. */
 rq__later *rq__later_new(const rq__later_page *what, rq_http *http, rq_executor *executor,
                          struct event_base *base, rq__later_answer answer);
-/* Answers the request on the HTTP thread once the page is ready. False: that is not possible, and
- * *ret says why. `path` is static; the parameters are taken over if the page needs them. */
+/* Queues the request; it is answered on the HTTP thread when the page is ready. False: it cannot be queued, and *ret is
+ * the page that says why. `path` is static; the parameters are taken over if the page needs them. */
 bool rq__later_ask(rq__later *l, struct evhttp_request *request, const char *path, rq__query *query,
                    rq__page *ret);
 /* Returns when no page is being made. Any thread. */

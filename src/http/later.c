@@ -6,8 +6,8 @@
  *
  *   HTTP thread: rq__later_ask ─ task ─► the other thread: make() ─ eventfd ─► HTTP thread: made()
  *
- * A page without parameters (rq__later_page.make) is made once at a time, and answers every request that came
- * until it was ready. The others are made one after the other.
+ * A page without parameters (rq__later_page.make) is made once for all requests that arrive until it is ready. A page
+ * with parameters is made for each request, one request after the other.
  */
 #include "http/http_priv.h"
 

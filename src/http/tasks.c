@@ -2,8 +2,9 @@
 /*
  * /rs-status?format=json: the tasks of the server, for the shell's `processlist`. `filter` is all,
  * general (procedures), handler, rpc or operation (calls in flight: there are no idle handlers).
- * Calls are asked for on a thread of their own (rq__later), because a loop may hang; procedures are
- * not. HBASE: RSStatusServlet, TaskMonitor, MonitoredTaskImpl.toMap, MonitoredRPCHandlerImpl.
+ * The calls in flight are collected on a thread of their own (rq__later), because a loop may hang;
+ * a list of procedures alone is made on the HTTP thread. HBASE: RSStatusServlet, TaskMonitor,
+ * MonitoredTaskImpl.toMap, MonitoredRPCHandlerImpl.
  */
 #include "http/http_priv.h"
 

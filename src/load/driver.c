@@ -3,8 +3,8 @@
  * then lets the client work until the next one is due.
  *
  * With a rate, the time at which operation k is due depends only on the rate and the ramp; if all
- * slots are taken it waits, and the waiting counts as latency. Ramp-up without a rate opens the
- * slots one after the other. */
+ * slots are taken the operation waits, and its waiting counts as latency. Ramp-up without a rate
+ * opens the slots one after the other. */
 #include "base/clock.h"
 #include "load/load_priv.h"
 
@@ -25,8 +25,8 @@
 #define SERIES_POINTS 60
 #define INTERVAL_MIN_S 0.1
 #define LIVE_PERIOD_NS 500000000
-#define LIVE_COLUMNS                                                                               \
-    79 /* of the progress line; a longer one would wrap, and \r would not return to it */
+/* Width of the progress line, in columns; a longer one would wrap, and \r would not return to it. */
+#define LIVE_COLUMNS 79
 #define IDLE_MAX 1000000
 #define TIME_MAX_S 1e9 /* of a run's parts: 31 years; their sum is still a number of nanoseconds */
 #define RECORDS_DEFAULT 100000

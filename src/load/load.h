@@ -73,7 +73,7 @@ typedef struct rq_load_options {
     double seconds;
     uint64_t operations; /* 0: time alone ends it */
     double interval_s;   /* interval of the time series; 0: a sixtieth of the time */
-    double give_up_s;    /* no operation succeeds for so long: end */
+    double give_up_s;    /* the run ends when no operation succeeds for this time */
     uint64_t seed;
     int server_pid; /* 0: not on this machine */
     FILE *live;     /* a terminal, or NULL */

@@ -5,8 +5,8 @@
  *
  *   row    16 hex digits, then letters up to the key's length. Sorted: the digits are i; hashed:
  *          a bijection of i, so that keys spread and the number can be read back from the row.
- *   value  be64 version, then bytes drawn from (key, column, version); its length is drawn from the
- *          same. A value shorter than 8 bytes is the version's last ones.
+ *   value be64 version, then bytes drawn from (key, column, version); the length is drawn from the
+ *          same. A value shorter than 8 bytes consists of the last bytes of the be64 version.
  *
  * With *history* each key has the newest version sent and the newest version acknowledged, for puts
  * and deletes. Versions are then timestamps, so the highest wins in whatever order two writers'
@@ -67,8 +67,8 @@ bool rq__rows_number(const rq_rows *r, rq_slice row, uint64_t *ret);
 RQ_NODISCARD
 rq_err rq__rows_value(const rq_rows *r, uint64_t key, uint32_t column, uint64_t version,
                       rq_buf *out);
-/* Whether it is a value of that key and column, and of which version. False for values shorter than
- * 8 bytes, which do not have the whole version. */
+/* Whether `value` is one that rq__rows_value makes for the key and column; *ret_version is its
+ * version. False for values shorter than 8 bytes, which do not contain the whole version. */
 bool rq__rows_value_check(const rq_rows *r, uint64_t key, uint32_t column, rq_slice value,
                           uint64_t *ret_version);
 

@@ -51,8 +51,8 @@ typedef struct rq_metrics_sources {
 
 RQ_NODISCARD
 rq_err rq_metrics_new(const rq_metrics_sources *from, rq_metrics **ret);
-/* The RPC servers, once they are open; NULL, NULL before they close. REQUIRES: no other call
- * runs. */
+/* Sets the RPC servers: call it when they are open, and with NULL, NULL before they close. REQUIRES: no other call on
+ * `m` runs. */
 void rq_metrics_serve(rq_metrics *m, rq_rpc_server *master, rq_rpc_server *rs);
 /* REQUIRES: the lane has ended, no other call is running. NULL is fine. */
 void rq_metrics_free(rq_metrics *m);

@@ -130,8 +130,9 @@ typedef struct rq__attribute_value {
     const char *help;
 } rq__attribute_value;
 typedef rq_err (*rq__attribute_visit)(void *ctx, const rq__attribute_value *v);
-/* A bean. Where each table has a bean, one line of beans.def stands for all of them. `name` follows the
- * line's name and record, and is valid during the call. */
+/* A bean. Where each table has a bean, one line of beans.def stands for all of them. `name` is the suffix that this
+ * bean has behind the line's ObjectName and record: "_Namespace_NS_table_NAME", or ""; it is valid during the call of
+ * the visitor. */
 typedef struct rq__bean_ref {
     rq__bean bean;
     const rq_metrics_table *table; /* NULL: the bean is not a table's */

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* REQUIRES: the name has neither * nor ?. On a mismatch the last * takes one byte more; earlier
- * ones need no second try. */
+/* REQUIRES: `text` has neither * nor ?. After a mismatch the last * of the pattern matches one byte
+ * more; the earlier ones can stay as they matched. */
 static bool glob(rq_slice pattern, rq_slice text)
 {
     size_t p = 0, t = 0, star = SIZE_MAX, star_text = 0;

@@ -6,8 +6,8 @@
  *  - Little work is gathered on the first loops: a loop that wakes up for each request of a few
  *    clients costs more (wake-ups, cold caches, a log write each) than one that is always active.
  *  - Much work is spread: a loop that is busy, or whose long iterations delay its other streams,
- *    gives streams to a loop that has time. If that one was idle, and it is not for long iterations,
- *    this is a trial (spread.h): the streams come back unless the loops together do more.
+ *    gives streams to a loop that has time. If the receiving loop was idle, and the reason is not long iterations, the
+ *    move is a trial (spread.h): the streams come back unless the loops together do more.
  *
  * A stream's part of the load is estimated by its part of the loop's reads and bytes. A stream does
  * not move back for the same reason: a loop gives streams away above BUSY, and two loops are merged
@@ -161,8 +161,8 @@ static void take_back(rq_loop *loop)
     atomic_store_explicit(&loops->taken_back, loop->load.trial_number, memory_order_release);
 }
 
-/* The loop's load without the work that it has just sent away. It may sleep now, and publish no
- * other one for long. */
+/* Publishes the loop's load without the work that it has just sent away. Without this call the old value might stay for
+ * long, because a loop that sleeps publishes nothing. */
 static void publish_without(rq_loop *loop, uint64_t sent)
 {
     rq_load *l = &loop->load;
@@ -172,8 +172,8 @@ static void publish_without(rq_loop *loop, uint64_t sent)
     atomic_store_explicit(&l->permille, (unsigned)load, memory_order_relaxed);
 }
 
-/* Whether this window sends streams of the trial home: the first one does, and each tenth after
- * it, because an attempt keeps a stream that stays from reading for a while. */
+/* Whether the loop tries to send the trial's streams back in this window: in the first one, and in each tenth after it,
+ * because a stream that cannot move is kept from reading while the attempt lasts. */
 static bool is_time_to_send_back(rq_load *l, unsigned trial)
 {
     if (trial != l->sending_back) {
@@ -183,8 +183,8 @@ static bool is_time_to_send_back(rq_load *l, unsigned trial)
     return (l->window - l->sending_from) % BACK_WINDOWS == 0;
 }
 
-/* Streams that are still here for a trial that was taken back, perhaps long ago: a stream in use
- * cannot move. */
+/* Sends back the streams that came here for a trial which was taken back. Some may have stayed for long since then: a
+ * stream in use cannot move. */
 static void send_back(rq_loop *loop)
 {
     unsigned trial = atomic_load_explicit(&loop->loops->taken_back, memory_order_acquire);
@@ -266,8 +266,8 @@ static void try_to_spread(rq_loop *loop, unsigned load)
 
 /* --- decisions -------------------------------------------------------------------------------- */
 
-/* The last trial has ended just now: its streams may still be on their way, and loads may be those
- * of before. */
+/* Whether the last trial has ended only just now: its streams may still be moving, and published loads may be older
+ * than the moves. */
 static bool is_settling(const rq_loop *loop)
 {
     return loop->now_ns <= loop->load.trial.from_ns + STALE_NS;

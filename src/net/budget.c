@@ -218,8 +218,9 @@ RQ_COLD static void wake_next(rq_budget *b)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* Wakes the first waiter that takes the overdraft, whether or not there is room: one that does not
- * would queue again, and the overdraft would stay unused. */
+/* Wakes the first waiter that may take the overdraft, whether or not there is room. A waiter that
+ * never overdraws is woken only if there is no other and there is room: without room it would queue
+ * again, and the overdraft would stay unused. */
 RQ_COLD static void wake_overdrawer(rq_budget *b)
 {
     pthread_mutex_lock(&b->lock);

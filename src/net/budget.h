@@ -32,13 +32,13 @@ RQ_NODISCARD
 rq_err rq_budget_new(size_t bytes_max, rq_budget **ret);
 void rq_budget_free(rq_budget *b);
 size_t rq_budget_used(const rq_budget *b); /* any thread */
-/* Sets a function that is called, on any thread, when the use has fallen below an eighth after
- * it was above half. If it returns false it is called again when bytes are next given back.
- * REQUIRES: the budget was not used yet. */
+/* Sets a function that is called, on any thread, when the use has fallen below an eighth of the ceiling after it was
+ * above half of it. If `relieved` returns false it is called again when bytes are next given back. REQUIRES: the budget
+ * was not used yet. */
 void rq_budget_on_relief(rq_budget *b, bool (*relieved)(void *ctx), void *ctx);
 
-/* Large pieces of the memory that it counts are freed by this executor's threads (base/long_free.h). NULL, as at first:
- * by the thread that gives them up. REQUIRES: the budget was not used yet. */
+/* Sets the executor whose pool frees large pieces of the memory that the budget counts (base/long_free.h). NULL, as at
+ * first: the thread that gives a piece up frees it. REQUIRES: the budget was not used yet. */
 void rq_budget_frees_on(rq_budget *b, rq_executor *executor);
 rq_executor *rq__budget_executor(const rq_budget *b);
 
@@ -74,7 +74,7 @@ typedef struct rq_debtor {
 bool rq_budget_try(rq_budget *b, size_t bytes);
 /* Takes bytes up to the end of the reserve. False: nothing was taken. */
 bool rq_budget_try_reserve(rq_budget *b, size_t bytes);
-/* Takes bytes that are already in use, unless the reserve is used up; may exceed it once. False:
+/* Takes bytes that are already in use. The last call to succeed may exceed the reserve. False: the reserve is used up;
  * nothing was taken. */
 bool rq_budget_force_reserve(rq_budget *b, size_t bytes);
 /* Takes bytes for the holder of the overdraft, unconditionally and without using the reserve. */
@@ -109,8 +109,8 @@ void rq__budget_pass_overdraft(rq_budget *b, const void *holder, const void *to)
 /* Releases the overdraft. No-op unless `holder` has it. */
 void rq_budget_end_overdraft(rq_budget *b, const void *holder);
 
-/* Sets the debtor's debt to `bytes`; 0: none. `renew`: all it owed when it was listed is paid,
- * so it is listed as the newest. */
+/* Sets the debtor's debt to `bytes`; 0: none. `renew`: the debtor has paid all that it owed when it was listed, so it
+ * moves to the end of the list, as the newest debtor. */
 void rq__budget_owe(rq_budget *b, rq_debtor *d, size_t bytes, bool renew);
 /* Whether it has a debt, or its task is posted. */
 bool rq__budget_is_debtor(rq_budget *b, const rq_debtor *d);

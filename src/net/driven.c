@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop without a thread. Its caller's lock cannot be given up inside libuv, so a turn waits on libuv's
- * descriptor, and libuv only polls. The descriptor is an epoll's: a wait in it that takes an event
- * leaves that to libuv as long as nobody reads, because uv_poll_t is level-triggered. libuv's own
- * uv_async_t need not be, so a driven loop is woken by a descriptor of its own, the bell. Contract in
- * loop.h, invariant (5) in loop_priv.h. */
+/* A loop without a thread. The caller's lock cannot be released inside libuv, so a turn waits on libuv's epoll
+ * descriptor, and libuv only polls without waiting. An event that ends this wait is not lost: uv_poll_t is
+ * level-triggered, so libuv's poll reports it, too, unless the socket was read before. libuv's uv_async_t may be
+ * edge-triggered, so a driven loop is woken by a descriptor of its own, the bell. Contract in loop.h, invariant (5) in
+ * loop_priv.h. */
 #include "net/loop_priv.h"
 #include "net/timers.h"
 

@@ -282,8 +282,8 @@ rq_frame rq_input_frame(rq_input *in, rq_slice *ret, rq_chunk **ret_owner, size_
     return RQ_FRAME_WHOLE;
 }
 
-/* Copies the rest of the shared chunk to an own one. It is charged in any case: it is at most one
- * read, and refusing it would lose bytes. */
+/* Copies the rest of the shared chunk to a chunk of the connection's own. The copy is charged even if the budget is
+ * used up: it is at most one read, and refusing it would lose bytes. */
 static rq_err stash(rq_input *in, rq_budget *budget)
 {
     size_t have = in->end - in->pos;

@@ -72,8 +72,8 @@ typedef struct rq_input_need {
 rq_input_need rq_input_needs(const rq_input *in);
 /* Reports that len > 0 bytes were read into that buffer. */
 void rq_input_received(rq_input *in, rq_chunk_pool *pool, size_t len);
-/* Reports that nothing was read into it, and nothing will be: the overdraft that the shared chunk may
- * have is released if nobody uses the chunk. */
+/* Reports that nothing was read, nor will be, into the buffer that rq_input_buffer returned. If the shared chunk has
+ * the overdraft and no frame refers to the chunk, the overdraft is released. */
 void rq_input_received_nothing(rq_chunk_pool *pool);
 
 /* The unconsumed bytes. */

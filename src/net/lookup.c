@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contract in lookup.h. The look-up belongs to its thread until that has posted `task`, and to the loop
- * from then on; the last of the two frees it. */
+/* Contract in lookup.h. The thread owns the look-up until it has posted `task`, then the loop owns it; the owner frees
+ * it when it is done or was cancelled. */
 #include "net/lookup.h"
 
 #include "base/macros.h"

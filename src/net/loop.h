@@ -54,25 +54,25 @@ void rq_loops_free(rq_loops *loops);
  * do not run. Not from a loop's thread. */
 void rq_loops_sync(rq_loops *loops);
 
-/* Gives each loop a task, unless it has one of an earlier call. False: one of them has waited for `patience_ns` or longer,
- * so its loop hangs, or the machine is very busy. 0: one of an earlier call has not been run. Never waits; any thread.
- * REQUIRES: between rq_loops_start and rq_loops_stop. */
+/* Posts a task to each loop, unless the task of an earlier call still waits there. False: a task has waited for
+ * `patience_ns` or longer, so its loop hangs, or the machine is very busy; with patience_ns 0, any task of an earlier
+ * call still waits. Never blocks; any thread. REQUIRES: between rq_loops_start and rq_loops_stop. */
 bool rq_loops_pulse(rq_loops *loops, uint64_t patience_ns);
 
 /* --- a driven loop ----------------------------------------------------------------------------
  *
- * It is used by one thread at a time, but for its waits and rq_loop_wake; and for the lane, which is
- * for any thread as usual. rq_loops_start is not called, and it has no listeners. rq_loops_stop ends
- * its streams within the call. */
+ * One thread at a time uses a driven loop. Exceptions: other threads may use the loop while it waits (before_wait,
+ * after_wait), and any thread may call rq_loop_wake or post to the loop's lane. A driven loop has no listeners, and
+ * rq_loops_start is not called. rq_loops_stop ends the loop's streams before it returns. */
 
 /* One iteration of the loop: waits at most timeout_ns for an event and handles all pending events. It
  * may return earlier without an event. */
 void rq_loop_turn(rq_loop *loop, int64_t timeout_ns);
-/* Between turns, after calls that wrote to streams or opened or closed them: writes the output. What
- * the loop must do besides makes its descriptor readable, which ends a turn's wait, too. */
+/* Writes the streams' output. Call it between turns, after calls that wrote to, opened or closed streams. If the loop
+ * has other work to do, its descriptor becomes readable, which also ends the wait of a turn. */
 void rq_loop_flush(rq_loop *loop);
-/* Readable when rq_loop_turn has something to do; and the time from which it has something to do
- * even if the descriptor is not readable (INT64_MAX: never). */
+/* For callers that wait by themselves: the descriptor is readable when rq_loop_turn has something to do. From the time
+ * rq_loop_due on (INT64_MAX: never) it has something to do even if the descriptor is not readable. */
 int rq_loop_descriptor(const rq_loop *loop);
 int64_t rq_loop_due(const rq_loop *loop);
 /* Ends the wait of a turn in another thread, or of the next one. Any thread. */
@@ -108,8 +108,8 @@ void rq_loop_get_stats(const rq_loop *loop, rq_loop_stats *ret);
 /* Logs what each loop does: since when its iteration runs, or that it sleeps. Any thread. */
 void rq_loops_report(const rq_loops *loops, const rq_log *log);
 
-/* A one-shot timer with millisecond accuracy (of a driven loop: the wait's), embedded in its owner; all zero is idle. Unlike an
- * executor's timer it wakes no other thread. All calls on the loop's thread. */
+/* A one-shot timer, embedded in its owner; all zero is idle. Its accuracy is a millisecond, on a driven loop that of
+ * the turn's wait. Unlike an executor's timer it wakes no other thread. All calls on the loop's thread. */
 typedef struct rq_loop_timer {
     struct rq_loop_timer *next, *prev, *child; /* the loop's */
     uint64_t due_ns;

@@ -15,15 +15,15 @@
  *      (`writing`) is written in order when the socket is writable. `watched` is the set of events
  *      its handle waits for, and always follows from `reading` and `writing`.
  *  (3) A stream's memory is freed in its uv_close callback, right after on_close; its descriptor is
- *      closed before, at once. A moving stream's handle is closed, too, but it keeps the
- *      descriptor, and is in no loop's list until the other loop has opened it. rq_loops_stop waits
- *      for such streams first.
+ *      closed before, at once. When a stream moves to another loop, its handle is closed, too, but the stream keeps its
+ *      descriptor; it is in no loop's list until the new loop has opened a handle for it. rq_loops_stop first waits for
+ *      moving streams.
  *  (4) A thread that posts from outside pushes onto a stack (`inbox`). It wakes the loop only if
  *      the loop is `asleep`, which the loop sets before it checks the stack for the last time, and
  *      if no other thread has woken it since its last check (`signalled`).
- *  (5) libuv tells the kernel what a handle waits for only when it polls. A driven loop waits on
- *      libuv's descriptor without libuv, and not while something is `unsettled`: watched otherwise,
- *      or closed, since libuv last polled. It is always `asleep`: every post wakes it.
+ *  (5) libuv tells the kernel what a handle waits for only when it polls. A driven loop waits on libuv's descriptor
+ *      without libuv. It does not wait while it is `unsettled`: the events of a handle have changed, or a handle was
+ *      closed, since libuv last polled. A driven loop is always `asleep`: every post wakes it.
  */
 #ifndef RQ_NET_LOOP_PRIV_H
 #define RQ_NET_LOOP_PRIV_H
@@ -290,8 +290,8 @@ void rq__dial_free(rq__dial *d);
 
 /* The queue whose bytes go to the socket next; NULL: the stream was closed for an error. */
 rq_out_queue *rq__transformed_output(rq_stream *s);
-/* `sent` bytes of that queue are about to be consumed; returns how many protocol bytes they stand
- * for. */
+/* Call it before `sent` bytes of the queue of rq__transformed_output are consumed. Returns the number of protocol bytes
+ * that they encode. */
 size_t rq__transformed_sent(rq_stream *s, size_t sent);
 bool rq__transformed_is_out(const rq_stream *s);
 /* Memory of its wire bytes. */

@@ -161,8 +161,8 @@ void rq__out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
 size_t rq__out_queue_held(const rq_out_queue *q)
 {
     size_t held = 0;
-    /* A buffer too large to be kept as a spare is fresh memory: behind its bytes it is not
-     * resident. */
+    /* A buffer too large to be kept as a spare was never used before: the memory behind its bytes
+     * has not been touched, so it is not resident and does not count. */
     for (const struct rq_out_buffer *g = q->head; g != NULL; g = g->next)
         held += sizeof *g + (g->buf.cap > RQ_OUT_SPARE_BYTES ? g->buf.len : g->buf.cap);
     return held;

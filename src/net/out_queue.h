@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Output of a stream that the kernel has not taken yet: a list of buffers. Small responses are
- * appended to the last buffer until another one would make it larger than a buffer that is kept;
- * large ones are moved in without copying. Empty buffers go to a pool (one per loop), so that an
- * idle stream holds none and a busy one allocates none: a fresh buffer costs a page fault every 4
- * kB, which is most of the cost of a response of 50 kB.
+ * appended to the last buffer while it has less than RQ_OUT_FULL_BYTES, so that it does not grow
+ * too large for the pool; large ones are moved in without copying. Empty buffers go to a pool (one
+ * per loop), so that an idle stream holds none and a busy one allocates none: a fresh buffer costs
+ * a page fault every 4 kB, which is most of the cost of a response of 50 kB.
  *
  * The queue does no I/O: the stream takes the front with rq__out_queue_gather, writes it, and
  * reports the bytes taken with rq__out_queue_consume.
@@ -56,8 +56,8 @@ typedef struct rq_out_queue {
 
 void rq__out_pool_clear(rq_out_pool *p);
 
-/* A buffer with more than this is not appended to; a response that is copied still fits into
- * one. */
+/* Output is not appended to a buffer with this many bytes or more, so that a response that is
+ * copied does not make the buffer too large for the pool. */
 #define RQ_OUT_FULL_BYTES ((size_t)40 * 1024)
 
 /* Appends an empty buffer. NULL: memory is exhausted. */

@@ -5,9 +5,9 @@
 
 #include "net/stream.h"
 
-/* Binds a socket without listening: connections are refused, and the port of this address is not given
- * to others. This process and others of the same user may still listen there with rq_socket_listen.
- * Arguments and errors as rq_socket_listen. */
+/* Binds a socket without listening: connections are refused, and the kernel does not choose this port for sockets of
+ * other processes. Processes of the same user may still listen on the port with rq_socket_listen. Arguments and errors
+ * as rq_socket_listen. */
 RQ_NODISCARD
 rq_err rq_socket_bind(const char *address, uint16_t port, bool only_v6, int *ret_fd,
                       uint16_t *ret_port, rq_error *why);

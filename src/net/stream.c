@@ -19,12 +19,10 @@
 #define PUSH_FROM ((size_t)256 * 1024)
 #define READS_MAX 32 /* reads of one stream in a row, while they fill their buffers */
 #define PAGE 4096    /* in a stream's share of the load, this many bytes count as much as a read */
-#define LINGER_NS                                                                                  \
-    (3 * 1000000000ull) /* how long finish waits for the peer, in each of two
-                                              * phases */
-#define WRITE_STALL_NS                                                                             \
-    (120 * 1000000000ull) /* a peer that accepts no byte for this long is
-                                              * disconnected */
+/* How long finish waits for the peer, in each of two phases. */
+#define LINGER_NS (3 * 1000000000ull)
+/* A peer that accepts no byte for this long is disconnected. */
+#define WRITE_STALL_NS (120 * 1000000000ull)
 #define SWEEP_NS 1000000000ull
 #define HELD_NS 5000000ull
 #define END_SWEEP_NS 20000000ull /* after the listener's stop */
@@ -213,8 +211,8 @@ void rq_loops_hold_answers(rq_loops *loops, bool (*may_answer)(void *ctx), void 
     loops->answers_ctx = ctx;
 }
 
-/* Sends as much as the kernel accepts. The stream stays dirty: consequences are handled at the end
- * of the iteration, because the caller may be in the middle of something. */
+/* Sends as much as the kernel accepts. The stream stays dirty, so that the rest (events to watch, shutdown) is handled
+ * at the end of the iteration and not inside a call of the stream's user. */
 static void push(rq_stream *s)
 {
     if (s->closing || s->writing) return;

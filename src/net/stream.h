@@ -25,8 +25,9 @@ typedef struct rq_stream rq_stream;
 
 /* A protocol's callbacks. Set either on_data, or on_buffer and on_read. */
 typedef struct rq_stream_events {
-    /* A connection was accepted; `ctx` is the listener's. It usually calls rq_stream_set_user.
-     * An error closes the connection at once, without on_close. */
+    /* A connection was accepted, or an outgoing stream is connected; `ctx` is the listener's, or the outgoing stream's
+     * user. The callback usually calls rq_stream_set_user. If it returns an error for an accepted connection, the
+     * connection is closed at once, without on_close. */
     rq_err (*on_open)(void *ctx, rq_stream *s);
     /* Bytes received: those not consumed before, followed by new ones; valid during the call.
      * Returns the number of bytes consumed. */
@@ -72,17 +73,18 @@ rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_
 uint16_t rq_listener_port(const rq_listener *l);
 /* Number of open connections. Any thread. */
 unsigned rq_listener_connections(const rq_listener *l);
-/* Stops listening and waits for that. With `streams`, also ends every accepted stream, without waiting:
- * at once if the peer's system has all output and the peer sends nothing, else as rq_stream_finish, but
- * no longer than until it has. Not from a loop's thread. */
+/* Stops listening, and returns when no more connections are accepted. With `streams`, also begins to end every accepted
+ * stream: a stream is closed at once if the peer's system has acknowledged all output and the peer has sent nothing
+ * that is unread; other streams end as by rq_stream_finish, or earlier, as soon as this condition holds. Not from a
+ * loop's thread. */
 void rq_listener_stop(rq_listener *l, bool streams);
 /* Stops listening, closes the remaining streams without waiting for their output, waits until
  * the last is closed, and frees the listener. REQUIRES: the loops run or never ran. Not from a
  * loop's thread. */
 void rq_listener_close(rq_listener *l);
 
-/* Calls `visit` for each open stream of the loop that has these events, but not for one that moves
- * to another loop now. `visit` must not close streams. On the loop. */
+/* Calls `visit` for each open stream of the loop whose callbacks are `events`, except streams that are moving to
+ * another loop. `visit` must not close streams. On the loop. */
 void rq_loop_visit_streams(rq_loop *loop, const rq_stream_events *events,
                            void (*visit)(void *ctx, rq_stream *s), void *ctx);
 
@@ -102,8 +104,9 @@ typedef struct rq_stream_target {
 
 /* Begins an outgoing stream: looks the host up, tries its addresses one after another, and calls
  * on_open when one accepts. on_close follows in any case, also if none does or on_open returns an
- * error. Output may be written at once and waits until then. The stream stays on its loop. Of the
- * socket's options it has those of an accepted one. On the loop. RQ_E_NO_MEMORY: nothing was begun. */
+ * error. Output may be written at once; it is queued until the stream is connected. The stream never moves to another
+ * loop. Its socket has the same options as an accepted one's (rq__socket_set_up). On the loop. RQ_E_NO_MEMORY: nothing
+ * was begun. */
 RQ_NODISCARD
 rq_err rq_stream_connect(rq_loop *loop, const rq_stream_target *to, rq_stream **ret);
 /* In on_close of an outgoing stream: the text of its failure ("cannot connect to HOST:PORT:
@@ -150,8 +153,8 @@ void rq_stream_pause(rq_stream *s); /* on_read and on_data are not called until 
 void rq_stream_resume(rq_stream *s);
 bool rq_stream_paused(const rq_stream *s);
 
-/* Calls on_deadline at about that time (accuracy: a second), unless changed; 0: never. Without effect on a
- * stream that finishes. */
+/* Calls on_deadline at `due_ns` of the monotonic clock (accuracy: a second), unless another deadline is set before; 0:
+ * never. No effect after rq_stream_finish. */
 void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns);
 
 /* Stops reading (on_read and on_data are not called any more), writes queued output for a few

@@ -4,8 +4,8 @@
  * for any protocol. Embedded in its connection and used on the stream's loop.
  *
  * Output is charged with all the memory that holds it, once it exceeds RQ_UNREAD_SMALL or the
- * kernel has refused some. All output that is unread at one moment is tracked together: it is late
- * until its last byte is taken.
+ * kernel has refused some. All output that is unread at one moment is tracked together, as unread
+ * since that moment until its last byte is taken.
  */
 #ifndef RQ_NET_UNREAD_H
 #define RQ_NET_UNREAD_H
@@ -13,17 +13,17 @@
 #include "net/budget.h"
 #include "net/stream.h"
 
-#define RQ_UNREAD_SMALL                                                                            \
-    ((size_t)64 * 1024) /* output that the kernel takes at once is not charged up to this size */
+/* Output that the kernel takes at once is not charged up to this size. */
+#define RQ_UNREAD_SMALL ((size_t)64 * 1024)
 
 typedef struct rq_unread {
     rq_debtor debt;
     rq_budget *budget; /* NULL: nothing is charged */
     rq_stream *stream; /* NULL: it is closed */
-    uint64_t mark;     /* total output taken when everything is read that was unread at … */
-    uint64_t since_ns; /* … this time */
-    uint64_t taken;    /* total output taken at the last check; the next check is at … */
-    uint64_t look_ns;  /* … this time; 0: there is no debt */
+    uint64_t mark;     /* rq_stream_out_taken once all output is read that was unread at since_ns */
+    uint64_t since_ns; /* when tracking of the unread output began */
+    uint64_t taken;    /* rq_stream_out_taken at the last check */
+    uint64_t look_ns;  /* time of the next check; 0: there is no debt */
     /* The debtor was evicted (net/budget.h): close the stream. */
     void (*cut_off)(struct rq_unread *u);
     /* Called when the task that rq_unread_close left posted has run. */
@@ -49,8 +49,8 @@ static inline void rq_unread_account(rq_unread *u)
     if (u->budget != NULL) rq__unread_charge(u, pending);
 }
 
-/* To be called at look_ns. True: the peer has taken nothing since the last check, or has not
- * read within `slow_ns` what was unread at the beginning. */
+/* Call it at look_ns. True: the peer has taken nothing since the last check, or output has been
+ * unread for `slow_ns` or longer. */
 bool rq_unread_is_late(rq_unread *u, uint64_t slow_ns);
 #define RQ_UNREAD_SLOW_NS (10 * 1000000000ull)
 /* The stream closes and drops its output. False: a task is still posted; `released` will be

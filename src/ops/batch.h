@@ -57,7 +57,7 @@ typedef struct rq_batch_caller {
     rq_err (*enter)(rq_op_batch *b);
     /* Decodes a long part on another thread, into b->write_arena if it is a write, or an atomic group (NULL); then
      * calls rq_op_batch_translated, and the next get(), write() or atomic() hands over the result. Meanwhile the batch
-     * makes no callback. An error fails only the part or group. NULL: there are no long ones. */
+     * makes no callback. An error fails only the part or group. A NULL function: no part is long. */
     rq_err (*translate)(rq_op_batch *b, const rq_batch_part *p);
     /* Decode a part; an error fails only the part. `write` consumes the write's cells from their
      * source in any case, so that the next part finds its own. A write is decoded into
@@ -109,7 +109,7 @@ struct rq_op_batch {
     struct rq__batch_run *collecting; /* puts and deletes of this group */
     size_t no_run_before;             /* part of this group; the parts before it use small_run */
     struct rq__batch_run *small_run;  /* used when there is no memory for a larger one, or NULL */
-    size_t ahead;                     /* gets before this part were expected */
+    size_t ahead;                     /* gets before this part were prefetched */
     rq_arena *write_arena;            /* of the write that is being decoded; until its run ends */
     size_t runs_running;
     rq_region *first_region; /* of the first group that was left; a reference */

@@ -19,8 +19,8 @@ static void expect_gets(rq_op_batch *b)
     if (n > 1) rq_region_expect(list, n);
 }
 
-/* Waits of a get on the fast path; one that needs more blocks gets a scanner, which keeps what it
- * has read. */
+/* Most waits for blocks of a get on the fast path. A get that needs more blocks continues by a scanner, which keeps
+ * what it has read. */
 #define TRIES_MAX 4
 
 /* What the last wait brought. */

@@ -40,8 +40,8 @@ RQ_NODISCARD
 bool rq__batch_submit_rest(rq_op_batch *b);
 
 /* --- batch_get.c ------------------------------------------------------------------------------ */
-/* Completes at once, or sets get_running. RQ_E_AGAIN: a block must be loaded first; get_waits: then
- * this is to be called again. */
+/* Begins a get. It completes at once, or get_running is set: rq__batch_go_on_get continues it, by a scanner.
+ * RQ_E_AGAIN: a block must be loaded first; if get_waits is set, this function is then called again. */
 RQ_NODISCARD
 rq_err rq__batch_begin_get(rq_op_batch *b, const rq_batch_part *p, rq_error *why);
 /* Reports a get that completed at once to the caller. */

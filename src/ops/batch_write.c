@@ -31,8 +31,8 @@ typedef struct rq__batch_run {
     bool awaited;     /* the batch continues when it is done */
     bool running;     /* submitted, and not completely answered */
     scratch *scratch; /* of b->small_run; NULL: the writes are in the op's arena */
-    /* Error of a put or delete that could not be decoded: it fails all writes collected with it.
-     * HBASE: doNonAtomicBatchOp decodes the whole batch in one step. */
+    /* Error of a put or delete that could not be decoded: all writes of this run fail with it. HBASE:
+     * doNonAtomicBatchOp decodes the whole batch in one step. */
     rq_err refused;
     rq_error *refused_why; /* in the arena; NULL: no memory */
     void *group;           /* the caller's */
@@ -352,8 +352,9 @@ static size_t run_end(const rq_op_batch *b, size_t *ret_count)
     return i;
 }
 
-/* If there is no memory for a run of all writes that belong to it, they are collected in small runs,
- * and their number is not counted for each of these again. NULL: there is no memory. */
+/* The run that collects writes. If there is no memory for a run with all writes up to run_end, they are collected in
+ * small runs; no_run_before then keeps run_end's result, so that parts before it are not counted again. NULL: there is
+ * no memory even for a small run. */
 static run *collecting_run(rq_op_batch *b)
 {
     if (b->collecting != NULL) return b->collecting;
@@ -397,8 +398,8 @@ static run *run_without_refused(rq_op_batch *b)
     return b->collecting = run_new(b, 1, false);
 }
 
-/* A part that fails alone: the writes collected before an append or increment are submitted without
- * it, and those of a small run, so that the next part finds memory. */
+/* A part fails, and the writes collected before it do not. These are submitted now if the part is an append or
+ * increment, which would have ended the run, or if the run is a small one, so that the next part finds memory. */
 RQ_COLD static rq_err part_failed(rq_op_batch *b, run *r, const rq_batch_part *p, rq_err rc,
                                   bool *ret_wait, const rq_error *why)
 {

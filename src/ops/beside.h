@@ -26,14 +26,14 @@ typedef struct rq_beside {
     rq_beside_read reads[RQ_BESIDE_MAX];
 } rq_beside;
 
-/* A ctx for a look that may need a block; NULL: the op has enough blocks, or those of all ops take
- * too much memory. */
+/* A ctx for finding the block that a next step of the op needs. NULL: no more reads for this op, or
+ * the blocks that all ops read ahead take too much memory. */
 rq_read_ctx *rq__beside_next(rq_beside *b);
 /* Keeps the read that the ctx from rq__beside_next needs, unless it is the same as `own`'s or is
  * kept already. */
 void rq__beside_keep(rq_beside *b, const rq_read_ctx *own);
-/* Drops the reads that have not begun, and takes back their charge: the op has released the other
- * blocks. */
+/* Drops the reads that have not begun, and ends the charge of all blocks. REQUIRES: the op has
+ * unpinned the blocks that were read. */
 void rq__beside_clear(rq_beside *b);
 
 /* --- for read.c ------------------------------------------------------------------------------- */

@@ -228,8 +228,8 @@ static rq_err load_files(rq_op_bulk *b)
     return rc;
 }
 
-/* HBASE: RSRpcServices.bulkLoadHFile: files that have already been loaded on this cluster, as
- * replication may send them in a circle. */
+/* Whether the files were already loaded on this cluster: replication between clusters may send them
+ * in a circle. HBASE: RSRpcServices.bulkLoadHFile. */
 bool rq__bulk_was_here(const rq_op_bulk *b)
 {
     const char *self = rq_root_cluster_id(rq_catalog_root(ops_of(b)->catalog));

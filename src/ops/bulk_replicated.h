@@ -3,9 +3,10 @@
  * cluster's data folder or archive, if they are accessible on this machine
  * (rorqual.replication.bulkload.folders). HBASE: HFileReplicator.
  *
- * A file whose rows are all of one region here is loaded as in a bulk load. The rows of another one
- * are written as puts and deletes, because the two clusters may have split the table differently.
- * Loading a file twice changes nothing: the cells have their timestamps. */
+ * A file whose rows are all in one region of this cluster is loaded as in a bulk load. The two
+ * clusters may have split the table differently, so a file may span several regions here: its rows
+ * are written as puts and deletes. Loading a file twice changes nothing, because the cells have
+ * timestamps. */
 #ifndef RQ_OPS_BULK_REPLICATED_H
 #define RQ_OPS_BULK_REPLICATED_H
 

@@ -28,9 +28,9 @@ typedef struct rq_gate_group {
 /* Decides on ops; borrowed by rq_ops. Functions may be NULL, and run on the op's thread. */
 typedef struct rq_gate_policy {
     void *ctx;
-    /* RQ_OK: the op runs. RQ_E_AGAIN: it is delayed, and the policy posts `task` to the op's lane
-     * when it may ask again; never with `task` NULL, where the op's thread cannot wait. Another
-     * error, with op->why: it is refused. */
+    /* RQ_OK: the op runs. RQ_E_AGAIN: the op is delayed, and the policy posts `task` to the op's
+     * lane when the gate may ask again. If `task` is NULL the op cannot be delayed, because its
+     * thread cannot wait. Another error, with op->why: the op is refused. */
     rq_err (*before)(void *ctx, rq_op *op, rq_task *task);
     /* The op has ended with op->rc and op->cost. */
     void (*after)(void *ctx, const rq_op *op);

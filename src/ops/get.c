@@ -4,8 +4,8 @@
 
 #include "ops/ops_priv.h"
 
-/* Waits of the fast path. A get that needs more blocks than these reads a long row, or is in many
- * files: the scanner keeps what it has read. */
+/* Most waits for blocks on the fast path. A get that needs more blocks reads a long row, or a row
+ * in many files: it continues by a scanner, which keeps what it has read. */
 #define WAITS_MAX 4
 
 static void end(rq_op_get *g, rq_err rc)

@@ -17,8 +17,8 @@ typedef struct rq__scan_holder {
     rq_region_scanner *scanner;
     rq_region *region; /* a reference */
     bool stale;        /* it was named as a replica */
-    bool at_border;    /* the region is exhausted, and the client must be told by a response of its
-                        * own */
+    bool at_border;    /* the region is exhausted, but a separate response without results must
+                        * report that */
     uint64_t next_call_seq;
     rq_slice partial_row; /* row of the last result if that was partial; own memory */
     rq_buf partial_row_bytes;
@@ -27,8 +27,8 @@ typedef struct rq__scan_holder {
     uint64_t expires_ns;
     bool busy;
     bool opened;     /* from now on growth is charged, but never refused */
-    bool refused;    /* its opening: there was no room */
-    bool never_fits; /* … nor would there be without any other scanner */
+    bool refused;    /* its opening failed, because there was no room */
+    bool never_fits; /* … and there would be none even without other scanners */
     rq_scan_owner *owner;
     size_t charged; /* charged to the owner: this block, the arena, the row's bytes */
     size_t row_charged;
@@ -42,9 +42,9 @@ typedef struct rq__scan_holder {
 RQ_NODISCARD
 rq_err rq__leases_new(const rq_env *env, uint64_t lease_ms, size_t bytes_max, rq_lane *lane,
                       rq__leases **ret);
-/* REQUIRES: no call is in flight, and the connections have closed. */
-/* The timer is not armed any more; it may be on its way to the lane, or run there. */
+/* Disarms the timer; its task may still be queued to the lane, or run. */
 void rq__leases_stop(rq__leases *t);
+/* REQUIRES: no call is in flight, and the connections have closed. */
 void rq__leases_free(rq__leases *t);
 /* As rq_scan_owner_gone. */
 void rq__lease_owner_gone(rq__leases *t, rq_scan_owner *owner);

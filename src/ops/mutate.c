@@ -21,8 +21,8 @@ static void written(rq_write *w)
     end(RQ_CONTAINER_OF(w, rq_op_mutate, write));
 }
 
-/* Leaves the read section meanwhile: the write may wait for memory that the section keeps from
- * being freed. */
+/* Executes the write on the calling thread, outside the epoch's read section: the write may wait
+ * for memstore memory that could not be freed while this thread is inside. */
 RQ_COLD static void write_on_thread(rq_op_mutate *m)
 {
     rq_op *op = &m->op;

@@ -76,8 +76,8 @@ struct rq_op {
     void (*done)(rq_op *op);
     /* Set by the caller if known; otherwise as rq_op_init leaves them. */
     rq_slice principal; /* name of the user; empty: none was named */
-    /* Valid until the read section ends, and again in rq_op_end, for its table's times. NULL: not
-     * found yet, or no region. */
+    /* Valid until the read section ends, and again in rq_op_end, which adds the op's duration to
+     * the times of the region's table. NULL: not found yet, or no region. */
     rq_region *region;
     uint64_t started_ns;  /* executor's clock */
     uint64_t deadline_ns; /* UINT64_MAX: none */

@@ -18,8 +18,8 @@ const char *rq_op_kind_text(rq_op_kind kind)
 /* --- life ------------------------------------------------------------------------------------- */
 
 /* HBase's limit is 100 MB, independent of the available memory. */
-/* The part of the memory budget that blocks read ahead for batches may take, beside the block cache:
- * enough for the depth of a device. */
+/* 1/BESIDE_SHARE of the memory budget limits the blocks that batches read ahead, in addition to the block cache. It is
+ * enough to fill a device's queue of reads. */
 #define BESIDE_SHARE 16
 /* Bulk loads that run at the same time: each copies files, or waits for a flush, and calls of administrators need
  * threads of the same pool. */

@@ -35,9 +35,8 @@ rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why);
 /* Nothing is posted to the lane from here on; what was posted may still run. REQUIRES: no op is
  * running. NULL is fine. */
 void rq_ops_stop(rq_ops *ops);
-/* REQUIRES: no op is running, every seat was freed, and the lane runs nothing of it any more: its thread
- * has ended, or rq_ops_stop was called and the lane was idle since. Closes remaining scanners. NULL is
- * fine. */
+/* Closes remaining scanners. REQUIRES: no op is running, every seat was freed, and the lane will run no task of `ops`:
+ * its thread has ended, or the lane has been idle since rq_ops_stop was called. NULL is fine. */
 void rq_ops_free(rq_ops *ops);
 /* Applies the settings that change without a restart. Any thread. */
 void rq_ops_reload(rq_ops *ops, const rq_config *c);

@@ -45,8 +45,9 @@ void rq__op_read_run(rq_op_read *read);
  * without a lane: no limit. */
 uint64_t rq_op_read_yield_ns(const rq_op_read *read);
 
-/* The scan reads this family within `range` only. A scan of all families names them from now on, in
- * the arena; scan->families is otherwise the caller's and is changed. */
+/* Limits the cells that the scan reads from this family to timestamps in `range`. If scan->families
+ * is empty (all families), a list of all families is made in the arena; otherwise the caller's list
+ * is changed in place. */
 RQ_NODISCARD
 rq_err rq_op_read_limit_family(rq_scan *scan, const rq_region *region, rq_arena *arena,
                                rq_slice family, rq_time_range range);

@@ -85,9 +85,9 @@ static rq_err first_row_of(const rq_op_scan *s, rq_cellblock_mark mark, rq_slice
     return RQ_OK;
 }
 
-/* Remembers the row of a result that the client will see continued; complete rows are counted when
- * the row changes. An empty answer ends that row in the client, unless nothing was read or it is a
- * heartbeat. */
+/* If the answer ends with a partial result, remembers its row: the row counts as complete when the
+ * next result has another row. An answer without results makes the client take the partial row for
+ * complete, unless the answer is a heartbeat or the call reads no rows. */
 static rq_err remember_partial_row(rq_op_scan *s, bool more)
 {
     rq__scan_holder *h = s->holder;
@@ -141,8 +141,9 @@ static void count_stats(rq_op_scan *s)
 static rq_err conclude(rq_op_scan *s)
 {
     rq__scan_holder *h = s->holder;
-    /* Only without results, because clients drop the results of such an answer. Not after an end of
-     * region that was held back: there the previous answer would only have ended the region. */
+    /* The filter may end the scan only in an answer without results, because clients drop the
+     * results of such an answer; and not in the separate report of the region's end (at_border):
+     * without tells_border_apart the previous answer would have ended the region, not the scan. */
     bool filter_done = h->scan.filter != NULL && s->result_count == 0 && s->rows_max > 0 &&
                        !h->at_border && rq_filter_all_remaining(h->scan.filter);
     s->stale = h->stale;
@@ -289,8 +290,8 @@ static uint64_t now_ns(const rq_op_scan *s)
     return executor->now_ns(executor);
 }
 
-/* Number of rows that may be taken at once: the op's limits are not reached before them. None after
- * a partial result, whose row may continue. */
+/* Number of rows that may be taken at once without exceeding the op's limits. 0 after a partial
+ * result, because its row may continue. */
 static uint32_t takes_at_most(const rq_op_scan *s)
 {
     bool behind_partial = s->result_count > 0 ? s->results[s->result_count - 1].is_partial

@@ -14,8 +14,8 @@
 typedef struct rq_scan_owner rq_scan_owner;
 struct rq__scan_holder;
 
-/* The owner in *state, created if *state is NULL; NULL: out of memory. It belongs to the caller,
- * and outlives it as long as it has scanners. */
+/* Returns the owner in *state, and creates it if *state is NULL; NULL: out of memory. The caller ends the owner's life
+ * by rq_scan_owner_gone; the owner is freed when its last scanner is closed. */
 rq_scan_owner *rq_scan_owner_get(void **state);
 /* The owner's connection has closed: its scanners are closed some seconds later, or as soon as
  * memory is needed. The caller must not use the pointer any more. */

@@ -19,7 +19,7 @@ typedef struct peer {
     rq_peers *owner;
     const rq_server_name *from, *to; /* references */
     rq_link *link;
-    rq_caller caller; /* of the greeting */
+    rq_caller caller; /* the caller's side of the handshake */
     uint64_t used_ns, complained_ns;
 } peer;
 
@@ -30,7 +30,7 @@ struct rq_peers {
     rq_task stop;
     pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
-    size_t posted; /* calls on their way to the loop */
+    size_t posted; /* calls posted to the loop and not taken yet */
     bool stopping, stopped;
 };
 
@@ -63,7 +63,7 @@ static void greeting_failed(peer *p, rq_slice text)
     rq_link_greeted(p->link, RQ_E_IO, why.message);
 }
 
-/* Also when the connection is closed here. */
+/* The connection was lost during the greeting, or was closed by this process. */
 static void greeting_lost(peer *p, const rq_reply *r)
 {
     if (r->err == RQ_E_CLOSED)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of this process to other servers of its cluster, on connections that have proven the cluster's secret
- * both ways (cluster/handshake.h). One connection for each pair of names; made when there is a call, closed
- * after a minute without any.
+ * Calls of this process to other servers of its cluster, on connections on which both sides have proven the
+ * cluster's secret (cluster/handshake.h). There is one connection for each pair of names. It is made for the first
+ * call, and closed after a minute without calls.
  *
  *   any thread: rq__peers_call ──► the loop: link (client/link.h) ─ Hello, Prove, then calls ─► another server
  *                     done ◄──────────────────┘
  *
- * A call is sent at most once. If its connection fails, or no answer comes in time, its fate is unknown: the
- * error is retryable, and the caller repeats the call.
+ * A call is sent at most once. If its connection fails, or no answer comes in time, it is unknown whether the
+ * server has executed it: the error is retryable, and the caller repeats the call.
  */
 #ifndef RQ_PEERS_PEERS_H
 #define RQ_PEERS_PEERS_H
@@ -24,7 +24,7 @@
 typedef struct rq_peers rq_peers;
 
 typedef struct rq_peers_options {
-    rq_loop *loop;           /* everything happens there */
+    rq_loop *loop;           /* its thread makes the connections and runs `done` */
     const rq_secret *secret; /* borrowed */
     const rq_log *log;
     unsigned timeout_ms; /* of a call, of a connect, of each step of a greeting */
@@ -36,17 +36,17 @@ typedef struct rq_peer_call {
     const rq_server_name *to;
     const char *method; /* static */
     rq_slice request;
-    /* Exactly once; on the loop, or before rq__peers_call returns. `answer` is valid in the callback. `why`
-     * has a text if `rc` is an error. */
+    /* Called exactly once; on the loop, or before rq__peers_call returns. `answer` is valid during the callback.
+     * `why` has a text if `rc` is an error. */
     void (*done)(struct rq_peer_call *c, rq_err rc, const rq_error *why, rq_slice answer);
-    /* The room's: */
+    /* Set by rq__peers_call: */
     rq_task task;
     rq_peers *peers;
 } rq_peer_call;
 
 RQ_NODISCARD
 rq_err rq_peers_new(const rq_peers_options *o, rq_peers **ret);
-/* Ends all calls with RQ_E_SERVER_STOPPED, at once, and later ones likewise. Blocking; not on a loop.
+/* Ends all calls at once with RQ_E_SERVER_STOPPED; later calls get this error too. Blocking; not on a loop.
  * REQUIRES: the loop runs. */
 void rq_peers_stop(rq_peers *p);
 /* REQUIRES: stopped, or never called. NULL is fine. */

@@ -110,9 +110,9 @@ static void any(void *ctx, rq_call *call)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-/* The messages are those of Hello and Prove (proto/cluster.proto), and HBase's of AdminService and of
- * RegionServerStatusService. They are decoded by the handlers (cluster/handshake.h, cluster/sides.h), so
- * that a stranger's message costs nothing. */
+/* The messages of Hello and Prove are in proto/cluster.proto; the others are HBase's, of AdminService and
+ * RegionServerStatusService. The handlers decode them (cluster/handshake.h, cluster/sides.h), not the RPC server, so
+ * that a message of a caller without proof is refused before it is decoded. */
 static const rq_rpc_method methods[] = {
     {"Hello", NULL, hello},
     {"Prove", NULL, prove},

@@ -4,8 +4,8 @@
  * calls prove the cluster's secret (cluster/handshake.h). Before that, and after a proof that is wrong, every
  * other call is refused with AccessDeniedException.
  *
- * It is a service of its own, registered by a server of a cluster alone: any client may
- * call AdminService and RegionServerStatusService, which go on refusing these methods.
+ * It is a service of its own, which only servers of a cluster register. AdminService and
+ * RegionServerStatusService, which any client may call, refuse these methods.
  */
 #ifndef RQ_PEERS_SERVICE_H
 #define RQ_PEERS_SERVICE_H

@@ -2,11 +2,12 @@
 /*
  * The decisions at the gate: throttles, and writes that a violated space quota forbids.
  *
- * An op is checked with estimates against the limiters that apply to it (its user's, its table's,
- * its namespace's, the server's), takes them from each, and corrects them at its end. The estimates
- * are computed again then: if a quota has changed meanwhile, one op's difference is lost. Tables of
- * the namespace hbase are never throttled. HBASE: RegionServerRpcQuotaManager.getQuota,
- * DefaultOperationQuota, ExceedOperationQuota.
+ * The estimated cost of an op is checked against the limiters that apply to it (its user's, its table's,
+ * its namespace's, the server's) and taken from each of them. At its end the difference to the true cost
+ * is taken. The estimates are not stored but computed again then, and the limiters are looked up again:
+ * if a quota has changed meanwhile, the difference of one op is wrong. Tables of the namespace hbase are
+ * never throttled. HBASE: RegionServerRpcQuotaManager.getQuota, DefaultOperationQuota,
+ * ExceedOperationQuota.
  */
 #include "quota/quota_priv.h"
 
@@ -31,7 +32,7 @@
 typedef struct verdict {
     rq__limiter *limiters[LIMITERS_MAX];
     size_t count;
-    rq__limiter *server; /* of these limiters, if requests may exceed the others */
+    rq__limiter *server; /* the server's limiter, if requests may exceed those in `limiters` */
 } verdict;
 
 /* --- who is limited --------------------------------------------------------------------------- */
@@ -74,8 +75,9 @@ static rq__default_user *new_user(rq_quotas *q, rq_slice name)
     return u;
 }
 
-/* Users beyond the maximum share the limiter of the user "", and so do a user without memory for an entry
- * and one whose name is very long: a request's attribute may name the user. */
+/* The limiter of a user who has only the default quotas. Users beyond RQ__DEFAULT_USERS_MAX share the limiter of the
+ * user "", and so do users whose name is too long (a request's attribute may name the user) or for whose entry there
+ * is no memory. */
 static rq__limiter *default_limiter(rq_quotas *q, rq_slice name)
 {
     rq__limiter *found = NULL;
@@ -259,7 +261,7 @@ static rq_err mutations_pass(rq_quotas *q, rq_op *op)
 }
 
 /* A violated quota forbids bulk loads, too. HBASE: DefaultViolationPolicyEnforcement.
- * computeBulkLoadSize; the text ends in "…" where the paths are longer than a message may be. */
+ * computeBulkLoadSize. The list of paths in the message is cut after LOAD_PATHS_MAX bytes, with "…". */
 static rq_err load_passes(const rq_quotas *q, rq_op *op)
 {
     const rq_op_bulk *b = RQ_CONTAINER_OF(op, rq_op_bulk, op);
@@ -338,8 +340,8 @@ static bool group_of(const rq_op *op, rq_gate_group *g)
     return true;
 }
 
-/* The next policy is asked first: it may delay the op, and is then asked again. Reads have not begun:
- * what group_of takes from them is not used. */
+/* The next policy is called first: it may delay the op, and then this function is called again for the
+ * op. The op has not run yet, so the costs that group_of fills in are not used here. */
 static rq_err before(void *ctx, rq_op *op, rq_task *task)
 {
     rq_quotas *q = ctx;

@@ -60,8 +60,8 @@ static rq__rate rate_of(const Pb__TimedQuota *q)
     return r;
 }
 
-/* Limits may be any number, 0 included: any client may write to hbase:quota. As Java converts: what is too
- * large becomes the largest number. */
+/* Converts as Java does: a number that is too large becomes the largest int64_t. Limits may be any number, 0
+ * included, because any client may write to hbase:quota. */
 static int64_t whole(double v)
 {
     return v >= 0x1p63 ? INT64_MAX : v <= -0x1p63 ? INT64_MIN : (int64_t)v;
@@ -230,8 +230,8 @@ typedef struct want {
     bool applies;
 } want;
 
-/* In HBase's order: the first budget that lacks names the error. HBase compares numbers of requests
- * with the budgets of atomic bytes. */
+/* The amounts wanted from each budget, in HBase's order: the error names the first budget that does not
+ * suffice. As in HBase, numbers of requests are compared with the budgets of atomic bytes. */
 static size_t wants_of(const rq__demand *d, want *to)
 {
     bool writes = d->write_bytes > 0, reads = d->read_bytes > 0;
@@ -256,8 +256,8 @@ static size_t wants_of(const rq__demand *d, want *to)
     return RQ_ARRAY_LEN(all);
 }
 
-/* A request that is larger than a limit must be possible at all: it counts as the limit. HBASE:
- * DefaultOperationQuota.checkQuota. */
+/* Limits each amount to the budget's limit: otherwise a request that is larger than a limit could never
+ * pass. HBASE: DefaultOperationQuota.checkQuota. */
 static rq__demand capped(const rq__limiter *l, const rq__demand *d)
 {
     const rq__rate *r = l->rates;

@@ -36,23 +36,23 @@ typedef enum rq__budget {
     RQ__BUDGETS
 } rq__budget;
 
-/* The field of the throttle; NULL: it is not set. */
+/* The throttle's field for the budget; NULL: it is not set. */
 const Pb__TimedQuota *rq__throttle_field(const Pb__Throttle *t, rq__budget b);
-/* Where the field of that type is. */
+/* The address of this field. */
 Pb__TimedQuota **rq__throttle_place(Pb__Throttle *t, rq__budget b);
 
 /* How budgets are refilled. */
 typedef struct rq__refill {
-    bool fixed;          /* in intervals; otherwise continuously */
-    int64_t interval_ms; /* of `fixed` */
+    bool fixed;          /* at the end of each interval; false: continuously */
+    int64_t interval_ms; /* used if `fixed` */
 } rq__refill;
 
 /* The budget of one throttle. */
 typedef struct rq__rate {
-    int64_t limit; /* INT64_MAX: there is none */
-    int64_t left;
-    int64_t unit_ms;
-    int64_t refilled_ms; /* -1: never; of `fixed` the time of the next refill */
+    int64_t limit;   /* amount per unit_ms; INT64_MAX: no limit */
+    int64_t left;    /* amount that may still be taken; below 0 after costs above the estimates */
+    int64_t unit_ms; /* time unit of the limit */
+    int64_t refilled_ms; /* time of the last refill, with `fixed` of the next one; -1: never */
 } rq__rate;
 
 typedef struct rq__limiter {
@@ -75,14 +75,15 @@ typedef struct rq__demand {
 rq__limiter *rq__limiter_new(const Pb__Throttle *t, const rq__refill *refill);
 rq__limiter *rq__limiter_ref(rq__limiter *l);
 void rq__limiter_unref(rq__limiter *l); /* NULL is fine */
-/* Takes over the limits of `from`; what was used stays used. */
+/* Takes over the limits of `from`; amounts that were already used stay used. */
 void rq__limiter_update(rq__limiter *l, const rq__limiter *from);
 
-/* RQ_E_THROTTLED with HBase's text if a budget does not suffice. Nothing is taken. */
+/* RQ_E_THROTTLED with HBase's text if a budget does not suffice. Takes nothing from the budgets. */
 RQ_NODISCARD
 rq_err rq__limiter_check(rq__limiter *l, const rq__demand *d, int64_t now_ms, rq_error *why);
 void rq__limiter_take(rq__limiter *l, const rq__demand *d);
-/* The difference between the true cost and the estimates; negative amounts are returned. */
+/* Takes the difference between the true cost and the estimates; negative amounts are given back.
+ * The numbers of reads and writes in `d` are ignored. */
 void rq__limiter_correct(rq__limiter *l, const rq__demand *d);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The object: its life, its settings, the views, the timer; see quota.h.
  *
- * Locks: `rounds` for one round of space quotas at a time; `work` for one change at a time, held across I/O; `lock` for the timer's state;
- * `users_lock` for the users that have only the default quotas. */
+ * Locks: `rounds` for one round of space quotas at a time; `work` for one change at a time, held across I/O;
+ * `lock` for the timer's state; `users_lock` for the users that have only the default quotas. */
 #include "quota/quota_priv.h"
 
 #include <pwd.h>

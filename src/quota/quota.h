@@ -33,11 +33,11 @@ typedef struct rq_quotas_options {
     rq_ops *ops;
     const rq_config *config;
     rq_lane *lane;              /* of the timer */
-    const rq_gate_policy *next; /* at the gate of `ops`, where it stays; NULL: none */
+    const rq_gate_policy *next; /* the policy at the gate of `ops`; it still applies. NULL: none */
 } rq_quotas_options;
 
-/* Blocking: with hbase.quota.enabled it creates hbase:quota and reads it. A failure is logged, and
- * it is tried again when a quota is set and by the timer. */
+/* Blocking: with hbase.quota.enabled it creates hbase:quota and reads it. If this fails, the error
+ * is logged, and reading is repeated by the timer and when a quota is set. */
 RQ_NODISCARD
 rq_err rq_quotas_open(const rq_quotas_options *o, rq_quotas **ret, rq_error *why);
 /* Blocking: ends the timer and waits for work under way. The lane still runs. NULL is fine. */
@@ -50,10 +50,10 @@ bool rq_quotas_enabled(const rq_quotas *q);
 RQ_NODISCARD
 rq_err rq_quotas_reload(rq_quotas *q, rq_error *why);
 
-/* SetQuota: in effect, and durable, on return. Blocking. */
+/* Sets a quota as SetQuota does; it is in effect and durable on return. Blocking. */
 RQ_NODISCARD
 rq_err rq_quotas_set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_error *why);
-/* Whether throttles are enforced; durable. Blocking. */
+/* Sets whether throttles are enforced; durable. Blocking. */
 RQ_NODISCARD
 rq_err rq_quotas_switch_throttle(rq_quotas *q, bool on, bool *ret_before, rq_error *why);
 bool rq_quotas_throttle_is_on(const rq_quotas *q);
@@ -64,7 +64,7 @@ rq_err rq_quotas_switch_exceed(rq_quotas *q, bool on, bool *ret_before, rq_error
 
 /* --- space ------------------------------------------------------------------------------------ */
 typedef struct rq_space_state {
-    rq_slice table; /* or, with is_namespace, a namespace's name */
+    rq_slice table; /* the table's name; with is_namespace, the namespace's */
     bool is_namespace;
     uint64_t usage, limit; /* bytes */
     Pb__SpaceViolationPolicy policy;

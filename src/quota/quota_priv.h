@@ -20,24 +20,24 @@ typedef enum rq__owner {
     RQ__OWNER_TABLE,
     RQ__OWNER_NAMESPACE,
     RQ__OWNER_SERVER,
-    RQ__OWNER_TABLE_USAGE, /* what was written when the table was last measured */
+    RQ__OWNER_TABLE_USAGE, /* the table's state (u:p) as written when it was last measured */
 } rq__owner;
 
 typedef struct rq__entry {
     _Atomic unsigned refs; /* the buckets that have it */
     rq__owner owner;
-    rq_slice name, other; /* behind the struct */
+    rq_slice name, other; /* bytes in the same allocation, after the struct */
     rq__limiter *limiter; /* a reference; NULL: no throttle */
     bool bypasses;        /* a user's: no quota but the user's own applies */
     bool has_space;
     uint64_t space_limit;
     Pb__SpaceViolationPolicy policy;
-    uint64_t usage; /* of TABLE_USAGE, as is the next */
-    bool is_violated;
+    uint64_t usage;   /* TABLE_USAGE only */
+    bool is_violated; /* TABLE_USAGE only */
 } rq__entry;
 
-/* Entries whose owners have hashes with the same low bits, ordered by owner: those of a row of hbase:quota
- * stand together. Immutable, shared by the views that have it. */
+/* Entries whose rows have hashes with the same low bits, ordered by row: the entries of one row of hbase:quota
+ * are adjacent. Immutable, shared by the views that have it. */
 typedef struct rq__quota_bucket {
     _Atomic unsigned refs;
     size_t count;
@@ -53,8 +53,8 @@ typedef struct rq__quota_bucket {
 typedef struct rq__view_of_quotas {
     rq_epoch_node retired;
     rq__quota_bucket *buckets[RQ__QUOTA_BUCKETS]; /* NULL: empty */
-    size_t count;
-    size_t throttles, spaces, usages; /* entries that have one */
+    size_t count;                                 /* entries */
+    size_t throttles, spaces, usages; /* entries with a throttle, a space quota, a usage */
     bool exceeds;                     /* exceedThrottleQuota */
 } rq__view_of_quotas;
 
@@ -63,11 +63,11 @@ typedef struct rq__view_of_quotas {
 RQ_NODISCARD
 rq_err rq__quota_view_read(rq_quotas *q, const rq__view_of_quotas *before, rq__view_of_quotas **ret,
                            rq_error *why);
-/* `before` with one row read again: the others are not touched. Blocking. */
+/* Makes a copy of `before` with one row read again from hbase:quota. Blocking. */
 RQ_NODISCARD
 rq_err rq__quota_view_update(rq_quotas *q, const rq__view_of_quotas *before, rq_slice row,
                              rq__view_of_quotas **ret, rq_error *why);
-/* RQ_E_DO_NOT_RETRY: there are so many entries that one more would not be enforced. */
+/* RQ_E_DO_NOT_RETRY: the view is full, so a quota in this row, which has none yet, would not be enforced. */
 RQ_NODISCARD
 rq_err rq__quota_view_has_room(const rq__view_of_quotas *v, rq_slice row, rq_error *why);
 void rq__quota_view_free(rq__view_of_quotas *v); /* NULL is fine */
@@ -81,7 +81,7 @@ typedef struct rq__quota_cursor {
 const rq__entry *rq__quota_next(const rq__view_of_quotas *v, rq__quota_cursor *cursor);
 /* "PBUF" + Quotas; NULL: it cannot be read. In the arena. */
 Pb__Quotas *rq__quotas_unpack(rq_slice bytes, rq_arena *arena);
-/* protobuf-c passes on any number of an enumeration. */
+/* Whether the number is in the enumeration: protobuf-c accepts any number for it. */
 static inline bool rq__space_policy_is_known(int policy)
 {
     return policy >= PB__SPACE_VIOLATION_POLICY__DISABLE &&
@@ -90,32 +90,34 @@ static inline bool rq__space_policy_is_known(int policy)
 RQ_NODISCARD
 rq_err rq__quotas_pack(const Pb__Quotas *m, rq_arena *arena, rq_slice *ret);
 
-/* A change by a client begins; rq__quotas_end_change follows. While a round disables or enables tables, for minutes
- * with many tables and as long as somebody else holds a table's lock, changes of space quotas wait for its end. Clients
- * that wait have a thread each, of which there are few, and bulk loads need them too: RQ_E_PLEASE_HOLD, and the
- * client retries. */
+/* Begins a change by a client; rq__quotas_end_change must follow. RQ_E_PLEASE_HOLD: RQ__QUOTA_CHANGES_MAX changes are
+ * waiting already; the client retries. Changes of space quotas wait for the end of a round that disables or enables
+ * tables. Such a round may take minutes, and waits for the locks of the tables. Each waiting change occupies a thread
+ * of a pool, whose few threads bulk loads need too. */
 #define RQ__QUOTA_CHANGES_MAX 4
 RQ_NODISCARD
 rq_err rq__quotas_begin_change(rq_quotas *q, rq_error *why);
 void rq__quotas_end_change(rq_quotas *q);
-/* Reads one row of hbase:quota again, which has changed, and publishes the new view. `measures`: the change is one of a
- * space quota, so sizes of tables are compared with their limits at once. Blocking. */
+/* Reads a row of hbase:quota that has changed, and publishes the new view. `measures`: a space quota has changed, so
+ * the sizes of the tables are compared with the limits at once. Blocking. */
 RQ_NODISCARD
 rq_err rq__quotas_reload_row(rq_quotas *q, rq_slice row, bool measures, rq_error *why);
 
 /* --- space.c ---------------------------------------------------------------------------------- */
-/* A table whose writes a violated quota forbids, or whose bulk loads a quota bounds. */
+/* A namespace with a space quota; a table to which a space quota applies, its own or its namespace's; or a table that
+ * has lost its quota (is_lost). */
 typedef struct rq__space_entry {
     rq_space_state state;
-    bool is_own; /* the table's quota, not its namespace's */
-    /* The state that hbase:quota and the table have. After a failure it differs from `state`, and the next
+    bool is_own; /* `state` is of the table's own quota, not of its namespace's */
+    /* `followed`: the state that was last applied to the table and written to hbase:quota; valid if `was_followed`. At
+     * the beginning of a round it is the previous round's. After a failure it differs from `state`, and the next
      * round tries again. */
-    bool was_followed; /* at first: by the previous round */
+    bool was_followed;
     rq_space_state followed;
-    bool is_lost; /* it has no quota any more, and `followed` is still to be taken back */
+    bool is_lost; /* the table has no quota any more, and `followed` is still to be undone */
 } rq__space_entry;
 
-/* Immutable once published, but for what was followed: that is written by the round, with q->work. */
+/* Immutable once published, except `was_followed` and `followed` of the entries: a round writes them, with q->work. */
 typedef struct rq__space_view {
     rq_epoch_node retired;
     rq_arena arena;
@@ -123,8 +125,8 @@ typedef struct rq__space_view {
     size_t count;
 } rq__space_view;
 
-/* Measures tables, writes changed states to hbase:quota, disables and enables tables, publishes.
- * Blocking. REQUIRES: q->rounds, and q->work, which is released while it waits for a table. */
+/* A round: measures tables, publishes their states, writes changed states to hbase:quota, disables and enables tables.
+ * Blocking. REQUIRES: q->rounds and q->work are held; q->work is released while a table is disabled or enabled. */
 RQ_NODISCARD
 rq_err rq__space_measure(rq_quotas *q, rq_error *why);
 void rq__space_view_free(rq__space_view *v); /* NULL is fine */
@@ -135,8 +137,8 @@ const rq__space_entry *rq__space_find(const rq__space_view *v, rq_slice table);
 
 /* --- snapshots.c ------------------------------------------------------------------------------ */
 typedef struct rq__snapshot_usage rq__snapshot_usage;
-/* Measures the snapshots of tables with a space quota when the chore's period has passed, or `at_once`.
- * The sizes go to q->snapshots, and those that changed to hbase:quota. Blocking. REQUIRES: q->work. */
+/* Measures the snapshots of tables with a space quota, if the chore's period has passed or with `at_once`.
+ * Sets q->snapshots, and writes changed sizes to hbase:quota. Blocking. REQUIRES: q->work. */
 RQ_NODISCARD
 rq_err rq__snapshot_usage_measure(rq_quotas *q, bool at_once, rq_error *why);
 /* Bytes that only snapshots of the table keep. `u` NULL: 0. */
@@ -145,8 +147,8 @@ void rq__snapshot_usage_free(rq__snapshot_usage *u); /* NULL is fine */
 
 /* --- gate.c ----------------------------------------------------------------------------------- */
 extern const rq_gate_policy rq__quota_policy_table; /* without ctx */
-/* Puts the policy at the gate, in front of the next one, or leaves only the next one there.
- * REQUIRES: q->work. */
+/* Sets the policy at the gate: the one of quotas if there is anything to limit, which also calls q->next; otherwise
+ * q->next alone. REQUIRES: q->work. */
 void rq__quota_set_gate(rq_quotas *q);
 
 /* The entry of a user without a quota of its own, with the default quotas (settings). */
@@ -169,7 +171,7 @@ struct rq_quotas {
     rq_lane *lane;
     bool enabled;
     rq_gate_policy policy;
-    const rq_gate_policy *next; /* asked too; may be NULL */
+    const rq_gate_policy *next; /* called by `policy`; may be NULL */
     rq__refill refill;
     int64_t read_unit, write_unit;      /* bytes */
     bool by_results;                    /* hbase.quota.use.result.size.bytes */
@@ -177,13 +179,13 @@ struct rq_quotas {
     const char *user_key;               /* the request attribute that names the user; "": none */
     _Atomic(rq__view_of_quotas *) view; /* NULL: not yet read */
     _Atomic(rq__space_view *) space;    /* NULL: none */
-    bool has_measured;                  /* space, since the start; under `work` */
+    bool has_measured;                  /* a round has run since the start; under `work` */
     rq__snapshot_usage *snapshots;      /* under `work`; NULL: not yet measured */
-    uint64_t snapshots_ns, snapshot_ns; /* when, and how often */
-    /* One round of space quotas at a time; taken before `work`. Held as long as procedures take, by no loop. */
+    uint64_t snapshots_ns, snapshot_ns; /* time of the last measurement, and its period */
+    /* One round of space quotas at a time; taken before `work`. Held while procedures run; never by an event loop. */
     pthread_mutex_t rounds;
-    pthread_mutex_t work;     /* one change at a time; held across I/O, by no loop */
-    _Atomic unsigned changes; /* calls that change quotas, or wait for that */
+    pthread_mutex_t work;     /* one change at a time; held across I/O, never by an event loop */
+    _Atomic unsigned changes; /* calls that change quotas, or wait to change them */
     /* The users that the defaults apply to. */
     bool has_defaults;
     Pb__Throttle defaults;
@@ -197,7 +199,7 @@ struct rq_quotas {
     rq_task task;
     uint64_t period_ns, refresh_ns, space_ns; /* 0: never */
     uint64_t refreshed_ns, measured_ns;
-    unsigned busy; /* tasks on their way */
+    unsigned busy; /* tasks that were submitted and have not ended */
     bool is_stopping;
     rq_task dropped; /* reads hbase:quota after a table was dropped */
     bool has_dropped;

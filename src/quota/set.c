@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SetQuota: what the request names is merged with the quotas of its owner in hbase:quota. As in
- * HBase, an owner without any quota loses its whole row, a user with the quotas on single tables
- * and namespaces. HBASE: MasterQuotaManager.setQuota, GlobalQuotaSettingsImpl.merge. */
+/* SetQuota: the settings in the request are merged with the quotas of their owner in hbase:quota.
+ * As in HBase, if the owner then has no quota, its whole row is deleted; a user thereby also loses
+ * the quotas on single tables and namespaces. HBASE: MasterQuotaManager.setQuota,
+ * GlobalQuotaSettingsImpl.merge. */
 #include "quota/quota_priv.h"
 
 #include "descriptor/schema.h"
@@ -11,7 +12,7 @@
 /* The cell that has the quotas. */
 typedef struct place {
     rq_slice row, qualifier;
-    bool lost; /* a table's quotas were removed, and its usage is still there */
+    bool lost; /* a table's quotas were removed, but its row still has a usage */
 } place;
 
 static rq_err find_place(const Pb__SetQuotaRequest *r, rq_arena *arena, place *ret, rq_error *why)
@@ -266,8 +267,8 @@ bool rq_quotas_throttle_is_on(const rq_quotas *q)
     return q->enabled && rq_catalog_switch_get(q->catalog, RQ_SWITCH_RPC_THROTTLE);
 }
 
-/* HBASE: QuotaUtil.checkRSQuotaToEnableExceedThrottle: the server's own quotas must bound reads and
- * writes, and by the second. */
+/* HBASE: QuotaUtil.checkRSQuotaToEnableExceedThrottle. The server's own quotas must limit reads and
+ * writes, all of them with the time unit SECONDS. */
 static rq_err check_server(const Pb__Throttle *t, rq_error *why)
 {
     if (!has_any(t))

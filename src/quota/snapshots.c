@@ -75,7 +75,7 @@ static bool takes(void *ctx, rq_slice table)
 typedef struct wanted {
     rq_slice row, qualifier;
     uint64_t bytes;
-    bool is_there; /* with that value */
+    bool is_there; /* hbase:quota has the cell with this value */
 } wanted;
 
 typedef struct comparison {
@@ -161,8 +161,8 @@ static rq_slice joined(rq_arena *arena, const char *prefix, rq_slice name)
     return text == NULL ? (rq_slice){NULL, 0} : rq_slice_cstr(text);
 }
 
-/* Adds the snapshot's bytes to its namespace's sum. Tables of one namespace are adjacent, except those of
- * the namespace default, whose names do not begin with it. `sums`: of the namespace before, and of default. */
+/* Adds the snapshot's bytes to its namespace's sum. In the list, tables of one namespace are adjacent, except those of
+ * the namespace default, whose names have no prefix. `sums`: the sums of the last other namespace, and of default. */
 static rq_err add_to_namespace(comparison *c, const rq_snapshot_size *s, wanted *sums[2])
 {
     rq_slice ns = namespace_of(s->table);
@@ -178,8 +178,8 @@ static rq_err add_to_namespace(comparison *c, const rq_snapshot_size *s, wanted 
     return RQ_OK;
 }
 
-/* A cell for each snapshot, and one with the sum for each of their namespaces; the list is ordered
- * by table. */
+/* Lists the cells that hbase:quota should have: one for each snapshot, and one with the sum for each
+ * namespace of their tables. REQUIRES: u->list is ordered by table. */
 static rq_err want(const rq__snapshot_usage *u, comparison *c)
 {
     wanted *sums[2] = {NULL, NULL};

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Space quotas. A round sums the sizes of the store files of each table and namespace that has one
- * (with those that its snapshots keep, snapshots.c; without links and references), compares them with the limits, and publishes the states:
- *
- *   table  own quota: its usage against its limit; if that is not violated and the namespace's is,
- *          the namespace's policy applies
+ * Space quotas. For each table and namespace with a space quota, a round sums the sizes of the store files, with files
+ * that only snapshots keep (snapshots.c) and without links and references. It compares the sums with the limits and
+ * publishes the states. If a table has a quota of its own, this quota applies, unless it is not violated and the
+ * namespace's is; then the namespace's policy applies. A table without a quota has the state of its namespace's.
  *
  * A state that has changed is written to hbase:quota, from where HBase's clients read it too
  * (u:p of the table's row). DISABLE disables the table, and enables it when the violation is over.
@@ -199,8 +198,8 @@ static rq_err add_lost_table(round_state *r, size_t count, const rq_space_state 
     return RQ_OK;
 }
 
-/* Tables whose last policy is to be undone: of the previous round, or of an earlier process that ended before
- * it undid them. */
+/* Adds the tables that have no quota any more and whose last state is still to be undone: tables of the previous round,
+ * or, in the first round, tables with a record of an earlier process. */
 static rq_err add_lost(round_state *r)
 {
     size_t count = r->view->count;
@@ -295,7 +294,7 @@ static void submitted(rq_ddl *ddl)
     w->latch.executor->latch_open(&w->latch, RQ_OK);
 }
 
-/* The table may have that state already, or may be gone: then there is nothing to do. */
+/* Enables or disables the table. RQ_OK also if it has this state already, or does not exist. */
 static rq_err run_switch(rq_quotas *q, rq_slice table, bool on, rq_error *why)
 {
     rq_executor *ex = q->env.executor;
@@ -315,7 +314,7 @@ static rq_err run_switch(rq_quotas *q, rq_slice table, bool on, rq_error *why)
                    w.ddl.why.code == RQ_OK ? rq_err_text(rc) : w.ddl.why.message);
 }
 
-/* Changes of quotas go on meanwhile: the procedure waits as long as somebody else holds the table's lock. */
+/* Releases q->work, so that changes of quotas go on meanwhile: the procedure waits for the table's lock. */
 static rq_err switch_table(rq_quotas *q, rq_slice table, bool on, rq_error *why)
 {
     pthread_mutex_unlock(&q->work);
@@ -374,7 +373,7 @@ static rq_err follow_lost(round_state *r, rq__space_entry *e, rq_error *why)
     return rc;
 }
 
-/* Before the first table is switched: the quotas may be replaced meanwhile. */
+/* Runs before the first table is enabled or disabled: from then on r->quotas may be replaced. */
 static void find_followed(round_state *r)
 {
     for (size_t i = 0; i < r->view->count; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The quotas in memory: the rows of hbase:quota as entries, in buckets by the hash of their row, ordered within
- * a bucket. A search is one of the bucket's; a change of one row copies one bucket and the list of buckets, so
- * 100,000 changes do not read 100,000 rows each. Any client may write to hbase:quota: a row that cannot be read
- * is logged and left out, there are at most ENTRIES_MAX entries, and rows whose hashes are equal cost no more
- * than others. HBASE: QuotaUtil.fetchUserQuotas, fetchTableQuotas … */
+ * a bucket. A lookup searches one bucket. A change of one row copies one bucket and the list of buckets, and reads
+ * no other row. Any client may write to hbase:quota: a row that cannot be read is logged and skipped, there are at
+ * most ENTRIES_MAX entries, and a search among rows with equal hashes is not slower than among others. HBASE:
+ * QuotaUtil.fetchUserQuotas, fetchTableQuotas … */
 #include "quota/quota_priv.h"
 
 #include "base/fnv.h"
@@ -26,8 +26,8 @@ Pb__Quotas *rq__quotas_unpack(rq_slice bytes, rq_arena *arena)
     return pb__quotas__unpack(&memory.allocator, bytes.len - magic, bytes.ptr + magic);
 }
 
-/* Any client may write to hbase:quota. HBASE: a number outside of the enumeration is an absent field, whose
- * default is DISABLE. */
+/* The policy, or DISABLE for a number outside of the enumeration, which any client may write to hbase:quota. HBase
+ * takes such a field for absent, and DISABLE is its default. */
 static Pb__SpaceViolationPolicy known_policy(Pb__SpaceViolationPolicy p)
 {
     return rq__space_policy_is_known((int)p) ? p : PB__SPACE_VIOLATION_POLICY__DISABLE;
@@ -46,7 +46,7 @@ rq_err rq__quotas_pack(const Pb__Quotas *m, rq_arena *arena, rq_slice *ret)
 
 /* --- order and search ------------------------------------------------------------------------- */
 
-/* What decides about an entry's row: the prefix and the name. */
+/* The kind of the entry's row: with the name it identifies the row. */
 static unsigned row_kind(rq__owner owner)
 {
     static const unsigned kinds[] = {
@@ -141,7 +141,7 @@ static void bucket_unref(rq__quota_bucket *b)
     free(b);
 }
 
-/* Of at least one entry, to each of which it takes a reference. */
+/* A bucket with at least one entry; takes a reference on each entry. */
 static rq__quota_bucket *bucket_new(const place *list, size_t count)
 {
     rq__quota_bucket *b = malloc(sizeof *b + count * sizeof *list);
@@ -171,7 +171,7 @@ static void count_bucket(rq__view_of_quotas *v, const rq__quota_bucket *b, bool 
 typedef struct reading {
     rq_quotas *q;
     const rq__view_of_quotas *before;
-    size_t others; /* entries that are not read */
+    size_t others; /* entries of rows that are not read again */
     place *list;   /* references */
     size_t count, cap;
     bool exceeds;

@@ -2,8 +2,8 @@
 /*
  * The logs of a cluster's ended servers. A log is read once for all regions that will be opened here
  * (rq_engine_adopt): their records wait in buckets, as those of a standalone server's log do
- * (recover.c). A region reads what is in no bucket itself when it is opened: logs that were not
- * adopted, and those of a bucket that became too large.
+ * (recover.c). A region that is opened reads by itself the logs whose records are in no bucket: logs
+ * that were not adopted, and those of a bucket that became too large.
  */
 #include "region/engine_priv.h"
 #include "region/owned.h"
@@ -119,8 +119,8 @@ static rq_err bucket_take(rq_engine *e, const char *encoded, const char *server_
     return RQ_OK;
 }
 
-/* An adoption of another log may have put in one meanwhile; then the region reads the logs of this one
- * itself. */
+/* If the adoption of another log has put in a bucket of the region meanwhile, this bucket is freed, and the
+ * region reads its logs itself. */
 static void put_in(adoption *a)
 {
     rq__recovery *v = &a->engine->recovery;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The record of a bulk load in the log (RQ_WAL_BULK_LOAD), from which replication makes the event that
- * HBase's region servers write: its payload is a BulkLoadDescriptor, a store for each file. HBASE:
+ * HBase's region servers write. Its payload is a BulkLoadDescriptor with one store entry per file. HBASE:
  * WALUtil.writeBulkLoadMarkerAndSync, ProtobufUtil.toBulkLoadDescriptor.
  *
  * The record follows the commit, so a peer never hears of files that do not exist. Recovery ignores
@@ -22,7 +22,7 @@ typedef struct rq__bulk_event {
     rq_err rc; /* of the last attempt */
 } rq__bulk_event;
 
-/* Begins a zero-initialised event. `number`: of the files. */
+/* Begins a zero-initialised event. `number`: the sequence number of the loaded files. */
 RQ_NODISCARD
 rq_err rq__bulk_event_begin(rq__bulk_event *e, const rq_region *r, const rq_bulk_load *load,
                             uint64_t number);
@@ -31,11 +31,13 @@ rq_err rq__bulk_event_add(rq__bulk_event *e, rq_slice family, const char *file, 
 /* RQ_E_REQUEST_TOO_BIG: it does not fit into a record. */
 RQ_NODISCARD
 rq_err rq__bulk_event_check(const rq__bulk_event *e, rq_error *why);
-/* Stages the record with the region's next number. Under the token, with the publication of the
- * files: so the archive's cleaner, which looks at the end of the log, sees none of them before the
- * record is there (catalog/cleaner.c). A failure is in `rc`. */
+/* Stages the record with the region's next number; `rc` gets the result. `event` is a rq__bulk_event.
+ * Under the token, right after the files were published: so the archive's cleaner, which looks at the end
+ * of the log (catalog/cleaner.c), sees no published file before the record is there, unless staging fails
+ * and rq__bulk_event_finish repeats it. */
 void rq__bulk_event_stage(rq_region *r, void *event);
-/* Tries again, not under the token, while the log has no room and the region is open. */
+/* If staging failed for lack of room in the log, repeats it until there is room or the region closes.
+ * Blocks; the caller does not hold the token. */
 RQ_NODISCARD
 rq_err rq__bulk_event_finish(rq__bulk_event *e, rq_region *r, rq_error *why);
 

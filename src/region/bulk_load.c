@@ -3,8 +3,8 @@
  *
  * 1. Check every file: regular, readable, of an existing family, within the region's key range. Its
  *    identity (rq_file_id) is noted, and later steps accept no other file under its name.
- *    A file that is to be copied is refused while another call copies it: nothing of it tells later that it was loaded,
- *    and a client that was killed and started again may name it before the first call has ended.
+ *    A file that is to be copied is refused while another call copies it. A client that was killed and started again
+ *    may name the file before the first call has ended, and a copied source shows no trace of having been loaded.
  * 2. Mark the manifest IN_USE: from now on a file it does not name is a leftover.
  * 3. Take the number n, under the token.
  * 4. Link the files into the families' folders under their final names (or copy them, where linking
@@ -15,23 +15,23 @@
  *    file with two names (transfer/load_files.c), and waits.
  * 5. Commit the manifest with all of them: the point of no return.
  * 6. Publish the stores' versions, under the token, with one more number m as `visible_from`.
- * 7. With replication of bulk loads: stage a record of the load (bulk_event.c); its number is the
- *    one that is made visible.
- * 8. Raise the read point to m once everything staged before is durable: the load is visible.
+ * 7. With replication of bulk loads: stage a record of the load (bulk_event.c), with the number m + 1
+ *    or, if the log had no room at first, a later one.
+ * 8. Raise the read point to m, or to the record's number, once everything staged before is durable:
+ *    the load is visible.
  * 9. Remove the sources that were linked.
  *
  * HBase flushes before step 3, so that the order of files by number is also the order of their
  * cells. That is not needed here: cells keep the numbers they were written with, in files too, a
  * compaction keeps the number of loaded cells as long as older ones may be elsewhere
  * (store/rewrite_scanner.c, 6), and a replay starts at the flushed numbers in the manifest, never
- * at a file's number. A crash before
- * step 5 leaves links, which the next opening moves aside, and the sources; a crash after it leaves
- * sources that are loaded, as a crash of HBase's client would. A crash between 5 and 7 leaves a load
- * that no peer gets, and that was not acknowledged, as in HBase.
+ * at a file's number. A crash before step 5 leaves links, which the next opening moves aside, and the
+ * sources; a crash after it leaves sources that are loaded, as a crash of HBase's client would. A crash
+ * between 5 and 7 leaves a load that no peer gets, and that was not acknowledged, as in HBase.
  *
- * A call that its client repeats because it has not seen the answer: there is no nonce in it, in HBase either. Files that
- * were moved are not found again, so nothing is loaded twice. Files that were copied are loaded once more, as in HBase:
- * readers see their cells once, since they have the same keys. */
+ * A client that has not seen the response may repeat the call; as in HBase, the call has no nonce by which it could be
+ * recognized. Files that were moved are not found again, so they are not loaded twice. Files that were copied are
+ * loaded again, as in HBase: readers see their cells once, since both copies have the same keys. */
 #include "region/bulk_load.h"
 
 #include "hfile/reader.h"
@@ -130,8 +130,8 @@ static bool in_region(const rq_region_info *info, const rq_cell *first, const rq
     return info->end_key.len == 0 || rq_slice_compare(rq_cell_row(last), info->end_key) < 0;
 }
 
-/* Whether there are numbers left above those in the file: the region's next numbers are above all
- * that its files hold. */
+/* Whether the file's sequence ids leave room above them: the region's next numbers must be above all
+ * numbers in its files. */
 static bool leaves_numbers(const rq_hfile_info *info)
 {
     return info->max_memstore_ts < RQ__SEQID_LIMIT && info->max_seqid < RQ__SEQID_LIMIT;
@@ -426,8 +426,8 @@ static void take_back(loading *l)
 static void publish(rq_region *r, void *arg)
 {
     loading *l = arg;
-    /* Cells without numbers of this region keep the ones they were written with; later writes are
-     * above them. */
+    /* Cells that do not get this load's number keep the sequence ids they were written with: later
+     * writes must have higher ones. */
     for (size_t i = 0; i < l->what->file_count; i++) {
         const rq_store_file *f = &l->parts[i].file;
         uint64_t highest = rq_hfile_reader_info(f->reader)->max_memstore_ts;

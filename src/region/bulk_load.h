@@ -26,8 +26,9 @@ typedef struct rq_bulk_load {
     size_t file_count;
     bool assign_seqid; /* else the names have no number, and the cells count as the oldest */
     bool copy;         /* keep the sources; they are also kept if they cannot be linked */
-    /* Replication ships it: a record of the load goes into the log if a family has a scope. The
-     * files then get a number in any case, which tells the archive's cleaner what they are. */
+    /* The load is to be replicated: a record of it goes into the log if a family has a replication
+     * scope. The files then get a number even without assign_seqid, because the archive's cleaner
+     * recognizes bulk-loaded files by it. */
     bool ships;
     rq_slice clusters; /* rq_wal_record.cluster_ids */
     const char *const
@@ -39,8 +40,9 @@ typedef struct rq_bulk_load {
  * Loads the files. Blocks; runs on a pool's thread. *ret_loaded false: a file's keys are not in the
  * region; nothing was done, and the client must find the right region. RQ_E_DO_NOT_RETRY: no such
  * family, or a system table. RQ_E_INVALID_HFILE, RQ_E_CORRUPT, RQ_E_UNSUPPORTED: the named file
- * cannot be loaded. RQ_E_CONFLICT: a file was replaced, renamed or written during the load, or another call copies it. After any
- * failure the sources are where they were, and none of the call's cells is visible.
+ * cannot be loaded. RQ_E_CONFLICT: a file was replaced, renamed or written during the load, or another
+ * call is copying it. After any failure the sources are where they were. None of the call's cells is
+ * visible then, unless the log failed or the region closed after the commit.
  */
 RQ_NODISCARD
 rq_err rq_region_bulk_load(rq_region *r, const rq_bulk_load *load, bool *ret_loaded, rq_error *why);

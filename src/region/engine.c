@@ -2,9 +2,9 @@
 /* The engine: start and stop, the memory limits, and a periodic tick for work that no other event
  * triggers (held writes, waiting flushes, periodic flushes and major compactions).
  *
- * Locks: `lock` guards the list of regions and is held while walking it, without waiting. A
- * region's `lock` is never taken while it is held. The log calls on_pressure with its own lock
- * held, and nothing here takes a lock in that call. */
+ * Locks: the engine's `lock` guards the list of regions; a thread that walks the list holds it and does
+ * not wait. A region's `lock` is never taken while the engine's is held. The log calls on_pressure with
+ * its own lock held, and nothing here takes a lock in that call. */
 #include "region/engine_priv.h"
 #include "region/owned.h"
 
@@ -397,7 +397,7 @@ static void run_tick(rq_task *task)
 
 /* --- the log's callbacks ---------------------------------------------------------------------- */
 
-/* Share of a region's flush size; a memstore below it is flushed early when that frees a file of
+/* A memstore below 1/128 of the region's flush size is flushed early when the flush frees a file of
  * the log. */
 #define LITTLE_SHARE 128
 

@@ -29,8 +29,8 @@ struct rq_config;
 struct rq_wal;
 struct rq_retention;
 
-/* The memory budget, as configured or derived from the machine's memory. Rooms above take their
- * shares of it. */
+/* The server's memory budget in bytes, as configured or derived from the machine's memory. Other parts
+ * of the server derive their limits from it, too. */
 uint64_t rq_engine_memory_budget(const struct rq_config *config);
 
 typedef struct rq_engine_options {
@@ -44,13 +44,14 @@ typedef struct rq_engine_options {
      * large enough to split. On a pool's thread; may block. May be NULL. */
     void (*region_grown)(void *context, rq_region *r);
     void *context;
-    /* Damage in the log is passed over: what can be read of it is used, and the rest is lost. Each
-     * place is logged. For repairs only. */
+    /* For repairs only: skips damaged parts of the log instead of failing. Their records are lost; a
+     * message names each damaged place. */
     bool salvage_log;
-    /* Not NULL: the server is one of a cluster, this incarnation of it. Its log is in this tenure's
-     * segments, and regions' manifests are objects on the tenure's storage; files are in `env`'s
-     * vfs, which all servers share. Outlives the engine. Nothing is recovered at start. When
-     * region_failed reports that the log has failed, the tenure has ended: the process must end. */
+    /* In a cluster: the tenure of this incarnation of the server; NULL: the server is standalone. The
+     * log is in the tenure's segments, the regions' manifests are objects on the tenure's storage, and
+     * files are in `env`'s vfs, which all servers share. The tenure must outlive the engine. Nothing
+     * is recovered at start. When region_failed reports that the log has failed, the tenure has ended
+     * and the process must exit. */
     struct rq_tenure *tenure;
     const char *server_name;
 } rq_engine_options;
@@ -70,7 +71,7 @@ rq_err rq_engine_close(rq_engine *e, bool clean, rq_error *why);
 RQ_NODISCARD
 rq_err rq_engine_reload(rq_engine *e, const struct rq_config *config, rq_error *why);
 
-/* Its regions are a cluster's. */
+/* Whether the engine's server is one of a cluster. */
 bool rq_engine_in_cluster(const rq_engine *e);
 const rq_env *rq_engine_env(const rq_engine *e);
 struct rq_wal *rq_engine_wal(const rq_engine *e);
@@ -79,16 +80,17 @@ struct rq_block_cache *rq_engine_block_cache(const rq_engine *e);
 struct rq_retention *rq_engine_retention(const rq_engine *e);
 
 /* --- logs of other servers ----------------------------------------------------------------- */
-/* In a cluster: reads the ended log of another server once, for regions that will be opened here.
- * Otherwise a region reads the log by itself when it is opened. Blocks. RQ_E_STATE: the log has not
- * ended (rq_wal_fence). An absent log is no error. */
+/* In a cluster: reads the ended log of another server once, for `count` regions (encoded names) that
+ * will be opened here. A region that is not among them reads the log itself when it is opened. Blocks.
+ * RQ_E_STATE: the log has not ended (rq_wal_fence). An absent log is no error. */
 RQ_NODISCARD
 rq_err rq_engine_adopt(rq_engine *e, const char *server_name, const char *const *encoded,
                        size_t count, rq_error *why);
 
-/* In a cluster: the server whose region it is by the storage, or was when it ended; "" if it was closed in
- * order or never opened. *ret_ended: that server cannot acknowledge writes any more. Blocks. RQ_E_NOT_FOUND:
- * no such region was made. */
+/* In a cluster: the owner that the region's manifest names: the server that has the region open, or had it open
+ * when the server ended; "" if the region was closed in order or never opened. *ret_ended: no other server can
+ * acknowledge writes of the region: the owner has ended, or is "" or this server. Blocks. RQ_E_NOT_FOUND: the
+ * region does not exist. */
 RQ_NODISCARD
 rq_err rq_engine_owner_of(const rq_engine *e, const char *encoded, rq_arena *arena,
                           const char **ret, bool *ret_ended, rq_error *why);
@@ -119,12 +121,13 @@ uint64_t rq_engine_recovered(rq_engine *e,
 RQ_NODISCARD
 rq_err rq_engine_regions(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t *ret_count);
 
-/* Requests of clients: gets and scanners opened, those whose result a filter emptied, mutations. */
+/* Requests of clients. reads: gets and scanners opened; filtered_reads: reads whose result a filter
+ * emptied; writes: mutations. */
 typedef struct rq_request_counts {
     uint64_t reads, filtered_reads, writes;
 } rq_request_counts;
 
-/* What regions of a table counted that are closed now. */
+/* The requests that a table's regions counted before they were closed. */
 typedef struct rq_table_past {
     rq_slice ns, qualifier;
     rq_request_counts counts;

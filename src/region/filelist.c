@@ -115,8 +115,8 @@ rq_err rq__filelist_encode(const rq__filelist *list, rq_buf *out)
 
 /* --- its place -------------------------------------------------------------------------------- */
 
-/* "f1.<number>" or "f2.<number>"; without a number it is 0. Other names are skipped, as in HBase.
- * HBASE: StoreFileListFile.TRACK_FILE_PATTERN. */
+/* Parses "f1.<number>" or "f2.<number>"; the number of "f1" and "f2" is 0. Other names are skipped,
+ * as in HBase. HBASE: StoreFileListFile.TRACK_FILE_PATTERN. */
 static bool parse_name(const rq_dir_entry *e, uint64_t *ret)
 {
     const char *s = e->name;

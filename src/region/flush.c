@@ -237,8 +237,8 @@ static void publish(rq_region *r, void *arg)
     rq__region_retry_held(r);
 }
 
-/* Whether the region is closed with this commit: no file of HBase's must be written before the mark is cleared
- * (filelist.h, the seqid file). */
+/* Whether this commit may clear the IN_USE mark and so close the region: only if the close has no file for HBase left
+ * to write before that (a file list, filelist.h; the seqid file). */
 static bool closes_region(const flush *f)
 {
     const rq_region *r = f->region;
@@ -413,8 +413,8 @@ static void note_outcome(rq_region *r, rq_err rc, const rq_error *why)
                     r->info.encoded);
 }
 
-/* `then` runs under the flush gate, after a flush that succeeded; NULL: nothing does. Its error is
- * not the flush's. */
+/* `then`, which may be NULL, runs under the flush gate after a successful flush. Its error is returned,
+ * but the flush still counts as successful. */
 typedef rq_err (*flush_then)(rq_region *r, void *ctx, rq_error *why);
 
 static rq_err flush_region(flush *f, flush_then then, void *ctx, rq_error *why)
@@ -432,8 +432,8 @@ static rq_err flush_region(flush *f, flush_then then, void *ctx, rq_error *why)
     rq__gate_leave(&r->flush_gate, r->env.executor);
     clear(f);
     note_outcome(r, rc, &own);
-    rq_epoch_collect(r->env.epoch); /* held writers do not leave their read sections by
-                                     * themselves */
+    rq_epoch_collect(r->env.epoch); /* loops whose writers are held may be idle, and do not collect
+                                     * the flushed memstores */
     if (rc == RQ_OK) rq__engine_poke_held(r->engine);
     return rc == RQ_OK ? after : rq_fail(why, rc, "%s", own.message);
 }

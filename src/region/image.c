@@ -219,8 +219,8 @@ static int compare_slices(const void *a, const void *b)
     return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
 }
 
-/* The manifest's names are sorted. Flushes of the region wait meanwhile, and clients decide how many files a bulk
- * load has. */
+/* A binary search: the manifest's names are sorted, and may be many, because clients decide how many files a bulk load
+ * has. It must be fast, because flushes of the region wait meanwhile. */
 static bool manifest_names(const listed *l, rq_slice family, const char *name)
 {
     const rq__manifest_family *f = rq__manifest_family_of(&l->manifest, family);

@@ -13,9 +13,9 @@
  *   the log up to a position E that is taken last (wal/image.h): replaying it on top of each
  *     region's manifest, whenever that was read, gives the state at E
  *
- * The list leaves out files that no server reads (.rorqual/aside), staging/, files in the archive
- * and compacted ones on their way there to which no link or snapshot refers, and the block cache's
- * file.
+ * The list leaves out files that no server reads (.rorqual/aside), staging/, the block cache's
+ * file, and files in the archive, or about to be moved there after a compaction, to which no link
+ * or snapshot refers.
  */
 #ifndef RQ_REGION_IMAGE_H
 #define RQ_REGION_IMAGE_H

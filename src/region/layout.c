@@ -42,9 +42,9 @@ bool rq_region_is_family_folder(const rq_dir_entry *entry)
     return entry->is_dir && entry->name[0] != '.' && strcmp(entry->name, "recovered.edits") != 0;
 }
 
-/* Writes the same bytes over those that an earlier attempt has left: it may have ended before its
- * syncs, or with one that failed. After that another sync of the file would succeed, because the
- * kernel takes the bytes for written. */
+/* Writes the same bytes again over a file that an earlier attempt has left, and syncs it. The attempt
+ * may have ended before its syncs, or a sync may have failed; after a failed sync the kernel regards
+ * the pages as clean, so that a sync without a new write would succeed without writing them. */
 static rq_err write_again(rq_vfs *vfs, const char *path, rq_slice bytes, rq_error *why)
 {
     rq_file *f;

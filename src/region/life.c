@@ -112,8 +112,8 @@ static void set_limits(rq_region *r)
     r->timestamp_slop_ms = r->engine->timestamp_slop_ms;
     rq__setting_i64(r->schema, NULL, "hbase.hregion.keyvalue.timestamp.slop.millisecs",
                     &r->timestamp_slop_ms);
-    /* A later cell would hide the cells that the server writes there, and a later marker would
-     * delete them. */
+    /* A client's cell with a timestamp in the future would hide the cells that the server writes to
+     * the table, and a delete marker would delete them. */
     if (r->schema->is_system && r->timestamp_slop_ms > SYSTEM_SLOP_MS)
         r->timestamp_slop_ms = SYSTEM_SLOP_MS;
 }
@@ -431,9 +431,10 @@ static bool file_has_last_number(const rq_region *r)
     return false;
 }
 
-/* The last flush may write the manifest of a clean close: then the folders have no file that it does not name. A
- * manifest in doubt, for example that of an earlier close, may name a file that the region does not have: it is
- * replaced before its files are swept, and the new one has the mark before the flush's file appears. */
+/* Prepares the last flush, whose commit may be that of a clean close: before it the folders must contain no file that
+ * the manifest does not name. A manifest in doubt, for example that of an earlier close, may name a file that the
+ * region does not have. So it is replaced before the folders are swept; the new one is marked IN_USE before the flush's
+ * file appears. */
 static rq_err settle(rq_region *r, rq_error *why)
 {
     rq__gate_enter(&r->commit_gate, r->env.executor);
@@ -467,8 +468,8 @@ static rq_err save(rq_region *r, rq_error *why)
     return rc;
 }
 
-/* Forgets the nonces: ops done in memory only did not happen; a replay of the log restores the
- * nonces of the others. */
+/* Forgets the nonces of unflushed ops: ops without a record in the log count as not done, and the
+ * next opening's replay of the log restores the nonces of the other ops. */
 static void forget_nonces(rq_region *r)
 {
     for (size_t i = 0; i < r->nonces.count; i++)

@@ -45,7 +45,7 @@ typedef struct rq__manifest_family {
 /* A log that may have edits of the region, from this LSN on, that are in no file. */
 typedef struct rq__manifest_log {
     rq_slice name;
-    uint64_t opening; /* which named it; of its key (wal/head.h) */
+    uint64_t opening; /* number of the opening that named it, as in its key (wal/head.h) */
     uint64_t from;
 } rq__manifest_log;
 
@@ -54,7 +54,7 @@ typedef struct rq__manifest_log {
 typedef struct rq__manifest {
     bool in_use;
     uint64_t next_seqid; /* lower numbers are used or skipped */
-    /* Of a cluster's; the following fields are its. */
+    /* The manifest of a cluster's region (version 2). The next five fields are valid only then. */
     bool is_owned;
     uint64_t open_number;  /* of openings so far */
     int64_t last_stamp_ms; /* the latest timestamp given to cells without one */
@@ -89,8 +89,8 @@ RQ_NODISCARD
 rq_err rq__manifest_peek(rq_vfs *vfs, const char *encoded, rq_arena *arena, rq__manifest *ret,
                          const char **ret_other, rq_error *why);
 RQ_NODISCARD
-/* Replaces the manifest. *generation: in, of the one that is replaced (0: there is none); out, of
- * the new one. *in_doubt as for rq_vfs_cas. */
+/* Replaces the manifest. *generation: on entry that of the manifest to replace (0: there is none), on
+ * return that of the new one. *in_doubt as for rq_vfs_cas. */
 rq_err rq__manifest_write(rq_vfs *vfs, const char *encoded, const rq__manifest *m,
                           uint64_t *generation, bool *in_doubt, rq_error *why);
 RQ_NODISCARD

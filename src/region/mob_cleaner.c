@@ -334,7 +334,7 @@ static bool has_mob(const rq_table_schema *t)
 /* --- the round -------------------------------------------------------------------------------- */
 
 /* Stops when a holder begins to list files: it may have listed store files that referred to a
- * candidate before they were compacted. A later holder lists none. */
+ * candidate before they were compacted. A holder that begins later lists no such store file. */
 static rq_err archive_unreferenced(cleaning *c, size_t *ret_archived, rq_error *why)
 {
     for (size_t i = 0; i < c->count && !rq_retention_keeps_all(c->engine->retention); i++) {

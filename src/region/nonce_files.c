@@ -223,8 +223,9 @@ rq_err rq__nonce_files_load(rq__nonce_files *f, const rq__nonce_place *at, uint6
     rq_err rc =
         dir == NULL ? rq_no_memory(why) : rq_vfs_list(at->vfs, dir, &arena, &entries, &count, NULL);
     if (rc == RQ_E_IO) rc = rq_vfs_list(at->vfs, dir, &arena, &entries, &count, NULL);
-    /* An empty folder may be left by an attempt that could not sync its name: it is synced again. A file
-     * in it was made after that. */
+    /* An empty folder does not count: an attempt that could not sync the folder's name may have left it,
+     * so the next write syncs the name again. If the folder has a file, its name is synced, because
+     * files are made after that. */
     f->has_folder = rc == RQ_OK && count > 0;
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND && rc != RQ_E_NO_MEMORY)
         rq_log_warn(at->log, "region",

@@ -53,10 +53,11 @@ typedef struct mine {
     bool given_up; /* the region may have been given up by this opening */
 } mine;
 
-/* Only this opening writes manifests with its number and this server as owner. Once it has the region, also
- * those without an owner are its own: it gave the region up, in a swap that arrived late. Before, they are
- * of another server, which took the number, and was faster in giving the region up than this server in
- * taking it. */
+/* Whether this opening has written the manifest that was found instead of the expected one. It has if the
+ * manifest has the opening's number and this server as owner. If the manifest has the number but no owner,
+ * there are two cases. If the opening had taken the region before (given_up), its own swap that gave the
+ * region up has arrived late. Otherwise another server took the same number first, and has already given
+ * the region up. */
 static bool is_mine(void *ctx, rq_slice bytes)
 {
     const mine *own = ctx;
@@ -219,8 +220,8 @@ rq_err rq__owned_take(rq_region *r, rq_arena *arena, rq__manifest *ret, rq_error
     return RQ_OK;
 }
 
-/* Whether the manifest names this server's log for the opening, or may still: a swap of unknown outcome
- * can arrive until another one has replaced what it expects. */
+/* Whether the manifest names this server's log for the opening, or may come to name it: the opening's swap
+ * may still arrive while the manifest has an older open number. */
 static bool may_need_own_log(const rq_region *r, const rq__manifest *m)
 {
     uint64_t opening = r->owned->open_number;

@@ -6,20 +6,20 @@
  *
  *  1. Open: the manifest is swapped to owner = this server, with a higher open number, and this
  *     server's log in its list. From then on the former owner's flushes and compactions fail.
- *     Refused (RQ_E_CONFLICT, which is tried again) while the former owner has neither closed the region
- *     nor been fenced.
+ *     An opening is refused (RQ_E_CONFLICT; the caller tries again) until the former owner has closed the
+ *     region or is fenced.
  *  2. Then the listed logs of other servers are replayed, and the lease of a fenced owner runs out,
  *     before the region is open.
  *  3. Each commit of the region swaps the manifest. A conflict means that another server owns it:
  *     the region has failed for good. Files of an unknown outcome stay, because another server may
  *     have named them.
- *  4. Once nothing that was replayed is only in memory, the logs of others leave the list.
+ *  4. Once all replayed edits are in files, the logs of other servers leave the list.
  *  5. Close: a flush; then a swap to owner = none, without logs.
- *  6. A log is "needed" (wal/head.h) before the manifest names it, until after it does not. A key whose
- *     deletion failed keeps its log.
- *  7. Who removes the files of a closed region, or changes its families, swaps its manifest first, as an
- *     opening would, and is refused likewise: a deposed master does no harm to an open region. While files
- *     are removed, the owner is the server that removes them (claim.c).
+ *  6. The key that marks a log as needed (wal/head.h) is put before the manifest names the log, and deleted
+ *     after the manifest has dropped it. If the deletion fails, the log is kept.
+ *  7. A server that removes the files of a closed region, or changes its families, swaps the manifest first,
+ *     as an opening would, and is refused under the same conditions: so a deposed master does no harm to an
+ *     open region. While files are removed, the owner is the server that removes them (claim.c).
  *
  * Folders are not listed: the manifest names the region's files. Other files may be about to be
  * committed by another server, and are not touched.
@@ -30,7 +30,7 @@
 #include "region/region_priv.h"
 #include "wal/head.h"
 
-/* What an engine of a cluster has. Const. */
+/* The cluster's part of an engine. Const. */
 typedef struct rq__cluster {
     rq_shared *shared;
     char server_name[RQ_SHARED_NAME_MAX + 1];
@@ -41,11 +41,11 @@ typedef struct rq__owned_log {
     uint64_t opening, from; /* as in the manifest */
 } rq__owned_log;
 
-/* What a region of a cluster has. */
+/* The cluster's part of a region. */
 typedef struct rq__owned {
     uint64_t open_number;
     _Atomic int64_t last_stamp_ms; /* written with the token */
-    uint64_t replayed_seqid;       /* what was replayed has no higher number */
+    uint64_t replayed_seqid;       /* highest sequence id of the replayed edits */
     uint64_t quiet_ns;             /* when the former owner's lease has run out; 0: it had none */
     rq__owned_log *logs;           /* commit gate; this server's is the last one */
     size_t log_count;
@@ -85,22 +85,25 @@ void rq__owned_flushed(rq_region *r, uint64_t seqid);
 /* Rule 5, after the flush. REQUIRES: commit gate. */
 RQ_NODISCARD
 rq_err rq__owned_release(rq_region *r, rq_error *why);
-/* The timestamp of a batch's cells: not before any that a server gave earlier. Under the token. */
+/* The timestamp, in ms, for a batch's cells without one: at least `now_ms`, and not below any that a
+ * server gave to the region's cells earlier. Under the token. */
 int64_t rq__owned_stamp(rq_region *r, int64_t now_ms);
-/* Closes and gives the region up without a flush. If the log of this server, which keeps running, has edits of the
- * region, no other server can open it until this one is fenced: the region has failed. */
+/* Gives the region up without a flush, for a close with `abort`. If this server's log has edits of the region and has
+ * not failed, marks the region failed instead: the server keeps running, so another one can open the region only after
+ * this one is fenced. */
 void rq__owned_abandon(rq_region *r);
 void rq__owned_free(rq__owned *o);
-/* Whether `owner` can no longer acknowledge writes. Of a fenced one: *ret_quiet_ns, when its lease has
- * run out by this server's clock. RQ_E_STATE: it is open there. */
+/* Returns RQ_OK if no other server can acknowledge writes as `owner`: it is empty, this server, or a server
+ * whose log has ended. Then for another server *ret_quiet_ns is the time, by this server's clock, at which
+ * its lease has run out. RQ_E_STATE: the region is open at `owner`. */
 RQ_NODISCARD
 rq_err rq__owned_check_owner(const rq__cluster *c, rq_slice owner, uint64_t *ret_quiet_ns,
                              rq_error *why);
-/* The swap with which this server takes the region, in an opening or a claim. */
+/* Swaps the manifest to take the region for this server, in an opening or a claim. */
 RQ_NODISCARD
 rq_err rq__owned_swap_taking(const rq__cluster *c, const char *encoded, const rq__manifest *m,
                              uint64_t *generation, rq_error *why);
-/* The swap of a region that is and stays closed. */
+/* Swaps the manifest of a region that is closed and stays closed. */
 RQ_NODISCARD
 rq_err rq__owned_swap_closed(const rq__cluster *c, const char *encoded, const rq__manifest *m,
                              uint64_t *generation, rq_error *why);
@@ -112,7 +115,8 @@ typedef struct rq__claimed {
     uint64_t generation;
 } rq__claimed;
 
-/* Until the manifest is removed, no server opens the region. RQ_E_STATE: one has it open. */
+/* Makes this server the owner of a closed region, so that no other server opens it until its manifest is
+ * removed. RQ_E_STATE: a server has the region open. */
 RQ_NODISCARD
 rq_err rq__owned_claim(rq_engine *e, const char *encoded, rq_arena *arena, rq__claimed *ret,
                        rq_error *why);
@@ -124,7 +128,7 @@ rq_err rq__owned_remove(const rq_engine *e, const char *encoded, const rq__claim
 RQ_NODISCARD
 rq_err rq__owned_drop_family(rq_engine *e, const char *encoded, rq_arena *arena, rq_slice family,
                              rq_error *why);
-/* The manifest of a region that was closed in order. RQ_E_STATE: it was not. */
+/* Reads the manifest of a closed region. RQ_E_STATE: the region was not closed in order. */
 RQ_NODISCARD
 rq_err rq__owned_read_closed(const rq__cluster *c, const char *encoded, rq_arena *arena,
                              rq__manifest *ret, rq_error *why);

@@ -7,8 +7,8 @@
  * are skipped. The others are kept in memory up to a limit; beyond it the largest bucket is
  * dropped, and its region reads its records through the log's index when it is opened.
  *
- * In a cluster the server's own log has nothing at start. The ended logs of others are adopted: read
- * once, for the regions that will be opened here (adopt.c).
+ * In a cluster the server's own log is empty at start. The ended logs of other servers are adopted: read
+ * once for all regions that will be opened here (adopt.c).
  */
 #ifndef RQ_REGION_RECOVER_H
 #define RQ_REGION_RECOVER_H
@@ -29,8 +29,8 @@ typedef struct rq__bucket {
     uint64_t count; /* needed records */
     bool by_index;  /* the records were dropped: rq_wal_replay_region delivers them */
     bool has_manifest;
-    uint64_t highest;            /* sequence id, of records of all kinds in adopted logs */
-    struct rq__adopted *adopted; /* logs whose records are in it, in a cluster */
+    uint64_t highest;            /* highest sequence id of all records in adopted logs */
+    struct rq__adopted *adopted; /* in a cluster: logs whose records are in the bucket */
     rq_arena arena;
     rq__manifest manifest; /* as read at start; in the arena */
 } rq__bucket;
@@ -49,8 +49,8 @@ typedef struct rq__recovery {
     size_t bytes RQ_GUARDED_BY(lock); /* of all records */
     size_t bytes_max;
     uint64_t recovered RQ_GUARDED_BY(lock); /* number of needed records */
-    /* Memory was exhausted when a reread was to be recorded: every region without a bucket reads
-     * the log. */
+    /* Memory was exhausted in rq__recovery_reread: every region without a bucket reads the log when
+     * it is opened. */
     atomic_bool reread_all;
 } rq__recovery;
 
@@ -68,9 +68,9 @@ rq_err rq__bucket_deliver(const rq__bucket *b,
                           rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx);
 RQ_NODISCARD
 rq_err rq__recovery_take_nonce(rq_engine *e, const rq_wal_record *r, rq_error *why);
-/* Takes the bucket out, or NULL. */
+/* Removes the region's bucket from the table and returns it; NULL: there is none. */
 rq__bucket *rq__recovery_detach(rq__recovery *v, const char *encoded);
-/* Puts it in. False: the region has one already. */
+/* Puts the bucket into the table. False: the region has one already. */
 bool rq__recovery_attach_first(rq__recovery *v, rq__bucket *b);
 /* Reads the log. Once, at start. Blocks. */
 RQ_NODISCARD
@@ -85,8 +85,8 @@ rq_err rq__recovery_take(rq_engine *e, const char *encoded,
 RQ_NODISCARD
 rq_err rq__recovery_take_logs(rq_region *r, rq_err (*callback)(void *ctx, const rq_wal_record *r),
                               void *ctx, rq_error *why);
-/* Says that the region's memstore was discarded, so its next opening needs the log again. Cannot
- * fail, since it is called while a failed region is closed. */
+/* Records that the region's memstore was discarded, so that its next opening reads the log again.
+ * Cannot fail, since it is called while a failed region is closed. */
 void rq__recovery_reread(rq_engine *e, const char *encoded);
 /* Reports that the region was destroyed. */
 void rq__recovery_drop(rq_engine *e, const char *encoded);

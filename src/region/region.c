@@ -209,10 +209,11 @@ void rq__region_read_point_release(rq_region *r, uint64_t read_point)
 }
 
 /*
- * A read point is taken and shown in two steps; a flush that computes the smallest between them
- * would not see it. It therefore leaves the number it started from in read_floor before it looks
- * at the slots: either it sees the slot, or the taker sees the floor above its number and takes a
- * newer one. (Both orders are sequentially consistent.)
+ * A thread that takes a read point first reads the number and then stores it in a slot. A flush
+ * that computes the smallest read point in between would not see it. Therefore the flush stores the
+ * number that it starts from in read_floor before it looks at the slots: either the flush sees the
+ * slot, or the other thread sees that the floor is above its number, and takes a newer number. (All
+ * of these accesses are sequentially consistent.)
  */
 uint64_t rq__region_read_point_acquire(rq_region *r, uint64_t read_point)
 {

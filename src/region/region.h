@@ -4,11 +4,12 @@
  *
  * Writes pass the region's *writer token*. A lane's writer collects batches and enqueues them. The
  * lane that finds the token free drains the queue (sequence ids, conditions, memstore insert, log
- * staging); a lane that finds it taken continues with other work. The token is never held across
- * I/O: a read-modify-write that needs a block releases it, waits for the block, and runs again from
- * its beginning with the block pinned. One counter is MVCC write number, log sequence id and the
- * cells' seqid. Batches become visible in order, each once it is durable; then done() runs on the
- * batch's lane.
+ * staging); a lane that finds it taken continues with other work. The token is not held across I/O: a
+ * read-modify-write that needs a block releases it, waits for the block, and runs again from its
+ * beginning with the block pinned. (Only an op that has run again too often keeps the token and reads
+ * its blocks on a pool's thread: write.c, RUNS_LOST_MAX.) One counter is MVCC write number, log sequence
+ * id and the cells' seqid. Batches become visible in order, each once it is durable; then done() runs on
+ * the batch's lane.
  */
 #ifndef RQ_REGION_REGION_H
 #define RQ_REGION_REGION_H
@@ -101,8 +102,7 @@ static inline void rq_row_op_clear(rq_row_op *op)
 }
 
 /* Collects a lane's writes until the end of the lane's current run, so that writes of one region
- * pass its token as one piece of work, and the log is pushed once. One per lane; "the lane"
- * below is the one given here. */
+ * pass its token as one piece of work, and the log is pushed once. One per lane. */
 typedef struct rq_writer rq_writer;
 RQ_NODISCARD rq_err rq_writer_new(rq_engine *e, rq_lane *lane, rq_writer **ret);
 /* Called on the lane, or after it has ended. REQUIRES: done() of all its writes has run. NULL is
@@ -130,22 +130,23 @@ typedef struct rq_region_expected {
     bool writes;
 } rq_region_expected;
 #define RQ_REGION_EXPECT_MAX 16
-/* A hint: prefetches, interleaved, what these reads and writes will access: regions, and for
- * gets memstores and large files. (A writer does that for the rows of writes.) With a thousand
- * regions these are thirty cache misses per request, which would otherwise come one after
- * another. Inside a read section. Only the first RQ_REGION_EXPECT_MAX are used. */
+/* A hint: prefetches, interleaved, the memory that these reads and writes will access: the regions,
+ * and for gets also memstores and large files. (For writes the rq_writer prefetches the memstores.)
+ * On a server with a thousand regions a request has about thirty cache misses there; without the
+ * hint they come one after another. Call it inside a read section. Only the first
+ * RQ_REGION_EXPECT_MAX entries are used. */
 void rq_region_expect(const rq_region_expected *list, size_t count);
 
 /* Starts a write, on the writer's lane. Never blocks. done() always runs, once, on the lane, and
  * never before this returns. The region is referenced until done(). */
 void rq_region_write(rq_region *r, rq_write *w);
-/* For pool threads and tools: writes and waits. Returns the first failed op's error in `why`; no
- * op has a `why`. */
+/* For pool threads and tools: writes and waits. `why` gets the details of the first failed op's
+ * error; rq_row_op.why of every op is NULL on return. */
 RQ_NODISCARD
 rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_error *why);
-/* From now on cells written without a timestamp get one that is not below `ms`, also where the clock
- * is behind it: hbase:meta's cells have timestamps of the catalog's own clock, which may be ahead.
- * Any thread. */
+/* Cells that are written without a timestamp after this call get a timestamp of at least `ms`
+ * (milliseconds), even if the server's clock is behind: hbase:meta's cells have timestamps of the
+ * catalog's own clock, which may be ahead of it. Any thread. */
 void rq_region_raise_clock(rq_region *r, int64_t ms);
 
 /* --- identity and state ----------------------------------------------------------------------- */
@@ -165,7 +166,7 @@ typedef struct rq_region_load {
     uint64_t read_requests, write_requests, filtered_read_requests;
     /* memstore_bytes: of the cells, as HBase's memStoreSize; their memory is more. */
     uint64_t memstore_bytes, storefile_bytes, storefile_uncompressed_bytes, max_flushed_seqid;
-    uint64_t hfile_bytes; /* of storefile_bytes: files of its own, no references and links */
+    uint64_t hfile_bytes; /* the part of storefile_bytes that is not references and links */
     uint32_t stores, storefiles;
     uint64_t compacted_cells, compacting_cells;
     uint64_t cached_bytes; /* of its files' blocks in memory */
@@ -197,25 +198,27 @@ rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema 
                       rq_region **ret, rq_error *why);
 /* Refuses new work (NotServingRegionException), waits for running work, flushes unless `abort`,
  * and writes the sequence id file. Open scanners may still hold references. After an error the
- * region refuses work and can be closed again, also with `abort`; a failed region
- * (RQ_E_NOT_SERVING_REGION) only so. */
+ * region refuses work and close can be called again, with or without `abort`; a failed region
+ * (RQ_E_NOT_SERVING_REGION) can only be closed with `abort`. */
 RQ_NODISCARD
 rq_err rq_region_close(rq_region *r, bool abort, rq_error *why);
-/* Its log or files failed: it refuses all work until it is closed with `abort`, and opened again. Any thread. */
+/* Whether the region's log or files failed: it then refuses all work until it is closed with `abort` and opened
+ * again. Any thread. */
 bool rq_region_has_failed(const rq_region *r);
 /* Removes a closed region: folder, manifest, nonces and its need for log records; its HFiles go to
  * archive/. */
 RQ_NODISCARD
 rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why);
-/* The same in two steps, each in a batch of its own (vfs/batch.h), perhaps of many regions:
- * _archive links the HFiles into the archive, and _remove removes what is left in data/ and
- * .rorqual/. Both may be repeated. Until they are finished an older manifest may reappear, so this
- * is only for regions that hbase:meta no longer names. */
+/* Like rq_region_destroy, but in two steps. Each step runs in a batch (vfs/batch.h) of its own, which
+ * may comprise many regions: _archive links the HFiles into the archive, _remove removes the rest
+ * from data/ and .rorqual/. Both may be repeated. After a crash before the second batch is complete an
+ * older manifest may reappear, so use them only for regions that hbase:meta no longer names. */
 RQ_NODISCARD
 rq_err rq_region_archive(rq_vfs *batch, const rq_region_info *info, rq_error *why);
 RQ_NODISCARD
 rq_err rq_region_remove(rq_engine *e, rq_vfs *batch, const rq_region_info *info, rq_error *why);
-/* Whether an entry of a region's folder is the folder of a family: no hidden one, not recovered.edits. */
+/* Whether an entry of a region's folder is the folder of a family: a folder that is neither hidden nor
+ * recovered.edits. */
 bool rq_region_is_family_folder(const rq_dir_entry *entry);
 /* Removes one family of a closed region (an alter that drops a family). An absent family is no
  * error. */
@@ -234,10 +237,11 @@ uint64_t rq_region_largest_store_bytes(rq_region *r);
  * none. HBASE: RegionSplitPolicy.getSplitPoint. */
 RQ_NODISCARD
 rq_err rq_region_split_point(rq_region *r, rq_arena *arena, rq_slice *ret, rq_error *why);
-/* Creates a region whose files are references to those of closed regions of the same table: to
- * all of them; with `split_row` to the part before that row, or (`top`) from it on. Its sequence
- * ids begin above theirs. First removes the remains of an earlier attempt. REQUIRES: the region
- * was not opened yet. */
+/* Creates a region whose files are references to the files of closed regions of the same table
+ * (`parents`): to whole files, or with `split_row` to their rows before that row, with `top` to their
+ * rows from it on. The new region's sequence ids begin above the parents'. First removes the remains of
+ * an earlier attempt (in a cluster: uses them). REQUIRES: the region was not opened yet (in a cluster:
+ * RQ_E_STATE). */
 RQ_NODISCARD
 rq_err rq_region_create_from(rq_engine *e, const rq_region_info *info,
                              const rq_table_schema *schema, const rq_region_info *parents,
@@ -249,9 +253,9 @@ rq_err rq_region_folder_has_references(rq_engine *e, const rq_region_info *info,
                                        rq_error *why);
 
 /* --- background work -------------------------------------------------------------------------- */
-/* Flushes (all families if family.len == 0) and waits. *ret_flushed, which may be NULL: there were
- * cells to flush. Unlike a flush for memory it starts no
- * compaction (HBASE: FlushRegionCallable), so a table keeps the files its owner requested. */
+/* Flushes (all families if family.len == 0) and waits. *ret_flushed, which may be NULL: whether there
+ * were cells to flush. Unlike a flush for memory it starts no compaction (HBASE: FlushRegionCallable),
+ * so a table keeps the files that its owner requested. */
 RQ_NODISCARD
 rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_error *why);
 /* Requests a compaction of each store that has enough files, as a background flush does at its

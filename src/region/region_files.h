@@ -33,32 +33,33 @@ typedef struct rq_region_files {
     size_t count;
 } rq_region_files;
 
-/* The files of an open region, in the arena. With `flush` they have every write that was visible
- * before, and of all families the writes up to the same number. Blocks. The caller holds the files
- * (vfs/retention.h): a compaction may archive them at once. */
+/* The files of an open region, in the arena. With `flush` the files contain every write that was
+ * visible before the call, in all families up to the same sequence id. Blocks. The caller must hold
+ * the files (vfs/retention.h), because a compaction may archive them at any time. */
 RQ_NODISCARD
 rq_err rq_region_files_take(rq_region *r, bool flush, rq_arena *arena, rq_region_files *ret,
                             rq_error *why);
-/* Of a closed region. `schema` is the table's. */
+/* The files of a closed region. `schema` is the table's. */
 RQ_NODISCARD
 rq_err rq_region_files_of_closed(rq_engine *e, const rq_region_info *info,
                                  const rq_table_schema *schema, rq_arena *arena,
                                  rq_region_files *ret, rq_error *why);
-/* Of the table's folder below mobdir/: the MOB files of its MOB families, except those being
- * written. ret->count is 0 without any MOB family. */
+/* The MOB files in the table's folder below mobdir/, except those being written. ret->count is 0 if
+ * the table has no MOB family. */
 RQ_NODISCARD
 rq_err rq_mob_files_take(rq_engine *e, const rq_table_schema *schema, rq_arena *arena,
                          rq_region_files *ret, rq_error *why);
 
-/* Makes a region that consists of links to files of another table's or its own region `from`. It
- * must not be in use yet; an earlier attempt's files are completed. The files are made through `vfs`, a
- * batch of the engine's (vfs/batch.h). Families that the schema does not have are left out. */
+/* Makes the region `info`, which consists of links to `files` of the region `from`, of the same or another
+ * table. The new region must not be in use yet; files left by an earlier attempt are completed. The links
+ * are made through `vfs`, a batch on the engine's vfs (vfs/batch.h). Families that the schema does not have
+ * are left out. */
 RQ_NODISCARD
 rq_err rq_region_create_linked(rq_engine *e, rq_vfs *vfs, const rq_region_info *info,
                                const rq_table_schema *schema, const rq_region_info *from,
                                const rq_region_files *files, rq_error *why);
-/* The same for MOB files of the table `from`, in the folder of the table `schema`. They may be the same
- * table: then a file that is still in the folder gets a link too, because the cleaner may archive it
+/* Makes links to the MOB files of the table `from` in the MOB folder of the table `schema`. Both may be the
+ * same table: then a file that is still in the folder gets a link, too, because the cleaner may archive it
  * before a region refers to it again. */
 RQ_NODISCARD
 rq_err rq_mob_create_linked(rq_engine *e, rq_vfs *vfs, const rq_table_schema *schema, rq_slice from,

@@ -26,9 +26,10 @@ typedef struct rq__work {
     struct rq__work *next;
     rq_lane *lane;   /* the lane that may continue draining at this work; NULL: none */
     unsigned weight; /* number of ops */
-    /* Runs under the token; never blocks. The work belongs to its owner again when it begins.
-     * When the region's meter says so it stops and leaves the rest, which has a lane, in
-     * `interrupted`; so it does in front of a long op that it meets on a lane (`wants_pool`). */
+    /* Runs under the token; never blocks on a lane. From its call on the work struct belongs to its
+     * owner again. When the region's meter reports the end of the time slice, it stops and stores the
+     * remaining work, which has a lane, in rq_region.interrupted. It also does so, and sets
+     * rq_region.wants_pool, before a long op if it runs on a lane. */
     void (*run)(rq_region *r, struct rq__work *work);
 } rq__work;
 
@@ -58,8 +59,8 @@ void rq__gate_destroy(rq__gate *g);
 void rq__gate_enter(rq__gate *g, rq_executor *ex);
 void rq__gate_leave(rq__gate *g, rq_executor *ex);
 
-/* Sequence ids in files made elsewhere must be below it, which leaves enough numbers for all
- * writes. */
+/* Sequence ids in files made elsewhere must be below this limit, so that enough numbers are left
+ * for all later writes. */
 #define RQ__SEQID_LIMIT (UINT64_C(1) << 62)
 
 /* --- the region ------------------------------------------------------------------------------- */
@@ -105,7 +106,7 @@ typedef struct rq__region_store {
     _Atomic unsigned postponed; /* RQ__WANT_…: postponed because open reads do not see all
                                         * files, or the disk is full; the engine's checks request
                                         * them again */
-    _Atomic bool owes_major;    /* one was requested when there were no files */
+    _Atomic bool owes_major;    /* a major compaction was requested when there were no files */
     _Atomic bool is_large;      /* the requested compaction is a large one */
     _Atomic int32_t rank;       /* rank of the submitted task */
     /* Replaced inputs that could not be archived (a full disk); retried. Used by the store's
@@ -263,7 +264,8 @@ struct rq_region {
     rq_task nonce_task;
     rq__gate commit_gate;        /* one change of the manifest at a time */
     rq__manifest_state manifest; /* commit gate */
-    /* The manifest that the last clean close wrote; generation 0: there was none. */
+    /* Generation and next number of the manifest that the last clean close wrote; generation 0:
+     * unknown, or there was no clean close. */
     uint64_t closed_generation, closed_next_seqid;
     /* A name may have been removed from a family's folder since the folder was synced. */
     _Atomic bool has_removed_names;
@@ -382,8 +384,8 @@ static inline bool rq__op_reads(const rq_row_op *op)
     return false;
 }
 
-/* token: runs the whole op. RQ_E_AGAIN: ctx names the missing block, or needs nothing: on a lane the op's reads take too
- * long; nothing was done. */
+/* token: runs the whole op. RQ_E_AGAIN: nothing was done; either ctx names the missing block, or ctx has no need and
+ * the op's reads take too long for a lane (`on_lane`). */
 rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, bool on_lane,
                           int64_t now_ms, rq_error *why);
 
@@ -405,14 +407,14 @@ rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool
  * commit may be that of a clean close (rq__region_note_closed). */
 RQ_NODISCARD
 rq_err rq__region_flush_last(rq_region *r, rq_error *why);
-/* The manifest is as a clean close leaves it. */
+/* Records that the manifest is as a clean close leaves it. */
 void rq__region_note_closed(rq_region *r);
 /* Flushes everything and calls `then` before another flush can begin. */
 RQ_NODISCARD
 rq_err rq__region_flush_then(rq_region *r, rq_err (*then)(rq_region *r, void *ctx, rq_error *why),
                              void *ctx, rq_error *why);
-/* Records the last flush's result; returns the previous one. While it is lack of space the
- * engine's compactions pause. */
+/* Records the last flush's result; returns the previous result. While the last result is
+ * RQ_E_NO_SPACE, the engine's compactions pause. */
 rq_err rq__region_note_flush(rq_region *r, rq_err rc);
 /* --- a region's nonces (flush.c), its kind (region.c) ----------------------------------------- */
 /* The place of its nonce files. */
@@ -428,8 +430,8 @@ void rq__region_nonces_look(rq_region *r);
 /* --- flush_age.c ------------------------------------------------------------------------------ */
 /* Sets the flush settings at opening: the table's over the site's. */
 void rq__flush_age_init(rq_region *r);
-/* Whether the policy flushes the store regardless of its size, because it is old. REQUIRES:
- * token, or a pinned epoch. */
+/* Whether the policy flushes the store regardless of its size, because its memstore is old.
+ * REQUIRES: token, or a pinned epoch. */
 bool rq__store_is_old(const rq__region_store *s, int64_t now_ms);
 /* Called by the engine's tick: _look schedules a flush for age after a random delay; _act
  * requests it when the delay is over. */

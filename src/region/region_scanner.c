@@ -244,8 +244,8 @@ static bool passes_now(rq_region_scanner *s)
     return false;
 }
 
-/* From the row of next_row on, passes over rows that the filter excludes; *ret_passed false: that
- * row cannot be passed over, and the filter was not asked about it. */
+/* Passes over rows that the filter excludes, beginning with the row that next_row returned.
+ * *ret_passed false: that row cannot be passed over, and the filter was not asked about it. */
 static rq_err pass_rows(rq_region_scanner *s, bool *ret_passed, rq_error *why)
 {
     rq_store_pass *p = &s->pass;
@@ -351,8 +351,8 @@ static rq_err read_stores(rq_region_scanner *s, size_t end, rq_read_ctx *ctx, bo
     return RQ_OK;
 }
 
-/* The same for a single store that is known to be at the row. A limit that is reached with the
- * row's last cell cuts nothing. */
+/* Like read_stores, for a single store that is known to be at the row. A limit that is reached with
+ * the row's last cell does not cut the row. */
 static rq_err read_only_store(rq_region_scanner *s, rq_read_ctx *ctx, bool *ret_cut, rq_error *why)
 {
     rq_store_state state;
@@ -387,8 +387,8 @@ static rq_err seek_joined(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     return RQ_OK;
 }
 
-/* Behind an excluded row: whether the next row to look at is known. HBase visits each row in
- * between, which only shows in its row counts. */
+/* Whether the filter knows, after an excluded row, which row is the next that it may include: *ret.
+ * HBase visits each row in between, which is visible in its row counts only. */
 static bool find_jump(rq_region_scanner *s, rq_slice *ret)
 {
     if (s->scan->counts_rows || !rq_filter_row_hint(s->filter, row_of(s), ret)) return false;
@@ -426,8 +426,9 @@ static rq_err show_store(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     }
 }
 
-/* The row is excluded by its key, but one of its cells may end the scan. Its cells count for no
- * limit. A reversed scan seeks the previous row, as in HBase. HBASE: RegionScannerImpl.nextRow. */
+/* Passes the cells of a row that is excluded by its key to the filter, because one of them may end the
+ * scan. They count towards no limit. A reversed scan seeks the previous row instead, as in HBase.
+ * HBASE: RegionScannerImpl.nextRow. */
 static rq_err show_row(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
     rq_store_read limited = s->read;
@@ -501,8 +502,8 @@ static rq_err skip(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
     return RQ_OK;
 }
 
-/* The same for a row that the filter excludes by its key, if the only store is known to be at it:
- * none of it was read. */
+/* Like skip, for a row that the filter excludes by its key and at which the only store is known to
+ * be: no cell of the row was read. */
 static rq_err pass_row(rq_region_scanner *s, const rq_scan_limits *limits, rq_scan_state *ret,
                        bool *ret_has_result)
 {

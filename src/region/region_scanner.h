@@ -38,19 +38,19 @@ rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits
                               rq_cellblock *out, rq_scan_state *ret_state, rq_error *why);
 /* Whole rows, many at once. */
 typedef struct rq_scan_rows {
-    uint32_t *cells; /* room for the cells of each row */
+    uint32_t *cells; /* array of `max` entries; entry i gets the number of cells of row i */
     uint32_t max;
     /* the result */
     uint32_t count;        /* complete rows */
-    rq_cellblock_mark end; /* of their cells; the next call may complete a row behind it */
+    rq_cellblock_mark end; /* end of their cells; a part of the next row may follow */
 } rq_scan_rows;
 /* Whether take_rows can take rows. Constant for a scanner. */
 bool rq_region_scanner_may_take(const rq_region_scanner *s);
 /*
  * Appends complete rows that only need copying; possibly none. It reads no block, and so never
  * ends with RQ_E_AGAIN. *ret_state as for the last of these rows: MORE, DONE, BYTES_REACHED or
- * TIME_REACHED; MORE if there is none. `limits` must be those of the next call, too. A call takes
- * some tens of microseconds.
+ * TIME_REACHED; MORE if there is none. The next call of rq_region_scanner_next must have the same
+ * `limits`. A call takes some tens of microseconds.
  */
 RQ_NODISCARD
 rq_err rq_region_scanner_take_rows(rq_region_scanner *s, const rq_scan_limits *limits,
@@ -76,7 +76,8 @@ rq_slice rq_region_scanner_current_row(const rq_region_scanner *s);
  * A get without a scanner (region_get.c), possible for most gets of rows that are in one place.
  * `scan` has is_get. *ret_answered false: nothing was appended; use a scanner, which also returns
  * the error, if any. RQ_E_AGAIN: likewise, but ctx has a need that can be fulfilled at once. Other
- * errors are the get's. REQUIRES: a read section; nothing of it is held on return.
+ * errors are the get's. REQUIRES: a read section; it may end after the return, since `out` has
+ * copies.
  */
 RQ_NODISCARD
 rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,

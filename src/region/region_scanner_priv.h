@@ -59,7 +59,7 @@ struct rq_region_scanner {
     size_t at; /* index of the store being read */
     bool again;
     bool
-        keeps_allowance; /* the filter's allowance was begun by the caller (filter/pace.h), and it does not pause */
+        keeps_allowance; /* next() does not begin the filter's allowance (filter/pace.h): the caller has begun it */
     bool was_cut; /* part of the current row was delivered before */
     rq_cellblock_mark mark;
     rq_store_read read;
@@ -78,7 +78,7 @@ struct rq_region_scanner {
     rq_buf scratch;
 };
 
-/* The row that is examined. */
+/* Sets the row that is being examined (a copy). */
 static inline rq_err rq__region_scanner_set_row(rq_region_scanner *s, rq_slice row)
 {
     if (row.len > s->row_cap) {
@@ -101,7 +101,8 @@ static inline uint64_t rq__region_scanner_now(const rq_region_scanner *s)
     return ex->now_ns(ex);
 }
 
-/* Checks now and then whether the call's time is over: so many more rows were read. */
+/* Whether the deadline has passed; reads the clock once per clock_steps rows. `rows`: number of rows
+ * read since the last call. */
 static inline bool rq__region_scanner_timed_out(rq_region_scanner *s, uint64_t deadline_ns,
                                                 unsigned rows)
 {
@@ -116,10 +117,10 @@ static inline bool rq__region_scanner_timed_out(rq_region_scanner *s, uint64_t d
 
 /* --- reads under the writer token (region_scanner_open.c) -------------------------------------- */
 
-/* The time that the reads of one op may take together on a lane. Zeroed, it begins when one of them has passed some
- * hundred cells, so that most ops read no clock. */
+/* The time that all reads of one op together may take on a lane. The initial value is zero: the time starts when one of
+ * the reads has examined some hundred cells, so that most ops read no clock. */
 typedef struct rq__lane_slice {
-    bool is_endless; /* the thread has nothing else to do */
+    bool is_endless; /* no limit: the op runs on a pool's thread */
     uint64_t until_ns;
 } rq__lane_slice;
 

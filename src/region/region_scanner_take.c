@@ -41,8 +41,9 @@ static bool takes_now(rq_region_scanner *s, const rq_scan_limits *limits)
     return false;
 }
 
-/* Whether the call took less than it cost: at most a cell. Rows that several sources share, rows
- * with deletes, and columns with several wanted versions mostly have neighbours of the same kind. */
+/* Whether the call took at most one cell, which is not worth its cost. Then the next calls are
+ * omitted: rows in several sources, rows with deletes, and columns with several wanted versions
+ * cannot be taken, and mostly have neighbours of the same kind. */
 static bool was_in_vain(const rq_store_rows *taken, const rq_cellblock *out)
 {
     return taken->count == 0 && out->count - taken->end.count <= 1;

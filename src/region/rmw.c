@@ -6,7 +6,8 @@
  * comes between reading and writing. All reads happen before any cell of the op is linked: as in
  * HBase, an increment inside RowMutations does not see a put of the same op (HBASE:
  * MutationBatchOperation.prepareMiniBatchOperations). If a block is missing, the op is abandoned
- * and starts again once the block is loaded; likewise on a pool, if one of its reads takes long on a lane. */
+ * and starts again once the block is loaded. If its reads take too long on a lane, it is abandoned and starts again
+ * on a pool. */
 #include "region/engine_priv.h"
 #include "region/region_scanner_priv.h"
 
@@ -15,8 +16,9 @@
 #define READ_STEPS 8 /* of a read, beside its cells */
 /* What one read may find: a condition's filter passes whole rows, and these bytes are charged to no budget. */
 #define READ_BYTES_MAX ((uint64_t)64 << 20)
-/* … and on a lane, before the op begins again on a pool: they are copied into the scratch block, and those of an append
- * thrice more (the new value, the log's record, the memstore), which takes a millisecond and more for each megabyte. */
+/* The same limit on a lane; beyond it the op begins again on a pool. The bytes are copied into the scratch block, and
+ * the value of an append three times more (new value, log record, memstore), which takes at least a millisecond per
+ * megabyte. */
 #define LANE_BYTES_MAX ((uint64_t)256 * 1024)
 #define SCRATCH_KEPT ((size_t)256 * 1024)
 

@@ -62,7 +62,8 @@ static bool is_live(const rq_store_version *v, const char *name)
     return false;
 }
 
-/* Drops references in a family's folder that the region does not name. `v`: the family's files; NULL: the region has no such family. */
+/* Drops references in a family's folder that the region does not name. `v`: the family's files; NULL: the region has no
+ * such family. */
 static rq_err drop_stale(rq_region *r, rq_slice family, const rq_store_version *v, rq_arena *arena,
                          rq_error *why)
 {
@@ -94,9 +95,9 @@ static rq_err drop_stale_of(rq_region *r, rq_slice family, rq_arena *arena, rq_e
     return drop_stale(r, family, NULL, arena, why);
 }
 
-/* An open region never gets new references, so those that its version does not name are of no use: their cells were rewritten,
- * or an attempt at the split that was repeated has made them. A deposed master may write references at any time, also
- * in the folder of a family that was dropped meanwhile. */
+/* An open region never gets new references, so references that its stores' versions do not name are stale: a compaction
+ * has rewritten their cells, or an earlier attempt at the split has made them. All family folders are searched, because
+ * a deposed master may write references at any time, even into the folder of a family that was dropped meanwhile. */
 static rq_err drop_all_stale(rq_region *r, rq_arena *arena, rq_error *why)
 {
     rq_dir_entry *families;
@@ -207,8 +208,8 @@ static rq_err holds_any(const making *m, const char *parent_dir, const char *nam
     return rc;
 }
 
-/* The file appears whole, and one that is there already is the same: in a cluster an earlier master may do this step
- * again at any time, so nothing is removed that it or its successor may have made. */
+/* In a cluster a deposed master may repeat this step at any time. So the file appears under its name only when it is
+ * complete, and a file that has the name already stays: it has the same content. */
 static rq_err publish_reference(const making *m, const char *dir, const char *path, rq_slice bytes)
 {
     rq_vfs *vfs = m->engine->env.vfs;
@@ -281,8 +282,8 @@ static int name_order(const void *a, const void *b)
     return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
 }
 
-/* What an attempt before a crash has left, which is not visible yet, goes. In a cluster it stays, and is used again; a
- * region that was opened by then is the result of a later master's attempt. */
+/* Removes the files that an attempt before a crash has left; no reader knows them yet. In a cluster they stay and are
+ * used again. If the region was opened already, a later master has completed the step: RQ_E_STATE. */
 static rq_err look_at_earlier(making *m)
 {
     const rq_engine *e = m->engine;
@@ -297,8 +298,9 @@ static rq_err look_at_earlier(making *m)
     return rq_fail(m->why, RQ_E_STATE, "region %s was opened already", m->info->encoded);
 }
 
-/* In a cluster the manifest that was there is replaced only if nobody has changed it since: the parents may have been
- * opened between two attempts, and then this master's files are the right ones, or another one's. */
+/* In a cluster an earlier attempt's manifest is replaced only if it has not changed since look_at_earlier. The parents
+ * may have been opened and have changed between two attempts, so the attempts of two masters may name different files;
+ * the manifest of one of them must not overwrite the other's unnoticed. */
 static rq_err write_manifest(making *m, rq__manifest *to)
 {
     const rq__cluster *c = m->engine->cluster;

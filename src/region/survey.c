@@ -199,8 +199,9 @@ static rq_err add_family(look *l, rq_slice name)
     return s->families[s->family_count - 1].name.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-/* Opening refuses a region whose manifest names such a family (life.c, check_families), unless an alter
- * removes the family before it opens the region; without a manifest, one with such cells in the log. */
+/* Reports the folder of a family that the descriptor does not name. A region whose manifest names the family
+ * cannot be opened (life.c, check_families), unless an alter removes the family before that. A region without
+ * a manifest cannot be opened if its log has cells of the family. */
 static rq_err tell_unnamed_family(const look *l, rq_slice family, rq_error *why)
 {
     const char *place = rq__family_dir(l->arena, l->info, family);

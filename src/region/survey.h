@@ -45,7 +45,7 @@ typedef struct rq_region_survey_options {
     bool foreign;
     /* The caller has read HBase's recovered.edits: the files hold all of their edits. */
     bool edits_replayed;
-    bool closed_long; /* it was not opened for long: a difference is only a note */
+    bool closed_long; /* it may have been closed long ago: a difference is only a note */
     /* A procedure will continue at the next start: a family may be in removal. */
     bool in_change;
 } rq_region_survey_options;
@@ -58,8 +58,8 @@ rq_err rq_region_survey_read(rq_vfs *vfs, const rq_region_info *info,
 
 /* Checks each file: trailer, file info, root index, the range of its rows, the target of a
  * reference or link, the MOB files it lists. With `deep` also its whole content (hfile/check.h),
- * except files for which `is_known` returns true, since several references may lead to one file;
- * may be NULL. */
+ * except for files for which `is_known` returns true: they have been checked already, since several
+ * references may lead to one file. `is_known` may be NULL. */
 RQ_NODISCARD
 rq_err rq_region_survey_files(rq_vfs *vfs, const rq_region_info *info, const rq_region_survey *s,
                               bool deep, bool (*is_known)(void *ctx, const char *path), void *ctx,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Durations of requests by table and kind. The op that a duration belongs to has the region at hand, so
- * the histograms are reached through it: a region finds its table's when its first duration is added.
+ * Durations of requests by table and kind. An op knows its region, so the region points to its table's
+ * histograms: it looks them up when its first duration is added.
  *
  *   region ─► table: kind 0 ─► histogram        made when its first duration is added
  *                    kind 1 ─► histogram
  *          ─► others, shared by tables beyond RQ_TABLE_TIMES_MAX histograms
  *
- * A dropped table's histograms are freed with its last region, and leave room for others. A region
- * that found no room stays with the others until it is opened again.
+ * A dropped table's histograms are freed with its last region; then another table can have histograms
+ * of its own. A region that found no room uses the shared ones ("the others") until it is opened again.
  */
 #ifndef RQ_REGION_TABLE_TIMES_H
 #define RQ_REGION_TABLE_TIMES_H

@@ -5,9 +5,8 @@
 #include "region/engine_priv.h"
 
 #define SECOND_NS ((uint64_t)1000 * 1000 * 1000)
-#define SLICE_NS                                                                                   \
-    (SECOND_NS / 20)             /* longest sleep at a time: delays the close of a region by no
-                                   * more than this */
+/* Longest sleep at a time: delays the close of a region by no more than this. */
+#define SLICE_NS (SECOND_NS / 20)
 #define LOOK_NS (SECOND_NS / 20) /* time of writing at the limit between two checks */
 
 static uint64_t bytes_setting(const rq_config *c, rq_setting id)

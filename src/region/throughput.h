@@ -33,9 +33,9 @@ void rq__throughput_set(rq__throughput *t, const struct rq_config *c);
 /* Adjusts the limit to the stores' file counts. On a lane or a pool's thread. */
 void rq__throughput_tune(rq_engine *e);
 void rq__pacing_begin(rq__pacing *p, rq_region *r);
-/* rq_rewrite.pace: sleeps if the bytes since the last call came too fast; for a bounded time,
- * and not after the compaction was told to stop. On a pool's thread, which keeps its place
- * meanwhile: otherwise every sleeping compaction would let another one begin. */
+/* rq_rewrite.pace: sleeps for a bounded time if the `bytes` since the last call were written too
+ * fast; not after the compaction was told to stop. It sleeps on the compaction's pool thread and
+ * keeps the thread occupied: otherwise every sleeping compaction would let another one begin. */
 void rq__pacing_look(void *pacing, uint64_t bytes);
 void rq__pacing_end(rq__pacing *p);
 

@@ -10,9 +10,11 @@
  *      a work …      newest first, ending in NULL or TAKEN
  *
  * A thread that pushes onto NULL has the token and drains the queue until it can swap TAKEN back to
- * NULL. No thread waits for the token, and nothing under it blocks. When its time slice is over, a
- * drainer leaves the rest, and the token with it, to the lane of the next piece of work. An op is never
- * interrupted, so a lane does not run an op of many steps: it leaves the token to a thread of RQ_POOL_READ.
+ * NULL. No thread waits for the token, and no lane blocks while it has the token. When its time slice is
+ * over, a drainer leaves the rest, and the token with it, to the lane of the next piece of work. An op is
+ * never interrupted, so a lane does not run an op of many steps: it leaves the token to a thread of
+ * RQ_POOL_READ. That thread may wait for a disk only for an op that has run again too often (write.c,
+ * RUNS_LOST_MAX).
  */
 #include "region/engine_priv.h"
 

@@ -36,10 +36,10 @@
 /* Time slices after which a batch goes behind the other work of its region. Fewer would move the
  * token between lanes more often; a bulk load's batches are shorter. */
 #define SLICES_IN_FRONT 8
-/* Steps (base/meter.h) of an op that does not run on a lane: it is never interrupted, and would take about half a
- * millisecond. */
+/* An op of more steps (base/meter.h) does not run on a lane: an op is never interrupted, and this one would take about
+ * half a millisecond or longer. */
 #define LONG_OP_STEPS 1024
-#define CONDITION_STEPS 8 /* of a read */
+#define CONDITION_STEPS 8 /* steps charged for a condition or another read */
 /* Bytes of values that take about as long as a step: each is copied into the memstore and into the log. */
 #define STEP_BYTES 512
 /* Limits the reads of one batch, in steps (base/meter.h): when its ops that read (deletes of the
@@ -47,10 +47,10 @@
  * sends it again. Each op reads the versions and markers of the ops before it, so the cost is
  * quadratic in their number. Clients' real batches need less than a hundredth of the limit. */
 #define READ_STEPS_MAX ((uint64_t)10 * 1000 * 1000)
-/* How often an op that reads is abandoned for a missing block, and how many steps of it may be lost thereby. Beyond
- * that it waits for its blocks on a pool, with the token: each run begins anew, so for n blocks the cost is quadratic,
- * and blocks that the cache does not hold until the next run would be loaded for ever. The number is more than an
- * increment needs that finds none of its blocks (three of each file) in memory. */
+/* Limits how often an op that reads is abandoned for a missing block, and how many steps it may lose by that. Beyond
+ * either limit it keeps the token and waits for its blocks on a pool's thread: each run begins anew, so the cost for n
+ * blocks is quadratic, and blocks that the cache evicts before the next run would be loaded again and again. 64 runs
+ * suffice for an increment that finds none of its blocks (three of each file) in memory. */
 #define RUNS_LOST_MAX 64
 #define STEPS_LOST_MAX ((uint64_t)8 * RQ_METER_STRETCH_STEPS)
 
@@ -67,8 +67,8 @@ struct rq__parked {
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-/* HBASE: HRegion.checkRow through batchMutate: a single put or delete reports it as a failed sanity
- * check, an atomic batch as WrongRegionException itself. */
+/* Reports a row outside of the region. HBASE: HRegion.checkRow through batchMutate: for a single put or
+ * delete the exception says that a sanity check failed, for an atomic batch it is WrongRegionException. */
 static rq_err wrong_row(const rq_region *r, rq_slice row, bool atomic, rq_error *why)
 {
     char name[512];
@@ -408,8 +408,8 @@ RQ_COLD static bool has_many_steps(const rq_row_op *op)
     return steps > LONG_OP_STEPS;
 }
 
-/* Whether the op must not run on this thread. What it reads is not known yet and does not count: if that is much, the
- * op begins again on a pool (run_reading). */
+/* Whether the op is too long to run on this thread. The cost of its reads is not known yet and does not count; if they
+ * turn out to be long, the op begins again on a pool (run_reading). */
 static bool is_too_long(const rq_region *r, const rq__batch *b, const rq_row_op *op)
 {
     if (RQ_LIKELY(op->mutation_count == 1 && op->mutations[0].cell_count <= LONG_OP_STEPS / 2 &&

@@ -21,7 +21,7 @@ typedef struct rq__ended {
     rq_write *first, *last;
     unsigned count;
     uint64_t bytes;      /* of the cells staged */
-    uint64_t last_seqid; /* the highest that one of them gave or saw; 0: none */
+    uint64_t last_seqid; /* the highest sequence id that they staged or read; 0: none */
 } rq__ended;
 
 /* A region's state of a batch: rq_write.state. */
@@ -40,9 +40,9 @@ typedef struct rq__batch {
     rq__parked *parked;
     uint64_t held_since_ns; /* 0: was never held */
     int64_t now_ms;         /* 0: it has not begun */
-    uint64_t read_steps;    /* of the meter, in its ops that read */
+    uint64_t read_steps;    /* steps (base/meter.h) of its ops that read */
     unsigned slices;        /* time slices used since it waited for other work */
-    bool was_admitted;      /* after it was held: it does not wait behind held ones again */
+    bool was_admitted;      /* held before: it does not queue behind held batches again */
     bool wants_pool;        /* it was interrupted because its next op must run on a pool */
     rq__ended ended;        /* in the first batch: all batches answered with it */
 } rq__batch;

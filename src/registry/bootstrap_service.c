@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BootstrapNodeService: the region servers that clients may ask for the cluster; this one. HBase's
- * region servers ask each other. HBASE: RSRpcServices.getAllBootstrapNodes. */
+/* BootstrapNodeService: lists the region servers that serve ClientMetaService, here only this one.
+ * HBase's region servers call it on each other. HBASE: RSRpcServices.getAllBootstrapNodes. */
 #include "registry/registry.h"
 #include "registry/znodes.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answers of ClientMetaService in a cluster's process, the master or another: ZooKeeper's content as the member has
- * last read it. Unknown parts are left out; the client then asks another server. */
+/* The answers of ClientMetaService in each process of a cluster: the content of ZooKeeper as the member has last read
+ * it. Unknown parts are left out; the client then asks another server. */
 #include "registry/zk_member.h"
 
 #include "registry/znodes.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ClientMetaService: the registry over RPC, which newer clients prefer to ZooKeeper. Served on the
- * ports of both master and region server, as in HBase. Where the answers come from is behind
- * rq_meta_answers: the catalog of a standalone server (here), or a cluster's ZooKeeper
- * (member_service.c). HBASE: HBaseRpcServicesBase. */
+ * ports of both master and region server, as in HBase. rq_meta_answers is the source of the
+ * answers: the catalog of a standalone server (here), or a cluster's ZooKeeper (member_service.c).
+ * HBASE: HBaseRpcServicesBase. */
 #include "registry/registry.h"
 #include "registry/znodes.h"
 

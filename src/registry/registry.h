@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where clients find meta and master. Two protocols give the same answers, computed from the
- * catalog: ZooKeeper's wire protocol (zookeeper.c) with HBase's znodes (znodes.c), and
- * ClientMetaService over RPC (meta_service.c). There is no ZooKeeper behind it: the znodes are
- * read-only, and change only when tables do. */
+/* The registry of a standalone server, from which clients learn where meta and master are. Two protocols
+ * give the same answers, computed from the catalog: ZooKeeper's wire protocol (zookeeper.c) with HBase's
+ * znodes (znodes.c), and ClientMetaService over RPC (meta_service.c). There is no real ZooKeeper: the
+ * znodes are read-only, and change only when tables do. */
 #ifndef RQ_REGISTRY_REGISTRY_H
 #define RQ_REGISTRY_REGISTRY_H
 
@@ -34,8 +34,8 @@ typedef struct rq_registry_options {
  * the rest of the options is copied or read during the call. */
 RQ_NODISCARD
 rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_error *why);
-/* One of its listeners, for connections in memory (net/memory.h); valid until the registry
- * closes. */
+/* One of the registry's listeners, for connections in memory (net/memory.h); valid until the registry
+ * is closed. */
 rq_listener *rq_registry_listener(rq_registry *r);
 /* REQUIRES: the loops run, or never ran. NULL is fine. */
 void rq_registry_close(rq_registry *r);
@@ -53,8 +53,8 @@ typedef struct rq_meta_view {
     int meta_copies;             /* replicas of hbase:meta, at least 1 */
 } rq_meta_view;
 
-/* The source of ClientMetaService's answers: the first member of a struct of the standalone catalog, or of the member of
- * a cluster. */
+/* The source of ClientMetaService's answers. It is the first member of rq_catalog_answers (standalone server) or of
+ * rq_member_answers (process of a cluster). */
 typedef struct rq_meta_answers {
     rq_err (*look)(const struct rq_meta_answers *a, rq_call *call, rq_meta_view *ret);
 } rq_meta_answers;

@@ -3,8 +3,8 @@
  * Sessions by libzookeeper-mt; see zk_client.h.
  *
  * The library has two threads for each session: one for its socket and pings, one for callbacks. A
- * session that is alive does not show that the server's loops run, because these threads ping
- * without them. The only function of ours that they call is `on_event`, which posts a task to the
+ * live session does not prove that the server's event loops run, because the library's threads send
+ * the pings. The only function of ours that they call is `on_event`, which posts a task to the
  * session's lane.
  */
 #include "registry/zk_client.h"
@@ -24,7 +24,7 @@
 enum { EVENT_SESSION = -1, STATE_CONNECTED = 3, STATE_EXPIRED = -112, STATE_AUTH_FAILED = -113 };
 enum { FLAG_EPHEMERAL = 1, PERMS_ALL = 0x1f };
 
-/* What is called of the library. */
+/* The functions of the library that are called. */
 #define FUNCTIONS(X)                                                                               \
     X(zookeeper_init2)                                                                             \
     X(zookeeper_close)                                                                             \
@@ -88,7 +88,7 @@ static rq__zk_event_kind kind_of(int type, int state)
     return over ? RQ__ZK_EXPIRED : RQ__ZK_DISCONNECTED;
 }
 
-/* On the library's thread. */
+/* Runs on the library's thread. */
 static void on_event(zhandle_t *handle, int type, int state, const char *path, void *ctx)
 {
     const rq__zk *z = ctx;
@@ -102,7 +102,7 @@ static void on_event(zhandle_t *handle, int type, int state, const char *path, v
     rq_lane_post(z->options.lane, &e->task);
 }
 
-/* What matters comes as events and errors. */
+/* Drops the library's log: events and errors tell what matters. */
 static void drop_line(const char *message)
 {
     (void)message;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session with a real ZooKeeper, by Debian's libzookeeper-mt. The library is opened when the first
- * session is (dlopen): a process without a session has neither its code nor its two threads.
+ * A session with a real ZooKeeper, by Debian's libzookeeper-mt. The library is loaded (dlopen) for the first
+ * session: a process without a session has neither its code nor its two threads.
  *
- * Functions block, and may be called from one thread at a time, not from the library's: the session's
- * lane. Errors: RQ_E_NOT_FOUND, RQ_E_EXISTS (a node; children of a node that is to be removed),
- * RQ_E_CONFLICT (another version), RQ_E_PERMISSION; RQ_E_CLOSED: the session has ended, and with it
- * its ephemeral nodes; RQ_E_TIMEOUT: no connection, the fate of a write is unknown.
+ * Functions block. Only one thread at a time may call them, which is that of the session's lane and never one of
+ * the library's. Errors: RQ_E_NOT_FOUND; RQ_E_EXISTS (the node; or children of a node that is to be removed);
+ * RQ_E_CONFLICT (the node has another version); RQ_E_PERMISSION; RQ_E_CLOSED: the session has ended, and its
+ * ephemeral nodes are removed; RQ_E_TIMEOUT: no connection, and it is unknown whether a write was made.
  */
 #ifndef RQ_REGISTRY_ZK_CLIENT_H
 #define RQ_REGISTRY_ZK_CLIENT_H
@@ -17,26 +17,26 @@
 typedef struct rq__zk rq__zk;
 
 typedef enum rq__zk_event_kind {
-    RQ__ZK_CONNECTED,    /* also again, after a disconnect; watches are set again */
+    RQ__ZK_CONNECTED,    /* also after each reconnection; the library has set the watches again */
     RQ__ZK_DISCONNECTED, /* the session may still live */
-    RQ__ZK_EXPIRED,      /* it does not; only a new session can go on */
-    RQ__ZK_CHANGED,      /* a watched node, once for each watch */
+    RQ__ZK_EXPIRED,      /* the session has ended; a new one must be opened */
+    RQ__ZK_CHANGED,      /* a watched node has changed; once for each watch */
 } rq__zk_event_kind;
 
 typedef struct rq__zk_options {
     const char *quorum; /* "host:port,host:port" */
-    int timeout_ms;     /* of the session, as wished; the server may change it */
+    int timeout_ms;     /* requested timeout of the session; the server may change it */
     rq_lane *lane;
     /* Called on the lane. `session` is the session of the event, which may already have ended. */
     void (*event)(void *ctx, uint64_t session, rq__zk_event_kind kind);
     void *ctx;
-    uint64_t session; /* the caller's number for it */
+    uint64_t session; /* a number that the caller chooses; passed to `event` */
 } rq__zk_options;
 
 typedef struct rq__zk_node {
     rq_slice value;
     int32_t version;
-    bool own; /* ephemeral, of this session */
+    bool own; /* the node is ephemeral and belongs to this session */
 } rq__zk_node;
 
 /* RQ_E_UNSUPPORTED: the library is not installed. RQ_E_CONFIG: no such host. Connects in the

@@ -24,7 +24,7 @@ struct rq_member {
     rq_member_options options;
     rq_lane *lane;
     rq__zk *zk;
-    uint64_t session; /* of zk; events of former ones are late */
+    uint64_t session; /* number of the session `zk`; events of earlier sessions are ignored */
     rq_timer again;
     bool settling; /* the timer is armed, or its task queued */
     bool over;     /* closing, or refused: nothing is done any more */
@@ -32,7 +32,7 @@ struct rq_member {
     rq__zk_nodes nodes;
     rq_task stop;
     rq_latch stopped;
-    rq_arena arena; /* of one settle */
+    rq_arena arena; /* for one run of settle */
     pthread_mutex_t lock;
     rq_arena view_arena RQ_GUARDED_BY(lock);
     rq_member_view view RQ_GUARDED_BY(lock);
@@ -205,8 +205,9 @@ static rq_err make_folders(rq_member *m, rq_error *why)
     return RQ_OK;
 }
 
-/* An ephemeral node whose name only this process uses. A node left by its former session is
- * replaced, because it would be removed with that session. */
+/* Creates an ephemeral node whose name only this process uses. If a former session of the process
+ * has left the node, it is replaced, because ZooKeeper will remove the old node at the end of that
+ * session. */
 static rq_err ensure_own(rq_member *m, const char *path, rq_slice value, rq_error *why)
 {
     rq_error detail = {.code = RQ_OK};
@@ -237,8 +238,8 @@ static bool same_place(const rq_server_name *a, const rq_server_name *b)
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-/* Reads the master's node: whether it names this process. RQ_E_NOT_FOUND: it was removed meanwhile.
- * Sets a watch. */
+/* Reads the node `master`, with a watch, and sets v->active and v->state. RQ_E_NOT_FOUND: the node
+ * does not exist any more, or named an earlier incarnation of this process and was removed. */
 static rq_err look_at_master(rq_member *m, const char *path, rq_member_view *v, rq_error *why)
 {
     rq__zk_node node;
@@ -313,8 +314,8 @@ static rq_err be_active(rq_member *m, const char *backup, rq_error *why)
 
 /* --- settle -------------------------------------------------------------------------------- */
 
-/* The id comes from the storage, so any process may write it first. Every process compares it, so
- * that none joins another cluster. */
+/* Every process compares the cluster id in ZooKeeper with that of its storage, so that none joins
+ * another cluster; the first process writes it. */
 static rq_err settle_all(rq_member *m, rq_member_view *v, rq_error *why)
 {
     rq_slice value;
@@ -370,7 +371,7 @@ static rq_err new_session(rq_member *m, rq_error *why)
                        &m->zk, why);
 }
 
-/* Without a connection nothing is known to have changed, and no event was handled. */
+/* Publishes the last view as not connected: without a connection no change is known. */
 static void hear_disconnected(rq_member *m)
 {
     rq_arena arena = {0};

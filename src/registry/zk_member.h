@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process's membership of a cluster, in ZooKeeper: rs/NAME while its session lives, and either
- * backup-masters/NAME or, in one process of the cluster, master. The nodes and values are HBase's.
+ * A process's membership of a cluster, in ZooKeeper. While its session lives, the process has the ephemeral nodes
+ * rs/NAME and either backup-masters/NAME or, in one process of the cluster, master. Nodes and values are HBase's.
  *
- * Being the active master here decides nothing about who may write: the storage does (vfs/shared.h).
- * A process whose session has expired still regards itself as the master until ZooKeeper tells it.
+ * Being the active master here gives no right to write: the storage decides who may write (vfs/shared.h), because
+ * a process whose session has expired still regards itself as the master until ZooKeeper reports this to it.
  */
 #ifndef RQ_REGISTRY_ZK_MEMBER_H
 #define RQ_REGISTRY_ZK_MEMBER_H
@@ -29,11 +29,11 @@ typedef struct rq_member_options {
     rq_executor *executor;
     const char *quorum;            /* "host:port,host:port" */
     const char *root;              /* "/hbase": one level or more */
-    int session_ms;                /* as wished; ZooKeeper has a range for it */
+    int session_ms;                /* requested session timeout; ZooKeeper limits it to a range */
     rq_server_name server, master; /* with `text`; both names of this process */
     uint16_t server_info_port, master_info_port;
-    const char *cluster_id; /* of the storage; the first master writes it */
-    /* The state, the active master or the servers have changed. On the member's own thread. */
+    const char *cluster_id; /* of the storage; the first member writes it to hbaseid */
+    /* Called when the state, the active master or the servers have changed. On the member's own thread. */
     void (*changed)(void *ctx);
     void *ctx;
 } rq_member_options;
@@ -51,18 +51,18 @@ typedef struct rq_member_view {
 
 /* Joins in the background, and again after each loss of the session. Strings must live until close. */
 RQ_NODISCARD rq_err rq_member_open(const rq_member_options *o, rq_member **ret, rq_error *why);
-/* Leaves: its nodes go at once. NULL is allowed. */
+/* Leaves the cluster: the member's nodes are removed at once. NULL is allowed. */
 void rq_member_close(rq_member *m);
 /* As last heard; copied into the arena. Any thread. */
 RQ_NODISCARD rq_err rq_member_look(rq_member *m, rq_arena *arena, rq_member_view *ret);
 
-/* A ServerName of the view in its parts, in the arena; false: it is none, or there is no memory. */
+/* Parses a ServerName of the view; in the arena. False: the text is no ServerName, or there is no memory. */
 bool rq_member_name_of(const char *text, rq_arena *arena, rq_server_name *ret);
-/* Among the servers the one in the active master's process: its host and start code are the same, and start codes
- * of one cluster differ. NULL: it is not known. */
+/* The region server in the active master's process: of v->servers, the one with the master's host and start code
+ * (processes of a cluster have different start codes). NULL: not known. */
 const char *rq_member_active_server(const rq_member_view *v);
 
-/* What ClientMetaService answers from (member_service.c), for both RPC ports. */
+/* The source of ClientMetaService's answers in a process of a cluster (member_service.c), for both RPC ports. */
 typedef struct rq_member_answers {
     rq_meta_answers answers;
     _Atomic(rq_member *) member; /* NULL: nothing is known yet */
@@ -76,8 +76,9 @@ typedef struct rq_member_node {
     rq_slice value;
 } rq_member_node;
 
-/* The nodes that a master writes which has opened hbase:meta: these, and no others below table/ and
- * namespace/. Copied; written in the background while this process is ACTIVE. Any thread. */
+/* For an active master that has opened hbase:meta: sets the nodes meta-region-server and those below table/ and
+ * namespace/; others below these are removed. The list is copied, and written in the background while this process
+ * is ACTIVE. Any thread. */
 RQ_NODISCARD rq_err rq_member_write(rq_member *m, const rq_member_node *list, size_t count);
 
 #endif

@@ -91,7 +91,7 @@ static int order(const node_list *a, size_t i, const node_list *b, size_t k)
     return k == b->count ? -1 : strcmp(a->items[i].path, b->items[k].path);
 }
 
-/* What differs from the list that this process wrote before. */
+/* Writes the differences to the list that this process wrote before. */
 static rq_err write_difference(const writing *w, const node_list *now, const node_list *before)
 {
     size_t i = 0, k = 0;
@@ -108,7 +108,7 @@ static rq_err write_difference(const writing *w, const node_list *now, const nod
     return RQ_OK;
 }
 
-/* What an earlier master has left of tables and namespaces that are gone. */
+/* Removes nodes that an earlier master has left of tables and namespaces that are gone. */
 static rq_err drop_others(const writing *w, const node_list *now, const char *folder)
 {
     const char **names, *path = rq_arena_printf(w->arena, "%s/%s", w->root, folder);

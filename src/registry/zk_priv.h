@@ -58,8 +58,8 @@ typedef struct rq__zk_connection {
     uint64_t view_seen; /* the view that watches were compared with, and that the current answer
                          * shows */
     bool watching;      /* is in its loop's list */
-    bool comparing;     /* with the view `compared_view`, one slice after the other */
-    bool waits;         /* its next request does, for that */
+    bool comparing; /* its watches are being compared with the view `compared_view`, in slices */
+    bool waits;     /* its next request waits for the end of this comparison */
     uint64_t compared_view;
     struct rq__zk_watch *compare_at; /* the next watch */
     struct rq__zk_connection *next_watching, *previous_watching;
@@ -84,10 +84,10 @@ RQ_NODISCARD
 rq_err rq__zk_handle_request(rq__zk_connection *c, rq_slice frame);
 
 /* --- zookeeper.c ------------------------------------------------------------------------------ */
-/* The watches of a connection whose request waits for that were compared. */
+/* All watches of the connection were compared: handles the request that has waited for this. */
 void rq__zk_go_on(rq__zk_connection *c);
-/* Charges the connection's memory. False: there is no room. A connection may have at most as much
- * memory as remains free: a single connection half of the limit, two a third each, and so on. */
+/* Adds to the memory charged to the connection. False: the limit is reached. A connection may use at most as much
+ * as then remains free: a single connection half of the limit, two connections a third each, and so on. */
 bool rq__zk_charge(rq__zk_connection *c, size_t bytes);
 void rq__zk_give(rq__zk_connection *c, size_t bytes);
 
@@ -100,8 +100,8 @@ rq_err rq__zk_watch_add(rq__zk_connection *c, rq__zk_watch_kind kind, rq_slice p
                         const rq__znode *node);
 RQ_NODISCARD
 rq_err rq__zk_send_event(rq__zk_connection *c, enum rq__zk_event event, rq_slice path);
-/* Compares the watches if something may have changed since the last time. RQ_E_AGAIN: there are many; the rest
- * follows in slices, and then rq__zk_go_on is called. */
+/* Compares the connection's watches with the current view, unless this was done. RQ_E_AGAIN: there are many; the
+ * rest is compared in later slices, and then rq__zk_go_on is called. */
 RQ_NODISCARD
 rq_err rq__zk_watches_look(rq__zk_connection *c);
 /* At the connection's end. */

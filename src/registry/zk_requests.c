@@ -30,8 +30,8 @@ static rq_err read_node(rq__zk_connection *c, rq_slice path, bool lists, rq__zno
 /* Body of the reply, behind its header; *err is ZooKeeper's. */
 typedef rq_err request_fn(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err);
 
-/* Reads the path and, with `watched`, the flag behind it, and looks up the node. *err: the error
- * for the client; the node is valid if it is OK. */
+/* Reads the path and, unless `watched` is NULL, the flag after it, and looks up the node. *err: the error
+ * for the client; *node is valid if *err is RQ__ZK_OK. */
 static rq_err take_node(rq__zk_connection *c, rq_cursor *in, bool lists, rq_slice *path,
                         bool *watched, rq__znode *node, rq__zk_stat *stat, int32_t *err)
 {
@@ -146,16 +146,16 @@ static rq_err refuse_write(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int
     return RQ_OK;
 }
 
-/* Paths of one setWatches, which is not divided: some milliseconds. Java's client sends 128 kB of paths at once,
- * ClientCnxn.SET_WATCHES_MAX_LENGTH; the shortest useful ones are "/hbase/…". */
+/* Limit for the paths in one setWatches, which is handled in one piece: so many take some milliseconds. Java's client
+ * sends 128 kB of paths at once (ClientCnxn.SET_WATCHES_MAX_LENGTH), none shorter than "/hbase/…". */
 #define SET_WATCHES_MAX 16384
 
 /* The three lists of setWatches, in order. `exist` has nodes that did not exist. */
 typedef enum watch_list { LIST_DATA, LIST_EXIST, LIST_CHILD } watch_list;
 
-/* Handles one list: `since` is the last zxid the client has seen. Watches on nodes that changed
- * later fire at once, the others are set again. A node of a table counts as changed when any table
- * has changed. */
+/* Handles one list: `since` is the last zxid that the client has seen. Watches on nodes that changed later
+ * fire at once, the others are set again. All nodes of tables count as changed when any table has changed,
+ * because they have the same zxid. */
 static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list list, int64_t since,
                              int32_t *left, int32_t *err)
 {

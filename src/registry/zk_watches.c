@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches: each connection keeps its own, with a hash of the node's data and children. They are
- * compared when the catalog's view number has changed: before a request is answered, so that no
+/* Watches: each connection has a list of its own, with checksums of each node's data and children. They are
+ * compared with the nodes when the catalog's view number has changed: before a request is answered, so that no
  * client sees a new state before the event about it, and by a task that each change posts to loops
  * with watching connections. Clients decide how many watches there are, so they are compared in slices; a request
- * of a connection waits until all of its own were. As in a real server, exists and getData set the same kind of watch,
- * and a client that watches both data and children of a node gets one event when it is deleted. */
+ * waits until all watches of its connection were compared. As in a real server, exists and getData set the same kind
+ * of watch, and a client that watches both data and children of a node gets one event when the node is deleted. */
 #include "registry/zk_priv.h"
 
 #include "base/checksum.h"
@@ -163,8 +163,8 @@ static void drop_watch(rq__zk_connection *c, watch *w)
     free(w);
 }
 
-/* Fires and removes the watch if there is an event for it; for a deleted node the watch of the
- * other kind too. */
+/* Sends an event if the node has changed, and removes the watch. If the node was deleted, its watch of the
+ * other kind is removed too. */
 static rq_err fire(rq__zk_connection *c, watch *w)
 {
     rq__znode node;

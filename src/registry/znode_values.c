@@ -14,8 +14,8 @@
 /* HBASE: HConstants.RPC_CURRENT_VERSION in znodes */
 #define RPC_VERSION 0
 
-/* HBase's header, and room for `body` bytes behind it. `magic`: with "PBUF"
- * (ProtobufUtil.prependPBMagic), which some nodes lack. NULL: no memory. */
+/* Begins a value: HBase's header, and room for `body` bytes after it, to which the result points.
+ * `magic`: with "PBUF" (ProtobufUtil.prependPBMagic), which some nodes lack. NULL: no memory. */
 static uint8_t *begin(const char *writer, bool magic, size_t body, rq_arena *arena, rq_slice *ret)
 {
     size_t id_len = strlen(writer), magic_len = magic ? 4 : 0;

@@ -15,22 +15,22 @@
 
 RQ_NODISCARD rq_err rq__znode_cluster_id(const char *writer, const char *cluster_id,
                                          rq_arena *arena, rq_slice *ret);
-/* Of master and backup-masters/NAME. */
+/* The value of master and backup-masters/NAME. */
 RQ_NODISCARD rq_err rq__znode_master(const char *writer, const rq_server_name *master,
                                      uint16_t info_port, rq_arena *arena, rq_slice *ret);
-/* Of meta-region-server. */
+/* The value of meta-region-server. */
 RQ_NODISCARD rq_err rq_znode_meta(const char *writer, const rq_server_name *server, rq_arena *arena,
                                   rq_slice *ret);
 RQ_NODISCARD rq_err rq__znode_running(const char *writer, int64_t start_ms, rq_arena *arena,
                                       rq_slice *ret);
-/* Of rs/NAME; info_port 0: none. */
+/* The value of rs/NAME; info_port 0: none. */
 RQ_NODISCARD rq_err rq__znode_server(const char *writer, uint16_t info_port, rq_arena *arena,
                                      rq_slice *ret);
 RQ_NODISCARD rq_err rq_znode_table(const char *writer, rq_table_state state, rq_arena *arena,
                                    rq_slice *ret);
 RQ_NODISCARD rq_err rq_znode_namespace(const char *writer, const rq_namespace *ns, rq_arena *arena,
                                        rq_slice *ret);
-/* A message that is encoded already. */
+/* The value for a message that is already serialized. */
 RQ_NODISCARD rq_err rq__znode_bytes(const char *writer, rq_slice message, rq_arena *arena,
                                     rq_slice *ret);
 
@@ -38,7 +38,7 @@ RQ_NODISCARD rq_err rq__znode_bytes(const char *writer, rq_slice message, rq_are
  * another form. */
 RQ_NODISCARD rq_err rq__znode_read_cluster_id(rq_slice value, rq_arena *arena, const char **ret,
                                               rq_error *why);
-/* With `text`. */
+/* Reads the value of master or backup-masters/NAME; ret->text is set. */
 RQ_NODISCARD rq_err rq__znode_read_master(rq_slice value, rq_arena *arena, rq_server_name *ret,
                                           rq_error *why);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HBase's znodes, computed from the catalog for each request. HBASE: ZNodePaths,
- * RecoverableZooKeeper.appendMetaData: a value is 0xFF, be32 length and bytes of an id, "PBUF", and
- * a protobuf message (the id alone differs: hbaseid, meta-region-server, master, rs, table all
- * carry it).
+ * HBase's znodes, computed from the catalog for each request. Their values are defined in
+ * znode_values.h. HBASE: ZNodePaths.
  *
  *   /hbase            hbaseid master meta-region-server running backup-masters rs/SERVER
  *                     table/NAME (the states that 1.x clients read) table-lock draining namespace …
@@ -26,7 +24,7 @@ typedef struct rq__znode {
     rq_slice *children; /* names; only if listed */
     size_t child_count;
     bool ephemeral;
-    bool changes; /* it changes with the catalog's view; other nodes are as old as the start */
+    bool changes; /* it changes with the catalog's view; other nodes never change after the start */
 } rq__znode;
 
 /* The protobuf form of a server's name; points to the strings of s. */
@@ -42,7 +40,7 @@ static inline Pb__ServerName rq__server_message(const rq_server_name *s)
 }
 
 /* REQUIRES: inside a read section. RQ_E_NOT_FOUND: no such node. Everything is in the arena. `lists`: also
- * the names of its children, of which there may be very many; else their number alone. */
+ * returns the names of the children, of which there may be very many; otherwise only their number. */
 RQ_NODISCARD
 rq_err rq__znode_get(const rq__znodes *z, rq_slice path, bool lists, rq_arena *arena,
                      rq__znode *ret);

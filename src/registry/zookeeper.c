@@ -2,9 +2,10 @@
 /* The registry over ZooKeeper's protocol: listener, connections, sessions.
  *
  * The first frame of a connection is a ConnectRequest (or four letters such as `ruok`), every later
- * one a request. A session is only an id and a password derived from the id and the cluster id. So
- * a client that reconnects, also after a restart of the server, continues its session and sets its
- * watches again, as after a connection loss with a real ensemble.
+ * one a request. The server keeps no state of a session: it consists of an id, and a password
+ * derived from this id and the cluster id. So a client that reconnects, also after a restart of the
+ * server, continues its session and sets its watches again, as after a connection loss with a real
+ * ensemble.
  *
  * Requests are answered in zk_requests.c; watches are in zk_watches.c; zk_priv.h defines zxids. */
 #include "registry/zk_priv.h"
@@ -16,9 +17,8 @@
 #define TIMEOUT_MIN_MS 4000
 #define TIMEOUT_MAX_MS 90000            /* HBASE: zookeeper.session.timeout */
 #define UNREAD_MAX ((size_t)256 * 1024) /* unread answers; with more, no request is read */
-#define UNREAD_SCARCE                                                                              \
-    ((size_t)16 * 1024)               /* the same limit while unread answers fill their
-                                           * budget */
+/* The same limit while unread answers fill their budget. */
+#define UNREAD_SCARCE ((size_t)16 * 1024)
 #define INPUT_FREE ((size_t)4 * 1024) /* an incomplete request up to this size is not charged */
 #define MEMORY_MAX ((size_t)1 << 20)
 

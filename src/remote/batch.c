@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches. The client's batch has single actions only; atomic ones stand between two batches:
+/* Batches. A batch of the client has only actions that are independent of each other. An action of
+ * several changes, which is atomic, is an operation of its own between two of the client's batches:
  *
  *    [get, put, put, …] ─► atomic ─► [put, increment] ─► end of the attempt
  *
- * An action whose error may pass has no outcome yet, and is part of the next attempt. */
+ * An action with a temporary error gets no outcome yet, and is part of the next attempt. */
 #include "remote/remote_priv.h"
 
 typedef struct batch_job {
@@ -14,14 +15,14 @@ typedef struct batch_job {
     size_t count;
     uint64_t *nonces;
     rq_outcomes *outcomes;
-    uint32_t *sent; /* the action of each of the client's batch */
+    uint32_t *sent; /* for each action in the client's batch, its index in the whole batch */
     uint32_t sent_count;
-    size_t at;         /* the action behind those that were begun */
-    bool is_advancing; /* operations that end at once must not nest */
+    size_t at;         /* index of the first action that was not begun */
+    bool is_advancing; /* set in advance(): an operation that ends at once does not call it again */
     bool may_advance;
-    rq_err passing; /* of an action that is to be repeated */
+    rq_err passing; /* error of an action that will be repeated */
     rq_why passing_why;
-    rq_why why; /* of the operation at hand */
+    rq_why why; /* of the current operation */
 } batch_job;
 
 static void advance(batch_job *j);
@@ -178,7 +179,7 @@ static rq_err attempt(rq__job *job, rq_client_table *table)
     return RQ_OK;
 }
 
-/* In the arena. */
+/* Makes the job, in the arena. */
 static rq_err make_job(rq__remote *r, rq__post *p, rq_table *t, rq_arena *arena, rq_acting *actions,
                        size_t count, batch_job **ret)
 {

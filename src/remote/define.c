@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions: calls of the master, which end when the procedure they begin has ended
- * (proto/master.proto has the messages). */
+/* Definitions of tables, namespaces and snapshots: calls of the master. Each waits for the end of the
+ * procedure that it begins (proto/master.proto has the messages). */
 #include "remote/remote_priv.h"
 
 #include "base/pb.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checked arguments to fields of HBase's messages (proto/client.proto has their numbers), which the
- * client appends to those that it writes itself; results to rows. HBASE: ProtobufUtil,
- * RequestConverter. */
+/* Encodes checked arguments as fields of HBase's messages (proto/client.proto has their numbers);
+ * the client appends these fields to those that it writes itself. Converts results to rows. HBASE:
+ * ProtobufUtil, RequestConverter. */
 #include "remote/remote_priv.h"
 
 #include "base/pb.h"
@@ -227,8 +227,8 @@ rq_err rq__encode_specifier(rq_buf *out, rq_slice encoded)
 
 /* --- results ---------------------------------------------------------------------------------- */
 
-/* Cells in the message itself: servers send them to clients without a codec, and may send them to
- * others. */
+/* A row of cells that are in the message itself and not in the cell block. Servers send cells so to
+ * clients without a codec, and may send them so to others. */
 static rq_err row_of_message(rq_result_view view, rq_cursor cells, rq_row_memory *memory,
                              rq_row **ret)
 {
@@ -242,8 +242,8 @@ static rq_err row_of_message(rq_result_view view, rq_cursor cells, rq_row_memory
     return rc;
 }
 
-/* The bytes of the first `count` cells, found by their lengths only; rq_row_of_block checks the
- * cells. */
+/* The bytes of the first `count` cells of the block. Reads only the lengths of the cells;
+ * rq_row_of_block checks the rest. */
 static rq_err cells_of_block(rq_cursor c, uint32_t count, rq_slice *ret)
 {
     const uint8_t *begin = c.ptr;

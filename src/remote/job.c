@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls from start to end: attempts, pauses, and the question whether the table is there. Nothing here
- * waits: a pause is a timer of the client, the master's answer a callback. */
+/* Calls from start to end: attempts, pauses, and asking the master whether the table exists. Nothing here
+ * blocks: a pause is a timer of the client, and the master's answer comes to a callback. */
 #include "remote/remote_priv.h"
 
 #include "base/pb.h"
@@ -73,7 +73,7 @@ static void repeat_or_end(rq__job *j, bool may_pass)
     rq_client_timer_arm(j->remote->client, &j->pause, pause);
 }
 
-/* For a region that is not where the map says: the table may be disabled or dropped. */
+/* Errors of a region that is not where the map says: the table may be disabled or dropped. */
 static bool doubts_table(rq_err rc)
 {
     return rc == RQ_E_NOT_SERVING_REGION || rc == RQ_E_UNKNOWN_REGION || rc == RQ_E_TABLE_NOT_FOUND;

@@ -2,16 +2,17 @@
 /*
  * One client for all threads of the database.
  *
- * The client is used by one thread at a time, under the lock. While it waits for sockets it gives
- * the lock up, so other threads start their operations then. There is no thread of the library: one
- * of the calls that wait is the driver and runs the client's loop until its own operation has ended;
- * then the next one that waits becomes the driver. A single thread's call costs no wake-up.
+ * The client is used by one thread at a time, under the lock. While this thread waits for sockets the
+ * lock is released, so that other threads can start operations. The library has no thread for this: one
+ * of the threads that wait for their operations is the driver. It runs the client's loop until its own
+ * operation has ended; then another waiting thread becomes the driver. If only one thread makes calls,
+ * no thread is ever woken.
  *
  *    call ─► start operation, send ─► driven by another? ─yes─► sleep until done, or to be the driver
  *                                          └─no─► poll … until done ─► hand over
  *
- * The thread that runs the completions of asynchronous calls (api/async.c) is one of these: it drives
- * until one of them has ended.
+ * The thread that runs the completions of asynchronous calls (api/async.c) waits in the same way
+ * (remote_turn): until one asynchronous call has ended.
  */
 #include "remote/remote_priv.h"
 

@@ -6,9 +6,9 @@
 #include "api/backend.h"
 
 /* `address` is HOST:PORT of a ZooKeeper server (by_zookeeper) or of a master or region server.
- * Blocks until the registry has answered. RQ_E_INVALID: no address. RQ_E_IO: no answer, or not in
- * time. RQ_E_NOT_FOUND: the registry does not know meta or master. RQ_E_MALFORMED: not a
- * registry. */
+ * Blocks until this server (the registry) has answered. RQ_E_INVALID: `address` is malformed.
+ * RQ_E_IO: no answer, or not in time. RQ_E_NOT_FOUND: the registry does not know meta or master.
+ * RQ_E_MALFORMED: the server is not a registry. */
 RQ_NODISCARD
 rq_err rq_remote_open(const char *address, bool by_zookeeper, const rq_connect_options *o,
                       rq_db **ret, rq_error *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of this room: the client under its lock, calls from start to end. */
+/* Shared by the files of the remote back end: the client under its lock, calls from start to end. */
 #ifndef RQ_REMOTE_REMOTE_PRIV_H
 #define RQ_REMOTE_REMOTE_PRIV_H
 
@@ -9,10 +9,10 @@
 
 #include <pthread.h>
 
-/* A thread that waits for its call, or to run the client's loop. */
+/* A thread that waits until its call has ended, or until it can become the driver (remote.c). */
 typedef struct rq__wait {
     bool done;
-    bool is_listed; /* among those that wait for the driver */
+    bool is_listed; /* is in rq__remote.waiting */
     pthread_cond_t wake;
     struct rq__wait *next;
 } rq__wait;
@@ -24,13 +24,13 @@ typedef struct rq__remote {
     char *address;
     char *znode_parent;
     char *user;
-    pthread_mutex_t lock; /* held by whoever uses the client, but for its waits */
+    pthread_mutex_t lock; /* held by the thread that uses the client; not while it waits */
     rq_client *client RQ_GUARDED_BY(lock);
-    bool is_driven RQ_GUARDED_BY(lock); /* a thread runs the client's loop … */
-    bool is_asleep RQ_GUARDED_BY(lock); /* … and waits for sockets */
-    rq__wait *waiting RQ_GUARDED_BY(lock);
+    bool is_driven RQ_GUARDED_BY(lock);    /* a thread runs the client's loop … */
+    bool is_asleep RQ_GUARDED_BY(lock);    /* … and waits for sockets */
+    rq__wait *waiting RQ_GUARDED_BY(lock); /* threads that wait while another one is the driver */
     rq__wait turn
-        RQ_GUARDED_BY(lock); /* of the thread in the back end's turn; `done`: a call has ended */
+        RQ_GUARDED_BY(lock); /* of the thread in backend->turn; `done`: an async call has ended */
     rq__post *spare RQ_GUARDED_BY(lock); /* of asynchronous calls that have ended */
     uint64_t next_nonce RQ_GUARDED_BY(lock);
 } rq__remote;
@@ -45,21 +45,21 @@ static inline rq__remote *rq__remote_of(rq_db *db)
 /* A call from its start to its end, with its repetitions. Everything happens under the lock.
  *
  *    begin ─► attempt ─► operation … rq__job_ended ─► end
- *                ▲                        │ may pass: is the table there? pause
+ *                ▲                        │ the error may be temporary: does the table exist? pause
  *                └────────────────────────┘
  */
 typedef struct rq__job {
     rq__remote *remote;
     rq_table *table;
     rq_arena *arena;
-    /* Begins an attempt, which ends with a call of rq__job_ended, perhaps inside this one. An
-     * error: it has not begun. */
+    /* Begins an attempt, which ends with a call of rq__job_ended, perhaps before this returns. On an
+     * error no attempt has begun. */
     rq_err (*attempt)(struct rq__job *job, rq_client_table *table);
     /* The call has ended with `rc` and `why`. The job may be freed. */
     void (*end)(struct rq__job *job);
     rq_err rc;
     rq_why *why;
-    void *owner; /* end's: an rq__wait, or an rq_call */
+    void *owner; /* used by `end`: an rq__wait, or an rq_call */
     /* Repetitions. */
     int64_t until_ns;
     unsigned failed;
@@ -68,34 +68,35 @@ typedef struct rq__job {
     rq_client_question question;
 } rq__job;
 
-/* The attempt has ended; an error is in job->why, too. */
+/* Call it when an attempt has ended; job->why describes an error. */
 void rq__job_ended(rq__job *job, rq_err rc);
-/* Begins the job, and works until it has ended; takes the lock. Returns its error. The caller of this
- * and the next one has set remote, table, arena, attempt and why; the rest is zero. */
+/* Begins the job and waits until it has ended; takes the lock. Returns the job's error. REQUIRES, here and
+ * for rq__job_begin: remote, table, arena, attempt and why are set; the rest is zero. */
 rq_err rq__job_run(rq__job *job, rq__wait *wait);
-/* The same in two parts. In between, any thread that drives the client works on the job. */
+/* The same in two parts. In between, the thread that drives the client works on the job. */
 void rq__job_begin(rq__job *j, rq__wait *wait);
 RQ_NODISCARD
 rq_err rq__job_wait(rq__job *j, rq__wait *wait);
-/* No thread waits for it any more: no further attempt is made, and the table is not used. `end`
- * follows. The lock is held. */
+/* Prevents further attempts, because nobody waits for the job any more; the table is not used either.
+ * `end` still follows. REQUIRES: the lock is held. */
 void rq__job_abandon(rq__job *j);
 /* Begins the job of an asynchronous call; the lock is held. `end` calls rq__job_complete. */
 void rq__job_start(rq__job *job, rq_call *call, void (*end)(rq__job *job));
-/* Gives the call's outcome to the api. */
+/* Passes the outcome of the asynchronous call to rq_call_done. */
 void rq__job_complete(rq__job *job);
 
-/* The lock is held by the caller of these two. Sends what was queued, and works until w->done. */
+/* Sends queued requests and waits until w->done, perhaps as the driver. REQUIRES, for this and the next
+ * function: the lock is held. */
 void rq__remote_wait(rq__remote *r, rq__wait *w);
-/* An operation has ended: wakes its call. */
+/* Sets w->done and wakes the thread of `w`. */
 void rq__wait_done(rq__wait *w);
 
-/* An operation's failure, in the form of the api. */
+/* Converts an operation's failure to `why`; returns its error. */
 rq_err rq__remote_failure(const rq_op_result *result, rq_why *why);
 /* The same for a call of the master or of AdminService. */
 void rq__client_failure(const rq_client_failure *failure, rq_err rc, rq_why *why);
-/* Copies a server's text to why->error, without the class in front and the stack trace behind, and
- * the class to why->java_class. */
+/* Copies a server's text to why->error, without the class name before the message and the stack
+ * trace after it, and the class to why->java_class. */
 void rq__remote_text(rq_slice java_class, rq_slice text, rq_why *why);
 
 /* --- operations of a row (rows.c) ------------------------------------------------------------- */
@@ -112,25 +113,25 @@ typedef struct rq__single {
     bool processed;
 } rq__single;
 
-/* What a slot keeps, or an asynchronous call uses. */
+/* The back end's memory for a call: of a slot (rq_slot.own), or of an asynchronous call. */
 struct rq__post {
     rq__wait wait;
     rq_op *op;
-    rq_buf more; /* fields of the request at hand */
+    rq_buf more; /* encoded fields of the current request */
     rq__single single;
-    rq__post *next; /* of the spare ones */
+    rq__post *next; /* in rq__remote.spare */
 };
 
-/* The slot's, made when it is first used. */
+/* The post of the slot; it is made when the slot is first used. */
 RQ_NODISCARD
 rq_err rq__post_of(rq__remote *r, rq_slot *slot, rq__post **ret, rq_why *why);
-/* One for an asynchronous call. The lock is held. */
+/* Takes a spare post, or makes one, for an asynchronous call. REQUIRES: the lock is held. */
 RQ_NODISCARD
 rq_err rq__post_take(rq__remote *r, rq__post **ret);
 void rq__post_give_back(rq__remote *r, rq__post *p);
 
-/* The changes in the client's form: their fields are in `more`, which must not change until the
- * operation is done, followed by the condition if check is not NULL. */
+/* Converts changes to the client's form. Their encoded fields are appended to `more`, which must not change
+ * until the operation is done; the encoded condition follows if `check` is not NULL. */
 RQ_NODISCARD
 rq_err rq__make_mutations(rq_buf *more, const rq_checking *check, const rq_changing *changes,
                           size_t count, uint64_t nonce, rq_arena *arena, rq_mutate **ret,
@@ -159,7 +160,7 @@ RQ_NODISCARD
 rq_err rq__encode_specifier(rq_buf *out, rq_slice encoded);
 /* The mutation of a change whose fields are in `more`. */
 rq_mutate rq__mutate_of(const rq_changing *c, rq_slice more, uint64_t nonce);
-/* The result's cells as a row; memory NULL: the row is the caller's. */
+/* The result's cells as a row, allocated in `memory`; memory NULL: the caller frees the row. */
 RQ_NODISCARD
 rq_err rq__row_of_result(const rq_op_result *result, rq_row_memory *memory, rq_row **ret);
 
@@ -192,7 +193,7 @@ void rq__remote_ahead(rq_table *t, rq_slot *slot, void *scan);
 void rq__remote_scan_close(rq_db *db, rq_slot *slot, void *scan);
 void rq__remote_start(rq_db *db, rq_call *call);
 
-/* Begin an asynchronous call; the lock is held. An error: it has not begun. */
+/* Begin an asynchronous call; on an error none has begun. REQUIRE: the lock is held. */
 RQ_NODISCARD
 rq_err rq__single_start(rq__remote *r, rq_call *call);
 RQ_NODISCARD

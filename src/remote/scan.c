@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scans: a stepwise operation of the client. A step's rows are kept until they are asked for; then, or
- * ahead of that, the next response is requested. After an error that passes the client continues behind
- * the last row.
+/* Scans: stepwise operations of the client; a step requests one response. The rows of a step are kept until
+ * the caller has taken them. Then, or earlier, the next step begins. After a temporary error the client
+ * continues after the last row.
  *
- * From the second step on, the next step begins as soon as the rows of the one before have arrived, so
- * server and network work while the caller reads. At most one step is ahead, so memory is bounded by
- * two answers. A scan that is closed meanwhile is freed at that step's end: its close does not wait, and the
- * step makes no further request.
+ * From the second step on, the next step begins as soon as the rows of the current step have arrived, so
+ * that server and network work while the caller reads. At most one step is begun ahead, so memory is
+ * bounded by two responses. Closing a scan does not wait for such a step: the step makes no further request,
+ * and the scan is freed at its end.
  *
  * The thread that drives the client receives the rows of a step begun ahead and puts them into
  * `coming`, under the lock; the scan's thread moves them to `rows`. */
@@ -26,14 +26,14 @@ typedef struct remote_scan {
     const rq_scanning *args;
     rq_op *op;
     rq_buf more;
-    rq__job job;    /* of the call at hand */
-    unsigned steps; /* whose rows were taken: 0, 1, more */
+    rq__job job;    /* of the current step */
+    unsigned steps; /* number of steps whose rows were taken, at most STEPS_BEFORE */
     bool has_begun;
     bool has_ended;
     rq_err rc; /* of the step */
     rq_err
         lost; /* a row could not be kept: the scan ends with the rows before it, and this error */
-    bool is_ahead; /* a step was begun that no call has waited for */
+    bool is_ahead; /* a step was begun ahead, and no call has waited for it yet */
     rq_why ahead_why;
     rq_row_memory memory; /* of rows */
     row_array rows, coming;
@@ -76,7 +76,7 @@ static void take_row(rq_op *op, void *ctx, uint32_t index, rq_op_result *result)
     if (s->lost == RQ_OK) s->lost = keep_row(s, result);
 }
 
-/* After these errors the client does not know where it is. */
+/* Errors after which the client does not know where to continue the scan. */
 static bool is_lost(const rq_op_result *result)
 {
     bool is_own = result->java_class.len == 0;
@@ -160,8 +160,8 @@ void rq__remote_ahead(rq_table *t, rq_slot *slot, void *scan)
     rq__job_begin(&s->job, &s->wait);
 }
 
-/* The rows of the next step. A step begun ahead may have failed long ago, while no thread drove the
- * client: then another attempt follows. */
+/* Gets the rows of the next step. If a step begun ahead has failed, another attempt is made: its time limit
+ * may have passed while no thread drove the client. */
 static rq_err fetch(remote_scan *s, rq_table *t, rq_why *why)
 {
     bool is_there = s->is_ahead && rq__job_wait(&s->job, &s->wait) == RQ_OK;
@@ -222,7 +222,7 @@ static void start_step(remote_scan *s, rq__remote *r, rq_call *call)
     rq__job_start(&s->job, call, complete);
 }
 
-/* Of a step that was begun ahead; see fetch. */
+/* The end of a step that was begun ahead; see fetch. */
 static void complete_or_repeat(rq__job *j)
 {
     if (j->rc == RQ_OK)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A peer's configuration as a filter of records; see filter.h. The lists are sorted, so a record
- * costs a binary search. */
+/* A peer's configuration as a filter of records; see filter.h. The lists are sorted, so a check of
+ * a record is a binary search. */
 #include "replication/filter.h"
 
 #include "proto/replication.pb-c.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of the log's records a peer gets: the tables, namespaces and families of its configuration,
- * and no record that has been to the peer's cluster. HBASE: NamespaceTableCfWALEntryFilter,
+/* Which of the log's records a peer gets: those of the tables, namespaces and families of its
+ * configuration, except records that were already applied in the peer's cluster (their cluster ids
+ * contain the peer's). HBASE: NamespaceTableCfWALEntryFilter,
  * ReplicationPeerConfig.needToReplicate, ClusterMarkingEntryFilter, SystemTableWALEntryFilter. */
 #ifndef RQ_REPLICATION_FILTER_H
 #define RQ_REPLICATION_FILTER_H
@@ -22,12 +23,12 @@ typedef struct rq__table_rule {
 } rq__table_rule;
 
 typedef struct rq__filter {
-    bool replicate_all; /* the lists exclude */
+    bool replicate_all; /* all is replicated but what the lists name; false: only what they name */
     rq_slice *namespaces;
     size_t namespace_count;
     rq__table_rule *tables; /* both lists ascending */
     size_t table_count;
-    /* Of the peer: */
+    /* Other settings of the peer: */
     const char *cluster_key;
     int64_t bandwidth; /* bytes per second; 0: no limit */
     bool serial;

@@ -160,8 +160,8 @@ const char *rq__outlet_cluster_id(const rq__outlet *o)
     return rq_client_cluster_id(o->client);
 }
 
-/* HBase's servers name the class of the cause only in the text
- * (HBaseInterClusterReplicationEndpoint). */
+/* Whether the error's text contains the class name. HBase's servers name the class of the cause of
+ * an error only in the text (HBaseInterClusterReplicationEndpoint). */
 static bool names_class(const rq_client_failure *f, const char *name)
 {
     return strstr(f->java_class, name) != NULL || strstr(f->text, name) != NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way to a peer's cluster: a client that knows its region servers. Only outlet.c includes the
- * client's headers, because some of their names are also names in the server's rooms. Used by one
- * thread; all calls block. HBASE: HBaseReplicationEndpoint, ReplicationSinkManager. */
+/* The connection to a peer's cluster: a client that knows the cluster's region servers. Only outlet.c
+ * includes the client's headers, because some of their names are also defined in the server's code.
+ * Used by one thread; all calls block. HBASE: HBaseReplicationEndpoint, ReplicationSinkManager. */
 #ifndef RQ_REPLICATION_OUTLET_H
 #define RQ_REPLICATION_OUTLET_H
 
@@ -31,8 +31,8 @@ RQ_NODISCARD
 rq_err rq__outlet_ask_id(const char *cluster_key, char ret[static 64], rq_error *why);
 const char *rq__outlet_cluster_id(const rq__outlet *o);
 /* Sends a batch to a region server and waits until it is applied; after a failure the next call
- * takes another server. RQ_E_TABLE_NOT_FOUND, RQ_E_NO_SUCH_FAMILY: the peer lacks something; others:
- * it may pass. RQ_E_CANCELLED: *stop is set. */
+ * uses another server. RQ_E_TABLE_NOT_FOUND, RQ_E_NO_SUCH_FAMILY: the peer lacks a table or family.
+ * RQ_E_CANCELLED: *stop is set. Other errors may be temporary. */
 RQ_NODISCARD
 rq_err rq__outlet_ship(rq__outlet *o, rq_slice message, rq_slice cells, rq_error *why);
 

@@ -12,7 +12,7 @@ uint64_t rq__pace_batch_bytes(uint64_t backlog, uint64_t most)
     return backlog > CATCHING_UP && most > BATCH_BYTES ? BATCH_BYTES : most;
 }
 
-/* Once a second: has it shrunk? */
+/* Once a second: sets `hurries` if the backlog has not shrunk. */
 static void look(rq__pace *p, uint64_t now_ns, uint64_t backlog)
 {
     if (p->looked_ns != 0 && now_ns - p->looked_ns < LOOK_NS) return;

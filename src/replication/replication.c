@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts and ends the sources as peers change, and limits the log that is kept for a peer; see
- * replication.h. One thread, which sleeps until a peer changes; with a limit it looks once a
- * second. */
+ * replication.h. One thread, which sleeps until a peer changes. If the log is limited, it also
+ * checks the limit once a second. */
 #include "replication/replication.h"
 
 #include "replication/filter.h"
@@ -54,8 +54,8 @@ static entry *entry_of(rq_replication *r, const char *id)
     return e;
 }
 
-/* Ends the sources whose peers are gone, disabled or configured anew. Takes them out of the list
- * first: their end may wait for the peer. */
+/* Takes the sources whose peers are gone, disabled or reconfigured out of the list, and asks their
+ * threads to end. The caller frees them without the lock, because this may wait for the peer. */
 static entry *take_ended(rq_replication *r, const rq_peer_info *peers, size_t count)
 {
     entry *ended = NULL;

@@ -5,8 +5,8 @@
  *    log ─ tail ─► filter ─► shipment ─ outlet ─► a region server of the peer
  *                                          └► applied: position moves, the log before it is released
  *
- * A thread for each enabled peer (source.c) and one that starts and ends them as peers change. No
- * event loop ever waits for them, and without peers there is no thread but the second, which sleeps.
+ * Each enabled peer has a thread (source.c); one more thread starts and ends these as peers change. No
+ * event loop ever waits for them. Without peers there is only the latter thread, which sleeps.
  */
 #ifndef RQ_REPLICATION_REPLICATION_H
 #define RQ_REPLICATION_REPLICATION_H
@@ -28,36 +28,36 @@ typedef struct rq_replication_options {
 /* Starts it. Everything in the options outlives it. */
 RQ_NODISCARD
 rq_err rq_replication_new(const rq_replication_options *o, rq_replication **ret, rq_error *why);
-/* Ends the threads and writes the positions. Before the catalog is closed; blocks for at most five
- * seconds, the time limit of a peer's registry. Afterwards only rq_replication_free may be called.
- * NULL is fine. */
+/* Ends the threads and writes the positions. Call it before the catalog is closed. Blocks for at most
+ * five seconds, the time limit of requests to a peer's ZooKeeper quorum. Afterwards only
+ * rq_replication_free may be called. NULL is fine. */
 void rq_replication_stop(rq_replication *r);
 void rq_replication_free(rq_replication *r);
 
 /* The sink's counters. */
 rq_sink *rq_replication_sink(rq_replication *r);
 
-/* Of one peer. Times in ms since 1970; 0: never. */
+/* The state of one peer. Times in ms since 1970; 0: never. */
 typedef struct rq_source_status {
     const char *id;
     bool enabled;
     bool running;            /* it has a thread */
-    uint64_t log_bytes;      /* of the log that are kept for it */
+    uint64_t log_bytes;      /* bytes of the log that are kept for it */
     uint64_t lag_ms;         /* age of the oldest record that is not shipped; 0: all are */
     uint64_t age_of_last_ms; /* of the newest shipped record, when it was applied */
     int64_t shipped_ms;      /* when the last batch was applied */
     int64_t next_write_ms;   /* when the oldest record that is not shipped was written */
     int64_t lost_ms;         /* see rq_peer_info */
-    uint64_t records;        /* read of the log */
+    uint64_t records;        /* read from the log */
     uint64_t shipped_records, shipped_edits, shipped_bytes, shipped_batches;
     uint64_t shipped_files; /* of bulk loads */
     uint64_t filtered;      /* records that the peer does not get */
-    uint64_t failed;        /* attempts */
-    const char *problem;    /* why the last attempt failed, if it did; "": it did not */
+    uint64_t failed;        /* attempts that failed */
+    const char *problem;    /* why the last attempt failed; "": it did not fail */
 } rq_source_status;
 
-/* All peers, ascending by id, in the arena. Any thread but event loops' (it takes a lock that is
- * held for copies only). */
+/* All peers, ascending by id, in the arena. Any thread but those of event loops, because it takes a lock
+ * (which is held for copies only). */
 RQ_NODISCARD
 rq_err rq_replication_status(rq_replication *r, rq_arena *arena, rq_source_status **ret,
                              size_t *ret_count);

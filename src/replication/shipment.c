@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From records to a request; see shipment.h. HBASE: ReplicationProtbufUtil, WALKeyImpl.getBuilder,
- * ScopeWALEntryFilter. */
+/* Makes a request from records of the log; see shipment.h. HBASE: ReplicationProtbufUtil,
+ * WALKeyImpl.getBuilder, ScopeWALEntryFilter. */
 #include "replication/shipment.h"
 
 #include "base/pb.h"
@@ -196,8 +196,8 @@ static rq_err put_event(rq_buf *cells, const rq_wal_record *r, rq_slice event)
     return rc;
 }
 
-/* The record of a bulk load as the cell that HBase's region servers write for one. HBASE:
- * BulkLoadCellFilter. */
+/* Adds the record of a bulk load in the form of the cell that HBase's region servers write to their
+ * log for a bulk load. HBASE: BulkLoadCellFilter. */
 static rq_err add_load(rq__shipment *s, const rq__selection *by, const rq_wal_record *r,
                        const rq__table_rule *rule, uint32_t *ret, rq_error *why)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of the log as a ReplicateWALEntryRequest: an entry of the message for each record, and the
- * cells of all, as they are in the log, in a cell block (KeyValueCodecWithTags). */
+/* Records of the log as a ReplicateWALEntryRequest: the message has an entry for each record; the cells
+ * of all records, in the log's encoding, form the cell block (KeyValueCodecWithTags). */
 #ifndef RQ_REPLICATION_SHIPMENT_H
 #define RQ_REPLICATION_SHIPMENT_H
 
@@ -20,13 +20,13 @@ typedef struct rq__shipment {
     int64_t first_write_ms;
 } rq__shipment;
 
-/* What decides about a record. */
+/* What decides whether a record is shipped. */
 typedef struct rq__selection {
     const rq__filter *filter;
     uint8_t own_id[RQ_CLUSTER_ID_LEN];
     uint8_t peer_id[RQ_CLUSTER_ID_LEN];
-    /* Whether the table and its family (none: the table) exist here. NULL: treat all as existing.
-     * For peers that lack dropped tables, see hbase.replication.drop.on.deleted.table. */
+    /* Whether the table exists here, and the family (if given) in it; edits of others are not shipped.
+     * NULL: all exist. For peers that lack dropped tables (hbase.replication.drop.on.deleted.table). */
     bool (*exists)(void *ctx, rq_slice table, rq_slice family);
     void *ctx;
     /* For bulk loads; NULL: they are not shipped. */

@@ -4,16 +4,16 @@
  *
  *    fill a shipment from the log ─► ship, as often as it takes ─► note the position ─► fill …
  *
- * 1. One batch at a time, in the log's order: so the records of each region arrive in their order,
- *    also when a region was split or moved (a serial peer needs nothing else).
+ * 1. One batch at a time, in the log's order. So the records of each region arrive in their order,
+ *    also when a region was split or moved (a serial peer requires no more than this).
  * 2. The position is the end of the records that the peer has confirmed. It is written to the
  *    catalog about once a second and at the end, so after a crash the batches of the last second
  *    are shipped again: applying them twice changes nothing.
- * 3. Position records go into the log themselves. They are written when something was shipped, or
- *    when much of the log was passed over, so that an idle server stays idle.
- * 4. A failure is repeated forever, with HBase's growing pauses (replication.source.sleepforretries
- *    × attempts): the peer may be away for days. The log is kept meanwhile, up to
- *    rorqual.replication.log.max.
+ * 3. Writing the position adds records to the log itself. So it is only written after something was
+ *    shipped, or after much of the log was passed over without shipping; an idle server stays idle.
+ * 4. A batch that fails is shipped again until it succeeds, with HBase's growing pauses
+ *    (replication.source.sleepforretries × attempts), because the peer may be away for days. The
+ *    log is kept meanwhile, up to rorqual.replication.log.max.
  * 5. While it is far behind, it leaves half of the time to clients (pace.h).
  * 6. A damaged record stops the shipping: nothing is left out silently.
  */
@@ -32,8 +32,8 @@
 #include <string.h>
 
 #define SUBJECT "replication"
-#define LOOK_BUSY_NS ((uint64_t)5 * 1000 * 1000)  /* between looks at the log: with writes, */
-#define LOOK_IDLE_NS ((uint64_t)40 * 1000 * 1000) /* and a second after the last one */
+#define LOOK_BUSY_NS ((uint64_t)5 * 1000 * 1000)  /* between looks at the log, with writes */
+#define LOOK_IDLE_NS ((uint64_t)40 * 1000 * 1000) /* the same, a second after the last write */
 #define IDLE_AFTER_NS ((uint64_t)1000 * 1000 * 1000)
 #define WRITE_POSITION_NS ((uint64_t)1000 * 1000 * 1000)
 #define WRITE_POSITION_BYTES ((uint64_t)16 << 20) /* passed over without shipping */
@@ -50,19 +50,19 @@ struct rq__source {
     rq__selection selection;
     pthread_t thread;
     atomic_bool stop;
-    /* The thread's. */
+    /* Used by the source's thread only. */
     rq_wal_tail *tail;
     rq__outlet *outlet;
     uint32_t patience_ms; /* the outlet's timeout of a batch */
     rq__shipment shipment;
     rq__pace pace;
-    rq_lsn confirmed;    /* by the peer */
-    rq_lsn written;      /* the position in the catalog */
-    bool has_shipped;    /* since it was written */
-    uint64_t written_ns; /* when */
+    rq_lsn confirmed;    /* end of the records that the peer has confirmed */
+    rq_lsn written;      /* the position that the catalog has */
+    bool has_shipped;    /* something was shipped since the position was written */
+    uint64_t written_ns; /* time when the position was written */
     uint64_t busy_ns;    /* when something was read last */
     uint64_t warned_ns;
-    /* Read by others. */
+    /* Read by other threads, too. */
     _Atomic uint64_t position;
     _Atomic uint64_t records, filtered, failed;
     _Atomic uint64_t shipped_records, shipped_edits, shipped_bytes, shipped_batches, shipped_files;
@@ -245,7 +245,7 @@ static rq_err check_peer(rq__source *s, rq_error *why)
     return rq_fail(why, RQ_E_STATE, "the peer %s is this cluster itself", s->filter.cluster_key);
 }
 
-/* What the peer may need to copy the files of the shipment. */
+/* The time that the peer may need to copy the files of the shipment. */
 static uint32_t copy_ms(const rq__source *s)
 {
     uint64_t ms = s->shipment.file_bytes / COPY_BYTES_PER_MS;
@@ -286,9 +286,9 @@ static rq_err find_first(rq__source *s, rq_error *why)
     return RQ_OK;
 }
 
-/* The lag while the peer has not been reached: the time of the oldest record that the peer lacks.
- * Records that came from the peer count too, because its cluster id is not known yet. Errors of the
- * log are reported by `fill`. */
+/* Sets next_write_ms, from which the lag is computed, while the peer has never been reached: finds
+ * the oldest record that the peer lacks. Records that came from the peer's cluster count too,
+ * because its id is not known yet. Errors of the log are reported later, by fill(). */
 static void look_ahead(rq__source *s)
 {
     rq_error why = {.code = RQ_OK};
@@ -299,8 +299,8 @@ static void look_ahead(rq__source *s)
     if (rc != RQ_E_END) (void)open_tail(s, s->confirmed, &why);
 }
 
-/* The first connection reads the peer's cluster id, which the filter needs; nothing is shipped
- * before. */
+/* Connects for the first time, and repeats this until it succeeds. Nothing is shipped before,
+ * because the filter needs the peer's cluster id. */
 static bool connect_first(rq__source *s)
 {
     for (unsigned attempt = 1; !stops(s); attempt++) {
@@ -331,8 +331,9 @@ static void count_shipped(rq__source *s)
 }
 
 /* If the peer lacks a table or family, and hbase.replication.drop.on.deleted.table or …columnfamily
- * is true: reads the shipment again without the edits of tables and families that are dropped here,
- * too. Returns whether edits were left out, or all were because the log cannot be read now. */
+ * is true: reads the shipment from the log again, without the edits of tables and families that do
+ * not exist here any more either. True: the shipment has fewer edits now, or is empty because the
+ * log cannot be read; then the log is read again from the confirmed position. */
 static bool drop_missing(rq__source *s, rq_err rc)
 {
     bool drops = (rc == RQ_E_TABLE_NOT_FOUND && s->settings->drops_tables) ||
@@ -395,8 +396,9 @@ static void throttle(const rq__source *s, uint64_t bytes)
 
 /* --- the loop --------------------------------------------------------------------------------- */
 
-/* The log does not reach back to the position: the writes in between are lost for this peer, and it
- * is marked so. If it was removed or changed meanwhile, its log may have been released for that. */
+/* The log does not reach back to the confirmed position: the writes in between are lost for this
+ * peer, so it is disabled and marked as needing a resync. Not if the peer was removed or changed
+ * meanwhile (RQ_E_NOT_FOUND): that may have released its part of the log. */
 static void lose(rq__source *s, unsigned attempt, const rq_error *why)
 {
     rq_error more = {.code = RQ_OK};

@@ -14,12 +14,12 @@ typedef struct rq__source_settings {
     rq_catalog *catalog;
     uint64_t batch_bytes;
     uint64_t batch_entries;
-    uint64_t pause_ms;   /* before the first repetition */
-    uint64_t pauses_max; /* how many of these the longest pause has */
+    uint64_t pause_ms;   /* pause before the first repetition; the n-th pause is n times as long */
+    uint64_t pauses_max; /* the longest pause is pauses_max × pause_ms */
     uint32_t timeout_ms; /* of a call */
     uint64_t log_max;    /* bytes kept for a peer; 0: no limit */
     bool drops_tables, drops_families;
-    /* Of bulk loads; NULL: they are not shipped. */
+    /* For bulk loads, as in rq__selection; NULL: they are not shipped. */
     const char *cluster;
     const char *data_path;
 } rq__source_settings;

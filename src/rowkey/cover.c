@@ -2,10 +2,11 @@
 /*
  * The cover of an area: key ranges that contain the GeoHash of each of its points.
  *
- * From the whole earth on, cells that lie across the area's edge are halved, level by level, until
- * the level is the keys' or CELLS_MAX cells lie across. What is inside or across is covered.
- * Adjacent cells are one range. If there are more ranges than wanted, those with the smallest gaps
- * between them are joined: no other list of that many ranges covers fewer of these cells.
+ * The first cell is the whole earth. Cells that lie across the area's edge are halved, level by
+ * level, until the cells are as small as those of the keys' GeoHashes, or CELLS_MAX cells lie
+ * across the edge. The cover has the cells inside and across; adjacent cells become one range. If
+ * there are more ranges than wanted, those with the smallest gaps between them are joined: no other
+ * list of the wanted number of ranges covers fewer other cells.
  */
 #include "rowkey/geo_priv.h"
 

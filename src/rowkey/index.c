@@ -16,31 +16,32 @@
  *   3. write the row and a new generation, if its generation is still g; else begin again
  *   4. give old's entry the token of a deleted one, if it is still T: it is deleted
  *
- * Invariant: a row's value has an entry whenever the row has the value. The entry is there before (2),
- * and who deletes an entry has read its token, and has then changed the row's generation: whoever
- * put the entry anew for a write that is still to come either did so after (its token is not T) or
- * fails in step 3. After a crash there may be entries too many, never too few; readers compare each
- * with its row, and a repair deletes them in the same way.
+ * Invariant: a row's value has an entry whenever the row has the value. The entry is put before the row is written (2),
+ * and a writer that deletes an entry has first read its token T, and has then changed the row's generation. Consider
+ * another writer that puts the same entry again for its own write of the row: if it does so after T was read, the token
+ * is not T, and the entry is not deleted; if before, the generation has changed, and its step 3 fails. After a crash
+ * there may be too many entries, never too few; readers compare each entry with its row, and a repair deletes wrong
+ * entries in the same way as step 4.
  *
- * With covered columns readers do not read the row of a verified entry. So (0) a write first gives
- * old's entry, too, a new token, and after (4) verifies new's entry, if it has the token of (2) still;
- * a write of a covered column puts the entry of the same value anew. Invariant: while an entry is
- * verified, the row has the value, and its covered columns are the copies: a writer that changes the
- * row has put another token before that, and after reading the row; a writer that verifies has written
- * the row's generation after putting its token, so that a writer that read the row before can no longer
- * change it.
+ * With covered columns readers do not read the row of a verified entry. So (0) a write first gives old's entry a new
+ * token, too, and after (4) verifies new's entry, if the entry still has the token of (2). A write of a covered column
+ * puts the entry again although the value is the same. Invariant: while an entry is verified, the row has the value,
+ * and the entry's copies are equal to the row's covered columns. A writer that changes the row puts another token into
+ * the entry after it has read the row, and before it changes the row; this ends the verification. A writer that
+ * verifies an entry has written the row's generation after it put its token, so that a writer that read the row before
+ * can no longer change it.
  *
- * Tokens of deleted entries are random too, and shorter. If they were all alike, a writer that was slow
- * between reading a deleted entry and putting it anew would not notice that others had put and deleted
- * it meanwhile: its put, of an earlier time than theirs, would succeed and never be seen.
+ * Tokens of deleted entries are random, too, and shorter. If they were all alike, a writer that reads a deleted entry
+ * and is slow to put it again would not notice that others have put and deleted it in between: its put would succeed,
+ * but with an earlier timestamp than theirs, and so never be visible.
  *
  * Timestamps: HBase hides a put behind a delete marker, or another put, of the same millisecond or a
  * later one. So everything is written at a time above all that was read (rq__index_time), entries are
  * never deleted by markers but by a put, and a repair removes those deleted long ago, as long as
  * clocks differ by less than that (RQ__LONG_AGO_MS).
  *
- * A deleted row keeps its generation for RQ__LONG_AGO_MS, so that a writer that read it before cannot
- * take the row for one that never was. A writer that is slower than WRITE_MS begins again.
+ * A deleted row keeps its generation for RQ__LONG_AGO_MS, so that step 3 fails for a writer that read the row before it
+ * was written and deleted, and saw no generation. A writer that is slower than WRITE_MS begins again.
  */
 #include "rowkey/index_priv.h"
 
@@ -246,8 +247,8 @@ const rq_kv *rq__index_cell(const rq_index *x, const rq_row *row)
     return rq_row_find(row, x->family, x->qualifier);
 }
 
-/* The change, and a new generation, if the row's generation is the one that was read. With a time to
- * live the generation is the row's last cell: older ones are deleted, or they would come back. */
+/* Step 3: applies the change and writes a new generation, if the row's generation is still that of `before`. With
+ * ttl_ms the new generation expires, so older versions of it are deleted, or they would become visible again. */
 static rq_err write_row(rq_index *x, const rq_row *before, rq_bytes key, const rq_change *change,
                         int64_t time, uint64_t ttl_ms, bool *ret_done, rq_failure *why)
 {
@@ -279,8 +280,8 @@ static rq_err write_row(rq_index *x, const rq_row *before, rq_bytes key, const r
     return rq_table_check_and_change(x->table, &check, changes, count, ret_done, NULL, why);
 }
 
-/* After it no write whose writer read the row before succeeds. A row that is not there gets a
- * generation that expires. */
+/* Writes a new generation if the row's generation is still that of `before` (*ret_done). Then no write succeeds whose
+ * writer read the row before this call. A row that does not exist gets a generation that expires. */
 rq_err rq__index_fence(rq_index *x, const rq_row *before, rq_bytes key, bool *ret_done,
                        rq_failure *why)
 {
@@ -314,9 +315,9 @@ static bool has_value(const rq_index *x, const rq_row *row, rq_bytes value)
     return cell != NULL && rq_slice_eq(rq_slice_of_bytes(cell->value), rq_slice_of_bytes(value));
 }
 
-/* Another row has the value. For a change that does not touch the column this is an error only if
- * its own row has the value too, as after a write that bypassed the index; otherwise the row was
- * changed since it was read. */
+/* Another row has the value, which a unique index refuses. A change that does not touch the indexed column keeps the
+ * value of the row as it was read: this is an error only if the row still has the value, because a write bypassed the
+ * index; otherwise another writer has changed the row, and the change begins again. */
 static rq_err refuse_double(writing *w, rq_bytes value)
 {
     bool is_there = true;
@@ -331,8 +332,8 @@ static rq_err refuse_double(writing *w, rq_bytes value)
                           "another row has this value, and the index is unique");
 }
 
-/* Another row's entry is at the key of a unique index. *ret_free: the entry is stale, and no writer
- * can make it valid any more. */
+/* The entry of a unique index at this value belongs to another row. *ret_free: that row does not have the value, and no
+ * write that has begun can give it the value (rq__index_fence), so the entry may be replaced. */
 static rq_err look_at_owner(writing *w, const rq__entry *e, bool *ret_free)
 {
     rq_row *row;

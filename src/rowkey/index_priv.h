@@ -46,9 +46,9 @@ RQ_NODISCARD
 rq_err rq__index_key(const rq_index *x, rq_bytes value, rq_bytes row, rq_buf *out);
 RQ_NODISCARD
 rq_err rq__index_value_of(rq_bytes key, rq_buf *out);
-/* Now, or a millisecond behind what was read. */
+/* The current time in ms, or `newest` + 1 if that is later. */
 int64_t rq__index_time(int64_t newest);
-/* Removes an entry that was deleted long ago, and whose cells are as old as was read. */
+/* Removes a deleted entry, if its token is still e's; cells newer than e->timestamp stay. */
 RQ_NODISCARD
 rq_err rq__entry_remove(rq_index *x, rq_bytes key, const rq__entry *e, rq_failure *why);
 /* false: no memory. */
@@ -60,12 +60,13 @@ typedef struct rq__copies {
     rq_buf bytes;
 } rq__copies;
 
-/* Replaces the entry that was read by one with a new token, if it is unchanged; `over` then
- * describes the new one. `copies` NULL: none. */
+/* Writes an entry with a new token in place of the entry `over`, as it was read, if the stored
+ * token is still over->token (*ret_done); `over` then describes the new entry. `copies` NULL: the
+ * entry gets no copies. */
 RQ_NODISCARD
 rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, rq__entry *over,
                      const rq__copies *copies, bool *ret_done, rq_failure *why);
-/* Gives it the token of a deleted entry. */
+/* Gives the entry the token of a deleted one, if its token is still e's (*ret_done). */
 RQ_NODISCARD
 rq_err rq__entry_delete(rq_index *x, rq_bytes key, const rq__entry *e, bool *ret_done,
                         rq_failure *why);
@@ -86,8 +87,8 @@ RQ_NODISCARD
 rq_err rq__covered_take(rq_index *x, const rq_index_spec *spec, rq_failure *why);
 /* Whether a put changes a covered column. */
 bool rq__covered_changes(const rq_index *x, const rq_change *put);
-/* The copies for a row that was read and is then changed by `put` at a time; `put` NULL: the row as
- * read. The caller clears `bytes`. */
+/* Makes the copies of the covered columns as they will be when `put` has changed the row, which was
+ * read, at `time`; `put` NULL: as they are in the row. The caller clears ret->bytes. */
 RQ_NODISCARD
 rq_err rq__copies_make(const rq_index *x, const rq_row *row, const rq_change *put, int64_t time,
                        rq__copies *ret);

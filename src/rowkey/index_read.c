@@ -194,8 +194,8 @@ void rq_index_scanner_close(rq_index_scanner *scanner)
 
 /* --- repairing -------------------------------------------------------------------------------- */
 
-/* Writes the row's copies to a valid entry and verifies it. The fence comes after the entry's new
- * token (index.c); it fails if the row has changed since it was read. */
+/* Writes the row's copies to a valid entry and verifies the entry. The row's generation is changed (rq__index_fence)
+ * after the entry has its new token (index.c); this fails if the row has changed since it was read. */
 static rq_err verify_entry(rq_index *x, rq_bytes key, rq__entry *e, const rq_row *row,
                            rq_failure *why)
 {
@@ -302,9 +302,9 @@ static rq_err remove_deleted(rq_index *x, const fetched *f, rq_failure *why)
     return rq__entry_remove(x, (rq_bytes){f->key.ptr, f->key.len}, &f->entry, why);
 }
 
-/* Deletes an invalid entry. The token was read before the row, so that the row's fence comes after
- * it (index.c). A fence fails if the row has changed since it was read: by a writer, or by the
- * fence for another entry of the row. */
+/* Deletes an invalid entry. As in a write (index.c), the entry's token is read first, then the row, and the row's
+ * generation is changed (rq__index_fence) before the entry is deleted. The fence fails if the row has changed since it
+ * was read: by a writer, or by the fence for another entry of the row. */
 static rq_err repair_entry(rq_index *x, fetched *f, bool *ret_done, rq_failure *why)
 {
     rq_bytes row = {f->entry.row.ptr, f->entry.row.len};

@@ -2,8 +2,9 @@
 /*
  * One part of a key: a value to bytes and back.
  *
- * A descending part is the ascending one with all bits inverted, but for times and digits, where
- * people subtract from the largest value: these bytes have names of their own (types.def).
+ * A descending part is the ascending one with all bits inverted. Descending times (ms, us, ns,
+ * msdigits) and digits are instead the largest value minus the value, as most HBase schemas have
+ * them.
  */
 #include "rowkey/rowkey_priv.h"
 

@@ -48,9 +48,9 @@ typedef struct bucket {
     bool is_ahead;                    /* its next answer was asked for; the caller's */
 } bucket;
 
-/* A bucket in the tree, with the begin of its first row's key: most matches are decided there, without
- * a look at the row. */
-#define ENDED UINT64_MAX /* a place of a bucket without rows: it loses */
+#define ENDED UINT64_MAX /* the bucket of a place without rows: it loses */
+/* A bucket's entry in the tree. The first bytes of the key of the bucket's first row decide most matches without reading
+ * the row. */
 typedef struct place {
     uint64_t prefix; /* prefix_of; UINT64_MAX when ended */
     uint64_t bucket;

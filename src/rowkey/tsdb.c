@@ -7,8 +7,9 @@
  *              row 00:    id:KIND = counter
  *   tsdb       t: rows of an hour (tsdb_codec.c)
  *
- * A new name gets the next number of the counter; first UID → name is written if there is none, then
- * name → UID. Who loses that race takes the winner's UID, and its own number stays unused.
+ * A new name gets the next number of the counter as its UID. UID → name is written first, if it is absent, then name →
+ * UID, if it is absent. If another writer has written name → UID in between, its UID is used, and the own number stays
+ * unused.
  */
 #include "api/backend.h"
 #include "rowkey/tsdb_priv.h"

@@ -26,8 +26,8 @@ void rq__tsdb_encode(const rq_tsdb_point *point, rq__tsdb_cell *ret);
 
 /* What a column's points are given to. */
 typedef rq_err (*rq__tsdb_take)(void *ctx, const rq_tsdb_value *value);
-/* The points of a column, single or compacted, whose row begins at base_s. Columns that hold no points
- * (annotations) have none. RQ_E_MALFORMED. */
+/* Calls `take` for each point of a column, single or compacted; the row's hour begins at base_s, in seconds since 1970.
+ * For an annotation, which has no points, it is not called. RQ_E_MALFORMED, or an error of `take`. */
 RQ_NODISCARD
 rq_err rq__tsdb_decode(rq_slice qualifier, rq_slice value, uint32_t base_s, rq__tsdb_take take,
                        void *ctx, rq_error *why);

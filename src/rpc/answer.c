@@ -4,8 +4,9 @@
  *
  *   being made ─ budget `answers` ─► complete ─ budget `unread` ─► read by the peer
  *
- *  (1) The bytes made by a suspended call are charged, with the call itself. A call that does not
- *      leave its loop holds one response per loop, which is not charged before it is complete.
+ *  (1) A suspended call is charged to `answers` for the bytes that it has made, and for its own
+ *      memory. A call that never leaves its loop is not charged for a response before it is
+ *      complete: there is at most one such response per loop.
  *  (2) A call waits only while it holds nothing that others need: between two slices (its handler
  *      calls rq_call_may_grow), or with its complete response packed (rq__answer_wait). It never
  *      waits while it holds an overdraft.

@@ -27,8 +27,9 @@ static void *arena_alloc(void *data, size_t size)
     return rq_arena_alloc(data, size);
 }
 
-/* What one call may be charged with, which has the overdraft above the budget: many small puts take
- * ten times their bytes when decoded, a large value is copied once. */
+/* A call that has the overdraft may be charged with up to BUDGETS_MAX times the budget, or SWELL_MAX times its
+ * request's bytes if that is more: decoded, many small puts take ten times their bytes, but a large value is only
+ * copied once. */
 #define BUDGETS_MAX 2
 #define SWELL_MAX 3
 /* While it runs, a call may be charged with this many times rq__call_charge_max(): its results
@@ -86,8 +87,9 @@ static bool charge_running(rq_call_private *p, size_t bytes)
     return true;
 }
 
-/* The arena's size beyond which a loop leaves a parameter to a pool: a byte of it takes at most a nanosecond to decode,
- * whatever the message is; a byte of the message takes from 0.1 to 35. */
+/* The size of the decoded message in the arena beyond which a loop leaves the parameter to a pool. A byte of the arena
+ * takes at most a nanosecond to produce, whatever the message is; a byte of the parameter takes 0.1 to 35 ns to
+ * decode. */
 #define DECODED_AT_ONCE ((size_t)1 << 20)
 
 /* A method without a type decodes its parameter itself. */

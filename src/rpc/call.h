@@ -113,9 +113,9 @@ static inline void rq_call_post(rq_call *call, rq_task *task)
 /* Long work of a call, on a pool's thread; then `done` runs on the call's loop. Embedded in its owner, in the call's
  * arena or elsewhere.
  *
- * A connection has one such task at a time on the pool, and the others wait, so a client that sends many delays others
- * by one of each of its connections. Work of several milliseconds is done in slices, between which those of other
- * connections run. Connections with a compressor, which may be a hundred times as slow as anything else, use
+ * Each connection has at most one such task on the pool, its other tasks wait: a client that sends many long calls
+ * delays other clients by one task per connection. Work of several milliseconds is done in slices, and slices of other
+ * connections run in between. Connections with a compressor, which may be a hundred times as slow as anything else, use
  * one thread of RQ_POOL_WORK together; all others use RQ_POOL_CODEC. */
 typedef struct rq_call_work {
     rq_call *call;
@@ -134,11 +134,10 @@ typedef struct rq_call_work {
 void rq_call_work_start(rq_call_work *w, rq_executor *executor, rq_call *call,
                         bool (*work)(rq_call_work *w), void (*done)(rq_call_work *w));
 
-/* Called by a call that leaves its loop before its response is complete: the response has `held`
- * bytes and will have `wanted`. RQ_E_AGAIN: `task` runs on the call's loop when it should ask
- * again; until then the call must hold nothing that others wait for. Other errors: the call must
- * end with it. One call at a time is always allowed to continue, so that half-made responses
- * never wait for each other. Loop's thread. */
+/* A call that leaves its loop before its response is complete asks for memory: the response has `held` bytes and is to
+ * have `wanted`. RQ_E_AGAIN: `task` runs on the call's loop when the call should ask again; until then the call must
+ * hold nothing that others wait for. Other errors: the call must end with it. One call at a time is always allowed to
+ * continue, so that half-made responses never wait for each other. Loop's thread. */
 RQ_NODISCARD
 rq_err rq_call_may_grow(rq_call *call, size_t held, size_t wanted, rq_task *task);
 /* Whether a complete response may grow to `wanted` bytes. It never waits: if false, the response

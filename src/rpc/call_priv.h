@@ -37,8 +37,8 @@ static inline bool rq__call_is_as_sent(const rq_call_private *p)
 
 /* A call from the pool, with a reference on its connection. NULL: out of memory. */
 rq_call_private *rq__call_new(rq_rpc_conn *conn);
-/* Returns the call and everything it holds. Exactly once, after its response was passed on or
- * dropped. */
+/* Gives the call and everything that it holds back to the pool. Called exactly once, after the
+ * call's response was passed to the connection or dropped. */
 void rq__call_end(rq_call_private *p);
 /* Frees the request's memory, except the arena. */
 void rq__call_release_request(rq_call_private *p);

@@ -25,8 +25,8 @@
 #include <stdlib.h>
 
 #define HB "org.apache.hadoop.hbase."
-#define TOO_BIG_HEAD_MAX                                                                           \
-    ((size_t)64 * 1024) /* how much of a refused frame is read for its header */
+/* How much of a refused frame is read for its header. */
+#define TOO_BIG_HEAD_MAX ((size_t)64 * 1024)
 /* The sender is not known yet. */
 #define HEADER_BYTES_MAX ((size_t)64 * 1024)
 #define HEADER_ARENA_MAX ((size_t)1024 * 1024)
@@ -36,9 +36,8 @@
 #define STRINGS_FREE ((size_t)512)
 /* A frame that has received no byte for this long is dropped, if others wait for its memory. */
 #define STALL_NS (10 * 1000000000ull)
-#define STOP_SLOW_NS                                                                               \
-    (2 * 1000000000ull) /* when stopping, longest wait for a peer that reads
-                                          * slowly */
+/* When stopping, longest wait for a peer that reads slowly. */
+#define STOP_SLOW_NS (2 * 1000000000ull)
 /* How long a connection counts as heavy after a large response. */
 #define HEAVY_NS 1000000000ull
 /* A connection also counts as heavy while its score of long calls is at least HEAVY_SCORE. A long
@@ -445,8 +444,9 @@ static size_t answers_of(const rq_rpc_conn *conn)
     return conn->made + (pending > owed ? pending : owed);
 }
 
-/* A turn usually comes in the same iteration, so the stream is not paused and resumed for it, which
- * costs system calls. on_buffer pauses it if bytes arrive first. */
+/* Whether the stream is paused while the connection is blocked. It is not paused if the connection only waits for its
+ * turn, which usually comes in the same iteration, because pausing and resuming cost system calls; if bytes arrive
+ * before the turn, on_buffer pauses the stream. */
 static bool stops_reading(const rq_rpc_conn *conn)
 {
     return (conn->blocked & ~(unsigned)RQ_BLOCK_TURN) != 0;
@@ -524,8 +524,8 @@ RQ_COLD static void wait_for_turn(rq_rpc_conn *conn)
 }
 
 /* Handles the received frames until there are no more, the connection is blocked, or the iteration
- * is long enough. `in_turn`: it has waited for its turn. A call has ended, or left the loop, when
- * the next one begins, so the clock is read once for all of them. */
+ * is long enough. `in_turn`: the connection has waited for its turn. A call's time on the loop is measured from its
+ * beginning to that of the next call; the clock is read at the end of the last call only. */
 static void run(rq_rpc_conn *conn, bool in_turn)
 {
     if (conn->running) return;

@@ -5,9 +5,10 @@
 
 #include "rpc/call.h"
 
-/* Like rq_call_reply_packed. `pack` appends the message to `ret`, on RQ_POOL_CODEC where the server has pools: it uses
- * nothing that belongs to the loop, and asks the arena for the bytes (rq_arena_account). An error is the call's. The
- * arena is cleared there too, and the message is sent without a copy. */
+/* Like rq_call_reply_packed, for a message that takes long to serialize. `pack` appends the message to `ret`; it runs
+ * on RQ_POOL_CODEC if the server has pools, so it must use nothing that belongs to the loop, and it charges the bytes
+ * to the arena (rq_arena_account). If `pack` returns an error, the call fails with this error. The pool's thread also
+ * clears the arena, and the message is sent without a copy. */
 void rq_call_reply_long(rq_call *call, rq_err (*pack)(rq_call *call, rq_buf *ret));
 
 #endif

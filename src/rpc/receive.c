@@ -253,8 +253,8 @@ static bool find_parts(rq_call_private *p, const rq_request_head *head, rq_curso
     return find_block(p, head, c, ret_block, r);
 }
 
-/* Takes about a millisecond to decode if it is a request of a real client. One of tiny fields takes up to 35 times as
- * long; the loop notices while it decodes (takes_long). */
+/* A parameter of this size takes about a millisecond to decode if a real client has sent it. A parameter made of tiny
+ * fields takes up to 35 times as long; the loop notices that while it decodes (takes_long). */
 #define LONG_PARAM ((size_t)512 * 1024)
 #define LONG_BLOCK ((size_t)64 * 1024) /* takes as long to convert from another codec */
 

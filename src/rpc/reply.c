@@ -59,8 +59,8 @@ RQ_INLINE rq_stream *answer_stream(rq_call_private *p)
     return NULL;
 }
 
-/* Whether the slow log looks at the call, which is about to end. The time is that of the iteration,
- * or of the call that began last in it: for one comparison no clock is read. */
+/* Whether the slow log examines the call, which is about to end. The time compared is that at which the iteration, or
+ * the last call in it, began: reading the clock costs more than the comparison. */
 static inline bool is_looked_at(const rq_call_private *p, size_t bytes)
 {
     const rq_rpc_worker *w = p->conn->worker;
@@ -199,8 +199,8 @@ void rq_call_drop(rq_call *call)
     rq__call_end(p);
 }
 
-/* Encodes the cells for the wire: *ret is one of `block`, `encoded` and `packed`, which are reset
- * first. */
+/* Encodes the cells of `block` for the wire, into `encoded` for another codec, then into `packed` if they are
+ * compressed; both are reset before use. *ret is the buffer with the result, perhaps `block` itself. */
 RQ_COLD static rq_err encode_block(const rq_rpc_conn *conn, rq_buf *block, rq_buf *encoded,
                                    rq_buf *packed, rq_buf **ret)
 {
@@ -325,8 +325,8 @@ static bool packing_is_long(const rq_call_private *p)
            rq__call_may_offload(p);
 }
 
-/* Compresses the response's cells on a pool, once there is memory for the result in addition to
- * them: the call waits, or has ended. */
+/* Compresses the response's cells on a pool, once there is memory for the compressed cells in addition to the cells. On
+ * return the call waits for the memory or the pool, or it has failed. */
 RQ_COLD static void pack_elsewhere(rq_call_private *p, const ProtobufCMessage *response,
                                    rq_slice packed, size_t len)
 {

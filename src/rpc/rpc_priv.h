@@ -178,8 +178,8 @@ void rq__conn_output_queued(rq_rpc_conn *conn);
 
 /* Whether a complete large response cannot be sent now. */
 bool rq__answer_must_wait(const rq_call_private *p);
-/* RQ_E_AGAIN: `task` runs when the call should ask again; the call keeps `bytes` until then.
- * RQ_E_CALL_QUEUE_TOO_BIG: there is no memory to keep them. */
+/* Suspends a call whose response of `bytes` is complete but cannot be sent now; the bytes stay charged. RQ_E_AGAIN:
+ * `task` runs when the call should try again. RQ_E_CALL_QUEUE_TOO_BIG: there is no memory to keep the response. */
 RQ_NODISCARD
 rq_err rq__answer_wait(rq_call_private *p, size_t bytes, rq_task *task);
 /* The uncommon part of rq__answer_end (call_priv.h). */
@@ -223,7 +223,7 @@ struct rq_call_private {
     bool over_budget;           /* an allocation was refused */
     bool never_fits;            /* … and will be refused if the request comes again */
     bool end_told;              /* the service's `ended` was called */
-    uint16_t timed;             /* for how many calls its times stand; 0: it is not timed */
+    uint16_t timed;             /* weight of its times in the sample; 0: it is not timed */
     rq_task send;               /* sends the response */
     struct rq_packing *packing; /* of a response that is compressed on a pool; owned */
     rq_call_text *text;      /* the slow log's text of a request that was freed; owned; or NULL */

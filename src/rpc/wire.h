@@ -44,8 +44,9 @@ typedef struct rq_request_head {
     bool is_too_long; /* only the fields in its first RQ_REQUEST_HEAD_MAX bytes were read */
 } rq_request_head;
 
-/* Parses the delimited header at the front of a frame and advances the cursor past it. False:
- * malformed. One that is too long is parsed to its first field that is malformed, or cut. */
+/* Parses the delimited header at the front of a frame and advances the cursor past it. False: malformed. Of a header
+ * longer than RQ_REQUEST_HEAD_MAX only the first RQ_REQUEST_HEAD_MAX bytes are parsed, up to the first field that is
+ * malformed or cut off; the result is true. */
 bool rq__request_head_parse(rq_cursor *frame, rq_request_head *ret);
 
 /* The trace that an RPCTInfo names: its trace_id (HTrace), or the low 64 bits of the trace id in

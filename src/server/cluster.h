@@ -14,8 +14,8 @@ typedef struct rq_cluster_place {
     const char *secret; /* the file */
 } rq_cluster_place;
 
-/* "zk=HOST:PORT[,HOST:PORT]...[/ROOT],store=DIR,secret=FILE", in any order; without /ROOT it is `root`. Strings are
- * in the arena. RQ_E_CONFIG with the reason. */
+/* "zk=HOST:PORT[,HOST:PORT]...[/ROOT],store=DIR,secret=FILE", in any order. Without /ROOT, ret->root is `root`. Strings
+ * are in the arena. RQ_E_CONFIG with the reason. */
 RQ_NODISCARD
 rq_err rq__cluster_parse(const char *text, const char *root, rq_arena *arena, rq_cluster_place *ret,
                          rq_error *why);
@@ -27,8 +27,8 @@ typedef struct rq_cluster_store {
     char cluster_id[RQ_CLUSTER_ID_SIZE];
 } rq_cluster_store;
 
-/* Creates it when missing. RQ_E_STATE, RQ_E_UNSUPPORTED: the folder is something else's. `ret` is to be closed
- * after an error, too. */
+/* Opens the cluster's storage in `folder`, and creates it if it is missing. RQ_E_STATE, RQ_E_UNSUPPORTED: the folder
+ * has other contents, or those of another format. The caller closes `ret`, after an error, too. */
 RQ_NODISCARD
 rq_err rq__cluster_store_open(const char *folder, unsigned mode, rq_executor *ex,
                               rq_cluster_store *ret, rq_error *why);

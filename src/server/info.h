@@ -21,8 +21,8 @@ typedef struct rq_info_place {
  * hbase.master.info.port. */
 RQ_NODISCARD
 rq_err rq__info_place_of(const rq_config *config, rq_info_place *ret, rq_error *why);
-/* Opens the listening socket. RQ_E_CONFIG: it cannot, and a setting names the address. If none
- * does, logs the failure and turns the pages off. */
+/* Opens the listening socket. RQ_E_CONFIG: the socket cannot be opened, and a setting gives its
+ * address. If the address is the default, logs the failure and turns the pages off instead. */
 RQ_NODISCARD
 rq_err rq__info_bind(rq_info_place *p, const rq_log *log, rq_error *why);
 /* The info port to report to clients: the pages' port if they listen on the host that clients are

@@ -33,9 +33,9 @@ typedef struct rq_listen_held {
  * stands for all of its addresses that this machine has. */
 RQ_NODISCARD
 rq_err rq__listen_resolve(const char *text, rq_listen *ret, rq_error *why);
-/* Binds every port on every address; a port 0 becomes one that is free on all of them. While held, no
- * other process is given one of the ports; the server itself can listen on them. RQ_E_EXISTS: a port
- * is in use; RQ_E_CONFIG: it cannot be bound. The caller releases `ret`; on failure it is empty. */
+/* Binds every port on every address, without listening; a port 0 becomes one that is free on all addresses. Until `ret`
+ * is released the kernel gives these ports to no other process, but the server can listen on them. RQ_E_EXISTS: a port
+ * is in use; RQ_E_CONFIG: a port cannot be bound. The caller releases `ret`; on failure it is empty. */
 RQ_NODISCARD
 rq_err rq__listen_hold(const rq_listen *l, rq_ports *ports, rq_listen_held *ret, rq_error *why);
 /* All zero and already released are fine. */

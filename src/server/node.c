@@ -2,10 +2,11 @@
 /*
  * A server of a cluster; see node.h.
  *
- * The keeper is a thread of its own. It looks at what ZooKeeper says when that changes, and every 200 ms at the
- * tenure. When this process is elected, the keeper starts the opener, which makes it the master (node_master.c). If another one is elected later, or the tenure has
- * ended, or the master has refused this server, the process is lost: the caller ends it at once, as after a
- * crash, because what it holds is another server's by then. The others open its regions from its log.
+ * The keeper is a thread of its own. It wakes when the cluster's state in ZooKeeper has changed, and every 200 ms, and
+ * checks this state and the tenure. When this process is elected, the keeper starts the opener, a thread that makes the
+ * process the master (node_master.c). If another process is elected later, or the tenure has ended, or the master has
+ * refused this server, this process is lost: the caller ends it at once, as after a crash, because its regions may
+ * belong to other servers by then. These open the regions from its log.
  */
 #include "server/node_priv.h"
 
@@ -154,8 +155,9 @@ static rq_err open_ops(rq_node *n, rq_error *why)
     return rq_admin_services_new(&admin, &n->own_admin, why);
 }
 
-/* A session's time. Reports are sent by a pool of threads that may be busy for longer, with a slow disk for example, so that
- * they are missed only after six of their usual periods. */
+/* The limits after which the master gives a server up. A server that is not heard at all has the time of a ZooKeeper
+ * session. A server that answers but sends no reports has at least six periods of reports, because a pool's threads
+ * send reports and may be busy for long, for example with a slow disk. */
 rq_silence_limits rq__node_silence(const rq_node *n)
 {
     uint64_t session = (uint64_t)rq_config_int(n->o.config, RQ_SET_ZK_SESSION);
@@ -246,8 +248,8 @@ static const rq_server_name *active(void *ctx)
     return ret;
 }
 
-/* Reports and answers to the master say that clients are served, on all loops. A loop that hangs is noticed well within the
- * limit of silence. */
+/* Whether all loops run. Reports and answers to the master claim that this server serves clients, so they are sent only
+ * while this holds. A loop that hangs is noticed within a quarter of the limit of silence. */
 static bool serves(void *ctx)
 {
     const rq_peer_role *role = ctx;
@@ -362,8 +364,8 @@ static rq_err join_cluster(rq_node *n, rq_error *why)
 
 /* --- the keeper ------------------------------------------------------------------------------------ */
 
-/* The master takes the regions of a server whose loops hang. When nobody does, as when the master's own loops hang, the
- * process ends itself. */
+/* If a loop of this server hangs, the master takes the regions away. In case no master does (perhaps its own loops
+ * hang, too), the process ends itself after a longer time. */
 static rq_err check_loops(const rq_node *n, rq_error *why)
 {
     uint64_t limit = rq__node_silence(n).one_way_ns;

@@ -12,8 +12,8 @@
 
 typedef struct rq_node rq_node;
 
-/* Joins the cluster that options->cluster names; returns once ZooKeeper has this process, and serves in the
- * background. On failure `why` has one clear line. RQ_E_UNSUPPORTED: this program was built without ZooKeeper's
+/* Joins the cluster that options->cluster names. Returns when this process is registered in ZooKeeper, and serves in
+ * the background. On failure `why` has one clear line. RQ_E_UNSUPPORTED: this program was built without ZooKeeper's
  * headers, or its library is not installed. */
 RQ_NODISCARD
 rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why);

@@ -2,15 +2,16 @@
 /*
  * The active master in a server of a cluster; see node.h.
  *
- * Taking over: the host stops naming its regions, which stay open; those of the former master are fenced; the
- * catalog is opened, and opens each region where its manifest says it is. A server that has one and neither
- * reports nor is in ZooKeeper is fenced first, so that the storage lets another one open it. On a first start
- * the root is laid out.
+ * Taking over: the host stops naming its regions, which stay open. The former master, which owns the regions of the
+ * catalog, is fenced. The catalog is opened; it leaves each region on the server that the region's manifest names. If
+ * this server neither reports nor is in ZooKeeper it is fenced first, so that the storage lets another server open the
+ * region. On a first start the root is laid out.
  *
  *   elected ─► names given up ─► wait for reports of those in rs/ ─► fence meta's owner ─► catalog ─► the master's port
  *
- * A thread of its own does this, the opener, because it waits for servers. One that ends meanwhile is given up by
- * the keeper, so that nothing waits for it; the opened catalog is then asked for the regions of all that have ended.
+ * The opener, a thread of its own, takes over, because this waits for servers. If a server ends meanwhile, the keeper
+ * gives it up, so that the opener does not wait for it. When the catalog is open it looks for the regions of all
+ * servers that have ended.
  */
 #include "server/node_priv.h"
 
@@ -175,8 +176,9 @@ static void watch_no_more(rq_node *n, bool all)
     }
 }
 
-/* A server reports as soon as it has its node, so the report may be here before the news of the node: only
- * one that was seen there has left. One that is never seen has a session's time. */
+/* Whether a server that has reported has left ZooKeeper. A server reports as soon as it has its znode, so its report
+ * may come before this process sees the znode. So a server that was never seen in ZooKeeper is gone only when a
+ * session's time has passed; one that was seen is gone as soon as its znode is. */
 static bool is_gone(rq_node *n, const rq_member_view *v, const rq_server_name *server)
 {
     uint64_t session = (uint64_t)rq_config_int(n->o.config, RQ_SET_ZK_SESSION) * 1000000;
@@ -361,10 +363,11 @@ static void log_wait(const rq_node *n, const reports *r, size_t least)
 }
 
 /*
- * Until each server of ZooKeeper has reported: its regions stay with it. One that does not report in time loses
- * what it has. When all servers of the cluster start, the first one also waits for as many as it is told to, and until
- * no other has come for a moment: it would open all regions alone. A process that hears too few of the others, also
- * after the sessions of ended ones are over, is the one that is cut off: it ends, and another one is elected.
+ * Waits until each server in ZooKeeper has reported its regions, which then stay on it. A server that does not report
+ * in time loses its regions. When the whole cluster starts, the first master also waits for the number of servers in
+ * hbase.master.wait.on.regionservers.mintostart, and then until no server has come for SETTLED_MS; otherwise it would
+ * open all regions alone. If this process hears too few servers even after the sessions of ended ones have expired, it
+ * takes itself to be cut off: it ends, and another process is elected.
  */
 static rq_err wait_for_reports(rq_node *n, rq_error *why)
 {

@@ -34,8 +34,9 @@ typedef struct rq_reload {
 void rq__log_configure(rq_log *log, const rq_config *c);
 /* The duration above which a write or sync is logged as slow. */
 uint64_t rq__slow_ns_of(const rq_config *c);
-/* Reads the settings again and applies them. If they cannot be read or are refused, nothing has
- * changed; when memory is exhausted, some may have. Reads files: do not call it on a loop. */
+/* Reads the settings again and applies them. If they cannot be read or are refused, no setting has
+ * changed; after RQ_E_NO_MEMORY some settings may have changed. Reads files: do not call it on a
+ * loop. */
 RQ_NODISCARD
 rq_err rq__reload_run(rq_reload *r, rq_error *why);
 

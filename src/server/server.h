@@ -19,8 +19,8 @@ typedef struct rq_server_options {
     const char *advertise; /* the host sent to clients; NULL: derived from the listening address */
     /* "zk=HOST:PORT/ROOT,store=DIR,secret=FILE" (cluster.h), for rq_node_open alone. NULL: standalone. */
     const char *cluster;
-    /* rq_node_open: called once when the process can be no server of the cluster any more; it must end without
-     * rq_node_close. Any thread. */
+    /* For rq_node_open: called once, on any thread, when the process has lost its place in the cluster: it must end at
+     * once, without rq_node_close. */
     void (*lost)(void *ctx, const rq_error *why);
     void *lost_ctx;
     rq_config *config;   /* checked; must outlive the server, which changes it on reload */

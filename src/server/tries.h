@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attempts that fail and are made again, by name: when the next one is due, and what is logged of them.
+ * Retries, by name: when the next attempt is due, and which failures are logged.
  *
  *   failed ── 0.2 s ──► again ── 0.4 s ──► again … every 10 s        logged: the first failure, and every 30 s how many
  *

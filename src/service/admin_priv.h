@@ -83,9 +83,9 @@ rq_err rq__admin_find_region(const rq_admin_services *s, const Pb__RegionSpecifi
 
 /* --- blocking.c ------------------------------------------------------------------------------- */
 
-/* A call that blocks: `work` runs on RQ_POOL_CALL, where a few calls of each method run at the same time; the others
- * wait without a thread. If it returns RQ_OK, `answer` runs on the call's
- * loop; otherwise the call fails with the error. Embedded in a struct in the call's arena. */
+/* A call that blocks. `work` runs on RQ_POOL_CALL, for a few calls of each method at the same time; the method's other
+ * calls wait without a thread. If `work` returns RQ_OK, `answer` runs on the call's loop; otherwise the call fails with
+ * the error. Embedded in a struct in the call's arena. */
 typedef struct rq__blocking {
     rq_admin_services *services;
     rq_call *call;

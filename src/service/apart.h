@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Translation of a long request on RQ_POOL_CODEC (rq_call_work). Columns are sorted and filters parsed in one step, which would
- * hold the loop for tens of milliseconds if the request has 100,000 of them.
+ * Translation of a long request on RQ_POOL_CODEC (rq_call_work). A request's columns are sorted, and its filters
+ * parsed, in one step, which would hold the loop for tens of milliseconds if there are 100,000 columns.
  *
  *   handler ─► rq__apart_start ─► work: pool ─► done: the call's loop
  */
@@ -11,7 +11,7 @@
 #include "base/executor.h"
 #include "rpc/call.h"
 
-/* A request of at most so many bytes is translated on the loop: it takes less than a millisecond, whatever is in it. */
+/* A request of at most this many bytes is translated on the loop, in less than a millisecond whatever is in it. */
 #define RQ__TRANSLATED_AT_ONCE ((size_t)16 * 1024)
 
 /* In the call's arena. */

@@ -5,9 +5,9 @@
 #include <string.h>
 
 /* Calls of one method that run at the same time. A client can send any number, and each may wait for long: for a flush,
- * for a lock, for a disk. The other methods, and bulk loads, need threads of the same pool. It is one more than the
- * calls that may wait for procedures (hbck.c) or for a round of quotas (quota/set.c): the next of those is refused with
- * its reason. */
+ * for a lock, for a disk. The other methods, and bulk loads, need threads of the same pool. The limit is one more than
+ * the number of calls that may wait for procedures (hbck.c) or for a round of quotas (quota/set.c), so that one more
+ * call of these methods runs and is refused with the reason. */
 #define THREADS_OF_METHOD 5
 
 static void finish_blocking(rq_task *task)

@@ -28,8 +28,8 @@ static bool is_read_modify_write(const Pb__MutationProto *m)
 
 /* --- groups ----------------------------------------------------------------------------------- */
 
-/* A part of kind OTHER is an invalid action: without `request` none of its fields is set, with it
- * several are. */
+/* A part of kind OTHER is a service call if `request` is its message; otherwise the action is invalid: if `request` is
+ * NULL none of get, mutation and service_call is set, if it is `several` more than one is. */
 static const char several[] = "several";
 
 static rq_batch_part classify(const Pb__Action *a)
@@ -426,8 +426,8 @@ static rq_err begin_multi(rq__multi *m, rq_call *call, rq_error *why)
     m->batch.nonce_group = request->has_noncegroup ? request->noncegroup : 0;
     m->batch.out = call->client->has_codec ? &call->cells : &m->get_cells;
     m->batch.with_tags = call->client->codec_with_tags;
-    /* Only for clients that retry such a part at once. The limit of the answer's bytes applies to
-     * all clients. */
+    /* The limit of block bytes applies only to clients that retry a refused part without a pause. The limit of the
+     * answer's bytes applies to all clients. */
     m->batch.stops_at_blocks = call->client->retry_immediately;
     return RQ_OK;
 }

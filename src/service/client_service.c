@@ -74,8 +74,8 @@ static void reply_get(get_job *g, rq_call *call)
 
 static void run_again(rq_task *task);
 
-/* A large row is read in one step. While there is no memory for it, it is dropped, and read again
- * when there is. */
+/* A large row is read in one step. If there is no memory for the response, the cells that were read
+ * are dropped, and the row is read again when there is memory. */
 RQ_COLD static void wait_for_row(get_job *g, size_t bytes)
 {
     rq_cellblock_clear(g->get.out);

@@ -262,8 +262,8 @@ rq_err rq__decode_scan(const Pb__Scan *s, const rq_region *region, rq_arena *are
     RQ_TRY(copy_row(&s->stop_row, s->has_stop_row, arena, &ret->stop_row));
     if (ret->start_row.len > RQ_ROW_LEN_MAX) return check_row(ret->start_row, why);
     if (ret->stop_row.len > RQ_ROW_LEN_MAX) return check_row(ret->stop_row, why);
-    /* HBASE: toScan: if the client sets neither, equal start and stop rows mean a get (both
-     * included). */
+    /* HBASE: toScan: if the client does not say whether the stop row is included, equal start and
+     * stop rows mean a get of this row. */
     ret->include_stop = s->has_include_stop_row
                             ? s->include_stop_row
                             : ret->start_row.len > 0 && rq_slice_eq(ret->start_row, ret->stop_row);

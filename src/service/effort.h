@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long the parts of a request take to translate (decode.h), by what is in them and not by their bytes: a value of a
- * megabyte is not copied, while ten bytes may be a column to be sorted. */
+/* Estimates the processor time that the parts of a request take to translate (decode.h). It depends on the kind of the
+ * parts, not on their bytes: a value of a megabyte is not copied, while ten bytes may be a column that has to be
+ * sorted. */
 #ifndef RQ_SERVICE_EFFORT_H
 #define RQ_SERVICE_EFFORT_H
 

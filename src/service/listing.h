@@ -2,7 +2,7 @@
 /*
  * Answers that list the catalog: tables, regions, their loads. A catalog of more than some hundred tables or regions is
  * walked on RQ_POOL_CODEC, in a read section of the epoch of its own, and the answer is serialized there too: with
- * 10,000 tables it would hold the loop for many milliseconds.
+ * 10,000 tables this work would hold the loop for many milliseconds.
  */
 #ifndef RQ_SERVICE_LISTING_H
 #define RQ_SERVICE_LISTING_H

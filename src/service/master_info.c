@@ -13,9 +13,8 @@
 
 #include <stdlib.h>
 
-#define PATTERN_BYTES_MAX                                                                          \
-    ((size_t)4 << 20) /* largest size of a compiled pattern
-                                             * (filter/regex.h) */
+/* Largest size of a compiled pattern (filter/regex.h). */
+#define PATTERN_BYTES_MAX ((size_t)4 << 20)
 
 /* --- which tables ----------------------------------------------------------------------------- */
 

@@ -49,8 +49,8 @@ static void submit_transit(rq_admin_services *a, rq_call *call, rq_ddl_kind kind
         rq_catalog_submit(a->catalog, &j->ddl);
 }
 
-/* The other server with the fewest regions; HBase takes any other server. *ret is `count` if there is no other. REQUIRES: a
- * read section. */
+/* Finds the server in `list` with the fewest regions, except the region's own; HBase takes any other server. *ret is
+ * its index, or `count` if there is no other server. REQUIRES: a read section. */
 static rq_err find_emptiest(const rq_catalog *c, const rq_catalog_region *r,
                             const rq_server_name *const *list, size_t count, rq_arena *arena,
                             size_t *ret)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encodes a MultiResponse. The answer to a batch of fifty puts has fifty messages of an index and
- * an empty result, that of gets fifty counts. protobuf-c's generic code visits every field of each
- * of them twice, which was a fifth of all instructions of such a batch. */
+/* Encodes a MultiResponse. The answer to a batch of fifty puts has fifty messages, each with an
+ * index and an empty result; the answer to fifty gets has fifty messages with a count of cells.
+ * protobuf-c's generic code visits every field of each message twice, which was a fifth of all
+ * instructions of such a batch. */
 #ifndef RQ_SERVICE_MULTI_ANSWER_H
 #define RQ_SERVICE_MULTI_ANSWER_H
 

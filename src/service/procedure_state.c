@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GetProcedures, ListProcedures and the list of peer modifications: procedures with their
- * parameters. HBase sends them as state messages, which clients print as JSON: the numbers of
- * the steps, then a message of the kind. Here a kind has one message, with the table or
- * namespace, and the user; a kind of single regions has the table's name. The definition of a
- * table is not kept with its procedure's result. HBASE: ProcedureUtil.convertToProtoProcedure;
- * MasterProcedure.proto. */
+ * parameters. HBase sends the parameters as state messages, which clients print as JSON: the
+ * numbers of the steps, then a message that depends on the procedure's kind. Here each procedure
+ * has one state message, with the table or namespace and the user; for procedures on single regions
+ * it has the table's name. The definition of a table is not kept with its procedure's result.
+ * HBASE: ProcedureUtil.convertToProtoProcedure; MasterProcedure.proto. */
 #include "service/master_priv.h"
 #include "service/messages.h"
 

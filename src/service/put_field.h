@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes fields of a protobuf message to memory of which there is enough: for answers encoded by
- * hand (multi_answer.c, scan_answer.c), whose rare fields protobuf-c encodes. Field numbers are at
- * most 15: a tag is one byte. */
+/* Writes fields of a protobuf message without checking bounds: the caller has reserved enough
+ * memory. For answers encoded by hand (multi_answer.c, scan_answer.c); protobuf-c encodes their
+ * rare fields. Field numbers are at most 15: a tag is one byte. */
 #ifndef RQ_SERVICE_PUT_FIELD_H
 #define RQ_SERVICE_PUT_FIELD_H
 

@@ -16,12 +16,12 @@
 
 /* --- rsgroup_store.c -------------------------------------------------------------------------- */
 
-/* Servers or tables in their order, so that a list of them in a request, or in a row that any client may write,
- * is compared with others in O(n log n). */
+/* An index of servers or tables, sorted by name: lists of them come from requests, or from rows that any client may
+ * write, and a search in this index takes O(log n) for each entry of such a list. */
 typedef struct rq__place {
     const void *what; /* Pb__ServerName, Pb__TableName */
     Pb__RSGroupInfo *group;
-    size_t rank; /* of two places of one thing the first counts */
+    size_t rank; /* in the unsorted list: of equal entries the first counts */
 } rq__place;
 
 typedef struct rq__places {

@@ -122,8 +122,8 @@ static inline bool generic(unpacker *u, rq_slice bytes, const ProtobufCMessageDe
     return message != NULL;
 }
 
-/* State for a repeated field while its message is decoded. Most messages have it once, and then
- * need no second pass. */
+/* State for a repeated field while its message is decoded. In most messages the field occurs once;
+ * then no second pass is needed. */
 typedef struct repeated {
     size_t count;
     rq_slice first;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decoder of Scan; see unpack.h. A tag of the fields from 16 to 31 has two bytes: the first is
- * the number that a tag of one byte would be, the second is 1. */
+/* The decoder of Scan; see unpack.h. The tag of a field from 16 to 31 is a varint of two bytes: the
+ * first has the value RQ_PB_TAG(number, wire type), 128 to 255, and the second is 1. */
 #include "service/unpack_priv.h"
 
 typedef struct scan_parts {

@@ -77,8 +77,8 @@ static bool is_sound(const mrb_irep *irep)
 /* A text that is shorter has no 65,536 literals: a literal takes two bytes, and something between it and the next. */
 #define MANY_LITERALS_BYTES ((size_t)3 << 16)
 
-/* mruby also loses the memory of literals when their count starts again. So a long text is compiled in a Ruby of its own first,
- * whose memory is freed as a whole: its blocks are a list. */
+/* mruby also loses the memory of literals when their count starts again. So a long text is first compiled in a separate
+ * mrb_state, only to check it; all memory of this state is in a list of blocks and freed afterwards. */
 typedef struct links {
     struct links *before, *next;
 } links;

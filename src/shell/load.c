@@ -210,8 +210,8 @@ static uint64_t line_in(const loading *l, const char *entry)
     return strtoull(entry + n + 1, NULL, 10);
 }
 
-/* Where in the file the exception was raised, or what raised it was called, as "PATH:LINE". Exceptions that came through an
- * inner `load` have the place already. */
+/* Stores the exception's place, "PATH:LINE": the line of this file that raised it, or that called the code which raised
+ * it. An exception that came through an inner `load` has its place already. */
 static void set_place(loading *l, mrb_value e)
 {
     mrb_state *mrb = l->mrb;

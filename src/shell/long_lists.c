@@ -176,8 +176,8 @@ static rq_err close_bracket(reader *r, size_t i, bool *ret_stop)
 
 /* --- tokens ----------------------------------------------------------------------------------- */
 
-/* Behind quoted text from i on; `begin` is where the part of it begins that is read. It ends at its quote, or
- * where code in it begins. */
+/* Reads quoted text from i on, until its closing quote or until #{ begins code in it; *next is the position behind it.
+ * `begin` is the position in front of i: that of the opening quote, or of the } that has ended code. */
 static rq_err take_quoted(reader *r, size_t begin, size_t i, char quote, size_t *next)
 {
     bool has_code = false;

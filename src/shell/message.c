@@ -370,8 +370,8 @@ static bool take_if_wanted(void *ctx, rq_slice bytes)
     return true;
 }
 
-/* Wire.select(bytes, path, path of the key, prefix) → the messages, as bytes, at the end of the path, whose key begins with the
- * prefix. Of a long list of which few entries are wanted: the others become no objects. */
+/* Wire.select(bytes, path, path of the key, prefix) → the messages at the end of the path, as bytes, whose key begins
+ * with the prefix. For a long list of which few entries are wanted: no Ruby objects are made for the others. */
 static mrb_value select_messages(mrb_state *mrb, mrb_value self)
 {
     mrb_value bytes, path, key, prefix;

@@ -6,7 +6,8 @@
  *
  *     "load.rb", line 70,003  ─►  "load.rb<MARK>2", line 4,468  ─►  "load.rb:70003"
  *
- * So a unit of code, which is a statement, may have 32,768 lines; of a longer one, lines may be told 65,536 too low. */
+ * So a unit of code, which is a statement, may have 32,768 lines; in a longer one, the line numbers of backtraces may
+ * be 65,536 too low. */
 #include "shell/shell_priv.h"
 
 #include <mruby/irep.h> /* before debug.h, which needs it */

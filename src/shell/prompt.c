@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The prompt, by libedit: editing, history in a file, search, completion. The prelude completes
- * words (Shell.complete): it knows commands, options, tables and families. libedit is loaded when a
- * prompt begins, because a server would pay for it with memory; a static build has it linked.
- * Without it lines are read without editing. */
+ * words (Shell.complete): it knows commands, options, tables and families. libedit is loaded when a prompt begins, so
+ * that a server does not spend memory on it; a static build links it. If it is not installed, lines are read without
+ * editing. */
 #include "shell/shell_priv.h"
 
 #include <ctype.h>

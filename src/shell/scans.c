@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scans: Rows.open makes a Rows::Scanner, whose rows prelude/rows.rb yields. In Ruby, because mruby cannot leave
- * a block by break or return through a C function that yields. A scanner has an operation of its own,
- * because the block may run others between two steps; a step's rows are kept in a string.
+/* Scans: Rows.open makes a Rows::Scanner; prelude/rows.rb yields its rows to the block. The loop is written in Ruby,
+ * because in mruby break and return cannot leave a block that a C function has called. A scanner has an operation of
+ * its own, because the block may run others between two steps; a step's rows are kept in a string.
  *
  * An operation is freed by close, with its connection (rq__scanners_lose), or by the collector. */
 #include "shell/rows.h"
@@ -244,9 +244,10 @@ static mrb_value new_scanner(mrb_state *mrb, mrb_value module, rq__scanner **ret
     return mrb_obj_value(d);
 }
 
-/* Rows.open(table, options, more) → a scanner whose first step is there; options: start, stop, limit, caching,
- * batch, result_bytes, reversed, replica, metrics; interval: the scanner counts rows (0: without marks), and has no
- * `next`; more: further fields of the message Scan, encoded. */
+/* Rows.open(table, options, more) → a scanner whose first step has been read. options: start, excludes_start, stop,
+ * includes_stop, limit, caching, batch, result_bytes, reversed, replica, metrics. With the option interval the scanner
+ * only counts rows: its method is `count`, not `next`, and every interval-th row is a mark (0: no marks). more: further
+ * fields of the message Scan, encoded. */
 static mrb_value open_scan(mrb_state *mrb, mrb_value self)
 {
     mrb_value name, options, more;

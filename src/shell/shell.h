@@ -36,8 +36,8 @@ typedef struct rq_shell_options {
     const char *version; /* of this program */
 } rq_shell_options;
 
-/* Runs a session and returns the exit code of the process. Only one session per process, because
- * Ctrl-C belongs to it. */
+/* Runs a session and returns the exit code for the process. Only one session per process, because the session handles
+ * SIGINT (Ctrl-C). */
 int rq_shell_run(const rq_shell_options *o);
 
 #endif

@@ -143,8 +143,8 @@ typedef enum rq__statement {
     RQ__STATEMENT_OPEN,  /* more lines belong to it */
     RQ__STATEMENT_WRONG, /* does not parse; *ret_error is the message, on the heap */
 } rq__statement;
-/* Parses what rewrite.c makes of the text, whose first line has the number `line`: *ret_read, valid until the next text is
- * parsed. NULL: no memory. Errors are in the parser. */
+/* Rewrites the text (rewrite.c) and parses the result. `line` is the number of the text's first line. *ret_read: the
+ * text that was parsed, valid until the next text is parsed. NULL: no memory. Syntax errors are in the parser. */
 RQ_NODISCARD
 struct mrb_parser_state *rq__statement_parse(rq__shell *s, mrbc_context *c, rq_slice text,
                                              uint64_t line, rq_slice *ret_read);
@@ -163,8 +163,8 @@ mrb_value rq__statement_run(rq__shell *s, rq__parsed *statement);
 /* A local variable with a command's name would hide the command: warns and forgets the variable. */
 void rq__statement_free_commands(rq__shell *s);
 
-/* code.c: compiles what `p` has parsed of the text `read`, whose first line has the number `line`. NULL: mruby cannot, or a
- * unit of it has more than 65,535 different literals. */
+/* code.c: compiles what `p` has parsed of the text `read`, whose first line has the number `line`. NULL: mruby cannot
+ * compile it, or a unit of code in it (a file, a statement, a block) has more than 65,535 different literals. */
 RQ_NODISCARD
 struct RProc *rq__compile(rq__shell *s, struct mrb_parser_state *p, rq_slice read, uint64_t line);
 /* Makes eval, instance_eval and class_eval refuse such text, and understand what rewrite.c does. */

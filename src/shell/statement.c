@@ -54,8 +54,8 @@ static bool wants_more(const struct mrb_parser_state *p)
     return false;
 }
 
-/* A line that ends in a comma or an operator is parsed together with the next, and so is one whose
- * next line begins with a dot. */
+/* Whether the last line ends with a backslash, which continues the statement on the next line. (Commas and operators at
+ * the end of a line are left to the parser: wants_more.) */
 static bool ends_open(const char *text, size_t len)
 {
     while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
@@ -89,8 +89,8 @@ rq__statement rq__statement_check(rq__shell *s, rq_slice text, rq__parsed *ret, 
 
 #define ENVIRONMENT_MAX 255U /* mruby's: the length has eight bits */
 
-/* Blocks of all statements share one environment, made by the first of them: it must reach to the
- * variables of later ones, which would be nil in a block. */
+/* The blocks of all statements share one environment, which the first block creates. The environment is widened to
+ * include the variables of later statements; without that these variables would be nil in a block. */
 static void widen_environment(mrb_state *mrb, unsigned locals)
 {
     struct REnv *e = mrb_vm_ci_env(mrb->c->cibase);
@@ -98,8 +98,8 @@ static void widen_environment(mrb_state *mrb, unsigned locals)
     if (e != NULL && MRB_ENV_LEN(e) < (mrb_int)len) MRB_ENV_SET_LEN(e, len);
 }
 
-/* mruby cannot compile what it could parse, and has said why on standard error. The statement's new
- * variables are forgotten, so that the next one is not refused for them. */
+/* Refuses a statement that was parsed but cannot be compiled: sets a SyntaxError in mrb->exc, and removes the
+ * statement's new variables, so that they do not make the next statement fail. */
 static void refuse(rq__shell *s)
 {
     mrb_state *mrb = s->mrb;

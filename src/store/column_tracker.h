@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tracks which columns are wanted and how many versions of each were taken. There are two kinds:
- * the columns a read names (HBASE: ExplicitColumnTracker), which also gives the column to seek to;
- * and all columns (HBASE: ScanWildcardColumnTracker), which is also used for raw scans, flush and
- * compaction and therefore counts puts but also sees markers.
+ * Tracks which columns are wanted and how many versions of each were taken. There are two kinds. An
+ * explicit tracker is for the columns that a read names, and also gives the column to seek to
+ * (HBASE: ExplicitColumnTracker). A wildcard tracker is for all columns; it is also used for raw
+ * scans, flush and compaction, and therefore sees markers, too, but counts only puts (HBASE:
+ * ScanWildcardColumnTracker).
  *
- * The two differ as in HBase: with MIN_VERSIONS the explicit one also takes the first expired
- * version at or beyond the minimum, the other does not.
+ * The two differ as in HBase: with MIN_VERSIONS an explicit tracker also takes the first expired
+ * version at or beyond the minimum, a wildcard tracker does not.
  */
 #ifndef RQ_STORE_COLUMN_TRACKER_H
 #define RQ_STORE_COLUMN_TRACKER_H

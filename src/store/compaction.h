@@ -104,10 +104,11 @@ typedef struct rq_mob_output {
     rq_mob_written *first;
 } rq_mob_output;
 
-/* Marks the MOB files as written, from when on a list of the folder contains them and the cleaner may
- * archive them. Call it after the store file's commit, before leaving the commit gate (a list taken
- * behind the gate has the store file, and so needs its MOB files), or when the store file was
- * discarded. `remove`: removes the MOB files. An empty output is allowed. */
+/* Ends the registration of the MOB files as being written: after this call lists of the MOB folder
+ * contain them, and the cleaner may archive them if nothing refers to them. Call it when the store file
+ * was discarded, or after its commit but before leaving the commit gate: a list made under the gate may
+ * have the store file and then needs its MOB files. `remove`: removes the MOB files. An empty output is
+ * allowed. */
 void rq_mob_output_end(rq_mob_output *o, const rq_store *s, bool remove);
 
 typedef struct rq_rewrite {

@@ -171,9 +171,9 @@ static bool choose_within(const rq_compaction_settings *s, const rq_store_file *
     if (r.count == 0) return false;
     ret->first = first + r.first;
     ret->count = r.count;
-    /* If only a part of the files is compacted, splitting the output by windows would not bring
-     * the cells of another window together. HBase does not notice that when it selects by ratio
-     * only. */
+    /* The output is split by windows if all files of the window are compacted: otherwise that would
+     * not bring the cells of another window together. As in HBase, it is always split if the policy
+     * inside windows is ratio. */
     bool divide = r.count == count || s->tiered.within == RQ_COMPACT_RATIO;
     if (divide && !s->tiered.single_output) {
         ret->tiers = RQ_TIER_WINDOW;

@@ -50,8 +50,9 @@ RQ_NODISCARD
 rq_err rq__delete_tracker_add(rq__delete_tracker *t, const rq_cell *cell);
 /* Checks a put. */
 rq__deleted rq__delete_tracker_check(rq__delete_tracker *t, const rq_cell *cell);
-/* Whether the markers added hide all puts of the column from this cell on, and make all markers
- * there redundant. The cell is a put or marker that was added or checked. */
+/* Whether the markers added so far hide all puts of the cell's column that are not newer than the
+ * cell, and make all such markers redundant. The cell is a put that was checked, or a marker that
+ * was added. */
 bool rq__delete_tracker_hides_column(const rq__delete_tracker *t, const rq_cell *cell);
 /* Likewise for puts and markers of the column with the cell's timestamp. */
 bool rq__delete_tracker_hides_version(const rq__delete_tracker *t, const rq_cell *cell);

@@ -23,7 +23,7 @@ struct rq_fences {
     _Atomic uintptr_t *nodes;
 };
 
-/* Two ranks of a block in one register, where the processor has such. */
+/* Two ranks of a block, compared in one step if the processor has 128-bit registers. */
 typedef uint64_t rank_pair __attribute__((vector_size(16)));
 
 static size_t whole_blocks(size_t n)

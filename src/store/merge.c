@@ -4,8 +4,8 @@
 
 #include "base/work_limit.h"
 
-/* Places of files that were compacted meanwhile are passed over; a file whose place is farther away
- * is searched for its first cell. */
+/* Limit of the places that are compared to find the place of a file: those of files that were
+ * compacted meanwhile are passed over. A file whose place is not among them seeks by key. */
 #define PLACES_TRIED 64
 /* Invisible cells that a source passes before its place in the heap is looked at. */
 #define HIDDEN_AT_ONCE 64
@@ -123,8 +123,8 @@ void rq__merge_add_file(rq__merge *m, const rq_store_file *file)
     find_place(m, s);
 }
 
-/* Saves the positions in the files: all cells before them were returned or skipped for good, reversed
- * all of the current row. */
+/* Saves the positions in the files. In a forward read all cells before a position were returned or
+ * skipped for good; in a reversed one, all cells before it in the current row. */
 static void keep_places(rq__merge *m)
 {
     m->place_count = 0;
@@ -230,8 +230,8 @@ static void source_load(rq__source *s)
     }
     s->cell = rq_hfile_scanner_cell(&s->file);
     if (s->meta->bulk_loaded) {
-        /* The sequence ids in a loaded file are not this region's. All its cells have the one that
-         * the load got. */
+        /* The sequence ids stored in a bulk-loaded file are not this region's: all its cells count as
+         * written with the sequence id of the load. */
         s->own = *s->cell;
         s->own.seqid = s->meta->max_seqid;
         s->cell = &s->own;
@@ -269,8 +269,8 @@ static bool in_row(const rq__merge *m, const rq__source *s)
     return rq_slice_eq(rq_cell_row(s->cell), rq__kept_bytes_slice(&m->row));
 }
 
-/* Reversed: whether the cell is behind the current row, where nothing is looked for: there may be
- * any number of invisible rows. */
+/* Reversed: whether the cell is behind the current row. Then the source does not look for a visible
+ * cell, because any number of invisible rows may follow. */
 static bool is_behind_current_row(const rq__merge *m, const rq__source *s)
 {
     return m->reversed && m->in_row && !in_row(m, s);
@@ -282,9 +282,9 @@ static void count_hidden(rq__merge *m)
     if (m->hidden_left > 0 && m->hidden_left < UINT32_MAX) m->hidden_left--;
 }
 
-/* Executes the pending move or seek, up to an existing cell. RQ_E_END: the source has no more cells.
- * After some invisible cells the state may be SKIP: the source keeps its place in the heap by the
- * cell where it is. */
+/* Executes the source's pending move or seek, and moves on to a visible cell. RQ_E_END: the source has no
+ * more cells. After HIDDEN_AT_ONCE invisible cells it stops with the state SKIP; the invisible cell at
+ * which the source is then determines its place in the heap. */
 static rq_err make_ready(rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
 {
     unsigned hidden = 0;
@@ -538,8 +538,9 @@ void rq__merge_resume(rq__merge *m)
     m->is_open = true;
 }
 
-/* Saves the position to continue from, unless a seek or the opening is pending: the first cell that
- * may still have to be returned, or just behind the one that was returned last. */
+/* Saves the position to continue from: the first cell that may still have to be returned, or the
+ * position right behind the cell that was returned last. Not called while a seek or the opening is
+ * pending. */
 static rq_err remember_place(rq__merge *m)
 {
     const rq__source *best = m->heap[0];

@@ -93,7 +93,7 @@ typedef struct rq__merge {
     rq_hfile_place *places; /* positions of files when they were parked */
     uint32_t place_count;
     uint32_t place_cap;
-    uint32_t place_next; /* of the next file, if all are still there */
+    uint32_t place_next; /* index in `places` where the search for the next file begins */
     uint32_t source_count;
     uint32_t source_cap;
     uint32_t heap_len;
@@ -113,7 +113,7 @@ typedef struct rq__merge {
     /* reversed */
     rq__kept_key bound; /* the following rows are before it */
     rq__kept_bytes row; /* the current row, or the last one */
-    bool has_hint;      /* the target is the start inside its row, if that row comes */
+    bool has_hint;      /* seek_back: if the target's row comes next, it starts at the target */
     /* Invisible cells that top may pass before it returns RQ_E_AGAIN; the caller sets it anew.
      * UINT32_MAX: any number. */
     uint32_t hidden_left;
@@ -149,8 +149,8 @@ void rq__merge_clear(rq__merge *m);
 /* --- the sequence ----------------------------------------------------------------------------- */
 RQ_NODISCARD
 rq_err rq__merge_find_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret, rq_error *why);
-/* Returns the current cell, valid until the next call. RQ_E_END, RQ_E_AGAIN (also without a need of
- * ctx: hidden_left is 0). */
+/* Returns the current cell, valid until the next call. RQ_E_END. RQ_E_AGAIN: ctx names a missing
+ * block, or it has no need and hidden_left is 0. */
 RQ_NODISCARD
 static inline rq_err rq__merge_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret,
                                    rq_error *why)
@@ -161,8 +161,8 @@ static inline rq_err rq__merge_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell
 /* Moves past the cell returned by top. */
 void rq__merge_step(rq__merge *m);
 
-/* Called when top returned the first cell of a row: detects a run. It ends with the row, and
- * with the source's part of it. */
+/* Called when top returned the first cell of a row: detects a run (invariant 3). The run ends with
+ * the row, or earlier at the end of the source's current block. */
 void rq__merge_find_run(rq__merge *m);
 typedef enum rq__merge_moved {
     RQ__MERGE_STEPPED, /* as after step: call top */
@@ -186,8 +186,8 @@ static inline rq__merge_moved rq__merge_step_in_row(rq__merge *m)
  * `before_others`: the cell comes before those of all other sources; otherwise its row must be
  * compared with theirs. */
 void rq__merge_walked(rq__merge *m, bool before_others);
-/* The first row that another source than the top one has. False: there is no other. REQUIRES: top
- * returned a cell. */
+/* The first of the rows at which the sources other than the top one are. False: the top source is
+ * the only one. REQUIRES: top returned a cell. */
 bool rq__merge_bound(const rq__merge *m, rq_slice *ret);
 /* Called after the top source was moved to a visible cell of the same or a later row: orders the
  * sources again. REQUIRES: not lazy, so that each source has its cell. */

@@ -357,8 +357,8 @@ static uint64_t deleted_at(const epoch *p, const rq_cell *put)
     return of_family < of_column ? of_family : of_column;
 }
 
-/* Counts the put in the epoch, up to the sequence id `end`. *ret_is_old: enough newer ones were
- * counted before. */
+/* Adds the put to the epoch's counts up to the sequence id `end`. *ret_is_old: one of these counts
+ * already had enough newer puts. */
 static rq_err count_put(rq__new_version_tracker *t, epoch *p, uint64_t seqid, uint64_t end,
                         bool *ret_is_old)
 {

@@ -60,8 +60,9 @@ rq_err rq__query_matcher_init(rq__query_matcher *m, rq_arena *arena, const rq_fa
     };
     m->all_time = m->time_range.min == 0 && m->time_range.max == INT64_MAX;
     m->filter_may_end = m->filter != NULL && rq_filter_may_end(m->filter);
-    /* In a column the tracker counts at least the cells that pass the filter, except for markers in
-     * raw scans. */
+    /* Versions are counted again after the filter only if the tracker's limit is above the wanted
+     * number, or if the tracker does not count each cell that passes the filter (markers in raw
+     * scans). */
     m->counts_filtered = m->raw || m->new_version_behavior || wanted < checked;
     m->is_simple =
         m->all_time && !has_columns && !m->raw && !m->new_version_behavior && !m->mob_refs_only;
@@ -99,7 +100,7 @@ bool rq__query_matcher_hint(const rq__query_matcher *m, rq_slice *ret)
 }
 
 /* Whether all cells of this column with the cell's timestamp that come behind it are skipped. Those
- * have the cell's type, or one that is ordered behind it. */
+ * cells have the same type, or a type that is ordered behind it. */
 static bool is_version_over(const rq__query_matcher *m, const rq_cell *cell)
 {
     if (rq__delete_tracker_hides_version(&m->deletes, cell)) return true;

@@ -39,7 +39,7 @@ typedef struct rq__query_matcher {
                            * paused at it */
     bool filter_paused; /* the filter has not decided on the next cell, which `paused_…`
                            * identifies */
-    bool is_judged;     /* the checks before the filter have decided on it: `judged` */
+    bool is_judged;     /* the checks before the filter have decided on that cell: `judged` */
     rq__match judged;
     rq_filter_code filter_code;
     rq_time_range time_range;
@@ -87,8 +87,9 @@ rq_err rq__query_matcher_merge(rq__query_matcher *m, const rq_cell *cell, rq_fil
                                rq__match *match);
 
 /* --- a row that was begun elsewhere (row_pass.h) ---------------------------------------------- */
-/* Used instead of reset: the row's cells up to `last` (NULL: none) were live puts, one per
- * column, and were passed to the filter; `included`: it included the last one. */
+/* Replaces rq__query_matcher_reset for a row whose cells up to `last` (NULL: none) were live puts,
+ * one per column, and were passed to the filter already. `included`: the filter included the last
+ * one. */
 RQ_NODISCARD
 rq_err rq__query_matcher_enter_behind(rq__query_matcher *m, const rq_cell *last, bool included);
 /* Sets the filter's code for the next cell, which is also such a put. */
@@ -97,8 +98,8 @@ static inline void rq__query_matcher_tell(rq__query_matcher *m, rq_filter_code c
     m->has_code = true;
     m->filter_code = code;
 }
-/* Says that the filter returned RQ_E_AGAIN for this cell, which comes next: the filter will be
- * resumed. */
+/* Records that the filter returned RQ_E_AGAIN for this cell, which is the next one passed to a
+ * match function: the filter is then resumed. */
 RQ_COLD RQ_NODISCARD rq_err rq__query_matcher_pause(rq__query_matcher *m, const rq_cell *cell);
 RQ_NODISCARD
 rq_err rq__query_matcher_match_given(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
@@ -137,7 +138,7 @@ static inline rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell
  * *ret, are skipped too and change nothing, so that the read may seek there. The key points into
  * the cell. */
 bool rq__query_matcher_skip_to(const rq__query_matcher *m, const rq_cell *cell, rq_cell *ret);
-/* After NEXT_COLUMN codes: the column to seek to. False: the one behind the cell's. */
+/* After NEXT_COLUMN codes: the column to seek to. False: the column that follows the cell's. */
 bool rq__query_matcher_hint(const rq__query_matcher *m, rq_slice *ret);
 
 #endif

@@ -21,8 +21,8 @@ static bool any_tags(const rq_rewrite_options *o)
     return false;
 }
 
-/* The cells of a bulk-loaded file count as written at the load. Their number matters as long as
- * there may be older writes outside of the inputs. */
+/* Whether the output must keep the sequence id of a bulk-loaded file, which all its cells have: as
+ * long as older writes may exist outside of the inputs. */
 static bool has_number(const rq_rewrite_options *o, const rq_store_file *f)
 {
     bool is_oldest = o->major && (o->unflushed_from == 0 || f->max_seqid < o->unflushed_from);

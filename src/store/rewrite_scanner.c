@@ -16,9 +16,10 @@
  * 5. The end of a column applies to markers too: behind the last version kept, older markers of the
  *    column are dropped unseen, in a flush as well. That is HBase's behaviour, visible in raw
  *    scans.
- * 6. A cell of a bulk-loaded file may be newer than cells in the memstore. Markers that are newer
- *    than some of these are kept, and their sequence ids, because they must still hide or replace
- *    them. (HBase flushes before a bulk load.)
+ * 6. A cell of a bulk-loaded file may be newer than cells in the memstore, because no flush precedes
+ *    a bulk load (in HBase one does). So markers that are newer than some memstore cell are kept,
+ *    and all cells newer than it keep their sequence ids: they must still hide or replace memstore
+ *    cells.
  * 7. NEW_VERSION_BEHAVIOR: everything is kept unless all files take part; sequence ids are never
  *    zeroed. */
 #include "store/store_scanner.h"

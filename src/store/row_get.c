@@ -30,8 +30,8 @@
 #define PASS_MAX 12
 /* A longer value counts as one cell for each of these many bytes. */
 #define PASS_VALUE_BYTES 65536
-/* The same inside one column of a memstore segment, where a search is cheaper than opening a
- * scanner. */
+/* Skipped cells inside one column of a memstore segment; beyond this many the place searches for the
+ * next column, which is cheaper than opening a scanner. */
 #define PASS_IN_COLUMN 3
 /* Larger rows are left to the scanner too, which yields the loop and limits their size. */
 #define STRETCH_BYTES_MAX ((size_t)8 << 20)
@@ -342,8 +342,8 @@ static bool found_columns_of(const row_get *g, const rq_store_version *v, size_t
 }
 
 /* Whether the remaining sources can be skipped: every wanted version of every column was found, and
- * each cell seen is newer than all cells in them. Cells of those columns there would come behind
- * the ones found, and no marker there reaches the found ones. */
+ * each cell seen is newer than all cells in these sources. So their cells of the columns come behind
+ * the versions found, and their markers are too old to hide these. */
 static bool rest_is_older(const row_get *g, const rq_store_version *v, size_t from)
 {
     uint64_t found = g->out->count - g->mark.count;

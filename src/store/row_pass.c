@@ -159,8 +159,8 @@ static rq_err read_cells(row_pass *p, row_end *ret, rq_error *why)
 }
 
 /* --- a row ------------------------------------------------------------------------------------ */
-/* At the end of a row: asks the filter whether it wants the row, as the region does for rows it has
- * read. */
+/* At the end of a row: asks the filter whether it wants the row, as the region scanner does on the
+ * ordinary path. */
 static bool decide(row_pass *p)
 {
     if (!p->decides_rows) return false; /* nothing of it was included */

@@ -14,9 +14,8 @@
 
 #include "store/segment_list.h"
 
-#define ROWS                                                                                       \
-    16               /* interleaved searches: about the number of cache misses a core can have in
-                      * flight */
+/* Interleaved searches: about the number of cache misses a core can have in flight. */
+#define ROWS 16
 #define VERSIONS 4   /* of a row; prefetch limit */
 #define SMALL_CELL 2 /* cache lines; of larger cells only the first line is read */
 #define LINES_MAX 64 /* of a version */

@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define SLAB_MAPPED                                                                                \
-    ((size_t)256 * 1024) /* if there is no pool, slabs of at least this size are
-                                          * mapped, smaller ones come from malloc */
+/* If there is no pool, slabs of at least this size are mapped, smaller ones come from malloc. */
+#define SLAB_MAPPED ((size_t)256 * 1024)
 /* Nodes of at least this size begin on a cache line; the padding is less than 6 %. */
 #define ALIGN_FROM ((size_t)512)
 

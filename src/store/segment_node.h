@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-/* Contains nothing that can be derived otherwise: for cells of 100 bytes each byte here costs
- * half a percent. */
+/* Contains nothing that can be derived otherwise: for cells of 100 bytes each byte here costs half
+ * a percent of the memstore's memory. */
 struct rq_segment_node {
     union {
         uint64_t seqid;
@@ -105,8 +105,8 @@ static inline int node_compare_tail(const rq_segment_node *n, const uint8_t *tai
 }
 
 /* Compares the rest of the key of two cells of one row, from the node's bytes. All cells of a
- * wide row have the same rank, so a write into it comes here a dozen times. The rules are
- * rq_cell_compare's, which is called if a type makes them special. */
+ * wide row have the same rank, so a write into such a row makes this comparison a dozen times. The
+ * rules are rq_cell_compare's, which is called if one of the types is RQ_TYPE_MINIMUM. */
 static inline int node_compare_behind_row(rq_cell_order order, const rq_segment_node *n,
                                           const probe *key)
 {

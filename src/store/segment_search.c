@@ -155,8 +155,8 @@ static void end_fences(rq_segment *s)
     s->making = NULL;
 }
 
-/* Lower bound of the height above FENCE_LEVEL of the node that follows in the fences: a node of the
- * same row that was inserted meanwhile may be in between. */
+/* Number of levels above FENCE_LEVEL that the next fence, node `n`, reaches. May be too low: a node
+ * of the same rank that was inserted meanwhile may precede `n` on a level. */
 static unsigned levels_above(rq_segment *s, rq_segment_node *n, uint64_t rank)
 {
     unsigned above = 0;

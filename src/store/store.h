@@ -26,9 +26,8 @@
 
 typedef struct rq_store rq_store;
 
-#define RQ_STORE_FILE_NAME_MAX                                                                     \
-    255 /* the limit of file systems; names of references and links
-                                    * are long */
+/* The limit of file systems; names of references and links are long. */
+#define RQ_STORE_FILE_NAME_MAX 255
 
 typedef struct rq_store_file {
     /* used by every read, kept together */
@@ -129,10 +128,10 @@ typedef struct rq_store_options {
     const struct rq_hfile_options *files; /* the server's; copied. NULL: HBase's defaults */
     const rq_cache_options *caching;      /* likewise */
     bool is_date_tiered;                  /* files with the same sequence id are ordered by time */
-    /* Counts the versions not freed yet, which cache, slabs and executor must outlive. Retired
-     * versions are then freed on RQ_POOL_WORK: closing files and freeing memory takes too long
-     * for a loop, and a flushed memstore must not stay until a compaction ends. NULL: not
-     * counted; freed by the thread that collects. */
+    /* Counts the versions that are not freed yet; cache, slabs and executor must outlive these
+     * versions. Retired versions are then freed on RQ_POOL_WORK, because closing files and freeing
+     * memory takes too long for a loop, and a flushed memstore must not stay until a compaction
+     * ends. NULL: versions are not counted, and are freed by the thread that collects the epoch. */
     _Atomic uint64_t *versions_alive;
     /* Called after a version was freed, on any thread; may be NULL. */
     void (*version_freed)(void *context);

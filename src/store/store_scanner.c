@@ -34,8 +34,8 @@
 #define SKIPS_BEFORE_SEEK 16
 /* Cells between two looks at the clock. */
 #define CLOCK_CELLS 128
-/* The same for cells that the read point hides. A scan of a region that is written to may come to
- * the rows of all writes since it was opened. */
+/* Cells hidden by the read point between two looks at the clock. A scan of a region under writes may
+ * pass the cells of all writes since the scan was opened. */
 #define CLOCK_HIDDEN 1024
 /* A longer value counts as one cell for each of these many bytes. */
 #define CLOCK_VALUE_BYTES 8192
@@ -89,7 +89,7 @@ struct rq_store_scanner {
 typedef struct mob_part {
     rq_mob_read read;
     bool has_match;
-    rq__match match; /* of the cell of the row at hand with: */
+    rq__match match; /* for the current row's cell with this qualifier, … */
     rq__kept_bytes qualifier;
     int64_t timestamp;
     uint8_t type;
@@ -323,8 +323,8 @@ static rq_err look_for_top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *
             rq__merge_step(&s->merge);
         } else {
             RQ_TRY(seek_past(s));
-            /* If the seek ended at one of these cells again, because the keys are equal, step
-             * instead. */
+            /* The seek may end at a cell that is to be skipped again, because its key equals the
+             * seek's. Then the next cells are stepped over without another seek. */
             s->skip_left = UINT32_MAX;
         }
         if (yield_ns != 0 && --s->clock_left == 0) {
@@ -334,8 +334,8 @@ static rq_err look_for_top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *
     }
 }
 
-/* The next cell that is not skipped. Region and store look at it repeatedly until it is taken;
- * until then it is the merge's current cell, and nothing is to be skipped. */
+/* The next cell that is not skipped. The region scanner and this file ask for it repeatedly until it
+ * is taken; from the second time on it is the merge's current cell, and no skip is pending. */
 static inline rq_err top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx,
                          const rq_cell **ret, rq_error *why)
 {

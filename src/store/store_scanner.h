@@ -59,8 +59,8 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
 /* Skips rows that the filter excludes, inside the current block (row_pass.h). */
 typedef enum rq_store_pass_end {
     RQ_STORE_PASS_AT_ROW,   /* before a row that was not checked yet: call peek_row */
-    RQ_STORE_PASS_KEY_OUT,  /* in front of `row`, which the filter has left out by its key */
-    RQ_STORE_PASS_IN_ROW,   /* in `row`, whose key the filter has let pass: next goes on with it */
+    RQ_STORE_PASS_KEY_OUT,  /* before `row`, which the filter has excluded by its key */
+    RQ_STORE_PASS_IN_ROW,   /* in `row`, whose key the filter has accepted: call next */
     RQ_STORE_PASS_ROW_READ, /* behind `row`: the filter wants it, and its cells are appended */
 } rq_store_pass_end;
 
@@ -71,7 +71,7 @@ typedef struct rq_store_pass {
     rq_store_pass_end end;
     bool column_is_done; /* IN_ROW: the rest of the cell's column is to be skipped */
     uint64_t left_out;   /* rows skipped; the filter was reset after each */
-    rq_slice row;        /* AT_ROW: the last of these rows; valid until the scanner's next call */
+    rq_slice row;        /* AT_ROW: the last row skipped; valid until the scanner's next call */
 } rq_store_pass;
 
 /* Whether pass_rows can skip rows. Constant for a scanner. */
@@ -92,13 +92,13 @@ typedef enum rq_store_rows_stop {
 } rq_store_rows_stop;
 
 typedef struct rq_store_rows {
-    uint32_t *cells; /* room for the cells of each row */
+    uint32_t *cells; /* array of `max` entries; entry i gets the number of cells of row i */
     uint32_t max;
     uint64_t bytes_max;       /* limit of the rows' rq_result_bytes; 0: none */
-    bool may_stop_inside_row; /* and a row that reaches it goes on IN_ROW */
+    bool may_stop_inside_row; /* bytes_max may end the call inside a row (IN_ROW) */
     /* the result */
-    uint32_t count;        /* complete rows; another one follows, but AT_END */
-    rq_cellblock_mark end; /* of their cells */
+    uint32_t count;        /* complete rows */
+    rq_cellblock_mark end; /* the end of their cells in `out` */
     rq_slice row; /* IN_ROW: the row; else the last of the complete ones. Valid until the scanner's
                    * next call */
     rq_store_rows_stop stop;

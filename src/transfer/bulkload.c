@@ -328,9 +328,10 @@ static rq_err run(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
     return b->has_hfiles ? run_hfiles(j, ret, why) : run_text(j, ret, why);
 }
 
-/* After an error all state for the next run is kept if parts are `sorted`; nothing in the server's
- * staging folder is, unless the work folder names it. The work folder goes last: while something is
- * left in the staging folder, another run can remove it. */
+/* Removes what the load does not need any more. After an error the work folder stays for the next
+ * run if any part is sorted (`sorted`: by this run); then the server's staging folder stays, too,
+ * if the work folder names it. The work folder is removed last: if removing the staging folder
+ * fails, another run finds its name in the work folder. */
 static rq_err clean_up(bulk_job *j, uint64_t sorted, rq_err rc, rq_error *why)
 {
     rq_error ignored;

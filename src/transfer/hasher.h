@@ -40,9 +40,9 @@ rq_err rq__hash_list_add(rq__hash_list *l, rq_slice key, const uint8_t hash[RQ__
 void rq__hash_list_reset(rq__hash_list *l);
 void rq__hash_list_clear(rq__hash_list *l);
 
-/* Hashes the table's rows in the same batches, the last one up to scan->stop (empty: the table's
- * end); sets scan->start. Differing batches are reported and counted in crew->different.
- * Blocking. */
+/* Hashes the rows of the link's table in the batches of the list, and compares the hashes. The last batch ends at
+ * scan->stop (empty: the table's end); scan->start is set here. Differing batches are reported and counted in
+ * crew->different. Blocking. */
 RQ_NODISCARD
 rq_err rq__hash_list_compare(const rq__hash_list *l, rq_scan *scan, rq__link *link,
                              bool ignores_times, rq__crew *crew, rq_error *why);

@@ -39,8 +39,8 @@ RQ_NODISCARD
 rq_err rq__link_tools(const rq_client_options *o, const char *table, size_t size, void **ret,
                       rq_error *why);
 
-/* `row` is called for each row, and must not use the link; `rest`, which may be NULL, between two
- * answers, when the link may be used. An error of either ends the scan. */
+/* The callbacks of a scan. `row` is called for each row; it must not use the link. `rest`, which may be NULL, is called
+ * between two answers; it may use the link. An error of either ends the scan. */
 typedef struct rq__scan_calls {
     rq_err (*row)(void *ctx, rq_op_result *row, rq_error *why);
     rq_err (*rest)(void *ctx, rq_error *why);

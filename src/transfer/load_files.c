@@ -121,10 +121,11 @@ static rq_err rename_file(rq__load_job *j, const char *path, const char *as, rq_
     return RQ_OK;
 }
 
-/* Renames a file that an earlier run has named in a call, after that call has ended if it has begun
- * to load the file. The file may be gone. The call fails if the name is gone after the server has
- * linked the file (region/bulk_load.c); if the link was made before the new name, the call may not
- * have seen that, so the file gets its name back until the call has ended. */
+/* Renames a file that an earlier run named in a call, so that this call cannot load the file any more. If the call has
+ * begun to load the file, waits for its end first; then the file may be gone. After the server has linked the file, it
+ * checks the name, and the call fails if the name is gone (region/bulk_load.c). A second hard link beside the new name
+ * shows that the server may have checked before the rename: then the file gets its old name back, and the call is
+ * waited for again. */
 static rq_err rename_called(rq__load_job *j, const char *path, const char *again, rq_error *why)
 {
     for (size_t names;;) {
@@ -152,8 +153,8 @@ static const char *other_name(rq__load_job *j, const char *path)
     return rq_arena_printf(&j->arena, "%.*s/%s", (int)(strrchr(path, '/') - path), path, name);
 }
 
-/* A file that an earlier run has named in a call: loaded, or to be loaded now. Renamed files of the
- * folder are listed with the others. */
+/* Handles a file that an earlier run named in a call: the call has loaded it, or it is added to the files to load now.
+ * A file of the folder that is renamed here is found later, when the folder is listed. */
 static rq_err take_called(rq__load_job *j, const char *path, const rq_family_schema *family,
                           rq_error *why)
 {

@@ -9,8 +9,8 @@
 
 #define RQ__LOAD_PIECES "_rorqual_pieces" /* has a folder for each family */
 
-#define RQ__NO_REGION                                                                              \
-    SIZE_MAX /* no open region has the rows now: the file waits for a later round */
+/* No open region has the rows now: the file waits for a later round. */
+#define RQ__NO_REGION SIZE_MAX
 
 typedef struct rq__load_file {
     const char *path; /* in the vfs */

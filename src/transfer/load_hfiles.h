@@ -6,11 +6,10 @@
  *
  * Resuming after a kill: a file that the server moves is gone once it is loaded; copied and
  * divided files are recorded in a journal. Only the call in progress is in doubt:
- *   - moved files: the server links a file, commits and then removes the source. While the source
- *     has two names, the earlier call is waited for; a source with one name gets another name, so
- *     that an earlier call that has not linked it finds nothing. The server looks at the name
- *     after the link and before the commit, the client at the link after the rename: one of them
- *     notices the other.
+ *   - moved files: the server links a file, commits and then removes the source. While the source has two names (hard
+ *     links), this run waits for the earlier call; a source with one name is renamed, so that an earlier call that has
+ *     not linked it yet finds nothing. The server looks at the name after the link and before the commit, the client at
+ *     the link after the rename: one of them notices the other.
  *   - copied files (--keep, other file systems) are loaded again: the same cells, with the same
  *     timestamps. */
 #ifndef RQ_TRANSFER_LOAD_HFILES_H

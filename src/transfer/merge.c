@@ -9,8 +9,8 @@
 
 #define FAN_IN 128
 #define HEAD (8 + 2) /* behind the length: order, length of the row */
-#define ROW_BYTES_MIN                                                                              \
-    ((size_t)1 << 20) /* of one row that are collected before repeated cells are dropped */
+/* Bytes of one row that are collected before repeated cells are dropped. */
+#define ROW_BYTES_MIN ((size_t)1 << 20)
 
 typedef struct run {
     rq__in in;
@@ -213,8 +213,8 @@ static rq_slice bytes_of(const rq_cell *c)
     return rq_slice_of(c->family - 1, (size_t)(c->value + c->value_len - (c->family - 1)));
 }
 
-/* Drops the repeated cells of the row. Fails if the others need more than half of the memory. The next call is due when the
- * bytes have doubled. */
+/* Drops the repeated cells of the row. Fails if the remaining cells need more than half of the memory. g->shrinks_at is
+ * the size at which the next call is due: twice the remaining bytes. */
 static rq_err shrink(group *g, rq_error *why)
 {
     rq_buf kept = {0};

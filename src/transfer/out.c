@@ -72,8 +72,9 @@ rq_err rq__move_file(rq_vfs *v, const char *from, const char *to, rq_error *why)
     return rq_vfs_move(v, from, to, why);
 }
 
-/* A replacement has three names: PATH.draft is being written, PATH.new is complete and durable, and counts
- * instead of PATH until it has that name. */
+/* A file is replaced in three steps: PATH.draft is written; it is renamed to PATH.new when it is complete and durable;
+ * PATH is removed, and PATH.new is renamed to PATH. After a crash PATH.new, if it exists, is the current file: the last
+ * step is done again. */
 rq_err rq__settle_file(rq_vfs *v, const char *path, rq_error *why)
 {
     char complete[PATH_BYTES];

@@ -32,12 +32,12 @@ RQ_NODISCARD
 rq_err rq__out_finish(rq__out *o, rq_error *why);
 void rq__out_close(rq__out *o);
 
-/* Opens a folder, which is made with that mode if it is missing (then *ret_made, which may be NULL, is set); its parent
- * must be there. */
+/* Opens a folder. If it is missing it is made with `mode`, in a parent that must exist, and *ret_made is true; ret_made
+ * may be NULL. */
 RQ_NODISCARD
 rq_err rq__open_folder(const char *path, mode_t mode, rq_vfs **ret, bool *ret_made, rq_error *why);
-/* Removes the folder, unless it has something in it: of work that has failed and has made the folder. REQUIRES: its lock is
- * held. */
+/* Removes the folder if it is empty: for work that has made the folder and then failed. REQUIRES: the caller holds the
+ * folder's lock. */
 void rq__drop_empty_folder(const char *path);
 /* Writes or replaces a small file: after a crash, and rq__settle_file, it is the old or the new one. */
 RQ_NODISCARD

@@ -39,8 +39,8 @@ bool rq__row_begins(rq__row_parts *p, rq_slice row, bool is_partial);
 /* Bytes.toBytesBinary: \xNN is a byte. Appends. */
 RQ_NODISCARD
 rq_err rq_bytes_of_text(rq_slice text, rq_buf *out);
-/* Its inverse, Bytes.toStringBinary: printable ASCII except the backslash is unchanged, other bytes
- * become \xNN. */
+/* The inverse of rq_bytes_of_text, Bytes.toStringBinary: printable ASCII except the backslash is unchanged, other bytes
+ * become \xNN. Appends. */
 RQ_NODISCARD
 rq_err rq__text_of_bytes(rq_slice bytes, rq_buf *out);
 

@@ -5,8 +5,9 @@
  * rq_vfs_batch_end then syncs each file and folder once, several at a time, so that a device is
  * waited for once or twice instead of ten times.
  *
- * A repetition of an attempt that was interrupted makes durable what it finds done: existing files
- * and folders, and absent ones that it removes.
+ * If an interrupted attempt is repeated, the new batch also makes durable what the former attempt has
+ * done: a file or folder that exists already when it is created, or is absent when it is removed, is
+ * synced like one that the batch has changed itself.
  *
  * Before rq_vfs_batch_end nothing is durable and there is no order: only for files to which nothing
  * refers yet, and for the removal of files to which nothing refers any more. Not for rq_vfs_cas,

@@ -719,8 +719,9 @@ static rq_err posix_lock(rq_vfs *base, const char *path, rq_file **ret, rq_error
     return rc;
 }
 
-/* In a forked child the descriptors are closed already. The locks are removed by name; a child that
- * has not reached its handler yet still shares them. */
+/* Unlocks explicitly, because a child that was just forked shares the open files until its handler
+ * closes them: closing the descriptors here would not release the locks. In a forked child they are
+ * closed already (-1). */
 static rq_err close_lock(posix_file *f)
 {
     struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};

@@ -9,7 +9,8 @@
  * older kernel, a sandbox that refuses it, a file system that keeps its pages elsewhere) the read is
  * tried, and after some failures only once in a while.
  *
- * Whether cachestat can be trusted is learnt from the first ordinary read: its pages must be seen.
+ * Whether cachestat can be trusted is found out after the first ordinary read: cachestat must then report
+ * the pages that were read as cached.
  */
 #include "vfs/posix_priv.h"
 

@@ -56,8 +56,9 @@ void rq__direct_count_init(rq__direct_count *c)
 {
     struct rlimit files;
     bool known = getrlimit(RLIMIT_NOFILE, &files) == 0;
+    rlim_t count = !known ? 0 : files.rlim_cur > INT_MAX ? INT_MAX : files.rlim_cur;
     atomic_init(&c->open, 0);
-    c->most = !known ? 0 : files.rlim_cur > INT_MAX ? INT_MAX : (int)files.rlim_cur / SHARE;
+    c->most = (int)(count / SHARE);
 }
 
 bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len)

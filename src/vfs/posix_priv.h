@@ -30,10 +30,11 @@ typedef struct rq__cached {
 } rq__cached;
 
 /* Reads up to `len` bytes if they are in the page cache; returns their number, which is smaller
- * only at the end of the file. -1: *ret_errno, EAGAIN if they are not cached, or if it was not
- * tried. */
+ * only at the end of the file. -1: an error, in *ret_errno; EAGAIN: the bytes are not cached, or
+ * the read was not tried because such reads have failed lately. */
 ssize_t rq__cached_read(rq__cached *c, int fd, void *buf, size_t len, uint64_t off, int *ret_errno);
-/* These bytes have just been read in the ordinary way. */
+/* Called after these bytes were read in the ordinary way: finds out whether cachestat can be
+ * trusted. */
 void rq__cached_learn(rq__cached *c, int fd, uint64_t off, size_t len);
 
 typedef struct rq__cached_counts {
@@ -45,16 +46,16 @@ bool rq__cached_look(rq__cached *c, int fd, uint64_t off, uint64_t len, rq__cach
 
 /* --- reads past the page cache (posix_direct.c) ----------------------------------------------- */
 
-/* The descriptors of a vfs. */
+/* The descriptors that a vfs has open for direct reads. */
 typedef struct rq__direct_count {
     _Atomic int open;
     int most;
 } rq__direct_count;
 
-/* At most a share of what the process may have. */
+/* Sets `most` to a share of the process's limit of open descriptors. */
 void rq__direct_count_init(rq__direct_count *c);
 
-/* Of an open file. */
+/* The state of an open file. */
 typedef struct rq__direct {
     _Atomic int fd; /* for direct reads; negative: none */
     _Atomic unsigned reads;
@@ -77,7 +78,8 @@ bool rq__direct_read(rq__direct *d, const rq__direct_file *f, void *buf, size_t 
 
 /* --- locks and fork (posix_fork.c) ------------------------------------------------------------ */
 
-/* The descriptors of a held lock; part of it. They are -1 in a forked child. */
+/* The descriptors of a held lock, embedded in the lock's struct. They are set to -1 in a forked
+ * child. */
 typedef struct rq__held {
     struct rq__held *next;
     int *descriptors[2];
@@ -87,9 +89,9 @@ typedef struct rq__held {
 RQ_NODISCARD
 rq_err rq__held_begin(void);
 void rq__held_end(void);
-/* REQUIRES: in between. */
+/* Adds a lock to the list. REQUIRES: between rq__held_begin and rq__held_end. */
 void rq__held_add(rq__held *h, int *first, int *second);
-/* One that is not held is fine. */
+/* Removes it; a lock that is not in the list is no error. REQUIRES: as for rq__held_add. */
 void rq__held_remove(rq__held *h);
 
 #endif

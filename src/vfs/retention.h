@@ -2,17 +2,16 @@
 /*
  * The register of files that must not be removed yet, because something outside the database's own
  * references still reads them. A *holder* has a name and holds store files, the log from a position
- * on, or both. Backups, and procedures that take or clone a snapshot, are holders; replication peers
- * and incremental backups will be.
+ * on, or both. Holders are backups, replication peers, and procedures that take or clone a snapshot.
  *
  * Code that removes files asks here first:
  *   - the log, before it recycles a WAL file (wal/holders.c)
  *   - the cleaner of archive/, before it removes a file (catalog/cleaner.c). Compactions, dropped
  *     tables and split parents only move files into archive/, and need not ask: a held file is
  *     found under its own path or under rq_retention_archived() of it
- *   - the cleaner of MOB files, before it moves one into archive/ (region/mob_cleaner.c): a list is
- *     made of store files first and of MOB files last, and nothing refers any more to a file whose
- *     store files were replaced in between
+ *   - the cleaner of MOB files, before it moves one into archive/ (region/mob_cleaner.c). A holder
+ *     lists store files first and MOB files last; if compactions replace the listed store files in
+ *     between, only the holder still needs the MOB files to which they refer
  *
  *  1. Holders are in memory. A feature whose holder must survive a restart (a snapshot, a peer) has
  *     a durable record of its own, and takes its holder again before the first cleaner runs, or the

@@ -79,14 +79,15 @@ typedef struct rq_slog_segment {
     uint64_t lengths[RQ_SLOG_STRIPES];
 } rq_slog_segment;
 
-/* A write in flight. The caller's memory, and the bytes', until `done` is called on `lane`. */
+/* A write in flight. The caller owns the struct and the bytes, and keeps both until `done` is called
+ * on `lane`. */
 typedef struct rq_slog_write {
     unsigned stripe;
     uint64_t off; /* the stripe's length: what was acknowledged there */
     rq_slice bytes;
     rq_lane *lane;
     /* RQ_OK: the write is acknowledged. RQ_E_SERVER_ABORTED: the tenure has ended. Other errors:
-     * its fate is unknown, and the stripe accepts no more writes (RQ_E_STATE): go on in a new
+     * the outcome is unknown, and the stripe accepts no more writes (RQ_E_STATE): continue in a new
      * segment. */
     void (*done)(struct rq_slog_write *w, rq_err rc);
     /* the implementation's */
@@ -98,8 +99,9 @@ typedef struct rq_slog_write {
 /* Creates a segment. RQ_E_EXISTS: the tenure has one with this number. RQ_E_SERVER_ABORTED: the
  * tenure has ended. After another error take a higher number. */
 RQ_NODISCARD rq_err rq_slog_open(rq_tenure *t, uint64_t number, rq_slog **ret, rq_error *why);
-/* Appends; on `w->lane`, the same for all writes of a log. REQUIRES: no other write is in flight on this stripe (guarded writes of one object do
- * not pipeline, and starve the fence), and `off` is its length. */
+/* Appends. Call it on `w->lane`, which is the same for all writes of a log. REQUIRES: no other write is in
+ * flight on this stripe (guarded writes of one object do not pipeline, and delay a fence), and `off` is the
+ * stripe's length. */
 void rq_slog_submit(rq_slog *log, rq_slog_write *w);
 /* NULL is allowed. REQUIRES: no write is in flight. */
 void rq_slog_close(rq_slog *log);
@@ -124,7 +126,7 @@ RQ_NODISCARD rq_err rq_slog_remove(rq_shared *s, const char *server_name, rq_err
 /* Replaces an object if its generation is `expected`; 0: if it is absent. The new object is durable
  * when this returns, and its generation is higher than any that the name ever had. RQ_E_CONFLICT:
  * the generation is another; nothing was changed. RQ_E_INVALID: more than RQ_OBJECT_BYTES_MAX.
- * Other errors: the fate is unknown; read the object again, whose bytes must tell who wrote them. */
+ * Other errors: the outcome is unknown; read the object again: its bytes must show who wrote them. */
 RQ_NODISCARD rq_err rq_object_cas(rq_shared *s, const char *name, uint64_t expected, rq_slice bytes,
                                   uint64_t *ret_generation, rq_error *why);
 /*

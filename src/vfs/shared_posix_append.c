@@ -2,9 +2,9 @@
 /*
  * Appends to the log of a tenure of the shared folder: a write and an fdatasync on the stripe's lane.
  *
- * Before a write is acknowledged the lease must be valid, or a look at the guard that began after
- * the sync must find it open. In both cases a guard that is closed is closed after that look, so
- * that the revoker notes the lengths after the sync.
+ * After the sync, before a write is acknowledged, the lease must be valid, or a look at the guard must find
+ * it open. In both cases a revoker notes the lengths after the sync: a revoker closes the guard first and
+ * then waits until the lease has run out.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,9 +5,10 @@
  *
  *  1. The highest generation is never removed; who wrote it removes those below the one before. A
  *     removed object is a generation that says so, so that generations rise forever.
- *  2. A writer may have been paused between its look and its link, while G + 1 came, was replaced
- *     and removed: then its link succeeds too late. So it looks again. This is only possible if
- *     there is a higher one, whose history has the token of the writer of G + 1.
+ *  2. A writer may be paused between reading G and linking G + 1, while another writer's G + 1 is made,
+ *     replaced and removed: then its link succeeds although it came too late. So after the link it reads
+ *     the highest generation again. If the link came too late, there is a higher generation than its own,
+ *     whose history has another token for G + 1.
  */
 #include <stdio.h>
 

@@ -5,10 +5,10 @@
 
 #include "vfs/shared.h"
 
-/* A guarded operation that was sent at `sent_ns` was successful: extends the lease, unless the
- * tenure has ended. */
+/* Extends the lease, unless the tenure has ended. Called after a guarded operation succeeded that
+ * was sent at `sent_ns`. */
 void rq__tenure_renewed(rq_tenure *t, uint64_t sent_ns);
-/* For ever. */
+/* Ends the lease for ever: the tenure has ended. */
 void rq__tenure_ended(rq_tenure *t);
 RQ_NODISCARD rq_err rq__tenure_over(const rq_tenure *t, rq_error *why);
 
@@ -20,10 +20,11 @@ void rq__slog_write_end(rq_slog_write *w, rq_err rc);
 #define RQ_LEASE_USED_NS (RQ_SHARED_LEASE_NS / 100 * 95)
 
 /* --- the renewal of a lease (shared_renewal.c) ------------------------------------------------ */
-/* In a tenure. */
+/* Part of a tenure. */
 typedef struct rq__renewals {
     rq_executor *executor; /* borrowed */
-    /* On the renewals' lane. RQ_E_SERVER_ABORTED: the tenure has ended, and this was the last. */
+    /* Renews the lease; called on `lane`. RQ_E_SERVER_ABORTED: the tenure has ended; it is not
+     * called again. */
     rq_err (*renew)(struct rq__renewals *r);
     rq_lane *lane;
     rq_timer timer;
@@ -34,9 +35,10 @@ typedef struct rq__renewals {
 
 RQ_NODISCARD rq_err rq__renewals_open(rq__renewals *r, rq_executor *executor,
                                       rq_err (*renew)(rq__renewals *renewals));
-/* Once, after the first renewal, which is the caller's. */
+/* Starts the timer. Called once, after the caller has made the first renewal. */
 void rq__renewals_begin(rq__renewals *r);
-/* Waits for a renewal that runs. May be called if they were not begun or could not be opened. */
+/* Stops the timer and waits for a running renewal. Allowed without rq__renewals_begin, and after
+ * rq__renewals_open has failed. */
 void rq__renewals_close(rq__renewals *r);
 
 /* --- records of the shared folder (shared_format.c) ------------------------------------------- */

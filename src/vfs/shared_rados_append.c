@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log that a tenure writes. An append compares the stripe's owner and writes, in one operation. It
- * writes at an offset: librados may send it twice.
+ * The log that a tenure writes. An append compares the stripe's owner and writes, in one operation. The
+ * write has an explicit offset, because librados may send the operation twice.
  *
  * librados copies the bytes, so a write may end by a time-out while they are still being sent. They
  * may arrive later, up to the fence; the stripe accepts no more writes.

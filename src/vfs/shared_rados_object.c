@@ -73,8 +73,9 @@ static int replace(rq__rados *r, const char *object, uint64_t from, rq_slice fil
     return rq__rados_write(r, object, op);
 }
 
-/* The outcome of the swap to `generation` that ended with `rc`. Once another swap has made this
- * generation, ours can no longer be executed; until then it may be. */
+/* Finds the outcome of our swap to `generation`, which ended with the error `rc`. While the object
+ * is at a lower generation, our swap may still be executed: returns `rc`. Afterwards it cannot, and
+ * the history shows whose swap made this generation. */
 static rq_err settle(rq__rados *r, const char *object, uint64_t generation, uint64_t token, int rc,
                      rq_arena *arena, rq_error *why)
 {

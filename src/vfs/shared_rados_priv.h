@@ -54,7 +54,7 @@ RQ_NODISCARD rq_err rq__rados_result(int rc, const char *verb, const char *name,
 /* "+", "-" or "." and a new token. */
 void rq__rados_owner_make(rq__rados *r, char state, char ret[static RQ__RADOS_OWNER_MAX]);
 
-/* An operation that writes, and its result as librados gives it; frees the operation. */
+/* Executes a write operation and frees it. Returns librados' result: 0 or a negative errno. */
 int rq__rados_write(rq__rados *r, const char *name, rados_write_op_t op);
 /* The text of an extended attribute. -ENOENT: there is no such object; an attribute that is absent
  * is "". */

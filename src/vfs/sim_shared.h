@@ -31,7 +31,7 @@ RQ_NODISCARD rq_err rq_sim_node_new(rq_sim_storage *s, uint64_t offset_ns, int r
                                     rq_sim_node **ret);
 /* NULL is allowed. REQUIRES: its tenures are freed. */
 void rq_sim_node_free(rq_sim_node *n);
-/* The node's door to the storage; its own. */
+/* The node's interface to the storage; owned by the node. */
 rq_shared *rq_sim_node_shared(rq_sim_node *n);
 void rq_sim_node_pause(rq_sim_node *n, bool paused);
 /* While cut, messages wait in both directions. */

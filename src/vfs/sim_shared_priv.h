@@ -33,7 +33,7 @@ typedef enum sim_verb {
 typedef struct sim_op {
     sim_verb verb;
     const char *name, *key;
-    uint64_t token;  /* BEGIN … APPEND: the writer's; FENCE: the owner's, who ends in order */
+    uint64_t token;  /* BEGIN … APPEND: the writer's; FENCE: the owner's; 0: a revoke */
     uint64_t number; /* the segment's; CAS: the expected generation */
     unsigned stripe;
     uint64_t off;
@@ -69,9 +69,9 @@ struct rq_sim_storage {
 /* An operation on its way; see sim_messages.c. */
 typedef struct sim_message {
     rq_timer wire, patience;
-    struct sim_message *next; /* of the node's, while its sender waits */
+    struct sim_message *next; /* in the node's list of messages whose sender waits */
     rq_sim_storage *storage;
-    rq_sim_node *node;       /* NULL: the sender was told */
+    rq_sim_node *node;       /* NULL: the sender's wait has ended */
     bool on_wire, impatient; /* which of the timers is armed, or its task queued */
     bool executed, unanswered;
     rq_arena arena;
@@ -92,7 +92,7 @@ struct rq_sim_node {
     sim_message *waiting;
 };
 
-/* The door of every node, until rq_sim_node_new copies it. */
+/* The functions of shared.h; rq_sim_node_new copies them into each node's `shared`. */
 extern const rq_shared rq__sim_shared_functions;
 
 /* Copies the operation. `told` is called once. NULL: no memory. */

@@ -176,7 +176,8 @@ RQ_NODISCARD rq_err rq_vfs_link(rq_vfs *v, const char *from, const char *to, rq_
  * folder. Repeat it after a crash or an error: a file that already has the new name is taken to
  * be this one. Another thread may remove the new folder while it is still empty. */
 RQ_NODISCARD rq_err rq_vfs_move(rq_vfs *v, const char *from, const char *to, rq_error *why);
-/* Makes a file's bytes durable, of which others may have been the writers. */
+/* Makes a file's bytes durable, including those written through other open files or by other
+ * processes. */
 RQ_NODISCARD rq_err rq_vfs_sync_file(rq_vfs *v, const char *path, rq_error *why);
 RQ_NODISCARD rq_err rq_vfs_sync_dir(rq_vfs *v, const char *dir, rq_error *why);
 /* Syncs the folder that contains the path's last name. */
@@ -252,7 +253,8 @@ RQ_NODISCARD rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *w
  * was not used yet. */
 void rq_vfs_posix_set_mode(rq_vfs *v, unsigned folder_mode);
 
-/* Told of a write or sync that took long; on the thread that made it, an event loop perhaps. */
+/* Called after a write or sync that took longer than the limit, on the thread that made it, which
+ * may be an event loop. */
 typedef void (*rq_vfs_slow)(void *ctx, const char *what, const char *path, uint64_t bytes,
                             uint64_t ns);
 /* `slow` is called for each write or sync of a file above the limit. REQUIRES: the vfs was not used

@@ -19,8 +19,8 @@
 #include "wal/wal_priv.h"
 
 #define PAGE_BYTES 4096 /* the smallest unit that the operating system reads and caches */
-#define COPIED_AT_ONCE                                                                             \
-    (32u << 10) /* bytes of a body that is copied under the mutex, in a few microseconds */
+/* Bytes of a body that is copied under the mutex, in a few microseconds. */
+#define COPIED_AT_ONCE (32u << 10)
 
 rq_err rq__wal_ring_init(rq_wal *wal)
 {
@@ -162,9 +162,9 @@ static rq_err write_over(const uint8_t *ring, size_t cap, const wal_file *s, uin
 
 /* --- stage -------------------------------------------------------------------------------- */
 
-/* On a full disk only prewritten space is left. Its last part is a reserve: for vital records, with
- * which an operator can free space, and the rest of it for kinds that do not hold WAL files (they
- * help to free some). */
+/* On a full disk only prewritten space is left. Its last RQ__WAL_RESERVE bytes are a reserve for vital
+ * records, with which an operator can free space; the last RESERVE_OF_FLUSHES of these are left to
+ * records of kinds that do not hold WAL files, because they help to free some. */
 #define RESERVE_OF_FLUSHES (RQ__WAL_RESERVE / 4)
 
 static bool fits_full_disk(const rq_wal *wal, uint64_t len, const rq_wal_record *r)

@@ -18,7 +18,8 @@
 
 #define RQ_WAL_EXTENT_MAGIC 0x52516531u /* "RQe1" */
 #define RQ_WAL_EXTENT_HEADER_LEN 40
-/* A batch that is longer is divided between two frames, unless a frame is longer. */
+/* Largest body; a longer batch is divided between two frames. Only a single long frame may exceed
+ * it. */
 #define RQ_WAL_EXTENT_BYTES (1u << 20)
 
 typedef struct rq__extent {

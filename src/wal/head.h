@@ -7,11 +7,11 @@
  *   varint segments: be64 number, be64 first LSN; FENCED: 4 x be64 length | be32 CRC of all before
  *   numbers ascending, first LSNs not descending
  *
- *  1. The owner makes it before its first record, and alone edits it while it is OPEN. A segment is
- *     named in it before the segment is made; bytes in segments that it does not name are void.
- *  2. A segment's first LSN ends the segments before it. So an append whose fate is unknown is
- *     repeated in a new segment with the same LSNs, and the first attempt counts no more, whenever
- *     its bytes arrive.
+ *  1. The owner makes the head before its first record, and alone edits it while it is OPEN. A segment
+ *     is named in the head before it is made; bytes in segments that the head does not name are void.
+ *  2. A segment's first LSN ends the segments before it. So an append whose outcome is unknown is
+ *     repeated in a new segment with the same LSNs. The first attempt is then void, even if its bytes
+ *     arrive later.
  *  3. Bytes in a segment prove that everything before its first LSN was acknowledged.
  *  4. A server that takes regions over revokes the tenure (vfs/shared.h), and then swaps the head
  *     to FENCED, with the lengths. From then on the log has the same contents for every reader.
@@ -19,10 +19,10 @@
  *     is no longer needed.
  *
  * The regions that may need records of the log are the set "log-regions:SERVERNAME", with a key for each
- * opening, "ENCODED.NUMBER". It is put before the region's manifest names the log, and deleted after the
- * manifest has dropped it. The number is there because a deletion whose answer was lost may come late,
- * and must not take the key of a later opening. The head of an ended log without keys is retired: it
- * is swapped to CLOSED, then the log's bytes are removed, then the head.
+ * opening, "ENCODED.NUMBER". The key is put before the region's manifest names the log, and deleted after
+ * the manifest has dropped the log. The key has the opening's number because a deletion whose answer was
+ * lost may take effect late, and must not delete the key of a later opening. An ended log without keys is
+ * retired: its head is swapped to CLOSED, then the log's bytes are removed, then the head.
  *
  * All functions block; pool threads and tools.
  */
@@ -48,7 +48,7 @@ typedef struct rq__head_segment {
 typedef struct rq__head {
     rq_wal_state state;
     rq_slice by;   /* FENCED: ServerName */
-    uint64_t edit; /* the owner's swaps so far: no two have the same bytes */
+    uint64_t edit; /* number of the owner's swaps so far: makes the bytes of each head unique */
     rq__head_segment *segments;
     size_t count;
 } rq__head;
@@ -65,19 +65,19 @@ RQ_NODISCARD rq_err rq__head_read(rq_shared *s, const char *server_name, rq_aren
 RQ_NODISCARD rq_err rq__head_swap(rq_shared *s, const char *server_name, const rq__head *h,
                                   uint64_t *generation, rq_error *why);
 
-/* Ends the log of another server, or of one's own: its tenure is revoked, its head FENCED (or CLOSED,
- * if it was). Idempotent. *ret_quiet_ns as for rq_tenure_revoke. */
+/* Ends the log of a server, perhaps of this one: revokes its tenure and swaps its head to FENCED, unless
+ * it is CLOSED. Idempotent. *ret_quiet_ns as for rq_tenure_revoke. */
 RQ_NODISCARD rq_err rq_wal_fence(rq_shared *s, const char *server_name, const char *by,
                                  uint64_t *ret_quiet_ns, rq_error *why);
 /* RQ_E_NOT_FOUND: the head is absent. */
 RQ_NODISCARD rq_err rq_wal_state_of(rq_shared *s, const char *server_name, rq_wal_state *ret,
                                     rq_error *why);
-/* The region's opening with this number may need the log. */
+/* Puts the key of a region's opening: it may need the log. _no_more deletes it. */
 RQ_NODISCARD rq_err rq_wal_need(rq_shared *s, const char *server_name, const char *encoded,
                                 uint64_t opening, rq_error *why);
 RQ_NODISCARD rq_err rq_wal_need_no_more(rq_shared *s, const char *server_name, const char *encoded,
                                         uint64_t opening, rq_error *why);
-/* The keys. */
+/* Lists the keys of the openings that may need the log, in the arena. */
 RQ_NODISCARD rq_err rq__wal_needed_by(rq_shared *s, const char *server_name, rq_arena *arena,
                                       const char ***ret, size_t *ret_count, rq_error *why);
 /* Removes an ended log that no region needs. RQ_E_STATE: a region needs it, or it has not ended. An

@@ -24,14 +24,15 @@ typedef struct rq_wal_image {
     rq_lsn end;
 } rq_wal_image;
 
-/* The holder holds from now on all that a region may still need. REQUIRES: after replay. */
+/* Makes the holder hold all of the live log, and what is appended later. REQUIRES: after replay. */
 void rq_wal_hold(rq_wal *wal, rq_holder *holder);
 /* Makes all records that were staged before the call durable, and returns the files that have them.
  * Blocks; any pool thread. Results are in the arena. REQUIRES: rq_wal_hold was called, and the
  * holder keeps the log until the pieces are copied. */
 RQ_NODISCARD rq_err rq_wal_image_take(rq_wal *wal, rq_arena *arena, rq_wal_image *ret,
                                       rq_error *why);
-/* A holder may have let go of the log: recycles what nobody holds any more. */
+/* Called after a holder may have released the log: recycles the WAL files that neither a holder nor
+ * a region needs. */
 void rq_wal_let_go(rq_wal *wal);
 
 #endif

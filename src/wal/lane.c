@@ -176,8 +176,9 @@ static uint64_t prewrite_step(const rq_wal *wal)
     return step > PREWRITE_STEP ? PREWRITE_STEP : step;
 }
 
-/* Early enough to notice a full disk before the reserve has been used, if files are large
- * enough. */
+/* The distance between the staged end and the end of the prewritten space below which prewriting
+ * begins. It exceeds RQ__WAL_RESERVE if WAL files are large enough, so that a full disk is noticed
+ * before the reserve is used. */
 static uint64_t due_ahead(const rq_wal *wal)
 {
     uint64_t step = prewrite_step(wal);
@@ -273,8 +274,9 @@ static void slots_trim(rq_wal *wal, uint64_t oldest_needed)
     pthread_mutex_lock(&wal->mutex);
 }
 
-/* The name of a file found unused may not be durable, if its creator crashed just then. A header is
- * written when the name is durable. */
+/* Takes a free file. If it never had a valid header, its name may not be durable, because the
+ * process may have crashed while creating it; so the folder is synced before a header is written
+ * into it. */
 static rq_err slot_take_free(rq_wal *wal, slot *s, slot **ret, rq_error *why)
 {
     rq_err rc = s->number > 0 ? RQ_OK : rq_vfs_sync_dir(wal->env.vfs, wal->dir, why);

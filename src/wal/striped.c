@@ -50,8 +50,8 @@ static rq_err named_add(rq__striped *st, const wal_file *s)
     return RQ_OK;
 }
 
-/* The head names the chain; its newest segment only if that is current or about to be made.
- * REQUIRES: mutex, or no lane. */
+/* Makes the head name the segments of the chain; the newest one only if it is the current segment, or
+ * the task is about to make it. REQUIRES: mutex, or no lane. */
 static rq_err head_from_chain(rq__striped *st)
 {
     rq_wal *wal = st->wal;
@@ -104,8 +104,8 @@ static bool is_in_flight(const rq__striped *st, uint64_t number)
     return false;
 }
 
-/* Takes the freed segments without an append in flight, and appends them to those of a failed
- * attempt. REQUIRES: mutex, the task does not run. */
+/* Moves the freed segments that have no append in flight to `dropped`, which may still have segments
+ * from a failed attempt. False: `dropped` is empty. REQUIRES: mutex, the task does not run. */
 static bool take_droppable(rq__striped *st)
 {
     for (wal_file **at = &st->freed; *at != NULL;) {
@@ -156,8 +156,8 @@ static void roll(rq__striped *st)
     task_start(st, next);
 }
 
-/* The segment that replaces one in which nothing was acknowledged: its chain entry gets another
- * number. */
+/* Prepares the replacement of a segment in which nothing was acknowledged: the chain's entry `old` is
+ * kept and gets a new number later; an entry made here has the old number, and is dropped. */
 static void renumber(rq__striped *st, const wal_file *old)
 {
     wal_file *gone = rq__wal_file_new(old->first_lsn);
@@ -276,8 +276,8 @@ static void open_if_drained(rq__striped *st)
     ex->latch_open(&st->drained, RQ_OK);
 }
 
-/* While the log is being closed any error ends it, so that the close does not wait for the
- * storage. */
+/* Whether the log has failed for good, with *ret. During a close any error counts, so that the close
+ * does not wait for storage that cannot be reached. */
 static bool has_ended(const rq__striped *st, rq_err *ret)
 {
     const rq_wal *wal = st->wal;

@@ -20,14 +20,14 @@ typedef struct rq__extent_write {
     rq_buf bytes;
 } rq__extent_write;
 
-/* A segment of the storage, and the appends to it. The lane's. */
+/* A segment on the storage, and the appends to it. Belongs to the log's lane. */
 struct rq__segment {
-    rq__segment *next; /* of the abandoned ones */
+    rq__segment *next; /* in the list of abandoned segments */
     rq_wal *wal;
     rq_slog *log;
     unsigned in_flight, next_stripe;
     bool abandoned;
-    wal_file *gone; /* to be freed after it; NULL: its part of the chain stays */
+    wal_file *gone; /* dropped from the storage when this struct is freed; NULL: nothing is */
     uint64_t lengths[RQ_SLOG_STRIPES];
     rq__extent_write writes[RQ_SLOG_STRIPES];
 };
@@ -38,7 +38,7 @@ struct rq__striped {
     rq_tenure *tenure;
     char server_name[RQ_SHARED_NAME_MAX + 1];
     rq__segment *current, *abandoned;
-    rq__extent_write *first, *last; /* in flight, or acknowledged behind one that is */
+    rq__extent_write *first, *last; /* in LSN order: in flight, or acknowledged out of order */
     wal_file *freed;
 
     /* The task that edits the head. Its fields are the lane's while it does not run, and its own
@@ -72,15 +72,16 @@ static inline bool rq__striped_lacks_progress(const rq_wal *wal)
     return wal->current->first_lsn == wal->synced;
 }
 
-/* Blocks; without the mutex. */
+/* Makes the segment on the storage. Blocks; without the mutex. */
 RQ_NODISCARD
 rq_err rq__segment_open(rq__striped *st, uint64_t number, rq__segment **ret, rq_error *why);
-/* None of its appends is in flight. Without the mutex while the log is freed. NULL is allowed. */
+/* REQUIRES: none of its appends is in flight. Needs no mutex while the log is being freed. NULL is
+ * allowed. */
 void rq__segment_free(rq__segment *s);
 /* Frees it once its appends have ended. NULL is allowed. */
 void rq__segment_abandon(rq__striped *st, rq__segment *s);
-/* Sends the next extent, unless the next stripe is busy or everything was sent: false. Gives the
- * mutex up meanwhile. */
+/* Sends the next extent; releases the mutex meanwhile. False: the next stripe is busy, or
+ * everything was sent. */
 bool rq__segment_send(rq__striped *st);
 
 #endif

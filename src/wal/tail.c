@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a live log; contract in tail.h. One WAL file is open at a time. Its reader is told how much
- * of it is durable, and what it has read ahead beyond that is dropped when more has become durable:
- * it may have been read before it was written. */
+/* Reads a live log; contract in tail.h. One WAL file is open at a time. The durable end of the file
+ * is set as the reader's end (rq__wal_reader_set_end). When more has become durable, the reader's
+ * window is dropped: it may have been read ahead before these bytes were written. */
 #include "wal/tail.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct rq_wal_tail {
     rq_wal *wal;
     rq_lsn at;
     rq_wal_reader *reader; /* NULL: none is open */
-    rq_lsn upto;           /* of the reader: durable when it was last told */
+    rq_lsn upto;           /* the reader's end: what was durable when it was last set */
 };
 
 rq_err rq_wal_tail_new(rq_wal *wal, rq_lsn from, rq_wal_tail **ret)

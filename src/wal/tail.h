@@ -13,7 +13,8 @@
 
 typedef struct rq_wal_tail rq_wal_tail;
 
-/* `from`: the end of the last record that is known; 0: the oldest there is. */
+/* `from`: the end of the last record that the caller has; 0: begins with the oldest record.
+ * RQ_E_UNSUPPORTED: the log is on shared storage. */
 RQ_NODISCARD
 rq_err rq_wal_tail_new(rq_wal *wal, rq_lsn from, rq_wal_tail **ret);
 void rq_wal_tail_free(rq_wal_tail *t);
@@ -22,16 +23,16 @@ void rq_wal_tail_free(rq_wal_tail *t);
  * tail then stands at the log's beginning. */
 RQ_NODISCARD
 rq_err rq_wal_tail_next(rq_wal_tail *t, rq_wal_record *ret, rq_error *why);
-/* The end of what was read: of the last record or of what follows it and is none. */
+/* The end of what was read: of the last record, or of the marks behind it. */
 rq_lsn rq_wal_tail_lsn(const rq_wal_tail *t);
 
-/* What is durable now. */
+/* The end of the durable part of the log. */
 rq_lsn rq_wal_durable(const rq_wal *wal);
-/* Number of times the log was opened: positions of another log have another history. */
+/* The log's epoch: increases with each opening. */
 uint64_t rq_wal_epoch(const rq_wal *wal);
-/* Keeps the log from this position on, also over a clean close; RQ_RETENTION_NO_LOG: no longer.
- * For the time in which no holder (vfs/retention.h) can do that: before those that outlive a
- * restart are taken again, and after they are gone. */
+/* Keeps the log from this position on, also over a clean close; RQ_RETENTION_NO_LOG: no longer. For
+ * the times when there is no holder (vfs/retention.h): at start until the holders of replication
+ * peers are taken again, and at stop after they have been released. */
 void rq_wal_keep_from(rq_wal *wal, uint64_t from);
 
 #endif

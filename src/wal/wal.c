@@ -3,8 +3,8 @@
  * begins a WAL file of a new epoch behind it, close leaves the log complete or empty.
  *
  * After a crash nothing is written into the old WAL files: the new one's header records where the
- * last one ended. That one is synced first: after a kill its bytes may exist only in the page
- * cache, and records that replay delivers must not vanish in the next power cut. */
+ * last old one ended. The last old one is synced first: after a kill its bytes may exist only in
+ * the page cache, and records that replay delivers must not vanish in the next power cut. */
 #include "wal/wal.h"
 
 #include <stdio.h>
@@ -432,8 +432,8 @@ static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
         old = NULL; /* nothing needs it: it is free, its file will be the new one's */
     rq_wal_file_info info = rq__wal_info_of(wal, s, crc);
     pthread_mutex_unlock(&wal->mutex);
-    /* The new file follows the old one, whose last records may be in the page cache only. Without a
-     * file that is needed, nothing is to be preserved. */
+    /* The new file's header proves the old one complete, but the old one's last records may be in
+     * the page cache only. If no region needs the old one (NULL), it need not be synced. */
     if (old != NULL) RQ_TRY(rq_file_sync(old->slot->file, why));
     rq_error own = {0};
     rq_err rc = rq__wal_slot_take(wal, &s->slot, &own);

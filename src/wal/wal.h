@@ -22,9 +22,9 @@
  * In a cluster the log is on shared storage (options.tenure): each incarnation of a server has one of
  * its own, which is begun empty and which another server reads after a fence (sealed.h). What differs:
  * records are always acknowledged as with RQ_WAL_SYNC; storage that cannot be reached delays
- * acknowledgements, and is no failure; a segment
- * has at most 16 MB, and the log 256 MB before regions are asked to flush; the log fails with RQ_E_SERVER_ABORTED once the tenure has
- * ended; rq_wal_replay delivers nothing, rq_wal_replay_region is RQ_E_UNSUPPORTED.
+ * acknowledgements, and is no failure; a segment has at most 16 MB, and above 256 MB of log on_pressure is
+ * called with `urgent`; the log fails with RQ_E_SERVER_ABORTED once the tenure has ended; rq_wal_replay
+ * delivers nothing, and rq_wal_replay_region returns RQ_E_UNSUPPORTED.
  */
 #ifndef RQ_WAL_WAL_H
 #define RQ_WAL_WAL_H

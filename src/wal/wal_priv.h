@@ -33,9 +33,8 @@
 #define RQ_WAL_PATH_MAX 512
 #define RQ_WAL_BUCKETS 1024
 #define RQ_WAL_BACKGROUND_SYNC_BYTES (4u << 20) /* HANDOVER: unsynced bytes that start a sync */
-#define RQ_WAL_IDLE_NS                                                                             \
-    1000000000u /* bytes without a waiter are synced after this
-                                                 * time */
+/* Bytes without a waiter are synced after this time. */
+#define RQ_WAL_IDLE_NS 1000000000u
 /* The prewritten space that is reserved on a full disk for records that free space (append.c). */
 #define RQ__WAL_RESERVE ((uint64_t)64 << 10)
 /* How long a waiter waits for space on a full disk before it gets RQ_E_NO_SPACE. */
@@ -168,7 +167,8 @@ struct rq_wal {
     uint64_t pressed_oldest, pressed_newest; /* the chain at the last pressure check */
     bool replayed;
     bool closing; /* closing: do not wait for disk space */
-    /* Threads that wait for records being copied: meanwhile others are copied under the mutex. */
+    /* Number of threads that wait until `copying` is 0. While there are any, new records are copied
+     * under the mutex, so that the wait ends. */
     uint32_t copies_awaited;
     pthread_cond_t copied;
     rq_wal_stats stats;
@@ -189,8 +189,8 @@ void rq__wal_slot_free(slot *s);
 
 /* --- append.c --------------------------------------------------------------------------------- */
 RQ_NODISCARD rq_err rq__wal_ring_init(rq_wal *wal);
-/* REQUIRES: mutex, which is released meanwhile. Waits until the bytes of all staged records are in the ring; they are as
- * long as the mutex is held. */
+/* REQUIRES: mutex, which is released meanwhile. Waits until the bytes of all staged records are in the ring. On return
+ * this is so until the caller releases the mutex. */
 void rq__wal_await_copies(rq_wal *wal);
 /* REQUIRES: mutex. Whether all bytes from `from` on are still in the ring. */
 bool rq__wal_ring_holds(const rq_wal *wal, rq_lsn from);
@@ -204,8 +204,7 @@ RQ_NODISCARD rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const wa
  * before it is durable. */
 void rq__wal_stage_mark(rq_wal *wal);
 /* REQUIRES: mutex and the pen, which the caller keeps. Writes the staged bytes, or sets push_wanted while a record is
- * being copied; releases the
- * mutex while writing. On failure wal->broken or no_space is set. */
+ * being copied; releases the mutex while writing. On failure wal->broken or no_space is set. */
 void rq__wal_write_staged(rq_wal *wal);
 
 /* --- lane.c ----------------------------------------------------------------------------------- */
@@ -226,8 +225,7 @@ wal_file *rq__wal_file_new(rq_lsn first_lsn);
 /* REQUIRES: mutex. Makes the header of a WAL file that begins now; prev_crc is the checksum of the
  * frame before it. */
 rq_wal_file_info rq__wal_info_of(rq_wal *wal, const wal_file *s, uint32_t prev_crc);
-/* Writes the header. Whatever becomes of it, the file may carry the WAL file's number from now
- * on. */
+/* Writes the header. Even after a failure the file's header on disk may have the WAL file's number. */
 RQ_NODISCARD rq_err rq__wal_header_put(slot *to, const rq_wal_file_info *info, rq_error *why);
 /* --- lane.c, continued ------------------------------------------------------------------------ */
 /* Takes a free file or makes a new one, whose name is durable. No lock held. On the lane, or

@@ -11,11 +11,15 @@ typedef struct told {
     size_t problems, notes;
     char first[1200]; /* problem */
     char last_note[600];
+    const char *place; /* or NULL: `at_place` counts the problems there */
+    size_t at_place;
 } told;
 
 static void note(void *ctx, rq_finding level, const char *place, const char *text)
 {
     told *t = ctx;
+    if (level == RQ_FINDING_PROBLEM && t->place != NULL && strcmp(place, t->place) == 0)
+        t->at_place++;
     if (level != RQ_FINDING_PROBLEM) {
         t->notes++;
         snprintf(t->last_note, sizeof t->last_note, "%s: %s", place, text);
@@ -283,6 +287,34 @@ static void a_repair_moves_unread_files(void **state)
     world_clear(&w);
 }
 
+/* The files of hbase:meta are opened twice: as those of a region, and for their rows. */
+static void a_file_of_meta_that_cannot_be_opened_is_reported_once(void **state)
+{
+    (void)state;
+    static const char dir[] = "data/hbase/meta/1588230740/info";
+    for (int deep = 0; deep < 2; deep++) {
+        world w;
+        rq_arena a = {0};
+        rq_dir_entry *files;
+        size_t count;
+        open_filled(&w, "f");
+        assert_int_equal(world_close(&w, true), RQ_OK);
+        assert_int_equal(rq_vfs_list(w.env->vfs, dir, &a, &files, &count, NULL), RQ_OK);
+        assert_true(count > 0);
+        char *path = rq_arena_printf(&a, "%s/%s", dir, files[0].name);
+        assert_int_equal(rq_vfs_remove(w.env->vfs, path, NULL), RQ_OK);
+        rq_slice no_hfile = RQ_SLICE_LIT("no HFile");
+        assert_int_equal(rq_vfs_write_new_file(w.env->vfs, path, no_hfile, NULL), RQ_OK);
+        told t = {.place = path};
+        rq_fsck_totals totals;
+        const rq_fsck_options o = {.deep = deep == 1, .findings = {note, NULL, &t}};
+        assert_int_equal(rq_fsck(w.env->vfs, &o, &totals, NULL), RQ_OK);
+        assert_int_equal(t.at_place, 1);
+        rq_arena_clear(&a);
+        world_clear(&w);
+    }
+}
+
 static void a_running_servers_folder_is_not_looked_at(void **state)
 {
     (void)state;
@@ -304,6 +336,7 @@ int main(void)
         cmocka_unit_test(a_folder_owned_by_another_server_is_reported),
         cmocka_unit_test(no_failing_call_is_passed_over),
         cmocka_unit_test(a_repair_moves_unread_files),
+        cmocka_unit_test(a_file_of_meta_that_cannot_be_opened_is_reported_once),
         cmocka_unit_test(a_running_servers_folder_is_not_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
