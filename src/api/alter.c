@@ -70,7 +70,7 @@ static rq_err change_family(rq_buf *b, rq_slice message, const rq_family *f)
     return rq_pb_end(b, at);
 }
 
-/* What an alteration does with a family that the table has. */
+/* Whether the alteration drops this family of the table. */
 static bool is_dropped(const rq_alteration *a, rq_slice family)
 {
     for (size_t i = 0; i < a->dropped_family_count; i++)
