@@ -19,8 +19,8 @@
 #define SMALL_BYTES ((uint64_t)256 * 1024)
 #define APART_BYTES_MAX ((uint64_t)64 << 20)
 
-struct rq__apart {
-    rq__apart *next, **link; /* the region's list; token */
+struct rq__apart_reads {
+    rq__apart_reads *next, **link; /* the region's list; token */
     rq_region *region;
     rq_write *write; /* whose next op this is */
     rq_row_op *op;
@@ -45,7 +45,7 @@ static int compare_rows(const void *a, const void *b)
     return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
 }
 
-static rq_err list_rows(rq__apart *a)
+static rq_err list_rows(rq__apart_reads *a)
 {
     const rq_row_op *op = a->op;
     size_t n = 0;
@@ -63,12 +63,12 @@ static rq_err list_rows(rq__apart *a)
     return RQ_OK;
 }
 
-static bool has_row(const rq__apart *a, rq_slice row)
+static bool has_row(const rq__apart_reads *a, rq_slice row)
 {
     return bsearch(&row, a->rows, a->row_count, sizeof row, compare_rows) != NULL;
 }
 
-static bool has_row_of(const rq__apart *a, const rq_row_op *op)
+static bool has_row_of(const rq__apart_reads *a, const rq_row_op *op)
 {
     for (size_t i = 0; i < op->condition_count; i++)
         if (has_row(a, op->conditions[i].row)) return true;
@@ -78,10 +78,10 @@ static bool has_row_of(const rq__apart *a, const rq_row_op *op)
 }
 
 /* Who has locked a row of the op, or a place among the lockers, if the op may need one. */
-static rq__apart *owner_of(rq_region *r, const rq_row_op *op)
+static rq__apart_reads *owner_of(rq_region *r, const rq_row_op *op)
 {
     size_t count = 0;
-    for (rq__apart *a = r->apart; a != NULL; a = a->next, count++)
+    for (rq__apart_reads *a = r->apart; a != NULL; a = a->next, count++)
         if (has_row_of(a, op)) return a;
     r->meter.steps += count / 8;
     return count >= LOCKERS_MAX && rq__op_reads(op) ? r->apart : NULL;
@@ -92,9 +92,9 @@ bool rq__apart_is_free(rq_region *r, const rq_row_op *op)
     return owner_of(r, op) == NULL;
 }
 
-bool rq__apart_blocks(rq_region *r, const rq_row_op *op, const rq__apart *own, rq_write *w)
+bool rq__apart_blocks(rq_region *r, const rq_row_op *op, const rq__apart_reads *own, rq_write *w)
 {
-    rq__apart *a = own != NULL ? NULL : owner_of(r, op);
+    rq__apart_reads *a = own != NULL ? NULL : owner_of(r, op);
     if (a == NULL) return false;
     rq__batch *b = rq__batch_of(w);
     if (b->waits_since_ns == 0) b->waits_since_ns = r->env.executor->now_ns(r->env.executor);
@@ -107,7 +107,7 @@ bool rq__apart_blocks(rq_region *r, const rq_row_op *op, const rq__apart *own, r
 
 rq_write *rq__apart_take_expired(rq_region *r, uint64_t before_ns)
 {
-    for (rq__apart *a = r->apart; a != NULL; a = a->next) {
+    for (rq__apart_reads *a = r->apart; a != NULL; a = a->next) {
         rq_write *last = NULL;
         for (rq_write *w = a->first_waiting; w != NULL; last = w, w = w->next) {
             if (rq__batch_of(w)->waits_since_ns > before_ns) continue;
@@ -120,9 +120,9 @@ rq_write *rq__apart_take_expired(rq_region *r, uint64_t before_ns)
     return NULL;
 }
 
-static void lock_rows(rq__apart *a, rq_region *r)
+static void lock_rows(rq__apart_reads *a, rq_region *r)
 {
-    rq__apart **last = &r->apart;
+    rq__apart_reads **last = &r->apart;
     while (*last != NULL)
         last = &(*last)->next;
     a->link = last;
@@ -130,7 +130,7 @@ static void lock_rows(rq__apart *a, rq_region *r)
     a->loads = r->bulk_loads;
 }
 
-static void unlock_rows(rq__apart *a, rq_region *r)
+static void unlock_rows(rq__apart_reads *a, rq_region *r)
 {
     *a->link = a->next;
     if (a->next != NULL) a->next->link = a->link;
@@ -145,7 +145,7 @@ static void unlock_rows(rq__apart *a, rq_region *r)
 /* --- turns ------------------------------------------------------------------------------------ */
 
 /* The op's share of the memory for all of them. */
-static rq_err check_memory(rq__apart *a, rq_error *why)
+static rq_err check_memory(rq__apart_reads *a, rq_error *why)
 {
     _Atomic uint64_t *all = &a->region->engine->apart_bytes;
     uint64_t bytes = rq__plan_bytes(&a->plan);
@@ -158,7 +158,7 @@ static rq_err check_memory(rq__apart *a, rq_error *why)
                    (unsigned long long)(sum >> 20), a->region->info.encoded);
 }
 
-static rq_err read_until(rq__apart *a, uint64_t yield_ns)
+static rq_err read_until(rq__apart_reads *a, uint64_t yield_ns)
 {
     rq_region *r = a->region;
     rq_epoch_member pin;
@@ -172,14 +172,14 @@ static rq_err read_until(rq__apart *a, uint64_t yield_ns)
 }
 
 /* A closing region waits for the batch. */
-static rq_err check_region(rq__apart *a)
+static rq_err check_region(rq__apart_reads *a)
 {
     if (rq__region_state_now(a->region) == RQ__REGION_OPEN) return RQ_OK;
     return rq__region_not_serving(a->region, &a->why);
 }
 
 /* RQ_E_AGAIN: the turn is over. */
-static rq_err take_turn(rq__apart *a)
+static rq_err take_turn(rq__apart_reads *a)
 {
     rq_executor *ex = a->region->env.executor;
     uint64_t until = ex->now_ns(ex) + TURN_NS;
@@ -192,7 +192,7 @@ static rq_err take_turn(rq__apart *a)
     }
 }
 
-static void go_on(rq__apart *a)
+static void go_on(rq__apart_reads *a)
 {
     rq_region *r = rq_region_ref(a->region);
     rq__batch *b = rq__batch_of(a->write);
@@ -205,7 +205,7 @@ static void go_on(rq__apart *a)
 
 static void run_turn(rq_task *task)
 {
-    rq__apart *a = RQ_CONTAINER_OF(task, rq__apart, task);
+    rq__apart_reads *a = RQ_CONTAINER_OF(task, rq__apart_reads, task);
     rq_engine *e = a->region->engine;
     for (;;) {
         a->rc = take_turn(a);
@@ -220,15 +220,15 @@ static void run_turn(rq_task *task)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-rq__apart *rq__apart_begin(rq_region *r, rq_write *w, int64_t now_ms)
+rq__apart_reads *rq__apart_begin(rq_region *r, rq_write *w, int64_t now_ms)
 {
-    rq__apart *a = calloc(1, sizeof *a);
+    rq__apart_reads *a = calloc(1, sizeof *a);
     if (a == NULL) return NULL;
-    *a = (rq__apart){.region = r,
-                     .write = w,
-                     .op = &w->ops[rq__batch_of(w)->next_op],
-                     .now_ms = now_ms,
-                     .task.run = run_turn};
+    *a = (rq__apart_reads){.region = r,
+                           .write = w,
+                           .op = &w->ops[rq__batch_of(w)->next_op],
+                           .now_ms = now_ms,
+                           .task.run = run_turn};
     if (list_rows(a) != RQ_OK) {
         free(a);
         return NULL;
@@ -238,7 +238,8 @@ rq__apart *rq__apart_begin(rq_region *r, rq_write *w, int64_t now_ms)
     return a;
 }
 
-rq_err rq__apart_apply(rq__apart *a, rq_region *r, rq_row_op *op, int64_t now_ms, rq_error *why)
+rq_err rq__apart_apply(rq__apart_reads *a, rq_region *r, rq_row_op *op, int64_t now_ms,
+                       rq_error *why)
 {
     RQ_ASSERT(op == a->op);
     if (a->rc != RQ_OK) {
@@ -249,17 +250,17 @@ rq_err rq__apart_apply(rq__apart *a, rq_region *r, rq_row_op *op, int64_t now_ms
     return rq__plan_apply(&a->plan, r, op, now_ms, why);
 }
 
-bool rq__apart_has_failed(const rq__apart *a)
+bool rq__apart_has_failed(const rq__apart_reads *a)
 {
     return a->rc != RQ_OK;
 }
 
-uint64_t rq__apart_steps(const rq__apart *a)
+uint64_t rq__apart_steps(const rq__apart_reads *a)
 {
     return a->ctx.cells_passed;
 }
 
-void rq__apart_end(rq_region *r, rq__apart *a)
+void rq__apart_end(rq_region *r, rq__apart_reads *a)
 {
     if (a == NULL) return;
     unlock_rows(a, r);

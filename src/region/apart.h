@@ -67,25 +67,27 @@ rq_err rq__plan_apply(rq__plan *p, rq_region *r, rq_row_op *op, int64_t now_ms, 
 void rq__plan_clear(rq__plan *p);
 
 /* --- apart.c ---------------------------------------------------------------------------------- */
-typedef struct rq__apart rq__apart;
+typedef struct rq__apart_reads rq__apart_reads;
 
 /* token: locks the rows of the batch's next op and starts its reads. When they end, the batch is enqueued again. NULL:
  * no memory. REQUIRES: rq__apart_blocks is false. */
-rq__apart *rq__apart_begin(rq_region *r, struct rq_write *w, int64_t now_ms);
+rq__apart_reads *rq__apart_begin(rq_region *r, struct rq_write *w, int64_t now_ms);
 /* token: true: a row of the op is locked by another one than `own` (may be NULL), and the batch waits: it is enqueued
  * again when the row is free. */
-bool rq__apart_blocks(rq_region *r, const rq_row_op *op, const rq__apart *own, struct rq_write *w);
+bool rq__apart_blocks(rq_region *r, const rq_row_op *op, const rq__apart_reads *own,
+                      struct rq_write *w);
 /* token: the reads have ended: runs the op. RQ_E_AGAIN: they must be made again, and `a` is ended all the same. */
 RQ_NODISCARD
-rq_err rq__apart_apply(rq__apart *a, rq_region *r, rq_row_op *op, int64_t now_ms, rq_error *why);
+rq_err rq__apart_apply(rq__apart_reads *a, rq_region *r, rq_row_op *op, int64_t now_ms,
+                       rq_error *why);
 /* Whether a read has failed, rather than the op. */
-bool rq__apart_has_failed(const rq__apart *a);
+bool rq__apart_has_failed(const rq__apart_reads *a);
 /* token: whether no row of the op is locked. */
 bool rq__apart_is_free(rq_region *r, const rq_row_op *op);
 /* The work of the reads, in steps (base/meter.h). */
-uint64_t rq__apart_steps(const rq__apart *a);
+uint64_t rq__apart_steps(const rq__apart_reads *a);
 /* token: frees the rows. REQUIRES: the reads have ended. NULL is allowed. */
-void rq__apart_end(rq_region *r, rq__apart *a);
+void rq__apart_end(rq_region *r, rq__apart_reads *a);
 /* token: takes a batch out of its wait that began at `before_ns` or earlier, or NULL. */
 struct rq_write *rq__apart_take_expired(rq_region *r, uint64_t before_ns);
 

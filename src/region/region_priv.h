@@ -203,7 +203,7 @@ struct rq_region {
     rq__work retry;                          /* the next slice of rq__region_retry_held */
     bool retry_queued;
     bool log_is_full;                     /* the log had no room for the last record */
-    struct rq__apart *apart;              /* ops whose reads run apart, oldest first; see apart.h */
+    struct rq__apart_reads *apart;        /* ops whose reads run apart, oldest first; see apart.h */
     size_t bulk_loads;                    /* number of those that have published files */
     struct rq__copied_load *copied_loads; /* bulk loads that copy their files; see bulk_load.c */
     /* atomic: */

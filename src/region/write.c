@@ -59,9 +59,9 @@
 
 /* A batch waiting for a block, or for reads that run apart. */
 struct rq__parked {
-    rq_task task;       /* on RQ_POOL_READ */
-    rq__apart *apart;   /* of the batch's next op; NULL: none */
-    unsigned runs_lost; /* of the batch's next op */
+    rq_task task;           /* on RQ_POOL_READ */
+    rq__apart_reads *apart; /* of the batch's next op; NULL: none */
+    unsigned runs_lost;     /* of the batch's next op */
     uint64_t steps_lost;
     unsigned rounds; /* of reads apart that a bulk load has made worthless */
     rq_read_ctx ctx;
@@ -478,7 +478,7 @@ static bool joins_group(const rq__group *g, const rq_row_op *op, int durability)
 RQ_COLD static outcome wait_for_rows(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
 {
     rq_write *w = rq__write_of(b);
-    const rq__apart *own = b->parked != NULL ? b->parked->apart : NULL;
+    const rq__apart_reads *own = b->parked != NULL ? b->parked->apart : NULL;
     if (own == NULL && r->group->count > 0 && !rq__apart_is_free(r, &w->ops[i])) {
         outcome o = commit_plain(r, b, i, now_ms);
         if (o != ENDED) return o;

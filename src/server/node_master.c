@@ -96,7 +96,12 @@ static rq_err find_owner(rq_node *n, const rq_region_info *info, rq_arena *arena
     *ret = NULL;
     rq_err rc = rq_engine_owner_of(n->engine, info->encoded, arena, &text, &ended, why);
     if (rc == RQ_E_NOT_FOUND) rq_error_clear(why);
-    if (rc != RQ_OK || ended || text[0] == '\0') return rc == RQ_E_NOT_FOUND ? RQ_OK : rc;
+    if (rc != RQ_OK || text[0] == '\0') return rc == RQ_E_NOT_FOUND ? RQ_OK : rc;
+    if (strcmp(text, n->server->text) == 0) { /* `ended` counts this process as no owner */
+        *ret = rq_server_name_ref(n->server);
+        return RQ_OK;
+    }
+    if (ended) return RQ_OK;
     if (!rq_member_name_of(text, arena, &name))
         return rq_fail(why, RQ_E_CORRUPT, "region %s: owner '%s' is no ServerName", info->encoded,
                        text);
