@@ -312,8 +312,9 @@ bool rq_db_has_ended_call(const rq_db *db);
 
 /* Arguments live as long as the call. A failing call fills `why`. */
 struct rq_backend {
-    bool is_remote;  /* calls wait for servers: several at a time are faster */
-    bool no_threads; /* rq_connect_options.no_threads: code above the back end starts no thread either */
+    bool is_remote; /* calls wait for servers: several at a time are faster */
+    bool
+        no_threads; /* rq_connect_options.no_threads: code above the back end starts no thread either */
     /* Frees everything of the back end but the rq_db. REQUIRES: no call is running. */
     rq_err (*close)(rq_db *db, rq_error *why);
     rq_err (*define)(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *why);
