@@ -10,6 +10,9 @@
 
 #define CELLS_MAX 3000
 #define OPS_MAX 5
+/* A long op that reads takes one task of the pool for its reads, and another one if a lane drains the queue when they
+ * have ended. */
+#define TASKS_MAX 2
 
 typedef struct long_world {
     real_env real;
@@ -146,7 +149,7 @@ static void a_batch_with_long_ops_keeps_its_order(void **state)
     add_op(w, RQ_MUTATE_INCREMENT, "row", 1);
     add_op(w, RQ_MUTATE_INCREMENT, "row", CELLS_MAX);
     add_op(w, RQ_MUTATE_INCREMENT, "row", 2);
-    assert_in_range(write_all(w), 1, 2);
+    assert_in_range(write_all(w), 1, 2 * TASKS_MAX);
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 5);
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[1]), 4);
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[2]), 2);
@@ -175,8 +178,9 @@ static void a_put_of_a_long_value_leaves_its_lane(void **state)
     free(value);
 }
 
-/* An op of `count` mutations with a cell each runs on a pool, once. */
-static void check_op_of_mutations(long_world *w, rq_mutation_type type, size_t count)
+/* An op of `count` mutations with a cell each runs on a pool, in at most `tasks` tasks. */
+static void check_op_of_mutations(long_world *w, rq_mutation_type type, size_t count,
+                                  unsigned tasks)
 {
     rq_mutation *list = calloc(count, sizeof *list);
     assert_non_null(list);
@@ -186,14 +190,14 @@ static void check_op_of_mutations(long_world *w, rq_mutation_type type, size_t c
             .type = type, .row = RQ_SLICE_LIT("row"), .cells = &w->cells[0][i], .cell_count = 1};
     w->ops[0].mutations = list;
     w->ops[0].mutation_count = count;
-    assert_int_equal(write_all(w), 1);
+    assert_in_range(write_all(w), 1, tasks);
     assert_int_equal(cells_of_row(w, "row"), count);
     free(list);
 }
 
 static void an_op_of_many_mutations_leaves_its_lane(void **state)
 {
-    check_op_of_mutations(*state, RQ_MUTATE_PUT, 2000);
+    check_op_of_mutations(*state, RQ_MUTATE_PUT, 2000, 1);
 }
 
 /* A row of 100,000 cells, which takes milliseconds to read. */
@@ -318,7 +322,7 @@ static void an_append_to_a_long_value_leaves_its_lane(void **state)
 /* Each read alone is short. */
 static void an_op_of_many_increments_leaves_its_lane(void **state)
 {
-    check_op_of_mutations(*state, RQ_MUTATE_INCREMENT, 200);
+    check_op_of_mutations(*state, RQ_MUTATE_INCREMENT, 200, TASKS_MAX);
 }
 
 /* --- blocks that are not in memory ------------------------------------------------------------- */
