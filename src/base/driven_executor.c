@@ -24,6 +24,7 @@
 #include "base/fiber.h"
 #include "base/random.h"
 #include "base/task_queue.h"
+#include "base/timer_list.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -90,8 +91,8 @@ typedef struct driven {
     unsigned next_pool; /* to begin the choice with */
     unsigned choices;
     lane *lanes;
-    rq_timer *timers; /* by due time */
-    worker *waiting;  /* begun tasks, the one that has left last at the end */
+    rq_timer_list timers;
+    worker *waiting; /* begun tasks, the one that has left last at the end */
     worker *spare;
     bool lacks_fiber;
     _Atomic size_t unfinished; /* tasks queued or begun */
@@ -190,7 +191,7 @@ static void post(rq_lane *base, rq_task *task)
 /* REQUIRES: lock. */
 static void note_due(driven *ex)
 {
-    uint64_t due = ex->timers == NULL ? UINT64_MAX : ex->timers->due_ns;
+    uint64_t due = ex->timers.first == NULL ? UINT64_MAX : ex->timers.first->due_ns;
     atomic_store_explicit(&ex->next_due, due, memory_order_relaxed);
 }
 
@@ -199,17 +200,9 @@ static void timer_arm(rq_executor *base, rq_timer *timer, rq_lane *on, uint64_t 
     driven *ex = of(base);
     uint64_t now = now_ns(base);
     lock(ex);
-    RQ_ASSERT(!timer->armed);
-    timer->lane = on;
-    timer->due_ns = delay_ns > (uint64_t)INT64_MAX - now ? (uint64_t)INT64_MAX : now + delay_ns;
-    timer->armed = true;
-    rq_timer **at = &ex->timers;
-    while (*at != NULL && (*at)->due_ns <= timer->due_ns)
-        at = &(*at)->next;
-    timer->next = *at;
-    *at = timer;
+    rq_timer_list_arm(&ex->timers, timer, on, now, delay_ns);
     note_due(ex);
-    if (ex->timers == timer) announce(ex); /* the next one to wait for has changed */
+    if (ex->timers.first == timer) announce(ex); /* the next one to wait for has changed */
     unlock(ex);
 }
 
@@ -217,32 +210,20 @@ static bool timer_cancel(rq_executor *base, rq_timer *timer)
 {
     driven *ex = of(base);
     lock(ex);
-    bool armed = timer->armed;
-    if (armed) {
-        rq_timer **at = &ex->timers;
-        while (*at != timer)
-            at = &(*at)->next;
-        *at = timer->next;
-        timer->next = NULL;
-        timer->armed = false;
-        note_due(ex);
-    }
+    bool was_armed = rq_timer_list_cancel(&ex->timers, timer);
+    if (was_armed) note_due(ex);
     unlock(ex);
-    return armed;
+    return was_armed;
 }
 
 /* REQUIRES: lock. */
 static void fire_timers(driven *ex)
 {
-    if (ex->timers == NULL) return;
+    rq_timer *t;
+    if (ex->timers.first == NULL) return;
     uint64_t now = now_ns(&ex->base);
-    while (ex->timers != NULL && ex->timers->due_ns <= now) {
-        rq_timer *t = ex->timers;
-        ex->timers = t->next;
-        t->next = NULL;
-        t->armed = false;
+    while ((t = rq_timer_list_take_due(&ex->timers, now)) != NULL)
         push(RQ_CONTAINER_OF(t->lane, lane, base), &t->task);
-    }
     note_due(ex);
 }
 
@@ -407,7 +388,7 @@ static bool step(driven *ex)
 /* REQUIRES: lock. The time at which something can run that cannot run now; UINT64_MAX: none. */
 static uint64_t next_time(const driven *ex)
 {
-    uint64_t next = ex->timers == NULL ? UINT64_MAX : ex->timers->due_ns;
+    uint64_t next = ex->timers.first == NULL ? UINT64_MAX : ex->timers.first->due_ns;
     for (const worker *w = ex->waiting; w != NULL; w = w->next)
         if (w->latch == NULL && w->due_ns < next) next = w->due_ns;
     if (ex->lacks_fiber) {
@@ -623,7 +604,7 @@ static bool is_finished(const driven *ex, void *arg)
 {
     (void)arg;
     return atomic_load_explicit(&ex->unfinished, memory_order_relaxed) == 0 &&
-           (ex->timers == NULL || ex->timers->due_ns > now_ns(NULL));
+           (ex->timers.first == NULL || ex->timers.first->due_ns > now_ns(NULL));
 }
 
 typedef struct wish {
@@ -745,9 +726,9 @@ void rq_driven_executor_free(rq_executor *base)
 {
     if (base == NULL) return;
     driven *ex = of(base);
-    for (rq_timer *t = ex->timers; t != NULL; t = t->next)
+    for (rq_timer *t = ex->timers.first; t != NULL; t = t->next)
         t->armed = false;
-    ex->timers = NULL;
+    ex->timers = (rq_timer_list){0};
     (void)rq_driven_run(base, NULL, NULL, UINT64_MAX);
     RQ_ASSERT(ex->lanes == NULL && ex->waiting == NULL);
     for (worker *w = ex->spare, *next; w != NULL; w = next) {

@@ -39,6 +39,7 @@
 
 #include "base/random.h"
 #include "base/task_queue.h"
+#include "base/timer_list.h"
 
 #define RQ_WORKERS_MAX 512
 /* How often a thread that could not be started is tried again. */
@@ -93,7 +94,7 @@ typedef struct thread_executor {
     pthread_t timer_thread;
     pthread_mutex_t timer_mutex;
     pthread_cond_t timer_wake;
-    rq_timer *timers; /* by due time; few enough for a list. Guarded by timer_mutex, like
+    rq_timer_list timers; /* few enough for a list. Guarded by timer_mutex, like
                        * timer_stopping */
     bool timer_stopping;
     bool starving; /* a pool or a lane has tasks and no thread; by timer_mutex, like `hungry` */
@@ -564,7 +565,7 @@ static void *timer_main(void *arg)
     name_self("rq-timer");
     lock(&ex->timer_mutex);
     while (!ex->timer_stopping) {
-        rq_timer *first = ex->timers;
+        rq_timer *first = ex->timers.first;
         uint64_t now = first == NULL && !ex->starving ? 0 : executor_now_ns(&ex->base);
         bool due = first != NULL && first->due_ns <= now;
         if (first == NULL && !ex->starving) {
@@ -576,9 +577,7 @@ static void *timer_main(void *arg)
         } else if (!due) {
             timers_wait_until(ex, first->due_ns);
         } else {
-            ex->timers = first->next;
-            first->next = NULL;
-            first->armed = false;
+            first = rq_timer_list_take_due(&ex->timers, now);
             /* Posted under the lock, so that a cancel that returns false finds the task posted. */
             rq_lane_post(first->lane, &first->task);
         }
@@ -591,19 +590,9 @@ static void executor_timer_arm(rq_executor *base, rq_timer *timer, rq_lane *on, 
 {
     thread_executor *ex = (thread_executor *)base;
     uint64_t now = executor_now_ns(base);
-    /* A very distant time instead of an overflow of timespec. */
-    uint64_t due = delay_ns > (uint64_t)INT64_MAX - now ? (uint64_t)INT64_MAX : now + delay_ns;
     lock(&ex->timer_mutex);
-    RQ_ASSERT(!timer->armed);
-    timer->lane = on;
-    timer->due_ns = due;
-    timer->armed = true;
-    rq_timer **at = &ex->timers;
-    while (*at != NULL && (*at)->due_ns <= due)
-        at = &(*at)->next;
-    timer->next = *at;
-    *at = timer;
-    if (ex->timers == timer) pthread_cond_signal(&ex->timer_wake);
+    rq_timer_list_arm(&ex->timers, timer, on, now, delay_ns);
+    if (ex->timers.first == timer) pthread_cond_signal(&ex->timer_wake);
     unlock(&ex->timer_mutex);
 }
 
@@ -611,17 +600,9 @@ static bool executor_timer_cancel(rq_executor *base, rq_timer *timer)
 {
     thread_executor *ex = (thread_executor *)base;
     lock(&ex->timer_mutex);
-    bool armed = timer->armed;
-    if (armed) {
-        rq_timer **at = &ex->timers;
-        while (*at != timer)
-            at = &(*at)->next;
-        *at = timer->next;
-        timer->next = NULL;
-        timer->armed = false;
-    }
+    bool was_armed = rq_timer_list_cancel(&ex->timers, timer);
     unlock(&ex->timer_mutex);
-    return armed;
+    return was_armed;
 }
 
 static bool timers_start(thread_executor *ex)
@@ -641,7 +622,7 @@ static void timers_stop(thread_executor *ex)
     pthread_cond_signal(&ex->timer_wake);
     unlock(&ex->timer_mutex);
     pthread_join(ex->timer_thread, NULL);
-    for (rq_timer *t = ex->timers; t != NULL; t = t->next)
+    for (rq_timer *t = ex->timers.first; t != NULL; t = t->next)
         t->armed = false;
     pthread_cond_destroy(&ex->timer_wake);
     pthread_mutex_destroy(&ex->timer_mutex);

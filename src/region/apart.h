@@ -7,7 +7,7 @@
  *   run_reading (write.c) ── too long ──► rq__apart_begin: rows locked ──► slices on a share of RQ_POOL_READ
  *        ▲                                                                      │ all reads made
  *        └───────── token ◄─────────────────────────────────────────────────────┘
- *     rq__plan_apply: the op with what was found; rq__apart_end: its rows are free, who waited for one runs again
+ *     rq__plan_apply: the op with what was found; rq__apart_end: its rows are free, ops that waited for them run again
  *
  * Invariants:
  *  1. A row is locked by one op at a time. An op locks all its rows (of conditions and mutations) at once, under the

@@ -13,6 +13,7 @@
 
 #include "base/fiber.h"
 #include "base/task_queue.h"
+#include "base/timer_list.h"
 
 #define CLOCK_START_MS 1767225600000 /* 2026-01-01 */
 
@@ -45,8 +46,8 @@ struct sim_executor {
     rq_task_queue pools[RQ_POOL_COUNT];
     rq_task_queue ranked[RQ_POOL_COUNT]; /* by rank */
     sim_lane *lanes;
-    rq_timer *timers; /* by due time */
-    fiber *waiting;   /* in the order they began to wait */
+    rq_timer_list timers;
+    fiber *waiting; /* in the order they began to wait */
     fiber *spare;
     fiber *current;
 };
@@ -147,13 +148,9 @@ static bool fiber_ready(const fiber *f)
 
 static void timers_fire(sim_executor *ex)
 {
-    while (ex->timers != NULL && ex->timers->due_ns <= ex->now_ns) {
-        rq_timer *t = ex->timers;
-        ex->timers = t->next;
-        t->next = NULL;
-        t->armed = false;
+    rq_timer *t;
+    while ((t = rq_timer_list_take_due(&ex->timers, ex->now_ns)) != NULL)
         rq_lane_post(t->lane, &t->task);
-    }
 }
 
 static size_t runnable_count(const sim_executor *ex)
@@ -214,7 +211,7 @@ static bool step(sim_executor *ex)
 static void step_or_jump(sim_executor *ex)
 {
     if (step(ex)) return;
-    if (ex->timers == NULL) {
+    if (ex->timers.first == NULL) {
         size_t waiting = 0;
         for (const fiber *f = ex->waiting; f != NULL; f = f->next)
             waiting++;
@@ -222,7 +219,7 @@ static void step_or_jump(sim_executor *ex)
                 (unsigned long long)ex->sim->seed, waiting);
         abort();
     }
-    if (ex->timers->due_ns > ex->now_ns) ex->now_ns = ex->timers->due_ns;
+    if (ex->timers.first->due_ns > ex->now_ns) ex->now_ns = ex->timers.first->due_ns;
 }
 
 bool rq_sim_step(rq_sim *sim)
@@ -256,8 +253,8 @@ void rq_sim_advance(rq_sim *sim, uint64_t ns)
     for (;;) {
         while (step(ex)) {
         }
-        if (ex->timers == NULL || ex->timers->due_ns > until) break;
-        if (ex->timers->due_ns > ex->now_ns) ex->now_ns = ex->timers->due_ns;
+        if (ex->timers.first == NULL || ex->timers.first->due_ns > until) break;
+        if (ex->timers.first->due_ns > ex->now_ns) ex->now_ns = ex->timers.first->due_ns;
     }
     if (ex->now_ns < until) ex->now_ns = until;
 }
@@ -340,28 +337,12 @@ static void sim_lane_free(rq_executor *base, rq_lane *lane)
 static void sim_timer_arm(rq_executor *base, rq_timer *timer, rq_lane *lane, uint64_t delay_ns)
 {
     sim_executor *ex = executor_of(base);
-    RQ_ASSERT(!timer->armed);
-    timer->lane = lane;
-    timer->due_ns =
-        delay_ns > (uint64_t)INT64_MAX - ex->now_ns ? (uint64_t)INT64_MAX : ex->now_ns + delay_ns;
-    timer->armed = true;
-    rq_timer **at = &ex->timers;
-    while (*at != NULL && (*at)->due_ns <= timer->due_ns)
-        at = &(*at)->next;
-    timer->next = *at;
-    *at = timer;
+    rq_timer_list_arm(&ex->timers, timer, lane, ex->now_ns, delay_ns);
 }
 
 static bool sim_timer_cancel(rq_executor *base, rq_timer *timer)
 {
-    if (!timer->armed) return false;
-    rq_timer **at = &executor_of(base)->timers;
-    while (*at != timer)
-        at = &(*at)->next;
-    *at = timer->next;
-    timer->next = NULL;
-    timer->armed = false;
-    return true;
+    return rq_timer_list_cancel(&executor_of(base)->timers, timer);
 }
 
 static void sim_latch_init(rq_executor *base, rq_latch *latch)
@@ -480,9 +461,9 @@ void rq__sim_executor_reset(sim_executor *ex)
         RQ_ASSERT(ex->pools[p].count == 0 && ex->ranked[p].count == 0);
     for (const sim_lane *l = ex->lanes; l != NULL; l = l->next)
         RQ_ASSERT(l->tasks.count == 0);
-    for (rq_timer *t = ex->timers; t != NULL; t = t->next)
+    for (rq_timer *t = ex->timers.first; t != NULL; t = t->next)
         t->armed = false;
-    ex->timers = NULL;
+    ex->timers = (rq_timer_list){0};
 }
 
 void rq__sim_executor_free(sim_executor *ex)
