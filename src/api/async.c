@@ -183,6 +183,16 @@ static void sleep_for_change(rq__completions *q, int64_t until_ns)
     pthread_mutex_unlock(&q->lock);
 }
 
+/* The back end's descriptor may be readable without a call, for example because a server has closed its
+ * connection. Unless its events are handled, it stays readable, and an event loop calls rq_poll for ever. */
+static void work_without_calls(rq_db *db, int64_t timeout_ns)
+{
+    if (db->backend->idle != NULL)
+        db->backend->idle(db, timeout_ns);
+    else if (db->backend->turn != NULL)
+        db->backend->turn(db, 0);
+}
+
 /* Runs completions; waits for the first one until the given time. REQUIRES: this thread is the
  * poller. */
 static size_t poll_until(rq_db *db, int64_t until_ns)
@@ -196,7 +206,7 @@ static size_t poll_until(rq_db *db, int64_t until_ns)
         int64_t left = until_ns - now_ns();
         is_last = left <= 0;
         if (!outstanding) {
-            if (db->backend->idle != NULL) db->backend->idle(db, is_last ? 0 : left);
+            work_without_calls(db, is_last ? 0 : left);
             return 0;
         }
         if (db->backend->turn != NULL)

@@ -361,7 +361,8 @@ struct rq_backend {
     /* Ends calls that wait, with RQ_E_CLOSED; db->closed is set. NULL: no call waits for long. */
     void (*stop)(rq_db *db);
     /* Does the work of asynchronous calls on this thread, until one has ended, the database is closed or the time
-     * has passed; one thread at a time. NULL: the back end has threads of its own for this. */
+     * has passed; one thread at a time. rq_poll also calls it, with time 0, when no call is outstanding. NULL: the back
+     * end has threads of its own for this. */
     void (*turn)(rq_db *db, int64_t timeout_ns);
     /* A descriptor that is readable when `turn` has something to do. */
     int (*descriptor)(rq_db *db);

@@ -4,9 +4,11 @@
 #include "api_test.h"
 
 #include <malloc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { CALLS = 2000, POLL_MS = 10000 };
@@ -393,6 +395,43 @@ static void the_descriptor_tells_when_to_poll(void **state)
     close(epoll);
 }
 
+/* Ends the connections of this process, as a server does that stops. Returns their number; 0: it is embedded. */
+static int end_connections(void)
+{
+    enum { DESCRIPTORS = 256 };
+    int n = 0;
+    for (int fd = 3; fd < DESCRIPTORS; fd++) {
+        struct sockaddr_storage peer;
+        socklen_t len = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0 && shutdown(fd, SHUT_RDWR) == 0)
+            n++;
+    }
+    return n;
+}
+
+/* An event loop that finds the descriptor readable calls rq_poll, and does nothing else as long as it is. */
+static void a_closed_connection_does_not_keep_the_descriptor_readable(void **state)
+{
+    enum { ROUNDS = 1000 };
+    seen s = {0};
+    int fd, rounds = 0;
+    (void)state;
+    put(&s, "r", "v");
+    until(&s, 1);
+    OK(rq_descriptor(db, &fd, &why));
+    bool is_remote = strncmp(url, "hbase", 5) == 0;
+    assert_int_equal(is_remote, end_connections() > 0);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    while (poll(&p, 1, 0) == 1 && rounds < ROUNDS) {
+        OK(rq_poll(db, 0, NULL, &why));
+        rounds++;
+    }
+    assert_in_range(rounds, is_remote ? 1 : 0, ROUNDS - 1);
+    put(&s, "r", "w");
+    until(&s, 2);
+    assert_int_equal(s.failed, 0);
+}
+
 /* A program may begin any number of calls: each takes little more than its arguments and its row. */
 static void outstanding_calls_are_small(void **state)
 {
@@ -526,6 +565,7 @@ static int run(const char *on)
         TEST(a_completion_may_make_calls),
         TEST(one_thread_polls_at_a_time),
         TEST(the_descriptor_tells_when_to_poll),
+        TEST(a_closed_connection_does_not_keep_the_descriptor_readable),
         TEST(synchronous_calls_go_on),
         TEST(disconnecting_ends_calls),
         TEST(outstanding_calls_are_small),
