@@ -145,14 +145,17 @@ static void serve_image(session *s, const char *name)
     uint64_t begun = ex->now_ns(ex);
     rq_err rc = send_image(s, holder, &why);
     if (rc == RQ_OK) {
-        rq_log_info(c->env->log, "backup", "%s: the folder was listed in %llu ms and is held", own,
-                    (unsigned long long)((ex->now_ns(ex) - begun) / 1000000));
+        rq_log_info(c->env->log, "backup",
+                    "backup %s: listed the data folder's files in %llu ms; no listed file is "
+                    "deleted until the backup ends",
+                    own, (unsigned long long)((ex->now_ns(ex) - begun) / 1000000));
         hold(s, holder);
-        rq_log_info(c->env->log, "backup", "%s: nothing is held any more, after %llu s", own,
+        rq_log_info(c->env->log, "backup",
+                    "backup %s: ended after %llu s; its files may be deleted again", own,
                     (unsigned long long)((ex->now_ns(ex) - begun) / 1000000000));
     } else {
         const char *text = why.message[0] != '\0' ? why.message : rq_err_text(rc);
-        rq_log_warn(c->env->log, "backup", "%s: the folder cannot be listed: %s", own, text);
+        rq_log_warn(c->env->log, "backup", "backup %s: cannot list the data folder: %s", own, text);
         send_error(s, text);
     }
     rq_holder_release(holder);

@@ -272,7 +272,9 @@ rq_err rq__create_undo(rq_catalog *c, rq__proc *p)
     rq_arena a;
     rq_arena_init(&a);
     if (remove_made(c, p, &a, &why) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "left over from a failed create: %s", why.message);
+        rq_log_warn(c->env->log, "catalog",
+                    "cannot remove the region folders of a failed create; they are unused: %s",
+                    why.message);
     rq_arena_clear(&a);
     return RQ_OK;
 }

@@ -259,7 +259,10 @@ rq_err rq__clone_undo(rq_catalog *c, rq__proc *p)
     rq_error why = {0};
     RQ_TRY(rq__create_undo(c, p));
     if (p->schema != NULL && rq_mob_remove_linked(c->engine, p->schema, &why) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "left over from a failed clone: %s", why.message);
+        rq_log_warn(c->env->log, "catalog",
+                    "cannot remove the regions of a failed clone or restore of a snapshot; they "
+                    "are unused: %s",
+                    why.message);
     rq__release_archive(p);
     return RQ_OK;
 }

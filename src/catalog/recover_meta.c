@@ -241,8 +241,8 @@ static rq_err add_rows(rq__recover *r, rq_catalog *c, rq_error *why)
 static void region_failed(void *context, rq_region *region, const rq_error *why)
 {
     const rq__recover *r = context;
-    rq_log_error(r->env->log, "recover", "%s: %s", rq_region_get_info(region)->encoded,
-                 why->message);
+    rq_log_error(r->env->log, "recover", "region %s failed: %s",
+                 rq_region_get_info(region)->encoded, why->message);
 }
 
 /* *ret_kept: the log is still needed by a region that was not open. */

@@ -335,7 +335,8 @@ static int serve_signals(const arguments *a, const running *r, const sigset_t *s
     for (;;) {
         int number = next_signal(signals, r, notify);
         if (r->node != NULL && (number == SIGHUP || number == SIGQUIT)) {
-            rq_log_warn(&a->log, "server", "%s does nothing in a cluster's server yet",
+            rq_log_warn(&a->log, "server",
+                        "%s is ignored: a server of a cluster does not support it yet",
                         number == SIGHUP ? "SIGHUP" : "SIGQUIT");
             continue;
         }

@@ -234,7 +234,8 @@ static void close_unwanted(rq_task *task)
     rq_error why = {0};
     rq_err rc = rq_host_close(o->o.host, &e->order->info, false, NULL, &why);
     if (rc != RQ_OK)
-        rq_log_warn(o->env->log, "cluster", "region %s, which no master knows of: %s",
+        rq_log_warn(o->env->log, "cluster",
+                    "cannot close region %s, which the master did not accept as open here: %s",
                     e->order->info.encoded, why.message);
     pass_on(e);
     finish(e);

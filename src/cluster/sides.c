@@ -79,7 +79,7 @@ static rq_err fatal_error(const peer_call *c)
 static rq_err leaving(const peer_call *c)
 {
     rq_remote_leaving(c->sides->master, c->from);
-    rq_log_info(c->sides->log, "cluster", "%s ends in order", c->from->text);
+    rq_log_info(c->sides->log, "cluster", "%s is shutting down", c->from->text);
     return RQ_OK;
 }
 

@@ -208,7 +208,7 @@ static struct bufferevent *make_stream(struct event_base *base, void *ctx)
 static void on_accept_error(struct evconnlistener *listener, void *ctx)
 {
     rq_http *h = ctx;
-    rq_log_debug(h->log, "http", "cannot accept a connection: %s", strerror(errno));
+    rq_log_debug(h->log, "http", "cannot accept an HTTP connection: %s", strerror(errno));
     evconnlistener_disable(listener);
     set_tick(h);
 }

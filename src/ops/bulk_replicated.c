@@ -197,7 +197,7 @@ static rq_err take_file(job *j, size_t i)
     rq_hfile_reader *reader;
     rq_err rc = open_file(j, i, &file, &reader);
     if (rc == RQ_E_DO_NOT_RETRY && j->ops->skips_missing) {
-        rq_log_warn(j->ops->env.log, "replication", "left out: table %.*s: %s",
+        rq_log_warn(j->ops->env.log, "replication", "bulk load into table %.*s skips a file: %s",
                     (int)j->b->table.len, (const char *)j->b->table.ptr, j->why->message);
         rq_error_clear(j->why);
         j->b->skipped++;

@@ -172,7 +172,8 @@ static void end_task(rq_quotas *q, bool again)
 
 static void warn(const rq_quotas *q, rq_err rc, const rq_error *why)
 {
-    rq_log_warn(q->env.log, "quota", "cannot read or measure quotas: %s",
+    rq_log_warn(q->env.log, "quota",
+                "cannot read quotas or measure table sizes: %s; the next period tries again",
                 why->code == RQ_OK ? rq_err_text(rc) : why->message);
 }
 

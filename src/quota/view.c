@@ -345,7 +345,8 @@ static void tell_unreadable(const reading *r)
 {
     if (r->unreadable > 0)
         rq_log_warn(r->q->env.log, "quota",
-                    "hbase:quota: %llu cells are not quotas, or are too many, and are ignored",
+                    "hbase:quota: %llu cells are ignored, because they are not quotas or exceed "
+                    "the limits on quotas",
                     (unsigned long long)r->unreadable);
 }
 

@@ -199,8 +199,8 @@ static rq_err check_files(const loading *l, bool *ret_fits, rq_error *why)
         RQ_TRY(check_file(l, &l->parts[i], &fits, why));
         if (!fits)
             rq_log_info(l->region->env.log, "region",
-                        "%s: bulk load: %s does not fit into the region", l->region->info.encoded,
-                        l->parts[i].source->name);
+                        "region %s: bulk load: file %s has rows outside the region",
+                        l->region->info.encoded, l->parts[i].source->name);
         *ret_fits = *ret_fits && fits;
     }
     return RQ_OK;
@@ -486,7 +486,7 @@ static void remove_sources(const loading *l)
         /* HBase, too, copies from another file system and leaves the source in place. */
         if (p->linked && rq_vfs_remove_file(f->source, f->path, &p->id, &own) != RQ_OK)
             rq_log_warn(l->region->env.log, "region",
-                        "%s: %s was loaded, but its source cannot be removed: %s",
+                        "region %s: file %s was loaded, but its source cannot be removed: %s",
                         l->region->info.encoded, f->name, own.message);
     }
 }

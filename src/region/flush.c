@@ -406,10 +406,10 @@ static void note_outcome(rq_region *r, rq_err rc, const rq_error *why)
     atomic_store(&r->flush_again, rc != RQ_OK);
     if (rc != RQ_OK) atomic_fetch_add(&r->engine->failed_flushes, 1);
     if (rc != RQ_OK && rc != before)
-        rq_log_warn(r->env.log, "region", "%s: flush failed and will be repeated: %s",
+        rq_log_warn(r->env.log, "region", "region %s: flush failed and is tried again: %s",
                     r->info.encoded, why->message);
     if (rc == RQ_OK && before != RQ_OK)
-        rq_log_info(r->env.log, "region", "%s: flush succeeded after earlier failures",
+        rq_log_info(r->env.log, "region", "region %s: flush succeeded after earlier failures",
                     r->info.encoded);
 }
 

@@ -179,7 +179,7 @@ static rq_err load_file(const rq__nonce_place *at, rq__nonce_file *file, rq_erro
     if (rc == RQ_OK) return RQ_OK;
     file->damaged = true;
     rq_log_warn(at->log, "region",
-                "%s: retries of increments from before this start may be applied twice",
+                "%s: retried increments and appends from before this start may be applied twice",
                 own.message);
     return RQ_OK;
 }
@@ -229,7 +229,9 @@ rq_err rq__nonce_files_load(rq__nonce_files *f, const rq__nonce_place *at, uint6
     f->has_folder = rc == RQ_OK && count > 0;
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND && rc != RQ_E_NO_MEMORY)
         rq_log_warn(at->log, "region",
-                    "%s cannot be listed: retried increments may be applied twice", dir);
+                    "cannot list %s: retried increments and appends from before this start may be "
+                    "applied twice",
+                    dir);
     if (rc != RQ_E_NO_MEMORY) rc = RQ_OK;
     for (size_t i = 0; i < count && rc == RQ_OK; i++)
         rc = note_name(f, at, entries[i].name, used, &arena);

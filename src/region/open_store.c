@@ -84,7 +84,7 @@ static rq_err put_aside(rq_region *r, rq_slice family, const char *dir, const ch
     }
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", broken.message);
     rq_hfile_reader_unref(reader);
-    rq_log_info(r->env.log, "region", "%s: not in the manifest, moved to archive/", path);
+    rq_log_info(r->env.log, "region", "moved %s to archive/: the manifest does not list it", path);
     return rq__archive_file(r->env.vfs, &r->info, family, name, why);
 }
 

@@ -260,8 +260,10 @@ void rq__owned_give_back(rq_region *r)
         rc = rq_wal_need_no_more(c->shared, c->server_name, r->info.encoded, r->owned->open_number,
                                  NULL);
     if (rc != RQ_OK)
-        rq_log_warn(r->env.log, "region", "%s: not given back: %s", r->info.encoded,
-                    rq_err_text(rc));
+        rq_log_warn(r->env.log, "region",
+                    "region %s: cannot release its ownership in the manifest: %s; the next server "
+                    "must fence this one",
+                    r->info.encoded, rq_err_text(rc));
     rq_arena_clear(&arena);
 }
 
@@ -275,7 +277,8 @@ void rq__owned_abandon(rq_region *r)
     }
     rq_error why = {.code = RQ_OK};
     (void)rq_fail(&why, RQ_E_STATE,
-                  "closed with edits that only the log of this server has, which goes on");
+                  "closed with edits that are only in this server's write-ahead log, which is "
+                  "still being written");
     rq__region_fail(r, &why);
 }
 
@@ -309,7 +312,8 @@ static void need_no_more(const rq_region *r, const rq__owned_log *logs, size_t c
         rq_err rc = rq_wal_need_no_more(r->engine->cluster->shared, logs[i].name, r->info.encoded,
                                         logs[i].opening, NULL);
         if (rc != RQ_OK)
-            rq_log_warn(r->env.log, "region", "%s: the log of %s is kept longer: %s",
+            rq_log_warn(r->env.log, "region",
+                        "region %s: the write-ahead log of %s is kept longer than needed: %s",
                         r->info.encoded, logs[i].name, rq_err_text(rc));
     }
 }

@@ -131,7 +131,7 @@ static void failed(rq__source *s, unsigned attempt, const char *what, const rq_e
 static void recovered(rq__source *s)
 {
     if (s->warned_ns != 0)
-        rq_log_info(s->settings->env->log, SUBJECT, "peer %s: replication continues", s->id);
+        rq_log_info(s->settings->env->log, SUBJECT, "peer %s: replication works again", s->id);
     s->warned_ns = 0;
     set_problem(s, "");
 }
@@ -156,7 +156,9 @@ static void write_position(rq__source *s, bool at_end)
     if (rc == RQ_OK)
         s->written = s->confirmed;
     else if (rc != RQ_E_NOT_FOUND)
-        rq_log_warn(s->settings->env->log, SUBJECT, "peer %s: its position cannot be written: %s",
+        rq_log_warn(s->settings->env->log, SUBJECT,
+                    "peer %s: cannot record the replication position: %s; the write-ahead log is "
+                    "kept longer",
                     s->id, why.message);
 }
 

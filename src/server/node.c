@@ -504,7 +504,7 @@ rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why)
     }
     for (unsigned i = 0; i < n->listen.count; i++)
         rq__security_warn_listening(o->log, n->listen.address[i]);
-    rq_log_info(o->log, "cluster", "%s has joined cluster %s", n->server->text,
+    rq_log_info(o->log, "cluster", "server %s has joined cluster %s", n->server->text,
                 n->store.cluster_id);
     *ret = n;
     return RQ_OK;

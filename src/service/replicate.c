@@ -293,8 +293,9 @@ static void warn(const rq__sink_job *j, const rq_error *why, int64_t now_ms)
     int64_t last = atomic_load_explicit(&sink->warned_ms, memory_order_relaxed);
     if (now_ms - last < WARN_MS) return;
     atomic_store_explicit(&sink->warned_ms, now_ms, memory_order_relaxed);
-    rq_log_warn(j->services->env.log, "replication", "a batch from %s is refused: %s: %s",
-                call->client->host, rq_err_text(why->code), why->message);
+    rq_log_warn(j->services->env.log, "replication",
+                "refused a batch of a replication source at %s: %s: %s", call->client->host,
+                rq_err_text(why->code), why->message);
 }
 
 void rq__sink_end(rq__sink_job *j, rq_err rc, const rq_error *why)

@@ -357,7 +357,7 @@ def a_master_that_hears_nobody_takes_nothing(world):
     master, before = world.wait_for_master(), fences(world)
     with hung.Hung(master.process.pid, "rq-loop-0"):
         until(lambda: master.said("this master may be cut off itself"), "it knows")
-    until(lambda: all("the master takes reports" in p.errors().rpartition("is not taken")[2] for p in world.processes if p is not master),
+    until(lambda: all("the master accepts this server's reports" in p.errors().rpartition("the master does not accept")[2] for p in world.processes if p is not master),
           "the others report again")
     assert all(p.runs() for p in world.processes)
     assert fences(world) == before, fences(world)
@@ -370,7 +370,7 @@ def a_master_that_is_cut_off_leaves_its_place(world):
     master = world.wait_for_master()
     with hung.Hung(master.process.pid, "rq-loop-0"):
         master.may_end = True
-        until(lambda: master.said("it is cut off, and leaves the place to another one"), "it ends")
+        until(lambda: master.said("it is cut off, and ends so that another server becomes the master"), "it ends")
     master.ends(1)
     until(lambda: world.master() not in (None, master), "another master has opened meta")
     read_all(world)
@@ -406,7 +406,7 @@ def a_fence_that_fails_is_logged_once(world):
     try:
         ended.write_text("not a folder")
         killed.kill()
-        until(lambda: master.said(f"{killed.name} is given up and cannot be fenced yet"), "the fence fails")
+        until(lambda: master.said(f"{killed.name} is taken for dead, but cannot be fenced yet"), "the fence fails")
         begin = time.monotonic()
         until(lambda: time.monotonic() > begin + 2, "it fails again")
     finally:
@@ -415,7 +415,7 @@ def a_fence_that_fails_is_logged_once(world):
     until(lambda: master.said(f"{killed.name} is fenced"), "it is fenced")
     lines = [line for line in master.errors()[master.before:].splitlines() if "cannot be fenced yet" in line]
     assert len(lines) == 1, lines
-    until(lambda: master.said(f"{killed.name} could be fenced after"), "the attempts are counted")
+    until(lambda: master.said(f"{killed.name} is fenced after"), "the attempts are counted")
     read_all(world)
     restart(world, killed)
 
@@ -515,7 +515,7 @@ def a_server_that_stops_in_order_gives_its_regions_up(world):
     until(lambda: f"{stopped.name} is fenced" in world.master().errors(), "the master has its regions opened")
     read_all(world)
     master = world.master()
-    assert master.said(f"{stopped.name} ends in order") and not master.said(f"{stopped.name} has ended"), master.errors()
+    assert master.said(f"{stopped.name} is shutting down") and not master.said(f"{stopped.name} has ended"), master.errors()
     restart(world, stopped)
 
 

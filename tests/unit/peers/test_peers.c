@@ -351,7 +351,7 @@ static void no_call_goes_to_who_does_not_prove_itself(void **state)
         const char *words;
     } all[] = {
         {FAKE_SILENT, "has not answered in time"},
-        {FAKE_CLOSES, "is not reached"},
+        {FAKE_CLOSES, "cannot connect to"},
         {FAKE_IGNORANT, "does not have this cluster's secret"},
         {FAKE_REFLECTS, "does not have this cluster's secret"},
         {FAKE_OTHER_HELLO, "greeting is malformed"},
