@@ -83,9 +83,10 @@ static rq_err flush_out(session *s, rq_error *why)
 {
     rq_err rc = rq__socket_send(s->fd, s->out.ptr, s->out.len);
     rq_buf_reset(&s->out);
-    return rc == RQ_OK
-               ? RQ_OK
-               : rq_fail(why, rc, "the command has ended or does not read the server's answer");
+    return rc == RQ_OK ? RQ_OK
+                       : rq_fail(why, rc,
+                                 "the backup or fsck command has ended, or does not read the "
+                                 "server's response");
 }
 
 static rq_err send_part(void *ctx, const rq_image_part *part, rq_error *why)

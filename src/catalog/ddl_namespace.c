@@ -55,7 +55,7 @@ static rq_err check_descriptor(const rq__proc *p, rq_error *why)
     RQ_TRY(rq__namespace_node_new(p->descriptor, &n, why));
     rq_err rc = RQ_OK;
     if (!rq_slice_eq(n->pub.name, p->ns))
-        rc = rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "the descriptor is of another namespace");
+        rc = rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "the descriptor belongs to another namespace");
     if (rc == RQ_OK)
         rc = check_quota(&n->pub, "hbase.namespace.quota.maxregions", "regions", "region", why);
     if (rc == RQ_OK)

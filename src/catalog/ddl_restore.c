@@ -216,7 +216,8 @@ static rq_err lay_out_regions(rq_catalog *c, const rq__proc *p, const rq__snapsh
                               rq_vfs *batch, rq_error *why)
 {
     if (s->count != p->region_count)
-        return rq_fail(why, RQ_E_SNAPSHOT_CORRUPT, "the snapshot has %zu regions now, and had %zu",
+        return rq_fail(why, RQ_E_SNAPSHOT_CORRUPT,
+                       "the snapshot now has %zu regions, but had %zu when the operation began",
                        s->count, p->region_count);
     layout_work w = {.catalog = c, .proc = p, .snapshot = s, .batch = batch};
     pthread_mutex_init(&w.lock, NULL);

@@ -36,7 +36,8 @@ static void tell(rq_catalog *c)
 rq_err rq_catalog_drain(rq_catalog *c, const rq_server_name *server, bool drains, rq_error *why)
 {
     if (c->calls.drain == NULL)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s is the only server", c->server->text);
+        return rq_fail(why, RQ_E_UNSUPPORTED,
+                       "%s is the only server, so its regions cannot be moved", c->server->text);
     RQ_TRY(c->calls.drain(c->calls.ctx, server, drains, why));
     tell(c);
     return RQ_OK;

@@ -288,7 +288,7 @@ rq_err rq__recover_meta(rq__recover *r, rq_error *why)
         kept |= add;
     }
     if (!kept || !r->log_damaged) return RQ_OK;
-    return rq_fail(
-        why, RQ_E_STATE,
-        "regions that cannot be opened still need the damaged log; rorqual fsck names them");
+    return rq_fail(why, RQ_E_STATE,
+                   "regions that cannot be opened still need the damaged write-ahead log; rorqual "
+                   "fsck lists them");
 }

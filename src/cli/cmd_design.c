@@ -107,7 +107,7 @@ static rq_err read_file(const char *path, rq_buf *out, rq_error *why)
         rc = rq_buf_append(out, chunk, n);
     if (rc == RQ_OK && ferror(f)) rc = rq_fail(why, RQ_E_IO, "%s: %m", path);
     if (rc == RQ_OK && memchr(out->len > 0 ? (const char *)out->ptr : "", 0, out->len) != NULL)
-        rc = rq_fail(why, RQ_E_INVALID, "%s is no text", path);
+        rc = rq_fail(why, RQ_E_INVALID, "%s is not a text file", path);
     if (rc == RQ_OK) rc = rq_buf_append_u8(out, 0);
     if (f != stdin) fclose(f);
     return rc;

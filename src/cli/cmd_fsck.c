@@ -132,7 +132,8 @@ static rq_err open_folder(const char *folder, bool repair, rq_source *ret_source
     rq_err rc = rq_source_open_running(folder, name, ret_source, &own);
     if (rc == RQ_E_NOT_FOUND) return rq_vfs_posix_new(folder, ret, why);
     if (rc == RQ_OK && repair)
-        rc = rq_fail(&own, RQ_E_LOCKED, "a server runs on the folder: stop it for a repair");
+        rc = rq_fail(&own, RQ_E_LOCKED,
+                     "a server runs on the folder: stop the server before a repair");
     if (rc == RQ_OK) return rq_source_vfs_new(ret_source, ret, why);
     return rq_fail(why, rc, "%s", own.message);
 }

@@ -66,7 +66,7 @@ static rq_err choose_folder(arguments *a, const char **ret, rq_error *why)
     const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     snprintf(a->folder, sizeof a->folder, "%s/rorqual-shell-XXXXXX", memory);
     if (mkdtemp(a->folder) == NULL)
-        return rq_fail(why, RQ_E_IO, "cannot make a folder in %s", memory);
+        return rq_fail(why, RQ_E_IO, "cannot create a folder in %s", memory);
     *ret = a->folder;
     return RQ_OK;
 }

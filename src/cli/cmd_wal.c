@@ -410,7 +410,7 @@ static int run_command(const wal_args *args, verb what)
         rc = file == NULL ? rq_wal_survey_dir(vfs, dir, &arena, &calls, &survey, &why)
                           : rq_wal_survey_file(vfs, file, &arena, &calls, &survey, &why);
     if (rc == RQ_OK && survey.count == 0 && run.damaged == 0)
-        rc = rq_fail(&why, RQ_E_NOT_FOUND, "%s: no log", args->place);
+        rc = rq_fail(&why, RQ_E_NOT_FOUND, "%s: no write-ahead log found", args->place);
     run.is_data_folder = file == NULL && dir[0] != '\0';
     if (rc == RQ_OK) rc = run_verb(vfs, &survey, what, &run, &why);
     if (vfs != NULL) rq_vfs_free(vfs);

@@ -386,7 +386,7 @@ static void run(rq_task *task)
 
 static rq_err no_pages(rq_error *why)
 {
-    return rq_fail(why, RQ_E_NO_MEMORY, "cannot start the HTTP pages: out of memory");
+    return rq_fail(why, RQ_E_NO_MEMORY, "cannot start the HTTP server: out of memory");
 }
 
 static rq_err listen_on(rq_http *h, rq_error *why)

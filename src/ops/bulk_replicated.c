@@ -45,8 +45,8 @@ static rq_err open_file(job *j, size_t i, rq_bulk_file *ret, rq_hfile_reader **r
     if (rc == RQ_OK) return RQ_OK;
     if (rc == RQ_E_NO_MEMORY) return rq_no_memory(j->why);
     return rq_fail(j->why, RQ_E_DO_NOT_RETRY,
-                   "a file of a replicated bulk load cannot be taken: %.700s "
-                   "(rorqual.replication.bulkload.folders, …missing)",
+                   "a file of a replicated bulk load cannot be read: %.700s (see "
+                   "rorqual.replication.bulkload.folders and rorqual.replication.bulkload.missing)",
                    first.message);
 }
 

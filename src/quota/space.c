@@ -309,7 +309,7 @@ static rq_err run_switch(rq_quotas *q, rq_slice table, bool on, rq_error *why)
     if (rc == RQ_OK || rc == RQ_E_TABLE_NOT_FOUND ||
         rc == (on ? RQ_E_TABLE_NOT_DISABLED : RQ_E_TABLE_NOT_ENABLED))
         return RQ_OK;
-    return rq_fail(why, rc, "it cannot be %s: %s", on ? "enabled" : "disabled",
+    return rq_fail(why, rc, "the table cannot be %s: %s", on ? "enabled" : "disabled",
                    w.ddl.why.code == RQ_OK ? rq_err_text(rc) : w.ddl.why.message);
 }
 

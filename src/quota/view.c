@@ -474,7 +474,7 @@ rq_err rq__quota_view_has_room(const rq__view_of_quotas *v, rq_slice row, rq_err
     const place at = place_of(&key);
     if (count_row(v, &at) > 0) return RQ_OK;
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                   "there are %d quotas already; a further one would not be enforced", ENTRIES_MAX);
+                   "%d quotas exist already; another one would not be enforced", ENTRIES_MAX);
 }
 
 void rq__quota_view_free(rq__view_of_quotas *v)

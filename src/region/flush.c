@@ -296,7 +296,7 @@ static rq_err make_durable(flush *f, rq_error *why)
     rq_region *r = f->region;
     if (f->lsn != 0) {
         rq_err rc = rq_wal_wait_blocking(r->engine->wal, f->lsn, true);
-        if (rc != RQ_OK) return rq_fail(why, rc, "the log: %s", rq_err_text(rc));
+        if (rc != RQ_OK) return rq_fail(why, rc, "the write-ahead log: %s", rq_err_text(rc));
     }
     rq__region_raise_read_point(r, f->seqid);
     return RQ_OK;

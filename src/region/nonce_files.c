@@ -33,12 +33,13 @@ rq_err rq__nonce_file_decode(rq_slice bytes, rq__nonce_entries *ret, rq_error *w
 {
     if (bytes.len < HEADER_LEN || memcmp(bytes.ptr, MAGIC, 8) != 0 ||
         rq_get_be32(bytes.ptr + 28) != rq_crc32c(0, bytes.ptr, 28))
-        return rq_fail(why, RQ_E_CORRUPT, "offset 0: not the header of a file of nonces");
+        return rq_fail(why, RQ_E_CORRUPT, "offset 0: no valid header of a nonce file");
     size_t count = rq_get_be32(bytes.ptr + 24);
     if ((bytes.len - HEADER_LEN) / ENTRY_LEN < count ||
         bytes.len - HEADER_LEN - count * ENTRY_LEN != 4)
-        return rq_fail(why, RQ_E_CORRUPT, "offset %d: %zu nonces do not fill %zu bytes", HEADER_LEN,
-                       count, bytes.len);
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "offset %d: the file's length of %zu nonces does not match its %zu bytes",
+                       HEADER_LEN, count, bytes.len);
     rq_slice entries = rq_slice_of(bytes.ptr + HEADER_LEN, count * ENTRY_LEN);
     if (rq_get_be32(entries.ptr + entries.len) != rq_crc32c(0, entries.ptr, entries.len))
         return rq_fail(why, RQ_E_CORRUPT, "offset %d: the nonces' checksum is wrong", HEADER_LEN);
@@ -140,7 +141,9 @@ static rq_err read_file(const rq__nonce_place *at, const rq__nonce_file *file, r
         rc = read_entries(at, path, arena, ret, why);
     }
     if (rc == RQ_OK && ret->seqid != file->seqid)
-        rc = rq_fail(why, RQ_E_CORRUPT, "%s: offset 8: its number is not that of its name", path);
+        rc = rq_fail(
+            why, RQ_E_CORRUPT,
+            "%s: offset 8: the number in the header differs from the one in the file's name", path);
     return rc;
 }
 

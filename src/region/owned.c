@@ -23,7 +23,7 @@ static rq_err decode(const char *encoded, rq_slice bytes, rq_arena *arena, rq__m
     rq_error detail = {.code = RQ_OK};
     rq_err rc = rq__manifest_decode(bytes, arena, ret, &detail);
     if (rc == RQ_OK && !ret->is_owned)
-        rc = rq_fail(&detail, RQ_E_CORRUPT, "manifest of a standalone server");
+        rc = rq_fail(&detail, RQ_E_CORRUPT, "the manifest belongs to a standalone server");
     return rc == RQ_OK ? rc : rq_fail(why, rc, "region:%s: %s", encoded, detail.message);
 }
 
@@ -153,7 +153,8 @@ static rq_err check_owner(rq_region *r, rq_slice owner, rq_error *why)
 {
     const rq_engine *e = r->engine;
     if (is_me(e->cluster, owner) && rq_wal_holds(e->wal, r->info.encoded))
-        return rq_fail(why, RQ_E_STATE, "edits of the region are in this server's own log");
+        return rq_fail(why, RQ_E_STATE,
+                       "this server's own write-ahead log has edits of the region");
     rq_err rc = rq__owned_check_owner(e->cluster, owner, &r->owned->quiet_ns, why);
     if (rc != RQ_E_STATE) return rc;
     /* The former owner may be fenced later: a later attempt succeeds. */

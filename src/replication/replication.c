@@ -237,7 +237,7 @@ rq_err rq_replication_new(const rq_replication_options *o, rq_replication **ret,
     if (!r->has_thread) {
         rq_replication_stop(r);
         rq_replication_free(r);
-        return rq_fail(why, RQ_E_NO_MEMORY, "cannot start the thread of replication");
+        return rq_fail(why, RQ_E_NO_MEMORY, "cannot start the replication thread");
     }
     *ret = r;
     return RQ_OK;

@@ -104,7 +104,8 @@ static rq_err find_owner(rq_node *n, const rq_region_info *info, rq_arena *arena
     }
     if (ended) return RQ_OK;
     if (!rq_member_name_of(text, arena, &name))
-        return rq_fail(why, RQ_E_CORRUPT, "region %s: owner '%s' is no ServerName", info->encoded,
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "region %s: owner '%s' in the manifest is not a ServerName", info->encoded,
                        text);
     if (!rq_remote_is_up(rq__node_remote(n), &name)) return fence(n, text, why);
     *ret = rq_server_name_new(&name);

@@ -97,8 +97,8 @@ static rq_err set_clusters(rq__sink_job *j)
     if (has_clusters(key, j->batch.cluster_ids)) return RQ_OK;
     if (key->n_cluster_ids > RQ_WAL_CLUSTERS_MAX)
         return rq_fail(&j->batch.read.op.why, RQ_E_DO_NOT_RETRY,
-                       "entry %zu of the batch has been to %zu clusters, more than %d", j->entry_at,
-                       key->n_cluster_ids, RQ_WAL_CLUSTERS_MAX);
+                       "entry %zu of the batch has passed %zu clusters, more than the limit of %d",
+                       j->entry_at, key->n_cluster_ids, RQ_WAL_CLUSTERS_MAX);
     size_t len = key->n_cluster_ids * RQ_WAL_CLUSTER_ID_LEN;
     uint8_t *ids = rq_arena_alloc(j->batch.read.op.arena, len + 1);
     if (ids == NULL) return RQ_E_NO_MEMORY;

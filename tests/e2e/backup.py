@@ -516,7 +516,7 @@ def nothing_is_held(world):
     while True:
         lines = world.log.read_text(errors="replace").splitlines()
         begun = sum("was listed in" in line for line in lines)
-        ended = sum("nothing is held any more" in line for line in lines)
+        ended = sum("its files may be deleted again" in line for line in lines)
         if begun == ended > 0:
             return
         assert time.monotonic() < deadline, f"{begun} holds began, {ended} ended"

@@ -572,10 +572,10 @@ def wrong_configurations_are_refused(world):
         out = refused(world, place)
         assert text in out, (place, out)
     world.secret.chmod(0o644)
-    assert "its mode is 0644, so others may use it; chmod 600" in refused(world, world.place())
+    assert "mode 0644 lets other users access the file; set it to 600" in refused(world, world.place())
     world.secret.chmod(0o600)
     port = peer.free_ports(1)[0]
-    assert f"ZooKeeper at 127.0.0.1:{port} was not joined within {SESSION_MS} ms" in refused(world, f"zk=127.0.0.1:{port}/hbase,{store},{secret}")
+    assert f"no ZooKeeper session at 127.0.0.1:{port} within {SESSION_MS} ms" in refused(world, f"zk=127.0.0.1:{port}/hbase,{store},{secret}")
     assert "--data is not supported together with --cluster" in refused(world, world.place(), "--data", "x")
 
 
@@ -596,7 +596,7 @@ def roots_are_not_mixed_up(world):
         assert done.returncode != 0 and "has the files of a cluster" in done.stdout + done.stderr, done
     other = world.folder / "other-store"
     out = refused(world, f"{zk},store={other},{secret}")
-    assert "and the storage is of cluster" in out, out
+    assert "but the storage belongs to cluster" in out, out
     read_all(world)
 
 

@@ -215,7 +215,7 @@ static void a_deposed_master_and_another_servers_orders_are_refused(void **state
     f->report->done(f->report, RQ_OK);
     rq_order close = {.kind = RQ_CALL_CLOSE, .id = 2, .master_ms = MASTER_MS, .info = f->info};
     assert_int_equal(execute(f, &close, self), RQ_E_DO_NOT_RETRY);
-    assert_non_null(strstr(w->why.message, "has taken over"));
+    assert_non_null(strstr(w->why.message, "has replaced it"));
     rq_sim_run(w->sim);
     assert_true(is_open(f));
     teardown(f);
@@ -693,7 +693,7 @@ static void messages_in_anothers_name_are_refused(void **state)
     o.kind = RQ_CALL_CLOSE;
     assert_int_equal(rq__outcome_encode(&o, rq_host_name(w->host), &f->arena, &bytes), RQ_OK);
     assert_int_equal(rq_remote_transitions(f->remote, &other, bytes, &w->why), RQ_E_DO_NOT_RETRY);
-    assert_non_null(strstr(w->why.message, "h9,9,9 sends a message of"));
+    assert_non_null(strstr(w->why.message, "h9,9,9 sent a message in the name of"));
     f->from = &other;
     assert_int_equal(report_load(f, rq_host_name(w->host), 1), RQ_E_DO_NOT_RETRY);
     assert_int_equal(f->reports, 0);

@@ -266,7 +266,8 @@ static void strangers_are_refused(void **state)
     every_call_is_refused(fd);
     /* Not even with the right secret, on this connection. */
     call_bytes(fd, 3, "Prove", proof, &pb__peer_prove_request__descriptor);
-    rpc_expect_exception(fd, 3, DENIED, "a proof without a challenge", true);
+    rpc_expect_exception(fd, 3, DENIED,
+                         "a proof of the cluster's secret without a greeting before it", true);
     close(fd);
     /* A proof that was overheard. */
     int good = stranger(&n), late = stranger(&n);
