@@ -101,7 +101,7 @@ static const char help[] =
     "             manifests of regions that hbase:meta does not know\n"
     "  --quiet    print problems only\n"
     "  --json     print a JSON object per line\n\n"
-    "The server may run, except for --repair: then the folder is checked as it is at one\n"
+    "The server may run, except for --repair: the check then sees the folder's state at one\n"
     "moment.\n"
     "exit codes: 0 no problems; 1 problems; 2 the check was not possible, or wrong arguments\n";
 

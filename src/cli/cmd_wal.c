@@ -286,8 +286,8 @@ static const char *const verbs[VERBS] = {[LIST] = "list", [DUMP] = "dump", [VERI
 
 static const char help[] =
     "usage: rorqual wal VERB [OPTION ...] FOLDER|FILE\n\n"
-    "  list       the WAL files, oldest first: what they hold and where they end\n"
-    "  dump       the records and their cells; of a data folder the files of nonces too\n"
+    "  list       the WAL files, oldest first: what they contain and where they end\n"
+    "  dump       the records and their cells; for a data folder also its nonce files\n"
     "  verify     read every record; report damaged records with their offset\n\n"
     "  FOLDER           a data folder, or its .rorqual/wal\n"
     "  --json           print a JSON object per line\n"
