@@ -630,7 +630,7 @@ static rq_err in_use(rq_error *why, const posix_vfs *v, const char *path, int fd
     long holder = lock_holder(fd);
     const char *what = path == NULL ? "the folder is locked" : path;
     if (holder == (long)getpid())
-        return rq_fail(why, RQ_E_LOCKED, "%s is in use by this process itself, %ld (%s)",
+        return rq_fail(why, RQ_E_LOCKED, "%s is in use by process %ld, which is this one (%s)",
                        v->root_path, holder, what);
     if (holder > 0)
         return rq_fail(why, RQ_E_LOCKED, "%s is in use by process %ld (%s)", v->root_path, holder,

@@ -566,7 +566,7 @@ def wrong_configurations_are_refused(world):
     zk, store, secret = f"zk=127.0.0.1:{world.keeper.port}/hbase", f"store={world.store}", f"secret={world.secret}"
     for place, text in [(f"{zk},{store}", "secret=FILE is missing"), (f"{zk},{secret}", "store=DIR is missing"),
                         (f"{store},{secret}", "zk=HOST:PORT/ROOT is missing"), (f"{zk}//x,{store},{secret}", "cannot be the root"),
-                        (f"zk=127.0.0.1/hbase,{store},{secret}", "is not HOST:PORT"), (f"{zk},{store},{secret},x=y", "'x=y' is not understood"),
+                        (f"zk=127.0.0.1/hbase,{store},{secret}", "is not HOST:PORT"), (f"{zk},{store},{secret},x=y", "'x=y' is not valid"),
                         (f"zk=127.0.0.1:{world.keeper.port}/zookeeper/q,{store},{secret}", "cannot be the root"),
                         (f"{zk},{store},{store},{secret}", "store= is given twice"), (f"{zk},{store},secret=/nowhere/s", "/nowhere/s")]:
         out = refused(world, place)

@@ -392,7 +392,7 @@ static void names_of_files_are_checked_and_copied(void **state)
     send_call(f, RQ_CALL_LIST_FILES);
     for (size_t i = 0; i < RQ_ARRAY_LEN(bad); i++) {
         assert_int_equal(answer_file(f, "f", bad[i]), RQ_E_DO_NOT_RETRY);
-        assert_non_null(strstr(f->w.why.message, "is none of a file"));
+        assert_non_null(strstr(f->w.why.message, "is not valid"));
         assert_int_equal(answer_file(f, bad[i], "0123"), RQ_E_DO_NOT_RETRY);
     }
     assert_int_equal(f->reports, 0);

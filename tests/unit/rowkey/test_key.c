@@ -457,12 +457,18 @@ static void refused_keys(void **unused)
     static const struct {
         const char *format, *key, *what;
     } cases[] = {
-        {"a:u16", "a", "ends in it"},        {"a:u8", "ab", "1 bytes behind"},
-        {"a:bool", "\x02", "neither"},       {"a:digits(2)", "1x", "not a digit"},
-        {"a:text b:u8", "ab", "no end"},     {"a:text '_' b:u8", "ab", "missing"},
-        {"'x' a:u8", "ya", "does not have"}, {"a:ob-i8", "ab", "begins with"},
-        {"a:ob-num", "\x27", "no number"},   {"salt(200) a:u8", "\xff\x61", "another key"},
-        {"a:opt-u8", "\x02\x01", "neither"}, {"a:ob-num", "\x18\x03\x02", ""},
+        {"a:u16", "a", "ends in it"},
+        {"a:u8", "ab", "1 bytes after"},
+        {"a:bool", "\x02", "neither"},
+        {"a:digits(2)", "1x", "not a digit"},
+        {"a:text b:u8", "ab", "no end"},
+        {"a:text '_' b:u8", "ab", "missing"},
+        {"'x' a:u8", "ya", "does not have"},
+        {"a:ob-i8", "ab", "begins with"},
+        {"a:ob-num", "\x27", "no number"},
+        {"salt(200) a:u8", "\xff\x61", "is not the one that its values encode to"},
+        {"a:opt-u8", "\x02\x01", "neither"},
+        {"a:ob-num", "\x18\x03\x02", ""},
         {"a:geohash(1)", "a", "GeoHash"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
