@@ -51,7 +51,7 @@ def keys():
     done = json.loads(run("key", "--json", "salt(16) u:u8", "7").stdout)
     assert done["length"] == 2 and done["hex"].endswith("07") and int(done["hex"][:2], 16) < 16, done
     assert json.loads(run("key", "--json", "--decode", "--hex", "salt(16) u:u8", done["hex"]).stdout) == {"u": "7"}
-    refuses("another key", "key", "--decode", "--hex", "salt(16) u:u8", "ff07")
+    refuses("not the one that its values encode to", "key", "--decode", "--hex", "salt(16) u:u8", "ff07")
     refuses("no type u65", "key", "a:u65", "1")
     refuses("larger than 255", "key", "a:u8", "256")
     refuses("give a format", "key", code=2)

@@ -162,7 +162,7 @@ def a_killed_import_goes_on(w):
     plan = progress / "plan"
     text = plan.read_text()
     plan.write_text(re.sub(r" of \d+ ", " ", text))  # of an earlier version
-    expect(w.run("import", copy, folder, code=1), "another version of rorqual")
+    expect(w.run("import", copy, folder, code=1), "an older version of rorqual")
     plan.write_text(text)
     expect(w.run("import", copy, folder), "; 1 part was done before")
     assert w.same(table, copy) and not progress.exists()

@@ -83,7 +83,7 @@ static void a_wrong_place_is_refused_with_the_reason(void **state)
         {"zk=a:1/x/.,store=/s,secret=/f", "cannot be the root"},
         {"zk=a:1/..,store=/s,secret=/f", "cannot be the root"},
         {"zk=a:1/zookeeper,store=/s,secret=/f", "cannot be the root"},
-        {"zk=a:1/x,b:2/y,store=/s,secret=/f", "behind the last ZooKeeper"},
+        {"zk=a:1/x,b:2/y,store=/s,secret=/f", "must follow the last HOST:PORT"},
         {"zk=a:1/x,zk=b:2,store=/s,secret=/f", "zk= is given twice"},
         {"zk=a:1/x,store=/s,store=/t,secret=/f", "store= is given twice"},
         {"zk=a:1/x,store=,secret=/f", "store= is empty"},
