@@ -199,7 +199,8 @@ rq_err rq_needs(const void *argument, const char *what, rq_failure *failure)
     rq_why why;
     if (RQ_LIKELY(argument != NULL)) return RQ_OK;
     rq_why_clear(&why);
-    return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "the %s is NULL", what), &why);
+    return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "the %s is NULL", what),
+                           &why);
 }
 
 rq_err rq_check_bytes(rq_bytes bytes, const char *what, rq_error *why)

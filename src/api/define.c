@@ -18,7 +18,8 @@ rq_err rq__db_begin(rq_db *db, rq_slot **ret, rq_why *why)
 
 rq_err rq__split_name(const char *name, rq_slice *ret_ns, rq_slice *ret_qualifier, rq_error *why)
 {
-    if (name == NULL || name[0] == '\0') return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "the name is empty");
+    if (name == NULL || name[0] == '\0')
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "the name is empty");
     const char *colon = strchr(name, ':');
     *ret_ns = colon == NULL ? RQ_SLICE_LIT("default") : rq_slice_of(name, (size_t)(colon - name));
     *ret_qualifier = rq_slice_cstr(colon == NULL ? name : colon + 1);

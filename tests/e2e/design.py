@@ -52,7 +52,7 @@ def keys():
     assert done["length"] == 2 and done["hex"].endswith("07") and int(done["hex"][:2], 16) < 16, done
     assert json.loads(run("key", "--json", "--decode", "--hex", "salt(16) u:u8", done["hex"]).stdout) == {"u": "7"}
     refuses("not the one that its values encode to", "key", "--decode", "--hex", "salt(16) u:u8", "ff07")
-    refuses("no type u65", "key", "a:u65", "1")
+    refuses("unknown type u65", "key", "a:u65", "1")
     refuses("larger than 255", "key", "a:u8", "256")
     refuses("give a format", "key", code=2)
     assert "salt" in run("key", "--lint", "time:ms").stdout
