@@ -164,8 +164,8 @@ static rq_err take_previous(backup *b, rq_error *why)
     if (rc == RQ_E_NOT_FOUND) rc = rq_fail(why, rc, "%s is not a data folder", source);
     if (rc == RQ_OK) rc = rq__previous_read(b->previous, CLUSTER_ID, &arena, &theirs, why);
     if (rc == RQ_OK && !rq_slice_eq(own, theirs))
-        rc = rq_fail(why, RQ_E_INVALID, "%s is a backup of another cluster than %s", folder,
-                     source);
+        rc =
+            rq_fail(why, RQ_E_INVALID, "%s is a backup of another cluster than %s", folder, source);
     rq_arena_clear(&arena);
     rq_vfs_free(v);
     return rc;
