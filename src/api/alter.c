@@ -25,7 +25,7 @@ static rq_slice name_in(rq_slice message)
 
 static rq_err check_properties(const rq_property *list, size_t count, rq_error *why)
 {
-    if (count > 0 && list == NULL) return rq_fail(why, RQ_E_INVALID, "no attributes");
+    if (count > 0 && list == NULL) return rq_fail(why, RQ_E_INVALID, "the attributes are NULL");
     for (size_t i = 0; i < count; i++)
         if (list[i].name == NULL) return rq_fail(why, RQ_E_INVALID, "an attribute without a name");
     return RQ_OK;
@@ -114,7 +114,7 @@ static rq_err check_families(const rq_alteration *a, rq_error *why)
 {
     if ((a->family_count > 0 && a->families == NULL) ||
         (a->dropped_family_count > 0 && a->dropped_families == NULL))
-        return rq_fail(why, RQ_E_INVALID, "no families");
+        return rq_fail(why, RQ_E_INVALID, "the families are NULL");
     RQ_TRY(check_properties(a->attributes, a->attribute_count, why));
     for (size_t i = 0; i < a->family_count; i++) {
         const rq_family *f = &a->families[i];
@@ -181,7 +181,7 @@ static rq_err alter_namespace(rq_db *db, rq_slot *slot, const char *name,
 {
     rq_buf old = {0}, message = {0};
     rq_defining d = {.kind = RQ_DEFINE_ALTER_NAMESPACE};
-    if (name == NULL) return rq_fail(&why->error, RQ_E_INVALID, "no name");
+    if (name == NULL) return rq_fail(&why->error, RQ_E_INVALID, "the name is NULL");
     RQ_TRY(check_properties(properties, count, &why->error));
     d.ns = rq_slice_cstr(name);
     rq_err rc = db->backend->describe_namespace(db, slot, d.ns, &old, why);

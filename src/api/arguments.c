@@ -26,7 +26,7 @@ static rq_err check_row(rq_slice row, rq_error *why)
 
 static rq_err check_family(rq_slice family, rq_error *why)
 {
-    if (family.len == 0) return rq_fail(why, RQ_E_INVALID, "a column without a family");
+    if (family.len == 0) return rq_fail(why, RQ_E_INVALID, "a column has no family");
     if (family.len > RQ_FAMILY_LEN_MAX)
         return rq_fail(why, RQ_E_INVALID, "Family length %zu is > %d", family.len,
                        RQ_FAMILY_LEN_MAX);
@@ -61,7 +61,7 @@ static rq_err parse_filter(rq_slice bytes, rq_slice *ret_class, rq_slice *ret_fi
         if (f.number == 2 && f.wire == RQ_PB_BYTES) *ret_filter = f.bytes;
     }
     if (rc != RQ_E_END || ret_class->len == 0)
-        return rq_fail(why, RQ_E_INVALID, "the filter's bytes are not a message Filter");
+        return rq_fail(why, RQ_E_INVALID, "the filter's bytes are not a protobuf message Filter");
     return RQ_OK;
 }
 
@@ -69,7 +69,7 @@ static rq_err parse_some_filter(const char *text, rq_bytes bytes, rq_arena *aren
                                 rq_slice *ret_class, rq_slice *ret_filter, rq_error *why)
 {
     if (text != NULL && bytes.len > 0)
-        return rq_fail(why, RQ_E_INVALID, "a filter as text and as bytes");
+        return rq_fail(why, RQ_E_INVALID, "filter_text and a filter in bytes exclude each other");
     RQ_TRY(rq_check_bytes(bytes, "a filter", why));
     if (bytes.len > 0) return parse_filter(rq_slice_of_bytes(bytes), ret_class, ret_filter, why);
     if (text == NULL) return RQ_OK;
@@ -126,8 +126,9 @@ static rq_err pick_columns(const rq_column *columns, size_t count, rq_arena *are
                            rq_error *why)
 {
     if (count == 0) return RQ_OK;
-    if (columns == NULL) return rq_fail(why, RQ_E_INVALID, "no columns");
-    if (count > UINT32_MAX) return rq_fail(why, RQ_E_INVALID, "%zu columns", count);
+    if (columns == NULL)
+        return rq_fail(why, RQ_E_INVALID, "columns is NULL, but column_count is not 0");
+    if (count > UINT32_MAX) return rq_fail(why, RQ_E_INVALID, "%zu columns are too many", count);
     for (size_t i = 0; i < count; i++)
         RQ_TRY(check_column(&columns[i], why));
     rq_picked *families = rq_arena_alloc(arena, count * sizeof *families);
@@ -153,7 +154,7 @@ static rq_err take_ranges(const rq_family_times *given, size_t count, rq_arena *
 {
     if (count == 0) return RQ_OK;
     if (given == NULL || count > UINT16_MAX)
-        return rq_fail(why, RQ_E_INVALID, "no family_times, or too many");
+        return rq_fail(why, RQ_E_INVALID, "family_times is NULL, or has more than 65,535 entries");
     rq_family_range *ranges = rq_arena_alloc(arena, count * sizeof *ranges);
     if (ranges == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++) {
@@ -268,10 +269,10 @@ rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning 
                                   .reads_uncommitted = s.reads_uncommitted}};
     rq_reading *r = &ret->read;
     if ((unsigned)s.read_type > RQ_READ_PREAD)
-        return rq_fail(why, RQ_E_INVALID, "read_type %d", (int)s.read_type);
-    if (s.batch > INT32_MAX) return rq_fail(why, RQ_E_INVALID, "batch is too large");
+        return rq_fail(why, RQ_E_INVALID, "unknown read_type %d", (int)s.read_type);
+    if (s.batch > INT32_MAX) return rq_fail(why, RQ_E_INVALID, "batch is above 2147483647");
     if (s.batch > 0 && s.wants_cursors)
-        return rq_fail(why, RQ_E_INVALID, "wants_cursors together with batch");
+        return rq_fail(why, RQ_E_INVALID, "wants_cursors and batch exclude each other");
     RQ_TRY(take_priority(s.priority, &r->priority, why));
     if (ret->start.len > 0) RQ_TRY(check_row(ret->start, why));
     if (ret->stop.len > 0) RQ_TRY(check_row(ret->stop, why));
@@ -330,10 +331,10 @@ static rq_err take_value(const rq_change *c, const rq_edit *e, rq_arena *arena, 
         return RQ_OK;
     }
     if (c->kind == RQ_INCREMENT && e->value.len != 8)
-        return rq_fail(why, RQ_E_INVALID, "an increment's value has 8 bytes, not %zu",
+        return rq_fail(why, RQ_E_INVALID, "an increment's value must have 8 bytes, not %zu",
                        e->value.len);
     if (e->value.len > INT32_MAX)
-        return rq_fail(why, RQ_E_INVALID, "a value of %zu bytes", e->value.len);
+        return rq_fail(why, RQ_E_INVALID, "a value of %zu bytes is too long", e->value.len);
     RQ_TRY(rq_check_bytes(e->value, "a value", why));
     cell->value = e->value.data;
     cell->value_len = (uint32_t)e->value.len;
@@ -349,7 +350,8 @@ static rq_err take_edit(const rq_change *c, const rq_edit *e, rq_slice row, int6
                       .family_len = (uint8_t)e->family.len,
                       .type = type_of(c, e)};
     RQ_TRY(check_family(rq_slice_of_bytes(e->family), why));
-    if (cell->type == 0) return rq_fail(why, RQ_E_INVALID, "scope %d of an edit", (int)e->scope);
+    if (cell->type == 0)
+        return rq_fail(why, RQ_E_INVALID, "unknown scope %d of an edit", (int)e->scope);
     if (e->qualifier.len > INT32_MAX)
         return rq_fail(why, RQ_E_INVALID, "a qualifier of %zu bytes", e->qualifier.len);
     RQ_TRY(rq_check_bytes(e->qualifier, "a qualifier", why));
@@ -379,9 +381,9 @@ static rq_err take_change(const rq_change *given, rq_arena *arena, rq_changing *
         c = &own;
     }
     if ((unsigned)c->kind > RQ_INCREMENT)
-        return rq_fail(why, RQ_E_INVALID, "kind %d of a change", (int)c->kind);
+        return rq_fail(why, RQ_E_INVALID, "unknown kind %d of a change", (int)c->kind);
     if ((unsigned)c->durability > RQ_DURABILITY_FSYNC)
-        return rq_fail(why, RQ_E_INVALID, "durability %d", (int)c->durability);
+        return rq_fail(why, RQ_E_INVALID, "unknown durability %d", (int)c->durability);
     *ret = (rq_changing){.kind = c->kind,
                          .row = rq_slice_of_bytes(c->row),
                          .durability = c->durability,
@@ -395,7 +397,7 @@ static rq_err take_change(const rq_change *given, rq_arena *arena, rq_changing *
     RQ_TRY(rq__take_attributes(c->attributes, c->attribute_count, arena, &ret->attributes, why));
     if (c->edit_count == 0) return check_no_edits(c->kind, why);
     if (c->edits == NULL || c->edit_count > INT32_MAX)
-        return rq_fail(why, RQ_E_INVALID, "no edits, or too many");
+        return rq_fail(why, RQ_E_INVALID, "edits is NULL, or has more than 2147483647 entries");
     ret->cells = rq_arena_alloc(arena, c->edit_count * sizeof *ret->cells);
     if (ret->cells == NULL) return rq_no_memory(why);
     ret->cell_count = c->edit_count;
@@ -407,10 +409,10 @@ static rq_err take_change(const rq_change *given, rq_arena *arena, rq_changing *
 rq_err rq__take_changes(const rq_change *changes, size_t count, rq_arena *arena, rq_changing **ret,
                         rq_error *why)
 {
-    if (count == 0 || changes == NULL) return rq_fail(why, RQ_E_INVALID, "no change");
+    if (count == 0 || changes == NULL) return rq_fail(why, RQ_E_INVALID, "no changes were given");
     size_t stride = changes->size;
     if (count > UINT32_MAX || stride < sizeof(size_t))
-        return rq_fail(why, RQ_E_INVALID, "rq_change.size is %zu", stride);
+        return rq_fail(why, RQ_E_INVALID, "rq_change.size is %zu, which is invalid", stride);
     rq_changing *list = rq_arena_alloc(arena, count * sizeof *list);
     if (list == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++) {
@@ -418,7 +420,7 @@ rq_err rq__take_changes(const rq_change *changes, size_t count, rq_arena *arena,
         RQ_TRY(take_change(c, arena, &list[i], why));
         /* HBASE: RowMutations.add */
         if (i > 0 && !rq_slice_eq(list[i].row, list[0].row))
-            return rq_fail(why, RQ_E_INVALID, "the changes are of different rows");
+            return rq_fail(why, RQ_E_INVALID, "the changes have different rows");
     }
     *ret = list;
     return RQ_OK;
@@ -469,7 +471,7 @@ rq_err rq__take_check(const rq_check *given, rq_arena *arena, rq_checking *ret, 
     rq_check c;
     RQ_TRY(rq_sized(&c, sizeof c, given, offsetof(rq_check, filter_text), "rq_check", why));
     if ((unsigned)c.compare >= RQ_ARRAY_LEN(ops))
-        return rq_fail(why, RQ_E_INVALID, "comparison %d of a check", (int)c.compare);
+        return rq_fail(why, RQ_E_INVALID, "unknown comparison %d of a check", (int)c.compare);
     RQ_TRY(rq_check_bytes(c.qualifier, "a qualifier", why));
     RQ_TRY(rq_check_bytes(c.value, "a value", why));
     *ret = (rq_checking){.family = rq_slice_of_bytes(c.family),

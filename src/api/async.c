@@ -298,16 +298,18 @@ rq_err rq_descriptor(rq_db *db, int *ret, rq_failure *failure)
     rq_why why;
     rq_slot *slot;
     rq_why_clear(&why);
-    rq_err rc = db == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no database")
+    rq_err rc = db == NULL ? rq_fail(&why.error, RQ_E_INVALID, "the database is NULL")
                            : rq__slot_take(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
     rq__completions *q = db->completions;
     pthread_mutex_lock(&q->lock);
     if (q->has_thread)
-        rc = rq_fail(&why.error, RQ_E_STATE, "completions run on a thread of the library");
+        rc = rq_fail(&why.error, RQ_E_STATE,
+                     "completions run on a thread of the library, so the database has no "
+                     "descriptor to poll");
     else if (q->descriptor == NO_DESCRIPTOR && !open_descriptor(db, q))
         rc = rq_fail(&why.error, errno == ENOMEM ? RQ_E_NO_MEMORY : RQ_E_IO,
-                     "cannot make a descriptor: %s", strerror(errno));
+                     "cannot create a descriptor to poll: %s", strerror(errno));
     else
         *ret = q->descriptor;
     pthread_mutex_unlock(&q->lock);
@@ -321,7 +323,7 @@ rq_err rq_poll(rq_db *db, int timeout_ms, size_t *ret_count, rq_failure *failure
     rq_why why;
     rq_slot *slot;
     rq_why_clear(&why);
-    rq_err rc = db == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no database")
+    rq_err rc = db == NULL ? rq_fail(&why.error, RQ_E_INVALID, "the database is NULL")
                            : rq__slot_take(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
     size_t count = 0;
@@ -331,7 +333,8 @@ rq_err rq_poll(rq_db *db, int timeout_ms, size_t *ret_count, rq_failure *failure
         arm_timer(db);
         end_polling(db->completions);
     } else {
-        rc = rq_fail(&why.error, RQ_E_STATE, "completions are run by another thread or rq_poll");
+        rc = rq_fail(&why.error, RQ_E_STATE,
+                     "completions are run by another thread, or by another call of rq_poll");
     }
     if (rc == RQ_OK && ret_count != NULL) *ret_count = count;
     rq__slot_give_back(slot);
@@ -514,8 +517,8 @@ static rq_err prepare(rq_table *table, rq_call_kind kind, rq_done done, void *co
                       rq_slot **ret_slot, rq_call **ret, rq_why *why)
 {
     rq_why_clear(why);
-    if (table == NULL) return rq_fail(&why->error, RQ_E_INVALID, "no table");
-    if (done == NULL) return rq_fail(&why->error, RQ_E_INVALID, "no completion function");
+    if (table == NULL) return rq_fail(&why->error, RQ_E_INVALID, "the table is NULL");
+    if (done == NULL) return rq_fail(&why->error, RQ_E_INVALID, "the completion function is NULL");
     RQ_TRY(rq__slot_take(table->db, ret_slot, why));
     rq_call *call = calloc(1, sizeof *call);
     if (call == NULL) {
@@ -620,7 +623,8 @@ rq_err rq_table_check_and_change_async(rq_table *table, const rq_check *check,
     if (check == NULL) {
         rq_why why;
         rq_why_clear(&why);
-        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "no rq_check"), &why);
+        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "the rq_check is NULL"),
+                               &why);
     }
     return change_async(table, check, changes, count, done, context, failure);
 }
@@ -664,7 +668,7 @@ rq_err rq_scanner_next_async(rq_scanner *s, size_t max, rq_done done, void *cont
     if (rc != RQ_OK)
         rc = rq_no_memory(&why.error);
     else if (!enter_scanner(s))
-        rc = rq_fail(&why.error, RQ_E_STATE, "the scanner is in a call");
+        rc = rq_fail(&why.error, RQ_E_STATE, "the scanner is used by another call");
     if (rc == RQ_OK) {
         call->scanner = s;
         call->scan = s->own;

@@ -8,10 +8,11 @@ static const char *const own[] = {"_raw_", "_isolationlevel_", "_ttl", "_rr_"};
 static rq_err take_one(const rq_named_bytes *given, rq_arena *arena, rq_named *ret, rq_error *why)
 {
     if (given->name == NULL || given->name[0] == '\0')
-        return rq_fail(why, RQ_E_INVALID, "an attribute without a name");
+        return rq_fail(why, RQ_E_INVALID, "an attribute has no name");
     for (size_t i = 0; i < RQ_ARRAY_LEN(own); i++)
         if (strcmp(given->name, own[i]) == 0)
-            return rq_fail(why, RQ_E_INVALID, "the attribute %s is a field of the request",
+            return rq_fail(why, RQ_E_INVALID,
+                           "attribute %s cannot be set here: it is a field of the request",
                            given->name);
     RQ_TRY(rq_check_bytes(given->value, given->name, why));
     ret->name = rq_arena_copy(arena, rq_slice_cstr(given->name));
@@ -26,7 +27,7 @@ rq_err rq__take_attributes(const rq_named_bytes *given, size_t count, rq_arena *
     *ret = (rq_named_list){0};
     if (count == 0) return RQ_OK;
     if (given == NULL || count > UINT16_MAX)
-        return rq_fail(why, RQ_E_INVALID, "no attributes, or too many");
+        return rq_fail(why, RQ_E_INVALID, "the attributes are NULL, or too many");
     rq_named *items = rq_arena_alloc(arena, count * sizeof *items);
     if (items == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++)

@@ -89,7 +89,8 @@ rq_err rq_disconnect(rq_db *db, rq_failure *failure)
     if (!rq__db_is_home(db)) return rq_fill_failure(failure, RQ_E_FORKED, &why);
     if (rq__completions_inside(db))
         return rq_fill_failure(
-            failure, rq_fail(&why.error, RQ_E_STATE, "a completion of the database runs"), &why);
+            failure, rq_fail(&why.error, RQ_E_STATE, "not allowed in a completion of the database"),
+            &why);
     if (atomic_exchange(&db->closed, true)) return rq_fill_failure(failure, RQ_E_CLOSED, &why);
     rq__completions_stop(db);
     wait_for_slots(db);
@@ -129,7 +130,7 @@ static rq_err take_slot(rq_db *db, void (*pause)(rq_db *db), rq_slot **ret, rq_w
 {
     if (RQ_UNLIKELY(!rq__db_is_home(db)))
         return rq_fail(&why->error, RQ_E_FORKED,
-                       "the database was opened before a fork, by the parent process");
+                       "the database was opened by the parent process, before a fork");
     rq_slot *s = free_slot(db, pause);
     if (RQ_UNLIKELY(atomic_load(&db->closed))) {
         atomic_store(&s->busy, false);
@@ -198,13 +199,14 @@ rq_err rq_needs(const void *argument, const char *what, rq_failure *failure)
     rq_why why;
     if (RQ_LIKELY(argument != NULL)) return RQ_OK;
     rq_why_clear(&why);
-    return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "no %s", what), &why);
+    return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "the %s is NULL", what),
+                           &why);
 }
 
 rq_err rq_check_bytes(rq_bytes bytes, const char *what, rq_error *why)
 {
     if (RQ_LIKELY(bytes.data != NULL || bytes.len == 0)) return RQ_OK;
-    return rq_fail(why, RQ_E_INVALID, "%s of %zu bytes, without data", what, bytes.len);
+    return rq_fail(why, RQ_E_INVALID, "%s of %zu bytes has data NULL", what, bytes.len);
 }
 
 /* The size of the caller's struct in any version; a larger one is invalid. */
@@ -214,11 +216,13 @@ rq_err rq_sized(void *to, size_t to_size, const void *from, size_t least, const 
                 rq_error *why)
 {
     size_t size = 0;
-    if (from == NULL) return rq_fail(why, RQ_E_INVALID, "no %s", what);
+    if (from == NULL) return rq_fail(why, RQ_E_INVALID, "the %s is NULL", what);
     memcpy(&size, from, sizeof size);
-    if (size > STRUCT_MAX) return rq_fail(why, RQ_E_INVALID, "%s.size is %zu", what, size);
+    if (size > STRUCT_MAX)
+        return rq_fail(why, RQ_E_INVALID, "%s.size is %zu, which is invalid", what, size);
     if (size < least)
-        return rq_fail(why, RQ_E_INVALID, "%s.size is %zu, less than any version's", what, size);
+        return rq_fail(why, RQ_E_INVALID,
+                       "%s.size is %zu, smaller than in any version of the library", what, size);
     if (size >
         to_size) { /* a field of a later version: this version would ignore what it asks for */
         const unsigned char *more = (const unsigned char *)from + to_size;

@@ -114,7 +114,7 @@ static rq_err split(rq_db *db, rq_slot *slot, const char *name, rq_slice row, rq
 {
     rq_region_finding found = {.arena = &slot->arena};
     rq_defining d = {.kind = RQ_DEFINE_SPLIT_REGION, .row = row};
-    if (row.len == 0) return rq_fail(&why->error, RQ_E_INVALID, "no row");
+    if (row.len == 0) return rq_fail(&why->error, RQ_E_INVALID, "the row is empty");
     RQ_TRY(find_regions(db, slot, name, &found, why));
     RQ_TRY(rq__split_name(name, &d.ns, &d.qualifier, &why->error));
     d.region = region_of(&found, row);
@@ -141,12 +141,13 @@ static rq_err merge(rq_db *db, rq_slot *slot, const char *name, const char *cons
     rq_defining d = {.kind = RQ_DEFINE_MERGE_REGIONS, .region_count = count};
     RQ_TRY(rq__split_name(name, &d.ns, &d.qualifier, &why->error));
     if (count < 2 || count > UINT16_MAX || regions == NULL)
-        return rq_fail(&why->error, RQ_E_INVALID, "%zu regions to merge", count);
+        return rq_fail(&why->error, RQ_E_INVALID, "%zu regions to merge; allowed are 2 to 65,535",
+                       count);
     rq_slice *list = rq_arena_alloc(&slot->arena, count * sizeof *list);
     if (list == NULL) return rq_no_memory(&why->error);
     for (size_t i = 0; i < count; i++) {
         if (regions[i] == NULL)
-            return rq_fail(&why->error, RQ_E_INVALID, "a region without a name");
+            return rq_fail(&why->error, RQ_E_INVALID, "a region's name is NULL");
         list[i] = rq_slice_cstr(regions[i]);
     }
     d.regions = list;

@@ -10,7 +10,7 @@
 rq_err rq__db_begin(rq_db *db, rq_slot **ret, rq_why *why)
 {
     rq_why_clear(why);
-    return db == NULL ? rq_fail(&why->error, RQ_E_INVALID, "no database")
+    return db == NULL ? rq_fail(&why->error, RQ_E_INVALID, "the database is NULL")
                       : rq__slot_take(db, ret, why);
 }
 
@@ -18,7 +18,8 @@ rq_err rq__db_begin(rq_db *db, rq_slot **ret, rq_why *why)
 
 rq_err rq__split_name(const char *name, rq_slice *ret_ns, rq_slice *ret_qualifier, rq_error *why)
 {
-    if (name == NULL || name[0] == '\0') return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "no name");
+    if (name == NULL || name[0] == '\0')
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "the name is empty");
     const char *colon = strchr(name, ':');
     *ret_ns = colon == NULL ? RQ_SLICE_LIT("default") : rq_slice_of(name, (size_t)(colon - name));
     *ret_qualifier = rq_slice_cstr(colon == NULL ? name : colon + 1);
@@ -71,11 +72,11 @@ rq_err rq_table_flush(rq_db *db, const char *name, rq_failure *why)
 static rq_err put_properties(rq_buf *b, uint32_t field, const rq_property *list, size_t count,
                              rq_error *why)
 {
-    if (count > 0 && list == NULL) return rq_fail(why, RQ_E_INVALID, "no attributes");
+    if (count > 0 && list == NULL) return rq_fail(why, RQ_E_INVALID, "the attributes are NULL");
     for (size_t i = 0; i < count; i++) {
         size_t at;
         if (list[i].name == NULL || list[i].value == NULL)
-            return rq_fail(why, RQ_E_INVALID, "an attribute without name or value");
+            return rq_fail(why, RQ_E_INVALID, "an attribute has no name or no value");
         RQ_TRY(rq_pb_begin(b, field, &at));
         RQ_TRY(rq_pb_put_bytes(b, 1, rq_slice_cstr(list[i].name)));
         RQ_TRY(rq_pb_put_bytes(b, 2, rq_slice_cstr(list[i].value)));
@@ -102,9 +103,9 @@ static bool is_given(const rq_family *f, const char *name)
 rq_err rq__put_family(rq_buf *b, const rq_family *f, rq_error *why)
 {
     size_t at;
-    if (f->name == NULL) return rq_fail(why, RQ_E_INVALID, "a family without a name");
+    if (f->name == NULL) return rq_fail(why, RQ_E_INVALID, "a family has no name");
     if (f->attribute_count > 0 && f->attributes == NULL)
-        return rq_fail(why, RQ_E_INVALID, "no attributes of the family %s", f->name);
+        return rq_fail(why, RQ_E_INVALID, "the attributes of family %s are NULL", f->name);
     RQ_TRY(rq_pb_begin(b, 3, &at));
     RQ_TRY(rq_pb_put_bytes(b, 1, rq_slice_cstr(f->name)));
     for (size_t i = 0; i < RQ_ARRAY_LEN(family_defaults); i++)
@@ -123,7 +124,7 @@ static rq_err put_schema(rq_buf *b, const rq_table_spec *s, const rq_defining *d
     RQ_TRY(rq_pb_end(b, at));
     RQ_TRY(put_properties(b, 2, s->attributes, s->attribute_count, why));
     if (s->family_count > 0 && s->families == NULL)
-        return rq_fail(why, RQ_E_INVALID, "no families");
+        return rq_fail(why, RQ_E_INVALID, "the families are NULL");
     for (size_t i = 0; i < s->family_count; i++)
         RQ_TRY(rq__put_family(b, &s->families[i], why));
     return RQ_OK;
@@ -138,9 +139,10 @@ static rq_err create_table(rq_db *db, rq_slot *slot, const rq_table_spec *given,
                     &why->error));
     RQ_TRY(rq__split_name(s.name, &d.ns, &d.qualifier, &why->error));
     if (s.split_key_count > 0 && s.split_keys == NULL)
-        return rq_fail(&why->error, RQ_E_INVALID, "no split keys");
+        return rq_fail(&why->error, RQ_E_INVALID,
+                       "split_keys is NULL, but split_key_count is not 0");
     if (s.split_key_count > UINT32_MAX)
-        return rq_fail(&why->error, RQ_E_INVALID, "%zu split keys", s.split_key_count);
+        return rq_fail(&why->error, RQ_E_INVALID, "%zu split keys are too many", s.split_key_count);
     rq_slice *keys = rq_arena_alloc(&slot->arena, (s.split_key_count + 1) * sizeof *keys);
     if (keys == NULL) return rq_no_memory(&why->error);
     for (size_t i = 0; i < s.split_key_count; i++) {
@@ -383,7 +385,7 @@ static rq_err define_namespace(rq_db *db, rq_slot *slot, rq_define_kind kind, co
 {
     rq_buf message = {0};
     rq_defining d = {.kind = kind};
-    if (name == NULL) return rq_fail(&why->error, RQ_E_INVALID, "no name");
+    if (name == NULL) return rq_fail(&why->error, RQ_E_INVALID, "the name is NULL");
     d.ns = rq_slice_cstr(name);
     rq_err rc = rq_pb_put_bytes(&message, 1, d.ns);
     if (rc == RQ_OK) rc = put_properties(&message, 2, properties, count, &why->error);
@@ -435,7 +437,7 @@ static rq_err describe_namespace(rq_db *db, rq_slot *slot, const char *name,
                                  rq_namespace_info **ret, rq_why *why)
 {
     rq_buf message = {0};
-    if (name == NULL) return rq_fail(&why->error, RQ_E_INVALID, "no name");
+    if (name == NULL) return rq_fail(&why->error, RQ_E_INVALID, "the name is NULL");
     namespace_memory *m = calloc(1, sizeof *m);
     if (m == NULL) return rq_no_memory(&why->error);
     rq_err rc = db->backend->describe_namespace(db, slot, rq_slice_cstr(name), &message, why);

@@ -31,8 +31,8 @@ rq_err rq_table_open(rq_db *db, const char *name, rq_table **ret, rq_failure *fa
     rq_slot *slot;
     rq_why_clear(&why);
     if (db == NULL || name == NULL)
-        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "no database or no name"),
-                               &why);
+        return rq_fill_failure(
+            failure, rq_fail(&why.error, RQ_E_INVALID, "the database or the name is NULL"), &why);
     rq_err rc = rq__slot_take(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
     size_t len = strlen(name) + 1;
@@ -76,7 +76,7 @@ void rq_table_close(rq_table *table)
 static rq_err begin(rq_table *t, rq_slot **ret, rq_why *why)
 {
     rq_why_clear(why);
-    return t == NULL ? rq_fail(&why->error, RQ_E_INVALID, "no table")
+    return t == NULL ? rq_fail(&why->error, RQ_E_INVALID, "the table is NULL")
                      : rq__slot_take(t->db, ret, why);
 }
 
@@ -115,9 +115,9 @@ rq_err rq__check_kinds(const rq_changing *c, size_t count, rq_error *why)
 {
     for (size_t i = 0; i < count && count > 1; i++)
         if (c[i].kind != RQ_PUT && c[i].kind != RQ_DELETE && !c[i].returns_nothing)
-            return rq_fail(why, RQ_E_INVALID,
-                           "an append or increment among several changes returns nothing: set "
-                           "returns_nothing");
+            return rq_fail(
+                why, RQ_E_INVALID,
+                "an append or increment together with other changes must set returns_nothing");
     return RQ_OK;
 }
 
@@ -163,7 +163,7 @@ static rq_err take_action(const rq_action *given, rq_arena *arena, rq_acting *re
 {
     *ret = (rq_acting){.is_get = given->get != NULL, .change_count = given->change_count};
     if (ret->is_get && given->change_count > 0)
-        return rq_fail(why, RQ_E_INVALID, "an action with a get and with changes");
+        return rq_fail(why, RQ_E_INVALID, "an action has both a get and changes");
     if (ret->is_get) return rq__take_get(given->get, arena, &ret->get, why);
     RQ_TRY(rq__take_changes(given->changes, given->change_count, arena, &ret->changes, why));
     return rq__check_kinds(ret->changes, ret->change_count, why);
@@ -172,8 +172,10 @@ static rq_err take_action(const rq_action *given, rq_arena *arena, rq_acting *re
 rq_err rq__take_actions(const rq_action *given, size_t count, rq_arena *arena, rq_acting **ret,
                         rq_why *why)
 {
-    if (count > 0 && given == NULL) return rq_fail(&why->error, RQ_E_INVALID, "no actions");
-    if (count > UINT32_MAX) return rq_fail(&why->error, RQ_E_INVALID, "%zu actions", count);
+    if (count > 0 && given == NULL)
+        return rq_fail(&why->error, RQ_E_INVALID, "the actions are NULL");
+    if (count > UINT32_MAX)
+        return rq_fail(&why->error, RQ_E_INVALID, "%zu actions are too many", count);
     *ret = rq_arena_alloc(arena, (count + 1) * sizeof **ret);
     if (*ret == NULL) return rq_no_memory(&why->error);
     for (size_t i = 0; i < count; i++) {
@@ -242,11 +244,11 @@ rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **
 static rq_err scanner_begin(rq_scanner *s, rq_slot **ret, rq_why *why)
 {
     rq_why_clear(why);
-    if (s == NULL) return rq_fail(&why->error, RQ_E_INVALID, "no scanner");
+    if (s == NULL) return rq_fail(&why->error, RQ_E_INVALID, "the scanner is NULL");
     RQ_TRY(rq__slot_take(s->table->db, ret, why));
     if (!s->in_call) return RQ_OK;
     rq__slot_give_back(*ret);
-    return rq_fail(&why->error, RQ_E_STATE, "the scanner is in an asynchronous call");
+    return rq_fail(&why->error, RQ_E_STATE, "the scanner is used by an asynchronous call");
 }
 
 rq_err rq_scanner_take(rq_scanner *s, size_t max, rq_row **rows, size_t *ret_count,
@@ -395,7 +397,8 @@ rq_err rq_add_value(rq_table *table, rq_bytes row, rq_bytes family, rq_bytes qua
     } else {
         rq_why why;
         rq_why_clear(&why);
-        rc = rq_fail(&why.error, RQ_E_MALFORMED, "the increment returned no number");
+        rc = rq_fail(&why.error, RQ_E_MALFORMED,
+                     "the increment's result is not a number of 8 bytes");
         (void)rq_fill_failure(failure, rc, &why);
     }
     rq_row_free(r);

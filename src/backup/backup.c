@@ -131,8 +131,8 @@ static rq_err look_through(backup *b, rq_error *why)
     if (b->problems == 0) return RQ_OK;
     return rq_fail(
         why, RQ_E_CORRUPT,
-        "the copy has the %llu problems above: either the source is damaged (rorqual fsck "
-        "--blocks %s), or the copy was damaged while it was made",
+        "the copy has the %llu problems listed above: either the source is damaged (check: rorqual "
+        "fsck --blocks %s), or the copy was damaged while it was written",
         (unsigned long long)b->problems, b->options->source);
 }
 

@@ -83,9 +83,10 @@ static rq_err flush_out(session *s, rq_error *why)
 {
     rq_err rc = rq__socket_send(s->fd, s->out.ptr, s->out.len);
     rq_buf_reset(&s->out);
-    return rc == RQ_OK
-               ? RQ_OK
-               : rq_fail(why, rc, "the command has ended or does not read the server's answer");
+    return rc == RQ_OK ? RQ_OK
+                       : rq_fail(why, rc,
+                                 "the backup or fsck command has ended, or does not read the "
+                                 "server's response");
 }
 
 static rq_err send_part(void *ctx, const rq_image_part *part, rq_error *why)
@@ -145,14 +146,17 @@ static void serve_image(session *s, const char *name)
     uint64_t begun = ex->now_ns(ex);
     rq_err rc = send_image(s, holder, &why);
     if (rc == RQ_OK) {
-        rq_log_info(c->env->log, "backup", "%s: the folder was listed in %llu ms and is held", own,
-                    (unsigned long long)((ex->now_ns(ex) - begun) / 1000000));
+        rq_log_info(c->env->log, "backup",
+                    "backup %s: listed the data folder's files in %llu ms; no listed file is "
+                    "deleted until the backup ends",
+                    own, (unsigned long long)((ex->now_ns(ex) - begun) / 1000000));
         hold(s, holder);
-        rq_log_info(c->env->log, "backup", "%s: nothing is held any more, after %llu s", own,
+        rq_log_info(c->env->log, "backup",
+                    "backup %s: ended after %llu s; its files may be deleted again", own,
                     (unsigned long long)((ex->now_ns(ex) - begun) / 1000000000));
     } else {
         const char *text = why.message[0] != '\0' ? why.message : rq_err_text(rc);
-        rq_log_warn(c->env->log, "backup", "%s: the folder cannot be listed: %s", own, text);
+        rq_log_warn(c->env->log, "backup", "backup %s: cannot list the data folder: %s", own, text);
         send_error(s, text);
     }
     rq_holder_release(holder);

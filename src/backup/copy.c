@@ -213,8 +213,8 @@ static rq_err pass_bytes(rq_copy *c, const char *path, rq_file *from, rq_file *t
         size_t want = size - at < COPY_BYTES ? (size_t)(size - at) : COPY_BYTES, n = 0;
         RQ_TRY(rq_file_read(from, c->buf, want, at, &n, why));
         if (n == 0)
-            return rq_fail(why, RQ_E_CORRUPT, "%s has %llu bytes, not %llu", path,
-                           (unsigned long long)at, (unsigned long long)size);
+            return rq_fail(why, RQ_E_CORRUPT, "%s: %llu bytes were copied, %llu were expected",
+                           path, (unsigned long long)at, (unsigned long long)size);
         crc = rq_crc32c(crc, c->buf, n);
         if (to != NULL) RQ_TRY(rq_file_write(to, c->buf, n, at, why));
         rq_file_drop_behind(from, at, n);

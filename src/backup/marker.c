@@ -18,7 +18,7 @@ static rq_err put_file(rq_buf *b, const rq_listed_file *f, rq_error *why)
 {
     char crc[12] = "-";
     if (strchr(f->path, '\n') != NULL)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: a name with a line break cannot be listed",
+        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: a backup cannot list a name with a line break",
                        f->path);
     if (f->has_crc) snprintf(crc, sizeof crc, "%08x", f->crc);
     return rq_buf_printf(b, "%c %s %" PRIu64 " %s\n", f->kind, crc, f->size, f->path);
@@ -28,7 +28,7 @@ rq_err rq__backup_list_write(rq_vfs *v, const rq_backup_list *list, rq_error *wh
 {
     rq_buf b = {0};
     if (strchr(list->source, '\n') != NULL)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: a name with a line break cannot be listed",
+        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: a backup cannot list a name with a line break",
                        list->source);
     rq_err rc =
         rq_buf_printf(&b, HEAD "source %s\ntaken %" PRId64 " from a %s\n", list->source,
@@ -114,7 +114,7 @@ static rq_err parse_head(char **at, rq_backup_list *ret, rq_error *why)
         sscanf(taken, "taken %" SCNd64 " from a %31s", &ret->taken_ms, from) != 2)
         return damaged(why, "its head is malformed");
     if (strcmp(head, "rorqual backup 1") != 0)
-        return rq_fail(why, RQ_E_VERSION, "the backup's list is of another version: \"%.40s\"",
+        return rq_fail(why, RQ_E_VERSION, "the backup's list has an unknown format: \"%.40s\"",
                        head);
     ret->source = source + 7;
     ret->was_running = strcmp(from, "running") == 0;
@@ -145,7 +145,7 @@ rq_err rq__backup_list_read(rq_vfs *v, rq_arena *arena, rq_backup_list *ret, rq_
     rq_err rc = rq_vfs_read_file(v, RQ_ROOT_BACKUP_LIST, LIST_BYTES_MAX, arena, &bytes, &own);
     if (rc == RQ_E_NOT_FOUND)
         return rq_fail(why, rc,
-                       "it is not a finished backup: " RQ_ROOT_BACKUP_LIST
+                       "not a finished backup: " RQ_ROOT_BACKUP_LIST
                        " is missing (the backup was interrupted, or a server was started on it)");
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
     char *text = rq_arena_cstr(arena, bytes);

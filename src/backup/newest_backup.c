@@ -60,7 +60,7 @@ rq_err rq_backup_newest(const char *folder, int64_t to_ms, char **ret, int64_t *
     for (size_t i = 0; i < count && rc == RQ_OK; i++)
         if (entries[i].is_dir) rc = look_at(folder, entries[i].name, to_ms, ret, ret_taken_ms, why);
     if (rc == RQ_OK && *ret == NULL)
-        rc = rq_fail(why, RQ_E_NOT_FOUND, "%s has no finished backup of that time or before",
+        rc = rq_fail(why, RQ_E_NOT_FOUND, "%s has no finished backup from that time or earlier",
                      folder);
     if (rc != RQ_OK) {
         free(*ret);

@@ -121,8 +121,8 @@ rq_err rq__previous_differs(const rq__previous *p, const rq_listed_file *f, cons
                             rq_error *why)
 {
     return rq_fail(why, RQ_E_CORRUPT,
-                   "%s/%s: %s, so that backup is damaged; nothing can be built on it", p->folder,
-                   f->path, what);
+                   "%s/%s: %s: the previous backup is damaged and cannot be the base of a new one",
+                   p->folder, f->path, what);
 }
 
 rq_err rq__previous_open_file(rq__previous *p, const rq_listed_file *f, rq_file **ret,

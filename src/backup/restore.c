@@ -40,7 +40,7 @@ static void clear(restore *r)
 
 static rq_err differs(const restore *r, const rq_listed_file *f, const char *what, rq_error *why)
 {
-    return rq_fail(why, RQ_E_CORRUPT, "%s/%s: %s, so the backup is damaged", r->options->source,
+    return rq_fail(why, RQ_E_CORRUPT, "%s/%s: %s: the backup is damaged", r->options->source,
                    f->path, what);
 }
 

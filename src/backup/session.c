@@ -65,7 +65,7 @@ typedef struct stream {
 
 static rq_err ended(rq_error *why)
 {
-    return rq_fail(why, RQ_E_STATE, "the server ended while it listed its folder");
+    return rq_fail(why, RQ_E_STATE, "the server ended while it was listing the data folder");
 }
 
 static rq_err read_bytes(stream *in, void *to, size_t len, rq_error *why)
@@ -90,7 +90,8 @@ static rq_err read_bytes(stream *in, void *to, size_t len, rq_error *why)
 
 static rq_err read_path(rq_source *s, stream *in, size_t len, char **ret, rq_error *why)
 {
-    if (len > PATH_BYTES_MAX) return rq_fail(why, RQ_E_MALFORMED, "the server sent no list");
+    if (len > PATH_BYTES_MAX)
+        return rq_fail(why, RQ_E_MALFORMED, "the server's response has no list of files");
     char *path = rq_arena_alloc(&s->arena, len + 1);
     if (path == NULL) return rq_no_memory(why);
     RQ_TRY(read_bytes(in, path, len, why));
@@ -105,7 +106,8 @@ static rq_err read_part(rq_source *s, stream *in, char kind, char *path, uint64_
     rq_source_part part = {.kind = (rq_image_kind)kind, .path = path, .size = size};
     if (kind != RQ_IMAGE_DIR && kind != RQ_IMAGE_FILE && kind != RQ_IMAGE_LOG &&
         kind != RQ_IMAGE_BYTES)
-        return rq_fail(why, RQ_E_MALFORMED, "the server is another version: unknown part '%c'",
+        return rq_fail(why, RQ_E_MALFORMED,
+                       "the server has another version: its response has an unknown part '%c'",
                        kind);
     if (kind == RQ_IMAGE_BYTES) {
         uint8_t *bytes = size > SIZE_MAX / 2 ? NULL : rq_arena_alloc(&s->arena, (size_t)size + 1);
@@ -187,15 +189,14 @@ static rq_err list_stopped(rq_source *s, rq_error *why)
     bool ours = rq_vfs_stat(s->vfs, ".rorqual", &st, NULL) == RQ_OK;
     if (!ours && rq_vfs_stat(s->vfs, "hbase.version", &st, NULL) != RQ_OK)
         return rq_fail(why, RQ_E_NOT_FOUND,
-                       "it is not a data folder: it has neither .rorqual nor "
-                       "hbase.version");
+                       "not a data folder: it has neither .rorqual nor hbase.version");
     bool has_file = rq_vfs_stat(s->vfs, ".rorqual/lock", &st, NULL) == RQ_OK;
     rq_error own = {0};
     rq_err rc = rq_vfs_lock(s->vfs, has_file ? ".rorqual/lock" : NULL, &s->lock, &own);
     if (rc == RQ_E_LOCKED)
         return rq_fail(why, rc,
                        "%s, and its server does not listen on " RQ_CONTROL_NAME
-                       ": it starts, stops, or is an older version",
+                       ": the server is starting or stopping, or has an older version",
                        own.message);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
     RQ_TRY(rq_root_check_finished(s->vfs, why));
@@ -260,7 +261,7 @@ static rq_err take_holders(const rq_source *s, rq_arena *arena, rq_holder_info *
     for (size_t i = 0; i < s->count; i++) {
         const rq_source_part *p = &s->parts[i];
         if (p->kind != RQ_IMAGE_BYTES || p->size != RQ__HOLDER_LEN)
-            return rq_fail(why, RQ_E_MALFORMED, "the server sent no list of holders");
+            return rq_fail(why, RQ_E_MALFORMED, "the server's response has no list of backups");
         list[i] = (rq_holder_info){.name = rq_arena_cstr(arena, rq_slice_cstr(p->path)),
                                    .since_ms = (int64_t)rq_get_be64(p->bytes),
                                    .holds_all_files = rq_get_be64(p->bytes + 8) != 0,
@@ -278,7 +279,7 @@ rq_err rq_source_holders(const char *folder, rq_arena *arena, rq_holder_info **r
     rq_source s = {.fd = -1};
     rq_err rc = connect_to(folder, &s.fd, why);
     if (rc == RQ_OK && s.fd < 0)
-        rc = rq_fail(why, RQ_E_NOT_FOUND, "no server runs on %s: nothing is held", folder);
+        rc = rq_fail(why, RQ_E_NOT_FOUND, "no server runs on %s, so no backup holds files", folder);
     if (rc == RQ_OK) rc = ask(&s, "holders", "", why);
     if (rc == RQ_OK) rc = take_holders(&s, arena, ret, why);
     *ret_count = s.count;
@@ -316,6 +317,7 @@ rq_err rq__source_open_part(rq_source *s, const rq_source_part *part, rq_file **
         rq_arena_clear(&a);
     }
     if (rc == RQ_E_NOT_FOUND && s->is_running && !is_connected(s))
-        return rq_fail(why, RQ_E_STATE, "the server ended, and %s is gone", part->path);
+        return rq_fail(why, RQ_E_STATE, "the server ended, and file %s no longer exists",
+                       part->path);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }

@@ -17,7 +17,7 @@ typedef struct source_file {
 
 static rq_err read_only(rq_error *why, const char *path)
 {
-    return rq_fail(why, RQ_E_PERMISSION, "%s: the folder is in use, and only read", path);
+    return rq_fail(why, RQ_E_PERMISSION, "%s: cannot be written: a server uses the folder", path);
 }
 
 static rq_err not_found(rq_error *why, const char *path)

@@ -263,7 +263,7 @@ static rq_err store_older(rq_config *c, rq_setting s, const char *text, rq_error
     rq_error own = {.code = RQ_OK};
     rq_err rc = store_value(c, s, text, true, &own);
     if (rc != RQ_OK)
-        return rq_fail(why, rc, "%s, older name of a setting: %s", table[s].older, own.message);
+        return rq_fail(why, rc, "%s (older name of the setting): %s", table[s].older, own.message);
     v->by_older = true;
     return RQ_OK;
 }

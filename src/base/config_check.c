@@ -37,9 +37,9 @@ static rq_err derive_share(rq_config *c, rq_setting size, rq_setting share, uint
     rq_err rc = rq_config_set(c, i->name, text, &own);
     if (rc == RQ_OK) return RQ_OK;
     return rq_fail(why, rc,
-                   "setting %s: of the memory budget, %.0f MB (rorqual.memory), %s is too %s",
-                   rq_setting_get(size)->name, budget / (1 << 20), rq_config_text(c, size),
-                   bytes / budget < i->least ? "little" : "much");
+                   "setting %s: %s is too %s for a memory budget of %.0f MB (rorqual.memory)",
+                   rq_setting_get(size)->name, rq_config_text(c, size),
+                   bytes / budget < i->least ? "little" : "much", budget / (1 << 20));
 }
 
 /* HBASE: MemorySizeUtil.getGlobalMemStoreHeapLowerMark. The older name is a share of all memory,
@@ -60,7 +60,7 @@ static rq_err check_shares(const rq_config *c, rq_error *why)
     double cache = rq_config_real(c, RQ_SET_BLOCK_CACHE);
     if ((int)(memstores * 100) + (int)(cache * 100) <= SHARES_MAX_PERCENT) return RQ_OK;
     return rq_fail(why, RQ_E_CONFIG,
-                   "settings %s=%g and %s=%g: together more than 0.8 of the memory budget",
+                   "settings %s=%g and %s=%g: their sum is above 0.8 of the memory budget",
                    rq_setting_get(RQ_SET_GLOBAL_MEMSTORE)->name, memstores,
                    rq_setting_get(RQ_SET_BLOCK_CACHE)->name, cache);
 }

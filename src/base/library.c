@@ -32,8 +32,9 @@ rq_err rq_library_load(const rq_library *library, void *ret_table, rq_error *why
         return RQ_OK;
     }
     const char *reason = dlerror();
-    rq_err rc = rq_fail(why, RQ_E_UNSUPPORTED, "%s needs the library %s: %s", library->what,
-                        library->files[0], reason == NULL ? "it cannot be loaded" : reason);
+    rq_err rc =
+        rq_fail(why, RQ_E_UNSUPPORTED, "%s needs the library %s: %s", library->what,
+                library->files[0], reason == NULL ? "the library cannot be loaded" : reason);
     if (opened != NULL) (void)dlclose(opened);
     return rc;
 }

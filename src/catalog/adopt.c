@@ -136,7 +136,8 @@ static rq_err find_flushed(check *k, const rq__pwal_edit *e, const flushed **ret
     }
     RQ_TRY(rq_table_name_parse(e->table, &ns, &qualifier, why));
     if (!is_plain(e->region) || !is_plain(family))
-        return rq_fail(why, RQ_E_CORRUPT, "malformed region or family");
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "a record of HBase's log has a malformed region or family");
     flushed *f = rq_arena_calloc(&k->arena, 1, sizeof *f);
     if (f == NULL) return RQ_E_NO_MEMORY;
     f->region = rq_arena_copy(&k->arena, e->region);
@@ -189,8 +190,8 @@ static rq_err check_log_dir(check *k, const char *path, rq_error *why)
     RQ_TRY(rq_vfs_list_if_any(k->vfs, path, &k->arena, &entries, &count, why));
     if (count == 0) return RQ_OK;
     return rq_fail(why, RQ_E_UNSUPPORTED,
-                   "%s/%s is not a log, but is in the folder of an Apache HBase's logs: move it "
-                   "away; nothing was changed",
+                   "%s/%s is not a log, but is in the folder of Apache HBase's logs: move it "
+                   "elsewhere; nothing was changed",
                    path, entries[0].name);
 }
 
@@ -213,8 +214,8 @@ static rq_err check_log(void *ctx, const char *path, bool is_dir, rq_error *why)
                        path, own.message[0] == '\0' ? rq_err_text(rc) : own.message);
     if (l.count > 0)
         return rq_fail(why, RQ_E_STATE,
-                       "%s is a log of an Apache HBase that was not stopped: %llu cells in it are "
-                       "in no file (%s): " ADVICE,
+                       "%s is a log of an Apache HBase that was not stopped: %llu of its cells are "
+                       "not in any HFile (first: %s): " ADVICE,
                        path, (unsigned long long)l.count, l.first);
     if (!of_regions) return RQ_OK;
     return rq_fail(why, RQ_E_STATE,
@@ -276,7 +277,8 @@ static rq_err check_recovered_files(check *k, const char *family, rq_error *why)
         RQ_TRY(rq_vfs_stat(k->vfs, path, &st, why));
         if (st.size > 0)
             return rq_fail(why, RQ_E_STATE,
-                           "%s holds edits of an Apache HBase that was not stopped: " ADVICE, path);
+                           "%s contains edits of an Apache HBase that was not stopped: " ADVICE,
+                           path);
     }
     return RQ_OK;
 }

@@ -76,7 +76,8 @@ static void note_failure(rq_catalog *c, rq__opened *o, const rq_region_call *cal
     const char *text = call->why != NULL ? call->why->message : rq_err_text(call->rc);
     char name[256];
     rq_bytes_to_string(o->info->name, name, sizeof name);
-    rq_log_error(c->env->log, "catalog", "region %s stays closed: %s", name, text);
+    rq_log_error(c->env->log, "catalog",
+                 "region %s cannot be opened and stays closed (state FAILED_OPEN): %s", name, text);
     rq_error_clear(&o->why);
     if (call->why != NULL) (void)rq_fail(&o->why, call->rc, "%s", text);
     o->unserved = false;

@@ -98,8 +98,10 @@ void rq_catalog_region_grown(rq_catalog *c, rq_region *r)
     if (rc == RQ_E_ILLEGAL_ARGUMENT)
         tell_unsplittable(c, info, &why);
     else if (rc != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "region %s is not split: %s", info->encoded,
-                    why.message);
+        rq_log_warn(c->env->log, "catalog",
+                    "region %s is due for a split, but its split point cannot be found: %s; the "
+                    "next flush tries again",
+                    info->encoded, why.message);
     else if (row.len > 0 && !rq_slice_eq(row, info->start_key))
         split_at(c, info, row);
     rq_arena_clear(&a);

@@ -106,7 +106,7 @@ rq_err rq_catalog_balance(rq_catalog *c, const rq_balance_options *o, rq_balance
     if (rc == RQ_OK) rc = plan(&b, o, ret, &moves);
     rc = rq__moves_submit(c, moves, rc, &ret->begun);
     if (ret->begun > 0)
-        rq_log_info(c->env->log, "catalog", "balancer: %zu regions move", ret->begun);
+        rq_log_info(c->env->log, "catalog", "balancer: moving %zu regions", ret->begun);
     for (size_t i = 0; i < b.server_count; i++)
         rq_server_name_unref(b.servers[i]);
     rq_arena_clear(&b.arena);
@@ -120,7 +120,9 @@ static void work(rq_catalog *c)
     const rq_balance_options o = {0};
     rq_balance done;
     rq_err rc = rq_catalog_balance(c, &o, &done);
-    if (rc != RQ_OK) rq_log_warn(c->env->log, "catalog", "balancer: %s", rq_err_text(rc));
+    if (rc != RQ_OK)
+        rq_log_warn(c->env->log, "catalog",
+                    "balancer: a run failed: %s; the next period tries again", rq_err_text(rc));
 }
 
 /* A standalone server has nothing to move. */

@@ -138,7 +138,8 @@ static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *n
         rq_table_schema_unref(*ret);
     }
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", reason.message);
-    rq_log_warn(c->env->log, "catalog", "writing a new descriptor of %s:%s: %s", ns, q,
+    rq_log_warn(c->env->log, "catalog",
+                "table %s:%s: writing a new descriptor, because the old one is unusable: %s", ns, q,
                 reason.message);
     RQ_TRY(rq__system_schema(which, ret, why));
     rc = rq__tableinfo_write(v, *ret, why);
@@ -210,16 +211,17 @@ static void report_row(boot *b, const char *what, rq_slice row, const char *cons
     char name[256];
     if (++b->rows_reported > ROWS_LOGGED_MAX) return;
     rq_bytes_to_string(rq_slice_of(row.ptr, row.len > 60 ? 60 : row.len), name, sizeof name);
-    rq_log_error(b->catalog->env->log, "catalog", "hbase:meta: %s in row %s, which %s", what, name,
+    rq_log_error(b->catalog->env->log, "catalog", "hbase:meta: %s in row %s; %s", what, name,
                  consequence);
 }
 
 static void report_rest(const boot *b)
 {
     if (b->rows_reported > ROWS_LOGGED_MAX)
-        rq_log_error(b->catalog->env->log, "catalog",
-                     "hbase:meta: %llu more rows were skipped, rorqual fsck names them",
-                     (unsigned long long)(b->rows_reported - ROWS_LOGGED_MAX));
+        rq_log_error(
+            b->catalog->env->log, "catalog",
+            "hbase:meta: %llu more rows with errors are not logged; rorqual fsck lists them",
+            (unsigned long long)(b->rows_reported - ROWS_LOGGED_MAX));
 }
 
 static known_table *table_of(boot *b, rq_slice name)
@@ -265,10 +267,10 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
     if (row->malformed != NULL) {
         char what[80];
         snprintf(what, sizeof what, "malformed %s", row->malformed);
-        report_row(b, what, row->row, "is skipped");
+        report_row(b, what, row->row, "the row is skipped");
         return RQ_OK;
     }
-    if (row->odd != NULL) report_row(b, row->odd, row->row, "does not belong there and is ignored");
+    if (row->odd != NULL) report_row(b, row->odd, row->row, "the column is ignored");
     if (rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta"))) return RQ_OK; /* always enabled */
     if (row->is_table) {
         known_table *t = table_of(b, row->row);
@@ -371,7 +373,7 @@ static void leave_out_intruders(boot *b, known_table *t)
             t->regions[kept++] = t->regions[i];
         else
             report_row(b, "a region without a folder that overlaps others",
-                       t->regions[i].info->name, "is skipped");
+                       t->regions[i].info->name, "the row is skipped");
     }
     t->region_count = kept;
 }
@@ -385,7 +387,7 @@ static rq_err read_descriptor(boot *b, known_table *t, bool *ret, rq_error *why)
     *ret = false;
     if (!t->has_state) t->state = RQ_TABLE_ENABLED; /* HBASE: TableStateManager.fixTableStates */
     if (rq_table_name_parse(t->name, &ns, &qualifier, &reason) != RQ_OK) {
-        report_row(b, reason.message, t->name, "is skipped");
+        report_row(b, reason.message, t->name, "the row is skipped");
         return RQ_OK;
     }
     leave_out_intruders(b, t);
@@ -394,13 +396,15 @@ static rq_err read_descriptor(boot *b, known_table *t, bool *ret, rq_error *why)
                     : rq_tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
     if (rc == RQ_E_NO_MEMORY) return rc;
     if (rc == RQ_E_NOT_FOUND && is_phantom(b, ns, qualifier)) {
-        report_row(b, "a table without a folder", t->name, "is skipped");
+        report_row(b, "a table without a folder", t->name, "the row is skipped");
         return RQ_OK;
     }
     *ret = true;
     if (rc == RQ_OK) return RQ_OK;
-    rq_log_error(c->env->log, "catalog", "table %.*s is not served: %s", (int)t->name.len,
-                 (const char *)t->name.ptr, reason.message);
+    rq_log_error(c->env->log, "catalog",
+                 "table %.*s is not served, because its descriptor cannot be read: %s; an alter "
+                 "with the complete descriptor repairs the table",
+                 (int)t->name.len, (const char *)t->name.ptr, reason.message);
     return broken_schema(b, t, ns, qualifier, &reason, why);
 }
 
@@ -563,7 +567,7 @@ static rq_err take_namespace(void *ctx, const rq_cell *cells, size_t count, rq_e
         char name[256];
         rq_bytes_to_string(rq_slice_of(row.ptr, row.len > 60 ? 60 : row.len), name, sizeof name);
         rq_log_error(n->catalog->env->log, "catalog",
-                     "hbase:namespace: malformed info:d in row %s, which is skipped", name);
+                     "hbase:namespace: malformed info:d in row %s; the row is skipped", name);
     }
     return RQ_OK;
 }
@@ -629,8 +633,7 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
     rq_err rc = RQ_OK;
     if (r != NULL) rc = rq__region_each_row(r, keep_namespace, NULL, take_namespace, &n, why);
     if (n.malformed > ROWS_LOGGED_MAX)
-        rq_log_error(c->env->log, "catalog",
-                     "hbase:namespace: %llu more malformed rows were skipped",
+        rq_log_error(c->env->log, "catalog", "hbase:namespace: skipped %llu more malformed rows",
                      (unsigned long long)(n.malformed - ROWS_LOGGED_MAX));
     if (rc == RQ_OK) rc = publish_namespaces(c, &n, r == NULL);
     for (size_t i = 0; i < n.count; i++)
@@ -744,7 +747,7 @@ static rq_err note_in_store(rq_catalog *c, const rq__batch *batch, rq_error *why
     rq_err rc = rq__batch_note(batch, c->engine, c->store, &own);
     if (rc == RQ_OK) return RQ_OK;
     if (rc != RQ_E_REGION_TOO_BUSY) return rq_fail(why, rc, "%s", own.message);
-    rq_log_warn(c->env->log, "catalog", "cannot record in master:store which server is running: %s",
+    rq_log_warn(c->env->log, "catalog", "cannot record this server's name in master:store: %s",
                 own.message);
     return RQ_OK;
 }
@@ -798,11 +801,13 @@ static rq_leftover_fate decide(void *ctx, const rq_leftover *left)
     if (left->has_manifest || rq__region_is_on_disk(c, left->encoded)) {
         /* It was never flushed, if it has no manifest. Its row in meta was lost, or an unfinished drop will remove the records too. */
         rq_log_warn(c->env->log, "catalog",
-                    "region %s is not in hbase:meta: its %llu records stay in the log",
+                    "region %s is not in hbase:meta, but has files or a manifest: its %llu records "
+                    "stay in the write-ahead log",
                     left->encoded, (unsigned long long)left->records);
         return RQ_LEFTOVER_KEEP;
     }
-    rq_log_info(c->env->log, "catalog", "removed %llu records of dropped region %s from the log",
+    rq_log_info(c->env->log, "catalog",
+                "removed %llu records of dropped region %s from the write-ahead log",
                 (unsigned long long)left->records, left->encoded);
     return RQ_LEFTOVER_DROP;
 }
@@ -851,7 +856,7 @@ static rq_err run(boot *b, rq_error *why)
         rq__reopen_failed(c, b->tables[i].regions, b->tables[i].region_count);
     if (fresh) RQ_TRY(rq__root_seal(c->root, why));
     if (!rq__root_adopts(c->root)) return RQ_OK;
-    rq_log_info(c->env->log, "catalog", "taking over a folder used by Apache HBase");
+    rq_log_info(c->env->log, "catalog", "taking over a data folder written by Apache HBase");
     return rq__root_adopted(c->root, why);
 }
 

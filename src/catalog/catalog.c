@@ -268,7 +268,7 @@ void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why)
     const rq_region_info *info = rq_region_get_info(r);
     char name[256];
     rq_bytes_to_string(info->name, name, sizeof name);
-    rq_log_error(c->env->log, "catalog", "region %s failed and is being reopened: %s", name,
+    rq_log_error(c->env->log, "catalog", "region %s failed and is reopened: %s", name,
                  why != NULL && why->code != RQ_OK ? why->message : "no reason given");
     rq__procedures_reopen(c, info, NULL);
 }

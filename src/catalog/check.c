@@ -40,9 +40,10 @@ static void check_table(checking *k, const rq_catalog_table *t)
         bool last = i + 1 == t->region_count;
         n->regions++;
         if (!rq_slice_eq(r->info->start_key, expected) || (last && r->info->end_key.len > 0))
-            tell(k, ++n->holes, r->info, "there is a hole or an overlap beside this region");
+            tell(k, ++n->holes, r->info,
+                 "a gap or an overlap of row keys next to this region in hbase:meta");
         if (t->state == RQ_TABLE_ENABLED && r->state == RQ_REGION_FAILED_OPEN)
-            tell(k, ++n->not_open, r->info, r->failure == NULL ? "not open" : r->failure);
+            tell(k, ++n->not_open, r->info, r->failure == NULL ? "region is not open" : r->failure);
         expected = r->info->end_key;
     }
 }
@@ -128,7 +129,8 @@ static rq_err check_folder(checking *k, const char *dir, rq_error *why)
         if (!is_region_folder(&list[i]) || is_known(k, rq_slice_cstr(list[i].name))) continue;
         if (++k->report->orphans <= FINDINGS_MAX)
             rq_log_warn(k->catalog->env->log, "catalog",
-                        "check: %s/%s: hbase:meta does not know this region", dir, list[i].name);
+                        "check: %s/%s: region folder without a row in hbase:meta", dir,
+                        list[i].name);
     }
     return RQ_OK;
 }
@@ -150,7 +152,8 @@ static rq_err read_info(const checking *k, const char *dir, const char *encoded,
     *ret_read = rc == RQ_OK && strcmp(ret->encoded, encoded) == 0 && ret->replica_id == 0 &&
                 rq_slice_eq(ret->table, table);
     if (!*ret_read)
-        rq_log_warn(k->catalog->env->log, "catalog", "check: %s: not the folder's", path);
+        rq_log_warn(k->catalog->env->log, "catalog",
+                    "check: %s: missing, unreadable, or of another region than its folder's", path);
     return RQ_OK;
 }
 
@@ -271,8 +274,8 @@ rq_err rq_catalog_check(rq_catalog *c, bool *ret_ran, rq_catalog_report *ret, rq
     *ret_ran = rc == RQ_OK;
     if (rc == RQ_OK)
         rq_log_info(c->env->log, "catalog",
-                    "check: %llu tables, %llu regions; %llu not open, %llu holes, %llu folders of "
-                    "unknown regions",
+                    "check: %llu tables, %llu regions; %llu regions not open, %llu gaps or overlaps, %llu "
+                    "region folders without a row in hbase:meta",
                     (unsigned long long)ret->tables, (unsigned long long)ret->regions,
                     (unsigned long long)ret->not_open, (unsigned long long)ret->holes,
                     (unsigned long long)ret->orphans);

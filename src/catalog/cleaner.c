@@ -245,7 +245,7 @@ static rq_err run_round(rq_catalog *c, rq_error *why)
         rc = clean_dir(&r, ARCHIVE, 0, &empty, why);
     rq__snapshot_files_clear(&r.snapshots);
     if (r.removed > 0)
-        rq_log_info(c->env->log, "catalog", "%zu files removed from archive/, %zu remain",
+        rq_log_info(c->env->log, "catalog", "removed %zu files from archive/, %zu remain",
                     r.removed, r.count);
     if (rc != RQ_OK) {
         free(r.seen);
@@ -276,7 +276,8 @@ static void work(rq_catalog *c)
     bool ran;
     rq_error why = {0};
     if (rq_catalog_clean_archive(c, &ran, &why) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "archive/ cannot be cleaned: %s", why.message);
+        rq_log_warn(c->env->log, "catalog", "cannot remove old files from archive/: %s",
+                    why.message);
 }
 
 /* A file's time in the archive counts from the first round that sees it. If the time to live is shorter than the

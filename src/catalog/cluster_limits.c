@@ -7,12 +7,12 @@ static const struct {
     rq_ddl_kind kind;
     const char *what;
 } lacking[] = {
-    {RQ_DDL_TRUNCATE_REGION, "a region cannot be truncated alone"},
-    {RQ_DDL_ADD_PEER, "there is no replication"},
-    {RQ_DDL_REMOVE_PEER, "there is no replication"},
-    {RQ_DDL_ENABLE_PEER, "there is no replication"},
-    {RQ_DDL_DISABLE_PEER, "there is no replication"},
-    {RQ_DDL_UPDATE_PEER, "there is no replication"},
+    {RQ_DDL_TRUNCATE_REGION, "truncating a single region"},
+    {RQ_DDL_ADD_PEER, "replication"},
+    {RQ_DDL_REMOVE_PEER, "replication"},
+    {RQ_DDL_ENABLE_PEER, "replication"},
+    {RQ_DDL_DISABLE_PEER, "replication"},
+    {RQ_DDL_UPDATE_PEER, "replication"},
 };
 
 rq_err rq__cluster_check_kind(const rq_catalog *c, rq_ddl_kind kind, rq_error *why)
@@ -20,7 +20,8 @@ rq_err rq__cluster_check_kind(const rq_catalog *c, rq_ddl_kind kind, rq_error *w
     if (!rq_engine_in_cluster(c->engine)) return RQ_OK;
     for (size_t i = 0; i < RQ_ARRAY_LEN(lacking); i++)
         if (lacking[i].kind == kind)
-            return rq_fail(why, RQ_E_UNSUPPORTED, "in a cluster %s yet", lacking[i].what);
+            return rq_fail(why, RQ_E_UNSUPPORTED, "a cluster does not support %s yet",
+                           lacking[i].what);
     return RQ_OK;
 }
 
@@ -30,9 +31,9 @@ rq_err rq__cluster_check_schema(const rq_catalog *c, const rq_table_schema *s, r
     for (size_t i = 0; i < s->family_count; i++)
         if (s->families[i].is_mob)
             return rq_fail(why, RQ_E_UNSUPPORTED,
-                           "in a cluster families cannot have MOB files yet: IS_MOB of %.*s",
+                           "a cluster does not support MOB yet: IS_MOB of family %.*s",
                            (int)s->families[i].name.len, (const char *)s->families[i].name.ptr);
     if (rq_catalog_replication(s) > 1)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "in a cluster there are no region replicas yet");
+        return rq_fail(why, RQ_E_UNSUPPORTED, "a cluster does not support region replicas yet");
     return RQ_OK;
 }

@@ -99,7 +99,7 @@ rq_err rq__alter_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_table_schema *old = t->pub.schema;
     rq_err rc = new_schema(p, old, why);
     if (rc == RQ_OK && !rq_slice_eq(p->schema->name, old->name))
-        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "the descriptor is of another table");
+        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "the descriptor belongs to another table");
     if (rc == RQ_OK) rc = rq__descriptor_check(c->config, p->schema, why);
     if (rc == RQ_OK) rc = rq__cluster_check_schema(c, p->schema, why);
     if (rc == RQ_OK)

@@ -217,7 +217,9 @@ static void reopen_of_ended(rq_catalog *c, rq__region_node *const *nodes, size_t
     for (size_t i = 0; i < count; i++) {
         const rq_catalog_region *r = &nodes[i]->pub;
         if (r->server == NULL || rq__catalog_server_is_up(c, r->server)) continue;
-        rq_log_warn(c->env->log, "catalog", "server %s ended when it had opened region %s",
+        rq_log_warn(c->env->log, "catalog",
+                    "server %s ended after it had opened region %s; the region is reopened on "
+                    "another server",
                     r->server->text, r->info->encoded);
         rq__procedures_reopen(c, r->info, r->server);
     }

@@ -44,7 +44,7 @@ rq_err rq__create_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
     RQ_TRY(rq__internal_check(p, why));
     RQ_TRY(rq__descriptor_parse(p->descriptor, &p->schema, why));
     if (!rq_slice_eq(p->schema->ns, p->ns) || !rq_slice_eq(p->schema->qualifier, p->qualifier))
-        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "the descriptor is of table %.*s",
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "the descriptor belongs to table %.*s",
                        (int)p->schema->name.len, (const char *)p->schema->name.ptr);
     rq_epoch_member m = {0};
     rq_epoch_pin(c->env->epoch, &m);
@@ -272,7 +272,9 @@ rq_err rq__create_undo(rq_catalog *c, rq__proc *p)
     rq_arena a;
     rq_arena_init(&a);
     if (remove_made(c, p, &a, &why) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "left over from a failed create: %s", why.message);
+        rq_log_warn(c->env->log, "catalog",
+                    "cannot remove the region folders of a failed create; they are unused: %s",
+                    why.message);
     rq_arena_clear(&a);
     return RQ_OK;
 }

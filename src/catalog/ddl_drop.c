@@ -198,6 +198,8 @@ rq_err rq__truncate_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};
     if (rq__destroy_regions(c, p->regions, p->region_count, &why) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "left over from a failed truncate: %s", why.message);
+        rq_log_warn(c->env->log, "catalog",
+                    "cannot remove the new regions of a failed truncate; they are unused: %s",
+                    why.message);
     return RQ_OK;
 }

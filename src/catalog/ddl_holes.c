@@ -173,7 +173,8 @@ rq_err rq__holes_open(rq_catalog *c, rq__proc *p, rq_error *why)
     for (size_t i = 0; i < p->region_count; i++) {
         char name[600];
         rq_bytes_to_string(p->regions[i].name, name, sizeof name);
-        rq_log_warn(c->env->log, "catalog", "a hole in hbase:meta is filled: %s", name);
+        rq_log_warn(c->env->log, "catalog", "filling a gap in hbase:meta with empty region %s",
+                    name);
         rq__procedures_reopen(c, &p->regions[i], NULL);
     }
     return RQ_OK;

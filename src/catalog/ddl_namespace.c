@@ -55,7 +55,7 @@ static rq_err check_descriptor(const rq__proc *p, rq_error *why)
     RQ_TRY(rq__namespace_node_new(p->descriptor, &n, why));
     rq_err rc = RQ_OK;
     if (!rq_slice_eq(n->pub.name, p->ns))
-        rc = rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "the descriptor is of another namespace");
+        rc = rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "the descriptor belongs to another namespace");
     if (rc == RQ_OK)
         rc = check_quota(&n->pub, "hbase.namespace.quota.maxregions", "regions", "region", why);
     if (rc == RQ_OK)
@@ -208,7 +208,10 @@ rq_err rq__ns_create_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};
     if (rq__ns_delete_folder(c, p, &why) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "left over from a failed create: %s", why.message);
+        rq_log_warn(
+            c->env->log, "catalog",
+            "cannot remove the folder of a namespace whose creation failed; it is unused: %s",
+            why.message);
     return RQ_OK;
 }
 
@@ -225,8 +228,8 @@ rq_err rq__ns_delete_folder(rq_catalog *c, rq__proc *p, rq_error *why)
         if (removed == RQ_OK)
             rc = rq_vfs_sync_dir(c->env->vfs, "data", why);
         else if (removed != RQ_E_NOT_FOUND)
-            rq_log_warn(c->env->log, "catalog", "the folder of a dropped namespace stays: %s",
-                        gone.message);
+            rq_log_warn(c->env->log, "catalog",
+                        "cannot remove the folder of a dropped namespace: %s", gone.message);
     }
     rq_arena_clear(&a);
     return rc;

@@ -242,8 +242,10 @@ static rq_err look_at_child(rq_catalog *c, const rq_region_info *child, bool *re
     RQ_TRY(is_mentioned(c, child, &mentioned, why));
     if (mentioned) return RQ_OK;
     RQ_TRY(rq_region_destroy(c->engine, child, why));
-    rq_log_info(c->env->log, "catalog", "removed what a repeated split or merge left of region %s",
-                child->encoded);
+    rq_log_info(
+        c->env->log, "catalog",
+        "removed the unused files of region %s, which a repeated split or merge had created",
+        child->encoded);
     *ret = false;
     return RQ_OK;
 }
@@ -268,8 +270,8 @@ static rq_err clean_one(rq_catalog *c, const remains *r, rq_error *why)
     if (rc != RQ_OK) return rc;
     atomic_fetch_add(&c->janitor.cleaned, r->split ? 1 : r->parent_count);
     for (size_t i = 0; i < r->parent_count; i++)
-        rq_log_info(c->env->log, "catalog", "archived region %s, which was %s",
-                    r->parents[i].encoded, r->split ? "split" : "merged");
+        rq_log_info(c->env->log, "catalog", "archived region %s after its %s",
+                    r->parents[i].encoded, r->split ? "split" : "merge");
     return RQ_OK;
 }
 

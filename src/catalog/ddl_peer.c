@@ -261,10 +261,11 @@ static rq_err store_state(rq_catalog *c, rq__proc *p, bool on, rq_error *why)
     if (rc == RQ_OK && found.enabled != on) {
         rc = rq__peer_put(c, id_of(p), found.config, on, why);
         if (rc == RQ_OK && on && found.lost_ms != 0)
-            rq_log_warn(c->env->log, "replication",
-                        "peer %s is enabled and begins with the next write: it lacks the writes of "
-                        "the time before, since its log was given up",
-                        found.id);
+            rq_log_warn(
+                c->env->log, "replication",
+                "peer %s is enabled and receives writes from now on; earlier writes are missing "
+                "there, because their log records were released: the peer needs a resync",
+                found.id);
     }
     rq_arena_clear(&a);
     if (rc == RQ_OK) p->committed = true;

@@ -662,13 +662,16 @@ rq_err rq__regions_undo(rq_catalog *c, rq__proc *p)
     rq_error why = {0};
     if (p->stage == 0 && (p->step > 1 || p->resumed) && /* laid out, at least partly */
         rq__destroy_regions(c, p->regions, p->region_count, &why) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "left over from a failed split or merge: %s",
+        rq_log_warn(c->env->log, "catalog",
+                    "cannot remove the new regions of a failed split or merge; they are unused: %s",
                     why.message);
     if (p->stage == 0) p->stage = 1;
     why = (rq_error){0};
     rq_err rc = reopen_parents(c, p, &why);
     if (rc == RQ_OK || rc == RQ_E_AGAIN || rc == RQ_E_SERVER_STOPPED) return rc;
-    rq_log_error(c->env->log, "catalog", "regions of %.*s will be reopened later: %s",
+    rq_log_error(c->env->log, "catalog",
+                 "table %.*s: a split or merge failed and its regions cannot be reopened: %s; "
+                 "reopening is repeated",
                  (int)p->table.len, (const char *)p->table.ptr, why.message);
     for (size_t i = 0; i < p->old_region_count; i++)
         rq__procedures_reopen(c, &p->old_regions[i], NULL);

@@ -216,7 +216,8 @@ static rq_err lay_out_regions(rq_catalog *c, const rq__proc *p, const rq__snapsh
                               rq_vfs *batch, rq_error *why)
 {
     if (s->count != p->region_count)
-        return rq_fail(why, RQ_E_SNAPSHOT_CORRUPT, "the snapshot has %zu regions now, and had %zu",
+        return rq_fail(why, RQ_E_SNAPSHOT_CORRUPT,
+                       "the snapshot now has %zu regions, but had %zu when the operation began",
                        s->count, p->region_count);
     layout_work w = {.catalog = c, .proc = p, .snapshot = s, .batch = batch};
     pthread_mutex_init(&w.lock, NULL);
@@ -259,7 +260,10 @@ rq_err rq__clone_undo(rq_catalog *c, rq__proc *p)
     rq_error why = {0};
     RQ_TRY(rq__create_undo(c, p));
     if (p->schema != NULL && rq_mob_remove_linked(c->engine, p->schema, &why) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "left over from a failed clone: %s", why.message);
+        rq_log_warn(c->env->log, "catalog",
+                    "cannot remove the regions of a failed clone or restore of a snapshot; they "
+                    "are unused: %s",
+                    why.message);
     rq__release_archive(p);
     return RQ_OK;
 }

@@ -413,7 +413,8 @@ rq_err rq__snapshot_undo(rq_catalog *c, rq__proc *p)
     rq_err rc = remove_folder(c, RQ__SNAPSHOT_TMP, name_of(p), &why);
     if (rc == RQ_OK) rc = remove_folder(c, RQ__SNAPSHOT_DIR, name_of(p), &why);
     if (rc != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "left over from a failed snapshot: %s", why.message);
+        rq_log_warn(c->env->log, "catalog",
+                    "cannot remove the folder of a failed snapshot; it is unused: %s", why.message);
     rq__release_archive(p);
     return RQ_OK;
 }

@@ -254,7 +254,7 @@ rq_err rq__reopen_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     (void)c;
     (void)p;
-    return rq_fail(why, RQ_E_INVALID, "regions are reopened by the server only");
+    return rq_fail(why, RQ_E_INVALID, "only the server itself may reopen regions");
 }
 
 static rq_err reopen_store(rq_catalog *c, rq_error *why)

@@ -36,7 +36,8 @@ static void tell(rq_catalog *c)
 rq_err rq_catalog_drain(rq_catalog *c, const rq_server_name *server, bool drains, rq_error *why)
 {
     if (c->calls.drain == NULL)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s is the only server", c->server->text);
+        return rq_fail(why, RQ_E_UNSUPPORTED,
+                       "%s is the only server, so its regions cannot be moved", c->server->text);
     RQ_TRY(c->calls.drain(c->calls.ctx, server, drains, why));
     tell(c);
     return RQ_OK;
@@ -108,7 +109,7 @@ static void log_moves(const rq_catalog *c, size_t count, const char *way,
                       const rq_server_name *server)
 {
     if (count > 0)
-        rq_log_info(c->env->log, "catalog", "%zu regions move %s %s", count, way, server->text);
+        rq_log_info(c->env->log, "catalog", "moving %zu regions %s %s", count, way, server->text);
 }
 
 rq_err rq_catalog_offload(rq_catalog *c, const rq_server_name *server, rq_error *why)
@@ -132,7 +133,7 @@ static rq_err add_named(rq_catalog *c, rq_slice encoded, const rq_server_name *t
 {
     const rq_catalog_region *r = rq_catalog_region_find(c, encoded);
     if (r == NULL) {
-        rq_log_warn(c->env->log, "catalog", "region %.*s is unknown, so it is not moved to %s",
+        rq_log_warn(c->env->log, "catalog", "region %.*s is unknown and is not moved to %s",
                     (int)(encoded.len < 64 ? encoded.len : 64), (const char *)encoded.ptr,
                     to->text);
         return RQ_OK;

@@ -75,9 +75,10 @@ static void submit(fixing *f, const faulty *t, rq_ddl *d)
     d->user = f->user;
     rq_err rc = rq__catalog_ddl_sync(f->catalog, d, &why);
     if (rc == RQ_OK || f->rc != RQ_OK) return;
-    f->rc = rq_fail(f->why, RQ_E_DO_NOT_RETRY, "%.*s:%.*s is not repaired: %s", (int)t->ns.len,
-                    (const char *)t->ns.ptr, (int)t->qualifier.len, (const char *)t->qualifier.ptr,
-                    why.code != RQ_OK ? why.message : rq_err_text(rc));
+    f->rc =
+        rq_fail(f->why, RQ_E_DO_NOT_RETRY, "table %.*s:%.*s was not repaired: %s", (int)t->ns.len,
+                (const char *)t->ns.ptr, (int)t->qualifier.len, (const char *)t->qualifier.ptr,
+                why.code != RQ_OK ? why.message : rq_err_text(rc));
 }
 
 static void merge(fixing *f, const faulty *t, const rq_slice *names, size_t count)

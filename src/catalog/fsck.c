@@ -154,7 +154,7 @@ static rq_err look_at_root(rq__fsck *k, rq_error *why)
     rq_error own = {0};
     RQ_TRY(is_there(k, ".rorqual", &k->ours, why));
     RQ_TRY(is_there(k, "hbase.version", &hbase, why));
-    if (!k->ours && !hbase) return rq_fail(why, RQ_E_NOT_FOUND, "no data folder");
+    if (!k->ours && !hbase) return rq_fail(why, RQ_E_NOT_FOUND, "not a data folder");
     rq_err rc = k->options->is_copy ? RQ_OK : rq_root_check_finished(k->vfs, &own);
     if (rc == RQ_OK) rc = rq__root_look(k->vfs, k->ours, &own);
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);

@@ -80,7 +80,7 @@ static void work(rq_catalog *c)
     rq_error why = {0};
     if (rq_catalog_switch_get(c, RQ_SWITCH_CATALOG_JANITOR) && !rq_catalog_in_maintenance(c) &&
         run_round(c, false, &why) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "cannot archive split and merged regions: %s",
+        rq_log_warn(c->env->log, "catalog", "cannot archive regions that were split or merged: %s",
                     why.message);
 }
 

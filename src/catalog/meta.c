@@ -724,10 +724,10 @@ static rq_err meta_scan_row(void *ctx, const rq_cell *cells, size_t count, rq_er
     }
     row.row = rq_arena_copy(s->arena, rq_cell_row(&cells[0]));
     if (row.row.ptr == NULL) return RQ_E_NO_MEMORY;
-    if (s->ignored && row.odd == NULL) row.odd = "a timestamp that no clock shows";
+    if (s->ignored && row.odd == NULL) row.odd = "timestamp out of range";
     if (!seen.has_state && !seen.has_region) {
         if (!s->ignored) return RQ_OK;
-        row.malformed = row.odd;
+        row.malformed = "timestamp";
     } else {
         decide_kind(&row, &seen);
     }

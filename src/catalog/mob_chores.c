@@ -54,7 +54,8 @@ rq_err rq__catalog_clean_mob(rq_catalog *c, size_t *ret_archived, rq_error *why)
         *ret_archived += archived;
     }
     if (*ret_archived > 0)
-        rq_log_info(c->env->log, "catalog", "%zu MOB files moved to archive/", *ret_archived);
+        rq_log_info(c->env->log, "catalog", "moved %zu unreferenced MOB files to archive/",
+                    *ret_archived);
     return rc == RQ_OK ? RQ_OK
                        : rq_fail(why, rc, "%s", own.code == RQ_OK ? rq_err_text(rc) : own.message);
 }
@@ -80,7 +81,7 @@ static void tell_failures(rq_catalog *c, const rq__calls *k)
 {
     for (size_t i = 0; i < k->count; i++)
         if (k->list[i].rc != RQ_OK)
-            rq_log_info(c->env->log, "catalog", "MOB files of %s are not compacted: %s",
+            rq_log_info(c->env->log, "catalog", "region %s: its MOB files were not compacted: %s",
                         k->list[i].info->encoded,
                         k->list[i].why != NULL ? k->list[i].why->message
                                                : rq_err_text(k->list[i].rc));
@@ -161,7 +162,7 @@ static void run_compactor(rq_catalog *c)
 {
     rq_error why = {0};
     if (rq_catalog_compact_mob(c, (rq_slice){0}, (rq_slice){0}, &why) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "MOB files are not compacted: %s", why.message);
+        rq_log_warn(c->env->log, "catalog", "MOB compaction failed: %s", why.message);
 }
 
 void rq__mob_chores_start(rq_catalog *c)

@@ -235,7 +235,7 @@ rq_err rq_catalog_normalize(rq_catalog *c, const rq_slice *names, size_t count, 
             submitted(&n->ddl);
     }
     if (plans > 0 && p.rc == RQ_OK)
-        rq_log_info(c->env->log, "catalog", "normalizer: %zu splits and merges", plans);
+        rq_log_info(c->env->log, "catalog", "normalizer: submitted %zu splits and merges", plans);
     return p.rc;
 }
 
@@ -245,7 +245,8 @@ static void work(rq_catalog *c)
 {
     bool ran;
     if (rq_catalog_normalize(c, NULL, 0, &ran) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "normalizer: out of memory");
+        rq_log_warn(c->env->log, "catalog",
+                    "normalizer: a run failed: out of memory; the next period tries again");
 }
 
 void rq__normalizer_start(rq_catalog *c)

@@ -17,7 +17,7 @@ rq_err rq__open_mark_write(rq_catalog *c, rq_error *why)
     if (rc == RQ_OK) return RQ_OK;
     if (rc != RQ_E_NO_SPACE) return rq_fail(why, rc, "%s", own.message);
     rq_log_warn(c->env->log, "catalog",
-                "the disk is full, writes are refused until there is space: %s", own.message);
+                "the disk is full: writes are refused until space is free: %s", own.message);
     return RQ_OK;
 }
 

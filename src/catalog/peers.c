@@ -207,7 +207,9 @@ static void take_position(const rq_catalog *c, rq__peer *p, rq_slice value)
         p->position <= rq_wal_durable(wal_of(c)))
         return;
     rq_log_error(c->env->log, "replication",
-                 "peer %s: its position is of another log: it needs a resync", p->id);
+                 "peer %s is disabled and needs a resync: its recorded position belongs to another "
+                 "write-ahead log",
+                 p->id);
     p->lost_ms = rq__catalog_wall_ms(c);
     p->enabled = false;
 }
@@ -450,7 +452,8 @@ bool rq__peer_make_room(rq_catalog *c, rq_slice id)
     rq_executor *ex = c->env->executor;
     if (!rq_wal_lacks_space(wal_of(c)) || !is_listed(c, id)) return false;
     rq_log_warn(c->env->log, "replication",
-                "peer %.*s is being removed, and the disk is full: the log kept for it is released",
+                "the disk is full: releasing the write-ahead log kept for peer %.*s, which is "
+                "being removed",
                 (int)id.len, (const char *)id.ptr);
     moved(c, id, 0, ex->now_ms(ex));
     for (int i = 0; i < ROOM_LOOKS && rq_wal_lacks_space(wal_of(c)); i++)

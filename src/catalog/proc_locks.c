@@ -85,10 +85,9 @@ void rq__proc_refuse(rq__proc *p, const rq__proc *parked)
     unsigned step = parked->step;
     p->refused = true;
     p->why = (rq_error){0};
-    p->rc = rq_fail(&p->why, RQ_E_DO_NOT_RETRY,
-                    "procedure %llu (%s of %.*s) is parked in step %s and has to be aborted first: "
-                    "%s",
-                    (unsigned long long)parked->id, parked->java_class, (int)parked->table.len,
-                    (const char *)parked->table.ptr, rq__proc_step_name(parked, step),
-                    parked->why.message);
+    p->rc = rq_fail(
+        &p->why, RQ_E_DO_NOT_RETRY,
+        "procedure %llu (%s of %.*s) is parked in step %s and must be aborted first: %s",
+        (unsigned long long)parked->id, parked->java_class, (int)parked->table.len,
+        (const char *)parked->table.ptr, rq__proc_step_name(parked, step), parked->why.message);
 }

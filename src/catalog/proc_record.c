@@ -210,7 +210,7 @@ static rq_err take_state(rq__proc *p, rq_slice state, rq_error *why)
         p->table = rq_table_name_join(&p->arena, p->ns, p->qualifier);
         if (p->table.ptr == NULL) return RQ_E_NO_MEMORY;
         if (p->ended) return RQ_OK; /* a result needs no more */
-        return rq_fail(why, RQ_E_CORRUPT, "procedure record: kind %u is not known", kind);
+        return rq_fail(why, RQ_E_CORRUPT, "procedure record: unknown kind %u", kind);
     }
     p->java_class = p->ops->java_class;
     while (rq_cursor_left(&c) > 0) {

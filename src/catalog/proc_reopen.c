@@ -22,8 +22,8 @@ static void note_lost(rq_catalog *c, const rq_region_info *info)
 {
     rq__procedures *ps = &c->procedures;
     rq_executor *ex = c->env->executor;
-    rq_log_error(c->env->log, "catalog", "out of memory for reopening region %s: it is tried again",
-                 info->encoded);
+    rq_log_error(c->env->log, "catalog",
+                 "region %s cannot be reopened: out of memory; tried again in 1 s", info->encoded);
     pthread_mutex_lock(&ps->lock);
     if (!ps->stopping && !ps->lost.any) {
         ps->lost.any = true;

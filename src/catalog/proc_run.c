@@ -55,7 +55,8 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
         /* Not waited for with one log, but in it before a client learns of the end (rule 4). */
         rq_error record = {0};
         if (rq__proc_write(p, !c->one_log, &record) != RQ_OK)
-            rq_log_error(c->env->log, "catalog", "procedure %llu: cannot record its end: %s",
+            rq_log_error(c->env->log, "catalog",
+                         "procedure %llu has ended, but its end cannot be recorded: %s",
                          (unsigned long long)p->id, record.message);
     }
     rq__calls_drop(p);
@@ -198,10 +199,10 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
     rq__queue_add_parked(ps, p);
     pthread_mutex_unlock(&ps->lock);
     if (rq__proc_write(p, true, &record) != RQ_OK)
-        rq_log_error(
-            c->env->log, "catalog",
-            "procedure %llu: cannot record that it is parked, so a restart would continue it: %s",
-            (unsigned long long)p->id, record.message);
+        rq_log_error(c->env->log, "catalog",
+                     "procedure %llu is parked, but this cannot be recorded: %s; a restart would "
+                     "continue the procedure",
+                     (unsigned long long)p->id, record.message);
     rq__proc_answer(p, rc, why);
     pthread_mutex_lock(&ps->lock);
     p->parking = false;

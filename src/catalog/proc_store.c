@@ -67,7 +67,7 @@ void rq__proc_evict(rq_catalog *c, rq__proc *list)
         }
         rq_error why = {0};
         if (n > 0 && delete_records(c, ids, n, &why) != RQ_OK)
-            rq_log_warn(c->env->log, "catalog", "cannot remove old procedures' results: %s",
+            rq_log_warn(c->env->log, "catalog", "cannot remove records of old procedures: %s",
                         why.message);
     }
 }
@@ -79,7 +79,7 @@ static rq_err read_record(rq__proc *p, rq_slice bytes, uint64_t id, rq_error *wh
     rq_error bad = {0};
     rq_err rc = rq__proc_decode(bytes, p, &bad);
     if (rc == RQ_OK && p->id != id)
-        rc = rq_fail(&bad, RQ_E_CORRUPT, "procedure record: it has the number %llu",
+        rc = rq_fail(&bad, RQ_E_CORRUPT, "the record contains procedure number %llu",
                      (unsigned long long)p->id);
     if (rc == RQ_OK) return RQ_OK;
     if (rc == RQ_E_NO_MEMORY) return rq_no_memory(why);
@@ -88,7 +88,8 @@ static rq_err read_record(rq__proc *p, rq_slice bytes, uint64_t id, rq_error *wh
     p->parked = !ended;
     if (!ended)
         rq_log_error(p->catalog->env->log, "catalog",
-                     "procedure %llu (%s of %.*s) stays parked until it is aborted: %s",
+                     "procedure %llu (%s of %.*s): its record cannot be read: %s; the procedure "
+                     "stays parked until it is aborted",
                      (unsigned long long)id, p->java_class, (int)p->table.len,
                      (const char *)p->table.ptr, bad.message);
     return RQ_OK;

@@ -19,9 +19,9 @@ static rq_err check_header(rq_slice pb, rq_arena *a, rq_error *why)
     if (h == NULL) return rq_fail(why, RQ_E_CORRUPT, "malformed log header");
     if (h->has_encryption_key ||
         (h->writer_cls_name != NULL && strcmp(h->writer_cls_name, "SecureProtobufLogWriter") == 0))
-        return rq_fail(why, RQ_E_UNSUPPORTED, "an encrypted log");
+        return rq_fail(why, RQ_E_UNSUPPORTED, "encrypted logs are not supported");
     if (h->has_has_compression && h->has_compression)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "a compressed log");
+        return rq_fail(why, RQ_E_UNSUPPORTED, "compressed logs are not supported");
     return RQ_OK;
 }
 
@@ -74,7 +74,7 @@ rq_err rq__pwal_read(rq_slice bytes,
 {
     if (bytes.len == 0) return RQ_OK;
     if (bytes.len < 4 || memcmp(bytes.ptr, "PWAL", 4) != 0)
-        return rq_fail(why, RQ_E_CORRUPT, "not a log of HBase");
+        return rq_fail(why, RQ_E_CORRUPT, "not a write-ahead log of HBase");
     bool closed;
     size_t end = end_of_entries(bytes, &closed);
     rq_cursor c = rq_cursor_of(rq_slice_of(bytes.ptr + 4, end - 4));
@@ -88,7 +88,7 @@ rq_err rq__pwal_read(rq_slice bytes,
             rc = read_entry(&c, &a, callback, ctx, why);
         }
         if (rc == RQ_E_END)
-            rc = closed ? rq_fail(why, RQ_E_CORRUPT, "a broken entry before the trailer") : RQ_OK;
+            rc = closed ? rq_fail(why, RQ_E_CORRUPT, "a damaged entry before the trailer") : RQ_OK;
     }
     rq_arena_clear(&a);
     return rc;

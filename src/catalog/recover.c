@@ -400,16 +400,15 @@ static rq_err begin(rq__recover *r, rq_error *why)
     bool torn = rc == RQ_OK && !marked && rq_slice_starts_with(RQ_SLICE_LIT(MARK), bytes);
     if (rc == RQ_OK && !marked && !torn) return rq_root_check_finished(r->vfs, why);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
-    if (!is_there(r, ".rorqual")) return rq_fail(why, RQ_E_NOT_FOUND, "no data folder of a server");
+    if (!is_there(r, ".rorqual")) return rq_fail(why, RQ_E_NOT_FOUND, "not a data folder");
     if (!is_there(r, "data") && !is_there(r, "MasterData"))
-        return rq_fail(
-            why, RQ_E_NOT_FOUND,
-            "there is nothing to recover: the folder has neither data nor MasterData, so "
-            "no table is left. Nothing was written; restore a backup");
+        return rq_fail(why, RQ_E_NOT_FOUND,
+                       "there is nothing to recover: the folder has neither data/ nor MasterData/, "
+                       "so it has no tables. Nothing was written; restore a backup");
     RQ_TRY(rq__adopt_look(r->vfs, &stamp, why));
     if (stamp != 0)
         return rq_fail(why, RQ_E_STATE,
-                       "an Apache HBase used the folder last; details: rorqual fsck");
+                       "Apache HBase was the last to use the folder; rorqual fsck prints details");
     if (marked || torn)
         rq__recover_tell(r, "mark", RQ_ROOT_UNFINISHED,
                          "of an interrupted recover: is removed at the end");

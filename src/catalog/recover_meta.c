@@ -241,8 +241,8 @@ static rq_err add_rows(rq__recover *r, rq_catalog *c, rq_error *why)
 static void region_failed(void *context, rq_region *region, const rq_error *why)
 {
     const rq__recover *r = context;
-    rq_log_error(r->env->log, "recover", "%s: %s", rq_region_get_info(region)->encoded,
-                 why->message);
+    rq_log_error(r->env->log, "recover", "region %s failed: %s",
+                 rq_region_get_info(region)->encoded, why->message);
 }
 
 /* *ret_kept: the log is still needed by a region that was not open. */
@@ -288,7 +288,7 @@ rq_err rq__recover_meta(rq__recover *r, rq_error *why)
         kept |= add;
     }
     if (!kept || !r->log_damaged) return RQ_OK;
-    return rq_fail(
-        why, RQ_E_STATE,
-        "regions that cannot be opened still need the damaged log; rorqual fsck names them");
+    return rq_fail(why, RQ_E_STATE,
+                   "regions that cannot be opened still need the damaged write-ahead log; rorqual "
+                   "fsck lists them");
 }

@@ -55,7 +55,7 @@ rq_err rq_catalog_set_table_state(rq_catalog *c, rq_slice ns, rq_slice qualifier
     if (rc == RQ_OK && t->pub.schema->is_meta)
         rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "hbase:meta is always enabled");
     if (rc == RQ_OK && (unsigned)state > RQ_TABLE_ENABLING) /* protobuf-c passes on any number */
-        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "there is no table state %d", (int)state);
+        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "unknown table state %d", (int)state);
     if (rc == RQ_OK) *ret_before = t->pub.state;
     if (rc == RQ_OK) rc = write_table_state(c, key.table, state, why);
     if (rc == RQ_OK) rc = rq__publish_state(c, &key, NULL, state, why);

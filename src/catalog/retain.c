@@ -50,7 +50,8 @@ void rq__retain_places(rq_catalog *c, rq__opened *list, size_t count)
     }
     if (rc != RQ_OK)
         rq_log_warn(c->env->log, "catalog",
-                    "where regions were cannot be read, so they are opened anywhere: %s",
+                    "cannot read from hbase:meta on which servers regions were; they are opened on "
+                    "any server: %s",
                     why.code == RQ_OK ? rq_err_text(rc) : why.message);
 }
 

@@ -101,10 +101,12 @@ static rq_err check_hbase_version(rq_vfs *v, rq_arena *a, rq_error *why)
         pb__hbase_version_file_content__unpack(NULL, bytes.len, bytes.ptr);
     if (m == NULL) return rq_fail(why, RQ_E_CORRUPT, "hbase.version: malformed");
     bool same = strcmp(m->version, RQ_ROOT_HBASE_VERSION) == 0;
-    rq_err rc = same ? RQ_OK
-                     : rq_fail(why, RQ_E_VERSION,
-                               "hbase.version: file system version %.20s, this server knows %s",
-                               m->version, RQ_ROOT_HBASE_VERSION);
+    rq_err rc =
+        same ? RQ_OK
+             : rq_fail(
+                   why, RQ_E_VERSION,
+                   "hbase.version: the folder's layout has version %.20s, this server supports %s",
+                   m->version, RQ_ROOT_HBASE_VERSION);
     pb__hbase_version_file_content__free_unpacked(m, NULL);
     return rc;
 }
@@ -304,8 +306,8 @@ static rq_err check_newer(long version, rq_error *why)
 {
     if (version <= RQ_ROOT_FORMAT_VERSION) return RQ_OK;
     return rq_fail(why, RQ_E_VERSION,
-                   "the data folder has format version %ld, this server knows up to %d: it was "
-                   "written by a newer version",
+                   "the data folder has format version %ld, this server supports up to %d: a newer "
+                   "version wrote it",
                    version, RQ_ROOT_FORMAT_VERSION);
 }
 
@@ -565,11 +567,10 @@ rq_err rq_root_check_claim(rq_vfs *v, const char *cluster_id, rq_error *why)
     snprintf(path, sizeof path, CLUSTER_NAME "-%s", cluster_id);
     RQ_TRY(exists(v, path, &claimed, why));
     if (claimed) return RQ_OK;
-    return rq_fail(
-        why, RQ_E_STATE,
-        "the folder is not that of cluster %s (it has no %s). Is its file system mounted, and "
-        "is it the same on all servers? Nothing was changed",
-        cluster_id, path);
+    return rq_fail(why, RQ_E_STATE,
+                   "the folder does not belong to cluster %s (it has no %s). Is its file system "
+                   "mounted, and is it the same folder on all servers? Nothing was changed",
+                   cluster_id, path);
 }
 
 rq_err rq__root_look(rq_vfs *v, bool ours, rq_error *why)

@@ -47,13 +47,13 @@ static void restrict_one(rq_vfs *v, const rq_log *log, rq_log_level level, const
 {
     unsigned was;
     rq_error why = {0};
-    const char *shown = name[0] == '\0' ? "itself" : name;
+    const char *shown = name[0] == '\0' ? "the folder itself" : name;
     if (rq_vfs_restrict_mode(v, name, &was, &why) != RQ_OK)
         rq_log_warn(log, "catalog", "%s", why.message);
     else if (was != 0)
         rq_log_write(log, level, "catalog",
-                     "restricted the data folder's mode (%s was %04o); rorqual.data.mode sets the "
-                     "access of other users",
+                     "restricted the data folder's permissions (%s had mode %04o); setting "
+                     "rorqual.data.mode allows access by other users",
                      shown, was);
 }
 

@@ -36,11 +36,10 @@ static void deleted(rq_ddl *ddl)
 {
     deletion *d = RQ_CONTAINER_OF(ddl, deletion, ddl);
     if (ddl->rc == RQ_OK)
-        rq_log_info(d->catalog->env->log, "catalog", "snapshot %s has expired and was deleted",
-                    d->name);
+        rq_log_info(d->catalog->env->log, "catalog", "deleted expired snapshot %s", d->name);
     else if (ddl->rc != RQ_E_SNAPSHOT_NOT_FOUND) /* deleted meanwhile */
-        rq_log_warn(d->catalog->env->log, "catalog", "snapshot %s has expired: %s", d->name,
-                    ddl->why.message);
+        rq_log_warn(d->catalog->env->log, "catalog", "cannot delete expired snapshot %s: %s",
+                    d->name, ddl->why.message);
     free(d);
 }
 
@@ -81,7 +80,8 @@ static void work(rq_catalog *c)
 {
     rq_error why = {0};
     if (run_round(c, &why) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "expired snapshots cannot be deleted: %s", why.message);
+        rq_log_warn(c->env->log, "catalog", "cannot list or delete expired snapshots: %s",
+                    why.message);
 }
 
 void rq__snapshot_cleaner_start(rq_catalog *c)

@@ -255,7 +255,7 @@ rq_err rq__snapshot_read(rq_vfs *v, rq_slice name, rq_arena *arena, rq__snapshot
     if (rc == RQ_E_NOT_FOUND)
         return rq_fail(why, RQ_E_SNAPSHOT_CORRUPT,
                        "Snapshot '%.*s' has no " RQ__SNAPSHOT_MANIFEST
-                       ": it is of an HBase before 1.0, or damaged",
+                       ": an HBase before 1.0 wrote it, or it is damaged",
                        (int)name.len, (const char *)name.ptr);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
     return rq__snapshot_parse(bytes, arena, ret, why);

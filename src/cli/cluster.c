@@ -303,7 +303,8 @@ static rq_err look_at_folder(rq__cluster_link *l, rq__cluster *c, rq_error *why)
     rq_err rc = rq_folder_read(l->vfs, &c->arena, &f, why);
     if (rc == RQ_E_LOCKED) {
         why->code = RQ_OK;
-        return rq_fail(why, rc, "a server runs on it: ask the server (without --data)");
+        return rq_fail(why, rc,
+                       "a server runs on this folder: ask the server instead (without --data)");
     }
     RQ_TRY(rc);
     c->was_open = f.was_open;

@@ -68,7 +68,7 @@ static void usage(FILE *out)
         "operations\n"
         "  --connections N         connections to each server (1)\n"
         "  --depth N               requests in flight on each connection (1)\n"
-        "  --idle N                further connections that stay idle (0)\n"
+        "  --idle N                additional connections that stay idle (0)\n"
         "  --draw uniform|zipfian|latest|sequential|hot   distribution of keys (by workload)\n"
         "  --theta X               skew of zipfian and latest (0.99)\n"
         "  --batch N               rows of a batch (50)\n"

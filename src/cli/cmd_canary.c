@@ -10,11 +10,11 @@
 
 static const char help[] =
     "usage: rorqual canary [OPTION ...] [TABLE ...]\n\n" RQ__CLUSTER_HELP
-    "  --slow MS              a region that takes longer fails (6000)\n"
+    "  --slow MS              a region that takes longer than MS milliseconds fails (6000)\n"
     "  --quiet                print only regions that fail\n"
     "  --json                 a JSON object for each region\n"
-    "Reads one row of each region of the tables (all enabled ones), and prints how long it took.\n"
-    "exit codes: 0 all regions answer in time; 1 some do not; 2 wrong arguments\n";
+    "Reads one row of each region of the tables (all enabled tables), and prints the time of each read.\n"
+    "exit codes: 0 all regions answer in time; 1 at least one does not; 2 wrong arguments\n";
 
 #define SLOW_MS 6000
 #define RETRIES 3

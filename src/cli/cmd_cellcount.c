@@ -14,9 +14,11 @@ static const char help[] =
     "  --prefix PREFIX        only rows whose key begins with PREFIX\n"
     "  --regex PATTERN        only rows whose key has a match of this Java regular expression\n"
     "  --batch N              at most N cells of a row at once, for very wide rows\n"
-    "Prints the rows, families, columns and cells of a table, and of each column the rows that "
-    "have\n"
-    "it, its cells (versions) and their bytes. Columns beyond the first 100,000 are one line.\n"
+    "Prints the number of rows, families, columns and cells of a table; and for each column the "
+    "number\n"
+    "of rows with the column, its cells (versions) and their bytes. All columns after the first "
+    "100,000\n"
+    "share one line.\n"
     "exit codes: 0 done; 1 not done; 2 wrong arguments\n";
 
 static void print_column(const rq_column_count *c)

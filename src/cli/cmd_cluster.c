@@ -20,15 +20,19 @@
 #define NAME "cluster status"
 
 static const char help[] =
-    "usage: rorqual cluster status [--zk HOST:PORT | --bootstrap HOST:PORT] [--json]\n\n"
+    "usage: rorqual cluster status [--zk HOST:PORT | --bootstrap HOST:PORT] [--json]\n"
+    "\n"
     "  status                 masters, servers, dead servers, regions that are not served, and "
     "whether\n"
-    "                         one more server may be lost\n\n" RQ__CLUSTER_HELP
+    "                         the cluster can lose one more server\n"
+    "\n" RQ__CLUSTER_HELP
     "  --json                 one JSON object; sizes in bytes, times in milliseconds\n"
-    "Asks the master of a cluster, HBase's too. Regions of dead servers are told until other\n"
+    "Asks the master of a cluster, Rorqual's or HBase's. Regions of dead servers are listed until "
+    "other\n"
     "servers have reported them, which may take three seconds. The state of ZooKeeper and of the\n"
-    "storage is not judged.\n"
-    "exit codes: 0 one more server may be lost; 1 no answer, or it may not be; 2 wrong arguments\n";
+    "storage is not checked.\n"
+    "exit codes: 0 the cluster can lose one more server; 1 it cannot, or no answer; 2 wrong "
+    "arguments\n";
 
 typedef struct arguments {
     rq__cluster_where where;

@@ -8,7 +8,7 @@
 
 static const char help[] =
     "usage: rorqual copytable [OPTION ...] TABLE\n\n" RQ__TRANSFER_HELP RQ__SCAN_HELP
-    "  --new-name TABLE       the target's name (the same)\n"
+    "  --new-name TABLE       the target table's name (the source table's name)\n"
     "  --peer HOST:PORT       ZooKeeper of the target's cluster (this cluster)\n"
     "  --peer-bootstrap HOST:PORT  a master or region server of it, instead of ZooKeeper\n"
     "  --peer-zk-root PATH    its parent znode (/hbase)\n"

@@ -16,7 +16,8 @@ static const char help[] =
     "usage: rorqual design [--json] [--html FILE] [--samples COUNT] [--seed NUMBER]\n"
     "                      [--trace FILE] FILE\n"
     "       rorqual design [--json] [--html FILE] --from URL [--chance PERCENT] [--servers COUNT]\n"
-    "                      [--regions COUNT] TABLE\n\n"
+    "                      [--regions COUNT] TABLE\n"
+    "\n"
     "  --json                 print the report as JSON, with load by key range and server over "
     "time\n"
     "  --html FILE            also write the report as a page with heat maps\n"
@@ -25,19 +26,20 @@ static const char help[] =
     "  --trace FILE           replay accesses instead of drawing them: lines of TIME, r or w, KEY "
     "and,\n"
     "                         if known, a written row's BYTES, separated by tabs. TIME is in\n"
-    "                         milliseconds since 1970, KEY text with \\xNN, of the schema's "
+    "                         milliseconds since 1970, KEY text with \\xNN in the schema's "
     "format.\n"
-    "                         Period, writes, reads, arrival and values of the schema do not "
-    "count\n"
+    "                         The schema's period, writes, reads, arrival and values are ignored\n"
     "  --from URL             a live table: hbase://HOST:PORT, hbase+rpc://HOST:PORT, file:DIR\n"
     "  --chance PERCENT       share of its rows to sample (100); the table is read once\n"
     "  --servers COUNT        servers of the cluster to judge (10)\n"
-    "  --regions COUNT        regions of the table, with equal numbers of rows (one a server)\n"
-    "Simulates regions, splits and servers over a period, names hot spots and their remedies, and "
-    "shows\n"
-    "the remedies side by side. FILE (- for standard input) has a line for each fact:\n\n"
+    "  --regions COUNT        regions of the table, with equal numbers of rows (one for each "
+    "server)\n"
+    "Simulates regions, splits and servers over a period, names hot spots and their remedies, and\n"
+    "compares the remedies. FILE (- for standard input) describes the table, one fact on each "
+    "line:\n"
+    "\n"
     "    table orders\n"
-    "    key user:u64 time:desc-ms                  as rorqual key --help tells\n"
+    "    key user:u64 time:desc-ms                  the format is described by rorqual key --help\n"
     "    value user zipf 1M 1.1                     random, uniform LOW HIGH, zipf COUNT SKEW,\n"
     "                                               sequence, now, choice TEXT TEXT\n"
     "    family d columns 5 qualifier 8 value 100   bytes\n"
@@ -47,7 +49,8 @@ static const char help[] =
     "    period 24h\n"
     "    writes 10000/s\n"
     "    reads 20000/s within 1h                    of rows written within that time\n"
-    "    arrival daily 3                            constant, daily PEAK, bursts PEAK\n\n"
+    "    arrival daily 3                            constant, daily PEAK, bursts PEAK\n"
+    "\n"
     "exit codes: 0 no hot spot; 3 a hot spot; 1 a wrong schema, or no such table; 2 wrong "
     "arguments\n";
 
@@ -107,7 +110,7 @@ static rq_err read_file(const char *path, rq_buf *out, rq_error *why)
         rc = rq_buf_append(out, chunk, n);
     if (rc == RQ_OK && ferror(f)) rc = rq_fail(why, RQ_E_IO, "%s: %m", path);
     if (rc == RQ_OK && memchr(out->len > 0 ? (const char *)out->ptr : "", 0, out->len) != NULL)
-        rc = rq_fail(why, RQ_E_INVALID, "%s is no text", path);
+        rc = rq_fail(why, RQ_E_INVALID, "%s is not a text file", path);
     if (rc == RQ_OK) rc = rq_buf_append_u8(out, 0);
     if (f != stdin) fclose(f);
     return rc;

@@ -101,7 +101,7 @@ static const char help[] =
     "             manifests of regions that hbase:meta does not know\n"
     "  --quiet    print problems only\n"
     "  --json     print a JSON object per line\n\n"
-    "The server may run, except for --repair: then the folder is checked as it is at one\n"
+    "The server may run, except for --repair: the check then sees the folder's state at one\n"
     "moment.\n"
     "exit codes: 0 no problems; 1 problems; 2 the check was not possible, or wrong arguments\n";
 
@@ -132,7 +132,8 @@ static rq_err open_folder(const char *folder, bool repair, rq_source *ret_source
     rq_err rc = rq_source_open_running(folder, name, ret_source, &own);
     if (rc == RQ_E_NOT_FOUND) return rq_vfs_posix_new(folder, ret, why);
     if (rc == RQ_OK && repair)
-        rc = rq_fail(&own, RQ_E_LOCKED, "a server runs on the folder: stop it for a repair");
+        rc = rq_fail(&own, RQ_E_LOCKED,
+                     "a server runs on the folder: stop the server before a repair");
     if (rc == RQ_OK) return rq_source_vfs_new(ret_source, ret, why);
     return rq_fail(why, rc, "%s", own.message);
 }

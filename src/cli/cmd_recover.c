@@ -17,7 +17,7 @@ static const char help[] =
     "usage: rorqual recover [OPTION ...] FOLDER\n\n"
     "  --yes       do it without asking\n"
     "  --dry-run   only print what would be done\n"
-    "Repairs a damaged data folder so that a server can start on it and serve the undamaged data.\n"
+    "Repairs a damaged data folder so that a server can start on it and serve its undamaged data.\n"
     "Stop the server first. Damaged files are moved to FOLDER/.rorqual/aside/N under their old\n"
     "paths and printed; nothing is deleted. Acknowledged writes in damaged files or in a damaged\n"
     "part of the log are missing afterwards; a backup may have them. Reads every block, prints\n"

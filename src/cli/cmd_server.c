@@ -36,27 +36,32 @@ static const char help[] =
     "                      [--zk-port 2181] [--master-port 16000] [--rs-port 16020]\n"
     "                      [--http HOST:PORT] [--memory SIZE] [--config FILE]\n"
     "                      [-D name=value]... [--log debug|info|warn|error]\n"
-    "                      [--log-format text|json] [--log-file PATH] [--check]\n\n"
+    "                      [--log-format text|json] [--log-file PATH] [--check]\n"
+    "\n"
     "  --data DIR        the data folder (default ./data), created when missing\n"
     "  --cluster zk=HOST:PORT[,HOST:PORT]...[/ROOT],store=STORE,secret=FILE\n"
-    "                    be a server of a cluster: in that ZooKeeper, with the secret that all\n"
-    "                    servers have. STORE: a folder that all of them see, for development; or\n"
+    "                    run as a server of a cluster, which is registered in this ZooKeeper; "
+    "FILE\n"
+    "                    has the secret that all servers share. STORE is a folder that all "
+    "servers\n"
+    "                    see (for development), or\n"
     "                    rados:POOL[/NAMESPACE],files=DIR[,conf=FILE][,user=client.NAME]: a pool "
     "of\n"
     "                    Ceph, and a folder for HFiles that all see. See docs/cluster/README.md\n"
     "  --listen ADDRESS,...  addresses or host names to listen on (default 127.0.0.1), an IPv6\n"
     "                    address in brackets: 127.0.0.1,[::1]\n"
-    "  --advertise HOST  the host sent to clients (default: the first of --listen; if that is any\n"
-    "                    address, this host's name); also RORQUAL_ADVERTISE in the "
+    "  --advertise HOST  the host sent to clients (default: the first of --listen; if that is the\n"
+    "                    wildcard address, this host's name); also RORQUAL_ADVERTISE in the "
     "environment\n"
     "  --zk-port PORT    port of the ZooKeeper protocol (default 2181, or the setting\n"
     "                    hbase.zookeeper.property.clientPort)\n"
     "  --master-port PORT  the master's port (default 16000, or the setting hbase.master.port)\n"
     "  --rs-port PORT    the region server's port (default 16020, or the setting\n"
     "                    hbase.regionserver.port)\n"
-    "  --http HOST:PORT  status page, metrics and health checks (default 127.0.0.1:16010, or no\n"
-    "                    pages if that port is in use; or the settings rorqual.http.address and\n"
-    "                    hbase.master.info.port); PORT alone: on 127.0.0.1; none: no pages\n"
+    "  --http HOST:PORT  address of the status page, metrics and health checks (default\n"
+    "                    127.0.0.1:16010, or no pages if that port is in use; or the settings\n"
+    "                    rorqual.http.address and hbase.master.info.port); PORT alone: on\n"
+    "                    127.0.0.1; none: no pages\n"
     "  --memory SIZE     the memory budget (k, m, g; default an eighth of the machine's, at most\n"
     "                    512m); the setting rorqual.memory\n"
     "  --config FILE     settings: an hbase-site.xml, or lines of name=value\n"
@@ -68,13 +73,13 @@ static const char help[] =
     "  --log-file PATH   log to this file (default: standard error)\n"
     "  --check           show what a server with these options would do (ports, folder, memory,\n"
     "                    settings) without doing it; exit code 0, or 2 if it would not start\n"
-    "  --hints           print how clients connect, after the ready line\n"
+    "  --hints           after the ready line, print how clients connect\n"
     "Port 0 picks a free port; the line 'rorqual ready: …' shows it.\n"
-    "Signals: SIGTERM and Ctrl-C stop the server cleanly; SIGHUP reads the settings again (those\n"
-    "that can be reloaded change); SIGUSR1 reopens the log file; SIGQUIT logs what threads and\n"
-    "calls are doing.\n"
-    "exit codes: 0 stopped cleanly; 1 could not start, or not stopped cleanly; 2 wrong "
-    "arguments\n";
+    "Signals: SIGTERM and Ctrl-C stop the server cleanly; SIGHUP reloads the settings that may "
+    "change\n"
+    "while the server runs; SIGUSR1 reopens the log file; SIGQUIT logs what threads and calls are\n"
+    "doing.\n"
+    "exit codes: 0 stopped cleanly; 1 could not start, or not stopped cleanly; 2 wrong arguments\n";
 
 typedef struct arguments {
     rq_server_options options;
@@ -335,7 +340,8 @@ static int serve_signals(const arguments *a, const running *r, const sigset_t *s
     for (;;) {
         int number = next_signal(signals, r, notify);
         if (r->node != NULL && (number == SIGHUP || number == SIGQUIT)) {
-            rq_log_warn(&a->log, "server", "%s does nothing in a cluster's server yet",
+            rq_log_warn(&a->log, "server",
+                        "%s is ignored: a server of a cluster does not support it yet",
                         number == SIGHUP ? "SIGHUP" : "SIGQUIT");
             continue;
         }

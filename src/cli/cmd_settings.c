@@ -15,10 +15,10 @@
 static const char help[] =
     "usage: rorqual settings [--changed] [--json] [--config FILE] [-D name=value]... [PATTERN]\n\n"
     "Prints every setting: unit, default, range, meaning, HBase's counterpart.\n\n"
-    "  --changed         only those whose value, from --config and -D, differs from the default\n"
+    "  --changed         only settings whose value, from --config and -D, differs from the default\n"
     "  --config FILE     an hbase-site.xml, or lines of name=value; its values are printed too\n"
     "  -D name=value     one setting\n"
-    "  --json            an object per line\n"
+    "  --json            a JSON object on each line\n"
     "PATTERN: a part of the name, or a pattern with * and ? for the whole name.\n\n"
     "examples:\n"
     "  rorqual settings compaction\n"

@@ -24,27 +24,29 @@
 static const char help[] =
     "usage: rorqual shell [-n] [-y] [-d] [-D KEY=VALUE] [--json | --csv | --tsv]\n"
     "                     [--zk HOST:PORT | --bootstrap HOST:PORT | file:FOLDER | memory:]\n"
-    "                     [SCRIPT [ARGUMENT...]]\n\n"
+    "                     [SCRIPT [ARGUMENT...]]\n"
+    "\n"
     "  --zk HOST:PORT,...     ZooKeeper of the cluster (127.0.0.1:2181)\n"
     "  --bootstrap HOST:PORT  a master or region server, instead of ZooKeeper\n"
     "  --zk-root PATH         parent znode (/hbase)\n"
     "  --user NAME            the user's name for the server\n"
     "  -n, --noninteractive   end at the first error, with exit code 1\n"
-    "  -y, --yes              ask nothing before drop, truncate and the like\n"
-    "  -d, --debug            errors with their backtraces\n"
+    "  -y, --yes              do not ask before commands that delete data (drop, truncate and "
+    "others)\n"
+    "  -d, --debug            print errors with their backtraces\n"
     "  -D KEY=VALUE           a setting of HBase's shell, such as hbase.zookeeper.quorum\n"
-    "  --json, --csv, --tsv   rows of get and scan in that form\n"
-    "  --ruby                 run SCRIPT as 'hbase org.jruby.Main' does, nothing is echoed\n"
+    "  --json, --csv, --tsv   print rows of get and scan in this format\n"
+    "  --ruby                 run SCRIPT as 'hbase org.jruby.Main' does: results are not echoed\n"
     "  --top-level-defs       as in HBase's shell\n"
     "  --return-values        as in HBase's shell\n"
     "HBase 2.6's shell: its commands, scripts and output. file: opens a data folder that no "
     "server\n"
-    "has open; memory: is an empty database, gone at the end. Without SCRIPT, statements come "
-    "from\n"
-    "standard input, at a prompt if that is a terminal.\n"
-    "exit codes: 0 the end was reached; 1 an error ended the script; 2 wrong arguments; others "
+    "has open; memory: is an empty database, which is lost at the end. Without SCRIPT, statements "
     "are\n"
-    "those of exit in a script\n";
+    "read from standard input, with a prompt if that is a terminal.\n"
+    "exit codes: 0 the script ended; 1 an error ended the script; 2 wrong arguments; other codes "
+    "are\n"
+    "those that a script passes to exit\n";
 
 typedef struct arguments {
     rq_shell_options options;
@@ -66,7 +68,7 @@ static rq_err choose_folder(arguments *a, const char **ret, rq_error *why)
     const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     snprintf(a->folder, sizeof a->folder, "%s/rorqual-shell-XXXXXX", memory);
     if (mkdtemp(a->folder) == NULL)
-        return rq_fail(why, RQ_E_IO, "cannot make a folder in %s", memory);
+        return rq_fail(why, RQ_E_IO, "cannot create a folder in %s", memory);
     *ret = a->folder;
     return RQ_OK;
 }

@@ -15,9 +15,9 @@ static const char help[] =
     "usage: rorqual status [--zk HOST:PORT | --bootstrap HOST:PORT | --data DIR] "
     "[--json]\n\n" RQ__CLUSTER_HELP RQ__CLUSTER_HELP_DATA
     "  --json                 one JSON object; sizes in bytes, times in milliseconds\n"
-    "Asks the master of a cluster, HBase's too. Sizes of a cluster are rounded up to megabytes by\n"
-    "its servers.\n"
-    "exit codes: 0 all is well; 1 no answer, a region in transition, or problems in the folder;\n"
+    "Asks the master of a cluster, Rorqual's or HBase's. A cluster's servers round sizes up to\n"
+    "megabytes.\n"
+    "exit codes: 0 no problems; 1 no answer, a region in transition, or problems in the folder;\n"
     "2 wrong arguments\n";
 
 typedef struct arguments {

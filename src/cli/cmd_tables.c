@@ -16,12 +16,12 @@ static const char help[] =
     "                      [--rates SECONDS] [--json] [TABLE]\n\n" RQ__CLUSTER_HELP
         RQ__CLUSTER_HELP_DATA
     "  --rates SECONDS        also requests per second, measured for SECONDS\n"
-    "  --json                 a JSON object a line; sizes in bytes\n"
-    "Lists the tables; with TABLE (ns:name) the regions of that table. Reads and writes are "
+    "  --json                 a JSON object on each line; sizes in bytes\n"
+    "Lists the tables, or with TABLE (ns:name) the regions of that table. Reads and writes are "
     "counted\n"
-    "since a region was opened. Sizes of a cluster are rounded up to megabytes by its servers.\n"
-    "exit codes: 0 success; 1 the cluster does not answer, or there is no such table; 2 wrong "
-    "arguments\n";
+    "since a region was opened. A cluster's servers round sizes up to megabytes.\n"
+    "exit codes: 0 success; 1 the cluster does not answer, or the table does not exist;\n"
+    "2 wrong arguments\n";
 
 typedef struct arguments {
     rq__cluster_where where;

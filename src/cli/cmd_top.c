@@ -32,13 +32,14 @@ static const char help[] =
     "  --sort COLUMN          requests (default), reads, writes, size, memstore, files, regions or "
     "name\n"
     "  --period SECONDS       time between refreshes (3)\n"
-    "  --once                 print once, with rates measured for a second; also if the output is\n"
-    "                         no terminal\n"
-    "Keys: r t n s regions, tables, namespaces, servers; left and right the column to sort by; o "
-    "the\n"
-    "other order; up, down, page up, page down scroll; + and - the period; space refresh; h "
-    "or\n"
-    "? help; q or Ctrl-C end.\n"
+    "  --once                 print once, with rates measured for a second; the default if the "
+    "output\n"
+    "                         is not a terminal\n"
+    "Keys: r, t, n, s show regions, tables, namespaces, servers; left and right choose the column "
+    "to\n"
+    "sort by; o reverses the order; up, down, page up and page down scroll; + and - change the "
+    "period;\n"
+    "space refreshes; h or ? shows help; q or Ctrl-C ends.\n"
     "exit codes: 0 ended by the user; 1 the cluster does not answer; 2 wrong arguments\n";
 
 typedef enum mode { REGIONS, TABLES, NAMESPACES, SERVERS, MODE_COUNT } mode;

@@ -14,17 +14,16 @@ static const char help[] =
     "  --raw                  also delete markers and the cells that they hide\n"
     "  --batch N              at most N cells of a row at once, for very wide rows\n"
     "  --peer HOST:PORT       ZooKeeper of the other table's cluster (this cluster)\n"
-    "  --peer-bootstrap HOST:PORT  a master or region server of it, instead of ZooKeeper\n"
+    "  --peer-bootstrap HOST:PORT  a master or region server of that cluster, instead of "
+    "ZooKeeper\n"
     "  --peer-zk-root PATH    its parent znode (/hbase)\n"
     "  --batch-size BYTES     bytes of cells for each hash (8000)\n"
     "  --ignore-timestamps    compare rows, columns and values only\n"
     "  --write FOLDER         write the hashes, as HBase's HashTable does\n"
     "  --hash-files N         write N files (one for each 100 regions)\n"
-    "  --against FOLDER       compare with a folder of hashes, which also names the cells to "
-    "compare\n"
-    "Prints the ranges of rows that differ. HBase's SyncTable reads the folder, and HashTable's "
-    "can\n"
-    "be compared with.\n"
+    "  --against FOLDER       compare with a folder of hashes, whose manifest selects the cells\n"
+    "Prints the ranges of rows that differ. HBase's SyncTable can read the folder of --write, and\n"
+    "--against can read a folder of HBase's HashTable.\n"
     "exit codes: 0 equal, or written; 1 different, or not done; 2 wrong arguments\n";
 
 typedef struct arguments {

@@ -286,8 +286,8 @@ static const char *const verbs[VERBS] = {[LIST] = "list", [DUMP] = "dump", [VERI
 
 static const char help[] =
     "usage: rorqual wal VERB [OPTION ...] FOLDER|FILE\n\n"
-    "  list       the WAL files, oldest first: what they hold and where they end\n"
-    "  dump       the records and their cells; of a data folder the files of nonces too\n"
+    "  list       the WAL files, oldest first: what they contain and where they end\n"
+    "  dump       the records and their cells; for a data folder also its nonce files\n"
     "  verify     read every record; report damaged records with their offset\n\n"
     "  FOLDER           a data folder, or its .rorqual/wal\n"
     "  --json           print a JSON object per line\n"
@@ -410,7 +410,7 @@ static int run_command(const wal_args *args, verb what)
         rc = file == NULL ? rq_wal_survey_dir(vfs, dir, &arena, &calls, &survey, &why)
                           : rq_wal_survey_file(vfs, file, &arena, &calls, &survey, &why);
     if (rc == RQ_OK && survey.count == 0 && run.damaged == 0)
-        rc = rq_fail(&why, RQ_E_NOT_FOUND, "%s: no log", args->place);
+        rc = rq_fail(&why, RQ_E_NOT_FOUND, "%s: no write-ahead log found", args->place);
     run.is_data_folder = file == NULL && dir[0] != '\0';
     if (rc == RQ_OK) rc = run_verb(vfs, &survey, what, &run, &why);
     if (vfs != NULL) rq_vfs_free(vfs);

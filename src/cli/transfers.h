@@ -42,7 +42,7 @@ typedef struct rq__transfer_arguments {
 #define RQ__TRANSFER_HELP                                                                          \
     RQ__CLUSTER_HELP                                                                               \
     "  --jobs N               parts in parallel (4)\n"                                             \
-    "  --rate BYTES           at most so many bytes a second, of all jobs; also 500K, 20M, 1G\n"   \
+    "  --rate BYTES           at most BYTES a second, all jobs together; also 500K, 20M, 1G\n"     \
     "  --quiet                print only errors\n"
 
 #define RQ__SCAN_OPTIONS(a)                                                                        \

@@ -28,7 +28,7 @@ static rq_err open_loop(rq_client *c, rq_error *why)
                           .ctx = c->options.ctx};
     rq_err rc = rq_loops_new(&o, &c->loops);
     if (rc == RQ_E_UNSUPPORTED) RQ_TRY(rq_loops_check(why));
-    if (rc != RQ_OK) return rq_fail(why, rc, "cannot make an event loop: %s", rq_err_text(rc));
+    if (rc != RQ_OK) return rq_fail(why, rc, "cannot create an event loop: %s", rq_err_text(rc));
     c->loop = rq_loops_get(c->loops, 0);
     return RQ_OK;
 }

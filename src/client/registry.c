@@ -126,7 +126,7 @@ static void on_late(rq_loop_timer *timer)
 {
     rq__registry *r = RQ_CONTAINER_OF(timer, rq__registry, timer);
     const char *what = r->is_open || r->conn != NULL ? "cannot read from" : "cannot connect to";
-    end(r, rq_fail(&r->why, RQ_E_IO, "%s %s: no answer in time", what, PLACE(r)));
+    end(r, rq_fail(&r->why, RQ_E_IO, "%s %s: no response in time", what, PLACE(r)));
 }
 
 /* --- a stream with frames --------------------------------------------------------------------- */
@@ -154,7 +154,7 @@ static rq_err next_frame(rq__registry *r, rq_slice bytes, rq_slice *ret)
     if (bytes.len < 4) return RQ_E_AGAIN;
     uint32_t len = rq_get_be32(bytes.ptr);
     if (len > ANSWER_MAX)
-        return rq_fail(&r->why, RQ_E_MALFORMED, "%s: invalid answer of %u bytes", PLACE(r), len);
+        return rq_fail(&r->why, RQ_E_MALFORMED, "%s: invalid response of %u bytes", PLACE(r), len);
     if (bytes.len - 4 < len) return RQ_E_AGAIN;
     *ret = rq_slice_of(bytes.ptr + 4, len);
     return RQ_OK;
@@ -266,14 +266,14 @@ static rq_err take_zk_answer(rq__registry *r, rq_slice frame, bool *ret_last)
     }
     rq_cursor c = rq_cursor_of(frame);
     if (!rq_cursor_be32(&c, &number) || !rq_cursor_be64(&c, &zxid) || !rq_cursor_be32(&c, &err))
-        return rq_fail(&r->why, RQ_E_MALFORMED, "malformed answer from ZooKeeper");
+        return rq_fail(&r->why, RQ_E_MALFORMED, "malformed response from ZooKeeper");
     if (number != r->xid) return RQ_OK;
     if ((int32_t)err == ZK_NO_NODE)
         return rq_fail(&r->why, RQ_E_NOT_FOUND, "there is no %s/%s in ZooKeeper: is HBase up?",
                        root_of(r), znodes[r->xid]);
     if (err != 0 || !rq_cursor_be32(&c, &len) || !rq_cursor_bytes(&c, len, &data))
-        return rq_fail(&r->why, RQ_E_IO, "ZooKeeper answers %d for %s/%s", (int32_t)err, root_of(r),
-                       znodes[r->xid]);
+        return rq_fail(&r->why, RQ_E_IO, "ZooKeeper returned error %d for %s/%s", (int32_t)err,
+                       root_of(r), znodes[r->xid]);
     *ret_last = number == RQ_ARRAY_LEN(znodes) - 1;
     return take_znode(r, data);
 }

@@ -267,7 +267,7 @@ static rq_err ask_master(rq_client *c, rq_cluster_status *ret, rq_error *why)
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
     RQ_TRY(rq__client_call(c, master, "GetClusterStatus", (rq_slice){0}, &ret->bytes, why));
     rc = rq__cluster_status_parse(ret);
-    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "its status is malformed");
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "the master's status is malformed");
 }
 
 rq_err rq_client_status(rq_client *c, rq_cluster_status *ret, rq_error *why)

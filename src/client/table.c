@@ -165,8 +165,9 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
         if (attempt >= 3 || c->stopped) {
             (void)rq_fail(why, rc, "table %s: %s", name,
                           t->refresh_err != RQ_OK ? rq__refresh_text(t)
-                          : t->has_rows           ? "none of its regions has a server"
-                                        : "there is no such table: hbase:meta has no region of it");
+                          : t->has_rows
+                              ? "none of its regions has a server"
+                              : "the table does not exist: hbase:meta has no region of it");
             forget_table(c, t);
             return rc;
         }

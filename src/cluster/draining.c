@@ -121,13 +121,14 @@ rq_err rq__remote_drain(void *ctx, const rq_server_name *server, bool drains, rq
 {
     rq_remote *m = ctx;
     if (drains && !rq_remote_is_up(m, server)) {
-        rq_log_warn(m->o.env->log, "cluster", "%s is not up, so it is not decommissioned",
+        rq_log_warn(m->o.env->log, "cluster", "%s is not running and cannot be decommissioned",
                     server->text);
         return RQ_OK;
     }
     if (m->o.keep_draining != NULL) RQ_TRY(m->o.keep_draining(m->o.ctx, server, drains, why));
     if (rq_remote_set_draining(m, server, drains) != RQ_OK) return rq_no_memory(why);
-    rq_log_info(m->o.env->log, "cluster", "%s gets %s regions", server->text,
-                drains ? "no further" : "further");
+    rq_log_info(m->o.env->log, "cluster", "%s is %s", server->text,
+                drains ? "decommissioned: it gets no more regions"
+                       : "recommissioned: it may get regions again");
     return RQ_OK;
 }

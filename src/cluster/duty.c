@@ -90,7 +90,9 @@ static void note_failure(rq_duty *d, rq_err rc, const rq_error *why)
 {
     const char *text = why != NULL && why->code != RQ_OK ? why->message : rq_err_text(rc);
     if (!d->failing)
-        rq_log_warn(d->env->log, "cluster", "%s is not taken: %s", d->report.method, text);
+        rq_log_warn(d->env->log, "cluster",
+                    "the master does not accept %s of this server: %s; the report is repeated",
+                    d->report.method, text);
     d->failing = true;
 }
 
@@ -100,7 +102,8 @@ static void note_taken(rq_duty *d)
     bool first = !d->taken;
     d->taken = true;
     pthread_mutex_unlock(&d->lock);
-    if (first || d->failing) rq_log_info(d->env->log, "cluster", "the master takes reports");
+    if (first || d->failing)
+        rq_log_info(d->env->log, "cluster", "the master accepts this server's reports");
     d->failing = false;
 }
 
@@ -120,7 +123,8 @@ static void note_hanging(rq_duty *d)
 {
     if (!d->failing)
         rq_log_error(d->env->log, "cluster",
-                     "an event loop hangs: nothing is reported to the master until it runs");
+                     "an event loop is blocked: this server does not report to the master until "
+                     "the loop runs again");
     d->failing = true;
 }
 

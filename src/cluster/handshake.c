@@ -129,7 +129,8 @@ static rq_err take_hello(rq_called *c, const rq_server_name *const *self, size_t
     RQ_TRY(rq__wire_take_server(m->from, arena, &from, why));
     RQ_TRY(rq__wire_take_server(m->to, arena, &to, why));
     if (m->nonce.len != RQ_NONCE_LEN)
-        return rq_fail(why, RQ_E_ACCESS_DENIED, "a nonce of %zu bytes", m->nonce.len);
+        return rq_fail(why, RQ_E_ACCESS_DENIED, "malformed greeting: its nonce has %zu bytes",
+                       m->nonce.len);
     RQ_TRY(find_self(c, self, self_count, to, why));
     memcpy(c->theirs, m->nonce.data, RQ_NONCE_LEN);
     c->from = rq_server_name_new(from);
@@ -142,7 +143,7 @@ rq_err rq_called_hello(rq_called *c, const rq_server_name *const *self, size_t s
 {
     Pb__PeerHelloResponse m = PB__PEER_HELLO_RESPONSE__INIT;
     if (c->state != RQ_CALLED_NEW)
-        return refuse(c, rq_fail(why, RQ_E_ACCESS_DENIED, "a connection has one greeting"));
+        return refuse(c, rq_fail(why, RQ_E_ACCESS_DENIED, "a second greeting on one connection"));
     rq_err rc = refuse(c, take_hello(c, self, self_count, hello, arena, why));
     if (rc != RQ_OK) return rc;
     memcpy(c->nonce, nonce, RQ_NONCE_LEN);
@@ -157,7 +158,8 @@ static rq_err take_proof(const rq_called *c, const rq_secret *secret, rq_slice p
     const void *p;
     uint8_t wanted[RQ_HMAC_LEN];
     if (c->state != RQ_CALLED_CHALLENGED)
-        return rq_fail(why, RQ_E_ACCESS_DENIED, "a proof without a challenge");
+        return rq_fail(why, RQ_E_ACCESS_DENIED,
+                       "a proof of the cluster's secret without a greeting before it");
     RQ_TRY(rq__wire_unpack(&pb__peer_prove_request__descriptor, proof, arena, &p, why));
     prove_of_called(c, secret, "caller", wanted);
     if (is_proof(((const Pb__PeerProveRequest *)p)->proof, wanted)) return RQ_OK;

@@ -234,7 +234,8 @@ static void close_unwanted(rq_task *task)
     rq_error why = {0};
     rq_err rc = rq_host_close(o->o.host, &e->order->info, false, NULL, &why);
     if (rc != RQ_OK)
-        rq_log_warn(o->env->log, "cluster", "region %s, which no master knows of: %s",
+        rq_log_warn(o->env->log, "cluster",
+                    "cannot close region %s, which the master did not accept as open here: %s",
                     e->order->info.encoded, why.message);
     pass_on(e);
     finish(e);
@@ -361,12 +362,12 @@ static rq_err check(rq_orders *o, const rq_order *list, size_t count, int64_t st
     for (size_t i = 0; i < count; i++)
         if (list[i].master_ms < o->master_ms)
             return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                           "a master that is active since %lld orders; the one since %lld has "
-                           "taken over",
+                           "the order is from the master that became active at %lld ms; the master "
+                           "since %lld ms has replaced it",
                            (long long)list[i].master_ms, (long long)o->master_ms);
     if (count == 0 && o->o.serves != NULL && !o->o.serves(o->o.ctx))
-        return rq_fail(why, RQ_E_SERVER_NOT_RUNNING, "%s does not serve: an event loop hangs",
-                       self->text);
+        return rq_fail(why, RQ_E_SERVER_NOT_RUNNING,
+                       "%s cannot serve now: an event loop is blocked", self->text);
     return RQ_OK;
 }
 

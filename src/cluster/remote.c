@@ -325,12 +325,13 @@ static rq_err take_pending(rq_remote *m, const rq_outcome *o, const rq_server_na
     rq_err rc = RQ_OK;
     *ret = NULL;
     if (o->master_ms != m->o.master_ms)
-        return rq_fail(why, RQ_E_DO_NOT_RETRY, "a report for the master that was active since %lld",
+        return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                       "the report is for an earlier master, active since %lld ms",
                        (long long)o->master_ms);
     pthread_mutex_lock(&m->lock);
     pending *p = find(m, o->id);
     if (p != NULL && !is_for(p, o, from))
-        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "a report that is not of order %llu",
+        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "the report does not match order %llu",
                      (unsigned long long)o->id);
     if (rc == RQ_OK && p != NULL) {
         take_out(m, p);
@@ -375,7 +376,8 @@ static rq_err take_outcomes(rq_remote *m, const rq_outcome *list, size_t count,
 rq_err rq__check_sender(const rq_server_name *from, const rq_server_name *said, rq_error *why)
 {
     if (from == NULL || strcmp(from->text, said->text) == 0) return RQ_OK;
-    return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s sends a message of %s", from->text, said->text);
+    return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s sent a message in the name of %s", from->text,
+                   said->text);
 }
 
 rq_err rq_remote_transitions(rq_remote *m, const rq_server_name *from, rq_slice request,

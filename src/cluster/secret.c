@@ -14,12 +14,14 @@ static rq_err check(const char *path, const struct stat *st, rq_error *why)
         return rq_fail(why, RQ_E_CONFIG, "the cluster's secret %s: not a file", path);
     if (st->st_uid != geteuid() && st->st_uid != 0)
         return rq_fail(why, RQ_E_CONFIG,
-                       "the cluster's secret %s: belongs to user %lu, and this process runs as %lu",
+                       "the cluster's secret %s: the file belongs to user %lu, but this process "
+                       "runs as user %lu",
                        path, (unsigned long)st->st_uid, (unsigned long)geteuid());
     if ((st->st_mode & 077) != 0)
-        return rq_fail(why, RQ_E_CONFIG,
-                       "the cluster's secret %s: its mode is %04o, so others may use it; chmod 600",
-                       path, st->st_mode & 07777);
+        return rq_fail(
+            why, RQ_E_CONFIG,
+            "the cluster's secret %s: mode %04o lets other users access the file; set it to 600",
+            path, st->st_mode & 07777);
     return RQ_OK;
 }
 
@@ -50,8 +52,8 @@ static rq_err derive(const char *path, const uint8_t *bytes, size_t len, rq_secr
         len--;
     if (len < RQ_SECRET_MIN)
         return rq_fail(why, RQ_E_CONFIG,
-                       "the cluster's secret %s: %zu bytes are too few, at least %d; for example: "
-                       "head -c 32 /dev/urandom | base64",
+                       "the cluster's secret %s: %zu bytes, but at least %d are needed; for "
+                       "example: head -c 32 /dev/urandom | base64",
                        path, len, RQ_SECRET_MIN);
     rq_hmac_sha256(rq_slice_of(bytes, len), &label, 1, ret->key);
     return RQ_OK;

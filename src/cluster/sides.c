@@ -79,7 +79,7 @@ static rq_err fatal_error(const peer_call *c)
 static rq_err leaving(const peer_call *c)
 {
     rq_remote_leaving(c->sides->master, c->from);
-    rq_log_info(c->sides->log, "cluster", "%s ends in order", c->from->text);
+    rq_log_info(c->sides->log, "cluster", "%s is shutting down", c->from->text);
     return RQ_OK;
 }
 
@@ -139,7 +139,7 @@ rq_err rq_sides_call(rq_sides *s, const rq_server_name *from, const char *method
     while (i < RQ_ARRAY_LEN(methods) && strcmp(methods[i].method, method) != 0)
         i++;
     if (i == RQ_ARRAY_LEN(methods))
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s is not called between servers here", method);
+        return rq_fail(why, RQ_E_UNSUPPORTED, "method %s is not supported between servers", method);
     pthread_rwlock_rdlock(&s->lock);
     rq_err rc = check(s, methods[i].for_master, why);
     if (rc == RQ_OK) rc = methods[i].take(&c);

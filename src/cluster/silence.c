@@ -180,16 +180,16 @@ static size_t spare(rq_remote *m, const rq_silence_limits *l, bool hears)
 static void log_loneliness(const rq_remote *m, size_t unheard)
 {
     if (m->server_count == 2)
+        rq_log_warn(m->o.env->log, "cluster",
+                    "messages to or from the other of two servers are lost. ZooKeeper cannot tell "
+                    "which of the two is cut off: both keep their regions, and operations that "
+                    "need both servers wait");
+    else
         rq_log_warn(
             m->o.env->log, "cluster",
-            "the other server of two is not heard, or is heard one way only. ZooKeeper cannot "
-            "tell which of the two is cut off: both keep their regions, and changes that "
-            "need both servers wait");
-    else
-        rq_log_warn(m->o.env->log, "cluster",
-                    "%zu of %zu servers are not heard, or one way only, and too few others are: "
-                    "this master may be cut off itself, so it takes no regions from them",
-                    unheard, m->server_count);
+            "messages to or from %zu of %zu servers are lost, too many to assume that those "
+            "servers are down: this master may be cut off itself, and takes no regions from them",
+            unheard, m->server_count);
 }
 
 /* Logs once, until enough servers are heard again, that this master may be cut off. */
@@ -199,7 +199,7 @@ static void note_loneliness(rq_remote *m, size_t unheard, uint64_t step)
     m->lonely_ns = lonely && m->is_lonely ? m->lonely_ns + step : 0;
     if (lonely && !m->is_lonely) log_loneliness(m, unheard);
     if (!lonely && m->is_lonely)
-        rq_log_info(m->o.env->log, "cluster", "enough servers are heard again");
+        rq_log_info(m->o.env->log, "cluster", "messages pass to and from enough servers again");
     m->is_lonely = lonely;
 }
 

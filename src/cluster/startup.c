@@ -22,8 +22,8 @@ static rq_err check_name(const rq_server_name *from, const Pb__RegionServerStart
     bool same = r->port == from->port && (int64_t)r->server_start_code == from->start_code &&
                 (host == NULL || strcmp(host, from->host) == 0);
     if (same) return RQ_OK;
-    return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s sends the startup of %.255s,%u,%" PRIu64, from->text,
-                   host == NULL ? from->host : host, r->port, r->server_start_code);
+    return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s sent the startup message of %.255s,%u,%" PRIu64,
+                   from->text, host == NULL ? from->host : host, r->port, r->server_start_code);
 }
 
 static rq_err check_clock(const rq_remote *m, const rq_server_name *from, uint64_t theirs,

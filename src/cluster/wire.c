@@ -228,7 +228,8 @@ static rq_err note_start_code(decoding *d, bool has, uint64_t code)
 {
     if (!has || code == 0) return RQ_OK;
     if (d->start_code != 0 && d->start_code != (int64_t)code)
-        return rq_fail(d->why, RQ_E_DO_NOT_RETRY, "ExecuteProcedures names two start codes");
+        return rq_fail(d->why, RQ_E_DO_NOT_RETRY,
+                       "ExecuteProcedures has two different start codes");
     d->start_code = (int64_t)code;
     return RQ_OK;
 }
@@ -303,7 +304,7 @@ static rq_err take_proc(decoding *d, const Pb__RemoteProcedureRequest *m)
     for (unsigned k = 0; k < RQ_CALL_KINDS; k++)
         if (classes[k] != NULL && strcmp(classes[k], m->proc_class) == 0) o->kind = k;
     if (o->kind == RQ_CALL_KINDS)
-        return rq_fail(d->why, RQ_E_DO_NOT_RETRY, "no such procedure here: %.200s", m->proc_class);
+        return rq_fail(d->why, RQ_E_DO_NOT_RETRY, "unknown remote procedure %.200s", m->proc_class);
     return take_data(d, o, rq__wire_slice(m->proc_data));
 }
 

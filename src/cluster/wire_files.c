@@ -55,7 +55,7 @@ static rq_err check_name(rq_slice name, rq_error *why)
                 memchr(name.ptr, '/', name.len) == NULL && memchr(name.ptr, 0, name.len) == NULL;
     return good
                ? RQ_OK
-               : rq_fail(why, RQ_E_DO_NOT_RETRY, "a name of %zu bytes is none of a file", name.len);
+               : rq_fail(why, RQ_E_DO_NOT_RETRY, "a file name of %zu bytes is not valid", name.len);
 }
 
 static rq_err take_file(const Pb__RegionFile *m, rq_region_file *ret, rq_error *why)

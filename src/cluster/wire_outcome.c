@@ -126,7 +126,8 @@ static rq_err take_transition(const Pb__RegionStateTransition *t, rq_outcome *re
     *ret = (rq_outcome){.id = t->n_proc_id == 1 ? (uint64_t)t->proc_id[0] : 0,
                         .master_ms = t->initiating_master_active_time};
     if (t->n_proc_id != 1)
-        return rq_fail(why, RQ_E_DO_NOT_RETRY, "a transition of %zu procedures", t->n_proc_id);
+        return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                       "a region transition must name one procedure, not %zu", t->n_proc_id);
     switch (t->transition_code) {
     case PB__REGION_STATE_TRANSITION__TRANSITION_CODE__OPENED:
         ret->kind = RQ_CALL_OPEN;
@@ -141,7 +142,7 @@ static rq_err take_transition(const Pb__RegionStateTransition *t, rq_outcome *re
         if (t->error != NULL) take_error(t->error, ret);
         return RQ_OK;
     default:
-        return rq_fail(why, RQ_E_DO_NOT_RETRY, "transition %d is not reported by servers here",
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "region servers do not report region transition %d",
                        (int)t->transition_code);
     }
 }
@@ -180,7 +181,8 @@ static rq_err take_result(const Pb__RemoteProcedureResult *r, rq_arena *a, rq_ou
     ret->mergeable = m->mergeable;
     ret->split_row = rq__wire_slice(m->split_row);
     if (ret->split_row.len > RQ_ROW_LEN_MAX)
-        return rq_fail(why, RQ_E_DO_NOT_RETRY, "a split row of %zu bytes", ret->split_row.len);
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "a split row of %zu bytes is too long",
+                       ret->split_row.len);
     return rq__wire_take_files(m, a, &ret->files, why);
 }
 

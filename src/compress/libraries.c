@@ -71,6 +71,7 @@ rq_err rq__form_load(rq_form form, rq__library_table *ret, rq_error *why)
 {
     RQ_TRY(load(form, ret, why));
     if (form == RQ_FORM_LZO_BLOCKS && !lzo_fits(ret))
-        return rq_fail(why, RQ_E_UNSUPPORTED, "liblzo2 is of another version than its header");
+        return rq_fail(why, RQ_E_UNSUPPORTED,
+                       "liblzo2 has a different version than the header Rorqual was built with");
     return RQ_OK;
 }

@@ -312,7 +312,8 @@ static rq_err sample_row(sampler *m, rq_plan *p, uint32_t step, double row, doub
         write_value(&m->makers[i], &m->random, row, now_s, m->texts[i]);
     if (rq_key_encode_text(m->format, m->pointers, m->parts, key, sizeof key, &len, &failure) !=
         RQ_OK)
-        return rq_fail(why, RQ_E_INVALID, "a row of the schema has no key: %s", failure.message);
+        return rq_fail(why, RQ_E_INVALID, "cannot build a row key from the schema: %s",
+                       failure.message);
     m->tally[rq__plan_hash(m->texts[0]) % TALLY] += weight;
     p->key_length += (double)len * weight;
     rq_err rc = rq__plan_add(p, rq_slice_of(key, len), step, weight);
@@ -360,7 +361,7 @@ rq_err rq__plan_begin(const rq_schema *s, rq_remedy remedy, rq_plan *ret,
     describe(s, remedy, ret);
     char *key = remedy_key(s, remedy, (rq_arena *)(uintptr_t)&s->arena);
     if (key == NULL || (remedy == RQ_REMEDY_PRESPLIT && (s->presplit || s->regions > 1)))
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s does not fit this key", ret->name);
+        return rq_fail(why, RQ_E_UNSUPPORTED, "remedy %s is not possible for this key", ret->name);
     ret->key = key;
     rq_err rc = rq_key_format_parse(key, ret_format, &failure);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, RQ_E_UNSUPPORTED, "%s", failure.message);

@@ -94,8 +94,8 @@ static rq_err take_count(const line *l, uint64_t most, uint64_t *ret, rq_error *
 {
     double v;
     if (l->count < 2 || !amount(l->words[1], &v) || v < 1 || v > (double)most)
-        return rq_fail(why, RQ_E_INVALID, "line %zu: %s: a number from 1 to %llu", l->number,
-                       l->words[0], (unsigned long long)most);
+        return rq_fail(why, RQ_E_INVALID, "line %zu: %s: expected a number from 1 to %llu",
+                       l->number, l->words[0], (unsigned long long)most);
     *ret = (uint64_t)v;
     return RQ_OK;
 }
@@ -103,7 +103,7 @@ static rq_err take_count(const line *l, uint64_t most, uint64_t *ret, rq_error *
 static rq_err take_key(const line *l, rq_schema *s, rq_error *why)
 {
     rq_failure failure = {.size = sizeof failure};
-    if (s->format != NULL) return wrong(l, why, "there is a key already");
+    if (s->format != NULL) return wrong(l, why, "the schema has a key already");
     s->key = l->rest;
     rq_err rc = rq_key_format_parse(l->rest == NULL ? "" : l->rest, &s->format, &failure);
     return rc == RQ_OK ? RQ_OK : wrong(l, why, failure.message);
@@ -113,7 +113,7 @@ static rq_err take_family(const line *l, rq_schema *s, rq_error *why)
 {
     rq_design_family f = {.columns = 1, .qualifier = 1, .value = 100};
     if (l->count < 2 || l->count % 2 != 0)
-        return wrong(l, why, "NAME columns COUNT qualifier BYTES value BYTES");
+        return wrong(l, why, "expected NAME columns COUNT qualifier BYTES value BYTES");
     if (s->family_count == RQ_DESIGN_FAMILIES_MAX) return wrong(l, why, "too many families");
     f.name = l->words[1];
     for (size_t i = 2; i < l->count; i += 2) {
@@ -121,7 +121,7 @@ static rq_err take_family(const line *l, rq_schema *s, rq_error *why)
                      : strcmp(l->words[i], "qualifier") == 0 ? &f.qualifier
                      : strcmp(l->words[i], "value") == 0     ? &f.value
                                                              : NULL;
-        if (to == NULL) return wrong(l, why, "columns, qualifier or value");
+        if (to == NULL) return wrong(l, why, "expected columns, qualifier or value");
         if (!size(l->words[i + 1], to) || *to > 1e12) return wrong(l, why, "not a number");
     }
     s->families[s->family_count++] = f;
@@ -141,13 +141,13 @@ static rq_err take_distribution(const line *l, rq_schema *s, rq_values *v, rq_er
     } else if (strcmp(kind, "uniform") == 0 && l->count == 5) {
         v->kind = RQ_VALUES_UNIFORM;
         if (!amount(l->words[3], &v->low) || !amount(l->words[4], &v->high) || v->low > v->high)
-            return wrong(l, why, "uniform LOW HIGH");
+            return wrong(l, why, "expected uniform LOW HIGH with LOW up to HIGH");
     } else if (strcmp(kind, "zipf") == 0 && l->count == 5) {
         const char *rest;
         v->kind = RQ_VALUES_ZIPF;
         if (!amount(l->words[3], &count) || count < 1 || !number(l->words[4], &v->skew, &rest) ||
             *rest != '\0' || !(v->skew > 0) || v->skew > 10)
-            return wrong(l, why, "zipf COUNT SKEW, a skew above 0, up to 10");
+            return wrong(l, why, "expected zipf COUNT SKEW with a skew above 0, up to 10");
         v->count = (uint64_t)count;
     } else if (strcmp(kind, "choice") == 0 && l->count > 3) {
         v->kind = RQ_VALUES_CHOICE;
@@ -158,7 +158,7 @@ static rq_err take_distribution(const line *l, rq_schema *s, rq_values *v, rq_er
             v->choices[i - 3] = l->words[i];
     } else {
         return wrong(l, why,
-                     "PART random | uniform LOW HIGH | zipf COUNT SKEW | sequence | now | "
+                     "expected PART random | uniform LOW HIGH | zipf COUNT SKEW | sequence | now | "
                      "choice TEXT…");
     }
     return RQ_OK;
@@ -166,13 +166,13 @@ static rq_err take_distribution(const line *l, rq_schema *s, rq_values *v, rq_er
 
 static rq_err take_value(const line *l, rq_schema *s, rq_error *why)
 {
-    if (s->format == NULL) return wrong(l, why, "the key stands before it");
+    if (s->format == NULL) return wrong(l, why, "the key line must come first");
     for (size_t i = 0; i < rq_key_part_count(s->format) && l->count > 1; i++) {
         rq_key_part part = {.size = sizeof part};
         RQ_TRY(rq_key_part_at(s->format, i, &part, NULL));
         if (strcmp(part.name, l->words[1]) == 0) return take_distribution(l, s, &s->values[i], why);
     }
-    return wrong(l, why, "the key has no such part");
+    return wrong(l, why, "the key has no part of this name");
 }
 
 static rq_err take_arrival(const line *l, rq_schema *s, rq_error *why)
@@ -188,16 +188,16 @@ static rq_err take_arrival(const line *l, rq_schema *s, rq_error *why)
             s->peak >= 1 && s->peak <= 1000)
             return RQ_OK;
     }
-    return wrong(l, why, "constant, daily PEAK or bursts PEAK");
+    return wrong(l, why, "expected constant, daily PEAK or bursts PEAK");
 }
 
 static rq_err take_reads(const line *l, rq_schema *s, rq_error *why)
 {
     if ((l->count != 2 && l->count != 4) || !rate(l->words[1], &s->reads_s))
-        return wrong(l, why, "RATE [within TIME]");
+        return wrong(l, why, "expected RATE [within TIME]");
     if (l->count == 4 && (strcmp(l->words[2], "within") != 0 ||
                           !duration(l->words[3], &s->read_window_s) || s->read_window_s <= 0))
-        return wrong(l, why, "RATE within TIME");
+        return wrong(l, why, "expected RATE within TIME");
     return RQ_OK;
 }
 
@@ -207,7 +207,7 @@ static rq_err take_line(const line *l, rq_schema *s, rq_error *why)
     bool two = l->count == 2;
     if (strcmp(word, "table") == 0) {
         s->table = l->words[l->count - 1];
-        return two ? RQ_OK : wrong(l, why, "a name");
+        return two ? RQ_OK : wrong(l, why, "expected one name");
     }
     if (strcmp(word, "key") == 0) return take_key(l, s, why);
     if (strcmp(word, "value") == 0) return take_value(l, s, why);
@@ -217,24 +217,24 @@ static rq_err take_line(const line *l, rq_schema *s, rq_error *why)
     if (strcmp(word, "servers") == 0) return take_count(l, 10000, &s->servers, why);
     if (strcmp(word, "regions") == 0) {
         s->presplit = l->count == 3 && strcmp(l->words[2], "presplit") == 0;
-        if (l->count > 2 && !s->presplit) return wrong(l, why, "COUNT [presplit]");
+        if (l->count > 2 && !s->presplit) return wrong(l, why, "expected COUNT [presplit]");
         return take_count(l, 1000000, &s->regions, why);
     }
     if (strcmp(word, "period") == 0)
         return two && duration(l->words[1], &s->period_s) && s->period_s >= 1
                    ? RQ_OK
-                   : wrong(l, why, "a time like 24h");
+                   : wrong(l, why, "expected a time such as 24h");
     if (strcmp(word, "writes") == 0)
         return two && rate(l->words[1], &s->writes_s) && s->writes_s > 0
                    ? RQ_OK
-                   : wrong(l, why, "a rate like 5000/s");
+                   : wrong(l, why, "expected a rate such as 5000/s");
     if (strcmp(word, "region-size") == 0)
         return two && size(l->words[1], &s->region_bytes) && s->region_bytes >= 1048576
                    ? RQ_OK
-                   : wrong(l, why, "a size like 10G, at least 1M");
+                   : wrong(l, why, "expected a size such as 10G, at least 1M");
     return wrong(l, why,
-                 "table, key, value, family, servers, regions, period, region-size, writes, "
-                 "reads or arrival");
+                 "unknown word; expected table, key, value, family, servers, regions, period, "
+                 "region-size, writes, reads or arrival");
 }
 
 /* --- the text --------------------------------------------------------------------------------- */
@@ -262,7 +262,7 @@ static rq_err cut(rq_schema *s, char *text, line *l, rq_error *why)
 
 static rq_err set_defaults(rq_schema *s, rq_error *why)
 {
-    if (s->format == NULL) return rq_fail(why, RQ_E_INVALID, "the schema has no key");
+    if (s->format == NULL) return rq_fail(why, RQ_E_INVALID, "the schema has no key line");
     if (s->family_count == 0) s->families[s->family_count++] = (rq_design_family){"cf", 1, 1, 100};
     return RQ_OK;
 }
@@ -334,7 +334,8 @@ static rq_err parse_into(char *text, rq_schema *s, rq_error *why)
 rq_err rq_schema_parse(const char *text, rq_schema *ret, rq_error *why)
 {
     begin(ret);
-    if (strlen(text) > TEXT_MAX) return rq_fail(why, RQ_E_INVALID, "the schema is too long");
+    if (strlen(text) > TEXT_MAX)
+        return rq_fail(why, RQ_E_INVALID, "the schema is longer than 1 MiB");
     char *copy = rq_arena_printf(&ret->arena, "%s", text);
     return copy == NULL ? rq_no_memory(why) : parse_into(copy, ret, why);
 }

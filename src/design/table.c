@@ -100,7 +100,7 @@ static rq_err make_plan(const sample *s, const rq_from_table *from, rq_plan *p, 
         oldest = s->rows[i].timestamp < oldest ? s->rows[i].timestamp : oldest;
         newest = s->rows[i].timestamp > newest ? s->rows[i].timestamp : newest;
     }
-    if (s->count == 0) return rq_fail(why, RQ_E_NOT_FOUND, "no row was found");
+    if (s->count == 0) return rq_fail(why, RQ_E_NOT_FOUND, "the table has no rows");
     double span = (double)newest - (double)oldest + 1;
     p->name = "as it is";
     p->key = "";

@@ -82,10 +82,10 @@ static rq_err parse_line(char *text, access_line *ret, bool *ret_empty, rq_error
     if (!whole_number(time, &ret->time_ms))
         return rq_fail(why, RQ_E_INVALID, "the time is not a number of milliseconds");
     if (kind == NULL || (strcmp(kind, "r") != 0 && strcmp(kind, "w") != 0))
-        return rq_fail(why, RQ_E_INVALID, "r or w is the second field");
-    if (key == NULL || key[0] == '\0') return rq_fail(why, RQ_E_INVALID, "there is no key");
+        return rq_fail(why, RQ_E_INVALID, "the second field must be r or w");
+    if (key == NULL || key[0] == '\0') return rq_fail(why, RQ_E_INVALID, "the key is missing");
     if ((size != NULL && !whole_number(size, &bytes)) || at != NULL)
-        return rq_fail(why, RQ_E_INVALID, "bytes, a number, is the last field");
+        return rq_fail(why, RQ_E_INVALID, "the last field must be a number of bytes");
     ret->is_read = kind[0] == 'r';
     ret->key = rq_slice_of((uint8_t *)key, unescape(key));
     ret->bytes = (double)bytes;
@@ -153,7 +153,8 @@ rq_err rq_trace_read(FILE *from, size_t most, uint64_t seed, rq_trace *ret, rq_e
     }
     free(line);
     if (rc == RQ_OK && ferror(from)) rc = rq_fail(why, RQ_E_IO, "cannot be read: %m");
-    if (rc == RQ_OK && ret->count == 0) rc = rq_fail(why, RQ_E_NOT_FOUND, "it has no accesses");
+    if (rc == RQ_OK && ret->count == 0)
+        rc = rq_fail(why, RQ_E_NOT_FOUND, "the trace has no accesses");
     for (size_t i = 0; i < ret->count; i++)
         *(ret->rows[i].is_read ? &ret->kept_reads : &ret->kept_writes) += 1;
     return rc;
@@ -195,7 +196,7 @@ static rq_err translate(replay *r, const rq_traced *row, uint8_t out[4096 + 3276
     }
     if (rc == RQ_OK) return RQ_OK;
     rq_bytes_to_string(rq_slice_of(row->key, row->key_len), text, sizeof text);
-    return rq_fail(why, rc == RQ_E_NO_MEMORY ? rc : RQ_E_INVALID, "the key %s: %s", text,
+    return rq_fail(why, rc == RQ_E_NO_MEMORY ? rc : RQ_E_INVALID, "key %s: %s", text,
                    failure.message);
 }
 

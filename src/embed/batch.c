@@ -138,7 +138,7 @@ static void skip(rq_op_batch *b, const rq_batch_part *p)
 static rq_err other(rq_op_batch *b, const rq_batch_part *p, rq_error *why)
 {
     (void)b, (void)p;
-    return rq_fail(why, RQ_E_UNSUPPORTED, "no such part");
+    return rq_fail(why, RQ_E_UNSUPPORTED, "unknown kind of action");
 }
 
 static rq_err got(rq_op_batch *b, const rq_batch_part *p, uint32_t cells)

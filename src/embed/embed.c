@@ -61,7 +61,7 @@ static rq_err make_config(const rq_connect_options *o, bool in_memory, rq_config
     for (size_t i = 0; rc == RQ_OK && i < o->setting_count; i++) {
         const rq_property *p = &o->settings[i];
         rc = p->name == NULL || p->value == NULL
-                 ? rq_fail(why, RQ_E_CONFIG, "a setting without name or value")
+                 ? rq_fail(why, RQ_E_CONFIG, "a setting has no name or no value")
                  : rq_config_set(c, p->name, p->value, why);
     }
     if (rc == RQ_OK) rc = settle_memory(c, why);
@@ -105,7 +105,7 @@ static rq_err open_folder(rq__embed *e, const char *path, bool must_exist, rq_er
     struct stat st;
     if (path == NULL) return rq_vfs_memory_new(&e->vfs) == RQ_OK ? RQ_OK : rq_no_memory(why);
     if (must_exist && stat(path, &st) != 0 && errno == ENOENT)
-        return rq_fail(why, RQ_E_NOT_FOUND, "there is no folder %s", path);
+        return rq_fail(why, RQ_E_NOT_FOUND, "folder %s does not exist", path);
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return rq_fail(why, code_of_mkdir(errno), "cannot create folder %s: %s", path,
                        strerror(errno));

@@ -101,8 +101,8 @@ static rq_err check_sizes(const rq_mutation *m, const rq_region *region, rq_erro
         char row[256];
         rq_bytes_to_string(m->row, row, sizeof row);
         return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                       "a cell of row %s with size %zu exceeds limit of %llu bytes", row, size,
-                       (unsigned long long)max);
+                       "a cell of row %s has %zu bytes, more than the limit of %llu bytes", row,
+                       size, (unsigned long long)max);
     }
     return RQ_OK;
 }

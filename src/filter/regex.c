@@ -144,7 +144,8 @@ static rq_err compile(rq_regex *r, rq_slice pattern, unsigned flags, rq_regex_ki
 static rq_err take_bytes(size_t *bytes_left, size_t bytes, rq_error *why)
 {
     if (bytes > *bytes_left)
-        return rq_fail(why, RQ_E_DO_NOT_RETRY, "regular expressions take too much memory");
+        return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                       "the filter's regular expressions need too much memory");
     *bytes_left -= bytes;
     return RQ_OK;
 }
@@ -249,11 +250,10 @@ static int run(rq_regex *r, rq_slice text, search *s)
 
 static rq_err took_too_long(size_t bytes, rq_error *why)
 {
-    return rq_fail(
-        why, RQ_E_DO_NOT_RETRY,
-        "regular expression on %zu bytes: match limit exceeded: too many ways to match are "
-        "tried",
-        bytes);
+    return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                   "regular expression on %zu bytes: match limit exceeded, because matching needs "
+                   "too many steps",
+                   bytes);
 }
 
 /* The search stopped at a limit, and may continue later. */

@@ -21,7 +21,9 @@ rq_err rq__half_check(rq_hfile_scanner *s)
 rq_err rq__half_new(const rq_hfile_half *half, const char *path, rq__half **ret, rq_error *why)
 {
     if (half->row.len > RQ_ROW_LEN_MAX)
-        return rq_fail(why, RQ_E_CORRUPT, "%s: divided at a row of %zu bytes", path, half->row.len);
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "%s: the reference's split row has %zu bytes, which is too long", path,
+                       half->row.len);
     rq__half *h = malloc(sizeof *h + half->row.len);
     if (h == NULL) return rq_no_memory(why);
     uint8_t *row = (uint8_t *)(h + 1);

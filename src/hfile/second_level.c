@@ -109,8 +109,10 @@ static void wake_writer(rq__second_level *s)
 static void turn_off(rq__second_level *s, const char *what, const rq_error *why)
 {
     if (atomic_exchange(&s->off, true)) return;
-    rq_log_warn(s->log, "hfile", "block cache file %s: %s%s%s; the second level is disabled",
-                s->path, what, why == NULL ? "" : ": ", why == NULL ? "" : why->message);
+    rq_log_warn(
+        s->log, "hfile",
+        "block cache file %s: %s%s%s; the block cache has no second level until the next start",
+        s->path, what, why == NULL ? "" : ": ", why == NULL ? "" : why->message);
     for (int i = 0; i < STRIPES; i++) {
         stripe *p = &s->stripes[i];
         (void)pthread_mutex_lock(&p->lock);

@@ -380,7 +380,8 @@ static rq_err check_cell(const rq_hfile_writer *w, const rq_cell *cell, bool *re
     /* The differences leave the family out. */
     if (rq__encoding_is_delta(w->options.encoding) &&
         !rq_slice_eq(rq_cell_family(cell), rq_cell_family(&w->last)))
-        return rq_fail(why, RQ_E_INVALID, "%s: cells of two families in one encoded file", w->path);
+        return rq_fail(why, RQ_E_INVALID, "%s: an encoded file cannot have cells of two families",
+                       w->path);
     int c = rq_cell_compare_key(w->options.order, cell, &w->last);
     if (c < 0) {
         char row[96];
@@ -388,7 +389,7 @@ static rq_err check_cell(const rq_hfile_writer *w, const rq_cell *cell, bool *re
         rq_bytes_to_string(rq_cell_row(cell), row, sizeof(row));
         rq_bytes_to_string(rq_cell_row(&w->last), last_row, sizeof(last_row));
         return rq_fail(why, RQ_E_INVALID,
-                       "%s: cell out of order: row '%s' is added behind row '%s'", w->path, row,
+                       "%s: cell out of order: row '%s' was added after row '%s'", w->path, row,
                        last_row);
     }
     *ret_same_key = c == 0;

@@ -34,8 +34,8 @@ static void abandon(const rq_host *h, rq_region *r)
 {
     rq_error why = {0};
     if (rq_region_close(r, true, &why) != RQ_OK)
-        rq_log_warn(h->env->log, "host", "closing region %s: %s", rq_region_get_info(r)->encoded,
-                    why.message);
+        rq_log_warn(h->env->log, "host", "cannot close region %s: %s",
+                    rq_region_get_info(r)->encoded, why.message);
 }
 
 static rq__open_region *open_of(rq__named *n)
@@ -146,7 +146,8 @@ static rq_err close_flushed(const rq_host *h, rq_region *r, rq_error *why)
     rq_bytes_to_string(rq_region_get_info(r)->name, name, sizeof name);
     const char *text = own.code != RQ_OK ? own.message : rq_err_text(rc);
     rq_log_error(h->env->log, "host",
-                 "region %s closed without a flush, its edits stay in the log: %s", name, text);
+                 "region %s is closed without a flush; its edits stay in the write-ahead log: %s",
+                 name, text);
     abandon(h, r);
     return rq_fail(why, rc, "%s", text);
 }

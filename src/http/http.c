@@ -208,7 +208,7 @@ static struct bufferevent *make_stream(struct event_base *base, void *ctx)
 static void on_accept_error(struct evconnlistener *listener, void *ctx)
 {
     rq_http *h = ctx;
-    rq_log_debug(h->log, "http", "cannot accept a connection: %s", strerror(errno));
+    rq_log_debug(h->log, "http", "cannot accept an HTTP connection: %s", strerror(errno));
     evconnlistener_disable(listener);
     set_tick(h);
 }
@@ -386,7 +386,7 @@ static void run(rq_task *task)
 
 static rq_err no_pages(rq_error *why)
 {
-    return rq_fail(why, RQ_E_NO_MEMORY, "cannot start the HTTP pages: out of memory");
+    return rq_fail(why, RQ_E_NO_MEMORY, "cannot start the HTTP server: out of memory");
 }
 
 static rq_err listen_on(rq_http *h, rq_error *why)

@@ -15,7 +15,7 @@ static rq_err take_options(const rq_connect_options *given, rq_connect_options *
     }
     if (ret->timeout_ms == 0) ret->timeout_ms = TIMEOUT_MS;
     if (ret->setting_count > 0 && ret->settings == NULL)
-        return rq_fail(why, RQ_E_INVALID, "no settings");
+        return rq_fail(why, RQ_E_INVALID, "settings is NULL, but setting_count is not 0");
     if (ret->no_threads && ret->completion_thread)
         return rq_fail(why, RQ_E_INVALID, "no_threads and completion_thread exclude each other");
     return RQ_OK;
@@ -41,13 +41,13 @@ static rq_err connect_to(const char *url, const rq_connect_options *o, rq_db **r
     if ((rest = after(url, "file:")) != NULL) {
         const char *path = path_of(rest);
         if (path == NULL || path[0] == '\0')
-            return rq_fail(why, RQ_E_INVALID, "no path of this machine: %s", url);
+            return rq_fail(why, RQ_E_INVALID, "not a path on this machine: %s", url);
         return rq_embed_open(path, o, ret, why);
     }
     bool is_cluster = after(url, "hbase://") != NULL || after(url, "hbase+rpc://") != NULL;
     if (is_cluster && o->no_threads)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "no_threads is for file: and memory:, not for %s",
-                       url);
+        return rq_fail(why, RQ_E_UNSUPPORTED,
+                       "no_threads is possible only with file: and memory:, not with %s", url);
     if ((rest = after(url, "hbase://")) != NULL) return rq_remote_open(rest, true, o, ret, why);
     if ((rest = after(url, "hbase+rpc://")) != NULL)
         return rq_remote_open(rest, false, o, ret, why);
@@ -64,7 +64,7 @@ rq_err rq_connect(const char *url, const rq_connect_options *options, rq_db **re
     rq_connect_options o;
     RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why_clear(&why);
-    rq_err rc = url == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no URL")
+    rq_err rc = url == NULL ? rq_fail(&why.error, RQ_E_INVALID, "the URL is NULL")
                             : take_options(options, &o, &why.error);
     rq_db *db = NULL;
     if (rc == RQ_OK) rc = connect_to(url, &o, &db, &why.error);

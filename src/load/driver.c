@@ -564,34 +564,41 @@ static rq_err unknown_workload(const char *name, rq_error *why)
     rq_suggestion s = rq_suggest(name);
     for (size_t i = 0; i < RQ_ARRAY_LEN(workloads); i++)
         rq_suggest_consider(&s, workloads[i].name);
-    if (s.best == NULL) return rq_fail(why, RQ_E_INVALID, "no workload '%s'", name);
-    return rq_fail(why, RQ_E_INVALID, "no workload '%s'; did you mean '%s'?", name, s.best);
+    if (s.best == NULL) return rq_fail(why, RQ_E_INVALID, "unknown workload '%s'", name);
+    return rq_fail(why, RQ_E_INVALID, "unknown workload '%s'; did you mean '%s'?", name, s.best);
 }
 
 static rq_err check_options(const rq_load_options *o, const rq__workload *w, rq_error *why)
 {
     if (w == NULL) return unknown_workload(o->workload, why);
     if (o->records == 0 || o->records > UINT32_MAX)
-        return rq_fail(why, RQ_E_INVALID, "records: 1 to 4294967295");
+        return rq_fail(why, RQ_E_INVALID, "records must be 1 to 4294967295");
     if (o->families == 0 || o->families > 16 || o->columns < o->families ||
         o->columns > RQ_COLUMNS_MAX)
-        return rq_fail(why, RQ_E_INVALID,
-                       "families: 1 to 16; columns: at least as many, at most %d", RQ_COLUMNS_MAX);
+        return rq_fail(
+            why, RQ_E_INVALID,
+            "families must be 1 to 16, and columns at least as many as families and at most %d",
+            RQ_COLUMNS_MAX);
     if (o->regions == 0 || o->regions > 100000 || o->depth == 0 || o->batch == 0)
         return rq_fail(why, RQ_E_INVALID, "regions, depth and batch must be at least 1");
     if (!(o->seconds <= TIME_MAX_S && o->ramp_s <= TIME_MAX_S && o->warm_s <= TIME_MAX_S))
-        return rq_fail(why, RQ_E_INVALID, "seconds, ramp and warm: at most %.0f", TIME_MAX_S);
-    if (o->idle > IDLE_MAX) return rq_fail(why, RQ_E_INVALID, "idle: at most %d", IDLE_MAX);
+        return rq_fail(why, RQ_E_INVALID, "seconds, ramp and warm must be at most %.0f",
+                       TIME_MAX_S);
+    if (o->idle > IDLE_MAX)
+        return rq_fail(why, RQ_E_INVALID, "idle must be at most %d connections", IDLE_MAX);
     if (o->key_len.low < RQ_ROW_DIGITS || rq__sizes_max(&o->key_len) > RQ_ROW_LEN_MAX)
-        return rq_fail(why, RQ_E_INVALID, "keys: %d to %d bytes", RQ_ROW_DIGITS, RQ_ROW_LEN_MAX);
+        return rq_fail(why, RQ_E_INVALID, "keys must have %d to %d bytes", RQ_ROW_DIGITS,
+                       RQ_ROW_LEN_MAX);
     if (o->verify && (o->value_len.kind == RQ_SIZES_EXPONENTIAL || o->value_len.low < 8))
         return rq_fail(why, RQ_E_INVALID, "verified values need at least 8 bytes");
     if (w->kind == RQ__LOAD_TIMELINE &&
         (o->followers == 0 || o->followers >= o->records || o->posts == 0))
-        return rq_fail(why, RQ_E_INVALID,
-                       "followers: 1 to the number of users minus one; posts: at least 1");
+        return rq_fail(
+            why, RQ_E_INVALID,
+            "followers must be 1 to the number of users minus one, and posts at least 1");
     if (w->kind >= RQ__LOAD_TIMELINE && (o->records > 99999999 || o->events == 0 || o->newest == 0))
-        return rq_fail(why, RQ_E_INVALID, "users: at most 99999999; events and newest: at least 1");
+        return rq_fail(why, RQ_E_INVALID,
+                       "users must be at most 99999999, and events and newest at least 1");
     if (o->reuse && (o->verify || w->shares[0].step == RQ_LOAD_CHECK_AND_PUT ||
                      w->shares[0].step == RQ_LOAD_PUBLISH))
         for (int i = 0; i < RQ__SHARES_MAX; i++)

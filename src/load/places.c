@@ -68,7 +68,8 @@ static rq_err open_one(rq__bench *b, unsigned lane, rq_slice row, rq_error *why)
         rq_client_poll(b->client, IDLE_POLL_NS);
     rq_op_free(op);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
-    return g.err == RQ_OK ? RQ_OK : rq_fail(why, g.err, "an idle connection: %s", g.text);
+    return g.err == RQ_OK ? RQ_OK
+                          : rq_fail(why, g.err, "cannot open an idle connection: %s", g.text);
 }
 
 rq_err rq__open_idle(rq__bench *b, rq_error *why)

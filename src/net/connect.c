@@ -153,7 +153,7 @@ static void on_late(rq_loop_timer *t)
 {
     rq__dial *d = RQ_CONTAINER_OF(t, rq__dial, timer);
     rq_stream *s = d->stream;
-    note(d, d->lookup != NULL ? "cannot find" : "cannot connect to", "no answer in time");
+    note(d, d->lookup != NULL ? "cannot find" : "cannot connect to", "no response in time");
     d->failed++;
     if (d->lookup != NULL)
         rq_stream_close(s, RQ_E_TIMEOUT);

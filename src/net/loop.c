@@ -306,10 +306,10 @@ void rq_loops_report(const rq_loops *loops, const rq_log *log)
         uint64_t entered = atomic_load_explicit(&load->entered, memory_order_relaxed);
         unsigned permille = atomic_load_explicit(&load->permille, memory_order_relaxed);
         if (entered == 0 || entered > now)
-            rq_log_info(log, "report", "loop %u: waits for sockets, %u.%u %% busy", i,
+            rq_log_info(log, "report", "loop %u: waiting for sockets, %u.%u %% busy", i,
                         permille / 10, permille % 10);
         else
-            rq_log_info(log, "report", "loop %u: in an iteration for %.3f ms, %u.%u %% busy", i,
+            rq_log_info(log, "report", "loop %u: in one iteration for %.3f ms, %u.%u %% busy", i,
                         (double)(now - entered) / 1e6, permille / 10, permille % 10);
     }
 }

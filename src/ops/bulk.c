@@ -128,7 +128,8 @@ static rq_err check_room(rq_op_bulk *b)
     if (count >= FOLDERS_MAX) RQ_TRY(count_folders(b, &count, true));
     if (count < FOLDERS_MAX) return RQ_OK;
     return rq_fail(&b->op.why, RQ_E_IOEXCEPTION,
-                   "file:%s/%s has %zu folders of bulk loads that were not cleaned up",
+                   "file:%s/%s has %zu folders of bulk loads that were never finished or cleaned "
+                   "up: no further bulk load can begin",
                    ops_of(b)->data_path, STAGING, count);
 }
 

@@ -45,8 +45,8 @@ static rq_err open_file(job *j, size_t i, rq_bulk_file *ret, rq_hfile_reader **r
     if (rc == RQ_OK) return RQ_OK;
     if (rc == RQ_E_NO_MEMORY) return rq_no_memory(j->why);
     return rq_fail(j->why, RQ_E_DO_NOT_RETRY,
-                   "a file of a replicated bulk load cannot be taken: %.700s "
-                   "(rorqual.replication.bulkload.folders, …missing)",
+                   "a file of a replicated bulk load cannot be read: %.700s (see "
+                   "rorqual.replication.bulkload.folders and rorqual.replication.bulkload.missing)",
                    first.message);
 }
 
@@ -197,7 +197,7 @@ static rq_err take_file(job *j, size_t i)
     rq_hfile_reader *reader;
     rq_err rc = open_file(j, i, &file, &reader);
     if (rc == RQ_E_DO_NOT_RETRY && j->ops->skips_missing) {
-        rq_log_warn(j->ops->env.log, "replication", "left out: table %.*s: %s",
+        rq_log_warn(j->ops->env.log, "replication", "bulk load into table %.*s skips a file: %s",
                     (int)j->b->table.len, (const char *)j->b->table.ptr, j->why->message);
         rq_error_clear(j->why);
         j->b->skipped++;

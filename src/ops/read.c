@@ -103,7 +103,7 @@ void rq_op_read_wait(rq_op_read *read)
     if (rc != RQ_OK) {
         read->fetch_rc = rq_fail(&op->why, rc, "%s",
                                  rc == RQ_E_CALL_QUEUE_TOO_BIG
-                                     ? "the memory for responses is full: the call is refused"
+                                     ? "the memory for responses is full, so the call is refused"
                                      : rq_err_text(rc));
         read->step(read); /* at once: what it holds is charged nowhere */
         return;

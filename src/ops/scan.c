@@ -391,16 +391,16 @@ static void step(rq_op_read *read)
 RQ_COLD static rq_err no_room(rq_error *why)
 {
     return rq_fail(why, RQ_E_CALL_QUEUE_TOO_BIG,
-                   "open scanners use all memory allowed by rorqual.scanners.memory, or this "
-                   "connection's share of it");
+                   "open scanners use all memory that rorqual.scanners.memory allows, or this "
+                   "connection's share of that memory");
 }
 
 /* A repeated request would be refused again. */
 RQ_COLD static rq_err too_large(rq_error *why)
 {
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                   "the scanner, with its filter and columns, needs more memory than a connection "
-                   "may have: raise rorqual.scanners.memory");
+                   "the scanner with its filter and columns needs more memory than one connection "
+                   "may use: raise rorqual.scanners.memory");
 }
 
 static rq_err fill(rq_op_scan *s)

@@ -54,7 +54,7 @@ static void greeting_failed(peer *p, rq_slice text)
 {
     rq_error why = {0};
     uint64_t now = rq_loop_clock_ns();
-    (void)rq_fail(&why, RQ_E_IO, "%.300s is not reached: %.*s", p->to->text,
+    (void)rq_fail(&why, RQ_E_IO, "cannot connect to server %.300s: %.*s", p->to->text,
                   (int)(text.len < 400 ? text.len : 400), (const char *)text.ptr);
     if (p->complained_ns == 0 || now - p->complained_ns > COMPLAIN_NS) {
         rq_log_warn(p->owner->o.log, "peers", "%s", why.message);

@@ -83,7 +83,7 @@ static rq_err take_call(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_err
     const greeted *g = *rq_call_connection_state(call);
     if (g == NULL || g->called.state != RQ_CALLED_PROVEN)
         return rq_fail(why, RQ_E_ACCESS_DENIED,
-                       "%s is for servers that have proven the cluster's secret on this connection",
+                       "%s is allowed only on connections that have proven the cluster's secret",
                        call->method->name);
     return rq_sides_call(s->o.sides, g->called.from, call->method->name, rq_call_param_bytes(call),
                          &call->arena, ret, why);

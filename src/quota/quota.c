@@ -138,8 +138,8 @@ rq_err rq__quotas_begin_change(rq_quotas *q, rq_error *why)
     if (atomic_fetch_add(&q->changes, 1) < RQ__QUOTA_CHANGES_MAX) return RQ_OK;
     rq__quotas_end_change(q);
     return rq_fail(why, RQ_E_PLEASE_HOLD,
-                   "tables are being disabled or enabled for their space quotas, and %d changes of "
-                   "quotas wait for that",
+                   "%d quota changes are waiting already, because tables are being disabled or "
+                   "enabled for their space quotas; try again later",
                    RQ__QUOTA_CHANGES_MAX);
 }
 
@@ -172,7 +172,8 @@ static void end_task(rq_quotas *q, bool again)
 
 static void warn(const rq_quotas *q, rq_err rc, const rq_error *why)
 {
-    rq_log_warn(q->env.log, "quota", "cannot read or measure quotas: %s",
+    rq_log_warn(q->env.log, "quota",
+                "cannot read quotas or measure table sizes: %s; the next period tries again",
                 why->code == RQ_OK ? rq_err_text(rc) : why->message);
 }
 

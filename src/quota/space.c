@@ -278,8 +278,7 @@ static void tell(const rq_quotas *q, const rq_space_state *s)
                                         "NO_INSERTS"};
     rq_log_warn(q->env.log, "quota", "table %.*s: %s, %llu of %llu bytes, policy %s",
                 (int)s->table.len, (const char *)s->table.ptr,
-                s->is_violated ? "its space quota is violated"
-                               : "its space quota is no longer violated",
+                s->is_violated ? "space quota exceeded" : "space quota no longer exceeded",
                 (unsigned long long)s->usage, (unsigned long long)s->limit, names[s->policy]);
 }
 
@@ -310,7 +309,7 @@ static rq_err run_switch(rq_quotas *q, rq_slice table, bool on, rq_error *why)
     if (rc == RQ_OK || rc == RQ_E_TABLE_NOT_FOUND ||
         rc == (on ? RQ_E_TABLE_NOT_DISABLED : RQ_E_TABLE_NOT_ENABLED))
         return RQ_OK;
-    return rq_fail(why, rc, "it cannot be %s: %s", on ? "enabled" : "disabled",
+    return rq_fail(why, rc, "the table cannot be %s: %s", on ? "enabled" : "disabled",
                    w.ddl.why.code == RQ_OK ? rq_err_text(rc) : w.ddl.why.message);
 }
 
@@ -394,7 +393,8 @@ static void follow_all(round_state *r)
         if (e->state.is_namespace) continue;
         rq_err rc = e->is_lost ? follow_lost(r, e, &why) : follow(r, e, &why);
         if (rc != RQ_OK)
-            rq_log_warn(r->q->env.log, "quota", "table %.*s: %s; the next round tries again",
+            rq_log_warn(r->q->env.log, "quota",
+                        "table %.*s: cannot apply its space quota: %s; the next period tries again",
                         (int)e->state.table.len, (const char *)e->state.table.ptr,
                         why.code == RQ_OK ? rq_err_text(rc) : why.message);
     }
@@ -406,8 +406,10 @@ static void measure_snapshots(rq_quotas *q, bool now)
     rq_error why = {.code = RQ_OK};
     rq_err rc = rq__snapshot_usage_measure(q, now, &why);
     if (rc != RQ_OK)
-        rq_log_warn(q->env.log, "quota", "the sizes of snapshots are not known: %s",
-                    why.code == RQ_OK ? rq_err_text(rc) : why.message);
+        rq_log_warn(
+            q->env.log, "quota",
+            "cannot determine the sizes of snapshots, so space quotas do not count them: %s",
+            why.code == RQ_OK ? rq_err_text(rc) : why.message);
 }
 
 /* The states are published before tables are disabled, so that writes stop at once. */

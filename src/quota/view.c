@@ -345,7 +345,8 @@ static void tell_unreadable(const reading *r)
 {
     if (r->unreadable > 0)
         rq_log_warn(r->q->env.log, "quota",
-                    "hbase:quota: %llu cells are not quotas, or are too many, and are ignored",
+                    "hbase:quota: %llu cells are ignored, because they are not quotas or exceed "
+                    "the limits on quotas",
                     (unsigned long long)r->unreadable);
 }
 
@@ -473,7 +474,7 @@ rq_err rq__quota_view_has_room(const rq__view_of_quotas *v, rq_slice row, rq_err
     const place at = place_of(&key);
     if (count_row(v, &at) > 0) return RQ_OK;
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                   "there are %d quotas already; a further one would not be enforced", ENTRIES_MAX);
+                   "%d quotas exist already; another one would not be enforced", ENTRIES_MAX);
 }
 
 void rq__quota_view_free(rq__view_of_quotas *v)

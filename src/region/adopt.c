@@ -138,7 +138,7 @@ rq_err rq_engine_adopt(rq_engine *e, const char *server_name, const char *const 
     adoption a = {.engine = e, .buckets = calloc(count + 1, sizeof(rq__bucket *))};
     rq_err rc = a.buckets == NULL ? rq_no_memory(why) : RQ_OK;
     if (strlen(server_name) > RQ_SHARED_NAME_MAX)
-        rc = rq_fail(why, RQ_E_INVALID, "the server's name is too long");
+        rc = rq_fail(why, RQ_E_INVALID, "the server name is too long");
     for (; a.count < count && rc == RQ_OK; a.count += rc == RQ_OK)
         rc = bucket_take(e, encoded[a.count], server_name, &a.buckets[a.count], why);
     for (size_t i = 0; i < a.count; i++)

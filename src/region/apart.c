@@ -154,7 +154,8 @@ static rq_err check_memory(rq__apart_reads *a, rq_error *why)
     uint64_t limit = bytes <= SMALL_BYTES ? 2 * APART_BYTES_MAX : APART_BYTES_MAX;
     if (sum <= limit || sum == bytes) return RQ_OK;
     return rq_fail(why, RQ_E_REGION_TOO_BUSY,
-                   "operations that read before they write have found %llu MB, regionName=%s",
+                   "appends, increments and checks in progress hold %llu MB that they have read, "
+                   "which is the limit; retry, regionName=%s",
                    (unsigned long long)(sum >> 20), a->region->info.encoded);
 }
 

@@ -84,6 +84,6 @@ rq_err rq__bulk_event_finish(rq__bulk_event *e, rq_region *r, rq_error *why)
         rq__region_with_token(r, rq__bulk_event_stage, e);
     }
     if (e->rc == RQ_OK) return RQ_OK;
-    return rq_fail(why, e->rc, "the files are loaded, but the load cannot be replicated: %s",
+    return rq_fail(why, e->rc, "the files were loaded, but the load cannot be replicated: %s",
                    rq_err_text(e->rc));
 }

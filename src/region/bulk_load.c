@@ -100,7 +100,8 @@ static rq_err check_cell(const part *p, const rq_cell *c, rq_buf *last_row, rq_e
     rq_slice family = rq_store_schema(p->store->store)->name;
     if (!rq_slice_eq(rq_cell_family(c), family)) return family_differs(p, rq_cell_family(c), why);
     if (rq_slice_compare(rq_buf_slice(last_row), rq_cell_row(c)) > 0)
-        return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its rows are not ascending", p->source->name);
+        return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its rows are not in ascending order",
+                       p->source->name);
     rq_buf_reset(last_row);
     return rq_buf_append(last_row, c->row, c->row_len);
 }
@@ -146,7 +147,7 @@ static rq_err check_open(const loading *l, const part *p, rq_hfile_reader *reade
     if (info->entry_count == 0)
         return rq_fail(why, RQ_E_IOEXCEPTION, "First key can not be null"); /* HBase's words */
     if (info->order != rq_store_order(p->store->store))
-        return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its cells are ordered in another way than %s",
+        return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its cells have another order than %s",
                        p->source->name, "those of the table");
     if (!leaves_numbers(info))
         return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its sequence ids are too high",
@@ -199,8 +200,8 @@ static rq_err check_files(const loading *l, bool *ret_fits, rq_error *why)
         RQ_TRY(check_file(l, &l->parts[i], &fits, why));
         if (!fits)
             rq_log_info(l->region->env.log, "region",
-                        "%s: bulk load: %s does not fit into the region", l->region->info.encoded,
-                        l->parts[i].source->name);
+                        "region %s: bulk load: file %s has rows outside the region",
+                        l->region->info.encoded, l->parts[i].source->name);
         *ret_fits = *ret_fits && fits;
     }
     return RQ_OK;
@@ -256,7 +257,7 @@ static rq_err begin_copying(loading *l, rq_error *why)
     rq__region_with_token(l->region, list_copied, own);
     if (!own->is_double) return RQ_OK;
     return rq_fail(why, RQ_E_CONFLICT,
-                   "%s, or another file of the call, is being loaded by another call",
+                   "%s, or another file of this call, is already being loaded by another call",
                    l->what->files[0].name);
 }
 
@@ -486,7 +487,7 @@ static void remove_sources(const loading *l)
         /* HBase, too, copies from another file system and leaves the source in place. */
         if (p->linked && rq_vfs_remove_file(f->source, f->path, &p->id, &own) != RQ_OK)
             rq_log_warn(l->region->env.log, "region",
-                        "%s: %s was loaded, but its source cannot be removed: %s",
+                        "region %s: file %s was loaded, but its source cannot be removed: %s",
                         l->region->info.encoded, f->name, own.message);
     }
 }
@@ -504,7 +505,7 @@ static rq_err make_visible(loading *l, rq_error *why)
         do /* the files are loaded: an error now would make the client retry */
             rc = rq_wal_wait_blocking(r->engine->wal, l->lsn, true);
         while (rc == RQ_E_NO_SPACE && !rq_region_is_closing(r));
-        if (rc != RQ_OK) return rq_fail(why, rc, "the log failed: %s", rq_err_text(rc));
+        if (rc != RQ_OK) return rq_fail(why, rc, "the write-ahead log failed: %s", rq_err_text(rc));
     }
     rq__region_raise_read_point(r, l->visible_at);
     return RQ_OK;

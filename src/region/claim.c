@@ -47,8 +47,10 @@ static void need_no_more(const rq_engine *e, const char *encoded, const rq__mani
     memcpy(name, l->name.ptr, l->name.len);
     rq_err rc = rq_wal_need_no_more(e->cluster->shared, name, encoded, l->opening, NULL);
     if (rc != RQ_OK)
-        rq_log_warn(e->env.log, "region", "%s was removed: the log of %s is kept longer: %s",
-                    encoded, name, rq_err_text(rc));
+        rq_log_warn(
+            e->env.log, "region",
+            "region %s was removed, but the write-ahead log of %s is kept longer than needed: %s",
+            encoded, name, rq_err_text(rc));
 }
 
 /* After an error: whether the manifest is gone nevertheless. */

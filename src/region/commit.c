@@ -154,7 +154,8 @@ rq_err rq__region_commit(rq_region *r, const rq__store_change *changes, size_t c
         rc = rq__manifest_write(r->env.vfs, r->info.encoded, &m, &r->manifest.generation,
                                 &r->manifest.in_doubt, why);
     rq_arena_clear(&arena);
-    if (rc != RQ_OK) return rq_fail(why, rc, "manifest: %s", rq_err_text(rc));
+    if (rc != RQ_OK)
+        return rq_fail(why, rc, "cannot write the region's manifest: %s", rq_err_text(rc));
     remove_unwanted(r);
     for (size_t i = 0; i < change_count; i++)
         if (changes[i].flushed > changes[i].store->flushed)

@@ -148,7 +148,8 @@ static void archive_inputs(const compaction *c)
         rq_error why = {0};
         const char *name = c->inputs[i].name;
         if (rq__archive_file(r->env.vfs, &r->info, family, name, &why) == RQ_OK) continue;
-        rq_log_warn(r->env.log, "region", "%s: %s cannot be archived now and will be later: %s",
+        rq_log_warn(r->env.log, "region",
+                    "region %s: cannot archive %s: %s; archiving is tried again later",
                     r->info.encoded, name, why.message);
         note_unarchived(c->store, name);
     }
@@ -252,7 +253,7 @@ static void warn(const rq__region_store *s, rq_err rc, const rq_error *why)
 {
     if (rc == RQ_OK || rc == RQ_E_CANCELLED) return;
     atomic_fetch_add(&s->region->engine->failed_compactions, 1);
-    rq_log_warn(s->region->env.log, "region", "%s: compaction of %s failed: %s",
+    rq_log_warn(s->region->env.log, "region", "region %s: compaction of %s failed: %s",
                 s->region->info.encoded, rq_store_dir(s->store), why->message);
 }
 
@@ -338,7 +339,7 @@ static void wait_for_space(rq__region_store *s, unsigned wants)
     atomic_fetch_or(&s->postponed, wants); /* before the tick may look */
     if (!atomic_exchange(&e->compactions_wait, true))
         rq_log_info(s->region->env.log, "region",
-                    "the disk is full: compactions wait until memstores can be flushed");
+                    "the disk is full: compactions pause until memstores can be flushed");
 }
 
 /* *wants: at return, the requests that were handled. */

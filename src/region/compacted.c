@@ -74,7 +74,9 @@ rq_err rq__drop_compacted(rq_region *r, rq_slice family, const char *dir, rq_are
             names[kept++] = names[i];
             continue;
         }
-        rq_log_info(r->env.log, "region", "%s/%s was compacted, moved to archive/", dir, names[i]);
+        rq_log_info(r->env.log, "region",
+                    "moved %s/%s to archive/: an earlier compaction has replaced it", dir,
+                    names[i]);
         rq__region_removes_names(r);
         RQ_TRY(rq__archive_file(r->env.vfs, &r->info, family, names[i], why));
     }

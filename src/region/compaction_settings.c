@@ -101,7 +101,8 @@ static void set_policy(const rq_region *r, const rq_family_schema *f, rq_compact
     if (rq_compaction_policy_of(engine, policy, &s->policy)) return;
     s->policy = RQ_COMPACT_EXPLORING;
     rq_log_warn(r->env.log, "region",
-                "%s: compaction as %.*s %.*s asks is not supported, using the exploring policy",
+                "region %s: store engine %.*s with compaction policy %.*s is not supported; using "
+                "the exploring policy",
                 r->info.encoded, (int)engine.len, (const char *)engine.ptr, (int)policy.len,
                 (const char *)policy.ptr);
 }

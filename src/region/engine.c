@@ -105,7 +105,7 @@ static void take_settings(rq_engine *e, const rq_config *c)
         const char *text = rq_config_by_name(c, rq_file_property(i));
         if (text != NULL && text[0] != '\0' &&
             !rq_file_options_take(&e->files, rq_file_property(i), rq_slice_cstr(text)))
-            rq_log_warn(e->env.log, "region", "%s cannot be '%s': using the default",
+            rq_log_warn(e->env.log, "region", "setting %s: invalid value '%s'; using the default",
                         rq_file_property(i), text);
     }
     e->caching = rq_cache_options_default();
@@ -415,13 +415,14 @@ static void on_pressure(void *ctx, rq_wal_region *holder, bool urgent)
 static void on_corrupt(void *ctx, const rq_error *why)
 {
     const rq_engine *e = ctx;
-    rq_log_error(e->env.log, "region", "log: %s", why->message);
+    rq_log_error(e->env.log, "region", "write-ahead log: damaged records: %s", why->message);
 }
 
 static void on_failed(void *ctx, const rq_error *why)
 {
     rq_engine *e = ctx;
-    rq_log_error(e->env.log, "region", "the log failed: %s", why->message);
+    rq_log_error(e->env.log, "region", "the write-ahead log failed and takes no more writes: %s",
+                 why->message);
     rq_arena arena = {0};
     rq_region **list;
     size_t count;
@@ -474,10 +475,11 @@ static void open_cache_file(rq_engine *e, const rq_config *c)
     rq_error why = {0};
     if (engine[0] == '\0') return;
     if (strncmp(engine, "file:", 5) != 0 || size <= 0) {
-        rq_log_warn(e->env.log, "region",
-                    "hbase.bucketcache.ioengine is '%s', hbase.bucketcache.size %g: only file:PATH "
-                    "with a size is supported; the block cache has no second level",
-                    engine, size);
+        rq_log_warn(
+            e->env.log, "region",
+            "hbase.bucketcache.ioengine is '%s' and hbase.bucketcache.size is %g: only file:PATH "
+            "with a size above 0 is supported; the block cache has no second level",
+            engine, size);
         return;
     }
     char *path = strdup(engine + 5);

@@ -296,7 +296,7 @@ static rq_err make_durable(flush *f, rq_error *why)
     rq_region *r = f->region;
     if (f->lsn != 0) {
         rq_err rc = rq_wal_wait_blocking(r->engine->wal, f->lsn, true);
-        if (rc != RQ_OK) return rq_fail(why, rc, "the log: %s", rq_err_text(rc));
+        if (rc != RQ_OK) return rq_fail(why, rc, "the write-ahead log: %s", rq_err_text(rc));
     }
     rq__region_raise_read_point(r, f->seqid);
     return RQ_OK;
@@ -406,10 +406,10 @@ static void note_outcome(rq_region *r, rq_err rc, const rq_error *why)
     atomic_store(&r->flush_again, rc != RQ_OK);
     if (rc != RQ_OK) atomic_fetch_add(&r->engine->failed_flushes, 1);
     if (rc != RQ_OK && rc != before)
-        rq_log_warn(r->env.log, "region", "%s: flush failed and will be repeated: %s",
+        rq_log_warn(r->env.log, "region", "region %s: flush failed and is tried again: %s",
                     r->info.encoded, why->message);
     if (rc == RQ_OK && before != RQ_OK)
-        rq_log_info(r->env.log, "region", "%s: flush succeeded after earlier failures",
+        rq_log_info(r->env.log, "region", "region %s: flush succeeded after earlier failures",
                     r->info.encoded);
 }
 

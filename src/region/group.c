@@ -111,7 +111,8 @@ rq_err rq__group_commit(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint
     r->log_is_full = rc == RQ_E_NO_SPACE;
     if (rc != RQ_OK) {
         rq__group_rollback(r, 0);
-        return rq_fail(why, rc, "the log refused a record: %s", rq_err_text(rc));
+        return rq_fail(why, rc, "the write-ahead log did not accept the record: %s",
+                       rq_err_text(rc));
     }
     r->staged_seqid = seqid;
     rq_segment_link_batch(g->cells, g->count, seqid, now_ms);

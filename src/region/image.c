@@ -336,8 +336,8 @@ static rq_err list_open(listed *l, const char *dir, rq_error *why)
     rq_region *r = l->region;
     if (r->manifest.in_doubt)
         return rq_fail(why, RQ_E_STATE,
-                       "region %s: its manifest could not be written and is in doubt; try again "
-                       "when the disk is in order",
+                       "region %s: a write of its manifest failed, so the manifest's content is "
+                       "uncertain; try again when the disk works",
                        r->info.encoded);
     RQ_TRY(rq__region_files(r, &l->arena, &l->manifest));
     RQ_TRY(add_slots(l, why));

@@ -176,7 +176,7 @@ rq_err rq__seqid_file_read(rq_vfs *vfs, const rq_region_info *info, uint64_t *re
         if (parse_seqid_name(entries[i].name, &n))
             highest = n > highest ? n : highest;
         else if (is_unreplayed_edits(entries[i].name))
-            rc = rq_fail(why, RQ_E_STATE, "%s/%s holds edits that HBase has not replayed", dir,
+            rc = rq_fail(why, RQ_E_STATE, "%s/%s contains edits that HBase has not replayed", dir,
                          entries[i].name);
     }
     rq_arena_clear(&arena);

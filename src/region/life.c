@@ -31,7 +31,8 @@ rq_err rq__check_family(const rq_region *r, rq_slice family, rq_error *why)
     rq_err rc = dir == NULL ? RQ_E_NO_MEMORY : rq_vfs_stat(r->env.vfs, dir, &st, NULL);
     if (rc == RQ_OK)
         rc = rq_fail(why, RQ_E_CORRUPT,
-                     "%s is of a family that the table's descriptor (.tableinfo) does not name",
+                     "folder %s belongs to a column family that the table's descriptor "
+                     "(.tableinfo) does not have",
                      dir);
     else if (rc == RQ_E_NOT_FOUND)
         rc = RQ_OK;

@@ -96,7 +96,7 @@ static rq_err resolve(const linking *l, rq_slice name, target *ret)
     const char *table = in_file_name(l->arena, l->from_table);
     if (table == NULL) return rq_no_memory(l->why);
     if (!rq_mob_table_parts(l->from_table, &ret->ns, &ret->table))
-        return rq_fail(l->why, RQ_E_CORRUPT, "%s is not a table's name", table);
+        return rq_fail(l->why, RQ_E_CORRUPT, "%s is not a valid table name", table);
     ret->region = parts.is_reference ? parts.parent : rq_slice_cstr(l->from_region);
     ret->name = rq_arena_printf(l->arena, "%s=%.*s-%.*s%s%.*s", table, (int)ret->region.len,
                                 (const char *)ret->region.ptr, (int)parts.file.len,
@@ -166,7 +166,7 @@ static rq_err write_link(const linking *l, const char *dir, const rq_region_file
     target t;
     rq_slice bytes = {0};
     if (!rq__store_file_name_ok(file->name))
-        return rq_fail(l->why, RQ_E_CORRUPT, "the snapshot names a file that is not a store file");
+        return rq_fail(l->why, RQ_E_CORRUPT, "the snapshot lists a file that is not a store file");
     RQ_TRY(resolve(l, file->name, &t));
     if (!rq__store_file_name_ok(rq_slice_cstr(t.name)))
         return rq_fail(l->why, RQ_E_UNSUPPORTED, "%s: the name of a link is too long", t.name);

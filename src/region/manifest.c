@@ -139,7 +139,8 @@ rq_err rq__manifest_decode(rq_slice bytes, rq_arena *arena, rq__manifest *ret, r
     uint64_t count;
     if (!rq_cursor_u8(&d.c, &version)) return corrupt(&d, "version");
     if (version > VERSION_OWNED)
-        return rq_fail(why, RQ_E_VERSION, "manifest of version %u; this program knows %u", version,
+        return rq_fail(why, RQ_E_VERSION,
+                       "the manifest has version %u; this program supports up to %u", version,
                        VERSION_OWNED);
     if (version < VERSION) return corrupt(&d, "version");
     if (!rq_cursor_u8(&d.c, &flags) || (flags & ~FLAG_IN_USE) != 0) return corrupt(&d, "flags");
@@ -184,7 +185,9 @@ static rq_err decode_at(const char *path, rq_slice bytes, rq_arena *arena, rq__m
     rq_error inner = {0};
     rq_err rc = rq__manifest_decode(bytes, arena, ret, &inner);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", path, inner.message);
-    if (ret->is_owned) return rq_fail(why, RQ_E_VERSION, "%s: a manifest of a cluster", path);
+    if (ret->is_owned)
+        return rq_fail(why, RQ_E_VERSION, "%s: the manifest belongs to a region of a cluster",
+                       path);
     return RQ_OK;
 }
 

@@ -255,10 +255,12 @@ static rq_err read_manifest(cleaning *c, const char *encoded, rq_arena *a, rq__m
     if (strlen(encoded) > RQ_ENCODED_NAME_LEN) return RQ_OK;
     rq_region *open = rq__engine_find(c->engine, encoded);
     if (open != NULL) rq__gate_enter(&open->commit_gate, open->env.executor);
-    rq_err rc =
-        open != NULL && open->manifest.in_doubt
-            ? rq_fail(&own, RQ_E_STATE, "the state of the manifest of %s is unknown", encoded)
-            : rq__manifest_read_any(c->engine, encoded, a, m, generation, &own);
+    rq_err rc = open != NULL && open->manifest.in_doubt
+                    ? rq_fail(&own, RQ_E_STATE,
+                              "region %s: a write of its manifest failed, so the manifest's "
+                              "content is uncertain",
+                              encoded)
+                    : rq__manifest_read_any(c->engine, encoded, a, m, generation, &own);
     if (open != NULL) rq__gate_leave(&open->commit_gate, open->env.executor);
     rq_region_unref(open);
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
@@ -317,7 +319,9 @@ static rq_err read_table(cleaning *c, const rq_table_schema *t, rq_error *why)
         bool changed = true;
         for (int tries = 0; changed; tries++) {
             if (tries == TRIES_MAX)
-                return rq_fail(why, RQ_E_STATE, "region %s keeps changing", entries[i].name);
+                return rq_fail(why, RQ_E_STATE,
+                               "region %s changed during every attempt to search it for MOB files",
+                               entries[i].name);
             RQ_TRY(read_region(c, t, dir, entries[i].name, &changed, why));
         }
     }

@@ -33,12 +33,13 @@ rq_err rq__nonce_file_decode(rq_slice bytes, rq__nonce_entries *ret, rq_error *w
 {
     if (bytes.len < HEADER_LEN || memcmp(bytes.ptr, MAGIC, 8) != 0 ||
         rq_get_be32(bytes.ptr + 28) != rq_crc32c(0, bytes.ptr, 28))
-        return rq_fail(why, RQ_E_CORRUPT, "offset 0: not the header of a file of nonces");
+        return rq_fail(why, RQ_E_CORRUPT, "offset 0: no valid header of a nonce file");
     size_t count = rq_get_be32(bytes.ptr + 24);
     if ((bytes.len - HEADER_LEN) / ENTRY_LEN < count ||
         bytes.len - HEADER_LEN - count * ENTRY_LEN != 4)
-        return rq_fail(why, RQ_E_CORRUPT, "offset %d: %zu nonces do not fill %zu bytes", HEADER_LEN,
-                       count, bytes.len);
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "offset %d: the file's length of %zu nonces does not match its %zu bytes",
+                       HEADER_LEN, count, bytes.len);
     rq_slice entries = rq_slice_of(bytes.ptr + HEADER_LEN, count * ENTRY_LEN);
     if (rq_get_be32(entries.ptr + entries.len) != rq_crc32c(0, entries.ptr, entries.len))
         return rq_fail(why, RQ_E_CORRUPT, "offset %d: the nonces' checksum is wrong", HEADER_LEN);
@@ -140,7 +141,9 @@ static rq_err read_file(const rq__nonce_place *at, const rq__nonce_file *file, r
         rc = read_entries(at, path, arena, ret, why);
     }
     if (rc == RQ_OK && ret->seqid != file->seqid)
-        rc = rq_fail(why, RQ_E_CORRUPT, "%s: offset 8: its number is not that of its name", path);
+        rc = rq_fail(
+            why, RQ_E_CORRUPT,
+            "%s: offset 8: the number in the header differs from the one in the file's name", path);
     return rc;
 }
 
@@ -179,7 +182,7 @@ static rq_err load_file(const rq__nonce_place *at, rq__nonce_file *file, rq_erro
     if (rc == RQ_OK) return RQ_OK;
     file->damaged = true;
     rq_log_warn(at->log, "region",
-                "%s: retries of increments from before this start may be applied twice",
+                "%s: retried increments and appends from before this start may be applied twice",
                 own.message);
     return RQ_OK;
 }
@@ -229,7 +232,9 @@ rq_err rq__nonce_files_load(rq__nonce_files *f, const rq__nonce_place *at, uint6
     f->has_folder = rc == RQ_OK && count > 0;
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND && rc != RQ_E_NO_MEMORY)
         rq_log_warn(at->log, "region",
-                    "%s cannot be listed: retried increments may be applied twice", dir);
+                    "cannot list %s: retried increments and appends from before this start may be "
+                    "applied twice",
+                    dir);
     if (rc != RQ_E_NO_MEMORY) rc = RQ_OK;
     for (size_t i = 0; i < count && rc == RQ_OK; i++)
         rc = note_name(f, at, entries[i].name, used, &arena);

@@ -84,7 +84,7 @@ static rq_err put_aside(rq_region *r, rq_slice family, const char *dir, const ch
     }
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", broken.message);
     rq_hfile_reader_unref(reader);
-    rq_log_info(r->env.log, "region", "%s: not in the manifest, moved to archive/", path);
+    rq_log_info(r->env.log, "region", "moved %s to archive/: the manifest does not list it", path);
     return rq__archive_file(r->env.vfs, &r->info, family, name, why);
 }
 
@@ -94,8 +94,9 @@ static rq_err files_by_manifest(rq_region *r, const rq__manifest_family *f, rq_s
 {
     for (size_t i = 0; i < f->file_count; i++) {
         if (!has(folder, f->files[i]))
-            return rq_fail(why, RQ_E_CORRUPT, "%s/%.*s is in the manifest but not in the folder",
-                           dir, (int)f->files[i].len, (const char *)f->files[i].ptr);
+            return rq_fail(why, RQ_E_CORRUPT,
+                           "store file %s/%.*s is in the manifest, but does not exist", dir,
+                           (int)f->files[i].len, (const char *)f->files[i].ptr);
         ret->items[ret->count] = rq_arena_cstr(arena, f->files[i]);
         if (ret->items[ret->count++] == NULL) return rq_no_memory(why);
     }
@@ -125,7 +126,7 @@ static rq_err by_filelist(rq_region *r, const rq_family_schema *schema, const ch
         rq_slice name = list.files[i].name;
         if (!has(folder, name))
             return rq_fail(why, RQ_E_CORRUPT,
-                           "%s/%.*s is in the list of files but not in the folder", dir,
+                           "store file %s/%.*s is in the list of files, but does not exist", dir,
                            (int)name.len, (const char *)name.ptr);
         listed.items[listed.count] = rq_arena_cstr(arena, name);
         if (listed.items[listed.count++] == NULL) return rq_no_memory(why);

@@ -23,7 +23,7 @@ static rq_err decode(const char *encoded, rq_slice bytes, rq_arena *arena, rq__m
     rq_error detail = {.code = RQ_OK};
     rq_err rc = rq__manifest_decode(bytes, arena, ret, &detail);
     if (rc == RQ_OK && !ret->is_owned)
-        rc = rq_fail(&detail, RQ_E_CORRUPT, "manifest of a standalone server");
+        rc = rq_fail(&detail, RQ_E_CORRUPT, "the manifest belongs to a standalone server");
     return rc == RQ_OK ? rc : rq_fail(why, rc, "region:%s: %s", encoded, detail.message);
 }
 
@@ -153,7 +153,8 @@ static rq_err check_owner(rq_region *r, rq_slice owner, rq_error *why)
 {
     const rq_engine *e = r->engine;
     if (is_me(e->cluster, owner) && rq_wal_holds(e->wal, r->info.encoded))
-        return rq_fail(why, RQ_E_STATE, "edits of the region are in this server's own log");
+        return rq_fail(why, RQ_E_STATE,
+                       "this server's own write-ahead log has edits of the region");
     rq_err rc = rq__owned_check_owner(e->cluster, owner, &r->owned->quiet_ns, why);
     if (rc != RQ_E_STATE) return rc;
     /* The former owner may be fenced later: a later attempt succeeds. */
@@ -260,8 +261,10 @@ void rq__owned_give_back(rq_region *r)
         rc = rq_wal_need_no_more(c->shared, c->server_name, r->info.encoded, r->owned->open_number,
                                  NULL);
     if (rc != RQ_OK)
-        rq_log_warn(r->env.log, "region", "%s: not given back: %s", r->info.encoded,
-                    rq_err_text(rc));
+        rq_log_warn(r->env.log, "region",
+                    "region %s: cannot release its ownership in the manifest: %s; the next server "
+                    "must fence this one",
+                    r->info.encoded, rq_err_text(rc));
     rq_arena_clear(&arena);
 }
 
@@ -275,7 +278,8 @@ void rq__owned_abandon(rq_region *r)
     }
     rq_error why = {.code = RQ_OK};
     (void)rq_fail(&why, RQ_E_STATE,
-                  "closed with edits that only the log of this server has, which goes on");
+                  "closed with edits that are only in this server's write-ahead log, which is "
+                  "still being written");
     rq__region_fail(r, &why);
 }
 
@@ -309,7 +313,8 @@ static void need_no_more(const rq_region *r, const rq__owned_log *logs, size_t c
         rq_err rc = rq_wal_need_no_more(r->engine->cluster->shared, logs[i].name, r->info.encoded,
                                         logs[i].opening, NULL);
         if (rc != RQ_OK)
-            rq_log_warn(r->env.log, "region", "%s: the log of %s is kept longer: %s",
+            rq_log_warn(r->env.log, "region",
+                        "region %s: the write-ahead log of %s is kept longer than needed: %s",
                         r->info.encoded, logs[i].name, rq_err_text(rc));
     }
 }

@@ -63,7 +63,8 @@ rq_err rq__bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__bucket
                       rq_error *why)
 {
     if (encoded.len > RQ_WAL_REGION_NAME_MAX)
-        return rq_fail(why, RQ_E_CORRUPT, "log record of a region with a name of %zu bytes",
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "a record of the write-ahead log has an encoded region name of %zu bytes",
                        encoded.len);
     rq__bucket *b = calloc(1, sizeof *b);
     if (b == NULL) return rq_no_memory(why);
@@ -179,7 +180,8 @@ rq_err rq__recovery_collect(rq_engine *e, rq_error *why)
 {
     collector c = {e, why};
     rq_err rc = rq_wal_replay(e->wal, collect, &c, why);
-    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "reading the log: %s", rq_err_text(rc));
+    return rc == RQ_OK ? RQ_OK
+                       : rq_fail(why, rc, "cannot read the write-ahead log: %s", rq_err_text(rc));
 }
 
 /* --- opening regions -------------------------------------------------------------------------- */

@@ -437,7 +437,7 @@ void rq__region_fail(rq_region *r, const rq_error *why)
     }
     atomic_store(&r->stop, true);
     if (atomic_exchange(&r->failure_told, true)) return;
-    rq_log_error(r->env.log, "region", "%s failed: %s", r->info.encoded, why->message);
+    rq_log_error(r->env.log, "region", "region %s failed: %s", r->info.encoded, why->message);
     if (r->engine->region_failed != NULL) r->engine->region_failed(r->engine->context, r, why);
 }
 

@@ -87,7 +87,7 @@ static rq_err list_open(rq_region *r, const taking *t, rq_error *why)
 {
     rq__manifest m;
     if (r->manifest.in_doubt)
-        return rq_fail(why, RQ_E_STATE, "region %s: its manifest could not be written",
+        return rq_fail(why, RQ_E_STATE, "region %s: a write of its manifest failed",
                        r->info.encoded);
     if (rq__region_files(r, t->arena, &m) != RQ_OK) return rq_no_memory(why);
     t->files->families = rq_arena_calloc(t->arena, m.family_count + 1, sizeof(rq_family_files));

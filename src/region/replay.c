@@ -124,7 +124,7 @@ rq_err rq__take_replay(rq_region *r, bool has_manifest, rq_error *why)
     free(p.lists);
     if (rc != RQ_OK) return rq_fail(why, rc, "replay: %s", rq_err_text(rc));
     if (p.cells > 0)
-        rq_log_info(r->env.log, "region", "%s: %llu cells replayed", r->info.encoded,
+        rq_log_info(r->env.log, "region", "region %s: replayed %llu cells", r->info.encoded,
                     (unsigned long long)p.cells);
     return RQ_OK;
 }

@@ -295,7 +295,7 @@ static rq_err look_at_earlier(making *m)
     if (rc != RQ_OK) return rq_fail(m->why, rc, "%s", detail.message);
     m->earlier.there = true;
     if (m->earlier.manifest.open_number == 0) return RQ_OK;
-    return rq_fail(m->why, RQ_E_STATE, "region %s was opened already", m->info->encoded);
+    return rq_fail(m->why, RQ_E_STATE, "region %s is open already", m->info->encoded);
 }
 
 /* In a cluster an earlier attempt's manifest is replaced only if it has not changed since look_at_earlier. The parents

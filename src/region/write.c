@@ -186,9 +186,10 @@ static bool over_limit(const rq_region *r)
 static rq_err too_busy(const rq_region *r, rq_error *why)
 {
     if (r->log_is_full)
-        return rq_fail(why, RQ_E_REGION_TOO_BUSY,
-                       "no space left on the server's disk: the log cannot grow, regionName=%s",
-                       r->info.encoded);
+        return rq_fail(
+            why, RQ_E_REGION_TOO_BUSY,
+            "no space left on the server's disk: the write-ahead log cannot grow, regionName=%s",
+            r->info.encoded);
     if (atomic_load_explicit(&r->flush_rc, memory_order_relaxed) == RQ_E_NO_SPACE)
         return rq_fail(why, RQ_E_REGION_TOO_BUSY,
                        "no space left on the server's disk: the memstore cannot be flushed, "
@@ -315,7 +316,7 @@ static void refuse_rest(rq_region *r, rq__batch *b, size_t next_op)
     rq_error why;
     rq_error_clear(&why);
     rq_err rc = rq_fail(&why, RQ_E_REGION_TOO_BUSY,
-                        "the batch reads too many versions, its other operations must be sent "
+                        "the batch reads too many versions: its remaining operations must be sent "
                         "again, regionName=%s",
                         r->info.encoded);
     b->next_op = next_op;
@@ -416,9 +417,10 @@ static outcome apply(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
         return read_apart(r, b, i, now_ms);
     }
     if (is_old)
-        op->rc = rq_fail(&why, RQ_E_REGION_TOO_BUSY,
-                         "bulk loads have changed what the operation reads, regionName=%s",
-                         r->info.encoded);
+        op->rc = rq_fail(
+            &why, RQ_E_REGION_TOO_BUSY,
+            "bulk loads keep changing the data that the operation reads; retry, regionName=%s",
+            r->info.encoded);
     b->read_steps += rq__apart_steps(p->apart);
     if (!is_old && !rq__apart_has_failed(p->apart)) return end_reading(r, b, i, &why);
     unpark(r, b);

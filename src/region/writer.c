@@ -105,10 +105,11 @@ void rq__write_fail_unacknowledged(rq_write *w, rq_err rc)
         rq_error why;
         rq_error_clear(&why);
         /* The write may still succeed; the client retries with the same op and nonce. */
-        rq_err own = rc == RQ_E_NO_SPACE
-                         ? rq_fail(&why, RQ_E_REGION_TOO_BUSY,
-                                   "no space left on the server's disk: the log waits for space")
-                         : rq_fail(&why, rc, "the log failed: %s", rq_err_text(rc));
+        rq_err own =
+            rc == RQ_E_NO_SPACE
+                ? rq_fail(&why, RQ_E_REGION_TOO_BUSY,
+                          "no space left on the server's disk: the write-ahead log cannot grow")
+                : rq_fail(&why, rc, "the write-ahead log failed: %s", rq_err_text(rc));
         rq__op_fail(op, own, &why);
     }
 }

@@ -287,8 +287,8 @@ static rq_err ensure_cluster_id(rq_member *m, rq_error *why)
     RQ_TRY(rq__znode_read_cluster_id(node.value, &m->arena, &found, why));
     if (strcmp(found, id) == 0) return RQ_OK;
     return rq_fail(why, RQ_E_CONFIG,
-                   "ZooKeeper has cluster %s at %s, and the storage is of cluster %s", found, path,
-                   id);
+                   "ZooKeeper has cluster %s at %s, but the storage belongs to cluster %s", found,
+                   path, id);
 }
 
 /* The first master writes it and it stays. HBASE: ClusterStatusTracker.setClusterUp. */

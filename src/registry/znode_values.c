@@ -142,7 +142,7 @@ static rq_err message_of(rq_slice value, rq_slice *ret, rq_error *why)
     else
         c = rq_cursor_of(value);
     if (!good || !rq_cursor_bytes(&c, 4, &skipped) || memcmp(skipped.ptr, "PBUF", 4) != 0)
-        return rq_fail(why, RQ_E_MALFORMED, "a znode's value of %zu bytes is not HBase's",
+        return rq_fail(why, RQ_E_MALFORMED, "a znode's value of %zu bytes is not in HBase's format",
                        value.len);
     *ret = rq_slice_of(c.ptr, rq_cursor_left(&c));
     return RQ_OK;
@@ -151,7 +151,7 @@ static rq_err message_of(rq_slice value, rq_slice *ret, rq_error *why)
 static rq_err unpack_failed(const rq_pb_arena *memory, const char *what, rq_error *why)
 {
     return memory->exhausted ? rq_no_memory(why)
-                             : rq_fail(why, RQ_E_MALFORMED, "a znode's value is no %s", what);
+                             : rq_fail(why, RQ_E_MALFORMED, "a znode's value is not a %s", what);
 }
 
 rq_err rq__znode_read_cluster_id(rq_slice value, rq_arena *arena, const char **ret, rq_error *why)
@@ -176,7 +176,8 @@ rq_err rq__znode_read_master(rq_slice value, rq_arena *arena, rq_server_name *re
     if (m == NULL) return unpack_failed(&memory, "master", why);
     const Pb__ServerName *name = m->master;
     if (name->port == 0 || name->port > UINT16_MAX)
-        return rq_fail(why, RQ_E_MALFORMED, "a znode's master has port %u", name->port);
+        return rq_fail(why, RQ_E_MALFORMED, "the master's znode has the invalid port %u",
+                       name->port);
     *ret = (rq_server_name){.host = name->host_name,
                             .port = (uint16_t)name->port,
                             .start_code = (int64_t)name->start_code};

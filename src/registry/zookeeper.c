@@ -299,7 +299,9 @@ static rq_err listen_on(rq_registry *r, const rq_registry_options *o, rq_error *
     unsigned count = o->address_count;
     const char *const *addresses = count == 0 ? loopback : o->addresses;
     if (count == 0) count = 1;
-    if (count > RQ_REGISTRY_ADDRESSES_MAX) return rq_fail(why, RQ_E_INVALID, "too many addresses");
+    if (count > RQ_REGISTRY_ADDRESSES_MAX)
+        return rq_fail(why, RQ_E_INVALID,
+                       "the ZooKeeper service has too many addresses to listen on");
     for (; r->listener_count < count; r->listener_count++) {
         rq_listener_options listen = {.address = addresses[r->listener_count],
                                       .only_v6 = count > 1,

@@ -103,12 +103,13 @@ static void give_up(rq_replication *r, const rq_peer_info *p, uint64_t bytes)
 {
     rq_error why = {.code = RQ_OK};
     rq_log_error(r->settings.env->log, SUBJECT,
-                 "peer %s is disabled and needs a resync: the log has %llu bytes for it, more than "
-                 "rorqual.replication.log.max",
+                 "peer %s is disabled and needs a resync: %llu bytes of the write-ahead log are "
+                 "not replicated yet, more than rorqual.replication.log.max",
                  p->id, (unsigned long long)bytes);
     rq_err rc = rq_catalog_peer_give_up(r->settings.catalog, p->id, p->version, &why);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND)
-        rq_log_error(r->settings.env->log, SUBJECT, "peer %s: %s", p->id, why.message);
+        rq_log_error(r->settings.env->log, SUBJECT,
+                     "peer %s: cannot record that it is disabled: %s", p->id, why.message);
 }
 
 static uint64_t log_bytes(const rq_replication *r, const rq_peer_info *p)
@@ -174,7 +175,8 @@ static void *run(void *arg)
         rq_err rc = follow(r, &why);
         again = rc != RQ_OK;
         if (again)
-            rq_log_error(r->settings.env->log, SUBJECT, "cannot follow the peers: %s",
+            rq_log_error(r->settings.env->log, SUBJECT,
+                         "cannot start or update replication to the peers: %s; tried again",
                          why.message[0] != '\0' ? why.message : rq_err_text(rc));
     } while (wait_for_change(r, again));
     return NULL;
@@ -235,7 +237,7 @@ rq_err rq_replication_new(const rq_replication_options *o, rq_replication **ret,
     if (!r->has_thread) {
         rq_replication_stop(r);
         rq_replication_free(r);
-        return rq_fail(why, RQ_E_NO_MEMORY, "cannot start the thread of replication");
+        return rq_fail(why, RQ_E_NO_MEMORY, "cannot start the replication thread");
     }
     *ret = r;
     return RQ_OK;

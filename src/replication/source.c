@@ -131,7 +131,7 @@ static void failed(rq__source *s, unsigned attempt, const char *what, const rq_e
 static void recovered(rq__source *s)
 {
     if (s->warned_ns != 0)
-        rq_log_info(s->settings->env->log, SUBJECT, "peer %s: replication continues", s->id);
+        rq_log_info(s->settings->env->log, SUBJECT, "peer %s: replication works again", s->id);
     s->warned_ns = 0;
     set_problem(s, "");
 }
@@ -156,7 +156,9 @@ static void write_position(rq__source *s, bool at_end)
     if (rc == RQ_OK)
         s->written = s->confirmed;
     else if (rc != RQ_E_NOT_FOUND)
-        rq_log_warn(s->settings->env->log, SUBJECT, "peer %s: its position cannot be written: %s",
+        rq_log_warn(s->settings->env->log, SUBJECT,
+                    "peer %s: cannot record the replication position: %s; the write-ahead log is "
+                    "kept longer",
                     s->id, why.message);
 }
 
@@ -240,9 +242,9 @@ static rq_err check_peer(rq__source *s, rq_error *why)
 {
     const char *id = rq__outlet_cluster_id(s->outlet);
     if (!rq__cluster_id_parse(id, s->selection.peer_id))
-        return rq_fail(why, RQ_E_STATE, "the peer's cluster id is not a UUID: '%s'", id);
+        return rq_fail(why, RQ_E_STATE, "the peer's cluster id '%s' is not a UUID", id);
     if (memcmp(s->selection.peer_id, s->selection.own_id, RQ_CLUSTER_ID_LEN) != 0) return RQ_OK;
-    return rq_fail(why, RQ_E_STATE, "the peer %s is this cluster itself", s->filter.cluster_key);
+    return rq_fail(why, RQ_E_STATE, "peer %s is this cluster itself", s->filter.cluster_key);
 }
 
 /* The time that the peer may need to copy the files of the shipment. */
@@ -485,7 +487,7 @@ static rq_err prepare(rq__source *s, const rq_peer_info *peer, rq_error *why)
     s->selection.cluster = s->settings->cluster;
     s->selection.data_path = s->settings->data_path;
     if (!rq__cluster_id_parse(own, s->selection.own_id))
-        return rq_fail(why, RQ_E_STATE, "the cluster's id is not a UUID: '%s'", own);
+        return rq_fail(why, RQ_E_STATE, "this cluster's id '%s' is not a UUID", own);
     RQ_TRY(rq__filter_make(peer->config, &s->arena, &s->filter, why));
     return open_tail(s, peer->position, why);
 }

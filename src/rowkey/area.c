@@ -210,8 +210,8 @@ static rq_err take_polygon(const rq_area *from, rq__area *to, rq_error *why)
 {
     size_t n = from->corner_count;
     if (n < 3 || n > RQ__CORNERS_MAX || from->corners == NULL)
-        return rq_fail(why, RQ_E_INVALID, "a polygon has 3 to %d corners, not %zu", RQ__CORNERS_MAX,
-                       n);
+        return rq_fail(why, RQ_E_INVALID, "a polygon must have 3 to %d corners, not %zu",
+                       RQ__CORNERS_MAX, n);
     to->corners = calloc(n + 3, sizeof *to->corners);
     if (to->corners == NULL) return rq_no_memory(why);
     double longitude = from->corners[0].longitude;
@@ -239,7 +239,7 @@ static rq_err take_box(const rq_box *b, rq__area *to, rq_error *why)
 {
     if (!is_point((rq_point){b->south, b->west}) || !is_point((rq_point){b->north, b->east}) ||
         b->south > b->north)
-        return rq_fail(why, RQ_E_INVALID, "not a valid box: south %g, west %g, north %g, east %g",
+        return rq_fail(why, RQ_E_INVALID, "invalid box: south %g, west %g, north %g, east %g",
                        b->south, b->west, b->north, b->east);
     to->bounds = *b;
     return RQ_OK;
@@ -254,10 +254,9 @@ rq_err rq__area_take(const rq_area *given, rq__area *to, rq_error *why)
     to->kind = from->kind;
     if (from->kind == RQ_AREA_BOX) return take_box(&from->box, to, why);
     if (from->kind == RQ_AREA_POLYGON) return take_polygon(from, to, why);
-    if (from->kind != RQ_AREA_CIRCLE) return rq_fail(why, RQ_E_INVALID, "no such kind of area");
+    if (from->kind != RQ_AREA_CIRCLE) return rq_fail(why, RQ_E_INVALID, "unknown kind of area");
     if (!is_point(from->center) || !(from->radius_m >= 0))
-        return rq_fail(why, RQ_E_INVALID,
-                       "not a valid circle: latitude %g, longitude %g, radius %g m",
+        return rq_fail(why, RQ_E_INVALID, "invalid circle: latitude %g, longitude %g, radius %g m",
                        from->center.latitude, from->center.longitude, from->radius_m);
     to->center = from->center;
     to->radius = from->radius_m / EARTH_RADIUS_M;

@@ -152,8 +152,9 @@ rq_err rq__cover_make(const rq__area *a, unsigned letters, size_t most, rq__cove
 {
     ranges r = {0};
     if (letters < 1 || letters > RQ__GEOHASH_MAX)
-        return rq_fail(why, RQ_E_INVALID, "%u letters: 1 to %d", letters, RQ__GEOHASH_MAX);
-    if (most > RANGES_MAX) return rq_fail(why, RQ_E_INVALID, "%zu ranges", most);
+        return rq_fail(why, RQ_E_INVALID, "a GeoHash of %u letters; allowed are 1 to %d", letters,
+                       RQ__GEOHASH_MAX);
+    if (most > RANGES_MAX) return rq_fail(why, RQ_E_INVALID, "%zu ranges are too many", most);
     rq_err rc = refine(a, 5 * letters, &r);
     if (rc == RQ_OK) {
         qsort(r.items, r.count, sizeof *r.items, by_from);

@@ -48,7 +48,7 @@ static rq_err next_word(const char **at, rq_slice *ret, rq_error *why)
     }
     *ret = rq_slice_of(begin, (size_t)(p - begin));
     *at = p;
-    if (quoted) return rq_fail(why, RQ_E_INVALID, "the literal has no end: %s", begin);
+    if (quoted) return rq_fail(why, RQ_E_INVALID, "a literal has no closing quote: %s", begin);
     if (depth != 0) return rq_fail(why, RQ_E_INVALID, "parentheses do not match: %s", begin);
     return RQ_OK;
 }
@@ -74,7 +74,8 @@ static rq_err parse_literal(const char *word, rq_key_format *f, rq__part *p, rq_
     if (bytes == NULL) return rq_no_memory(why);
     const char *end = word + len - 1;
     for (const char *c = word + 1; c < end; c++) {
-        if (*c == '\'') return rq_fail(why, RQ_E_INVALID, "%s: one literal, one word", word);
+        if (*c == '\'')
+            return rq_fail(why, RQ_E_INVALID, "%s: text after the literal's closing quote", word);
         if (*c != '\\') {
             bytes[n++] = (uint8_t)*c;
         } else if (c[1] == 'x' && end - c > 3 && hex_digit(c[2]) >= 0 && hex_digit(c[3]) >= 0) {
@@ -83,11 +84,12 @@ static rq_err parse_literal(const char *word, rq_key_format *f, rq__part *p, rq_
         } else if (c[1] == '\\' || c[1] == '\'') {
             bytes[n++] = (uint8_t) * ++c;
         } else {
-            return rq_fail(why, RQ_E_INVALID, "%s: \\xNN, \\' and \\\\ are the escapes", word);
+            return rq_fail(why, RQ_E_INVALID, "%s: unknown escape; allowed are \\xNN, \\' and \\\\",
+                           word);
         }
     }
     if (len < 2 || *end != '\'' || n == 0)
-        return rq_fail(why, RQ_E_INVALID, "%s: no literal of one byte or more", word);
+        return rq_fail(why, RQ_E_INVALID, "%s: a literal must have at least one byte", word);
     *p = (rq__part){.kind = RQ__PART_LITERAL, .literal = rq_slice_of(bytes, n)};
     return RQ_OK;
 }
@@ -109,7 +111,7 @@ static bool take_number(const char *s, uint32_t *ret, const char **rest)
 static rq_err check_width(const char *word, uint32_t width, uint32_t most, rq_error *why)
 {
     if (width >= 1 && width <= most) return RQ_OK;
-    return rq_fail(why, RQ_E_INVALID, "%s: 1 to %u", word, most);
+    return rq_fail(why, RQ_E_INVALID, "%s: the number must be 1 to %u", word, most);
 }
 
 /* "u24", "i64" */
@@ -143,10 +145,10 @@ static rq_err parse_sized(const char *word, const char *type, rq__part *p, rq_er
         if (strncmp(type, sized[i].name, len) != 0) continue;
         *p = sized[i].part;
         if (!take_number(type + len, &p->width, &rest) || *rest != '\0')
-            return rq_fail(why, RQ_E_INVALID, "%s: %sNUMBER)", word, sized[i].name);
+            return rq_fail(why, RQ_E_INVALID, "%s: expected %sNUMBER)", word, sized[i].name);
         return check_width(word, p->width, sized[i].most, why);
     }
-    return rq_fail(why, RQ_E_INVALID, "%s: there is no type %s", word, type);
+    return rq_fail(why, RQ_E_INVALID, "%s: unknown type %s", word, type);
 }
 
 static rq_err parse_base(const char *word, const char *type, rq__part *p, rq_error *why)
@@ -165,11 +167,16 @@ static rq_err check_modifiers(const char *word, const rq__part *p, rq_error *why
     bool raw = p->kind == RQ__PART_RAW_INT || p->kind == RQ__PART_RAW_FLOAT;
     bool number = p->kind == RQ__PART_UINT || p->kind == RQ__PART_INT || p->kind == RQ__PART_DIGITS;
     if (raw && p->desc)
-        return rq_fail(why, RQ_E_INVALID, "%s: raw types have no order to reverse", word);
+        return rq_fail(why, RQ_E_INVALID,
+                       "%s: desc- is not allowed for raw types, whose bytes are not in the order "
+                       "of their values",
+                       word);
     if (p->rev && !number)
-        return rq_fail(why, RQ_E_INVALID, "%s: rev- is for u, i and digits", word);
+        return rq_fail(why, RQ_E_INVALID, "%s: rev- is allowed only for u, i and digits types",
+                       word);
     if (p->opt && p->kind >= RQ__PART_OB_INT)
-        return rq_fail(why, RQ_E_INVALID, "%s: opt- is not for HBase's own types", word);
+        return rq_fail(why, RQ_E_INVALID,
+                       "%s: opt- is not allowed for HBase's ordered-bytes types (ob-)", word);
     return RQ_OK;
 }
 
@@ -234,11 +241,12 @@ static rq_err parse_computed(const char *word, const computed *c, rq__part *p, r
     const char *rest = NULL;
     *p = c->part;
     if (!take_number(word + strlen(c->name), &number, &rest))
-        return rq_fail(why, RQ_E_INVALID, "%s: %sNUMBER) or %sNUMBER,hex,PART…)", word, c->name,
-                       c->name);
+        return rq_fail(why, RQ_E_INVALID, "%s: expected %sNUMBER) or %sNUMBER,hex,PART…)", word,
+                       c->name, c->name);
     if (strncmp(rest, ",hex", 4) == 0 && (rest[4] == ',' || rest[4] == ')')) {
         if (p->kind == RQ__PART_PHOENIX)
-            return rq_fail(why, RQ_E_INVALID, "%s: Phoenix's salt is a byte", word);
+            return rq_fail(why, RQ_E_INVALID,
+                           "%s: hex is not allowed, because Phoenix's salt is one byte", word);
         p->hex = true;
         rest += 4;
     }
@@ -260,7 +268,7 @@ static rq_err find_covered(rq_key_format *f, size_t at, rq_slice name, rq_error 
             f->parts[at].covers |= UINT64_C(1) << i;
             return RQ_OK;
         }
-    return rq_fail(why, RQ_E_INVALID, "%s: no part behind it is called %.*s", f->parts[at].type,
+    return rq_fail(why, RQ_E_INVALID, "%s: no later part has the name %.*s", f->parts[at].type,
                    (int)name.len, (const char *)name.ptr);
 }
 
@@ -276,7 +284,8 @@ static rq_err resolve_computed(rq_key_format *f, size_t at, rq_error *why)
     }
     for (size_t i = at + 1; i < f->count && *p->arguments == '\0'; i++)
         if (!rq__part_is_computed(&f->parts[i])) p->covers |= UINT64_C(1) << i;
-    if (p->covers == 0) return rq_fail(why, RQ_E_INVALID, "%s: nothing is behind it", p->type);
+    if (p->covers == 0)
+        return rq_fail(why, RQ_E_INVALID, "%s: no part follows that could be hashed", p->type);
     return RQ_OK;
 }
 
@@ -293,17 +302,20 @@ static rq_err parse_word(rq_key_format *f, char *word, rq__part *p, rq_error *wh
     }
     char *colon = strchr(word, ':');
     if (colon == NULL)
-        return rq_fail(why, RQ_E_INVALID,
-                       "%s: neither NAME:TYPE nor 'literal' nor salt(N), md5(N)…", word);
+        return rq_fail(
+            why, RQ_E_INVALID,
+            "%s: expected NAME:TYPE, 'literal', or a computed part such as salt(N) or md5(N)",
+            word);
     char *type = colon + 1;
     char *name = rq_arena_cstr(&f->arena, rq_slice_of(word, (size_t)(colon - word)));
     if (name == NULL) return rq_no_memory(why);
     if (!is_name(name))
-        return rq_fail(why, RQ_E_INVALID, "%s: a name has letters, digits and _ (1 to %d)", word,
+        return rq_fail(why, RQ_E_INVALID,
+                       "%s: a part's name must have 1 to %d letters, digits or _", word,
                        NAME_MAX_BYTES);
     for (size_t i = 0; i < f->count; i++)
         if (f->parts[i].name != NULL && strcmp(f->parts[i].name, name) == 0)
-            return rq_fail(why, RQ_E_INVALID, "%s: there are two parts of this name", word);
+            return rq_fail(why, RQ_E_INVALID, "%s: two parts have this name", word);
     RQ_TRY(parse_type(word, type, p, why));
     p->name = name;
     f->value_count++;
@@ -339,7 +351,7 @@ static rq_err check_length(const rq_key_format *f, rq_error *why)
     }
     if (sum <= RQ__KEY_MAX) return RQ_OK;
     return rq_fail(why, RQ_E_INVALID,
-                   "keys of this format have %zu bytes or more; a row has 32,767", sum);
+                   "keys of this format have %zu bytes or more; a row may have 32,767", sum);
 }
 
 static rq_err parse_words(const char *text, rq_key_format *f, rq_error *why)
@@ -355,7 +367,8 @@ static rq_err parse_words(const char *text, rq_key_format *f, rq_error *why)
         RQ_TRY(parse_word(f, copy, &f->parts[f->count], why));
         f->count++;
     }
-    if (f->value_count == 0) return rq_fail(why, RQ_E_INVALID, "a format needs a part NAME:TYPE");
+    if (f->value_count == 0)
+        return rq_fail(why, RQ_E_INVALID, "the format needs at least one part NAME:TYPE");
     for (size_t i = 0; i < f->count; i++)
         RQ_TRY(check_part(f, i, why));
     for (size_t i = f->count; i > 0 && rq__part_is_nullable_ob(&f->parts[i - 1]); i--)
@@ -366,7 +379,7 @@ static rq_err parse_words(const char *text, rq_key_format *f, rq_error *why)
 rq_err rq__format_parse(const char *text, rq_key_format **ret, rq_error *why)
 {
     if (strlen(text) > FORMAT_MAX)
-        return rq_fail(why, RQ_E_INVALID, "a format has at most %d characters", FORMAT_MAX);
+        return rq_fail(why, RQ_E_INVALID, "the format is longer than %d characters", FORMAT_MAX);
     rq_key_format *f = calloc(1, sizeof *f);
     if (f == NULL) return rq_no_memory(why);
     rq_err rc = parse_words(text, f, why);

@@ -41,10 +41,11 @@ static void write_letters(uint64_t x, uint64_t y, unsigned letters, char *buf)
 rq_err rq__geohash_encode(rq_point point, unsigned letters, char *buf, rq_error *why)
 {
     if (!is_point(point))
-        return rq_fail(why, RQ_E_INVALID, "latitude %g, longitude %g: not a valid point",
+        return rq_fail(why, RQ_E_INVALID, "invalid point: latitude %g, longitude %g",
                        point.latitude, point.longitude);
     if (letters < 1 || letters > RQ__GEOHASH_MAX)
-        return rq_fail(why, RQ_E_INVALID, "%u letters: 1 to %d", letters, RQ__GEOHASH_MAX);
+        return rq_fail(why, RQ_E_INVALID, "a GeoHash of %u letters; allowed are 1 to %d", letters,
+                       RQ__GEOHASH_MAX);
     unsigned xs = longitude_bits(letters), ys = 5 * letters - xs;
     double longitude = point.longitude == 180 ? -180 : point.longitude; /* the same meridian */
     write_letters(grid_of(longitude, 180, xs), grid_of(point.latitude, 90, ys), letters, buf);
@@ -55,7 +56,7 @@ static rq_err read_letters(rq_slice hash, uint64_t *ret_x, uint64_t *ret_y, rq_e
 {
     uint64_t x = 0, y = 0;
     if (hash.len < 1 || hash.len > RQ__GEOHASH_MAX)
-        return rq_fail(why, RQ_E_MALFORMED, "a GeoHash has 1 to %d letters, not %zu",
+        return rq_fail(why, RQ_E_MALFORMED, "a GeoHash must have 1 to %d letters, not %zu",
                        RQ__GEOHASH_MAX, hash.len);
     for (unsigned bit = 0; bit < 5 * hash.len; bit++) {
         uint8_t letter = hash.ptr[bit / 5];

@@ -564,7 +564,7 @@ rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_fa
     spec = &own;
     if (spec->table == NULL || spec->index_table == NULL || spec->column.family.len == 0 ||
         spec->column.family.data == NULL || spec->column.qualifier.data == NULL)
-        return rq__index_fail(failure, RQ_E_INVALID, "no tables or column");
+        return rq__index_fail(failure, RQ_E_INVALID, "a table or the column is NULL");
     rq_index *x = calloc(1, sizeof *x);
     if (x == NULL) return rq__index_fail(failure, RQ_E_NO_MEMORY, "out of memory, for an index");
     rq_err rc = open_into(x, db, spec, failure);

@@ -84,7 +84,8 @@ static rq_err encode_from(const rq_key_format *f, size_t first, const rq_key_val
 {
     body b = {0};
     if (count > f->value_count)
-        return rq_fail(why, RQ_E_INVALID, "%zu values; the format has %zu parts with values", count,
+        return rq_fail(why, RQ_E_INVALID,
+                       "%zu values were given; the format has %zu parts with values", count,
                        f->value_count);
     rq_err rc = encode_body(f, values, count, &b, why);
     if (rc == RQ_OK) rc = assemble(f, &b, first, out, why);
@@ -135,7 +136,8 @@ static rq_err decode_parts(const rq_key_format *f, rq_cursor *c, rq_arena *arena
         }
     }
     if (c->ptr != c->end)
-        return rq_fail(why, RQ_E_MALFORMED, "%zu bytes behind the last part", rq_cursor_left(c));
+        return rq_fail(why, RQ_E_MALFORMED, "the key has %zu bytes after its last part",
+                       rq_cursor_left(c));
     return RQ_OK;
 }
 
@@ -152,7 +154,8 @@ rq_err rq__key_decode(const rq_key_format *f, rq_slice key, rq_arena *arena, rq_
     rq_err rc = rq__key_encode(f, values, f->value_count, &again, why);
     if (rc == RQ_OK && !rq_slice_eq(rq_buf_slice(&again), key)) {
         rq_bytes_to_string(rq_buf_slice(&again), text, sizeof text);
-        rc = rq_fail(why, RQ_E_MALFORMED, "its values have another key: %s", text);
+        rc = rq_fail(why, RQ_E_MALFORMED, "the key is not the one that its values encode to: %s",
+                     text);
     } else if (rc == RQ_E_INVALID) {
         rc = RQ_E_MALFORMED;
         if (why != NULL) why->code = rc;

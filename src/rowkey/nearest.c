@@ -248,14 +248,15 @@ static rq_err check(const rq_table *table, const rq_geo_search *given, rq_geo_se
 {
     char hash[RQ_GEOHASH_SIZE];
     const rq_geo_search *s = ret;
-    if (table == NULL) return rq_fail(why, RQ_E_INVALID, "no table");
+    if (table == NULL) return rq_fail(why, RQ_E_INVALID, "the table is NULL");
     RQ_TRY(
         rq_sized(ret, sizeof *ret, given, offsetof(rq_geo_search, radius_m), "rq_geo_search", why));
     RQ_TRY(rq_check_bytes(s->prefix, "a prefix", why));
     RQ_TRY(rq__geohash_encode(s->center, s->letters, hash, why));
     if (s->count == 0 || s->count > COUNT_MAX || !(s->radius_m >= 0))
-        return rq_fail(why, RQ_E_INVALID, "%zu rows (1 to %d), %g m", s->count, COUNT_MAX,
-                       s->radius_m);
+        return rq_fail(why, RQ_E_INVALID,
+                       "%zu rows (allowed: 1 to %d) within %g m (allowed: 0 or more)", s->count,
+                       COUNT_MAX, s->radius_m);
     if (s->radius_m == 0 || s->radius_m > HALF_WAY_ROUND_M) ret->radius_m = HALF_WAY_ROUND_M;
     return RQ_OK;
 }

@@ -17,7 +17,7 @@ rq_err rq_key_format_parse(const char *text, rq_key_format **ret, rq_failure *fa
     RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
-    rq_err rc = text == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no format")
+    rq_err rc = text == NULL ? rq_fail(&why.error, RQ_E_INVALID, "the format is NULL")
                              : rq__format_parse(text, ret, &why.error);
     return end(failure, rc, &why);
 }
@@ -43,8 +43,12 @@ rq_err rq_key_part_at(const rq_key_format *format, size_t index, rq_key_part *re
     rq_why_clear(&why);
     const rq__part *p = part_with_value(format, index);
     if (p == NULL || ret->size < sizeof *ret)
-        return end(failure,
-                   rq_fail(&why.error, RQ_E_INVALID, "no part %zu, or size not set", index), &why);
+        return end(
+            failure,
+            rq_fail(&why.error, RQ_E_INVALID,
+                    "the format has no part %zu with a value, or rq_key_part.size is not set",
+                    index),
+            &why);
     ret->name = p->name;
     ret->type = p->type;
     rq__part_lengths(p, &ret->min_length, &ret->max_length);
@@ -68,7 +72,7 @@ static rq_err copy_key(const rq_buf *key, void *buf, size_t cap, size_t *ret_len
 {
     *ret_len = key->len;
     if (key->len > cap)
-        return rq_fail(why, RQ_E_RESULT_TOO_LARGE, "the key has %zu bytes, the buffer %zu",
+        return rq_fail(why, RQ_E_RESULT_TOO_LARGE, "the key has %zu bytes, the buffer only %zu",
                        key->len, cap);
     if (key->len > 0) memcpy(buf, key->ptr, key->len);
     return RQ_OK;
@@ -118,7 +122,8 @@ static rq_err values_of_texts(const rq_key_format *f, const char *const *texts, 
                               rq_arena *arena, rq_key_value **ret, rq_error *why)
 {
     if (count > f->value_count)
-        return rq_fail(why, RQ_E_INVALID, "%zu values; the format has %zu parts with values", count,
+        return rq_fail(why, RQ_E_INVALID,
+                       "%zu values were given; the format has %zu parts with values", count,
                        f->value_count);
     *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
     if (*ret == NULL) return rq_no_memory(why);
@@ -225,8 +230,9 @@ rq_err rq_key_salt(const rq_key_format *format, uint32_t bucket, void *buf, size
     rq_why_clear(&why);
     rq_err rc = RQ_OK;
     if (bucket >= format->parts[0].buckets)
-        rc = rq_fail(&why.error, RQ_E_INVALID, "no bucket %u: the format has %u", bucket,
-                     format->parts[0].buckets);
+        rc =
+            rq_fail(&why.error, RQ_E_INVALID, "bucket %u does not exist: the format has %u buckets",
+                    bucket, format->parts[0].buckets);
     if (rc == RQ_OK) rc = rq__salt_append(&format->parts[0], bucket, &salt);
     if (rc == RQ_OK) rc = copy_key(&salt, buf, 16, ret_len, &why.error);
     rq_buf_clear(&salt);

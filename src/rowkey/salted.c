@@ -131,7 +131,8 @@ static rq_err fill(const rq_salted_scanner *s, rq_scanner *scanner, batch *b, si
         rq_why why;
         free_rows(b);
         rq_why_clear(&why);
-        rc = rq_fail(&why.error, RQ_E_MALFORMED, "a row of the table has no key behind a salt");
+        rc = rq_fail(&why.error, RQ_E_MALFORMED,
+                     "a row of the table is too short to have a key after its salt");
         return rq_fill_failure(failure, rc, &why);
     }
     return rc;
@@ -408,11 +409,12 @@ static rq_salted_scanner *scanner_new(uint32_t buckets)
 static rq_err check(const rq_table *table, const rq_key_format *f, const rq_scan_request *given,
                     rq_scan_request *ret, rq_error *why)
 {
-    if (table == NULL || f == NULL) return rq_fail(why, RQ_E_INVALID, "no table or format");
+    if (table == NULL || f == NULL)
+        return rq_fail(why, RQ_E_INVALID, "the table or the format is NULL");
     RQ_TRY(rq_sized(ret, sizeof *ret, given, offsetof(rq_scan_request, family_times),
                     "rq_scan_request", why));
     if (ret->wants_cursors) /* a bucket's place says nothing about the merged rows */
-        return rq_fail(why, RQ_E_INVALID, "a salted scan has no cursors");
+        return rq_fail(why, RQ_E_INVALID, "a salted scan does not support cursors");
     RQ_TRY(rq_check_bytes(ret->start, "a row", why));
     RQ_TRY(rq_check_bytes(ret->stop, "a row", why));
     ret->size = sizeof *ret;

@@ -34,7 +34,7 @@ void rq_key_list_free(rq_key_list *keys)
 static rq_err check_regions(size_t regions, rq_error *why)
 {
     if (regions >= 2 && regions <= RQ__REGIONS_MAX) return RQ_OK;
-    return rq_fail(why, RQ_E_INVALID, "%zu regions: 2 to %d", regions, RQ__REGIONS_MAX);
+    return rq_fail(why, RQ_E_INVALID, "%zu regions; allowed are 2 to %d", regions, RQ__REGIONS_MAX);
 }
 
 /* --- HBase's RegionSplitter ------------------------------------------------------------------- */
@@ -58,7 +58,8 @@ rq_err rq__split_keys(rq_split_kind kind, size_t regions, rq_key_list **ret, rq_
         [RQ_SPLIT_DECIMAL] = 100000000,
         [RQ_SPLIT_UNIFORM] = (unsigned __int128)1 << 64,
     };
-    if ((unsigned)kind >= RQ_ARRAY_LEN(ranges)) return rq_fail(why, RQ_E_INVALID, "no such kind");
+    if ((unsigned)kind >= RQ_ARRAY_LEN(ranges))
+        return rq_fail(why, RQ_E_INVALID, "unknown kind of split keys");
     RQ_TRY(check_regions(regions, why));
     rq_buf bytes = {0};
     size_t *cuts = calloc(regions, sizeof *cuts);

@@ -74,10 +74,11 @@ static rq_err check_name(const char *name, rq_error *why)
 {
     size_t len = name == NULL ? 0 : strlen(name);
     if (len == 0 || len > NAME_MAX_BYTES)
-        return rq_fail(why, RQ_E_INVALID, "a name has 1 to %d bytes", NAME_MAX_BYTES);
+        return rq_fail(why, RQ_E_INVALID, "a name must have 1 to %d bytes", NAME_MAX_BYTES);
     for (const char *c = name; *c != '\0'; c++)
         if (!isalnum((unsigned char)*c) && strchr("-_./", *c) == NULL)
-            return rq_fail(why, RQ_E_INVALID, "%s: letters, digits and -_./ only", name);
+            return rq_fail(why, RQ_E_INVALID, "%s: only letters, digits and -_./ are allowed",
+                           name);
     return RQ_OK;
 }
 
@@ -142,10 +143,12 @@ static rq_err uid_of(rq_tsdb *t, int kind, const char *name, bool makes, uint8_t
         if (!*ret_found) RQ_TRY(assign_uid(t, kind, name, uid, ret_found, failure));
     }
     if (!*ret_found)
-        return rq_fill_failure(
-            failure,
-            rq_fail(&why.error, RQ_E_CONFLICT, "%s: other writers assign UIDs all the time", name),
-            &why);
+        return rq_fill_failure(failure,
+                               rq_fail(&why.error, RQ_E_CONFLICT,
+                                       "%s: cannot assign a UID, because other writers keep "
+                                       "assigning the same ones; try again",
+                                       name),
+                               &why);
     cache_add(t, kind, name, uid);
     return RQ_OK;
 }
@@ -161,10 +164,11 @@ rq_err rq_tsdb_uid(rq_tsdb *tsdb, rq_tsdb_kind kind, const char *name, bool make
     rq_why why;
     rq_why_clear(&why);
     if ((unsigned)kind >= KINDS)
-        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "no such kind"), &why);
+        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "unknown kind of UID"),
+                               &why);
     rq_err rc = uid_of(tsdb, (int)kind, name, makes, uid, &found, failure);
     if (rc == RQ_OK && !found)
-        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_NOT_FOUND, "no UID for %s", name),
+        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_NOT_FOUND, "%s has no UID", name),
                                &why);
     if (rc == RQ_OK) *ret = (uint32_t)uid[0] << 16 | (uint32_t)uid[1] << 8 | uid[2];
     return rc;
@@ -241,7 +245,8 @@ rq_err rq_tsdb_open(rq_db *db, const rq_tsdb_options *options, rq_tsdb **ret, rq
     if (options != NULL) o = *options;
     if (db == NULL || o.size != sizeof o || o.salt_buckets > 256)
         rc = rq_fail(&why.error, RQ_E_INVALID,
-                     "no database, rq_tsdb_options.size not set, or more than 256 buckets");
+                     "the database is NULL, rq_tsdb_options.size is not set, or there are more "
+                     "than 256 buckets");
     rq_tsdb *t = rc == RQ_OK ? tsdb_new() : NULL;
     if (rc == RQ_OK && t == NULL) rc = rq_no_memory(&why.error);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
@@ -282,9 +287,10 @@ typedef struct put {
 static rq_err check_point(const rq_tsdb_point *p, rq_error *why)
 {
     if (p->tag_count < 1 || p->tag_count > RQ__TSDB_TAGS_MAX || p->tags == NULL)
-        return rq_fail(why, RQ_E_INVALID, "%zu tags: 1 to %d", p->tag_count, RQ__TSDB_TAGS_MAX);
+        return rq_fail(why, RQ_E_INVALID, "%zu tags; allowed are 1 to %d", p->tag_count,
+                       RQ__TSDB_TAGS_MAX);
     if (p->time_ms < 0 || p->time_ms / 1000 > UINT32_MAX)
-        return rq_fail(why, RQ_E_INVALID, "the time %lld does not fit", (long long)p->time_ms);
+        return rq_fail(why, RQ_E_INVALID, "time %lld ms is out of range", (long long)p->time_ms);
     return RQ_OK;
 }
 

@@ -122,7 +122,7 @@ rq_err rq__tsdb_decode(rq_slice qualifier, rq_slice value, uint32_t base_s, rq__
         RQ_TRY(take(ctx, &point));
     }
     if (v.ptr != v.end)
-        return rq_fail(why, RQ_E_MALFORMED, "%zu bytes behind the column's last point",
+        return rq_fail(why, RQ_E_MALFORMED, "%zu bytes after the column's last point",
                        rq_cursor_left(&v));
     return RQ_OK;
 }

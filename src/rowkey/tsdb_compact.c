@@ -168,8 +168,8 @@ rq_err rq_tsdb_compact(rq_tsdb *tsdb, const char *metric, int64_t from_ms, int64
     compactor c = {.tsdb = tsdb, .failure = failure};
     rq_why_clear(&why);
     if (from_ms < 0 || to_ms <= from_ms || from_ms / 1000 > UINT32_MAX || to_ms > INT64_MAX / 2)
-        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "no range of time"),
-                               &why);
+        return rq_fill_failure(failure,
+                               rq_fail(&why.error, RQ_E_INVALID, "the time range is empty"), &why);
     RQ_TRY(rq__tsdb_uid(tsdb, 0, metric, uid, &found, failure));
     rq_err rc = found ? rq__tsdb_scan(tsdb, uid, from_ms, to_ms, compact_row, &c, failure) : RQ_OK;
     free(c.points);

@@ -86,7 +86,7 @@ static rq_err unpack_failed(const rq_compressor *c, rq_err rc, size_t packed_len
                             rq_error *why)
 {
     if (rc == RQ_E_MALFORMED)
-        return rq_fail(why, rc, "cell block of %zu bytes was not written by %s", packed_len,
+        return rq_fail(why, rc, "cell block of %zu bytes is not in the format of %s", packed_len,
                        c->java_class);
     if (rc == RQ_E_RESULT_TOO_LARGE)
         return rq_fail(why, rc, "cell block of %zu bytes is larger than %zu when uncompressed",

@@ -142,10 +142,11 @@ void rq_rpc_calls_free(rq_rpc_calls *list)
 static void log_call(const rq_log *log, const char *name, const rq_rpc_call_info *c, uint64_t now)
 {
     uint64_t age = now > c->received_ns ? now - c->received_ns : 0;
-    rq_log_info(log, "report", "%s, loop %u: call %u %s of '%s' from %s, %u bytes, for %.3f ms%s",
-                name, c->loop, c->id, c->method, c->user, RQ_HOST_PORT(c->host, c->port),
-                c->request_bytes, (double)age / 1e6,
-                c->waits_for_memory ? ", waits for memory for its answer" : "");
+    rq_log_info(
+        log, "report",
+        "%s, loop %u: call %u %s of user '%s' from %s, request of %u bytes, received %.3f ms ago%s",
+        name, c->loop, c->id, c->method, c->user, RQ_HOST_PORT(c->host, c->port), c->request_bytes,
+        (double)age / 1e6, c->waits_for_memory ? ", waiting for memory for its response" : "");
 }
 
 static void log_conn(const rq_log *log, const char *name, const rq_rpc_conn_info *c)
@@ -155,8 +156,8 @@ static void log_conn(const rq_log *log, const char *name, const rq_rpc_conn_info
         const char *text;
     } reasons[] = {
         {RQ_BLOCK_OUTPUT, ", unread responses"},       {RQ_BLOCK_CALLS, ", calls in flight"},
-        {RQ_BLOCK_BUDGET, ", no memory for requests"}, {RQ_BLOCK_MOVE, ", moves to another loop"},
-        {RQ_BLOCK_TURN, ", waits for its turn"},
+        {RQ_BLOCK_BUDGET, ", no memory for requests"}, {RQ_BLOCK_MOVE, ", moving to another loop"},
+        {RQ_BLOCK_TURN, ", waiting for its turn"},
     };
     char why[160] = ""; /* longer than all texts together */
     size_t used = 0;
@@ -164,24 +165,25 @@ static void log_conn(const rq_log *log, const char *name, const rq_rpc_conn_info
         if ((c->blocked & reasons[i].reason) != 0)
             used += (size_t)snprintf(why + used, sizeof why - used, "%s", reasons[i].text);
     rq_log_info(log, "report",
-                "%s, loop %u: connection from %s is %s%s; %u calls, %zu bytes of responses unread, "
-                "%zu of requests received (of one of %zu)",
+                "%s, loop %u: connection from %s is %s%s; %u calls in flight, %zu bytes of "
+                "responses unread, %zu bytes of requests received (a large one: %zu)",
                 name, c->loop, RQ_HOST_PORT(c->host, c->port),
-                c->paused || c->blocked != 0 ? "not read" : "read", why, c->calls, c->unread_bytes,
-                c->received_bytes, c->request_bytes);
+                c->paused || c->blocked != 0 ? "not being read" : "read", why, c->calls,
+                c->unread_bytes, c->received_bytes, c->request_bytes);
 }
 
 static void log_budget(const rq_log *log, const char *name, const char *what, const rq_budget *b)
 {
     if (b != NULL)
-        rq_log_info(log, "report", "%s: %s have %zu of %zu bytes%s", name, what, rq_budget_used(b),
-                    rq_budget_max(b), rq_budget_contended(b) ? ", and others wait" : "");
+        rq_log_info(log, "report", "%s: %s use %zu of %zu bytes%s", name, what, rq_budget_used(b),
+                    rq_budget_max(b),
+                    rq_budget_contended(b) ? ", and more are waiting for memory" : "");
 }
 
 static void log_budgets(const rq_log *log, const char *name, const rq_rpc_server_options *o)
 {
     log_budget(log, name, "requests", o->budget);
-    log_budget(log, name, "responses being made", o->answers);
+    log_budget(log, name, "responses being built", o->answers);
     log_budget(log, name, "unread responses", o->unread);
 }
 

@@ -132,7 +132,8 @@ static rq_err listen_on(rq_rpc_server *s, const rq_rpc_server_options *options, 
     unsigned count = options->address_count;
     const char *const *addresses = count == 0 ? loopback : options->addresses;
     if (count == 0) count = 1;
-    if (count > RQ_RPC_ADDRESSES_MAX) return rq_fail(why, RQ_E_INVALID, "too many addresses");
+    if (count > RQ_RPC_ADDRESSES_MAX)
+        return rq_fail(why, RQ_E_INVALID, "the RPC server has too many addresses to listen on");
     snprintf(s->host, sizeof s->host, "%s", addresses[0]);
     for (; s->listener_count < count; s->listener_count++) {
         rq_listener_options l = {

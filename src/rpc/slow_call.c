@@ -30,8 +30,8 @@ static void log_slow(const rq_call_private *p, const rq_slow_call *s)
     const rq_log *log = w->server->options.log;
     if (log == NULL || !rq__worker_may_log(w)) return;
     rq_log_warn(log, "rpc",
-                "%s: %s of '%s' from %s took %.3f ms (memory %.3f, files %.3f, log %.3f; queue "
-                "before it %.3f), answer %llu bytes%s%s: %s",
+                "%s: %s of user '%s' from %s took %.3f ms (memory %.3f, files %.3f, log %.3f; "
+                "queue before %.3f), response %llu bytes%s%s: %s",
                 s->is_slow && s->is_large ? "slow and large call"
                 : s->is_slow              ? "slow call"
                                           : "large call",

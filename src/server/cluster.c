@@ -49,9 +49,10 @@ static rq_err check_root(const char *root, rq_error *why)
                 (len < 3 || strcmp(root + len - 3, "/..") != 0);
     bool own = strncmp(root, "/zookeeper", 10) == 0 && (root[10] == '\0' || root[10] == '/');
     if (good && !own) return RQ_OK;
-    return rq_fail(why, RQ_E_CONFIG,
-                   "--cluster: zk: '%s' cannot be the root of the cluster's znodes; /hbase is one",
-                   root);
+    return rq_fail(
+        why, RQ_E_CONFIG,
+        "--cluster: zk: '%s' cannot be the root of the cluster's znodes; use a path such as /hbase",
+        root);
 }
 
 static rq_err append(rq_arena *arena, const char **list, const char *more, rq_error *why)
@@ -64,7 +65,7 @@ static rq_err add_zookeeper(char *text, rq_arena *arena, rq_cluster_place *ret, 
 {
     char *slash = strchr(text, '/');
     if (ret->root != NULL)
-        return rq_fail(why, RQ_E_CONFIG, "--cluster: zk: /ROOT comes behind the last ZooKeeper");
+        return rq_fail(why, RQ_E_CONFIG, "--cluster: zk: /ROOT must follow the last HOST:PORT");
     if (slash != NULL) {
         ret->root = rq_arena_cstr(arena, rq_slice_cstr(slash));
         if (ret->root == NULL) return rq_no_memory(why);
@@ -115,7 +116,7 @@ static rq_err add_part(char *part, bool *in_zk, rq_arena *arena, rq_cluster_plac
         if (value != NULL) return set_once(others[i].key, value, others[i].ret, why);
     }
     return rq_fail(why, RQ_E_CONFIG,
-                   "--cluster: '%s' is not understood: "
+                   "--cluster: '%s' is not valid; expected "
                    "zk=HOST:PORT[,HOST:PORT]...[/ROOT],store=DIR,secret=FILE; in Ceph: "
                    "store=rados:POOL[/NAMESPACE],files=DIR[,conf=FILE][,user=client.NAME]",
                    part);
@@ -139,9 +140,10 @@ static rq_err check_rados(rq_arena *arena, rq_cluster_place *p, rq_error *why)
 {
     RQ_TRY(split_pool(arena, p, why));
     if (p->files == NULL)
-        return rq_fail(why, RQ_E_CONFIG,
-                       "--cluster: files=DIR is missing, the folder for HFiles that all servers "
-                       "see (CephFS, mounted, for example): the pool has logs and manifests only");
+        return rq_fail(
+            why, RQ_E_CONFIG,
+            "--cluster: files=DIR is missing: the folder for HFiles, which all servers must see "
+            "(for example a CephFS mount); the pool has only logs and manifests");
     if (p->conf == NULL) p->conf = DEFAULT_CONF;
     if (p->user == NULL) p->user = DEFAULT_USER;
     if (strncmp(p->user, "client.", 7) == 0 && p->user[7] != '\0') return RQ_OK;
@@ -164,13 +166,13 @@ static rq_err check_complete(rq_arena *arena, rq_cluster_place *p, rq_error *why
         return rq_fail(why, RQ_E_CONFIG, "--cluster: zk=HOST:PORT/ROOT is missing");
     if (p->store == NULL)
         return rq_fail(why, RQ_E_CONFIG,
-                       "--cluster: store=DIR is missing, the folder that all servers see; or, in "
-                       "Ceph, store=rados:POOL,files=DIR");
+                       "--cluster: store=DIR is missing: the folder that all servers share; with "
+                       "Ceph: store=rados:POOL,files=DIR");
     if (p->secret == NULL)
         return rq_fail(why, RQ_E_CONFIG,
-                       "--cluster: secret=FILE is missing: servers take calls only from those that "
-                       "have the cluster's secret. Make one: (umask 077; head -c 32 /dev/urandom | "
-                       "base64 >FILE), and copy it to all servers");
+                       "--cluster: secret=FILE is missing: servers accept calls only from servers "
+                       "with the cluster's secret. Create the file with (umask 077; head -c 32 "
+                       "/dev/urandom | base64 >FILE) and copy it to all servers");
     RQ_TRY(check_store(arena, p, why));
     return check_root(p->root, why);
 }
@@ -226,8 +228,8 @@ static rq_err check_entries(const char *folder, rq_vfs *v, rq_error *why)
                          folder, name);
         else if (!ours)
             rc = rq_fail(why, RQ_E_UNSUPPORTED,
-                         "store %s has %s, so it is not a cluster's. Nothing was changed; use an "
-                         "empty folder or one that does not exist",
+                         "store %s contains %s, so it is not a cluster's store. Nothing was "
+                         "changed; use an empty folder or one that does not exist",
                          folder, name);
     }
     rq_arena_clear(&a);
@@ -256,8 +258,8 @@ static rq_err read_identity(rq_cluster_store *s, rq_arena *arena, rq_error *why)
         return rq_fail(why, RQ_E_CORRUPT, "the storage's object \"cluster\" is malformed");
     if (format > FORMAT)
         return rq_fail(why, RQ_E_VERSION,
-                       "the cluster has format %d, this server knows up to %d: it was written by a "
-                       "newer version",
+                       "the cluster's storage has format %d, this server supports up to %d: a "
+                       "newer version wrote it",
                        format, FORMAT);
     return strlen(s->cluster_id) == RQ_CLUSTER_ID_SIZE - 1
                ? RQ_OK
@@ -329,9 +331,10 @@ static rq_err check_mounted(const rq_cluster_place *p, rq_cluster_store *s, rq_e
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     if (rc != RQ_OK) return rq_fail(why, rc, "store %s: %s", p->store, own.message);
     if (stat(p->files, &st) == 0 || errno != ENOENT) return RQ_OK;
-    return rq_fail(why, RQ_E_STATE,
-                   "files %s does not exist, and cluster %s has files. Is its file system mounted?",
-                   p->files, s->cluster_id);
+    return rq_fail(
+        why, RQ_E_STATE,
+        "files: %s does not exist, but cluster %s has data there. Is its file system mounted?",
+        p->files, s->cluster_id);
 }
 
 static rq_err take_files(rq_cluster_store *s, rq_executor *ex, rq_error *why)
@@ -414,5 +417,7 @@ rq_err rq__cluster_start_code(rq_shared *shared, rq_executor *ex, int64_t *ret, 
         rq_error_clear(&own);
         rc = take_code(shared, ex, ret, &own);
     }
-    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "no start code: %s", own.message);
+    return rc == RQ_OK
+               ? RQ_OK
+               : rq_fail(why, rc, "cannot reserve a start code for this server: %s", own.message);
 }

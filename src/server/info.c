@@ -80,7 +80,7 @@ rq_err rq__info_bind(rq_info_place *p, const rq_log *log, rq_error *why)
     if (rc == RQ_OK) return rc;
     p->on = false;
     if (p->is_explicit) return rq_fail(why, rc, "%s", own.message);
-    rq_log_warn(log, "server", "%s: the server runs without HTTP pages", own.message);
+    rq_log_warn(log, "server", "%s; the server runs without HTTP pages", own.message);
     return RQ_OK;
 }
 

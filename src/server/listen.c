@@ -69,8 +69,8 @@ static rq_err add_name(rq_listen *l, const char *name, rq_error *why)
     }
     freeaddrinfo(list);
     if (rc == RQ_OK && !is_here)
-        return rq_fail(why, RQ_E_CONFIG, "--listen %s: this machine has none of its addresses",
-                       name);
+        return rq_fail(why, RQ_E_CONFIG,
+                       "--listen %s: none of the name's addresses belongs to this machine", name);
     return rc;
 }
 
@@ -96,7 +96,8 @@ rq_err rq__listen_resolve(const char *text, rq_listen *ret, rq_error *why)
 {
     char copy[RQ_LISTEN_MAX * RQ_HOST_SIZE];
     *ret = (rq_listen){0};
-    if (strlen(text) >= sizeof copy) return rq_fail(why, RQ_E_CONFIG, "--listen: too long");
+    if (strlen(text) >= sizeof copy)
+        return rq_fail(why, RQ_E_CONFIG, "--listen: the value is too long");
     memcpy(copy, text, strlen(text) + 1);
     for (char *rest = copy, *entry; (entry = strsep(&rest, ",")) != NULL;) {
         entry += strspn(entry, " \t");
@@ -155,7 +156,7 @@ static rq_err try_port(const rq_listen *l, const char *option, uint16_t *port, r
     if (rc == RQ_OK) return rc;
     if (rc == RQ_E_EXISTS || rc == RQ_E_PERMISSION)
         return rq_fail(why, rc == RQ_E_EXISTS ? rc : RQ_E_CONFIG,
-                       "%s (%s takes another port; 0 picks a free one)", own.message, option);
+                       "%s (%s sets another port; 0 chooses a free port)", own.message, option);
     return rq_fail(why, RQ_E_CONFIG, "--listen: %s", own.message);
 }
 
@@ -171,7 +172,7 @@ static rq_err compare(const rq_ports *p, rq_error *why)
     for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++)
         for (size_t j = 0; j < i; j++)
             if (all[i].port != 0 && all[i].port == all[j].port)
-                return rq_fail(why, RQ_E_CONFIG, "%s and %s: both are %u", all[j].option,
+                return rq_fail(why, RQ_E_CONFIG, "%s and %s: both have port %u", all[j].option,
                                all[i].option, all[i].port);
     return RQ_OK;
 }

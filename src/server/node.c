@@ -48,7 +48,7 @@ static void region_failed(void *ctx, rq_region *r, const rq_error *why)
 {
     rq_error own = {.code = RQ_OK};
     (void)rq_fail(&own, RQ_E_SERVER_ABORTED,
-                  "region %s failed: %s. This process ends, other servers open its regions",
+                  "region %s failed: %s. This server ends; other servers open its regions",
                   rq_region_get_info(r)->encoded, why->message);
     rq__node_lost(ctx, &own);
 }
@@ -57,7 +57,7 @@ static void refused(void *ctx, rq_err rc, const rq_error *why)
 {
     const rq_peer_role *role = ctx;
     rq_error own = {.code = RQ_OK};
-    (void)rq_fail(&own, rc, "the master has refused this server: %s",
+    (void)rq_fail(&own, rc, "the master rejects this server: %s",
                   why == NULL ? rq_err_text(rc) : why->message);
     rq__node_lost(role->ctx, &own);
 }
@@ -323,7 +323,7 @@ static rq_err check_joined(const rq_node *n, const rq_member_view *v, bool in_ti
     if (v->state != RQ_MEMBER_JOINING) return RQ_OK;
     if (in_time) return RQ_E_AGAIN;
     return rq_fail(why, RQ_E_TIMEOUT,
-                   "ZooKeeper at %s was not joined within %lld ms (zookeeper.session.timeout)%s%s",
+                   "no ZooKeeper session at %s within %lld ms (zookeeper.session.timeout)%s%s",
                    n->place.quorum, (long long)rq_config_int(n->o.config, RQ_SET_ZK_SESSION),
                    v->trouble[0] == '\0' ? "" : ": ", v->trouble);
 }
@@ -387,7 +387,8 @@ static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
     if (v->state == RQ_MEMBER_REFUSED) return rq_fail(why, RQ_E_CONFIG, "%s", v->trouble);
     if (rq_tenure_valid_until(n->tenure) == 0)
         return rq_fail(why, RQ_E_SERVER_ABORTED,
-                       "the tenure of %s has ended: another server has fenced it", n->server->text);
+                       "%s may no longer write to the storage: another server has fenced it",
+                       n->server->text);
     RQ_TRY(check_loops(n, why));
     if (v->state == RQ_MEMBER_STANDBY && n->opener_runs)
         return rq_fail(why, RQ_E_SERVER_ABORTED, "%s is no longer the active master, %s is",
@@ -504,7 +505,7 @@ rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why)
     }
     for (unsigned i = 0; i < n->listen.count; i++)
         rq__security_warn_listening(o->log, n->listen.address[i]);
-    rq_log_info(o->log, "cluster", "%s has joined cluster %s", n->server->text,
+    rq_log_info(o->log, "cluster", "server %s has joined cluster %s", n->server->text,
                 n->store.cluster_id);
     *ret = n;
     return RQ_OK;

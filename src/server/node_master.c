@@ -54,7 +54,8 @@ static rq_err fence(rq_node *n, const char *server, rq_error *why)
     RQ_TRY(rq_set_put(n->store.shared, ENDED, server, why));
     rq_err rc = rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, why);
     if (rc == RQ_OK)
-        rq_log_warn(n->o.log, "cluster", "%s is fenced: it writes nothing any more", server);
+        rq_log_warn(n->o.log, "cluster", "%s is fenced: it can no longer write to the storage",
+                    server);
     return rc;
 }
 
@@ -66,7 +67,7 @@ static void retire(const rq_node *n, const char *server)
     rq_err rc = rq_wal_retire(n->store.shared, server, &why);
     if (rc == RQ_OK) rc = rq_set_del(n->store.shared, ENDED, server, &why);
     if (rc != RQ_OK && rc != RQ_E_STATE)
-        rq_log_warn(n->o.log, "cluster", "the log of %s cannot be removed yet: %s", server,
+        rq_log_warn(n->o.log, "cluster", "cannot remove the write-ahead log of %s yet: %s", server,
                     why.message);
 }
 
@@ -103,7 +104,8 @@ static rq_err find_owner(rq_node *n, const rq_region_info *info, rq_arena *arena
     }
     if (ended) return RQ_OK;
     if (!rq_member_name_of(text, arena, &name))
-        return rq_fail(why, RQ_E_CORRUPT, "region %s: owner '%s' is no ServerName", info->encoded,
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "region %s: owner '%s' in the manifest is not a ServerName", info->encoded,
                        text);
     if (!rq_remote_is_up(rq__node_remote(n), &name)) return fence(n, text, why);
     *ret = rq_server_name_new(&name);
@@ -120,8 +122,8 @@ static const rq_server_name *owner(void *ctx, const rq_region_info *info)
     rq_error why = {.code = RQ_OK};
     const rq_server_name *ret = NULL;
     if (find_owner(n, info, &a, &ret, &why) != RQ_OK)
-        rq_log_warn(n->o.log, "cluster", "whose region %s is cannot be told: %s", info->encoded,
-                    why.message);
+        rq_log_warn(n->o.log, "cluster", "cannot read which server owns region %s: %s",
+                    info->encoded, why.message);
     rq_arena_clear(&a);
     return ret;
 }
@@ -161,8 +163,10 @@ static void drain_no_more(rq_node *n, const rq_server_name *server)
     rq_err rc = rq_set_del(n->store.shared, DRAINING, server->text, &why);
     if (rc == RQ_OK) rc = rq_remote_set_draining(rq__node_remote(n), server, false);
     if (rc != RQ_OK)
-        rq_log_warn(n->o.log, "cluster", "%s stays in the list of decommissioned servers: %s",
-                    server->text, why.code == RQ_OK ? rq_err_text(rc) : why.message);
+        rq_log_warn(
+            n->o.log, "cluster",
+            "%s has ended, but cannot be removed from the list of decommissioned servers: %s",
+            server->text, why.code == RQ_OK ? rq_err_text(rc) : why.message);
     view_changed(n);
 }
 
@@ -271,12 +275,13 @@ static void note_failure(rq_node *n, const char *server, uint64_t now_ns, const 
 {
     unsigned failed = rq__tries_failed(&n->fences, server, now_ns);
     if (failed == 1)
-        rq_log_error(n->o.log, "cluster", "%s is given up and cannot be fenced yet: %s", server,
+        rq_log_error(n->o.log, "cluster",
+                     "%s is taken for dead, but cannot be fenced yet: %s; tried again", server,
                      why->message);
     else if (failed > 1)
         rq_log_error(n->o.log, "cluster",
-                     "%s is given up and cannot be fenced yet, after %u more attempts: %s", server,
-                     failed, why->message);
+                     "%s is taken for dead, but cannot be fenced yet, after %u failed attempts: %s",
+                     server, failed, why->message);
 }
 
 /* Storage that does not answer is tried again at a later look. */
@@ -291,8 +296,8 @@ static void give_up_or_retry(rq_node *n, const rq_server_name *server)
     }
     unsigned failed = rq__tries_succeeded(&n->fences, server->text);
     if (failed > 0)
-        rq_log_info(n->o.log, "cluster", "%s could be fenced after %u attempts that failed",
-                    server->text, failed);
+        rq_log_info(n->o.log, "cluster", "%s is fenced after %u failed attempts", server->text,
+                    failed);
 }
 
 static rq_err give_up_absent(rq_node *n, const rq_member_view *v, rq_error *why)
@@ -314,21 +319,21 @@ static void log_ended(const rq_node *n, const rq_silent_server *s)
 {
     rq_log_warn(
         n->o.log, "cluster",
-        "%s has ended: its connections are closed, and its address refuses new ones. Others "
-        "take its regions over before its session in ZooKeeper ends",
+        "%s has ended: its connections are closed, and its address refuses new ones. Other servers "
+        "take over its regions without waiting for the end of its ZooKeeper session",
         s->name->text);
 }
 
 /* What ZooKeeper does not say: which way no messages pass. */
 static void log_silent(const rq_node *n, const rq_silent_server *s, uint64_t limit_ns)
 {
-    const char *way = s->unanswered_ns < limit_ns   ? ", but its answers"
-                      : s->unreported_ns < limit_ns ? ", but its reports"
+    const char *way = s->unanswered_ns < limit_ns   ? ", except its responses,"
+                      : s->unreported_ns < limit_ns ? ", except its reports,"
                                                     : "";
     uint64_t ns = s->unanswered_ns < limit_ns ? s->unreported_ns : s->unanswered_ns;
     rq_log_warn(n->o.log, "cluster",
-                "nothing was heard of %s%s for %llu s, though it is in ZooKeeper: others take "
-                "its regions over",
+                "nothing was heard of %s%s for %llu s, though its ZooKeeper session lives: other "
+                "servers take over its regions",
                 s->name->text, way, (unsigned long long)(ns / 1000000000));
 }
 
@@ -337,7 +342,7 @@ static rq_err check_place(const rq_silence *s, uint64_t limit_ns, rq_error *why)
     if (!s->is_cut_off) return RQ_OK;
     return rq_fail(why, RQ_E_SERVER_ABORTED,
                    "this master has heard too few of the other servers for more than %llu s: it is "
-                   "cut off, and leaves the place to another one",
+                   "cut off, and ends so that another server becomes the master",
                    (unsigned long long)(limit_ns / 1000000000));
 }
 
@@ -480,12 +485,12 @@ static rq_err wait_for_reports(rq_node *n, rq_error *why)
         if (r.there != before && r.there < least) log_wait(n, &r, least);
         before = r.there;
     }
-    rq_log_info(n->o.log, "cluster", "%zu servers are in ZooKeeper, %zu of which have reported",
+    rq_log_info(n->o.log, "cluster", "%zu of %zu servers in ZooKeeper have reported to this master",
                 r.there, r.heard);
     if (hears_enough(&r) || is_stopping(n)) return RQ_OK;
     return rq_fail(why, RQ_E_SERVER_ABORTED,
-                   "the elected master has heard only %zu of %zu servers, itself included: it may "
-                   "be cut off, and leaves the place to another one",
+                   "the elected master has heard from only %zu of %zu servers, itself included: it "
+                   "may be cut off, and ends so that another server is elected",
                    r.heard, r.there);
 }
 
@@ -589,7 +594,7 @@ static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *wh
 static rq_err become_master(rq_node *n, rq_error *why)
 {
     rq_catalog *catalog;
-    rq_log_info(n->o.log, "cluster", "%s is elected: the active master", n->master->text);
+    rq_log_info(n->o.log, "cluster", "%s is elected as the active master", n->master->text);
     rq__node_refuse_orders(n);
     rq_host_name_no_more(n->host);
     RQ_TRY(open_remote(n, why));

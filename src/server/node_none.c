@@ -6,10 +6,9 @@ rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why)
 {
     (void)o;
     *ret = NULL;
-    return rq_fail(
-        why, RQ_E_UNSUPPORTED,
-        "this program has no cluster mode: it was built without the headers of ZooKeeper's "
-        "client library (Debian: libzookeeper-mt-dev)");
+    return rq_fail(why, RQ_E_UNSUPPORTED,
+                   "this program has no cluster mode, because it was built without ZooKeeper's "
+                   "client library (Debian: libzookeeper-mt-dev)");
 }
 
 /* No other function is called without an open node. */

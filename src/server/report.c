@@ -18,8 +18,8 @@ static void report_procedures(rq_catalog *c, const rq_log *log)
                     (unsigned long long)p->id, rq_ddl_java_class(p->kind), (int)p->ns.len,
                     (const char *)p->ns.ptr, (int)p->qualifier.len, (const char *)p->qualifier.ptr,
                     p->parked    ? "parked"
-                    : p->waiting ? "waits"
-                                 : "runs",
+                    : p->waiting ? "waiting"
+                                 : "running",
                     p->step == NULL ? "none" : p->step);
     }
     rq_log_info(log, "report", "procedures: %zu unfinished", unfinished);

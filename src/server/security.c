@@ -158,8 +158,8 @@ rq_err rq__security_check(const rq_config *c, const rq_log *log, rq_error *why)
             rq_config_text(c, RQ_SET_SECURITY_IGNORED)[0] == '\0' ? "" : ",", unmet_names.text);
     if (ignored.len > 0)
         rq_log_warn(log, "server",
-                    "%s has no effect, as " IGNORED
-                    " says: anyone who can connect may read, write and drop every table",
+                    "%s has no effect, because " IGNORED
+                    " names it: anyone who can connect may read, write and drop every table",
                     ignored.text);
     return RQ_OK;
 }

@@ -195,7 +195,7 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
 static void region_failed(void *context, rq_region *r, const rq_error *why)
 {
     rq_server *s = context;
-    rq_log_error(s->log, "region", "%s: %s", rq_region_get_info(r)->encoded, why->message);
+    rq_log_error(s->log, "region", "region %s: %s", rq_region_get_info(r)->encoded, why->message);
     if (s->catalog != NULL) rq_catalog_region_failed(s->catalog, r, why);
 }
 
@@ -429,7 +429,8 @@ static void open_control(rq_server *s)
     rq_error why = {0};
     rq_control_options o = {.env = &s->env, .catalog = s->catalog, .folder = s->data_path};
     if (rq_control_open(&o, &s->control, &why) != RQ_OK)
-        rq_log_warn(s->log, "server", "backups of the running server are not possible: %s",
+        rq_log_warn(s->log, "server",
+                    "backups of the running server and fsck while it runs are not possible: %s",
                     why.message);
 }
 

@@ -51,8 +51,7 @@ rq_err rq__number_read(rq__interpreter i, const rq_cell *cell, rq__number *ret, 
             return rq_fail(
                 why, rc, "java.lang.NullPointerException: a value of %u bytes is not a BigDecimal",
                 cell->value_len);
-        if (rc == RQ_E_UNSUPPORTED)
-            return rq_fail(why, rc, "a BigDecimal is too large to be added up");
+        if (rc == RQ_E_UNSUPPORTED) return rq_fail(why, rc, "a BigDecimal is too large for a sum");
         return rc;
     }
     ret->present = cell->value_len == 8;

@@ -205,8 +205,8 @@ static void stop(rq_admin_services *s, rq_call *call, const char *what, const ch
                                      : "rorqual.stop.by.call is false");
         return;
     }
-    rq_log_info(s->env.log, "server", "%s by user %s at %s%s%s", what, call->client->user,
-                call->client->host, reason[0] == '\0' ? "" : ": ", reason);
+    rq_log_info(s->env.log, "server", "stopping: %s called by user %s from %s%s%s", what,
+                call->client->user, call->client->host, reason[0] == '\0' ? "" : ": ", reason);
     rq_call_reply_packed(call, rq_slice_of("", 0));
     s->stop(s->stop_ctx);
 }

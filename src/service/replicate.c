@@ -97,8 +97,8 @@ static rq_err set_clusters(rq__sink_job *j)
     if (has_clusters(key, j->batch.cluster_ids)) return RQ_OK;
     if (key->n_cluster_ids > RQ_WAL_CLUSTERS_MAX)
         return rq_fail(&j->batch.read.op.why, RQ_E_DO_NOT_RETRY,
-                       "entry %zu of the batch has been to %zu clusters, more than %d", j->entry_at,
-                       key->n_cluster_ids, RQ_WAL_CLUSTERS_MAX);
+                       "entry %zu of the batch has passed %zu clusters, more than the limit of %d",
+                       j->entry_at, key->n_cluster_ids, RQ_WAL_CLUSTERS_MAX);
     size_t len = key->n_cluster_ids * RQ_WAL_CLUSTER_ID_LEN;
     uint8_t *ids = rq_arena_alloc(j->batch.read.op.arena, len + 1);
     if (ids == NULL) return RQ_E_NO_MEMORY;
@@ -293,8 +293,9 @@ static void warn(const rq__sink_job *j, const rq_error *why, int64_t now_ms)
     int64_t last = atomic_load_explicit(&sink->warned_ms, memory_order_relaxed);
     if (now_ms - last < WARN_MS) return;
     atomic_store_explicit(&sink->warned_ms, now_ms, memory_order_relaxed);
-    rq_log_warn(j->services->env.log, "replication", "a batch from %s is refused: %s: %s",
-                call->client->host, rq_err_text(why->code), why->message);
+    rq_log_warn(j->services->env.log, "replication",
+                "refused a batch of a replication source at %s: %s: %s", call->client->host,
+                rq_err_text(why->code), why->message);
 }
 
 void rq__sink_end(rq__sink_job *j, rq_err rc, const rq_error *why)

@@ -461,7 +461,8 @@ rq_err rq_mob_refs_of_store_file(rq_vfs *vfs, const char *dir, const char *name,
     if (rq_hfile_reader_file_info(reader, RQ_SLICE_LIT(RQ_MOB_INFO_REFS), &value))
         rc = rq_mob_refs_add_encoded(refs, value, why);
     else if (may_have_tags(reader) && !is_of_a_job(reader)) /* no reference is without tags */
-        rc = rq_fail(why, RQ_E_STATE, "%s/%s does not list the MOB files it refers to", dir, name);
+        rc = rq_fail(why, RQ_E_STATE,
+                     "store file %s/%s does not list the MOB files that it refers to", dir, name);
     rq_hfile_reader_unref(reader);
     return rc;
 }

@@ -121,7 +121,8 @@ static rq_err rewrite_reference(rq__mob_rewrite *m, const rq_cell *c, rq_error *
     rq_err rc = rq__mob_read_cell(&m->read, c, &m->ctx, &value, &own);
     if (rc == RQ_E_DO_NOT_RETRY && m->mob->discard_missing) {
         rq_log_error(rq_store_env(m->what->scan.store)->log, "store",
-                     "dropping a MOB value whose file is missing: %s", own.message);
+                     "compaction drops a MOB value, because its MOB file is missing: %s",
+                     own.message);
         return RQ_OK;
     }
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);

@@ -40,8 +40,8 @@ static void run(rq_task *task)
     }
     /* An error is not reported here: a read that needs the block gets it too. */
     if (rc != RQ_E_END)
-        rq_log_warn(j->env.log, "store", "prefetch of %s: %s %s", rq_hfile_reader_path(j->reader),
-                    rq_err_text(rc), why.message);
+        rq_log_warn(j->env.log, "store", "prefetch of %s stopped: %s %s",
+                    rq_hfile_reader_path(j->reader), rq_err_text(rc), why.message);
     end(j);
 }
 

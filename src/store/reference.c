@@ -154,8 +154,8 @@ rq_err rq_store_file_locate(rq_vfs *vfs, const char *dir, const char *name, rq_a
         *ret = places[i];
         return RQ_OK;
     }
-    return rq_fail(why, RQ_E_NOT_FOUND, "%s is not there%s", places[0],
-                   elsewhere ? ", nor in archive/" : "");
+    return rq_fail(why, RQ_E_NOT_FOUND, "%s does not exist%s", places[0],
+                   elsewhere ? ", also not in archive/" : "");
 }
 
 static rq_err open_part(rq_vfs *vfs, const char *path, const rq_hfile_half *half,

@@ -144,11 +144,11 @@ static rq_err take_token(bulk_job *j, rq_error *why)
         return j->token == NULL ? rq_no_memory(why) : RQ_OK;
     }
     if (place == NULL && b->output == NULL && j->work.step == RQ__BULK_MERGED)
-        return rq_fail(why, RQ_E_CORRUPT, "%s/place is missing: remove the folder to start over",
-                       j->work.shown);
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "file %s/place is missing: remove the folder to start over", j->work.shown);
     if (place != NULL && j->work.step == RQ__BULK_MERGED)
         return rq_fail(why, RQ_E_NOT_FOUND,
-                       "the HFiles of the earlier run, in %s, are gone: remove %s to start over",
+                       "the earlier run's HFiles in %s no longer exist: remove %s to start over",
                        place, j->work.shown);
     return rq__load_prepare(&j->link, &j->arena, &j->token, why);
 }
@@ -157,12 +157,12 @@ static rq_err take_staging(bulk_job *j, rq_error *why)
 {
     const char *path = local_path(j->token);
     if (path == NULL || access(path, R_OK | W_OK | X_OK) != 0)
-        return rq_fail(
-            why, RQ_E_PERMISSION,
-            "the server's staging folder %s is not on this machine, or not open to this "
-            "user: --output FOLDER takes a folder that both see by the same path (a Rorqual "
-            "server loads from it if rorqual.bulkload.folders lists it)",
-            j->token);
+        return rq_fail(why, RQ_E_PERMISSION,
+                       "the server's staging folder %s is not on this machine, or this user may "
+                       "not write to it: use --output FOLDER with a folder that has the same path "
+                       "on this machine and on the server (a Rorqual server loads from a folder if "
+                       "rorqual.bulkload.folders lists it)",
+                       j->token);
     j->folder = path;
     return j->b->progress == NULL ? RQ_OK : rq__work_set_place(&j->work, j->token, why);
 }

@@ -23,7 +23,7 @@ static rq_slice trimmed(rq_slice s)
 static rq_err put_special(rq__columns *c, size_t at, rq__column_kind kind, size_t *slot,
                           const char *name, rq_error *why)
 {
-    if (*slot != NONE) return rq_fail(why, RQ_E_INVALID, "%s is twice among the columns", name);
+    if (*slot != NONE) return rq_fail(why, RQ_E_INVALID, "column %s is listed twice", name);
     *slot = at;
     c->list[at].kind = kind;
     return RQ_OK;
@@ -100,7 +100,8 @@ static rq_err put_columns(rq__columns *c, rq_slice text, rq_error *why)
     if (c->row == NONE)
         return rq_fail(why, RQ_E_INVALID, "one of the columns must be HBASE_ROW_KEY");
     if (cells == 0)
-        return rq_fail(why, RQ_E_INVALID, "there is no column besides the row key and times");
+        return rq_fail(why, RQ_E_INVALID,
+                       "at least one column besides the row key and the timestamp is needed");
     return sort_columns(c, why);
 }
 

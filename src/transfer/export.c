@@ -96,7 +96,7 @@ static rq_err take_row(void *ctx, rq_op_result *row, rq_error *why)
     rq_err rc =
         is_sequence(job_of(t)) ? put_result(t, row, &cells, why) : put_text(t, row, &cells, why);
     if (rc == RQ_E_NO_MEMORY) return rq_no_memory(why);
-    if (rc == RQ_E_MALFORMED) return rq_fail(why, rc, "the server's answer is malformed");
+    if (rc == RQ_E_MALFORMED) return rq_fail(why, rc, "the server's response is malformed");
     t->rows += cells > 0 && rq__row_begins(&t->parts, rq_cell_row(&first), row->row.partial);
     t->cells += cells;
     if (t->rows % 64 == 0) tell_progress(t, rq_cell_row(&first));
@@ -226,7 +226,7 @@ static rq_err check_folder(export_job *j, rq_error *why)
     rq_dir_entry *list;
     size_t count;
     if (is_there(j->vfs, "_SUCCESS"))
-        return rq_fail(why, RQ_E_EXISTS, "%s has a finished export", j->e->folder);
+        return rq_fail(why, RQ_E_EXISTS, "folder %s has a finished export already", j->e->folder);
     if (is_there(j->vfs, PLAN_FOLDER)) return RQ_OK;
     RQ_TRY(rq_vfs_list(j->vfs, "", &j->arena, &list, &count, why));
     return count == 0

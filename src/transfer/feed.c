@@ -131,8 +131,8 @@ static rq_err next_result(rq__feed *s, rq__feed_row *ret, rq_error *why)
     if (rc == RQ_E_NO_MEMORY) return rq_no_memory(why);
     if (rc == RQ_OK) return RQ_OK;
     return rq_fail(why, RQ_E_CORRUPT,
-                   "%s: the record at byte %" PRIu64 " is not a Result of its row", s->seq.path,
-                   s->seq.start);
+                   "%s: the record at byte %" PRIu64 " is not a Result of the row in its key",
+                   s->seq.path, s->seq.start);
 }
 
 /* --- text ------------------------------------------------------------------------------------- */

@@ -93,8 +93,8 @@ rq_err rq__files_check_results(const rq__files *f, rq_error *why)
 {
     for (size_t i = 0; i < f->count; i++)
         if (f->sizes[i] == 0)
-            return rq_fail(why, RQ_E_CORRUPT, "%s/%s is empty, and not a SequenceFile", f->base,
-                           f->paths[i]);
+            return rq_fail(why, RQ_E_CORRUPT, "%s/%s is empty, so it is not a SequenceFile",
+                           f->base, f->paths[i]);
     return RQ_OK;
 }
 
@@ -182,16 +182,16 @@ rq_err rq__files_plan(rq__files *f, const char *progress, const char *name, cons
     rq_err rc = rq_vfs_mkdirs(v, folder, &mine);
     if (rc != RQ_OK)
         return rq_fail(why, rc,
-                       "cannot keep the progress beside the input: %s; --progress FOLDER "
-                       "takes another folder",
+                       "cannot write the progress next to the input: %s; choose another folder "
+                       "with --progress FOLDER",
                        mine.message);
     RQ_TRY(lock_folder(f, progress != NULL ? progress : f->base, folder, why));
     rc = rq__plan_open(v, folder, what, texts, f->part_count, true, ret, &mine);
     if (rc == RQ_E_CONFLICT && lacks_times(f, ret))
-        return rq_fail(
-            why, RQ_E_VERSION,
-            "%s was begun by another version of rorqual, which did not note when the "
-            "files were changed: finish it with that, or remove the folder to start over",
-            folder);
+        return rq_fail(why, RQ_E_VERSION,
+                       "the run recorded in %s was begun by an older version of rorqual, which did "
+                       "not record the files' modification times: finish the run with that "
+                       "version, or remove the folder to start over",
+                       folder);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", mine.message);
 }

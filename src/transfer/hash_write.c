@@ -161,7 +161,7 @@ static rq_err check_folder(hash_job *j, rq_error *why)
     rq_stat st;
     const char *folder = j->verify->folder;
     if (rq_vfs_stat(j->vfs, "manifest", &st, NULL) == RQ_OK)
-        return rq_fail(why, RQ_E_EXISTS, "%s has finished hashes", folder);
+        return rq_fail(why, RQ_E_EXISTS, "folder %s has finished hashes already", folder);
     if (rq_vfs_stat(j->vfs, PLAN_FOLDER, &st, NULL) == RQ_OK) return RQ_OK;
     RQ_TRY(rq_vfs_list(j->vfs, "", &j->arena, &list, &count, why));
     return count == 0 ? RQ_OK
@@ -205,7 +205,7 @@ static rq_err prepare(hash_job *j, rq_error *why)
 {
     const rq_verify *v = j->verify;
     if (v->scan.columns != NULL && strchr(v->scan.columns, ':') != NULL)
-        return rq_fail(why, RQ_E_INVALID, "a manifest can name families, not single columns");
+        return rq_fail(why, RQ_E_INVALID, "hashes can cover whole families, not single columns");
     RQ_TRY(rq__open_folder(v->folder, 0777, &j->vfs, &j->has_made_folder, why));
     RQ_TRY(rq_vfs_lock(j->vfs, NULL, &j->lock, why));
     RQ_TRY(check_folder(j, why));

@@ -126,7 +126,7 @@ static rq_err take_line(rq__hash_manifest *m, char *line, rq_arena *arena, rq_er
     if (value == NULL || unescape(value, false) == NULL || !take_property(m, line, value, arena))
         return rq_fail(why, RQ_E_CORRUPT, "the manifest's line '%.100s' is damaged", line);
     if (strcmp(line, "hashAlgorithm") == 0 && strcmp(value, "MD5") != 0)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "the hashes are %.40s; only MD5 is known", value);
+        return rq_fail(why, RQ_E_UNSUPPORTED, "hash type %.40s is not supported, only MD5", value);
     return RQ_OK;
 }
 
@@ -135,7 +135,7 @@ rq_err rq__hash_manifest_parse(rq_slice text, rq_arena *arena, rq__hash_manifest
 {
     *ret = (rq__hash_manifest){0};
     if (text.len > 0 && memchr(text.ptr, '\0', text.len) != NULL)
-        return rq_fail(why, RQ_E_CORRUPT, "the manifest is damaged: it has a zero byte");
+        return rq_fail(why, RQ_E_CORRUPT, "the manifest is damaged: it contains a zero byte");
     char *line = rq_arena_cstr(arena, text);
     if (line == NULL) return rq_no_memory(why);
     while (line != NULL) {

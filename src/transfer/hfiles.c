@@ -35,7 +35,7 @@ static rq_err make_name(char ret[33], rq_error *why)
 {
     uint8_t random[16];
     if (rq_unguessable(random, sizeof random) != RQ_OK)
-        return rq_fail(why, RQ_E_IO, "the system has no random numbers for a file's name");
+        return rq_fail(why, RQ_E_IO, "cannot get random numbers from the system for a file's name");
     snprintf(ret, 33, "%016" PRIx64 "%016" PRIx64, rq_get_be64(random), rq_get_be64(random + 8));
     return RQ_OK;
 }

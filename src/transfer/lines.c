@@ -60,7 +60,7 @@ static rq_err take(rq__lines *l, rq_slice *ret, size_t *ret_len, rq_error *why)
         if (wanted > LINE_BYTES_MAX)
             return rq_fail(why, RQ_E_INVALID, "%s: the line at byte %" PRIu64 " has no end%s",
                            l->path, rq__in_position(&l->in),
-                           l->has_quotes ? ": are its quotes closed?" : "");
+                           l->has_quotes ? ": a closing quote may be missing" : "");
     }
 }
 

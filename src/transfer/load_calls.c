@@ -51,7 +51,7 @@ rq_err rq__load_prepare(rq__link *link, rq_arena *arena, const char **ret_token,
     while (rc == RQ_OK && rq_pb_next(&c, &f) == RQ_OK)
         if (f.number == 1 && f.wire == RQ_PB_BYTES) *ret_token = rq_arena_cstr(arena, f.bytes);
     if (rc == RQ_OK && *ret_token == NULL)
-        rc = rq_fail(why, RQ_E_MALFORMED, "PrepareBulkLoad: the answer has no token");
+        rc = rq_fail(why, RQ_E_MALFORMED, "PrepareBulkLoad: the server's response has no token");
     rq_buf_clear(&request);
     rq_buf_clear(&answer);
     return rc;
@@ -90,8 +90,7 @@ rq_err rq__table_schema_ask(rq__link *link, rq_table_schema **ret, rq_error *why
     while (rc == RQ_OK && *ret == NULL && rq_pb_next(&c, &f) == RQ_OK)
         if (f.number == 1 && f.wire == RQ_PB_BYTES) rc = rq_table_schema_parse(f.bytes, ret, why);
     if (rc == RQ_OK && *ret == NULL)
-        rc =
-            rq_fail(why, RQ_E_TABLE_NOT_FOUND, "table %s: the master does not know it", link->name);
+        rc = rq_fail(why, RQ_E_TABLE_NOT_FOUND, "table %s does not exist", link->name);
     rq_buf_clear(&request);
     rq_buf_clear(&answer);
     return rc;

@@ -200,11 +200,10 @@ static rq_err check_unchanged(rq__load_job *j, const rq__journal_line *line, rq_
     if (names == 0) return RQ_OK;
     RQ_TRY(rq_vfs_stat(j->l->vfs, line->path, &st, why));
     if (st.size == line->size && (uint64_t)st.mtime_ms == line->mtime_ms) return RQ_OK;
-    return rq_fail(
-        why, RQ_E_CONFLICT,
-        "%s/%s has changed since it was loaded by a run that has not finished; remove the file "
-        "_rorqual_load to load everything that is in the folder",
-        j->l->path, line->path);
+    return rq_fail(why, RQ_E_CONFLICT,
+                   "%s/%s has changed since an unfinished run loaded it; remove the file "
+                   "_rorqual_load to load all files in the folder again",
+                   j->l->path, line->path);
 }
 
 static rq_err resume_line(rq__load_job *j, const rq__journal_line *line, rq_error *why)
@@ -262,8 +261,8 @@ static rq_err list_folder(rq__load_job *j, rq_error *why)
         if (is_hidden(list[i].name) && !is_family) continue;
         if (!list[i].is_dir)
             return rq_fail(why, RQ_E_INVALID,
-                           "%s/%s is a file: HFiles are in a folder for each family", j->l->path,
-                           list[i].name);
+                           "%s/%s is a file; expected one folder of HFiles for each family",
+                           j->l->path, list[i].name);
         RQ_TRY(list_family(j, list[i].name, why));
     }
     return RQ_OK;

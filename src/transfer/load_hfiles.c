@@ -241,7 +241,7 @@ static rq_err take_answer(const rq_buf *answer, rq_error *why)
         if (f.number == 1 && f.wire == RQ_PB_VARINT) ret = f.value != 0 ? RQ_OK : RQ_E_AGAIN;
     if (rc == RQ_E_END && ret != RQ_E_MALFORMED) return ret;
     return rq_fail(why, RQ_E_MALFORMED,
-                   "bulk load: the server's answer does not tell whether the files are loaded");
+                   "bulk load: the server's response does not say whether the files were loaded");
 }
 
 /* One call. RQ_E_AGAIN: not loaded; for requests with a token the server gives no reason. */

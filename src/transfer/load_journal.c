@@ -87,10 +87,10 @@ static rq_err take_entries(rq__load_journal *j, rq_slice text, rq_error *why)
 
 static rq_err other_version(rq_error *why)
 {
-    return rq_fail(
-        why, RQ_E_VERSION,
-        "the load of this folder was begun by another version of rorqual: finish it with "
-        "that, or remove the file " JOURNAL " to load what is in the folder");
+    return rq_fail(why, RQ_E_VERSION,
+                   "the load of this folder was begun by another version of rorqual: finish the "
+                   "load with that version, or remove the file " JOURNAL
+                   " to load what is in the folder");
 }
 
 static rq_err parse(rq__load_journal *j, rq_slice text, rq_error *why)
@@ -100,10 +100,11 @@ static rq_err parse(rq__load_journal *j, rq_slice text, rq_error *why)
     if (!take_word(&rest, FORMAT_VERSION)) return other_version(why);
     if (!rq__take_line(&rest, &line) || !take_word(&line, "for ")) return damaged(why);
     if (!rq_slice_eq(line, rq_slice_cstr(j->what)))
-        return rq_fail(why, RQ_E_CONFLICT,
-                       "the load of this folder was begun as \"%.*s\", and is not finished; remove "
-                       "the file " JOURNAL " to load what is left as \"%s\"",
-                       (int)line.len, (const char *)line.ptr, j->what);
+        return rq_fail(
+            why, RQ_E_CONFLICT,
+            "an unfinished load of this folder was begun as \"%.*s\"; remove the file " JOURNAL
+            " to load what is left as \"%s\"",
+            (int)line.len, (const char *)line.ptr, j->what);
     j->is_resumed = true;
     RQ_TRY(take_entries(j, rest, why));
     const uint8_t *end = memrchr(text.ptr, '\n', text.len);
@@ -165,7 +166,7 @@ static rq_err add_line(rq__load_journal *j, const rq__journal_line *l, rq_error 
 {
     char pieces[32] = "";
     if (strchr(l->path, '\n') != NULL)
-        return rq_fail(why, RQ_E_INVALID, "%s: a line break in a file's name", l->path);
+        return rq_fail(why, RQ_E_INVALID, "%s: a file's name contains a line break", l->path);
     if (l->state == RQ__LOAD_DIVIDED) snprintf(pieces, sizeof pieces, "%" PRIu64 " ", l->pieces);
     rq_err rc = rq_buf_printf(&j->text, "%s%s%" PRIu64 " %" PRIu64 " %s\n", words[l->state], pieces,
                               l->size, l->mtime_ms, l->path);

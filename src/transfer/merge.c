@@ -236,8 +236,8 @@ static rq_err shrink(group *g, rq_error *why)
     char row[256];
     rq_bytes_to_string(rq_buf_slice(&g->row), row, sizeof row);
     return rq_fail(why, RQ_E_ROW_TOO_BIG,
-                   "row %s of the input has %zu different cells or more, for which %zu bytes of "
-                   "memory are too little",
+                   "row %s of the input has at least %zu different cells, which do not fit into "
+                   "%zu bytes of memory",
                    row, count, g->memory);
 }
 

@@ -68,8 +68,8 @@ static rq_err parse(rq__plan *p, rq_slice text, const char *what, rq_error *why)
         return rq_fail(why, RQ_E_CORRUPT, "%s/plan is damaged", p->folder);
     if (!rq_slice_eq(is_for, rq_slice_cstr(what)))
         return rq_fail(why, RQ_E_CONFLICT,
-                       "%s was begun by another command (%.*s, not %s): repeat that one, or take "
-                       "another folder",
+                       "%s was begun by another command (%.*s, not %s): repeat that command, or "
+                       "choose another folder",
                        p->folder, (int)is_for.len, (const char *)is_for.ptr, what);
     if (take_parts(p, &rest, count_lines(text)) != RQ_OK ||
         (number = rq_arena_cstr(&p->arena, stamp)) == NULL)
@@ -161,7 +161,7 @@ rq_err rq__plan_open(rq_vfs *v, const char *folder, const char *what, const char
         RQ_TRY(parse(ret, text, what, why));
         if (same_parts && !are_same(ret, parts, count))
             return rq_fail(why, RQ_E_CONFLICT,
-                           "the input has changed since it was begun: remove %s to start over",
+                           "the input has changed since the run began: remove %s to start over",
                            folder);
         ret->is_resumed = true;
     } else {

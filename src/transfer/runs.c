@@ -80,7 +80,7 @@ rq_err rq__sort_add(rq__row_sorter *s, uint64_t order, rq_slice row, const rq_ce
 {
     size_t len = record_len(row, cells, count);
     if (count == 0) return RQ_OK;
-    if (len > INT32_MAX) return rq_fail(why, RQ_E_INVALID, "a row of more than 2 GB");
+    if (len > INT32_MAX) return rq_fail(why, RQ_E_INVALID, "a row of the input has more than 2 GB");
     if (s->records.len + len + (s->count + 1) * sizeof *s->entries > s->memory)
         RQ_TRY(rq__sort_flush(s, why));
     return put_record(s, order, row, cells, count, len) == RQ_OK ? RQ_OK : rq_no_memory(why);

@@ -183,7 +183,7 @@ static rq_err put_fields(rq_buf *out, const rq_transfer_scan *s, rq_error *why)
 rq_err rq__scan_fields(rq_buf *out, const rq_transfer_scan *s, rq_error *why)
 {
     if (s->versions > INT32_MAX || s->batch > INT32_MAX)
-        return rq_fail(why, RQ_E_INVALID, "a number above 2147483647");
+        return rq_fail(why, RQ_E_INVALID, "the number of versions is above 2147483647");
     if (s->from_ms < 0 || s->to_ms < 0 || (s->to_ms != 0 && s->to_ms < s->from_ms))
         return rq_fail(why, RQ_E_INVALID, "the time range ends before it begins");
     rq_err rc = put_fields(out, s, why);

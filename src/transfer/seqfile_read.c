@@ -74,14 +74,14 @@ static bool knows_codec(const char *name)
 static rq_err check_classes(const rq__seq_reader *r, const char *value_class, rq_error *why)
 {
     if (strcmp(r->key_class, RQ__CLASS_BYTES) != 0)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: keys of class %s, not %s", r->path, r->key_class,
-                       RQ__CLASS_BYTES);
+        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: its keys have class %s, expected %s", r->path,
+                       r->key_class, RQ__CLASS_BYTES);
     if (value_class != NULL && strcmp(r->value_class, value_class) != 0)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: values of class %s, not %s", r->path,
+        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: its values have class %s, expected %s", r->path,
                        r->value_class, value_class);
     if (r->is_compressed && !knows_codec(r->codec))
         return rq_fail(why, RQ_E_UNSUPPORTED,
-                       "%s: compressed by %s; only DefaultCodec and GzipCodec are known", r->path,
+                       "%s: codec %s is not supported, only DefaultCodec and GzipCodec", r->path,
                        r->codec);
     return RQ_OK;
 }
@@ -98,8 +98,9 @@ rq_err rq__seq_reader_open(rq_vfs *v, const char *path, const char *value_class,
         return rq_fail(why, RQ_E_CORRUPT, "%s is not a SequenceFile: it does not begin with SEQ",
                        path);
     if (head.ptr[3] != VERSION)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: SequenceFile of version %u; only %u is known",
-                       path, head.ptr[3], VERSION);
+        return rq_fail(why, RQ_E_UNSUPPORTED,
+                       "%s: SequenceFile version %u is not supported, only %u", path, head.ptr[3],
+                       VERSION);
     c.ptr += 4;
     if (!take_header(ret, &c)) return corrupt(ret, "damaged or cut header", why);
     RQ_TRY(check_classes(ret, value_class, why));

@@ -37,7 +37,8 @@ rq_err rq__seq_writer_open(rq_vfs *v, const char *path, const char *value_class,
     *ret = (rq__seq_writer){0};
     /* Bytes that the data is unlikely to have. */
     if (rq_unguessable(ret->sync, sizeof ret->sync) != RQ_OK)
-        return rq_fail(why, RQ_E_IO, "%s: the system has no random numbers for the file's marker",
+        return rq_fail(why, RQ_E_IO,
+                       "%s: cannot get random numbers from the system for the file's sync marker",
                        path);
     RQ_TRY(rq__out_open(v, path, &ret->out, why));
     if (put_header(ret, value_class) != RQ_OK) return rq_no_memory(why);

@@ -42,7 +42,7 @@ static rq_err take_row(void *ctx, rq_op_result *row, rq_error *why)
     sweep_tools *t = ctx;
     rq_op_result copy = *row;
     if (weigh(t, row) != RQ_OK)
-        return rq_fail(why, RQ_E_MALFORMED, "the server's answer is malformed");
+        return rq_fail(why, RQ_E_MALFORMED, "the server's response is malformed");
     return t->sweep->row(t->state, &copy, why);
 }
 

@@ -177,7 +177,7 @@ void rq_intake_end(rq_intake_visit *v)
 static rq_err refuse(const rq_intake *t, const char *said, rq_error *why)
 {
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                   "this file is in none of the folders that the server's setting %s allows: %s",
+                   "the file is outside the folders that the server's setting %s allows: %s",
                    t->setting, said);
 }
 

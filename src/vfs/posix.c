@@ -499,7 +499,7 @@ static rq_err posix_link_file(rq_file *base, rq_vfs *to, const char *path, rq_er
     if (!link_open(f->fd, v->root, path)) return fail_errno(why, errno, "link", v, path);
     if (is_own_file(f->fd, 2) && fchmod(f->fd, file_mode(v)) == 0) return RQ_OK;
     (void)unlinkat(v->root, path, 0);
-    return rq_fail(why, RQ_E_PERMISSION, "cannot link %s: it changed", path);
+    return rq_fail(why, RQ_E_PERMISSION, "cannot link %s: the file changed meanwhile", path);
 }
 
 static rq_err posix_share_file(rq_file *base, rq_vfs *to, const char *path, rq_error *why)
@@ -526,7 +526,7 @@ static rq_err posix_remove_file(rq_vfs *base, const char *path, const rq_file_id
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         rc = fail_errno(why, errno, "remove", v, path);
     else if (st.st_dev != id->device || st.st_ino != id->inode)
-        rc = rq_fail(why, RQ_E_CONFLICT, "cannot remove %s/%s: it is another file now",
+        rc = rq_fail(why, RQ_E_CONFLICT, "cannot remove %s/%s: another file has this name now",
                      v->root_path, path);
     else if (unlinkat(dir, name, 0) != 0)
         rc = fail_errno(why, errno, "remove", v, path);

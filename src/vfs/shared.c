@@ -50,7 +50,9 @@ void rq__tenure_ended(rq_tenure *t)
 rq_err rq__tenure_over(const rq_tenure *t, rq_error *why)
 {
     if (rq_tenure_valid_until(t) != 0) return RQ_OK;
-    return rq_fail(why, RQ_E_SERVER_ABORTED, "this server's right to write its log has ended");
+    return rq_fail(
+        why, RQ_E_SERVER_ABORTED,
+        "this server may no longer write its write-ahead log: another server has fenced it");
 }
 
 rq_err rq_tenure_end(rq_tenure *t, rq_error *why)
@@ -147,9 +149,10 @@ rq_err rq_slog_read(rq_shared *s, const char *server_name, const rq_slog_segment
         RQ_TRY(
             s->slog_read(s, server_name, segment->number, stripe, off, buf, wanted, &found, why));
     if (found != wanted)
-        return rq_fail(why, RQ_E_CORRUPT,
-                       "the log of %s, segment %llu, stripe %u, is shorter than its sealed length",
-                       server_name, (unsigned long long)segment->number, stripe);
+        return rq_fail(
+            why, RQ_E_CORRUPT,
+            "the write-ahead log of %s: segment %llu, stripe %u is shorter than its sealed length",
+            server_name, (unsigned long long)segment->number, stripe);
     *ret_len = found;
     return RQ_OK;
 }
@@ -216,7 +219,8 @@ rq_err rq_object_swap(rq_shared *s, const char *name, uint64_t *generation, rq_s
         if (rc == RQ_OK) return RQ_OK;
         if (rc == RQ_E_CONFLICT) break;
         if (rc == RQ_E_AGAIN)
-            rc = rq_fail(&detail, RQ_E_IO, "object %s could not be swapped", name);
+            rc = rq_fail(&detail, RQ_E_IO,
+                         "object %s could not be replaced: too many attempts failed", name);
     }
     return rq_fail(why, rc, "%s", detail.message);
 }

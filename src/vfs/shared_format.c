@@ -33,8 +33,7 @@ static rq_err open_file(rq_slice file, const char *magic, const char *what, rq_c
     if (file.len < MAGIC_LEN + 4 || memcmp(file.ptr, magic, MAGIC_LEN - 1) != 0)
         return rq_fail(why, RQ_E_CORRUPT, "%s: the file's magic is wrong", what);
     if (file.ptr[MAGIC_LEN - 1] != (uint8_t)magic[MAGIC_LEN - 1])
-        return rq_fail(why, RQ_E_VERSION, "%s: format %u is not known", what,
-                       file.ptr[MAGIC_LEN - 1]);
+        return rq_fail(why, RQ_E_VERSION, "%s: unknown format %u", what, file.ptr[MAGIC_LEN - 1]);
     uint32_t stored = rq_get_be32(file.ptr + file.len - 4);
     if (stored != rq_crc32c(0, file.ptr, file.len - 4))
         return rq_fail(why, RQ_E_CORRUPT, "%s: wrong checksum", what);
@@ -112,7 +111,7 @@ rq_err rq__seal_decode(rq_slice file, rq_arena *arena, rq_slog_segment **ret, si
     uint32_t count;
     RQ_TRY(open_file(file, seal_magic, "seal", &c, why));
     if (!rq_cursor_be32(&c, &count) || rq_cursor_left(&c) != (uint64_t)count * SEGMENT_LEN)
-        return rq_fail(why, RQ_E_CORRUPT, "seal: its length is not that of its segments");
+        return rq_fail(why, RQ_E_CORRUPT, "seal: its length does not match its number of segments");
     rq_slog_segment *segments = rq_arena_calloc(arena, count, sizeof *segments);
     if (segments == NULL) return rq_no_memory(why);
     for (uint32_t i = 0; i < count; i++)

@@ -303,7 +303,8 @@ rq_err rq__folder_slog_remove(rq_shared *s, const char *name, rq_error *why)
     }
     /* EXISTS: another server put a fence into the folder meanwhile. NOT_FOUND: another one removed
      * the folder. */
-    if (rc == RQ_E_EXISTS) return rq_fail(why, RQ_E_STATE, "%s is being revoked", name);
+    if (rc == RQ_E_EXISTS)
+        return rq_fail(why, RQ_E_STATE, "the right of %s to write its log is being revoked", name);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
     return begun || sealed ? rq_vfs_sync_dir(f->vfs, "tenure", why) : RQ_OK;
 }

@@ -66,7 +66,7 @@ static rq_err read_generation(const object *o, uint64_t generation, rq__object_r
     RQ_TRY(rq_vfs_read_file(o->f->vfs, path, FILE_MAX, o->arena, &file, why));
     rq_err rc = rq__object_decode(file, ret, &detail);
     if (rc == RQ_OK && ret->generation != generation)
-        rc = rq_fail(&detail, RQ_E_CORRUPT, "it is generation %llu",
+        rc = rq_fail(&detail, RQ_E_CORRUPT, "the file contains generation %llu",
                      (unsigned long long)ret->generation);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s: %s", path, detail.message);
 }
@@ -99,7 +99,8 @@ rq_err rq__folder_object_get(rq_shared *s, const char *name, rq_arena *arena, rq
     rq__object_record r;
     RQ_TRY(newest(&o, &r, why));
     if (r.generation > 0) RQ_TRY(rq_vfs_sync_dir(o.f->vfs, o.dir, why));
-    if (generation_of(&r) == 0) return rq_fail(why, RQ_E_NOT_FOUND, "there is no object %s", name);
+    if (generation_of(&r) == 0)
+        return rq_fail(why, RQ_E_NOT_FOUND, "object %s does not exist", name);
     *ret = r.bytes;
     *ret_generation = r.generation;
     return RQ_OK;
@@ -121,8 +122,8 @@ static rq_err confirm(const object *o, uint64_t generation, uint64_t token, rq_e
     RQ_TRY(newest(o, &now, why));
     uint64_t since = now.generation - generation;
     if (since >= now.history_count)
-        return rq_fail(why, RQ_E_IO, "%s: whether generation %llu was written is not known", o->dir,
-                       (unsigned long long)generation);
+        return rq_fail(why, RQ_E_IO, "%s: it is unknown whether generation %llu was written",
+                       o->dir, (unsigned long long)generation);
     if (now.history[since] == token) return RQ_OK;
     return rq_fail(why, RQ_E_CONFLICT, "%s is at generation %llu", o->dir,
                    (unsigned long long)now.generation);

@@ -331,7 +331,7 @@ rq_err rq__shared_rados_new(const char *version, const rq_rados_options *o, rq_e
                             rq_shared **ret, rq_error *why)
 {
     if (strcmp(version, RQ_VERSION) != 0)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "the plug-in for Ceph is of version %s, not %s",
+        return rq_fail(why, RQ_E_UNSUPPORTED, "the plug-in for Ceph has version %s, not %s",
                        RQ_VERSION, version);
     if (!plain(o->pool) || !plain(o->space))
         return rq_fail(why, RQ_E_CONFIG, "Ceph: bad name of a pool or namespace: \"%.200s\"",

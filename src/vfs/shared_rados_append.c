@@ -46,7 +46,7 @@ static rq_err add_segment(rq__rados_tenure *t, uint64_t number, rq_error *why)
     int rc = rq__rados_write(rq__rados_of(t->base.shared), t->head, op);
     if (rc == -ENOENT || rc == -ECANCELED) {
         RQ_TRY(rq__rados_renew(t, why));
-        return rq_fail(why, RQ_E_EXISTS, "there is a segment %llu", (unsigned long long)number);
+        return rq_fail(why, RQ_E_EXISTS, "segment %llu exists already", (unsigned long long)number);
     }
     return rq__rados_result(rc, "add a segment to", t->head, why);
 }

@@ -170,7 +170,8 @@ static rq_err fence_head(fencing *f, rq_error *why)
     bool again = true;
     for (unsigned i = 0; i < TRIES_MAX && again; i++)
         RQ_TRY(fence_once(f, &again, why));
-    if (again) return rq_fail(why, RQ_E_IO, "Ceph: %s changes all the time", f->head);
+    if (again)
+        return rq_fail(why, RQ_E_IO, "Ceph: %s changed during every attempt to read it", f->head);
     if (f->owner[0] != '-' && f->owner[0] != '.')
         return rq_fail(why, RQ_E_CORRUPT, "Ceph: the owner of %s is \"%s\"", f->head, f->owner);
     char sealed[4];

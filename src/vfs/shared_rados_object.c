@@ -51,7 +51,7 @@ rq_err rq__rados_object_get(rq_shared *s, const char *name, rq_arena *arena, rq_
     object_name(name, object);
     RQ_TRY(newest(rq__rados_of(s), object, arena, &record, why));
     if (generation_of(&record) == 0)
-        return rq_fail(why, RQ_E_NOT_FOUND, "there is no object %s", name);
+        return rq_fail(why, RQ_E_NOT_FOUND, "object %s does not exist", name);
     *ret = record.bytes;
     *ret_generation = record.generation;
     return RQ_OK;
@@ -84,10 +84,10 @@ static rq_err settle(rq__rados *r, const char *object, uint64_t generation, uint
     if (now.generation < generation) return rq__rados_result(rc, "replace", object, why);
     uint64_t since = now.generation - generation;
     if (since >= now.history_count)
-        return rq_fail(why, RQ_E_IO, "whether generation %llu was written is not known",
+        return rq_fail(why, RQ_E_IO, "it is unknown whether generation %llu was written",
                        (unsigned long long)generation);
     if (now.history[since] == token) return RQ_OK;
-    return rq_fail(why, RQ_E_CONFLICT, "it is at generation %llu",
+    return rq_fail(why, RQ_E_CONFLICT, "the object is at generation %llu",
                    (unsigned long long)now.generation);
 }
 
@@ -99,7 +99,7 @@ static rq_err swap(rq__rados *r, const char *object, uint64_t expected, const rq
     uint64_t token = r->executor->random(r->executor);
     RQ_TRY(newest(r, object, arena, &record, why));
     if (generation_of(&record) != expected)
-        return rq_fail(why, RQ_E_CONFLICT, "it is at generation %llu, not %llu",
+        return rq_fail(why, RQ_E_CONFLICT, "the object is at generation %llu, not %llu",
                        (unsigned long long)generation_of(&record), (unsigned long long)expected);
     uint64_t from = record.generation;
     record.generation++;

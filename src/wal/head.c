@@ -77,12 +77,12 @@ rq_err rq__head_decode(rq_slice bytes, rq_arena *arena, rq__head *ret, rq_error 
     rq_cursor c = rq_cursor_of(bytes);
     if (bytes.len < 4 || !rq_cursor_be32(&c, &magic) || magic != MAGIC ||
         !rq_cursor_u8(&c, &version))
-        return rq_fail(why, RQ_E_CORRUPT, "log head: not one");
+        return rq_fail(why, RQ_E_CORRUPT, "log head: wrong magic");
     if (rq_get_be32(bytes.ptr + bytes.len - 4) != rq_crc32c(0, bytes.ptr, bytes.len - 4))
         return rq_fail(why, RQ_E_CORRUPT, "log head: wrong checksum");
     if (version > VERSION)
-        return rq_fail(why, RQ_E_VERSION, "log head of version %u; this program knows %u", version,
-                       VERSION);
+        return rq_fail(why, RQ_E_VERSION, "log head has version %u; this program supports %u",
+                       version, VERSION);
     c = rq_cursor_of(rq_slice_of(c.ptr, bytes.len - 5 - 4));
     if (version != VERSION || !rq_cursor_u8(&c, &state) || state < RQ_WAL_OPEN ||
         state > RQ_WAL_CLOSED)
@@ -253,7 +253,8 @@ static rq_err check_retirable(rq_shared *s, const char *server_name, rq_arena *a
         return rq_fail(why, RQ_E_STATE, "the log of %s has not ended", server_name);
     RQ_TRY(rq__wal_needed_by(s, server_name, arena, &needed_by, &count, why));
     if (count == 0) return RQ_OK;
-    return rq_fail(why, RQ_E_STATE, "the log of %s is needed by %zu openings, %s first",
+    return rq_fail(why, RQ_E_STATE,
+                   "the log of %s is still needed by %zu region openings, the first one %s",
                    server_name, count, needed_by[0]);
 }
 

@@ -77,7 +77,7 @@ void rq__wal_fail(rq_wal *wal, rq_err rc, const rq_error *detail)
     if (wal->options.on_failed != NULL) {
         rq_error why;
         rq_error_clear(&why);
-        (void)rq_fail(&why, rc, "the log has failed: %s",
+        (void)rq_fail(&why, rc, "the write-ahead log has failed: %s",
                       detail->code != RQ_OK ? detail->message : rq_err_text(rc));
         wal->options.on_failed(wal->options.ctx, &why);
     }

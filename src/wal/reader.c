@@ -231,8 +231,8 @@ static rq_err judge(rq_wal_reader *r, rq_error *why)
     if (rc != RQ_OK) return rc;
     r->corrupt = true;
     return rq_fail(why, RQ_E_CORRUPT,
-                   "%s: offset %llu: damaged record; the one at offset %llu was written after it "
-                   "was durable",
+                   "%s: offset %llu: damaged record; a later record at offset %llu shows that this "
+                   "one was durable",
                    r->path, (unsigned long long)off, (unsigned long long)offset_of(r, witness));
 }
 
@@ -258,10 +258,10 @@ rq_err rq__wal_reader_next(rq_wal_reader *r, rq_wal_record *ret, rq_error *why)
         if (rc != RQ_OK) {
             /* The checksums are right, so a writer has written this intentionally. */
             r->corrupt = true;
-            return rq_fail(why, rc, "%s: offset %llu: %s", r->path,
-                           (unsigned long long)offset_of(r, r->lsn),
-                           rc == RQ_E_VERSION ? "a record of a kind this version does not know"
-                                              : "malformed record");
+            return rq_fail(
+                why, rc, "%s: offset %llu: %s", r->path, (unsigned long long)offset_of(r, r->lsn),
+                rc == RQ_E_VERSION ? "a record of a kind that this version does not support"
+                                   : "malformed record");
         }
         r->record_lsn = r->lsn;
         r->lsn = end;

@@ -78,7 +78,7 @@ static void find_chain(rq_wal_survey *v, const rq_wal_survey_calls *calls)
         if (before == NULL || before->live || before->info.first_lsn > s->info.first_lsn) {
             rq_error what = {0};
             (void)rq_fail(&what, RQ_E_CORRUPT,
-                          "%s: offset 0: WAL file %llu, which it follows, is missing", s->path,
+                          "%s: offset 0: the previous WAL file, number %llu, is missing", s->path,
                           (unsigned long long)s->info.prev_number);
             tell(calls, &what);
             return;

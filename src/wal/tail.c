@@ -77,10 +77,10 @@ static rq_err find_place(rq_wal_tail *t, place *ret, rq_error *why)
     const wal_file *s = wal->oldest;
     rq_lsn synced = wal->synced;
     if (t->at < s->first_lsn) {
-        rc = t->at == 0
-                 ? RQ_E_END
-                 : rq_fail(why, RQ_E_NOT_FOUND, "the log begins at %llu, behind the position %llu",
-                           (unsigned long long)s->first_lsn, (unsigned long long)t->at);
+        rc = t->at == 0 ? RQ_E_END
+                        : rq_fail(why, RQ_E_NOT_FOUND,
+                                  "the write-ahead log begins at LSN %llu, after the position %llu",
+                                  (unsigned long long)s->first_lsn, (unsigned long long)t->at);
         t->at = s->first_lsn;
     }
     while (s != NULL && s->sealed && s->end_lsn <= t->at)

@@ -126,7 +126,7 @@ static rq_err missing(const rq_wal *wal, const found *f, rq_error *why)
 {
     char path[RQ_WAL_PATH_MAX];
     rq__wal_slot_path(wal, f->slot->id, path);
-    return rq_fail(why, RQ_E_CORRUPT, "%s: WAL file %llu, which it follows, is missing", path,
+    return rq_fail(why, RQ_E_CORRUPT, "%s: the previous WAL file, number %llu, is missing", path,
                    (unsigned long long)f->info.prev_number);
 }
 
@@ -592,7 +592,8 @@ static rq_err check_unneeded(const rq_wal *wal, rq_error *why)
     for (const wal_file *s = wal->oldest; s != NULL; s = s->next) {
         if (s->holders == 0) continue;
         const rq_wal_region *holder = rq__wal_holder(wal);
-        return rq_fail(why, RQ_E_STATE, "the log is kept, region %s still needs its records",
+        return rq_fail(why, RQ_E_STATE,
+                       "the write-ahead log is kept: region %s still needs its records",
                        holder == NULL ? "(unknown)" : holder->encoded);
     }
     return RQ_OK;

@@ -295,7 +295,7 @@ def incremental_on_what_is_unfit(world):
     for path in store_files(copy):
         content = (copy / path).read_bytes()
         (copy / path).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    refused("that backup is damaged", "backup", "--incremental", copy, world.data, target)
+    refused("the previous backup is damaged", "backup", "--incremental", copy, world.data, target)
     refused("interrupted", "restore", target, world.fresh("full"))
     shutil.rmtree(target)
     identity = copy / "hbase.id"
@@ -314,7 +314,7 @@ def fsck_of_running(world):
     for _ in range(3):
         out = succeeds("fsck", "--blocks", world.data)
         assert "nothing wrong" in out, out
-    refused("stop it", "fsck", "--repair", world.data, code=2)
+    refused("stop the server", "fsck", "--repair", world.data, code=2)
 
 
 def holders_are_listed(world):
@@ -488,7 +488,7 @@ def sockets_of_killed_servers(world):
     left = path.stat().st_ctime_ns
     refused("in use", "server", "--data", world.data, "--zk-port", 0, "--master-port", 0, "--rs-port", 0)
     assert path.stat().st_ctime_ns == left
-    refused("stop it", "fsck", "--repair", world.data, code=2)
+    refused("stop the server", "fsck", "--repair", world.data, code=2)
     succeeds("backup", world.data, world.fresh("copy"))
     world.load = Load(world.server, world.dice)
 
@@ -515,8 +515,8 @@ def nothing_is_held(world):
     deadline = time.monotonic() + 60
     while True:
         lines = world.log.read_text(errors="replace").splitlines()
-        begun = sum("was listed in" in line for line in lines)
-        ended = sum("nothing is held any more" in line for line in lines)
+        begun = sum("listed the data folder" in line for line in lines)
+        ended = sum("its files may be deleted again" in line for line in lines)
         if begun == ended > 0:
             return
         assert time.monotonic() < deadline, f"{begun} holds began, {ended} ended"

@@ -289,7 +289,7 @@ def a_silent_peer_is_named(tmp):
         silent.listen(1)
         at = f"127.0.0.1:{silent.getsockname()[1]}"
         done = run("ping", "--zk", at, "--timeout", "1")
-    assert done.returncode == 1 and done.stderr == f"rorqual ping: cannot read from {at}: no answer in time\n", done
+    assert done.returncode == 1 and done.stderr == f"rorqual ping: cannot read from {at}: no response in time\n", done
 
 
 def version_names_commit_and_libraries(tmp):

@@ -357,7 +357,7 @@ def a_master_that_hears_nobody_takes_nothing(world):
     master, before = world.wait_for_master(), fences(world)
     with hung.Hung(master.process.pid, "rq-loop-0"):
         until(lambda: master.said("this master may be cut off itself"), "it knows")
-    until(lambda: all("the master takes reports" in p.errors().rpartition("is not taken")[2] for p in world.processes if p is not master),
+    until(lambda: all("the master accepts this server's reports" in p.errors().rpartition("the master does not accept")[2] for p in world.processes if p is not master),
           "the others report again")
     assert all(p.runs() for p in world.processes)
     assert fences(world) == before, fences(world)
@@ -370,7 +370,7 @@ def a_master_that_is_cut_off_leaves_its_place(world):
     master = world.wait_for_master()
     with hung.Hung(master.process.pid, "rq-loop-0"):
         master.may_end = True
-        until(lambda: master.said("it is cut off, and leaves the place to another one"), "it ends")
+        until(lambda: master.said("it is cut off, and ends so that another server becomes the master"), "it ends")
     master.ends(1)
     until(lambda: world.master() not in (None, master), "another master has opened meta")
     read_all(world)
@@ -406,7 +406,7 @@ def a_fence_that_fails_is_logged_once(world):
     try:
         ended.write_text("not a folder")
         killed.kill()
-        until(lambda: master.said(f"{killed.name} is given up and cannot be fenced yet"), "the fence fails")
+        until(lambda: master.said(f"{killed.name} is taken for dead, but cannot be fenced yet"), "the fence fails")
         begin = time.monotonic()
         until(lambda: time.monotonic() > begin + 2, "it fails again")
     finally:
@@ -415,7 +415,7 @@ def a_fence_that_fails_is_logged_once(world):
     until(lambda: master.said(f"{killed.name} is fenced"), "it is fenced")
     lines = [line for line in master.errors()[master.before:].splitlines() if "cannot be fenced yet" in line]
     assert len(lines) == 1, lines
-    until(lambda: master.said(f"{killed.name} could be fenced after"), "the attempts are counted")
+    until(lambda: master.said(f"{killed.name} is fenced after"), "the attempts are counted")
     read_all(world)
     restart(world, killed)
 
@@ -515,7 +515,7 @@ def a_server_that_stops_in_order_gives_its_regions_up(world):
     until(lambda: f"{stopped.name} is fenced" in world.master().errors(), "the master has its regions opened")
     read_all(world)
     master = world.master()
-    assert master.said(f"{stopped.name} ends in order") and not master.said(f"{stopped.name} has ended"), master.errors()
+    assert master.said(f"{stopped.name} is shutting down") and not master.said(f"{stopped.name} has ended"), master.errors()
     restart(world, stopped)
 
 
@@ -566,16 +566,16 @@ def wrong_configurations_are_refused(world):
     zk, store, secret = f"zk=127.0.0.1:{world.keeper.port}/hbase", f"store={world.store}", f"secret={world.secret}"
     for place, text in [(f"{zk},{store}", "secret=FILE is missing"), (f"{zk},{secret}", "store=DIR is missing"),
                         (f"{store},{secret}", "zk=HOST:PORT/ROOT is missing"), (f"{zk}//x,{store},{secret}", "cannot be the root"),
-                        (f"zk=127.0.0.1/hbase,{store},{secret}", "is not HOST:PORT"), (f"{zk},{store},{secret},x=y", "'x=y' is not understood"),
+                        (f"zk=127.0.0.1/hbase,{store},{secret}", "is not HOST:PORT"), (f"{zk},{store},{secret},x=y", "'x=y' is not valid"),
                         (f"zk=127.0.0.1:{world.keeper.port}/zookeeper/q,{store},{secret}", "cannot be the root"),
                         (f"{zk},{store},{store},{secret}", "store= is given twice"), (f"{zk},{store},secret=/nowhere/s", "/nowhere/s")]:
         out = refused(world, place)
         assert text in out, (place, out)
     world.secret.chmod(0o644)
-    assert "its mode is 0644, so others may use it; chmod 600" in refused(world, world.place())
+    assert "mode 0644 lets other users access the file; set it to 600" in refused(world, world.place())
     world.secret.chmod(0o600)
     port = peer.free_ports(1)[0]
-    assert f"ZooKeeper at 127.0.0.1:{port} was not joined within {SESSION_MS} ms" in refused(world, f"zk=127.0.0.1:{port}/hbase,{store},{secret}")
+    assert f"no ZooKeeper session at 127.0.0.1:{port} within {SESSION_MS} ms" in refused(world, f"zk=127.0.0.1:{port}/hbase,{store},{secret}")
     assert "--data is not supported together with --cluster" in refused(world, world.place(), "--data", "x")
 
 
@@ -596,7 +596,7 @@ def roots_are_not_mixed_up(world):
         assert done.returncode != 0 and "has the files of a cluster" in done.stdout + done.stderr, done
     other = world.folder / "other-store"
     out = refused(world, f"{zk},store={other},{secret}")
-    assert "and the storage is of cluster" in out, out
+    assert "but the storage belongs to cluster" in out, out
     read_all(world)
 
 

@@ -235,7 +235,7 @@ def files_and_pools_are_not_mixed_up(world):
     zk, secret = f"zk=127.0.0.1:{world.keeper.port}/hbase", f"secret={world.secret}"
     files, alone = world.folder / "others", world.folder / "alone"
     out = refused(world, f"{zk},{world.store_text('rorqual/other', files=files)},{secret}")
-    assert "and the storage is of cluster" in out, out
+    assert "but the storage belongs to cluster" in out, out
     out = refused(world, world.place(files=files))
     assert "is not that of cluster" in out, out
     out = refused(world, f"{zk},{world.store_text('rorqual/third')},{secret}")

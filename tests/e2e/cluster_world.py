@@ -129,7 +129,7 @@ class World:
             self.processes.append(Process(self))
         until(lambda: self.servers() == sorted(p.name for p in self.processes), "three servers are in rs/")
         self.wait_for_master()
-        until(lambda: all(p.said("the master takes reports") for p in self.processes), "all report")
+        until(lambda: all(p.said("the master accepts this server's reports") for p in self.processes), "all report")
         self.need_rows()
         if missing:
             print(f"  {len(missing)} servers were started again", flush=True)
@@ -187,7 +187,7 @@ def others(world, process):
 
 def restart(world, process, settings=()):
     world.processes[world.processes.index(process)] = again = Process(world, process.ports, settings=settings)
-    until(lambda: again.said("the master takes reports"), "it reports")
+    until(lambda: again.said("the master accepts this server's reports"), "it reports")
     return again
 
 

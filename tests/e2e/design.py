@@ -51,8 +51,8 @@ def keys():
     done = json.loads(run("key", "--json", "salt(16) u:u8", "7").stdout)
     assert done["length"] == 2 and done["hex"].endswith("07") and int(done["hex"][:2], 16) < 16, done
     assert json.loads(run("key", "--json", "--decode", "--hex", "salt(16) u:u8", done["hex"]).stdout) == {"u": "7"}
-    refuses("another key", "key", "--decode", "--hex", "salt(16) u:u8", "ff07")
-    refuses("no type u65", "key", "a:u65", "1")
+    refuses("not the one that its values encode to", "key", "--decode", "--hex", "salt(16) u:u8", "ff07")
+    refuses("unknown type u65", "key", "a:u65", "1")
     refuses("larger than 255", "key", "a:u8", "256")
     refuses("give a format", "key", code=2)
     assert "salt" in run("key", "--lint", "time:ms").stdout
@@ -137,10 +137,10 @@ def traces(folder):
     one = f"{begin}\tr\t{key(begin, 1)}\n"
     found = json.loads(run("design", "--json", "--trace", "-", str(schema), text=one).stdout)
     assert (found["writes"], found["reads"], found["variants"][0]["bytes"]) == (0, 1, 0), found["variants"][0]["bytes"]
-    for text, words in (("", "no access"), ("#\n", "no access"), ("x\tw\tk\n", "line 1: the time"), (f"{begin}\tx\tk\n", "line 1: r or w"),
-                        (f"{begin}\tw\n", "line 1: there is no key"), (f"{begin}\tw\t\n", "there is no key"), (f"{begin}\tw\tk\tmany\n", "bytes, a number"),
-                        (f"{begin}\tw\tk\t1\t2\n", "bytes, a number"), (f"-1\tw\tk\n", "the time"), (f"{'9' * 30}\tw\tk\n", "the time"),
-                        (f"{begin}\tw\t{'k' * 40000}\n", "32767"), (f"{begin}\tw\tshort\n", "the key short"), (one + "\0\n", "line 2 is not text")):
+    for text, words in (("", "no access"), ("#\n", "no access"), ("x\tw\tk\n", "line 1: the time"), (f"{begin}\tx\tk\n", "line 1: the second field must be r or w"),
+                        (f"{begin}\tw\n", "line 1: the key is missing"), (f"{begin}\tw\t\n", "the key is missing"), (f"{begin}\tw\tk\tmany\n", "must be a number of bytes"),
+                        (f"{begin}\tw\tk\t1\t2\n", "must be a number of bytes"), (f"-1\tw\tk\n", "the time"), (f"{'9' * 30}\tw\tk\n", "the time"),
+                        (f"{begin}\tw\t{'k' * 40000}\n", "32767"), (f"{begin}\tw\tshort\n", "key short"), (one + "\0\n", "line 2 is not text")):
         refuses(words, "design", "--trace", "-", str(schema), text=text)
     refuses("No such file", "design", "--trace", "/nonexistent/trace", str(schema))
     refuses("standard input", "design", "--trace", "-", "-", code=2)
@@ -157,7 +157,7 @@ def large():
 def wrong_schemas():
     for text, words in (("", "has no key"), ("key a:u65\n", "line 1"), ("key a:u8\nvalue b random\n", "line 2"), ("nonsense\n", "line 1: nonsense"),
                         ("key a:u8\n\nwrites many\n", "line 3"), ("key a:u8\nservers 0\n", "1 to 10000"), ("key a:u8\nvalue a uniform 300 400\n", "larger than 255"),
-                        ("key a:u8\nvalue a zipf 0 1\n", "zipf COUNT SKEW"), ("value a random\n", "the key stands before it"), ("key a:u8\nkey b:u8\n", "a key already")):
+                        ("key a:u8\nvalue a zipf 0 1\n", "zipf COUNT SKEW"), ("value a random\n", "the key line must come first"), ("key a:u8\nkey b:u8\n", "a key already")):
         refuses(words, "design", "-", text=text)
     refuses("No such file", "design", "/nonexistent/schema")
     refuses("name one file", "design", code=2)

@@ -69,7 +69,7 @@ def running(report, folder, log):
     server = rorqual.Server(folder.path, log)
     code, lines = fsck(folder.path)
     report.outcome("fsck: a running server's folder, at one moment", expect(code, lines, 0, "nothing wrong"))
-    report.outcome("fsck: which is not repaired", expect(*fsck(folder.path, "--repair"), 2, "stop it"))
+    report.outcome("fsck: which is not repaired", expect(*fsck(folder.path, "--repair"), 2, "stop the server"))
     code, lines = run("wal", "list", folder.path)
     report.outcome("wal: beside a running server", expect(code, lines, 0, "WAL file"))
     report.outcome("fsck: the server stops", server.stop())

@@ -148,7 +148,7 @@ def a_check_writes_ipv6_in_brackets(tmp):
 
 def bad_values_do_not_start_a_server(tmp):
     for arguments, wanted in ((("-D", "hbase.hregion.memstore.flush.size=64"), "64 bytes"), (("--memory", "100000g"), "MB that the machine"),
-                              (("-D", "hbase.regionserver.global.memstore.upperLimit=0.5"), "more than 0.8"),
+                              (("-D", "hbase.regionserver.global.memstore.upperLimit=0.5"), "above 0.8"),
                               (("-D", "zookeeper.znode.parent=hbase"), "znode.parent")):
         assert wanted in refused(tmp / "d", *arguments), arguments
     assert not (tmp / "d").exists()
@@ -383,7 +383,7 @@ def a_report_names_the_calls_in_flight(tmp):
         while found is None and time.monotonic() < deadline:
             server.process.send_signal(signal.SIGQUIT)
             time.sleep(0.1)
-            found = re.search(r"regionserver, loop \d+: call \d+ \w+ of '\S*' from 127\.0\.0\.1:\d+, \d+ bytes, for \d+\.\d+ ms",
+            found = re.search(r"regionserver, loop \d+: call \d+ \w+ of user '\S*' from 127\.0\.0\.1:\d+, request of \d+ bytes, received \d+\.\d+ ms ago",
                               log.read_text())
         assert found, log.read_text()[-800:]
     finally:

@@ -162,7 +162,7 @@ def a_killed_import_goes_on(w):
     plan = progress / "plan"
     text = plan.read_text()
     plan.write_text(re.sub(r" of \d+ ", " ", text))  # of an earlier version
-    expect(w.run("import", copy, folder, code=1), "another version of rorqual")
+    expect(w.run("import", copy, folder, code=1), "an older version of rorqual")
     plan.write_text(text)
     expect(w.run("import", copy, folder), "; 1 part was done before")
     assert w.same(table, copy) and not progress.exists()
@@ -261,9 +261,9 @@ def damaged_sequence_files_are_named(w):
     w.run("export", table, folder)
     whole = (folder / "part-m-00000").read_bytes()
     for i, (bytes_, said) in enumerate(((whole[:-10], "ends within a record"), (whole[:60], "damaged or cut header"), (b"PAR1" + whole, "not a SequenceFile"),
-                          (whole[:3] + b"\x05" + whole[4:], "version 5"), (whole.replace(b"client.Result", b"client.Put...", 1), "values of class"),
-                          (whole.replace(b"ImmutableBytesWritable", b"ImmutableBytesWritablf", 1), "keys of class"),
-                          (whole.replace(b"r005", b"r99\xff", 1), "is not a Result of its row"), (b"", "is empty"))):
+                          (whole[:3] + b"\x05" + whole[4:], "version 5"), (whole.replace(b"client.Result", b"client.Put...", 1), "its values have class"),
+                          (whole.replace(b"ImmutableBytesWritable", b"ImmutableBytesWritablf", 1), "its keys have class"),
+                          (whole.replace(b"r005", b"r99\xff", 1), "is not a Result of the row in its key"), (b"", "is empty"))):
         broken = w.path(f"broken{i}")
         broken.write_bytes(bytes_)
         expect(w.run("import", copy, broken, code=1), said, str(broken.name))

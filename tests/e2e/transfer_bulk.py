@@ -141,7 +141,7 @@ def a_load_that_was_killed_goes_on(w):
             assert not w.own or 0 < len([n for n in store_files(w, table) if n]) <= 2 * (len(MANY_SPLITS) + 1)
             other = w.table()
             if made:
-                expect(w.run("bulkload", *options, other, out, code=1), "is not finished", "table=" + table)
+                expect(w.run("bulkload", *options, other, out, code=1), "an unfinished load", "table=" + table)
             else:
                 expect(w.run("bulkload", *options, *fields, "--skip-empty", "--output", out, table, folder, code=1), "begun by another command")
             output = w.run("bulkload", *command)

@@ -236,12 +236,12 @@ static void sizes_in_bytes_become_shares(void **state)
     assert_true(rq_config_real(c, RQ_SET_GLOBAL_MEMSTORE) == 0.25);
     assert_int_equal(rq_config_set_pair(c, "hfile.block.cache.memory.size=600m", NULL), RQ_OK);
     assert_int_equal(rq_config_check(c, 0, &why), RQ_E_CONFIG);
-    assert_non_null(strstr(why.message, "together more than 0.8"));
+    assert_non_null(strstr(why.message, "their sum is above 0.8"));
     why = (rq_error){.code = RQ_OK};
     assert_int_equal(rq_config_set_pair(c, "hfile.block.cache.memory.size=8g", NULL), RQ_OK);
     assert_int_equal(rq_config_check(c, 0, &why), RQ_E_CONFIG);
-    assert_string_equal(why.message, "setting hfile.block.cache.memory.size: of the memory budget, "
-                                     "1024 MB (rorqual.memory), 8g is too much");
+    assert_string_equal(why.message, "setting hfile.block.cache.memory.size: 8g is too much for a "
+                                     "memory budget of 1024 MB (rorqual.memory)");
     rq_config_free(c);
 }
 
@@ -250,7 +250,7 @@ static void sums_memory_and_znode_are_checked(void **state)
     static const struct {
         const char *pair, *says;
     } cases[] = {
-        {"hfile.block.cache.size=0.41", "together more than 0.8"},
+        {"hfile.block.cache.size=0.41", "their sum is above 0.8"},
         {"rorqual.memory=2g", "1024 MB"},
         {"zookeeper.znode.parent=hbase", "not a path"},
         {"zookeeper.znode.parent=/", "not a path"},

@@ -356,7 +356,7 @@ static void nothing_goes_while_a_store_file_does_not_say_what_it_refers_to(void 
     size_t archived;
     rq_error why = {0};
     assert_int_equal(rq__catalog_clean_mob(w.catalog, &archived, &why), RQ_E_STATE);
-    assert_non_null(strstr(why.message, "does not list the MOB files it refers to"));
+    assert_non_null(strstr(why.message, "does not list the MOB files that it refers to"));
     expect_rows(&w, "t", "a ");
     assert_int_equal(world_compact(&w, "t"), RQ_OK);
     assert_int_equal(clean(&w), 1); /* the one before */

@@ -185,7 +185,7 @@ static void an_unknown_kind_is_kept_and_does_not_refuse_the_start(void **state)
     write_record(&w, 1001, "a.b.OtherProcedure", PB__PROCEDURE_STATE__SUCCESS, &r);
     for (int round = 0; round < 3; round++) {
         crash_and_open(&w);
-        expect_kept(&w, 1000, "a.b.LaterProcedure", "kind 99 is not known");
+        expect_kept(&w, 1000, "a.b.LaterProcedure", "unknown kind 99");
         assert_int_equal(world_get(&w, "t", "a", "f"), RQ_OK);
         assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"), RQ_E_DO_NOT_RETRY);
         assert_non_null(strstr(w.why.message, "procedure 1000 (a.b.LaterProcedure of t)"));

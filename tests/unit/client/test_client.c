@@ -107,7 +107,7 @@ static void an_answer_above_the_limit_is_refused(void **state)
     assert_int_equal(rq_buf_append_be32(&f.answers[0], UINT32_MAX), RQ_OK);
     fake_run(&f);
     assert_int_equal(open_by(&f, true, &c, &why), RQ_E_MALFORMED);
-    assert_non_null(strstr(why.message, "invalid answer of 4294967295 bytes"));
+    assert_non_null(strstr(why.message, "invalid response of 4294967295 bytes"));
     fake_stop(&f);
 }
 
@@ -124,7 +124,7 @@ static void a_silent_registry_is_given_up(void **state)
         rq_client_options o = {.rpc_timeout_ms = 50};
         *(by_zookeeper ? &o.zookeeper : &o.bootstrap) = f.at;
         assert_int_equal(rq_client_open(&o, &c, &why), RQ_E_IO);
-        snprintf(expected, sizeof expected, "cannot read from %s: no answer in time", f.at);
+        snprintf(expected, sizeof expected, "cannot read from %s: no response in time", f.at);
         assert_string_equal(why.message, expected);
         fake_stop(&f);
     }

@@ -225,7 +225,7 @@ static void an_address_that_does_not_answer_is_given_up(void **state)
     assert_int_equal(rq_stream_connect(rq_loops_get(loops, 0), &target, &s), RQ_OK);
     TURN_UNTIL(loops, c.closed == 1);
     assert_int_equal(c.why, RQ_E_TIMEOUT);
-    assert_non_null(strstr(c.failure, "no answer in time"));
+    assert_non_null(strstr(c.failure, "no response in time"));
     rq_loops_free(loops);
     for (int i = 0; i < N; i++)
         close(full[i]);

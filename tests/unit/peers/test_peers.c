@@ -14,7 +14,7 @@
 
 #define SECRET "the secret of this cluster"
 #define DENIED "org.apache.hadoop.hbase.security.AccessDeniedException"
-#define REFUSED_TEXT "servers that have proven the cluster's secret on this connection"
+#define REFUSED_TEXT "connections that have proven the cluster's secret"
 
 /* A master's side on real threads. */
 typedef struct masters {
@@ -223,7 +223,7 @@ static void every_call_is_refused(int fd)
     Pb__ReportProcedureDoneRequest done = PB__REPORT_PROCEDURE_DONE_REQUEST__INIT;
     Pb__RegionServerStartupRequest startup = PB__REGION_SERVER_STARTUP_REQUEST__INIT;
     call(fd, 70, "ExecuteProcedures", &orders.base);
-    rpc_expect_exception(fd, 70, DENIED, "ExecuteProcedures is for " REFUSED_TEXT, true);
+    rpc_expect_exception(fd, 70, DENIED, "ExecuteProcedures is allowed only on " REFUSED_TEXT, true);
     call(fd, 71, "GetLiveRegionServers", &live.base);
     rpc_expect_exception(fd, 71, DENIED, REFUSED_TEXT, true);
     call(fd, 72, "ReportProcedureDone", &done.base);
@@ -266,7 +266,8 @@ static void strangers_are_refused(void **state)
     every_call_is_refused(fd);
     /* Not even with the right secret, on this connection. */
     call_bytes(fd, 3, "Prove", proof, &pb__peer_prove_request__descriptor);
-    rpc_expect_exception(fd, 3, DENIED, "a proof without a challenge", true);
+    rpc_expect_exception(fd, 3, DENIED,
+                         "a proof of the cluster's secret without a greeting before it", true);
     close(fd);
     /* A proof that was overheard. */
     int good = stranger(&n), late = stranger(&n);
@@ -300,7 +301,7 @@ static void messages_of_strangers_are_not_decoded(void **state)
     node_start(&n, SECRET, 1, 5000);
     int fd = stranger(&n);
     call(fd, 1, "RegionServerReport", &other.base); /* its field 1 would be a message */
-    rpc_expect_exception(fd, 1, DENIED, "RegionServerReport is for " REFUSED_TEXT, true);
+    rpc_expect_exception(fd, 1, DENIED, "RegionServerReport is allowed only on " REFUSED_TEXT, true);
     proof.proof.len = RQ_RPC_PARAM_SHORT;
     proof.proof.data = calloc(1, proof.proof.len);
     assert_non_null(proof.proof.data);
@@ -351,7 +352,7 @@ static void no_call_goes_to_who_does_not_prove_itself(void **state)
         const char *words;
     } all[] = {
         {FAKE_SILENT, "has not answered in time"},
-        {FAKE_CLOSES, "is not reached"},
+        {FAKE_CLOSES, "cannot connect to"},
         {FAKE_IGNORANT, "does not have this cluster's secret"},
         {FAKE_REFLECTS, "does not have this cluster's secret"},
         {FAKE_OTHER_HELLO, "greeting is malformed"},

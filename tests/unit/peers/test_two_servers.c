@@ -279,7 +279,7 @@ static void try_deposed_master(two *t)
     node_start(&old, SECRET, 1, 10000);
     assert_int_equal(ask(&old, t->node[1].name, "ExecuteProcedures", request, &why),
                      RQ_E_DO_NOT_RETRY);
-    if (strstr(why.message, "has taken over") == NULL) fail_msg("%s", why.message);
+    if (strstr(why.message, "has replaced it") == NULL) fail_msg("%s", why.message);
     /* And a report goes to who is none. */
     assert_int_equal(ask(&t->node[1], old.name, "ReportProcedureDone", (rq_slice){0}, &why),
                      RQ_E_SERVER_NOT_RUNNING);

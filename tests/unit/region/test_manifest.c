@@ -82,7 +82,7 @@ static void a_newer_version_is_reported(void **state)
     rq__manifest m;
     rq_error why = {0};
     assert_int_equal(rq__manifest_decode(RQ_SLICE_LIT("\x03"), &a, &m, &why), RQ_E_VERSION);
-    assert_string_equal(why.message, "manifest of version 3; this program knows 2");
+    assert_string_equal(why.message, "the manifest has version 3; this program supports up to 2");
     rq_arena_clear(&a);
 }
 

@@ -379,36 +379,36 @@ static void refused(const char *format_text, const char *what)
 static void refused_formats(void **unused)
 {
     (void)unused;
-    refused("", "needs a part");
-    refused("salt(16)", "needs a part");
-    refused("a:u64 salt(16)", "nothing is behind it");
-    refused("salt(16,b) a:u64", "no part behind it is called b");
+    refused("", "needs at least one part");
+    refused("salt(16)", "needs at least one part");
+    refused("a:u64 salt(16)", "no part follows that could be hashed");
+    refused("salt(16,b) a:u64", "no later part has the name b");
     refused("salt(0) a:u64", "1 to 65536");
     refused("salt(65537) a:u64", "1 to 65536");
     refused("salt(99999999999) a:u64", "salt(NUMBER)");
     refused("salt(16 a:u64", "parentheses");
-    refused("phoenix(16,hex) a:u64", "is a byte");
-    refused("a:u65", "no type u65");
-    refused("a:u7", "no type u7");
-    refused("a:u0", "no type u0");
-    refused("a:u8x", "no type");
-    refused("a", "neither");
+    refused("phoenix(16,hex) a:u64", "is one byte");
+    refused("a:u65", "unknown type u65");
+    refused("a:u7", "unknown type u7");
+    refused("a:u0", "unknown type u0");
+    refused("a:u8x", "unknown type");
+    refused("a", "expected NAME:TYPE");
     refused(":u8", "letters");
-    refused("a b:u8", "neither");
+    refused("a b:u8", "expected NAME:TYPE");
     refused("a:u8 a:u8", "two parts");
     refused("a:digits(20)", "1 to 19");
     refused("a:text(0)", "1 to 32767");
     refused("a:text(20000) b:text(20000)", "40000 bytes");
     refused("a:geohash(13)", "1 to 12");
-    refused("a:desc-raw-i8", "no order");
+    refused("a:desc-raw-i8", "not in the order");
     refused("a:rev-f32", "rev-");
     refused("a:opt-ob-num", "opt-");
     refused("a:ob-blob b:u8", "last part");
     refused("a:desc-text '_' b:u8", "descending");
-    refused("'", "no end");
-    refused("'' a:u8", "one byte or more");
-    refused("'\\q' a:u8", "escapes");
-    refused("'a'b' c:u8", "no end");
+    refused("'", "no closing quote");
+    refused("'' a:u8", "at least one byte");
+    refused("'\\q' a:u8", "unknown escape");
+    refused("'a'b' c:u8", "no closing quote");
     char many[1000] = "";
     for (int i = 0; i < 65; i++)
         sprintf(many + strlen(many), "p%d:u8 ", i);
@@ -457,12 +457,18 @@ static void refused_keys(void **unused)
     static const struct {
         const char *format, *key, *what;
     } cases[] = {
-        {"a:u16", "a", "ends in it"},        {"a:u8", "ab", "1 bytes behind"},
-        {"a:bool", "\x02", "neither"},       {"a:digits(2)", "1x", "not a digit"},
-        {"a:text b:u8", "ab", "no end"},     {"a:text '_' b:u8", "ab", "missing"},
-        {"'x' a:u8", "ya", "does not have"}, {"a:ob-i8", "ab", "begins with"},
-        {"a:ob-num", "\x27", "no number"},   {"salt(200) a:u8", "\xff\x61", "another key"},
-        {"a:opt-u8", "\x02\x01", "neither"}, {"a:ob-num", "\x18\x03\x02", ""},
+        {"a:u16", "a", "ends in it"},
+        {"a:u8", "ab", "1 bytes after"},
+        {"a:bool", "\x02", "neither"},
+        {"a:digits(2)", "1x", "not a digit"},
+        {"a:text b:u8", "ab", "no end"},
+        {"a:text '_' b:u8", "ab", "missing"},
+        {"'x' a:u8", "ya", "does not have"},
+        {"a:ob-i8", "ab", "begins with"},
+        {"a:ob-num", "\x27", "no number"},
+        {"salt(200) a:u8", "\xff\x61", "is not the one that its values encode to"},
+        {"a:opt-u8", "\x02\x01", "neither"},
+        {"a:ob-num", "\x18\x03\x02", ""},
         {"a:geohash(1)", "a", "GeoHash"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -65,7 +65,7 @@ static void a_wrong_place_is_refused_with_the_reason(void **state)
     static const struct {
         const char *text, *part;
     } wrong[] = {
-        {"", "not understood"},
+        {"", "is not valid"},
         {"store=/s,secret=/f", "zk=HOST:PORT/ROOT is missing"},
         {"zk=a:1/x,secret=/f", "store=DIR is missing"},
         {"zk=a:1/x,store=/s", "secret=FILE is missing"},
@@ -83,13 +83,13 @@ static void a_wrong_place_is_refused_with_the_reason(void **state)
         {"zk=a:1/x/.,store=/s,secret=/f", "cannot be the root"},
         {"zk=a:1/..,store=/s,secret=/f", "cannot be the root"},
         {"zk=a:1/zookeeper,store=/s,secret=/f", "cannot be the root"},
-        {"zk=a:1/x,b:2/y,store=/s,secret=/f", "behind the last ZooKeeper"},
+        {"zk=a:1/x,b:2/y,store=/s,secret=/f", "must follow the last HOST:PORT"},
         {"zk=a:1/x,zk=b:2,store=/s,secret=/f", "zk= is given twice"},
         {"zk=a:1/x,store=/s,store=/t,secret=/f", "store= is given twice"},
         {"zk=a:1/x,store=,secret=/f", "store= is empty"},
-        {"zk=a:1/x,store=/s,/t,secret=/f", "'/t' is not understood"},
-        {"zk=a:1/x,store=/s,secret=/f,other=1", "'other=1' is not understood"},
-        {"zk=a:1/x,store=/s,secret=/f,", "'' is not understood"},
+        {"zk=a:1/x,store=/s,/t,secret=/f", "'/t' is not valid"},
+        {"zk=a:1/x,store=/s,secret=/f,other=1", "'other=1' is not valid"},
+        {"zk=a:1/x,store=/s,secret=/f,", "'' is not valid"},
         {"zk=a:1,store=rados:p,secret=/f", "files=DIR is missing"},
         {"zk=a:1,store=rados:,files=/d,secret=/f", "is not rados:POOL"},
         {"zk=a:1,store=rados:p/,files=/d,secret=/f", "is not rados:POOL"},

@@ -135,7 +135,7 @@ static void equal_ports_are_refused(void **state)
     rq_ports p = {.zk = 0, .master = 12345, .rs = 12345};
     rq_listen_held held;
     assert_int_equal(rq__listen_hold(&l, &p, &held, &why), RQ_E_CONFIG);
-    assert_string_equal(why.message, "--master-port and --rs-port: both are 12345");
+    assert_string_equal(why.message, "--master-port and --rs-port: both have port 12345");
     assert_int_equal(held.count, 0);
 }
 
