@@ -165,7 +165,7 @@ static void a_repeated_procedure_has_the_same_nonce(void **state)
     static const struct {
         const char *method;
         uint32_t nonce_group;
-    } methods[] = {{"CreateTable", 3}, {"DisableTable", 2}, {"MergeTableRegions", 4},
+    } methods[] = {{"CreateTable", 3}, {"DisableTable", 2},    {"MergeTableRegions", 4},
                    {"Snapshot", 2},    {"RestoreSnapshot", 2}, {"CreateNamespace", 2}};
     (void)state;
     for (size_t i = 0; i < RQ_ARRAY_LEN(methods); i++) {
@@ -213,8 +213,7 @@ static void a_procedure_is_followed_to_the_next_master(void **state)
         begin_with(&c, begin_procedure);
         if (way == 0)
             assert_int_equal(
-                rq_client_master(c.client, "CreateTable", (rq_slice){0}, &answer, &failure),
-                RQ_OK);
+                rq_client_master(c.client, "CreateTable", (rq_slice){0}, &answer, &failure), RQ_OK);
         else
             assert_int_equal(rq_client_flush_table(c.client, "t", &why), RQ_OK);
         rq_buf_clear(&answer);
