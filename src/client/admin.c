@@ -192,7 +192,7 @@ static rq_err call_server(rq_client *c, rq__conn *conn, const char *host, const 
     rq_err rc =
         rq__conn_call(conn, method, 0, (rq_slice){0}, message, (rq_slice){0}, take_master, &m);
     if (rc != RQ_OK) {
-        snprintf(failure->text, sizeof failure->text, "cannot connect to %s", host);
+        snprintf(failure->text, sizeof failure->text, "%s: %s", host, rq_err_text(rc));
         return rc;
     }
     while (!m.done)
@@ -433,10 +433,11 @@ rq_err rq_client_compact(rq_client_table *t, size_t i, rq_slice family, bool maj
     rq_buf request = {0}, answer = {0};
     *ret_failure = (rq_client_failure){.retry = false};
     rq_err rc = put_compact(&request, &t->regions[i], family, major);
-    if (rc == RQ_OK) do {
-            rc = rq_client_call(c, &to, "CompactRegion", rq_buf_slice(&request), NULL, &answer,
-                                ret_failure);
-        } while (rq__client_again(c, &repeat, rc, ret_failure->retry));
+    for (bool goes_on = rc == RQ_OK; goes_on;) {
+        rc = rq_client_call(c, &to, "CompactRegion", rq_buf_slice(&request), NULL, &answer,
+                            ret_failure);
+        goes_on = rq__client_again(c, &repeat, rc, ret_failure->retry);
+    }
     if (rc != RQ_OK && ret_failure->text[0] == '\0')
         snprintf(ret_failure->text, sizeof ret_failure->text, "%s: %s", at.host, rq_err_text(rc));
     rq_buf_clear(&request);

@@ -279,7 +279,7 @@ bool rq__client_again(rq_client *c, rq__repeat *repeat, rq_err rc, bool retry)
         return false;
     repeat->attempts++;
     rq__client_pause(c, pause);
-    return !c->stopped;
+    return true; /* if the client was stopped meanwhile, the attempt says so */
 }
 
 /* --- a blocking call -------------------------------------------------------------------------- */

@@ -128,6 +128,32 @@ static void repetitions_of_a_call_end(void **state)
     }
 }
 
+struct stopping {
+    rq_client_timer timer;
+    rq_client *client;
+};
+
+static void stop(rq_client_timer *timer)
+{
+    rq_client_stop(RQ_CONTAINER_OF(timer, struct stopping, timer)->client);
+}
+
+static void a_stopped_client_makes_no_repetition(void **state)
+{
+    (void)state;
+    cluster c;
+    rq_client_failure failure;
+    begin(&c);
+    struct stopping s = {.timer.run = stop, .client = c.client};
+    c.client->options.pause_ms = 60000;
+    c.client->options.wait_ms = 600000;
+    rq_client_timer_arm(c.client, &s.timer, 50000000);
+    assert_int_equal(rq_client_master(c.client, "IsMasterRunning", (rq_slice){0}, NULL, &failure),
+                     RQ_E_CLOSED);
+    end(&c);
+    assert_int_equal(c.now.accepted, 0);
+}
+
 /* Keeps the first call's frame as its last answer, and does not answer. */
 static void take_call(fake *f, int fd)
 {
@@ -325,6 +351,7 @@ int main(void)
         cmocka_unit_test(meta_is_found_again),
         cmocka_unit_test(a_call_is_repeated_to_the_new_master),
         cmocka_unit_test(repetitions_of_a_call_end),
+        cmocka_unit_test(a_stopped_client_makes_no_repetition),
         cmocka_unit_test(a_repeated_procedure_has_the_same_nonce),
         cmocka_unit_test(the_master_is_found_again_for_questions),
         cmocka_unit_test(a_procedure_is_followed_to_the_next_master),
