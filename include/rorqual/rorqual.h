@@ -169,7 +169,9 @@ typedef struct rq_table_spec {
 } rq_table_spec;
 
 /* The calls that define tables, namespaces and snapshots return when the change is done, or after
- * timeout_ms: RQ_E_TIMEOUT, with a cluster also RQ_E_CALL_TIMEOUT. The change may then be made later. */
+ * timeout_ms: RQ_E_TIMEOUT, with a cluster also RQ_E_CALL_TIMEOUT, or RQ_E_IO if its master could not be
+ * reached. The change may then be made later. With a cluster, a call that has failed for a time is
+ * repeated; the cluster makes the change once, however often it was asked (rq_snapshot_drop excepted). */
 
 /* Creates a table and returns when it can be used.
  * RQ_E_TABLE_EXISTS, RQ_E_NAMESPACE_NOT_FOUND, RQ_E_ILLEGAL_ARGUMENT (a name), RQ_E_DO_NOT_RETRY

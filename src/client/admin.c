@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates, drops and flushes tables: calls the master, then polls its procedure until it is
- * finished. HBASE: RawAsyncHBaseAdmin. */
+/* Blocking calls of the master, repeated after temporary errors. If a call begins a procedure, the master is asked
+ * until that has ended. HBASE: RawAsyncHBaseAdmin. */
 #include "base/clock.h"
+#include "client/call.h"
 #include "client/client_priv.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 #define PROCEDURE_PERIOD_NS 20000000
@@ -27,12 +29,6 @@ rq_err rq__client_master(rq_client *c, bool waits, rq__conn **ret)
     return RQ_OK;
 }
 
-static rq_err master(rq_client *c, rq__conn **ret, rq_error *why)
-{
-    rq_err rc = rq__client_master(c, true, ret);
-    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
-}
-
 /* TableName { namespace 1, qualifier 2 } as a field. */
 static rq_err put_table(rq_buf *b, uint32_t field, const char *name)
 {
@@ -44,16 +40,6 @@ static rq_err put_table(rq_buf *b, uint32_t field, const char *name)
     RQ_TRY(rq_pb_put_bytes(b, 1, ns));
     RQ_TRY(rq_pb_put_bytes(b, 2, rq_slice_cstr(colon != NULL ? colon + 1 : name)));
     return rq_pb_end(b, at);
-}
-
-/* Calls the master and waits for the procedure the answer names. */
-static rq_err run_procedure(rq_client *c, const char *method, const rq_buf *request, rq_error *why)
-{
-    rq_client_failure failure;
-    rq_err rc = rq_client_master(c, method, rq_buf_slice(request), true, NULL, &failure);
-    if (rc == RQ_OK) return RQ_OK;
-    return rq_fail(why, rc, "%s: %.600s", method,
-                   failure.text[0] != '\0' ? failure.text : rq_err_text(rc));
 }
 
 static rq_err put_attribute(rq_buf *b, const char *name, const char *value)
@@ -105,22 +91,30 @@ rq_err rq_client_create_table(rq_client *c, const char *name, const rq_client_fa
 {
     rq_buf b = {0};
     rq_err rc = put_create(&b, name, families, family_count, splits, split_count);
-    if (rc == RQ_OK) rc = run_procedure(c, "CreateTable", &b, why);
+    if (rc == RQ_OK) rc = rq__client_ask(c, "CreateTable", rq_buf_slice(&b), NULL, why);
     rq_buf_clear(&b);
     return rc;
+}
+
+rq_err rq__client_ask(rq_client *c, const char *method, rq_slice message, rq_buf *ret,
+                      rq_error *why)
+{
+    rq_client_failure failure;
+    rq_err rc = rq_client_master(c, method, message, ret, &failure);
+    if (rc == RQ_OK) return RQ_OK;
+    return rq_fail(why, rc, "%s: %.600s", method,
+                   failure.text[0] != '\0' ? failure.text : rq_err_text(rc));
 }
 
 /* GetTableDescriptorsRequest { table_names 1 }, GetTableDescriptorsResponse { table_schema 1 } */
 rq_err rq_client_table_exists(rq_client *c, const char *name, bool *ret, rq_error *why)
 {
-    rq__conn *conn = NULL;
     rq_buf request = {0};
     rq_buf answer = {0};
     rq_pb_field f;
-    rq_err rc = master(c, &conn, why);
-    if (rc == RQ_OK) rc = put_table(&request, 1, name);
+    rq_err rc = put_table(&request, 1, name);
     if (rc == RQ_OK)
-        rc = rq__client_call(c, conn, "GetTableDescriptors", rq_buf_slice(&request), &answer, why);
+        rc = rq__client_ask(c, "GetTableDescriptors", rq_buf_slice(&request), &answer, why);
     bool found = false;
     rq_cursor cursor = rq_cursor_of(rq_buf_slice(&answer));
     while (rc == RQ_OK && rq_pb_next(&cursor, &f) == RQ_OK)
@@ -136,9 +130,9 @@ rq_err rq_client_drop_table(rq_client *c, const char *name, rq_error *why)
     rq_error first = {0};
     rq_buf b = {0};
     rq_err rc = put_table(&b, 1, name);
-    if (rc == RQ_OK) rc = run_procedure(c, "DisableTable", &b, &first);
+    if (rc == RQ_OK) rc = rq__client_ask(c, "DisableTable", rq_buf_slice(&b), NULL, &first);
     if (rc == RQ_OK || rc == RQ_E_TABLE_NOT_ENABLED)
-        rc = run_procedure(c, "DeleteTable", &b, why);
+        rc = rq__client_ask(c, "DeleteTable", rq_buf_slice(&b), NULL, why);
     else
         rc = rq_fail(why, rc, "%s", first.message);
     rq_buf_clear(&b);
@@ -149,7 +143,7 @@ rq_err rq_client_flush_table(rq_client *c, const char *name, rq_error *why)
 {
     rq_buf b = {0};
     rq_err rc = put_table(&b, 1, name);
-    if (rc == RQ_OK) rc = run_procedure(c, "FlushTable", &b, why);
+    if (rc == RQ_OK) rc = rq__client_ask(c, "FlushTable", rq_buf_slice(&b), NULL, why);
     rq_buf_clear(&b);
     return rc;
 }
@@ -198,7 +192,7 @@ static rq_err call_server(rq_client *c, rq__conn *conn, const char *host, const 
     rq_err rc =
         rq__conn_call(conn, method, 0, (rq_slice){0}, message, (rq_slice){0}, take_master, &m);
     if (rc != RQ_OK) {
-        snprintf(failure->text, sizeof failure->text, "cannot connect to %s", host);
+        snprintf(failure->text, sizeof failure->text, "%s: %s", host, rq_err_text(rc));
         return rc;
     }
     while (!m.done)
@@ -245,28 +239,41 @@ static int64_t wait_ns(const rq_client *c)
                                   : (int64_t)PROCEDURE_ATTEMPTS * PROCEDURE_PERIOD_NS;
 }
 
-/* Makes a call that changes nothing on the master. After a temporary error the call is repeated until
- * `until_ns`; if the master has changed, it is made to the new one. HBASE:
+static rq__repeat repeat_of(const rq_client *c)
+{
+    unsigned max = c->options.master_retries;
+    return (rq__repeat){.max = max > 0 ? max : c->options.retries,
+                        .until_ns = rq_client_now_ns() + wait_ns(c)};
+}
+
+/* Makes the call, and after a temporary error again; if the master has changed, to the new one. HBASE:
+ * AsyncMasterRequestRpcRetryingCaller. */
+static rq_err call_again(rq_client *c, rq__repeat repeat, const char *method, rq_slice message,
+                         rq_buf *ret, rq_client_failure *failure)
+{
+    rq_err rc;
+    do {
+        *failure = (rq_client_failure){.retry = false};
+        rc = call_master(c, method, message, ret, failure);
+    } while (rq__client_again(c, &repeat, rc, failure->retry));
+    return rc;
+}
+
+/* As call_again, for questions about what the master is doing: without a limit of their number. HBASE:
  * RawAsyncHBaseAdmin.getProcedureResult. */
 static rq_err ask_again(rq_client *c, int64_t until_ns, const char *method, rq_slice message,
                         rq_buf *ret, rq_client_failure *failure)
 {
-    for (;;) {
-        *failure = (rq_client_failure){.retry = false};
-        rq_err rc = call_master(c, method, message, ret, failure);
-        bool may_pass = failure->retry || rc == RQ_E_IO;
-        if (rc == RQ_OK || !may_pass || c->stopped || rq_client_now_ns() > until_ns) return rc;
-        rq__client_pause(c, (int64_t)c->options.pause_ms * 1000000);
-    }
+    rq__repeat repeat = {.max = UINT_MAX, .until_ns = until_ns};
+    return call_again(c, repeat, method, message, ret, failure);
 }
 
 /* Polls until the procedure has finished; its failure is the call's. */
-static rq_err follow_procedure(rq_client *c, uint64_t id, rq_client_failure *failure)
+static rq_err follow_procedure(rq_client *c, uint64_t id, int64_t until, rq_client_failure *failure)
 {
     rq_buf request = {0};
     rq_buf answer = {0};
     rq_err rc = rq_pb_put_number(&request, 1, id);
-    int64_t until = rq_client_now_ns() + wait_ns(c);
     for (int64_t pause = 1000000; rc == RQ_OK;
          pause = 2 * pause < PROCEDURE_PERIOD_NS ? 2 * pause : PROCEDURE_PERIOD_NS) {
         uint64_t state = 0;
@@ -292,21 +299,74 @@ static rq_err follow_procedure(rq_client *c, uint64_t id, rq_client_failure *fai
     return rc;
 }
 
-rq_err rq_client_master(rq_client *c, const char *method, rq_slice message, bool is_procedure,
-                        rq_buf *ret, rq_client_failure *ret_failure)
+/* Requests that begin a procedure: the field nonce_group, behind which is the field nonce, and the answer's
+ * field with the procedure's id. With the same nonce a repeated call is the same procedure. HBASE:
+ * RequestConverter; HBase's client sends none with the calls of namespaces, but its master takes them. */
+static const struct beginning {
+    const char *method;
+    uint32_t nonce_group, procedure;
+} beginnings[] = {
+    {"CreateTable", 3, 1},     {"DeleteTable", 2, 1},     {"EnableTable", 2, 1},
+    {"DisableTable", 2, 1},    {"truncateTable", 3, 1},   {"ModifyTable", 3, 1},
+    {"FlushTable", 3, 1},      {"SplitRegion", 3, 1},     {"MergeTableRegions", 4, 1},
+    {"CreateNamespace", 2, 1}, {"ModifyNamespace", 2, 1}, {"DeleteNamespace", 2, 1},
+    {"Snapshot", 2, 2},        {"RestoreSnapshot", 2, 1},
+};
+
+static const struct beginning *beginning_of(const char *method)
 {
-    rq_buf answer = {0};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(beginnings); i++)
+        if (strcmp(beginnings[i].method, method) == 0) return &beginnings[i];
+    return NULL;
+}
+
+static rq_err put_nonce(rq_client *c, rq_buf *b, uint32_t field)
+{
+    RQ_TRY(rq_pb_put_number(b, field, c->nonce_group));
+    RQ_TRY(rq_pb_put_number(b, field + 1, c->next_nonce));
+    c->next_nonce += 2; /* odd forever: 0 is none */
+    return RQ_OK;
+}
+
+/* The first number with that field; 0: there is none. */
+static uint64_t number_of(rq_slice message, uint32_t field)
+{
+    rq_cursor c = rq_cursor_of(message);
     rq_pb_field f;
-    uint64_t id = 0;
+    while (rq_pb_next(&c, &f) == RQ_OK)
+        if (f.number == field && f.wire == RQ_PB_VARINT) return f.value;
+    return 0;
+}
+
+rq_err rq_client_master(rq_client *c, const char *method, rq_slice message, rq_buf *ret,
+                        rq_client_failure *ret_failure)
+{
+    const struct beginning *beginning = beginning_of(method);
+    rq__repeat repeat = repeat_of(c);
+    rq_buf request = {0}, answer = {0};
     *ret_failure = (rq_client_failure){.retry = false};
-    rq_err rc = call_master(c, method, message, &answer, ret_failure);
-    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&answer));
-    while (is_procedure && rc == RQ_OK && rq_pb_next(&cursor, &f) == RQ_OK)
-        if (f.number == 1 && f.wire == RQ_PB_VARINT) id = f.value;
-    if (rc == RQ_OK && id != 0) rc = follow_procedure(c, id, ret_failure);
+    rq_err rc = rq_buf_append(&request, message.ptr, message.len);
+    if (rc == RQ_OK && beginning != NULL) rc = put_nonce(c, &request, beginning->nonce_group);
+    if (rc == RQ_OK)
+        rc = call_again(c, repeat, method, rq_buf_slice(&request), &answer, ret_failure);
+    uint64_t id = rc != RQ_OK || beginning == NULL
+                      ? 0
+                      : number_of(rq_buf_slice(&answer), beginning->procedure);
+    if (id != 0) rc = follow_procedure(c, id, repeat.until_ns, ret_failure);
     if (rc == RQ_OK && ret != NULL) rc = rq_buf_append(ret, answer.ptr, answer.len);
+    rq_buf_clear(&request);
     rq_buf_clear(&answer);
     return rc;
+}
+
+/* SnapshotResponse { expected_timeout 1, proc_id 2 }. HBASE: RawAsyncHBaseAdmin.snapshot */
+rq_err rq_client_snapshot(rq_client *c, rq_slice message, rq_client_failure *failure)
+{
+    rq_buf answer = {0};
+    rq_err rc = rq_client_master(c, "Snapshot", message, &answer, failure);
+    bool has_ended = number_of(rq_buf_slice(&answer), beginning_of("Snapshot")->procedure) != 0;
+    rq_buf_clear(&answer);
+    return rc != RQ_OK || has_ended ? rc : rq_client_wait_snapshot(c, message, failure);
 }
 
 /* IsSnapshotDoneResponse { done 1 } */
@@ -360,21 +420,26 @@ static rq_err put_compact(rq_buf *b, const rq__region *r, rq_slice family, bool 
     return family.len == 0 ? RQ_OK : rq_pb_put_bytes(b, 3, family);
 }
 
+/* The region's server and its connection are looked up for each attempt, because a pause may replace them. */
 rq_err rq_client_compact(rq_client_table *t, size_t i, rq_slice family, bool major,
                          rq_client_failure *ret_failure)
 {
     rq_client *c = t->client;
     rq__map_used(t);
-    const rq__region *r = &t->regions[i];
-    rq__server *server = &c->servers[r->server];
+    const rq__address at = c->servers[t->regions[i].server].at;
+    const rq_client_target to = {
+        .host = rq_slice_cstr(at.host), .port = at.port, .service = "AdminService"};
+    rq__repeat repeat = repeat_of(c);
     rq_buf request = {0}, answer = {0};
     *ret_failure = (rq_client_failure){.retry = false};
-    rq_err rc = put_compact(&request, r, family, major);
-    if (rc == RQ_OK && server->admin == NULL)
-        rc = rq__client_conn(c, &server->at, "AdminService", NULL, &server->admin);
-    if (rc == RQ_OK)
-        rc = call_server(c, server->admin, server->at.host, "CompactRegion", rq_buf_slice(&request),
-                         &answer, ret_failure);
+    rq_err rc = put_compact(&request, &t->regions[i], family, major);
+    for (bool goes_on = rc == RQ_OK; goes_on;) {
+        rc = rq_client_call(c, &to, "CompactRegion", rq_buf_slice(&request), NULL, &answer,
+                            ret_failure);
+        goes_on = rq__client_again(c, &repeat, rc, ret_failure->retry);
+    }
+    if (rc != RQ_OK && ret_failure->text[0] == '\0')
+        snprintf(ret_failure->text, sizeof ret_failure->text, "%s: %s", at.host, rq_err_text(rc));
     rq_buf_clear(&request);
     rq_buf_clear(&answer);
     return rc;

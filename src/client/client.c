@@ -58,6 +58,7 @@ rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why
     rq_random r;
     rq_random_seed(&r, (uint64_t)rq_client_now_ns() ^ (uint64_t)getpid() << 32);
     c->nonce_group = rq_random_next(&r) | 1;
+    c->next_nonce = rq_random_next(&r) | 1;
     rq_err rc = open_loop(c, why);
     if (rc == RQ_OK) rc = ask_registry(c, why);
     if (rc != RQ_OK) {
@@ -261,6 +262,24 @@ void rq__client_pause(rq_client *c, int64_t ns)
     int64_t until = rq_client_now_ns() + ns;
     for (int64_t left = ns; left > 0 && !c->stopped; left = until - rq_client_now_ns())
         rq_client_poll(c, left);
+}
+
+int64_t rq__client_pause_ns(const rq_client *c, unsigned attempts)
+{
+    static const int factors[] = {1, 2, 3, 5, 10, 20, 40, 100, 100, 100, 100, 200, 200};
+    size_t n = attempts < RQ_ARRAY_LEN(factors) ? attempts : RQ_ARRAY_LEN(factors) - 1;
+    return (int64_t)c->options.pause_ms * 1000000 * factors[n];
+}
+
+bool rq__client_again(rq_client *c, rq__repeat *repeat, rq_err rc, bool retry)
+{
+    int64_t pause = rq__client_pause_ns(c, repeat->attempts);
+    if (rc == RQ_OK || !(retry || rc == RQ_E_IO) || c->stopped) return false;
+    if (repeat->attempts >= repeat->max || rq_client_now_ns() + pause > repeat->until_ns)
+        return false;
+    repeat->attempts++;
+    rq__client_pause(c, pause);
+    return true; /* if the client was stopped meanwhile, the attempt says so */
 }
 
 /* --- a blocking call -------------------------------------------------------------------------- */

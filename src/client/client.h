@@ -39,6 +39,7 @@ typedef struct rq_client_options {
     unsigned wait_ms;        /* time limit for a procedure or a snapshot; 0: 120,000 */
     unsigned pause_ms;       /* before the first repetition; 0: 100 */
     unsigned retries;
+    unsigned master_retries; /* of the blocking calls, while wait_ms lasts; 0: as `retries` */
     /* If set: rq_client_open ends with RQ_E_CLOSED when it is not 0, also by a signal handler. */
     const volatile sig_atomic_t *stop;
     bool with_tags; /* cells are sent and received with their tags: KeyValueCodecWithTags */
@@ -209,12 +210,16 @@ typedef struct rq_client_failure {
     char text[4096];     /* HBase puts the stack behind its message */
 } rq_client_failure;
 /* Calls a method of MasterService with an encoded message and appends its response's message to
- * `ret`, which may be NULL. `is_procedure`: the response names a procedure, and the call waits for
- * its end. */
+ * `ret`, which may be NULL. After a temporary failure the call is repeated, to the master that the registry names
+ * then. If the method begins a procedure, the call waits for its end; it has a nonce of the client's, so that its
+ * repetitions are the same procedure. */
 RQ_NODISCARD
-rq_err rq_client_master(rq_client *c, const char *method, rq_slice message, bool is_procedure,
-                        rq_buf *ret, rq_client_failure *ret_failure);
+rq_err rq_client_master(rq_client *c, const char *method, rq_slice message, rq_buf *ret,
+                        rq_client_failure *ret_failure);
 
+/* Blocking: takes a snapshot; `message` is SnapshotRequest without a nonce. RQ_E_TIMEOUT after `wait_ms`. */
+RQ_NODISCARD
+rq_err rq_client_snapshot(rq_client *c, rq_slice message, rq_client_failure *ret_failure);
 /* Blocking: waits until the snapshot that was begun is complete. `message` is
  * IsSnapshotDoneRequest, whose bytes are those of the SnapshotRequest. RQ_E_TIMEOUT after
  * `wait_ms`. */

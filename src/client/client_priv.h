@@ -140,6 +140,7 @@ struct rq_client {
     struct rq__ahead *aheads; /* requests of scans that have ended */
     bool stopped;
     uint64_t nonce_group;
+    uint64_t next_nonce; /* of calls of the master */
     int64_t timeouts_checked_ns;
     rq__conn **all; /* every connection, for time-outs */
     size_t all_count;
@@ -175,6 +176,16 @@ rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slic
 
 /* Blocking: polls for this time. */
 void rq__client_pause(rq_client *c, int64_t ns);
+/* The pause after so many failed attempts. HBASE: HConstants.RETRY_BACKOFF */
+int64_t rq__client_pause_ns(const rq_client *c, unsigned attempts);
+/* Repetitions of a blocking call. */
+typedef struct rq__repeat {
+    unsigned attempts; /* that have failed */
+    unsigned max;      /* number of repetitions */
+    int64_t until_ns;
+} rq__repeat;
+/* Blocking, after an attempt that ended with `rc`: false if there is to be no other one. Otherwise waits for a pause. */
+bool rq__client_again(rq_client *c, rq__repeat *repeat, rq_err rc, bool retry);
 
 /* admin.c */
 /* The connection to the master. If it was lost, the registry is asked, because another server may be master now.
@@ -182,6 +193,10 @@ void rq__client_pause(rq_client *c, int64_t ns);
 RQ_NODISCARD
 rq_err rq__client_master(rq_client *c, bool waits, rq__conn **ret);
 void rq__failure_of(const rq_reply *r, rq_client_failure *ret);
+/* As rq_client_master, with the failure as text. */
+RQ_NODISCARD
+rq_err rq__client_ask(rq_client *c, const char *method, rq_slice message, rq_buf *ret,
+                      rq_error *why);
 
 static inline size_t rq__text_hash(const char *text)
 {

@@ -17,11 +17,15 @@
 #define IN_KEPT ((size_t)4 << 20) /* of the input buffer, between answers: twice a scan's answer */
 #define FRAME_MAX (256U << 20)
 #define NO_PLACE UINT32_MAX
+#define CLOSED_BY_SERVER "the server closed the connection"
 /* A connection is closed if so many calls have timed out and still have no response, or if so many bytes are
  * unsent when a call times out: the peer hangs. HBase's client has no such limit; it keeps only the ids of
  * calls that have timed out. */
 #define ABANDONED_MAX 1000
 #define PENDING_MAX ((size_t)64 << 20)
+/* Without calls for so long, the connection may have been closed by the server, which the client has not seen if nothing
+ * has polled since. HBase's client has a thread that sees it. */
+#define DOUBTED_AFTER_NS 10000000
 #define CONNECT_TIMEOUT_NS 10000000000 /* HBASE: hbase.ipc.client.socket.timeout.connect */
 
 typedef struct pending {
@@ -52,6 +56,7 @@ struct rq__conn {
     uint32_t free_head;
     size_t in_flight;
     size_t abandoned;
+    int64_t called_ns; /* time of the last call */
     uint64_t connects;
     rq_client_traffic traffic; /* `sent` counts earlier streams only */
 };
@@ -274,7 +279,7 @@ static void on_close(rq_stream *s, rq_err why)
     if (failure[0] != '\0')
         lose(c, failure);
     else
-        lose(c, why == RQ_E_NO_MEMORY ? "out of memory" : "the server closed the connection");
+        lose(c, why == RQ_E_NO_MEMORY ? "out of memory" : CLOSED_BY_SERVER);
 }
 
 /* --- calls ------------------------------------------------------------------------------------ */
@@ -345,6 +350,12 @@ rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slic
     return rq__conn_call_until(c, 0, method, priority, region_prefix, message, cells, done, ctx);
 }
 
+static bool was_closed(const rq__conn *c, int64_t now_ns)
+{
+    return c->stream != NULL && c->in_flight == 0 && now_ns - c->called_ns > DOUBTED_AFTER_NS &&
+           rq_stream_has_ended(c->stream);
+}
+
 rq_err rq__conn_call_until(rq__conn *c, int64_t until_ns, const char *method, uint32_t priority,
                            rq_slice region_prefix, rq_slice message, rq_slice cells,
                            rq_reply_fn done, void *ctx)
@@ -352,7 +363,9 @@ rq_err rq__conn_call_until(rq__conn *c, int64_t until_ns, const char *method, ui
     uint32_t id;
     int64_t now = rq_client_now_ns(), timeout = time_left(c, now, until_ns);
     if (c->stopped) return RQ_E_CLOSED;
+    if (RQ_UNLIKELY(was_closed(c, now))) lose(c, CLOSED_BY_SERVER);
     if (c->stream == NULL) RQ_TRY(begin_connect(c));
+    c->called_ns = now;
     RQ_TRY(take_place(c, &id));
     rq_err rc = put_request(c, id, timeout, method, priority, region_prefix, message, cells);
     if (rc != RQ_OK) {

@@ -105,14 +105,6 @@ static bool scanner_is_gone(rq_err err)
            err == RQ_E_SCANNER_RESET || err == RQ_E_LEASE;
 }
 
-/* HBASE: HConstants.RETRY_BACKOFF. */
-static int64_t pause_ns(const rq_op *op)
-{
-    static const int factors[] = {1, 2, 3, 5, 10, 20, 40, 100, 100, 100, 100, 200, 200};
-    size_t n = op->attempts < RQ_ARRAY_LEN(factors) ? op->attempts : RQ_ARRAY_LEN(factors) - 1;
-    return (int64_t)op->client->options.pause_ms * 1000000 * factors[n];
-}
-
 static bool is_late(const rq_op *op, int64_t now_ns)
 {
     return op->until_ns != 0 && now_ns >= op->until_ns;
@@ -134,7 +126,7 @@ bool rq__op_again(rq_op *op, rq_err err, bool retry, rq_slice kind)
     if (rq__map_is_wrong(err)) retry = true;
     if (doubts_map(err)) rq__map_refresh(op->table);
     if (op->kind == RQ__OP_SCAN && scanner_is_gone(err)) retry = true;
-    int64_t when = rq_client_now_ns() + pause_ns(op);
+    int64_t when = rq_client_now_ns() + rq__client_pause_ns(c, op->attempts);
     if (!retry || op->attempts >= c->options.retries || is_late(op, when)) return false;
     if (c->options.on_retry != NULL) c->options.on_retry(c->options.ctx, kind);
     wait_until(op, when);

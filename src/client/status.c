@@ -262,11 +262,8 @@ rq_err rq__cluster_status_parse(rq_cluster_status *ret)
 
 static rq_err ask_master(rq_client *c, rq_cluster_status *ret, rq_error *why)
 {
-    rq__conn *master = NULL;
-    rq_err rc = rq__client_master(c, true, &master);
-    if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
-    RQ_TRY(rq__client_call(c, master, "GetClusterStatus", (rq_slice){0}, &ret->bytes, why));
-    rc = rq__cluster_status_parse(ret);
+    RQ_TRY(rq__client_ask(c, "GetClusterStatus", (rq_slice){0}, &ret->bytes, why));
+    rq_err rc = rq__cluster_status_parse(ret);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "the master's status is malformed");
 }
 

@@ -189,9 +189,13 @@ size_t rq_client_table_servers(const rq_client_table *t)
 
 rq_err rq_client_table_read(rq_client_table *t, rq_error *why)
 {
-    rq__map_refresh(t);
-    while (t->refreshing)
-        rq_client_poll(t->client, 10000000);
+    rq_client *c = t->client;
+    rq__repeat repeat = {.max = c->options.retries, .until_ns = rq_client_now_ns() + c->timeout_ns};
+    do {
+        rq__map_refresh(t);
+        while (t->refreshing)
+            rq_client_poll(c, 10000000);
+    } while (rq__client_again(c, &repeat, t->refresh_err, !rq_err_do_not_retry(t->refresh_err)));
     return t->refresh_err == RQ_OK
                ? RQ_OK
                : rq_fail(why, t->refresh_err, "table %s: %s", t->name, rq__refresh_text(t));

@@ -39,6 +39,14 @@ bool rq_stream_was_refused(const rq_stream *s)
     return d != NULL && !d->connected && d->refused > 0 && d->failed == 0;
 }
 
+bool rq_stream_has_ended(const rq_stream *s)
+{
+    uint8_t byte;
+    if (s->dial == NULL || !s->dial->connected || s->fd < 0) return false;
+    ssize_t n = recv(s->fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 /* An address. */
 static void note_failed(rq_stream *s, int error)
 {

@@ -116,6 +116,10 @@ const char *rq_stream_failure(const rq_stream *s);
  * at the port. A listener whose queue is full, or whose process has no descriptor left, does not refuse. */
 bool rq_stream_was_refused(const rq_stream *s);
 
+/* Asks the kernel whether the connection of an outgoing stream has ended and has nothing left to be read. The loop
+ * says so by on_close, too, at its next turn. */
+bool rq_stream_has_ended(const rq_stream *s);
+
 typedef struct rq_peer {
     char host[46]; /* numeric */
     uint16_t port;

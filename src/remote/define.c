@@ -14,12 +14,11 @@ void rq__client_failure(const rq_client_failure *failure, rq_err rc, rq_why *why
 }
 
 /* The lock is held. */
-static rq_err call(rq__remote *r, const char *method, const rq_buf *message, bool is_procedure,
-                   rq_buf *ret, rq_why *why)
+static rq_err call(rq__remote *r, const char *method, const rq_buf *message, rq_buf *ret,
+                   rq_why *why)
 {
     rq_client_failure failure;
-    rq_err rc =
-        rq_client_master(r->client, method, rq_buf_slice(message), is_procedure, ret, &failure);
+    rq_err rc = rq_client_master(r->client, method, rq_buf_slice(message), ret, &failure);
     if (rc != RQ_OK) rq__client_failure(&failure, rc, why);
     return rc;
 }
@@ -83,18 +82,11 @@ static rq_err put_request(rq_buf *b, const rq_defining *d)
     return rq__encode_table(b, 1, d->ns, d->qualifier);
 }
 
-/* Snapshot requests carry no nonce, so servers of all versions answer at once without naming a procedure;
- * the client then polls IsSnapshotDone. HBASE: RawAsyncHBaseAdmin.snapshot. */
-static bool names_procedure(rq_define_kind kind)
-{
-    return kind != RQ_DEFINE_SNAPSHOT && kind != RQ_DEFINE_DROP_SNAPSHOT;
-}
-
 /* The lock is held. */
-static rq_err wait_snapshot(rq__remote *r, const rq_buf *request, rq_why *why)
+static rq_err take_snapshot(rq__remote *r, const rq_buf *request, rq_why *why)
 {
     rq_client_failure failure;
-    rq_err rc = rq_client_wait_snapshot(r->client, rq_buf_slice(request), &failure);
+    rq_err rc = rq_client_snapshot(r->client, rq_buf_slice(request), &failure);
     if (rc != RQ_OK) rq__client_failure(&failure, rc, why);
     return rc;
 }
@@ -106,9 +98,12 @@ rq_err rq__remote_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why 
     (void)slot;
     rq_err rc = put_request(&request, d);
     pthread_mutex_lock(&r->lock);
-    rc = rc == RQ_OK ? call(r, methods[d->kind], &request, names_procedure(d->kind), NULL, why)
-                     : rq_fail(&why->error, rc, "%s", rq_err_text(rc));
-    if (rc == RQ_OK && d->kind == RQ_DEFINE_SNAPSHOT) rc = wait_snapshot(r, &request, why);
+    if (rc != RQ_OK)
+        rc = rq_fail(&why->error, rc, "%s", rq_err_text(rc));
+    else if (d->kind == RQ_DEFINE_SNAPSHOT)
+        rc = take_snapshot(r, &request, why);
+    else
+        rc = call(r, methods[d->kind], &request, NULL, why);
     pthread_mutex_unlock(&r->lock);
     rq_buf_clear(&request);
     return rc;
@@ -137,7 +132,7 @@ static rq_err describe(rq__remote *r, rq_slice ns, rq_slice qualifier, rq_buf *r
     rq_slice schema = {0}, state = {0};
     rq_pb_field f;
     rq_err rc = rq__encode_table(&request, 1, ns, qualifier);
-    if (rc == RQ_OK) rc = call(r, "GetTableDescriptors", &request, false, &answer, why);
+    if (rc == RQ_OK) rc = call(r, "GetTableDescriptors", &request, &answer, why);
     if (rc == RQ_OK && !first_bytes(rq_buf_slice(&answer), 1, &schema)) {
         bool is_default = rq_slice_eq(ns, RQ_SLICE_LIT("default"));
         rc = rq_fail(&why->error, RQ_E_TABLE_NOT_FOUND, "%.*s%s%.*s", is_default ? 0 : (int)ns.len,
@@ -146,7 +141,7 @@ static rq_err describe(rq__remote *r, rq_slice ns, rq_slice qualifier, rq_buf *r
     }
     if (rc == RQ_OK && ret != NULL) rc = rq_buf_append(ret, schema.ptr, schema.len);
     rq_buf_reset(&answer);
-    if (rc == RQ_OK) rc = call(r, "GetTableState", &request, false, &answer, why);
+    if (rc == RQ_OK) rc = call(r, "GetTableState", &request, &answer, why);
     if (rc == RQ_OK && first_bytes(rq_buf_slice(&answer), 1, &state)) {
         rq_cursor c = rq_cursor_of(state);
         *ret_enabled = rq_pb_next(&c, &f) == RQ_OK && f.number == 1 && f.value == 0;
@@ -176,7 +171,7 @@ rq_err rq__remote_describe_namespace(rq_db *db, rq_slot *slot, rq_slice ns, rq_b
     (void)slot;
     rq_err rc = rq_pb_put_bytes(&request, 1, ns);
     pthread_mutex_lock(&r->lock);
-    if (rc == RQ_OK) rc = call(r, "GetNamespaceDescriptor", &request, false, &answer, why);
+    if (rc == RQ_OK) rc = call(r, "GetNamespaceDescriptor", &request, &answer, why);
     pthread_mutex_unlock(&r->lock);
     if (rc == RQ_OK && !first_bytes(rq_buf_slice(&answer), 1, &descriptor)) rc = RQ_E_MALFORMED;
     if (rc == RQ_OK) rc = rq_buf_append(ret, descriptor.ptr, descriptor.len);
@@ -209,7 +204,7 @@ static rq_err list(rq__remote *r, const char *method, const rq_buf *request, boo
     rq_buf answer = {0};
     rq_pb_field f;
     pthread_mutex_lock(&r->lock);
-    rq_err rc = call(r, method, request, false, &answer, why);
+    rq_err rc = call(r, method, request, &answer, why);
     pthread_mutex_unlock(&r->lock);
     rq_cursor c = rq_cursor_of(rq_buf_slice(&answer));
     while (rc == RQ_OK && (rc = rq_pb_next(&c, &f)) == RQ_OK)
@@ -247,7 +242,7 @@ rq_err rq__remote_snapshots(rq_db *db, rq_slot *slot, rq_snapshot_finding *ret, 
     rq_pb_field f;
     (void)slot;
     pthread_mutex_lock(&r->lock);
-    rq_err rc = call(r, "GetCompletedSnapshots", &request, false, &answer, why);
+    rq_err rc = call(r, "GetCompletedSnapshots", &request, &answer, why);
     pthread_mutex_unlock(&r->lock);
     rq_cursor c = rq_cursor_of(rq_buf_slice(&answer));
     while (rc == RQ_OK && (rc = rq_pb_next(&c, &f)) == RQ_OK)

@@ -20,6 +20,7 @@
 #include "base/macros.h"
 #include "base/random.h"
 
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -308,6 +309,7 @@ static rq_err open_client(rq__remote *r, bool by_zookeeper, rq_error *why)
         .wait_ms = r->db.timeout_ms,
         .pause_ms = PAUSE_MS,
         .retries = RETRIES,
+        .master_retries = UINT_MAX,
         .before_wait = before_wait,
         .after_wait = after_wait,
         .ctx = r,

@@ -30,8 +30,13 @@ enum { THREADS_MAX = 16, AHEAD_MAX = 64 };
  * the processor's cache when they are used; another thread hands over all rows of an answer at once,
  * because each hand-over costs a wake-up. */
 enum { BATCH_ROWS = 32, BATCH_ROWS_ANSWER = 4096 };
+/* Bytes of the answers of all buckets, and of one at least. An answer costs a round trip, or a thread's wake-up. Where
+ * the caller decodes the answers in process it costs little, and all of them should stay in the processor's
+ * second-level cache: with 2 MB instead, a row of 16 buckets has 1.6 times as many misses there. */
 #define FETCH_BYTES_LEAST ((uint64_t)64 * 1024)
 #define FETCH_BYTES_ALL ((uint64_t)2 * 1024 * 1024)
+#define FETCH_BYTES_CACHED_LEAST ((uint64_t)32 * 1024)
+#define FETCH_BYTES_CACHED ((uint64_t)512 * 1024)
 
 typedef struct batch {
     size_t count, at, cap;
@@ -351,16 +356,20 @@ static rq_err make_range(const rq_buf *salt, const rq_scan_request *scan, range 
     return RQ_OK;
 }
 
+static uint64_t fetch_bytes(const rq_salted_scanner *s, bool has_threads)
+{
+    bool cached = !s->is_remote && !has_threads;
+    uint64_t least = cached ? FETCH_BYTES_CACHED_LEAST : FETCH_BYTES_LEAST;
+    uint64_t share = (cached ? FETCH_BYTES_CACHED : FETCH_BYTES_ALL) / s->bucket_count;
+    return share > least ? share : least;
+}
+
 static rq_err open_bucket(rq_salted_scanner *s, rq_table *table, const rq_key_format *f,
                           const rq_scan_request *scan, uint32_t i, rq_failure *why)
 {
     rq_scan_request request = *scan;
     rq_buf salt = {0};
     range r = {0};
-    if (request.fetch_bytes == 0) {
-        request.fetch_bytes = FETCH_BYTES_ALL / s->bucket_count;
-        if (request.fetch_bytes < FETCH_BYTES_LEAST) request.fetch_bytes = FETCH_BYTES_LEAST;
-    }
     request.no_fetch_ahead = true; /* ask_ahead decides, for all buckets */
     rq_err rc = rq__salt_append(&f->parts[0], i, &salt);
     if (rc == RQ_OK) rc = make_range(&salt, scan, &r, &request);
@@ -432,11 +441,14 @@ static rq_err open_all(rq_salted_scanner *s, rq_table *table, const rq_key_forma
     s->is_remote = table->db->backend->is_remote;
     s->no_threads = table->db->backend->no_threads;
     s->left = scan->limit == 0 ? UINT64_MAX : scan->limit;
+    threads = threads_for(s, threads);
+    rq_scan_request each = *scan;
+    if (each.fetch_bytes == 0) each.fetch_bytes = fetch_bytes(s, threads > 0);
     for (uint32_t i = 0; i < s->bucket_count; i++) {
-        rq_err rc = open_bucket(s, table, f, scan, i, why);
+        rq_err rc = open_bucket(s, table, f, &each, i, why);
         if (rc != RQ_OK) return rc;
     }
-    start_threads(s, threads_for(s, threads));
+    start_threads(s, threads);
     return RQ_OK; /* the tree is built by the first rq_salted_next */
 }
 

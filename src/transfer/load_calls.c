@@ -82,8 +82,8 @@ rq_err rq__table_schema_ask(rq__link *link, rq_table_schema **ret, rq_error *why
     *ret = NULL;
     rq_err rc = put_table(&request, link->name);
     if (rc == RQ_OK) {
-        rc = rq_client_master(link->client, "GetTableDescriptors", rq_buf_slice(&request), false,
-                              &answer, &failure);
+        rc = rq_client_master(link->client, "GetTableDescriptors", rq_buf_slice(&request), &answer,
+                              &failure);
         if (rc != RQ_OK) rc = fail(&failure, rc, "GetTableDescriptors", why);
     }
     rq_cursor c = rq_cursor_of(rq_buf_slice(&answer));

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """librorqual and a server: the library's tests (tests/unit/api: test_*.c) over the wire, by ZooKeeper and by RPC; and a folder that an
 embedded database and a server use one after the other; the row-key toolkit's tests and the examples on a server; scans whose
-allocations fail.
+allocations fail; calls while the server is killed and started again.
 
 library.py TEST_API TEST_ASYNC TEST_FILTERS TEST_CLUSTER TEST_STALLED TEST_FOLDER BLOG EVENTS SOURCE_ROOT BUILD_ROOT
 """
@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import rorqual  # pylint: disable=wrong-import-position
@@ -35,6 +36,35 @@ def cases(report, test_api, test_async, test_filters, test_cluster, test_stalled
         run(report, "regions and definitions", test_cluster, f"hbase://{server.zk}")
         run(report, "closing ends calls that wait", test_stalled, f"hbase://{server.zk}", str(server.process.pid))
         report.outcome("library/stops cleanly", server.stop())
+
+
+def restarted(report, program):
+    """A program's calls while its server is killed and started again on the same ports, as often as the program asks for it."""
+    names = ("--zk-port", "--master-port", "--rs-port")
+    with tempfile.TemporaryDirectory() as folder:
+        data, log = pathlib.Path(folder, "data"), pathlib.Path(folder, "log")
+        ports = [word for pair in zip(names, map(str, rorqual.free_ports(3))) for word in pair]
+        for url in ("hbase://{0.zk}", "hbase+rpc://{0.master}"):
+            server = rorqual.Server(data, log, *ports)
+            kills, output = 0, ""
+            with subprocess.Popen([program, url.format(server)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True) as process:
+                guard = threading.Timer(TIMEOUT, process.kill)
+                guard.start()
+                for line in process.stdout:
+                    if line != "kill\n":
+                        output += line
+                        continue
+                    kills += 1
+                    server.kill()
+                    server = rorqual.Server(data, log, *ports)
+                    process.stdin.write("go on\n")
+                    process.stdin.flush()
+                code = process.wait()
+                guard.cancel()
+            problem = None if code == 0 and kills > 0 else f"ended with {code} after {kills} kills\n{output[-4000:]}"
+            report.outcome(f"library/restarts, {url.split(':')[0]}", problem)
+            report.outcome("library/stops cleanly after restarts", server.stop())
 
 
 def one_folder(report, test_folder):
@@ -98,6 +128,7 @@ def main():
     report = rorqual.Report()
     programs = [str(pathlib.Path(p).resolve()) for p in sys.argv[1:]]
     cases(report, *programs[:5])
+    restarted(report, str(pathlib.Path(sys.argv[10]).resolve() / "tests/unit/api/test_restarted"))
     one_folder(report, programs[5])
     blog(report, programs[6])
     events(report, programs[7])

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <sys/socket.h>
+
 #include <cmocka.h>
 
 /* The call succeeds; else its message is printed. `why` is a struct of the test. */
@@ -32,6 +34,20 @@
 static inline bool is(rq_bytes a, const char *text)
 {
     return a.len == strlen(text) && (a.len == 0 || memcmp(a.data, text, a.len) == 0);
+}
+
+/* Ends the connections of this process, as a server does that stops. Returns their number; 0: it is embedded. */
+static inline int end_connections(void)
+{
+    enum { DESCRIPTORS = 256 };
+    int n = 0;
+    for (int fd = 3; fd < DESCRIPTORS; fd++) {
+        struct sockaddr_storage peer;
+        socklen_t len = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0 && shutdown(fd, SHUT_RDWR) == 0)
+            n++;
+    }
+    return n;
 }
 
 #endif

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum { CALLS = 2000, POLL_MS = 10000 };
@@ -393,20 +392,6 @@ static void the_descriptor_tells_when_to_poll(void **state)
         OK(rq_poll(db, 0, &ran, &why));
     assert_int_equal(epoll_wait(epoll, &ev, 1, 0), 0);
     close(epoll);
-}
-
-/* Ends the connections of this process, as a server does that stops. Returns their number; 0: it is embedded. */
-static int end_connections(void)
-{
-    enum { DESCRIPTORS = 256 };
-    int n = 0;
-    for (int fd = 3; fd < DESCRIPTORS; fd++) {
-        struct sockaddr_storage peer;
-        socklen_t len = sizeof peer;
-        if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0 && shutdown(fd, SHUT_RDWR) == 0)
-            n++;
-    }
-    return n;
 }
 
 /* An event loop that finds the descriptor readable calls rq_poll, and does nothing else as long as it is. */

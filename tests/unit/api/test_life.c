@@ -255,6 +255,135 @@ static void a_thread_closes_scanners_of_a_closing_database(void **state)
     }
 }
 
+/* --- connections that the server has closed ----------------------------------------------------- */
+
+/* The call succeeds, although all connections have ended since the last one. */
+#define AGAIN(call)                                                                                \
+    do {                                                                                           \
+        (void)end_connections();                                                                   \
+        OK(call);                                                                                  \
+    } while (0)
+
+static void data_calls_survive_closed_connections(void **state)
+{
+    enum { ROWS = 12, IN_FIRST_FETCH = 3 };
+    (void)state;
+    rq_bytes split = rq_text("06"), f = rq_text("f"), q = rq_text("q");
+    rq_table *t = make("closed_data", "1", &split, 1);
+    bool is_remote = strncmp(at.url, "hbase", 5) == 0;
+    rq_edit edits[ROWS];
+    rq_change puts[ROWS];
+    rq_action actions[ROWS];
+    char rows[ROWS][4], value[8];
+    int64_t sum = 0;
+    size_t len;
+    rq_row *row;
+    rq_results *results;
+    for (int i = 0; i < ROWS; i++) {
+        snprintf(rows[i], sizeof rows[i], "%02d", i);
+        edits[i] = (rq_edit){.family = f, .qualifier = q, .value = rq_text(rows[i])};
+        puts[i] = (rq_change){.size = sizeof puts[i],
+                              .kind = RQ_PUT,
+                              .row = rq_text(rows[i]),
+                              .edits = &edits[i],
+                              .edit_count = 1};
+        actions[i] = (rq_action){.changes = &puts[i], .change_count = 1};
+    }
+    OK(rq_put_value(t, rq_text("a"), f, q, rq_text("1"), &why));
+    assert_int_equal(end_connections() > 0, is_remote);
+    AGAIN(rq_put_value(t, rq_text("a"), f, q, rq_text("2"), &why));
+    AGAIN(rq_get_value(t, rq_text("a"), f, q, value, sizeof value, &len, &why));
+    assert_true(is(rq_bytes_of(value, len), "2"));
+    AGAIN(rq_delete_row(t, rq_text("a"), &why));
+    AGAIN(rq_add_value(t, rq_text("00"), rq_text("g"), q, 3, &sum, &why));
+    AGAIN(rq_add_value(t, rq_text("00"), rq_text("g"), q, 4, &sum, &why));
+    assert_int_equal(sum, 7);
+    AGAIN(rq_table_batch(t, actions, ROWS, &results, &why));
+    assert_int_equal(results->count, ROWS);
+    rq_results_free(results);
+    rq_scan_request scan = {.size = sizeof scan, .caching = IN_FIRST_FETCH};
+    rq_scanner *s;
+    AGAIN(rq_table_scan(t, &scan, &s, &why));
+    for (int i = 0; i < ROWS; i++) {
+        AGAIN(rq_scanner_next(s, &row, &why));
+        assert_non_null(row);
+        assert_true(is(row->cells[0].row, rows[i]));
+        rq_row_free(row);
+    }
+    AGAIN(rq_scanner_next(s, &row, &why));
+    assert_null(row);
+    (void)end_connections();
+    rq_scanner_close(s);
+    finish(t, "closed_data");
+}
+
+static void definitions_survive_closed_connections(void **state)
+{
+    (void)state;
+    rq_family family = {"f", NULL, 0}, more = {"g", NULL, 0};
+    rq_property owner = {"owner", "ann"};
+    rq_bytes split = rq_text("m");
+    rq_table_spec spec = {.size = sizeof spec,
+                          .name = "lost:table",
+                          .families = &family,
+                          .family_count = 1,
+                          .split_keys = &split,
+                          .split_key_count = 1};
+    rq_alteration alteration = {
+        .size = sizeof alteration, .name = "lost:table", .families = &more, .family_count = 1};
+    rq_names *names;
+    rq_namespace_info *space;
+    rq_table_info *info;
+    rq_region_list *regions;
+    rq_cluster_info *cluster;
+    bool exists;
+    AGAIN(rq_namespace_create(at.db, "lost", &owner, 1, &why));
+    AGAIN(rq_namespace_describe(at.db, "lost", &space, &why));
+    rq_namespace_info_free(space);
+    AGAIN(rq_namespace_alter(at.db, "lost", &owner, 1, &why));
+    AGAIN(rq_namespace_list(at.db, &names, &why));
+    rq_names_free(names);
+    AGAIN(rq_table_create(at.db, &spec, &why));
+    AGAIN(rq_table_list(at.db, "lost", &names, &why));
+    assert_int_equal(names->count, 1);
+    rq_names_free(names);
+    AGAIN(rq_table_exists(at.db, "lost:table", &exists, &why));
+    AGAIN(rq_table_describe(at.db, "lost:table", &info, &why));
+    rq_table_info_free(info);
+    AGAIN(rq_table_alter(at.db, &alteration, &why));
+    AGAIN(rq_table_regions(at.db, "lost:table", &regions, &why));
+    assert_int_equal(regions->count, 2);
+    rq_region_list_free(regions);
+    AGAIN(rq_table_flush(at.db, "lost:table", &why));
+    AGAIN(rq_table_compact(at.db, "lost:table", NULL, true, &why));
+    AGAIN(rq_cluster_describe(at.db, &cluster, &why));
+    rq_cluster_info_free(cluster);
+    AGAIN(rq_table_disable(at.db, "lost:table", &why));
+    AGAIN(rq_table_enable(at.db, "lost:table", &why));
+    AGAIN(rq_table_disable(at.db, "lost:table", &why));
+    AGAIN(rq_table_truncate(at.db, "lost:table", true, &why));
+    AGAIN(rq_table_disable(at.db, "lost:table", &why));
+    AGAIN(rq_table_drop(at.db, "lost:table", &why));
+    AGAIN(rq_namespace_drop(at.db, "lost", &why));
+}
+
+static void snapshots_survive_closed_connections(void **state)
+{
+    (void)state;
+    rq_snapshot_list *list;
+    rq_table *t = make("closed_snapped", "1", NULL, 0);
+    put(t, "a", "f", "q", "v", 1);
+    AGAIN(rq_snapshot_create(at.db, "lost", "closed_snapped", false, &why));
+    AGAIN(rq_snapshots(at.db, &list, &why));
+    assert_int_equal(list->count, 1);
+    rq_snapshot_list_free(list);
+    AGAIN(rq_snapshot_clone(at.db, "lost", "closed_cloned", &why));
+    AGAIN(rq_table_disable(at.db, "closed_cloned", &why));
+    AGAIN(rq_table_drop(at.db, "closed_cloned", &why));
+    AGAIN(rq_snapshot_drop(at.db, "lost", &why));
+    finish(t, "closed_snapped");
+}
+
 /* The last test: it closes the database. */
 static void a_closed_database_says_so(void **state)
 {
@@ -293,6 +422,9 @@ int run_life(void)
         cmocka_unit_test(a_poll_of_no_time_leaves_no_call_behind),
         cmocka_unit_test(a_completion_closes_scanners_of_a_closing_database),
         cmocka_unit_test(a_thread_closes_scanners_of_a_closing_database),
+        cmocka_unit_test(data_calls_survive_closed_connections),
+        cmocka_unit_test(definitions_survive_closed_connections),
+        cmocka_unit_test(snapshots_survive_closed_connections),
         cmocka_unit_test(a_closed_database_says_so),
     };
     return cmocka_run_group_tests_name("life", tests, open_db, close_db);

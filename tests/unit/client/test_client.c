@@ -11,6 +11,7 @@
 #include <malloc.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define LARGE ((size_t)64 << 20)
@@ -500,7 +501,7 @@ static void a_large_answers_memory_is_not_kept(void **state)
     fake_run(&master);
     fake_run(&f);
     assert_int_equal(open_by(&f, true, &c, &why), RQ_OK);
-    assert_int_equal(rq_client_master(c, "Any", (rq_slice){0}, false, &answer, &failure), RQ_OK);
+    assert_int_equal(rq_client_master(c, "Any", (rq_slice){0}, &answer, &failure), RQ_OK);
     assert_true(answer.len > LARGE);
     rq_buf_clear(&answer);
     while (atomic_load(&master.priority_count) == 0) /* its thread has freed the answer */
@@ -511,6 +512,51 @@ static void a_large_answers_memory_is_not_kept(void **state)
     fake_stop(&master);
     size_t without = allocated();
     assert_true(kept < without + LARGE);
+}
+
+/* One call; then the server ends the connection, as one that is idle. */
+static void serve_one_call(fake *f, int fd)
+{
+    char preamble[6];
+    uint32_t id;
+    rq_buf none = {0}, answer = {0};
+    if (!fake_read(fd, preamble, sizeof preamble) || !skip_frame(fd) ||
+        read_header(fd, 1, &id) != RQ_OK)
+        return;
+    put_response(&answer, id, &none);
+    (void)fake_send(f, fd, &answer);
+    rq_buf_clear(&answer);
+    shutdown(fd, SHUT_RDWR);
+    atomic_fetch_add(&f->priority_count, 1);
+}
+
+/* Nothing polls between the calls: the client has not seen it. */
+static void a_call_after_an_idle_time_connects_anew(void **state)
+{
+    (void)state;
+    enum { CALLS = 5, IDLE_NS = 20000000 };
+    fake f = {.limit = SIZE_MAX}, master = {.limit = SIZE_MAX};
+    rq_client *c;
+    rq_client_failure failure;
+    rq_error why = {0};
+    fake_start(&master, serve_one_call);
+    fake_start(&f, serve_zookeeper);
+    put_zookeeper(&f.answers[0], 1, master.port);
+    fake_run(&master);
+    fake_run(&f);
+    rq_client_options o = {.zookeeper = f.at, .rpc_timeout_ms = 20000};
+    assert_int_equal(rq_client_open(&o, &c, &why), RQ_OK);
+    for (unsigned i = 1; i <= CALLS; i++) {
+        assert_int_equal(rq_client_master(c, "Any", (rq_slice){0}, NULL, &failure), RQ_OK);
+        while (atomic_load(&master.priority_count) < i)
+            sched_yield();
+        for (int64_t now = rq_client_now_ns(); rq_client_now_ns() < now + IDLE_NS;)
+            sched_yield();
+    }
+    rq_client_close(c);
+    fake_stop(&f);
+    fake_stop(&master);
+    assert_int_equal(master.accepted, CALLS);
 }
 
 /* More servers than connections are kept for services that few calls use. */
@@ -583,6 +629,7 @@ int main(void)
         cmocka_unit_test(a_server_that_talks_nonsense_is_left),
         cmocka_unit_test(a_server_that_hangs_is_left),
         cmocka_unit_test(a_large_answers_memory_is_not_kept),
+        cmocka_unit_test(a_call_after_an_idle_time_connects_anew),
         cmocka_unit_test(connections_that_are_not_kept_are_closed),
         cmocka_unit_test(a_ping_keeps_no_connection),
     };

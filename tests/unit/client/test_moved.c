@@ -6,6 +6,7 @@
 #include "base/pb.h"
 #include "client/call.h"
 #include "client/client_priv.h"
+#include "client/status.h"
 
 /* The first answer to the first connection, the second one to the others. */
 static void serve_moving(fake *f, int fd)
@@ -86,22 +87,128 @@ static void meta_is_found_again(void **state)
     end(&c);
 }
 
-/* The call at hand fails: it may have been made. The next one goes to the new master. */
-static void the_master_is_found_again(void **state)
+/* HBASE: AsyncMasterRequestRpcRetryingCaller */
+static void a_call_is_repeated_to_the_new_master(void **state)
 {
     (void)state;
     cluster c;
     rq_buf answer = {0};
     rq_client_failure failure;
+    rq_cluster_status status;
+    rq_error why = {0};
+    bool exists;
     begin(&c);
     assert_int_equal(
-        rq_client_master(c.client, "IsMasterRunning", (rq_slice){0}, false, &answer, &failure),
-        RQ_E_IO);
-    assert_int_equal(
-        rq_client_master(c.client, "IsMasterRunning", (rq_slice){0}, false, &answer, &failure),
-        RQ_OK);
+        rq_client_master(c.client, "IsMasterRunning", (rq_slice){0}, &answer, &failure), RQ_OK);
     rq_buf_clear(&answer);
     end(&c);
+    begin(&c);
+    assert_int_equal(rq_client_status(c.client, &status, &why), RQ_OK);
+    rq_cluster_status_clear(&status);
+    end(&c);
+    begin(&c);
+    assert_int_equal(rq_client_table_exists(c.client, "any", &exists, &why), RQ_OK);
+    end(&c);
+}
+
+static void repetitions_of_a_call_end(void **state)
+{
+    (void)state;
+    for (unsigned retries = 0; retries < 3; retries++) {
+        cluster c;
+        rq_client_failure failure;
+        begin(&c);
+        c.now.serve = hang_up;
+        c.client->options.retries = retries;
+        assert_int_equal(
+            rq_client_master(c.client, "IsMasterRunning", (rq_slice){0}, NULL, &failure), RQ_E_IO);
+        assert_true(failure.retry);
+        end(&c);
+        assert_int_equal(c.before.accepted + c.now.accepted, 1 + retries);
+    }
+}
+
+struct stopping {
+    rq_client_timer timer;
+    rq_client *client;
+};
+
+static void stop(rq_client_timer *timer)
+{
+    rq_client_stop(RQ_CONTAINER_OF(timer, struct stopping, timer)->client);
+}
+
+static void a_stopped_client_makes_no_repetition(void **state)
+{
+    (void)state;
+    cluster c;
+    rq_client_failure failure;
+    begin(&c);
+    struct stopping s = {.timer.run = stop, .client = c.client};
+    c.client->options.pause_ms = 60000;
+    c.client->options.wait_ms = 600000;
+    rq_client_timer_arm(c.client, &s.timer, 50000000);
+    assert_int_equal(rq_client_master(c.client, "IsMasterRunning", (rq_slice){0}, NULL, &failure),
+                     RQ_E_CLOSED);
+    end(&c);
+    assert_int_equal(c.now.accepted, 0);
+}
+
+/* Keeps the first call's frame as its last answer, and does not answer. */
+static void take_call(fake *f, int fd)
+{
+    uint8_t preamble[6], head[4];
+    if (!fake_read(fd, preamble, sizeof preamble) || !skip_frame(fd) ||
+        !fake_read(fd, head, sizeof head))
+        return;
+    rq_buf *frame = &f->answers[3];
+    assert_int_equal(rq_buf_reserve(frame, rq_get_be32(head)), RQ_OK);
+    if (fake_read(fd, frame->ptr, rq_get_be32(head))) frame->len = rq_get_be32(head);
+}
+
+static uint64_t number_of(rq_slice message, uint32_t field)
+{
+    rq_pb_field f;
+    rq_cursor c = rq_cursor_of(message);
+    while (rq_pb_next(&c, &f) == RQ_OK)
+        if (f.number == field) return f.value;
+    return 0;
+}
+
+/* The request of a frame. */
+static rq_slice request_of(const rq_buf *frame)
+{
+    rq_slice header, request = {0};
+    rq_cursor c = rq_cursor_of(rq_buf_slice(frame));
+    assert_true(rq_pb_delimited(&c, &header));
+    assert_true(rq_pb_delimited(&c, &request));
+    return request;
+}
+
+/* The master that was gone may have begun the procedure: the same nonce says that it is to begin only once. */
+static void a_repeated_procedure_has_the_same_nonce(void **state)
+{
+    static const struct {
+        const char *method;
+        uint32_t nonce_group;
+    } methods[] = {{"CreateTable", 3}, {"DisableTable", 2},    {"MergeTableRegions", 4},
+                   {"Snapshot", 2},    {"RestoreSnapshot", 2}, {"CreateNamespace", 2}};
+    (void)state;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(methods); i++) {
+        cluster c;
+        rq_client_failure failure;
+        begin_with(&c, take_call);
+        c.now.serve = take_call;
+        c.client->options.retries = 1;
+        assert_int_equal(
+            rq_client_master(c.client, methods[i].method, (rq_slice){0}, NULL, &failure), RQ_E_IO);
+        rq_slice first = request_of(&c.before.answers[3]), second = request_of(&c.now.answers[3]);
+        uint32_t field = methods[i].nonce_group;
+        assert_true(rq_slice_eq(first, second));
+        assert_int_not_equal(number_of(first, field), 0);
+        assert_int_not_equal(number_of(first, field + 1), 0);
+        end(&c);
+    }
 }
 
 /* Begins a procedure, and is gone. */
@@ -132,8 +239,7 @@ static void a_procedure_is_followed_to_the_next_master(void **state)
         begin_with(&c, begin_procedure);
         if (way == 0)
             assert_int_equal(
-                rq_client_master(c.client, "CreateTable", (rq_slice){0}, true, &answer, &failure),
-                RQ_OK);
+                rq_client_master(c.client, "CreateTable", (rq_slice){0}, &answer, &failure), RQ_OK);
         else
             assert_int_equal(rq_client_flush_table(c.client, "t", &why), RQ_OK);
         rq_buf_clear(&answer);
@@ -243,7 +349,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(meta_is_found_again),
-        cmocka_unit_test(the_master_is_found_again),
+        cmocka_unit_test(a_call_is_repeated_to_the_new_master),
+        cmocka_unit_test(repetitions_of_a_call_end),
+        cmocka_unit_test(a_stopped_client_makes_no_repetition),
+        cmocka_unit_test(a_repeated_procedure_has_the_same_nonce),
         cmocka_unit_test(the_master_is_found_again_for_questions),
         cmocka_unit_test(a_procedure_is_followed_to_the_next_master),
         cmocka_unit_test(a_snapshot_is_followed_to_the_next_master),
