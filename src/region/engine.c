@@ -117,6 +117,7 @@ static void take_settings(rq_engine *e, const rq_config *c)
     e->ticks_between_compaction_looks =
         ticks_of((uint64_t)rq_config_int(c, RQ_SET_COMPACTION_CHECK));
     e->ticks_between_age_looks = ticks_of((uint64_t)rq_config_int(c, RQ_SET_FLUSH_CHECK));
+    e->quiet_ms = (uint64_t)rq_config_int(c, RQ_SET_COMPACTION_QUIET);
     e->flush_interval_ms = rq_config_int(c, RQ_SET_FLUSH_INTERVAL);
     e->flush_changes = (uint64_t)rq_config_int(c, RQ_SET_FLUSH_CHANGES);
     e->mob_open_max = (size_t)rq_config_int(c, RQ_SET_MOB_OPEN_FILES);
@@ -309,6 +310,7 @@ static void look_at_regions(rq_engine *e, bool age, bool compactions)
         for (size_t i = 0; i < count; i++) {
             if (!rq_region_is_closing(list[i])) {
                 if (age) rq__flush_age_look(list[i], now_ms);
+                if (age) rq__quiet_look(list[i]);
                 if (age) rq__region_nonces_look(list[i]);
                 if (compactions) look_at_compactions(list[i]);
             }
