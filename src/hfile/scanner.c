@@ -475,7 +475,7 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, uint32_t leve
  * sequence. If it were on from the beginning, each of many short scans, which read two adjacent blocks,
  * would make it read four. GAP_MAX: index and bloom blocks may lie between two data blocks. */
 
-#define FOLLOW_AFTER 3 /* blocks */
+#define FOLLOW_AFTER 4 /* blocks; a scan of 100 rows of 1 kB reads up to three */
 #define GAP_MAX ((uint64_t)1 << 20)
 
 /* The trail behind a move to this block. */

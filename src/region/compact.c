@@ -285,14 +285,17 @@ typedef enum round_end {
 
 /* HBASE: OffPeakHours, HStore.requestCompaction: in off-peak hours one compaction of a server at a
  * time may be larger. */
-static void choose(compaction *c, bool wants_major, int64_t now_ms)
+static void choose(compaction *c, unsigned wants, int64_t now_ms)
 {
+    bool wants_major = (wants & RQ__WANT_MAJOR) != 0;
     rq__region_store *s = c->store;
     rq_engine *e = s->region->engine;
     bool offpeak = rq__engine_is_offpeak(e) && !atomic_exchange(&e->offpeak_runs, true);
     c->choice = rq_compaction_choose(rq__compaction_of(s), rq_store_schema(s->store), c->all.list,
                                      c->all.count, wants_major, offpeak, now_ms);
     if (offpeak && !c->choice.offpeak) atomic_store(&e->offpeak_runs, false);
+    if (c->choice.count == 0 && (wants & RQ__WANT_QUIET) != 0)
+        c->choice = rq_compaction_choose_quiet(rq__compaction_of(s), c->all.list, c->all.count);
     c->inputs = c->all.list + c->choice.first;
     c->input_count = c->choice.count;
 }
@@ -356,7 +359,7 @@ static round_end compact_once(rq__region_store *s, unsigned *wants)
     }
     if (is_owed(&c)) *wants |= RQ__WANT_MAJOR;
     bool major = (*wants & RQ__WANT_MAJOR) != 0;
-    choose(&c, major, now_ms);
+    choose(&c, *wants, now_ms);
     if (major) atomic_store(&s->owes_major, c.input_count == 0);
     if (!all_see(&c)) {
         atomic_fetch_or(&s->postponed, *wants);
@@ -454,7 +457,8 @@ static bool run_round(rq__region_store *s)
     archive_again(s);
     drop_expired(s);
     round_end end = compact_once(s, &wants);
-    change(s, RQ__RUNS, end == ROUND_LARGE ? wants : end == ROUND_DONE ? RQ__WANT_MINOR : 0);
+    unsigned again = RQ__WANT_MINOR | (wants & RQ__WANT_QUIET);
+    change(s, RQ__RUNS, end == ROUND_LARGE ? wants : end == ROUND_DONE ? again : 0);
     if (end == ROUND_DONE) rq__engine_grown(r->engine, r);
     rq__region_resume_flush(r);
     if (!is_wanted(s)) return false;
@@ -475,13 +479,15 @@ void rq__region_compact_task(rq_task *task)
     rq_region_unref(r);
 }
 
-static bool is_worth_a_look(rq__region_store *s)
+static bool is_worth_a_look(rq__region_store *s, bool quiet)
 {
     if (atomic_load(&s->has_unarchived)) return true;
+    const rq_compaction_settings *settings = rq__compaction_of(s);
     const rq_store_version *v = referenced_version(s);
-    bool worth = rq_compaction_is_worth_a_look(
-        rq__compaction_of(s), v->files, v->file_count, rq_store_schema(s->store),
-        s->region->env.executor->now_ms(s->region->env.executor));
+    bool worth =
+        rq_compaction_is_worth_a_look(settings, v->files, v->file_count, rq_store_schema(s->store),
+                                      s->region->env.executor->now_ms(s->region->env.executor));
+    if (quiet) worth |= rq_compaction_choose_quiet(settings, v->files, v->file_count).count > 0;
     rq_store_version_unref(v);
     return worth;
 }
@@ -510,8 +516,9 @@ void rq__store_request_compaction(rq__region_store *s, unsigned wants)
     rq_region *r = s->region;
     if (atomic_load(&r->engine->compactions_off)) return;
     bool minor = wants != 0 && (wants & RQ__WANT_MAJOR) == 0;
+    bool quiet = (wants & RQ__WANT_QUIET) != 0;
     bool owed = (wants & RQ__WANT_ASKED) != 0 && atomic_load(&s->owes_major);
-    if (minor && (!r->schema->compaction_enabled || !(owed || is_worth_a_look(s)))) return;
+    if (minor && (!r->schema->compaction_enabled || !(owed || is_worth_a_look(s, quiet)))) return;
     change(s, 0, wants);
     if (!is_wanted(s)) return;
     if (atomic_exchange(&s->compacting, true)) {

@@ -58,6 +58,7 @@ struct rq_engine {
     rq_hfile_options files;                         /* how store files are written */
     rq_cache_options caching;                       /* which blocks are cached, and when */
     _Atomic uint64_t blocking_files_wait_ms;
+    uint64_t quiet_ms;         /* quiet.c; 0: never */
     int64_t flush_interval_ms; /* 0 or less: never; the site's, like flush_changes */
     uint64_t flush_changes;
     _Atomic uint64_t flush_delay_ms; /* the longest delay of a flush for age */

@@ -319,6 +319,7 @@ static rq_err open_region(rq_region *r, rq_error *why)
     atomic_store(&r->max_flushed_seqid, flushed_of_all(r));
     r->open_seqid = r->staged_seqid + 1;
     if (r->owned != NULL) rq__owned_settle(r);
+    r->quiet_point = rq__region_read_point(r);
     rq__engine_add(r->engine, r);
     rq__region_account(r);
     return RQ_OK;

@@ -84,9 +84,10 @@ enum {
     RQ__WANT_MINOR = 1, /* check whether one is due */
     RQ__WANT_MAJOR = 2,
     RQ__WANT_ASKED = 4, /* requested by a client: compact MOB files, too */
-    RQ__WANTS = RQ__WANT_MINOR | RQ__WANT_MAJOR | RQ__WANT_ASKED,
-    RQ__RUNS_MINOR = 8,
-    RQ__RUNS_MAJOR = 16,
+    RQ__WANT_QUIET = 8, /* the store is no longer written to (quiet.c) */
+    RQ__WANTS = RQ__WANT_MINOR | RQ__WANT_MAJOR | RQ__WANT_ASKED | RQ__WANT_QUIET,
+    RQ__RUNS_MINOR = 16,
+    RQ__RUNS_MAJOR = 32,
     RQ__RUNS = RQ__RUNS_MINOR | RQ__RUNS_MAJOR,
 };
 
@@ -254,6 +255,9 @@ struct rq_region {
     uint64_t flush_waits_since_ns; /* used by the flush task; 0: it does not wait */
     uint64_t flush_due_ns;         /* used by the engine's tick: when a flush for age is due; 0:
                                     * none */
+    /* quiet.c; used by the engine's tick */
+    uint64_t quiet_point;    /* the read point at the last look, or when the region was opened */
+    uint64_t quiet_since_ns; /* when it was first seen; 0: nothing is to be done */
     _Atomic uint64_t compacted_cells, compacting_cells;
     _Atomic uint64_t max_flushed_seqid;
     _Atomic bool failure_told;
@@ -430,6 +434,11 @@ bool rq__region_is_system(const rq_region *r);
 rq_log_level rq__region_log_level(const rq_region *r);
 /* Called by the engine's tick: starts nonce_task if one of the files holds no live nonce. */
 void rq__region_nonces_look(rq_region *r);
+
+/* --- quiet.c ---------------------------------------------------------------------------------- */
+/* Called by the engine's tick now and then: requests compactions if the region was written to and is no
+ * longer. */
+void rq__quiet_look(rq_region *r);
 
 /* --- flush_age.c ------------------------------------------------------------------------------ */
 /* Sets the flush settings at opening: the table's over the site's. */

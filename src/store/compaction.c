@@ -52,6 +52,17 @@ static bool is_better(const rq__run *best, const rq__run *r, bool at_limit)
     return r->count > best->count || (r->count == best->count && r->bytes < best->bytes);
 }
 
+/* Files too large for a minor compaction, before all others. */
+static size_t too_large(const rq_compaction_settings *s, const rq_store_file *files, size_t count,
+                        bool offpeak)
+{
+    size_t skip = 0;
+    while (skip < count && !files[skip].is_reference &&
+           files[skip].size_bytes > max_bytes_of(s, offpeak))
+        skip++;
+    return skip;
+}
+
 rq__run rq__compaction_explore(const rq_compaction_settings *s, const rq_store_file *files,
                                size_t count, uint32_t min_files, bool offpeak, bool at_limit)
 {
@@ -194,11 +205,7 @@ rq_compaction_choice rq_compaction_choose(const rq_compaction_settings *s,
 {
     rq_compaction_choice c = {0};
     if (s->policy == RQ_COMPACT_FIFO && !has_reference(files, count)) return c;
-    size_t skip = 0;
-    if (!wants_major)
-        while (skip < count && !files[skip].is_reference &&
-               files[skip].size_bytes > max_bytes_of(s, may_use_offpeak))
-            skip++;
+    size_t skip = wants_major ? 0 : too_large(s, files, count, may_use_offpeak);
     const rq_store_file *rest = files + skip;
     size_t left = count - skip;
     bool major =
@@ -214,6 +221,21 @@ rq_compaction_choice rq_compaction_choose(const rq_compaction_settings *s,
     c.all_files = c.count > 0 && c.count == count;
     c.major = major && c.all_files;
     c.offpeak = c.count > 0 && !c.all_files && may_use_offpeak;
+    return c;
+}
+
+rq_compaction_choice rq_compaction_choose_quiet(const rq_compaction_settings *s,
+                                                const rq_store_file *files, size_t count)
+{
+    rq_compaction_choice c = {0};
+    if (s->policy != RQ_COMPACT_EXPLORING && s->policy != RQ_COMPACT_RATIO) return c;
+    if (has_reference(files, count)) return c;
+    size_t skip = too_large(s, files, count, true);
+    rq__run r = rq__compaction_explore(s, files + skip, count - skip, 2, true, false);
+    if (r.count == 0 || r.bytes < s->min_bytes) return c;
+    c.first = skip + r.first;
+    c.count = r.count;
+    c.all_files = c.count == count;
     return c;
 }
 

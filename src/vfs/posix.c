@@ -42,6 +42,7 @@ typedef struct posix_vfs {
     _Atomic uint64_t slow_ns;
     rq__cached cached;
     rq__direct_count direct;
+    int sequence_advice; /* for files that are read in sequence */
     pthread_mutex_t lock;
     bool deferring RQ_GUARDED_BY(lock);
     deferred *deferred RQ_GUARDED_BY(lock);
@@ -260,7 +261,8 @@ static void posix_in_sequence(rq_file *base, bool on)
     posix_file *f = (posix_file *)base;
     if (!f->is_random) return;
     atomic_store_explicit(&f->in_sequence, on, memory_order_relaxed);
-    (void)posix_fadvise(f->fd, 0, 0, on ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
+    int advice = ((const posix_vfs *)base->vfs)->sequence_advice;
+    (void)posix_fadvise(f->fd, 0, 0, on ? advice : POSIX_FADV_RANDOM);
 }
 
 static uint64_t now_ns(void)
@@ -819,6 +821,7 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
         free(v);
         return rc;
     }
+    v->sequence_advice = rq__sequence_advice(v->root);
     *ret = &v->base;
     return RQ_OK;
 }

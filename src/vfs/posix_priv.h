@@ -76,6 +76,13 @@ bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, 
  * ordinary way (which reports an error, or the end of the file). Blocks. */
 bool rq__direct_read(rq__direct *d, const rq__direct_file *f, void *buf, size_t len, uint64_t off);
 
+/* --- reads in sequence (posix_sequence.c) ------------------------------------------------------ */
+
+/* The advice for posix_fadvise that makes a file of this file's device be read ahead. */
+int rq__sequence_advice(int fd);
+/* The same for a device that reads ahead so much by itself; -1: unknown. */
+int rq__sequence_advice_for(long read_ahead_kb);
+
 /* --- locks and fork (posix_fork.c) ------------------------------------------------------------ */
 
 /* The descriptors of a held lock, embedded in the lock's struct. They are set to -1 in a forked

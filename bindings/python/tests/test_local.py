@@ -27,14 +27,14 @@ def test_a_folder_keeps_what_was_written(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_database_without_threads(tmp_path: pathlib.Path) -> None:
-    before = len(list(pathlib.Path("/proc/self/task").iterdir()))
+    before = set(pathlib.Path("/proc/self/task").iterdir())  # some may be ending
     small = {"hbase.hregion.memstore.flush.size": 131072}
     with rorqual.connect(f"file:{tmp_path}/db", settings=small, no_threads=True) as db:
         table = db.create_table("t", ["cf"])
         for i in range(500):
             table.put(f"row{i:03}", {"cf:a": b"x" * 1000})
         assert len(list(table.scan())) == 500
-        assert len(list(pathlib.Path("/proc/self/task").iterdir())) == before
+        assert set(pathlib.Path("/proc/self/task").iterdir()) <= before
 
 
 def test_a_folder_is_open_once(tmp_path: pathlib.Path) -> None:

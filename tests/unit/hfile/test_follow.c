@@ -165,8 +165,8 @@ static void a_short_scan_is_not(void **state)
     begin(&w, 30);
     rq_random_seed(&random, 3);
     for (int i = 0; i < 500; i++) {
-        int count = 1 + (int)rq_random_below(&random, 15); /* two blocks at most */
-        scan(&w, (int)rq_random_below(&random, ROWS - 20), count, i % 2 == 0, false);
+        int count = 1 + (int)rq_random_below(&random, 30); /* three blocks at most */
+        scan(&w, (int)rq_random_below(&random, ROWS - 40), count, i % 2 == 0, false);
     }
     assert_int_equal(told.changes, 0);
     end(&w);

@@ -593,6 +593,81 @@ static void a_list_has_inputs_that_a_snapshot_may_name(void **state)
     assert_int_equal(listed_at_first_link(".hbase-snapshot"), 3);
 }
 
+/* --- regions that are no longer written to ---------------------------------------------------- */
+typedef struct quiet_case {
+    const char *const *settings;
+    bool is_merged;
+} quiet_case;
+
+/* Two files, of which the first is some times as large: too few for the ordinary policy. */
+static void load_two_files(fixture *f)
+{
+    char row[8];
+    for (int i = 0; i < 400; i++) {
+        snprintf(row, sizeof row, "r%03d", i);
+        assert_ok(put(f, row, "f", "q", 1, row));
+        if (i == 350) assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
+    }
+    assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
+    assert_int_equal(files_of(f), 2);
+}
+
+#define SMALL "hbase.hstore.compaction.min.size=1"
+
+static void a_region_no_longer_written_to_is_merged(void **state)
+{
+    (void)state;
+    static const char *const small[] = {SMALL, NULL};
+    static const char *const later[] = {SMALL, "rorqual.compaction.quiet=100000", NULL};
+    static const char *const never[] = {SMALL, "rorqual.compaction.quiet=0", NULL};
+    static const char *const strict[] = {SMALL, "hbase.hstore.compaction.ratio.offpeak=0.5", NULL};
+    static const quiet_case cases[] = {
+        {small, true}, {later, false}, {never, false}, {strict, false}, {NULL, false}};
+    static const family_def family = {"f", {NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        rq_sim *sim = new_sim();
+        fixture f;
+        fixture_open_with(&f, rq_sim_env(sim), &family, 1, cases[i].settings);
+        load_two_files(&f);
+        rq_sim_advance(sim, 50 * SECOND);
+        assert_int_equal(files_of(&f), 2);
+        rq_sim_advance(sim, 40 * SECOND);
+        assert_int_equal(files_of(&f), cases[i].is_merged ? 1 : 2);
+        assert_string_equal(get(&f, "r000", "f", "q"), "r000");
+        assert_string_equal(get(&f, "r399", "f", "q"), "r399");
+        fixture_close(&f);
+        rq_sim_free(sim);
+    }
+}
+
+/* One that is written to now and then is not, and one that was only opened is not. */
+static void a_region_in_use_or_just_opened_is_not_merged(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {SMALL, NULL};
+    static const family_def family = {"f", {NULL}};
+    rq_sim *sim = new_sim();
+    fixture f;
+    fixture_open_with(&f, rq_sim_env(sim), &family, 1, settings);
+    load_two_files(&f);
+    for (int i = 0; i < 10; i++) {
+        assert_ok(put(&f, "row", "f", "q", i, "v"));
+        rq_sim_advance(sim, 40 * SECOND);
+    }
+    assert_int_equal(files_of(&f), 2);
+    fixture_stop(&f, false); /* a crash: the last puts are only in the log */
+    fixture_start(&f);
+    uint32_t opened_with = files_of(&f);
+    assert_true(opened_with >= 2);
+    rq_sim_advance(sim, 300 * SECOND);
+    assert_int_equal(files_of(&f), opened_with);
+    assert_ok(put(&f, "row", "f", "q", 100, "v"));
+    rq_sim_advance(sim, 90 * SECOND);
+    assert_int_equal(files_of(&f), 1);
+    fixture_close(&f);
+    rq_sim_free(sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -611,6 +686,8 @@ int main(void)
         cmocka_unit_test(a_major_compaction_without_files_is_made_up_for_by_the_next_one_asked_for),
         cmocka_unit_test(inputs_reach_an_archive_that_is_being_cleaned),
         cmocka_unit_test(a_list_has_inputs_that_a_snapshot_may_name),
+        cmocka_unit_test(a_region_no_longer_written_to_is_merged),
+        cmocka_unit_test(a_region_in_use_or_just_opened_is_not_merged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

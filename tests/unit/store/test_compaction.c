@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -157,6 +158,45 @@ static void small_windows_are_not_walked_one_by_one(void **state)
     }
 }
 
+/* Quiet stores: what is merged is in the off-peak ratio and not small, so that a round writes at most
+ * 1 + ratio bytes for each byte of its smaller files; rounds come to an end. */
+static void a_quiet_store_is_merged_within_the_ratio(void **state)
+{
+    (void)state;
+    rq_random random;
+    rq_compaction_settings s = settings;
+    rq_random_seed(&random, 7);
+    s.offpeak_ratio = 5;
+    s.offpeak_max_bytes = 100000;
+    s.min_bytes = 100;
+    for (int i = 0; i < 2000; i++) {
+        rq_store_file files[32] = {0};
+        size_t count = rq_random_below(&random, 20);
+        for (size_t k = 0; k < count; k++)
+            files[k].size_bytes = 1 + rq_random_below(&random, 1u << rq_random_below(&random, 18));
+        for (;;) {
+            rq_compaction_choice c = rq_compaction_choose_quiet(&s, files, count);
+            if (c.count == 0) break;
+            uint64_t sum = 0, most = 0;
+            for (size_t k = c.first; k < c.first + c.count; k++) {
+                sum += files[k].size_bytes;
+                if (files[k].size_bytes > most) most = files[k].size_bytes;
+            }
+            assert_in_range(c.count, 2, s.max_files);
+            assert_true(c.first + c.count <= count && sum >= s.min_bytes);
+            assert_true(most <= s.offpeak_max_bytes && most <= 5 * (sum - most));
+            assert_int_equal(c.all_files, c.count == count);
+            files[c.first].size_bytes = sum;
+            memmove(files + c.first + 1, files + c.first + c.count,
+                    (count - c.first - c.count) * sizeof files[0]);
+            count -= c.count - 1;
+        }
+        uint64_t a = files[0].size_bytes, b = files[1].size_bytes;
+        if (count == 2 && a + b >= s.min_bytes && a + b <= s.offpeak_max_bytes)
+            assert_true(a > 5 * b || b > 5 * a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +206,7 @@ int main(void)
         cmocka_unit_test(every_choice_is_a_legal_run),
         cmocka_unit_test(periods_and_times_of_any_size_do_not_overflow),
         cmocka_unit_test(small_windows_are_not_walked_one_by_one),
+        cmocka_unit_test(a_quiet_store_is_merged_within_the_ratio),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

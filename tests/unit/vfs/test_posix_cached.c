@@ -258,6 +258,18 @@ static void what_was_never_evicted_is_not_read_past_the_cache(void **state)
         assert_false(rq__direct_is_worth_it(&d, &c, fd, 65536, 65536));
 }
 
+/* What a device reads ahead by itself is doubled only where it is little. */
+static void large_read_ahead_is_not_doubled(void **state)
+{
+    static const long little[] = {-1, 0, 128, 512}, much[] = {1024, 8192, 1 << 20};
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(rq__sequence_advice_for(little[i]), POSIX_FADV_SEQUENTIAL);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(rq__sequence_advice_for(much[i]), POSIX_FADV_NORMAL);
+    assert_int_equal(rq__sequence_advice(-1), POSIX_FADV_SEQUENTIAL); /* no file */
+}
+
 #define WITH_FILE(f) cmocka_unit_test_setup_teardown(f, make_file, remove_file)
 
 int main(void)
@@ -271,6 +283,7 @@ int main(void)
         WITH_FILE(direct_reads_see_the_same_bytes),
         WITH_FILE(a_direct_read_is_of_the_open_file),
         WITH_FILE(what_was_never_evicted_is_not_read_past_the_cache),
+        cmocka_unit_test(large_read_ahead_is_not_doubled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
