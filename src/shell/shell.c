@@ -156,7 +156,9 @@ static void print(rq__shell *s, const char *text, size_t len)
 {
     mrb_state *mrb = s->mrb;
     mrb_value to = mrb_gv_get(mrb, mrb_intern_lit(mrb, "$stdout"));
-    if (mrb_obj_equal(mrb, to, mrb_const_get(mrb, mrb_obj_value(mrb->object_class), mrb_intern_lit(mrb, "STDOUT")))) {
+    if (mrb_obj_equal(
+            mrb, to,
+            mrb_const_get(mrb, mrb_obj_value(mrb->object_class), mrb_intern_lit(mrb, "STDOUT")))) {
         (void)fwrite(text, 1, len, stdout);
         return;
     }

@@ -16,7 +16,7 @@
 typedef struct copy_job {
     const rq_copy *copy;
     rq_arena arena;
-    rq_vfs *vfs; /* of the progress; NULL: none is kept */
+    rq_vfs *vfs;          /* of the progress; NULL: none is kept */
     bool has_made_folder; /* this run, or the one that it continues */
     rq_file *lock;
     bool has_plan;
