@@ -155,10 +155,12 @@ static void prompt_text(const rq__shell *s, source *from, const rq_buf *statemen
 static void print(rq__shell *s, const char *text, size_t len)
 {
     mrb_state *mrb = s->mrb;
+    mrb_value top = mrb_obj_value(mrb->object_class);
     mrb_value to = mrb_gv_get(mrb, mrb_intern_lit(mrb, "$stdout"));
-    if (mrb_obj_equal(
-            mrb, to,
-            mrb_const_get(mrb, mrb_obj_value(mrb->object_class), mrb_intern_lit(mrb, "STDOUT")))) {
+    mrb_sym name = mrb_intern_lit(mrb, "STDOUT");
+    /* Scripts can remove a constant; one that is missing would be an exception. */
+    if (mrb_const_defined(mrb, top, name) &&
+        mrb_obj_equal(mrb, to, mrb_const_get(mrb, top, name))) {
         (void)fwrite(text, 1, len, stdout);
         return;
     }
