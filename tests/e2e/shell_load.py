@@ -22,7 +22,7 @@ CLEANING = """
 list.each { |t| (disable t if is_enabled t); drop t }
 Master.call('GetCompletedSnapshots')[:snapshots].each { |s| delete_snapshot s[:name] }
 Master.call('ListNamespaces')[:namespaceName].each { |n| drop_namespace n unless ['default', 'hbase'].include? n }
-%w[n. t. u. r. exceed].each { |r| deleteall 'hbase:quota', { ROWPREFIXFILTER => r } }
+%w[n. t. u. r. exceed].each { |r| deleteall 'hbase:quota', { ROWPREFIXFILTER => r } } if exists 'hbase:quota'
 Peers.all.each { |p| remove_peer p[:id] } if list_peers
 balance_switch true
 normalizer_switch true
