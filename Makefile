@@ -41,6 +41,7 @@
 #   make bench-python   Python's gets and puts, ours and HappyBase's through HBase's Thrift server, into docs/benchmarks.md
 #   make bench-shell    rorqual shell beside HBase's (OFFICIAL=COMMAND), data in and out beside HBase's tools; PARTS=move ROWS=10000000:
 #                  exported, imported, verified both ways with HBase's Export and Import, each killed once in its middle
+#   make shell-scripts ZK=HOST:PORT OFFICIAL=COMMAND   the scripts of our shell's tests in HBase's own, on an empty HBase
 #   make unread    peers that do not read their answers, at full load, against resident memory and a bystander
 #   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
 #   make replication  replication with a real HBase 2.6.1, both ways: cut-over under kills, VerifyReplication
@@ -307,6 +308,12 @@ replication-lag: release
 
 bench-scrapes: release
 	@bench/scrapes build-release/rorqual
+
+# COMMAND ZOOKEEPER ARGUMENTS… runs HBase 2.6's shell.
+.PHONY: shell-scripts
+shell-scripts: build/rorqual
+	@tools/setup test
+	@ZK="$(ZK)" OFFICIAL="$(OFFICIAL)" tests/e2e/own_shell.py --scripts
 
 unread: build/rorqual
 	@tests/e2e/unread.py

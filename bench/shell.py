@@ -5,11 +5,12 @@
     make bench-shell, or bench/shell.py [PART…]     parts: start, puts, count, tsv, move; all without any
     RORQUAL=build-release/rorqual   the binary
     OFFICIAL=COMMAND           HBase's shell: COMMAND ZOOKEEPER ARGUMENTS…; without it, ours alone
-    PUTS=10000 ROWS=10000000   sizes; COLUMNS are five
+    PUTS=10000 ROWS=10000000   sizes; COLUMNS are five. PAIRS=1: times that puts and count are measured, both shells in turn
 
 start   seconds from start to exit of `shell -n` with one get: the median of 21
-puts    puts a second of a script, each acknowledged before the next; the start of the shell does not count
-count   rows a second of `count` with CACHE => 1000 and with its defaults
+puts    puts a second of a script, each acknowledged before the next, and microseconds of CPU of a put, in the shell and in the
+        server; the start of the shell does not count
+count   rows a second of `count` with CACHE => 1000 and with its defaults, and microseconds of CPU of a row
 tsv     CPU seconds of `rorqual bulkload` of a CSV file, and of HBase's ImportTsv (a local job) and BulkLoadHFilesTool on the same
         fields; the server's own CPU seconds apart
 move    export, import and verify; each killed once in its middle and repeated. Then HBase's Import of our export and our import of
@@ -17,6 +18,7 @@ move    export, import and verify; each killed once in its middle and repeated. 
 """
 import os
 import pathlib
+import re
 import resource
 import shlex
 import statistics
@@ -32,6 +34,7 @@ from rorqual import BINARY  # noqa: E402  pylint: disable=wrong-import-position
 
 PUTS = int(os.environ.get("PUTS", "10000"))
 ROWS = int(os.environ.get("ROWS", "10000000"))
+PAIRS = int(os.environ.get("PAIRS", "1"))
 FIELDS = "HBASE_ROW_KEY," + ",".join(f"cf:c{i}" for i in range(5))
 REGIONS = [f"{i:010d}".encode() for i in range(ROWS // 4, ROWS, ROWS // 4)]
 transfer_world.DEADLINE = 24 * 3600
@@ -43,12 +46,20 @@ def shells(zk):
         yield "official", [*shlex.split(os.environ["OFFICIAL"]), zk]
 
 
-def run_script(world, command, text):
-    """The number behind 'seconds=' that the script printed."""
+CPU = "def cpu() words = File.read('/proc/self/stat').split(')')[-1].split; words[11].to_i + words[12].to_i end\n"
+
+
+def run_script(world, name, command, text, times):
+    """Prints what one of so many operations of a script takes, without the start of the shell."""
     path = world.path("script")
-    path.write_text(text + "exit\n")
+    path.write_text(f"{CPU}begun = Time.now; used = cpu\n{text}puts \"\\nseconds=#{{Time.now - begun}} ticks=#{{cpu - used}}\"\nexit\n")
+    server = cpu_of(world.server.process.pid)
     out = subprocess.run([*command, "-n", str(path)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True).stdout
-    return float(out.split("\nseconds=")[1].split()[0])
+    server = cpu_of(world.server.process.pid) - server
+    seconds, ticks = re.search(r"(?m)^seconds=(\S+) ticks=(\d+)", out).groups()
+    used = int(ticks) / os.sysconf("SC_CLK_TCK")
+    print(f"{name}: {times / float(seconds):.0f} a second; CPU of each: the shell {used / times * 1e6:.2f} us, the server {server / times * 1e6:.2f} us",
+          flush=True)
 
 
 def cpu_of_children():
@@ -74,11 +85,10 @@ def start(world):
 
 
 def puts(world):
-    for name, command in shells(world.server.zk):
+    for name, command in PAIRS * list(shells(world.server.zk)):
         table = world.table(splits=())
-        text = (f"begun = Time.now\n{PUTS}.times {{ |i| put '{table}', \"row#{{i}}\", 'cf:q', \"value#{{i}}\" }}\n"
-                "puts \"\\nseconds=#{Time.now - begun}\"\n")
-        print(f"puts {name}: {PUTS / run_script(world, command, text):.0f} a second", flush=True)
+        text = f"{PUTS}.times {{ |i| put '{table}', \"row#{{i}}\", 'cf:q', \"value#{{i}}\" }}\n"
+        run_script(world, f"puts {name}", command, text, PUTS)
 
 
 def csv_of(world):
@@ -103,10 +113,9 @@ def filled(world):
 
 def count(world):
     table = filled(world)
-    for name, command in shells(world.server.zk):
-        for options in ("INTERVAL => 1000000, CACHE => 1000", "INTERVAL => 1000000"):
-            text = f"begun = Time.now\ncount '{table}', {options}\nputs \"\\nseconds=#{{Time.now - begun}}\"\n"
-            print(f"count {name}, {options}: {ROWS / run_script(world, command, text):.0f} rows a second", flush=True)
+    for options in ("INTERVAL => 1000000, CACHE => 1000", "INTERVAL => 1000000"):
+        for name, command in PAIRS * list(shells(world.server.zk)):
+            run_script(world, f"count {name}, {options}", command, f"count '{table}', {options}\n", ROWS)
 
 
 def measured(world, name, work):

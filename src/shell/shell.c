@@ -151,6 +151,26 @@ static void prompt_text(const rq__shell *s, source *from, const rq_buf *statemen
         to[0] = '\0'; /* HBASE: irb's prompt is not set */
 }
 
+/* What the session prints between statements: into $stdout, which a script may have replaced. */
+static void print(rq__shell *s, const char *text, size_t len)
+{
+    mrb_state *mrb = s->mrb;
+    mrb_value top = mrb_obj_value(mrb->object_class);
+    mrb_value to = mrb_gv_get(mrb, mrb_intern_lit(mrb, "$stdout"));
+    mrb_sym name = mrb_intern_lit(mrb, "STDOUT");
+    /* Scripts can remove a constant; one that is missing would be an exception. */
+    if (mrb_const_defined(mrb, top, name) &&
+        mrb_obj_equal(mrb, to, mrb_const_get(mrb, top, name))) {
+        (void)fwrite(text, 1, len, stdout);
+        return;
+    }
+    int arena = mrb_gc_arena_save(mrb);
+    (void)mrb_funcall(mrb, to, "write", 1, mrb_str_new(mrb, text, (mrb_int)len));
+    if (mrb->exc != NULL) mrb_print_error(mrb);
+    mrb->exc = NULL;
+    mrb_gc_arena_restore(mrb, arena);
+}
+
 /* The next line; NULL: the end. */
 static const char *next_line(rq__shell *s, source *from, const rq_buf *statement,
                              bool *ret_interrupted)
@@ -164,14 +184,14 @@ static const char *next_line(rq__shell *s, source *from, const rq_buf *statement
         from->len = line != NULL ? strlen(line) : 0;
         return line;
     }
-    fputs(prompt, stdout);
+    print(s, prompt, strlen(prompt));
     ssize_t n = getline(&from->line, &from->cap, from->file);
     if (n < 0) {
-        fputc('\n', stdout);
+        print(s, "\n", 1);
         return NULL;
     }
     from->len = (size_t)n;
-    (void)fwrite(from->line, 1, from->len, stdout);
+    print(s, from->line, from->len);
     /* Of a last line without its end; irb prints none either. */
     return from->line;
 }
@@ -183,9 +203,9 @@ static void print_value(rq__shell *s, mrb_value v)
     mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
     mrb_value text = mrb_funcall(s->mrb, shell, "show", 1, v);
     if (s->mrb->exc != NULL || !mrb_string_p(text)) return;
-    fputs("=> ", stdout);
-    (void)fwrite(RSTRING_PTR(text), 1, (size_t)RSTRING_LEN(text), stdout);
-    fputc('\n', stdout);
+    print(s, "=> ", 3);
+    print(s, RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
+    print(s, "\n", 1);
 }
 
 /* How the session goes on after an exception; the statement is needed for Ruby's wording of the

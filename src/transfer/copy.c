@@ -16,15 +16,17 @@
 typedef struct copy_job {
     const rq_copy *copy;
     rq_arena arena;
-    rq_vfs *vfs; /* of the progress; NULL: none is kept */
-    bool has_made_folder;
+    rq_vfs *vfs;          /* of the progress; NULL: none is kept */
+    bool has_made_folder; /* this run, or the one that it continues */
     rq_file *lock;
+    bool has_plan;
     rq__plan plan;
-    rq__range *ranges; /* of the plan */
+    rq__range *ranges;     /* of the plan */
+    _Atomic bool has_done; /* a range, in this run */
 } copy_job;
 
 typedef struct copy_state {
-    const copy_job *job;
+    copy_job *job;
     const rq_copy *copy;
     rq__link target;
     rq__sorter sorter;
@@ -89,7 +91,9 @@ static rq_err end_range(void *state, const rq__range *range, rq_error *why)
     copy_state *s = state;
     RQ_TRY(rq__link_drain(&s->target, why));
     if (s->job->vfs == NULL) return RQ_OK;
-    return rq__plan_note_done(&s->job->plan, (size_t)(range - s->job->ranges), "", why);
+    RQ_TRY(rq__plan_note_done(&s->job->plan, (size_t)(range - s->job->ranges), "", why));
+    s->job->has_done = true;
+    return RQ_OK;
 }
 
 /* --- the progress ----------------------------------------------------------------------------- */
@@ -119,6 +123,21 @@ static const char *describe(const rq_copy *c, rq_arena *arena)
     return rows == NULL ? NULL : text;
 }
 
+/* A run that continues must know whether the folder may go at the end. The file goes with the
+ * plan. */
+static rq_err note_made(copy_job *j, const char *name, rq_error *why)
+{
+    const char *path = rq_arena_printf(&j->arena, "%s/made", name);
+    rq_error mine = {.code = RQ_OK};
+    rq_slice text;
+    if (path == NULL) return rq_no_memory(why);
+    if (j->has_made_folder) return rq__put_file(j->vfs, path, (rq_slice){0}, why);
+    rq_err rc = rq_vfs_read_file(j->vfs, path, 0, &j->arena, &text, &mine);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", mine.message);
+    j->has_made_folder = rc == RQ_OK;
+    return RQ_OK;
+}
+
 static rq_err take_plan(copy_job *j, rq__range *now, size_t count, rq_error *why)
 {
     const char **texts = rq_arena_calloc(&j->arena, count + 1, sizeof *texts);
@@ -133,7 +152,8 @@ static rq_err take_plan(copy_job *j, rq__range *now, size_t count, rq_error *why
     for (size_t i = 0; i < j->plan.count; i++)
         if (!rq__range_parse(j->plan.parts[i], &j->arena, &j->ranges[i]))
             return rq_fail(why, RQ_E_CORRUPT, "%s/%s/plan is damaged", j->copy->progress, name);
-    return RQ_OK;
+    j->has_plan = true;
+    return note_made(j, name, why);
 }
 
 static rq_err open_progress(copy_job *j, rq_error *why)
@@ -149,10 +169,23 @@ static rq_err open_progress(copy_job *j, rq_error *why)
     return take_plan(j, ranges, count, why);
 }
 
-static void clean(copy_job *j, rq_err rc)
+/* The plan is needed no more after the end, nor after a failure before which no range was finished;
+ * then the progress folder goes, too, if it was made for this copy. */
+static rq_err forget(copy_job *j, rq_err rc, rq_error *why)
 {
-    if (rc != RQ_OK && j->has_made_folder && j->lock != NULL)
-        rq__drop_empty_folder(j->copy->progress);
+    rq_error ignored = {.code = RQ_OK};
+    if (j->vfs == NULL) return rc;
+    if (rc != RQ_OK && j->has_plan && (j->plan.done > 0 || j->has_done)) return rc;
+    if (j->has_plan) {
+        rq_err gone = rq__plan_remove(&j->plan, rc == RQ_OK ? why : &ignored);
+        if (gone != RQ_OK) return rc == RQ_OK ? gone : rc;
+    }
+    if (j->has_made_folder && j->lock != NULL) rq__drop_empty_folder(j->copy->progress);
+    return rc;
+}
+
+static void clean(copy_job *j)
+{
     rq__plan_close(&j->plan);
     rq_arena_clear(&j->arena);
     (void)rq_file_close(j->lock);
@@ -181,7 +214,7 @@ rq_err rq_copy_run(const rq_copy *c, rq_transfer_counts *ret, rq_error *why)
                    .end = end_range};
     ret->parts_kept = j.plan.done;
     if (rc == RQ_OK) rc = rq__sweep_run(&s, ret, why);
-    if (rc == RQ_OK && j.vfs != NULL) rc = rq__plan_remove(&j.plan, why);
-    clean(&j, rc);
+    rc = forget(&j, rc, why);
+    clean(&j);
     return rc;
 }

@@ -9,6 +9,8 @@
     ZK=host:port EXPECTED=DIR OFFICIAL=COMMAND own_shell.py --record; ZK=host:port EXPECTED=DIR own_shell.py
                                     the official shell's output on that cluster, into DIR, and ours against it
     NAMES=session,options           these scripts only
+    ZK=host:port OFFICIAL=COMMAND own_shell.py --scripts
+                                    the tests whose expectation is HBase's Ruby, in HBase's own shell on that cluster (make shell-scripts)
     OFFICIAL=COMMAND own_shell.py --record
                                     takes the output of the official shell as the expected one: COMMAND ZOOKEEPER ARGUMENTS… runs
                                     HBase 2.6's shell, on our server
@@ -43,7 +45,7 @@ import shell_tables
 import shell_terminal
 from rorqual import BINARY, ROOT, Report, Server, fail_hard
 from shell import FOLDER, MASKS, sections
-from shell_load import shell
+from shell_load import script, shell
 from shell_terminal import Terminal
 
 OWN = FOLDER / "own"
@@ -191,18 +193,6 @@ def judge_script(report, name, expected, got):
         report.outcome(f"own_shell/{name}/end", f"{len(got) - len(expected)} statements more")
 
 
-# What a script leaves behind, for the next script on the same cluster.
-CLEANING = """
-list.each { |t| (disable t if is_enabled t); drop t }
-Master.call('GetCompletedSnapshots')[:snapshots].each { |s| delete_snapshot s[:name] }
-Master.call('ListNamespaces')[:namespaceName].each { |n| drop_namespace n unless ['default', 'hbase'].include? n }
-%w[n. t. u. r. exceed].each { |r| deleteall 'hbase:quota', { ROWPREFIXFILTER => r } }
-Peers.all.each { |p| remove_peer p[:id] } if list_peers
-balance_switch true
-normalizer_switch true
-"""
-
-
 class Cluster:
     """A cluster that runs already, emptied after each script."""
 
@@ -215,9 +205,7 @@ class Cluster:
             fail_hard(f"{self.zk} has tables, which would be removed:\n{tables}")
 
     def kill(self):
-        done = shell("-n", "-y", "--zk", self.zk, text=CLEANING)
-        if done.returncode != 0:
-            fail_hard(f"{self.zk} cannot be emptied: {done.stdout}{done.stderr}")
+        shell_load.clean(self.zk)
 
 
 def with_server(folder, name, arguments, work):
@@ -377,7 +365,7 @@ def blocks_see_variables_of_earlier_statements(_):
     text = ("p [0].map { |x| x }\na = 1\n[5].each { |t| p [a, t] }\nb = 2\nadd = lambda { |n| b += n + a }\nadd.call(3)\n[6].each { |t| c = 7; [8].each { |u| p [a, b, t, c, u] } }\n"
             "puts [1, 2].map { |x| x.to_s * 3 }.inspect\ny = z = w = 5 if nil\np [y, z, w]\n"
             + "".join(f"v{i} = {i}\n" for i in range(60)) + "create 't', 'f', SPLITS => (1..3).map { |i| \"#{v59}#{i}\" }\np (1..2).map { |i| v0 + v58 + v59 + i }\n")
-    said = shell("-n", "memory:", text=text)
+    said = script(text)
     lines = [line.strip() for line in said.stdout.splitlines()]
     for wanted in ("[1, 5]", "[1, 6, 6, 7, 8]", "[nil, nil, nil]", "Created table t", "[118, 119]"):
         if wanted not in lines:
@@ -841,12 +829,28 @@ def prompt(folder):
         terminal.close()
 
 
+# Tests that HBase's own shell must pass as well: OFFICIAL runs it, on an empty HBase at ZK.
+OF_HBASE = (*shell_scripts.OF_HBASE, *shell_tables.OF_HBASE, *shell_load.OF_HBASE, blocks_see_variables_of_earlier_statements)
+
+
+def official_runs_the_scripts(report):
+    if not {"ZK", "OFFICIAL"} <= os.environ.keys():
+        fail_hard("--scripts needs ZK and OFFICIAL")
+    shell_load.official(os.environ["ZK"], shlex.split(os.environ["OFFICIAL"]))
+    with tempfile.TemporaryDirectory(prefix="rorqual-own-shell-") as name:
+        for test in OF_HBASE:
+            report.outcome(f"official/{test.__name__}", test(pathlib.Path(name)))
+    return report.finish()
+
+
 def main():
     report = Report()
     if not os.path.exists(BINARY):
         fail_hard(f"no server at {BINARY}")
     if "ZK" in os.environ:
         Cluster(os.environ["ZK"]).require_empty()
+    if "--scripts" in sys.argv[1:]:
+        return official_runs_the_scripts(report)
     with tempfile.TemporaryDirectory(prefix="rorqual-own-shell-") as name:
         folder = pathlib.Path(name)
         for script, expected, got, judge in outputs(folder):

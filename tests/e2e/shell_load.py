@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from rorqual import BINARY
+from rorqual import BINARY, fail_hard
 
 DEADLINE = 300
 # Of mruby, in megabytes: the least that the shell takes. A file of LINES lines does not fit as a whole.
@@ -17,6 +17,44 @@ def shell(*arguments, text="", **environment):
                           timeout=DEADLINE, check=False, env={**os.environ, **environment})
 
 
+# What a script leaves behind, for the next script on the same cluster.
+CLEANING = """
+list.each { |t| (disable t if is_enabled t); drop t }
+Master.call('GetCompletedSnapshots')[:snapshots].each { |s| delete_snapshot s[:name] }
+Master.call('ListNamespaces')[:namespaceName].each { |n| drop_namespace n unless ['default', 'hbase'].include? n }
+%w[n. t. u. r. exceed].each { |r| deleteall 'hbase:quota', { ROWPREFIXFILTER => r } } if exists 'hbase:quota'
+Peers.all.each { |p| remove_peer p[:id] } if list_peers
+balance_switch true
+normalizer_switch true
+"""
+
+
+def clean(zk):
+    """Removes what a script made on a cluster that runs already."""
+    done = shell("-n", "-y", "--zk", zk, text=CLEANING)
+    if done.returncode != 0:
+        fail_hard(f"{zk} cannot be emptied: {done.stdout}{done.stderr}")
+
+
+# HBase's own shell, once it is to run the scripts of the tests: its command, and the cluster.
+OFFICIAL = []
+
+
+def official(zk, command):
+    OFFICIAL[:] = [zk, command]
+
+
+def script(text, *arguments, **environment):
+    """A script in our shell and in memory, or in HBase's on a cluster that is emptied afterwards."""
+    if not OFFICIAL:
+        return shell("-n", *arguments, "memory:", text=text, **environment)
+    zk, command = OFFICIAL
+    done = subprocess.run([*command, zk, "-n", *arguments], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=DEADLINE,
+                          check=False, env={**os.environ, **environment})
+    clean(zk)
+    return done
+
+
 def loaded_files(folder):
     """`load` runs a file at the top: its classes, methods and errors are those of a script."""
     file = folder / "loaded.rb"
@@ -26,7 +64,7 @@ def loaded_files(folder):
     raising.write_text("raise ArgumentError, 'from the file'\n")
     text = f"load '{file}'\nM::C.name\nof_file\nLOADED\nbegin; local; rescue NameError; 'its own'; end\n"
     text += "".join(f"begin; load '{f}'; rescue ScriptError, ArgumentError => e; e.class; end\n" for f in (broken, raising))
-    out = re.findall(r"(?m)^=> (.*)$", shell("-n", "memory:", text=text).stdout)
+    out = re.findall(r"(?m)^=> (.*)$", script(text).stdout)
     return None if out == ["true", '"M::C"', "8", "7", '"its own"', "SyntaxError", "ArgumentError"] else f"{out}"
 
 
@@ -264,12 +302,12 @@ def many_literals_of_one_unit_are_refused(folder):
 
 def every_eval_understands_the_same(_):
     """Each method that takes Ruby as text, each way to call it: rewrite.c is a part of them."""
-    text = "begin; raise ArgumentError; rescue; $!.class.name; end"
+    source = "begin; raise ArgumentError; rescue; $!.class.name; end"
     ways = ["eval(t)", "Kernel.eval(t)", "eval(t, nil, 'file', 3)", "instance_eval(t)", "String.class_eval(t)", "Comparable.module_eval(t)",
             "eval(*a)", "send(:eval, t)", "__send__(:instance_eval, t)", "method(:eval).call(t)", "String.send(:class_eval, *a)"]
-    script = f"t = {text!r}\na = [t]\n" + "".join(f"puts '{w.split('(')[0]} ' + {w}\n" for w in ways)
-    script += "puts a == [t], instance_eval { 7 }, String.class_eval { self }, eval('a.length')\nbegin; eval(5); rescue TypeError; puts 'no text'; end\n"
-    out = shell("-n", "memory:", text=script).stdout
+    text = f"t = {source!r}\na = [t]\n" + "".join(f"puts '{w.split('(')[0]} ' + {w}\n" for w in ways)
+    text += "puts a == [t], instance_eval { 7 }, String.class_eval { self }, eval('a.length')\nbegin; eval(5); rescue TypeError; puts 'no text'; end\n"
+    out = script(text).stdout
     got = [line for line in out.split("\n") if line and not line.startswith(("hbase:", "=> "))]
     expected = [w.split("(")[0] + " ArgumentError" for w in ways] + ["true", "7", "String", "1", "no text"]
     return None if got == expected else f"{got}"
@@ -278,3 +316,5 @@ def every_eval_understands_the_same(_):
 TESTS = (loaded_files, files_run_in_pieces, files_end_early, wrong_files_do_not_begin, failures_have_a_place, lines_of_long_files_are_told,
          files_know_their_folder, long_files_take_no_memory,
          many_literals_of_one_unit_are_refused, every_eval_understands_the_same)
+# HBase's own shell passes these.
+OF_HBASE = (loaded_files, every_eval_understands_the_same)

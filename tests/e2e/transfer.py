@@ -179,11 +179,26 @@ def a_killed_copy_goes_on(w):
     # The ranges are those of the first run, also if the table has been split since.
     w.client.split(table, b"r050")
     expect(w.run("copytable", "--versions", "9", "--new-name", copy, "--progress", progress, table), "; 1 part was done before")
-    assert w.same(table, copy) and not (progress / f"copytable-{copy}").exists()
+    assert w.same(table, copy) and not progress.exists()
     plan = progress / f"copytable-{copy}"
-    plan.mkdir()
+    plan.mkdir(parents=True)
     (plan / "plan").write_text("rorqual plan 1\nstamp 1\n")
     expect(w.run("copytable", "--new-name", copy, "--progress", progress, table, code=1), "plan is damaged")
+    assert (plan / "plan").exists()
+
+
+def a_copy_that_has_copied_nothing_leaves_nothing(w):
+    """The target is not there, or lacks a family; what a copy needs to go on stays, and a folder that was there before."""
+    table, copy, poor = w.filled(), w.table(), "poor"
+    shell(w, f"create '{poor}', 'other'")
+    new, there = w.path(), w.path()
+    there.mkdir()
+    for folder in (new, there):
+        for target in ("no_such_table", poor):
+            w.run("copytable", "--new-name", target, "--progress", folder, table, code=1)
+            assert (folder.exists() and list(folder.iterdir())) == (False if folder == new else []), (folder, target)
+        w.run("copytable", "--versions", "9", "--new-name", copy, "--progress", folder, table)
+        assert w.same(table, copy) and folder.exists() == (folder == there) and not (there.exists() and list(there.iterdir()))
 
 
 def tags_are_kept(w):
@@ -455,7 +470,7 @@ def hbase_loads_our_hfiles(w):
 
 ALONE = [every_format_gives_the_table_back, raw_exports_keep_deletes, options_of_export_select_cells,
          text_that_a_format_cannot_hold_is_refused, tsv_has_the_columns_of_importtsv, bad_lines_are_named_and_counted,
-         line_ends_are_those_of_hadoop, a_killed_export_goes_on, a_killed_import_goes_on, a_killed_copy_goes_on, tags_are_kept,
+         line_ends_are_those_of_hadoop, a_killed_export_goes_on, a_killed_import_goes_on, a_killed_copy_goes_on, a_copy_that_has_copied_nothing_leaves_nothing, tags_are_kept,
          two_at_once_are_refused, a_rate_is_kept, a_full_disk_loses_nothing, lost_output_is_a_failure, damaged_sequence_files_are_named,
          wrong_names_are_refused, what_fails_leaves_no_folder, a_load_that_has_sent_rows_keeps_its_progress, tables_without_rows, counts, rows_in_parts_are_counted_once,
          a_long_filter_ends_no_call, copies, differences_are_found, canary_and_split]

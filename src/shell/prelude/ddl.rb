@@ -379,7 +379,7 @@ class Command
 
   def show_filters
     FILTERS.each { |f| out.row([f]) }
-    JavaValue.new('JavaUtil::HashMap::KeySet')
+    JavaList.new('JavaUtil::HashMap::KeySet', FILTERS)
   end
 
   def locate_region(table, row_key)

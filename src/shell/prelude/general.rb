@@ -29,10 +29,10 @@ class Command
     case format
     when 'detailed'
       status_detailed(s)
-      return JavaValue.new('JavaUtil::Collections::UnmodifiableRandomAccessList')
+      return JavaList.new('JavaUtil::Collections::UnmodifiableRandomAccessList', [])
     when 'replication', 'tasks'
       format == 'tasks' ? status_tasks(s) : status_replication(s, type)
-      return JavaValue.new('JavaUtil::Collections::UnmodifiableSet')
+      return JavaList.new('JavaUtil::Collections::UnmodifiableSet', s[:live_servers].map { JavaValue.new('OrgApacheHadoopHbase::ServerName') })
     when 'simple' then status_simple(s)
     else
       live = s[:live_servers]

@@ -4,24 +4,28 @@
 Shell.need('operator')
 
 module JavaOperator
-  # Bytes in units of 1,024, as a floating-point number.
+  # A number of a unit; units are powers of 1,024.
   class Size < Part
     Unit = JavaEnum.of('org.apache.hadoop.hbase.Size$Unit', %w[BYTE KILOBYTE MEGABYTE GIGABYTE TERABYTE PETABYTE])
 
-    def initialize(number, unit = Unit::BYTE)
-      @bytes = number * 1024**unit.ordinal
+    attr_reader :unit
+    alias getUnit unit
+
+    def initialize(number, unit)
+      @number, @unit = number, unit
     end
 
-    def get(unit = Unit::BYTE)
-      @bytes.to_f / 1024**unit.ordinal
+    # In the size's own unit, if none is named.
+    def get(unit = @unit)
+      @number.to_f * 1024**(@unit.ordinal - unit.ordinal)
     end
 
     def getLongValue
-      @bytes.to_i
+      @number.to_i
     end
 
     def toString
-      "#{@bytes}BYTE"
+      "#{get}#{@unit.name[0]}#{'B' unless @unit.ordinal == 0}"
     end
     alias to_s toString
   end

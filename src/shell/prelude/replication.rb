@@ -123,8 +123,9 @@ module Peers
 end
 
 # The result of list_peers for each peer, with the names of HBase's class.
-class ReplicationPeer
+class ReplicationPeer < JavaValue
   def initialize(peer)
+    super('OrgApacheHadoopHbaseReplication::ReplicationPeerDescription')
     @peer = peer
   end
 
@@ -236,7 +237,7 @@ class Command
       show_config(p[:config])
       out.row([' '])
     end
-    Peers.all.inject({}) { |h, p| h.merge(p[:id] => JavaValue.new('OrgApacheHadoopHbaseReplication::ReplicationPeerConfig')) }
+    Peers.all.each_with_object(JavaMap.new) { |p, h| h[p[:id]] = JavaValue.new('OrgApacheHadoopHbaseReplication::ReplicationPeerConfig') }
   end
 
   def update_peer_config(id, args = {})

@@ -10,7 +10,7 @@ class Object
       raise NameError.new("undefined local variable or method `#{name}' for #{main}", name) if args.empty?
       raise NoMethodError.new("undefined method `#{name}' for #{main}", name)
     end
-    raise NoMethodError.new("undefined method `#{name}' for #{inspect}:#{self.class}", name)
+    raise NoMethodError.new("undefined method `#{name}' for #{Shell.named(self)}", name)
   end
 
   def public_send(name, *args, &block)
@@ -26,6 +26,18 @@ class Object
     return to_s if list.empty?
     "#<#{self.class}:0x#{(object_id & 0xffffffff).to_s(16)} #{list.map { |v| "#{v}=#{instance_variable_get(v).inspect}" }.join(', ')}>"
   end
+end
+
+# An object of which nothing is told.
+def Shell.unnamed(object)
+  "#<#{object.class.to_s}:0x#{(object.object_id & 0xffffffff).to_s(16)}>" # interpolation alone would not call to_s
+end
+
+# An object as Ruby's errors name it: what inspect says, if that is short.
+def Shell.named(object)
+  text = object.inspect
+  text = Shell.unnamed(object) if text.bytesize > 65
+  text[0] == '#' ? text : "#{text}:#{object.class}"
 end
 
 # `defined?` as rewritten by rewrite.c: nil, or the kind of the name; the block evaluates the expression.
@@ -271,6 +283,14 @@ end
 class ShellObject
   attr_reader :hbase
 
+  def self.to_s
+    'Shell::Shell'
+  end
+
+  def inspect
+    Shell.unnamed(self)
+  end
+
   def initialize
     @hbase = HBaseObject.new
   end
@@ -282,6 +302,14 @@ class ShellObject
 end
 
 class HBaseObject
+  def self.to_s
+    'Hbase::Hbase'
+  end
+
+  def inspect
+    Shell.unnamed(self)
+  end
+
   # Scripts take the connection from HBase's object.
   def instance_variable_get(name)
     return super unless name.to_s == '@connection'

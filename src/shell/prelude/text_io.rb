@@ -129,7 +129,7 @@ class Logger
   def add(severity, text = nil, program = nil, &block)
     return true if @to.nil? || severity < @level
     text, program = block ? [block.call, program] : [program, nil] if text.nil?
-    text = "#{text.message} (#{text.class})" if text.is_a?(Exception)
+    text = "#{text.message} (#{text.class})\n#{(text.backtrace || []).join("\n")}" if text.is_a?(Exception)
     text = text.inspect unless text.is_a?(String)
     @to.write(line(severity, Time.now, program || @progname, text))
     @to.flush

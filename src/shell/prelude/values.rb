@@ -41,6 +41,18 @@ class JavaList < JavaValue
     @items.empty?
   end
   alias isEmpty empty?
+
+  def inspect
+    "#<Java::#{@name}: #{@items.inspect}>"
+  end
+  alias to_s inspect
+end
+
+# A java.util.HashMap that a command returns.
+class JavaMap < Hash
+  def inspect
+    "#<Java::JavaUtil::HashMap: #{super}>"
+  end
 end
 
 # The result of locate_region, with the names of HBase's class and of JRuby.
