@@ -409,6 +409,7 @@ static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
     if (rq_tenure_valid_until(n->tenure) == 0)
         return rq_fail(why, RQ_E_SERVER_ABORTED,
                        "the tenure of %s has ended: another server has fenced it", n->server->text);
+    rq__node_look_at_lease(n);
     RQ_TRY(check_loops(n, why));
     if (v->state == RQ_MEMBER_STANDBY && n->opener_runs)
         return rq_fail(why, RQ_E_SERVER_ABORTED, "%s is no longer the active master, %s is",

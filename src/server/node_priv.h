@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c and node_names.c. */
+/* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c, node_lease.c and
+ * node_names.c. */
 #ifndef RQ_SERVER_NODE_PRIV_H
 #define RQ_SERVER_NODE_PRIV_H
 
@@ -74,6 +75,9 @@ struct rq_node {
     char reported_to[RQ_SHARED_NAME_MAX]; /* the active master when the keeper last looked */
     bool marks_looked_at;                 /* of decommissioned servers that have ended */
     rq_catalog *catalog;
+    struct {
+        uint64_t out_ns, told_ns; /* 0: it is valid; nothing was logged of it */
+    } lease;                      /* the keeper's alone */
     /* A standby's; the keeper's alone. */
     rq_master_watch *watch;
     char deposed[RQ_SHARED_NAME_MAX]; /* the last master that this process has fenced */
@@ -126,6 +130,10 @@ rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why);
 bool rq__node_fence_or_retry(rq_node *n, const char *server);
 /* Removes logs of ended servers that no region needs any more, every few seconds. The keeper's. */
 void rq__node_retire_logs(rq_node *n);
+
+/* --- node_lease.c ----------------------------------------------------------------------------------- */
+/* The keeper's. */
+void rq__node_look_at_lease(rq_node *n);
 
 /* --- node_standby.c --------------------------------------------------------------------------------- */
 /* Takes the active master's place away if its process has ended. The keeper's. */

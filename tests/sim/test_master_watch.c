@@ -36,9 +36,9 @@ typedef struct standby {
     uint64_t cut_until_ms, deaf_until_ms; /* both ways; what it sends is lost */
     uint64_t refused_until_ms;            /* by a firewall */
     bool has_connection;                  /* of the master to it */
-    uint64_t closes_ms;                   /* when it learns that the connection is closed; 0: nothing is on its way */
-    uint64_t known_ms;                    /* how long the end could be found */
-    bool heard;                           /* of the present master */
+    uint64_t closes_ms; /* when it learns that the connection is closed; 0: nothing is on its way */
+    uint64_t known_ms;  /* how long the end could be found */
+    bool heard;         /* of the present master */
 } standby;
 
 typedef struct probe {
@@ -61,7 +61,8 @@ struct net {
     probe probes[PROBES_MAX];
 };
 
-static unsigned seen_found, seen_left, seen_refused, seen_paused, seen_cut, seen_lost, seen_occupied;
+static unsigned seen_found, seen_left, seen_refused, seen_paused, seen_cut, seen_lost,
+    seen_occupied;
 
 static void check(const net *n, bool holds, const char *what)
 {
