@@ -114,9 +114,16 @@ static rq_err keep_draining(void *ctx, const rq_server_name *server, bool drains
                   : rq_set_del(n->store.shared, DRAINING, server->text, why);
 }
 
-/* A mark that cannot be removed from storage is of no server any more. HBASE: ServerManager.expireServer. */
+static bool rejects_hosts(const rq_node *n)
+{
+    return rq_config_int(n->o.config, RQ_SET_REJECT_HOSTS) != 0;
+}
+
+/* A mark that cannot be removed from storage is of no server any more. HBASE: ServerManager.expireServer. If decommissioned
+ * hosts are refused, it stays. */
 static void drain_no_more(rq_node *n, const rq_server_name *server)
 {
+    if (rejects_hosts(n)) return;
     rq_error why = {.code = RQ_OK};
     rq_err rc = rq_set_del(n->store.shared, DRAINING, server->text, &why);
     if (rc == RQ_OK) rc = rq_remote_set_draining(rq__node_remote(n), server, false);
@@ -460,6 +467,7 @@ static rq_err open_remote(rq_node *n, rq_error *why)
                                  .replaced = replaced,
                                  .hung_up = hung_up,
                                  .keep_draining = keep_draining,
+                                 .rejects_hosts = rejects_hosts(n),
                                  .ctx = &n->role};
     rq_remote *m;
     if (rq_remote_new(&o, &m) != RQ_OK) return rq_no_memory(why);

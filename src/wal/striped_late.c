@@ -89,6 +89,6 @@ void rq__late_resumed(rq__striped *st)
     uint64_t since = st->stalled_ns;
     st->stalled_ns = 0;
     if (since != 0)
-        tell(st, (rq_wal_late){.kind = RQ_WAL_LATE_RESUMED,
-                               .ns = rq__striped_now_ns(st->wal) - since});
+        tell(st,
+             (rq_wal_late){.kind = RQ_WAL_LATE_RESUMED, .ns = rq__striped_now_ns(st->wal) - since});
 }

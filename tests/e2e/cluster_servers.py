@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of cluster.py: servers that end, and that are decommissioned."""
 import signal
+import subprocess
 import time
 
-from cluster_world import all_rows_of, kill_and_wait, open_regions, others, put_rows, read_all, regions_of, restart
-from membership import until
+from cluster_world import RORQUAL, all_rows_of, kill_and_wait, open_regions, others, put_rows, read_all, regions_of, restart
+from membership import DEADLINE, until
 
 LONG_SESSION = ["zookeeper.session.timeout=30000"]
 SPLITS = "SPLITS => ['c', 'g', 'k', 'o', 's', 'w']"
@@ -168,6 +169,28 @@ def a_mark_ends_with_its_server(world):
     world.shell("disable 'dm'\ndrop 'dm'\n")
 
 
+def a_decommissioned_host_is_refused(world):
+    """hbase.master.reject.decommissioned.hosts: the mark outlives the server, and keeps others of its host away until it is taken back."""
+    setting = ["hbase.master.reject.decommissioned.hosts=true"]
+    stop_all(world)
+    for process in list(world.processes):
+        restart(world, process, setting)
+    drained = others(world, world.wait_for_master())[0]
+    world.shell(f"decommission_regionservers ['{drained.name}'], false\n")
+    kill_and_wait(world, drained)
+    assert draining(world) == [drained.name] and drained.name in listed(world)
+    ports = [str(port) for port in drained.ports]
+    done = subprocess.run([RORQUAL, "server", "--cluster", world.place(), "--rs-port", ports[0], "--master-port", ports[1]], text=True,
+                          capture_output=True, timeout=DEADLINE, check=False)
+    text = "Host 127.0.0.1 exists in the list of decommissioned servers and Master is configured to reject decommissioned hosts"
+    assert done.returncode == 1 and text in done.stderr, done
+    world.shell(f"recommission_regionserver '{drained.name}'\n")
+    until(lambda: draining(world) == [], "the znode is gone")
+    restart(world, drained, setting)
+    read_all(world)
+    stop_all(world)
+
+
 def nobody_takes_the_regions_of_all(world):
     """As in HBase the marks stay, and the call fails."""
     names = str([p.name for p in world.processes])
@@ -182,4 +205,4 @@ def nobody_takes_the_regions_of_all(world):
 
 TESTS = [a_killed_server_is_found_before_its_session_ends, a_killed_master_is_replaced_before_its_session_ends,
          a_master_that_stops_in_order_is_not_fenced_by_standbys, a_decommissioned_server_gets_no_region, a_mark_ends_with_its_server,
-         nobody_takes_the_regions_of_all]
+         a_decommissioned_host_is_refused, nobody_takes_the_regions_of_all]
