@@ -119,6 +119,10 @@ bool rq_catalog_is_cluster(const rq_catalog *c);
 RQ_NODISCARD
 rq_err rq_catalog_drain(rq_catalog *c, const rq_server_name *server, bool drains, rq_error *why);
 bool rq_catalog_is_draining(const rq_catalog *c, const rq_server_name *server);
+/* Those that drain, up or not, referenced for the caller, in the arena. */
+RQ_NODISCARD
+rq_err rq_catalog_draining(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
+                           size_t *ret_count);
 /* Begins to move the server's regions to other servers, except those of the namespace hbase. RQ_E_DO_NOT_RETRY: the server
  * has regions, and there is no other server. */
 RQ_NODISCARD

@@ -53,6 +53,15 @@ bool rq_catalog_is_draining(const rq_catalog *c, const rq_server_name *server)
     return c->calls.is_draining != NULL && c->calls.is_draining(c->calls.ctx, server);
 }
 
+rq_err rq_catalog_draining(rq_catalog *c, rq_arena *arena, const rq_server_name ***ret,
+                           size_t *ret_count)
+{
+    *ret = NULL;
+    *ret_count = 0;
+    return c->calls.draining == NULL ? RQ_OK
+                                     : c->calls.draining(c->calls.ctx, arena, ret, ret_count);
+}
+
 /* --- moves ------------------------------------------------------------------------------------ */
 
 /* Where regions go, in turn. */

@@ -84,6 +84,14 @@ rq_err rq_remote_draining(rq_remote *m, rq_arena *arena, const rq_server_name **
     return *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
+bool rq__draining_has_host(rq_remote *m, const char *host)
+{
+    const rq__draining *d = m->draining;
+    while (d != NULL && strcmp(d->name->host, host) != 0)
+        d = d->next;
+    return d != NULL;
+}
+
 bool rq__server_takes_regions(rq_remote *m, const rq__server *s)
 {
     return !s->is_leaving && *find(m, s->name) == NULL;
@@ -96,6 +104,12 @@ void rq__draining_clear(rq_remote *m)
 }
 
 /* --- functions of the table of calls ---------------------------------------------------------- */
+
+rq_err rq__remote_draining(void *ctx, rq_arena *arena, const rq_server_name ***ret,
+                           size_t *ret_count)
+{
+    return rq_remote_draining(ctx, arena, ret, ret_count);
+}
 
 bool rq__remote_is_draining(void *ctx, const rq_server_name *server)
 {

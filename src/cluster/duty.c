@@ -110,7 +110,8 @@ static void note_taken(rq_duty *d)
 static void answered(rq_report *r, rq_err rc)
 {
     rq_duty *d = RQ_CONTAINER_OF(r, rq_duty, report);
-    bool fatal = rc == RQ_E_YOU_ARE_DEAD || rc == RQ_E_CLOCK_OUT_OF_SYNC;
+    bool fatal =
+        rc == RQ_E_YOU_ARE_DEAD || rc == RQ_E_CLOCK_OUT_OF_SYNC || rc == RQ_E_HOST_REJECTED;
     if (rc == RQ_OK)
         note_taken(d);
     else

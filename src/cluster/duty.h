@@ -4,7 +4,7 @@
  * RegionServerReport with the loads of the server's regions, every few seconds.
  *
  *   startup ──accepted──► report ─ pause ─► report …      if no master is reached: again after half a second
- *      └───── RQ_E_CLOCK_OUT_OF_SYNC, RQ_E_YOU_ARE_DEAD: fatal() is called, and no more reports are sent
+ *      └───── RQ_E_CLOCK_OUT_OF_SYNC, RQ_E_YOU_ARE_DEAD, RQ_E_HOST_REJECTED: fatal() is called, and no more reports are sent
  *
  * A new master takes reports without a startup. HBASE: HRegionServer.reportForDuty, tryRegionServerReport.
  */

@@ -472,6 +472,7 @@ rq_region_calls rq_remote_calls(rq_remote *m)
                              .is_up = is_up,
                              .drain = rq__remote_drain,
                              .is_draining = rq__remote_is_draining,
+                             .draining = rq__remote_draining,
                              .takes_regions = rq__remote_takes_regions,
                              .stop = stop,
                              .ctx = m};

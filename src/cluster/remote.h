@@ -48,6 +48,7 @@ typedef struct rq_remote_options {
     /* A server is to drain, or not any more (rq_region_calls.drain): it is kept on storage, for the next master. Blocks; an
      * error refuses the change. NULL: it is not kept. */
     rq_err (*keep_draining)(void *ctx, const rq_server_name *server, bool drains, rq_error *why);
+    bool rejects_hosts; /* hbase.master.reject.decommissioned.hosts */
     void *ctx;
 } rq_remote_options;
 
@@ -137,7 +138,8 @@ void rq_remote_leaving(rq_remote *m, const rq_server_name *server);
  * RQ_OK: the message is accepted and need not be repeated. RQ_E_DO_NOT_RETRY: the message is malformed,
  * names a sender other than `from`, or reports on an order of another master or to another server. */
 
-/* RegionServerStartupRequest; *ret: the response, in the arena. RQ_E_CLOCK_OUT_OF_SYNC: by more than 30 s;
+/* RegionServerStartupRequest; *ret: the response, in the arena. RQ_E_HOST_REJECTED: the options say so, and a server of
+ * its host is decommissioned; RQ_E_CLOCK_OUT_OF_SYNC: by more than 30 s;
  * RQ_E_YOU_ARE_DEAD: as rq_remote_server_up. REQUIRES: `from`. */
 RQ_NODISCARD
 rq_err rq_remote_startup(rq_remote *m, const rq_server_name *from, rq_slice request,

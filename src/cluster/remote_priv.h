@@ -88,6 +88,10 @@ void rq__servers_clear(rq_remote *m);
 
 /* --- draining.c ------------------------------------------------------------------------------- */
 /* It neither drains nor ends in order. REQUIRES: lock held. */
+rq_err rq__remote_draining(void *ctx, rq_arena *arena, const rq_server_name ***ret,
+                           size_t *ret_count);
+/* Whether a server of the host drains. */
+bool rq__draining_has_host(rq_remote *m, const char *host);
 bool rq__server_takes_regions(rq_remote *m, const rq__server *s);
 void rq__draining_clear(rq_remote *m);
 

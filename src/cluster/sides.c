@@ -223,6 +223,14 @@ void rq_sides_disconnected(rq_sides *s, const rq_server_name *from)
     pthread_rwlock_unlock(&s->lock);
 }
 
+bool rq_sides_is_connected(rq_sides *s, const rq_server_name *from)
+{
+    pthread_mutex_lock(&s->line_lock);
+    bool ret = *find_line(s, from) != NULL;
+    pthread_mutex_unlock(&s->line_lock);
+    return ret;
+}
+
 rq_err rq_sides_new(const rq_log *log, rq_sides **ret)
 {
     rq_sides *s = calloc(1, sizeof *s);

@@ -26,6 +26,8 @@ void rq_sides_set_master(rq_sides *s, rq_remote *master);
 RQ_NODISCARD
 rq_err rq_sides_connected(rq_sides *s, const rq_server_name *from);
 void rq_sides_disconnected(rq_sides *s, const rq_server_name *from);
+/* Whether the server has a connection to this process. */
+bool rq_sides_is_connected(rq_sides *s, const rq_server_name *from);
 
 /* `method`: HBase's name, or RegionServerLeaving. *ret: the response, in the arena; empty for most. */
 RQ_NODISCARD

@@ -42,6 +42,24 @@ static rq_err check_clock(const rq_remote *m, const rq_server_name *from, uint64
     return RQ_OK;
 }
 
+/* HBASE: ServerManager.checkRejectableDecommissionedStatus. */
+static rq_err check_host(rq_remote *m, const rq_server_name *from, rq_error *why)
+{
+    if (!m->o.rejects_hosts) return RQ_OK;
+    pthread_mutex_lock(&m->lock);
+    bool drains = rq__draining_has_host(m, from->host);
+    pthread_mutex_unlock(&m->lock);
+    if (!drains) return RQ_OK;
+    rq_log_warn(m->o.env->log, "cluster",
+                "%s is refused, because a server of its host is decommissioned "
+                "(hbase.master.reject.decommissioned.hosts)",
+                from->text);
+    return rq_fail(why, RQ_E_HOST_REJECTED,
+                   "Host %s exists in the list of decommissioned servers and Master is configured "
+                   "to reject decommissioned hosts",
+                   from->host);
+}
+
 static rq_err answer(const rq_server_name *from, rq_arena *arena, rq_slice *ret)
 {
     Pb__NameStringPair seen_as = PB__NAME_STRING_PAIR__INIT, *list[] = {&seen_as};
@@ -61,6 +79,7 @@ rq_err rq_remote_startup(rq_remote *m, const rq_server_name *from, rq_slice requ
         rq__wire_unpack(&pb__region_server_startup_request__descriptor, request, arena, &p, why));
     const Pb__RegionServerStartupRequest *r = p;
     RQ_TRY(check_name(from, r, why));
+    RQ_TRY(check_host(m, from, why));
     RQ_TRY(check_clock(m, from, r->server_current_time, why));
     RQ_TRY(rq_remote_server_up(m, from, why));
     return answer(from, arena, ret);

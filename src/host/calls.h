@@ -87,9 +87,11 @@ typedef struct rq_region_calls {
      * blocks. NULL: this process is the only server. */
     bool (*is_up)(void *ctx, const rq_server_name *server);
     /* Decommissions the server, so that it gets no further regions, or ends that. The next master knows of it, too. A
-     * server that is not up is left as it is. Blocks. NULL: this process is the only server; likewise for the next two. */
+     * server that is not up is left as it is. Blocks. NULL: this process is the only server; likewise for the next three. */
     rq_err (*drain)(void *ctx, const rq_server_name *server, bool drains, rq_error *why);
     bool (*is_draining)(void *ctx, const rq_server_name *server); /* never blocks */
+    /* Those that drain, up or not, referenced for the caller, in the arena. */
+    rq_err (*draining)(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count);
     /* Whether the server is up, is not decommissioned and is not about to end. Never blocks. */
     bool (*takes_regions)(void *ctx, const rq_server_name *server);
     /* Makes every outstanding call report RQ_E_SERVER_STOPPED; whether its server has carried it out is unknown. Calls

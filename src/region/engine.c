@@ -422,6 +422,33 @@ static void on_corrupt(void *ctx, const rq_error *why)
     rq_log_error(e->env.log, "region", "write-ahead log: damaged records: %s", why->message);
 }
 
+static void log_lost(const rq_log *log, const rq_wal_late *l)
+{
+    rq_log_event(log, RQ_LOG_WARN, "wal",
+                 "shared storage has not taken an append: it is sent again in another segment",
+                 rq_log_text("object", l->object), rq_log_number("bytes", l->bytes),
+                 rq_log_ms("ms", l->ns), rq_log_text("why", l->why),
+                 rq_log_number("more", l->more));
+}
+
+/* "more" lines of the kind were left out since the last one. */
+static void on_late(void *ctx, const rq_wal_late *l)
+{
+    const rq_log *log = ((const rq_engine *)ctx)->env.log;
+    if (l->kind == RQ_WAL_LATE_SLOW)
+        rq_log_event(log, RQ_LOG_INFO, "wal", "slow append", rq_log_text("object", l->object),
+                     rq_log_number("bytes", l->bytes), rq_log_ms("ms", l->ns),
+                     rq_log_number("more", l->more));
+    else if (l->kind == RQ_WAL_LATE_LOST)
+        log_lost(log, l);
+    else if (l->kind == RQ_WAL_LATE_STALLED)
+        rq_log_event(
+            log, RQ_LOG_WARN, "wal", "shared storage takes no new segment of the log: writes wait",
+            rq_log_ms("ms", l->ns), rq_log_text("why", l->why), rq_log_number("more", l->more));
+    else
+        rq_log_event(log, RQ_LOG_INFO, "wal", "the log goes on", rq_log_ms("ms", l->ns));
+}
+
 static void on_failed(void *ctx, const rq_error *why)
 {
     rq_engine *e = ctx;
@@ -455,6 +482,8 @@ static rq_err open_log(rq_engine *e, const rq_config *c, const rq_engine_options
         .on_pressure = on_pressure,
         .on_corrupt = on_corrupt,
         .on_failed = on_failed,
+        .on_late = on_late,
+        .slow_ns = (uint64_t)rq_config_int(c, RQ_SET_LOG_SLOW) * 1000000,
         .ctx = e,
         .tenure = options->tenure,
         .server_name = options->server_name,

@@ -34,6 +34,8 @@ enum { FLAG_EPHEMERAL = 1, PERMS_ALL = 0x1f };
     X(zoo_get)                                                                                     \
     X(zoo_set)                                                                                     \
     X(zoo_delete)                                                                                  \
+    X(zoo_delete_op_init)                                                                          \
+    X(zoo_multi)                                                                                   \
     X(zoo_get_children)                                                                            \
     X(zerror)                                                                                      \
     X(deallocate_String_vector)
@@ -213,6 +215,16 @@ rq_err rq__zk_set(rq__zk *z, const char *path, rq_slice value, rq_error *why)
 rq_err rq__zk_remove(rq__zk *z, const char *path, int32_t version, rq_error *why)
 {
     return result(z, z->zoo_delete(z->handle, path, version), "remove", path, why);
+}
+
+rq_err rq__zk_remove_both(rq__zk *z, const char *path, int32_t version, const char *other,
+                          rq_error *why)
+{
+    zoo_op_t ops[2];
+    zoo_op_result_t results[2];
+    z->zoo_delete_op_init(&ops[0], path, version);
+    z->zoo_delete_op_init(&ops[1], other, -1);
+    return result(z, z->zoo_multi(z->handle, 2, ops, results), "remove", path, why);
 }
 
 static int compare_names(const void *a, const void *b)

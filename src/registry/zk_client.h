@@ -52,6 +52,9 @@ RQ_NODISCARD rq_err rq__zk_set(rq__zk *z, const char *path, rq_slice value, rq_e
 RQ_NODISCARD rq_err rq__zk_get(rq__zk *z, const char *path, bool watch, rq_arena *arena,
                                rq__zk_node *ret, rq_error *why);
 RQ_NODISCARD rq_err rq__zk_remove(rq__zk *z, const char *path, int32_t version, rq_error *why);
+/* Removes both nodes or none: `other` has any version. */
+RQ_NODISCARD rq_err rq__zk_remove_both(rq__zk *z, const char *path, int32_t version,
+                                       const char *other, rq_error *why);
 /* Sorted; watches the node's children. */
 RQ_NODISCARD rq_err rq__zk_children(rq__zk *z, const char *path, rq_arena *arena, const char ***ret,
                                     size_t *ret_count, rq_error *why);

@@ -30,6 +30,7 @@ struct rq_member {
     bool over;     /* closing, or refused: nothing is done any more */
     bool folders;  /* made in this session */
     rq__zk_nodes nodes;
+    struct deposed *deposed; /* the last one; NULL: none */
     rq_task stop;
     rq_latch stopped;
     rq_arena arena; /* for one run of settle */
@@ -37,6 +38,14 @@ struct rq_member {
     rq_arena view_arena RQ_GUARDED_BY(lock);
     rq_member_view view RQ_GUARDED_BY(lock);
 };
+
+/* A master that has ended and is fenced, and its server. */
+typedef struct deposed {
+    rq_task task;
+    rq_member *member;
+    const char *server;
+    char master[];
+} deposed;
 
 /* A list of nodes was given. */
 typedef struct given {
@@ -238,8 +247,22 @@ static bool same_place(const rq_server_name *a, const rq_server_name *b)
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-/* Reads the node `master`, with a watch, and sets v->active and v->state. RQ_E_NOT_FOUND: the node
- * does not exist any more, or named an earlier incarnation of this process and was removed. */
+/* Removes the nodes of a master that has ended, which are of one session. ZooKeeper counts versions of each node from 0, so
+ * the version does not tell its node `master` from that of a later one; that the node of its server, whose name nobody else
+ * has, goes in the same step does. RQ_OK: they are gone already, or are another's; the watch tells what follows. */
+static rq_err remove_deposed(rq_member *m, const char *path, int32_t version, rq_error *why)
+{
+    rq_error detail = {.code = RQ_OK};
+    const char *server = path_of(m, "rs", m->deposed->server);
+    if (server == NULL) return rq_no_memory(why);
+    rq_err rc = rq__zk_remove_both(m->zk, path, version, server, &detail);
+    if (rc == RQ_OK) return RQ_E_NOT_FOUND;
+    bool is_late = rc == RQ_E_NOT_FOUND || rc == RQ_E_CONFLICT;
+    return is_late ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
+/* Reads the node `master`, with a watch, and sets v->active and v->state. RQ_E_NOT_FOUND: the node does not
+ * exist any more, or named an earlier incarnation of this process or a deposed one and was removed. */
 static rq_err look_at_master(rq_member *m, const char *path, rq_member_view *v, rq_error *why)
 {
     rq__zk_node node;
@@ -248,7 +271,10 @@ static rq_err look_at_master(rq_member *m, const char *path, rq_member_view *v, 
     RQ_TRY(rq__znode_read_master(node.value, &m->arena, &name, why));
     v->active = name.text;
     v->state = node.own ? RQ_MEMBER_ACTIVE : RQ_MEMBER_STANDBY;
-    if (node.own || !same_place(&name, &m->options.master)) return RQ_OK;
+    if (node.own) return RQ_OK;
+    if (m->deposed != NULL && strcmp(name.text, m->deposed->master) == 0)
+        return remove_deposed(m, path, node.version, why);
+    if (!same_place(&name, &m->options.master)) return RQ_OK;
     /* A former incarnation, or a former session, of this process. */
     RQ_TRY(rq__zk_remove(m->zk, path, node.version, why));
     return RQ_E_NOT_FOUND;
@@ -436,6 +462,30 @@ static void on_event(void *ctx, uint64_t session, rq__zk_event_kind kind)
     }
 }
 
+/* --- a master that has ended --------------------------------------------------------------- */
+
+static void take_deposed(rq_task *task)
+{
+    deposed *d = RQ_CONTAINER_OF(task, deposed, task);
+    rq_member *m = d->member;
+    free(m->deposed);
+    m->deposed = d;
+    if (!m->over && m->zk != NULL) settle(m);
+}
+
+rq_err rq_member_depose(rq_member *m, const char *master, const char *server)
+{
+    size_t len = strlen(master) + 1, server_len = strlen(server) + 1;
+    deposed *d = malloc(sizeof *d + len + server_len);
+    if (d == NULL) return RQ_E_NO_MEMORY;
+    d->task = (rq_task){.run = take_deposed};
+    d->member = m;
+    memcpy(d->master, master, len);
+    d->server = memcpy(d->master + len, server, server_len);
+    rq_lane_post(m->lane, &d->task);
+    return RQ_OK;
+}
+
 /* --- the active master's nodes -------------------------------------------------------------- */
 
 static void write_given(rq_task *task)
@@ -485,6 +535,7 @@ void rq_member_close(rq_member *m)
     rq_arena_clear(&m->arena);
     rq_arena_clear(&m->view_arena);
     rq__zk_nodes_clear(&m->nodes);
+    free(m->deposed);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }

@@ -56,6 +56,11 @@ void rq_member_close(rq_member *m);
 /* As last heard; copied into the arena. Any thread. */
 RQ_NODISCARD rq_err rq_member_look(rq_member *m, rq_arena *arena, rq_member_view *ret);
 
+/* The process has ended, and is fenced: its nodes `master` and rs/SERVER are removed together, if `master` still names it, so
+ * that its place is free before its session ends. Done in the background, again after errors. `master` and `server`: its
+ * ServerNames, copied. Any thread. */
+RQ_NODISCARD rq_err rq_member_depose(rq_member *m, const char *master, const char *server);
+
 /* Parses a ServerName of the view; in the arena. False: the text is no ServerName, or there is no memory. */
 bool rq_member_name_of(const char *text, rq_arena *arena, rq_server_name *ret);
 /* The region server in the active master's process: of v->servers, the one with the master's host and start code

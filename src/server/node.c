@@ -231,21 +231,42 @@ static rq_err open_services(rq_node *n, rq_error *why)
 
 /* --- the roles ------------------------------------------------------------------------------------- */
 
+const rq_server_name *rq__node_active(const rq_member_view *v)
+{
+    rq_arena a = {0};
+    rq_server_name name;
+    const char *text = rq_member_active_server(v);
+    bool known = text != NULL && rq_member_name_of(text, &a, &name);
+    const rq_server_name *ret = known ? rq_server_name_new(&name) : NULL;
+    rq_arena_clear(&a);
+    return ret;
+}
+
 /* The server in the active master's process takes the calls to the master. */
 static const rq_server_name *active(void *ctx)
 {
     rq_node *n = ctx;
     rq_arena a = {0};
     rq_member_view v;
-    rq_server_name name;
-    const rq_server_name *ret = NULL;
     rq_member *m = atomic_load(&n->answers_of.member);
-    if (m != NULL && rq_member_look(m, &a, &v) == RQ_OK) {
-        const char *text = rq_member_active_server(&v);
-        if (text != NULL && rq_member_name_of(text, &a, &name)) ret = rq_server_name_new(&name);
-    }
+    bool known = m != NULL && rq_member_look(m, &a, &v) == RQ_OK;
+    const rq_server_name *ret = known ? rq__node_active(&v) : NULL;
     rq_arena_clear(&a);
     return ret;
+}
+
+static bool is_connected(void *ctx, const rq_server_name *server)
+{
+    const rq_peer_role *role = ctx;
+    const rq_node *n = role->ctx;
+    return rq_sides_is_connected(n->sides, server);
+}
+
+static rq_err watch_masters(rq_node *n, rq_error *why)
+{
+    const rq_master_watch_options o = {
+        .send = rq_peers_send, .is_connected = is_connected, .ctx = &n->role};
+    return rq_master_watch_new(&o, &n->watch) == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
 /* Whether all loops run. Reports and answers to the master claim that this server serves clients, so they are sent only
@@ -389,6 +410,7 @@ static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
         return rq_fail(why, RQ_E_SERVER_ABORTED,
                        "%s may no longer write to the storage: another server has fenced it",
                        n->server->text);
+    rq__node_look_at_lease(n);
     RQ_TRY(check_loops(n, why));
     if (v->state == RQ_MEMBER_STANDBY && n->opener_runs)
         return rq_fail(why, RQ_E_SERVER_ABORTED, "%s is no longer the active master, %s is",
@@ -396,6 +418,7 @@ static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
     if (v->state == RQ_MEMBER_STANDBY) n->was_standby = true;
     if (v->state == RQ_MEMBER_ACTIVE && !n->opener_runs) return rq__node_become_master(n, why);
     report_to_another(n, v);
+    rq__node_watch_master(n, v);
     rq__node_take_catalog(n);
     return rq__node_remote(n) == NULL ? RQ_OK : rq__node_look_after(n, v, why);
 }
@@ -478,6 +501,7 @@ static rq_err open_all(rq_node *n, rq_error *why)
     RQ_TRY(rq__node_take_orders(n, why));
     RQ_TRY(join_cluster(n, why));
     RQ_TRY(report_for_duty(n, why));
+    RQ_TRY(watch_masters(n, why));
     return start_keeper(n, why);
 }
 
@@ -525,6 +549,7 @@ bool rq_node_pulse(rq_node *n)
 
 static void stop_serving(rq_node *n)
 {
+    rq__node_leaves(n);
     rq_duty_leave(n->duty);
     rq_duty_end(n->duty);
     rq__node_refuse_orders(n);
@@ -538,6 +563,7 @@ static void stop_serving(rq_node *n)
     if (n->rs_server != NULL) rq_rpc_server_close(n->rs_server);
     if (n->master_server != NULL) rq_rpc_server_close(n->master_server);
     if (n->loops != NULL) rq_loops_stop(n->loops);
+    rq_master_watch_free(n->watch);
     rq_peers_free(n->peers);
     rq_admin_services_free(n->admin);
     rq_admin_services_free(n->own_admin);
@@ -586,6 +612,7 @@ rq_err rq_node_close(rq_node *n, rq_error *why)
     stop_serving(n);
     rq_err rc = close_data(n, why);
     rq_member_close(atomic_load(&n->answers_of.member));
+    rq__node_has_left(n);
     rq_sides_free(n->sides);
     close_storage(n);
     rq_server_name_unref(n->server);

@@ -16,7 +16,6 @@
 #include "server/node_priv.h"
 
 #include "base/log.h"
-#include "wal/head.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -24,8 +23,6 @@
 #define REPORTS_WAIT_MS 15000 /* five periods of reports */
 #define SETTLED_MS 1500       /* HBASE: hbase.master.wait.on.regionservers.interval */
 #define LOOK_MS 20
-#define RETIRE_MS 5000
-#define ENDED "ended"       /* a set: servers that were fenced, whose logs are not removed yet */
 #define DRAINING "draining" /* a set: servers that are decommissioned */
 
 rq_remote *rq__node_remote(rq_node *n)
@@ -46,45 +43,7 @@ static void view_changed(void *ctx)
     pthread_mutex_unlock(&n->lock);
 }
 
-/* --- fencing --------------------------------------------------------------------------------------- */
-
-static rq_err fence(rq_node *n, const char *server, rq_error *why)
-{
-    uint64_t quiet_ns;
-    RQ_TRY(rq_set_put(n->store.shared, ENDED, server, why));
-    rq_err rc = rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, why);
-    if (rc == RQ_OK)
-        rq_log_warn(n->o.log, "cluster", "%s is fenced: it can no longer write to the storage",
-                    server);
-    return rc;
-}
-
-/* Removes the log of a server that has ended, if no region needs it any more; else a later call tries
- * again. */
-static void retire(const rq_node *n, const char *server)
-{
-    rq_error why = {.code = RQ_OK};
-    rq_err rc = rq_wal_retire(n->store.shared, server, &why);
-    if (rc == RQ_OK) rc = rq_set_del(n->store.shared, ENDED, server, &why);
-    if (rc != RQ_OK && rc != RQ_E_STATE)
-        rq_log_warn(n->o.log, "cluster", "cannot remove the write-ahead log of %s yet: %s", server,
-                    why.message);
-}
-
-static void retire_logs(rq_node *n)
-{
-    rq_executor *ex = n->env.executor;
-    rq_arena a = {0};
-    const char **list;
-    size_t count = 0;
-    uint64_t now = ex->now_ns(ex);
-    if (now < n->retire_at_ns) return;
-    n->retire_at_ns = now + (uint64_t)RETIRE_MS * 1000000;
-    if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
-    for (size_t i = 0; i < count; i++)
-        retire(n, list[i]);
-    rq_arena_clear(&a);
-}
+/* --- owners -------------------------------------------------------------------------------------- */
 
 /* Finds the server that owns the region according to its manifest. An owner that is not up is fenced, and
  * then *ret is NULL, as for a region without an owner. */
@@ -107,7 +66,7 @@ static rq_err find_owner(rq_node *n, const rq_region_info *info, rq_arena *arena
         return rq_fail(why, RQ_E_CORRUPT,
                        "region %s: owner '%s' in the manifest is not a ServerName", info->encoded,
                        text);
-    if (!rq_remote_is_up(rq__node_remote(n), &name)) return fence(n, text, why);
+    if (!rq_remote_is_up(rq__node_remote(n), &name)) return rq__node_fence(n, text, why);
     *ret = rq_server_name_new(&name);
     return *ret == NULL ? rq_no_memory(why) : RQ_OK;
 }
@@ -156,9 +115,16 @@ static rq_err keep_draining(void *ctx, const rq_server_name *server, bool drains
                   : rq_set_del(n->store.shared, DRAINING, server->text, why);
 }
 
-/* A mark that cannot be removed from storage is of no server any more. HBASE: ServerManager.expireServer. */
+static bool rejects_hosts(const rq_node *n)
+{
+    return rq_config_int(n->o.config, RQ_SET_REJECT_HOSTS) != 0;
+}
+
+/* A mark that cannot be removed from storage is of no server any more. HBASE: ServerManager.expireServer. If decommissioned
+ * hosts are refused, it stays. */
 static void drain_no_more(rq_node *n, const rq_server_name *server)
 {
+    if (rejects_hosts(n)) return;
     rq_error why = {.code = RQ_OK};
     rq_err rc = rq_set_del(n->store.shared, DRAINING, server->text, &why);
     if (rc == RQ_OK) rc = rq_remote_set_draining(rq__node_remote(n), server, false);
@@ -208,13 +174,12 @@ static rq_err take_draining(rq_node *n, rq_remote *m, rq_error *why)
     return rc;
 }
 
-static rq_err give_up(rq_node *n, const rq_server_name *server, rq_error *why)
+/* REQUIRES: it is fenced. */
+static void give_up(rq_node *n, const rq_server_name *server)
 {
-    RQ_TRY(fence(n, server->text, why));
     rq_remote_server_down(rq__node_remote(n), server);
     if (n->catalog != NULL) rq_catalog_server_down(n->catalog, server);
     drain_no_more(n, server);
-    return RQ_OK;
 }
 
 /* --- servers that left ----------------------------------------------------------------------------- */
@@ -271,33 +236,10 @@ static bool is_gone(rq_node *n, const rq_member_view *v, const rq_server_name *s
     return w->seen || n->env.executor->now_ns(n->env.executor) - w->since_ns > session;
 }
 
-static void note_failure(rq_node *n, const char *server, uint64_t now_ns, const rq_error *why)
-{
-    unsigned failed = rq__tries_failed(&n->fences, server, now_ns);
-    if (failed == 1)
-        rq_log_error(n->o.log, "cluster",
-                     "%s is taken for dead, but cannot be fenced yet: %s; tried again", server,
-                     why->message);
-    else if (failed > 1)
-        rq_log_error(n->o.log, "cluster",
-                     "%s is taken for dead, but cannot be fenced yet, after %u failed attempts: %s",
-                     server, failed, why->message);
-}
-
 /* Storage that does not answer is tried again at a later look. */
 static void give_up_or_retry(rq_node *n, const rq_server_name *server)
 {
-    rq_executor *ex = n->env.executor;
-    rq_error why = {.code = RQ_OK};
-    if (!rq__tries_is_due(&n->fences, server->text, ex->now_ns(ex))) return;
-    if (give_up(n, server, &why) != RQ_OK) {
-        note_failure(n, server->text, ex->now_ns(ex), &why);
-        return;
-    }
-    unsigned failed = rq__tries_succeeded(&n->fences, server->text);
-    if (failed > 0)
-        rq_log_info(n->o.log, "cluster", "%s is fenced after %u failed attempts", server->text,
-                    failed);
+    if (rq__node_fence_or_retry(n, server->text)) give_up(n, server);
 }
 
 static rq_err give_up_absent(rq_node *n, const rq_member_view *v, rq_error *why)
@@ -394,7 +336,7 @@ static bool take_view_change(rq_node *n)
 rq_err rq__node_look_after(rq_node *n, const rq_member_view *v, rq_error *why)
 {
     give_up_replaced(n);
-    retire_logs(n);
+    rq__node_retire_logs(n);
     if (n->catalog != NULL && take_view_change(n)) RQ_TRY(rq__node_write_names(n, why));
     /* Without a connection nobody is known to have left, and another process may be the master. */
     if (!v->connected || v->state != RQ_MEMBER_ACTIVE) return RQ_OK;
@@ -509,7 +451,7 @@ static rq_err take_system_regions(rq_node *n, rq_error *why)
         rc = find_owner(n, &list[i], &a, &at, why);
         /* The former master has lost the election, but it is there: it is fenced, and ends. */
         if (rc == RQ_OK && at != NULL && strcmp(at->text, n->server->text) != 0)
-            rc = fence(n, at->text, why);
+            rc = rq__node_fence(n, at->text, why);
         rq_server_name_unref(at);
     }
     rq_arena_clear(&a);
@@ -528,6 +470,7 @@ static rq_err open_remote(rq_node *n, rq_error *why)
                                  .replaced = replaced,
                                  .hung_up = hung_up,
                                  .keep_draining = keep_draining,
+                                 .rejects_hosts = rejects_hosts(n),
                                  .ctx = &n->role};
     rq_remote *m;
     if (rq_remote_new(&o, &m) != RQ_OK) return rq_no_memory(why);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server of a cluster, shared by node.c, node_master.c and node_names.c. */
+/* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c, node_lease.c and
+ * node_names.c. */
 #ifndef RQ_SERVER_NODE_PRIV_H
 #define RQ_SERVER_NODE_PRIV_H
 
 #include "server/node.h"
 
 #include "cluster/duty.h"
+#include "cluster/master_watch.h"
 #include "ops/ops.h"
 #include "peers/peers.h"
 #include "peers/service.h"
@@ -69,15 +71,23 @@ struct rq_node {
     bool was_standby;
     struct rq__watched *watched;          /* servers that have reported */
     rq__tries fences;                     /* of servers that are given up */
+    uint64_t retire_at_ns;                /* when logs of ended servers are looked at next */
     char reported_to[RQ_SHARED_NAME_MAX]; /* the active master when the keeper last looked */
     bool marks_looked_at;                 /* of decommissioned servers that have ended */
-    uint64_t retire_at_ns;                /* when logs of ended servers are looked at next */
     rq_catalog *catalog;
+    struct {
+        uint64_t out_ns, told_ns; /* 0: it is valid; nothing was logged of it */
+    } lease;                      /* the keeper's alone */
+    /* A standby's; the keeper's alone. */
+    rq_master_watch *watch;
+    char deposed[RQ_SHARED_NAME_MAX]; /* the last master that this process has fenced */
     /* The opener's. */
     rq_root *catalog_root;
     rq_admin_services *admin;
 };
 
+/* The server in the active master's process, referenced; NULL: not known, or no memory. */
+const rq_server_name *rq__node_active(const rq_member_view *v);
 /* Wakes the keeper. */
 void rq__node_stir(rq_node *n);
 /* How long the master does not hear a server before it takes its regions. */
@@ -108,6 +118,29 @@ void rq__node_stop_opener(rq_node *n);
 void rq__node_stop_master(rq_node *n);
 /* After: the catalog is closed, and what is left of the master freed. */
 rq_err rq__node_close_master(rq_node *n, rq_error *why);
+
+/* --- node_fence.c ----------------------------------------------------------------------------------- */
+
+#define RQ__NODE_LEAVING "leaving"
+
+RQ_NODISCARD
+rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why);
+/* True: it is fenced. False: the storage has not answered, or the next attempt is not due: call it again later. What
+ * fails is logged. The keeper's. */
+bool rq__node_fence_or_retry(rq_node *n, const char *server);
+/* Removes logs of ended servers that no region needs any more, every few seconds. The keeper's. */
+void rq__node_retire_logs(rq_node *n);
+
+/* --- node_lease.c ----------------------------------------------------------------------------------- */
+/* The keeper's. */
+void rq__node_look_at_lease(rq_node *n);
+
+/* --- node_standby.c --------------------------------------------------------------------------------- */
+/* Takes the active master's place away if its process has ended. The keeper's. */
+void rq__node_watch_master(rq_node *n, const rq_member_view *v);
+/* Of a master: it ends in order, so that standbys do not fence it when its port is closed; it has left ZooKeeper. */
+void rq__node_leaves(rq_node *n);
+void rq__node_has_left(rq_node *n);
 
 /* --- node_names.c ----------------------------------------------------------------------------------- */
 /* Has the znodes written that show where meta, tables and namespaces are. */

@@ -46,20 +46,29 @@ static bool drains_alone(const rq_admin_services *s)
     return !rq_catalog_is_cluster(s->catalog) && atomic_load(&s->decommissioned);
 }
 
-/* The servers that are up and drain, as messages. */
+/* Those that drain; a standalone server is the only one. */
+static rq_err draining(const rq_admin_services *s, rq_arena *arena, const rq_server_name ***ret,
+                       size_t *ret_count)
+{
+    *ret_count = 0;
+    if (rq_catalog_is_cluster(s->catalog))
+        return rq_catalog_draining(s->catalog, arena, ret, ret_count);
+    return drains_alone(s) ? rq_catalog_servers(s->catalog, arena, ret, ret_count) : RQ_OK;
+}
+
+/* As messages. */
 static rq_err list_draining(const rq_admin_services *s, rq_arena *arena,
                             Pb__ListDecommissionedRegionServersResponse *ret)
 {
     const rq_server_name **list;
     size_t count;
     rq_err rc = RQ_OK;
-    RQ_TRY(rq_catalog_servers(s->catalog, arena, &list, &count));
+    RQ_TRY(draining(s, arena, &list, &count));
     ret->server_name = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__ServerName *));
     if (ret->server_name == NULL) rc = RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
-        bool drains = drains_alone(s) || rq_catalog_is_draining(s->catalog, list[i]);
-        Pb__ServerName *m = rc == RQ_OK && drains ? rq__server_name_message(arena, list[i]) : NULL;
-        if (rc == RQ_OK && drains && m == NULL) rc = RQ_E_NO_MEMORY;
+        Pb__ServerName *m = rc == RQ_OK ? rq__server_name_message(arena, list[i]) : NULL;
+        if (rc == RQ_OK && m == NULL) rc = RQ_E_NO_MEMORY;
         if (m != NULL) ret->server_name[ret->n_server_name++] = m;
     }
     for (size_t i = 0; i < count; i++)
@@ -107,21 +116,42 @@ static void answer_nothing(rq__blocking *b)
     rq_call_reply_packed(b->call, rq_slice_of("", 0));
 }
 
-/* The server that is meant, referenced; *ret NULL: none that is up. Without a start code it is the one at the address. */
+/* The server of the list that is meant, referenced; NULL: none. Gives the list's references up. */
+static const rq_server_name *take_meant(const rq_server_name **list, size_t count,
+                                        const Pb__ServerName *meant)
+{
+    const rq_server_name *ret = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (ret == NULL && rq__is_this_server(list[i], meant))
+            ret = list[i];
+        else
+            rq_server_name_unref(list[i]);
+    }
+    return ret;
+}
+
+/* *ret NULL: none that is up. Without a start code it is the one at the address. */
 static rq_err find_server(const rq_admin_services *s, const Pb__ServerName *meant,
                           const rq_server_name **ret, rq_error *why)
 {
     rq_arena a = {0};
     const rq_server_name **list;
     size_t count = 0;
-    *ret = NULL;
     rq_err rc = rq_catalog_servers(s->catalog, &a, &list, &count);
-    for (size_t i = 0; i < count; i++) {
-        if (*ret == NULL && rq__is_this_server(list[i], meant))
-            *ret = list[i];
-        else
-            rq_server_name_unref(list[i]);
-    }
+    *ret = take_meant(list, count, meant);
+    rq_arena_clear(&a);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
+/* One that drains, up or not: hbase.master.reject.decommissioned.hosts keeps marks of ended servers. */
+static rq_err find_draining(const rq_admin_services *s, const Pb__ServerName *meant,
+                            const rq_server_name **ret, rq_error *why)
+{
+    rq_arena a = {0};
+    const rq_server_name **list;
+    size_t count = 0;
+    rq_err rc = draining(s, &a, &list, &count);
+    *ret = take_meant(list, count, meant);
     rq_arena_clear(&a);
     return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
@@ -181,9 +211,12 @@ static rq_err recommission_work(rq__blocking *b)
         (const Pb__RecommissionRegionServerRequest *)b->call->param;
     const rq_server_name *name;
     RQ_TRY(find_server(b->services, r->server_name, &name, &b->why));
-    if (name == NULL) return RQ_OK; /* the mark of a server goes with its end */
+    bool is_up = name != NULL;
+    if (!is_up) RQ_TRY(find_draining(b->services, r->server_name, &name, &b->why));
+    if (name == NULL) return RQ_OK;
     rq_err rc = drain(b->services, name, false, &b->why);
-    if (rc == RQ_OK && rq_catalog_is_cluster(b->services->catalog)) rc = bring_back(b, name);
+    if (rc == RQ_OK && is_up && rq_catalog_is_cluster(b->services->catalog))
+        rc = bring_back(b, name);
     rq_server_name_unref(name);
     return rc;
 }

@@ -35,11 +35,29 @@ uint64_t rq_tenure_valid_until(const rq_tenure *t)
     return atomic_load_explicit(&t->valid_until_ns, memory_order_acquire);
 }
 
+/* It was valid until `before`. The first renewal of a tenure finds 1. */
+static void note_lapse(rq_tenure *t, uint64_t before)
+{
+    uint64_t now = rq_shared_now_ns(t->shared);
+    if (before <= 1 || now <= before) return;
+    atomic_fetch_add(&t->lapses, 1);
+    atomic_fetch_add(&t->lapsed_ns, now - before);
+}
+
 void rq__tenure_renewed(rq_tenure *t, uint64_t sent_ns)
 {
-    uint64_t until = sent_ns + RQ_LEASE_USED_NS, now = atomic_load(&t->valid_until_ns);
-    while (now != 0 && now < until)
-        if (atomic_compare_exchange_weak(&t->valid_until_ns, &now, until)) break;
+    uint64_t until = sent_ns + RQ_LEASE_USED_NS, before = atomic_load(&t->valid_until_ns);
+    while (before != 0 && before < until)
+        if (atomic_compare_exchange_weak(&t->valid_until_ns, &before, until)) {
+            note_lapse(t, before);
+            return;
+        }
+}
+
+void rq_tenure_lapses(const rq_tenure *t, uint64_t *ret_count, uint64_t *ret_ns)
+{
+    *ret_count = atomic_load(&t->lapses);
+    *ret_ns = atomic_load(&t->lapsed_ns);
 }
 
 void rq__tenure_ended(rq_tenure *t)
@@ -117,6 +135,11 @@ void rq_slog_submit(rq_slog *log, rq_slog_write *w)
         rq__slog_write_end(w, over);
     else
         log->tenure->shared->slog_submit(log, w);
+}
+
+void rq_slog_name(const rq_slog *log, unsigned stripe, char ret[static RQ_SLOG_NAME_MAX])
+{
+    log->tenure->shared->slog_name(log, stripe, ret);
 }
 
 void rq_slog_close(rq_slog *log)

@@ -68,6 +68,8 @@ void rq_tenure_free(rq_tenure *t);
  * On an error call it again. */
 RQ_NODISCARD rq_err rq_tenure_revoke(rq_shared *s, const char *server_name, uint64_t *ret_quiet_ns,
                                      rq_error *why);
+/* How often the lease had run out and was renewed later, and for how long together. Any thread. */
+void rq_tenure_lapses(const rq_tenure *t, uint64_t *ret_count, uint64_t *ret_ns);
 /* The clock of this server's durations, in nanoseconds. */
 uint64_t rq_shared_now_ns(const rq_shared *s);
 
@@ -103,6 +105,9 @@ RQ_NODISCARD rq_err rq_slog_open(rq_tenure *t, uint64_t number, rq_slog **ret, r
  * flight on this stripe (guarded writes of one object do not pipeline, and delay a fence), and `off` is the
  * stripe's length. */
 void rq_slog_submit(rq_slog *log, rq_slog_write *w);
+/* The stripe's name on the storage, for the operator: of the object in the pool, or of the file below the shared folder. */
+#define RQ_SLOG_NAME_MAX (RQ_SHARED_NAME_MAX + 40)
+void rq_slog_name(const rq_slog *log, unsigned stripe, char ret[static RQ_SLOG_NAME_MAX]);
 /* NULL is allowed. REQUIRES: no write is in flight. */
 void rq_slog_close(rq_slog *log);
 /* Removes a segment of one's own log; an absent one is no error. The server that ends the tenure
@@ -176,6 +181,7 @@ struct rq_shared {
     uint64_t (*now_ns)(const rq_shared *s);
     rq_err (*slog_open)(rq_tenure *t, uint64_t number, rq_slog **ret, rq_error *why);
     void (*slog_submit)(rq_slog *log, rq_slog_write *w);
+    void (*slog_name)(const rq_slog *log, unsigned stripe, char ret[static RQ_SLOG_NAME_MAX]);
     void (*slog_close)(rq_slog *log);
     rq_err (*slog_drop)(rq_tenure *t, uint64_t number, rq_error *why);
     rq_err (*slog_lengths)(rq_shared *s, const char *name, rq_arena *arena, rq_slog_segment **ret,
@@ -197,6 +203,7 @@ struct rq_shared {
 struct rq_tenure {
     rq_shared *shared;
     _Atomic uint64_t valid_until_ns; /* 0: ended */
+    _Atomic uint64_t lapses, lapsed_ns;
 };
 
 struct rq_slog {

@@ -140,6 +140,7 @@ static const rq_shared functions = {
     .now_ns = folder_now_ns,
     .slog_open = rq__folder_slog_open,
     .slog_submit = rq__folder_slog_submit,
+    .slog_name = rq__folder_slog_name,
     .slog_close = rq__folder_slog_close,
     .slog_drop = rq__folder_slog_drop,
     .slog_lengths = rq__folder_slog_lengths,

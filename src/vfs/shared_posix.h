@@ -54,6 +54,7 @@ RQ_NODISCARD rq_err rq__folder_object_get(rq_shared *s, const char *name, rq_are
                                           rq_slice *ret, uint64_t *ret_generation, rq_error *why);
 RQ_NODISCARD rq_err rq__folder_slog_open(rq_tenure *t, uint64_t number, rq_slog **ret,
                                          rq_error *why);
+void rq__folder_slog_name(const rq_slog *log, unsigned stripe, char ret[static RQ_SLOG_NAME_MAX]);
 void rq__folder_slog_submit(rq_slog *log, rq_slog_write *w);
 void rq__folder_slog_close(rq_slog *log);
 RQ_NODISCARD rq_err rq__folder_slog_drop(rq_tenure *t, uint64_t number, rq_error *why);

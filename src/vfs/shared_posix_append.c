@@ -22,6 +22,13 @@ void rq__folder_stripe_path(const char *dir, uint64_t number, unsigned stripe,
     snprintf(ret, RQ__FILE_MAX, "%s/%016llx.%u", dir, (unsigned long long)number, stripe);
 }
 
+void rq__folder_slog_name(const rq_slog *log, unsigned stripe, char ret[static RQ_SLOG_NAME_MAX])
+{
+    const rq__folder_tenure *t = (const rq__folder_tenure *)log->tenure;
+    snprintf(ret, RQ_SLOG_NAME_MAX, "%s/%016llx.%u", t->dir, (unsigned long long)log->number,
+             stripe);
+}
+
 void rq__folder_slog_close(rq_slog *base)
 {
     folder_slog *log = (folder_slog *)base;

@@ -235,6 +235,7 @@ static const rq_shared functions = {
     .now_ns = now_ns,
     .slog_open = rq__rados_slog_open,
     .slog_submit = rq__rados_slog_submit,
+    .slog_name = rq__rados_slog_name,
     .slog_close = rq__rados_slog_close,
     .slog_drop = rq__rados_slog_drop,
     .slog_lengths = rq__rados_slog_lengths,

@@ -68,6 +68,14 @@ static rq_err create_stripe(rq__rados_tenure *t, const char *name, rq_error *why
     return rq__rados_result(rc, "create", name, why);
 }
 
+void rq__rados_slog_name(const rq_slog *log, unsigned stripe, char ret[static RQ_SLOG_NAME_MAX])
+{
+    const rq__rados_tenure *t = (const rq__rados_tenure *)log->tenure;
+    rq__rados_stripe_name(t->name, log->number, stripe, ret);
+}
+
+_Static_assert(RQ__RADOS_NAME_MAX <= RQ_SLOG_NAME_MAX, "an object's name fits");
+
 void rq__rados_slog_close(rq_slog *base)
 {
     free((rados_slog *)base);

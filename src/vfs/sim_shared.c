@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of shared.h on the simulated storage, for one node: each is one message or several, in
  * the order in which a node on Ceph would send them. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "vfs/sim_shared_priv.h"
@@ -188,6 +189,13 @@ static void sim_slog_submit(rq_slog *log, rq_slog_write *w)
     rq__sim_send(m);
 }
 
+static void sim_slog_name(const rq_slog *log, unsigned stripe, char ret[static RQ_SLOG_NAME_MAX])
+{
+    const sim_tenure *t = (const sim_tenure *)log->tenure;
+    snprintf(ret, RQ_SLOG_NAME_MAX, "log/%s/%llu.%u", t->name, (unsigned long long)log->number,
+             stripe);
+}
+
 static void sim_slog_close(rq_slog *log)
 {
     free(log);
@@ -289,6 +297,7 @@ const rq_shared rq__sim_shared_functions = {
     .now_ns = node_now_ns,
     .slog_open = sim_slog_open,
     .slog_submit = sim_slog_submit,
+    .slog_name = sim_slog_name,
     .slog_close = sim_slog_close,
     .slog_drop = sim_slog_drop,
     .slog_lengths = sim_slog_lengths,

@@ -269,6 +269,17 @@ static rq_err empty(rq_shared *s, const char *server_name, rq__head *h, uint64_t
     return swap(s, server_name, h, generation, NULL, why);
 }
 
+/* A revoke that takes effect after the log's removal takes the name again without sealing it: it is repeated first. */
+static rq_err remove_log(rq_shared *s, const char *server_name, rq_error *why)
+{
+    uint64_t quiet_ns;
+    rq_err rc = rq_slog_remove(s, server_name, why);
+    if (rc != RQ_E_STATE) return rc;
+    rq_error_clear(why);
+    RQ_TRY(rq_tenure_revoke(s, server_name, &quiet_ns, why));
+    return rq_slog_remove(s, server_name, why);
+}
+
 rq_err rq_wal_retire(rq_shared *s, const char *server_name, rq_error *why)
 {
     char name[NAME_MAX_LEN];
@@ -281,7 +292,7 @@ rq_err rq_wal_retire(rq_shared *s, const char *server_name, rq_error *why)
     if (rc == RQ_OK) {
         rc = check_retirable(s, server_name, &arena, &h, &detail);
         if (rc == RQ_OK) rc = empty(s, server_name, &h, &generation, &detail);
-        if (rc == RQ_OK) rc = rq_slog_remove(s, server_name, &detail);
+        if (rc == RQ_OK) rc = remove_log(s, server_name, &detail);
         if (rc == RQ_OK) rc = rq_object_remove(s, name, generation, &detail);
     }
     rq_arena_clear(&arena);

@@ -158,7 +158,8 @@ void rq__wal_arm_timer(rq_wal *wal)
     /* On shared storage the timer also notices appends that are not answered. */
     if (wal->closing && (wal->striped == NULL || wal->written == wal->synced)) return;
     uint64_t delay;
-    if (wal->retry_at_ns != 0)
+    bool stands_still = wal->striped != NULL && wal->broken != RQ_OK;
+    if (wal->retry_at_ns != 0 || stands_still)
         delay = RQ_WAL_RETRY_NS;
     else if (sync_worthwhile(wal) || mark_worthwhile(wal))
         delay = RQ_WAL_IDLE_NS;

@@ -221,6 +221,7 @@ static void switch_over(rq__striped *st)
         wal->stats.reappends++;
     else
         wal->stats.rolls++;
+    rq__late_resumed(st);
     rq__wal_recycle(wal);
 }
 
@@ -242,6 +243,7 @@ static bool take_result(rq__striped *st)
         }
     } else if (st->rc != RQ_OK) {
         if (st->opens || st->rc == RQ_E_SERVER_ABORTED) wal->broken = st->rc;
+        if (st->rc != RQ_E_SERVER_ABORTED) rq__late_stalled(st, &st->why);
         rq__wal_retry_later(wal);
     }
     st->running = st->ready = false;
@@ -262,8 +264,10 @@ static void look_at_patience(rq__striped *st)
     rq_wal *wal = st->wal;
     if (wal->broken != RQ_OK || st->first == NULL) return;
     for (const rq__extent_write *w = st->first; w != NULL; w = w->next)
-        if (!w->acknowledged && rq__striped_now_ns(wal) - w->sent_ns >= PATIENCE_NS)
+        if (!w->acknowledged && rq__striped_now_ns(wal) - w->sent_ns >= PATIENCE_NS) {
             wal->broken = RQ_E_TIMEOUT;
+            rq__late_lost(st, w, RQ_E_TIMEOUT);
+        }
 }
 
 static void open_if_drained(rq__striped *st)
@@ -294,6 +298,7 @@ bool rq__striped_step(rq_wal *wal)
     rq_err rc;
     wal->timed_out = false;
     look_at_patience(st);
+    rq__late_look(st);
     if (st->ready && take_result(st)) return true;
     if (rq__wal_has_failed(wal)) {
         open_if_drained(st);

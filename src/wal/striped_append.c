@@ -90,9 +90,11 @@ static void appended(rq_slog_write *write, rq_err rc)
         w->acknowledged = true;
         s->lengths[write->stripe] += write->bytes.len;
         wal->no_space = false;
+        rq__late_answered(st, w);
         advance(st);
     } else if (wal->broken == RQ_OK || rc == RQ_E_SERVER_ABORTED) {
         wal->broken = rc;
+        rq__late_lost(st, w, rc);
         if (rc == RQ_E_NO_SPACE) wal->no_space = true; /* until an append succeeds */
         if (rq__striped_lacks_progress(wal)) rq__wal_retry_later(wal);
     }

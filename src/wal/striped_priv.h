@@ -32,6 +32,12 @@ struct rq__segment {
     rq__extent_write writes[RQ_SLOG_STRIPES];
 };
 
+/* Of one kind of rq_wal_late. */
+typedef struct rq__late_lines {
+    uint64_t told_ns; /* 0: never */
+    unsigned more;
+} rq__late_lines;
+
 struct rq__striped {
     rq_wal *wal;
     rq_shared *shared;
@@ -55,6 +61,9 @@ struct rq__striped {
     uint64_t generation;
     rq_err rc;
     rq_error why;
+
+    rq__late_lines late[RQ_WAL_LATE_KINDS]; /* guarded by the log's mutex, as `stalled_ns` */
+    uint64_t stalled_ns;                    /* since when the log stands still; 0: it goes on */
 
     bool aborted; /* guarded by the log's mutex, as `draining` */
     bool draining;
@@ -83,5 +92,17 @@ void rq__segment_abandon(rq__striped *st, rq__segment *s);
 /* Sends the next extent; releases the mutex meanwhile. False: the next stripe is busy, or
  * everything was sent. */
 bool rq__segment_send(rq__striped *st);
+
+/* --- striped_late.c -------------------------------------------------------------------------------- */
+/* The append was acknowledged. */
+void rq__late_answered(rq__striped *st, const rq__extent_write *w);
+/* It failed, or was not answered in time. */
+void rq__late_lost(rq__striped *st, const rq__extent_write *w, rq_err rc);
+/* The head or the segment that replaces one was not taken. */
+void rq__late_stalled(rq__striped *st, const rq_error *why);
+/* Tells that the log stands still, if it does: without an answer the change of the head does not end. */
+void rq__late_look(rq__striped *st);
+/* A segment has replaced one whose append was lost. */
+void rq__late_resumed(rq__striped *st);
 
 #endif

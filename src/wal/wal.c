@@ -687,6 +687,8 @@ void rq_wal_get_stats(rq_wal *wal, rq_wal_stats *ret)
     ret->written = wal->written;
     ret->synced = wal->synced;
     pthread_mutex_unlock(&wal->mutex);
+    if (wal->options.tenure != NULL)
+        rq_tenure_lapses(wal->options.tenure, &ret->lease_lapses, &ret->lease_lapsed_ns);
 }
 
 void rq_wal_sync_times(const rq_wal *wal, rq_times_sum *to)

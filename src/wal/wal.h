@@ -52,6 +52,23 @@ typedef enum rq_wal_sync {
 } rq_wal_sync;
 
 /* A record with its headers may have at most half of staging_bytes_max. */
+/* What a log on shared storage tells of appends that are late (striped_late.c). */
+typedef enum rq_wal_late_kind {
+    RQ_WAL_LATE_SLOW,    /* an append took longer than slow_ns */
+    RQ_WAL_LATE_LOST,    /* an append failed, or is not answered: it is repeated in a new segment */
+    RQ_WAL_LATE_STALLED, /* the new segment cannot be made: writes wait, and it is tried again */
+    RQ_WAL_LATE_RESUMED, /* after LOST or STALLED: the log goes on */
+    RQ_WAL_LATE_KINDS,
+} rq_wal_late_kind;
+
+typedef struct rq_wal_late {
+    rq_wal_late_kind kind;
+    const char *object; /* the stripe's name on the storage; NULL for STALLED and RESUMED */
+    uint64_t bytes, ns; /* since the append was sent; since the log stands still */
+    const char *why;    /* LOST, STALLED */
+    unsigned more;      /* of the kind, which were not told since the last one */
+} rq_wal_late;
+
 typedef struct rq_wal_options {
     const char *dir;          /* NULL: ".rorqual/wal"; created when missing */
     uint64_t file_bytes;      /* 0: 64 MB; size at which a new WAL file is begun */
@@ -79,6 +96,9 @@ typedef struct rq_wal_options {
     void (*on_corrupt)(void *ctx, const rq_error *why);
     /* Called once, when the log has failed for good. */
     void (*on_failed)(void *ctx, const rq_error *why);
+    /* Of a log on shared storage, a few times a minute at most. With the log's lock held: log it, and return. */
+    void (*on_late)(void *ctx, const rq_wal_late *late);
+    uint64_t slow_ns; /* 0: no append is slow */
     void *ctx;
 } rq_wal_options;
 
@@ -206,6 +226,7 @@ typedef struct rq_wal_stats {
     uint64_t records, record_bytes; /* staged since open */
     uint64_t writes, syncs, sync_ns, sync_ns_max;
     uint64_t rolls, recycled, reappends;
+    uint64_t slow_appends, lease_lapses, lease_lapsed_ns; /* of a log on shared storage */
     rq_lsn staged, written, synced;
 } rq_wal_stats;
 void rq_wal_get_stats(rq_wal *wal, rq_wal_stats *ret);

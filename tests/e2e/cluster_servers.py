@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of cluster.py: servers that end, and that are decommissioned."""
+import signal
+import subprocess
 import time
 
-from cluster_world import all_rows_of, kill_and_wait, open_regions, others, put_rows, read_all, regions_of, restart
-from membership import until
+from cluster_world import RORQUAL, all_rows_of, kill_and_wait, open_regions, others, put_rows, read_all, regions_of, restart
+from membership import DEADLINE, until
 
 LONG_SESSION = ["zookeeper.session.timeout=30000"]
 SPLITS = "SPLITS => ['c', 'g', 'k', 'o', 's', 'w']"
@@ -43,6 +45,62 @@ def a_killed_server_is_found_before_its_session_ends(world):
     read_all(world)
     stop_all(world)
     until(lambda: not world.servers(), "the sessions of the killed ones have ended")
+
+
+def a_killed_master_is_replaced_before_its_session_ends(world):
+    """Its address refuses connections: a standby fences it and takes its znodes away. One that is paused is none."""
+    with_long_sessions(world)
+    killed = world.wait_for_master()
+    begin = time.monotonic()
+    killed.kill()
+    again = world.wait_for_master()
+    back = time.monotonic() - begin
+    world.shell("create 'mk', 'f'\nput 'mk', 'a', 'f:q', '1'\n")
+    print(f"  meta is back {back:.1f} s, DDL {time.monotonic() - begin:.1f} s after kill -9 of the master, with a session of 30 s")
+    assert again is not killed and back < 20, "its session would have lived for 30 s"
+    assert any(p.said(f"{killed.name}, the active master, has ended") and p.said(f"{killed.name} is fenced") for p in others(world, killed))
+    tree = world.keeper.tree("/hbase")
+    assert again.name.split(",")[2].encode() in start_codes(tree["master"][0]), tree["master"]
+    assert f"rs/{killed.name}" not in tree and len([n for n in tree if n.startswith("backup-masters/")]) == 1, sorted(tree)
+    read_all(world)
+    restart(world, killed, LONG_SESSION)
+    a_paused_master_keeps_its_place(world, again)
+    world.shell("disable 'mk'\ndrop 'mk'\n")
+
+
+def start_codes(value):
+    """All numbers of a znode's bytes that could be the start code of a protobuf ServerName (field 3)."""
+    found = []
+    for at in range(len(value)):
+        number = shift = 0
+        for byte in value[at + 1:] if value[at] == 3 << 3 else b"":
+            number, shift = number | (byte & 0x7F) << shift, shift + 7
+            if byte < 0x80:
+                found.append(str(number).encode())
+                break
+    return found
+
+
+def a_paused_master_keeps_its_place(world, master):
+    standbys = others(world, master)
+    before = {p: p.errors().count("is not taken") for p in standbys}
+    master.process.send_signal(signal.SIGSTOP)
+    try:
+        until(lambda: all(p.errors().count("is not taken") > before[p] for p in standbys), "no report is taken")
+    finally:
+        master.process.send_signal(signal.SIGCONT)
+    world.shell("put 'mk', 'b', 'f:q', '1'\ndisable 'mk'\nenable 'mk'\n")
+    assert world.master() is master and not any(p.said(f"{master.name}, the active master, has ended") for p in standbys)
+
+
+def a_master_that_stops_in_order_is_not_fenced_by_standbys(world):
+    master = world.wait_for_master()
+    standbys = others(world, master)
+    master.stop()
+    until(lambda: world.master() in standbys, "another one is the master")
+    read_all(world)
+    assert not any(p.said(f"{master.name}, the active master, has ended") for p in standbys)
+    restart(world, master)
 
 
 def are_there(world, server, table):
@@ -111,6 +169,28 @@ def a_mark_ends_with_its_server(world):
     world.shell("disable 'dm'\ndrop 'dm'\n")
 
 
+def a_decommissioned_host_is_refused(world):
+    """hbase.master.reject.decommissioned.hosts: the mark outlives the server, and keeps others of its host away until it is taken back."""
+    setting = ["hbase.master.reject.decommissioned.hosts=true"]
+    stop_all(world)
+    for process in list(world.processes):
+        restart(world, process, setting)
+    drained = others(world, world.wait_for_master())[0]
+    world.shell(f"decommission_regionservers ['{drained.name}'], false\n")
+    kill_and_wait(world, drained)
+    assert draining(world) == [drained.name] and drained.name in listed(world)
+    ports = [str(port) for port in drained.ports]
+    done = subprocess.run([RORQUAL, "server", "--cluster", world.place(), "--rs-port", ports[0], "--master-port", ports[1]], text=True,
+                          capture_output=True, timeout=DEADLINE, check=False)
+    text = "Host 127.0.0.1 exists in the list of decommissioned servers and Master is configured to reject decommissioned hosts"
+    assert done.returncode == 1 and text in done.stderr, done
+    world.shell(f"recommission_regionserver '{drained.name}'\n")
+    until(lambda: draining(world) == [], "the znode is gone")
+    restart(world, drained, setting)
+    read_all(world)
+    stop_all(world)
+
+
 def nobody_takes_the_regions_of_all(world):
     """As in HBase the marks stay, and the call fails."""
     names = str([p.name for p in world.processes])
@@ -123,5 +203,6 @@ def nobody_takes_the_regions_of_all(world):
     until(lambda: draining(world) == [], "the znodes are gone")
 
 
-TESTS = [a_killed_server_is_found_before_its_session_ends, a_decommissioned_server_gets_no_region, a_mark_ends_with_its_server,
-         nobody_takes_the_regions_of_all]
+TESTS = [a_killed_server_is_found_before_its_session_ends, a_killed_master_is_replaced_before_its_session_ends,
+         a_master_that_stops_in_order_is_not_fenced_by_standbys, a_decommissioned_server_gets_no_region, a_mark_ends_with_its_server,
+         a_decommissioned_host_is_refused, nobody_takes_the_regions_of_all]

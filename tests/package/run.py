@@ -188,7 +188,8 @@ def user_and_folder_are_its_own(c, _first, _second):
     for name, wanted in (("NoNewPrivs", "1"), ("CapBnd", "0" * 16), ("Seccomp", "2")):
         assert re.search(rf"(?m)^{name}:\s+{wanted}$", status), (name, status)
     assert "524288" in c.run("grep", "open files", f"/proc/{c.main_pid()}/limits")
-    assert c.run("dpkg-query", "-W", "-f", "${Conffiles}", "rorqual").split()[::2] == ["/etc/default/rorqual", "/etc/rorqual/rorqual.conf"]
+    conffiles = sorted(c.run("dpkg-query", "-W", "-f", "${Conffiles}", "rorqual").split()[::2])
+    assert conffiles == ["/etc/default/rorqual", "/etc/rorqual/cluster.env", "/etc/rorqual/rorqual.conf"], conffiles
 
 
 def unit_is_valid(c, _first, _second):
@@ -196,6 +197,20 @@ def unit_is_valid(c, _first, _second):
     assert done.returncode == 0 and "rorqual" not in done.stderr, done
     score = float(re.search(r"exposure level for rorqual.service: ([0-9.]+)", c.run("systemd-analyze", "security", "--no-pager", "rorqual"))[1])
     assert score < 2, score
+
+
+def the_clusters_service_waits_for_its_place(c, _first, _second):
+    """It is installed and not enabled. A start without a place, or without ZooKeeper's library, is refused with the reason."""
+    done = c.try_run("systemd-analyze", "verify", "--man=no", "rorqual-cluster.service")
+    assert done.returncode == 0 and "rorqual" not in done.stderr, done
+    assert c.try_run("systemctl", "is-enabled", "rorqual-cluster").stdout == "disabled\n"
+    done = c.try_run("rorqual", "server", "--cluster", "", "--config", "/etc/rorqual/rorqual.conf")
+    assert done.returncode == 1 and "is not understood" in done.stderr, done
+    secret = "head -c 32 /dev/urandom | base64 >/root/secret; chmod 600 /root/secret"
+    c.run("sh", "-c", secret)
+    done = c.try_run("rorqual", "server", "--cluster", "zk=127.0.0.1:1/hbase,store=/root/store,secret=/root/secret", "--rs-port", "0", "--master-port", "0")
+    assert done.returncode == 1 and "libzookeeper-mt2" in done.stderr, done
+    c.run("rm", "-rf", "/root/secret", "/root/store")
 
 
 HUGE = 2 << 20
@@ -345,7 +360,7 @@ def library_builds_a_program(c, _first, _second):
     assert not list((c.root / "usr/lib").rglob("*rorqual*")), "the library is left"
 
 
-STEPS = [installs_and_starts, user_and_folder_are_its_own, unit_is_valid, code_is_on_huge_pages_all_the_same, serves, page_holds, settings_count,
+STEPS = [installs_and_starts, user_and_folder_are_its_own, unit_is_valid, the_clusters_service_waits_for_its_place, code_is_on_huge_pages_all_the_same, serves, page_holds, settings_count,
          comes_back_after_a_kill, watchdog_restarts_a_server_that_hangs, upgrades_over_data, removal_leaves_settings_and_data,
          purge_leaves_data, purge_without_data_leaves_nothing, library_builds_a_program, runs_from_make_install]
 

@@ -3,6 +3,8 @@
 #include "../base/unit.h"
 
 #include "cluster/remote.h"
+#include "cluster/wire_priv.h"
+#include "proto/region_server_status.pb-c.h"
 #include "vfs/sim.h"
 
 typedef struct fixture {
@@ -31,7 +33,7 @@ static rq_err keep(void *ctx, const rq_server_name *server, bool drains, rq_erro
     return f->kept == RQ_OK ? RQ_OK : rq_fail(why, f->kept, "no storage");
 }
 
-static void setup(fixture *f)
+static void setup_with(fixture *f, bool rejects_hosts)
 {
     *f = (fixture){0};
     assert_int_equal(rq_sim_new(1, NULL, &f->sim), RQ_OK);
@@ -39,6 +41,7 @@ static void setup(fixture *f)
                                  .master_ms = 1,
                                  .send = no_send,
                                  .keep_draining = keep,
+                                 .rejects_hosts = rejects_hosts,
                                  .ctx = f};
     assert_int_equal(rq_remote_new(&o, &f->remote), RQ_OK);
     f->calls = rq_remote_calls(f->remote);
@@ -51,6 +54,11 @@ static void setup(fixture *f)
     assert_int_equal(rq_region_info_make(&f->arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"),
                                          (rq_slice){0}, (rq_slice){0}, 1, 0, &f->info),
                      RQ_OK);
+}
+
+static void setup(fixture *f)
+{
+    setup_with(f, false);
 }
 
 static void teardown(fixture *f)
@@ -172,6 +180,46 @@ static void a_mark_is_of_one_incarnation(void **state)
     teardown(&f);
 }
 
+/* A server that starts; *why: the refusal. */
+static rq_err start_up(fixture *f, const char *host, uint16_t port, rq_error *why)
+{
+    const rq_server_name name = {.host = host, .port = port, .start_code = 6};
+    const rq_server_name *s = rq_server_name_new(&name);
+    rq_executor *ex = rq_sim_env(f->sim)->executor;
+    rq_slice bytes, answer;
+    Pb__RegionServerStartupRequest m = PB__REGION_SERVER_STARTUP_REQUEST__INIT;
+    assert_non_null(s);
+    m.port = port;
+    m.server_start_code = 6;
+    m.server_current_time = (uint64_t)ex->now_ms(ex);
+    assert_int_equal(rq__wire_pack(&f->arena, &m.base, &bytes), RQ_OK);
+    *why = (rq_error){.code = RQ_OK};
+    rq_err rc = rq_remote_startup(f->remote, s, bytes, &f->arena, &answer, why);
+    rq_server_name_unref(s);
+    return rc;
+}
+
+/* All of its ports, if the options say so; another host is none of it. */
+static void a_decommissioned_host_is_refused(void **state)
+{
+    (void)state;
+    for (int rejects = 0; rejects < 2; rejects++) {
+        fixture f;
+        rq_error why;
+        setup_with(&f, rejects == 1);
+        drain(&f, 0, true);
+        assert_int_equal(start_up(&f, "h1", 7, &why), rejects == 1 ? RQ_E_HOST_REJECTED : RQ_OK);
+        if (rejects == 1)
+            assert_string_equal(why.message,
+                                "Host h1 exists in the list of decommissioned servers and Master "
+                                "is configured to reject decommissioned hosts");
+        assert_int_equal(start_up(&f, "h2", 7, &why), RQ_OK);
+        drain(&f, 0, false);
+        assert_int_equal(start_up(&f, "h1", 8, &why), RQ_OK);
+        teardown(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +227,7 @@ int main(void)
         cmocka_unit_test(one_that_ends_in_order_gets_none),
         cmocka_unit_test(what_is_not_kept_is_not_so),
         cmocka_unit_test(a_mark_is_of_one_incarnation),
+        cmocka_unit_test(a_decommissioned_host_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -187,6 +187,27 @@ static void a_close_that_leaves_records_is_not_clean(void **state)
     end(&w);
 }
 
+/* --- what is told of appends that are late ----------------------------------------------------- */
+
+static unsigned told[RQ_WAL_LATE_KINDS];
+static rq_wal_late last_told[RQ_WAL_LATE_KINDS];
+
+static void late(void *ctx, const rq_wal_late *l)
+{
+    (void)ctx;
+    bool names = l->object != NULL && strstr(l->object, SERVER) != NULL;
+    assert_int_equal(names, l->kind <= RQ_WAL_LATE_LOST);
+    assert_int_equal(l->why != NULL, l->kind == RQ_WAL_LATE_LOST || l->kind == RQ_WAL_LATE_STALLED);
+    told[l->kind]++;
+    last_told[l->kind] = *l;
+}
+
+static void begin_told(log_world *w)
+{
+    memset(told, 0, sizeof told);
+    begin(w, (rq_wal_options){.on_late = late, .slow_ns = SECOND / 10});
+}
+
 /* --- appends that fail ------------------------------------------------------------------------ */
 
 static rq_slog_write *withheld;
@@ -225,6 +246,76 @@ static void intercept(log_world *w, unsigned after, rq_err rc)
     refusal = rc;
     real_submit = w->shared->slog_submit;
     w->shared->slog_submit = submit;
+}
+
+/* Stages a record whose append is answered `wait_ns` later. */
+static void append_late(log_world *w, uint64_t wait_ns)
+{
+    intercept(w, 0, RQ_OK);
+    rq_lsn lsn = stage(w, 100);
+    rq_wal_push(w->wal, NULL);
+    rq_sim_advance(w->sim, wait_ns);
+    assert_non_null(withheld);
+    w->shared->slog_submit = real_submit;
+    real_submit(withheld_log, withheld);
+    assert_int_equal(rq_wal_wait_blocking(w->wal, lsn, true), RQ_OK);
+}
+
+static void late_appends_are_told_a_few_times(void **state)
+{
+    (void)state;
+    log_world w;
+    rq_wal_stats stats;
+    begin_told(&w);
+    append(&w, 100);
+    assert_int_equal(told[RQ_WAL_LATE_SLOW], 0);
+    for (int i = 0; i < 3; i++)
+        append_late(&w, SECOND / 5); /* within a second */
+    rq_sim_advance(w.sim, SECOND);
+    append_late(&w, SECOND / 2);
+    assert_int_equal(told[RQ_WAL_LATE_SLOW], 2);
+    const rq_wal_late *slow = &last_told[RQ_WAL_LATE_SLOW];
+    assert_true(slow->ns >= SECOND / 2 && slow->ns < SECOND && slow->bytes > 100);
+    assert_int_equal(slow->more, 2);
+    rq_wal_get_stats(w.wal, &stats);
+    assert_int_equal(stats.slow_appends, 4);
+    assert_int_equal(stats.reappends, 0);
+    append_late(&w, 5 * SECOND); /* it is void by then */
+    assert_int_equal(told[RQ_WAL_LATE_LOST], 1);
+    assert_true(last_told[RQ_WAL_LATE_LOST].ns >= 2 * SECOND);
+    assert_int_equal(told[RQ_WAL_LATE_RESUMED], 1);
+    assert_true(last_told[RQ_WAL_LATE_RESUMED].ns >= 2 * SECOND);
+    rq_wal_get_stats(w.wal, &stats);
+    assert_int_equal(stats.reappends, 1);
+    end(&w);
+}
+
+/* Neither segments nor appends get through: it is told once in thirty seconds, and when it is over. */
+static void storage_that_is_away_is_told(void **state)
+{
+    (void)state;
+    log_world w;
+    rq_wal_stats stats;
+    begin_told(&w);
+    append(&w, 100);
+    rq_sim_node_cut(w.owner, true);
+    rq_lsn lsn = stage(&w, 100);
+    rq_wal_push(w.wal, NULL);
+    rq_sim_advance(w.sim, 45 * SECOND);
+    rq_wal_get_stats(w.wal, &stats);
+    assert_int_equal(stats.lease_lapses, 0); /* it is not over yet */
+    rq_sim_node_cut(w.owner, false);
+    assert_int_equal(rq_wal_wait_blocking(w.wal, lsn, true), RQ_OK);
+    assert_int_equal(told[RQ_WAL_LATE_LOST], 1);
+    assert_int_equal(told[RQ_WAL_LATE_STALLED], 2);
+    assert_true(last_told[RQ_WAL_LATE_STALLED].ns > 30 * SECOND);
+    assert_true(last_told[RQ_WAL_LATE_STALLED].more > 0);
+    assert_string_equal(last_told[RQ_WAL_LATE_STALLED].why, "it does not answer");
+    assert_int_equal(told[RQ_WAL_LATE_RESUMED], 1);
+    rq_wal_get_stats(w.wal, &stats);
+    assert_int_equal(stats.lease_lapses, 1);
+    assert_true(stats.lease_lapsed_ns > 40 * SECOND && stats.lease_lapsed_ns < 60 * SECOND);
+    end(&w);
 }
 
 /* An append is not answered; the next ones are. All go into a new segment; the first one's bytes come
@@ -406,6 +497,8 @@ int main(void)
         cmocka_unit_test(what_was_acknowledged_is_read_after_a_fence),
         cmocka_unit_test(segments_are_freed_and_a_clean_end_leaves_nothing),
         cmocka_unit_test(a_close_that_leaves_records_is_not_clean),
+        cmocka_unit_test(late_appends_are_told_a_few_times),
+        cmocka_unit_test(storage_that_is_away_is_told),
         cmocka_unit_test(an_append_without_answer_is_repeated_elsewhere),
         cmocka_unit_test(full_storage_refuses_waiters_and_loses_nothing),
         cmocka_unit_test(a_log_that_is_given_up_tells_its_waiters),

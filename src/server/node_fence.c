@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fences servers that have ended, for a master and for standbys, and removes their logs; see node.h. A fence that fails is
+ * tried again (tries.h).
+ *
+ * Sets on storage: "ended" has the servers that were fenced and whose logs are not removed yet; "leaving" has masters that
+ * end in order (node_standby.c).
+ */
+#include "server/node_priv.h"
+
+#include "base/log.h"
+#include "wal/head.h"
+
+#define RETIRE_MS 5000
+#define ENDED "ended"
+
+rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why)
+{
+    uint64_t quiet_ns;
+    RQ_TRY(rq_set_put(n->store.shared, ENDED, server, why));
+    rq_err rc = rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, why);
+    if (rc == RQ_OK)
+        rq_log_warn(n->o.log, "cluster", "%s is fenced: it can no longer write to the storage",
+                    server);
+    return rc;
+}
+
+static void note_failure(rq_node *n, const char *server, uint64_t now_ns, const rq_error *why)
+{
+    unsigned failed = rq__tries_failed(&n->fences, server, now_ns);
+    if (failed == 1)
+        rq_log_error(n->o.log, "cluster", 
+                     "%s is taken for dead, but cannot be fenced yet: %s; tried again", server,
+                     why->message);
+    else if (failed > 1)
+        rq_log_error(n->o.log, "cluster",
+                     "%s is taken for dead, but cannot be fenced yet, after %u failed attempts: %s",
+                     server, failed, why->message);
+}
+
+bool rq__node_fence_or_retry(rq_node *n, const char *server)
+{
+    rq_executor *ex = n->env.executor;
+    rq_error why = {.code = RQ_OK};
+    if (!rq__tries_is_due(&n->fences, server, ex->now_ns(ex))) return false;
+    if (rq__node_fence(n, server, &why) != RQ_OK) {
+        note_failure(n, server, ex->now_ns(ex), &why);
+        return false;
+    }
+    unsigned failed = rq__tries_succeeded(&n->fences, server);
+    if (failed > 0)
+        rq_log_info(n->o.log, "cluster", "%s is fenced after %u failed attempts", server, failed);
+    return true;
+}
+
+/* Removes the log of a server that has ended, if no region needs it any more; else a later call tries
+ * again. */
+static void retire(const rq_node *n, const char *server)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = rq_wal_retire(n->store.shared, server, &why);
+    if (rc == RQ_OK) rc = rq_set_del(n->store.shared, RQ__NODE_LEAVING, server, &why);
+    if (rc == RQ_OK) rc = rq_set_del(n->store.shared, ENDED, server, &why);
+    if (rc != RQ_OK && rc != RQ_E_STATE)
+        rq_log_warn(n->o.log, "cluster", "cannot remove the write-ahead log of %s yet: %s", server,
+                    why.message);
+}
+
+void rq__node_retire_logs(rq_node *n)
+{
+    rq_executor *ex = n->env.executor;
+    rq_arena a = {0};
+    const char **list;
+    size_t count = 0;
+    uint64_t now = ex->now_ns(ex);
+    if (now < n->retire_at_ns) return;
+    n->retire_at_ns = now + (uint64_t)RETIRE_MS * 1000000;
+    if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
+    for (size_t i = 0; i < count; i++)
+        retire(n, list[i]);
+    rq_arena_clear(&a);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Standbys that watch the active master's process (cluster/master_watch.h). The master is paused, killed, ends in order,
+ * starts again at its address; it is cut off from one standby or all, one way or both; a firewall refuses a standby's
+ * connections to it; its connections are lost; standbys are paused. All of it comes from a seed. Invariants, by what the
+ * simulation knows:
+ *
+ *   1. A standby finds only that a process has ended that was killed, or whose port is closed because it ends in order:
+ *      not one that is paused or cut off, that is refused one way by a firewall, or that has lost its connections.
+ *   2. What is found is said of the name that is looked at, and of no later process at its address.
+ *   3. A killed one that had a connection to the standby when it looked is found within a second, and the time of a lost probe, of a standby's running time in which it could be
+ *      reached, unless another process has its address.
+ */
+#include "../seeds.h"
+#include "../unit/base/unit.h"
+
+#include "base/random.h"
+#include "cluster/master_watch.h"
+
+#define TICK_MS 50
+#define LOOK_MS 200
+#define TIMEOUT_MS 1000
+#define FOUND_MS (1000 + TIMEOUT_MS)
+#define STANDBYS_MAX 4
+#define PROBES_MAX 64
+#define MINUTES 10
+
+typedef struct net net;
+
+typedef struct standby {
+    net *net;
+    rq_master_watch *watch;
+    const rq_server_name *looks_at; /* as ZooKeeper tells it: late */
+    uint64_t learns_ms;             /* when it is told of the present one */
+    uint64_t looks_ms, paused_until_ms;
+    uint64_t cut_until_ms, deaf_until_ms; /* both ways; what it sends is lost */
+    uint64_t refused_until_ms;            /* by a firewall */
+    bool has_connection;                  /* of the master to it */
+    uint64_t closes_ms; /* when it learns that the connection is closed; 0: nothing is on its way */
+    uint64_t known_ms;  /* how long the end could be found */
+    bool heard;         /* of the present master */
+} standby;
+
+typedef struct probe {
+    rq_remote_request *request; /* NULL: free */
+    standby *from;
+    uint64_t sent_ms, due_ms;
+    bool is_lost, is_back, refused, fails;
+} probe;
+
+struct net {
+    rq_random random;
+    uint64_t seed, now_ms;
+    const rq_server_name *master; /* the present process */
+    bool killed, leaves;
+    uint64_t paused_until_ms, occupied_ms; /* killed: when another process has its address */
+    uint64_t next_ms;                      /* killed, or leaves: when there is another master */
+    int64_t code;
+    standby standbys[STANDBYS_MAX];
+    size_t count;
+    probe probes[PROBES_MAX];
+};
+
+static unsigned seen_found, seen_left, seen_refused, seen_paused, seen_cut, seen_lost,
+    seen_occupied;
+
+static void check(const net *n, bool holds, const char *what)
+{
+    if (!holds)
+        fail_msg("RQ_SEED=%llu, %.3f s: %s", (unsigned long long)n->seed, (double)n->now_ms / 1e3,
+                 what);
+}
+
+#define CHECK(n, condition) check(n, condition, #condition)
+
+static uint64_t below(net *n, uint64_t limit)
+{
+    return rq_random_below(&n->random, limit);
+}
+
+/* --- the network ------------------------------------------------------------------------------ */
+
+static bool is_port_closed(const net *n)
+{
+    return (n->killed || n->leaves) && !(n->killed && n->now_ms >= n->occupied_ms);
+}
+
+static bool is_cut(const standby *s)
+{
+    return s->net->now_ms < s->cut_until_ms;
+}
+
+static bool is_connected(void *ctx, const rq_server_name *server)
+{
+    const standby *s = ctx;
+    return s->has_connection && strcmp(server->text, s->net->master->text) == 0;
+}
+
+static void take_probe(void *ctx, rq_remote_request *r)
+{
+    standby *s = ctx;
+    net *n = s->net;
+    size_t i = 0;
+    assert_int_equal(r->request.len, 0);
+    while (i < PROBES_MAX && n->probes[i].request != NULL)
+        i++;
+    assert_true(i < PROBES_MAX);
+    n->probes[i] =
+        (probe){.request = r, .from = s, .sent_ms = n->now_ms, .due_ms = n->now_ms + below(n, 100)};
+}
+
+static void end_probe(probe *p, rq_err rc)
+{
+    rq_remote_request *r = p->request;
+    r->refused = p->refused;
+    *p = (probe){0};
+    r->done(r, rc, NULL);
+}
+
+/* At the master's address. */
+static void arrive(net *n, probe *p)
+{
+    bool is_present = strcmp(p->request->server->text, n->master->text) == 0;
+    bool firewall = n->now_ms < p->from->refused_until_ms;
+    p->is_lost = is_cut(p->from) || n->now_ms < p->from->deaf_until_ms;
+    p->refused = firewall || is_port_closed(n);
+    p->fails = p->refused || !is_present || n->killed;
+    p->is_back = p->fails || n->now_ms >= n->paused_until_ms;
+    p->due_ms = n->now_ms + below(n, 100);
+    seen_refused += firewall && !n->killed;
+}
+
+static void move_probe(net *n, probe *p)
+{
+    bool due = n->now_ms >= p->due_ms && !p->is_lost && n->now_ms >= p->from->paused_until_ms;
+    if (due && p->is_back)
+        end_probe(p, p->fails ? RQ_E_IO : RQ_OK);
+    else if (n->now_ms - p->sent_ms >= TIMEOUT_MS && n->now_ms >= p->from->paused_until_ms)
+        end_probe(p, RQ_E_CALL_TIMEOUT);
+    else if (due)
+        arrive(n, p);
+}
+
+/* The master connects to those that it reaches, again and again; a killed one's connections are closed by its system. */
+static void move_connection(net *n, standby *s)
+{
+    bool runs = !n->killed && !n->leaves && n->now_ms >= n->paused_until_ms;
+    if (runs && !is_cut(s) && below(n, 20) == 0) {
+        s->has_connection = true;
+        s->closes_ms = 0;
+    }
+    if (is_port_closed(n) && s->has_connection && s->closes_ms == 0)
+        s->closes_ms = n->now_ms + 1 + below(n, 200);
+    if (s->closes_ms == 0 || n->now_ms < s->closes_ms || is_cut(s)) return;
+    s->has_connection = false;
+    s->closes_ms = 0;
+}
+
+/* --- standbys --------------------------------------------------------------------------------- */
+
+/* Invariants 1 and 2. */
+static void found(net *n, const standby *s)
+{
+    bool is_present = strcmp(s->looks_at->text, n->master->text) == 0;
+    CHECK(n, !is_present || n->killed || n->leaves);
+    seen_found += is_present && n->killed;
+    seen_left += is_present && n->leaves;
+}
+
+static void learn(net *n, standby *s)
+{
+    if (n->now_ms < s->learns_ms || strcmp(s->looks_at->text, n->master->text) == 0) return;
+    rq_server_name_unref(s->looks_at);
+    s->looks_at = rq_server_name_ref(n->master);
+}
+
+static void look(net *n, standby *s)
+{
+    bool reached = n->killed && !is_cut(s) && n->now_ms >= s->deaf_until_ms && !s->has_connection &&
+                   s->heard && strcmp(s->looks_at->text, n->master->text) == 0;
+    if (n->now_ms < s->paused_until_ms) return;
+    if (!reached || n->now_ms >= n->occupied_ms) s->known_ms = 0;
+    s->known_ms += TICK_MS;
+    if (n->now_ms < s->looks_ms) return;
+    s->looks_ms = n->now_ms + LOOK_MS;
+    learn(n, s);
+    s->heard |= s->has_connection && strcmp(s->looks_at->text, n->master->text) == 0;
+    bool has_ended = rq_master_watch_look(s->watch, s->looks_at);
+    if (has_ended) found(n, s);
+    if (has_ended) s->known_ms = 0;
+    CHECK(n, s->known_ms <= FOUND_MS); /* 3 */
+}
+
+/* --- trouble ---------------------------------------------------------------------------------- */
+
+static uint64_t a_while(net *n)
+{
+    return n->now_ms + 100 + below(n, below(n, 2) == 0 ? 1000 : 20000);
+}
+
+static const rq_server_name *next_name(net *n)
+{
+    const rq_server_name name = {.host = "h", .port = 1, .start_code = ++n->code};
+    const rq_server_name *ret = rq_server_name_new(&name);
+    assert_non_null(ret);
+    return ret;
+}
+
+static void end_process(net *n, bool in_order)
+{
+    n->killed = !in_order;
+    n->leaves = in_order;
+    n->paused_until_ms = 0;
+    n->next_ms = a_while(n);
+    n->occupied_ms = n->now_ms + below(n, 2 * (n->next_ms - n->now_ms));
+}
+
+/* At the same address, which is the harder case. */
+static void begin_process(net *n)
+{
+    seen_occupied += n->killed && n->occupied_ms < n->next_ms;
+    rq_server_name_unref(n->master);
+    n->master = next_name(n);
+    n->killed = n->leaves = false;
+    for (size_t i = 0; i < n->count; i++) {
+        n->standbys[i].has_connection = below(n, 2) == 0;
+        n->standbys[i].heard = false;
+        n->standbys[i].closes_ms = n->standbys[i].known_ms = 0;
+        n->standbys[i].learns_ms = n->now_ms + below(n, 1000);
+    }
+}
+
+static void make_trouble(net *n)
+{
+    standby *s = &n->standbys[below(n, n->count)];
+    switch (below(n, 9)) {
+    case 0:
+        if (!n->killed && !n->leaves) n->paused_until_ms = a_while(n);
+        seen_paused++;
+        break;
+    case 1:
+    case 2:
+        if (!n->killed && !n->leaves) end_process(n, false);
+        break;
+    case 3:
+        if (!n->killed && !n->leaves) end_process(n, true);
+        break;
+    case 4:
+        s->cut_until_ms = a_while(n);
+        seen_cut++;
+        break;
+    case 5:
+        s->deaf_until_ms = a_while(n);
+        break;
+    case 6:
+        s->paused_until_ms = a_while(n);
+        break;
+    case 7: /* one way: the master's connection to it stays */
+        if (!n->killed && s->has_connection) s->refused_until_ms = a_while(n);
+        break;
+    case 8: /* of a process that runs and is not refused */
+        if (n->now_ms < s->refused_until_ms) break;
+        s->has_connection = false;
+        seen_lost += !n->killed;
+        break;
+    }
+}
+
+/* --- a run ------------------------------------------------------------------------------------ */
+
+static void tick(net *n)
+{
+    n->now_ms += TICK_MS;
+    if ((n->killed || n->leaves) && n->now_ms >= n->next_ms) begin_process(n);
+    if (below(n, 60) == 0) make_trouble(n);
+    for (size_t i = 0; i < n->count; i++)
+        move_connection(n, &n->standbys[i]);
+    for (size_t i = 0; i < PROBES_MAX; i++)
+        if (n->probes[i].request != NULL) move_probe(n, &n->probes[i]);
+    for (size_t i = 0; i < n->count; i++)
+        look(n, &n->standbys[i]);
+}
+
+static void open_net(net *n, uint64_t seed)
+{
+    *n = (net){.seed = seed};
+    rq_random_seed(&n->random, seed);
+    n->master = next_name(n);
+    n->count = 1 + (size_t)below(n, STANDBYS_MAX);
+    for (size_t i = 0; i < n->count; i++) {
+        standby *s = &n->standbys[i];
+        const rq_master_watch_options o = {
+            .send = take_probe, .is_connected = is_connected, .ctx = s};
+        *s = (standby){.net = n, .looks_at = rq_server_name_ref(n->master)};
+        assert_int_equal(rq_master_watch_new(&o, &s->watch), RQ_OK);
+    }
+}
+
+static void close_net(net *n)
+{
+    for (size_t i = 0; i < PROBES_MAX; i++)
+        if (n->probes[i].request != NULL) end_probe(&n->probes[i], RQ_E_SERVER_STOPPED);
+    for (size_t i = 0; i < n->count; i++) {
+        assert_false(rq_master_watch_look(n->standbys[i].watch, NULL));
+        rq_master_watch_free(n->standbys[i].watch);
+        rq_server_name_unref(n->standbys[i].looks_at);
+    }
+    rq_server_name_unref(n->master);
+}
+
+static void run_seed(uint64_t seed)
+{
+    net n;
+    open_net(&n, seed);
+    while (n.now_ms < MINUTES * 60000)
+        tick(&n);
+    close_net(&n);
+}
+
+static void only_an_ended_master_is_found(void **state)
+{
+    (void)state;
+    const seeds_range seeds = seeds_wanted(300);
+    for (uint64_t seed = seeds.first; seed <= seeds.last; seed++)
+        run_seed(seed);
+    printf("found %u, in order %u; refused by a firewall %u, paused %u, cut off %u, lost its "
+           "connections %u, another at the address %u\n",
+           seen_found, seen_left, seen_refused, seen_paused, seen_cut, seen_lost, seen_occupied);
+    if (seeds.last - seeds.first < 11) return;
+    /* What never happens is not tested. */
+    assert_true(seen_found > 10 && seen_left > 10 && seen_refused > 10 && seen_paused > 10);
+    assert_true(seen_cut > 10 && seen_lost > 10 && seen_occupied > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_an_ended_master_is_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
