@@ -257,6 +257,13 @@ static bool walk_group(rq_op_batch *b, rq_err *ret)
     return *ret == RQ_OK;
 }
 
+/* Before a get goes on on another thread: the ends of runs are callbacks, which may use the sink. */
+static bool waits_for_runs(rq_op_batch *b)
+{
+    b->drains = b->read.ctx.too_long > 0 && b->runs_running > 0;
+    return b->drains;
+}
+
 /* Of a part, beside its cells. */
 #define PART_STEPS 4
 
@@ -274,7 +281,7 @@ void rq__batch_walk(rq_op_batch *b)
         break;
     }
     if (rc == RQ_E_AGAIN) {
-        rq_op_read_wait(&b->read);
+        if (!waits_for_runs(b)) rq_op_read_wait(&b->read);
         return;
     }
     /* Runs in progress still report to the caller: the op ends with the last of them. */
@@ -310,7 +317,7 @@ static void step(rq_op_read *read)
 static void run(rq_op *op)
 {
     rq_op_batch *b = RQ_CONTAINER_OF(op, rq_op_batch, read.op);
-    rq_op_read_init(&b->read, step);
+    rq_op_read_init(&b->read, step, rq__batch_read_slice);
     b->read.sink = b->out;
     rq__op_read_run(&b->read);
 }

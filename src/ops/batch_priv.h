@@ -50,6 +50,9 @@ rq_err rq__batch_answer_get(rq_op_batch *b, const rq_batch_part *p);
 /* RQ_E_AGAIN: a block must be loaded first. */
 RQ_NODISCARD
 rq_err rq__batch_go_on_get(rq_op_batch *b, const rq_batch_part *p);
+/* A slice of the get that has a scanner (ops/read.h). */
+RQ_NODISCARD
+rq_err rq__batch_read_slice(rq_op_read *read);
 
 /* --- batch_look.c ----------------------------------------------------------------------------- */
 /* Finds the blocks that the next gets of the group need, to be read together with the one for which

@@ -408,6 +408,30 @@ static void gets_wait_for_blocks(void **state)
     ops_world_free(o);
 }
 
+/* Long values are copied on a pool, and not while the writes of another group may end. */
+static void long_values_come_in_order(void **state)
+{
+    (void)state;
+    static const wish first[] = {{'p', "a2", "x"}, {'g', "a1", NULL}, {'p', "a3", "x"}};
+    static const wish second[] = {
+        {'g', "r1", NULL}, {'g', "r2", NULL}, {'g', "r3", NULL}, {'p', "r4", "x"}};
+    const group groups[] = {{"a", false, first, 3}, {"r", false, second, 4}};
+    ops_world *o = ops_world_new(NULL);
+    batch_test t = {0};
+    ops_put_long(o, "a1", OPS_LONG);
+    ops_put_long(o, "r1", OPS_LONG);
+    ops_put_long(o, "r3", OPS_LONG);
+    for (int i = 0; i < 4; i++) {
+        assert_string_equal(run(&t, o, i % 2 == 0 ? o->loop : o->own, groups, 2),
+                            "got1=2 1/0 1/2 got0=2 got1=2 got2=2 2/3 ");
+        assert_true(t.out.bytes.len > 3 * OPS_LONG);
+        if (i % 2 == 0) assert_true(t.batch.read.op.has_waited);
+        ops_flush(o);
+    }
+    clear(&t);
+    ops_world_free(o);
+}
+
 /* Rows in blocks of their own: most blocks are brought in the wait for the first. A refused part and
  * an absent row between them change nothing. */
 static void gets_wait_together(void **state)
@@ -512,6 +536,7 @@ int main(void)
         cmocka_unit_test(a_refused_put_fails_its_run),
         cmocka_unit_test(other_parts_are_the_callers),
         cmocka_unit_test(gets_wait_for_blocks),
+        cmocka_unit_test(long_values_come_in_order),
         cmocka_unit_test(gets_wait_together),
         cmocka_unit_test(a_batch_without_memory_is_done_in_parts),
         cmocka_unit_test(refused_writes_without_memory_end_too),
