@@ -47,10 +47,11 @@ typedef struct rq_read_wait {
 
 typedef struct rq_read_ctx {
     bool may_block;
-    bool dont_cache; /* do not put data blocks into the cache (compaction, or a scan that asked
+    bool dont_cache;   /* do not put data blocks into the cache (compaction, or a scan that asked
                       * for it); index and bloom blocks are cached */
     uint32_t copy_max; /* longest value that the caller may copy; 0: any */
-    uint32_t too_long; /* after RQ_E_AGAIN: length of a value above copy_max, which another thread must copy; 0: none */
+    uint32_t
+        too_long; /* after RQ_E_AGAIN: length of a value above copy_max, which another thread must copy; 0: none */
     rq_read_need need;
     rq_read_wait *wait; /* NULL: none; else the read waits for it unless it is done */
     /* counters; they only increase */

@@ -130,11 +130,23 @@ rq_err rq__batch_translate(rq_op_batch *b, const rq_batch_part *p)
     return b->drains ? RQ_OK : b->table->translate(b, p);
 }
 
+/* The batch's other gets are not executed either; its writes are, as in HBase. */
+RQ_COLD static rq_err leave_out_get(rq_op_batch *b, const rq_batch_part *p)
+{
+    rq__batch_fail(b, RQ_E_CALLER_DISCONNECTED);
+    b->read.fetch_rc = RQ_OK;
+    b->get_waits = b->is_translated = false;
+    b->table->skip(b, p);
+    return RQ_OK;
+}
+
 static rq_err work_get(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
 {
     rq_error why;
     rq_error_clear(&why);
     rq_err rc;
+    if (RQ_UNLIKELY(rq_op_read_waited(&b->read) == RQ_E_CALLER_DISCONNECTED))
+        return leave_out_get(b, p);
     if (rq__batch_must_translate(b, p) && !b->get_waits) {
         rc = rq__batch_translate(b, p);
         *ret_wait = rc == RQ_OK;

@@ -92,6 +92,7 @@ rq_err rq__batch_go_on_get(rq_op_batch *b, const rq_batch_part *p)
 {
     rq_err rc = rq_op_read_slice(&b->read);
     if (rc == RQ_E_AGAIN) return rc;
+    if (rc == RQ_E_CALLER_DISCONNECTED) rq__batch_fail(b, rc);
     rq_error why = b->read.op.why;
     b->read.fetch_rc = RQ_OK;
     rq_error_clear(&b->read.op.why);

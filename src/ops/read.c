@@ -82,9 +82,17 @@ static void defer(rq_op_read *read)
         rq_lane_post(read->op.seat->lane, &read->task);
 }
 
+rq_err rq_op_read_waited(const rq_op_read *read)
+{
+    const rq_op *op = &read->op;
+    if (read->fetch_rc != RQ_OK) return read->fetch_rc;
+    bool has_gone = op->has_waited && op->caller != NULL && op->caller->has_gone(op);
+    return has_gone ? RQ_E_CALLER_DISCONNECTED : RQ_OK;
+}
+
 rq_err rq_op_read_slice(rq_op_read *read)
 {
-    if (read->fetch_rc != RQ_OK) return read->fetch_rc;
+    RQ_TRY(rq_op_read_waited(read));
     if (read->is_read) {
         read->is_read = false;
         return read->slice_rc;

@@ -37,8 +37,7 @@ static inline void rq_op_read_init(rq_op_read *read, void (*step)(rq_op_read *re
                                    rq_err (*slice)(rq_op_read *read))
 {
     bool on_lane = read->op.seat->lane != NULL;
-    read->ctx =
-        (rq_read_ctx){.may_block = !on_lane, .copy_max = on_lane ? RQ_READ_COPY_MAX : 0};
+    read->ctx = (rq_read_ctx){.may_block = !on_lane, .copy_max = on_lane ? RQ_READ_COPY_MAX : 0};
     read->fetch_rc = RQ_OK;
     read->fetch_ns = 0;
     read->beside = NULL;
@@ -49,8 +48,11 @@ static inline void rq_op_read_init(rq_op_read *read, void (*step)(rq_op_read *re
     read->slice = slice;
     read->is_read = false;
 }
-/* For step: the result of the op's next slice, which runs now, or has run on another thread; or the error of the last
- * wait. */
+/* For step: how the last wait has ended; RQ_E_CALLER_DISCONNECTED if nobody waits for the result any more. */
+RQ_NODISCARD
+rq_err rq_op_read_waited(const rq_op_read *read);
+/* For step: the result of the op's next slice, which runs now, or has run on another thread; or the error of
+ * rq_op_read_waited. */
 RQ_NODISCARD
 rq_err rq_op_read_slice(rq_op_read *read);
 /* After RQ_E_AGAIN: loads the block that ctx needs, or ends the slice, then runs step again, which

@@ -286,7 +286,6 @@ static void step(rq_op_read *read)
     rq_err rc = read->fetch_rc;
     if (rc == RQ_OK && rq_region_is_closing(a->endpoint->region))
         rc = rq_fail(&op->why, RQ_E_NOT_SERVING_REGION, "region is closing");
-    if (rc == RQ_OK && op->caller->has_gone(op)) rc = RQ_E_CALLER_DISCONNECTED;
     if (rc == RQ_OK) rc = rq_op_read_slice(read);
     if (rc == RQ_E_AGAIN) {
         rq_op_read_wait(read);

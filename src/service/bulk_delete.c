@@ -198,6 +198,7 @@ static void write_batch(bulk_delete *d)
                           .op_count = d->op_count,
                           .writer = rq__writer(d->endpoint->service, d->endpoint->call),
                           .done = written};
+    d->read.op.has_waited = true;
     rq_region_write(d->endpoint->region, &d->write);
 }
 
@@ -238,7 +239,6 @@ static void step(rq_op_read *read)
     rq_err rc = read->fetch_rc;
     if (rc == RQ_OK && rq_region_is_closing(d->endpoint->region))
         rc = rq_fail(&op->why, RQ_E_NOT_SERVING_REGION, "region is closing");
-    if (rc == RQ_OK && op->caller->has_gone(op)) rc = RQ_E_CALLER_DISCONNECTED;
     if (rc == RQ_OK) rc = rq_op_read_slice(read);
     if (rc == RQ_E_AGAIN) {
         rq_op_read_wait(read);

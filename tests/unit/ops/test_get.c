@@ -87,6 +87,40 @@ static void a_long_value_is_copied_on_a_pool(void **state)
     ops_world_free(o);
 }
 
+static rq_err grow(rq_op *op, size_t held, size_t wanted, rq_task *task)
+{
+    (void)op, (void)held, (void)wanted, (void)task;
+    return RQ_OK;
+}
+
+static bool gone(const rq_op *op)
+{
+    (void)op;
+    return true;
+}
+
+static void defer(rq_op *op, rq_task *task)
+{
+    rq_lane_post(op->seat->lane, task);
+}
+
+/* Its connection has closed: the get reads no more once it has waited. */
+static void a_get_ends_when_its_caller_has_gone(void **state)
+{
+    (void)state;
+    static const rq_op_caller caller = {.may_grow = grow, .has_gone = gone, .defer = defer};
+    ops_world *o = ops_world_new(NULL);
+    rq_op_get g;
+    rq_cellblock out = {0};
+    ops_put_long(o, "r3", OPS_LONG);
+    ops_get(o, &g, o->loop, "r3", &out);
+    g.read.op.caller = &caller;
+    ops_wait(o, 1);
+    assert_int_equal(g.read.op.rc, RQ_E_CALLER_DISCONNECTED);
+    rq_cellblock_clear(&out);
+    ops_world_free(o);
+}
+
 /* Many cells that are long together are left to the scanner, which reads them in slices. */
 static void a_long_row_is_not_read_in_one_step(void **state)
 {
@@ -164,6 +198,7 @@ int main(void)
         cmocka_unit_test(a_row_in_memory_is_answered_at_once),
         cmocka_unit_test(a_lane_waits_for_blocks_and_a_thread_reads_them),
         cmocka_unit_test(a_long_value_is_copied_on_a_pool),
+        cmocka_unit_test(a_get_ends_when_its_caller_has_gone),
         cmocka_unit_test(a_long_row_is_not_read_in_one_step),
         cmocka_unit_test(an_error_is_the_ops_and_is_counted),
         cmocka_unit_test(a_sink_that_is_full_ends_the_get),
