@@ -237,8 +237,8 @@ static void wait_to_send(rq_stream *s, bool progress)
     sweep_arm(s->loop);
 }
 
-/* Sends as much as the kernel accepts, SEND_MAX at most. The stream stays dirty, so that the rest (events to watch, shutdown) is handled
- * at the end of the iteration and not inside a call of the stream's user. */
+/* Sends as much as the kernel accepts, SEND_MAX at most. The stream stays dirty, so that the rest (events to watch,
+ * shutdown) is handled at the end of the iteration and not inside a call of the stream's user. */
 static void push(rq_stream *s)
 {
     if (s->closing || s->writing) return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the batch: batch.c iterates over groups and parts, batch_write.c executes
- * writes, batch_get.c gets. Everything runs on the op's thread. */
+ * writes, batch_get.c gets. Everything runs on the op's thread, except slices
+ * of a get that copy long values (ops/read.h). */
 #ifndef RQ_OPS_BATCH_PRIV_H
 #define RQ_OPS_BATCH_PRIV_H
 
