@@ -145,7 +145,7 @@ static rq_err work_get(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
     rq_error why;
     rq_error_clear(&why);
     rq_err rc;
-    if (RQ_UNLIKELY(rq_op_read_waited(&b->read) == RQ_E_CALLER_DISCONNECTED))
+    if (RQ_UNLIKELY(rq__op_read_waited(&b->read) == RQ_E_CALLER_DISCONNECTED))
         return leave_out_get(b, p);
     if (rq__batch_must_translate(b, p) && !b->get_waits) {
         rc = rq__batch_translate(b, p);

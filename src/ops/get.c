@@ -82,7 +82,7 @@ static void try_again(rq_op_get *g)
     rq_op_read *read = &g->read;
     rq_op *op = &read->op;
     bool answered = false;
-    rq_err rc = rq_op_read_waited(read);
+    rq_err rc = rq__op_read_waited(read);
     if (rc != RQ_OK) {
         end_late(g, rc);
         return;

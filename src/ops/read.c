@@ -82,7 +82,7 @@ static void defer(rq_op_read *read)
         rq_lane_post(read->op.seat->lane, &read->task);
 }
 
-rq_err rq_op_read_waited(const rq_op_read *read)
+rq_err rq__op_read_waited(const rq_op_read *read)
 {
     const rq_op *op = &read->op;
     if (read->fetch_rc != RQ_OK) return read->fetch_rc;
@@ -92,7 +92,7 @@ rq_err rq_op_read_waited(const rq_op_read *read)
 
 rq_err rq_op_read_slice(rq_op_read *read)
 {
-    RQ_TRY(rq_op_read_waited(read));
+    RQ_TRY(rq__op_read_waited(read));
     if (read->is_read) {
         read->is_read = false;
         return read->slice_rc;

@@ -50,9 +50,9 @@ static inline void rq_op_read_init(rq_op_read *read, void (*step)(rq_op_read *re
 }
 /* For step: how the last wait has ended; RQ_E_CALLER_DISCONNECTED if nobody waits for the result any more. */
 RQ_NODISCARD
-rq_err rq_op_read_waited(const rq_op_read *read);
+rq_err rq__op_read_waited(const rq_op_read *read);
 /* For step: the result of the op's next slice, which runs now, or has run on another thread; or the error of
- * rq_op_read_waited. */
+ * rq__op_read_waited. */
 RQ_NODISCARD
 rq_err rq_op_read_slice(rq_op_read *read);
 /* After RQ_E_AGAIN: loads the block that ctx needs, or ends the slice, then runs step again, which
