@@ -21,6 +21,9 @@
 typedef struct rq_hfile_reader rq_hfile_reader;
 typedef struct rq_hfile_block rq_hfile_block;
 
+/* Longest value that an event loop copies: about a tenth of a millisecond. */
+#define RQ_READ_COPY_MAX ((uint32_t)512 * 1024)
+
 /* Enough for the deepest path through one file's index; the oldest pins are replaced. */
 #define RQ_READ_PINS_MAX 20
 
@@ -44,8 +47,11 @@ typedef struct rq_read_wait {
 
 typedef struct rq_read_ctx {
     bool may_block;
-    bool dont_cache; /* do not put data blocks into the cache (compaction, or a scan that asked
+    bool dont_cache;   /* do not put data blocks into the cache (compaction, or a scan that asked
                       * for it); index and bloom blocks are cached */
+    uint32_t copy_max; /* longest value that the caller may copy; 0: any */
+    uint32_t
+        too_long; /* after RQ_E_AGAIN: length of a value above copy_max, which another thread must copy; 0: none */
     rq_read_need need;
     rq_read_wait *wait; /* NULL: none; else the read waits for it unless it is done */
     /* counters; they only increase */
@@ -66,6 +72,13 @@ typedef struct rq_read_ctx {
 static inline bool rq_read_ctx_needs(const rq_read_ctx *ctx)
 {
     return ctx->need.reader != NULL || (ctx->wait != NULL && !ctx->wait->done);
+}
+/* Whether the caller may copy a value of this length. False: the read ends with RQ_E_AGAIN. */
+static inline bool rq_read_ctx_may_copy(rq_read_ctx *ctx, uint32_t len)
+{
+    if (RQ_LIKELY(ctx->copy_max == 0 || len <= ctx->copy_max)) return true;
+    ctx->too_long = len;
+    return false;
 }
 /* Reads the needed block, checks it, pins it in the ctx and offers it to the cache. Blocks; runs
  * on a pool. `need` is empty afterwards, also on failure. REQUIRES: rq_read_ctx_needs. */

@@ -130,11 +130,23 @@ rq_err rq__batch_translate(rq_op_batch *b, const rq_batch_part *p)
     return b->drains ? RQ_OK : b->table->translate(b, p);
 }
 
+/* The batch's other gets are not executed either; its writes are, as in HBase. */
+RQ_COLD static rq_err leave_out_get(rq_op_batch *b, const rq_batch_part *p)
+{
+    rq__batch_fail(b, RQ_E_CALLER_DISCONNECTED);
+    b->read.fetch_rc = RQ_OK;
+    b->get_waits = b->is_translated = false;
+    b->table->skip(b, p);
+    return RQ_OK;
+}
+
 static rq_err work_get(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
 {
     rq_error why;
     rq_error_clear(&why);
     rq_err rc;
+    if (RQ_UNLIKELY(rq__op_read_waited(&b->read) == RQ_E_CALLER_DISCONNECTED))
+        return leave_out_get(b, p);
     if (rq__batch_must_translate(b, p) && !b->get_waits) {
         rc = rq__batch_translate(b, p);
         *ret_wait = rc == RQ_OK;
@@ -257,6 +269,13 @@ static bool walk_group(rq_op_batch *b, rq_err *ret)
     return *ret == RQ_OK;
 }
 
+/* Before a get goes on on another thread: the ends of runs are callbacks, which may use the sink. */
+static bool waits_for_runs(rq_op_batch *b)
+{
+    b->drains = b->read.ctx.too_long > 0 && b->runs_running > 0;
+    return b->drains;
+}
+
 /* Of a part, beside its cells. */
 #define PART_STEPS 4
 
@@ -274,7 +293,7 @@ void rq__batch_walk(rq_op_batch *b)
         break;
     }
     if (rc == RQ_E_AGAIN) {
-        rq_op_read_wait(&b->read);
+        if (!waits_for_runs(b)) rq_op_read_wait(&b->read);
         return;
     }
     /* Runs in progress still report to the caller: the op ends with the last of them. */
@@ -310,7 +329,7 @@ static void step(rq_op_read *read)
 static void run(rq_op *op)
 {
     rq_op_batch *b = RQ_CONTAINER_OF(op, rq_op_batch, read.op);
-    rq_op_read_init(&b->read, step);
+    rq_op_read_init(&b->read, step, rq__batch_read_slice);
     b->read.sink = b->out;
     rq__op_read_run(&b->read);
 }

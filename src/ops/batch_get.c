@@ -77,21 +77,23 @@ rq_err rq__batch_answer_get(rq_op_batch *b, const rq_batch_part *p)
     return b->table->got(b, p, cells);
 }
 
+rq_err rq__batch_read_slice(rq_op_read *read)
+{
+    rq_op_batch *b = RQ_CONTAINER_OF(read, rq_op_batch, read);
+    rq_scan_limits limits = {.yield_ns = rq_op_read_yield_ns(read)};
+    rq_scan_state state;
+    rq_err rc =
+        rq_region_scanner_next(b->scanner, &limits, &read->ctx, b->out, &state, &read->op.why);
+    rq_region_scanner_suspend(b->scanner);
+    return rc;
+}
+
 rq_err rq__batch_go_on_get(rq_op_batch *b, const rq_batch_part *p)
 {
-    rq_scan_limits limits = {.yield_ns = rq_op_read_yield_ns(&b->read)};
-    rq_scan_state state;
-    rq_error why;
-    rq_error_clear(&why);
-    rq_err rc = b->read.fetch_rc;
-    if (rc == RQ_OK)
-        rc = rq_region_scanner_next(b->scanner, &limits, &b->read.ctx, b->out, &state, &why);
-    else
-        why = b->read.op.why;
-    if (rc == RQ_E_AGAIN) {
-        rq_region_scanner_suspend(b->scanner);
-        return rc;
-    }
+    rq_err rc = rq_op_read_slice(&b->read);
+    if (rc == RQ_E_AGAIN) return rc;
+    if (rc == RQ_E_CALLER_DISCONNECTED) rq__batch_fail(b, rc);
+    rq_error why = b->read.op.why;
     b->read.fetch_rc = RQ_OK;
     rq_error_clear(&b->read.op.why);
     rq_region_scanner_close(b->scanner);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the batch: batch.c iterates over groups and parts, batch_write.c executes
- * writes, batch_get.c gets. Everything runs on the op's thread. */
+ * writes, batch_get.c gets. Everything runs on the op's thread, except slices
+ * of a get that copy long values (ops/read.h). */
 #ifndef RQ_OPS_BATCH_PRIV_H
 #define RQ_OPS_BATCH_PRIV_H
 
@@ -50,6 +51,9 @@ rq_err rq__batch_answer_get(rq_op_batch *b, const rq_batch_part *p);
 /* RQ_E_AGAIN: a block must be loaded first. */
 RQ_NODISCARD
 rq_err rq__batch_go_on_get(rq_op_batch *b, const rq_batch_part *p);
+/* A slice of the get that has a scanner (ops/read.h). */
+RQ_NODISCARD
+rq_err rq__batch_read_slice(rq_op_read *read);
 
 /* --- batch_look.c ----------------------------------------------------------------------------- */
 /* Finds the blocks that the next gets of the group need, to be read together with the one for which

@@ -28,20 +28,24 @@ static void end_late(rq_op_get *g, rq_err rc)
     rq_region_unref(region);
 }
 
-static void step_scanner(rq_op_get *g)
+static rq_err read_slice(rq_op_read *read)
 {
-    rq_op_read *read = &g->read;
+    rq_op_get *g = RQ_CONTAINER_OF(read, rq_op_get, read);
     rq_scan_limits limits = {.yield_ns = rq_op_read_yield_ns(read)};
     rq_scan_state state;
-    rq_err rc = read->fetch_rc;
-    if (rc == RQ_OK)
-        rc = rq_region_scanner_next(g->scanner, &limits, &read->ctx, g->out, &state, &read->op.why);
-    if (rc == RQ_E_AGAIN) {
-        rq_region_scanner_suspend(g->scanner);
-        rq_op_read_wait(read);
-        return;
-    }
-    end_late(g, rc);
+    rq_err rc =
+        rq_region_scanner_next(g->scanner, &limits, &read->ctx, g->out, &state, &read->op.why);
+    rq_region_scanner_suspend(g->scanner);
+    return rc;
+}
+
+static void step_scanner(rq_op_get *g)
+{
+    rq_err rc = rq_op_read_slice(&g->read);
+    if (rc == RQ_E_AGAIN)
+        rq_op_read_wait(&g->read);
+    else
+        end_late(g, rc);
 }
 
 /* Continues a get that the fast path did not answer, with result `rc`, by a scanner: the row needs
@@ -78,7 +82,7 @@ static void try_again(rq_op_get *g)
     rq_op_read *read = &g->read;
     rq_op *op = &read->op;
     bool answered = false;
-    rq_err rc = read->fetch_rc;
+    rq_err rc = rq__op_read_waited(read);
     if (rc != RQ_OK) {
         end_late(g, rc);
         return;
@@ -105,7 +109,7 @@ static void run(rq_op *op)
     bool answered = false;
     g->begun = rq_cellblock_get_mark(g->out);
     g->scan.row_bytes_max = op->seat->ops->row_bytes_max;
-    rq_op_read_init(&g->read, step);
+    rq_op_read_init(&g->read, step, read_slice);
     rq_err rc =
         rq_region_get(op->region, &g->scan, op->arena, &g->read.ctx, g->out, &answered, &op->why);
     if (RQ_UNLIKELY(!answered)) {

@@ -44,6 +44,7 @@ static void run(rq_op *op)
         return;
     }
     /* Its state is the region's, and large. */
+    m->row.gone = rq__op_gone(op);
     m->write.ops = &m->row;
     m->write.op_count = 1;
     m->write.writer = op->seat->writer;

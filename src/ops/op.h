@@ -50,6 +50,8 @@ typedef struct rq_op_caller {
     void (*limit_memory)(rq_op *op, bool on);
     /* The result is no longer needed. */
     bool (*has_gone)(const rq_op *op);
+    /* The same for other threads, perhaps a little later. Valid until done(). May be NULL. */
+    const _Atomic bool *(*gone)(const rq_op *op);
     /* Runs `work` on a pool's thread, in turn with long work of other callers, and then `done` on the lane. Never before it
      * returns. RQ_E_NO_MEMORY: neither runs. May be NULL: the op takes a thread of RQ_POOL_CODEC itself. */
     rq_err (*work_apart)(rq_op *op, rq_task *work, rq_task *done);

@@ -3,6 +3,7 @@
 #include "ops/read.h"
 
 #include "ops/beside.h"
+#include "ops/ops_priv.h"
 
 #include <stdlib.h>
 
@@ -63,7 +64,7 @@ static rq_err ask_for_memory(rq_op_read *read)
     if (op->caller == NULL) return RQ_OK;
     size_t len = read->sink == NULL ? 0 : read->sink->bytes.len;
     size_t other = read->held == NULL ? 0 : read->held->bytes.cap;
-    size_t next = read->ctx.need.reader != NULL ? read->ctx.need.size : 0;
+    size_t next = read->ctx.need.reader != NULL ? read->ctx.need.size : read->ctx.too_long;
     if (next < SLICE_BYTES && len + other > SLICE_BYTES) next = SLICE_BYTES;
     size_t cap = read->sink == NULL ? next : rq_buf_cap_after(&read->sink->bytes, next);
     read->task.run = run_wait;
@@ -79,6 +80,48 @@ static void defer(rq_op_read *read)
         read->op.caller->defer(&read->op, &read->task);
     else
         rq_lane_post(read->op.seat->lane, &read->task);
+}
+
+rq_err rq__op_read_waited(const rq_op_read *read)
+{
+    const rq_op *op = &read->op;
+    if (read->fetch_rc != RQ_OK) return read->fetch_rc;
+    bool has_gone = op->has_waited && op->caller != NULL && op->caller->has_gone(op);
+    return has_gone ? RQ_E_CALLER_DISCONNECTED : RQ_OK;
+}
+
+rq_err rq_op_read_slice(rq_op_read *read)
+{
+    RQ_TRY(rq__op_read_waited(read));
+    if (read->is_read) {
+        read->is_read = false;
+        return read->slice_rc;
+    }
+    read->ctx.too_long = 0;
+    return read->slice(read);
+}
+
+static void run_slice(rq_task *task)
+{
+    rq_op_read *read = RQ_CONTAINER_OF(task, rq_op_read, task);
+    const rq_ops_seat *seat = read->op.seat;
+    rq_epoch_member pin;
+    read->ctx.too_long = read->ctx.copy_max = 0;
+    rq_epoch_pin(seat->ops->env.epoch, &pin);
+    read->slice_rc = read->slice(read);
+    rq_epoch_unpin(seat->ops->env.epoch, &pin);
+    read->ctx.copy_max = RQ_READ_COPY_MAX;
+    read->is_read = true;
+    read->task.run = run_step;
+    rq_lane_post(seat->lane, &read->task);
+}
+
+/* Runs the next slice on a thread that may copy a long value. */
+RQ_COLD static void read_elsewhere(rq_op_read *read)
+{
+    rq_executor *executor = read->op.seat->executor;
+    read->task.run = run_slice;
+    executor->submit(executor, RQ_POOL_READ, &read->task);
 }
 
 static void wait_on_thread(rq_op_read *read)
@@ -109,7 +152,10 @@ void rq_op_read_wait(rq_op_read *read)
         return;
     }
     if (!rq_read_ctx_needs(&read->ctx)) {
-        defer(read);
+        if (RQ_UNLIKELY(read->ctx.too_long > 0))
+            read_elsewhere(read);
+        else
+            defer(read);
         return;
     }
     read->task.run = run_fetch;

@@ -2,6 +2,10 @@
 /*
  * An op that reads: how it waits for a block, for memory, and for its next slice. `step` runs again
  * until it no longer calls rq_op_read_wait.
+ *
+ *   step ─► rq_op_read_slice ─► slice: RQ_E_AGAIN ─► rq_op_read_wait ─► step
+ *                                                      │ a value is too long to be copied on the lane:
+ *                                                      └► slice, on a thread of RQ_POOL_READ ─► step, which gets its result
  */
 #ifndef RQ_OPS_READ_H
 #define RQ_OPS_READ_H
@@ -21,13 +25,19 @@ typedef struct rq_op_read {
     rq_cellblock *sink;       /* the cells gathered so far; may be NULL. May move during a wait */
     const rq_cellblock *held; /* others that the op gathers; may be NULL */
     void (*step)(struct rq_op_read *read);
+    /* Reads for a time slice, and suspends the op's scanner; any thread, inside a read section. Errors are in op.why. */
+    rq_err (*slice)(struct rq_op_read *read);
+    bool is_read; /* a slice has run on another thread; its result: */
+    rq_err slice_rc;
     rq_op op;
 } rq_op_read;
 
 /* After rq_op_init. The op calls rq_read_ctx_clear before it ends. */
-static inline void rq_op_read_init(rq_op_read *read, void (*step)(rq_op_read *read))
+static inline void rq_op_read_init(rq_op_read *read, void (*step)(rq_op_read *read),
+                                   rq_err (*slice)(rq_op_read *read))
 {
-    read->ctx = (rq_read_ctx){.may_block = read->op.seat->lane == NULL};
+    bool on_lane = read->op.seat->lane != NULL;
+    read->ctx = (rq_read_ctx){.may_block = !on_lane, .copy_max = on_lane ? RQ_READ_COPY_MAX : 0};
     read->fetch_rc = RQ_OK;
     read->fetch_ns = 0;
     read->beside = NULL;
@@ -35,7 +45,16 @@ static inline void rq_op_read_init(rq_op_read *read, void (*step)(rq_op_read *re
     read->sink = NULL;
     read->held = NULL;
     read->step = step;
+    read->slice = slice;
+    read->is_read = false;
 }
+/* For step: how the last wait has ended; RQ_E_CALLER_DISCONNECTED if nobody waits for the result any more. */
+RQ_NODISCARD
+rq_err rq__op_read_waited(const rq_op_read *read);
+/* For step: the result of the op's next slice, which runs now, or has run on another thread; or the error of
+ * rq__op_read_waited. */
+RQ_NODISCARD
+rq_err rq_op_read_slice(rq_op_read *read);
 /* After RQ_E_AGAIN: loads the block that ctx needs, or ends the slice, then runs step again, which
  * must check fetch_rc first. REQUIRES: the caller has suspended its scanner. */
 RQ_COLD void rq_op_read_wait(rq_op_read *read);

@@ -335,7 +335,7 @@ static rq_err take_rows(rq_op_scan *s, const rq_scan_limits *limits, uint32_t *r
 }
 
 /* RQ_E_AGAIN: the slice is over, or a block is needed; RQ_OK: the answer is complete. */
-static rq_err read_slice(rq_op_scan *s)
+static rq_err read_rows(rq_op_scan *s)
 {
     rq_scan_limits limits = {
         .bytes = s->bytes_max,
@@ -366,6 +366,14 @@ static rq_err read_slice(rq_op_scan *s)
     return RQ_OK;
 }
 
+static rq_err read_slice(rq_op_read *read)
+{
+    rq_op_scan *s = RQ_CONTAINER_OF(read, rq_op_scan, read);
+    rq_err rc = read_rows(s);
+    rq_region_scanner_suspend(s->holder->scanner);
+    return rc;
+}
+
 static void step(rq_op_read *read)
 {
     rq_op_scan *s = RQ_CONTAINER_OF(read, rq_op_scan, read);
@@ -375,9 +383,8 @@ static void step(rq_op_read *read)
         rc = rq_fail(&op->why, RQ_E_NOT_SERVING_REGION, "region is closing");
     if (rc == RQ_OK && op->caller != NULL && op->caller->has_gone(op))
         rc = RQ_E_CALLER_DISCONNECTED;
-    if (rc == RQ_OK) rc = read_slice(s);
+    if (rc == RQ_OK) rc = rq_op_read_slice(read);
     if (rc == RQ_E_AGAIN) {
-        rq_region_scanner_suspend(s->holder->scanner);
         rq_op_read_wait(read);
     } else if (rc != RQ_OK) {
         fail(s, rc);
@@ -620,7 +627,7 @@ static void run(rq_op *op)
     rq_op_scan *s = RQ_CONTAINER_OF(op, rq_op_scan, read.op);
     s->first = s->begun = rq_cellblock_get_mark(s->out);
     s->more_in_region = true;
-    rq_op_read_init(&s->read, step);
+    rq_op_read_init(&s->read, step, read_slice);
     s->read.sink = s->out;
     rq_err rc = RQ_OK;
     if (RQ_UNLIKELY(has_lost_owner(op)))

@@ -172,9 +172,12 @@ static rq_err read_until(rq__apart_reads *a, uint64_t yield_ns)
     return rc;
 }
 
-/* A closing region waits for the batch. */
-static rq_err check_region(rq__apart_reads *a)
+/* A closing region waits for the batch, and so may others for its rows. */
+static rq_err check_wanted(rq__apart_reads *a)
 {
+    const _Atomic bool *gone = a->op->gone;
+    if (gone != NULL && atomic_load_explicit(gone, memory_order_relaxed))
+        return RQ_E_CALLER_DISCONNECTED;
     if (rq__region_state_now(a->region) == RQ__REGION_OPEN) return RQ_OK;
     return rq__region_not_serving(a->region, &a->why);
 }
@@ -185,7 +188,7 @@ static rq_err take_turn(rq__apart_reads *a)
     rq_executor *ex = a->region->env.executor;
     uint64_t until = ex->now_ns(ex) + TURN_NS;
     for (;;) {
-        RQ_TRY(check_region(a));
+        RQ_TRY(check_wanted(a));
         rq_err rc = read_until(a, until);
         if (rc == RQ_OK || rc == RQ_E_AGAIN) RQ_TRY(check_memory(a, &a->why));
         if (rc != RQ_E_AGAIN || !rq_read_ctx_needs(&a->ctx)) return rc;

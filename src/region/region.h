@@ -87,6 +87,9 @@ typedef struct rq_row_op {
     /* A replicated put or delete: the clusters that have applied it (wal/record.h). They go into
      * its log record, so that it is not sent back to one of them. */
     rq_slice cluster_ids;
+    /* True: nobody waits for the result any more. Reads of the op that take long then end with RQ_E_CALLER_DISCONNECTED, and
+     * nothing is written. Read by any thread until done(); NULL: never. */
+    const _Atomic bool *gone;
     /* Results, valid when done() runs: */
     rq_err rc;
     bool processed;      /* the condition held (true without one) */

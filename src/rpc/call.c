@@ -261,6 +261,11 @@ bool rq_call_disconnected(const rq_call *call)
     return conn->stream == NULL || rq_stream_closing(conn->stream);
 }
 
+const _Atomic bool *rq_call_gone(const rq_call *call)
+{
+    return &call->priv->conn->gone;
+}
+
 void **rq_call_connection_state(rq_call *call)
 {
     return &call->priv->conn->service_state;

@@ -98,6 +98,8 @@ void **rq_call_connection_state(rq_call *call);
 
 /* Whether the peer has closed the connection, so that the response is not needed. Loop's thread. */
 bool rq_call_disconnected(const rq_call *call);
+/* Becomes true when the connection has closed. Any thread; valid as long as the call. */
+const _Atomic bool *rq_call_gone(const rq_call *call);
 /* Whether the deadline has passed by `now_ns`; HBase then drops the call without a response. */
 static inline bool rq__call_expired(const rq_call *call, uint64_t now_ns)
 {

@@ -798,6 +798,7 @@ static void on_close(rq_stream *s, rq_err why)
     rq_input_received_nothing(&conn->worker->chunks); /* the last read may have met the end */
     rq_input_clear(&conn->input, budget);
     conn->stream = NULL;
+    atomic_store_explicit(&conn->gone, true, memory_order_relaxed);
     if (!rq_unread_close(&conn->unread)) conn->refs++;
     rq__answers_wake_all(conn);
     tell_service(conn);

@@ -138,6 +138,7 @@ struct rq_rpc_conn {
     unsigned security_preambles; /* that asked for security, so far */
     unsigned skip_frames;        /* frames to skip: a SASL token that needs no reply */
     bool running;                /* its state machine is running */
+    _Atomic bool gone;           /* the stream has closed; for other threads */
     unsigned ahead;              /* received frames already announced to the service (`expect`) */
     bool waiting;                /* queued in the budget */
     bool resuming;               /* `resume` is posted */

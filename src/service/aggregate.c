@@ -256,7 +256,7 @@ static rq_err read_row(aggregate *a, const rq_scan_limits *limits)
 }
 
 /* RQ_E_AGAIN: the time slice is over, or a block is needed. */
-static rq_err read_slice(aggregate *a)
+static rq_err read_rows(aggregate *a)
 {
     a->yield_ns = rq_op_read_yield_ns(&a->read);
     rq_scan_limits limits = {.cells = a->scan.batch > 0 ? (uint32_t)a->scan.batch : 0,
@@ -271,6 +271,14 @@ static rq_err read_slice(aggregate *a)
     }
 }
 
+static rq_err read_slice(rq_op_read *read)
+{
+    aggregate *a = RQ_CONTAINER_OF(read, aggregate, read);
+    rq_err rc = read_rows(a);
+    rq_region_scanner_suspend(a->scanner);
+    return rc;
+}
+
 static void step(rq_op_read *read)
 {
     aggregate *a = RQ_CONTAINER_OF(read, aggregate, read);
@@ -278,9 +286,7 @@ static void step(rq_op_read *read)
     rq_err rc = read->fetch_rc;
     if (rc == RQ_OK && rq_region_is_closing(a->endpoint->region))
         rc = rq_fail(&op->why, RQ_E_NOT_SERVING_REGION, "region is closing");
-    if (rc == RQ_OK && op->caller->has_gone(op)) rc = RQ_E_CALLER_DISCONNECTED;
-    if (rc == RQ_OK) rc = read_slice(a);
-    if (rc == RQ_OK || rc == RQ_E_AGAIN) rq_region_scanner_suspend(a->scanner);
+    if (rc == RQ_OK) rc = rq_op_read_slice(read);
     if (rc == RQ_E_AGAIN) {
         rq_op_read_wait(read);
     } else if (rc != RQ_OK) {
@@ -358,7 +364,7 @@ static void start(rq__endpoint *e, const ProtobufCMessage *request, const aggreg
         return;
     }
     rq__op_of_call(&a->read.op, RQ_OP_ENDPOINT, rq__seat(e->service, e->call), e->call, NULL);
-    rq_op_read_init(&a->read, step);
+    rq_op_read_init(&a->read, step, read_slice);
     a->endpoint = e;
     a->scan = ((const rq__endpoint_scan *)e->decoded)->scan;
     a->extra = ((const rq__endpoint_scan *)e->decoded)->extra;

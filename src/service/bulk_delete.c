@@ -198,6 +198,7 @@ static void write_batch(bulk_delete *d)
                           .op_count = d->op_count,
                           .writer = rq__writer(d->endpoint->service, d->endpoint->call),
                           .done = written};
+    d->read.op.has_waited = true;
     rq_region_write(d->endpoint->region, &d->write);
 }
 
@@ -223,6 +224,14 @@ static rq_err read_batch(bulk_delete *d)
     return RQ_OK;
 }
 
+static rq_err read_slice(rq_op_read *read)
+{
+    bulk_delete *d = RQ_CONTAINER_OF(read, bulk_delete, read);
+    rq_err rc = read_batch(d);
+    rq_region_scanner_suspend(d->scanner);
+    return rc;
+}
+
 static void step(rq_op_read *read)
 {
     bulk_delete *d = RQ_CONTAINER_OF(read, bulk_delete, read);
@@ -230,9 +239,7 @@ static void step(rq_op_read *read)
     rq_err rc = read->fetch_rc;
     if (rc == RQ_OK && rq_region_is_closing(d->endpoint->region))
         rc = rq_fail(&op->why, RQ_E_NOT_SERVING_REGION, "region is closing");
-    if (rc == RQ_OK && op->caller->has_gone(op)) rc = RQ_E_CALLER_DISCONNECTED;
-    if (rc == RQ_OK) rc = read_batch(d);
-    if (rc == RQ_OK || rc == RQ_E_AGAIN) rq_region_scanner_suspend(d->scanner);
+    if (rc == RQ_OK) rc = rq_op_read_slice(read);
     if (rc == RQ_E_AGAIN) {
         rq_op_read_wait(read);
         return;
@@ -296,7 +303,7 @@ static void start(rq__endpoint *e, const ProtobufCMessage *request)
         return;
     }
     rq__op_of_call(&d->read.op, RQ_OP_ENDPOINT, rq__seat(e->service, e->call), e->call, NULL);
-    rq_op_read_init(&d->read, step);
+    rq_op_read_init(&d->read, step, read_slice);
     d->endpoint = e;
     d->scan = ((const rq__endpoint_scan *)e->decoded)->scan;
     d->extra = ((const rq__endpoint_scan *)e->decoded)->extra;

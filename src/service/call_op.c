@@ -56,6 +56,11 @@ static bool has_gone(const rq_op *op)
     return rq_call_disconnected(rq__call_of_op(op));
 }
 
+static const _Atomic bool *gone(const rq_op *op)
+{
+    return rq_call_gone(rq__call_of_op(op));
+}
+
 /* Work of an op in its connection's turn. */
 typedef struct op_work {
     rq_call_work own;
@@ -108,6 +113,7 @@ static const rq_op_caller of_call = {.may_grow = may_grow,
                                      .is_scarce = is_scarce,
                                      .limit_memory = limit_memory,
                                      .has_gone = has_gone,
+                                     .gone = gone,
                                      .work_apart = work_apart,
                                      .defer = defer,
                                      .attribute = attribute,

@@ -88,9 +88,47 @@ rq_err rq__multi_add_service_result(rq__multi *m, uint32_t index, const char *re
     return RQ_OK;
 }
 
+/* The long result of a get, which goes into the message: encoded on a pool (pack_long). In the arena. */
+struct rq__multi_long {
+    struct rq__multi_long *next;
+    Pb__Result *result;
+    rq_cellblock cells;
+};
+
+static void release_long(void *thing)
+{
+    struct rq__multi_long *l = thing;
+    rq_cellblock_clear(&l->cells);
+}
+
+/* Takes the sink's buffer, which has no other cells. */
+static rq_err keep_long(rq_op_batch *b, Pb__Result *result)
+{
+    rq__multi *m = rq__multi_of(b);
+    rq_arena *arena = b->read.op.arena;
+    struct rq__multi_long *l = rq_arena_calloc(arena, 1, sizeof *l);
+    if (l == NULL || rq_arena_link(arena, release_long, l) != RQ_OK) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq_arena_account(arena, b->out->bytes.cap));
+    l->result = result;
+    l->cells = *b->out;
+    *b->out = (rq_cellblock){.with_tags = l->cells.with_tags};
+    l->next = m->first_long;
+    m->first_long = l;
+    return RQ_OK;
+}
+
+static rq_err encode_long(const rq__multi *m, rq_arena *arena)
+{
+    for (struct rq__multi_long *l = m->first_long; l != NULL; l = l->next)
+        RQ_TRY(rq__encode_cells(rq_buf_slice(&l->cells.bytes), l->cells.count, arena, l->result));
+    return RQ_OK;
+}
+
 /* Without a codec, the cells of a get go into its message. */
 static rq_err encode_get(rq_op_batch *b, uint32_t cells, Pb__Result *result)
 {
+    if (RQ_UNLIKELY(b->get_mark.len == 0 && b->out->bytes.len > RQ__PACKED_AT_ONCE))
+        return keep_long(b, result);
     rq_slice bytes =
         rq_slice_of(b->out->bytes.ptr + b->get_mark.len, b->out->bytes.len - b->get_mark.len);
     /* A copy: the message must not point into a buffer that grows with the next get. */
@@ -177,14 +215,17 @@ rq_err rq__multi_atomic_written(rq_op_batch *b, void *group, const rq_row_op *op
 }
 
 /* A larger answer is packed on a pool, not on the loop. In units of effort; this many take about 0.1 ms. The outcome of an
- * action costs one unit; an exception, a service's result or a cell that stands in the message costs RARE_EFFORT more. */
+ * action costs one unit; an exception, a service's result or a cell that stands in the message costs RARE_EFFORT more, and
+ * such a cell one unit for each EFFORT_BYTES. */
 #define PACKED_AT_ONCE 8192
 #define RARE_EFFORT 16
+#define EFFORT_BYTES 64
 
 static rq_err pack_long(rq_call *call, rq_buf *ret)
 {
     const rq__multi *m = call->user;
     bool is_generic = !call->client->has_codec;
+    RQ_TRY(encode_long(m, &call->arena));
     size_t room = is_generic ? protobuf_c_message_get_packed_size(&m->response.base)
                              : rq__multi_room(&m->response);
     RQ_TRY(rq_arena_account(&call->arena, room));
@@ -195,11 +236,17 @@ static rq_err pack_long(rq_call *call, rq_buf *ret)
     return RQ_OK;
 }
 
+static uint64_t effort(const rq__multi *m, const rq_call *call)
+{
+    uint64_t copied = call->client->has_codec ? 0 : m->batch.result_bytes;
+    return m->action_count + m->rare_count * RARE_EFFORT + copied / EFFORT_BYTES;
+}
+
 void rq__multi_reply(rq__multi *m)
 {
     rq_call *call = rq__multi_call(m);
     rq_slice packed;
-    if (RQ_UNLIKELY(m->action_count + m->rare_count * RARE_EFFORT > PACKED_AT_ONCE)) {
+    if (RQ_UNLIKELY(effort(m, call) > PACKED_AT_ONCE || m->first_long != NULL)) {
         call->user = m;
         rq_call_reply_long(call, pack_long);
         return;

@@ -11,6 +11,8 @@
 
 typedef struct rq__multi {
     rq_op_batch batch;
+    struct rq__multi_long
+        *first_long; /* results that are not encoded yet (client_multi_answer.c) */
     rq_client_service *service;
     rq_batch_part *entered; /* parts of the group that is being entered; NULL: none is */
     size_t entered_count;   /* of them, which are classified */

@@ -4,6 +4,7 @@
 #include "service/client_priv.h"
 
 #include "ops/scan.h"
+#include "rpc/long_reply.h"
 #include "service/apart.h"
 #include "service/call_op.h"
 #include "service/encode.h"
@@ -14,6 +15,7 @@ typedef struct scan_job {
     rq_cellblock own; /* the cells, when they go into messages */
     Pb__ScanResponse response;
     rq_slice packed; /* the response, if the cells are in the cell block */
+    bool is_long;    /* it is packed on a pool */
 } scan_job;
 
 static const Pb__ScanRequest *request_of(const rq_call *call)
@@ -106,7 +108,9 @@ static rq_err add_cursor(rq_op_scan *s, Pb__ScanResponse *response)
 
 static rq_err add_results_or_pack(const rq_op_scan *s, scan_job *job)
 {
-    if (!rq__call_of_op(&s->read.op)->client->has_codec) return add_results(s, &job->response);
+    job->is_long = s->out == &job->own && s->out->bytes.len > RQ__PACKED_AT_ONCE;
+    if (job->is_long) return RQ_OK; /* pack_long adds them */
+    if (s->out == &job->own) return add_results(s, &job->response);
     return rq__pack_scan(&job->response, s->results, s->result_count, s->read.op.arena,
                          &job->packed);
 }
@@ -159,6 +163,13 @@ static void fail_scan(const rq_op_scan *s, rq_call *call)
     }
 }
 
+static rq_err pack_long(rq_call *call, rq_buf *ret)
+{
+    scan_job *job = call->user;
+    RQ_TRY(add_results(&job->scan, &job->response));
+    return rq__pack_message(call, &job->response.base, ret);
+}
+
 static void scan_done(rq_op *op)
 {
     scan_job *job = RQ_CONTAINER_OF(op, scan_job, scan.read.op);
@@ -169,6 +180,9 @@ static void scan_done(rq_op *op)
         fail_scan(&job->scan, call);
     } else if (job->packed.ptr != NULL) {
         rq_call_reply_packed(call, job->packed);
+    } else if (job->is_long) {
+        call->user = job;
+        rq_call_reply_long(call, pack_long);
     } else {
         if (job->scan.is_idle) {
             job->response.has_scanner_id = request_of(call)->has_scanner_id;

@@ -9,6 +9,7 @@
 #include "catalog/coprocessors.h"
 #include "ops/get.h"
 #include "ops/scan.h"
+#include "rpc/long_reply.h"
 #include "service/apart.h"
 #include "service/call_op.h"
 #include "service/encode.h"
@@ -37,39 +38,61 @@ static void release_cellblock(void *thing)
     rq_cellblock_clear(thing);
 }
 
+typedef struct get_response {
+    Pb__GetResponse response;
+    Pb__Result result;
+    Pb__QueryMetrics metrics;
+} get_response;
+
+static rq_err fill_response(get_job *g, rq_call *call, get_response *ret)
+{
+    const rq_cellblock *cells = g->get.out;
+    *ret = (get_response){PB__GET_RESPONSE__INIT, PB__RESULT__INIT, PB__QUERY_METRICS__INIT};
+    ret->response.result = &ret->result;
+    ret->result.has_stale = 1;
+    ret->result.stale = g->stale;
+    if (g->query_metrics) {
+        ret->metrics.has_block_bytes_scanned = 1;
+        ret->metrics.block_bytes_scanned = g->get.read.ctx.block_bytes_used;
+        ret->result.metrics = &ret->metrics;
+    }
+    if (g->get.scan.check_existence_only) {
+        ret->result.has_exists = 1;
+        ret->result.exists = cells->count > 0;
+        rq_cellblock_reset(&call->cells);
+        return RQ_OK;
+    }
+    if (g->in_message)
+        return rq__encode_cells(rq_buf_slice(&cells->bytes), cells->count, &call->arena,
+                                &ret->result);
+    ret->result.has_associated_cell_count = 1;
+    ret->result.associated_cell_count = (int32_t)cells->count;
+    return RQ_OK;
+}
+
+static rq_err pack_long(rq_call *call, rq_buf *ret)
+{
+    get_response r;
+    RQ_TRY(fill_response(call->user, call, &r));
+    return rq__pack_message(call, &r.response.base, ret);
+}
+
 static void reply_get(get_job *g, rq_call *call)
 {
     const rq_cellblock *cells = g->get.out;
     bool existence = g->get.scan.check_existence_only;
+    get_response r;
     if (!g->in_message && !existence && !g->query_metrics && !g->stale) {
         uint8_t message[RQ__COUNTED_RESULT_MAX];
         rq_call_reply_packed(call, rq__pack_counted_result(cells->count, message));
-        return;
-    }
-    Pb__GetResponse response = PB__GET_RESPONSE__INIT;
-    Pb__Result result = PB__RESULT__INIT;
-    Pb__QueryMetrics metrics = PB__QUERY_METRICS__INIT;
-    response.result = &result;
-    result.has_stale = 1;
-    result.stale = g->stale;
-    if (existence) {
-        result.has_exists = 1;
-        result.exists = cells->count > 0;
-        rq_cellblock_reset(&call->cells);
-    } else if (!g->in_message) {
-        result.has_associated_cell_count = 1;
-        result.associated_cell_count = (int32_t)cells->count;
-    } else if (rq__encode_cells(rq_buf_slice(&cells->bytes), cells->count, &call->arena, &result) !=
-               RQ_OK) {
+    } else if (RQ_UNLIKELY(g->in_message && cells->bytes.len > RQ__PACKED_AT_ONCE) && !existence) {
+        call->user = g;
+        rq_call_reply_long(call, pack_long);
+    } else if (fill_response(g, call, &r) == RQ_OK) {
+        rq_call_reply(call, &r.response.base);
+    } else {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-        return;
     }
-    if (g->query_metrics) {
-        metrics.has_block_bytes_scanned = 1;
-        metrics.block_bytes_scanned = g->get.read.ctx.block_bytes_used;
-        result.metrics = &metrics;
-    }
-    rq_call_reply(call, &response.base);
 }
 
 static void run_again(rq_task *task);

@@ -50,3 +50,13 @@ rq_err rq__encode_result(rq_call *call, const rq_cellblock *cells, Pb__Result *r
     ret->associated_cell_count = (int32_t)cells->count;
     return RQ_OK;
 }
+
+rq_err rq__pack_message(rq_call *call, const ProtobufCMessage *message, rq_buf *ret)
+{
+    size_t room = protobuf_c_message_get_packed_size(message);
+    RQ_TRY(rq_arena_account(&call->arena, room));
+    RQ_TRY(rq_buf_reserve(ret, room));
+    ret->len = protobuf_c_message_pack(message, ret->ptr);
+    RQ_ASSERT(ret->len == room);
+    return RQ_OK;
+}

@@ -18,6 +18,12 @@ rq_err rq__encode_cells(rq_slice bytes, uint32_t count, rq_arena *arena, Pb__Res
 RQ_NODISCARD
 rq_err rq__encode_result(rq_call *call, const rq_cellblock *cells, Pb__Result *ret);
 
+/* Cells in a message of up to this many bytes are encoded on the loop; more take longer than a loop may (rpc/long_reply.h). */
+#define RQ__PACKED_AT_ONCE ((size_t)256 * 1024)
+/* Appends the message to `ret`, for rq_call_reply_long. */
+RQ_NODISCARD
+rq_err rq__pack_message(rq_call *call, const ProtobufCMessage *message, rq_buf *ret);
+
 /* The answers of nearly all gets and puts, encoded without protobuf-c; the result points into
  * `out`. */
 #define RQ__COUNTED_RESULT_MAX (2 + 2 + RQ_VARINT_MAX + 2)

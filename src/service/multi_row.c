@@ -118,6 +118,7 @@ static rq_err decode(rq__endpoint *e, const ProtobufCMessage *request)
     e->decoded = m;
     m->endpoint = e;
     *op = (rq_row_op){.multi_row = true,
+                      .gone = rq_call_gone(e->call),
                       .nonce_group = r->has_nonce_group ? r->nonce_group : 0,
                       .nonce = r->has_nonce ? r->nonce : 0};
     RQ_TRY(decode_mutations(e, r, op));

@@ -33,7 +33,8 @@
 /* Skipped cells inside one column of a memstore segment; beyond this many the place searches for the
  * next column, which is cheaper than opening a scanner. */
 #define PASS_IN_COLUMN 3
-/* Larger rows are left to the scanner too, which yields the loop and limits their size. */
+/* Larger rows are left to the scanner too, which yields the loop and limits their size; on a loop those above
+ * RQ_READ_COPY_MAX. */
 #define STRETCH_BYTES_MAX ((size_t)8 << 20)
 #define PLACES_MAX 3
 
@@ -63,7 +64,8 @@ typedef struct row_get {
 static bool is_too_long(const row_get *g, size_t len)
 {
     uint64_t most = g->scan->row_bytes_max;
-    return (len > STRETCH_BYTES_MAX && !g->is_done) || (most != 0 && len > most);
+    size_t stretch = g->ctx->copy_max != 0 ? g->ctx->copy_max : STRETCH_BYTES_MAX;
+    return (len > stretch && !g->is_done) || (most != 0 && len > most);
 }
 
 static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
@@ -80,6 +82,8 @@ static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
     case RQ__MATCH_INCLUDE:
     case RQ__MATCH_INCLUDE_AND_NEXT_COLUMN:
     case RQ__MATCH_INCLUDE_AND_NEXT_ROW:
+        g->gave_up = g->ctx->copy_max != 0 && cell->value_len > g->ctx->copy_max;
+        if (RQ_UNLIKELY(g->gave_up)) return RQ_OK;
         RQ_TRY(rq_cellblock_append(g->out, cell));
         g->passed = 0;
         /* With one version of each column, no two included cells are of the same column. */

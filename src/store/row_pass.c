@@ -5,7 +5,7 @@
 #include "hfile/walk.h"
 
 /* Limit of included cells of a row while a row filter has not decided; longer rows take the
- * ordinary path. */
+ * ordinary path. So do rows whose values are together longer than RQ_READ_COPY_MAX: the cells are copied in one step. */
 #define KEPT_MAX 64
 
 /* The previous cell, a put: its column. */
@@ -35,6 +35,7 @@ typedef struct row_pass {
     row_column last;
     rq_filter_code code; /* the filter's answer for the current cell, if it was asked */
     uint32_t kept_count;
+    uint64_t value_bytes; /* of the cells shown to the filter */
     bool keep[KEPT_MAX];
     rq_cell kept[KEPT_MAX];
 } row_pass;
@@ -134,6 +135,7 @@ static rq_err read_cells(row_pass *p, row_end *ret, rq_error *why)
 {
     p->last = (row_column){.qualifier_len = SIZE_MAX};
     p->kept_count = 0;
+    p->value_bytes = 0;
     for (;;) {
         const rq_cell *c = &p->walk.cell;
         p->work_left--;
@@ -143,6 +145,7 @@ static rq_err read_cells(row_pass *p, row_end *ret, rq_error *why)
         if (RQ_UNLIKELY(c->type != RQ_TYPE_PUT || c->tags_len != 0 || c->timestamp < p->oldest))
             return RQ_OK;
         if (RQ_UNLIKELY(is_of_last_column(p, c))) return RQ_OK; /* another version */
+        if (RQ_UNLIKELY((p->value_bytes += c->value_len) > RQ_READ_COPY_MAX)) return RQ_OK;
         if (p->may_end && rq_filter_all_remaining(p->filter)) return RQ_OK;
         rq_err rc = rq_filter_cell(p->filter, c, &p->code, why);
         if (RQ_UNLIKELY(rc == RQ_E_AGAIN)) {

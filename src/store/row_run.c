@@ -130,6 +130,12 @@ static bool is_too_big(const row_run *r, size_t cell_len)
            r->out->bytes.len + cell_len - r->rows->end.len > r->scan->row_bytes_max;
 }
 
+/* Whether the cell is left to the ordinary path: a loop does not copy it, or the row is refused. */
+static inline bool is_left(const row_run *r, size_t cell_len)
+{
+    return r->cell->value_len > RQ_READ_COPY_MAX || is_too_big(r, cell_len);
+}
+
 /* Moves behind the current cell and appends it, unless it is skipped. NOT_MOVED: nothing was
  * done. */
 static inline rq_err pass_cell(row_run *r, bool skipped, rq_hfile_move *ret)
@@ -139,7 +145,7 @@ static inline rq_err pass_cell(row_run *r, bool skipped, rq_hfile_move *ret)
     const uint8_t *qualifier = c->qualifier;
     size_t qualifier_len = c->qualifier_len;
     int64_t timestamp = c->timestamp;
-    if (RQ_UNLIKELY(is_too_big(r, 4 + keyvalue.len))) {
+    if (RQ_UNLIKELY(is_left(r, 4 + keyvalue.len))) {
         *ret = RQ_HFILE_NOT_MOVED;
         return RQ_OK;
     }

@@ -478,6 +478,7 @@ static rq_err append(rq_store_scanner *s, const rq_cell *cell, rq_cellblock *out
     }
     rq_cell value;
     rq_err rc = rq__mob_read_cell(&s->mob->read, cell, ctx, &value, why);
+    if (rc == RQ_OK && !rq_read_ctx_may_copy(ctx, value.value_len)) rc = RQ_E_AGAIN;
     if (rc == RQ_OK) rc = rq_cellblock_append(out, &value);
     /* Nothing is pinned once the value is copied; a repeated call finds the blocks in the ctx. */
     rq__mob_read_release(&s->mob->read);
@@ -591,10 +592,12 @@ static void count_cells(rq_store_scanner *s, uint64_t cells)
     s->clock_left = s->clock_left > cells ? s->clock_left - (uint32_t)cells : 1;
 }
 
-/* The clock is looked at after a long value, not before it: a call makes progress. */
-static void count_long_value(rq_store_scanner *s, uint32_t len)
+/* Before the filter sees it. The clock is looked at after a long value, not before it: a call makes progress. */
+static rq_err enter_long_value(rq_store_scanner *s, rq_read_ctx *ctx, uint32_t len)
 {
+    if (!rq_read_ctx_may_copy(ctx, len)) return RQ_E_AGAIN;
     count_cells(s, len / CLOCK_VALUE_BYTES);
+    return RQ_OK;
 }
 
 static void count_tracker_steps(rq_store_scanner *s)
@@ -671,7 +674,8 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
                 return RQ_OK;
             }
         }
-        if (RQ_UNLIKELY(cell->value_len >= CLOCK_VALUE_BYTES)) count_long_value(s, cell->value_len);
+        if (RQ_UNLIKELY(cell->value_len >= CLOCK_VALUE_BYTES))
+            RQ_TRY(enter_long_value(s, ctx, cell->value_len));
 
         rq_work_count(cell->value_len);
 

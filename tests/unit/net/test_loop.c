@@ -486,6 +486,45 @@ static void much_output_leaves_before_the_iteration_ends(void **state)
     stop_loops(loops);
 }
 
+enum { HUGE_OUTPUT = 3000000, SENT_AT_ONCE = 512 * 1024 };
+
+static size_t huge_data(rq_stream *s, rq_slice bytes)
+{
+    struct burst *b = rq_stream_user(s);
+    rq_buf huge = {0};
+    assert_int_equal(rq_buf_reserve(&huge, HUGE_OUTPUT), RQ_OK);
+    memset(huge.ptr, 0, HUGE_OUTPUT);
+    huge.len = HUGE_OUTPUT;
+    assert_int_equal(rq_stream_write_owned(s, &huge), RQ_OK);
+    atomic_store(&b->most, rq_stream_out_pending(s));
+    return bytes.len;
+}
+
+/* The kernel would take nearly all of it, which takes milliseconds. */
+static void huge_output_is_sent_in_several_steps(void **state)
+{
+    (void)state;
+    static const rq_stream_events events = {
+        .on_open = burst_open,
+        .on_data = huge_data,
+        .on_close = burst_close,
+    };
+    rq_loops *loops = start_loops(1, NULL);
+    struct burst b = {0};
+    rq_listener *l;
+    rq_listener_options o = {.events = &events, .ctx = &b};
+    assert_int_equal(rq_listener_open(loops, &o, &l, NULL), RQ_OK);
+    int fd = peer_connect(rq_listener_port(l));
+    char *zeros = calloc(1, HUGE_OUTPUT);
+    peer_send(fd, "x", 1);
+    peer_expect(fd, zeros, HUGE_OUTPUT);
+    assert_in_range(atomic_load(&b.most), HUGE_OUTPUT - SENT_AT_ONCE, HUGE_OUTPUT - 1);
+    free(zeros);
+    close(fd);
+    rq_listener_close(l);
+    stop_loops(loops);
+}
+
 static void a_port_in_use_is_said(void **state)
 {
     (void)state;
@@ -721,6 +760,7 @@ int main(void)
         cmocka_unit_test(connections_over_the_limit_are_closed),
         cmocka_unit_test(output_larger_than_the_kernel_takes_arrives),
         cmocka_unit_test(much_output_leaves_before_the_iteration_ends),
+        cmocka_unit_test(huge_output_is_sent_in_several_steps),
         cmocka_unit_test(a_port_in_use_is_said),
         cmocka_unit_test(loops_stop_with_connections_open),
         cmocka_unit_test(a_stop_does_not_wait_for_peers_that_have_everything),

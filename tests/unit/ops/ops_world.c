@@ -102,6 +102,22 @@ void ops_get(ops_world *o, rq_op_get *g, rq_ops_seat *seat, const char *row, rq_
     rq_op_get_start(g);
 }
 
+void ops_flush(ops_world *o)
+{
+    world *w = &o->w;
+    OK(world_table(w, RQ_DDL_FLUSH_TABLE, "t"));
+}
+
+void ops_put_long(ops_world *o, const char *row, size_t len)
+{
+    uint8_t *value = malloc(len);
+    assert_non_null(value);
+    memset(value, 'v', len);
+    world *w = &o->w;
+    OK(world_put_cell(w, "t", row, "f", "q", rq_slice_of(value, len)));
+    free(value);
+}
+
 rq_slice ops_value(const rq_cellblock *cells)
 {
     rq_cell cell;

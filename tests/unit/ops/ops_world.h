@@ -35,6 +35,12 @@ rq_region *ops_region(ops_world *o, const char *row);
 
 /* A get of f of the row; `out` is the test's. */
 void ops_get(ops_world *o, rq_op_get *g, rq_ops_seat *seat, const char *row, rq_cellblock *out);
+/* Puts a value of this many bytes into f:q of the row. */
+void ops_put_long(ops_world *o, const char *row, size_t len);
+/* Flushes table t. */
+void ops_flush(ops_world *o);
+/* Longer than a lane copies: */
+#define OPS_LONG ((size_t)2 << 20)
 /* The value of the block's only cell, or "" when it has none. */
 rq_slice ops_value(const rq_cellblock *cells);
 

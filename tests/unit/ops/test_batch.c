@@ -34,6 +34,7 @@ typedef struct batch_test {
     bool limited;
     unsigned refused; /* times */
     bool counts_waits;
+    bool gone;
     unsigned waits;
 } batch_test;
 
@@ -256,6 +257,11 @@ static void defer(rq_op *op, rq_task *task)
     rq_lane_post(op->seat->lane, task);
 }
 
+static bool has_gone(const rq_op *op)
+{
+    return RQ_CONTAINER_OF(op, batch_test, batch.read.op)->gone;
+}
+
 static const rq_op_caller tight = {.may_grow = result_may_grow,
                                    .is_scarce = no,
                                    .limit_memory = limit_memory,
@@ -271,7 +277,7 @@ static void waited(rq_op *op, uint64_t ns)
 static const rq_op_caller counting = {.may_grow = result_may_grow,
                                       .is_scarce = no,
                                       .limit_memory = limit_memory,
-                                      .has_gone = no,
+                                      .has_gone = has_gone,
                                       .defer = defer,
                                       .waited_for_block = waited};
 
@@ -294,7 +300,7 @@ static const char *run(batch_test *t, ops_world *o, rq_ops_seat *seat, const gro
     rq_op_batch_start(&t->batch);
     if (seat->lane == NULL) assert_int_equal(o->done, done);
     ops_wait(o, done);
-    assert_int_equal(t->batch.read.op.rc, RQ_OK);
+    assert_int_equal(t->batch.read.op.rc, t->gone ? RQ_E_CALLER_DISCONNECTED : RQ_OK);
     assert_int_equal(rq_buf_append(&t->log, "", 1), RQ_OK);
     return (const char *)t->log.ptr;
 }
@@ -408,6 +414,47 @@ static void gets_wait_for_blocks(void **state)
     ops_world_free(o);
 }
 
+/* Long values are copied on a pool, and not while the writes of another group may end. */
+static void long_values_come_in_order(void **state)
+{
+    (void)state;
+    static const wish first[] = {{'p', "a2", "x"}, {'g', "a1", NULL}, {'p', "a3", "x"}};
+    static const wish second[] = {
+        {'g', "r1", NULL}, {'g', "r2", NULL}, {'g', "r3", NULL}, {'p', "r4", "x"}};
+    const group groups[] = {{"a", false, first, 3}, {"r", false, second, 4}};
+    ops_world *o = ops_world_new(NULL);
+    batch_test t = {0};
+    ops_put_long(o, "a1", OPS_LONG);
+    ops_put_long(o, "r1", OPS_LONG);
+    ops_put_long(o, "r3", OPS_LONG);
+    for (int i = 0; i < 4; i++) {
+        assert_string_equal(run(&t, o, i % 2 == 0 ? o->loop : o->own, groups, 2),
+                            "got1=2 1/0 1/2 got0=2 got1=2 got2=2 2/3 ");
+        assert_true(t.out.bytes.len > 3 * OPS_LONG);
+        if (i % 2 == 0) assert_true(t.batch.read.op.has_waited);
+        ops_flush(o);
+    }
+    clear(&t);
+    ops_world_free(o);
+}
+
+/* The connection has closed when the batch has waited: it reads no more, and writes what is left. */
+static void gets_of_a_caller_that_has_gone_are_left_out(void **state)
+{
+    (void)state;
+    static const wish wishes[] = {{'g', "r2", NULL}, {'g', "r1", NULL}, {'p', "r2", "x"},
+                                  {'g', "r3", NULL}, {'i', "s", NULL},  {'g', "r4", NULL}};
+    const group groups[] = {{"r", false, wishes, 6}};
+    ops_world *o = ops_world_new(NULL);
+    batch_test t = {.counts_waits = true, .gone = true};
+    ops_put_long(o, "r1", OPS_LONG);
+    assert_string_equal(run(&t, o, o->loop, groups, 1),
+                        "got0=2 1!RQ_E_CALLER_DISCONNECTED skip3 1/2 4=1 skip5 ");
+    assert_int_equal(ops_stats(o, RQ_OP_GET).parts, 1);
+    clear(&t);
+    ops_world_free(o);
+}
+
 /* Rows in blocks of their own: most blocks are brought in the wait for the first. A refused part and
  * an absent row between them change nothing. */
 static void gets_wait_together(void **state)
@@ -472,8 +519,8 @@ static void a_batch_without_memory_is_done_in_parts(void **state)
         const char *got = run(&t, o, seats[i], groups, 3);
         assert_true(t.refused > 0);
         if (strstr(got, "RQ_E") != NULL) fail_msg("%s", got);
+        /* A get may come behind the small runs before it. */
         assert_int_equal(strlen(got), strlen(wanted));
-        if (seats[i] == o->own) assert_string_equal(got, wanted);
         free(wanted);
         clear(&roomy);
         clear(&t);
@@ -512,6 +559,8 @@ int main(void)
         cmocka_unit_test(a_refused_put_fails_its_run),
         cmocka_unit_test(other_parts_are_the_callers),
         cmocka_unit_test(gets_wait_for_blocks),
+        cmocka_unit_test(long_values_come_in_order),
+        cmocka_unit_test(gets_of_a_caller_that_has_gone_are_left_out),
         cmocka_unit_test(gets_wait_together),
         cmocka_unit_test(a_batch_without_memory_is_done_in_parts),
         cmocka_unit_test(refused_writes_without_memory_end_too),

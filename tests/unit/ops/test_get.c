@@ -60,6 +60,97 @@ static void a_lane_waits_for_blocks_and_a_thread_reads_them(void **state)
     ops_world_free(o);
 }
 
+/* In the memstore and in a file. Nothing is copied before a thread of the pool does it. */
+static void a_long_value_is_copied_on_a_pool(void **state)
+{
+    (void)state;
+    ops_world *o = ops_world_new(NULL);
+    rq_op_get g;
+    rq_cellblock out = {0};
+    unsigned done = 0;
+    ops_put_long(o, "r3", OPS_LONG);
+    for (int flushed = 0; flushed < 2; flushed++) {
+        ops_get(o, &g, o->loop, "r3", &out);
+        assert_int_equal(o->done, done);
+        assert_true(out.bytes.cap < OPS_LONG);
+        ops_wait(o, ++done);
+        assert_int_equal(g.read.op.rc, RQ_OK);
+        assert_int_equal(ops_value(&out).len, OPS_LONG);
+        assert_int_equal(g.read.op.cost.bytes_out, out.bytes.len);
+        rq_cellblock_clear(&out);
+        ops_get(o, &g, o->own, "r3", &out); /* a thread copies it itself */
+        assert_int_equal(o->done, ++done);
+        assert_int_equal(ops_value(&out).len, OPS_LONG);
+        rq_cellblock_clear(&out);
+        ops_flush(o);
+    }
+    ops_world_free(o);
+}
+
+static rq_err grow(rq_op *op, size_t held, size_t wanted, rq_task *task)
+{
+    (void)op, (void)held, (void)wanted, (void)task;
+    return RQ_OK;
+}
+
+static bool gone(const rq_op *op)
+{
+    (void)op;
+    return true;
+}
+
+static void defer(rq_op *op, rq_task *task)
+{
+    rq_lane_post(op->seat->lane, task);
+}
+
+/* Its connection has closed: the get reads no more once it has waited. */
+static void a_get_ends_when_its_caller_has_gone(void **state)
+{
+    (void)state;
+    static const rq_op_caller caller = {.may_grow = grow, .has_gone = gone, .defer = defer};
+    ops_world *o = ops_world_new(NULL);
+    rq_op_get g;
+    rq_cellblock out = {0};
+    ops_put_long(o, "r3", OPS_LONG);
+    ops_get(o, &g, o->loop, "r3", &out);
+    g.read.op.caller = &caller;
+    ops_wait(o, 1);
+    assert_int_equal(g.read.op.rc, RQ_E_CALLER_DISCONNECTED);
+    rq_cellblock_clear(&out);
+    ops_world_free(o);
+}
+
+/* Many cells that are long together are left to the scanner, which reads them in slices. */
+static void a_long_row_is_not_read_in_one_step(void **state)
+{
+    (void)state;
+    ops_world *o = ops_world_new(NULL);
+    world *w = &o->w;
+    rq_op_get g;
+    rq_cellblock out = {0};
+    uint8_t value[60000] = {0};
+    for (int i = 0; i < 20; i++) {
+        char qualifier[4];
+        snprintf(qualifier, sizeof qualifier, "q%02d", i);
+        OK(world_put_cell(w, "t", "r3", "f", qualifier, rq_slice_of(value, sizeof value)));
+    }
+    ops_get(o, &g, o->loop, "r3", &out);
+    ops_wait(o, 1);
+    assert_int_equal(g.read.op.rc, RQ_OK);
+    assert_int_equal(out.count, 21);
+    for (int on_lane = 0; on_lane < 2; on_lane++) {
+        bool answered;
+        rq_read_ctx ctx = {.copy_max = on_lane ? RQ_READ_COPY_MAX : 0};
+        rq_cellblock_reset(&out);
+        OK(rq_region_get(ops_region(o, "r3"), &g.scan, &o->arena, &ctx, &out, &answered, &w->why));
+        assert_int_equal(answered, !on_lane);
+        rq_read_ctx_clear(&ctx);
+    }
+    rq_cellblock_clear(&out);
+    ops_world_free(o);
+}
+
 static void an_error_is_the_ops_and_is_counted(void **state)
 {
     (void)state;
@@ -106,6 +197,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_in_memory_is_answered_at_once),
         cmocka_unit_test(a_lane_waits_for_blocks_and_a_thread_reads_them),
+        cmocka_unit_test(a_long_value_is_copied_on_a_pool),
+        cmocka_unit_test(a_get_ends_when_its_caller_has_gone),
+        cmocka_unit_test(a_long_row_is_not_read_in_one_step),
         cmocka_unit_test(an_error_is_the_ops_and_is_counted),
         cmocka_unit_test(a_sink_that_is_full_ends_the_get),
     };

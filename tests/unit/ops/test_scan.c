@@ -261,6 +261,21 @@ static void a_row_that_goes_on_in_the_next_call_is_counted_once(void **state)
     assert_false(s->more_results);
 }
 
+static void long_values_are_copied_on_a_pool(void **state)
+{
+    scan_test *t = *state;
+    rq_ops_seat *seats[] = {t->o->loop, t->o->own};
+    ops_put_long(t->o, "a1", OPS_LONG);
+    ops_put_long(t->o, "a3", RQ_READ_COPY_MAX + 1);
+    for (int round = 0; round < 4; round++) {
+        rq_op_scan *s = call(t, seats[round % 2], 0, "a", 100);
+        assert_int_equal(s->read.op.rc, RQ_OK);
+        assert_string_equal(t->rows, "a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 ");
+        if (round % 2 == 0) assert_true(s->read.op.has_waited);
+        ops_flush(t->o);
+    }
+}
+
 static void a_scanner_without_client_ends(void **state)
 {
     scan_test *t = *state;
@@ -285,6 +300,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_long_request_is_read_in_its_connections_turn, begin, end),
         cmocka_unit_test_setup_teardown(a_row_that_goes_on_in_the_next_call_is_counted_once, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(long_values_are_copied_on_a_pool, begin, end),
         cmocka_unit_test_setup_teardown(a_scanner_without_client_ends, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

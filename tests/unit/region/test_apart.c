@@ -276,6 +276,25 @@ static void writes_to_the_same_row_wait(void **state)
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[2]), 2);
 }
 
+/* The op ends at its next look, without having done anything; the writes that wait for its row go on. */
+static void an_op_that_nobody_waits_for_ends(void **state)
+{
+    apart_world *w = *state;
+    _Atomic bool gone = false;
+    w->op.op.gone = &gone;
+    start_long(w);
+    other *o = start_increment(w, 0, "row", w->qualifiers[0]);
+    pass_the_token(w);
+    atomic_store(&gone, true);
+    set_gate(w, false);
+    join(&w->op);
+    join(o);
+    assert_err(w->op.rc, RQ_E_CALLER_DISCONNECTED);
+    assert_ok(o->rc);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 2);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[1]), 1);
+}
+
 static void a_write_does_not_wait_for_a_row_for_ever(void **state)
 {
     apart_world *w = *state;
@@ -412,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(other_rows_are_written_while_an_op_reads),
         TEST(writes_to_the_same_row_wait),
+        TEST(an_op_that_nobody_waits_for_ends),
         cmocka_unit_test_setup_teardown(a_write_does_not_wait_for_a_row_for_ever, begin_impatient,
                                         end),
         TEST(a_region_closes_while_an_op_reads),

@@ -362,6 +362,81 @@ static void a_long_answer_with_cells_is_whole(void **state)
     assert_int_equal(cells_of(f, "a2"), cells);
 }
 
+/* ---- long values */
+
+static const unsigned PLAIN = 2; /* the hello of clients without a codec */
+
+/* Tasks of the loop for the row, in the message or in a cell block; checks the answer's length. */
+static unsigned tasks_of_row(fixture *f, const char *row, size_t len)
+{
+    Pb__GetRequest g = PB__GET_REQUEST__INIT;
+    g.region = region(f, 0);
+    g.get = MADE(f, get);
+    g.get->row = bytes(row);
+    unsigned tasks = tasks_of(f, "Get", &g.base);
+    assert_true(f->client.message.len + f->client.cells.len >= len);
+    return tasks;
+}
+
+static unsigned tasks_of_multi(fixture *f, const char *first, const char *second)
+{
+    Pb__RegionAction *list[1] = {on_region(f, 0, 2)};
+    add_get(f, list[0], first);
+    add_get(f, list[0], second);
+    unsigned before = f->world->posted;
+    Pb__MultiResponse *r = multi(f, list, 1);
+    unsigned tasks = f->world->posted - before;
+    assert_non_null(r);
+    for (size_t i = 0; i < 2; i++) {
+        const Pb__Result *result = r->regionactionresult[0]->resultorexception[i]->result;
+        assert_int_equal(result->n_cell + (size_t)result->associated_cell_count, 1);
+    }
+    pb__multi_response__free_unpacked(r, NULL);
+    return tasks;
+}
+
+static unsigned tasks_of_scan(fixture *f, const char *row)
+{
+    Pb__ScanRequest s = PB__SCAN_REQUEST__INIT;
+    s.region = region(f, 0);
+    s.scan = MADE(f, scan);
+    s.scan->has_start_row = s.scan->has_stop_row = s.scan->has_include_stop_row = 1;
+    s.scan->start_row = s.scan->stop_row = bytes(row);
+    s.scan->include_stop_row = 1;
+    s.has_number_of_rows = s.has_close_scanner = 1;
+    s.number_of_rows = 10;
+    s.close_scanner = 1;
+    return tasks_of(f, "Scan", &s.base);
+}
+
+static void put_value(fixture *f, const char *row, size_t len)
+{
+    char *value = rq_arena_alloc(&f->arena, len + 1);
+    memset(value, 'v', len);
+    value[len] = '\0';
+    Pb__MutateRequest m = put_of(f, row);
+    m.mutation->has_associated_cell_count = 1;
+    m.mutation->associated_cell_count = 1;
+    add_cell(f, row, "q", value);
+    assert_null(send_call(f, "Mutate", &m.base));
+}
+
+/* The loop neither copies the value nor packs the message. */
+static void long_values_are_answered_elsewhere(void **state)
+{
+    fixture *f = *state;
+    put_value(f, "b1", 100);
+    put_value(f, "b2", (size_t)2 << 20);
+    for (unsigned hello = 0; hello < SERVICE_HELLOS; hello++) {
+        service_client_close(&f->client);
+        service_client_open(&f->client, f->world, SERVICE_CLIENT, hello);
+        unsigned more = 1 + (hello == PLAIN); /* copied, packed */
+        assert_true(tasks_of_row(f, "b2", (size_t)2 << 20) >= tasks_of_row(f, "b1", 100) + more);
+        assert_true(tasks_of_multi(f, "b1", "b2") >= tasks_of_multi(f, "b1", "b1") + more);
+        assert_true(tasks_of_scan(f, "b2") >= tasks_of_scan(f, "b1") + more);
+    }
+}
+
 /* ---- endpoints */
 
 static Pb__CoprocessorServiceCall *mutate_rows(fixture *f, size_t count, const char *last)
@@ -452,6 +527,7 @@ int main(void)
         TEST(many_region_actions_are_counted_elsewhere),
         TEST(the_long_answer_of_a_multi_is_packed_elsewhere),
         TEST(a_long_answer_with_cells_is_whole),
+        TEST(long_values_are_answered_elsewhere),
         TEST(a_long_call_of_a_service_is_translated_elsewhere),
         TEST(a_long_call_of_a_service_in_a_multi_is_alone),
     };
