@@ -273,12 +273,13 @@ rq_err rq_catalog_check(rq_catalog *c, bool *ret_ran, rq_catalog_report *ret, rq
     rq_arena_clear(&a);
     *ret_ran = rc == RQ_OK;
     if (rc == RQ_OK)
-        rq_log_info(c->env->log, "catalog",
-                    "check: %llu tables, %llu regions; %llu regions not open, %llu gaps or overlaps, %llu "
-                    "region folders without a row in hbase:meta",
-                    (unsigned long long)ret->tables, (unsigned long long)ret->regions,
-                    (unsigned long long)ret->not_open, (unsigned long long)ret->holes,
-                    (unsigned long long)ret->orphans);
+        rq_log_info(
+            c->env->log, "catalog",
+            "check: %llu tables, %llu regions; %llu regions not open, %llu gaps or overlaps, %llu "
+            "region folders without a row in hbase:meta",
+            (unsigned long long)ret->tables, (unsigned long long)ret->regions,
+            (unsigned long long)ret->not_open, (unsigned long long)ret->holes,
+            (unsigned long long)ret->orphans);
     atomic_store(&c->checking, false);
     return rc;
 }

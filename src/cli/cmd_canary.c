@@ -13,7 +13,8 @@ static const char help[] =
     "  --slow MS              a region that takes longer than MS milliseconds fails (6000)\n"
     "  --quiet                print only regions that fail\n"
     "  --json                 a JSON object for each region\n"
-    "Reads one row of each region of the tables (all enabled tables), and prints the time of each read.\n"
+    "Reads one row of each region of the tables (all enabled tables), and prints the time of each "
+    "read.\n"
     "exit codes: 0 all regions answer in time; 1 at least one does not; 2 wrong arguments\n";
 
 #define SLOW_MS 6000

@@ -15,7 +15,8 @@
 static const char help[] =
     "usage: rorqual settings [--changed] [--json] [--config FILE] [-D name=value]... [PATTERN]\n\n"
     "Prints every setting: unit, default, range, meaning, HBase's counterpart.\n\n"
-    "  --changed         only settings whose value, from --config and -D, differs from the default\n"
+    "  --changed         only settings whose value, from --config and -D, differs from the "
+    "default\n"
     "  --config FILE     an hbase-site.xml, or lines of name=value; its values are printed too\n"
     "  -D name=value     one setting\n"
     "  --json            a JSON object on each line\n"

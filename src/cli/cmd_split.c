@@ -14,8 +14,8 @@
 static const char help[] =
     "usage: rorqual split [OPTION ...] --regions N --kind hex|decimal|uniform "
     "TABLE\n\n" RQ__CLUSTER_HELP "  --regions N            number of regions the table shall have\n"
-                                 "  --kind KIND            how to divide the key space, as HBase's HexStringSplit,\n"
-                                 "                         DecimalStringSplit or UniformSplit\n"
+    "  --kind KIND            how to divide the key space, as HBase's HexStringSplit,\n"
+    "                         DecimalStringSplit or UniformSplit\n"
     "  --create FAMILIES      create the table with these regions: cf,cf2\n"
     "Without --create, prints the splits that the existing table lacks, as commands of HBase's\n"
     "shell: split 'REGION', 'KEY'. Nothing is changed. Other keys: rorqual key --splits.\n"

@@ -29,7 +29,7 @@ static void note_failure(rq_node *n, const char *server, uint64_t now_ns, const 
 {
     unsigned failed = rq__tries_failed(&n->fences, server, now_ns);
     if (failed == 1)
-        rq_log_error(n->o.log, "cluster", 
+        rq_log_error(n->o.log, "cluster",
                      "%s is taken for dead, but cannot be fenced yet: %s; tried again", server,
                      why->message);
     else if (failed > 1)

@@ -395,3 +395,9 @@ bool rq_stream_was_refused(const rq_stream *s)
     (void)s;
     abort();
 }
+
+bool rq_stream_has_ended(const rq_stream *s)
+{
+    (void)s;
+    abort();
+}

@@ -223,7 +223,8 @@ static void every_call_is_refused(int fd)
     Pb__ReportProcedureDoneRequest done = PB__REPORT_PROCEDURE_DONE_REQUEST__INIT;
     Pb__RegionServerStartupRequest startup = PB__REGION_SERVER_STARTUP_REQUEST__INIT;
     call(fd, 70, "ExecuteProcedures", &orders.base);
-    rpc_expect_exception(fd, 70, DENIED, "ExecuteProcedures is allowed only on " REFUSED_TEXT, true);
+    rpc_expect_exception(fd, 70, DENIED, "ExecuteProcedures is allowed only on " REFUSED_TEXT,
+                         true);
     call(fd, 71, "GetLiveRegionServers", &live.base);
     rpc_expect_exception(fd, 71, DENIED, REFUSED_TEXT, true);
     call(fd, 72, "ReportProcedureDone", &done.base);
@@ -301,7 +302,8 @@ static void messages_of_strangers_are_not_decoded(void **state)
     node_start(&n, SECRET, 1, 5000);
     int fd = stranger(&n);
     call(fd, 1, "RegionServerReport", &other.base); /* its field 1 would be a message */
-    rpc_expect_exception(fd, 1, DENIED, "RegionServerReport is allowed only on " REFUSED_TEXT, true);
+    rpc_expect_exception(fd, 1, DENIED, "RegionServerReport is allowed only on " REFUSED_TEXT,
+                         true);
     proof.proof.len = RQ_RPC_PARAM_SHORT;
     proof.proof.data = calloc(1, proof.proof.len);
     assert_non_null(proof.proof.data);
