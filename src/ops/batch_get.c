@@ -84,7 +84,7 @@ rq_err rq__batch_read_slice(rq_op_read *read)
     rq_scan_state state;
     rq_err rc =
         rq_region_scanner_next(b->scanner, &limits, &read->ctx, b->out, &state, &read->op.why);
-    rq_region_scanner_suspend(b->scanner);
+    if (rq_op_read_suspends(read, rc)) rq_region_scanner_suspend(b->scanner);
     return rc;
 }
 

@@ -35,7 +35,7 @@ static rq_err read_slice(rq_op_read *read)
     rq_scan_state state;
     rq_err rc =
         rq_region_scanner_next(g->scanner, &limits, &read->ctx, g->out, &state, &read->op.why);
-    rq_region_scanner_suspend(g->scanner);
+    if (rq_op_read_suspends(read, rc)) rq_region_scanner_suspend(g->scanner);
     return rc;
 }
 

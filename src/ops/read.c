@@ -107,11 +107,11 @@ static void run_slice(rq_task *task)
     const rq_ops_seat *seat = read->op.seat;
     rq_epoch_member pin;
     read->ctx.too_long = read->ctx.copy_max = 0;
+    read->is_read = true;
     rq_epoch_pin(seat->ops->env.epoch, &pin);
     read->slice_rc = read->slice(read);
     rq_epoch_unpin(seat->ops->env.epoch, &pin);
     read->ctx.copy_max = RQ_READ_COPY_MAX;
-    read->is_read = true;
     read->task.run = run_step;
     rq_lane_post(seat->lane, &read->task);
 }

@@ -25,9 +25,10 @@ typedef struct rq_op_read {
     rq_cellblock *sink;       /* the cells gathered so far; may be NULL. May move during a wait */
     const rq_cellblock *held; /* others that the op gathers; may be NULL */
     void (*step)(struct rq_op_read *read);
-    /* Reads for a time slice, and suspends the op's scanner; any thread, inside a read section. Errors are in op.why. */
+    /* Reads for a time slice, and suspends the op's scanner if rq_op_read_suspends; any thread, inside a read section.
+     * Errors are in op.why. */
     rq_err (*slice)(struct rq_op_read *read);
-    bool is_read; /* a slice has run on another thread; its result: */
+    bool is_read; /* a slice runs, or has run, on another thread; its result: */
     rq_err slice_rc;
     rq_op op;
 } rq_op_read;
@@ -47,6 +48,12 @@ static inline void rq_op_read_init(rq_op_read *read, void (*step)(rq_op_read *re
     read->step = step;
     read->slice = slice;
     read->is_read = false;
+}
+/* For slice, which has read with result `rc`: whether it must suspend its scanner. A scanner that has failed is only
+ * closed. One that has read on another thread holds nothing when the op continues on its own. */
+static inline bool rq_op_read_suspends(const rq_op_read *read, rq_err rc)
+{
+    return rc == RQ_E_AGAIN || (rc == RQ_OK && read->is_read);
 }
 /* For step: how the last wait has ended; RQ_E_CALLER_DISCONNECTED if nobody waits for the result any more. */
 RQ_NODISCARD

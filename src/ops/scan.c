@@ -370,7 +370,7 @@ static rq_err read_slice(rq_op_read *read)
 {
     rq_op_scan *s = RQ_CONTAINER_OF(read, rq_op_scan, read);
     rq_err rc = read_rows(s);
-    rq_region_scanner_suspend(s->holder->scanner);
+    if (rq_op_read_suspends(read, rc)) rq_region_scanner_suspend(s->holder->scanner);
     return rc;
 }
 

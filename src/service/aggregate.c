@@ -275,7 +275,7 @@ static rq_err read_slice(rq_op_read *read)
 {
     aggregate *a = RQ_CONTAINER_OF(read, aggregate, read);
     rq_err rc = read_rows(a);
-    rq_region_scanner_suspend(a->scanner);
+    if (rq_op_read_suspends(read, rc)) rq_region_scanner_suspend(a->scanner);
     return rc;
 }
 

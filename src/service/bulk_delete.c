@@ -228,7 +228,7 @@ static rq_err read_slice(rq_op_read *read)
 {
     bulk_delete *d = RQ_CONTAINER_OF(read, bulk_delete, read);
     rq_err rc = read_batch(d);
-    rq_region_scanner_suspend(d->scanner);
+    if (rq_op_read_suspends(read, rc)) rq_region_scanner_suspend(d->scanner);
     return rc;
 }
 
