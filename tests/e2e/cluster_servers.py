@@ -83,10 +83,10 @@ def start_codes(value):
 
 def a_paused_master_keeps_its_place(world, master):
     standbys = others(world, master)
-    before = {p: p.errors().count("is not taken") for p in standbys}
+    before = {p: p.errors().count("does not accept RegionServerReport") for p in standbys}
     master.process.send_signal(signal.SIGSTOP)
     try:
-        until(lambda: all(p.errors().count("is not taken") > before[p] for p in standbys), "no report is taken")
+        until(lambda: all(p.errors().count("does not accept RegionServerReport") > before[p] for p in standbys), "no report is taken")
     finally:
         master.process.send_signal(signal.SIGCONT)
     world.shell("put 'mk', 'b', 'f:q', '1'\ndisable 'mk'\nenable 'mk'\n")

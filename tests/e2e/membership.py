@@ -390,7 +390,7 @@ def a_foreign_value_in_the_masters_place_is_reported(w):
         assert error == zookeeper.OK
     session.close()
     member = w.member(w.ports[7], root="/odd")
-    until(lambda: "not HBase's" in member.last.get("trouble", ""), "the value is reported")
+    until(lambda: "not in HBase's format" in member.last.get("trouble", ""), "the value is reported")
     assert w.keeper.tree("/odd")["master"][0] == b"nonsense"
     member.leave()
 

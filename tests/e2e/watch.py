@@ -165,7 +165,7 @@ def what_does_not_answer_is_told_in_one_line(world):
             assert done.returncode == 1 and done.stdout == "" and len(done.stderr.splitlines()) == 1, done
             assert done.stderr.startswith(f"rorqual {command}: "), done
             if where[1] == world.data:
-                assert "a server runs on it" in done.stderr and str(world.data) in done.stderr, done
+                assert "a server runs on this folder" in done.stderr and str(world.data) in done.stderr, done
             elif where[0] == "--data":
                 assert str(where[1]) in done.stderr, done
     # The port speaks another protocol.
