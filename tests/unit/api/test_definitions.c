@@ -106,6 +106,13 @@ static void wrong_definitions_are_refused(void **state)
     FAILS(RQ_E_ILLEGAL_ARGUMENT, rq_table_open(at.db, "ns:", &t, &why));
 }
 
+static bool is_listed(const rq_names *names, const char *name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (strcmp(names->items[i], name) == 0) return true;
+    return false;
+}
+
 static void namespaces_hold_tables(void **state)
 {
     (void)state;
@@ -120,7 +127,7 @@ static void namespaces_hold_tables(void **state)
     OK(rq_namespace_list(at.db, &names, &why));
     assert_string_equal(names->items[0], "default");
     assert_string_equal(names->items[1], "hbase");
-    assert_string_equal(names->items[names->count - 1], "space"); /* other tests may have theirs */
+    assert_true(is_listed(names, "space")); /* between those of other programs on the server */
     rq_names_free(names);
     OK(rq_table_create(at.db, &spec, &why));
     OK(rq_table_list(at.db, "space", &names, &why));
