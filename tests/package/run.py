@@ -205,7 +205,7 @@ def the_clusters_service_waits_for_its_place(c, _first, _second):
     assert done.returncode == 0 and "rorqual" not in done.stderr, done
     assert c.try_run("systemctl", "is-enabled", "rorqual-cluster").stdout == "disabled\n"
     done = c.try_run("rorqual", "server", "--cluster", "", "--config", "/etc/rorqual/rorqual.conf")
-    assert done.returncode == 1 and "is not understood" in done.stderr, done
+    assert done.returncode == 1 and "is not valid" in done.stderr, done
     secret = "head -c 32 /dev/urandom | base64 >/root/secret; chmod 600 /root/secret"
     c.run("sh", "-c", secret)
     done = c.try_run("rorqual", "server", "--cluster", "zk=127.0.0.1:1/hbase,store=/root/store,secret=/root/secret", "--rs-port", "0", "--master-port", "0")
