@@ -9,7 +9,7 @@ rq_read_ctx *rq__beside_next(rq_beside *b)
     uint64_t all = atomic_load_explicit(&b->ops->beside_bytes, memory_order_relaxed);
     if (b->count == RQ_BESIDE_MAX || all >= b->ops->beside_bytes_max) return NULL;
     rq_read_ctx *ctx = &b->reads[b->count].ctx;
-    *ctx = (rq_read_ctx){.copy_max = RQ_READ_COPY_MAX}; /* on a lane */
+    *ctx = (rq_read_ctx){.copy_max = RQ_READ_COPY_MAX}; /* the op runs on a lane */
     return ctx;
 }
 

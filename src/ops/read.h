@@ -49,8 +49,8 @@ static inline void rq_op_read_init(rq_op_read *read, void (*step)(rq_op_read *re
     read->slice = slice;
     read->is_read = false;
 }
-/* For slice, which has read with result `rc`: whether it must suspend its scanner. A scanner that has failed is only
- * closed. One that has read on another thread holds nothing when the op continues on its own. */
+/* Called by `slice` with the result `rc` of its read: whether `slice` must suspend the scanner. After an error the scanner is only
+ * closed. After a read on another thread it is suspended, so that it holds no pins when the op continues on its lane. */
 static inline bool rq_op_read_suspends(const rq_op_read *read, rq_err rc)
 {
     return rc == RQ_E_AGAIN || (rc == RQ_OK && read->is_read);

@@ -425,7 +425,7 @@ static void on_corrupt(void *ctx, const rq_error *why)
 static void log_lost(const rq_log *log, const rq_wal_late *l)
 {
     rq_log_event(log, RQ_LOG_WARN, "wal",
-                 "shared storage has not taken an append: it is sent again in another segment",
+                 "shared storage did not acknowledge an append: it is repeated in a new segment",
                  rq_log_text("object", l->object), rq_log_number("bytes", l->bytes),
                  rq_log_ms("ms", l->ns), rq_log_text("why", l->why),
                  rq_log_number("more", l->more));
@@ -442,11 +442,13 @@ static void on_late(void *ctx, const rq_wal_late *l)
     else if (l->kind == RQ_WAL_LATE_LOST)
         log_lost(log, l);
     else if (l->kind == RQ_WAL_LATE_STALLED)
-        rq_log_event(
-            log, RQ_LOG_WARN, "wal", "shared storage takes no new segment of the log: writes wait",
-            rq_log_ms("ms", l->ns), rq_log_text("why", l->why), rq_log_number("more", l->more));
+        rq_log_event(log, RQ_LOG_WARN, "wal",
+                     "shared storage accepts no new segment of the log: writes wait",
+                     rq_log_ms("ms", l->ns), rq_log_text("why", l->why),
+                     rq_log_number("more", l->more));
     else
-        rq_log_event(log, RQ_LOG_INFO, "wal", "the log goes on", rq_log_ms("ms", l->ns));
+        rq_log_event(log, RQ_LOG_INFO, "wal", "the log accepts appends again",
+                     rq_log_ms("ms", l->ns));
 }
 
 static void on_failed(void *ctx, const rq_error *why)

@@ -436,8 +436,8 @@ rq_log_level rq__region_log_level(const rq_region *r);
 void rq__region_nonces_look(rq_region *r);
 
 /* --- quiet.c ---------------------------------------------------------------------------------- */
-/* Called by the engine's tick now and then: requests compactions if the region was written to and is no
- * longer. */
+/* Called by the engine's tick: requests compactions if the region was written to since it was opened, but not for
+ * rorqual.compaction.quiet. */
 void rq__quiet_look(rq_region *r);
 
 /* --- flush_age.c ------------------------------------------------------------------------------ */

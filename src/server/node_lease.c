@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs that the lease of a cluster's server has run out, and that it is valid again; see node.h. Meanwhile the loops hold
- * answers back (net/answers.h). The tenure counts lapses itself: the keeper may miss short ones. */
+/* Logs when the lease of a cluster's server expires, and when it is valid again; see node.h. While it is expired the loops hold
+ * responses back (net/answers.h). The tenure counts expiries itself, because the keeper may miss short ones. */
 #include "server/node_priv.h"
 
 #include "base/log.h"
@@ -11,10 +11,11 @@ static void log_lapse(rq_node *n, uint64_t now)
 {
     if (n->lease.told_ns != 0 && now - n->lease.told_ns < AGAIN_NS) return;
     n->lease.told_ns = now;
-    rq_log_event(n->o.log, RQ_LOG_WARN, "cluster",
-                 "the lease has run out: the storage answers nothing, and no answer is sent to "
-                 "clients until it does",
-                 rq_log_ms("ms", now - n->lease.out_ns));
+    rq_log_event(
+        n->o.log, RQ_LOG_WARN, "cluster",
+        "the lease has expired: the storage does not respond, and responses to clients are "
+        "held until it does",
+        rq_log_ms("ms", now - n->lease.out_ns));
 }
 
 static void log_return(rq_node *n, uint64_t now)

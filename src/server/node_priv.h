@@ -86,7 +86,7 @@ struct rq_node {
     rq_admin_services *admin;
 };
 
-/* The server in the active master's process, referenced; NULL: not known, or no memory. */
+/* The server in the active master's process, with a reference for the caller. NULL: the master is unknown, or memory is exhausted. */
 const rq_server_name *rq__node_active(const rq_member_view *v);
 /* Wakes the keeper. */
 void rq__node_stir(rq_node *n);

@@ -101,7 +101,7 @@ static void release_long(void *thing)
     rq_cellblock_clear(&l->cells);
 }
 
-/* Takes the sink's buffer, which has no other cells. */
+/* Moves the sink's buffer, which has this result's cells only, to the batch's list of long results. */
 static rq_err keep_long(rq_op_batch *b, Pb__Result *result)
 {
     rq__multi *m = rq__multi_of(b);

@@ -75,10 +75,10 @@ rq_compaction_choice rq_compaction_choose(const rq_compaction_settings *s,
                                           const rq_family_schema *family,
                                           const rq_store_file *files, size_t count,
                                           bool wants_major, bool may_use_offpeak, int64_t now_ms);
-/* The choice for a store that nobody writes to: two files are enough, and the ratio is that of off-peak
- * hours. A load leaves some files that the ordinary ratio does not merge, and each short scan reads a
- * block of each. Nothing is chosen by policies other than exploring and ratio, if a file is a reference,
- * or if the files are together smaller than min_bytes: then they are likely to be in memory. */
+/* The choice for a store that is no longer written to: at least two files, by the ratio of off-peak hours. A load
+ * leaves some files that the ordinary ratio does not merge, and each short scan reads a block of each of them.
+ * No file is chosen if the policy is neither exploring nor ratio-based, if a file is a reference, or if the sizes add up
+ * to less than min_bytes, because small files are likely to be in memory. */
 rq_compaction_choice rq_compaction_choose_quiet(const rq_compaction_settings *s,
                                                 const rq_store_file *files, size_t count);
 /* Whether rq_compaction_choose should be called: there are enough files, a major compaction is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells of appends that shared storage answers late or not at all: rq_wal_options.on_late. At most one SLOW a second, one LOST in
- * ten seconds, one STALLED in thirty; what was left out is counted. REQUIRES: the log's mutex. */
+/* Reports appends that shared storage acknowledges late or not at all, by rq_wal_options.on_late. At most one SLOW report is made per
+ * second, one LOST per 10 s, one STALLED per 30 s; the reports left out are counted. REQUIRES: the log's mutex. */
 #include "wal/striped_priv.h"
 
 #define SECOND UINT64_C(1000000000)

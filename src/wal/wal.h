@@ -52,12 +52,12 @@ typedef enum rq_wal_sync {
 } rq_wal_sync;
 
 /* A record with its headers may have at most half of staging_bytes_max. */
-/* What a log on shared storage tells of appends that are late (striped_late.c). */
+/* Reports of a log on shared storage about late appends (striped_late.c). */
 typedef enum rq_wal_late_kind {
-    RQ_WAL_LATE_SLOW,    /* an append took longer than slow_ns */
-    RQ_WAL_LATE_LOST,    /* an append failed, or is not answered: it is repeated in a new segment */
-    RQ_WAL_LATE_STALLED, /* the new segment cannot be made: writes wait, and it is tried again */
-    RQ_WAL_LATE_RESUMED, /* after LOST or STALLED: the log goes on */
+    RQ_WAL_LATE_SLOW, /* an append took longer than slow_ns */
+    RQ_WAL_LATE_LOST, /* an append failed or timed out: it is repeated in a new segment */
+    RQ_WAL_LATE_STALLED, /* the new segment cannot be created: writes wait, and the creation is retried */
+    RQ_WAL_LATE_RESUMED, /* after LOST or STALLED: the log accepts appends again */
     RQ_WAL_LATE_KINDS,
 } rq_wal_late_kind;
 

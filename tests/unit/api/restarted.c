@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program of tests/wire/library.py: restarted URL. For each line that it prints, the server is killed and started
- * again on the same ports, and then a line is written to it. No call fails, of whatever kind it is: those before
- * which the server was killed, and those that were outstanding then. */
+ * again on the same ports, and then a line is written to the program. No call of any kind may fail, whether the server was killed
+ * before it or while it was outstanding. */
 #include "api_test.h"
 
 #include <unistd.h>

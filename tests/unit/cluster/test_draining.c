@@ -199,7 +199,7 @@ static rq_err start_up(fixture *f, const char *host, uint16_t port, rq_error *wh
     return rc;
 }
 
-/* All of its ports, if the options say so; another host is none of it. */
+/* If the option is set, the mark of one server refuses servers at all ports of its host, but not of other hosts. */
 static void a_decommissioned_host_is_refused(void **state)
 {
     (void)state;

@@ -290,7 +290,7 @@ static void late_appends_are_told_a_few_times(void **state)
     end(&w);
 }
 
-/* Neither segments nor appends get through: it is told once in thirty seconds, and when it is over. */
+/* The storage accepts neither segments nor appends: STALLED is reported once per 30 s, and RESUMED when it accepts them again. */
 static void storage_that_is_away_is_told(void **state)
 {
     (void)state;
