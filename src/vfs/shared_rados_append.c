@@ -74,8 +74,6 @@ void rq__rados_slog_name(const rq_slog *log, unsigned stripe, char ret[static RQ
     rq__rados_stripe_name(t->name, log->number, stripe, ret);
 }
 
-_Static_assert(RQ__RADOS_NAME_MAX <= RQ_SLOG_NAME_MAX, "an object's name fits");
-
 void rq__rados_slog_close(rq_slog *base)
 {
     free((rados_slog *)base);

@@ -25,7 +25,7 @@
 #define RQ__RADOS_BYTES_MAX (64u << 20)
 
 /* Prefix, name, number and stripe. */
-#define RQ__RADOS_NAME_MAX (RQ_SHARED_NAME_MAX + 40)
+#define RQ__RADOS_NAME_MAX RQ_SLOG_NAME_MAX
 /* A value of `owner`: a letter, sixteen digits, NUL. */
 #define RQ__RADOS_OWNER_MAX 18
 
