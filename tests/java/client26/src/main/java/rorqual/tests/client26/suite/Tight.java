@@ -53,11 +53,13 @@ public final class Tight implements Program {
     private static final long LEASE_MS = 2_000;
     private static final int ROWS = 40;
 
-    /** So many values, at each of which as many filters look as make a get take SLOW_MS: three times as long as
-     *  a scan goes on without a heartbeat, which is half a lease. */
+    /** Cells of the wide row, each compared by every filter of slow(). */
     private static final int SLOW_CELLS = 4_000;
+    /** What a get of the wide row takes: three times the interval of a scan's heartbeats, which is half a lease. */
     private static final long SLOW_MS = 3 * LEASE_MS / 2;
+    /** For calls that shall time out, and for calls that must not, however loaded the machine is. */
     private static final int SHORT_TIMEOUT_MS = 100;
+    private static final int PATIENT_MS = 300_000;
 
     private final Cluster cluster;
 
@@ -281,7 +283,9 @@ public final class Tight implements Program {
         Configuration conf = Cluster.configuration(Cluster.zookeeper());
         conf.setInt("hbase.client.retries.number", 0);
         try (Connection own = ConnectionFactory.createConnection(conf);
-             Table warm = own.getTable(cluster.name("tight_slow"));
+             // It waits for calls made slow on purpose, which a loaded machine makes slower still.
+             Table warm = own.getTableBuilder(cluster.name("tight_slow"), null).setRpcTimeout(PATIENT_MS)
+                 .setReadRpcTimeout(PATIENT_MS).setOperationTimeout(PATIENT_MS).build();
              Table t = own.getTableBuilder(cluster.name("tight_slow"), null).setRpcTimeout(SHORT_TIMEOUT_MS)
                  .setReadRpcTimeout(SHORT_TIMEOUT_MS).setOperationTimeout(60_000).build()) {
             steps.must("time-outs: a connection", () -> Expect.that(warm.exists(get("wide")), "the wide row"));
