@@ -113,13 +113,18 @@ static inline size_t rq_cell_key_len(const rq_cell *c)
 
 /* Length of the KeyValue in bytes. HBase's size limit (hbase.server.keyvalue.maxsize) applies to
  * it. */
-size_t rq_cell_serialized_len(const rq_cell *c, bool with_tags);
+static inline size_t rq_cell_serialized_len(const rq_cell *c, bool with_tags)
+{
+    size_t len = 8 + rq_cell_key_len(c) + c->value_len;
+    if (with_tags && c->tags_len > 0) len += 2 + (size_t)c->tags_len;
+    return len;
+}
 /* Writes exactly rq_cell_serialized_len bytes. */
 void rq_cell_serialize(const rq_cell *c, bool with_tags, uint8_t *out);
 /* The key part alone: exactly rq_cell_key_len bytes. */
 void rq_cell_serialize_key(const rq_cell *c, uint8_t *out);
 /* Parses exactly one KeyValue into a view on `bytes`. Every length is checked. seqid is set to
- * 0. RQ_E_MALFORMED. */
+ * 0. RQ_E_MALFORMED: *ret is undefined. */
 RQ_NODISCARD rq_err rq__cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why);
 /* Parses a serialized key into a view on it; value and tags are empty. */
 RQ_NODISCARD rq_err rq__cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why);

@@ -7,13 +7,6 @@
 
 #include <inttypes.h>
 
-size_t rq_cell_serialized_len(const rq_cell *c, bool with_tags)
-{
-    size_t len = 8 + rq_cell_key_len(c) + c->value_len;
-    if (with_tags && c->tags_len > 0) len += 2 + (size_t)c->tags_len;
-    return len;
-}
-
 static uint8_t *put_bytes(uint8_t *out, const uint8_t *bytes, size_t len)
 {
     if (len > 0) memcpy(out, bytes, len);
@@ -88,7 +81,7 @@ static bool is_type(uint8_t type)
     }
 }
 
-rq_err rq__cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why)
+static inline rq_err parse_key(rq_slice key, rq_cell *ret, rq_error *why)
 {
     if (key.len < RQ_KEY_FIXED_LEN)
         return rq_fail(why, RQ_E_MALFORMED, "Invalid key length in KeyValue. keyLength=%zu",
@@ -129,6 +122,11 @@ rq_err rq__cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why)
     return RQ_OK;
 }
 
+rq_err rq__cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why)
+{
+    return parse_key(key, ret, why);
+}
+
 bool rq_tags_are_whole(const uint8_t *tags, size_t len)
 {
     while (len > 0) {
@@ -160,20 +158,18 @@ rq_err rq__cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why)
                        ", keyLength=%" PRIu64 ", length=%zu",
                        value_len, key_len, bytes.len);
     left -= value_len;
-    rq_cell cell;
-    RQ_TRY(rq__cell_parse_key(rq_slice_of(bytes.ptr + 8, key_len), &cell, why));
-    cell.value = bytes.ptr + 8 + key_len;
-    cell.value_len = (uint32_t)value_len;
+    RQ_TRY(parse_key(rq_slice_of(bytes.ptr + 8, key_len), ret, why));
+    ret->value = bytes.ptr + 8 + key_len;
+    ret->value_len = (uint32_t)value_len;
     if (left > 0) {
-        const uint8_t *tail = cell.value + value_len;
+        const uint8_t *tail = ret->value + value_len;
         if (left < 2 || rq_get_be16(tail) != left - 2 || !rq_tags_are_whole(tail + 2, left - 2))
             return rq_fail(why, RQ_E_MALFORMED,
                            "Invalid tags in KeyValue: %" PRIu64 " bytes behind a value of %" PRIu64,
                            left, value_len);
-        cell.tags_len = (uint16_t)(left - 2);
-        cell.tags = cell.tags_len == 0 ? NULL : tail + 2;
+        ret->tags_len = (uint16_t)(left - 2);
+        ret->tags = ret->tags_len == 0 ? NULL : tail + 2;
     }
-    *ret = cell;
     return RQ_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader's struct and its blocks, shared by the files that read (reader.c, scanner.c,
- * bloom_reader.c, half.c, held.c, here.c, warm.c, check.c, ahead.c, read_ctx.c). Within the
+/* The reader's struct and its blocks, shared by the files that read (reader.c, the files of the
+ * scanner, bloom_reader.c, half.c, held.c, here.c, warm.c, check.c, ahead.c, read_ctx.c). Within the
  * room. */
 #ifndef RQ_HFILE_READER_PRIV_H
 #define RQ_HFILE_READER_PRIV_H

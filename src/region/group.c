@@ -47,16 +47,18 @@ static rq_err group_grow(rq__group *g)
     return RQ_OK;
 }
 
-rq_err rq__group_add(rq_region *r, rq__region_store *s, const rq_cell *cell)
+rq_err rq__group_add(rq_region *r, rq__region_store *s, const rq_cell *cell, int64_t latest_ms)
 {
     rq__group *g = r->group;
     if (RQ_UNLIKELY(g->count == g->room)) RQ_TRY(group_grow(g));
     rq_segment *segment = rq_store_active(s->store);
     rq_segment_node *node;
     RQ_TRY(rq_segment_prepare(segment, cell, &node));
+    if (cell->timestamp == RQ_TIMESTAMP_LATEST) rq_segment_node_stamp(node, latest_ms);
+    rq_slice bytes = rq_segment_node_bytes(node);
     g->cells[g->count] = (rq_segment_pending){segment, node};
-    g->slices[g->count] = rq_segment_node_bytes(node);
-    g->bytes += g->slices[g->count].len;
+    g->slices[g->count] = bytes;
+    g->bytes += bytes.len;
     g->count++;
     return RQ_OK;
 }

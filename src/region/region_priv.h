@@ -346,8 +346,8 @@ rq_durability rq__durability_of(const rq_region *r, const rq_row_op *op);
 void rq__group_begin(rq__group *g);
 /* Ends the group. REQUIRES: everything added was committed or rolled back. */
 void rq__group_end(rq__group *g);
-/* token: adds a cell, which is copied, to the group. */
-rq_err rq__group_add(rq_region *r, rq__region_store *s, const rq_cell *cell);
+/* token: adds a cell, which is copied, to the group. latest_ms: its timestamp if it has none. */
+rq_err rq__group_add(rq_region *r, rq__region_store *s, const rq_cell *cell, int64_t latest_ms);
 /* token: removes the cells added after the first `count`. */
 void rq__group_rollback(rq_region *r, size_t count);
 /* token: assigns the group a sequence id, stages its record and links its cells. On failure

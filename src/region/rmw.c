@@ -261,7 +261,8 @@ static rq_err add_cell(run *u, const rq_mutation *m, rq_cell c)
     size_t hint = 0;
     c.row = m->row.ptr;
     c.row_len = (uint16_t)m->row.len;
-    return rq__group_add(u->region, rq__region_store_of(u->region, rq_cell_family(&c), &hint), &c);
+    return rq__group_add(u->region, rq__region_store_of(u->region, rq_cell_family(&c), &hint), &c,
+                         RQ_TIMESTAMP_LATEST);
 }
 
 static rq_err run_put(run *u, const rq_mutation *m)

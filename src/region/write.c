@@ -111,8 +111,7 @@ static rq_err check_cell(const rq_region *r, const rq_mutation *m, const rq_cell
     return RQ_OK;
 }
 
-rq_err rq__mutation_check(rq_region *r, const rq_mutation *m, bool atomic, int64_t now_ms,
-                          rq_error *why)
+static rq_err check_row(const rq_region *r, const rq_mutation *m, bool atomic, rq_error *why)
 {
     if (r->schema->read_only) return rq_fail(why, RQ_E_DO_NOT_RETRY, "region is read only");
     if (m->row.len == 0) return rq_fail(why, RQ_E_DO_NOT_RETRY, "Row length is 0");
@@ -120,6 +119,13 @@ rq_err rq__mutation_check(rq_region *r, const rq_mutation *m, bool atomic, int64
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Row length %zu is > %d", m->row.len,
                        RQ_ROW_LEN_MAX);
     if (!rq_region_info_contains(&r->info, m->row)) return wrong_row(r, m->row, atomic, why);
+    return RQ_OK;
+}
+
+rq_err rq__mutation_check(rq_region *r, const rq_mutation *m, bool atomic, int64_t now_ms,
+                          rq_error *why)
+{
+    RQ_TRY(check_row(r, m, atomic, why));
     size_t hint = 0;
     for (size_t i = 0; i < m->cell_count; i++) {
         const rq_cell *c = &m->cells[i];
@@ -144,29 +150,47 @@ rq_durability rq__durability_of(const rq_region *r, const rq_row_op *op)
 
 /* --- plain ops -------------------------------------------------------------------------------- */
 
+static rq_err add_cell(rq_region *r, rq__region_store *s, const rq_mutation *m, const rq_cell *c,
+                       int64_t now_ms, rq_error *why)
+{
+    rq_cell with_row;
+    if (RQ_UNLIKELY(c->row_len == 0)) {
+        with_row = *c;
+        with_row.row = m->row.ptr;
+        with_row.row_len = (uint16_t)m->row.len;
+        c = &with_row;
+    }
+    rq_err rc = rq__group_add(r, s, c, now_ms);
+    return RQ_LIKELY(rc == RQ_OK) ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
+}
+
+static rq_err add_mutation(rq_region *r, const rq_mutation *m, bool atomic, int64_t now_ms,
+                           rq_error *why)
+{
+    RQ_TRY(check_row(r, m, atomic, why));
+    r->meter.steps += m->cell_count + 1;
+    size_t hint = 0;
+    for (size_t i = 0; i < m->cell_count; i++) {
+        const rq_cell *c = &m->cells[i];
+        rq__region_store *s = rq__region_store_of(r, rq_cell_family(c), &hint);
+        if (RQ_UNLIKELY(s == NULL)) return rq__region_no_family(r, rq_cell_family(c), why);
+        RQ_TRY(check_cell(r, m, c, now_ms, why));
+        RQ_TRY(add_cell(r, s, m, c, now_ms, why));
+    }
+    return RQ_OK;
+}
+
+/* Cells are checked and added in one pass; an op with a bad cell is taken back. */
 static rq_err add_plain(rq_region *r, const rq_row_op *op, int64_t now_ms, rq_error *why)
 {
     bool atomic = op->mutation_count > 1 || op->multi_row;
-    for (size_t i = 0; i < op->mutation_count; i++)
-        RQ_TRY(rq__mutation_check(r, &op->mutations[i], atomic, now_ms, why));
     size_t before = r->group->count;
     size_t bytes = r->group->bytes;
-    size_t hint = 0;
     for (size_t i = 0; i < op->mutation_count; i++) {
-        const rq_mutation *m = &op->mutations[i];
-        r->meter.steps += m->cell_count + 1;
-        for (size_t j = 0; j < m->cell_count; j++) {
-            rq_cell c = m->cells[j];
-            if (c.row_len == 0) {
-                c.row = m->row.ptr;
-                c.row_len = (uint16_t)m->row.len;
-            }
-            if (c.timestamp == RQ_TIMESTAMP_LATEST) c.timestamp = now_ms;
-            rq_err rc = rq__group_add(r, rq__region_store_of(r, rq_cell_family(&c), &hint), &c);
-            if (rc == RQ_OK) continue;
-            rq__group_rollback(r, before);
-            return rq_fail(why, rc, "%s", rq_err_text(rc));
-        }
+        rq_err rc = add_mutation(r, &op->mutations[i], atomic, now_ms, why);
+        if (RQ_LIKELY(rc == RQ_OK)) continue;
+        rq__group_rollback(r, before);
+        return rc;
     }
     r->meter.steps += (r->group->bytes - bytes) / STEP_BYTES;
     return RQ_OK;

@@ -133,6 +133,11 @@ rq_slice rq_segment_node_bytes(const rq_segment_node *n)
     return rq_slice_of(n->bytes, 4 + (size_t)rq_get_be32(n->bytes));
 }
 
+void rq_segment_node_stamp(rq_segment_node *n, int64_t timestamp)
+{
+    rq_put_be64(n->bytes + 4 + rq_get_be32(n->bytes + 4) - 1, (uint64_t)timestamp);
+}
+
 static void note(rq_segment *s, const rq_cell *c, size_t bytes)
 {
 #define LOAD(field) atomic_load_explicit(&s->field, memory_order_relaxed)
@@ -221,19 +226,28 @@ static void step_over(rq_segment *s, rq_segment_node *next, unsigned known)
     s->path[0] = next;
 }
 
-/* Advances the path by `stride` nodes; only the last of them is compared. False: it is not
- * before the key, and the path is invalid. */
-static bool leap(rq_segment *s, const probe *key, unsigned known)
+typedef enum near { NEAR_FOUND, NEAR_NOT, NEAR_LOST } near;
+
+/* Whether the path's node is the last one before the column's newest version, and the key is newer:
+ * the node then is before the key, although no comparison has ordered the two. */
+static bool is_at_column(const rq_segment *s, const probe *key)
+{
+    const rq_segment_node *next = next_of(s->path[0], 0);
+    return next != NULL && has_name(next, key) && is_newer(key, next) && !has_name(s->path[0], key);
+}
+
+/* Advances the path by `stride` nodes; only the last of them is compared. NEAR_NOT: it is before the key, and the
+ * next may be, too. NEAR_LOST: it is not, and the path is invalid. */
+static near leap(rq_segment *s, const probe *key, unsigned known)
 {
     for (unsigned i = 0; i < s->stride; i++) {
         rq_segment_node *next = next_of(s->path[0], 0);
-        if (next == NULL) return false;
+        if (next == NULL) return NEAR_LOST;
         step_over(s, next, known);
     }
-    return node_compare(s->order, s->path[0], key) < 0;
+    if (RQ_LIKELY(is_at_column(s, key))) return NEAR_FOUND;
+    return node_compare(s->order, s->path[0], key) < 0 ? NEAR_NOT : NEAR_LOST;
 }
-
-typedef enum near { NEAR_FOUND, NEAR_NOT, NEAR_LOST } near;
 
 /*
  * Searches in the row of the last node. The columns of a row are written in order, and between two
@@ -254,8 +268,11 @@ static near find_in_row(rq_segment *s, probe *key, unsigned known)
     for (unsigned i = 0; i < s->last_height; i++)
         s->path[i] = s->last;
     s->path_levels = known;
-    if (s->stride > 1 && !leap(s, key, known)) return NEAR_LOST;
-    unsigned steps = s->stride > 1 ? s->stride : 0;
+    if (s->stride > 0) {
+        near found = leap(s, key, known);
+        if (found != NEAR_NOT) return found;
+    }
+    unsigned steps = s->stride;
     unsigned most = steps + (s->stride == 0 ? ROW_STEPS_FIRST : ROW_STEPS);
     if (most > STRIDE_MAX) most = STRIDE_MAX;
     rq_segment_node *next;
@@ -297,7 +314,7 @@ static bool find_near(rq_segment *s, probe *key)
     /* A key of a higher rank is behind `last`. With an equal rank the bytes must be compared,
      * unless find_in_row leaps: its comparison after the leap also shows that `last` is before
      * the key. */
-    bool leaps = same_rank && !s->steps_fail && s->stride > 1;
+    bool leaps = same_rank && !s->steps_fail && s->stride > 0;
     if (same_rank && !leaps && node_compare(s->order, last, key) >= 0) return false;
     if (same_rank && !s->steps_fail) {
         near found = find_in_row(s, key, known);
@@ -383,6 +400,16 @@ static unsigned height_of(rq_segment *s, const rq_segment_node *n, probe *key)
     return height;
 }
 
+static inline void work_on_fences(rq_segment *s)
+{
+    size_t cells = rq_segment_cell_count(s);
+    if (s->making != NULL) {
+        if (cells % RQ__FENCE_WORK_EVERY == 0) rq__segment_fences_work(s);
+    } else if (cells >= s->fences_at) {
+        rq__segment_fences_begin(s);
+    }
+}
+
 /* Links a node. in_row: it is in the row of the node linked before it. */
 static void link_node(rq_segment *s, rq_segment_node *n, uint64_t seqid, bool in_row)
 {
@@ -392,7 +419,8 @@ static void link_node(rq_segment *s, rq_segment_node *n, uint64_t seqid, bool in
     probe key = probe_of(n, &cell);
     key.rank = in_row ? s->last_rank : rank_of(s, cell.row, cell.row_len);
     if (!in_row) rq__segment_filter_note(s, &cell);
-    rq__segment_note_column(s, &cell);
+    if (atomic_load_explicit(&s->column_count, memory_order_relaxed) <= RQ_SEGMENT_COLUMNS_MAX)
+        rq__segment_note_column(s, &cell);
     find_path(s, &key, height);
     /* If a node has an equal key, the search has compared it and set key.equal: the search compares
      * every node of the key's rank at which it stops, on that level or on the one above. */
@@ -425,7 +453,7 @@ static void link_node(rq_segment *s, rq_segment_node *n, uint64_t seqid, bool in
     s->last_height = height;
     note(s, &cell, rq_get_be32(n->bytes));
     if (s->rank_at != 0 && rq_segment_cell_count(s) >= s->rank_at) rank_again(s);
-    rq__segment_fences_work(s);
+    work_on_fences(s);
 }
 
 void rq__segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
@@ -433,16 +461,29 @@ void rq__segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
     link_node(s, n, seqid, false);
 }
 
+/* Links cells of one row. */
+static void link_row(const rq_segment_pending *row, size_t count, uint64_t seqid, int64_t now_ms)
+{
+    rq_segment_note_write(row->segment, now_ms);
+    for (size_t i = 0; i < count; i++)
+        link_node(row->segment, row[i].node, seqid, i > 0);
+}
+
 void rq_segment_link_batch(const rq_segment_pending *list, size_t count, uint64_t seqid,
                            int64_t now_ms)
 {
-    size_t ahead = 0;
-    for (size_t i = 0; i < count; i++) {
-        const rq_segment_pending *p = &list[i];
-        bool same_segment = i > 0 && p->segment == p[-1].segment;
-        if (!same_segment) rq_segment_note_write(p->segment, now_ms);
-        if (i == ahead && count > 1) ahead += rq__segment_ahead(p, count - i);
-        link_node(p->segment, p->node, seqid, same_segment && same_row(p->node, p[-1].node));
+    size_t cells[RQ__SEGMENT_ROWS_AHEAD];
+    if (count == 1) {
+        link_row(list, 1, seqid, now_ms);
+        return;
+    }
+    while (count > 0) {
+        size_t rows = rq__segment_ahead(list, count, cells);
+        for (size_t i = 0; i < rows; i++) {
+            link_row(list, cells[i], seqid, now_ms);
+            list += cells[i];
+            count -= cells[i];
+        }
     }
 }
 

@@ -40,6 +40,8 @@ RQ_NODISCARD
 rq_err rq_segment_prepare(rq_segment *s, const rq_cell *cell, rq_segment_node **ret);
 /* The node's cell as an entry of a cell block: be32 length and KeyValue with tags. */
 rq_slice rq_segment_node_bytes(const rq_segment_node *n);
+/* Sets the timestamp of a prepared cell. */
+void rq_segment_node_stamp(rq_segment_node *n, int64_t timestamp);
 /* Makes a prepared cell readable. Prepared nodes may be linked in any order. */
 void rq__segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid);
 /* Links a batch's cells, in this order; they may be in several segments. */

@@ -14,8 +14,6 @@
 
 #include "store/segment_list.h"
 
-/* Interleaved searches: about the number of cache misses a core can have in flight. */
-#define ROWS 16
 #define VERSIONS 4   /* of a row; prefetch limit */
 #define SMALL_CELL 2 /* cache lines; of larger cells only the first line is read */
 #define LINES_MAX 64 /* of a version */
@@ -136,26 +134,28 @@ static void run(row_search *rows, size_t open)
     }
 }
 
-size_t rq__segment_ahead(const rq_segment_pending *list, size_t count)
+size_t rq__segment_ahead(const rq_segment_pending *list, size_t count,
+                         size_t ret_cells[RQ__SEGMENT_ROWS_AHEAD])
 {
-    row_search rows[ROWS];
+    row_search rows[RQ__SEGMENT_ROWS_AHEAD];
     size_t open = 0;
     size_t done = 0;
-    while (done < count && open < ROWS) {
+    while (done < count && open < RQ__SEGMENT_ROWS_AHEAD) {
         size_t cells = row_length(list + done, count - done);
-        row_begin(&rows[open++], list[done].segment, row_of(list[done].node),
+        row_begin(&rows[open], list[done].segment, row_of(list[done].node),
                   lines_of(list + done, cells));
+        ret_cells[open++] = cells;
         done += cells;
     }
     run(rows, open);
-    return done;
+    return open;
 }
 
 void rq_segment_expect_rows(const rq_segment_row *list, size_t count)
 {
-    row_search rows[ROWS];
+    row_search rows[RQ__SEGMENT_ROWS_AHEAD];
     size_t open = 0;
-    for (size_t i = 0; i < count && open < ROWS; i++) {
+    for (size_t i = 0; i < count && open < RQ__SEGMENT_ROWS_AHEAD; i++) {
         const rq_segment *s = list[i].segment;
         if (rq_segment_cell_count(s) == 0) continue;
         if (!list[i].writes &&

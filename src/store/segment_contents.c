@@ -80,8 +80,7 @@ void rq__segment_note_column(rq_segment *s, const rq_cell *c)
 {
     unsigned count = atomic_load_explicit(&s->column_count, memory_order_relaxed);
     rq_slice qualifier = rq_cell_qualifier(c);
-    if (count > RQ_SEGMENT_COLUMNS_MAX || c->type != RQ_TYPE_PUT || is_known(s, count, qualifier))
-        return;
+    if (c->type != RQ_TYPE_PUT || is_known(s, count, qualifier)) return;
     if (count < RQ_SEGMENT_COLUMNS_MAX && qualifier.len <= COLUMN_BYTES_MAX) {
         s->columns[count].len = (uint8_t)qualifier.len;
         if (qualifier.len > 0) memcpy(s->columns[count].bytes, qualifier.ptr, qualifier.len);

@@ -117,8 +117,10 @@ void rq__segment_free_slabs(rq_segment *s);
 
 /* --- segment_search.c ------------------------------------------------------------------------- */
 
-/* Called by the writer after each insert: appends a fence when one is due. Without memory for
- * fences searches are slower. */
+#define RQ__FENCE_WORK_EVERY 4 /* inserts */
+/* Begins to build fences if the list can have some. Without memory for fences searches are slower. */
+void rq__segment_fences_begin(rq_segment *s);
+/* Appends a fence. REQUIRES: they are being built. */
 void rq__segment_fences_work(rq_segment *s);
 /* Called by the writer: no search may begin any more at this node, which is on FENCE_LEVEL. */
 void rq__segment_fences_forget(rq_segment *s, const rq_segment_node *node, const probe *key);
@@ -128,7 +130,7 @@ void rq__segment_fences_forget(rq_segment *s, const rq_segment_node *node, const
 /* Called by the writer before the cell is published. */
 void rq__segment_filter_note(rq_segment *s, const rq_cell *c);
 
-/* Called by the writer before the cell is published. */
+/* Called by the writer before the cell is published, while the columns are known to be few. */
 void rq__segment_note_column(rq_segment *s, const rq_cell *c);
 
 #endif

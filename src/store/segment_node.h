@@ -95,6 +95,17 @@ static inline probe probe_of(const rq_segment_node *n, rq_cell *ret_cell)
                    .name_len = name_len};
 }
 
+/* Whether row, family and qualifier are the key's. Cheaper than a comparison that orders them. The
+ * row's length, two bytes before the name, is compared with it: with equal lengths of the rows equal
+ * bytes are equal names. */
+static inline bool has_name(const rq_segment_node *n, const probe *key)
+{
+    const uint8_t *row = n->bytes + 4 + 8 + 2;
+    size_t name_len = rq_get_be32(n->bytes + 4) - (RQ_KEY_FIXED_LEN - 1);
+    return key->name != NULL && name_len == key->name_len &&
+           rq_short_eq_len(row - 2, key->name - 2, name_len + 2);
+}
+
 /* Compares timestamp, type and sequence id, the first two from the node's bytes. */
 static inline int node_compare_tail(const rq_segment_node *n, const uint8_t *tail, const rq_cell *k)
 {
@@ -102,6 +113,13 @@ static inline int node_compare_tail(const rq_segment_node *n, const uint8_t *tai
     if (timestamp != k->timestamp) return timestamp > k->timestamp ? -1 : 1;
     if (tail[8] != k->type) return (int)k->type - (int)tail[8];
     return (n->seqid < k->seqid) - (n->seqid > k->seqid);
+}
+
+/* REQUIRES: has_name. Whether the key is a newer version than the node, and so before it. */
+static inline bool is_newer(const probe *key, const rq_segment_node *n)
+{
+    const uint8_t *tail = n->bytes + 4 + rq_get_be32(n->bytes + 4) - 1;
+    return tail[8] != RQ_TYPE_MINIMUM && node_compare_tail(n, tail, key->cell) > 0;
 }
 
 /* Compares the rest of the key of two cells of one row, from the node's bytes. All cells of a

@@ -132,8 +132,7 @@ rq_segment_node *rq__segment_search(const rq_segment *s, const rq_cell *key,
 
 /* Fences are built along with inserts: new ones when the list has doubled, one node at every fourth
  * insert, so that no insert waits for it. */
-#define FENCE_EVERY 8      /* nodes: those that reach the level */
-#define FENCE_WORK_EVERY 4 /* inserts */
+#define FENCE_EVERY 8 /* nodes: those that reach the level */
 
 static void begin_fences(rq_segment *s, size_t cells)
 {
@@ -171,15 +170,13 @@ static unsigned levels_above(rq_segment *s, rq_segment_node *n, uint64_t rank)
     return above;
 }
 
+void rq__segment_fences_begin(rq_segment *s)
+{
+    if (s->rank_at == 0 && s->order != RQ_ORDER_META) begin_fences(s, rq_segment_cell_count(s));
+}
+
 void rq__segment_fences_work(rq_segment *s)
 {
-    size_t cells = rq_segment_cell_count(s);
-    if (s->making == NULL) {
-        if (cells >= s->fences_at && s->rank_at == 0 && s->order != RQ_ORDER_META)
-            begin_fences(s, cells);
-        return;
-    }
-    if (cells % FENCE_WORK_EVERY != 0) return;
     const link *l = link_of(s->fence, FENCE_LEVEL);
     rq_segment_node *next = next_of(s->fence, FENCE_LEVEL);
     uint64_t rank = atomic_load_explicit(&l->rank, memory_order_relaxed);

@@ -486,15 +486,16 @@ static void an_op_of_a_batch_fails_alone(void **state)
 {
     fixture *f = of(state);
     rq_cell good = cell_of("a", "q", 1, RQ_TYPE_PUT, "v");
-    rq_cell bad = cell_of("nope", "q", 1, RQ_TYPE_PUT, "v");
+    rq_cell bad[2] = {good,
+                      cell_of("nope", "q", 1, RQ_TYPE_PUT, "v")}; /* its first is taken back */
     rq_mutation m[3];
     rq_row_op ops[3];
     static const char *const rows[] = {"r0", "r1", "r2"};
     for (int i = 0; i < 3; i++) {
         m[i] = (rq_mutation){.type = RQ_MUTATE_PUT,
                              .row = rq_slice_cstr(rows[i]),
-                             .cells = i == 1 ? &bad : &good,
-                             .cell_count = 1};
+                             .cells = i == 1 ? bad : &good,
+                             .cell_count = i == 1 ? 2 : 1};
         ops[i] = (rq_row_op){.mutations = &m[i], .mutation_count = 1};
     }
     uint64_t before = rq__region_read_point(f->region);

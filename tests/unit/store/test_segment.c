@@ -287,10 +287,11 @@ static void families_link(families *f, size_t count, uint64_t seqid, bool togeth
         rq__segment_link(f->batch[i].segment, f->batch[i].node, seqid);
 }
 
+/* And in order, which does not rely on either list's search. */
 static void assert_alike(const rq_segment *a, const rq_segment *b, uint64_t seed)
 {
     rq_segment_cursor x, y;
-    rq_cell cx, cy;
+    rq_cell cx, cy, before = {0};
     assert_int_equal(rq_segment_cell_count(a), rq_segment_cell_count(b));
     rq_segment_first(&x, a);
     for (rq_segment_first(&y, b); rq__segment_cursor_valid(&y); rq__segment_cursor_next(&y)) {
@@ -300,9 +301,23 @@ static void assert_alike(const rq_segment *a, const rq_segment *b, uint64_t seed
         if (rq_cell_compare(RQ_ORDER_DEFAULT, &cx, &cy) != 0 ||
             !rq_slice_eq(rq_cell_value(&cx), rq_cell_value(&cy)))
             fail_msg("seed %" PRIu64 ": a cell differs", seed);
+        if (before.row != NULL && rq_cell_compare(RQ_ORDER_DEFAULT, &before, &cx) >= 0)
+            fail_msg("seed %" PRIu64 ": a cell is not behind the one before it", seed);
+        before = cx;
         rq__segment_cursor_next(&x);
     }
     assert_false(rq__segment_cursor_valid(&x));
+}
+
+/* Newer and older versions and markers, also of the type that sorts by its own rule. */
+static void draw_version(rq_random *random, rq_cell *c)
+{
+    static const uint8_t types[] = {RQ_TYPE_DELETE, RQ_TYPE_DELETE_COLUMN,
+                                    RQ_TYPE_DELETE_FAMILY_VERSION, RQ_TYPE_DELETE_FAMILY,
+                                    RQ_TYPE_MINIMUM};
+    c->timestamp = 100 + (int64_t)rq_random_below(random, 3);
+    if (rq_random_below(random, 16) == 0)
+        c->type = types[rq_random_below(random, RQ_ARRAY_LEN(types))];
 }
 
 /* Rows of few or many columns in either family, of small or large cells, some columns twice. */
@@ -314,9 +329,13 @@ static size_t prepare_batch(families *to[2], rq_random *random, unsigned rows)
     while (count < wanted) {
         char row[24], qualifier[8];
         rq_cell c = numbered(row, (unsigned)rq_random_below(random, rows), 0);
+        rq_cell as_put = c;
         size_t columns = rq_random_below(random, 3) == 0 ? 1 : 1 + rq_random_below(random, 30);
+        bool versions = rq_random_below(random, 4) == 0;
         for (size_t n = 0; n < columns && count < wanted; n++, count++) {
             size_t family = n < columns / 2;
+            c = as_put;
+            if (versions) draw_version(random, &c);
             snprintf(qualifier, sizeof qualifier, "q%03zu", n - n % 7 / 6);
             c.qualifier = (uint8_t *)qualifier;
             c.qualifier_len = 4;

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A scanner's way through the index to a data block, and from one block to the next; read-ahead for scanners that
+ * read in sequence.
+ *
+ *   root ─ (intermediate …) ─ leaf ─ data block
+ *
+ * path[level] is the entry taken in each index level. The last index block (`leaf`; the root if
+ * there is one level) stays pinned with the data block, so that moving to the next block needs no
+ * search. Blocks above the leaf are looked up again in the cache when a leaf ends, once in some
+ * thousand blocks. */
+#include "hfile/scanner_priv.h"
+
+static rq_block_kind kind_of_level(const rq_hfile_reader *r, uint32_t level)
+{
+    return level + 1 == r->info.data_index_levels ? RQ_BLOCK_LEAF_INDEX
+                                                  : RQ_BLOCK_INTERMEDIATE_INDEX;
+}
+
+/* Loads the child at path[level] of `parent`: the index block of the next level. */
+static rq_err child(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block parent, uint32_t entry,
+                    uint32_t level, rq__lent_block *ret, rq_error *why)
+{
+    rq__index_entry e = rq__index_at(rq__index_view_of(parent.block->payload), entry);
+    size_t slot = level == 1 ? s->reader->held_children + entry : SIZE_MAX;
+    return rq__reader_at_hand(s->reader, ctx, slot, e.offset, e.size,
+                              kind_of_level(s->reader, level), ret, why);
+}
+
+RQ_COLD static rq_err has_changed(const rq_hfile_scanner *s, const rq_hfile_block *b, rq_error *why)
+{
+    return rq__fail_block(why, s->reader, b, "it has fewer entries than before");
+}
+
+/* *ret: of the entries of an index block. */
+static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, uint32_t level, rq__choice c,
+                     uint32_t *ret, rq_error *why)
+{
+    rq__index_view v = rq__index_view_of(b->payload);
+    rq_cell_order order = s->reader->info.order;
+    if (c.path != NULL) {
+        if (c.path[level] >= v.count) return has_changed(s, b, why);
+        *ret = c.path[level];
+        return RQ_OK;
+    }
+    if (c.key == NULL) {
+        *ret = c.edge == RQ__EDGE_FIRST ? 0 : v.count - 1;
+        return RQ_OK;
+    }
+    rq__sidecar *marks;
+    RQ_TRY(rq__scanner_sidecar(s, b, false, &marks, why));
+    int64_t at = c.before ? rq__index_floor_before(v, marks, order, c.key)
+                          : rq__index_floor(v, marks, order, c.key);
+    *ret = at < 0 ? 0 : (uint32_t)at;
+    return RQ_OK;
+}
+
+/* --- reading ahead ---------------------------------------------------------------------------- */
+/* The operating system's read-ahead is turned on for a scanner that has moved through some blocks in
+ * sequence. If it were on from the beginning, each of many short scans, which read two adjacent blocks,
+ * would make it read four. GAP_MAX: index and bloom blocks may lie between two data blocks. */
+
+#define FOLLOW_AFTER 4 /* blocks; a scan of 100 rows of 1 kB reads up to three */
+#define GAP_MAX ((uint64_t)1 << 20)
+
+/* The trail behind a move to this block. */
+static rq_hfile_trail trail_to(const rq_hfile_trail *from, uint64_t offset, uint32_t size)
+{
+    rq_hfile_trail to = {.begun = offset, .end = offset + size};
+    bool stays = from->end == to.end;
+    bool follows = from->end != 0 && offset >= from->end && offset - from->end <= GAP_MAX;
+    if (stays || follows) to.begun = from->begun;
+    return to;
+}
+
+static void follow(rq_hfile_scanner *s, bool on)
+{
+    if (RQ_LIKELY(s->follows == on)) return;
+    s->follows = on;
+    rq__reader_follow(s->reader, on);
+}
+
+rq_err rq__scanner_load(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__target *t, rq_error *why)
+{
+    uint32_t last = s->reader->info.data_index_levels - 1;
+    rq__index_entry e = rq__index_at(rq__index_view_of(t->leaf.block->payload), t->path[last]);
+    if (s->block != NULL && s->block->offset == e.offset) {
+        t->block = rq__block_ref(s->block);
+        return RQ_OK;
+    }
+    rq_hfile_trail trail = trail_to(&s->trail, e.offset, e.size);
+    ctx->follows = trail.end - trail.begun >= FOLLOW_AFTER * (uint64_t)e.size;
+    follow(s, ctx->follows);
+    rq_err rc = rq__reader_block(s->reader, ctx, e.offset, e.size, RQ_BLOCK_DATA, &t->block, why);
+    ctx->follows = false;
+    if (rc == RQ_OK) s->trail = trail;
+    return rc;
+}
+
+rq_err rq__scanner_descend_to_leaf(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block b,
+                                   uint32_t level, rq__choice c, rq__target *t, rq_error *why)
+{
+    uint32_t levels = s->reader->info.data_index_levels;
+    for (;; level++) {
+        rq_err rc = choose(s, b.block, level, c, &t->path[level], why);
+        if (rc == RQ_OK && level + 1 == levels) break;
+        rq__lent_block below;
+        if (rc == RQ_OK) rc = child(s, ctx, b, t->path[level], level + 1, &below, why);
+        rq__lent_return(b);
+        RQ_TRY(rc);
+        b = below;
+    }
+    t->leaf = b;
+    return RQ_OK;
+}
+
+static rq_err descend(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block b, uint32_t level,
+                      rq__choice c, rq__target *t, rq_error *why)
+{
+    RQ_TRY(rq__scanner_descend_to_leaf(s, ctx, b, level, c, t, why));
+    return rq__scanner_load(s, ctx, t, why);
+}
+
+rq_err rq__scanner_descend(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__choice c, rq__target *t,
+                           rq_error *why)
+{
+    if (s->reader->info.entry_count == 0) return RQ_E_END;
+    rq__lent_block root;
+    RQ_TRY(rq__reader_root(s->reader, ctx, &root, why));
+    return descend(s, ctx, root, 0, c, t, why);
+}
+
+static inline rq__lent_block lend_again(rq__lent_block b)
+{
+    if (b.owned) (void)rq__block_ref(b.block);
+    return b;
+}
+
+rq_err rq__scanner_step(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block leaf,
+                        const uint32_t *path, rq__edge side, rq__target *t, rq_error *why)
+{
+    uint32_t levels = s->reader->info.data_index_levels;
+    uint32_t last = levels - 1;
+    bool forward = side == RQ__EDGE_FIRST; /* its neighbour's nearest edge */
+    memcpy(t->path, path, levels * sizeof(path[0]));
+    uint32_t count = rq__index_view_of(leaf.block->payload).count;
+    if (forward ? path[last] + 1 < count : path[last] > 0) {
+        t->path[last] = forward ? path[last] + 1 : path[last] - 1;
+        t->leaf = lend_again(leaf);
+        return rq__scanner_load(s, ctx, t, why);
+    }
+    /* Goes down the path again to the lowest level that has a neighbour. */
+    rq__lent_block turn = {0};
+    uint32_t turn_level = 0;
+    rq__lent_block b;
+    if (last == 0) return RQ_E_END;
+    RQ_TRY(rq__reader_root(s->reader, ctx, &b, why));
+    rq_err rc = RQ_OK;
+    for (uint32_t level = 0;; level++) {
+        count = rq__index_view_of(b.block->payload).count;
+        if (path[level] >= count) {
+            rc = has_changed(s, b.block, why);
+            break;
+        }
+        if (forward ? path[level] + 1 < count : path[level] > 0) {
+            rq__lent_return(turn);
+            turn = lend_again(b);
+            turn_level = level;
+        }
+        if (level + 1 == last) break;
+        rq__lent_block below;
+        rc = child(s, ctx, b, path[level], level + 1, &below, why);
+        if (rc != RQ_OK) break;
+        rq__lent_return(b);
+        b = below;
+    }
+    rq__lent_return(b);
+    if (rc == RQ_OK && turn.block == NULL) rc = RQ_E_END;
+    if (rc == RQ_OK) {
+        t->path[turn_level] = forward ? path[turn_level] + 1 : path[turn_level] - 1;
+        rc = child(s, ctx, turn, t->path[turn_level], turn_level + 1, &b, why);
+    }
+    rq__lent_return(turn);
+    RQ_TRY(rc);
+    return descend(s, ctx, b, turn_level + 1, (rq__choice){.edge = side}, t, why);
+}
+
+/* --- the middle of the file ------------------------------------------------------------------- */
+
+rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_error *why)
+{
+    if (r->info.entry_count == 0 || r->half != NULL) return RQ_E_END;
+    rq__lent_block lent;
+    RQ_TRY(rq__reader_root(r, ctx, &lent, why));
+    const rq_hfile_block *root = lent.block;
+    rq__index_view v = rq__index_view_of(root->payload);
+    rq_err rc;
+    if (r->info.data_index_levels == 1) {
+        rq_slice key = rq__index_at(v, v.count / 2).key;
+        rc = rq_buf_append(out, key.ptr, key.len);
+        rq__lent_return(lent);
+        return rc;
+    }
+    const uint8_t *mid = root->payload + root->payload_len - RQ__INDEX_MID_KEY_LEN;
+    uint32_t entry = rq_get_be32(mid + 12);
+    rq_hfile_block *leaf;
+    rc = rq__reader_block(r, ctx, rq_get_be64(mid), rq_get_be32(mid + 8), RQ_BLOCK_LEAF_INDEX,
+                          &leaf, why);
+    if (rc == RQ_OK) {
+        v = rq__index_view_of(leaf->payload);
+        if (entry < v.count) {
+            rq_slice key = rq__index_at(v, entry).key;
+            rc = rq_buf_append(out, key.ptr, key.len);
+        } else {
+            rc = rq__fail_block(why, r, root, "its middle key is outside the leaf it names");
+        }
+        rq__hfile_block_unref(leaf);
+    }
+    rq__lent_return(lent);
+    return rc;
+}
