@@ -2,7 +2,6 @@
 /* Outgoing connections to other servers; see peers.h. All but rq__peers_call and _stop runs on the loop. */
 #include "peers/peers.h"
 
-#include "base/log.h"
 #include "client/link.h"
 #include "cluster/handshake.h"
 

@@ -2,7 +2,6 @@
 /* Calls of other servers; see service.h. A connection's state is its side of the handshake. */
 #include "peers/service.h"
 
-#include "base/log.h"
 #include "cluster/handshake.h"
 #include "peers/peers.h"
 
