@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -346,18 +347,54 @@ void rq_log_get_lines(const rq_log *log, uint64_t ret[RQ_LOG_LEVELS])
     pthread_mutex_unlock(&log->sink->lock);
 }
 
+bool rq_log_limit_passes(rq_log_limit *l, rq_log_rate rate, uint64_t now_ns,
+                         uint64_t *ret_suppressed)
+{
+    uint64_t since = atomic_load(&l->since_ns), now = now_ns == 0 ? 1 : now_ns;
+    bool is_over = since == 0 || now - since >= rate.period_ns;
+    *ret_suppressed = 0;
+    if (is_over && atomic_compare_exchange_strong(&l->since_ns, &since, now))
+        atomic_store(&l->lines, 0);
+    if (atomic_fetch_add(&l->lines, 1) >= rate.lines) {
+        atomic_fetch_add(&l->suppressed, 1);
+        return false;
+    }
+    if (atomic_load(&l->suppressed) > 0) *ret_suppressed = atomic_exchange(&l->suppressed, 0);
+    return true;
+}
+
+RQ_PRINTF(5, 0)
+static void write_format(const rq_log *log, rq_log_level level, const char *subject,
+                         uint64_t suppressed, const char *fmt, va_list args)
+{
+    char message[MESSAGE_MAX + 1];
+    const rq_log_field field = rq_log_number("suppressed", suppressed);
+    line l;
+    if (vsnprintf(message, sizeof message, fmt, args) < 0) return;
+    compose(&l, log, level, subject, rq_slice_cstr(message), &field, suppressed > 0);
+    emit(log, level, &l);
+}
+
 void rq_log_write(const rq_log *log, rq_log_level level, const char *subject, const char *fmt, ...)
 {
-    if (!rq_log_takes(log, level)) return;
-    char message[MESSAGE_MAX + 1];
-    line l;
     va_list args;
+    if (!rq_log_takes(log, level)) return;
     va_start(args, fmt);
-    int len = vsnprintf(message, sizeof message, fmt, args);
+    write_format(log, level, subject, 0, fmt, args);
     va_end(args);
-    if (len < 0) return;
-    compose(&l, log, level, subject, rq_slice_cstr(message), NULL, 0);
-    emit(log, level, &l);
+}
+
+void rq_log_write_limited(const rq_log *log, rq_log_limit *limit, rq_log_level level,
+                          const char *subject, const char *fmt, ...)
+{
+    va_list args;
+    uint64_t suppressed;
+    if (!rq_log_takes(log, level)) return;
+    if (!rq_log_limit_passes(limit, RQ_LOG_PEER_RATE, rq_clock_ns(CLOCK_MONOTONIC), &suppressed))
+        return;
+    va_start(args, fmt);
+    write_format(log, level, subject, suppressed, fmt, args);
+    va_end(args);
 }
 
 void rq_log_write_fields(const rq_log *log, rq_log_level level, const char *subject,

@@ -17,6 +17,9 @@
  *  3. Logging does not wait for a reader: a line that a pipe, socket or terminal has no room for is
  *     dropped. Dropped lines and failed writes are counted in rq_log.sink; the next line that can
  *     be written is preceded by one with their number and the reason.
+ *  4. A line that a remote peer can cause has a limit (rq_log_limit), so that peers cannot fill the disk. Lines above the
+ *     limit are counted, and the next line of the limit has their number as `suppressed`. The audit log has no limit:
+ *     otherwise a client could hide a call behind others.
  */
 #ifndef RQ_BASE_LOG_H
 #define RQ_BASE_LOG_H
@@ -55,6 +58,29 @@ typedef struct rq_log {
     bool for_journal;             /* lines begin with their priority, "<6>", as sd-daemon(3) says */
     rq_log_sink *sink;            /* NULL: lines are not counted */
 } rq_log;
+
+/* Limits the lines of one cause: of a call site, or of one peer, table or other key there. Belongs to the object that
+ * logs. All zeros: nothing was logged yet. It allocates nothing, and is used only when there is something to log. */
+typedef struct rq_log_limit {
+    _Atomic uint64_t since_ns;   /* the period's begin; 0: none has begun */
+    _Atomic uint64_t lines;      /* in the period, suppressed ones included */
+    _Atomic uint64_t suppressed; /* since the last line that was logged */
+} rq_log_limit;
+
+/* `lines` in a period of `period_ns`. */
+typedef struct rq_log_rate {
+    unsigned lines;
+    uint64_t period_ns;
+} rq_log_rate;
+
+/* The rate of rq_log_write_limited. */
+#define RQ_LOG_PEER_RATE ((rq_log_rate){5, UINT64_C(1000000000)})
+
+/* Whether a line may be logged now. If so, *ret_suppressed is the number of lines that were not since the last one. Any
+ * thread; each line is either logged or counted. When a period begins while several threads log, a line more or less may
+ * be logged. `now_ns` is of any clock that the limit's callers share; if it jumps back, a period begins. */
+bool rq_log_limit_passes(rq_log_limit *l, rq_log_rate rate, uint64_t now_ns,
+                         uint64_t *ret_suppressed);
 
 /* A key and its value. The key is a literal of letters, digits and '_'. */
 typedef struct rq_log_field {
@@ -99,6 +125,10 @@ void rq_log_get_lines(const rq_log *log, uint64_t ret[RQ_LOG_LEVELS]);
 RQ_COLD
 void rq_log_write(const rq_log *log, rq_log_level level, const char *subject, const char *fmt, ...)
     RQ_PRINTF(4, 5);
+/* rq_log_write within the limit, at RQ_LOG_PEER_RATE by the monotonic clock. */
+RQ_COLD
+void rq_log_write_limited(const rq_log *log, rq_log_limit *limit, rq_log_level level,
+                          const char *subject, const char *fmt, ...) RQ_PRINTF(5, 6);
 /* Logs a message with fields. Fields are borrowed during the call. */
 RQ_COLD
 void rq_log_write_fields(const rq_log *log, rq_log_level level, const char *subject,

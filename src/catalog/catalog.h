@@ -362,6 +362,11 @@ bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_p
 /* All that are kept, ascending by id. */
 RQ_NODISCARD
 rq_err rq_catalog_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret, size_t *ret_count);
+/* Likewise those that are not finished. The list is made under a lock that event loops take too: without the thousands of
+ * results that are kept, it is held for a short time. */
+RQ_NODISCARD
+rq_err rq_catalog_unfinished_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret,
+                                        size_t *ret_count);
 /* Unfinished procedures by state, and procedures that have succeeded and failed since the start.
  * Any thread; visits every unfinished procedure. */
 typedef struct rq_procedure_counts {

@@ -4,6 +4,7 @@
 #define RQ_CATALOG_PRIV_H
 
 #include "base/config.h"
+#include "base/log.h"
 #include "base/parallel.h"
 #include "catalog/catalog.h"
 #include "catalog/chore.h"
@@ -77,6 +78,7 @@ struct rq_catalog {
     _Atomic uint64_t snapshots_made;    /* number of snapshots taken; see cleaner.c */
     _Atomic uint64_t snapshots_changed; /* number taken and deleted; see snapshot_list.c */
     rq__snapshot_list snapshot_list;
+    rq_log_limit corrupt_snapshots, unknown_regions;
     _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
     _Atomic bool checking; /* check.c: one at a time */

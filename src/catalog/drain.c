@@ -142,9 +142,10 @@ static rq_err add_named(rq_catalog *c, rq_slice encoded, const rq_server_name *t
 {
     const rq_catalog_region *r = rq_catalog_region_find(c, encoded);
     if (r == NULL) {
-        rq_log_warn(c->env->log, "catalog", "region %.*s is unknown and is not moved to %s",
-                    (int)(encoded.len < 64 ? encoded.len : 64), (const char *)encoded.ptr,
-                    to->text);
+        rq_log_write_limited(c->env->log, &c->unknown_regions, RQ_LOG_WARN, "catalog",
+                             "region %.*s is unknown and is not moved to %s",
+                             (int)(encoded.len < 64 ? encoded.len : 64), (const char *)encoded.ptr,
+                             to->text);
         return RQ_OK;
     }
     if (is_on(r, to) || rq_slice_eq(r->info->ns, RQ_SLICE_LIT("hbase"))) return RQ_OK;

@@ -288,27 +288,43 @@ static int id_order(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-rq_err rq_catalog_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret, size_t *ret_count)
+/* REQUIRES: the lock. */
+static rq_err copy_list(const rq__proc *first, size_t count, rq_arena *arena, rq_procedure *list)
+{
+    for (size_t i = 0; i < count; i++, first = first->next)
+        if (!describe(first, arena, &list[i])) return RQ_E_NO_MEMORY;
+    return RQ_OK;
+}
+
+static rq_err list_procedures(rq_catalog *c, bool finished_too, rq_arena *arena, rq_procedure **ret,
+                              size_t *ret_count)
 {
     rq__procedures *ps = &c->procedures;
-    rq_err rc = RQ_OK;
-    size_t n = 0;
+    size_t active = 0;
     pthread_mutex_lock(&ps->lock);
-    size_t cap = ps->finished_count;
+    size_t finished = finished_too ? ps->finished_count : 0;
     for (const rq__proc *p = ps->active; p != NULL; p = p->next)
-        cap++;
-    rq_procedure *list = rq_arena_calloc(arena, cap, sizeof *list);
-    if (list == NULL) rc = RQ_E_NO_MEMORY;
-    const rq__proc *heads[] = {ps->active, ps->finished};
-    for (size_t i = 0; i < RQ_ARRAY_LEN(heads) && rc == RQ_OK; i++)
-        for (const rq__proc *p = heads[i]; p != NULL && rc == RQ_OK; p = p->next)
-            rc = describe(p, arena, &list[n++]) ? RQ_OK : RQ_E_NO_MEMORY;
+        active++;
+    rq_procedure *list = rq_arena_calloc(arena, active + finished, sizeof *list);
+    rq_err rc = list == NULL ? RQ_E_NO_MEMORY : copy_list(ps->active, active, arena, list);
+    if (rc == RQ_OK) rc = copy_list(ps->finished, finished, arena, list + active);
     pthread_mutex_unlock(&ps->lock);
     if (rc != RQ_OK) return rc;
-    if (n > 1) qsort(list, n, sizeof *list, id_order);
+    if (active + finished > 1) qsort(list, active + finished, sizeof *list, id_order);
     *ret = list;
-    *ret_count = n;
+    *ret_count = active + finished;
     return RQ_OK;
+}
+
+rq_err rq_catalog_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret, size_t *ret_count)
+{
+    return list_procedures(c, true, arena, ret, ret_count);
+}
+
+rq_err rq_catalog_unfinished_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret,
+                                        size_t *ret_count)
+{
+    return list_procedures(c, false, arena, ret, ret_count);
 }
 
 void rq_catalog_procedure_counts(rq_catalog *c, rq_procedure_counts *ret)

@@ -51,7 +51,8 @@ static rq_err add_one(rq_catalog *c, const char *name, reading *r, rq_error *why
     rq_error own = {0};
     rq_err rc = rq__snapshot_info_read(c->env->vfs, rq_slice_cstr(name), r->arena, &info, &own);
     if (rc == RQ_E_SNAPSHOT_CORRUPT)
-        rq_log_warn(c->env->log, "catalog", "found a corrupted snapshot: %s", own.message);
+        rq_log_write_limited(c->env->log, &c->corrupt_snapshots, RQ_LOG_WARN, "catalog",
+                             "found a corrupted snapshot: %s", own.message);
     if (rc == RQ_E_SNAPSHOT_NOT_FOUND || rc == RQ_E_SNAPSHOT_CORRUPT) {
         r->is_whole = false;
         return RQ_OK;

@@ -40,7 +40,7 @@ static void answered(rq_remote_request *r, rq_err rc, const rq_error *why)
     free(p);
 }
 
-/* NULL without memory: then the next look makes it. REQUIRES: lock held. */
+/* NULL without memory: then the next check makes it. REQUIRES: lock held. */
 static probe *probe_new(rq_master_watch *w)
 {
     probe *p = calloc(1, sizeof *p);
@@ -74,7 +74,7 @@ static void watch(rq_master_watch *w, const rq_server_name *server)
     forget(w);
 }
 
-bool rq_master_watch_look(rq_master_watch *w, const rq_server_name *server)
+bool rq_master_watch_check(rq_master_watch *w, const rq_server_name *server)
 {
     probe *p = NULL;
     bool connected = server != NULL && w->o.is_connected(w->o.ctx, server);

@@ -2,11 +2,11 @@
 /*
  * A standby's watch over the process of the active master. It finds that the process has ended by the rule for other
  * servers (rule 7 of silence.c): no connection of the process to this one is open, and its address refuses new ones at
- * two looks in a row. A process that runs, is paused or is cut off by lost packets refuses nobody. Refusals of one that was
+ * two checks in a row. A process that runs, is paused or is cut off by lost packets refuses nobody. Refusals of one that was
  * never heard say nothing: a firewall may always have been there. No clock is read.
  *
- *   look ── it has a connection to this process ──► nothing to do
- *     └──── it has none ──► probe: ExecuteProcedures without orders ── refused, twice ──► it has ended
+ *   check ── it has a connection to this process ──► nothing to do
+ *     └───── it has none ──► probe: ExecuteProcedures without orders ── refused, twice ──► it has ended
  */
 #ifndef RQ_CLUSTER_MASTER_WATCH_H
 #define RQ_CLUSTER_MASTER_WATCH_H
@@ -24,9 +24,9 @@ typedef struct rq_master_watch_options {
 
 RQ_NODISCARD
 rq_err rq_master_watch_new(const rq_master_watch_options *o, rq_master_watch **ret);
-/* Looks at the process whose server has this name, and sends a probe if needed. True: it has ended. `server` NULL: there
+/* Checks the process whose server has this name, and sends a probe if needed. True: it has ended. `server` NULL: there
  * is no master to watch. One thread calls this, every few hundred milliseconds. */
-bool rq_master_watch_look(rq_master_watch *w, const rq_server_name *server);
+bool rq_master_watch_check(rq_master_watch *w, const rq_server_name *server);
 /* REQUIRES: no probe is outstanding. NULL is fine. */
 void rq_master_watch_free(rq_master_watch *w);
 

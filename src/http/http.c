@@ -21,6 +21,7 @@
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/listener.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -32,11 +33,16 @@
 #define BODY_BYTES_MAX 1024 /* GET and HEAD have no body */
 /* A peer that goes on sending while its response is made or written is not read beyond this. */
 #define INPUT_BYTES_MAX (HEAD_BYTES_MAX + BODY_BYTES_MAX)
+/* So many connections are accepted, then requests are answered and connections closed. libevent itself accepts as long as
+ * peers connect. */
+#define ACCEPTED_AT_ONCE 16
 
 typedef struct connection {
     struct connection *next, *prev; /* ordered by since_ns, oldest first */
     struct bufferevent *stream;     /* a reference */
     uint64_t since_ns;              /* when it began, or its last response was read */
+    bool ended;                     /* by end_connection */
+    uint64_t host;                  /* of the peer (host_of) */
 } connection;
 
 struct rq_http {
@@ -53,14 +59,15 @@ struct rq_http {
     struct event_base *base;
     struct evhttp *server;
     struct evconnlistener *listener; /* evhttp's */
-    struct event *end, *tick;
+    struct event *end, *tick, *accept_again;
     pthread_mutex_t lock;
     bool serves RQ_GUARDED_BY(lock);
     rq_http_sources from RQ_GUARDED_BY(lock);
     /* The thread's. */
     connection list; /* ring */
     unsigned connections;
-    size_t unread; /* bytes of bodies */
+    unsigned accepted; /* since accept_again ran */
+    size_t unread;     /* bytes of bodies */
     rq__rates rates;
     rq__later *later[RQ__LATER_COUNT];
 };
@@ -139,29 +146,78 @@ static void forget(rq_http *h, connection *c)
 }
 
 /* Shuts the socket down: evhttp then reads end-of-file and closes the connection. */
-static void end_connection(const connection *c)
+static void end_connection(connection *c)
 {
     int fd = bufferevent_getfd(c->stream);
+    c->ended = true;
     if (fd >= 0) shutdown(fd, SHUT_RDWR);
 }
 
-/* Ends connections that are past their deadline, and the oldest ones above the limit. */
-static void sweep(rq_http *h)
+/* Hosts are equal if these numbers are: an IPv4 address, or the network of an IPv6 address, whose other half a host may
+ * choose freely. 0: unknown. */
+static uint64_t host_of(int fd)
 {
-    uint64_t now = now_ns(h);
+    struct sockaddr_in6 a = {.sin6_family = AF_UNSPEC};
+    socklen_t len = sizeof a;
+    uint64_t network;
+    if (fd < 0 || getpeername(fd, (struct sockaddr *)&a, &len) != 0) return 0;
+    if (a.sin6_family == AF_INET)
+        return ((const struct sockaddr_in *)(const void *)&a)->sin_addr.s_addr;
+    if (IN6_IS_ADDR_V4MAPPED(&a.sin6_addr)) return a.sin6_addr.s6_addr32[3];
+    memcpy(&network, &a.sin6_addr, sizeof network);
+    return network;
+}
+
+static unsigned connections_of(const rq_http *h, uint64_t host)
+{
+    unsigned count = 0;
+    for (const connection *c = h->list.next; c != &h->list; c = c->next)
+        count += !c->ended && c->host == host;
+    return count;
+}
+
+/* The oldest connection of the host with the most connections, so that one host does not keep others out. */
+static connection *one_too_many(const rq_http *h)
+{
+    connection *ret = NULL;
+    unsigned most = 0;
+    for (connection *c = h->list.next; c != &h->list; c = c->next) {
+        unsigned count = c->ended ? 0 : connections_of(h, c->host);
+        if (count <= most) continue;
+        most = count;
+        ret = c;
+    }
+    return ret;
+}
+
+/* Frees the connections that evhttp has closed. Returns the number of those that nobody has ended. */
+static unsigned forget_closed(rq_http *h)
+{
     unsigned alive = 0;
     for (connection *c = h->list.next, *next; c != &h->list; c = next) {
         next = c->next;
+        if (c->host == 0) c->host = host_of(bufferevent_getfd(c->stream));
         if (was_let_go(c))
             forget(h, c);
         else
-            alive++;
+            alive += !c->ended;
     }
-    for (connection *c = h->list.next; c != &h->list; c = c->next) {
-        if (alive <= RQ_HTTP_CONNECTIONS && now - c->since_ns < h->deadline_ns) break;
+    return alive;
+}
+
+/* Ends connections that are past their deadline, and some above the limit. */
+static void sweep(rq_http *h)
+{
+    uint64_t now = now_ns(h);
+    unsigned alive = forget_closed(h);
+    for (connection *c = h->list.next; c != &h->list && now - c->since_ns >= h->deadline_ns;
+         c = c->next) {
+        if (c->ended) continue;
         end_connection(c);
-        if (alive > 0) alive--;
+        alive--;
     }
+    for (; alive > RQ_HTTP_CONNECTIONS; alive--)
+        end_connection(one_too_many(h));
 }
 
 /* Arms the timer, which runs once a second while there are connections. */
@@ -176,9 +232,27 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx)
     rq_http *h = ctx;
     (void)fd;
     (void)what;
-    evconnlistener_enable(h->listener); /* on_accept_error */
+    evconnlistener_enable(h->listener); /* on_accept_error, or accept_again, which is late then */
     sweep(h);
     if (h->connections > 0) set_tick(h);
+}
+
+/* Runs after the requests and ends of connections that the loop has found meanwhile. */
+static void accept_again(evutil_socket_t fd, short what, void *ctx)
+{
+    rq_http *h = ctx;
+    (void)fd;
+    (void)what;
+    sweep(h);
+    h->accepted = 0;
+    evconnlistener_enable(h->listener);
+}
+
+static void count_accepted(rq_http *h)
+{
+    struct timeval now = {0, 0};
+    if (++h->accepted < ACCEPTED_AT_ONCE || evtimer_add(h->accept_again, &now) != 0) return;
+    evconnlistener_disable(h->listener);
 }
 
 /* Makes the bufferevent of an accepted connection. Its descriptor is closed with the last
@@ -189,6 +263,7 @@ static struct bufferevent *make_stream(struct event_base *base, void *ctx)
     rq_http *h = ctx;
     sweep(h);
     set_tick(h);
+    count_accepted(h);
     connection *c = calloc(1, sizeof *c);
     struct bufferevent *stream = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
     if (c == NULL || stream == NULL) {
@@ -341,11 +416,12 @@ static bool read_request(rq_http *h, struct evhttp_request *request, rq__page *r
     const char *query = uri == NULL ? NULL : evhttp_uri_get_query(uri);
     rq__query parameters;
     rq_err rc = rq__query_read(&parameters, query);
-    char *path = evhttp_uridecode(raw == NULL || raw[0] == '\0' ? "/" : raw, 0, NULL);
-    if (path == NULL || rc == RQ_E_NO_MEMORY)
+    char *path = NULL;
+    if (rc == RQ_OK) rc = rq__query_decode(raw == NULL || raw[0] == '\0' ? "/" : raw, false, &path);
+    if (rc == RQ_E_NO_MEMORY)
         rq__page_fail(ret, RQ__HTTP_BROKEN, "out of memory");
     else if (rc != RQ_OK)
-        rq__page_fail(ret, RQ__HTTP_BAD, "too many parameters");
+        rq__page_fail(ret, RQ__HTTP_BAD, "too many parameters, or a NUL in the address");
     else
         later = make_page(h, request, path, &parameters, ret);
     rq__query_clear(&parameters);
@@ -420,8 +496,11 @@ static rq_err start(rq_http *h, rq_error *why)
     h->end_fd = eventfd(0, EFD_CLOEXEC);
     if (h->base == NULL || h->end_fd < 0) return no_pages(why);
     h->tick = evtimer_new(h->base, on_tick, h);
+    h->accept_again = evtimer_new(h->base, accept_again, h);
     h->end = event_new(h->base, h->end_fd, EV_READ, on_end, h);
-    if (h->tick == NULL || h->end == NULL || event_add(h->end, NULL) != 0) return no_pages(why);
+    if (h->tick == NULL || h->accept_again == NULL || h->end == NULL ||
+        event_add(h->end, NULL) != 0)
+        return no_pages(why);
     for (int i = 0; i < RQ__LATER_COUNT; i++) {
         const rq__later_page *what = rq__later_page_of((rq__later_kind)i);
         h->later[i] = rq__later_new(what, h, h->executor, h->base, send_page);
@@ -502,6 +581,7 @@ void rq_http_close(rq_http *h)
     while (h->list.next != &h->list)
         forget(h, h->list.next);
     if (h->tick != NULL) event_free(h->tick);
+    if (h->accept_again != NULL) event_free(h->accept_again);
     if (h->end != NULL) event_free(h->end);
     if (h->base != NULL) event_base_free(h->base);
     if (h->fd >= 0) close(h->fd);

@@ -22,8 +22,8 @@
 
 typedef struct rq_http rq_http;
 
-/* The highest number of connections. A further one closes the connection that has been idle for
- * longest, counted from its beginning or from when its last response was read. */
+/* The highest number of connections. A further one closes a connection of the host that has the most: the one that has
+ * been idle for longest, counted from its beginning or from when its last response was read. */
 #define RQ_HTTP_CONNECTIONS 64
 /* Longest time from a connection's beginning, or its last response, to the end of the next
  * response. */

@@ -61,10 +61,14 @@ typedef struct rq__query {
     rq__query_item items[RQ__QUERY_MAX];
 } rq__query;
 
-/* query.c. RQ_E_INVALID: it has more than RQ__QUERY_MAX parameters. To be cleared in any case. */
+/* query.c. RQ_E_INVALID: it has more than RQ__QUERY_MAX parameters, or a NUL. To be cleared in any case. */
 RQ_NODISCARD
 rq_err rq__query_read(rq__query *q, const char *text);
 void rq__query_clear(rq__query *q);
+/* Decodes the escapes of an address; a '%' without two hex digits stays. RQ_E_INVALID: it has an escaped NUL, behind which
+ * nothing would be read. *ret is the caller's, also on an error. */
+RQ_NODISCARD
+rq_err rq__query_decode(const char *text, bool plus_is_space, char **ret);
 
 typedef struct rq__request {
     const char *path;

@@ -5,12 +5,20 @@
 #include <event2/http.h>
 #include <stdlib.h>
 
-static char *decoded(const char *text, size_t len)
+rq_err rq__query_decode(const char *text, bool plus_is_space, char **ret)
+{
+    size_t len = 0;
+    *ret = evhttp_uridecode(text, plus_is_space, &len);
+    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    return strlen(*ret) == len ? RQ_OK : RQ_E_INVALID;
+}
+
+static rq_err decode(const char *text, size_t len, char **ret)
 {
     char *copy = strndup(text, len);
-    char *plain = copy == NULL ? NULL : evhttp_uridecode(copy, 1, NULL);
+    rq_err rc = copy == NULL ? RQ_E_NO_MEMORY : rq__query_decode(copy, true, ret);
     free(copy);
-    return plain;
+    return rc;
 }
 
 static rq_err add(rq__query *q, const char *part, size_t len)
@@ -18,11 +26,10 @@ static rq_err add(rq__query *q, const char *part, size_t len)
     const char *equals = memchr(part, '=', len);
     size_t name_len = equals == NULL ? len : (size_t)(equals - part);
     const char *value = equals == NULL ? "" : equals + 1;
-    rq__query_item *item = &q->items[q->count];
-    item->name = decoded(part, name_len);
-    item->value = decoded(value, equals == NULL ? 0 : len - name_len - 1);
-    q->count++; /* also with one of them missing: rq__query_clear frees both */
-    return item->name == NULL || item->value == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    rq__query_item *item = &q->items[q->count++]; /* rq__query_clear frees it, also half made */
+    *item = (rq__query_item){NULL, NULL};
+    RQ_TRY(decode(part, name_len, &item->name));
+    return decode(value, equals == NULL ? 0 : len - name_len - 1, &item->value);
 }
 
 rq_err rq__query_read(rq__query *q, const char *text)

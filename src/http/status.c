@@ -262,7 +262,7 @@ static void put_procedures(rq__text *t, rq_catalog *c)
     size_t count = 0, shown = 0;
     rq_catalog_procedure_counts(c, &n);
     if (n.parked == 0) return;
-    rq_err rc = rq_catalog_procedures(c, &arena, &list, &count);
+    rq_err rc = rq_catalog_unfinished_procedures(c, &arena, &list, &count);
     if (rc != RQ_OK) {
         t->rc = rc;
         count = 0;

@@ -86,10 +86,10 @@ static void put_procedures(printer *p, rq_catalog *c)
     rq_arena arena = {0};
     rq_procedure *list;
     size_t count = 0;
-    rq_err rc = rq_catalog_procedures(c, &arena, &list, &count);
+    rq_err rc = rq_catalog_unfinished_procedures(c, &arena, &list, &count);
     if (rc != RQ_OK) p->text->rc = rc;
     for (size_t i = 0; rc == RQ_OK && i < count; i++)
-        if (!list[i].finished) put_procedure(p, &list[i]);
+        put_procedure(p, &list[i]);
     rq_arena_clear(&arena);
 }
 

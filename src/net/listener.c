@@ -12,7 +12,8 @@
 
 #define ACCEPT_BATCH 64
 #define ACCEPT_RETRY_NS 100000000ull /* out of file descriptors: try again after this */
-#define SAY_NS 60000000000ull        /* one line at most in this time */
+/* The log lines of failed accepts. */
+#define ACCEPT_LINES ((rq_log_rate){1, UINT64_C(60000000000)})
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
@@ -113,22 +114,14 @@ static void on_accept_retry(rq_loop_timer *t)
     l->loops->libuv.uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
 }
 
-/* Logs the first failure, then at most one line a minute, with the number of failures since the last line. */
 RQ_COLD static void cannot_accept(rq_listener *l, int code)
 {
-    uint64_t now = rq_loop_clock_ns();
-    char before[64] = "";
-    if (l->said_ns != 0 && now - l->said_ns < SAY_NS) {
-        l->unsaid++;
+    uint64_t suppressed;
+    if (!rq_log_limit_passes(&l->failed_accepts, ACCEPT_LINES, rq_loop_clock_ns(), &suppressed))
         return;
-    }
-    if (l->unsaid > 0)
-        snprintf(before, sizeof before, " (%u more times since this was logged last)", l->unsaid);
-    l->said_ns = now;
-    l->unsaid = 0;
-    if (l->loops->log != NULL)
-        rq_log_warn(l->loops->log, "rpc", "cannot accept on port %u: %s%s", l->port, strerror(code),
-                    before);
+    rq_log_event(l->loops->log, RQ_LOG_WARN, "rpc", "cannot accept connections",
+                 rq_log_number("port", l->port), rq_log_text("why", strerror(code)),
+                 rq_log_number("suppressed", suppressed));
 }
 
 static void on_acceptable(uv_poll_t *h, int status, int events)

@@ -30,6 +30,7 @@
 
 #include "net/stream.h"
 
+#include "base/log.h"
 #include "net/libuv.h"
 #include "net/lookup.h"
 #include "net/memory.h"
@@ -160,8 +161,7 @@ struct rq_listener {
     rq_task start_task;
     rq_task stop_task;
     rq_loop_timer retry;
-    uint64_t said_ns; /* when it was logged last that no connection can be accepted; 0: never */
-    unsigned unsaid;  /* failures since then */
+    rq_log_limit failed_accepts;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool polling RQ_GUARDED_BY(lock); /* `poll` is open in uv */

@@ -11,8 +11,8 @@
 
 #define IDLE_NS UINT64_C(60000000000)
 #define SWEEP_NS UINT64_C(10000000000)
-#define ANSWER_MAX ((uint32_t)1 << 20) /* names of 10,000 servers */
-#define COMPLAIN_NS UINT64_C(10000000000)
+#define ANSWER_MAX ((uint32_t)1 << 20)                         /* names of 10,000 servers */
+#define FAILED_LINES ((rq_log_rate){1, UINT64_C(10000000000)}) /* for each server */
 
 typedef struct peer {
     struct peer *next;
@@ -20,7 +20,8 @@ typedef struct peer {
     const rq_server_name *from, *to; /* references */
     rq_link *link;
     rq_caller caller; /* the caller's side of the handshake */
-    uint64_t used_ns, complained_ns;
+    uint64_t used_ns;
+    rq_log_limit failed_lines;
 } peer;
 
 struct rq_peers {
@@ -53,13 +54,12 @@ static rq_slice text_of(const rq_reply *r)
 static void greeting_failed(peer *p, rq_slice text)
 {
     rq_error why = {0};
-    uint64_t now = rq_loop_clock_ns();
+    uint64_t suppressed;
     (void)rq_fail(&why, RQ_E_IO, "cannot connect to server %.300s: %.*s", p->to->text,
                   (int)(text.len < 400 ? text.len : 400), (const char *)text.ptr);
-    if (p->complained_ns == 0 || now - p->complained_ns > COMPLAIN_NS) {
-        rq_log_warn(p->owner->o.log, "peers", "%s", why.message);
-        p->complained_ns = now;
-    }
+    if (rq_log_limit_passes(&p->failed_lines, FAILED_LINES, rq_loop_clock_ns(), &suppressed))
+        rq_log_event(p->owner->o.log, RQ_LOG_WARN, "peers", "cannot greet a server",
+                     rq_log_text("why", why.message), rq_log_number("suppressed", suppressed));
     rq_link_greeted(p->link, RQ_E_IO, why.message);
 }
 

@@ -16,16 +16,14 @@ typedef struct greeted {
 
 struct rq_peer_service {
     rq_peer_service_options o;
-    _Atomic uint64_t refused_second; /* second of the last log line */
+    rq_log_limit refused;
 };
 
-/* Any client can cause refusals, so the log lines are limited. */
+/* Any client can cause refusals. */
 static void log_refusal(rq_peer_service *s, const rq_call *call, const rq_error *why)
 {
-    uint64_t second = rq_loop_clock_ns() / UINT64_C(1000000000) + 1;
-    if (atomic_exchange(&s->refused_second, second) == second) return;
-    rq_log_warn(s->o.log, "peers", "%s from %s is refused: %s", call->method->name,
-                call->client->host, why->message);
+    rq_log_write_limited(s->o.log, &s->refused, RQ_LOG_WARN, "peers", "%s from %s is refused: %s",
+                         call->method->name, call->client->host, why->message);
 }
 
 static void refuse(rq_peer_service *s, rq_call *call, rq_err rc, rq_error *why)

@@ -428,24 +428,23 @@ static void log_lost(const rq_log *log, const rq_wal_late *l)
                  "shared storage did not acknowledge an append: it is repeated in a new segment",
                  rq_log_text("object", l->object), rq_log_number("bytes", l->bytes),
                  rq_log_ms("ms", l->ns), rq_log_text("why", l->why),
-                 rq_log_number("more", l->more));
+                 rq_log_number("suppressed", l->suppressed));
 }
 
-/* "more" lines of the kind were left out since the last one. */
 static void on_late(void *ctx, const rq_wal_late *l)
 {
     const rq_log *log = ((const rq_engine *)ctx)->env.log;
     if (l->kind == RQ_WAL_LATE_SLOW)
         rq_log_event(log, RQ_LOG_INFO, "wal", "slow append", rq_log_text("object", l->object),
                      rq_log_number("bytes", l->bytes), rq_log_ms("ms", l->ns),
-                     rq_log_number("more", l->more));
+                     rq_log_number("suppressed", l->suppressed));
     else if (l->kind == RQ_WAL_LATE_LOST)
         log_lost(log, l);
     else if (l->kind == RQ_WAL_LATE_STALLED)
         rq_log_event(log, RQ_LOG_WARN, "wal",
                      "shared storage accepts no new segment of the log: writes wait",
                      rq_log_ms("ms", l->ns), rq_log_text("why", l->why),
-                     rq_log_number("more", l->more));
+                     rq_log_number("suppressed", l->suppressed));
     else
         rq_log_event(log, RQ_LOG_INFO, "wal", "the log accepts appends again",
                      rq_log_ms("ms", l->ns));

@@ -21,6 +21,7 @@ typedef struct rq__zk_watchers {
     struct rq__zk_connection *first;
     struct rq__zk_connection *at; /* the next to be compared with `view`; NULL: all were */
     uint64_t view;
+    struct rq__zk_connection *first_paused, *last_paused; /* in setWatches: rq__zk_go_on_later */
     _Atomic size_t count;
     atomic_bool posted; /* `task` is posted or deferred */
 } rq__zk_watchers;
@@ -59,10 +60,13 @@ typedef struct rq__zk_connection {
                          * shows */
     bool watching;      /* is in its loop's list */
     bool comparing; /* its watches are being compared with the view `compared_view`, in slices */
-    bool waits;     /* its next request waits for the end of this comparison */
+    bool waits;  /* its next request waits for the end of this comparison, or for its next slice */
+    bool paused; /* is in its loop's list of those between two slices of a setWatches */
+    size_t set_again; /* paths of that setWatches that were handled */
     uint64_t compared_view;
     struct rq__zk_watch *compare_at; /* the next watch */
     struct rq__zk_connection *next_watching, *previous_watching;
+    struct rq__zk_connection *next_paused, *previous_paused;
 } rq__zk_connection;
 
 /* Zxids: start time in ms << 16, plus the number of the catalog's view. Nodes below table/ and
@@ -79,12 +83,13 @@ static inline int64_t rq__zk_zxid_now(const rq_registry *r)
 }
 
 /* --- zk_requests.c ---------------------------------------------------------------------------- */
-/* Answers one request of a connection with a session. An error closes the connection. */
+/* Answers one request of a connection with a session. RQ_E_AGAIN: a slice of it was handled; call this again with the same
+ * frame later. Another error closes the connection. */
 RQ_NODISCARD
 rq_err rq__zk_handle_request(rq__zk_connection *c, rq_slice frame);
 
 /* --- zookeeper.c ------------------------------------------------------------------------------ */
-/* All watches of the connection were compared: handles the request that has waited for this. */
+/* Handles the request that has waited: all watches of the connection were compared, or its next slice is due. */
 void rq__zk_go_on(rq__zk_connection *c);
 /* Adds to the memory charged to the connection. False: the limit is reached. A connection may use at most as much
  * as then remains free: a single connection half of the limit, two connections a third each, and so on. */
@@ -104,6 +109,8 @@ rq_err rq__zk_send_event(rq__zk_connection *c, enum rq__zk_event event, rq_slice
  * rest is compared in later slices, and then rq__zk_go_on is called. */
 RQ_NODISCARD
 rq_err rq__zk_watches_look(rq__zk_connection *c);
+/* Calls rq__zk_go_on in another task of the loop. */
+void rq__zk_go_on_later(rq__zk_connection *c);
 /* At the connection's end. */
 void rq__zk_watches_clear(rq__zk_connection *c);
 /* The task of a loop's rq__zk_watchers. */

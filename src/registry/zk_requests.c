@@ -3,6 +3,8 @@
  * refused. To add one, write its function and add a line to `requests`. */
 #include "registry/zk_priv.h"
 
+#include "base/meter.h"
+
 /* The node with its stat, or RQ_E_NOT_FOUND. */
 static rq_err read_node(rq__zk_connection *c, rq_slice path, bool lists, rq__znode *ret,
                         rq__zk_stat *ret_stat)
@@ -146,18 +148,49 @@ static rq_err refuse_write(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int
     return RQ_OK;
 }
 
-/* Limit for the paths in one setWatches, which is handled in one piece: so many take some milliseconds. Java's client
- * sends 128 kB of paths at once (ClientCnxn.SET_WATCHES_MAX_LENGTH), none shorter than "/hbase/…". */
+/* Limit for the paths in one setWatches. Java's client sends 128 kB of paths at once (ClientCnxn.SET_WATCHES_MAX_LENGTH),
+ * none shorter than "/hbase/…". So many take some milliseconds, so they are handled in slices: after each, the same frame is
+ * read again, up to the first path that was not handled. */
 #define SET_WATCHES_MAX 16384
+#define PATH_STEPS 8 /* of base/meter.h, for a path */
 
 /* The three lists of setWatches, in order. `exist` has nodes that did not exist. */
 typedef enum watch_list { LIST_DATA, LIST_EXIST, LIST_CHILD } watch_list;
 
-/* Handles one list: `since` is the last zxid that the client has seen. Watches on nodes that changed later
- * fire at once, the others are set again. All nodes of tables count as changed when any table has changed,
- * because they have the same zxid. */
-static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list list, int64_t since,
-                             int32_t *left, int32_t *err)
+typedef struct set_again {
+    int64_t since; /* the last zxid that the client has seen */
+    size_t count;  /* paths so far, those of earlier slices included */
+    rq_meter slice;
+} set_again;
+
+/* The event for a node that may have changed since; 0: none, it is to be watched. All nodes of tables count as changed when
+ * any table has changed, because they have the same zxid. `stat` NULL: the node does not exist. */
+static int event_since(watch_list list, int64_t since, const rq__zk_stat *stat)
+{
+    if (stat == NULL) return list == LIST_EXIST ? 0 : RQ__ZK_NODE_DELETED;
+    if (list == LIST_EXIST) return RQ__ZK_NODE_CREATED;
+    if (list == LIST_DATA) return stat->mzxid > since ? RQ__ZK_NODE_DATA_CHANGED : 0;
+    return stat->pzxid > since ? RQ__ZK_NODE_CHILDREN_CHANGED : 0;
+}
+
+static rq_err set_watch(rq__zk_connection *c, watch_list list, int64_t since, rq_slice path)
+{
+    rq__zk_watch_kind kind = list == LIST_CHILD ? RQ__ZK_WATCH_CHILD : RQ__ZK_WATCH_DATA;
+    rq__znode node;
+    rq__zk_stat stat = {0};
+    if (rq__zk_is_watched(c, kind, path)) return RQ_OK;
+    rq_arena_reset(&c->arena);
+    rq_err rc = read_node(c, path, false, &node, &stat);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
+    int event = event_since(list, since, rc == RQ_OK ? &stat : NULL);
+    if (event != 0) return rq__zk_send_event(c, (enum rq__zk_event)event, path);
+    if (list == LIST_CHILD && rc == RQ_OK) RQ_TRY(read_node(c, path, true, &node, &stat));
+    return rq__zk_watch_add(c, kind, path, rc == RQ_OK ? &node : NULL);
+}
+
+/* RQ_E_AGAIN: the slice is over. */
+static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list list, set_again *s,
+                             int32_t *err)
 {
     int32_t count;
     if (!rq__zk_read_i32(in, &count)) {
@@ -166,49 +199,33 @@ static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list lis
     }
     for (int32_t i = 0; i < count; i++) {
         rq_slice path;
-        rq__znode node;
-        rq__zk_stat stat = {0};
-        if ((*left)-- == 0) return RQ_E_REQUEST_TOO_BIG;
+        if (s->count++ == SET_WATCHES_MAX) return RQ_E_REQUEST_TOO_BIG;
         if (!rq__zk_read_buffer(in, &path)) {
             *err = RQ__ZK_MARSHALLING;
             return RQ_OK;
         }
-        rq__zk_watch_kind kind = list == LIST_CHILD ? RQ__ZK_WATCH_CHILD : RQ__ZK_WATCH_DATA;
-        if (rq__zk_is_watched(c, kind, path)) continue;
-        rq_arena_reset(&c->arena);
-        rq_err rc = read_node(c, path, false, &node, &stat);
-        if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
-        int event = 0;
-        if (rc != RQ_OK)
-            event = list == LIST_EXIST ? 0 : RQ__ZK_NODE_DELETED;
-        else if (list == LIST_EXIST)
-            event = RQ__ZK_NODE_CREATED;
-        else if (list == LIST_DATA && stat.mzxid > since)
-            event = RQ__ZK_NODE_DATA_CHANGED;
-        else if (list == LIST_CHILD && stat.pzxid > since)
-            event = RQ__ZK_NODE_CHILDREN_CHANGED;
-        if (event != 0) {
-            RQ_TRY(rq__zk_send_event(c, (enum rq__zk_event)event, path));
-            continue;
-        }
-        if (list == LIST_CHILD && rc == RQ_OK) RQ_TRY(read_node(c, path, true, &node, &stat));
-        RQ_TRY(rq__zk_watch_add(c, kind, path, rc == RQ_OK ? &node : NULL));
+        if (s->count <= c->set_again) continue; /* in an earlier slice */
+        RQ_TRY(set_watch(c, list, s->since, path));
+        c->set_again = s->count;
+        if (rq_meter_spent(&s->slice, c->registry->env.executor, PATH_STEPS)) return RQ_E_AGAIN;
     }
     return RQ_OK;
 }
 
 static rq_err do_set_watches(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
 {
-    int64_t since;
-    int32_t left = SET_WATCHES_MAX;
+    set_again s = {0};
+    rq_err rc = RQ_OK;
     (void)out;
-    if (!rq__zk_read_i64(in, &since)) {
+    if (!rq__zk_read_i64(in, &s.since)) {
         *err = RQ__ZK_MARSHALLING;
         return RQ_OK;
     }
-    for (watch_list list = LIST_DATA; list <= LIST_CHILD && *err == RQ__ZK_OK; list++)
-        RQ_TRY(set_watches_of(c, in, list, since, &left, err));
-    return RQ_OK;
+    for (watch_list list = LIST_DATA; list <= LIST_CHILD && rc == RQ_OK && *err == RQ__ZK_OK;
+         list++)
+        rc = set_watches_of(c, in, list, &s, err);
+    if (rc != RQ_E_AGAIN) c->set_again = 0;
+    return rc;
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */

@@ -226,8 +226,42 @@ rq_err rq__zk_watches_look(rq__zk_connection *c)
     return RQ_E_AGAIN;
 }
 
+/* --- between two slices of a setWatches ------------------------------------------------------- */
+
+void rq__zk_go_on_later(rq__zk_connection *c)
+{
+    rq__zk_watchers *all = watchers_of(c);
+    if (!c->paused) {
+        c->paused = true;
+        c->next_paused = NULL;
+        c->previous_paused = all->last_paused;
+        *(all->last_paused == NULL ? &all->first_paused : &all->last_paused->next_paused) = c;
+        all->last_paused = c;
+    }
+    if (!atomic_exchange(&all->posted, true)) rq_loop_defer(rq_stream_loop(c->stream), &all->task);
+}
+
+static void end_pause(rq__zk_watchers *all, rq__zk_connection *c)
+{
+    rq__zk_connection *next = c->next_paused, *previous = c->previous_paused;
+    c->paused = false;
+    *(previous == NULL ? &all->first_paused : &previous->next_paused) = next;
+    *(next == NULL ? &all->last_paused : &next->previous_paused) = previous;
+}
+
+/* One connection goes on, so that the task is short. */
+static void end_first_pause(rq__zk_watchers *all)
+{
+    rq__zk_connection *c = all->first_paused;
+    if (c == NULL) return;
+    end_pause(all, c);
+    if (all->first_paused != NULL) rq__zk_go_on_later(all->first_paused);
+    rq__zk_go_on(c);
+}
+
 void rq__zk_watches_clear(rq__zk_connection *c)
 {
+    if (c->paused) end_pause(watchers_of(c), c);
     if (c->watching) end_watching(c);
     while (c->watches != NULL)
         drop_watch(c, c->watches);
@@ -254,6 +288,7 @@ void rq__zk_watchers_run(rq_task *task)
 {
     rq__zk_watchers *all = RQ_CONTAINER_OF(task, rq__zk_watchers, task);
     atomic_store(&all->posted, false); /* before the comparison: later changes post again */
+    end_first_pause(all);
     if (all->first == NULL) return;
     uint64_t view = rq_catalog_view_number(all->first->registry->catalog);
     if (all->at == NULL || all->view != view) all->at = all->first;

@@ -209,9 +209,15 @@ static rq_err take_frame(rq__zk_connection *c, rq_slice bytes, size_t *ret_used)
     rq_err rc = c->connected ? rq__zk_watches_look(c) : RQ_OK;
     c->waits = rc == RQ_E_AGAIN;
     if (rc != RQ_OK) return c->waits ? RQ_OK : rc;
-    *ret_used = 4 + (size_t)len;
     rq_slice frame = rq_slice_of(bytes.ptr + 4, len);
-    return c->connected ? rq__zk_handle_request(c, frame) : handle_connect(c, frame);
+    rc = c->connected ? rq__zk_handle_request(c, frame) : handle_connect(c, frame);
+    c->waits = rc == RQ_E_AGAIN;
+    if (c->waits) {
+        rq__zk_go_on_later(c);
+        return RQ_OK;
+    }
+    *ret_used = 4 + (size_t)len;
+    return rc;
 }
 
 static size_t on_data(rq_stream *stream, rq_slice bytes)

@@ -4,6 +4,8 @@
 #ifndef RQ_REPLICATION_SINK_H
 #define RQ_REPLICATION_SINK_H
 
+#include "base/log.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +20,7 @@ typedef struct rq_sink {
     _Atomic uint64_t bulk_skipped; /* files of bulk loads that were left out */
     _Atomic int64_t last_write_ms; /* when the last applied entry was written at its source */
     _Atomic int64_t applied_ms;    /* when that was applied here */
-    _Atomic int64_t warned_ms;     /* when a refused batch was logged last */
+    rq_log_limit refused_lines;    /* of refused batches */
 } rq_sink;
 
 /* A batch has ended. `write_ms`: of its last entry; 0: it has none. */

@@ -39,7 +39,7 @@
 #define WRITE_POSITION_BYTES ((uint64_t)16 << 20) /* passed over without shipping */
 #define COPY_BYTES_PER_MS ((uint64_t)8 << 10)
 #define COPY_MS_MAX 3600000
-#define WARN_NS ((uint64_t)30 * 1000 * 1000 * 1000)
+#define FAILURE_LINES ((rq_log_rate){1, UINT64_C(30000000000)})
 
 struct rq__source {
     const rq__source_settings *settings;
@@ -61,7 +61,8 @@ struct rq__source {
     bool has_shipped;    /* something was shipped since the position was written */
     uint64_t written_ns; /* time when the position was written */
     uint64_t busy_ns;    /* when something was read last */
-    uint64_t warned_ns;
+    rq_log_limit failure_lines;
+    bool is_logged; /* that it fails, since it worked last */
     /* Read by other threads, too. */
     _Atomic uint64_t position;
     _Atomic uint64_t records, filtered, failed;
@@ -119,10 +120,11 @@ static void failed(rq__source *s, unsigned attempt, const char *what, const rq_e
     (void)snprintf(text, sizeof text, "%s: %.400s", what, why->message);
     set_problem(s, text);
     add(&s->failed, 1);
-    uint64_t now = now_ns(s);
-    if (s->warned_ns == 0 || now - s->warned_ns >= WARN_NS) {
-        s->warned_ns = now;
-        rq_log_warn(s->settings->env->log, SUBJECT, "peer %s: %s", s->id, text);
+    uint64_t suppressed;
+    if (rq_log_limit_passes(&s->failure_lines, FAILURE_LINES, now_ns(s), &suppressed)) {
+        s->is_logged = true;
+        rq_log_event(s->settings->env->log, RQ_LOG_WARN, SUBJECT, text, rq_log_text("peer", s->id),
+                     rq_log_number("suppressed", suppressed));
     }
     uint64_t times = attempt < s->settings->pauses_max ? attempt : s->settings->pauses_max;
     pause_ns(s, times * s->settings->pause_ms * 1000000);
@@ -130,9 +132,9 @@ static void failed(rq__source *s, unsigned attempt, const char *what, const rq_e
 
 static void recovered(rq__source *s)
 {
-    if (s->warned_ns != 0)
+    if (s->is_logged)
         rq_log_info(s->settings->env->log, SUBJECT, "peer %s: replication works again", s->id);
-    s->warned_ns = 0;
+    s->is_logged = false;
     set_problem(s, "");
 }
 

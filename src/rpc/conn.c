@@ -47,7 +47,6 @@
 #define LONG_CALL_NS 100000 /* several times the time of a get or put */
 #define HEAVY_SCORE 16
 #define HEAVY_SCORE_MAX 64
-#define LOG_LINES_PER_SECOND 5
 #define AHEAD_MAX 16 /* frames of one read that the service learns of at once */
 /* Most preambles of a connection that ask for security; a client sends one. Each of them costs an answer
  * many times its length. */
@@ -69,24 +68,14 @@ void rq__conn_unref(rq_rpc_conn *conn)
 
 /* --- refusing --------------------------------------------------------------------------------- */
 
-bool rq__worker_may_log(rq_rpc_worker *w)
-{
-    uint64_t second = rq_loop_now_ns(w->loop) / 1000000000u;
-    if (w->log_second != second) {
-        w->log_second = second;
-        w->log_lines = 0;
-    }
-    return w->log_lines++ < LOG_LINES_PER_SECOND;
-}
-
 RQ_COLD static void refused(rq_rpc_conn *conn, const char *why)
 {
     const rq_log *log = server_of(conn)->options.log;
     conn->state = RQ_CONN_DEAD;
     rq__counter_add(&conn->worker->counters.refused, 1);
-    if (log != NULL && rq__worker_may_log(conn->worker))
-        rq_log_warn(log, "rpc", "connection from %s closed: %s",
-                    RQ_HOST_PORT(conn->client.host, conn->client.port), why);
+    rq_log_write_limited(log, &conn->worker->refused_lines, RQ_LOG_WARN, "rpc",
+                         "connection from %s closed: %s",
+                         RQ_HOST_PORT(conn->client.host, conn->client.port), why);
 }
 
 /* Closes without an answer. */

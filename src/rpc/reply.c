@@ -177,10 +177,9 @@ void rq_call_alarm(const rq_call *call, rq_err code, const rq_error *why)
     rq_rpc_worker *w = call->priv->conn->worker;
     const rq_log *log = w->server->options.log;
     if (code != RQ_E_CORRUPT || why == NULL || log == NULL || call->method == NULL) return;
-    if (!rq__worker_may_log(w)) return;
-    rq_log_error(log, "rpc", "call %s from %s failed because of damaged data: %s",
-                 call->method->name, RQ_HOST_PORT(call->client->host, call->client->port),
-                 why->message);
+    rq_log_write_limited(log, &w->damage_lines, RQ_LOG_ERROR, "rpc",
+                         "call %s from %s failed because of damaged data: %s", call->method->name,
+                         RQ_HOST_PORT(call->client->host, call->client->port), why->message);
 }
 
 void rq_call_fail_why(rq_call *call, rq_err code, const rq_error *why)

@@ -11,6 +11,7 @@
 #ifndef RQ_RPC_PRIV_H
 #define RQ_RPC_PRIV_H
 
+#include "base/log.h"
 #include "net/input.h"
 #include "net/stream.h"
 #include "net/unread.h"
@@ -70,9 +71,7 @@ typedef struct rq_rpc_worker {
     size_t large_bytes;                /* … and its size in bytes */
     rq_buf encoded;                    /* buffer for converting a cell block to another codec */
     rq_buf packed;                     /* buffer for compressing it */
-    uint64_t log_second;               /* second in which log_lines were logged about misbehaving
-                                        * clients */
-    unsigned log_lines;
+    rq_log_limit refused_lines, damage_lines, slow_lines;
     rq_rpc_counters counters;
     uint64_t sample;                /* mask of the calls that are timed */
     _Atomic uint64_t *method_calls; /* calls passed to a handler, by method */
@@ -82,11 +81,6 @@ typedef struct rq_rpc_worker {
 
 /* Counts an exception that is sent. */
 RQ_COLD void rq__worker_count_error(rq_rpc_worker *w, const char *java_class);
-
-/* Whether one more line about a client's behaviour may be logged. Limits the lines per second,
- * so that a client that sends garbage or reads a damaged block again and again cannot fill the
- * disk. */
-bool rq__worker_may_log(rq_rpc_worker *w);
 
 struct rq_rpc_server {
     rq_rpc_server_options options; /* its strings and services point to the copies below */

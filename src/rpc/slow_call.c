@@ -28,19 +28,18 @@ static void log_slow(const rq_call_private *p, const rq_slow_call *s)
 {
     rq_rpc_worker *w = p->conn->worker;
     const rq_log *log = w->server->options.log;
-    if (log == NULL || !rq__worker_may_log(w)) return;
-    rq_log_warn(log, "rpc",
-                "%s: %s of user '%s' from %s took %.3f ms (memory %.3f, files %.3f, log %.3f; "
-                "queue before %.3f), response %llu bytes%s%s: %s",
-                s->is_slow && s->is_large ? "slow and large call"
-                : s->is_slow              ? "slow call"
-                                          : "large call",
-                s->method, s->user, s->client, (double)s->ns / 1e6,
-                (double)s->place_ns[RQ_CALL_IN_MEMORY] / 1e6,
-                (double)s->place_ns[RQ_CALL_IN_FILES] / 1e6,
-                (double)s->place_ns[RQ_CALL_IN_LOG] / 1e6, (double)s->queue_ns / 1e6,
-                (unsigned long long)s->answer_bytes, s->failure == NULL ? "" : ", ended with ",
-                s->failure == NULL ? "" : s->failure, s->param);
+    rq_log_write_limited(
+        log, &w->slow_lines, RQ_LOG_WARN, "rpc",
+        "%s: %s of user '%s' from %s took %.3f ms (memory %.3f, files %.3f, log %.3f; "
+        "queue before %.3f), response %llu bytes%s%s: %s",
+        s->is_slow && s->is_large ? "slow and large call"
+        : s->is_slow              ? "slow call"
+                                  : "large call",
+        s->method, s->user, s->client, (double)s->ns / 1e6,
+        (double)s->place_ns[RQ_CALL_IN_MEMORY] / 1e6, (double)s->place_ns[RQ_CALL_IN_FILES] / 1e6,
+        (double)s->place_ns[RQ_CALL_IN_LOG] / 1e6, (double)s->queue_ns / 1e6,
+        (unsigned long long)s->answer_bytes, s->failure == NULL ? "" : ", ended with ",
+        s->failure == NULL ? "" : s->failure, s->param);
 }
 
 /* The time for which a write waited for the log: what remains of its duration. (Its processor time, some

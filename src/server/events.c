@@ -88,14 +88,12 @@ void rq__events_slow(void *ctx, const char *what, const char *path, uint64_t byt
 {
     rq_events *e = ctx;
     if (e->executor == NULL) return; /* the server is not open yet */
-    uint64_t second = now_ns(e) / 1000000000;
-    if (atomic_exchange(&e->slow_second, second) == second) {
-        atomic_fetch_add(&e->slow_more, 1);
-        return;
-    }
+    const rq_log_rate rate = {1, UINT64_C(1000000000)};
+    uint64_t suppressed;
+    if (!rq_log_limit_passes(&e->slow_lines, rate, now_ns(e), &suppressed)) return;
     rq_log_event(e->log, RQ_LOG_INFO, "disk", "slow", rq_log_text("call", what),
                  rq_log_text("path", path), rq_log_number("bytes", bytes), rq_log_ms("ms", ns),
-                 rq_log_number("more", atomic_exchange(&e->slow_more, 0)));
+                 rq_log_number("suppressed", suppressed));
 }
 
 /* --- the stop --------------------------------------------------------------------------------- */

@@ -10,12 +10,11 @@
 
 typedef struct rq_events {
     const rq_log *log;
-    rq_executor *executor;        /* the clock */
-    bool is_open;                 /* the server was opened; otherwise its stop is not logged */
-    uint64_t begun_ns;            /* when the start began, later when the stop began */
-    _Atomic uint64_t slow_second; /* the last second in which a slow call was logged */
-    _Atomic uint64_t slow_more;   /* slow calls since then, which were not logged */
-    rq_engine_stats stats;        /* when the stop began; then what the stop has flushed */
+    rq_executor *executor;   /* the clock */
+    bool is_open;            /* the server was opened; otherwise its stop is not logged */
+    uint64_t begun_ns;       /* when the start began, later when the stop began */
+    rq_log_limit slow_lines; /* of slow file calls */
+    rq_engine_stats stats;   /* when the stop began; then what the stop has flushed */
 } rq_events;
 
 /* Logs version, process id and the settings that differ from their defaults. Call it only when the

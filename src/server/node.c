@@ -410,7 +410,7 @@ static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
         return rq_fail(why, RQ_E_SERVER_ABORTED,
                        "%s may no longer write to the storage: another server has fenced it",
                        n->server->text);
-    rq__node_look_at_lease(n);
+    rq__node_check_lease(n);
     RQ_TRY(check_loops(n, why));
     if (v->state == RQ_MEMBER_STANDBY && n->opener_runs)
         return rq_fail(why, RQ_E_SERVER_ABORTED, "%s is no longer the active master, %s is",

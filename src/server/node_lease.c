@@ -5,35 +5,41 @@
 
 #include "base/log.h"
 
-#define AGAIN_NS UINT64_C(30000000000)
+/* Expiries are logged at this rate; one that lasts is logged again after the period. */
+#define PERIOD_NS UINT64_C(30000000000)
+#define EXPIRY_LINES ((rq_log_rate){1, PERIOD_NS})
 
-static void log_lapse(rq_node *n, uint64_t now)
+static void log_expiry(rq_node *n, uint64_t now)
 {
-    if (n->lease.told_ns != 0 && now - n->lease.told_ns < AGAIN_NS) return;
-    n->lease.told_ns = now;
+    uint64_t suppressed;
+    if (now < n->lease.again_ns) return;
+    n->lease.again_ns = now + PERIOD_NS;
+    if (!rq_log_limit_passes(&n->lease.expiry_lines, EXPIRY_LINES, now, &suppressed)) return;
+    n->lease.is_logged = true;
     rq_log_event(
         n->o.log, RQ_LOG_WARN, "cluster",
         "the lease has expired: the storage does not respond, and responses to clients are "
         "held until it does",
-        rq_log_ms("ms", now - n->lease.out_ns));
+        rq_log_ms("ms", now - n->lease.expired_ns), rq_log_number("suppressed", suppressed));
 }
 
 static void log_return(rq_node *n, uint64_t now)
 {
-    if (n->lease.out_ns == 0) return;
-    rq_log_event(n->o.log, RQ_LOG_INFO, "cluster", "the lease is valid again",
-                 rq_log_ms("ms", now - n->lease.out_ns));
-    n->lease.out_ns = n->lease.told_ns = 0;
+    if (n->lease.is_logged)
+        rq_log_event(n->o.log, RQ_LOG_INFO, "cluster", "the lease is valid again",
+                     rq_log_ms("ms", now - n->lease.expired_ns));
+    n->lease.expired_ns = n->lease.again_ns = 0;
+    n->lease.is_logged = false;
 }
 
-void rq__node_look_at_lease(rq_node *n)
+void rq__node_check_lease(rq_node *n)
 {
     uint64_t until = rq_tenure_valid_until(n->tenure), now = rq_shared_now_ns(n->store.shared);
     if (until == 0) return; /* the process ends */
     if (now < until) {
-        log_return(n, now);
+        if (n->lease.expired_ns != 0) log_return(n, now);
         return;
     }
-    if (n->lease.out_ns == 0) n->lease.out_ns = until;
-    log_lapse(n, now);
+    if (n->lease.expired_ns == 0) n->lease.expired_ns = until;
+    log_expiry(n, now);
 }

@@ -6,6 +6,7 @@
 
 #include "server/node.h"
 
+#include "base/log.h"
 #include "cluster/duty.h"
 #include "cluster/master_watch.h"
 #include "ops/ops.h"
@@ -76,8 +77,11 @@ struct rq_node {
     bool marks_looked_at;                 /* of decommissioned servers that have ended */
     rq_catalog *catalog;
     struct {
-        uint64_t out_ns, told_ns; /* 0: it is valid; nothing was logged of it */
-    } lease;                      /* the keeper's alone */
+        uint64_t expired_ns; /* since when it is expired; 0: it is valid */
+        uint64_t again_ns;   /* when this expiry is logged again */
+        bool is_logged;      /* this expiry */
+        rq_log_limit expiry_lines;
+    } lease; /* the keeper's alone */
     /* A standby's; the keeper's alone. */
     rq_master_watch *watch;
     char deposed[RQ_SHARED_NAME_MAX]; /* the last master that this process has fenced */
@@ -133,7 +137,7 @@ void rq__node_retire_logs(rq_node *n);
 
 /* --- node_lease.c ----------------------------------------------------------------------------------- */
 /* The keeper's. */
-void rq__node_look_at_lease(rq_node *n);
+void rq__node_check_lease(rq_node *n);
 
 /* --- node_standby.c --------------------------------------------------------------------------------- */
 /* Takes the active master's place away if its process has ended. The keeper's. */

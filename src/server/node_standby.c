@@ -41,7 +41,7 @@ static void depose(rq_node *n, const rq_server_name *server, const char *master)
                     "refuses new ones. Its place is taken before its session in ZooKeeper ends",
                     server->text);
     if (!rq__node_fence_or_retry(n, server->text)) return;
-    /* Without memory: again at the next look. */
+    /* Without memory: again at the next check. */
     if (rq_member_depose(atomic_load(&n->answers_of.member), master, server->text) == RQ_OK)
         snprintf(n->deposed, sizeof n->deposed, "%s", master);
 }
@@ -55,7 +55,7 @@ static bool is_watched(const rq_node *n, const rq_member_view *v)
 void rq__node_watch_master(rq_node *n, const rq_member_view *v)
 {
     const rq_server_name *server = is_watched(n, v) ? rq__node_active(v) : NULL;
-    if (rq_master_watch_look(n->watch, server)) depose(n, server, v->active);
+    if (rq_master_watch_check(n->watch, server)) depose(n, server, v->active);
     rq_server_name_unref(server);
 }
 

@@ -8,12 +8,10 @@ static void report_procedures(rq_catalog *c, const rq_log *log)
 {
     rq_arena arena = {0};
     rq_procedure *list;
-    size_t count = 0, unfinished = 0;
-    if (rq_catalog_procedures(c, &arena, &list, &count) != RQ_OK) count = 0;
+    size_t count = 0;
+    if (rq_catalog_unfinished_procedures(c, &arena, &list, &count) != RQ_OK) count = 0;
     for (size_t i = 0; i < count; i++) {
         const rq_procedure *p = &list[i];
-        if (p->finished) continue;
-        unfinished++;
         rq_log_info(log, "report", "procedure %llu %s on %.*s:%.*s: %s, step %s",
                     (unsigned long long)p->id, rq_ddl_java_class(p->kind), (int)p->ns.len,
                     (const char *)p->ns.ptr, (int)p->qualifier.len, (const char *)p->qualifier.ptr,
@@ -22,7 +20,7 @@ static void report_procedures(rq_catalog *c, const rq_log *log)
                                  : "running",
                     p->step == NULL ? "none" : p->step);
     }
-    rq_log_info(log, "report", "procedures: %zu unfinished", unfinished);
+    rq_log_info(log, "report", "procedures: %zu unfinished", count);
     rq_arena_clear(&arena);
 }
 

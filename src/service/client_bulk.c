@@ -71,9 +71,10 @@ static void loaded(rq_op *op)
         return;
     }
     if (op->rc != RQ_OK)
-        rq_log_warn(job->service->env.log, "bulk", "bulk load into %s failed: %s",
-                    rq_region_get_info(op->region)->encoded,
-                    op->why.message[0] == '\0' ? rq_err_text(op->rc) : op->why.message);
+        rq_log_write_limited(job->service->env.log, &job->service->failed_bulk_loads, RQ_LOG_WARN,
+                             "bulk", "bulk load into %s failed: %s",
+                             rq_region_get_info(op->region)->encoded,
+                             op->why.message[0] == '\0' ? rq_err_text(op->rc) : op->why.message);
     response.loaded = op->rc == RQ_OK && job->bulk.loaded;
     rq_call_reply(call, &response.base);
 }

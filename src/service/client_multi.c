@@ -380,15 +380,16 @@ static size_t count_actions(const Pb__MultiRequest *r)
 
 RQ_COLD static rq_err warn_of_size(const rq__multi *m, size_t actions, rq_error *why)
 {
-    const rq_client_service *s = m->service;
+    rq_client_service *s = m->service;
     const rq_rpc_client *client = rq__multi_call(m)->client;
     char name[256] = "";
     rq_bytes_to_string(rq__pb_slice(request_of(m)->regionaction[0]->region->value), name,
                        sizeof name);
-    rq_log_warn(s->env.log, "service",
-                "Large batch operation detected (greater than %llu) (HBASE-18023). Requested "
-                "Number of Rows: %zu Client: %s/%s first region in multi=%s",
-                (unsigned long long)s->rows_warning, actions, client->user, client->host, name);
+    rq_log_write_limited(
+        s->env.log, &s->large_batches, RQ_LOG_WARN, "service",
+        "Large batch operation detected (greater than %llu) (HBASE-18023). Requested "
+        "Number of Rows: %zu Client: %s/%s first region in multi=%s",
+        (unsigned long long)s->rows_warning, actions, client->user, client->host, name);
     if (!s->rows_reject) return RQ_OK;
     return rq_fail(why, RQ_E_IOEXCEPTION,
                    "Rejecting large batch operation for current batch with firstRegionName: %s , "

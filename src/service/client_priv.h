@@ -4,6 +4,7 @@
 #ifndef RQ_SERVICE_CLIENT_PRIV_H
 #define RQ_SERVICE_CLIENT_PRIV_H
 
+#include "base/log.h"
 #include "base/macros.h"
 #include "ops/ops.h"
 #include "service/decode.h"
@@ -22,6 +23,7 @@ struct rq_client_service {
     _Atomic bool rows_reject;
     unsigned coprocessors;      /* rq_coprocessor: every table's, */
     unsigned user_coprocessors; /* and every user's table's */
+    rq_log_limit large_batches, failed_bulk_loads;
 };
 
 static inline rq_ops_seat *rq__seat(const rq_client_service *s, const rq_call *call)

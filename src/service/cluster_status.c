@@ -176,11 +176,10 @@ static rq_err add_tasks(const rq_admin_services *a, rq_arena *arena, Pb__Cluster
 {
     rq_procedure *list;
     size_t count;
-    RQ_TRY(rq_catalog_procedures(a->catalog, arena, &list, &count));
+    RQ_TRY(rq_catalog_unfinished_procedures(a->catalog, arena, &list, &count));
     m->master_tasks = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__ServerTask *));
     if (m->master_tasks == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
-        if (list[i].finished) continue;
         Pb__ServerTask *t = task_of(arena, &list[i]);
         if (t == NULL) return RQ_E_NO_MEMORY;
         m->master_tasks[m->n_master_tasks++] = t;

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define BULK_LOAD "HBASE::BULK_LOAD" /* HBASE: WALEdit.BULK_LOAD */
-#define WARN_MS 30000
+#define REFUSED_LINES ((rq_log_rate){1, UINT64_C(30000000000)})
 #define EVENTS_MAX 16 /* taken before a group */
 #define EVENT_STEPS 16
 
@@ -285,17 +285,20 @@ static int64_t last_write_time(const Pb__ReplicateWALEntryRequest *r)
 }
 
 /* HBase's source logs only that its peer has refused a batch, and sends the batch again forever. */
-static void warn(const rq__sink_job *j, const rq_error *why, int64_t now_ms)
+static void warn(const rq__sink_job *j, const rq_error *why)
 {
     const rq_call *call = rq__call_of_op(&j->batch.read.op);
     rq_sink *sink = rq__sink_counters(j);
     if (sink == NULL) return;
-    int64_t last = atomic_load_explicit(&sink->warned_ms, memory_order_relaxed);
-    if (now_ms - last < WARN_MS) return;
-    atomic_store_explicit(&sink->warned_ms, now_ms, memory_order_relaxed);
-    rq_log_warn(j->services->env.log, "replication",
-                "refused a batch of a replication source at %s: %s: %s", call->client->host,
-                rq_err_text(why->code), why->message);
+    rq_executor *executor = j->services->env.executor;
+    uint64_t suppressed;
+    if (!rq_log_limit_passes(&sink->refused_lines, REFUSED_LINES, executor->now_ns(executor),
+                             &suppressed))
+        return;
+    rq_log_event(j->services->env.log, RQ_LOG_WARN, "replication",
+                 "refused a batch of a replication source", rq_log_text("host", call->client->host),
+                 rq_log_text("error", rq_err_text(why->code)), rq_log_text("why", why->message),
+                 rq_log_number("suppressed", suppressed));
 }
 
 void rq__sink_end(rq__sink_job *j, rq_err rc, const rq_error *why)
@@ -310,7 +313,7 @@ void rq__sink_end(rq__sink_job *j, rq_err rc, const rq_error *why)
         rq_call_reply_packed(call, rq_slice_of("", 0));
         return;
     }
-    if (why != NULL) warn(j, why, now);
+    if (why != NULL) warn(j, why);
     rq_call_fail_why(call, rc, why);
 }
 

@@ -259,7 +259,7 @@ static bool roll_is_due(const rq_wal *wal)
     return wal->roll_wanted || wal->written - wal->current->first_lsn >= wal->options.file_bytes;
 }
 
-static void look_at_patience(rq__striped *st)
+static void check_patience(rq__striped *st)
 {
     rq_wal *wal = st->wal;
     if (wal->broken != RQ_OK || st->first == NULL) return;
@@ -297,8 +297,8 @@ bool rq__striped_step(rq_wal *wal)
     rq__striped *st = wal->striped;
     rq_err rc;
     wal->timed_out = false;
-    look_at_patience(st);
-    rq__late_look(st);
+    check_patience(st);
+    rq__late_check(st);
     if (st->ready && take_result(st)) return true;
     if (rq__wal_has_failed(wal)) {
         open_if_drained(st);

@@ -4,6 +4,7 @@
 #ifndef RQ_WAL_STRIPED_PRIV_H
 #define RQ_WAL_STRIPED_PRIV_H
 
+#include "base/log.h"
 #include "wal/extent.h"
 #include "wal/head.h"
 #include "wal/striped.h"
@@ -32,12 +33,6 @@ struct rq__segment {
     rq__extent_write writes[RQ_SLOG_STRIPES];
 };
 
-/* Of one kind of rq_wal_late. */
-typedef struct rq__late_lines {
-    uint64_t told_ns; /* 0: never */
-    unsigned more;
-} rq__late_lines;
-
 struct rq__striped {
     rq_wal *wal;
     rq_shared *shared;
@@ -62,8 +57,8 @@ struct rq__striped {
     rq_err rc;
     rq_error why;
 
-    rq__late_lines late[RQ_WAL_LATE_KINDS]; /* guarded by the log's mutex, as `stalled_ns` */
-    uint64_t stalled_ns;                    /* since when the log stands still; 0: it goes on */
+    rq_log_limit late[RQ_WAL_LATE_KINDS]; /* of each kind */
+    uint64_t stalled_ns;                  /* since when the log stands still; 0: it goes on */
 
     bool aborted; /* guarded by the log's mutex, as `draining` */
     bool draining;
@@ -101,7 +96,7 @@ void rq__late_lost(rq__striped *st, const rq__extent_write *w, rq_err rc);
 /* The head or the segment that replaces one was not taken. */
 void rq__late_stalled(rq__striped *st, const rq_error *why);
 /* Tells that the log stands still, if it does: without an answer the change of the head does not end. */
-void rq__late_look(rq__striped *st);
+void rq__late_check(rq__striped *st);
 /* A segment has replaced one whose append was lost. */
 void rq__late_resumed(rq__striped *st);
 

@@ -63,10 +63,10 @@ typedef enum rq_wal_late_kind {
 
 typedef struct rq_wal_late {
     rq_wal_late_kind kind;
-    const char *object; /* the stripe's name on the storage; NULL for STALLED and RESUMED */
-    uint64_t bytes, ns; /* since the append was sent; since the log stands still */
-    const char *why;    /* LOST, STALLED */
-    unsigned more;      /* of the kind, which were not told since the last one */
+    const char *object;  /* the stripe's name on the storage; NULL for STALLED and RESUMED */
+    uint64_t bytes, ns;  /* since the append was sent; since the log stands still */
+    const char *why;     /* LOST, STALLED */
+    uint64_t suppressed; /* reports of the kind that were left out since the last one */
 } rq_wal_late;
 
 typedef struct rq_wal_options {

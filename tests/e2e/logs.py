@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -245,8 +246,29 @@ def a_slow_disk_is_told_once_a_second(tmp):
         assert time.monotonic() < begun + WAIT
     lines = [line for line in log.read_text().splitlines() if " disk: slow" in line]
     assert len(lines) <= 2 + (time.monotonic() - begun), lines
-    assert re.search(r"disk: slow call=(write|sync) path=\S+ bytes=\d+ ms=\d+\.\d{3} more=\d+", lines[0]), lines
+    assert re.search(r"disk: slow call=(write|sync) path=\S+ bytes=\d+ ms=\d+\.\d{3} suppressed=\d+", lines[0]), lines
     client.close()
+    stop(server)
+
+
+def lines_about_refused_connections_are_limited(tmp):
+    """Peers that send garbage: a few lines a second, which say how many are missing."""
+    log = tmp / "log"
+    server = Server(tmp / "d", log)
+    host, port = server.regionserver.rsplit(":", 1)
+    made, begun, lines = 0, time.monotonic(), []
+    while not any(" suppressed=" in line for line in lines):
+        assert time.monotonic() < begun + WAIT, lines[-5:]
+        for _ in range(100):
+            with socket.create_connection((host, int(port)), WAIT) as s:
+                s.sendall(b"garbage")
+                while s.recv(1000):  # the reason
+                    pass
+        made += 100
+        lines = [line for line in log.read_text().splitlines() if " WARN rpc: connection from " in line]
+    missing = sum(int(n) for n in re.findall(r" suppressed=(\d+)", "\n".join(lines)))
+    assert len(lines) + missing <= made, (lines, made)
+    assert len(lines) <= 5 * os.cpu_count() * (2 + time.monotonic() - begun), lines
     stop(server)
 
 
@@ -388,7 +410,8 @@ def a_crash_names_the_request_in_hand(tmp):
 
 
 TESTS = [start_and_stop_are_told, a_refused_start_is_told_without_its_settings, calls_that_change_something_are_audited, names_forge_no_line,
-         json_lines_are_objects, a_compaction_is_told, a_slow_disk_is_told_once_a_second, level_and_format_change_at_run_time,
+         json_lines_are_objects, a_compaction_is_told, a_slow_disk_is_told_once_a_second,
+         lines_about_refused_connections_are_limited, level_and_format_change_at_run_time,
          the_journal_gets_priorities, nobody_waits_for_a_reader_of_the_log, a_full_disk_under_the_log_stops_nothing,
          a_crash_leaves_a_report, a_crash_is_told_on_the_standard_error_too, a_crash_names_the_request_in_hand]
 

@@ -185,7 +185,7 @@ static void look(net *n, standby *s)
     s->looks_ms = n->now_ms + LOOK_MS;
     learn(n, s);
     s->heard |= s->has_connection && strcmp(s->looks_at->text, n->master->text) == 0;
-    bool has_ended = rq_master_watch_look(s->watch, s->looks_at);
+    bool has_ended = rq_master_watch_check(s->watch, s->looks_at);
     if (has_ended) found(n, s);
     if (has_ended) s->known_ms = 0;
     CHECK(n, s->known_ms <= FOUND_MS); /* 3 */
@@ -301,7 +301,7 @@ static void close_net(net *n)
     for (size_t i = 0; i < PROBES_MAX; i++)
         if (n->probes[i].request != NULL) end_probe(&n->probes[i], RQ_E_SERVER_STOPPED);
     for (size_t i = 0; i < n->count; i++) {
-        assert_false(rq_master_watch_look(n->standbys[i].watch, NULL));
+        assert_false(rq_master_watch_check(n->standbys[i].watch, NULL));
         rq_master_watch_free(n->standbys[i].watch);
         rq_server_name_unref(n->standbys[i].looks_at);
     }

@@ -5,7 +5,9 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -317,6 +319,85 @@ static void half_a_line_is_taken_back(void **state)
     without_times(o.text, "{\"time\":\"");
 }
 
+/* --- limits ----------------------------------------------------------------------------------- */
+
+static void a_limit_counts_what_it_holds_back(void **state)
+{
+    (void)state;
+    const rq_log_rate rate = {2, 1000};
+    rq_log_limit l = {0};
+    uint64_t suppressed = 7;
+    assert_true(rq_log_limit_passes(&l, rate, 0, &suppressed)); /* the first, whatever the clock */
+    assert_int_equal(suppressed, 0);
+    assert_true(rq_log_limit_passes(&l, rate, 999, &suppressed));
+    for (int i = 0; i < 1000000; i++)
+        assert_false(rq_log_limit_passes(&l, rate, 1000, &suppressed));
+    assert_true(rq_log_limit_passes(&l, rate, 1001, &suppressed));
+    assert_int_equal(suppressed, 1000000);
+    assert_true(rq_log_limit_passes(&l, rate, 1002, &suppressed));
+    assert_int_equal(suppressed, 0);
+    assert_false(rq_log_limit_passes(&l, rate, 1003, &suppressed));
+    assert_true(rq_log_limit_passes(&l, rate, 500, &suppressed)); /* the clock jumped back */
+    assert_int_equal(suppressed, 1);
+}
+
+typedef struct limited {
+    rq_log_limit limit;
+    _Atomic uint64_t clock, passed, suppressed;
+} limited;
+
+enum { LIMITED_THREADS = 4, LIMITED_LINES = 100000 };
+
+static void *log_many(void *ctx)
+{
+    limited *l = ctx;
+    const rq_log_rate rate = {3, 1000};
+    for (int i = 0; i < LIMITED_LINES; i++) {
+        uint64_t suppressed, now = atomic_fetch_add(&l->clock, 1);
+        if (!rq_log_limit_passes(&l->limit, rate, now, &suppressed)) continue;
+        atomic_fetch_add(&l->passed, 1);
+        atomic_fetch_add(&l->suppressed, suppressed);
+    }
+    return NULL;
+}
+
+static void threads_lose_no_line_of_a_limit(void **state)
+{
+    (void)state;
+    limited l = {.clock = 1};
+    pthread_t threads[LIMITED_THREADS];
+    for (int i = 0; i < LIMITED_THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, log_many, &l), 0);
+    for (int i = 0; i < LIMITED_THREADS; i++)
+        pthread_join(threads[i], NULL);
+    uint64_t last = atomic_load(&l.limit.suppressed);
+    assert_int_equal(l.passed + l.suppressed + last, LIMITED_THREADS * LIMITED_LINES);
+    assert_in_range(l.passed, 3, LIMITED_LINES);
+}
+
+static void a_limited_line_has_the_number_of_suppressed_ones(void **state)
+{
+    (void)state;
+    output o;
+    rq_log_limit limit = {0};
+    open_output(&o, RQ_LOG_TEXT);
+    rq_log_write_limited(&o.log, &limit, RQ_LOG_DEBUG, "rpc", "refused %s", "a");
+    limit.suppressed = 41;
+    rq_log_write_limited(&o.log, &limit, RQ_LOG_WARN, "rpc", "refused %s", "b");
+    for (int i = 0; i < 100; i++)
+        rq_log_write_limited(&o.log, &limit, RQ_LOG_WARN, "rpc", "refused %s", "c");
+    rq_log off = rq_log_at(&o.log, RQ_LOG_ERROR);
+    limit = (rq_log_limit){0};
+    rq_log_write_limited(&off, &limit, RQ_LOG_WARN, "rpc", "refused %s", "d");
+    rq_log_write_limited(NULL, &limit, RQ_LOG_WARN, "rpc", "refused %s", "e");
+    assert_int_equal(limit.lines, 0); /* a line that no log takes is not counted */
+    close_output(&o);
+    assert_non_null(strstr(o.text, " DEBUG rpc: refused a\n"));
+    assert_non_null(strstr(o.text, " WARN rpc: refused b suppressed=41\n"));
+    assert_non_null(strstr(o.text, " WARN rpc: refused c\n"));
+    assert_null(strstr(o.text, "refused d"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +411,9 @@ int main(void)
         cmocka_unit_test(a_pipe_that_nobody_reads_holds_nobody_up),
         cmocka_unit_test(a_full_disk_is_told_when_there_is_space),
         cmocka_unit_test(half_a_line_is_taken_back),
+        cmocka_unit_test(a_limit_counts_what_it_holds_back),
+        cmocka_unit_test(threads_lose_no_line_of_a_limit),
+        cmocka_unit_test(a_limited_line_has_the_number_of_suppressed_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

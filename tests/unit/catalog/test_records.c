@@ -157,16 +157,34 @@ static void expect_kept(world *w, uint64_t id, const char *java_class, const cha
     rq_arena_clear(&a);
 }
 
+static bool is_unfinished(world *w, uint64_t id)
+{
+    rq_arena a;
+    rq_procedure *list;
+    size_t count;
+    bool ret = false;
+    rq_arena_init(&a);
+    assert_int_equal(rq_catalog_unfinished_procedures(w->catalog, &a, &list, &count), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        assert_false(list[i].finished);
+        ret |= list[i].id == id;
+    }
+    rq_arena_clear(&a);
+    return ret;
+}
+
 static void expect_aborted(world *w, uint64_t id)
 {
     rq_arena a;
     rq_procedure p;
     rq_arena_init(&a);
+    assert_true(is_unfinished(w, id));
     assert_true(rq_catalog_procedure_abort(w->catalog, id, false));
     (void)world_settle(w); /* not all of it: others are parked */
     assert_true(find(w, &a, id, &p));
     assert_true(p.finished && !p.parked);
     assert_int_equal(p.rc, RQ_E_DO_NOT_RETRY);
+    assert_false(is_unfinished(w, id));
     rq_arena_clear(&a);
 }
 

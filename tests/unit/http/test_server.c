@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -90,6 +91,19 @@ static char *ask(const world *w, const char *request)
     return text;
 }
 
+static void expect_answer(int fd, const char *end)
+{
+    char text[4096];
+    size_t len = 0;
+    ssize_t n = 1;
+    while (readable(fd, PATIENCE_MS) && (n = recv(fd, text + len, sizeof text - len - 1, 0)) > 0)
+        len += (size_t)n;
+    text[len] = '\0';
+    assert_memory_equal(text, "HTTP/1.1 200", 12);
+    assert_non_null(strstr(text, end));
+    close(fd);
+}
+
 static int status(const world *w, const char *path)
 {
     char request[256];
@@ -125,6 +139,11 @@ static void a_server_that_starts_is_live_and_not_ready(void **state)
         assert_int_equal(status(&w, others[i]), 503);
     assert_int_equal(status(&w, "/health"), 404);
     assert_int_equal(status(&w, "/../../etc/passwd"), 404);
+    assert_int_equal(status(&w, "/health/live%00x"), 400);
+    assert_int_equal(status(&w, "/conf?format=json%00x"), 400);
+    assert_int_equal(status(&w, "/conf?%00=1"), 400);
+    assert_int_equal(status(&w, "/health/live%zz"), 404);
+    assert_int_equal(status(&w, "/health/liv%65"), 200);
     close_world(&w);
 }
 
@@ -223,6 +242,95 @@ static void hundreds_of_idle_connections_keep_nobody_out(void **state)
     assert_int_equal(open_descriptors(), before);
 }
 
+/* --- connections without a pause -------------------------------------------------------------- */
+
+/* Connects from the address again and again, sends nothing and closes. */
+typedef struct flood {
+    const world *w;
+    const char *from;
+    _Atomic bool stop;
+    _Atomic unsigned connections;
+} flood;
+
+static int dial_from(const world *w, const char *address)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET},
+                       a = {.sin_family = AF_INET,
+                            .sin_port = htons(w->port),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+    assert_int_equal(inet_pton(AF_INET, address, &own.sin_addr), 1);
+    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+/* The connection ends by a reset, so that none stays in TIME-WAIT. */
+static void close_at_once(int fd)
+{
+    struct linger none = {.l_onoff = 1};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    close(fd);
+}
+
+static void *connect_for_ever(void *ctx)
+{
+    flood *f = ctx;
+    while (!atomic_load(&f->stop)) {
+        close_at_once(dial_from(f->w, f->from));
+        atomic_fetch_add(&f->connections, 1);
+    }
+    return NULL;
+}
+
+static void connections_without_a_pause_keep_nobody_out(void **state)
+{
+    (void)state;
+    enum { THREADS = 4, CHECKS = 20 };
+    world w;
+    pthread_t threads[THREADS];
+    open_world(&w, 0, 0);
+    unsigned before = open_descriptors(), most = 0;
+    flood f = {.w = &w, .from = "127.0.0.2"};
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, connect_for_ever, &f), 0);
+    for (int i = 0; i < CHECKS; i++) {
+        unsigned so_far = atomic_load(&f.connections);
+        assert_int_equal(status(&w, "/health/live"), 200);
+        unsigned now = open_descriptors();
+        most = now > most ? now : most;
+        while (atomic_load(&f.connections) == so_far)
+            poll(NULL, 0, 1);
+    }
+    atomic_store(&f.stop, true);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(most <= before + 2 * RQ_HTTP_CONNECTIONS + THREADS + 1);
+    close_world(&w);
+}
+
+/* The connections of one address are closed before those of others. */
+static void one_address_does_not_use_up_the_connections(void **state)
+{
+    (void)state;
+    enum { COUNT = 3 * RQ_HTTP_CONNECTIONS };
+    static const char request[] = "GET /health/live HTTP/1.1\r\nConnection: close\r\n\r\n";
+    world w;
+    int fds[COUNT];
+    open_world(&w, 0, 0);
+    int bystander = dial_from(&w, "127.0.0.2");
+    for (int i = 0; i < COUNT; i++)
+        fds[i] = dial_from(&w, "127.0.0.3");
+    for (int i = 0; i + RQ_HTTP_CONNECTIONS < COUNT; i++)
+        assert_true(readable(fds[i], PATIENCE_MS)); /* closed for later ones */
+    assert_int_equal(send(bystander, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    expect_answer(bystander, "live\n");
+    for (int i = 0; i < COUNT; i++)
+        close(fds[i]);
+    close_world(&w);
+}
+
 /* Pages that nobody reads are counted; beyond the limit only small ones are made. */
 static void a_peer_that_does_not_read_stops_large_pages_alone(void **state)
 {
@@ -311,19 +419,6 @@ static int ask_for_stacks(const world *w)
     int fd = dial(w);
     assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
     return fd;
-}
-
-static void expect_answer(int fd, const char *end)
-{
-    char text[4096];
-    size_t len = 0;
-    ssize_t n = 1;
-    while (readable(fd, PATIENCE_MS) && (n = recv(fd, text + len, sizeof text - len - 1, 0)) > 0)
-        len += (size_t)n;
-    text[len] = '\0';
-    assert_memory_equal(text, "HTTP/1.1 200", 12);
-    assert_non_null(strstr(text, end));
-    close(fd);
 }
 
 static void await_begin(const slow_report *r)
@@ -538,6 +633,8 @@ int main(void)
         cmocka_unit_test(only_reading_is_allowed),
         cmocka_unit_test(a_slow_sender_is_closed_at_the_deadline),
         cmocka_unit_test(hundreds_of_idle_connections_keep_nobody_out),
+        cmocka_unit_test(connections_without_a_pause_keep_nobody_out),
+        cmocka_unit_test(one_address_does_not_use_up_the_connections),
         cmocka_unit_test(a_peer_that_does_not_read_stops_large_pages_alone),
         cmocka_unit_test(it_ends_with_connections_in_every_state),
         cmocka_unit_test(health_is_told_while_stacks_are_gathered),

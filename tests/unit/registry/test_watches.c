@@ -189,11 +189,77 @@ static void a_closed_session_holds_no_watch(void **state)
     service_world_free(s);
 }
 
+/* Sends a setWatches for nodes that do not exist. */
+static void set_watches(client *c, uint32_t count)
+{
+    enum { SET_WATCHES = 101, PATH = 24 };
+    char path[PATH + 1];
+    append_be32(c, 4 + 4 + 8 + 4 + 4 + count * (4 + PATH) + 4);
+    append_be32(c, (uint32_t)-8);
+    append_be32(c, SET_WATCHES);
+    append(c, "\0\0\0\0\0\0\0", 8);
+    append_be32(c, 0);
+    append_be32(c, count);
+    for (uint32_t i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "/hbase/table/none-%06u", i);
+        append_be32(c, PATH);
+        append(c, path, PATH);
+    }
+    append_be32(c, 0);
+    offer(c);
+}
+
+static unsigned slices_until_answer(service_world *s, client *c)
+{
+    unsigned slices = 1;
+    for (; c->in.len > 0; slices++) {
+        assert_true(c->stream.paused);
+        s->loops.loop.run(&s->loops.loop);
+        c->stream.events->on_drain(&c->stream);
+        assert_false(c->stream.paused);
+        offer(c);
+    }
+    return slices;
+}
+
+static void many_watches_are_set_again_in_slices(void **state)
+{
+    (void)state;
+    enum { COUNT = 16384, LEAST = COUNT / RQ_METER_STRETCH_STEPS, EXPECTED_XID = -8 };
+    service_world *s = service_world_new();
+    rq_registry *registry = open_registry(s, (size_t)64 << 20);
+    client c, other, gone;
+    int32_t xid[8];
+    open_client(&c, s);
+    open_client(&other, s);
+    open_client(&gone, s);
+    set_watches(&c, 10);
+    assert_int_equal(slices_until_answer(s, &c), 1);
+    assert_int_equal(xids(&c, xid, 8), 1);
+    rq_buf_reset(&c.stream.out);
+    set_watches(&c, COUNT);
+    set_watches(&gone, COUNT);
+    set_watches(&other, COUNT);
+    assert_true(c.in.len > 0 && gone.in.len > 0);
+    close_client(&gone); /* between two slices */
+    assert_true(slices_until_answer(s, &c) > LEAST);
+    assert_int_equal(xids(&c, xid, 8), 1);
+    assert_int_equal(xid[0], EXPECTED_XID);
+    assert_true(slices_until_answer(s, &other) > LEAST);
+    ask(&c, -2, PING);
+    assert_int_equal(xids(&c, xid, 8), 2);
+    close_client(&c);
+    close_client(&other);
+    rq_registry_close(registry);
+    service_world_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_watches_are_compared_in_slices),
         cmocka_unit_test(a_closed_session_holds_no_watch),
+        cmocka_unit_test(many_watches_are_set_again_in_slices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,7 +190,7 @@ static void a_close_that_leaves_records_is_not_clean(void **state)
 /* --- what is told of appends that are late ----------------------------------------------------- */
 
 static unsigned told[RQ_WAL_LATE_KINDS];
-static rq_wal_late last_told[RQ_WAL_LATE_KINDS];
+static rq_wal_late last_reported[RQ_WAL_LATE_KINDS];
 
 static void late(void *ctx, const rq_wal_late *l)
 {
@@ -199,7 +199,7 @@ static void late(void *ctx, const rq_wal_late *l)
     assert_int_equal(names, l->kind <= RQ_WAL_LATE_LOST);
     assert_int_equal(l->why != NULL, l->kind == RQ_WAL_LATE_LOST || l->kind == RQ_WAL_LATE_STALLED);
     told[l->kind]++;
-    last_told[l->kind] = *l;
+    last_reported[l->kind] = *l;
 }
 
 static void begin_told(log_world *w)
@@ -274,17 +274,17 @@ static void late_appends_are_told_a_few_times(void **state)
     rq_sim_advance(w.sim, SECOND);
     append_late(&w, SECOND / 2);
     assert_int_equal(told[RQ_WAL_LATE_SLOW], 2);
-    const rq_wal_late *slow = &last_told[RQ_WAL_LATE_SLOW];
+    const rq_wal_late *slow = &last_reported[RQ_WAL_LATE_SLOW];
     assert_true(slow->ns >= SECOND / 2 && slow->ns < SECOND && slow->bytes > 100);
-    assert_int_equal(slow->more, 2);
+    assert_int_equal(slow->suppressed, 2);
     rq_wal_get_stats(w.wal, &stats);
     assert_int_equal(stats.slow_appends, 4);
     assert_int_equal(stats.reappends, 0);
     append_late(&w, 5 * SECOND); /* it is void by then */
     assert_int_equal(told[RQ_WAL_LATE_LOST], 1);
-    assert_true(last_told[RQ_WAL_LATE_LOST].ns >= 2 * SECOND);
+    assert_true(last_reported[RQ_WAL_LATE_LOST].ns >= 2 * SECOND);
     assert_int_equal(told[RQ_WAL_LATE_RESUMED], 1);
-    assert_true(last_told[RQ_WAL_LATE_RESUMED].ns >= 2 * SECOND);
+    assert_true(last_reported[RQ_WAL_LATE_RESUMED].ns >= 2 * SECOND);
     rq_wal_get_stats(w.wal, &stats);
     assert_int_equal(stats.reappends, 1);
     end(&w);
@@ -308,9 +308,9 @@ static void storage_that_is_away_is_told(void **state)
     assert_int_equal(rq_wal_wait_blocking(w.wal, lsn, true), RQ_OK);
     assert_int_equal(told[RQ_WAL_LATE_LOST], 1);
     assert_int_equal(told[RQ_WAL_LATE_STALLED], 2);
-    assert_true(last_told[RQ_WAL_LATE_STALLED].ns > 30 * SECOND);
-    assert_true(last_told[RQ_WAL_LATE_STALLED].more > 0);
-    assert_string_equal(last_told[RQ_WAL_LATE_STALLED].why, "it does not answer");
+    assert_true(last_reported[RQ_WAL_LATE_STALLED].ns > 30 * SECOND);
+    assert_true(last_reported[RQ_WAL_LATE_STALLED].suppressed > 0);
+    assert_string_equal(last_reported[RQ_WAL_LATE_STALLED].why, "it does not answer");
     assert_int_equal(told[RQ_WAL_LATE_RESUMED], 1);
     rq_wal_get_stats(w.wal, &stats);
     assert_int_equal(stats.lease_lapses, 1);
