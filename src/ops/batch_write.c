@@ -195,7 +195,7 @@ static void count_op(rq_op_batch *b, const rq_row_op *op)
 static rq_err answer_single(run *r, size_t i)
 {
     rq_op_batch *b = r->batch;
-    const rq_row_op *op = &r->ops[i];
+    rq_row_op *op = &r->ops[i];
     bool refused = r->refused != RQ_OK;
     if (!refused) count_op(b, op);
     b->result_bytes += op->result.bytes.len;

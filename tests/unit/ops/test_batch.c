@@ -175,7 +175,7 @@ static rq_err got(rq_op_batch *b, const rq_batch_part *p, uint32_t cells)
     return RQ_OK;
 }
 
-static rq_err written(rq_op_batch *b, void *g, uint32_t index, const rq_row_op *op, rq_err rc,
+static rq_err written(rq_op_batch *b, void *g, uint32_t index, rq_row_op *op, rq_err rc,
                       const rq_error *why)
 {
     batch_test *t = test_of(b);
