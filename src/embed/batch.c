@@ -156,13 +156,12 @@ static rq_err got(rq_op_batch *b, const rq_batch_part *p, uint32_t cells)
     return RQ_OK;
 }
 
-static rq_err written(rq_op_batch *b, void *g, uint32_t index, const rq_row_op *op, rq_err rc,
-                      const rq_error *why)
+static rq_err end_write(rq_op_batch *b, uint32_t index, const rq_row_op *op, rq_err rc,
+                        const rq_error *why)
 {
     batch_job *j = job_of(b);
     const rq_changing *c = j->actions[index].changes;
     rq_row *row = NULL;
-    (void)g;
     if (rc != RQ_OK) {
         fail_action(j, index, rc, why);
         return RQ_OK;
@@ -174,10 +173,17 @@ static rq_err written(rq_op_batch *b, void *g, uint32_t index, const rq_row_op *
     return RQ_OK;
 }
 
+static rq_err written(rq_op_batch *b, void *g, uint32_t index, rq_row_op *op, rq_err rc,
+                      const rq_error *why)
+{
+    (void)g;
+    return end_write(b, index, op, rc, why);
+}
+
 static rq_err atomic_written(rq_op_batch *b, void *g, const rq_row_op *op)
 {
     batch_job *j = job_of(b);
-    return written(b, g, j->order[((group *)g)->begin], op, op->rc, op->why);
+    return end_write(b, j->order[((group *)g)->begin], op, op->rc, op->why);
 }
 
 static rq_err failed(rq_op_batch *b, const rq_batch_part *p, rq_err rc, const rq_error *why)

@@ -65,7 +65,7 @@ void rq_filter_set_seed(rq_filter *f, uint64_t seed);
 
 /* Number of cells between two clock checks of a scan with this filter; `steps` is the number
  * without a filter. It is lower for a list of thousands of filters or keys, which tests each of
- * them for each cell. At least 1. `f` NULL: `steps`. */
+ * them for each cell, and for deeply nested ones. At least 1. `f` NULL: `steps`. */
 uint32_t rq_filter_clock(const rq_filter *f, uint32_t steps);
 
 /* The filter's pace (pace.h); NULL: it never takes long. */

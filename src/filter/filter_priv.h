@@ -159,7 +159,7 @@ typedef struct rq__parse {
     rq_arena *arena;
     size_t bytes_left;
     unsigned depth;
-    uint32_t parts;  /* filters and keys so far */
+    uint32_t parts;  /* keys so far, and filters, each counted once for every level of its depth */
     size_t in_lists; /* filters in lists so far */
     rq_pace *pace;   /* shared by all text searches; NULL: none yet */
     bool no_memory;

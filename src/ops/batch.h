@@ -76,8 +76,8 @@ typedef struct rq_batch_caller {
     /* A get has ended: its cells are behind b->get_mark in the sink, where the caller may truncate
      * it. */
     rq_err (*got)(rq_op_batch *b, const rq_batch_part *p, uint32_t cells);
-    /* A write has ended, with the error rc if there is one; `why` may be NULL. */
-    rq_err (*written)(rq_op_batch *b, void *group, uint32_t index, const rq_row_op *op, rq_err rc,
+    /* A write has ended, with the error rc if there is one; `why` may be NULL. The caller may take the result's buffer. */
+    rq_err (*written)(rq_op_batch *b, void *group, uint32_t index, rq_row_op *op, rq_err rc,
                       const rq_error *why);
     rq_err (*atomic_written)(rq_op_batch *b, void *group, const rq_row_op *op);
     rq_err (*failed)(rq_op_batch *b, const rq_batch_part *p, rq_err rc, const rq_error *why);

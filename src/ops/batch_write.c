@@ -176,7 +176,6 @@ static rq_row_op *run_add(run *r, const rq_mutation *mutation, uint32_t index)
     op->nonce = 0;
     op->cluster_ids = r->batch->cluster_ids;
     op->vital = false;
-    op->gone = rq__op_gone(&r->batch->read.op);
     op->rc = RQ_OK;
     op->why = NULL;
     op->processed = false;
@@ -196,7 +195,7 @@ static void count_op(rq_op_batch *b, const rq_row_op *op)
 static rq_err answer_single(run *r, size_t i)
 {
     rq_op_batch *b = r->batch;
-    const rq_row_op *op = &r->ops[i];
+    rq_row_op *op = &r->ops[i];
     bool refused = r->refused != RQ_OK;
     if (!refused) count_op(b, op);
     b->result_bytes += op->result.bytes.len;
@@ -307,6 +306,7 @@ static bool submit(rq_op_batch *b, run *r, bool awaited)
     r->write.ops = r->ops;
     r->write.op_count = r->op_count;
     r->write.writer = seat->writer;
+    r->write.gone = rq__op_gone(&b->read.op);
     r->write.done = written;
     rq_region_write(b->region, &r->write);
     return true;
@@ -332,7 +332,6 @@ rq_err rq__batch_begin_atomic(rq_op_batch *b)
     run *r = rc == RQ_OK ? run_new(b, 1, true) : NULL;
     if (rc == RQ_OK && r == NULL) rc = RQ_E_NO_MEMORY;
     if (rc != RQ_OK) return b->table->group_failed(b, rc, &why);
-    op.gone = rq__op_gone(&b->read.op);
     r->ops[r->op_count++] = op;
     submit(b, r, false);
     return RQ_OK;

@@ -44,10 +44,10 @@ static void run(rq_op *op)
         return;
     }
     /* Its state is the region's, and large. */
-    m->row.gone = rq__op_gone(op);
     m->write.ops = &m->row;
     m->write.op_count = 1;
     m->write.writer = op->seat->writer;
+    m->write.gone = rq__op_gone(op);
     m->write.done = written;
     rq_region_write(op->region, &m->write);
 }

@@ -46,7 +46,7 @@ struct rq_bulk_load;
 RQ_NODISCARD
 rq_err rq__bulk_ships(struct rq_op_bulk *b, struct rq_bulk_load *load);
 
-/* For rq_row_op.gone. */
+/* For rq_write.gone. */
 static inline const _Atomic bool *rq__op_gone(const rq_op *op)
 {
     return op->caller != NULL && op->caller->gone != NULL ? op->caller->gone(op) : NULL;

@@ -130,15 +130,43 @@ static void lock_rows(rq__apart_reads *a, rq_region *r)
     a->loads = r->bulk_loads;
 }
 
+/* A batch that has waited goes on. */
+static void end_wait(rq_region *r, rq_write *w)
+{
+    w->next = NULL;
+    atomic_fetch_sub_explicit(&r->engine->row_waits, 1, memory_order_relaxed);
+    rq__region_enqueue(r, &rq__batch_of(w)->list.work);
+}
+
+static void wake_gone(rq__apart_reads *a, rq_region *r)
+{
+    rq_write **link = &a->first_waiting;
+    a->last_waiting = NULL;
+    for (rq_write *w = *link, *next; w != NULL; w = next) {
+        next = w->next;
+        if (rq__write_has_gone(w)) {
+            *link = next;
+            end_wait(r, w);
+        } else {
+            link = &w->next;
+            a->last_waiting = w;
+        }
+    }
+}
+
+void rq__apart_wake_gone(rq_region *r)
+{
+    for (rq__apart_reads *a = r->apart; a != NULL; a = a->next)
+        wake_gone(a, r);
+}
+
 static void unlock_rows(rq__apart_reads *a, rq_region *r)
 {
     *a->link = a->next;
     if (a->next != NULL) a->next->link = a->link;
     for (rq_write *w = a->first_waiting, *next; w != NULL; w = next) {
         next = w->next;
-        w->next = NULL;
-        atomic_fetch_sub_explicit(&r->engine->row_waits, 1, memory_order_relaxed);
-        rq__region_enqueue(r, &rq__batch_of(w)->list.work);
+        end_wait(r, w);
     }
 }
 
@@ -175,9 +203,7 @@ static rq_err read_until(rq__apart_reads *a, uint64_t yield_ns)
 /* A closing region waits for the batch, and so may others for its rows. */
 static rq_err check_wanted(rq__apart_reads *a)
 {
-    const _Atomic bool *gone = a->op->gone;
-    if (gone != NULL && atomic_load_explicit(gone, memory_order_relaxed))
-        return RQ_E_CALLER_DISCONNECTED;
+    if (rq__write_has_gone(a->write)) return RQ_E_CALLER_DISCONNECTED;
     if (rq__region_state_now(a->region) == RQ__REGION_OPEN) return RQ_OK;
     return rq__region_not_serving(a->region, &a->why);
 }

@@ -88,6 +88,9 @@ bool rq__apart_is_free(rq_region *r, const rq_row_op *op);
 uint64_t rq__apart_steps(const rq__apart_reads *a);
 /* token: frees the rows. REQUIRES: the reads have ended. NULL is allowed. */
 void rq__apart_end(rq_region *r, rq__apart_reads *a);
+/* token: ends the waits of batches whose clients have gone. They are enqueued again, and their op ends if its row is still
+ * locked. */
+void rq__apart_wake_gone(rq_region *r);
 /* token: takes a batch out of its wait that began at `before_ns` or earlier, or NULL. */
 struct rq_write *rq__apart_take_expired(rq_region *r, uint64_t before_ns);
 

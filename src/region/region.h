@@ -87,9 +87,6 @@ typedef struct rq_row_op {
     /* A replicated put or delete: the clusters that have applied it (wal/record.h). They go into
      * its log record, so that it is not sent back to one of them. */
     rq_slice cluster_ids;
-    /* True: nobody waits for the result any more. Reads of the op that take long then end with RQ_E_CALLER_DISCONNECTED, and
-     * nothing is written. Read by any thread until done(); NULL: never. */
-    const _Atomic bool *gone;
     /* Results, valid when done() runs: */
     rq_err rc;
     bool processed;      /* the condition held (true without one) */
@@ -118,7 +115,11 @@ void rq__writer_push(rq_writer *w);
 typedef struct rq_write {
     rq_row_op *ops;
     size_t op_count;
-    rq_writer *writer;                    /* done() runs on its lane */
+    rq_writer *writer; /* done() runs on its lane */
+    /* True: nobody waits for the results any more. An op that waits for a locked row, or whose reads take long, then ends
+     * with RQ_E_CALLER_DISCONNECTED, and nothing of it is written; the other ops go on. Read by any thread until done();
+     * NULL: never. */
+    const _Atomic bool *gone;
     void (*done)(struct rq_write *write); /* every op has its rc; durable as requested */
     /* The following fields belong to the region. */
     struct rq_write *next;

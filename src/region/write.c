@@ -307,8 +307,9 @@ static bool is_passing(rq_err rc)
     return rc == RQ_E_REGION_TOO_BUSY || rc == RQ_E_NO_MEMORY || rc == RQ_E_NO_SPACE;
 }
 
-/* INTERRUPTED: the time slice ended between two ops; the ops so far are committed. */
-typedef enum outcome { ENDED, HELD, PARKED, INTERRUPTED } outcome;
+/* INTERRUPTED: the time slice ended between two ops; the ops so far are committed. LEFT_OUT: the op has failed, and the batch goes on
+ * behind it. */
+typedef enum outcome { ENDED, HELD, PARKED, INTERRUPTED, LEFT_OUT } outcome;
 
 /* Commits the collected plain ops: ops [first_op, end) without an error so far. */
 static outcome commit_plain(rq_region *r, rq__batch *b, size_t end, int64_t now_ms)
@@ -500,11 +501,17 @@ static bool joins_group(const rq__group *g, const rq_row_op *op, int durability)
            rq_slice_eq(g->cluster_ids, op->cluster_ids);
 }
 
-/* PARKED: a row of the op is locked. */
+/* PARKED: a row of the op is locked. LEFT_OUT: one is, and nobody waits for the op's result. */
 RQ_COLD static outcome wait_for_rows(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
 {
     rq_write *w = rq__write_of(b);
     const rq__apart_reads *own = b->parked != NULL ? b->parked->apart : NULL;
+    if (own == NULL && rq__write_has_gone(w) && !rq__apart_is_free(r, &w->ops[i])) {
+        b->waits_since_ns = 0;
+        unpark(r, b);
+        rq__op_fail(&w->ops[i], RQ_E_CALLER_DISCONNECTED, NULL);
+        return LEFT_OUT;
+    }
     if (own == NULL && r->group->count > 0 && !rq__apart_is_free(r, &w->ops[i])) {
         outcome o = commit_plain(r, b, i, now_ms);
         if (o != ENDED) return o;
@@ -529,8 +536,16 @@ RQ_COLD static outcome leave_lane(rq_region *r, rq__batch *b, size_t i, int64_t 
     return o == ENDED ? go_on_elsewhere(b, i) : o;
 }
 
-/* The ops of a batch are independent, so it may be interrupted between two of them; a single op
- * never is. */
+/* The ops of a batch are independent, so it may be interrupted behind op `i`; a single op never is. */
+static outcome stop_behind(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
+{
+    if (RQ_LIKELY(!must_stop(r, b)) || i + 1 == rq__write_of(b)->op_count) return ENDED;
+    outcome o = commit_plain(r, b, i + 1, now_ms);
+    if (o != ENDED) return o;
+    b->next_op = i + 1;
+    return INTERRUPTED;
+}
+
 static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
 {
     rq_write *w = rq__write_of(b);
@@ -539,7 +554,10 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
         rq_row_op *op = &w->ops[i];
         if (RQ_UNLIKELY(r->apart != NULL || b->waits_since_ns != 0)) {
             outcome o = wait_for_rows(r, b, i, now_ms);
+            bool is_left_out = o == LEFT_OUT;
+            if (is_left_out) o = stop_behind(r, b, i, now_ms);
             if (o != ENDED) return o;
+            if (is_left_out) continue;
         }
         bool reads = rq__op_reads(op);
         bool begins_to_read = reads && !has_read_apart(b);
@@ -571,12 +589,8 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
             rq_err rc = add_plain(r, op, now_ms, &why);
             if (RQ_UNLIKELY(rc != RQ_OK)) rq__op_fail(op, rc, &why);
         }
-        if (must_stop(r, b) && i + 1 < w->op_count) {
-            outcome o = commit_plain(r, b, i + 1, now_ms);
-            if (o != ENDED) return o;
-            b->next_op = i + 1;
-            return INTERRUPTED;
-        }
+        outcome o = stop_behind(r, b, i, now_ms);
+        if (RQ_UNLIKELY(o != ENDED)) return o;
     }
     outcome o = commit_plain(r, b, w->op_count, now_ms);
     if (o == ENDED) b->next_op = w->op_count;
@@ -906,7 +920,9 @@ static void run_poke(rq_region *r, rq__work *work)
 {
     free(RQ_CONTAINER_OF(work, poke, work));
     rq__region_retry_held(r);
-    if (RQ_UNLIKELY(r->apart != NULL)) expire_row_waits(r);
+    if (RQ_LIKELY(r->apart == NULL)) return;
+    expire_row_waits(r);
+    rq__apart_wake_gone(r);
 }
 
 void rq__region_poke(rq_region *r)

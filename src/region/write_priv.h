@@ -61,6 +61,12 @@ static inline rq_write *rq__write_of(rq__batch *b)
     return (rq_write *)(void *)((char *)b - offsetof(rq_write, state));
 }
 
+/* Any thread. */
+static inline bool rq__write_has_gone(const rq_write *w)
+{
+    return w->gone != NULL && atomic_load_explicit(w->gone, memory_order_relaxed);
+}
+
 /* The first row the write changes; empty if there is none. */
 static inline rq_slice rq__write_row(const rq_write *w)
 {

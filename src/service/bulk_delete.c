@@ -197,6 +197,7 @@ static void write_batch(bulk_delete *d)
     d->write = (rq_write){.ops = d->ops,
                           .op_count = d->op_count,
                           .writer = rq__writer(d->endpoint->service, d->endpoint->call),
+                          .gone = rq_call_gone(d->endpoint->call),
                           .done = written};
     d->read.op.has_waited = true;
     rq_region_write(d->endpoint->region, &d->write);

@@ -88,11 +88,13 @@ rq_err rq__multi_add_service_result(rq__multi *m, uint32_t index, const char *re
     return RQ_OK;
 }
 
-/* The long result of a get, which goes into the message: encoded on a pool (pack_long). In the arena. */
+/* A long result, kept until a pool packs the answer (pack_long). In the arena. Of a get, it goes into the message; of an append or
+ * increment, into the cell block. */
 struct rq__multi_long {
-    struct rq__multi_long *next;
+    struct rq__multi_long *next; /* the one before it */
     Pb__Result *result;
     rq_cellblock cells;
+    size_t at; /* its place in the cell block, which lacks those before it, too */
 };
 
 static void release_long(void *thing)
@@ -101,26 +103,66 @@ static void release_long(void *thing)
     rq_cellblock_clear(&l->cells);
 }
 
-/* Moves the sink's buffer, which has this result's cells only, to the batch's list of long results. */
-static rq_err keep_long(rq_op_batch *b, Pb__Result *result)
+/* Moves a buffer, which has this result's cells only, to the batch's list of long results. */
+static rq_err keep_long(rq__multi *m, rq_cellblock *cells, Pb__Result *result)
 {
-    rq__multi *m = rq__multi_of(b);
-    rq_arena *arena = b->read.op.arena;
+    rq_arena *arena = m->batch.read.op.arena;
     struct rq__multi_long *l = rq_arena_calloc(arena, 1, sizeof *l);
     if (l == NULL || rq_arena_link(arena, release_long, l) != RQ_OK) return RQ_E_NO_MEMORY;
-    RQ_TRY(rq_arena_account(arena, b->out->bytes.cap));
+    RQ_TRY(rq_arena_account(arena, cells->bytes.cap));
     l->result = result;
-    l->cells = *b->out;
-    *b->out = (rq_cellblock){.with_tags = l->cells.with_tags};
-    l->next = m->first_long;
-    m->first_long = l;
+    l->cells = *cells;
+    l->at = rq__multi_call(m)->cells.bytes.len;
+    *cells = (rq_cellblock){.with_tags = l->cells.with_tags};
+    l->next = m->last_long;
+    m->last_long = l;
     return RQ_OK;
 }
 
-static rq_err encode_long(const rq__multi *m, rq_arena *arena)
+/* Of an append or increment; counted in the cell block from now on. */
+static rq_err keep_written(rq__multi *m, rq_cellblock *cells, Pb__Result *result)
 {
-    for (struct rq__multi_long *l = m->first_long; l != NULL; l = l->next)
-        RQ_TRY(rq__encode_cells(rq_buf_slice(&l->cells.bytes), l->cells.count, arena, l->result));
+    rq_cellblock *out = &rq__multi_call(m)->cells;
+    uint32_t count = cells->count;
+    if (count > UINT32_MAX - out->count) return RQ_E_INVALID;
+    RQ_TRY(keep_long(m, cells, result));
+    out->count += count;
+    result->has_associated_cell_count = 1;
+    result->associated_cell_count = (int32_t)count;
+    return RQ_OK;
+}
+
+/* Puts the long results into the cell block, from its end on. */
+static rq_err join_long(const rq__multi *m, rq_arena *arena, rq_buf *out)
+{
+    size_t total = out->len, left = out->len;
+    rq_buf joined = {0};
+    for (struct rq__multi_long *l = m->last_long; l != NULL; l = l->next)
+        total += l->cells.bytes.len;
+    RQ_TRY(rq_arena_account(arena, total));
+    RQ_TRY(rq_buf_reserve(&joined, total));
+    uint8_t *to = joined.ptr + total;
+    for (struct rq__multi_long *l = m->last_long; l != NULL; l = l->next) {
+        to -= left - l->at;
+        memcpy(to, out->ptr + l->at, left - l->at);
+        left = l->at;
+        to -= l->cells.bytes.len;
+        memcpy(to, l->cells.bytes.ptr, l->cells.bytes.len);
+    }
+    memcpy(joined.ptr, out->ptr, left);
+    joined.len = total;
+    rq_buf_clear(out);
+    *out = joined;
+    return RQ_OK;
+}
+
+static rq_err encode_long(const rq__multi *m, rq_call *call)
+{
+    if (m->last_long == NULL) return RQ_OK;
+    if (call->client->has_codec) return join_long(m, &call->arena, &call->cells.bytes);
+    for (struct rq__multi_long *l = m->last_long; l != NULL; l = l->next)
+        RQ_TRY(rq__encode_cells(rq_buf_slice(&l->cells.bytes), l->cells.count, &call->arena,
+                                l->result));
     return RQ_OK;
 }
 
@@ -128,7 +170,7 @@ static rq_err encode_long(const rq__multi *m, rq_arena *arena)
 static rq_err encode_get(rq_op_batch *b, uint32_t cells, Pb__Result *result)
 {
     if (RQ_UNLIKELY(b->get_mark.len == 0 && b->out->bytes.len > RQ__PACKED_AT_ONCE))
-        return keep_long(b, result);
+        return keep_long(rq__multi_of(b), b->out, result);
     rq_slice bytes =
         rq_slice_of(b->out->bytes.ptr + b->get_mark.len, b->out->bytes.len - b->get_mark.len);
     /* A copy: the message must not point into a buffer that grows with the next get. */
@@ -170,8 +212,8 @@ static bool returns_cells(const rq_row_op *op)
 }
 
 /* A put or delete answers an empty result. */
-rq_err rq__multi_written(rq_op_batch *b, void *group, uint32_t index, const rq_row_op *op,
-                         rq_err rc, const rq_error *why)
+rq_err rq__multi_written(rq_op_batch *b, void *group, uint32_t index, rq_row_op *op, rq_err rc,
+                         const rq_error *why)
 {
     rq__multi *m = rq__multi_of(b);
     Pb__ResultOrException *r = add_outcome(m, group, index);
@@ -184,7 +226,11 @@ rq_err rq__multi_written(rq_op_batch *b, void *group, uint32_t index, const rq_r
     r->result = new_result(m);
     if (r->result == NULL) return RQ_E_NO_MEMORY;
     r->result->has_stale = 1;
-    return rq__encode_result(rq__multi_call(m), &op->result, r->result);
+    rq_call *call = rq__multi_call(m);
+    bool is_behind_others = call->client->has_codec && call->cells.bytes.len > 0;
+    if (RQ_UNLIKELY(is_behind_others && op->result.bytes.len > RQ__PACKED_AT_ONCE))
+        return keep_written(m, &op->result, r->result);
+    return rq__encode_result(call, &op->result, r->result);
 }
 
 /* All actions of an atomic region action are one op. HBase puts the merged result into the first
@@ -225,7 +271,7 @@ static rq_err pack_long(rq_call *call, rq_buf *ret)
 {
     const rq__multi *m = call->user;
     bool is_generic = !call->client->has_codec;
-    RQ_TRY(encode_long(m, &call->arena));
+    RQ_TRY(encode_long(m, call));
     size_t room = is_generic ? protobuf_c_message_get_packed_size(&m->response.base)
                              : rq__multi_room(&m->response);
     RQ_TRY(rq_arena_account(&call->arena, room));
@@ -246,7 +292,7 @@ void rq__multi_reply(rq__multi *m)
 {
     rq_call *call = rq__multi_call(m);
     rq_slice packed;
-    if (RQ_UNLIKELY(effort(m, call) > PACKED_AT_ONCE || m->first_long != NULL)) {
+    if (RQ_UNLIKELY(effort(m, call) > PACKED_AT_ONCE || m->last_long != NULL)) {
         call->user = m;
         rq_call_reply_long(call, pack_long);
         return;

@@ -12,7 +12,7 @@
 typedef struct rq__multi {
     rq_op_batch batch;
     struct rq__multi_long
-        *first_long; /* results that are not encoded yet (client_multi_answer.c) */
+        *last_long; /* of the results that are not encoded yet (client_multi_answer.c) */
     rq_client_service *service;
     rq_batch_part *entered; /* parts of the group that is being entered; NULL: none is */
     size_t entered_count;   /* of them, which are classified */
@@ -47,8 +47,8 @@ rq_err rq__multi_new_group(rq__multi *m, size_t part_count);
 rq_err rq__multi_group_failed(rq_op_batch *b, rq_err rc, const rq_error *why);
 rq_err rq__multi_failed(rq_op_batch *b, const rq_batch_part *p, rq_err rc, const rq_error *why);
 rq_err rq__multi_got(rq_op_batch *b, const rq_batch_part *p, uint32_t cells);
-rq_err rq__multi_written(rq_op_batch *b, void *group, uint32_t index, const rq_row_op *op,
-                         rq_err rc, const rq_error *why);
+rq_err rq__multi_written(rq_op_batch *b, void *group, uint32_t index, rq_row_op *op, rq_err rc,
+                         const rq_error *why);
 rq_err rq__multi_atomic_written(rq_op_batch *b, void *group, const rq_row_op *op);
 /* Of an endpoint call. */
 RQ_NODISCARD

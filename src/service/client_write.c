@@ -4,6 +4,7 @@
 #include "service/client_priv.h"
 
 #include "ops/mutate.h"
+#include "rpc/long_reply.h"
 #include "service/apart.h"
 #include "service/call_op.h"
 #include "service/effort.h"
@@ -15,21 +16,61 @@ typedef struct mutate_job {
     rq_condition condition;
 } mutate_job;
 
-/* Of an append or increment. */
-static rq_err reply_cells(rq_call *call, const rq_row_op *row)
+/* The answer to an append or increment. */
+typedef struct cells_response {
+    Pb__MutateResponse response;
+    Pb__Result result;
+} cells_response;
+
+static rq_err fill_response(rq_call *call, rq_row_op *row, cells_response *ret)
 {
-    Pb__MutateResponse response = PB__MUTATE_RESPONSE__INIT;
-    Pb__Result result = PB__RESULT__INIT;
+    *ret = (cells_response){PB__MUTATE_RESPONSE__INIT, PB__RESULT__INIT};
     /* HBASE: the answer to an unconditional append or increment has a result and no `processed`. */
-    response.has_processed = row->condition_count > 0;
-    response.processed = row->processed;
-    if (row->processed) {
-        result.has_stale = 1;
-        response.result = &result;
-        RQ_TRY(rq__encode_result(call, &row->result, &result));
-    }
-    rq_call_reply(call, &response.base);
+    ret->response.has_processed = row->condition_count > 0;
+    ret->response.processed = row->processed;
+    if (!row->processed) return RQ_OK;
+    ret->result.has_stale = 1;
+    ret->response.result = &ret->result;
+    return rq__encode_result(call, &row->result, &ret->result);
+}
+
+static rq_err reply_cells(rq_call *call, rq_row_op *row)
+{
+    cells_response r;
+    RQ_TRY(fill_response(call, row, &r));
+    rq_call_reply(call, &r.response.base);
     return RQ_OK;
+}
+
+static void release_result(void *thing)
+{
+    rq_row_op_clear(thing);
+}
+
+static rq_err pack_long(rq_call *call, rq_buf *ret)
+{
+    mutate_job *job = call->user;
+    cells_response r;
+    RQ_TRY(fill_response(call, &job->mutate.row, &r));
+    return rq__pack_message(call, &r.response.base, ret);
+}
+
+/* Cells that go into the message are copied on a pool. */
+static bool is_packed_elsewhere(const rq_call *call, const rq_row_op *row)
+{
+    return !call->client->has_codec && row->result.bytes.len > RQ__PACKED_AT_ONCE;
+}
+
+RQ_COLD static void reply_long(rq_call *call, mutate_job *job)
+{
+    rq_row_op *row = &job->mutate.row;
+    call->user = job;
+    if (rq_arena_link(&call->arena, release_result, row) == RQ_OK) {
+        rq_call_reply_long(call, pack_long);
+        return;
+    }
+    rq_row_op_clear(row);
+    rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
 }
 
 static bool reads(const rq_row_op *row)
@@ -54,7 +95,11 @@ static void reply_and_release(rq_op *op, rq_row_op row)
 
 static void mutate_done(rq_op *op)
 {
-    const rq_op_mutate *m = RQ_CONTAINER_OF(op, rq_op_mutate, op);
+    rq_op_mutate *m = RQ_CONTAINER_OF(op, rq_op_mutate, op);
+    if (RQ_UNLIKELY(op->rc == RQ_OK && is_packed_elsewhere(rq__call_of_op(op), &m->row))) {
+        reply_long(rq__call_of_op(op), RQ_CONTAINER_OF(m, mutate_job, mutate));
+        return;
+    }
     if (RQ_UNLIKELY(op->rc != RQ_OK) || reads(&m->row)) {
         reply_and_release(op, m->row);
         return;

@@ -37,14 +37,25 @@ rq_err rq__encode_cells(rq_slice bytes, uint32_t count, rq_arena *arena, Pb__Res
     return RQ_OK;
 }
 
-rq_err rq__encode_result(rq_call *call, const rq_cellblock *cells, Pb__Result *ret)
+static rq_err take_cells(rq_cellblock *from, rq_cellblock *out)
+{
+    if (out->bytes.len == 0 && from->bytes.len > RQ__PACKED_AT_ONCE) {
+        rq_cellblock_clear(out);
+        out->bytes = from->bytes;
+        from->bytes = (rq_buf){0};
+        return RQ_OK;
+    }
+    return rq_buf_append(&out->bytes, from->bytes.ptr, from->bytes.len);
+}
+
+rq_err rq__encode_result(rq_call *call, rq_cellblock *cells, Pb__Result *ret)
 {
     if (!call->client->has_codec)
         return rq__encode_cells(rq_buf_slice(&cells->bytes), cells->count, &call->arena, ret);
     rq_cellblock *out = &call->cells;
     RQ_ASSERT(cells->with_tags == out->with_tags);
     if (cells->count > UINT32_MAX - out->count) return RQ_E_INVALID;
-    RQ_TRY(rq_buf_append(&out->bytes, cells->bytes.ptr, cells->bytes.len));
+    RQ_TRY(take_cells(cells, out));
     out->count += cells->count;
     ret->has_associated_cell_count = 1;
     ret->associated_cell_count = (int32_t)cells->count;

@@ -13,13 +13,13 @@
  * fields point into `bytes`. */
 RQ_NODISCARD
 rq_err rq__encode_cells(rq_slice bytes, uint32_t count, rq_arena *arena, Pb__Result *ret);
-/* For a write's result cells: appended to call->cells when the client has a codec, else as
- * messages. */
-RQ_NODISCARD
-rq_err rq__encode_result(rq_call *call, const rq_cellblock *cells, Pb__Result *ret);
-
-/* Cells in a message of up to this many bytes are encoded on the loop; more take longer than a loop may (rpc/long_reply.h). */
+/* Cells of up to this many bytes are copied, or encoded in a message, on the loop; more take longer than a loop may
+ * (rpc/long_reply.h). */
 #define RQ__PACKED_AT_ONCE ((size_t)256 * 1024)
+/* For a write's result cells: appended to call->cells when the client has a codec, else as messages. Long ones are moved there if
+ * there are no others. */
+RQ_NODISCARD
+rq_err rq__encode_result(rq_call *call, rq_cellblock *cells, Pb__Result *ret);
 /* Appends the message to `ret`, for rq_call_reply_long. */
 RQ_NODISCARD
 rq_err rq__pack_message(rq_call *call, const ProtobufCMessage *message, rq_buf *ret);

@@ -118,7 +118,6 @@ static rq_err decode(rq__endpoint *e, const ProtobufCMessage *request)
     e->decoded = m;
     m->endpoint = e;
     *op = (rq_row_op){.multi_row = true,
-                      .gone = rq_call_gone(e->call),
                       .nonce_group = r->has_nonce_group ? r->nonce_group : 0,
                       .nonce = r->has_nonce ? r->nonce : 0};
     RQ_TRY(decode_mutations(e, r, op));
@@ -130,8 +129,11 @@ static void mutate(rq__endpoint *e, const ProtobufCMessage *request)
 {
     mutate_rows *m = e->decoded;
     (void)request;
-    m->write = (rq_write){
-        .ops = &m->op, .op_count = 1, .writer = rq__writer(e->service, e->call), .done = written};
+    m->write = (rq_write){.ops = &m->op,
+                          .op_count = 1,
+                          .writer = rq__writer(e->service, e->call),
+                          .gone = rq_call_gone(e->call),
+                          .done = written};
     rq_region_write(e->region, &m->write);
 }
 

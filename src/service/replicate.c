@@ -265,7 +265,7 @@ static rq_err failed(rq_op_batch *b, const rq_batch_part *p, rq_err rc, const rq
     return RQ_OK;
 }
 
-static rq_err written(rq_op_batch *b, void *group, uint32_t index, const rq_row_op *op, rq_err rc,
+static rq_err written(rq_op_batch *b, void *group, uint32_t index, rq_row_op *op, rq_err rc,
                       const rq_error *why)
 {
     (void)group;

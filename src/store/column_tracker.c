@@ -19,17 +19,47 @@ static int compare_qualifier(const rq_cell *cell, rq_slice column)
     return rq_short_compare(cell->qualifier, cell->qualifier_len, column.ptr, column.len);
 }
 
+/* The first wanted column at or behind the cell's. REQUIRES: the cell is behind the current one. The steps double, then halve:
+ * a row with few cells of many wanted columns costs little, and so does the next column. */
+static uint32_t first_not_before(const rq__column_tracker *t, const rq_cell *cell)
+{
+    uint32_t low = t->index + 1; /* all before it are before the cell */
+    uint32_t high = low;
+    for (uint32_t step = 1; high < t->column_count && compare_qualifier(cell, t->columns[high]) > 0;
+         step *= 2) {
+        low = high + 1;
+        high = t->column_count - high > step ? high + step : t->column_count;
+    }
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (compare_qualifier(cell, t->columns[mid]) > 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* Leaves the columns before the cell's; returns how the cell's compares to the one that is current then: at most 0. REQUIRES: it is
+ * not done. */
+static int pass_columns(rq__column_tracker *t, const rq_cell *cell)
+{
+    int c = compare_qualifier(cell, t->columns[t->index]);
+    if (c <= 0) return c;
+    forget_last(t);
+    t->index = first_not_before(t, cell);
+    t->count = 0;
+    return t->index == t->column_count ? -1 : compare_qualifier(cell, t->columns[t->index]);
+}
+
 rq__match rq__column_tracker_check_column(rq__column_tracker *t, const rq_cell *cell)
 {
     if (t->columns == NULL) return RQ__MATCH_INCLUDE;
-    while (t->index < t->column_count) {
-        int c = compare_qualifier(cell, t->columns[t->index]);
-        if (c == 0) return RQ__MATCH_INCLUDE;
-        forget_last(t);
-        if (c < 0) return RQ__MATCH_NEXT_COLUMN;
-        next_column(t);
-    }
-    return RQ__MATCH_NEXT_ROW;
+    if (rq__column_tracker_is_done(t)) return RQ__MATCH_NEXT_ROW;
+    if (pass_columns(t, cell) == 0) return RQ__MATCH_INCLUDE;
+    if (rq__column_tracker_is_done(t)) return RQ__MATCH_NEXT_ROW;
+    forget_last(t);
+    return RQ__MATCH_NEXT_COLUMN;
 }
 
 static rq__match check_explicit(rq__column_tracker *t, const rq_cell *cell)
@@ -56,14 +86,10 @@ rq_err rq__column_tracker_check_versions(rq__column_tracker *t, const rq_cell *c
 
 void rq__column_tracker_done_with(rq__column_tracker *t, const rq_cell *cell)
 {
-    if (t->columns == NULL) return;
-    while (t->index < t->column_count) {
-        int c = compare_qualifier(cell, t->columns[t->index]);
-        forget_last(t);
-        if (c < 0) return;
-        next_column(t);
-        if (c == 0) return;
-    }
+    if (t->columns == NULL || rq__column_tracker_is_done(t)) return;
+    int c = pass_columns(t, cell);
+    forget_last(t);
+    if (c == 0) next_column(t);
 }
 
 rq__match rq__column_tracker_next(rq__column_tracker *t, const rq_cell *cell)

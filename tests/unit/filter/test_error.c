@@ -36,8 +36,8 @@ static bool check_case(oracle_file *f)
     return ok;
 }
 
-/* A FilterList in a FilterList in a … */
-static rq_err parse_nested(size_t depth, rq_error *why)
+/* A FilterList in a FilterList in a …; *ret_clock: the number of cells between two looks at the clock, of 128. */
+static rq_err parse_nested(size_t depth, uint32_t *ret_clock, rq_error *why)
 {
     static const char list[] = PACKAGE "FilterList";
     rq_buf inner = {0};
@@ -64,6 +64,7 @@ static rq_err parse_nested(size_t depth, rq_error *why)
     rq_filter *filter;
     if (rc == RQ_OK)
         rc = rq_filter_parse(rq_slice_cstr(list), rq_buf_slice(&inner), &arena, &filter, why);
+    if (rc == RQ_OK) *ret_clock = rq_filter_clock(filter, 128);
     rq_arena_clear(&arena);
     rq_buf_clear(&inner);
     rq_buf_clear(&outer);
@@ -81,13 +82,19 @@ int main(int argc, char **argv)
         oracle_close(&f);
     }
     rq_error why = {0};
-    if (parse_nested(100, &why) != RQ_OK) {
+    uint32_t few = 0, many = 0;
+    if (parse_nested(100, &many, &why) != RQ_OK) {
         printf("a hundred levels are refused: %s\n", why.message);
         wrong++;
     }
-    if (parse_nested(101, &why) != RQ_E_DO_NOT_RETRY ||
+    if (parse_nested(101, &many, &why) != RQ_E_DO_NOT_RETRY ||
         strstr(why.message, "nested more than 100 deep") == NULL) {
         printf("a hundred and one levels: %s\n", why.message);
+        wrong++;
+    }
+    /* A list asks its child, which asks its own, …: a hundred lists make some 5,000 calls for a cell. */
+    if (parse_nested(3, &few, &why) != RQ_OK || few != 128 || many != 1) {
+        printf("with 3 and 100 levels the clock is read every %u and %u cells\n", few, many);
         wrong++;
     }
     printf("%zu bad filters, %zu answered differently\n", cases, wrong);

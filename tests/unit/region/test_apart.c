@@ -5,6 +5,7 @@
 
 #include "hfile/writer.h"
 #include "region/bulk_load.h"
+#include "region/engine_priv.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,10 +18,14 @@ enum {
     OTHERS_MAX = 4
 };
 
-/* A write on a thread of its own. */
+/* A write on a thread of its own; with `gone`, on a lane. */
 typedef struct other {
     struct apart_world *world;
     pthread_t thread;
+    const _Atomic bool *gone;
+    rq_write write;
+    rq_task task;
+    rq_latch latch;
     rq_row_op op;
     rq_mutation mutation;
     rq_cell cell;
@@ -179,11 +184,43 @@ static int end(void **state)
 
 /* --- ops on threads ----------------------------------------------------------------------------- */
 
+static void open_latch(rq_write *write)
+{
+    other *o = RQ_CONTAINER_OF(write, other, write);
+    o->world->real.env.executor->latch_open(&o->latch, RQ_OK);
+}
+
+static void begin_write(rq_task *task)
+{
+    other *o = RQ_CONTAINER_OF(task, other, task);
+    rq_region_write(o->world->f.region, &o->write);
+}
+
+/* As a loop writes, for a client that may go. */
+static rq_err write_on_lane(other *o)
+{
+    apart_world *w = o->world;
+    rq_executor *ex = w->real.env.executor;
+    rq_lane *lane = NULL;
+    o->write = (rq_write){.ops = &o->op, .op_count = 1, .gone = o->gone, .done = open_latch};
+    o->task.run = begin_write;
+    RQ_ASSERT(ex->lane_new(ex, "other", &lane) == RQ_OK);
+    RQ_ASSERT(rq_writer_new(w->f.engine, lane, &o->write.writer) == RQ_OK);
+    ex->latch_init(ex, &o->latch);
+    rq_lane_post(lane, &o->task);
+    RQ_ASSERT(ex->latch_wait(&o->latch) == RQ_OK);
+    ex->latch_destroy(&o->latch);
+    ex->lane_free(ex, lane);
+    rq_writer_free(o->write.writer);
+    return o->op.rc;
+}
+
 static void *run_other(void *arg)
 {
     other *o = arg;
     rq_error_clear(&o->why);
-    o->rc = rq_region_write_sync(o->world->f.region, &o->op, 1, &o->why);
+    o->rc = o->gone != NULL ? write_on_lane(o)
+                            : rq_region_write_sync(o->world->f.region, &o->op, 1, &o->why);
     rq_row_op_clear(&o->op);
     atomic_store(&o->done, true);
     return NULL;
@@ -281,7 +318,7 @@ static void an_op_that_nobody_waits_for_ends(void **state)
 {
     apart_world *w = *state;
     _Atomic bool gone = false;
-    w->op.op.gone = &gone;
+    w->op.gone = &gone;
     start_long(w);
     other *o = start_increment(w, 0, "row", w->qualifiers[0]);
     pass_the_token(w);
@@ -293,6 +330,32 @@ static void an_op_that_nobody_waits_for_ends(void **state)
     assert_ok(o->rc);
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 2);
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[1]), 1);
+}
+
+/* One that waits for a locked row ends while the row is locked, by the engine's tick, and nothing of it is written. */
+static void a_wait_for_a_row_ends_with_its_client(void **state)
+{
+    apart_world *w = *state;
+    _Atomic bool gone = false, stays = false;
+    start_long(w);
+    w->others[0].gone = &gone;
+    w->others[1].gone = &stays;
+    for (size_t i = 0; i < 2; i++)
+        (void)start_increment(w, i, "row", w->qualifiers[0]);
+    while (atomic_load(&w->f.engine->row_waits) < 2)
+        sched_yield();
+    atomic_store(&gone, true);
+    join(&w->others[0]);
+    assert_err(w->others[0].rc, RQ_E_CALLER_DISCONNECTED);
+    assert_false(gave_up(w));
+    assert_false(atomic_load(&w->op.done));
+    assert_false(atomic_load(&w->others[1].done));
+    set_gate(w, false);
+    join(&w->op);
+    join(&w->others[1]);
+    assert_ok(w->op.rc);
+    assert_ok(w->others[1].rc);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 3);
 }
 
 static void a_write_does_not_wait_for_a_row_for_ever(void **state)
@@ -432,6 +495,7 @@ int main(void)
         TEST(other_rows_are_written_while_an_op_reads),
         TEST(writes_to_the_same_row_wait),
         TEST(an_op_that_nobody_waits_for_ends),
+        TEST(a_wait_for_a_row_ends_with_its_client),
         cmocka_unit_test_setup_teardown(a_write_does_not_wait_for_a_row_for_ever, begin_impatient,
                                         end),
         TEST(a_region_closes_while_an_op_reads),

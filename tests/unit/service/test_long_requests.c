@@ -437,6 +437,100 @@ static void long_values_are_answered_elsewhere(void **state)
     }
 }
 
+/* An append of `len` bytes, all `fill`, in the message. */
+static Pb__MutationProto *append_of(fixture *f, const char *row, size_t len, char fill)
+{
+    Pb__MutationProto *m = MADE(f, mutation_proto);
+    m->has_row = m->has_mutate_type = 1;
+    m->mutate_type = PB__MUTATION_PROTO__MUTATION_TYPE__APPEND;
+    m->row = bytes(row);
+    m->column_value = rq_arena_calloc(&f->arena, 1, sizeof *m->column_value);
+    m->column_value[0] = values_of_f(f, 1);
+    m->n_column_value = 1;
+    char *value = rq_arena_alloc(&f->arena, len + 1);
+    memset(value, fill, len);
+    value[len] = '\0';
+    m->column_value[0]->qualifier_value[0]->value = bytes(value);
+    return m;
+}
+
+#define LONG_RESULT ((size_t)300 * 1024)
+
+static unsigned tasks_of_append(fixture *f, const char *row, size_t len)
+{
+    Pb__MutateRequest m = PB__MUTATE_REQUEST__INIT;
+    m.region = region(f, 0);
+    m.mutation = append_of(f, row, len, 'a');
+    unsigned tasks = tasks_of(f, "Mutate", &m.base);
+    assert_true(f->client.message.len + f->client.cells.len >= len);
+    Pb__MutateResponse *r =
+        pb__mutate_response__unpack(NULL, f->client.message.len, f->client.message.ptr);
+    assert_non_null(r);
+    assert_int_equal(r->result->n_cell + (size_t)r->result->associated_cell_count, 1);
+    if (r->result->n_cell > 0) assert_int_equal(r->result->cell[0]->value.len, len);
+    pb__mutate_response__free_unpacked(r, NULL);
+    return tasks;
+}
+
+static const size_t appended[] = {10, LONG_RESULT, 20, LONG_RESULT + 1, LONG_RESULT + 2, 30};
+
+static void check_appended(const fixture *f, const Pb__RegionActionResult *answer)
+{
+    rq_cursor cells = rq_cursor_of(rq_buf_slice(&f->client.cells));
+    for (size_t i = 0; i < RQ_ARRAY_LEN(appended); i++) {
+        const Pb__Result *one = answer->resultorexception[i]->result;
+        rq_slice value = {0};
+        rq_cell c;
+        assert_non_null(one);
+        assert_int_equal(one->n_cell + (size_t)one->associated_cell_count, 1);
+        if (one->n_cell == 0) {
+            assert_int_equal(rq_cellblock_next(&cells, &c, NULL), RQ_OK);
+            value = rq_cell_value(&c);
+        } else {
+            value = rq_slice_of(one->cell[0]->value.data, one->cell[0]->value.len);
+        }
+        assert_int_equal(value.len, appended[i]);
+        assert_int_equal(value.ptr[0], 'a' + (int)i);
+        assert_int_equal(value.ptr[value.len - 1], 'a' + (int)i);
+    }
+    assert_int_equal(rq_cursor_left(&cells), 0);
+}
+
+/* Appends to rows of their own, whose names begin with `rows`. */
+static unsigned tasks_of_appends(fixture *f, const char *rows, bool is_long)
+{
+    Pb__RegionAction *list[1] = {on_region(f, 0, RQ_ARRAY_LEN(appended))};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(appended); i++) {
+        const char *row = rq_arena_printf(&f->arena, "%s%zu", rows, i);
+        size_t len = is_long || appended[i] < LONG_RESULT ? appended[i] : 5;
+        action(f, list[0])->mutation = append_of(f, row, len, (char)('a' + (int)i));
+    }
+    unsigned before = f->world->posted;
+    Pb__MultiResponse *r = multi(f, list, 1);
+    unsigned tasks = f->world->posted - before;
+    assert_non_null(r);
+    if (is_long) check_appended(f, r->regionactionresult[0]);
+    pb__multi_response__free_unpacked(r, NULL);
+    return tasks;
+}
+
+/* Those of appends and increments are moved, or joined and packed on a pool; each is in its place. */
+static void long_results_of_writes_are_not_copied_on_the_loop(void **state)
+{
+    fixture *f = *state;
+    for (unsigned hello = 0; hello < SERVICE_HELLOS; hello++) {
+        service_client_close(&f->client);
+        service_client_open(&f->client, f->world, SERVICE_CLIENT, hello);
+        bool plain = hello == PLAIN || hello == PLAIN + 2;
+        const char *name = rq_arena_printf(&f->arena, "c%u", hello);
+        unsigned few = tasks_of_append(f, rq_arena_printf(&f->arena, "%ss", name), 100);
+        assert_true(tasks_of_append(f, rq_arena_printf(&f->arena, "%sl", name), LONG_RESULT) >=
+                    few + plain);
+        few = tasks_of_appends(f, rq_arena_printf(&f->arena, "%sm", name), false);
+        assert_true(tasks_of_appends(f, rq_arena_printf(&f->arena, "%sn", name), true) > few);
+    }
+}
+
 /* ---- endpoints */
 
 static Pb__CoprocessorServiceCall *mutate_rows(fixture *f, size_t count, const char *last)
@@ -528,6 +622,7 @@ int main(void)
         TEST(the_long_answer_of_a_multi_is_packed_elsewhere),
         TEST(a_long_answer_with_cells_is_whole),
         TEST(long_values_are_answered_elsewhere),
+        TEST(long_results_of_writes_are_not_copied_on_the_loop),
         TEST(a_long_call_of_a_service_is_translated_elsewhere),
         TEST(a_long_call_of_a_service_in_a_multi_is_alone),
     };
