@@ -9,6 +9,7 @@ import rorqual.tests.client26.apps.RowKeys;
 import rorqual.tests.client26.apps.TimeSeries;
 import rorqual.tests.client26.apps.WebTable;
 import rorqual.tests.client26.apps.Weibo;
+import rorqual.tests.client26.calls.AdminCalls;
 import rorqual.tests.client26.suite.Borders;
 import rorqual.tests.client26.suite.Connections;
 import rorqual.tests.client26.suite.Endpoints;
@@ -47,6 +48,10 @@ public final class Main {
         if ("1".equals(System.getenv("TIGHT"))) {
             // The server has settings that this program needs and under which the others would fail.
             return List.of(new Tight(cluster));
+        }
+        if (System.getenv("SINK") != null) {
+            // It changes what is for all tables, and stops the server at its end.
+            return List.of(new AdminCalls(cluster));
         }
         // The longest first, so that it does not run alone at the end.
         return List.of(
