@@ -107,7 +107,7 @@ static rq_scanner *leave_scanner(rq__completions *q, const rq_call *call, rq_err
 {
     rq_scanner *s = call->scanner;
     pthread_mutex_lock(&q->lock);
-    s->ended = rc != RQ_OK || call->rows == NULL || call->rows->count == 0;
+    rq__scanner_read(s, rc, call->rows == NULL ? 0 : call->rows->count, &call->why);
     s->in_call = false;
     bool closes = s->closes;
     pthread_mutex_unlock(&q->lock);
@@ -555,6 +555,7 @@ static rq_err submit(rq_call *call, rq_slot *slot, rq_err rc, rq_why *why, rq_fa
         if (!is_trivial(call)) {
             db->backend->start(db, call);
         } else {
+            if (call->kind == RQ_CALL_NEXT) call->rc = rq__scanner_end(call->scanner, &call->why);
             rq_call_done(call);
             if (db->backend->wake != NULL) db->backend->wake(db);
         }
