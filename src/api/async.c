@@ -274,17 +274,15 @@ static void close_fd(int *fd)
     *fd = NO_DESCRIPTOR;
 }
 
-/* REQUIRES: the lock. */
-static bool open_descriptor(rq_db *db, rq__completions *q)
+/* `of_backend`: the descriptor of a back end that has turns. REQUIRES: the lock. */
+static bool open_descriptor(rq__completions *q, bool turns, int of_backend)
 {
-    bool turns = db->backend->turn != NULL;
     q->event = eventfd(q->first != NULL, EFD_CLOEXEC | EFD_NONBLOCK);
     if (turns) q->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     q->timer_due = INT64_MAX;
     q->descriptor = epoll_create1(EPOLL_CLOEXEC);
     if (q->descriptor != NO_DESCRIPTOR && watch(q->descriptor, q->event) &&
-        (!turns ||
-         (watch(q->descriptor, q->timer) && watch(q->descriptor, db->backend->descriptor(db)))))
+        (!turns || (watch(q->descriptor, q->timer) && watch(q->descriptor, of_backend))))
         return true;
     close_fd(&q->descriptor);
     close_fd(&q->event);
@@ -302,12 +300,14 @@ rq_err rq_descriptor(rq_db *db, int *ret, rq_failure *failure)
                            : rq__slot_take(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
     rq__completions *q = db->completions;
+    bool turns = db->backend->turn != NULL;
+    int of_backend = turns ? db->backend->descriptor(db) : NO_DESCRIPTOR;
     pthread_mutex_lock(&q->lock);
     if (q->has_thread)
         rc = rq_fail(&why.error, RQ_E_STATE,
                      "completions run on a thread of the library, so the database has no "
                      "descriptor to poll");
-    else if (q->descriptor == NO_DESCRIPTOR && !open_descriptor(db, q))
+    else if (q->descriptor == NO_DESCRIPTOR && !open_descriptor(q, turns, of_backend))
         rc = rq_fail(&why.error, errno == ENOMEM ? RQ_E_NO_MEMORY : RQ_E_IO,
                      "cannot create a descriptor to poll: %s", strerror(errno));
     else
