@@ -45,6 +45,7 @@
 #   make unread    peers that do not read their answers, at full load, against resident memory and a bystander
 #   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
 #   make replication  replication with a real HBase 2.6.1, both ways: cut-over under kills, VerifyReplication
+#   make library-restarts   librorqual's calls while a real HBase is stopped, killed and started again
 #   make nightly   what takes too long for each commit: asan, tsan, aarch64, a build by clang and its unit tests, simulations,
 #                  kill -9 rounds, fuzzing, random histories
 #   make clang     the unit tests built by clang, every warning an error
@@ -71,7 +72,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all cluster setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-shell bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim cluster-sim cluster-test cluster-java oracle format format-check lint clean clang nightly
+.PHONY: all cluster setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests library-restarts replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-shell bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim cluster-sim cluster-test cluster-java oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -322,6 +323,11 @@ pages: build/rorqual
 	@tools/setup pages
 	@tests/e2e/pages.py $(PICTURES)
 	@tests/e2e/design.py $(PICTURES)
+
+library-restarts: build/rorqual
+	@tools/setup test
+	@JOBS=$(JOBS) tools/build build tests/unit/api/test_restarted
+	@tests/e2e/library_restarts.py
 
 replication: build/rorqual
 	@tools/setup test

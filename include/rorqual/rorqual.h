@@ -5,7 +5,8 @@
  *
  *   "hbase://host:2181"          a cluster, Rorqual or HBase, found through its ZooKeeper
  *   "hbase+rpc://host:16020"     a cluster, found through one of its servers
- *   "file:/path"                 a folder of this machine, in this process, without a server
+ *   "file:/path"                 a folder of this machine, in this process, without a server; also
+ *                                "file:///path" and "file:path" (relative to the working directory)
  *   "memory:"                    as file:, in memory; gone when it is closed
  *
  *     rq_db *db; rq_table *users; rq_failure why = {sizeof why};
@@ -28,7 +29,9 @@
  *     not have is not zero, the call is refused (RQ_E_UNSUPPORTED). Pointers to arrays come with a count; both may be
  *     0.
  *  4. Threads. Any thread may use any database or table, also at the same time. A scanner or a result may be used by
- *     one thread at a time. When an object is freed, no other thread may be using it.
+ *     one thread at a time. When an object is freed, no other thread may be using it, and afterwards no thread (tables and
+ *     scanners of a closed database excepted: rq_disconnect). The library does not detect violations of these rules; their effect is
+ *     undefined. A signal handler may interrupt any call, which then continues; it may not make calls itself.
  *  5. Time. Timestamps are milliseconds since 1970; time ranges are [min, max).
  *  6. The library prints nothing, ends no process and installs no signal handler; its threads block
  *     all signals, and with rq_connect_options.no_threads it has none. Its only mutable global state is a list of the
@@ -78,7 +81,7 @@ RQ_API const char *rq_version(void);
 /* rq_failure.action of a call that is no batch, or whose failure is not that of one action. */
 #define RQ_NO_ACTION SIZE_MAX
 
-/* Why a call failed. Allocated by the caller, who sets `size`; a failed call sets the rest. */
+/* Why a call failed. Allocated by the caller, who sets `size`; a failed call sets the rest, a successful one nothing. */
 typedef struct rq_failure {
     size_t size;
     rq_err code;
@@ -133,7 +136,7 @@ typedef struct rq_connect_options {
  * folder until its log is read, for a cluster until the registry has answered.
  * RQ_E_LOCKED: a process (this one, perhaps) has the folder open, and the message names it.
  * RQ_E_INVALID: not a URL of the kinds above. RQ_E_CONFIG: a setting. RQ_E_IO: no cluster answers,
- * or the folder cannot be read or written. RQ_E_NOT_FOUND: no cluster is registered there, or no
+ * or the folder cannot be read or written, or its parent does not exist. RQ_E_PERMISSION, RQ_E_NO_SPACE: likewise, and why. RQ_E_NOT_FOUND: no cluster is registered there, or no
  * folder is there (must_exist). RQ_E_VERSION, RQ_E_UNSUPPORTED, RQ_E_STATE, RQ_E_CORRUPT: a folder
  * that cannot be opened; the message says why. */
 RQ_API rq_err rq_connect(const char *url, const rq_connect_options *options, rq_db **ret,
@@ -143,6 +146,7 @@ RQ_API rq_err rq_connect(const char *url, const rq_connect_options *options, rq_
  * its memory to files first. Running calls of other threads end, with RQ_E_CLOSED if they wait for a
  * cluster; so do asynchronous ones, whose completions run before this returns, on this thread or the
  * library's. Later calls on its tables and scanners return RQ_E_CLOSED; the tables and scanners must still be closed.
+ * `db` itself may not be passed to any function any more, nor by another thread that is about to begin a call.
  * NULL is fine. RQ_E_STATE: called by a completion; nothing was done. RQ_E_FORKED: nothing was done, the memory stays
  * allocated. Other errors: what is acknowledged is safe in the log, and the next rq_connect recovers it. */
 RQ_API rq_err rq_disconnect(rq_db *db, rq_failure *why);
@@ -343,7 +347,8 @@ typedef struct rq_table rq_table;
 /* Opens a table for reading and writing; it need not exist until it is used. The caller closes it.
  * RQ_E_ILLEGAL_ARGUMENT: the name. */
 RQ_API rq_err rq_table_open(rq_db *db, const char *name, rq_table **ret, rq_failure *why);
-/* REQUIRES: no call on it is running; its scanners may stay open. NULL is fine. */
+/* REQUIRES: no synchronous call on it is running. Its scanners and asynchronous calls go on. NULL is fine. In a forked
+ * child nothing is done. */
 RQ_API void rq_table_close(rq_table *table);
 
 /* What a cell is: a value, or in raw scans a delete marker. HBase's numbers. */
@@ -377,7 +382,8 @@ typedef struct rq_row {
 } rq_row;
 /* NULL is fine. */
 RQ_API void rq_row_free(rq_row *row);
-/* The newest cell of a column, or NULL. */
+/* The first cell of a column in the row, which is its newest one (in a raw scan perhaps a delete marker), or NULL. It
+ * belongs to the row. `row` may be NULL. Searches cell by cell. */
 RQ_API const rq_kv *rq_row_find(const rq_row *row, rq_bytes family, rq_bytes qualifier);
 /* Copies a row, so that it outlives the results, list or scan that it came from. The copy has one piece
  * of memory of its own; the caller frees it with rq_row_free. */
@@ -611,6 +617,7 @@ typedef struct rq_scan_request {
     bool reversed;       /* from `start` downwards to `stop` */
     bool raw;            /* delete markers and deleted cells, too; of whole families only */
     bool no_block_cache;
+    /* As the fields of rq_get_request that have the same names. */
     const rq_column *columns;
     size_t column_count;
     int32_t max_versions;
@@ -624,6 +631,7 @@ typedef struct rq_scan_request {
     uint32_t caching;     /* rows fetched at once; 0: as many as fit fetch_bytes */
     uint32_t batch;       /* cells of a result; longer rows come in parts; 0: no limit */
     uint64_t fetch_bytes; /* bytes fetched at once; 0: 2 MB from a cluster, 256 kB in process */
+    /* As a get's, too, except read_type. */
     const rq_family_times *family_times;
     size_t family_times_count;
     bool no_lazy_families;
@@ -631,7 +639,7 @@ typedef struct rq_scan_request {
     size_t attribute_count;
     rq_read_type read_type;
     bool reads_uncommitted;
-    int32_t priority; /* as a get's */
+    int32_t priority;
     /* If a server reaches its limit of time or bytes before a row is complete, return a result
      * without cells that has the scan's position (rq_row.cursor), instead of waiting. A later scan
      * can start there. Not with `batch`, and not of a salted scan. HBASE: setNeedCursorResult. */
@@ -643,13 +651,14 @@ typedef struct rq_scan_request {
     bool no_fetch_ahead;
 } rq_scan_request;
 
-/* Opens a scanner; the caller closes it. Rows are read by rq_scanner_next, which also returns
+/* Opens a scanner; the caller closes it. What `scan` points to is copied. Rows are read by rq_scanner_next, which also returns
  * errors of the table. Within a region a scan sees the rows as of one moment. */
 RQ_API rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **ret,
                             rq_failure *why);
-/* The next row, which the caller frees; *ret is NULL at the end. A small row shares 16 kB of memory with
- * its neighbours, which is freed with the last of them: keep a copy (rq_row_copy) instead of a row that
- * you need for long. An error ends the scan. Errors as rq_table_get's. */
+/* The next row, which the caller frees; *ret is NULL at the end, then and in every later call. A small row shares 16 kB of
+ * memory with its neighbours, which is freed with the last of them: keep a copy (rq_row_copy) instead of a row that
+ * you need for long. An error of the database ends the scan; every later call returns that error again. Errors as
+ * rq_table_get's; RQ_E_STATE: an asynchronous call is using the scanner. */
 RQ_API rq_err rq_scanner_next(rq_scanner *scanner, rq_row **ret, rq_failure *why);
 /* Rows of a scan; the library's, freed with them by rq_rows_free. */
 typedef struct rq_rows {
@@ -659,7 +668,7 @@ typedef struct rq_rows {
 /* NULL is fine. */
 RQ_API void rq_rows_free(rq_rows *rows);
 /* Like rq_scanner_next, for all rows of one answer of the database, at most `max` (0: no limit).
- * The caller frees *ret. */
+ * The caller frees *ret; at the end it has no rows. Rows read before an error in the same call are lost. */
 RQ_API rq_err rq_scanner_next_rows(rq_scanner *scanner, size_t max, rq_rows **ret, rq_failure *why);
 /* Closes a scanner, which must not be used any more. NULL is fine. If an asynchronous call is using the scanner, the
  * call's completion still comes. */
@@ -729,14 +738,15 @@ RQ_API rq_err rq_descriptor(rq_db *db, int *ret, rq_failure *why);
 RQ_API rq_err rq_put_value(rq_table *table, rq_bytes row, rq_bytes family, rq_bytes qualifier,
                            rq_bytes value, rq_failure *why);
 /* Copies the newest value of a column into `buf` of `cap` bytes. *ret_len is its length, or SIZE_MAX
- * if there is none. RQ_E_RESULT_TOO_LARGE: it is longer than cap; *ret_len is set. */
+ * if there is none. RQ_E_RESULT_TOO_LARGE: it is longer than cap; *ret_len is set, and `buf` is unchanged. Other errors as
+ * rq_table_get's. */
 RQ_API rq_err rq_get_value(rq_table *table, rq_bytes row, rq_bytes family, rq_bytes qualifier,
                            void *buf, size_t cap, size_t *ret_len, rq_failure *why);
 /* Adds to a counter of 8 bytes, big-endian, and returns its new value; an absent one counts as 0.
- * RQ_E_DO_NOT_RETRY: the column holds something else. */
+ * RQ_E_DO_NOT_RETRY: the column holds something else. Other errors as rq_table_change's. */
 RQ_API rq_err rq_add_value(rq_table *table, rq_bytes row, rq_bytes family, rq_bytes qualifier,
                            int64_t amount, int64_t *ret, rq_failure *why);
-/* Deletes a whole row. */
+/* Deletes a whole row; RQ_OK if there is none. Errors as rq_table_change's. */
 RQ_API rq_err rq_delete_row(rq_table *table, rq_bytes row, rq_failure *why);
 
 #ifdef __cplusplus

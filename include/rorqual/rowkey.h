@@ -124,7 +124,7 @@ RQ_API rq_err rq_key_format_parse(const char *text, rq_key_format **ret, rq_fail
 /* NULL is fine. */
 RQ_API void rq_key_format_free(rq_key_format *format);
 
-/* A part of a format that has a value. `name` and `type` live as long as the format. */
+/* A part of a format that has a value. The caller sets `size`. `name` and `type` live as long as the format. */
 typedef struct rq_key_part {
     size_t size;
     const char *name;
@@ -261,7 +261,7 @@ RQ_API rq_err rq_geohash_decode(const char *hash, rq_box *ret, rq_failure *why);
 RQ_API rq_err rq_geohash_neighbours(const char *hash, char ret[8][RQ_GEOHASH_SIZE],
                                     rq_failure *why);
 
-/* Metres between two points, on a sphere of the earth's mean radius, 6,371,008.8 m. */
+/* Metres between two points, on a sphere of the earth's mean radius, 6,371,008.8 m. The points are not checked. */
 RQ_API double rq_geo_distance(rq_point a, rq_point b);
 
 typedef enum rq_area_kind {

@@ -71,9 +71,19 @@ struct rq_scanner {
     void *own;
     rq_row_memory rows; /* for rows that are returned one by one */
     bool ended;
-    bool in_call; /* an asynchronous call uses the scanner; under the lock of rq__completions */
-    bool closes;  /* the end of this call closes the scanner; under the same lock */
+    rq_err ended_by; /* the error that ended the scan, with its `failure`; RQ_OK: none */
+    rq_why failure;
+    _Atomic bool
+        in_call; /* an asynchronous call uses the scanner; set under the lock of rq__completions */
+    bool closes; /* the end of this call closes the scanner; under the same lock */
 };
+
+/* After a call that has read rows: an error or no row ends the scan. */
+void rq__scanner_read(rq_scanner *s, rq_err rc, size_t count, const rq_why *why);
+/* The outcome of a call on a scan that has ended: its error again, because a failed scan must not look like a complete
+ * one; else RQ_OK. */
+RQ_NODISCARD
+rq_err rq__scanner_end(const rq_scanner *s, rq_why *why);
 
 /* async.c: whether an asynchronous call uses the scanner; then the end of the call closes the scanner. */
 bool rq__scanner_closes_later(rq_scanner *s);

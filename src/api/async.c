@@ -107,7 +107,7 @@ static rq_scanner *leave_scanner(rq__completions *q, const rq_call *call, rq_err
 {
     rq_scanner *s = call->scanner;
     pthread_mutex_lock(&q->lock);
-    s->ended = rc != RQ_OK || call->rows == NULL || call->rows->count == 0;
+    rq__scanner_read(s, rc, call->rows == NULL ? 0 : call->rows->count, &call->why);
     s->in_call = false;
     bool closes = s->closes;
     pthread_mutex_unlock(&q->lock);
@@ -274,17 +274,15 @@ static void close_fd(int *fd)
     *fd = NO_DESCRIPTOR;
 }
 
-/* REQUIRES: the lock. */
-static bool open_descriptor(rq_db *db, rq__completions *q)
+/* `of_backend`: the descriptor of a back end that has turns. REQUIRES: the lock. */
+static bool open_descriptor(rq__completions *q, bool turns, int of_backend)
 {
-    bool turns = db->backend->turn != NULL;
     q->event = eventfd(q->first != NULL, EFD_CLOEXEC | EFD_NONBLOCK);
     if (turns) q->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     q->timer_due = INT64_MAX;
     q->descriptor = epoll_create1(EPOLL_CLOEXEC);
     if (q->descriptor != NO_DESCRIPTOR && watch(q->descriptor, q->event) &&
-        (!turns ||
-         (watch(q->descriptor, q->timer) && watch(q->descriptor, db->backend->descriptor(db)))))
+        (!turns || (watch(q->descriptor, q->timer) && watch(q->descriptor, of_backend))))
         return true;
     close_fd(&q->descriptor);
     close_fd(&q->event);
@@ -302,12 +300,14 @@ rq_err rq_descriptor(rq_db *db, int *ret, rq_failure *failure)
                            : rq__slot_take(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
     rq__completions *q = db->completions;
+    bool turns = db->backend->turn != NULL;
+    int of_backend = turns ? db->backend->descriptor(db) : NO_DESCRIPTOR;
     pthread_mutex_lock(&q->lock);
     if (q->has_thread)
         rc = rq_fail(&why.error, RQ_E_STATE,
                      "completions run on a thread of the library, so the database has no "
                      "descriptor to poll");
-    else if (q->descriptor == NO_DESCRIPTOR && !open_descriptor(db, q))
+    else if (q->descriptor == NO_DESCRIPTOR && !open_descriptor(q, turns, of_backend))
         rc = rq_fail(&why.error, errno == ENOMEM ? RQ_E_NO_MEMORY : RQ_E_IO,
                      "cannot create a descriptor to poll: %s", strerror(errno));
     else
@@ -555,6 +555,7 @@ static rq_err submit(rq_call *call, rq_slot *slot, rq_err rc, rq_why *why, rq_fa
         if (!is_trivial(call)) {
             db->backend->start(db, call);
         } else {
+            if (call->kind == RQ_CALL_NEXT) call->rc = rq__scanner_end(call->scanner, &call->why);
             rq_call_done(call);
             if (db->backend->wake != NULL) db->backend->wake(db);
         }

@@ -251,6 +251,20 @@ static rq_err scanner_begin(rq_scanner *s, rq_slot **ret, rq_why *why)
     return rq_fail(&why->error, RQ_E_STATE, "the scanner is used by an asynchronous call");
 }
 
+void rq__scanner_read(rq_scanner *s, rq_err rc, size_t count, const rq_why *why)
+{
+    s->ended = rc != RQ_OK || count == 0;
+    if (RQ_LIKELY(rc == RQ_OK || s->ended_by != RQ_OK)) return;
+    s->ended_by = rc;
+    s->failure = *why;
+}
+
+rq_err rq__scanner_end(const rq_scanner *s, rq_why *why)
+{
+    if (s->ended_by != RQ_OK) *why = s->failure;
+    return s->ended_by;
+}
+
 rq_err rq_scanner_take(rq_scanner *s, size_t max, rq_row **rows, size_t *ret_count,
                        rq_failure *failure)
 {
@@ -259,10 +273,10 @@ rq_err rq_scanner_take(rq_scanner *s, size_t max, rq_row **rows, size_t *ret_cou
     *ret_count = 0;
     rq_err rc = scanner_begin(s, &slot, &why);
     if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
-    if (!s->ended)
-        rc = s->table->db->backend->next(s->table, slot, s->own, &s->rows, max, rows, ret_count,
-                                         &why);
-    s->ended = rc != RQ_OK || *ret_count == 0;
+    rc = RQ_UNLIKELY(s->ended) ? rq__scanner_end(s, &why)
+                               : s->table->db->backend->next(s->table, slot, s->own, &s->rows, max,
+                                                             rows, ret_count, &why);
+    rq__scanner_read(s, rc, *ret_count, &why);
     rq__slot_give_back(slot);
     return rq_fill_failure(failure, rc, &why);
 }
@@ -315,9 +329,11 @@ rq_err rq_scanner_next_rows(rq_scanner *s, size_t max, rq_rows **ret, rq_failure
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
     if (rq__rows_new(&rows) != RQ_OK)
         rc = rq_no_memory(&why.error);
-    else if (!s->ended)
-        rc = rq__next_rows(s->table, slot, s->own, max == 0 ? SIZE_MAX : max, rows, &why);
-    if (rows != NULL) s->ended = rc != RQ_OK || rows->count == 0;
+    else
+        rc = s->ended
+                 ? rq__scanner_end(s, &why)
+                 : rq__next_rows(s->table, slot, s->own, max == 0 ? SIZE_MAX : max, rows, &why);
+    if (rows != NULL) rq__scanner_read(s, rc, rows->count, &why);
     rq__slot_give_back(slot);
     if (rc == RQ_OK)
         *ret = rows;

@@ -90,6 +90,8 @@ static rq_err code_of_mkdir(int e)
 {
     switch (e) {
     case EACCES:
+    case EPERM:
+    case EROFS:
         return RQ_E_PERMISSION;
     case ENOSPC:
         return RQ_E_NO_SPACE;
@@ -104,8 +106,10 @@ static rq_err open_folder(rq__embed *e, const char *path, bool must_exist, rq_er
 {
     struct stat st;
     if (path == NULL) return rq_vfs_memory_new(&e->vfs) == RQ_OK ? RQ_OK : rq_no_memory(why);
-    if (must_exist && stat(path, &st) != 0 && errno == ENOENT)
+    bool is_there = stat(path, &st) == 0;
+    if (must_exist && !is_there && errno == ENOENT)
         return rq_fail(why, RQ_E_NOT_FOUND, "folder %s does not exist", path);
+    if (is_there && !S_ISDIR(st.st_mode)) return rq_fail(why, RQ_E_IO, "%s is not a folder", path);
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return rq_fail(why, code_of_mkdir(errno), "cannot create folder %s: %s", path,
                        strerror(errno));

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 SCRIPT = pathlib.Path(__file__).resolve().parent / "hbase.sh"
 ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -89,6 +90,13 @@ class HBase:
 
     def stop(self):
         subprocess.run([str(SCRIPT), "stop", str(self.folder)], env=self.env, check=False)
+
+    def kill(self):
+        """Ends HBase by kill -9 and waits until the process is gone."""
+        pid = int((self.folder / "pid").read_text(encoding="ascii"))
+        os.kill(pid, signal.SIGKILL)
+        while pathlib.Path(f"/proc/{pid}").exists():
+            time.sleep(0.05)
 
     def __enter__(self):
         self.start()

@@ -273,6 +273,20 @@ static void a_scan_completes_batch_by_batch(void **state)
     } while (true);
     assert_int_equal(count, 5);
     rq_scanner_close(scanner);
+
+    /* A failed scan fails again. */
+    rq_column absent = {rq_text("absent"), {NULL, 0}};
+    scan.columns = &absent;
+    scan.column_count = 1;
+    OK(rq_table_scan(table, &scan, &scanner, &why));
+    size_t before = s.count;
+    for (size_t i = 1; i <= 2; i++) {
+        OK(rq_scanner_next_async(scanner, 0, take, &s, &why));
+        until(&s, before + i);
+        assert_int_equal(s.failed, i);
+    }
+    FAILS(RQ_E_NO_SUCH_FAMILY, rq_scanner_next_rows(scanner, 0, &rows, &why));
+    rq_scanner_close(scanner);
 }
 
 /* A program that gives up a scan does not wait for the answer that it has asked for. */

@@ -241,6 +241,10 @@ static void urls_and_settings_are_checked(void **state)
     close(fd);
     snprintf(text, sizeof text, "file://%s/other", folder);
     FAILS(RQ_E_UNSUPPORTED, rq_connect(text, NULL, &db, &why));
+    /* What is no folder, and places where nobody may make one. */
+    snprintf(text, sizeof text, "file:%s/other/letter.txt", folder);
+    FAILS(RQ_E_IO, rq_connect(text, NULL, &db, &why));
+    FAILS(RQ_E_PERMISSION, rq_connect("file:/sys/rorqual", NULL, &db, &why));
 }
 
 /* A call looks its table up once; tables that are closed and made anew have the same address, perhaps,
