@@ -107,6 +107,7 @@ typedef enum rq_err {
     RQ_E_YOU_ARE_DEAD = 85,       /* the master has given this server up */
     RQ_E_CLOCK_OUT_OF_SYNC = 86,  /* the server's clock differs too much from the master's */
     RQ_E_HOST_REJECTED = 87,      /* the server's host is decommissioned */
+    RQ_E_HBASE_IO = 88,           /* input/output exception of HBase */
 } rq_err;
 
 /* The code's name ("RQ_E_TABLE_NOT_FOUND") and a description of it. Static strings, never NULL; any

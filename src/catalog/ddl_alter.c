@@ -29,7 +29,7 @@ static rq_err new_schema(rq__proc *p, const rq_table_schema *old, rq_error *why)
     case RQ_DDL_DELETE_FAMILY:
         return rq__descriptor_change(old, RQ__FAMILY_DELETE, p->of.alter.family, &p->schema, why);
     default:
-        return rq__descriptor_parse(p->of.alter.schema, &p->schema, why);
+        return rq__descriptor_parse(p->of.alter.schema, false, &p->schema, why);
     }
 }
 
@@ -51,7 +51,7 @@ static rq_err check_no_reopen(rq__proc *p, const rq_table_schema *old, rq_error 
 {
     if (!p->of.alter.no_reopen) return RQ_OK;
     if (old->family_count != p->schema->family_count || p->of.alter.removed_count > 0)
-        return rq_fail(why, RQ_E_IOEXCEPTION,
+        return rq_fail(why, RQ_E_HBASE_IO,
                        "Cannot add or remove column families when this modification won't reopen "
                        "regions.");
     return RQ_OK;

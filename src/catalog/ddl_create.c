@@ -42,7 +42,7 @@ rq_err rq__create_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__table_name_check(p->ns, p->qualifier, why));
     RQ_TRY(rq__internal_check(p, why));
-    RQ_TRY(rq__descriptor_parse(p->descriptor, &p->schema, why));
+    RQ_TRY(rq__descriptor_parse(p->descriptor, true, &p->schema, why));
     if (!rq_slice_eq(p->schema->ns, p->ns) || !rq_slice_eq(p->schema->qualifier, p->qualifier))
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "the descriptor belongs to table %.*s",
                        (int)p->schema->name.len, (const char *)p->schema->name.ptr);

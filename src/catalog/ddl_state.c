@@ -7,6 +7,7 @@
 #include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static rq_err table_state(rq_catalog *c, const rq__proc *p, rq_table_state *ret, rq_error *why)
@@ -373,6 +374,25 @@ static bool is_closed(rq_region_state state)
            state == RQ_REGION_FAILED_OPEN;
 }
 
+/* HBASE: RegionStateNode.toShortString. A closed region has no location. */
+static rq_err wrong_state(const rq_catalog *c, rq_err rc, const char *before, rq_region_state state,
+                          const rq__proc *p, rq_error *why)
+{
+    return rq_fail(why, rc, "%s for state=%s, location=%s, table=%.*s, region=%.*s", before,
+                   rq__region_state_name(state), is_closed(state) ? "null" : c->server->text,
+                   (int)p->table.len, (const char *)p->table.ptr, (int)p->of.region.name.len,
+                   (const char *)p->of.region.name.ptr);
+}
+
+static rq_err table_is_disabled(const rq_catalog *c, rq_region_state state, const rq__proc *p,
+                                rq_error *why)
+{
+    char before[600];
+    snprintf(before, sizeof before, "%.*s is disabled", (int)p->table.len,
+             (const char *)p->table.ptr);
+    return wrong_state(c, RQ_E_DO_NOT_RETRY, before, state, p, why);
+}
+
 /* HBASE: AssignmentManager.preTransitCheck, STATES_EXPECTED_ON_ASSIGN and …_ON_UNASSIGN_OR_MOVE. */
 static rq_err transit_check(rq_catalog *c, const rq__proc *p, bool opened, rq_error *why)
 {
@@ -388,16 +408,9 @@ static rq_err transit_check(rq_catalog *c, const rq__proc *p, bool opened, rq_er
         if (p->of.region.override && is_closed(state))
             rc = RQ_OK;
         else if ((state == RQ_REGION_OPEN) != opened)
-            rc = rq_fail(why, RQ_E_DO_NOT_RETRY_REGION,
-                         "Unexpected state for state=%s, location=%s, table=%.*s, region=%.*s",
-                         rq__region_state_name(state), c->server->text, (int)p->table.len,
-                         (const char *)p->table.ptr, (int)p->of.region.name.len,
-                         (const char *)p->of.region.name.ptr);
+            rc = wrong_state(c, RQ_E_DO_NOT_RETRY_REGION, "Unexpected state", state, p, why);
         else if (t->pub.state != RQ_TABLE_ENABLED)
-            rc =
-                rq_fail(why, RQ_E_DO_NOT_RETRY, "%.*s is disabled for state=%s, region=%.*s",
-                        (int)p->table.len, (const char *)p->table.ptr, rq__region_state_name(state),
-                        (int)p->of.region.name.len, (const char *)p->of.region.name.ptr);
+            rc = table_is_disabled(c, state, p, why);
     }
     rq__table_node_unref(t);
     return rc;

@@ -59,7 +59,7 @@ rq_err rq__descriptor_from(const Pb__TableSchema *m, rq_table_schema **ret, rq_e
     return rc;
 }
 
-rq_err rq__descriptor_parse(rq_slice pb, rq_table_schema **ret, rq_error *why)
+rq_err rq__descriptor_parse(rq_slice pb, bool create, rq_table_schema **ret, rq_error *why)
 {
     Pb__TableSchema *m = pb__table_schema__unpack(NULL, pb.len, pb.ptr);
     if (m == NULL)
@@ -79,9 +79,10 @@ rq_err rq__descriptor_parse(rq_slice pb, rq_table_schema **ret, rq_error *why)
         extra[0].second = bytes_of(is_meta ? "true" : "false");
         list[count++] = &extra[0];
     }
-    /* HBASE: StoreFileTrackerFactory.updateWithTrackerConfigs: an empty name is none. */
+    /* HBASE: StoreFileTrackerFactory.updateWithTrackerConfigs: an empty name is none. CreateTableProcedure
+     * alone calls it: an altered table has what its new descriptor has. */
     size_t tracker = attribute(m, RQ_TRACKER_IMPL);
-    if (tracker == given_count || given[tracker]->second.len == 0) {
+    if (create && (tracker == given_count || given[tracker]->second.len == 0)) {
         extra[1].first = bytes_of(RQ_TRACKER_IMPL);
         extra[1].second = bytes_of("DEFAULT");
         list[tracker == given_count ? count++ : tracker] = &extra[1];

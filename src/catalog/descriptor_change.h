@@ -7,10 +7,10 @@
 #include "base/config.h"
 #include "descriptor/schema.h"
 
-/* Parses a client's descriptor and adds the attributes that HBase's master adds (IS_META, the
- * store-file tracker). A value outside an enumeration fails the sanity check, as in HBase. */
+/* Parses a client's descriptor and adds the attributes that HBase's master adds (IS_META; at `create`
+ * the store-file tracker). A value outside an enumeration fails the sanity check, as in HBase. */
 RQ_NODISCARD
-rq_err rq__descriptor_parse(rq_slice pb, rq_table_schema **ret, rq_error *why);
+rq_err rq__descriptor_parse(rq_slice pb, bool create, rq_table_schema **ret, rq_error *why);
 
 typedef enum rq__family_change {
     RQ__FAMILY_ADD,

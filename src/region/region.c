@@ -73,7 +73,7 @@ rq_err rq__region_no_family(const rq_region *r, rq_slice family, rq_error *why)
     char name[512];
     char table[256];
     char asked[160];
-    rq_bytes_to_string(r->info.name, name, sizeof name);
+    rq_region_info_text(&r->info, name, sizeof name);
     rq_bytes_to_string(r->info.table, table, sizeof table);
     rq_bytes_to_string(family, asked, sizeof asked);
     return rq_fail(why, RQ_E_NO_SUCH_FAMILY,
@@ -90,7 +90,7 @@ rq_err rq__region_not_serving(const rq_region *r, rq_error *why)
         [RQ__REGION_FAILED] = "is closing after a failure",
     };
     char name[600];
-    rq_bytes_to_string(r->info.name, name, sizeof name);
+    rq_region_info_text(&r->info, name, sizeof name);
     return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s %s", name, words[rq__region_state_now(r)]);
 }
 

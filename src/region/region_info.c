@@ -92,6 +92,14 @@ rq_err rq_region_info_meta(rq_arena *arena, rq_region_info *ret)
                                (rq_slice){0}, 1, 0, ret);
 }
 
+void rq_region_info_text(const rq_region_info *r, char *buf, size_t size)
+{
+    size_t len = rq_bytes_to_string(r->name, buf, size);
+    /* Only the name of hbase:meta has the old format, without the encoded name. */
+    bool old = r->name.len > 0 && r->name.ptr[r->name.len - 1] != '.';
+    if (old && len < size) snprintf(buf + len, size - len, ".%s", r->encoded);
+}
+
 static ProtobufCBinaryData to_pb(rq_slice s)
 {
     return (ProtobufCBinaryData){s.len, (uint8_t *)(uintptr_t)s.ptr};

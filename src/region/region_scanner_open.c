@@ -18,7 +18,7 @@ static rq_err no_such_family(rq_region *r, rq_slice family, rq_error *why)
     const rq_region_info *info = rq_region_get_info(r);
     char table[512];
     rq_bytes_to_string(family, name, sizeof(name));
-    rq_bytes_to_string(info->name, region, sizeof(region));
+    rq_region_info_text(info, region, sizeof(region));
     rq_bytes_to_string(info->table, table, sizeof(table));
     return rq_fail(why, RQ_E_NO_SUCH_FAMILY,
                    "Column family %s does not exist in region %s in table '%s'", name, region,
@@ -33,7 +33,7 @@ static rq_err check_row(rq_region *r, rq_slice row, rq_error *why)
     char start[200];
     char end[200];
     char asked[200];
-    rq_bytes_to_string(info->name, region, sizeof(region));
+    rq_region_info_text(info, region, sizeof(region));
     rq_bytes_to_string(info->start_key, start, sizeof(start));
     rq_bytes_to_string(info->end_key, end, sizeof(end));
     rq_bytes_to_string(row, asked, sizeof(asked));
@@ -180,7 +180,7 @@ rq_err rq_region_scanner_open(rq_region *r, const rq_scan *scan, uint64_t read_p
 {
     if (rq_region_is_closing(r)) {
         char region[512];
-        rq_bytes_to_string(rq_region_get_info(r)->name, region, sizeof(region));
+        rq_region_info_text(rq_region_get_info(r), region, sizeof(region));
         return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is closing", region);
     }
     RQ_TRY(check_scan(r, scan, why));

@@ -80,7 +80,7 @@ static rq_err wrong_row(const rq_region *r, rq_slice row, bool atomic, rq_error 
     char start[256];
     char end[256];
     char given[256];
-    rq_bytes_to_string(r->info.name, name, sizeof name);
+    rq_region_info_text(&r->info, name, sizeof name);
     rq_bytes_to_string(r->info.start_key, start, sizeof start);
     rq_bytes_to_string(r->info.end_key, end, sizeof end);
     rq_bytes_to_string(row, given, sizeof given);

@@ -240,7 +240,7 @@ static bool has_family(const rq_region *r, rq_slice family)
 static rq_err no_such_family(const rq_region *r, rq_slice family, rq_error *why)
 {
     char name[600];
-    rq_bytes_to_string(rq_region_get_info(r)->name, name, sizeof name);
+    rq_region_info_text(rq_region_get_info(r), name, sizeof name);
     return rq_fail(why, RQ_E_NO_SUCH_FAMILY, "column family %.*s does not exist in region %s",
                    (int)family.len, (const char *)family.ptr, name);
 }

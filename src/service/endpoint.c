@@ -71,7 +71,7 @@ static rq_err find_method(rq__endpoint *e, const Pb__CoprocessorServiceCall *c,
     const rq__endpoint_service *service = find_service(e, c->service_name);
     if (service == NULL) {
         char name[512];
-        rq_bytes_to_string(rq_region_get_info(e->region)->name, name, sizeof name);
+        rq_region_info_text(rq_region_get_info(e->region), name, sizeof name);
         return rq_fail(&e->why, RQ_E_UNKNOWN_PROTOCOL,
                        "No registered coprocessor service found for %s in region %s",
                        c->service_name, name);

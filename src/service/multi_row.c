@@ -85,7 +85,7 @@ static rq_err check_condition_row(rq__endpoint *e, rq_slice condition_row)
     char start[256];
     char end[256];
     char row[256];
-    rq_bytes_to_string(info->name, name, sizeof name);
+    rq_region_info_text(info, name, sizeof name);
     rq_bytes_to_string(info->start_key, start, sizeof start);
     rq_bytes_to_string(info->end_key, end, sizeof end);
     rq_bytes_to_string(condition_row, row, sizeof row);
