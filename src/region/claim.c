@@ -112,8 +112,8 @@ static rq_err archive_named(rq_vfs *vfs, const rq_region_info *info, const rq__m
     return RQ_OK;
 }
 
-rq_err rq__owned_truncate(rq_engine *e, const rq_region_info *info, rq_arena *arena,
-                          uint64_t openings, rq_error *why)
+static rq_err truncate_closed(rq_engine *e, const rq_region_info *info, rq_arena *arena,
+                              uint64_t openings, rq_error *why)
 {
     rq__claimed c;
     rq__manifest *m = &c.manifest;
@@ -145,7 +145,7 @@ rq_err rq_region_truncate(rq_engine *e, const rq_region_info *info, uint64_t ope
                           rq_error *why)
 {
     rq_arena arena = {0};
-    rq_err rc = rq__owned_truncate(e, info, &arena, openings, why);
+    rq_err rc = truncate_closed(e, info, &arena, openings, why);
     rq_arena_clear(&arena);
     return rc;
 }

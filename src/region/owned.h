@@ -128,10 +128,6 @@ rq_err rq__owned_remove(const rq_engine *e, const char *encoded, const rq__claim
 RQ_NODISCARD
 rq_err rq__owned_drop_family(rq_engine *e, const char *encoded, rq_arena *arena, rq_slice family,
                              rq_error *why);
-/* Archives the files of all families, and then drops the families from the manifest; see rq_region_truncate. */
-RQ_NODISCARD
-rq_err rq__owned_truncate(rq_engine *e, const rq_region_info *info, rq_arena *arena,
-                          uint64_t openings, rq_error *why);
 /* Reads the manifest of a closed region. RQ_E_STATE: the region was not closed in order. */
 RQ_NODISCARD
 rq_err rq__owned_read_closed(const rq__cluster *c, const char *encoded, rq_arena *arena,

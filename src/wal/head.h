@@ -80,7 +80,7 @@ RQ_NODISCARD rq_err rq_wal_need_no_more(rq_shared *s, const char *server_name, c
                                         uint64_t opening, rq_error *why);
 /* Lists the keys of the openings that may need the log, in the arena. */
 RQ_NODISCARD rq_err rq_wal_needed_by(rq_shared *s, const char *server_name, rq_arena *arena,
-                                      const char ***ret, size_t *ret_count, rq_error *why);
+                                     const char ***ret, size_t *ret_count, rq_error *why);
 /* Removes an ended log that no region needs. RQ_E_STATE: a region needs it, or it has not ended. An
  * absent log is no error. */
 RQ_NODISCARD rq_err rq_wal_retire(rq_shared *s, const char *server_name, rq_error *why);
