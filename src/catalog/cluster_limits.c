@@ -33,7 +33,8 @@ rq_err rq__cluster_check_schema(const rq_catalog *c, const rq_table_schema *s, r
             return rq_fail(why, RQ_E_UNSUPPORTED,
                            "a cluster does not support MOB yet: IS_MOB of family %.*s",
                            (int)s->families[i].name.len, (const char *)s->families[i].name.ptr);
-    if (rq_catalog_replication(s) > 1)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "a cluster does not support region replicas yet");
+    if (rq_slice_eq(s->name, RQ_SLICE_LIT("hbase:meta")) && rq_catalog_replication(s) > 1)
+        return rq_fail(why, RQ_E_UNSUPPORTED,
+                       "a cluster does not support replicas of hbase:meta yet");
     return RQ_OK;
 }

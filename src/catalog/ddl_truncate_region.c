@@ -11,7 +11,12 @@
  * A run after a crash must not truncate twice, because clients may have written to the region
  * since. Before the region is published, meta gets the sequence number with which it was opened,
  * which is above the number in the procedure's record. The durable part of the log is a prefix: if
- * it has a client's later edit, it has this number too. HBASE: TruncateRegionProcedure. */
+ * it has a client's later edit, it has this number too.
+ *
+ * In a cluster the region's edits are in another log than meta's, and its server serves it before meta has the number. So the
+ * manifest decides, which counts openings and truncations: all families are removed by one swap of it, which raises the
+ * number in the procedure's record; whoever finds a higher one has nothing to remove (rq_region_truncate).
+ * HBASE: TruncateRegionProcedure. */
 #include "catalog/ddl_priv.h"
 
 #include <stdlib.h>
@@ -30,6 +35,8 @@ static rq_err prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_er
     const rq_catalog_region *r = &rq__table_region(t, at)->pub;
     p->of.region.open_seqnum = r->open_seqnum;
     p->old_region_count = 1;
+    if (rq_engine_in_cluster(c->engine))
+        RQ_TRY(rq_region_openings(c->engine, r->info, &p->of.region.openings, why));
     return rq_region_info_make(&p->arena, r->info->ns, r->info->qualifier, r->info->start_key,
                                r->info->end_key, r->info->region_id, 0, &p->old_regions[0]);
 }
@@ -77,9 +84,18 @@ static bool is_done(const rq__proc *p, const rq__table_node *t)
            rq__table_region(t, at)->pub.open_seqnum > p->of.region.open_seqnum;
 }
 
+static rq_err is_done_by_manifest(rq_catalog *c, const rq__proc *p, bool *ret, rq_error *why)
+{
+    uint64_t openings = 0;
+    RQ_TRY(rq_region_openings(c->engine, &p->old_regions[0], &openings, why));
+    *ret = openings != p->of.region.openings;
+    return RQ_OK;
+}
+
 static rq_err is_done_now(rq_catalog *c, const rq__proc *p, bool *ret, rq_error *why)
 {
     rq__table_node *t;
+    if (rq_engine_in_cluster(c->engine)) return is_done_by_manifest(c, p, ret, why);
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     *ret = is_done(p, t);
     rq__table_node_unref(t);
@@ -99,6 +115,8 @@ rq_err rq__truncate_region_remove(rq_catalog *c, rq__proc *p, rq_error *why)
     RQ_TRY(rq__need_schema(p, why));
     RQ_TRY(is_done_now(c, p, &done, why));
     if (!done) p->committed = true; /* once the first family is removed there is no rollback */
+    if (rq_engine_in_cluster(c->engine))
+        return rq_region_truncate(c->engine, &p->old_regions[0], p->of.region.openings, why);
     for (size_t i = 0; i < p->schema->family_count && !done; i++)
         RQ_TRY(rq_region_remove_family(c->engine, &p->old_regions[0], p->schema->families[i].name,
                                        why));

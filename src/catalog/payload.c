@@ -248,23 +248,33 @@ static rq_err region_take(rq__proc *p, const rq_ddl *d)
     return copy(p, d->of.one_region.region, &p->of.region.name);
 }
 
+static rq_err put_number(rq_buf *b, uint8_t tag, uint64_t n)
+{
+    uint8_t bytes[8];
+    rq_put_be64(bytes, n);
+    return rq__record_put(b, tag, rq_slice_of(bytes, sizeof bytes));
+}
+
 static rq_err region_encode(const rq__proc *p, rq_buf *b)
 {
-    uint8_t seqnum[8];
-    rq_put_be64(seqnum, (uint64_t)p->of.region.open_seqnum);
     RQ_TRY(put_name(b, p->of.region.name));
-    return rq__record_put(b, RQ__TAG_OPEN_SEQNUM, rq_slice_of(seqnum, sizeof seqnum));
+    RQ_TRY(put_number(b, RQ__TAG_OPEN_SEQNUM, (uint64_t)p->of.region.open_seqnum));
+    return p->of.region.openings == 0 ? RQ_OK
+                                      : put_number(b, RQ__TAG_OPENINGS, p->of.region.openings);
 }
 
 static bool region_decode(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret)
 {
-    if (tag != RQ__TAG_NAME && tag != RQ__TAG_OPEN_SEQNUM) return false;
+    bool is_seqnum = tag == RQ__TAG_OPEN_SEQNUM;
+    if (tag != RQ__TAG_NAME && !is_seqnum && tag != RQ__TAG_OPENINGS) return false;
     if (tag == RQ__TAG_NAME)
         *ret = copy(p, value, &p->of.region.name);
     else if (value.len != 8)
         *ret = RQ_E_CORRUPT;
-    else
+    else if (is_seqnum)
         p->of.region.open_seqnum = (int64_t)rq_get_be64(value.ptr);
+    else
+        p->of.region.openings = rq_get_be64(value.ptr);
     return true;
 }
 

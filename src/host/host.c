@@ -110,7 +110,7 @@ rq_err rq__host_open(rq_host *h, const rq_region_info *info, rq_table_schema *sc
         return RQ_OK;
     }
     rq__open_region *o = malloc(sizeof *o);
-    if (o == NULL || rq__own_name_begin(h, info) != RQ_OK) {
+    if (o == NULL || rq__own_name_begin(h, info, schema->region_replication) != RQ_OK) {
         free(o);
         return rq_no_memory(why);
     }

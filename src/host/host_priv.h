@@ -41,9 +41,10 @@ struct rq_host {
 
 /* --- own_names.c: without effect unless the host names its regions itself ----------------------- */
 typedef struct rq__own_name rq__own_name;
-/* The region is about to be opened: lookups get RQ_E_REGION_OPENING. No effect if it is open already. */
+/* The region is about to be opened: lookups get RQ_E_REGION_OPENING. No effect if it is open already.
+ * `copies`: its REGION_REPLICATION. */
 RQ_NODISCARD
-rq_err rq__own_name_begin(rq_host *h, const rq_region_info *info);
+rq_err rq__own_name_begin(rq_host *h, const rq_region_info *info, int copies);
 /* The region is open, and not served yet. */
 void rq__own_name_opened(rq_host *h, rq_region *r, int64_t open_seqnum);
 /* The region is about to be closed, or could not be opened. */

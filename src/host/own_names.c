@@ -7,20 +7,30 @@
  * A region is served once the master has accepted the report that it is open: until then hbase:meta does not
  * name this server. All memory of an entry is allocated at the beginning, so that serving cannot fail. Entries
  * that lookups may have found are freed through the epoch.
+ *
+ * A region with REGION_REPLICATION has a name for each replica, too. All its names are entered, served and removed together.
  */
 #include "host/host_priv.h"
 
 #include <sched.h>
 #include <stdlib.h>
 
-struct rq__own_name {
-    rq_host *host;
-    rq__named named; /* in host->own */
-    rq_epoch_node retired;
-    rq_arena arena; /* of the info */
+#define NAMES_MAX 64 /* as catalog's RQ_REPLICATION_MAX, which limits the locations in hbase:meta */
+
+/* The region under one of its names. */
+typedef struct own_face {
     rq_region_info info;
     rq_host_region opening, open;
-    const rq_host_region *shown; /* `opening` or `open`: the entry in host->names */
+} own_face;
+
+struct rq__own_name {
+    rq_host *host;
+    rq__named named; /* in host->own, under the region's own name */
+    rq_epoch_node retired;
+    rq_arena arena; /* of the infos */
+    bool is_served; /* host->names has the entries `open`, else `opening` */
+    size_t count;
+    own_face faces[]; /* the region, then its replicas */
 };
 
 static rq__own_name *own_of(rq__named *n)
@@ -30,8 +40,8 @@ static rq__own_name *own_of(rq__named *n)
 
 static void own_free(rq__own_name *o)
 {
-    if (o->open.region != NULL) rq_region_unref(o->open.region);
-    rq_server_name_unref(o->open.server);
+    if (o->faces[0].open.region != NULL) rq_region_unref(o->faces[0].open.region);
+    rq_server_name_unref(o->faces[0].open.server);
     rq_arena_clear(&o->arena);
     free(o);
 }
@@ -53,38 +63,79 @@ void rq__own_names_clear(rq_host *h)
     }
 }
 
-static rq_err own_new(rq_host *h, const rq_region_info *info, rq__own_name **ret)
+static const rq_host_region *shown(const rq__own_name *o, size_t i)
 {
-    rq__own_name *o = calloc(1, sizeof *o);
+    return o->is_served ? &o->faces[i].open : &o->faces[i].opening;
+}
+
+static rq_err name_faces(rq__own_name *o, const rq_region_info *info)
+{
+    RQ_TRY(rq_region_info_copy(&o->arena, info, &o->faces[0].info));
+    for (size_t i = 1; i < o->count; i++)
+        RQ_TRY(rq_region_info_make(&o->arena, info->ns, info->qualifier, info->start_key,
+                                   info->end_key, info->region_id, (int32_t)i, &o->faces[i].info));
+    return RQ_OK;
+}
+
+static void fill_faces(rq__own_name *o, const rq_server_name *server, int64_t now_ms)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        own_face *f = &o->faces[i];
+        f->open = (rq_host_region){
+            .info = &f->info, .server = server, .state = RQ_REGION_OPEN, .changed_ms = now_ms};
+        f->opening = f->open;
+        f->opening.state = RQ_REGION_OPENING;
+    }
+}
+
+static rq_err own_new(rq_host *h, const rq_region_info *info, size_t count, rq__own_name **ret)
+{
+    rq__own_name *o = calloc(1, sizeof *o + count * sizeof o->faces[0]);
     if (o == NULL) return RQ_E_NO_MEMORY;
-    rq_err rc = rq_region_info_copy(&o->arena, info, &o->info);
+    o->host = h;
+    o->count = count;
+    rq_err rc = name_faces(o, info);
     if (rc != RQ_OK) {
         own_free(o);
         return rc;
     }
-    o->host = h;
-    memcpy(o->named.encoded, o->info.encoded, sizeof o->named.encoded);
-    o->open = (rq_host_region){.info = &o->info,
-                               .server = rq_server_name_ref(h->name),
-                               .state = RQ_REGION_OPEN,
-                               .changed_ms = h->env->executor->now_ms(h->env->executor)};
-    o->opening = o->open;
-    o->opening.state = RQ_REGION_OPENING;
-    o->shown = &o->opening;
+    memcpy(o->named.encoded, info->encoded, sizeof o->named.encoded);
+    fill_faces(o, rq_server_name_ref(h->name), h->env->executor->now_ms(h->env->executor));
     *ret = o;
     return RQ_OK;
 }
 
-rq_err rq__own_name_begin(rq_host *h, const rq_region_info *info)
+static rq_err reserve(rq_host *h, const rq__own_name *o)
+{
+    const rq_host_region *list[NAMES_MAX];
+    for (size_t i = 0; i < o->count; i++)
+        list[i] = shown(o, i);
+    return rq_region_names_reserve(&h->names, list, o->count);
+}
+
+static void put(rq_host *h, const rq__own_name *o)
+{
+    for (size_t i = 0; i < o->count; i++)
+        rq_region_names_put(&h->names, shown(o, i));
+}
+
+static void withdraw(rq_host *h, rq__own_name *o)
+{
+    rq__by_name_remove(&h->own, &o->named);
+    for (size_t i = 0; i < o->count; i++)
+        rq_region_names_remove(&h->names, shown(o, i));
+}
+
+rq_err rq__own_name_begin(rq_host *h, const rq_region_info *info, int copies)
 {
     rq__own_name *o;
     if (!h->names_itself) return RQ_OK;
-    RQ_TRY(own_new(h, info, &o));
+    RQ_TRY(own_new(h, info, copies < 1 ? 1 : copies > NAMES_MAX ? NAMES_MAX : (size_t)copies, &o));
     pthread_mutex_lock(&h->lock);
     bool known = rq__by_name_find(&h->own, info->encoded) != NULL; /* it is open already */
-    rq_err rc = known ? RQ_OK : rq_region_names_reserve(&h->names, &o->shown, 1);
+    rq_err rc = known ? RQ_OK : reserve(h, o);
     if (!known && rc == RQ_OK) {
-        rq_region_names_put(&h->names, o->shown);
+        put(h, o);
         rq__by_name_put(&h->own, &o->named);
         o = NULL;
     }
@@ -93,15 +144,22 @@ rq_err rq__own_name_begin(rq_host *h, const rq_region_info *info)
     return rc;
 }
 
+/* The region has one reference for all its names. */
+static void note_opened(rq__own_name *o, rq_region *r, int64_t open_seqnum)
+{
+    (void)rq_region_ref(r);
+    for (size_t i = 0; i < o->count; i++) {
+        o->faces[i].open.region = r;
+        o->faces[i].open.open_seqnum = open_seqnum;
+    }
+}
+
 void rq__own_name_opened(rq_host *h, rq_region *r, int64_t open_seqnum)
 {
     if (!h->names_itself) return;
     pthread_mutex_lock(&h->lock);
     rq__own_name *o = own_of(rq__by_name_find(&h->own, rq_region_get_info(r)->encoded));
-    if (o != NULL && o->open.region == NULL) {
-        o->open.region = rq_region_ref(r);
-        o->open.open_seqnum = open_seqnum;
-    }
+    if (o != NULL && o->faces[0].open.region == NULL) note_opened(o, r, open_seqnum);
     pthread_mutex_unlock(&h->lock);
 }
 
@@ -109,9 +167,9 @@ void rq_host_serve(rq_host *h, const rq_region_info *info)
 {
     pthread_mutex_lock(&h->lock);
     rq__own_name *o = own_of(rq__by_name_find(&h->own, info->encoded));
-    if (o != NULL && o->open.region != NULL && o->shown != &o->open) {
-        o->shown = &o->open;
-        rq_region_names_put(&h->names, o->shown); /* replaces the earlier entry */
+    if (o != NULL && o->faces[0].open.region != NULL && !o->is_served) {
+        o->is_served = true;
+        put(h, o); /* replaces the earlier entries */
     }
     pthread_mutex_unlock(&h->lock);
 }
@@ -127,10 +185,7 @@ void rq__own_name_end(rq_host *h, const char *encoded)
     if (!h->names_itself) return;
     pthread_mutex_lock(&h->lock);
     rq__own_name *o = own_of(rq__by_name_find(&h->own, encoded));
-    if (o != NULL) {
-        rq__by_name_remove(&h->own, &o->named);
-        rq_region_names_remove(&h->names, o->shown);
-    }
+    if (o != NULL) withdraw(h, o);
     pthread_mutex_unlock(&h->lock);
     if (o == NULL) return;
     retire(h, o);
@@ -143,8 +198,7 @@ void rq_host_name_no_more(rq_host *h)
     pthread_mutex_lock(&h->lock);
     h->names_itself = false;
     while ((o = own_of(rq__by_name_any(&h->own))) != NULL) {
-        rq__by_name_remove(&h->own, &o->named);
-        rq_region_names_remove(&h->names, o->shown);
+        withdraw(h, o);
         retire(h, o);
     }
     pthread_mutex_unlock(&h->lock);

@@ -233,9 +233,8 @@ static rq_err load_files(rq_op_bulk *b)
  * in a circle. HBASE: RSRpcServices.bulkLoadHFile. */
 bool rq__bulk_was_here(const rq_op_bulk *b)
 {
-    const char *self = rq_root_cluster_id(rq_catalog_root(ops_of(b)->catalog));
     for (size_t i = 0; i < b->cluster_id_count; i++)
-        if (strcmp(b->cluster_ids[i], self) == 0) return true;
+        if (strcmp(b->cluster_ids[i], ops_of(b)->cluster_id) == 0) return true;
     return false;
 }
 
@@ -246,7 +245,7 @@ rq_err rq__bulk_ships(rq_op_bulk *b, rq_bulk_load *load)
     const char **ids = rq_arena_alloc(b->op.arena, (n + 1) * sizeof *ids);
     if (ids == NULL) return RQ_E_NO_MEMORY;
     if (n > 0) memcpy(ids, b->cluster_ids, n * sizeof *ids);
-    ids[n] = rq_root_cluster_id(rq_catalog_root(ops_of(b)->catalog));
+    ids[n] = ops_of(b)->cluster_id;
     load->ships = true;
     load->cluster_ids = ids;
     load->cluster_id_count = n + 1;

@@ -59,6 +59,9 @@ rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why)
     ops->env = *o->env;
     ops->engine = o->engine;
     ops->catalog = o->catalog;
+    ops->cluster_id = o->cluster_id;
+    if (ops->cluster_id == NULL && o->catalog != NULL)
+        ops->cluster_id = rq_root_cluster_id(rq_catalog_root(o->catalog));
     ops->policy = o->policy;
     ops->intake = o->intake;
     ops->data_path = o->data_path;

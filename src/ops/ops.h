@@ -15,7 +15,8 @@ typedef struct rq_ops rq_ops;
 typedef struct rq_ops_options {
     const rq_env *env;
     rq_engine *engine;
-    rq_catalog *catalog;
+    rq_catalog *catalog;    /* NULL: this process has none; then no load comes by replication */
+    const char *cluster_id; /* NULL: the catalog's */
     const rq_config *config;
     const rq_gate_policy *policy; /* NULL: every op passes */
     /* Limit of a row in a result, besides hbase.table.max.rowsize; 0: none. */

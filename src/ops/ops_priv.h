@@ -14,6 +14,7 @@ struct rq_ops {
     rq_env env;
     rq_engine *engine;
     rq_catalog *catalog;
+    const char *cluster_id;  /* borrowed; NULL: there are no bulk loads */
     const rq_intake *intake; /* see rq_ops_options, also for the next two */
     const rq_intake *replicated;
     bool skips_missing;

@@ -87,6 +87,10 @@ RQ_NODISCARD
 rq_err rq_engine_adopt(rq_engine *e, const char *server_name, const char *const *encoded,
                        size_t count, rq_error *why);
 
+/* In a cluster: deletes keys of an ended server's log that no region's manifest needs (late_keys.c); *ret: how many. Blocks.
+ * RQ_E_NOT_FOUND: there is no such log. RQ_E_STATE: it has not ended. */
+RQ_NODISCARD
+rq_err rq_engine_sweep_late_keys(rq_engine *e, const char *server_name, size_t *ret, rq_error *why);
 /* In a cluster: the owner that the region's manifest names: the server that has the region open, or had it open
  * when the server ended; "" if the region was closed in order or never opened. *ret_ended: no other server can
  * acknowledge writes of the region: the owner has ended, or is "" or this server. Blocks. RQ_E_NOT_FOUND: the

@@ -229,6 +229,17 @@ RQ_NODISCARD
 rq_err rq_region_remove_family(rq_engine *e, const rq_region_info *info, rq_slice family,
                                rq_error *why);
 
+/* In a cluster: the number of the region's last opening or truncation, from its manifest. Blocks. */
+RQ_NODISCARD
+rq_err rq_region_openings(const rq_engine *e, const rq_region_info *info, uint64_t *ret,
+                          rq_error *why);
+/* In a cluster: removes the data of all families of a closed region. `openings` is rq_region_openings() from before; if it
+ * has changed since, the region was truncated already, and perhaps opened and written to, and nothing is done. So a
+ * master may repeat this, and a deposed one does no harm. RQ_E_STATE: a server has the region open. */
+RQ_NODISCARD
+rq_err rq_region_truncate(rq_engine *e, const rq_region_info *info, uint64_t openings,
+                          rq_error *why);
+
 /* --- split and merge (split.c; blocking) ------------------------------------------------------ */
 /* Whether a store refers to files of another region; such a region is neither split nor merged. */
 bool rq_region_has_references(rq_region *r);

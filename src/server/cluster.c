@@ -357,12 +357,28 @@ static rq_err open_in_ceph(const rq_cluster_place *p, unsigned mode, rq_executor
                : rq_fail(why, rc, "store %s, files %s: %s", p->store, p->files, own.message);
 }
 
+/* The path by which clients name files for bulk loads. */
+static rq_err find_path(const rq_cluster_place *p, rq_cluster_store *ret, rq_error *why)
+{
+    rq_arena a = {0};
+    const char *path = p->pool != NULL ? p->files : rq_arena_printf(&a, "%s/files", p->store);
+    ret->files_path = path == NULL ? NULL : realpath(path, NULL);
+    rq_err rc = RQ_OK;
+    if (path == NULL)
+        rc = rq_no_memory(why);
+    else if (ret->files_path == NULL)
+        rc = rq_fail(why, RQ_E_IO, "files: %s: %s", path, strerror(errno));
+    rq_arena_clear(&a);
+    return rc;
+}
+
 rq_err rq__cluster_store_open(const rq_cluster_place *place, unsigned mode, rq_executor *ex,
                               rq_cluster_store *ret, rq_error *why)
 {
     *ret = (rq_cluster_store){0};
-    return place->pool != NULL ? open_in_ceph(place, mode, ex, ret, why)
-                               : open_in_folder(place->store, mode, ex, ret, why);
+    RQ_TRY(place->pool != NULL ? open_in_ceph(place, mode, ex, ret, why)
+                               : open_in_folder(place->store, mode, ex, ret, why));
+    return find_path(place, ret, why);
 }
 
 void rq__cluster_store_close(rq_cluster_store *s)
@@ -370,6 +386,7 @@ void rq__cluster_store_close(rq_cluster_store *s)
     rq_shared_free(s->shared);
     rq_vfs_free(s->shared_files);
     rq_vfs_free(s->files);
+    free(s->files_path);
 }
 
 /* --- start codes --------------------------------------------------------------------------------- */

@@ -31,6 +31,7 @@ rq_err rq__cluster_parse(const char *text, const char *root, rq_arena *arena, rq
  * has the former, the pool the latter. */
 typedef struct rq_cluster_store {
     rq_vfs *files, *shared_files; /* shared_files: NULL if the store is in Ceph */
+    char *files_path;             /* of `files`, absolute and without symbolic links */
     rq_shared *shared;
     char cluster_id[RQ_CLUSTER_ID_SIZE];
 } rq_cluster_store;

@@ -79,6 +79,8 @@ static rq_err open_storage(rq_node *n, const rq_ports *ports, rq_error *why)
     RQ_TRY(rq__cluster_store_open(&n->place, mode, n->env.executor, &n->store, why));
     n->env.vfs = n->store.files;
     n->env.log = n->o.log;
+    RQ_TRY(rq_intake_new(rq_config_text(n->o.config, RQ_SET_BULK_FOLDERS), n->store.files,
+                         n->store.files_path, &n->intake, why));
     RQ_TRY(rq__cluster_start_code(n->store.shared, n->env.executor, &code, why));
     n->server = name_of(n, ports->rs, code);
     n->master = name_of(n, ports->master, code);
@@ -137,7 +139,10 @@ static rq_err open_ops(rq_node *n, rq_error *why)
                                 .config = n->o.config,
                                 .policy = n->o.policy,
                                 .row_bytes_max = 3 * rq_budget_max(n->answers),
-                                .lane = rq_loop_lane(rq_loops_get(n->loops, 0))};
+                                .lane = rq_loop_lane(rq_loops_get(n->loops, 0)),
+                                .cluster_id = n->store.cluster_id,
+                                .intake = n->intake,
+                                .data_path = n->store.files_path};
     RQ_TRY(rq_ops_new(&ops, &n->ops, why));
     const rq_client_service_options client = {.env = &n->env,
                                               .engine = n->engine,
@@ -594,6 +599,7 @@ static rq_err close_data(rq_node *n, rq_error *why)
 static void close_storage(rq_node *n)
 {
     rq_tenure_free(n->tenure);
+    rq_intake_free(n->intake);
     rq__cluster_store_close(&n->store);
     if (n->loops != NULL) rq_loops_free(n->loops);
     if (n->budget != NULL) rq_budget_free(n->budget);

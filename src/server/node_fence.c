@@ -12,6 +12,7 @@
 #include "wal/head.h"
 
 #define RETIRE_MS 5000
+#define SWEEP_EVERY 12 /* times: reads a manifest for each key */
 #define ENDED "ended"
 
 rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why)
@@ -53,6 +54,21 @@ bool rq__node_fence_or_retry(rq_node *n, const char *server)
     return true;
 }
 
+/* Late keys cost space alone, so an error only delays this. */
+static void sweep(const rq_node *n, const char *server)
+{
+    size_t count = 0;
+    rq_err rc = rq_engine_sweep_late_keys(n->engine, server, &count, NULL);
+    if (count > 0)
+        rq_log_info(
+            n->o.log, "cluster",
+            "the write-ahead log of %s was kept by %zu region openings that never needed it",
+            server, count);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND)
+        rq_log_debug(n->o.log, "cluster", "cannot check who needs the write-ahead log of %s: %s",
+                     server, rq_err_text(rc));
+}
+
 /* Removes the log of a server that has ended, if no region needs it any more; else a later call tries
  * again. */
 static void retire(const rq_node *n, const char *server)
@@ -75,8 +91,11 @@ void rq__node_retire_logs(rq_node *n)
     uint64_t now = ex->now_ns(ex);
     if (now < n->retire_at_ns) return;
     n->retire_at_ns = now + (uint64_t)RETIRE_MS * 1000000;
+    bool sweeps = ++n->retire_rounds % SWEEP_EVERY == 0;
     if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (sweeps) sweep(n, list[i]);
         retire(n, list[i]);
+    }
     rq_arena_clear(&a);
 }

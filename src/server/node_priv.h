@@ -32,6 +32,7 @@ struct rq_node {
     const char *addresses[RQ_LISTEN_MAX]; /* of `listen` */
     char name[RQ_HOST_SIZE];              /* the host that others are told */
     rq_cluster_store store;
+    rq_intake *intake; /* of files for bulk loads */
     rq_secret secret;
     rq_env env;
     const rq_server_name *server, *master; /* this process's two names; one start code */
@@ -70,9 +71,10 @@ struct rq_node {
     size_t replaced_count RQ_GUARDED_BY(lock);
     /* The active master's; the keeper's alone. */
     bool was_standby;
-    struct rq__watched *watched;          /* servers that have reported */
-    rq__tries fences;                     /* of servers that are given up */
-    uint64_t retire_at_ns;                /* when logs of ended servers are looked at next */
+    struct rq__watched *watched; /* servers that have reported */
+    rq__tries fences;            /* of servers that are given up */
+    uint64_t retire_at_ns;       /* when logs of ended servers are looked at next */
+    unsigned retire_rounds;
     char reported_to[RQ_SHARED_NAME_MAX]; /* the active master when the keeper last looked */
     bool marks_looked_at;                 /* of decommissioned servers that have ended */
     rq_catalog *catalog;

@@ -236,8 +236,8 @@ rq_err rq_wal_need_no_more(rq_shared *s, const char *server_name, const char *en
     return rq_set_del(s, name, key, why);
 }
 
-rq_err rq__wal_needed_by(rq_shared *s, const char *server_name, rq_arena *arena, const char ***ret,
-                         size_t *ret_count, rq_error *why)
+rq_err rq_wal_needed_by(rq_shared *s, const char *server_name, rq_arena *arena, const char ***ret,
+                        size_t *ret_count, rq_error *why)
 {
     char name[NAME_MAX_LEN];
     name_of(SET_PREFIX, server_name, name);
@@ -251,7 +251,7 @@ static rq_err check_retirable(rq_shared *s, const char *server_name, rq_arena *a
     size_t count;
     if (h->state == RQ_WAL_OPEN)
         return rq_fail(why, RQ_E_STATE, "the log of %s has not ended", server_name);
-    RQ_TRY(rq__wal_needed_by(s, server_name, arena, &needed_by, &count, why));
+    RQ_TRY(rq_wal_needed_by(s, server_name, arena, &needed_by, &count, why));
     if (count == 0) return RQ_OK;
     return rq_fail(why, RQ_E_STATE,
                    "the log of %s is still needed by %zu region openings, the first one %s",

@@ -21,7 +21,8 @@
  * The regions that may need records of the log are the set "log-regions:SERVERNAME", with a key for each
  * opening, "ENCODED.NUMBER". The key is put before the region's manifest names the log, and deleted after
  * the manifest has dropped the log. The key has the opening's number because a deletion whose answer was
- * lost may take effect late, and must not delete the key of a later opening. An ended log without keys is
+ * lost may take effect late, and must not delete the key of a later opening. A put may take effect late, too;
+ * region/late_keys.c deletes such keys of ended logs. An ended log without keys is
  * retired: its head is swapped to CLOSED, then the log's bytes are removed, then the head.
  *
  * All functions block; pool threads and tools.
@@ -78,8 +79,8 @@ RQ_NODISCARD rq_err rq_wal_need(rq_shared *s, const char *server_name, const cha
 RQ_NODISCARD rq_err rq_wal_need_no_more(rq_shared *s, const char *server_name, const char *encoded,
                                         uint64_t opening, rq_error *why);
 /* Lists the keys of the openings that may need the log, in the arena. */
-RQ_NODISCARD rq_err rq__wal_needed_by(rq_shared *s, const char *server_name, rq_arena *arena,
-                                      const char ***ret, size_t *ret_count, rq_error *why);
+RQ_NODISCARD rq_err rq_wal_needed_by(rq_shared *s, const char *server_name, rq_arena *arena,
+                                     const char ***ret, size_t *ret_count, rq_error *why);
 /* Removes an ended log that no region needs. RQ_E_STATE: a region needs it, or it has not ended. An
  * absent log is no error. */
 RQ_NODISCARD rq_err rq_wal_retire(rq_shared *s, const char *server_name, rq_error *why);

@@ -8,7 +8,7 @@ earlier one has left ended is started again.
     cluster.py                ZooKeeper from Debian's package, on a port of its own
     JAVA='Blog Reads'         also these programs of tests/java, of HBase's clients 2.6 and 1.2, on the cluster
     SESSION_MS=MS             sessions in ZooKeeper, for a loaded machine (default 2000; with JAVA 10000, the setting's default)
-    TESTS='NAME NAME'         only these, also of cluster_tool.py, cluster_servers.py and cluster_snapshots.py
+    TESTS='NAME NAME'         only these, also of cluster_tool.py, cluster_servers.py, cluster_snapshots.py and cluster_tables.py
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
 A process that ends though no test ends it fails the test, and the end of its log is printed with its exit code or signal. After a
@@ -28,6 +28,7 @@ import time
 
 import cluster_servers
 import cluster_snapshots
+import cluster_tables
 import cluster_tool
 import hbase
 import hung
@@ -70,8 +71,7 @@ def znodes_are_hbases(world):
 
 
 def what_is_not_safe_is_refused(world):
-    for change, text in [("truncate_region 't,,1.0123456789abcdef0123456789abcdef.'", None),
-                         ("create 'm', {NAME => 'f', IS_MOB => true}", "MOB"), ("create 'r', 'f', {REGION_REPLICATION => 2}", "replicas"),
+    for change, text in [("truncate_region 't,,1.0123456789abcdef0123456789abcdef.'", None), ("create 'm', {NAME => 'f', IS_MOB => true}", "MOB"), ("alter 'hbase:meta', {REGION_REPLICATION => 2}", "replicas"),
                          ("add_peer '1', CLUSTER_KEY => 'localhost:1:/h'", "does not support replication")]:
         script = world.folder / "refused.rb"
         script.write_text(change + "\n")
@@ -636,7 +636,7 @@ def main():
         world = World(folder)
         try:
             tests = TESTS[:1] + ([java_programs_pass] if os.environ.get("JAVA") else []) + TESTS[1:]
-            tests += cluster_servers.TESTS + cluster_snapshots.TESTS
+            tests += cluster_servers.TESTS + cluster_snapshots.TESTS + cluster_tables.TESTS
             report.run("cluster", world, [watched(test) for test in tests], only)
         finally:
             world.stop()

@@ -91,6 +91,6 @@ size_t cluster_keys(cluster_server *s, const char *log)
 {
     const char **keys;
     size_t count;
-    assert_ok(rq__wal_needed_by(s->shared, log, &s->f.arena, &keys, &count, NULL));
+    assert_ok(rq_wal_needed_by(s->shared, log, &s->f.arena, &keys, &count, NULL));
     return count;
 }

@@ -116,6 +116,42 @@ static void several_logs_are_replayed(void **state)
     cluster_end(&c);
 }
 
+/* The key of an opening that gave up, put late; keys of a region that is gone, of an opening whose swap may still come, and of one
+ * whose edits are only in the log. */
+static void late_keys_do_not_keep_a_log(void **state)
+{
+    (void)state;
+    cluster c;
+    size_t swept;
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    const char *encoded = two->f.info.encoded;
+    char first[32];
+    memcpy(first, one->name, sizeof first);
+    assert_ok(cluster_open(one, NULL));
+    assert_ok(cluster_close(one, false));
+    assert_ok(cluster_open(one, NULL));
+    assert_ok(put(&one->f, "r", "a", "q", 1, "in the log"));
+    assert_int_equal(rq_engine_sweep_late_keys(two->f.engine, first, &swept, NULL), RQ_E_STATE);
+    cluster_crash(&c, one);
+    cluster_fence(two, first);
+    assert_ok(rq_wal_need(two->shared, first, encoded, 1, NULL));
+    assert_ok(rq_wal_need(two->shared, first, encoded, 3, NULL));
+    assert_ok(rq_wal_need(two->shared, first, "0123456789abcdef0123456789abcdef", 7, NULL));
+    assert_ok(rq_engine_sweep_late_keys(two->f.engine, first, &swept, NULL));
+    assert_int_equal(swept, 2);
+    assert_int_equal(cluster_keys(two, first), 2); /* openings 2 and 3 */
+    assert_ok(cluster_open(two, NULL));            /* opening 3, of another server */
+    assert_string_equal(get(&two->f, "r", "a", "q"), "in the log");
+    assert_ok(rq_engine_sweep_late_keys(two->f.engine, first, &swept, NULL));
+    assert_int_equal(swept, 1);
+    assert_int_equal(rq_wal_retire(two->shared, first, NULL), RQ_E_STATE);
+    assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
+    assert_ok(rq_wal_retire(two->shared, first, NULL));
+    assert_int_equal(rq_engine_sweep_late_keys(two->f.engine, first, &swept, NULL), RQ_E_NOT_FOUND);
+    cluster_end(&c);
+}
+
 static rq_err (*real_get)(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
                           uint64_t *ret_generation, rq_error *why);
 static cluster_server *adopts_too;
@@ -481,6 +517,7 @@ int main(void)
         cmocka_unit_test(a_dead_servers_region_is_taken_over),
         cmocka_unit_test(several_logs_are_replayed),
         cmocka_unit_test(two_logs_are_adopted_at_once),
+        cmocka_unit_test(late_keys_do_not_keep_a_log),
         cmocka_unit_test(a_former_owners_flush_fails),
         cmocka_unit_test(swaps_without_answer_are_resolved),
         cmocka_unit_test(a_failed_close_is_repeated),

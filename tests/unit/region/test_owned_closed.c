@@ -285,6 +285,95 @@ static void a_removed_family_stays_removed(void **state)
     cluster_end(&c);
 }
 
+static uint64_t openings_of(const cluster_server *s)
+{
+    uint64_t n = 0;
+    assert_ok(rq_region_openings(s->f.engine, &s->f.info, &n, NULL));
+    return n;
+}
+
+/* Of files and of the log of a server that has ended. A repetition does not touch what was written since, nor does a master
+ * that had stopped in the middle: it archives what the old manifest named. */
+static void a_truncation_happens_once(void **state)
+{
+    (void)state;
+    cluster c;
+    rq__manifest m;
+    char name[32];
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    memcpy(name, two->name, sizeof name);
+    assert_ok(cluster_open(two, NULL));
+    uint64_t before = openings_of(one);
+    assert_ok(put(&two->f, "r", "a", "q", 1, "flushed"));
+    assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
+    assert_ok(put(&two->f, "s", "b", "q", 1, "in the log"));
+    assert_int_equal(rq_region_truncate(one->f.engine, &one->f.info, before, NULL), RQ_E_STATE);
+    assert_string_equal(get(&two->f, "r", "a", "q"), "flushed");
+    cluster_crash(&c, two);
+    cluster_fence(one, name);
+    assert_ok(rq_region_truncate(one->f.engine, &one->f.info, before, NULL));
+    cluster_manifest(one, &m);
+    assert_int_equal(m.family_count, 0);
+    assert_true(rq_slice_eq(m.owner, rq_slice_cstr(name))); /* its lease is waited for */
+    assert_int_equal(openings_of(one), before + 1);
+    assert_ok(cluster_open(one, NULL));
+    assert_null(get(&one->f, "r", "a", "q"));
+    assert_null(get(&one->f, "s", "b", "q"));
+    assert_ok(put(&one->f, "r", "a", "q", 1, "new"));
+    assert_ok(put(&one->f, "s", "b", "q", 1, "new"));
+    assert_ok(rq_region_flush(one->f.region, (rq_slice){0}, NULL, NULL));
+    assert_ok(rq_region_truncate(one->f.engine, &one->f.info, before, NULL));
+    assert_ok(cluster_close(one, false));
+    assert_ok(rq_region_truncate(one->f.engine, &one->f.info, before, NULL));
+    assert_ok(cluster_open(one, NULL));
+    assert_string_equal(get(&one->f, "r", "a", "q"), "new");
+    assert_string_equal(get(&one->f, "s", "b", "q"), "new");
+    cluster_end(&c);
+}
+
+static rq_err (*manifest_get)(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
+                              uint64_t *ret_generation, rq_error *why);
+static cluster_server *later_master; /* NULL: it has had its turn */
+static uint64_t truncated_at;
+
+/* Between the reading of the manifest and its swap a later master truncates the region, and a client writes to it. */
+static rq_err get_and_be_deposed(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
+                                 uint64_t *ret_generation, rq_error *why)
+{
+    cluster_server *by = later_master;
+    rq_err rc = manifest_get(s, name, arena, ret, ret_generation, why);
+    if (by == NULL || strncmp(name, "region:", 7) != 0) return rc;
+    later_master = NULL;
+    assert_ok(rq_region_truncate(by->f.engine, &by->f.info, truncated_at, NULL));
+    assert_ok(cluster_open(by, NULL));
+    assert_ok(put(&by->f, "r", "a", "q", 1, "new"));
+    assert_ok(rq_region_flush(by->f.region, (rq_slice){0}, NULL, NULL));
+    return rc;
+}
+
+static void a_deposed_truncation_spares_new_files(void **state)
+{
+    (void)state;
+    cluster c;
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    assert_ok(cluster_open(one, NULL));
+    assert_ok(put(&one->f, "r", "a", "q", 1, "old"));
+    assert_ok(cluster_close(one, false));
+    truncated_at = openings_of(one);
+    manifest_get = one->shared->object_get;
+    later_master = two;
+    one->shared->object_get = get_and_be_deposed;
+    assert_int_equal(rq_region_truncate(one->f.engine, &one->f.info, truncated_at, NULL),
+                     RQ_E_CONFLICT);
+    one->shared->object_get = manifest_get;
+    assert_ok(cluster_close(two, false));
+    assert_ok(cluster_open(two, NULL));
+    assert_string_equal(get(&two->f, "r", "a", "q"), "new");
+    cluster_end(&c);
+}
+
 /* What a failed change had opened is closed without a flush, and removed by any server. */
 static void a_region_without_edits_is_given_up_without_a_flush(void **state)
 {
@@ -315,6 +404,8 @@ int main(void)
         cmocka_unit_test(references_in_a_family_that_was_dropped_do_not_keep_the_parent),
         cmocka_unit_test(an_open_region_is_not_removed),
         cmocka_unit_test(a_removed_family_stays_removed),
+        cmocka_unit_test(a_truncation_happens_once),
+        cmocka_unit_test(a_deposed_truncation_spares_new_files),
         cmocka_unit_test(a_region_without_edits_is_given_up_without_a_flush),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

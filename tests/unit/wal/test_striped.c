@@ -156,7 +156,7 @@ static void segments_are_freed_and_a_clean_end_leaves_nothing(void **state)
     assert_int_equal(rq_wal_replay_region(w.wal, "r", NULL, NULL, NULL), RQ_E_UNSUPPORTED);
     rq_shared *other = rq_sim_node_shared(w.other);
     assert_int_equal(rq_wal_need(w.shared, SERVER, "r", 7, NULL), RQ_OK);
-    assert_int_equal(rq__wal_needed_by(other, SERVER, &arena, &keys, &count, NULL), RQ_OK);
+    assert_int_equal(rq_wal_needed_by(other, SERVER, &arena, &keys, &count, NULL), RQ_OK);
     assert_true(count == 1 && strcmp(keys[0], "r.7") == 0);
     assert_int_equal(rq_wal_retire(other, SERVER, NULL), RQ_E_STATE); /* it has not ended */
     rq_wal_region_flushed(w.region, 100);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the keeper logs of the lease (node_lease.c). */
+#include "server/node_priv.h"
+
+#include "../base/unit.h"
+
+#include <unistd.h>
+
+#define SECOND UINT64_C(1000000000)
+
+static uint64_t now;
+
+static uint64_t now_of(const rq_shared *s)
+{
+    (void)s;
+    return now;
+}
+
+typedef struct world {
+    rq_node *node;
+    rq_shared shared;
+    rq_tenure tenure;
+    rq_log log;
+    int pipe[2];
+} world;
+
+static void world_init(world *w)
+{
+    *w = (world){.shared = {.now_ns = now_of}};
+    assert_int_equal(pipe(w->pipe), 0);
+    w->log = (rq_log){.fd = w->pipe[1], .level = RQ_LOG_INFO};
+    w->tenure.shared = &w->shared;
+    w->node = calloc(1, sizeof *w->node);
+    assert_non_null(w->node);
+    w->node->o.log = &w->log;
+    w->node->store.shared = &w->shared;
+    w->node->tenure = &w->tenure;
+    now = 100 * SECOND;
+}
+
+static void world_end(world *w)
+{
+    free(w->node);
+    close(w->pipe[0]);
+    close(w->pipe[1]);
+}
+
+/* Looks at `at`, with a lease until `until`; what was logged must have both texts, or be nothing where `text` is NULL. */
+static void look(world *w, uint64_t at, uint64_t until, const char *text, const char *figure)
+{
+    char said[4096] = "";
+    now = at;
+    atomic_store(&w->tenure.valid_until_ns, until);
+    rq__node_look_at_lease(w->node);
+    assert_int_equal(write(w->pipe[1], "\n", 1), 1); /* so that the read does not wait */
+    ssize_t n = read(w->pipe[0], said, sizeof said - 1);
+    assert_true(n > 0);
+    if (text == NULL) {
+        assert_string_equal(said, "\n");
+        return;
+    }
+    assert_non_null(strstr(said, text));
+    assert_non_null(strstr(said, figure));
+}
+
+#define EXPIRED "the lease has expired"
+#define VALID "the lease is valid again"
+
+/* Once when it expires, every 30 s while it stays so, and once when it is valid again. */
+static void an_expired_lease_is_logged(void **state)
+{
+    (void)state;
+    world w;
+    uint64_t t = 100 * SECOND;
+    world_init(&w);
+    look(&w, t, t + 1, NULL, NULL);
+    look(&w, t + SECOND, t + SECOND / 2, EXPIRED, "500");
+    look(&w, t + 2 * SECOND, t + SECOND / 2, NULL, NULL);
+    look(&w, t + 30 * SECOND, t + SECOND / 2, NULL, NULL);
+    look(&w, t + 31 * SECOND, t + SECOND / 2, EXPIRED, "30500");
+    look(&w, t + 32 * SECOND, t + 33 * SECOND, VALID, "31500");
+    look(&w, t + 33 * SECOND - 1, t + 33 * SECOND, NULL, NULL);
+    look(&w, t + 34 * SECOND, t + 33 * SECOND, EXPIRED, "1000"); /* a new one, at once */
+    world_end(&w);
+}
+
+static void the_end_of_the_tenure_is_no_expiry(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w);
+    look(&w, 100 * SECOND, 0, NULL, NULL);
+    world_end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_expired_lease_is_logged),
+        cmocka_unit_test(the_end_of_the_tenure_is_no_expiry),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
