@@ -237,7 +237,7 @@ def files_and_pools_are_not_mixed_up(world):
     out = refused(world, f"{zk},{world.store_text('rorqual/other', files=files)},{secret}")
     assert "but the storage belongs to cluster" in out, out
     out = refused(world, world.place(files=files))
-    assert "is not that of cluster" in out, out
+    assert "the folder does not belong to cluster" in out, out
     out = refused(world, f"{zk},{world.store_text('rorqual/third')},{secret}")
     assert "has the files of a cluster" in out, out
     assert "or has the files of a cluster in Ceph" in refused(world, f"{zk},store={world.files},{secret}")
