@@ -31,14 +31,26 @@ static void tell_lost(rq__cephfs *v)
     v->lost(v->lost_ctx, &why);
 }
 
+/* libcephfs reports a file in the place of a folder as a lack of permission to search it. */
+static int errno_of(rq__cephfs *v, int rc, const char *path)
+{
+    Inode *in;
+    struct ceph_statx st;
+    if (rc != -EACCES) return -rc;
+    int found = rq__cephfs_walk(v, path, &in, &st);
+    if (found == 0) ceph_ll_put(v->mount, in);
+    return found == -ENOTDIR ? ENOTDIR : EACCES;
+}
+
 rq_err rq__cephfs_fail(rq__cephfs *v, int rc, const char *verb, const char *path, rq_error *why)
 {
     char text[128];
     bool evicted = rc == -ESHUTDOWN || rc == -ENOTCONN;
+    int e = errno_of(v, rc, path);
     if (evicted) tell_lost(v);
-    return rq_fail(why, rc == -ETIMEDOUT ? RQ_E_TIMEOUT : rq__errno_code(-rc),
-                   "cannot %s %s%s%s: %s", verb, v->name, path[0] == '\0' ? "" : "/", path,
-                   evicted ? "this client was evicted" : strerror_r(-rc, text, sizeof text));
+    return rq_fail(why, e == ETIMEDOUT ? RQ_E_TIMEOUT : rq__errno_code(e), "cannot %s %s%s%s: %s",
+                   verb, v->name, path[0] == '\0' ? "" : "/", path,
+                   evicted ? "this client was evicted" : strerror_r(e, text, sizeof text));
 }
 
 const char *rq__cephfs_path(const char *path, char ret[static RQ_PATH_MAX + 1])
@@ -50,11 +62,13 @@ const char *rq__cephfs_path(const char *path, char ret[static RQ_PATH_MAX + 1])
 
 /* --- paths without links ------------------------------------------------------------------------ */
 
-/* Replaces *in, whose reference is returned, by its child. */
+/* Replaces *in, whose reference is returned and whose state is *ret_stat, by its child. */
 static int step(rq__cephfs *v, Inode **in, const char *name, struct ceph_statx *ret_stat)
 {
     Inode *next = NULL;
-    int rc = ceph_ll_lookup(v->mount, *in, name, &next, ret_stat, CEPH_STATX_BASIC_STATS,
+    int rc = -ENOTDIR; /* asked for a name below a file, libcephfs checks its permissions first */
+    if (S_ISDIR(ret_stat->stx_mode))
+        rc = ceph_ll_lookup(v->mount, *in, name, &next, ret_stat, CEPH_STATX_BASIC_STATS,
                             AT_SYMLINK_NOFOLLOW, ceph_mount_perms(v->mount));
     ceph_ll_put(v->mount, *in);
     if (rc == 0 && S_ISLNK(ret_stat->stx_mode)) {
@@ -68,6 +82,7 @@ static int step(rq__cephfs *v, Inode **in, const char *name, struct ceph_statx *
 static int walk(rq__cephfs *v, char *path, Inode **ret, struct ceph_statx *ret_stat)
 {
     int rc = ceph_ll_lookup_root(v->mount, ret);
+    ret_stat->stx_mode = S_IFDIR;
     for (char *name; rc == 0 && (name = strsep(&path, "/")) != NULL;)
         if (*name != '\0') rc = step(v, ret, name, ret_stat);
     return rc;
