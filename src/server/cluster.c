@@ -11,6 +11,7 @@
 #include "base/address.h"
 #include "base/host_port.h"
 #include "server/server_priv.h"
+#include "vfs/cephfs.h"
 #include "vfs/shared_rados.h"
 #include "vfs/vfs.h"
 
@@ -22,6 +23,7 @@
 
 #define FORMAT 1
 #define RADOS "rados:"
+#define CEPHFS "cephfs:"
 #define DEFAULT_SPACE "rorqual"
 #define DEFAULT_CONF "/etc/ceph/ceph.conf"
 #define DEFAULT_USER "client.admin"
@@ -118,7 +120,8 @@ static rq_err add_part(char *part, bool *in_zk, rq_arena *arena, rq_cluster_plac
     return rq_fail(why, RQ_E_CONFIG,
                    "--cluster: '%s' is not valid; expected "
                    "zk=HOST:PORT[,HOST:PORT]...[/ROOT],store=DIR,secret=FILE; in Ceph: "
-                   "store=rados:POOL[/NAMESPACE],files=DIR[,conf=FILE][,user=client.NAME]",
+                   "store=rados:POOL[/NAMESPACE],files=cephfs:[NAME]/PATH or "
+                   "files=DIR[,conf=FILE][,user=client.NAME]",
                    part);
 }
 
@@ -136,14 +139,33 @@ static rq_err split_pool(rq_arena *arena, rq_cluster_place *p, rq_error *why)
                    "--cluster: store: '%s' is not rados:POOL or rados:POOL/NAMESPACE", p->store);
 }
 
+/* "[NAME]/PATH". The path has no "." and "..", because paths below it are checked as text. */
+static rq_err split_cephfs(rq_arena *arena, rq_cluster_place *p, rq_error *why)
+{
+    char *name = rq_arena_cstr(arena, rq_slice_cstr(p->files + strlen(CEPHFS)));
+    if (name == NULL) return rq_no_memory(why);
+    char *slash = strchr(name, '/');
+    size_t len = slash == NULL ? 0 : strlen(slash);
+    if (len < 2 || slash[len - 1] == '/' || strstr(slash, "/.") != NULL ||
+        strstr(slash, "//") != NULL)
+        return rq_fail(why, RQ_E_CONFIG,
+                       "--cluster: files: '%s' is not cephfs:/PATH or cephfs:NAME/PATH", p->files);
+    p->files_root = rq_arena_cstr(arena, rq_slice_cstr(slash));
+    *slash = '\0';
+    p->file_system = *name == '\0' ? NULL : name;
+    return p->files_root == NULL ? rq_no_memory(why) : RQ_OK;
+}
+
 static rq_err check_rados(rq_arena *arena, rq_cluster_place *p, rq_error *why)
 {
     RQ_TRY(split_pool(arena, p, why));
     if (p->files == NULL)
         return rq_fail(
             why, RQ_E_CONFIG,
-            "--cluster: files=DIR is missing: the folder for HFiles, which all servers must see "
-            "(for example a CephFS mount); the pool has only logs and manifests");
+            "--cluster: files=cephfs:/PATH or files=DIR is missing: the folder for HFiles, in "
+            "CephFS "
+            "or in a file system that all servers mount; the pool has only logs and manifests");
+    if (strncmp(p->files, CEPHFS, strlen(CEPHFS)) == 0) RQ_TRY(split_cephfs(arena, p, why));
     if (p->conf == NULL) p->conf = DEFAULT_CONF;
     if (p->user == NULL) p->user = DEFAULT_USER;
     if (strncmp(p->user, "client.", 7) == 0 && p->user[7] != '\0') return RQ_OK;
@@ -167,7 +189,7 @@ static rq_err check_complete(rq_arena *arena, rq_cluster_place *p, rq_error *why
     if (p->store == NULL)
         return rq_fail(why, RQ_E_CONFIG,
                        "--cluster: store=DIR is missing: the folder that all servers share; with "
-                       "Ceph: store=rados:POOL,files=DIR");
+                       "Ceph: store=rados:POOL,files=cephfs:/PATH");
     if (p->secret == NULL)
         return rq_fail(why, RQ_E_CONFIG,
                        "--cluster: secret=FILE is missing: servers accept calls only from servers "
@@ -310,27 +332,52 @@ static rq_err open_in_folder(const char *folder, unsigned mode, rq_executor *ex,
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "store %s/files: %s", folder, own.message);
 }
 
-static rq_err connect_to_pool(const rq_cluster_place *p, rq_executor *ex, rq_cluster_store *ret,
-                              rq_error *why)
+static rq_err connect_to_pool(const rq_cluster_place *p, const char *plugin, rq_executor *ex,
+                              rq_cluster_store *ret, rq_error *why)
 {
-    char plugin[4096];
     const rq_rados_options o = {
         .conf = p->conf, .user = p->user, .pool = p->pool, .space = p->space};
-    RQ_TRY(rq_shared_rados_find(plugin, sizeof plugin, why));
     return rq_shared_rados_open(plugin, &o, ex, &ret->shared, why);
 }
 
-/* A folder is made with the cluster, not where a mount is missing. */
-static rq_err check_mounted(const rq_cluster_place *p, rq_cluster_store *s, rq_error *why)
+static rq_err open_mounted(const rq_cluster_place *p, unsigned mode, bool create, rq_vfs **ret,
+                           rq_error *why)
 {
     struct stat st;
+    if (!create && stat(p->files, &st) != 0 && errno == ENOENT)
+        return rq_fail(why, RQ_E_NOT_FOUND, "the folder does not exist");
+    return open_folder(p->files, mode, ret, why);
+}
+
+static rq_err open_cephfs(const rq_cluster_place *p, const char *plugin, unsigned mode, bool create,
+                          rq_cluster_store *s, rq_error *why)
+{
+    const rq_cephfs_options o = {.conf = p->conf,
+                                 .user = p->user,
+                                 .file_system = p->file_system,
+                                 .root = p->files_root,
+                                 .create = create,
+                                 .folder_mode = mode,
+                                 .lost = s->lost,
+                                 .lost_ctx = s->lost_ctx};
+    return rq_cephfs_open(plugin, &o, s->shared, &s->files, why);
+}
+
+/* A folder is made with the cluster, not where a mount is missing. */
+static rq_err open_files(const rq_cluster_place *p, const char *plugin, unsigned mode,
+                         rq_cluster_store *s, rq_error *why)
+{
     rq_arena a = {0};
     rq_error own = {0};
     rq_err rc = read_identity(s, &a, &own); /* first: the folder is older */
     rq_arena_clear(&a);
-    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
-    if (rc != RQ_OK) return rq_fail(why, rc, "store %s: %s", p->store, own.message);
-    if (stat(p->files, &st) == 0 || errno != ENOENT) return RQ_OK;
+    bool create = rc == RQ_E_NOT_FOUND;
+    if (rc != RQ_OK && !create) return rq_fail(why, rc, "store %s: %s", p->store, own.message);
+    rq_error_clear(&own);
+    rc = p->files_root == NULL ? open_mounted(p, mode, create, &s->files, &own)
+                               : open_cephfs(p, plugin, mode, create, s, &own);
+    if (rc != RQ_E_NOT_FOUND || create)
+        return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
     return rq_fail(
         why, RQ_E_STATE,
         "files: %s does not exist, but cluster %s has data there. Is its file system mounted?",
@@ -348,9 +395,10 @@ static rq_err open_in_ceph(const rq_cluster_place *p, unsigned mode, rq_executor
                            rq_cluster_store *ret, rq_error *why)
 {
     rq_error own = {0};
-    RQ_TRY(connect_to_pool(p, ex, ret, why));
-    RQ_TRY(check_mounted(p, ret, why));
-    RQ_TRY(open_folder(p->files, mode, &ret->files, why));
+    char plugin[4096];
+    RQ_TRY(rq_shared_rados_find(plugin, sizeof plugin, why));
+    RQ_TRY(connect_to_pool(p, plugin, ex, ret, why));
+    RQ_TRY(open_files(p, plugin, mode, ret, why));
     rq_err rc = take_files(ret, ex, &own);
     return rc == RQ_OK
                ? RQ_OK
@@ -373,19 +421,20 @@ static rq_err find_path(const rq_cluster_place *p, rq_cluster_store *ret, rq_err
 }
 
 rq_err rq__cluster_store_open(const rq_cluster_place *place, unsigned mode, rq_executor *ex,
-                              rq_cluster_store *ret, rq_error *why)
+                              rq_cluster_store_lost *lost, void *lost_ctx, rq_cluster_store *ret,
+                              rq_error *why)
 {
-    *ret = (rq_cluster_store){0};
+    *ret = (rq_cluster_store){.lost = lost, .lost_ctx = lost_ctx};
     RQ_TRY(place->pool != NULL ? open_in_ceph(place, mode, ex, ret, why)
                                : open_in_folder(place->store, mode, ex, ret, why));
-    return find_path(place, ret, why);
+    return place->files_root != NULL ? RQ_OK : find_path(place, ret, why);
 }
 
 void rq__cluster_store_close(rq_cluster_store *s)
 {
+    rq_vfs_free(s->files); /* in CephFS: before the connection of `shared` */
     rq_shared_free(s->shared);
     rq_vfs_free(s->shared_files);
-    rq_vfs_free(s->files);
     free(s->files_path);
 }
 

@@ -14,25 +14,34 @@ typedef struct rq_cluster_place {
     const char *secret; /* the file */
     /* Of a store in Ceph; `pool` is NULL otherwise. */
     const char *pool, *space;
-    const char *files; /* the folder with HFiles that all servers see */
-    const char *conf;  /* ceph.conf */
-    const char *user;  /* "client.admin" */
+    const char *files; /* the folder with HFiles that all servers see, or "cephfs:[NAME]/PATH" */
+    const char *file_system; /* of CephFS: its name, or NULL for Ceph's default one */
+    const char *files_root;  /* of CephFS: the folder in it. NULL: `files` is a mounted folder */
+    const char *conf;        /* ceph.conf */
+    const char *user;        /* "client.admin" */
 } rq_cluster_place;
 
 /* "zk=HOST:PORT[,HOST:PORT]...[/ROOT],store=DIR,secret=FILE", in any order. Without /ROOT, ret->root is `root`. The store
- * may also be "store=rados:POOL[/NAMESPACE],files=DIR[,conf=FILE][,user=client.NAME]". Strings are in the arena.
+ * may also be "store=rados:POOL[/NAMESPACE],files=DIR[,conf=FILE][,user=client.NAME]", with
+ * files=cephfs:[NAME]/PATH for a folder in CephFS that is not mounted. Strings are in the arena.
  * RQ_E_CONFIG with the reason. */
 RQ_NODISCARD
 rq_err rq__cluster_parse(const char *text, const char *root, rq_arena *arena, rq_cluster_place *ret,
                          rq_error *why);
+
+/* Called once, on any thread, when the storage will never again do anything for this process. */
+typedef void rq_cluster_store_lost(void *ctx, const rq_error *why);
 
 /* --- the storage ---------------------------------------------------------------------------------------
  * store=DIR: DIR/files has what HBase has in its root folder, DIR/shared logs and manifests. A store in Ceph: files=DIR
  * has the former, the pool the latter. */
 typedef struct rq_cluster_store {
     rq_vfs *files, *shared_files; /* shared_files: NULL if the store is in Ceph */
-    char *files_path;             /* of `files`, absolute and without symbolic links */
+    char *
+        files_path; /* of `files`, absolute and without symbolic links; NULL: not mounted, so no bulk loads */
     rq_shared *shared;
+    rq_cluster_store_lost *lost;
+    void *lost_ctx;
     char cluster_id[RQ_CLUSTER_ID_SIZE];
 } rq_cluster_store;
 
@@ -40,7 +49,8 @@ typedef struct rq_cluster_store {
  * place has other contents, or those of another format. The caller closes `ret`, after an error, too. */
 RQ_NODISCARD
 rq_err rq__cluster_store_open(const rq_cluster_place *place, unsigned mode, rq_executor *ex,
-                              rq_cluster_store *ret, rq_error *why);
+                              rq_cluster_store_lost *lost, void *lost_ctx, rq_cluster_store *ret,
+                              rq_error *why);
 void rq__cluster_store_close(rq_cluster_store *s);
 /* A number that no caller of this cluster was given before, above all earlier ones, and near the clock. */
 RQ_NODISCARD

@@ -70,17 +70,24 @@ static const rq_server_name *name_of(const rq_node *n, uint16_t port, int64_t co
     return rq_server_name_new(&name);
 }
 
+static void storage_lost(void *ctx, const rq_error *why)
+{
+    rq__node_lost(ctx, why);
+}
+
 static rq_err open_storage(rq_node *n, const rq_ports *ports, rq_error *why)
 {
     unsigned mode;
     int64_t code;
     RQ_TRY(rq_server_folder_mode(n->o.config, &mode, why));
     RQ_TRY(rq__server_threads(n->o.config, &n->env.executor, &n->env.epoch, why));
-    RQ_TRY(rq__cluster_store_open(&n->place, mode, n->env.executor, &n->store, why));
+    RQ_TRY(
+        rq__cluster_store_open(&n->place, mode, n->env.executor, storage_lost, n, &n->store, why));
     n->env.vfs = n->store.files;
     n->env.log = n->o.log;
-    RQ_TRY(rq_intake_new(rq_config_text(n->o.config, RQ_SET_BULK_FOLDERS), n->store.files,
-                         n->store.files_path, &n->intake, why));
+    if (n->store.files_path != NULL)
+        RQ_TRY(rq_intake_new(rq_config_text(n->o.config, RQ_SET_BULK_FOLDERS), n->store.files,
+                             n->store.files_path, &n->intake, why));
     RQ_TRY(rq__cluster_start_code(n->store.shared, n->env.executor, &code, why));
     n->server = name_of(n, ports->rs, code);
     n->master = name_of(n, ports->master, code);

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "vfs/posix_priv.h"
+#include "vfs/vfs_priv.h"
 
 #define FOLDER_MODE 0700
 
@@ -60,47 +61,11 @@ typedef struct posix_file {
     char path[];   /* for messages */
 } posix_file;
 
-static rq_err code_of(int e)
-{
-    switch (e) {
-    case ENOENT:
-        return RQ_E_NOT_FOUND;
-    case ENOTDIR:
-        return RQ_E_NOT_FOUND;
-    case EEXIST:
-        return RQ_E_EXISTS;
-    case ENOTEMPTY:
-        return RQ_E_EXISTS;
-    case ENOSPC:
-        return RQ_E_NO_SPACE;
-    case EDQUOT:
-        return RQ_E_NO_SPACE;
-    case EFBIG:
-        return RQ_E_NO_SPACE;
-    case EACCES:
-        return RQ_E_PERMISSION;
-    case EPERM:
-        return RQ_E_PERMISSION;
-    case EROFS:
-        return RQ_E_PERMISSION;
-    case ENOMEM:
-        return RQ_E_NO_MEMORY;
-    case EISDIR: /* a folder where a file is to be written */
-        return RQ_E_CORRUPT;
-    case ELOOP: /* symbolic links that point to each other */
-        return RQ_E_CORRUPT;
-    case ENXIO: /* a socket, or a device that does not exist */
-        return RQ_E_CORRUPT;
-    default:
-        return RQ_E_IO;
-    }
-}
-
 static rq_err fail_errno(rq_error *why, int e, const char *verb, const posix_vfs *v,
                          const char *path)
 {
     char text[128];
-    return rq_fail(why, code_of(e), "cannot %s %s%s%s: %s", verb, v->root_path,
+    return rq_fail(why, rq__errno_code(e), "cannot %s %s%s%s: %s", verb, v->root_path,
                    path[0] == '\0' ? "" : "/", path, strerror_r(e, text, sizeof text));
 }
 
@@ -142,14 +107,6 @@ static mode_t file_mode(const posix_vfs *v)
     return v->folder_mode & 0666;
 }
 
-static const char *kind_of(mode_t mode)
-{
-    if (S_ISDIR(mode)) return "a folder";
-    if (S_ISFIFO(mode)) return "a FIFO";
-    if (S_ISSOCK(mode)) return "a socket";
-    return S_ISBLK(mode) || S_ISCHR(mode) ? "a device" : "something else";
-}
-
 /* Checked on the descriptor, because the name may refer to another file by now. */
 static rq_err check_regular(const posix_vfs *v, const char *path, int fd, rq_error *why)
 {
@@ -157,7 +114,7 @@ static rq_err check_regular(const posix_vfs *v, const char *path, int fd, rq_err
     if (fstat(fd, &st) != 0) return fail_errno(why, errno, "stat", v, path);
     if (S_ISREG(st.st_mode)) return RQ_OK;
     return rq_fail(why, RQ_E_CORRUPT, "cannot open %s/%s: %s, not a regular file", v->root_path,
-                   path, kind_of(st.st_mode));
+                   path, rq__file_kind(st.st_mode));
 }
 
 /* Without O_NONBLOCK, opening a FIFO would wait for its other end; it has no effect on regular
@@ -213,7 +170,7 @@ static rq_err posix_close(rq_file *base)
     int rc = close(f->fd);
     int e = errno;
     free(f);
-    return rc == 0 || e == EINTR ? RQ_OK : code_of(e);
+    return rc == 0 || e == EINTR ? RQ_OK : rq__errno_code(e);
 }
 
 static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, size_t *ret_len,
@@ -245,7 +202,7 @@ static rq_err posix_try_read(rq_file *base, void *buf, size_t len, uint64_t off,
     posix_file *f = (posix_file *)base;
     int e;
     ssize_t n = rq__cached_read(&((posix_vfs *)base->vfs)->cached, f->fd, buf, len, off, &e);
-    if (n < 0) return e == EAGAIN ? RQ_E_AGAIN : code_of(e);
+    if (n < 0) return e == EAGAIN ? RQ_E_AGAIN : rq__errno_code(e);
     *ret_len = (size_t)n;
     return RQ_OK;
 }
@@ -395,29 +352,6 @@ static bool entry_is_link(int dir, const struct dirent *d)
     return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-typedef struct entry_list {
-    rq_arena *arena;
-    rq_dir_entry *ptr;
-    size_t count;
-    size_t cap;
-} entry_list;
-
-static bool entry_add(entry_list *l, const char *name, bool is_dir, bool is_link)
-{
-    if (l->count == l->cap) {
-        size_t cap = l->cap == 0 ? 16 : l->cap * 2;
-        rq_dir_entry *more = rq_arena_calloc(l->arena, cap, sizeof *more);
-        if (more == NULL) return false;
-        if (l->count > 0) memcpy(more, l->ptr, l->count * sizeof *more);
-        l->ptr = more;
-        l->cap = cap;
-    }
-    char *copy = rq_arena_cstr(l->arena, rq_slice_cstr(name));
-    if (copy == NULL) return false;
-    l->ptr[l->count++] = (rq_dir_entry){.name = copy, .is_dir = is_dir, .is_link = is_link};
-    return true;
-}
-
 static rq_err posix_list(rq_vfs *base, const char *dir, rq_arena *arena, rq_dir_entry **ret,
                          size_t *ret_count, rq_error *why)
 {
@@ -430,7 +364,7 @@ static rq_err posix_list(rq_vfs *base, const char *dir, rq_arena *arena, rq_dir_
         close(fd);
         return fail_errno(why, e, "list", v, dir);
     }
-    entry_list entries = {.arena = arena};
+    rq__entry_list entries = {.arena = arena};
     rq_err rc = RQ_OK;
     while (rc == RQ_OK) {
         errno = 0;
@@ -440,7 +374,8 @@ static rq_err posix_list(rq_vfs *base, const char *dir, rq_arena *arena, rq_dir_
             break;
         }
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (!entry_add(&entries, e->d_name, entry_is_dir(dirfd(d), e), entry_is_link(dirfd(d), e)))
+        if (!rq__entry_add(&entries, e->d_name, entry_is_dir(dirfd(d), e),
+                           entry_is_link(dirfd(d), e)))
             rc = rq_fail(why, RQ_E_NO_MEMORY, "cannot list %s: out of memory", dir);
     }
     closedir(d);
@@ -736,7 +671,7 @@ static rq_err close_lock(posix_file *f)
     if (f->root_lock >= 0) close(f->root_lock);
     rq__held_end();
     free(f);
-    return unlocked ? RQ_OK : code_of(e);
+    return unlocked ? RQ_OK : rq__errno_code(e);
 }
 
 /* --- the vfs ------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds and opens the plug-in of shared_rados.h. */
+/* Finds and opens the plug-in of shared_rados.h and cephfs.h. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "vfs/cephfs.h"
 #include "vfs/shared_rados.h"
 
 #define NAME "rorqual-rados.so"
@@ -42,23 +43,38 @@ rq_err rq_shared_rados_find(char *ret, size_t size, rq_error *why)
     return rq_fail(why, RQ_E_UNSUPPORTED,
                    "there is no plug-in for Ceph, " NAME
                    ", in %s or %s/../lib/rorqual: install the "
-                   "package rorqual-rados, or build with librados' headers (Debian: librados-dev)",
+                   "package rorqual-rados, or build with the headers of librados and libcephfs "
+                   "(Debian: librados-dev, libcephfs-dev)",
                    folder, folder);
 }
 #endif
 
-rq_err rq_shared_rados_open(const char *plugin, const rq_rados_options *o, rq_executor *executor,
-                            rq_shared **ret, rq_error *why)
+static rq_err find_entry(const char *plugin, const char *name, void **ret, rq_error *why)
 {
     void *library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
-        return rq_fail(
-            why, RQ_E_UNSUPPORTED,
-            "cannot open the plug-in for Ceph, which needs librados (Debian: librados2): %s",
-            dlerror());
-    rq_shared_rados_entry *entry = (rq_shared_rados_entry *)dlsym(library, RQ_RADOS_ENTRY);
-    if (entry == NULL)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s is not the plug-in for Ceph: it has no %s",
-                       plugin, RQ_RADOS_ENTRY);
-    return entry(RQ_VERSION, o, executor, ret, why);
+        return rq_fail(why, RQ_E_UNSUPPORTED,
+                       "cannot open the plug-in for Ceph, which needs librados and libcephfs "
+                       "(Debian: librados2, libcephfs2): %s",
+                       dlerror());
+    *ret = dlsym(library, name);
+    if (*ret != NULL) return RQ_OK;
+    return rq_fail(why, RQ_E_UNSUPPORTED, "%s is not the plug-in for Ceph: it has no %s", plugin,
+                   name);
+}
+
+rq_err rq_shared_rados_open(const char *plugin, const rq_rados_options *o, rq_executor *executor,
+                            rq_shared **ret, rq_error *why)
+{
+    void *entry;
+    RQ_TRY(find_entry(plugin, RQ_RADOS_ENTRY, &entry, why));
+    return ((rq_shared_rados_entry *)entry)(RQ_VERSION, o, executor, ret, why);
+}
+
+rq_err rq_cephfs_open(const char *plugin, const rq_cephfs_options *o, rq_shared *pool, rq_vfs **ret,
+                      rq_error *why)
+{
+    void *entry;
+    RQ_TRY(find_entry(plugin, RQ_CEPHFS_ENTRY, &entry, why));
+    return ((rq_cephfs_entry *)entry)(RQ_VERSION, o, pool, ret, why);
 }

@@ -2,8 +2,8 @@
 /*
  * Shared storage (shared.h) on RADOS, the object store of Ceph.
  *
- * The code is a plug-in, a shared object of its own that is linked with librados: a server that is
- * not in a cluster has neither its code nor librados' threads, memory and package. It stays loaded
+ * The code is a plug-in, a shared object of its own that is linked with librados and libcephfs (cephfs.h): a
+ * server that is not in a cluster has neither its code nor these libraries' threads, memory and packages. It stays loaded
  * once it was opened, because threads of librados may still execute it.
  */
 #ifndef RQ_VFS_SHARED_RADOS_H
@@ -21,7 +21,7 @@ typedef struct rq_rados_options {
     unsigned timeout_s;
 } rq_rados_options;
 
-/* The plug-in's only function; it refuses a program of another version. */
+/* The plug-in's first function; it refuses a program of another version. */
 #define RQ_RADOS_ENTRY "rq__shared_rados_new"
 typedef rq_err rq_shared_rados_entry(const char *version, const rq_rados_options *o,
                                      rq_executor *executor, rq_shared **ret, rq_error *why);

@@ -4,7 +4,7 @@
 files, so that they keep what they have when they are killed), and whose HFiles are in a folder. The tests of cluster.py, and: OSDs killed while rows
 are put, and together with servers; all servers and OSDs killed; storage that stands still; stores that are refused.
 
-    cluster_ceph.py           PUTS=n rows (default 300); SESSION_MS=MS, TESTS='NAME NAME', RORQUAL=FILE, JAVA='Blog Reads': as for cluster.py
+    cluster_ceph.py           FILES=cephfs: HFiles are in its CephFS, which nobody mounts; PUTS=n rows (default 300); SESSION_MS=MS, TESTS='NAME NAME', RORQUAL=FILE, JAVA='Blog Reads': as for cluster.py
 
 Ends with 'N passed, N failed'; with 77 and the reason where Ceph's packages or the plug-in are missing.
 """
@@ -30,6 +30,7 @@ from rorqual import ROOT, Report  # noqa: E402
 TOOL = ROOT / "tools/ceph"
 OSDS = ("osd.0", "osd.1", "osd.2")
 cluster.PUTS = int(os.environ.get("PUTS", "300"))  # each waits for three OSDs
+IN_CEPHFS = os.environ.get("FILES", "folder") == "cephfs"
 STANDSTILL = 6  # seconds; an operation's limit is 2
 # Those of cluster.py that change or name the shared folder, and those that are about no storage.
 LEFT_OUT = {"a_fence_that_fails_is_logged_once", "wrong_configurations_are_refused", "roots_are_not_mixed_up",
@@ -46,7 +47,7 @@ class Ceph:
         assert done.returncode == 0, f"tools/ceph {words[0]}: {done.stderr.strip()}"
 
     def up(self):
-        self.tool("up", "--bluestore")
+        self.tool("up", "--bluestore", *(["--cephfs"] if IN_CEPHFS else []))
 
     def kill(self, name):
         self.tool("kill", name)
@@ -59,7 +60,10 @@ class Ceph:
     def make_user(self):
         """With the capabilities that docs/cluster/README.md names, and a ceph.conf for it."""
         keyring = self.dir / "keyrings/client.rorqual"
-        self.admin("auth", "get-or-create", "client.rorqual", "mon", "allow r", "osd", "allow rw pool=rorqual", "-o", str(keyring))
+        osd, mds = "allow rw pool=rorqual", []
+        if IN_CEPHFS:
+            osd, mds = osd + ", allow rw tag cephfs data=cephfs", ["mds", "allow rw fsname=cephfs path=/"]
+        self.admin("auth", "get-or-create", "client.rorqual", "mon", "allow r", "osd", osd, *mds, "-o", str(keyring))
         text = self.conf.read_text()
         assert text.count("keyrings/client.admin") == 1, text
         self.users_conf.write_text(text.replace("keyrings/client.admin", "keyrings/client.rorqual"))
@@ -72,7 +76,7 @@ class World(cluster.World):
     def __init__(self, folder, ceph):
         self.ceph = ceph
         super().__init__(folder)
-        self.files = self.folder / "files"
+        self.files = "cephfs:/rorqual" if IN_CEPHFS else self.folder / "files"
 
     def store_text(self, pool="rorqual", **parts):
         parts = {"conf": self.ceph.users_conf, "user": "client.rorqual", "files": self.files} | parts
@@ -98,6 +102,11 @@ def logs_and_manifests_are_in_the_pool(world):
         assert f"tenure/{process.name}" in names, (process.name, names)
         assert any(n.startswith(f"log/{process.name}/") for n in names), (process.name, names)
     assert {"object/cluster", "object/start-code"} <= set(names) and any(n.startswith("object/region:") for n in names), names
+    if IN_CEPHFS:
+        world.shell("flush 't'\n")
+        assert world.ceph.admin("--pool", "cephfs_data", "ls", program="rados").split(), "no file has bytes"
+        assert not (world.folder / "files").exists()
+        return
     folder = {path.name for path in world.files.iterdir()}
     assert "data" in folder and "shared" not in folder and not (world.files / ".rorqual/wal").exists(), folder
 
@@ -108,6 +117,18 @@ def rows_put_while_osds_are_killed_are_there(world):
         cluster.put_while_killed(world, f"o{i}", lambda name=name: Osd(world, name))
         world.ceph.up()
         read_all(world)
+
+
+def rows_put_while_the_metadata_server_is_killed_are_there(world):
+    """Flushes wait for it; none is lost."""
+    cluster.put_while_killed(world, "md", lambda: Osd(world, "mds.a"))
+    flush = threading.Thread(target=lambda: world.shell("flush 'md'\nflush 't'\n"))
+    flush.start()
+    world.ceph.up()
+    flush.join(4 * DEADLINE)
+    assert not flush.is_alive(), "a flush does not return"
+    read_all(world)
+    assert all(p.runs() for p in world.processes)
 
 
 def a_server_and_an_osd_are_killed_at_once(world):
@@ -237,7 +258,7 @@ def files_and_pools_are_not_mixed_up(world):
     out = refused(world, f"{zk},{world.store_text('rorqual/other', files=files)},{secret}")
     assert "but the storage belongs to cluster" in out, out
     out = refused(world, world.place(files=files))
-    assert "is not that of cluster" in out, out
+    assert "the folder does not belong to cluster" in out, out
     out = refused(world, f"{zk},{world.store_text('rorqual/third')},{secret}")
     assert "has the files of a cluster" in out, out
     assert "or has the files of a cluster in Ceph" in refused(world, f"{zk},store={world.files},{secret}")
@@ -296,9 +317,11 @@ def one_command_gives_a_cluster_on_ceph(folder):
         until(lambda: not tool.ceph_runs(), "Ceph's daemons end with it")
 
 
+IN_FOLDER_ONLY = [files_and_pools_are_not_mixed_up, servers_that_start_at_once_make_one_cluster]
+IN_CEPHFS_ONLY = [rows_put_while_the_metadata_server_is_killed_are_there]
 OWN = [logs_and_manifests_are_in_the_pool, rows_put_while_osds_are_killed_are_there, a_server_and_an_osd_are_killed_at_once,
        the_master_is_killed_while_an_osd_is_away, storage_that_stands_still_loses_nothing, all_is_there_after_servers_and_osds_were_killed,
-       wrong_stores_are_refused, files_and_pools_are_not_mixed_up, servers_that_start_at_once_make_one_cluster]
+       wrong_stores_are_refused] + (IN_CEPHFS_ONLY if IN_CEPHFS else IN_FOLDER_ONLY)
 
 
 def missing():
@@ -306,7 +329,7 @@ def missing():
     if absent:
         return f"{', '.join(absent)} not found: tools/setup cluster installs Ceph"
     plugin = pathlib.Path(cluster.RORQUAL).resolve().parent / "../vfs/rorqual-rados.so"
-    return None if plugin.exists() else f"{plugin.resolve()} is not built: it needs librados-dev (tools/setup cluster)"
+    return None if plugin.exists() else f"{plugin.resolve()} is not built: it needs librados-dev and libcephfs-dev (tools/setup cluster)"
 
 
 def run(report, folder, ceph):

@@ -40,10 +40,16 @@ static void a_store_in_ceph_has_more_parts(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *pool, *space, *conf, *user;
+        const char *text, *pool, *space, *conf, *user, *files, *system, *root;
     } right[] = {
-        {"store=rados:p,files=/d", "p", "rorqual", "/etc/ceph/ceph.conf", "client.admin"},
-        {"files=/d,store=rados:p/n,conf=/c,user=client.u", "p", "n", "/c", "client.u"},
+        {"store=rados:p,files=/d", "p", "rorqual", "/etc/ceph/ceph.conf", "client.admin", "/d",
+         NULL, NULL},
+        {"files=/d,store=rados:p/n,conf=/c,user=client.u", "p", "n", "/c", "client.u", "/d", NULL,
+         NULL},
+        {"files=cephfs:/a/b,store=rados:p/n,conf=/c,user=client.u", "p", "n", "/c", "client.u",
+         "cephfs:/a/b", NULL, "/a/b"},
+        {"files=cephfs:fs/a,store=rados:p/n,conf=/c,user=client.u", "p", "n", "/c", "client.u",
+         "cephfs:fs/a", "fs", "/a"},
     };
     for (size_t i = 0; i < RQ_ARRAY_LEN(right); i++) {
         rq_arena a = {0};
@@ -52,7 +58,11 @@ static void a_store_in_ceph_has_more_parts(void **state)
         assert_int_equal(rq__cluster_parse(text, "/hbase", &a, &p, NULL), RQ_OK);
         assert_string_equal(p.pool, right[i].pool);
         assert_string_equal(p.space, right[i].space);
-        assert_string_equal(p.files, "/d");
+        assert_string_equal(p.files, right[i].files);
+        assert_string_equal(p.file_system == NULL ? "" : p.file_system,
+                            right[i].system == NULL ? "" : right[i].system);
+        assert_string_equal(p.files_root == NULL ? "" : p.files_root,
+                            right[i].root == NULL ? "" : right[i].root);
         assert_string_equal(p.conf, right[i].conf);
         assert_string_equal(p.user, right[i].user);
         rq_arena_clear(&a);
@@ -90,7 +100,13 @@ static void a_wrong_place_is_refused_with_the_reason(void **state)
         {"zk=a:1/x,store=/s,/t,secret=/f", "'/t' is not valid"},
         {"zk=a:1/x,store=/s,secret=/f,other=1", "'other=1' is not valid"},
         {"zk=a:1/x,store=/s,secret=/f,", "'' is not valid"},
-        {"zk=a:1,store=rados:p,secret=/f", "files=DIR is missing"},
+        {"zk=a:1,store=rados:p,secret=/f", "files=cephfs:/PATH or files=DIR is missing"},
+        {"zk=a:1,store=rados:p,files=cephfs:,secret=/f", "is not cephfs:/PATH"},
+        {"zk=a:1,store=rados:p,files=cephfs:/,secret=/f", "is not cephfs:/PATH"},
+        {"zk=a:1,store=rados:p,files=cephfs:name,secret=/f", "is not cephfs:/PATH"},
+        {"zk=a:1,store=rados:p,files=cephfs:/a/../b,secret=/f", "is not cephfs:/PATH"},
+        {"zk=a:1,store=rados:p,files=cephfs:/a//b,secret=/f", "is not cephfs:/PATH"},
+        {"zk=a:1,store=rados:p,files=cephfs:/a/,secret=/f", "is not cephfs:/PATH"},
         {"zk=a:1,store=rados:,files=/d,secret=/f", "is not rados:POOL"},
         {"zk=a:1,store=rados:p/,files=/d,secret=/f", "is not rados:POOL"},
         {"zk=a:1,store=rados:/n,files=/d,secret=/f", "is not rados:POOL"},
@@ -147,7 +163,7 @@ static void open_store(fixture *f, rq_cluster_store *s)
 {
     rq_error why = {0};
     const rq_cluster_place p = {.store = f->store};
-    if (rq__cluster_store_open(&p, 0700, f->executor, s, &why) != RQ_OK)
+    if (rq__cluster_store_open(&p, 0700, f->executor, NULL, NULL, s, &why) != RQ_OK)
         fail_msg("%s", why.message);
 }
 
@@ -186,8 +202,9 @@ static void place_refused(fixture *f, const rq_cluster_place *p, rq_err error, c
 {
     rq_cluster_store s;
     rq_error why = {0};
-    assert_string_equal(rq_err_name(rq__cluster_store_open(p, 0700, f->executor, &s, &why)),
-                        rq_err_name(error));
+    assert_string_equal(
+        rq_err_name(rq__cluster_store_open(p, 0700, f->executor, NULL, NULL, &s, &why)),
+        rq_err_name(error));
     if (strstr(why.message, part) == NULL) fail_msg("\"%s\" says nothing of %s", why.message, part);
     rq__cluster_store_close(&s);
 }
