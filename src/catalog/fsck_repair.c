@@ -9,11 +9,11 @@
 /* NULL: it may be done. */
 static const char *why_not(const rq__fsck *k)
 {
-    if (!k->ours || k->foreign) return "an Apache HBase used the folder last";
+    if (!k->ours || k->foreign) return "Apache HBase was the last to use the folder";
     if (k->was_open) return "the server was not stopped cleanly";
     if (k->log_damaged) return "the log is damaged";
-    if (k->unfinished > 0) return "a procedure is not finished";
-    if (!k->meta_whole) return "hbase:meta or the procedures cannot be read whole";
+    if (k->unfinished > 0) return "a procedure is unfinished";
+    if (!k->meta_whole) return "hbase:meta or the procedures cannot be read completely";
     return NULL;
 }
 

@@ -81,10 +81,10 @@ static rq_err tell_orphan(rq__fsck *k, const char *dir)
         if (strcmp(p->path, strrchr(dir, '/') + 1) == 0) return RQ_OK;
     if (k->unfinished > 0) {
         rq__fsck_tell(k, RQ_FINDING_NOTE, dir,
-                      "a region that hbase:meta does not know; a procedure is unfinished");
+                      "a region without a row in hbase:meta; a procedure is unfinished");
         return RQ_OK;
     }
-    rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir, "a region that hbase:meta does not know");
+    rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir, "a region without a row in hbase:meta");
     return rq__fsck_note_path(k, &k->orphans, dir);
 }
 
@@ -103,7 +103,8 @@ static rq_err compare_info(rq__fsck *k, const char *dir, const rq_region_info *i
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     if (rc != RQ_OK || !rq_slice_eq(bytes, wanted))
         rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s",
-                      rc != RQ_OK ? own.message : "differs from the one this region should have");
+                      rc != RQ_OK ? own.message
+                                  : "differs from the .regioninfo that this region should have");
     return RQ_OK;
 }
 
@@ -112,7 +113,8 @@ static rq_err look_at_system_region(rq__fsck *k, const char *dir, const char *en
                                     const rq_region_info *info, rq_error *why)
 {
     if (strcmp(encoded, info->encoded) == 0) return compare_info(k, dir, info, why);
-    rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir, "such a region cannot exist");
+    rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir,
+                  "the folder's name is not the name of this table's only region");
     return RQ_OK;
 }
 
@@ -198,7 +200,7 @@ static rq_err look_at_table_dir(table_look *t, rq_error *why)
                       own.message[0] != '\0' ? own.message : rq_err_text(rc));
     }
     if (t->schema != NULL && !rq_slice_eq(t->schema->name, t->name))
-        rq__fsck_tell(k, RQ_FINDING_PROBLEM, t->dir, "its descriptor is of table %.*s",
+        rq__fsck_tell(k, RQ_FINDING_PROBLEM, t->dir, "its descriptor names table %.*s",
                       (int)t->schema->name.len, (const char *)t->schema->name.ptr);
     rc = rq__fsck_list(k, t->dir, &entries, &count, why);
     for (size_t i = 0; i < count && rc == RQ_OK; i++)
@@ -229,7 +231,7 @@ static rq_err look_at_table(rq__fsck *k, const char *ns, const char *qualifier, 
     t.in_the_making = !known && k->unfinished > 0;
     if (!known && !is_blind(k))
         rq__fsck_tell(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, t.dir,
-                      "a table that hbase:meta does not know");
+                      "a table without a row in hbase:meta");
     return look_at_table_dir(&t, why);
 }
 

@@ -67,7 +67,7 @@ static rq_err fix_marks(rq__recover *r, rq_error *why)
         rq_err rc = rq__root_check_mark(r->vfs, paths[i], &own);
         if (rc == RQ_E_VERSION) return rq_fail(why, rc, "%s", own.message);
         if (rc == RQ_E_IO || rc == RQ_E_NO_MEMORY) return rq_fail(why, rc, "%s", own.message);
-        if (rc != RQ_OK) RQ_TRY(fix_mark(r, paths[i], "is written anew", why));
+        if (rc != RQ_OK) RQ_TRY(fix_mark(r, paths[i], "is rewritten", why));
     }
     return RQ_OK;
 }
@@ -322,14 +322,12 @@ static rq_err set_region_aside(rq__recover *r, const char *dir, const char *enco
     RQ_TRY(rq__recover_find_needs(r, &l, 1, why));
     if (l.is_needed) {
         r->options->tell(r->options->ctx, "note", dir,
-                         "has no .regioninfo that can be read; it stays, because a cloned table or "
+                         "has no readable .regioninfo; it stays, because a cloned table or "
                          "a snapshot needs its files");
         return RQ_OK;
     }
-    rq__recover_tell(
-        r, "set aside", dir,
-        "a region that hbase:meta does not know, and without a .regioninfo that can be "
-        "read");
+    rq__recover_tell(r, "set aside", dir,
+                     "a region without a row in hbase:meta and without a readable .regioninfo");
     return r->options->act ? rq__fsck_move_region(&r->k, dir, r->aside, why) : RQ_OK;
 }
 
@@ -411,7 +409,7 @@ static rq_err begin(rq__recover *r, rq_error *why)
                        "Apache HBase was the last to use the folder; rorqual fsck prints details");
     if (marked || torn)
         rq__recover_tell(r, "mark", RQ_ROOT_UNFINISHED,
-                         "of an interrupted recover: is removed at the end");
+                         "left by an interrupted recover; is removed at the end");
     if (marked || !r->options->act) return RQ_OK;
     if (torn) RQ_TRY(rq_vfs_remove(r->vfs, RQ_ROOT_UNFINISHED, why));
     return rq_vfs_write_new_file(r->vfs, RQ_ROOT_UNFINISHED, RQ_SLICE_LIT(MARK), why);

@@ -33,7 +33,7 @@ static int parse(arguments *a, int argc, char **argv)
                                   {"json", .flag = &a->json}};
     int code = rq__parse_options("status", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code >= 0) return code;
-    if (optind < argc) return rq__refuse("status", "'%s' is no option", argv[optind]);
+    if (optind < argc) return rq__refuse("status", "unknown argument '%s'", argv[optind]);
     return rq__cluster_where_resolve(&a->where, "status");
 }
 

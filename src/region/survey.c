@@ -124,16 +124,18 @@ static void compare_with_manifest(look *l, rq_region_survey_family *f, const rq_
     rq_finding level = l->options->closed_long ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM;
     for (size_t i = 0; i < m->file_count; i++)
         if (!is_among(f->files, f->file_count, m->files[i]))
-            tell_file(l, f, level, m->files[i],
-                      "is in the manifest of a region that was closed cleanly, but not there");
+            tell_file(
+                l, f, level, m->files[i],
+                "is missing, but the manifest of the region, which was closed cleanly, lists it");
     for (size_t i = 0; i < f->file_count; i++) {
         bool known = false;
         for (size_t k = 0; k < m->file_count && !known; k++)
             known = rq_slice_eq(m->files[k], rq_slice_cstr(f->files[i]));
         if (!known)
-            tell_file(l, f, level, rq_slice_cstr(f->files[i]),
-                      "is not in the manifest of a region that was closed cleanly; a start would "
-                      "take it for the region's");
+            tell_file(
+                l, f, level, rq_slice_cstr(f->files[i]),
+                "is not in the manifest of the region, which was closed cleanly; a start would "
+                "add it to the region");
     }
 }
 
@@ -154,8 +156,8 @@ static rq_err look_at_list(look *l, rq_region_survey_family *f, bool *ret_listed
     for (size_t i = 0; i < fl.count; i++)
         names[i] = fl.files[i].name;
     *ret_listed = true;
-    return take_names(l, f, names, fl.count, "is in the list of files but not there",
-                      RQ_FINDING_NOTE, "is not in the list of files, and not read", why);
+    return take_names(l, f, names, fl.count, "is in the list of files, but missing",
+                      RQ_FINDING_NOTE, "is not in the list of files, so it is not read", why);
 }
 
 static rq_err look_at_family(look *l, rq_region_survey_family *f, rq_error *why)
@@ -180,7 +182,7 @@ static rq_err look_at_family(look *l, rq_region_survey_family *f, rq_error *why)
     if (m != NULL) f->flushed = m->flushed;
     if (l->out->in_use)
         return take_names(l, f, m == NULL ? NULL : m->files, m == NULL ? 0 : m->file_count,
-                          "is in the manifest but not there", RQ_FINDING_NOTE,
+                          "is in the manifest, but missing", RQ_FINDING_NOTE,
                           "was left behind by a crash; the next start puts it aside", why);
     const rq_table_schema *schema = l->options->schema;
     const rq_family_schema *fs = schema == NULL ? NULL : rq_table_schema_family(schema, f->name);
@@ -365,7 +367,8 @@ static rq_err look_at_mob_file(void *ctx, rq_slice table, rq_slice file, rq_erro
         rc = rq_vfs_stat(m->l->vfs, archived, &st, &inner);
         if (rc == RQ_E_NOT_FOUND)
             tell_finding(m->l->findings, RQ_FINDING_PROBLEM, m->path,
-                         "refers to the MOB file %s, which is not there, nor in archive/", place);
+                         "refers to the MOB file %s, which is neither there nor in archive/",
+                         place);
         place = archived;
     }
     bool there = rc == RQ_OK;
@@ -494,7 +497,7 @@ static rq_err look_at_nonces(rq_vfs *vfs, const char *region, uint64_t committed
     if (rc != RQ_OK)
         f.damage = own.message;
     else if (!named || f.highest != e.seqid)
-        f.damage = "offset 8: its number is not that of its name";
+        f.damage = "offset 8: the number differs from the number in the file's name";
     f.written_ms = e.written_ms;
     f.count = e.count;
     f.entries = e.bytes;

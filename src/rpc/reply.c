@@ -191,8 +191,9 @@ void rq_call_fail_why(rq_call *call, rq_err code, const rq_error *why)
 
 void rq_call_drop(rq_call *call)
 {
-    static const rq_rpc_exception gone = {.java_class = "none",
-                                          .message = "the client has gone or given up"};
+    static const rq_rpc_exception gone = {
+        .java_class = "none",
+        .message = "the client has closed the connection or has stopped waiting"};
     rq_call_private *p = rq__call_private(call);
     if (wants_end(p)) tell_end(p, NULL, &gone);
     rq__counter_add(&p->conn->worker->counters.dropped, 1);

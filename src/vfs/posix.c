@@ -147,7 +147,7 @@ static const char *kind_of(mode_t mode)
     if (S_ISDIR(mode)) return "a folder";
     if (S_ISFIFO(mode)) return "a FIFO";
     if (S_ISSOCK(mode)) return "a socket";
-    return S_ISBLK(mode) || S_ISCHR(mode) ? "a device" : "something else";
+    return S_ISBLK(mode) || S_ISCHR(mode) ? "a device" : "a special file";
 }
 
 /* Checked on the descriptor, because the name may refer to another file by now. */

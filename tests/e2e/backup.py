@@ -290,7 +290,7 @@ def incremental_on_what_is_unfit(world):
     empty.mkdir()
     refused("not a finished backup", "backup", "--incremental", empty, world.data, target)
     refused("in use", "backup", "--incremental", world.data, world.data, target)
-    refused("not with --copy", "backup", "--incremental", copy, "--copy", world.data, target, code=2)
+    refused("excludes --copy", "backup", "--incremental", copy, "--copy", world.data, target, code=2)
     assert not target.exists()
     for path in store_files(copy):
         content = (copy / path).read_bytes()
@@ -341,7 +341,7 @@ def holders_are_listed(world):
     while listed != "nothing is held\n":
         assert time.monotonic() < deadline, listed
         listed = succeeds("backup", "--holders", world.data)
-    refused("one of them", "backup", "--holders", "--check", world.data, code=2)
+    refused("exclude each other", "backup", "--holders", "--check", world.data, code=2)
     refused("no server runs", "backup", "--holders", world.folder / "nowhere")
 
 

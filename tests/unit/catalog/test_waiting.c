@@ -303,7 +303,7 @@ static void without_a_server_it_waits_for_one(void **state)
     rq_sim_advance(w->sim, 30000000000);
     assert_false(a.answered);
     assert_string_equal(w->catalog->procedures.active->why.message,
-                        "no server is there to open regions");
+                        "no live server can open regions");
     assert_int_equal(w->catalog->procedures.busy, 0);
     late_calls_lose_servers(w->calls, false);
     run_until_answered(w, &a);

@@ -309,10 +309,10 @@ static void messages_of_strangers_are_not_decoded(void **state)
     assert_non_null(proof.proof.data);
     call(fd, 2, "Prove", &proof.base);
     rpc_expect_exception(fd, 2, "org.apache.hadoop.hbase.DoNotRetryIOException",
-                         "more than the 65536 that this method takes", true);
+                         "the limit of this method is 65536", true);
     call(fd, 3, "Hello", &proof.base);
     rpc_expect_exception(fd, 3, "org.apache.hadoop.hbase.DoNotRetryIOException",
-                         "more than the 65536 that this method takes", true);
+                         "the limit of this method is 65536", true);
     free(proof.proof.data);
     close(fd);
     node_stop(&n);
@@ -358,7 +358,7 @@ static void no_call_goes_to_who_does_not_prove_itself(void **state)
         {FAKE_IGNORANT, "does not have this cluster's secret"},
         {FAKE_REFLECTS, "does not have this cluster's secret"},
         {FAKE_OTHER_HELLO, "greeting is malformed"},
-        {FAKE_LONG, "a response that is too long"},
+        {FAKE_LONG, "the server's response exceeds the size limit"},
         {FAKE_GARBAGE, "the server's response is malformed"},
     };
     const rq_secret right = secret_of(SECRET);

@@ -79,7 +79,7 @@ static void security_preambles_of_a_connection_are_limited(void **state)
         rpc_expect_exception(fd, UINT32_MAX, HB "ipc.SecurityNotEnabledException",
                              "security is not enabled", false);
     rpc_expect_exception(fd, UINT32_MAX, HB "ipc.FatalConnectionException",
-                         "the connection has asked for security too often", true);
+                         "too many requests for security", true);
     peer_expect_end(fd);
     close(fd);
 }
@@ -132,7 +132,7 @@ static void a_header_of_a_request_has_a_longest(void **state)
     rpc_put_get(&b, 2, "Get", "next");
     rpc_send(fd, &b);
     rpc_expect_exception(fd, 1, HB "DoNotRetryIOException",
-                         "the header of the request has 262145 bytes, more than 262144", true);
+                         "the request's header has 262145 bytes; the limit is 262144", true);
     rpc_expect_row(fd, 2, "next");
     close(fd);
 }
@@ -150,7 +150,7 @@ static void a_method_has_a_longest_parameter(void **state)
     rpc_put_get(&b, 2, "Get", row);
     rpc_send(fd, &b);
     rpc_expect_exception(fd, 1, HB "DoNotRetryIOException",
-                         "bytes, more than the 65536 that this method takes", true);
+                         "bytes; the limit of this method is 65536", true);
     rpc_expect_row(fd, 2, row);
     row[RQ_RPC_PARAM_SHORT - 100] = '\0';
     rpc_put_get(&b, 3, "GetShort", row);
