@@ -275,7 +275,7 @@ def incremental_under_load(world):
     for n in (3, 2):
         at, before, tables = times[n]
         out = succeeds("restore", "--to", str(at), backups, back)
-        assert f"{backups}/{n} is of " in out, out
+        assert f"backup {backups}/{n}, begun at " in out, out
         check_copy(back, world.log, before, tables & world.load.snapshot()[1] if n == 3 else set())
         shutil.rmtree(back)
     refused("no finished backup", "restore", "--to", "2020-01-01T00:00:00Z", backups, back)
