@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""rorqual key and rorqual design as a person uses them: keys to and fro, split keys, schemas with and without hot spots, a live
+"""rorqual key and rorqual design on the command line: keys encoded and decoded, split keys, schemas with and without hot spots, a live
 table, wrong input; and the page in a browser (if CHROMIUM or chromium is there; make pages installs it).
 
     design.py [FOLDER]    FOLDER keeps the pictures

@@ -583,7 +583,7 @@ static void a_power_cut_at_any_file_call_leaves_old_or_new(void **state)
         fail_msg("%s", first.text);
 }
 
-static void a_failing_call_is_told_or_overcome(void **state)
+static void a_failing_call_is_reported_or_overcome(void **state)
 {
     (void)state;
     uint64_t seed = unit_seed(), stride = seeds_number("STRIDE", 13), only = seeds_number("CUT", 0);
@@ -611,7 +611,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_power_cut_at_any_file_call_leaves_old_or_new),
-        cmocka_unit_test(a_failing_call_is_told_or_overcome),
+        cmocka_unit_test(a_failing_call_is_reported_or_overcome),
         cmocka_unit_test(without_syncs_the_same_cuts_do_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,7 +110,7 @@ static void the_first_error_ends_all(void **state)
     free(j);
 }
 
-static void nothing_to_do_starts_nobody(void **state)
+static void no_parts_start_no_worker(void **state)
 {
     job *j = calloc(1, sizeof *j);
     bool *is_done = calloc(PARTS, sizeof *is_done);
@@ -160,7 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_part_is_done_once),
         cmocka_unit_test(the_first_error_ends_all),
-        cmocka_unit_test(nothing_to_do_starts_nobody),
+        cmocka_unit_test(no_parts_start_no_worker),
         cmocka_unit_test(a_rate_that_takes_for_ever_holds),
         cmocka_unit_test(the_rate_is_that_of_all_threads),
     };
