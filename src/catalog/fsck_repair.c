@@ -76,7 +76,7 @@ rq_err rq__fsck_move(rq__fsck *k, const char *path, const char *to_root, rq_erro
     if (rc != RQ_OK) return rc;
     RQ_TRY(rq_vfs_sync_parent(k->vfs, path, why));
     k->totals.moved++;
-    rq__fsck_tell(k, RQ_FINDING_NOTE, path, "moved to %s/%s", to_root, path);
+    rq__fsck_report(k, RQ_FINDING_NOTE, path, "moved to %s/%s", to_root, path);
     return RQ_OK;
 }
 
@@ -107,14 +107,14 @@ rq_err rq__fsck_repair(rq__fsck *k, rq_error *why)
     const char *reason = why_not(k);
     if (k->orphans == NULL) return RQ_OK;
     if (reason != NULL) {
-        rq__fsck_tell(k, RQ_FINDING_NOTE, "", "nothing was moved: %s", reason);
+        rq__fsck_report(k, RQ_FINDING_NOTE, "", "nothing was moved: %s", reason);
         return RQ_OK;
     }
     RQ_TRY(rq__fsck_find_place(k, &to_root, why));
     for (const rq__fsck_path *p = k->orphans; p != NULL; p = p->next) {
         if (is_referred_to(k, p->path)) {
-            rq__fsck_tell(k, RQ_FINDING_NOTE, p->path,
-                          "stays: other regions or a snapshot need it");
+            rq__fsck_report(k, RQ_FINDING_NOTE, p->path,
+                            "stays: other regions or a snapshot need it");
             continue;
         }
         RQ_TRY(rq__fsck_move_region(k, p->path, to_root, why));

@@ -185,7 +185,7 @@ int rq__cmd_cluster(int argc, char **argv)
     if (rc == RQ_OK)
         v = judge(&c.status);
     else
-        rq__cluster_tell_failure(&a.where, NAME, rc, &why);
+        rq__cluster_print_failure(&a.where, NAME, rc, &why);
     if (rc == RQ_OK && a.json)
         print_json(&c, &v);
     else if (rc == RQ_OK)

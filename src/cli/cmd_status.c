@@ -129,7 +129,7 @@ int rq__cmd_status(int argc, char **argv)
     if (rc == RQ_OK)
         print(&a, &c);
     else
-        rq__cluster_tell_failure(&a.where, "status", rc, &why);
+        rq__cluster_print_failure(&a.where, "status", rc, &why);
     bool whole = rc == RQ_OK && c.status.transition_count == 0 && c.problems == 0;
     rq__cluster_clear(&c);
     rq__cluster_close(&link);

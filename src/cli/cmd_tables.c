@@ -197,7 +197,7 @@ int rq__cmd_tables(int argc, char **argv)
     if (rc == RQ_OK)
         print(&a, &c);
     else
-        rq__cluster_tell_failure(&a.where, "tables", rc, &why);
+        rq__cluster_print_failure(&a.where, "tables", rc, &why);
     rq__cluster_clear(&c);
     rq__cluster_close(&link);
     return rc == RQ_OK && fflush(stdout) == 0 ? 0 : 1;

@@ -520,7 +520,7 @@ int rq__cmd_top(int argc, char **argv)
     if (rc == RQ_OK)
         rc = t.once || !t.now.is_live || !rq__screen_is_possible() ? run_once(&t, &link, &why)
                                                                    : run_screen(&t, &link, &why);
-    if (rc != RQ_OK) rq__cluster_tell_failure(&t.where, "top", rc, &why);
+    if (rc != RQ_OK) rq__cluster_print_failure(&t.where, "top", rc, &why);
     rq__cluster_clear(&t.now);
     rq__cluster_close(&link);
     free(t.rows);

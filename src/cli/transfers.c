@@ -33,7 +33,7 @@ static void show(void *ctx, uint64_t done, uint64_t total)
     rq__progress_step(&a->bar, done, total);
 }
 
-static void say(void *ctx, const char *text)
+static void print_note(void *ctx, const char *text)
 {
     rq__transfer_arguments *a = ctx;
     if (a->bar.is_drawn) fputs("\r\033[K", stderr);
@@ -53,7 +53,7 @@ int rq__transfer_resolve(rq__transfer_arguments *a)
     a->scan.stop = take_row(a, a->stop);
     a->options.client = a->where.client;
     a->options.progress = show;
-    a->options.say = say;
+    a->options.print = print_note;
     a->options.ctx = a;
     return -1;
 }

@@ -783,7 +783,7 @@ static void on_deadline(rq_stream *s)
         watch_for_stall(conn);
 }
 
-static void tell_service(rq_rpc_conn *conn)
+static void notify_service(rq_rpc_conn *conn)
 {
     if (conn->service_state == NULL) return;
     const rq_rpc_service *service = &conn->service->service;
@@ -802,7 +802,7 @@ static void on_close(rq_stream *s, rq_err why)
     atomic_store_explicit(&conn->gone, true, memory_order_relaxed);
     if (!rq_unread_close(&conn->unread)) conn->refs++;
     rq__answers_wake_all(conn);
-    tell_service(conn);
+    notify_service(conn);
     if (conn->waiting && forget_waiter(conn))
         conn->refs--; /* not the last one: the stream still has a reference */
     rq__conn_unref(conn);

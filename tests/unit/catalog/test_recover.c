@@ -69,7 +69,7 @@ static void begin(world *w, void (*uses)(world *w))
 static told recover(world *w)
 {
     told t = {0};
-    const rq_recover_options o = {.act = true, .tell = tell, .ctx = &t};
+    const rq_recover_options o = {.act = true, .report = tell, .ctx = &t};
     rq_recover_result r;
     OK(rq_recover(w->env, &o, &r, &w->why));
     return t;

@@ -40,7 +40,7 @@ static rq_err work(rq__crew *c, void *tools, size_t part, rq_error *why)
     j->times[part]++;
     atomic_fetch_add(&c->rows, part);
     atomic_fetch_add(&c->done, 1);
-    rq__crew_say(c, "%zu", part);
+    rq__crew_print(c, "%zu", part);
     return RQ_OK;
 }
 
@@ -53,7 +53,7 @@ static void count_said(void *ctx, const char *text)
 static rq_err run(job *j, const bool *is_done, uint64_t jobs, uint64_t rate, int *said,
                   rq_transfer_counts *ret, rq_error *why)
 {
-    const rq_transfer_options o = {.jobs = jobs, .rate = rate, .say = count_said, .ctx = said};
+    const rq_transfer_options o = {.jobs = jobs, .rate = rate, .print = count_said, .ctx = said};
     rq__crew c = {.options = &o,
                   .count = PARTS,
                   .is_done = is_done,
