@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of every service but ClientService, executed, as service_fuzz.c does with ClientService's. They create, change, split and drop tables: the world
- * is created again as soon as a region that inputs can name is gone, and every few inputs.
+/* Requests of every service except ClientService, executed as service_fuzz.c does with ClientService's. They
+ * create, change, split and drop tables: the world is created again as soon as a region that inputs can name is
+ * gone, and every few inputs.
  *
  * Input: byte 0 selects the service and the kind of connection; then calls (session.h). */
 #include "session.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between master and servers (cluster/wire.h): the first byte says which. What is read is written
- * and read again, and is the same. */
+/* Messages between master and servers (cluster/wire.h): the first byte selects the message. A decoded message is
+ * encoded and decoded again, and must be equal. */
 #include "cluster/wire.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts of rorqual design: a schema; or, behind FF, lines of a trace. */
+/* The inputs of rorqual design: a schema or, after a first byte FF, the lines of a trace. */
 #include "design/trace.h"
 
 #include <stdlib.h>

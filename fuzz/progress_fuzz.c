@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What transfers keep to be continued: a plan, the journal of a load, the step of a bulk load. The first
- * byte says which. A file that can be read is written anew by what follows, and is read again. */
+/* The state files of transfers: a plan, the journal of a load, the step of a bulk load; the first byte selects the
+ * kind. A file that decodes is encoded and decoded again. */
 #include "transfer/bulk_work.h"
 #include "transfer/load_journal.h"
 #include "vfs/memory.h"

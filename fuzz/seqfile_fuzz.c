@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A SequenceFile from untrusted bytes: all its records, whole and from some places in it, and the
- * Results in them. Parts of a file must have its records, each once. */
+/* A SequenceFile from untrusted bytes: all its records, read from the beginning and from other positions, and the
+ * Results in them. The parts of a file must contain each record once. */
 #include "transfer/result.h"
 #include "transfer/seqfile.h"
 #include "vfs/memory.h"

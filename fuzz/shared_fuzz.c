@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a shared folder: byte 0 odd: an object; even: a seal. The checksum is corrected, so that
- * other bytes reach the fields. What is decoded is encoded to the same bytes. */
+ * other bytes reach the fields. A decoded file must encode to the same bytes. */
 #include "base/checksum.h"
 #include "vfs/shared_priv.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server's message as the shell reads it into a hash (src/shell/message.c): two bytes choose the
- * message, the rest is its bytes. What could be read is written, read again and
- * written to the same bytes. The same bytes are searched for messages in them. */
+/* A server's message as the shell reads it into a hash (src/shell/message.c): two bytes choose the message, the
+ * rest is its bytes. A decoded message is encoded, decoded again, and must encode to the same bytes. The same bytes
+ * are searched for messages in them. */
 #include "shell/shell_priv.h"
 
 #include "shell/messages.h"

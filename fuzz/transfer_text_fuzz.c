@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of TSV, CSV and JSON, and a manifest of hashes. The first byte says which: its low two bits
- * the format, the next ones whether escapes are taken and empty fields passed over. */
+/* Lines of TSV, CSV and JSON, and a manifest of hashes. The first byte selects the format (low two bits) and
+ * whether escapes are decoded and empty fields skipped (next bits). */
 #include "transfer/columns.h"
 #include "transfer/hashdir.h"
 #include "transfer/json.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of znodes that other processes wrote. What is read is written and read again, and is the same. */
+/* Values of znodes that other processes wrote. A decoded value is encoded and decoded again, and must be equal. */
 #include "registry/znode_values.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of shared storage write into a log, so that a reader recognizes each write: its number,
+/* Records that tests of shared storage write into a log, so that a reader recognizes each write: its number,
  * a length and bytes that follow from it, and a checksum. */
 #ifndef RQ_TESTS_EXTENTS_H
 #define RQ_TESTS_EXTENTS_H

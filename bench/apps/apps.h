@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the application benchmarks share. They use the public header alone. */
+/* Shared by the application benchmarks, which use only the public header. */
 #ifndef RQ_BENCH_APPS_H
 #define RQ_BENCH_APPS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the steps of the engine benchmark share: the run's values, and the state of one thread. */
+/* Shared by the steps of the engine benchmark: the run's values, and the state of one thread. */
 #ifndef BENCH_DRIVER_H
 #define BENCH_DRIVER_H
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the device gives: fio with direct I/O, on a file as large as the data, at the same depth and block size."""
+"""The device's speed: fio with direct I/O, on a file as large as the data, at the same depth and block size."""
 import json
 import shutil
 import subprocess

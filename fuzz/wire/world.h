@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fuzzer's knowledge of the server: existing names, and numbers from its answers. The tables
+/* The fuzzer's knowledge of the server: existing names, and numbers from its responses. The tables
  * have fixed names; their regions come from hbase:meta, the rest from answers. */
 #ifndef RQ_FUZZ_WIRE_WORLD_H
 #define RQ_FUZZ_WIRE_WORLD_H

@@ -65,7 +65,7 @@ static void put_number(writer *w, uint32_t field, uint64_t value)
 
 static void put_bytes(writer *w, uint32_t field, rq_bytes bytes)
 {
-    if (bytes.len > 0 && bytes.data == NULL) refuse(w, "bytes without data");
+    if (bytes.len > 0 && bytes.data == NULL) refuse(w, "an argument has a length but no data");
     if (w->rc == RQ_OK) w->rc = rq_pb_put_bytes(&w->buf, field, rq_slice_of_bytes(bytes));
 }
 
@@ -73,7 +73,7 @@ static void put_bytes(writer *w, uint32_t field, rq_bytes bytes)
 static void put_part(writer *w, uint32_t field, rq_bytes part)
 {
     if (part.len == 0 || part.data == refused.data)
-        refuse(w, "a part of the filter could not be made");
+        refuse(w, "a nested filter or comparator is invalid");
     put_bytes(w, field, part);
 }
 
@@ -129,7 +129,7 @@ static rq_bytes of_bytes(rq_filters *f, const char *name, uint32_t field, rq_byt
 static rq_bytes of_list(rq_filters *f, const char *name, const rq_bytes *list, size_t count)
 {
     writer w = begin(f);
-    if (list == NULL && count > 0) refuse(&w, "no list");
+    if (list == NULL && count > 0) refuse(&w, "the list is NULL");
     for (size_t i = 0; w.rc == RQ_OK && i < count; i++)
         put_bytes(&w, 1, list[i]);
     return end(&w, name);
@@ -173,7 +173,7 @@ rq_bytes rq_binary_component_comparator(rq_filters *f, rq_bytes value, uint32_t 
 rq_bytes rq_bit_comparator(rq_filters *f, rq_bytes value, rq_bit_op op)
 {
     writer w = begin(f);
-    if (op < RQ_BIT_AND || op > RQ_BIT_XOR) refuse(&w, "no such operation on bits");
+    if (op < RQ_BIT_AND || op > RQ_BIT_XOR) refuse(&w, "unknown bit operation");
     put_comparable(&w, value);
     put_number(&w, 2, op);
     return end(&w, "BitComparator");
@@ -192,7 +192,7 @@ rq_bytes rq_big_decimal_comparator(rq_filters *f, rq_bytes unscaled, int32_t sca
     writer w = begin(f);
     uint8_t bytes[4];
     rq_put_be32(bytes, (uint32_t)scale);
-    if (unscaled.len == 0 || unscaled.data == NULL) refuse(&w, "a number without bytes");
+    if (unscaled.len == 0 || unscaled.data == NULL) refuse(&w, "the unscaled value is empty");
     size_t at = open_message(&w, 1);
     size_t value = open_message(&w, 1);
     if (w.rc == RQ_OK) w.rc = rq_buf_append(&w.buf, bytes, sizeof bytes);
@@ -227,8 +227,8 @@ rq_bytes rq_substring_comparator(rq_filters *f, rq_bytes text)
 rq_bytes rq_filter_list(rq_filters *f, rq_pass pass, const rq_bytes *filters, size_t count)
 {
     writer w = begin(f);
-    if (pass != RQ_PASS_ALL && pass != RQ_PASS_ONE) refuse(&w, "no such operator of a list");
-    if (filters == NULL && count > 0) refuse(&w, "no list");
+    if (pass != RQ_PASS_ALL && pass != RQ_PASS_ONE) refuse(&w, "unknown list operator");
+    if (filters == NULL && count > 0) refuse(&w, "the list is NULL");
     put_number(&w, 1, pass);
     for (size_t i = 0; w.rc == RQ_OK && i < count; i++)
         put_part(&w, 2, filters[i]);
@@ -260,7 +260,7 @@ static void put_op(writer *w, uint32_t field, rq_compare op)
         [RQ_COMPARE_LESS] = 0,      [RQ_COMPARE_LESS_OR_EQUAL] = 1,    [RQ_COMPARE_EQUAL] = 2,
         [RQ_COMPARE_NOT_EQUAL] = 3, [RQ_COMPARE_GREATER_OR_EQUAL] = 4, [RQ_COMPARE_GREATER] = 5};
     if ((unsigned)op >= RQ_ARRAY_LEN(numbers)) {
-        refuse(w, "no such operator of a comparison");
+        refuse(w, "unknown comparison operator");
         return;
     }
     put_number(w, field, numbers[op]);
@@ -376,7 +376,7 @@ rq_bytes rq_inclusive_stop_filter(rq_filters *f, rq_bytes stop)
 rq_bytes rq_page_filter(rq_filters *f, int64_t rows)
 {
     writer w = begin(f);
-    if (rows < 0) refuse(&w, "a page of less than no rows");
+    if (rows < 0) refuse(&w, "the page size is negative");
     put_number(&w, 1, (uint64_t)rows);
     return end(&w, "PageFilter");
 }
@@ -398,7 +398,8 @@ rq_bytes rq_fuzzy_row_filter(rq_filters *f, const rq_bytes *keys, const rq_bytes
                              size_t count)
 {
     writer w = begin(f);
-    if (count == 0 || keys == NULL || masks == NULL) refuse(&w, "no keys");
+    if (count == 0 || keys == NULL || masks == NULL)
+        refuse(&w, "there are no keys, or the list of keys or masks is NULL");
     for (size_t i = 0; w.rc == RQ_OK && i < count; i++) {
         if (keys[i].len != masks[i].len) refuse(&w, "a key and its mask differ in length");
         size_t at = open_message(&w, 1);
@@ -413,7 +414,7 @@ rq_bytes rq_fuzzy_row_filter(rq_filters *f, const rq_bytes *keys, const rq_bytes
 rq_bytes rq_multi_row_range_filter(rq_filters *f, const rq_row_range *ranges, size_t count)
 {
     writer w = begin(f);
-    if (count == 0 || ranges == NULL) refuse(&w, "no ranges");
+    if (count == 0 || ranges == NULL) refuse(&w, "there are no ranges, or the list is NULL");
     for (size_t i = 0; w.rc == RQ_OK && i < count; i++) {
         size_t at = open_message(&w, 1);
         put_bytes(&w, 1, ranges[i].start);
@@ -430,7 +431,7 @@ rq_bytes rq_multi_row_range_filter(rq_filters *f, const rq_row_range *ranges, si
 rq_bytes rq_column_count_get_filter(rq_filters *f, int32_t limit)
 {
     writer w = begin(f);
-    if (limit < 0) refuse(&w, "a negative limit");
+    if (limit < 0) refuse(&w, "the limit is negative");
     put_number(&w, 1, (uint64_t)limit);
     return end(&w, "ColumnCountGetFilter");
 }
@@ -438,7 +439,7 @@ rq_bytes rq_column_count_get_filter(rq_filters *f, int32_t limit)
 rq_bytes rq_column_pagination_filter(rq_filters *f, int32_t limit, int32_t offset)
 {
     writer w = begin(f);
-    if (limit < 0 || offset < 0) refuse(&w, "a negative limit or offset");
+    if (limit < 0 || offset < 0) refuse(&w, "the limit or the offset is negative");
     put_number(&w, 1, (uint64_t)limit);
     put_number(&w, 2, (uint64_t)offset);
     return end(&w, "ColumnPaginationFilter");
@@ -447,7 +448,7 @@ rq_bytes rq_column_pagination_filter(rq_filters *f, int32_t limit, int32_t offse
 rq_bytes rq_column_pagination_from_filter(rq_filters *f, int32_t limit, rq_bytes column)
 {
     writer w = begin(f);
-    if (limit < 0) refuse(&w, "a negative limit");
+    if (limit < 0) refuse(&w, "the limit is negative");
     put_number(&w, 1, (uint64_t)limit);
     put_bytes(&w, 3, column);
     return end(&w, "ColumnPaginationFilter");
@@ -495,9 +496,9 @@ rq_bytes rq_key_only_filter(rq_filters *f, bool length_as_value)
 rq_bytes rq_timestamps_filter(rq_filters *f, const int64_t *timestamps, size_t count)
 {
     writer w = begin(f);
-    if (timestamps == NULL && count > 0) refuse(&w, "no timestamps");
+    if (timestamps == NULL && count > 0) refuse(&w, "the list of timestamps is NULL");
     for (size_t i = 0; w.rc == RQ_OK && i < count; i++) {
-        if (timestamps[i] < 0) refuse(&w, "a negative timestamp");
+        if (timestamps[i] < 0) refuse(&w, "a timestamp is negative");
         put_number(&w, 1, (uint64_t)timestamps[i]);
     }
     return end(&w, "TimestampsFilter");

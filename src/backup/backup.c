@@ -112,7 +112,7 @@ static void count_finding(void *ctx, rq_finding level, const char *place, const 
     const rq_findings *f = &b->options->progress->findings;
     if (level != RQ_FINDING_PROBLEM) return; /* notes concern the source */
     b->problems++;
-    f->tell(f->ctx, level, place, text);
+    f->report(f->ctx, level, place, text);
 }
 
 static void pass_step(void *ctx, uint64_t bytes)

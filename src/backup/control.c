@@ -214,7 +214,7 @@ static void session_run(rq_task *task)
     else if (line != NULL && strcmp(line, "holders") == 0)
         serve_holders(s);
     else if (line != NULL)
-        send_error(s, "this server is another version: it does not know the request");
+        send_error(s, "the server does not know this request: it has another version");
     session_end(s);
 }
 

@@ -68,7 +68,7 @@ static rq_err opening_calls(rq_catalog *c, rq__proc *p, rq__opened *list, size_t
 
 static rq_err wait_for_server(rq__proc *p, rq_error *why)
 {
-    return rq__wait_a_while(p, RQ_E_SERVER_NOT_RUNNING, "no server is there to open regions", why);
+    return rq__wait_a_while(p, RQ_E_SERVER_NOT_RUNNING, "no live server can open regions", why);
 }
 
 static void note_failure(rq_catalog *c, rq__opened *o, const rq_region_call *call)

@@ -56,7 +56,7 @@ static void split_at(rq_catalog *c, const rq_region_info *info, rq_slice row)
 }
 
 /* Logged once while the region is open, because every flush asks again. */
-static void tell_unsplittable(rq_catalog *c, const rq_region_info *info, const rq_error *why)
+static void log_unsplittable(rq_catalog *c, const rq_region_info *info, const rq_error *why)
 {
     rq_epoch_member m = {0};
     rq_epoch_pin(c->env->epoch, &m);
@@ -96,7 +96,7 @@ void rq_catalog_region_grown(rq_catalog *c, rq_region *r)
     rq_err rc = rq_host_split_point(c->host, r, false, &a, &row, &why);
     if (rc == RQ_OK && row.len > 0) rc = check_name_above(c, info, row, &a, &why);
     if (rc == RQ_E_ILLEGAL_ARGUMENT)
-        tell_unsplittable(c, info, &why);
+        log_unsplittable(c, info, &why);
     else if (rc != RQ_OK)
         rq_log_warn(c->env->log, "catalog",
                     "region %s is due for a split, but its split point cannot be found: %s; the "

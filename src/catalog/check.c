@@ -22,7 +22,8 @@ typedef struct checking {
     size_t parent_count, parent_cap;
 } checking;
 
-static void tell(const checking *k, uint64_t count, const rq_region_info *info, const char *what)
+static void log_finding(const checking *k, uint64_t count, const rq_region_info *info,
+                        const char *what)
 {
     if (count > FINDINGS_MAX) return;
     char name[600];
@@ -40,10 +41,11 @@ static void check_table(checking *k, const rq_catalog_table *t)
         bool last = i + 1 == t->region_count;
         n->regions++;
         if (!rq_slice_eq(r->info->start_key, expected) || (last && r->info->end_key.len > 0))
-            tell(k, ++n->holes, r->info,
-                 "a gap or an overlap of row keys next to this region in hbase:meta");
+            log_finding(k, ++n->holes, r->info,
+                        "a gap or an overlap of row keys next to this region in hbase:meta");
         if (t->state == RQ_TABLE_ENABLED && r->state == RQ_REGION_FAILED_OPEN)
-            tell(k, ++n->not_open, r->info, r->failure == NULL ? "region is not open" : r->failure);
+            log_finding(k, ++n->not_open, r->info,
+                        r->failure == NULL ? "region is not open" : r->failure);
         expected = r->info->end_key;
     }
 }

@@ -26,7 +26,7 @@ rq_err rq_catalog_destinations(rq_catalog *c, rq_arena *arena, const rq_server_n
 }
 
 /* As of a view: ZooKeeper shows who drains. */
-static void tell(rq_catalog *c)
+static void notify(rq_catalog *c)
 {
     pthread_mutex_lock(&c->views.edit_lock);
     if (c->views.changed != NULL) c->views.changed(c->views.changed_ctx);
@@ -39,7 +39,7 @@ rq_err rq_catalog_drain(rq_catalog *c, const rq_server_name *server, bool drains
         return rq_fail(why, RQ_E_UNSUPPORTED,
                        "%s is the only server, so its regions cannot be moved", c->server->text);
     RQ_TRY(c->calls.drain(c->calls.ctx, server, drains, why));
-    tell(c);
+    notify(c);
     return RQ_OK;
 }
 

@@ -77,7 +77,7 @@ static rq_err add_regions(rq__fsck *k, rq_arena *arena, rq_folder *ret, rq_error
 
 rq_err rq_folder_read(rq_vfs *vfs, rq_arena *arena, rq_folder *ret, rq_error *why)
 {
-    const rq_fsck_options options = {.findings = {.tell = ignore_finding}};
+    const rq_fsck_options options = {.findings = {.report = ignore_finding}};
     rq__fsck k;
     *ret = (rq_folder){0};
     rq_err rc = rq__fsck_begin(&k, vfs, &options, why);

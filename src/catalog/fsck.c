@@ -13,14 +13,14 @@
 #include "catalog/adopt.h"
 #include "catalog/root_priv.h"
 
-void rq__fsck_tell(rq__fsck *k, rq_finding level, const char *place, const char *format, ...)
+void rq__fsck_report(rq__fsck *k, rq_finding level, const char *place, const char *format, ...)
 {
     char text[1024];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    k->findings.tell(k->findings.ctx, level, place, text);
+    k->findings.report(k->findings.ctx, level, place, text);
 }
 
 static void count_finding(void *ctx, rq_finding level, const char *place, const char *text)
@@ -31,7 +31,7 @@ static void count_finding(void *ctx, rq_finding level, const char *place, const 
         k->totals.problems++;
     else
         k->totals.notes++;
-    k->options->findings.tell(k->options->findings.ctx, level, place, text);
+    k->options->findings.report(k->options->findings.ctx, level, place, text);
 }
 
 static void pass_step(void *ctx, uint64_t bytes)
@@ -83,7 +83,7 @@ static rq_err look_at_link(rq__fsck *k, const rq_region_info *info,
     if (place == NULL || back == NULL) return rq_no_memory(why);
     rq_err rc = rq_vfs_stat(k->vfs, back, &st, NULL);
     if (rc == RQ_E_NOT_FOUND)
-        rq__fsck_tell(k, RQ_FINDING_PROBLEM, place, "has no back reference %s", back);
+        rq__fsck_report(k, RQ_FINDING_PROBLEM, place, "has no back reference %s", back);
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", back);
 }
 
@@ -140,11 +140,11 @@ static rq_err look_at_hbase(rq__fsck *k, rq_error *why)
     RQ_TRY(rq__adopt_look(k->vfs, &stamp, why));
     k->foreign = stamp != 0 || !k->ours;
     if (!k->foreign) return RQ_OK;
-    rq__fsck_tell(k, RQ_FINDING_NOTE, "", "Apache HBase was the last to use this folder");
+    rq__fsck_report(k, RQ_FINDING_NOTE, "", "Apache HBase was the last to use this folder");
     rq_err rc = rq__adopt_check(k->vfs, &own);
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     k->refused = rc != RQ_OK;
-    if (k->refused) rq__fsck_tell(k, RQ_FINDING_PROBLEM, "", "%s", own.message);
+    if (k->refused) rq__fsck_report(k, RQ_FINDING_PROBLEM, "", "%s", own.message);
     return RQ_OK;
 }
 
@@ -158,11 +158,11 @@ static rq_err look_at_root(rq__fsck *k, rq_error *why)
     rq_err rc = k->options->is_copy ? RQ_OK : rq_root_check_finished(k->vfs, &own);
     if (rc == RQ_OK) rc = rq__root_look(k->vfs, k->ours, &own);
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
-    if (rc != RQ_OK) rq__fsck_tell(k, RQ_FINDING_PROBLEM, "", "%s", own.message);
+    if (rc != RQ_OK) rq__fsck_report(k, RQ_FINDING_PROBLEM, "", "%s", own.message);
     RQ_TRY(is_there(k, ".rorqual/open", &k->was_open, why));
     if (k->was_open)
-        rq__fsck_tell(k, RQ_FINDING_NOTE, ".rorqual/open",
-                      "the server runs or was not stopped cleanly: the log is part of the data");
+        rq__fsck_report(k, RQ_FINDING_NOTE, ".rorqual/open",
+                        "the server runs or was not stopped cleanly: the log is part of the data");
     return look_at_hbase(k, why);
 }
 

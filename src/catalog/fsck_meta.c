@@ -44,7 +44,7 @@ static void log_damage(void *ctx, const rq_error *what)
 {
     rq__fsck *k = ctx;
     k->log_damaged = true;
-    rq__fsck_tell(k, RQ_FINDING_PROBLEM, ".rorqual/wal", "%s", what->message);
+    rq__fsck_report(k, RQ_FINDING_PROBLEM, ".rorqual/wal", "%s", what->message);
 }
 
 static rq_err take_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wal_record *r,
@@ -117,7 +117,8 @@ static rq_err read_file(rq__fsck *k, const char *dir, const char *name, rq__fsck
     k->meta_whole = false;
     /* rq__fsck_look_at_region has reported a file that cannot be opened; with `deep` it has read all
      * blocks, too. */
-    if (opened && !k->options->deep) rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s", own.message);
+    if (opened && !k->options->deep)
+        rq__fsck_report(k, RQ_FINDING_PROBLEM, path, "%s", own.message);
     return RQ_OK;
 }
 
@@ -217,12 +218,12 @@ static rq_err add_table(rq__fsck *k, rq_slice name, bool disabled)
     return RQ_OK;
 }
 
-static void tell_row(rq__fsck *k, const rq__meta_row *row, const char *what, const char *how)
+static void report_row(rq__fsck *k, const rq__meta_row *row, const char *what, const char *how)
 {
     char text[300];
     rq_bytes_to_string(rq_slice_of(row->row.ptr, row->row.len > 60 ? 60 : row->row.len), text,
                        sizeof text);
-    rq__fsck_tell(k, RQ_FINDING_PROBLEM, "hbase:meta", "row %s: %s is %s", text, what, how);
+    rq__fsck_report(k, RQ_FINDING_PROBLEM, "hbase:meta", "row %s: %s is %s", text, what, how);
 }
 
 /* Uses what can still be read of a malformed row: the folders of its region and of the region's
@@ -247,11 +248,11 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
     rq__fsck *k = ctx;
     (void)why;
     if (row->malformed != NULL) {
-        tell_row(k, row, row->malformed, "malformed");
+        report_row(k, row, row->malformed, "malformed");
         return claim(k, row);
     }
     if (row->odd != NULL) {
-        tell_row(k, row, row->odd, "out of place");
+        report_row(k, row, row->odd, "out of place");
         k->parents_unknown |= row->odd == rq__meta_odd_relatives;
     }
     if (rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta"))) return RQ_OK;
@@ -301,7 +302,7 @@ static rq_err procedure_row(rq__fsck *k, const rq_cell *cells, size_t count, boo
             pb__procedure__unpack(&memory.allocator, cells[i].value_len, cells[i].value);
         if (m == NULL && memory.exhausted) return RQ_E_NO_MEMORY;
         if (m == NULL) {
-            rq__fsck_tell(k, RQ_FINDING_PROBLEM, "master:store", "a malformed procedure record");
+            rq__fsck_report(k, RQ_FINDING_PROBLEM, "master:store", "a malformed procedure record");
             k->meta_whole = false;
             continue;
         }
@@ -309,9 +310,9 @@ static rq_err procedure_row(rq__fsck *k, const rq_cell *cells, size_t count, boo
             m->state == PB__PROCEDURE_STATE__ROLLEDBACK)
             continue;
         k->unfinished++;
-        rq__fsck_tell(k, RQ_FINDING_NOTE, "master:store",
-                      "procedure %llu (%s) is not finished; the next start will continue it",
-                      (unsigned long long)m->proc_id, m->class_name);
+        rq__fsck_report(k, RQ_FINDING_NOTE, "master:store",
+                        "procedure %llu (%s) is not finished; the next start will continue it",
+                        (unsigned long long)m->proc_id, m->class_name);
     }
     return RQ_OK;
 }

@@ -42,9 +42,9 @@ static rq_err look_at_file(mob_look *m, const char *path)
         return RQ_OK;
     rq_err rc = rq_vfs_stat(m->k->vfs, path, &st, NULL);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
-    rq__fsck_tell(m->k, RQ_FINDING_NOTE, path,
-                  "no readable store file refers to this MOB file (%llu bytes)",
-                  (unsigned long long)st.size);
+    rq__fsck_report(m->k, RQ_FINDING_NOTE, path,
+                    "no readable store file refers to this MOB file (%llu bytes)",
+                    (unsigned long long)st.size);
     return RQ_OK;
 }
 

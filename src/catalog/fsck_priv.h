@@ -68,7 +68,7 @@ RQ_NODISCARD
 rq_err rq__fsck_begin(rq__fsck *k, rq_vfs *vfs, const rq_fsck_options *options, rq_error *why);
 void rq__fsck_end(rq__fsck *k);
 
-void rq__fsck_tell(rq__fsck *k, rq_finding level, const char *place, const char *format, ...)
+void rq__fsck_report(rq__fsck *k, rq_finding level, const char *place, const char *format, ...)
     RQ_PRINTF(4, 5);
 RQ_NODISCARD
 rq_err rq__fsck_list(rq__fsck *k, const char *dir, rq_dir_entry **ret, size_t *ret_count,

@@ -9,11 +9,11 @@
 /* NULL: it may be done. */
 static const char *why_not(const rq__fsck *k)
 {
-    if (!k->ours || k->foreign) return "an Apache HBase used the folder last";
+    if (!k->ours || k->foreign) return "Apache HBase was the last to use the folder";
     if (k->was_open) return "the server was not stopped cleanly";
     if (k->log_damaged) return "the log is damaged";
-    if (k->unfinished > 0) return "a procedure is not finished";
-    if (!k->meta_whole) return "hbase:meta or the procedures cannot be read whole";
+    if (k->unfinished > 0) return "a procedure is unfinished";
+    if (!k->meta_whole) return "hbase:meta or the procedures cannot be read completely";
     return NULL;
 }
 
@@ -76,7 +76,7 @@ rq_err rq__fsck_move(rq__fsck *k, const char *path, const char *to_root, rq_erro
     if (rc != RQ_OK) return rc;
     RQ_TRY(rq_vfs_sync_parent(k->vfs, path, why));
     k->totals.moved++;
-    rq__fsck_tell(k, RQ_FINDING_NOTE, path, "moved to %s/%s", to_root, path);
+    rq__fsck_report(k, RQ_FINDING_NOTE, path, "moved to %s/%s", to_root, path);
     return RQ_OK;
 }
 
@@ -107,14 +107,14 @@ rq_err rq__fsck_repair(rq__fsck *k, rq_error *why)
     const char *reason = why_not(k);
     if (k->orphans == NULL) return RQ_OK;
     if (reason != NULL) {
-        rq__fsck_tell(k, RQ_FINDING_NOTE, "", "nothing was moved: %s", reason);
+        rq__fsck_report(k, RQ_FINDING_NOTE, "", "nothing was moved: %s", reason);
         return RQ_OK;
     }
     RQ_TRY(rq__fsck_find_place(k, &to_root, why));
     for (const rq__fsck_path *p = k->orphans; p != NULL; p = p->next) {
         if (is_referred_to(k, p->path)) {
-            rq__fsck_tell(k, RQ_FINDING_NOTE, p->path,
-                          "stays: other regions or a snapshot need it");
+            rq__fsck_report(k, RQ_FINDING_NOTE, p->path,
+                            "stays: other regions or a snapshot need it");
             continue;
         }
         RQ_TRY(rq__fsck_move_region(k, p->path, to_root, why));

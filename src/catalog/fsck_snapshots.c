@@ -26,15 +26,15 @@ static rq_err look_at_snapshot(rq__fsck *k, const char *name, rq_error *why)
     if (place == NULL) return rq_no_memory(why);
     rq_err rc = rq__snapshot_info_read(k->vfs, key, &a, &info, &own);
     if (rc == RQ_E_SNAPSHOT_NOT_FOUND) {
-        rq__fsck_tell(k, RQ_FINDING_NOTE, place,
-                      "is not a snapshot: it was not finished, or was deleted in part");
+        rq__fsck_report(k, RQ_FINDING_NOTE, place,
+                        "is not a snapshot: it was not finished, or was deleted in part");
         rc = RQ_OK;
     } else {
         if (rc == RQ_OK) rc = rq__snapshot_read(k->vfs, key, &a, &s, &own);
         if (rc == RQ_OK) rc = note_needed(k, &s, &own);
         if (rc == RQ_OK) rc = rq__snapshot_verify(k->vfs, &s, &own);
         if (rc == RQ_E_SNAPSHOT_CORRUPT) {
-            rq__fsck_tell(k, RQ_FINDING_PROBLEM, place, "%s", own.message);
+            rq__fsck_report(k, RQ_FINDING_PROBLEM, place, "%s", own.message);
             rc = RQ_OK;
         }
     }

@@ -59,12 +59,13 @@ static rq_err read_info(table_look *t, const char *dir, const char *encoded, rq_
     if (rc == RQ_OK) rc = rq_region_info_parse_delimited(bytes, &k->arena, ret, &own);
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     if (rc != RQ_OK) {
-        rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s", own.message);
+        rq__fsck_report(k, RQ_FINDING_PROBLEM, path, "%s", own.message);
         return RQ_OK;
     }
     *ret_read = strcmp(ret->encoded, encoded) == 0 && rq_slice_eq(ret->table, t->name);
     if (!*ret_read)
-        rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "belongs to another region (%s)", ret->encoded);
+        rq__fsck_report(k, RQ_FINDING_PROBLEM, path, "belongs to another region (%s)",
+                        ret->encoded);
     return RQ_OK;
 }
 
@@ -74,17 +75,17 @@ static bool is_blind(const rq__fsck *k)
     return k->refused || k->log_damaged || !k->meta_whole;
 }
 
-static rq_err tell_orphan(rq__fsck *k, const char *dir)
+static rq_err report_orphan(rq__fsck *k, const char *dir)
 {
     if (is_blind(k) || k->parents_unknown) return RQ_OK;
     for (const rq__fsck_path *p = k->claimed; p != NULL; p = p->next)
         if (strcmp(p->path, strrchr(dir, '/') + 1) == 0) return RQ_OK;
     if (k->unfinished > 0) {
-        rq__fsck_tell(k, RQ_FINDING_NOTE, dir,
-                      "a region that hbase:meta does not know; a procedure is unfinished");
+        rq__fsck_report(k, RQ_FINDING_NOTE, dir,
+                        "a region without a row in hbase:meta; a procedure is unfinished");
         return RQ_OK;
     }
-    rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir, "a region that hbase:meta does not know");
+    rq__fsck_report(k, RQ_FINDING_PROBLEM, dir, "a region without a row in hbase:meta");
     return rq__fsck_note_path(k, &k->orphans, dir);
 }
 
@@ -102,8 +103,9 @@ static rq_err compare_info(rq__fsck *k, const char *dir, const rq_region_info *i
     rq_err rc = rq_vfs_read_file(k->vfs, path, REGION_INFO_MAX, &k->arena, &bytes, &own);
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     if (rc != RQ_OK || !rq_slice_eq(bytes, wanted))
-        rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s",
-                      rc != RQ_OK ? own.message : "differs from the one this region should have");
+        rq__fsck_report(k, RQ_FINDING_PROBLEM, path, "%s",
+                        rc != RQ_OK ? own.message
+                                    : "differs from the .regioninfo that this region should have");
     return RQ_OK;
 }
 
@@ -112,7 +114,8 @@ static rq_err look_at_system_region(rq__fsck *k, const char *dir, const char *en
                                     const rq_region_info *info, rq_error *why)
 {
     if (strcmp(encoded, info->encoded) == 0) return compare_info(k, dir, info, why);
-    rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir, "such a region cannot exist");
+    rq__fsck_report(k, RQ_FINDING_PROBLEM, dir,
+                    "the folder's name is not the name of this table's only region");
     return RQ_OK;
 }
 
@@ -129,15 +132,15 @@ static rq_err look_at_identity(table_look *t, const char *dir, const char *encod
         known->on_disk = true;
         if (read && (!rq_slice_eq(ret->start_key, known->info.start_key) ||
                      !rq_slice_eq(ret->end_key, known->info.end_key)))
-            rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir,
-                          ".regioninfo and hbase:meta have different keys");
+            rq__fsck_report(k, RQ_FINDING_PROBLEM, dir,
+                            ".regioninfo and hbase:meta have different keys");
         else if (read)
             RQ_TRY(compare_info(k, dir, &known->info, why));
         *ret = known->info;
         return RQ_OK;
     }
     RQ_TRY(rq__fsck_note_path(k, &k->known, encoded));
-    if (!is_parent) RQ_TRY(tell_orphan(k, dir));
+    if (!is_parent) RQ_TRY(report_orphan(k, dir));
     if (read) return RQ_OK;
     /* Its location is enough for a check; keys outside its range are not searched for. */
     *ret = (rq_region_info){0};
@@ -193,13 +196,13 @@ static rq_err look_at_table_dir(table_look *t, rq_error *why)
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     if (rc != RQ_OK) {
         t->schema = NULL;
-        rq__fsck_tell(k, t->in_the_making ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, t->dir,
-                      "no readable descriptor: %s",
-                      own.message[0] != '\0' ? own.message : rq_err_text(rc));
+        rq__fsck_report(k, t->in_the_making ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, t->dir,
+                        "no readable descriptor: %s",
+                        own.message[0] != '\0' ? own.message : rq_err_text(rc));
     }
     if (t->schema != NULL && !rq_slice_eq(t->schema->name, t->name))
-        rq__fsck_tell(k, RQ_FINDING_PROBLEM, t->dir, "its descriptor is of table %.*s",
-                      (int)t->schema->name.len, (const char *)t->schema->name.ptr);
+        rq__fsck_report(k, RQ_FINDING_PROBLEM, t->dir, "its descriptor names table %.*s",
+                        (int)t->schema->name.len, (const char *)t->schema->name.ptr);
     rc = rq__fsck_list(k, t->dir, &entries, &count, why);
     for (size_t i = 0; i < count && rc == RQ_OK; i++)
         if (entries[i].is_dir && is_encoded_name(entries[i].name))
@@ -228,8 +231,8 @@ static rq_err look_at_table(rq__fsck *k, const char *ns, const char *qualifier, 
     }
     t.in_the_making = !known && k->unfinished > 0;
     if (!known && !is_blind(k))
-        rq__fsck_tell(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, t.dir,
-                      "a table that hbase:meta does not know");
+        rq__fsck_report(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, t.dir,
+                        "a table without a row in hbase:meta");
     return look_at_table_dir(&t, why);
 }
 
@@ -258,16 +261,16 @@ static void look_for_missing(rq__fsck *k)
 {
     for (size_t i = 0; i < k->table_count; i++)
         if (!k->tables[i].on_disk)
-            rq__fsck_tell(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, "hbase:meta",
-                          "table %.*s has no folder", (int)k->tables[i].name.len,
-                          (const char *)k->tables[i].name.ptr);
+            rq__fsck_report(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM,
+                            "hbase:meta", "table %.*s has no folder", (int)k->tables[i].name.len,
+                            (const char *)k->tables[i].name.ptr);
     for (size_t i = 0; i < k->region_count; i++) {
         const rq__fsck_region *r = &k->regions[i];
         if (r->on_disk) continue;
-        rq__fsck_tell(k, r->is_parent || k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM,
-                      "hbase:meta", "%sregion %s of table %.*s has no folder",
-                      r->is_parent ? "the split " : "", r->info.encoded, (int)r->info.table.len,
-                      (const char *)r->info.table.ptr);
+        rq__fsck_report(k, r->is_parent || k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM,
+                        "hbase:meta", "%sregion %s of table %.*s has no folder",
+                        r->is_parent ? "the split " : "", r->info.encoded, (int)r->info.table.len,
+                        (const char *)r->info.table.ptr);
     }
 }
 
@@ -281,8 +284,8 @@ static int by_table_and_key(const void *a, const void *b)
     return c != 0 ? c : strcmp(x->info.encoded, y->info.encoded);
 }
 
-static void tell_gap(rq__fsck *k, const char *what, const rq_region_info *before,
-                     const rq_region_info *after)
+static void report_gap(rq__fsck *k, const char *what, const rq_region_info *before,
+                       const rq_region_info *after)
 {
     const rq_region_info *any = before != NULL ? before : after;
     char from[140] = "the first row";
@@ -295,23 +298,23 @@ static void tell_gap(rq__fsck *k, const char *what, const rq_region_info *before
         rq_bytes_to_string(rq_slice_of(after->start_key.ptr,
                                        after->start_key.len > 32 ? 32 : after->start_key.len),
                            to, sizeof to);
-    rq__fsck_tell(k, RQ_FINDING_PROBLEM, "hbase:meta", "table %.*s: %s between %s (%s) and %s (%s)",
-                  (int)any->table.len, (const char *)any->table.ptr, what, from,
-                  before != NULL ? before->encoded : "begin", to,
-                  after != NULL ? after->encoded : "end");
+    rq__fsck_report(
+        k, RQ_FINDING_PROBLEM, "hbase:meta", "table %.*s: %s between %s (%s) and %s (%s)",
+        (int)any->table.len, (const char *)any->table.ptr, what, from,
+        before != NULL ? before->encoded : "begin", to, after != NULL ? after->encoded : "end");
 }
 
 /* `before` NULL: `r` is the table's first region. */
 static void look_at_joint(rq__fsck *k, const rq_region_info *before, const rq_region_info *r)
 {
     if (before == NULL) {
-        if (r->start_key.len > 0) tell_gap(k, "a hole", NULL, r);
+        if (r->start_key.len > 0) report_gap(k, "a hole", NULL, r);
         return;
     }
     /* An empty end key is the end of the table: any region that follows overlaps. */
     int c = before->end_key.len == 0 ? 1 : rq_slice_compare(before->end_key, r->start_key);
-    if (c < 0) tell_gap(k, "a hole", before, r);
-    if (c > 0) tell_gap(k, "an overlap", before, r);
+    if (c < 0) report_gap(k, "a hole", before, r);
+    if (c > 0) report_gap(k, "an overlap", before, r);
 }
 
 static bool reaches_further(const rq_region_info *a, const rq_region_info *b)
@@ -329,14 +332,14 @@ static void look_at_chain(rq__fsck *k)
         const rq_region_info *r = &k->regions[i].info;
         if (k->regions[i].is_parent || r->replica_id != 0) continue;
         if (before != NULL && !rq_slice_eq(before->table, r->table)) {
-            if (before->end_key.len > 0) tell_gap(k, "a hole", before, NULL);
+            if (before->end_key.len > 0) report_gap(k, "a hole", before, NULL);
             before = NULL;
         }
         look_at_joint(k, before, r);
         /* A region inside another one must not hide a hole behind both. */
         if (before == NULL || reaches_further(r, before)) before = r;
     }
-    if (before != NULL && before->end_key.len > 0) tell_gap(k, "a hole", before, NULL);
+    if (before != NULL && before->end_key.len > 0) report_gap(k, "a hole", before, NULL);
 }
 
 /* --- manifests -------------------------------------------------------------------------------- */
@@ -365,8 +368,8 @@ static rq_err look_at_manifests(rq__fsck *k, rq_error *why)
         if (is_blind(k) || k->parents_unknown || has_folder(k, encoded)) continue;
         const rq__fsck_region *r = region_of(k, encoded);
         bool passing = k->unfinished > 0 || (r != NULL && r->is_parent) || was_merged(k, encoded);
-        rq__fsck_tell(k, passing ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, path,
-                      "the manifest of a region without a folder");
+        rq__fsck_report(k, passing ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, path,
+                        "the manifest of a region without a folder");
         if (r == NULL && !passing) RQ_TRY(rq__fsck_note_path(k, &k->orphans, path));
     }
     return RQ_OK;
@@ -378,12 +381,12 @@ static rq_err look_at_nonces(void *ctx, const rq_nonce_survey *f, rq_error *why)
     rq__fsck *k = ctx;
     (void)why;
     if (f->unfinished)
-        rq__fsck_tell(k, RQ_FINDING_NOTE, f->path, "nonces of an unfinished flush");
+        rq__fsck_report(k, RQ_FINDING_NOTE, f->path, "nonces of an unfinished flush");
     else if (f->damage != NULL)
-        rq__fsck_tell(k, RQ_FINDING_PROBLEM, f->path, "%s: retried increments may be applied twice",
-                      f->damage);
+        rq__fsck_report(k, RQ_FINDING_PROBLEM, f->path,
+                        "%s: retried increments may be applied twice", f->damage);
     if (!is_blind(k) && !has_folder(k, f->region))
-        rq__fsck_tell(k, RQ_FINDING_NOTE, f->path, "nonces of a region without a folder");
+        rq__fsck_report(k, RQ_FINDING_NOTE, f->path, "nonces of a region without a folder");
     return RQ_OK;
 }
 
@@ -413,8 +416,8 @@ rq_err rq__fsck_tables(rq__fsck *k, rq_error *why)
     RQ_TRY(look_at_store(k, why));
     RQ_TRY(look_at_data(k, why));
     if (is_blind(k)) {
-        rq__fsck_tell(k, RQ_FINDING_NOTE, "hbase:meta",
-                      "cannot be read completely, so folders are not compared with it");
+        rq__fsck_report(k, RQ_FINDING_NOTE, "hbase:meta",
+                        "cannot be read completely, so folders are not compared with it");
     } else {
         look_for_missing(k);
     }

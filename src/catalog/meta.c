@@ -465,7 +465,7 @@ typedef struct known {
     bool all;
 } known;
 
-static bool says(const rq_cell *cells, size_t count, const rq_cell *put)
+static bool contains_put(const rq_cell *cells, size_t count, const rq_cell *put)
 {
     for (size_t i = 0; i < count; i++)
         if (rq_cell_same_column(&cells[i], put))
@@ -479,7 +479,7 @@ static rq_err compare_row(void *ctx, const rq_cell *cells, size_t count, rq_erro
     (void)why;
     k->all = true;
     for (size_t i = 0; i < k->mutation->cell_count && k->all; i++)
-        k->all = says(cells, count, &k->mutation->cells[i]);
+        k->all = contains_put(cells, count, &k->mutation->cells[i]);
     return RQ_OK;
 }
 

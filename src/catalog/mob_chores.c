@@ -77,7 +77,7 @@ static rq_err mob_families(const rq_table_schema *t, rq_slice family, rq_arena *
     return list == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-static void tell_failures(rq_catalog *c, const rq__calls *k)
+static void log_failures(rq_catalog *c, const rq__calls *k)
 {
     for (size_t i = 0; i < k->count; i++)
         if (k->list[i].rc != RQ_OK)
@@ -108,7 +108,7 @@ static rq_err compact_table(rq_catalog *c, const rq__table_node *t, rq_slice fam
             rq__calls_of_node(k, k->count++, n);
         }
         rc = rq__calls_send(k);
-        tell_failures(c, k);
+        log_failures(c, k);
     }
     rq__calls_free(k);
     rq_arena_clear(&a);

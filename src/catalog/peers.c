@@ -64,7 +64,7 @@ static void insert(rq_catalog *c, rq__peer *p)
 }
 
 /* REQUIRES: the lock. */
-static void tell(rq_catalog *c)
+static void notify(rq_catalog *c)
 {
     if (c->peers.changed != NULL) c->peers.changed(c->peers.changed_ctx);
 }
@@ -351,7 +351,7 @@ static void publish(rq_catalog *c, rq__peer *p)
     }
     p->version = ++c->peers.version;
     insert(c, p);
-    tell(c);
+    notify(c);
     pthread_mutex_unlock(&c->peers.lock);
     peer_free(old);
 }
@@ -402,7 +402,7 @@ static rq_err remove_peer(rq_catalog *c, rq_slice id, rq_error *why)
     rq__peer *old = *at;
     if (old != NULL) *at = old->next;
     c->peers.version++;
-    tell(c);
+    notify(c);
     pthread_mutex_unlock(&c->peers.lock);
     peer_free(old);
     return RQ_OK;
@@ -429,7 +429,7 @@ static void moved(rq_catalog *c, rq_slice id, rq_lsn position, int64_t lost_ms)
         p->lost_ms = lost_ms;
         p->enabled = false;
         p->version = ++c->peers.version;
-        tell(c);
+        notify(c);
     } else if (p != NULL && p->holder != NULL && position > p->position) {
         p->position = position;
         rq_holder_keep_log(p->holder, position);

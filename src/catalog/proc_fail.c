@@ -60,8 +60,8 @@ rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc)
     return final || often ? RQ__FAIL_PARK : RQ__FAIL_REPEAT;
 }
 
-void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_error *why,
-                   const char *what)
+void rq__proc_log(const rq__proc *p, rq_log_level level, rq_err rc, const rq_error *why,
+                  const char *what)
 {
     rq_log_write(p->catalog->env->log, level, "catalog",
                  "procedure %llu (%s of %.*s), step %s: %s; %s", (unsigned long long)p->id,

@@ -129,8 +129,8 @@ typedef enum rq__fail_action {
 rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc);
 rq__commit_state rq__proc_commit_state(rq__proc *p);
 /* "procedure 7 (… of t), step …: error; what" */
-void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_error *why,
-                   const char *what);
+void rq__proc_log(const rq__proc *p, rq_log_level level, rq_err rc, const rq_error *why,
+                  const char *what);
 /* After an abort that left steps out: reopens the regions that the procedure had closed. */
 void rq__proc_reopen_closed(rq__proc *p);
 /* The name of the step with this number; "": there is none. Any thread. */
@@ -159,7 +159,7 @@ void rq__procs_release(rq__procedures *ps, rq__proc *p);
 
 /* --- proc_watch.c ----------------------------------------------------------------------------- */
 /* Posts the tasks that wait for the procedure's end. REQUIRES: lock held. */
-void rq__procs_tell_watches(rq__procedures *ps, rq__proc *p);
+void rq__procs_notify_watches(rq__procedures *ps, rq__proc *p);
 
 /* --- locks.c ---------------------------------------------------------------------------------- */
 int64_t rq__lock_timeout_ms(const rq_catalog *c);

@@ -156,7 +156,7 @@ static rq_err take_own(rq__proc *p, uint8_t tag, rq_slice value, rq_error *why)
     rq_err rc = RQ_OK;
     const rq__payload_kind *payload = p->ops->payload;
     if (payload->decode != NULL && payload->decode(p, tag, value, &rc))
-        return rc == RQ_E_CORRUPT ? bad(why, "a field of its kind") : rc;
+        return rc == RQ_E_CORRUPT ? bad(why, "malformed field of its kind") : rc;
     /* Earlier versions wrote this field for all kinds. */
     if (tag == RQ__TAG_NAME && value.len == 0) return RQ_OK;
     return bad(why, "unknown field");
@@ -262,7 +262,8 @@ rq_err rq__proc_decode(rq_slice bytes, rq__proc *p, rq_error *why)
     rq_err rc = RQ_OK;
     if (p->id == 0) rc = bad(why, "no id");
     if (rc == RQ_OK && m->owner != NULL) rc = take_slice(p, rq_slice_cstr(m->owner), &p->user);
-    if (rc == RQ_OK && !m->has_state_data) rc = bad(why, "not one of this server");
+    if (rc == RQ_OK && !m->has_state_data)
+        rc = bad(why, "it has no state data, so another program wrote it");
     if (rc == RQ_OK) rc = take_state(p, rq_slice_of(m->state_data.data, m->state_data.len), why);
     if (rc == RQ_OK && m->exception != NULL && m->exception->generic_exception != NULL) {
         const Pb__GenericExceptionMessage *g = m->exception->generic_exception;

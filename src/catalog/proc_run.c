@@ -24,7 +24,7 @@ static void note_error(rq__proc *p, rq_err rc, const rq_error *why)
 }
 
 /* The line for the end of what began with the audit's line of the same number. */
-static void tell_end(const rq__proc *p)
+static void log_end(const rq__proc *p)
 {
     const char *dot = strrchr(p->java_class, '.');
     int64_t ms = p->updated_ms - p->submitted_ms;
@@ -50,7 +50,7 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     p->rc = rc;
     p->updated_ms = rq__catalog_wall_ms(c);
     p->ended = true;
-    tell_end(p);
+    log_end(p);
     if (p->recorded) {
         /* Not waited for with one log, but in it before a client learns of the end (rule 4). */
         rq_error record = {0};
@@ -69,7 +69,7 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     rq__proc_slim(p);
     p->running = p->retrying = p->parked = false;
     p->finished = true;
-    rq__procs_tell_watches(ps, p);
+    rq__procs_notify_watches(ps, p);
     *(rc == RQ_OK ? &ps->succeeded : &ps->failed) += 1;
     rq_ddl *d = p->ddl;
     p->ddl = NULL;
@@ -110,7 +110,7 @@ static void retry_later(rq__proc *p, rq_err rc, const rq_error *why)
     if (delay > RETRY_MAX_NS) delay = RETRY_MAX_NS;
     p->attempts++;
     snprintf(text, sizeof text, "again in %llu ms", (unsigned long long)(delay / 1000000));
-    rq__proc_tell(p, RQ_LOG_WARN, rc, why, text);
+    rq__proc_log(p, RQ_LOG_WARN, rc, why, text);
     note_error(p, rc, why);
     pthread_mutex_lock(&ps->lock);
     rq_task *list = NULL;
@@ -188,14 +188,14 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
     rq_catalog *c = p->catalog;
     rq__procedures *ps = &c->procedures;
     rq_error record = {0};
-    rq__proc_tell(p, RQ_LOG_ERROR, rc, why,
-                  may_pass(p, rc)
-                      ? "parked; tried again every 10 minutes, or when it is bypassed (HBCK2)"
-                      : "parked until it is bypassed (HBCK2) or aborted");
+    rq__proc_log(p, RQ_LOG_ERROR, rc, why,
+                 may_pass(p, rc)
+                     ? "parked; tried again every 10 minutes, or when it is bypassed (HBCK2)"
+                     : "parked until it is bypassed (HBCK2) or aborted");
     note_error(p, rc, why);
     pthread_mutex_lock(&ps->lock);
     p->parked = p->parking = true;
-    rq__procs_tell_watches(ps, p);
+    rq__procs_notify_watches(ps, p);
     rq__queue_add_parked(ps, p);
     pthread_mutex_unlock(&ps->lock);
     if (rq__proc_write(p, true, &record) != RQ_OK)
@@ -253,7 +253,7 @@ rq_err rq__wait_a_while(rq__proc *p, rq_err rc, const char *text, rq_error *why)
     rq_error reason = {.code = RQ_OK};
     (void)rq_fail(&reason, rc, "%s", text);
     if (p == NULL || p->ops == NULL) return rq_fail(why, rc, "%s", text);
-    if (!p->told_waiting) rq__proc_tell(p, RQ_LOG_WARN, rc, &reason, "waits");
+    if (!p->told_waiting) rq__proc_log(p, RQ_LOG_WARN, rc, &reason, "waits");
     p->told_waiting = true;
     if (p->ending == RQ__ENDING_NOT) note_error(p, rc, &reason); /* else it has its last error */
     p->wait_ns = WAIT_NS;
@@ -361,7 +361,7 @@ static outcome run_ending(rq__proc *p)
 
 static outcome end_by(rq__proc *p, rq__ending ending, rq_err rc, const rq_error *why)
 {
-    if (ending == RQ__ENDING_UNDO && rc != RQ_OK) rq__proc_tell(p, RQ_LOG_WARN, rc, why, "undone");
+    if (ending == RQ__ENDING_UNDO && rc != RQ_OK) rq__proc_log(p, RQ_LOG_WARN, rc, why, "undone");
     if (rc != RQ_OK)
         note_error(p, rc, why);
     else
@@ -451,7 +451,7 @@ static void settle_record(rq__proc *p, rq_err rc)
     rq_error why = {.code = RQ_OK};
     if (rc != RQ_OK) rc = rq__proc_write(p, true, &why);
     if (rc != RQ_OK) {
-        rq__proc_tell(p, RQ_LOG_WARN, rc, &why, "its record is written later");
+        rq__proc_log(p, RQ_LOG_WARN, rc, &why, "its record is written later");
         return;
     }
     p->undurable = false;
@@ -480,7 +480,7 @@ static outcome go_on(rq__proc *p, rq_err rc, const rq_error *why)
     case RQ__FAIL_LEAVE_OUT:
         break;
     }
-    rq__proc_tell(p, RQ_LOG_WARN, rc, why, "skipped, because the procedure was aborted");
+    rq__proc_log(p, RQ_LOG_WARN, rc, why, "skipped, because the procedure was aborted");
     if (!p->left_out) note_error(p, rc, why);
     p->left_out = true;
     return GOES_ON;

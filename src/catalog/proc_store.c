@@ -153,7 +153,7 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
             if (p->resumed && !p->unreadable) count_coming(p);
             p->parked = p->running = p->was_parked = p->parked && p->prepared;
             if (p->parked && !p->unreadable)
-                rq__proc_tell(p, RQ_LOG_ERROR, p->rc, &p->why, "parked, as before");
+                rq__proc_log(p, RQ_LOG_ERROR, p->rc, &p->why, "parked, as before");
             rc = rq__claims_new(p);
             if (rc != RQ_OK) {
                 rq__proc_free(p);

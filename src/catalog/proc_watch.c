@@ -39,7 +39,7 @@ bool rq_catalog_procedure_unwatch(rq_catalog *c, rq_procedure_watch *watch)
     return watched;
 }
 
-void rq__procs_tell_watches(rq__procedures *ps, rq__proc *p)
+void rq__procs_notify_watches(rq__procedures *ps, rq__proc *p)
 {
     while (p->watches != NULL) {
         rq_procedure_watch *w = p->watches;

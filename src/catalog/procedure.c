@@ -390,7 +390,7 @@ void rq__procedures_stop(rq_catalog *c)
     pthread_mutex_lock(&ps->lock);
     ps->idle = NULL;
     for (rq__proc *p = ps->active; p != NULL; p = p->next)
-        rq__procs_tell_watches(ps, p);
+        rq__procs_notify_watches(ps, p);
     pthread_mutex_unlock(&ps->lock);
     ex->latch_destroy(&idle);
     /* Nothing runs any more. Callers that still wait get an error. */

@@ -15,10 +15,10 @@
 #define REGION_INFO_MAX ((size_t)1024 * 1024)
 #define COPY_BYTES ((size_t)1024 * 1024)
 
-void rq__recover_tell(rq__recover *r, const char *what, const char *place, const char *text)
+void rq__recover_report(rq__recover *r, const char *what, const char *place, const char *text)
 {
     r->found++;
-    r->options->tell(r->options->ctx, what, place, text);
+    r->options->report(r->options->ctx, what, place, text);
 }
 
 static void ignore_finding(void *ctx, rq_finding level, const char *place, const char *text)
@@ -53,7 +53,7 @@ static bool is_there(const rq__recover *r, const char *path)
 
 static rq_err fix_mark(rq__recover *r, const char *path, const char *text, rq_error *why)
 {
-    rq__recover_tell(r, "mark", path, text);
+    rq__recover_report(r, "mark", path, text);
     if (!r->options->act) return RQ_OK;
     if (is_there(r, path)) RQ_TRY(move(r, path, why));
     return rq__root_write_mark(r->vfs, r->env->executor, path, why);
@@ -67,23 +67,23 @@ static rq_err fix_marks(rq__recover *r, rq_error *why)
         rq_err rc = rq__root_check_mark(r->vfs, paths[i], &own);
         if (rc == RQ_E_VERSION) return rq_fail(why, rc, "%s", own.message);
         if (rc == RQ_E_IO || rc == RQ_E_NO_MEMORY) return rq_fail(why, rc, "%s", own.message);
-        if (rc != RQ_OK) RQ_TRY(fix_mark(r, paths[i], "is written anew", why));
+        if (rc != RQ_OK) RQ_TRY(fix_mark(r, paths[i], "is rewritten", why));
     }
     return RQ_OK;
 }
 
 /* --- regions ---------------------------------------------------------------------------------- */
 
-static void tell_part(void *ctx, const char *place, const char *text)
+static void report_part(void *ctx, const char *place, const char *text)
 {
     rq__recover *r = ctx;
-    r->options->tell(r->options->ctx, "set aside", place, text);
+    r->options->report(r->options->ctx, "set aside", place, text);
 }
 
 static rq_err look_into_region(rq__recover *r, const char *ns, const char *qualifier,
                                const char *encoded, rq_error *why)
 {
-    const rq_set_aside calls = {tell_part, r->options->act ? move : NULL, r};
+    const rq_set_aside calls = {report_part, r->options->act ? move : NULL, r};
     rq_region_info info = {.ns = rq_slice_cstr(ns), .qualifier = rq_slice_cstr(qualifier)};
     memcpy(info.encoded, encoded, strlen(encoded) + 1);
     return rq_region_set_aside(r->vfs, &info, &calls, &r->found, why);
@@ -223,9 +223,9 @@ static rq_err look_at_descriptor(rq__recover *r, const char *dir, const char *ns
         return RQ_OK;
     }
     if (rc == RQ_E_IO || rc == RQ_E_NO_MEMORY) return rq_fail(why, rc, "%s", own.message);
-    rq__recover_tell(r, "descriptor", dir,
-                     "is rebuilt from the families' folders; attributes (VERSIONS, TTL, …) are "
-                     "HBase's defaults: alter the table afterwards");
+    rq__recover_report(r, "descriptor", dir,
+                       "is rebuilt from the families' folders; attributes (VERSIONS, TTL, …) are "
+                       "HBase's defaults: alter the table afterwards");
     return r->options->act ? write_descriptor(r, dir, ns, qualifier, why) : RQ_OK;
 }
 
@@ -235,7 +235,7 @@ static void log_damage(void *ctx, const rq_error *what)
 {
     rq__recover *r = ctx;
     r->log_damaged = true;
-    rq__recover_tell(r, "log", ".rorqual/wal", what->message);
+    rq__recover_report(r, "log", ".rorqual/wal", what->message);
 }
 
 static rq_err copy_wal_file(rq__recover *r, const char *name, uint8_t *buf, rq_error *why)
@@ -321,15 +321,13 @@ static rq_err set_region_aside(rq__recover *r, const char *dir, const char *enco
     memcpy(l.info.encoded, encoded, strlen(encoded) + 1);
     RQ_TRY(rq__recover_find_needs(r, &l, 1, why));
     if (l.is_needed) {
-        r->options->tell(r->options->ctx, "note", dir,
-                         "has no .regioninfo that can be read; it stays, because a cloned table or "
-                         "a snapshot needs its files");
+        r->options->report(r->options->ctx, "note", dir,
+                           "has no readable .regioninfo; it stays, because a cloned table or "
+                           "a snapshot needs its files");
         return RQ_OK;
     }
-    rq__recover_tell(
-        r, "set aside", dir,
-        "a region that hbase:meta does not know, and without a .regioninfo that can be "
-        "read");
+    rq__recover_report(r, "set aside", dir,
+                       "a region without a row in hbase:meta and without a readable .regioninfo");
     return r->options->act ? rq__fsck_move_region(&r->k, dir, r->aside, why) : RQ_OK;
 }
 
@@ -373,9 +371,9 @@ static rq_err look_at_meta(rq__recover *r, rq_error *why)
     RQ_TRY(rq__fsck_procedures(&r->k, why));
     RQ_TRY(rq__fsck_meta(&r->k, why));
     if (r->k.unfinished > 0) {
-        r->options->tell(r->options->ctx, "note", "master:store",
-                         "procedures are unfinished, so hbase:meta is left as it is: start the "
-                         "server, and look with rorqual fsck afterwards");
+        r->options->report(r->options->ctx, "note", "master:store",
+                           "procedures are unfinished, so hbase:meta is left as it is: start the "
+                           "server, and look with rorqual fsck afterwards");
         return RQ_OK;
     }
     RQ_TRY(walk_tables(r, look_for_rows, why));
@@ -410,8 +408,8 @@ static rq_err begin(rq__recover *r, rq_error *why)
         return rq_fail(why, RQ_E_STATE,
                        "Apache HBase was the last to use the folder; rorqual fsck prints details");
     if (marked || torn)
-        rq__recover_tell(r, "mark", RQ_ROOT_UNFINISHED,
-                         "of an interrupted recover: is removed at the end");
+        rq__recover_report(r, "mark", RQ_ROOT_UNFINISHED,
+                           "left by an interrupted recover; is removed at the end");
     if (marked || !r->options->act) return RQ_OK;
     if (torn) RQ_TRY(rq_vfs_remove(r->vfs, RQ_ROOT_UNFINISHED, why));
     return rq_vfs_write_new_file(r->vfs, RQ_ROOT_UNFINISHED, RQ_SLICE_LIT(MARK), why);

@@ -26,7 +26,7 @@
 
 typedef struct rq_recover_options {
     bool act; /* false: only reports what would be done */
-    void (*tell)(void *ctx, const char *what, const char *place, const char *text);
+    void (*report)(void *ctx, const char *what, const char *place, const char *text);
     void *ctx;
 } rq_recover_options;
 

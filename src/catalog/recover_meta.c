@@ -160,11 +160,12 @@ static void report_fate(rq__recover *r, const rq__lost_region *l)
             "has no row; it was merged, and is kept for the region that refers to it",
         [RQ__FATE_ASIDE] = "has no row, and other regions have its rows"};
     if (l->fate == RQ__FATE_STAYS)
-        r->options->tell(r->options->ctx, "note", l->dir,
-                         "has no row, and other regions have its rows; it stays, because a cloned "
-                         "table or a snapshot needs its files");
+        r->options->report(
+            r->options->ctx, "note", l->dir,
+            "has no row, and other regions have its rows; it stays, because a cloned "
+            "table or a snapshot needs its files");
     else
-        rq__recover_tell(r, what[l->fate], l->dir, text[l->fate]);
+        rq__recover_report(r, what[l->fate], l->dir, text[l->fate]);
 }
 
 rq_err rq__recover_decide(rq__recover *r, rq_error *why)

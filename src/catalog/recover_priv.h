@@ -38,7 +38,7 @@ typedef struct rq__recover {
     size_t lost_count, lost_room;
 } rq__recover;
 
-void rq__recover_tell(rq__recover *r, const char *what, const char *place, const char *text);
+void rq__recover_report(rq__recover *r, const char *what, const char *place, const char *text);
 /* Sets is_needed of regions whose files clones or snapshots refer to. References are resolved in data/ and
  * archive/, not in the folder of files set aside. */
 RQ_NODISCARD

@@ -15,13 +15,13 @@ int rq__refuse(const char *command, const char *fmt, ...)
     va_start(args, fmt);
     vfprintf(stderr, fmt, args);
     va_end(args);
-    fprintf(stderr, " (rorqual %s --help says more)\n", command);
+    fprintf(stderr, " (see rorqual %s --help)\n", command);
     return 2;
 }
 
 int rq__refuse_option(const char *command, int got, char **argv)
 {
-    const char *problem = got == ':' ? "wants a value" : "is not known here";
+    const char *problem = got == ':' ? "needs a value" : "is unknown";
     const char *word = argv[optind - 1];
     /* optopt is 0 after an unknown long option; set after one that takes no value but got one. */
     bool is_long = got == ':' || optopt == 0 || strchr(word, '=') != NULL;

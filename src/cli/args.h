@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "rorqual COMMAND: … (rorqual COMMAND --help says more)". Returns 2. */
+/* "rorqual COMMAND: … (see rorqual COMMAND --help)". Returns 2. */
 int rq__refuse(const char *command, const char *fmt, ...) RQ_PRINTF(2, 3);
 
 /* An option of a command, and where its value goes: exactly one pointer is not NULL. */

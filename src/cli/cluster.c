@@ -50,8 +50,8 @@ void rq__cluster_clear(rq__cluster *c)
     *c = (rq__cluster){0};
 }
 
-void rq__cluster_tell_failure(const rq__cluster_where *w, const char *command, rq_err rc,
-                              const rq_error *why)
+void rq__cluster_print_failure(const rq__cluster_where *w, const char *command, rq_err rc,
+                               const rq_error *why)
 {
     const char *text = why->message[0] != '\0' ? why->message : rq_err_text(rc);
     bool is_named = w->data == NULL || strstr(text, w->data) != NULL;

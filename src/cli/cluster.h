@@ -91,8 +91,8 @@ RQ_NODISCARD
 rq_err rq__cluster_look(rq__cluster_link *l, rq__cluster *ret, rq_error *why);
 void rq__cluster_clear(rq__cluster *c);
 /* Prints the error as one line on standard error. */
-void rq__cluster_tell_failure(const rq__cluster_where *w, const char *command, rq_err rc,
-                              const rq_error *why);
+void rq__cluster_print_failure(const rq__cluster_where *w, const char *command, rq_err rc,
+                               const rq_error *why);
 /* Computes requests per second since an earlier look. A region that is new, or whose counters
  * restarted, has a rate of 0. */
 void rq__cluster_rates(rq__cluster *now, const rq__cluster *before);

@@ -53,9 +53,9 @@ static int parse(int argc, char **argv, arguments *a)
     if (code >= 0) return code;
     bool one = a->check || a->holders;
     if (a->options.previous != NULL && (one || a->options.never_link))
-        return rq__refuse("backup",
-                          "--incremental makes links: not with --copy, --check, --holders");
-    if (a->check && a->holders) return rq__refuse("backup", "--check and --holders: one of them");
+        return rq__refuse("backup", "--incremental excludes --copy, --check and --holders");
+    if (a->check && a->holders)
+        return rq__refuse("backup", "--check and --holders exclude each other");
     if (argc - optind != (one ? 1 : 2))
         return rq__refuse("backup", a->check     ? "name one backup"
                                     : a->holders ? "name one data folder"

@@ -49,7 +49,7 @@ static int resolve(arguments *x)
 {
     rq_bulkload *b = &x->bulk;
     if (x->memory != NULL && (!rq__arg_bytes(x->memory, &b->memory) || b->memory < 1 << 20))
-        return rq__refuse("bulkload", "--memory %s: not a number of bytes from 1M on", x->memory);
+        return rq__refuse("bulkload", "--memory %s: not a number of bytes, at least 1M", x->memory);
     b->has_hfiles = x->a.format_name == NULL;
     if (b->has_hfiles && (b->output != NULL || b->only_writes))
         return rq__refuse("bulkload", "--output and --no-load need --format");

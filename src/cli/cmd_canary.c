@@ -71,7 +71,7 @@ int rq__cmd_canary(int argc, char **argv)
     int code = rq__parse_options("canary", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code < 0) code = rq__transfer_resolve(&x.a);
     if (code >= 0) return code;
-    if (x.slow_ms > 3600000) return rq__refuse("canary", "--slow: at most an hour");
+    if (x.slow_ms > 3600000) return rq__refuse("canary", "--slow: at most 3600000 ms");
     rq_error why = {.code = RQ_OK};
     x.a.options.client.retries = RETRIES;
     const rq_canary c = {.options = &x.a.options,

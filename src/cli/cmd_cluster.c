@@ -51,11 +51,10 @@ static int parse(arguments *a, int argc, char **argv)
     const rq__option options[] = {RQ__CLUSTER_OPTIONS(&a->where), {"json", .flag = &a->json}};
     int code = rq__parse_options(NAME, help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code >= 0) return code;
-    if (optind == argc)
-        return rq__refuse("cluster", "status is the only thing to ask for, and is missing");
+    if (optind == argc) return rq__refuse("cluster", "expected a verb: status");
     if (strcmp(argv[optind], "status") != 0)
-        return rq__refuse("cluster", "'%s' is not status", argv[optind]);
-    if (optind + 1 < argc) return rq__refuse(NAME, "'%s' is no option", argv[optind + 1]);
+        return rq__refuse("cluster", "unknown verb '%s'; the only verb is status", argv[optind]);
+    if (optind + 1 < argc) return rq__refuse(NAME, "unknown argument '%s'", argv[optind + 1]);
     return rq__cluster_where_resolve(&a->where, NAME);
 }
 
@@ -87,17 +86,18 @@ static verdict judge(const rq_cluster_status *s)
 {
     verdict v = {.unserved = count_unserved(s)};
     if (s->server_count < 2)
-        v.reason = "no other server could take its regions";
+        v.reason = "there is no other server to take its regions";
     else if (s->standby_count == 0)
         v.reason = "there is no standby master";
     else if (v.unserved > 0)
-        v.reason = "regions of a dead server are still to be opened on others";
+        v.reason = "regions of a dead server are not yet open on other servers";
     else if (s->transition_count > 0)
-        v.reason = "regions are not open";
+        v.reason = "some regions are not open";
     else
         v.may_lose_one = true;
     if (v.may_lose_one && s->server_count == 2)
-        v.reason = "if it ends. Of two servers that do not hear each other, neither takes over";
+        v.reason = "if its process ends; if the only two servers cannot reach each other, neither "
+                   "takes over";
     return v;
 }
 
@@ -130,7 +130,7 @@ static void print_text(const rq__cluster *c, const verdict *v)
     print_names("dead", s->dead, s->dead_count, now_ms, "started", " ago");
     rq__cluster_print_transitions(s, now_ms);
     if (v->unserved > 0) printf("unserved  %" PRIu64 " regions\n", v->unserved);
-    printf("may one more server be lost? %s%s%s\n", v->may_lose_one ? "yes" : "no",
+    printf("can the cluster lose one more server? %s%s%s\n", v->may_lose_one ? "yes" : "no",
            v->reason == NULL ? "" : ", ", v->reason == NULL ? "" : v->reason);
 }
 
@@ -185,7 +185,7 @@ int rq__cmd_cluster(int argc, char **argv)
     if (rc == RQ_OK)
         v = judge(&c.status);
     else
-        rq__cluster_tell_failure(&a.where, NAME, rc, &why);
+        rq__cluster_print_failure(&a.where, NAME, rc, &why);
     if (rc == RQ_OK && a.json)
         print_json(&c, &v);
     else if (rc == RQ_OK)

@@ -72,7 +72,7 @@ static int resolve_target(arguments *x)
         target->bootstrap = x->bootstrap;
         target->zk_root = x->zk_root;
     } else if (strcmp(x->copy.table, x->copy.target) == 0) {
-        return rq__refuse("copytable", "the target is the table itself: --new-name or --peer");
+        return rq__refuse("copytable", "the target is the source table: give --new-name or --peer");
     }
     return -1;
 }

@@ -83,9 +83,9 @@ static int parse(arguments *a, int argc, char **argv)
         return rq__refuse("design", a->from == NULL ? "name one file" : "name one table");
     a->name = argv[optind];
     if (a->from == NULL && (a->chance > 0 || a->servers > 0 || a->regions > 0))
-        return rq__refuse("design", "--chance, --servers and --regions go with --from");
+        return rq__refuse("design", "--chance, --servers and --regions need --from");
     if (a->from != NULL && a->trace != NULL)
-        return rq__refuse("design", "--trace goes with a schema, not with --from");
+        return rq__refuse("design", "--trace and --from exclude each other");
     if (a->trace != NULL && strcmp(a->trace, "-") == 0 && strcmp(a->name, "-") == 0)
         return rq__refuse("design", "standard input is either the schema or the trace");
     if (a->chance > 100) return rq__refuse("design", "--chance is a percentage, 1 to 100");

@@ -98,7 +98,7 @@ static const char help[] =
     "usage: rorqual fsck [OPTION ...] FOLDER\n\n"
     "  --blocks   check every block and cell of every file too\n"
     "  --repair   move aside (never delete) files that no server reads: folders and\n"
-    "             manifests of regions that hbase:meta does not know\n"
+    "             manifests of regions that hbase:meta does not list\n"
     "  --quiet    print problems only\n"
     "  --json     print a JSON object per line\n\n"
     "The server may run, except for --repair: the check then sees the folder's state at one\n"

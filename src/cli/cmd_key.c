@@ -149,7 +149,7 @@ static int decode(arguments *a, const rq_key_format *format)
         size_t len;
         rq_key_values *values;
         if (!read_key(a, a->words[i], &len))
-            return rq__refuse("key", "%s: no hexadecimal digits", a->words[i]);
+            return rq__refuse("key", "%s: not hexadecimal digits", a->words[i]);
         if (rq_key_decode(format, (rq_bytes){a->words[i], len}, &values, &a->why) != RQ_OK) {
             code = fail(a);
             continue;
@@ -177,7 +177,7 @@ static int print_splits(arguments *a, rq_err rc, rq_key_list *const *made)
     for (size_t i = 0; i < keys->count; i++)
         print_key(a, keys->items[i]);
     if (keys->count + 1 < a->splits)
-        fprintf(stderr, "rorqual key: only %zu regions: there are not enough different keys\n",
+        fprintf(stderr, "rorqual key: only %zu regions, because there are too few different keys\n",
                 keys->count + 1);
     rq_key_list_free(keys);
     return 0;
@@ -193,7 +193,7 @@ static int split_by_kind(arguments *a)
         rq_err rc = rq_split_keys((rq_split_kind)i, a->splits, &keys, &a->why);
         return print_splits(a, rc, &keys);
     }
-    return rq__refuse("key", "--kind %s: hex, decimal or uniform", a->kind);
+    return rq__refuse("key", "--kind %s: neither hex, decimal nor uniform", a->kind);
 }
 
 /* --- samples ---------------------------------------------------------------------------------- */
@@ -234,7 +234,7 @@ static int read_sample(arguments *a, sample *s)
     }
     while (code == 0 && getline(&line, &cap, f) > 0) {
         if (take_line(a, line, s) == RQ_OK) continue;
-        fprintf(stderr, "rorqual key: %s: line %zu is not a key with a weight\n", a->sample,
+        fprintf(stderr, "rorqual key: %s: line %zu is not KEY or KEY<tab>WEIGHT\n", a->sample,
                 s->count + 1);
         code = 1;
     }
@@ -282,15 +282,17 @@ static int parse(arguments *a, int argc, char **argv)
     a->word_count = argc - optind;
     bool has_format = a->kind == NULL && a->sample == NULL;
     if (!has_format && a->splits == 0)
-        return rq__refuse("key", "--kind and --sample go with --splits");
-    if (a->kind != NULL && a->sample != NULL) return rq__refuse("key", "--kind or --sample");
+        return rq__refuse("key", "--kind and --sample need --splits");
+    if (a->kind != NULL && a->sample != NULL)
+        return rq__refuse("key", "--kind and --sample exclude each other");
     if (has_format != (a->word_count > 0))
-        return rq__refuse("key", has_format ? "give a format" : "no format goes with it");
+        return rq__refuse("key", has_format ? "expected a format"
+                                            : "--kind and --sample exclude a format");
     if (a->decode + a->lint + (a->splits > 0) > 1)
-        return rq__refuse("key", "one of --decode, --lint, --splits");
-    if (a->decode && a->word_count < 2) return rq__refuse("key", "give a key");
+        return rq__refuse("key", "--decode, --lint and --splits exclude each other");
+    if (a->decode && a->word_count < 2) return rq__refuse("key", "expected a key");
     if ((a->lint || a->splits > 0) && a->word_count > 1)
-        return rq__refuse("key", "%s: a format is one argument", a->words[1]);
+        return rq__refuse("key", "unknown argument '%s'; a format is one argument", a->words[1]);
     return -1;
 }
 

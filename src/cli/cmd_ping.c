@@ -30,7 +30,7 @@ static int parse(arguments *a, int argc, char **argv)
                                   {"quiet", .flag = &a->quiet}};
     int code = rq__parse_options("ping", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code >= 0) return code;
-    if (optind < argc) return rq__refuse("ping", "'%s' is no option", argv[optind]);
+    if (optind < argc) return rq__refuse("ping", "unknown argument '%s'", argv[optind]);
     return rq__cluster_where_resolve(&a->where, "ping");
 }
 

@@ -29,7 +29,7 @@ typedef struct run {
     uint64_t shown;
 } run;
 
-static void tell(void *ctx, const char *what, const char *place, const char *text)
+static void print_action(void *ctx, const char *what, const char *place, const char *text)
 {
     run *r = ctx;
     r->shown++;
@@ -76,7 +76,7 @@ static int recover(const char *folder, run *r)
     rq_env env;
     rq_error why = {0};
     rq_recover_result result = {0};
-    rq_recover_options o = {.tell = tell, .ctx = r};
+    rq_recover_options o = {.report = print_action, .ctx = r};
     rq_err rc = open_env(folder, &log, &env, &why);
     if (rc == RQ_OK) rc = rq_recover(&env, &o, &result, &why);
     bool go = rc == RQ_OK && result.found > 0 && !r->dry;

@@ -101,7 +101,7 @@ static rq_err move_away(const char *folder, bool quiet, rq_error *why)
     if (rename(folder, to) != 0)
         rc = rq_fail(why, RQ_E_IO, "cannot rename %s to %s: %s", folder, to, strerror(errno));
     else if (!quiet)
-        printf("%s is %s now\n", folder, to);
+        printf("renamed %s to %s\n", folder, to);
     free(to);
     return rc;
 }
@@ -117,7 +117,7 @@ static rq_err choose(arguments *a, char **ret, rq_error *why)
     time_t seconds = (time_t)(taken_ms / 1000);
     gmtime_r(&seconds, &at);
     strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &at);
-    if (!a->quiet) printf("%s is of %s.%03dZ\n", *ret, text, (int)(taken_ms % 1000));
+    if (!a->quiet) printf("backup %s, begun at %s.%03dZ\n", *ret, text, (int)(taken_ms % 1000));
     return RQ_OK;
 }
 

@@ -397,7 +397,7 @@ static int serve_until_signal(const arguments *a, const running *r, const sigset
     fflush(stdout);
     rq_err rc = r->node != NULL ? rq_node_close(r->node, &why) : rq_server_close(r->server, &why);
     if (rc != RQ_OK) {
-        fprintf(stderr, "rorqual: not stopped cleanly: %s\n", why.message);
+        fprintf(stderr, "rorqual: the server was not stopped cleanly: %s\n", why.message);
         return 1;
     }
     printf("rorqual stopped\n");

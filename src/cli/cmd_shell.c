@@ -196,7 +196,8 @@ static int use_settings(arguments *a)
     const char *root = setting(a, "zookeeper.znode.parent");
     if (root != NULL && c->zk_root == NULL) c->zk_root = root;
     if (hosts == NULL && port == NULL) return -1;
-    if (c->zookeeper != NULL) return rq__refuse("shell", "one cluster or folder only");
+    if (c->zookeeper != NULL)
+        return rq__refuse("shell", "more than one cluster or folder is given");
     c->zookeeper = a->address;
     return join_quorum(a, hosts != NULL ? hosts : "127.0.0.1", port != NULL ? port : "2181");
 }
@@ -314,7 +315,7 @@ static int take_rest(arguments *a, int argc, char **argv)
     if (code < 0) code = use_limits(a);
     if (code >= 0) return code;
     if ((c->zookeeper != NULL) + (c->bootstrap != NULL) + (a->local != NULL) > 1)
-        return rq__refuse("shell", "one cluster or folder only");
+        return rq__refuse("shell", "more than one cluster or folder is given");
     const char *at = c->zookeeper != NULL ? c->zookeeper : c->bootstrap;
     if (at != NULL && !(at == c->bootstrap ? rq_client_is_address(at) : are_addresses(at)))
         return rq__refuse("shell", "'%s' is not host:port", at);

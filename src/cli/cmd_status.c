@@ -33,7 +33,7 @@ static int parse(arguments *a, int argc, char **argv)
                                   {"json", .flag = &a->json}};
     int code = rq__parse_options("status", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code >= 0) return code;
-    if (optind < argc) return rq__refuse("status", "'%s' is no option", argv[optind]);
+    if (optind < argc) return rq__refuse("status", "unknown argument '%s'", argv[optind]);
     return rq__cluster_where_resolve(&a->where, "status");
 }
 
@@ -129,7 +129,7 @@ int rq__cmd_status(int argc, char **argv)
     if (rc == RQ_OK)
         print(&a, &c);
     else
-        rq__cluster_tell_failure(&a.where, "status", rc, &why);
+        rq__cluster_print_failure(&a.where, "status", rc, &why);
     bool whole = rc == RQ_OK && c.status.transition_count == 0 && c.problems == 0;
     rq__cluster_clear(&c);
     rq__cluster_close(&link);

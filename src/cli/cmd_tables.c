@@ -39,10 +39,10 @@ static int parse(arguments *a, int argc, char **argv)
                                   {"json", .flag = &a->json}};
     int code = rq__parse_options("tables", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code >= 0) return code;
-    if (argc - optind > 1) return rq__refuse("tables", "name one table, or none");
+    if (argc - optind > 1) return rq__refuse("tables", "expected at most one table");
     a->table = argv[optind]; /* NULL: none */
     if (a->where.data != NULL && a->rate_seconds > 0)
-        return rq__refuse("tables", "a stopped folder has no --rates");
+        return rq__refuse("tables", "--data and --rates exclude each other");
     return rq__cluster_where_resolve(&a->where, "tables");
 }
 
@@ -197,7 +197,7 @@ int rq__cmd_tables(int argc, char **argv)
     if (rc == RQ_OK)
         print(&a, &c);
     else
-        rq__cluster_tell_failure(&a.where, "tables", rc, &why);
+        rq__cluster_print_failure(&a.where, "tables", rc, &why);
     rq__cluster_clear(&c);
     rq__cluster_close(&link);
     return rc == RQ_OK && fflush(stdout) == 0 ? 0 : 1;

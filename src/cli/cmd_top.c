@@ -108,7 +108,7 @@ static int set_sort(top *t, const char *name)
         t->ascending = i == NAME;
         return -1;
     }
-    return rq__refuse("top", "--sort %s: no such column", name);
+    return rq__refuse("top", "--sort %s: unknown column", name);
 }
 
 /* Exit code; -1: go on. */
@@ -123,7 +123,7 @@ static int parse(top *t, int argc, char **argv)
     if (code < 0 && mode_name != NULL) code = set_mode(t, mode_name);
     if (code < 0 && sort_name != NULL) code = set_sort(t, sort_name);
     if (code >= 0) return code;
-    if (optind < argc) return rq__refuse("top", "'%s' is no option", argv[optind]);
+    if (optind < argc) return rq__refuse("top", "unknown argument '%s'", argv[optind]);
     return rq__cluster_where_resolve(&t->where, "top");
 }
 
@@ -341,10 +341,10 @@ static void draw_help(rq__frame *f)
 {
     static const char *const lines[] = {"r t n s      regions, tables, namespaces, servers",
                                         "left right   the column to sort by (marked with *)",
-                                        "o            the other order",
+                                        "o            reverse the order",
                                         "up down      scroll; page up, page down too",
                                         "+ -          a longer, a shorter period",
-                                        "space        look at once",
+                                        "space        refresh at once",
                                         "h ?          this help, and back",
                                         "q Ctrl-C     end"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(lines); i++)
@@ -520,7 +520,7 @@ int rq__cmd_top(int argc, char **argv)
     if (rc == RQ_OK)
         rc = t.once || !t.now.is_live || !rq__screen_is_possible() ? run_once(&t, &link, &why)
                                                                    : run_screen(&t, &link, &why);
-    if (rc != RQ_OK) rq__cluster_tell_failure(&t.where, "top", rc, &why);
+    if (rc != RQ_OK) rq__cluster_print_failure(&t.where, "top", rc, &why);
     rq__cluster_clear(&t.now);
     rq__cluster_close(&link);
     free(t.rows);

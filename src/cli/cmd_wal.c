@@ -61,7 +61,7 @@ static const char *kind_name(rq_wal_kind kind)
     return (size_t)kind < RQ_ARRAY_LEN(names) ? names[kind] : "unknown";
 }
 
-static void tell_damage(void *ctx, const rq_error *what)
+static void print_damage(void *ctx, const rq_error *what)
 {
     wal_run *run = ctx;
     run->damaged++;
@@ -144,12 +144,12 @@ static rq_err print_cells(const wal_args *a, const rq_wal_record *r, rq_error *w
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-static void tell_damaged_cells(wal_run *run, const rq_wal_surveyed_file *s, uint64_t offset,
-                               rq_err rc, const rq_error *inner)
+static void print_damaged_cells(wal_run *run, const rq_wal_surveyed_file *s, uint64_t offset,
+                                rq_err rc, const rq_error *inner)
 {
     rq_error what = {0};
     (void)rq_fail(&what, rc, "%s: offset %" PRIu64 ": %s", s->path, offset, inner->message);
-    tell_damage(run, &what);
+    print_damage(run, &what);
 }
 
 static rq_err dump_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wal_record *r,
@@ -182,7 +182,7 @@ static rq_err dump_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wal
     }
     rq_err rc = print_cells(a, r, &inner);
     if (a->json) puts("]}");
-    if (rc != RQ_OK) tell_damaged_cells(run, s, offset, rc, &inner);
+    if (rc != RQ_OK) print_damaged_cells(run, s, offset, rc, &inner);
     return RQ_OK;
 }
 
@@ -218,7 +218,7 @@ static rq_err show_nonces(void *ctx, const rq_nonce_survey *f, rq_error *why)
     if (f->damage != NULL) {
         rq_error what = {0};
         (void)rq_fail(&what, RQ_E_CORRUPT, "%s: %s", f->path, f->damage);
-        tell_damage(run, &what);
+        print_damage(run, &what);
         return RQ_OK;
     }
     if (a->region != NULL && strcmp(a->region, f->region) != 0) return RQ_OK;
@@ -245,7 +245,7 @@ static rq_err count_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wa
         rc = rq_cellblock_next_stored(&c, &cell, &inner);
         t->cells += rc == RQ_OK;
     }
-    if (rc != RQ_E_END) tell_damaged_cells(run, s, offset, rc, &inner);
+    if (rc != RQ_E_END) print_damaged_cells(run, s, offset, rc, &inner);
     t->records++;
     t->bytes += r->payload.len;
     if (t->lowest == 0 || r->sequence_id < t->lowest) t->lowest = r->sequence_id;
@@ -360,7 +360,8 @@ static rq_err open_place(const char *place, rq_arena *arena, rq_vfs **ret, const
 
 static rq_err run_verb(rq_vfs *vfs, const rq_wal_survey *v, verb what, wal_run *run, rq_error *why)
 {
-    const rq_wal_survey_calls calls = {what == DUMP ? dump_record : count_record, tell_damage, run};
+    const rq_wal_survey_calls calls = {what == DUMP ? dump_record : count_record, print_damage,
+                                       run};
     uint64_t records = 0;
     rq_err rc = RQ_OK;
     for (size_t i = 0; i < v->count; i++)
@@ -398,7 +399,7 @@ static rq_err run_verb(rq_vfs *vfs, const rq_wal_survey *v, verb what, wal_run *
 static int run_command(const wal_args *args, verb what)
 {
     wal_run run = {.args = args};
-    const rq_wal_survey_calls calls = {NULL, tell_damage, &run};
+    const rq_wal_survey_calls calls = {NULL, print_damage, &run};
     rq_arena arena = {0};
     rq_vfs *vfs = NULL;
     rq_wal_survey survey = {0};

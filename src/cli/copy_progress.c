@@ -60,7 +60,7 @@ static void step(void *ctx, uint64_t bytes)
     fprintf(stderr, "%s: %" PRIu64 " %%\n", p->what, percent);
 }
 
-static void tell(void *ctx, rq_finding level, const char *place, const char *text)
+static void print_finding(void *ctx, rq_finding level, const char *place, const char *text)
 {
     rq_copy_progress *p = ctx;
     (void)level;
@@ -75,8 +75,8 @@ static void tell(void *ctx, rq_finding level, const char *place, const char *tex
 void rq__copy_progress_init(rq_copy_progress *p, const char *command, bool quiet)
 {
     *p = (rq_copy_progress){.command = command, .quiet = quiet};
-    p->calls =
-        (rq_backup_progress){.begin = begin, .step = step, .findings = {tell, step, p}, .ctx = p};
+    p->calls = (rq_backup_progress){
+        .begin = begin, .step = step, .findings = {print_finding, step, p}, .ctx = p};
 }
 
 int rq__copy_progress_end(rq_copy_progress *p, const rq_backup_options *o,

@@ -69,7 +69,7 @@ static const char *hex(uintptr_t value, char text[2 + 2 * sizeof value + 1])
     return p;
 }
 
-static bool tell_signal(const rq_log *log, int number, const siginfo_t *info)
+static bool log_signal(const rq_log *log, int number, const siginfo_t *info)
 {
     char address[2 + 2 * sizeof(uintptr_t) + 1];
     char thread[17] = "";
@@ -87,7 +87,7 @@ static bool tell_signal(const rq_log *log, int number, const siginfo_t *info)
     return rq_log_write_crash(log, "the server crashed", fields, RQ_ARRAY_LEN(fields));
 }
 
-static bool tell_request(const rq_log *log)
+static bool log_request(const rq_log *log)
 {
     const rq_call *call = rq_call_in_hand();
     if (call == NULL) return rq_log_write_crash(log, "no request in hand", NULL, 0);
@@ -115,7 +115,7 @@ static const char *frame_text(void *frame, const int pipe_ends[2], char *text, s
     return text;
 }
 
-static void tell_frames(const rq_log *log)
+static void log_frames(const rq_log *log)
 {
     void *frames[FRAMES_MAX];
     char text[1024];
@@ -139,11 +139,11 @@ static void on_crash(int number, siginfo_t *info, void *context)
     (void)signal(number, SIG_DFL);
     rq_log errors = rq_log_at(watch.log, RQ_LOG_ERROR);
     errors.fd = STDERR_FILENO;
-    if (tell_signal(watch.log, number, info)) {
-        tell_frames(watch.log);
-        (void)tell_request(watch.log); /* last: what is broken may be what it reads */
+    if (log_signal(watch.log, number, info)) {
+        log_frames(watch.log);
+        (void)log_request(watch.log); /* last: what is broken may be what it reads */
     }
-    if (watch.log->fd != STDERR_FILENO) (void)tell_signal(&errors, number, info);
+    if (watch.log->fd != STDERR_FILENO) (void)log_signal(&errors, number, info);
     /* A fault happens again when this returns; a signal that was sent does not. */
     if (info->si_code <= 0) (void)raise(number);
 }

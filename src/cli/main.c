@@ -89,7 +89,7 @@ static int help(int argc, char **argv)
                "Prints the commands, or the help of one.\n");
     else if (is_version(argv[0]))
         printf("usage: rorqual version\n\n"
-               "Prints the version, the commit, and the libraries that it was built with.\n");
+               "Prints the version, the commit, and the versions of its libraries.\n");
     else
         return unknown(argv[0]);
     return 0;

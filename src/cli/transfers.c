@@ -33,7 +33,7 @@ static void show(void *ctx, uint64_t done, uint64_t total)
     rq__progress_step(&a->bar, done, total);
 }
 
-static void say(void *ctx, const char *text)
+static void print_note(void *ctx, const char *text)
 {
     rq__transfer_arguments *a = ctx;
     if (a->bar.is_drawn) fputs("\r\033[K", stderr);
@@ -48,12 +48,12 @@ int rq__transfer_resolve(rq__transfer_arguments *a)
     if (a->rate != NULL && !rq__arg_bytes(a->rate, &a->options.rate))
         return rq__refuse(a->command, "--rate %s: not a number of bytes", a->rate);
     if (!take_time(a->from, &a->scan.from_ms) || !take_time(a->to, &a->scan.to_ms))
-        return rq__refuse(a->command, "a time is a number of milliseconds since 1970");
+        return rq__refuse(a->command, "--start-time and --end-time are milliseconds since 1970");
     a->scan.start = take_row(a, a->start);
     a->scan.stop = take_row(a, a->stop);
     a->options.client = a->where.client;
     a->options.progress = show;
-    a->options.say = say;
+    a->options.print = print_note;
     a->options.ctx = a;
     return -1;
 }
@@ -66,8 +66,10 @@ static int take_separator(rq__transfer_arguments *a)
     if (strcmp(a->separator, "\\t") == 0) s = RQ_SLICE_LIT("\t");
     if (s.len != 1 || *s.ptr == '\n' || *s.ptr == '\r' ||
         (*s.ptr == '"' && a->format == RQ_FORMAT_CSV))
-        return rq__refuse(a->command, "--separator %s: not one byte that can separate fields",
-                          a->separator);
+        return rq__refuse(
+            a->command,
+            "--separator %s: must be one byte, and no line break or (csv) quotation mark",
+            a->separator);
     a->text.separator = (char)*s.ptr;
     return -1;
 }
@@ -79,7 +81,7 @@ int rq__transfer_resolve_text(rq__transfer_arguments *a)
            strcmp(a->format_name, rq_transfer_format_name((rq_transfer_format)f)) != 0)
         f++;
     if (f == RQ_TRANSFER_FORMATS)
-        return rq__refuse(a->command, "--format %s: there are sequence, tsv, csv and json",
+        return rq__refuse(a->command, "--format %s: neither sequence, tsv, csv nor json",
                           a->format_name);
     a->format = (rq_transfer_format)f;
     bool is_text = a->format == RQ_FORMAT_TSV || a->format == RQ_FORMAT_CSV;

@@ -439,12 +439,12 @@ static void take_frames(rq__conn *c)
         if (have < 4) break;
         uint32_t len = rq_get_be32(p);
         if (len > c->answer_max) {
-            lose(c, "a response that is too long");
+            lose(c, "the server's response exceeds the size limit");
             return;
         }
         if (have < 4 + (size_t)len) {
             if (rq_buf_reserve(&c->in, 4 + (size_t)len - have) == RQ_OK) break;
-            lose(c, "out of memory for an answer");
+            lose(c, "out of memory for a response");
             return;
         }
         c->in_start += 4 + (size_t)len;
@@ -465,7 +465,7 @@ static void *on_buffer(rq_stream *s, size_t *ret_len)
 {
     rq__conn *c = rq_stream_user(s);
     if (rq_buf_reserve(&c->in, READ_ROOM) != RQ_OK) {
-        lose(c, "out of memory for an answer");
+        lose(c, "out of memory for a response");
         return NULL;
     }
     *ret_len = rq_buf_take_room(&c->in);

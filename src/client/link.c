@@ -156,7 +156,7 @@ void rq_link_greeted(rq_link *l, rq_err rc, const char *why)
         return;
     }
     if (!rq__conn_is_lost(l->conn) && !l->closing)
-        rq__conn_drop(l->conn, why == NULL ? "the greeting has failed" : why);
+        rq__conn_drop(l->conn, why == NULL ? "the handshake has failed" : why);
     const rq_reply r = failure(l, rc, why);
     end_all(list, &r);
 }

@@ -318,7 +318,7 @@ static void ask(rq_client_table *t, bool open)
     if (rc == RQ_OK)
         rc = rq__conn_call(c->meta, "Scan", RQ__PRIORITY_META, (rq_slice){0},
                            rq_buf_slice(&t->request), (rq_slice){0}, take_answer, t);
-    if (rc != RQ_OK) end_refresh(t, rc, RQ_SLICE_LIT("cannot ask hbase:meta"));
+    if (rc != RQ_OK) end_refresh(t, rc, RQ_SLICE_LIT("cannot scan hbase:meta"));
 }
 
 /* Stores the addresses of the master and of hbase:meta's server from the registry's answer. If an address

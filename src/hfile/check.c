@@ -60,7 +60,7 @@ rq_err rq_hfile_walk_blocks(rq_hfile_reader *r,
 /* --- the check -------------------------------------------------------------------------------- */
 
 /* Reading the blocks is the first half of the progress, reading the cells the second. */
-static void tell(const rq_hfile_watch *w, int half, uint64_t done, uint64_t total)
+static void report_progress(const rq_hfile_watch *w, int half, uint64_t done, uint64_t total)
 {
     if (w != NULL) w->step(w->arg, half == 0 ? done : total + done, 2 * total);
 }
@@ -78,7 +78,7 @@ typedef struct block_pass {
 static rq_err check_block(void *arg, const rq_hfile_block_line *line)
 {
     block_pass *p = arg;
-    tell(p->watch, 0, line->offset, p->r->data_end);
+    report_progress(p->watch, 0, line->offset, p->r->data_end);
     if (line->prev_offset != p->prev_offset[line->kind])
         return rq_fail(p->why, RQ_E_CORRUPT,
                        "%s: block at offset %" PRIu64 " (%s): names offset %" PRId64
@@ -257,7 +257,8 @@ static rq_err check_cells(cell_pass *p)
     rq_err rc = rq_hfile_scanner_seek_first(&p->scanner, &p->ctx, p->why);
     while (rc == RQ_OK) {
         RQ_TRY(check_cell(p, p->scanner.block != block || p->scanner.pos == 0));
-        if (block != p->scanner.block) tell(p->watch, 1, p->report->cells, p->r->info.entry_count);
+        if (block != p->scanner.block)
+            report_progress(p->watch, 1, p->report->cells, p->r->info.entry_count);
         block = p->scanner.block;
         rc = rq_hfile_scanner_next(&p->scanner, &p->ctx, p->why);
     }

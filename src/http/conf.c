@@ -25,7 +25,7 @@ static const char *shown(const row *r)
 /* In this field HBase names the file that a value came from. */
 static const char *source_of(const row *r)
 {
-    return r->is_unused ? "given, without effect" : r->is_given ? "given" : "default";
+    return r->is_unused ? "set, without effect" : r->is_given ? "given" : "default";
 }
 
 static void put_xml(rq__text *t, const row *r)
@@ -78,7 +78,7 @@ void rq__conf_page(const rq__request *r, rq__page *page)
     const char *format = rq__parameter(r, "format");
     printer p = {.text = &page->text, .json = format != NULL && strcmp(format, "json") == 0};
     if (format != NULL && !p.json && strcmp(format, "xml") != 0) {
-        rq__page_fail(page, RQ__HTTP_BAD, "Bad format: xml and json are known");
+        rq__page_fail(page, RQ__HTTP_BAD, "unknown format; formats are xml and json");
         return;
     }
     if (p.json) page->type = "application/json; charset=utf-8";

@@ -12,7 +12,7 @@ static void settle(rq__page *p, rq_err rc)
     if (rc == RQ_E_RESULT_TOO_LARGE)
         rq__page_fail(
             p, RQ__HTTP_BROKEN,
-            "the page would need too much memory: leave out the regions, or ask for a part "
+            "the page would need too much memory: omit the parameter regions, or request a part "
             "(/jmx?qry=BEAN, /prometheus?qry=METRIC)");
     else
         p->text.rc = rc;

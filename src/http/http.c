@@ -438,7 +438,7 @@ static void answer(struct evhttp_request *request, void *ctx)
     if (command == EVHTTP_REQ_GET || command == EVHTTP_REQ_HEAD)
         later = read_request(h, request, &page);
     else
-        rq__page_fail(&page, RQ__HTTP_NO_METHOD, "only GET and HEAD");
+        rq__page_fail(&page, RQ__HTTP_NO_METHOD, "only GET and HEAD are supported");
     if (!later) send_page(h, request, &page);
 }
 

@@ -138,7 +138,7 @@ bool rq__later_ask(rq__later *l, struct evhttp_request *request, const char *pat
 {
     rq_err rc = RQ_OK;
     if (l->count == RQ_ARRAY_LEN(l->waiting)) {
-        rq__page_fail(ret, RQ__HTTP_NOT_NOW, "too many requests wait for the page");
+        rq__page_fail(ret, RQ__HTTP_NOT_NOW, "too many requests are waiting for this page");
         return false;
     }
     if (l->lane == NULL) rc = l->executor->lane_new(l->executor, l->what->thread, &l->lane);

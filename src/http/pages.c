@@ -40,8 +40,9 @@ static void level_page(const rq__request *r, rq__page *p)
     const rq_log *log = rq__http_log(r->http);
     const char *level = log == NULL ? "OFF" : names[log->level];
     if (rq__parameter(r, "level") != NULL) {
-        rq__page_fail(p, RQ__HTTP_FORBIDDEN,
-                      "levels change by the setting rorqual.log.level and SIGHUP or update_config");
+        rq__page_fail(
+            p, RQ__HTTP_FORBIDDEN,
+            "change the setting rorqual.log.level, then send SIGHUP or call update_config");
         return;
     }
     rq__html_begin(p, "Log level");
@@ -112,7 +113,7 @@ void rq__page_make(const rq__request *r, rq__page *p)
 {
     const struct page_entry *e = find_page(r->path);
     if (e == NULL) {
-        rq__page_fail(p, RQ__HTTP_NOT_FOUND, "there is no such page; / lists the pages");
+        rq__page_fail(p, RQ__HTTP_NOT_FOUND, "unknown page; / lists the pages");
         return;
     }
     if (r->from == NULL && !e->always) {

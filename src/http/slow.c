@@ -78,7 +78,7 @@ void rq__slow_rows(const rq__request *r, rq__page *p, size_t count)
     } else {
         rq__put(t, "<div class=s><table><tr><th>began (UTC)<th><th>method<th class=n>ms<th "
                    "class=n>queue<th class=n>memory<th class=n>files<th class=n>log<th "
-                   "class=n>other<th class=n>answer<th>user<th>client</tr>\n");
+                   "class=n>other<th class=n>response<th>user<th>client</tr>\n");
         for (size_t i = 0; i < list.count && i < count; i++)
             put_row(t, list.calls[i]);
         rq__put(t, "</table></div>\n");
@@ -102,14 +102,14 @@ void rq__slow_page(const rq__request *r, rq__page *p)
     rq__html_begin(p, "Slow and large calls");
     rq__put(&p->text, "<p>");
     put_limit(&p->text, "Slow", "ms", c, RQ_SET_WARN_TIME);
-    put_limit(&p->text, "Large", "bytes of answer", c, RQ_SET_WARN_SIZE);
+    put_limit(&p->text, "Large", "bytes of response", c, RQ_SET_WARN_SIZE);
     rq__put(&p->text, "Noted since the start: ");
     rq__put_count(&p->text, rq_slow_log_count(r->from->slow, false));
     rq__put(&p->text, " slow, ");
     rq__put_count(&p->text, rq_slow_log_count(r->from->slow, true));
     rq__put(&p->text,
             " large. Times in ms; queue is before the other times, which are parts of ms; "
-            "other is work on the loop, a filter's among it, and waiting for a turn."
+            "other is work on the event loop, including filters, and waiting for a turn."
             "</p>\n");
     rq__slow_rows(r, p, SIZE_MAX);
     rq__html_end(p);

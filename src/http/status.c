@@ -452,7 +452,7 @@ static void put_background(rq__text *t, const survey *s, const sums *u)
     rq__put_count(t, s->all.compacting);
     rq__put(t, "</td></tr>\n</table></div>\n");
     if (e->delayed_writes + e->refused_writes == 0) return;
-    rq__put(t, "<p>Writes held back because memstores were near their ceiling: ");
+    rq__put(t, "<p>Writes delayed because memstores were near their limit: ");
     rq__put_count(t, e->delayed_writes);
     rq__put(t, " delayed, ");
     rq__put_count(t, e->refused_writes);

@@ -37,7 +37,7 @@ static void put_call(printer *p, const char *server, const rq_rpc_call_info *c)
     rq_host_port(c->host, c->port, address);
     begin(p);
     snprintf(line, sizeof line, "Servicing call from %s: %s%s", address, c->method,
-             c->waits_for_memory ? ", waits for memory for its answer" : "");
+             c->waits_for_memory ? ", waiting for memory for its response" : "");
     rq__put(p->text, "\"description\":\"%s, loop %u\",\"status\":", server, c->loop);
     rq__put_json_cstr(p->text, line);
     rq__put(p->text,

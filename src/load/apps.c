@@ -239,7 +239,7 @@ static void take_post(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
              !rq__rows_value_check(&b->rows, item_key(user, millis - (uint64_t)EPOCH_MS), 0,
                                    rq_cell_value(&c), &version) ||
              version != millis)
-        rq__note_wrong(b, s->key, "a post is not what was published");
+        rq__note_wrong(b, s->key, "a post differs from the published one");
 }
 
 /* The number of posts that the mailbox must have: up to five of each followed user. */
@@ -272,7 +272,7 @@ static void take_mailbox(rq_op *op, void *ctx, const rq_op_result *r)
                     memcmp(c.value, c.qualifier, UID_LEN) == 0 &&
                     digits(rq_slice_of(c.value + UID_LEN + 1, MILLIS_LEN), &millis) &&
                     (int64_t)millis == c.timestamp;
-        wrong_if(s, !good, "a mailbox names what was never published");
+        wrong_if(s, !good, "a mailbox names a post that was never published");
         if (!good) continue;
         count_read(s, &c);
         rc = rq_buf_append(&s->keep, c.value, c.value_len);
@@ -329,7 +329,7 @@ static void take_event(rq__slot *s, rq_slice time, const rq_cell *c)
                  !rq_slice_eq(time, rq_slice_of(expected, TIME_LEN)) ||
                      !rq__rows_value_check(&b->rows, item_key(s->key, number), 0, rq_cell_value(c),
                                            &version),
-                 "not the event that must come here");
+                 "an event out of order, or with a wrong value");
     }
     s->rows_got++;
 }
@@ -337,8 +337,7 @@ static void take_event(rq__slot *s, rq_slice time, const rq_cell *c)
 static void events_done(rq_op *op, void *ctx, const rq_op_result *r)
 {
     rq__slot *s = ctx;
-    if (r->err == RQ_OK)
-        wrong_if(s, s->rows_got != s->rows_wanted, "another number of events than there must be");
+    if (r->err == RQ_OK) wrong_if(s, s->rows_got != s->rows_wanted, "the wrong number of events");
     if (r->err == RQ_OK && s->counts) s->bench->report->rows_read += s->rows_got;
     done(op, ctx, r);
 }

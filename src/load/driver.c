@@ -506,7 +506,7 @@ static const char *first_failure(const rq_load_report *r)
     for (size_t i = 0; i < r->error_count; i++)
         if (r->errors[i].failed > 0)
             return r->errors[i].text[0] != 0 ? r->errors[i].text : r->errors[i].kind;
-    return "nothing was answered";
+    return "no request was answered";
 }
 
 static rq_err load(rq__bench *b, rq_error *why)
@@ -548,7 +548,7 @@ static void sweep(rq__bench *b)
         return;
     b->sweeping = true;
     if (!run_range(b, "verifying", keys, SWEEP_BATCH, begin_sweep_part) && !b->report->stopped)
-        rq__note_wrong(b, 0, "the table could not be read to the end");
+        rq__note_wrong(b, 0, "the table could not be read completely");
     b->sweeping = false;
 }
 

@@ -140,8 +140,10 @@ static const char *check_version(const rq_rows *r, uint64_t key, rq_row_bounds b
                                  uint64_t version, int64_t timestamp)
 {
     if (r->history == NULL) return NULL;
-    if ((int64_t)version != timestamp) return "a cell has another timestamp than its value's";
-    if (version < r->base + bounds.put_acked) return "an older version than the acknowledged one";
+    if ((int64_t)version != timestamp)
+        return "a cell's timestamp differs from the one in its value";
+    if (version < r->base + bounds.put_acked)
+        return "a version older than the newest acknowledged one";
     if (version <= r->base + bounds.delete_acked && bounds.delete_acked > 0)
         return "a version that was deleted";
     if (key >= r->history_cap || version > r->base + r->history[key].put_sent)
@@ -184,7 +186,7 @@ const char *rq__rows_check(const rq_rows *r, uint64_t key, rq_row_bounds bounds,
         const char *wrong = check_version(r, key, bounds, version, c.timestamp);
         if (wrong != NULL) return wrong;
         if (count++ == 0) first = version;
-        if (r->history != NULL && version != first) return "a row of two versions";
+        if (r->history != NULL && version != first) return "a row with cells of two versions";
     }
     if (rc != RQ_E_END) return "malformed cells";
     if (count == 0) return check_absent(r, key, bounds);

@@ -439,8 +439,9 @@ static void check_count(rq__slot *s, uint64_t count)
     rq__bench *b = s->bench;
     b->counters[s->key]++;
     b->report->checked++;
-    if (count <= s->version) rq__note_wrong(b, s->key, "a counter lost something");
-    if (count > b->counters_sent[s->key]) rq__note_wrong(b, s->key, "a counter counted twice");
+    if (count <= s->version) rq__note_wrong(b, s->key, "a counter lost an increment");
+    if (count > b->counters_sent[s->key])
+        rq__note_wrong(b, s->key, "a counter counted an increment twice");
 }
 
 static void incremented(rq_op *op, void *ctx, const rq_op_result *r)
@@ -503,7 +504,7 @@ static void checked_and_put(rq_op *op, void *ctx, const rq_op_result *r)
     if (r->err == RQ_OK && r->processed)
         acked(s->bench, s->key, s->version, false);
     else if (r->err == RQ_OK && r->attempts == 0)
-        rq__note_wrong(s->bench, s->key, "a condition that held was refused");
+        rq__note_wrong(s->bench, s->key, "the server refused a condition that was true");
     /* After a retry, a refusal may mean that the first attempt succeeded: the key's value is
      * uncertain, and it is not used any more. */
     rq__slot_end_result(s, r);

@@ -19,14 +19,14 @@ typedef struct walk {
     void *ctx;
 } walk;
 
-static rq_err tell(const walk *w, const char *name, rq__kind kind, double value, const char *help)
+static rq_err emit(const walk *w, const char *name, rq__kind kind, double value, const char *help)
 {
     rq__attribute_value v = {
         .bean = w->bean, .name = name, .kind = kind, .value = value, .help = help};
     return w->visit(w->ctx, &v);
 }
 
-static rq_err tell_text(const walk *w, const char *name, const char *text)
+static rq_err emit_text(const walk *w, const char *name, const char *text)
 {
     rq__attribute_value v = {
         .bean = w->bean, .name = name, .kind = RQ__GAUGE, .text = text, .help = ""};
@@ -35,50 +35,50 @@ static rq_err tell_text(const walk *w, const char *name, const char *text)
 
 /* --- tags ------------------------------------------------------------------------------------- */
 
-static rq_err tell_tags(const walk *w)
+static rq_err emit_tags(const walk *w)
 {
     const rq_metrics_sources *from = &w->m->from;
     const char *context = rq__beans[w->bean].context;
     if (context[0] == '\0' || from->catalog == NULL) return RQ_OK;
     const rq_server_name *server = rq_catalog_server(from->catalog);
     const rq_server_name *master = rq_catalog_master(from->catalog);
-    RQ_TRY(tell_text(w, "tag.Context", context));
+    RQ_TRY(emit_text(w, "tag.Context", context));
     if (w->bean == RQ__BEAN_SERVER || w->bean == RQ__BEAN_MASTER) {
         const char *id = rq_root_cluster_id(rq_catalog_root(from->catalog));
         bool is_master = w->bean == RQ__BEAN_MASTER;
-        if (from->zk_quorum != NULL) RQ_TRY(tell_text(w, "tag.zookeeperQuorum", from->zk_quorum));
-        RQ_TRY(tell_text(w, "tag.serverName", is_master ? master->text : server->text));
-        RQ_TRY(tell_text(w, "tag.clusterId", id));
+        if (from->zk_quorum != NULL) RQ_TRY(emit_text(w, "tag.zookeeperQuorum", from->zk_quorum));
+        RQ_TRY(emit_text(w, "tag.serverName", is_master ? master->text : server->text));
+        RQ_TRY(emit_text(w, "tag.clusterId", id));
     }
     if (w->bean == RQ__BEAN_MASTER) {
-        RQ_TRY(tell_text(w, "tag.isActiveMaster", "true"));
-        RQ_TRY(tell_text(w, "tag.liveRegionServers", server->text));
-        RQ_TRY(tell_text(w, "tag.deadRegionServers", ""));
+        RQ_TRY(emit_text(w, "tag.isActiveMaster", "true"));
+        RQ_TRY(emit_text(w, "tag.liveRegionServers", server->text));
+        RQ_TRY(emit_text(w, "tag.deadRegionServers", ""));
     }
-    return tell_text(w, "tag.Hostname", server->host);
+    return emit_text(w, "tag.Hostname", server->host);
 }
 
 /* --- histograms ------------------------------------------------------------------------------- */
 
-static rq_err tell_part(const walk *w, const char *name, const char *suffix, double value,
+static rq_err emit_part(const walk *w, const char *name, const char *suffix, double value,
                         const char *help)
 {
     char full[NAME_MAX_BYTES];
     snprintf(full, sizeof full, "%s%s", name, suffix);
-    return tell(w, full, RQ__GAUGE, value, help);
+    return emit(w, full, RQ__GAUGE, value, help);
 }
 
 /* The number of durations from `from` to `to` ms. HBase leaves out ranges without any. */
-static rq_err tell_range(const walk *w, const char *name, unsigned from, const char *to,
+static rq_err emit_range(const walk *w, const char *name, unsigned from, const char *to,
                          uint64_t count, const char *help)
 {
     char full[NAME_MAX_BYTES];
     if (count == 0) return RQ_OK;
     snprintf(full, sizeof full, "%s_TimeRangeCount_%u-%s", name, from, to);
-    return tell(w, full, RQ__COUNTER, (double)count, help);
+    return emit(w, full, RQ__COUNTER, (double)count, help);
 }
 
-static rq_err tell_ranges(const walk *w, const char *name, const rq_times_sum *t, const char *help)
+static rq_err emit_ranges(const walk *w, const char *name, const rq_times_sum *t, const char *help)
 {
     static const unsigned bounds[] = {1,    3,     10,    30,    100,    300,    1000,
                                       3000, 10000, 30000, 60000, 120000, 300000, 600000};
@@ -88,14 +88,14 @@ static rq_err tell_ranges(const walk *w, const char *name, const rq_times_sum *t
         char text[16];
         uint64_t up_to = rq_times_count_up_to(t, (uint64_t)bounds[i] * 1000000);
         snprintf(text, sizeof text, "%u", bounds[i]);
-        RQ_TRY(tell_range(w, name, before, text, up_to - told, help));
+        RQ_TRY(emit_range(w, name, before, text, up_to - told, help));
         before = bounds[i];
         told = up_to;
     }
-    return tell_range(w, name, before, "inf", rq_times_count(t) - told, help);
+    return emit_range(w, name, before, "inf", rq_times_count(t) - told, help);
 }
 
-static rq_err tell_times(const walk *w, const char *name, const rq_times_sum *t, const char *help)
+static rq_err emit_times(const walk *w, const char *name, const rq_times_sum *t, const char *help)
 {
     static const struct {
         const char *suffix;
@@ -115,14 +115,14 @@ static rq_err tell_times(const walk *w, const char *name, const rq_times_sum *t,
     char full[NAME_MAX_BYTES];
     uint64_t count = rq_times_count(t);
     snprintf(full, sizeof full, "%s_num_ops", name);
-    RQ_TRY(tell(w, full, RQ__COUNTER, (double)count, help));
+    RQ_TRY(emit(w, full, RQ__COUNTER, (double)count, help));
     double mean = count == 0 ? 0 : (double)t->sum_ns / (double)count;
-    RQ_TRY(tell_part(w, name, "_mean", mean / 1e6, help));
+    RQ_TRY(emit_part(w, name, "_mean", mean / 1e6, help));
     for (size_t i = 0; i < RQ_ARRAY_LEN(places); i++) {
         double ns = (double)rq_times_percentile_ns(t, places[i].percent);
-        RQ_TRY(tell_part(w, name, places[i].suffix, ns / 1e6, help));
+        RQ_TRY(emit_part(w, name, places[i].suffix, ns / 1e6, help));
     }
-    return tell_ranges(w, name, t, help);
+    return emit_ranges(w, name, t, help);
 }
 
 static const rq_times_sum *times_of(const walk *w, unsigned metric, const char *label)
@@ -149,51 +149,51 @@ static double slow_of(const rq_times_sum *t)
     return (double)(rq_times_count(t) - rq_times_count_up_to(t, SLOW_NS));
 }
 
-static rq_err tell_attribute(const walk *w, const rq__attribute *a)
+static rq_err emit_attribute(const walk *w, const rq__attribute *a)
 {
     const rq_times_sum none = {0}, *t;
     switch (a->source) {
     case RQ__FROM_METRIC:
-        return tell(w, a->name, a->kind, a->factor * rq_metrics_value(w->s, a->metric, a->label),
+        return emit(w, a->name, a->kind, a->factor * rq_metrics_value(w->s, a->metric, a->label),
                     rq__metrics[a->metric].help);
     case RQ__FROM_LOAD:
-        return tell(w, a->name, a->kind, w->s->loads[a->metric], rq__loads[a->metric].help);
+        return emit(w, a->name, a->kind, w->s->loads[a->metric], rq__loads[a->metric].help);
     case RQ__FROM_SHARE:
-        return tell(w, a->name, a->kind, share(w->s, a), rq__metrics[a->metric].help);
+        return emit(w, a->name, a->kind, share(w->s, a), rq__metrics[a->metric].help);
     case RQ__FROM_TIMES:
         t = times_of(w, a->metric, a->label);
-        return tell_times(w, a->name, t == NULL ? &none : t, rq__metrics[a->metric].help);
+        return emit_times(w, a->name, t == NULL ? &none : t, rq__metrics[a->metric].help);
     case RQ__FROM_SLOW:
         t = times_of(w, a->metric, a->label);
-        return tell(w, a->name, a->kind, t == NULL ? 0 : slow_of(t), rq__metrics[a->metric].help);
+        return emit(w, a->name, a->kind, t == NULL ? 0 : slow_of(t), rq__metrics[a->metric].help);
     case RQ__FROM_NOTHING:
         break;
     }
-    return tell(w, a->name, a->kind, a->factor, "");
+    return emit(w, a->name, a->kind, a->factor, "");
 }
 
-static rq_err tell_lines(const walk *w)
+static rq_err emit_lines(const walk *w)
 {
     for (size_t i = 0; i < RQ_METRIC_COUNT; i++) {
         const rq__metric_info *info = &rq__metrics[i];
         if (info->bean == w->bean)
-            RQ_TRY(tell(w, info->attribute, info->kind, rq_metrics_value(w->s, (rq_metric)i, ""),
+            RQ_TRY(emit(w, info->attribute, info->kind, rq_metrics_value(w->s, (rq_metric)i, ""),
                         info->help));
     }
     for (size_t i = 0; i < RQ_LOAD_COUNT && w->bean == RQ__BEAN_SERVER; i++) {
         const rq__load_info *info = &rq__loads[i];
         if (info->attribute[0] != '\0' && (info->levels & RQ__SERVER) != 0)
-            RQ_TRY(tell(w, info->attribute, info->kind, w->s->loads[i], info->help));
+            RQ_TRY(emit(w, info->attribute, info->kind, w->s->loads[i], info->help));
     }
     for (size_t i = 0; i < rq__attribute_count; i++)
-        if (rq__attributes[i].bean == w->bean) RQ_TRY(tell_attribute(w, &rq__attributes[i]));
+        if (rq__attributes[i].bean == w->bean) RQ_TRY(emit_attribute(w, &rq__attributes[i]));
     return RQ_OK;
 }
 
 /* --- tables and regions ----------------------------------------------------------------------- */
 
 /* HBase's names: Namespace_NS_table_NAME[_region_ENCODED]_metric_ATTRIBUTE. */
-static rq_err tell_loads(const walk *w, const rq_metrics_table *t, const char *region,
+static rq_err emit_loads(const walk *w, const rq_metrics_table *t, const char *region,
                          const double *loads, unsigned level)
 {
     for (size_t i = 0; i < RQ_LOAD_COUNT; i++) {
@@ -203,25 +203,25 @@ static rq_err tell_loads(const walk *w, const rq_metrics_table *t, const char *r
         snprintf(name, sizeof name, "Namespace_%.*s_table_%.*s%s%s_metric_%s", (int)t->ns.len,
                  (const char *)t->ns.ptr, (int)t->qualifier.len, (const char *)t->qualifier.ptr,
                  region == NULL ? "" : "_region_", region == NULL ? "" : region, info->attribute);
-        RQ_TRY(tell(w, name, info->kind, loads[i], info->help));
+        RQ_TRY(emit(w, name, info->kind, loads[i], info->help));
     }
     return RQ_OK;
 }
 
-static rq_err tell_tables(const walk *w)
+static rq_err emit_tables(const walk *w)
 {
     for (size_t i = 0; i < w->s->table_count; i++) {
         const rq_metrics_table *t = &w->s->tables[i];
-        RQ_TRY(tell_loads(w, t, NULL, t->loads, RQ__TABLE));
+        RQ_TRY(emit_loads(w, t, NULL, t->loads, RQ__TABLE));
     }
     return RQ_OK;
 }
 
-static rq_err tell_regions(const walk *w)
+static rq_err emit_regions(const walk *w)
 {
     for (size_t i = 0; i < w->s->region_count; i++) {
         const rq_metrics_region *r = &w->s->regions[i];
-        RQ_TRY(tell_loads(w, r->table, r->encoded, r->loads, RQ__REGION));
+        RQ_TRY(emit_loads(w, r->table, r->encoded, r->loads, RQ__REGION));
     }
     return RQ_OK;
 }
@@ -231,10 +231,10 @@ rq_err rq__attributes_each(const rq_metrics *m, const rq_metrics_snapshot *s,
 {
     const walk w = {
         .m = m, .s = s, .bean = bean->bean, .table = bean->table, .visit = visit, .ctx = ctx};
-    RQ_TRY(tell_tags(&w));
-    RQ_TRY(tell_lines(&w));
-    if (w.bean == RQ__BEAN_TABLES) return tell_tables(&w);
-    return w.bean == RQ__BEAN_REGIONS ? tell_regions(&w) : RQ_OK;
+    RQ_TRY(emit_tags(&w));
+    RQ_TRY(emit_lines(&w));
+    if (w.bean == RQ__BEAN_TABLES) return emit_tables(&w);
+    return w.bean == RQ__BEAN_REGIONS ? emit_regions(&w) : RQ_OK;
 }
 
 /* --- beans ------------------------------------------------------------------------------------ */

@@ -105,7 +105,7 @@ static rq_err wrap_next(rq_stream *s)
     return RQ_OK;
 }
 
-static rq_err say_end(rq_stream *s)
+static rq_err send_end(rq_stream *s)
 {
     rq__transformed *w = s->transformed;
     rq_buf *to = rq__out_queue_tail(&w->wire, &s->loop->pool);
@@ -121,7 +121,7 @@ static rq_err refill(rq_stream *s)
     RQ_TRY(write_own_output(s));
     while (s->out.pending > 0 && s->wire_plain < WRAP_BYTES)
         RQ_TRY(wrap_next(s));
-    if (s->finishing && s->out.pending == 0 && !s->transformed->said_end) return say_end(s);
+    if (s->finishing && s->out.pending == 0 && !s->transformed->said_end) return send_end(s);
     return RQ_OK;
 }
 

@@ -272,7 +272,7 @@ static rq_err write_state(rq_quotas *q, const rq_space_state *s, rq_error *why)
     return rc;
 }
 
-static void tell(const rq_quotas *q, const rq_space_state *s)
+static void log_state(const rq_quotas *q, const rq_space_state *s)
 {
     static const char *const names[] = {"", "DISABLE", "NO_WRITES_COMPACTIONS", "NO_WRITES",
                                         "NO_INSERTS"};
@@ -341,7 +341,7 @@ static rq_err follow(round_state *r, rq__space_entry *e, rq_error *why)
     const rq_space_state old = e->followed;
     rq_err rc = RQ_OK;
     bool had = e->was_followed;
-    if (s->is_violated != old.is_violated) tell(r->q, s);
+    if (s->is_violated != old.is_violated) log_state(r->q, s);
     if (!had || !same(&old, s)) rc = bring_to(r->q, s, &old, why);
     e->was_followed = had || rc == RQ_OK;
     e->followed = rc == RQ_OK ? *s : old;

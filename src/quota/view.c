@@ -341,7 +341,7 @@ static rq_err complete_users(reading *r)
     return RQ_OK;
 }
 
-static void tell_unreadable(const reading *r)
+static void log_unreadable(const reading *r)
 {
     if (r->unreadable > 0)
         rq_log_warn(r->q->env.log, "quota",
@@ -378,7 +378,7 @@ static rq_err settle(reading *r, rq_err rc, rq__view_of_quotas *v, rq__view_of_q
 {
     clear_reading(r);
     if (rc == RQ_OK) {
-        tell_unreadable(r);
+        log_unreadable(r);
         *ret = v;
         return RQ_OK;
     }

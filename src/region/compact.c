@@ -178,7 +178,7 @@ static uint64_t bytes_of(const compaction *c)
     return bytes;
 }
 
-static void tell(const compaction *c, size_t files, uint64_t bytes, uint64_t begun_ns)
+static void log_compaction(const compaction *c, size_t files, uint64_t bytes, uint64_t begun_ns)
 {
     const rq_region *r = c->store->region;
     rq_log_event(r->env.log, rq__region_log_level(r), "compaction",
@@ -221,7 +221,7 @@ static rq_err run(compaction *c, bool drop, int64_t now_ms, rq_error *why)
     if (rc == RQ_OK) {
         archive_inputs(c);
         if (!drop) note_done(c, begun_ns, bytes);
-        tell(c, files, bytes, begun_ns);
+        log_compaction(c, files, bytes, begun_ns);
         return RQ_OK;
     }
     rq_store_version_discard(c->next);

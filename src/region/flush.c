@@ -333,7 +333,8 @@ static size_t files_of(const flush *f)
     return files;
 }
 
-static void tell(const flush *f, size_t files, uint64_t drained, uint64_t bytes, uint64_t begun_ns)
+static void log_flush(const flush *f, size_t files, uint64_t drained, uint64_t bytes,
+                      uint64_t begun_ns)
 {
     const rq_region *r = f->region;
     rq_log_event(r->env.log, rq__region_log_level(r), "flush", "flushed",
@@ -384,7 +385,7 @@ static rq_err run(flush *f, rq_error *why)
     atomic_fetch_add_explicit(&e->flushed_bytes, bytes, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->flushed_cells, cells, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->flushed_memstore_bytes, drained, memory_order_relaxed);
-    tell(f, files, drained, bytes, begun_ns);
+    log_flush(f, files, drained, bytes, begun_ns);
     return RQ_OK;
 }
 

@@ -345,7 +345,7 @@ static rq_err list_open(listed *l, const char *dir, rq_error *why)
     return add_tree(l, dir, (rq_slice){0}, 0, why);
 }
 
-static rq_err tell_open(const taking *t, rq_region *r, const char *dir, rq_error *why)
+static rq_err report_open(const taking *t, rq_region *r, const char *dir, rq_error *why)
 {
     listed l = {.taking = t, .region = r};
     rq__gate_enter(&r->flush_gate, r->env.executor); /* the nonces do not change either */
@@ -367,17 +367,17 @@ static rq_region *open_region(const taking *t, const char *encoded)
     return t->engine == NULL ? NULL : rq__engine_find(t->engine, encoded);
 }
 
-static rq_err tell_region(const taking *t, const char *dir, const char *encoded, rq_error *why)
+static rq_err report_region(const taking *t, const char *dir, const char *encoded, rq_error *why)
 {
     rq_region *r = open_region(t, encoded);
     if (r == NULL) return walk(t, dir, 0, each_any, why);
-    rq_err rc = tell_open(t, r, dir, why);
+    rq_err rc = report_open(t, r, dir, why);
     rq_region_unref(r);
     return rc;
 }
 
 /* data/ (level 0), a namespace (1), a table (2). */
-static rq_err tell_data(const taking *t, const char *dir, unsigned level, rq_error *why)
+static rq_err report_data(const taking *t, const char *dir, unsigned level, rq_error *why)
 {
     rq_arena a = {0};
     rq_dir_entry *entries;
@@ -390,9 +390,9 @@ static rq_err tell_data(const taking *t, const char *dir, unsigned level, rq_err
         if (path == NULL)
             rc = rq_no_memory(why);
         else if (inner && level < 2)
-            rc = tell_data(t, path, level + 1, why);
+            rc = report_data(t, path, level + 1, why);
         else if (inner)
-            rc = tell_region(t, path, entries[i].name, why);
+            rc = report_region(t, path, entries[i].name, why);
         else
             rc = entries[i].is_dir ? walk(t, path, 0, each_any, why) : pass_any(t, path, why);
     }
@@ -400,7 +400,7 @@ static rq_err tell_data(const taking *t, const char *dir, unsigned level, rq_err
     return rc;
 }
 
-static rq_err tell_master_data(const taking *t, const char *dir, rq_error *why)
+static rq_err report_master_data(const taking *t, const char *dir, rq_error *why)
 {
     rq_arena a = {0};
     rq_dir_entry *entries;
@@ -412,7 +412,7 @@ static rq_err tell_master_data(const taking *t, const char *dir, rq_error *why)
         if (path == NULL)
             rc = rq_no_memory(why);
         else if (strcmp(entries[i].name, "data") == 0)
-            rc = tell_data(t, path, 0, why);
+            rc = report_data(t, path, 0, why);
         else
             rc = entries[i].is_dir ? walk(t, path, 0, each_any, why) : pass_any(t, path, why);
     }
@@ -459,7 +459,7 @@ static rq_err list_unclaimed(const taking *t, const char *dir, rq_error *why)
     return rc;
 }
 
-static rq_err tell_log(const taking *t, rq_error *why)
+static rq_err report_log(const taking *t, rq_error *why)
 {
     rq_arena a = {0};
     rq_wal_image image;
@@ -518,7 +518,7 @@ static rq_err list_server_files(const taking *t, rq_error *why)
     }
     rq_arena_clear(&a);
     if (rc != RQ_OK || count == 0) return rc;
-    return t->engine != NULL ? tell_log(t, why) : walk(t, ".rorqual/wal", 0, each_wal_file, why);
+    return t->engine != NULL ? report_log(t, why) : walk(t, ".rorqual/wal", 0, each_wal_file, why);
 }
 
 /* --- the root --------------------------------------------------------------------------------- */
@@ -543,12 +543,12 @@ static rq_err list_other_entries(const taking *t, const rq_dir_entry *entries, s
     return RQ_OK;
 }
 
-static rq_err tell_all(taking *t, const rq_dir_entry *entries, size_t count, rq_error *why)
+static rq_err report_all(taking *t, const rq_dir_entry *entries, size_t count, rq_error *why)
 {
     for (size_t i = 0; i < count; i++)
         t->has_snapshots |= strcmp(entries[i].name, ".hbase-snapshot") == 0;
-    RQ_TRY(tell_data(t, "data", 0, why));
-    RQ_TRY(tell_master_data(t, "MasterData", why));
+    RQ_TRY(report_data(t, "data", 0, why));
+    RQ_TRY(report_master_data(t, "MasterData", why));
     /* Behind the regions: a MOB file that one of them refers to is there, or in the archive. */
     rq_stat st;
     if (rq_vfs_stat(t->vfs, "mobdir", &st, NULL) == RQ_OK)
@@ -564,7 +564,7 @@ static rq_err take(taking *t, rq_error *why)
     rq_dir_entry *entries;
     size_t count;
     rq_err rc = rq_vfs_list(t->vfs, "", &a, &entries, &count, why);
-    if (rc == RQ_OK) rc = tell_all(t, entries, count, why);
+    if (rc == RQ_OK) rc = report_all(t, entries, count, why);
     rq_arena_clear(&a);
     return rc;
 }

@@ -179,7 +179,7 @@ rq_err rq_region_files_of_closed(rq_engine *e, const rq_region_info *info,
                                  rq_region_files *ret, rq_error *why)
 {
     rq_error problem = {0};
-    const rq_findings findings = {.tell = note_problem, .ctx = &problem};
+    const rq_findings findings = {.report = note_problem, .ctx = &problem};
     const rq_region_survey_options o = {.schema = schema, .closed_long = true};
     rq_region_survey s;
     *ret = (rq_region_files){0};

@@ -20,9 +20,9 @@ typedef struct work {
     uint64_t *told;
 } work;
 
-static void tell(work *w, const char *place, const char *text)
+static void report(work *w, const char *place, const char *text)
 {
-    w->calls->tell(w->calls->ctx, place, text);
+    w->calls->report(w->calls->ctx, place, text);
     ++*w->told;
 }
 
@@ -53,7 +53,7 @@ static rq_err read_manifest(work *w, rq_error *why)
     if (rc != RQ_E_CORRUPT) return rq_fail(why, rc, "%s", own.message);
     char text[1100];
     snprintf(text, sizeof text, "%s; the region's files are taken from its folder", own.message);
-    tell(w, place, text);
+    report(w, place, text);
     return move_slots(w, why);
 }
 
@@ -146,7 +146,7 @@ static rq_err look_at_file(work *w, rq_slice family, const char *dir, const char
     if (!v.is_bad) return RQ_OK;
     const char *path = rq_arena_printf(&w->arena, "%s/%s", dir, name);
     if (path == NULL || note_bad(w, path) != RQ_OK) return rq_no_memory(why);
-    tell(w, path, v.text);
+    report(w, path, v.text);
     w->changed = true;
     return RQ_OK;
 }
@@ -162,7 +162,7 @@ static rq_err look_at_listed(work *w, const rq__manifest_family *f, const char *
         }
         const char *path = rq_arena_printf(&w->arena, "%s/%s", dir, name);
         if (path == NULL) return rq_no_memory(why);
-        tell(w, path, "is missing; the region continues without it");
+        report(w, path, "is missing; the region continues without it");
         w->changed = true;
     }
     return RQ_OK;

@@ -17,13 +17,13 @@
 #include "vfs/vfs.h"
 
 typedef struct rq_set_aside {
-    void (*tell)(void *ctx, const char *place, const char *text);
+    void (*report)(void *ctx, const char *place, const char *text);
     /* Moves a file aside. NULL: nothing is changed, damage is only reported. */
     rq_err (*move)(void *ctx, const char *path, rq_error *why);
     void *ctx;
 } rq_set_aside;
 
-/* Adds the number of calls of tell() to *ret_count. Blocks; reads every block of every file. */
+/* Adds the number of calls of report() to *ret_count. Blocks; reads every block of every file. */
 RQ_NODISCARD
 rq_err rq_region_set_aside(rq_vfs *vfs, const rq_region_info *info, const rq_set_aside *calls,
                            uint64_t *ret_count, rq_error *why);

@@ -15,18 +15,18 @@
 #define EDITS "recovered.edits"
 #define REFERENCE_MAX ((size_t)128 * 1024)
 
-static void tell_finding(const rq_findings *f, rq_finding level, const char *place,
-                         const char *format, ...) RQ_PRINTF(4, 5);
+static void report_finding(const rq_findings *f, rq_finding level, const char *place,
+                           const char *format, ...) RQ_PRINTF(4, 5);
 
-static void tell_finding(const rq_findings *f, rq_finding level, const char *place,
-                         const char *format, ...)
+static void report_finding(const rq_findings *f, rq_finding level, const char *place,
+                           const char *format, ...)
 {
     char text[1024];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    f->tell(f->ctx, level, place, text);
+    f->report(f->ctx, level, place, text);
 }
 
 /* --- manifest and folder ---------------------------------------------------------------------- */
@@ -52,13 +52,13 @@ static rq_err read_manifest(look *l, rq_error *why)
     if (rc == RQ_OK) {
         l->out->in_use = l->manifest.in_use;
         if (other != NULL)
-            tell_finding(l->findings, RQ_FINDING_NOTE, other,
-                         "a slot of the manifest is damaged; the other one counts");
+            report_finding(l->findings, RQ_FINDING_NOTE, other,
+                           "a slot of the manifest is damaged; the other one counts");
         return RQ_OK;
     }
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     if (rc != RQ_E_CORRUPT && rc != RQ_E_VERSION) return rq_fail(why, rc, "%s", own.message);
-    tell_finding(l->findings, RQ_FINDING_PROBLEM, place, "%s", own.message);
+    report_finding(l->findings, RQ_FINDING_PROBLEM, place, "%s", own.message);
     return RQ_OK;
 }
 
@@ -74,7 +74,7 @@ static rq_err look_at_edits(look *l, const char *dir, rq_error *why)
         if (name[strspn(name, "0123456789")] != '\0') continue;
         const char *place = rq_arena_printf(l->arena, "%s/%s", edits, name);
         if (place == NULL) return rq_no_memory(why);
-        tell_finding(l->findings, RQ_FINDING_PROBLEM, place, "edits that HBase has not replayed");
+        report_finding(l->findings, RQ_FINDING_PROBLEM, place, "edits that HBase has not replayed");
     }
     return RQ_OK;
 }
@@ -86,12 +86,12 @@ static bool is_among(const char *const *names, size_t count, rq_slice name)
     return false;
 }
 
-static void tell_file(const look *l, const rq_region_survey_family *f, rq_finding level,
-                      rq_slice name, const char *text)
+static void report_file(const look *l, const rq_region_survey_family *f, rq_finding level,
+                        rq_slice name, const char *text)
 {
     char place[1024];
     snprintf(place, sizeof place, "%s/%.*s", f->dir, (int)name.len, (const char *)name.ptr);
-    l->findings->tell(l->findings->ctx, level, place, text);
+    l->findings->report(l->findings->ctx, level, place, text);
 }
 
 /* Takes the `count` names of `list`; reports files in the folder that are not among them. */
@@ -105,7 +105,7 @@ static rq_err take_names(look *l, rq_region_survey_family *f, const rq_slice *na
     if (f->files == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++) {
         if (!is_among(folder, folder_count, names[i])) {
-            tell_file(l, f, RQ_FINDING_PROBLEM, names[i], who);
+            report_file(l, f, RQ_FINDING_PROBLEM, names[i], who);
             continue;
         }
         f->files[f->file_count] = rq_arena_cstr(l->arena, names[i]);
@@ -113,7 +113,7 @@ static rq_err take_names(look *l, rq_region_survey_family *f, const rq_slice *na
     }
     for (size_t i = 0; i < folder_count; i++)
         if (!is_among(f->files, f->file_count, rq_slice_cstr(folder[i])))
-            tell_file(l, f, others, rq_slice_cstr(folder[i]), others_text);
+            report_file(l, f, others, rq_slice_cstr(folder[i]), others_text);
     return RQ_OK;
 }
 
@@ -124,16 +124,18 @@ static void compare_with_manifest(look *l, rq_region_survey_family *f, const rq_
     rq_finding level = l->options->closed_long ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM;
     for (size_t i = 0; i < m->file_count; i++)
         if (!is_among(f->files, f->file_count, m->files[i]))
-            tell_file(l, f, level, m->files[i],
-                      "is in the manifest of a region that was closed cleanly, but not there");
+            report_file(
+                l, f, level, m->files[i],
+                "is missing, but the manifest of the region, which was closed cleanly, lists it");
     for (size_t i = 0; i < f->file_count; i++) {
         bool known = false;
         for (size_t k = 0; k < m->file_count && !known; k++)
             known = rq_slice_eq(m->files[k], rq_slice_cstr(f->files[i]));
         if (!known)
-            tell_file(l, f, level, rq_slice_cstr(f->files[i]),
-                      "is not in the manifest of a region that was closed cleanly; a start would "
-                      "take it for the region's");
+            report_file(
+                l, f, level, rq_slice_cstr(f->files[i]),
+                "is not in the manifest of the region, which was closed cleanly; a start would "
+                "add it to the region");
     }
 }
 
@@ -145,7 +147,7 @@ static rq_err look_at_list(look *l, rq_region_survey_family *f, bool *ret_listed
     rq_err rc = rq__filelist_read(l->vfs, f->dir, l->arena, &fl, &own);
     if (rc == RQ_E_NOT_FOUND && l->out->has_manifest) return RQ_OK;
     if (rc == RQ_E_CORRUPT || rc == RQ_E_VERSION) {
-        tell_finding(l->findings, RQ_FINDING_PROBLEM, f->dir, "%s", own.message);
+        report_finding(l->findings, RQ_FINDING_PROBLEM, f->dir, "%s", own.message);
         return RQ_OK;
     }
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
@@ -154,8 +156,8 @@ static rq_err look_at_list(look *l, rq_region_survey_family *f, bool *ret_listed
     for (size_t i = 0; i < fl.count; i++)
         names[i] = fl.files[i].name;
     *ret_listed = true;
-    return take_names(l, f, names, fl.count, "is in the list of files but not there",
-                      RQ_FINDING_NOTE, "is not in the list of files, and not read", why);
+    return take_names(l, f, names, fl.count, "is in the list of files, but missing",
+                      RQ_FINDING_NOTE, "is not in the list of files, so it is not read", why);
 }
 
 static rq_err look_at_family(look *l, rq_region_survey_family *f, rq_error *why)
@@ -172,15 +174,15 @@ static rq_err look_at_family(look *l, rq_region_survey_family *f, rq_error *why)
         if (rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
             f->files[f->file_count++] = entries[i].name;
         else
-            tell_file(l, f, RQ_FINDING_PROBLEM, rq_slice_cstr(entries[i].name),
-                      "is not a store file; the region cannot be opened");
+            report_file(l, f, RQ_FINDING_PROBLEM, rq_slice_cstr(entries[i].name),
+                        "is not a store file; the region cannot be opened");
     }
     const rq__manifest_family *m =
         l->out->has_manifest ? rq__manifest_family_of(&l->manifest, f->name) : NULL;
     if (m != NULL) f->flushed = m->flushed;
     if (l->out->in_use)
         return take_names(l, f, m == NULL ? NULL : m->files, m == NULL ? 0 : m->file_count,
-                          "is in the manifest but not there", RQ_FINDING_NOTE,
+                          "is in the manifest, but missing", RQ_FINDING_NOTE,
                           "was left behind by a crash; the next start puts it aside", why);
     const rq_table_schema *schema = l->options->schema;
     const rq_family_schema *fs = schema == NULL ? NULL : rq_table_schema_family(schema, f->name);
@@ -202,17 +204,17 @@ static rq_err add_family(look *l, rq_slice name)
 /* Reports the folder of a family that the descriptor does not name. A region whose manifest names the family
  * cannot be opened (life.c, check_families), unless an alter removes the family before that. A region without
  * a manifest cannot be opened if its log has cells of the family. */
-static rq_err tell_unnamed_family(const look *l, rq_slice family, rq_error *why)
+static rq_err report_unnamed_family(const look *l, rq_slice family, rq_error *why)
 {
     const char *place = rq__family_dir(l->arena, l->info, family);
     if (place == NULL) return rq_no_memory(why);
     bool has_manifest = l->out->has_manifest, in_change = l->options->in_change;
-    tell_finding(l->findings, has_manifest && !in_change ? RQ_FINDING_PROBLEM : RQ_FINDING_NOTE,
-                 place, "is of a family that the table's descriptor (.tableinfo) does not name; %s",
-                 !has_manifest
-                     ? "it is not read; if the log has cells of it, the region cannot be opened"
-                 : in_change ? "the region cannot be opened before a procedure has ended"
-                             : "the region cannot be opened");
+    report_finding(
+        l->findings, has_manifest && !in_change ? RQ_FINDING_PROBLEM : RQ_FINDING_NOTE, place,
+        "is of a family that the table's descriptor (.tableinfo) does not name; %s",
+        !has_manifest ? "it is not read; if the log has cells of it, the region cannot be opened"
+        : in_change   ? "the region cannot be opened before a procedure has ended"
+                      : "the region cannot be opened");
     return RQ_OK;
 }
 
@@ -230,7 +232,7 @@ static rq_err find_unnamed_families(const look *l, const rq_dir_entry *entries, 
         if (rq_region_is_family_folder(&entries[i]) &&
             rq_table_schema_family(schema, name) == NULL &&
             (!l->out->has_manifest || in_manifest(l, name)))
-            RQ_TRY(tell_unnamed_family(l, name, why));
+            RQ_TRY(report_unnamed_family(l, name, why));
     }
     return RQ_OK;
 }
@@ -290,8 +292,8 @@ static rq_err report_result(const file_look *l, const char *place, rq_err rc, co
     if (rc == RQ_OK) return RQ_OK;
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO || rc == RQ_E_PERMISSION)
         return rq_fail(why, rc, "%s: %s", place, own->message);
-    tell_finding(l->findings, RQ_FINDING_PROBLEM, place, "%s",
-                 own->message[0] != '\0' ? own->message : rq_err_text(rc));
+    report_finding(l->findings, RQ_FINDING_PROBLEM, place, "%s",
+                   own->message[0] != '\0' ? own->message : rq_err_text(rc));
     return RQ_OK;
 }
 
@@ -307,8 +309,8 @@ static void look_at_range(const file_look *l, const char *path, const rq_hfile_i
     bool high =
         l->info->end_key.len > 0 && rq_slice_compare(rq_cell_row(&last), l->info->end_key) >= 0;
     if (low || high)
-        tell_finding(l->findings, RQ_FINDING_PROBLEM, path, "holds rows %s the region's range",
-                     low ? "before" : "behind");
+        report_finding(l->findings, RQ_FINDING_PROBLEM, path, "holds rows %s the region's range",
+                       low ? "before" : "behind");
 }
 
 static rq_err check_contents(const file_look *l, rq_hfile_reader *reader, rq_error *why)
@@ -364,8 +366,9 @@ static rq_err look_at_mob_file(void *ctx, rq_slice table, rq_slice file, rq_erro
         inner = (rq_error){0};
         rc = rq_vfs_stat(m->l->vfs, archived, &st, &inner);
         if (rc == RQ_E_NOT_FOUND)
-            tell_finding(m->l->findings, RQ_FINDING_PROBLEM, m->path,
-                         "refers to the MOB file %s, which is not there, nor in archive/", place);
+            report_finding(m->l->findings, RQ_FINDING_PROBLEM, m->path,
+                           "refers to the MOB file %s, which is neither there nor in archive/",
+                           place);
         place = archived;
     }
     bool there = rc == RQ_OK;
@@ -494,7 +497,7 @@ static rq_err look_at_nonces(rq_vfs *vfs, const char *region, uint64_t committed
     if (rc != RQ_OK)
         f.damage = own.message;
     else if (!named || f.highest != e.seqid)
-        f.damage = "offset 8: its number is not that of its name";
+        f.damage = "offset 8: the number differs from the number in the file's name";
     f.written_ms = e.written_ms;
     f.count = e.count;
     f.entries = e.bytes;

@@ -17,7 +17,7 @@ typedef enum rq_finding {
 
 /* Receives findings. `place` is a path below the root, with an offset if there is one. */
 typedef struct rq_findings {
-    void (*tell)(void *ctx, rq_finding level, const char *place, const char *text);
+    void (*report)(void *ctx, rq_finding level, const char *place, const char *text);
     /* Reports progress: `bytes` more were read. May be NULL. */
     void (*step)(void *ctx, uint64_t bytes);
     void *ctx;

@@ -470,7 +470,7 @@ static rq_err write_indexed(writing *w)
     rq_buf_clear(&w->copies.bytes);
     if (rc == RQ_OK && !done)
         return rq__index_fail(w->why, RQ_E_CONFLICT,
-                              "other writers change this row or this value all the time");
+                              "other writers changed this row or value on every try");
     return rc;
 }
 

@@ -62,12 +62,12 @@ rq_err rq__covered_take(rq_index *x, const rq_index_spec *spec, rq_failure *why)
 {
     if (spec->covered_count == 0) return RQ_OK;
     if (spec->covered == NULL || spec->covered_count >= RQ__COVERED_MAX)
-        return rq__index_fail(why, RQ_E_INVALID, "no covered columns, or more than 15");
+        return rq__index_fail(why, RQ_E_INVALID, "the number of covered columns is not 1 to 15");
     for (size_t i = 0; i < spec->covered_count; i++) {
         const rq_column *c = &spec->covered[i];
         if (c->family.len == 0 || c->family.data == NULL || c->qualifier.data == NULL)
             return rq__index_fail(why, RQ_E_INVALID,
-                                  "a covered column has a family and a qualifier");
+                                  "a covered column has no family or no qualifier");
         x->covered[i] = *c;
     }
     x->covered[spec->covered_count] = (rq_column){x->family, x->qualifier};

@@ -141,7 +141,8 @@ rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scan
         return rq__index_fail(failure, RQ_E_INVALID, "the index covers no columns");
     if ((range->from.data == NULL && range->from.len > 0) ||
         (range->to.data == NULL && range->to.len > 0))
-        return rq__index_fail(failure, RQ_E_INVALID, "a value without data");
+        return rq__index_fail(failure, RQ_E_INVALID,
+                              "a bound of the range has a length but no data");
     rq_index_scanner *s = calloc(1, sizeof *s);
     if (s == NULL) return rq__index_fail(failure, RQ_E_NO_MEMORY, "out of memory, for a scan");
     s->x = index;
@@ -181,7 +182,7 @@ rq_err rq_index_next(rq_index_scanner *scanner, rq_row **ret, rq_failure *failur
     RQ_TRY(rq_needs(scanner, "scanner", failure));
     RQ_TRY(rq_needs(ret, "place for the result", failure));
     if (scanner->ended_by == RQ_OK) scanner->ended_by = next_row(scanner, ret, &scanner->failure);
-    return rq__tell_failure(&scanner->failure, scanner->ended_by, failure);
+    return rq__copy_failure(&scanner->failure, scanner->ended_by, failure);
 }
 
 void rq_index_scanner_close(rq_index_scanner *scanner)

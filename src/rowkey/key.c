@@ -114,7 +114,7 @@ static rq_err check_literal(const rq__part *p, rq_cursor *c, rq_error *why)
 {
     rq_slice s;
     if (rq_cursor_bytes(c, p->literal.len, &s) && rq_slice_eq(s, p->literal)) return RQ_OK;
-    return rq__part_fail(p, RQ_E_MALFORMED, why, "the key does not have it");
+    return rq__part_fail(p, RQ_E_MALFORMED, why, "the key does not contain this literal");
 }
 
 static rq_err decode_parts(const rq_key_format *f, rq_cursor *c, rq_arena *arena,
@@ -126,7 +126,7 @@ static rq_err decode_parts(const rq_key_format *f, rq_cursor *c, rq_arena *arena
         const rq__part *p = &f->parts[i];
         if (rq__part_is_computed(p)) {
             if (!rq_cursor_bytes(c, p->width, &computed))
-                return rq__part_fail(p, RQ_E_MALFORMED, why, "the key ends before it");
+                return rq__part_fail(p, RQ_E_MALFORMED, why, "the key ends before this part");
         } else if (p->kind == RQ__PART_LITERAL) {
             RQ_TRY(check_literal(p, c, why));
         } else if (rq__part_is_nullable_ob(p) && c->ptr == c->end) {

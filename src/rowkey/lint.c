@@ -39,7 +39,7 @@ bool rq__part_is_ordered(const rq__part *p)
 
 /* --- advice ----------------------------------------------------------------------------------- */
 
-static rq_err say(rq_buf *out, size_t *count, const char *text)
+static rq_err append_advice(rq_buf *out, size_t *count, const char *text)
 {
     (*count)++;
     return rq_buf_append(out, text, strlen(text) + 1);
@@ -65,7 +65,7 @@ static rq_err lint_length(const rq_key_format *f, rq_buf *out, size_t *count, rq
             a, "keys have at most %zu bytes: there may be too few different keys", most);
     else
         return RQ_OK;
-    return text == NULL ? RQ_E_NO_MEMORY : say(out, count, text);
+    return text == NULL ? RQ_E_NO_MEMORY : append_advice(out, count, text);
 }
 
 static const rq__part *first_with_bytes(const rq_key_format *f)
@@ -105,7 +105,7 @@ static rq_err lint_first(const rq_key_format *f, rq_buf *out, size_t *count, rq_
         text = rq_arena_printf(a, "%s spreads nothing", p->type);
     else
         return RQ_OK;
-    return text == NULL ? RQ_E_NO_MEMORY : say(out, count, text);
+    return text == NULL ? RQ_E_NO_MEMORY : append_advice(out, count, text);
 }
 
 static rq_err lint_part(const rq__part *p, rq_buf *out, size_t *count, rq_arena *a)
@@ -145,7 +145,7 @@ static rq_err lint_part(const rq__part *p, rq_buf *out, size_t *count, rq_arena 
                                p->type, p->width, p->width > 9 ? 8 : 4);
     else
         return RQ_OK;
-    return text == NULL ? RQ_E_NO_MEMORY : say(out, count, text);
+    return text == NULL ? RQ_E_NO_MEMORY : append_advice(out, count, text);
 }
 
 static rq_err lint_into(const rq_key_format *f, rq_buf *out, size_t *count, rq_arena *a)

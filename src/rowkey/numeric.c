@@ -137,7 +137,7 @@ static rq_err append_decimal(const rq__part *p, const decimal *d, rq_buf *out, r
     uint8_t flip = d->negative ? 0xff : 0;
     if (d->count == 0) return rq_buf_append_u8(out, 0x15);
     if (d->point > EXPONENT_MAX || d->point < -EXPONENT_MAX)
-        return rq__part_fail(p, RQ_E_INVALID, why, "its exponent is beyond %d", EXPONENT_MAX);
+        return rq__part_fail(p, RQ_E_INVALID, why, "the exponent is beyond ±%d", EXPONENT_MAX);
     int64_t e = (d->point + (d->point & 1)) / 2;
     if (d->point <= 0) { /* below 1 */
         RQ_TRY(rq_buf_append_u8(out, d->negative ? 0x14 : 0x16));
@@ -274,14 +274,14 @@ rq_err rq__numeric_decode(const rq__part *p, rq_cursor *c, uint8_t flip, rq_aren
     decimal d = {0};
     uint8_t header;
     if (!rq_cursor_u8(c, &header))
-        return rq__part_fail(p, RQ_E_MALFORMED, why, "the key ends before it");
+        return rq__part_fail(p, RQ_E_MALFORMED, why, "the key ends before this part");
     header ^= flip;
     if (header == 0x07 || header == 0x23 || header == 0x26) {
         *ret = rq_key_real(header == 0x26 ? NAN : header == 0x07 ? -INFINITY : INFINITY);
         return RQ_OK;
     }
     if (header != 0x15 && !take_decimal(c, header, flip, &d))
-        return rq__part_fail(p, RQ_E_MALFORMED, why, "no number (first byte %02x)", header);
+        return rq__part_fail(p, RQ_E_MALFORMED, why, "not a number (first byte %02x)", header);
     const char *text = decimal_text(&d, arena);
     if (text == NULL) return rq_no_memory(why);
     *ret = rq_key_text(text);

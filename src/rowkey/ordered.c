@@ -125,7 +125,7 @@ static rq_err take_bytes(const rq__part *p, rq_cursor *c, uint8_t flip, rq_arena
         }
         bytes[len++] = b;
     }
-    if (ends) return rq__part_fail(p, RQ_E_MALFORMED, why, "it has no end");
+    if (ends) return rq__part_fail(p, RQ_E_MALFORMED, why, "the end mark is missing");
     *ret = rq_slice_of(bytes, len);
     return RQ_OK;
 }
@@ -149,14 +149,14 @@ static rq_err take_blob_var(const rq__part *p, rq_cursor *c, uint8_t flip, rq_ar
         *ret = rq_slice_of(bytes, len);
         return RQ_OK;
     }
-    return rq__part_fail(p, RQ_E_MALFORMED, why, "it has no end");
+    return rq__part_fail(p, RQ_E_MALFORMED, why, "the end mark is missing");
 }
 
 static rq_err decode_null(const rq__part *p, rq_cursor *c, rq_key_value *ret, rq_error *why)
 {
     uint8_t end;
     if (p->kind == RQ__PART_OB_BLOB && p->desc && !rq_cursor_u8(c, &end))
-        return rq__part_fail(p, RQ_E_MALFORMED, why, "the key ends in it");
+        return rq__part_fail(p, RQ_E_MALFORMED, why, "the key ends in this part");
     *ret = rq_key_null();
     return RQ_OK;
 }
@@ -168,7 +168,7 @@ rq_err rq__ordered_decode(const rq__part *p, rq_cursor *c, rq_arena *arena, rq_k
     rq_cursor begin = *c;
     rq_slice s = {0};
     if (!rq_cursor_u8(c, &header))
-        return rq__part_fail(p, RQ_E_MALFORMED, why, "the key ends before it");
+        return rq__part_fail(p, RQ_E_MALFORMED, why, "the key ends before this part");
     header ^= flip;
     if (header == HEADER_NULL && rq__part_is_nullable_ob(p)) return decode_null(p, c, ret, why);
     if (p->kind == RQ__PART_OB_NUM) {
@@ -176,7 +176,7 @@ rq_err rq__ordered_decode(const rq__part *p, rq_cursor *c, rq_arena *arena, rq_k
         return rq__numeric_decode(p, c, flip, arena, ret, why);
     }
     if (header != header_of(p))
-        return rq__part_fail(p, RQ_E_MALFORMED, why, "it begins with %02x, not %02x", header,
+        return rq__part_fail(p, RQ_E_MALFORMED, why, "the first byte is %02x, not %02x", header,
                              header_of(p));
     if (p->kind == RQ__PART_OB_INT || p->kind == RQ__PART_OB_FLOAT) {
         rq__part plain = plain_of(p);

@@ -54,8 +54,8 @@ static rq_err take_integer(const rq__part *p, const rq_key_value *v, int64_t *re
         return rq__part_fail(p, RQ_E_INVALID, why, "the value is not an integer of %u bytes",
                              p->width);
     if (*ret > most || *ret < -most - 1)
-        return rq__part_fail(p, RQ_E_INVALID, why, "%lld does not fit %u bytes", (long long)*ret,
-                             p->width);
+        return rq__part_fail(p, RQ_E_INVALID, why, "%lld does not fit into %u bytes",
+                             (long long)*ret, p->width);
     return RQ_OK;
 }
 
@@ -199,9 +199,11 @@ static rq_err encode_number(const rq__part *p, const rq_key_value *v, rq_buf *ou
 static rq_err encode_fixed(const rq__part *p, rq_slice s, rq_buf *out, rq_error *why)
 {
     if (!p->is_text && s.len != p->width)
-        return rq__part_fail(p, RQ_E_INVALID, why, "%zu bytes, not %u", s.len, p->width);
+        return rq__part_fail(p, RQ_E_INVALID, why, "the value has %zu bytes, not %u", s.len,
+                             p->width);
     if (s.len > p->width)
-        return rq__part_fail(p, RQ_E_INVALID, why, "%zu bytes, more than %u", s.len, p->width);
+        return rq__part_fail(p, RQ_E_INVALID, why, "the value has %zu bytes, more than %u", s.len,
+                             p->width);
     if (p->is_text && s.len > 0 && memchr(s.ptr, 0, s.len) != NULL)
         return rq__part_fail(p, RQ_E_INVALID, why, "a text has no byte 00");
     RQ_TRY(rq_buf_append(out, s.ptr, s.len));
@@ -213,7 +215,8 @@ static rq_err encode_fixed(const rq__part *p, rq_slice s, rq_buf *out, rq_error 
 static rq_err encode_geohash(const rq__part *p, rq_slice s, rq_buf *out, rq_error *why)
 {
     if (s.len != p->width)
-        return rq__part_fail(p, RQ_E_INVALID, why, "%zu letters, not %u", s.len, p->width);
+        return rq__part_fail(p, RQ_E_INVALID, why, "the value has %zu letters, not %u", s.len,
+                             p->width);
     for (size_t i = 0; i < s.len; i++)
         if (s.ptr[i] == 0 || strchr(RQ__GEOHASH_LETTERS, s.ptr[i]) == NULL)
             return rq__part_fail(p, RQ_E_INVALID, why, "letter %zu is not a GeoHash letter (%s)",
@@ -275,7 +278,7 @@ rq_err rq__part_encode(const rq__part *p, const rq_key_value *v, rq_buf *out, rq
         begin++;
     }
     if (v->kind == RQ_VALUE_NULL)
-        return rq__part_fail(p, RQ_E_INVALID, why, "it cannot be null (opt- allows it)");
+        return rq__part_fail(p, RQ_E_INVALID, why, "the value is null (opt- allows null)");
     RQ_TRY(encode_present(p, v, out, why));
     if (p->desc && !subtracts(p)) invert(out->ptr + begin, out->len - begin);
     if (p->rev) reverse(out->ptr + begin, out->len - begin);
@@ -365,7 +368,7 @@ static rq_err decode_present(const rq__part *p, rq_cursor *c, rq_arena *arena, r
         return RQ_OK;
     }
     if (!rq_cursor_bytes(c, p->width, &s))
-        return rq__part_fail(p, RQ_E_MALFORMED, why, "the key ends in it, or before it");
+        return rq__part_fail(p, RQ_E_MALFORMED, why, "the key ends in this part or before it");
     if ((p->desc && !subtracts(p)) || p->rev) {
         s = rq_arena_copy(arena, s);
         if (s.ptr == NULL) return rq_no_memory(why);
@@ -383,7 +386,7 @@ rq_err rq__part_decode(const rq__part *p, rq_cursor *c, rq_arena *arena, rq_key_
         return rq__ordered_decode(p, c, arena, ret, why);
     if (!p->opt) return decode_present(p, c, arena, ret, why);
     if (!rq_cursor_u8(c, &tag))
-        return rq__part_fail(p, RQ_E_MALFORMED, why, "the key ends before it");
+        return rq__part_fail(p, RQ_E_MALFORMED, why, "the key ends before this part");
     tag = p->desc ? (uint8_t)~tag : tag;
     if (tag > 1) return rq__part_fail(p, RQ_E_MALFORMED, why, "neither null nor a value");
     if (tag == 1) return decode_present(p, c, arena, ret, why);

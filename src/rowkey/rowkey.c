@@ -319,7 +319,7 @@ rq_err rq_geo_contains(const rq_area *area, rq_point point, bool *ret, rq_failur
     return end(failure, rq__geo_contains(area, point, ret, &why.error), &why);
 }
 
-rq_err rq__tell_failure(const rq_failure *from, rq_err rc, rq_failure *to)
+rq_err rq__copy_failure(const rq_failure *from, rq_err rc, rq_failure *to)
 {
     if (rc == RQ_OK || to == NULL) return rc;
     size_t size = to->size;

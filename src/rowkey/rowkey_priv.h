@@ -186,6 +186,6 @@ rq_err rq__geo_contains(const rq_area *area, rq_point point, bool *ret, rq_error
 
 /* Copies the failure that a scanner has kept into the caller's structure, which may be smaller: then only
  * the fields that fit. Returns `rc`; RQ_OK and NULL are fine. */
-rq_err rq__tell_failure(const rq_failure *from, rq_err rc, rq_failure *to);
+rq_err rq__copy_failure(const rq_failure *from, rq_err rc, rq_failure *to);
 
 #endif

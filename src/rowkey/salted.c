@@ -531,7 +531,7 @@ rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *fail
     rq_err rc = scanner->ended_by != RQ_OK ? scanner->ended_by : next(scanner, &row);
     scanner->ended_by = rc;
     if (rc == RQ_OK) *ret = row;
-    return rq__tell_failure(&scanner->failure, rc, failure);
+    return rq__copy_failure(&scanner->failure, rc, failure);
 }
 
 static void stop_threads(rq_salted_scanner *s)

@@ -120,7 +120,7 @@ static rq_err take_row(reader *r, const rq_row *row)
            head = salt + RQ__TSDB_UID + RQ__TSDB_TIME;
     rq_slice key = rq_slice_of(row->cells[0].row.data, row->cells[0].row.len);
     if (key.len < head || (key.len - head) % (2 * RQ__TSDB_UID) != 0 || key.len > RQ__TSDB_KEY_MAX)
-        return fail(r, RQ_E_MALFORMED, "a row of the table is not OpenTSDB's");
+        return fail(r, RQ_E_MALFORMED, "a row of the table is not in OpenTSDB's format");
     rq_slice tags = rq_slice_of(key.ptr + head, key.len - head);
     if (!has_wanted(r, tags)) return RQ_OK;
     RQ_TRY(series_of(r, tags, &r->now));
@@ -322,7 +322,7 @@ static rq_err check(reader *r, const rq_tsdb_query *given, rq_tsdb_query *q)
     if (q->tag_count > RQ__TSDB_TAGS_MAX) return fail(r, RQ_E_INVALID, "too many tags");
     if (q->from_ms < 0 || q->to_ms <= q->from_ms || q->from_ms / 1000 > UINT32_MAX ||
         q->to_ms > INT64_MAX / 2 || q->interval_ms < 0 || (unsigned)q->function > RQ_TSDB_COUNT)
-        return fail(r, RQ_E_INVALID, "no range of time, interval or function");
+        return fail(r, RQ_E_INVALID, "the range of time, the interval or the function is invalid");
     return RQ_OK;
 }
 

@@ -21,7 +21,7 @@ rq_err rq__var_encode(const rq__part *p, rq_slice s, rq_buf *out, rq_error *why)
         return rq__part_fail(p, RQ_E_INVALID, why, "a text has no byte 00");
     if (p->literal.len > 0 && s.len > 0 && memchr(s.ptr, p->literal.ptr[0], s.len) != NULL)
         return rq__part_fail(p, RQ_E_INVALID, why,
-                             "it contains the byte %02x, with which the literal behind it begins",
+                             "the value contains byte %02x, the first byte of the literal after it",
                              p->literal.ptr[0]);
     if (p->literal.len > 0 || stands_alone(p)) return rq_buf_append(out, s.ptr, s.len);
     for (size_t i = 0; i < s.len; i++) {
@@ -49,7 +49,7 @@ static rq_err unescape(const rq__part *p, rq_cursor *c, uint8_t flip, rq_arena *
             if (!rq_cursor_u8(c, &next)) break;
             next ^= flip;
             if (next != 0 && next != 0xff)
-                return rq__part_fail(p, RQ_E_MALFORMED, why, "00 %02x in it", next);
+                return rq__part_fail(p, RQ_E_MALFORMED, why, "byte 00 is followed by %02x", next);
         }
         if (b == 0 && next == 0) {
             *ret = rq_slice_of(bytes, len);
@@ -57,7 +57,7 @@ static rq_err unescape(const rq__part *p, rq_cursor *c, uint8_t flip, rq_arena *
         }
         bytes[len++] = b;
     }
-    return rq__part_fail(p, RQ_E_MALFORMED, why, "it has no end");
+    return rq__part_fail(p, RQ_E_MALFORMED, why, "the end mark is missing");
 }
 
 rq_err rq__var_decode(const rq__part *p, rq_cursor *c, rq_arena *arena, rq_slice *ret,
@@ -66,7 +66,7 @@ rq_err rq__var_decode(const rq__part *p, rq_cursor *c, rq_arena *arena, rq_slice
     if (p->literal.len > 0) {
         const uint8_t *end = memchr(c->ptr, p->literal.ptr[0], rq_cursor_left(c));
         if (end == NULL)
-            return rq__part_fail(p, RQ_E_MALFORMED, why, "the literal behind it is missing");
+            return rq__part_fail(p, RQ_E_MALFORMED, why, "the literal after this part is missing");
         return take_rest(c, (size_t)(end - c->ptr), ret);
     }
     if (stands_alone(p)) return take_rest(c, rq_cursor_left(c), ret);

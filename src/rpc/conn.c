@@ -155,8 +155,7 @@ RQ_COLD static void bad_magic(rq_rpc_conn *conn, const uint8_t *p)
 RQ_COLD static void no_security(rq_rpc_conn *conn)
 {
     if (++conn->security_preambles > SECURITY_PREAMBLES_MAX)
-        fatal(conn, HB "ipc.FatalConnectionException",
-              "the connection has asked for security too often");
+        fatal(conn, HB "ipc.FatalConnectionException", "too many requests for security");
     else
         send_exception(conn, RQ_CALL_ID_NONE, HB "ipc.SecurityNotEnabledException", false,
                        "security is not enabled");
@@ -383,7 +382,7 @@ static bool step_frame(rq_rpc_conn *conn)
     if (conn->state == RQ_CONN_OPEN) {
         if (conn->ahead > 0) conn->ahead--;
         if (!rq__call_run(conn, bytes, owner))
-            cut_off(conn, "malformed request header (or no memory)");
+            cut_off(conn, "malformed request header, or out of memory");
         return conn->state != RQ_CONN_DEAD;
     }
     if (conn->skip_frames > 0)
@@ -622,7 +621,8 @@ static void on_drain(rq_stream *s)
 static void cut_off_debtor(rq_unread *u)
 {
     rq_rpc_conn *conn = RQ_CONTAINER_OF(u, rq_rpc_conn, unread);
-    if (alive(conn)) refused(conn, "it does not read its answers, and all their memory is gone");
+    if (alive(conn))
+        refused(conn, "it does not read its responses, and they use all memory for responses");
     rq_stream_close(conn->stream, RQ_E_TIMEOUT);
 }
 
@@ -750,7 +750,7 @@ static void look_at_debt(rq_rpc_conn *conn)
     bool draining = atomic_load_explicit(&server->draining, memory_order_relaxed);
     bool late = rq_unread_is_late(&conn->unread, draining ? STOP_SLOW_NS : RQ_UNREAD_SLOW_NS);
     if (late && (draining || memory_is_needed(&server->options))) {
-        refused(conn, "it does not read its answers, and their memory is needed");
+        refused(conn, "it does not read its responses, and other connections need the memory");
         rq_stream_close(conn->stream, RQ_E_TIMEOUT);
     } else {
         watch_for_stall(conn);
@@ -766,12 +766,13 @@ static void on_deadline(rq_stream *s)
     }
     if (conn->input.big == NULL || conn->blocked != 0) return;
     if (rq_budget_contended(server_of(conn)->options.budget))
-        cut_off(conn, "the rest of a request did not come, and its memory is needed");
+        cut_off(conn,
+                "the rest of a request did not arrive, and other connections need its memory");
     else
         watch_for_stall(conn);
 }
 
-static void tell_service(rq_rpc_conn *conn)
+static void notify_service(rq_rpc_conn *conn)
 {
     if (conn->service_state == NULL) return;
     const rq_rpc_service *service = &conn->service->service;
@@ -790,7 +791,7 @@ static void on_close(rq_stream *s, rq_err why)
     atomic_store_explicit(&conn->gone, true, memory_order_relaxed);
     if (!rq_unread_close(&conn->unread)) conn->refs++;
     rq__answers_wake_all(conn);
-    tell_service(conn);
+    notify_service(conn);
     if (conn->waiting && forget_waiter(conn))
         conn->refs--; /* not the last one: the stream still has a reference */
     rq__conn_unref(conn);

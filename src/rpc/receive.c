@@ -109,7 +109,7 @@ RQ_COLD static bool refuse_long_param(const rq_call_private *p, size_t len, size
 {
     r->says_point = true;
     return refuse(r, HB "DoNotRetryIOException", true,
-                  "the parameter of %s has %zu bytes, more than the %zu that this method takes",
+                  "the parameter of %s has %zu bytes; the limit of this method is %zu",
                   p->call.method->name, len, max);
 }
 
@@ -122,7 +122,7 @@ static bool check_length(const rq_call_private *p, size_t len, struct refusal *r
 RQ_COLD static bool refuse_short_param(const rq_call_private *p, struct refusal *r)
 {
     return refuse(r, SHADED "InvalidProtocolBufferException", false,
-                  "the parameter of %s is cut short", p->call.method->name);
+                  "the parameter of %s is truncated", p->call.method->name);
 }
 
 RQ_INLINE bool decode_param(rq_call_private *p, rq_cursor *c, struct refusal *r)
@@ -235,7 +235,7 @@ RQ_COLD static bool refuse_long_head(const rq_request_head *head, struct refusal
 {
     r->says_point = true;
     return refuse(r, HB "DoNotRetryIOException", true,
-                  "the header of the request has %zu bytes, more than %zu", head->bytes.len,
+                  "the request's header has %zu bytes; the limit is %zu", head->bytes.len,
                   RQ_REQUEST_HEAD_MAX);
 }
 

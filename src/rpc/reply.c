@@ -35,8 +35,8 @@ void rq__packing_free(struct rq_packing *k)
     free(k);
 }
 
-RQ_COLD static void tell_end(rq_call_private *p, const ProtobufCMessage *response,
-                             const rq_rpc_exception *failure)
+RQ_COLD static void report_end(rq_call_private *p, const ProtobufCMessage *response,
+                               const rq_rpc_exception *failure)
 {
     const rq_rpc_service *service = &p->conn->service->service;
     if (p->end_told || p->call.method == NULL) return;
@@ -91,7 +91,7 @@ static void sent(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
 
 void rq__call_throw_text(rq_call_private *p, const rq_rpc_exception *exception, const char *text)
 {
-    if (wants_end(p)) tell_end(p, NULL, exception);
+    if (wants_end(p)) report_end(p, NULL, exception);
     rq_stream *s = answer_stream(p);
     if (s == NULL) return;
     rq_buf *out = rq_stream_out(s);
@@ -190,10 +190,11 @@ void rq_call_fail_why(rq_call *call, rq_err code, const rq_error *why)
 
 void rq_call_drop(rq_call *call)
 {
-    static const rq_rpc_exception gone = {.java_class = "none",
-                                          .message = "the client has gone or given up"};
+    static const rq_rpc_exception gone = {
+        .java_class = "none",
+        .message = "the client has closed the connection or has stopped waiting"};
     rq_call_private *p = rq__call_private(call);
-    if (wants_end(p)) tell_end(p, NULL, &gone);
+    if (wants_end(p)) report_end(p, NULL, &gone);
     rq__counter_add(&p->conn->worker->counters.dropped, 1);
     if (is_looked_at(p, 0)) rq__call_note(p, 0, "dropped");
     rq__call_end(p);
@@ -411,14 +412,14 @@ static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice
 void rq_call_reply(rq_call *call, const ProtobufCMessage *response)
 {
     rq_call_private *p = rq__call_private(call);
-    if (wants_end(p)) tell_end(p, response, NULL);
+    if (wants_end(p)) report_end(p, response, NULL);
     reply(p, response, (rq_slice){0});
 }
 
 void rq_call_reply_packed(rq_call *call, rq_slice message)
 {
     rq_call_private *p = rq__call_private(call);
-    if (wants_end(p)) tell_end(p, NULL, NULL);
+    if (wants_end(p)) report_end(p, NULL, NULL);
     reply(p, NULL, message);
 }
 
@@ -465,7 +466,7 @@ void rq_call_reply_long(rq_call *call, rq_err (*pack)(rq_call *call, rq_buf *ret
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
-    if (wants_end(p)) tell_end(p, NULL, NULL);
+    if (wants_end(p)) report_end(p, NULL, NULL);
     rq__call_describe(p);
     p->call.param = NULL; /* what is in the arena is not there for long */
     p->header = NULL;

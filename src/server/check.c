@@ -28,7 +28,7 @@ typedef struct check {
 } check;
 
 RQ_PRINTF(3, 4)
-static void say(const check *c, const char *subject, const char *fmt, ...)
+static void print_line(const check *c, const char *subject, const char *fmt, ...)
 {
     char text[2048];
     va_list args;
@@ -40,7 +40,7 @@ static void say(const check *c, const char *subject, const char *fmt, ...)
 
 static void problem(check *c, rq_err rc, const rq_error *why)
 {
-    say(c, "PROBLEM", "%s", why->message[0] == '\0' ? rq_err_text(rc) : why->message);
+    print_line(c, "PROBLEM", "%s", why->message[0] == '\0' ? rq_err_text(rc) : why->message);
     if (c->first == RQ_OK) c->first = rc;
 }
 
@@ -61,14 +61,14 @@ static void check_listening(check *c)
         return;
     }
     for (unsigned i = 0; i < l.count; i++)
-        say(c, "listen", "%s: zookeeper %u, master %u, regionserver %u",
-            rq_host_bracketed(l.address[i], text), p.zk, p.master, p.rs);
+        print_line(c, "listen", "%s: zookeeper %u, master %u, regionserver %u",
+                   rq_host_bracketed(l.address[i], text), p.zk, p.master, p.rs);
     rq__listen_host(&l, c->o->advertise, host);
-    say(c, "clients", "connect to %s", rq_host_bracketed(host, text));
+    print_line(c, "clients", "connect to %s", rq_host_bracketed(host, text));
     rc = rq__listen_hold(&l, &p, &held, &why);
     rq__listen_release(&held);
     if (rc == RQ_E_EXISTS)
-        say(c, "note", "now: %s", why.message);
+        print_line(c, "note", "now: %s", why.message);
     else if (rc != RQ_OK)
         problem(c, rc, &why);
 }
@@ -81,10 +81,10 @@ static void check_pages(check *c)
     if (rc != RQ_OK)
         problem(c, rc, &why);
     else if (!p.on)
-        say(c, "listen", "no HTTP pages");
+        print_line(c, "listen", "no HTTP pages");
     else
-        say(c, "listen", "HTTP pages on %s%s", RQ_HOST_PORT(p.host, p.port),
-            p.is_explicit ? "" : ", if the port is free");
+        print_line(c, "listen", "HTTP pages on %s%s", RQ_HOST_PORT(p.host, p.port),
+                   p.is_explicit ? "" : ", if the port is free");
 }
 
 /* Shares below ten units have a digit after the point, because a budget of 1 MB has shares too. */
@@ -101,8 +101,8 @@ static void check_memory(const check *c)
     in_mb(budget, all);
     in_mb(budget * rq_config_real(config, RQ_SET_GLOBAL_MEMSTORE), memstores);
     in_mb(budget * rq_config_real(config, RQ_SET_BLOCK_CACHE), cache);
-    say(c, "memory", "%s of %llu MB: memstores %s, block cache %s", all,
-        (unsigned long long)(rq_machine_memory() >> 20), memstores, cache);
+    print_line(c, "memory", "%s of %llu MB: memstores %s, block cache %s", all,
+               (unsigned long long)(rq_machine_memory() >> 20), memstores, cache);
 }
 
 static void check_settings(check *c)
@@ -116,10 +116,10 @@ static void check_settings(check *c)
     for (int s = 0; s < RQ_SETTING_COUNT; s++) {
         const rq_setting_info *i = rq_setting_get((rq_setting)s);
         const char *text = rq_config_text(config, (rq_setting)s);
-        if (strcmp(text, i->fallback) != 0) say(c, "setting", "%s = %s", i->name, text);
+        if (strcmp(text, i->fallback) != 0) print_line(c, "setting", "%s = %s", i->name, text);
     }
     for (size_t i = 0; rq_config_unused(config, i) != NULL; i++)
-        say(c, "no effect", "%s, a setting of HBase", rq_config_unused(config, i));
+        print_line(c, "no effect", "%s, a setting of HBase", rq_config_unused(config, i));
 }
 
 static rq_err check_existing(check *c, const char *path, rq_error *why)
@@ -138,7 +138,7 @@ static rq_err check_existing(check *c, const char *path, rq_error *why)
     RQ_TRY(rq_vfs_posix_new(path, &vfs, why));
     rq_err rc = rq_root_look(vfs, &state, why);
     rq_vfs_free(vfs);
-    if (rc == RQ_OK) say(c, "data", "%s %s", path, states[state]);
+    if (rc == RQ_OK) print_line(c, "data", "%s %s", path, states[state]);
     return rc;
 }
 
@@ -149,7 +149,7 @@ static void check_folder(check *c)
     struct stat st;
     rq_err rc = RQ_OK;
     if (stat(path, &st) != 0 && errno == ENOENT && path[0] != '\0')
-        say(c, "data", "%s does not exist: it becomes a new data folder", path);
+        print_line(c, "data", "%s does not exist: it becomes a new data folder", path);
     else if (stat(path, &st) != 0)
         rc = rq_fail(&why, RQ_E_IO, "data folder %s: %s", path, strerror(errno));
     else if (!S_ISDIR(st.st_mode))

@@ -87,7 +87,7 @@ static mrb_value signed_number(mrb_state *mrb, mrb_value self)
     (void)self;
     mrb_get_args(mrb, "S", &bytes);
     rq_slice s = rq__slice_of(bytes);
-    if (s.len < 1 || s.len > 8) mrb_raise(mrb, E_ARGUMENT_ERROR, "no number");
+    if (s.len < 1 || s.len > 8) mrb_raise(mrb, E_ARGUMENT_ERROR, "a number needs 1 to 8 bytes");
     unsigned shift = 64 - 8 * (unsigned)s.len;
     return mrb_int_value(mrb, (int64_t)(get_be(s) << shift) >> shift);
 }
@@ -100,7 +100,7 @@ static mrb_value real_number(mrb_state *mrb, mrb_value self)
     mrb_get_args(mrb, "S", &bytes);
     rq_slice s = rq__slice_of(bytes);
     if (s.len == 8) return mrb_float_value(mrb, rq_double_of_bits(get_be(s)));
-    if (s.len != 4) mrb_raise(mrb, E_ARGUMENT_ERROR, "no real number");
+    if (s.len != 4) mrb_raise(mrb, E_ARGUMENT_ERROR, "a real number needs 4 or 8 bytes");
     float f;
     uint32_t v = (uint32_t)get_be(s);
     memcpy(&f, &v, sizeof f);
@@ -114,7 +114,8 @@ static mrb_value big_endian(mrb_state *mrb, mrb_value self)
     char bytes[8];
     (void)self;
     mrb_get_args(mrb, "ii", &n, &len);
-    if (len < 1 || len > 8) mrb_raise(mrb, E_ARGUMENT_ERROR, "not the length of a number");
+    if (len < 1 || len > 8)
+        mrb_raise(mrb, E_ARGUMENT_ERROR, "the length of a number is 1 to 8 bytes");
     for (mrb_int i = len; i-- > 0; n >>= 8)
         bytes[i] = (char)(n & 255);
     return mrb_str_new(mrb, bytes, len);

@@ -135,7 +135,7 @@ static mrb_value visit(mrb_state *mrb, mrb_value self)
     mrb_get_args(mrb, "zz", &where, &root);
     rq__shell *s = rq__shell_of(mrb);
     (void)rq__shell_client(mrb);
-    if (s->home != NULL) mrb_raise(mrb, E_RUNTIME_ERROR, "already at another cluster");
+    if (s->home != NULL) mrb_raise(mrb, E_RUNTIME_ERROR, "already connected to another cluster");
     if (strlen(where) >= sizeof s->away || strlen(root) >= sizeof s->away_root)
         mrb_raise(mrb, E_ARGUMENT_ERROR, "the cluster key is too long");
     memcpy(s->away, where, strlen(where) + 1);

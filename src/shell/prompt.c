@@ -137,7 +137,7 @@ static void show(mrb_value list, bool has_gap)
                (i + 1) % 4 == 0 && i + 1 < shown ? "\n" : "  ");
     }
     if (has_gap)
-        fputs("\nand more; type some letters", stdout);
+        fputs("\nand more; type more letters", stdout);
     else if (shown < count)
         printf("\nand %lld more", (long long)(count - shown));
     putchar('\n');

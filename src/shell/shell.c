@@ -45,7 +45,7 @@ static bool load(mrb_state *mrb, const char *name)
         if (strcmp(rq__preludes[i].name, name) != 0) continue;
         int arena = mrb_gc_arena_save(mrb);
         mrb_irep *irep = mrb_read_irep_buf(mrb, rq__preludes[i].code, rq__preludes[i].len);
-        if (irep == NULL) mrb_raisef(mrb, E_SCRIPT_ERROR, "prelude %s cannot be read", name);
+        if (irep == NULL) mrb_raisef(mrb, E_SCRIPT_ERROR, "cannot read prelude %s", name);
         struct RProc *proc = mrb_proc_new(mrb, irep);
         /* At the top, wherever it is loaded from. */
         proc->upper = NULL;

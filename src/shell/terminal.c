@@ -154,7 +154,7 @@ static mrb_value set_environment(mrb_state *mrb, mrb_value self)
     (void)self;
     mrb_get_args(mrb, "zz!", &name, &value);
     if ((value != NULL ? setenv(name, value, 1) : unsetenv(name)) != 0)
-        mrb_raisef(mrb, E_ARGUMENT_ERROR, "not a name of a variable: %s", name);
+        mrb_raisef(mrb, E_ARGUMENT_ERROR, "not a variable's name: %s", name);
     tzset();
     return mrb_nil_value();
 }

@@ -36,7 +36,7 @@ static void on_look(evutil_socket_t fd, short events, void *ctx)
     (void)fd;
     (void)events;
     bool late = rq_client_now_ns() > p->until_ns;
-    if (late) p->why = "no answer for 10 s";
+    if (late) p->why = "no response for 10 s";
     if (late || p->shell->interrupted) event_base_loopbreak(p->base);
 }
 
@@ -55,7 +55,7 @@ static void on_error(enum evhttp_request_error error, void *ctx)
         p->why = "not HTTP";
         break;
     case EVREQ_HTTP_DATA_TOO_LONG:
-        p->why = "the answer is longer than 16 MiB";
+        p->why = "the response is longer than 16 MiB";
         break;
     default:
         p->why = reason(p, "not HTTP, or closed before its end");
@@ -111,7 +111,7 @@ static void fetch_page(page *p, const char *host, uint16_t port, const char *pat
     if (p->base != NULL) p->names = evdns_base_new(p->base, EVDNS_BASE_INITIALIZE_NAMESERVERS);
     if (p->base != NULL) look = event_new(p->base, -1, EV_PERSIST, on_look, p);
     if (look == NULL || event_add(look, &pause) != 0 || !ask(p, host, port, path)) {
-        if (p->why == NULL) p->why = "the request cannot be made";
+        if (p->why == NULL) p->why = "cannot create the request";
     } else if (p->why == NULL && p->status == 0) {
         (void)event_base_dispatch(p->base);
     }

@@ -147,15 +147,15 @@ rq_err rq__crew_pass(rq__crew *c, uint64_t bytes, rq_error *why)
     return atomic_load(&c->stops) ? rq_fail(why, RQ_E_CANCELLED, "stopped") : RQ_OK;
 }
 
-void rq__crew_say(rq__crew *c, const char *fmt, ...)
+void rq__crew_print(rq__crew *c, const char *fmt, ...)
 {
     char text[1200];
     va_list args;
-    if (c->options->say == NULL) return;
+    if (c->options->print == NULL) return;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     pthread_mutex_lock(&c->lock);
-    c->options->say(c->options->ctx, text);
+    c->options->print(c->options->ctx, text);
     pthread_mutex_unlock(&c->lock);
 }

@@ -42,6 +42,6 @@ rq_err rq__crew_run(rq__crew *c, rq_transfer_counts *ret, rq_error *why);
 RQ_NODISCARD
 rq_err rq__crew_pass(rq__crew *c, uint64_t bytes, rq_error *why);
 /* Says a line. */
-void rq__crew_say(rq__crew *c, const char *fmt, ...) RQ_PRINTF(2, 3);
+void rq__crew_print(rq__crew *c, const char *fmt, ...) RQ_PRINTF(2, 3);
 
 #endif

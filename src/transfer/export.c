@@ -77,7 +77,7 @@ static rq_err put_result(export_tools *t, rq_op_result *row, uint64_t *ret_cells
 }
 
 /* Tells the crew's counter how much of the part is done. */
-static void tell_progress(export_tools *t, rq_slice row)
+static void add_progress(export_tools *t, rq_slice row)
 {
     uint64_t units = (uint64_t)(rq__range_share(&t->range, row) * UNITS);
     if (units <= t->units) return;
@@ -99,7 +99,7 @@ static rq_err take_row(void *ctx, rq_op_result *row, rq_error *why)
     if (rc == RQ_E_MALFORMED) return rq_fail(why, rc, "the server's response is malformed");
     t->rows += cells > 0 && rq__row_begins(&t->parts, rq_cell_row(&first), row->row.partial);
     t->cells += cells;
-    if (t->rows % 64 == 0) tell_progress(t, rq_cell_row(&first));
+    if (t->rows % 64 == 0) add_progress(t, rq_cell_row(&first));
     return rc;
 }
 

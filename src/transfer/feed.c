@@ -144,7 +144,7 @@ static rq_err pass_over(rq__feed *s, const char *problem, rq_error *why)
         return rq_fail(why, RQ_E_INVALID, "%s: bad line at byte %" PRIu64 ": %s", l->path, l->start,
                        problem);
     if (atomic_fetch_add(&s->crew->bad_lines, 1) < SAID_MAX)
-        rq__crew_say(s->crew, "%s: bad line at byte %" PRIu64 ": %s", l->path, l->start, problem);
+        rq__crew_print(s->crew, "%s: bad line at byte %" PRIu64 ": %s", l->path, l->start, problem);
     return RQ_OK;
 }
 

@@ -75,13 +75,13 @@ typedef struct comparison {
     size_t at; /* the batch that is being hashed */
 } comparison;
 
-static void say_difference(const comparison *c, rq_slice start, rq_slice stop)
+static void print_difference(const comparison *c, rq_slice start, rq_slice stop)
 {
     char from[400], to[400];
     if (atomic_fetch_add(&c->crew->different, 1) >= SAID_MAX) return;
     rq_bytes_to_string(start, from, sizeof from);
     rq_bytes_to_string(stop, to, sizeof to);
-    rq__crew_say(c->crew, "rows from '%s' to before '%s' differ", from, to);
+    rq__crew_print(c->crew, "rows from '%s' to before '%s' differ", from, to);
 }
 
 static void end_batch(comparison *c)
@@ -91,7 +91,7 @@ static void end_batch(comparison *c)
     rq__hasher_end(&c->hasher, hash);
     c->at++;
     if (memcmp(hash, e->hash, sizeof hash) != 0)
-        say_difference(c, e->key, c->at < c->list->count ? c->list->entries[c->at].key : c->end);
+        print_difference(c, e->key, c->at < c->list->count ? c->list->entries[c->at].key : c->end);
     rq__hasher_begin(&c->hasher);
 }
 

@@ -102,7 +102,8 @@ static const char *take_cell(const json_t *object, int64_t now_ms, rq_slice row,
     rq_slice family, qualifier = {0}, value = {0};
     const json_t *time = json_object_get(object, "timestamp");
     if (!take_bytes(object, "family", r, &family)) return "A cell has no family";
-    if (family.len == 0 || family.len > RQ_FAMILY_LEN_MAX) return "A family's length is wrong";
+    if (family.len == 0 || family.len > RQ_FAMILY_LEN_MAX)
+        return "A family's length is not 1 to 127 bytes";
     if (json_object_get(object, "qualifier") != NULL &&
         !take_bytes(object, "qualifier", r, &qualifier))
         return "A qualifier is not text";
@@ -141,7 +142,7 @@ static const char *take_row(const json_t *root, size_t len, int64_t now_ms, rq__
     rq_slice row;
     const json_t *cells = json_object_get(root, "cells");
     if (!json_is_object(root)) return "The line is not an object";
-    if (!json_is_array(cells)) return "There are no cells";
+    if (!json_is_array(cells)) return "The line has no cells";
     *rc = make_room(r, json_array_size(cells), len);
     if (*rc != RQ_OK) return NULL;
     if (!take_bytes(root, "row", r, &row)) return "No row key";
@@ -151,7 +152,7 @@ static const char *take_row(const json_t *root, size_t len, int64_t now_ms, rq__
         const char *problem = take_cell(json_array_get(cells, i), now_ms, row, r);
         if (problem != NULL) return problem;
     }
-    return r->count == 0 ? "There are no cells" : NULL;
+    return r->count == 0 ? "The line has no cells" : NULL;
 }
 
 const char *rq__json_parse(rq_slice line, int64_t now_ms, rq__json_row *r, rq_err *rc)

@@ -103,7 +103,7 @@ static rq_err parse(rq__load_journal *j, rq_slice text, rq_error *why)
         return rq_fail(
             why, RQ_E_CONFLICT,
             "an unfinished load of this folder was begun as \"%.*s\"; remove the file " JOURNAL
-            " to load what is left as \"%s\"",
+            " to load the remaining files as \"%s\"",
             (int)line.len, (const char *)line.ptr, j->what);
     j->is_resumed = true;
     RQ_TRY(take_entries(j, rest, why));

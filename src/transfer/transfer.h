@@ -15,7 +15,7 @@ typedef struct rq_transfer_options {
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     /* Called with a line for the user that does not end the transfer; on any thread, one call at a
      * time. */
-    void (*say)(void *ctx, const char *text);
+    void (*print)(void *ctx, const char *text);
     void *ctx;
 } rq_transfer_options;
 

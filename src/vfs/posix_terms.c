@@ -48,7 +48,7 @@ const char *rq__file_kind(mode_t mode)
     if (S_ISDIR(mode)) return "a folder";
     if (S_ISFIFO(mode)) return "a FIFO";
     if (S_ISSOCK(mode)) return "a socket";
-    return S_ISBLK(mode) || S_ISCHR(mode) ? "a device" : "something else";
+    return S_ISBLK(mode) || S_ISCHR(mode) ? "a device" : "a special file";
 }
 
 bool rq__entry_add(rq__entry_list *l, const char *name, bool is_dir, bool is_link)

@@ -104,7 +104,7 @@ rq_err rq_slog_open(rq_tenure *t, uint64_t number, rq_slog **ret, rq_error *why)
     return t->shared->slog_open(t, number, ret, why);
 }
 
-static void tell(rq_task *task)
+static void notify_written(rq_task *task)
 {
     rq_slog_write *w = RQ_CONTAINER_OF(task, rq_slog_write, task);
     rq_slog *log = w->log;
@@ -119,7 +119,7 @@ static void tell(rq_task *task)
 void rq__slog_write_end(rq_slog_write *w, rq_err rc)
 {
     w->rc = rc;
-    w->task.run = tell;
+    w->task.run = notify_written;
     rq_lane_post(w->lane, &w->task);
 }
 

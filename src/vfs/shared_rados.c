@@ -266,7 +266,7 @@ static rq_err set_timeouts(rq__rados *r, unsigned seconds, rq_error *why)
 static rq_err connect_to(rq__rados *r, const rq_rados_options *o, rq_error *why)
 {
     int rc = rados_create2(&r->cluster, "ceph", o->user, 0);
-    RQ_TRY(rq__rados_result(rc, "make a client for", o->user, why));
+    RQ_TRY(rq__rados_result(rc, "create a client for", o->user, why));
     rc = rados_conf_read_file(r->cluster, o->conf);
     if (rc < 0)
         return rq_fail(why, RQ_E_CONFIG, "Ceph: cannot read %s: %s", o->conf, strerror(-rc));
@@ -313,9 +313,9 @@ static rq_err check_pool(rq__rados *r, const char *pool, rq_error *why)
         return rq_fail(why, RQ_E_CONFIG,
                        "Ceph: pool \"%s\" is erasure-coded; it must be replicated", pool);
     if (rc != -EACCES) /* the monitor's word for: not erasure-coded */
-        return rq__rados_result(rc, "ask for the kind of pool", pool, why);
+        return rq__rados_result(rc, "read the type of pool", pool, why);
     rc = pool_setting(r, pool, "min_size", answer, sizeof answer);
-    RQ_TRY(rq__rados_result(rc, "ask for min_size of pool", pool, why));
+    RQ_TRY(rq__rados_result(rc, "read min_size of pool", pool, why));
     const char *found = strstr(answer, "\"min_size\":");
     long min_size = found == NULL ? 0 : strtol(found + strlen("\"min_size\":"), NULL, 10);
     if (min_size >= MIN_SIZE_LEAST) return RQ_OK;

@@ -48,7 +48,7 @@ static rq_err add_segment(rq__rados_tenure *t, uint64_t number, rq_error *why)
         RQ_TRY(rq__rados_renew(t, why));
         return rq_fail(why, RQ_E_EXISTS, "segment %llu exists already", (unsigned long long)number);
     }
-    return rq__rados_result(rc, "add a segment to", t->head, why);
+    return rq__rados_result(rc, "append a segment to", t->head, why);
 }
 
 /* An existing stripe was made by the revoker of the tenure, or by us if an answer was lost. */

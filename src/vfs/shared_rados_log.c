@@ -53,7 +53,7 @@ rq_err rq__rados_renew(rq__rados_tenure *t, rq_error *why)
     else if (rc >= 0)
         rq__tenure_renewed(&t->base, sent_ns);
     else
-        return rq__rados_result(rc, "look at", t->head, why);
+        return rq__rados_result(rc, "read", t->head, why);
     return rq__tenure_over(&t->base, why);
 }
 
@@ -178,7 +178,7 @@ static rq_err fence_head(fencing *f, rq_error *why)
     int rc = rq__rados_text(f->r, f->head, SEALED, sealed, sizeof sealed);
     f->sealed = rc > 0;
     if (rc == -ENOENT) return rq_fail(why, RQ_E_NOT_FOUND, "the log of %s was removed", f->name);
-    return rq__rados_result(rc, "look at", f->head, why);
+    return rq__rados_result(rc, "read", f->head, why);
 }
 
 /* Sixteen hexadecimal digits. */
@@ -231,7 +231,7 @@ static rq_err seal_head(fencing *f, rq_error *why)
     if (rc != -ECANCELED) return rq__rados_result(rc, "seal", f->head, why);
     char owner[RQ__RADOS_OWNER_MAX];
     rc = rq__rados_text(f->r, f->head, OWNER, owner, sizeof owner);
-    RQ_TRY(rq__rados_result(rc, "look at", f->head, why));
+    RQ_TRY(rq__rados_result(rc, "read", f->head, why));
     if (strcmp(owner, f->owner) == 0) return RQ_OK; /* sealed already */
     return rq_fail(why, RQ_E_NOT_FOUND, "the log of %s was removed", f->name);
 }
@@ -363,7 +363,7 @@ rq_err rq__rados_slog_lengths(rq_shared *s, const char *name, rq_arena *arena,
     int rc = rq__rados_text(r, head, SEALED, sealed, sizeof sealed);
     if (rc == -ENOENT) return rq_fail(why, RQ_E_NOT_FOUND, "there is no tenure of %s", name);
     if (rc == 0) return rq_fail(why, RQ_E_STATE, "the tenure of %s has not ended", name);
-    RQ_TRY(rq__rados_result(rc, "look at", head, why));
+    RQ_TRY(rq__rados_result(rc, "read", head, why));
     RQ_TRY(rq__rados_read_all(r, head, arena, &file, why));
     return rq__seal_decode(file, arena, ret, ret_count, why);
 }
@@ -396,7 +396,7 @@ rq_err rq__rados_slog_remove(rq_shared *s, const char *name, rq_error *why)
     int rc = rq__rados_text(f.r, f.head, SEALED, sealed, sizeof sealed);
     if (rc == -ENOENT) return RQ_OK;
     if (rc == 0) return rq_fail(why, RQ_E_STATE, "the tenure of %s has not ended", name);
-    RQ_TRY(rq__rados_result(rc, "look at", f.head, why));
+    RQ_TRY(rq__rados_result(rc, "read", f.head, why));
     rq_err done = list_segments(&f, why);
     if (done == RQ_OK) done = remove_stripes(&f, why);
     rq_arena_clear(&f.arena);

@@ -39,7 +39,7 @@ static void free_if_over(sim_message *m)
     free(m);
 }
 
-static void tell(sim_message *m, rq_err rc)
+static void deliver_result(sim_message *m, rq_err rc)
 {
     sim_message **at = &m->node->waiting;
     while (*at != m)
@@ -71,7 +71,7 @@ static void on_wire(rq_task *task)
     } else if (m->node != NULL && m->node->paused) {
         put_on_wire(m, a_while_ns(m->storage));
     } else {
-        if (m->node != NULL && !m->unanswered) tell(m, m->rc);
+        if (m->node != NULL && !m->unanswered) deliver_result(m, m->rc);
         leave_wire(m);
     }
 }
@@ -80,7 +80,7 @@ static void lose_patience(rq_task *task)
 {
     sim_message *m = RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), sim_message, patience);
     m->impatient = false;
-    if (m->node != NULL) tell(m, RQ_E_IO);
+    if (m->node != NULL) deliver_result(m, RQ_E_IO);
     free_if_over(m);
 }
 
@@ -258,7 +258,7 @@ void rq_sim_node_kill(rq_sim_node *n)
     n->dead = true;
     while (n->waiting != NULL) {
         sim_message *m = n->waiting;
-        tell(m, RQ_E_IO);
+        deliver_result(m, RQ_E_IO);
         free_if_over(m);
     }
 }

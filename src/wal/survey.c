@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-static void tell(const rq_wal_survey_calls *calls, const rq_error *what)
+static void report_damage(const rq_wal_survey_calls *calls, const rq_error *what)
 {
     if (calls->damage != NULL) calls->damage(calls->ctx, what);
 }
@@ -27,7 +27,7 @@ static rq_err check_copies(rq_vfs *vfs, const char *path, const rq_wal_survey_ca
     (void)rq_file_close(f);
     if (rc == RQ_OK) return RQ_OK;
     if (rc != RQ_E_CORRUPT) return rq_fail(why, rc, "%s", detail.message);
-    tell(calls, &detail);
+    report_damage(calls, &detail);
     return RQ_OK;
 }
 
@@ -43,7 +43,7 @@ static rq_err look_at(rq_vfs *vfs, const char *path, const rq_wal_survey_calls *
     rq_err rc = rq__wal_reader_open(vfs, path, &reader, &detail);
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     if (rc == RQ_E_CORRUPT || rc == RQ_E_VERSION) {
-        tell(calls, &detail);
+        report_damage(calls, &detail);
         return RQ_OK;
     }
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
@@ -80,7 +80,7 @@ static void find_chain(rq_wal_survey *v, const rq_wal_survey_calls *calls)
             (void)rq_fail(&what, RQ_E_CORRUPT,
                           "%s: offset 0: the previous WAL file, number %llu, is missing", s->path,
                           (unsigned long long)s->info.prev_number);
-            tell(calls, &what);
+            report_damage(calls, &what);
             return;
         }
         before->sealed = true;
@@ -142,7 +142,7 @@ static rq_err read_records(rq_wal_reader *reader, const rq_wal_surveyed_file *s,
         }
         if (rc == RQ_E_END) return RQ_OK;
         if (rc != RQ_E_CORRUPT && rc != RQ_E_VERSION) return rq_fail(why, rc, "%s", detail.message);
-        tell(calls, &detail);
+        report_damage(calls, &detail);
         rc = rq__wal_reader_skip(reader, why);
         if (rc == RQ_E_END) return RQ_OK;
         RQ_TRY(rc);

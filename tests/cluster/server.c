@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two parts of a cluster that exist, together (tests/e2e/membership.py): a member of ZooKeeper that
+ * Membership and the log on shared storage together (tests/e2e/membership.py): a member of ZooKeeper that
  * writes a log on a shared folder. The active one revokes the tenure of each server that has gone from
  * rs/, and counts what it had written. Prints
  *

@@ -275,7 +275,7 @@ def incremental_under_load(world):
     for n in (3, 2):
         at, before, tables = times[n]
         out = succeeds("restore", "--to", str(at), backups, back)
-        assert f"{backups}/{n} is of " in out, out
+        assert f"backup {backups}/{n}, begun at " in out, out
         check_copy(back, world.log, before, tables & world.load.snapshot()[1] if n == 3 else set())
         shutil.rmtree(back)
     refused("no finished backup", "restore", "--to", "2020-01-01T00:00:00Z", backups, back)
@@ -290,7 +290,7 @@ def incremental_on_what_is_unfit(world):
     empty.mkdir()
     refused("not a finished backup", "backup", "--incremental", empty, world.data, target)
     refused("in use", "backup", "--incremental", world.data, world.data, target)
-    refused("not with --copy", "backup", "--incremental", copy, "--copy", world.data, target, code=2)
+    refused("excludes --copy", "backup", "--incremental", copy, "--copy", world.data, target, code=2)
     assert not target.exists()
     for path in store_files(copy):
         content = (copy / path).read_bytes()
@@ -341,7 +341,7 @@ def holders_are_listed(world):
     while listed != "nothing is held\n":
         assert time.monotonic() < deadline, listed
         listed = succeeds("backup", "--holders", world.data)
-    refused("one of them", "backup", "--holders", "--check", world.data, code=2)
+    refused("exclude each other", "backup", "--holders", "--check", world.data, code=2)
     refused("no server runs", "backup", "--holders", world.folder / "nowhere")
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tools/cluster`: three servers and ZooKeeper by one command; a server that is killed is started again; the end of all by Ctrl-C, and when
-the program itself is killed; a second run on the same data. Run by cluster.py."""
+"""`tools/cluster`: three servers and ZooKeeper by one command; a killed server is restarted; all end on Ctrl-C, and when the program itself is killed; a second run on the same data. Run by cluster.py."""
 import json
 import os
 import pathlib

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three processes of `rorqual server --cluster` on one folder, with a real ZooKeeper: what the tests of cluster.py and of its parts
-have in common."""
+"""Three processes of `rorqual server --cluster` on one folder, with a real ZooKeeper: shared by the tests of cluster.py and its parts."""
 import os
 import pathlib
 import shutil

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""rorqual key and rorqual design as a person uses them: keys to and fro, split keys, schemas with and without hot spots, a live
+"""rorqual key and rorqual design on the command line: keys encoded and decoded, split keys, schemas with and without hot spots, a live
 table, wrong input; and the page in a browser (if CHROMIUM or chromium is there; make pages installs it).
 
     design.py [FOLDER]    FOLDER keeps the pictures
@@ -54,7 +54,7 @@ def keys():
     refuses("not the one that its values encode to", "key", "--decode", "--hex", "salt(16) u:u8", "ff07")
     refuses("unknown type u65", "key", "a:u65", "1")
     refuses("larger than 255", "key", "a:u8", "256")
-    refuses("give a format", "key", code=2)
+    refuses("expected a format", "key", code=2)
     assert "salt" in run("key", "--lint", "time:ms").stdout
 
 
@@ -144,7 +144,7 @@ def traces(folder):
         refuses(words, "design", "--trace", "-", str(schema), text=text)
     refuses("No such file", "design", "--trace", "/nonexistent/trace", str(schema))
     refuses("standard input", "design", "--trace", "-", "-", code=2)
-    refuses("not with --from", "design", "--trace", str(trace), "--from", "memory:", "t", code=2)
+    refuses("exclude each other", "design", "--trace", str(trace), "--from", "memory:", "t", code=2)
 
 
 def large():

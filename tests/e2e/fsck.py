@@ -202,7 +202,7 @@ def misplaced(report, template, root):
     case("a region's folder under another name",
          lambda p: (p / table / first).rename(p / table / ("0" * 32)), "0" * 32, first)
     case("an unknown table", lambda p: shutil.copytree(p / table, p / damage.DEFAULT / "delta"),
-         "delta: a table that hbase:meta does not know")
+         "delta: a table without a row in hbase:meta")
     case("edits HBase has not replayed",
          lambda p: ((p / table / first / "recovered.edits").mkdir(exist_ok=True),
                     (p / table / first / "recovered.edits" / "00000000000000000007").write_bytes(b"x")),
@@ -237,7 +237,7 @@ def chain(report, template, root, log):
     code, lines = fsck(path)
     report.outcome("fsck: a hole, an orphan, an overlap", expect(
         code, lines, 1, "table alpha: a hole between g", "table beta: an overlap",
-        f"{encoded.decode()}: a region that hbase:meta does not know"))
+        f"{encoded.decode()}: a region without a row in hbase:meta"))
     code, lines = fsck(path, "--repair")
     aside = path / ".rorqual/aside/1" / damage.DEFAULT / "alpha" / encoded.decode()
     report.outcome("fsck: a repair moves the orphan aside", expect(code, lines, 1, "moved to") or

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stops single threads of a process by ptrace, while its other threads run: as of a server whose event loop hangs.
-
-A SIGSTOP would stop all of them. The process must be a child of this one, and everything is called on one thread of this one.
+"""Stops single threads of a process by ptrace, while its other threads run: like a server whose event loop hangs (a SIGSTOP would stop all threads). The process must be a child of this process, and all functions must be called on one thread.
 """
 import ctypes
 import os

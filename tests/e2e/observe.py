@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """HBase's shell, and with it HBase's Java client, reads slow and large calls by every filter of
-get_slowlog_responses, clears them, reads `processlist` from the HTTP port, and shows the figures of `status`; HBase's hbtop
+get_slowlog_responses, clears them, reads `processlist` from the HTTP port, and prints `status`; HBase's hbtop
 shows the rates of a known load.
 
     observe.py      starts build/rorqual (or RORQUAL) on a temporary folder, with limits that every response exceeds

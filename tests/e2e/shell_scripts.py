@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts as people have them, in `rorqual shell`: @hbase and @shell, Java's classes without an import, loads of regions, parts of
+"""Typical scripts in `rorqual shell`: @hbase and @shell, Java's classes without an import, loads of regions, parts of
 Ruby's libraries. own_shell.py runs the tests; the expectation is HBase's Ruby."""
 import re
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`rorqual shell` at servers that do not answer, or are gone. own_shell.py runs the tests."""
+"""`rorqual shell` with servers that do not respond or were stopped. own_shell.py runs the tests."""
 import os
 import re
 import signal

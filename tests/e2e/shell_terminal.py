@@ -272,7 +272,7 @@ def many_tables(folder):
     """Tab reads the names of 200 tables at most, says that there are others, and completes what all names have."""
     make = "(0...210).each { |i| create \"many_#{i + 100}\", 'f' }; create 'many_x', 'f'; create_namespace 'n'; create 'n:t', 'f'; 7"
     keys = [([make, "Enter"], "=> 7"), (["C-l", "exists 'ma", "Tab"], "exists 'many_"),
-            (["Tab"], re.compile(r"many_299\s+and more; type some letters")), (["x", "Tab", "'", "Enter"], "Table many_x does exist"),
+            (["Tab"], re.compile(r"many_299\s+and more; type more letters")), (["x", "Tab", "'", "Enter"], "Table many_x does exist"),
             (["C-l", "exists 'n:", "Tab", "'", "Enter"], "Table n:t does exist"), (["C-l", "exists '", "Tab"], "and more; type"),
             (["C-u", "exists 'many_30", "Tab"], re.compile(r"many_300 .*many_303")), (["C-u", "exists 'hbase:m", "Tab", "'", "Enter"], "Table hbase:meta does exist")]
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rorqual bulkload: what it loads is what import puts; refused, killed and divided loads, changed input. transfer.py runs these tests."""
+"""rorqual bulkload: loads the same rows as import; refused, killed and divided loads, changed input. transfer.py runs these tests."""
 import hashlib
 import json
 import os

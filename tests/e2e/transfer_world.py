@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of export, import, bulkload, copytable and verify share: a server, tables, commands (transfer.py, transfer_bulk.py)."""
+"""Shared by the tests of export, import, bulkload, copytable and verify: a server, tables, commands (transfer.py, transfer_bulk.py)."""
 import json
 import os
 import subprocess

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The random history of a region; see engine_history.h. */
 #include "engine_history.h"
 #include "wal/tail.h"
 

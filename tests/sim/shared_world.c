@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Servers on simulated shared storage; see shared_world.h. */
 #include "shared_world.h"
 
 #define MS UINT64_C(1000000)

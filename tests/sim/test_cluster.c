@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Servers of a cluster without a master: each has an engine whose log and manifests are on shared
- * storage, and opens, writes, reads, flushes, compacts, closes and takes over regions as it likes. They
+ * storage, and opens, writes, reads, flushes, compacts, closes and takes over regions at random. They
  * are paused, cut off, killed and restarted; they fence each other, with reason or without. Both forms
  * of shared_world.h; store files are on the simulated disk.
  *

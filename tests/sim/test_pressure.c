@@ -316,7 +316,7 @@ static void a_compaction_waits_while_a_flush_lacks_space(void **state)
     assert_int_equal(count_rows(w), 4000);
 }
 
-static void a_compaction_lets_go_of_its_inputs_pages_unless_told_not_to(void **state)
+static void a_compaction_releases_its_inputs_pages_unless_configured(void **state)
 {
     world *w = *state;
     open_with_three_files(w);
@@ -450,7 +450,7 @@ static rq_leftover_fate drop(void *context, const rq_leftover *left)
     return RQ_LEFTOVER_DROP;
 }
 
-static void records_of_a_region_nobody_opens_are_told_and_counted(void **state)
+static void records_of_an_unopened_region_are_reported_and_counted(void **state)
 {
     world *w = *state;
     unsigned failed;
@@ -480,11 +480,11 @@ int main(void)
         T(a_flush_waits_a_while_for_a_compaction_that_does_not_come),
         T(a_compaction_waits_while_a_flush_lacks_space),
         T(a_running_compaction_gives_its_space_to_a_flush),
-        T(a_compaction_lets_go_of_its_inputs_pages_unless_told_not_to),
+        T(a_compaction_releases_its_inputs_pages_unless_configured),
         T(a_region_with_little_lets_go_of_an_old_wal_file_early),
         T(a_region_with_much_keeps_an_old_wal_file_until_the_log_is_too_long),
         T(a_log_larger_than_memory_is_replayed_region_by_region),
-        T(records_of_a_region_nobody_opens_are_told_and_counted),
+        T(records_of_an_unopened_region_are_reported_and_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tables and rows as text for the parts of test_api; see api_rows.h. */
 #include "api_rows.h"
 
 fixture at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of test_api share: the database of the URL at hand, tables and rows as text. */
+/* Shared by the parts of test_api: the database of the URL at hand, tables and rows as text. */
 #ifndef RQ_TESTS_API_ROWS_H
 #define RQ_TESTS_API_ROWS_H
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the library share. They see the public header only, and are linked with the
- * shared library. */
+/* Shared by the tests of the library, which include only the public header and are linked with the shared library. */
 #ifndef RQ_TESTS_API_TEST_H
 #define RQ_TESTS_API_TEST_H
 

@@ -381,7 +381,7 @@ static void one_thread_polls_at_a_time(void **state)
     until(&s, 1);
 }
 
-static void the_descriptor_tells_when_to_poll(void **state)
+static void the_descriptor_is_readable_when_a_poll_is_due(void **state)
 {
     seen s = {0};
     int fd, same;
@@ -563,7 +563,7 @@ static int run(const char *on)
         TEST(failures_come_with_the_completion),
         TEST(a_completion_may_make_calls),
         TEST(one_thread_polls_at_a_time),
-        TEST(the_descriptor_tells_when_to_poll),
+        TEST(the_descriptor_is_readable_when_a_poll_is_due),
         TEST(a_closed_connection_does_not_keep_the_descriptor_readable),
         TEST(synchronous_calls_go_on),
         TEST(disconnecting_ends_calls),

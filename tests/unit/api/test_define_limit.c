@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Definitions of an embedded database wait for as long as a call may take, and no longer: the table is
- * locked meanwhile, as a client of the lock service would. What was asked for is done later. */
+ * locked meanwhile, as a client of the lock service would. The change is made later. */
 #include "../base/unit.h"
 
 #include "catalog/catalog.h"

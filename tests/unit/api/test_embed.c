@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only a database of this process does: its lock, forks, durability, kill -9.
+/* Properties of an embedded database alone: its lock, forks, durability, kill -9.
  *
  *   test_embed [ROUNDS [SEED]]    rounds of kill -9; 20 unless told */
 #include "api_test.h"
@@ -249,7 +249,7 @@ static void urls_and_settings_are_checked(void **state)
 
 /* A call looks its table up once; tables that are closed and made anew have the same address, perhaps,
  * but not the same rows. */
-static void tables_are_told_apart(void **state)
+static void reopened_tables_are_distinguished(void **state)
 {
     (void)state;
     rq_db *db = open_db();
@@ -458,7 +458,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_database_that_is_only_read_stays_as_it_is, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_has_one_user, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(tables_are_told_apart, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(reopened_tables_are_distinguished, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(a_long_scan_says_how_far_it_is, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(urls_and_settings_are_checked, make_folder, remove_folder),
         cmocka_unit_test(closing_meets_a_timer),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scans of which the next rows are fetched while the caller reads: all rows, once, in order, whatever
- * happens meanwhile. Embedded databases fetch nothing ahead and must do the same. Part of test_api. */
+/* Scans that fetch the next rows while the caller reads: each row is returned once, in order, under any concurrent
+ * change. Embedded databases do not fetch ahead and must return the same rows. Part of test_api. */
 #include "api_rows.h"
 
 enum { ROWS = 120, PAGE = 7 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filters made in C, alike on every back end: test_filters URL … A filter that HBase's language knows
- * must find what its text finds, and all of them what is written here. */
+/* Filters made in C, alike on every back end: test_filters URL … A filter that HBase's filter language can express
+ * must select the same rows as its text; every filter must select the rows listed here. */
 #include "api_test.h"
 
 #include "rorqual/filters.h"

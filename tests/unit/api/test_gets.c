@@ -156,7 +156,7 @@ static void other_versions_structs_work(void **state)
     finish(t, "sizes");
 }
 
-static void a_missing_or_disabled_table_is_told(void **state)
+static void a_missing_or_disabled_table_is_reported(void **state)
 {
     (void)state;
     rq_table *t;
@@ -276,7 +276,7 @@ int run_gets(void)
         cmocka_unit_test(a_get_has_limits_and_filters),
         cmocka_unit_test(wrong_requests_are_refused),
         cmocka_unit_test(other_versions_structs_work),
-        cmocka_unit_test(a_missing_or_disabled_table_is_told),
+        cmocka_unit_test(a_missing_or_disabled_table_is_reported),
         cmocka_unit_test(rows_are_copied),
         cmocka_unit_test(cells_are_copied),
         cmocka_unit_test(a_cursor_is_copied),

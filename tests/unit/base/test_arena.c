@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Arenas (base/arena.h): alignment, borrowed memory, linked resources, sizes that overflow, lists. */
 #include "unit.h"
 
 #include "base/arena.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Variable-length integers, order and printable form of bytes, checksums, buffers (base/bytes.h, base/buf.h). */
 #include "unit.h"
 
 #include "base/buf.h"

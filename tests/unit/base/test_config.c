@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Settings (base/config.h): defaults, both forms of files, errors that name setting and line, renamed settings. */
 #include "unit.h"
 
 #include "base/config.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executor without threads: what runs when, and in which order; several threads that drive. */
+/* The executor without threads: when tasks run and in which order; several threads that drive it. */
 #include "unit.h"
 
 #include "base/driven_executor.h"
@@ -360,7 +360,7 @@ static bool is_readable(int fd)
     return poll(&p, 1, 0) == 1;
 }
 
-static void the_descriptor_tells_of_work(void **state)
+static void the_descriptor_is_readable_when_tasks_wait(void **state)
 {
     (void)state;
     char text[8] = "";
@@ -447,7 +447,7 @@ int main(void)
         cmocka_unit_test(a_run_ends_at_its_wish_or_its_time),
         cmocka_unit_test(tasks_have_their_threads_signals),
         cmocka_unit_test(timers_fire_in_calls),
-        cmocka_unit_test(the_descriptor_tells_of_work),
+        cmocka_unit_test(the_descriptor_is_readable_when_tasks_wait),
         cmocka_unit_test(threads_drive_for_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

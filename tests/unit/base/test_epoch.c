@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reclamation by epoch (base/epoch.h): no object is freed while a reader may use it. */
 #include "unit.h"
 
 #include "base/epoch.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The executor with threads (base/executor.h): lanes, pools, ranks, timers. */
 #include "unit.h"
 
 #include "base/executor.h"

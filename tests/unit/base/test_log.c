@@ -98,7 +98,7 @@ static void a_json_line_is_an_object(void **state)
         "\"empty\":\"\",\"name\":\"a b=\\\"c\\\\\",\"n\":18446744073709551615,\"ms\":12.045}\n");
 }
 
-static void the_journal_is_told_the_level(void **state)
+static void lines_for_the_journal_have_a_level(void **state)
 {
     (void)state;
     static output o;
@@ -152,7 +152,7 @@ static size_t count_of(const char *text, char c)
     return n;
 }
 
-static void nobody_forges_a_line(void **state)
+static void no_text_forges_a_line(void **state)
 {
     (void)state;
     static output o;
@@ -241,7 +241,7 @@ static void any_bytes_make_a_line(void **state)
 
 /* --- descriptors that take nothing ------------------------------------------------------------ */
 
-static void a_pipe_that_nobody_reads_holds_nobody_up(void **state)
+static void an_unread_pipe_blocks_no_thread(void **state)
 {
     (void)state;
     static output o;
@@ -276,7 +276,7 @@ static void a_pipe_that_nobody_reads_holds_nobody_up(void **state)
     close_output(&o);
 }
 
-static void a_full_disk_is_told_when_there_is_space(void **state)
+static void a_full_disk_is_reported_when_there_is_space(void **state)
 {
     (void)state;
     static output o;
@@ -403,13 +403,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_line_quotes_what_is_no_word),
         cmocka_unit_test(a_json_line_is_an_object),
-        cmocka_unit_test(the_journal_is_told_the_level),
+        cmocka_unit_test(lines_for_the_journal_have_a_level),
         cmocka_unit_test(a_level_keeps_lines_out),
         cmocka_unit_test(the_time_is_utc),
-        cmocka_unit_test(nobody_forges_a_line),
+        cmocka_unit_test(no_text_forges_a_line),
         cmocka_unit_test(any_bytes_make_a_line),
-        cmocka_unit_test(a_pipe_that_nobody_reads_holds_nobody_up),
-        cmocka_unit_test(a_full_disk_is_told_when_there_is_space),
+        cmocka_unit_test(an_unread_pipe_blocks_no_thread),
+        cmocka_unit_test(a_full_disk_is_reported_when_there_is_space),
         cmocka_unit_test(half_a_line_is_taken_back),
         cmocka_unit_test(a_limit_counts_what_it_holds_back),
         cmocka_unit_test(threads_lose_no_line_of_a_limit),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Memory limits of cgroups, versions 1 and 2 (base/machine.h); brackets around IPv6 addresses. */
 #include "unit.h"
 
 #include "base/address.h"

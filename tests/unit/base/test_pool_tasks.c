@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gives tasks to pools: shares of a pool, and memory that is freed by one. The executor here only keeps what is
- * submitted. */
+/* Users of pools: shares of a pool, and memory freed by a pool's task. The executor here only records submitted
+ * tasks. */
 #include "unit.h"
 
 #include "base/long_free.h"

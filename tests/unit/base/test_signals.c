@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Signal masks of threads: all signals are blocked except faults. */
 #include "unit.h"
 
 #include "base/executor.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of a master to a server by messages (src/cluster), over a network that delays, loses and repeats
- * them: for the simulated environment. Both are in one process; all that passes between them is bytes. */
+ * them: for the simulated environment. Both are in one process and exchange only bytes. */
 #ifndef RQ_TESTS_CATALOG_MESSAGE_CALLS_H
 #define RQ_TESTS_CATALOG_MESSAGE_CALLS_H
 

@@ -141,7 +141,7 @@ static void scatter(rq__balanced *list, size_t count, size_t tables, size_t serv
                                  .server = (size_t)random() % (random() % 3 == 0 ? servers : used)};
 }
 
-static void the_choice_is_that_of_a_simple_one(void **state)
+static void the_choice_equals_a_simple_algorithms(void **state)
 {
     (void)state;
     rq__balanced list[REGIONS_MAX], simple[REGIONS_MAX];
@@ -220,7 +220,7 @@ int main(void)
         cmocka_unit_test(any_distribution_is_balanced),
         cmocka_unit_test(tables_are_spread),
         cmocka_unit_test(a_run_is_bounded),
-        cmocka_unit_test(the_choice_is_that_of_a_simple_one),
+        cmocka_unit_test(the_choice_equals_a_simple_algorithms),
         cmocka_unit_test(many_tables_are_spread),
         cmocka_unit_test(a_large_cluster_is_balanced),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The findings of fsck: none in a healthy folder, however the server ended, and the place of
- * everything that is missing. tests/e2e/fsck.py tests flipped bits. */
+/* The findings of fsck: none in a healthy folder, however the server ended; for each missing file or row, its
+ * place. tests/e2e/fsck.py tests flipped bits. */
 #include "world.h"
 
 #include "catalog/fsck.h"

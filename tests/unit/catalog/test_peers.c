@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replication peers on a disk that the log kept for them has filled; on the simulated environment. */
+/* Replication peers on a disk filled by the log that is kept for them; on the simulated environment. */
 #include "world.h"
 
 #include "catalog/peers.h"

@@ -293,7 +293,7 @@ static void answered(rq_ddl *d)
     RQ_CONTAINER_OF(d, member, ddl)->answered = true;
 }
 
-static void a_crowd_of_changes_ends_in_agreement(void **state)
+static void concurrent_changes_end_in_agreement(void **state)
 {
     (void)state;
     uint64_t seed = unit_seed();
@@ -345,7 +345,7 @@ static void a_crowd_of_changes_ends_in_agreement(void **state)
 
 /* A stop with many procedures pending answers all callers, and the next start finishes the
  * procedures that had begun. */
-static void a_stop_in_a_crowd_answers_everybody(void **state)
+static void a_stop_answers_every_concurrent_change(void **state)
 {
     (void)state;
     uint64_t seed = unit_seed();
@@ -389,8 +389,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_changes_do_what_the_model_says),
-        cmocka_unit_test(a_crowd_of_changes_ends_in_agreement),
-        cmocka_unit_test(a_stop_in_a_crowd_answers_everybody),
+        cmocka_unit_test(concurrent_changes_end_in_agreement),
+        cmocka_unit_test(a_stop_answers_every_concurrent_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `recover`, `fsck --repair` and a region that hbase:meta has lost, whose rows others have: its files are
+/* `recover`, `fsck --repair` and a region without a row in hbase:meta, whose rows other regions have: its files are
  * set aside, unless the links of a clone or a snapshot need them. */
 #include "world.h"
 
@@ -69,7 +69,7 @@ static void begin(world *w, void (*uses)(world *w))
 static told recover(world *w)
 {
     told t = {0};
-    const rq_recover_options o = {.act = true, .tell = tell, .ctx = &t};
+    const rq_recover_options o = {.act = true, .report = tell, .ctx = &t};
     rq_recover_result r;
     OK(rq_recover(w->env, &o, &r, &w->why));
     return t;
@@ -96,7 +96,7 @@ static void end(world *w)
     world_clear(w);
 }
 
-static void a_region_that_nobody_needs_is_set_aside(void **state)
+static void an_unneeded_region_is_set_aside(void **state)
 {
     (void)state;
     world own, *w = &own;
@@ -186,7 +186,7 @@ static void a_repair_leaves_what_clones_and_snapshots_need(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_region_that_nobody_needs_is_set_aside),
+        cmocka_unit_test(an_unneeded_region_is_set_aside),
         cmocka_unit_test(a_region_that_a_clone_links_to_stays),
         cmocka_unit_test(a_region_of_a_snapshot_stays),
         cmocka_unit_test(a_region_that_cannot_be_read_stays_likewise),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps that wait for reports of servers: they need no thread, and an abort, a pause, a stop and the lack of
- * a server find them in a state that is one of those before. The calls are held on their way. */
+/* Steps that wait for reports of servers. They need no thread; after an abort, a pause, a stop or the loss of all
+ * servers the procedure is in a recorded state. The test holds the calls back. */
 #include "world.h"
 
 #include "catalog/catalog_priv.h"
@@ -293,7 +293,7 @@ static void calls_that_memory_did_not_suffice_for_are_sent_again(void **state)
     teardown(w);
 }
 
-static void without_a_server_it_waits_for_one(void **state)
+static void an_open_waits_for_a_live_server(void **state)
 {
     (void)state;
     world *w = setup();
@@ -303,7 +303,7 @@ static void without_a_server_it_waits_for_one(void **state)
     rq_sim_advance(w->sim, 30000000000);
     assert_false(a.answered);
     assert_string_equal(w->catalog->procedures.active->why.message,
-                        "no server is there to open regions");
+                        "no live server can open regions");
     assert_int_equal(w->catalog->procedures.busy, 0);
     late_calls_lose_servers(w->calls, false);
     run_until_answered(w, &a);
@@ -551,7 +551,7 @@ int main(void)
         cmocka_unit_test(a_stop_is_not_taken_for_a_report),
         cmocka_unit_test(a_stop_ends_the_step_that_waits),
         cmocka_unit_test(calls_that_memory_did_not_suffice_for_are_sent_again),
-        cmocka_unit_test(without_a_server_it_waits_for_one),
+        cmocka_unit_test(an_open_waits_for_a_live_server),
         cmocka_unit_test(an_open_region_is_not_assigned_again),
         cmocka_unit_test(tables_made_at_once_share_the_limits_of_their_namespace),
         cmocka_unit_test(tables_being_made_count_after_a_start),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The world as text, and whether its three sources agree: the view, hbase:meta, and the folders. */
+/* Prints the world as text, and checks that the view, hbase:meta and the folders agree. */
 #include "world.h"
 
 #include "base/checksum.h"

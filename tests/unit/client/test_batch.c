@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches on a table whose regions and answers the test tells: rows without a region, and servers that
+/* Batches on a table whose regions and responses the test chooses: rows without a region, and servers that
  * answer an action twice or for another region. Each action ends once. */
 #include "fake.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client and a cluster that is a thread of this test: it answers as told, cuts its answers at each
- * byte, is silent, dies with calls in flight. */
+/* A client and a cluster that is a thread of this test. The cluster sends scripted responses, truncates them at
+ * each byte, sends nothing, or closes connections with calls in flight. */
 #include "fake.h"
 
 #include "base/macros.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client whose cluster moves hbase:meta and the master to another server: the registry knows. */
+/* A client whose cluster moves hbase:meta and the master to another server; the registry has the new addresses. */
 #include "fake.h"
 
 #include "base/macros.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A scan of a server that sends parts of rows and heartbeats, and loses scanners: its answers are
- * told by a script.
+/* A scan of a server that sends parts of rows and heartbeats, and loses scanners: a script lists its responses.
  *
  * An answer is the results "ROW:QUALIFIERS" with "|" between them, "+" behind those of which a row's
  * further cells may come; a cell whose qualifier is a capital letter has a tag. "~" alone is a heartbeat,
@@ -561,7 +560,7 @@ static void a_long_answer_is_not_kept(void **state)
 
 /* The operation ends once, when the answer to what was sent ahead has come, too. */
 /* Also behind a lost scanner the scan goes on with the row that follows. */
-static void cells_that_nobody_reads_are_passed_over(void **state)
+static void unread_cells_are_skipped(void **state)
 {
     (void)state;
     for (reading how = READS_NONE; how < READINGS; how++) {
@@ -626,7 +625,7 @@ int main(void)
         cmocka_unit_test(a_scan_that_ends_early_closes_its_scanner),
         cmocka_unit_test(a_scan_may_follow_one_that_was_left),
         cmocka_unit_test(a_long_answer_is_not_kept),
-        cmocka_unit_test(cells_that_nobody_reads_are_passed_over),
+        cmocka_unit_test(unread_cells_are_skipped),
         cmocka_unit_test(malformed_answers_end_the_scan),
         cmocka_unit_test(a_client_stops_while_a_request_is_ahead),
     };

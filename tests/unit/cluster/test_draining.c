@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Servers that get no further regions: where regions are placed, and what the next master knows. */
+/* Decommissioned servers: where regions are placed instead, and that the next master knows the list. */
 #include "../base/unit.h"
 
 #include "cluster/remote.h"

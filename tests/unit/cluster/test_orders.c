@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders of a master to a server, and reports back: what is refused, and what happens once though it comes
- * twice. The messages are handed over by the test. */
+/* Orders of a master to a server, and the reports: which orders are refused, and that a repeated order takes effect
+ * once. The test delivers the messages. */
 #include "world.h"
 
 #include "cluster/orders.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server without a master in its process: which regions requests find, and its reports to the master. */
+/* A server whose master is another process: the regions that requests find, and its reports to the master. */
 #include "world.h"
 
 #include "cluster/duty.h"

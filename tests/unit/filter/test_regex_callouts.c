@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The callouts that a translated pattern has change no answer: random patterns with and without, by
- * PCRE2, over random texts. And none can be led around them: a pattern that tries again and again calls
- * out.
+ * PCRE2, over random texts. No pattern can avoid them: a pattern that backtracks often calls out.
  */
 #include "../base/unit.h"
 

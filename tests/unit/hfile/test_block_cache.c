@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The block cache alone: what it keeps, what it evicts, its accounting, with several threads. */
+/* The block cache alone: kept and evicted blocks, accounting, several threads. */
 #include "base/clock.h"
 #include "base/random.h"
 #include "hfile/cache_priv.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codecs: what goes in comes out, in every framing HBase's codecs write, and never more. */
+/* Codecs: data survives a round trip in every framing that HBase's codecs write, and no output exceeds its limit. */
 #include "base/random.h"
 #include "hfile/compression.h"
 

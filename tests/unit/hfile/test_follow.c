@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When scanners tell the operating system that they read in sequence, and that it makes no difference
- * to what they see. */
+/* When scanners advise the operating system of sequential reads; their rows do not depend on the advice. */
 #include "../base/unit.h"
 
 #include "memory_vfs.h"
@@ -143,7 +142,7 @@ static void scan(world *w, int from, int count, bool blocks, bool parks)
     rq_hfile_scanner_clear(&s);
 }
 
-static void a_long_scan_is_told(void **state)
+static void a_long_scan_advises_sequential_reads(void **state)
 {
     (void)state;
     for (int way = 0; way < 4; way++) {
@@ -173,7 +172,7 @@ static void a_short_scan_is_not(void **state)
 }
 
 /* The file is told by the first of several scanners, and by the last. */
-static void several_scanners_are_one(void **state)
+static void several_scanners_share_one_advice(void **state)
 {
     (void)state;
     world w;
@@ -199,9 +198,9 @@ static void several_scanners_are_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_long_scan_is_told),
+        cmocka_unit_test(a_long_scan_advises_sequential_reads),
         cmocka_unit_test(a_short_scan_is_not),
-        cmocka_unit_test(several_scanners_are_one),
+        cmocka_unit_test(several_scanners_share_one_advice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,7 +205,7 @@ static void a_read_that_would_wait_says_so(void **state)
     end(&w);
 }
 
-static void a_flipped_bit_is_never_believed_and_ends_it(void **state)
+static void a_flipped_bit_is_detected_and_disables_the_file(void **state)
 {
     (void)state;
     rq_random random;
@@ -236,7 +236,7 @@ static void assert_file_is_empty(const world *w)
     assert_int_equal(st.size, 0);
 }
 
-static void a_disk_that_is_full_or_fails_ends_it(void **state)
+static void a_full_or_failing_disk_disables_the_file(void **state)
 {
     (void)state;
     static const rq_err errors[] = {RQ_E_NO_SPACE, RQ_E_IO};
@@ -382,8 +382,8 @@ int main(void)
         cmocka_unit_test(a_full_index_gives_up_the_oldest_too),
         cmocka_unit_test(a_stalled_writer_blocks_no_other),
         cmocka_unit_test(a_read_that_would_wait_says_so),
-        cmocka_unit_test(a_flipped_bit_is_never_believed_and_ends_it),
-        cmocka_unit_test(a_disk_that_is_full_or_fails_ends_it),
+        cmocka_unit_test(a_flipped_bit_is_detected_and_disables_the_file),
+        cmocka_unit_test(a_full_or_failing_disk_disables_the_file),
         cmocka_unit_test(a_file_that_cannot_be_made_leaves_the_cache_as_it_was),
         cmocka_unit_test(an_evicted_file_is_evicted_here_too),
         cmocka_unit_test(whatever_happens_blocks_are_right),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host alone: where regions went, calls that are repeated, names. The world's catalog only makes the
+/* The host alone: addresses of moved regions, repeated calls, names. The world's catalog only makes the
  * folders. */
 #include "world.h"
 

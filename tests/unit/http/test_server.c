@@ -213,7 +213,7 @@ static void a_slow_sender_is_closed_at_the_deadline(void **state)
     close_world(&w);
 }
 
-static void hundreds_of_idle_connections_keep_nobody_out(void **state)
+static void hundreds_of_idle_connections_block_no_client(void **state)
 {
     (void)state;
     enum { COUNT = 400 }; /* both ends are ours: the usual limit is 1,024 descriptors */
@@ -429,7 +429,7 @@ static void await_begin(const slow_report *r)
 }
 
 /* As while a loop hangs. Requests that come meanwhile share the report. */
-static void health_is_told_while_stacks_are_gathered(void **state)
+static void health_is_served_while_stacks_are_gathered(void **state)
 {
     (void)state;
     world w;
@@ -501,7 +501,7 @@ static void open_slow_clock(world *w, slow_clock *c, rq_env *env)
 }
 
 /* As one over 100,000 regions, which takes seconds. Others of its kind wait for it. */
-static void health_is_told_while_a_large_page_is_made(void **state)
+static void health_is_served_while_a_large_page_is_made(void **state)
 {
     (void)state;
     enum { WAITING = 5 };
@@ -632,14 +632,14 @@ int main(void)
         cmocka_unit_test(secrets_are_not_shown),
         cmocka_unit_test(only_reading_is_allowed),
         cmocka_unit_test(a_slow_sender_is_closed_at_the_deadline),
-        cmocka_unit_test(hundreds_of_idle_connections_keep_nobody_out),
+        cmocka_unit_test(hundreds_of_idle_connections_block_no_client),
         cmocka_unit_test(connections_without_a_pause_keep_nobody_out),
         cmocka_unit_test(one_address_does_not_use_up_the_connections),
         cmocka_unit_test(a_peer_that_does_not_read_stops_large_pages_alone),
         cmocka_unit_test(it_ends_with_connections_in_every_state),
-        cmocka_unit_test(health_is_told_while_stacks_are_gathered),
+        cmocka_unit_test(health_is_served_while_stacks_are_gathered),
         cmocka_unit_test(it_ends_while_stacks_are_gathered),
-        cmocka_unit_test(health_is_told_while_a_large_page_is_made),
+        cmocka_unit_test(health_is_served_while_a_large_page_is_made),
         cmocka_unit_test(it_ends_while_large_pages_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,15 +112,15 @@ static void a_read_is_checked_against_acknowledged_and_sent_writes(void **state)
     assert_null(check_row(&rows, (uint32_t[]){5, 5, 5}, 3, five, 0));
     assert_null(check_row(&rows, (uint32_t[]){9, 9, 9}, 3, five, 0));
     assert_string_equal(check_row(&rows, (uint32_t[]){4, 4, 4}, 3, five, 0),
-                        "an older version than the acknowledged one");
+                        "a version older than the newest acknowledged one");
     assert_string_equal(check_row(&rows, (uint32_t[]){10, 10, 10}, 3, five, 0),
                         "a version that was never written");
     assert_string_equal(check_row(&rows, (uint32_t[]){5, 6, 5}, 3, five, 0),
-                        "a row of two versions");
+                        "a row with cells of two versions");
     assert_string_equal(check_row(&rows, (uint32_t[]){5, 5}, 2, five, 0),
                         "a row without all its columns");
     assert_string_equal(check_row(&rows, (uint32_t[]){5, 5, 5}, 3, five, 1),
-                        "a cell has another timestamp than its value's");
+                        "a cell's timestamp differs from the one in its value");
     assert_string_equal(check_row(&rows, NULL, 0, five, 0), "an acknowledged row is missing");
     rq__rows_clear(&rows);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The forms of the metrics, read by parsers that are not ours: json, a reader of Prometheus' text that takes nothing else, and
+"""The output formats of the metrics, read by independent parsers: json, a reader of Prometheus' text that takes nothing else, and
 promtool's lint where it is installed.
 
     check_forms.py DUMP_METRICS"""

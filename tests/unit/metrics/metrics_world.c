@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics of a simulated catalog; see metrics_world.h. */
 #include "metrics_world.h"
 
 #include "ops/mutate.h"

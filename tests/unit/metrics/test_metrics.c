@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every figure is shown, and shows what was done. */
+/* Every metric appears in the output, with the value that the test's operations give it. */
 #include "metrics_world.h"
 
 #include "filter/language.h"
@@ -303,7 +303,7 @@ static void a_dropped_table_is_forgotten(void **state)
     "rorqual_table_op_duration_seconds_count{namespace=\"default\",table=\"t\",op=\"put\"}"
 
 /* The durations of each op are those of its table; a dropped table's are gone. */
-static void durations_are_told_by_table(void **state)
+static void durations_are_reported_by_table(void **state)
 {
     (void)state;
     metrics_world mw, *m = &mw;
@@ -458,7 +458,7 @@ int main(void)
         cmocka_unit_test(rows_of_scans_are_counted),
         cmocka_unit_test(counters_never_go_back),
         cmocka_unit_test(a_dropped_table_is_forgotten),
-        cmocka_unit_test(durations_are_told_by_table),
+        cmocka_unit_test(durations_are_reported_by_table),
         cmocka_unit_test(many_tables_stay_bounded),
         cmocka_unit_test(rates_are_those_of_the_last_period),
         cmocka_unit_test(a_text_beyond_its_limit_is_refused),

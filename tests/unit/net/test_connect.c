@@ -133,7 +133,7 @@ static void output_waits_for_the_connection(void **state)
     close(fd);
 }
 
-static void a_refusal_is_told_with_its_reason(void **state)
+static void a_refused_connection_reports_its_reason(void **state)
 {
     (void)state;
     uint16_t port;
@@ -187,7 +187,7 @@ static void ipv6_addresses_are_hosts(void **state)
 }
 
 /* A label has at most 63 characters, so no name server is asked. */
-static void a_name_without_addresses_is_told(void **state)
+static void a_name_without_addresses_is_reported(void **state)
 {
     (void)state;
     char host[80] = {0};
@@ -270,7 +270,7 @@ static void on_open_may_refuse(void **state)
     close(fd);
 }
 
-static void a_reset_is_told_with_its_reason(void **state)
+static void a_reset_connection_reports_its_reason(void **state)
 {
     (void)state;
     uint16_t port;
@@ -512,14 +512,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loop_without_descriptors_is_an_error), /* first */
         cmocka_unit_test(output_waits_for_the_connection),
-        cmocka_unit_test(a_refusal_is_told_with_its_reason),
+        cmocka_unit_test(a_refused_connection_reports_its_reason),
         cmocka_unit_test(the_next_address_is_tried),
         cmocka_unit_test(ipv6_addresses_are_hosts),
-        cmocka_unit_test(a_name_without_addresses_is_told),
+        cmocka_unit_test(a_name_without_addresses_is_reported),
         cmocka_unit_test(an_address_that_does_not_answer_is_given_up),
         cmocka_unit_test(a_stream_may_be_closed_in_every_state),
         cmocka_unit_test(on_open_may_refuse),
-        cmocka_unit_test(a_reset_is_told_with_its_reason),
+        cmocka_unit_test(a_reset_connection_reports_its_reason),
         cmocka_unit_test(the_descriptor_announces_all_work),
         cmocka_unit_test(an_idle_time_is_no_stall),
         cmocka_unit_test(another_thread_ends_a_wait),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The queue of a connection's output (net/out_queue.h): order, counts, reuse of buffers. */
 #include "net/out_queue.h"
 
 #include "../base/unit.h"

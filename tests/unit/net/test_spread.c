@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A second loop helps a busy one only as long as both together do more: loops and clients that are
- * formulas, and a clock that is a number. */
+/* A second event loop is used only while two loops together complete more calls than one. Loops and clients are
+ * modelled by formulas, with a simulated clock. */
 #include "net/spread.h"
 
 #include "base/random.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Ops on a simulated catalog; see ops_world.h. */
 #include "ops_world.h"
 
 #include "region/table_times.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches without any rpc: order, runs, atomic groups, errors of parts, counts of parts. */
+/* Batches without RPC: order, runs, atomic groups, errors of parts, counts of parts. */
 #include "ops_world.h"
 
 #include "ops/batch.h"

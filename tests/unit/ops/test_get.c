@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gets without any rpc, from a lane and from a thread of its own. */
+/* Gets without RPC, from a lane and from a separate thread. */
 #include "ops_world.h"
 
 static void check_value(const rq_cellblock *cells, const char *value)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scanners between their calls, under a clock that the test moves. */
+/* Leases of scanners between their calls, with a simulated clock. */
 #include "../base/unit.h"
 
 #include "ops/leases.h"
@@ -108,7 +108,7 @@ static rq_err touch(world *w, uint64_t id)
     return touch_from(w, &w->connection, id);
 }
 
-static void a_lease_ends_when_nobody_asks(void **state)
+static void a_lease_ends_without_requests(void **state)
 {
     world *w = *state;
     uint64_t id = open_one(w);
@@ -306,7 +306,7 @@ static void orphans_end_at_once_when_memory_is_needed(void **state)
 }
 
 /* Connections come and go, scanners change theirs: in the end all is given back. */
-static void random_histories_give_back_what_they_took(void **state)
+static void random_histories_release_all_resources(void **state)
 {
     enum { CONNECTIONS = 8, IDS = 3000, STEPS = 60000 };
     world *w = *state;
@@ -369,7 +369,7 @@ static void many_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_lease_ends_when_nobody_asks, begin, end),
+        cmocka_unit_test_setup_teardown(a_lease_ends_without_requests, begin, end),
         cmocka_unit_test_setup_teardown(renewed_leases_stay_and_others_expire, begin, end),
         cmocka_unit_test_setup_teardown(a_scanner_at_work_does_not_expire, begin, end),
         cmocka_unit_test_setup_teardown(a_scanner_that_ended_well_is_remembered, begin, end),
@@ -381,7 +381,7 @@ int main(void)
         LONG(an_open_scanner_may_grow),
         LONG(orphans_end_after_ten_seconds),
         LONG(orphans_end_at_once_when_memory_is_needed),
-        LONG(random_histories_give_back_what_they_took),
+        LONG(random_histories_release_all_resources),
         LONG(many_are_found),
 #undef LONG
     };

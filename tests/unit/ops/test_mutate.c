@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes without any rpc: from a lane, and from a thread that waits for the log. */
+/* Writes without RPC: from a lane, and from a thread that waits for the log. */
 #include "ops_world.h"
 
 #include "base/bytes.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scans without any rpc: calls of one scanner, their limits, and what ends it. */
+/* Scans without RPC: calls of one scanner, their limits, and the ends of a scanner. */
 #include "ops_world.h"
 
 #include "ops/scan.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Something that listens where a server of the cluster is expected, on a thread of its own. */
+/* A fake server of the cluster, on a separate thread: listens at a server's address and misbehaves. */
 #ifndef RQ_TEST_PEERS_FAKE_SERVER_H
 #define RQ_TEST_PEERS_FAKE_SERVER_H
 

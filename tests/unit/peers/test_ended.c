@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A master learns that a server's process has ended from its connections: closed, and then refused. Whatever else happens to
- * connections does not look like it. */
+/* A master learns that a server's process has ended from its connections: closed, and then refused. No other
+ * failure of connections may be taken for the end of the process. */
 #include "nodes.h"
 
 #include "proto/region_server_status.pb-c.h"

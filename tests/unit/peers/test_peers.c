@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections between servers: who is taken as one, who is not, and calls to servers that do not answer, do not
- * read, are others than they say, or start again. Each call ends once. */
+/* Connections between servers: accepted and refused peers; calls to servers that do not respond, do not read, have
+ * another name than they claim, or restart. Each call ends once. */
 #include "../rpc/rpc_peer.h"
 #include "fake_server.h"
 #include "nodes.h"
@@ -309,17 +309,17 @@ static void messages_of_strangers_are_not_decoded(void **state)
     assert_non_null(proof.proof.data);
     call(fd, 2, "Prove", &proof.base);
     rpc_expect_exception(fd, 2, "org.apache.hadoop.hbase.DoNotRetryIOException",
-                         "more than the 65536 that this method takes", true);
+                         "the limit of this method is 65536", true);
     call(fd, 3, "Hello", &proof.base);
     rpc_expect_exception(fd, 3, "org.apache.hadoop.hbase.DoNotRetryIOException",
-                         "more than the 65536 that this method takes", true);
+                         "the limit of this method is 65536", true);
     free(proof.proof.data);
     close(fd);
     node_stop(&n);
 }
 
 /* A greeting that never ends keeps nothing but its connection. */
-static void half_open_greetings_keep_nobody(void **state)
+static void half_open_greetings_block_no_other_server(void **state)
 {
     (void)state;
     node n, server;
@@ -358,7 +358,7 @@ static void no_call_goes_to_who_does_not_prove_itself(void **state)
         {FAKE_IGNORANT, "does not have this cluster's secret"},
         {FAKE_REFLECTS, "does not have this cluster's secret"},
         {FAKE_OTHER_HELLO, "greeting is malformed"},
-        {FAKE_LONG, "a response that is too long"},
+        {FAKE_LONG, "the server's response exceeds the size limit"},
         {FAKE_GARBAGE, "the server's response is malformed"},
     };
     const rq_secret right = secret_of(SECRET);
@@ -515,7 +515,7 @@ int main(void)
         cmocka_unit_test(connections_are_made_again),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(messages_of_strangers_are_not_decoded),
-        cmocka_unit_test(half_open_greetings_keep_nobody),
+        cmocka_unit_test(half_open_greetings_block_no_other_server),
         cmocka_unit_test(no_call_goes_to_who_does_not_prove_itself),
         cmocka_unit_test(who_does_not_answer_or_read_is_given_up),
         cmocka_unit_test(a_stop_ends_calls_at_once),

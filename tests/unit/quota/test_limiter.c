@@ -60,7 +60,7 @@ static void requests_are_refilled_with_time(void **state)
     rq__limiter_unref(l);
 }
 
-static void waits_are_told_in_hours_and_minutes(void **state)
+static void waits_are_printed_in_hours_and_minutes(void **state)
 {
     (void)state;
     static const struct {
@@ -192,7 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(extreme_limits_are_kept),
         cmocka_unit_test(requests_are_refilled_with_time),
-        cmocka_unit_test(waits_are_told_in_hours_and_minutes),
+        cmocka_unit_test(waits_are_printed_in_hours_and_minutes),
         cmocka_unit_test(intervals_are_refilled_at_once),
         cmocka_unit_test(a_request_beyond_the_limit_is_possible),
         cmocka_unit_test(the_true_cost_corrects_the_estimate),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of the region's tests; see fixture.h. */
 #include "fixture.h"
 
 #include "proto/hbase.pb-c.h"

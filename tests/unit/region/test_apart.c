@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops whose reads take long, here because the disk does not answer: the region's other writes go on meanwhile, those to
+/* Ops whose reads take long, here because the disk does not respond: other writes to the region continue, writes to
  * the op's rows wait, and the op is atomic. */
 #include "fixture.h"
 
@@ -314,7 +314,7 @@ static void writes_to_the_same_row_wait(void **state)
 }
 
 /* The op ends at its next look, without having done anything; the writes that wait for its row go on. */
-static void an_op_that_nobody_waits_for_ends(void **state)
+static void an_op_without_a_waiter_ends(void **state)
 {
     apart_world *w = *state;
     _Atomic bool gone = false;
@@ -494,7 +494,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(other_rows_are_written_while_an_op_reads),
         TEST(writes_to_the_same_row_wait),
-        TEST(an_op_that_nobody_waits_for_ends),
+        TEST(an_op_without_a_waiter_ends),
         TEST(a_wait_for_a_row_ends_with_its_client),
         cmocka_unit_test_setup_teardown(a_write_does_not_wait_for_a_row_for_ever, begin_impatient,
                                         end),

@@ -347,7 +347,7 @@ static void many_writers_readers_flushes_and_compactions_agree(void **state)
     run_all(NULL, 0);
 }
 
-static void with_their_values_in_mob_files_they_agree_too(void **state)
+static void histories_with_mob_files_agree(void **state)
 {
     (void)state;
     static const family_def mob[] = {{"a", {"IS_MOB", "true", "MOB_THRESHOLD", "1", NULL}},
@@ -359,7 +359,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_writers_readers_flushes_and_compactions_agree),
-        cmocka_unit_test(with_their_values_in_mob_files_they_agree_too),
+        cmocka_unit_test(histories_with_mob_files_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -236,7 +236,7 @@ static void only_uptime_counts_whatever_the_clock_says(void **state)
     assert_int_equal(get_long(&w->f, "r", "a", "n"), 12);
 }
 
-static void their_files_stay_few_and_go_when_nothing_in_them_lives(void **state)
+static void nonce_files_stay_few_and_are_removed_when_all_expired(void **state)
 {
     world *w = *state;
     for (uint64_t i = 1; i <= 300; i++) {
@@ -293,7 +293,7 @@ static rq_leftover_fate drop(void *context, const rq_leftover *left)
 }
 
 /* Two of one, and one of two again. */
-static void a_split_and_a_merge_take_them_along(void **state)
+static void a_split_and_a_merge_keep_nonces(void **state)
 {
     world *w = *state;
     fixture *f = &w->f;
@@ -406,10 +406,10 @@ int main(void)
         cmocka_unit_test(a_file_is_what_was_written_and_nothing_less),
         cmocka_unit_test_setup_teardown(only_uptime_counts_whatever_the_clock_says, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(their_files_stay_few_and_go_when_nothing_in_them_lives,
+        cmocka_unit_test_setup_teardown(nonce_files_stay_few_and_are_removed_when_all_expired,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(damage_costs_the_nonces_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_split_and_a_merge_take_them_along, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_split_and_a_merge_keep_nonces, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -435,7 +435,7 @@ static void refused_values(void **unused)
     refuse_value("a:i8", rq_key_int(128), "does not fit");
     refuse_value("a:i64", rq_key_uint(UINT64_MAX), "not an integer");
     refuse_value("a:u8", rq_key_text("1"), "not an integer");
-    refuse_value("a:u8", rq_key_null(), "cannot be null");
+    refuse_value("a:u8", rq_key_null(), "opt- allows null");
     refuse_value("a:ob-i8", rq_key_null(), "no null");
     refuse_value("a:ms", rq_key_int(-1), "negative");
     refuse_value("a:f32", rq_key_real(0.1), "not a float");
@@ -443,7 +443,7 @@ static void refused_values(void **unused)
     refuse_value("a:text(2)", rq_key_text("abc"), "more than 2");
     refuse_value("a:bytes(2)", rq_key_text("a"), "not 2");
     refuse_value("a:text", rq_key_bytes(rq_bytes_of("a\0b", 3)), "byte 00");
-    refuse_value("a:text '_'", rq_key_text("a_b"), "literal behind it");
+    refuse_value("a:text '_'", rq_key_text("a_b"), "the literal after it");
     refuse_value("a:geohash(2)", rq_key_text("ab"), "GeoHash");
     refuse_value("a:uuid", rq_key_text("ab"), "not 16");
     refuse_value("a:desc-ob-blob", rq_key_bytes(rq_bytes_of("\0", 1)), "byte 00");
@@ -457,15 +457,15 @@ static void refused_keys(void **unused)
     static const struct {
         const char *format, *key, *what;
     } cases[] = {
-        {"a:u16", "a", "ends in it"},
+        {"a:u16", "a", "ends in this part"},
         {"a:u8", "ab", "1 bytes after"},
         {"a:bool", "\x02", "neither"},
         {"a:digits(2)", "1x", "not a digit"},
-        {"a:text b:u8", "ab", "no end"},
+        {"a:text b:u8", "ab", "end mark is missing"},
         {"a:text '_' b:u8", "ab", "missing"},
-        {"'x' a:u8", "ya", "does not have"},
-        {"a:ob-i8", "ab", "begins with"},
-        {"a:ob-num", "\x27", "no number"},
+        {"'x' a:u8", "ya", "does not contain"},
+        {"a:ob-i8", "ab", "first byte is"},
+        {"a:ob-num", "\x27", "not a number"},
         {"salt(200) a:u8", "\xff\x61", "is not the one that its values encode to"},
         {"a:opt-u8", "\x02\x01", "neither"},
         {"a:ob-num", "\x18\x03\x02", ""},

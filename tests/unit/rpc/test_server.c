@@ -34,7 +34,7 @@ static void serve(toy *t, const toy_options *options)
 
 /* ---- preambles and connection headers */
 
-static void registry_preamble_tells_the_cluster_id_and_closes(void **state)
+static void registry_preamble_returns_the_cluster_id_and_closes(void **state)
 {
     toy *t = *state;
     int fd = peer_connect(t->port);
@@ -79,7 +79,7 @@ static void security_preambles_of_a_connection_are_limited(void **state)
         rpc_expect_exception(fd, UINT32_MAX, HB "ipc.SecurityNotEnabledException",
                              "security is not enabled", false);
     rpc_expect_exception(fd, UINT32_MAX, HB "ipc.FatalConnectionException",
-                         "the connection has asked for security too often", true);
+                         "too many requests for security", true);
     peer_expect_end(fd);
     close(fd);
 }
@@ -132,7 +132,7 @@ static void a_header_of_a_request_has_a_longest(void **state)
     rpc_put_get(&b, 2, "Get", "next");
     rpc_send(fd, &b);
     rpc_expect_exception(fd, 1, HB "DoNotRetryIOException",
-                         "the header of the request has 262145 bytes, more than 262144", true);
+                         "the request's header has 262145 bytes; the limit is 262144", true);
     rpc_expect_row(fd, 2, "next");
     close(fd);
 }
@@ -150,7 +150,7 @@ static void a_method_has_a_longest_parameter(void **state)
     rpc_put_get(&b, 2, "Get", row);
     rpc_send(fd, &b);
     rpc_expect_exception(fd, 1, HB "DoNotRetryIOException",
-                         "bytes, more than the 65536 that this method takes", true);
+                         "bytes; the limit of this method is 65536", true);
     rpc_expect_row(fd, 2, row);
     row[RQ_RPC_PARAM_SHORT - 100] = '\0';
     rpc_put_get(&b, 3, "GetShort", row);
@@ -259,7 +259,7 @@ static void calls_are_answered_and_failures_named(void **state)
     close(fd);
 }
 
-static void each_end_of_a_call_is_told_once(void **state)
+static void each_end_of_a_call_is_reported_once(void **state)
 {
     toy *t = *state;
     unsigned ended = t->ended, failed = t->failed;
@@ -808,7 +808,7 @@ static void too_many_calls_in_flight_wait_in_the_socket(void **state)
 
 /* ---- chaos and the end */
 
-static void random_bytes_hurt_nobody(void **state)
+static void random_bytes_harm_no_other_client(void **state)
 {
     toy *t = *state;
     rq_random r;
@@ -832,7 +832,7 @@ static void random_bytes_hurt_nobody(void **state)
     close(good);
 }
 
-static void mutated_requests_hurt_nobody(void **state)
+static void mutated_requests_harm_no_other_client(void **state)
 {
     toy *t = *state;
     rq_random r;
@@ -913,7 +913,7 @@ static int stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(registry_preamble_tells_the_cluster_id_and_closes),
+        cmocka_unit_test(registry_preamble_returns_the_cluster_id_and_closes),
         cmocka_unit_test(security_preamble_is_refused_and_the_connection_goes_on),
         cmocka_unit_test(security_preambles_of_a_connection_are_limited),
         cmocka_unit_test(a_method_has_a_longest_parameter),
@@ -923,7 +923,7 @@ int main(void)
         cmocka_unit_test(unknown_services_and_codecs_are_fatal),
         cmocka_unit_test(malformed_headers_close_the_connection),
         cmocka_unit_test(calls_are_answered_and_failures_named),
-        cmocka_unit_test(each_end_of_a_call_is_told_once),
+        cmocka_unit_test(each_end_of_a_call_is_reported_once),
         cmocka_unit_test(bad_calls_fail_alone),
         cmocka_unit_test(answers_overtake_each_other),
         cmocka_unit_test(byte_by_byte_is_as_good_as_at_once),
@@ -936,8 +936,8 @@ int main(void)
         cmocka_unit_test(answers_of_all_sizes_keep_their_bytes_and_order),
         cmocka_unit_test(a_cell_block_longer_than_its_frame_is_refused),
         cmocka_unit_test(compressed_cell_blocks_are_answered_compressed),
-        cmocka_unit_test(random_bytes_hurt_nobody),
-        cmocka_unit_test(mutated_requests_hurt_nobody),
+        cmocka_unit_test(random_bytes_harm_no_other_client),
+        cmocka_unit_test(mutated_requests_harm_no_other_client),
         cmocka_unit_test(frames_at_the_limit),
         cmocka_unit_test(old_clients_get_an_exception_they_know),
         cmocka_unit_test(a_request_that_swells_is_refused),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Headers of requests and responses (rpc/wire.h), compared with protobuf-c. */
 #include "rpc/wire.h"
 
 #include "proto/admin.pb-c.h"

@@ -216,7 +216,7 @@ static void refused(fixture *f, rq_err error, const char *part)
 }
 
 /* This test's program has none beside it. */
-static void a_missing_plugin_is_told_of(void **state)
+static void a_missing_plugin_is_named_in_the_error(void **state)
 {
     (void)state;
     fixture *f = setup();
@@ -287,7 +287,7 @@ int main(void)
         cmocka_unit_test(a_wrong_place_is_refused_with_the_reason),
         cmocka_unit_test(every_process_finds_the_same_cluster),
         cmocka_unit_test(start_codes_are_unique_and_rise),
-        cmocka_unit_test(a_missing_plugin_is_told_of),
+        cmocka_unit_test(a_missing_plugin_is_named_in_the_error),
         cmocka_unit_test(a_folder_of_something_else_is_refused),
         cmocka_unit_test(a_newer_cluster_is_refused),
     };

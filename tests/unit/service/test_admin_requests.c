@@ -369,7 +369,8 @@ static void expect_refusal(fixture *f, service_kind kind, const char *method, si
     assert_true(service_client_call(&f->client, method, rq_slice_of(zeros, len), (rq_slice){0}));
     assert_string_equal(service_client_exception(&f->client),
                         "org.apache.hadoop.hbase.DoNotRetryIOException");
-    assert_non_null(strstr(f->client.header->exception->stack_trace, "that this method takes"));
+    assert_non_null(
+        strstr(f->client.header->exception->stack_trace, "the limit of this method is"));
     service_client_close(&f->client);
     free(zeros);
 }

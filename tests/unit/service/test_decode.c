@@ -119,7 +119,7 @@ static void too_few_cells_are_an_error(void **state)
     clear(&m);
 }
 
-static void a_cell_of_another_row_spoils_only_its_mutation(void **state)
+static void a_cell_of_another_row_fails_only_its_mutation(void **state)
 {
     (void)state;
     made m;
@@ -265,7 +265,7 @@ int main(void)
         cmocka_unit_test(cells_are_taken_in_order),
         cmocka_unit_test(bad_cells_are_no_damage),
         cmocka_unit_test(too_few_cells_are_an_error),
-        cmocka_unit_test(a_cell_of_another_row_spoils_only_its_mutation),
+        cmocka_unit_test(a_cell_of_another_row_fails_only_its_mutation),
         cmocka_unit_test(the_size_of_a_cell_counts_to_the_byte),
         cmocka_unit_test(rows_versions_and_times_of_a_get),
         cmocka_unit_test(an_isolation_level_is_its_ordinal),

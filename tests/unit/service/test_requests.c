@@ -32,7 +32,7 @@ static void each_action_takes_its_cells(void **state)
     assert_int_equal(cells_of(f, "b3"), 1);
 }
 
-static void more_cells_than_are_announced_harm_nobody(void **state)
+static void more_cells_than_announced_are_harmless(void **state)
 {
     fixture *f = *state;
     Pb__RegionAction *ra = on_region(f, 0, 1);
@@ -61,7 +61,7 @@ static void fewer_cells_than_announced_fail_their_action(void **state)
     }
 }
 
-static void cells_in_another_order_spoil_only_their_region(void **state)
+static void cells_in_another_order_fail_only_their_region(void **state)
 {
     fixture *f = *state;
     Pb__RegionAction *list[] = {on_region(f, 0, 2), on_region(f, 1, 1)};
@@ -601,9 +601,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(each_action_takes_its_cells),
-        TEST(more_cells_than_are_announced_harm_nobody),
+        TEST(more_cells_than_announced_are_harmless),
         TEST(fewer_cells_than_announced_fail_their_action),
-        TEST(cells_in_another_order_spoil_only_their_region),
+        TEST(cells_in_another_order_fail_only_their_region),
         TEST(a_region_that_is_not_here_leaves_the_others_their_cells),
         TEST(an_action_of_nothing_is_refused_alone),
         TEST(a_wrong_increment_parts_what_is_collected),

@@ -26,7 +26,7 @@ static void brackets_and_blocks_nest(void **state)
     check("while x do\n", 1, 0, true);
 }
 
-static void an_open_string_is_told_by_its_quote(void **state)
+static void an_open_string_is_known_by_its_quote(void **state)
 {
     (void)state;
     check("s = \"abc\n", 0, '"', false);
@@ -52,7 +52,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(brackets_and_blocks_nest),
-        cmocka_unit_test(an_open_string_is_told_by_its_quote),
+        cmocka_unit_test(an_open_string_is_known_by_its_quote),
         cmocka_unit_test(comments_and_methods_named_like_keywords_count_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

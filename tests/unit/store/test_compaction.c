@@ -132,7 +132,7 @@ static void periods_and_times_of_any_size_do_not_overflow(void **state)
 }
 
 /* From now to 1970 a millisecond at a time would take hours. */
-static void small_windows_are_not_walked_one_by_one(void **state)
+static void small_windows_are_skipped_in_one_step(void **state)
 {
     (void)state;
     rq_compaction_settings s = settings;
@@ -205,7 +205,7 @@ int main(void)
         cmocka_unit_test(a_store_at_its_blocking_count_is_never_stuck),
         cmocka_unit_test(every_choice_is_a_legal_run),
         cmocka_unit_test(periods_and_times_of_any_size_do_not_overflow),
-        cmocka_unit_test(small_windows_are_not_walked_one_by_one),
+        cmocka_unit_test(small_windows_are_skipped_in_one_step),
         cmocka_unit_test(a_quiet_store_is_merged_within_the_ratio),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ static rq_err work(rq__crew *c, void *tools, size_t part, rq_error *why)
     j->times[part]++;
     atomic_fetch_add(&c->rows, part);
     atomic_fetch_add(&c->done, 1);
-    rq__crew_say(c, "%zu", part);
+    rq__crew_print(c, "%zu", part);
     return RQ_OK;
 }
 
@@ -53,7 +53,7 @@ static void count_said(void *ctx, const char *text)
 static rq_err run(job *j, const bool *is_done, uint64_t jobs, uint64_t rate, int *said,
                   rq_transfer_counts *ret, rq_error *why)
 {
-    const rq_transfer_options o = {.jobs = jobs, .rate = rate, .say = count_said, .ctx = said};
+    const rq_transfer_options o = {.jobs = jobs, .rate = rate, .print = count_said, .ctx = said};
     rq__crew c = {.options = &o,
                   .count = PARTS,
                   .is_done = is_done,
@@ -110,7 +110,7 @@ static void the_first_error_ends_all(void **state)
     free(j);
 }
 
-static void nothing_to_do_starts_nobody(void **state)
+static void no_parts_start_no_worker(void **state)
 {
     job *j = calloc(1, sizeof *j);
     bool *is_done = calloc(PARTS, sizeof *is_done);
@@ -160,7 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_part_is_done_once),
         cmocka_unit_test(the_first_error_ends_all),
-        cmocka_unit_test(nothing_to_do_starts_nobody),
+        cmocka_unit_test(no_parts_start_no_worker),
         cmocka_unit_test(a_rate_that_takes_for_ever_holds),
         cmocka_unit_test(the_rate_is_that_of_all_threads),
     };

@@ -72,7 +72,7 @@ static void everything_is_durable_after_the_sync(void **state)
     assert_int_equal(survivors(40, true, seed), 40); /* more than it notes one by one */
 }
 
-static void nothing_is_certain_before_it(void **state)
+static void nothing_is_durable_before_the_batch_ends(void **state)
 {
     (void)state;
     int found = 0;
@@ -143,7 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_is_durable_after_the_sync),
-        cmocka_unit_test(nothing_is_certain_before_it),
+        cmocka_unit_test(nothing_is_durable_before_the_batch_ends),
         cmocka_unit_test(removals_are_durable_too),
         cmocka_unit_test(a_repetition_makes_an_earlier_attempt_durable),
         cmocka_unit_test(an_error_before_the_end_is_kept),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Objects with generations (vfs/cas.c) under power cuts, failing calls and damaged bytes. */
 #include "../base/unit.h"
 
 #include "vfs/sim.h"

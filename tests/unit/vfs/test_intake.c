@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The folders from which a bulk load may take files, and refused paths (vfs/intake.h). */
 #include "../base/unit.h"
 
 #include "vfs/intake.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The file system on real files (vfs/posix.c). */
 #include "../base/unit.h"
 #include "../base/forbid.h"
 

@@ -113,7 +113,7 @@ static void what_is_cached_is_read(void **state)
 }
 
 /* Only a kernel that shows the pages of a read that has just ended is believed. */
-static void the_first_read_tells_whether_the_kernel_does(void **state)
+static void the_first_read_detects_the_kernels_support(void **state)
 {
     int fd = (int)(intptr_t)*state;
     uint8_t some[8192];
@@ -277,7 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_FILE(a_try_starts_no_read),
         WITH_FILE(what_is_cached_is_read),
-        WITH_FILE(the_first_read_tells_whether_the_kernel_does),
+        WITH_FILE(the_first_read_detects_the_kernels_support),
         WITH_FILE(failing_tries_are_mostly_left_out),
         WITH_FILE(without_cachestat_reads_are_tried),
         WITH_FILE(direct_reads_see_the_same_bytes),

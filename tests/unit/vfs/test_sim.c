@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The simulated disk, clock and tasks (vfs/sim.h): which bytes and names a power cut leaves. */
 #include "../base/unit.h"
 
 #include "vfs/sim.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Random histories of the log; see history.h. */
 #include "history.h"
 
 #include "base/random.h"

@@ -261,7 +261,7 @@ static void append_late(log_world *w, uint64_t wait_ns)
     assert_int_equal(rq_wal_wait_blocking(w->wal, lsn, true), RQ_OK);
 }
 
-static void late_appends_are_told_a_few_times(void **state)
+static void late_appends_are_reported_a_few_times(void **state)
 {
     (void)state;
     log_world w;
@@ -291,7 +291,7 @@ static void late_appends_are_told_a_few_times(void **state)
 }
 
 /* The storage accepts neither segments nor appends: STALLED is reported once per 30 s, and RESUMED when it accepts them again. */
-static void storage_that_is_away_is_told(void **state)
+static void unreachable_storage_is_reported(void **state)
 {
     (void)state;
     log_world w;
@@ -383,7 +383,7 @@ static void full_storage_refuses_waiters_and_loses_nothing(void **state)
     end(&w);
 }
 
-static void a_log_that_is_given_up_tells_its_waiters(void **state)
+static void an_abandoned_log_fails_its_waiters(void **state)
 {
     (void)state;
     log_world w;
@@ -439,7 +439,7 @@ static void damage_is_reported(void **state)
     }
 }
 
-static void a_fence_before_the_head_prevents_it(void **state)
+static void a_fence_before_the_head_prevents_the_log(void **state)
 {
     (void)state;
     log_world w;
@@ -497,13 +497,13 @@ int main(void)
         cmocka_unit_test(what_was_acknowledged_is_read_after_a_fence),
         cmocka_unit_test(segments_are_freed_and_a_clean_end_leaves_nothing),
         cmocka_unit_test(a_close_that_leaves_records_is_not_clean),
-        cmocka_unit_test(late_appends_are_told_a_few_times),
-        cmocka_unit_test(storage_that_is_away_is_told),
+        cmocka_unit_test(late_appends_are_reported_a_few_times),
+        cmocka_unit_test(unreachable_storage_is_reported),
         cmocka_unit_test(an_append_without_answer_is_repeated_elsewhere),
         cmocka_unit_test(full_storage_refuses_waiters_and_loses_nothing),
-        cmocka_unit_test(a_log_that_is_given_up_tells_its_waiters),
+        cmocka_unit_test(an_abandoned_log_fails_its_waiters),
         cmocka_unit_test(damage_is_reported),
-        cmocka_unit_test(a_fence_before_the_head_prevents_it),
+        cmocka_unit_test(a_fence_before_the_head_prevents_the_log),
         cmocka_unit_test(a_heads_bytes_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
