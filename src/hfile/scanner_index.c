@@ -28,7 +28,8 @@ static rq_err child(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block parent
 
 RQ_COLD static rq_err has_changed(const rq_hfile_scanner *s, const rq_hfile_block *b, rq_error *why)
 {
-    return rq__fail_block(why, s->reader, b, "the block has fewer entries than when it was read first");
+    return rq__fail_block(why, s->reader, b,
+                          "the block has fewer entries than when it was read first");
 }
 
 /* *ret: of the entries of an index block. */
