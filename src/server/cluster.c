@@ -163,8 +163,8 @@ static rq_err check_rados(rq_arena *arena, rq_cluster_place *p, rq_error *why)
         return rq_fail(
             why, RQ_E_CONFIG,
             "--cluster: files=cephfs:/PATH or files=DIR is missing: the folder for HFiles, in "
-            "CephFS "
-            "or in a file system that all servers mount; the pool has only logs and manifests");
+            "CephFS or in a file system that all servers mount; the pool has only logs and "
+            "manifests");
     if (strncmp(p->files, CEPHFS, strlen(CEPHFS)) == 0) RQ_TRY(split_cephfs(arena, p, why));
     if (p->conf == NULL) p->conf = DEFAULT_CONF;
     if (p->user == NULL) p->user = DEFAULT_USER;

@@ -37,8 +37,7 @@ typedef void rq_cluster_store_lost(void *ctx, const rq_error *why);
  * has the former, the pool the latter. */
 typedef struct rq_cluster_store {
     rq_vfs *files, *shared_files; /* shared_files: NULL if the store is in Ceph */
-    char *
-        files_path; /* of `files`, absolute and without symbolic links; NULL: not mounted, so no bulk loads */
+    char *files_path; /* of `files`, without symbolic links; NULL: not mounted, no bulk loads */
     rq_shared *shared;
     rq_cluster_store_lost *lost;
     void *lost_ctx;

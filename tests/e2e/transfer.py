@@ -381,7 +381,7 @@ def copies(w):
     expect(w.run("copytable", "--versions", "9", "--new-name", copy, table), f"copied {ROWS} rows")
     assert w.same(table, copy)
     expect(w.run("copytable", "--families", "cf:new", "--start-time", "1010", "--end-time", "1020", "--new-name", renamed, table), "10 rows, 10 cells")
-    expect(w.run("copytable", table, code=2), "the target is the table itself")
+    expect(w.run("copytable", table, code=2), "the target is the source table")
     expect(w.run("copytable", "--new-name", renamed, table, code=1), "NoSuchColumnFamilyException")
 
 
