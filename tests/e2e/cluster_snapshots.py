@@ -14,8 +14,8 @@ def drop(world, *tables):
 
 
 def snapshots_are_taken_cloned_and_restored(world):
-    """FLUSH has what was put, SKIPFLUSH what was flushed before, and of a disabled table it is all; regions are on three servers. The
-    table is compacted and changed meanwhile, and its snapshots are not."""
+    """A FLUSH snapshot has all puts, SKIPFLUSH those flushed before, and one of a disabled table all; regions are on three servers. The
+    table is compacted and changed afterwards; its snapshots stay the same."""
     world.shell(f"create 'sn', 'f', {SPLITS}\n")
     put_rows(world, "sn")
     assert len(set(regions_of(world, "sn").values())) == 3, regions_of(world, "sn")

@@ -197,7 +197,7 @@ static void many_tables_are_spread(void **state)
     assert_true(sum * 10 <= simple_sum * 11);
 }
 
-/* A thousand servers, one of which has come; the lists are as large as the design allows. */
+/* 1,000 servers, one of them new and empty, and 100,000 regions, the largest cluster of the design. */
 static void a_large_cluster_is_balanced(void **state)
 {
     (void)state;

@@ -22,7 +22,7 @@ static void be_silent(fake *f, int fd)
     wait_for_end(fd);
 }
 
-/* The preamble's answer; then two calls, one after the other, on a connection of their own. */
+/* Answers the registry's preamble, or two calls in turn on an RPC connection. */
 static void serve_rpc(fake *f, int fd)
 {
     char preamble[6];

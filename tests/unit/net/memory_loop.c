@@ -317,8 +317,7 @@ void memory_stream_feed(rq_stream *s, const uint8_t *bytes, size_t len, size_t s
     }
 }
 
-/* ---- driven loops and outgoing streams: of the client, which replication brings along and nothing
- * here opens */
+/* ---- driven loops and outgoing streams: replication links the client, but no test here connects it */
 
 rq_err rq_loops_new(const rq_loops_options *options, rq_loops **ret)
 {

@@ -303,7 +303,7 @@ static void lines_come_back_whatever_their_cuts(void **state)
     stop_loops(loops);
 }
 
-/* As a protocol whose deadlines follow from what is unread: there is nothing unread, so none is needed. */
+/* Like a protocol that sets deadlines only while a request is incomplete: none is, so the deadline is removed. */
 static void forget_deadline(rq_stream *s)
 {
     rq_stream_set_deadline(s, 0);

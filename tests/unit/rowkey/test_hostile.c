@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is built on row keys, on a server whose rows are not what was written: shorter than the salt, or
+/* Salted scans, indexes and the like on a server that responds with rows nobody wrote: shorter than the salt, or
  * without cells. */
 #include "../client/fake.h"
 

@@ -234,8 +234,8 @@ static void wrong_requests_are_refused(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
-/* A change of a copy, where the entry of its row's value is another row's: because the value was
- * written past a unique index, or because that row's was. */
+/* A covered column is changed, but the index entry of the row's value names another row: one of the two rows was
+ * written without the unique index. */
 static void another_row_has_the_entry(void **unused)
 {
     (void)unused;

@@ -645,7 +645,7 @@ static void a_request_that_swells_is_refused(void **state)
     toy t;
     serve(&t, &(toy_options){.budget_bytes = 16 << 20, .request_bytes_max = 8 << 20});
     int fd = rpc_connect(t.port, &plain);
-    /* 4 MB of empty actions would take hundreds when decoded. A MultiRequest made by hand: one
+    /* 4 MB of empty actions would take hundreds of MB when decoded. The MultiRequest is made by hand and has one
      * region action. */
     enum { ACTIONS = 2000000 };
     rq_buf region = {0}, multi = {0}, b = {0};

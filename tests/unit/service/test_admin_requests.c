@@ -338,7 +338,8 @@ static double cost_of_tables(fixture *f, size_t count)
     return (double)(rq_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / 1e9;
 }
 
-/* They run on threads that all calls of administrators share, under the lock of the groups. */
+/* Moves of tables between groups run on the threads of all admin calls, under the groups' lock, so their time must
+ * not grow faster than the number of tables. */
 static void many_tables_of_a_move_cost_no_more(void **state)
 {
     fixture *f = *state;

@@ -570,7 +570,8 @@ static const char *multi_if_absent(fixture *f, Pb__Condition *c, Pb__RegionActio
     return send_call(f, "Multi", &m.base);
 }
 
-/* It would be decoded again for each region action, and its filter may be as long as a request. */
+/* With several region actions the condition would be decoded for each of them, and its filter may be as long as a
+ * request: refused. */
 static void the_condition_of_a_multi_is_for_one_region_action(void **state)
 {
     fixture *f = *state;

@@ -177,7 +177,7 @@ static void parts_have_each_line_once(void **state)
     rq_vfs_free(v);
 }
 
-/* A file that loses its end after it was opened: an error, instead of empty lines without end. */
+/* A file that is truncated while it is read is an error; it must not become an endless series of empty lines. */
 static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
 {
     rq_vfs *v;

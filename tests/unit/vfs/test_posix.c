@@ -288,8 +288,8 @@ static void an_orphan_keeps_no_lock(void **state)
     close(keeps[1]);
 }
 
-/* What a child does to its copy of a lock concerns nobody else, nor another file of its own that has got
- * the descriptor's number. */
+/* A child that closes its copy of a lock releases neither the parent's lock nor a file of the child's that was given
+ * the same descriptor number. */
 static void a_child_closes_nothing_of_others(void **state)
 {
     rq_vfs *v = *state;
