@@ -277,7 +277,7 @@ static inline bool is_row_before(const uint8_t *a, size_t a_len, const uint8_t *
     return a_len < b_len;
 }
 
-/* The offset of the first cell at or behind `pos` whose row is not before the key's. The first
+/* The offset of the first cell, from `pos` on, whose row sorts at or after the key's row. The first
  * search of a block walks through half of it here, so only a cell's lengths and row are read; a
  * malformed cell ends the walk, and is reported by the code that parses it. */
 static size_t skip_rows_before(const rq_hfile_scanner *s, const rq_hfile_block *b, size_t pos,

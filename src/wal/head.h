@@ -20,9 +20,9 @@
  *
  * The regions that may need records of the log are the set "log-regions:SERVERNAME", with a key for each
  * opening, "ENCODED.NUMBER". The key is put before the region's manifest names the log, and deleted after
- * the manifest has dropped the log. The key has the opening's number because a deletion whose answer was
- * lost may take effect late, and must not delete the key of a later opening. A put may take effect late, too;
- * region/late_keys.c deletes such keys of ended logs. An ended log without keys is
+ * the manifest has dropped the log. The key has the opening's number because a deletion whose response was
+ * lost may take effect late, and must not delete the key of a later opening. A put may take effect late, too: then the
+ * key is not needed, and region/late_keys.c deletes it when the log has ended. An ended log without keys is
  * retired: its head is swapped to CLOSED, then the log's bytes are removed, then the head.
  *
  * All functions block; pool threads and tools.

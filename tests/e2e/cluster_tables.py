@@ -48,7 +48,7 @@ def a_truncation_survives_its_master(world):
         script.write_text("".join(f"truncate_region '{region_of(world, 'tm', key)}'\nput 'tm', '{key}', 'f:q', 'kept'\n" for key in "cgko"))
         with subprocess.Popen([RORQUAL, "shell", "-n", "--zk", f"127.0.0.1:{world.keeper.port}", str(script)], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True) as shell:
-            time.sleep(delay)  # which step this meets is chance: any is fine
+            time.sleep(delay)  # the kill may fall into any step
             master.kill()
             out = shell.communicate(timeout=2 * DEADLINE)[0]
         until(lambda: world.master() not in (None, master), "another master")
@@ -97,7 +97,7 @@ def a_bulk_load_goes_on_when_a_server_is_killed(world):
         commands.append([*bulkload(world, "bk", "--progress", str(world.folder / f"progress{i}")), str(path)])
         (world.folder / f"progress{i}").mkdir()
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for command in commands]
-    time.sleep(0.3)  # in which of the loads this falls is chance
+    time.sleep(0.3)  # the kill may fall into any of the loads
     kill_and_wait(world, victim)
     for command, process in zip(commands, running):
         out = process.communicate(timeout=4 * DEADLINE)[0]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filters made in C, alike on every back end: test_filters URL … A filter that HBase's filter language can express
- * must select the same rows as its text; every filter must select the rows listed here. */
+/* Filters built by the C API give the same results on every back end: test_filters URL … A filter that HBase's filter
+ * language can express must select the same rows as its text; every filter must select the rows listed here. */
 #include "api_test.h"
 
 #include "rorqual/filters.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A master learns that a server's process has ended from its connections: closed, and then refused. No other
- * failure of connections may be taken for the end of the process. */
+/* A master learns that a server's process has ended from its connections: closed, and then refused. The
+ * master must not conclude this from any other failure of a connection. */
 #include "nodes.h"
 
 #include "proto/region_server_status.pb-c.h"

@@ -35,7 +35,7 @@ import rorqual.tests.client26.Cluster;
 import rorqual.tests.support.Await;
 
 /**
- * All that calls of Admin change, as text, and how to get back to where every call begins: a table {@code t} with two regions, a
+ * The cluster's state that calls of Admin can change, as text, and its reset to the state before every call: a table {@code t} with two regions, a
  * disabled table {@code d}, a snapshot {@code s} of t, a namespace {@code n}, a replication peer {@code p}; all switches on.
  */
 final class State {
