@@ -402,9 +402,10 @@ static void the_descriptor_is_readable_when_a_poll_is_due(void **state)
     }
     assert_int_equal(s.count, 100);
     assert_int_equal(s.failed, 0);
-    while (epoll_wait(epoll, &ev, 1, 0) == 1 && rounds++ < 10000) /* the back end's own events */
+    /* The database has events of its own at any time (timers, ends of writes): the descriptor is quiet once, not for ever. */
+    for (rounds = 0; rounds < 10000 && epoll_wait(epoll, &ev, 1, 0) == 1; rounds++)
         OK(rq_poll(db, 0, &ran, &why));
-    assert_int_equal(epoll_wait(epoll, &ev, 1, 0), 0);
+    assert_in_range(rounds, 0, 9999);
     close(epoll);
 }
 
