@@ -393,6 +393,13 @@ void rq_db_unref(rq_db *db);
 RQ_NODISCARD
 rq_err rq_sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
                 rq_error *why);
+/* A struct that the caller allocates and the library fills; its first field is its size. RQ_E_INVALID: a size that no
+ * version had or will have. */
+RQ_NODISCARD
+rq_err rq_sized_result(const void *to, size_t least, const char *what, rq_error *why);
+/* Fills the part of the caller's struct that this version knows; `size` stays, and so do fields of a later version.
+ * REQUIRES: rq_sized_result accepts it. */
+void rq_fill_sized(void *to, const void *from, size_t from_size);
 /* RQ_E_INVALID, "no WHAT", if a required argument is NULL. */
 RQ_NODISCARD rq_err rq_needs(const void *argument, const char *what, rq_failure *failure);
 /* RQ_E_INVALID if bytes.len is not 0 but bytes.data is NULL. */
