@@ -30,8 +30,10 @@ typedef struct rq_client_table rq_client_table;
 typedef struct rq_op rq_op;
 
 typedef struct rq_client_options {
-    const char *zookeeper;   /* host:port; NULL: use `bootstrap` */
-    const char *bootstrap;   /* host:port of a master or region server */
+    /* host:port, or several, separated by commas. The client asks one of them, chosen at random, and the next one if
+     * it does not answer. */
+    const char *zookeeper;   /* NULL: use `bootstrap` */
+    const char *bootstrap;   /* of masters or region servers */
     const char *zk_root;     /* NULL: /hbase */
     const char *user;        /* NULL: rorqual */
     unsigned lanes;          /* connections to each region server; 0: 1 */
@@ -55,6 +57,8 @@ typedef struct rq_client_options {
 /* Whether the text is valid for `zookeeper` or `bootstrap`; IPv6 addresses must be in brackets.
  * Resolves no names. */
 bool rq_client_is_address(const char *text);
+/* The same for one or several, "HOST:PORT,…". *ret_wrong (may be NULL) is the one that is not valid. */
+bool rq_client_are_addresses(const char *list, rq_slice *ret_wrong);
 
 /* Blocking: asks the registry, waiting as rq_client_poll does. The strings must outlive the client. */
 RQ_NODISCARD
