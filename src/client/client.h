@@ -139,7 +139,7 @@ typedef struct rq_op_result {
     rq_result_view row; /* get, increment, append */
     rq_cursor cells;
     rq_slice cursor; /* of a scan with wants_cursors: not empty: the item is this cursor, no row */
-    bool processed;  /* checkAndMutate */
+    bool processed;  /* checkAndMutate; also of an atomic action of a batch */
     bool goes_on;    /* of a stepwise scan: a response is complete, and rq_op_scan_step asks for
                         * the next one */
     unsigned attempts; /* number of attempts that failed before */
@@ -174,6 +174,9 @@ RQ_NODISCARD
 rq_err rq_op_batch_get(rq_op *op, const rq_get *get);
 RQ_NODISCARD
 rq_err rq_op_batch_mutate(rq_op *op, const rq_mutate *m);
+/* Changes of one row, all or nothing, as one action; `condition` as rq_op_mutate_row's. */
+RQ_NODISCARD
+rq_err rq_op_batch_atomic(rq_op *op, const rq_mutate *list, size_t count, rq_slice condition);
 RQ_NODISCARD
 rq_err rq_op_batch_run(rq_op *op, rq_op_item item, rq_op_done done);
 /* Several mutations of one row, all or nothing; `condition`, unless empty, is an encoded message
