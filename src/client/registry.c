@@ -57,17 +57,17 @@ static size_t count_addresses(const char *list)
 
 bool rq_client_are_addresses(const char *list, rq_slice *ret_wrong)
 {
-    size_t count = count_addresses(list);
-    for (size_t i = 0; i < count; i++) {
+    for (const char *at = list;; at++) {
         char one[RQ_HOST_PORT_MAX + 2]; /* brackets of an IPv6 address */
-        rq_slice address = address_at(list, i);
+        rq_slice address = address_at(at, 0);
         if (ret_wrong != NULL) *ret_wrong = address;
         if (address.len >= sizeof one) return false;
         memcpy(one, address.ptr, address.len);
         one[address.len] = '\0';
         if (!rq_client_is_address(one)) return false;
+        at += address.len;
+        if (*at == '\0') return true;
     }
-    return true;
 }
 
 /* --- messages both ways use ------------------------------------------------------------------- */
@@ -170,6 +170,7 @@ static rq_err fail_all(rq__registry *r)
         r->why = r->failed_why;
         return r->failed;
     }
+    rq_error_clear(&r->why);
     return rq_fail(&r->why, r->failed, "none of %zu addresses leads to the cluster: %s", r->count,
                    r->failed_why.message);
 }
@@ -555,7 +556,9 @@ rq_err rq__registry_ask(rq_client *c, int64_t timeout_ns, rq_error *why)
 void rq__registry_stop(rq_client *c)
 {
     rq__registry *r = &c->registry;
-    if (r->asking) end(r, rq_fail(&r->why, RQ_E_CLOSED, "%s", rq_err_text(RQ_E_CLOSED)));
+    if (!r->asking) return;
+    rq_error_clear(&r->why);
+    end(r, rq_fail(&r->why, RQ_E_CLOSED, "%s", rq_err_text(RQ_E_CLOSED)));
 }
 
 void rq__registry_free(rq_client *c)
