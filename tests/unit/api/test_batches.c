@@ -215,6 +215,36 @@ static void a_batch_may_have_checks(void **state)
     finish(t, "batch_checks");
 }
 
+static void note_results(void *context, const rq_completion *c)
+{
+    assert_int_equal(c->code, RQ_OK);
+    *(bool *)context = !c->results->items[0].done && c->results->items[1].done;
+    rq_results_free(c->results);
+}
+
+static void checks_of_asynchronous_batches_are_copied(void **state)
+{
+    (void)state;
+    char value[] = "1";
+    bool right = false;
+    size_t ran = 0;
+    rq_table *t = make("checks_async", "1", NULL, 0);
+    put(t, "a", "f", "q", "2", 1);
+    rq_edit edit = {rq_text("f"), rq_text("q"), rq_text("3"), 3, 0, 0, 0};
+    rq_change change = put_of("a", &edit);
+    rq_check is1 = check_of(RQ_COMPARE_EQUAL, value), not1 = check_of(RQ_COMPARE_NOT_EQUAL, value);
+    rq_checked_action actions[] = {action_of(&is1, &change, 1), action_of(&not1, &change, 1)};
+    OK(rq_table_batch_checked_async(t, actions, 2, note_results, &right, &why));
+    value[0] = '2';
+    memset(actions, 0, sizeof actions);
+    memset(&is1, 0, sizeof is1);
+    while (ran == 0)
+        OK(rq_poll(at.db, -1, &ran, &why));
+    assert_true(right);
+    expect_row(t, "a", "f:q@3=3");
+    finish(t, "checks_async");
+}
+
 /* Random actions in batches of one table, and one by one in another: outcomes and rows are the same. */
 static void batches_of_checks_are_as_single_calls(void **unused)
 {
@@ -274,6 +304,7 @@ int run_batches(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_has_an_outcome_for_each_action),
         cmocka_unit_test(a_batch_may_have_checks),
+        cmocka_unit_test(checks_of_asynchronous_batches_are_copied),
         cmocka_unit_test(batches_of_checks_are_as_single_calls),
         cmocka_unit_test(large_batches_and_values_fit),
     };
