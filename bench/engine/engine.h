@@ -25,6 +25,7 @@ typedef struct settings {
     uint64_t rows;    /* for that */
     bool leveled;     /* RocksDB: leveled instead of universal compaction */
     bool sync;        /* a write is on disk when it returns (not ours) */
+    bool no_threads;  /* librorqual: the callers' threads do the engine's work, too */
 } settings;
 
 typedef struct entry {

@@ -52,7 +52,8 @@ database *database_open(const settings *s)
                                 {"hbase.hregion.memstore.flush.size", text[3]}};
     rq_connect_options o = {.size = sizeof o,
                             .settings = properties,
-                            .setting_count = sizeof properties / sizeof properties[0]};
+                            .setting_count = sizeof properties / sizeof properties[0],
+                            .no_threads = s->no_threads};
     snprintf(block, sizeof block, "%u", s->block_bytes);
     rq_property attributes[] = {{"BLOCKSIZE", block},
                                 {"DATA_BLOCK_ENCODING", s->encoded ? "FAST_DIFF" : "NONE"}};

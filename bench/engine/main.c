@@ -460,6 +460,8 @@ static bool set(const char *arg)
         run.db.leveled = n != 0;
     else if (IS("sync"))
         run.db.sync = n != 0;
+    else if (IS("no_threads"))
+        run.db.no_threads = n != 0;
     else
         return false;
 #undef IS

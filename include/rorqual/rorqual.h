@@ -5,6 +5,8 @@
  *
  *   "hbase://host:2181"          a cluster, Rorqual or HBase, found through its ZooKeeper
  *   "hbase+rpc://host:16020"     a cluster, found through one of its servers
+ *   "hbase://a:2181,b:2181/zn"   several addresses, also with hbase+rpc: one of them is asked, at random, and the next
+ *                                one if it does not answer; with hbase: a path is the cluster's znode
  *   "file:/path"                 a folder of this machine, in this process, without a server; also
  *                                "file:///path" and "file:path" (relative to the working directory)
  *   "memory:"                    as file:, in memory; gone when it is closed
@@ -108,7 +110,7 @@ typedef struct rq_connect_options {
     uint32_t timeout_ms;
     /* The user's name that a cluster is told; NULL: the name of the process's user. */
     const char *user;
-    /* hbase:// only: the cluster's znode; NULL: /hbase. */
+    /* hbase:// only: the cluster's znode; NULL: the URL's path, or /hbase. */
     const char *znode_parent;
     /* file: and memory: only: settings of the engine by HBase's names (docs/settings.md), e.g.
      * rorqual.wal.sync = handover or hbase.hregion.memstore.flush.size. */
@@ -377,6 +379,7 @@ typedef struct rq_row {
     const rq_kv *cells;
     bool exists;     /* of a get with existence_only; else whether count > 0 */
     bool is_partial; /* of a scan with `batch`: the next result has more cells of this row */
+    bool is_stale;   /* read from a replica of a region: it may be older than the last change */
     rq_bytes cursor; /* of a scan with wants_cursors: if not empty, this result has no cells, only
                       * the key of the row read last, perhaps in part */
 } rq_row;
@@ -417,6 +420,12 @@ typedef struct rq_named_bytes {
     rq_bytes value;
 } rq_named_bytes;
 
+/* Which servers may answer a read. HBASE: Consistency. */
+typedef enum rq_consistency {
+    RQ_CONSISTENCY_STRONG,   /* the region's own server: the last change is seen */
+    RQ_CONSISTENCY_TIMELINE, /* also a replica of the region, which may be behind (rq_row.is_stale) */
+} rq_consistency;
+
 typedef struct rq_get_request {
     size_t size;
     rq_bytes row;
@@ -450,6 +459,13 @@ typedef struct rq_get_request {
      * of its actions. A database of this process ignores it. HBASE: setPriority;
      * HConstants.NORMAL_QOS … HIGH_QOS. */
     int32_t priority;
+    uint32_t reserved_end; /* 0; padding in older programs */
+    /* With RQ_CONSISTENCY_TIMELINE the region's replica that is read, from 1 on; 0: the region itself, and after a failure one
+     * replica after the other. Not in a batch: there each get is answered by the region itself. A replica
+     * that the table does not have is an error of a region without a location (RQ_E_NOT_SERVING_REGION). HBASE:
+     * setConsistency, setReplicaId. */
+    rq_consistency consistency;
+    uint32_t replica;
 } rq_get_request;
 
 /* Reads a row. *ret is never NULL on success; the caller frees it. RQ_E_TABLE_NOT_FOUND,
@@ -574,6 +590,7 @@ typedef struct rq_action {
 typedef struct rq_outcome {
     rq_err code;
     bool retryable;
+    bool done;               /* of a success: false if the action's check did not hold, else true */
     const rq_row *row;       /* of a get, append, increment; else NULL */
     const char *hbase_class; /* of a failure; else NULL */
     const char *message;
@@ -595,6 +612,21 @@ RQ_API void rq_results_free(rq_results *results);
  * cases apart. The caller frees *ret; `ret` may be NULL. */
 RQ_API rq_err rq_table_batch(rq_table *table, const rq_action *actions, size_t count,
                              rq_results **ret, rq_failure *why);
+
+/* An action that may have a check: a get, or changes of one row as in rq_action. */
+typedef struct rq_checked_action {
+    size_t size;
+    const rq_get_request *get; /* NULL: changes */
+    const rq_check *check; /* of the row; if it does not hold nothing is changed. NULL: no check */
+    const rq_change *changes;
+    size_t change_count;
+} rq_checked_action;
+
+/* As rq_table_batch, also with checks; rq_outcome.done is whether an action's check held. Each action with a check is
+ * atomic, as rq_table_check_and_change, and actions of one row are made in their order: a check sees the changes before
+ * it. `actions` are an array of structs whose size is the first one's. HBASE: Table.checkAndMutate(List). */
+RQ_API rq_err rq_table_batch_checked(rq_table *table, const rq_checked_action *actions,
+                                     size_t count, rq_results **ret, rq_failure *why);
 
 /* --- scans ------------------------------------------------------------------------------------ */
 
@@ -649,6 +681,10 @@ typedef struct rq_scan_request {
      * scan holds at most twice `fetch_bytes`, and a caller that stops early has wasted one fetch.
      * HBASE: setAsyncPrefetch (off by default there). */
     bool no_fetch_ahead;
+    uint8_t reserved[2]; /* 0; padding in older programs */
+    /* As a get's; a replica is read in all regions of the scan. */
+    rq_consistency consistency;
+    uint32_t replica;
 } rq_scan_request;
 
 /* Opens a scanner; the caller closes it. What `scan` points to is copied. Rows are read by rq_scanner_next, which also returns
@@ -716,6 +752,9 @@ RQ_API rq_err rq_table_check_and_change_async(rq_table *table, const rq_check *c
 /* Completes with the results, even if actions of the batch failed. */
 RQ_API rq_err rq_table_batch_async(rq_table *table, const rq_action *actions, size_t count,
                                    rq_done done, void *context, rq_failure *why);
+RQ_API rq_err rq_table_batch_checked_async(rq_table *table, const rq_checked_action *actions,
+                                           size_t count, rq_done done, void *context,
+                                           rq_failure *why);
 /* The scan's next rows, as rq_scanner_next_rows. RQ_E_STATE: another asynchronous call is using the scanner. The
  * scanner may be closed before the call has ended (rq_scanner_close). */
 RQ_API rq_err rq_scanner_next_async(rq_scanner *scanner, size_t max, rq_done done, void *context,

@@ -136,7 +136,7 @@ typedef struct rq_key_part {
 } rq_key_part;
 /* The number of parts with values. */
 RQ_API size_t rq_key_part_count(const rq_key_format *format);
-/* RQ_E_INVALID: there is no such part. */
+/* Fills as many bytes of *ret as its size says. RQ_E_INVALID: there is no such part, or the size is invalid. */
 RQ_API rq_err rq_key_part_at(const rq_key_format *format, size_t index, rq_key_part *ret,
                              rq_failure *why);
 
@@ -518,7 +518,7 @@ typedef struct rq_index_repairs {
     uint64_t duplicates;     /* rows whose value a unique index has for another row */
 } rq_index_repairs;
 /* Compares table and index, adds the entries that are missing and deletes those that are wrong. `ret`
- * may be NULL; its size is set by the caller. */
+ * may be NULL; the caller sets its size, and as many bytes of it are filled. RQ_E_INVALID: that size is invalid. */
 RQ_API rq_err rq_index_repair(rq_index *index, rq_index_repairs *ret, rq_failure *why);
 
 #ifdef __cplusplus

@@ -193,6 +193,20 @@ static rq_err take_priority(int32_t given, uint32_t *ret, rq_error *why)
     return RQ_OK;
 }
 
+static rq_err take_consistency(rq_consistency consistency, uint32_t replica, rq_reading *ret,
+                               rq_error *why)
+{
+    if ((unsigned)consistency > RQ_CONSISTENCY_TIMELINE)
+        return rq_fail(why, RQ_E_INVALID, "unknown consistency %d", (int)consistency);
+    ret->is_timeline = consistency == RQ_CONSISTENCY_TIMELINE;
+    if (replica > 0 && !ret->is_timeline)
+        return rq_fail(why, RQ_E_INVALID, "a replica is read only with RQ_CONSISTENCY_TIMELINE");
+    if (replica > UINT16_MAX) /* HBASE: region names have four hexadecimal digits for it */
+        return rq_fail(why, RQ_E_INVALID, "replica %u is above 65535", replica);
+    ret->replica = (uint16_t)replica;
+    return RQ_OK;
+}
+
 rq_err rq__take_get(const rq_get_request *given, rq_arena *arena, rq_getting *ret, rq_error *why)
 {
     rq_get_request own;
@@ -210,6 +224,7 @@ rq_err rq__take_get(const rq_get_request *given, rq_arena *arena, rq_getting *re
     rq_reading *r = &ret->read;
     RQ_TRY(check_row(ret->row, why));
     RQ_TRY(take_priority(g->priority, &r->priority, why));
+    RQ_TRY(take_consistency(g->consistency, g->replica, r, why));
     RQ_TRY(take_versions(g->max_versions, &r->max_versions, why));
     RQ_TRY(take_family_limits(g->family_limit, g->family_offset, r, why));
     RQ_TRY(
@@ -274,6 +289,7 @@ rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning 
     if (s.batch > 0 && s.wants_cursors)
         return rq_fail(why, RQ_E_INVALID, "wants_cursors and batch exclude each other");
     RQ_TRY(take_priority(s.priority, &r->priority, why));
+    RQ_TRY(take_consistency(s.consistency, s.replica, r, why));
     if (ret->start.len > 0) RQ_TRY(check_row(ret->start, why));
     if (ret->stop.len > 0) RQ_TRY(check_row(ret->stop, why));
     RQ_TRY(take_versions(s.max_versions, &r->max_versions, why));

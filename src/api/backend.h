@@ -112,6 +112,8 @@ typedef struct rq_reading {
     bool no_block_cache;
     bool no_lazy_families;
     bool reads_uncommitted;
+    bool is_timeline;  /* replicas may be read: … */
+    uint16_t replica;  /* … this one; 0: any */
     uint32_t priority; /* 0: the table's */
     rq_named_list attributes;
     const struct rq_family_range *ranges; /* for these families, in place of the times above */
@@ -167,9 +169,16 @@ typedef struct rq_checking {
 typedef struct rq_acting {
     bool is_get;
     rq_getting get;
+    const rq_checking *check; /* of changes; NULL: none */
     rq_changing *changes;
-    size_t change_count; /* above 1: atomic */
+    size_t change_count;
 } rq_acting;
+
+/* Whether the action's changes are made all or nothing, apart from other actions. */
+static inline bool rq_acting_is_atomic(const rq_acting *a)
+{
+    return !a->is_get && (a->change_count > 1 || a->check != NULL);
+}
 
 typedef enum rq_define_kind {
     RQ_DEFINE_CREATE_TABLE,
@@ -245,8 +254,8 @@ rq_err rq_naming_add(rq_naming *n, rq_slice name);
 
 /* The outcomes of a batch's actions; the back end sets them one by one. */
 typedef struct rq_outcomes rq_outcomes;
-/* Takes over the row. */
-void rq_outcome_row(rq_outcomes *o, size_t action, rq_row *row);
+/* Takes over the row. `done`: false if the action's check did not hold. */
+void rq_outcome_row(rq_outcomes *o, size_t action, rq_row *row, bool done);
 /* `why` may be NULL. */
 void rq_outcome_fail(rq_outcomes *o, size_t action, rq_err rc, const rq_why *why);
 bool rq_outcome_is_set(const rq_outcomes *o, size_t action);
@@ -393,6 +402,13 @@ void rq_db_unref(rq_db *db);
 RQ_NODISCARD
 rq_err rq_sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
                 rq_error *why);
+/* A struct that the caller allocates and the library fills; its first field is its size. RQ_E_INVALID: a size that no
+ * version had or will have. */
+RQ_NODISCARD
+rq_err rq_sized_result(const void *to, size_t least, const char *what, rq_error *why);
+/* Fills the part of the caller's struct that this version knows; `size` stays, and so do fields of a later version.
+ * REQUIRES: rq_sized_result accepts it. */
+void rq_fill_sized(void *to, const void *from, size_t from_size);
 /* RQ_E_INVALID, "no WHAT", if a required argument is NULL. */
 RQ_NODISCARD rq_err rq_needs(const void *argument, const char *what, rq_failure *failure);
 /* RQ_E_INVALID if bytes.len is not 0 but bytes.data is NULL. */

@@ -238,6 +238,22 @@ rq_err rq_sized(void *to, size_t to_size, const void *from, size_t least, const 
     return RQ_OK;
 }
 
+rq_err rq_sized_result(const void *to, size_t least, const char *what, rq_error *why)
+{
+    size_t size = 0;
+    memcpy(&size, to, sizeof size);
+    if (size >= least && size <= STRUCT_MAX) return RQ_OK;
+    return rq_fail(why, RQ_E_INVALID, "%s.size is %zu, which is invalid", what, size);
+}
+
+void rq_fill_sized(void *to, const void *from, size_t from_size)
+{
+    size_t size = 0;
+    memcpy(&size, to, sizeof size);
+    size_t filled = size < from_size ? size : from_size;
+    memcpy((char *)to + sizeof size, (const char *)from + sizeof size, filled - sizeof size);
+}
+
 const char *rq_version(void)
 {
     return RQ_VERSION;

@@ -414,9 +414,9 @@ bool rq_outcome_is_set(const rq_outcomes *o, size_t action)
     return o->set[action];
 }
 
-void rq_outcome_row(rq_outcomes *o, size_t action, rq_row *row)
+void rq_outcome_row(rq_outcomes *o, size_t action, rq_row *row, bool done)
 {
-    o->items[action] = (rq_outcome){.code = RQ_OK, .row = row};
+    o->items[action] = (rq_outcome){.code = RQ_OK, .done = done, .row = row};
     o->set[action] = true;
 }
 

@@ -159,31 +159,82 @@ rq_err rq_table_check_and_change(rq_table *table, const rq_check *check, const r
 
 /* --- batches ---------------------------------------------------------------------------------- */
 
-static rq_err take_action(const rq_action *given, rq_arena *arena, rq_acting *ret, rq_error *why)
+static rq_err take_action(const rq_checked_action *given, rq_arena *arena, rq_acting *ret,
+                          rq_error *why)
 {
     *ret = (rq_acting){.is_get = given->get != NULL, .change_count = given->change_count};
     if (ret->is_get && given->change_count > 0)
         return rq_fail(why, RQ_E_INVALID, "an action has both a get and changes");
-    if (ret->is_get) return rq__take_get(given->get, arena, &ret->get, why);
+    if (ret->is_get && given->check != NULL)
+        return rq_fail(why, RQ_E_INVALID, "an action has both a get and a check");
+    if (ret->is_get) RQ_TRY(rq__take_get(given->get, arena, &ret->get, why));
+    if (ret->is_get && ret->get.read.replica > 0)
+        return rq_fail(why, RQ_E_UNSUPPORTED, "a get of a batch cannot choose a replica");
+    if (ret->is_get) return RQ_OK;
+    if (given->check != NULL) {
+        rq_checking *check = rq_arena_alloc(arena, sizeof *check);
+        if (check == NULL) return rq_no_memory(why);
+        RQ_TRY(rq__take_check(given->check, arena, check, why));
+        ret->check = check;
+    }
     RQ_TRY(rq__take_changes(given->changes, given->change_count, arena, &ret->changes, why));
     return rq__check_kinds(ret->changes, ret->change_count, why);
+}
+
+/* Allocates the list that the actions are converted to. */
+static rq_err begin_actions(const void *given, size_t count, rq_arena *arena, rq_acting **ret,
+                            rq_error *why)
+{
+    if (count > 0 && given == NULL) return rq_fail(why, RQ_E_INVALID, "the actions are NULL");
+    if (count > UINT32_MAX) return rq_fail(why, RQ_E_INVALID, "%zu actions are too many", count);
+    *ret = rq_arena_alloc(arena, (count + 1) * sizeof **ret);
+    return *ret == NULL ? rq_no_memory(why) : RQ_OK;
 }
 
 rq_err rq__take_actions(const rq_action *given, size_t count, rq_arena *arena, rq_acting **ret,
                         rq_why *why)
 {
-    if (count > 0 && given == NULL)
-        return rq_fail(&why->error, RQ_E_INVALID, "the actions are NULL");
-    if (count > UINT32_MAX)
-        return rq_fail(&why->error, RQ_E_INVALID, "%zu actions are too many", count);
-    *ret = rq_arena_alloc(arena, (count + 1) * sizeof **ret);
-    if (*ret == NULL) return rq_no_memory(&why->error);
+    RQ_TRY(begin_actions(given, count, arena, ret, &why->error));
     for (size_t i = 0; i < count; i++) {
+        rq_checked_action a = {.get = given[i].get,
+                               .changes = given[i].changes,
+                               .change_count = given[i].change_count};
         why->action = i;
-        RQ_TRY(take_action(&given[i], arena, &(*ret)[i], &why->error));
+        RQ_TRY(take_action(&a, arena, &(*ret)[i], &why->error));
     }
     why->action = RQ_NO_ACTION;
     return RQ_OK;
+}
+
+rq_err rq__take_checked_actions(const rq_checked_action *given, size_t count, rq_arena *arena,
+                                rq_acting **ret, rq_why *why)
+{
+    RQ_TRY(begin_actions(given, count, arena, ret, &why->error));
+    size_t stride = count == 0 ? 0 : given->size;
+    for (size_t i = 0; i < count; i++) {
+        rq_checked_action a;
+        why->action = i;
+        RQ_TRY(rq_sized(&a, sizeof a, (const char *)given + i * stride, sizeof a,
+                        "rq_checked_action", &why->error));
+        RQ_TRY(take_action(&a, arena, &(*ret)[i], &why->error));
+    }
+    why->action = RQ_NO_ACTION;
+    return RQ_OK;
+}
+
+/* `rc`: of taking the actions. */
+static rq_err run_batch(rq_table *table, rq_slot *slot, rq_err rc, rq_acting *actions, size_t count,
+                        rq_results **ret, rq_why *why)
+{
+    rq_outcomes *o = NULL;
+    if (rc == RQ_OK) rc = rq__outcomes_new(count, &o);
+    if (rc == RQ_OK && count > 0) {
+        rc = table->db->backend->batch(table, slot, actions, count, o, why);
+        rq__outcomes_fill(o, count, rc, why);
+    }
+    if (o != NULL) rc = rq__outcomes_end(o, ret, why);
+    rq__slot_give_back(slot);
+    return rc;
 }
 
 rq_err rq_table_batch(rq_table *table, const rq_action *actions, size_t count, rq_results **ret,
@@ -191,19 +242,23 @@ rq_err rq_table_batch(rq_table *table, const rq_action *actions, size_t count, r
 {
     rq_why why;
     rq_slot *slot;
-    rq_acting *a;
-    rq_outcomes *o = NULL;
+    rq_acting *a = NULL;
     rq_err rc = begin(table, &slot, &why);
     if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
     rc = rq__take_actions(actions, count, &slot->arena, &a, &why);
-    if (rc == RQ_OK) rc = rq__outcomes_new(count, &o);
-    if (rc == RQ_OK && count > 0) {
-        rc = table->db->backend->batch(table, slot, a, count, o, &why);
-        rq__outcomes_fill(o, count, rc, &why);
-    }
-    if (o != NULL) rc = rq__outcomes_end(o, ret, &why);
-    rq__slot_give_back(slot);
-    return rq_fill_failure(failure, rc, &why);
+    return rq_fill_failure(failure, run_batch(table, slot, rc, a, count, ret, &why), &why);
+}
+
+rq_err rq_table_batch_checked(rq_table *table, const rq_checked_action *actions, size_t count,
+                              rq_results **ret, rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_acting *a = NULL;
+    rq_err rc = begin(table, &slot, &why);
+    if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
+    rc = rq__take_checked_actions(actions, count, &slot->arena, &a, &why);
+    return rq_fill_failure(failure, run_batch(table, slot, rc, a, count, ret, &why), &why);
 }
 
 /* --- scans ------------------------------------------------------------------------------------ */

@@ -291,19 +291,6 @@ static int take_arguments(arguments *a, int argc, char **argv)
     return code;
 }
 
-/* Each of "HOST:PORT,…". */
-static bool are_addresses(const char *list)
-{
-    for (const char *at = list;; at++) {
-        char one[300];
-        size_t n = strcspn(at, ",");
-        snprintf(one, sizeof one, "%.*s", (int)n, at);
-        if (n >= sizeof one || !rq_client_is_address(one)) return false;
-        at += n;
-        if (*at == '\0') return true;
-    }
-}
-
 static int take_rest(arguments *a, int argc, char **argv)
 {
     rq_client_options *c = &a->options.client;
@@ -317,7 +304,7 @@ static int take_rest(arguments *a, int argc, char **argv)
     if ((c->zookeeper != NULL) + (c->bootstrap != NULL) + (a->local != NULL) > 1)
         return rq__refuse("shell", "more than one cluster or folder is given");
     const char *at = c->zookeeper != NULL ? c->zookeeper : c->bootstrap;
-    if (at != NULL && !(at == c->bootstrap ? rq_client_is_address(at) : are_addresses(at)))
+    if (at != NULL && !rq_client_are_addresses(at, NULL))
         return rq__refuse("shell", "'%s' is not host:port", at);
     if (a->local != NULL && strcmp(a->local, "file:") == 0)
         return rq__refuse("shell", "file: needs a folder: file:/path, file:folder");

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches. A batch stores its encoded actions one after another and, for each attempt, the order of the
  * unfinished actions: by server, then region, then as given, so that actions of one row stay in order. The
- * actions for one server form one Multi. A result names its action by index, which must belong to the
- * result's region. An action whose row is in no region fails without affecting the others. */
+ * actions for one server form one Multi, made of RegionActions:
+ *
+ *    [region 1: get, put, put] [region 1: atomic, condition] [region 1: put] [region 2: get …]
+ *
+ * A result names its action by index, which must belong to the result's RegionAction; an atomic one has one result,
+ * of its only action. An action whose row is in no region fails without affecting the others. */
 #include "client/op_priv.h"
 
 #include <stdlib.h>
@@ -56,6 +60,18 @@ rq_err rq_op_batch_mutate(rq_op *op, const rq_mutate *m)
     RQ_TRY(add_action(op, m->row, &a));
     a->priority = m->priority;
     RQ_TRY(rq__put_mutate_action(&op->body, &op->cells, (uint32_t)op->action_count, m));
+    added_action(op, a);
+    return RQ_OK;
+}
+
+rq_err rq_op_batch_atomic(rq_op *op, const rq_mutate *list, size_t count, rq_slice condition)
+{
+    rq__action *a;
+    RQ_ASSERT(count > 0);
+    RQ_TRY(add_action(op, list[0].row, &a));
+    a->is_atomic = true;
+    a->priority = rq__mutations_priority(list, count);
+    RQ_TRY(rq__put_atomic_body(&op->body, &op->cells, list, count, condition));
     added_action(op, a);
     return RQ_OK;
 }
@@ -130,7 +146,7 @@ static void fail_exception(rq_op *op, uint32_t index, const rq_exception_view *e
                 rq__simple_name(e->java_class), e->java_class, e->text);
 }
 
-/* Whether the action was sent to the region with order[begin … end), which has not answered it yet. */
+/* Whether the action was sent in the RegionAction with order[begin … end), which has not answered it yet. */
 static bool awaits(const rq_op *op, uint32_t index, size_t begin, size_t end)
 {
     if (index >= op->action_count) return false;
@@ -138,40 +154,70 @@ static bool awaits(const rq_op *op, uint32_t index, size_t begin, size_t end)
     return !a->done && !a->answered && a->place >= begin && a->place < end;
 }
 
-/* The results of one region, for the actions order[begin … end). Cells are in the order of the
- * results. */
-static rq_err take_region(rq_op *op, const rq_region_result *region, size_t begin, size_t end,
+/* Passes a result on; `cells` moves behind its cells. */
+static rq_err give_result(rq_op *op, uint32_t index, const rq_action_result *a, bool processed,
                           rq_cursor *cells)
+{
+    rq_op_result r = {.row = a->result, .cells = *cells, .processed = processed};
+    rq_result_view skip = a->result;
+    rq_cell cell;
+    if (a->exception.java_class.len > 0) {
+        fail_exception(op, index, &a->exception);
+        return RQ_OK;
+    }
+    while (skip.count > 0)
+        RQ_TRY(rq_result_next(&skip, cells, &cell));
+    op->actions[index].done = op->actions[index].answered = true;
+    op->item(op, op->ctx, index, &r);
+    return RQ_OK;
+}
+
+/* The results of single actions, order[begin … end). Cells are in the order of the results. */
+static rq_err take_singles(rq_op *op, const rq_region_result *region, size_t begin, size_t end,
+                           rq_cursor *cells)
 {
     rq_cursor c = rq_cursor_of(region->actions);
     rq_action_result a;
     rq_err rc;
+    while ((rc = rq__action_result_next(&c, &a)) == RQ_OK) {
+        if (!awaits(op, a.index, begin, end)) return RQ_E_MALFORMED;
+        RQ_TRY(give_result(op, a.index, &a, false, cells));
+    }
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+/* The result of an atomic action; servers leave it out if there are no cells. */
+static rq_err take_atomic(rq_op *op, const rq_region_result *region, uint32_t index,
+                          rq_cursor *cells)
+{
+    rq_cursor c = rq_cursor_of(region->actions);
+    rq_action_result a = {0};
+    rq_err rc = rq__action_result_next(&c, &a);
+    if (rc != RQ_OK && rc != RQ_E_END) return rc;
+    return give_result(op, index, &a, region->processed, cells);
+}
+
+/* The answer to a RegionAction with the actions order[begin … end). */
+static rq_err take_region(rq_op *op, const rq_region_result *region, size_t begin, size_t end,
+                          rq_cursor *cells)
+{
     if (region->exception.java_class.len > 0) {
         for (size_t i = begin; i < end; i++)
             fail_exception(op, op->order[i], &region->exception);
         return RQ_OK;
     }
-    while ((rc = rq__action_result_next(&c, &a)) == RQ_OK) {
-        if (!awaits(op, a.index, begin, end)) return RQ_E_MALFORMED;
-        if (a.exception.java_class.len > 0) {
-            fail_exception(op, a.index, &a.exception);
-            continue;
-        }
-        rq_op_result r = {.row = a.result, .cells = *cells};
-        rq_result_view skip = a.result;
-        rq_cell cell;
-        while (skip.count > 0)
-            RQ_TRY(rq_result_next(&skip, cells, &cell));
-        op->actions[a.index].done = op->actions[a.index].answered = true;
-        op->item(op, op->ctx, a.index, &r);
-    }
-    return rc == RQ_E_END ? RQ_OK : rc;
+    if (op->actions[op->order[begin]].is_atomic)
+        return take_atomic(op, region, op->order[begin], cells);
+    return take_singles(op, region, begin, end, cells);
 }
 
+/* Where the RegionAction ends that begins with order[begin]. */
 static size_t region_end(const rq_op *op, size_t begin, size_t end)
 {
-    size_t i = begin;
-    while (i < end && op->actions[op->order[i]].group == op->actions[op->order[begin]].group)
+    const rq__action *first = &op->actions[op->order[begin]];
+    size_t i = begin + 1;
+    while (i < end && !first->is_atomic && !op->actions[op->order[i]].is_atomic &&
+           op->actions[op->order[i]].group == first->group)
         i++;
     return i;
 }
@@ -205,7 +251,7 @@ static void take_part(void *ctx, const rq_reply *reply)
     end_part(op);
 }
 
-/* MultiRequest { regionAction 1 { region 1, action 3 }, nonceGroup 2 } */
+/* MultiRequest { regionAction 1 { region 1, action 3, or what rq__put_atomic_body has put }, nonceGroup 2 } */
 static rq_err send_part(rq_op *op, rq__part *p)
 {
     rq__conn *conn = NULL;

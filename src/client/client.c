@@ -59,6 +59,7 @@ rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why
     rq_random_seed(&r, (uint64_t)rq_client_now_ns() ^ (uint64_t)getpid() << 32);
     c->nonce_group = rq_random_next(&r) | 1;
     c->next_nonce = rq_random_next(&r) | 1;
+    c->registry_at = rq_random_next(&r) >> 1;
     rq_err rc = open_loop(c, why);
     if (rc == RQ_OK) rc = ask_registry(c, why);
     if (rc != RQ_OK) {

@@ -30,8 +30,10 @@ typedef struct rq_client_table rq_client_table;
 typedef struct rq_op rq_op;
 
 typedef struct rq_client_options {
-    const char *zookeeper;   /* host:port; NULL: use `bootstrap` */
-    const char *bootstrap;   /* host:port of a master or region server */
+    /* host:port, or several, separated by commas. The client asks one of them, chosen at random, and the next one if
+     * it does not answer. */
+    const char *zookeeper;   /* NULL: use `bootstrap` */
+    const char *bootstrap;   /* of masters or region servers */
     const char *zk_root;     /* NULL: /hbase */
     const char *user;        /* NULL: rorqual */
     unsigned lanes;          /* connections to each region server; 0: 1 */
@@ -55,6 +57,8 @@ typedef struct rq_client_options {
 /* Whether the text is valid for `zookeeper` or `bootstrap`; IPv6 addresses must be in brackets.
  * Resolves no names. */
 bool rq_client_is_address(const char *text);
+/* The same for one or several, "HOST:PORT,…". *ret_wrong (may be NULL) is the one that is not valid. */
+bool rq_client_are_addresses(const char *list, rq_slice *ret_wrong);
 
 /* Blocking: asks the registry, waiting as rq_client_poll does. The strings must outlive the client. */
 RQ_NODISCARD
@@ -135,7 +139,7 @@ typedef struct rq_op_result {
     rq_result_view row; /* get, increment, append */
     rq_cursor cells;
     rq_slice cursor; /* of a scan with wants_cursors: not empty: the item is this cursor, no row */
-    bool processed;  /* checkAndMutate */
+    bool processed;  /* checkAndMutate; also of an atomic action of a batch */
     bool goes_on;    /* of a stepwise scan: a response is complete, and rq_op_scan_step asks for
                         * the next one */
     unsigned attempts; /* number of attempts that failed before */
@@ -170,6 +174,9 @@ RQ_NODISCARD
 rq_err rq_op_batch_get(rq_op *op, const rq_get *get);
 RQ_NODISCARD
 rq_err rq_op_batch_mutate(rq_op *op, const rq_mutate *m);
+/* Changes of one row, all or nothing, as one action; `condition` as rq_op_mutate_row's. */
+RQ_NODISCARD
+rq_err rq_op_batch_atomic(rq_op *op, const rq_mutate *list, size_t count, rq_slice condition);
 RQ_NODISCARD
 rq_err rq_op_batch_run(rq_op *op, rq_op_item item, rq_op_done done);
 /* Several mutations of one row, all or nothing; `condition`, unless empty, is an encoded message

@@ -48,13 +48,18 @@ typedef struct rq__registry {
     rq_err rc; /* result of the last time */
     rq_error why;
     rq__registry_answer found; /* the parts found so far */
+    size_t count, left;        /* addresses; those that were not asked yet */
+    int64_t until_ns;
+    bool is_trying; /* the address at hand, `at`, has not answered yet */
     rq__address at;
-    rq_loop_timer timer;
-    rq_stream *stream; /* to ZooKeeper, or for the preamble "Regist" */
-    bool is_open;      /* the stream is connected … */
-    bool has_session;  /* … and ZooKeeper has answered */
-    uint32_t xid;      /* of the last request to ZooKeeper */
-    rq__conn *conn;    /* ClientMetaService; stopped when it is not asking */
+    rq_err failed; /* of the addresses asked before */
+    rq_error failed_why;
+    rq_loop_timer timer; /* the time limit of this address, or the turn of the next one */
+    rq_stream *stream;   /* to ZooKeeper, or for the preamble "Regist" */
+    bool is_open;        /* the stream is connected … */
+    bool has_session;    /* … and ZooKeeper has answered */
+    uint32_t xid;        /* of the last request to ZooKeeper */
+    rq__conn *conn;      /* ClientMetaService; stopped when it is not asking */
 } rq__registry;
 
 /* A replica of a region; the region itself is rq__region. */
@@ -116,6 +121,8 @@ struct rq_client {
     int64_t timeout_ns;
     rq__registry registry;
     rq__registry_answer found;
+    size_t
+        registry_at; /* modulo their number the address that is asked next: the one that has answered last */
     bool meta_lost; /* the last read of meta failed: the next one asks the registry first */
     bool
         master_lost; /* the last blocking call of the master failed: the next one asks the registry first */

@@ -29,6 +29,7 @@ typedef struct rq__action {
     size_t group; /* the region's number, valid after the map has changed */
     size_t place; /* in order */
     uint32_t priority;
+    bool is_atomic; /* several changes of a row, or a check: a RegionAction of its own */
     bool done;
     bool answered;
 } rq__action;
@@ -74,7 +75,8 @@ struct rq_op {
     unsigned attempts; /* number of consecutive attempts that failed */
     uint32_t priority; /* of the request; 0: the table's */
     uint16_t replica;  /* of a get or scan */
-    int64_t until_ns;  /* rq_op_set_until */
+    bool any_replica;
+    int64_t until_ns; /* rq_op_set_until */
     int64_t wake_ns;
     bool awaits_map;     /* waits for the map of a table whose regions were never read */
     bool awaits_refresh; /* its pause is over, and the table's map is being read */
@@ -131,6 +133,9 @@ void rq__op_failed_here(rq_op *op, rq_err err, bool retry, rq_slice kind);
 bool rq__op_again(rq_op *op, rq_err err, bool retry, rq_slice kind);
 /* The request's priority, or the table's if that is 0. HBASE: ConnectionUtils.calcPriority */
 uint32_t rq__op_priority(const rq_op *op, uint32_t priority);
+/* The server and specifier of the region, or of its replica that this attempt reads. False: it is on no server. */
+bool rq__op_place(const rq_op *op, const rq__region *r, uint32_t *ret_server,
+                  rq_slice *ret_specifier);
 /* Errors that an outdated region map explains. */
 bool rq__map_is_wrong(rq_err err);
 /* The class name without its package. A part of `java_class`. */

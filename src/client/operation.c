@@ -54,6 +54,7 @@ void rq__op_prepare(rq_op *op, rq_client_table *t, rq__op_kind kind)
     op->attempts = 0;
     op->priority = 0;
     op->replica = 0;
+    op->any_replica = false;
     op->awaits_map = false;
     rq_buf_reset(&op->row);
     rq_buf_reset(&op->body);
@@ -63,6 +64,15 @@ void rq__op_prepare(rq_op *op, rq_client_table *t, rq__op_kind kind)
 uint32_t rq__op_priority(const rq_op *op, uint32_t priority)
 {
     return priority > 0 ? priority : op->table->priority;
+}
+
+bool rq__op_place(const rq_op *op, const rq__region *r, uint32_t *ret_server,
+                  rq_slice *ret_specifier)
+{
+    uint16_t id = op->replica;
+    size_t turn = op->attempts % (r->replica_count + 1u);
+    if (op->any_replica && turn > 0) id = r->replicas[turn - 1].id;
+    return rq__map_replica(r, id, ret_server, ret_specifier);
 }
 
 void rq__op_finish(rq_op *op, const rq_op_result *r)

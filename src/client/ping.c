@@ -34,16 +34,13 @@ static rq_err ping_meta(rq_client *c, const rq__address *at, rq_buf *answer, rq_
 
 rq_err rq_client_ping(rq_client *c, bool same_host, rq_error *why)
 {
-    const rq_client_options *o = &c->options;
-    rq__address registry;
+    const rq__address *registry = &c->registry.at; /* the one that has answered */
     rq__address master = c->found.master;
     rq__address meta = c->found.meta;
     rq_buf answer = {0};
-    if (same_host &&
-        rq__address_parse(rq_slice_cstr(o->zookeeper != NULL ? o->zookeeper : o->bootstrap),
-                          &registry)) {
-        memcpy(master.host, registry.host, sizeof master.host);
-        memcpy(meta.host, registry.host, sizeof meta.host);
+    if (same_host) {
+        memcpy(master.host, registry->host, sizeof master.host);
+        memcpy(meta.host, registry->host, sizeof meta.host);
     }
     rq_err rc = ping_master(c, &master, &answer, why);
     if (rc == RQ_OK) rc = ping_meta(c, &meta, &answer, why);

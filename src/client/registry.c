@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds meta and master, at the start and again when meta is lost. Nothing here waits: the answers come
- * to the client's loop, and one deadline holds for all of them.
+ * to the client's loop, and one deadline holds for all of them. Of several addresses one is asked at a time, at the start
+ * a random one, later the one that has answered last; after a failure the next one is asked.
  *
  * By ZooKeeper's protocol: opens a session, reads <root>/hbaseid, meta-region-server and master
  * with getData, one after another, and closes the session. The znodes contain 0xFF, be32 length and
@@ -36,6 +37,37 @@ bool rq_client_is_address(const char *text)
     rq__address at;
     if (text[0] != '[' && strchr(text, ':') != strrchr(text, ':')) return false; /* "::1" */
     return rq__address_parse(rq_slice_cstr(text), &at);
+}
+
+/* The i-th of "HOST:PORT,…". */
+static rq_slice address_at(const char *list, size_t i)
+{
+    for (; i > 0; i--)
+        list += strcspn(list, ",") + 1;
+    return rq_slice_of(list, strcspn(list, ","));
+}
+
+static size_t count_addresses(const char *list)
+{
+    size_t n = 1;
+    for (; (list = strchr(list, ',')) != NULL; list++)
+        n++;
+    return n;
+}
+
+bool rq_client_are_addresses(const char *list, rq_slice *ret_wrong)
+{
+    for (const char *at = list;; at++) {
+        char one[RQ_HOST_PORT_MAX + 2]; /* brackets of an IPv6 address */
+        rq_slice address = address_at(at, 0);
+        if (ret_wrong != NULL) *ret_wrong = address;
+        if (address.len >= sizeof one) return false;
+        memcpy(one, address.ptr, address.len);
+        one[address.len] = '\0';
+        if (!rq_client_is_address(one)) return false;
+        at += address.len;
+        if (*at == '\0') return true;
+    }
 }
 
 /* --- messages both ways use ------------------------------------------------------------------- */
@@ -110,16 +142,60 @@ static void leave_stream(rq__registry *r)
         rq_stream_close(s, RQ_OK);
 }
 
+static const char *addresses(const rq_client *c)
+{
+    return c->options.zookeeper != NULL ? c->options.zookeeper : c->options.bootstrap;
+}
+
 /* The outcome is in r->rc and r->why. */
+static void finish(rq__registry *r, rq_err rc)
+{
+    r->asking = false;
+    r->rc = rc;
+    rq__map_registry_answered(client_of(r));
+}
+
+/* Keeps the failure of one of several addresses: one that was reached tells more than one that was not. */
+static void note_failure(rq__registry *r, rq_err rc)
+{
+    if (r->failed != RQ_OK && r->failed != RQ_E_IO) return;
+    r->failed = rc;
+    r->failed_why = r->why;
+}
+
+/* The failure of all addresses. */
+static rq_err fail_all(rq__registry *r)
+{
+    if (r->count == 1) {
+        r->why = r->failed_why;
+        return r->failed;
+    }
+    rq_error_clear(&r->why);
+    return rq_fail(&r->why, r->failed, "none of %zu addresses leads to the cluster: %s", r->count,
+                   r->failed_why.message);
+}
+
+static void on_next(rq_loop_timer *timer);
+
+/* The address at hand has answered, or failed: then the next one is asked. */
 static void end(rq__registry *r, rq_err rc)
 {
     rq_client *c = client_of(r);
-    r->asking = false;
-    r->rc = rc;
+    r->is_trying = false;
     rq_loop_timer_cancel(c->loop, &r->timer);
     leave_stream(r);
     if (r->conn != NULL) rq__conn_stop(r->conn); /* this may be one of its callbacks */
-    rq__map_registry_answered(c);
+    if (rc == RQ_OK || rc == RQ_E_CLOSED) {
+        finish(r, rc);
+        return;
+    }
+    note_failure(r, rc);
+    c->registry_at++;
+    r->timer.run = on_next; /* a connection is freed outside its callbacks */
+    if (r->left > 0)
+        rq_loop_timer_arm(c->loop, &r->timer, 0);
+    else
+        finish(r, fail_all(r));
 }
 
 static void on_late(rq_loop_timer *timer)
@@ -334,7 +410,7 @@ static bool rpc_answered(rq__registry *r, const char *method, const rq_reply *re
 static void take_master(void *ctx, const rq_reply *reply)
 {
     rq__registry *r = ctx;
-    if (!r->asking || !rpc_answered(r, "GetActiveMaster", reply)) return;
+    if (!r->is_trying || !rpc_answered(r, "GetActiveMaster", reply)) return;
     rq_err rc = parse_server_name(field_of(reply->message, 1), &r->found.master);
     if (rc != RQ_OK) rc = rq_fail(&r->why, RQ_E_NOT_FOUND, "%s does not know the master", PLACE(r));
     end(r, rc);
@@ -344,7 +420,7 @@ static void take_master(void *ctx, const rq_reply *reply)
 static void take_meta(void *ctx, const rq_reply *reply)
 {
     rq__registry *r = ctx;
-    if (!r->asking || !rpc_answered(r, "GetMetaRegionLocations", reply)) return;
+    if (!r->is_trying || !rpc_answered(r, "GetMetaRegionLocations", reply)) return;
     rq_err rc = parse_server_name(field_of(field_of(reply->message, 1), 2), &r->found.meta);
     if (rc != RQ_OK) {
         end(r, rq_fail(&r->why, RQ_E_NOT_FOUND, "%s does not know where hbase:meta is", PLACE(r)));
@@ -412,22 +488,67 @@ static rq_err ask_rpc(rq__registry *r, int64_t timeout_ns)
 
 /* --- asking ----------------------------------------------------------------------------------- */
 
+static void close_all(rq__registry *r)
+{
+    leave_stream(r);
+    rq__conn_free(r->conn);
+    r->conn = NULL;
+}
+
+/* Asks the next address, which has its share of the time that is left. HBASE: ZooKeeper's ClientCnxn does the same. */
+static rq_err try_next(rq__registry *r)
+{
+    rq_client *c = client_of(r);
+    int64_t left_ns = r->until_ns - rq_client_now_ns();
+    int64_t share_ns = (left_ns > 0 ? left_ns : 0) / (int64_t)r->left--;
+    rq_slice text = address_at(addresses(c), c->registry_at % r->count);
+    rq_err rc;
+    close_all(r);
+    r->found = (rq__registry_answer){0};
+    rq_error_clear(&r->why);
+    if (!rq__address_parse(text, &r->at))
+        rc = rq_fail(&r->why, RQ_E_INVALID, "'%.*s' is not host:port", (int)text.len,
+                     (const char *)text.ptr);
+    else
+        rc = c->options.zookeeper != NULL ? ask_zookeeper(r, share_ns) : ask_rpc(r, share_ns);
+    if (rc != RQ_OK) {
+        if (r->why.code == RQ_OK) (void)rq_fail(&r->why, rc, "%s: %s", PLACE(r), rq_err_text(rc));
+        note_failure(r, rc);
+        leave_stream(r);
+        c->registry_at++;
+        return rc;
+    }
+    r->is_trying = true;
+    r->timer.run = on_late;
+    rq_loop_timer_arm(c->loop, &r->timer, (uint64_t)share_ns);
+    return RQ_OK;
+}
+
+static rq_err try_rest(rq__registry *r)
+{
+    rq_err rc = RQ_E_IO;
+    while (rc != RQ_OK && r->left > 0)
+        rc = try_next(r);
+    return rc == RQ_OK ? RQ_OK : fail_all(r);
+}
+
+static void on_next(rq_loop_timer *timer)
+{
+    rq__registry *r = RQ_CONTAINER_OF(timer, rq__registry, timer);
+    rq_err rc = try_rest(r);
+    if (rc != RQ_OK) finish(r, rc);
+}
+
 rq_err rq__registry_ask(rq_client *c, int64_t timeout_ns, rq_error *why)
 {
-    const rq_client_options *o = &c->options;
-    const char *text = o->zookeeper != NULL ? o->zookeeper : o->bootstrap;
     rq__registry *r = &c->registry;
     RQ_ASSERT(!r->asking);
     rq__registry_free(c); /* what the last time left */
-    *r = (rq__registry){.timer.run = on_late};
-    if (text == NULL || !rq__address_parse(rq_slice_cstr(text), &r->at))
-        return rq_fail(why, RQ_E_INVALID, "'%s' is not host:port", text != NULL ? text : "");
-    rq_err rc = o->zookeeper != NULL ? ask_zookeeper(r, timeout_ns) : ask_rpc(r, timeout_ns);
-    if (rc != RQ_OK) {
-        leave_stream(r);
-        return rq_fail(why, rc, "%s: %s", PLACE(r), rq_err_text(rc));
-    }
-    rq_loop_timer_arm(c->loop, &r->timer, (uint64_t)timeout_ns);
+    *r = (rq__registry){.until_ns = rq_client_now_ns() + timeout_ns};
+    if (addresses(c) == NULL) return rq_fail(why, RQ_E_INVALID, "no address of the cluster");
+    r->count = r->left = count_addresses(addresses(c));
+    rq_err rc = try_rest(r);
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", r->why.message);
     r->asking = true;
     return RQ_OK;
 }
@@ -435,13 +556,13 @@ rq_err rq__registry_ask(rq_client *c, int64_t timeout_ns, rq_error *why)
 void rq__registry_stop(rq_client *c)
 {
     rq__registry *r = &c->registry;
-    if (r->asking) end(r, rq_fail(&r->why, RQ_E_CLOSED, "%s", rq_err_text(RQ_E_CLOSED)));
+    if (!r->asking) return;
+    rq_error_clear(&r->why);
+    end(r, rq_fail(&r->why, RQ_E_CLOSED, "%s", rq_err_text(RQ_E_CLOSED)));
 }
 
 void rq__registry_free(rq_client *c)
 {
-    rq__registry *r = &c->registry;
-    leave_stream(r);
-    rq__conn_free(r->conn);
-    r->conn = NULL;
+    if (c->registry.timer.armed) rq_loop_timer_cancel(c->loop, &c->registry.timer);
+    close_all(&c->registry);
 }

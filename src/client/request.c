@@ -143,6 +143,24 @@ rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const r
     return rq_pb_end(out, at);
 }
 
+/* RegionAction { region 1, atomic 2, action 3, condition 4 } */
+rq_err rq__put_atomic_body(rq_buf *out, rq_buf *cells, const rq_mutate *list, size_t count,
+                           rq_slice condition)
+{
+    RQ_TRY(rq_pb_put_number(out, 2, 1));
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(rq__put_mutate_action(out, cells, (uint32_t)i, &list[i]));
+    return condition.len == 0 ? RQ_OK : rq_pb_put_bytes(out, 4, condition);
+}
+
+uint32_t rq__mutations_priority(const rq_mutate *list, size_t count)
+{
+    uint32_t priority = 0;
+    for (size_t i = 0; i < count; i++)
+        if (list[i].priority > priority) priority = list[i].priority;
+    return priority;
+}
+
 /* --- Scan ------------------------------------------------------------------------------------- */
 
 /* Servers send heartbeats only to clients that take parts of rows. */

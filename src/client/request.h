@@ -21,7 +21,9 @@ typedef struct rq_get {
     bool has_qualifier;
     uint32_t priority; /* of the call; 0: the table's */
     uint16_t replica;  /* of the region that is read; 0: the region itself. Not in a batch */
-    rq_slice more;     /* further fields of the message Get, encoded */
+    bool
+        any_replica; /* with replica 0: attempts after the first one also ask the replicas, one after the other */
+    rq_slice more; /* further fields of the message Get, encoded */
 } rq_get;
 
 /* On the wire: DO NOT CHANGE. HBASE: MutationProto.MutationType. */
@@ -70,6 +72,7 @@ typedef struct rq_scan {
         wants_cursors; /* a response without a whole row gives an item with `cursor`; not with a batch */
     uint32_t priority;   /* of the calls; 0: the table's */
     uint16_t replica;    /* of the regions that are read; 0: the regions themselves */
+    bool any_replica;    /* as a get's */
     bool counts_metrics; /* rq_op_scan_metrics */
 } rq_scan;
 
@@ -86,6 +89,13 @@ RQ_NODISCARD
 rq_err rq__put_get_action(rq_buf *out, uint32_t index, const rq_get *get);
 RQ_NODISCARD
 rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const rq_mutate *m);
+/* The fields of a RegionAction after the region whose changes are all or nothing. `condition`: the encoded message
+ * Condition; empty: none. */
+RQ_NODISCARD
+rq_err rq__put_atomic_body(rq_buf *out, rq_buf *cells, const rq_mutate *list, size_t count,
+                           rq_slice condition);
+/* The highest priority of the mutations. */
+uint32_t rq__mutations_priority(const rq_mutate *list, size_t count);
 /* The fields of ScanRequest after the region: opens a scanner at `start` and requests its first response.
  * `takes_parts`: the server may answer with a part of a row, or (after half of the call's time-out) with
  * a heartbeat without rows. HBASE: client_handles_partials, without which servers send no heartbeats. */

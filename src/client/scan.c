@@ -28,6 +28,7 @@ rq_err rq_op_scan(rq_op *op, rq_client_table *t, const rq_scan *scan, rq_op_item
     op->done = done;
     op->priority = scan->priority;
     op->replica = scan->replica;
+    op->any_replica = scan->any_replica;
     op->metrics = (rq_scan_metrics){0};
     op->include_start = !scan->excludes_start;
     set_open(op, false);
@@ -92,8 +93,7 @@ static rq_err open_scanner(rq_op *op)
     rq__conn *conn = NULL;
     const rq__region *r = scan_region(op);
     rq_slice specifier;
-    if (r == NULL || !rq__map_replica(r, op->replica, &op->server, &specifier))
-        return RQ_E_NOT_SERVING_REGION;
+    if (r == NULL || !rq__op_place(op, r, &op->server, &specifier)) return RQ_E_NOT_SERVING_REGION;
     RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
     rq_slice edge = op->scan.reversed ? r->start : r->end;
     rq_buf_reset(&op->region_key);

@@ -26,8 +26,7 @@ rq_err rq__single_send(rq_op *op)
     const rq__region *r = rq__map_locate(op->table, rq_buf_slice(&op->row));
     uint32_t server;
     rq_slice specifier;
-    if (r == NULL || !rq__map_replica(r, op->replica, &server, &specifier))
-        return RQ_E_NOT_SERVING_REGION;
+    if (r == NULL || !rq__op_place(op, r, &server, &specifier)) return RQ_E_NOT_SERVING_REGION;
     RQ_TRY(rq__client_lane(op->client, server, op->lane, &conn));
     return rq__conn_call_until(conn, op->until_ns, op->kind == RQ__OP_GET ? "Get" : "Mutate",
                                rq__op_priority(op, op->priority), specifier,
@@ -40,6 +39,7 @@ rq_err rq_op_get(rq_op *op, rq_client_table *t, const rq_get *get, rq_op_done do
     op->done = done;
     op->priority = get->priority;
     op->replica = get->replica;
+    op->any_replica = get->any_replica;
     RQ_TRY(rq_buf_append(&op->row, get->row.ptr, get->row.len));
     RQ_TRY(rq__put_get_body(&op->body, get));
     rq__op_attempt(op);
@@ -94,7 +94,7 @@ static void take_atomic(void *ctx, const rq_reply *reply)
     }
 }
 
-/* MultiRequest { regionAction 1 { region 1, atomic 2, action 3, condition 4 }, nonceGroup 2 } */
+/* MultiRequest { regionAction 1, nonceGroup 2 } */
 rq_err rq__atomic_send(rq_op *op)
 {
     rq__conn *conn = NULL;
@@ -104,7 +104,6 @@ rq_err rq__atomic_send(rq_op *op)
     rq_buf_reset(&op->scratch);
     RQ_TRY(rq_pb_begin(&op->scratch, 1, &at));
     RQ_TRY(rq_buf_append(&op->scratch, r->specifier.ptr, r->specifier.len));
-    RQ_TRY(rq_pb_put_number(&op->scratch, 2, 1));
     RQ_TRY(rq_buf_append(&op->scratch, op->body.ptr, op->body.len));
     RQ_TRY(rq_pb_end(&op->scratch, at));
     RQ_TRY(rq_pb_put_number(&op->scratch, 2, op->client->nonce_group));
@@ -121,11 +120,8 @@ rq_err rq_op_mutate_row(rq_op *op, rq_client_table *t, const rq_mutate *list, si
     op->done = done;
     RQ_ASSERT(count > 0);
     RQ_TRY(rq_buf_append(&op->row, list[0].row.ptr, list[0].row.len));
-    for (size_t i = 0; i < count; i++) {
-        RQ_TRY(rq__put_mutate_action(&op->body, &op->cells, (uint32_t)i, &list[i]));
-        if (list[i].priority > op->priority) op->priority = list[i].priority;
-    }
-    if (condition.len > 0) RQ_TRY(rq_pb_put_bytes(&op->body, 4, condition));
+    op->priority = rq__mutations_priority(list, count);
+    RQ_TRY(rq__put_atomic_body(&op->body, &op->cells, list, count, condition));
     rq__op_attempt(op);
     return RQ_OK;
 }

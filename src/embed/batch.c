@@ -84,6 +84,7 @@ static rq_err enter(rq_op_batch *b)
         return RQ_OK;
     }
     b->is_atomic = g->is_atomic;
+    b->has_condition = first->check != NULL;
     b->group = (void *)(uintptr_t)g;
     b->parts = j->parts + g->begin;
     b->part_count = g->end - g->begin;
@@ -115,6 +116,15 @@ static rq_err decode_write(rq_op_batch *b, const rq_batch_part *p, rq_mutation *
     return rq__changing_to_mutation(change_of(p), b->region, j->arena, ret, why);
 }
 
+static rq_err add_condition(batch_job *j, const rq_acting *a, rq_row_op *ret, rq_error *why)
+{
+    rq_condition *condition = rq_arena_alloc(j->arena, sizeof *condition);
+    if (condition == NULL) return rq_no_memory(why);
+    ret->conditions = condition;
+    ret->condition_count = 1;
+    return rq__checking_to_condition(a->check, a->changes[0].row, j->arena, condition, why);
+}
+
 static rq_err decode_atomic(rq_op_batch *b, rq_row_op *ret, rq_error *why)
 {
     batch_job *j = job_of(b);
@@ -123,11 +133,12 @@ static rq_err decode_atomic(rq_op_batch *b, rq_row_op *ret, rq_error *why)
     for (size_t i = 0; i < b->part_count; i++)
         RQ_TRY(
             rq__changing_to_mutation(change_of(&b->parts[i]), b->region, j->arena, &list[i], why));
+    const rq_acting *a = &j->actions[b->parts[0].index];
     ret->mutations = list;
     ret->mutation_count = b->part_count;
     ret->nonce = j->nonces[b->parts[0].index];
     ret->nonce_group = ret->nonce == 0 ? 0 : b->nonce_group;
-    return RQ_OK;
+    return a->check == NULL ? RQ_OK : add_condition(j, a, ret, why);
 }
 
 static void skip(rq_op_batch *b, const rq_batch_part *p)
@@ -151,7 +162,7 @@ static rq_err got(rq_op_batch *b, const rq_batch_part *p, uint32_t cells)
     bool exists = get->read.existence_only;
     RQ_TRY(rq_row_of_block(exists ? (rq_slice){0} : block, exists ? 0 : cells, NULL, &row));
     row->exists = cells > 0;
-    rq_outcome_row(j->outcomes, p->index, row);
+    rq_outcome_row(j->outcomes, p->index, row, true);
     rq_cellblock_truncate(b->out, b->get_mark);
     return RQ_OK;
 }
@@ -169,7 +180,7 @@ static rq_err end_write(rq_op_batch *b, uint32_t index, const rq_row_op *op, rq_
     bool returns = (c->kind == RQ_APPEND || c->kind == RQ_INCREMENT) && !c->returns_nothing;
     if (returns)
         RQ_TRY(rq_row_of_block(rq_buf_slice(&op->result.bytes), op->result.count, NULL, &row));
-    rq_outcome_row(j->outcomes, index, row);
+    rq_outcome_row(j->outcomes, index, row, op->processed);
     return RQ_OK;
 }
 
@@ -258,7 +269,7 @@ static void plan(batch_job *j)
     for (size_t i = 0; i < j->pending; i++) {
         uint32_t at = j->order[i];
         const rq_acting *a = &j->actions[at];
-        bool is_atomic = !a->is_get && a->change_count > 1;
+        bool is_atomic = rq_acting_is_atomic(a);
         group *last = j->group_count == 0 ? NULL : &j->groups[j->group_count - 1];
         j->parts[i] = (rq_batch_part){.kind = part_kind(a),
                                       .index = at,

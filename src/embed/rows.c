@@ -41,10 +41,11 @@ rq_err rq__embed_get(rq_table *t, rq_slot *slot, const rq_getting *get, rq_row *
         rc = get_once(t, slot, s, get, &why->error);
     while (RQ_UNLIKELY(rc != RQ_OK) && rq__attempt_again(e, &attempts, rc, &why->error));
     if (RQ_UNLIKELY(rc != RQ_OK)) return rc;
-    if (RQ_LIKELY(!get->read.existence_only))
-        return rq_row_of_block(rq_buf_slice(&s->out.bytes), s->out.count, NULL, ret);
-    RQ_TRY(rq_row_of_block((rq_slice){0}, 0, NULL, ret));
+    bool exists_only = get->read.existence_only;
+    RQ_TRY(rq_row_of_block(exists_only ? (rq_slice){0} : rq_buf_slice(&s->out.bytes),
+                           exists_only ? 0 : s->out.count, NULL, ret));
     (*ret)->exists = s->out.count > 0;
+    (*ret)->is_stale = get->read.replica > 0;
     return RQ_OK;
 }
 

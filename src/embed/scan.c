@@ -340,6 +340,7 @@ static rq_err take_row(embed_scan *s, rq_row_memory *memory, rq_row **ret)
     if (result.cells == 0) return RQ_OK;
     RQ_TRY(rq_row_of_block(block, result.cells, memory, &row));
     row->is_partial = result.is_partial;
+    row->is_stale = s->args->read.replica > 0;
     rq_err rc = row->count == 0 ? RQ_E_MALFORMED : note_returned(s, row);
     if (rc == RQ_OK)
         *ret = row;

@@ -24,9 +24,21 @@ static void take_mob_attributes(const rq_named_list *list, rq_scan *ret)
                 *known[k].value = list->items[i].value.len == 1 && list->items[i].value.ptr[0] != 0;
 }
 
+/* A replica is another name of the region. HBASE: RpcRetryingCallerWithReadReplicas */
+RQ_COLD static rq_err check_replica(uint16_t replica, const rq_region *region, rq_error *why)
+{
+    rq_table_schema *schema = rq_region_schema(region);
+    bool exists = replica < schema->region_replication;
+    rq_table_schema_unref(schema);
+    if (exists) return RQ_OK;
+    return rq_fail(why, RQ_E_NOT_SERVING_REGION, "There is no location for replica id #%u",
+                   replica);
+}
+
 rq_err rq__reading_to_scan(const rq_reading *r, const rq_region *region, rq_arena *arena,
                            rq_scan *ret, rq_error *why)
 {
+    if (RQ_UNLIKELY(r->replica > 0)) RQ_TRY(check_replica(r->replica, region, why));
     ret->cache_blocks = !r->no_block_cache;
     ret->check_existence_only = r->existence_only;
     ret->load_families_on_demand = !r->no_lazy_families;

@@ -1,36 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches. A batch of the client has only actions that are independent of each other. An action of
- * several changes, which is atomic, is an operation of its own between two of the client's batches:
- *
- *    [get, put, put, …] ─► atomic ─► [put, increment] ─► end of the attempt
- *
- * An action with a temporary error gets no outcome yet, and is part of the next attempt. */
+/* Batches: all actions that have no outcome yet are one batch of the client, atomic ones among them. An action with a
+ * temporary error gets no outcome, and is part of the next attempt. */
 #include "remote/remote_priv.h"
 
 typedef struct batch_job {
     rq__job job;
     rq__post *post;
-    rq_client_table *table;
     rq_acting *actions;
     size_t count;
     uint64_t *nonces;
     rq_outcomes *outcomes;
     uint32_t *sent; /* for each action in the client's batch, its index in the whole batch */
     uint32_t sent_count;
-    size_t at;         /* index of the first action that was not begun */
-    bool is_advancing; /* set in advance(): an operation that ends at once does not call it again */
-    bool may_advance;
     rq_err passing; /* error of an action that will be repeated */
     rq_why passing_why;
     rq_why why; /* of the current operation */
 } batch_job;
-
-static void advance(batch_job *j);
-
-static bool is_atomic(const rq_acting *a)
-{
-    return !a->is_get && a->change_count > 1;
-}
 
 static bool returns_row(const rq_acting *a)
 {
@@ -48,8 +33,6 @@ static void fail_action(batch_job *j, size_t action, rq_err rc, bool passes, con
     }
 }
 
-/* --- single actions --------------------------------------------------------------------------- */
-
 static void take_item(rq_op *op, void *ctx, uint32_t index, rq_op_result *result)
 {
     batch_job *j = ctx;
@@ -60,9 +43,16 @@ static void take_item(rq_op *op, void *ctx, uint32_t index, rq_op_result *result
     rq_err rc = rq__remote_failure(result, &j->why);
     if (rc == RQ_OK && returns_row(&j->actions[action])) rc = rq__row_of_result(result, NULL, &row);
     if (rc == RQ_OK)
-        rq_outcome_row(j->outcomes, action, row);
+        rq_outcome_row(j->outcomes, action, row,
+                       j->actions[action].check == NULL || result->processed);
     else
         fail_action(j, action, rc, result->err != RQ_OK && result->retry, &j->why);
+}
+
+static void end_attempt(batch_job *j)
+{
+    if (j->passing != RQ_OK) *j->job.why = j->passing_why;
+    rq__job_ended(&j->job, j->passing);
 }
 
 /* Actions that have told nothing failed with the batch. */
@@ -76,13 +66,24 @@ static void take_batch(rq_op *op, void *ctx, const rq_op_result *result)
         rq_err rc = rq__remote_failure(result, &j->why);
         fail_action(j, j->sent[i], rc, true, &j->why);
     }
-    advance(j);
+    end_attempt(j);
+}
+
+static rq_err add_changes(batch_job *j, size_t index)
+{
+    const rq_acting *a = &j->actions[index];
+    rq_mutate *list;
+    rq_slice condition;
+    RQ_TRY(rq__make_mutations(&j->post->more, a->check, a->changes, a->change_count,
+                              j->nonces[index], j->job.arena, &list, &condition));
+    return rq_op_batch_atomic(j->post->op, list, a->change_count, condition);
 }
 
 static rq_err add_action(batch_job *j, size_t index)
 {
     const rq_acting *a = &j->actions[index];
     rq_buf *more = &j->post->more;
+    if (rq_acting_is_atomic(a)) return add_changes(j, index);
     rq_buf_reset(more);
     if (a->is_get) {
         RQ_TRY(rq__encode_get(more, &a->get.read));
@@ -95,88 +96,23 @@ static rq_err add_action(batch_job *j, size_t index)
     return rq_op_batch_mutate(j->post->op, &m);
 }
 
-/* The pending actions from j->at up to the next atomic one. */
-static rq_err begin_singles(batch_job *j)
-{
-    rq_op *op = j->post->op;
-    j->sent_count = 0;
-    rq_op_batch_begin(op, j->table);
-    for (; j->at < j->count && !is_atomic(&j->actions[j->at]); j->at++) {
-        if (rq_outcome_is_set(j->outcomes, j->at)) continue;
-        RQ_TRY(add_action(j, j->at));
-        j->sent[j->sent_count++] = (uint32_t)j->at;
-    }
-    if (j->sent_count == 0) {
-        j->may_advance = true;
-        return RQ_OK;
-    }
-    rq_op_set_ctx(op, j);
-    return rq_op_batch_run(op, take_item, take_batch);
-}
-
-/* --- atomic actions --------------------------------------------------------------------------- */
-
-static void take_atomic(rq_op *op, void *ctx, const rq_op_result *result)
-{
-    batch_job *j = ctx;
-    size_t action = j->at - 1;
-    (void)op;
-    rq_why_clear(&j->why);
-    rq_err rc = rq__remote_failure(result, &j->why);
-    if (rc == RQ_OK)
-        rq_outcome_row(j->outcomes, action, NULL);
-    else
-        fail_action(j, action, rc, result->retry, &j->why);
-    advance(j);
-}
-
-static rq_err begin_atomic(batch_job *j)
-{
-    size_t action = j->at++;
-    const rq_acting *a = &j->actions[action];
-    rq_mutate *list;
-    rq_slice none;
-    if (rq_outcome_is_set(j->outcomes, action)) {
-        j->may_advance = true;
-        return RQ_OK;
-    }
-    RQ_TRY(rq__make_mutations(&j->post->more, NULL, a->changes, a->change_count, j->nonces[action],
-                              j->job.arena, &list, &none));
-    rq_op_set_ctx(j->post->op, j);
-    return rq_op_mutate_row(j->post->op, j->table, list, a->change_count, none, take_atomic);
-}
-
 /* --- an attempt ------------------------------------------------------------------------------- */
-
-/* Begins the next operation. After the last one it ends the attempt, and perhaps the job. */
-static void advance(batch_job *j)
-{
-    rq_err rc = RQ_OK;
-    j->may_advance = true;
-    if (j->is_advancing) return;
-    j->is_advancing = true;
-    while (rc == RQ_OK && j->may_advance && j->at < j->count) {
-        j->may_advance = false;
-        rc = is_atomic(&j->actions[j->at]) ? begin_atomic(j) : begin_singles(j);
-    }
-    j->is_advancing = false;
-    if (rc == RQ_OK && !j->may_advance) return;
-    if (rc != RQ_OK)
-        (void)rq_fail(&j->job.why->error, rc, "%s", rq_err_text(rc));
-    else if ((rc = j->passing) != RQ_OK)
-        *j->job.why = j->passing_why;
-    rq__job_ended(&j->job, rc);
-}
 
 static rq_err attempt(rq__job *job, rq_client_table *table)
 {
     batch_job *j = RQ_CONTAINER_OF(job, batch_job, job);
-    j->table = table;
-    j->at = 0;
+    rq_op *op = j->post->op;
     j->passing = RQ_OK;
-    rq_op_set_until(j->post->op, job->until_ns);
-    advance(j);
-    return RQ_OK;
+    j->sent_count = 0;
+    rq_op_set_until(op, job->until_ns);
+    rq_op_set_ctx(op, j);
+    rq_op_batch_begin(op, table);
+    for (size_t i = 0; i < j->count; i++) {
+        if (rq_outcome_is_set(j->outcomes, i)) continue;
+        RQ_TRY(add_action(j, i));
+        j->sent[j->sent_count++] = (uint32_t)i;
+    }
+    return rq_op_batch_run(op, take_item, take_batch);
 }
 
 /* Makes the job, in the arena. */

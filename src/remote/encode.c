@@ -7,6 +7,7 @@
 #include "base/pb.h"
 #include "cell/cellblock.h"
 
+#define CONSISTENCY_TIMELINE 1
 #define BINARY_COMPARATOR "org.apache.hadoop.hbase.filter.BinaryComparator"
 
 /* The numbers of the fields that Get and Scan have in common. */
@@ -108,6 +109,7 @@ rq_err rq__encode_get(rq_buf *out, const rq_reading *r)
 {
     static const numbers fields = {2, 4, 5, 6, 7, 8, 9, 13, 14, 3};
     RQ_TRY(put_reading(out, r, &fields));
+    if (r->is_timeline) RQ_TRY(rq_pb_put_number(out, 12, CONSISTENCY_TIMELINE));
     return r->existence_only ? rq_pb_put_number(out, 10, 1) : RQ_OK;
 }
 
@@ -116,6 +118,7 @@ rq_err rq__encode_scan(rq_buf *out, const rq_scanning *s)
     static const numbers fields = {1, 5, 6, 7, 8, 11, 12, 19, 13, 2};
     RQ_TRY(put_reading(out, &s->read, &fields));
     if (s->raw) RQ_TRY(put_attribute(out, 2, "_raw_", "\xff", 1));
+    if (s->read.is_timeline) RQ_TRY(rq_pb_put_number(out, 16, CONSISTENCY_TIMELINE));
     if (s->read_type != RQ_READ_DEFAULT) RQ_TRY(rq_pb_put_number(out, 23, s->read_type));
     return rq_pb_put_number(out, 22, s->include_stop);
 }
@@ -274,6 +277,7 @@ static rq_err row_of(const rq_op_result *result, rq_row_memory *memory, rq_curso
     if (rc == RQ_OK) {
         (*ret)->exists = (*ret)->exists || result->row.exists;
         (*ret)->is_partial = result->row.partial;
+        (*ret)->is_stale = result->row.stale;
     }
     return rc;
 }

@@ -320,11 +320,32 @@ static rq_err open_client(rq__remote *r, bool by_zookeeper, rq_error *why)
     return rc;
 }
 
-rq_err rq_remote_open(const char *address, bool by_zookeeper, const rq_connect_options *o,
+/* Splits "HOST:PORT,…/znode". */
+static rq_err take_place(rq__remote *r, const char *place, bool by_zookeeper, const char *znode,
+                         rq_error *why)
+{
+    size_t len = strcspn(place, "/");
+    const char *path = place[len] == '\0' || place[len + 1] == '\0' ? NULL : place + len;
+    rq_slice wrong;
+    if (path != NULL && !by_zookeeper)
+        return rq_fail(why, RQ_E_INVALID, "a path is possible only with hbase://: %s", path);
+    if (path != NULL && path[strlen(path) - 1] == '/')
+        return rq_fail(why, RQ_E_INVALID, "the znode ends with a slash: %s", path);
+    if (path != NULL && znode != NULL && strcmp(path, znode) != 0)
+        return rq_fail(why, RQ_E_INVALID, "the URL names the znode %s, the options %s", path,
+                       znode);
+    if (path == NULL) path = znode;
+    r->address = strndup(place, len);
+    if (path != NULL) r->znode_parent = strdup(path);
+    if (r->address == NULL || (path != NULL && r->znode_parent == NULL)) return rq_no_memory(why);
+    if (rq_client_are_addresses(r->address, &wrong)) return RQ_OK;
+    return rq_fail(why, RQ_E_INVALID, "not HOST:PORT: '%.*s' in %s", (int)wrong.len,
+                   (const char *)wrong.ptr, place);
+}
+
+rq_err rq_remote_open(const char *place, bool by_zookeeper, const rq_connect_options *o,
                       rq_db **ret, rq_error *why)
 {
-    if (!rq_client_is_address(address))
-        return rq_fail(why, RQ_E_INVALID, "not HOST:PORT: %s", address);
     rq__remote *r = aligned_alloc(RQ_CACHE_LINE, sizeof *r);
     if (r == NULL) return rq_no_memory(why);
     memset(r, 0, sizeof *r);
@@ -334,12 +355,9 @@ rq_err rq_remote_open(const char *address, bool by_zookeeper, const rq_connect_o
     rq_random_seed(&random, (uint64_t)rq_client_now_ns() ^ (uint64_t)(uintptr_t)r);
     r->next_nonce = rq_random_next(&random) | 1; /* odd forever: 0 is none */
     rq_err rc = rq_db_init(&r->db, &backend, o->timeout_ms, why);
-    r->address = strdup(address);
     r->user = user_name(o->user);
-    if (o->znode_parent != NULL) r->znode_parent = strdup(o->znode_parent);
-    if (rc == RQ_OK && (r->address == NULL || r->user == NULL ||
-                        (o->znode_parent != NULL && r->znode_parent == NULL)))
-        rc = rq_no_memory(why);
+    if (rc == RQ_OK && r->user == NULL) rc = rq_no_memory(why);
+    if (rc == RQ_OK) rc = take_place(r, place, by_zookeeper, o->znode_parent, why);
     if (rc == RQ_OK) rc = open_client(r, by_zookeeper, why);
     if (rc == RQ_OK) {
         *ret = &r->db;

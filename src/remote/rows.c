@@ -29,6 +29,8 @@ static rq_err attempt(rq__job *j, rq_client_table *table)
     if (s->get != NULL) {
         rq_get g = {.row = s->get->row,
                     .priority = s->get->read.priority,
+                    .replica = s->get->read.replica,
+                    .any_replica = s->get->read.is_timeline && s->get->read.replica == 0,
                     .more = rq_buf_slice(&s->post->more)};
         return rq_op_get(op, table, &g, take_result);
     }

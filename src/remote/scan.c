@@ -132,6 +132,8 @@ static rq_err attempt(rq__job *j, rq_client_table *table)
                     .batch = a->batch,
                     .wants_cursors = a->wants_cursors,
                     .priority = a->read.priority,
+                    .replica = a->read.replica,
+                    .any_replica = a->read.is_timeline && a->read.replica == 0,
                     .is_stepwise = true};
     s->has_begun = true;
     rq_err rc = rq_op_scan(s->op, table, &scan, take_row, take_end);

@@ -365,9 +365,14 @@ rq_err rq_index_repair(rq_index *index, rq_index_repairs *ret, rq_failure *failu
 {
     RQ_TRY(rq_needs(index, "index", failure));
     rq_index_repairs r = {.size = sizeof r};
+    rq_why why;
+    rq_why_clear(&why);
+    if (ret != NULL && rq_sized_result(ret, offsetof(rq_index_repairs, added), "rq_index_repairs",
+                                       &why.error) != RQ_OK)
+        return rq_fill_failure(failure, RQ_E_INVALID, &why);
     RQ_TRY(
         repair_entries(index, &r, failure)); /* first: a unique index's stale entries make room */
     RQ_TRY(repair_rows(index, &r, failure));
-    if (ret != NULL && ret->size == sizeof *ret) *ret = r;
+    if (ret != NULL) rq_fill_sized(ret, &r, sizeof r);
     return RQ_OK;
 }

@@ -41,19 +41,20 @@ rq_err rq_key_part_at(const rq_key_format *format, size_t index, rq_key_part *re
     RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
+    rq_err rc = rq_sized_result(ret, offsetof(rq_key_part, min_length), "rq_key_part", &why.error);
+    if (rc != RQ_OK) return end(failure, rc, &why);
     const rq__part *p = part_with_value(format, index);
-    if (p == NULL || ret->size < sizeof *ret)
+    if (p == NULL)
         return end(
             failure,
-            rq_fail(&why.error, RQ_E_INVALID,
-                    "the format has no part %zu with a value, or rq_key_part.size is not set",
-                    index),
+            rq_fail(&why.error, RQ_E_INVALID, "the format has no part %zu with a value", index),
             &why);
-    ret->name = p->name;
-    ret->type = p->type;
-    rq__part_lengths(p, &ret->min_length, &ret->max_length);
-    ret->is_ordered = rq__part_is_ordered(p);
-    ret->is_descending = p->desc;
+    rq_key_part part = {.name = p->name,
+                        .type = p->type,
+                        .is_ordered = rq__part_is_ordered(p),
+                        .is_descending = p->desc};
+    rq__part_lengths(p, &part.min_length, &part.max_length);
+    rq_fill_sized(ret, &part, sizeof part);
     return RQ_OK;
 }
 

@@ -75,24 +75,6 @@ void rq__shell_disconnect(rq__shell *s)
     close_client(s);
 }
 
-/* Opens a client at the first of the ZooKeepers, "HOST:PORT,…", that answers. */
-static rq_err open_first(rq__shell *s, rq_error *why)
-{
-    const char *at = s->where.zookeeper;
-    if (at == NULL || strchr(at, ',') == NULL) return rq_client_open(&s->where, &s->client, why);
-    rq_client_options one = s->where;
-    rq_err rc;
-    do {
-        size_t n = strcspn(at, ",");
-        snprintf(s->chosen, sizeof s->chosen, "%.*s", (int)n, at);
-        one.zookeeper = s->chosen;
-        *why = (rq_error){.code = RQ_OK};
-        rc = rq_client_open(&one, &s->client, why);
-        at += n + (at[n] == ',');
-    } while (rc != RQ_OK && *at != '\0' && !s->interrupted);
-    return rc;
-}
-
 static void connect_client(mrb_state *mrb, rq__shell *s)
 {
     rq_error why = {.code = RQ_OK};
@@ -106,7 +88,7 @@ static void connect_client(mrb_state *mrb, rq__shell *s)
         s->where.ctx = s;
         s->is_open = rc == RQ_OK;
     }
-    if (rc == RQ_OK) rc = open_first(s, &why);
+    if (rc == RQ_OK) rc = rq_client_open(&s->where, &s->client, &why);
     if (rc == RQ_OK) rc = rq_op_new(s->client, 0, s, &s->op);
     if (rc == RQ_OK) return;
     if (s->client != NULL) rq_client_close(s->client);

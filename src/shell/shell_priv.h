@@ -51,7 +51,6 @@ typedef struct rq__shell {
     rq__memory memory;       /* of mrb */
     rq_client_options where; /* the cluster, once known */
     bool is_open;            /* `where` is known */
-    char chosen[300];        /* the ZooKeeper in use, of several */
     rq_client *client;       /* NULL: not connected */
     rq_op *op;
     rq_client *home; /* the session's own client while `client` is another's; else NULL */

@@ -26,12 +26,16 @@ RUN_S = 5400  # only ends what hangs: on a busy machine a restart takes minutes
 SETTINGS = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
 
 
-def restart(hbase, kills):
+def restart(hbase, kills, number):
+    """Says what it does: on a busy machine a restart takes minutes, and a run that says nothing looks as if it hung."""
+    begun = time.monotonic()
     if kills:
         hbase.kill()
     else:
         hbase.stop()
+    ended = time.monotonic()
     hbase.start(stdout=subprocess.DEVNULL)
+    print(f"restart {number}: {'kill' if kills else 'stop'} {ended - begun:.0f} s, start {time.monotonic() - ended:.0f} s", flush=True)
 
 
 def run(report, hbase, url, kills):
@@ -43,8 +47,8 @@ def run(report, hbase, url, kills):
             if line != "kill\n":
                 output += line
                 continue
-            restart(hbase, kills)
             kills, restarts = not kills, restarts + 1
+            restart(hbase, not kills, restarts)
             with contextlib.suppress(BrokenPipeError):  # the program has ended: its output tells why
                 os.write(process.stdin.fileno(), b"go on\n")
         code = process.wait()

@@ -31,6 +31,8 @@ def cases(report, test_api, test_async, test_filters, test_cluster, test_stalled
         run(report, "by zookeeper", test_api, f"hbase://{server.zk}")
         run(report, "by rpc, region server", test_api, f"hbase+rpc://{server.regionserver}")
         run(report, "by rpc, master", test_api, f"hbase+rpc://{server.master}")
+        run(report, "by several zookeepers", test_api, "gets", f"hbase://127.0.0.1:1,{server.zk},[::1]:1/hbase")
+        run(report, "by several servers", test_api, "gets", f"hbase+rpc://127.0.0.1:1,{server.master},{server.regionserver}")
         run(report, "asynchronous calls", test_async, f"hbase://{server.zk}")
         run(report, "filters", test_filters, f"hbase://{server.zk}")
         run(report, "regions and definitions", test_cluster, f"hbase://{server.zk}")

@@ -71,6 +71,7 @@ def connect(url: str, *, timeout: Optional[float] = None, user: Optional[str] = 
         file:/path                  a folder, in this process
         hbase://host:2181           a cluster of Rorqual or HBase, found by its ZooKeeper
         hbase+rpc://host:16020      a cluster, found by one of its servers
+        hbase://a:2181,b:2181/zn    several addresses, tried in turn; the path is the cluster's znode
 
     `timeout` is how many seconds a call may take, repetitions included (60). `user` and `znode_parent` are for clusters.
     `settings` are the engine's, by HBase's names, and `must_exist` fails instead of making a folder: for the other two. So is

@@ -114,10 +114,198 @@ static void large_batches_and_values_fit(void **state)
     finish(t, "large");
 }
 
+/* --- checks in a batch ------------------------------------------------------------------------ */
+
+static rq_change put_of(const char *row, const rq_edit *edit)
+{
+    return (rq_change){.size = sizeof(rq_change),
+                       .kind = RQ_PUT,
+                       .row = rq_text(row),
+                       .edits = edit,
+                       .edit_count = 1};
+}
+
+static rq_check check_of(rq_compare compare, const char *value)
+{
+    return (rq_check){.size = sizeof(rq_check),
+                      .family = rq_text("f"),
+                      .qualifier = rq_text("q"),
+                      .compare = compare,
+                      .value = rq_text(value)};
+}
+
+static rq_checked_action action_of(const rq_check *check, const rq_change *changes, size_t count)
+{
+    return (rq_checked_action){.size = sizeof(rq_checked_action),
+                               .check = check,
+                               .changes = changes,
+                               .change_count = count};
+}
+
+static void a_batch_may_have_checks(void **state)
+{
+    (void)state;
+    rq_bytes split = rq_text("m");
+    rq_table *t = make("batch_checks", "1", &split, 1);
+    put(t, "a", "f", "q", "1", 1);
+    put(t, "x", "f", "q", "1", 1);
+    rq_edit two = {rq_text("f"), rq_text("q"), rq_text("2"), 2, 0, 0, 0};
+    rq_edit three = {rq_text("f"), rq_text("q"), rq_text("3"), 3, 0, 0, 0};
+    rq_edit other = {rq_text("g"), rq_text("r"), rq_text("o"), 1, 0, 0, 0};
+    rq_edit tail = {rq_text("f"), rq_text("q"), rq_text("+"), 0, 0, 0, 0};
+    rq_check is1 = check_of(RQ_COMPARE_EQUAL, "1"), is2 = check_of(RQ_COMPARE_EQUAL, "2");
+    rq_check absent = check_of(RQ_COMPARE_ABSENT, "");
+    rq_check filtered = {.size = sizeof filtered, .filter_text = "ValueFilter(=, 'binary:3')"};
+    rq_check wrong = is1;
+    wrong.family = rq_text("nope");
+    rq_change a_two = put_of("a", &two), a_three = put_of("a", &three), b_two = put_of("b", &two);
+    rq_change x_both[] = {put_of("x", &two), put_of("x", &other)};
+    rq_change append = {.size = sizeof append,
+                        .kind = RQ_APPEND,
+                        .row = rq_text("a"),
+                        .edits = &tail,
+                        .edit_count = 1};
+    rq_get_request get_x = {.size = sizeof get_x, .row = rq_text("x")};
+    rq_checked_action actions[] = {
+        action_of(&is1, &a_two, 1),       /* 0 holds */
+        action_of(&is1, &a_three, 1),     /* 1 does not: it sees 0 */
+        action_of(&is2, &a_three, 1),     /* 2 holds */
+        action_of(&is2, x_both, 2),       /* 3 does not */
+        action_of(&is1, x_both, 2),       /* 4 holds */
+        action_of(&absent, &b_two, 1),    /* 5 holds */
+        action_of(&filtered, &append, 1), /* 6 holds, and returns a row */
+        action_of(&is1, &append, 1),      /* 7 does not */
+        action_of(NULL, &b_two, 1),       /* 8 has no check */
+        {.size = sizeof actions[0], .get = &get_x},
+    };
+    enum { COUNT = sizeof actions / sizeof actions[0] };
+    const bool done[COUNT] = {1, 0, 1, 0, 1, 1, 1, 0, 1, 1};
+    rq_results *r = NULL;
+    OK(rq_table_batch_checked(t, actions, COUNT, &r, &why));
+    assert_int_equal(r->count, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(r->items[i].code, RQ_OK);
+        assert_int_equal(r->items[i].done, done[i]);
+    }
+    assert_true(is(r->items[6].row->cells[0].value, "3+"));
+    assert_true(r->items[7].row == NULL || r->items[7].row->count == 0);
+    rq_results_free(r);
+    expect_row(t, "x", "f:q@2=2 g:r@1=o");
+    expect_row(t, "b", "f:q@2=2");
+    /* A check that fails does so alone. */
+    rq_checked_action failing[] = {action_of(&wrong, &a_two, 1), action_of(&is2, &b_two, 1)};
+    r = NULL;
+    FAILS(RQ_E_NO_SUCH_FAMILY, rq_table_batch_checked(t, failing, 2, &r, &why));
+    assert_int_equal(why.action, 0);
+    assert_int_equal(r->items[0].code, RQ_E_NO_SUCH_FAMILY);
+    assert_true(r->items[1].code == RQ_OK && r->items[1].done);
+    rq_results_free(r);
+    /* Arguments. */
+    failing[1].get = &get_x;
+    failing[1].changes = NULL;
+    failing[1].change_count = 0;
+    r = NULL;
+    FAILS(RQ_E_INVALID, rq_table_batch_checked(t, failing, 2, &r, &why));
+    assert_true(why.action == 1 && r == NULL);
+    failing[0].size = sizeof(size_t);
+    FAILS(RQ_E_INVALID, rq_table_batch_checked(t, failing, 1, &r, &why));
+    FAILS(RQ_E_INVALID, rq_table_batch_checked(t, NULL, 1, &r, &why));
+    FAILS(RQ_E_INVALID, rq_table_batch_checked_async(t, failing, 1, NULL, NULL, &why));
+    OK(rq_table_batch_checked(t, actions, 0, NULL, &why));
+    finish(t, "batch_checks");
+}
+
+static void note_results(void *context, const rq_completion *c)
+{
+    assert_int_equal(c->code, RQ_OK);
+    *(bool *)context = !c->results->items[0].done && c->results->items[1].done;
+    rq_results_free(c->results);
+}
+
+static void checks_of_asynchronous_batches_are_copied(void **state)
+{
+    (void)state;
+    char value[] = "1";
+    bool right = false;
+    size_t ran = 0;
+    rq_table *t = make("checks_async", "1", NULL, 0);
+    put(t, "a", "f", "q", "2", 1);
+    rq_edit edit = {rq_text("f"), rq_text("q"), rq_text("3"), 3, 0, 0, 0};
+    rq_change change = put_of("a", &edit);
+    rq_check is1 = check_of(RQ_COMPARE_EQUAL, value), not1 = check_of(RQ_COMPARE_NOT_EQUAL, value);
+    rq_checked_action actions[] = {action_of(&is1, &change, 1), action_of(&not1, &change, 1)};
+    OK(rq_table_batch_checked_async(t, actions, 2, note_results, &right, &why));
+    value[0] = '2';
+    memset(actions, 0, sizeof actions);
+    memset(&is1, 0, sizeof is1);
+    while (ran == 0)
+        OK(rq_poll(at.db, -1, &ran, &why));
+    assert_true(right);
+    expect_row(t, "a", "f:q@3=3");
+    finish(t, "checks_async");
+}
+
+/* Random actions in batches of one table, and one by one in another: outcomes and rows are the same. */
+static void batches_of_checks_are_as_single_calls(void **unused)
+{
+    (void)unused;
+    enum { BATCHES = 20, ACTIONS = 24, ROWS = 3 };
+    static const char *rows[ROWS] = {"b", "k", "s"}, *values[] = {"0", "1", "2"};
+    const char *given = getenv("SEED");
+    unsigned seed = given != NULL ? (unsigned)strtoul(given, NULL, 10) : 4711;
+    rq_bytes splits[] = {rq_text("h"), rq_text("p")};
+    rq_table *t = make("checks_batch", "1", splits, 2), *one = make("checks_single", "1", NULL, 0);
+    for (int batch = 0; batch < BATCHES; batch++) {
+        rq_edit edits[ACTIONS][2];
+        rq_change changes[ACTIONS][2];
+        rq_check checks[ACTIONS];
+        rq_checked_action actions[ACTIONS];
+        rq_results *r;
+        for (int i = 0; i < ACTIONS; i++) {
+            const char *row = rows[rand_r(&seed) % ROWS];
+            size_t count = 1 + (size_t)(rand_r(&seed) % 2);
+            for (size_t c = 0; c < count; c++) {
+                edits[i][c] = (rq_edit){.family = rq_text(c == 0 ? "f" : "g"),
+                                        .qualifier = rq_text("q"),
+                                        .value = rq_text(values[rand_r(&seed) % 3]),
+                                        .timestamp = 1 + batch * ACTIONS + i};
+                changes[i][c] = put_of(row, &edits[i][c]);
+            }
+            checks[i] = check_of((rq_compare)(rand_r(&seed) % 7), values[rand_r(&seed) % 3]);
+            actions[i] = action_of(rand_r(&seed) % 4 == 0 ? NULL : &checks[i], changes[i], count);
+        }
+        OK(rq_table_batch_checked(t, actions, ACTIONS, &r, &why));
+        for (int i = 0; i < ACTIONS; i++) {
+            bool held = true;
+            if (actions[i].check == NULL)
+                OK(rq_table_change_row(one, changes[i], actions[i].change_count, &why));
+            else
+                OK(rq_table_check_and_change(one, &checks[i], changes[i], actions[i].change_count,
+                                             &held, NULL, &why));
+            if (r->items[i].done != held) fail_msg("batch %d, action %d: %d", batch, i, held);
+        }
+        rq_results_free(r);
+    }
+    for (int i = 0; i < ROWS; i++) {
+        rq_get_request get = {.size = sizeof get, .row = rq_text(rows[i])};
+        rq_row *row;
+        OK(rq_table_get(one, &get, &row, &why));
+        char *expected = text_of(row);
+        expect_get(t, &get, expected);
+        free(expected);
+        rq_row_free(row);
+    }
+    finish(t, "checks_batch");
+    finish(one, "checks_single");
+}
+
 int run_batches(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_has_an_outcome_for_each_action),
+        cmocka_unit_test(a_batch_may_have_checks),
+        cmocka_unit_test(checks_of_asynchronous_batches_are_copied),
+        cmocka_unit_test(batches_of_checks_are_as_single_calls),
         cmocka_unit_test(large_batches_and_values_fit),
     };
     return cmocka_run_group_tests_name("batches", tests, open_db, close_db);

@@ -118,12 +118,78 @@ static void reads_have_options(void **state)
     finish(t, "options");
 }
 
+/* Rows of a replica; a cluster's replica may not have them yet, or be closed for a moment. */
+static void is_of_replica(const rq_row *row, bool is_here)
+{
+    assert_non_null(row);
+    assert_true(row->is_stale);
+    if (row->count > 0 || is_here) the_first_is(row, "v", true);
+}
+
+static void replicas_are_read(void **state)
+{
+    (void)state;
+    bool is_here = strncmp(at.url, "memory:", 7) == 0 || strncmp(at.url, "file:", 5) == 0;
+    rq_property attribute = {"REGION_REPLICATION", "3"};
+    rq_family family = {"f", NULL, 0};
+    rq_table_spec spec = {.size = sizeof spec,
+                          .name = "replicas",
+                          .families = &family,
+                          .family_count = 1,
+                          .attributes = &attribute,
+                          .attribute_count = 1};
+    rq_table *t = NULL;
+    OK(rq_table_create(at.db, &spec, &why));
+    OK(rq_table_open(at.db, "replicas", &t, &why));
+    put(t, "r", "f", "q", "v", 5);
+    OK(rq_table_flush(at.db, "replicas", &why));
+    rq_get_request get = {.size = sizeof get, .row = rq_text("r")};
+    rq_scan_request scan = {.size = sizeof scan};
+    for (uint32_t replica = 0; replica < 3; replica++) {
+        rq_row *row = NULL;
+        rq_scanner *s = NULL;
+        get.consistency = scan.consistency = RQ_CONSISTENCY_TIMELINE;
+        get.replica = scan.replica = replica;
+        OK(rq_table_get(t, &get, &row, &why));
+        assert_int_equal(row->is_stale, replica > 0);
+        if (replica > 0)
+            is_of_replica(row, is_here);
+        else
+            the_first_is(row, "v", true);
+        rq_row_free(row);
+        OK(rq_table_scan(t, &scan, &s, &why));
+        OK(rq_scanner_next(s, &row, &why));
+        if (row != NULL) assert_int_equal(row->is_stale, replica > 0);
+        assert_true(row != NULL || (replica > 0 && !is_here));
+        rq_row_free(row);
+        rq_scanner_close(s);
+    }
+    rq_action action = {.get = &get};
+    FAILS(RQ_E_UNSUPPORTED, rq_table_batch(t, &action, 1, NULL, &why));
+    get.replica = 0;
+    OK(rq_table_batch(t, &action, 1, NULL, &why));
+    rq_row *row = NULL;
+    get.consistency = RQ_CONSISTENCY_STRONG;
+    OK(rq_table_get(t, &get, &row, &why));
+    assert_false(row->is_stale);
+    rq_row_free(row);
+    get.replica = 1; /* only with RQ_CONSISTENCY_TIMELINE */
+    FAILS(RQ_E_INVALID, rq_table_get(t, &get, &row, &why));
+    get.consistency = (rq_consistency)2;
+    FAILS(RQ_E_INVALID, rq_table_get(t, &get, &row, &why));
+    scan.consistency = RQ_CONSISTENCY_TIMELINE;
+    scan.replica = 65536;
+    FAILS(RQ_E_INVALID, rq_table_scan(t, &scan, &(rq_scanner *){NULL}, &why));
+    finish(t, "replicas");
+}
+
 int run_options(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attributes_reach_the_region),
         cmocka_unit_test(changes_have_attributes),
         cmocka_unit_test(reads_have_options),
+        cmocka_unit_test(replicas_are_read),
     };
     return cmocka_run_group_tests_name("options", tests, open_db, close_db);
 }

@@ -29,6 +29,16 @@ static void databases_are_refused(void **state)
     o.completion_thread = false;
     FAILS(RQ_E_UNSUPPORTED, rq_connect("hbase://127.0.0.1:1", &o, &db, &why));
     FAILS(RQ_E_UNSUPPORTED, rq_connect("hbase+rpc://127.0.0.1:1", &o, &db, &why));
+    static const char *const places[] = {
+        "hbase://",         "hbase://a",           "hbase://a:1,",   "hbase://a:1,,b:2",
+        "hbase://a:1,b",    "hbase:///hbase",      "hbase://a:1/x/", "hbase+rpc://a:1,b/",
+        "hbase+rpc://,a:1", "hbase+rpc://a:1/path"};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+        REFUSED(rq_connect(places[i], NULL, &db, &why));
+    REFUSED(rq_connect("hbase://a:1,b", NULL, &db, &why));
+    assert_string_equal(why.message, "not HOST:PORT: 'b' in a:1,b");
+    o = (rq_connect_options){.size = sizeof o, .znode_parent = "/other"};
+    REFUSED(rq_connect("hbase://a:1/hbase", &o, &db, &why));
     o = (rq_connect_options){.size = sizeof o, .setting_count = 1};
     o.settings = &nothing;
     assert_true(rq_connect("memory:", &o, &db, &why) != RQ_OK);

@@ -152,12 +152,18 @@ static void take_end(rq_op *op, void *ctx, const rq_op_result *r)
     ((seen *)ctx)->end = r->err;
 }
 
-/* A get of each row, a letter. */
+/* A get of each row, a letter; of a capital letter two atomic deletes. */
 static void add_gets(rq_op *op, rq_client_table *table, const char *rows)
 {
     rq_op_batch_begin(op, table);
     for (; *rows != '\0'; rows++) {
         rq_get get = {.row = rq_slice_of((const uint8_t *)rows, 1)};
+        rq_mutate erase = {.kind = RQ_MUTATE_DELETE, .row = get.row};
+        if (*rows >= 'A' && *rows <= 'Z') {
+            rq_mutate both[] = {erase, erase};
+            assert_int_equal(rq_op_batch_atomic(op, both, 2, (rq_slice){0}), RQ_OK);
+            continue;
+        }
         assert_int_equal(rq_op_batch_get(op, &get), RQ_OK);
     }
 }
@@ -220,10 +226,10 @@ static void no_row_has_a_region(void **state)
 }
 
 /* The answers of the first region are counted. */
-static void expect(const char *answer, unsigned well)
+static void expect_of(const char *rows, const char *answer, unsigned well)
 {
     script told = {.regions = {"-m", "m-"}, .answers = {answer}};
-    seen all = run(&told, "abny");
+    seen all = run(&told, rows);
     unsigned ok = 0;
     for (size_t i = 0; i < ACTIONS_MAX; i++) {
         assert_int_equal(all.ends[i], 1);
@@ -231,6 +237,25 @@ static void expect(const char *answer, unsigned well)
     }
     assert_int_equal(ok, well);
     assert_int_equal(all.end == RQ_OK, well == ACTIONS_MAX);
+}
+
+static void expect(const char *answer, unsigned well)
+{
+    expect_of("abny", answer, well);
+}
+
+/* An atomic action is a RegionAction of its own, between those of the actions before and after it. */
+static void atomic_actions_are_answered_alone(void **state)
+{
+    (void)state;
+    expect_of("aBcn", "0|0|2|3", 4);
+    expect_of("aBcn", "0||2|3", 4); /* its result may be missing */
+    expect_of("aBcn", "0|!|2|3", 3);
+    expect_of("aBcn", "!|0|2|3", 3);
+    expect_of("aBcn", "02|0|0|3", 1); /* 2 is of another RegionAction: the rest is not read */
+    expect_of("aBcn", "0|0|2", 3);
+    expect_of("ABCD", "0|0|0|0", 4);
+    expect_of("ABCD", "0|0|!|0", 3);
 }
 
 static void an_action_ends_once_whatever_the_server_says(void **state)
@@ -368,6 +393,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_with_regions_do_not_wait_for_those_without),
         cmocka_unit_test(no_row_has_a_region),
+        cmocka_unit_test(atomic_actions_are_answered_alone),
         cmocka_unit_test(an_action_ends_once_whatever_the_server_says),
         cmocka_unit_test(regions_of_a_silent_server_are_looked_up_again),
         cmocka_unit_test(regions_without_a_server_are_looked_up_again),

@@ -131,6 +131,76 @@ static void a_silent_registry_is_given_up(void **state)
     }
 }
 
+/* A list of addresses: two where nobody listens, one where nobody answers, one that leads to the cluster. */
+static void one_of_several_addresses_answers(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 12 };
+    fake dead = {0}, silent = {0}, f = {.limit = SIZE_MAX};
+    char list[200];
+    fake_start(&dead, be_silent);
+    close(dead.fd);
+    fake_start(&silent, be_silent);
+    fake_run(&silent);
+    fake_start(&f, serve_zookeeper);
+    put_zookeeper(&f.answers[0], 1234, 2345);
+    fake_run(&f);
+    snprintf(list, sizeof list, "%s,%s,%s,%s", dead.at, silent.at, f.at, dead.at);
+    for (int i = 0; i < ROUNDS; i++) { /* the first one is chosen at random */
+        rq_client *c = NULL;
+        rq_error why = {0};
+        uint16_t port;
+        rq_client_options o = {.zookeeper = list, .rpc_timeout_ms = 400};
+        if (rq_client_open(&o, &c, &why) != RQ_OK) fail_msg("%s", why.message);
+        (void)rq_client_master_host(c, &port);
+        assert_int_equal(port, 2345);
+        rq_client_close(c);
+    }
+    for (int by_zookeeper = 0; by_zookeeper < 2; by_zookeeper++) {
+        rq_client *c = NULL;
+        rq_error why = {0};
+        rq_client_options o = {.rpc_timeout_ms = 100};
+        snprintf(list, sizeof list, "%s,%s,%s", dead.at, silent.at, dead.at);
+        *(by_zookeeper ? &o.zookeeper : &o.bootstrap) = list;
+        assert_int_equal(rq_client_open(&o, &c, &why), RQ_E_IO);
+        assert_non_null(strstr(why.message, "none of 3 addresses leads to the cluster: "));
+    }
+    fake_stop(&f);
+    fake_stop(&silent);
+}
+
+static void lists_of_addresses_are_checked(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"a:1", "a:1,b:65535", "[::1]:5,a:1", "a:1,a:1"};
+    static const struct {
+        const char *list, *wrong;
+    } bad[] = {{"", ""},
+               {"a", "a"},
+               {"a:1,", ""},
+               {",a:1", ""},
+               {"a:1,,b:2", ""},
+               {"a:1,b", "b"},
+               {"a:1 ,b:2", "a:1 "},
+               {"a:0,b:1", "a:0"},
+               {"a:65536", "a:65536"},
+               {"a:1,::1", "::1"},
+               {"a:1;b:2", "a:1;b:2"}};
+    rq_slice wrong;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(good); i++)
+        assert_true(rq_client_are_addresses(good[i], NULL));
+    for (size_t i = 0; i < RQ_ARRAY_LEN(bad); i++) {
+        assert_false(rq_client_are_addresses(bad[i].list, &wrong));
+        assert_true(rq_slice_eq(wrong, rq_slice_cstr(bad[i].wrong)));
+    }
+    char *many = malloc(5 * 100000), *at = many;
+    for (int i = 0; i < 100000; i++)
+        at += sprintf(at, "a:1,");
+    at[-1] = '\0';
+    assert_true(rq_client_are_addresses(many, NULL));
+    free(many);
+}
+
 struct ticking {
     rq_client_timer timer;
     rq_client *client;
@@ -621,6 +691,8 @@ int main(void)
         cmocka_unit_test(a_bootstrap_servers_answers_are_cut_at_each_byte),
         cmocka_unit_test(an_answer_above_the_limit_is_refused),
         cmocka_unit_test(a_silent_registry_is_given_up),
+        cmocka_unit_test(one_of_several_addresses_answers),
+        cmocka_unit_test(lists_of_addresses_are_checked),
         cmocka_unit_test(other_work_goes_on_while_the_registry_is_asked),
         cmocka_unit_test(calls_have_the_priority_of_their_requests),
         cmocka_unit_test(a_snapshot_is_waited_for_as_long_as_the_client_may),

@@ -311,6 +311,11 @@ static void rebuild_and_repair(void **unused)
     assert_true(r.added == 1 && r.removed == 2 && r.rows == KEYS - 1 && r.duplicates == 0);
     OK(rq_index_repair(x, &r, &why));
     assert_true(r.added == 0 && r.removed == 0);
+    rq_index_repairs shorter = {.size = offsetof(rq_index_repairs, added), .added = 77};
+    OK(rq_index_repair(x, &shorter, &why)); /* of an older program */
+    assert_true(shorter.rows == r.rows && shorter.entries == r.entries && shorter.added == 77);
+    shorter.size = 0;
+    FAILS(RQ_E_INVALID, rq_index_repair(x, &shorter, &why));
     assert_int_equal(count_entries(&kind, db), KEYS - 1);
     /* Two entries of one row are wrong. */
     OK(rq_put_value(t, rq_text("r05"), rq_text("cf"), rq_text("mail"), rq_text("other"), &why));

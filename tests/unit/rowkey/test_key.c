@@ -551,6 +551,33 @@ static void lints(void **unused)
     }
 }
 
+/* Programs of older and of later versions have a shorter or longer struct. */
+static void parts_of_any_size(void **unused)
+{
+    struct {
+        rq_key_part part;
+        uint64_t later;
+    } given = {.part = {.size = sizeof given, .max_length = 77, .is_descending = true}, .later = 5};
+    rq_key_format *f;
+    (void)unused;
+    OK(rq_key_format_parse("salt(16) a:u32", &f, &why));
+    OK(rq_key_part_at(f, 0, &given.part, &why));
+    assert_string_equal(given.part.name, "a");
+    assert_true(given.part.max_length == 4 && given.part.is_ordered && !given.part.is_descending);
+    assert_true(given.part.size == sizeof given && given.later == 5);
+    given.part = (rq_key_part){
+        .size = offsetof(rq_key_part, max_length), .max_length = 77, .is_ordered = false};
+    OK(rq_key_part_at(f, 0, &given.part, &why));
+    assert_true(given.part.min_length == 4 && given.part.size == offsetof(rq_key_part, max_length));
+    assert_true(given.part.max_length == 77 && !given.part.is_ordered);
+    const size_t invalid[] = {0, sizeof(size_t), offsetof(rq_key_part, min_length) - 1, SIZE_MAX};
+    for (size_t i = 0; i < sizeof invalid / sizeof invalid[0]; i++) {
+        given.part.size = invalid[i];
+        FAILS(RQ_E_INVALID, rq_key_part_at(f, 0, &given.part, &why));
+    }
+    rq_key_format_free(f);
+}
+
 static void split_of_format(const char *text, size_t regions, size_t expected, const char *first)
 {
     rq_key_format *format;
@@ -623,6 +650,7 @@ int main(void)
         cmocka_unit_test(refused_keys),
         cmocka_unit_test(prefixes),
         cmocka_unit_test(lints),
+        cmocka_unit_test(parts_of_any_size),
         cmocka_unit_test(splits),
         cmocka_unit_test(samples),
     };
