@@ -230,7 +230,8 @@ static void timers_fire_in_the_order_they_are_due(void **state)
     assert_int_equal(ex->latch_wait(&early.latch), RQ_OK); /* it did not wait for the other */
     assert_true(ex->timer_cancel(ex, &late.timer));
     ex->timer_arm(ex, &never.timer, lane, 1000000);
-    bool cancelled = ex->timer_cancel(ex, &never.timer); /* unless this thread was stopped for so long */
+    bool cancelled =
+        ex->timer_cancel(ex, &never.timer); /* unless this thread was stopped for so long */
     assert_false(ex->timer_cancel(ex, &never.timer));
     ex->timer_arm(ex, &late.timer, lane, 5000000); /* due after the cancelled one */
     assert_int_equal(ex->latch_wait(&late.latch), RQ_OK);

@@ -81,8 +81,7 @@ static char *ask_if_open(const world *w, const char *request)
     char *text = malloc(cap);
     int fd = dial(w);
     ssize_t n = send(fd, request, strlen(request), MSG_NOSIGNAL);
-    while (n > 0 && readable(fd, PATIENCE_MS) &&
-           (n = recv(fd, text + len, cap - len - 1, 0)) > 0) {
+    while (n > 0 && readable(fd, PATIENCE_MS) && (n = recv(fd, text + len, cap - len - 1, 0)) > 0) {
         len += (size_t)n;
         if (cap - len < 4096) text = realloc(text, cap *= 2);
     }

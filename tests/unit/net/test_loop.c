@@ -419,12 +419,11 @@ static void output_larger_than_the_kernel_takes_arrives(void **state)
     char *line = malloc(LINE);
     memset(line, 'y', LINE);
     line[LINE - 1] = '\n';
-    peer_sender sender;
-    peer_send_many(&sender, fd, line, LINE, LINES); /* in a thread: nobody reads yet */
+    peer_sender *sender = peer_send_many(fd, line, LINE, LINES); /* in a thread: nobody reads yet */
     usleep(100000);
     for (int i = 0; i < LINES; i++)
         peer_expect(fd, line, LINE);
-    peer_sender_join(&sender);
+    peer_sender_join(sender);
     free(line);
     close(fd);
     rq_listener_close(l);
