@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -73,21 +74,27 @@ static bool readable(int fd, int ms)
     return poll(&p, 1, ms) > 0;
 }
 
-/* The answer, until the peer closes; with NUL behind it. */
-static char *ask(const world *w, const char *request)
+/* The answer, until the peer closes, with NUL behind it; "" from a peer that closed before it had the request. */
+static char *ask_if_open(const world *w, const char *request)
 {
     size_t len = 0, cap = 1 << 16;
     char *text = malloc(cap);
     int fd = dial(w);
     ssize_t n = send(fd, request, strlen(request), MSG_NOSIGNAL);
-    assert_true(n > 0);
-    while (readable(fd, PATIENCE_MS) && (n = recv(fd, text + len, cap - len - 1, 0)) > 0) {
+    while (n > 0 && readable(fd, PATIENCE_MS) && (n = recv(fd, text + len, cap - len - 1, 0)) > 0) {
         len += (size_t)n;
         if (cap - len < 4096) text = realloc(text, cap *= 2);
     }
-    assert_int_equal(n, 0);
+    assert_true(n == 0 || (n < 0 && len == 0 && errno != EAGAIN));
     text[len] = '\0';
     close(fd);
+    return text;
+}
+
+static char *ask(const world *w, const char *request)
+{
+    char *text = ask_if_open(w, request);
+    assert_true(text[0] != '\0');
     return text;
 }
 
@@ -104,14 +111,33 @@ static void expect_answer(int fd, const char *end)
     close(fd);
 }
 
+static int status_of(char *answer)
+{
+    int code = answer[0] == '\0' ? 0 : atoi(answer + strlen("HTTP/1.1 "));
+    free(answer);
+    return code;
+}
+
+static void put_get(char *ret, size_t size, const char *path)
+{
+    snprintf(ret, size, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+}
+
 static int status(const world *w, const char *path)
 {
     char request[256];
-    snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-             path);
-    char *answer = ask(w, request);
-    int code = atoi(answer + strlen("HTTP/1.1 "));
-    free(answer);
+    put_get(request, sizeof request, path);
+    return status_of(ask(w, request));
+}
+
+/* With a short deadline this thread may itself be a slow sender, if it is stopped between its two calls: it then asks again. */
+static int status_in_time(const world *w, const char *path)
+{
+    char request[256];
+    int code;
+    put_get(request, sizeof request, path);
+    while ((code = status_of(ask_if_open(w, request))) == 0)
+        ;
     return code;
 }
 
@@ -207,7 +233,7 @@ static void a_slow_sender_is_closed_at_the_deadline(void **state)
     assert_true(closed);
     assert_true(readable(silent, PATIENCE_MS));
     assert_true(recv(silent, &byte, 1, 0) <= 0);
-    assert_int_equal(status(&w, "/health/live"), 200);
+    assert_int_equal(status_in_time(&w, "/health/live"), 200);
     close(silent);
     close(half);
     close_world(&w);

@@ -7,17 +7,51 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #define TIMEOUT_S 120
+#define DESCRIPTORS 4096
+
+struct peer_sender {
+    peer_sender *next;
+    pthread_t thread;
+    int fd;
+    const void *bytes;
+    size_t len;
+    unsigned count;
+};
+
+static _Atomic bool is_open[DESCRIPTORS];
+static peer_sender *senders; /* not joined yet; the test's thread */
 
 int (*peer_connect_by)(uint16_t port) = peer_connect_plain;
 
 int peer_connect(uint16_t port)
 {
-    return peer_connect_by(port);
+    int fd = peer_connect_by(port);
+    assert_true(fd < DESCRIPTORS);
+    atomic_store(&is_open[fd], true);
+    return fd;
+}
+
+void peer_close(int fd)
+{
+    atomic_store(&is_open[fd], false); /* before another thread may be given the number */
+    close(fd);
+}
+
+void peer_end(void)
+{
+    for (int fd = 0; fd < DESCRIPTORS; fd++)
+        if (atomic_load(&is_open[fd])) shutdown(fd, SHUT_RDWR); /* ends its sender */
+    while (senders != NULL)
+        peer_sender_join(senders);
+    for (int fd = 0; fd < DESCRIPTORS; fd++)
+        if (atomic_load(&is_open[fd])) peer_close(fd);
 }
 
 int peer_connect_plain(uint16_t port)
@@ -86,13 +120,22 @@ static void *send_all(void *arg)
     return NULL;
 }
 
-void peer_send_many(peer_sender *s, int fd, const void *bytes, size_t len, unsigned count)
+peer_sender *peer_send_many(int fd, const void *bytes, size_t len, unsigned count)
 {
-    *s = (peer_sender){.fd = fd, .bytes = bytes, .len = len, .count = count};
+    peer_sender *s = malloc(sizeof *s);
+    assert_non_null(s);
+    *s = (peer_sender){.next = senders, .fd = fd, .bytes = bytes, .len = len, .count = count};
     assert_int_equal(pthread_create(&s->thread, NULL, send_all, s), 0);
+    senders = s;
+    return s;
 }
 
 void peer_sender_join(peer_sender *s)
 {
+    peer_sender **at = &senders;
     pthread_join(s->thread, NULL);
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    free(s);
 }

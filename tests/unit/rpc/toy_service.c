@@ -39,10 +39,10 @@ static void *late_main(void *arg)
 {
     toy *t = arg;
     pthread_mutex_lock(&t->lock);
-    while (!atomic_load(&t->closing)) {
+    for (;;) {
         while (t->late_count == 0 && !atomic_load(&t->closing))
             pthread_cond_wait(&t->late_changed, &t->lock);
-        if (t->late_count == 0) continue;
+        if (t->late_count == 0) break;
         rq_call *call = t->late[--t->late_count];
         pthread_mutex_unlock(&t->lock);
         usleep(20000);
