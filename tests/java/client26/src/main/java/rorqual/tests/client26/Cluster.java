@@ -64,7 +64,7 @@ public final class Cluster implements AutoCloseable {
         conf.set("hbase.zookeeper.quorum", zookeeper.substring(0, colon));
         conf.set("hbase.zookeeper.property.clientPort", zookeeper.substring(colon + 1));
         // With as many retries as by default a client waits 20 s for a region in transition: a busy machine needs some seconds.
-        conf.setInt("hbase.client.retries.number", 15);
+        conf.setInt("hbase.client.retries.number", Integer.parseInt(System.getenv().getOrDefault("RETRIES", "15")));
         conf.setInt("hbase.client.pause", 20);
         // Time-outs are the defaults, a minute and more: what hangs is ended by the limit of its step.
         // Only the server checks the size of cells.
