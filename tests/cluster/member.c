@@ -9,16 +9,22 @@
  */
 #include "registry/zk_member.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 static const char *const states[] = {"joining", "standby", "active", "refused"};
 
+/* The member's lane and the main thread print. The lock is held from the look on, so that no older
+ * state is printed after a newer one. */
+static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
+
 static void show(rq_member *m)
 {
     rq_arena arena = {0};
     rq_member_view v;
+    pthread_mutex_lock(&printing);
     if (rq_member_look(m, &arena, &v) == RQ_OK) {
         printf("%s %s active=%s servers=", states[v.state],
                v.connected ? "connected" : "disconnected", v.active);
@@ -27,6 +33,7 @@ static void show(rq_member *m)
         printf(" trouble=%s\n", v.trouble);
         fflush(stdout);
     }
+    pthread_mutex_unlock(&printing);
     rq_arena_clear(&arena);
 }
 

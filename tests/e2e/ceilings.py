@@ -34,6 +34,8 @@ LARGE_BLOCKS = 60 * MB
 LARGE_REQUEST = 40 * MB  # … and when one request has 40 MB
 CONNECTIONS = 8
 BUSY = ("RegionTooBusyException", "CallQueueTooBigException", "CallDroppedException")
+PATIENCE = 300  # seconds in which what is refused is not done: it is broken
+PAUSE = 0.1
 FAMILY, QUALIFIER = b"f", b"q"
 
 
@@ -226,18 +228,23 @@ class Tests:
         for count, in_block in ((5000, False), (22000, False), (25000, True), (35000, True)):
             connection = hbase.Connection(self.server.regionserver, codec=codec if in_block else None)
             rows = [bytes([0]) + b"small%06d" % n for n in range(count)]
-            rounds = 0
+            refused_since = time.monotonic()
             while rows:
-                rounds += 1
-                assert rounds <= 20, f"{len(rows)} of {count} puts are still refused after 20 requests"
+                before = len(rows)
+                assert time.monotonic() - refused_since < PATIENCE, f"{len(rows)} of {count} puts are still refused"
                 try:
                     outcomes = hbase.multi_outcomes(connection.call("Multi", *message(rows, in_block)), len(rows))
                 except hbase.Refused as refused:
                     assert refused.name in BUSY, f"{count} puts: {refused}"
+                    time.sleep(PAUSE)
                     continue
                 bad = {o for o in outcomes if o is not None} - set(BUSY)
                 assert not bad, bad
                 rows = [row for row, outcome in zip(rows, outcomes) if outcome is not None]
+                if len(rows) < before:
+                    refused_since = time.monotonic()
+                else:
+                    time.sleep(PAUSE)
             connection.close()
         connection = hbase.Connection(self.server.regionserver)
         for row in (b"\0small000000", b"\0small034999"):
@@ -264,22 +271,21 @@ class Tests:
         problems = in_threads(CONNECTIONS, work)
         return problems[0] if problems else None
 
-    def patient_get(self, connection, row, tries=8):
+    def patient_get(self, connection, row):
         """As HBase's client: a call is repeated when the connection was closed for reading too slowly, or the call refused for
-        lack of memory, after HBase's pauses (RETRY_BACKOFF): without them all tries are over before others have read their
-        answers. Both may happen on a busy machine."""
-        for left, pause in zip(reversed(range(tries)), (0, 0.1, 0.2, 0.3, 0.5, 1, 2, 4)):
-            time.sleep(pause)
+        lack of memory, until others have read their answers. Both may happen on a busy machine."""
+        begun = time.monotonic()
+        while True:
             try:
                 return connection, connection.get(self.large, row)
             except EOFError:
-                if left == 0:
+                if time.monotonic() - begun > PATIENCE:
                     raise
                 connection = hbase.Connection(self.server.regionserver)
             except hbase.Refused as e:
-                if left == 0 or "CallQueueTooBig" not in e.name:
+                if time.monotonic() - begun > PATIENCE or "CallQueueTooBig" not in e.name:
                     raise
-        raise AssertionError
+            time.sleep(PAUSE)
 
     def check_large(self, row, found):
         wanted = self.large_rows[row]

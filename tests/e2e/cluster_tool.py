@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from membership import DEADLINE, until
-from rorqual import ROOT
+from rorqual import ROOT, peer
 
 ROWS = 20
 READY = "the cluster is ready; Ctrl-C ends it"
@@ -20,6 +20,10 @@ class Tool:
         self.rorqual = rorqual
         self.path = pathlib.Path(folder) / "tool.log"
         self.data = pathlib.Path(folder) / "here"
+        if not self.data.exists():  # else it would prefer HBase's ports, which other tests use too
+            self.data.mkdir()
+            names = ["zookeeper", *(f"{kind}-{i}" for i in (1, 2, 3) for kind in ("master", "server"))]
+            (self.data / "ports.json").write_text(json.dumps(dict(zip(names, peer.free_ports(len(names))))))
         with open(self.path, "wb") as out:
             self.process = subprocess.Popen([ROOT / "tools/cluster", self.data], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                             env=dict(os.environ, RORQUAL=rorqual))

@@ -29,7 +29,7 @@ from rorqual import BINARY, JAVA, Report, Server, build_java, fail_hard, free_po
 
 ROUNDS = int(os.environ.get("ROUNDS", "20"))
 SEED = int(os.environ.get("SEED", random.randrange(10**9)))
-ANSWER_DEADLINE = 180
+ANSWER_DEADLINE = 600
 FAKETIME = next(iter(sorted(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
 DAY = 24 * 3600
 JUMPS = (DAY, -DAY, 365 * DAY, -365 * DAY)

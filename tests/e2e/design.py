@@ -29,7 +29,7 @@ arrival daily 3
 
 
 def run(*arguments, text=""):
-    return subprocess.run([BINARY, *arguments], capture_output=True, text=True, input=text, timeout=60, check=False)
+    return subprocess.run([BINARY, *arguments], capture_output=True, text=True, input=text, timeout=300, check=False)
 
 
 def prints(expected, *arguments, text=""):

@@ -28,7 +28,7 @@ MB = 1 << 20
 ROW_BYTES = 2000
 BATCH = 50
 BUSY = ("RegionTooBusyException", "CallQueueTooBigException", "CallDroppedException")
-DEADLINE = 60
+DEADLINE = 300
 SETTINGS = ("rorqual.memory=33554432", "rorqual.wal.file.size=1048576", "rorqual.wal.max=8388608",
             "hbase.hregion.memstore.flush.size=2097152", "hbase.hstore.compaction.min.size=1048576")
 

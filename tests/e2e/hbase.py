@@ -9,7 +9,7 @@ import socket
 import struct
 import time
 
-TIMEOUT = 60
+TIMEOUT = 300  # ends what hangs
 HB = "org.apache.hadoop.hbase."
 PUT = 2
 

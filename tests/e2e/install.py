@@ -27,7 +27,7 @@ import rorqual  # pylint: disable=wrong-import-position
 
 
 def run(*command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
     assert done.returncode == 0 and done.stderr == "", (command, done.returncode, done.stdout[-500:], done.stderr[-500:])
     return done.stdout
 
@@ -86,7 +86,7 @@ def go():
     environment = {**os.environ, "LD_LIBRARY_PATH": f"{INSTALLED}/{LIB}"}
     for url in ("memory:", f"file:{FOLDER}/visits.db", f"file:{FOLDER}/visits.db"):
         assert run(program, url, env=environment).splitlines() == ["800 /", "1600 /about", "2400 /posts/1"]
-    failed = subprocess.run([program, "nonsense:"], capture_output=True, text=True, env=environment, timeout=60, check=False)
+    failed = subprocess.run([program, "nonsense:"], capture_output=True, text=True, env=environment, timeout=300, check=False)
     assert failed.returncode == 1 and failed.stderr.startswith("RQ_E_"), (failed.returncode, failed.stderr)
 
 

@@ -30,9 +30,11 @@ import zookeeper  # noqa: E402
 
 PROGRAMS = pathlib.Path(os.environ.get("PROGRAMS", ROOT / "build/tests/cluster"))
 EXIT_ABORTED = 9  # tests/cluster/server.c
+BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # it starts with half of the processor time
 JARS = "/usr/share/java/zookeeper.jar"
 SESSION_MS = 2000
-DEADLINE = 60  # seconds; nothing waits that long unless it is broken
+ENDLESS_MS = 600000  # who waits for the end of such a session waits longer than DEADLINE
+DEADLINE = 300  # seconds; nothing waits that long unless it is broken
 CLUSTER = "0c8a7f52-1b7d-4f0e-9d62-3f6f3f1d2a77"
 
 # What HBase 2.6.1 has below its root before there are tables of users (HBASE=1 checks this list): name, ephemeral, has a value.
@@ -53,22 +55,24 @@ OF_META = {"meta-region-server", "namespace/default", "namespace/hbase", "table/
 
 
 class Keeper:
-    """A ZooKeeper of one server. A tick of half a second allows sessions of one second."""
+    """A ZooKeeper of one server. A tick of half a second allows sessions of one second. It syncs no file: on a busy disk that takes
+    seconds, in which it answers nobody; what a killed process has written is in the page cache."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.port = peer.free_ports(1)[0]
         self.config = self.folder / "zoo.cfg"
         self.config.write_text(f"tickTime=500\ndataDir={folder}/data\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
-                               "maxSessionTimeout=60000\nadmin.enableServer=false\n", encoding="ascii")
+                               "maxSessionTimeout=600000\nadmin.enableServer=false\n", encoding="ascii")
         self.process = None
         self.start()
 
     def start(self):
         with open(self.folder / "zookeeper.log", "ab") as log:
-            self.process = subprocess.Popen(["java", "-Xmx128m", "-Dzookeeper.4lw.commands.whitelist=ruok", "-cp", f"{self.folder}:{JARS}",
+            self.process = subprocess.Popen(["java", "-Xmx128m", *BRIEF, "-Dzookeeper.forceSync=no", "-cp", f"{self.folder}:{JARS}",
                                              "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(self.config)],
                                             stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self.patience = 1
         try:
             until(self.answers, "ZooKeeper answers")
         except BaseException:
@@ -79,14 +83,17 @@ class Keeper:
         if self.process.poll() is not None:
             raise RuntimeError((self.folder / "zookeeper.log").read_text(errors="replace")[-2000:])
         try:
-            session = self.session()
+            session = self.session(timeout=self.patience)
             session.close()
             return True
+        except TimeoutError:  # ZooKeeper never answers a connection that came while it started, so another one is needed
+            self.patience *= 2
+            return False
         except (OSError, EOFError):  # not yet, or not quite
             return False
 
-    def session(self):
-        return zookeeper.Session(f"127.0.0.1:{self.port}", read_only=True)
+    def session(self, **arguments):
+        return zookeeper.Session(f"127.0.0.1:{self.port}", read_only=True, **arguments)
 
     def kill(self):
         self.process.kill()
@@ -325,25 +332,21 @@ def a_killed_master_is_replaced(w):
 
 
 def a_master_that_leaves_is_replaced_without_waiting_for_its_session(w):
-    members = [w.member(port, root="/deep/er/root", session_ms=50000) for port in w.ports[3:5]]
+    members = [w.member(port, root="/deep/er/root", session_ms=ENDLESS_MS) for port in w.ports[3:5]]
     active = settled(members)
-    begun = time.monotonic()
     active.leave()
     members.remove(active)
     nodes_agree(w, members, settled(members), root="/deep/er/root")
-    assert time.monotonic() - begun < 40
     members[0].leave()
     assert not [n for n in w.keeper.tree("/deep/er/root") if n.startswith(("rs/", "backup-masters/")) or n == "master"]
 
 
 def a_restarted_master_does_not_wait_for_its_own_former_session(w):
-    first = w.member(w.ports[5], root="/alone", session_ms=50000)
+    first = w.member(w.ports[5], root="/alone", session_ms=ENDLESS_MS)
     settled([first])
-    begun = time.monotonic()
     first.kill()
-    second = w.member(w.ports[5], root="/alone", session_ms=50000)
+    second = w.member(w.ports[5], root="/alone", session_ms=ENDLESS_MS)
     until(lambda: second.state() == "active", "the second is active")
-    assert time.monotonic() - begun < 40
     assert server_of(w.keeper.tree("/alone")["master"][0]) == second.master
     second.leave()
 

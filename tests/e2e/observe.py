@@ -20,7 +20,7 @@ import time
 import urllib.request
 
 from hbase import Client
-from rorqual import BINARY, ROOT, Report, Server, fail_hard
+from rorqual import BINARY, ROOT, Report, Server, fail_hard, output_of
 
 SHELL_DEADLINE = 300
 SESSION = r"""
@@ -62,15 +62,12 @@ def run_shell(zk, folder):
     session.write_text(SESSION)
     start.write_text(f"eval(File.read('{session}'), binding)\nexit\n")
     with open(folder / "shell.err", "wb") as stderr:
-        out = subprocess.run([str(ROOT / "tests/peers/hbase.sh"), "shell", str(folder / "peer"), str(start)], stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace", timeout=SHELL_DEADLINE, check=False).stdout
+        out = output_of([str(ROOT / "tests/peers/hbase.sh"), "shell", str(folder / "peer"), str(start)], SHELL_DEADLINE, stderr=stderr)
     (folder / "shell.out").write_text(out)
     return dict(re.findall(r"^## (.+?)\n(.*?)^## end$", out, re.M | re.S))
 
 
 RATE = 200
-HBTOP_SECONDS = 60
-
 
 LOOK_S = 3
 
@@ -116,12 +113,11 @@ class Rates:
 def run_hbtop(server, folder):
     """What hbtop prints of tables in several looks, beside a generator that puts and gets at RATE; and the rates that were served."""
     load = subprocess.Popen([BINARY, "bench", "--zk", server.zk, "--table", "steady", "--records", "1000", "--rate", str(RATE), "--seconds",
-                             str(HBTOP_SECONDS), "--quiet", "mixed"], stdout=subprocess.DEVNULL)
+                             "3600", "--quiet", "mixed"], stdout=subprocess.DEVNULL)
     try:
         with open(folder / "hbtop.err", "wb") as stderr, Rates(server.http, "steady") as rates:
-            out = subprocess.run([str(ROOT / "tests/peers/hbase.sh"), "hbtop", str(folder / "peer"), "-b", "-n", "6", "-d", str(LOOK_S), "-m", "t"],
-                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace",
-                                 timeout=SHELL_DEADLINE, check=True).stdout
+            out = output_of([str(ROOT / "tests/peers/hbase.sh"), "hbtop", str(folder / "peer"), "-b", "-n", "6", "-d", str(LOOK_S), "-m", "t"],
+                            SHELL_DEADLINE, stderr=stderr)
         return out, rates
     finally:
         load.kill()
@@ -231,7 +227,7 @@ def main():
             report.outcome(f"observe/{test.__name__}", problem)
         report.outcome("observe/server stops cleanly", server.stop())
     except subprocess.TimeoutExpired:
-        report.outcome("observe", f"no end after {SHELL_DEADLINE} s")
+        report.outcome("observe", f"a program has printed nothing for {SHELL_DEADLINE} s")
     finally:
         if server.process.poll() is None:
             server.kill()

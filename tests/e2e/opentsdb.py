@@ -16,7 +16,7 @@ import urllib.request
 from rorqual import JAVA, ROOT
 
 HOUR = 1600000200 // 3600 * 3600  # long past: its rows are compacted as soon as they are read
-START_DEADLINE = 60
+START_DEADLINE = 300
 TOOL = ROOT / "build/tests/unit/rowkey/tsdb_tool"
 LOG = """<configuration><appender name="OUT" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>
 %d %-5level [%thread] %logger{0}: %msg%n</pattern></encoder></appender>
@@ -63,7 +63,7 @@ class Daemon:
     def tool(self, name, *arguments):
         command, environment = self._command(name, arguments)
         return subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              check=False, timeout=120)
+                              check=False, timeout=300)
 
     def start(self):
         command, environment = self._command("TSDMain", ())
@@ -83,7 +83,7 @@ class Daemon:
         """Sends SIGTERM, after which the daemon writes its buffered points; returns None or the problem."""
         self.process.terminate()
         try:
-            self.process.wait(60)
+            self.process.wait(300)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -96,7 +96,7 @@ class Daemon:
                                          data=None if body is None else json.dumps(body).encode(),
                                          headers={"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=300) as answer:
                 status, text = answer.status, answer.read()
         except urllib.error.HTTPError as error:
             status, text = error.code, error.read()
@@ -167,7 +167,7 @@ def write(tsd, points):
 
 def await_points(tsd, points):
     """Telnet puts get no response; the daemon writes them within a second."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         try:
             if tsd.query({"aggregator": "none", "metric": "sys.load", "tags": {"host": "web02"}}) \
@@ -283,7 +283,7 @@ def check_delete(report, tsd, points):
     query = {"aggregator": "none", "metric": "sys.load", "tags": {"host": "db01"}}
     first = tsd.query(query, delete=True)
     left = {}
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:  # the answer does not wait for the deletes
         left = tsd.query({"aggregator": "none", "metric": "sys.load"})
         if tags(host="db01", dc="lga") not in left:
@@ -298,7 +298,7 @@ def check_delete(report, tsd, points):
 def library(zk, run, *arguments, text=""):
     """Lines of librorqual's tool on the daemon's tables."""
     command = [str(TOOL), f"hbase://{zk}", f"tsdb_{run}", f"tsdb-uid_{run}", *arguments]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode != 0:
         raise OSError(f"{command}: {done.returncode} {done.stderr[-300:]}")
     return done.stdout.splitlines()

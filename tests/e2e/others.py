@@ -78,7 +78,7 @@ def node(report, zk, folder):
         return
     table = f"node_{random.randrange(10**6):06}"
     table_tool(report, "hbase-rpc-client", zk, folder, "create", table, "f,g", "row0300,row0700")
-    ran = subprocess.run(["node", "main.js"], cwd=place, stdout=subprocess.PIPE, text=True, check=False, timeout=120,
+    ran = subprocess.run(["node", "main.js"], cwd=place, stdout=subprocess.PIPE, text=True, check=False, timeout=300,
                          env={**os.environ, "ZK": zk, "TABLE": table})
     for line in ran.stdout.splitlines():
         if line.startswith(("PASS", "FAIL")):

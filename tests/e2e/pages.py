@@ -22,7 +22,7 @@ from hbase import Client
 from rorqual import Report, Server, fail_hard
 
 CHROMIUM = os.environ.get("CHROMIUM", "chromium")
-DEADLINE = 120
+DEADLINE = 300
 WINDOW_MIN = 500  # the narrowest window of Chromium
 PAGE_HEIGHT = 1200  # of a picture's 1,400 rows; the last ones, as many as a window's frame, may be filled with anything
 

@@ -26,7 +26,7 @@ STORE = "MasterData/data/master/store"
 
 
 def run(*arguments, answer=""):
-    done = subprocess.run([rorqual.BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False,
+    done = subprocess.run([rorqual.BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False,
                           input=answer)
     return done.returncode, done.stdout + done.stderr
 

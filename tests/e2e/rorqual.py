@@ -3,11 +3,9 @@
 import atexit
 import os
 import pathlib
-import random
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,11 +13,15 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/peers"))
+import peer  # noqa: E402  (its folder is not a package)
+
 BINARY = os.environ.get("RORQUAL", str(ROOT / "build/rorqual"))
 JAVA = ROOT / "tests/java/run"
 READY = re.compile(r"rorqual ready: zookeeper (\S+), master (\S+), regionserver (\S+), (?:http (\S+), )?data (.+)")
-START_DEADLINE = 60
-STOP_DEADLINE = 120
+# They end what hangs; a busy machine needs a minute where an idle one needs a second.
+START_DEADLINE = 300
+STOP_DEADLINE = 300
 
 
 class Report:
@@ -132,19 +134,54 @@ class Server:
             return "log ends: " + " | ".join(log.read().splitlines()[-8:])
 
 
+def output_of(command, silence, **options):
+    """What the command prints. If it prints nothing for so many seconds it is killed: subprocess.TimeoutExpired. How long it takes in all
+    depends on what else the machine does."""
+    out = b""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **options) as process:
+        descriptor = process.stdout.fileno()
+        while True:
+            if not select.select([descriptor], [], [], silence)[0]:
+                process.kill()
+                raise subprocess.TimeoutExpired(command, silence, out)
+            some = os.read(descriptor, 65536)
+            if not some:
+                return out.decode(errors="replace")
+            out += some
+
+
 def free_ports(count):
     """For servers that are started on given ports, or again on the same: below the ports that the kernel picks, so that no
     other program gets one meanwhile."""
-    found = set()
-    while len(found) < count:
-        port = random.randrange(20000, 30000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                found.add(port)
-            except OSError:
-                pass
-    return sorted(found)
+    return sorted(peer.free_ports(count))
+
+
+def run_java(settings, calls, own=()):
+    """A driver of Java programs: calls(report, zk, folder) on a Rorqual with the settings and the `own` ones, or with --hbase on a
+    real HBase with the settings. Returns the exit code."""
+    peer.orderly()
+    report = Report()
+    if "--hbase" not in sys.argv and not os.path.exists(BINARY):
+        fail_hard(f"no server at {BINARY}")
+    build_java()
+    with tempfile.TemporaryDirectory(prefix="rorqual-java-") as folder:
+        folder = pathlib.Path(folder)
+        if "--hbase" in sys.argv:
+            with peer.HBase(folder / "hbase", settings) as hbase:
+                calls(report, hbase.zk, folder)
+        else:
+            own_server(report, folder, {**settings, **dict(own)}, calls)
+    return report.finish()
+
+
+def own_server(report, folder, settings, calls):
+    server = Server(folder / "data", folder / "server.log", *(word for key, value in settings.items() for word in ("-D", f"{key}={value}")))
+    try:
+        calls(report, server.zk, folder)
+        report.outcome("server/stops cleanly", server.stop())
+    finally:
+        if server.process.poll() is None:
+            server.kill()
 
 
 def build_java():

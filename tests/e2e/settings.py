@@ -20,7 +20,7 @@ import hbase
 from backup import regions_of
 from rorqual import BINARY, Server, free_ports
 
-WAIT = 60  # seconds until something is certainly not going to happen
+WAIT = 300  # seconds until something is certainly not going to happen
 PORTS = ("--zk-port", "0", "--master-port", "0", "--rs-port", "0", "--http", "none")
 
 
@@ -376,7 +376,7 @@ def a_report_names_the_calls_in_flight(tmp):
     log = tmp / "the-log"
     server = Server(tmp / "d", tmp / "log", "--log-file", str(log))
     load = subprocess.Popen([BINARY, "bench", "--zk", server.zk, "--connections", "8", "--depth", "16", "--records", "1000",
-                             "--seconds", "60", "put"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                             "--seconds", str(2 * WAIT), "put"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + WAIT
         found = None

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from rorqual import BINARY, ROOT, Report, Server, fail_hard
+from rorqual import BINARY, ROOT, Report, Server, fail_hard, output_of
 
 FOLDER = ROOT / "tests/e2e/shell"
 DEADLINE = 300
@@ -59,9 +59,7 @@ def shell(zk, folder, session="session"):
     start = folder / "start.rb"
     start.write_text(f"eval(File.read('{FOLDER}/{session}.rb'), binding)\nexit\n")
     with open(folder / "shell.err", "wb") as stderr:
-        out = subprocess.run([str(ROOT / "tests/peers/hbase.sh"), "shell", str(folder / "peer"), str(start)],
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True,
-                             errors="replace", timeout=DEADLINE, check=False).stdout
+        out = output_of([str(ROOT / "tests/peers/hbase.sh"), "shell", str(folder / "peer"), str(start)], DEADLINE, stderr=stderr)
     (folder / "shell.out").write_text(out)
     return out
 
@@ -112,7 +110,7 @@ def main(session="session", *arguments):
         if server:
             report.outcome("shell/server stops cleanly", server.stop())
     except subprocess.TimeoutExpired:
-        report.outcome("shell", f"no end after {DEADLINE} s")
+        report.outcome("shell", f"it has printed nothing for {DEADLINE} s")
     except RuntimeError as problem:
         report.outcome("shell/server", str(problem))
     finally:

@@ -26,7 +26,7 @@ def run(source, folder):
                       "  puts \"LOAD #{e.class}: #{e.message}\"\nend\nRubyTests.run\nexit\n")
     try:
         done = subprocess.run([BINARY, "shell", "-n", "-y", "--zk", server.zk, str(script)], capture_output=True, text=True,
-                              errors="backslashreplace", timeout=90, check=False, stdin=subprocess.DEVNULL)
+                              errors="backslashreplace", timeout=300, check=False, stdin=subprocess.DEVNULL)
         return done.stdout
     except subprocess.TimeoutExpired as e:
         return (e.stdout or b"").decode(errors="backslashreplace") + "\nLOAD timeout\n"

@@ -116,8 +116,8 @@ def settings_limit_the_wait(folder):
     once = ["-D", "hbase.client.retries.number=0"]
     try:
         subprocess.run([BINARY, "shell", "-n", "--zk", server.zk], input="create 't', 'f'\n", stdout=subprocess.DEVNULL, text=True, check=True)
-        for options, wait in ((["-D", "hbase.rpc.timeout=200", *once], "200 ms (hbase.rpc.timeout)"),
-                              (["-D", "hbase.client.operation.timeout=300", "-D", "hbase.client.retries.number=1000"], "300 ms (hbase.client.operation.timeout)")):
+        for options, wait in ((["-D", "hbase.rpc.timeout=2000", *once], "2000 ms (hbase.rpc.timeout)"),
+                              (["-D", "hbase.client.operation.timeout=3000", "-D", "hbase.client.retries.number=1000"], "3000 ms (hbase.client.operation.timeout)")):
             with subprocess.Popen([BINARY, "shell", *options, "--zk", server.zk], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
                 session.stdin.write("get 't', 'r'\nputs 'open'\n")
                 session.stdin.flush()

@@ -53,7 +53,7 @@ class Terminal:
         return self.tmux("capture-pane", "-p", *options, "-t", self.name)
 
     def shows(self, text):
-        end = time.monotonic() + 30
+        end = time.monotonic() + 300
         while time.monotonic() < end:
             if re.search(text, self.screen()) if isinstance(text, re.Pattern) else text in self.screen():
                 return True

@@ -8,7 +8,7 @@ import time
 import hbase
 from rorqual import BINARY, ROOT, Server
 
-DEADLINE = 120
+DEADLINE = 300
 ROWS = 400
 VALUE = b"v" * 300
 SPLITS = (b"r100", b"r200", b"r300")

@@ -149,7 +149,7 @@ def read_rows(path):
 
 
 def scan(client, table):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while True:
         try:
             found = {}

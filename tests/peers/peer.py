@@ -52,9 +52,27 @@ def free_ports(count):
     found = []
     while len(found) < count:
         port = random.randrange(10000, 30000)
-        if all(abs(port - other) not in (0, 10) for other in found) and all(map(is_free, (port, port + 10))):
+        if all(map(take_port, (port, port + 10))):
             found.append(port)
     return found
+
+
+TAKEN = {}
+
+
+def take_port(port):
+    """Whether the port is free, and no other driver on this machine will use it: until this process ends it holds an abstract socket
+    of the port's name. So drivers that run beside each other do not pick a port that another one has picked and not bound yet."""
+    if port in TAKEN or not is_free(port):
+        return False
+    mark = socket.socket(socket.AF_UNIX)
+    try:
+        mark.bind(f"\0rorqual-test-port-{port}")
+    except OSError:
+        mark.close()
+        return False
+    TAKEN[port] = mark
+    return True
 
 
 def is_free(port):

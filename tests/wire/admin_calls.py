@@ -335,13 +335,13 @@ def a_question_about_a_running_procedure_waits_for_its_end(world):
 
 
 def locks_of_a_client_that_has_gone_are_passed(world):
-    """Each would be held for a second, one after the other: minutes."""
+    """Each would be held for a second, one after the other."""
     world.client.create("gone", {"cf": {}})
     message = number(1, 1) + text(3, hbase.table_name("gone")) + text(5, "a test")
     locks = [world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0] for _ in range(200)]
     begun = time.monotonic()
     world.ddl("DisableTable", text(1, hbase.table_name("gone")))
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun < len(locks) / 2
     assert world.locks.call("LockHeartbeat", number(1, locks[-1]))[1][0] == 1
 
 
@@ -556,7 +556,7 @@ def files_that_are_wholly_cached_are_listed(world):
 
 def a_call_ends_the_server(world):
     world.client.master.call("Shutdown", b"")
-    assert world.server.process.wait(60) == 0, world.server.tail()
+    assert world.server.process.wait(300) == 0, world.server.tail()
     world.arguments += ("-D", "rorqual.stop.by.call=false")
     world.start()
     assert "rorqual.stop.by.call" in refusal(world.client.admin.call, "StopServer", text(1, "why")).trace

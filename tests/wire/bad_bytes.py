@@ -21,7 +21,7 @@ from hbase import delimited, number, read_varint, text, varint  # pylint: disabl
 
 LIMIT = 1 << 20  # hbase.ipc.max.request.size of the server under test
 MEMORY_MAX = 300 << 20
-TIMEOUT = 60
+TIMEOUT = 300  # ends what hangs
 NO_CALL = 0xFFFFFFFF
 HB = "org.apache.hadoop.hbase."
 

@@ -124,7 +124,7 @@ def a_stop_while_a_procedure_repeats(folder, log):
     archive = block_archive(folder)
     nonces = number(2, nonce()) + number(3, nonce())
     dropping = client.master.call("DeleteTable", table + nonces)[1][0]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + hbase.TIMEOUT
     while "step CLEAR_FS_LAYOUT" not in log.read_text(errors="replace"):
         assert time.monotonic() < deadline, "the step did not fail"
         time.sleep(0.01)
@@ -135,10 +135,8 @@ def a_stop_while_a_procedure_repeats(folder, log):
     assert 10 in mine and mine[6][0] == 4, mine  # WAITING_TIMEOUT, with its exception
     hbck = hbase.Connection(server.master, "HbckService")
     assert hbck.call("BypassProcedure", number(1, 10 ** 9)) == {1: [0]}
-    begin = time.monotonic()
     problem = server.stop()
-    took = time.monotonic() - begin
-    assert took < 30, f"{took} s; {problem}"
+    assert "no end" not in (problem or ""), problem  # it does not wait for what is repeated
     archive.unlink()
     server = rorqual.Server(folder, log)
     client = hbase.Client(server)
@@ -161,7 +159,7 @@ def an_abort_ends_what_repeats(folder, log):
     nonces = number(2, nonce()) + number(3, nonce())
     dropping = client.master.call("DeleteTable", table + nonces)[1][0]
     hbck = hbase.Connection(server.master, "HbckService")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + hbase.TIMEOUT
     while not hbck.call("BypassProcedure", number(1, dropping))[1][0]:
         assert time.monotonic() < deadline
         time.sleep(0.01)

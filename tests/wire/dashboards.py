@@ -83,7 +83,7 @@ rate hbase_RegionServer_Server_slow{op}Count
 
 
 def beans(server):
-    with urllib.request.urlopen(f"http://{server.http}/jmx", timeout=60) as answer:
+    with urllib.request.urlopen(f"http://{server.http}/jmx", timeout=300) as answer:
         return json.load(answer)["beans"]
 
 

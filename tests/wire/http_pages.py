@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.error
 import urllib.request
 import xml.etree.ElementTree
@@ -25,7 +26,7 @@ import hbase  # pylint: disable=wrong-import-position
 import rorqual  # pylint: disable=wrong-import-position
 from hbase import fields, number, text  # pylint: disable=wrong-import-position
 
-TIMEOUT = 60
+TIMEOUT = 300  # ends what hangs
 EVIL = b"<script>alert('1')</script>\xff\x00\""
 FAMILY = b"cf"
 PROTOS = "org.apache.hadoop.hbase.shaded.protobuf.generated.AdminProtos$"
@@ -291,19 +292,20 @@ class StoppedLoop:
 
 
 def other_pages_are_answered_while_a_loop_hangs(w):
-    """A page that waits for the loop is asked for first and answered last. A busy machine may need more than one try."""
+    """A page that waits for the loop is asked for before others, one of which at least is answered before it. The page waits for a limited
+    time only, in which a busy machine may answer none: then it is tried again. The server closes a connection after a minute."""
     for path in ("/stacks", "/rs-status?format=json&filter=all", "/rs-status?format=json&filter=rpc"):
-        for _ in range(20):
+        begun, was_first = time.monotonic(), False
+        while not was_first:
+            assert time.monotonic() - begun < 5 * TIMEOUT, f"{path} kept the HTTP thread in every try"
             with StoppedLoop(w.server.process.pid), socket.create_connection(w.server.http.rsplit(":", 1), TIMEOUT) as s:
+                asked = time.monotonic()
                 s.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-                others = [w.page(other).status for other in ("/health/live", "/health/ready", "/metrics")]
-                was_first = not select.select([s], [], [], 0)[0]
+                for other in ("/health/live", "/health/ready", "/metrics"):
+                    assert w.page(other).status == 200, (path, other)
+                    was_first = was_first or not select.select([s], [], [], 0)[0]
                 answer = s.recv(1000)
-            assert others == [200] * 3 and answer.startswith(b"HTTP/1.1 200 OK"), (path, others, answer)
-            if was_first:
-                break
-        else:
-            raise AssertionError(f"{path} kept the HTTP thread in every try")
+            assert answer.startswith(b"HTTP/1.1 200 OK") or not answer and time.monotonic() - asked > 55, (path, answer)
 
 
 # ---- hostile peers
@@ -349,10 +351,9 @@ def gets_are_answered_beside_hostile_peers(w):
     finally:
         for s in peers:
             s.close()
-    status = w.page("/").status
-    for _ in range(100):  # 503: requests of the closed peers still wait for the page
-        if status == 503:
-            status = w.page("/").status
+    begun, status = time.monotonic(), 503
+    while status == 503 and time.monotonic() - begun < TIMEOUT:  # requests of the closed peers still wait for the page
+        status = w.page("/").status
     assert status == 200, status
 
 

@@ -15,7 +15,7 @@ import threading
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import rorqual  # pylint: disable=wrong-import-position
 
-TIMEOUT = 200
+TIMEOUT = 400
 
 
 def run(report, name, *command):

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("RORQUAL", str(ROOT / "build/rorqual"))
 PATH = os.environ["PATH"] + f":{ROOT}/build-prometheus"
 PROMETHEUS, PROMTOOL = (shutil.which(name, path=PATH) for name in ("prometheus", "promtool"))
-DEADLINE = 120
+DEADLINE = 300
 
 
 def fetch(url):

@@ -36,10 +36,10 @@ def texts(values):
 class Session:
     """A client session: replies are returned; events are collected in `events` as (type, path)."""
 
-    def __init__(self, address, session=0, password=bytes(16), zxid=0, read_only=True, receive_buffer=0):
+    def __init__(self, address, session=0, password=bytes(16), zxid=0, read_only=True, receive_buffer=0, timeout=hbase.TIMEOUT):
         host, port = address.rsplit(":", 1)
         self.socket = socket.socket()
-        self.socket.settimeout(10)
+        self.socket.settimeout(timeout)
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.connect((host, int(port)))

@@ -18,6 +18,7 @@ import org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
+import rorqual.tests.support.Await;
 import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
@@ -72,21 +73,8 @@ public final class Tight12 implements Program {
                 }
                 Expect.equalLists(all, seen, "rows");
             });
-            steps.run("a lease that is kept by asking", () -> {
-                Scan scan = new Scan();
-                scan.setCaching(2);
-                int rows = 0;
-                try (ResultScanner scanner = table.getScanner(scan)) {
-                    for (; rows < 10; rows += 2) {
-                        Expect.equal(2, scanner.next(2).length, "rows");
-                        Thread.sleep(LEASE_MS / 2);
-                    }
-                    while (scanner.next() != null) {
-                        rows++;
-                    }
-                }
-                Expect.equal(ROWS, rows, "rows");
-            });
+            steps.run("a lease that is kept by asking", () ->
+                Await.until("a scan without a pause of the machine", () -> isKept(table)));
             steps.run("a request above the limit", () -> {
                 try {
                     table.put(new Put(CF).addColumn(CF, CF, new byte[FRAME]));
@@ -103,6 +91,32 @@ public final class Tight12 implements Program {
                 }
             });
         }
+    }
+
+    /** False if the lease ended because this machine paused: between the begin of a call and the end of the next one a lease passed. */
+    private static boolean isKept(Table table) throws Exception {
+        Scan scan = new Scan();
+        scan.setCaching(2);
+        int rows = 0;
+        long asked = System.nanoTime();
+        try (ResultScanner scanner = table.getScanner(scan)) {
+            for (; rows < 10; rows += 2) {
+                long now = System.nanoTime();
+                Expect.equal(2, scanner.next(2).length, "rows");
+                asked = now;
+                Thread.sleep(LEASE_MS / 2);
+            }
+            while (scanner.next() != null) {
+                rows++;
+            }
+        } catch (IOException e) {
+            if ((System.nanoTime() - asked) / 1_000_000 < LEASE_MS) {
+                throw e;
+            }
+            return false;
+        }
+        Expect.equal(ROWS, rows, "rows");
+        return true;
     }
 
     @Override

@@ -5,7 +5,8 @@ import java.util.concurrent.Callable;
 
 /** Polls a condition until a deadline; the only way in which these tests wait. */
 public final class Await {
-    private static final long DEADLINE_SECONDS = 60;
+    /** It ends what hangs before its step's limit does. */
+    private static final long DEADLINE_SECONDS = 240;
 
     private Await() {}
 

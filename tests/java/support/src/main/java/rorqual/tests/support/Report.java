@@ -22,6 +22,10 @@ public final class Report {
         }
     }
 
+    synchronized int outcomes() {
+        return passed + failed;
+    }
+
     public synchronized int passed() {
         return passed;
     }

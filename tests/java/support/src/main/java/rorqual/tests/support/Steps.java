@@ -22,7 +22,7 @@ public final class Steps {
     }
 
     /** It ends what hangs. A step of seconds takes two minutes on a machine with twenty busy neighbours. */
-    private static final long TIMEOUT_SECONDS =
+    static final long TIMEOUT_SECONDS =
         Long.parseLong(System.getenv().getOrDefault("STEP_TIMEOUT", "300"));
 
     /** A failure that took longer than this means that the server does not answer; a phase gives up at the second one. */

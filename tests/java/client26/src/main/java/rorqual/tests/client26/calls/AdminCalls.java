@@ -87,10 +87,9 @@ public final class AdminCalls implements Program {
         for (List<Arguments.Value> values : arguments.of(method)) {
             String labels = values.stream().map(Arguments.Value::label).collect(Collectors.joining(", "));
             String call = signature(method) + " " + labels;
-            String before = state.text();
             String outcome = call(method, values.stream().map(Arguments.Value::get).toArray());
             String after = state.settled();
-            outcomes.put(call, outcome + State.change(before, after));
+            outcomes.put(call, outcome + State.change(state.base(), after));
             if (!after.equals(state.base())) {
                 state.restore();
             }

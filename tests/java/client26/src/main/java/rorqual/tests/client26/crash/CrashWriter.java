@@ -58,13 +58,11 @@ final class CrashWriter {
         return TableName.valueOf("crash_" + run);
     }
 
-    /** A client that fails at once when the server is gone; it may still wait for a region that is busy. */
+    /** A client that fails at once when the server is gone, by its closed connections; it may still wait for a region that is busy. */
     static Configuration configuration(String zookeeper) {
         Configuration conf = Cluster.configuration(zookeeper);
         conf.setInt("hbase.client.retries.number", 3);
         conf.setInt("hbase.client.pause", 10);
-        conf.setInt("hbase.rpc.timeout", 15_000);
-        conf.setInt("hbase.client.operation.timeout", 20_000);
         conf.setInt("zookeeper.recovery.retry", 0);
         conf.setInt("hbase.client.zookeeper.retries", 0);
         return conf;

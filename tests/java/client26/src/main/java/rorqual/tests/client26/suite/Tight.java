@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
@@ -39,6 +40,7 @@ import org.apache.hadoop.hbase.shaded.protobuf.generated.ClientProtos.ScanReques
 import org.apache.hadoop.hbase.shaded.protobuf.generated.ClientProtos.ScanResponse;
 import org.apache.hbase.thirdparty.com.google.protobuf.ServiceException;
 import rorqual.tests.client26.Cluster;
+import rorqual.tests.support.Await;
 import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
@@ -196,24 +198,63 @@ public final class Tight implements Program {
         Thread.sleep((long) (leases * LEASE_MS));
     }
 
+    private static long msSince(long nanos) {
+        return (System.nanoTime() - nanos) / 1_000_000;
+    }
+
+    /**
+     * Renews a scanner for three leases, and reads from it. False if its lease ended because this machine paused: between the begin of a
+     * call and the end of the next one more than a lease has passed.
+     */
+    private static boolean wasRenewed(Calls calls) throws Exception {
+        long asked = System.nanoTime();
+        ScanResponse opened = calls.open(new Scan().withStartRow(b("r")), 1);
+        Expect.equal(LEASE_MS, (long) opened.getTtl(), "the lease the client is told");
+        long scanner = opened.getScannerId();
+        try {
+            for (long sequence = 0; sequence < 6; sequence++) {
+                pass(0.5);
+                long now = System.nanoTime();
+                calls.renew(scanner, sequence);
+                asked = now;
+            }
+            Expect.equal(2, rows(calls.next(scanner, 2, 6)), "rows of the renewed one");
+        } catch (UnknownScannerException e) {
+            if (msSince(asked) < LEASE_MS) {
+                throw e;
+            }
+            return false;
+        }
+        calls.close(scanner);
+        return true;
+    }
+
+    /** Asks once in two leases until the call returns true: the lease of what is asked would be renewed by asking more often. */
+    private static void untilEnded(String what, Callable<Boolean> call) throws Exception {
+        Await.until(what, () -> {
+            pass(2);
+            return call.call();
+        });
+    }
+
     private void leases(Steps steps) {
         steps.run("a lease that is renewed and one that is not", () -> {
             Calls calls = new Calls();
-            ScanResponse opened = calls.open(new Scan().withStartRow(b("r")), 1);
-            Expect.equal(LEASE_MS, (long) opened.getTtl(), "the lease the client is told");
-            long renewed = opened.getScannerId();
             long left = calls.open(new Scan().withStartRow(b("r")), 1).getScannerId();
-            long sequence = 0;
-            // Time itself is tested: six half leases, so the one that nobody renews has long ended.
-            for (int i = 0; i < 6; i++) {
-                pass(0.5);
-                calls.renew(renewed, sequence++);
-            }
-            Expect.equal(2, rows(calls.next(renewed, 2, sequence)), "rows of the renewed one");
+            Await.until("a lease is renewed without a pause of the machine", () -> wasRenewed(calls));
+            untilEnded("a lease that nobody renews has ended", () -> {
+                try {
+                    calls.renew(left, 0);
+                    return false;
+                } catch (UnknownScannerException e) {
+                    return true;
+                } catch (OutOfOrderScannerNextException e) { // one was renewed before
+                    return false;
+                }
+            });
             Expect.fails(UnknownScannerException.class, "Unknown scanner '" + left + "'. This can happen due to any of the "
                 + "following reasons: a) Scanner id given is wrong, b) Scanner lease expired", () -> calls.next(left, 2, 0));
             Expect.fails(UnknownScannerException.class, "Unknown scanner '" + left, () -> calls.renew(left, 0));
-            calls.close(renewed);
         });
         steps.run("a client goes on behind the row it has seen", () -> {
             try (Table t = cluster.table("tight"); ResultScanner scanner = t.getScanner(
@@ -222,8 +263,7 @@ public final class Tight implements Program {
                 for (int i = 0; i < 3; i++) {
                     seen.add(s(scanner.next().getRow()));
                 }
-                pass(2);
-                Expect.that(!scanner.renewLease(), "there is nothing to renew");
+                untilEnded("there is nothing to renew", () -> !scanner.renewLease());
                 for (Result r = scanner.next(); r != null; r = scanner.next()) {
                     seen.add(s(r.getRow()));
                 }
@@ -249,17 +289,30 @@ public final class Tight implements Program {
         return new FilterList(FilterList.Operator.MUST_PASS_ONE, list);
     }
 
-    /** How many filters it takes on this machine. */
-    private static int slowFilters(Table t) throws Exception {
-        int filters = 50;
-        for (;;) {
-            long begin = System.nanoTime();
-            t.get(get("wide").setFilter(slow(filters)));
-            long tookMs = (System.nanoTime() - begin) / 1_000_000;
-            if (tookMs >= SLOW_MS) {
-                return filters;
+    /** A get of the wide row that takes SLOW_MS, with as many filters as that needs on this machine now. */
+    private final class SlowGet {
+        private final Table warm;
+        private int filters = 50;
+
+        SlowGet(Table warm) {
+            this.warm = warm;
+        }
+
+        Filter filter() {
+            return slow(filters);
+        }
+
+        /** Milliseconds of a get; the filters become more until it takes long enough. */
+        long measure() throws IOException {
+            for (;;) {
+                long begin = System.nanoTime();
+                Expect.equal(SLOW_CELLS / 10, warm.get(get("wide").setFilter(filter())).size(), "cells, for one who waits");
+                long tookMs = msSince(begin);
+                if (tookMs >= SLOW_MS) {
+                    return tookMs;
+                }
+                filters *= tookMs * 4 < SLOW_MS ? 4 : 2;
             }
-            filters *= tookMs * 4 < SLOW_MS ? 4 : 2;
         }
     }
 
@@ -284,18 +337,19 @@ public final class Tight implements Program {
         conf.setInt("hbase.client.retries.number", 0);
         try (Connection own = ConnectionFactory.createConnection(conf);
              // It waits for calls made slow on purpose, which a loaded machine makes slower still.
-             Table warm = own.getTableBuilder(cluster.name("tight_slow"), null).setRpcTimeout(PATIENT_MS)
-                 .setReadRpcTimeout(PATIENT_MS).setOperationTimeout(PATIENT_MS).build();
-             Table t = own.getTableBuilder(cluster.name("tight_slow"), null).setRpcTimeout(SHORT_TIMEOUT_MS)
-                 .setReadRpcTimeout(SHORT_TIMEOUT_MS).setOperationTimeout(60_000).build()) {
+             Table warm = table(own, PATIENT_MS, PATIENT_MS)) {
             steps.must("time-outs: a connection", () -> Expect.that(warm.exists(get("wide")), "the wide row"));
-            int filters = slowFilters(warm);
+            SlowGet slow = new SlowGet(warm);
             steps.run("a get that takes longer than the client waits", () -> {
-                long begin = System.nanoTime();
-                Expect.equal(SLOW_CELLS / 10, warm.get(get("wide").setFilter(slow(filters))).size(), "cells, for one who waits");
-                long tookMs = (System.nanoTime() - begin) / 1_000_000;
-                Expect.that(tookMs > 2 * SHORT_TIMEOUT_MS, "it takes but " + tookMs + " ms, which tests nothing");
-                String causes = Failures.causes(() -> t.get(get("wide").setFilter(slow(filters))));
+                String causes = "";
+                // If it is answered the machine has become faster since it was measured: it is made slower.
+                for (long tookMs = 0; causes.isEmpty(); slow.filters *= causes.isEmpty() ? 2 : 1) {
+                    Expect.that(tookMs < PATIENT_MS / 2, "no time-out, though a get takes " + tookMs + " ms");
+                    tookMs = slow.measure();
+                    try (Table t = table(own, SHORT_TIMEOUT_MS, 60_000)) {
+                        causes = Failures.causes(() -> t.get(get("wide").setFilter(slow.filter())));
+                    }
+                }
                 Expect.that(causes.contains(CallTimeoutException.class.getName()), "a time-out: " + causes);
                 // A late response, or none, does not disturb other calls on the connection.
                 for (int i = 0; i < 50; i++) {
@@ -303,20 +357,38 @@ public final class Tight implements Program {
                 }
             });
             steps.run("a scan that takes longer than the client waits is kept alive", () -> {
-                long begin = System.nanoTime();
-                try (ResultScanner scanner = t.getScanner(new Scan().setScanMetricsEnabled(true).withStopRow(b("o")).setFilter(slow(filters)))) {
-                    int rows = 0;
-                    for (Result r = scanner.next(); r != null; r = scanner.next()) {
-                        rows++;
-                    }
-                    long tookMs = (System.nanoTime() - begin) / 1_000_000;
-                    Expect.equal(SLOW_CELLS / 10, rows, "rows");
-                    Expect.that(tookMs > 2 * SHORT_TIMEOUT_MS, "it took but " + tookMs + " ms, which tests nothing");
-                    // One call of this length is a time-out, as above. No more are certain: a pause of the machine,
-                    // too, makes a call long.
-                    Expect.that(scanner.getScanMetrics().countOfRPCcalls.get() >= 2, "a call, and nothing that kept it alive");
-                }
+                // If it takes less, the machine has become faster since it was measured.
+                Await.until("a scan of more than two time-outs", () -> isKeptAlive(slow));
             });
+        }
+    }
+
+    private Table table(Connection connection, int timeoutMs, int operationTimeoutMs) {
+        return connection.getTableBuilder(cluster.name("tight_slow"), null).setRpcTimeout(timeoutMs).setReadRpcTimeout(timeoutMs)
+            .setOperationTimeout(operationTimeoutMs).build();
+    }
+
+    /**
+     * Scans with a time-out of a third of what the scan takes. False if it took less than two time-outs. The server answers after half
+     * of a time-out, so the other half is left for pauses of a busy machine; what is longer still costs a retry. A scan that is not
+     * kept alive would run into the time-out in each of its tries.
+     */
+    private boolean isKeptAlive(SlowGet slow) throws Exception {
+        int timeoutMs = (int) Math.min(slow.measure() / 3, PATIENT_MS);
+        Configuration conf = Cluster.configuration(Cluster.zookeeper());
+        long begin = System.nanoTime();
+        try (Connection own = ConnectionFactory.createConnection(conf); Table t = table(own, timeoutMs, PATIENT_MS);
+             ResultScanner scanner = t.getScanner(new Scan().setScanMetricsEnabled(true).withStopRow(b("o")).setFilter(slow.filter()))) {
+            int rows = 0;
+            for (Result r = scanner.next(); r != null; r = scanner.next()) {
+                rows++;
+            }
+            Expect.equal(SLOW_CELLS / 10, rows, "rows");
+            if (msSince(begin) <= 2L * timeoutMs) {
+                return false;
+            }
+            Expect.that(scanner.getScanMetrics().countOfRPCcalls.get() >= 2, "a call, and nothing that kept it alive");
+            return true;
         }
     }
 
