@@ -62,6 +62,12 @@ static void invalid_requests_are_refused_with_hbases_messages(void **state)
                    "Split row is equal to startkey: g");
     expect_refused(&w, world_split(&w, "t", "h", "p"), RQ_E_DO_NOT_RETRY,
                    "Split row is not inside region key range splitKey:p");
+    if (strstr(w.why.message, "', STARTKEY => 'g', ENDKEY => 'n'}") == NULL)
+        fail_msg("%s", w.why.message);
+    expect_refused(&w, world_split(&w, "hbase:meta", "", "c"), RQ_E_DO_NOT_RETRY,
+                   "1588230740 NOT splittable");
+    expect_refused(&w, world_split(&w, "hbase:meta", "", NULL), RQ_E_DO_NOT_RETRY,
+                   "1588230740 NOT splittable");
     expect_refused(&w, world_split(&w, "t", "h", NULL), RQ_E_DO_NOT_RETRY,
                    "Region not splittable because bestSplitPoint = null");
     expect_refused(&w, world_merge(&w, "t", "a z", false), RQ_E_MERGE_REGION,
