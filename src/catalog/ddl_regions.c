@@ -75,7 +75,7 @@ static rq_err check_online(rq_catalog *c, const rq__table_node *t, rq_slice enco
     rq_region *meta;
     rq_err rc = rq__meta_ref(c, &meta, why);
     if (rc == RQ_OK) {
-        rc = rq__meta_scan(meta, look_for_parent, &l, why);
+        rc = rq__meta_scan_table(meta, t->pub.schema->name, look_for_parent, &l, why);
         rq_region_unref(meta);
     }
     RQ_TRY(rc);
@@ -367,7 +367,7 @@ static rq_err check_not_merged(rq_catalog *c, rq__proc *p, const char *names, rq
     merged_rows m = {.p = p};
     rq_region *meta;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__meta_scan(meta, look_for_merged, &m, why);
+    rq_err rc = rq__meta_scan_table(meta, p->table, look_for_merged, &m, why);
     rq_region_unref(meta);
     if (rc != RQ_OK || m.found == NULL) return rc;
     return rq_fail(why, RQ_E_MERGE_REGION,
