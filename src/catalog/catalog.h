@@ -276,6 +276,7 @@ typedef union rq_ddl_params {
         rq_slice name;
         rq_slice description; /* the complete SnapshotDescription, as the snapshot stores it */
         bool flush;
+        bool names_disabled; /* the type becomes DISABLED if the table is disabled */
     } snapshot;
     struct { /* CLONE_SNAPSHOT, RESTORE_SNAPSHOT */
         rq_slice name;

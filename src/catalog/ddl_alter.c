@@ -237,7 +237,7 @@ static rq_err remove_excess_replicas(rq_catalog *c, const rq__proc *p, rq_error 
     rq__batch_init(&e.batch, &a, rq__catalog_now_ms(c));
     rq_region *meta = NULL;
     rq_err rc = rq__meta_ref(c, &meta, why);
-    if (rc == RQ_OK) rc = rq__meta_scan(meta, find_excess, &e, why);
+    if (rc == RQ_OK) rc = rq__meta_scan_table(meta, e.table, find_excess, &e, why);
     if (rc == RQ_OK) rc = rq__batch_commit(&e.batch, meta, false, why);
     if (meta != NULL) rq_region_unref(meta);
     rq_arena_clear(&a);

@@ -120,7 +120,8 @@ static rq_err find_remains(rq_catalog *c, search *s, rq_error *why)
     rq_region *meta;
     s->catalog = c;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__meta_scan(meta, take_remains, s, why);
+    rq_err rc = s->p == NULL ? rq__meta_scan(meta, take_remains, s, why)
+                             : rq__meta_scan_table(meta, s->p->table, take_remains, s, why);
     rq_region_unref(meta);
     drop_contradictions(s);
     return rc;
@@ -225,7 +226,8 @@ static rq_err is_mentioned(rq_catalog *c, const rq_region_info *info, bool *ret,
     mention m = {.of = info};
     RQ_TRY(rq__meta_ref(c, &meta, why));
     rq_err rc = rq__region_row(meta, info->name, note_row, &m, why);
-    if (rc == RQ_OK && !m.found) rc = rq__meta_scan(meta, look_for_mention, &m, why);
+    if (rc == RQ_OK && !m.found)
+        rc = rq__meta_scan_table(meta, info->table, look_for_mention, &m, why);
     rq_region_unref(meta);
     *ret = m.found;
     return rc;

@@ -75,7 +75,7 @@ static rq_err check_online(rq_catalog *c, const rq__table_node *t, rq_slice enco
     rq_region *meta;
     rq_err rc = rq__meta_ref(c, &meta, why);
     if (rc == RQ_OK) {
-        rc = rq__meta_scan(meta, look_for_parent, &l, why);
+        rc = rq__meta_scan_table(meta, t->pub.schema->name, look_for_parent, &l, why);
         rq_region_unref(meta);
     }
     RQ_TRY(rc);
@@ -86,10 +86,9 @@ static rq_err check_online(rq_catalog *c, const rq__table_node *t, rq_slice enco
 
 /* --- split ------------------------------------------------------------------------------------ */
 
-/* The full name would be "T,start,id.encoded."; HBase's log form is the encoded name. */
 static rq_err check_split_row(const rq_region_info *info, rq_slice row, rq_error *why)
 {
-    char text[256], name[512];
+    char text[256], region[800];
     if (row.len == 0)
         return rq_fail(why, RQ_E_DO_NOT_RETRY,
                        "Region not splittable because bestSplitPoint = null, maybe table is too "
@@ -98,9 +97,9 @@ static rq_err check_split_row(const rq_region_info *info, rq_slice row, rq_error
     if (rq_slice_eq(info->start_key, row))
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Split row is equal to startkey: %s", text);
     if (rq_region_info_contains(info, row) && row.len <= RQ_ROW_LEN_MAX) return RQ_OK;
-    rq_bytes_to_string(info->name, name, sizeof name);
+    rq_region_info_describe(info, region, sizeof region);
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                   "Split row is not inside region key range splitKey:%s region: %s", text, name);
+                   "Split row is not inside region key range splitKey:%s region: %s", text, region);
 }
 
 /* Asks the region's server whether it may be split, and where. */
@@ -147,6 +146,8 @@ static rq_err take_schema(rq__proc *p, const rq__table_node *t)
 static rq_err split_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
 {
     size_t at;
+    if (t->pub.schema->is_meta)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, RQ_META_ENCODED " NOT splittable");
     RQ_TRY(check_table(p, t, why));
     RQ_TRY(check_online(c, t, p->of.split.region, RQ_E_DO_NOT_RETRY_REGION, &at, why));
     rq__region_node *n = rq__table_region(t, at);
@@ -366,7 +367,7 @@ static rq_err check_not_merged(rq_catalog *c, rq__proc *p, const char *names, rq
     merged_rows m = {.p = p};
     rq_region *meta;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__meta_scan(meta, look_for_merged, &m, why);
+    rq_err rc = rq__meta_scan_table(meta, p->table, look_for_merged, &m, why);
     rq_region_unref(meta);
     if (rc != RQ_OK || m.found == NULL) return rc;
     return rq_fail(why, RQ_E_MERGE_REGION,

@@ -67,18 +67,20 @@ rq_err rq__snapshot_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
     return RQ_OK;
 }
 
-/* Appends the type DISABLED to the description, for a disabled table. It overrides the client's type: in
- * a protobuf message the last value of a field counts. */
+/* A disabled table has no memstores. Clients without a procedure expect the type DISABLED, which is
+ * appended to the description: in a protobuf message the last value of a field counts. HBASE:
+ * SnapshotManager.snapshotDisabledTable; SnapshotProcedure keeps the client's type. */
 static rq_err set_disabled(rq__proc *p)
 {
     static const uint8_t type[] = {4 << 3, 0};
+    p->of.snapshot.flush = false;
+    if (!p->of.snapshot.names_disabled) return RQ_OK;
     rq_slice old = p->of.snapshot.description;
     uint8_t *bytes = rq_arena_alloc(&p->arena, old.len + sizeof type);
     if (bytes == NULL) return RQ_E_NO_MEMORY;
     memcpy(bytes, old.ptr, old.len);
     memcpy(bytes + old.len, type, sizeof type);
     p->of.snapshot.description = rq_slice_of(bytes, old.len + sizeof type);
-    p->of.snapshot.flush = false;
     return RQ_OK;
 }
 

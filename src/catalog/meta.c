@@ -421,12 +421,15 @@ static rq_err read_rows(rq_region *r, const rq_scan *scan, row_reader *rr, rq_er
     return rc;
 }
 
-rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), bool *ret_ignored,
-                           rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
-                                              rq_error *why),
-                           void *ctx, rq_error *why)
+static rq_err each_row_between(rq_region *r, rq_slice start, rq_slice stop,
+                               rq__keep (*keep)(const rq_cell *c), bool *ret_ignored,
+                               rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
+                                                  rq_error *why),
+                               void *ctx, rq_error *why)
 {
     rq_scan scan = {
+        .start_row = start,
+        .stop_row = stop,
         .include_start = true,
         .raw = keep != NULL,
         .cache_blocks = true,
@@ -436,6 +439,15 @@ rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), boo
     };
     row_reader rr = {.keep = keep, .ret_ignored = ret_ignored, .callback = callback, .ctx = ctx};
     return read_rows(r, &scan, &rr, why);
+}
+
+rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), bool *ret_ignored,
+                           rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
+                                              rq_error *why),
+                           void *ctx, rq_error *why)
+{
+    const rq_slice none = {NULL, 0};
+    return each_row_between(r, none, none, keep, ret_ignored, callback, ctx, why);
 }
 
 rq_err rq__region_row(rq_region *r, rq_slice row,
@@ -734,15 +746,42 @@ static rq_err meta_scan_row(void *ctx, const rq_cell *cells, size_t count, rq_er
     return s->callback(s->ctx, &row, why);
 }
 
-rq_err rq__meta_scan(rq_region *meta,
-                     rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
-                     void *ctx, rq_error *why)
+static rq_err scan_between(rq_region *meta, rq_slice start, rq_slice stop,
+                           rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
+                           void *ctx, rq_error *why)
 {
     rq_arena arena;
     rq_arena_init(&arena);
     meta_scan s = {.arena = &arena, .callback = callback, .ctx = ctx};
-    rq_err rc = rq__region_each_row(meta, rq__meta_keep, &s.ignored, meta_scan_row, &s, why);
+    rq_err rc =
+        each_row_between(meta, start, stop, rq__meta_keep, &s.ignored, meta_scan_row, &s, why);
     rq_arena_clear(&arena);
+    return rc;
+}
+
+rq_err rq__meta_scan(rq_region *meta,
+                     rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
+                     void *ctx, rq_error *why)
+{
+    const rq_slice none = {NULL, 0};
+    return scan_between(meta, none, none, callback, ctx, why);
+}
+
+/* HBASE: MetaTableAccessor.getTableStartRowForMeta, getTableStopRowForMeta: no table has a space in
+ * its name. */
+rq_err rq__meta_scan_table(rq_region *meta, rq_slice table,
+                           rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
+                           void *ctx, rq_error *why)
+{
+    rq_arena a = {0};
+    const char *name = (const char *)table.ptr;
+    const char *start = rq_arena_printf(&a, "%.*s,,", (int)table.len, name);
+    const char *stop = rq_arena_printf(&a, "%.*s ,,", (int)table.len, name);
+    rq_err rc =
+        start == NULL || stop == NULL
+            ? rq_no_memory(why)
+            : scan_between(meta, rq_slice_cstr(start), rq_slice_cstr(stop), callback, ctx, why);
+    rq_arena_clear(&a);
     return rc;
 }
 

@@ -119,6 +119,12 @@ rq_err rq__meta_scan(rq_region *meta,
                      rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
                      void *ctx, rq_error *why);
 
+/* The same for the rows of a table's regions only. */
+RQ_NODISCARD
+rq_err rq__meta_scan_table(rq_region *meta, rq_slice table,
+                           rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
+                           void *ctx, rq_error *why);
+
 /* The same for one row whose valid cells (newest.h) were collected by the caller; slices are in the
  * arena. `ignored`: it has cells with invalid timestamps. */
 RQ_NODISCARD

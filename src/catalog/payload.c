@@ -303,6 +303,7 @@ const rq__payload_kind rq__payload_region = {
 static rq_err snapshot_take(rq__proc *p, const rq_ddl *d)
 {
     p->of.snapshot.flush = d->of.snapshot.flush;
+    p->of.snapshot.names_disabled = d->of.snapshot.names_disabled;
     RQ_TRY(copy(p, d->of.snapshot.name, &p->of.snapshot.name));
     return copy(p, d->of.snapshot.description, &p->of.snapshot.description);
 }

@@ -119,6 +119,7 @@ typedef union rq__payload {
         rq_slice name;
         rq_slice description; /* SNAPSHOT: SnapshotDescription */
         bool flush;           /* SNAPSHOT */
+        bool names_disabled;  /* SNAPSHOT: only until prepare */
         rq_slice tracker;     /* CLONE_SNAPSHOT: only until prepare */
     } snapshot;
 } rq__payload;

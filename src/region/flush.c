@@ -468,11 +468,20 @@ rq_err rq__region_flush_then(rq_region *r, rq_err (*then)(rq_region *r, void *ct
     return flush_region(&f, then, ctx, why);
 }
 
+/* HBASE: HRegion.flushcache. */
+static rq_err no_family_to_flush(const rq_region *r, rq_slice family, rq_error *why)
+{
+    char asked[160];
+    rq_bytes_to_string(family, asked, sizeof asked);
+    return rq_fail(why, RQ_E_NO_SUCH_FAMILY, "Column families [%s] don't exist in table %.*s",
+                   asked, (int)r->info.table.len, (const char *)r->info.table.ptr);
+}
+
 rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_error *why)
 {
     size_t hint = 0;
     if (family.len > 0 && rq__region_store_of(r, family, &hint) == NULL)
-        return rq__region_no_family(r, family, why);
+        return no_family_to_flush(r, family, why);
     if (!rq__region_enter(r)) return rq__region_not_serving(r, why);
     rq_err rc = rq__region_flush(r, family.len > 0 ? RQ__FLUSH_FAMILY : RQ__FLUSH_ALL, family,
                                  ret_flushed, why);

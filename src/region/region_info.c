@@ -100,6 +100,19 @@ void rq_region_info_text(const rq_region_info *r, char *buf, size_t size)
     if (old && len < size) snprintf(buf + len, size - len, ".%s", r->encoded);
 }
 
+void rq_region_info_describe(const rq_region_info *r, char *buf, size_t size)
+{
+    char name[400], start[160], end[160], replica[40] = "";
+    rq_region_info_text(r, name, sizeof name);
+    rq_bytes_to_string(r->start_key, start, sizeof start);
+    rq_bytes_to_string(r->end_key, end, sizeof end);
+    if (r->replica_id > 0)
+        snprintf(replica, sizeof replica, ", REPLICA_ID => %d", (int)r->replica_id);
+    snprintf(buf, size, "{ENCODED => %s, NAME => '%s', STARTKEY => '%s', ENDKEY => '%s'%s%s%s}",
+             r->encoded, name, start, end, r->offline ? ", OFFLINE => true" : "",
+             r->split ? ", SPLIT => true" : "", replica);
+}
+
 static ProtobufCBinaryData to_pb(rq_slice s)
 {
     return (ProtobufCBinaryData){s.len, (uint8_t *)(uintptr_t)s.ptr};

@@ -45,6 +45,9 @@ rq_err rq_region_info_meta(rq_arena *arena, rq_region_info *ret);
 /* The name as text for messages and logs. That of hbase:meta ends with its encoded name, as in HBase
  * (RegionInfo.getRegionNameAsString). */
 void rq_region_info_text(const rq_region_info *r, char *buf, size_t size);
+/* The whole info as text, "{ENCODED => …, NAME => '…', STARTKEY => '…', ENDKEY => '…'}", long keys cut.
+ * HBASE: RegionInfo's toString. */
+void rq_region_info_describe(const rq_region_info *r, char *buf, size_t size);
 /* "PBUF" + protobuf RegionInfo: meta's info:regioninfo. */
 RQ_NODISCARD
 rq_err rq_region_info_serialize(const rq_region_info *r, rq_arena *arena, rq_slice *ret);

@@ -453,7 +453,8 @@ void rq__delete_namespace(void *ctx, rq_call *call)
 
 /* --- the old way to flush a table ------------------------------------------------------------- */
 /* HBASE: MasterFlushTableProcedureManager, "flush-table-proc": clients before 2.6 start a flush by
- * ExecProcedure and poll IsProcedureDone. Here the flush is done when ExecProcedure answers. */
+ * ExecProcedure and poll IsProcedureDone. Here the flush is done when ExecProcedure answers, and
+ * IsProcedureDone is always true. A table without open regions has nothing to flush. */
 #define FLUSH_SIGNATURE "flush-table-proc"
 #define FLUSH_FAMILIES "family"
 #define EXPECTED_TIMEOUT_MS 60000
@@ -461,7 +462,9 @@ void rq__delete_namespace(void *ctx, rq_call *call)
 static void exec_finished(rq_ddl *ddl)
 {
     rq__ddl_job *j = RQ_CONTAINER_OF(ddl, rq__ddl_job, ddl);
-    if (ddl->rc != RQ_OK) {
+    bool nothing_open = ddl->kind == RQ_DDL_FLUSH_TABLE &&
+                        (ddl->rc == RQ_E_TABLE_NOT_FOUND || ddl->rc == RQ_E_TABLE_NOT_ENABLED);
+    if (ddl->rc != RQ_OK && !nothing_open) {
         rq_call_fail_why(j->call, ddl->rc, &ddl->why);
         return;
     }

@@ -88,7 +88,7 @@ void rq__take_snapshot(void *ctx, rq_call *call)
     if (j == NULL) return;
     /* Clients without a nonce do not wait for a procedure; they ask IsSnapshotDone. */
     j->silent = !(r->has_nonce_group && r->has_nonce);
-    j->ddl.wait_finished = j->silent;
+    j->ddl.wait_finished = j->ddl.of.snapshot.names_disabled = j->silent;
     j->ddl.submitted = snapshot_submitted;
     rq_catalog_submit(s->catalog, &j->ddl);
 }
@@ -106,7 +106,7 @@ rq_err rq__exec_snapshot(rq_admin_services *s, rq_call *call, const Pb__Procedur
     d.name = asked->instance;
     rq__ddl_job *j = snapshot_job(s, call, &d, 0, 0);
     if (j == NULL) return RQ_OK; /* the call has failed */
-    j->ddl.wait_finished = true;
+    j->ddl.wait_finished = j->ddl.of.snapshot.names_disabled = true;
     j->ddl.submitted = finished;
     rq_catalog_submit(s->catalog, &j->ddl);
     return RQ_OK;

@@ -43,6 +43,17 @@ static uint64_t offset_of(const rq_wal_reader *r, uint64_t lsn)
     return RQ_WAL_FRAMES_AT + (lsn - r->info.first_lsn);
 }
 
+/* How much to read at `off` for `len` bytes: a window, but not past the end of the frames if that is
+ * known. The reader of a live log looks every few milliseconds, and each time only a few kilobytes
+ * are new. */
+static size_t window_size(const rq_wal_reader *r, uint64_t off, size_t len)
+{
+    uint64_t size = WINDOW;
+    uint64_t end = r->end_lsn == UNKNOWN_END ? UINT64_MAX : offset_of(r, r->end_lsn);
+    if (end > off && end - off < size) size = end - off;
+    return len < size ? (size_t)size : len;
+}
+
 /* The file's bytes [off, off + len); *ret_len is smaller at the end of the file. Valid until the
  * next call. */
 static rq_err window_get(rq_wal_reader *r, uint64_t off, size_t len, const uint8_t **ret,
@@ -54,7 +65,7 @@ static rq_err window_get(rq_wal_reader *r, uint64_t off, size_t len, const uint8
     *ret = r->window;
     if (len == 0) return RQ_OK;
     if (off < r->window_off || off + len > r->window_off + r->window_len) {
-        size_t want = len < WINDOW ? WINDOW : len;
+        size_t want = window_size(r, off, len);
         if (want > r->window_cap) {
             uint8_t *more = realloc(r->window, want);
             if (more == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", r->path);

@@ -62,6 +62,12 @@ static void invalid_requests_are_refused_with_hbases_messages(void **state)
                    "Split row is equal to startkey: g");
     expect_refused(&w, world_split(&w, "t", "h", "p"), RQ_E_DO_NOT_RETRY,
                    "Split row is not inside region key range splitKey:p");
+    if (strstr(w.why.message, "', STARTKEY => 'g', ENDKEY => 'n'}") == NULL)
+        fail_msg("%s", w.why.message);
+    expect_refused(&w, world_split(&w, "hbase:meta", "", "c"), RQ_E_DO_NOT_RETRY,
+                   "1588230740 NOT splittable");
+    expect_refused(&w, world_split(&w, "hbase:meta", "", NULL), RQ_E_DO_NOT_RETRY,
+                   "1588230740 NOT splittable");
     expect_refused(&w, world_split(&w, "t", "h", NULL), RQ_E_DO_NOT_RETRY,
                    "Region not splittable because bestSplitPoint = null");
     expect_refused(&w, world_merge(&w, "t", "a z", false), RQ_E_MERGE_REGION,
@@ -92,6 +98,29 @@ static void invalid_requests_are_refused_with_hbases_messages(void **state)
         RQ_OK);
     expect_refused(&w, world_split(&w, "never", "a", "c"), RQ_E_DO_NOT_RETRY, "NOT splittable");
     expect_sound(&w);
+    world_clear(&w);
+}
+
+/* A drop looks for the table's own parents only, between the rows of tables with similar names. */
+static void a_drop_leaves_the_parents_of_other_tables(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"s", "t-t", "t.", "t0", "tt"};
+    world w;
+    world_init(&w, unit_seed(), NULL);
+    assert_int_equal(world_open(&w), RQ_OK);
+    rq_engine_compactions_enable(w.engine, false);
+    for (size_t i = 0; i <= RQ_ARRAY_LEN(others); i++) {
+        const char *table = i == 0 ? "t" : others[i - 1];
+        assert_int_equal(world_create(&w, table, "f", NULL), RQ_OK);
+        put_rows(&w, table, "akz");
+        assert_int_equal(world_split(&w, table, "a", "k"), RQ_OK);
+    }
+    assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"), RQ_OK);
+    assert_int_equal(world_table(&w, RQ_DDL_DELETE_TABLE, "t"), RQ_OK);
+    expect_sound(&w);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(others); i++)
+        expect_rows(&w, others[i], "a k z ");
     world_clear(&w);
 }
 
@@ -490,6 +519,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(invalid_requests_are_refused_with_hbases_messages),
+        cmocka_unit_test(a_drop_leaves_the_parents_of_other_tables),
         cmocka_unit_test(rows_and_numbers_go_on_in_the_new_regions),
         cmocka_unit_test(a_merge_that_is_resumed_checks_its_regions),
         cmocka_unit_test(a_truncated_region_has_nothing_and_goes_on),

@@ -3,6 +3,7 @@
 #include "world.h"
 
 #include "catalog/fsck.h"
+#include "proto/snapshot.pb-c.h"
 
 static void put_rows(world *w, const char *table, const char *rows)
 {
@@ -91,6 +92,25 @@ static size_t count_snapshots(world *w)
     OK(rq_catalog_snapshots(w->catalog, &a, &list, &count, &w->why));
     rq_arena_clear(&a);
     return count;
+}
+
+static int type_of(world *w, const char *name)
+{
+    rq_arena a = {0};
+    rq_snapshot *list;
+    size_t count;
+    int type = -1;
+    OK(rq_catalog_snapshots(w->catalog, &a, &list, &count, &w->why));
+    for (size_t i = 0; i < count; i++) {
+        rq_slice d = list[i].description;
+        if (!rq_slice_eq(list[i].name, rq_slice_cstr(name))) continue;
+        Pb__SnapshotDescription *m = pb__snapshot_description__unpack(NULL, d.len, d.ptr);
+        assert_non_null(m);
+        type = m->type;
+        pb__snapshot_description__free_unpacked(m, NULL);
+    }
+    rq_arena_clear(&a);
+    return type;
 }
 
 static bool archive_has_files(world *w, const char *dir)
@@ -209,6 +229,10 @@ static void a_restore_brings_back_rows_and_descriptor(void **state)
             "perform a restore operation.");
     OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
     OK(world_snapshot(w, "later", "t", true)); /* of a disabled table */
+    assert_int_equal(type_of(w, "later"), PB__SNAPSHOT_DESCRIPTION__TYPE__FLUSH);
+    OK(world_snapshot_silent(w, "silent", "t"));
+    assert_int_equal(type_of(w, "silent"), PB__SNAPSHOT_DESCRIPTION__TYPE__DISABLED);
+    OK(world_delete_snapshot(w, "silent"));
     OK(world_restore(w, "s", "t"));
     OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
     expect_rows(w, "t", "a b z ");

@@ -556,7 +556,8 @@ rq_err world_peer(world *w, rq_ddl_kind kind, const char *id, int64_t bandwidth)
     return rc;
 }
 
-rq_err world_snapshot_ttl(world *w, const char *name, const char *table, bool flush, int64_t ttl_s)
+static rq_err take_snapshot(world *w, const char *name, const char *table, bool flush,
+                            int64_t ttl_s, bool silent)
 {
     rq_arena a = {0};
     Pb__SnapshotDescription m = PB__SNAPSHOT_DESCRIPTION__INIT;
@@ -575,11 +576,22 @@ rq_err world_snapshot_ttl(world *w, const char *name, const char *table, bool fl
     rq_ddl d = {.kind = RQ_DDL_SNAPSHOT,
                 .of.snapshot = {.name = rq_slice_cstr(name),
                                 .description = rq_slice_of(bytes, len),
-                                .flush = flush}};
+                                .flush = flush,
+                                .names_disabled = silent}};
     split_name(table, &d.ns, &d.qualifier);
     rq_err rc = submit(w, &d);
     rq_arena_clear(&a);
     return rc;
+}
+
+rq_err world_snapshot_ttl(world *w, const char *name, const char *table, bool flush, int64_t ttl_s)
+{
+    return take_snapshot(w, name, table, flush, ttl_s, false);
+}
+
+rq_err world_snapshot_silent(world *w, const char *name, const char *table)
+{
+    return take_snapshot(w, name, table, true, 0, true);
 }
 
 rq_err world_snapshot(world *w, const char *name, const char *table, bool flush)

@@ -104,6 +104,8 @@ rq_err world_family(world *w, rq_ddl_kind kind, const char *table, const char *f
 rq_err world_tracker(world *w, const char *table, const char *family, const char *tracker);
 /* A snapshot of the table; `flush` false: SKIPFLUSH. */
 rq_err world_snapshot(world *w, const char *name, const char *table, bool flush);
+/* As a client asks that sends no nonce. */
+rq_err world_snapshot_silent(world *w, const char *name, const char *table);
 rq_err world_snapshot_ttl(world *w, const char *name, const char *table, bool flush, int64_t ttl_s);
 rq_err world_delete_snapshot(world *w, const char *name);
 /* A new table of the snapshot. */

@@ -16,6 +16,7 @@ import org.apache.hadoop.hbase.ClusterMetrics;
 import org.apache.hadoop.hbase.ClusterStatus;
 import org.apache.hadoop.hbase.RegionMetrics;
 import org.apache.hadoop.hbase.ServerName;
+import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.BalanceResponse;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.LogEntry;
@@ -35,6 +36,11 @@ final class Shown {
             .replaceAll("[\\n\\t]+", " ");
     }
 
+    /** The client tries a server again two seconds after a failure, and until then says that it does not. */
+    private static String unreachable(String failure) {
+        return failure.replaceAll("^\\w+: Call to address=HOST failed on (connection|local) exception.*", "no connection to HOST");
+    }
+
     static String of(Method method, Object result) throws Exception {
         return method.getReturnType() == void.class ? "done" : masked(of(result));
     }
@@ -42,7 +48,7 @@ final class Shown {
     /** The class and the first line of the text: a stack trace of the server follows on HBase. */
     static String failure(Throwable error) {
         String text = String.valueOf(error.getMessage()).lines().findFirst().orElse("");
-        return masked(error.getClass().getSimpleName() + ": " + text);
+        return unreachable(masked(error.getClass().getSimpleName() + ": " + text));
     }
 
     private static String of(Object value) throws Exception {
@@ -61,7 +67,8 @@ final class Shown {
         if (value instanceof Map<?, ?> map) {
             List<String> entries = new ArrayList<>();
             for (Map.Entry<?, ?> entry : map.entrySet()) {
-                entries.add(of(entry.getKey()) + "=" + of(entry.getValue()));
+                boolean size = entry.getKey() instanceof TableName && entry.getValue() instanceof Long;
+                entries.add(of(entry.getKey()) + "=" + (size ? "SIZE" : of(entry.getValue())));
             }
             entries.sort(null);
             return entries.toString();
