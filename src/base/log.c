@@ -384,14 +384,13 @@ void rq_log_write(const rq_log *log, rq_log_level level, const char *subject, co
     va_end(args);
 }
 
-void rq_log_write_limited(const rq_log *log, rq_log_limit *limit, rq_log_level level,
-                          const char *subject, const char *fmt, ...)
+void rq_log_write_rated(const rq_log *log, rq_log_limit *limit, rq_log_rate rate,
+                        rq_log_level level, const char *subject, const char *fmt, ...)
 {
     va_list args;
     uint64_t suppressed;
     if (!rq_log_takes(log, level)) return;
-    if (!rq_log_limit_passes(limit, RQ_LOG_PEER_RATE, rq_clock_ns(CLOCK_MONOTONIC), &suppressed))
-        return;
+    if (!rq_log_limit_passes(limit, rate, rq_clock_ns(CLOCK_MONOTONIC), &suppressed)) return;
     va_start(args, fmt);
     write_format(log, level, subject, suppressed, fmt, args);
     va_end(args);

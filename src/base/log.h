@@ -125,10 +125,13 @@ void rq_log_get_lines(const rq_log *log, uint64_t ret[RQ_LOG_LEVELS]);
 RQ_COLD
 void rq_log_write(const rq_log *log, rq_log_level level, const char *subject, const char *fmt, ...)
     RQ_PRINTF(4, 5);
-/* rq_log_write within the limit, at RQ_LOG_PEER_RATE by the monotonic clock. */
+/* rq_log_write within the limit, by the monotonic clock. */
 RQ_COLD
-void rq_log_write_limited(const rq_log *log, rq_log_limit *limit, rq_log_level level,
-                          const char *subject, const char *fmt, ...) RQ_PRINTF(5, 6);
+void rq_log_write_rated(const rq_log *log, rq_log_limit *limit, rq_log_rate rate,
+                        rq_log_level level, const char *subject, const char *fmt, ...)
+    RQ_PRINTF(6, 7);
+#define rq_log_write_limited(log, limit, level, ...)                                               \
+    rq_log_write_rated(log, limit, RQ_LOG_PEER_RATE, level, __VA_ARGS__)
 /* Logs a message with fields. Fields are borrowed during the call. */
 RQ_COLD
 void rq_log_write_fields(const rq_log *log, rq_log_level level, const char *subject,

@@ -360,11 +360,11 @@ typedef struct rq_procedure {
 /* False: unknown (never existed, or its result was evicted), or memory is exhausted. Strings are
  * copied into the arena. Any thread. */
 bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_procedure *ret);
-/* All that are kept, ascending by id. */
+/* All that are kept, ascending by id. The finished ones are copied some at a time, so that the lock is held for a short time; those
+ * that are evicted meanwhile are left out. */
 RQ_NODISCARD
 rq_err rq_catalog_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret, size_t *ret_count);
-/* Likewise those that are not finished. The list is made under a lock that event loops take too: without the thousands of
- * results that are kept, it is held for a short time. */
+/* Likewise those that are not finished. */
 RQ_NODISCARD
 rq_err rq_catalog_unfinished_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret,
                                         size_t *ret_count);

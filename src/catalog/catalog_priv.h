@@ -50,6 +50,11 @@ typedef struct rq__janitor {
     _Atomic bool busy;        /* a caller of rq_catalog_clean_parents waits for its round */
 } rq__janitor;
 
+/* Lines of the kinds of findings of check.c. */
+typedef struct rq__check_lines {
+    rq_log_limit holes, not_open, orphans, unreadable;
+} rq__check_lines;
+
 struct rq_catalog {
     rq_host *host;
     rq_region_calls calls;
@@ -79,6 +84,7 @@ struct rq_catalog {
     _Atomic uint64_t snapshots_changed; /* number taken and deleted; see snapshot_list.c */
     rq__snapshot_list snapshot_list;
     rq_log_limit corrupt_snapshots, unknown_regions;
+    rq__check_lines check_lines;
     _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
     _Atomic bool checking; /* check.c: one at a time */

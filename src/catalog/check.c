@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The check that HBCK2 and the shell's hbck_chore_run ask for: compares the view with the folder.
- * Each finding is a line of the log, at most FINDINGS_MAX of a kind; nothing is changed.
+ * Each finding is a line of the log, at most FINDINGS_MAX of a kind in a minute; nothing is changed.
  *
  *   a hole or an overlap   a region of a table does not begin where the one before it ends
  *   not open               a region of an enabled table that could not be opened
@@ -11,7 +11,9 @@
 
 #include <stdlib.h>
 
+/* Clients may ask for the check as often as they like. */
 #define FINDINGS_MAX 20
+#define FINDINGS_RATE ((rq_log_rate){FINDINGS_MAX, UINT64_C(60000000000)})
 
 typedef struct checking {
     rq_catalog *catalog;
@@ -22,30 +24,35 @@ typedef struct checking {
     size_t parent_count, parent_cap;
 } checking;
 
-static void log_finding(const checking *k, uint64_t count, const rq_region_info *info,
+static void log_finding(const checking *k, rq_log_limit *limit, const rq_region_info *info,
                         const char *what)
 {
-    if (count > FINDINGS_MAX) return;
     char name[600];
     rq_bytes_to_string(info->name, name, sizeof name);
-    rq_log_warn(k->catalog->env->log, "catalog", "check: %s: %s", name, what);
+    rq_log_write_rated(k->catalog->env->log, limit, FINDINGS_RATE, RQ_LOG_WARN, "catalog",
+                       "check: %s: %s", name, what);
 }
 
 static void check_table(checking *k, const rq_catalog_table *t)
 {
     rq_catalog_report *n = k->report;
+    rq__check_lines *lines = &k->catalog->check_lines;
     rq_slice expected = {0};
     n->tables++;
     for (size_t i = 0; i < t->region_count; i++) {
         const rq_catalog_region *r = rq_catalog_table_region(t, i);
         bool last = i + 1 == t->region_count;
         n->regions++;
-        if (!rq_slice_eq(r->info->start_key, expected) || (last && r->info->end_key.len > 0))
-            log_finding(k, ++n->holes, r->info,
+        if (!rq_slice_eq(r->info->start_key, expected) || (last && r->info->end_key.len > 0)) {
+            n->holes++;
+            log_finding(k, &lines->holes, r->info,
                         "a gap or an overlap of row keys next to this region in hbase:meta");
-        if (t->state == RQ_TABLE_ENABLED && r->state == RQ_REGION_FAILED_OPEN)
-            log_finding(k, ++n->not_open, r->info,
+        }
+        if (t->state == RQ_TABLE_ENABLED && r->state == RQ_REGION_FAILED_OPEN) {
+            n->not_open++;
+            log_finding(k, &lines->not_open, r->info,
                         r->failure == NULL ? "region is not open" : r->failure);
+        }
         expected = r->info->end_key;
     }
 }
@@ -129,10 +136,11 @@ static rq_err check_folder(checking *k, const char *dir, rq_error *why)
     RQ_TRY(rq_vfs_list_if_any(k->catalog->env->vfs, dir, k->arena, &list, &count, why));
     for (size_t i = 0; i < count; i++) {
         if (!is_region_folder(&list[i]) || is_known(k, rq_slice_cstr(list[i].name))) continue;
-        if (++k->report->orphans <= FINDINGS_MAX)
-            rq_log_warn(k->catalog->env->log, "catalog",
-                        "check: %s/%s: region folder without a row in hbase:meta", dir,
-                        list[i].name);
+        k->report->orphans++;
+        rq_log_write_rated(k->catalog->env->log, &k->catalog->check_lines.orphans, FINDINGS_RATE,
+                           RQ_LOG_WARN, "catalog",
+                           "check: %s/%s: region folder without a row in hbase:meta", dir,
+                           list[i].name);
     }
     return RQ_OK;
 }
@@ -154,8 +162,10 @@ static rq_err read_info(const checking *k, const char *dir, const char *encoded,
     *ret_read = rc == RQ_OK && strcmp(ret->encoded, encoded) == 0 && ret->replica_id == 0 &&
                 rq_slice_eq(ret->table, table);
     if (!*ret_read)
-        rq_log_warn(k->catalog->env->log, "catalog",
-                    "check: %s: missing, unreadable, or of another region than its folder's", path);
+        rq_log_write_rated(k->catalog->env->log, &k->catalog->check_lines.unreadable, FINDINGS_RATE,
+                           RQ_LOG_WARN, "catalog",
+                           "check: %s: missing, unreadable, or of another region than its folder's",
+                           path);
     return RQ_OK;
 }
 

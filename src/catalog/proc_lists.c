@@ -296,35 +296,74 @@ static rq_err copy_list(const rq__proc *first, size_t count, rq_arena *arena, rq
     return RQ_OK;
 }
 
-static rq_err list_procedures(rq_catalog *c, bool finished_too, rq_arena *arena, rq_procedure **ret,
-                              size_t *ret_count)
+/* REQUIRES: the lock. Room for `more` behind the active ones. */
+static rq_err copy_active(const rq__procedures *ps, size_t more, rq_arena *arena,
+                          rq_procedure **ret, size_t *ret_count)
 {
-    rq__procedures *ps = &c->procedures;
     size_t active = 0;
-    pthread_mutex_lock(&ps->lock);
-    size_t finished = finished_too ? ps->finished_count : 0;
     for (const rq__proc *p = ps->active; p != NULL; p = p->next)
         active++;
-    rq_procedure *list = rq_arena_calloc(arena, active + finished, sizeof *list);
-    rq_err rc = list == NULL ? RQ_E_NO_MEMORY : copy_list(ps->active, active, arena, list);
-    if (rc == RQ_OK) rc = copy_list(ps->finished, finished, arena, list + active);
-    pthread_mutex_unlock(&ps->lock);
-    if (rc != RQ_OK) return rc;
-    if (active + finished > 1) qsort(list, active + finished, sizeof *list, id_order);
-    *ret = list;
-    *ret_count = active + finished;
+    *ret = rq_arena_calloc(arena, active + more, sizeof **ret);
+    *ret_count = active;
+    return *ret == NULL ? RQ_E_NO_MEMORY : copy_list(ps->active, active, arena, *ret);
+}
+
+/* REQUIRES: the lock. */
+static rq_err finished_ids(const rq__procedures *ps, rq_arena *arena, uint64_t **ret,
+                           size_t *ret_count)
+{
+    uint64_t *id = *ret = rq_arena_calloc(arena, ps->finished_count, sizeof *id);
+    *ret_count = ps->finished_count;
+    if (id == NULL) return RQ_E_NO_MEMORY;
+    for (const rq__proc *p = ps->finished; p != NULL; p = p->next)
+        *id++ = p->id;
     return RQ_OK;
+}
+
+/* Copied at a time with the lock, for which procedures that begin and end wait. */
+#define COPIES_AT_A_TIME 32
+
+/* Those that were evicted meanwhile are left out. */
+static rq_err copy_some(rq_catalog *c, const uint64_t *ids, size_t count, rq_arena *arena,
+                        rq_procedure *list, size_t *list_count)
+{
+    rq_err rc = RQ_OK;
+    pthread_mutex_lock(&c->procedures.lock);
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        const rq__proc *p = find_proc(&c->procedures, ids[i]);
+        if (p == NULL) continue;
+        rc = describe(p, arena, &list[*list_count]) ? RQ_OK : RQ_E_NO_MEMORY;
+        ++*list_count;
+    }
+    pthread_mutex_unlock(&c->procedures.lock);
+    return rc;
 }
 
 rq_err rq_catalog_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret, size_t *ret_count)
 {
-    return list_procedures(c, true, arena, ret, ret_count);
+    rq__procedures *ps = &c->procedures;
+    uint64_t *ids;
+    size_t finished;
+    pthread_mutex_lock(&ps->lock);
+    rq_err rc = finished_ids(ps, arena, &ids, &finished);
+    if (rc == RQ_OK) rc = copy_active(ps, finished, arena, ret, ret_count);
+    pthread_mutex_unlock(&ps->lock);
+    for (size_t i = 0, n; i < finished && rc == RQ_OK; i += n) {
+        n = finished - i < COPIES_AT_A_TIME ? finished - i : COPIES_AT_A_TIME;
+        rc = copy_some(c, ids + i, n, arena, *ret, ret_count);
+    }
+    if (rc == RQ_OK && *ret_count > 1) qsort(*ret, *ret_count, sizeof **ret, id_order);
+    return rc;
 }
 
 rq_err rq_catalog_unfinished_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret,
                                         size_t *ret_count)
 {
-    return list_procedures(c, false, arena, ret, ret_count);
+    pthread_mutex_lock(&c->procedures.lock);
+    rq_err rc = copy_active(&c->procedures, 0, arena, ret, ret_count);
+    pthread_mutex_unlock(&c->procedures.lock);
+    if (rc == RQ_OK && *ret_count > 1) qsort(*ret, *ret_count, sizeof **ret, id_order);
+    return rc;
 }
 
 void rq_catalog_procedure_counts(rq_catalog *c, rq_procedure_counts *ret)

@@ -135,8 +135,8 @@ rq_err rq__remote_drain(void *ctx, const rq_server_name *server, bool drains, rq
 {
     rq_remote *m = ctx;
     if (drains && !rq_remote_is_up(m, server)) {
-        rq_log_warn(m->o.env->log, "cluster", "%s is not running and cannot be decommissioned",
-                    server->text);
+        rq_log_write_limited(m->o.env->log, &m->not_running, RQ_LOG_WARN, "cluster",
+                             "%s is not running and cannot be decommissioned", server->text);
         return RQ_OK;
     }
     if (m->o.keep_draining != NULL) RQ_TRY(m->o.keep_draining(m->o.ctx, server, drains, why));

@@ -45,6 +45,7 @@ struct rq_remote {
     rq__server *servers; /* that are up */
     rq__server *dead;    /* the latest of each address */
     rq__draining *draining;
+    rq_log_limit not_running; /* lines about servers to decommission */
     size_t server_count;
     size_t turn; /* number of the server that the next region without a preference goes to */
     uint64_t next_id;

@@ -32,7 +32,9 @@ rq_pace *rq_filter_pace(const rq_filter *f)
 
 void rq_filter_reset(rq_filter *f)
 {
-    if (f->cls->reset != NULL) f->cls->reset(f);
+    if (f->cls->reset == NULL) return;
+    f->ended = RQ__ENDED_UNKNOWN;
+    f->cls->reset(f);
 }
 
 bool rq_filter_all_remaining(rq_filter *f)
@@ -126,7 +128,9 @@ void rq_filter_transform_cell(rq_filter *f, const rq_cell *in, rq_cell *ret)
 rq_err rq_filter_next_cell_hint(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *has)
 {
     *has = false;
-    return f->cls->hint == NULL ? RQ_OK : f->cls->hint(f, cell, ret, has);
+    if (f->cls->hint == NULL) return RQ_OK;
+    f->ended = RQ__ENDED_UNKNOWN;
+    return f->cls->hint(f, cell, ret, has);
 }
 
 bool rq_filter_has_filter_row(const rq_filter *f)
@@ -141,7 +145,9 @@ bool rq_filter_sees_row_cells(const rq_filter *f)
 
 bool rq_filter_row(rq_filter *f)
 {
-    return f->cls->row != NULL && f->cls->row(f);
+    if (f->cls->row == NULL) return false;
+    f->ended = RQ__ENDED_UNKNOWN;
+    return f->cls->row(f);
 }
 
 rq_filter_row_verdict rq__filter_row_done(rq_filter *f, const rq_cell *cells, size_t count,

@@ -51,11 +51,20 @@ typedef struct rq_filter_class {
     bool compares_only;
 } rq_filter_class;
 
+/* Answers of all_remaining that a filter keeps until its next call that may change its state. */
+typedef enum rq__ended {
+    RQ__ENDED_UNKNOWN,
+    RQ__ENDED_NO,
+    RQ__ENDED_YES,
+} rq__ended;
+
 struct rq_filter {
     const rq_filter_class *cls;
     rq_pace *pace; /* set for the outermost filter and for lists; NULL: no text searches inside */
     bool reversed;
-    /* Whether the class has these hooks; for an AND list, whether its children do. */
+    uint8_t ended; /* rq__ended */
+    /* Whether the class has these hooks; for a filter around others, whether these make use of
+     * them. */
     bool may_end, may_transform;
     bool judges_rows;   /* see rq_filter_judges_rows */
     bool resets;        /* see rq_filter_resets */
@@ -66,15 +75,23 @@ struct rq_filter {
 };
 
 /* The calls of filter.h without the checks that HBase's FilterWrapper adds; for calls between
- * filters. */
+ * filters. Each filter in a nest asks the next one whether it has ended, so without the kept answer
+ * a nest of depth d would make d * d calls for a cell. A hook must not ask this of its own
+ * filter. */
 static inline bool rq__filter_all_remaining(rq_filter *f)
 {
-    return f->may_end && f->cls->all_remaining(f);
+    if (!f->may_end) return false;
+    if (f->ended == RQ__ENDED_UNKNOWN)
+        f->ended = f->cls->all_remaining(f) ? RQ__ENDED_YES : RQ__ENDED_NO;
+    return f->ended == RQ__ENDED_YES;
 }
 
 static inline rq_err rq__filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
 {
-    if (f->cls->row_key != NULL) return f->cls->row_key(f, row, ret, why);
+    if (f->cls->row_key != NULL) {
+        f->ended = RQ__ENDED_UNKNOWN;
+        return f->cls->row_key(f, row, ret, why);
+    }
     *ret = rq__filter_all_remaining(f);
     return RQ_OK;
 }
@@ -82,7 +99,10 @@ static inline rq_err rq__filter_row_key(rq_filter *f, rq_slice row, bool *ret, r
 static inline rq_err rq__filter_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret,
                                      rq_error *why)
 {
-    if (f->cls->cell != NULL) return f->cls->cell(f, cell, ret, why);
+    if (f->cls->cell != NULL) {
+        f->ended = RQ__ENDED_UNKNOWN;
+        return f->cls->cell(f, cell, ret, why);
+    }
     *ret = RQ_FILTER_INCLUDE;
     return RQ_OK;
 }
@@ -90,7 +110,9 @@ static inline rq_err rq__filter_cell(rq_filter *f, const rq_cell *cell, rq_filte
 static inline void rq__filter_row_cells(rq_filter *f, const rq_cell *cells, size_t count,
                                         bool *keep)
 {
-    if (f->cls->row_cells != NULL) f->cls->row_cells(f, cells, count, keep);
+    if (f->cls->row_cells == NULL) return;
+    f->ended = RQ__ENDED_UNKNOWN;
+    f->cls->row_cells(f, cells, count, keep);
 }
 
 /* HBase's null among the return codes: a filter that never saw the row key (MultiRowRangeFilter
@@ -159,7 +181,7 @@ typedef struct rq__parse {
     rq_arena *arena;
     size_t bytes_left;
     unsigned depth;
-    uint32_t parts;  /* keys so far, and filters, each counted once for every level of its depth */
+    uint32_t parts;  /* keys and filters so far */
     size_t in_lists; /* filters in lists so far */
     rq_pace *pace;   /* shared by all text searches; NULL: none yet */
     bool no_memory;

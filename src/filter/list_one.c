@@ -6,7 +6,11 @@
  * must not see the cells it meant to skip, or its counters would be wrong. So its last answer
  * and cell are kept, and while the current cell is inside that step the answer is repeated
  * without asking the child. Cells are views that are valid during the call, so the kept one is a
- * copy of its key. */
+ * copy of its key.
+ *
+ * For a child that gave a hint, HBase computes the hint for the kept cell each time; in nested
+ * lists each level would do this for all levels below it. The hint is computed once and kept with
+ * the cell, and serves a list around this one that asks for the hint of an equal cell. */
 #include "filter/list.h"
 
 #include "proto/filter.pb-c.h"
@@ -16,8 +20,11 @@
 typedef struct child_state {
     bool has_code;
     bool has_cell;
+    bool knows_hint; /* the child's hint for `cell` is `hint`, or none; until its next call */
+    bool has_hint;
     rq_filter_code code;
     rq_cell cell; /* its bytes are in `key`; no value */
+    rq_cell hint;
     rq_buf key;
 } child_state;
 
@@ -73,7 +80,7 @@ static rq_filter_code merge(rq_filter_code a, rq_filter_code b)
 
 static rq_err keep_cell(rq_arena *arena, child_state *s, const rq_cell *cell)
 {
-    s->has_cell = false;
+    s->has_cell = s->knows_hint = false;
     rq_buf_reset(&s->key);
     size_t len = (size_t)cell->row_len + cell->family_len + cell->qualifier_len;
     RQ_TRY(rq__filter_reserve(arena, &s->key, len + 1)); /* + 1: never NULL */
@@ -94,6 +101,28 @@ static rq_err keep_cell(rq_arena *arena, child_state *s, const rq_cell *cell)
     return RQ_OK;
 }
 
+static bool is_kept(const child_state *s, const rq_cell *cell)
+{
+    return s->has_cell && s->has_code && s->code == RQ_FILTER_SEEK_NEXT_USING_HINT &&
+           (cell == &s->cell || rq_cell_compare(RQ_ORDER_DEFAULT, cell, &s->cell) == 0);
+}
+
+/* The child's hint for the cell. */
+static rq_err child_hint(const one_list *l, size_t i, const rq_cell *cell, rq_cell *ret, bool *has)
+{
+    child_state *s = &l->states[i];
+    if (!is_kept(s, cell)) {
+        s->knows_hint = false;
+        return rq_filter_next_cell_hint(l->list.children[i], cell, ret, has);
+    }
+    if (!s->knows_hint)
+        RQ_TRY(rq_filter_next_cell_hint(l->list.children[i], &s->cell, &s->hint, &s->has_hint));
+    s->knows_hint = true;
+    *ret = s->hint;
+    *has = s->has_hint;
+    return RQ_OK;
+}
+
 /* Whether `cell` is still inside the step that the child asked for last; *ret is that step. */
 static rq_err still_skipping(const one_list *l, size_t i, const rq_cell *cell, rq_filter_code *ret,
                              bool *skipping)
@@ -108,7 +137,7 @@ static rq_err still_skipping(const one_list *l, size_t i, const rq_cell *cell, r
     case RQ_FILTER_SEEK_NEXT_USING_HINT: {
         rq_cell hint;
         bool has;
-        RQ_TRY(rq_filter_next_cell_hint(l->list.children[i], &s->cell, &hint, &has));
+        RQ_TRY(child_hint(l, i, &s->cell, &hint, &has));
         *skipping = has && rq__list_compare(&l->list, cell, &hint) < 0;
         *ret = RQ_FILTER_SEEK_NEXT_USING_HINT;
         return RQ_OK;
@@ -134,6 +163,7 @@ static rq_err remember(rq_arena *arena, child_state *s, const rq_cell *cell, rq_
 {
     s->has_code = code != RQ__FILTER_NO_CODE;
     s->code = code;
+    s->knows_hint = false;
     if (!s->has_code || code == RQ_FILTER_INCLUDE || code == RQ_FILTER_SKIP) {
         s->has_cell = false;
         return RQ_OK;
@@ -151,6 +181,7 @@ static void one_reset(rq_filter *f)
         l->list.included[i] = false;
         l->states[i].has_code = false;
         l->states[i].has_cell = false;
+        l->states[i].knows_hint = false;
     }
 }
 
@@ -248,7 +279,7 @@ static rq_err one_hint(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *ha
         if (rq__filter_all_remaining(l->children[i])) continue;
         rq_cell hint;
         bool has_hint;
-        RQ_TRY(rq_filter_next_cell_hint(l->children[i], cell, &hint, &has_hint));
+        RQ_TRY(child_hint((one_list *)f, i, cell, &hint, &has_hint));
         if (!has_hint) {
             *has = false;
             return RQ_OK;
@@ -288,8 +319,11 @@ rq_err rq__list_new_one(rq__parse *p, const Pb__FilterList *m, rq_filter **ret)
     one_list *l = (one_list *)rq__parse_new_filter(p, sizeof *l, &one_class);
     if (l == NULL) return rq__parse_failed(p);
     RQ_TRY(rq__list_init(p, &l->list, m));
-    for (size_t i = 0; i < l->list.count; i++)
+    l->list.base.may_end = l->list.count > 0;
+    for (size_t i = 0; i < l->list.count; i++) {
+        l->list.base.may_end &= l->list.children[i]->may_end;
         l->list.base.hints_rows &= l->list.children[i]->hints_rows;
+    }
     l->arena = p->arena;
     l->states = rq__parse_calloc(p, l->list.count, sizeof *l->states);
     if (l->states == NULL) return rq__parse_failed(p);

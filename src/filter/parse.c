@@ -106,7 +106,7 @@ rq_filter *rq__parse_new_filter(rq__parse *p, size_t size, const rq_filter_class
     rq_filter *f = rq__parse_calloc(p, 1, size);
     if (f == NULL) return NULL;
     f->cls = cls;
-    p->parts += p->depth; /* for a cell, each list around it asks whether it ends the scan */
+    p->parts++;
     f->may_end = cls->all_remaining != NULL;
     f->may_transform = cls->transform != NULL;
     f->judges_rows =

@@ -4,15 +4,11 @@
  *
  * What they do not forward matters too: SkipFilter never passes the row key to its filter, and
  * neither of the first two forwards hints, filterRowCells or the reversed flag. */
-#include "filter/filter_priv.h"
+#include "filter/wrap.h"
 
 #include "proto/filter.pb-c.h"
 
-typedef struct wrapping {
-    rq_filter base;
-    rq_filter *inner;
-    bool tripped; /* Skip: exclude the row; While: the scan is over */
-} wrapping;
+typedef rq__wrapping wrapping;
 
 static rq_filter *inner_of(const rq_filter *f)
 {
@@ -195,5 +191,8 @@ static const rq_filter_class wrapper_class = {
 rq_err rq__parse_filter_wrapper(rq__parse *p, rq_slice bytes, rq_filter **ret)
 {
     const Pb__FilterWrapper *m = rq__parse_message(p, &pb__filter_wrapper__descriptor, bytes);
-    return m == NULL ? rq__parse_failed(p) : parse_wrapping(p, &wrapper_class, m->filter, ret);
+    if (m == NULL) return rq__parse_failed(p);
+    RQ_TRY(parse_wrapping(p, &wrapper_class, m->filter, ret));
+    (*ret)->may_end = ((const wrapping *)*ret)->inner->may_end;
+    return RQ_OK;
 }

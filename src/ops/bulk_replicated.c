@@ -13,7 +13,7 @@
 
 typedef struct job {
     rq_op_bulk_replicated *b;
-    const rq_ops *ops;
+    rq_ops *ops;
     rq_intake_visit visit;
     rq_error *why;
 } job;
@@ -197,8 +197,9 @@ static rq_err take_file(job *j, size_t i)
     rq_hfile_reader *reader;
     rq_err rc = open_file(j, i, &file, &reader);
     if (rc == RQ_E_DO_NOT_RETRY && j->ops->skips_missing) {
-        rq_log_warn(j->ops->env.log, "replication", "bulk load into table %.*s skips a file: %s",
-                    (int)j->b->table.len, (const char *)j->b->table.ptr, j->why->message);
+        rq_log_write_limited(j->ops->env.log, &j->ops->skipped_files, RQ_LOG_WARN, "replication",
+                             "bulk load into table %.*s skips a file: %s", (int)j->b->table.len,
+                             (const char *)j->b->table.ptr, j->why->message);
         rq_error_clear(j->why);
         j->b->skipped++;
         return RQ_OK;

@@ -21,6 +21,7 @@ struct rq_ops {
     bool ships_loads;      /* hbase.replication.bulkload.enabled */
     const char *data_path; /* borrowed */
     rq__leases *leases;
+    rq_log_limit skipped_files; /* lines about them */
     /* settings */
     uint64_t result_bytes_max; /* of a scan or batch */
     uint64_t block_bytes_max;  /* that a batch reads */

@@ -105,19 +105,34 @@ bool rq__apart_blocks(rq_region *r, const rq_row_op *op, const rq__apart_reads *
     return true;
 }
 
+/* Appends the expired ones to the list that ends at `end`; returns its new end. */
+static rq_write **take_expired(rq__apart_reads *a, rq_region *r, uint64_t before_ns, rq_write **end)
+{
+    rq_write **link = &a->first_waiting;
+    a->last_waiting = NULL;
+    for (rq_write *w = *link; w != NULL; w = *link) {
+        r->meter.steps++;
+        if (rq__batch_of(w)->waits_since_ns > before_ns) {
+            link = &w->next;
+            a->last_waiting = w;
+            continue;
+        }
+        *link = w->next;
+        *end = w;
+        end = &w->next;
+        atomic_fetch_sub_explicit(&r->engine->row_waits, 1, memory_order_relaxed);
+    }
+    return end;
+}
+
 rq_write *rq__apart_take_expired(rq_region *r, uint64_t before_ns)
 {
-    for (rq__apart_reads *a = r->apart; a != NULL; a = a->next) {
-        rq_write *last = NULL;
-        for (rq_write *w = a->first_waiting; w != NULL; last = w, w = w->next) {
-            if (rq__batch_of(w)->waits_since_ns > before_ns) continue;
-            *(last == NULL ? &a->first_waiting : &last->next) = w->next;
-            if (a->last_waiting == w) a->last_waiting = last;
-            atomic_fetch_sub_explicit(&r->engine->row_waits, 1, memory_order_relaxed);
-            return w;
-        }
-    }
-    return NULL;
+    rq_write *first = NULL;
+    rq_write **end = &first;
+    for (rq__apart_reads *a = r->apart; a != NULL; a = a->next)
+        end = take_expired(a, r, before_ns, end);
+    *end = NULL;
+    return first;
 }
 
 static void lock_rows(rq__apart_reads *a, rq_region *r)

@@ -91,7 +91,7 @@ void rq__apart_end(rq_region *r, rq__apart_reads *a);
 /* token: ends the waits of batches whose clients have gone. They are enqueued again, and their op ends if its row is still
  * locked. */
 void rq__apart_wake_gone(rq_region *r);
-/* token: takes a batch out of its wait that began at `before_ns` or earlier, or NULL. */
+/* token: takes the batches out of their waits that began at `before_ns` or earlier; a list by `next`. */
 struct rq_write *rq__apart_take_expired(rq_region *r, uint64_t before_ns);
 
 #endif

@@ -199,9 +199,10 @@ static rq_err check_files(const loading *l, bool *ret_fits, rq_error *why)
         bool fits = true;
         RQ_TRY(check_file(l, &l->parts[i], &fits, why));
         if (!fits)
-            rq_log_info(l->region->env.log, "region",
-                        "region %s: bulk load: file %s has rows outside the region",
-                        l->region->info.encoded, l->parts[i].source->name);
+            rq_log_write_limited(l->region->env.log, &l->region->engine->bulk_lines, RQ_LOG_INFO,
+                                 "region",
+                                 "region %s: bulk load: file %s has rows outside the region",
+                                 l->region->info.encoded, l->parts[i].source->name);
         *ret_fits = *ret_fits && fits;
     }
     return RQ_OK;
@@ -486,9 +487,10 @@ static void remove_sources(const loading *l)
         rq_error own = {0};
         /* HBase, too, copies from another file system and leaves the source in place. */
         if (p->linked && rq_vfs_remove_file(f->source, f->path, &p->id, &own) != RQ_OK)
-            rq_log_warn(l->region->env.log, "region",
-                        "region %s: file %s was loaded, but its source cannot be removed: %s",
-                        l->region->info.encoded, f->name, own.message);
+            rq_log_write_limited(
+                l->region->env.log, &l->region->engine->bulk_lines, RQ_LOG_WARN, "region",
+                "region %s: file %s was loaded, but its source cannot be removed: %s",
+                l->region->info.encoded, f->name, own.message);
     }
 }
 

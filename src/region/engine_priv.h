@@ -77,6 +77,7 @@ struct rq_engine {
 
     _Atomic uint64_t memstore_bytes; /* bytes that flushes can free */
     _Atomic uint64_t held_writes;    /* in all regions */
+    rq_log_limit bulk_lines;         /* about files of bulk loads */
     _Atomic uint64_t row_waits;      /* writes that wait for a locked row, in all regions */
     _Atomic uint64_t apart_bytes;    /* found by reads that run apart */
     rq_pool_share apart_share;       /* of RQ_POOL_READ, for these reads */

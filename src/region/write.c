@@ -825,23 +825,30 @@ static rq_err row_wait_timed_out(const rq_region *r, const rq_write *w, rq_error
                    row, r->info.encoded);
 }
 
+static void expire_row_wait(rq_region *r, rq_write *w)
+{
+    rq__batch *b = rq__batch_of(w);
+    rq__ended ended = {0};
+    rq_error why;
+    rq_error_clear(&why);
+    rq_err rc = row_wait_timed_out(r, w, &why);
+    unpark(r, b);
+    fail_rest(w, rc, &why);
+    end_batch(r, b, &ended);
+    rq__writes_finish(r, &ended);
+}
+
 /* Fails the writes that have waited too long for a locked row. */
 static void expire_row_waits(rq_region *r)
 {
     rq_executor *ex = r->env.executor;
     uint64_t now = ex->now_ns(ex);
     uint64_t longest = atomic_load_explicit(&r->engine->row_wait_ns, memory_order_relaxed);
-    rq_write *w = NULL;
-    while (now > longest && (w = rq__apart_take_expired(r, now - longest)) != NULL) {
-        rq__batch *b = rq__batch_of(w);
-        rq__ended ended = {0};
-        rq_error why;
-        rq_error_clear(&why);
-        rq_err rc = row_wait_timed_out(r, w, &why);
-        unpark(r, b);
-        fail_rest(w, rc, &why);
-        end_batch(r, b, &ended);
-        rq__writes_finish(r, &ended);
+    if (now <= longest) return;
+    for (rq_write *w = rq__apart_take_expired(r, now - longest), *next; w != NULL; w = next) {
+        next = w->next;
+        w->next = NULL;
+        expire_row_wait(r, w);
     }
 }
 

@@ -170,7 +170,7 @@ static rq_err collect(const rq_procedure *list, size_t count, rq_arena *arena, c
     ret->list = rq_arena_alloc(arena, cap * sizeof *ret->list);
     if (ret->list == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
-        if (!list[i].finished) RQ_TRY(add_claims(ret, arena, &list[i]));
+        RQ_TRY(add_claims(ret, arena, &list[i]));
     if (ret->count > 1) qsort(ret->list, ret->count, sizeof *ret->list, claim_order);
     return RQ_OK;
 }
@@ -215,7 +215,7 @@ static rq_err list_locks(rq_admin_services *s, rq_arena *arena, Pb__GetLocksResp
     rq_procedure *list;
     size_t count, end;
     claims all;
-    RQ_TRY(rq_catalog_procedures(s->catalog, arena, &list, &count));
+    RQ_TRY(rq_catalog_unfinished_procedures(s->catalog, arena, &list, &count));
     RQ_TRY(collect(list, count, arena, &all));
     m->lock = rq_arena_alloc(arena, (all.count + 1) * sizeof(Pb__LockedResource *));
     if (m->lock == NULL) return RQ_E_NO_MEMORY;

@@ -206,16 +206,18 @@ static bool is_any(const rq_procedure *p)
 
 static bool modifies_peer(const rq_procedure *p)
 {
-    return !p->finished && p->kind >= RQ_DDL_ADD_PEER && p->kind <= RQ_DDL_UPDATE_PEER;
+    return p->kind >= RQ_DDL_ADD_PEER && p->kind <= RQ_DDL_UPDATE_PEER;
 }
 
-static rq_err list_messages(rq_admin_services *s, rq_arena *arena,
+typedef rq_err (*list_fn)(rq_catalog *c, rq_arena *arena, rq_procedure **ret, size_t *ret_count);
+
+static rq_err list_messages(rq_admin_services *s, rq_arena *arena, list_fn get_list,
                             bool (*is_wanted)(const rq_procedure *p),
                             Pb__GetProceduresResponse *ret)
 {
     rq_procedure *list;
     size_t count;
-    RQ_TRY(rq_catalog_procedures(s->catalog, arena, &list, &count));
+    RQ_TRY(get_list(s->catalog, arena, &list, &count));
     ret->procedure = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__Procedure *));
     if (ret->procedure == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
@@ -228,11 +230,11 @@ static rq_err list_messages(rq_admin_services *s, rq_arena *arena,
 }
 
 /* The messages of all three calls are `repeated Procedure procedure = 1`. */
-static void reply_procedures(rq_admin_services *s, rq_call *call,
+static void reply_procedures(rq_admin_services *s, rq_call *call, list_fn get_list,
                              bool (*is_wanted)(const rq_procedure *p))
 {
     Pb__GetProceduresResponse response = PB__GET_PROCEDURES_RESPONSE__INIT;
-    rq_err rc = list_messages(s, &call->arena, is_wanted, &response);
+    rq_err rc = list_messages(s, &call->arena, get_list, is_wanted, &response);
     if (rc != RQ_OK)
         rq_call_fail(call, rc, NULL);
     else
@@ -242,11 +244,11 @@ static void reply_procedures(rq_admin_services *s, rq_call *call,
 /* Also ListProcedures of 1.x. */
 void rq__get_procedures(void *ctx, rq_call *call)
 {
-    reply_procedures(ctx, call, is_any);
+    reply_procedures(ctx, call, rq_catalog_procedures, is_any);
 }
 
 /* HBASE: MasterRpcServices.getReplicationPeerModificationProcedures. */
 void rq__get_peer_procedures(void *ctx, rq_call *call)
 {
-    reply_procedures(ctx, call, modifies_peer);
+    reply_procedures(ctx, call, rq_catalog_unfinished_procedures, modifies_peer);
 }

@@ -18,9 +18,10 @@ rq_err rq__file_passes_bloom(const rq_store_file *f, const rq__bloom_question *q
 {
     rq_err rc = ask(f, q, ctx, ret, why);
     if (RQ_LIKELY(rc != RQ_E_CORRUPT)) return rc;
-    if (q->log != NULL && why != NULL)
-        rq_log_error(q->log, "store", "%s; reading the file without its Bloom filter",
-                     why->message);
+    if (q->store != NULL && why != NULL)
+        rq_log_write_limited(rq_store_env(q->store)->log, rq__store_damage_lines(q->store),
+                             RQ_LOG_ERROR, "store", "%s; reading the file without its Bloom filter",
+                             why->message);
     if (why != NULL) *why = (rq_error){0};
     *ret = true;
     return RQ_OK;

@@ -33,8 +33,8 @@ static inline bool rq__file_has_times(const rq_store_file *f, const rq__wanted_t
 /* What to look up in blooms. */
 typedef struct rq__bloom_question {
     rq_slice row;
-    rq_slice column;          /* a column of the row, with has_column */
-    const struct rq_log *log; /* for reports of damaged blooms; may be NULL */
+    rq_slice column;       /* a column of the row, with has_column */
+    const rq_store *store; /* reports damaged blooms; NULL: no reports */
     bool has_column;
     bool is_prefix; /* `row` is the prefix of all rows of the scan */
 } rq__bloom_question;

@@ -120,9 +120,10 @@ static rq_err rewrite_reference(rq__mob_rewrite *m, const rq_cell *c, rq_error *
     rq_error own = {0};
     rq_err rc = rq__mob_read_cell(&m->read, c, &m->ctx, &value, &own);
     if (rc == RQ_E_DO_NOT_RETRY && m->mob->discard_missing) {
-        rq_log_error(rq_store_env(m->what->scan.store)->log, "store",
-                     "compaction drops a MOB value, because its MOB file is missing: %s",
-                     own.message);
+        rq_log_write_limited(rq_store_env(m->what->scan.store)->log,
+                             rq__store_damage_lines(m->what->scan.store), RQ_LOG_ERROR, "store",
+                             "compaction drops a MOB value, because its MOB file is missing: %s",
+                             own.message);
         return RQ_OK;
     }
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);

@@ -449,7 +449,7 @@ rq_err rq_store_get_row(const rq_store *store, const rq_store_version *v, const 
     g.mark = rq_cellblock_get_mark(out);
     g.times = rq__query_matcher_times(&g.matcher, schema, read_point);
     g.has_columns = rq__column_tracker_is_explicit(&g.matcher.columns);
-    g.bloom = (rq__bloom_question){.row = scan->start_row, .log = rq_store_env(store)->log};
+    g.bloom = (rq__bloom_question){.row = scan->start_row, .store = store};
     g.bloom.has_column = g.has_columns && family->qualifier_count == 1;
     if (g.bloom.has_column) g.bloom.column = family->qualifiers[0];
     g.row_hash = rq__row_hash(scan->start_row.ptr, scan->start_row.len);

@@ -24,6 +24,8 @@ struct rq_store {
     rq_cache_options caching;
     rq_cache_family *counters; /* the cache's counters for this family; NULL without a cache */
     rq_mob_options mob;        /* no files: not a MOB family */
+    rq_log_limit damage;       /* see rq__store_damage_lines */
+    rq_log_limit *damage_lines;
     char *mob_dir;
     bool is_date_tiered;
     _Atomic uint64_t *versions_alive;
@@ -397,6 +399,7 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
     rq_store *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_no_memory(why);
     s->env = *o->env;
+    s->damage_lines = &s->damage;
     s->versions_alive = o->versions_alive;
     s->version_freed = o->version_freed;
     s->version_freed_context = o->version_freed_context;
@@ -462,6 +465,11 @@ rq_cell_order rq_store_order(const rq_store *s)
 const rq_env *rq_store_env(const rq_store *s)
 {
     return &s->env;
+}
+
+rq_log_limit *rq__store_damage_lines(const rq_store *s)
+{
+    return s->damage_lines;
 }
 
 const char *rq_store_dir(const rq_store *s)

@@ -112,6 +112,8 @@ typedef struct rq_mob_options {
 
 /* NULL: not a MOB family. */
 const rq_mob_options *rq__store_mob(const rq_store *s);
+/* For lines about damaged or missing files, which each read of them would cause. */
+struct rq_log_limit *rq__store_damage_lines(const rq_store *s);
 /* Returns the folder of its MOB files after making it durable. Blocks. */
 RQ_NODISCARD
 rq_err rq__store_mob_dir(const rq_store *s, const char **ret, rq_error *why);

@@ -165,12 +165,12 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
     if (!s->is_get && s->order == RQ_ORDER_DEFAULT) {
         m->bloom.row = shared_prefix(scan);
         m->bloom.is_prefix = true;
-        m->bloom.log = rq_store_env(store)->log;
+        m->bloom.store = store;
         m->use_bloom = schema->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH && m->bloom.row.len > 0;
     }
     if (s->is_get) {
         m->use_bloom = true;
-        m->bloom.log = rq_store_env(store)->log;
+        m->bloom.store = store;
         m->bloom.row = scan->start_row;
         m->bloom.has_column = has_columns && family->qualifier_count == 1;
         if (m->bloom.has_column) m->bloom.column = family->qualifiers[0];

@@ -6,6 +6,8 @@
 
 #include "filter/comparator.h"
 #include "filter/filter.h"
+#include "filter/list.h"
+#include "filter/wrap.h"
 #include "proto/comparator.pb-c.h"
 #include "proto/filter.pb-c.h"
 
@@ -382,11 +384,235 @@ static void numbers_with_many_digits_keep_to_the_pace(void **state)
     rq_arena_clear(&arena);
 }
 
+/* --- Calls of a nest -------------------------------------------------------------------------- */
+/* A class whose hooks count their calls and call the class that it stands for. */
+typedef struct counted_class {
+    rq_filter_class cls;
+    const rq_filter_class *own;
+} counted_class;
+
+static size_t calls, nodes;
+
+static const rq_filter_class *counted(const rq_filter *f)
+{
+    calls++;
+    return ((const counted_class *)f->cls)->own;
+}
+
+static void count_reset(rq_filter *f)
+{
+    counted(f)->reset(f);
+}
+
+static bool count_all_remaining(rq_filter *f)
+{
+    return counted(f)->all_remaining(f);
+}
+
+static rq_err count_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
+{
+    return counted(f)->row_key(f, row, ret, why);
+}
+
+static rq_err count_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+{
+    return counted(f)->cell(f, cell, ret, why);
+}
+
+static void count_transform(rq_filter *f, const rq_cell *in, rq_cell *ret)
+{
+    counted(f)->transform(f, in, ret);
+}
+
+static rq_err count_hint(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *has)
+{
+    return counted(f)->hint(f, cell, ret, has);
+}
+
+static bool count_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
+{
+    return counted(f)->row_hint(f, row, ret);
+}
+
+static bool count_row(rq_filter *f)
+{
+    return counted(f)->row(f);
+}
+
+static void count_calls_of(rq_arena *arena, rq_filter *f)
+{
+    counted_class *c = rq_arena_alloc(arena, sizeof *c);
+    assert_non_null(c);
+    *c = (counted_class){.cls = *f->cls, .own = f->cls};
+    if (c->own->reset != NULL) c->cls.reset = count_reset;
+    if (c->own->all_remaining != NULL) c->cls.all_remaining = count_all_remaining;
+    if (c->own->row_key != NULL) c->cls.row_key = count_row_key;
+    if (c->own->cell != NULL) c->cls.cell = count_cell;
+    if (c->own->transform != NULL) c->cls.transform = count_transform;
+    if (c->own->hint != NULL) c->cls.hint = count_hint;
+    if (c->own->row_hint != NULL) c->cls.row_hint = count_row_hint;
+    if (c->own->row != NULL) c->cls.row = count_row;
+    f->cls = &c->cls;
+    nodes++;
+}
+
+/* One level of a nest: the name of a list, or of a filter around one other. */
+typedef enum level_kind { LEVEL_ALL, LEVEL_ONE, LEVEL_WHILE, LEVEL_WRAPPER } level_kind;
+
+static Pb__Filter *filter_message(rq_arena *arena, const char *name, const ProtobufCMessage *m)
+{
+    Pb__Filter *f = rq_arena_alloc(arena, sizeof *f);
+    assert_non_null(f);
+    pb__filter__init(f);
+    f->name = (char *)(uintptr_t)name;
+    f->has_serialized_filter = true;
+    f->serialized_filter = data_of(packed(arena, m));
+    return f;
+}
+
+static Pb__Filter *leaf_message(rq_arena *arena, int kind, unsigned level)
+{
+    static const char *const columns[] = {"a", "c", "e", "g", "i"};
+    Pb__ColumnPrefixFilter column = PB__COLUMN_PREFIX_FILTER__INIT;
+    Pb__PageFilter page = PB__PAGE_FILTER__INIT;
+    Pb__PrefixFilter prefix = PB__PREFIX_FILTER__INIT;
+    switch (kind) {
+    case 0:
+        page.page_size = 1000000;
+        return filter_message(arena, PACKAGE "PageFilter", &page.base);
+    case 1:
+        column.prefix = data_of(rq_slice_cstr(columns[level % RQ_ARRAY_LEN(columns)]));
+        return filter_message(arena, PACKAGE "ColumnPrefixFilter", &column.base);
+    default:
+        prefix.has_prefix = true;
+        prefix.prefix = data_of(RQ_SLICE_LIT("row"));
+        return filter_message(arena, PACKAGE "PrefixFilter", &prefix.base);
+    }
+}
+
+static Pb__Filter *level_message(rq_arena *arena, level_kind kind, Pb__Filter *leaf,
+                                 Pb__Filter *inner)
+{
+    Pb__Filter *children[] = {leaf, inner};
+    Pb__FilterList list = PB__FILTER_LIST__INIT;
+    Pb__WhileMatchFilter match = PB__WHILE_MATCH_FILTER__INIT;
+    Pb__FilterWrapper wrapper = PB__FILTER_WRAPPER__INIT;
+    switch (kind) {
+    case LEVEL_WHILE:
+        match.filter = inner;
+        return filter_message(arena, PACKAGE "WhileMatchFilter", &match.base);
+    case LEVEL_WRAPPER:
+        wrapper.filter = inner;
+        return filter_message(arena, PACKAGE "FilterWrapper", &wrapper.base);
+    default:
+        list.operator_ = kind == LEVEL_ALL ? PB__FILTER_LIST__OPERATOR__MUST_PASS_ALL
+                                           : PB__FILTER_LIST__OPERATOR__MUST_PASS_ONE;
+        list.n_filters = 2;
+        list.filters = children;
+        return filter_message(arena, PACKAGE "FilterList", &list.base);
+    }
+}
+
+static void count_calls_of_nest(rq_arena *arena, rq_filter *f, const level_kind *levels,
+                                size_t period, unsigned level, unsigned depth)
+{
+    if (level < depth) {
+        level_kind kind = levels[level % period];
+        if (kind == LEVEL_WHILE || kind == LEVEL_WRAPPER) {
+            count_calls_of_nest(arena, ((rq__wrapping *)f)->inner, levels, period, level + 1,
+                                depth);
+        } else {
+            count_calls_of(arena, ((rq__list *)f)->children[0]);
+            count_calls_of_nest(arena, ((rq__list *)f)->children[1], levels, period, level + 1,
+                                depth);
+        }
+    }
+    count_calls_of(arena, f);
+}
+
+/* The calls of a scanner for a row of ten cells. */
+static void scan_row(rq_filter *f, const char *row)
+{
+    static const char qualifiers[] = "abcdefghij";
+    bool out, has;
+    rq_slice row_hint;
+    rq_filter_reset(f);
+    (void)rq_filter_all_remaining(f);
+    assert_int_equal(rq_filter_row_key(f, rq_slice_cstr(row), &out, NULL), RQ_OK);
+    (void)rq_filter_row_hint(f, rq_slice_cstr(row), &row_hint);
+    for (size_t i = 0; qualifiers[i] != 0; i++) {
+        const rq_cell cell = {.row = (const uint8_t *)row,
+                              .row_len = (uint16_t)strlen(row),
+                              .family = (const uint8_t *)"f",
+                              .family_len = 1,
+                              .qualifier = (const uint8_t *)&qualifiers[i],
+                              .qualifier_len = 1,
+                              .type = RQ_TYPE_PUT};
+        rq_cell changed, hint;
+        rq_filter_code code;
+        (void)rq_filter_all_remaining(f);
+        assert_int_equal(rq_filter_cell(f, &cell, &code, NULL), RQ_OK);
+        if (code == RQ_FILTER_SEEK_NEXT_USING_HINT)
+            assert_int_equal(rq_filter_next_cell_hint(f, &cell, &hint, &has), RQ_OK);
+        rq_filter_transform_cell(f, &cell, &changed);
+    }
+    (void)rq_filter_row(f);
+}
+
+/* Calls per node and cell in a nest of `depth` levels. */
+static double calls_per_node(const level_kind *levels, size_t period, int leaf, unsigned depth)
+{
+    enum { ROWS = 3, CELLS = 10 };
+    static const char *const rows[ROWS] = {"row1", "row2", "row3"};
+    rq_arena arena = {0};
+    rq_filter *f;
+    rq_error why = {0};
+    Pb__Filter *m = leaf_message(&arena, leaf, depth);
+    for (unsigned i = depth; i-- > 0;)
+        m = level_message(&arena, levels[i % period], leaf_message(&arena, leaf, i), m);
+    rq_slice bytes = rq_slice_of(m->serialized_filter.data, m->serialized_filter.len);
+    assert_int_equal(rq_filter_parse(rq_slice_cstr(m->name), bytes, &arena, &f, &why), RQ_OK);
+    calls = nodes = 0;
+    count_calls_of_nest(&arena, f, levels, period, 0, depth);
+    for (size_t i = 0; i < ROWS; i++)
+        scan_row(f, rows[i]);
+    double per_node = (double)calls / (double)nodes / (ROWS * CELLS);
+    rq_arena_clear(&arena);
+    return per_node;
+}
+
+/* Each hook asks the levels below it, and some ask twice. */
+static void a_nest_makes_a_few_calls_per_node(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        level_kind levels[4];
+        size_t period;
+    } nests[] = {
+        {"AND", {LEVEL_ALL}, 1},
+        {"OR", {LEVEL_ONE}, 1},
+        {"AND, OR", {LEVEL_ALL, LEVEL_ONE}, 2},
+        {"While", {LEVEL_WHILE}, 1},
+        {"Wrapper", {LEVEL_WRAPPER}, 1},
+        {"AND, While, OR, Wrapper", {LEVEL_ALL, LEVEL_WHILE, LEVEL_ONE, LEVEL_WRAPPER}, 4},
+    };
+    for (size_t i = 0; i < RQ_ARRAY_LEN(nests); i++)
+        for (int leaf = 0; leaf < 3; leaf++)
+            for (unsigned depth = 25; depth <= 100; depth *= 2) {
+                double per_node = calls_per_node(nests[i].levels, nests[i].period, leaf, depth);
+                print_message("%s, leaf %d, %u levels: %.2f calls per node and cell\n",
+                              nests[i].name, leaf, depth, per_node);
+                assert_true(per_node < 6);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_with_many_digits_keep_to_the_pace),
         cmocka_unit_test(memory_of_filters_is_charged),
+        cmocka_unit_test(a_nest_makes_a_few_calls_per_node),
         cmocka_unit_test(compiling_is_paid_for),
         cmocka_unit_test(many_keys_and_long_lists_keep_to_the_pace),
         cmocka_unit_test(a_substring_is_looked_for_in_linear_time),

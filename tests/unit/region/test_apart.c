@@ -4,8 +4,10 @@
 #include "fixture.h"
 
 #include "hfile/writer.h"
+#include "region/apart.h"
 #include "region/bulk_load.h"
 #include "region/engine_priv.h"
+#include "region/write_priv.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -373,6 +375,70 @@ static void a_write_does_not_wait_for_a_row_for_ever(void **state)
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 2);
 }
 
+/* --- expired waits among young ones ------------------------------------------------------------- */
+
+enum { WAITS = 20000, OLD_NS = 5, YOUNG_NS = 10 };
+
+typedef struct wait_list {
+    rq__work work;
+    rq_latch latch;
+    rq_executor *executor;
+    rq_row_op op;
+    rq_mutation mutation;
+    rq_write *writes;
+    size_t expired, young;
+    uint64_t steps;
+    bool in_order;
+} wait_list;
+
+static size_t count_taken(wait_list *l, rq_write *first)
+{
+    size_t n = 0;
+    for (rq_write *w = first; w != NULL; w = w->next, n++)
+        l->in_order &= w->next == NULL || w->next > w;
+    return n;
+}
+
+/* With the token. Every second wait has expired, as after several ops that had locked the row one after the other. */
+static void take_expired_waits(rq_region *r, rq__work *work)
+{
+    wait_list *l = RQ_CONTAINER_OF(work, wait_list, work);
+    for (size_t i = 0; i < WAITS; i++) {
+        l->writes[i].ops = &l->op;
+        rq__batch_of(&l->writes[i])->waits_since_ns = i % 2 == 0 ? OLD_NS : YOUNG_NS;
+        RQ_ASSERT(rq__apart_blocks(r, &l->op, NULL, &l->writes[i]));
+    }
+    l->in_order = true;
+    uint64_t before = r->meter.steps;
+    l->expired = count_taken(l, rq__apart_take_expired(r, OLD_NS));
+    l->steps = r->meter.steps - before;
+    l->young = count_taken(l, rq__apart_take_expired(r, YOUNG_NS));
+    l->executor->latch_open(&l->latch, RQ_OK);
+}
+
+static void expired_waits_are_found_in_one_pass(void **state)
+{
+    apart_world *w = *state;
+    wait_list l = {.work.run = take_expired_waits, .executor = w->real.env.executor};
+    l.writes = calloc(WAITS, sizeof *l.writes);
+    assert_non_null(l.writes);
+    l.mutation = (rq_mutation){.type = RQ_MUTATE_PUT, .row = rq_slice_cstr("row")};
+    l.op = (rq_row_op){.mutations = &l.mutation, .mutation_count = 1};
+    start_long(w);
+    l.executor->latch_init(l.executor, &l.latch);
+    rq__region_enqueue_here(w->f.region, &l.work);
+    assert_ok(l.executor->latch_wait(&l.latch));
+    l.executor->latch_destroy(&l.latch);
+    assert_int_equal(l.expired, WAITS / 2);
+    assert_int_equal(l.young, WAITS / 2);
+    assert_true(l.in_order);
+    assert_true(l.steps <= 2 * WAITS);
+    assert_int_equal(atomic_load(&w->f.engine->row_waits), 0);
+    set_gate(w, false);
+    join(&w->op);
+    free(l.writes);
+}
+
 static void *close_region(void *arg)
 {
     apart_world *w = arg;
@@ -498,6 +564,7 @@ int main(void)
         TEST(a_wait_for_a_row_ends_with_its_client),
         cmocka_unit_test_setup_teardown(a_write_does_not_wait_for_a_row_for_ever, begin_impatient,
                                         end),
+        TEST(expired_waits_are_found_in_one_pass),
         TEST(a_region_closes_while_an_op_reads),
         TEST(a_repetition_waits_for_the_first_one),
         TEST(a_bulk_load_while_an_op_reads_is_not_lost),
