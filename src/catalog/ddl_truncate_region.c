@@ -54,7 +54,7 @@ rq_err rq__truncate_region_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 /* Checks that HBase makes in the procedure. */
 rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    if (p->resumed) return RQ_OK;
+    if (p->resumed && p->old_region_count > 0) return RQ_OK;
     if (rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:meta")))
         return rq_fail(why, RQ_E_IOEXCEPTION, "Can't truncate region in catalog tables");
     if (p->old_region_count == 0)
@@ -75,6 +75,17 @@ rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
                      rq__region_state_name(r->state));
     rq__table_node_unref(t);
     return rc;
+}
+
+/* A record without a region is that of a refused truncation. In a cluster the manifest tells. */
+rq__commit_state rq__truncate_region_seen(rq_catalog *c, const rq__proc *p)
+{
+    rq_region_numbers now;
+    if (p->old_region_count == 0) return RQ__COMMIT_NO;
+    if (!rq_engine_in_cluster(c->engine) ||
+        rq_region_numbers_of(c->engine, &p->old_regions[0], &now, NULL) != RQ_OK)
+        return RQ__COMMIT_UNKNOWN;
+    return now.truncations == p->of.region.noted.truncations ? RQ__COMMIT_NO : RQ__COMMIT_YES;
 }
 
 /* Whether the region was opened after this procedure had begun: then everything is done. */
