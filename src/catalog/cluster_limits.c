@@ -7,10 +7,8 @@ static const struct {
     rq_ddl_kind kind;
     const char *what;
 } lacking[] = {
-    {RQ_DDL_ADD_PEER, "replication"},
-    {RQ_DDL_REMOVE_PEER, "replication"},
-    {RQ_DDL_ENABLE_PEER, "replication"},
-    {RQ_DDL_DISABLE_PEER, "replication"},
+    {RQ_DDL_ADD_PEER, "replication"},    {RQ_DDL_REMOVE_PEER, "replication"},
+    {RQ_DDL_ENABLE_PEER, "replication"}, {RQ_DDL_DISABLE_PEER, "replication"},
     {RQ_DDL_UPDATE_PEER, "replication"},
 };
 

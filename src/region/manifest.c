@@ -76,7 +76,8 @@ rq_err rq__manifest_encode(const rq__manifest *m, rq_buf *out)
     RQ_TRY(rq_buf_append_u8(out, flags_of(m)));
     RQ_TRY(rq_buf_append_be64(out, m->next_seqid));
     if (m->is_owned) RQ_TRY(put_owned(m, out));
-    if (!m->is_owned || m->removed_count == 0) return put_families(m->families, m->family_count, out);
+    if (!m->is_owned || m->removed_count == 0)
+        return put_families(m->families, m->family_count, out);
     RQ_ASSERT(m->family_count == 0);
     return put_families(m->removed, m->removed_count, out);
 }

@@ -371,8 +371,7 @@ static void a_deposed_truncation_spares_new_files(void **state)
     manifest_get = one->shared->object_get;
     later_master = two;
     one->shared->object_get = get_and_be_deposed;
-    assert_int_equal(truncate_noted(one, truncated_at),
-                     RQ_E_CONFLICT);
+    assert_int_equal(truncate_noted(one, truncated_at), RQ_E_CONFLICT);
     one->shared->object_get = manifest_get;
     assert_ok(cluster_close(two, false));
     assert_ok(cluster_open(two, NULL));
@@ -429,7 +428,7 @@ static void files_of_a_truncation_that_was_cut_are_archived(void **state)
         assert_ok(cluster_close(one, false));
         rq_region_numbers noted = numbers_of(one);
         rq_vfs *vfs = one->f.env->vfs;
-        rq_err (*link)(rq_vfs *v, const char *from, const char *to, rq_error *why) = vfs->link;
+        rq_err (*link)(rq_vfs * v, const char *from, const char *to, rq_error *why) = vfs->link;
         vfs->link = refuse_to_link;
         assert_int_equal(truncate_noted(one, noted), RQ_E_IO);
         assert_ok(rq_region_numbers_of(one->f.engine, &one->f.info, &noted, NULL));
