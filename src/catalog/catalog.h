@@ -63,8 +63,7 @@ void rq_catalog_look_for_ended(rq_catalog *c);
 
 /* Region replicas. There is only this server, so a replica is a name and not a copy: the region
  * itself answers under it, read-only, and marks its answers as possibly stale, as HBase's replicas
- * do. Larger replications are refused. */
-#define RQ_REPLICATION_MAX 64
+ * do. Replications above RQ_REPLICATION_MAX (host/host.h) are refused. */
 /* REGION_REPLICATION, limited to 1 … RQ_REPLICATION_MAX. */
 int rq_catalog_replication(const rq_table_schema *s);
 

@@ -7,11 +7,8 @@ static const struct {
     rq_ddl_kind kind;
     const char *what;
 } lacking[] = {
-    {RQ_DDL_TRUNCATE_REGION, "truncating a single region"},
-    {RQ_DDL_ADD_PEER, "replication"},
-    {RQ_DDL_REMOVE_PEER, "replication"},
-    {RQ_DDL_ENABLE_PEER, "replication"},
-    {RQ_DDL_DISABLE_PEER, "replication"},
+    {RQ_DDL_ADD_PEER, "replication"},    {RQ_DDL_REMOVE_PEER, "replication"},
+    {RQ_DDL_ENABLE_PEER, "replication"}, {RQ_DDL_DISABLE_PEER, "replication"},
     {RQ_DDL_UPDATE_PEER, "replication"},
 };
 

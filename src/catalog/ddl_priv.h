@@ -40,6 +40,7 @@ rq__commit_state rq__regions_seen(rq_catalog *c, const rq__proc *p);
 /* ddl_truncate_region.c */
 rq__step_fn rq__truncate_region_prepare, rq__truncate_region_check, rq__truncate_region_close,
     rq__truncate_region_remove, rq__truncate_region_open;
+rq__commit_state rq__truncate_region_seen(rq_catalog *c, const rq__proc *p);
 /* ddl_holes.c */
 rq__step_fn rq__holes_prepare, rq__holes_layout, rq__holes_commit, rq__holes_open;
 rq__commit_state rq__holes_seen(rq_catalog *c, const rq__proc *p);

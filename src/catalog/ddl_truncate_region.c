@@ -13,9 +13,10 @@
  * which is above the number in the procedure's record. The durable part of the log is a prefix: if
  * it has a client's later edit, it has this number too.
  *
- * In a cluster the region's edits are in another log than meta's, and its server serves it before meta has the number. So the
- * manifest decides, which counts openings and truncations: all families are removed by one swap of it, which raises the
- * number in the procedure's record; whoever finds a higher one has nothing to remove (rq_region_truncate).
+ * In a cluster the region's edits are in another log than meta's, its server serves it before meta has the number, and a later
+ * master opens it to bring its edits into files before it repeats the removal. So the manifest decides, which counts truncations:
+ * one swap of it removes all families and raises the count in the procedure's record. Whoever finds a higher count has nothing to
+ * remove (rq_region_truncate). No other procedure truncates the region meanwhile, because this one has its lock.
  * HBASE: TruncateRegionProcedure. */
 #include "catalog/ddl_priv.h"
 
@@ -36,7 +37,7 @@ static rq_err prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_er
     p->of.region.open_seqnum = r->open_seqnum;
     p->old_region_count = 1;
     if (rq_engine_in_cluster(c->engine))
-        RQ_TRY(rq_region_openings(c->engine, r->info, &p->of.region.openings, why));
+        RQ_TRY(rq_region_numbers_of(c->engine, r->info, &p->of.region.noted, why));
     return rq_region_info_make(&p->arena, r->info->ns, r->info->qualifier, r->info->start_key,
                                r->info->end_key, r->info->region_id, 0, &p->old_regions[0]);
 }
@@ -53,7 +54,7 @@ rq_err rq__truncate_region_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 /* Checks that HBase makes in the procedure. */
 rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    if (p->resumed) return RQ_OK;
+    if (p->resumed && p->old_region_count > 0) return RQ_OK;
     if (rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:meta")))
         return rq_fail(why, RQ_E_IOEXCEPTION, "Can't truncate region in catalog tables");
     if (p->old_region_count == 0)
@@ -76,6 +77,17 @@ rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
+/* A record without a region is that of a refused truncation. In a cluster the manifest tells. */
+rq__commit_state rq__truncate_region_seen(rq_catalog *c, const rq__proc *p)
+{
+    rq_region_numbers now;
+    if (p->old_region_count == 0) return RQ__COMMIT_NO;
+    if (!rq_engine_in_cluster(c->engine) ||
+        rq_region_numbers_of(c->engine, &p->old_regions[0], &now, NULL) != RQ_OK)
+        return RQ__COMMIT_UNKNOWN;
+    return now.truncations == p->of.region.noted.truncations ? RQ__COMMIT_NO : RQ__COMMIT_YES;
+}
+
 /* Whether the region was opened after this procedure had begun: then everything is done. */
 static bool is_done(const rq__proc *p, const rq__table_node *t)
 {
@@ -84,15 +96,17 @@ static bool is_done(const rq__proc *p, const rq__table_node *t)
            rq__table_region(t, at)->pub.open_seqnum > p->of.region.open_seqnum;
 }
 
-static rq_err is_done_by_manifest(rq_catalog *c, const rq__proc *p, bool *ret, rq_error *why)
+/* Also notes how often the region has been opened. */
+static rq_err is_done_by_manifest(rq_catalog *c, rq__proc *p, bool *ret, rq_error *why)
 {
-    uint64_t openings = 0;
-    RQ_TRY(rq_region_openings(c->engine, &p->old_regions[0], &openings, why));
-    *ret = openings != p->of.region.openings;
+    rq_region_numbers now = {0};
+    RQ_TRY(rq_region_numbers_of(c->engine, &p->old_regions[0], &now, why));
+    *ret = now.truncations != p->of.region.noted.truncations;
+    p->of.region.noted.openings = now.openings;
     return RQ_OK;
 }
 
-static rq_err is_done_now(rq_catalog *c, const rq__proc *p, bool *ret, rq_error *why)
+static rq_err is_done_now(rq_catalog *c, rq__proc *p, bool *ret, rq_error *why)
 {
     rq__table_node *t;
     if (rq_engine_in_cluster(c->engine)) return is_done_by_manifest(c, p, ret, why);
@@ -106,17 +120,25 @@ rq_err rq__truncate_region_close(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     bool done;
     RQ_TRY(is_done_now(c, p, &done, why));
-    return done ? RQ_OK : rq__regions_close(c, p, why);
+    if (!done) RQ_TRY(rq__regions_close(c, p, why));
+    return is_done_now(c, p, &done, why); /* in a cluster: notes the openings */
+}
+
+static rq_err remove_at_once(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq_err rc = rq_region_truncate(c->engine, &p->old_regions[0], &p->of.region.noted, why);
+    if (rc == RQ_E_STATE || rc == RQ_E_CONFLICT) return rc; /* nothing was removed */
+    p->committed = true;                                    /* or, after an error, perhaps */
+    return rc;
 }
 
 rq_err rq__truncate_region_remove(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     bool done;
     RQ_TRY(rq__need_schema(p, why));
+    if (rq_engine_in_cluster(c->engine)) return remove_at_once(c, p, why);
     RQ_TRY(is_done_now(c, p, &done, why));
     if (!done) p->committed = true; /* once the first family is removed there is no rollback */
-    if (rq_engine_in_cluster(c->engine))
-        return rq_region_truncate(c->engine, &p->old_regions[0], p->of.region.openings, why);
     for (size_t i = 0; i < p->schema->family_count && !done; i++)
         RQ_TRY(rq_region_remove_family(c->engine, &p->old_regions[0], p->schema->families[i].name,
                                        why));

@@ -191,6 +191,7 @@ static const rq__proc_kind kinds[] = {
                   {"TRUNCATE_REGION_MAKE_ONLINE", rq__truncate_region_open}},
         .commit = 2,
         .undo = rq__regions_undo,
+        .seen = rq__truncate_region_seen,
         .lock = RQ_LOCK_REGIONS,
     },
     {

@@ -259,14 +259,14 @@ static rq_err region_encode(const rq__proc *p, rq_buf *b)
 {
     RQ_TRY(put_name(b, p->of.region.name));
     RQ_TRY(put_number(b, RQ__TAG_OPEN_SEQNUM, (uint64_t)p->of.region.open_seqnum));
-    return p->of.region.openings == 0 ? RQ_OK
-                                      : put_number(b, RQ__TAG_OPENINGS, p->of.region.openings);
+    uint64_t truncations = p->of.region.noted.truncations;
+    return truncations == 0 ? RQ_OK : put_number(b, RQ__TAG_TRUNCATIONS, truncations);
 }
 
 static bool region_decode(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret)
 {
     bool is_seqnum = tag == RQ__TAG_OPEN_SEQNUM;
-    if (tag != RQ__TAG_NAME && !is_seqnum && tag != RQ__TAG_OPENINGS) return false;
+    if (tag != RQ__TAG_NAME && !is_seqnum && tag != RQ__TAG_TRUNCATIONS) return false;
     if (tag == RQ__TAG_NAME)
         *ret = copy(p, value, &p->of.region.name);
     else if (value.len != 8)
@@ -274,7 +274,7 @@ static bool region_decode(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret)
     else if (is_seqnum)
         p->of.region.open_seqnum = (int64_t)rq_get_be64(value.ptr);
     else
-        p->of.region.openings = rq_get_be64(value.ptr);
+        p->of.region.noted.truncations = rq_get_be64(value.ptr);
     return true;
 }
 

@@ -111,9 +111,10 @@ typedef union rq__payload {
     struct {
         rq_slice name;       /* encoded */
         int64_t open_seqnum; /* TRUNCATE_REGION: the number the region was opened with */
-        uint64_t openings;   /* the same, in a cluster: rq_region_openings() */
-        bool override;       /* UNASSIGN_REGION: a region that is closed already is no error */
-        rq_slice server;     /* MOVE_REGION: the target, a ServerName; empty: any server */
+        /* TRUNCATE_REGION in a cluster. The record has `truncations` only; `openings` is of this run. */
+        rq_region_numbers noted;
+        bool override;   /* UNASSIGN_REGION: a region that is closed already is no error */
+        rq_slice server; /* MOVE_REGION: the target, a ServerName; empty: any server */
     } region;
     struct { /* SNAPSHOT, CLONE_SNAPSHOT, RESTORE_SNAPSHOT */
         rq_slice name;
@@ -390,7 +391,7 @@ enum rq__record_tag {
     RQ__TAG_OPEN_SEQNUM = 9,    /* TRUNCATE_REGION: be64 */
     RQ__TAG_SNAPSHOT = 10,      /* name of the snapshot */
     RQ__TAG_DESCRIPTION = 11,   /* SNAPSHOT: SnapshotDescription */
-    RQ__TAG_OPENINGS = 12,      /* TRUNCATE_REGION: be64 */
+    RQ__TAG_TRUNCATIONS = 12,   /* TRUNCATE_REGION: be64 */
     RQ__TAG_LOCKED_REGION = 20, /* LOCK_REGIONS: an encoded name */
 };
 

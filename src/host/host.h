@@ -21,6 +21,9 @@
 #include "host/server_name.h"
 #include "region/engine.h"
 
+/* Limit of REGION_REPLICATION, and so of the names of one region. */
+#define RQ_REPLICATION_MAX 64
+
 typedef struct rq_host rq_host;
 struct rq_config;
 

@@ -15,8 +15,6 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#define NAMES_MAX 64 /* as catalog's RQ_REPLICATION_MAX, which limits the locations in hbase:meta */
-
 /* The region under one of its names. */
 typedef struct own_face {
     rq_region_info info;
@@ -107,7 +105,7 @@ static rq_err own_new(rq_host *h, const rq_region_info *info, size_t count, rq__
 
 static rq_err reserve(rq_host *h, const rq__own_name *o)
 {
-    const rq_host_region *list[NAMES_MAX];
+    const rq_host_region *list[RQ_REPLICATION_MAX];
     for (size_t i = 0; i < o->count; i++)
         list[i] = shown(o, i);
     return rq_region_names_reserve(&h->names, list, o->count);
@@ -130,7 +128,11 @@ rq_err rq__own_name_begin(rq_host *h, const rq_region_info *info, int copies)
 {
     rq__own_name *o;
     if (!h->names_itself) return RQ_OK;
-    RQ_TRY(own_new(h, info, copies < 1 ? 1 : copies > NAMES_MAX ? NAMES_MAX : (size_t)copies, &o));
+    RQ_TRY(own_new(h, info,
+                   copies < 1                    ? 1
+                   : copies > RQ_REPLICATION_MAX ? RQ_REPLICATION_MAX
+                                                 : (size_t)copies,
+                   &o));
     pthread_mutex_lock(&h->lock);
     bool known = rq__by_name_find(&h->own, info->encoded) != NULL; /* it is open already */
     rq_err rc = known ? RQ_OK : reserve(h, o);

@@ -94,58 +94,72 @@ rq_err rq__owned_drop_family(rq_engine *e, const char *encoded, rq_arena *arena,
     return rq__owned_swap_closed(e->cluster, encoded, m, &c.generation, why);
 }
 
-/* Only files that the manifest names: files of the region's next owner are never touched, however late this runs. */
-static rq_err archive_named(rq_vfs *vfs, const rq_region_info *info, const rq__manifest *m,
-                            rq_error *why)
+/* An earlier attempt may have moved some of the files. */
+rq_err rq__owned_archive_removed(rq_vfs *vfs, const rq_region_info *info, const rq__manifest *m,
+                                 rq_error *why)
 {
-    for (size_t i = 0; i < m->family_count; i++) {
-        const rq__manifest_family *f = &m->families[i];
+    for (size_t i = 0; i < m->removed_count; i++) {
+        const rq__manifest_family *f = &m->removed[i];
         for (size_t k = 0; k < f->file_count; k++) {
             char name[RQ_STORE_FILE_NAME_MAX + 1];
             rq_error own = {.code = RQ_OK};
             rq_bytes_to_string(f->files[k], name, sizeof name);
             rq_err rc = rq__archive_file(vfs, info, f->name, name, &own);
-            if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) /* an earlier attempt has moved it */
-                return rq_fail(why, rc, "%s", own.message);
+            if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
         }
     }
     return RQ_OK;
 }
 
+static rq_err remove_families(rq_engine *e, const char *encoded, rq__claimed *c,
+                              const rq_region_numbers *noted, rq_error *why)
+{
+    rq__manifest *m = &c->manifest;
+    RQ_TRY(check_closed(e, encoded, m->owner, why));
+    if (m->open_number != noted->openings)
+        return rq_fail(why, RQ_E_CONFLICT, "region %s was opened after it was closed", encoded);
+    m->removed = m->families;
+    m->removed_count = m->family_count;
+    m->family_count = 0;
+    m->truncations++;
+    m->open_number++;
+    return rq__owned_swap_closed(e->cluster, encoded, m, &c->generation, why);
+}
+
 static rq_err truncate_closed(rq_engine *e, const rq_region_info *info, rq_arena *arena,
-                              uint64_t openings, rq_error *why)
+                              const rq_region_numbers *noted, rq_error *why)
 {
     rq__claimed c;
     rq__manifest *m = &c.manifest;
     rq_error detail = {.code = RQ_OK};
     rq_err rc = rq__owned_read(e->cluster, info->encoded, arena, m, &c.generation, &detail);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
-    if (m->open_number != openings) return RQ_OK;
-    RQ_TRY(check_closed(e, info->encoded, m->owner, why));
-    RQ_TRY(archive_named(e->env.vfs, info, m, why));
-    m->family_count = 0;
-    m->open_number++;
+    if (m->truncations == noted->truncations)
+        RQ_TRY(remove_families(e, info->encoded, &c, noted, why));
+    if (m->removed_count == 0) return RQ_OK;
+    RQ_TRY(rq__owned_archive_removed(e->env.vfs, info, m, why));
+    m->removed_count = 0;
     return rq__owned_swap_closed(e->cluster, info->encoded, m, &c.generation, why);
 }
 
-rq_err rq_region_openings(const rq_engine *e, const rq_region_info *info, uint64_t *ret,
-                          rq_error *why)
+rq_err rq_region_numbers_of(const rq_engine *e, const rq_region_info *info, rq_region_numbers *ret,
+                            rq_error *why)
 {
     rq_arena arena = {0};
     rq__manifest m;
     uint64_t generation;
     rq_error detail = {.code = RQ_OK};
     rq_err rc = rq__owned_read(e->cluster, info->encoded, &arena, &m, &generation, &detail);
-    if (rc == RQ_OK) *ret = m.open_number;
+    if (rc == RQ_OK) *ret = (rq_region_numbers){m.open_number, m.truncations};
     rq_arena_clear(&arena);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
 }
 
-rq_err rq_region_truncate(rq_engine *e, const rq_region_info *info, uint64_t openings,
+rq_err rq_region_truncate(rq_engine *e, const rq_region_info *info, const rq_region_numbers *noted,
                           rq_error *why)
 {
     rq_arena arena = {0};
-    rq_err rc = truncate_closed(e, info, &arena, openings, why);
+    rq_err rc = truncate_closed(e, info, &arena, noted, why);
     rq_arena_clear(&arena);
     return rc;
 }

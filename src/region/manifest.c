@@ -7,6 +7,8 @@
 #define VERSION 1
 #define VERSION_OWNED 2
 #define FLAG_IN_USE 1
+#define FLAG_TRUNCATED 2
+#define FLAG_REMOVED 4
 #define PATH_MAX_LEN (sizeof RQ__MANIFEST_DIR + 1 + RQ_ENCODED_NAME_LEN + 1)
 
 bool rq__store_file_name_ok(rq_slice name)
@@ -35,6 +37,7 @@ static rq_err put_owned(const rq__manifest *m, rq_buf *out)
     RQ_ASSERT(m->owner.len <= UINT8_MAX);
     RQ_TRY(rq_buf_append_be64(out, m->open_number));
     RQ_TRY(rq_buf_append_be64(out, (uint64_t)m->last_stamp_ms));
+    if (m->truncations > 0) RQ_TRY(rq_buf_append_be64(out, m->truncations));
     RQ_TRY(rq_buf_append_u8(out, (uint8_t)m->owner.len));
     RQ_TRY(rq_buf_append(out, m->owner.ptr, m->owner.len));
     RQ_TRY(rq_buf_append_varint(out, m->log_count));
@@ -46,15 +49,11 @@ static rq_err put_owned(const rq__manifest *m, rq_buf *out)
     return RQ_OK;
 }
 
-rq_err rq__manifest_encode(const rq__manifest *m, rq_buf *out)
+static rq_err put_families(const rq__manifest_family *list, size_t count, rq_buf *out)
 {
-    RQ_TRY(rq_buf_append_u8(out, m->is_owned ? VERSION_OWNED : VERSION));
-    RQ_TRY(rq_buf_append_u8(out, m->in_use ? FLAG_IN_USE : 0));
-    RQ_TRY(rq_buf_append_be64(out, m->next_seqid));
-    if (m->is_owned) RQ_TRY(put_owned(m, out));
-    RQ_TRY(rq_buf_append_varint(out, m->family_count));
-    for (size_t i = 0; i < m->family_count; i++) {
-        const rq__manifest_family *f = &m->families[i];
+    RQ_TRY(rq_buf_append_varint(out, count));
+    for (size_t i = 0; i < count; i++) {
+        const rq__manifest_family *f = &list[i];
         RQ_TRY(put_name(out, f->name));
         RQ_TRY(rq_buf_append_be64(out, f->flushed));
         RQ_TRY(rq_buf_append_varint(out, f->file_count));
@@ -62,6 +61,25 @@ rq_err rq__manifest_encode(const rq__manifest *m, rq_buf *out)
             RQ_TRY(put_name(out, f->files[j]));
     }
     return RQ_OK;
+}
+
+static uint8_t flags_of(const rq__manifest *m)
+{
+    return (uint8_t)((m->in_use ? FLAG_IN_USE : 0) |
+                     (m->is_owned && m->truncations > 0 ? FLAG_TRUNCATED : 0) |
+                     (m->is_owned && m->removed_count > 0 ? FLAG_REMOVED : 0));
+}
+
+rq_err rq__manifest_encode(const rq__manifest *m, rq_buf *out)
+{
+    RQ_TRY(rq_buf_append_u8(out, m->is_owned ? VERSION_OWNED : VERSION));
+    RQ_TRY(rq_buf_append_u8(out, flags_of(m)));
+    RQ_TRY(rq_buf_append_be64(out, m->next_seqid));
+    if (m->is_owned) RQ_TRY(put_owned(m, out));
+    if (!m->is_owned || m->removed_count == 0)
+        return put_families(m->families, m->family_count, out);
+    RQ_ASSERT(m->family_count == 0);
+    return put_families(m->removed, m->removed_count, out);
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -103,7 +121,7 @@ static rq_err decode_files(decoder *d, rq__manifest_family *f)
     return RQ_OK;
 }
 
-static rq_err decode_owned(decoder *d, rq__manifest *m)
+static rq_err decode_owned(decoder *d, uint8_t flags, rq__manifest *m)
 {
     uint64_t stamp, count;
     uint8_t len;
@@ -112,6 +130,9 @@ static rq_err decode_owned(decoder *d, rq__manifest *m)
         stamp > INT64_MAX)
         return corrupt(d, "number of openings");
     m->last_stamp_ms = (int64_t)stamp;
+    if ((flags & FLAG_TRUNCATED) != 0 &&
+        (!rq_cursor_be64(&d->c, &m->truncations) || m->truncations == 0))
+        return corrupt(d, "number of truncations");
     if (!rq_cursor_u8(&d->c, &len) || len > RQ_SHARED_NAME_MAX ||
         !rq_cursor_bytes(&d->c, len, &m->owner))
         return corrupt(d, "owner");
@@ -130,36 +151,54 @@ static rq_err decode_owned(decoder *d, rq__manifest *m)
     return RQ_OK;
 }
 
+static rq_err decode_families(decoder *d, rq__manifest *m)
+{
+    uint64_t count;
+    if (!rq_cursor_varint(&d->c, &count) || count > rq_cursor_left(&d->c) / 11)
+        return corrupt(d, "family count");
+    m->families = rq_arena_calloc(d->arena, (size_t)count + 1, sizeof *m->families);
+    if (m->families == NULL) return RQ_E_NO_MEMORY;
+    for (; m->family_count < count; m->family_count++) {
+        rq__manifest_family *f = &m->families[m->family_count];
+        if (!get_name(d, &f->name) || f->name.len > RQ_FAMILY_LEN_MAX ||
+            !rq_cursor_be64(&d->c, &f->flushed))
+            return corrupt(d, "family");
+        if (m->family_count > 0 && rq_slice_compare(f[-1].name, f->name) >= 0)
+            return corrupt(d, "order of families");
+        RQ_TRY(decode_files(d, f));
+    }
+    return RQ_OK;
+}
+
+static rq_err take_removed(const decoder *d, rq__manifest *m)
+{
+    if (m->truncations == 0 || m->family_count == 0) return corrupt(d, "removed families");
+    m->removed = m->families;
+    m->removed_count = m->family_count;
+    m->family_count = 0;
+    return RQ_OK;
+}
+
 rq_err rq__manifest_decode(rq_slice bytes, rq_arena *arena, rq__manifest *ret, rq_error *why)
 {
     decoder d = {rq_cursor_of(bytes), bytes.ptr, arena, why};
     rq__manifest m = {0};
     uint8_t version;
     uint8_t flags;
-    uint64_t count;
     if (!rq_cursor_u8(&d.c, &version)) return corrupt(&d, "version");
     if (version > VERSION_OWNED)
         return rq_fail(why, RQ_E_VERSION,
                        "the manifest has version %u; this program supports up to %u", version,
                        VERSION_OWNED);
     if (version < VERSION) return corrupt(&d, "version");
-    if (!rq_cursor_u8(&d.c, &flags) || (flags & ~FLAG_IN_USE) != 0) return corrupt(&d, "flags");
+    uint8_t known =
+        version == VERSION_OWNED ? FLAG_IN_USE | FLAG_TRUNCATED | FLAG_REMOVED : FLAG_IN_USE;
+    if (!rq_cursor_u8(&d.c, &flags) || (flags & ~known) != 0) return corrupt(&d, "flags");
     m.in_use = (flags & FLAG_IN_USE) != 0;
     if (!rq_cursor_be64(&d.c, &m.next_seqid)) return corrupt(&d, "number");
-    if (version == VERSION_OWNED) RQ_TRY(decode_owned(&d, &m));
-    if (!rq_cursor_varint(&d.c, &count) || count > rq_cursor_left(&d.c) / 11)
-        return corrupt(&d, "family count");
-    m.families = rq_arena_calloc(arena, (size_t)count + 1, sizeof *m.families);
-    if (m.families == NULL) return RQ_E_NO_MEMORY;
-    for (; m.family_count < count; m.family_count++) {
-        rq__manifest_family *f = &m.families[m.family_count];
-        if (!get_name(&d, &f->name) || f->name.len > RQ_FAMILY_LEN_MAX ||
-            !rq_cursor_be64(&d.c, &f->flushed))
-            return corrupt(&d, "family");
-        if (m.family_count > 0 && rq_slice_compare(f[-1].name, f->name) >= 0)
-            return corrupt(&d, "order of families");
-        RQ_TRY(decode_files(&d, f));
-    }
+    if (version == VERSION_OWNED) RQ_TRY(decode_owned(&d, flags, &m));
+    RQ_TRY(decode_families(&d, &m));
+    if ((flags & FLAG_REMOVED) != 0) RQ_TRY(take_removed(&d, &m));
     if (rq_cursor_left(&d.c) > 0) return corrupt(&d, "end");
     *ret = m;
     return RQ_OK;

@@ -12,8 +12,11 @@
  * says who may serve the region (owned.h):
  *
  *   u8 version = 2 | u8 flags | be64 next number | be64 open number | be64 last stamp |
- *     u8 length, owner | varint logs: u8 length, name, be64 opening, be64 first LSN | varint families, as above
- *   logs in the order of their opening; owner and names of logs are ServerNames
+ *     [be64 truncations |] u8 length, owner | varint logs: u8 length, name, be64 opening, be64 first LSN |
+ *     varint families, as above
+ *   logs in the order of their opening; owner and names of logs are ServerNames; flags bit 1: TRUNCATED, and the
+ *   number of truncations is there; bit 2: REMOVED, the families have been removed by a truncation, and their files
+ *   have not all been archived
  *
  * A standalone server refuses version 2, and a cluster version 1.
  *
@@ -54,13 +57,16 @@ typedef struct rq__manifest_log {
 typedef struct rq__manifest {
     bool in_use;
     uint64_t next_seqid; /* lower numbers are used or skipped */
-    /* The manifest of a cluster's region (version 2). The next five fields are valid only then. */
+    /* The manifest of a cluster's region (version 2). The fields up to `removed` are valid only then. */
     bool is_owned;
     uint64_t open_number;  /* of openings so far */
+    uint64_t truncations;  /* so far */
     int64_t last_stamp_ms; /* the latest timestamp given to cells without one */
     rq_slice owner;        /* empty: none */
     rq__manifest_log *logs;
     size_t log_count;
+    rq__manifest_family *removed; /* by a truncation: their files are to be archived */
+    size_t removed_count;         /* not 0: there are no families */
     rq__manifest_family *families;
     size_t family_count;
 } rq__manifest;

@@ -208,6 +208,9 @@ rq_err rq__owned_take(rq_region *r, rq_arena *arena, rq__manifest *ret, rq_error
     if (r->owned == NULL) return rq_no_memory(why);
     RQ_TRY(rq__owned_read(c, r->info.encoded, arena, ret, &generation, why));
     RQ_TRY(check_owner(r, ret->owner, why));
+    RQ_TRY(rq__owned_archive_removed(r->env.vfs, &r->info, ret, why));
+    ret->removed_count = 0;
+    r->owned->truncations = ret->truncations;
     uint64_t opening = ret->open_number + 1;
     RQ_TRY(rq_wal_need(c->shared, c->server_name, r->info.encoded, opening, why));
     ret->open_number = r->owned->open_number = opening;
@@ -300,6 +303,7 @@ rq_err rq__owned_fill(rq_region *r, rq_arena *arena, rq__manifest *m)
     const rq__owned *o = r->owned;
     m->is_owned = true;
     m->open_number = o->open_number;
+    m->truncations = o->truncations;
     m->last_stamp_ms = atomic_load(&o->last_stamp_ms);
     if (o->closes) return RQ_OK;
     m->owner = rq_slice_cstr(r->engine->cluster->server_name);

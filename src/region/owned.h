@@ -20,6 +20,10 @@
  *  7. A server that removes the files of a closed region, or changes its families, swaps the manifest first,
  *     as an opening would, and is refused under the same conditions: so a deposed master does no harm to an
  *     open region. While files are removed, the owner is the server that removes them (claim.c).
+ *  8. A truncation of a closed region is one swap: it moves the manifest's families to `removed`, and raises the number
+ *     of truncations. Then the files of `removed` are archived, and another swap drops their names; an opening does
+ *     both, too, if the server that truncated has ended in between. The families are new ones from then on, so
+ *     edits in listed logs are not replayed.
  *
  * Folders are not listed: the manifest names the region's files. Other files may be about to be
  * committed by another server, and are not touched.
@@ -44,6 +48,7 @@ typedef struct rq__owned_log {
 /* The cluster's part of a region. */
 typedef struct rq__owned {
     uint64_t open_number;
+    uint64_t truncations;
     _Atomic int64_t last_stamp_ms; /* written with the token */
     uint64_t replayed_seqid;       /* highest sequence id of the replayed edits */
     uint64_t quiet_ns;             /* when the former owner's lease has run out; 0: it had none */
@@ -124,6 +129,11 @@ rq_err rq__owned_claim(rq_engine *e, const char *encoded, rq_arena *arena, rq__c
 RQ_NODISCARD
 rq_err rq__owned_remove(const rq_engine *e, const char *encoded, const rq__claimed *claimed,
                         rq_error *why);
+/* Archives the files of the families that a truncation has removed. They are in no other manifest and are never named
+ * again, so any server may do this, at any time. */
+RQ_NODISCARD
+rq_err rq__owned_archive_removed(rq_vfs *vfs, const rq_region_info *info, const rq__manifest *m,
+                                 rq_error *why);
 /* Removes the family from the manifest, if it is there. */
 RQ_NODISCARD
 rq_err rq__owned_drop_family(rq_engine *e, const char *encoded, rq_arena *arena, rq_slice family,

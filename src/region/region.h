@@ -229,15 +229,20 @@ RQ_NODISCARD
 rq_err rq_region_remove_family(rq_engine *e, const rq_region_info *info, rq_slice family,
                                rq_error *why);
 
-/* In a cluster: the number of the region's last opening or truncation, from its manifest. Blocks. */
+/* How often a cluster's region has been opened or truncated, and truncated, as its manifest says. */
+typedef struct rq_region_numbers {
+    uint64_t openings, truncations;
+} rq_region_numbers;
+/* Blocks. */
 RQ_NODISCARD
-rq_err rq_region_openings(const rq_engine *e, const rq_region_info *info, uint64_t *ret,
-                          rq_error *why);
-/* In a cluster: removes the data of all families of a closed region. `openings` is rq_region_openings() from before; if it
- * has changed since, the region was truncated already, and perhaps opened and written to, and nothing is done. So a
- * master may repeat this, and a deposed one does no harm. RQ_E_STATE: a server has the region open. */
+rq_err rq_region_numbers_of(const rq_engine *e, const rq_region_info *info, rq_region_numbers *ret,
+                            rq_error *why);
+/* In a cluster: removes the data of all families of a closed region. `noted` has the number of truncations from before, and
+ * the number of openings from after the region was closed. If the region was truncated since, and perhaps opened and written to,
+ * nothing is removed: so a master may repeat this, and a later master may. RQ_E_CONFLICT: it was only opened since. RQ_E_STATE: a
+ * server has it open. */
 RQ_NODISCARD
-rq_err rq_region_truncate(rq_engine *e, const rq_region_info *info, uint64_t openings,
+rq_err rq_region_truncate(rq_engine *e, const rq_region_info *info, const rq_region_numbers *noted,
                           rq_error *why);
 
 /* --- split and merge (split.c; blocking) ------------------------------------------------------ */

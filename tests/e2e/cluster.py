@@ -71,7 +71,7 @@ def znodes_are_hbases(world):
 
 
 def what_is_not_safe_is_refused(world):
-    for change, text in [("truncate_region 't,,1.0123456789abcdef0123456789abcdef.'", None), ("create 'm', {NAME => 'f', IS_MOB => true}", "MOB"), ("alter 'hbase:meta', {REGION_REPLICATION => 2}", "replicas"),
+    for change, text in [("create 'm', {NAME => 'f', IS_MOB => true}", "MOB"), ("alter 'hbase:meta', {REGION_REPLICATION => 2}", "replicas"),
                          ("add_peer '1', CLUSTER_KEY => 'localhost:1:/h'", "does not support replication")]:
         script = world.folder / "refused.rb"
         script.write_text(change + "\n")

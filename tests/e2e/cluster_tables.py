@@ -130,7 +130,5 @@ def replicas_are_read_from_the_regions_server(world):
     drop(world, "rr")
 
 
-# truncate_region is refused: a region that a new master reopens before it resumes the procedure counts as truncated. The tests of it
-# above are for the day that this is solved.
-TESTS = [bulk_loads_reach_regions_on_all_servers,
+TESTS = [a_region_is_truncated_alone, a_truncation_survives_its_master, bulk_loads_reach_regions_on_all_servers,
          a_bulk_load_goes_on_when_a_server_is_killed, replicas_are_read_from_the_regions_server]

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first master of a cluster is killed while it lays out the store: after each of its steps on shared storage, and
- * at each of its file calls. The next master fences it, completes the store, and finds the same catalog as one that
- * was not interrupted; so does a third one.
+ * Masters of a cluster that are killed after each of their steps on shared storage, and at each of their file calls.
  *
- * STRIDE=n takes each n-th point (1: all).
+ * While the first one lays out the store: the next master fences it, completes the store, and finds the same catalog as
+ * one that was not interrupted; so does a third one.
+ *
+ * While one truncates a region, and the next one completes that: an acknowledged truncation holds, what was written
+ * after it is there, and the region's rows are never half gone.
+ *
+ * STRIDE=n takes each n-th point (1: all); SEED=n repeats a run.
  */
 #include "../unit/catalog/world.h"
 
@@ -20,7 +24,7 @@ typedef struct master {
     rq_sim_node *node;
     rq_tenure *tenure;
     char name[64];
-    const char *fenced; /* the one before; NULL: it is the first */
+    const char *fenced[2]; /* earlier ones, or NULL */
     world *w;
     rq_err rc;
     bool done;
@@ -39,16 +43,21 @@ static void free_calls(void *ctx)
     (void)ctx;
 }
 
+/* RQ_E_NOT_FOUND: it ended before it had a log, or its log is not needed any more. */
+static rq_err fence(master *m, const char *name)
+{
+    uint64_t quiet_ns;
+    rq_shared *shared = rq_sim_node_shared(m->node);
+    rq_err rc = rq_wal_fence(shared, name, m->name, &quiet_ns, &m->w->why);
+    return rc == RQ_E_NOT_FOUND ? RQ_OK : rc;
+}
+
 static rq_err open_master(master *m)
 {
     rq_shared *shared = rq_sim_node_shared(m->node);
-    uint64_t quiet_ns;
-    rq_error why = {0};
     world *w = m->w;
-    if (m->fenced != NULL) {
-        rq_err rc = rq_wal_fence(shared, m->fenced, m->name, &quiet_ns, &why);
-        if (rc != RQ_OK) fail_msg("%s", why.message);
-    }
+    for (size_t i = 0; i < RQ_ARRAY_LEN(m->fenced); i++)
+        if (m->fenced[i] != NULL) RQ_TRY(fence(m, m->fenced[i]));
     RQ_TRY(rq_tenure_begin(shared, m->name, &m->tenure, &w->why));
     RQ_TRY(rq_root_join(w->env->vfs, ID, &w->why));
     w->tenure = m->tenure;
@@ -65,7 +74,7 @@ static void run_master(rq_task *task)
 
 static void start(master *m, world *w, rq_sim_storage *storage, const char *fenced)
 {
-    *m = (master){.w = w, .fenced = fenced, .task.run = run_master};
+    *m = (master){.w = w, .fenced = {fenced}, .task.run = run_master};
     assert_int_equal(rq_sim_node_new(storage, 1000000000, 0, &m->node), RQ_OK);
     w->why = (rq_error){0};
     w->start_code += 10; /* it may end before its world has begun */
@@ -102,10 +111,10 @@ static void kill_master(master *m)
     rq_sim_restart_process(w->sim);
 }
 
-/* The start of one that is not killed; what it finds, malloc'ed. */
-static char *start_and_describe(master *m, world *w, rq_sim_storage *storage, const char *fenced)
+/* Of one that is not killed: what it finds, malloc'ed. */
+static char *describe(master *m)
 {
-    start(m, w, storage, fenced);
+    world *w = m->w;
     (void)run_steps(m, NEVER);
     if (m->rc != RQ_OK) fail_msg("%s does not start: %s", m->name, w->why.message);
     assert_true(world_settle(w));
@@ -113,6 +122,12 @@ static char *start_and_describe(master *m, world *w, rq_sim_storage *storage, co
     assert_string_equal(wrong, "");
     free(wrong);
     return world_describe(w);
+}
+
+static char *start_and_describe(master *m, world *w, rq_sim_storage *storage, const char *fenced)
+{
+    start(m, w, storage, fenced);
+    return describe(m);
 }
 
 /* The first master is killed at that step or file call. `expected` NULL: it is not killed; returns what the next one
@@ -172,10 +187,128 @@ static void a_first_master_killed_at_any_point_is_followed(void **state)
     printf("%" PRIu64 " points\n", points);
 }
 
+/* --- a region is truncated ------------------------------------------------------------------------ */
+
+typedef struct truncation {
+    rq_ddl ddl;
+    char encoded[RQ_ENCODED_NAME_LEN + 1];
+    bool answered;
+} truncation;
+
+static void answered(rq_ddl *d)
+{
+    RQ_CONTAINER_OF(d, truncation, ddl)->answered = true;
+}
+
+static void submit_truncation(world *w, truncation *t, const char *encoded)
+{
+    *t = (truncation){.answered = false};
+    snprintf(t->encoded, sizeof t->encoded, "%s", encoded);
+    t->ddl = (rq_ddl){.kind = RQ_DDL_TRUNCATE_REGION,
+                      .ns = RQ_SLICE_LIT("default"),
+                      .qualifier = RQ_SLICE_LIT("t"),
+                      .user = RQ_SLICE_LIT("tester"),
+                      .wait_finished = true,
+                      .submitted = answered,
+                      .of.one_region.region = rq_slice_cstr(t->encoded)};
+    rq_catalog_submit(w->catalog, &t->ddl);
+}
+
+/* Of the region that has row p. */
+static void encoded_of(world *w, char ret[static RQ_ENCODED_NAME_LEN + 1])
+{
+    char *name = world_region_name(w, "t", "p");
+    snprintf(ret, RQ_ENCODED_NAME_LEN + 1, "%s", strrchr(name, '.') - RQ_ENCODED_NAME_LEN);
+    free(name);
+}
+
+/* Rows of a file, and of the log. */
+static void fill(world *w)
+{
+    OK(world_create(w, "t", "f", "m"));
+    OK(world_put(w, "t", "a", "f"));
+    OK(world_put(w, "t", "p", "f"));
+    OK(world_table(w, RQ_DDL_FLUSH_TABLE, "t"));
+    OK(world_put(w, "t", "q", "f"));
+}
+
+static bool is_there(world *w, const char *row)
+{
+    rq_err rc = world_get(w, "t", row, "f");
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) fail_msg("row %s: %s", row, rq_err_name(rc));
+    return rc == RQ_OK;
+}
+
+static void check_truncated(world *w, const char *name, bool acknowledged)
+{
+    bool p = is_there(w, "p"), q = is_there(w, "q");
+    if (p != q || (acknowledged && p) || !is_there(w, "a") || is_there(w, "z") != acknowledged)
+        fail_msg("%s finds a=%d p=%d q=%d z=%d, acknowledged=%d", name, is_there(w, "a"), p, q,
+                 is_there(w, "z"), acknowledged);
+}
+
+/* The second master truncates and is killed at that step or file call; the third is killed while it takes over, unless
+ * `later` is NEVER. *ret_done: the truncation was acknowledged before. */
+static void interrupt_truncation(uint64_t seed, uint64_t step, uint64_t call, uint64_t later,
+                                 bool *ret_done)
+{
+    world w;
+    rq_sim_storage *storage;
+    master first, second, third;
+    truncation t;
+    char encoded[RQ_ENCODED_NAME_LEN + 1];
+    world_init(&w, seed, NULL);
+    w.late = w.by_messages = false;
+    w.make_calls = make_calls;
+    w.free_calls = free_calls;
+    w.cluster_id = ID;
+    assert_int_equal(rq_sim_storage_new(w.sim, 0, &storage), RQ_OK);
+    free(start_and_describe(&first, &w, storage, NULL));
+    fill(&w);
+    encoded_of(&w, encoded);
+    if (call != NEVER) rq_sim_cut_at(w.sim, rq_sim_calls(w.sim) + call);
+    submit_truncation(&w, &t, encoded);
+    for (; step > 0 && !t.answered && !rq_sim_is_cut(w.sim); step--)
+        if (!rq_sim_step(w.sim)) rq_sim_advance(w.sim, 1000000);
+    *ret_done = t.answered && t.ddl.rc == RQ_OK;
+    if (*ret_done && world_put(&w, "t", "z", "f") != RQ_OK) fail_msg("%s", w.why.message);
+    kill_master(&first);
+    if (later != NEVER) {
+        start(&second, &w, storage, first.name);
+        (void)run_steps(&second, later);
+        kill_master(&second);
+    }
+    start(&third, &w, storage, first.name);
+    if (later != NEVER) third.fenced[1] = second.name;
+    free(describe(&third));
+    check_truncated(&w, third.name, *ret_done);
+    assert_int_equal(world_truncate_region(&w, "t", "p"), RQ_OK);
+    assert_false(is_there(&w, "p") || is_there(&w, "z"));
+    kill_master(&third);
+    rq_sim_storage_free(storage);
+    world_clear(&w);
+}
+
+static void a_master_killed_in_a_truncation_is_followed(void **state)
+{
+    (void)state;
+    uint64_t seed = unit_seed(), points = 0;
+    bool done = false;
+    for (uint64_t step = seed % 5; !done; step += stride(5), points++) {
+        interrupt_truncation(seed, step, NEVER, NEVER, &done);
+        interrupt_truncation(seed, step, NEVER, (seed + points * 37) % 2000, &done);
+    }
+    done = false;
+    for (uint64_t call = 1 + seed % 3; !done; call += stride(3), points++)
+        interrupt_truncation(seed, NEVER, call, NEVER, &done);
+    printf("%" PRIu64 " points\n", points);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_first_master_killed_at_any_point_is_followed),
+        cmocka_unit_test(a_master_killed_in_a_truncation_is_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

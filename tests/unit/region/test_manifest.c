@@ -35,6 +35,12 @@ static void random_owner(rq_random *r, rq_arena *a, rq__manifest *m)
     m->is_owned = true;
     m->open_number = rq_random_next(r);
     m->last_stamp_ms = (int64_t)(rq_random_next(r) >> 1);
+    m->truncations = rq_random_below(r, 3);
+    if (m->truncations > 0 && m->family_count > 0 && rq_random_below(r, 2) == 0) {
+        m->removed = m->families;
+        m->removed_count = m->family_count;
+        m->family_count = 0;
+    }
     if (rq_random_below(r, 2) == 0) m->owner = RQ_SLICE_LIT("host,16020,17");
     m->log_count = rq_random_below(r, 4);
     m->logs = rq_arena_calloc(a, m->log_count + 1, sizeof *m->logs);
@@ -65,6 +71,8 @@ static void encoded_data_is_decoded(void **state)
         assert_int_equal(one.ptr[0],
                          m.is_owned ? 2 : 1); /* a standalone server's stays as it was */
         assert_true(got.is_owned == m.is_owned && rq_slice_eq(got.owner, m.owner));
+        assert_true(got.truncations == m.truncations && got.removed_count == m.removed_count &&
+                    got.family_count == m.family_count);
         assert_true(rq_slice_eq(rq_buf_slice(&one), rq_buf_slice(&two)));
         for (size_t cut = 0; cut < one.len; cut++) /* nothing shorter is a manifest */
             assert_int_equal(rq__manifest_decode(rq_slice_of(one.ptr, cut), &a, &got, NULL),

@@ -285,11 +285,16 @@ static void a_removed_family_stays_removed(void **state)
     cluster_end(&c);
 }
 
-static uint64_t openings_of(const cluster_server *s)
+static rq_region_numbers numbers_of(const cluster_server *s)
 {
-    uint64_t n = 0;
-    assert_ok(rq_region_openings(s->f.engine, &s->f.info, &n, NULL));
+    rq_region_numbers n = {0};
+    assert_ok(rq_region_numbers_of(s->f.engine, &s->f.info, &n, NULL));
     return n;
+}
+
+static rq_err truncate_noted(const cluster_server *s, rq_region_numbers noted)
+{
+    return rq_region_truncate(s->f.engine, &s->f.info, &noted, NULL);
 }
 
 /* Of files and of the log of a server that has ended. A repetition does not touch what was written since, nor does a master
@@ -304,28 +309,29 @@ static void a_truncation_happens_once(void **state)
     cluster_server *one = &c.servers[0], *two = &c.servers[1];
     memcpy(name, two->name, sizeof name);
     assert_ok(cluster_open(two, NULL));
-    uint64_t before = openings_of(one);
+    rq_region_numbers before = numbers_of(one);
     assert_ok(put(&two->f, "r", "a", "q", 1, "flushed"));
     assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
     assert_ok(put(&two->f, "s", "b", "q", 1, "in the log"));
-    assert_int_equal(rq_region_truncate(one->f.engine, &one->f.info, before, NULL), RQ_E_STATE);
+    assert_int_equal(truncate_noted(one, before), RQ_E_STATE);
     assert_string_equal(get(&two->f, "r", "a", "q"), "flushed");
     cluster_crash(&c, two);
     cluster_fence(one, name);
-    assert_ok(rq_region_truncate(one->f.engine, &one->f.info, before, NULL));
+    assert_ok(truncate_noted(one, before));
     cluster_manifest(one, &m);
     assert_int_equal(m.family_count, 0);
     assert_true(rq_slice_eq(m.owner, rq_slice_cstr(name))); /* its lease is waited for */
-    assert_int_equal(openings_of(one), before + 1);
+    assert_int_equal(numbers_of(one).openings, before.openings + 1);
+    assert_int_equal(numbers_of(one).truncations, before.truncations + 1);
     assert_ok(cluster_open(one, NULL));
     assert_null(get(&one->f, "r", "a", "q"));
     assert_null(get(&one->f, "s", "b", "q"));
     assert_ok(put(&one->f, "r", "a", "q", 1, "new"));
     assert_ok(put(&one->f, "s", "b", "q", 1, "new"));
     assert_ok(rq_region_flush(one->f.region, (rq_slice){0}, NULL, NULL));
-    assert_ok(rq_region_truncate(one->f.engine, &one->f.info, before, NULL));
+    assert_ok(truncate_noted(one, before));
     assert_ok(cluster_close(one, false));
-    assert_ok(rq_region_truncate(one->f.engine, &one->f.info, before, NULL));
+    assert_ok(truncate_noted(one, before));
     assert_ok(cluster_open(one, NULL));
     assert_string_equal(get(&one->f, "r", "a", "q"), "new");
     assert_string_equal(get(&one->f, "s", "b", "q"), "new");
@@ -335,7 +341,7 @@ static void a_truncation_happens_once(void **state)
 static rq_err (*manifest_get)(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
                               uint64_t *ret_generation, rq_error *why);
 static cluster_server *later_master; /* NULL: it has had its turn */
-static uint64_t truncated_at;
+static rq_region_numbers truncated_at;
 
 /* Between the reading of the manifest and its swap a later master truncates the region, and a client writes to it. */
 static rq_err get_and_be_deposed(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
@@ -345,7 +351,7 @@ static rq_err get_and_be_deposed(rq_shared *s, const char *name, rq_arena *arena
     rq_err rc = manifest_get(s, name, arena, ret, ret_generation, why);
     if (by == NULL || strncmp(name, "region:", 7) != 0) return rc;
     later_master = NULL;
-    assert_ok(rq_region_truncate(by->f.engine, &by->f.info, truncated_at, NULL));
+    assert_ok(truncate_noted(by, truncated_at));
     assert_ok(cluster_open(by, NULL));
     assert_ok(put(&by->f, "r", "a", "q", 1, "new"));
     assert_ok(rq_region_flush(by->f.region, (rq_slice){0}, NULL, NULL));
@@ -361,17 +367,85 @@ static void a_deposed_truncation_spares_new_files(void **state)
     assert_ok(cluster_open(one, NULL));
     assert_ok(put(&one->f, "r", "a", "q", 1, "old"));
     assert_ok(cluster_close(one, false));
-    truncated_at = openings_of(one);
+    truncated_at = numbers_of(one);
     manifest_get = one->shared->object_get;
     later_master = two;
     one->shared->object_get = get_and_be_deposed;
-    assert_int_equal(rq_region_truncate(one->f.engine, &one->f.info, truncated_at, NULL),
-                     RQ_E_CONFLICT);
+    assert_int_equal(truncate_noted(one, truncated_at), RQ_E_CONFLICT);
     one->shared->object_get = manifest_get;
     assert_ok(cluster_close(two, false));
     assert_ok(cluster_open(two, NULL));
     assert_string_equal(get(&two->f, "r", "a", "q"), "new");
     cluster_end(&c);
+}
+
+/* Of a procedure that was aborted meanwhile: the region is in use, or was closed again with its rows. */
+static void a_truncation_of_a_region_that_was_opened_since_is_refused(void **state)
+{
+    (void)state;
+    cluster c;
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    rq_region_numbers noted = numbers_of(one);
+    assert_ok(cluster_open(two, NULL));
+    assert_ok(put(&two->f, "r", "a", "q", 1, "new"));
+    assert_int_equal(truncate_noted(one, noted), RQ_E_STATE);
+    assert_ok(cluster_close(two, false));
+    assert_int_equal(truncate_noted(one, noted), RQ_E_CONFLICT);
+    assert_ok(cluster_open(one, NULL));
+    assert_string_equal(get(&one->f, "r", "a", "q"), "new");
+    cluster_end(&c);
+}
+
+static rq_err refuse_to_link(rq_vfs *v, const char *from, const char *to, rq_error *why)
+{
+    (void)v;
+    return rq_fail(why, RQ_E_IO, "%s is not linked to %s", from, to);
+}
+
+static size_t files_below(const cluster_server *s, const char *top)
+{
+    rq_arena a = {0};
+    rq_dir_entry *entries;
+    size_t count = 0;
+    const char *dir = rq_arena_printf(&a, "%s%s/a", top, rq__region_dir(&a, &s->f.info));
+    rq_err rc = rq_vfs_list(s->f.env->vfs, dir, &a, &entries, &count, NULL);
+    rq_arena_clear(&a);
+    return rc == RQ_OK ? count : 0;
+}
+
+/* The master ends between the swap and the files: a later one archives them, or an opening does. */
+static void files_of_a_truncation_that_was_cut_are_archived(void **state)
+{
+    (void)state;
+    for (int opened = 0; opened < 2; opened++) {
+        cluster c;
+        rq__manifest m;
+        cluster_init(&c);
+        cluster_server *one = &c.servers[0], *two = &c.servers[1];
+        assert_ok(cluster_open(one, NULL));
+        assert_ok(put(&one->f, "r", "a", "q", 1, "old"));
+        assert_ok(cluster_close(one, false));
+        rq_region_numbers noted = numbers_of(one);
+        rq_vfs *vfs = one->f.env->vfs;
+        rq_err (*link)(rq_vfs * v, const char *from, const char *to, rq_error *why) = vfs->link;
+        vfs->link = refuse_to_link;
+        assert_int_equal(truncate_noted(one, noted), RQ_E_IO);
+        assert_ok(rq_region_numbers_of(one->f.engine, &one->f.info, &noted, NULL));
+        assert_int_equal(noted.truncations, 1);
+        noted.truncations = 0;
+        if (opened == 1) assert_int_equal(cluster_open(two, NULL), RQ_E_IO);
+        vfs->link = link;
+        cluster_manifest(two, &m);
+        assert_true(m.family_count == 0 && m.removed_count > 0 && files_below(two, "") == 1);
+        if (opened == 0) assert_ok(truncate_noted(two, noted));
+        assert_ok(cluster_open(two, NULL));
+        assert_null(get(&two->f, "r", "a", "q"));
+        cluster_manifest(two, &m);
+        assert_true(m.removed_count == 0 && m.truncations == 1);
+        assert_true(files_below(two, "") == 0 && files_below(two, "archive/") == 1);
+        cluster_end(&c);
+    }
 }
 
 /* What a failed change had opened is closed without a flush, and removed by any server. */
@@ -406,6 +480,8 @@ int main(void)
         cmocka_unit_test(a_removed_family_stays_removed),
         cmocka_unit_test(a_truncation_happens_once),
         cmocka_unit_test(a_deposed_truncation_spares_new_files),
+        cmocka_unit_test(a_truncation_of_a_region_that_was_opened_since_is_refused),
+        cmocka_unit_test(files_of_a_truncation_that_was_cut_are_archived),
         cmocka_unit_test(a_region_without_edits_is_given_up_without_a_flush),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
