@@ -116,6 +116,11 @@ const rq_env *rq_store_env(const rq_store *s)
     return &s->world->env;
 }
 
+struct rq_log_limit *rq__store_damage_lines(const rq_store *s)
+{
+    return &s->world->damage;
+}
+
 /* --- what readers call of a region ------------------------------------------------------------ */
 uint64_t rq__region_read_point_acquire(rq_region *r, uint64_t read_point)
 {

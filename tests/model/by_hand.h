@@ -7,6 +7,7 @@
 #ifndef RQ_TESTS_MODEL_BY_HAND_H
 #define RQ_TESTS_MODEL_BY_HAND_H
 
+#include "base/log.h"
 #include "memory_vfs.h"
 #include "model.h"
 #include "region/region_scanner.h"
@@ -41,6 +42,7 @@ typedef struct by_hand {
     rq_executor executor;
     rq_epoch *epoch;
     rq_env env;
+    rq_log_limit damage;
     rq_block_cache *cache; /* may be NULL */
     rq_arena arena;
     int64_t now_ms;
