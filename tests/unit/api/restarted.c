@@ -129,7 +129,7 @@ static void take(void *context, const rq_completion *c)
     rq_row_free(c->row);
 }
 
-/* Some of them were answered when the server is killed. */
+/* Some of the calls have been answered when the server is killed. */
 static void outstanding_calls(void **state)
 {
     size_t count = 0, ran;
@@ -150,7 +150,7 @@ static void outstanding_calls(void **state)
         OK(rq_poll(db, -1, &ran, &why));
     assert_int_equal(failed, 0);
     OK(rq_add_value(table, rq_text("outstanding"), f, q, 0, &sum, &why));
-    assert_int_equal(sum, CALLS); /* each once: they have nonces */
+    assert_int_equal(sum, CALLS); /* each increment ran once: increments have nonces */
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The findings of fsck: none in a healthy folder, however the server ended; for each missing file or row, its
- * place. tests/e2e/fsck.py tests flipped bits. */
+/* The findings of fsck: none in a healthy folder, however the server ended; for each missing file
+ * or row, a problem with its place. tests/e2e/fsck.py tests flipped bits. */
 #include "world.h"
 
 #include "catalog/fsck.h"
@@ -9,9 +9,9 @@
 
 typedef struct told {
     size_t problems, notes;
-    char first[1200]; /* problem */
+    char first[1200]; /* the first problem */
     char last_note[600];
-    const char *place; /* or NULL: `at_place` counts the problems there */
+    const char *place; /* if set, `at_place` counts the problems at this place */
     size_t at_place;
 } told;
 
@@ -28,7 +28,7 @@ static void note(void *ctx, rq_finding level, const char *place, const char *tex
     }
 }
 
-/* Nothing is written. */
+/* Runs fsck and checks that it writes nothing. */
 static told look(world *w, rq_fsck_totals *totals)
 {
     told t = {0};
@@ -77,7 +77,7 @@ static char *find_file(world *w, rq_arena *a, size_t name_len)
     return NULL;
 }
 
-/* Without compactions references stay. */
+/* Without compactions references to files remain. */
 static void open_again(world *w)
 {
     assert_int_equal(world_open(w), RQ_OK);
@@ -108,7 +108,7 @@ static void a_healthy_folder_has_no_problems_however_it_was_left(void **state)
     open_again(&w);
     assert_int_equal(world_split(&w, "t", "a", "c"), RQ_OK);
     assert_int_equal(world_close(&w, false), RQ_OK);
-    healthy(&w); /* meta knows of it in the log alone */
+    healthy(&w); /* hbase:meta has the region only in the log */
     open_again(&w);
     assert_int_equal(world_close(&w, true), RQ_OK);
     healthy(&w);
@@ -137,7 +137,8 @@ static void missing_files_are_named(void **state)
     char *dir = rq_arena_printf(&a, "%.*s", (int)(strrchr(archived, '/') - archived), archived);
     assert_int_equal(rq_vfs_mkdirs(w.env->vfs, dir, NULL), RQ_OK);
     assert_int_equal(rq_vfs_write_new_file(w.env->vfs, archived, bytes, NULL), RQ_OK);
-    healthy(&w); /* the halves find it there; the parent needs it for nothing else */
+    /* the daughters' references find the file in the archive; the parent is not needed otherwise */
+    healthy(&w);
     assert_int_equal(rq_vfs_write_new_file(w.env->vfs, parents, bytes, NULL), RQ_OK);
     healthy(&w);
     char *stray =
@@ -162,10 +163,11 @@ static void the_files_of_mob_values_are_looked_for(void **state)
     healthy(&w);
     const char *dir = rq_mob_family_dir(&a, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("f"));
     assert_int_equal(rq_vfs_list(w.env->vfs, dir, &a, &files, &count, NULL), RQ_OK);
-    assert_int_equal(count, 2); /* of two regions */
+    assert_int_equal(count, 2); /* files of two regions */
     char *path = rq_arena_printf(&a, "%s/%s", dir, files[0].name);
     rq_stat st;
-    /* Left by a crash between writing a MOB file and the store file that was to refer to it. */
+    /* Simulates a crash between writing a MOB file and the store file that would have referred to
+     * it. */
     rq_fsck_totals totals;
     size_t notes = look(&w, &totals).notes;
     char *stray =
@@ -185,7 +187,7 @@ static void the_files_of_mob_values_are_looked_for(void **state)
     world_clear(&w);
 }
 
-/* A region without a word of its own is not held against another's. */
+/* Each .regioninfo file of another region, copied into the folder, is reported. */
 static void a_folder_owned_by_another_server_is_reported(void **state)
 {
     (void)state;
@@ -195,7 +197,8 @@ static void a_folder_owned_by_another_server_is_reported(void **state)
     rq_fsck_totals totals;
     open_filled(&w, "f");
     assert_int_equal(world_close(&w, true), RQ_OK);
-    char *file = find_file(&w, &a, 32); /* any region's, but one of them has other keys */
+    /* a file of any region; one of the regions has keys outside of its range */
+    char *file = find_file(&w, &a, 32);
     static const char stray[] = "data/default/t/00000000000000000000000000000abc";
     char *dir = rq_arena_printf(&a, "%s/f", stray);
     assert_int_equal(rq_vfs_mkdirs(w.env->vfs, dir, NULL), RQ_OK);
@@ -212,14 +215,15 @@ static void a_folder_owned_by_another_server_is_reported(void **state)
         assert_int_equal(rq_vfs_read_file(w.env->vfs, theirs, 1 << 20, &a, &bytes, NULL), RQ_OK);
         assert_int_equal(rq_vfs_write_new_file(w.env->vfs, word, bytes, NULL), RQ_OK);
         told t = look(&w, &totals);
-        assert_int_equal(t.problems, 2); /* whose word it has, and that nobody knows it */
+        /* the wrong .regioninfo, and a region that is not in hbase:meta */
+        assert_int_equal(t.problems, 2);
         assert_int_equal(rq_vfs_remove(w.env->vfs, word, NULL), RQ_OK);
     }
     rq_arena_clear(&a);
     world_clear(&w);
 }
 
-/* A disk that does not answer is not a folder without problems. */
+/* A read error must not be reported as a folder without problems. */
 static void no_failing_call_is_passed_over(void **state)
 {
     (void)state;
@@ -266,7 +270,7 @@ static void a_repair_moves_unread_files(void **state)
     told t = {0};
     rq_fsck_totals totals;
     rq_fsck_options o = {.repair = true, .findings = {note, NULL, &t}};
-    /* Not while the log counts. */
+    /* Repair is refused while the log has edits. */
     open_again(&w);
     assert_int_equal(world_close(&w, false), RQ_OK);
     assert_int_equal(rq_fsck(w.env->vfs, &o, &totals, NULL), RQ_OK);

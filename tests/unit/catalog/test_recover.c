@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `recover`, `fsck --repair` and a region without a row in hbase:meta, whose rows other regions have: its files are
- * set aside, unless the links of a clone or a snapshot need them. */
+/* `recover`, `fsck --repair` and a region without a row in hbase:meta whose key range other regions
+ * cover: its files are set aside, unless the links of a clone or a snapshot need them. */
 #include "world.h"
 
 #include "catalog/catalog_priv.h"
@@ -161,7 +161,7 @@ static void a_region_that_cannot_be_read_stays_likewise(void **state)
     end(w);
 }
 
-/* The same folders, as `fsck --repair` sees them. */
+/* The same folders, with `fsck --repair`. */
 static void a_repair_leaves_what_clones_and_snapshots_need(void **state)
 {
     (void)state;
