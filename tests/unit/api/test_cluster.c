@@ -139,8 +139,7 @@ static void regions_are_merged_and_split(void **state)
     }
 }
 
-/* What happens to the region after a part of the row was returned. Afterwards the region no longer
- * exists. */
+/* How the returned cells of a row change before the row's region is split or merged. */
 typedef enum meanwhile {
     NOTHING,
     MORE_CELLS,

@@ -7,17 +7,17 @@
 #include "region/engine.h"
 #include "store/mob.h"
 
-typedef struct told {
+typedef struct findings {
     size_t problems, notes;
     char first[1200]; /* the first problem */
     char last_note[600];
     const char *place; /* if set, `at_place` counts the problems at this place */
     size_t at_place;
-} told;
+} findings;
 
 static void note(void *ctx, rq_finding level, const char *place, const char *text)
 {
-    told *t = ctx;
+    findings *t = ctx;
     if (level == RQ_FINDING_PROBLEM && t->place != NULL && strcmp(place, t->place) == 0)
         t->at_place++;
     if (level != RQ_FINDING_PROBLEM) {
@@ -29,9 +29,9 @@ static void note(void *ctx, rq_finding level, const char *place, const char *tex
 }
 
 /* Runs fsck and checks that it writes nothing. */
-static told look(world *w, rq_fsck_totals *totals)
+static findings look(world *w, rq_fsck_totals *totals)
 {
-    told t = {0};
+    findings t = {0};
     rq_error why = {0};
     rq_fsck_options o = {.deep = true, .findings = {note, NULL, &t}};
     char *before = rq_sim_tree(w->sim);
@@ -46,7 +46,7 @@ static told look(world *w, rq_fsck_totals *totals)
 static void healthy(world *w)
 {
     rq_fsck_totals totals;
-    told t = look(w, &totals);
+    findings t = look(w, &totals);
     if (t.problems > 0) fail_msg("%s", t.first);
     assert_true(totals.tables >= 3);
 }
@@ -54,7 +54,7 @@ static void healthy(world *w)
 static void problem(world *w, const char *part)
 {
     rq_fsck_totals totals;
-    told t = look(w, &totals);
+    findings t = look(w, &totals);
     assert_true(totals.problems == t.problems && t.problems > 0);
     if (strstr(t.first, part) == NULL) fail_msg("\"%s\" says nothing of %s", t.first, part);
 }
@@ -173,7 +173,7 @@ static void the_files_of_mob_values_are_looked_for(void **state)
     char *stray =
         rq_arena_printf(&a, "%s/%.*s%032d", dir, (int)strlen(files[0].name) - 32, files[0].name, 7);
     assert_int_equal(rq_vfs_link(w.env->vfs, path, stray, NULL), RQ_OK);
-    told t = look(&w, &totals);
+    findings t = look(&w, &totals);
     assert_int_equal(t.problems, 0);
     assert_int_equal(t.notes, notes + 1);
     assert_non_null(strstr(t.last_note, stray));
@@ -211,13 +211,13 @@ static void a_folder_owned_by_another_server_is_reported(void **state)
         if (regions[i].name[0] == '.' || strcmp(regions[i].name, strrchr(stray, '/') + 1) == 0)
             continue;
         char *theirs = rq_arena_printf(&a, "data/default/t/%s/.regioninfo", regions[i].name);
-        char *word = rq_arena_printf(&a, "%s/.regioninfo", stray);
+        char *info = rq_arena_printf(&a, "%s/.regioninfo", stray);
         assert_int_equal(rq_vfs_read_file(w.env->vfs, theirs, 1 << 20, &a, &bytes, NULL), RQ_OK);
-        assert_int_equal(rq_vfs_write_new_file(w.env->vfs, word, bytes, NULL), RQ_OK);
-        told t = look(&w, &totals);
+        assert_int_equal(rq_vfs_write_new_file(w.env->vfs, info, bytes, NULL), RQ_OK);
+        findings t = look(&w, &totals);
         /* the wrong .regioninfo, and a region that is not in hbase:meta */
         assert_int_equal(t.problems, 2);
-        assert_int_equal(rq_vfs_remove(w.env->vfs, word, NULL), RQ_OK);
+        assert_int_equal(rq_vfs_remove(w.env->vfs, info, NULL), RQ_OK);
     }
     rq_arena_clear(&a);
     world_clear(&w);
@@ -231,7 +231,7 @@ static void no_failing_call_is_passed_over(void **state)
     open_filled(&w, "f:IS_MOB=true,MOB_THRESHOLD=0");
     assert_int_equal(world_split(&w, "t", "a", "c"), RQ_OK);
     assert_int_equal(world_close(&w, true), RQ_OK);
-    told t = {0};
+    findings t = {0};
     rq_fsck_totals totals;
     rq_fsck_options o = {.deep = true, .findings = {note, NULL, &t}};
     uint64_t calls = rq_sim_calls(w.sim);
@@ -267,7 +267,7 @@ static void a_repair_moves_unread_files(void **state)
     static const char manifest[] = ".rorqual/regions/00000000000000000000000000000def.0";
     assert_int_equal(rq_vfs_write_new_file(w.env->vfs, manifest, bytes, NULL), RQ_OK);
     problem(&w, "abc");
-    told t = {0};
+    findings t = {0};
     rq_fsck_totals totals;
     rq_fsck_options o = {.repair = true, .findings = {note, NULL, &t}};
     /* Repair is refused while the log has edits. */
@@ -309,7 +309,7 @@ static void a_file_of_meta_that_cannot_be_opened_is_reported_once(void **state)
         assert_int_equal(rq_vfs_remove(w.env->vfs, path, NULL), RQ_OK);
         rq_slice no_hfile = RQ_SLICE_LIT("no HFile");
         assert_int_equal(rq_vfs_write_new_file(w.env->vfs, path, no_hfile, NULL), RQ_OK);
-        told t = {.place = path};
+        findings t = {.place = path};
         rq_fsck_totals totals;
         const rq_fsck_options o = {.deep = deep == 1, .findings = {note, NULL, &t}};
         assert_int_equal(rq_fsck(w.env->vfs, &o, &totals, NULL), RQ_OK);
@@ -324,7 +324,7 @@ static void a_running_servers_folder_is_not_looked_at(void **state)
     (void)state;
     world w;
     open_filled(&w, "f");
-    told t = {0};
+    findings t = {0};
     rq_fsck_totals totals;
     const rq_fsck_options o = {.findings = {note, NULL, &t}};
     assert_int_equal(rq_fsck(w.env->vfs, &o, &totals, NULL), RQ_E_LOCKED);

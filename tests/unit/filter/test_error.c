@@ -36,7 +36,8 @@ static bool check_case(oracle_file *f)
     return ok;
 }
 
-/* A FilterList in a FilterList in a …; *ret_clock: the number of cells between two looks at the clock, of 128. */
+/* Parses nested FilterLists; *ret_clock: the number of cells between two clock checks, at most
+ * 128. */
 static rq_err parse_nested(size_t depth, uint32_t *ret_clock, rq_error *why)
 {
     static const char list[] = PACKAGE "FilterList";
@@ -92,7 +93,8 @@ int main(int argc, char **argv)
         printf("a hundred and one levels: %s\n", why.message);
         wrong++;
     }
-    /* A list asks its child, which asks its own, …: a hundred lists make some 5,000 calls for a cell. */
+    /* A list calls its child, which calls its own child, and so on: a hundred lists make about
+     * 5,000 calls per cell. */
     if (parse_nested(3, &few, &why) != RQ_OK || few != 128 || many != 1) {
         printf("with 3 and 100 levels the clock is read every %u and %u cells\n", few, many);
         wrong++;
