@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol over real sockets: HBase's answers, and the reaction to clients that misbehave. */
+/* The protocol over real sockets: responses as HBase's, and reactions to clients that misbehave. */
 #include "rpc_peer.h"
 #include "toy_service.h"
 
@@ -107,7 +107,7 @@ static void put_get_with_header(rq_buf *out, size_t len)
     assert_int_equal(pb__request_header__pack(&h, head), len);
     rpc_put_get(&get, 1, "Get", "row");
     rq_cursor c = rq_cursor_of(rq_slice_of(get.ptr + 4, get.len - 4));
-    assert_true(rq_pb_delimited(&c, &own)); /* its own header; the parameter follows */
+    assert_true(rq_pb_delimited(&c, &own)); /* the header's own bytes; the parameter follows */
     assert_int_equal(rq_buf_append_varint(&frame, len), RQ_OK);
     assert_int_equal(rq_buf_append(&frame, head, len), RQ_OK);
     assert_int_equal(rq_buf_append(&frame, c.ptr, rq_cursor_left(&c)), RQ_OK);
@@ -119,7 +119,8 @@ static void put_get_with_header(rq_buf *out, size_t len)
     free(attribute.value.data);
 }
 
-/* A request header is parsed on the loop; a long one is refused, and the connection goes on. */
+/* A request header is parsed on the loop; a long one is refused, and the connection remains
+ * open. */
 static void a_header_of_a_request_has_a_longest(void **state)
 {
     toy *t = *state;
@@ -137,7 +138,8 @@ static void a_header_of_a_request_has_a_longest(void **state)
     close(fd);
 }
 
-/* It is refused before it is decoded; the connection goes on. */
+/* A parameter above the method's limit is refused before it is decoded; the connection remains
+ * open. */
 static void a_method_has_a_longest_parameter(void **state)
 {
     toy *t = *state;
@@ -185,7 +187,7 @@ static void a_client_that_wants_sasl_is_switched_to_simple(void **state)
     toy *t = *state;
     int fd = peer_connect(t->port);
     peer_send(fd, "HBas\0\x51", 6);
-    peer_expect(fd, "\0\0\0\0\xff\xff\xff\xa8", 8); /* success, -88 */
+    peer_expect(fd, "\0\0\0\0\xff\xff\xff\xa8", 8); /* call id 0, error -88 */
     rq_buf b = {0};
     assert_int_equal(rq_buf_append(&b, "\0\0\0\5token", 9), RQ_OK);
     rpc_put_header(&b, &plain);
@@ -283,7 +285,7 @@ static void each_end_of_a_call_is_reported_once(void **state)
     }
     assert_int_equal(t->ended - ended, 2);
     assert_int_equal(t->failed - failed, 5);
-    assert_null(rq_call_in_hand()); /* of this thread */
+    assert_null(rq_call_in_hand()); /* this thread has no call in hand */
     close(fd);
 }
 
@@ -373,7 +375,7 @@ static void thousands_of_calls_are_pipelined(void **state)
     close(fd);
 }
 
-/* In batches of up to 16; a single call is not announced. */
+/* Calls are announced in batches of up to 16; a single call is not announced. */
 static void calls_that_arrive_together_are_announced_before_they_run(void **state)
 {
     toy *t = *state;
@@ -386,7 +388,7 @@ static void calls_that_arrive_together_are_announced_before_they_run(void **stat
         uint32_t first = id;
         while (id < first + counts[i])
             rpc_put_get(&b, id++, "Get", "row");
-        rpc_send(fd, &b); /* one packet, and so one read, of a plain socket */
+        rpc_send(fd, &b); /* with a plain socket one packet, and so one read */
         for (uint32_t k = first; k < id; k++)
             rpc_expect_row(fd, k, "row");
         unsigned told = atomic_load(&t->expected) - before;
@@ -434,8 +436,9 @@ static void a_connection_closed_in_mid_frame_leaves_nothing(void **state)
     rq_buf_clear(&b);
     int fd = peer_connect(t->port);
     uint8_t *half = calloc(1, 100000);
-    peer_send(fd, "HBas\0\x50\x0f\xff\xff\xff", 10); /* 256 MB announced */
-    (void)!peer_try_send(fd, half, 100000); /* a header this long is refused: it may be closed */
+    peer_send(fd, "HBas\0\x50\x0f\xff\xff\xff", 10); /* announces 256 MB */
+    /* a header of this length is refused, so the connection may be closed */
+    (void)!peer_try_send(fd, half, 100000);
     free(half);
     close(fd);
     while (rq_rpc_server_stats(t->server).connections > 0)
@@ -503,8 +506,8 @@ static void cell_blocks_travel_both_ways(void **state)
     close(fd);
 }
 
-/* Copied, moved, in reused buffers, written before the iteration ends or not: each arrives complete
- * and in order. */
+/* Responses are copied or moved, in reused buffers, written before the iteration ends or later:
+ * each arrives complete and in order. */
 static void answers_of_all_sizes_keep_their_bytes_and_order(void **state)
 {
     toy *t = *state;
@@ -561,7 +564,7 @@ static void compressed_cell_blocks_are_answered_compressed(void **state)
     rq_cellblock cells = {0};
     fill_block(&cells, 1000);
     rq_buf packed = {0}, b = {0};
-    /* The test's own compressor would be another; the room's is tested against itself elsewhere. */
+    /* Uses the room's own compressor; other tests compare it with an independent one. */
     const struct rq_compressor *c = rq__compressor_find(gzip.compressor);
     assert_int_equal(rq__compressor_pack(c, rq_buf_slice(&cells.bytes), &packed), RQ_OK);
     Pb__MultiRequest multi = PB__MULTI_REQUEST__INIT;
@@ -588,7 +591,8 @@ static void frames_at_the_limit(void **state)
     for (int over = -1; over <= 1; over++) {
         rq_buf b = {0};
         rpc_put_get(&b, 5, "Get", row);
-        size_t extra = b.len - 4 - LIMIT; /* cut the row until the frame has the length wanted */
+        /* truncate the row until the frame has the intended length */
+        size_t extra = b.len - 4 - LIMIT;
         rq_buf_reset(&b);
         row[sizeof row - 1 - extra + (size_t)(over + 1) - 1] = '\0';
         rpc_put_get(&b, 5, "Get", row);
@@ -624,13 +628,13 @@ static void old_clients_get_an_exception_they_know(void **state)
         int fd = rpc_connect(t.port, &olds[i]);
         rq_buf b = {0};
         rpc_put_get(&b, 5, "Get", "row");
-        rq_put_be32(b.ptr, 300u << 20); /* announces more than ever comes */
+        rq_put_be32(b.ptr, 300u << 20); /* announces more bytes than are sent */
         rpc_send(fd, &b);
         rpc_expect_exception(fd, 5, HB "DoNotRetryIOException", "314572800", true);
         peer_expect_end(fd);
         close(fd);
     }
-    int fd = peer_connect(t.port); /* the connection header itself */
+    int fd = peer_connect(t.port); /* the frame is the connection header itself */
     peer_send(fd, "HBas\0\x50\x7f\xff\xff\xff", 10);
     rpc_expect_exception(fd, UINT32_MAX, HB "ipc.FatalConnectionException",
                          "connection header of 2147483647 bytes", true);
@@ -645,8 +649,8 @@ static void a_request_that_swells_is_refused(void **state)
     toy t;
     serve(&t, &(toy_options){.budget_bytes = 16 << 20, .request_bytes_max = 8 << 20});
     int fd = rpc_connect(t.port, &plain);
-    /* 4 MB of empty actions would take hundreds of MB when decoded. The MultiRequest is made by hand and has one
-     * region action. */
+    /* 4 MB of empty actions would take hundreds of MB when decoded. The MultiRequest is encoded by
+     * hand and has one region action. */
     enum { ACTIONS = 2000000 };
     rq_buf region = {0}, multi = {0}, b = {0};
     assert_int_equal(rq_buf_append(&region, "\x0a\x05\x08\x01\x12\x01r", 7), RQ_OK);
@@ -657,7 +661,7 @@ static void a_request_that_swells_is_refused(void **state)
     assert_int_equal(rq_buf_append(&multi, region.ptr, region.len), RQ_OK);
     Pb__MultiRequest none = PB__MULTI_REQUEST__INIT;
     rpc_put_request(&b, 1, "Multi", &none.base, (rq_slice){0}, 0);
-    b.len -= 1; /* the empty parameter's length */
+    b.len -= 1; /* replaces the length of the empty parameter */
     assert_int_equal(rq_buf_append_varint(&b, multi.len), RQ_OK);
     assert_int_equal(rq_buf_append(&b, multi.ptr, multi.len), RQ_OK);
     rq_put_be32(b.ptr, (uint32_t)b.len - 4);
@@ -746,7 +750,7 @@ static void big_requests_take_turns_under_the_budget(void **state)
 static void a_client_that_does_not_read_is_not_read(void **state)
 {
     (void)state;
-    if (getenv("TOY_BELOW") != NULL) skip(); /* its relay reads */
+    if (getenv("TOY_BELOW") != NULL) skip(); /* with a layer below, the relay reads the responses */
     toy t;
     serve(&t, &(toy_options){.loops = 1, .out_bytes_max = 1 << 20});
     int fd = rpc_connect(t.port, &with_codec);
@@ -759,8 +763,8 @@ static void a_client_that_does_not_read_is_not_read(void **state)
         usleep(1000);
     usleep(300000);
     unsigned seen = atomic_load(&t.seen);
-    assert_in_range(seen, 1, 60); /* what sockets hold, and 1 MiB; not all 200 */
-    /* Others are served meanwhile. */
+    assert_in_range(seen, 1, 60); /* the sockets' buffers and 1 MiB of responses, but not all 200 */
+    /* Other clients are served meanwhile. */
     int other = rpc_connect(t.port, &plain);
     rpc_put_get(&b, 1, "Get", "row");
     rpc_send(other, &b);
@@ -795,7 +799,7 @@ static void too_many_calls_in_flight_wait_in_the_socket(void **state)
     assert_int_equal(atomic_load(&t.seen), 1024);
     for (unsigned answered = 0, released = 0; answered < N;) {
         released += toy_release(&t);
-        if (answered == released) sched_yield(); /* not seen or not kept yet */
+        if (answered == released) sched_yield(); /* not yet received, or not yet held */
         for (; answered < released; answered++) {
             rpc_answer a;
             rpc_read(fd, &a);
@@ -806,7 +810,7 @@ static void too_many_calls_in_flight_wait_in_the_socket(void **state)
     toy_stop(&t);
 }
 
-/* ---- chaos and the end */
+/* ---- random bytes, and the stop of the server */
 
 static void random_bytes_harm_no_other_client(void **state)
 {
@@ -882,7 +886,7 @@ static void draining_refuses_new_calls_and_finishes_old_ones(void **state)
     rpc_send(fd, &b);
     while (atomic_load(&t.seen) < 1)
         usleep(1000);
-    assert_false(rq_rpc_server_drain(t.server, 20)); /* the held call keeps it */
+    assert_false(rq_rpc_server_drain(t.server, 20)); /* the held call prevents the end */
     toy_release(&t);
     rpc_expect_row(fd, 1, "hold");
     rpc_put_get(&b, 2, "Get", "row");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attempts that fail: when they are made again, and how often that is logged. */
+/* Failing attempts: when they are repeated, and how often the failure is logged. */
 #include "server/tries.h"
 #include "../base/unit.h"
 
