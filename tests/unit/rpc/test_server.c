@@ -20,8 +20,8 @@ static const rpc_hello plain = {.service = "ClientService", .version = "2.6.1"};
 static const rpc_hello with_codec = {
     .service = "ClientService", .codec = CODEC_KEYVALUE, .version = "2.6.1"};
 
-/* The whole protocol is tested twice: with connections that stay on their loop, and with ones that
- * move after each turn. */
+/* The tests run twice: with connections that stay on their loop, and with connections that move
+ * after each turn. */
 static bool restless;
 
 static void serve(toy *t, const toy_options *options)
