@@ -3,8 +3,8 @@
 """`rorqual bench` against a started server: every workload briefly with every value verified, rates, reports
 and the chart, and its errors when the server dies or the arguments are wrong.
 
-PEER=HOST:PORT (a ZooKeeper) runs the workloads against that cluster instead, a real HBase for one;
-OPERATIONS (200) is how many each does.
+PEER=HOST:PORT (a ZooKeeper) runs the workloads against that cluster instead, for example a real HBase;
+OPERATIONS (200) is the number of operations of each.
 """
 import json
 import os
@@ -21,7 +21,7 @@ import rorqual  # pylint: disable=wrong-import-position
 
 OPERATIONS = os.environ.get("OPERATIONS", "200")
 PEER = os.environ.get("PEER")
-BOUND = ["--seconds", "60", "--operations", OPERATIONS]  # the operations end it, however slow
+BOUND = ["--seconds", "60", "--operations", OPERATIONS]  # the number of operations ends the run, however slow it is
 SMALL = [*BOUND, "--records", "1500", "--value-bytes", "20-200", "--connections", "2",
          "--depth", "3", "--regions", "3"]
 USERS = [*BOUND, "--records", "60", "--value-bytes", "20-200", "--connections", "2",
@@ -88,7 +88,7 @@ def ramp_and_warm_up_are_not_counted(where):
 
 
 def one_seed_draws_the_same_rows(where):
-    """Each key has a length of its own, so the number of bytes sent shows which keys were drawn."""
+    """Each key has a different length, so the number of bytes sent shows which keys were drawn."""
     wanted = [*where, *SMALL, "--connections", "1", "--depth", "1", "--key-bytes", "16-300", "get"]
     sent = [measured("--seed", seed, *wanted)["sent"] for seed in (5, 5, 6)]
     assert sent[0] == sent[1] != sent[2], sent
@@ -200,8 +200,8 @@ def a_server_that_dies_is_named_and_ends_the_run(tmp):
 
 
 def a_server_that_comes_back_has_everything(tmp):
-    """kill -9 under load and a start on the same ports: operations are repeated, none fails, and
-    everything acknowledged is there."""
+    """kill -9 under load, and a start on the same ports: operations are retried, none fails, and
+    all acknowledged rows exist."""
     server = rorqual.Server(tmp / "back", tmp / "back.log")
     ports = [option for name, address in (("zk", server.zk), ("master", server.master),
                                           ("rs", server.regionserver))

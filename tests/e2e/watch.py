@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`rorqual status`, `tables` and `top`: on a server and on its stopped folder, as text and JSON, and top in a terminal (tmux):
-modes, sorting, scrolling, sizes of the terminal, and its end. Tests of the terminal are skipped where there is no tmux."""
+modes, sorting, scrolling, terminal sizes, and quitting. Tests of the terminal are skipped if tmux is missing."""
 import json
 import os
 import pathlib
@@ -18,7 +18,7 @@ from hbase import number, table_name, text
 from rorqual import BINARY, ROOT, Server
 
 VERSION = re.search(r"version: '(.*)'", (ROOT / "meson.build").read_text()).group(1)
-WAIT = 60  # seconds until something is certainly not going to happen
+WAIT = 60  # seconds after which an event that may not happen has not happened
 
 
 class Skipped(Exception):
@@ -79,7 +79,7 @@ def status_has_the_figures(world):
     host, port = world.server.master.rsplit(":", 1)
     assert (got["masterHost"], got["masterPort"]) == (host, int(port)) and re.fullmatch("[0-9a-f-]{36}", got["cluster"]), got
     assert got["version"] == "2.6.1" and got["rorqualVersion"] == VERSION and got["deadServers"] == 0 and got["notOpen"] == [], got
-    # hbase:meta, hbase:namespace, a, b, ns:c are open; off has a region that is not.
+    # hbase:meta, hbase:namespace, a, b and ns:c are open; off has a closed region.
     assert got["tables"] == 6 and got["regions"] == 35, got
     server = got["servers"][0]
     assert server["server"] == world.server.regionserver and server["regions"] == 34, server
@@ -128,7 +128,7 @@ def rates_are_measured(world):
 
 
 class Load:
-    """Writes to the table `load` until it ends."""
+    """Writes to the table `load` until stopped."""
 
     def __init__(self, world, name):
         self.world = world
@@ -221,7 +221,7 @@ class Terminal:
         return self.tmux("capture-pane", "-p", "-t", "t").split("\n")
 
     def until(self, wanted):
-        """Waits until `wanted` is true of the screen; returns the screen."""
+        """Waits until `wanted` is true for the screen; returns the screen."""
         deadline = time.monotonic() + WAIT
         while time.monotonic() < deadline:
             seen = self.screen()
@@ -234,7 +234,7 @@ class Terminal:
         self.tmux("send-keys", "-t", "t", *keys)
 
     def ended(self):
-        """The exit code."""
+        """Waits for the end; returns the exit code."""
         deadline = time.monotonic() + WAIT
         while not (self.code.exists() and self.code.read_text()):
             assert time.monotonic() < deadline, "\n".join(self.screen())
@@ -273,7 +273,7 @@ def top_shows_modes_sorts_and_scrolls(world):
         seen = t.until(lambda s: s[4].startswith("SERVER"))
         assert seen[5].split()[:2] == [world.server.regionserver, "34"], seen
         t.keys("r")
-        t.keys("Left")  # from requests to the name, which regions have in front of it
+        t.keys("Left")  # from the column of requests to that of names, which is before it in the list of regions
         seen = t.until(lambda s: s[4].startswith("REGION *"))
         assert seen[5].split()[0] == "a,", seen
         t.keys("o")
@@ -287,13 +287,13 @@ def top_shows_modes_sorts_and_scrolls(world):
         t.until(lambda s: s[5].startswith("b,"))
         t.keys("h")
         t.until(lambda s: any("this help, and back" in line for line in s))
-        t.keys("x", "h")  # what means nothing does nothing
+        t.keys("x", "h")  # keys without a meaning have no effect
         t.until(lambda s: s[5].startswith("b,"))
         t.keys("+")
         t.until(lambda s: "every 2 s" in s[1])
         t.keys("q")
         assert t.ended() == 0
-        # The terminal is restored: typed text is echoed, and nothing of the frame is left.
+        # The terminal is restored: typed text is echoed, and nothing of top's frame remains.
         assert not any("rorqual top" in line for line in t.screen()), t.screen()
         t.keys("typed")
         t.until(lambda s: any("typed" in line for line in s))
@@ -314,7 +314,7 @@ def top_fits_narrow_terminals(world):
 def top_follows_the_terminals_size(world):
     with tempfile.TemporaryDirectory() as tmp, top(world, pathlib.Path(tmp), "--period", "3600") as t:
         t.until(lambda s: "FILES" in s[4])
-        time.sleep(1.2)  # the second look, after which nothing but keys and sizes changes the screen
+        time.sleep(1.2)  # after the second sample only keys and sizes change the screen
         t.tmux("resize-window", "-t", "t", "-x", "45", "-y", "12")
         seen = t.until(lambda s: len(s) <= 13 and s[4].startswith("REGION") and "FILES" not in s[4])
         assert "READ/S" in seen[4] and all(len(line) <= 45 for line in seen), seen
@@ -333,7 +333,7 @@ def top_tells_that_the_server_has_gone(folder):
         assert re.fullmatch(rf"rorqual top: master {server.master}: .+", "".join(seen)) and len(seen) <= 2, seen
     server = Server(folder / "d", folder / "log")
     done = subprocess.Popen([BINARY, "top", "--zk", server.zk, "--timeout", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    server.process.send_signal(signal.SIGSTOP)  # a server that accepts and does not answer
+    server.process.send_signal(signal.SIGSTOP)  # a server that accepts connections but does not respond
     out, err = done.communicate(timeout=WAIT)
     server.process.send_signal(signal.SIGCONT)
     assert done.returncode == 1 and out == "" and len(err.splitlines()) == 1, (done.returncode, out, err)

@@ -4,7 +4,7 @@
 
 typedef struct policy {
     rq_gate_policy table;
-    unsigned asked, told;
+    unsigned asked, ended;
     unsigned delays; /* delays still to be made */
     bool refuses;
     rq_task *delayed; /* the delayed task, which let_go posts */
@@ -26,7 +26,7 @@ static rq_err before(void *ctx, rq_op *op, rq_task *task)
 static void after(void *ctx, const rq_op *op)
 {
     policy *p = ctx;
-    p->told++;
+    p->ended++;
     p->cost = op->cost;
 }
 
@@ -55,7 +55,7 @@ static void a_refused_op_gets_the_reason_and_reads_nothing(void **state)
         assert_int_equal(out.count, 0);
     }
     assert_int_equal(ops_stats(o, RQ_OP_GET).failed, 2);
-    assert_int_equal(p->told, 2);
+    assert_int_equal(p->ended, 2);
     rq_cellblock_clear(&out);
     ops_world_free(o);
     free(p);
@@ -83,7 +83,7 @@ static void a_delayed_op_keeps_its_region(void **state)
     }
     assert_int_equal(o->done, 1);
     assert_int_equal(p->asked, 3);
-    assert_int_equal(p->told, 1);
+    assert_int_equal(p->ended, 1);
     assert_int_equal(g.read.op.rc, RQ_E_NOT_SERVING_REGION);
     rq_cellblock_clear(&out);
     ops_world_free(o);

@@ -93,7 +93,7 @@ static rq_err grow(rq_op *op, size_t held, size_t wanted, rq_task *task)
     return RQ_OK;
 }
 
-static bool gone(const rq_op *op)
+static bool has_gone(const rq_op *op)
 {
     (void)op;
     return true;
@@ -108,7 +108,7 @@ static void defer(rq_op *op, rq_task *task)
 static void a_get_ends_when_its_caller_has_gone(void **state)
 {
     (void)state;
-    static const rq_op_caller caller = {.may_grow = grow, .has_gone = gone, .defer = defer};
+    static const rq_op_caller caller = {.may_grow = grow, .has_gone = has_gone, .defer = defer};
     ops_world *o = ops_world_new(NULL);
     rq_op_get g;
     rq_cellblock out = {0};

@@ -391,11 +391,11 @@ static void calls_that_arrive_together_are_announced_before_they_run(void **stat
         rpc_send(fd, &b); /* with a plain socket one packet, and so one read */
         for (uint32_t k = first; k < id; k++)
             rpc_expect_row(fd, k, "row");
-        unsigned told = atomic_load(&t->expected) - before;
+        unsigned announced = atomic_load(&t->expected) - before;
         if (getenv("TOY_BELOW") == NULL)
-            assert_int_equal(told, counts[i] == 1 ? 0 : counts[i]);
+            assert_int_equal(announced, counts[i] == 1 ? 0 : counts[i]);
         else
-            assert_in_range(told, 0, counts[i] == 1 ? 0 : counts[i]);
+            assert_in_range(announced, 0, counts[i] == 1 ? 0 : counts[i]);
     }
     close(fd);
 }

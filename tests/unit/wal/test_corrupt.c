@@ -198,17 +198,17 @@ static void garbage_behind_the_end_is_the_tail(void **state)
 static void a_missing_file_is_noticed(void **state)
 {
     (void)state;
-    for (size_t gone = 0; gone < 5; gone++) {
+    for (size_t lost = 0; lost < 5; lost++) {
         rq_sim *sim;
-        assert_int_equal(rq_sim_new(gone, NULL, &sim), RQ_OK);
+        assert_int_equal(rq_sim_new(lost, NULL, &sim), RQ_OK);
         history h;
         build(&h, sim, true);
         char paths[32][32];
         uint64_t sizes[32];
         size_t count = file_count(sim, paths, sizes);
         assert_true(count >= 4);
-        if (gone + 1 < count) {
-            assert_int_equal(rq_vfs_remove(rq_sim_env(sim)->vfs, paths[gone], NULL), RQ_OK);
+        if (lost + 1 < count) {
+            assert_int_equal(rq_vfs_remove(rq_sim_env(sim)->vfs, paths[lost], NULL), RQ_OK);
             rq_error why = {0};
             rq_err rc = try_open(&h, &why);
             assert_int_equal(rc, RQ_E_CORRUPT);
