@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
  * Runs phases of programs, several programs at a time, and ends with the line {@code N passed, N failed}.
  *
  * <p>Arguments: phases ({@code write}, {@code check}, {@code drop}), separated by commas, and then patterns (regular
- * expressions) of the programs' names; none means all. {@code JOBS} is how many programs run at a time.
+ * expressions) of the programs' names; none means all. {@code JOBS} is the number of programs that run at a time.
  */
 public final class Runner {
     private static final List<String> PHASES = List.of("write", "check", "drop");
@@ -30,7 +30,7 @@ public final class Runner {
         List<Program> chosen = choose(programs, Arrays.asList(args).subList(Math.min(1, args.length), args.length));
         Report report = new Report();
         endAfter(Long.parseLong(System.getenv().getOrDefault("RUN_TIMEOUT", "600")), report);
-        // Phases are barriers: all of write, then all of check, as when a restart lies between them.
+        // Phases are barriers: all programs write before any checks, as if a restart were between the phases.
         for (String phase : phases) {
             ExecutorService pool = Executors.newFixedThreadPool(
                 Integer.parseInt(System.getenv().getOrDefault("JOBS", "4")));
@@ -57,7 +57,7 @@ public final class Runner {
         return chosen;
     }
 
-    /** Even if a program hangs, the run ends with its last line. */
+    /** Even if a program hangs, the run prints its last line and ends. */
     private static void endAfter(long seconds, Report report) {
         Thread watch = new Thread(() -> {
             try {
@@ -83,7 +83,7 @@ public final class Runner {
                 default -> program.drop(steps);
             }
         } catch (Steps.Stop e) {
-            // The step that ended the phase has been reported.
+            // The step that ended the phase has already been reported.
         } catch (Throwable e) {
             steps.fail("(outside of any step)", e);
         } finally {

@@ -44,9 +44,8 @@ import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
 /**
- * Limits that a server reaches only with tight settings, those of {@code tests/e2e/tight.py}: requests of at most
- * {@link #FRAME} bytes, scanners that live for {@link #LEASE_MS} between two calls. And calls that take longer than their
- * clients wait.
+ * Limits that are only reached with the tight settings of {@code tests/e2e/tight.py}: requests of at most {@link #FRAME}
+ * bytes, scanner leases of {@link #LEASE_MS}. And calls that take longer than their clients wait.
  */
 public final class Tight implements Program {
     private static final int FRAME = 1 << 20;
@@ -55,9 +54,9 @@ public final class Tight implements Program {
 
     /** Cells of the wide row, each compared by every filter of slow(). */
     private static final int SLOW_CELLS = 4_000;
-    /** What a get of the wide row takes: three times the interval of a scan's heartbeats, which is half a lease. */
+    /** Duration of a get of the wide row: three times the interval of a scan's heartbeats, which is half a lease. */
     private static final long SLOW_MS = 3 * LEASE_MS / 2;
-    /** For calls that shall time out, and for calls that must not, however loaded the machine is. */
+    /** Time-outs for calls that must time out, and for calls that must not, however loaded the machine is. */
     private static final int SHORT_TIMEOUT_MS = 100;
     private static final int PATIENT_MS = 300_000;
 
@@ -132,7 +131,7 @@ public final class Tight implements Program {
 
     // ---- scanners, call by call
 
-    /** What ClientScanner sends, one call at a time, without its retries. */
+    /** Sends the same calls as ClientScanner, one at a time, without its retries. */
     private final class Calls {
         private final ClientService.BlockingInterface server;
         private final byte[] region;
@@ -204,7 +203,7 @@ public final class Tight implements Program {
             long renewed = opened.getScannerId();
             long left = calls.open(new Scan().withStartRow(b("r")), 1).getScannerId();
             long sequence = 0;
-            // Time itself is tested: six half leases, so the one that nobody renews has long ended.
+            // The test needs real time: after six half leases a lease that nobody renews has ended.
             for (int i = 0; i < 6; i++) {
                 pass(0.5);
                 calls.renew(renewed, sequence++);
@@ -236,10 +235,10 @@ public final class Tight implements Program {
         });
     }
 
-    // ---- calls that take longer than their client waits
+    // ---- calls that take longer than their clients wait
 
-    /** Lets every tenth of the values through, after a while: the values are filled with a's, so that each place looks like
-     *  the text's begin and its end. */
+    /** A slow filter that passes every tenth value: the values consist of a's, so that each position looks like the text's
+     * beginning and its end. */
     private static FilterList slow(int filters) {
         List<Filter> list = new ArrayList<>();
         for (int i = 0; i < filters; i++) {
@@ -249,7 +248,7 @@ public final class Tight implements Program {
         return new FilterList(FilterList.Operator.MUST_PASS_ONE, list);
     }
 
-    /** How many filters it takes on this machine. */
+    /** The number of filters that makes a get last SLOW_MS on this machine. */
     private static int slowFilters(Table t) throws Exception {
         int filters = 50;
         for (;;) {
@@ -270,7 +269,7 @@ public final class Tight implements Program {
                 for (int i = 0; i < SLOW_CELLS;) {
                     List<Put> puts = new ArrayList<>();
                     Put wide = new Put(b("wide"));
-                    for (int end = i + 400; i < end; i++) { // below the limit of a request
+                    for (int end = i + 400; i < end; i++) { // stays below the limit of a request
                         byte[] value = b(filling + i + ".");
                         puts.add(new Put(b(String.format("n%04d", i))).addColumn(b("f"), b("q"), value));
                         wide.addColumn(b("f"), b(String.format("q%04d", i)), value);
@@ -283,7 +282,7 @@ public final class Tight implements Program {
         Configuration conf = Cluster.configuration(Cluster.zookeeper());
         conf.setInt("hbase.client.retries.number", 0);
         try (Connection own = ConnectionFactory.createConnection(conf);
-             // It waits for calls made slow on purpose, which a loaded machine makes slower still.
+             // This client waits for calls that are slow on purpose, and slower still on a loaded machine.
              Table warm = own.getTableBuilder(cluster.name("tight_slow"), null).setRpcTimeout(PATIENT_MS)
                  .setReadRpcTimeout(PATIENT_MS).setOperationTimeout(PATIENT_MS).build();
              Table t = own.getTableBuilder(cluster.name("tight_slow"), null).setRpcTimeout(SHORT_TIMEOUT_MS)
@@ -312,8 +311,8 @@ public final class Tight implements Program {
                     long tookMs = (System.nanoTime() - begin) / 1_000_000;
                     Expect.equal(SLOW_CELLS / 10, rows, "rows");
                     Expect.that(tookMs > 2 * SHORT_TIMEOUT_MS, "it took but " + tookMs + " ms, which tests nothing");
-                    // One call of this length is a time-out, as above. No more are certain: a pause of the machine,
-                    // too, makes a call long.
+                    // One call of this length would be a time-out, as above, so there are at least two. The number
+                    // of further calls is not certain, because a pause of the machine also makes a call long.
                     Expect.that(scanner.getScanMetrics().countOfRPCcalls.get() >= 2, "a call, and nothing that kept it alive");
                 }
             });
