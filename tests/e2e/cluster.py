@@ -7,8 +7,10 @@ are paused, or hang although their sessions live; a restart of all servers; wron
 
     cluster.py                ZooKeeper from Debian's package, on a free port
     JAVA='Blog Reads'         also runs these programs of tests/java, with HBase's clients 2.6 and 1.2, on the cluster
-    SESSION_MS=MS             session timeout in ZooKeeper, longer for a loaded machine (default 2000; with JAVA 10000, the setting's default)
-    TESTS='NAME NAME'         only these tests, including those of cluster_tool.py, cluster_servers.py, cluster_snapshots.py and cluster_tables.py
+    SESSION_MS=MS             session timeout in ZooKeeper, longer for a loaded machine (default 2000; with JAVA 10000, the
+                              setting's default)
+    TESTS='NAME NAME'         only these tests, including those of cluster_tool.py, cluster_servers.py, cluster_snapshots.py and
+                              cluster_tables.py
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
 If a process ends without being ended by the test, the test fails, and the end of its log is printed with its exit code or signal.

@@ -5,7 +5,8 @@ on files, so that killed OSDs keep their data), and whose HFiles are in a folder
 OSDs killed while rows are put, and together with servers; all servers and OSDs killed; storage that does not respond; refused
 stores.
 
-    cluster_ceph.py           FILES=cephfs: HFiles are in its CephFS, which nobody mounts; PUTS=n rows (default 300); SESSION_MS=MS, TESTS='NAME NAME', RORQUAL=FILE, JAVA='Blog Reads': as for cluster.py
+    cluster_ceph.py           FILES=cephfs: HFiles are in its CephFS, which nobody mounts; PUTS=n rows (default 300); SESSION_MS=MS,
+                              TESTS='NAME NAME', RORQUAL=FILE, JAVA='Blog Reads': as for cluster.py
 
 Ends with 'N passed, N failed'; with 77 and the reason where Ceph's packages or the plug-in are missing.
 """

@@ -18,7 +18,8 @@
 
 Prints 'PASS seed N', or 'FAIL seed N' with the seed, its table, the shrunken history, and both results
 with a mark at each line that differs. tests/java/oracle/README.md describes the comparison; known differences are in known.tsv there.
-Some scans of HBase do not end: they are reported, counted and interrupted, and an HBase that is disturbed by them is restarted. Ends with 'N passed, N failed'.
+Some scans of HBase do not end: they are reported, counted and interrupted, and an HBase that is disturbed by them is restarted.
+Ends with 'N passed, N failed'.
 """
 import os
 import pathlib

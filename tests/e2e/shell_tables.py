@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`count` and `list_regions` of `rorqual shell`, and the variables of one statement. own_shell.py runs the tests; the expected output is that of
-HBase's Ruby."""
+"""`count` and `list_regions` of `rorqual shell`, and the variables of one statement. own_shell.py runs the tests; the expected
+output is that of HBase's Ruby."""
 import re
 
 from shell_load import script
