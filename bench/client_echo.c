@@ -49,7 +49,7 @@ typedef struct end {
     unsigned port;
     struct end *peer;
     bytes in;
-    uint64_t frames; /* complete units so far: a client first sends preamble and header */
+    uint64_t frames;     /* complete units so far: a client first sends preamble and header */
     uint32_t awaited_id; /* of a client: id of a forwarded request whose response is kept */
     kind awaited;
 } end;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first master of a cluster is killed while it lays out the store: after each of its steps on shared storage, and
- * at each of its file calls. The next master fences it, completes the store, and finds the same catalog as one that
- * was not interrupted; so does a third one.
+ * at each of its file calls. The next master fences it, completes the store, and finds the same
+ * catalog as a master that was not interrupted; so does a third master.
  *
  * STRIDE=n takes each n-th point (1: all).
  */
@@ -20,14 +20,14 @@ typedef struct master {
     rq_sim_node *node;
     rq_tenure *tenure;
     char name[64];
-    const char *fenced; /* the one before; NULL: it is the first */
+    const char *fenced; /* name of the previous master; NULL: this is the first */
     world *w;
     rq_err rc;
     bool done;
     rq_task task;
 } master;
 
-/* Calls that are not assumed to share one log with the master. */
+/* Calls to servers that do not share their log with the master. */
 static void make_calls(void *ctx, world *w, rq_region_calls *ret)
 {
     (void)ctx;
@@ -68,12 +68,12 @@ static void start(master *m, world *w, rq_sim_storage *storage, const char *fenc
     *m = (master){.w = w, .fenced = fenced, .task.run = run_master};
     assert_int_equal(rq_sim_node_new(storage, 1000000000, 0, &m->node), RQ_OK);
     w->why = (rq_error){0};
-    w->start_code += 10; /* it may end before its world has begun */
+    w->start_code += 10; /* the master may end before its world has been opened */
     snprintf(m->name, sizeof m->name, "localhost,16020,%" PRId64, w->start_code + 1);
     w->env->executor->submit(w->env->executor, RQ_POOL_WORK, &m->task);
 }
 
-/* True: it is done. Else that many steps were made. */
+/* Runs at most `steps` steps; returns true if the start has completed. */
 static bool run_steps(master *m, uint64_t steps)
 {
     for (; steps > 0 && !m->done; steps--)
@@ -93,16 +93,17 @@ static void kill_master(master *m)
     world *w = m->w;
     rq_sim_node_kill(m->node);
     if (!rq_sim_is_cut(w->sim)) rq_sim_cut_now(w->sim);
-    if (w->engine != NULL) rq_wal_abort(rq_engine_wal(w->engine)); /* else it tries for ever */
+    /* otherwise the start is retried forever */
+    if (w->engine != NULL) rq_wal_abort(rq_engine_wal(w->engine));
     (void)run_steps(m, NEVER);
     (void)world_close(w, false);
     end(m);
-    rq_sim_advance(w->sim, 30000000000); /* what it sent arrives; the restart drops timers */
+    rq_sim_advance(w->sim, 30000000000); /* messages in transit arrive; the restart drops timers */
     rq_sim_cut_at(w->sim, 0);
     rq_sim_restart_process(w->sim);
 }
 
-/* The start of one that is not killed; what it finds, malloc'ed. */
+/* Runs a start without a kill; returns the catalog that it finds, malloc'ed. */
 static char *start_and_describe(master *m, world *w, rq_sim_storage *storage, const char *fenced)
 {
     start(m, w, storage, fenced);
@@ -115,8 +116,9 @@ static char *start_and_describe(master *m, world *w, rq_sim_storage *storage, co
     return world_describe(w);
 }
 
-/* The first master is killed at that step or file call. `expected` NULL: it is not killed; returns what the next one
- * finds, malloc'ed. True in *ret_done: it had served before. */
+/* Kills the first master at this step or file call. `expected` NULL: does not kill it. Returns the
+ * catalog that the next master finds, malloc'ed. *ret_done: the first master was already
+ * serving. */
 static char *interrupt(uint64_t seed, uint64_t step, uint64_t call, const char *expected,
                        bool *ret_done)
 {

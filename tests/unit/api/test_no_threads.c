@@ -86,8 +86,7 @@ static rq_db *open_at(const char *where, bool no_threads)
         {"hbase.hregion.memstore.flush.size", "131072"},
         {"hbase.hregion.percolumnfamilyflush.size.lower.bound.min", "0"},
         {"hbase.hstore.compaction.min.size", "131072"},
-        {"rorqual.wal.sync",
-         "handover"}}; /* safe under kill -9, and does not wait for the disk */
+        {"rorqual.wal.sync", "handover"}}; /* safe under kill -9, and does not wait for the disk */
     rq_connect_options o = {.size = sizeof o,
                             .settings = settings,
                             .setting_count = sizeof settings / sizeof *settings,

@@ -240,7 +240,7 @@ static void an_action_ends_once_whatever_the_server_says(void **state)
     expect("10|32", 4);
     expect("01|!", 2);
     expect("!|23", 2);
-    expect("00|23", 1);  /* one action answered twice */
+    expect("00|23", 1); /* one action answered twice */
     /* a result for an action of another region, whose own result is an error */
     expect("0123|!", 2);
     expect("0213|01", 1);

@@ -338,7 +338,8 @@ static rq_scan_metrics expect_in(manner how, const rq_scan *scan, script *respon
     return w.all.metrics;
 }
 
-static rq_scan_metrics expect_items(const rq_scan *scan, const script *responses, const char *expected)
+static rq_scan_metrics expect_items(const rq_scan *scan, const script *responses,
+                                    const char *expected)
 {
     rq_scan_metrics m = {0};
     for (manner how = NEEDED; how < MANNERS; how++) {

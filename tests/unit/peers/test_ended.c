@@ -247,8 +247,8 @@ static void a_server_that_is_connected_is_not_found(void **state)
     node_start(&server, SECRET, 2, 5000);
     assert_int_equal(report(&server, &w), RQ_OK);
     rq_rpc_server_drain(server.server, 0);
-    rq_remote_hung_up(
-        w.remote, server.name); /* refers to the earlier connection; the next connection is made
+    rq_remote_hung_up(w.remote,
+                      server.name); /* refers to the earlier connection; the next connection is made
                                  * before the report */
     rq_remote_connected(w.remote, server.name);
     for (int i = 0; i < 20; i++) {

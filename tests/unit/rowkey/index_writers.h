@@ -18,7 +18,7 @@ typedef struct index_kind {
     size_t (*check)(rq_db *db, rq_index *x, bool unique);
     /* writes of each of several writers; one of them repairs the index at this interval */
     unsigned writes, writes_per_repair;
-    unsigned rounds;                    /* number of kills */
+    unsigned rounds; /* number of kills */
 } index_kind;
 
 extern rq_failure why; /* the failure of one thread's calls */

@@ -33,7 +33,7 @@ typedef struct staged {
     bool refused; /* its waiter got an error */
     /* durability was promised by the acknowledgement, or by a replay that returned the record */
     bool durable;
-    bool synced;  /* the waiter asked for `synced` */
+    bool synced; /* the waiter asked for `synced` */
     bool found;
 } staged;
 

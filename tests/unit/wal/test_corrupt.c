@@ -285,7 +285,8 @@ static void a_survey_reports_what_an_open_refuses(void **state)
             rq_error why = {0};
             rq_err rc = try_open(&h, &why);
             if (t.damages == 0 && rc != RQ_OK)
-                fail_msg("seed %llu: not reported: %s", (unsigned long long)(seed + i), why.message);
+                fail_msg("seed %llu: not reported: %s", (unsigned long long)(seed + i),
+                         why.message);
             if (t.damages > 0 && (strstr(t.first.message, paths[file]) == NULL ||
                                   strstr(t.first.message, "offset") == NULL))
                 fail_msg("seed %llu: %s", (unsigned long long)(seed + i), t.first.message);
