@@ -7,10 +7,11 @@
  *
  *  1. No acknowledged write is lost: a read that is answered sees it.
  *  2. None is applied twice: an increment with an unknown outcome is retried with its nonce, on any
- *  server. 3. A write that is submitted after another server has opened the region is not
- *  acknowledged. 4. No stale read: a server with a valid lease returns all writes acknowledged by
- *  any server. 5. At the end, one server takes over all regions, finds all writes, and every log
- *  can be retired.
+ *     server.
+ *  3. A write that is submitted after another server has opened the region is not acknowledged.
+ *  4. No stale read: a server with a valid lease returns all writes acknowledged by any server.
+ *  5. At the end, one server takes over all regions, finds all writes, and every log can be
+ *     retired.
  *
  * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
  */

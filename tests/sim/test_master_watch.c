@@ -7,11 +7,12 @@
  * knowledge:
  *
  *   1. A standby reports as ended only a process that was killed, or whose port is closed because
- *   of an orderly stop; never a process that is paused or cut off, refused in one direction by a
- *   firewall, or without its connections. 2. A report is about the watched name, and not about a
- *   later process at its address. 3. A killed master with a connection to the standby is found
- *   within a second, plus the time of a lost probe, of the standby's running time in which the
- *   address could be reached, unless another process has the address.
+ *      of an orderly stop; never a process that is paused or cut off, refused in one direction by a
+ *      firewall, or without its connections.
+ *   2. A report is about the watched name, and not about a later process at its address.
+ *   3. A killed master with a connection to the standby is found within a second, plus the time of
+ *      a lost probe, of the standby's running time in which the address could be reached, unless
+ *      another process has the address.
  */
 #include "../seeds.h"
 #include "../unit/base/unit.h"

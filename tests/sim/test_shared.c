@@ -4,10 +4,12 @@
  * seed runs in both forms (shared_world.h):
  *
  *  1. No acknowledged write is lost: a server that revokes a tenure reads all acknowledged writes,
- *  in order, within the sealed lengths. 2. A write that is submitted after a revoke has returned is
- *  not acknowledged. 3. Another revoke, by any server at any time, returns the same lengths and
- *  bytes. 4. No read is answered under a lease once the successor answers requests. 5. Of swaps
- *  from one generation one succeeds, and a read sees every swap that returned before it.
+ *     in order, within the sealed lengths.
+ *  2. A write that is submitted after a revoke has returned is not acknowledged.
+ *  3. Another revoke, by any server at any time, returns the same lengths and bytes.
+ *  4. No read is answered under a lease once the successor answers requests.
+ *  5. Of swaps from one generation one succeeds, and a read sees every swap that returned before
+ *     it.
  *
  * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
  */

@@ -6,8 +6,9 @@
  *
  *  1. Every acknowledged record that its region has not flushed is found by each reader.
  *  2. A region's records are found in order, each once, unaltered; none that was not staged.
- *  3. All readers find the same records, at any time, whatever arrives late. 4. No region needs a
- *  log that was closed cleanly; an ended log that no region needs can be retired.
+ *  3. All readers find the same records, at any time, whatever arrives late.
+ *  4. No region needs a log that was closed cleanly; an ended log that no region needs can be
+ *     retired.
  *
  * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
  */

@@ -9,30 +9,32 @@
  * events, on the simulated clock. The invariants after each check by the master (rq_remote_silent),
  * using the simulation's knowledge:
  *
- *   ("Given up" means declared dead; "both ways": its reports and its answers arrive.) 1. A server
- *   that could be heard both ways for 8 s is not given up, however long the master was paused
- *   before. 2. A server is given up only after a fault of the server or its network, not because of
- *   a pause of the master. If one direction worked, the fault lasted more than half of the limit
- *   for one direction; if first one direction failed and then the other, more than half of the
- *   limit. 3. Of the servers that are up, the master's included, half could be heard lately, and
- *   one beside the master's; both
- *      ways, if the one that is given up could be heard one way.
- *   4. If the master is cut off from all servers at once, which it could hear before, none is given up. Nor if no message
- *      reaches any of them, or none of theirs reaches it.
- *   5. A server that could not be heard for the limit and a second of the master's running time has been given up, if
- *      half of the servers were surely heard both ways for half of the limit and a second. So has one that could be heard
- *      one way only for the limit of one way, if half were for half of that and a second.
- *   6. A server that was given up and reports again gets YouAreDeadException. 7. The master regards
- *      itself as cut off only if half of the servers could not be heard both ways, for one and a
- *      half limits less 11 s and a quarter of the limit; and it does if half could not be heard
- *      lately for the limit and a second, or both ways for half of the limit of one way and a
- *      second.
+ *   ("Given up" means declared dead; "both ways": its reports and its answers arrive.)
+ *   1. A server that could be heard both ways for 8 s is not given up, however long the master was
+ *      paused before.
+ *   2. A server is given up only after a fault of the server or its network, not because of a pause
+ *      of the master. If one direction worked, the fault lasted more than half of the limit for one
+ *      direction; if first one direction failed and then the other, more than half of the limit.
+ *   3. Of the servers that are up, the master's included, half could be heard lately, and one
+ *      beside the master's; both ways, if the one that is given up could be heard one way.
+ *   4. If the master is cut off from all servers at once, which it could hear before, none is given
+ *      up. Nor if no message reaches any of them, or none of theirs reaches it.
+ *   5. A server that could not be heard for the limit and a second of the master's running time has
+ *      been given up, if half of the servers were surely heard both ways for half of the limit and
+ *      a second. So has one that could be heard one way only for the limit of one way, if half were
+ *      for half of that and a second.
+ *   6. A server that was given up and reports again gets YouAreDeadException.
+ *   7. The master regards itself as cut off only if half of the servers could not be heard both
+ *      ways, for one and a half limits less 11 s and a quarter of the limit; and it does if half
+ *      could not be heard lately for the limit and a second, or both ways for half of the limit of
+ *      one way and a second.
  *   8. With two servers neither is given up for its silence, and the master does not regard itself
- *   as cut off. 9. A server is given up as ended only if its process was killed, not during an
- *   orderly stop, and not if it runs but has lost its connections or is refused by a firewall. 10.
- *   A killed server is given up as ended within 5 s, plus the time of a lost probe, of the master's
- *   running time in which its address could be reached, unless another process has started at the
- *   address, which is then another server.
+ *      as cut off.
+ *   9. A server is given up as ended only if its process was killed, not during an orderly stop,
+ *      and not if it runs but has lost its connections or is refused by a firewall.
+ *   10. A killed server is given up as ended within 5 s, plus the time of a lost probe, of the
+ *       master's running time in which its address could be reached, unless another process has
+ *       started at the address, which is then another server.
  */
 #include "../seeds.h"
 #include "../unit/base/unit.h"
