@@ -5,7 +5,7 @@
  * one are still in place. Everything else in the history holds as without loads (engine_history.h).
  *
  * With odd seeds the table is replicated: after the restart the log has the record of each load
- * that was acknowledged or whose sources are gone, since nobody makes that load again; No record is
+ * that was acknowledged or whose sources are gone, since nobody makes that load again; no record is
  * of an absent load, and each record names existing files. The record of a load whose sources exist
  * may be missing, because its client got no response and repeats it.
  *

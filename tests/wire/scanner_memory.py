@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The memory of open scanners is bounded; a client that opens too many does not close other clients' scanners; a
-closed connection leaves none behind.
+closed connection leaves no scanner open.
 
 The server has rorqual.memory=128m, of which scanners may use a quarter. Its resident size is printed for each
 flood, and may not exceed the budget by more than 30 percent.
@@ -18,8 +18,8 @@ from hbase import number, text  # pylint: disable=wrong-import-position
 
 MEMORY = 128 << 20
 ROOM = MEMORY // 4
-PLAIN = 10000      # of one connection always fit
-DEADLINE = 60      # for what the server does by itself within seconds
+PLAIN = 10000      # number that always fits for one connection
+DEADLINE = 60      # for actions that the server takes within seconds
 PIPELINED = 100
 FILTERS = "org.apache.hadoop.hbase.filter."
 SANITIZED = "asan" in os.environ.get("RORQUAL", "") or "tsan" in os.environ.get("RORQUAL", "")
@@ -160,7 +160,7 @@ def large_ones(world):
 
 
 def one_that_never_fits(world):
-    """Its client must not repeat it."""
+    """The client must not retry such a request."""
     connection = world.connection()
     try:
         world.open(connection, list_filter(200000))
@@ -205,7 +205,8 @@ def a_client_that_changes_its_connection(world):
         assert time.monotonic() < deadline, "orphans stay"
         time.sleep(0.5)
         world.next(second, world.open(second))
-        # A call would make the scanner the third connection's, so it is made only when orphans must be gone.
+        # A call would move the scanner to the third connection, so it is made only when orphaned scanners must have
+        # been closed.
         touched = time.monotonic() > deadline - DEADLINE + 14
     assert is_unknown(third, left), "an orphan stayed for 14 s"
     world.next(second, moved)

@@ -5,7 +5,7 @@
  * number, so any replayed record can be checked by itself.
  *
  *  - found after a crash = all acknowledged records, followed by a prefix of the records staged
- *  after them
+ *    after them
  *  - per region in order, nothing twice, nothing altered
  */
 #ifndef RQ_TESTS_WAL_HISTORY_H
