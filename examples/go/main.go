@@ -44,7 +44,7 @@ import (
 
 // Failure is an error of the library.
 type Failure struct {
-	Code       string // as RQ_E_TABLE_NOT_FOUND
+	Code       string // such as RQ_E_TABLE_NOT_FOUND
 	HBaseClass string
 	Message    string
 	Retryable  bool

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#define RUNNING RQ_E_STATE /* the failure of the last call; no test frees it */
+#define RUNNING RQ_E_STATE /* no call of this test returns this code */
 
 static rq_failure why = {.size = sizeof(rq_failure)};
 static _Atomic unsigned long left; /* allocations until the one that fails */
