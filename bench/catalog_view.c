@@ -5,7 +5,8 @@
  *
  *   bench_catalog_view [CHANGES]     default 2,000
  *
- * Each change gives a random region another state, publishes, and releases the view before it.
+ * Each change sets the state of a random region, publishes the new view, and releases the previous
+ * one.
  */
 #include "catalog/view.h"
 

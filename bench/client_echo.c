@@ -5,8 +5,8 @@
  * LISTEN for a server at TARGET, on the same ports. It forwards everything except the Gets and
  * Mutates of one table: it keeps the first KEPT responses to each, and answers every later request
  * at once with one of them, under the request's call id. The remaining cost is unavoidable for any
- * server: waking up, reading, finding the frames, writing, with caches that the client's work has
- * evicted.
+ * server: waking up, reading, finding the frames and writing, after the client's work has evicted
+ * the CPU caches.
  *
  *   client ──► client_echo ── Get, Mutate of TABLE ──► an answer kept
  *                   └───────── all else ─────────────► server
@@ -49,8 +49,8 @@ typedef struct end {
     unsigned port;
     struct end *peer;
     bytes in;
-    uint64_t frames; /* whole units so far: of a client the preamble and the header come first */
-    uint32_t awaited_id; /* of a client: a request passed on whose answer is to be kept */
+    uint64_t frames;     /* complete units so far: a client first sends preamble and header */
+    uint32_t awaited_id; /* of a client: id of a forwarded request whose response is kept */
     kind awaited;
 } end;
 
@@ -76,13 +76,13 @@ static void append(bytes *b, const void *p, size_t len)
     b->len += len;
 }
 
-/* Blocking: clients and servers of HBase never stop reading while they write. */
+/* Blocks, which is safe because HBase's clients and servers never stop reading while they write. */
 static void write_all(int fd, const uint8_t *p, size_t len)
 {
     while (len > 0) {
         ssize_t n = write(fd, p, len);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return; /* it has gone: its end is read next */
+        if (n <= 0) return; /* the peer has closed: the end is read next */
         p += n;
         len -= (size_t)n;
     }
@@ -157,7 +157,7 @@ static void take_request(end *client, const uint8_t *frame, size_t len, bytes *a
     append(pass, frame, len);
 }
 
-/* Keeps the answer that its client waits for, unless it is an exception (field 2). */
+/* Keeps the response that its client waits for, unless it is an exception (field 2). */
 static void look_at_response(end *client, const uint8_t *frame, size_t len)
 {
     const uint8_t *p = frame + 4, *after = frame + len;
@@ -173,7 +173,7 @@ static void look_at_response(end *client, const uint8_t *frame, size_t len)
     append(&a->rest, rest, (size_t)(after - rest));
 }
 
-/* Bytes of the next whole unit; 0: not all there. */
+/* Length of the next complete unit; 0: incomplete. */
 static size_t whole(const end *e, const uint8_t *p, size_t len)
 {
     if (e->is_client && e->frames == 0) return len >= PREAMBLE_BYTES ? PREAMBLE_BYTES : 0;
@@ -234,7 +234,8 @@ static void accept_from(int ep, const end *listener)
     server->peer = client;
 }
 
-/* One side has closed: so does the other. The structs stay; an event of theirs may still be due. */
+/* If one side has closed, closes the other. The structs remain, because an event for them may be
+ * pending. */
 static void part(end *e)
 {
     if (e->fd >= 0) close(e->fd);

@@ -31,7 +31,7 @@
 #define FRAME_MAX (64 << 20)
 #define LOOPS_MAX 16
 
-/* The first one accepts for all. */
+/* The first loop accepts all connections. */
 typedef struct loop {
     pthread_t thread;
     int epoll;
@@ -41,7 +41,7 @@ typedef struct loop {
 static size_t request_len, response_len;
 static int listener, connections, depth = 1, server_core = -1, loop_count = 1;
 static loop loops[LOOPS_MAX];
-static atomic_bool served; /* the clients are through */
+static atomic_bool served; /* the clients have finished */
 
 static double seconds(clockid_t clock)
 {
@@ -67,7 +67,7 @@ static void write_all(int fd, const char *p, size_t len)
     }
 }
 
-/* n frames of `len` bytes, as few writes as the buffer allows. */
+/* Writes n frames of `len` bytes, with as few writes as the buffer allows. */
 static void write_frames(int fd, const char *bytes, size_t len, size_t n)
 {
     size_t most = FRAME_MAX / len;
@@ -100,7 +100,7 @@ static void take_connection(size_t *got)
 static void *serve(void *arg)
 {
     static char out[FRAME_MAX];
-    static size_t got[1024]; /* of a connection, which one loop has alone */
+    static size_t got[1024]; /* bytes received per connection, which only one loop accesses */
     loop *self = arg;
     struct epoll_event events[64];
     char *in = calloc(1, FRAME_MAX);
@@ -140,7 +140,7 @@ static void start_loops(void)
         if (pthread_create(&loops[i].thread, NULL, serve, &loops[i]) != 0) die("pthread_create");
 }
 
-/* CPU seconds of all. */
+/* Ends all loops; returns their CPU seconds. */
 static double end_loops(void)
 {
     double cpu_s = 0;

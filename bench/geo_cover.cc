@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Covers of circles by rq_geo_cover and by S2 (Debian's libs2): key ranges, and covered area as a
- * multiple of the circle's. make bench-cover
+ * Compares covers of circles by rq_geo_cover and by S2 (Debian's libs2): number of key ranges, and
+ * covered area as a multiple of the circle's area. make bench-cover
  */
 #include "rorqual/rowkey.h"
 
@@ -34,7 +34,7 @@ unsigned long long number_of(const char *hash)
     return v;
 }
 
-/* Of a cell of 2^shift of the smallest ones, in steradians. */
+/* The area in steradians of a cell that consists of 2^shift smallest cells. */
 double cell_area(unsigned long long first, unsigned shift)
 {
     unsigned level = bits - shift;
@@ -62,7 +62,7 @@ double area_of(const rq_geo_ranges *r)
     return sum;
 }
 
-/* Cells that follow each other are one range of keys. */
+/* Adjacent cells form one range of keys. */
 size_t ranges_of(const S2CellUnion &cover)
 {
     size_t ranges = 0;

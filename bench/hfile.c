@@ -114,7 +114,7 @@ static rq_err resume(bench *b, rq_hfile_scanner *s, const rq_cell *key, bool fir
     return rc;
 }
 
-/* Nanoseconds a cell; `name` NULL: nothing is printed. */
+/* Returns nanoseconds per cell; `name` NULL: prints nothing. */
 static double bench_scan(bench *b, const char *name)
 {
     rq_hfile_scanner s;
@@ -217,8 +217,8 @@ static void bench_encodings(bench *b)
     }
 }
 
-/* Dependent loads, each from the address that the last one returned, over the same amount of
- * memory. */
+/* A chain of dependent loads over the same amount of memory: each address comes from the previous
+ * load. */
 static void load_floor(uint64_t bytes)
 {
     size_t n = bytes / 64;

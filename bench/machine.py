@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine of a measurement, in words."""
+"""A description of the machine on which figures were measured."""
 import os
 import pathlib
 import re

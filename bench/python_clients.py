@@ -16,7 +16,7 @@ TABLE = "bench_python"
 
 
 def rate(call, seconds):
-    """Calls per second, over a time that follows a warm-up of a fifth of it."""
+    """Calls per second, after a warm-up of a fifth of the time."""
     for limit in (seconds / 5, seconds):
         count, begun = 0, time.perf_counter()
         while (spent := time.perf_counter() - begun) < limit:

@@ -20,7 +20,7 @@
 
 #define VALUE_BYTES 1000
 
-/* A lane that the main thread runs. */
+/* A lane whose tasks the main thread runs. */
 typedef struct own_lane {
     rq_lane base;
     pthread_mutex_t lock;

@@ -49,7 +49,7 @@ typedef struct bench {
     rq_env env;
     rq_engine *engine;
     rq_arena arena;
-    const char *only; /* NULL: everything */
+    const char *only; /* the selected line; NULL: all */
     unsigned rounds;
 } bench;
 
@@ -125,7 +125,7 @@ static void set_cell(rq_cell *c, const char *qualifier, const void *value, size_
                    .value_len = (uint32_t)len};
 }
 
-/* As tests/java's FilterBench fills its table. */
+/* A row as tests/java's FilterBench writes it. */
 static void make_filter_row(row *r, unsigned i)
 {
     unsigned chance = (unsigned)((uint64_t)i * 2654435761u >> 7 & 0x7fffffff);
@@ -178,8 +178,8 @@ static const rq_scan whole_table = {
 };
 
 typedef struct get_kind {
-    bool all_columns; /* else the one that PerformanceEvaluation names */
-    bool by_scanner;  /* not by rq_region_get */
+    bool all_columns; /* all columns instead of the one that PerformanceEvaluation reads */
+    bool by_scanner;  /* by a region scanner instead of rq_region_get */
 } get_kind;
 
 static uint32_t get_by_scanner(const table *t, const rq_scan *scan, rq_arena *arena,
@@ -195,7 +195,7 @@ static uint32_t get_by_scanner(const table *t, const rq_scan *scan, rq_arena *ar
     return out->count;
 }
 
-/* One request: what the service does for a Get in the region. Returns the cells. */
+/* One request: does what the service does for a Get in the region. Returns the number of cells. */
 static uint32_t get(const table *t, rq_slice key, get_kind kind, rq_arena *arena, rq_cellblock *out)
 {
     static const rq_slice column = {(const uint8_t *)"0", 1};

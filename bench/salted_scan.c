@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A scan over 16 buckets of a salted table against the same rows in an unsalted one of 16 regions:
+ * Compares a scan over 16 buckets of a salted table with a scan of the same rows in an unsalted
+ * table of 16 regions:
  *
  *     bench_salted_scan URL [ROWS [THREADS [FETCH_BYTES]]]
  *

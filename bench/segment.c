@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memstore alone: the cost of an insert and of a seek of a 1 kB cell with CELLS cells (first
- * argument, a million), in random and in ascending order; the same with the core's caches emptied
- * before each operation, as by a client on the same core; and the cost per cell of a walk over all
- * cells, as in a flush. The second argument is the length of values. The lower bound is copying the
- * same bytes to the same kind of memory.
+ * The memstore alone: the cost of an insert and of a seek of a 1 kB cell in a memstore of CELLS
+ * cells (first argument, default a million), in random and in ascending order; the same with the
+ * core's caches emptied before each operation, as a client on the same core would do; and the cost
+ * per cell of a walk over all cells, as in a flush. The second argument is the length of the
+ * values. The lower bound is copying the same bytes to the same kind of memory.
  */
 #include "base/random.h"
 #include "store/segment.h"

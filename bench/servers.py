@@ -10,7 +10,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build-release"))  # make release
+BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build-release"))  # the folder of `make release`
 sys.path.insert(0, str(ROOT / "tests/peers"))
 import peer  # noqa: E402  (its folder is not a package)
 
@@ -37,7 +37,7 @@ def rss_mb(pid):
 
 
 def busy_share(seconds):
-    """Share of the machine's processor time in use over a short interval."""
+    """The fraction of the machine's CPU time in use over a short interval."""
     def ticks():
         fields = [int(f) for f in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
         return sum(fields), fields[3] + fields[4]
@@ -55,7 +55,7 @@ def settle(patience=60):
 
 
 class Server:
-    """One server under test: how to start it, its process, and a client configuration for it."""
+    """One server under test: its start, its process, and a client configuration for it."""
 
     def __init__(self, name, work):
         self.name, self.dir = name, work / name.replace(" ", "-")
@@ -130,7 +130,8 @@ ECHO_HOST = "127.0.0.2"
 
 
 def echo_in_front(table, ports, prefix=()):
-    """bench/client_echo at ECHO_HOST before the server on those ports, ready; `prefix`: taskset, say."""
+    """Starts bench/client_echo at ECHO_HOST in front of the server on these ports, and waits until it is ready;
+    `prefix`: for example taskset."""
     front = subprocess.Popen([*prefix, str(BUILD / "bench/client_echo"), ECHO_HOST, "127.0.0.1", f"{table},", *ports],
                              stdout=subprocess.PIPE, text=True)
     if front.stdout.readline() != "ready\n":
@@ -139,7 +140,7 @@ def echo_in_front(table, ports, prefix=()):
 
 
 class Echo(Rorqual):
-    """The lower bound: bench/client_echo in front of a Rorqual that creates the table and gives the first responses."""
+    """The lower bound: bench/client_echo in front of a Rorqual that creates the table and sends the first responses."""
 
     def __init__(self, name, work):
         super().__init__(name, work, "--advertise", ECHO_HOST, "-D", "rorqual.wal.sync=handover")
@@ -160,7 +161,7 @@ class Echo(Rorqual):
 
 @contextlib.contextmanager
 def running(servers):
-    """Starts the servers one after another; stops all started ones at the end and after an exception."""
+    """Starts the servers one after another, and stops those started at the end or after an exception."""
     with contextlib.ExitStack() as stack:
         for server in servers:
             stack.callback(server.stop)

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`rorqual shell` and data in and out against HBase's own shell and tools, both on one Rorqual server.
+"""Compares `rorqual shell`, imports and exports with HBase's own shell and tools, both on one Rorqual server.
 
-    make bench-shell, or bench/shell.py [PART…]     parts: start, puts, count, tsv, move; all without any
+    make bench-shell, or bench/shell.py [PART…]     parts: start, puts, count, tsv, move; default: all
     RORQUAL=build-release/rorqual   the binary
-    OFFICIAL=COMMAND           HBase's shell: COMMAND ZOOKEEPER ARGUMENTS…; without it, ours alone
-    PUTS=10000 ROWS=10000000   sizes; COLUMNS are five. PAIRS=1: times that puts and count are measured, both shells in turn
+    OFFICIAL=COMMAND           HBase's shell: COMMAND ZOOKEEPER ARGUMENTS…; without it, only ours is measured
+    PUTS=10000 ROWS=10000000   sizes; five COLUMNS. PAIRS=1: number of measurements of puts and count, alternating between the shells
 
 start   seconds from start to exit of `shell -n` with one get: the median of 21
-puts    puts a second of a script, each acknowledged before the next, and microseconds of CPU of a put, in the shell and in the
-        server; the start of the shell does not count
-count   rows a second of `count` with CACHE => 1000 and with its defaults, and microseconds of CPU of a row
+puts    puts per second of a script, each acknowledged before the next, and microseconds of CPU per put, in the shell and in the
+        server; the shell's start is not counted
+count   rows per second of `count` with CACHE => 1000 and with its defaults, and microseconds of CPU per row
 tsv     CPU seconds of `rorqual bulkload` of a CSV file, and of HBase's ImportTsv (a local job) and BulkLoadHFilesTool on the same
-        fields; the server's own CPU seconds apart
-move    export, import and verify; each killed once in its middle and repeated. Then HBase's Import of our export and our import of
+        fields; the server's CPU seconds separately
+move    export, import and verify, each killed once in the middle and repeated. Then HBase's Import of our export and our import of
         HBase's Export, both verified
 """
 import os
@@ -50,7 +50,7 @@ CPU = "def cpu() words = File.read('/proc/self/stat').split(')')[-1].split; word
 
 
 def run_script(world, name, command, text, times):
-    """Prints what one of so many operations of a script takes, without the start of the shell."""
+    """Prints the cost per operation of a script with `times` operations, without the start of the shell."""
     path = world.path("script")
     path.write_text(f"{CPU}begun = Time.now; used = cpu\n{text}puts \"\\nseconds=#{{Time.now - begun}} ticks=#{{cpu - used}}\"\nexit\n")
     server = cpu_of(world.server.process.pid)
@@ -139,7 +139,7 @@ def tsv(world):
 
 
 def killed_and_repeated(world, *arguments):
-    """Killed after two seconds, or less if it has ended by then."""
+    """Runs the command, kills it after two seconds unless it has ended, and repeats it."""
     command = [BINARY, arguments[0], "--zk", world.server.zk, "--quiet", *map(str, arguments[1:])]
     with subprocess.Popen(command) as process:
         try:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots of a table of many regions with three files each, in this process, on a folder of its
- * own below TMPDIR: the time from submission to the end of each procedure, without an RPC.
+ * Snapshots of a table of many regions with three files each, in this process, on a temporary
+ * folder below TMPDIR: the time from submission to the end of each procedure, without RPC.
  *
  *   bench_snapshots        REGIONS=1000, DIRTY=100 regions with 1 MB in memory before FLUSH
  */

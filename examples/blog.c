@@ -38,7 +38,7 @@ static rq_bytes key_of(int64_t time, char buf[KEY])
     return rq_text(buf);
 }
 
-/* A post each 52 minutes. */
+/* One post every 52 minutes. */
 static int64_t time_of(int post)
 {
     return year_begin + (year_end - year_begin) / POSTS * post;

@@ -59,7 +59,7 @@ static void watch(program *p, uv_loop_t *loop)
     uv_timer_start(&p->timer, tick, 0, 1);
 }
 
-/* Nothing is watched any more, so the loop ends. */
+/* No descriptor is watched after this, so the loop ends. */
 static void finish(program *p)
 {
     uv_close((uv_handle_t *)&p->poll, NULL);

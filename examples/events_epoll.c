@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * librorqual in a loop of the program's own, with epoll: events_epoll [URL]
+ * librorqual in a program's own event loop, with epoll: events_epoll [URL]
  *
  * The loop waits for two descriptors, that of the database (rq_descriptor) and that of a timer, as a server
  * waits for its sockets. When the database's is readable, rq_poll(db, 0, …) runs the completions of the
@@ -23,7 +23,7 @@ typedef struct program {
     rq_db *db;
     rq_table *table;
     unsigned begun, counted, ticks;
-    uint64_t total; /* of the counters, as the batch has read them */
+    uint64_t total; /* sum of the counters that the batch has read */
     bool is_done;
 } program;
 
@@ -52,7 +52,7 @@ static void watch(int epoll, int fd)
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) perror("epoll_ctl"), exit(1);
 }
 
-/* A timer for each millisecond. */
+/* A timer that fires every millisecond. */
 static int make_timer(void)
 {
     struct itimerspec period = {{0, 1000000}, {0, 1000000}};
@@ -144,7 +144,7 @@ static void count_next(program *p)
     check(rq_table_change_async(p->table, &increment, counted, p, &why), "increment");
 }
 
-/* An empty table: a former run may have left counters. */
+/* Empties the table, because an earlier run may have left counters. */
 static void open_table(program *p)
 {
     bool exists;

@@ -46,7 +46,8 @@ static rq_table *open_table(rq_db *db)
     return table;
 }
 
-/* Both sides in one batch: two rows, which are not written atomically; a repetition mends that. */
+/* Changes both sides in one batch: two rows, which are not written atomically; repeating the call
+ * repairs a partial change. */
 static void change_both(rq_table *table, rq_change_kind kind, const blogger *fan,
                         const blogger *idol)
 {
@@ -68,7 +69,7 @@ static void change_both(rq_table *table, rq_change_kind kind, const blogger *fan
     check(rq_table_batch(table, actions, 2, NULL, &why));
 }
 
-/* One column of one row. */
+/* Reads one column of one row. */
 static bool follows(rq_table *table, const blogger *fan, const blogger *idol)
 {
     rq_column column = {rq_text("cf1"), rq_text(idol->id)};

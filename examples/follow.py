@@ -16,7 +16,8 @@ PAIRS = [(JAKSON, BOB), (ELITE, BOB), (BOB, JAKSON), (ERIC, TOM), (JAKSON, ELITE
 
 
 def follow(table, fan, idol):
-    """Both sides in one batch: two rows, which are not written atomically; a repetition mends that."""
+    """Changes both sides in one batch: two rows, which are not written atomically; repeating the call repairs a partial
+    change."""
     with table.batch() as batch:
         batch.put(fan, {("cf1", idol): NICKS[idol]})
         batch.put(idol, {("cf2", fan): NICKS[fan]})

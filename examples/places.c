@@ -54,7 +54,8 @@ static rq_table *open_table(rq_db *db)
     return table;
 }
 
-/* A double as HBase's Bytes.toBytes writes it: 8 bytes, big-endian; the key format raw-f64 is that. */
+/* A double as encoded by HBase's Bytes.toBytes: 8 bytes, big-endian; the same as key format
+ * raw-f64. */
 static rq_bytes degrees(double v, const rq_key_format *raw, unsigned char buf[8])
 {
     size_t len;

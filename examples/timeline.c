@@ -28,8 +28,8 @@ static void check(rq_err rc)
 
 typedef struct schemes {
     rq_table *tall, *wide;
-    /* Of the tall table. The first part, the user, is the key of the wide table; the second part, the
-     * reversed time, is the qualifier there. */
+    /* The key format of the tall table. Its first part, the user, is the key of the wide table; its
+     * second part, the reversed time, is the qualifier there. */
     rq_key_format *tall_key;
 } schemes;
 
@@ -76,7 +76,7 @@ static void write_events(const schemes *s)
         static rq_change puts[EVENTS];
         static rq_action actions[EVENTS];
         for (unsigned i = 0; i < EVENTS; i++) {
-            unsigned event = i * 7 % EVENTS; /* in no order */
+            unsigned event = i * 7 % EVENTS; /* in arbitrary order */
             keys[i] = key_of(s, user, time_of(user, event), 2);
             snprintf(values[i], sizeof values[i], "event %u", event);
             tall[i] = (rq_edit){
@@ -128,7 +128,7 @@ static void print_one(const schemes *s, unsigned user, int64_t time)
     rq_row_free(row);
 }
 
-/* Queries 2 and 3: all events of a user, or the newest; the number of those found. */
+/* Queries 2 and 3: all events of a user, or the newest ones; returns the number of events found. */
 static size_t scan_tall(const schemes *s, unsigned user, uint64_t newest, bool prints)
 {
     unsigned char stop[16];

@@ -89,7 +89,7 @@ static void delete_column(rq_table *table, const char *row, const char *family,
     check(rq_table_change(table, &change, NULL, &why));
 }
 
-/* `time` is the post's. Two posts of one user at the same time would be one row. */
+/* `time` is the time of the post. Two posts of one user at the same time would be the same row. */
 static void publish(weibo *w, const char *user, int64_t time, const char *text)
 {
     char row[KEY], fan[KEY];

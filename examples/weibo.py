@@ -30,7 +30,7 @@ class Weibo:
         return db.table(name) if db.table_exists(name) else db.create_table(name, families)
 
     def publish(self, user, time, text):
-        """`time` is the post's; two posts of a user at one time would be one row."""
+        """`time` is the time of the post; two posts of one user at the same time would be the same row."""
         row = f"{user}_{time}"
         self.content.put(row, {"cf:content": text}, timestamp=time)
         with self.mailbox.batch() as batch:
@@ -38,7 +38,7 @@ class Weibo:
                 batch.put(fan.qualifier, {("cf", user): row}, timestamp=time)
 
     def follow(self, user, other):
-        """Delivers the posts of before, too."""
+        """Follows a user, and delivers that user's earlier posts."""
         self.relations.put(user, {("attends", other): other})
         self.relations.put(other, {("fans", user): user})
         with self.mailbox.batch() as batch:
@@ -46,7 +46,7 @@ class Weibo:
                 batch.put(user, {("cf", other): post.key}, timestamp=post.cells[0].timestamp)
 
     def unfollow(self, user, other):
-        """The mailbox stays as it is: a delete marker of now would hide its posts from a later follow."""
+        """The mailbox is not changed: a delete marker written now would hide its posts after a later follow."""
         self.relations.delete(user, [("attends", other)])
         self.relations.delete(other, [("fans", user)])
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of every service except ClientService, executed as service_fuzz.c does with ClientService's. They
- * create, change, split and drop tables: the world is created again as soon as a region that inputs can name is
- * gone, and every few inputs.
+ * create, change, split and drop tables: the world is created again whenever a region that inputs
+ * can name is missing, and every few inputs.
  *
  * Input: byte 0 selects the service and the kind of connection; then calls (session.h). */
 #include "session.h"
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const service_kind kinds[] = {SERVICE_MASTER, SERVICE_ADMIN,    SERVICE_MASTER_ADMIN,
                                          SERVICE_META,   SERVICE_HBCK,     SERVICE_LOCK,
                                          SERVICE_STATUS, SERVICE_BOOTSTRAP};
-    /* libFuzzer's entry has no context to keep them in. */
+    /* static, because libFuzzer's entry point has no context argument */
     static service_world *shared;
     static unsigned inputs;
     if (size == 0) return 0;

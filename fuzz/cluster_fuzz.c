@@ -48,7 +48,7 @@ static bool same_family(const rq_family_files *a, const rq_family_files *b)
     return true;
 }
 
-/* A copy is the same, too. */
+/* A copy must be equal, too. */
 static bool same_files(rq_arena *arena, const rq_region_files *a, const rq_region_files *b)
 {
     rq_region_files copy;

@@ -3,8 +3,8 @@
 """Writes the seeds of admin_fuzz.c into fuzz/corpus/admin: one for every method in the tables of master and
 region server, with every field set, and sessions that create, change and drop tables.
 
-Messages are made from proto/*.proto: a field has a value by its type's or its own name, so that most requests name
-something that exists. protoc makes bytes of the text.
+Messages are made from proto/*.proto: the name or type of a field determines its value, so that most requests name
+existing objects. protoc encodes the text.
 """
 import pathlib
 import re
@@ -16,7 +16,7 @@ KINDS = {"master_service": 0, "admin_service": 1, "admin_mob": 2, "meta_service"
          "region_servers": 6, "bootstrap_service": 7}
 FAMILY = 'name: "f" attributes { first: "VERSIONS" second: "2" }'
 SCHEMA = 'table_name { namespace: "default" qualifier: "%s" } column_families { ' + FAMILY + " }"
-VALUES = {  # by message or field
+VALUES = {  # values by the name of the message or of the field
     "TableName": 'namespace: "default" qualifier: "t"',
     "RegionSpecifier": 'type: ENCODED_REGION_NAME value: "0"',
     "RegionInfo": 'region_id: 1 table_name { namespace: "default" qualifier: "t" }',
@@ -31,7 +31,7 @@ SCALARS = {"bool": "true", "bytes": '"b"', "string": '"x"', "double": "1.5", "fl
 
 
 def definitions():
-    """message -> [(label, type, name)], enum -> its first value; by their last names."""
+    """{message: [(label, type, name)]} and {enum: its first value}, by their unqualified names."""
     messages, enums, where = {}, {}, {}
     for path in sorted((HERE / "../proto").glob("*.proto")):
         stack = []
@@ -58,9 +58,9 @@ def definitions():
 
 
 MESSAGES, ENUMS, WHERE = definitions()
-for parts in MESSAGES.values():  # a.b is an enum of the message a, or the message b
+for parts in MESSAGES.values():  # a.b is an enum of message a, or message b
     parts[:] = [(label, kind if kind in ENUMS else kind.split(".")[-1], name) for label, kind, name in parts]
-for message, parts in MESSAGES.items():  # its own enum goes before others of that name
+for message, parts in MESSAGES.items():  # an enum of the message itself takes precedence over others with the same name
     parts[:] = [(label, own if (own := f"{message}.{kind}") in ENUMS else kind, name) for label, kind, name in parts]
 
 
@@ -84,7 +84,7 @@ def encode(message, text):
 
 
 def methods():
-    """(kind, method) -> (its number, its request)"""
+    """{(kind, method): (number, request)}"""
     by_bare = {re.sub("_", "", m).lower(): m for m in MESSAGES}
     found = {}
     for room in ("service", "registry"):
@@ -106,7 +106,7 @@ def call(kind, method, text=None, block=b""):
 
 
 def cell(row, family, qualifier, value, kind=4):
-    """A cell of a block of KeyValueCodecWithTags."""
+    """A cell in the form of KeyValueCodecWithTags."""
     key = struct.pack(">H", len(row)) + row + bytes([len(family)]) + family + qualifier + struct.pack(">Qb", 5, kind)
     bytes_of = struct.pack(">II", len(key), len(value)) + key + value
     return struct.pack(">I", len(bytes_of)) + bytes_of

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     rq_buf file = {0};
     decode(rq_slice_of(data, size));
-    /* The corpus has whole files: their message begins behind the length. */
+    /* The corpus has complete files, whose message begins after the length. */
     rq_slice pb = rq_slice_of(size > 8 ? data + 4 : data, size > 8 ? size - 8 : size);
     RQ_ASSERT(rq_buf_append_be32(&file, (uint32_t)pb.len) == RQ_OK);
     RQ_ASSERT(rq_buf_append(&file, pb.ptr, pb.len) == RQ_OK);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A greeting between servers, as steps that an attacker chooses: honest, changed and made-up messages of three
- * callers, one of which has another secret, in any order on one connection.
+ * A greeting between servers whose steps an attacker chooses: honest, changed and invented messages
+ * of three callers, one of which has another secret, in any order on one connection.
  *
- * Each step: what (one byte), whom or how (one byte), and for made-up messages a length and the bytes.
- * What must hold: a caller is proven by its own unchanged proof for this connection's challenge alone, under
- * the name it proves; a caller believes nobody who has another secret.
+ * Each step: the action (one byte), the caller or the change (one byte), and for invented messages
+ * a length and the bytes. Invariants: only a caller's own unchanged proof for this connection's
+ * challenge is accepted, under the proven name; a caller accepts no server with another secret.
  */
 #include "cluster/handshake.h"
 
@@ -32,7 +32,7 @@ typedef struct round {
     rq_secret right, wrong;
     rq_caller callers[CALLERS];
     rq_called called;
-    rq_slice challenge; /* the called side's last answer to a hello */
+    rq_slice challenge; /* the called side's last response to a hello */
     uint8_t next_nonce;
 } round;
 
@@ -81,7 +81,7 @@ static void say_hello(round *r, rq_slice hello)
     if (rc == RQ_OK) r->challenge = answer;
 }
 
-/* `by` -1: nobody's. */
+/* `by`: the caller who made the proof; -1: none. */
 static void say_proof(round *r, rq_slice proof, int by)
 {
     rq_slice answer;

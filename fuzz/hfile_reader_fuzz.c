@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* More than any seed has: only a large file may make a scan take long. */
+/* More steps than any seed needs: only a large file may make a scan take long. */
 #define STEPS_MAX 20000
 
 static void scan(rq_hfile_reader *r, rq_read_ctx *ctx)
@@ -49,7 +49,7 @@ static void scan(rq_hfile_reader *r, rq_read_ctx *ctx)
     rq_buf key = {0};
     if (rq_hfile_midkey(r, ctx, &key, NULL) == RQ_OK) sum += key.len;
     rq_buf_clear(&key);
-    /* Keeps the reads above alive. */
+    /* Keeps the compiler from omitting the reads above. */
     if (sum == UINT64_MAX) abort();
 }
 

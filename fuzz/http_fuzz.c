@@ -33,7 +33,7 @@ static void pattern(const char *text)
     if (rq__object_name_is_valid(text)) (void)rq__object_name_matches(text, bean);
 }
 
-/* Nothing of a name becomes markup, or ends a string of JSON. */
+/* No part of a name may become markup, or end a JSON string. */
 static void escaping(rq_slice bytes)
 {
     rq__text html = {0}, json = {0};

@@ -153,7 +153,7 @@ static void write_cell(input *in)
                       cell.type == RQ_TYPE_PUT ? RQ_MUTATE_PUT : RQ_MUTATE_DELETE, &cell);
 }
 
-/* --- what must hold --------------------------------------------------------------------------- */
+/* --- invariants ------------------------------------------------------------------------------- */
 
 static rq_slice name_of(input *in, const char *table, const char *row)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A main function for fuzz targets without libFuzzer: runs every file of the given folders, and
- * truncations and single-byte changes of each, so that an ordinary test run covers the error paths
+ * truncations and single-byte changes of each, so that an ordinary test run covers the error paths,
  * too. */
 #include <dirent.h>
 #include <stdint.h>
@@ -20,7 +20,8 @@ static void run_copy(const uint8_t *data, size_t size)
     free(copy);
 }
 
-/* At how many places of a file; REPLAY_PLACES for targets that take milliseconds for an input. */
+/* The number of positions in a file that are changed; REPLAY_PLACES for targets that take
+ * milliseconds per input. */
 static size_t places(void)
 {
     const char *text = getenv("REPLAY_PLACES");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats and keys: the input's first line is a format, the rest a key. A key that is decoded must be
- * what its values, and their texts, are encoded to. An input that begins with FF is a column of
- * OpenTSDB's: the qualifier's length, qualifier and value. */
+/* Formats and keys: the input's first line is a format, the rest a key. If a key can be decoded,
+ * its values, and their texts, must encode to the same key. An input that begins with FF is a
+ * column of OpenTSDB: the qualifier's length, qualifier and value. */
 #include "rowkey/tsdb_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -2,7 +2,7 @@
 /* Bytes from a socket: the whole RPC connection (preamble, headers, frames, parameters, cell
  * blocks, codecs, compressors, back-pressure), on a stream in memory instead of an event loop.
  *
- * Input: byte 0 selects the beginning of the connection (see `hellos`; above their number: the same
+ * Input: byte 0 selects the beginning of the connection (see `hellos`; larger numbers: the same
  * with so little memory that connections wait for it) and the size of the reads; the rest are the
  * client's bytes. If bit 7 is set, the rest is one request's frame without its length. */
 #include "../tests/unit/net/memory_loop.h"
@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* ---- services: they look at everything they are given */
+/* ---- services, which read all data that they get */
 
 static void handle_cells(void *ctx, rq_call *call)
 {
@@ -45,7 +45,7 @@ static void handle_now(rq_task *task)
     handle_cells(NULL, l->call);
 }
 
-/* The connection's later calls are read while this one waits. */
+/* Meanwhile later calls of the connection are read. */
 static void handle_late(void *ctx, rq_call *call)
 {
     (void)ctx;
@@ -87,7 +87,7 @@ static const struct {
     const char *bytes;
     size_t len;
 } hellos[] = {
-    {"", 0}, /* the input brings its own */
+    {"", 0}, /* the input contains the preamble */
     HELLO("\0" SERVICE),
     HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b")),
     HELLO("\0" SERVICE CODEC("KeyValueCodecWithTags", "\x33")),
@@ -99,7 +99,8 @@ static const struct {
     HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") COMPRESSOR("ZStandardCodec", "\x2c")),
     HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") COMPRESSOR("DefaultCodec", "\x2a")),
     HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") COMPRESSOR("BZip2Codec", "\x28")),
-    HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") /* blocks, where ZStandardCodec is a stream */
+    HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") /* compressed in blocks, unlike
+                                                       * ZStandardCodec's stream */
           "\x22\x32org.apache.hadoop.hbase.io.compress.zstd.ZstdCodec"),
     HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") VERSION_1_2),
 };
@@ -162,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rq_rpc_server_open(&o, &server, NULL) != RQ_OK) abort();
     run_connection(server, &loops.loop, data, size);
     rq_rpc_server_close(server);
-    if (rq_budget_used(budget) != 0) abort(); /* some bytes were not released */
+    if (rq_budget_used(budget) != 0) abort(); /* not all bytes were released */
     if (rq_budget_used(unread) != 0) abort();
     rq_budget_free(budget);
     rq_budget_free(unread);

@@ -36,7 +36,7 @@ static bool count(rq_vfs *v, uint64_t from, uint64_t to, uint64_t *ret)
     }
     rq__seq_reader_close(&r);
     RQ_ASSERT(rc == RQ_E_END || rc == RQ_E_CORRUPT || rc == RQ_E_UNSUPPORTED);
-    if (sum == UINT64_MAX) abort(); /* keeps the reads alive */
+    if (sum == UINT64_MAX) abort(); /* keeps the compiler from omitting the reads above */
     return rc == RQ_E_END;
 }
 

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* libFuzzer's entry has no context to keep them in. */
+    /* static, because libFuzzer's entry point has no context argument */
     static service_world *shared;
     static unsigned inputs;
     if (size == 0) return 0;

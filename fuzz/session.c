@@ -17,9 +17,9 @@
 #include <stdlib.h>
 
 #define SCANNERS_MAX 64
-#define REGIONS_NAMED 64 /* ids below are numbers of regions */
-#define MOB_REGION 0x80  /* in a region's byte: that of u or t */
-#define AS_IT_CAME 0x80  /* in the byte of the method */
+#define REGIONS_NAMED 64 /* smaller ids are numbers of regions */
+#define MOB_REGION 0x80  /* in a region's byte: the MOB region of u or t */
+#define AS_IT_CAME 0x80  /* in the method's byte: the message is sent unchanged */
 
 typedef struct session {
     service_client client;
@@ -27,7 +27,7 @@ typedef struct session {
     size_t scanner_count;
 } session;
 
-/* ---- answers */
+/* ---- responses */
 
 static const struct {
     const char *service, *method;
@@ -43,7 +43,7 @@ static const ProtobufCMessageDescriptor *answer_of(const char *service, const ch
     for (size_t i = 0; i < RQ_ARRAY_LEN(answers); i++)
         if (strcmp(answers[i].service, service) == 0 && strcmp(answers[i].method, method) == 0)
             return answers[i].response;
-    abort(); /* served, but not listed */
+    abort(); /* a service has a method that is missing in the list */
 }
 
 static void note_scanner(session *s, const Pb__ScanResponse *r)
@@ -59,7 +59,7 @@ static void read_answer(session *s, const char *service, const char *method)
     const ProtobufCMessageDescriptor *type = answer_of(service, method);
     ProtobufCMessage *m =
         protobuf_c_message_unpack(type, NULL, s->client.message.len, s->client.message.ptr);
-    if (m == NULL) abort(); /* no client could read it */
+    if (m == NULL) abort(); /* no client could decode it */
     if (type == &pb__scan_response__descriptor) note_scanner(s, (const Pb__ScanResponse *)m);
     protobuf_c_message_free_unpacked(m, NULL);
 }
@@ -75,7 +75,7 @@ static void set_bytes(ProtobufCBinaryData *member, rq_slice bytes)
     *member = (ProtobufCBinaryData){bytes.len, copy};
 }
 
-/* The pseudo region of a table's MOB files at the master: never open, with a hash in its name. */
+/* The pseudo region of a table's MOB files on the master: never open; its name contains a hash. */
 static void name_mob_region(const char *table, Pb__RegionSpecifier *r)
 {
     rq_buf name = {0};
@@ -105,7 +105,7 @@ static void name_info(session *s, Pb__RegionInfo *r)
     const service_world *w = s->client.world;
     const char *name = w->regions[r->region_id % SERVICE_REGIONS];
     const rq_catalog_region *region = rq_catalog_region_find(w->w.catalog, rq_slice_cstr(name));
-    if (region == NULL) return; /* an earlier call did away with it */
+    if (region == NULL) return; /* an earlier call has removed the region */
     const rq_region_info *info = region->info;
     r->region_id = (uint64_t)info->region_id;
     set_bytes(&r->table_name->namespace_, info->ns);
@@ -115,7 +115,7 @@ static void name_info(session *s, Pb__RegionInfo *r)
     r->has_start_key = r->has_end_key = 1;
 }
 
-/* Wherever a message, or one inside it, has a region. */
+/* Inserts regions into the message and its nested messages. */
 static void name_regions(session *s, ProtobufCMessage *m)
 {
     for (unsigned i = 0; i < m->descriptor->n_fields; i++) {
@@ -140,7 +140,8 @@ static void name_regions(session *s, ProtobufCMessage *m)
     }
 }
 
-/* The message with the names inserted; unchanged if it cannot be decoded, or if as_it_came. */
+/* Encodes the message with the names inserted; unchanged if it cannot be decoded, or if
+ * as_it_came. */
 static void make_message(session *s, const rq_rpc_method *method, bool as_it_came, rq_slice bytes,
                          rq_buf *ret)
 {
@@ -167,7 +168,7 @@ static bool call(session *s, service_kind kind, uint8_t which, rq_slice message,
     const rq_rpc_method *method = &service->methods[(which & ~AS_IT_CAME) % service->method_count];
     rq_buf param = {0};
     make_message(s, method, (which & AS_IT_CAME) != 0, message, &param);
-    /* As if it had come with another. */
+    /* Announces two requests, as if another one had arrived with this one. */
     rq_slice both[2] = {rq_buf_slice(&param), rq_buf_slice(&param)};
     if (service->expect != NULL) service->expect(service->ctx, both, 2);
     bool open = service_client_call(&s->client, method->name, rq_buf_slice(&param), cells);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server's message as the shell reads it into a hash (src/shell/message.c): two bytes choose the message, the
- * rest is its bytes. A decoded message is encoded, decoded again, and must encode to the same bytes. The same bytes
- * are searched for messages in them. */
+/* A server's message as the shell reads it into a hash (src/shell/message.c): two bytes choose the
+ * type, the rest is the message's bytes. A decoded message is encoded, decoded again, and must
+ * encode to the same bytes. The same bytes are also searched for nested messages. */
 #include "shell/shell_priv.h"
 
 #include "shell/messages.h"
@@ -23,9 +23,9 @@ static void read_and_write(mrb_state *mrb, const char *name, rq_slice bytes)
 {
     mrb_value text = mrb_str_new(mrb, (const char *)bytes.ptr, (mrb_int)bytes.len);
     mrb_value hash = call(mrb, "decode", name, text);
-    if (mrb->exc != NULL) return; /* malformed */
+    if (mrb->exc != NULL) return; /* the message is malformed */
     mrb_value again = call(mrb, "encode", name, hash);
-    if (mrb->exc != NULL) return; /* of the wrong wire type: kept, and no value of the field */
+    if (mrb->exc != NULL) return; /* a field with the wrong wire type is kept, but has no value */
     mrb_value same = call(mrb, "decode", name, again);
     if (mrb->exc != NULL) abort();
     mrb_value third = call(mrb, "encode", name, same);
@@ -57,7 +57,7 @@ static void search(mrb_state *mrb, rq_slice bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static rq__shell session; /* kept, because a state of mruby costs more than an input */
+    static rq__shell session; /* kept, because making a state of mruby takes longer than an input */
     if (session.mrb == NULL) {
         session.mrb = mrb_open();
         if (session.mrb == NULL) abort();

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     rq_buf out = {0}, again = {0};
-    /* Its own block, so that a read behind the end is seen. */
+    /* A separate allocation, so that reads past the end are detected. */
     char *text = malloc(size > 0 ? size : 1);
     RQ_ASSERT(text != NULL);
     if (size > 0) memcpy(text, data, size);

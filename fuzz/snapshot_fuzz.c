@@ -5,7 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* As a clone reads it: its regions cover the table once. */
+/* Checked as in a clone: its regions cover the table once. */
 static void parse(rq_slice manifest)
 {
     rq_arena arena = {0};

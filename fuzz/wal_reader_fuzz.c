@@ -47,7 +47,7 @@ static rq_err touch_entry(void *ctx, const rq_wal_index_entry *e)
     return RQ_OK;
 }
 
-/* All functions of a reader, with unknown or known end. */
+/* Calls all functions of a reader, with unknown or known end. */
 static void read_all(rq_vfs *v, uint64_t end)
 {
     rq_wal_reader *r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A log on shared storage as other servers find it: the head object, then the bytes of its stripes, a
- * quarter of the rest each, the same for all segments. Byte 0: bit 0 corrects the head's checksum, bit
- * 1 those of the extents at the beginnings. A head that is decoded is encoded to the same bytes; a
- * record that is delivered lies behind the one before. */
+/* A log on shared storage as other servers read it: the head object, then the bytes of its four
+ * stripes, each a quarter of the rest, the same for all segments. Byte 0: bit 0 corrects the head's
+ * checksum, bit 1 the checksums of the stripes' first extents. A decoded head must encode to the
+ * same bytes; records must be delivered in order. */
 #include "base/checksum.h"
 #include "wal/extent.h"
 #include "wal/head.h"
@@ -69,7 +69,7 @@ static void check_head(rq_slice head)
     rq_arena_clear(&arena);
 }
 
-/* The extents at the stripes' beginnings get the right epoch and checksums. */
+/* Corrects epoch and checksums of the extents at the stripes' beginnings. */
 static void correct(uint8_t *stripes, size_t len)
 {
     size_t quarter = len / RQ_SLOG_STRIPES;

@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* ---- the catalog; it grows and shrinks with its view's number */
+/* ---- the catalog, which grows and shrinks with its view's number */
 
 struct rq_root {
     int unused;
@@ -138,14 +138,14 @@ static void feed(rq_stream *s, rq_catalog *catalog, const uint8_t *bytes, size_t
             if (used > in.len) abort();
             memmove(in.ptr, in.ptr + used, in.len - used);
             in.len -= used;
-            bool waits = s->paused; /* the client takes its answers */
+            bool waits = s->paused; /* the client reads its responses */
             rq_buf_reset(&s->out);
             if (!s->closing) s->events->on_drain(s);
-            if (s->paused && !s->closing) { /* until its watches have been compared */
+            if (s->paused && !s->closing) { /* until its watches have been checked */
                 s->loop->run(s->loop);
                 if (!s->closing) s->events->on_drain(s);
             }
-            if (waits && s->paused && !s->closing) abort(); /* it would hang forever */
+            if (waits && s->paused && !s->closing) abort(); /* the connection would hang forever */
             if (!waits) break;
         } while (in.len > 0 && !s->closing);
         change(catalog);
@@ -163,7 +163,8 @@ static void run_connection(rq_loops *loops, rq_catalog *catalog, const uint8_t *
     if ((data[0] & 0x80) != 0) feed(&s, catalog, hello, sizeof hello, sizeof hello);
     feed(&s, catalog, data + 1, size - 1, steps[data[0] & 3]);
     s.events->on_close(&s, RQ_OK);
-    loops->loop.run(&loops->loop); /* without its connection, which it must not touch any more */
+    /* runs without the connection, which must no longer be accessed */
+    loops->loop.run(&loops->loop);
     rq_buf_clear(&s.out);
 }
 

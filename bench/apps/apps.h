@@ -17,7 +17,8 @@ static inline void check(rq_err rc, const rq_failure *why)
     exit(1);
 }
 
-/* A folder's log is handed to the operating system, without waiting for the disk. */
+/* Opens a database; a folder's log is handed to the operating system without waiting for the
+ * disk. */
 static inline rq_db *open_db(const char *url)
 {
     rq_failure why = {.size = sizeof why};
@@ -42,7 +43,7 @@ static inline uint64_t below(uint64_t *state, uint64_t n)
     return (*state >> 33) % n;
 }
 
-/* A new, empty table with the families, ended by NULL. */
+/* Makes a new, empty table with these families; the list ends with NULL. */
 static inline rq_table *fresh_table(rq_db *db, const char *name, const char *const *names,
                                     const char *versions)
 {

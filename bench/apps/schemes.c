@@ -4,14 +4,16 @@
  *
  *   tall   row user time:desc, one column            wide   row user, a column for each time:desc
  *
- * For 10, 100 … MOST (1,000,000) events of a user, beside ten times as many of others, in each scheme:
+ * For 10, 100 … MOST (1,000,000) events of a user, and ten times as many of other users, in each
+ * scheme:
  *
  *   write    a batch of AT_ONCE events               newest   the NEWEST newest events of a user
  *   one      the event of one moment                 range    a hundredth of a user's events, at least 10
  *   all      every event of a user (up to 100,000)
  *
- * A line each: scheme, events, step, microseconds of an event (write, range, all) or of a call (one,
- * newest). Reads are repeated for SECONDS (1), in memory and then ("flushed") from files.
+ * Prints a line for each: scheme, events, step, microseconds per event (write, range, all) or per
+ * call (one, newest). Reads are repeated for SECONDS (1), from the memstore and then ("flushed")
+ * from files.
  */
 #include "apps.h"
 
@@ -26,7 +28,7 @@ typedef struct scheme {
     const char *name;
     bool wide;
     rq_table *table;
-    uint64_t events; /* of a user */
+    uint64_t events; /* events of one user */
     uint64_t state;
 } scheme;
 
@@ -36,7 +38,7 @@ static void put_be64(uint64_t v, unsigned char *out)
         out[i] = (unsigned char)(v >> (56 - 8 * i));
 }
 
-/* user, then INT64_MAX - time: the newest first. */
+/* The key: user, then INT64_MAX - time, so that the newest event is first. */
 static void key_of(uint64_t user, uint64_t time, unsigned char key[KEY])
 {
     put_be64(user, key);
@@ -48,7 +50,7 @@ static rq_bytes row_of(const scheme *s, const unsigned char key[KEY])
     return rq_bytes_of(key, s->wide ? 8 : KEY);
 }
 
-/* Events first … first + count - 1, at most AT_ONCE. */
+/* Writes events first … first + count - 1; count is at most AT_ONCE. */
 static void write_batch(scheme *s, uint64_t user, uint64_t first, size_t count)
 {
     static unsigned char keys[AT_ONCE][KEY];
@@ -76,7 +78,7 @@ static void print(const scheme *s, const char *step, double us)
     fflush(stdout);
 }
 
-/* Users in turn, so that each one's events lie in many places of the log and of the files. */
+/* Users take turns, so that each user's events are spread over the log and the files. */
 static void write_all(scheme *s)
 {
     double begun = now_s();
@@ -88,7 +90,7 @@ static void write_all(scheme *s)
     print(s, "write", (now_s() - begun) * 1e6 / (double)(s->events * (OTHERS + 1)));
 }
 
-/* --- reads: the number of events that were read ----------------------------------------------- */
+/* --- reads, which return the number of events read -------------------------------------------- */
 
 static uint64_t scan(scheme *s, const rq_scan_request *request)
 {
@@ -128,7 +130,7 @@ static uint64_t read_one(scheme *s)
     return get(s, &request);
 }
 
-/* Events from `newest` to `oldest`, both included; at most `limit` unless 0. */
+/* Reads events from `newest` to `oldest`, both included; at most `limit`, 0: all. */
 static uint64_t read_between(scheme *s, uint64_t newest, uint64_t oldest, uint64_t limit)
 {
     unsigned char from[KEY], to[KEY];

@@ -2,13 +2,13 @@
 /*
  * A Weibo under load: weibo URL [USERS [SECONDS [READERS]]]
  *
- * USERS (100,000) follow each other by a power law: each follows FOLLOWS others, drawn by Zipf's law, so
- * that a few have most of the fans; each has published POSTS times. Then, for SECONDS (30), one thread
- * publishes, one follows and unfollows, and READERS (4) threads read timelines of random users, at the
- * same time. The tables are those of examples/weibo.c.
+ * USERS (100,000) follow each other by a power law: each user follows FOLLOWS others, drawn by
+ * Zipf's law, so that a few users have most of the fans; each user has published POSTS times. Then,
+ * for SECONDS (30), one thread publishes, one follows and unfollows, and READERS (4) threads read
+ * timelines of random users, at the same time. The tables are those of examples/weibo.c.
  *
  * Prints a line for each kind of call: name, calls per second, median, p99 and the longest in
- * milliseconds; and how many mailboxes a post reached.
+ * milliseconds; and the number of mailboxes that a post reached.
  */
 #include "apps.h"
 
@@ -37,9 +37,9 @@ static atomic_bool ended;
 typedef struct worker {
     pthread_t thread;
     const char *name;
-    uint64_t (*call)(struct worker *w); /* a count that is summed up */
+    uint64_t (*call)(struct worker *w); /* returns a count that is summed */
     uint64_t state, calls, sum;
-    uint64_t user, other; /* of the last follow */
+    uint64_t user, other; /* user and followed user of the last follow */
     float *ms;
     size_t cap;
     rq_failure why;
@@ -85,12 +85,12 @@ static uint64_t popular(uint64_t *state)
 
 static void name_of(uint64_t user, char name[NAME])
 {
-    /* Neighbours in popularity are none in the table. */
+    /* Users of similar popularity must not be neighbours in the table. */
     snprintf(name, NAME, "%010llu",
              (unsigned long long)(user * UINT64_C(2654435761) % UINT64_C(10000000000)));
 }
 
-/* Changes are gathered and sent AT_ONCE at a time. */
+/* Changes are collected and sent in batches of AT_ONCE. */
 typedef struct batch {
     rq_table *table;
     size_t count;
@@ -126,7 +126,8 @@ static void add(batch *b, const char *row, const char *family, const char *quali
     if (b->count == AT_ONCE) send(b, why);
 }
 
-/* Everybody's posts, then whom each follows, with their posts in the mailbox. */
+/* Writes all users' posts, then whom each user follows, with the followed users' posts in the
+ * mailbox. */
 static void load(rq_failure *why)
 {
     static batch posts, relation, mail;
@@ -175,7 +176,7 @@ static void copy(rq_bytes from, char to[NAME])
     snprintf(to, NAME, "%.*s", (int)from.len, (const char *)from.data);
 }
 
-/* To the mailboxes of up to FANS_MAX fans. Their number. */
+/* Publishes a post to the mailboxes of at most FANS_MAX fans; returns their number. */
 static uint64_t publish(worker *w)
 {
     static batch mail, post;
@@ -199,7 +200,7 @@ static uint64_t publish(worker *w)
     return reached;
 }
 
-/* Follows somebody, with the next call no longer; both sides. */
+/* Follows a random user, and unfollows that user in the next call; changes both users' rows. */
 static uint64_t follow(worker *w)
 {
     char user[NAME], other[NAME];
@@ -233,7 +234,7 @@ static int newest_first(const void *a, const void *b)
     return (x->timestamp < y->timestamp) - (x->timestamp > y->timestamp);
 }
 
-/* The texts of the newest posts in a mailbox. */
+/* Reads the texts of the newest posts in a mailbox. */
 static uint64_t read_texts(const rq_row *mail, rq_failure *why)
 {
     const rq_kv *refs[5 * 4 * FOLLOWS];
@@ -258,7 +259,7 @@ static uint64_t read_texts(const rq_row *mail, rq_failure *why)
     return found;
 }
 
-/* The number of posts in it. */
+/* Reads a timeline; returns the number of posts in it. */
 static uint64_t timeline(worker *w)
 {
     char user[NAME];

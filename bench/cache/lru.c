@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plain LRU, and the segmented LRU of HBase's LruBlockCache: blocks used once and blocks used more
- * often have a list each (shares of a third and two thirds here, as nothing is IN_MEMORY); the
- * oldest block of the list that is further above its share is evicted. HBASE: LruBlockCache,
+ * often are in separate lists, with shares of a third and two thirds (no block is IN_MEMORY). The
+ * oldest block of the list that exceeds its share by more is evicted. HBASE: LruBlockCache,
  * hbase.lru.blockcache.*.percentage.
  */
 #include "policy.h"

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define TIMES_CACHE 10 /* bytes of all blocks, in caches */
+#define TIMES_CACHE 10 /* total bytes of all blocks, as a multiple of the cache */
 
 typedef struct block {
     rq__cache_node node;
@@ -37,7 +37,7 @@ typedef struct world {
     rq_random random;
     block *blocks;
     uint32_t count;
-    uint32_t fit; /* how many fit into the cache, about */
+    uint32_t fit; /* approximate number of blocks that fit into the cache */
     uint32_t *trace;
     uint32_t *order; /* the blocks by popularity, which is independent of their order in the file */
 } world;
@@ -123,7 +123,7 @@ static void make_blocks(world *w)
     }
 }
 
-/* Inverse of the distribution's integral: exact enough for a rank, and no table. */
+/* Inverse of the distribution's integral: exact enough for a rank, and needs no table. */
 static uint32_t zipf(world *w, double theta)
 {
     double n = (double)w->count + 1, s = 1 - theta;
@@ -144,7 +144,7 @@ static void trace_zipf(world *w)
         w->trace[i] = zipf(w, 0.99);
 }
 
-/* Gets and a scan of blocks worth two caches, one access each in turn. */
+/* Alternates gets with a scan over blocks of twice the cache's size. */
 static void trace_zipf_scans(world *w)
 {
     uint32_t at = 0, left = 0;

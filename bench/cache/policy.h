@@ -10,16 +10,16 @@
 
 typedef struct policy {
     const char *name;
-    /* Ends the program when there is no memory. */
+    /* Ends the program if memory is missing. */
     void *(*make)(uint64_t capacity);
     void (*drop)(void *p);
     void (*use)(void *p, rq__cache_node *n); /* a hit */
     void (*insert)(void *p, rq__cache_node *n);
-    rq__cache_node *(*evict)(void *p); /* takes one out */
+    rq__cache_node *(*evict)(void *p); /* removes and returns the victim */
 } policy;
 
 extern const policy s3_fifo, w_tiny_lfu, segmented_lru, plain_lru;
 
-void *allocate(size_t size); /* zeros, or the program's end */
+void *allocate(size_t size); /* zeroed memory; ends the program if it is missing */
 
 #endif

@@ -5,7 +5,7 @@
  * if it is accessed more often, according to a sketch of all accesses. The main part has two LRU
  * lists: probation and protected (four fifths).
  *
- * The sketch: four rows of four-bit counters, halved every ten accesses a counter.
+ * The sketch: four rows of four-bit counters, which are halved after ten accesses per counter.
  */
 #include "policy.h"
 
@@ -105,7 +105,7 @@ static rq__cache_node *evict(void *state)
         if (main->oldest == NULL) main = &p->queues[PROTECTED];
         rq__cache_node *candidate = p->queues[WINDOW].oldest;
         if (p->queues[WINDOW].bytes <= p->capacity / 100 && main->oldest != NULL)
-            candidate = NULL; /* the window is not full: the main part must give */
+            candidate = NULL; /* the window is not full: a victim of the main part is evicted */
         rq__cache_node *victim = main->oldest;
         uint64_t held = p->queues[PROBATION].bytes + p->queues[PROTECTED].bytes;
         if (candidate != NULL && held + candidate->charge <= p->capacity / 100 * 99) {

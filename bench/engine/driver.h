@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the steps of the engine benchmark: the run's values, and the state of one thread. */
+/* Shared by the steps of the engine benchmark: the parameters of the run, and the state of one
+ * thread. */
 #ifndef BENCH_DRIVER_H
 #define BENCH_DRIVER_H
 
@@ -10,14 +11,15 @@
 
 #define THREADS_MAX 64
 #define VALUE_MAX 65536
-#define BUCKETS_PER_DOUBLING 128 /* of latencies: half a per cent each */
+#define BUCKETS_PER_DOUBLING 128 /* buckets of latencies, each half a per cent wide */
 #define BUCKETS (40 * BUCKETS_PER_DOUBLING)
 
 extern struct run_state {
     settings db;
     uint64_t rows, ops, seconds, rate, seed;
     unsigned threads, batch, value;
-    unsigned gets, puts, rmws, scans, multis, draw; /* of mixes */
+    /* percentages of mixes, and the distribution of rows */
+    unsigned gets, puts, rmws, scans, multis, draw;
     database *open;
 } run;
 
@@ -44,7 +46,7 @@ typedef struct watch {
 } watch;
 
 void watch_begin(watch *w);
-/* Mean and maximum of the second half of the samples. */
+/* Returns mean and maximum of the second half of the samples. */
 void watch_end(watch *w, uint64_t *ret_mean, uint64_t *ret_most);
 /* mixes.c */
 void mix(job *j);

@@ -38,7 +38,8 @@ database *database_open(const settings *s)
     database *db = calloc(1, sizeof *db);
     char url[512], text[6][32], block[16];
     double memstores = 4.0 * (double)s->buffer_bytes;
-    double budget = ((double)s->cache_bytes + memstores) / 0.79; /* a check allows 0.8 */
+    /* the library's configuration check allows 0.8 */
+    double budget = ((double)s->cache_bytes + memstores) / 0.79;
     bool exists;
     snprintf(url, sizeof url, "file:%s", s->folder);
     snprintf(text[0], sizeof text[0], "%.0f", budget);
@@ -135,7 +136,7 @@ static void touch_row(const rq_row *row)
 
 long worker_get(worker *w, const uint8_t row[ROW_BYTES])
 {
-    /* The row, as ours.c asks for it. */
+    /* Gets the whole row, as ours.c does. */
     rq_get_request get = {.size = sizeof get, .row = rq_bytes_of(row, ROW_BYTES)};
     rq_row *found;
     check(rq_table_get(w->db->table, &get, &found, &why), "get");
@@ -185,5 +186,6 @@ void database_flush(database *db)
 
 void database_compact(database *db)
 {
-    check(rq_table_compact(db->db, "t", NULL, true, &why), "compact"); /* does not wait */
+    /* does not wait for the compaction */
+    check(rq_table_compact(db->db, "t", NULL, true, &why), "compact");
 }

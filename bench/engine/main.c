@@ -5,9 +5,9 @@
  *   engine_ours FOLDER [name=value]... STEP...
  *
  * Values (before the step they apply to): rows, value (bytes), threads, ops (per thread), batch,
- * seconds, rate (rows a second that overwriting offers; 0: as many as it can); gets, puts, rmws,
+ * seconds, rate (rows per second offered by overwrite; 0: as many as possible); gets, puts, rmws,
  * scans, multis, draw (of mixes, see mixes.c); seed (the same draws the same rows); cache, buffer,
- * block (bytes), leveled, encoded, regions, sync (these before the first step).
+ * block (bytes), leveled, encoded, regions, sync (these must precede the first step).
  * The last argument may be '-': further values and steps come from lines of standard input, and
  * after each line "done" is printed.
  *
@@ -20,9 +20,9 @@
  * process without closing: what kill -9 leaves
  *   mix                               drawn operations for `seconds` (RocksDB only)
  *
- * The database is opened at the first step ("open" is then a line too). A line for each:
- *   STEP threads=N ops=N seconds=S cpu=S rss=BYTES peak=BYTES [p50=US p99=US p999=US]
- *   [written=BYTES disk=BYTES most=BYTES]
+ * The database is opened at the first step, which prints an additional line "open". Each step
+ *   prints a line: STEP threads=N ops=N seconds=S cpu=S rss=BYTES peak=BYTES [p50=US p99=US
+ *   p999=US] [written=BYTES disk=BYTES most=BYTES]
  * `written` is the number of bytes passed to write() in the step. `disk` is the mean size of the
  * folder in the second half of the step (for short steps: its size afterwards), `most` its largest
  * size then; the size rises and falls with compactions, so a single sample would be arbitrary. With
@@ -68,7 +68,7 @@ static uint64_t next_random(job *j)
 
 #define STRIDE 2654435761ull /* a prime */
 
-/* The i-th of all rows in an order that visits each once and jumps about. */
+/* Row i of a permutation that visits all rows in a scattered order. */
 static uint64_t scattered(uint64_t i)
 {
     return i % run.rows * STRIDE % run.rows;
@@ -163,7 +163,7 @@ static void get_rows(job *j, bool there)
     uint8_t row[ROW_BYTES];
     for (uint64_t i = 0; i < run.ops; i++) {
         row_of(next_random(j) % run.rows, row);
-        if (!there) row[ROW_BYTES - 1] = 'x'; /* between two that are there */
+        if (!there) row[ROW_BYTES - 1] = 'x'; /* a key between two existing rows */
         double begun = i % 16 == 0 ? seconds_of(CLOCK_MONOTONIC) : 0;
         long len = worker_get(w, row);
         if (i % 16 == 0) latency_add(j, (seconds_of(CLOCK_MONOTONIC) - begun) * 1e6);
@@ -469,7 +469,7 @@ static bool set(const char *arg)
            run.batch >= 1 && run.batch <= 1000 && run.rows > 10 && run.rows % STRIDE != 0;
 }
 
-/* A value or a step; false: neither. */
+/* Takes a value or a step; false: the word is neither. */
 static bool take(const char *word)
 {
     size_t s = 0;

@@ -2,9 +2,9 @@
 /* Mixes of operations, as `rorqual bench` has them (src/load/workloads.def): each thread draws an
  * operation by the percentages gets, puts, rmws (a get, then a put), scans (1 to 100 rows) and
  * multis (a batch of gets; counts its rows), and a row by `draw`: 0 uniform, 1 zipfian over all
- * rows, 2 the latest. Puts that are inserts (draw 2, or beside scans) go on behind the last row, a
- * sequence for each thread. It ends after `seconds`. With `rate` (of all threads), latency counts from
- * the time at which an operation was due. */
+ * rows, 2 the latest. Puts that are inserts (draw 2, or together with scans) append after the last
+ * row, with a sequence for each thread. The mix ends after `seconds`. With `rate` (of all threads),
+ * latency counts from the time at which an operation was due. */
 #include "driver.h"
 
 #include "base/random.h"
@@ -21,7 +21,7 @@ typedef struct mixer {
     rq_random random;
     rq_keys keys;
     uint64_t inserted;
-    entry *entries; /* run.batch */
+    entry *entries; /* run.batch entries */
 } mixer;
 
 static uint64_t draw_row(mixer *m)
@@ -80,7 +80,7 @@ static void mix_multi(mixer *m)
     exit(1);
 }
 
-/* Returns how many operations it counts as. */
+/* Returns the number of operations that it counts as. */
 static uint64_t mix_one(mixer *m)
 {
     uint8_t row[ROW_BYTES];

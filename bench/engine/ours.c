@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine benchmark on Rorqual: a table of one family (one region, but for replays), embedded,
- * through the calls the service makes. A worker is a lane of its own with a writer, like an event
- * loop. */
+/* The engine benchmark on Rorqual: an embedded table with one family (and one region, except in
+ * replays), through the same calls as the service. A worker is a separate lane with a writer, like
+ * an event loop. */
 #include "engine.h"
 
 #include "base/config.h"
@@ -34,9 +34,9 @@ struct database {
     rq_config *config;
     rq_engine *engine;
     unsigned regions;
-    rq_region *region[REGIONS_MAX]; /* by key */
+    rq_region *region[REGIONS_MAX]; /* in the order of their keys */
     rq_region_info info[REGIONS_MAX];
-    double opened[REGIONS_MAX]; /* seconds after the engine */
+    double opened[REGIONS_MAX]; /* seconds from the engine's opening to the region's */
     double begun;
     pthread_t cleaner;
     _Atomic bool closing;
@@ -44,7 +44,7 @@ struct database {
     rq_arena arena;
 };
 
-/* Its tasks run on the worker's thread, whoever posts them. */
+/* A lane whose tasks run on the worker's thread, whichever thread posts them. */
 typedef struct own_lane {
     rq_lane base;
     pthread_mutex_t lock;
@@ -155,7 +155,7 @@ typedef struct opening {
     _Atomic unsigned *next;
 } opening;
 
-/* Opens region after region; like a server's start, with one such worker for each core. */
+/* Opens regions one after another, as a start does with one such worker per core. */
 static void *open_regions(void *arg)
 {
     opening *o = arg;
@@ -239,7 +239,8 @@ database *database_open(const settings *s)
     set(db, "hbase.regionserver.global.memstore.size", "%.6f", memstores / budget);
     set(db, "hbase.hregion.memstore.flush.size", "%.0f", (double)s->buffer_bytes);
     if (s->buffer_bytes > (uint64_t)1
-                              << 30) /* a log for as much: nothing is flushed for its sake */
+                              << 30) /* the log limit is higher than the memory, so that it causes
+                                      * no flush */
         set(db, "rorqual.wal.max", "%.0f", (double)s->buffer_bytes);
     /* Several WAL files for each write buffer, because the log is kept and removed in whole
      * files. */
@@ -317,7 +318,7 @@ static void submit(worker *w, rq_region *region, size_t count)
     w->written = false;
     w->write =
         (rq_write){.ops = w->ops, .op_count = count, .writer = w->writer, .done = on_written};
-    rq_region_write(region, &w->write); /* goes its way in a task of the lane */
+    rq_region_write(region, &w->write); /* the write continues in a task of the lane */
     while (!w->written)
         run_lane(&w->lane);
     rq_epoch_collect(w->db->env.epoch);
@@ -335,7 +336,7 @@ static rq_region *region_of(const database *db, const uint8_t row[ROW_BYTES])
     return db->region[low];
 }
 
-/* The entries of one region; all of them where there is one. */
+/* Writes the entries of one region, or all entries if there is only one region. */
 static void write_to(worker *w, rq_region *region, const entry *entries, size_t count)
 {
     size_t i = 0;
@@ -365,7 +366,7 @@ void worker_write(worker *w, const entry *entries, size_t count)
         write_to(w, w->db->region[i], entries, count);
 }
 
-/* Without a scanner where that is possible, as the service does it. */
+/* Gets without a scanner if possible, as the service does. */
 static bool get_cells(worker *w, rq_region *region, const rq_scan *scan)
 {
     rq_error why = {0};
@@ -373,7 +374,7 @@ static bool get_cells(worker *w, rq_region *region, const rq_scan *scan)
     rq_err rc;
     rq_cellblock_reset(&w->out);
     rq_epoch_enter(w->db->env.epoch, &w->epoch);
-    do { /* a block that is needed is brought at once: the context may block */
+    do { /* a missing block is read at once, because the context may block */
         rc = rq_region_get(region, scan, &w->arena, &w->read, &w->out, &answered, &why);
     } while (rc == RQ_E_AGAIN);
     check(rc, "get", &why);
@@ -385,7 +386,7 @@ static bool get_cells(worker *w, rq_region *region, const rq_scan *scan)
     return answered;
 }
 
-/* Cells of the scan, at most `limit`; 0: all. */
+/* Reads cells of the scan, at most `limit`; 0: all. */
 static size_t read_cells(worker *w, rq_region *region, const rq_scan *scan, size_t limit)
 {
     rq_error why = {0};
@@ -400,7 +401,7 @@ static size_t read_cells(worker *w, rq_region *region, const rq_scan *scan, size
         rq_scan_rows rows = {.cells = counts, .max = (uint32_t)most};
         rq_scan_limits limits = {0};
         rq_cellblock_reset(&w->out);
-        /* as ops/scan.c: many rows where they are only copied, the others one by one */
+        /* like ops/scan.c: several rows at once if they are only copied, others one by one */
         check(rq_region_scanner_take_rows(scanner, &limits, &w->out, &rows, &state), "take", NULL);
         if (state == RQ_SCAN_MORE && (limit == 0 || cells + w->out.count < limit))
             check(rq_region_scanner_next(scanner, &limits, &w->read, &w->out, &state, &why), "next",

@@ -16,7 +16,7 @@ def line(x1, y1, x2, y2, colour, more=""):
 
 
 def axis(cells, left, most, unit):
-    """The frame of one panel, and the position of a point in it. Cells on a logarithmic scale."""
+    """The frame of one panel, and a function from values to positions in it. The axis of cells is logarithmic."""
     low, high = math.log(min(cells)), math.log(max(max(cells), min(cells) * 2))
     step = 10 ** math.floor(math.log10(most / 4))
     step *= 5 if most / step > 20 else 2 if most / step > 8 else 1
@@ -41,7 +41,7 @@ def curve(points, colour):
 
 
 def plot_growth(names, rows, ceiling, caption, path):
-    """rows: (millions of cells, [CPU µs of each name], peak MB). caption: when and where."""
+    """rows: (millions of cells, [CPU µs for each name], peak MB). caption: time and place of the measurement."""
     cells = [n for n, _, _ in rows]
     body, place = axis(cells, LEFT, 1.1 * max(max(c) for _, c, _ in rows), "µs")
     body += text(LEFT, 24, "CPU per operation over cells in the table (log scale)", size=14)

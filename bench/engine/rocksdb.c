@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine benchmark's peer: RocksDB through its C interface. Universal compaction with the run
- * limits our store has, or leveled; a full bloom of 10 bits; block cache of the same bytes. */
+/* The engine benchmark's peer: RocksDB through its C interface. Universal compaction with our
+ * store's limits on files, or leveled; a full bloom filter of 10 bits; a block cache of the same
+ * size. */
 #include "engine.h"
 
 #include <rocksdb/c.h>

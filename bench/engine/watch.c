@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples of the size of the database's folder, one a second, on a thread beside a step. */
+/* Samples the size of the database's folder once per second, on a separate thread during a step. */
 #include "driver.h"
 
 #include <dirent.h>

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A memory limit around one server, page cache included, and the device reads of that server.
+"""A memory limit for one server, which includes its page cache, and the number of the server's device reads.
 
-A Box is a cgroup below our own one (version 1), or the nearest cgroup whose children may have a memory limit (version 2). Its processes are
-started by a shell that enters it first, so that their children are in it, too. Reads are counted by the same cgroup (version 2: io.stat;
-version 1: a cgroup of blkio with a limit too high to matter, because it counts only where a limit is set), else by the whole device.
-Closing a box ends what is left in it and removes it.
+A Box is a cgroup below our own one (version 1), or the nearest cgroup whose children may have a memory limit (version 2). A shell enters
+the cgroup before it starts a process, so that child processes are in the cgroup, too. Reads are counted by the same cgroup (version 2:
+io.stat; version 1: a cgroup of blkio with a limit too high to matter, because it counts only where a limit is set), otherwise for the
+whole device. Closing a box ends the remaining processes and removes the cgroup.
 """
 import os
 import pathlib
@@ -13,16 +13,16 @@ import time
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
 PREFIX = "rorqual-bench-"
-NO_LIMIT = 1 << 40  # bytes a second; in effect none
+NO_LIMIT = 1 << 40  # bytes per second; so high that it has no effect
 PATIENCE = 30
 
 
 class Unavailable(Exception):
-    """No memory limit can be had; says why."""
+    """No memory limit can be set; the message has the reason."""
 
 
 def own_groups(text):
-    """{controller: path} of a /proc/PID/cgroup; version 2 has the controller ''."""
+    """{controller: path} from a /proc/PID/cgroup; version 2 has the controller ''."""
     found = {}
     for line in text.splitlines():
         _, controllers, path = line.split(":", 2)
@@ -32,7 +32,7 @@ def own_groups(text):
 
 
 def mounts(text):
-    """{controller: mount point} of a /proc/mounts; version 2 has the controller ''."""
+    """{controller: mount point} from a /proc/mounts; version 2 has the controller ''."""
     found = {}
     for line in text.splitlines():
         _, where, kind, options = line.split()[:4]
@@ -44,7 +44,7 @@ def mounts(text):
 
 
 def below(mount, path):
-    """A process sees paths from its namespace's root; from outside of it they begin with /.. ."""
+    """A process sees paths relative to its namespace's root; paths outside of it begin with /.. ."""
     folder = pathlib.Path(mount, path.lstrip("/"))
     return folder if ".." not in folder.parts and folder.is_dir() else pathlib.Path(mount)
 
@@ -65,7 +65,7 @@ def write(path, text):
 
 
 def remove(folder):
-    """rmdir; the kernel may still be busy with processes that have just ended."""
+    """Removes a folder, with retries while the kernel is busy with processes that have just ended."""
     end = time.monotonic() + PATIENCE
     while True:
         try:
@@ -119,7 +119,7 @@ class Version1:
 
     @staticmethod
     def reads(folders, device):
-        """(number, bytes), or None: it cannot count."""
+        """(number, bytes), or None if the cgroup cannot count."""
         if len(folders) < 2:
             return None
         found = []
@@ -148,7 +148,8 @@ class Version2:
 
     @staticmethod
     def find(mount, folder):
-        """The nearest cgroup, from our own upwards, whose children can have a memory limit. One with processes, as ours, has none."""
+        """The nearest cgroup, from our own upwards, whose children can have a memory limit. Children of a cgroup with processes, like
+        ours, cannot."""
         refused = []
         while True:
             if "memory" in (folder / "cgroup.controllers").read_text().split():
@@ -169,7 +170,7 @@ class Version2:
         try:
             write(folder / "cgroup.subtree_control", f"+{controller}")
         except OSError:
-            # Without io the device's counters are read.
+            # Without the io controller the device's counters are used.
             if controller == "memory":
                 raise
 
@@ -231,12 +232,12 @@ class Box:
     """The cgroup of one server; a context."""
 
     def __init__(self, kind, name, limit, folder):
-        """folder: on the device whose reads count."""
+        """folder: on the device whose reads are counted."""
         self.kind, self.limit, self.device = kind, limit, device_of(folder)
         self.folders = kind.make(f"{PREFIX}{os.getpid()}-{name}", limit, self.device)
 
     def prefix(self):
-        """What to put before a command, to start it in here."""
+        """The words that start a command inside this cgroup."""
         return ["sh", "-c", 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ >"$1/cgroup.procs" || exit 125; shift; n=$((n-1)); done; exec "$@"',
                 "sh", str(len(self.folders)), *map(str, self.folders)]
 
@@ -255,7 +256,7 @@ class Box:
         return self.kind.peak(self.folders)
 
     def kills(self):
-        """Processes that the kernel has killed here for want of memory."""
+        """The number of processes that the kernel has killed here for lack of memory."""
         return self.kind.kills(self.folders)
 
     def close(self):

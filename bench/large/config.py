@@ -6,11 +6,12 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 for folder in ("bench", "bench/rpc"):
-    sys.path.append(str(ROOT / folder))  # behind our own folder: names such as floors are in both
+    # after our own folder, because both have modules with the same names, such as floors
+    sys.path.append(str(ROOT / folder))
 
 
 class Refused(Exception):
-    """The run cannot be made as asked; says why."""
+    """The run is not possible as requested; the message has the reason."""
 
 
 class Failed(Exception):
@@ -30,7 +31,7 @@ def size(text):
 PARTS = ["floor", "sorted", "bulk", "load", "get", "multi", "scan", "ycsb", "overwrite", "growth"]
 PEERS = ["hbase", "rorqual", "rocksdb"]
 BUILD_TARGETS = {"hbase": [], "rorqual": [], "rocksdb": ["bench/engine_rocksdb"]}
-# In less they are killed while they load.
+# With less memory they are killed while they load.
 LEAST = {"hbase": 1 << 30, "rorqual": 80 << 20, "rocksdb": 64 << 20}
 
 
@@ -76,7 +77,7 @@ class Config:
         return rows * (value + 16)
 
     def disk(self):
-        """The most that is on disk at once, by estimate: tables with their cells' overhead, and a compaction beside."""
+        """The estimated maximum of bytes on disk: tables with their cells' overhead, and a concurrent compaction."""
         shapes = list(self.shapes) + [(n, 100) for n in self.growth if "growth" in self.parts]
         return max(2.2 * rows * (value + 60) for rows, value in shapes)
 

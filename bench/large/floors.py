@@ -6,7 +6,7 @@ import subprocess
 
 from config import Failed, Refused
 
-# Name → what fio does; jobs of the same names as the workloads that they are floors of.
+# {name: options of fio}; a job has the name of the workload whose lower bound it is.
 JOBS = {
     "get": ["--rw=randread"],
     "long": ["--rw=read", "--bs=1m", "--iodepth=4"],
@@ -20,12 +20,12 @@ def check():
 
 
 def measure(config, folder, shape, limit):
-    """{name: {rate, mb, p50, p99, p99.9}}. limit: at most so many bytes of file."""
+    """{name: {rate, mb, p50, p99, p99.9}}. limit: maximum size of the file."""
     path = folder / "fio"
     found = {}
     depth = config.connections * config.depth
     try:
-        for name in ("load", "get", "long"):  # writing first makes the file
+        for name in ("load", "get", "long"):  # the write job is first, because it makes the file
             command = ["fio", "--name=floor", f"--filename={path}", f"--size={min(config.raw(shape), limit)}", "--direct=1", "--ioengine=libaio",
                        f"--bs={config.block}", f"--iodepth={depth}", "--time_based", f"--runtime={max(1, config.seconds / 2):.0f}", "--randrepeat=0",
                        "--output-format=json", *JOBS[name]]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The databases compared: each in a memory cgroup of its own, with the same operations to be asked for.
+"""The databases compared, each in its own memory cgroup, with the same interface.
 
-Nearly three tenths of the memory are block cache everywhere, and as much memstores or write buffers (HBase: two fifths of its heap); the rest is
-the operating system's cache and the process itself. HBase has its bucket cache off the heap, as its guide advises when data is larger than
-memory; its index and bloom blocks stay on the heap.
+In every database nearly three tenths of the memory are block cache, and as much are memstores or write buffers (HBase: two fifths
+of its heap); the rest is the operating system's cache and the process itself. HBase has its bucket cache off the heap, as its guide
+advises when data is larger than memory; its index and bloom blocks stay on the heap.
 """
 import contextlib
 import itertools
@@ -18,17 +18,19 @@ from cluster import HBase, Rorqual
 from servers import BUILD, cpu_seconds
 from settings import BINARY
 
-SHARE = 0.3  # of the memory, for the cache, and as much for memstores
+SHARE = 0.3  # share of the memory for the cache, and the same share for memstores
 FIXED = 32 << 20
-JVM, RESPONSES = 300 << 20, 300 << 20  # of HBase
+JVM, RESPONSES = 300 << 20, 300 << 20  # memory of HBase's JVM itself, and for responses
 TABLE = "bench"
 CLIENT = "--timeout", "300000", "--give-up", "300", "--retries", "20"
-IDLE_CPU, IDLE_BYTES, IDLE_LOOKS = 0.1, 1 << 20, 3  # a second; so many looks in a row
-QUICK = ("-D", "hbase.master.hfilecleaner.ttl=1000", "-D", "hbase.master.cleaner.interval=5000")  # the archive is no part of space
+IDLE_CPU, IDLE_BYTES, IDLE_LOOKS = 0.1, 1 << 20, 3  # limits per second; so many idle samples in a row
+# the archive must not count as used space
+QUICK = ("-D", "hbase.master.hfilecleaner.ttl=1000", "-D", "hbase.master.cleaner.interval=5000")
 
 
 def share_of(limit):
-    """Bytes for the cache, and for memstores. Code and the buffers of compactions are a cost beyond, of weight only where memory is small."""
+    """Bytes for the cache, and for memstores. Code and buffers of compactions need additional memory, which matters only if memory is
+    small."""
     return int(max(limit - FIXED, limit / 2) * SHARE)
 
 
@@ -50,7 +52,8 @@ def io_of(pid):
 
 
 class Costs:
-    """What a database has used: CPU seconds, device reads and their bytes, bytes written. A difference of two is what happened between them."""
+    """The resources that a database has used: CPU seconds, device reads and their bytes, bytes written. The difference of two is the use
+    between them."""
 
     def __init__(self, box, pid):
         self.at, self.cpu = time.monotonic(), cpu_seconds(pid)
@@ -72,13 +75,14 @@ class Peer:
         self.name, self.config, self.box, self.dir = name, config, box, work
         self.rows, self.value = shape
         self.pid = 0
-        self.seeds = itertools.count(1)  # a run that drew the rows of the one before would find them in the cache
+        # a run that drew the same rows as the previous one would find them in the cache
+        self.seeds = itertools.count(1)
 
     def costs(self):
         return Costs(self.box, self.pid)
 
     def settle(self, patience):
-        """Waits until flushes and compactions are done; False: they are not."""
+        """Waits until flushes and compactions are done; False: they are still running."""
         end, quiet, before, pause = time.monotonic() + patience, 0, self.costs(), self.config.quiet / IDLE_LOOKS
         while quiet < IDLE_LOOKS and time.monotonic() < end:
             time.sleep(pause)
@@ -89,7 +93,7 @@ class Peer:
         return quiet >= IDLE_LOOKS
 
     def measured(self, work):
-        """work() with its costs; it returns {ops, seconds, p50, p99, p99.9}."""
+        """Runs work() and adds its costs; work() returns {ops, seconds, p50, p99, p99.9}."""
         if not self.alive():
             raise Failed(self.obituary())
         before = self.costs()
@@ -125,12 +129,12 @@ class Peer:
         return self
 
     def __exit__(self, *_):
-        """The box ends what does not end by itself."""
+        """Closing the box kills processes that do not end by themselves."""
         if self.alive():
             self.stop()
 
 
-# Workloads of `rorqual bench`: (its name, its options, what is counted).
+# Workloads of `rorqual bench`: (name, options, unit that is counted).
 WORKLOADS = {
     "get": ("get", [], "operations"),
     "zipf": ("get", ["--draw", "zipfian"], "operations"),
@@ -144,7 +148,8 @@ WORKLOADS = {
 
 @contextlib.contextmanager
 def failing():
-    """A server that does not start or stop fails its part, not the run. (The exit code of a signal is a number.)"""
+    """A server that fails to start or stop fails its part, not the run. (An exit code may be the number of a
+    signal.)"""
     try:
         yield
     except SystemExit as why:
@@ -180,7 +185,8 @@ class Served(Peer):
         return {"ops": r[per], "seconds": r["seconds"], **{p: latency[p] for p in ("p50", "p99", "p99.9")}}
 
     def output(self, command):
-        """Of a client of the server. It ends with the server: its own retries would go on for minutes."""
+        """The output of a client of the server. The client is ended with the server, because its own retries would last
+        minutes."""
         with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as client:
             try:
                 while True:
@@ -191,7 +197,7 @@ class Served(Peer):
                         if not self.alive():
                             client.kill()
             finally:
-                client.kill()  # a signal may have ended the wait: `with` would then wait for the client's end
+                client.kill()  # after a signal ended the wait, `with` would wait for the client's end
         if client.returncode != 0:
             raise Failed(f"{' '.join(map(str, command[1:2]))}: {errors.strip()[-500:]}{out.strip()[-500:]}")
         return out
@@ -220,7 +226,7 @@ class Served(Peer):
         self.tool("shell", "-n", "-y", "--zk", self.server.zk, script)
 
     def bulk(self, text, fields):
-        """Makes HFiles of the text, and loads them: ({make}, {load})."""
+        """Makes HFiles from the text, and loads them; returns ({make}, {load})."""
         hfiles = self.dir / "hfiles"
         self.shell(f"create '{TABLE}', 'cf', SPLITS => {self.splits()}")
         arguments = ["--zk", self.server.zk, "--timeout", 300, "--quiet"]
@@ -234,20 +240,21 @@ class Served(Peer):
         return made, self.measured(lambda: timed(TABLE, hfiles))
 
     def splits(self):
-        """As `rorqual bench` splits a table of hashed keys."""
+        """Split keys as `rorqual bench` chooses them for hashed keys."""
         return [f"{int((1 << 64) / self.config.regions * i):016x}" for i in range(1, self.config.regions)]
 
 
 class RorqualPeer(Served):
     def __init__(self, *args):
         super().__init__("Rorqual", *args)
-        budget = int(share_of(self.box.limit) / 0.4)  # two fifths of it are cache, two memstores
+        budget = int(share_of(self.box.limit) / 0.4)  # two fifths of the budget are cache, two fifths memstores
         self.server = Rorqual("rorqual", self.dir, "-D", f"rorqual.memory={budget}", "-D", "rorqual.wal.sync=handover",
                               "-D", f"rorqual.bulkload.folders={self.dir}", *QUICK, core=None, prefix=self.box.prefix())
 
 
 class HBasePeer(Served):
-    """Heap and direct memory share what the JVM itself leaves. Of the direct memory responses need some, the bucket cache has the rest."""
+    """Heap and direct memory share the memory that the JVM itself leaves. A part of the direct memory is for responses, the rest for the
+    bucket cache."""
 
     def __init__(self, *args):
         super().__init__("HBase", *args)
@@ -261,7 +268,7 @@ class HBasePeer(Served):
             prefix=["env", f"JAVA_TOOL_OPTIONS={options}", *self.box.prefix()])
 
 
-# Of the engine's driver (bench/engine/mixes.c): the same workloads.
+# The engine driver's parameters (bench/engine/mixes.c) for the same workloads.
 MIXES = {
     "get": "gets=100 draw=0", "zipf": "gets=100 draw=1", "multi": "multis=100 draw=0", "short": "scans=100 draw=0",
     "A": "gets=50 puts=50 draw=1", "B": "gets=95 puts=5 draw=1", "C": "gets=100 draw=1", "D": "gets=95 puts=5 draw=2",
@@ -271,7 +278,7 @@ SHARES = "gets=0 puts=0 rmws=0 scans=0 multis=0"
 
 
 class RocksPeer(Peer):
-    """RocksDB in the process of the engine's driver; as many threads as the others have operations in flight."""
+    """RocksDB in the engine driver's process, with as many threads as the others have operations in flight."""
 
     def __init__(self, *args):
         super().__init__("RocksDB", *args)
@@ -288,7 +295,7 @@ class RocksPeer(Peer):
         self.say("")
 
     def say(self, line):
-        """The values of the line's last step."""
+        """Sends a line to the driver; returns the values of its last step."""
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         found = {}

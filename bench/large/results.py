@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measured figures as tables, the goals they are held against, and the page docs/lab/large.md."""
+"""The measured figures as tables, their goals, and the page docs/lab/large.md."""
 import sys
 import time
 
@@ -21,7 +21,7 @@ WRITES = {"sorted", "load", "bulk", "overwrite"}
 
 
 def title(name):
-    """A..F are YCSB's; with '/2' at half of the reference's rate."""
+    """The title of a workload. A..F are YCSB's; '/2' means half of the reference's rate."""
     letter, _, half = name.partition("/")
     return NAMES.get(letter, f"YCSB {letter}") + (", at half the rate" if half else "")
 
@@ -66,7 +66,7 @@ class Shape:
         return f[what] / max(1, f["ops"]) if what in f else None
 
     def goals(self):
-        """Lines of (what, goal, measured, holds), of what was measured."""
+        """Yields (name, goal, measured value, whether it is met) for the goals that were measured."""
         def at_least(what, a, b, bar):
             return None if not a or not b else (what, f"≥ {bar} ×", a / b, a / b >= bar)
 
@@ -113,7 +113,7 @@ def growth_table(growth):
 
 
 def growth_picture(growth, caption, path):
-    """CPU of a get over the rows of the table, a curve for each database."""
+    """CPU of a get over the number of rows, with a curve for each database."""
     cells = [rows / 1e6 for rows, _, _ in next(iter(growth.values()))]
     costs = {d: [get["cpu_s"] * 1e6 / get["ops"] for _, get, _ in points] for d, points in growth.items() if len(points) == len(cells)}
     body, place = pictures.axis(cells, pictures.LEFT, 1.1 * max(max(c) for c in costs.values()), "µs")

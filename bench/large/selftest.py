@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test of the harness: all parts on a Rorqual with data larger than its memory, in seconds; a run that is stopped midway; the parsers of what
-the kernel says. Exit code 77 (skipped): no memory cgroup can be made here."""
+"""The test of the harness: all parts on a Rorqual with data larger than its memory, for a few seconds; a run that is stopped in the
+middle; the parsers of the kernel's files. Exit code 77 (skipped): no memory cgroup can be made here."""
 import os
 import pathlib
 import signal
@@ -34,7 +34,7 @@ def check_parsers():
 
 
 def check_version2():
-    """On files as the kernel has them: the choice of the parent, and what is read from the child."""
+    """Uses files as the kernel makes them: tests the choice of the parent, and the values read from the child."""
     with tempfile.TemporaryDirectory(prefix="rorqual-large-test-") as name:
         mount = pathlib.Path(name)
         own = mount / "slice/scope"
@@ -42,7 +42,7 @@ def check_version2():
         for folder, enabled in ((mount, "memory io"), (mount / "slice", "memory io"), (own, "")):
             (folder / "cgroup.controllers").write_text("memory io pids\n")
             (folder / "cgroup.subtree_control").write_text(enabled + "\n")
-        # As a cgroup with processes refuses: nothing can be enabled for its children.
+        # As a cgroup with processes refuses: no controller can be enabled for its children.
         (own / "cgroup.subtree_control").unlink()
         (own / "cgroup.subtree_control").mkdir()
         kind = cgroup.Version2({"": name}, {"": "/slice/scope"})
@@ -84,13 +84,13 @@ def check_figures(tables, growth, failed, on_disk):
     assert [rows for rows, _, _ in growth["Rorqual"]] == [1000, 4000], growth
     if on_disk:
         get = table.found["get", "Rorqual"]
-        assert get["read_bytes"] > get["ops"] * 1000, get  # data is larger than memory
+        assert get["read_bytes"] > get["ops"] * 1000, get  # true if the data is larger than memory
         load = table.found["load", "Rorqual"]
         assert load["written"] > load["ops"] * 1000, load
 
 
 def check_goals():
-    """A goal holds, or does not, by the figures."""
+    """Whether a goal is met is computed from the figures."""
     table = results.Shape(10, 1000)
     for database, rate, reads in (("Rorqual", 300.0, 10), ("HBase", 101.0, 20)):
         table.found["get", database] = {"ops": 10, "rate": rate, "reads": reads, "p99": 1.0}
@@ -103,12 +103,13 @@ def client_of(pid):
     try:
         children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return any(pathlib.Path(f"/proc/{child}/cmdline").read_bytes().endswith(b"\0get\0") for child in children)
-    except OSError:  # one of them has ended
+    except OSError:  # the process has ended
         return False
 
 
 def check_stopped(folder):
-    """SIGTERM while a client, which would not end by itself, is waited for: exit code, and nothing left."""
+    """SIGTERM during the wait for a client that would not end by itself: tests the exit code, and that nothing
+    remains."""
     env = {**os.environ, **SMALL, "TMPDIR": folder, "FOLDER": folder, "OPERATIONS": "1000000000", "PARTS": "load get"}
     with subprocess.Popen([str(pathlib.Path(__file__).with_name("run"))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as run:
         patience = threading.Timer(PATIENCE, run.kill)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processor time of HBase's own client, per operation: Client HOST:PORT (of ZooKeeper). What client.c does
-// with librorqual. The time is the process's, so the compiler's and the collector's shares are in it; each
-// kind is warmed up first.
+// CPU time of HBase's own client per operation: Client HOST:PORT (of ZooKeeper). Does the same as client.c
+// with librorqual. The time is that of the process, so it includes JIT compiler and garbage collector;
+// each kind of operation is warmed up first.
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;

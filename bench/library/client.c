@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processor time of librorqual's client on a cluster, per operation: bench_library_client URL. What
- * Client.java does with HBase's client, on a table of its own. One line for each: name, microseconds of
- * the process's processor time. */
+/* CPU time of librorqual's client on a cluster, per operation: bench_library_client URL. Does the
+ * same as Client.java with HBase's client, on a separate table. Prints a line for each operation:
+ * name, microseconds of the process's CPU time. */
 #include "rorqual/rorqual.h"
 
 #include <stdio.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the start of a process to its first answer: library_first URL [ROUNDS [make]]
+/* The time from a process's start to its first result: library_first URL [ROUNDS [make]]
  *
  * `make` first makes the table "first" with one row, and closes the database. Then the program starts
- * itself ROUNDS times (101), one after the other; each opens the database and gets that row. The time is
- * from before posix_spawn until the row is there, by the clock that both processes share. A folder is
- * opened without fsync (rorqual.wal.sync = handover). Prints the median and the least, in milliseconds. */
+ * itself ROUNDS times (101), one after the other; each opens the database and gets that row. The
+ * time is measured from before posix_spawn until the row has been read, by the clock that both
+ * processes share. A folder is opened without fsync (rorqual.wal.sync = handover). Prints the
+ * median and the minimum in milliseconds. */
 #include "rorqual/rorqual.h"
 
 #include <spawn.h>
@@ -59,7 +60,7 @@ static void make(const char *url)
     check(rq_disconnect(db, &why), "disconnect");
 }
 
-/* The child: the time at which the answer was there, to standard output. */
+/* In the child: writes the time at which the row was read to standard output. */
 static int answer(const char *url)
 {
     char value[8];

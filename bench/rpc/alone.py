@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts that compare Rorqual with other settings of itself, with the device, or with redis-server."""
+"""The parts that compare Rorqual with itself under other settings, with the device, or with redis-server."""
 import subprocess
 
 import floors
@@ -7,12 +7,12 @@ from cluster import HANDOVER, LOOP, cells_shape, medians
 from settings import (CELLS_MAX, CLIENT_CORE, IDLE, MEMORY_CELLS, ROUNDS, SECONDS, anonymous_bytes, pinned,
                       say, settle)
 
-KEY_VALUE_FIXED = 4 + 4 + 2 + 1 + 8 + 1  # lengths, timestamp, type
-ROW, FAMILY, QUALIFIER = 16, 2, 5        # the generator's
+KEY_VALUE_FIXED = 4 + 4 + 2 + 1 + 8 + 1  # fixed bytes: lengths, timestamp, type
+ROW, FAMILY, QUALIFIER = 16, 2, 5        # lengths in the generator's tables
 
 
 def in_turn(measures):
-    """{name: medians} of {name: a function that makes one run}, ROUNDS times in turn."""
+    """{name: medians} of {name: function that makes one run}; runs alternate for ROUNDS rounds."""
     runs = {}
     for number in range(ROUNDS):
         for name, measure in measures.items():
@@ -28,7 +28,7 @@ def figures(run):
 
 
 def grows(page, name, base, more, bar, places, base_name):
-    """A row: CPU per operation, compared with a smaller setup."""
+    """Adds a row: CPU per operation, compared with a smaller setup."""
     echo = floors.echo(more, places)
     page.row(name, f"≤ {bar} ×" if bar else "", f"{base_name}: {figures(base)}",
              f"{figures(more)}, {more['rate']:,.0f}/s", f"{more['cpu'] / base['cpu']:.2f} × the CPU",
@@ -44,7 +44,7 @@ def redis(fleet, page):
     with floors.Redis(fleet.work) as server:
         for number in range(ROUNDS):
             for command, workload, places in pairs:
-                # Enough for about SECONDS of this kind of pipelining.
+                # Enough operations for about SECONDS with this pipelining.
                 count = int(SECONDS * (60000 if places == "16x1" else 400000))
                 costs.setdefault((command, places), []).append(server.run(command, places, count))
                 mine.setdefault((command, places), []).append(ours.run(workload, "small", places))
@@ -61,7 +61,7 @@ def redis(fleet, page):
 
 
 def sync(fleet, page):
-    """Puts with fdatasync, 64 in flight, against the device's rate and our own without."""
+    """Puts with fdatasync, 64 in flight, compared with the device's rate and our own rate without fdatasync."""
     places = "4x16"
     found, device = {}, []
 
@@ -81,8 +81,8 @@ def sync(fleet, page):
 
 
 def tail(fleet, page):
-    """p99.9 of gets while another table is written to, at two flush sizes: one that is never reached, one that is
-    reached all the time. The writes are the same; the difference is flushes and compactions."""
+    """p99.9 of gets while another table is written to, at two flush sizes: one that is never reached, and one
+    that is reached often. The writes are the same, so the difference is the effect of flushes and compactions."""
     seconds, places = max(SECONDS, 3 * min(SECONDS, 3)), "16x1"
     settings = {"without": "4g", "with": "4m"}
 
@@ -125,7 +125,8 @@ def tail(fleet, page):
 
 
 def memory(fleet, page):
-    """The memory of a million cells in the memstore, by the growth of the process from one to several millions."""
+    """The memory of a million cells in the memstore, from the process's growth between one and several million
+    cells."""
     settings = (*LOOP, *HANDOVER, "-D", "hbase.hregion.memstore.flush.size=16g", "-D", "rorqual.memory=16g")
     fixed = KEY_VALUE_FIXED + ROW + FAMILY + QUALIFIER
     for name, value, bar in (("100 bytes as KeyValue", 100 - fixed, 1.5), ("100 bytes of value", 100, 1.5)):
@@ -180,7 +181,7 @@ def regions(fleet, page):
 
 
 def cells(fleet, page):
-    """Tables of 10^5 … CELLS_MAX cells in files, read at random; the budget keeps 10^7 in the cache."""
+    """Tables of 10^5 … CELLS_MAX cells in files, read at random; the memory budget allows 10^7 in the cache."""
     counts = [10**n for n in range(5, 10) if 10**n <= CELLS_MAX] or [CELLS_MAX]
     with fleet.own(*LOOP, *HANDOVER, "-D", "rorqual.memory=6g") as server:
         measures = {}
@@ -189,7 +190,7 @@ def cells(fleet, page):
             say(f"loading {count:,} cells")
             server.table(shape)
             settle(server.pid)
-            # Every block once, mostly: a hundred cells share one read from the files.
+            # Reads most blocks once: a hundred cells share one read from the files.
             server.run("get", shape, "16x16", seconds=SECONDS * max(1.0, count / 2e6), warm=0)
             measures[f"get of {count:,} cells"] = lambda s=shape: server.run("get", s, "1x16")
         found = list(in_turn(measures).values())

@@ -17,7 +17,7 @@ import sys
 from settings import (BINARY, CLIENT_CORE, ECHO_HOST, HEAP, RECORDS, SCAN_RECORDS, SECONDS, SERVER_CORE,
                       WITH_HBASE, echo_in_front, peer, pinned, settle)
 
-# Shapes of tables: options, and whether each server uses the codec of the descendant's method.
+# Shapes of tables: options, and for each server whether it uses the codec of the descendant's benchmark.
 SHAPES = {
     "small": (["--records", RECORDS, "--value-bytes", 100], False),
     "regions": (["--records", RECORDS, "--value-bytes", 100, "--regions", 1000], False),
@@ -48,7 +48,7 @@ class Server:
     codec = ()
 
     def __init__(self, name, work, core=SERVER_CORE, prefix=()):
-        """core: None is any; prefix: words before the command that starts it."""
+        """core: None: any core; prefix: words before the start command."""
         self.name, self.dir, self.prefix = name, work / name.replace(" ", "-"), [*(pinned(core) if core is not None else ()), *prefix]
         self.dir.mkdir()
         self.pid, self.zk = 0, ""
@@ -59,7 +59,7 @@ class Server:
                 *map(str, options), workload]
 
     def bench(self, workload, *options, core=CLIENT_CORE):
-        """One run of the generator; its JSON."""
+        """Runs the generator once; returns its JSON."""
         command = self.command(workload, *options)
         done = subprocess.run(command if core is None else pinned(core, *command), capture_output=True, text=True,
                               check=False)
@@ -68,7 +68,7 @@ class Server:
         return json.loads(done.stdout)
 
     def table(self, shape):
-        """Options that name the table of that shape, after loading and flushing it."""
+        """Loads and flushes a table of that shape if necessary; returns the options that name it."""
         name = f"bench_{shape}"
         options, codec = SHAPES[shape]
         if name not in self.tables:
@@ -79,13 +79,13 @@ class Server:
         return ["--table", name, "--reuse", *options]
 
     def table_files(self, shape, roots=("data",)):
-        """The store files of its table by name: their lengths."""
+        """{name: length} of its table's store files."""
         folders = [self.dir / "data" / root / "default" / f"bench_{shape}" for root in roots]
         return {f.name: f.stat().st_size for folder in folders for f in folder.rglob("*")
                 if f.parent.name == "cf" and f.is_file()}
 
     def run(self, workload, shape, places, *options, per="operations", seconds=None, warm=None, core=CLIENT_CORE):
-        """A measured run: rates and costs per unit that `per` counts."""
+        """A measured run: rates, and costs per unit of the field `per`."""
         seconds = SECONDS if seconds is None else seconds
         r = self.bench(workload, *self.table(shape), *place_options(places), "--seconds", seconds, "--warm",
                        min(1.0, SECONDS / 4) if warm is None else warm, *options, core=core)
@@ -174,7 +174,7 @@ class Fleet:
         return self.started[name]
 
     def hbase(self):
-        """None when the run is without."""
+        """The HBase server; None in a run without HBase."""
         return self.get("HBase", HBase) if WITH_HBASE else None
 
     def ours(self):

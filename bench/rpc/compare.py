@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts that compare with HBase: one workload after the other, on the servers in turn."""
+"""The parts that compare with HBase: each workload runs on the servers in turn."""
 import floors
 from cluster import SHAPES, medians
 from settings import RECORDS, ROUNDS, SCAN_RECORDS, SECONDS, WARM_SECONDS, cpu_seconds, say, settle
@@ -8,8 +8,8 @@ READS = {"get", "multi-get", "scan-long", "scan-short", "ycsb-c"}
 
 
 class Case:
-    """One line of the table. bar: the goal, in multiples of HBase's operations per CPU second; None: no goal. per: the field
-    of the report that is counted. synced: runs also on the server with fdatasync."""
+    """One line of the table. bar: the goal, in multiples of HBase's operations per CPU second; None: no goal. per: the
+    report's field whose units are counted. synced: also runs on the server with fdatasync."""
 
     def __init__(self, name, workload, shape, places="1x16", bar=None, per="operations", options=(), synced=False):
         self.name, self.workload, self.shape, self.bar, self.per = name, workload, shape, bar, per
@@ -19,7 +19,7 @@ class Case:
         run = server.run(self.workload, self.shape, self.places, *self.options, *more, per=self.per, **settings)
         if self.workload in READS:
             return run
-        # Pending flushes and compactions belong to the writes, not to the next case.
+        # Pending flushes and compactions count for the writes, not for the next case.
         before = cpu_seconds(server.pid)
         settle(server.pid, 30)
         run["cpu"] += (cpu_seconds(server.pid) - before) * 1e6 / run["done"]
@@ -27,7 +27,7 @@ class Case:
 
 
 def warm_up(server, cases, total):
-    """Runs at least this many seconds of the part's load, with all its kinds of operations."""
+    """Runs at least `total` seconds of the part's load, with all its kinds of operations."""
     say(f"warming {server.name} up for {total:g} s")
     kinds = {(c.workload, c.shape): c for c in cases}.values()
     for case in kinds:
@@ -63,7 +63,7 @@ def figures(run):
 
 
 def add_row(page, case, results, more_floors="", other=None):
-    """The case's row. other: (µs a row, bar, name) of a second measure, either of which will do."""
+    """Adds the case's row. other: (µs per row, goal, name) of a second measure; meeting either goal suffices."""
     h, o = results.get(("HBase", case.name)), results["Rorqual", case.name]
     echo = floors.echo(o, case.places)
     ratio = h["cpu"] / o["cpu"] if h else None
@@ -122,9 +122,9 @@ def scan(fleet, page):
 
 
 def at_same_rate(fleet, page, cases, results):
-    """Both servers get half of the rate that HBase reached: latencies without coordinated omission and without the
-    generator's own wake-ups, since it has a core to itself. The lower bound is the same load on an echo that has the
-    responses."""
+    """Both servers get half of the rate that HBase reached. So latencies are free of coordinated omission, and of
+    the generator's own wake-ups, because the generator has a separate core. The lower bound is the same load on an
+    echo server that replays responses."""
     if fleet.hbase() is None:
         return
     for case in cases:

@@ -19,7 +19,7 @@ def build():
 
 
 def echo(run, places, cores=(CLIENT_CORE, SERVER_CORE), loops=1):
-    """Server CPU in µs of an echo server for the calls, with the same lengths, of one operation of the run."""
+    """Server CPU in µs per operation of an echo server, for calls with the same lengths as in the run."""
     connections, depth = PLACES[places]
     out = subprocess.run([str(BUILD / "bench/echo"), str(max(1, round(run["sent"]))),
                           str(max(1, round(run["received"]))), str(connections), str(FLOOR_SECONDS), str(depth),
@@ -28,7 +28,7 @@ def echo(run, places, cores=(CLIENT_CORE, SERVER_CORE), loops=1):
 
 
 def machine(work, batch=64 * 230, seconds=FLOOR_SECONDS):
-    """write + fdatasync of `batch` bytes, memcpy, the wake-up canary."""
+    """Rates of write + fdatasync of `batch` bytes, of memcpy, and latencies of waking a thread."""
     return json.loads(subprocess.run(pinned(SERVER_CORE, BUILD / "bench/floors", work, batch, seconds),
                                      capture_output=True, text=True, check=True).stdout)
 
@@ -82,7 +82,7 @@ class Redis:
         self.process.wait(timeout=60)
 
     def run(self, command, places, count):
-        """µs of server CPU an operation."""
+        """µs of server CPU per operation."""
         connections, depth = PLACES[places]
         before = cpu_seconds(self.process.pid)
         subprocess.run(pinned(CLIENT_CORE, "redis-benchmark", "-p", self.port, "-c", connections, "-P", depth, "-n",

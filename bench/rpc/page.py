@@ -9,7 +9,7 @@ import time
 
 import pictures
 from settings import CLIENT_CORE, HEAP, OUT, ROUNDS, SECONDS, SERVER_CORE, say
-from machine import machine  # settings has put its folder on the path
+from machine import machine  # the module settings has added its folder to the path
 
 BEGIN = "<!-- bench/rpc begins -->"
 END = "<!-- bench/rpc ends -->"
@@ -29,7 +29,7 @@ def java_version():
 
 class Page:
     def __init__(self, order):
-        """order: the parts' names, as the page shows them."""
+        """order: the names of the parts, in the page's order."""
         self.order = order
         self.store = json.loads(STORE.read_text()) if STORE.exists() else {"rows": []}
         self.part, self.fresh, self.load = "", [], 0.0
@@ -38,8 +38,8 @@ class Page:
         self.part, self.fresh, self.load = part, [], os.getloadavg()[0]
 
     def row(self, name, bar="", against="", ours="", ratio="", floors="", holds=None, **more):
-        """One line of the table. holds: True, False, or None where there is no bar. more: numbers for
-        the pictures."""
+        """Adds a line to the table. holds: True, False, or None without a goal. more: numbers for the
+        pictures."""
         said = {True: "yes", False: "**no**", None: ""}[None if holds is None else bool(holds)]
         self.fresh.append({"part": self.part, "name": name, "bar": bar, "against": against, "ours": ours,
                            "ratio": ratio, "floors": floors, "holds": said,
@@ -88,13 +88,13 @@ class Page:
         write_section(OUT / "benchmarks.md", "\n".join(self.headline(rows) + ["", *pictures_shown]).rstrip())
 
     def caption(self, key):
-        """When and where the rows that have this number were measured."""
+        """Date and machine of the rows that have this number."""
         dates = sorted(r["when"].split(",")[0] for r in self.store["rows"] if key in r)
         span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
         return f"{span}; {self.store['machine']}"
 
     def headline(self, rows):
-        """The rows of most interest, without lower bounds and goals; server CPU per operation."""
+        """The main rows, without lower bounds and goals; server CPU per operation."""
         lines = ["| workload | peer | Rorqual | operations per CPU second | date |", "|---|---|---|---|---|"]
         for wanted in HEADLINES:
             row = next((r for r in rows if r["name"] == wanted), None) or \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The charts beside the table."""
+"""The charts of the page."""
 import math
 
 OURS, LIGHT, MISSED = "#1f5fa8", "#8fb4dd", "#d07a12"
@@ -23,8 +23,8 @@ def line(x1, y1, x2, y2, colour):
 
 
 def plot_ratios(ratios, caption, path):
-    """Bars from the 1 × line on a logarithmic scale: operations per CPU second, times HBase's. A row is (name,
-    ratio, goal or None). A bar that misses its goal is orange, one with fdatasync light."""
+    """Bars from the 1 × line on a logarithmic scale: operations per CPU second, as multiples of HBase's. A row
+    is (name, ratio, goal or None). A bar that misses its goal is orange, one with fdatasync light."""
     left, width, step = 270, 860, 24
     height = 122 + step * len(ratios)
     most = max(2.0, *(r for _, r, _ in ratios)) * 1.3
@@ -56,7 +56,7 @@ def plot_ratios(ratios, caption, path):
 
 
 def panel(name, curves, x0, y0, wide, high):
-    """One workload: latency over percentiles, a curve a server."""
+    """One workload: latency over percentiles, with a curve for each server."""
     values = [c[p] for c in curves.values() for p in POINTS]
     low, top = math.floor(math.log10(max(1, min(values)))), math.ceil(math.log10(max(10, *values)))
     top = max(top, low + 1)

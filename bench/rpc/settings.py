@@ -19,7 +19,7 @@ SCAN_RECORDS = int(os.environ.get("SCAN_RECORDS", "1000000"))
 CELLS_MAX = int(float(os.environ.get("CELLS_MAX", "1e7")))
 MEMORY_CELLS = int(float(os.environ.get("MEMORY_CELLS", "3e6")))
 IDLE = int(os.environ.get("IDLE", "9984"))
-HEAP = os.environ.get("HEAP", "4g")  # HBase's, and Rorqual's memory budget: equal caches
+HEAP = os.environ.get("HEAP", "4g")  # for HBase's heap and Rorqual's memory budget, so that both have equal caches
 WITH_HBASE = os.environ.get("HBASE", "1") != "0"
 CLIENT_CORE, SERVER_CORE = 0, min(1, (os.cpu_count() or 1) - 1)
 

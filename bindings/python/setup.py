@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel of the Python binding; `make python` at the root of the sources calls it. Debian's setuptools reads this file,
-not pyproject.toml alone, for the extension's sake."""
+"""The wheel of the Python binding; `make python` at the root of the sources calls it. Debian's setuptools needs this file
+in addition to pyproject.toml, because of the extension."""
 import os
 import pathlib
 import re

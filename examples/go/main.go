@@ -4,8 +4,8 @@
 //
 //	go run . file:/tmp/visits     in this process; or hbase://localhost:2181, memory:
 //
-// Any thread may use a handle of the library, so any goroutine may. What crosses the border: Go gives pointers to bytes
-// that C reads during the call; a row of C's is copied to Go and freed.
+// Any thread may use a handle of the library, so any goroutine may. Go passes pointers to bytes that C reads during the
+// call; a row from C is copied to Go and freed.
 package main
 
 /*
@@ -44,7 +44,7 @@ import (
 
 // Failure is an error of the library.
 type Failure struct {
-	Code       string // as RQ_E_TABLE_NOT_FOUND
+	Code       string // such as RQ_E_TABLE_NOT_FOUND
 	HBaseClass string
 	Message    string
 	Retryable  bool
@@ -68,7 +68,7 @@ type Table struct {
 	table *C.rq_table
 }
 
-// Create makes the table of that name anew.
+// Create makes the table of that name, after dropping an earlier one.
 func Create(url, name string) (*Table, error) {
 	t, why := &Table{}, newWhy()
 	at, called := C.CString(url), C.CString(name)
@@ -103,7 +103,7 @@ func (t *Table) create(name *C.char) error {
 	return failure(code, &why)
 }
 
-// Close makes what was written durable.
+// Close makes all writes durable.
 func (t *Table) Close() error {
 	why := newWhy()
 	C.rq_table_close(t.table)

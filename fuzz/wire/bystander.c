@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client that does nothing wrong; see bystander.h. */
+/* A well-behaved client; see bystander.h. */
 #include "bystander.h"
 
 #include "message.h"
@@ -133,7 +133,7 @@ static bool is_busy(const char *class_name)
 
 typedef enum outcome { DONE, BUSY, FAILED } outcome;
 
-/* The answer's message is left in `answer`, from *ret_at on. */
+/* Leaves the response's message in `answer`, from *ret_at on. */
 static outcome read_outcome(bystander *b, rq_buf *answer, size_t *ret_at)
 {
     rq_cursor c = rq_cursor_of(rq_buf_slice(answer));
@@ -177,7 +177,7 @@ static outcome call_once(bystander *b, int fd, const plan_method *method, const 
     return read_outcome(b, answer, ret_at);
 }
 
-/* A busy server is asked again, as clients do; the wait is what the call took. */
+/* Retries if the server is busy, as clients do; the call's time includes the waits. */
 static bool call(bystander *b, int fd, const plan_method *method, const rq_buf *message,
                  rq_buf *answer, size_t *ret_at)
 {

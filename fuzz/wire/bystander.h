@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A well-behaved client: puts and gets on a table of its own, every few milliseconds, on a thread
- * of its own. Others must not make it wait, and its acknowledged writes must exist. */
+/* A well-behaved client: puts and gets on a separate table, every few milliseconds, on a separate
+ * thread. Other clients must not delay it, and its acknowledged writes must exist. */
 #ifndef RQ_FUZZ_WIRE_BYSTANDER_H
 #define RQ_FUZZ_WIRE_BYSTANDER_H
 
@@ -10,20 +10,20 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define BYSTANDER_BUCKETS 20000 /* milliseconds */
+#define BYSTANDER_BUCKETS 20000 /* pause between calls in milliseconds */
 
 typedef struct bystander {
     struct sockaddr_in address;
     const char *region; /* encoded name */
     pthread_t thread;
     atomic_bool stop;
-    atomic_llong waiting_since_ms; /* of the call under way; 0: none */
-    atomic_bool failed;            /* then `problem` has the reason */
+    atomic_llong waiting_since_ms; /* start of the call in flight; 0: none */
+    atomic_bool failed;            /* set after `problem` */
     char problem[512];
-    /* For the thread that joined it: */
+    /* Read after the thread was joined: */
     uint64_t calls, busy;
-    uint64_t rows;     /* acknowledged: rows w0000000000 … whose value is their number */
-    uint64_t worst_ms; /* of calls, and of its own sleeps, caused by the machine */
+    uint64_t rows;     /* acknowledged rows w0000000000 …, whose value is their number */
+    uint64_t worst_ms; /* longest call; longest excess of a sleep, which the machine caused */
     uint64_t worst_nap_ms;
     uint64_t histogram[BYSTANDER_BUCKETS];
 } bystander;

@@ -284,7 +284,7 @@ void draw_name(rq_random *r, const char *prefix, unsigned count, rq_buf *out)
 
 typedef struct attribute {
     const char *name;
-    const char *values[8]; /* the numbers below, too */
+    const char *values[8]; /* and the numbers in `limits` */
 } attribute;
 
 static const attribute family_attributes[] = {
@@ -384,7 +384,7 @@ void draw_table_attribute(rq_random *r, rq_buf *name, rq_buf *value)
 
 void draw_setting(rq_random *r, rq_buf *name, rq_buf *value)
 {
-    size_t first = RQ_ARRAY_LEN(table_attributes) - 5; /* those with a property's name */
+    size_t first = RQ_ARRAY_LEN(table_attributes) - 5; /* the last five are names of properties */
     draw_attribute(r, table_attributes + first, 5, name, value);
 }
 

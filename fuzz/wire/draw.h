@@ -35,27 +35,27 @@ static inline bool once_in(rq_random *r, unsigned count)
     return rq_random_below(r, count) == 0;
 }
 
-/* The random generator for one decision: a function of the run's seed and the decision's position
- * alone. */
+/* The random generator for one decision, which depends only on the run's seed and the decision's
+ * position. */
 void draw_seed(rq_random *r, uint64_t seed, uint64_t place);
 
 /* A plausible number: mostly a small one, otherwise one next to a limit. */
 uint64_t draw_number(rq_random *r);
 /* A cell's timestamp in milliseconds; `now` is the clock. */
 uint64_t draw_timestamp(rq_random *r, uint64_t now);
-/* A count of elements: few mostly. */
+/* A count of elements, mostly small. */
 unsigned draw_count(rq_random *r);
 
-/* Appended to `out`: */
+/* These append to `out`: */
 void draw_row(rq_random *r, rq_buf *out);
 void draw_family(rq_random *r, rq_buf *out);
 void draw_qualifier(rq_random *r, rq_buf *out);
-void draw_meta_family(rq_random *r, rq_buf *out); /* of hbase:meta */
+void draw_meta_family(rq_random *r, rq_buf *out); /* a family of hbase:meta */
 void draw_meta_qualifier(rq_random *r, rq_buf *out);
 void draw_value(rq_random *r, rq_buf *out);
 void draw_regex(rq_random *r, rq_buf *out);
 void draw_bytes(rq_random *r, rq_buf *out);
-/* A name of a table, snapshot, namespace, user …: beginning with `prefix`, or an odd one. */
+/* The name of a table, snapshot, namespace, user …: mostly begins with `prefix`. */
 void draw_name(rq_random *r, const char *prefix, unsigned count, rq_buf *out);
 /* A descriptor's attribute and its value. */
 void draw_family_attribute(rq_random *r, rq_buf *name, rq_buf *value);

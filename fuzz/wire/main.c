@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The structured fuzzer over the wire: requests of every method of every service, generated from
- * the messages' descriptors, over several connections to a live server, beside a well-behaved
- * client. tests/e2e/fuzz_wire.py starts the server, and checks it afterwards.
+ * the messages' descriptors, over several connections to a live server, together with a
+ * well-behaved client. tests/e2e/fuzz_wire.py starts the server, and checks it afterwards.
  *
  * A finding ends the run with a line `FINDING text`: a call without an answer, an answer that a
  * client could not decode, a connection closed without reason, too much memory, or a bystander that
@@ -21,20 +21,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CONTROLS 2        /* connections that keep the tables alive */
-#define UNDER_WAY_MAX 160 /* calls at a time over connections that read */
+#define CONTROLS 2        /* connections for requests that keep the tables alive */
+#define UNDER_WAY_MAX 160 /* maximum number of calls in flight over connections that read */
 #define UNSENT_MAX ((size_t)8 << 20)
-#define CARE_EVERY 120 /* requests */
+#define CARE_EVERY 120 /* number of requests between two checks */
 #define LOGGED_BYTES 65536
-#define P99_CALLS 400 /* with fewer it is meaningless */
+#define P99_CALLS 400 /* with fewer calls the percentile is meaningless */
 
 typedef struct fuzzer {
     struct sockaddr_in addresses[3];
     uint64_t seed, count;
     int64_t hang_ms, stall_ms, p99_ms, ends_ms;
     uint64_t rss_max_kb;
-    int server;     /* process */
-    uint64_t *only; /* NULL: all */
+    int server;     /* process id */
+    uint64_t *only; /* numbers of the requests to send; NULL: all */
     size_t only_count;
     FILE *log;
     plan plan;
@@ -46,12 +46,13 @@ typedef struct fuzzer {
     int64_t looked_ms;
     uint64_t rss_kb;
     bool found;
-    bool holds; /* after a finding, until a line arrives on standard input */
+    bool holds; /* waits after a finding until a line arrives on standard input */
 } fuzzer;
 
 static void finding(fuzzer *f, const char *format, ...) RQ_PRINTF(2, 3);
 
-/* The connections with calls under way: what is left to send, and what has been received of a response. */
+/* Reports the connections with calls in flight: bytes left to send, and bytes received of a
+ * response. */
 static void report_peers(const fuzzer *f)
 {
     for (size_t i = 0; i < RQ_ARRAY_LEN(f->peers); i++) {
@@ -105,8 +106,8 @@ static void look_at_peer(fuzzer *f, const peer *p, int64_t now)
 {
     if (p->problem[0] != '\0') finding(f, "%s", p->problem);
     const peer_call *oldest = peer_oldest(p);
-    /* Gigabytes of answers may come before it: a call hangs when the connection receives nothing
-     * any more. */
+    /* Gigabytes of responses may precede it, so a call hangs only if the connection receives no
+     * more bytes. */
     if (oldest != NULL && now - oldest->sent_ms > f->hang_ms && now - p->read_ms > f->hang_ms)
         finding(f, "request %llu (%s) has no answer after %lld ms",
                 (unsigned long long)oldest->number,
@@ -171,7 +172,7 @@ static void log_bytes(FILE *log, const rq_buf *bytes)
         fprintf(log, "%02x", bytes->ptr[i]);
 }
 
-/* Number, position, kind and length; message and cells in hex. */
+/* Logs number, position, kind and length; message and cells in hex. */
 static void log_request(fuzzer *f, const plan_request *p, const plan_life *life,
                         const rq_buf *message, const rq_buf *cells, size_t frame_len)
 {
@@ -194,7 +195,7 @@ static void send_frame(fuzzer *f, peer *p, const plan_request *request, rq_buf *
     f->sent++;
 }
 
-/* Sends `message` as often as planned, each time with a new id. */
+/* Sends `message` as often as planned, each time with a new call id. */
 static void send_request(fuzzer *f, peer *p, const plan_request *request, maker *m,
                          const rq_buf *message)
 {
@@ -231,7 +232,7 @@ static void spoil(peer *p, rq_random *r)
 
 static void end_life(peer *p)
 {
-    /* The bytes left to be sent end in half a frame. */
+    /* Truncates the bytes left to be sent to half a frame. */
     if (p->fd >= 0 && p->how.temper == LEAVES_HALF && p->out.len > p->out_at + 8) {
         p->out.len -= (p->out.len - p->out_at) / 2;
         peer_write(p);
@@ -245,7 +246,7 @@ static peer *peer_for(fuzzer *f, const plan_request *request, rq_random *r)
     peer *p = &f->peers[request->slot];
     plan_life_of(&f->plan, request->slot, request->life, &life);
     if (p->fd < 0 || p->life != request->life) {
-        /* Those that read are done with their calls first. */
+        /* Connections that read first complete their calls. */
         while (p->fd >= 0 && peer_oldest(p) != NULL && !f->found)
             turn(f, 10);
         end_life(p);
@@ -456,7 +457,7 @@ static bool parse_address(const char *text, struct sockaddr_in *ret)
     return inet_pton(AF_INET, host, &ret->sin_addr) == 1;
 }
 
-/* A file of numbers of requests, ascending. */
+/* Reads a file with numbers of requests, in ascending order. */
 static bool read_only(fuzzer *f, const char *path)
 {
     unsigned long long number;

@@ -9,7 +9,7 @@
 
 enum { VARINT = 0, FIXED64 = 1, DELIMITED = 2, FIXED32 = 5 };
 
-/* ---- what fields mean */
+/* ---- the meaning of fields */
 
 enum meaning {
     BY_TYPE,
@@ -32,8 +32,8 @@ enum meaning {
     SMALL_TIME,
 };
 
-/* The first match counts: message (NULL: any), field, probability that an optional one is set (-1:
- * the default), its meaning. */
+/* The first matching rule applies: message (NULL: any), field, probability that an optional field
+ * is set (-1: the default), its meaning. */
 static const struct rule {
     const char *message, *field;
     int percent;
@@ -155,8 +155,7 @@ static const struct rule *rule_of(const ProtobufCMessageDescriptor *d,
 
 /* ---- bytes and texts */
 
-/* A row of hbase:meta: a region's name, or a table's; never one of a table that is not the
- * fuzzer's. */
+/* Appends a row of hbase:meta: the name of a region or a table of the fuzzer's. */
 static void make_meta_row(maker *m, rq_buf *out)
 {
     const world *w = m->world;
@@ -230,7 +229,7 @@ static void draw_path(maker *m, rq_buf *out)
         put_text(out, odd[rq_random_below(&m->r, RQ_ARRAY_LEN(odd))]);
 }
 
-/* Java's strings have no NUL in these fields: protobuf-c would truncate them. */
+/* In these fields Java's strings have no NUL, and protobuf-c would truncate them there. */
 static void make_bytes(maker *m, enum meaning means, bool text, rq_buf *out)
 {
     size_t before = out->len;
@@ -298,7 +297,7 @@ static uint64_t make_number(maker *m, const ProtobufCFieldDescriptor *f, enum me
         }
         return draw_number(&m->r);
     case NONCE:
-        return rq_random_below(&m->r, 50); /* some come again */
+        return rq_random_below(&m->r, 50); /* some nonces are repeated */
     case SMALL_TIME:
         return rq_random_below(&m->r, 200);
     case FLAGS:
@@ -387,7 +386,7 @@ static void make_one(maker *m, const ProtobufCFieldDescriptor *f, enum meaning m
     }
 }
 
-/* Thousands of elements: each generated anew, or one repeated. */
+/* Thousands of elements: each generated separately, or one repeated. */
 static void make_long_list(maker *m, const ProtobufCFieldDescriptor *f, enum meaning means,
                            rq_buf *out)
 {

@@ -14,7 +14,7 @@
 #define FILTER_DEPTH 8
 #define JAVA_FILTERS "org.apache.hadoop.hbase.filter."
 
-/* ---- names of what exists */
+/* ---- names of existing objects */
 
 static void put_bytes_field(rq_buf *out, unsigned field, const void *bytes, size_t len)
 {
@@ -202,7 +202,7 @@ static void put_class(const char *class_name, const rq_buf *message, rq_buf *out
     put_delimited(out, 2, message);
 }
 
-/* A filter in thousands of others. */
+/* Nests a filter in thousands of others. */
 static void nest(maker *m, rq_buf *filter)
 {
     size_t levels = rq_random_below(&m->r, 3000);
@@ -232,7 +232,7 @@ static void filter(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out)
     rq_buf_clear(&made);
 }
 
-/* Keys and masks of one length, mostly. */
+/* Keys and masks, mostly of equal length. */
 static void fuzzy_row(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out)
 {
     static const uint8_t fixed_or_not[] = {0, 1, 0xff, 2};
@@ -322,7 +322,7 @@ static void append_cell(maker *m, rq_slice row, uint8_t type)
             chance(&m->r, 60) ? INT64_MAX : (int64_t)draw_timestamp(&m->r, m->world->now_ms),
         .type = type,
     };
-    (void)!rq_cellblock_append(&m->cells, &cell); /* too long for one */
+    (void)!rq_cellblock_append(&m->cells, &cell); /* skipped if the cell is too large */
     rq_buf_clear(&family);
     rq_buf_clear(&qualifier);
     rq_buf_clear(&value);
@@ -367,7 +367,7 @@ static void mutation(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out)
         make_fields(m, d, out);
 }
 
-/* One of the three kinds mostly; sometimes none, or several. */
+/* Mostly one of the three kinds; sometimes none, or several. */
 static void action(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out)
 {
     unsigned which = once_in(&m->r, 40)  ? (unsigned)rq_random_below(&m->r, 8)
@@ -382,7 +382,7 @@ static void action(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out)
     if ((which & 4) != 0) make_field(m, d, "service_call", out);
 }
 
-/* The region of each part is another: rows follow it. */
+/* Each part has another region, and rows of that region. */
 static void region_action(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out)
 {
     const world_region *kept = m->region;
@@ -421,7 +421,7 @@ static void scan_request(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *
         if (chance(&m->r, percent[i])) make_field(m, d, rest[i], out);
 }
 
-/* ---- which message is made by what */
+/* ---- the function for each kind of message */
 
 static const struct {
     const char *name;

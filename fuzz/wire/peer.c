@@ -56,7 +56,7 @@ static void put_message(rq_buf *out, const rq_buf *message)
     put(out, message->ptr, message->len);
 }
 
-/* In the connection's codec and compression; sometimes torn. */
+/* Encodes cells with the connection's codec and compression; sometimes truncated. */
 static void encode_cells(const plan_life *how, rq_random *r, const rq_buf *cells, rq_buf *out)
 {
     rq_buf coded = {0};
@@ -70,7 +70,8 @@ static void encode_cells(const plan_life *how, rq_random *r, const rq_buf *cells
     if (c == NULL)
         put(out, coded.ptr, coded.len);
     else
-        (void)!rq__compressor_pack(c, rq_buf_slice(&coded), out); /* none of these bytes, or some */
+        (void)!rq__compressor_pack(c, rq_buf_slice(&coded), out); /* may produce no or only some
+                                                                   * bytes */
     if (once_in(r, 40)) draw_damage(r, out);
     rq_buf_clear(&coded);
 }
@@ -161,7 +162,7 @@ static void say_hello(peer *p, rq_random *r)
 static void zookeeper_hello(peer *p, rq_random *r)
 {
     size_t at = begin_frame(&p->out);
-    p->broken = once_in(r, 10); /* a session that is none, and ends at once */
+    p->broken = once_in(r, 10); /* a session that does not exist, which the server ends at once */
     must(rq_buf_append_be32(&p->out, 0));
     must(rq_buf_append_be64(&p->out, p->broken ? draw_number(r) : 0));
     must(rq_buf_append_be32(&p->out, 30000));
@@ -258,7 +259,7 @@ void peer_close(peer *p)
     p->call_count = p->due = 0;
 }
 
-/* Others with the same header, which do nothing. */
+/* Opens further connections with the same header, which stay idle. */
 static void gather_crowd(peer *p, const struct sockaddr_in *address)
 {
     while (p->crowd_count < p->how.crowd) {
@@ -373,7 +374,7 @@ static bool take_call(peer *p, uint32_t id, peer_call *ret)
     return false;
 }
 
-/* Number of cells in a block; -1: it is none. */
+/* Number of cells in a block; -1: the block is invalid. */
 static int64_t count_cells(const peer *p, rq_slice block)
 {
     rq_buf raw = {0};
@@ -482,7 +483,7 @@ static void read_answer(peer *p, world *w, rq_slice frame)
     p->answers++;
     p->refusals += header->exception != NULL;
     if (header->call_id == NO_CALL) {
-        /* The server gives the reason for closing. */
+        /* The server states its reason for closing. */
         p->broken = true;
     } else if (!take_call(p, header->call_id, &call)) {
         if (!p->broken) found(p, "an answer to call %u, which nobody made", header->call_id);
@@ -508,7 +509,7 @@ static void read_zookeeper(peer *p, rq_slice frame)
         found(p, "ZooKeeper's answer has %zu bytes", frame.len);
         return;
     }
-    (void)take_call(p, rq_get_be32(frame.ptr), &call); /* or an event */
+    (void)take_call(p, rq_get_be32(frame.ptr), &call); /* a response or an event */
     p->answers++;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which request comes when; see plan.h. */
+/* The order of requests; see plan.h. */
 #include "plan.h"
 
 #include "base/macros.h"
@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-#define LIFE 300 /* requests over all connections between two lives of a slot */
+#define LIFE 300 /* requests, over all connections, between two lives of a slot */
 
 /* ---- methods */
 
@@ -28,8 +28,7 @@ static const plan_method methods[] = {
 #undef X
 };
 
-/* Others of a service have weight 2. Methods that stop the server may do so, which is no
- * finding. */
+/* Other methods of a service have weight 2. A method may stop the server, which is no finding. */
 static const struct {
     const char *name;
     unsigned weight;
@@ -100,7 +99,7 @@ static const plan_method *draw_method(const plan *p, rq_random *r, const char *s
 
 /* ---- connections */
 
-/* The services of each port, and two that it lacks. */
+/* The services of each port, and two that the port lacks. */
 static const struct {
     plan_port port;
     const char *service;

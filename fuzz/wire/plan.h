@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of requests, their connection, and the connection's behaviour: functions of the run's
- * seed and the request's number alone, independent of the server's answers and of which other
- * requests are left out. So a run can be repeated from its seed, and a shorter one from its seed
- * and the numbers of some requests. */
+/* The order of requests, their connection, and the connection's behaviour: they depend only on the
+ * run's seed and the request's number, not on the server's responses and of which other requests
+ * are left out. So a run can be repeated from its seed, and a shorter one from its seed and the
+ * numbers of some requests. */
 #ifndef RQ_FUZZ_WIRE_PLAN_H
 #define RQ_FUZZ_WIRE_PLAN_H
 
@@ -10,8 +10,8 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-#define PLAN_SLOTS 26  /* connections at a time */
-#define CROWD_MAX 1000 /* others like one of them, idle beside it */
+#define PLAN_SLOTS 26  /* connections at the same time */
+#define CROWD_MAX 1000 /* idle connections with the same header as one of the connections */
 
 typedef struct plan_method {
     const char *service, *name;
@@ -21,13 +21,13 @@ typedef struct plan_method {
 
 typedef enum plan_port { PORT_MASTER, PORT_REGION_SERVER, PORT_ZOOKEEPER } plan_port;
 
-/* How a connection reads its answers. */
+/* How a connection reads responses. */
 typedef enum plan_temper {
-    READS,        /* as they come */
-    READS_LATE,   /* nothing for some seconds, then all */
+    READS,        /* at once */
+    READS_LATE,   /* nothing for several seconds, then everything */
     READS_SLOWLY, /* a few bytes at a time */
     NEVER_READS,
-    LEAVES,      /* closes while requests are under way */
+    LEAVES,      /* closes while calls are in flight */
     LEAVES_HALF, /* sends half a frame first */
 } plan_temper;
 
@@ -37,10 +37,10 @@ typedef struct plan_life {
     plan_temper temper;
     unsigned codec;                             /* RQ_CODEC_… */
     const char *codec_class, *compressor_class; /* NULL: none */
-    unsigned user_len;                          /* of the user's name */
-    bool old_client;                            /* without a version's numbers */
+    unsigned user_len;                          /* length of the user's name */
+    bool old_client;                            /* sends a version without numbers */
     unsigned crowd;                             /* idle connections with the same header */
-    bool odd_header; /* the connection header is made by its descriptor */
+    bool odd_header; /* the connection header is generated from its descriptor */
 } plan_life;
 
 typedef enum plan_scan { SCAN_OPENS, SCAN_CONTINUES } plan_scan;
@@ -48,10 +48,10 @@ typedef enum plan_scan { SCAN_OPENS, SCAN_CONTINUES } plan_scan;
 typedef struct plan_request {
     uint64_t number;
     unsigned slot;
-    uint64_t life;             /* of the slot: a connection ends when the next begins */
-    const plan_method *method; /* NULL: ZooKeeper's */
+    uint64_t life;             /* number of the slot's connection: it ends when the next begins */
+    const plan_method *method; /* NULL: a request of ZooKeeper's protocol */
     plan_scan scan;
-    unsigned repeats; /* sent so many times in a row */
+    unsigned repeats; /* number of times it is sent in a row */
 } plan_request;
 
 #define PLAN_OPENERS 64
@@ -60,7 +60,7 @@ typedef struct plan_request {
 typedef struct plan {
     uint64_t seed;
     unsigned weights[PLAN_METHODS_MAX];
-    /* Kept because they are looked up often: the latest requests that open scanners. */
+    /* The latest requests that open scanners, kept because they are looked up often. */
     uint64_t openers[PLAN_OPENERS], opener_count, seen;
 } plan;
 

@@ -36,7 +36,7 @@ static bool is_text(ProtobufCBinaryData bytes, const char *text)
     return bytes.len == strlen(text) && memcmp(bytes.data, text, bytes.len) == 0;
 }
 
-/* True: the region is one of a table of the fuzzer's. */
+/* Returns true if the region belongs to a table of the fuzzer's. */
 static bool read_info(const Pb__RegionInfo *info, world_region *ret)
 {
     for (unsigned n = 0; n < WORLD_TABLES; n++) {

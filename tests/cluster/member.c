@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One member of a cluster, for tests/e2e/membership.py: joins, and prints a line for each change of
- * what it knows:
+ * its state:
  *
  *     standby connected active=HOST,PORT,CODE servers=A;B;C
  *
@@ -37,7 +37,7 @@ static void show(rq_member *m)
     rq_arena_clear(&arena);
 }
 
-/* The member is known once rq_member_open has returned; what came before is shown then. */
+/* Events before rq_member_open returns are printed afterwards, when the member is known. */
 typedef struct watcher {
     rq_member *_Atomic member;
 } watcher;

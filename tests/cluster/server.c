@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Membership and the log on shared storage together (tests/e2e/membership.py): a member of ZooKeeper that
- * writes a log on a shared folder. The active one revokes the tenure of each server that has gone from
- * rs/, and counts what it had written. Prints
+ * writes a log on a shared folder. The active member revokes the tenure of each server whose node
+ * in rs/ has disappeared, and counts that server's writes. Prints
  *
- *     acknowledged N            writes so far, now and then
+ *     acknowledged N            number of writes so far, printed at times
  *     active | standby | …      its state
  *     fenced NAME N             after a revoke: N writes without a gap are in the log of NAME
  *     aborted                   its own tenure was revoked; it ends with exit code 9
@@ -38,7 +38,7 @@ typedef struct server {
     rq_task look, write;
     atomic_bool stopping, looking;
     rq_latch written;
-    char seen[SERVERS_MAX][80]; /* in rs/, when last looked */
+    char seen[SERVERS_MAX][80]; /* servers seen in rs/ at the last check */
     size_t seen_count;
     rq_member_state state;
     char server[64], master[64];
@@ -52,7 +52,7 @@ static void say(const char *what, const char *name, long long n)
     fflush(stdout);
 }
 
-/* For what this program cannot go on without. */
+/* Ends the program on errors after which it cannot continue. */
 static void must(rq_err rc, const rq_error *why)
 {
     if (rc == RQ_OK) return;
@@ -74,7 +74,7 @@ static void written(rq_slog_write *w, rq_err rc)
     o->latch.executor->latch_open(&o->latch, rc);
 }
 
-/* One write on each stripe. */
+/* Writes once on each stripe. */
 static rq_err write_round(server *s, rq_slog *log, uint64_t off[], uint64_t lsn)
 {
     one_write all[RQ_SLOG_STRIPES];
@@ -118,7 +118,7 @@ static void write_log(rq_task *task)
     s->executor->latch_open(&s->written, RQ_OK);
 }
 
-/* --- who takes over ------------------------------------------------------------------------- */
+/* --- the server that takes over ------------------------------------------------------------- */
 
 static uint64_t read_stripe(server *s, const char *name, const rq_slog_segment *segment,
                             unsigned stripe, bool *present)
@@ -235,7 +235,7 @@ static void start(server *s, char **argv)
     changed(s);
 }
 
-/* The log is sealed before the node in rs/ goes, so that nobody has to wait for a lease. */
+/* Seals the log before removing the node in rs/, so that no server has to wait for a lease. */
 static void stop(server *s)
 {
     s->stopping = true;

@@ -69,7 +69,7 @@ static rq_file *open_ok(rq_vfs *v, const char *path, int flags)
     return f;
 }
 
-/* A mount of the root for what a vfs cannot make. */
+/* A separate mount of the root, for files that a vfs cannot make. */
 static struct ceph_mount_info *mount_root(void)
 {
     struct ceph_mount_info *m;
@@ -185,7 +185,8 @@ static void links_are_not_followed_beneath(void **state)
     expect_open(v, "a/b/absent", beneath, RQ_E_NOT_FOUND);
     expect_open(v, "a/b/file/below", beneath, RQ_E_NOT_FOUND);
     expect_open(v, "a/b", beneath, RQ_E_CORRUPT);
-    assert_int_equal(rq_vfs_remove_tree(v, "a/up", NULL), RQ_OK); /* the link, not its target */
+    /* removes the link, not its target */
+    assert_int_equal(rq_vfs_remove_tree(v, "a/up", NULL), RQ_OK);
     expect_open(v, "a/b/file", beneath, RQ_OK);
     rq_arena arena = {0};
     rq_dir_entry *entries;
@@ -211,7 +212,7 @@ static void a_file_is_removed_only_while_it_has_the_name(void **state)
     assert_int_equal(rq_vfs_remove_file(v, "f", &id, NULL), RQ_E_CONFLICT);
     assert_int_equal(rq_vfs_remove_file(v, "g", &id, NULL), RQ_OK);
     assert_int_equal(rq_vfs_remove_file(v, "g", &id, NULL), RQ_E_NOT_FOUND);
-    /* It has no name left, and its bytes are there. */
+    /* The file has no name left, but its bytes can be read. */
     char byte;
     size_t len;
     assert_int_equal(rq_file_read(f, &byte, 1, 0, &len, NULL), RQ_OK);
@@ -228,7 +229,8 @@ static void open_files_are_linked(void **state)
     rq_file *f = open_ok(v, "f", RQ_OPEN_READ);
     assert_int_equal(rq_file_link(f, other, "to/g", NULL), RQ_E_UNSUPPORTED);
     assert_int_equal(rq_file_link(f, v, "to/g", NULL), RQ_OK);
-    assert_int_equal(rq_file_link(f, v, "to/h", NULL), RQ_E_PERMISSION); /* it has two names */
+    /* the file has two names */
+    assert_int_equal(rq_file_link(f, v, "to/h", NULL), RQ_E_PERMISSION);
     assert_int_equal(rq_file_share(f, v, "to/h", NULL), RQ_OK);
     assert_int_equal(rq_file_share(f, v, "to/h", NULL), RQ_E_EXISTS);
     assert_int_equal(rq_vfs_stat(other, "to/h", &st, NULL), RQ_OK);
@@ -363,7 +365,7 @@ static void holes_are_zeros(void **state)
     free(all);
 }
 
-/* Also those that no sync has made durable, in this process and in another client. */
+/* Also bytes that are not synced yet, read in this process and by another client. */
 static void bytes_just_written_are_read(void **state)
 {
     rq_vfs *v = *state, *other = open_again();
@@ -532,7 +534,8 @@ int main(int argc, char **argv)
         ON_VFS(bytes_just_written_are_read),
         ON_VFS(open_files_are_read_without_a_metadata_server),
         ON_VFS(times_of_reads),
-        ON_VFS(an_evicted_client_writes_nothing_and_says_so), /* last: it evicts all clients */
+        ON_VFS(an_evicted_client_writes_nothing_and_says_so), /* must be last, because it evicts all
+                                                               * clients */
     };
     if (getenv("RQ_CEPH") == NULL || getenv("RQ_RADOS_PLUGIN") == NULL) {
         printf("skipped: RQ_CEPH names no cluster of tools/ceph, or RQ_RADOS_PLUGIN no plug-in\n");

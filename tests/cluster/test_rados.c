@@ -65,7 +65,7 @@ static const char *fresh_space(uint64_t number)
 static void a_pool_that_may_lose_writes_is_refused(void **state)
 {
     (void)state;
-    /* Made by tests/e2e/ceph.py. */
+    /* Pools made by tests/e2e/ceph.py. */
     static const struct {
         const char *pool, *words;
         rq_err code;
@@ -217,7 +217,7 @@ static void long_objects_are_kept_and_longer_ones_refused(void **state)
     rados_close(&d);
 }
 
-/* False: not within a minute. */
+/* Returns false after a minute. */
 static bool until(bool (*holds)(const rq_tenure *t, uint64_t than), const rq_tenure *t,
                   uint64_t than)
 {
@@ -230,7 +230,7 @@ static bool until(bool (*holds)(const rq_tenure *t, uint64_t than), const rq_ten
 
 /* --- storage that does not answer ----------------------------------------------------------- */
 
-/* Of the first two of three: what is left is fewer than min_size. */
+/* Signals the first two of three OSDs, so that fewer than min_size remain. */
 static void signal_osds(int first, int count, int number)
 {
     for (int i = first; i < first + count; i++) {
@@ -280,8 +280,8 @@ static bool lapsed(const rq_tenure *t, uint64_t than)
     return rq_tenure_valid_until(t) <= rq_shared_now_ns(t->shared);
 }
 
-/* The answers of a writer whose storage stands still: unknown fates, no lease, no second write on a
- * stripe; and afterwards the next segment. */
+/* Results of a writer whose storage does not respond: unknown outcomes, no lease, no second write
+ * on a stripe; afterwards the next segment. */
 static void stand_still(form *f, unsigned *ret_unknown)
 {
     rq_arena arena = {0};
@@ -291,14 +291,14 @@ static void stand_still(form *f, unsigned *ret_unknown)
     rq_err first = append(f, 0, "late"), swapped;
     swapped = rq_object_cas(f->shared, "counter", 1, RQ_SLICE_LIT("late"), &generation, NULL);
     rq_err second = append(f, 0, "second");
-    /* A guarded read of the head may still be answered, if the third OSD has it. */
+    /* A guarded read of the head may still be answered if the third OSD has the head. */
     signal_osds(2, 1, SIGSTOP);
     bool over = until(lapsed, f->tenures[0], 0);
     signal_osds(0, 3, SIGCONT);
     assert_int_equal(first, RQ_E_TIMEOUT);
     assert_int_equal(second, RQ_E_STATE);
     assert_true(over);
-    /* Reading may itself have failed; and what arrived late counts. */
+    /* The read itself may have failed; a swap that arrived late counts. */
     assert_true(swapped == RQ_E_TIMEOUT || swapped == RQ_OK);
     rq_err rc = RQ_E_TIMEOUT;
     for (unsigned i = 0; i < 30 && rc == RQ_E_TIMEOUT; i++)
@@ -417,7 +417,7 @@ static void swaps_of_several_processes_are_counted_once_each(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        /* These fork: before the others' threads. */
+        /* These fork, so they must run before tests that start threads. */
         cmocka_unit_test(a_stopped_writer_is_revoked_and_ends_when_it_continues),
         cmocka_unit_test(a_killed_writer_loses_nothing_acknowledged),
         cmocka_unit_test(a_running_writer_ends_when_it_is_revoked),

@@ -3,7 +3,7 @@
 """Every method of Java's Admin against outcomes recorded from a real HBase 2.6.1: the program AdminCalls of tests/java.
 
     admin_calls.py                 starts build/rorqual (or RORQUAL), and a second one as a replication peer
-    admin_calls.py --hbase         the same on a real HBase, which must pass but for the wanted differences
+    admin_calls.py --hbase         the same on a real HBase, which must pass except for the intended differences
     RECORD=FILE admin_calls.py --hbase    records HBase's outcomes: tests/java/client26/src/main/resources/admin-calls.txt
     METHODS=REGEX                  these methods only
 
@@ -14,7 +14,7 @@ import sys
 
 from rorqual import Server, java, run_java
 
-# Major compactions of HBase's own and splits by size would change what is compared.
+# Compactions started by HBase itself and splits by size would change the compared outcomes.
 SETTINGS = {"hbase.quota.enabled": "true"}
 
 

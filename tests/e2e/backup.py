@@ -53,7 +53,7 @@ def row_cells(value):
 
 
 def regions_of(client, table):
-    """[(start key, whole name, encoded name)] without parents of splits."""
+    """[(start key, full name, encoded name)], without parents of splits."""
     rows = client.data.scan(b"1588230740", table.encode() + b",,", table.encode() + b" ,,")
     return sorted((row.split(b",", 1)[1].rpartition(b",")[0], row, row[:-1].rpartition(b".")[2])
                   for row, cells in rows.items() if (b"info", b"splitA") not in cells)
@@ -65,7 +65,7 @@ def is_whole(cells):
 
 
 class Load:
-    """Writers and concurrent changes of tables, until stopped. `acknowledged`: row → number of its last put."""
+    """Writers, and concurrent changes of tables, until stopped. `acknowledged`: {row: number of its last put}."""
 
     def __init__(self, server, dice):
         self.server = server
@@ -102,7 +102,7 @@ class Load:
             return dict(self.acknowledged), set(self.tables)
 
     def write(self, index, client):
-        """A row's number only grows, so a row in a copy has the acknowledged number or a later one."""
+        """The numbers of a row only grow, so a copy has the acknowledged number or a later one."""
         n = 0
         while not self.stopping.is_set():
             regions = regions_of(client, "load")
@@ -158,7 +158,7 @@ class Load:
 
 
 def fields_info(client, name):
-    """The RegionInfo of a region's row in meta, without the magic in front."""
+    """The RegionInfo in a region's row of hbase:meta, without the magic bytes."""
     return client.data.get(b"1588230740", name)[(b"info", b"regioninfo")][4:]
 
 
@@ -181,7 +181,7 @@ def scan_all(client):
 
 
 def contents(folder, log):
-    """Starts a server on the folder: {row: cells} of table load, and the names of tables."""
+    """Starts a server on the folder; returns {row: cells} of table load, and the names of the tables."""
     server = rorqual.Server(folder, log)
     client = hbase.Client(server)
     rows = scan_all(client)
@@ -222,7 +222,7 @@ class World:
 
 
 def under_load(world):
-    """Copies and links, restored and started."""
+    """Copies made as copies and as links, each restored and started."""
     for n in range(ROUNDS):
         before, tables = world.load.snapshot()
         copy, back = world.fresh("copy"), world.fresh("back")
@@ -237,10 +237,10 @@ def under_load(world):
 
 
 def store_files(folder):
-    """{path: inode} of the folder's store files. A running server removes files meanwhile."""
+    """{path: inode} of the folder's store files. A running server may remove files meanwhile."""
     found = {}
     for part in ("data/default", "archive/data/default", "mobdir/data/default"):
-        for where, _, names in os.walk(folder / part):  # which passes over folders that are gone
+        for where, _, names in os.walk(folder / part):  # os.walk skips folders that no longer exist
             parent = pathlib.Path(where)
             if len(parent.relative_to(folder / part).parts) != 3 or parent.name == ".tmp":
                 continue
@@ -253,7 +253,7 @@ def store_files(folder):
 
 
 def incremental_under_load(world):
-    """Each backup is built on the one before and is whole without it; what both have takes space once."""
+    """Each backup is based on the previous one, but complete without it; shared files take space once."""
     backups = world.fresh("backups")
     backups.mkdir()
     times, shared = [], 0
@@ -268,7 +268,7 @@ def incremental_under_load(world):
         assert not set(store_files(world.data).values()) & set(store_files(target).values()) or n, "--copy linked a file"
         succeeds("backup", "--check", target)
         if n > 1:
-            shutil.rmtree(backups / str(n - 2))  # none needs another
+            shutil.rmtree(backups / str(n - 2))  # no backup needs an earlier one
         world.load.stopping.wait(0.3 + world.dice.random())
         assert not world.load.errors, world.load.errors
     assert shared > 0, "no file was linked"
@@ -431,7 +431,7 @@ def damaged_backups(world):
     for f in world.dice.sample(sorted(files), 6):
         content = f.read_bytes()
         at = world.dice.randrange(len(content))
-        f.unlink()  # it may be a link to the server's
+        f.unlink()  # the file may be a link to the server's file
         f.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1:])
         refused(f.name, "backup", "--check", copy)
         refused(f.name, "restore", copy, world.fresh("back"))
@@ -475,7 +475,8 @@ def killed_server(world):
 
 
 def sockets_of_killed_servers(world):
-    """`kill -9` leaves the control socket behind: tools see a stopped folder, and the next start makes a new one."""
+    """`kill -9` leaves the control socket behind: tools treat the folder as stopped, and the next start makes a new
+    socket."""
     world.load.stop()
     world.server.kill()
     path = world.data / ".rorqual/control"
@@ -497,7 +498,7 @@ def sockets_of_killed_servers(world):
 
 
 def full_disk(world):
-    """The target has no space: the command reports it, and the copy is unfinished."""
+    """The target has no space: the command reports this, and the copy is marked as unfinished."""
     if os.geteuid() != 0:
         return
     small = world.fresh("small")

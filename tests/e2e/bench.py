@@ -3,8 +3,8 @@
 """`rorqual bench` against a started server: every workload briefly with every value verified, rates, reports
 and the chart, and its errors when the server dies or the arguments are wrong.
 
-PEER=HOST:PORT (a ZooKeeper) runs the workloads against that cluster instead, a real HBase for one;
-OPERATIONS (200) is how many each does.
+PEER=HOST:PORT (a ZooKeeper) runs the workloads against that cluster instead, for example a real HBase;
+OPERATIONS (200) is the number of operations of each.
 """
 import json
 import os
@@ -21,7 +21,7 @@ import rorqual  # pylint: disable=wrong-import-position
 
 OPERATIONS = os.environ.get("OPERATIONS", "200")
 PEER = os.environ.get("PEER")
-BOUND = ["--seconds", "60", "--operations", OPERATIONS]  # the operations end it, however slow
+BOUND = ["--seconds", "60", "--operations", OPERATIONS]  # the number of operations ends the run, however slow it is
 SMALL = [*BOUND, "--records", "1500", "--value-bytes", "20-200", "--connections", "2",
          "--depth", "3", "--regions", "3"]
 USERS = [*BOUND, "--records", "60", "--value-bytes", "20-200", "--connections", "2",
@@ -88,7 +88,7 @@ def ramp_and_warm_up_are_not_counted(where):
 
 
 def one_seed_draws_the_same_rows(where):
-    """Each key has a length of its own, so the number of bytes sent shows which keys were drawn."""
+    """Each key has a different length, so the number of bytes sent shows which keys were drawn."""
     wanted = [*where, *SMALL, "--connections", "1", "--depth", "1", "--key-bytes", "16-300", "get"]
     sent = [measured("--seed", seed, *wanted)["sent"] for seed in (5, 5, 6)]
     assert sent[0] == sent[1] != sent[2], sent

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A server in a memory cgroup that is half of its data: batches of gets of rows anywhere, which read blocks side by side, keep within
-the budget, and the kernel has no reason to end the server. The cgroup counts the page cache, too (bench/large/cgroup.py).
+"""A server in a memory cgroup of half the size of its data. Batches of gets of random rows, which read blocks concurrently, must stay
+within the memory budget, and the kernel must not kill the server. The cgroup counts the page cache, too (bench/large/cgroup.py).
 
     boxed.py                 MB=200 SECONDS=5: other sizes and times
 
-Where no cgroup can be made this is said, and nothing is tested. Ends with 'N passed, N failed' otherwise.
+If no cgroup can be made, this is reported and nothing is tested. Otherwise ends with 'N passed, N failed'.
 """
 import os
 import pathlib
@@ -24,13 +24,14 @@ DATA = int(os.environ.get("MB", "200"))
 SECONDS = os.environ.get("SECONDS", "5")
 LIMIT = 96 * MB
 BUDGET = 32 * MB
-# The program's data, its threads' stacks, compactions, and what malloc keeps (docs/lab/large.md: 13 to 17 MB beside small budgets).
+# The program's data, its threads' stacks, compactions, and memory that malloc keeps (docs/lab/large.md: 13 to 17 MB with small
+# budgets).
 CONSTANT = 32 * MB
 TABLE = ["--table", "boxed", "--records", str(DATA * 1000), "--value-bytes", "1000", "--quiet", "--timeout", "120000"]
 
 
 class Anonymous(threading.Thread):
-    """Looks at the server's anonymous memory every few milliseconds; the page cache is not in it."""
+    """Samples the server's anonymous memory every few milliseconds; the page cache is not included."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
@@ -55,14 +56,14 @@ class Anonymous(threading.Thread):
 
 
 def bench(server, *words):
-    """None, or what is wrong."""
+    """Returns None, or the problem."""
     done = subprocess.run([rorqual.BINARY, "bench", "--zk", server.zk, *TABLE, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, check=False)
     return None if done.returncode == 0 else f"exit {done.returncode}: {' | '.join(done.stdout.splitlines()[-6:])}; {server.tail()}"
 
 
 def reads_grow(box, before):
-    """None, or what is wrong: the rows must have come from the device."""
+    """Returns None, or the problem: the rows must have been read from the device."""
     if not box.counts_itself():
         return None
     found = box.reads()[0] - before

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Memory stays within its limits under any load: a server with a memory budget of 64 MB gets several times as many bytes
-of everything at once. It may become slow and may refuse requests with HBase's retryable exceptions;
-it must not exceed its memory, crash, or lose acknowledged writes. SEED=n repeats a run; LOAD_MB=n sets the bytes of puts.
+of each kind of request at once. It may become slow and may refuse requests with HBase's retryable exceptions; it must not
+exceed its memory, crash, or lose acknowledged writes. SEED=n repeats a run; LOAD_MB=n sets the bytes of puts.
 
 Peaks of resident memory are the kernel's (VmHWM), which is reset before each part.
 """
@@ -25,13 +25,13 @@ LOAD_MB = int(os.environ.get("LOAD_MB", "256"))
 MB = 1 << 20
 BUDGET = 64 * MB
 # The program, its stacks, allocator slack, the log's ring, and one request and one response of 10 MB above the
-# limits, because one may always exceed them.
+# limits, because one of each may always exceed them.
 CONSTANT = 120 * MB
 # Memory of flushes and compactions if cells have 10 MB: one block, here one cell, of each file they read or write.
 # A small compaction and a large one may run at the same time, and may continue in the background while
 # the next parts run.
 LARGE_BLOCKS = 60 * MB
-LARGE_REQUEST = 40 * MB  # … and when one request has 40 MB
+LARGE_REQUEST = 40 * MB  # the same when one request has 40 MB
 CONNECTIONS = 8
 BUSY = ("RegionTooBusyException", "CallQueueTooBigException", "CallDroppedException")
 PATIENCE = 300  # seconds in which what is refused is not done: it is broken
@@ -64,7 +64,7 @@ class Peak:
 
 
 def in_threads(count, work):
-    """Runs work(0) … work(count - 1) side by side; returns the problems."""
+    """Runs work(0) … work(count - 1) concurrently; returns the problems."""
     problems = []
 
     def guarded(i):
@@ -93,7 +93,7 @@ class Tests:
         self.load = [name for _, name, _ in client.regions("load")]
         self.large = client.regions("large")[0][1]
         client.close()
-        self.written = {}  # row → size, of table load, acknowledged
+        self.written = {}  # {row: size} of the acknowledged rows of table load
         self.large_rows = {}
 
     def start(self):
@@ -119,7 +119,7 @@ class Tests:
     # ---- the parts
 
     def puts(self):
-        """Batches of very different sizes, several in flight on each connection, as fast as they go."""
+        """Batches of very different sizes, several in flight on each connection, as fast as possible."""
         done = threading.Lock()
 
         def work(i):
@@ -184,7 +184,7 @@ class Tests:
         return problems[0] if problems else None
 
     def big_batches(self):
-        """Requests that alone are more than requests may have in memory."""
+        """Single requests that exceed the memory for requests."""
         def work(i):
             connection = hbase.Connection(self.server.regionserver)
             rows = []
@@ -211,8 +211,8 @@ class Tests:
         return problems[0] if problems else None
 
     def many_small_puts(self):
-        """Batches whose puts take many times their bytes when decoded: what a batch cannot do for want of memory comes
-        again, and each repetition makes progress. A batch that would never fit is refused for good."""
+        """Batches whose puts take many times their bytes when decoded: actions that a batch cannot do for lack of
+        memory are retried, and each retry makes progress. A batch that could never fit is refused permanently."""
         codec = "org.apache.hadoop.hbase.codec.KeyValueCodec"
 
         def message(rows, in_block):
@@ -258,7 +258,7 @@ class Tests:
         return None
 
     def large_gets(self, each=3):
-        """Rows of 10 and 20 MB, by all connections at once."""
+        """Rows of 10 and 20 MB, read on all connections at once."""
         def work(i):
             connection = hbase.Connection(self.server.regionserver)
             rows = sorted(self.large_rows)
@@ -295,7 +295,7 @@ class Tests:
             assert value == self.values.of(row, wanted[qualifier]), f"{row!r} has other bytes"
 
     def big_scans(self):
-        """Reads everything acknowledged, in responses as large as the server allows."""
+        """Reads all acknowledged rows, in responses as large as the server allows."""
         found = [0] * len(self.load)
 
         def work(i):
@@ -303,7 +303,7 @@ class Tests:
             for row, cells in scan_sized(connection, self.load[i], 1 << 40):
                 size = self.written.get(row)
                 if size is None:
-                    continue  # written, but not acknowledged
+                    continue  # written but not acknowledged
                 found[i] += 1
                 assert cells[FAMILY, QUALIFIER] == self.values.of(row, size), f"{row!r} differs"
             connection.close()
@@ -314,7 +314,7 @@ class Tests:
         return problems[0] if problems else None
 
     def open_scanners(self):
-        """Each scanner has returned one row and stays open; at the end its next call must still work."""
+        """Each scanner has returned one row and stays open; in the end its next call must still succeed."""
         connection = hbase.Connection(self.server.regionserver)
         scanners = []
         for n in range(500):
@@ -388,7 +388,7 @@ class Tests:
 
 
 def scan_sized(connection, region, result_bytes):
-    """[(row, cells)] of a region, with a client's own limit of an answer's bytes."""
+    """[(row, cells)] of a region, with the client's own limit on the bytes of a response."""
     scan = hbase.number(17, 1 << 30) + hbase.number(10, result_bytes)
     answer = connection.call("Scan", hbase.text(1, hbase.region(region)) + hbase.text(2, scan) +
                              hbase.number(4, 1 << 30))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shared storage (vfs/shared.h) on a real Ceph (tools/ceph): what it answers beside the simulated storage, pools that are refused, writers
-that are revoked while they run or are stopped, an OSD that is killed and started again meanwhile, storage that stands still.
+"""Shared storage (vfs/shared.h) on a real Ceph (tools/ceph): results compared with the simulated storage, refused pools, revoked writers
+that run or are stopped, an OSD that is killed and restarted meanwhile, storage that does not respond.
 
     ceph.py                  ROUNDS=n rounds of each kind of writer (default 3; 3334 for 10,000 fences), KILLS=n OSDs killed (default 3),
                              SEEDS=n random histories (default 30), STOPPED_SECONDS=n: writers stay stopped for up to n seconds
-    BUILD=FOLDER             of the programs (default build)
+    BUILD=FOLDER             folder of the programs (default build)
 
 Ends with 'N passed, N failed'; with 77 and the reason where Ceph's packages or the plug-in are missing.
 """
@@ -41,13 +41,13 @@ def admin(folder, *words):
 
 
 def start(folder, tests, **environment):
-    """The C tests that match `tests`."""
+    """Starts the C tests that match `tests`."""
     return subprocess.Popen([PROGRAM, tests], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                             env=os.environ | {"RQ_CEPH": str(folder), "RQ_RADOS_PLUGIN": str(PLUGIN)} | environment)
 
 
 def end(process):
-    """The problem, or None."""
+    """Waits for the end; returns the problem, or None."""
     out, _ = process.communicate()
     if process.returncode == 0 and "[  PASSED  ] 0 test(s)" not in out:
         return None
@@ -60,7 +60,7 @@ def run(folder, tests, **environment):
 
 def in_memory(report, folder):
     ceph("up", str(folder))
-    ceph("up", str(folder))  # harmless
+    ceph("up", str(folder))  # no effect if Ceph runs
     admin(folder, "osd", "pool", "create", "single", "1", "1", "replicated", "--size", "2")
     admin(folder, "osd", "pool", "set", "single", "min_size", "1")
     admin(folder, "osd", "pool", "create", "coded", "1", "1", "erasure")

@@ -50,7 +50,8 @@ def run(*arguments, **options):
 
 
 def refused(data, *arguments):
-    """Starts a server that must refuse: non-zero exit, one line on stderr, perhaps a hint. Returns the line."""
+    """Starts a server that must refuse: non-zero exit code, one line on stderr, and possibly a hint. Returns the
+    line."""
     done = subprocess.run([BINARY, "server", "--data", str(data), *arguments], capture_output=True,
                           text=True, timeout=300, check=False)
     assert done.returncode != 0, "it started"
@@ -223,7 +224,7 @@ def hbase_setting_without_effect_is_listed(tmp):
 
 
 def settings_whose_names_hbase_composes_are_known(tmp):
-    """HBase's code has these names in parts: a prefix and its ends."""
+    """HBase's code composes these names from a prefix and a suffix."""
     names = ("hbase.zookeeper.property.tickTime", "hbase.rpc.tls.keystore.location", "hbase.rpc.tls.truststore.password", "hbase.rpc.tls.enabledProtocols",
              "hbase.security.authentication.spnego.kerberos.keytab", "hbase.mapred.output.quorum")
     done = run("server", "--check", "--data", tmp / "d", *PORTS, *(a for name in names for a in ("-D", f"{name}=3")))
@@ -232,7 +233,7 @@ def settings_whose_names_hbase_composes_are_known(tmp):
 
 
 def wrong_arguments_are_told_in_one_line(tmp):
-    """Each is refused with exit code 2 and one line that names the error."""
+    """Each wrong argument is refused with exit code 2 and one line that names the error."""
     wrong = [("server --bogus", "--bogus"), ("server --data", "--data"), ("server -x", "-x"),
              ("server --zk-port 70000", "70000"), ("server --log loud", "loud"),
              ("server extra", "extra"), ("server -D nonsense", "nonsense"),
@@ -282,7 +283,7 @@ def help_is_an_answer(tmp):
 
 
 def a_silent_peer_is_named(tmp):
-    """A port that accepts and never answers, as an HTTP server's does when it waits for more."""
+    """A port that accepts but never responds, like an HTTP server that waits for more input."""
     del tmp
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -398,7 +399,7 @@ def connect(s, port):
 
 
 def alive(s):
-    """The registry answers over ZooKeeper's protocol: the server lives."""
+    """The registry responds over ZooKeeper's protocol, so the server lives."""
     with connect(s, s.zk) as c:
         c.sendall(b"ruok")
         return c.recv(4) == b"imok"

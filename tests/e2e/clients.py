@@ -3,8 +3,8 @@
 """The Java programs on the other versions of HBase's client: 1.4, 1.7, 2.4, 2.5, 3.0.
 
     clients.py                  starts build/rorqual (or RORQUAL) on a temporary folder
-    ZK=host:port clients.py     tests a server that runs already (a real HBase, say)
-    CLIENTS='17 30'             only these
+    ZK=host:port clients.py     tests a running server, such as a real HBase
+    CLIENTS='17 30'             only these clients
 
 The compiled programs of client12 and client26 run on the other clients' libraries; DIFFERS lists results that differ
 because of the client's version. Ends with 'N passed, N failed'.
@@ -19,7 +19,7 @@ import tempfile
 
 from rorqual import BINARY, Report, Server, build_java, fail_hard, java
 
-OLD = []  # all of client12's
+OLD = []  # all programs of client12
 NEW = ["Borders", "Connections", "Filters", "Reads", "Tables", "Weibo", "Writes"]
 PROGRAMS = {"14": OLD, "17": OLD, "24": NEW, "25": NEW, "30": NEW}
 
@@ -42,7 +42,7 @@ DIFFERS = {
 
 
 class ClientReport:
-    """Prints a client's lines with the client's name in front; known differences of the client are skipped."""
+    """Prints a client's lines with the client's name as prefix; known differences of the client are skipped."""
 
     def __init__(self, report, client):
         self.report = report

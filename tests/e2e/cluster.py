@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A cluster of `rorqual server --cluster`: three processes on one folder, with a real ZooKeeper, in which rorqual shell finds them by
-HBase's znodes. Tables on all of them; kill -9 of a server and of the master, also while rows are put; orderly ends; servers that are
-paused, and that hang though their sessions live; a restart of all; wrong configurations; `rorqual cluster status`; and `tools/cluster`. Each test begins with three servers: what an
-earlier one has left ended is started again.
+HBase's znodes. Tables on all servers; kill -9 of a server and of the master, also while rows are put; orderly stops; servers that
+are paused, or hang although their sessions live; a restart of all servers; wrong configurations; `rorqual cluster status`; and
+`tools/cluster`. Each test begins with three servers: processes that an earlier test has ended are started again.
 
-    cluster.py                ZooKeeper from Debian's package, on a port of its own
-    JAVA='Blog Reads'         also these programs of tests/java, of HBase's clients 2.6 and 1.2, on the cluster
-    SESSION_MS=MS             sessions in ZooKeeper, for a loaded machine (default 2000; with JAVA 10000, the setting's default)
-    TESTS='NAME NAME'         only these, also of cluster_tool.py, cluster_servers.py, cluster_snapshots.py and cluster_tables.py
+    cluster.py                ZooKeeper from Debian's package, on a free port
+    JAVA='Blog Reads'         also runs these programs of tests/java, with HBase's clients 2.6 and 1.2, on the cluster
+    SESSION_MS=MS             session timeout in ZooKeeper, longer for a loaded machine (default 2000; with JAVA 10000, the
+                              setting's default)
+    TESTS='NAME NAME'         only these tests, including those of cluster_tool.py, cluster_servers.py, cluster_snapshots.py and
+                              cluster_tables.py
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
-A process that ends though no test ends it fails the test, and the end of its log is printed with its exit code or signal. After a
-failure the logs of all processes are kept, in a folder that is named.
+If a process ends without being ended by the test, the test fails, and the end of its log is printed with its exit code or signal.
+After a failure the logs of all processes are kept in a folder, whose name is printed.
 
 Ends with 'N passed, N failed'.
 """
@@ -34,7 +36,8 @@ import hbase
 import hung
 from rorqual import ROOT, Report
 from membership import DEADLINE, OF_HBASE, until
-from cluster_world import (RORQUAL, ROWS, SESSION_MS, SHELL, Process, World, all_rows_of, encoded, homes, is_home, kill_and_wait, open_regions,
+from cluster_world import (RORQUAL, ROWS, SESSION_MS, SHELL, Process, World, all_rows_of, encoded, homes, is_home, kill_and_wait,
+open_regions,
                            others, put_rows, read_all, regions_of, restart)
 
 sys.path.insert(0, str(ROOT / "tests/peers"))
@@ -54,7 +57,7 @@ def three_processes_serve_a_table(world):
 
 
 def znodes_are_hbases(world):
-    """Those that membership.py compares with HBase's, and those of a master that has opened meta."""
+    """The znodes that membership.py compares with HBase's, and those of a master that has opened hbase:meta."""
     world.shell("create_namespace 'n'\ncreate 'n:x', 'f'\ndisable 'n:x'\n")
     until(lambda: "table/n:x" in world.keeper.tree("/hbase"), "the table's znode")
 
@@ -83,7 +86,7 @@ def what_is_not_safe_is_refused(world):
 
 
 def java_programs_pass(world):
-    """They are built by tests/e2e/rorqual.py."""
+    """tests/e2e/rorqual.py builds the programs."""
     done = subprocess.run([sys.executable, str(ROOT / "tests/e2e/run.py")], timeout=1800, check=False,
                           env=dict(os.environ, ZK=f"127.0.0.1:{world.keeper.port}", PROGRAMS=os.environ["JAVA"]))
     assert done.returncode == 0
@@ -135,7 +138,8 @@ def divided(world, table, count):
 
 
 def regions_are_split_and_merged(world):
-    """One half goes to another server, which is killed; then both are merged, and what was split and merged is archived."""
+    """One half moves to another server, which is killed; then both halves are merged, and the parents of split and merge
+    are archived."""
     master = world.wait_for_master()
     world.shell("create 'sp', 'f'\n")
     put_rows(world, "sp")
@@ -165,7 +169,7 @@ def regions_are_split_and_merged(world):
 
 
 def a_master_killed_in_a_split_loses_no_row(world):
-    """The procedure is resumed by the next one, or was never recorded."""
+    """The next master resumes the procedure, or it was never recorded."""
     master = world.wait_for_master()
     world.shell("create 'sk', 'f'\n")
     put_rows(world, "sk")
@@ -180,7 +184,7 @@ def a_master_killed_in_a_split_loses_no_row(world):
 
 
 def a_server_that_came_back_gets_regions(world):
-    """Those that it had are on the others, until the balancer runs."""
+    """The server's former regions are on the others until the balancer runs."""
     back = restart(world, kill_and_wait(world, others(world, world.master())[0]))
     assert back.ports[0] not in regions_of(world, "t").values()
     assert "3 servers" in world.shell("status\n"), world.shell("status\n")
@@ -192,7 +196,8 @@ def a_server_that_came_back_gets_regions(world):
 
 
 def put_while_killed(world, table, pick):
-    """One client, with as many retries as HBase's Java client, puts row after row; they pass over the gap, and what was acknowledged is found."""
+    """A client with as many retries as HBase's Java client puts rows one by one; no put fails because of the kill, and all acknowledged rows are
+    found."""
     world.shell(f"create '{table}', 'f', SPLITS => ['2', '4', '6', '8']\n")
     script, out = world.folder / f"writer-{table}.rb", world.folder / f"writer-{table}.out"
     script.write_text("".join(f"put '{table}', '{i % 10}{i:05}', 'f:q', '{i}'\n" for i in range(PUTS)))
@@ -244,7 +249,7 @@ def rows_put_while_the_master_is_killed_are_there(world):
 
 
 def region_at(world, process, table):
-    """A region of the table on the server, and a row in it."""
+    """Returns a region of the table on the server, and a row in it."""
     for line in homes(world).splitlines():
         name = line.split()[0] if line.strip() else ""
         if name.startswith(table + ",") and f"value=127.0.0.1:{process.ports[0]}" in line:
@@ -254,7 +259,8 @@ def region_at(world, process, table):
 
 
 def a_paused_server_ends_when_it_goes_on(world):
-    """It was fenced meanwhile, and its regions are elsewhere. A read that came meanwhile gets no old value."""
+    """The server was fenced while it was paused, and its regions are elsewhere. Reads sent meanwhile return no old
+    value."""
     paused = others(world, world.wait_for_master())[0]
     world.shell("create 'p', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n" + "".join(f"put 'p', '{row}', 'f:q', 'old'\n" for row in ROWS))
     name, row = region_at(world, paused, "p")
@@ -300,7 +306,7 @@ def a_paused_master_ends_when_it_goes_on(world):
 
 
 def one_of_three_takes_everything(world):
-    """The master and another server are killed at once, and a third one just as the last one becomes the master."""
+    """The master and another server are killed at once, and a third server just as the last one becomes the master."""
     killed = [world.wait_for_master(), others(world, world.wait_for_master())[0]]
     for process in killed:
         process.kill()
@@ -332,7 +338,7 @@ def loops_of(process):
 
 
 def a_server_whose_loop_hangs_loses_its_regions(world):
-    """One event loop hangs. The others run, and so does the session in ZooKeeper: only the master can tell."""
+    """One event loop hangs. The other loops and the session in ZooKeeper continue: only the master can detect this."""
     stuck = others(world, world.wait_for_master())[0]
     master = world.master()
     world.shell("create 'h', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n" + "".join(f"put 'h', '{row}', 'f:q', '1'\n" for row in ROWS))
@@ -353,7 +359,8 @@ def a_server_whose_loop_hangs_loses_its_regions(world):
 
 
 def a_master_that_hears_nobody_takes_nothing(world):
-    """The loop hangs on which it hears the others. They all seem silent to it, so it is the one that is cut off."""
+    """The loop hangs that receives the other servers' reports. All of them seem silent to the master, so the master is
+    the one that is cut off."""
     master, before = world.wait_for_master(), fences(world)
     with hung.Hung(master.process.pid, "rq-loop-0"):
         until(lambda: master.said("this master may be cut off itself"), "it knows")
@@ -366,7 +373,7 @@ def a_master_that_hears_nobody_takes_nothing(world):
 
 
 def a_master_that_is_cut_off_leaves_its_place(world):
-    """As above, for longer."""
+    """The same for a longer time."""
     master = world.wait_for_master()
     with hung.Hung(master.process.pid, "rq-loop-0"):
         master.may_end = True
@@ -379,7 +386,7 @@ def a_master_that_is_cut_off_leaves_its_place(world):
 
 
 def of_two_servers_neither_is_given_up(world):
-    """ZooKeeper cannot tell which of two servers is cut off. A server that hangs ends itself."""
+    """ZooKeeper cannot tell which of two servers is cut off. A server that hangs aborts itself."""
     master = world.wait_for_master()
     stopped, stuck = others(world, master)
     stopped.stop()
@@ -398,7 +405,7 @@ def of_two_servers_neither_is_given_up(world):
 
 
 def a_fence_that_fails_is_logged_once(world):
-    """The storage refuses a part of it; it is tried again, later and later."""
+    """The storage refuses a part of the fence; the fence is retried with growing pauses."""
     master, killed = world.wait_for_master(), others(world, world.wait_for_master())[0]
     ended = world.store / "shared/set/ended"
     ended.mkdir(parents=True, exist_ok=True)
@@ -421,7 +428,7 @@ def a_fence_that_fails_is_logged_once(world):
 
 
 def the_status_has_the_load_of_each_server(world):
-    """Requests a second and memory, of reports: a server sends one every three seconds."""
+    """Requests per second and memory come from the reports that a server sends every three seconds."""
     world.shell("create 'l', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n")
     requests = "".join(f"put 'l', '{row}', 'f:q', '1'\n" for row in ROWS) * 5
     seen = []
@@ -449,7 +456,7 @@ def addresses(list_of_servers):
 
 
 def the_cluster_tells_whether_it_may_lose_a_server(world):
-    """Of three servers, of two, and of one; each that is lost is listed as dead."""
+    """With three servers, with two, and with one; each lost server is listed as dead."""
     def settled(code, servers):
         done = subprocess.run([RORQUAL, "cluster", "status", "--zk", f"127.0.0.1:{world.keeper.port}", "--json"], capture_output=True, text=True,
                               timeout=DEADLINE, check=False)
@@ -520,7 +527,7 @@ def a_server_that_stops_in_order_gives_its_regions_up(world):
 
 
 def all_rows_are_there_after_all_were_killed(world):
-    """The first one waits for the others, however long they take, before it opens regions."""
+    """The first server waits for the others, however long they take, before it opens regions."""
     for process in world.processes:
         process.kill()
     until(lambda: not world.servers(), "their sessions have ended")
@@ -552,7 +559,7 @@ def a_process_with_another_secret_gets_no_region(world):
 
 
 def refused(world, place, *more):
-    """What a start says that is refused."""
+    """Returns the message of a refused start."""
     ports = peer.free_ports(2)
     done = subprocess.run([RORQUAL, "server", "--cluster", place, "--rs-port", str(ports[0]), "--master-port", str(ports[1]),
                            "-D", f"zookeeper.session.timeout={SESSION_MS}", *more], capture_output=True, text=True, timeout=DEADLINE,
@@ -614,14 +621,14 @@ TESTS = [three_processes_serve_a_table, znodes_are_hbases, tables_are_changed, w
 
 
 def watched(test):
-    """The test on a whole cluster; it fails too if a process ends that it has not ended."""
+    """Runs the test on a complete cluster; fails also if a process ends that the test has not ended."""
     @functools.wraps(test)
     def run(world):
         world.restore()
         try:
             test(world)
         except Exception:
-            world.look_for_ended()  # which is then the cause
+            world.look_for_ended()  # an ended process is then the cause
             raise
         world.look_for_ended()
     return run

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster of `rorqual server --cluster` whose logs, manifests and tenures are in a real Ceph (tools/ceph: one monitor, three OSDs on
-files, so that they keep what they have when they are killed), and whose HFiles are in a folder. The tests of cluster.py, and: OSDs killed while rows
-are put, and together with servers; all servers and OSDs killed; storage that stands still; stores that are refused.
+"""A cluster of `rorqual server --cluster` whose logs, manifests and tenures are in a real Ceph (tools/ceph: one monitor, three OSDs
+on files, so that killed OSDs keep their data), and whose HFiles are in a folder. Runs the tests of cluster.py, and further ones:
+OSDs killed while rows are put, and together with servers; all servers and OSDs killed; storage that does not respond; refused
+stores.
 
-    cluster_ceph.py           FILES=cephfs: HFiles are in its CephFS, which nobody mounts; PUTS=n rows (default 300); SESSION_MS=MS, TESTS='NAME NAME', RORQUAL=FILE, JAVA='Blog Reads': as for cluster.py
+    cluster_ceph.py           FILES=cephfs: HFiles are in its CephFS, which nobody mounts; PUTS=n rows (default 300); SESSION_MS=MS,
+                              TESTS='NAME NAME', RORQUAL=FILE, JAVA='Blog Reads': as for cluster.py
 
 Ends with 'N passed, N failed'; with 77 and the reason where Ceph's packages or the plug-in are missing.
 """
@@ -29,10 +31,10 @@ from rorqual import ROOT, Report  # noqa: E402
 
 TOOL = ROOT / "tools/ceph"
 OSDS = ("osd.0", "osd.1", "osd.2")
-cluster.PUTS = int(os.environ.get("PUTS", "300"))  # each waits for three OSDs
+cluster.PUTS = int(os.environ.get("PUTS", "300"))  # each put waits for three OSDs
 IN_CEPHFS = os.environ.get("FILES", "folder") == "cephfs"
 STANDSTILL = 6  # seconds; an operation's limit is 2
-# Those of cluster.py that change or name the shared folder, and those that are about no storage.
+# Tests of cluster.py that change or name the shared folder, and those that do not concern storage.
 LEFT_OUT = {"a_fence_that_fails_is_logged_once", "wrong_configurations_are_refused", "roots_are_not_mixed_up",
             "a_status_that_nobody_gives_is_an_error", "what_is_not_safe_is_refused"}
 
@@ -58,7 +60,7 @@ class Ceph:
         return done.stdout
 
     def make_user(self):
-        """With the capabilities that docs/cluster/README.md names, and a ceph.conf for it."""
+        """Makes a user with the capabilities named in docs/cluster/README.md, and a ceph.conf for it."""
         keyring = self.dir / "keyrings/client.rorqual"
         osd, mds = "allow rw pool=rorqual", []
         if IN_CEPHFS:
@@ -87,7 +89,7 @@ class World(cluster.World):
 
 
 class Osd:
-    """Killed as cluster.py kills a server."""
+    """An OSD that can be killed like a server of cluster.py."""
 
     def __init__(self, world, name):
         self.world, self.name = world, name
@@ -112,7 +114,7 @@ def logs_and_manifests_are_in_the_pool(world):
 
 
 def rows_put_while_osds_are_killed_are_there(world):
-    """Each once; no server ends by it."""
+    """Each row exists once, and no server ends."""
     for i, name in enumerate(OSDS):
         cluster.put_while_killed(world, f"o{i}", lambda name=name: Osd(world, name))
         world.ceph.up()
@@ -120,7 +122,7 @@ def rows_put_while_osds_are_killed_are_there(world):
 
 
 def rows_put_while_the_metadata_server_is_killed_are_there(world):
-    """Flushes wait for it; none is lost."""
+    """Flushes wait for the metadata server; no row is lost."""
     cluster.put_while_killed(world, "md", lambda: Osd(world, "mds.a"))
     flush = threading.Thread(target=lambda: world.shell("flush 'md'\nflush 't'\n"))
     flush.start()
@@ -160,7 +162,7 @@ def the_master_is_killed_while_an_osd_is_away(world):
 
 
 def storage_that_stands_still_loses_nothing(world):
-    """Nothing is acknowledged meanwhile, and no server has to end: the tenures are as they were."""
+    """Nothing is acknowledged meanwhile, and no server has to end: the tenures remain valid."""
     pids = world.ceph.pids()
     written = []
     for pid in pids:
@@ -200,7 +202,7 @@ def all_is_there_after_servers_and_osds_were_killed(world):
 
 
 def servers_that_start_at_once_make_one_cluster(world):
-    """On a new namespace and folder; another folder is refused."""
+    """Starts on a new namespace and folder; another folder is refused."""
     files, root = world.folder / "new-files", f"zk=127.0.0.1:{world.keeper.port}/new"
     place = f"{root},{world.store_text('rorqual/new', files=files)},secret={world.secret}"
     ports = peer.free_ports(6)
@@ -278,7 +280,7 @@ def files_and_pools_are_not_mixed_up(world):
 
 
 class Tool(cluster_tool.Tool):
-    """tools/cluster with a Ceph of its own; one server, for a small machine."""
+    """tools/cluster with its own Ceph; one server, for a small machine."""
 
     def __init__(self, folder, *more):  # pylint: disable=super-init-not-called
         self.rorqual, self.path, self.data = cluster.RORQUAL, folder / "tool.log", folder / "t"
@@ -287,7 +289,7 @@ class Tool(cluster_tool.Tool):
                                             stderr=out, env=dict(os.environ, RORQUAL=self.rorqual))
 
     def wait_ready(self):
-        """A new Ceph takes long on a busy machine; tools/ceph and tools/cluster have limits of their own."""
+        """A new Ceph takes long on a busy machine; tools/ceph and tools/cluster have their own time limits."""
         while cluster_tool.READY not in self.said() and self.process.poll() is None:
             time.sleep(0.1)
         assert cluster_tool.READY in self.said(), self.said()
@@ -310,10 +312,10 @@ def one_command_gives_a_cluster_on_ceph(folder):
         assert not tool.ceph_runs(), "Ceph's daemons run on"
         other = Tool(folder, "--store", "folder")
         assert other.process.wait(timeout=DEADLINE) == 1 and "has a cluster whose store is in Ceph" in other.said(), other.said()
-        tool = Tool(folder).wait_ready()  # it is found there
+        tool = Tool(folder).wait_ready()  # the killed tool's data is found
         assert "1 row(s)" in tool.shell("count 't'\n")
     finally:
-        tool.kill()  # as a crash does
+        tool.kill()  # ends like a crash
         until(lambda: not tool.ceph_runs(), "Ceph's daemons end with it")
 
 

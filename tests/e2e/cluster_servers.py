@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of cluster.py: servers that end, and that are decommissioned."""
+"""Tests of cluster.py: servers that end, and decommissioned servers."""
 import signal
 import subprocess
 import time
@@ -18,7 +18,7 @@ def stop_all(world):
 
 
 def with_long_sessions(world):
-    """All servers, started again, so that neither sessions nor silence end while a test runs."""
+    """Restarts all servers with long limits, so that neither sessions nor silence end during a test."""
     stop_all(world)
     for process in list(world.processes):
         restart(world, process, LONG_SESSION)
@@ -27,7 +27,7 @@ def with_long_sessions(world):
 
 
 def a_killed_server_is_found_before_its_session_ends(world):
-    """Its address refuses connections. A later process there is another server, and is not fenced."""
+    """The server's address refuses connections. A later process at the address is another server, and is not fenced."""
     with_long_sessions(world)
     master = world.wait_for_master()
     for killed in others(world, master):
@@ -48,7 +48,8 @@ def a_killed_server_is_found_before_its_session_ends(world):
 
 
 def a_killed_master_is_replaced_before_its_session_ends(world):
-    """Its address refuses connections: a standby fences it and takes its znodes away. One that is paused is none."""
+    """The master's address refuses connections: a standby fences the master and removes its znodes. A paused master is
+    not replaced."""
     with_long_sessions(world)
     killed = world.wait_for_master()
     begin = time.monotonic()
@@ -70,7 +71,7 @@ def a_killed_master_is_replaced_before_its_session_ends(world):
 
 
 def start_codes(value):
-    """All numbers of a znode's bytes that could be the start code of a protobuf ServerName (field 3)."""
+    """All numbers in a znode's bytes that could be the start code of a protobuf ServerName (field 3)."""
     found = []
     for at in range(len(value)):
         number = shift = 0
@@ -126,7 +127,8 @@ def gets_none(world, server, table):
 
 
 def a_decommissioned_server_gets_no_region(world):
-    """Its regions move away, the next master knows it, and it gets them back. The mark ends with the server."""
+    """Its regions move away, the next master knows the mark, and the server gets regions again after recommissioning.
+    The mark ends with the server process."""
     master = world.wait_for_master()
     drained = others(world, master)[0]
     world.shell(f"create 'dc', 'f', {SPLITS}\n")
@@ -171,7 +173,8 @@ def a_mark_ends_with_its_server(world):
 
 
 def a_decommissioned_host_is_refused(world):
-    """hbase.master.reject.decommissioned.hosts: the mark outlives the server, and keeps others of its host away until it is taken back."""
+    """hbase.master.reject.decommissioned.hosts: the mark outlives the server process, and refuses other servers of its host until it is
+    removed."""
     setting = ["hbase.master.reject.decommissioned.hosts=true"]
     stop_all(world)
     for process in list(world.processes):
@@ -193,7 +196,7 @@ def a_decommissioned_host_is_refused(world):
 
 
 def nobody_takes_the_regions_of_all(world):
-    """As in HBase the marks stay, and the call fails."""
+    """As in HBase the marks stay and the call fails."""
     names = str([p.name for p in world.processes])
     failed = world.shell(f"begin\n  decommission_regionservers {names}, true\nrescue => e\n  puts \"refused: #{{e.message}}\"\nend\n")
     assert "Unable to determine a plan to move" in failed, failed

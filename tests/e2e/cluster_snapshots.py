@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of cluster.py: snapshots of tables on several servers, and tables made of them."""
+"""Tests of cluster.py: snapshots of tables on several servers, and tables made from them."""
 import subprocess
 
 from cluster_world import (ROWS, SHELL, all_rows_of, kill_and_wait, open_regions, others, put_rows, read_all, regions_of, restart)
@@ -14,8 +14,8 @@ def drop(world, *tables):
 
 
 def snapshots_are_taken_cloned_and_restored(world):
-    """A FLUSH snapshot has all puts, SKIPFLUSH those flushed before, and one of a disabled table all; regions are on three servers. The
-    table is compacted and changed afterwards; its snapshots stay the same."""
+    """A FLUSH snapshot has all puts, a SKIPFLUSH snapshot only flushed puts, and a snapshot of a disabled table all; regions are on
+    three servers. The table is compacted and changed afterwards; its snapshots stay the same."""
     world.shell(f"create 'sn', 'f', {SPLITS}\n")
     put_rows(world, "sn")
     assert len(set(regions_of(world, "sn").values())) == 3, regions_of(world, "sn")
@@ -46,7 +46,7 @@ def snapshots_are_taken_cloned_and_restored(world):
 
 
 def a_clone_outlives_a_server(world):
-    """Regions of links are opened on another server, and read the files of the first table."""
+    """Regions of links are opened on another server, and read the original table's files."""
     world.shell(f"create 'so', 'f', {SPLITS}\n")
     put_rows(world, "so")
     world.shell("snapshot 'so', 'so-s'\nclone_snapshot 'so-s', 'so-c'\n")
@@ -62,7 +62,8 @@ def a_clone_outlives_a_server(world):
 
 
 def take_while_killed(world, table, name, pick):
-    """A snapshot is taken while a process is killed: whole, or not there. Returns the killed one."""
+    """Takes a snapshot while a process is killed: the snapshot is complete or does not exist. Returns the killed
+    process."""
     script = world.folder / f"{name}.rb"
     script.write_text(f"snapshot '{table}', '{name}'\n")
     taker = subprocess.Popen([SHELL, "shell", "-n", "-Dhbase.client.retries.number=15", "--zk", f"127.0.0.1:{world.keeper.port}", str(script)],
@@ -79,7 +80,7 @@ def take_while_killed(world, table, name, pick):
 
 
 def use(world, table, name, there):
-    """One that is there is whole; and one of that name can be taken if it is not."""
+    """A snapshot that exists is complete; if it does not exist, one of that name can be taken."""
     if not there:
         world.shell(f"snapshot '{table}', '{name}'\n")
     world.shell(f"clone_snapshot '{name}', '{name}-c'\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of cluster.py: one region is truncated, HFiles are loaded, and replicas are read, with servers killed meanwhile."""
+"""Tests of cluster.py: truncation of one region, bulk loads and reads of replicas, while servers are killed."""
 import subprocess
 import time
 
@@ -23,7 +23,8 @@ def count(world, table):
 
 
 def a_region_is_truncated_alone(world):
-    """Of files and of the log; it is written again, and keeps that through a second truncation's neighbours and a kill."""
+    """The region's files and log edits are dropped. Rows written afterwards survive a second truncation of a neighbour,
+    and a kill."""
     world.shell(f"create 'tr', 'f', {SPLITS}\n")
     put_rows(world, "tr")
     world.shell("flush 'tr'\nput 'tr', 'c', 'f:q', 'ccc'\n")
@@ -38,8 +39,8 @@ def a_region_is_truncated_alone(world):
 
 
 def a_truncation_survives_its_master(world):
-    """The master is killed at times during truncations; the next one completes those that began. What was put after a truncation that
-    was acknowledged is there, and nothing else."""
+    """The master is sometimes killed during truncations; the next one completes those that had begun. The table has exactly the rows
+    put after an acknowledged truncation."""
     world.shell(f"create 'tm', 'f', {SPLITS}\n")
     for delay in (0.05, 0.3, 0.8):
         put_rows(world, "tm")
@@ -48,7 +49,7 @@ def a_truncation_survives_its_master(world):
         script.write_text("".join(f"truncate_region '{region_of(world, 'tm', key)}'\nput 'tm', '{key}', 'f:q', 'kept'\n" for key in "cgko"))
         with subprocess.Popen([RORQUAL, "shell", "-n", "--zk", f"127.0.0.1:{world.keeper.port}", str(script)], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True) as shell:
-            time.sleep(delay)  # the kill may fall into any step
+            time.sleep(delay)  # the kill may be at any step
             master.kill()
             out = shell.communicate(timeout=2 * DEADLINE)[0]
         until(lambda: world.master() not in (None, master), "another master")
@@ -87,7 +88,7 @@ def bulk_loads_reach_regions_on_all_servers(world):
 
 
 def a_bulk_load_goes_on_when_a_server_is_killed(world):
-    """Loads in a row, with a server killed among them; a load that failed is repeated, as its user would, and then nothing lacks."""
+    """Several loads, with a server killed among them. A failed load is repeated, as a user would do, and then no row is missing."""
     world.shell(f"create 'bk', 'f', {SPLITS}\n")
     master = world.wait_for_master()
     victim = others(world, master)[0]
@@ -97,7 +98,7 @@ def a_bulk_load_goes_on_when_a_server_is_killed(world):
         commands.append([*bulkload(world, "bk", "--progress", str(world.folder / f"progress{i}")), str(path)])
         (world.folder / f"progress{i}").mkdir()
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for command in commands]
-    time.sleep(0.3)  # the kill may fall into any of the loads
+    time.sleep(0.3)  # the kill may be during any of the loads
     kill_and_wait(world, victim)
     for command, process in zip(commands, running):
         out = process.communicate(timeout=4 * DEADLINE)[0]

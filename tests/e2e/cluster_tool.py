@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tools/cluster`: three servers and ZooKeeper by one command; a killed server is restarted; all end on Ctrl-C, and when the program itself is killed; a second run on the same data. Run by cluster.py."""
+"""`tools/cluster`: one command starts three servers and ZooKeeper; a killed server is restarted; all end on Ctrl-C, and when the
+program itself is killed; a second run uses the same data. Run by cluster.py."""
 import json
 import os
 import pathlib
@@ -40,18 +41,18 @@ class Tool:
         return self
 
     def status(self):
-        """{} while no master answers."""
+        """The status; {} while no master responds."""
         done = subprocess.run([self.rorqual, "cluster", "status", "--json", "--zk", self.zk], capture_output=True, text=True, timeout=DEADLINE,
                               check=False)
         return json.loads(done.stdout or "{}")
 
     def starts(self):
-        """Of the servers: when they started, if they could lose one."""
+        """The servers' start times, once the cluster could lose a server."""
         status = self.status()
         return {s["startMs"] for s in status["servers"]} if status.get("mayLoseOneServer") else set()
 
     def shell(self, text):
-        """With as many retries as HBase's Java client has."""
+        """Runs the shell with as many retries as HBase's Java client."""
         script = self.path.with_name("tool.rb")
         script.write_text(text)
         done = subprocess.run([self.rorqual, "shell", "-n", "-Dhbase.client.retries.number=15", "--zk", self.zk, str(script)], capture_output=True, text=True, timeout=2 * DEADLINE,
@@ -60,7 +61,7 @@ class Tool:
         return done.stdout
 
     def kill(self):
-        """All of it, whatever the state."""
+        """Kills all processes, whatever their state."""
         self.process.kill()
         self.process.wait()
         until(lambda: not any(runs(pid) for pid in self.all_pids()), "its processes have ended with it")
@@ -86,7 +87,7 @@ def one_command_gives_a_cluster(world):
         tool.shell("create 't', 'f', SPLITS => ['g', 'p']\n" + "".join(f"put 't', '{chr(ord('a') + i)}', 'f:q', '{i}'\n" for i in range(ROWS)))
         second = subprocess.run([ROOT / "tools/cluster", tool.data], capture_output=True, text=True, timeout=DEADLINE, check=False)
         assert second.returncode == 1 and "a cluster runs on it already" in second.stderr, second
-        os.kill(tool.pids[2], signal.SIGKILL)  # it may be the master
+        os.kill(tool.pids[2], signal.SIGKILL)  # the killed server may be the master
         until(lambda: "ended (SIGKILL) and is started again" in tool.said(), "it is started again")
         until(lambda: len(tool.starts()) == 3 and len(tool.starts() - before) == 1, "three servers serve again, of which one is new")
         assert f"{ROWS} row(s)" in tool.shell("count 't'\n")

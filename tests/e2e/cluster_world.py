@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three processes of `rorqual server --cluster` on one folder, with a real ZooKeeper: shared by the tests of cluster.py and its parts."""
+"""Three processes of `rorqual server --cluster` on one folder, with a real ZooKeeper: used by the tests of cluster.py and its parts."""
 import os
 import pathlib
 import shutil
@@ -16,17 +16,18 @@ import peer  # noqa: E402
 
 RORQUAL = os.environ.get("RORQUAL", str(ROOT / "build/src/cli/rorqual"))
 SHELL = os.environ.get("SHELL_PROGRAM", RORQUAL)
-# The Java programs keep a machine busy: a server that has no CPU for two seconds would lose its session, and be fenced.
+# The Java programs keep the machine busy. A server without CPU time for two seconds would lose its session and be
+# fenced.
 SESSION_MS = int(os.environ.get("SESSION_MS", "10000" if os.environ.get("JAVA") else "2000"))
 ROWS = "abdefhijlmnpqrtuvxyz"
 
 
 class Process:
-    """A server; `name` is its ServerName, `ports` its own and its master's."""
+    """A server process; `name` is its ServerName, `ports` are those of the server and of its master."""
 
     def __init__(self, world, ports=None, secret=None, settings=()):
         self.world, self.ports = world, ports or peer.free_ports(2)
-        self.may_end = False  # a test ends it, or has been told
+        self.may_end = False  # the test ends the process, or the end was reported already
         self.name = None
         self.path = world.folder / f"server-{self.ports[0]}.log"
         self.log = open(self.path, "ab")
@@ -38,7 +39,7 @@ class Process:
         world.started.append(self)
         until(lambda: "rorqual ready: cluster" in self.errors()[self.before:] or self.process.poll() is not None, "the process is ready")
         problem = self.ended()
-        self.may_end = problem is not None  # it is told here, and in no later test
+        self.may_end = problem is not None  # reported here, and not again in later tests
         assert problem is None, problem
         self.name = [n for n in world.servers() if n.startswith(f"127.0.0.1,{self.ports[0]},")][-1]
 
@@ -46,7 +47,7 @@ class Process:
         return self.path.read_text(errors="replace")
 
     def ended(self):
-        """How the process ended, after the end of its log has been printed; None if it runs, or a test has ended it."""
+        """Returns how the process ended and prints the end of its log; None if it runs, or if a test has ended it."""
         code = self.process.poll()
         if code is None or self.may_end:
             return None
@@ -58,7 +59,7 @@ class Process:
         return self.process.poll() is None
 
     def said(self, text):
-        """Whether this process has logged it; earlier ones at the port have the same file."""
+        """Whether this process has logged the text; earlier processes at the port have the same log file."""
         return text in self.errors()[self.before:]
 
     def kill(self):
@@ -68,7 +69,7 @@ class Process:
         self.log.close()
 
     def ends(self, code):
-        """Waits for an end that the test has caused."""
+        """Waits for the end that the test has caused."""
         self.may_end = True
         assert self.process.wait(timeout=DEADLINE) == code, self.errors()
 
@@ -82,7 +83,7 @@ class World:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.started, self.processes = [], []
-        self.full_tables = []  # that have PUTS rows
+        self.full_tables = []  # tables with PUTS rows
         self.store = self.folder / "store"
         self.secret = self.folder / "secret"
         self.secret.write_bytes(os.urandom(32).hex().encode())
@@ -96,7 +97,7 @@ class World:
         return sorted(n[3:] for n in self.keeper.tree("/hbase") if n.startswith("rs/"))
 
     def master(self):
-        """The process that has meta by the znode; None if it has ended."""
+        """The process that has hbase:meta according to the znode; None if it has ended."""
         value = self.keeper.tree("/hbase").get("meta-region-server", (b"", 0))[0]
         for process in self.processes:
             if process.process.poll() is None and varint_field(3, int(process.name.split(",")[2])) in value:
@@ -115,12 +116,12 @@ class World:
         return done.stdout
 
     def restore(self):
-        """Three servers, a master, and table t with its rows, whatever an earlier test has left."""
+        """Restores three servers, a master, and table t with its rows, whatever state an earlier test has left."""
         for process in self.started:
             if process.runs() and process not in self.processes:
                 process.kill()
         for process in [p for p in self.processes if p.runs()]:
-            process.process.send_signal(signal.SIGCONT)  # it may be paused
+            process.process.send_signal(signal.SIGCONT)  # the process may be paused
         missing = [p for p in self.processes if not p.runs()]
         for process in missing:
             restart(self, process)
@@ -142,7 +143,7 @@ class World:
     def look_for_ended(self):
         problems = [problem for problem in (process.ended() for process in self.started) if problem is not None]
         for process in self.started:
-            process.may_end |= process.process.poll() is not None  # it is told once
+            process.may_end |= process.process.poll() is not None  # reported only once
         assert not problems, problems
 
     def keep_logs(self):
@@ -158,7 +159,7 @@ class World:
 
 
 def varint_field(number, value):
-    """A protobuf field, as in the ServerName of a znode."""
+    """Encodes a protobuf varint field, as in the ServerName of a znode."""
     out = bytes([number << 3])
     while value >= 0x80:
         out, value = out + bytes([value & 0x7F | 0x80]), value >> 7
@@ -172,7 +173,7 @@ def read_all(world):
 
 
 def homes(world):
-    """Where regions are, by hbase:meta."""
+    """The servers of the regions according to hbase:meta."""
     return world.shell("scan 'hbase:meta', {COLUMNS => 'info:server'}\n")
 
 
@@ -197,7 +198,7 @@ def regions_of(world, table):
 
 
 def open_regions(world, table):
-    """{name: port of the server}, without those that were split or merged."""
+    """{name: port of the server}, without split and merged regions."""
     out = world.shell("scan 'hbase:meta', {COLUMNS => ['info:state', 'info:server']}\n").splitlines()
     rows = [line.split() for line in out if line.strip().startswith(table + ",")]
     opened = {row[0] for row in rows if row[-1] == "value=OPEN"}

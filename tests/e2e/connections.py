@@ -4,7 +4,7 @@
 
 10,000 connections (IDLE) are opened, send the preamble, their header and one call, and stay idle; resident memory must
 grow by at most 16 kB for each. Meanwhile 500 more (BUSY) send one request after another for a few seconds (SECONDS):
-each must get its share, and none may wait long. At the end an idle connection must still get a response.
+each connection must get its share, and none may wait long. At the end an idle connection must still get a response.
 
 The server starts with a soft limit of 1,024 open files, like that of a login shell, and must raise it itself. If the
 hard limit is too low for so many connections, fewer are opened, and the report says so.
@@ -29,8 +29,8 @@ IDLE = int(os.environ.get("IDLE", "10000"))
 BUSY = int(os.environ.get("BUSY", "500"))
 SECONDS = float(os.environ.get("SECONDS", "5"))
 BYTES_MAX = 16 * 1024
-SHARE_MIN = 0.25  # of the median
-SPARE = 200       # files that are no connections
+SHARE_MIN = 0.25  # smallest share, as a fraction of the median
+SPARE = 200       # open files other than connections
 
 
 def resident(process):
@@ -59,7 +59,7 @@ def read_answer(connection):
 
 
 def open_idle(address, count):
-    """At the end all requests have been answered, and none is in flight."""
+    """Opens idle connections; in the end all requests have been answered, and none is in flight."""
     connections = []
     while len(connections) < count:
         some = [connect(address) for _ in range(min(250, count - len(connections)))]
@@ -117,7 +117,7 @@ def ask_all(address, count, seconds):
 
 
 def limits(report):
-    """How many idle connections this process and the server may have."""
+    """The number of idle connections that this process and the server may have."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = IDLE if hard == resource.RLIM_INFINITY else min(IDLE, hard - BUSY - SPARE)
     if allowed < IDLE:
@@ -126,7 +126,7 @@ def limits(report):
 
 
 def start(folder, hard):
-    """Starts the server with the soft limit of most systems, which the server raises itself."""
+    """Starts the server with the soft limit of most systems, which the server must raise itself."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
     try:
         return rorqual.Server(folder / "data", folder / "server.log")
@@ -135,7 +135,7 @@ def start(folder, hard):
 
 
 def measure(report, server, count):
-    for one in open_idle(server.regionserver, 50):  # whatever the first connections set up
+    for one in open_idle(server.regionserver, 50):  # makes the server allocate what the first connections need
         one.close()
     before = resident(server.process)
     idle = open_idle(server.regionserver, count)

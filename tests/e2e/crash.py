@@ -4,15 +4,16 @@
 none is torn.
 
     crash.py                     ROUNDS=20 rounds of build/rorqual (or RORQUAL): write, kill -9, restart, check
-    ZK=host:port crash.py        on a server that runs already; it is not killed: tests the test
-    SEED=n                       the moments of an earlier run (printed); the threads' order is not repeatable
+    ZK=host:port crash.py        on a running server, which is not killed: tests the test itself
+    SEED=n                       repeats the moments of an earlier run (printed); the threads' order is not repeatable
     KEEP=1                       keeps the data folder and the journal of a failure
 
 The writer is one JVM (rorqual.tests.client26.crash.CrashMain) that outlives all servers. It puts rows over several families,
 mutates two columns together, increments, deletes and batches, on four threads; flushes, compactions and DDL run all the time.
-Beside them clients try again until the next server answers, on the same ports: their increments, appends, checkAndPuts and
-RowMutations count exactly once. In some rounds the server is stopped for seconds (SIGSTOP) while all of them write, or its
-clock jumps by a day or a year (libfaketime), between two lives or within one. At the end damage is done on purpose, which the check must notice. Ends with 'N passed, N failed'.
+Other clients retry until the next server responds on the same ports: their increments, appends, checkAndPuts and RowMutations must
+be applied exactly once. In some rounds the server is stopped for seconds (SIGSTOP) while all clients write, or its clock jumps by a
+day or a year (libfaketime), between two starts or while it runs. At the end the test damages data on purpose, and the check must
+detect this. Ends with 'N passed, N failed'.
 """
 import os
 import pathlib
@@ -44,7 +45,7 @@ class Writer:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
     def ask(self, command):
-        """Returns the answer; 'problem …' if it is one, or if none comes."""
+        """Returns the response; 'problem …' if it is a problem, or if there is none."""
         alarm = threading.Timer(ANSWER_DEADLINE, self.process.kill)
         alarm.start()
         try:
@@ -66,7 +67,8 @@ class Writer:
 
 
 class Clock:
-    """The servers': the machine's and so many seconds. Timeouts go by the monotonic clock, which does not jump."""
+    """The servers' clock: the machine's plus an offset in seconds. Timeouts use the monotonic clock, which does not
+    jump."""
 
     def __init__(self, folder):
         self.file = folder / "clock"
@@ -87,7 +89,7 @@ class Clock:
 
 
 class Servers:
-    """Servers one after the other on one folder and the same ports, so that waiting clients find the next one."""
+    """Successive servers on one folder and the same ports, so that waiting clients find the next server."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -109,7 +111,7 @@ class Servers:
         return f"clock at {self.clock.offset // DAY:+d} days"
 
     def start_and_kill(self, seconds):
-        """Killed while it comes up, before anybody could ask it anything."""
+        """Kills a server during its start, before any request."""
         half = subprocess.Popen([BINARY, "server", "--data", str(self.folder / "data"), *self.arguments()],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment())
         time.sleep(seconds)
@@ -130,7 +132,7 @@ def stop_for_a_while(server, dice):
 
 
 def evidence(folder):
-    """The ends of the server's log and of the journal's lines about tables, for a failure that may not come again."""
+    """The ends of the server's log and of the journal's lines about tables, because a failure may not be repeatable."""
     for file, wanted in ((folder / "server.log", lambda line: True),
                          (folder / "journal", lambda line: line[2:].startswith(("create", "drop")))):
         if file.exists():
@@ -140,8 +142,8 @@ def evidence(folder):
 
 
 def one_round(server, servers, writer, dice, number, zk):
-    """What is wrong, or None, and what was done beside the kill."""
-    # At least so many acknowledged operations, then some time more: the kill may fall into anything.
+    """Returns the problem, or None, and what was done besides the kill."""
+    # At least this many acknowledged operations, then a random time: the kill may interrupt anything.
     problem = problem_of(writer.ask(f"write {zk} {number} {dice.choice([1, 20, 200, 1000])}"))
     time.sleep(dice.uniform(0, 0.3))
     what = None
@@ -152,7 +154,7 @@ def one_round(server, servers, writer, dice, number, zk):
     if kind < 0.2:
         what = stop_for_a_while(server, dice)
     elif kind < 0.5 and FAKETIME:
-        # A nonce lives for half an hour: what waits for an answer while the clock jumps may count twice.
+        # A nonce lives for half an hour: an op whose client waits while the clock jumps may be applied twice.
         problem = problem_of(writer.ask("pause")) or problem
         what = servers.jump(dice)
         time.sleep(dice.uniform(0, 0.5))

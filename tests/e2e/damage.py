@@ -3,7 +3,7 @@
 """One flipped bit in a server's files: an error must name the file and the offset, all other data must be
 served, and no acknowledged write may be lost. SEED=n repeats a run; ROUNDS=n sets the random flips (default 16).
 
-Two folders are made, of a killed server (its log has edits) and of a stopped one. Each case copies one of
+Two folders are made: of a killed server, whose log has edits, and of a stopped server. Each case copies one of
 them, damages one file, starts the server, reads every row, repairs the file, and reads again.
 Three results are right for a row: its value, an error, or a server that refuses to start. Another value, or no
 value, is always wrong.
@@ -28,7 +28,7 @@ CORRUPT = "io.hfile.CorruptHFileException"
 NOT_SERVING = "NotServingRegionException"
 LETTERS = (b"a", b"j", b"t")  # one region of table alpha each
 DEFAULT = "data/default"
-HEADER = 4096  # of a WAL file
+HEADER = 4096  # size of a WAL file's header
 FRAME = 40
 
 # Blocks of few rows and index entries of half a kilobyte, so that a few hundred rows fill several leaf index
@@ -50,7 +50,7 @@ def alpha_row(letter, i):
 
 
 def write(client, folder, table, rows):
-    """rows: [(row, cells)] of any regions of the table."""
+    """rows: [(row, cells)] of any region of the table."""
     for start, name, _ in reversed(folder.regions[table]):
         mine = [r for r in rows if r[0] >= start]
         rows = [r for r in rows if r[0] < start]
@@ -152,8 +152,8 @@ def newest_slot(path, encoded):
 
 
 def contents(path):
-    """The files that a refused start must not change: all but the lock and a WAL file's header (the
-    log begins a WAL file, a new one or one that is used again, before hbase:meta is read)."""
+    """The files that a refused start must not change: all except the lock and a WAL file's header
+    (the log begins a new or recycled WAL file before hbase:meta is read)."""
     files = {f: f.read_bytes() for f in path.rglob("*") if f.is_file() and f.name != "lock"}
     return {f: zlib.crc32(data[HEADER:] if f.suffix == ".wal" else data) for f, data in files.items()
             if f.suffix != ".wal" or len(data) > HEADER}
@@ -163,8 +163,8 @@ def contents(path):
 
 
 class Damage:
-    """Changes to files that can be undone. Bytes that the server has written since stay as they are: to put
-    a whole file back would be a second damage, the return of an older state."""
+    """Changes to files that can be undone. Bytes that the server has written since stay unchanged, because
+    restoring a whole file would bring back an older state."""
 
     def __init__(self):
         self.flips = []  # (path, offset, the byte before, the damaged byte)
@@ -177,7 +177,7 @@ class Damage:
         self.flips.append((path, offset, was, data[offset]))
 
     def zero(self, path, offset):
-        """Not undone."""
+        """Writes zeros, and is not undone."""
         data = path.read_bytes()
         path.write_bytes(data[:offset] + bytes(len(data) - offset))
 
@@ -196,15 +196,15 @@ class Seen:
     """The rows and errors of a folder's tables, read from a server, or the error of its start."""
 
     def __init__(self, folder, log, look_more=None):
-        self.wrong = []      # rows with another value than acknowledged, or none
-        self.refused = {}    # (table, start key) → what a scan of the region was answered
-        self.row_errors = {} # row → what its get was answered, in regions whose scan was refused
+        self.wrong = []      # rows with another value than the acknowledged one, or without a value
+        self.refused = {}    # {(table, start key): error of a scan of the region}
+        self.row_errors = {} # {row: result of its get}, in regions whose scan was refused
         self.started = True
-        self.extra = None    # what look_more(client, folder) found
+        self.extra = None    # result of look_more(client, folder)
         self.stop_problem = None
         start = log.stat().st_size if log.exists() else 0
         try:
-            server = rorqual.Server(folder.path, log, "--log", "warn")  # what is told of damage, and no more
+            server = rorqual.Server(folder.path, log, "--log", "warn")  # logs only reports of damage
         except RuntimeError:
             self.started = False
             self.log = log.read_text(errors="replace")[start:]
@@ -245,7 +245,7 @@ class Seen:
 
 
 def stopped_wrongly(seen, log_held_edits):
-    """A region that could not be opened keeps its edits in the log, and the server's stop reports it."""
+    """A region that could not be opened keeps its edits in the log, and the server's stop must report this."""
     closed = "stays closed" in seen.log or "is not served" in seen.log
     if closed and log_held_edits and seen.stop_problem and "still needs its records" in seen.log:
         return None
@@ -265,7 +265,7 @@ class Tests:
         return folder
 
     def case(self, name, template, damage, judge, look_more=None):
-        """damage(path, Damage) returns what judge(seen, it) needs; judge returns a problem or None."""
+        """damage(path, Damage) returns a value for judge(seen, value); judge returns a problem or None."""
         folder = self.copy(template)
         done = Damage()
         problem = None
@@ -301,7 +301,7 @@ def names(text, path, offset=None):
 
 
 def only_refused(seen, table, first, error):
-    """A problem unless exactly this region's scan was refused, with this error."""
+    """Returns a problem unless exactly this region's scan was refused, with this error."""
     if not seen.started:
         return "the server did not start"
     if set(seen.refused) != {(table, first)}:
@@ -328,7 +328,7 @@ def refuses_to_start(seen, where):
 
 
 def block_case(tests, name, kind, index, family, template, rows_hit):
-    """A bit of one block of alpha's first region: reads that need it get an error, others are served."""
+    """Flips a bit in one block of alpha's first region: reads that need the block get an error, others succeed."""
     _, _, encoded = template.regions["alpha"][0]
 
     def damage(path, done):
@@ -355,7 +355,7 @@ def block_case(tests, name, kind, index, family, template, rows_hit):
 
 
 def open_case(tests, name, template, place):
-    """Damage that keeps alpha's first region from being opened; the others are served."""
+    """Damage that keeps alpha's first region from being opened; the other regions are served."""
     _, _, encoded = template.regions["alpha"][0]
 
     def damage(path, done):
@@ -374,7 +374,7 @@ def open_case(tests, name, template, place):
 
 
 def trailer_field(file):
-    """The load-on-open offset's bytes: after magic and length, a delimited protobuf."""
+    """The bytes of the load-on-open offset: after magic bytes and length, in a delimited protobuf."""
     data = file.read_bytes()
     trailer = len(data) - 4096
     at = data.index(b"TRABLK\"$", trailer)
@@ -420,8 +420,8 @@ def bloom_case(tests):
 
 
 def system_cases(tests):
-    """Without hbase:meta, the procedures or the namespaces there is nothing to serve: one line, and
-    nothing touched."""
+    """Without hbase:meta, the procedures or the namespaces nothing can be served: the start prints
+    one line and changes nothing."""
 
     def damage_of(pattern):
         def damage(path, done):
@@ -591,7 +591,7 @@ def descriptor_cases(tests):
 
 
 def random_cases(tests, rng):
-    """Any bit of any file: right values, errors, or a refusal that names a file; nothing else."""
+    """Flips any bit of any file: the result must be right values, errors, or a refusal that names a file."""
     for n in range(ROUNDS):
         template = rng.choice((tests.killed, tests.stopped))
         files = [f.relative_to(template.path) for f in sorted(template.path.rglob("*"))
@@ -605,7 +605,7 @@ def random_cases(tests, rng):
         size = (template.path / file).stat().st_size
         if file.suffix == ".wal":
             last = frames(template.path / file)
-            # Damage behind which no valid record follows may be a torn tail, which is tested above.
+            # Damage that is not followed by a valid record may be a torn tail, which is tested above.
             size = last[-3][0] if len(last) > 3 else HEADER
         offset, bit = rng.randrange(size), rng.randrange(8)
 
@@ -618,7 +618,7 @@ def random_cases(tests, rng):
             if bad:
                 return f"answered {bad}"
             if (seen.refused or not seen.started) and not names(seen.log, where):
-                # The log names the table for its descriptor, the region for its manifest.
+                # The log names the table for a damaged descriptor, the region for a damaged manifest.
                 if where.stem not in seen.log and where.parts[-3] not in seen.log:
                     return f"the log does not name {where}"
             return None

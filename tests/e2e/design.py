@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """rorqual key and rorqual design on the command line: keys encoded and decoded, split keys, schemas with and without hot spots, a live
-table, wrong input; and the page in a browser (if CHROMIUM or chromium is there; make pages installs it).
+table, wrong input; and the page in a browser (if CHROMIUM or chromium is installed; make pages installs it).
 
     design.py [FOLDER]    FOLDER keeps the pictures
 """
@@ -85,7 +85,7 @@ def hot_spots():
     assert v["as designed"]["imbalance"] > 6 and v["presplit"]["imbalance"] > 5 and v["salt"]["imbalance"] < 1.6, v.keys()
     assert abs(found["writes"] - 12000 * 86400) < 1
     assert len(v["salt"]["servers"]) == 10 and all(len(s) == 120 for s in v["salt"]["servers"])
-    # Every write is somewhere: the sum over time and servers is the rate's.
+    # Every write is counted: the sum over time and servers matches the rate.
     total = sum(sum(s) for s in v["salt"]["servers"]) * 86400 / 120
     assert abs(total / (found["writes"] + found["reads"]) - 1) < 0.02, total
     assert abs(sum(map(sum, v["salt"]["heat"])) / sum(map(sum, v["salt"]["servers"])) - 1) < 0.01
@@ -108,7 +108,7 @@ def even_tables():
 
 
 def traces(folder):
-    """Accesses that happened: by their times and keys, reads and writes, under the design and its remedies."""
+    """Recorded accesses, with their times and keys: reads and writes, with the design and its remedies."""
     schema, trace = folder / "traced.design", folder / "trace"
     schema.write_text("table t\nkey time:ms user:u16\nservers 4\nregions 1\nwrites 1/s\nreads 1/s\nvalue user zipf 10 2\n")
     begin = 1700000000000
@@ -128,7 +128,7 @@ def traces(folder):
     assert v["as designed"]["imbalance"] > 2 and v["salt"]["imbalance"] < 1.3 and "hash prefix" not in v, {n: x["imbalance"] for n, x in v.items()}
     total = sum(sum(s) for s in v["salt"]["servers"]) * found["periodSeconds"] / 120
     assert abs(total / 22000 - 1) < 0.01, total
-    # The load lies where the trace has it: writes over the whole time, reads with them.
+    # The load has the trace's times: writes over the whole time, and reads together with them.
     loads = [sum(server[step] for server in v["salt"]["servers"]) for step in range(120)]
     assert max(loads) < 1.2 * min(loads), (min(loads), max(loads))
     sampled = json.loads(run("design", "--json", "--trace", "-", "--samples", "12000", str(schema), text=trace.read_text()).stdout)
@@ -164,7 +164,7 @@ def wrong_schemas():
 
 
 def live_table(folder):
-    """Rows written in the order of their keys, through the library's example."""
+    """Writes rows in key order through the library's example."""
     where = f"file:{folder / 'blog'}"
     subprocess.run([str(ROOT / "build/examples/example_blog"), where], check=True, stdout=subprocess.DEVNULL)
     done = run("design", "--json", "--from", where, "--servers", "4", "blog")
@@ -177,7 +177,7 @@ def live_table(folder):
 
 
 def page(folder):
-    """The page has the verdict in red and the maps in colour, light and dark, and nothing beyond its border."""
+    """The page shows the verdict in red and the maps in colour, light and dark, and nothing exceeds its border."""
     schema, html = folder / "orders.design", folder / "orders.html"
     schema.write_text(BY_TIME.replace("orders", "<orders>"))
     assert run("design", "--html", str(html), str(schema)).returncode == 3

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A real full file system. Clients write to a server on a tmpfs of SIZE_MB until it refuses writes, and read meanwhile;
-writes continue after a file beside the data folder is removed. The server is killed on the full disk, started on it,
-and serves reads. At last it is stopped while the disk is full, and started with space.
-No acknowledged write may be lost.
+writes continue after a file next to the data folder is removed. The server is killed on the full disk, started again,
+and serves reads. Finally it is stopped while the disk is full, and started with space. No acknowledged write may be
+lost.
 
-Runs in a mount namespace of its own (unshare -rm), so the mount is invisible outside and ends with
+Runs in a separate mount namespace (unshare -rm), so the mount is invisible outside and ends with
 the program. If the machine does not allow mounts, this is reported and no test is counted.
 """
 import errno
@@ -34,7 +34,7 @@ SETTINGS = ("rorqual.memory=33554432", "rorqual.wal.file.size=1048576", "rorqual
 
 
 def may_mount():
-    """Why not, or None."""
+    """Returns None, or the reason why mounts are not possible."""
     try:
         done = subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
                               stderr=subprocess.PIPE, text=True, check=False)
@@ -78,7 +78,7 @@ class Test:
         return [(b"%c%08d" % (b"az"[region], n), None) for n in range(first, first + BATCH)]
 
     def write(self, batches):
-        """Writes batches to both regions until one is refused. Returns the count of each
+        """Writes batches to both regions until one is refused. Returns the number of each
         exception."""
         refusals = {}
         end = time.monotonic() + DEADLINE
@@ -151,8 +151,8 @@ class Test:
         return self.reads_go_on()
 
     def flushes_in_the_end(self, region, end):
-        """A concurrent compaction may use the free space for a while: then it gives up first,
-        or the flush is refused once more."""
+        """A concurrent compaction may use the free space for a while: then the compaction gives up
+        first, or the flush is refused once more."""
         while True:
             try:
                 self.client.flush(region)
@@ -162,7 +162,7 @@ class Test:
                     return str(refused)
 
     def starts_when_full(self):
-        """Kills the server with no byte left, twice; the second time files of the first restart exist as well."""
+        """Kills the server twice with no free byte; the second time files of the first restart exist as well."""
         self.fill_rest()
         refusals = self.write(1 << 20)
         if set(refusals) - set(BUSY) or not refusals:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers ended by a signal stop their servers: tests/peers/peer.py.
+"""Drivers that are ended by a signal must stop their servers (tests/peers/peer.py).
 
-    endings.py    starts each driver, signals it when its HBase runs, and looks for processes that are left
+    endings.py    starts each driver, signals it when its HBase runs, and looks for remaining processes
 
 Ends with 'N passed, N failed'.
 """
@@ -16,7 +16,7 @@ import threading
 
 from rorqual import ROOT, Report, build_java
 
-# A driver, the line after which it works, and the signal. The benchmark's next step is a JVM of its own.
+# A driver, the line after which it uses HBase, and the signal. The benchmark's next step starts another JVM.
 DRIVERS = {
     "oracle": (["tests/e2e/oracle.py"], "PASS seed", signal.SIGTERM, {"OPS": "20", "SEEDS": "100000", "FIRST_SEED": "1"}),
     "bench": (["bench/run"], "echo: ready", signal.SIGINT, {"BUILD": str(ROOT / "build")}),

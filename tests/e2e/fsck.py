@@ -40,7 +40,7 @@ def tree(path):
 
 
 def expect(code, lines, wanted, *parts):
-    """Checks the exit code, and that each of the words is in some line. Returns None or the problem."""
+    """Checks the exit code, and that each of the words is in a line. Returns None or the problem."""
     missing = [p for p in parts if not any(str(p) in line for line in lines)]
     return None if code == wanted and not missing else f"code {code}, without {missing}: {lines[-4:]}"
 
@@ -111,8 +111,8 @@ def places(template):
             continue
         if file.suffix == ".wal":
             out.append(("log header", file, [*range(96), *range(512, 608)]))
-            if template.path.name == "killed":  # after a stop the file holds what nobody needs any more
-                all_frames = damage.frames(file)[:-3]  # what no later one vouches for may be a torn tail
+            if template.path.name == "killed":  # after a stop the file has only bytes that are no longer needed
+                all_frames = damage.frames(file)[:-3]  # frames that no later frame confirms may be a torn tail
                 out.extend(("log", file, range(at, at + size)) for at, size in all_frames)
         elif parts[:2] == (".rorqual", "regions"):
             if file == damage.newest_slot(template.path, file.stem):
@@ -136,7 +136,7 @@ def flips(report, folders, rng):
             done = damage.Damage()
             done.flip(file, offset, bit)
             code, lines = fsck(template.path, "--blocks")
-            # A manifest's slot is reported under the region's name; a torn first slot may be a note.
+            # A manifest's slot is reported under the region's name; a torn first slot may be reported as a note.
             word = file.stem if kind == "manifest" else file.name if kind != "region descriptor" else file.parts[-2]
             problem = expect(code, lines, 1, word)
             if problem and kind == "manifest" and code == 0 and any("note" in x and word in x for x in lines):
@@ -176,7 +176,7 @@ def copied(template, root):
 
 
 def rename_family(path):
-    """alpha's descriptor, still readable, names q instead of family p."""
+    """alpha's descriptor remains readable, but names q instead of family p."""
     file = next(path.glob(f"{damage.DEFAULT}/alpha/.tabledesc/.tableinfo.*"))
     content = file.read_bytes()
     assert content.count(b"\x0a\x01p") == 1
@@ -213,7 +213,7 @@ def misplaced(report, template, root):
 
 
 def region_row(table, start, end):
-    """(row, {column: value}) of a region as hbase:meta holds them."""
+    """(row, {column: value}) of a region in hbase:meta."""
     region_id = 1700000000000
     name = table + b"," + start + b",%d" % region_id
     name += b"." + hashlib.md5(name).hexdigest().encode() + b"."
@@ -223,7 +223,7 @@ def region_row(table, start, end):
 
 
 def chain(report, template, root, log):
-    """Deletes a row of hbase:meta and puts another one: makes a hole, an orphan and an overlap."""
+    """Replaces a row of hbase:meta by another one, which makes a hole, an orphan and an overlap."""
     path = copied(template, root)
     server = rorqual.Server(path, log)
     client = hbase.Client(server)

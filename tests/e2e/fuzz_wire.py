@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The structured fuzzer over the wire (fuzz/wire) against live servers, round after round, each on a folder of its own.
+"""The structured fuzzer over the wire (fuzz/wire) against live servers, round after round, each on a new folder.
 
-    fuzz_wire.py                 rounds for SECONDS=60; SEED=n is the first round's seed, the next ones follow it
+    fuzz_wire.py                 rounds for SECONDS=60; SEED=n is the first round's seed, later rounds use n + 1, …
     SEED=n ROUNDS=1 fuzz_wire.py repeats a round; COUNT=n its length in requests
     SEED=n SHRINK=1 fuzz_wire.py removes requests as long as the round still fails
     ONLY_REQUESTS=file SEED=n …  only the requests whose numbers the file lists
@@ -41,11 +41,12 @@ COUNTS = (400, 2000, 2000, 6000)
 START_S = 60
 STOP_S = int(os.environ.get("STOP_S", "10"))
 BUDGET_MB = 128
-# Resident memory besides the budget and a third of it: the program, stacks, the allocator's slack, and one request and
+# Resident memory in addition to 1.3 times the budget: the program, stacks, the allocator's slack, and one request and
 # one response above the limits. A sanitizer's build also has shadow memory, red zones and a quarantine.
 PLAIN_MB = BUDGET_MB * 13 // 10 + 100
 SANITIZED_MB = PLAIN_MB * 2 + 200
-# A sanitizer's build takes ten times as long for 800 pipelined Multis of 3,000 deletes, which are answered together.
+# A sanitizer build takes ten times as long for 800 pipelined Multis of 3,000 deletes, whose responses are sent
+# together.
 SANITIZED_HANG_MS = 120000
 FAMILIES = ("f", "g", "c", "m")
 TABLES = (("default", "fz0"), ("default", "fz1"), ("default", "fz2"), ("default", "fz3"), ("fns", "fz4"), ("fns", "fz5"))
@@ -78,7 +79,8 @@ class Server:
                 [str(BINARY), "server", "--data", str(folder / "data"), "--http", "none", "--zk-port", "0", "--master-port", "0",
                  "--rs-port", "0", "-D", f"rorqual.memory={BUDGET_MB}m", "-D", "hbase.catalogjanitor.interval=2000",
                  "-D", "hbase.master.procedure.remote.locks.timeout.ms=2000", "-D", "rorqual.stop.by.call=false",
-                 # Audit lines of all admin calls would be most of the log, which is read repeatedly; test_requests checks them.
+                 # Audit lines of all admin calls would be most of the log, which check() reads repeatedly; test_requests checks
+                 # them.
                  "--log", "warn", "-D", "hbase.master.cleaner.interval=3000", "-D", "hbase.client.scanner.timeout.period=5000"],
                 stdout=subprocess.PIPE, stderr=log, env=environment(), text=True)
         alarm = threading.Timer(START_S, self.process.kill)
@@ -105,7 +107,7 @@ class Server:
             code = self.process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             self.stacks()
-            try:  # how long it would have taken
+            try:  # measures how long the response would have taken
                 self.process.wait(50)
                 took = f"{time.monotonic() - begun:.0f} s"
             except subprocess.TimeoutExpired:
@@ -176,7 +178,7 @@ def rows_of(table, count=150):
     if table == "fz0":
         yield b"r0500", {(b"f", b"large"): b"a" * (1 << 20)}
     if table == "fz1":
-        for n in range(80 if count > 100 else 0):  # a scan's answer is large
+        for n in range(80 if count > 100 else 0):  # for large responses to scans
             yield b"r%04d" % (n * 10), {(b"f", b"large"): random.Random(n).randbytes(100_000)}
 
 
@@ -242,7 +244,7 @@ class Round:
         if sanitized():
             command += ["--hang-ms", str(SANITIZED_HANG_MS)]
         for name in ("hang-ms", "stall-ms", "p99-ms", "rss-max"):
-            if name.upper().replace("-", "_") in os.environ:  # the last one counts
+            if name.upper().replace("-", "_") in os.environ:  # the last argument counts
                 command += ["--" + name, os.environ[name.upper().replace("-", "_")]]
         for path in paths:
             command += ["--path", path]
@@ -256,19 +258,19 @@ class Round:
                 self.said.append(line.rstrip())
                 if line.startswith("FINDING"):
                     self.server.stacks()
-                    with contextlib.suppress(BrokenPipeError):  # now it may close its connections
+                    with contextlib.suppress(BrokenPipeError):  # from now on the fuzzer may close its connections
                         fuzzer.stdin.write("\n")
                         fuzzer.stdin.flush()
                 if found := re.match(r"bystander: (\d+) rows", line):
                     self.rows = int(found[1])
         if fuzzer.returncode != 0:
-            time.sleep(0.5)  # a dying server writes its last words
+            time.sleep(0.5)  # a dying server still writes its report
             self.server.check()
             raise Finding(next((line.removeprefix("FINDING ") for line in self.said if line.startswith("FINDING")),
                                f"fuzz_wire ended with {fuzzer.returncode}: {self.said[-3:]}"))
 
     def check_rows(self):
-        """The bystander's acknowledged writes are there after a restart."""
+        """The bystander's acknowledged writes exist after a restart."""
         client = hbase.Client(self.server)
         found = 0
         for _, whole, _ in client.regions("by:watch"):

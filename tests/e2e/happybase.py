@@ -3,8 +3,8 @@
 """rorqual.happybase and real HappyBase: make happybase.
 
   HappyBase's own tests, as published, with the import changed: in memory, on a folder, on a server
-  the calls of bindings/python/tests/happybase_calls.py: real HappyBase through the Thrift server of a real HBase gives what
-  happybase_calls.json says, and rorqual.happybase on that HBase gives the same
+  the calls of bindings/python/tests/happybase_calls.py: real HappyBase through the Thrift server of a real HBase has the
+  results in happybase_calls.json, and rorqual.happybase on that HBase has the same results
   the binding's own tests on that HBase
 
 --record writes happybase_calls.json. Needs the network once, for HappyBase. Ends with 'N passed, N failed'.
@@ -24,7 +24,7 @@ from thrift import Thrift, environment, own_tests, run  # noqa: E402
 
 CALLS = SOURCES / "tests/happybase_calls.py"
 RECORDED = SOURCES / "tests/happybase_calls.json"
-# Errors that the Thrift server cannot answer.
+# Errors for which the Thrift server has no response.
 NAMED_HERE = {"create bad name", "put empty row", "row empty key", "rows empty key", "scan bad filter"}
 
 

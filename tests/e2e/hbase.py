@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of HBase's RPC that the drivers need, without a client library, whose retries would
+"""The part of HBase's RPC that the drivers need. It uses no client library, whose retries would
 hide errors and whose checks would prevent malformed requests.
 
-Cells travel inside the messages (the connection names no codec). One connection is for one thread.
+Cells are inside the messages, because the connection names no codec. Each connection is for one thread.
 """
 import random
 import socket
@@ -14,7 +14,7 @@ HB = "org.apache.hadoop.hbase."
 PUT = 2
 
 
-# ---- protobuf, as much as is needed
+# ---- a minimal protobuf
 
 
 def varint(value):
@@ -51,7 +51,7 @@ def read_varint(data, at):
 
 
 def fields(data):
-    """Field numbers to the lists of their values."""
+    """{field number: list of its values}"""
     at, out = 0, {}
     while at < len(data):
         tag, at = read_varint(data, at)
@@ -85,7 +85,7 @@ def read_exact(connection, length):
 
 
 def header(service, version="2.6.1", codec=None, compressor=None, user="tester"):
-    """A connection header. version None: of a client that sends no version. codec, compressor: Java classes."""
+    """A connection header. version None: none is sent. codec, compressor: Java classes."""
     head = text(1, text(1, user)) + text(2, service)
     head += (text(3, codec) if codec else b"") + (text(4, compressor) if compressor else b"")
     if version is None:
@@ -96,7 +96,7 @@ def header(service, version="2.6.1", codec=None, compressor=None, user="tester")
 
 
 def region(name):
-    """A RegionSpecifier: names with a comma are full region names, others are encoded names."""
+    """A RegionSpecifier: names with a comma are full region names, others encoded names."""
     return number(1, 1 if b"," in name else 2) + text(2, name)
 
 
@@ -121,7 +121,7 @@ def put_message(row, cells):
 
 
 def key_value(row, family, qualifier, value, timestamp=(1 << 63) - 1):
-    """A put's cell as KeyValueCodec writes it into a cell block."""
+    """A put's cell as KeyValueCodec encodes it in a cell block."""
     key = struct.pack(">HB", len(row), len(family))
     key = key[:2] + row + key[2:] + family + qualifier + struct.pack(">Qb", timestamp, 4)
     cell = struct.pack(">II", len(key), len(value)) + key + value
@@ -138,7 +138,7 @@ def result_cells(result):
 
 
 def wait_for(condition):
-    """Until the condition holds: at most ten seconds, and longer on a busy machine."""
+    """Waits until the condition holds: at most ten seconds, longer on a busy machine."""
     for _ in range(2000):
         if condition():
             return
@@ -197,7 +197,7 @@ class Connection:
             return head[1][0], Refused(exception[1][0].decode(),
                                        exception.get(2, [b""])[0].decode(errors="replace"))
         size, at = read_varint(body, at)
-        self.block = body[at + size:]  # the answer's cell block
+        self.block = body[at + size:]  # the response's cell block
         return head[1][0], fields(body[at:at + size])
 
     def call(self, method, message, block=b""):
@@ -214,7 +214,7 @@ class Connection:
         self.call("Mutate", text(1, region(region_name)) + text(2, put_message(row, cells)))
 
     def put_many(self, region_name, rows):
-        """[(row, cells)] → the rows' exceptions, None where the row is acknowledged."""
+        """Puts [(row, cells)]; returns the rows' exceptions, None for acknowledged rows."""
         return multi_outcomes(self.call("Multi", multi_message(region_name, rows)), len(rows))
 
     def get(self, region_name, row):
@@ -296,7 +296,7 @@ class Client:
         raise TimeoutError(f"procedure {proc_id} is not finished")
 
     def regions(self, table):
-        """[(start key, whole name, encoded name)] as hbase:meta has them."""
+        """[(start key, full name, encoded name)] from hbase:meta."""
         table = table.encode()
         rows = self.data.scan(b"1588230740", table + b",,", table + b" ,,")
         out = [(row.split(b",", 1)[1].rpartition(b",")[0], row, row[:-1].rpartition(b".")[2])

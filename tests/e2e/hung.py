@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stops single threads of a process by ptrace, while its other threads run: like a server whose event loop hangs (a SIGSTOP would stop all threads). The process must be a child of this process, and all functions must be called on one thread.
+"""Stops single threads of a process by ptrace while its other threads run, to simulate a server whose event loop hangs (SIGSTOP
+would stop all threads). The process must be a child of this process, and all functions must be called on one thread.
 """
 import ctypes
 import os
 import pathlib
 
 SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
-WALL = 0x40000000  # waitpid: threads, too
+WALL = 0x40000000  # waitpid's __WALL: include threads
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.ptrace.restype = ctypes.c_long
@@ -20,13 +21,13 @@ def ptrace(request, thread):
 
 
 def threads(pid, name):
-    """The numbers of its threads of that name."""
+    """The ids of the process's threads with that name."""
     tasks = pathlib.Path(f"/proc/{pid}/task")
     return [int(task.name) for task in tasks.iterdir() if (task / "comm").read_text().strip() == name]
 
 
 class Hung:
-    """`with Hung(pid, 'rq-loop-0'):` its threads of that name do not run."""
+    """`with Hung(pid, 'rq-loop-0'):` stops the threads with that name."""
 
     def __init__(self, pid, *names):
         self.stopped = [thread for name in names for thread in threads(pid, name)]

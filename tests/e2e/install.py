@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`make install` into a folder of its own: binary, manual pages, completions and library are installed and work, and
-nothing else is installed. The server is started from there, asked, loaded and stopped; an example is built with the library.
+"""`make install` into a temporary folder: binary, manual pages, completions and library are installed and work, and nothing
+else is installed. The installed server is started, queried, loaded and stopped; an example is built with the library.
 """
 import os
 import pathlib
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-# Set before the import, which would choose the server in build/.
+# Set before the import, which would otherwise choose the server in build/.
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-install-"))
 ROOT_FOLDER = FOLDER / "a root"
 PREFIX = "/opt/rorqual"
@@ -37,7 +37,7 @@ def commands():
 
 
 def install():
-    """Installs a second time over the first, by a relative path."""
+    """Installs twice, the second time over the first and by a relative path."""
     for folder in (ROOT_FOLDER, os.path.relpath(ROOT_FOLDER, rorqual.ROOT)):
         done = subprocess.run(["make", "-s", "install", "BUILD_INSTALLED=build", f"PREFIX={PREFIX}", f"DESTDIR={folder}"],
                               cwd=rorqual.ROOT, capture_output=True, text=True, timeout=600, check=False)
@@ -58,7 +58,8 @@ def files():
 
 
 def library():
-    """The example, linked with the shared library and with the static one, as pkg-config says; from a folder that was moved."""
+    """The example is linked with the shared and the static library, with the flags of pkg-config, from a folder that was
+    moved."""
     place = FOLDER / "place"  # pkg-config 0.29 does not quote blanks
     place.symlink_to(INSTALLED)
     environment = {**os.environ, "PKG_CONFIG_LIBDIR": f"{INSTALLED}/{LIB}/pkgconfig"}
@@ -75,7 +76,7 @@ def library():
 
 
 def go():
-    """The example in Go, by cgo: in memory, twice in a folder, and a failure."""
+    """The example in Go, which uses cgo: in memory, twice on a folder, and with an error."""
     if shutil.which("go") is None:
         print("  no go here: its example is not built")
         return
@@ -126,7 +127,7 @@ def server():
 
 
 def an_old_library_is_named():
-    """Meson is told of an older libuv, by a pkg-config that says so."""
+    """A fake pkg-config reports an older libuv to Meson."""
     tool = FOLDER / "pkg-config"
     tool.write_text("#!/bin/sh\ncase \"$*\" in *--modversion*libuv*) echo 1.30.0 ;; *) exec pkg-config \"$@\" ;; esac\n")
     tool.chmod(0o755)

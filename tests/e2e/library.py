@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""librorqual on a real HBase: the tests that it passes on folders and on Rorqual (tests/unit/api), with HBase found by
-ZooKeeper and by its master; the row-key toolkit's tests and the examples.
+"""librorqual on a real HBase, found by ZooKeeper and by its master: the tests of tests/unit/api, which it also passes on folders and on
+Rorqual, the row-key toolkit's tests, and the examples.
 
-HBase takes a second or more to create, disable or drop a table, and most of that time it waits: so AT_ONCE programs (default 6) run at a
-time, each on tables of its own.
+HBase takes a second or more to create, disable or drop a table, mostly waiting. So AT_ONCE programs (default 6) run concurrently, each
+on its own tables.
 """
 import concurrent.futures
 import os
@@ -20,12 +20,12 @@ from peer import HBase, orderly  # noqa: E402  (its folder is not a package)
 
 TESTS, EXAMPLES = ROOT / "build/tests/unit", ROOT / "build/examples"
 AT_ONCE = int(os.environ.get("AT_ONCE", "6"))
-# How long a master and a dispatcher gather what they send to a region server: 150 ms each, for one region at a time.
+# How long a master and a dispatcher collect calls to a region server: 150 ms each, even for one region.
 SETTINGS = {"hbase.assignment.dispatch.wait.msec": "5", "hbase.procedure.remote.dispatcher.delay.msec": "5"}
 
 
 def run(report, name, *command, last=None):
-    # A fault in a thread of a test would end the program by exit(-1), without a word.
+    # An error in a thread of a test may end the program by exit(-1) without a message.
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=400, check=False,
                           env={**os.environ, "CMOCKA_TEST_ABORT": "1"})
     lines = done.stdout.splitlines()
@@ -34,7 +34,7 @@ def run(report, name, *command, last=None):
 
 
 def both_ways(report, part, by_zookeeper, by_master):
-    """One after the other: both use the same tables."""
+    """Runs the part by ZooKeeper, then by the master, because both use the same tables."""
     run(report, f"HBase by zookeeper, {part}", TESTS / "api/test_api", part, by_zookeeper)
     run(report, f"HBase by master, {part}", TESTS / "api/test_api", part, by_master)
 
@@ -50,7 +50,7 @@ def jobs(report, at, by_master):
         yield both_ways, (report, part, at, by_master)
     for expected in sorted((ROOT / "examples/expected").glob("*.txt")):
         if expected.stem == "events_glib" and not (EXAMPLES / "example_events_glib").exists():
-            continue  # the build has found no glib
+            continue  # the build did not find glib
         yield run, (report, f"{expected.stem} on HBase", ROOT / "examples/compare", EXAMPLES / f"example_{expected.stem}", expected, at)
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """librorqual's calls while a real HBase is restarted (tests/unit/api/restarted.c): no call may fail, and increments are made once.
 
-HBase is stopped and killed in turn. There are two runs, by ZooKeeper and by the master's RPC; the second begins with the other kind of
-ending, so that each call meets both. A restart takes HBase 10 to 30 s: about a quarter of an hour in all.
+HBase is alternately stopped and killed. There are two runs, by ZooKeeper and by the master's RPC; the second run swaps stops and
+kills, so that each call is tested with both. A restart of HBase takes 10 to 30 s, the whole test about 15 minutes.
 """
 import contextlib
 import os
@@ -20,9 +20,9 @@ sys.path.insert(0, str(ROOT / "tests/peers"))
 from peer import HBase, orderly  # noqa: E402  (its folder is not a package)
 
 PROGRAM = ROOT / "build/tests/unit/api/test_restarted"
-RUN_S = 5400  # only ends what hangs: on a busy machine a restart takes minutes
-# Hadoop's local file system with checksums keeps up to 511 bytes in the process after hflush: a killed HBase would lose
-# acknowledged writes, which a distributed one does not.
+RUN_S = 5400  # only for a hanging run: on a busy machine a restart takes minutes
+# Hadoop's local file system with checksums keeps up to 511 bytes in the process after hflush: so a killed HBase would
+# lose acknowledged writes, unlike a distributed one.
 SETTINGS = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
 
 

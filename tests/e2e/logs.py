@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The server's log: lines at start and stop, of flushes, compactions and slow disks; audit lines of calls that change
-something, in text and JSON; names that try to forge a line; readers that do not read, full disks; the report of a crash."""
+something, in text and JSON; names that try to forge a line; logs that nobody reads; full disks; crash reports."""
 import ctypes
 import json
 import os
@@ -32,7 +32,7 @@ def stop(server):
 
 
 def wait_for(path, wanted, count=1):
-    """Waits until the file has the text so many times; returns the file's text."""
+    """Waits until the file has the text `count` times; returns the file's text."""
     deadline = time.monotonic() + WAIT
     while time.monotonic() < deadline:
         found = path.read_text(errors="replace") if path.exists() else ""
@@ -43,7 +43,7 @@ def wait_for(path, wanted, count=1):
 
 
 def events(path, subject):
-    """(message, fields) of the subject's lines in a log in text format; checks the form of all lines."""
+    """(message, fields) of the subject's lines in a text log; checks the form of all lines."""
     out = []
     for line in path.read_text().splitlines():
         parsed = LINE.fullmatch(line)
@@ -107,7 +107,7 @@ def calls_that_change_something_are_audited(tmp):
     client.flush(name)
     assert refused(client.master, "DeleteTable", text(1, table_name("t"))) == "TableNotDisabledException"
     assert refused(client.master, "DeleteTable", text(1, table_name("absent"))) == "TableNotFoundException"
-    assert refused(client.master, "Shutdown", b"") == "DoNotRetryIOException"  # by the setting
+    assert refused(client.master, "Shutdown", b"") == "DoNotRetryIOException"  # refused because of the setting
     assert "InvalidProtocolBuffer" in refused(client.master, "DeleteTable", b"\x0a")
     ddl(client, "AddColumn", text(1, table_name("t")) + text(2, text(1, "g")))
     client.procedure(client.master.call("SplitRegion", text(1, split_info(client, "t")) + text(2, b"b"))[1][0])
@@ -138,7 +138,7 @@ def calls_that_change_something_are_audited(tmp):
         assert expected.items() <= got.items(), (method, got, expected)
     assert f"127.0.0.1:{port}" in {f["address"] for _, f in told}
     assert told[3][1]["why"] and "procedure" not in told[3][1]
-    # The end of a procedure is logged with the number that the call's audit line has.
+    # The log line of a procedure's end has the procedure id of the call's audit line.
     ended = {f["procedure"]: (m, f) for m, f in events(log, "procedure")}
     for method, got in told:
         if "procedure" in got:
@@ -170,7 +170,7 @@ def names_forge_no_line(tmp):
     try:
         odd.call("x", b"")
         raise AssertionError("a service of no name answered")
-    except (AssertionError, EOFError, hbase.Refused, OSError) as e:  # the refusal answers call -1
+    except (AssertionError, EOFError, hbase.Refused, OSError) as e:  # the refusal is a response to call -1
         assert "of no name" not in str(e), e
         odd.close()
     client.close()
@@ -212,7 +212,8 @@ def json_lines_are_objects(tmp):
     flushed = [line for line in lines if line["subject"] == "flush" and line.get("table") == "t"]
     assert len(flushed) >= 4 and all(line["files"] == 1 and line["file_bytes"] > 0 for line in flushed), flushed
     levels = {(line["table"], line["level"]) for line in lines if line["subject"] in ("flush", "compaction")}
-    assert {("t", "info"), ("hbase:meta", "debug"), ("hbase:namespace", "debug"), ("master:store", "debug")} == levels, levels  # the stop flushes all
+    # the stop flushes all regions
+    assert {("t", "info"), ("hbase:meta", "debug"), ("hbase:namespace", "debug"), ("master:store", "debug")} == levels, levels
 
 
 def a_compaction_is_told(tmp):
@@ -238,7 +239,7 @@ def a_slow_disk_is_told_once_a_second(tmp):
     client.create("t", {"f": {}})
     name = client.regions("t")[0][1]
     assert " disk: " not in log.read_text()
-    conf.write_text("hbase.regionserver.wal.slowsync.ms=0\n")  # any time is longer than none
+    conf.write_text("hbase.regionserver.wal.slowsync.ms=0\n")  # with 0 ms every sync is slow
     client.admin.call("UpdateConfiguration", b"")
     begun = time.monotonic()
     while " disk: slow" not in log.read_text() or time.monotonic() < begun + 0.2:
@@ -252,7 +253,7 @@ def a_slow_disk_is_told_once_a_second(tmp):
 
 
 def lines_about_refused_connections_are_limited(tmp):
-    """Peers that send garbage: a few lines a second, which say how many are missing."""
+    """Peers that send garbage cause a few lines per second, which state the number of suppressed lines."""
     log = tmp / "log"
     server = Server(tmp / "d", log)
     host, port = server.regionserver.rsplit(":", 1)
@@ -262,7 +263,7 @@ def lines_about_refused_connections_are_limited(tmp):
         for _ in range(100):
             with socket.create_connection((host, int(port)), WAIT) as s:
                 s.sendall(b"garbage")
-                while s.recv(1000):  # the reason
+                while s.recv(1000):  # the reason of the refusal
                     pass
         made += 100
         lines = [line for line in log.read_text().splitlines() if " WARN rpc: connection from " in line]
@@ -302,7 +303,7 @@ def the_journal_gets_priorities(tmp):
     stop(server)
     lines = log.read_text().splitlines()
     assert lines and all(line.startswith("<6>2") for line in lines), lines
-    # JOURNAL_STREAM of another stream: a shell started by the service manager passes the variable on.
+    # JOURNAL_STREAM names another stream: a shell started by the service manager passes the variable on.
     server = Server(tmp / "d", tmp / "log2", env={**os.environ, "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
     stop(server)
     assert (tmp / "log2").read_text().startswith("2")
@@ -313,7 +314,7 @@ def nobody_waits_for_a_reader_of_the_log(tmp):
     ready = re.match(r"rorqual ready: zookeeper (\S+), master (\S+), regionserver (\S+),", process.stdout.readline())
     master = hbase.Connection(ready[2], "MasterService")
     name = "x" * 400
-    for _ in range(1000):  # a pipe holds 64 KiB; each line has 400 bytes and more
+    for _ in range(1000):  # a pipe holds 64 KiB; each line has at least 400 bytes
         refused(master, "DeleteTable", text(1, table_name(name)))
     # Read the rest, then the line that reports the loss.
     os.set_blocking(process.stderr.fileno(), False)
@@ -385,7 +386,7 @@ def a_crash_is_told_on_the_standard_error_too(tmp):
 
 
 def a_crash_names_the_request_in_hand(tmp):
-    """A call that blocks: it reloads the settings from a pipe without a writer."""
+    """The call blocks because it reloads the settings from a pipe without a writer."""
     libc = ctypes.CDLL(None, use_errno=True)
     conf, log = tmp / "conf", tmp / "log"
     conf.write_text("rorqual.log.level=info\n")

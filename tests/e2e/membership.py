@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Members of a cluster (registry/zk_member.h) in a real ZooKeeper: three processes elect one, through kill -9, an expired session, a
-restart of ZooKeeper, orderly leaving; a process of another cluster is refused. The znodes are compared with those of HBase 2.6.1.
-Then members that write logs on a shared folder (vfs/shared.h): the active one fences those that are killed or stopped, and finds
-everything they had acknowledged.
+"""Members of a cluster (registry/zk_member.h) in a real ZooKeeper: three processes elect one, with kill -9, an expired session, a
+restart of ZooKeeper and orderly stops; a process of another cluster is refused. The znodes are compared with those of HBase 2.6.1.
+Then members that write logs on a shared folder (vfs/shared.h): the active member fences killed and stopped members, and finds all
+writes that they had acknowledged.
 
-    membership.py            ZooKeeper from Debian's package, on a port of its own
-    HBASE=1 membership.py    starts a real HBase too, and compares the list of its znodes in this file with it
-    PROGRAMS=FOLDER          of the programs (default build/tests/cluster)
+    membership.py            ZooKeeper from Debian's package, on a free port
+    HBASE=1 membership.py    also starts a real HBase, and compares its znodes with the list in this file
+    PROGRAMS=FOLDER          folder of the programs (default build/tests/cluster)
 
 Ends with 'N passed, N failed'.
 """
@@ -37,8 +37,8 @@ ENDLESS_MS = 600000  # who waits for the end of such a session waits longer than
 DEADLINE = 300  # seconds; nothing waits that long unless it is broken
 CLUSTER = "0c8a7f52-1b7d-4f0e-9d62-3f6f3f1d2a77"
 
-# What HBase 2.6.1 has below its root before there are tables of users (HBASE=1 checks this list): name, ephemeral, has a value.
-# meta-region-server, namespace/* and table/* are written by a master that has opened meta.
+# The znodes of HBase 2.6.1 before user tables exist (HBASE=1 checks this list): name, ephemeral, has a value. A master that has
+# opened hbase:meta writes meta-region-server, namespace/* and table/*.
 OF_HBASE = {
     ("backup-masters", False, False), ("draining", False, False), ("flush-table-proc", False, False),
     ("flush-table-proc/abort", False, False), ("flush-table-proc/acquired", False, False), ("flush-table-proc/reached", False, False),
@@ -113,7 +113,7 @@ def read_tree(session, root):
     while todo:
         path = todo.pop()
         error, body = session.call(zookeeper.GET_DATA, zookeeper.text(path) + b"\0")
-        if error != zookeeper.OK:  # an ephemeral node that has gone
+        if error != zookeeper.OK:  # an ephemeral node that no longer exists
             continue
         length = max(0, struct.unpack(">i", body[:4])[0])
         owner = struct.unpack(">q", body[4 + length + 44:4 + length + 52])[0]
@@ -131,7 +131,7 @@ def read_tree(session, root):
 
 
 def until(condition, what):
-    """Waits for what another process does."""
+    """Waits for an action of another process."""
     end = time.monotonic() + DEADLINE
     while not (value := condition()):
         assert time.monotonic() < end, f"not within {DEADLINE} s: {what}"
@@ -143,7 +143,7 @@ def until(condition, what):
 
 
 class Member:
-    """A process; `last` is the last line it printed."""
+    """A member process; `last` is the last line it printed."""
 
     def __init__(self, world, port, code, root="/hbase", cluster=CLUSTER, session_ms=SESSION_MS):
         self.name, self.master = f"localhost,{port},{code}", f"localhost,{port + 1},{code}"
@@ -200,7 +200,7 @@ class Server:
                 self.state = words[0]
 
     def end(self):
-        """Waits until it has ended and all that it printed is read; returns its exit code."""
+        """Waits until the process has ended and all its output is read; returns its exit code."""
         code = self.process.wait(timeout=DEADLINE)
         self.reader.join(timeout=DEADLINE)
         return code
@@ -234,7 +234,8 @@ class World:
 
 
 def settled(members):
-    """Waits until one is active, the others stand by and know it, and all know all; returns the active one."""
+    """Waits until one member is active, the others are standby and know the active one, and all know all members;
+    returns the active one."""
     def look():
         active = [m for m in members if m.state() == "active"]
         good = len(active) == 1 and all(
@@ -258,7 +259,7 @@ def nodes_agree(world, members, active, root="/hbase"):
 
 
 def message_of(value):
-    """Behind 0xFF, the writer's id and PBUF."""
+    """The message in a znode's value, after 0xFF, the writer's id and PBUF."""
     assert value[0] == 0xFF, value
     length = struct.unpack(">i", value[1:5])[0]
     assert value[5 + length:9 + length] == b"PBUF", value
@@ -295,7 +296,7 @@ def server_of(value):
 
 
 def shape(tree):
-    """What of a tree does not depend on names and times."""
+    """The part of a tree that does not depend on names and times."""
     return {("rs/SERVER" if name.startswith("rs/") else name, owner != 0, len(value) > 0) for name, (value, owner) in tree.items()
             if not name.startswith("backup-masters/")}
 
@@ -316,7 +317,8 @@ def the_znodes_are_those_of_hbase(w):
     assert ours == theirs, (ours - theirs, theirs - ours)
     active = settled(w.members)
     number_and_type = [(n, t) for n, t, _ in fields(message_of(tree["master"][0]))]
-    assert number_and_type == [(1, 2), (2, 0), (3, 0)], number_and_type  # server, version of the RPC, port of the pages
+    # fields: server, version of the RPC, port of the pages
+    assert number_and_type == [(1, 2), (2, 0), (3, 0)], number_and_type
     assert fields(message_of(tree["hbaseid"][0])) == [(1, 2, CLUSTER.encode())]
     assert fields(message_of(tree["rs/" + active.name][0]))[0] == (1, 0, 11)
     assert b" UTC 20" in fields(message_of(tree["running"][0]))[0][2]
@@ -355,7 +357,7 @@ def a_master_whose_session_expires_stands_by_when_it_continues(w):
     active = settled(w.members)
     active.process.send_signal(signal.SIGSTOP)
     others = [m for m in w.members if m is not active]
-    # The stopped one believes that it is the master; nobody else does.
+    # The stopped member still believes to be the master; no other member does.
     settled(others)
     assert active.state() == "active"
     active.process.send_signal(signal.SIGCONT)
@@ -369,7 +371,7 @@ def zookeeper_restarts_and_all_stay(w):
     owner = w.keeper.tree("/hbase")["master"][1]
     w.keeper.kill()
     until(lambda: all(not m.last["connected"] for m in w.members), "all notice")
-    assert active.state() == "active"  # nothing else is known
+    assert active.state() == "active"  # the active member has no further information
     w.keeper.start()
     assert settled(w.members) is active or w.keeper.tree("/hbase")["master"][1] != owner
     nodes_agree(w, w.members, settled(w.members))
@@ -385,7 +387,7 @@ def a_process_of_another_cluster_is_refused(w):
 
 
 def a_foreign_value_in_the_masters_place_is_reported(w):
-    """A node that is no HBase's: nobody becomes master over it, and nobody removes it."""
+    """A znode with a value that HBase would not write: no member becomes master over it, and none removes it."""
     session = w.keeper.session()
     for path, value in (("/odd", b""), ("/odd/master", b"nonsense")):
         acl = struct.pack(">ii", 1, 31) + zookeeper.text("world") + zookeeper.text("anyone")
@@ -402,7 +404,7 @@ def a_foreign_value_in_the_masters_place_is_reported(w):
 
 
 def three_servers(w):
-    """Each has written something, and one is active."""
+    """Three servers that have written, one of which is active."""
     alive = [s for s in getattr(w, "servers", []) if s.process.poll() is None]
     for port in w.ports[:3 - len(alive)]:
         w.code += 1
@@ -415,7 +417,7 @@ def three_servers(w):
 
 
 def fenced(w, server, but=None):
-    """How many writes of the server its successor found."""
+    """The number of the server's writes that its successor found."""
     others = [s for s in w.servers if s is not server and s is not but]
     return until(lambda: next((s.fenced[server.name] for s in others if server.name in s.fenced), None), f"{server.name} is fenced")
 
@@ -473,7 +475,7 @@ TESTS = [three_processes_elect_one, the_znodes_are_those_of_hbase, a_killed_mast
 
 
 def compare_with_hbase(report, folder):
-    """The list in this file is what a real HBase has."""
+    """Compares the list in this file with the znodes of a real HBase."""
     problem = None
     with peer.HBase(folder) as hbase:
         session = zookeeper.Session(hbase.zk)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Increments, appends, batches and RowMutations with a nonce, retried after a flush and kill -9: each must be
-applied exactly once, whatever the server wrote in between. `rorqual wal dump` shows the files of nonces;
-`rorqual fsck` and the start report a damaged one, and the server starts nevertheless.
-SEED=n repeats a run; ROUNDS=n kills (default 6).
+applied exactly once, whatever the server wrote in between. `rorqual wal dump` shows the nonces' files;
+`rorqual fsck` and the start report a damaged file, and the server starts nevertheless. SEED=n repeats a run;
+ROUNDS=n kills (default 6).
 """
 import os
 import pathlib
@@ -32,7 +32,7 @@ def delta(row, kind, value, nonce):
 
 
 class Op:
-    """One change of one counter, by one of the kinds of requests."""
+    """One change of a counter, by one kind of request."""
 
     def __init__(self, rng, nonce):
         self.row = b"%c%d" % (b"az"[rng.randrange(2)], rng.randrange(COUNTERS))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""HBase's shell, and with it HBase's Java client, reads slow and large calls by every filter of
-get_slowlog_responses, clears them, reads `processlist` from the HTTP port, and prints `status`; HBase's hbtop
-shows the rates of a known load.
+"""HBase's shell (with HBase's Java client) reads slow and large calls with every filter of get_slowlog_responses,
+clears them, reads `processlist` from the HTTP port, and prints `status`; HBase's hbtop shows the rates of a known
+load.
 
     observe.py      starts build/rorqual (or RORQUAL) on a temporary folder, with limits that every response exceeds
     KEEP=1          keeps the temporary folder with the raw output
@@ -50,7 +50,7 @@ section('status') { status 'detailed' }
 
 
 def run_shell(zk, folder):
-    """Name to output of each section."""
+    """{section name: output}"""
     host, port = zk.rsplit(":", 1)
     conf = folder / "peer/conf"
     conf.mkdir(parents=True)
@@ -73,7 +73,7 @@ LOOK_S = 3
 
 
 class Rates:
-    """What the server counts of a table beside hbtop: a busy machine delays the load, too."""
+    """The server's own counts for a table while hbtop runs, because a busy machine delays the load, too."""
 
     def __init__(self, http, table):
         self.url, self.table = f"http://{http}/metrics?regions", table
@@ -99,7 +99,7 @@ class Rates:
         self.thread.join()
 
     def quartiles(self):
-        """Of the rates over LOOK_S while there was a load."""
+        """Quartiles of the rates over LOOK_S during the load."""
         rates = []
         for begun, before in self.samples:
             ended = next(((t, n) for t, n in self.samples if t >= begun + LOOK_S), None)
@@ -111,7 +111,7 @@ class Rates:
 
 
 def run_hbtop(server, folder):
-    """What hbtop prints of tables in several looks, beside a generator that puts and gets at RATE; and the rates that were served."""
+    """The rates that hbtop prints for tables in several samples, while a generator puts and gets at RATE; and the rates served."""
     load = subprocess.Popen([BINARY, "bench", "--zk", server.zk, "--table", "steady", "--records", "1000", "--rate", str(RATE), "--seconds",
                              "3600", "--quiet", "mixed"], stdout=subprocess.DEVNULL)
     try:
@@ -125,7 +125,7 @@ def run_hbtop(server, folder):
 
 
 def fill(server):
-    """A table whose scan takes long."""
+    """Makes a table whose scan takes long."""
     client = Client(server)
     client.create("large", {"cf": {}})
     region = client.regions("large")[0][1]
@@ -195,7 +195,7 @@ def status_is_live(got):
 
 
 def hbtop_is_live(got):
-    """Of the looks while the load runs, the median is as what the server counted."""
+    """During the load the median of hbtop's samples matches the server's counts."""
     rates = [tuple(map(int, r)) for r in re.findall(r"(?m)^default +steady +1 +(\d+) +(\d+) +\d+ +(\d+) ", got["hbtop"])]
     busy = sorted(r for r in rates if r[0] > 0)
     assert len(busy) >= 2, (rates, got["hbtop"][-900:])

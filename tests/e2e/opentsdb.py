@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""OpenTSDB 2.4.1, the released daemon and tools, alone or as a part of others.py: points are written by HTTP and telnet, queried,
+"""OpenTSDB 2.4.1 (the released daemon and tools), run alone or by others.py: points are written by HTTP and telnet, queried,
 counted by OpenTSDB's tools, read and written by librorqual, deleted, and read again after both servers were restarted."""
 import json
 import os
@@ -33,7 +33,7 @@ def free_port():
 
 
 class Daemon:
-    """One TSD, and its command-line tools, on the tables of this run."""
+    """A TSD with its command-line tools, on the tables of this run."""
 
     def __init__(self, zk, run, folder):
         self.folder, self.port = folder, free_port()
@@ -54,7 +54,7 @@ class Daemon:
         self.process = None
 
     def _command(self, name, arguments):
-        # The daemon's default heap is larger than these points need.
+        # Smaller than the daemon's default heap, which these points do not need.
         environment = {**os.environ, "HEAP": "256m", "JAVA_FLAGS": "-Dlogback.configurationFile="
                        + str(self.folder / "logback.xml")}
         return [str(JAVA), "class", "opentsdb", f"net.opentsdb.tools.{name}", f"--config={self.config}",
@@ -75,7 +75,7 @@ class Daemon:
                 self.get("version")
                 return
             except OSError:
-                time.sleep(0.1)  # polling with a deadline: the daemon has no other sign
+                time.sleep(0.1)  # polls, because the daemon does not signal that it is ready
         self.stop()
         raise RuntimeError("the daemon did not start: " + (self.folder / "tsd.log").read_text()[-800:])
 
@@ -296,7 +296,7 @@ def check_delete(report, tsd, points):
 
 
 def library(zk, run, *arguments, text=""):
-    """Lines of librorqual's tool on the daemon's tables."""
+    """Runs librorqual's tool on the daemon's tables; returns its lines."""
     command = [str(TOOL), f"hbase://{zk}", f"tsdb_{run}", f"tsdb-uid_{run}", *arguments]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode != 0:
@@ -305,7 +305,8 @@ def library(zk, run, *arguments, text=""):
 
 
 def check_library(report, tsd, zk, run, points):
-    """librorqual reads what the daemon wrote, compacted or not; the daemon reads what librorqual wrote and compacted."""
+    """librorqual reads the points that the daemon wrote, compacted or not; the daemon reads the points that librorqual
+    wrote and compacted."""
     hours = str(HOUR * 1000), str((HOUR + 4 * 3600) * 1000)
     read = [line.split(" ") for line in library(zk, run, "read", "sys.load", *hours)]
     got = {(dict(pair.split("=") for pair in given.split(","))["host"], int(t) // 1000): float(v) for given, t, v in read}
@@ -385,7 +386,7 @@ def opentsdb(report, zk, folder, restart):
 
 
 def main():
-    """Alone: others.py with this client only, so that the server and the last line are the same."""
+    """Runs others.py with only this client, so that the server and the last line are the same."""
     os.environ["ONLY_OTHER"] = "opentsdb"
     import others  # pylint: disable=import-outside-toplevel,cyclic-import; it imports this file
     return others.main()

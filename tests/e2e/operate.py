@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operator's pages: runs every block of docs/operate/*.md after '<!-- test: operate -->', page by page in order, on a
 server with data. /var/lib/rorqual, /backup and the address of the HTTP port are replaced by the test's own; `systemctl` and
-`rorqual` by scripts for the test's server and ports. promtool is the one on the PATH or in build-prometheus. Each block must exit with 0, and rows written before must exist at the end of the page. A page with
-such a block may have no ```sh blocks without a test.
+`rorqual` by scripts for the test's server and ports. promtool is the one on the PATH or in build-prometheus. Each block must exit
+with 0, and rows written before must exist at the end of the page. A page with such a block may not have ```sh blocks without a
+test.
 """
 import os
 import pathlib
@@ -95,7 +96,7 @@ class Machine:
 def run_page(report, page):
     blocks = [b for b in BLOCK.finditer(page.read_text())]
     if not any(b["kind"] == "operate" for b in blocks):
-        return  # install.md and container.md: tests/package
+        return  # tested by tests/package
     untested = [b["text"] for b in blocks if b["kind"] is None]
     report.outcome(f"operate/{page.name}: every block names its test", untested[0] if untested else None)
     with tempfile.TemporaryDirectory() as name:

@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The oracle: a real HBase 2.6.1 and a Rorqual get the same random histories, and every answer is compared.
+"""The oracle: a real HBase 2.6.1 and a Rorqual run the same random histories, and all results are compared.
 
     oracle.py                                  SEEDS=100 histories of OPS=2000 operations each, from FIRST_SEED=1
-    FIRST_SEED=57 SEEDS=1 oracle.py            one of them again
-    HBASE=host:port RORQUAL_ZK=host:port       on servers that run already (their ZooKeepers)
-    HBASE_DIR=folder                           and the folder that tests/peers/hbase.sh started the former from
+    FIRST_SEED=57 SEEDS=1 oracle.py            repeats one of them
+    HBASE=host:port RORQUAL_ZK=host:port       on running servers (their ZooKeepers)
+    HBASE_DIR=folder                           and the folder from which tests/peers/hbase.sh started HBase
     LIMIT=10                                   seconds after which an operation counts as hanging and is examined
-    TIMES=1                                    prints the parts of the run's duration
-    SHRINK=60                                  seconds spent on making a difference small; 0: none
-    DIFFERENCES=3                              how many of one seed are reported
-    SECONDS=60                                 no further seed begins after these
-    JOBS=3                                     histories at a time
+    TIMES=1                                    prints the duration of each part of the run
+    SHRINK=60                                  seconds for shrinking a history with a difference; 0: none
+    DIFFERENCES=3                              number of differences reported per seed
+    SECONDS=60                                 no further seed begins after this time
+    JOBS=3                                     concurrent histories
     DIVIDE=1                                   every 150th operation splits a region or merges two
-    FIRST_SEED=57 REPLAY=3,15,40               runs these operations of a seed alone, and shows what both answer
-                                               (STACKS=1: and the stacks of exceptions)
+    FIRST_SEED=57 REPLAY=3,15,40               runs only these operations of a seed, and shows both results
+                                               (STACKS=1: with the stacks of exceptions)
 
-Prints 'PASS seed N', or 'FAIL seed N' with the seed, its table, the shrunken history, and both answers with a mark at each
-line that differs. What is compared and how is in tests/java/oracle/README.md; known differences are in known.tsv there. Some of
-HBase's own scans do not end: they are named, counted and broken off, and a HBase that is sick of them is started again. Ends with
-'N passed, N failed'.
+Prints 'PASS seed N', or 'FAIL seed N' with the seed, its table, the shrunken history, and both results
+with a mark at each line that differs. tests/java/oracle/README.md describes the comparison; known differences are in known.tsv there.
+Some scans of HBase do not end: they are reported, counted and interrupted, and an HBase that is disturbed by them is restarted.
+Ends with 'N passed, N failed'.
 """
 import os
 import pathlib
@@ -41,7 +41,7 @@ SETTINGS = {"hbase.client.scanner.timeout.period": str(LEASE), "hbase.server.thr
             "hbase.hregion.majorcompaction": "0", "hbase.hregion.memstore.mslab.enabled": "false",
             "hbase.regionserver.optionalcacheflushinterval": "0", "hbase.hfile.compaction.discharger.interval": "100",
             "hbase.regionserver.compaction.check.period": NEVER,
-            # A machine that is busy for a minute must not end HBase.
+            # HBase must not end because the machine is busy for a minute.
             "zookeeper.session.timeout": "900000", "hbase.zookeeper.property.maxSessionTimeout": "900000"}
 
 
@@ -54,7 +54,7 @@ def start_hbase(folder):
 
 
 def break_off(folder):
-    """A command that ends HBase's endless reads and writes their stacks to a file beside HBase's log."""
+    """A command that interrupts HBase's endless reads and writes their stacks to a file next to HBase's log."""
     agent = ROOT / "tests/java/oracle/target/breaker.jar"
     return {"BREAK": f"exec jcmd $(cat '{folder}/pid') JVMTI.agent_load '{agent}' '{folder}/endless'"}
 

@@ -4,7 +4,7 @@
 hbase-rpc-client, OpenTSDB.
 
     others.py                  starts build/rorqual (or RORQUAL) on a temporary folder
-    ZK=host:port others.py     tests a server that runs already; PEER=hbase skips snappy, which a real
+    ZK=host:port others.py     tests a running server; PEER=hbase skips snappy, which a real
                                HBase without Hadoop's native library does not support
 
 ONLY_OTHER=opentsdb (a list) selects clients. gohbase needs Go (Debian: golang-go) and, once, the Go module proxy;

@@ -3,13 +3,13 @@
 """`rorqual shell` against what the official shell of HBase 2.6 printed for the same scripts: errors, values, prompts, exit codes.
 
     own_shell.py                    starts build/rorqual (or RORQUAL) on a temporary folder for each script
-    ZK=host:port own_shell.py       our shell on a cluster that runs already and has no table: a real HBase 2.6.1 with
-                                    hbase.quota.enabled. All that the scripts make is removed. HBASE_MASKS and HBASE_DIFFERS below
-                                    are where HBase itself answers otherwise than Rorqual.
+    ZK=host:port own_shell.py       our shell on a running cluster without tables: a real HBase 2.6.1 with hbase.quota.enabled.
+                                    Everything that the scripts make is removed. HBASE_MASKS and HBASE_DIFFERS below list
+                                    outputs that differ between HBase and Rorqual.
     ZK=host:port EXPECTED=DIR OFFICIAL=COMMAND own_shell.py --record; ZK=host:port EXPECTED=DIR own_shell.py
                                     the official shell's output on that cluster, into DIR, and ours against it
-    NAMES=session,options           these scripts only
-    DEADLINE=1200                   seconds for each script of a shell, on a busy machine
+    NAMES=session,options           only these scripts
+    DEADLINE=1200                   seconds for each script, for a busy machine
     ZK=host:port OFFICIAL=COMMAND own_shell.py --scripts
                                     the tests whose expectation is HBase's Ruby, in HBase's own shell on that cluster (make shell-scripts)
     OFFICIAL=COMMAND own_shell.py --record
@@ -53,7 +53,7 @@ OWN = FOLDER / "own"
 EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = int(os.environ.get("DEADLINE", "300"))
 QUOTAS = ("-D", "hbase.quota.enabled=true")
-# name: arguments of the shell, of the server
+# name: (arguments of the shell, arguments of the server)
 SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ()), "wrong": ([], ()), "operator": ([], ()), "nil": ([], ())}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
@@ -69,26 +69,26 @@ MASKS_OF_SCRIPTS = [
     (r"^(Updating all regions|\d+/\d+ regions updated\.|Done\.).*\n", ""),
 ]
 
-# On both outputs if ours ran on HBase and the expected one on Rorqual.
+# Masks for both outputs, if our shell ran on HBase and the expected output is from Rorqual.
 HBASE_MASKS = [
-    # The exception's stack is a part of its message.
+    # In HBase the message contains the exception's stack.
     (r"^\s+at [\w.$/<>]+\(.*\)\n", ""),
     (r"^\s+at java\..*\n", ""),
     (r"^Caused by: .*\n", ""),
     (r"^\s+\.\.\. \d+ more\n", ""),
     (r"(?:127\.0\.0\.1|localhost)([:,])(?:PORT|\d+)", r"HOST\1PORT"),
-    # The cluster has quotas; some expectations come from a server without.
+    # The cluster has quotas; some expectations come from a server without quotas.
     (r"^(?:\n?QUOTAS *\n(?:0\n)?0 row\(s\)|Quota is disabled)$", "no quota"),
     (r'^(=> "|)(?:127\.0\.0\.1|localhost)("|)$', r"\1HOST\2"),
     (r"evictedBlocks=\d+, maxCacheSize=\d+", "evictedBlocks=N, maxCacheSize=N"),
     (r"[\d.]+ average load", "N average load"),
     (r"(Column family \S+ does not exist in region \S+ in table '\w+'), \{.*$", r"\1"),
-    # HBase refuses an illegal name as an error that is worth another attempt.
+    # HBase refuses an illegal name with an error that clients retry.
     (r"(ERROR: )\S+Exception: (Illegal character .* Namespaces may only contain)", r"\1\2"),
-    # hbase:meta: a region's second sequence number on HBase is Rorqual's first.
+    # hbase:meta: the second sequence number of a region on HBase is the first on Rorqual.
     (r"(info:seqnumDuringOpen, .*?value=)\S+", r"\1N"),
 ]
-# Statements whose output differs on HBase, and why.
+# Statements whose output differs on HBase, and the reason.
 UNFLUSHED = "HBase's secondary replicas have no rows before a flush"
 HANDLERS = "HBase lists its own tasks and idle handlers"
 BORDERS = "Rorqual reports the end of a region in a call of its own"
@@ -108,13 +108,13 @@ HBASE_DIFFERS = {
     "scan 'n', {ALL_METRICS => true, REVERSED => true, FILTER => \"PrefixFilter('c')\"}": BORDERS,
 }
 
-# The same, if both ran on the same HBase.
+# The same, if both shells ran on the same HBase.
 FILTERS = "JRuby's text depends on whether the JVM shows it setFilter's bridge method, too"
 BOTH_MASKS = [
     (r"[\d.]+ average load", "N average load"),
-    # Which host counts as this machine: docs/shell.md.
+    # Which host counts as the local machine: docs/shell.md.
     (r"^ (REMOTE_\w+|BYTES_IN_REMOTE_RESULTS) \d+$", r" \1 N"),
-    # Log4j of the official shell.
+    # Log4j lines of the official shell.
     (r"^[\d:.]+ \[main\] ERROR .*\n(?:java\..*\n)?(?:\s+at .* ~?\[.*\]\n|\s+\.\.\. \d+ more\n)*", ""),
     *HBASE_MASKS[:4],
 ]
@@ -131,7 +131,7 @@ def on_hbase():
 
 
 def known():
-    """Masks and differing statements for what is compared."""
+    """The masks and the differing statements for this comparison."""
     if "ZK" not in os.environ:
         return [], {}
     return (HBASE_MASKS, HBASE_DIFFERS) if on_hbase() else (BOTH_MASKS, BOTH_DIFFER)
@@ -144,7 +144,7 @@ def masked(text, masks):
 
 
 def masked_session(text):
-    # The version is compared, unlike in shell.py, where the shells have their own.
+    # The version is compared, unlike in shell.py, where each shell has its own version.
     text = masked(text, MASKS)
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"
 
@@ -158,7 +158,7 @@ def run(zk, arguments, stdin=subprocess.DEVNULL):
 
 
 def run_on_terminal(zk, script):
-    """The output on a terminal of 100 columns; standard input has nothing."""
+    """The output on a terminal of 100 columns; standard input is empty."""
     official = os.environ.get("OFFICIAL")
     command = [*shlex.split(official), zk] if official else [BINARY, "shell", "--zk", zk]
     ours, theirs = os.openpty()
@@ -198,7 +198,7 @@ def judge_session(report, name, expected, got):
 
 
 def statements(text):
-    """The output, statement by statement: a prompt with '>' begins one."""
+    """Splits the output into statements: a prompt with '>' begins one."""
     return re.split(r"(?m)^(?=hbase:\d+:\d+>)", text)
 
 
@@ -218,7 +218,7 @@ def judge_script(report, name, expected, got):
 
 
 class Cluster:
-    """A cluster that runs already, emptied after each script."""
+    """A running cluster that is emptied after each script."""
 
     def __init__(self, zk):
         self.zk = zk
@@ -241,7 +241,7 @@ def with_server(folder, name, arguments, work):
 
 
 def peers_output(folder, server):
-    """The script's peer is a second server."""
+    """Runs the script with a second server as its replication peer."""
     peer = Server(folder / "peer", folder / "peer.log")
     try:
         script = folder / "peers.rb"
@@ -252,7 +252,7 @@ def peers_output(folder, server):
 
 
 def outputs(folder):
-    """Name, expected file, output, judge."""
+    """Yields name, expected file, output, and function that compares."""
     chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,requests,numbers,scripts,wrong,operator,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
@@ -274,10 +274,11 @@ def outputs(folder):
     yield "terminal", EXPECTED / "terminal.expected", masked(got, MASKS_OF_SCRIPTS), judge_script
 
 
-# --- what only ours has -------------------------------------------------------------------------------------------------------
+# --- features that only our shell has ------------------------------------------------------------------------------------------
+
 
 def memory_and_folder(folder):
-    """`memory:` is empty each time; `file:` keeps its rows, and a server can open the folder afterwards."""
+    """`memory:` is empty at each start; `file:` keeps its rows, and a server can open the folder afterwards."""
     put = "create 't', 'f'\nput 't', 'r', 'f:q', 'v'\n"
     for _ in range(2):
         if "1 row(s)" not in shell("-n", "memory:", text=put + "scan 't'\n").stdout:
@@ -294,7 +295,7 @@ def memory_and_folder(folder):
 
 
 def scans_that_are_left_are_closed(folder):
-    """A block on a scan ends by break, return, throw and an exception; no scanner stays on the server."""
+    """A block on a scan ends by break, return, throw or an exception; no scanner stays open on the server."""
     server = Server(folder / "left", folder / "left.log", "--http", "127.0.0.1:0")
     try:
         text = ("create 't', 'f'\n(1..9).each { |i| put 't', \"r#{i}\", 'f:q', 'v' }\ndef rows; Rows.scan('t', { caching: 1 }, '') { |c| yield c[0][0] }; end\n"
@@ -315,7 +316,8 @@ def scans_that_are_left_are_closed(folder):
 
 
 def a_scanner_outlives_its_connection(folder):
-    """Its connection is closed: an error, not a crash; a scanner that is forgotten, or closed twice."""
+    """A scanner whose connection is closed gives an error, not a crash; so does a scanner that is garbage-collected or
+    closed twice."""
     server = Server(folder / "outlives", folder / "outlives.log")
     try:
         said = shell("-n", "--zk", server.zk, text=f"""create 't', 'f'
@@ -348,7 +350,7 @@ def other_forms(_):
 
 
 def messages_of_calls(_):
-    """Every method that a command calls has its messages: a wrong name would be found by a user only."""
+    """Every method that a command calls has message definitions: otherwise only a user would find a wrong name."""
     protos = "".join(p.read_text() for p in (ROOT / "proto").glob("*.proto"))
     known = set(re.findall(r"(?m)^\s*message (\w+)", protos))
     renamed = {}
@@ -363,7 +365,7 @@ def messages_of_calls(_):
     return None
 
 
-# The name of a message, its bytes as a Ruby string, and the result or error of decoding them.
+# The name of a message, its bytes as a Ruby string, and the result or error of decoding the bytes.
 MALFORMED = [
     ("RegionInfo", r"\x08\x05", "a malformed RegionInfo: it has no table_name"),
     ("TableName", r"\x0a\x01a\x12\x01b", None),
@@ -376,7 +378,7 @@ MALFORMED = [
 
 
 def malformed_messages_are_refused(_):
-    """Fields of another kind and missing fields are an error of the message, not of the Ruby that uses it."""
+    """Fields of another type and missing fields cause an error of the message, not of the Ruby code that uses it."""
     text = "".join(f"begin; Wire.decode('{name}', \"{bytes_}\"); puts 'decoded'; rescue => e; puts e.message; end\n" for name, bytes_, _ in MALFORMED)
     done = shell("-n", "memory:", text=text)
     got = [line for line in done.stdout.splitlines() if line and not line.startswith(("hbase:", "=>"))]
@@ -385,7 +387,7 @@ def malformed_messages_are_refused(_):
 
 
 def blocks_see_variables_of_earlier_statements(_):
-    """As in Ruby; and a variable whose assignment is not reached is nil, not what an earlier statement left in its register."""
+    """As in Ruby; a variable whose assignment is not executed is nil, not a leftover of an earlier statement."""
     text = ("p [0].map { |x| x }\na = 1\n[5].each { |t| p [a, t] }\nb = 2\nadd = lambda { |n| b += n + a }\nadd.call(3)\n[6].each { |t| c = 7; [8].each { |u| p [a, b, t, c, u] } }\n"
             "puts [1, 2].map { |x| x.to_s * 3 }.inspect\ny = z = w = 5 if nil\np [y, z, w]\n"
             + "".join(f"v{i} = {i}\n" for i in range(60)) + "create 't', 'f', SPLITS => (1..3).map { |i| \"#{v59}#{i}\" }\np (1..2).map { |i| v0 + v58 + v59 + i }\n")
@@ -411,7 +413,7 @@ def exit_codes(_):
 
 
 def floats_in_text(_):
-    """As JRuby prints them; numbers of more than 15 digits are kept to 51 bits."""
+    """As JRuby prints them; numbers of more than 15 digits have 51 bits of precision."""
     cases = {"0.1": "0.1", "1e100": "1.0e+100", "2e300": "2.0e+300", "1e16": "10000000000000000.0", "1e18": "1000000000000000000.0",
              "1e19": "1.0e+19", "0.0001": "0.0001", "0.00012": "0.00012", "1e-5": "1.0e-05", "-1.5": "-1.5", "-0.0": "-0.0", "1/3.0": "0.3333333333333333",
              "2/3.0": "0.6666666666666666", "2.0**70": "1.1805916207174113e+21", "1234567.891": "1234567.891", "100.0": "100.0",
@@ -420,7 +422,7 @@ def floats_in_text(_):
     out = shell("-n", "memory:", text="".join(f"x = {c}; p x; nil\n" for c in cases)).stdout
     got = [line for line in out.splitlines() if line and not line.startswith("hbase:")]
     wrong = [f"{c}: {g} instead of {want}" for (c, want), g in zip(cases.items(), got) if g != want]
-    # What is printed reads back as the same number, but for mruby's two bits.
+    # Printed numbers are read back as the same number, except for the two bits that mruby drops.
     again = shell("-n", "memory:", text="x = 1.0\n3000.times { |i| x = (x * 1.0173 + i) % 1e9 / 7 - i; puts \"#{x} #{Bytes.toHex(Bytes.toBytes(x))}\" }; nil\n").stdout
     pairs = re.findall(r"(?m)^(-?[0-9.e+-]+) ([0-9a-f]{16})$", again)
     wrong += [f"{text} is {bits}" for text, bits in pairs if struct.unpack(">Q", struct.pack(">d", float(text)))[0] ^ int(bits, 16) > 3]
@@ -428,7 +430,7 @@ def floats_in_text(_):
 
 
 def ordered_bytes_are_decoded(_):
-    """OrderedBytes as converters, of keys that `rorqual key` encoded, in both orders."""
+    """Converters for OrderedBytes decode keys that `rorqual key` encoded, in both orders."""
     kinds = {"ob-i8": ("decodeInt8", [-128, 0, 127]), "ob-i16": ("decodeInt16", [-300, 7]), "ob-i32": ("decodeInt32", [-70000, 0, 2147483647]),
              "ob-i64": ("decodeInt64", [-9223372036854775808, 5]), "ob-f32": ("decodeFloat32", ["-1.5", "0.25"]), "ob-f64": ("decodeFloat64", ["-0.1", "1.5"]),
              "ob-text": ("decodeString", ["", "abc"]), "ob-blobvar": ("decodeBlobVar", ["a", "longer text"]),
@@ -447,7 +449,7 @@ def ordered_bytes_are_decoded(_):
 
 
 def client_classes_say_what_is_missing(_):
-    """A class, a method, a cluster that the shell has not is named."""
+    """A class, a method or a cluster that the shell lacks is named in the error."""
     text = ("conf = org.apache.hadoop.hbase.HBaseConfiguration.create\nconf.set('hbase.zookeeper.quorum', 'elsewhere')\n"
             "def told\n  yield\nrescue StandardError => e\n  puts \"told #{e.message}\"\nend\n"
             "told { org.apache.hadoop.hbase.client.ConnectionFactory.createConnection(conf).getTable('t') }\n"
@@ -464,7 +466,7 @@ def client_classes_say_what_is_missing(_):
 
 
 def tools_of_operators(folder):
-    """--ruby: a script is run as a whole and nothing is echoed; exit codes; classes beside the client; an Admin of another cluster."""
+    """--ruby: a script is run as a whole without echo; exit codes; classes besides the client's; an Admin of another cluster."""
     server, peer = (Server(folder / name, folder / f"{name}.log") for name in ("tool", "tool-peer"))
     key = f"{peer.zk}:/hbase"
     try:
@@ -490,7 +492,7 @@ def tools_of_operators(folder):
 
 
 def options_follow_the_place(folder):
-    """memory: and file: may stand before options; what follows the script is its own, but for -DKEY=VALUE."""
+    """memory: and file: may precede options; arguments after the script belong to the script, except -DKEY=VALUE."""
     script = folder / "words.rb"
     script.write_text("p ARGV, @shell.hbase.configuration.get('x')\nexit 5\n")
     for arguments in (["memory:", "-y", "-n"], ["-n", "memory:", "-y"], ["-y", f"file:{folder / 'words'}", "-n"]):
@@ -501,7 +503,7 @@ def options_follow_the_place(folder):
 
 
 def settings_say_where_the_cluster_is(folder):
-    """-D quorum, port and parent, in any order; of several ZooKeepers the first that answers; what is no setting is refused."""
+    """-D quorum, port and parent, in any order; of several ZooKeepers the first that responds; unknown settings are refused."""
     server = Server(folder / "where", folder / "where.log")
     port = server.zk.rpartition(":")[2]
     quorum, client_port = "-Dhbase.zookeeper.quorum=", f"-Dhbase.zookeeper.property.clientPort={port}"
@@ -522,7 +524,8 @@ def settings_say_where_the_cluster_is(folder):
 
 
 def output_that_is_lost(folder):
-    """On a full disk the shell says so and ends with 1, at the statement that fails; a script's own file fails with Ruby's error."""
+    """On a full disk the shell reports the error and ends with 1 at the failing statement; a write to a script's own file fails with
+    Ruby's error."""
     script = folder / "lost.rb"
     script.write_text("create 't', 'f'\nputs 'x' * 100000\nputs 'next'\nFile.write('/dev/null', 'on')\n")
     for options in (["-n"], [], ["--ruby"]):
@@ -537,7 +540,8 @@ def output_that_is_lost(folder):
 
 
 def what_cannot_be_compiled_is_an_error(folder):
-    """Too many variables, too deep an expression: an error, not a statement that is left out; the session goes on. A byte 0 in a line."""
+    """Too many variables or too deep an expression cause an error instead of a skipped statement, and the session continues; so does a
+    NUL byte in a line."""
     many = "".join(f"v{i} = {i}\n" for i in range(300))
     deep = "(" * 3000 + "1" + ")" * 3000 + "\n"
     for text in (many, deep):
@@ -552,8 +556,8 @@ def what_cannot_be_compiled_is_an_error(folder):
 
 
 def what_takes_too_much_is_an_error(_):
-    """Strings that double, arrays of any length, patterns of exponential time, a value without end: an error that a script can
-    rescue, and the session goes on."""
+    """Growing strings, arrays of any length, patterns of exponential time, endless values: an error that a script can rescue,
+    and the session continues."""
     memory = ["s = 'a'; loop { s = s + s }", "s = 'a'; loop { s << s }", "'a' * 10**12", "'a' * 10**9", "a = [1]; loop { a += a }",
               "[0] * 10**9", "'a'.ljust(10**11)", "'%1000000000d' % 1", "h = {}; i = 0; loop { h[i] = 'x' * 100; i += 1 }"]
     text = "def told; yield; rescue Exception => e; puts \"#{e.class}: #{e.message}\"; end\n"
@@ -568,7 +572,7 @@ def what_takes_too_much_is_an_error(_):
 
 
 def scripts_of_older_clients(_):
-    """HTable by a configuration, Put.add, as before HBase 2; and `@hbase`."""
+    """HTable made from a configuration and Put.add, as before HBase 2; and `@hbase`."""
     text = ("create 'wiki', 'text', 'revision'\nimport 'org.apache.hadoop.hbase.client.HTable'\nimport 'org.apache.hadoop.hbase.client.Put'\n"
             "def jbytes(*args)\n  args.map { |arg| arg.to_s.to_java_bytes }\nend\n"
             "table = HTable.new(@hbase.configuration, 'wiki')\np = Put.new(*jbytes('Home'))\np.add(*jbytes('text', '', 'Hello'))\n"
@@ -578,7 +582,7 @@ def scripts_of_older_clients(_):
 
 
 def values_are_shown_by_kind(_):
-    """What \\as shows: values of the kind, and those that are of another one or damaged."""
+    """The output of \\as: values of the kind, values of another kind, and damaged values."""
     cases = [("protobuf", r"\x08\x96\x01\x12\x04text\x1a\x02\x08\x07", '{1: 150, 2: "text", 3: {1: 7}}'),
              ("protobuf", r"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x11\0\0\0\0\0\0\x04\x40\x1d\x07\0\0\0", "{1: -1, 2: 2.5, 3: 7}"),
              ("protobuf", r"\x12\xff\xff\xff\xff\x0fx", r"\x12\xFF\xFF\xFF\xFF\x0Fx"), ("protobuf", r"\x0b\x0c", r"\x0B\x0C"), ("protobuf", r"\x08", r"\x08"),
@@ -594,7 +598,7 @@ def values_are_shown_by_kind(_):
 
 
 def times_of_other_zones(_):
-    """Local times are the zone's, seconds since 1970 are not."""
+    """Local times use the time zone, seconds since 1970 do not."""
     text = ("puts '#' + DateTime.parse('2026-01-02T03:04:05Z').strftime('%s')\n" "puts '#' + Time.at(1767323045).utc.strftime('%s %%s %H')\n"
             "puts '#' + Time.at(1767323045).strftime('%s %z %H')\n" "create 't', 'f'\n" "put 't', 'r', 'f:q', 'v', 1767323045006\n" "scan 't'\n")
     out = subprocess.run([BINARY, "shell", "-n", "memory:"], input=text, capture_output=True, text=True, check=False,
@@ -605,7 +609,7 @@ def times_of_other_zones(_):
 
 
 def row_keys_are_those_of_the_command(_):
-    """RowKey.encode and decode against `rorqual key`; wrong formats, values and keys are named."""
+    """RowKey.encode and decode compared with `rorqual key`; wrong formats, values and keys are named."""
     form = "salt(16) user:u64 time:desc-ms"
     key = subprocess.run([BINARY, "key", "--hex", form, "7", "2022-12-31T23:59:59.999Z"], capture_output=True, text=True, check=True).stdout.strip()
     text = (f"f = '{form}'\nputs '#' + Bytes.toHex(RowKey.encode(f, 7, '2022-12-31T23:59:59.999Z'))\n"
@@ -634,7 +638,7 @@ def zookeeper_at_an_ipv6_address(folder):
 
 
 def a_zookeeper_that_drips_is_left(_):
-    """Each byte of its answer comes in time; all of them never do."""
+    """Each byte of the response arrives in time, but the response never ends."""
     def drip():
         peer, _ = listener.accept()
         with peer, contextlib.suppress(OSError):
@@ -649,7 +653,7 @@ def a_zookeeper_that_drips_is_left(_):
 
 
 def libraries_are_loaded_by_their_methods(_):
-    """Time.parse, to_json and the like before anything names the library's classes."""
+    """Time.parse, to_json and similar methods load their library before any of its classes is named."""
     cases = {"Time.parse('2026-01-02 03:04:05 UTC').to_i": "1767323045", "{'a' => 1}.to_json": '{"a":1}', "[1, 1].to_set.length": "1",
              "Time.at(0).utc.to_date": "1970-01-01", "Java::JavaLang::Integer::MAX_VALUE": "2147483647"}
     for case, want in cases.items():
@@ -660,7 +664,7 @@ def libraries_are_loaded_by_their_methods(_):
 
 
 def changes_without_cells_are_refused(_):
-    """But of deletes, which delete the row; and rows that are no text."""
+    """Except deletes, which delete the row; and changes of rows whose key is not a string."""
     text = "create 't', 'f'\nput 't', 'r', 'f:q', 'v'\n"
     calls = [("mutate('t', 2, 'r', [], '')", "No columns to insert"), ("mutate('t', 1, 'r', [], '')", "Invalid arguments, zero columns specified"),
              ("mutate_all('t', 2, ['r'], [], '')", "No columns to insert"), ("mutate_all('t', 0, ['r'], [], '')", "Invalid arguments, zero columns specified"),
@@ -674,9 +678,10 @@ def changes_without_cells_are_refused(_):
 
 
 def rows_of_a_prefix_are_deleted(_):
-    """In batches: fewer rows than one, exactly one, several and a rest; rows around the prefix and other columns stay."""
+    """In batches: fewer rows than a batch, exactly one batch, several and a rest; rows next to the prefix and other
+    columns stay."""
     text = "create 't', 'f', 'g'\nput 't', 'oz', 'f:q', 'v'\nput 't', 'q', 'f:q', 'v'\n"
-    # Rows of their own each time: a put within the millisecond of a delete of its row is hidden.
+    # Other rows each time, because a put in the same millisecond as a delete of its row is hidden.
     for rows, cache in [(0, 3), (2, 3), (3, 3), (7, 3), (1, 1), (250, 100)]:
         prefix = f"p{rows}\\x00"
         text += (f"{rows}.times {{ |i| put 't', \"{prefix}#{{i}}\", 'f:q', 'v'; put 't', \"{prefix}#{{i}}\", 'g:q', 'v' }}\n"
@@ -720,7 +725,7 @@ def every_command_has_help(_):
 
 
 class Page(http.server.BaseHTTPRequestHandler):
-    """A server's pages: tasks, and what no server should answer."""
+    """A server's pages: tasks, and responses that no server should send."""
     TASKS = [{"description": "d" * 40, "status": "s\u00e9\n", "state": "RUNNING", "starttimems": 1000, "statustimems": -1},
              {"description": "RpcServer", "status": "Waiting", "state": "WAITING", "starttimems": 5000, "statustimems": 9000}]
 
@@ -737,7 +742,7 @@ class Page(http.server.BaseHTTPRequestHandler):
 
 
 def tasks_of_a_page(_):
-    """processlist's table, and what becomes of answers that are none."""
+    """processlist's table, and its handling of invalid responses."""
     web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
     threading.Thread(target=web.serve_forever, daemon=True).start()
     port = web.server_address[1]
@@ -775,7 +780,7 @@ def answer_once(listener, text):
         peer.recv(4096)
         try:
             peer.sendall(text)
-        except OSError:  # the shell has had enough
+        except OSError:  # the shell has closed the connection
             pass
 
 
@@ -810,7 +815,7 @@ def a_page_without_an_answer_is_interrupted(folder):
 
 
 def json_is_read(_):
-    """What Json.parse makes of texts, and that it refuses what is none."""
+    """Json.parse decodes valid texts and refuses invalid ones."""
     good = ['[]', '{}', '[1,-2.5,1e3,true,false,null]', '{"a":{"b":["c\\n\\u00e9\\"",""]}}', ' [ 1 , { "x" : 2 } ] ', '"t"', '0']
     bad = ['', '[', '[1', '[1,]', '{', '{"a"}', '{"a":}', '{1:2}', '"a', '"\\u12"', 'tru', '01x', '-', '[1] 2', '[' * 1000, '\x00']
     text = "Shell.need('json')\n"
@@ -826,7 +831,7 @@ def json_is_read(_):
 
 
 def prompt(folder):
-    """Completion, several lines, Ctrl-C, a question before a drop, history."""
+    """The prompt: completion, statements of several lines, Ctrl-C, a question before a drop, history."""
     steps = [
         (["create 'long_name', 'fam'", "Enter"], "Created table long_name"),
         (["desc", "Tab"], "describe"),
@@ -853,7 +858,7 @@ def prompt(folder):
         terminal.close()
 
 
-# Tests that HBase's own shell must pass as well: OFFICIAL runs it, on an empty HBase at ZK.
+# Tests that HBase's own shell must pass as well: OFFICIAL runs that shell, on an empty HBase at ZK.
 OF_HBASE = (*shell_scripts.OF_HBASE, *shell_tables.OF_HBASE, *shell_load.OF_HBASE, blocks_see_variables_of_earlier_statements)
 
 

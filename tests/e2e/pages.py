@@ -24,7 +24,8 @@ from rorqual import Report, Server, fail_hard
 CHROMIUM = os.environ.get("CHROMIUM", "chromium")
 DEADLINE = 300
 WINDOW_MIN = 500  # the narrowest window of Chromium
-PAGE_HEIGHT = 1200  # of a picture's 1,400 rows; the last ones, as many as a window's frame, may be filled with anything
+# compared rows of the 1,400 of a picture; the last rows, where a window's frame may be, have undefined content
+PAGE_HEIGHT = 1200
 
 
 def framed(folder, url, width):

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Progress bars of `rorqual backup`, `restore` and `fsck` on a terminal: when they come, that they grow, fit 80 columns and leave
-nothing; the progress line and the table of `bench`; and the capture of docs/operate/backup.md, which is the same for backup and
-restore.
+"""Progress bars of `rorqual backup`, `restore` and `fsck` on a terminal: when they appear, that they grow, fit into 80 columns and
+are erased at the end; the progress line and the table of `bench`; and the terminal capture in docs/operate/backup.md, which is the
+same for backup and restore.
 
     progress.py           runs the tests
-    progress.py --write   takes the capture anew
+    progress.py --write   renews the capture
 
-A bar comes after a second. So that the test needs no gigabytes, the command's clock runs faster (libfaketime). What it writes to its
-terminal is recorded; tmux shows the record up to a certain bar. The capture has a fixed share and time.
+A bar appears after a second. The command's clock runs faster (libfaketime), so that the test needs no gigabytes. The output to the
+terminal is recorded; tmux shows the record up to a certain bar. The capture has a fixed percentage and time.
 """
 import os
 import pathlib
@@ -23,14 +23,14 @@ from shell_terminal import Terminal
 
 PAGE = ROOT / "docs/operate/backup.md"
 FAKETIME = next(iter(sorted(pathlib.Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))), None)
-SPEED = 100_000  # the coarse clock has steps of milliseconds, each of them minutes of the command
+SPEED = 100_000  # the coarse clock has steps of milliseconds, each of which is minutes for the command
 FASTER = {**os.environ, "TERM": "xterm", "LD_PRELOAD": str(FAKETIME), "FAKETIME": f"+0 x{SPEED}"}
 BAR = re.compile(rb"\r(\w[^\r\[]*) \[(#*)( *)\] +(\d+) %, (\d+) (s|min|h) left ")
 SHOWN = re.compile(r"\[#* *\] +\d+ %, \d+ \w+ left")
 
 
 def read_all(master):
-    """What is written to a terminal until it is closed."""
+    """Reads the output to a terminal until it is closed."""
     written = b""
     try:
         while part := os.read(master, 1 << 16):
@@ -54,7 +54,7 @@ class World:
         assert problem is None, problem
 
     def record(self, *arguments):
-        """What the command writes to its terminal, and its exit code."""
+        """The output of the command on its terminal, and its exit code."""
         master, slave = pty.openpty()
         with subprocess.Popen([BINARY, *map(str, arguments)], stdin=slave, stdout=slave, stderr=slave, cwd=self.folder,
                               env=FASTER) as process:
@@ -63,7 +63,7 @@ class World:
         return written, process.returncode
 
     def screen(self, written):
-        """What a terminal shows that has received these bytes."""
+        """The screen of a terminal that has received these bytes."""
         path = self.folder / "written"
         path.write_bytes(written)
         terminal = Terminal({}, "sh", "-c", f"cat '{path}'; printf '\\033[20;1Hshown\\033[H'; exec sleep 1000", lines=24)

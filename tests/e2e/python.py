@@ -3,7 +3,7 @@
 """The Python binding: its wheel, built from build/ and unpacked, its types, and its tests in memory and on a server (on a real
 HBase: happybase.py). Ends with 'N passed, N failed'.
 
-PYTHON is the interpreter (default Debian's, whose packages tools/setup installs). Arguments go to pytest.
+PYTHON is the interpreter (default: Debian's, whose packages tools/setup installs). Arguments go to pytest.
 """
 import os
 import pathlib
@@ -26,7 +26,7 @@ def run(command, **options):
 
 
 def needed(wheel):
-    """The shared libraries that the wheel takes from the system: only those of every glibc system."""
+    """The shared libraries that the wheel needs from the system: only those that every glibc system has."""
     names = set()
     for library in sorted(wheel.rglob("*.so*")):
         names |= set(re.findall(r"\(NEEDED\).*\[(.*)\]", run(["readelf", "-d", library]).stdout))
@@ -35,7 +35,7 @@ def needed(wheel):
 
 
 def pytest(report, site, name, *arguments):
-    """Each test that pytest ran is one."""
+    """Counts each pytest test as one test."""
     done = run([PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rA", "--no-header", *arguments], cwd=SOURCES / "tests",
                env={**os.environ, "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1", "RORQUAL": str(BINARY)})
     found = re.findall(r"^(PASSED|FAILED|ERROR|SKIPPED) (.*)$", done.stdout, re.M)

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Follows README.md: runs every block in order, then every command and option that its text names.
 
-Each block follows a comment '<!-- test: KIND -->'. Kinds: shell (ours), hbase_shell (HBase's), file PATH (written unchanged),
-run NAME (see RUNS below). Default ports are replaced by those of the test's own servers; nothing else is changed.
-A block without a comment of this kind fails the test. Commands in the text, between backquotes or indented, are run
-by the first of COMMANDS that matches; one that none matches fails the test, too. Ends with 'N passed, N failed'.
+Each block follows a comment '<!-- test: KIND -->'. Kinds: shell (run by rorqual shell), hbase_shell (run by HBase's shell),
+file PATH (written unchanged), run NAME (see RUNS below). Default ports are replaced by those of the test's own servers;
+nothing else is changed. A block without a comment of this kind fails the test. Commands in the text, between backquotes or
+indented, are run by the first of COMMANDS that matches; a command without a match fails the test, too. Ends with 'N passed,
+N failed'.
 """
 import os
 import pathlib
@@ -36,7 +37,7 @@ def command(*arguments, cwd=None, **environment):
 
 
 class Reader:
-    """A reader's machine: a server, a folder for the files, HBase's gateways when a block needs them."""
+    """A reader's machine: a server, a folder for the files, and HBase's gateways if a block needs them."""
 
     def __init__(self, folder, server):
         self.folder = folder
@@ -95,7 +96,7 @@ class Reader:
 
 
 def java(reader, text):
-    # ZooKeeper's address, which a reader with default ports does not need.
+    # ZooKeeper's address, which a reader with default ports need not set.
     reader.write("java/src/main/resources/hbase-site.xml",
                  "<configuration><property><name>hbase.zookeeper.property.clientPort</name>"
                  f"<value>{reader.ports['2181']}</value></property></configuration>")
@@ -145,7 +146,7 @@ def node(reader):
     assert command("node", "blog.js", cwd=folder).splitlines()[-1:] == ["by Node"]
 
 
-# Files that are run by commands in the text around them.
+# Files that commands in the surrounding text run.
 PROGRAMS = {"python/blog.py": python, "go/main.go": go, "node/blog.js": node}
 
 
@@ -165,18 +166,18 @@ def step(reader, kind, name, text):
 # ---- commands in the text
 
 NAMED = re.compile(r"`([^`]+)`|^    (\S.*)$", re.M)
-# What a reader would type: everything else between backquotes is the name of a file, a setting, a signal …
+# Texts that a reader would type; other text between backquotes is a file, a setting, a signal …
 TYPED = re.compile(r"(build/)?rorqual[ :]|(make|pip|npm|go) |bin/|-D |--")
 
 
 def commands_of(text):
-    """Commands, options and lines of output that the text names, without the blocks."""
+    """Commands, options and lines of output named in the text, without the blocks."""
     named = (one or line.split("  #")[0] for one, line in NAMED.findall(BLOCK.sub("", text)))
     return list(dict.fromkeys(" ".join(name.split()) for name in named if TYPED.match(name)))
 
 
 class Typist:
-    """Runs commands of the text in the reader's folder, where data is the running server's folder."""
+    """Runs commands of the text in the reader's folder, where `data` is the running server's folder."""
 
     def __init__(self, reader):
         self.reader = reader
@@ -190,12 +191,12 @@ class Typist:
         return command(pathlib.Path(BINARY).resolve(), *arguments, cwd=self.folder)
 
     def check(self, text):
-        """What a server with these options would do."""
+        """Checks the options as a server would."""
         return self.rorqual("server", "--check", "--data", "unused", "--zk-port", "0", "--master-port", "0", "--rs-port", "0",
                             "--http", "none", *shlex.split(text))
 
     def store_file(self):
-        """Of a table that is made once."""
+        """A store file of a table that is made once."""
         if not (self.folder / "data/data/default/stored").exists():
             self.reader.shell("create 'stored', 'cf'\nput 'stored', 'r', 'cf:q', 'v'\nflush 'stored'\n")
         return next(p for p in (self.folder / "data/data/default/stored").rglob("cf/*") if re.fullmatch("[0-9a-f]{32}", p.name))
@@ -204,7 +205,7 @@ class Typist:
         command("make", "-n", *shlex.split(text)[1:], cwd=ROOT)
 
     def runs(self, text):
-        """make run, stopped as by Ctrl-C. In a folder of the test and on free ports."""
+        """Runs `make run`, in a temporary folder and on free ports, and stops it as Ctrl-C does."""
         port, = free_ports(1)
         arguments = re.search(r"ARGS='(.*)'", text)[1].replace("12181", str(port))
         process = subprocess.Popen(["make", "-s", "run", f"DATA={self.folder / 'made'}", f"ARGS={arguments} --http 0"], cwd=ROOT,
@@ -230,7 +231,7 @@ class Typist:
         assert any(re.search(rf"(?m)^ *{text}\b", page) for page in pages), "no command has it"
 
     def is_done_above(self, _text):
-        """By a block, with the test's own installation of HBase or versions that are known to the test."""
+        """The command is covered by a block that uses the test's own HBase or fixed versions."""
 
     def listing(self, _text):
         assert "rorqual.memory\n" in self.rorqual("settings") and "rorqual.memory\n" in self.rorqual("settings", "memory")
@@ -277,7 +278,7 @@ COMMANDS = [
 
 def commands(report, reader, text):
     typist = Typist(reader)
-    later = ("--data DIR",)  # of a stopped folder: behind the command that makes one
+    later = ("--data DIR",)  # needs a stopped folder: runs after the command that makes one
     for typed in sorted(commands_of(text), key=lambda one: one in later):
         try:
             run = next((run for pattern, run in COMMANDS if re.fullmatch(pattern, typed)), None)

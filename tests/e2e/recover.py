@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`rorqual recover` on damaged folders: the log, hbase:meta's files and manifest, the procedure store, store files, manifests,
-descriptors, .rorqual/version and the like, each damaged at a random place, and several at once. Before the recovery the start
-fails and names the command that helps, or serves only a part. A dry run and the answer "no" change nothing. Afterwards
-the server starts and serves the undamaged data, each row has its value or is missing (never another value), nothing was
-deleted, and a second recover finds nothing. A killed recover is repeated. SEED=n repeats a run.
+descriptors, .rorqual/version and similar files, each damaged at a random place, and several at once. Before the recovery the
+start fails and names the recovery command, or serves only a part. A dry run and the answer "no" change nothing. Afterwards the
+server starts and serves the undamaged data, each row has its value or is missing (never another value), nothing was deleted,
+and a second recover finds nothing. A killed recover is repeated. SEED=n repeats a run.
 """
 import os
 import pathlib
@@ -36,7 +36,7 @@ def tree(path):
 
 
 def served(path, log, folder, may_miss):
-    """Starts a server and compares every row of every table. may_miss: tables in which rows may be missing."""
+    """Starts a server and compares every row of every table. may_miss: tables that may lack rows."""
     server = rorqual.Server(path, log)
     client = hbase.Client(server)
     problems = []
@@ -112,7 +112,7 @@ class Bench:
         after = tree(path)
         contents = set(after.values())
         for name, content in before.items():
-            # Immutable files are at their old paths, aside, or in the archive; a damaged log was copied.
+            # Immutable files are at their old path, aside, or in the archive; a damaged log was copied.
             if name.parts[0] in ("data", "MasterData") and len(name.name) == 32 and content not in contents:
                 raise AssertionError(f"{name} is gone")
         code, out = run("recover", "--dry-run", path)
@@ -267,7 +267,7 @@ def killed(b):
     for _ in range(12):
         process = subprocess.Popen([rorqual.BINARY, "recover", "--yes", path], stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
-        time.sleep(b.dice.random() * 0.06)  # a random moment is what is tested
+        time.sleep(b.dice.random() * 0.06)  # the kill must be at a random moment
         process.kill()
         process.wait()
     code, out = run("recover", "--yes", path)
@@ -303,7 +303,8 @@ def refusals(b):
 
 
 def nothing_left(b):
-    """Only .rorqual is left, whole or nearly empty: recover refuses and writes nothing. It does not make a new folder of it."""
+    """Only .rorqual exists, complete or nearly empty: recover refuses and writes nothing. It must not initialise a new data
+    folder."""
     path = b.copy(b.stopped)
     for entry in path.iterdir():
         if entry.name != ".rorqual":

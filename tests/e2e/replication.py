@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replication between Rorqual servers: peers, what they get, kills of either side, cycles, a log that grows too long, a full
-disk.
+"""Replication between Rorqual servers: peers and the edits that they get, kills of either side, cycles, a log that grows too
+long, a full disk.
 
     replication.py          Rorqual → Rorqual, and back (CI)
-    HBASE=1 replication.py  also with a real HBase 2.6.1, both ways, and its VerifyReplication (`make replication`)
+    HBASE=1 replication.py also with a real HBase 2.6.1 in both directions, and with its VerifyReplication (`make
+    replication`)
 
 Ends with 'N passed, N failed'.
 """
@@ -29,14 +30,15 @@ SCOPED = {b"f": {"VERSIONS": "3", "REPLICATION_SCOPE": "1"}, b"g": {"VERSIONS": 
 
 
 def regions(client, table):
-    """[(start key, name)], read from hbase:meta by the whole name: HBase's servers do not know regions by another one."""
+    """[(start key, name)], read from hbase:meta with the full names, because HBase's servers do not know regions by other
+    names."""
     name = table.encode()
     rows = client.data.scan(b"hbase:meta,,1", name + b",,", name + b" ,,")
     return sorted((row.split(b",", 1)[1].rpartition(b",")[0], row) for row in rows)
 
 
 class Node:
-    """A Rorqual on fixed ports, which can be killed and started again."""
+    """A Rorqual on fixed ports, which can be killed and restarted."""
 
     def __init__(self, folder, *settings):
         self.folder = pathlib.Path(folder)
@@ -134,7 +136,7 @@ class World:
         return self.a.stop() or self.b.stop()
 
 
-# ---- tests: each has tables of its own
+# ---- tests: each has its own tables
 
 
 def peers_are_changed_and_refused_as_by_hbase(w):
@@ -190,7 +192,7 @@ def a_disabled_peer_gets_everything_later(w):
         a.put("t", b"later%03d" % i, b"v%d" % i)
     assert not any(r.startswith(b"later") for r in b.rows("t"))
     assert a.metric("rorqual_replication_log_bytes", "b") > 10000
-    a.stop()  # a clean stop keeps the log, too
+    a.stop()  # a clean stop keeps the log that the peer needs
     a.start()
     a.peer("EnableReplicationPeer", "b")
     eventually(lambda: same_rows(a, b, "t"), "the rows are equal")
@@ -210,7 +212,7 @@ def kills_of_either_side_lose_nothing(w):
                 acknowledged.append(row)
                 n += 1
             except (OSError, EOFError, ValueError, Refused, RuntimeError):
-                stop.wait(0.05)  # it is being started
+                stop.wait(0.05)  # the node is being started
     writer = threading.Thread(target=write)
     writer.start()
     try:
@@ -229,7 +231,7 @@ def kills_of_either_side_lose_nothing(w):
 
 
 def the_lag_behind_a_peer_that_is_away_is_told(w):
-    """Also after a start, when the peer has not been reached yet."""
+    """The lag is also reported after a start, before the peer has been reached."""
     a, b = w.a, w.b
 
     def lag():
@@ -322,7 +324,7 @@ def a_log_that_grows_too_long_is_given_up(w):
 # ---- with a real HBase
 
 
-# ---- a full disk: in a mount namespace of its own, as in disk_full.py
+# ---- a full disk: in a separate mount namespace, as in disk_full.py
 
 FULL_MB = 64
 SMALL = ("rorqual.memory=33554432", "rorqual.wal.file.size=1048576", "rorqual.wal.max=8388608",
@@ -331,7 +333,7 @@ SMALL = ("rorqual.memory=33554432", "rorqual.wal.file.size=1048576", "rorqual.wa
 
 
 class FullDisk:
-    """The source on a small disk, which the log fills that is kept for a peer."""
+    """A source on a small disk, which is filled by the log kept for a peer."""
 
     def __init__(self, folder):
         self.disk = folder / "disk"
@@ -346,7 +348,7 @@ class FullDisk:
         self.a.add_peer("b", self.b.key)
 
     def write(self, most):
-        """Writes until `most` rows are acknowledged, or one is refused: the exception's name."""
+        """Writes until `most` rows are acknowledged or one is refused; returns the exception's name."""
         region = regions(self.a.client, "full")[0][1]
         end = time.monotonic() + DEADLINE
         for _ in range(most // 50):
@@ -485,7 +487,7 @@ def verified(env, folder, peer, table):
 
 
 def under_load(from_node, victim, table, prefix, kills):
-    """Writes to from_node while the victim is killed and started; returns the acknowledged rows."""
+    """Writes to from_node while the victim is killed and restarted; returns the acknowledged rows."""
     stop = threading.Event()
     acknowledged = []
 
@@ -539,7 +541,7 @@ def both_write_the_same_rows(w):
     for i in range(300):
         first, second = (other, a) if i % 2 else (a, other)
         first.put("cut", b"same%03d" % i, b"old")
-        # The later timestamp wins. Of equal ones each side keeps what it applied last, as between two HBases.
+        # The later timestamp wins. Of equal timestamps each side keeps the edit applied last, as between two HBases.
         now = time.time_ns() // 1000000
         while time.time_ns() // 1000000 == now:
             pass

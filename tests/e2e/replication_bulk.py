@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bulk loads that replication ships (hbase.replication.bulkload.enabled): to another Rorqual, in a circle, after compactions and
-restarts, with a peer that may not read the files.
+"""Bulk loads that replication ships (hbase.replication.bulkload.enabled): to another Rorqual, in a cycle, after compactions and
+restarts, and to a peer that may not read the files.
 
     replication_bulk.py          Rorqual → Rorqual (CI)
     HBASE=1 replication_bulk.py  also to a real HBase 2.6.1 (`make replication`)
@@ -24,7 +24,7 @@ SCOPED = {b"f": {"REPLICATION_SCOPE": "1"}, b"g": {"REPLICATION_SCOPE": "0"}}
 
 
 class World:
-    """a ships to b and, later, b to a. Either may read the other's data folder."""
+    """Node a ships to b and, later, b to a. Each may read the other's data folder."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -43,7 +43,7 @@ class World:
         return self.a.stop() or self.b.stop()
 
     def hfiles(self, node, table, rows, families=("f",)):
-        """Writes HFiles, one a family and region; returns [(family, path)]."""
+        """Writes HFiles, one per family and region; returns [(family, path)]."""
         self.files += 1
         tsv, out = self.loads / f"{self.files}.tsv", self.loads / f"out{self.files}"
         tsv.write_text("".join("\t".join([row] + [f"{row}-{family}" for family in families]) + "\n" for row in rows))
@@ -90,7 +90,8 @@ def one_that_asks_to_stay_here_stays(w):
 
 
 def files_wait_in_the_archive_for_a_peer(w):
-    """The files are compacted away, the table's region is restarted, the archive is cleaned: the peer still gets them."""
+    """The files are compacted, the table's region is reopened, and the archive is cleaned: the peer still gets the
+    files."""
     w.a.peer("DisableReplicationPeer", "b")
     for i in range(4):
         w.load(w.a, "t", w.hfiles(w.a, "t", [f"late{i}"]))
@@ -102,7 +103,7 @@ def files_wait_in_the_archive_for_a_peer(w):
     eventually(lambda: len(archived()) >= 4, "the files are in the archive")
     w.a.stop()
     w.a.start()
-    for _ in range(2):  # the first round notes them
+    for _ in range(2):  # the first round only records the files
         assert w.a.master("RunCleanerChore")[1][0] == 1
     assert len(archived()) >= 4, "a peer needs them"
     w.a.peer("EnableReplicationPeer", "b")
@@ -170,7 +171,7 @@ TESTS = [a_load_arrives_with_its_replicated_families, loads_and_puts_keep_their_
 
 
 def a_load_arrives_at_hbase(w):
-    # HBase reads the settings of a source's file system here; the local one needs none.
+    # HBase reads the settings of the source's file system from this folder; the local file system needs none.
     settings = w.other.hbase.folder / "conf/cluster-a"
     settings.mkdir()
     (settings / "core-site.xml").write_text("<configuration/>\n")

@@ -25,26 +25,27 @@ STOP_DEADLINE = 300
 
 
 class Report:
-    """Counts lines of the form 'PASS name' and 'FAIL name: reason', of this driver and of its programs."""
+    """Counts lines of the form 'PASS name' and 'FAIL name: reason', of this driver and of the programs that it runs."""
 
     def __init__(self):
         self.passed = self.failed = 0
         self.lock = threading.Lock()
 
     def line(self, line):
-        """Prints a line, and counts it if it is an outcome."""
+        """Prints a line, and counts it if it is a result."""
         with self.lock:
             self.passed += line.startswith("PASS ")
             self.failed += line.startswith("FAIL ")
             print(line, flush=True)
 
     def outcome(self, name, problem=None):
-        """Reports one test of the driver; `problem` is a text, or None if it passed."""
+        """Reports one test of the driver; `problem` is a text, or None if the test passed."""
         self.line(f"FAIL {name}: {problem}" if problem else f"PASS {name}")
         return not problem
 
     def run(self, name, world, tests, only=()):
-        """Runs the tests on the world, each to its end or first exception; `only`: names of those that are wanted."""
+        """Runs the tests on the world, each to its end or first exception; `only`: names of the tests to run, if not
+        empty."""
         for test in tests:
             if only and test.__name__ not in only:
                 continue
@@ -72,7 +73,8 @@ def run_on_world(name, make_world, tests):
 
 
 class Server:
-    """A Rorqual on a folder and on ports that it picks itself, so each start has new ones. `prefix`: words before the command."""
+    """A Rorqual on a folder and on ports that it chooses itself, so each start has new ports. `prefix`: words before the
+    command."""
 
     def __init__(self, data, log, *arguments, env=None, prefix=()):
         self.log = log
@@ -81,7 +83,7 @@ class Server:
                 [*prefix, BINARY, "server", "--data", str(data), "--zk-port", "0", "--master-port", "0",
                  "--rs-port", "0", *(() if "--http" in arguments else ("--http", "0")), *arguments],
                 stdout=subprocess.PIPE, stderr=stderr, env=env)
-        # No server may be left if the driver ends by an exception.
+        # Kills the server if the driver ends by an exception.
         atexit.register(self.process.kill)
         line = self._first_line()
         ready = READY.search(line)
@@ -189,7 +191,7 @@ def build_java():
 
 
 def java(report, client, phases, zk, run, log, programs=()):
-    """Runs the programs of one client and counts their lines. A JVM that dies early is a failure."""
+    """Runs the programs of one client and counts their results. A JVM that dies early is a failure."""
     with open(log, "ab") as stderr:
         process = subprocess.Popen([str(JAVA), client, phases, *programs], stdout=subprocess.PIPE,
                                    stderr=stderr, env={**os.environ, "ZK": zk, "RUN": run}, text=True)

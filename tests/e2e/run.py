@@ -3,10 +3,10 @@
 """The Java programs against a server, with a kill -9 and a clean restart between writing and checking.
 
     run.py                     starts build/rorqual (or RORQUAL) on a temporary folder, and removes it at the end
-    ZK=host:port run.py        tests a server that runs already (a real HBase, say): writes and checks, restarts nothing
-    PROGRAMS='Blog Weibo.*'    only these (regular expressions)
+    ZK=host:port run.py        tests a running server, such as a real HBase: writes and checks, restarts nothing
+    PROGRAMS='Blog Weibo.*'    only these programs (regular expressions)
     PEER=hbase                 the server is a real HBase: skips checks of guarantees that HBase does not give
-    KEEP=1                     keeps the temporary folder, and names it
+    KEEP=1                     keeps the temporary folder, and prints its name
 
 Ends with 'N passed, N failed'.
 """

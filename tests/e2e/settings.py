@@ -46,7 +46,7 @@ def stop(server):
 
 
 def wait_for(path, wanted, count=1):
-    """Waits until the file has the text so many times; returns the file's text."""
+    """Waits until the file has the text `count` times; returns the file's text."""
     deadline = time.monotonic() + WAIT
     while time.monotonic() < deadline:
         text = path.read_text() if path.exists() else ""
@@ -119,7 +119,8 @@ def a_check_touches_nothing(tmp):
 
 
 def a_check_finds_what_a_start_would_refuse(tmp):
-    """A log file that cannot be opened, an address of another machine; names whose addresses are listed already are fine."""
+    """A log file that cannot be opened, and an address of another machine, are errors; host names whose addresses are listed
+    already are not."""
     def checked(*arguments):
         done = run("server", "--check", "--data", tmp / "d", *PORTS, *arguments)
         return done.returncode, done.stdout
@@ -214,7 +215,7 @@ def ipv6_stands_in_brackets_everywhere(tmp):
         server = Server(tmp / "d", tmp / "log", "--listen", listen)
         for place in (server.zk, server.master, server.regionserver):
             assert re.fullmatch(r"\[::1\]:\d+", place), place
-        # HBase's server name has the address without brackets, meta's info:server and texts have it in brackets.
+        # HBase's server name has the address without brackets; info:server in hbase:meta and texts have it in brackets.
         error, names = zk_children(server.zk, "/hbase/rs")
         assert error == 0 and b"::1," in names and b"[" not in names, names
         client = hbase.Client(server)
@@ -300,7 +301,7 @@ def settings_are_read_again_by_signal_and_by_call(tmp):
     assert is_refused()
     server.process.send_signal(signal.SIGHUP)
     wait_for(log, "settings were not reloaded", 2)
-    conf.write_text("rorqual.log.level=error\n")  # --log on the command line goes before it
+    conf.write_text("rorqual.log.level=error\n")  # the command line's --log precedes the file
     client.admin.call("UpdateConfiguration", b"")
     client.close()
     stop(server)
@@ -333,7 +334,8 @@ def a_reload_reaches_stores_that_are_open(tmp):
 
 
 def a_reload_changes_threads_and_names_what_needs_a_start(tmp):
-    """Settings that HBase's CompactSplit reloads; the policy's class and the period of checks change at the next start only."""
+    """Tests settings that HBase's CompactSplit reloads; the policy's class and the period of checks change only at the next
+    start."""
     conf, log = tmp / "conf", tmp / "the-log"
     conf.write_text("")
     server = Server(tmp / "d", tmp / "log", "--config", str(conf), "--log", "info", "--log-file", str(log))
@@ -424,7 +426,7 @@ def a_new_folder_says_so_once(tmp):
 
 
 def few_open_files_are_warned_of_and_lose_nothing(tmp):
-    """More store files than the process may open: the start is refused with the reason, and succeeds later."""
+    """With more store files than the process may open the start is refused with the reason, and succeeds later."""
     def limited(folder, most):
         return subprocess.Popen([BINARY, "server", "--data", folder, *PORTS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))

@@ -3,8 +3,8 @@
 """The official HBase shell against a server: a session whose expected output comes from a real HBase 2.6.1.
 
     shell.py                        starts build/rorqual (or RORQUAL) on a temporary folder
-    ZK=host:port shell.py           against a server that runs already
-    ZK=host:port shell.py --record  takes the answers of that server (a real HBase 2.6.1) as the expected ones
+    ZK=host:port shell.py           tests a running server
+    ZK=host:port shell.py --record  records that server's output (a real HBase 2.6.1) as the expected output
     KEEP=1                          keeps the temporary folder with the raw output
 
 Each section of shell/session.rb is one test. Ends with 'N passed, N failed'.
@@ -27,7 +27,7 @@ os.environ["TZ"] = "UTC"  # the official shell prints local times
 # Parts that differ between runs or servers.
 MASKS = [
     (r"Took [0-9.]+ seconds *", ""),
-    # Timestamps of the clock; timestamps of 1970 are set by the session and compared.
+    # Timestamps from the clock; the session sets timestamps of 1970, which are compared.
     (r"timestamp=(?!1970)\d{4}-\d\d-\d\dT[\d:.]+Z?", "timestamp=CLOCK"),
     # The shell echoes its input.
     (r"^hbase:\d+:\d+[>*].*$", ""),
@@ -37,8 +37,8 @@ MASKS = [
     # The number of polls depends on speed.
     (r"^(Updating all regions|\d+/\d+ regions updated\.|Done\.)\n", ""),
     (r"^1 active master, .*$", "1 active master, …"),
-    # Wanted differences of docs/compatibility.md: the descriptor is not spelled out behind an unknown
-    # family, and an illegal namespace is refused for good instead of retried.
+    # Intended differences of docs/compatibility.md: an unknown family is reported without the
+    # descriptor, and an illegal namespace is refused permanently instead of retried.
     (r"(Column family \S+ does not exist in region \S+ in table '\w+'), \{.*$", r"\1"),
     (r"^ERROR: \S+Exception: (Illegal character .* Namespaces may only contain)", r"ERROR: \1"),
 ]
@@ -55,7 +55,7 @@ def shell(zk, folder, session="session"):
         "<property><name>hbase.client.retries.number</name><value>8</value></property>"
         "<property><name>hbase.client.pause</name><value>20</value></property></configuration>")
     conf.joinpath("log4j.properties").write_text("log4j.rootLogger=OFF\n")
-    # Each statement is one line, so that the shell's echo of it is one line too.
+    # Each statement is one line, so that the shell's echo of it is one line, too.
     start = folder / "start.rb"
     start.write_text(f"eval(File.read('{FOLDER}/{session}.rb'), binding)\nexit\n")
     with open(folder / "shell.err", "wb") as stderr:
@@ -71,7 +71,7 @@ def masked(text):
 
 
 def sections(text):
-    """Name to lines, in order."""
+    """{name: lines}, in order."""
     found = {}
     for part in re.split(r"^## ", text, flags=re.M)[1:]:
         name, _, body = part.partition("\n")
@@ -92,7 +92,7 @@ def compare(report, got, session):
 
 
 def main(session="session", *arguments):
-    """arguments: of the server that is started."""
+    """arguments: further arguments of the server."""
     report = Report()
     if "ZK" not in os.environ and not os.path.exists(BINARY):
         fail_hard(f"no server at {BINARY}")

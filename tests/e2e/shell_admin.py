@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The shell's groups tools, quotas, procedures and configuration: as shell.py, with the session shell/admin.rb, on a server with
-hbase.quota.enabled. Recorded on a real HBase 2.6.1 with that setting.
+"""The shell's groups tools, quotas, procedures and configuration: like shell.py, with the session shell/admin.rb, on a server
+with hbase.quota.enabled. The expected output was recorded on a real HBase 2.6.1 with that setting.
 """
 import sys
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that the prompt's commands of `rorqual shell` write: whole, or not at all. own_shell.py runs the tests."""
+"""Files written by the prompt's commands of `rorqual shell` are complete, or are not changed. own_shell.py runs the
+tests."""
 import os
 import re
 import resource
@@ -25,7 +26,8 @@ def fresh(folder, name):
 
 
 def exports_are_whole(folder):
-    """The file has its name when it is complete, and the mode of the one before; a link's target is replaced, not the link."""
+    """The file gets its name when it is complete, and keeps the mode of the replaced file; the target of a link is replaced,
+    not the link."""
     place = fresh(folder, "whole")
     old, link, new = place / "old.csv", place / "link.csv", place / "new.tsv"
     old.write_text("old\n")
@@ -37,13 +39,13 @@ def exports_are_whole(folder):
         return f"{lines[:2]} {out[-500:]}"
     if not link.is_symlink() or stat.S_IMODE(old.stat().st_mode) != 0o640 or files_of(place) != ["link.csv", "new.tsv", "old.csv"]:
         return f"{files_of(place)} {old.stat()}"
-    if "timestamp=" not in out.rpartition("r00008")[2]:  # in HBase's form again
+    if "timestamp=" not in out.rpartition("r00008")[2]:  # waits until values are printed in HBase's form again
         return out[-500:]
     return None if new.read_text().startswith("row\tcolumn") else new.read_text()[:80]
 
 
 def exports_that_fail_leave_the_file(folder):
-    """A folder that is not there, a name that is a folder, a full disk, a limit of a file's size, a table that is not there."""
+    """A missing folder, a name that is a folder, a full disk, a limit on file sizes, a missing table."""
     place = fresh(folder, "fails")
     old = place / "old.csv"
     old.write_text("old\n")
@@ -66,7 +68,7 @@ def exports_that_fail_leave_the_file(folder):
 
 
 def exports_on_a_full_disk(folder):
-    """A tmpfs of 64 KB."""
+    """Runs on a tmpfs of 64 KB."""
     disk = fresh(folder, "disk")
     script = (f'mount -t tmpfs -o size=64k tmpfs {disk} && echo old >{disk}/old.csv && "{BINARY}" shell memory: && cat {disk}/old.csv && ls -A {disk}')
     done = subprocess.run(["unshare", "-rm", "sh", "-c", script], input=ROWS + f"\\export {disk}/old.csv\nscan 't'\nputs 'next'\n", text=True,
@@ -79,7 +81,7 @@ def exports_on_a_full_disk(folder):
 
 
 def exports_that_are_interrupted(folder):
-    """Ctrl-C in the middle: the file is what it was."""
+    """Ctrl-C in the middle leaves the file unchanged."""
     place = fresh(folder, "interrupted")
     old = place / "old.csv"
     old.write_text("old\n")
@@ -107,7 +109,7 @@ def exports_that_are_interrupted(folder):
 
 
 def exports_into_a_pipe(folder):
-    """No draft: who reads gets the rows."""
+    """No temporary file is used: the pipe's reader gets the rows."""
     pipe = folder / "pipe.json"
     os.mkfifo(pipe)
     got = []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`load` of `rorqual shell`, and long scripts. own_shell.py runs the tests. What JRuby does with the same files is the expectation."""
+"""`load` of `rorqual shell`, and long scripts. own_shell.py runs the tests. JRuby's output for the same files is the expected
+output."""
 import os
 import re
 import subprocess
@@ -7,7 +8,7 @@ import subprocess
 from rorqual import BINARY, fail_hard
 
 DEADLINE = 300
-# Of mruby, in megabytes: the least that the shell takes. A file of LINES lines does not fit as a whole.
+# mruby's heap: the smallest that the shell accepts. A file of LINES lines does not fit into it as a whole.
 HEAP = "64m"
 LINES = 200000
 
@@ -17,7 +18,7 @@ def shell(*arguments, text="", **environment):
                           timeout=DEADLINE, check=False, env={**os.environ, **environment})
 
 
-# What a script leaves behind, for the next script on the same cluster.
+# Removes leftovers of a script, for the next script on the same cluster.
 CLEANING = """
 list.each { |t| (disable t if is_enabled t); drop t }
 Master.call('GetCompletedSnapshots')[:snapshots].each { |s| delete_snapshot s[:name] }
@@ -30,13 +31,13 @@ normalizer_switch true
 
 
 def clean(zk):
-    """Removes what a script made on a cluster that runs already."""
+    """Removes what a script has made on a running cluster."""
     done = shell("-n", "-y", "--zk", zk, text=CLEANING)
     if done.returncode != 0:
         fail_hard(f"{zk} cannot be emptied: {done.stdout}{done.stderr}")
 
 
-# HBase's own shell, once it is to run the scripts of the tests: its command, and the cluster.
+# HBase's own shell, if it is to run the scripts: its command, and the cluster.
 OFFICIAL = []
 
 
@@ -45,7 +46,7 @@ def official(zk, command):
 
 
 def script(text, *arguments, **environment):
-    """A script in our shell and in memory, or in HBase's on a cluster that is emptied afterwards."""
+    """Runs a script in our shell in memory, or in HBase's shell on a cluster that is emptied afterwards."""
     if not OFFICIAL:
         return shell("-n", *arguments, "memory:", text=text, **environment)
     zk, command = OFFICIAL
@@ -56,7 +57,7 @@ def script(text, *arguments, **environment):
 
 
 def loaded_files(folder):
-    """`load` runs a file at the top: its classes, methods and errors are those of a script."""
+    """`load` runs a file at the top level: its classes, methods and errors are the same as in a script."""
     file = folder / "loaded.rb"
     file.write_text("module M; class C; def self.x; 7; end; end; end\nLOADED = M::C.x\ndef of_file; LOADED + 1; end\nlocal = 1\n")
     broken, raising = folder / "broken.rb", folder / "raising.rb"
@@ -68,7 +69,7 @@ def loaded_files(folder):
     return None if out == ["true", '"M::C"', "8", "7", '"its own"', "SyntaxError", "ArgumentError"] else f"{out}"
 
 
-# A file and what it prints.
+# A file and its output.
 WHOLE = r'''
 # The statements of a file share its variables, also with blocks.
 a = 1
@@ -136,7 +137,7 @@ WHOLE_PRINTS = ["12", "13", "16", "nil", "8", "[1, 2, [3, 4]]", "kept", "[3, 2, 
 
 
 def files_run_in_pieces(folder):
-    """What is compiled in pieces is one unit for its reader."""
+    """A file that is compiled in pieces behaves like one unit."""
     file = folder / "whole.rb"
     file.write_text(WHOLE)
     out = shell("--ruby", "memory:", str(file))
@@ -149,7 +150,7 @@ def files_run_in_pieces(folder):
 
 
 def files_end_early(folder):
-    """`return` and `__END__` end a file; a variable's name is a command before the assignment."""
+    """`return` and `__END__` end a file; before its assignment a variable's name is a command."""
     file = folder / "early.rb"
     for text, prints in (("puts 1\nreturn if true\nputs 2\n", "1\n"), ("puts 1\nreturn if false\nputs 2\n", "1\n2\n"),
                          ("def f; return 5; end\nputs f\nputs 2\n", "5\n2\n"), ("if true\n  return\nend\nputs 2\n", ""),
@@ -165,7 +166,7 @@ def files_end_early(folder):
 
 
 def wrong_files_do_not_begin(folder):
-    """A syntax error anywhere: nothing of the file runs. The error names the line, also behind line 65,535."""
+    """With a syntax error anywhere nothing of the file runs. The error names the line, also after line 65,535."""
     file = folder / "wrong.rb"
     for lines in (3, 70000):
         for error, behind in (("x = = 1\n", 0), ("if true\n  x = = 1\nend\n", 1), ("puts [1,\n2\n", 2), ("'open\n", 1)):
@@ -184,7 +185,7 @@ def wrong_files_do_not_begin(folder):
 
 
 def failures_have_a_place(folder):
-    """Standard error names the file and line of what is not rescued, also behind line 65,535."""
+    """Standard error names the file and line of an exception that is not rescued, also after line 65,535."""
     file, outer = folder / "failing.rb", folder / "outer.rb"
     outer.write_text(f"\nload '{file}'\n")
     for lines in (3, 70000):
@@ -198,7 +199,7 @@ def failures_have_a_place(folder):
     return None
 
 
-# Behind line 65,535, of which mruby keeps 16 bits. {N}: N lines behind the first one.
+# Lines after 65,535, of whose numbers mruby keeps 16 bits. {N}: N lines after the first.
 BEHIND = r'''puts __LINE__, "#{__LINE__}"
 def late
   raise 'why'
@@ -226,7 +227,7 @@ FILE:{12}
 
 
 def lines_of_long_files_are_told(folder):
-    """The number of a line in __LINE__, backtraces and blocks, also behind line 65,535: in a file, and in a script at the prompt."""
+    """Line numbers in __LINE__, backtraces and blocks, also after line 65,535: in a file, and in a script at the prompt."""
     file = folder / "lines.rb"
     for lines, way in ((3, "--ruby"), (32759, "--ruby"), (65523, "--ruby"), (65534, "--ruby"), (200000, "--ruby"), (3, "-n"), (65600, "-n")):
         file.write_text("def early\n  raise 'why'\nend\n" + "y = nil\n" * (lines - 3) + BEHIND)
@@ -240,7 +241,8 @@ def lines_of_long_files_are_told(folder):
 
 
 def files_know_their_folder(folder):
-    """__dir__, require_relative and $LOAD_PATH, as in JRuby: of a file in another folder, and of code in no file."""
+    """__dir__, require_relative and $LOAD_PATH, as in JRuby: in a file in another folder, and in code without a
+    file."""
     inner = folder / "inner"
     inner.mkdir()
     (inner / "main.rb").write_text("puts __dir__, \"#{__dir__}/x\"\n[1].each { puts __dir__ }\nputs require_relative('part')\nputs require_relative('part.rb')\n"
@@ -271,7 +273,7 @@ begin; load 'inner/broken.rb'; rescue SyntaxError => e; puts e.message[/.*:/]; e
 
 
 def long_files_take_no_memory(folder):
-    """Each line has another literal: more than mruby counts in one unit, more than fits into memory."""
+    """Each line has another literal: more literals than mruby allows in one unit, and more than fit into memory."""
     file = folder / "long.rb"
     file.write_text("".join(f"$v = 'the literal of line {i}, of which there are too many to be kept in memory at once'\n" for i in range(LINES))
                     + "puts $v[0, 26]\n")
@@ -288,8 +290,8 @@ def long_files_take_no_memory(folder):
 
 
 def many_literals_of_one_unit_are_refused(folder):
-    """More than 16 bits count, in one method or in a text for eval; in groups, because mruby's parser takes the square of their
-    number."""
+    """More literals than 16 bits can count, in one method or in a text for eval. They are in groups, because the time of
+    mruby's parser grows with the square of their number."""
     unit = "def too_large\n" + "".join("begin\n" + "".join(f"$v = {2 ** 32 + 256 * i + k}\n" for k in range(256)) + "end\n" for i in range(257)) + "end\n"
     file = folder / "unit.rb"
     file.write_text("puts 'begun'\n" + unit)
@@ -301,7 +303,7 @@ def many_literals_of_one_unit_are_refused(folder):
 
 
 def every_eval_understands_the_same(_):
-    """Each method that takes Ruby as text, each way to call it: rewrite.c is a part of them."""
+    """Each method that takes Ruby code as text, and each way to call it, rewrites the code (rewrite.c)."""
     source = "begin; raise ArgumentError; rescue; $!.class.name; end"
     ways = ["eval(t)", "Kernel.eval(t)", "eval(t, nil, 'file', 3)", "instance_eval(t)", "String.class_eval(t)", "Comparable.module_eval(t)",
             "eval(*a)", "send(:eval, t)", "__send__(:instance_eval, t)", "method(:eval).call(t)", "String.send(:class_eval, *a)"]
@@ -316,5 +318,5 @@ def every_eval_understands_the_same(_):
 TESTS = (loaded_files, files_run_in_pieces, files_end_early, wrong_files_do_not_begin, failures_have_a_place, lines_of_long_files_are_told,
          files_know_their_folder, long_files_take_no_memory,
          many_literals_of_one_unit_are_refused, every_eval_understands_the_same)
-# HBase's own shell passes these.
+# HBase's own shell passes these, too.
 OF_HBASE = (loaded_files, every_eval_understands_the_same)

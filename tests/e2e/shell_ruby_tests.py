@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""HBase's own Ruby tests of its shell, unmodified, in ours.
+"""HBase's own Ruby tests of its shell, unmodified, run in our shell.
 
     shell_ruby_tests.py DIR [FILE…]   DIR: hbase-shell/src/test/ruby of HBase's source; a server with quotas for each file
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typical scripts in `rorqual shell`: @hbase and @shell, Java's classes without an import, loads of regions, parts of
-Ruby's libraries. own_shell.py runs the tests; the expectation is HBase's Ruby."""
+Ruby's libraries. own_shell.py runs the tests; the expected output is that of HBase's Ruby."""
 import re
 
 from shell_load import script
 
 
 def told(text, *arguments):
-    """The lines that begin with '=', without it: scripts print them by `say`."""
+    """The output lines that begin with '=', without this character: scripts print them by `say`."""
     said = script("def say(v) puts '=' + v.to_s end\n" + text, *arguments)
     return [line[1:] for line in said.stdout.splitlines() if re.match(r"=(?!>)", line)], said
 
@@ -96,7 +96,8 @@ begin; t.nothing; rescue NoMethodError => e; say e.message.include?("`nothing' f
 
 
 def classes_of_java(_):
-    """What HBase's shell has imported for itself; a variable that is called as a command and has a Java object."""
+    """Classes that HBase's shell imports itself; a variable that contains a Java object and is called like a
+    command."""
     return expect("""
 create 'j', 'f', SPLITS => ['m']
 say [HBaseConfiguration, TableName, ConnectionFactory, ServerName, Pair].map { |c| c.inspect.split('::')[-1] }.join(' ')
@@ -166,7 +167,8 @@ say Benchmark.measure { 1 }.real >= 0
 
 
 def what_hbase_does_otherwise(_):
-    """No classes beside those that scripts use; text as bytes, commands' names that stay commands, a module that is opened again."""
+    """Differences from HBase's shell: only classes that scripts use; text as bytes; command names that remain commands; a module
+    that is reopened."""
     return expect("""
 begin; RegionSplitter.new; rescue NameError => e; say e.message; end
 begin; YAML.load('x'); rescue NameError => e; say e.message; end
@@ -188,6 +190,6 @@ say @shell.hbase_table('j').double_count!
 """, ["the shell has no Java: org.apache.hadoop.hbase.util.RegionSplitter", "the shell has no YAML of Ruby's libraries", '["j"]', "v", '""', "true", "true true", "2"])
 
 
-# HBase's own shell passes these.
+# HBase's own shell passes these, too.
 OF_HBASE = (the_shells_objects, what_is_behind_a_table, classes_of_java, parts_of_libraries)
 TESTS = (*OF_HBASE, what_hbase_does_otherwise)

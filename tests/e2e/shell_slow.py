@@ -9,7 +9,7 @@ import subprocess
 from rorqual import BINARY, Server
 from shell_terminal import Terminal
 
-# Each asks a server. The last one asks until it is ended.
+# Each command calls a server. The last one repeats its calls until it is ended.
 COMMANDS = ("get 't', 'r'", "put 't', 'r', 'f:q', 'v'", "scan 't'", "count 't'", "list", "status", "describe 't'", "deleteall 't', 'r'", "incr 't', 'r', 'f:n'",
             "t = get_table('t'); t.get 'r'", "create 'u', 'f'", "flush 't'", "loop { get 't', 'r' rescue nil }")
 
@@ -19,7 +19,7 @@ def prompt_of(number):
 
 
 def a_connection_that_hangs_is_interrupted(folder):
-    """A ZooKeeper, or a registry, that accepts connections and says nothing: Ctrl-C gives the prompt again."""
+    """A ZooKeeper, or a registry, that accepts connections but does not respond: Ctrl-C returns to the prompt."""
     for option in ("--zk", "--bootstrap"):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder}, BINARY, "shell", option, f"127.0.0.1:{silent.getsockname()[1]}")
@@ -39,8 +39,8 @@ def a_connection_that_hangs_is_interrupted(folder):
 
 
 def a_server_that_hangs_is_interrupted(folder):
-    """Each command at a server that is stopped (SIGSTOP): Ctrl-C gives the prompt again, and the next command finds the server
-    when it goes on."""
+    """Each command on a server that is stopped (SIGSTOP): Ctrl-C returns to the prompt, and the next command works when the
+    server continues."""
     server = Server(folder / "hangs", folder / "hangs.log")
     terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder, "PAGER": "", "NO_COLOR": "1"}, BINARY, "shell", "--zk", server.zk)
     number = 1
@@ -52,7 +52,7 @@ def a_server_that_hangs_is_interrupted(folder):
             if not terminal.shows(prompt_of(number)):
                 return f"before {command}: {terminal.screen()}"
             server.process.send_signal(signal.SIGSTOP)
-            os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)  # all its threads
+            os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)  # waits until all its threads have stopped
             terminal.type(f"puts 'beg' + 'un'; {command}", "Enter")
             if not terminal.shows(re.compile(r"(?m)^begun$")):
                 return f"{command} did not begin: {terminal.screen()}"
@@ -73,7 +73,8 @@ def a_server_that_hangs_is_interrupted(folder):
 
 
 def a_long_wait_is_shown(folder):
-    """A line says that no answer comes, and goes when it has come; Tab gives up by itself, and draws nothing."""
+    """A line reports the wait, and is erased when the response arrives; Tab stops waiting by itself, and prints
+    nothing."""
     server = Server(folder / "waits", folder / "waits.log")
     terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder, "PAGER": "", "NO_COLOR": "1"}, BINARY, "shell", "--zk", server.zk)
     waits = re.compile(r"(?m)^no answer for \d+ s; Ctrl-C ends the command$")
@@ -110,8 +111,7 @@ def a_long_wait_is_shown(folder):
 
 
 def settings_limit_the_wait(folder):
-    """hbase.rpc.timeout is the time of a call, hbase.client.operation.timeout that of a get with its repetitions; wrong numbers are
-    refused."""
+    """hbase.rpc.timeout limits a call, hbase.client.operation.timeout a get with its retries; wrong numbers are refused."""
     server = Server(folder / "limits", folder / "limits.log")
     once = ["-D", "hbase.client.retries.number=0"]
     try:
@@ -140,7 +140,7 @@ def settings_limit_the_wait(folder):
 
 
 def a_lost_connection_is_one_line(folder):
-    """The server is killed: the error is one line that names it; the session goes on."""
+    """The server is killed: the error is one line that names the server; the session continues."""
     server = Server(folder / "lost", folder / "lost.log")
     with subprocess.Popen([BINARY, "shell", "--zk", server.zk], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
         session.stdin.write("create 't', 'f'\nputs 'made'\n")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`count` and `list_regions` of `rorqual shell`, and the variables of one statement. own_shell.py runs the tests; the expectation is HBase's Ruby."""
+"""`count` and `list_regions` of `rorqual shell`, and the variables of one statement. own_shell.py runs the tests; the expected
+output is that of HBase's Ruby."""
 import re
 
 from shell_load import script
@@ -12,7 +13,7 @@ def lines_of(text, *arguments):
 
 
 def counts(_):
-    """Every INTERVAL-th row is told, also of a negative interval; 0 is an error as soon as there is a row."""
+    """Every INTERVAL-th row is reported, also with a negative interval; 0 is an error as soon as there is a row."""
     lines, said = lines_of("create 't', 'f'\ncount 't', INTERVAL => 0\n(1..7).each { |i| put 't', \"r#{i}\\xff\", 'f:q', 'v' }; nil\n"
                            "count 't', INTERVAL => 3\ncount 't', INTERVAL => -5, CACHE => 2\ncount 't', INTERVAL => 2, LIMIT => 4\n"
                            "begin; count 't', INTERVAL => 0; rescue ZeroDivisionError => e; puts e.message; end\n"
@@ -24,7 +25,8 @@ def counts(_):
 
 
 def regions_are_listed(_):
-    """Those of the table, of which another's name may be the beginning; by server, columns and locality."""
+    """Lists only the table's regions, even if its name is a prefix of another table's; by server, with columns and
+    locality."""
     text = ("create 't1', 'f', SPLITS => ['b', 'c']\ncreate 't', 'f'\ncreate 't12', 'f'\n3.times { put 't1', 'b', 'f:q', 'v' }\n"
             "list_regions 't1'\nlist_regions 't1', 'nowhere'\nlist_regions 't1', {}, ['start_key', 'REQ']\nlist_regions 't'\n"
             "list_regions 't1', {LOCALITY_THRESHOLD => 1.0}, ['END_KEY']\nlist_regions 'hbase:meta', '', ['REGION_NAME']\n"
@@ -42,7 +44,8 @@ def regions_are_listed(_):
 
 
 def messages_are_selected(_):
-    """Of a list in a message, those whose key begins with a text; each found as it is, malformed ones are refused."""
+    """Selects the entries of a list in a message whose key begins with a text; each is returned unchanged, malformed
+    messages are refused."""
     entry = r"\x0a\x06\x08\x01\x12\x02%s\x10\x05"  # field 1: a message whose field 2 is the key
     outer = "".join(r"\x12\x0a" + entry % key for key in ("ta", "ub", "tb"))
     text = "".join(f"begin; p Wire.select(\"{m}\", [2], [1, 2], '{prefix}').map {{ |b| b[6, 2] }}; rescue => e; puts e.message; end\n"
@@ -54,7 +57,7 @@ def messages_are_selected(_):
 
 
 def variables_begin_where_they_are_assigned(_):
-    """In text before its assignment a name is a method's."""
+    """Before its assignment in the text a variable's name is a method call."""
     lines, said = lines_of("begin\n  puts early if (early = 1)\nrescue NameError => e\n  puts e.message\nend\nputs early\nputs late = 2; puts late\n"
                            "x = 5; f = lambda { x += 1 }; f.call; puts x\nputs f.call, x\n")
     got = [line.split(" for #")[0] for line in lines if line and not line.startswith(("=>", "begin", "rescue", "end", "puts"))]
@@ -63,5 +66,5 @@ def variables_begin_where_they_are_assigned(_):
 
 
 TESTS = [counts, regions_are_listed, messages_are_selected, variables_begin_where_they_are_assigned]
-# HBase's own shell passes these. Its list of regions is that of the servers' last reports, seconds old.
+# HBase's own shell passes these, too. HBase's list of regions comes from the servers' last reports, and is seconds old.
 OF_HBASE = (counts, variables_begin_where_they_are_assigned)

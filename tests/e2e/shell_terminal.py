@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`rorqual shell` on a terminal: the scenes of docs/shell.md, the pager, colours, progress. own_shell.py runs the tests.
+"""`rorqual shell` on a terminal: the scenes of docs/shell.md, the pager, colours, progress bars. own_shell.py runs the
+tests.
 
     shell_terminal.py           compares the captures in docs/shell.md with what the terminal shows
-    shell_terminal.py --write   takes them anew
+    shell_terminal.py --write   renews them
 
-A scene is keys, each with a text that must appear before the next: the next prompt, or what a running command prints. Its
-capture is the screen at the end, with times and counts replaced.
+A scene is a list of keys, each with a text that must appear before the next key: the next prompt, or output of a running
+command. The scene's capture is the screen at the end, with times and counts replaced.
 """
 import itertools
 import os
@@ -35,7 +36,7 @@ NUMBERS = itertools.count()
 
 
 class Terminal:
-    """A terminal of 100 columns by tmux."""
+    """A terminal of 100 columns, made with tmux."""
 
     def __init__(self, environment, *command, lines=50):
         self.name = f"rorqual-shell-{os.getpid()}-{next(NUMBERS)}"
@@ -75,11 +76,11 @@ def table(more=""):
 TABLE = table()
 # A timestamp without milliseconds is shorter, which changes columns.
 STAMPED = table(", 1772366400123")
-# Written as batches: a row at a time would take as long as the count.
+# Written in batches: one row at a time would take as long as the count.
 ROWS = ("40.times { |b| Rows.mutate_all('visits', 2, (0...2500).map { |i| \"r#{b * 2500 + i}\" }, "
         "[['page', 'n', nil, 4, 'v']], '') }")
 
-# name: keys before it, which are not shown; keys; whether the screen is captured before the last keys.
+# name: keys that are not shown; keys of the scene; whether the screen is captured before the last keys.
 SCENES = {
     "completion": (TABLE, [(["desc", "Tab"], "describe_namespace"),
                            (["C-u", "put 'vi", "Tab", "', 'row3', 'us", "Tab"], "'user:"),
@@ -158,7 +159,7 @@ def on_terminal(folder, environment, keys):
 
 
 def colours(folder):
-    """The header is bold on a terminal, not with NO_COLOR, and never in a pipe."""
+    """The header is bold on a terminal, but not with NO_COLOR or in a pipe."""
     keys = [*TABLE, (["scan 'visits'", "Enter"], "2 row(s)"), (["get 'none', 'r'", "Enter"], "Unknown table none!")]
     bold, red = re.compile(r"\x1b\[1mROW"), re.compile(r"\x1b\[31m(\x1b\[49m)?ERROR")
     screen = on_terminal(folder, {}, keys)
@@ -236,7 +237,7 @@ def other_ways(folder):
 
 
 def completed(folder):
-    """Words that Tab completes at their places; columns are those of the first rows."""
+    """The words that Tab completes at each position; columns are those of the first rows."""
     words = [("get 'visits', 'row1', 'page:t", "'page:title"), ("scan 'visits', {COLUMNS => 'us", "'user:"), ("alter 'visits', NAME => 'us", "NAME => 'user$"),
              ("scan 'visits', LIM", "LIMIT"), ("create 'x', {NAME => 'f', COMPRESSION => 'SN", "'SNAPPY"), ("scan 'visits', FILTER => \"Pref", '"PrefixFilter\\('),
              ("help 'clone_sn", "'clone_snapshot"), ("help 'repl", "'replication"), ("status 'det", "'detailed"), ("drop_namespace 'sa", "'sales"),
@@ -244,7 +245,8 @@ def completed(folder):
     keys = [*TABLE, (["create_namespace 'sales'; create 'sales:orders', 'o'; snapshot 'visits', 'one'; 7", "Enter"], "=> 7")]
     for typed, shown in words:
         keys.append((["C-u", typed.replace("\\\\", "\\"), "Tab"], re.compile(rf"(?m)^hbase:006:0> .*{shown}")))
-    keys.append((["C-u", "C-l", "scan 'visits', {", "Tab"], "ROWPREFIXFILTER"))  # options that may begin here
+    # options that are valid at this position
+    keys.append((["C-u", "C-l", "scan 'visits', {", "Tab"], "ROWPREFIXFILTER"))
     try:
         on_terminal(folder, {"NO_COLOR": "1"}, keys)
     except AssertionError as e:
@@ -253,7 +255,8 @@ def completed(folder):
 
 
 def forms_are_told(folder):
-    """The list of commands fits in 80 columns. What \\o and \\as have set; without \\as, rows have the form that \\o has set."""
+    """The list of commands fits into 80 columns. \\o and \\as without arguments show what is set; without \\as, rows have the
+    form set by \\o."""
     longest = max(len(line) for line in shell("memory:", text="\\?\n").stdout.splitlines() if line.startswith(("\\", "   ")))
     if longest > 80:
         return f"{longest} columns"
@@ -269,7 +272,8 @@ def forms_are_told(folder):
 
 
 def many_tables(folder):
-    """Tab reads the names of 200 tables at most, says that there are others, and completes what all names have."""
+    """Tab reads the names of at most 200 tables, says that there are more, and completes the common prefix of all
+    names."""
     make = "(0...210).each { |i| create \"many_#{i + 100}\", 'f' }; create 'many_x', 'f'; create_namespace 'n'; create 'n:t', 'f'; 7"
     keys = [([make, "Enter"], "=> 7"), (["C-l", "exists 'ma", "Tab"], "exists 'many_"),
             (["Tab"], re.compile(r"many_299\s+and more; type more letters")), (["x", "Tab", "'", "Enter"], "Table many_x does exist"),
@@ -283,7 +287,8 @@ def many_tables(folder):
 
 
 def what_fails_is_over(folder):
-    """An export that cannot be written is refused; a watch that cannot be read is an error; text does not command the terminal."""
+    """An export that cannot be written is refused; a watch that cannot be read is an error; control characters in text do not
+    reach the terminal."""
     keys = [*TABLE, (["\\export /nope/rows.csv", "Enter"], "ERROR: /nope/rows.csv cannot be written: No such file or directory"),
             (["scan 'visits'", "Enter"], "2 row(s)"), (["\\watch 1 1 +", "Enter"], "ERROR: "), (["3 * 3", "Enter"], "=> 9"),
             (["put 'visits', 'row9', 'page:title', \"a\\e[31mred\\n\u00e9\\xff\"", "Enter"], "hbase:010:0>"), (["\\as text", "Enter"], "hbase:011:0>"),
@@ -296,7 +301,7 @@ def what_fails_is_over(folder):
 
 
 def history_is_kept(folder):
-    """Two shells at once, which end with their terminals: the statements of both stay, and those before."""
+    """Two concurrent shells that end with their terminals: the statements of both are kept, as are earlier ones."""
     state = pathlib.Path(folder) / "kept"
     state.mkdir()
     environment = {"HOME": str(state), "XDG_STATE_HOME": str(state)}
@@ -322,7 +327,7 @@ def history_is_kept(folder):
 
 
 def hints(folder):
-    """Behind an error the prompt says what was probably meant; a pipe gets the error alone. Lines that go on have a prompt."""
+    """After an error the prompt suggests a correction; a pipe gets only the error. Continuation lines have a prompt."""
     cases = [("lst", "Did you mean list?"), ("craete 't', 'f'", "Did you mean create?"), ("create \u2018t\u2019, \u2018f\u2019", "others are letters of names."),
              ("scan users", "are quoted: 'users'."), ("select * from t", "This is no SQL: list; scan 't'"), ("SHOW TABLES", "This is no SQL"),
              ("create 't', {NAME => 'f' VERSIONS => 1}", "A comma stands between two arguments."), ("scan 't' {LIMIT => 1}", "A comma stands between two arguments.")]

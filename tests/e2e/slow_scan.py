@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Java clients that read a large table of many regions more slowly than the server answers.
+"""Java clients that read a large table of many regions more slowly than the server sends.
 
     slow_scan.py              2 GB in 50 regions, read 20 times by the 3.0 client and 20 times by 2.6's AsyncTable
     MB=100 ROUNDS=1 CLIENTS=30 slow_scan.py
 
-Clients lose a resumption when an answer arrives faster than they expect (docs/compatibility.md): a scan then hangs for
-ever. Ends with 'N passed, N failed'.
+Clients lose the signal to resume if a response arrives faster than they expect (docs/compatibility.md): such a scan
+hangs forever. Ends with 'N passed, N failed'.
 """
 import os
 import pathlib

@@ -3,12 +3,12 @@
 """Runs HBase's load tools, which must end without an error: make tools-tests.
 
     tools.py                  starts build/rorqual (or RORQUAL) on a temporary folder
-    ZK=host:port tools.py     tests a server that runs already (a real HBase, say)
+    ZK=host:port tools.py     tests a running server, such as a real HBase
     COMMANDS='scan append'    only these commands of PerformanceEvaluation ('' for none); ROWS (2000)
-    KEYS=0                    without LoadTestTool; else so many keys (3000)
+    KEYS=0                    without LoadTestTool; otherwise its number of keys (default 3000)
 
 PerformanceEvaluation runs each of its commands; LoadTestTool writes, updates and reads back, and
-verifies every value. An exception in what a tool prints is an error too. Ends with 'N passed, N failed'.
+verifies every value. An exception in a tool's output is an error, too. Ends with 'N passed, N failed'.
 """
 import os
 import pathlib
@@ -21,7 +21,7 @@ from rorqual import BINARY, ROOT, Report, Server, fail_hard
 
 PEER = ROOT / "tests/peers/hbase.sh"
 PACKAGE = "org.apache.hadoop.hbase."
-# Ordered so that each command finds the rows it reads.
+# Ordered so that each command finds the rows that it reads.
 ALL = """sequentialWrite sequentialRead randomRead randomWrite randomSeekScan scan reverseScan filterScan
 scanRange10 scanRange100 scanRange1000 scanRange10000 asyncSequentialWrite asyncSequentialRead
 asyncRandomWrite asyncRandomRead asyncScan increment append checkAndMutate checkAndPut checkAndDelete
@@ -39,7 +39,7 @@ BAD = re.compile(r"^(?!.*(?:SLF4J|NativeCodeLoader)).*(?:Exception|\bERROR\b|FAT
 
 
 def run_tool(report, name, zk, folder, arguments):
-    """The tools read the folder's hbase-site.xml, which has ZooKeeper's port."""
+    """The tools read the folder's hbase-site.xml, which sets ZooKeeper's port."""
     environment = {**os.environ, "ZK_PORT": zk.rsplit(":", 1)[1], "HEAP": "1g"}
     try:
         ran = subprocess.run([str(PEER), "run", str(folder), *arguments], env=environment, text=True, check=False,
@@ -69,9 +69,9 @@ def run_all(report, zk, folder):
 
 
 def load(report, zk, folder):
-    """Writers and readers together; then updates, which change a value and say so one after the other, so
-    that a reader beside them would see the tool's own gap; then everything is read and verified. Updates
-    by batches come last: one Append then names its column of notes several times, and of those one stays."""
+    """Concurrent writers and readers; then updates without readers, because a concurrent reader would see a
+    value between the tool's two writes of an update; then all rows are read and verified. Batch updates come
+    last: one Append then has its column of notes several times, of which only one is kept."""
     for name, options, parts in (
             ("single", [], [["-write", "3:200:4", "-read", "100:4"], ["-update", "20:4"], ["-read", "100:4"]]),
             ("batches", ["-multiget_batchsize", "10"],

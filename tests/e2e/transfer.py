@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""rorqual export, import, bulkload, copytable, verify, rowcount, cellcount, canary and split on a server: every format there
-and back, interrupted transfers, bad input, a full disk; and each against HBase's own tools: Export, Import, ImportTsv, HashTable,
-SyncTable, RowCounter and BulkLoadHFilesTool read what ours write, and the reverse.
+"""rorqual export, import, bulkload, copytable, verify, rowcount, cellcount, canary and split on a server: every format exported
+and imported, interrupted transfers, bad input, a full disk. HBase's tools Export, Import, ImportTsv, HashTable, SyncTable,
+RowCounter and BulkLoadHFilesTool read the files that our tools write, and vice versa.
 
     transfer.py                                          starts build/rorqual (or RORQUAL) on a temporary folder
-    ZK=host:port MASTER=host:port RS=host:port transfer.py   against a server that runs already (a real HBase, say)
-    JAVA=0                                               without HBase's tools
+    ZK=host:port MASTER=host:port RS=host:port transfer.py   tests a running server, such as a real HBase
+    JAVA=0                                               skips HBase's tools
 
 Ends with 'N passed, N failed'.
 """
@@ -153,7 +153,7 @@ def a_killed_import_goes_on(w):
     assert not w.run("verify", "--versions", "9", table, copy, code=1).startswith("equal")
     part = folder / "part-m-00003"
     whole, time_ns = part.read_bytes(), part.stat().st_mtime_ns
-    # Longer; as long as before, but with a byte that is another one.
+    # A longer file; and a file of the same length with another byte.
     for other in (whole + b"x", whole[:-1] + bytes([whole[-1] ^ 1])):
         part.write_bytes(other)
         expect(w.run("import", copy, folder, code=1), "the input has changed")
@@ -161,7 +161,7 @@ def a_killed_import_goes_on(w):
     os.utime(part, ns=(time_ns, time_ns))
     plan = progress / "plan"
     text = plan.read_text()
-    plan.write_text(re.sub(r" of \d+ ", " ", text))  # of an earlier version
+    plan.write_text(re.sub(r" of \d+ ", " ", text))  # a plan of an earlier version
     expect(w.run("import", copy, folder, code=1), "an older version of rorqual")
     plan.write_text(text)
     expect(w.run("import", copy, folder), "; 1 part was done before")
@@ -176,7 +176,7 @@ def a_killed_copy_goes_on(w):
         killed_when(process, lambda: (progress / f"copytable-{copy}/00000").exists())
     assert not w.run("verify", "--versions", "9", table, copy, code=1).startswith("equal")
     expect(w.run("copytable", "--new-name", copy, "--progress", progress, table, code=1), "was begun by another command")
-    # The ranges are those of the first run, also if the table has been split since.
+    # The ranges of the first run are used, even if the table has been split since.
     w.client.split(table, b"r050")
     expect(w.run("copytable", "--versions", "9", "--new-name", copy, "--progress", progress, table), "; 1 part was done before")
     assert w.same(table, copy) and not progress.exists()
@@ -188,7 +188,8 @@ def a_killed_copy_goes_on(w):
 
 
 def a_copy_that_has_copied_nothing_leaves_nothing(w):
-    """The target is not there, or lacks a family; what a copy needs to go on stays, and a folder that was there before."""
+    """The target table is missing or lacks a family; files that the copy needs to continue remain, and so does a folder
+    that existed before."""
     table, copy, poor = w.filled(), w.table(), "poor"
     shell(w, f"create '{poor}', 'other'")
     new, there = w.path(), w.path()
@@ -202,7 +203,7 @@ def a_copy_that_has_copied_nothing_leaves_nothing(w):
 
 
 def tags_are_kept(w):
-    """A cell's time to live is a tag: exports, imports and copies keep it, as do Results and lines."""
+    """A cell's time to live is a tag: exports, imports and copies keep it; so do results and lines of text."""
     tag = b"\x00\x09\x08" + (10**10).to_bytes(8, "big")
     table, imported, copy = w.table(), w.table(), w.table()
     shell(w, f"put '{table}', 'r1', 'cf:a', 'v', {{TTL => {10**10}}}\nput '{table}', 'r2', 'cf:a', 'v'")
@@ -300,7 +301,7 @@ def wrong_names_are_refused(w):
 
 
 def what_fails_leaves_no_folder(w):
-    """A folder that was there stays, and so does one that has something in it. A load that fails before it has sent or sorted a row
+    """A folder that existed before stays, and so does a folder with content. A load that fails before it has sent or sorted a row
     leaves nothing."""
     new, there, full, bad, table = w.path(), w.path(), w.path(), w.path("bad"), w.table()
     there.mkdir()
@@ -351,7 +352,7 @@ def counts(w):
 
 
 def rows_in_parts_are_counted_once(w):
-    """The part of r2 looks as if another followed, which is deleted."""
+    """The first part of r2 is marked as if another part followed; that part is deleted."""
     table = w.table(splits=())
     cells = [{"family": "cf", "qualifier": q, "timestamp": 1, "value": q} for q in "ab"]
     w.import_lines(table, [json.dumps({"row": f"r{i}", "cells": cells}).encode() for i in range(5)], "--format", "json")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rorqual bulkload: loads the same rows as import; refused, killed and divided loads, changed input. transfer.py runs these tests."""
+"""rorqual bulkload loads the same rows as import. Refused and killed loads, files that are divided, changed input. transfer.py runs
+these tests."""
 import hashlib
 import json
 import os
@@ -16,7 +17,7 @@ from rorqual import BINARY
 from transfer_world import DEADLINE, ROWS, expect, killed_when
 
 def tsv_of(w, rows=ROWS):
-    """Rows in no order; the last line of a row counts."""
+    """Rows in random order; the last line of a row counts."""
     path = w.path("tsv")
     lines = [f"r{(i * 7) % rows:03d}\tA{i}\tB{i}\tG{i}\n" for i in range(rows)]
     path.write_text("".join(lines) + "bad\n" + "r005\tlast\tB\tG\n")
@@ -64,7 +65,7 @@ MANY_SPLITS = tuple(b"r%03d" % i for i in range(30, 400, 30))
 
 
 def folder_of(w, files=6):
-    """Rows in no order, without timestamps, in several files: those of a later load would be further versions."""
+    """Rows in random order, without timestamps, in several files: a second load would add further versions."""
     folder = w.path("folder")
     folder.mkdir()
     lines = [f"r{(i * 7) % ROWS:03d}\tA{i}\tB{i}\tG{i}\n" for i in range(ROWS)]
@@ -74,7 +75,7 @@ def folder_of(w, files=6):
 
 
 def store_files(w, table):
-    """How many files each store has."""
+    """The number of files of each store."""
     stores = [s for s in (w.folder / f"data/data/default/{table}").glob("*/*") if s.name in ("cf", "g")]
     return [len([f for f in s.iterdir() if f.is_file() and not f.name.startswith(".")]) for s in stores]
 
@@ -87,7 +88,7 @@ def loaded_once(w, table, put):
 
 
 def killed_bulk_loads_go_on(w):
-    """Kills at random moments of the whole run, again and again until one run comes to its end."""
+    """Kills at random moments of the whole run, repeatedly until one run completes."""
     fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:b,cf:a,g:x")
     folder, put = folder_of(w), w.table()
     w.run("import", *fields, put, folder)
@@ -116,14 +117,14 @@ def killed_bulk_loads_go_on(w):
             kills += 1
             left = [p.name for p in kept.iterdir()] if kept.exists() else []
             if not left and kills > 1 and len(set(store_files(w, table))) == 1 and store_files(w, table)[0] > 0:
-                break  # killed behind its last step
+                break  # killed after its last step
         print(f"# {kills} kills, seed {seed}: {text.decode().strip()}")
         assert not kept.exists() or not any(kept.iterdir())
         loaded_once(w, table, put)
 
 
 def a_load_that_was_killed_goes_on(w):
-    """Kills while the regions' files are loaded: of text, of a folder of HFiles, and of copied ones."""
+    """Kills while the regions' files are loaded: files made from text, from a folder of HFiles, and copied ones."""
     fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:b,cf:a,g:x")
     folder, put = folder_of(w), w.table()
     w.run("import", *fields, put, folder)
@@ -147,7 +148,7 @@ def a_load_that_was_killed_goes_on(w):
             output = w.run("bulkload", *command)
             again = int(output.split("loaded ")[1].split()[0])
             assert again <= 2 * (len(MANY_SPLITS) + 1) - 4, (output, first)
-            if options:  # the call that was under way is in doubt: its two files may be there twice
+            if options:  # the outcome of the interrupted call is unknown: its two files may be loaded twice
                 assert w.run("verify", "--versions", "9", "--ignore-timestamps", put, table).strip() == "equal"
                 assert sum(store_files(w, table)) <= 2 * (len(MANY_SPLITS) + 1) + 2
             else:
@@ -156,7 +157,7 @@ def a_load_that_was_killed_goes_on(w):
 
 
 def a_load_that_divides_goes_on(w):
-    """Killed while files of few regions are divided for many, and while the pieces are loaded."""
+    """Killed while files of few regions are divided for many regions, and while the pieces are loaded."""
     fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:b,cf:a,g:x")
     folder, put = folder_of(w), w.table()
     w.run("import", *fields, put, folder)
@@ -168,14 +169,14 @@ def a_load_that_divides_goes_on(w):
             killed_when(process, lambda j=journal, c=condition: j.exists() and j.read_text().count("\n" + c) >= 3)
         w.run("bulkload", table, out)
         assert w.run("verify", "--versions", "9", "--ignore-timestamps", put, table).strip() == "equal"
-        # The files end at r100, r200 and r300: two of these are inside of a region, which gets the ends of two files.
+        # The files end at r100, r200 and r300: two of these keys are inside a region, which gets parts of two files.
         counts = store_files(w, table)
         assert not w.own or sorted(counts) == [1] * (2 * len(MANY_SPLITS) - 2) + [2] * 4, counts
         assert not journal.exists() and not (out / "_rorqual_pieces").exists()
 
 
 def hfiles_of(w, rows=ROWS):
-    """A table of one region with the rows, and a folder with its two HFiles, one for each family."""
+    """A table of one region with the rows, and a folder with its two HFiles, one per family."""
     put, folder, out = w.table(splits=()), w.path("rows"), w.bulk / f"whole{w.counter}"
     folder.write_text("".join(f"r{i:03d}\tA{i}\tB{i}\tG{i}\n" for i in range(rows)))
     w.run("import", *BULK, put, folder)
@@ -184,7 +185,7 @@ def hfiles_of(w, rows=ROWS):
 
 
 def a_file_of_many_regions_is_divided(w):
-    """Each file has 61 regions, and a name as long as HBase's."""
+    """Each file is divided for 61 regions, and has a name as long as HBase's."""
     put, out = hfiles_of(w)
     splits = tuple(b"r%03d" % i for i in range(5, 305, 5))
     table = w.table(splits=splits)
@@ -204,12 +205,12 @@ def a_name_of_any_length_is_loaded(w):
 
 
 def a_file_that_cannot_be_seen_is_not_loaded(w):
-    """A family's folder is away between two attempts to load its files, and then there is a file in its place."""
+    """Between two attempts to load a family's files its folder disappears, and later a file replaces it."""
     if not w.own:
         return
     put, out = hfiles_of(w)
     for there, error in (False, "No such file"), (True, "Not a directory"):
-        # So many regions that the load is not over when the server is stopped.
+        # Enough regions that the load is not finished when the server is stopped.
         table, folder = w.table(splits=tuple(b"r%03d" % i for i in range(4, 400, 4))), w.bulk / f"away{w.counter}"
         shutil.copytree(out, folder)
         away, journal = folder / "_cf", folder / "_rorqual_load"
@@ -235,13 +236,14 @@ def a_file_that_cannot_be_seen_is_not_loaded(w):
 
 
 def server_is_idle(w):
-    """It may execute the last call of a killed client."""
+    """The server may still execute the last call of a killed client."""
     with urllib.request.urlopen(f"http://{w.server.http}/rs-status?format=json&filter=all", timeout=DEADLINE) as page:
         return not any("rpcCall" in task for task in json.load(page))
 
 
 def a_renamed_file_is_loaded(w):
-    """Killed a second time, behind the renaming of a file that the first run was about to load; --keep or not, a piece or not."""
+    """Killed a second time, after renaming a file that the first run was about to load; with and without --keep, a whole file or
+    a piece."""
     put, whole = hfiles_of(w)
     for pieces in (False, True):
         for options in ((), ("--keep",)):
@@ -276,7 +278,7 @@ def place_of(work):
 
 
 def killed_while_it_loads(w, table, place, folder):
-    """A bulk load of text, killed between two calls of it."""
+    """A bulk load of text, killed between two of its calls."""
     fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:b,cf:a,g:x")
     command = ["bulkload", *fields, *map(str, place), table, folder]
 
@@ -291,7 +293,7 @@ def killed_while_it_loads(w, table, place, folder):
 
 
 def a_load_killed_at_its_end_leaves_nothing(w):
-    """The step says that all is loaded; what the load needed to go on is still there."""
+    """The step file says that all is loaded, but files that the load needed to continue still exist."""
     table, out, folder = w.table(splits=MANY_SPLITS), w.bulk / f"end{w.counter}", folder_of(w)
     command = killed_while_it_loads(w, table, ("--output", out), folder)
     (out / "_rorqual_pieces").mkdir()
@@ -302,7 +304,7 @@ def a_load_killed_at_its_end_leaves_nothing(w):
 
 
 def a_staging_folder_is_removed_before_it_is_forgotten(w):
-    """The server refuses to remove what the work folder names: the work folder has to stay."""
+    """The server refuses to remove the staging folder that the work folder names: then the work folder must remain."""
     if not w.own:
         return
     table, work, folder = w.table(splits=MANY_SPLITS), w.path("work"), folder_of(w)
@@ -316,7 +318,7 @@ def a_staging_folder_is_removed_before_it_is_forgotten(w):
     assert step.exists()
     (kept / "place").write_text(f"file:{staging}")
     before = shutil.copytree(kept, w.path("before"))
-    for _ in range(2):  # the second time as after a kill between the two
+    for _ in range(2):  # the second time as after a kill between the two removals
         expect(w.run(*command), f"sorted {ROWS} rows")
         assert not kept.exists() and not staging.exists()
         shutil.copytree(before, kept)
@@ -337,7 +339,7 @@ def a_bulk_load_of_changed_input_is_refused(w):
 
 
 def first_line_of_refusal(w, process, fields, work, table, folder):
-    """What a second one at the same time is told."""
+    """The first line of error that a second load gets at the same time."""
     until = time.monotonic() + DEADLINE
     while not (work / f"bulkload-{table}" / "plan").exists():
         assert process.poll() is None and time.monotonic() < until

@@ -16,7 +16,7 @@ MAPREDUCE = "org.apache.hadoop.hbase.mapreduce."
 
 
 class Clusters:
-    """What hbase.Client asks of a server."""
+    """Reads from a server with hbase.Client."""
 
     def __init__(self, zk, master, regionserver):
         self.zk, self.master, self.regionserver = zk, master, regionserver
@@ -59,7 +59,8 @@ class World:
         return self.run("import", *options, table, path, code=code)
 
     def filled(self, rows=ROWS):
-        """A table with rows in all its regions, of two families, with bytes that are no text, and two versions of one cell."""
+        """A table with rows in all its regions, with two families, bytes that are not valid text, and two versions of one
+        cell."""
         table = self.table()
         lines = [json.dumps({"row": f"r{i:03d}", "cells": [
             {"family": "cf", "qualifier": "a", "timestamp": 1000 + i, "value": f"\\x00\\xFF{i}\t\"" + VALUE.decode()},
@@ -78,7 +79,7 @@ class World:
             conf.mkdir(parents=True)
             properties = {"hbase.zookeeper.quorum": host, "hbase.zookeeper.property.clientPort": port,
                           "mapreduce.framework.name": "local", "hadoop.tmp.dir": str(self.folder / "hadoop"),
-                          # Milliseconds, instead of 1 and 5 s, between looks at whether a job has ended.
+                          # Milliseconds between checks whether a job has ended; the defaults are 1 s and 5 s.
                           "mapreduce.client.progressmonitor.pollinterval": "20", "mapreduce.client.completion.pollinterval": "20"}
             (conf / "hbase-site.xml").write_text("<configuration>" + "".join(
                 f"<property><name>{n}</name><value>{v}</value></property>" for n, v in properties.items()) + "</configuration>")
@@ -104,7 +105,7 @@ def lines_of(folder):
 
 
 def killed_when(process, condition):
-    """Waits for the condition, then kill -9; the process must have been alive."""
+    """Waits for the condition, then kills the process (kill -9), which must still be alive."""
     until = time.monotonic() + DEADLINE
     while not condition():
         assert process.poll() is None, f"ended with {process.returncode}"

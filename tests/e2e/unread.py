@@ -6,10 +6,10 @@ A server with rorqual.memory=128m and one loop (MEMORY_MB, LOOPS) is attacked in
 another, by raw connections that request far more than fits into memory and read little or nothing. During
 an attack a bystander process puts, gets and scans a row repeatedly. The limits of each attack are
   - peak of resident memory: the budget and 30 %;
-  - the bystander's 99th percentile: 100 ms, and on a busy machine also NOISE times the time by which
-    its sleeps were too long; its longest call: a second, with the same allowance;
+  - the bystander's 99th percentile: 100 ms, plus on a busy machine NOISE times the excess duration of its
+  sleeps; its longest call: a second, with the same allowance;
   - the bystander always gets responses, and none is refused;
-  - resident memory some seconds after the attackers have gone: about as much as before.
+  - resident memory a few seconds after the attackers have disconnected: about as much as before.
 At the end the server must stop within 10 s while such peers are connected. ONLY=part,part selects
 parts; SCALE=0.2 makes the attacks smaller, for a server that is expected to fail.
 """
@@ -32,15 +32,15 @@ MEMORY_MB = int(os.environ.get("MEMORY_MB", "128"))
 LOOPS = os.environ.get("LOOPS", "1")
 ONLY = os.environ.get("ONLY", "")
 SCALE = float(os.environ.get("SCALE", "1"))
-NOISE = float(os.environ.get("NOISE", "10"))  # a call passes through several threads
+NOISE = float(os.environ.get("NOISE", "10"))  # allowance for a call, which passes through several threads
 CODEC = b"org.apache.hadoop.hbase.codec.KeyValueCodec"
 RESIDENT_MAX = MEMORY_MB * MB * 13 // 10
-BACK_MAX = 24 * MB       # resident memory above what it was before, when the attackers have gone
+BACK_MAX = 24 * MB       # allowed growth of resident memory after the attackers have disconnected
 BACK_SECONDS = 5
 LATENCY_MAX = 0.1        # seconds, at the 99th percentile
 WORST_MAX = 1            # seconds: a client that waits for the attack's end makes few calls meanwhile
 STOP_SECONDS = 10
-STAND_SECONDS = 4        # how long an attack stands after its last byte was sent
+STAND_SECONDS = 4        # duration of an attack after its last byte was sent
 FAMILY, QUALIFIER = b"f", b"q"
 LARGE_BYTES = 5 * MB
 
@@ -115,8 +115,8 @@ def pump_all(peers, seconds):
 
 
 def bystander(address, region, stop, pipe):
-    """Puts, gets and scans one row; sends the duration of each call in seconds, by how much its
-    sleeps were too long, and the problem, if any."""
+    """Puts, gets and scans one row; sends the duration of each call, the excess duration of its
+    sleeps, both in seconds, and the problem, if any."""
     times, problem, overslept = {"put": [], "get": [], "scan": []}, None, []
     try:
         connection = hbase.Connection(address)
@@ -191,7 +191,7 @@ class Tests:
             client.data.put(self.large, b"%d" % n, {(FAMILY, QUALIFIER): os.urandom(LARGE_BYTES)})
         client.flush(self.data)
         client.flush(self.large)
-        # The block cache is full from now on: later growth of memory is not the cache's.
+        # From now on the block cache is full, so later growth of memory is not the cache's.
         client.data.scan(self.data, rows=2000)
         for n in range(4):
             client.data.get(self.large, b"%d" % n)
@@ -209,7 +209,7 @@ class Tests:
         for peer in peers:
             peer.close()
         del peers
-        # Calls that the attackers started end, too; the bystander runs until memory has been released.
+        # Calls of the attackers must end, too; the bystander runs until memory has been released.
         deadline = time.monotonic() + BACK_SECONDS
         while time.monotonic() < deadline and status(pid, "VmRSS") > before + BACK_MAX // 2:
             time.sleep(0.1)
@@ -265,7 +265,7 @@ class Tests:
         return self.stand([peer])
 
     def scans_in_messages(self):
-        """The previous attack by a client that names no codec."""
+        """The previous attack, by a client that names no codec."""
         peer = Deaf(self.server.regionserver)
         for _ in range(scaled(1000)):
             peer.ask("Scan", self.scan_message())
@@ -279,7 +279,7 @@ class Tests:
         return self.stand(peers)
 
     def many_calls(self):
-        """As many calls as connections may have in flight: small ones, none of which ends."""
+        """As many small calls as connections may have in flight, none of which ends."""
         peers = self.peers(1000, codec=True)
         for peer in peers:
             for _ in range(1000):
@@ -327,7 +327,7 @@ class Tests:
         return self.stand(peers)
 
     def slow_readers(self):
-        """Reads a byte per second; or a part of the response and then nothing."""
+        """Reads one byte per second; or a part of the response and then nothing."""
         peers = self.peers(200, codec=True)
         for n, peer in enumerate(peers):
             for _ in range(10):
@@ -372,7 +372,7 @@ class Tests:
         return self.stand(peers, 1)
 
     def half_headers(self):
-        """Connection headers of 250 kB but for the last byte."""
+        """Connection headers of 250 kB without their last byte."""
         peers = self.peers(1000, user=b"u" * 250_000)
         for peer in peers:
             peer.out = peer.out[:-1]

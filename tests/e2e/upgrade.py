@@ -3,13 +3,13 @@
 """Data folders written by earlier versions, tests/data/folders/VERSION.tar.xz: this version opens each of them, every row is
 compared, new rows are written, and `rorqual fsck --blocks` finds no problem, before and after.
 
-    upgrade.py                 all of them
-    upgrade.py --make VERSION  makes the folder of this version, once, when the version is tagged; it is never replaced
+    upgrade.py                 opens all folders
+    upgrade.py --make VERSION  makes the folder of this version once, when the version is tagged; the folder is never replaced
 
 Each tag of a release, vVERSION, must have its folder. An archive has two folders, `stopped` and `killed` (with edits in the log),
-and rows.json, the acknowledged rows. They have compressed and encoded families, MOB values, versions, a disabled table, a split table
-whose halves are references, and procedures' records; from 2026-11-25 on also each codec, and increments with nonces, in files of
-nonces and in the log. Folders of newer versions are refused, untouched.
+and rows.json, the acknowledged rows. The folders contain compressed and encoded families, MOB values, versions, a disabled table, a
+split table whose halves are references, and procedures' records; from 2026-11-25 on also each codec, and increments with nonces, in
+files of nonces and in the log. Folders of newer versions must be refused unchanged.
 """
 import base64
 import json
@@ -56,7 +56,7 @@ def cells_of(table, i, kind):
 
 
 def count(client, times, rows):
-    """Increments with nonces, which the region keeps."""
+    """Makes increments with nonces, which the region keeps."""
     name = regions_of(client, "counted")[0][1]
     for i in range(times):
         row = b"n%d" % (i % 7)
@@ -169,7 +169,7 @@ def enable(client, table):
 
 def opens(folder, log, rows):
     succeeds("fsck", "--blocks", folder)
-    for turn in range(2):  # the second reads what this version has written
+    for turn in range(2):  # the second server reads what this version has written
         server = rorqual.Server(folder, log)
         client = hbase.Client(server)
         if turn == 0:
@@ -204,7 +204,7 @@ def newer_is_refused(root, log):
 
 
 def released():
-    """The versions that have a tag; none outside a repository, as in a source archive."""
+    """The tagged versions; none outside a repository, as in a source archive."""
     done = subprocess.run(["git", "-C", str(rorqual.ROOT), "tag", "--list", "v[0-9]*"], capture_output=True, text=True, check=False)
     return [tag[1:] for tag in done.stdout.split()]
 

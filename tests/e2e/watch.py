@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`rorqual status`, `tables` and `top`: on a server and on its stopped folder, as text and JSON, and top in a terminal (tmux):
-modes, sorting, scrolling, sizes of the terminal, and its end. Tests of the terminal are skipped where there is no tmux."""
+modes, sorting, scrolling, terminal sizes, and quitting. Tests of the terminal are skipped if tmux is missing."""
 import json
 import os
 import pathlib
@@ -79,7 +79,7 @@ def status_has_the_figures(world):
     host, port = world.server.master.rsplit(":", 1)
     assert (got["masterHost"], got["masterPort"]) == (host, int(port)) and re.fullmatch("[0-9a-f-]{36}", got["cluster"]), got
     assert got["version"] == "2.6.1" and got["rorqualVersion"] == VERSION and got["deadServers"] == 0 and got["notOpen"] == [], got
-    # hbase:meta, hbase:namespace, a, b, ns:c are open; off has a region that is not.
+    # hbase:meta, hbase:namespace, a, b and ns:c are open; off has a closed region.
     assert got["tables"] == 6 and got["regions"] == 35, got
     server = got["servers"][0]
     assert server["server"] == world.server.regionserver and server["regions"] == 34, server
@@ -131,7 +131,7 @@ def rates_are_measured(world):
 
 
 class Load:
-    """Writes to the table `load` until it ends."""
+    """Writes to the table `load` until stopped."""
 
     def __init__(self, world, name):
         self.world = world
@@ -239,7 +239,7 @@ class Terminal:
         self.tmux("send-keys", "-t", "t", *keys)
 
     def ended(self):
-        """The exit code."""
+        """Waits for the end; returns the exit code."""
         deadline = time.monotonic() + WAIT
         while not (self.code.exists() and self.code.read_text()):
             assert time.monotonic() < deadline, "\n".join(self.screen())
@@ -290,7 +290,7 @@ def top_shows_modes_sorts_and_scrolls(world):
         t.until(lambda s: s[5].startswith("b,"))
         t.keys("h")
         t.until(lambda s: any("this help, and back" in line for line in s))
-        t.keys("x", "h")  # what means nothing does nothing
+        t.keys("x", "h")  # keys without a meaning have no effect
         t.until(lambda s: s[5].startswith("b,"))
         t.keys("+")
         t.until(lambda s: "every 2 s" in s[1])
@@ -316,7 +316,7 @@ def top_fits_narrow_terminals(world):
 def top_follows_the_terminals_size(world):
     with tempfile.TemporaryDirectory() as tmp, top(world, pathlib.Path(tmp), "--period", "3600") as t:
         t.until(lambda s: "FILES" in s[4])
-        time.sleep(1.2)  # the second look, after which nothing but keys and sizes changes the screen
+        time.sleep(1.2)  # after the second sample only keys and sizes change the screen
         t.tmux("resize-window", "-t", "t", "-x", "45", "-y", "12")
         seen = t.until(lambda s: len(s) <= 13 and s[4].startswith("REGION") and "READ/S" in s[4] and "FILES" not in s[4])
         assert all(len(line) <= 45 for line in seen), seen

@@ -63,7 +63,7 @@ func (p *program) put(ctx context.Context, row string, v values, options ...func
 	return err
 }
 
-// The row as f:q=value f:r=value.
+// The row in the form f:q=value f:r=value.
 func text(result *hrpc.Result) string {
 	var cells []string
 	for _, c := range result.Cells {
@@ -92,7 +92,7 @@ func (p *program) holds(ctx context.Context, row, wanted string, options ...func
 	return expect(row, wanted, got)
 }
 
-// The rows' keys, or what `show` returns for each row.
+// Returns the rows' keys, or the results of `show` for each row.
 func (p *program) scan(ctx context.Context, start, stop string, options ...func(hrpc.Call) error) ([]string, error) {
 	scan, err := hrpc.NewScanRangeStr(ctx, p.table, start, stop, options...)
 	if err != nil {
@@ -331,7 +331,7 @@ func (p *program) versions(ctx context.Context) error {
 	return p.holds(ctx, "versions", "")
 }
 
-// Fifty puts that are sent together; only the invalid one fails.
+// Fifty puts that are sent together; only the invalid put fails.
 func (p *program) mistake(ctx context.Context) error {
 	problems := make([]error, 50)
 	var group sync.WaitGroup

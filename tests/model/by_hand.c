@@ -223,7 +223,7 @@ static rq_hfile_options file_options(const rq_store *s)
     return o;
 }
 
-/* Writes what the scanner lets through; a file without cells is none. */
+/* Writes the cells that the scanner returns; without cells no file is made. */
 static bool write_file(rq_store *s, const rq_rewrite_options *o, uint64_t max_seqid,
                        cell_set *written, rq_store_file *ret)
 {
@@ -296,7 +296,7 @@ void by_hand_flush(by_hand *w, size_t family, uint64_t smallest_read_point, cell
     if (any) v->files[v->file_count++] = file;
 }
 
-/* As rq_store_files_take tells it. */
+/* The same value as in rq_store_files_take. */
 static uint64_t unflushed_from(const rq_store_version *v)
 {
     uint64_t from, min, max;

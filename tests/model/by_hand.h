@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stores and a region whose versions are made by a test: memstore segments, snapshots and real
- * HFiles in memory, rotated, flushed and compacted when the test says so, through the real rewrite
- * scanner. They replace store.c and region.c (they define the functions that readers call), so a
- * reader can be driven through any sequence of versions. One thread; readers must be suspended
- * before a version changes. */
+ * HFiles in memory, rotated, flushed and compacted by the test, through the real rewrite scanner.
+ * They replace store.c and region.c (they define the functions that readers call), so a reader can
+ * be driven through any sequence of versions. One thread; readers must be suspended before a
+ * version changes. */
 #ifndef RQ_TESTS_MODEL_BY_HAND_H
 #define RQ_TESTS_MODEL_BY_HAND_H
 
@@ -29,7 +29,7 @@ struct rq_store {
 struct rq_region {
     rq_region_info info;
     bool closing;
-    uint64_t read_point; /* the newest visible */
+    uint64_t read_point; /* newest visible write number */
     uint64_t open_points[64];
     size_t open_count;
     unsigned refs;
@@ -47,7 +47,7 @@ typedef struct by_hand {
     rq_arena arena;
     int64_t now_ms;
     int64_t purge_ms; /* major compactions keep markers this long */
-    uint64_t now_ns;  /* moves by 1000 at each look */
+    uint64_t now_ns;  /* advances by 1000 at each reading */
     uint64_t clock_looks;
     rq_store stores[BY_HAND_FAMILIES_MAX];
     size_t store_count;
@@ -61,14 +61,14 @@ void by_hand_clear(by_hand *w);
 
 /* Copies the cell into the family's active segment. */
 void by_hand_add(by_hand *w, size_t family, const rq_cell *cell);
-/* The active segment becomes a snapshot; false when it is empty. */
+/* Turns the active segment into a snapshot; false if it is empty. */
 bool by_hand_rotate(by_hand *w, size_t family);
 /* Writes all snapshots to a file. The written cells are appended to `written` (may be NULL). */
 void by_hand_flush(by_hand *w, size_t family, uint64_t smallest_read_point, cell_set *written);
-/* Replaces `count` files from `first` on by one. */
+/* Replaces `count` files from `first` on by one file. */
 void by_hand_compact(by_hand *w, size_t family, size_t first, size_t count,
                      uint64_t smallest_read_point, cell_set *written);
-/* Adds a file with the (sorted) cells, as if written elsewhere; they count as written at
+/* Adds a file with these sorted cells, as if written elsewhere; the cells count as written at
  * `seqid`. */
 void by_hand_bulk_load(by_hand *w, size_t family, const cell_set *cells, uint64_t seqid);
 /* The smallest read point any scanner may still use. */

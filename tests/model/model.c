@@ -206,7 +206,7 @@ static bool same_column(const rq_cell *a, const rq_cell *b)
     return compare_rows(a, b) == 0 && compare_qualifiers(a, b) == 0;
 }
 
-/* Whether this marker hides that put. 2: also everything older in the column. */
+/* Whether this marker hides that put. 2: it also hides all older versions of the column. */
 static int hides(const rq_cell *marker, const rq_cell *put)
 {
     if (compare_rows(marker, put) != 0) return 0;
@@ -241,10 +241,10 @@ void model_rewrite(const rq_family_schema *f, cell_set *in, const model_rewrite_
     if (o->unflushed_from != 0 && zero_up_to >= o->unflushed_from)
         zero_up_to = o->unflushed_from - 1;
 
-    cell_set acting = {0}; /* markers that hide what comes behind them */
-    bool ended = false;    /* nothing more of this column stays */
+    cell_set acting = {0}; /* markers that hide later cells */
+    bool ended = false;    /* no further cell of this column is kept */
     int versions = 0;
-    const rq_cell *last = NULL; /* the last that was counted */
+    const rq_cell *last = NULL; /* the last cell counted as a version */
     for (size_t i = 0; i < in->count; i++) {
         const rq_cell *c = &in->items[i];
         if (i > 0 && !same_column(c, c - 1)) {
@@ -270,7 +270,7 @@ void model_rewrite(const rq_family_schema *f, cell_set *in, const model_rewrite_
                 if (!kept_by_family) cell_set_add(&acting, c);
                 bool may_go =
                     o->all_files && (o->purge_ms == 0 || o->now_ms - c->timestamp > o->purge_ms);
-                /* It deletes cells in the memstore. */
+                /* The marker may delete cells in the memstore. */
                 if (o->unflushed_from != 0 && c->seqid > o->unflushed_from) may_go = false;
                 if (may_go && !kept_by_family) keep = false;
                 if (may_go && kept_by_family) {
@@ -352,7 +352,7 @@ static bool all_remaining(const model_scan *m)
     return m->filter != NULL && rq_filter_all_remaining(m->filter);
 }
 
-/* Is the cell there for this scan? */
+/* Whether the cell exists for this scan. */
 static bool exists(const model_scan *m, const model_family *f, const rq_cell *c)
 {
     if (c->seqid > m->read_point) return false;
@@ -415,7 +415,7 @@ typedef struct part {
     model_family *f;
     cell_set *out;
     int shown;
-    int passed; /* versions of the column the filter let through */
+    int passed; /* versions of the column that passed the filter */
     bool at_limit;
 } part;
 
@@ -448,8 +448,8 @@ static void set_floor(model_family *f, const rq_cell *hint)
     f->has_floor = true;
 }
 
-/* Asks the filter about a cell that all other rules let pass. `most`: how many versions of the
- * column may be returned. */
+/* Calls the filter for a cell that passes all other rules. `most`: the number of versions of the
+ * column that may be returned. */
 static verdict ask(part *p, const rq_cell *c, int most)
 {
     if (p->m->filter == NULL) return show(p, c, GO_ON);
@@ -512,7 +512,7 @@ static bool in_range(rq_time_range r, const rq_cell *c)
     return c->timestamp >= r.min && c->timestamp < r.max;
 }
 
-/* May this marker hide puts in this scan? */
+/* Whether this marker may hide puts in this scan. */
 static bool acts(const model_scan *m, const model_family *f, rq_time_range r, const rq_cell *marker)
 {
     if (!is_marker(marker) || cell_expired(marker, m->now_ms)) return false;
@@ -537,8 +537,8 @@ static int by_seqid(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* NEW_VERSION_BEHAVIOR: replays the column's history in the order of writing; whether the put
- * exists at the end. */
+/* NEW_VERSION_BEHAVIOR: replays the column's history in the order of writing; returns whether the
+ * put exists in the end. */
 static bool survives(const model_family *f, const cell_set *row, const rq_cell *put)
 {
     cell_set events = {0};
@@ -562,7 +562,8 @@ static bool survives(const model_family *f, const cell_set *row, const rq_cell *
         if (is_marker(e)) continue;
         cell_set_add(&shown, e);
         cell_set_sort(&shown);
-        if (shown.count > (size_t)f->schema->max_versions) shown.count--; /* the oldest, for good */
+        /* the oldest version is dropped permanently */
+        if (shown.count > (size_t)f->schema->max_versions) shown.count--;
     }
     bool there = false;
     for (size_t k = 0; k < shown.count; k++)
@@ -599,8 +600,8 @@ static void read_part(part *p, const cell_set *row)
             p->passed = 0;
             state = GO_ON;
         }
-        /* The empty qualifier is never skipped, because family markers are there; unless a read
-         * names its columns and has them all. */
+        /* The empty qualifier is never skipped, because family markers are at it; except if a read
+         * names its columns and has all of them. */
         if (state == COLUMN_OVER && (c->qualifier_len > 0 || (explicit_columns && !replay)))
             continue;
         if (!exists(m, f, c)) continue;
@@ -619,7 +620,7 @@ static void read_part(part *p, const cell_set *row)
             continue;
         }
         if (explicit_columns) {
-            /* HBase: the first expired one at or behind the minimum is still taken. */
+            /* HBase: the first expired version at or after the minimum is still returned. */
             last_one = versions >= counted || (versions >= schema->min_versions && expired);
         } else if (versions > (scan->raw ? INT32_MAX : schema->min_versions) && expired) {
             state = COLUMN_OVER;
@@ -652,7 +653,7 @@ static void read_family(model_scan *m, model_family *f, const rq_cell *at, cell_
     cell_set_clear(&row);
 }
 
-/* Does the row stay? */
+/* Whether the row is returned. */
 static bool decide(const model_scan *m, cell_set *out)
 {
     bool is_empty = out->count == 0;
@@ -675,7 +676,7 @@ static void reset(const model_scan *m)
     if (m->filter != NULL) rq_filter_reset(m->filter);
 }
 
-/* The cells of a row that its key excludes are passed to a filter that they may end.
+/* Cells of a row that is excluded by its key are passed to the filter, because they may end it.
  * HBASE: RegionScannerImpl.nextRow; a reversed scan seeks the row before. */
 static void show_row(model_scan *m, const rq_cell *at, cell_set *out)
 {

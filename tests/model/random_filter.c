@@ -19,7 +19,7 @@ static void put_number(rq_buf *b, unsigned field, uint64_t n)
 
 #define FILTER(x) "org.apache.hadoop.hbase.filter." x
 
-/* An EQUAL, LESS … comparison with a BinaryComparator, as CompareFilter has it. */
+/* An EQUAL, LESS … comparison with a BinaryComparator, as in CompareFilter. */
 static void put_comparator(rq_buf *b, unsigned field, rq_slice value)
 {
     rq_buf byte_array = {0}; /* ByteArrayComparable */
@@ -67,7 +67,7 @@ void run_make_filter(run *r, filter_bytes *f, unsigned depth)
     rq_buf *b = &f->pb;
     uint64_t kind = below(r, depth < 2 ? 24 : 20);
     if (r->many_rows && chance(r, 60)) kind = 11 + below(r, 6);
-    /* Their hints are no rows the model's meta order knows. */
+    /* Hints of these filters are not rows in hbase:meta's order. */
     if (r->order == RQ_ORDER_META && (kind == 17 || kind == 18)) kind = 0;
     switch (kind) {
     case 0:

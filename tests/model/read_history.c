@@ -36,7 +36,7 @@ int64_t run_ts(run *r)
     return 1000 * (int64_t)(1 + below(r, 10));
 }
 
-/* Chosen by the seed alone, so that the histories of known seeds do not change. */
+/* Depends only on the seed, so that histories of known seeds do not change. */
 static rq_block_encoding encoding_of(uint64_t seed, size_t family)
 {
     static const rq_block_encoding all[] = {RQ_ENCODING_NONE, RQ_ENCODING_PREFIX, RQ_ENCODING_DIFF,
@@ -106,8 +106,9 @@ typedef struct cell_bytes {
     uint8_t ttl[11];
 } cell_bytes;
 
-/* With NEW_VERSION_BEHAVIOR no version is written twice: otherwise HBase's rules, which the engine
- * follows, differ from the model's. A marker mostly names a version that was written. */
+/* With NEW_VERSION_BEHAVIOR no version is written twice, because then HBase's rules, which the
+ * engine follows, would differ from the model's. A marker mostly names a version that was
+ * written. */
 static int64_t unique_ts(run *r, size_t family, uint64_t seqid, bool marker)
 {
     const cell_set *known = &r->active[family];
@@ -177,8 +178,8 @@ void run_write(run *r, unsigned batches)
         rq_slice row = run_row(r);
         for (uint64_t n = 1 + below(r, 5); n > 0; n--) {
             add_cell(r, row, seqid);
-            /* The order of writing decides in this mode, and the model knows it only by the
-             * number. */
+            /* In this mode the order of writing decides, which the model knows only from the
+             * sequence id. */
             if (r->new_versions) seqid = ++r->seqid;
         }
     }
@@ -189,7 +190,7 @@ static void compare_rewrite(run *r, const char *what, const cell_set *in, const 
                             const cell_set *got)
 {
     r->rewrites++;
-    if (r->new_versions) return; /* only what is read counts */
+    if (r->new_versions) return; /* in this mode only results of reads are compared */
     if (cell_set_equal(expected, got, true)) return;
     cell_set_print(in, "in");
     cell_set_print(expected, "expected");
@@ -237,8 +238,8 @@ static void rotate(run *r, size_t f)
     cell_set_empty(&r->active[f]);
 }
 
-/* A file written elsewhere: all its cells count as written now. HBase flushes older cells first; so do
- * most of the runs, by the seed alone. */
+/* A file written elsewhere, whose cells count as written now. HBase flushes older cells first; so
+ * do most runs, depending on the seed. */
 static void bulk_load(run *r, size_t f)
 {
     if (r->seed % 5 != 4) {

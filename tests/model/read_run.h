@@ -19,19 +19,19 @@ typedef struct run {
     bool new_versions; /* NEW_VERSION_BEHAVIOR */
     rq_cell_order order;
     uint64_t seqid;
-    /* what the model believes is where */
+    /* the model's content of each segment and file */
     cell_set active[MODEL_FAMILIES_MAX];
     cell_set snapshots[MODEL_FAMILIES_MAX];
     cell_set *files[MODEL_FAMILIES_MAX];
-    uint64_t *newest[MODEL_FAMILIES_MAX]; /* of each file's own sequence ids; 0: bulk-loaded */
+    uint64_t *newest[MODEL_FAMILIES_MAX]; /* newest sequence id in each file; 0: bulk-loaded */
     size_t file_count[MODEL_FAMILIES_MAX];
-    cell_set all[MODEL_FAMILIES_MAX]; /* all of them together */
+    cell_set all[MODEL_FAMILIES_MAX]; /* all of these cells together */
     uint64_t scans, rows, cells, agains, suspends, cuts, rewrites, gets, short_gets, passed, taken;
-    /* The other kind of run: one family, more rows, mostly in one file, mostly without deletes,
-     * read through filters, to test row_pass.h. */
+    /* The other kind of run, which tests row_pass.h: one family, more rows, mostly in one file,
+     * mostly without deletes, read with filters. */
     bool many_rows;
-    bool unfiltered; /* of many rows, mostly without filters, to test row_run.h */
-    bool reversed;   /* of many rows, mostly backward, to test steps back in a block */
+    bool unfiltered; /* like many_rows, mostly without filters: tests row_run.h */
+    bool reversed;   /* like many_rows, mostly backward: tests steps back in a block */
     char row_names[RUN_MANY_ROWS][24];
 } run;
 
@@ -48,23 +48,23 @@ static inline bool chance(run *r, unsigned percent)
 #define RUN_QUALIFIERS 6
 extern const char *const run_qualifier_names[RUN_QUALIFIERS];
 
-/* Ends the program with the seed that replays. */
+/* Prints the seed for a replay, and ends the program. */
 _Noreturn void run_fail(const run *r, const char *what);
 
-/* --- what histories and scans are made of: few of each, so that they meet --- */
+/* --- random rows, columns …: few of each, so that they collide -------------- */
 rq_slice run_row(run *r);
 rq_slice run_qualifier(run *r);
 int64_t run_ts(run *r);
 
 /* --- history --- */
 void run_make_families(run *r);
-/* Batches of a few cells in one row each, visible at once. */
+/* Writes batches of a few cells of one row each; each batch is visible at once. */
 void run_write(run *r, unsigned batches);
 /* Makes one random change of a store's version, a flush or a compaction, and compares it with the
  * model's. REQUIRES: no reader is positioned on it. */
 void run_change_versions(run *r);
 
-/* Of a run of many rows: those to begin with. */
+/* Writes the initial rows of a run with many rows. */
 void run_write_many(run *r);
 
 /* --- filters --- */

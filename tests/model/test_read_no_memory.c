@@ -22,7 +22,7 @@ static void add(by_hand *w, size_t family, int row, int column, uint8_t type, ui
     char name[64];
     char qualifier[128];
     int row_len = snprintf(name, sizeof(name), "a row with a rather long name %03d", row);
-    /* Longer and longer, so that kept keys have to grow. */
+    /* Rows of growing length, so that kept keys must grow. */
     int len = snprintf(
         qualifier, sizeof(qualifier), "%02d%.*s", column, 12 * column,
         "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
@@ -71,7 +71,7 @@ static void make_world(by_hand *w, bool new_versions)
     }
 }
 
-/* Reads all, suspended in every row. */
+/* Reads all rows, and suspends the scan in every row. */
 static rq_err read_all(by_hand *w, const rq_scan *scan, bool on_demand_cut, rq_cellblock *out)
 {
     rq_arena arena;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random histories, read back: puts and all four kinds of deletes over few rows, columns and
  * timestamps, in stores of one to three families with random attributes, flushed and compacted at
- * random; gets and scans with random options and filters, cut by random limits, suspended between
+ * random; gets and scans with random options, filters and limits, suspended between
  * calls, with page-cache misses at random. Every flush, compaction and row is compared with the
  * model.
  *
@@ -24,18 +24,18 @@
 typedef struct reader {
     rq_arena arena;
     rq_scan scan;
-    rq_scan for_model; /* the same with a filter of its own */
+    rq_scan for_model; /* the same scan with a separate filter */
     rq_scan_family wanted[MODEL_FAMILIES_MAX];
     rq_slice qualifiers[MODEL_FAMILIES_MAX][8];
     filter_bytes filter;
     rq_scan_limits limits;
-    bool in_pieces; /* limits differ from call to call */
+    bool in_pieces; /* limits differ between calls */
     rq_region_scanner *scanner;
     model_scan model;
     rq_read_ctx ctx;
     rq_cellblock out;
-    cell_set expected; /* the row the model gave */
-    cell_set got;      /* of this row so far */
+    cell_set expected; /* the model's row */
+    cell_set got;      /* cells of this row returned so far */
     bool has_expected;
     bool model_done;
 } reader;
@@ -74,7 +74,7 @@ static void choose_columns(run *r, reader *d)
     d->scan.family_count = n;
 }
 
-/* From the last row to the first, with all that moves a scan inside a row. */
+/* A scan from the last row to the first, with all features that move a scan inside a row. */
 static void choose_the_way_back(run *r, reader *d)
 {
     d->scan.reversed = chance(r, 85);
@@ -85,7 +85,7 @@ static void choose_the_way_back(run *r, reader *d)
     if (chance(r, 40)) choose_columns(r, d);
 }
 
-/* Most of the rows, as they are. */
+/* Most of the rows, unchanged. */
 static void choose_scan_of_many(run *r, reader *d)
 {
     d->scan = (rq_scan){
@@ -170,12 +170,13 @@ static void close_reader(run *r, reader *d)
 }
 
 /* HBase does not open files that the time range excludes, so filters never see rows that are only
- * there. Markers that cover older cells count from 0. */
+ * in such files. The time of markers that cover older cells counts from 0. */
 static bool is_opened(const run *r, const reader *d, size_t family, size_t file)
 {
     const rq_family_schema *schema = &r->families[family];
     const cell_set *cells = &r->files[family][file];
-    if (r->world.stores[family].version.files[file].bulk_loaded) return true; /* they do not tell */
+    /* bulk-loaded files have no time range */
+    if (r->world.stores[family].version.files[file].bulk_loaded) return true;
     int64_t min = INT64_MAX;
     int64_t max = INT64_MIN;
     for (size_t i = 0; i < cells->count; i++) {
@@ -193,7 +194,7 @@ static bool is_opened(const run *r, const reader *d, size_t family, size_t file)
            max >= r->world.now_ms - 1000 * (int64_t)schema->ttl_s;
 }
 
-/* What is there now for this reader. */
+/* Collects the cells that exist now for this reader. */
 static void gather(run *r, const reader *d)
 {
     for (size_t f = 0; f < r->family_count; f++) {
@@ -256,7 +257,7 @@ static void give_model_the_families(run *r, const reader *d, model_scan *m)
     }
 }
 
-/* Each family's part by rq_store_get_row; false: not all were answered. */
+/* Gets each family's part by rq_store_get_row; false: not all parts could be read this way. */
 static bool get_without_scanner(run *r, reader *d, rq_cellblock *out)
 {
     bool answered = true;
@@ -279,7 +280,7 @@ static bool get_without_scanner(run *r, reader *d, rq_cellblock *out)
     return answered;
 }
 
-/* The fast path of a get (store/row_get.h) must give the model's answers too. */
+/* The fast path of a get (store/row_get.h) must return the model's results, too. */
 static void compare_short_get(run *r, reader *d)
 {
     const rq_scan *s = &d->scan;
@@ -353,8 +354,8 @@ static void compare_row(run *r, reader *d)
     run_fail(r, "row differs");
 }
 
-/* One call, repeated after RQ_E_AGAIN, suspended now and then. False: the filter failed, and so did
- * the model's. */
+/* One call, repeated after RQ_E_AGAIN, and sometimes suspended. False: the filter failed, as in the
+ * model. */
 static bool call_next(run *r, reader *d, rq_scan_state *ret)
 {
     rq_scan_state state = RQ_SCAN_DONE;
@@ -385,7 +386,7 @@ static bool call_next(run *r, reader *d, rq_scan_state *ret)
     }
 }
 
-/* At a row's beginning the model looks at what is there now. */
+/* At the beginning of a row the model uses the cells that exist now. */
 static void expect_row(run *r, reader *d)
 {
     gather(r, d);
@@ -410,7 +411,7 @@ static void collect(run *r, reader *d, uint32_t from_count, size_t from_len)
     rq_err rc;
     uint32_t n = from_count;
     while ((rc = rq_cellblock_next(&c, &cell, NULL)) == RQ_OK) {
-        /* The row that was cut may have had no more cells to return; then the next row follows at
+        /* The row may have had no further cells after the part; then the next row follows at
          * once. */
         if (d->got.count > 0 && !rq_cell_same_row(&d->got.items[0], &cell)) {
             if (n != from_count) run_fail(r, "two rows in one answer");
@@ -450,8 +451,8 @@ static void compare_taken(run *r, reader *d, rq_cellblock_mark from, const rq_sc
     if (rq_cellblock_next(&c, &cell, NULL) != RQ_E_END) run_fail(r, "more cells than counted");
 }
 
-/* Takes rows at once, now and then, as ops does. *from: where the cells begin that the next call
- * completes. False: the answer ends with them. */
+/* Sometimes takes several rows at once, as ops does. *from: the start of the cells that the next
+ * call completes. False: the result ends with them. */
 static bool take_rows(run *r, reader *d, rq_cellblock_mark *from, rq_scan_state *ret)
 {
     uint32_t cells[64];
@@ -476,7 +477,7 @@ static bool take_rows(run *r, reader *d, rq_cellblock_mark *from, rq_scan_state 
     return false;
 }
 
-/* Reads one answer and checks it as far as possible. False: the scan is over. */
+/* Reads one result and checks it as far as possible. False: the scan has ended. */
 static bool read_answer(run *r, reader *d)
 {
     if (d->got.count == 0) expect_row(r, d);
@@ -559,7 +560,7 @@ static void one_run(uint64_t seed, run *totals)
     else if (chance(r, 30))
         r->world.purge_ms = 1000 * (int64_t)below(r, 10);
     r->world.vfs.again_percent = chance(r, 60) ? 30 : 0;
-    /* Longer sequence ids, for some; by the seed alone. */
+    /* Longer sequence ids for some runs, depending on the seed. */
     if (!r->new_versions && seed % 3 == 2) r->seqid = UINT64_C(1) << (seed % 40);
     if (r->many_rows) run_write_many(r);
     reader readers[READERS_MAX];

@@ -36,7 +36,7 @@ class Image:
             assert len(manifest["Layers"]) == 1, manifest
             with tarfile.open(fileobj=archive.extractfile(archive.getmember(manifest["Layers"][0]))) as layer:
                 layer.extractall(self.root, numeric_owner=True)
-        for name in ("proc", "dev"):  # mounted by a runtime
+        for name in ("proc", "dev"):  # a container runtime mounts these
             (self.root / name).mkdir(exist_ok=True)
 
     def command(self, command):

@@ -217,7 +217,7 @@ HUGE = 2 << 20
 
 
 def code_is_on_huge_pages_all_the_same(c, _first, _second):
-    """No option of the unit prevents the program from moving its code to huge pages, if the kernel has them."""
+    """Under the unit's options the program can still move its code to huge pages, if the kernel has them."""
     if "[never]" in pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
         return
     maps = c.run("cat", f"/proc/{c.main_pid()}/maps")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into a server (tests/peers/delayed): delays everything it sends by DELAY_US. */
+/* Preloaded into a server (tests/peers/delayed): delays all bytes that it sends by DELAY_US. */
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

@@ -41,7 +41,7 @@ def _end_children():
 
 
 def orderly():
-    """To be called first in main(). Handles SIGINT even if it was ignored, as a shell does for background jobs."""
+    """Must be called first in main(). Handles SIGINT even if it was ignored, as in background jobs of a shell."""
     for ending in ENDINGS:
         signal.signal(ending, _end)
 
@@ -86,7 +86,7 @@ def is_free(port):
 
 
 class HBase:
-    """A standalone HBase in the folder, on ports of its own; `with` starts and stops it."""
+    """A standalone HBase in the folder, on free ports; `with` starts and stops it."""
 
     def __init__(self, folder, settings=None, env=None, prefix=()):
         """settings: {property: value}; env: further variables of hbase.sh (HEAP); prefix: words before the command that starts it (taskset)."""

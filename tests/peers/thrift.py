@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HBase's Thrift server beside a real HBase, and a Python environment with real HappyBase from the registry."""
+"""HBase's Thrift server for a real HBase, and a Python environment with real HappyBase from the registry."""
 import os
 import pathlib
 import subprocess
@@ -48,7 +48,7 @@ def environment(folder, python):
 
 
 def own_tests(folder, interpreter):
-    """HappyBase's tests as published, but for the import of HappyBase; returns the file. They name assert_raises, which an
+    """HappyBase's published tests, with a changed import of HappyBase; returns the file. They use assert_raises, which an
     earlier version imported from nose."""
     place = pathlib.Path(folder, "happybase-tests")
     place.mkdir()

@@ -101,7 +101,8 @@ void history_init(history *h, rq_sim *sim, uint64_t seed)
     };
     for (size_t i = 0; i < RQ_ARRAY_LEN(settings); i++)
         RQ_ASSERT(rq_config_set_pair(h->config, settings[i], NULL) == RQ_OK);
-    if (seed % 5 == 4) /* every fifth at hand-over: only kills, no cuts, keep what it promises */
+    if (seed % 5 == 4) /* every fifth history uses hand-over, which survives kills but not power
+                        * cuts */
         RQ_ASSERT(rq_config_set_pair(h->config, "hbase.hstore.compaction.min=2", NULL) == RQ_OK);
     RQ_ASSERT(rq_region_info_make(&h->arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"),
                                   (rq_slice){0}, (rq_slice){0}, 1700000000000, 0,
@@ -196,10 +197,10 @@ typedef struct batch {
     char filler[256];
     rq_latch latch;
     bool waited;
-    unsigned reopens; /* when it was given to the writer */
+    unsigned reopens; /* value of reopens when the batch was passed to the writer */
 } batch;
 
-/* It was collected for a region that closed before it was submitted. */
+/* Whether the batch was collected for a region that closed before it was submitted. */
 static bool came_late(const batch *b, rq_err rc)
 {
     return rc == RQ_E_NOT_SERVING_REGION && b->reopens != b->history->reopens;
@@ -321,7 +322,7 @@ static void count_up(history *h)
 {
     unsigned i = (unsigned)below(h, HISTORY_COUNTERS);
     history_counter *c = &h->counters[i];
-    if (c->in_flight != 0) return; /* its fate is open until history_check */
+    if (c->in_flight != 0) return; /* its outcome is unknown until history_check */
     c->in_flight = 1 + (int64_t)below(h, 9);
     c->last_delta = c->in_flight;
     c->nonce = ++h->nonces;
@@ -379,7 +380,7 @@ static void reopen(history *h, bool abort)
         h->region = NULL;
         why = (rq_error){0};
         rc = rq_region_open(h->engine, &h->info, h->schema, &h->region, &why);
-        /* A failed call may be over the next time. */
+        /* A failed call may succeed the next time. */
         if (rc != RQ_OK && is_excused(h))
             rc = rq_region_open(h->engine, &h->info, h->schema, &h->region, NULL);
     }
@@ -389,7 +390,8 @@ static void reopen(history *h, bool abort)
 static void step(history *h)
 {
     switch (
-        below(h, h->full ? 38 : 40)) { /* one server's life: no opening while there is no space */
+        below(h, h->full ? 38 : 40)) { /* models one life of a server: the region is not reopened
+                                        * while the disk is full */
     case 38:
         reopen(h, false);
         return;
@@ -447,7 +449,7 @@ void history_steps(history *h, unsigned count)
 /* --- checking --------------------------------------------------------------------------------- */
 
 typedef struct seen {
-    int64_t v[2]; /* of a:v and b:v; -1: absent */
+    int64_t v[2]; /* values of a:v and b:v; -1: absent */
     int64_t x;
     int64_t n;
 } seen;
@@ -528,8 +530,8 @@ static void check_row(history *h, unsigned i)
     if (k > r->issued) note_fault(h, "invented", detail);
 }
 
-/* Retries an increment that was acknowledged long ago, as if the client had not received the
- * answer. */
+/* Retries an increment that was acknowledged long ago, as if its client had not received the
+ * response. */
 static void repeat_old(history *h, unsigned i)
 {
     char row[8];
@@ -569,7 +571,7 @@ static void check_counter(history *h, unsigned i)
 
 void history_check(history *h)
 {
-    if (h->region == NULL) return; /* lost to a fault; the next start brings it back */
+    if (h->region == NULL) return; /* the region failed; the next start opens it again */
     if (h->mob) clean_mob(h);
     for (unsigned i = 0; i < HISTORY_ROWS; i++)
         check_row(h, i);

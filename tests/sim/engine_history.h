@@ -3,7 +3,7 @@
  * after any power cut.
  *
  * Writes. Op k of row r writes k as the value of a:v and b:v with timestamp k, and puts or deletes
- * a:x; as one put over two families or as RowMutations, alone or in a batch, waited for or with
+ * a:x. The op is one put over two families or RowMutations, alone or in a batch, waited for or with
  * many in flight. So a row's state identifies the op that made it, and in a torn op the two
  * families disagree. Counters are incremented one at a time, with a nonce.
  *
@@ -29,7 +29,7 @@ typedef struct history_row {
 
 typedef struct history_counter {
     int64_t acked;
-    int64_t in_flight;  /* delta of the increment not acknowledged yet, 0: none */
+    int64_t in_flight;  /* delta of the increment that is not yet acknowledged, 0: none */
     int64_t last_delta; /* of the newest increment, and its nonce */
     uint64_t nonce;
 } history_counter;
@@ -50,33 +50,36 @@ typedef struct history {
     history_counter counters[HISTORY_COUNTERS];
     uint64_t nonces;
     unsigned in_flight;
-    unsigned failed_ops; /* refused without a cut or a fault: none may be */
-    bool mob;            /* the families are MOB families, and cleaned now and then */
+    unsigned failed_ops; /* ops refused without a power cut or a fault: none may be */
+    bool mob;            /* the families are MOB families, and are sometimes cleaned */
     bool replicated;     /* the families are replicated, and the log is kept for a peer */
-    bool faults;         /* calls are made to fail: ops may be refused */
-    bool full;           /* the disk may be full: writes may be refused, and say why; reads go on */
-    unsigned refused;    /* because of it */
-    unsigned reopens;    /* begun */
-    char fault[1100];    /* what is wrong; empty: nothing so far */
+    bool faults;         /* calls are made to fail, so ops may be refused */
+    /* the disk may be full: writes may be refused with the reason, reads continue */
+    bool full;
+    unsigned refused; /* writes refused because the disk was full */
+    unsigned reopens; /* number of reopenings begun */
+    char fault[1100]; /* the first error found; empty: none */
 } history;
 
 void history_init(history *h, rq_sim *sim, uint64_t seed);
 /* Call right after init: values of b, and those of two or more digits of a, go to MOB files. Files
- * that the cleaner archives are deleted at once, so that a missing one would be noticed. */
+ * that the cleaner archives are deleted at once, so that a file archived too early is noticed. */
 void history_make_mob(history *h);
 /* Call right after init. */
 void history_replicate(history *h);
 void history_clear(history *h);
-/* False: the engine could not be opened (a fault, unless a cut or failing calls explain it). */
+/* False: the engine could not be opened (a fault, unless a power cut or failing calls explain the
+ * error). */
 bool history_open(history *h);
 /* Up to `count` random steps; ends early when the power is cut. */
 void history_steps(history *h, unsigned count);
-/* Clean: flushes, expects an empty log. */
+/* `clean`: flushes, and expects an empty log. */
 void history_close(history *h, bool clean);
-/* Each cell that the scan finds in the region is handed to `take`. */
+/* Passes each cell that the scan finds in the region to `take`. */
 rq_err history_scan(history *h, const rq_scan *scan, void (*take)(void *ctx, const rq_cell *c),
                     void *ctx, rq_error *why);
-/* Compares the actual state with the expected one. Writes: retries increments in flight. */
+/* Compares the actual state with the expected one. Also retries increments in flight, which
+ * writes. */
 void history_check(history *h);
 
 #endif

@@ -183,8 +183,8 @@ static void compare(const history *h, unsigned at, const step *s, answer a[2],
     }
 }
 
-/* A removed name must not be taken again, an open segment not dropped, a dropped one not opened again
- * (shared.h). */
+/* shared.h forbids taking a removed name again, dropping an open segment, and reopening a dropped
+ * segment. */
 static bool is_forbidden(const history *h, const step *s)
 {
     bool is_open = h->forms[0].logs[s->tenure] != NULL && h->open[s->tenure] == s->number;
@@ -239,6 +239,7 @@ void history_run(history *h, unsigned good[HISTORY_KINDS], unsigned bad[HISTORY_
 void history_check(const unsigned good[HISTORY_KINDS], const unsigned bad[HISTORY_KINDS])
 {
     for (unsigned i = 0; i < HISTORY_KINDS; i++)
-        if (good[i] == 0 || (bad[i] == 0 && i != 1 && i != 2 && i != 11)) /* these seldom fail */
+        if (good[i] == 0 || (bad[i] == 0 && i != 1 && i != 2 && i != 11)) /* steps 1, 2 and 11
+                                                                           * seldom fail */
             fail_msg("step %u: %u succeeded, %u failed", i, good[i], bad[i]);
 }

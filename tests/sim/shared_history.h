@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random histories of shared storage (vfs/shared.h) on two of its implementations, every answer compared. */
+/* Random histories of shared storage (vfs/shared.h) on two of its implementations, all results are
+ * compared. */
 #ifndef RQ_TESTS_SHARED_HISTORY_H
 #define RQ_TESTS_SHARED_HISTORY_H
 
@@ -15,20 +16,20 @@
 #define HISTORY_SEGMENTS 6
 #define HISTORY_KINDS 14
 
-/* One implementation, and what the history has open of it. */
+/* One implementation, and the objects that the history has open in it. */
 typedef struct form {
     rq_shared *shared;
     rq_executor *executor;
     rq_lane *lane;
     rq_err (*wait)(struct form *f, rq_latch *latch);
-    void *ctx; /* wait's */
+    void *ctx; /* argument of `wait` */
     rq_tenure *tenures[HISTORY_TENURES];
     rq_slog *logs[HISTORY_TENURES];
     uint64_t off[HISTORY_TENURES][RQ_SLOG_STRIPES];
     rq_arena arena;
 } form;
 
-/* What an operation answered. */
+/* The result of an operation. */
 typedef struct answer {
     rq_err rc;
     uint64_t number;
@@ -51,13 +52,13 @@ void form_list_set(form *f, const char *name, answer *a);
 typedef struct history {
     uint64_t seed;
     rq_random random;
-    form forms[2]; /* of storages that have nothing yet */
+    form forms[2]; /* the two implementations, whose storage must be empty at first */
     bool removed[HISTORY_TENURES];
     bool dropped[HISTORY_TENURES][HISTORY_SEGMENTS];
-    uint64_t open[HISTORY_TENURES]; /* the segment opened last */
+    uint64_t open[HISTORY_TENURES]; /* number of the segment opened last */
 } history;
 
-/* Adds to the answers seen of each kind. Releases the tenures. */
+/* Adds the number of successes and failures of each kind. Releases the tenures. */
 void history_run(history *h, unsigned good[HISTORY_KINDS], unsigned bad[HISTORY_KINDS]);
 /* Fails unless each kind of step has succeeded and failed. */
 void history_check(const unsigned good[HISTORY_KINDS], const unsigned bad[HISTORY_KINDS]);

@@ -20,7 +20,7 @@ void world_stand_still(world_node *n)
         world_sleep_ms(n->world, 5 + world_below(n->world, 15));
 }
 
-/* --- a node's door to the folder ------------------------------------------------------------ */
+/* --- a node's access to the folder ---------------------------------------------------------- */
 
 /* Forwards to the simulated disk. A dead node's calls fail. */
 typedef struct node_vfs {
@@ -85,7 +85,7 @@ static rq_err node_read(rq_file *f, void *buf, size_t len, uint64_t off, size_t 
 
 static rq_err node_write(rq_file *f, const void *buf, size_t len, uint64_t off, rq_error *why)
 {
-    /* In two parts, with a pause between them perhaps. */
+    /* Writes in two parts, possibly with a pause between them. */
     size_t first = len < 2 ? len : world_below(node_of(f)->world, len);
     RQ_TRY(gate(node_of(f), why));
     if (first > 0) RQ_TRY(rq_file_write(file_of(f), buf, first, off, why));
@@ -98,7 +98,7 @@ static rq_err node_sync(rq_file *f, rq_error *why)
 {
     RQ_TRY(gate(node_of(f), why));
     RQ_TRY(rq_file_sync(file_of(f), why));
-    return gate(node_of(f), why); /* paused between the sync and what follows */
+    return gate(node_of(f), why); /* the process may pause between the sync and the next call */
 }
 
 static rq_err node_size(rq_file *f, uint64_t *ret, rq_error *why)

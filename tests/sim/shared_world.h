@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Servers on one shared storage (vfs/shared.h), in one simulation, for random tests. Two forms:
- * messages to a storage that checks guards (sim_shared.h), and the shared folder on the simulated
- * disk, where each file call may be preceded and followed by a pause of the process.
+ * Servers on one shared storage (vfs/shared.h), in one simulation, for random tests. There are two
+ * forms: messages to a storage that checks guards (sim_shared.h), and a shared folder on the
+ * simulated disk, where the process may pause before and after each file call.
  *
- * Each node has a clock with another origin, faster or slower by up to half a percent.
+ * Each node's clock has another origin, and is faster or slower by up to half a percent.
  */
 #ifndef RQ_TESTS_SHARED_WORLD_H
 #define RQ_TESTS_SHARED_WORLD_H
@@ -29,7 +29,7 @@ typedef struct world_node {
     int rate_ppm;
     bool paused, dead;
     /* FORM_FOLDER: */
-    bool stops_at_link;     /* paused just before its next link, once */
+    bool stops_at_link;     /* pauses just before its next link, once */
     bool keeps_temporaries; /* its removals of temporary files fail */
 } world_node;
 
@@ -41,21 +41,20 @@ typedef struct world {
     rq_random random;
     rq_sim_storage *storage;
     world_node nodes[WORLD_NODES];
-    unsigned running; /* tasks */
+    unsigned running; /* number of running tasks */
 } world;
 
 void world_open(world *w, world_form form, uint64_t seed, unsigned unanswered);
 /* REQUIRES: tenures are freed. */
 void world_close(world *w);
 void world_pause(world_node *n, bool paused);
-/* FORM_MESSAGES only; a folder has no network. */
+/* FORM_MESSAGES only, because a folder has no network. */
 void world_cut(world_node *n, bool cut);
 void world_kill(world_node *n);
-/* After a while, one fault by chance: a pause or a cut, shorter or longer than a lease, or the end
- * of the process. Node 1 is never killed, so that a server remains. The rest of the chances:
- * nothing. */
+/* After a random time one random fault may happen: a pause or a cut, shorter or longer than a
+ * lease, or the end of the process. Node 1 is never killed, so that a server remains. */
 typedef struct world_chances {
-    unsigned pause, cut, kill; /* of 30 */
+    unsigned pause, cut, kill; /* chances out of 30; otherwise no fault happens */
 } world_chances;
 /* Waits for the end of the fault. Returns whether the node was killed. */
 bool world_fault(world_node *n, world_chances chances);
@@ -72,7 +71,7 @@ typedef struct world_task {
     void (*run)(struct world_task *t);
 } world_task;
 void world_start(world_task *t, world *w, world_node *n, void (*run)(world_task *t));
-/* Runs until all have ended. */
+/* Runs until all tasks have ended. */
 void world_run(world *w);
 
 #define world_fail(w, ...)                                                                         \

@@ -5,9 +5,9 @@
  * one are still in place. Everything else in the history holds as without loads (engine_history.h).
  *
  * With odd seeds the table is replicated: after the restart the log has the record of each load
- * that was acknowledged or whose sources are gone, since nobody makes that load again; no record is of
- * a load that is absent, and each names files that are there. A load with its sources may lack the
- * record: the client, which got no answer, makes it again.
+ * that was acknowledged or whose sources are gone, since nobody makes that load again; no record is
+ * of an absent load, and each record names existing files. The record of a load whose sources exist
+ * may be missing, because its client got no response and repeats it.
  *
  * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one, RQ_CUT=k cuts at its k-th
  * file call. */
@@ -31,11 +31,11 @@
 #include <cmocka.h>
 
 #define LOADS 3
-#define ROWS 40 /* of a load */
+#define ROWS 40 /* rows of a load */
 #define STEPS 12
 
-/* Load k: rows l<k>-00 … in a:v and b:v (b in two files). The files of load 2 are on other storage, which the
- * power cut does not touch; they are copied, and stay. */
+/* Load k: rows l<k>-00 … in a:v and b:v (b in two files). The files of load 2 are on other storage,
+ * which the power cut does not affect; they are copied, and remain. */
 #define ELSEWHERE 2
 static const char families[] = {'a', 'b', 'b'};
 #define FILES RQ_ARRAY_LEN(families)
@@ -46,7 +46,8 @@ typedef struct world {
     history h;
     rq_vfs *elsewhere;
     fate fates[LOADS];
-    /* Of the loads found after a restart, and of records in the log before it. */
+    /* Numbers of loads found complete after a restart, of loads whose record is required, and of
+     * records in the log before the restart. */
     unsigned whole, owed, records;
     char text[1200];
 } world;
@@ -86,7 +87,7 @@ static rq_err write_source(world *w, unsigned load, size_t file, rq_error *why)
     for (unsigned i = 0; i < ROWS && rc == RQ_OK; i++) {
         char row[16];
         char value[16];
-        if (file > 0 && i % 2 != file - 1) continue; /* b: every second row in each file */
+        if (file > 0 && i % 2 != file - 1) continue; /* in b, each file has every second row */
         snprintf(row, sizeof row, "l%u-%02u", load, i);
         snprintf(value, sizeof value, "%u.%u", load, i);
         rq_cell c = {.row = (uint8_t *)row,
@@ -143,7 +144,7 @@ static void count_cell(void *ctx, const rq_cell *c)
     ((unsigned *)ctx)[c->family[0] - 'a']++;
 }
 
-/* How many of its cells are there: a's, b's. */
+/* Counts the existing cells of load k in a and b. */
 static bool count_cells(world *w, unsigned k, unsigned ret[2])
 {
     char start[8];
@@ -163,7 +164,7 @@ static bool count_cells(world *w, unsigned k, unsigned ret[2])
     return rc == RQ_OK;
 }
 
-/* NULL: none. Valid until the next call. */
+/* The path of a missing source; NULL: none is missing. Valid until the next call. */
 static const char *missing_source(world *w, unsigned k)
 {
     static char path[64];
@@ -204,7 +205,7 @@ static void check(world *w)
 
 /* --- the records of loads --------------------------------------------------------------------- */
 
-/* In the region's folder, or in the archive after a compaction. */
+/* Whether the file is in the region's folder or, after a compaction, in the archive. */
 static bool is_there(world *w, const char *family, const char *name)
 {
     char path[300];
@@ -286,7 +287,7 @@ static void take_faults(outcome *o, const world *w, const char *when)
         snprintf(o->text, sizeof o->text, "%s: %s", when, what);
 }
 
-/* `fail`: the call k fails instead of being the last. */
+/* `fail`: call k fails instead of being the last before a power cut. */
 static outcome once(uint64_t seed, uint64_t k, bool fail)
 {
     outcome o = {0};

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Servers of a cluster without a master: each has an engine whose log and manifests are on shared
- * storage, and opens, writes, reads, flushes, compacts, closes and takes over regions at random. They
- * are paused, cut off, killed and restarted; they fence each other, with reason or without. Both forms
- * of shared_world.h; store files are on the simulated disk.
+ * storage, and opens, writes, reads, flushes, compacts, closes and takes over regions at random.
+ * Servers are paused, cut off, killed and restarted, and fence each other with or without a reason.
+ * Both forms of shared_world.h; store files are on the simulated disk.
  *
  *  1. No acknowledged write is lost: a read that is answered sees it.
- *  2. None is applied twice: an increment of unknown fate is repeated with its nonce, at any server.
+ *  2. None is applied twice: an increment with an unknown outcome is retried with its nonce, on any
+ *     server.
  *  3. A write that is submitted after another server has opened the region is not acknowledged.
- *  4. No stale read: a server whose lease is valid answers what was acknowledged anywhere.
- *  5. At the end, one server takes everything over, finds all of it, and every log can be retired.
+ *  4. No stale read: a server with a valid lease returns all writes acknowledged by any server.
+ *  5. At the end, one server takes over all regions, finds all writes, and every log can be
+ *     retired.
  *
  * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
  */
@@ -24,7 +26,7 @@
 
 #define REGIONS 3
 #define ROWS 4
-#define CLIENTS 2 /* of each server */
+#define CLIENTS 2 /* per server */
 #define LOGS_MAX 200
 #define PENDING_MAX 400
 #define NAME_MAX_LEN 40
@@ -39,26 +41,27 @@ typedef struct pending {
     bool busy;
 } pending;
 
-/* One region, as all servers together made it. */
+/* One region, with the effects of all servers. */
 typedef struct model {
     row rows[ROWS];
-    int64_t counted;       /* increments acknowledged */
-    int64_t unknown;       /* in flight, or of unknown fate */
-    const char *opened_by; /* the last opening that succeeded: a name of h->logs */
-    uint64_t open_number;  /* its number */
+    int64_t counted; /* sum of acknowledged increments */
+    int64_t unknown; /* increment in flight, or with an unknown outcome */
+    /* the log (a name of h->logs) of the server whose opening was the last to succeed */
+    const char *opened_by;
+    uint64_t open_number; /* number of that opening */
 } model;
 
 typedef struct server {
     struct history *h;
     world_node *node;
-    const char *name; /* of the incarnation */
+    const char *name; /* name of the incarnation */
     rq_env env;
     rq_tenure *tenure;
     rq_engine *engine;
-    fixture regions[REGIONS]; /* region NULL: not open here */
+    fixture regions[REGIONS]; /* region NULL: not open on this server */
     bool must_end;            /* the log has failed, or a region cannot be closed */
-    bool closing;             /* the engine */
-    unsigned busy;            /* client calls */
+    bool closing;             /* the engine is being closed */
+    unsigned busy;            /* client calls in progress */
     world_task manager, clients[CLIENTS];
 } server;
 
@@ -69,7 +72,7 @@ typedef struct history {
     rq_config *config;
     model models[REGIONS];
     char logs[LOGS_MAX][NAME_MAX_LEN];
-    bool gone[LOGS_MAX]; /* its process has ended without a close */
+    bool gone[LOGS_MAX]; /* the process of this log ended without a close */
     unsigned log_count;
     pending pending[PENDING_MAX];
     unsigned pending_count;
@@ -162,7 +165,7 @@ static void adopt(server *s, const char *log)
     seen_adoptions += rc == RQ_OK;
 }
 
-/* What a master decides: whether the owner is dead. *ret_log: the owner's log, or empty. */
+/* Decides as a master would whether the owner is dead. *ret_log: the owner's log, or empty. */
 static bool may_open(server *s, unsigned i, char ret_log[static NAME_MAX_LEN])
 {
     history *h = s->h;
@@ -180,7 +183,7 @@ static bool may_open(server *s, unsigned i, char ret_log[static NAME_MAX_LEN])
     if (rc != RQ_OK) return false;
     if (ret_log[0] == '\0' || strcmp(ret_log, s->name) == 0) return true;
     bool suspects = h->gone[log_index(h, ret_log)] || world_below(&h->w, 25) == 0;
-    if (!suspects) return world_below(&h->w, 8) == 0; /* must be refused */
+    if (!suspects) return world_below(&h->w, 8) == 0; /* the opening must be refused */
     return rq_wal_fence(s->node->shared, ret_log, s->name, &quiet_ns, NULL) == RQ_OK;
 }
 
@@ -199,7 +202,8 @@ static void open_region(server *s, unsigned i)
     world_stand_still(s->node);
     s->regions[i].region = r;
     seen_openings++;
-    if (r->owned->open_number <= h->models[i].open_number) return; /* another has it meanwhile */
+    /* another server has opened the region since */
+    if (r->owned->open_number <= h->models[i].open_number) return;
     h->models[i].opened_by = s->name;
     h->models[i].open_number = r->owned->open_number;
 }
@@ -217,7 +221,7 @@ static void close_region(server *s, unsigned i)
     seen_moves += rc == RQ_OK;
 }
 
-/* A master's sweep: a log that has ended and that nobody needs. */
+/* A master's sweep: retires a log that has ended and that no region needs. */
 static void sweep(server *s)
 {
     history *h = s->h;
@@ -242,7 +246,7 @@ static void manage(world_task *t)
             else if (world_below(&h->w, 12) == 0)
                 close_region(s, i);
             if (world_below(&h->w, 6) == 0) sweep(s);
-            if (world_below(&h->w, 400) == 0) break; /* a crash, or a clean stop */
+            if (world_below(&h->w, 400) == 0) break; /* end by a crash or a clean stop */
         }
         end_incarnation(s, up && !s->must_end && !s->node->dead && world_below(&h->w, 3) == 0);
         if (!up) world_sleep_ms(&h->w, 200);
@@ -285,7 +289,7 @@ static void put_row(server *s, fixture *f, unsigned i)
     seen_writes++;
 }
 
-/* An earlier one of this region of unknown fate, or a new one. */
+/* Retries an increment of this region with an unknown outcome, or makes a new one. */
 static void count_up(server *s, fixture *f, unsigned i)
 {
     history *h = s->h;
@@ -307,7 +311,7 @@ static void count_up(server *s, fixture *f, unsigned i)
     rq_err rc = increment(f, "c", "a", "n", 1, p->nonce, NULL);
     p->busy = false;
     if (rc != RQ_OK) return;
-    /* One that is found to be applied already is acknowledged without a write: it is durable. */
+    /* A retry that was already applied is acknowledged without a write, because it is durable. */
     if (!again) check_late(s, i, owned, incarnation);
     m->unknown--;
     m->counted++;
@@ -343,7 +347,7 @@ static void check_counter(history *h, unsigned i, fixture *f)
                    value, m->counted, m->unknown);
 }
 
-/* Rule 4: the look at the lease and the answer are one step here. */
+/* Rule 4: checking the lease and answering are one step here. */
 static void read_rows(server *s, fixture *f, unsigned i)
 {
     if (s->node->paused || s->node->dead) return;
@@ -402,7 +406,7 @@ static void faults(world_task *t)
         world_node *n = &w->nodes[world_below(w, WORLD_NODES)];
         const server *s = &h->servers[n->index];
         bool killed = world_fault(n, (world_chances){.pause = 12, .cut = 8, .kill = 1});
-        /* What waits for the log ends, as a process does. */
+        /* Waits for the log end, as in a process that ends. */
         if (killed && s->engine != NULL && !s->closing) rq_wal_abort(rq_engine_wal(s->engine));
     }
     h->done = true;
@@ -470,7 +474,7 @@ static void retire_all(server *s)
             rq_error_clear(&why);
             rc = rq_wal_retire(s->node->shared, h->logs[k], &why);
         }
-        /* STATE: a key of an opening whose fate was not known; a master's sweep removes it. */
+        /* STATE: the key of an opening with an unknown outcome, which a master's sweep removes. */
         if (rc != RQ_OK && rc != RQ_E_STATE) world_fail(&h->w, "retire: %s", why.message);
         seen_retired += rc == RQ_OK;
     }
@@ -542,7 +546,7 @@ static void run_seed(world_form form, uint64_t seed)
     }
     world_start(&h->faults, &h->w, NULL, faults);
     world_run(&h->w);
-    /* Whatever was still on the wire has arrived, and changed nothing. */
+    /* Messages still in transit have arrived by then, and changed nothing. */
     rq_sim_advance(h->w.sim, UINT64_C(10000000000));
     world_start(&h->servers[1].manager, &h->w, &h->w.nodes[1], take_everything_over);
     world_run(&h->w);
@@ -556,7 +560,8 @@ static void run_seed(world_form form, uint64_t seed)
 
 static void run_form(world_form form)
 {
-    seeds_range seeds = seeds_wanted(40); /* twelve missed what 1.6 % of the seeds show */
+    /* with twelve seeds a bug was missed that 1.6 % of the seeds show */
+    seeds_range seeds = seeds_wanted(40);
     seen_writes = seen_refused = seen_reads = seen_held = seen_openings = seen_adoptions = 0;
     seen_moves = seen_denied = seen_retried = seen_crashes = seen_lost = seen_retired = 0;
     for (uint64_t seed = seeds.first; seed <= seeds.last; seed++)
@@ -567,7 +572,7 @@ static void run_form(world_form form)
         seen_writes, seen_refused, seen_reads, seen_held, seen_openings, seen_denied,
         seen_adoptions, seen_moves, seen_retried, seen_crashes, seen_lost, seen_retired);
     if (seeds.last - seeds.first < 11) return;
-    /* What never happens is not tested. */
+    /* Events that never happen are not tested. */
     assert_true(seen_writes > 1000 && seen_refused > 0 && seen_reads > 500 && seen_openings > 50);
     assert_true(seen_denied > 0 && seen_adoptions > 0 && seen_moves > 0 && seen_retried > 0);
     assert_true(seen_crashes > 0 && seen_lost > 0 && seen_retired > 0 && seen_held > 0);

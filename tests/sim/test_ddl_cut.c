@@ -14,7 +14,7 @@
 
 #include "catalog/fsck.h"
 
-/* One change of the script. `table` is the table it touches. */
+/* One change of the script. `table` is the table that it affects. */
 typedef struct change {
     const char *what;
     rq_err (*run)(world *w);
@@ -43,13 +43,13 @@ static rq_err clean_archive(world *w)
 /* Rows that must exist after `done` changes, if their table can be read. */
 typedef struct row {
     const char *table, *row, *family;
-    size_t from, to; /* there after the changes [from, to) */
+    size_t from, to; /* exists after the changes [from, to) */
 } row;
 
 #if defined(RQ_CUT_SNAPSHOTS) /* snapshots, clones and restores */
 #define USUAL_STRIDE 17       /* the longest script */
 
-/* So many regions that they are archived together. */
+/* Enough regions that their folders are archived in a batch. */
 CHANGE(create_t, world_create(w, "t", "f g", "c e g i m o q"))
 CHANGE(put_a, world_put(w, "t", "a", "f"))
 CHANGE(put_z, world_put(w, "t", "z", "g"))
@@ -95,7 +95,7 @@ static const row taken[] = {{"t", "k", "f", 17, 19}};
 
 #elif defined RQ_CUT_HANDS /* by hand: regions moved, closed and opened; locks of LockService */
 
-/* A restart opens a region that was closed by hand, so both are one change. */
+/* A restart opens a region that was closed by hand, so closing and reopening it are one change. */
 static rq_err reopen(world *w, const char *of)
 {
     rq_err rc = world_transit(w, RQ_DDL_UNASSIGN_REGION, "t", of);
@@ -103,11 +103,11 @@ static rq_err reopen(world *w, const char *of)
     return world_transit(w, RQ_DDL_ASSIGN_REGION, "t", of);
 }
 
-/* hbase:meta loses the region of the row, and the server starts without it. */
+/* The region's row is removed from hbase:meta, and the server starts without the region. */
 static rq_err lose(world *w, const char *of)
 {
     rq_err rc = world_forget(w, "t", of);
-    if (rc == RQ_E_NOT_FOUND) return RQ_OK; /* an attempt before this lost it */
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK; /* an earlier attempt has removed it */
     if (rc == RQ_OK) rc = world_close(w, true);
     if (w->root != NULL) return rc;
     rq_err opened = world_open(w);
@@ -119,9 +119,11 @@ static rq_err fill(world *w)
 {
     rq_err rc = world_table(w, RQ_DDL_FILL_HOLES, "t");
     if (rc == RQ_E_DO_NOT_RETRY && world_close(w, true) == RQ_OK && world_open(w) == RQ_OK)
-        rc = world_table(w, RQ_DDL_FILL_HOLES, "t"); /* the start could not read the descriptor */
+        rc = world_table(w, RQ_DDL_FILL_HOLES, "t"); /* the start may have failed to read the
+                                                      * descriptor */
     if (rc != RQ_OK || rq_sim_is_cut(w->sim)) return rc;
-    return world_settle(w) || rq_sim_is_cut(w->sim) ? RQ_OK : RQ_E_STATE; /* opened later */
+    /* the region is opened later */
+    return world_settle(w) || rq_sim_is_cut(w->sim) ? RQ_OK : RQ_E_STATE;
 }
 
 CHANGE(create_t, world_create(w, "t", "f g", "m"))
@@ -276,11 +278,11 @@ static const row taken[] = {
 #endif
 
 typedef struct reference {
-    char *after[STEPS + 1]; /* the catalog after so many changes */
+    char *after[STEPS + 1]; /* the catalog after each number of changes */
     uint64_t calls;
 } reference;
 
-/* The text with the names of the snapshots, which replaces it. */
+/* Returns the text with the names of the snapshots appended; replaces `text`. */
 static char *with_snapshots(world *w, char *text)
 {
     rq_arena a = {0};
@@ -299,7 +301,8 @@ static char *with_snapshots(world *w, char *text)
     return text;
 }
 
-/* Region names contain the time of their creation, which a restart changes: they are left out. */
+/* The description without region names, because these contain the time of creation, which a restart
+ * changes. */
 static char *described(world *w)
 {
     char *text = world_describe(w);
@@ -320,7 +323,7 @@ static char *described(world *w)
     return with_snapshots(w, text);
 }
 
-/* Without the calls of the description, which the runs with a fault do not make. */
+/* The description, excluding its own calls, which the runs with a fault do not make. */
 static char *described_aside(world *w, uint64_t *calls)
 {
     uint64_t before = rq_sim_calls(w->sim);
@@ -344,7 +347,7 @@ static void run_reference(uint64_t seed, reference *ref)
     world_clear(&w);
 }
 
-/* A fault found: the seed, the cut, and what is wrong. */
+/* An error: the seed, the cut, and the reason. */
 typedef struct verdict {
     uint64_t seed, cut;
     size_t done; /* changes acknowledged before the cut */
@@ -356,7 +359,7 @@ static void wrong(verdict *v, const char *fmt, ...) RQ_PRINTF(2, 3);
 
 static void wrong(verdict *v, const char *fmt, ...)
 {
-    if (!v->good) return; /* the first counts */
+    if (!v->good) return; /* only the first error is kept */
     v->good = false;
     int n = snprintf(v->text, sizeof v->text, "seed %llu, cut at %llu, after %zu changes (%s): ",
                      (unsigned long long)v->seed, (unsigned long long)v->cut, v->done,
@@ -388,7 +391,7 @@ static void check_rows(world *w, size_t done, verdict *v)
     for (size_t i = 0; i < RQ_ARRAY_LEN(rows); i++) {
         if (done < rows[i].from || done >= rows[i].to) continue;
         rq_err rc = world_get(w, rows[i].table, rows[i].row, rows[i].family);
-        if (rc == RQ_E_NOT_SERVING_REGION) continue; /* disabled at this point */
+        if (rc == RQ_E_NOT_SERVING_REGION) continue; /* the table is disabled at this point */
         if (rc != RQ_OK) wrong(v, "row %s of %s: %s", rows[i].row, rows[i].table, rq_err_name(rc));
     }
     /* No row may appear twice or unexpectedly: each was written at most once since the last
@@ -399,8 +402,8 @@ static void check_rows(world *w, size_t done, verdict *v)
     free(all);
 }
 
-/* Drops the lines that name what the program does to hbase:meta, and what a start that cannot read a
- * descriptor leaves unread until the next one. */
+/* Drops lines about damage that the script makes in hbase:meta, and about data that a start with an
+ * unreadable descriptor does not read. */
 static void drop_wanted(char *faults)
 {
 #ifdef RQ_CUT_HANDS
@@ -434,16 +437,16 @@ static void check_agreement(world *w, const char *when, verdict *v)
 
 static void note_problem(void *ctx, rq_finding level, const char *place, const char *text)
 {
-#ifdef RQ_CUT_HANDS /* of the region that was made to be lost, and */
+#ifdef RQ_CUT_HANDS /* about the region whose row was removed, and */
     if (strstr(text, "without a row in hbase:meta") != NULL ||
         strstr(text, "a hole between") != NULL ||
-        strstr(text, "the other one is used") != NULL) /* of a log that a start was beginning */
+        strstr(text, "the other one is used") != NULL) /* about a log that a start was creating */
         return;
 #endif
     if (level == RQ_FINDING_PROBLEM) wrong(ctx, "fsck: %s: %s", place, text);
 }
 
-/* fsck finds no problem in the folder that a power cut leaves. */
+/* fsck must find no problem in the folder after a power cut. */
 static void check_by_tool(world *w, verdict *v)
 {
     rq_arena a = {0};
@@ -452,7 +455,7 @@ static void check_by_tool(world *w, verdict *v)
     rq_fsck_totals totals;
     const rq_fsck_options o = {.findings = {note_problem, NULL, v}};
     rq_err rc = rq_vfs_read_file(w->env->vfs, ".rorqual/version", 64, &a, &version, NULL);
-    /* Before this file exists, a first start starts over. */
+    /* Until this file exists, the next start initialises the folder again. */
     if (rc == RQ_OK && version.len > 0 && version.ptr[0] != 0 &&
         rq_fsck(w->env->vfs, &o, &totals, &why) != RQ_OK)
         wrong(v, "fsck: %s", why.message);
@@ -473,7 +476,7 @@ static void check_state(world *w, const reference *ref, verdict *v, bool *ret_ne
     check_rows(w, done, v);
 }
 
-/* The rest of the script goes through. */
+/* The rest of the script must succeed. */
 static void go_on(world *w, size_t done, const reference *ref, verdict *v)
 {
     for (; done < STEPS && v->good; done++)
@@ -508,15 +511,15 @@ static void cut_once(uint64_t seed, uint64_t cut, bool ignore_sync, const refere
         wrong(v, "a procedure never ends");
     if (v->good) check_agreement(&w, "opened again", v);
     if (v->good) check_state(&w, ref, v, &is_new);
-    /* Puts and flushes change no description: they are repeated. */
+    /* Puts and flushes do not change the description, so they are repeated. */
     if (v->good) go_on(&w, v->done + is_new, ref, v);
     if (v->good && world_close(&w, true) != RQ_OK) wrong(v, "clean stop: %s", w.why.message);
     if (v->good) check_by_tool(&w, v);
     world_clear(&w);
 }
 
-/* One call fails once. The caller gets an error, or never notices; a refused change is repeated; in
- * the end everything is as without the failure. */
+/* One call fails once. The caller may get an error; a refused change is repeated; in the end the
+ * catalog is the same as without the failure. */
 static void fail_once(uint64_t seed, uint64_t call, rq_err error, const reference *ref, verdict *v)
 {
     *v = (verdict){.seed = seed, .cut = call, .good = true};
@@ -539,7 +542,7 @@ static void fail_once(uint64_t seed, uint64_t call, rq_err error, const referenc
     if (v->good) check_state(&w, ref, v, &is_new);
     if (v->good) check_agreement(&w, "at the end", v);
     if (v->good && world_close(&w, true) != RQ_OK) {
-        /* The failed call belonged to the stop: then the log has the missing data. */
+        /* The failed call may have been part of the stop: then the log has the missing data. */
         if (rq_sim_calls(w.sim) < call) wrong(v, "clean stop: %s", w.why.message);
     }
     if (v->good && world_open(&w) != RQ_OK) wrong(v, "not opened again: %s", w.why.message);
@@ -547,8 +550,8 @@ static void fail_once(uint64_t seed, uint64_t call, rq_err error, const referenc
     world_clear(&w);
 }
 
-/* Cuts at every STRIDE-th call of each seed; returns the number of failures, and the first one. Without syncs the first failure
- * ends it. */
+/* Cuts at every STRIDE-th call of each seed; returns the number of failures, and the first one.
+ * Without syncs it ends at the first failure. */
 static size_t cut_all(uint64_t stride, bool ignore_sync, verdict *first)
 {
     uint64_t seed = unit_seed(), last = seed + seeds_number("SEEDS", 1),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk that is full at times, in one life of a server: during a random history (engine_history.h)
+/* A disk that is sometimes full while a server runs: during a random history (engine_history.h)
  * the disk's capacity is reduced and restored at random moments, in the middle of writes, flushes,
  * compactions and log rolls. Writes may be refused, with a RegionTooBusyException that gives the
  * reason; reads continue; with space again everything continues without a restart, no acknowledged
@@ -22,7 +22,7 @@
 #define STEPS 150
 #define SECOND ((uint64_t)1000 * 1000 * 1000)
 
-/* --- space that comes and goes ---------------------------------------------------------------- */
+/* --- free space that changes ------------------------------------------------------------------ */
 
 typedef struct space {
     rq_sim *sim;
@@ -31,7 +31,7 @@ typedef struct space {
     bool ends;
 } space;
 
-/* A quota under, at, or a little above what is taken now, or none. */
+/* Sets a quota below, at, or slightly above the used space, or none. */
 static void change(rq_sim *sim)
 {
     uint64_t used = rq_sim_used(sim);
@@ -56,12 +56,12 @@ static void change(rq_sim *sim)
 static void arm(space *s)
 {
     rq_executor *ex = rq_sim_env(s->sim)->executor;
-    /* From between two calls of one flush to some seconds. */
+    /* Between the time of two calls of a flush and a few seconds. */
     uint64_t most = (uint64_t)1 << (12 + rq_sim_random(s->sim) % 21);
     ex->timer_arm(ex, &s->timer, s->lane, 1 + rq_sim_random(s->sim) % most);
 }
 
-/* Also while something waits for it. */
+/* Changes the space also while work waits for it. */
 static void tick(rq_task *task)
 {
     space *s = RQ_CONTAINER_OF(task, space, timer.task);
@@ -82,7 +82,8 @@ static void end(space *s)
 {
     rq_executor *ex = rq_sim_env(s->sim)->executor;
     s->ends = true;
-    if (!ex->timer_cancel(ex, &s->timer)) rq_sim_run(s->sim); /* it is about to run */
+    /* the timer has fired: its task is about to run */
+    if (!ex->timer_cancel(ex, &s->timer)) rq_sim_run(s->sim);
     ex->lane_free(ex, s->lane);
     rq_sim_quota(s->sim, 0);
 }
@@ -102,7 +103,7 @@ static void take_fault(outcome *o, const history *h, const char *when)
     snprintf(o->text, sizeof o->text, "%s: %s", when, h->fault);
 }
 
-/* Files in a family's folder that the region does not know; they stay until it closes. */
+/* Files in a family's folder that the region does not know, which would stay until it closes. */
 static unsigned count_files(history *h, const char *family)
 {
     rq_arena arena = {0};
@@ -140,7 +141,7 @@ static outcome run_once(uint64_t seed)
             history_steps(&h, 1);
         }
         take_fault(&o, &h, "while the disk is full now and then");
-        history_check(&h); /* reads, and increments in flight */
+        history_check(&h); /* reads, and retries increments in flight */
         take_fault(&o, &h, "read while the disk may be full");
         end(&s);
         rq_sim_advance(sim, 20 * SECOND);
@@ -150,7 +151,7 @@ static outcome run_once(uint64_t seed)
         history_check(&h);
         take_fault(&o, &h, "checked with space again");
     }
-    /* Failed work is repeated automatically, and no partial file stays behind. */
+    /* Failed work is repeated automatically, and no partial file remains. */
     rq_sim_advance(sim, 300 * SECOND);
     rq_region_load load;
     rq_region_get_load(h.region, &load);
@@ -189,7 +190,7 @@ static void a_disk_that_is_full_now_and_then_is_survived(void **state)
 
 /* --- killed on a full disk -------------------------------------------------------------------- */
 
-/* The dead process left the log, the manifests, and partial files that did not fit. */
+/* The dead process left the log, the manifests, and incomplete files. */
 static void die(history *h, bool power)
 {
     if (!rq_sim_is_cut(h->sim)) rq_sim_cut_now(h->sim);
@@ -201,7 +202,7 @@ static void die(history *h, bool power)
         rq_sim_restart_process(h->sim);
 }
 
-/* Starts without any space; at times it is killed again before it has opened. */
+/* Starts on a full disk; sometimes it is killed again before it has opened. */
 static void start_when_full(history *h, outcome *o)
 {
     for (unsigned again = (unsigned)(rq_sim_random(h->sim) % 3); o->good && again > 0; again--) {

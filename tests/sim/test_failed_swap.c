@@ -15,7 +15,7 @@
 #include <inttypes.h>
 
 #define ROWS_MAX 64
-#define WIDTH_MAX 8 /* rq_sim_fail_at */
+#define WIDTH_MAX 8 /* for rq_sim_fail_at */
 
 typedef struct world {
     rq_sim *sim;
@@ -81,7 +81,7 @@ static void start(world *w, uint64_t seed, uint64_t call)
                  why.message);
 }
 
-/* True: the failing calls were not reached by this work. */
+/* Returns true if the history ended before the failing calls. */
 static bool fail_once(uint64_t seed, uint64_t offset)
 {
     world w = {0};
@@ -105,7 +105,7 @@ static bool fail_once(uint64_t seed, uint64_t offset)
     if (more >= 1) put_rows(&w, 3);
     if (more >= 2) flush(&w);
     if (more >= 3) compact(&w);
-    if (rq_sim_random(w.sim) % 3 == 0) { /* killed, checked, and then a power cut */
+    if (rq_sim_random(w.sim) % 3 == 0) { /* killed and checked before the power cut */
         stop(&w);
         rq_sim_restart_process(w.sim);
         start(&w, seed, call);
@@ -137,8 +137,8 @@ static void no_row_is_lost_by_a_swap_that_failed_and_a_power_cut(void **state)
     assert_true(places > 0);
 }
 
-/* A clean close, which writes the last file and clears the mark with one swap. True: the failing calls were not
- * reached by it. */
+/* A clean close, which writes the last file and clears the mark with one swap. Returns true if the
+ * close ended before the failing calls. */
 static bool fail_close(uint64_t seed, uint64_t offset)
 {
     world w = {0};
@@ -154,7 +154,7 @@ static bool fail_close(uint64_t seed, uint64_t offset)
         rq_sim_fail_at(w.sim, call + i, RQ_E_IO);
     rq_err rc = rq_region_close(w.f.region, false, NULL);
     bool through = rq_sim_calls(w.sim) < call;
-    /* The cut comes while the close is repeated, or afterwards. */
+    /* The cut happens while the close is repeated, or afterwards. */
     uint64_t until_cut = rq_sim_random(w.sim) % 32;
     if (until_cut > 0) rq_sim_cut_at(w.sim, rq_sim_calls(w.sim) + until_cut);
     for (uint64_t again = rq_sim_random(w.sim) % 3; again > 0 && rc != RQ_OK; again--)

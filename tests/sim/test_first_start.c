@@ -31,7 +31,7 @@ typedef struct master {
     rq_task task;
 } master;
 
-/* Calls that are not assumed to share one log with the master. */
+/* Calls to servers that do not share their log with the master. */
 static void make_calls(void *ctx, world *w, rq_region_calls *ret)
 {
     (void)ctx;
@@ -77,12 +77,12 @@ static void start(master *m, world *w, rq_sim_storage *storage, const char *fenc
     *m = (master){.w = w, .fenced = {fenced}, .task.run = run_master};
     assert_int_equal(rq_sim_node_new(storage, 1000000000, 0, &m->node), RQ_OK);
     w->why = (rq_error){0};
-    w->start_code += 10; /* it may end before its world has begun */
+    w->start_code += 10; /* the master may end before its world has been opened */
     snprintf(m->name, sizeof m->name, "localhost,16020,%" PRId64, w->start_code + 1);
     w->env->executor->submit(w->env->executor, RQ_POOL_WORK, &m->task);
 }
 
-/* True: it is done. Else that many steps were made. */
+/* Runs at most `steps` steps; returns true if the start has completed. */
 static bool run_steps(master *m, uint64_t steps)
 {
     for (; steps > 0 && !m->done; steps--)
@@ -102,11 +102,12 @@ static void kill_master(master *m)
     world *w = m->w;
     rq_sim_node_kill(m->node);
     if (!rq_sim_is_cut(w->sim)) rq_sim_cut_now(w->sim);
-    if (w->engine != NULL) rq_wal_abort(rq_engine_wal(w->engine)); /* else it tries for ever */
+    /* otherwise the start is retried forever */
+    if (w->engine != NULL) rq_wal_abort(rq_engine_wal(w->engine));
     (void)run_steps(m, NEVER);
     (void)world_close(w, false);
     end(m);
-    rq_sim_advance(w->sim, 30000000000); /* what it sent arrives; the restart drops timers */
+    rq_sim_advance(w->sim, 30000000000); /* messages in transit arrive; the restart drops timers */
     rq_sim_cut_at(w->sim, 0);
     rq_sim_restart_process(w->sim);
 }

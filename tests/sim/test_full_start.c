@@ -29,7 +29,7 @@ static void wrong(outcome *o, const char *fmt, ...)
     va_end(args);
 }
 
-/* --- changes that are cut off ----------------------------------------------------------------- */
+/* --- interrupted changes ---------------------------------------------------------------------- */
 
 #define CHANGE(name, expr)                                                                         \
     static void name(world *w)                                                                     \
@@ -100,7 +100,7 @@ static void run_full(world *w, bool t_is_whole, outcome *o)
     check_reads(w, t_is_whole, "on a full disk", o);
     rq_err rc = world_put(w, "u", "x", "f");
     bool says_why = strstr(w->why.message, "no space left") != NULL;
-    /* A log that is written over has space of its own. */
+    /* Writes may succeed, because an overwritten log needs no further space. */
     if (rc != RQ_OK && (rc != RQ_E_REGION_TOO_BUSY || !says_why) && rc != RQ_E_NO_SPACE)
         wrong(o, "a write on a full disk: %s, %s", rq_err_name(rc), w->why.message);
     check_reads(w, t_is_whole, "after a write on a full disk", o);
@@ -116,7 +116,8 @@ static outcome run_once(uint64_t seed)
     OK(world_open(w));
     put_all(w);
     size_t which = rq_sim_random(w->sim) % RQ_ARRAY_LEN(changes);
-    bool stops = which == 0 && rq_sim_random(w->sim) % 3 == 0; /* in peace, but then it is full */
+    /* an orderly stop, but before a start on a full disk */
+    bool stops = which == 0 && rq_sim_random(w->sim) % 3 == 0;
     if (stops) {
         OK(world_close(w, true));
     } else {
@@ -158,7 +159,7 @@ static void a_server_starts_on_a_full_disk(void **state)
     }
 }
 
-#define LARGE_ROWS 12 /* a region each */
+#define LARGE_ROWS 12 /* one per region */
 #define LARGE_CELLS 10
 #define LARGE_BYTES ((size_t)100 * 1024)
 
@@ -217,7 +218,7 @@ static void the_log_of_a_full_disk_may_hold_more_than_memory(void **state)
     world_clear(w);
 }
 
-/* Nothing could be served; and the text is one an operator understands. */
+/* The server cannot start; the error must be clear to an operator. */
 static void a_new_folder_on_a_full_disk_is_refused(void **state)
 {
     (void)state;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Standbys that watch the active master's process (cluster/master_watch.h). The master is paused, killed, ends in order,
- * starts again at its address; it is cut off from one standby or all, one way or both; a firewall refuses a standby's
- * connections to it; its connections are lost; standbys are paused. All of it comes from a seed. Invariants, by what the
- * simulation knows:
+ * Standbys that watch the active master's process (cluster/master_watch.h). The master is paused,
+ * killed, stopped in order, and restarted at its address. It is cut off from one standby or all, in
+ * one or both directions. A firewall refuses a standby's connections to the master. Connections are
+ * lost, and standbys are paused. A seed determines all events. The invariants use the simulation's
+ * knowledge:
  *
- *   1. A standby finds only that a process has ended that was killed, or whose port is closed because it ends in order:
- *      not one that is paused or cut off, that is refused one way by a firewall, or that has lost its connections.
- *   2. What is found is said of the name that is looked at, and of no later process at its address.
- *   3. A killed one that had a connection to the standby when it looked is found within a second, and the time of a lost probe, of a standby's running time in which it could be
- *      reached, unless another process has its address.
+ *   1. A standby reports as ended only a process that was killed, or whose port is closed because
+ *      of an orderly stop; never a process that is paused or cut off, refused in one direction by a
+ *      firewall, or without its connections.
+ *   2. A report is about the watched name, and not about a later process at its address.
+ *   3. A killed master with a connection to the standby is found within a second, plus the time of
+ *      a lost probe, of the standby's running time in which the address could be reached, unless
+ *      another process has the address.
  */
 #include "../seeds.h"
 #include "../unit/base/unit.h"
@@ -30,19 +33,22 @@ typedef struct net net;
 typedef struct standby {
     net *net;
     rq_master_watch *watch;
-    const rq_server_name *looks_at; /* as ZooKeeper tells it: late */
-    uint64_t learns_ms;             /* when it is told of the present one */
+    /* the master's name according to ZooKeeper, which may be late */
+    const rq_server_name *looks_at;
+    uint64_t learns_ms; /* when the standby learns the present master's name */
     uint64_t looks_ms, paused_until_ms;
-    uint64_t cut_until_ms, deaf_until_ms; /* both ways; what it sends is lost */
-    uint64_t refused_until_ms;            /* by a firewall */
-    bool has_connection;                  /* of the master to it */
-    uint64_t closes_ms; /* when it learns that the connection is closed; 0: nothing is on its way */
-    uint64_t known_ms;  /* how long the end could be found */
-    bool heard;         /* of the present master */
+    /* cut off in both directions; messages to the master are lost */
+    uint64_t cut_until_ms, deaf_until_ms;
+    uint64_t refused_until_ms; /* refused by a firewall */
+    bool has_connection;       /* the master has a connection to the standby */
+    /* when the standby learns that the connection is closed; 0: it is not closed */
+    uint64_t closes_ms;
+    uint64_t known_ms; /* how long the end could have been detected */
+    bool heard;        /* the present master has been heard */
 } standby;
 
 typedef struct probe {
-    rq_remote_request *request; /* NULL: free */
+    rq_remote_request *request; /* NULL: unused */
     standby *from;
     uint64_t sent_ms, due_ms;
     bool is_lost, is_back, refused, fails;
@@ -51,10 +57,11 @@ typedef struct probe {
 struct net {
     rq_random random;
     uint64_t seed, now_ms;
-    const rq_server_name *master; /* the present process */
+    const rq_server_name *master; /* the name of the present process */
     bool killed, leaves;
-    uint64_t paused_until_ms, occupied_ms; /* killed: when another process has its address */
-    uint64_t next_ms;                      /* killed, or leaves: when there is another master */
+    /* paused until; after a kill: when another process gets the address */
+    uint64_t paused_until_ms, occupied_ms;
+    uint64_t next_ms; /* after a kill or stop: when there is another master */
     int64_t code;
     standby standbys[STANDBYS_MAX];
     size_t count;
@@ -117,7 +124,7 @@ static void end_probe(probe *p, rq_err rc)
     r->done(r, rc, NULL);
 }
 
-/* At the master's address. */
+/* The probe arrives at the master's address. */
 static void arrive(net *n, probe *p)
 {
     bool is_present = strcmp(p->request->server->text, n->master->text) == 0;
@@ -141,7 +148,8 @@ static void move_probe(net *n, probe *p)
         arrive(n, p);
 }
 
-/* The master connects to those that it reaches, again and again; a killed one's connections are closed by its system. */
+/* The master repeatedly connects to the standbys that it reaches; the operating system closes a
+ * killed master's connections. */
 static void move_connection(net *n, standby *s)
 {
     bool runs = !n->killed && !n->leaves && n->now_ms >= n->paused_until_ms;
@@ -158,7 +166,7 @@ static void move_connection(net *n, standby *s)
 
 /* --- standbys --------------------------------------------------------------------------------- */
 
-/* Invariants 1 and 2. */
+/* Checks invariants 1 and 2. */
 static void found(net *n, const standby *s)
 {
     bool is_present = strcmp(s->looks_at->text, n->master->text) == 0;
@@ -188,10 +196,10 @@ static void look(net *n, standby *s)
     bool has_ended = rq_master_watch_check(s->watch, s->looks_at);
     if (has_ended) found(n, s);
     if (has_ended) s->known_ms = 0;
-    CHECK(n, s->known_ms <= FOUND_MS); /* 3 */
+    CHECK(n, s->known_ms <= FOUND_MS); /* invariant 3 */
 }
 
-/* --- trouble ---------------------------------------------------------------------------------- */
+/* --- faults ----------------------------------------------------------------------------------- */
 
 static uint64_t a_while(net *n)
 {
@@ -215,7 +223,7 @@ static void end_process(net *n, bool in_order)
     n->occupied_ms = n->now_ms + below(n, 2 * (n->next_ms - n->now_ms));
 }
 
-/* At the same address, which is the harder case. */
+/* Uses the same address, which is the harder case. */
 static void begin_process(net *n)
 {
     seen_occupied += n->killed && n->occupied_ms < n->next_ms;
@@ -255,10 +263,10 @@ static void make_trouble(net *n)
     case 6:
         s->paused_until_ms = a_while(n);
         break;
-    case 7: /* one way: the master's connection to it stays */
+    case 7: /* in one direction: the master's connection to the standby stays */
         if (!n->killed && s->has_connection) s->refused_until_ms = a_while(n);
         break;
-    case 8: /* of a process that runs and is not refused */
+    case 8: /* the process runs, and is not refused */
         if (n->now_ms < s->refused_until_ms) break;
         s->has_connection = false;
         seen_lost += !n->killed;
@@ -327,7 +335,7 @@ static void only_an_ended_master_is_found(void **state)
            "connections %u, another at the address %u\n",
            seen_found, seen_left, seen_refused, seen_paused, seen_cut, seen_lost, seen_occupied);
     if (seeds.last - seeds.first < 11) return;
-    /* What never happens is not tested. */
+    /* Events that never happen are not tested. */
     assert_true(seen_found > 10 && seen_left > 10 && seen_refused > 10 && seen_paused > 10);
     assert_true(seen_cut > 10 && seen_lost > 10 && seen_occupied > 10);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Power cuts and failing calls in the engine: at every file call of some histories, at random calls
  * of many. After each restart acknowledged writes are complete, others complete or absent, and
- * counters exact (engine_history.h). With sync switched off the same test must fail, otherwise it
- * would prove nothing.
+ * counters exact (engine_history.h). Without syncs the same test must fail; otherwise it would
+ * prove nothing.
  *
  * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one, RQ_CUT=k cuts at its k-th
  * file call. */
@@ -35,7 +35,7 @@
 
 typedef struct outcome {
     bool good;
-    uint64_t calls; /* of the first round, when nothing was cut */
+    uint64_t calls; /* calls of the first round, in which nothing was cut */
     char text[1200];
 } outcome;
 
@@ -46,7 +46,7 @@ static void take_fault(outcome *o, const history *h, const char *when)
     snprintf(o->text, sizeof o->text, "%s: %s", when, h->fault);
 }
 
-/* One history with a power cut at call k (0: none), perhaps another one during recovery, then
+/* One history with a power cut at call k (0: none), and possibly another one during recovery; then
  * checked, stopped cleanly, and checked again. */
 static outcome cut_once(uint64_t seed, uint64_t k, bool ignore_sync)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory and disk run short: writes slow down, then wait, and only then are refused with HBase's
- * exception; the server survives, no acknowledged write is lost, and with room again everything
- * continues. */
+/* Memory or disk space runs out: writes slow down, then wait, and only then are refused with
+ * HBase's exception. The server survives, no acknowledged write is lost, and work continues when
+ * space is available again. */
 #include "engine_history.h"
 #include "region/region_scanner.h"
 
@@ -149,7 +149,7 @@ static void a_flood_of_writes_stays_under_the_ceilings(void **state)
     uint64_t most = flood(w, 0, 8000, &failed); /* 16 MB through a memstore of at most 6.7 MB */
     assert_int_equal(failed, 0);
     rq_engine_get_stats(w->h.engine, &stats);
-    /* A region waits at four times its flush size; one slab of slack. */
+    /* Writes to a region wait at four times its flush size; the rest is one slab. */
     assert_true(most <= 4 * 1048576 + 2 * 1024 * 1024 + 65536);
     assert_true(stats.flushes >= 4);
     assert_int_equal(count_rows(w), 8000);
@@ -171,8 +171,8 @@ static void the_global_ceiling_holds_below_the_regions(void **state)
     assert_int_equal(count_rows(w), 6000);
 }
 
-/* Memory is free when the last reader has released it, not when a flush has ended; and held writes
- * continue although no loop leaves a section: all remaining clients wait too. */
+/* Memory is freed when its last reader has released it, not when a flush has ended. Delayed writes
+ * continue then, although no loop leaves an epoch section because all remaining clients wait. */
 static void what_was_flushed_counts_as_long_as_it_is_read(void **state)
 {
     world *w = *state;
@@ -221,7 +221,7 @@ static void a_full_disk_refuses_soon_and_forgets_nothing(void **state)
         send(w, n, &done, &failed, &rc);
         rq__writer_push(w->h.writer);
         rq_sim_advance(w->sim, SECOND);
-        if (done < n - 99) { /* it waits, for a while only */
+        if (done < n - 99) { /* the put waits for a limited time */
             rq_sim_advance(w->sim, 10 * SECOND);
             assert_int_equal(failed, 1);
             assert_int_equal(rc, RQ_E_REGION_TOO_BUSY);
@@ -229,13 +229,14 @@ static void a_full_disk_refuses_soon_and_forgets_nothing(void **state)
     }
     assert_int_equal(failed, 1);
     unsigned acknowledged = 20 + done - failed;
-    assert_int_equal(count_rows(w), acknowledged); /* reads go on */
+    assert_int_equal(count_rows(w), acknowledged); /* reads continue */
     rq_sim_quota(w->sim, 0);
     rq_sim_advance(w->sim, SECOND);
     flood(w, 200, 20, &failed);
     assert_int_equal(failed, 0);
     unsigned count = count_rows(w);
-    assert_in_range(count, acknowledged + 20, acknowledged + 21); /* what was refused may count */
+    /* a refused write may have been applied */
+    assert_in_range(count, acknowledged + 20, acknowledged + 21);
     history_close(&w->h, true);
     assert_true(history_open(&w->h));
     assert_int_equal(count_rows(w), count);
@@ -246,7 +247,7 @@ static void a_flush_that_found_the_disk_full_is_tried_again_by_itself(void **sta
     world *w = *state;
     unsigned failed;
     rq_engine_stats stats;
-    set(w, "rorqual.wal.max=1073741824"); /* nothing else asks for a flush */
+    set(w, "rorqual.wal.max=1073741824"); /* no other limit causes a flush */
     set(w, "hbase.hregion.memstore.flush.size=1048576");
     assert_true(history_open(&w->h));
     flood(w, 0, 20, &failed);
@@ -307,12 +308,13 @@ static void a_compaction_waits_while_a_flush_lacks_space(void **state)
     rq_sim_quota(w->sim, 0);
     request_compaction(w);
     for (int i = 0; i < 20 && stats_of(w).flushes == 3; i++) {
-        assert_int_equal(stats_of(w).compactions, 0); /* the flush, tried again, comes first */
+        /* the retried flush runs before compactions */
+        assert_int_equal(stats_of(w).compactions, 0);
         rq_sim_advance(w->sim, SECOND / 10);
     }
     assert_int_equal(stats_of(w).flushes, 4);
     rq_sim_advance(w->sim, SECOND);
-    assert_int_equal(stats_of(w).major_compactions, 1); /* nobody asked again */
+    assert_int_equal(stats_of(w).major_compactions, 1); /* the request was not repeated */
     assert_int_equal(count_rows(w), 4000);
 }
 
@@ -324,7 +326,7 @@ static void a_compaction_releases_its_inputs_pages_unless_configured(void **stat
     rq_sim_advance(w->sim, SECOND);
     assert_int_equal(stats_of(w).major_compactions, 1);
     uint64_t dropped = rq_sim_dropped(w->sim);
-    assert_true(dropped >= 3000000); /* of 6; each time some more than is new */
+    assert_true(dropped >= 3000000); /* of 6 MB; each time slightly more than is new */
     history_close(&w->h, true);
     set(w, "hbase.hfile.drop.behind.compaction=false");
     assert_true(history_open(&w->h));
@@ -345,7 +347,7 @@ static void a_running_compaction_gives_its_space_to_a_flush(void **state)
     open_with_three_files(w);
     uint64_t used = rq_sim_used(w->sim);
     request_compaction(w);
-    rq_sim_advance(w->sim, 4 * SECOND); /* of twelve */
+    rq_sim_advance(w->sim, 4 * SECOND); /* four of twelve seconds */
     uint64_t with_part = rq_sim_used(w->sim);
     assert_true(with_part > used + 1000000);
     rq_sim_quota(w->sim, with_part);
@@ -364,8 +366,8 @@ static void a_running_compaction_gives_its_space_to_a_flush(void **state)
     assert_int_equal(count_rows(w), 4000);
 }
 
-/* A fifth of the log's limit: more than an eighth, where regions with little to flush are asked to
- * flush. */
+/* 400 kB are a fifth of the log's limit. From an eighth on, regions with little to flush are asked
+ * to flush. */
 static uint64_t flushes_of_400_kb(world *w, const char *flush_size)
 {
     unsigned failed;
@@ -383,13 +385,13 @@ static uint64_t flushes_of_400_kb(world *w, const char *flush_size)
 
 static void a_region_with_little_lets_go_of_an_old_wal_file_early(void **state)
 {
-    /* A megabyte is little of this. */
+    /* With this flush size a megabyte is little. */
     assert_true(flushes_of_400_kb(*state, "hbase.hregion.memstore.flush.size=134217728") > 0);
 }
 
 static void a_region_with_much_keeps_an_old_wal_file_until_the_log_is_too_long(void **state)
 {
-    /* Eight kilobytes would be little. */
+    /* With this flush size only 8 kB would be little. */
     assert_int_equal(flushes_of_400_kb(*state, "hbase.hregion.memstore.flush.size=1048576"), 0);
 }
 
@@ -408,7 +410,8 @@ static void a_log_larger_than_memory_is_replayed_region_by_region(void **state)
     assert_int_equal(stats.flushes, 0);
     history_close(&w->h, false);
     rq_sim_restart(w->sim);
-    set(w, "rorqual.memory=4194304"); /* buckets of at most 0.8 MB: the log's index has to serve */
+    /* buckets of at most 0.8 MB, so that the log's index must be used */
+    set(w, "rorqual.memory=4194304");
     assert_true(history_open(&w->h));
     rq_engine_get_stats(w->h.engine, &stats);
     assert_true(stats.recovered_records > 0);
@@ -420,18 +423,18 @@ static void a_flush_waits_a_while_for_a_compaction_that_does_not_come(void **sta
     world *w = *state;
     unsigned failed;
     rq_engine_stats stats;
-    set(w, "rorqual.wal.max=1073741824"); /* the log does not press */
+    set(w, "rorqual.wal.max=1073741824"); /* the log causes no flush */
     set(w, "hbase.hstore.blockingStoreFiles=3");
     set(w, "hbase.hstore.blockingWaitTime=20000");
     set(w, "hbase.hregion.memstore.flush.size=16777216");
-    set(w, "hbase.hstore.compaction.min=10"); /* three files are not worth one */
+    set(w, "hbase.hstore.compaction.min=10"); /* three files cause no compaction */
     set(w, "hbase.hregion.memstore.flush.size=262144");
     assert_true(history_open(&w->h));
     for (unsigned i = 0; i < 3; i++) {
         flood(w, i * 10, 10, &failed);
         assert_int_equal(rq_region_flush(w->h.region, (rq_slice){0}, NULL, NULL), RQ_OK);
     }
-    flood(w, 100, 100, &failed); /* over the flush size, under the blocking size */
+    flood(w, 100, 100, &failed); /* above the flush size, below the blocking size */
     assert_int_equal(failed, 0);
     rq_sim_advance(w->sim, 5 * SECOND);
     rq_engine_get_stats(w->h.engine, &stats);

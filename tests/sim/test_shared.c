@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The promises of shared storage, under pauses, cuts, reordering, lost answers and deaths. Each seed
- * runs in both forms (shared_world.h):
+ * The guarantees of shared storage, under pauses, cuts, reordering, lost responses and deaths. Each
+ * seed runs in both forms (shared_world.h):
  *
- *  1. Nothing acknowledged is lost: who revokes a tenure reads everything acknowledged, in order,
- *     within the sealed lengths.
- *  2. After a revoke has returned nothing that is submitted later is acknowledged.
- *  3. Revoking again, by anybody, at any time, gives the same lengths and the same bytes.
- *  4. No read is answered under a lease once the successor answers.
- *  5. Of swaps from one generation one succeeds, and a read sees every swap that returned before it.
+ *  1. No acknowledged write is lost: a server that revokes a tenure reads all acknowledged writes,
+ *     in order, within the sealed lengths.
+ *  2. A write that is submitted after a revoke has returned is not acknowledged.
+ *  3. Another revoke, by any server at any time, returns the same lengths and bytes.
+ *  4. No read is answered under a lease once the successor answers requests.
+ *  5. Of swaps from one generation one succeeds, and a read sees every swap that returned before
+ *     it.
  *
  * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
  */
@@ -29,16 +30,16 @@ typedef struct history {
     rq_tenure *tenure;
     uint64_t acknowledged;
     bool revoked;     /* a revoke has returned */
-    bool taken_over;  /* a successor answers */
+    bool taken_over;  /* a successor answers requests */
     bool written_off; /* the writer has ended */
     unsigned writes, refused, lease_reads, held_reads;
-    /* what the first successor found */
+    /* the lengths and bytes that the first successor found */
     bool found;
     size_t segments;
     rq_slog_segment lengths[256];
     uint32_t crc;
     unsigned revokes;
-    /* the counter */
+    /* values of the counter */
     uint64_t committed, counted, unknown;
 } history;
 
@@ -63,7 +64,7 @@ static void written(rq_slog_write *w, rq_err rc)
     o->latch.executor->latch_open(&o->latch, rc);
 }
 
-/* LSNs from `first`, one on each stripe; *ret_done: how many of them, without a gap. */
+/* Writes LSNs from `first`, one on each stripe; *ret_done: the number written without a gap. */
 static rq_err write_round(history *h, rq_slog *log, rq_lane *lane, uint64_t off[], uint64_t first,
                           unsigned count, unsigned *ret_done)
 {
@@ -99,7 +100,7 @@ static rq_err write_round(history *h, rq_slog *log, rq_lane *lane, uint64_t off[
     return worst;
 }
 
-/* Rule 4: the look at the lease and the answer are one step here. */
+/* Rule 4: checking the lease and answering are one step here. */
 static void answer_read(history *h)
 {
     world_node *n = &h->w.nodes[VICTIM];
@@ -112,7 +113,7 @@ static void answer_read(history *h)
     if (h->taken_over) world_fail(&h->w, "a read is answered after the successor took over");
 }
 
-/* A segment until it fails. */
+/* Writes a segment until an append fails. */
 static rq_err write_segment(history *h, uint64_t number, rq_lane *lane, uint64_t *lsn)
 {
     rq_slog *log;
@@ -159,9 +160,9 @@ static void writer(world_task *t)
     h->written_off = true;
 }
 
-/* --- who takes over ------------------------------------------------------------------------- */
+/* --- the server that takes over ------------------------------------------------------------- */
 
-/* False: the reader has died meanwhile. */
+/* Returns false if the reader died meanwhile. */
 static bool read_log(history *h, const world_node *n, const rq_slog_segment *segments, size_t count,
                      bool present[static LSN_MAX], uint32_t *ret)
 {
@@ -199,7 +200,8 @@ static void check_log(history *h, world_node *n)
         rc = rq_slog_lengths(n->shared, TENURE, &arena, &segments, &count, NULL);
     if (rc == RQ_E_IO && n->dead) goto out;
     if (rc != RQ_OK || count > 256) world_fail(&h->w, "no lengths after a revoke: %d", rc);
-    uint64_t acknowledged = h->acknowledged; /* more may be while this reads, from before */
+    /* taken now, because earlier writes may be acknowledged during the read */
+    uint64_t acknowledged = h->acknowledged;
     uint32_t crc;
     if (!read_log(h, n, segments, count, present, &crc)) goto out;
     for (uint64_t lsn = 0; lsn < acknowledged; lsn++)
@@ -242,7 +244,7 @@ static void revoker(world_task *t)
     }
 }
 
-/* --- a counter that all swap ---------------------------------------------------------------- */
+/* --- a counter that all nodes swap ---------------------------------------------------------- */
 
 static void count_once(history *h, world_node *n)
 {
@@ -266,7 +268,7 @@ static void count_once(history *h, world_node *n)
     rq_arena_clear(&arena);
 }
 
-/* Runs on a node beside its other task; one of the nodes, or all in turn. */
+/* Runs on a node together with its other task; on one of the nodes, or on all in turn. */
 static void counter(history *h, world_node *n)
 {
     for (unsigned i = (unsigned)world_below(&h->w, 15); i > 0 && !n->dead; i--) {
@@ -299,20 +301,21 @@ static void check_counter(history *h)
     rq_arena_clear(&arena);
 }
 
-/* --- what happens to the nodes -------------------------------------------------------------- */
+/* --- faults of the nodes -------------------------------------------------------------------- */
 
 static void faults(world_task *t)
 {
     history *h = RQ_CONTAINER_OF(t, history, tasks[WORLD_NODES]);
     world *w = t->world;
     while (!h->written_off) {
-        /* The victim mostly. */
+        /* Mostly the victim. */
         unsigned i = world_below(w, 3) > 0 ? VICTIM : (unsigned)world_below(w, WORLD_NODES);
         (void)world_fault(&w->nodes[i], (world_chances){.pause = 14, .cut = 10, .kill = 1});
     }
 }
 
-/* Several servers end and remove the same log at the same time: to each it is gone. */
+/* Several servers end and remove the same log concurrently: for each of them the log no longer
+ * exists. */
 static void remover(world_task *t)
 {
     uint64_t quiet_ns;
@@ -323,7 +326,7 @@ static void remover(world_task *t)
     if (rc != RQ_OK) world_fail(t->world, "revoke beside a removal: %d", rc);
     for (rc = RQ_E_IO; rc == RQ_E_IO;)
         rc = rq_slog_remove(t->node->shared, TENURE, NULL);
-    /* RQ_E_STATE: another revokes a log that this one has removed already. */
+    /* RQ_E_STATE: another server revokes a log that this one has already removed. */
     if (rc != RQ_OK && rc != RQ_E_STATE) world_fail(t->world, "remove beside a revoke: %d", rc);
 }
 
@@ -348,7 +351,7 @@ static void run_seed(world_form form, uint64_t seed)
         world_start(&h->tasks[i], &h->w, &h->w.nodes[i], counters);
     world_start(&h->tasks[WORLD_NODES], &h->w, NULL, faults);
     world_run(&h->w);
-    /* Whatever was still on the wire has arrived, and changed nothing. */
+    /* Messages still in transit have arrived by then, and changed nothing. */
     rq_sim_advance(h->w.sim, UINT64_C(10000000000));
     world_start(&h->tasks[1], &h->w, &h->w.nodes[1], revoker);
     world_run(&h->w);
@@ -370,10 +373,10 @@ static void run_form(world_form form)
     printf("swaps %u, refused writes %u, held reads %u, repairs %u, incomplete ends %u\n",
            seen_swaps, seen_refusals, seen_held, seen_repairs, seen_torn);
     if (seeds.last - seeds.first < 39) return;
-    /* What never happens is not tested. */
+    /* Events that never happen are not tested. */
     assert_true(seen_swaps > 100 && seen_refusals > 0 && seen_held > 0);
     assert_true(form == FORM_FOLDER || seen_repairs > 0);
-    /* One in 60 seeds; the usual ones have one. */
+    /* It happens in one of 60 seeds; the default seeds contain one. */
     bool many = seeds.first == 1 || seeds.last - seeds.first >= 999;
     assert_true(!many || form != FORM_FOLDER || seen_torn > 0);
 }
@@ -390,12 +393,12 @@ static void promises_hold_in_a_folder(void **state)
     run_form(FORM_FOLDER);
 }
 
-/* --- a swap that comes late ----------------------------------------------------------------- */
+/* --- a late swap ---------------------------------------------------------------------------- */
 
 typedef struct late {
     world w;
     world_task tasks[2];
-    unsigned meanwhile; /* swaps by the other */
+    unsigned meanwhile; /* number of swaps by the other process */
     rq_err rc;
 } late;
 
@@ -420,9 +423,10 @@ static void swap_meanwhile(world_task *t)
     world_pause(&l->w.nodes[0], false);
 }
 
-/* The folder's form: a process is stopped between its look and its link, so long that its generation
- * has come and gone. Usually its temporary file has gone, too, and the link fails. If not, it
- * succeeds; then after more generations than a history has its fate is not known to it. */
+/* The form with a folder: a process is stopped between its check and its link for so long that its
+ * generation is outdated. Usually its temporary file has been removed, and the link fails.
+ * Otherwise the link succeeds; if more generations than the history keeps have passed, the process
+ * does not know the outcome. */
 static void a_late_swap_changes_nothing(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared storage: the same random histories on the simulated storage and on a real folder, every
- * answer compared; and power cuts and failures at every file call of the folder's form.
+ * Shared storage: the same random histories on the simulated storage and on a real folder, with all
+ * results compared; and power cuts and failures at every file call of the folder.
  *
  * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
  */
@@ -92,7 +92,7 @@ typedef struct script {
     uint64_t seed;
     rq_sim *sim;
     rq_lane *lane;
-    uint64_t swapped, tried; /* the counter's acknowledged and greatest value */
+    uint64_t swapped, tried; /* the counter's last acknowledged value, and the last value tried */
     bool key, removing;      /* the counter may be absent */
     uint64_t written;
 } script;
@@ -128,7 +128,7 @@ static void play(script *c, rq_shared *s)
     if (rc == RQ_OK)
         rc = c->seed % 2 == 0 ? rq_tenure_end(f.tenures[0], NULL)
                               : rq_tenure_revoke(s, "host,16020,0", &quiet_ns, NULL);
-    /* What was written when it ended must be found. */
+    /* The value written when the script ended must be found. */
     if (rc == RQ_OK && c->seed % 2 == 1) rc = rq_object_remove(s, "counter", c->tried, NULL);
     c->removing = c->swapped == 4 && c->written == 12 && c->seed % 2 == 1;
     form_release(&f, 0);
@@ -220,8 +220,8 @@ static bool cut_once(uint64_t seed, uint64_t cut)
     return through;
 }
 
-/* A failed call ends the script, as a server would end; everything acknowledged is there, and what is
- * tried again succeeds. True: the script ended before that call. */
+/* A failed call ends the script, as a server would end; all acknowledged writes exist, and retries
+ * succeed. Returns true if the script ended before that call. */
 static bool fail_once(uint64_t seed, uint64_t call, rq_err rc)
 {
     script c;
@@ -231,7 +231,8 @@ static bool fail_once(uint64_t seed, uint64_t call, rq_err rc)
         rq_sim_fail_at(c.sim, call + i, rc);
     play(&c, s);
     bool through = rq_sim_calls(c.sim) < call;
-    while (rq_sim_calls(c.sim) < call + 2) { /* those that are left would hit the checks */
+    /* otherwise the remaining failures would hit the checks */
+    while (rq_sim_calls(c.sim) < call + 2) {
         rq_stat st;
         rq_err may_fail = rq_vfs_stat(env->vfs, "", &st, NULL);
         (void)may_fail;

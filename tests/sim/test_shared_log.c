@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The log on shared storage (wal/striped.c, head.c, sealed.c) under pauses, cuts, reordering, lost
- * answers and deaths, in both forms of shared_world.h. One server writes, rolls and frees segments;
- * others fence it and read what it left.
+ * responses and deaths, in both forms of shared_world.h. One server writes, rolls and frees
+ * segments; others fence it and read its log.
  *
- *  1. Every acknowledged record of a region that it has not flushed is found, by each reader.
+ *  1. Every acknowledged record that its region has not flushed is found by each reader.
  *  2. A region's records are found in order, each once, unaltered; none that was not staged.
- *  3. All readers find the same, at any time, whatever arrives late.
- *  4. A log that was closed as clean has nothing that a region needs; an ended one that nobody needs can
- *     be retired.
+ *  3. All readers find the same records, at any time, whatever arrives late.
+ *  4. No region needs a log that was closed cleanly; an ended log that no region needs can be
+ *     retired.
  *
  * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
  */
@@ -26,7 +26,7 @@
 #define REGIONS 3
 #define RECORDS_MAX 1500
 #define SEGMENT_BYTES 16384
-#define LATE_MS 10000 /* what is on the wire arrives earlier */
+#define LATE_MS 10000 /* messages in transit arrive earlier */
 
 typedef struct written_record {
     rq_wal_waiter waiter;
@@ -49,7 +49,7 @@ typedef struct history {
     bool closing, failed, written_off;
     written_record records[RECORDS_MAX];
     size_t record_count;
-    /* what the first reader found */
+    /* the records that the first reader found */
     bool found;
     uint32_t crc;
     size_t count;
@@ -109,7 +109,7 @@ static void flush_one(history *h)
 static void log_failed(void *ctx, const rq_error *why)
 {
     history *h = ctx;
-    /* Closing it, while the storage does not answer, may end it with any error. */
+    /* A close during which the storage does not respond may end with any error. */
     if (why->code != RQ_E_SERVER_ABORTED && !h->closing)
         world_fail(&h->w, "the log failed: %s", why->message);
     h->failed = true;
@@ -140,7 +140,8 @@ static rq_err open_log(history *h)
     return rc;
 }
 
-/* A dead node's log, or one whose storage cannot be reached, is given up, as by the end of its process. */
+/* A dead node's log, or a log whose storage cannot be reached, is aborted, as when its process
+ * ends. */
 static void close_log(history *h)
 {
     bool aborted = h->pending > 0;
@@ -201,7 +202,7 @@ static void writer(world_task *t)
     h->written_off = true;
 }
 
-/* --- who reads it --------------------------------------------------------------------------- */
+/* --- the readers ---------------------------------------------------------------------------- */
 
 typedef struct finding {
     uint64_t last[REGIONS], first[REGIONS];
@@ -232,7 +233,7 @@ static void check_record(history *h, finding *f, const rq_wal_record *r)
     f->crc = rq_crc32c(f->crc, bytes, sizeof bytes);
 }
 
-/* RQ_E_IO: the storage did not answer; again. */
+/* Repeats the read after RQ_E_IO (the storage did not respond). */
 static rq_err read_log(history *h, rq_shared *s, finding *f)
 {
     rq_wal_sealed *log;
@@ -280,7 +281,7 @@ static void reader(world_task *t)
 {
     history *h = RQ_CONTAINER_OF(t, history, tasks[t->node->index]);
     world *w = t->world;
-    /* A fence while it writes, or after it has ended. */
+    /* Fences the log while it is written, or after its end. */
     world_sleep_ms(w, h->fenced_after_ms + world_below(w, 4000));
     for (unsigned times = 1 + (unsigned)world_below(w, 3); times > 0; times--) {
         uint64_t quiet_ns;
@@ -294,14 +295,14 @@ static void reader(world_task *t)
     }
 }
 
-/* --- what happens to the nodes -------------------------------------------------------------- */
+/* --- faults of the nodes -------------------------------------------------------------------- */
 
 static void faults(world_task *t)
 {
     history *h = RQ_CONTAINER_OF(t, history, tasks[WORLD_NODES]);
     world *w = t->world;
     while (!h->written_off) {
-        /* The victim mostly. */
+        /* Mostly the victim. */
         unsigned i = world_below(w, 3) > 0 ? VICTIM : (unsigned)world_below(w, WORLD_NODES);
         (void)world_fault(&w->nodes[i], (world_chances){.pause = 12, .cut = 12, .kill = 1});
     }
@@ -314,7 +315,7 @@ static void retire(world_task *t)
     while (rc == RQ_E_IO)
         rc = rq_wal_need(s, SERVER, names[0], 1, NULL);
     assert_int_equal(rc, RQ_OK);
-    world_sleep_ms(t->world, LATE_MS); /* the key is not put again behind its deletion */
+    world_sleep_ms(t->world, LATE_MS); /* a late put of the key must not follow its deletion */
     for (rc = RQ_E_IO; rc == RQ_E_IO;)
         rc = rq_wal_retire(s, SERVER, NULL);
     if (rc != RQ_E_STATE) world_fail(t->world, "a log that a region needs is retired: %d", rc);
@@ -345,7 +346,7 @@ static void run_seed(world_form form, uint64_t seed)
         world_start(&h->tasks[i], &h->w, &h->w.nodes[i], reader);
     world_start(&h->tasks[WORLD_NODES], &h->w, NULL, faults);
     world_run(&h->w);
-    /* Whatever was still on the wire has arrived, and changed nothing. */
+    /* Messages still in transit have arrived by then, and changed nothing. */
     rq_sim_advance(h->w.sim, LATE_MS * UINT64_C(1000000));
     world_start(&h->tasks[1], &h->w, &h->w.nodes[1], reader);
     world_run(&h->w);
@@ -367,7 +368,7 @@ static void run_form(world_form form)
         "records read %u, repairs %u, rolls %u, segments freed %u, fenced logs %u, clean ends %u\n",
         seen_records, seen_repairs, seen_rolls, seen_freed, seen_failed, seen_clean);
     if (seeds.last - seeds.first < 39) return;
-    /* What never happens is not tested. */
+    /* Events that never happen are not tested. */
     assert_true(seen_records > 1000 && seen_rolls > 100 && seen_freed > 20 && seen_failed > 0);
     assert_true(seen_retired > 0 && seen_clean > 0 && (form == FORM_FOLDER || seen_repairs > 20));
 }

@@ -1,31 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A master and one to seven servers, which are cut off from it one by one, in groups or all at once, one way or both, and
- * hang; the master is paused. Servers end, as killed or in order, and start again at their addresses; a firewall refuses the
- * master's connections to one, and one loses its connections to the master. Messages are late by up to half a second. With a limit below 9 s all times are as much shorter, but
- * the limit of one way, which is 18 s at least. A master that is cut off is followed by another one, which hears all
- * again. All of it comes from a seed, on the simulated clock.
- * Invariants, after each look of the master (rq_remote_silent), by what the simulation knows:
+ * A master and one to seven servers. Servers hang, or are cut off from the master one by one, in
+ * groups or all at once, in one or both directions; the master is paused. Servers are killed or
+ * stopped, and restart at their addresses. A firewall refuses the master's connections to a server,
+ * or a server loses its connections to the master. Messages are late by up to half a second. With a
+ * limit below 9 s all times are scaled down, except the limit for one direction, which is at least
+ * 18 s. A master that is cut off is replaced by one that hears all servers. A seed determines all
+ * events, on the simulated clock. The invariants after each check by the master (rq_remote_silent),
+ * using the simulation's knowledge:
  *
- *   1. A server that could be heard both ways for 8 s is not given up, however long the master was paused before.
- *   2. A server is given up only after trouble of its own: a pause of the master alone is none. If one way worked, the
- *      trouble was longer than half of the limit of one way; if first one and then the other, than half of the limit.
- *   3. Of the servers that are up, the master's included, half could be heard lately, and one beside the master's; both
- *      ways, if the one that is given up could be heard one way.
- *   4. If the master is cut off from all servers at once, which it could hear before, none is given up. Nor if no message
- *      reaches any of them, or none of theirs reaches it.
- *   5. A server that could not be heard for the limit and a second of the master's running time has been given up, if
- *      half of the servers were surely heard both ways for half of the limit and a second. So has one that could be heard
- *      one way only for the limit of one way, if half were for half of that and a second.
- *   6. What is given up and comes back is told so (YouAreDeadException).
- *   7. The master takes itself for cut off only if half of the servers could not be heard both ways, for one and a half
- *      limits less 11 s and a quarter of the limit; and it does if half could not be heard lately for the limit and a second,
- *      or both ways for half of the limit of one way and a second.
- *   8. Of two servers neither is given up for its silence nor takes itself for cut off.
- *   9. A server is given up as ended only if its process was killed: not while it ends in order, not if it has lost its
- *      connections, or is refused by a firewall, and runs.
- *  10. A killed one is given up as ended within 5 s, and the time of a lost probe, of the master's running time in which it could be
- *      reached, unless another one has started at its address. Then that one is another server.
+ *   ("Given up" means declared dead; "both ways": its reports and its answers arrive.)
+ *   1. A server that could be heard both ways for 8 s is not given up, however long the master was
+ *      paused before.
+ *   2. A server is given up only after a fault of the server or its network, not because of a pause
+ *      of the master. If one direction worked, the fault lasted more than half of the limit for one
+ *      direction; if first one direction failed and then the other, more than half of the limit.
+ *   3. Of the servers that are up, the master's included, half could be heard lately, and one
+ *      beside the master's; both ways, if the one that is given up could be heard one way.
+ *   4. If the master is cut off from all servers at once, which it could hear before, none is given
+ *      up. Nor if no message reaches any of them, or none of theirs reaches it.
+ *   5. A server that could not be heard for the limit and a second of the master's running time has
+ *      been given up, if half of the servers were surely heard both ways for half of the limit and
+ *      a second. So has one that could be heard one way only for the limit of one way, if half were
+ *      for half of that and a second.
+ *   6. A server that was given up and reports again gets YouAreDeadException.
+ *   7. The master regards itself as cut off only if half of the servers could not be heard both
+ *      ways, for one and a half limits less 11 s and a quarter of the limit; and it does if half
+ *      could not be heard lately for the limit and a second, or both ways for half of the limit of
+ *      one way and a second.
+ *   8. With two servers neither is given up for its silence, and the master does not regard itself
+ *      as cut off.
+ *   9. A server is given up as ended only if its process was killed, not during an orderly stop,
+ *      and not if it runs but has lost its connections or is refused by a firewall.
+ *   10. A killed server is given up as ended within 5 s, plus the time of a lost probe, of the
+ *       master's running time in which its address could be reached, unless another process has
+ *       started at the address, which is then another server.
  */
 #include "../seeds.h"
 #include "../unit/base/unit.h"
@@ -40,44 +49,48 @@
 #define TICK_NS (50 * MS)
 #define MEMBERS_MAX 7
 #define PROBES_MAX 16
-/* With a limit of 9 s or more; with a shorter one they are as much shorter (scaled). */
+/* Applies to a limit of 9 s or more; with a shorter limit these times are scaled down (scaled). */
 #define USUAL_LIMIT_NS (9000 * MS)
 #define TIMEOUT_NS (5000 * MS)
 #define PERIOD_NS (3000 * MS)
-#define SLOW_NS (500 * MS) /* a message takes less */
+#define SLOW_NS (500 * MS) /* a message takes less time */
 #define SURELY_NS                                                                                  \
-    (8000 * MS) /* in this time at least one message of each reachable server arrives */
-/* Silence before the trouble, and until what can be heard again is heard. */
+    (8000 * MS) /* within this time at least one message of each reachable server arrives */
+/* Silence before the fault, and the time until reachable servers are heard again. */
 #define ALONE_LESS_NS (11000 * MS)
 #define ENDED_NS (5000 * MS)
 
 typedef struct member {
     const rq_server_name *name;
-    bool up, told; /* by the master; the server was told that it is given up */
+    bool up, told; /* up: according to the master; told: the server was told that it is given up */
     uint64_t cut_until_ns, hangs_until_ns;
-    uint64_t mute_until_ns, deaf_until_ns; /* its reports are lost, or what is sent to it */
-    uint64_t report_at_ns;                 /* when it sends the next one */
-    uint64_t arrives_ns;                   /* the one on the wire; 0: none */
-    bool killed, leaves; /* its process has ended; its port is closed, because it ends in order */
-    bool is_connected;   /* to the master */
+    uint64_t mute_until_ns, deaf_until_ns; /* its reports are lost, or messages to it are */
+    uint64_t report_at_ns;                 /* when it sends the next report */
+    uint64_t arrives_ns;                   /* when the report in transit arrives; 0: none */
+    /* killed: the process has ended; leaves: an orderly stop closed its port */
+    bool killed, leaves;
+    bool is_connected; /* to the master */
     uint64_t
-        hangs_up_ns; /* when the master may learn that it closed its connections; 0: it knows */
+        hangs_up_ns; /* when the master may learn that the server's connections are closed; 0: it
+                      * knows */
     uint64_t restarts_ns,
-        listens_ns; /* of a killed one: when the next one at its address joins, and when it listens */
-    uint64_t leaves_ns;        /* of one that ends in order: when it has */
-    uint64_t refused_until_ns; /* by a firewall */
+        listens_ns;     /* after a kill: when the next process at the address joins, and when it
+                     * listens */
+    uint64_t leaves_ns; /* when its orderly stop is complete */
+    uint64_t refused_until_ns; /* refused by a firewall */
     /* What the simulation knows, in running time of the master: */
-    uint64_t well_ns; /* for how long it could be heard both ways, without a pause of the master */
-    uint64_t ill_ns;  /* for how long it could not be heard at all */
+    uint64_t well_ns; /* how long it could be heard both ways without a pause of the master */
+    uint64_t ill_ns;  /* how long it could not be heard at all */
     uint64_t unreported_ns,
-        unanswered_ns; /* for how long its reports, and answers, could not be heard */
-    uint64_t known_ns; /* for how long it has been killed and could be reached */
+        unanswered_ns; /* how long its reports, and its answers, could not be heard */
+    uint64_t known_ns; /* how long it has been killed and its address could be reached */
     uint64_t trouble_ns,
-        one_way_ns; /* how long it could not be heard, and not both ways, since it surely was */
+        one_way_ns; /* how long it could not be heard at all, or not both ways, since it was surely
+                     * heard */
 } member;
 
 typedef struct probe {
-    rq_remote_request *request; /* NULL: free */
+    rq_remote_request *request; /* NULL: unused */
     uint64_t sent_ns, due_ns;
     bool comes_back, is_lost, is_refused, fails;
 } probe;
@@ -90,10 +103,11 @@ typedef struct net {
     uint64_t seed, limit_ns, one_way_ns, now_ns;
     uint64_t paused_until_ns, isolated_until_ns;
     uint64_t
-        alone_ns; /* running time in which half could not be heard both ways, since they surely were */
-    uint64_t deaf_ns;   /* for how long half could not be heard lately */
-    uint64_t lonely_ns; /* for how long half could not be heard both ways lately */
-    uint64_t enough_ns; /* for how long half surely have been heard */
+        alone_ns; /* running time in which half of the servers could not be heard both ways, since
+                   * they surely were */
+    uint64_t deaf_ns;   /* how long half of the servers could not be heard lately */
+    uint64_t lonely_ns; /* how long half of the servers could not be heard both ways lately */
+    uint64_t enough_ns; /* how long half of the servers have surely been heard */
     member members[MEMBERS_MAX];
     size_t count;
     probe probes[PROBES_MAX];
@@ -103,7 +117,7 @@ static unsigned seen_given_up, seen_one_way, seen_isolated, seen_paused, seen_to
 static unsigned seen_cut_off, seen_two, seen_ended, seen_left, seen_refused, seen_lost_lines,
     seen_restarted;
 
-/* `m` NULL: it is about all. */
+/* `m` NULL: the check concerns all servers. */
 static void check(const net *n, const member *m, bool holds, const char *what)
 {
     if (!holds)
@@ -137,7 +151,7 @@ static bool is_ill(const net *n, const member *m)
     return is_cut(n, m) || n->now_ns < m->hangs_until_ns || m->killed || m->leaves;
 }
 
-/* The next process at the address has its port. */
+/* Whether the next process at the address has the port. */
 static bool is_occupied(const net *n, const member *m)
 {
     return m->killed && n->now_ns >= m->listens_ns;
@@ -158,7 +172,7 @@ static bool is_deaf(const net *n, const member *m)
     return is_ill(n, m) || n->now_ns < m->deaf_until_ns || n->now_ns < m->refused_until_ns;
 }
 
-/* NULL: a later one has started at its address. */
+/* NULL: a later process has started at its address. */
 static member *named(net *n, const rq_server_name *name)
 {
     size_t i = 0;
@@ -185,7 +199,7 @@ static void end_probe(probe *p, rq_err rc)
     r->done(r, rc, NULL);
 }
 
-/* On the wire and on the server. */
+/* Moves the probe in transit and on the server. */
 static void move_probe(net *n, probe *p)
 {
     const member *m = named(n, p->request->server);
@@ -233,7 +247,7 @@ static void send_report(net *n, member *m)
     m->arrives_ns = n->now_ns + delay_ns(n);
 }
 
-/* Invariant 6. */
+/* Checks invariant 6. */
 static void hear_report(net *n, member *m)
 {
     if (m->arrives_ns == 0 || n->now_ns < m->arrives_ns) return;
@@ -252,7 +266,8 @@ static void hear_report(net *n, member *m)
     seen_told += m->told;
 }
 
-/* The system closes the connections of a process that has ended, after what it had sent. */
+/* The operating system closes the connections of a process that has ended, after sending its last
+ * bytes. */
 static void hear_end(net *n, member *m)
 {
     bool passes = !is_cut(n, m) && n->now_ns >= m->mute_until_ns && m->arrives_ns == 0;
@@ -263,7 +278,7 @@ static void hear_end(net *n, member *m)
 
 /* --- what the simulation knows ---------------------------------------------------------------- */
 
-/* What it sends during a pause of the master is heard after it. */
+/* Messages sent during a pause of the master are heard after it. */
 static void note_way(uint64_t *ns, bool lost, bool paused)
 {
     if (!lost) *ns = 0;
@@ -316,7 +331,7 @@ static size_t count_up(const net *n)
     return up;
 }
 
-/* Whether half of those that are up are as `is` says, and one beside the master's. */
+/* Whether `is` holds for half of the servers that are up, and for one other than the master's. */
 static bool half(const net *n, bool (*is)(const net *n, const member *m))
 {
     size_t good = 1;
@@ -343,42 +358,42 @@ static void given_up(net *n, member *m, const rq_silent_server *s)
 {
     bool one_way = s->unreported_ns < n->limit_ns || s->unanswered_ns < n->limit_ns;
     CHECK(n, m, m->up);
-    CHECK(n, m, !s->has_ended || m->killed); /* 9 */
+    CHECK(n, m, !s->has_ended || m->killed); /* invariant 9 */
     seen_ended += s->has_ended;
     if (s->has_ended) return;
-    CHECK(n, m, m->well_ns < scaled(n, SURELY_NS));              /* 1 */
-    CHECK(n, m, !one_way || m->one_way_ns >= n->one_way_ns / 2); /* 2 */
+    CHECK(n, m, m->well_ns < scaled(n, SURELY_NS));              /* invariant 1 */
+    CHECK(n, m, !one_way || m->one_way_ns >= n->one_way_ns / 2); /* invariant 2 */
     CHECK(n, m, m->trouble_ns >= n->limit_ns / 4 || m->one_way_ns >= n->limit_ns / 2);
-    CHECK(n, NULL, half(n, one_way ? heard_both_ways_lately : heard_lately)); /* 3 */
-    CHECK(n, NULL, n->now_ns >= n->isolated_until_ns);                        /* 4 */
-    CHECK(n, NULL, count_up(n) > 2);                                          /* 8 */
+    CHECK(n, NULL, half(n, one_way ? heard_both_ways_lately : heard_lately)); /* invariant 3 */
+    CHECK(n, NULL, n->now_ns >= n->isolated_until_ns);                        /* invariant 4 */
+    CHECK(n, NULL, count_up(n) > 2);                                          /* invariant 8 */
     seen_given_up++;
     seen_one_way += one_way;
 }
 
-/* Invariant 5. */
+/* Checks invariant 5. */
 static void check_spared(net *n, const member *m)
 {
     uint64_t lost = m->unreported_ns > m->unanswered_ns ? m->unreported_ns : m->unanswered_ns;
     bool ill = m->up && m->ill_ns >= n->limit_ns + 1000 * MS;
     bool one_way = m->up && lost >= n->one_way_ns + 1000 * MS;
-    CHECK(n, m, m->known_ns < ENDED_NS + scaled(n, TIMEOUT_NS)); /* 10 */
+    CHECK(n, m, m->known_ns < ENDED_NS + scaled(n, TIMEOUT_NS)); /* invariant 10 */
     CHECK(n, m, !(ill && n->enough_ns >= n->limit_ns / 2 + 1000 * MS));
     CHECK(n, m, !(one_way && n->enough_ns >= n->one_way_ns / 2 + 1000 * MS));
     seen_spared += ill || one_way;
     seen_two += (ill || one_way) && count_up(n) == 2;
 }
 
-/* Returns whether the master goes. */
+/* Returns whether the master ends. */
 static bool cut_off(net *n, const rq_silence *s)
 {
     if (s->is_cut_off) {
-        CHECK(n, NULL, !half(n, was_well)); /* 7 */
+        CHECK(n, NULL, !half(n, was_well)); /* invariant 7 */
         CHECK(n, NULL,
               n->alone_ns + n->limit_ns / 4 + scaled(n, ALONE_LESS_NS) >= n->limit_ns * 3 / 2);
-        CHECK(n, NULL, count_up(n) > 2); /* 8 */
+        CHECK(n, NULL, count_up(n) > 2); /* invariant 8 */
     } else {
-        CHECK(n, NULL, count_up(n) <= 2 || n->deaf_ns < n->limit_ns + 1000 * MS); /* 7 */
+        CHECK(n, NULL, count_up(n) <= 2 || n->deaf_ns < n->limit_ns + 1000 * MS); /* invariant 7 */
         CHECK(n, NULL, count_up(n) <= 2 || n->lonely_ns < n->one_way_ns / 2 + 1000 * MS);
     }
     seen_cut_off += s->is_cut_off;
@@ -418,7 +433,7 @@ static void join(net *n, member *m, int64_t start_code)
     assert_non_null(m->name);
 }
 
-/* Its connections are closed; some of what it sent last may be on its way. */
+/* Its connections are closed; some of its last messages may be in transit. */
 static void close_connections(net *n, member *m)
 {
     m->is_connected = false;
@@ -430,7 +445,7 @@ static void kill_process(net *n, member *m)
     if (m->killed || m->leaves) return;
     m->killed = true;
     close_connections(n, m);
-    bool soon = rq_random_below(&n->random, 2) == 0; /* before anybody has looked */
+    bool soon = rq_random_below(&n->random, 2) == 0; /* before the master has checked */
     m->restarts_ns = n->now_ns + rq_random_below(&n->random, soon ? 500 * MS : 4 * n->one_way_ns);
     m->listens_ns = n->now_ns + rq_random_below(&n->random, m->restarts_ns - n->now_ns + 1);
 }
@@ -444,7 +459,7 @@ static void leave(net *n, member *m)
     m->leaves_ns = n->now_ns + 500 * MS + rq_random_below(&n->random, n->limit_ns);
 }
 
-/* A process that starts after this one has ended. */
+/* Starts a process after this one has ended. */
 static void follow(net *n, member *m)
 {
     const rq_server_name *old = rq_server_name_ref(m->name);
@@ -457,7 +472,7 @@ static void follow(net *n, member *m)
     rq_server_name_unref(old);
 }
 
-/* None reaches a master that is cut off. */
+/* Servers do not start while the master is cut off from them. */
 static void start_again(net *n)
 {
     if (n->now_ns < n->isolated_until_ns) return;
@@ -469,7 +484,7 @@ static void start_again(net *n)
     }
 }
 
-/* A process that runs. Its next report connects it again. */
+/* A running process loses its connections; its next report makes new ones. */
 static void lose_connections(net *n, member *m)
 {
     if (m->killed || m->leaves || !m->is_connected || n->now_ns < m->refused_until_ns) return;
@@ -478,7 +493,7 @@ static void lose_connections(net *n, member *m)
     seen_lost_lines++;
 }
 
-/* --- trouble ---------------------------------------------------------------------------------- */
+/* --- faults ----------------------------------------------------------------------------------- */
 
 static uint64_t a_while_ns(net *n)
 {
@@ -530,9 +545,10 @@ static void make_trouble(net *n)
 
 static void master_runs(net *n)
 {
-    bool looks_first = rq_random_below(&n->random, 2) == 0; /* after a pause, for instance */
+    bool looks_first = rq_random_below(&n->random, 2) == 0; /* for example after a pause */
     if (looks_first) look(n);
-    /* What has come is taken in any order, some of it in the next tick: after a pause there is a look in between. */
+    /* Messages that have arrived are taken in any order, some of them in the next tick, so that
+     * after a pause a check may be in between. */
     for (size_t i = 0; i < n->count; i++)
         if (rq_random_below(&n->random, 3) > 0) hear_report(n, &n->members[i]);
     for (size_t i = 0; i < n->count; i++)
@@ -549,7 +565,7 @@ static void tick(net *n)
     rq_sim_advance(n->sim, TICK_NS);
     n->now_ns = ex->now_ns(ex);
     bool paused = n->now_ns < n->paused_until_ns;
-    if (!paused) start_again(n); /* before it is noted who is heard */
+    if (!paused) start_again(n); /* before recording which servers are heard */
     for (size_t i = 0; i < n->count; i++) {
         note_health(n, &n->members[i], paused);
         send_report(n, &n->members[i]);
@@ -580,7 +596,8 @@ static void close_master(net *n)
     rq_remote_free(n->remote);
 }
 
-/* The place goes to another server, which is not cut off; those that had ended are started again. */
+/* Another server, which is not cut off, becomes the master; servers that had ended are
+ * restarted. */
 static void replace_master(net *n)
 {
     close_master(n);
@@ -641,7 +658,7 @@ static void only_silent_servers_are_given_up(void **state)
            seen_cut_off, seen_paused, seen_ended, seen_restarted, seen_left, seen_refused,
            seen_lost_lines);
     if (seeds.last - seeds.first < 11) return;
-    /* What never happens is not tested. */
+    /* Events that never happen are not tested. */
     assert_true(seen_given_up > 10 && seen_one_way > 3 && seen_told > 0 && seen_spared > 0);
     assert_true(seen_ended > 10 && seen_restarted > 3 && seen_left > 10);
     assert_true(seen_refused > 10 && seen_lost_lines > 10);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of an administrator's tools over the wire: HbckService, LockService and GetLocks, procedures with their parameters, the
+"""Calls of administrators' tools over the wire: HbckService, LockService and GetLocks, procedures with their parameters, the
 normalizer, decommissioned servers, regions on the master's port, the end of the server by a call."""
 import hashlib
 import pathlib
@@ -94,7 +94,7 @@ def rows_are_there(world, table, rows):
 
 
 def all_serve(world, table):
-    """Whether each region of the table answers."""
+    """Whether each region of the table serves requests."""
     def serves(name):
         try:
             world.client.data.get(name, name.split(b",")[1] or b"\0")
@@ -105,7 +105,8 @@ def all_serve(world, table):
 
 
 def lost_rows_of_meta_come_back(world):
-    """Regions on disk return with their rows; where there is none, an empty one takes the place; a disabled table stays disabled."""
+    """Regions on disk return with their rows; a region that is not on disk is replaced by an empty one; a disabled table stays
+    disabled."""
     world.client.create("holey", {"cf": {}}, splits=(b"b", b"d", b"f"))
     rows = (b"a", b"c", b"e", b"g")
     before = world.client.regions("holey")
@@ -140,7 +141,7 @@ def lost_rows_of_meta_come_back(world):
 
 
 def a_lost_region_keeps_its_records_in_the_log(world):
-    """Also one that was never flushed, of a table whose regions were made together."""
+    """The same for a region that was never flushed, of a table whose regions were created together."""
     world.client.create("logged", {"cf": {}}, splits=[b"%d" % i for i in range(1, 10)])
     before = world.client.regions("logged")
     world.client.data.put(before[4][1], b"4", {(b"cf", b"q"): b"v"})
@@ -156,7 +157,7 @@ def a_lost_region_keeps_its_records_in_the_log(world):
 
 
 def add_region(world, table, start, end, region_id):
-    """A region's folder and its row in hbase:meta, as an operator might make them."""
+    """Adds a region's folder and its row in hbase:meta, as an operator might do."""
     info = hbase.region_info(table.encode(), start, end, region_id)
     name = b"%s,%s,%d" % (table.encode(), start, region_id)
     encoded = hashlib.md5(name).hexdigest()
@@ -196,7 +197,7 @@ def regions_are_assigned_by_hand(world):
     assert 4 not in status, status
     assert world.hbck.call("Unassigns", text(1, region(encoded)))[1][0] == NONE
     again = world.hbck.call("Unassigns", text(1, region(encoded)) + number(2, 1))[1][0]
-    assert again != NONE  # override: whatever its state
+    assert again != NONE  # override: regardless of its state
     world.client.procedure(again)
     assert refusal(world.client.data.get, name, b"r").name == "NotServingRegionException"
     assert 1 not in world.hbck.call("Assigns", text(1, region(b"0" * 32)))
@@ -238,7 +239,7 @@ def the_state_of_a_replica_is_set_by_hand(world):
 
 
 def a_snapshot_says_the_layout_that_it_has(world):
-    """A client may ask for the layout of HBase 0.96, and HBase's tools would look for files of that one."""
+    """A client may request the layout of HBase 0.96; HBase's tools would then look for files in that layout."""
     world.client.create("layouts", {"cf": {}})
     asked = text(1, "old") + text(2, "layouts") + number(4, 2) + number(5, 1)
     answer = world.client.master.call("Snapshot", text(1, asked) + number(2, 1) + number(3, hbase.nonce()))
@@ -266,9 +267,9 @@ def locks_exclude_and_end(world):
     assert {(one[1][0], one[2][0], one[3][0]) for one in held} == {(2, b"default", 2), (3, b"locked", 1)}, held
     second = world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0]
     assert world.locks.call("LockHeartbeat", number(1, second))[1][0] == 1
-    assert world.locks.call("LockHeartbeat", beat + number(2, 0))[1][0] == 1  # released
+    assert world.locks.call("LockHeartbeat", beat + number(2, 0))[1][0] == 1  # false: the lock was released
     hbase.wait_for(lambda: world.locks.call("LockHeartbeat", number(1, second))[1][0] == 2)
-    # Not renewed: the change that waits for it goes on.
+    # A lock that is not renewed expires: the change that waits for it continues.
     world.ddl("DisableTable", text(1, hbase.table_name("locked")))
     assert world.locks.call("LockHeartbeat", number(1, second))[1][0] == 1
     for wrong in (number(1, 1) + text(3, hbase.table_name("locked")), number(1, 1) + text(5, "d"), number(1, 2) + text(2, "default") + text(5, "d")):
@@ -276,7 +277,7 @@ def locks_exclude_and_end(world):
 
 
 def repairs_that_wait_leave_threads_to_others(world):
-    """Sixteen threads serve the blocking calls of all administrators; a repair waits with one as long as a client holds the lock."""
+    """Sixteen threads serve the blocking calls of all administrators; a repair occupies one while it waits for a client's lock."""
     world.client.create("repaired", {"cf": {}})
     _, name, encoded = world.client.regions("repaired")[0]
     message = number(1, 1) + text(3, hbase.table_name("repaired")) + text(5, "a test")
@@ -303,7 +304,7 @@ def repairs_that_wait_leave_threads_to_others(world):
     assert all(one[1][0] not in (0, NONE) for one in late), late
     for one in late:
         world.client.procedure(one[1][0])
-    world.hbck.call("Assigns", text(1, region(encoded)) + number(2, 1))  # there is room again
+    world.hbck.call("Assigns", text(1, region(encoded)) + number(2, 1))  # a call is accepted again
     hbase.wait_for(lambda: refusal_or_value(world.client.data.get, name, b"r") == {})
 
 
@@ -315,7 +316,7 @@ def refusal_or_value(action, *arguments):
 
 
 def a_question_about_a_running_procedure_waits_for_its_end(world):
-    """HBase's client would sleep 100 ms after the answer RUNNING."""
+    """Otherwise HBase's client would sleep 100 ms after the response RUNNING."""
     running, finished = 1, 2
     world.client.create("asked", {"cf": {}})
     message = number(1, 1) + text(3, hbase.table_name("asked")) + text(5, "a test")
@@ -327,7 +328,7 @@ def a_question_about_a_running_procedure_waits_for_its_end(world):
     answers = dict(master.receive() for _ in range(4))
     states = [answers[call][1][0] for call in asked]
     assert states == [finished] * 3, f"{states}, {running}: it did not wait"
-    # Nobody reads the answer: the call ends with the procedure, or with its time.
+    # Nobody reads the response: the call ends with the procedure, or by its time-out.
     gone = world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0]
     master.send("getProcedureResult", number(1, gone))
     master.close()
@@ -346,7 +347,8 @@ def locks_of_a_client_that_has_gone_are_passed(world):
 
 
 def only_what_can_be_rolled_back_is_aborted(world):
-    """As HBase: no flush, no change that has begun unless told, a lock always; nothing twice."""
+    """As in HBase: a flush is not aborted, a change that has begun only with the interrupt flag, a lock always; nothing
+    twice."""
     client, nonces = world.client, lambda field: number(field, hbase.nonce()) + number(field + 1, hbase.nonce())
     client.create("aborted", {"cf": {}})
     table = text(1, hbase.table_name("aborted"))
@@ -358,7 +360,7 @@ def only_what_can_be_rolled_back_is_aborted(world):
         return next((p for p, f in procedures(world).items() if f[1][0].endswith(java_class) and f[4][0] > began), None)
 
     def wait(method, message, java_class):
-        """A call that waits for the lock, on a connection of its own; its procedure's id."""
+        """A call that waits for the lock, on a separate connection; returns its procedure's id."""
         master = hbase.Connection(world.server.master, "MasterService")
         calls.append(threading.Thread(target=lambda: outcomes.append(refusal_or_answer(master, method, message))))
         calls[-1].start()
@@ -416,7 +418,7 @@ def procedures(world):
 
 
 def procedures_have_the_message_of_their_kind(world):
-    """HBase's clients print the message; a kind without one of its own has the table's name."""
+    """HBase's clients print the message; kinds without a message of their own have the table's name."""
     client = world.client
     client.create("of_kinds", {"cf": {}})
     before = set(procedures(world))
@@ -507,7 +509,7 @@ def in_maintenance_mode_only_system_tables_are_open(world):
     name = world.client.regions("shut")[0][1]
     world.client.data.put(name, b"r", {(b"cf", b"q"): b"v"})
     world.client.close()
-    world.server.kill()  # the row is in the log alone
+    world.server.kill()  # the row is only in the log
     arguments, world.arguments = world.arguments, (*world.arguments, "-D", "hbase.master.maintenance_mode=true")
     for _ in range(2):
         world.start()

@@ -19,13 +19,13 @@ import hbase  # pylint: disable=wrong-import-position
 import rorqual  # pylint: disable=wrong-import-position
 from hbase import delimited, number, read_varint, text, varint  # pylint: disable=wrong-import-position
 
-LIMIT = 1 << 20  # hbase.ipc.max.request.size of the server under test
+LIMIT = 1 << 20  # the server under test's hbase.ipc.max.request.size
 MEMORY_MAX = 300 << 20
 TIMEOUT = 300  # ends what hangs
 NO_CALL = 0xFFFFFFFF
 HB = "org.apache.hadoop.hbase."
 
-# ---- protobuf, as much as is needed
+# ---- a minimal protobuf
 
 
 def frame(body):
@@ -33,7 +33,7 @@ def frame(body):
 
 
 def fields(data):
-    """Field numbers to their last values."""
+    """{field number: its last value}"""
     return {n: values[-1] for n, values in hbase.fields(data).items()}
 
 
@@ -85,7 +85,7 @@ class Connection:
         return head.get(1), None, body[at + length:]
 
     def ends(self):
-        """True when the server closes without another byte."""
+        """True if the server closes the connection without sending another byte."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
@@ -105,7 +105,7 @@ def try_send(connection, data):
     try:
         connection.send(data)
     except OSError:
-        pass  # the server had enough
+        pass  # the server has closed the connection
 
 
 def zookeeper_session(address):
@@ -176,8 +176,8 @@ def cut_anywhere(server, address, rng):
 
 
 def huge_lengths(server, address, rng):
-    """Hundreds of frames whose lengths are sent but not their bodies: memory must depend on the bytes received, not
-    on these lengths."""
+    """Hundreds of frames of which only the length is sent: memory must depend on the bytes received, not on the
+    announced lengths."""
     del rng
     held = []
     for announced in (LIMIT, 1 << 28, (1 << 31) - 1, (1 << 32) - 1):

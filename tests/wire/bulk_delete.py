@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""BulkDeleteService over the wire: what a scan selects is deleted by row, family, column and version, in batches of any
-size, and nothing else. Every answer is compared with a model of the table."""
+"""BulkDeleteService over the wire: deletes rows, families, columns or versions selected by a scan, in batches of any
+size, and nothing else. Every response is compared with a model of the table."""
 import pathlib
 import sys
 
@@ -13,7 +13,7 @@ from hbase import Refused, fields, number, region, text  # pylint: disable=wrong
 ENDPOINT = "org.apache.hadoop.hbase.coprocessor.example.BulkDeleteEndpoint"
 RESPONSE = b"org.apache.hadoop.hbase.coprocessor.example.generated.BulkDeleteProtos$BulkDeleteResponse"
 ROW, FAMILY, COLUMN, VERSION = range(4)
-ALL = number(7, (1 << 31) - 1)  # max_versions
+ALL = number(7, (1 << 31) - 1)  # max_versions: all
 
 
 class World:
@@ -26,7 +26,7 @@ class World:
         self.tables = 0
 
     def table(self, rows=4):
-        """A new table: of each row, families a and b, columns p and q with the versions 1, 2 and 3."""
+        """A new table: each row has families a and b, columns p and q, and the versions 1, 2 and 3."""
         self.tables += 1
         name = f"t{self.tables}"
         self.client.create(name, {"a": {"VERSIONS": "9"}, "b": {"VERSIONS": "9"}})
@@ -38,7 +38,7 @@ class World:
         return name
 
     def delete(self, name, kind, scan=b"", batch=2, timestamp=None):
-        """The rows and versions deleted, as the answer says."""
+        """Deletes; returns the numbers of rows and versions deleted according to the response."""
         message = text(1, scan) + number(2, kind) + number(4, batch) + (b"" if timestamp is None else number(3, timestamp))
         called = text(1, b"") + text(2, "BulkDeleteService") + text(3, "delete") + text(4, message)
         value = fields(self.client.data.call("ExecService", text(1, region(name)) + text(2, called))[2][0])
@@ -106,7 +106,7 @@ def columns_that_the_scan_has(world):
 
 def versions_that_the_scan_has(world):
     name = world.table()
-    # The newest of each column.
+    # The newest version of each column.
     assert world.delete(name, VERSION) == (4, 16)
     check(world, name, lambda key, at: at != 3)
     assert world.delete(name, VERSION, text(1, text(1, "a")) + ALL, batch=1) == (4, 16)

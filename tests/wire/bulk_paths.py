@@ -21,7 +21,7 @@ import rorqual  # pylint: disable=wrong-import-position
 from hbase import number, region, text  # pylint: disable=wrong-import-position
 
 SETTING = "rorqual.bulkload.folders"
-LIMIT = 20  # seconds in which an answer that waits for nobody has come, however busy the machine
+LIMIT = 20  # seconds within which a response arrives that waits for nothing, however busy the machine is
 
 
 class World:
@@ -96,7 +96,7 @@ def rows(w, name):
 
 
 def fifos_stop_no_pool(w):
-    """Loads more FIFOs than any pool has threads; then a load, a DDL and a flush must still work."""
+    """Loads more FIFOs than a pool has threads; then a load, a DDL and a flush must still work."""
     name = w.table()
     connections = []
     for i in range(8):
@@ -177,7 +177,7 @@ def links_lead_nowhere(w):
 
 
 def server_files_stay(w):
-    """A listed folder contains the server's data folder and another server's; files in these are refused."""
+    """A listed folder contains this server's data folder and another server's; files in these are refused."""
     name = w.table()
     own, = [p for p in (w.data / "data/default/source").glob("*/f/*") if p.is_file()]
     other = w.place("other", "data/default/t/r/f/file")
@@ -211,8 +211,8 @@ def what_is_shared_is_copied(w):
 
 
 def listed_folders_are_loaded_from(w):
-    """Loads by a URL, a plain path, the listed name and the target of its symbolic link; moves files, or copies them on
-    request."""
+    """Loads by URL, by plain path, by the listed name and by the target of its symbolic link; moves files, or copies
+    them on request."""
     name = w.table()
     for i, said in enumerate((f"file:{w.loads}/f/a", f"file://{w.loads}/f/b", f"{w.loads}/f//c", f"{w.loads}/./f/d",
                               f"file://localhost{w.loads}/f/e", f"{w.folder}/linked/f/g",
@@ -225,7 +225,7 @@ def listed_folders_are_loaded_from(w):
     assert file.exists()
     assert rows(w, name) == 3
     assert not load(w, name, w.loads / "f" / "absent", token="t")
-    assert not load(w, name, w.folder / "absent" / "f", token="t") # listed, and not there
+    assert not load(w, name, w.folder / "absent" / "f", token="t") # listed, but missing
 
 
 def a_path_is_one_line_of_the_log(w):
@@ -249,8 +249,8 @@ def staging_is_loaded_from(w):
 
 
 def a_repeated_call_is_what_it_is_in_hbase(w):
-    """A client repeats a call whose answer it has not seen. Moved files are gone, so nothing is loaded again; copied ones are loaded
-    once more, and their cells are seen once."""
+    """A client repeats a call whose response it has not seen. Moved files no longer exist, so nothing is loaded again; copied files
+    are loaded once more, but readers see their cells once."""
     moved, copied = w.place("loads", "f", "moved"), w.place("loads", "f", "copied")
 
     def files():
@@ -260,7 +260,7 @@ def a_repeated_call_is_what_it_is_in_hbase(w):
     assert not load(w, name, moved, token="a token"), "the second answer"
     assert "No such file" in refusal(w, name, moved)[1]
     assert files() == 1 and rows(w, name) == 3
-    name = w.table()  # three files would be compacted
+    name = w.table()  # because three files would be compacted
     assert load(w, name, copied, copy=True) and load(w, name, copied, copy=True)
     assert files() == 2
     cells = w.client.data.call("Get", text(1, region(name)) + text(2, text(1, b"r1") + number(6, 100)))
@@ -302,7 +302,7 @@ def files_that_change_meanwhile(w):
 
 
 def loads_have_durations_of_their_table(w):
-    """A load that is refused has one, too: it took the server's time."""
+    """A refused load has a duration, too, because it took the server's time."""
     name = w.table()
     table = f"t{w.tables}"
 

@@ -111,7 +111,7 @@ def block_archive(folder):
 
 
 def a_stop_while_a_procedure_repeats(folder, log):
-    """The step that archives a dropped table's files fails, while another call waits for the table."""
+    """The step that archives a dropped table's files fails repeatedly, while another call waits for the table."""
     server = rorqual.Server(folder, log)
     client = hbase.Client(server)
     client.create("dropped", {"f": {}})
@@ -132,7 +132,7 @@ def a_stop_while_a_procedure_repeats(folder, log):
     waits.send("EnableTable", table + number(2, nonce()) + number(3, nonce()))
     listed = [fields(p) for p in client.master.call("GetProcedures", b"")[1]]
     mine = [p for p in listed if p[3][0] == dropping][0]
-    assert 10 in mine and mine[6][0] == 4, mine  # WAITING_TIMEOUT, with its exception
+    assert 10 in mine and mine[6][0] == 4, mine  # the state WAITING_TIMEOUT, with the exception
     hbck = hbase.Connection(server.master, "HbckService")
     assert hbck.call("BypassProcedure", number(1, 10 ** 9)) == {1: [0]}
     problem = server.stop()

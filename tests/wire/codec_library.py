@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries of compression are loaded when a table uses them, not at the start. Where Snappy's is
-missing (LD_LIBRARY_PATH begins with a folder that has an empty file of its name), tables, files and connections that need it
-are refused by an error that names it, and the rest of the server works.
+"""Compression libraries are loaded when a table uses them, not at the start. If Snappy's library is missing (LD_LIBRARY_PATH
+begins with a folder that has an empty file of its name), tables, files and connections that need it are refused by an error
+that names the library, and the rest of the server works.
 """
 import os
 import pathlib
@@ -66,11 +66,11 @@ def is_named_where_it_is_missing(root):
     snappy = hbase.Connection(server.regionserver, codec=b"org.apache.hadoop.hbase.codec.KeyValueCodec",
                               compressor=b"org.apache.hadoop.io.compress.SnappyCodec")
     name = client.regions("plain")[0][1]
-    said = snappy.input.read().decode(errors="replace")  # the reason, then the end
+    said = snappy.input.read().decode(errors="replace")  # reads the reason, then the end of the connection
     assert LIBRARY in said and "UnsupportedCompressionCodecException" in said, said
     assert client.data.get(name, b"row") == ROW
     works(client, "other", {"COMPRESSION": "GZ"})
-    # The table of the first server, whose file cannot be read.
+    # The table was made by the first server; its file cannot be read here.
     packed = client.regions("packed")[0][1]
     refusal(lambda: client.data.get(packed, b"row"))
     assert LIBRARY in (root / "log").read_text(errors="replace")
@@ -81,7 +81,7 @@ def is_named_where_it_is_missing(root):
 
 
 def libuv_is_named_where_it_is_missing(root):
-    """A server needs it; a look into a file does not."""
+    """A server needs libuv; inspecting a file does not."""
     empty = root / "without_libuv"
     empty.mkdir()
     (empty / "libuv.so.1").touch()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compressed cell blocks, large and hostile: in both directions the cells must be the same as without compression,
+"""Large and hostile compressed cell blocks: in both directions the cells must be the same as without compression,
 and clients that use slow compression must not delay others. One loop, rorqual.memory=128m.
 """
 import bz2
@@ -132,7 +132,8 @@ def a_bomb_takes_no_memory(world):
 
 
 def others_go_on(world):
-    """Regression: a loop compressed one response after another, and served only one call of others in between."""
+    """Regression: a loop compressed one response after another, and served only one call of other clients in
+    between."""
     slow = world.connect("BZip2Codec")
     for _ in range(SLOW_ANSWERS):
         slow.send("Get", world.get(b"large"))

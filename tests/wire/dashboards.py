@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The expressions of two public dashboards for HBase, evaluated on a server under load. Both read HBase's beans through
-Prometheus' JMX exporter, an agent inside a Java process. Here /jmx is read and named as each dashboard's exporter rules name it.
+Prometheus' JMX exporter, an agent inside a Java process. This test reads /jmx and names the values by the exporter rules of each
+dashboard.
 
 - Grafana's 12243, "Hbase in kubernetes using prometheus jmx exporter": hadoop_hbase_ATTRIBUTE, in small letters
 - "HBase Prometheus Overview" and "Region Server Operations" of GoogleCloudPlatform/monitoring-dashboard-samples:
@@ -21,7 +22,7 @@ import hbase  # pylint: disable=wrong-import-position
 import rorqual  # pylint: disable=wrong-import-position
 from hbase import number, text  # pylint: disable=wrong-import-position
 
-ROUNDS = 64  # of each kind of operation: one of 16 is timed
+ROUNDS = 64  # operations of each kind: one of 16 is timed
 APPEND, INCREMENT, PUT, DELETE = range(4)
 SKIP_WAL = 1
 
@@ -135,7 +136,7 @@ class World:
             pass
 
     def evaluate(self, expression):
-        """The values; none: no data."""
+        """The values of an expression; an empty list if there is no data."""
         form, _, metric = expression.rpartition(" ")
         now, before = self.after.get(metric, []), self.before.get(metric, [])
         if form == "rate":
@@ -180,11 +181,11 @@ def writes_without_the_log_are_counted(w):
 
 
 def file_sizes(path):
-    """What HBase's reader reports of an uncompressed file: bytes of its root index, of its index, of its bloom."""
+    """The sizes that HBase's reader reports for an uncompressed file: root index, whole index, bloom."""
     data = path.read_bytes()
     _, at = hbase.read_varint(data, data.rindex(b'TRABLK"$') + 8)
     trailer = {}
-    for _ in range(5):  # file info's offset, load-on-open's, index, all, entries of the root
+    for _ in range(5):  # offsets of file info and load-on-open section, root index size, total index size, root entries
         tag, at = hbase.read_varint(data, at)
         trailer[tag >> 3], at = hbase.read_varint(data, at)
     opened = trailer[2]
@@ -209,7 +210,7 @@ def index_and_bloom_sizes_are_those_of_the_files(w):
     prefix = "hadoop_hbase_namespace_default_table_sized_metric_"
     figures = series(w.server)
     assert figures[prefix + "staticindexsize"] == [index] and figures[prefix + "staticbloomsize"] == [bloom], (index, bloom)
-    # In memory a root has offsets of 4 bytes for each entry instead of a length of 1.
+    # In memory a root index has a 4-byte offset per entry instead of a 1-byte length.
     in_memory = figures[prefix + "storefileindexsize"][0]
     assert root < in_memory < root * 1.2, (root, in_memory)
     assert (load[7][0], load[12][0]) == (in_memory // 1024, in_memory // 1024), load

@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import hbase  # pylint: disable=wrong-import-position
 import rorqual  # pylint: disable=wrong-import-position
 
-LIMIT = 60  # seconds; nothing here takes that long, unless it waits for ever
+LIMIT = 60  # seconds; exceeded only by a server that waits forever
 IGNORED = "rorqual.security.ignored"
 
 
@@ -46,7 +46,7 @@ def fsck(data, *arguments):
 
 
 def modes(data):
-    """{mode: a path}, of folders and of files."""
+    """{mode: a path} of folders and of files."""
     folders, files = {}, {}
     for base, _, names in os.walk(data):
         folders[os.stat(base).st_mode & 0o777] = base
@@ -147,8 +147,8 @@ def open_folders_are_narrowed(folder):
 
 
 def only_one_uses_it(folder):
-    """A second server by path, by symbolic link, by a bind mount if possible, and the tools; with the lock file deleted
-    and created again."""
+    """A second server by path, by symbolic link, and by a bind mount if possible, and the tools; also after the lock
+    file was deleted and created again."""
     data = folder / "locked"
     (folder / "link").symlink_to(data)
     server = start(folder, data)
@@ -163,7 +163,7 @@ def only_one_uses_it(folder):
             change()
             for name in names:
                 assert "is in use by" in refused(folder, name), name
-            got = fsck(data) # it reads the folder as it is at one moment
+            got = fsck(data) # fsck reads a snapshot of the folder
             assert got.returncode == 0 and "nothing wrong" in got.stdout, got
             got = fsck(data, "--repair")
             assert got.returncode == 2 and "a server runs on the folder" in got.stderr, got
@@ -192,7 +192,7 @@ def replaced_by(path, kind):
     elif kind == "socket":
         with socket.socket(socket.AF_UNIX) as s:
             here = os.getcwd()
-            os.chdir(path.parent) # its name may be longer than a socket's
+            os.chdir(path.parent) # the path may be longer than a socket's name may be
             s.bind(path.name)
             os.chdir(here)
     elif kind == "loop":
@@ -205,7 +205,7 @@ def replaced_by(path, kind):
 
 
 def ends_and_names(folder, data, path):
-    """A start, which must serve or report an error without blocking."""
+    """A start, which must serve or report an error without blocking, and names the path."""
     with open(folder / "one-log", "wb") as log:
         process = subprocess.Popen([rorqual.BINARY, "server", "--data", str(data), "--http", "none", "--zk-port", "0", "--master-port",
                                     "0", "--rs-port", "0"], stdout=subprocess.PIPE, stderr=log)
@@ -225,8 +225,8 @@ def ends_and_names(folder, data, path):
 
 
 def nothing_is_waited_for(folder):
-    """Replaces each file of a data folder in turn by a FIFO, and some by other things: the start must serve the folder or
-    print one line, and fsck must end."""
+    """Replaces each file of a data folder in turn by a FIFO, and some by other kinds of files: the start must serve the
+    folder or print one line, and fsck must end."""
     origin = folder / "origin"
     server = start(folder, origin)
     fill(server)
@@ -291,7 +291,7 @@ def unmet_security_is_refused(folder):
     words = refused(folder, data, "--config", str(site))
     assert not data.exists(), "a refused start made a folder"
     assert all(name in words for name in list(asks)[:4]), words
-    # First all settings but one are ignored, then all.
+    # First all settings except one are ignored, then all.
     names = list(asks)
     assert names[3] in refused(folder, data, "--config", str(site), "-D", f"{IGNORED}={','.join(names[:3] + names[4:])}")
     server = start(folder, data, "--config", str(site), "-D", f"{IGNORED}={', '.join(names)}", name="ignored-log")

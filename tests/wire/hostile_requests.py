@@ -58,7 +58,7 @@ def peak_kb(server):
     return int(status.partition("VmHWM:")[2].split()[0])
 
 
-# ---- the tests: each gets the server, and returns it, or its successor after a restart
+# ---- the tests: each gets the server, and returns it or, after a restart, its successor
 
 
 def tags_that_are_none(server, restart):
@@ -90,8 +90,8 @@ def peer_that_reads_late(server, restart):
     late.last_id = 0
     host, port = server.regionserver.rsplit(":", 1)
     late.socket = socket.socket()
-    # Small, but above a segment of the loopback device: below it each window waits for the sender's persist timer, of 200 ms
-    # and more, and the answers could take minutes.
+    # Small, but larger than a segment of the loopback device: with a smaller buffer each window waits for the sender's
+    # persist timer (200 ms or more), and the responses could take minutes.
     late.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
     late.socket.connect((host, int(port)))
     late.socket.sendall(b"HBas\0\x50" + struct.pack(">I", len(head)) + head)
@@ -100,7 +100,7 @@ def peer_that_reads_late(server, restart):
     scan = text(1, hbase.region(region)) + text(2, number(17, 1)) + number(4, 1) + number(5, 1)
     sender = threading.Thread(target=lambda: [late.send("Scan", scan) for _ in range(count)])
     sender.start()
-    time.sleep(0.5)  # more answers than the kernel takes
+    time.sleep(0.5)  # waits until the kernel's buffers are full of responses
     for _ in range(count):
         answer = late.receive()[1]
         assert not isinstance(answer, hbase.Refused), answer
@@ -133,7 +133,8 @@ def patterns_of_table_names(server, restart):
 
 
 def sums_of_numbers_with_many_digits(server, restart):
-    """Numbers of five bytes with 20,000 digits, in one row: adding them up takes seconds, in which others are served."""
+    """Numbers of five bytes with 20,000 digits, in one row: adding them takes seconds, during which other clients are
+    served."""
     del restart
     client, other = hbase.Client(server), hbase.Client(server)
     client.create("digits", {"f": {}}, values={"coprocessor$1": "|org.apache.hadoop.hbase.coprocessor.AggregateImplementation|1|"})
@@ -188,14 +189,14 @@ def increments_of_rows_that_are_on_disk(server, restart):
 
 
 def calls_that_wait_for_procedures(server, restart):
-    """A thousand calls each of which waits for a procedure: they may not use up the threads that procedures run on. Those that come faster
-    than procedures end, and need more than the connection's share of their memory, are refused, to be repeated."""
+    """A thousand calls each of which waits for a procedure: they must not occupy all threads on which procedures run. Calls that arrive
+    faster than procedures end, and exceed the connection's share of the memory for procedures, are refused with a retryable exception."""
     del restart
     client = hbase.Client(server)
     name = table(client, "waits")
     client.data.put_many(name, [(b"row%02d" % n, {(b"f", b"q"): b"v"}) for n in range(20)])
     client.flush(name)
-    client.admin.call("CompactionSwitch", number(1, 0))  # the split region's files are needed for ever
+    client.admin.call("CompactionSwitch", number(1, 0))  # keeps the split region's files in use
     client.split("waits", b"row10")
     regions = client.regions("waits")
     flush = text(1, text(1, "flush-table-proc") + text(2, "waits"))
@@ -218,7 +219,8 @@ def calls_that_wait_for_procedures(server, restart):
 
 
 def gets_of_a_batch_that_need_scanners(server, restart):
-    """Forty thousand gets in 680 kB, each with a scanner (a store limit): the memory of one, not of all."""
+    """Forty thousand gets in 680 kB, each of which needs a scanner (because of a store limit): memory for one scanner
+    at a time suffices."""
     del restart
     count, most_kb = 40000, 100 << 10
     client = hbase.Client(server)
@@ -236,7 +238,7 @@ def gets_of_a_batch_that_need_scanners(server, restart):
 
 
 def rows_larger_than_memory_allows(server, restart):
-    """Three eighths of rorqual.memory are the limit of a row in one response; a scan with partial results has none."""
+    """A row in one response may take three eighths of rorqual.memory; a scan with partial results has no such limit."""
     del restart
     client = hbase.Client(server)
     region = table(client, "wide")
@@ -262,7 +264,7 @@ def rows_larger_than_memory_allows(server, restart):
 
 
 def locks_leave_room_for_procedures(server, restart):
-    """A client that requests locks without end, and releases none, stops nobody's DDL."""
+    """A client that requests locks endlessly, and releases none, does not prevent the DDL of others."""
     del restart
     client = hbase.Client(server)
     many = hbase.Connection(server.master, "LockService")
@@ -279,8 +281,9 @@ def locks_leave_room_for_procedures(server, restart):
 
 
 def one_clients_procedures_leave_room_for_others(server, restart):
-    """EnableTable is answered before it is done. A client that sends thousands of them is refused beyond its share of the
-    memory for procedures; the changes of others are accepted meanwhile, however many clients do the same."""
+    """EnableTable is answered before the procedure ends. A client that sends thousands of such calls is refused above its
+    share of the memory for procedures; changes of other clients are accepted meanwhile, however many clients do the
+    same."""
     del restart
     client = hbase.Client(server)
     client.create("enabled_often", {"f": {}})
@@ -300,7 +303,7 @@ def one_clients_procedures_leave_room_for_others(server, restart):
     for n in range(count):
         for flood in floods:
             flood.send("EnableTable", enable)
-        if n % 500 == 499:  # refused: CallQueueTooBigException, and the test fails
+        if n % 500 == 499:  # a refusal (CallQueueTooBigException) fails the test
             client.create(f"beside{n}", {"f": {}})
     for reader in readers:
         reader.join()
@@ -343,7 +346,7 @@ def main():
             except (AssertionError, EOFError, OSError, KeyError, IndexError, RuntimeError, hbase.Refused) as e:
                 problem = f"{type(e).__name__} {e}"
             if isinstance(problem, str) and "EOFError" in problem:
-                time.sleep(1)  # it may be about to end
+                time.sleep(1)  # the server may be about to end
             if server.process.poll() is not None:
                 problem = f"the server ended with {server.process.poll()}, {problem}"
             report.outcome(f"hostile_requests/{test.__name__}", problem)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP pages of a started server: their content, refused requests, and hostile peers, which must not delay gets of
-clients; slow and large calls on the pages and from AdminService; the port, and the port that clients are told.
+clients; slow and large calls on the pages and from AdminService; the HTTP port, and the port that is reported to
+clients.
 """
 import concurrent.futures
 import ctypes
@@ -46,7 +47,7 @@ class Page:
 
 
 class World:
-    """A server whose limit makes every response with a cell a large one."""
+    """A server whose size limit makes every response with a cell a large one."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -191,7 +192,7 @@ def fill_last_region(w):
 
 
 def scan_in_vain(connection, name):
-    """A call that reads many rows and finds none takes some milliseconds."""
+    """A call that reads many rows and finds none, which takes several milliseconds."""
     value = text(1, "org.apache.hadoop.hbase.filter.ValueFilter") + text(
         2, text(1, number(1, 2) + text(2, text(1, "org.apache.hadoop.hbase.filter.BinaryComparator") + text(2, text(1, text(1, b"absent"))))))
     connection.call("Scan", text(1, hbase.region(name)) + text(2, text(5, value)) + number(4, 100))
@@ -212,7 +213,7 @@ def slow_calls_have_their_times(w):
 
 
 class rorqual_with:  # pylint: disable=invalid-name
-    """Stops the world's server, runs another on its folder with a setting, and starts the first again."""
+    """Stops the world's server, runs another one on its folder with a setting, and restarts the first."""
 
     def __init__(self, world, setting):
         self.world, self.setting, self.other = world, setting, None
@@ -341,7 +342,7 @@ def gets_are_answered_beside_hostile_peers(w):
             try:
                 s.sendall((b"", b"GET /metrics?regi", b"GET / HTTP/1.1\r\n\r\n" * 100, b"GET /conf HTTP/1.1\r\n\r\n" * 100)[i % 4])
             except ConnectionError:
-                pass  # closed for a later one
+                pass  # closed to make room for a later connection
             peers.append(s)
             if i % 50 == 0:
                 assert w.client.data.get(w.region, b"a"), i
@@ -363,7 +364,7 @@ def peak_bytes(w):
 
 
 def what_a_peer_sends_is_not_kept(w):
-    """Megabytes behind a request, in a header and in a body, from several peers at once."""
+    """Megabytes after a request, in a header and in a body, from several peers at the same time."""
     host, port = w.server.http.rsplit(":", 1)
     before = peak_bytes(w)
 
@@ -373,7 +374,7 @@ def what_a_peer_sends_is_not_kept(w):
                 for _ in range(16):
                     s.sendall(b"a" * (1 << 20))
             except ConnectionError:
-                pass  # refused; the server waits for a second before it gives up a peer that goes on
+                pass  # refused; the server waits a second before it disconnects a peer that continues to send
 
     for head in (b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nContent-Length: 9999999999\r\n\r\n",
                  b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n"):
@@ -381,7 +382,7 @@ def what_a_peer_sends_is_not_kept(w):
         for s in peers:
             s.sendall(head)
         with concurrent.futures.ThreadPoolExecutor(len(peers)) as pool:
-            list(pool.map(send, peers))  # a problem of a thread is raised here
+            list(pool.map(send, peers))  # raises exceptions of the threads
     assert w.page("/health/live").status == 200
     assert peak_bytes(w) < before + (16 << 20), (before, peak_bytes(w))
 

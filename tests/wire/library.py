@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""librorqual and a server: the library's tests (tests/unit/api: test_*.c) over the wire, by ZooKeeper and by RPC; and a folder that an
+"""librorqual and a server: the library's tests (tests/unit/api: test_*.c) over the wire, by ZooKeeper and by RPC; a folder that an
 embedded database and a server use one after the other; the row-key toolkit's tests and the examples on a server; scans whose
 allocations fail; calls while the server is killed and started again.
 
@@ -41,7 +41,7 @@ def cases(report, test_api, test_async, test_filters, test_cluster, test_stalled
 
 
 def restarted(report, program):
-    """A program's calls while its server is killed and started again on the same ports, as often as the program asks for it."""
+    """A program's calls while its server is killed and restarted on the same ports, as often as the program requests it."""
     names = ("--zk-port", "--master-port", "--rs-port")
     with tempfile.TemporaryDirectory() as folder:
         data, log = pathlib.Path(folder, "data"), pathlib.Path(folder, "log")
@@ -70,7 +70,7 @@ def restarted(report, program):
 
 
 def one_folder(report, test_folder):
-    """Rows that either of them wrote are there for the other, and the lock tells them apart."""
+    """Each sees the rows that the other wrote, and the lock keeps them from using the folder at the same time."""
     with tempfile.TemporaryDirectory() as folder:
         data, log = pathlib.Path(folder, "data"), pathlib.Path(folder, "log")
         run(report, "embedded writes a", test_folder, f"file:{data}", "write", "a")
@@ -86,7 +86,7 @@ def one_folder(report, test_folder):
 
 def blog(report, program):
     """The example prints December's posts, on every kind of database, and twice on the same rows."""
-    first, last = 10000 - 849, 9999  # a post each 3,153.6 s; December has 2,678,400 s
+    first, last = 10000 - 849, 9999  # one post every 3,153.6 s; December has 2,678,400 s
     expected = [f"title_{i}--content_{i}--tag_{i}" for i in range(last, first - 1, -1)]
     with tempfile.TemporaryDirectory() as folder:
         server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"))
@@ -110,7 +110,7 @@ def events(report, program):
 
 
 def rowkey(report, source, build):
-    """The tests that take a database, and the examples: in memory, on a folder, on a server, twice on the same rows."""
+    """The tests that need a database, and the examples: in memory, on a folder, on a server, twice on the same rows."""
     with tempfile.TemporaryDirectory() as folder:
         server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"))
         url = f"hbase://{server.zk}"
@@ -118,7 +118,7 @@ def rowkey(report, source, build):
             run(report, f"rowkey {name}", str(build / f"tests/unit/rowkey/test_rowkey_{name}"), url)
         for expected in sorted((source / "examples/expected").glob("*.txt")):
             if expected.stem == "events_glib" and not (build / "examples" / "example_events_glib").exists():
-                continue  # the build has found no glib
+                continue  # the build did not find glib
             for where in (f"file:{folder}/{expected.stem}", f"file:{folder}/{expected.stem}", url, url):
                 run(report, f"{expected.stem} on {where.split(':')[0]}", str(source / "examples/compare"),
                     str(build / f"examples/example_{expected.stem}"), str(expected), where)

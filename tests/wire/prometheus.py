@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The alerts and the dashboard of contrib/ on a real Prometheus that scrapes a server: the one on the PATH, or the one that
-tools/setup has unpacked into build-prometheus; skipped (77) where there is none, on systems without Debian's packages."""
+"""The alerts and the dashboard of contrib/ on a real Prometheus that scrapes a server: Prometheus is the one on the PATH,
+or the one that tools/setup has unpacked into build-prometheus; skipped (77) if there is none, as on systems without
+Debian's packages."""
 import json
 import os
 import pathlib
@@ -50,8 +51,8 @@ class World:
         self.prometheus = None
 
     def scrape(self):
-        """Prometheus with the configuration of contrib/, in seconds instead of minutes. It cannot pick a free port itself: if
-        the port is in use it ends, and another port is tried."""
+        """Prometheus with the configuration of contrib/, in seconds instead of minutes. Prometheus cannot choose a free port:
+        if the port is in use Prometheus ends, and another port is tried."""
         source = ROOT / "contrib/prometheus"
         config = (source / "prometheus.yml").read_text().replace("127.0.0.1:16010", self.http).replace("15s", "1s")
         rules = re.sub(r"for: \w+", "for: 1s", (source / "rorqual.rules.yml").read_text())
@@ -103,13 +104,14 @@ def every_panel_has_values(w):
     subprocess.run([BINARY, "bench", "--zk", w.zk, "--records", "100", "--keep", "--seconds", "3", "get"], check=True,
                    stdout=subprocess.DEVNULL)
     dashboard = json.loads((ROOT / "contrib/grafana/rorqual.json").read_text())
-    may_be_empty = ("_parts_total", "_errors_total")  # no batch is there, no error
+    may_be_empty = ("_parts_total", "_errors_total")  # empty if there was no batch or no error
     for panel in dashboard["panels"]:
         for target in panel.get("targets", []):
             text = target["expr"].replace("$job", "rorqual").replace("$instance", ".*").replace("$__rate_interval", "1m")
             if not any(name in text for name in may_be_empty):
                 wait_for(lambda text=text: w.query(text), f"{panel['title']}: {text}")
-    assert "RorqualDown" not in w.alerts()  # others may fire on a slow machine, with their waiting times cut
+    # other alerts may fire on a slow machine, because their waiting times are shortened
+    assert "RorqualDown" not in w.alerts()
 
 
 def an_alert_fires_when_the_server_is_killed(w):

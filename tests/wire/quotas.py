@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas over the wire: throttles by user, table, namespace and server refuse with HBase's texts and waits, pass again in time,
-survive a kill -9, and never concern tables of the namespace hbase; space quotas with their policies, violation and recovery.
+"""Quotas over the wire: throttles by user, table, namespace and server refuse with HBase's texts and waits, allow requests
+again later, survive a kill -9, and never apply to tables of the namespace hbase; space quotas with their policies, violation
+and recovery.
 
 Limits are per day or hour, so that no test depends on how fast it runs.
 """
@@ -25,7 +26,7 @@ SPEED = ("-D", "hbase.quota.enabled=true", "-D", "hbase.superuser=chief, boss", 
 
 
 class World:
-    """A server, its clients; alice's connection beside the one of the user 'tester'."""
+    """A server with its clients: connections of alice and of the user 'tester'."""
 
     def __init__(self, folder, *arguments):
         self.folder = pathlib.Path(folder)
@@ -139,7 +140,7 @@ def a_user_is_throttled_on_all_tables_or_one(world):
     world.put(other, connection=world.alice)
     expect_throttled("number of requests exceeded", world.put, name, b"r", world.alice)
     world.put(name)
-    # Her quota on one table takes the place of the other one there.
+    # Her quota on one table replaces her other quota for this table.
     world.set(user("alice") + table("of_user2") + throttle(REQUESTS, 1, DAYS))
     world.put(other, connection=world.alice)
     expect_throttled("number of requests exceeded", world.put, other, b"r", world.alice)
@@ -268,7 +269,7 @@ def quotas_survive_a_kill(world):
 
 
 def violated(world, wanted):
-    """Whether GetQuotaStates shows that violation for the only table with a space quota."""
+    """Whether GetQuotaStates reports this violation for the only table with a space quota."""
     states = world.client.master.call("GetQuotaStates", b"").get(1, [])
     if not states:
         return False
@@ -317,7 +318,8 @@ def space_is_limited(world):
 
 
 def snapshots_count_for_their_table(world):
-    """What a snapshot alone keeps is its table's usage, once however many snapshots keep it; a clone's links are nobody's."""
+    """Files that only snapshots keep count for their table, once however many snapshots keep them; a clone's links count for
+    no table."""
     name, master = world.table("pictured"), world.client.master
 
     def usage(of):

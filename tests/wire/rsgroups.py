@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""RSGroupAdminService over the wire, with one server: groups are made, configured, renamed and removed, survive a kill, and what
-needs a second server is refused with HBase's texts. Without its class in the settings there is no such service."""
+"""RSGroupAdminService over the wire, with one server: groups are made, configured, renamed and removed, and survive a kill;
+calls that need a second server are refused with HBase's texts. Without its class in the settings the service does not exist."""
 import pathlib
 import sys
 
@@ -36,7 +36,7 @@ class World:
         return text(1, name[1][0]) + number(2, name[2][0])
 
     def groups(self):
-        """name -> (tables, number of servers, configuration)"""
+        """{name: (tables, number of servers, configuration)}"""
         out = {}
         for group in self.call("ListRSGroupInfos", b"").get(1, []):
             g = fields(group)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The form of a scan's responses at the end of a region.
 
-Clients from 2.0 on get no response that completes a result and also ends a region after which their
-scan continues: AsyncTableResultScanner can lose its wake-up there and wait forever. An additional, empty
-response ends the region. Every other end is reported with the last results.
+A client from 2.0 on gets no response that both completes a result and ends a region after which its scan
+continues: with such a response AsyncTableResultScanner can lose its wake-up and wait forever. An
+additional, empty response ends the region. Every other end is reported with the last results.
 """
 import pathlib
 import sys
@@ -16,7 +16,7 @@ import rorqual  # pylint: disable=wrong-import-position
 from hbase import fields, number, text  # pylint: disable=wrong-import-position
 
 TABLE = "borders"
-ROWS = 5        # of each region, two cells a row
+ROWS = 5        # rows of each region, with two cells each
 NEW = ["2.0.0", "2.6.1", "3.0.0-beta-1"]
 OLD = ["1.7.1", None]
 FILTERS = "org.apache.hadoop.hbase.filter."
@@ -42,7 +42,7 @@ class Answer:
         self.heartbeat = got.get(9, [0])[0]
 
     def shape(self):
-        """Results, whether the last is partial, more results, more in the region."""
+        """Number of results, whether the last is partial, more results, more results in the region."""
         partial = self.results[-1].get(5, [0])[0] if self.results else 0
         return len(self.results), partial, self.more, self.more_in_region
 

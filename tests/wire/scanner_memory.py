@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The memory of open scanners is bounded; a client that opens too many does not close other clients' scanners; a
-closed connection leaves none behind.
+closed connection leaves no scanner open.
 
 The server has rorqual.memory=128m, of which scanners may use a quarter. Its resident size is printed for each
 flood, and may not exceed the budget by more than 30 percent.
@@ -173,7 +173,7 @@ def large_ones(world):
 
 
 def one_that_never_fits(world):
-    """Its client must not repeat it."""
+    """The client must not retry such a request."""
     connection = world.connection()
     try:
         world.open(connection, list_filter(200000))

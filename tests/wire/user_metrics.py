@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Requests by user and client host in the cluster's status, with hbase.regionserver.user.metrics.enabled: which requests count,
-names of any length, more users than are kept; beside quotas; and nothing without the setting.
+names of any length, more users than are kept, the combination with quotas; and no metrics without the setting.
 """
 import pathlib
 import struct
@@ -45,23 +45,24 @@ def counts_by_user(server, client, name):
     writer, reader = connect(server, "writer"), connect(server, "reader")
     for i in range(5):
         writer.put(name, b"row%d" % i, {(b"f", b"q"): b"v"})
-    assert writer.put_many(name, [(b"row%d" % i, {(b"f", b"q"): b"v"}) for i in range(5, 9)]) == [None] * 4  # not counted, as in HBase
+    # batches are not counted, as in HBase
+    assert writer.put_many(name, [(b"row%d" % i, {(b"f", b"q"): b"v"}) for i in range(5, 9)]) == [None] * 4
     writer.call("Mutate", text(1, hbase.region(name)) + text(2, increment(b"row1")))
     reader.get(name, b"row1")
-    reader.get(name, b"absent")  # no row
+    reader.get(name, b"absent")  # a read of an absent row
     assert len(reader.scan(name)) == 9
     reader.call("Scan", text(1, hbase.region(name)) + text(2, with_filter) + number(4, 100) + number(5, 1))
     got = loads(client)
     assert got["writer"] == [("127.0.0.1", 0, 6, 0, "2.6.1", "ClientService")], got
     (host, reads, writes, filtered, *_), = got["reader"]
     assert (host, reads, writes) == ("127.0.0.1", 1 + 9 + 1, 0) and filtered > 0, got
-    assert "tester" not in got or got["tester"][0][2] == 0, got  # it has only read
+    assert "tester" not in got or got["tester"][0][2] == 0, got  # the user has only read
     for c in (writer, reader):
         c.close()
 
 
 def names_are_bounded(server, client, name):
-    """A long name is cut; the busy user stays while others come and go."""
+    """A long name is truncated; a busy user is kept while others are added and dropped."""
     long = connect(server, "x" * 10_000)
     long.get(name, b"row1")
     got = loads(client)
@@ -76,7 +77,7 @@ def names_are_bounded(server, client, name):
 
 
 def throttles_and_counts_go_together(server, client, name):
-    """What a quota refuses is not counted; counts go on when quotas begin to limit, and when they end."""
+    """Requests refused by a quota are not counted; counting continues when quotas begin to limit, and when they end."""
     day = 7
 
     def throttle(limit):

@@ -20,7 +20,7 @@ CREATED, DELETED, DATA, CHILDREN = 1, 2, 3, 4
 TABLE = "/hbase/table/"
 MEMORY_MAX = 200 << 20
 BUDGET = 256 << 20
-WATCH_BYTES = 100  # a watch costs at least so much, and all of them together at most …
+WATCH_BYTES = 100  # a watch is charged at least this many bytes, and all watches together at most the next number
 WATCHES_BYTES = BUDGET // 32
 
 
@@ -94,7 +94,7 @@ class Session:
         return self.events.pop(0)
 
     def nothing(self):
-        """Checks that no event has come, and that none comes before the response to a ping."""
+        """Checks that no event has arrived, and that none arrives before the response to a ping."""
         assert self.call(PING, xid=-2) == (OK, b"")
         assert not self.events, self.events
 
@@ -171,7 +171,7 @@ def created_and_deleted(w):
     assert z.watch(EXISTS, TABLE + "znew") == (NO_NODE, b"")
     w.create("znew")
     assert z.event() == (CREATED, TABLE + "znew")
-    # Two watches of one kind on one node give one event, as with ZooKeeper.
+    # Two watches of the same kind on one node cause one event, as in ZooKeeper.
     assert z.watch(EXISTS, TABLE + "znew")[0] == OK
     assert z.watch(GET_DATA, TABLE + "znew")[0] == OK
     w.disable("znew")
@@ -228,7 +228,7 @@ def set_again(w):
     z = again(z)
     assert (DATA, TABLE + "zaway") in z.events, z.events
     assert all(path.startswith("/hbase/table") for _, path in z.events), z.events
-    # Nothing has changed since then: all watches are set again, and none fires.
+    # Nothing has changed since: all watches are set again, and none fires.
     z.close()
     z = again(z)
     z.nothing()
@@ -263,7 +263,7 @@ def answers_nobody_reads(w):
         for _ in range(600):
             z.send(body)
     except socket.timeout:
-        pass  # the server reads no more
+        pass  # the server has stopped reading
     used = memory(w.server)
     z.close()
     assert used < MEMORY_MAX, f"{used >> 20} MiB"
@@ -307,7 +307,7 @@ def watches_have_a_total(w):
         assert first.call(GET_DATA, text("/hbase/hbaseid") + b"\0")[0] == OK
         others = watch_many(second, "/hbase/none", most)
         assert most // 3 < others < most, (most, others)
-        third = w.session()  # and whoever needs few gets them
+        third = w.session()  # a client that needs few watches still gets them
         assert watch_many(third, TABLE + "some", 50) == 50
         for z in (first, second, third):
             assert z.call(CLOSE) == (OK, b"")
@@ -357,7 +357,7 @@ def setting_too_many_again_ends_the_connection(w):
 
 
 def unfinished_requests_have_a_total(w):
-    """Frames of 1 MB of which all but the last byte is sent."""
+    """Frames of 1 MB without their last byte."""
     before = memory(w.server)
     open_ones = []
     for _ in range(100):
@@ -365,7 +365,7 @@ def unfinished_requests_have_a_total(w):
         try:
             z.socket.sendall(struct.pack(">i", 1 << 20) + bytes((1 << 20) - 1))
         except OSError:
-            pass  # closed for want of room
+            pass  # closed for lack of memory
         open_ones.append(z)
     other = w.session()
     assert other.call(GET_DATA, text("/hbase/hbaseid") + b"\0")[0] == OK
@@ -380,7 +380,7 @@ def a_byte_behind_a_large_request_holds_little(w):
     body = struct.pack(">ii", 1, SYNC) + text(b"/" * 900000)
     frame = struct.pack(">i", len(body)) + body
     z = w.session()
-    z.send(body)  # what one costs while it is served is not counted below
+    z.send(body)  # memory that one connection needs while it is served is not counted below
     assert z.take() is not None
     before = memory(w.server)
     sessions = []

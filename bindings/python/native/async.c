@@ -76,14 +76,14 @@ static pending *pending_new(rqpy_queue *queue, int64_t id)
     return p;
 }
 
-/* A call that was not begun has no completion. */
+/* A call that did not begin has no completion. */
 static rq_err begun(rq_err e, pending *p)
 {
     if (e != RQ_OK) free(p);
     return e;
 }
 
-/* Both are there, or neither. */
+/* Allocates both, or neither. */
 static pending *pending_begin(request *r, rqpy_queue *queue, int64_t id, const char *numbers,
                               const char *bytes)
 {
@@ -93,7 +93,7 @@ static pending *pending_begin(request *r, rqpy_queue *queue, int64_t id, const c
     return NULL;
 }
 
-/* The library has copied what the request is made of. */
+/* The library has copied the request's data. */
 static rq_err request_begun(request *r, rq_err e, pending *p)
 {
     request_free(r);
@@ -158,7 +158,7 @@ static rq_err rqpy_next_async(rq_scanner *scanner, rqpy_queue *queue, int64_t id
 }
 
 /* Takes the queued completions. *ret_count may be 0, and *ret is then NULL. After RQ_E_NO_MEMORY
- * they are lost. */
+ * the completions are lost. */
 static rq_err rqpy_take(rqpy_queue *queue, char **ret, size_t *ret_len, size_t *ret_count,
                         rq_failure *why)
 {

@@ -17,7 +17,7 @@ static void rqpy_free(char *block)
     free(block);
 }
 
-/* A get of all columns of a row. */
+/* Gets all columns of a row. */
 static rq_err rqpy_get_row(rq_table *table, const char *row, size_t row_len, char **ret,
                            size_t *ret_len, rq_failure *why)
 {
@@ -27,7 +27,7 @@ static rq_err rqpy_get_row(rq_table *table, const char *row, size_t row_len, cha
     return one_row(e, result, ret, ret_len, why);
 }
 
-/* The requests are given as numbers and bytes. */
+/* A get; the request is given as numbers and bytes. */
 static rq_err rqpy_get(rq_table *table, const char *numbers, const char *bytes, char **ret,
                        size_t *ret_len, rq_failure *why)
 {
@@ -40,7 +40,7 @@ static rq_err rqpy_get(rq_table *table, const char *numbers, const char *bytes, 
     return one_row(e, row, ret, ret_len, why);
 }
 
-/* One change; or several of a row, all or nothing. */
+/* One change, or several changes of one row, which are all made or none. */
 static rq_err rqpy_change(rq_table *table, const char *numbers, const char *bytes, char **ret,
                           size_t *ret_len, rq_failure *why)
 {
@@ -87,7 +87,7 @@ static rq_err rqpy_check_and_change(rq_table *table, const char *numbers, const 
     return one_row(e, row, ret, ret_len, why);
 }
 
-/* Each action begins with a number: 0 a get, otherwise how many changes of one row. */
+/* Each action begins with a number: 0 for a get, otherwise the number of changes of one row. */
 static void take_actions(request *r)
 {
     rq_change *change = r->changes;
@@ -102,7 +102,7 @@ static void take_actions(request *r)
     }
 }
 
-/* *ret is set although actions failed. */
+/* *ret is set even if actions failed. */
 static rq_err rqpy_batch(rq_table *table, const char *numbers, const char *bytes, char **ret,
                          size_t *ret_len, rq_failure *why)
 {
@@ -161,9 +161,9 @@ static rq_err rqpy_scan(rq_table *table, const char *numbers, const char *bytes,
     return e;
 }
 
-/* Returns up to `most` rows, or about `bytes`. Fewer, perhaps none, only at the end (*ret_end) or
- * after a cursor, which is returned at once as the last row. An error that follows rows is lost
- * here: the rows are returned, and the scanner does not keep it. */
+/* Returns up to `most` rows, or about `bytes`. Fewer rows, or none, are returned only at the end
+ * (*ret_end) or after a cursor, which is returned at once as the last row. An error that follows
+ * rows is lost here: the rows are returned, and the scanner does not keep it. */
 static rq_err take_rows(rq_err (*next)(void *scanner, rq_row **ret, rq_failure *why), void *scanner,
                         size_t most, size_t bytes, char **ret, size_t *ret_len, size_t *ret_count,
                         bool *ret_end, rq_failure *why)

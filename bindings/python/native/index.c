@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Secondary indexes: the calls that have a change or return rows; the others are called directly.
+ * Secondary indexes: the functions that take a change or return rows; Python calls the others
+ * directly.
  *
  * One translation unit with pack.c, calls.c and async.c, in the order that build.py gives.
  */
@@ -22,7 +23,7 @@ static rq_err next_of_index(void *scanner, rq_row **ret, rq_failure *why)
     return rq_index_next(scanner, ret, why);
 }
 
-/* As rqpy_scan_next. */
+/* Like rqpy_scan_next. */
 static rq_err rqpy_index_next(rq_index_scanner *scanner, size_t most, size_t bytes, char **ret,
                               size_t *ret_len, size_t *ret_count, bool *ret_end, rq_failure *why)
 {

@@ -3,8 +3,8 @@
  * Requests and rows as two flat arrays, so that a call from Python crosses into C once, however many
  * cells it has: int64 numbers in a fixed order, and bytes one after another.
  *
- *   request: numbers (host order) and bytes, made by rorqual/_pack.py, which says the order; first how
- *            many actions, changes, edits, gets, columns and attributes are in it
+ *   request: numbers (host order) and bytes, made by rorqual/_pack.py, which defines the order; first
+ *            the numbers of actions, changes, edits, gets, columns and attributes
  *   rows:    one block: how many numbers follow, the numbers, the bytes; freed by rqpy_free
  *
  * Numbers of a row:     cells, flags (1 exists, 2 partial, 4 no row but a scan's cursor), length of the
@@ -20,7 +20,7 @@
 
 #include <stdlib.h>
 
-/* A request that is taken apart, front to back, into arrays that have room for all of it. */
+/* Reads a request from front to back into arrays with space for all of it. */
 typedef struct input {
     const int64_t *numbers;
     const char *bytes;
@@ -34,7 +34,7 @@ static int64_t take_number(input *in)
     return *in->numbers++;
 }
 
-/* A length below zero stands for absent bytes. */
+/* A negative length stands for absent bytes. */
 static rq_bytes take_bytes(input *in, int64_t len)
 {
     rq_bytes b = {NULL, 0};
@@ -57,7 +57,7 @@ static void take_edit(input *in, rq_edit *edit)
     edit->scope = (rq_delete_scope)take_number(in);
 }
 
-/* Names end with NUL. */
+/* Names are NUL-terminated. */
 static const rq_named_bytes *take_attributes(input *in, size_t count)
 {
     const rq_named_bytes *first = in->attributes;
@@ -101,7 +101,7 @@ static const rq_column *take_columns(input *in, size_t count)
     return first;
 }
 
-/* Both kinds of reads have the same numbers; the text of a filter ends with NUL. */
+/* Gets and scans begin with the same numbers; the text of a filter is NUL-terminated. */
 static void take_get(input *in, rq_get_request *get)
 {
     *get = (rq_get_request){.size = sizeof *get};
@@ -139,7 +139,7 @@ typedef struct request {
     rq_get_request *gets;
 } request;
 
-/* Numbers and bytes as _pack.py makes them; false: there is no memory. */
+/* Takes numbers and bytes in the form of _pack.py; false: out of memory. */
 static bool request_begin(request *r, const char *numbers, const char *bytes)
 {
     r->in = (input){.numbers = (const void *)numbers, .bytes = bytes};
@@ -180,7 +180,7 @@ static rq_err no_memory(rq_failure *why)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* A block of rows in the making. */
+/* A block of rows under construction. */
 typedef struct output {
     int64_t *numbers;
     size_t number_count, number_cap;
@@ -252,7 +252,7 @@ static void put_outcome(output *out, const rq_outcome *outcome)
     put_row(out, outcome->row != NULL ? outcome->row : &empty);
 }
 
-/* Makes one block of what was put and frees the rest. */
+/* Makes one block from the collected data, and frees the rest. */
 static rq_err output_end(output *out, char **ret, size_t *ret_len, rq_failure *why)
 {
     size_t numbers = out->number_count * sizeof *out->numbers,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frame of every call: the failure to fill, and its exception."""
+"""The failure struct of every call, and the exception made from it."""
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -8,7 +8,7 @@ from . import errors
 from ._native import ffi, lib
 
 NO_ACTION = 2 ** (8 * ffi.sizeof("size_t")) - 1
-# pack.c sets the failure's size, and a failed call the rest.
+# pack.c sets the failure's size, and a failed call the other fields.
 failure = ffi.new_allocator(should_clear_after_alloc=False)
 
 
@@ -38,7 +38,7 @@ def check(code: int, why: Any) -> None:
 
 
 class Answer:
-    """Where a call of pack.c leaves its block."""
+    """The variables in which a call of pack.c returns its block."""
 
     __slots__ = ("why", "block", "size")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to numbers and bytes, and blocks of rows to objects: the order that native/pack.c reads and writes."""
+"""Encodes requests to numbers and bytes, and decodes blocks of rows to objects, in the order of native/pack.c."""
 from __future__ import annotations
 
 from array import array
@@ -36,7 +36,7 @@ def _split(name: Union[str, bytes]) -> Tuple[bytes, Optional[bytes]]:
 
 
 def split_column(column: Column) -> Tuple[bytes, Optional[bytes]]:
-    """Family and qualifier; None: the whole family, a name without colon."""
+    """Family and qualifier; the qualifier None stands for the whole family (a name without colon)."""
     if isinstance(column, tuple):
         return to_bytes(column[0]), to_bytes(column[1])
     if isinstance(column, (str, bytes)):
@@ -45,7 +45,7 @@ def split_column(column: Column) -> Tuple[bytes, Optional[bytes]]:
 
 
 def limited(name: str, value: Optional[int], most: int = INT32_MAX) -> int:
-    """A count; None: 0, which is the library's default."""
+    """A checked limit; None gives 0, the library's default."""
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int):
@@ -71,7 +71,7 @@ class Change(Protocol):
 
 
 class Extra(NamedTuple):
-    """What any operation may have besides its data."""
+    """Options that any operation may have besides its data."""
 
     attributes: Optional[OpAttributes] = None
     priority: Optional[int] = None
@@ -85,7 +85,7 @@ def extra_of(attributes: Optional[OpAttributes], priority: Optional[int]) -> Ext
 
 
 class Request:
-    """Numbers and bytes of one call, and the counts of what they contain."""
+    """Numbers and bytes of one call, and the counts of their elements."""
 
     __slots__ = ("numbers", "parts", "actions", "changes", "edits", "gets", "columns", "attributes")
 
@@ -113,7 +113,7 @@ class Request:
     def of_gets(cls, rows: Iterable[Bytes], columns: Optional[Columns], versions: Optional[int],
                 time_range: Optional[TimeRange], filter: Optional[Filter], reads_uncommitted: bool = False,
                 extra: Extra = NO_EXTRA) -> Tuple["Request", List[bytes]]:
-        """A batch of gets, and their rows."""
+        """A batch of gets, and the keys of its rows."""
         request, keys = cls(), [to_bytes(row) for row in rows]
         names = None if columns is None else list(one_or_many(columns))
         for key in keys:
@@ -123,7 +123,7 @@ class Request:
         return request, keys
 
     def _extra(self, extra: Extra) -> None:
-        """The priority and the attributes."""
+        """Adds the priority and the attributes."""
         if extra is NO_EXTRA:
             self.numbers += (0, 0)
             return
@@ -161,7 +161,8 @@ class Request:
 
     def _valued(self, kind: int, row: Bytes, values: Mapping[Column, Value], timestamp: Optional[int],
                 durability: Optional[str], ttl_ms: Optional[int], extra: Extra) -> None:
-        items = list(values.items())  # counted as they are packed: len() may differ, and other threads may add some
+        # counted while they are packed, because len() may be wrong and other threads may add items
+        items = list(values.items())
         self._change(kind, row, len(items), 0, durability, ttl_ms, extra=extra)
         at = TIMESTAMP_ZERO if timestamp == 0 else timestamp or 0
         numbers, parts = self.numbers, self.parts
@@ -210,7 +211,7 @@ class Request:
 
     def check(self, row: Bytes, changes: Sequence["Change"], column: Optional[Column], compare: str, value: Optional[Value],
               filter: Optional[Filter], time_range: Optional[TimeRange]) -> None:
-        """A check of a row and the changes that it allows."""
+        """A check of a row, and the changes to make if the check holds."""
         if (column is None) == (filter is None):
             raise ValueError("give a column or a filter")
         if compare not in COMPARE:
@@ -233,7 +234,7 @@ class Request:
     # --- reads ---
 
     def text(self, text: Optional[bytes]) -> int:
-        """The length that stands for optional bytes, which are added."""
+        """Adds optional bytes and returns their length, or the number for absent bytes."""
         if text is None:
             return -1
         self.parts.append(text)
@@ -267,7 +268,7 @@ class Request:
 
 
 def one_or_many(columns: Columns) -> Sequence[Column]:
-    """A column alone may be given as text."""
+    """A single column may be given as text."""
     if isinstance(columns, (str, bytes)):
         return [columns]
     return columns if isinstance(columns, (list, tuple)) else list(columns)
@@ -294,7 +295,7 @@ class Block:
         return self.data[start:start + size]
 
     def row(self, key: Optional[bytes] = None) -> Row:
-        """The next row; `key` is that of a row without cells."""
+        """The next row; `key` is the key of a row without cells."""
         numbers, data, at = self.numbers, self.data, self.at
         count, flags, size = numbers[at:at + 3]
         found = self._take(size)

@@ -36,7 +36,7 @@ SCAN_ROWS = 512
 
 
 class End(NamedTuple):
-    """How an asynchronous call ended: as rq_completion."""
+    """The result of an asynchronous call, like rq_completion."""
 
     error: Optional[Exception]
     done: bool
@@ -45,7 +45,7 @@ class End(NamedTuple):
 
 
 class Connecting(Awaitable["Database"]):
-    """What connect() returns: to be awaited, or used by `async with`, which closes the database at its end."""
+    """Returned by connect(): can be awaited, or used with `async with`, which closes the database at its end."""
 
     def __init__(self, open_: Callable[[], plain.Database]) -> None:
         self._open = open_
@@ -68,7 +68,7 @@ class Connecting(Awaitable["Database"]):
 
 
 def connect(url: str, **options: Any) -> Connecting:
-    """Opens a database; arguments as those of rorqual.connect()."""
+    """Opens a database; the arguments are those of rorqual.connect()."""
     return Connecting(lambda: plain.connect(url, **options))
 
 
@@ -83,12 +83,13 @@ class Database:
             raise MemoryError
         database._kept.append(self._queue)
         self._next = 0
-        # Calls that have not ended; what each uses stays until then.
+        # Running calls; the objects that each uses are kept until it has ended.
         self._calls: Dict[int, Tuple["asyncio.Future[End]", Any]] = {}
         why, descriptor = new_failure(), ffi.new("int *")
         with database._open() as handle:
             check(lib.rq_descriptor(handle, descriptor, why), why)
-        # The library closes its own; the loop has a copy, so that it never watches another file of the same number.
+        # The library closes its own descriptor; the loop gets a copy, so that it never watches another file with the
+        # same number.
         self._descriptor = os.dup(descriptor[0])
         self._loop.add_reader(self._descriptor, self._poll)
 
@@ -128,7 +129,7 @@ class Database:
         block = Block(answer.take())
         for _ in range(count):
             number, end = _end_of(block)
-            call = self._calls.pop(number, None)  # None: _fail has ended it
+            call = self._calls.pop(number, None)  # None: _fail has already ended the call
             if call is not None and not call[0].done():
                 call[0].set_result(end)
 
@@ -151,7 +152,8 @@ class Database:
             self._take_last()
 
     def _take_last(self) -> None:
-        """All calls have ended. Without memory for how they ended they get that error, and none is awaited forever."""
+        """All calls have ended. If memory for their results is missing, they end with that error, so that none is
+        awaited forever."""
         try:
             answer, count = Answer(), ffi.new("size_t *")
             code = lib.rqpy_take(self._queue, answer.block, answer.size, count, answer.why)
@@ -237,7 +239,7 @@ class Database:
 
 
 def _end_of(block: Block) -> Tuple[int, End]:
-    """The next completion of a block: native/pack.c says its order."""
+    """Decodes the next completion of a block, in the order of native/pack.c."""
     number, code, retryable, done, action = block.take_numbers(5)
     hbase_class, message = block.take_text(), block.take_text()
     kind, count = block.take_numbers(2)
@@ -259,7 +261,7 @@ def _only(end: End, key: bytes) -> Row:
 
 
 class Table:
-    """Made by Database.table(). The methods are those of rorqual.Table, to be awaited."""
+    """Made by Database.table(). The methods are those of rorqual.Table, as coroutines."""
 
     def __init__(self, database: Database, table: PlainTable) -> None:
         self.database = database
@@ -380,7 +382,7 @@ class Table:
 
 
 class Batch(PlainBatch):
-    """Made by Table.batch(): put, delete, increment, append and add as those of rorqual.Batch."""
+    """Made by Table.batch(): has the methods put, delete, increment, append and add of rorqual.Batch."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table._plain)
@@ -403,11 +405,11 @@ class Batch(PlainBatch):
 
 
 class Scanner(AsyncIterator[Row]):
-    """Made by Table.scan(). One task at a time."""
+    """Made by Table.scan(). For one task at a time."""
 
     def __init__(self, table: Table, request: Request) -> None:
         self._table = table
-        self._rows: List[Row] = []  # fetched, the next one last
+        self._rows: List[Row] = []  # fetched rows in reverse order
         self._running: "Optional[asyncio.Future[End]]" = None
         why, scanner = new_failure(), ffi.new("rq_scanner **")
         check(lib.rqpy_scan(table._handle, *request.flat(), scanner, why), why)
@@ -429,7 +431,7 @@ class Scanner(AsyncIterator[Row]):
         if self._running is None:
             self._running = self._table.database._begin(lib.rqpy_next_async, self._scanner, SCAN_ROWS,
                                                         keep=(self._table._plain, self._scanner))
-        # A task that is cancelled here leaves the call running, and its rows to the next one.
+        # A task that is cancelled here leaves the call running; its rows are for the next task.
         end = await asyncio.shield(self._running)
         self._running = None
         if end.error is not None or not end.rows:
@@ -439,7 +441,7 @@ class Scanner(AsyncIterator[Row]):
         self._rows = end.rows[::-1]
 
     def close(self) -> None:
-        """Later rows are not read. What the scan holds is freed when its running call has ended."""
+        """Later rows are not read. The scan's resources are freed when its running call has ended."""
         self._rows = []
         self._scanner = None
 

@@ -59,7 +59,7 @@ class ClusterInfo(NamedTuple):
     id: str
     version: str            # of the master's software
     master: str             # "host,port,start"
-    servers: Dict[str, int]  # how many regions each has
+    servers: Dict[str, int]  # number of regions of each server
     dead_servers: int
 
 
@@ -67,15 +67,16 @@ def connect(url: str, *, timeout: Optional[float] = None, user: Optional[str] = 
             settings: Optional[Attributes] = None, must_exist: bool = False, no_threads: bool = False) -> "Database":
     """Opens a database.
 
-        memory:                     in memory, gone when it is closed
+        memory:                     in memory, discarded when it is closed
         file:/path                  a folder, in this process
         hbase://host:2181           a cluster of Rorqual or HBase, found by its ZooKeeper
         hbase+rpc://host:16020      a cluster, found by one of its servers
         hbase://a:2181,b:2181/zn    several addresses, tried in turn; the path is the cluster's znode
 
-    `timeout` is how many seconds a call may take, repetitions included (60). `user` and `znode_parent` are for clusters.
-    `settings` are the engine's, by HBase's names, and `must_exist` fails instead of making a folder: for the other two. So is
-    `no_threads`: the library starts no thread, and flushes and compactions are done by the calls that change rows."""
+    `timeout` is the number of seconds that a call may take, including retries (60). `user` and `znode_parent` are for
+    clusters. `settings` are the engine's, by HBase's names, and `must_exist` fails instead of making a folder: both for
+    memory: and file:. So is `no_threads`: the library starts no thread, and calls that change rows do the flushes and
+    compactions."""
     return Database(url, timeout=timeout, user=user, znode_parent=znode_parent, settings=settings, must_exist=must_exist,
                     no_threads=no_threads)
 
@@ -148,9 +149,9 @@ class Database:
         options.no_threads = no_threads
         check(lib.rq_connect(memory.chars(url), options, database, why), why)
         self._handle: Any = database[0]
-        self._idle = threading.Condition()  # nobody uses the handle, which close() frees
+        self._idle = threading.Condition()  # signals that no call uses the handle, which close() frees
         self._users = 0
-        self._kept: List[Any] = []  # what completions of asynchronous calls write to
+        self._kept: List[Any] = []  # objects to which completions of asynchronous calls write
         self._closing = False
         self._finalizer = weakref.finalize(self, _disconnect, self._handle, self._kept)
 
@@ -176,7 +177,7 @@ class Database:
                 self._idle.notify_all()
 
     def close(self) -> None:
-        """Waits for running calls and closes; a folder's memory is written to files first. Later calls raise ClosedError."""
+        """Waits for running calls and closes; memstores of a folder are flushed first. Later calls raise ClosedError."""
         with self._idle:
             if self._closing:
                 return
@@ -197,7 +198,7 @@ class Database:
     # --- tables ---
 
     def table(self, name: str) -> Table:
-        """A table for reading and writing, which need not be there until it is used."""
+        """A table for reading and writing, which need not exist until it is used."""
         memory, why, table = _Memory(), new_failure(), ffi.new("rq_table **")
         with self._open() as handle:
             check(lib.rq_table_open(handle, memory.chars(name), table, why), why)
@@ -205,8 +206,8 @@ class Database:
 
     def index(self, table: str, column: Column, index_table: str, *, unique: bool = False, covered: Columns = (),
               create: bool = True) -> Index:
-        """The index of a column of a table, which is kept in `index_table`; `create` makes that, with its family "i", if it is
-        missing. `covered` are columns, at most 15, of which entries have copies."""
+        """The index of a column of a table, which is stored in `index_table`; `create` creates this table, with family "i", if
+        it is missing. `covered` are at most 15 columns that are copied into the entries."""
         memory, why, index = _Memory(), new_failure(), ffi.new("rq_index **")
         spec, names = ffi.new("rq_index_spec *"), one_or_many(covered)
         spec.size = ffi.sizeof("rq_index_spec")
@@ -224,7 +225,7 @@ class Database:
     def create_table(self, name: str, families: Families, *, attributes: Optional[Attributes] = None,
                      splits: Iterable[Bytes] = ()) -> Table:
         """Creates a table, "table" or "namespace:table", and returns it when it can be used. `splits` are the first rows of
-        all regions but the first."""
+        all regions except the first."""
         memory, why = _Memory(), new_failure()
         spec = ffi.new("rq_table_spec *")
         spec.size = ffi.sizeof("rq_table_spec")
@@ -245,7 +246,7 @@ class Database:
             check(call(handle, memory.chars(name), *arguments, why), why)
 
     def drop_table(self, name: str, *, disable: bool = False) -> None:
-        """Removes a disabled table; `disable` disables it before, if it is enabled."""
+        """Removes a disabled table; with `disable` an enabled table is disabled first."""
         if disable and self.describe(name).enabled:
             self.disable_table(name)
         self._named(lib.rq_table_drop, name)
@@ -261,7 +262,7 @@ class Database:
         self._named(lib.rq_table_truncate, name, preserve_splits)
 
     def flush_table(self, name: str) -> None:
-        """Writes the table's memory to files."""
+        """Flushes the table's memstores to files."""
         self._named(lib.rq_table_flush, name)
 
     def compact_table(self, name: str, family: Optional[str] = None, *, major: bool = False) -> None:
@@ -271,7 +272,7 @@ class Database:
 
     def alter_table(self, name: str, families: Families = (), *, drop_families: Iterable[str] = (),
                     attributes: Optional[Mapping[str, Union[str, int, bool, None]]] = None) -> None:
-        """Adds families, or gives attributes of those that are there another value; removes families with their cells; sets
+        """Adds families, or changes attributes of existing families; removes families with their cells; sets
         attributes of the table, or removes them (None). Returns when every region has the new definition."""
         memory, why = _Memory(), new_failure()
         change = ffi.new("rq_alteration *")
@@ -325,7 +326,7 @@ class Database:
         return bool(found[0])
 
     def tables(self, namespace: Optional[str] = None) -> List[str]:
-        """The names of all user tables, or of those of a namespace, ascending."""
+        """The names of all user tables, or of those in a namespace, ascending."""
         memory, why, names = _Memory(), new_failure(), ffi.new("rq_names **")
         with self._open() as handle:
             check(lib.rq_table_list(handle, memory.chars(namespace), names, why), why)
@@ -356,24 +357,25 @@ class Database:
             lib.rq_snapshot_list_free(found[0])
 
     def create_snapshot(self, name: str, table: str, *, flush: bool = True) -> None:
-        """Takes a snapshot of a table; with flush=False without what is in memory only."""
+        """Takes a snapshot of a table; with flush=False without unflushed cells."""
         self._named(lib.rq_snapshot_create, name, _Memory().chars(table), not flush)
 
     def drop_snapshot(self, name: str) -> None:
         self._named(lib.rq_snapshot_drop, name)
 
     def clone_snapshot(self, name: str, table: str) -> None:
-        """Makes a new table of a snapshot, without copying cells."""
+        """Makes a new table from a snapshot, without copying cells."""
         self._named(lib.rq_snapshot_clone, name, _Memory().chars(table))
 
     def restore_snapshot(self, name: str) -> None:
-        """Makes the snapshot's table, which is disabled or gone, what it was then. A table that was there stays disabled."""
+        """Restores the snapshot's table, which must be disabled or missing, to its state at that time. A table that existed
+        stays disabled."""
         self._named(lib.rq_snapshot_restore, name)
 
     # --- namespaces ---
 
     def namespaces(self) -> List[str]:
-        """The names of all namespaces, ascending, "default" and "hbase" among them."""
+        """The names of all namespaces, ascending, including "default" and "hbase"."""
         why, names = new_failure(), ffi.new("rq_names **")
         with self._open() as handle:
             check(lib.rq_namespace_list(handle, names, why), why)
@@ -394,7 +396,7 @@ class Database:
             lib.rq_namespace_info_free(info)
 
     def alter_namespace(self, name: str, properties: Mapping[str, Union[str, int, bool, None]]) -> None:
-        """Sets properties, or removes those that are given as None. The others stay."""
+        """Sets properties, or removes those given as None. Other properties stay."""
         memory = _Memory()
         self._named(lib.rq_namespace_alter, name, *memory.properties(properties, upper=False))
 

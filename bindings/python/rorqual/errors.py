@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions. Each has the code and name of librorqual's error, HBase's class, and whether a later try may succeed.
+"""The exceptions. Each has the code and name of librorqual's error, HBase's class, and whether a later attempt may
+succeed.
 
     Error
       InvalidArgumentError (ValueError)      a name, a number, a filter's text, a setting
       NotFoundError (LookupError)            TableNotFoundError, NamespaceNotFoundError, FamilyNotFoundError
       AlreadyExistsError                     TableExistsError, NamespaceExistsError
       TableStateError                        TableEnabledError, TableDisabledError
-      RefusedError                           HBase's DoNotRetryIOException and what is like it
+      RefusedError                           HBase's DoNotRetryIOException and similar exceptions
       StorageError                           LockedError, CorruptError
       UnavailableError                       BusyError: an overloaded or moving region or server
       RequestTimeoutError
@@ -33,10 +34,10 @@ class Error(Exception):
                  action: Optional[int] = None) -> None:
         super().__init__(message)
         self.message = message
-        self.code = code                # the number of rorqual/errors.h
+        self.code = code                # the code in rorqual/errors.h
         self.name = name                # "RQ_E_TABLE_NOT_FOUND"
         self.hbase_class = hbase_class  # "org.apache.hadoop.hbase.TableNotFoundException"
-        self.retryable = retryable      # the library has repeated the call already, until its time was up
+        self.retryable = retryable      # the library has already retried the call until its timeout
         self.action = action            # the index of the action of a batch
 
     def __reduce__(self) -> Tuple[Any, ...]:
@@ -103,7 +104,7 @@ class StorageError(Error):
 
 
 class LockedError(StorageError):
-    """A process, this one perhaps, has the folder open; the message names it."""
+    """A process, possibly this one, has the folder open; the message names the process."""
 
 
 class CorruptError(StorageError):
@@ -158,6 +159,6 @@ CLASSES: Mapping[str, Type[Error]] = {
 
 
 def make(code: int, name: str, hbase_class: str, message: str, retryable: bool, action: Optional[int] = None) -> Error:
-    """The exception of an error code: by the table above; else by whether a later try may succeed."""
+    """The exception of an error code: by the table above, otherwise by whether a later attempt may succeed."""
     kind = CLASSES.get(name, UnavailableError if retryable else RefusedError)
     return kind(message, code=code, name=name, hbase_class=hbase_class, retryable=retryable, action=action)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Secondary indexes: rows found by the value of a column (include/rorqual/rowkey.h says what is promised)."""
+"""Secondary indexes: rows found by the value of a column (include/rorqual/rowkey.h has the guarantees)."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional
@@ -17,11 +17,11 @@ __all__ = ["Index", "Repairs"]
 
 
 class Repairs(NamedTuple):
-    """What Index.repair() looked at and did."""
+    """Counts of Index.repair(): rows read, and changes made."""
 
     rows: int
     entries: int
-    added: int       # entries
+    added: int       # number of entries
     removed: int
     duplicates: int  # rows whose value a unique index has for another row
 
@@ -51,8 +51,8 @@ class Index:
     def scan(self, start: Optional[Value] = None, stop: Optional[Value] = None, *, value: Optional[Value] = None,
              include_stop: bool = False, covered_only: bool = False) -> "IndexScanner":
         """Iterates over the rows that have `value`, or a value from `start` to `stop` (excluded), in the order of the values'
-        bytes, rows of one value by their key. With `covered_only` rows have the indexed and the covered columns alone, which
-        are read from the index."""
+        bytes; rows with the same value are ordered by key. With `covered_only` rows have only the indexed and the covered
+        columns, which are read from the index."""
         if value is not None:
             if start is not None or stop is not None or include_stop:
                 raise ValueError("a value has no start and no stop")
@@ -61,8 +61,8 @@ class Index:
                             covered_only)
 
     def repair(self) -> Repairs:
-        """Compares table and index, adds the entries that are missing and deletes those that are wrong: after a crash of a
-        writer, or when rows were written without the index. Writing may go on."""
+        """Compares table and index, adds missing entries and deletes wrong ones: after a crash of a writer, or if rows
+        were written without the index. Rows may be written meanwhile."""
         why, done = new_failure(), ffi.new("rq_index_repairs *")
         done.size = ffi.sizeof("rq_index_repairs")
         check(lib.rq_index_repair(self._handle, done, why), why)
@@ -86,7 +86,7 @@ class IndexScanner(Rows):
         check(lib.rq_index_scan(handle, range_, scanner, why), why)
 
         def close(scanner: Any, _index: Any = handle) -> None:
-            """The index is closed behind its scanners, in whatever order Python frees them."""
+            """Closes the index after its scanners, in whatever order Python frees them."""
             lib.rq_index_scanner_close(scanner)
 
         super().__init__(ffi.gc(scanner[0], close))

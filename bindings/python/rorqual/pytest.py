@@ -3,7 +3,7 @@
 
     rorqual_db      an empty database for one test. By default it is "memory:"; with --rorqual=server (or rorqual = server in
                     the configuration) a connection to rorqual_server, whose tables and namespaces are dropped afterwards;
-                    with --rorqual=URL a cluster that runs already, where only what the test created is dropped
+                    with --rorqual=URL a running cluster, where only tables and namespaces that the test created are dropped
     rorqual_server  a server on free ports and a temporary folder, for the whole session (rorqual.server)
 """
 from __future__ import annotations

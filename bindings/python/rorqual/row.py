@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reads return: cells and rows."""
+"""Results of reads: cells and rows."""
 from __future__ import annotations
 
 from typing import Any, Dict, Iterator, KeysView, List, Mapping, NamedTuple, Optional, Tuple, TypeVar, Union, overload
@@ -10,7 +10,7 @@ __all__ = ["Cell", "Row", "PUT", "DELETE", "DELETE_COLUMN", "DELETE_FAMILY", "DE
 
 T = TypeVar("T")
 
-# The types of cells, with HBase's numbers; others than PUT come from raw scans.
+# The types of cells, with HBase's numbers; types other than PUT only come from raw scans.
 PUT = 4
 DELETE = 8
 DELETE_FAMILY_VERSION = 10
@@ -43,7 +43,7 @@ def column_name(column: Column) -> bytes:
 
 class Row:
     """A row: a mapping of b"family:qualifier" to the newest value. Columns are looked up by bytes, text or a pair. A row
-    without cells is false: the table has none of what was asked for."""
+    without cells is false: the table has no cell that matches the request."""
 
     __slots__ = ("key", "cells", "is_partial", "cursor", "_exists", "_newest")
 
@@ -51,14 +51,15 @@ class Row:
                  cursor: Optional[bytes] = None) -> None:
         self.key = key
         self.cells = cells            # in HBase's order: by family, qualifier, newest first
-        self.is_partial = is_partial  # of a scan with `batch`: the row goes on in the next result
-        self.cursor = cursor          # of a scan with `cursors`: the row where it is, if this is none; else None
+        self.is_partial = is_partial  # of a scan with `batch`: the row continues in the next result
+        # of a scan with `cursors`: the scan's position if this is not a row; otherwise None
+        self.cursor = cursor
         self._exists = exists
         self._newest: Optional[Dict[bytes, Cell]] = None
 
     @property
     def exists(self) -> bool:
-        """True although there are no cells: of reads that ask for nothing else."""
+        """True although there are no cells, for reads that only check existence."""
         return self._exists
 
     def _columns(self) -> Dict[bytes, Cell]:
@@ -152,4 +153,4 @@ class Row:
         return default if value is None else decode_json(value)
 
 
-Mapping.register(Row)  # not a base: types of keys would be bytes alone
+Mapping.register(Row)  # not a base class, because its keys would have to be bytes only

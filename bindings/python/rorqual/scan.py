@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scanners: iterators over rows. Rows cross from C in blocks, small ones first, so that who takes few rows waits for few."""
+"""Scanners: iterators over rows. C returns rows in blocks, small ones first, so that a caller who needs few rows does not
+wait for many."""
 from __future__ import annotations
 
 import threading
@@ -25,14 +26,15 @@ BLOCK_BYTES = 1 << 20
 
 
 class Rows(Iterator[Row]):
-    """What scanners have in common: `_next` takes rows from C. Threads may share one; each row goes to one of them."""
+    """The common part of scanners: `_next` gets rows from C. Threads may share a scanner; each row is returned to one
+    of them."""
 
     _next: Any
 
     def __init__(self, scanner: Any) -> None:
         self._scanner = scanner  # closed when it is released
         self._lock = threading.Lock()
-        self._rows: List[Row] = []  # fetched, the next one last
+        self._rows: List[Row] = []  # fetched rows in reverse order
         self._error: Optional[Error] = None
         self._most = FIRST_ROWS
 
@@ -71,7 +73,7 @@ class Rows(Iterator[Row]):
             ffi.release(scanner)
 
     def close(self) -> None:
-        """Frees what the scan holds; later rows are not read. A second time it does nothing."""
+        """Frees the scan's resources; later rows are not read. A second call does nothing."""
         with self._lock:
             self._rows, self._error = [], None
             self._end()

@@ -24,7 +24,8 @@ from typing import Mapping, Optional, Type, Union
 __all__ = ["Server", "ServerError", "find_binary"]
 
 READY = re.compile(r"rorqual ready: zookeeper (\S+), master (\S+), regionserver (\S+), (?:http (\S+), )?data (.+)")
-# A shell between this process and the server: when its input closes, however this process ends, it stops the server.
+# A shell between this process and the server: when its input closes, however this process ends, the shell stops the
+# server.
 WATCH = 'trap : TERM; "$@" </dev/null & server=$!; exec >&-; cat >/dev/null; kill $server 2>/dev/null; wait $server'
 START_SECONDS = 60
 STOP_SECONDS = 60
@@ -51,7 +52,7 @@ def _discard(process: "subprocess.Popen[bytes]", folder: Optional[str]) -> None:
 
 
 class Server:
-    """Started by its construction; stopped by stop(), as a context manager, or when the program ends."""
+    """Starts when constructed; stopped by stop(), as a context manager, or when the program ends."""
 
     def __init__(self, data: Union[str, Path, None] = None, *, binary: Optional[str] = None,
                  settings: Optional[Mapping[str, object]] = None) -> None:
@@ -77,7 +78,7 @@ class Server:
         threading.Thread(target=self._process.stdout.read, daemon=True).start()
 
     def _first_lines(self) -> str:
-        """What the server says until it is ready, has ended, or is too late."""
+        """The server's output until it is ready, has ended, or has timed out."""
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         said = b""

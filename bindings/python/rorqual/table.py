@@ -83,10 +83,10 @@ class Table:
             time_range: Optional[TimeRange] = None, filter: Optional[Filter] = None, family_limit: Optional[int] = None,
             family_offset: Optional[int] = None, cache_blocks: bool = True, reads_uncommitted: bool = False,
             attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> Row:
-        """Reads a row: all columns, or those given ("family" or "family:qualifier"). A row that is not there is empty and
-        false. `time_range` is (from, to) in milliseconds, `to` excluded; `filter` is text of HBase's filter language, or
-        bytes of its message Filter. `reads_uncommitted` shows what is being written, too. `priority`: servers of HBase serve
-        requests above 100 by handlers of their own."""
+        """Reads a row: all columns, or those given ("family" or "family:qualifier"). A missing row is empty and false.
+        `time_range` is (from, to) in milliseconds, `to` excluded; `filter` is text of HBase's filter language, or bytes of
+        its message Filter. `reads_uncommitted` also returns writes that are not yet complete. `priority`: HBase's servers
+        have separate handlers for requests above 100."""
         key = to_bytes(row)
         if (columns is None and versions is None and time_range is None and filter is None and family_limit is None
                 and family_offset is None and cache_blocks and not reads_uncommitted and attributes is None
@@ -108,7 +108,7 @@ class Table:
 
     def exists(self, row: Bytes, columns: Optional[Columns] = None, *, filter: Optional[Filter] = None,
                reads_uncommitted: bool = False, attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> bool:
-        """True if the row has cells, of the columns if given; no cell is sent."""
+        """True if the row has cells (in the given columns, if any); no cell is sent."""
         request = Request()
         request.read(to_bytes(row), columns, filter=filter, existence_only=True, reads_uncommitted=reads_uncommitted,
                      extra=extra_of(attributes, priority))
@@ -132,12 +132,11 @@ class Table:
              fetch_ahead: bool = True) -> Scanner:
         """Iterates over rows from `start` to `stop` (excluded), or over those that begin with `prefix`.
 
-        With `reverse`, `start` is the highest row and `stop` lies below it. `limit` counts rows; `batch` cuts rows into
-        results of so many cells; `raw` shows deleted cells and the markers that delete them; `caching` and `fetch_bytes`
-        say how much is fetched at once, and `fetch_ahead` whether the next fetch from a cluster is under way meanwhile.
-        With `cursors` a scan that finds no row for long says where it is by a row without
-        cells that has a `cursor`: where to begin again, if it is closed; not with `batch`. The scanner is closed at its end,
-        by close() or as a context manager."""
+        With `reverse`, `start` is the highest row and `stop` is below it. `limit` counts rows; `batch` divides rows into
+        results of so many cells; `raw` returns deleted cells and delete markers; `caching` and `fetch_bytes` limit the rows
+        and bytes fetched at once; `fetch_ahead` requests the next rows from a cluster while the caller reads. With `cursors`
+        a scan that finds no row for a long time returns its position as a row without cells that has a `cursor`, from which
+        a new scan can continue; not with `batch`. The scanner is closed at its end, by close() or as a context manager."""
         return Scanner(self, self._handle, pack_scan(
             start, stop, prefix, columns, filter, reverse, limit, versions, time_range, include_start, include_stop, raw,
             batch, family_limit, family_offset, caching, fetch_bytes, cache_blocks, reads_uncommitted, cursors,
@@ -162,7 +161,7 @@ class Table:
                durability: Optional[str] = None,
                attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         """Deletes a row, or columns and families of it: all versions up to the timestamp, or with versions="one" a single
-        one (that of the timestamp; without it a column's newest)."""
+        version (the one with the timestamp; without a timestamp the column's newest)."""
         request = Request()
         request.delete(row, columns, timestamp, versions, durability, extra_of(attributes, priority))
         self._change(request)
@@ -195,9 +194,9 @@ class Table:
     def check_and_mutate(self, row: Bytes, changes: Union[Mutation, Sequence[Mutation]], *, column: Optional[Column] = None,
                          compare: str = "==", value: Optional[Value] = None, filter: Optional[Filter] = None,
                          time_range: Optional[TimeRange] = None) -> bool:
-        """Makes changes of a row, all or nothing, if its `column` has `value` (None: has no value), or if `filter` lets a
-        cell pass. As in HBase, `compare` says what the given value is to the stored one: value=5, compare="<" holds if 5 is
-        less than what is stored. Returns whether the check held."""
+        """Makes changes of a row, all or nothing, if its `column` has `value` (None: has no value), or if `filter` passes a
+        cell. As in HBase, `compare` compares the given value with the stored one: value=5, compare="<" holds if 5 is less
+        than the stored value. Returns whether the check held."""
         request = Request()
         request.check(row, several(changes), column, compare, value, filter, time_range)
         answer, done = Answer(), ffi.new("bool *")
@@ -210,7 +209,8 @@ class Table:
     # --- batches ---
 
     def batch(self, size: Optional[int] = None) -> "Batch":
-        """Collects changes, which are sent by send(), at the end of a `with` block, and when there are `size` of them."""
+        """Collects changes, which are sent by send(), at the end of a `with` block, and whenever `size` changes are
+        collected."""
         return Batch(self, size)
 
     def _batch(self, request: Request, keys: Sequence[bytes]) -> List[Union[Row, Error]]:
@@ -270,7 +270,7 @@ class Batch:
         self._merge(packed, len(changes), changes[0].row)
 
     def _merge(self, packed: Request, changes: int, row: Bytes) -> None:
-        """A change is packed apart first: one that raises leaves the batch as it was."""
+        """Packs a change separately first, so that one that raises leaves the batch unchanged."""
         self._request.numbers.append(changes)
         self._request.merge(packed)
         self._added(row)
@@ -301,8 +301,8 @@ class Batch:
         self._merge(packed, 1, row)
 
     def send(self) -> List[Row]:
-        """Sends what was collected. Returns a row for each change: the new cells of an increment or append, else none.
-        BatchError: some failed; all are taken off the batch."""
+        """Sends the collected changes. Returns a row for each change: the new cells of an increment or append,
+        otherwise an empty row. BatchError: some changes failed; in any case all are removed from the batch."""
         request, keys = self._taken()
         return succeeded(self.table._batch(request, keys))
 
@@ -316,7 +316,7 @@ class Batch:
 
 
 def _after_prefix(prefix: bytes) -> bytes:
-    """The first row behind all that begin with the prefix; empty: there is none."""
+    """The first row after all rows with the prefix; empty: there is none."""
     end = prefix.rstrip(b"\xff")
     return end[:-1] + bytes([end[-1] + 1]) if end else b""
 

@@ -73,7 +73,7 @@ def encode(value: Value) -> bytes:
         return value
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, bool):  # before int, whose subclass it is
+    if isinstance(value, bool):  # before int, because bool is a subclass of int
         return b"\xff" if value else b"\0"
     if isinstance(value, int):
         return int64(value)

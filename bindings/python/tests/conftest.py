@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several tests use."""
+"""Fixtures of several tests."""
 from typing import Iterator
 
 import pytest

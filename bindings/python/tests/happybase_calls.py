@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of HappyBase's API and what each one returns or raises: the same for real HappyBase on HBase's Thrift server and for
-rorqual.happybase. happybase_calls.json has what real HappyBase gave (tests/e2e/happybase.py --record writes it).
+"""Calls of HappyBase's API, whose results and exceptions must be the same for real HappyBase on HBase's Thrift server and
+for rorqual.happybase. happybase_calls.json has the results of real HappyBase (tests/e2e/happybase.py --record writes it).
 
 Timestamps are given, so that results can be compared.
 """
@@ -24,8 +24,8 @@ def shown(value: Any) -> Any:
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """What a call gives. Of an answered error only the class is compared and, of HBase's errors, HBase's class: the rest of
-    the Thrift server's message is a stack trace."""
+    """A call's result. Of an error only the exception's class is compared and, for HBase's errors, HBase's class: the rest
+    of the Thrift server's message is a stack trace."""
     try:
         return shown(call())
     except Exception as error:  # pylint: disable=broad-except
@@ -194,7 +194,7 @@ def aborted(table: Any, transaction: bool) -> None:
 
 
 def sizes(table: Any) -> List[int]:
-    """How many rows are there after each put of a batch that is sent at five changes."""
+    """The number of rows after each put of a batch that is sent every five changes."""
     found = []
     with table.batch(batch_size=5, timestamp=100) as changes:
         for i in range(6):

@@ -13,7 +13,8 @@ Body = Callable[..., Awaitable[None]]
 
 
 def in_loop(test: Body) -> Callable[[rorqual.Database], None]:
-    """A test in an event loop, with an empty table of a database that is opened beside the fixture's, or of its own in memory."""
+    """Runs a test in an event loop, with an empty table of a second connection to the fixture's database, or of a new database in
+    memory."""
     @functools.wraps(test)
     def run(rorqual_db: rorqual.Database) -> None:
         async def body() -> None:
@@ -189,7 +190,7 @@ def no_memory() -> None:
 
 @pytest.mark.parametrize("closes", [False, True])
 def test_no_memory_for_the_ends_of_calls(memory: rorqual.Database, monkeypatch: pytest.MonkeyPatch, closes: bool) -> None:
-    """Calls whose ends do not fit into memory end with an error."""
+    """Calls whose results do not fit into memory end with an error."""
     async def body() -> None:
         db = await aio.connect("memory:")
         table = await db.create_table("t", ["cf"])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of examples/, in memory, on a folder (twice, on the same rows) and on a server: they print what those in C print."""
+"""The programs of examples/, in memory, on a folder (twice, on the same rows) and on a server: they print the same as those in
+C."""
 import pathlib
 import subprocess
 import sys

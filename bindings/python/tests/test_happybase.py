@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rorqual.happybase: what real HappyBase gave for the calls of happybase_calls.py; connections and pools."""
+"""rorqual.happybase: the results of real HappyBase for the calls of happybase_calls.py; connections and pools."""
 import json
 import pathlib
 import sys
@@ -13,12 +13,13 @@ import rorqual.happybase as happybase
 from rorqual.happybase import ttypes
 from rorqual.happybase.connection import url_of
 
-# HBase's Thrift server has no answer for some exceptions of its own and fails with "Internal error"; here they are named.
+# HBase's Thrift server has no response for some exceptions and fails with "Internal error"; rorqual.happybase raises
+# named exceptions.
 NAMED_HERE = {"create bad name", "put empty row", "row empty key", "rows empty key", "scan bad filter"}
 
 
 def different(found: Any) -> Any:
-    """The calls whose outcome is not real HappyBase's."""
+    """The calls whose result differs from real HappyBase's."""
     real = json.loads((pathlib.Path(__file__).parent / "happybase_calls.json").read_text(encoding="utf-8"))
     assert list(found) == list(real)
     for name in NAMED_HERE:
@@ -59,7 +60,7 @@ def test_connections_share_a_folder(tmp_path: pathlib.Path) -> None:
     assert one.table("t").row(b"r") == {b"f:a": b"1"}
     one.close()
     two.close()
-    with happybase_rorqual(url) as db:  # nobody has it open
+    with happybase_rorqual(url) as db:  # no connection has it open
         assert db.tables() == ["t"]
 
 

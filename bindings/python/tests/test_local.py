@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a database in this process does: folders, locks, closing, forks, threads; and the values' bytes."""
+"""Databases in this process: folders, locks, closing, forks, threads; and the encoding of values."""
 import gc
 import multiprocessing
 import pathlib
@@ -26,7 +26,7 @@ def test_a_folder_keeps_what_was_written(tmp_path: pathlib.Path) -> None:
         assert db.table("t").get("r").get_int("cf:a") == 1
 
 
-# In a process of its own: databases of other tests start and end threads.
+# Runs in a separate process, because databases of other tests start and end threads.
 WITHOUT_THREADS = """
 import pathlib, sys, rorqual
 small = {"hbase.hregion.memstore.flush.size": 131072}
@@ -72,7 +72,7 @@ def test_a_database_that_nobody_holds_is_closed(tmp_path: pathlib.Path) -> None:
 
 
 class Miscounting(Dict[str, int]):
-    """Says that it has more items than come out of it, as some mappings with several values of a name do."""
+    """Reports more items than it yields, like mappings with several values per name."""
 
     def __len__(self) -> int:
         return 3
@@ -238,7 +238,7 @@ def test_values_that_do_not_fit() -> None:
 
 
 def _wait(own: Any, parents: Any) -> None:
-    """Lives until its parent closes its end of the pipe, or ends."""
+    """Lives until the parent closes its end of the pipe, or ends."""
     parents.close()
     own.send("begun")
     with pytest.raises(EOFError):
@@ -246,8 +246,8 @@ def _wait(own: Any, parents: Any) -> None:
 
 
 def test_a_child_keeps_no_folder(tmp_path: pathlib.Path) -> None:
-    """A child of fork that lives on does not keep its parent's folder locked: neither when the parent closes it, nor when the
-    parent was killed."""
+    """A forked child that lives on does not keep its parent's folder locked: neither after the parent closes it, nor after
+    the parent is killed."""
     url = f"file:{tmp_path}/db"
     context = multiprocessing.get_context("fork")
     parents, own = context.Pipe()

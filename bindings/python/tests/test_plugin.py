@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fixtures in a project of others: pytest in pytest."""
+"""The fixtures in another project: runs pytest inside pytest."""
 import pathlib
 import socket
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows and tables, alike in memory, on a server and on a real HBase (--rorqual)."""
+"""Rows and tables, which behave alike in memory, on a server and on a real HBase (--rorqual)."""
 import struct
 import threading
 from typing import Any, List, Tuple
@@ -110,10 +110,10 @@ def test_several_changes_of_a_row_are_atomic(table: rorqual.Table) -> None:
 
 def test_check_and_mutate(table: rorqual.Table) -> None:
     put = Put("r", {"cf:done": "1"})
-    assert table.check_and_mutate("r", Put("r", {"cf:n": 5}), column="cf:n")  # it has no value
+    assert table.check_and_mutate("r", Put("r", {"cf:n": 5}), column="cf:n")  # the check is for no value
     assert not table.check_and_mutate("r", put, column="cf:n")
     assert not table.check_and_mutate("r", put, column="cf:n", value=4)
-    assert table.check_and_mutate("r", put, column="cf:n", value=4, compare="<")  # 4 is less than what is stored
+    assert table.check_and_mutate("r", put, column="cf:n", value=4, compare="<")  # 4 is less than the stored value
     assert not table.check_and_mutate("r", put, column="cf:n", value=6, compare="<")
     assert table.check_and_mutate("r", [put, Delete("r", "cf:n")], column="cf:n", value=5)
     assert dict(table.get("r")) == {b"cf:done": b"1"}
@@ -173,7 +173,7 @@ def test_scans_with_filters_columns_and_parts(table: rorqual.Table) -> None:
 
 
 def test_reads_send_attributes(rorqual_db: rorqual.Database) -> None:
-    """What an attribute does, in all databases: a file of large values is named instead of read."""
+    """The effect of an attribute in all databases: a MOB file is named instead of read."""
     table = rorqual_db.create_table("py_mob", {"m": {"IS_MOB": True, "MOB_THRESHOLD": 10}})
     table.put("r", {"m:a": "long" * 10})
     rorqual_db.flush_table("py_mob")
@@ -228,7 +228,7 @@ def test_scans_say_where_they_are(table: rorqual.Table) -> None:
     for name in ("a", "b", "x"):
         table.put(name, {"cf:a": 1, "cf:b": 2, "other:c": 3})
     assert [row.cursor for row in table.scan(fetch_bytes=1)] == [None] * 3
-    found = list(table.scan(fetch_bytes=1, cursors=True))  # a server then sends a row's cells one by one
+    found = list(table.scan(fetch_bytes=1, cursors=True))  # with this limit a server sends a row's cells one by one
     rows, cursors = [row for row in found if row.cursor is None], [row for row in found if row.cursor is not None]
     assert keys(rows) == [b"a", b"b", b"x"] and all(len(row) == 3 and not row.is_partial for row in rows)
     assert all(not row and row.cells == () and row.key == row.cursor for row in cursors)
@@ -256,7 +256,7 @@ def test_an_index_finds_rows_by_value(table: rorqual.Table) -> None:
     index.put("r02", {"cf:mail": "m9"})
     index.delete("r06")
     assert keys(index.scan(value="m2")) == [b"r10", b"r14", b"r18"] and keys(index.scan(value="m9")) == [b"r02"]
-    table.put("beside", {"cf:mail": "m9"})  # without the index
+    table.put("beside", {"cf:mail": "m9"})  # written without the index
     assert keys(index.scan(value="m9")) == [b"r02"]
     done = index.repair()
     assert (done.rows, done.added, done.duplicates) == (20, 1, 0) and done.entries >= 19

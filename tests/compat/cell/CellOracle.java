@@ -7,7 +7,7 @@ import org.apache.hadoop.hbase.KeyValue;
 import org.apache.hadoop.hbase.MetaCellComparator;
 
 /**
- * Asks HBase for the order of cells, for tests/unit/cell/test_order.c to replay.
+ * Writes the order of cells according to HBase, which tests/unit/cell/test_order.c replays.
  *
  *   java -cp $(HBase's class path) CellOracle.java SEED COUNT FILE
  *
@@ -54,7 +54,7 @@ public class CellOracle {
             + sign(MetaCellComparator.META_COMPARATOR.compareRows(a, b)));
         KeyValue x = cell();
         KeyValue y = cell();
-        // Two keys behind everything of the row: HBase says "greater" both ways.
+        // HBase says "greater" both ways for two keys after all cells of a row.
         if (last(x) && last(y)) continue;
         out.println("k " + hex(x.getBuffer(), x.getOffset(), x.getLength()) + " " + x.getSequenceId() + " "
             + hex(y.getBuffer(), y.getOffset(), y.getLength()) + " " + y.getSequenceId() + " "

@@ -26,11 +26,12 @@ import org.apache.hadoop.hbase.regionserver.compactions.SortedCompactionPolicy;
 import org.apache.hadoop.hbase.util.EnvironmentEdgeManager;
 
 /**
- * What HBase's own compaction policies choose of random lists of files, for tests/unit/store to
- * replay: CompactionOracle seed count file. In HBase's package, for its files can be made up there.
+ * Writes the files that HBase's own compaction policies choose from random lists, which
+ * tests/unit/store replays: CompactionOracle seed count file. In HBase's package, because fake files
+ * can be made there.
  *
- * A case is a line: the policy, its settings, the request, the files oldest first, and what came out.
- * "-" is none; of the boundaries of the output there are number and sum.
+ * A case is a line: the policy, its settings, the request, the files oldest first, and the result.
+ * "-" means none; the output's boundaries are given by number and sum.
  */
 public final class CompactionOracle {
   private static final long NOW = 1_700_000_000_000L;
@@ -42,7 +43,7 @@ public final class CompactionOracle {
     random = new Random(seed);
   }
 
-  /** A file that is nothing but its numbers. */
+  /** A fake file that only has numbers. */
   private static final class File extends HStoreFile {
     long size, created, min, max, entries;
     boolean known, major, reference, bulk;
@@ -108,12 +109,12 @@ public final class CompactionOracle {
       File f = new File(conf, fs, String.format("%016x%016x", random.nextLong(), random.nextLong()));
       f.size = flat ? 900 + below(300) : 1 + below((long) one(30L, 2000L, 200_000L));
       f.created = NOW - below((long) one(HOUR, 300 * HOUR));
-      // HBase looks for the window of a file without times for ever.
+      // HBase searches the window of a file without times forever.
       f.known = tiered || !oneIn(25);
       long newest = NOW - span * (count - i - 1) / count - below(span / Math.max(count, 1) + 1) + (oneIn(15) ? HOUR : 0);
       f.max = oneIn(8) ? NOW - below(span) : newest;
       f.min = Math.max(0, f.max - below((long) one(1000L, 5 * HOUR, 50 * HOUR)));
-      // At the very millisecond HBase's two ways of dropping a file disagree.
+      // In this very millisecond HBase's two ways of dropping a file disagree.
       if (ttl != Long.MAX_VALUE && f.max == NOW - ttl) f.max++;
       f.major = oneIn(3);
       f.reference = references && oneIn(3);
@@ -173,7 +174,7 @@ public final class CompactionOracle {
     boolean offpeak = oneIn(4);
     SortedCompactionPolicy policy = policy(name, conf, info);
     boolean needs = policy.needsCompaction(files, new ArrayList<>());
-    // needsCompaction sets the limit of a window's policy; each question gets a policy of its own.
+    // needsCompaction sets the limit of a window's policy, so each question gets a new policy.
     boolean due = policy(name, conf, info).shouldPerformMajorCompaction(files);
     CompactionRequestImpl r = policy(name, conf, info).selectCompaction(files, new ArrayList<>(), major, offpeak, major);
     String chosen = r.getFiles().stream().map(f -> "" + files.indexOf(f)).collect(Collectors.joining(","));

@@ -25,9 +25,9 @@ import org.apache.hadoop.hbase.util.Pair;
 import org.apache.hbase.thirdparty.com.google.protobuf.UnsafeByteOperations;
 
 /**
- * Asks HBase's own filters and comparators and writes down what they answer, for the C tests to
- * replay (tests/unit/filter). No server takes part: the filter objects are parsed from the bytes a
- * client would send and driven over cells in memory, the way a region scanner drives them.
+ * Writes the results of HBase's own filters and comparators, which the C tests replay
+ * (tests/unit/filter). No server is involved: the filter objects are parsed from the bytes a client
+ * would send and driven over cells in memory, the way a region scanner drives them.
  *
  *   java -cp $(HBase's class path) FilterOracle.java KIND SEED COUNT FILE
  *
@@ -124,7 +124,7 @@ public class FilterOracle {
     return some[below(some.length)];
   }
 
-  // Masks of 0 and 1 only: with others HBase reads behind the row, and may never return.
+  // Masks of 0 and 1 only: with other masks HBase reads after the row's end, and may never return.
   static List<Pair<byte[], byte[]>> fuzzyKeys() {
     List<Pair<byte[], byte[]>> keys = new ArrayList<>();
     int n = 1 + below(3);
@@ -137,7 +137,7 @@ public class FilterOracle {
     return keys;
   }
 
-  // A FuzzyRowFilter as an old client sends it: free positions are 0, or masks not converted.
+  // A FuzzyRowFilter as an old client sends it: free positions are 0, or the masks are not converted.
   static byte[] oldFuzzy() {
     FilterProtos.FuzzyRowFilter.Builder b = FilterProtos.FuzzyRowFilter.newBuilder();
     if (chance(30)) b.setIsMaskV2(chance(50));
@@ -170,7 +170,7 @@ public class FilterOracle {
       try {
         return new MultiRowRangeFilter(list);
       } catch (IllegalArgumentException e) {
-        // an empty range: try again
+        // an empty range: another one is tried
       }
     }
   }
@@ -257,7 +257,7 @@ public class FilterOracle {
 
   static String hex(byte[] b) { return hex(b, 0, b.length); }
 
-  /** A message; '~' stands for the package name in it, which would be most of the file. */
+  /** A message in hex; '~' stands for the package name, which would be most of the file. */
   static String message(byte[] b) { return hex(b).replace(hex(Bytes.toBytes(PACKAGE)), "~"); }
   static String row(Cell c) { return hex(c.getRowArray(), c.getRowOffset(), c.getRowLength()); }
   static String family(Cell c) { return hex(c.getFamilyArray(), c.getFamilyOffset(), c.getFamilyLength()); }
@@ -298,7 +298,7 @@ public class FilterOracle {
 
   static final String CODES = "ICSNRHJ";
 
-  /** One family's cells in scan order, and where the scan stands in them. */
+  /** One family's cells in scan order, and the scan's position in them. */
   static class Cursor {
     final List<Cell> cells = new ArrayList<>();
     int at;
@@ -310,7 +310,7 @@ public class FilterOracle {
     return reversed ? -c : c;
   }
 
-  /** Is the cell before the sought key, in scan direction? */
+  /** Whether the cell is before the key in scan direction. */
   static boolean isBefore(Cell cell, Cell key, boolean reversed) {
     int c = rows(cell, key, reversed);
     return c != 0 ? c < 0 : CellComparator.getInstance().compare(cell, key) < 0;
@@ -324,7 +324,7 @@ public class FilterOracle {
       FilterWrapper filter = new FilterWrapper(inner);
       Cursor[] cursors = {new Cursor(), new Cursor()};
       List<Cell> ordered = new ArrayList<>(table);
-      if (reversed) ordered.sort((a, b) -> rows(a, b, true)); // stable: within a row as before
+      if (reversed) ordered.sort((a, b) -> rows(a, b, true)); // stable: keeps the order within a row
       for (Cell c : ordered) cursors[c.getFamilyArray()[c.getFamilyOffset()] == 'f' ? 0 : 1].cells.add(c);
       boolean hasFilterRow = filter.hasFilterRow();
       t.append(hasFilterRow ? "R1" : "R0");
@@ -353,7 +353,7 @@ public class FilterOracle {
       }
     } catch (Throwable e) {
       t.append(" X:").append(e.getClass().getName());
-      // HBase compares a missing hint: a bug that is not repeated.
+      // HBase compares a missing hint, which is a bug that is not reproduced.
       for (StackTraceElement at : e.getStackTrace())
         if (at.getClassName().endsWith("FilterListWithAND") && at.getMethodName().equals("getNextCellHint")) {
           t.append("@AND");
@@ -440,7 +440,7 @@ public class FilterOracle {
       case 0: return new BigDecimal(BigInteger.valueOf(below(2000) - 1000), below(7) - 3);
       case 1: return new BigDecimal(new BigInteger(below(200), random), below(60) - 30);
       case 2: {
-        // The same number with another scale, or nearly.
+        // The same or a similar number with another scale.
         BigDecimal d = new BigDecimal(new BigInteger(below(100), random), below(20));
         d = d.setScale(d.scale() + below(20));
         return chance(50) ? d : d.add(new BigDecimal(BigInteger.ONE, d.scale()));
@@ -553,7 +553,7 @@ public class FilterOracle {
         continue;
       }
       if (chance(5)) c.setCharset(StandardCharsets.ISO_8859_1);
-      // As the server has it: flags inside the pattern have become flags of the whole.
+      // As on the server: flags inside the pattern have become flags of the comparator.
       ComparatorProtos.Comparator message = ProtobufUtil.toComparator(c);
       StringBuilder answers = new StringBuilder();
       try {
@@ -563,7 +563,7 @@ public class FilterOracle {
           answers.append("s " + hex(s) + " " + server.compareTo(s, 0, s.length) + "\n");
         }
       } catch (RuntimeException | java.io.IOException e) {
-        continue; // Java cannot do it either
+        continue; // Java cannot match it, either
       }
       out.println("P " + flags + " " + hex(Bytes.toBytes(pattern)) + " "
           + hex(message.getSerializedComparator().toByteArray()));

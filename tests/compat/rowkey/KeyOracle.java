@@ -16,11 +16,12 @@ import org.apache.hadoop.hbase.util.RegionSplitter;
 import org.apache.hadoop.hbase.util.SimplePositionedMutableByteRange;
 
 /**
- * Asks HBase for keys, hashes and split keys, for tests/unit/rowkey/test_vectors.c to replay.
+ * Writes keys, hashes and split keys made by HBase, which tests/unit/rowkey/test_vectors.c replays.
  *
  *   java -cp $(HBase's class path) KeyOracle.java SEED COUNT FILE
  *
- * Lines, fields apart by tabs: "key FORMAT HEX VALUE…", "md5 HEX DIGEST", "murmur3 HEX HASH", "split KIND REGIONS HEX,HEX…".
+ * Lines, with fields separated by tabs: "key FORMAT HEX VALUE…", "md5 HEX DIGEST", "murmur3 HEX HASH", "split KIND REGIONS
+ * HEX,HEX…".
  */
 public class KeyOracle {
   static final Random random = new Random();

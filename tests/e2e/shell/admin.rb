@@ -11,7 +11,7 @@ def section(name)
   end
 end
 
-# What an earlier session may have left.
+# Leftovers of an earlier session.
 begin
   disable 'admin_t' if is_enabled 'admin_t'
   drop 'admin_t'
@@ -23,7 +23,7 @@ def remove_quotas
 end
 remove_quotas
 
-class RegionNames # of rorqual shell, with the names of Java's methods
+class RegionNames # for rorqual shell: the names of Java's methods
   def initialize(region)
     @region = region
   end

@@ -145,7 +145,7 @@ class CapturedOutput < ShellOutput
   alias write print
 end
 
-# A server as HBase's tests ask it for its name.
+# A server whose name HBase's tests read.
 class NameOfServer
   def initialize(sn)
     @sn = sn
@@ -166,7 +166,7 @@ class NameOfServer
   end
 end
 
-# A command by another name: what HBase's tests ask of its classes, as far as a command does the same.
+# A command under another name: the methods of HBase's classes that tests call, as far as a command does the same.
 class CommandsAsObject
   NAMES = { exists?: 'exists', enabled?: 'is_enabled', disabled?: 'is_disabled' }
 
@@ -174,7 +174,7 @@ class CommandsAsObject
     name = NAMES[name] || name.to_s
     return RubyTests.output_of(name, args) if name == 'describe' || name == 'zk_dump'
     raise NameError, "HBase's class has #{name}, the shell no such command" unless Shell.commands.key?(name)
-    # HBase's class does not ask, its command does.
+    # only the command asks, not HBase's class
     RubyTests.answering('y') { RubyTests.command(name, args) }
   end
 
@@ -262,7 +262,7 @@ module Hbase
     end
   end
 end
-# The cluster of HBase's tests and the shell's object, as far as they are only passed on.
+# The cluster of HBase's tests and the shell's object, which are mostly only passed on.
 class TestCluster
   def getConfiguration
     self
@@ -273,7 +273,7 @@ class TestCluster
   end
 end
 $TEST_CLUSTER = TestCluster.new
-java_import org.apache.hadoop.hbase.TableName # as other files of the tests do, in one process
+java_import org.apache.hadoop.hbase.TableName # other test files import it in the same process
 
 module Hbase
   class Hbase
@@ -294,7 +294,7 @@ module Shell
       @interactive = interactive
     end
 
-    # A failure is raised, or printed at a prompt.
+    # A failure is raised as an exception, or printed at a prompt.
     def command(name, *args)
       RubyTests.command(name.to_s, args)
     rescue StandardError => e
@@ -308,7 +308,7 @@ module Shell
   end
 end
 
-# What HBase's tests ask of the class of tables.
+# The methods of the table class that HBase's tests call.
 module Hbase
   class Table
     def _put_internal(row, column, value, timestamp = nil, args = {})
@@ -382,10 +382,10 @@ HBaseConstants.const_set(:QUOTA_TABLE_NAME, 'hbase:quota')
 HBaseQuotasConstants = HBaseConstants unless Object.const_defined?(:HBaseQuotasConstants)
 
 module RubyTests
-  # Waits for eight hours for the sizes of snapshots, which HBase's master computes.
+  # Waits eight hours for the sizes of snapshots, which HBase's master computes.
   LEFT_OUT = ['can view size of snapshots']
 
-  # What commands ask on standard input is answered so.
+  # The answer to questions that commands ask on standard input.
   def self.answering(text)
     @answer = text
     yield
@@ -397,7 +397,7 @@ module RubyTests
     @answer
   end
 
-  # As with -n: a failure is raised.
+  # As with -n: a failure raises an exception.
   def self.command(name, args)
     Shell.need(Shell.commands[name])
     Shell.run(name, args)
@@ -420,7 +420,7 @@ module RubyTests
     $stdout = old
   end
 
-  # One line for each test: how it ended.
+  # Prints one line with the result of each test.
   def self.run
     Test::Unit::TestCase.all.each do |c|
       c.cases.each do |name|

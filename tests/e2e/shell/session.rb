@@ -11,7 +11,7 @@ def section(name)
   end
 end
 
-# What an earlier session may have left.
+# Leftovers of an earlier session.
 %w[shell_one shell_two shell_split shell_alter shell_clone shell_regions shellns:t].each do |t|
   begin
     disable t if is_enabled t
@@ -189,7 +189,7 @@ ensure
   connection.close if connection
 end
 
-# The shell's split does not wait for the end.
+# The shell's split does not wait until it is done.
 def splits_become(table, count)
   600.times do
     break if encoded_names(table).length == count + 1

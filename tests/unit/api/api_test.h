@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* The call succeeds; else its message is printed. `why` is a struct of the test. */
+/* The call succeeds; otherwise prints its message. `why` is the test's rq_failure. */
 #define OK(call)                                                                                   \
     do {                                                                                           \
         rq_err ok_rc_ = (call);                                                                    \
@@ -35,7 +35,8 @@ static inline bool is(rq_bytes a, const char *text)
     return a.len == strlen(text) && (a.len == 0 || memcmp(a.data, text, a.len) == 0);
 }
 
-/* Ends the connections of this process, as a server does that stops. Returns their number; 0: it is embedded. */
+/* Ends the connections of this process, as a server does that stops. Returns their number; 0: the
+ * database is embedded. */
 static inline int end_connections(void)
 {
     enum { DESCRIPTORS = 256 };

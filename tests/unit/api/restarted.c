@@ -134,7 +134,7 @@ static void take(void *context, const rq_completion *c)
     rq_row_free(c->row);
 }
 
-/* Some of them were answered when the server is killed. */
+/* Some of the calls have been answered when the server is killed. */
 static void outstanding_calls(void **state)
 {
     size_t count = 0, ran;
@@ -156,7 +156,7 @@ static void outstanding_calls(void **state)
     if (failed > 0)
         fail_msg("%zu calls failed, first: %s: %s", failed, rq_err_name(first.code), first.message);
     OK(rq_add_value(table, rq_text("outstanding"), f, q, 0, &sum, &why));
-    assert_int_equal(sum, CALLS); /* each once: they have nonces */
+    assert_int_equal(sum, CALLS); /* each increment ran once: increments have nonces */
 }
 
 int main(int argc, char **argv)

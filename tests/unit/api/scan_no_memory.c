@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROWS = 40, VALUE_BYTES = 3000 }; /* rows that share no memory */
+enum { ROWS = 40, VALUE_BYTES = 3000 }; /* rows too large to share a chunk of memory */
 
 static rq_failure why = {.size = sizeof(rq_failure)};
 static _Atomic unsigned long left; /* allocations until the one that fails */
@@ -38,7 +38,7 @@ static rq_err put_rows(rq_table *t)
     return rc;
 }
 
-/* The rows until the end, or an error. -1: one is missing. */
+/* Reads rows until the end or an error. Returns their number; -1: a row is missing. */
 static int read_rows(rq_scanner *s, rq_err *ret)
 {
     rq_row *row = NULL;

@@ -26,7 +26,7 @@ static bool runs(const char *tasks, const char *thread)
     char path[512], state = 'R';
     snprintf(path, sizeof path, "%s/%s/stat", tasks, thread);
     FILE *f = fopen(path, "r");
-    if (f == NULL) return false; /* it has ended */
+    if (f == NULL) return false; /* the thread has ended */
     if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1) state = 'R';
     fclose(f);
     return state != 'T';
@@ -98,7 +98,7 @@ static int ends_in_time(const char *what, rq_err rc, time_t begun)
 {
     time_t took = time(NULL) - begun;
     if (rc == RQ_E_CALL_TIMEOUT && took < 4 * TIMEOUT_S)
-        return 0; /* not for each of four attempts */
+        return 0; /* the timeout does not start again for each of the four attempts */
     fprintf(stderr, "%s: %s after %ld s\n", what, rq_err_name(rc), (long)took);
     return 1;
 }
@@ -123,7 +123,7 @@ static int time_out(rq_table *known, rq_table *unknown, rq_scanner *scanner)
     return code | ends_in_time("get of a table that was not read", rc, begun);
 }
 
-/* Calls of a database of its own. */
+/* Calls on a separate database connection. */
 static int time_out_while_stopped(const char *url, pid_t server)
 {
     rq_db *db;

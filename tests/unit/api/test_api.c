@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's calls, alike on every back end:
+/* The library's calls, which behave alike on every back end:
  *
- *   test_api [PART]... [URL]...   the parts, or all, on each URL; without one on "memory:" and on a folder
- *                                 of its own, with threads of the library and without
+ *   test_api [PART]... [URL]...   the parts, or all, on each URL; without a URL
+ *                                 on "memory:" and on a temporary folder, with threads of the library
+ *                                 and without
  *   test_api list                 the parts' names; no two have tables of the same name, so several parts
  *                                 may run at a time on one cluster
  *

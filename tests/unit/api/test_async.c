@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asynchronous calls, alike on every back end: test_async URL … runs all tests on each URL; without one
- * on "memory:" and on a folder of its own, with threads of the library and without. A cluster must be empty. */
+/* Asynchronous calls, which behave alike on every back end: test_async URL … runs all tests on each
+ * URL; without a URL on "memory:" and on a temporary folder, with threads of the library and
+ * without. A cluster must be empty. */
 #include "api_test.h"
 
 #include <malloc.h>
@@ -13,7 +14,7 @@
 enum { CALLS = 2000, POLL_MS = 10000 };
 
 static const char *url;
-static bool no_threads; /* of rq_connect_options */
+static bool no_threads; /* field of rq_connect_options */
 static rq_db *db;
 static rq_table *table;
 static rq_failure why = {.size = sizeof(rq_failure)};
@@ -26,7 +27,7 @@ typedef struct seen {
     bool done;
     int64_t number;
     size_t rows;
-    char text[256]; /* row keys or values, one behind the other */
+    char text[256]; /* row keys or values, concatenated */
     size_t action;
     char message[1024];
     pthread_t thread;
@@ -104,7 +105,8 @@ static void open_db(bool with_thread)
     OK(rq_connect(url, &o, &db, &why));
 }
 
-/* Each test has a database and a table of its own; state: whether completions have a thread. */
+/* Each test has its own database and table; state: whether the library's thread runs
+ * completions. */
 static int begin(void **state)
 {
     rq_family families[] = {{"f", NULL, 0}};
@@ -126,7 +128,7 @@ static int end(void **state)
     (void)state;
     if (table != NULL) rq_table_close(table);
     table = NULL;
-    if (db == NULL) { /* the test has closed it */
+    if (db == NULL) { /* NULL: the test has closed the database */
         if (strcmp(url, "memory:") == 0) return 0;
         open_db(false);
     }
@@ -145,7 +147,7 @@ static void gets_and_puts_complete_in_poll(void **state)
     rq_get_request get = {.size = sizeof get};
     char row[16];
     (void)state;
-    for (int i = 0; i < CALLS; i++) { /* the arguments are gone when the call is made */
+    for (int i = 0; i < CALLS; i++) { /* the arguments are freed before the call runs */
         char value[16];
         snprintf(row, sizeof row, "%c%04d", i % 2 == 0 ? 'a' : 'x', i);
         snprintf(value, sizeof value, "v%d", i);
@@ -163,7 +165,7 @@ static void gets_and_puts_complete_in_poll(void **state)
     }
     until(&g, CALLS);
     assert_int_equal(g.cells, CALLS);
-    size_t ran = 1; /* nothing is outstanding: does not wait */
+    size_t ran = 1; /* nothing is outstanding: rq_poll does not wait */
     OK(rq_poll(db, -1, &ran, &why));
     assert_int_equal(ran, 0);
 }
@@ -257,7 +259,7 @@ static void a_scan_completes_batch_by_batch(void **state)
     }
     assert_string_equal(s.text, "a b c y z ");
     assert_true(calls >= 4);
-    OK(rq_scanner_next_async(scanner, 2, take, &s, &why)); /* again the end */
+    OK(rq_scanner_next_async(scanner, 2, take, &s, &why)); /* the end is reported again */
     until(&s, 6 + calls);
     assert_int_equal(s.rows, 5);
     rq_scanner_close(scanner);
@@ -289,7 +291,7 @@ static void a_scan_completes_batch_by_batch(void **state)
     rq_scanner_close(scanner);
 }
 
-/* A program that gives up a scan does not wait for the answer that it has asked for. */
+/* A program that closes a scanner does not wait for the response that the scanner has requested. */
 static void a_scanner_is_closed_during_its_call(void **state)
 {
     enum { SCANS = 50 };
@@ -331,7 +333,7 @@ static void failures_come_with_the_completion(void **state)
     assert_int_equal(s.count, 1);
 }
 
-/* --- who runs completions --------------------------------------------------------------------- */
+/* --- which thread runs completions ------------------------------------------------------------ */
 
 static void inside(void *context, const rq_completion *c)
 {
@@ -341,7 +343,7 @@ static void inside(void *context, const rq_completion *c)
     FAILS(RQ_E_STATE, rq_disconnect(db, &why));
     OK(rq_put_value(table, rq_text("in"), rq_text("f"), rq_text("q"), rq_text("v"), &why));
     OK(rq_descriptor(db, &fd, &why));
-    put(s, "in", "w"); /* its completion comes in a later round */
+    put(s, "in", "w"); /* this put completes in a later rq_poll */
     take(context, c);
 }
 
@@ -391,7 +393,7 @@ static void the_descriptor_is_readable_when_a_poll_is_due(void **state)
     OK(rq_descriptor(db, &same, &why));
     assert_int_equal(fd, same);
     OK(rq_poll(db, 0, NULL, &why));
-    int epoll = epoll_create1(EPOLL_CLOEXEC); /* as an event loop has it */
+    int epoll = epoll_create1(EPOLL_CLOEXEC); /* as an event loop uses the descriptor */
     struct epoll_event ev = {.events = EPOLLIN};
     assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev), 0);
     for (int i = 0; i < 100; i++)
@@ -402,14 +404,16 @@ static void the_descriptor_is_readable_when_a_poll_is_due(void **state)
     }
     assert_int_equal(s.count, 100);
     assert_int_equal(s.failed, 0);
-    /* The database has events of its own at any time (timers, ends of writes): the descriptor is quiet once, not for ever. */
+    /* The database has events of its own at any time (timers, ends of writes): the descriptor must
+     * be quiet once, not permanently. */
     for (rounds = 0; rounds < 10000 && epoll_wait(epoll, &ev, 1, 0) == 1; rounds++)
         OK(rq_poll(db, 0, &ran, &why));
     assert_in_range(rounds, 0, 9999);
     close(epoll);
 }
 
-/* An event loop that finds the descriptor readable calls rq_poll, and does nothing else as long as it is. */
+/* An event loop calls rq_poll as long as the descriptor is readable, and does nothing else
+ * meanwhile. */
 static void a_closed_connection_does_not_keep_the_descriptor_readable(void **state)
 {
     enum { ROUNDS = 1000 };
@@ -432,7 +436,8 @@ static void a_closed_connection_does_not_keep_the_descriptor_readable(void **sta
     assert_int_equal(s.failed, 0);
 }
 
-/* A program may begin any number of calls: each takes little more than its arguments and its row. */
+/* A program may begin any number of calls: each call uses little more memory than its arguments and
+ * its row. */
 static void outstanding_calls_are_small(void **state)
 {
     enum { BYTES = 4096 };
@@ -444,7 +449,7 @@ static void outstanding_calls_are_small(void **state)
     size_t before = mallinfo2().uordblks;
     for (int i = 0; i < CALLS; i++)
         OK(rq_table_get_async(table, &get, take, &s, &why));
-    size_t grown = mallinfo2().uordblks - before; /* 0 under a sanitizer */
+    size_t grown = mallinfo2().uordblks - before; /* mallinfo2 returns 0 under a sanitizer */
     if (grown > (size_t)CALLS * BYTES) fail_msg("%zu bytes a call", grown / CALLS);
     until(&s, 1 + CALLS);
 }
@@ -465,7 +470,8 @@ static void *call_and_wait(void *arg)
     return arg;
 }
 
-/* Synchronous calls of other threads and the poller drive in turns. */
+/* Synchronous calls of other threads and the polling thread take turns in running the client's
+ * loop. */
 static void synchronous_calls_go_on(void **state)
 {
     seen s = {0};
@@ -498,7 +504,8 @@ static void disconnecting_ends_calls(void **state)
         OK(rq_table_change_async(table, &change, take, &s, &why));
     OK(rq_disconnect(db, &why));
     db = NULL;
-    assert_int_equal(s.count, 500); /* each once, done or told that the database is closed */
+    /* each call completes once, with its result or with RQ_E_CLOSED */
+    assert_int_equal(s.count, 500);
     assert_true(s.failed == 0 || strstr(s.message, "closed") != NULL);
     FAILS(RQ_E_CLOSED, rq_table_change_async(table, &change, take, &s, &why));
 }
@@ -531,7 +538,8 @@ static void a_thread_of_the_library_runs_completions(void **state)
     rq_change change = put_of("l", &edit, "v");
     int fd;
     (void)state;
-    for (size_t round = 1; round <= 3; round++) { /* it sleeps between them */
+    /* the library's thread sleeps between the rounds */
+    for (size_t round = 1; round <= 3; round++) {
         for (int i = 0; i < 100; i++)
             OK(rq_table_change_async(table, &change, count, &n, &why));
         pthread_mutex_lock(&n.lock);

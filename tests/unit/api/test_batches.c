@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches: an outcome for each action; large ones. Part of test_api. */
+/* Batches: each action has its own outcome; large batches. Part of test_api. */
 #include "api_rows.h"
 
 static void a_batch_has_an_outcome_for_each_action(void **state)
@@ -42,7 +42,8 @@ static void a_batch_has_an_outcome_for_each_action(void **state)
     assert_int_equal(r->count, 8);
     assert_true(is(r->items[0].row->cells[0].value, "x"));
     assert_null(r->items[1].row);
-    assert_true(r->items[2].row->count <= 1); /* a get sees changes of its batch, or does not */
+    /* a get may or may not see the changes of its batch */
+    assert_true(r->items[2].row->count <= 1);
     assert_int_equal(((const uint8_t *)r->items[3].row->cells[0].value.data)[7], 3);
     assert_int_equal(((const uint8_t *)r->items[6].row->cells[0].value.data)[7], 6);
     rq_results_free(r);

@@ -19,7 +19,7 @@ static void deletes_remove_what_they_say(void **state)
     expect_row(t, "r0", "f:a@3=v f:b@3=v f:b@2=v f:b@1=v g:c@1=v");
     OK(erase(t, "r1", RQ_DELETE_VERSION, "a", 2));
     expect_row(t, "r1", "f:a@3=v f:a@1=v f:b@3=v f:b@2=v f:b@1=v g:c@1=v");
-    OK(erase(t, "r1", RQ_DELETE_VERSION, "a", 0)); /* the newest */
+    OK(erase(t, "r1", RQ_DELETE_VERSION, "a", 0)); /* deletes the newest version */
     expect_row(t, "r1", "f:a@1=v f:b@3=v f:b@2=v f:b@1=v g:c@1=v");
     OK(erase(t, "r2", RQ_DELETE_FAMILY, "", 2));
     expect_row(t, "r2", "f:a@3=v f:b@3=v g:c@1=v");
@@ -123,7 +123,7 @@ static void a_check_decides(void **state)
     assert_false(check(t, 0, "", "ValueFilter(=, 'binary:other')", "x"));
     assert_true(check(t, 0, "", "ValueFilter(=, 'binary:m')", "end"));
     expect_row(t, "r", "f:q@1=end");
-    /* Several changes; and one whose result is wanted. */
+    /* Several changes, and one whose result is requested. */
     bool done = false;
     rq_check is_end = {.size = sizeof is_end,
                        .family = rq_text("f"),
@@ -220,7 +220,7 @@ static void changes_without_edits_are_refused(void **state)
     finish(t, "empty");
 }
 
-/* By its timestamp: no clock has to pass. */
+/* The cell's timestamp makes it expired, so the test does not wait. */
 static void a_cell_expires(void **state)
 {
     (void)state;

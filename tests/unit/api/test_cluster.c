@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions that change, regions, and the cluster, alike on every back end: test_cluster URL … */
+/* Changes of table definitions, regions and the cluster, which behave alike on every back end:
+ * test_cluster URL … */
 #include "api_test.h"
 
 static const char *url;
-static bool no_threads; /* of rq_connect_options */
+static bool no_threads; /* field of rq_connect_options */
 static rq_db *db;
 static rq_table *table;
 static rq_failure why = {.size = sizeof(rq_failure)};
@@ -79,7 +80,7 @@ static void a_definition_changes(void **state)
     OK(rq_put_value(table, rq_text("r"), rq_text("h"), rq_text("q"), rq_text("v"), &why));
     FAILS(RQ_E_NO_SUCH_FAMILY,
           rq_put_value(table, rq_text("r"), rq_text("g"), rq_text("q"), rq_text("v"), &why));
-    FAILS(RQ_E_NO_SUCH_FAMILY, rq_table_alter(db, &a, &why)); /* g is gone */
+    FAILS(RQ_E_NO_SUCH_FAMILY, rq_table_alter(db, &a, &why)); /* the family g was removed */
     a.dropped_family_count = 0;
     a.name = "absent";
     FAILS(RQ_E_TABLE_NOT_FOUND, rq_table_alter(db, &a, &why));
@@ -88,7 +89,7 @@ static void a_definition_changes(void **state)
     FAILS(RQ_E_DO_NOT_RETRY, rq_table_alter(db, &a, &why));
 }
 
-/* The starts of the table's regions, one behind the other. */
+/* The start keys of the table's regions, concatenated. */
 static rq_region_list *regions(const char *expected)
 {
     rq_region_list *list;
@@ -130,7 +131,7 @@ static void regions_are_merged_and_split(void **state)
     FAILS(RQ_E_INVALID, rq_table_split(db, "cluster", rq_text(""), &why));
     FAILS(RQ_E_TABLE_NOT_FOUND, rq_table_split(db, "absent", rq_text("m"), &why));
     FAILS(RQ_E_DO_NOT_RETRY, rq_table_split(db, "cluster", rq_text("k"), &why));
-    for (char row[] = "a"; row[0] <= 'z'; row[0]++) { /* the map of before is wrong */
+    for (char row[] = "a"; row[0] <= 'z'; row[0]++) { /* the client's region map is outdated */
         char value[8];
         size_t len;
         OK(rq_get_value(table, rq_text(row), rq_text("f"), rq_text("q"), value, 8, &len, &why));
@@ -138,7 +139,7 @@ static void regions_are_merged_and_split(void **state)
     }
 }
 
-/* What happens to the part of the row that was returned, before its region is gone. */
+/* How the returned cells of a row change before the row's region is split or merged. */
 typedef enum meanwhile {
     NOTHING,
     MORE_CELLS,
@@ -162,7 +163,8 @@ static void change_returned_cells(const char *row, meanwhile what)
     if (what != NOTHING) OK(rq_table_change(table, &change, NULL, &why));
 }
 
-/* A row that comes in parts is continued where it was, although its region is gone meanwhile. */
+/* A row that is returned in parts continues at the same position although its region no longer
+ * exists. */
 static void continues_after_a_split(const char *first, const char *second, const char *split,
                                     meanwhile what)
 {
@@ -214,7 +216,7 @@ static void a_scan_goes_on_after_a_split(void **state)
 static void a_scan_goes_on_although_returned_cells_change(void **state)
 {
     (void)state;
-    /* Two regions: HBase does not split one again that still refers to its parent's files. */
+    /* Two regions: HBase does not split a region that still refers to its parent's files. */
     continues_after_a_split("c0", "c2", "c1", MORE_CELLS);
     continues_after_a_split("r0", "r2", "r1", FEWER_CELLS);
 }
@@ -242,7 +244,7 @@ static void a_cluster_is_described(void **state)
         assert_non_null(strchr(info->servers[i].name, ','));
         count += info->servers[i].region_count;
     }
-    assert_true(count >= 2); /* hbase:meta and the table's, at least */
+    assert_true(count >= 2); /* at least the region of hbase:meta and the table's region */
     assert_int_equal(info->dead_server_count, 0);
     rq_cluster_info_free(info);
 }
@@ -323,14 +325,14 @@ static void a_snapshot_keeps_what_was(void **state)
     OK(rq_snapshot_drop(db, "snap", &why));
     assert_false(lists_snapshot("snap", 0));
     holds("cluster", "a", "old");
-    /* Memory is not in it. */
+    /* The snapshot does not contain the memstore. */
     put_value("a", "new");
     OK(rq_snapshot_create(db, "snap", "cluster", true, &why));
     OK(rq_snapshot_clone(db, "snap", "cloned", &why));
     holds("cloned", "a", "old");
     OK(rq_table_disable(db, "cloned", &why));
     OK(rq_table_drop(db, "cloned", &why));
-    /* The table is gone: it comes back. */
+    /* The table is dropped and restored from the snapshot. */
     OK(rq_table_disable(db, "cluster", &why));
     OK(rq_table_drop(db, "cluster", &why));
     OK(rq_snapshot_restore(db, "snap", &why));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions of an embedded database wait for as long as a call may take, and no longer: the table is
- * locked meanwhile, as a client of the lock service would. The change is made later. */
+/* Definitions of an embedded database wait for a locked table until the call's timeout. The test
+ * locks the table as a client of the lock service does. The change is made after the timeout. */
 #include "../base/unit.h"
 
 #include "catalog/catalog.h"
@@ -63,7 +63,8 @@ static void a_call_ends_and_its_procedure_goes_on(void **state)
     rq_table_spec spec = {.size = sizeof spec, .name = "t", .families = &family, .family_count = 1};
     assert_int_equal(rq_embed_open(NULL, &options, &db, &error), RQ_OK);
     rq_err made = rq_table_create(db, &spec, &why);
-    for (bool exists = false; !exists; sched_yield()) /* also if it took longer */
+    for (bool exists = false; !exists; sched_yield()) /* also if the procedure took longer than the
+                                                       * call */
         assert_int_equal(rq_table_exists(db, "t", &exists, &why), RQ_OK);
     assert_true(made == RQ_OK || made == RQ_E_TIMEOUT);
     rq__embed *e = rq__embed_of(db);
@@ -75,9 +76,10 @@ static void a_call_ends_and_its_procedure_goes_on(void **state)
     assert_int_equal(rq_catalog_lock_heartbeat(e->catalog, lock, false, &held, &error), RQ_OK);
     while (snapshots(db) == 0)
         sched_yield();
-    while (rq_table_enable(db, "t", &why) == RQ_E_TABLE_NOT_DISABLED) /* not yet disabled */
+    while (rq_table_enable(db, "t", &why) == RQ_E_TABLE_NOT_DISABLED) /* the disable is still
+                                                                       * running */
         sched_yield();
-    /* One that nobody waits for when the database is closed. */
+    /* A procedure whose caller has timed out when the database is closed. */
     lock_table(e, "t");
     assert_int_equal(rq_table_disable(db, "t", &why), RQ_E_TIMEOUT);
     assert_int_equal(rq_disconnect(db, &why), RQ_OK);

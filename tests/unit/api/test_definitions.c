@@ -127,7 +127,8 @@ static void namespaces_hold_tables(void **state)
     OK(rq_namespace_list(at.db, &names, &why));
     assert_string_equal(names->items[0], "default");
     assert_string_equal(names->items[1], "hbase");
-    assert_true(is_listed(names, "space")); /* between those of other programs on the server */
+    /* listed among namespaces of other programs on the server */
+    assert_true(is_listed(names, "space"));
     rq_names_free(names);
     OK(rq_table_create(at.db, &spec, &why));
     OK(rq_table_list(at.db, "space", &names, &why));
@@ -180,7 +181,7 @@ static void namespaces_are_described_and_altered(void **state)
     expect_properties("default", "");
 }
 
-/* A quota that is no positive number is refused, and the namespace stays as it was. */
+/* A quota that is not a positive number is refused, and the namespace stays unchanged. */
 static void quotas_of_namespaces_are_checked(void **state)
 {
     (void)state;

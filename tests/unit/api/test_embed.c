@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Properties of an embedded database alone: its lock, forks, durability, kill -9.
  *
- *   test_embed [ROUNDS [SEED]]    rounds of kill -9; 20 unless told */
+ *   test_embed [ROUNDS [SEED]]    rounds of kill -9; default 20 */
 #include "api_test.h"
 
 #include <errno.h>
@@ -49,7 +49,8 @@ static rq_table *open_table(rq_db *db)
     bool exists;
     rq_table *t = NULL;
     OK(rq_table_exists(db, "t", &exists, &why));
-    /* Killed while it was created: the procedure goes on after the start, beside this. */
+    /* The process was killed while it created the table: the procedure continues after the start,
+     * concurrently with this call. */
     rq_err rc = exists ? RQ_OK : rq_table_create(db, &spec, &why);
     if (rc != RQ_E_TABLE_EXISTS) OK(rc);
     OK(rq_table_open(db, "t", &t, &why));
@@ -107,8 +108,8 @@ static void list_files(char *text, size_t room)
     assert_int_equal(pclose(f), 0);
 }
 
-/* Neither locations nor results of procedures are written again, so nothing is flushed, and after some
- * openings nothing is left to be compacted. */
+/* Neither locations nor results of procedures are written again, so opening flushes nothing, and
+ * after a few openings no compaction is left to do. */
 static void a_database_that_is_only_read_stays_as_it_is(void **state)
 {
     (void)state;
@@ -135,7 +136,7 @@ static void a_folder_has_one_user(void **state)
     assert_non_null(strstr(why.message, pid));
     assert_non_null(strstr(why.message, folder));
     assert_null(second);
-    /* And from another process. */
+    /* Another process must be refused, too. */
     pid_t child = fork();
     if (child == 0) {
         rq_db *theirs = NULL;
@@ -152,8 +153,9 @@ static void a_folder_has_one_user(void **state)
     OK(rq_disconnect(db, &why));
 }
 
-/* A scan that finds no row for half of the call's time-out returns its position, and goes on. It searches 30 MB,
- * with a short time-out; the table is made on a connection with the default one. */
+/* A scan that finds no row for half of the call's time-out returns its position and continues. The
+ * scan searches 30 MB with a short time-out; the table is created on a connection with the default
+ * time-out. */
 static void a_long_scan_says_how_far_it_is(void **state)
 {
     (void)state;
@@ -198,7 +200,7 @@ static void a_long_scan_says_how_far_it_is(void **state)
         assert_non_null(row);
         if (row->cursor.len == 0) break;
         assert_int_equal(row->cursor.len, 5);
-        assert_true(memcmp(row->cursor.data, last, 5) > 0); /* it goes on */
+        assert_true(memcmp(row->cursor.data, last, 5) > 0); /* the scan advances */
         memcpy(last, row->cursor.data, 5);
         cursors++;
         rq_row_free(row);
@@ -232,7 +234,7 @@ static void urls_and_settings_are_checked(void **state)
     OK(rq_connect("memory:", &o, &db, &why));
     OK(rq_disconnect(db, &why));
     OK(rq_disconnect(NULL, &why));
-    /* A folder with something else in it is left alone. */
+    /* A folder that contains something other than a database is left unchanged. */
     snprintf(text, sizeof text, "%s/other", folder);
     assert_int_equal(mkdir(text, 0700), 0);
     snprintf(text, sizeof text, "%s/other/letter.txt", folder);
@@ -241,14 +243,14 @@ static void urls_and_settings_are_checked(void **state)
     close(fd);
     snprintf(text, sizeof text, "file://%s/other", folder);
     FAILS(RQ_E_UNSUPPORTED, rq_connect(text, NULL, &db, &why));
-    /* What is no folder, and places where nobody may make one. */
+    /* A path that is not a folder, and places where the user may not create a folder. */
     snprintf(text, sizeof text, "file:%s/other/letter.txt", folder);
     FAILS(RQ_E_IO, rq_connect(text, NULL, &db, &why));
     FAILS(RQ_E_PERMISSION, rq_connect("file:/sys/rorqual", NULL, &db, &why));
 }
 
-/* A call looks its table up once; tables that are closed and made anew have the same address, perhaps,
- * but not the same rows. */
+/* A call looks up its table once. A table that is closed and opened again may have the same
+ * address, but other rows. */
 static void reopened_tables_are_distinguished(void **state)
 {
     (void)state;
@@ -283,7 +285,7 @@ static void reopened_tables_are_distinguished(void **state)
     OK(rq_disconnect(db, &why));
 }
 
-/* A timer of the database fires while it is closed: every 1.25 ms. */
+/* A timer of the database, every 1.25 ms, fires while the database is being closed. */
 static void closing_meets_a_timer(void **state)
 {
     (void)state;
@@ -293,7 +295,7 @@ static void closing_meets_a_timer(void **state)
     for (int i = 0; i < 100; i++) {
         rq_db *db = NULL;
         OK(rq_connect("memory:", &o, &db, &why));
-        /* The moment of the closing is the test. */
+        /* The close must start at a random moment between two timer events. */
         nanosleep(&(struct timespec){0, 100000 + rand() % 3000000}, NULL);
         OK(rq_disconnect(db, &why));
     }
@@ -307,7 +309,7 @@ static void never(void *context, const rq_completion *c)
     abort();
 }
 
-/* In a child, with a database of the parent: what each call says. */
+/* In a child process, with the parent's database: each call must return RQ_E_FORKED. */
 static bool child_is_refused(rq_db *db, rq_table *t, rq_scanner *s)
 {
     rq_get_request get = {.size = sizeof get, .row = rq_text("r")};
@@ -354,7 +356,7 @@ static void a_child_touches_nothing(void **state)
     if (child == 0) {
         bool good = child_is_refused(db, t, s);
         rq_row_free(row);
-        /* A database of its own is fine, and a child of the child is refused there. */
+        /* The child may open its own database; the child's own child is refused there. */
         rq_db *own = NULL;
         good = good && rq_connect("memory:", NULL, &own, &why) == RQ_OK;
         if (good) good = rq_disconnect(own, &why) == RQ_OK;
@@ -376,12 +378,12 @@ static void a_child_touches_nothing(void **state)
 
 /* --- kill -9 ---------------------------------------------------------------------------------- */
 
-/* Writes rows kKKKKK.RRRRR and a counter until it is killed; each acknowledged number goes to the
- * pipe. Flushes now and then. */
+/* Writes rows kKKKKK.RRRRR and a counter until it is killed; writes each acknowledged number to the
+ * pipe. Flushes at times. */
 static void write_until_killed(int acks, unsigned round)
 {
-    /* In every other round writes are only handed to the operating system, which is faster, and
-     * enough for a process that dies. */
+    /* In every other round writes are only handed to the operating system. This is faster, and
+     * survives the death of the process. */
     rq_property handover = {"rorqual.wal.sync", "handover"};
     rq_connect_options o = {.size = sizeof o, .settings = &handover, .setting_count = round % 2};
     rq_db *db = NULL;
@@ -399,7 +401,7 @@ static void write_until_killed(int acks, unsigned round)
     }
 }
 
-/* Reads the numbers that were acknowledged; their count. */
+/* Reads the acknowledged numbers and returns their count. */
 static uint32_t read_acks(int acks)
 {
     uint32_t number, next = 0;
@@ -442,7 +444,7 @@ static void acknowledged_writes_survive_kill_9(void **state)
         int64_t before = sum;
         OK(rq_add_value(t, rq_text("sum"), rq_text("f"), rq_text("n"), 0, &sum, &why));
         all += acknowledged;
-        /* The last one may have been made without its acknowledgement. */
+        /* The last write may have been made without being acknowledged. */
         assert_in_range(sum - before, acknowledged, acknowledged + 1);
         rq_table_close(t);
         OK(rq_disconnect(db, &why));

@@ -58,7 +58,8 @@ static void all_rows_come_in_order(void **state)
     finish(t, "ahead");
 }
 
-/* At each place: before, in and behind a step that is ahead; the database goes on to be used. */
+/* Closes the scan at each position: before, inside and after the response fetched ahead; the
+ * database remains usable. */
 static void a_scan_is_closed_midway(void **state)
 {
     (void)state;
@@ -90,7 +91,7 @@ static void regions_change_meanwhile(void **state)
     finish(t, "changing");
 }
 
-/* Rows that are there are returned; then the error comes, once. */
+/* Rows that have been fetched are returned; then the error is returned, once. */
 static void a_table_is_dropped_meanwhile(void **state)
 {
     (void)state;
@@ -123,7 +124,7 @@ static void take(void *context, const rq_completion *c)
     *rows = c->rows;
 }
 
-/* An asynchronous call gets the rows of the step that was begun ahead. */
+/* An asynchronous call gets the rows of the request that a synchronous call sent ahead. */
 static void calls_of_both_kinds_take_turns(void **state)
 {
     (void)state;
@@ -150,11 +151,12 @@ static void calls_of_both_kinds_take_turns(void **state)
     finish(t, "turns");
 }
 
-/* Closed with and after its scan; the step that is ahead ends. */
+/* The database is closed before or after its scanner; the request sent ahead ends. */
 static void a_database_is_closed_meanwhile(void **state)
 {
     (void)state;
-    if (strncmp(at.url, "hbase", 5) != 0) return; /* has its folder or memory alone */
+    /* an embedded database cannot be opened a second time */
+    if (strncmp(at.url, "hbase", 5) != 0) return;
     rq_table *t = make_rows("closing");
     for (int way = 0; way < 3; way++) {
         rq_db *db;

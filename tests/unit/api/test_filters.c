@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filters built by the C API give the same results on every back end: test_filters URL … A filter that HBase's filter
- * language can express must select the same rows as its text; every filter must select the rows listed here. */
+/* Filters built by the C API give the same results on every back end. Usage: test_filters URL … A
+ * filter that HBase's filter language can express must select the same rows as its text; every
+ * filter must select the rows listed here. */
 #include "api_test.h"
 
 #include "rorqual/filters.h"
@@ -57,7 +58,7 @@ static int end(void **state)
     return 0;
 }
 
-/* What a scan finds, "row:column …", in `text`. */
+/* Writes the rows and columns that a scan finds, "row:column …", to `text`. */
 static void find(const rq_scan_request *scan, char *text, size_t cap)
 {
     rq_scanner *s;
@@ -175,10 +176,10 @@ static void values_are_filtered(void **state)
            NULL, "");
     EXPECT(rq_column_value_filter(f, T("f"), T("z"), RQ_COMPARE_EQUAL,
                                   rq_big_decimal_comparator(f, rq_bytes_of("\5", 1), 1)),
-           NULL, "b2:z"); /* 0.5 */
+           NULL, "b2:z"); /* a chance of 0.5 */
     EXPECT(rq_column_value_filter(f, T("f"), T("z"), RQ_COMPARE_LESS,
                                   rq_big_decimal_comparator(f, rq_bytes_of("\5", 1), 2)),
-           NULL, ""); /* 0.05 */
+           NULL, ""); /* a chance of 0.05 */
     EXPECT(rq_column_value_filter(f, T("f"), T("z"), RQ_COMPARE_EQUAL,
                                   rq_bit_comparator(f, rq_bytes_of("\0\0\0\0\4", 5), RQ_BIT_AND)),
            NULL, "b2:z");
@@ -252,7 +253,7 @@ static void families_have_times_of_their_own(void **state)
     rq_scan_request scan = {.size = sizeof scan, .family_times = times, .family_times_count = 2};
     find(&scan, found, sizeof found);
     assert_string_equal(found, "a1:cb a1:x a2:y b1:cb");
-    scan.min_timestamp = 15; /* of the other family */
+    scan.min_timestamp = 15; /* the time range of the other family */
     scan.max_timestamp = 100;
     find(&scan, found, sizeof found);
     assert_string_equal(found, "a1:cb a2:y b1:cb");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gets: columns, versions, limits, filters; what is refused. Part of test_api. */
+/* Gets: columns, versions, limits, filters, refused requests. Part of test_api. */
 #include "api_rows.h"
 
 static void a_get_picks_cells(void **state)
@@ -22,7 +22,7 @@ static void a_get_picks_cells(void **state)
     get.min_timestamp = 2;
     expect_get(t, &get, "f:@2=none f:a@2=a2 f:b@2=b2");
     get = (rq_get_request){.size = sizeof get, .row = rq_text("r")};
-    /* Out of order, one twice, a family beside its own column. */
+    /* Columns out of order, one given twice, a family together with one of its columns. */
     rq_column columns[] = {{rq_text("g"), {NULL, 0}},
                            {rq_text("f"), rq_text("b")},
                            {rq_text("f"), rq_text("")},
@@ -120,13 +120,13 @@ static void wrong_requests_are_refused(void **state)
     edit.family = rq_text("f");
     edit.value = rq_text("seven");
     FAILS(RQ_E_INVALID, rq_table_change(t, &change, NULL, &why));
-    /* The longest row. */
+    /* A row key of the maximum length. */
     OK(rq_put_value(t, rq_bytes_of(large, 32767), rq_text("f"), rq_text("q"), rq_text("v"), &why));
     free(large);
     finish(t, "wrong_requests");
 }
 
-/* A program built with an older or a newer header. */
+/* A program built with an older or a newer header passes structs of another size. */
 static void other_versions_structs_work(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void expect_cells(const rq_row *row, const char *expected)
     free(text);
 }
 
-/* Copies live longer than the row, the batch's results and the scan's rows that they were made of. */
+/* Copies outlive the row, batch result and scanner rows from which they were made. */
 static void rows_are_copied(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void cells_are_copied(void **state)
     finish(t, "cells");
 }
 
-/* A row that is only a position: its copy has the key. */
+/* A row that is only a scan position (a cursor): its copy has the key. */
 static void a_cursor_is_copied(void **state)
 {
     (void)state;

@@ -75,7 +75,7 @@ static void threads_share_a_table(void **state)
     finish(t, "threads");
 }
 
-/* --- polls of no time between calls that wait ---------------------------------------------------- */
+/* --- rq_poll with timeout 0 between calls that wait ---------------------------------------------- */
 
 enum { POLL_ROUNDS = 60, SHORT_BATCH = 200, LONG_BATCH = 1000, HANG_S = 20 };
 
@@ -134,8 +134,9 @@ static void ask_again(void *context, const rq_completion *c)
     if (a->goes_on) ask(a);
 }
 
-/* Of two calls that wait one works on the connections; who polls may be told to do so next, when it has no
- * time left. The call that still waits then must not wait for ever. */
+/* If two calls wait, one of them drives the connections. When this call ends it may pass the drive
+ * to the thread in rq_poll, whose timeout of 0 is already over. The other waiting call must not
+ * hang then. */
 static void a_poll_of_no_time_leaves_no_call_behind(void **state)
 {
     (void)state;
@@ -157,7 +158,8 @@ static void a_poll_of_no_time_leaves_no_call_behind(void **state)
         a.goes_on = false;
         while (a.outstanding > 0)
             OK(rq_poll(at.db, 1000, NULL, &why));
-        if (hangs != 0) pthread_join(second.thread, NULL); /* those polls have worked on it */
+        /* rq_poll has driven the second batch to its end */
+        if (hangs != 0) pthread_join(second.thread, NULL);
         assert_int_equal(hangs, 0);
         assert_int_equal(first.rc, RQ_OK);
         assert_int_equal(second.rc, RQ_OK);
@@ -169,7 +171,7 @@ static void a_poll_of_no_time_leaves_no_call_behind(void **state)
 
 enum { SCANNERS = 100 };
 
-/* A database of its own with open scanners: the cluster's, or one in memory. */
+/* A separate connection with open scanners: to the cluster, or to a database in memory. */
 typedef struct closing {
     rq_db *db;
     rq_table *table;
@@ -194,7 +196,8 @@ static void open_closing(closing *c)
                         rq_text("v"), &why));
     for (int i = 0; i < SCANNERS; i++) {
         OK(rq_table_scan(c->table, &scan, &c->scanners[i], &why));
-        for (int k = 0; k < 2; k++) { /* in a cluster, the next row is fetched ahead from then on */
+        /* in a cluster, further rows are fetched ahead from the second row on */
+        for (int k = 0; k < 2; k++) {
             OK(rq_scanner_next(c->scanners[i], &row, &why));
             assert_non_null(row);
             rq_row_free(row);
@@ -384,7 +387,7 @@ static void snapshots_survive_closed_connections(void **state)
     finish(t, "closed_snapped");
 }
 
-/* The last test: it closes the database. */
+/* Must be the last test, because it closes the database. */
 static void a_closed_database_says_so(void **state)
 {
     (void)state;
@@ -401,7 +404,7 @@ static void a_closed_database_says_so(void **state)
     OK(rq_scanner_next(used, &row, &why));
     OK(rq_disconnect(at.db, &why));
     at.db = NULL;
-    assert_true(is(row->cells[0].value, "v")); /* results live on */
+    assert_true(is(row->cells[0].value, "v")); /* results outlive the database */
     rq_row_free(row);
     FAILS(RQ_E_CLOSED, rq_table_get(t, &get, &row, &why));
     FAILS(RQ_E_CLOSED, rq_scanner_next(used, &row, &why));

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#define RUNNING RQ_E_STATE /* no call of this test ends with it */
+#define RUNNING RQ_E_STATE /* no call of this test returns this code */
 
 static rq_failure why = {.size = sizeof(rq_failure)};
 static _Atomic unsigned long left; /* allocations until the one that fails */
@@ -194,7 +194,7 @@ static rq_err connect_again(void)
 
 static char folder[] = "file:/tmp/rorqual_no_memory_XXXXXX";
 
-/* A folder that has a table and, from the first time on, the row: opened, read, written and closed. */
+/* A folder that has a table and, after the first call, a row: opened, read, written and closed. */
 static rq_err use_folder(void)
 {
     rq_db *other = NULL;
@@ -226,14 +226,14 @@ static void make_table(rq_db *in)
 
 typedef rq_err (*call_fn)(void);
 
-/* Whether an opening has failed that says only that a region is not open. */
+/* Whether opening failed only because a region is not open. */
 static bool lacks_region(rq_err rc, call_fn call)
 {
     return (call == connect_again || call == use_folder) && rc == RQ_E_NOT_SERVING_REGION;
 }
 
-/* A system thread may take the failure instead of the call, which then succeeds. `dense`: so many allocations one by
- * one; of the later ones some. */
+/* A system thread may run into the failing allocation instead of the call, which then succeeds. The
+ * first `dense` allocations fail one by one; later ones in growing steps. */
 static void each_allocation_fails_once(const char *what, call_fn call, unsigned long dense)
 {
     unsigned long n = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rq_connect_options.no_threads: the library starts no thread, and flushes, compactions, timers and completions
- * advance inside the calls: without polling, by polling, beyond the memory, and after kill -9. */
+ * advance inside the calls. Tested without polling, with polling, with full memstores, and after
+ * kill -9. */
 #include "api_test.h"
 
 #include "rorqual/rowkey.h"
@@ -34,7 +35,7 @@ static int remove_folder(void **state)
     return system(command);
 }
 
-/* --- what is counted -------------------------------------------------------------------------- */
+/* --- counters --------------------------------------------------------------------------------- */
 
 enum { THREADS_MAX = 64 };
 
@@ -87,7 +88,7 @@ static int count_file(const char *path, const struct stat *st, int type, struct 
     return 0;
 }
 
-/* Files of the table's family f: those that are read, and those that compactions have replaced. */
+/* Counts files of the table's family f: live files, and files that compactions have replaced. */
 static void count_files(void)
 {
     files_in_use = files_archived = 0;
@@ -113,8 +114,7 @@ static rq_db *open_at(const char *where, bool no_threads)
         {"hbase.hregion.memstore.flush.size", "131072"},
         {"hbase.hregion.percolumnfamilyflush.size.lower.bound.min", "0"},
         {"hbase.hstore.compaction.min.size", "131072"},
-        {"rorqual.wal.sync",
-         "handover"}}; /* a kill loses nothing, and no test waits for the disk */
+        {"rorqual.wal.sync", "handover"}}; /* safe under kill -9, and does not wait for the disk */
     rq_connect_options o = {.size = sizeof o,
                             .settings = settings,
                             .setting_count = sizeof settings / sizeof *settings,
@@ -122,7 +122,7 @@ static rq_db *open_at(const char *where, bool no_threads)
     return connect_with(where, &o);
 }
 
-/* Unless `splits` is false the table splits by itself, at two flushes. */
+/* With `splits` the table splits automatically after two flushes. */
 static rq_table *make_table(rq_db *db, bool splits)
 {
     rq_property policy = {"SPLIT_POLICY",
@@ -220,7 +220,7 @@ static void puts_do_the_flushes(const char *where, bool splits)
     no_new_thread();
 }
 
-/* Nobody polls: the memory of 22 flushes goes to files, and compactions replace files. */
+/* No thread polls: puts flush 22 memstores, and compactions replace files. */
 static void puts_flush_and_compact(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void puts_flush_and_compact(void **state)
     count_files();
     assert_true(files_in_use > 0 && files_archived > 0);
     assert_true(files_in_use < ROWS * VALUE / FLUSH_SIZE);
-    for (int i = 0; i < 2; i++) { /* a folder as any other */
+    for (int i = 0; i < 2; i++) { /* the folder has the usual format: it also opens with threads */
         rq_db *db = open_at(url, i > 0);
         rq_table *t = open_table(db);
         assert_int_equal(count_rows(t), ROWS);
@@ -243,7 +243,7 @@ static void puts_flush_in_memory(void **state)
     puts_do_the_flushes("memory:", true);
 }
 
-/* All memstores together have 6.4 MB: a put beyond that waits, by doing a flush. */
+/* All memstores together may have 6.4 MB: a put beyond that flushes before it returns. */
 static void a_full_memory_is_flushed_by_puts(void **state)
 {
     (void)state;
@@ -261,7 +261,7 @@ static void a_full_memory_is_flushed_by_puts(void **state)
     OK(rq_disconnect(db, &why));
 }
 
-/* By default a put returns when it is on disk: the log's work is done by the put. */
+/* By default a put returns when its log record is on disk: the put itself writes the log. */
 static void a_put_waits_for_the_disk(void **state)
 {
     (void)state;
@@ -283,7 +283,8 @@ static bool is_readable(int fd)
     return poll(&p, 1, 0) == 1;
 }
 
-/* A compaction that was asked for is done by rq_poll alone; the descriptor says when nothing is left. */
+/* A requested compaction runs in rq_poll alone; the descriptor is not readable once nothing is left
+ * to do. */
 static void polling_does_the_rest(void **state)
 {
     (void)state;
@@ -302,7 +303,7 @@ static void polling_does_the_rest(void **state)
     count_files();
     assert_int_equal(files_in_use, 1);
     OK(rq_table_compact(db, "t", NULL, true, &why));
-    while (is_readable(fd)) /* piece by piece, as an event loop does it */
+    while (is_readable(fd)) /* in small steps, as an event loop calls rq_poll */
         OK(rq_poll(db, 0, &count, &why));
     no_new_thread();
     assert_int_equal(count_rows(t), ROWS / 2);
@@ -310,7 +311,7 @@ static void polling_does_the_rest(void **state)
     OK(rq_disconnect(db, &why));
 }
 
-/* A salted scan that asks for threads gets none. */
+/* A salted scan that requests threads runs without threads. */
 static void a_salted_scan_has_no_threads(void **state)
 {
     (void)state;
@@ -387,7 +388,7 @@ static void calls_end_in_poll(void **state)
         expect_row(t, i);
     for (unsigned i = 0; i < CALLS; i++)
         put_later(t, CALLS + i, &s);
-    OK(rq_disconnect(db, &why)); /* ends them */
+    OK(rq_disconnect(db, &why)); /* closing ends the outstanding calls */
     assert_int_equal(s.count, 2 * CALLS);
     rq_table_close(t);
     db = open_at(url, true);
@@ -400,7 +401,7 @@ static void calls_end_in_poll(void **state)
 
 /* --- kill -9 ---------------------------------------------------------------------------------- */
 
-/* In the child: puts rows from `first` on, and tells of each that was acknowledged. */
+/* In the child: puts rows from `first` on, and reports each acknowledged row to the pipe. */
 static void put_until_killed(int out, unsigned first)
 {
     rq_db *db = open_at(url, true);
@@ -411,7 +412,7 @@ static void put_until_killed(int out, unsigned first)
     }
 }
 
-/* Returns the number behind the last acknowledged row. */
+/* Returns the number that follows the last acknowledged row. */
 static unsigned kill_after(unsigned first, unsigned count)
 {
     int pipes[2], status;
@@ -443,7 +444,8 @@ static void acknowledged_rows_survive_a_kill(void **state)
         for (unsigned i = 0; i < next; i++)
             expect_row(t, i);
         unsigned count = count_rows(t);
-        assert_true(count == next || count == next + 1); /* one may not have been told of */
+        /* the last row may be written but not reported */
+        assert_true(count == next || count == next + 1);
         next = count;
         no_new_thread();
         rq_table_close(t);
@@ -458,7 +460,8 @@ static void *nothing(void *arg)
     return arg;
 }
 
-/* With the first thread of a process ThreadSanitizer starts one of its own, which is not the library's. */
+/* With the first thread of a process ThreadSanitizer starts another thread, which is not the
+ * library's. */
 static void start_a_thread(void)
 {
     pthread_t thread;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of operations: attributes, isolation, how files are read. Part of test_api. */
+/* Options of operations: attributes, isolation level, and how files are read. Part of test_api. */
 #include "api_rows.h"
 
 /* A table whose family f keeps values of more than 10 bytes in MOB files; flushed. */
@@ -75,7 +75,7 @@ static void changes_have_attributes(void **state)
     edit.value = rq_text("w");
     OK(rq_table_batch(t, actions, 1, NULL, &why));
     expect_row(t, "r", "f:q@7=w");
-    attributes[1].name = "_ttl"; /* ttl_ms says it */
+    attributes[1].name = "_ttl"; /* ttl_ms is the option for this attribute */
     FAILS(RQ_E_INVALID, rq_table_change(t, &change, NULL, &why));
     assert_non_null(strstr(why.message, "_ttl"));
     attributes[1].name = "";
@@ -87,7 +87,7 @@ static void changes_have_attributes(void **state)
     finish(t, "attributes");
 }
 
-/* What is written and complete is read with every option. */
+/* Written and complete rows are read with every option. */
 static void reads_have_options(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 
 #define REFUSED(call) FAILS(RQ_E_INVALID, call)
 
-static const rq_bytes absent = {NULL, 3}; /* bytes that are said to be there */
+static const rq_bytes absent = {NULL, 3}; /* a length without data */
 
 static void databases_are_refused(void **state)
 {
@@ -50,7 +50,7 @@ static void databases_are_refused(void **state)
     REFUSED(rq_cluster_describe(NULL, NULL, &why));
 }
 
-/* A later version's struct: what this one does not know must not be asked for. */
+/* A struct of a later version: options that this version does not know must be zero. */
 static void options_of_a_later_version(void **state)
 {
     struct {
@@ -81,7 +81,7 @@ static void definitions_are_refused(void **state)
     (void)state;
     REFUSED(rq_table_create(NULL, &spec, &why));
     REFUSED(rq_table_create(at.db, NULL, &why));
-    REFUSED(rq_table_create(at.db, &spec, &why)); /* attributes that are not there */
+    REFUSED(rq_table_create(at.db, &spec, &why)); /* a count of attributes without an array */
     family = (rq_family){NULL, NULL, 0};
     REFUSED(rq_table_create(at.db, &spec, &why));
     family.name = "f";

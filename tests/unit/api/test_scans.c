@@ -20,7 +20,7 @@ static void expect_scan(rq_table *t, const rq_scan_request *scan, const char *ex
                                 (int)row->cells[0].row.len, (const char *)row->cells[0].row.data);
         rq_row_free(row);
     }
-    OK(rq_scanner_next(s, &row, &why)); /* still the end */
+    OK(rq_scanner_next(s, &row, &why)); /* the end is reported again */
     assert_null(row);
     rq_scanner_close(s);
     assert_string_equal(text, expected);
@@ -90,7 +90,7 @@ static void scans_return_ranges(void **state)
     s.includes_stop = true;
     expect_scan(t, &s, "b");
     s = scan_of("a", "c");
-    s.batch = 2; /* three cells: two parts */
+    s.batch = 2; /* three cells: returned in two parts */
     expect_scan(t, &s, "a a b b");
     s.batch = 3;
     expect_scan(t, &s, "a b");
@@ -99,7 +99,7 @@ static void scans_return_ranges(void **state)
     expect_scan(t, &s, "a a a");
     s.caching = 1;
     expect_scan(t, &s, "a a a");
-    /* An open scanner is closed early; and one that was never used. */
+    /* An open scanner is closed early; so is a scanner that was never used. */
     rq_scanner *open;
     rq_row *first;
     s = scan_of("", "");
@@ -134,7 +134,8 @@ static void raw_scans_show_delete_markers(void **state)
     assert_int_equal(row->cells[1].type, RQ_KV_PUT);
     rq_row_free(row);
     rq_scanner_close(scanner);
-    /* Errors come with the first row, and again in every later call: a failed scan is not a complete one. */
+    /* An error is returned by the first call, and again in every later call: a failed scan is not a
+     * complete one. */
     rq_column column = {rq_text("h"), {NULL, 0}};
     s = scan_of("", "");
     s.columns = &column;
@@ -152,7 +153,8 @@ static void raw_scans_show_delete_markers(void **state)
     finish(t, "raw");
 }
 
-/* The scan's rows with the number of their cells, "a3 b3"; *ret_cursors: results that are no rows. */
+/* Compares the scan's rows and their numbers of cells, "a3 b3"; *ret_cursors: the number of cursor
+ * results. */
 static void expect_rows(rq_table *t, const rq_scan_request *scan, const char *expected,
                         size_t *ret_cursors)
 {
@@ -185,8 +187,8 @@ static void expect_rows(rq_table *t, const rq_scan_request *scan, const char *ex
     assert_string_equal(text, expected);
 }
 
-/* A server that may send one byte sends a row's cells one by one: the library joins them, and says
- * meanwhile where the server is, if asked. */
+/* A server that may send one byte sends a row's cells one by one: the library joins them, and
+ * returns the server's position as cursors if requested. */
 static void parts_of_a_row_become_a_row(void **state)
 {
     (void)state;
@@ -221,7 +223,7 @@ static void parts_of_a_row_become_a_row(void **state)
     FAILS(RQ_E_INVALID, rq_table_scan(t, &s, &refused, &why));
     s.priority = 100;
     expect_rows(t, &s, "c3 b3 a3", &cursors);
-    /* A program that was built before there were cursors. */
+    /* A program built before the library had cursors. */
     s.size = offsetof(rq_scan_request, priority);
     expect_rows(t, &s, "c3 b3 a3", &cursors);
     assert_int_equal(cursors, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of requests as both back ends pass them on: in HBase's messages, and in the engine's scans. */
+/* Options of requests as both back ends pass them on: in HBase's messages, and in the engine's scan
+ * requests. */
 #include "../base/unit.h"
 
 #include "client.pb-c.h"
@@ -14,7 +15,8 @@ static const rq_reading reading = {.max_versions = 1,
                                    .reads_uncommitted = true,
                                    .attributes = {items, 2}};
 
-/* remote/remote_priv.h has names of the client's that are the engine's, too. */
+/* Not declared by including remote/remote_priv.h, because names of the client in that header are
+ * also the engine's. */
 rq_err rq__encode_get(rq_buf *out, const rq_reading *r);
 rq_err rq__encode_scan(rq_buf *out, const rq_scanning *s);
 rq_err rq__encode_change(rq_buf *out, const rq_changing *c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Canaries: each argument is one fault that must end the program in a build with
  * AddressSanitizer. Most are accesses outside of an allocation from one of the project's own
- * allocators (base/asan.h); the others are too much work without a break (base/work_limit.h). "none"
- * does the same without the fault, and must pass. */
+ * allocators (base/asan.h); the others are more work than a loop may do without yielding
+ * (base/work_limit.h). "none" runs the same code without a fault, and must pass. */
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/work_limit.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the fault is; "none" asks for none. */
+/* The fault to make; "none": no fault. */
 static const char *wanted;
 
 static void touch(const char *name, const void *p)
@@ -23,10 +23,10 @@ static void touch(const char *name, const void *p)
     if (strcmp(wanted, name) == 0) (void)*(const volatile uint8_t *)p;
 }
 
-/* The program is about accesses, not about errors. */
+/* Errors of calls are not the subject of this program. */
 static void must(bool fine)
 {
-    if (!fine) exit(0); /* which is not what a canary shall end with */
+    if (!fine) exit(0); /* exit code 0 means that the canary failed to find its fault */
 }
 
 static void arena(void)
@@ -58,7 +58,7 @@ static void buf(void)
     rq_buf_clear(&b);
 }
 
-/* Cells of 1 kB, until they lie in a slab of the largest size. */
+/* Adds cells of 1 kB until they lie in a slab of the largest size. */
 static void segment(void)
 {
     static const uint8_t value[1024];
@@ -116,7 +116,7 @@ static void cached_block(void)
     rq__slab_free(s);
 }
 
-/* Two frames that came with one read. */
+/* Two frames that arrived in one read. */
 static void frame(void)
 {
     rq_budget *budget;
@@ -144,7 +144,7 @@ static void frame(void)
 static void work(void)
 {
     for (size_t i = 0; i < 2 * (size_t)RQ_WORK_STEPS_MAX; i++)
-        rq_work_count(0); /* outside of a loop nothing is counted */
+        rq_work_count(0); /* outside of an event loop work is not counted */
     rq_work_begin();
     rq_work_count(RQ_WORK_STEPS_MAX * (size_t)RQ_WORK_STEP_BYTES * 2); /* one cell */
     if (strcmp(wanted, "work-bytes") == 0)

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* The test's: shall this allocation fail? Any thread. */
+/* Defined by the test: whether this allocation fails. Called by any thread. */
 bool allocation_fails(void);
 
 #endif

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 
-/* From here on, in the calling thread and threads it starts, the call fails with `error`. False: there
- * are no filters here. */
+/* From here on, in the calling thread and threads it starts, the call fails with `error`. Returns
+ * false if the kernel has no seccomp filters. */
 static inline bool forbid_system_call(unsigned number, int error)
 {
     struct sock_filter code[] = {

@@ -37,7 +37,7 @@ static void allocations_are_aligned_and_do_not_overlap(void **state)
     assert_int_equal(a.total_bytes, 0);
 }
 
-/* Grants what is left of *ctx. */
+/* Grants up to *ctx bytes. */
 static bool grant(void *ctx, size_t bytes)
 {
     size_t *left = ctx;

@@ -76,7 +76,7 @@ static void varint_reads_back_and_refuses_eleven_bytes(void **state)
     assert_false(rq_cursor_varint(&c, &v));
 }
 
-/* Byte by byte, as the encoding is defined; -1: malformed or cut short. */
+/* Decodes byte by byte, as the encoding is defined; -1: malformed or truncated. */
 static int varint_by_definition(const uint8_t *bytes, size_t len, uint64_t *ret)
 {
     *ret = 0;
@@ -88,7 +88,8 @@ static int varint_by_definition(const uint8_t *bytes, size_t len, uint64_t *ret)
     return -1;
 }
 
-/* Also with more bytes than needed, truncated, too large, and with other bytes behind. */
+/* Includes encodings with more bytes than needed, truncated ones, too large values, and trailing
+ * bytes. */
 static void varint_of_any_bytes_is_what_its_definition_says(void **state)
 {
     (void)state;
@@ -116,7 +117,7 @@ static void printable_form_is_hbases(void **state)
     char out[64];
     assert_int_equal(rq_bytes_to_string(RQ_SLICE_LIT("a\\\x01z\xff"), out, sizeof out), 14);
     assert_string_equal(out, "a\\x5C\\x01z\\xFF");
-    /* Cut between escapes, never inside one. */
+    /* The output is cut between escapes, never inside one. */
     rq_bytes_to_string(RQ_SLICE_LIT("\x01\x02\x03"), out, 10);
     assert_string_equal(out, "\\x01\\x02");
 }
@@ -135,7 +136,7 @@ static int sign(int c)
     return (c > 0) - (c < 0);
 }
 
-/* Strings that end where their memory does, mostly equal for a while. */
+/* Strings that end at the end of their allocation, mostly with a common prefix. */
 static void short_strings_have_the_same_order(void **state)
 {
     (void)state;
@@ -166,7 +167,7 @@ static void checksums_are_the_standard_ones(void **state)
     assert_int_equal(rq_crc32c(0, "123456789", 9), 0xe3069283u);
     assert_int_equal(rq_crc32(0, "123456789", 9), 0xcbf43926u);
     assert_int_equal(rq_crc32c(rq_crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
-    /* Bit by bit, of all lengths and beginnings. */
+    /* The checksum bit by bit, for all lengths and alignments. */
     static uint8_t bytes[10000];
     rq_random random;
     rq_random_seed(&random, 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings (base/config.h): defaults, both forms of files, errors that name setting and line, renamed settings. */
+/* Settings (base/config.h): defaults, both forms of files, errors that name the setting and the
+ * line, renamed settings. */
 #include "unit.h"
 
 #include "base/config.h"
@@ -220,7 +221,7 @@ static void the_older_low_mark_is_converted(void **state)
     rq_config_free(c);
 }
 
-/* A size in bytes overrides the share, in whatever order they are given. */
+/* A size in bytes overrides the share, in whatever order the two settings are given. */
 static void sizes_in_bytes_become_shares(void **state)
 {
     (void)state;
@@ -299,7 +300,7 @@ static void reloadable_settings_apply_and_old_strings_stay_valid(void **state)
     assert_int_equal(rq_config_int(c, RQ_SET_LOOPS), 0);
     n = (changes){0};
     assert_int_equal(rq_config_take(c, from, count_change, &n), RQ_OK);
-    assert_int_equal(n.count, 1); /* the one that waits for a restart */
+    assert_int_equal(n.count, 1); /* the change that needs a restart */
     rq_config_free(from);
     rq_config_free(c);
 }

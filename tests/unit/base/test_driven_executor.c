@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executor without threads: when tasks run and in which order; several threads that drive it. */
+/* The executor without threads: when tasks run and in which order; several threads that drive the
+ * executor. */
 #include "unit.h"
 
 #include "base/driven_executor.h"
@@ -20,12 +21,12 @@ static rq_executor *new_executor(unsigned limit)
     return ex;
 }
 
-/* A task that writes its letter. */
+/* A task that appends its letter to the text. */
 typedef struct letter {
     rq_task task;
     rq_ranked_task ranked;
     char name;
-    char *text; /* of the test */
+    char *text; /* owned by the test */
 } letter;
 
 static void write_letter(const letter *l)
@@ -64,7 +65,7 @@ static void nothing_runs_outside_of_calls(void **state)
     rq_driven_help(ex, 0);
     assert_string_equal(text, "a");
     ex->submit(ex, RQ_POOL_WORK, &b.task);
-    ex->sleep(ex, 1); /* a caller that sleeps drives */
+    ex->sleep(ex, 1); /* a sleeping caller runs tasks */
     assert_true(rq_driven_run(ex, NULL, NULL, UINT64_MAX));
     assert_string_equal(text, "ab");
     ex->submit(ex, RQ_POOL_WORK, &c.task);
@@ -95,12 +96,12 @@ static void urgent_tasks_come_first(void **state)
     rq_driven_executor_free(ex);
 }
 
-/* A long task, interrupted where it yields. */
+/* A long task that can be interrupted where it yields. */
 typedef struct long_task {
     rq_task task;
     rq_executor *executor;
     unsigned steps, left;
-    bool *stop; /* or until this is set */
+    bool *stop; /* the task ends early when this is set */
 } long_task;
 
 static void long_run(rq_task *task)
@@ -120,7 +121,7 @@ static void a_slice_ends_where_a_task_yields(void **state)
     long_task l = {.task.run = long_run, .executor = ex, .left = 10};
     ex->submit(ex, RQ_POOL_FLUSH, &l.task);
     for (unsigned i = 1; i <= 10; i++) {
-        rq_driven_help(ex, 0); /* one choice */
+        rq_driven_help(ex, 0); /* chooses one task */
         assert_int_equal(l.steps, i);
     }
     rq_driven_executor_free(ex);
@@ -133,7 +134,7 @@ static void stop_run(rq_task *task)
     *l->stop = true;
 }
 
-/* A flush that yields for ever does not keep a compaction from running. */
+/* A flush that yields endlessly does not keep a compaction from running. */
 static void nothing_waits_for_ever(void **state)
 {
     (void)state;
@@ -154,7 +155,7 @@ typedef struct waiter {
     rq_task task;
     rq_executor *executor;
     rq_latch *waits, *opens;
-    unsigned *begun, *ended; /* of the test */
+    unsigned *begun, *ended; /* owned by the test */
     rq_err rc;
 } waiter;
 
@@ -180,13 +181,13 @@ static void a_task_waits_for_another_one_of_its_pool(void **state)
     ex->submit(ex, RQ_POOL_WORK, &a.task);
     ex->submit(ex, RQ_POOL_WORK, &b.task);
     assert_int_equal(ex->latch_wait(&two), RQ_E_CORRUPT);
-    assert_int_equal(ex->latch_wait(&two), RQ_E_CORRUPT); /* it is open */
+    assert_int_equal(ex->latch_wait(&two), RQ_E_CORRUPT); /* the latch is open */
     ex->latch_destroy(&one);
     ex->latch_destroy(&two);
     rq_driven_executor_free(ex);
 }
 
-/* Of calls, those that wait count against the limit: each has a stack. */
+/* Calls that wait on a latch still count against the pool's limit, because each has a stack. */
 static void waiting_calls_keep_their_place(void **state)
 {
     (void)state;
@@ -257,7 +258,7 @@ static void a_run_ends_at_its_wish_or_its_time(void **state)
     rq_executor *ex = new_executor(1);
     long_task stops = {.task.run = stop_run, .stop = &stop};
     uint64_t until = ex->now_ns(ex) + 1000000;
-    assert_false(rq_driven_run(ex, is_true, &never, until)); /* nothing to run: it sleeps */
+    assert_false(rq_driven_run(ex, is_true, &never, until)); /* no task to run: the caller sleeps */
     assert_true(ex->now_ns(ex) >= until);
     ex->submit(ex, RQ_POOL_WORK, &stops.task);
     assert_true(rq_driven_run(ex, is_true, &stop, UINT64_MAX));
@@ -270,7 +271,7 @@ static void a_run_ends_at_its_wish_or_its_time(void **state)
 typedef struct masked {
     rq_task task;
     rq_executor *executor;
-    bool before, after; /* whether SIGUSR1 was blocked */
+    bool before, after; /* whether SIGUSR1 was blocked at that point */
 } masked;
 
 static bool blocks_signal(void)
@@ -296,8 +297,8 @@ static void set_blocked(bool blocked)
     (void)pthread_sigmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &one, NULL);
 }
 
-/* A program blocks signals when it likes: a task has the mask of the thread that runs it, not of the one that
- * made its fiber. */
+/* A program may block signals at any time: a task has the signal mask of the thread that runs it,
+ * not of the thread that made its fiber. */
 static void tasks_have_their_threads_signals(void **state)
 {
     (void)state;
@@ -349,7 +350,7 @@ static void timers_fire_in_calls(void **state)
     ex->timer_arm(ex, &a.timer, lane, 1000000000000);
     assert_true(ex->timer_cancel(ex, &a.timer));
     ex->lane_free(ex, lane);
-    rq_driven_executor_free(ex); /* drops the one that is left */
+    rq_driven_executor_free(ex); /* frees the timer that is still armed */
     assert_false(later.timer.armed);
     assert_string_equal(text, "ab");
 }
@@ -369,8 +370,8 @@ static void the_descriptor_is_readable_when_tasks_wait(void **state)
     bool never = false;
     int fd = rq_driven_descriptor(ex);
     assert_true(fd >= 0 && rq_driven_descriptor(ex) == fd);
-    assert_true(is_readable(fd)); /* there may be something from before */
-    while (is_readable(fd))       /* until somebody has seen that nothing is left */
+    assert_true(is_readable(fd)); /* an earlier event may be unread */
+    while (is_readable(fd))       /* rq_poll must first find that nothing is left */
         rq_driven_run(ex, is_true, &never, ex->now_ns(ex) + 1000000);
     ex->submit(ex, RQ_POOL_WORK, &a.task);
     assert_true(is_readable(fd));
@@ -394,7 +395,8 @@ typedef struct caller {
     unsigned right;
 } caller;
 
-/* Two tasks, of a pool and of the lane that all share: the first waits for the second. */
+/* Two tasks, one on a pool and one on the lane that all threads share: the first waits for the
+ * second. */
 static void *call(void *arg)
 {
     caller *c = arg;

@@ -40,7 +40,7 @@ static void nothing_is_freed_while_a_member_may_see_it(void **state)
     rq_epoch_join(e, &b);
     rq_epoch_enter(e, &a);
     rq_epoch_retire(e, &new_thing(&freed)->node, free_thing);
-    rq_epoch_enter(e, &b); /* entered later: cannot see it */
+    rq_epoch_enter(e, &b); /* this member entered later: it cannot see the object */
     rq_epoch_collect(e);
     assert_int_equal(freed, 0);
     rq_epoch_exit(e, &a);

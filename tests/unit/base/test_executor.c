@@ -27,7 +27,7 @@ typedef struct numbered {
     rq_task task;
     int poster;
     int number;
-    int *last; /* per poster; the lane's alone, no atomics needed */
+    int *last; /* per poster; accessed only on the lane, so no atomics are needed */
     bool in_order;
 } numbered;
 
@@ -113,7 +113,7 @@ static void tasks_of_a_pool_run_side_by_side(void **state)
     assert_int_equal(second.rc, RQ_E_END);
 }
 
-/* The tasks it waits for stand behind it in the queue of a pool of one. */
+/* The tasks that it waits for are queued behind it in a pool with one thread. */
 static void a_waiting_task_gives_its_place_to_others(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void a_waiting_task_gives_its_place_to_others(void **state)
         ex->submit(ex, RQ_POOL_WORK, &tasks[i].task);
     assert_int_equal(ex->latch_wait(&latches[DEPTH]), RQ_E_END);
     void (*destroy)(rq_latch *) = ex->latch_destroy;
-    rq_thread_executor_free(ex); /* the others may still be waiting for theirs */
+    rq_thread_executor_free(ex); /* other waiting tasks may not have ended yet */
     for (int i = 0; i <= DEPTH; i++)
         destroy(&latches[i]);
 }
@@ -239,7 +239,7 @@ static void timers_fire_in_the_order_they_are_due(void **state)
     assert_int_equal(never.fired_as, cancelled ? 0 : 2);
     assert_int_equal(late.fired_as, cancelled ? 2 : 3);
     assert_false(ex->timer_cancel(ex, &late.timer));
-    /* Armed again, and dropped by free. */
+    /* A timer that is armed again and freed while armed. */
     ex->timer_arm(ex, &never.timer, lane, UINT64_MAX);
     ex->lane_free(ex, lane);
     rq_thread_executor_free(ex);
@@ -262,7 +262,7 @@ static void clocks_and_chance_move(void **state)
 typedef struct ranked {
     rq_ranked_task task;
     int name;
-    int *order; /* by one worker: no atomics needed */
+    int *order; /* written by one worker: no atomics are needed */
     int *count;
 } ranked;
 
@@ -282,7 +282,7 @@ static void stand_in_the_way(rq_task *task)
 {
     door *d = RQ_CONTAINER_OF(task, door, task);
     d->entered.executor->latch_open(&d->entered, RQ_OK);
-    while (!atomic_load(&d->open)) /* a latch would give the place in the pool to others */
+    while (!atomic_load(&d->open)) /* a latch would give this task's thread to other tasks */
         d->entered.executor->sleep(d->entered.executor, 100000);
 }
 
@@ -302,9 +302,9 @@ static void the_lowest_rank_begins_first(void **state)
         tasks[i] = (ranked){{.task.run = ranked_run}, i, order, &count};
         ex->submit_ranked(ex, RQ_POOL_COMPACT, &tasks[i].task, i == 8 ? 7 : ranks[i]);
     }
-    ex->raise(ex, RQ_POOL_COMPACT, &tasks[8].task, -7); /* passes all others */
-    ex->raise(ex, RQ_POOL_COMPACT, &tasks[3].task, 4);  /* is higher already */
-    ex->raise(ex, RQ_POOL_WORK, &tasks[7].task, -9);    /* is not there */
+    ex->raise(ex, RQ_POOL_COMPACT, &tasks[8].task, -7); /* runs before all others */
+    ex->raise(ex, RQ_POOL_COMPACT, &tasks[3].task, 4);  /* its rank is higher already */
+    ex->raise(ex, RQ_POOL_WORK, &tasks[7].task, -9);    /* not queued in this pool */
     atomic_store(&d.open, true);
     rq_thread_executor_free(ex);
     assert_int_equal(count, 9);
@@ -325,7 +325,7 @@ typedef struct passer {
     gate *gate;
 } passer;
 
-/* Waits without a latch, so that it keeps its place. */
+/* Waits without a latch, so that it keeps its thread. */
 static void pass(rq_task *task)
 {
     gate *g = RQ_CONTAINER_OF(task, passer, task)->gate;
@@ -373,12 +373,12 @@ static void a_pool_grows_and_shrinks(void **state)
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < 8; i++)
             ex->submit(ex, RQ_POOL_COMPACT, &tasks[i].task);
-        await(&g, &g.running, 1); /* the others wait for a place */
+        await(&g, &g.running, 1); /* the other tasks wait for a thread */
         rq_thread_executor_resize(ex, RQ_POOL_COMPACT, 3);
         await(&g, &g.running, 3);
         rq_thread_executor_resize(ex, RQ_POOL_COMPACT, 5);
         await(&g, &g.running, 5);
-        rq_thread_executor_resize(ex, RQ_POOL_COMPACT, 2); /* those that run are finished */
+        rq_thread_executor_resize(ex, RQ_POOL_COMPACT, 2); /* running tasks are not interrupted */
         assert_int_equal(g.most, 5);
         set_open(&g, true);
         await(&g, &g.ended, 8);
@@ -410,7 +410,7 @@ static unsigned threads_of_process(void)
     return n;
 }
 
-/* A thread that was joined is counted until the kernel has taken it from the list. */
+/* The kernel may list a thread for a while after it was joined. */
 static void await_threads(unsigned wanted)
 {
     while (threads_of_process() != wanted)
@@ -429,12 +429,13 @@ static void a_lazy_executor_starts_threads_for_tasks(void **state)
     (void)state;
     static const unsigned threads[RQ_POOL_COUNT] = {2, 2, 2, 2, 2, 2, 2};
     gate g = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    const unsigned before = RQ_TSAN ? 2 : 1; /* ThreadSanitizer has one, from the first thread on */
+    /* ThreadSanitizer adds a thread when the first thread starts */
+    const unsigned before = RQ_TSAN ? 2 : 1;
     rq_executor *ex = new_executor(1);
     rq_thread_executor_free(ex);
     await_threads(before);
     assert_int_equal(rq_thread_executor_new_lazy(threads, &ex), RQ_OK);
-    await_threads(before + 1); /* the timers' */
+    await_threads(before + 1); /* the timers' thread */
     for (int pool = 0; pool < RQ_POOL_COUNT; pool++) {
         passer task;
         submit_open(ex, &g, &task, (rq_pool)pool);
@@ -443,7 +444,7 @@ static void a_lazy_executor_starts_threads_for_tasks(void **state)
     }
     rq_thread_executor_free(ex);
     assert_int_equal(rq_thread_executor_new_lazy(threads, &ex), RQ_OK);
-    rq_thread_executor_free(ex); /* none was started */
+    rq_thread_executor_free(ex); /* the pools have started no thread */
 }
 
 static void a_lazy_lane_starts_its_thread_for_a_task(void **state)
@@ -460,7 +461,7 @@ static void a_lazy_lane_starts_its_thread_for_a_task(void **state)
     assert_int_equal(rq_thread_executor_new_lazy(threads, &ex), RQ_OK);
     for (int i = 0; i < 2; i++)
         assert_int_equal(ex->lane_new(ex, "test", &lanes[i]), RQ_OK);
-    await_threads(before + 1); /* the timers' */
+    await_threads(before + 1); /* the timers' thread */
     passer task = {.task.run = pass, .gate = &g};
     rq_lane_post(lanes[0], &task.task);
     await(&g, &g.ended, 1);
@@ -470,9 +471,9 @@ static void a_lazy_lane_starts_its_thread_for_a_task(void **state)
     rq_thread_executor_free(ex);
 }
 
-#if !RQ_ASAN && !RQ_TSAN /* their memory has no limit */
+#if !RQ_ASAN && !RQ_TSAN /* sanitizers need unlimited address space */
 typedef struct crowd {
-    pthread_mutex_t may_end; /* held while they have to stay */
+    pthread_mutex_t may_end; /* held as long as the threads must stay */
     pthread_t threads[4096];
     unsigned count;
 } crowd;
@@ -485,7 +486,7 @@ static void *stay(void *arg)
     return NULL;
 }
 
-/* Threads until no more can be started: there is no address space for another stack. */
+/* Starts threads until no address space is left for another stack. */
 static void fill_address_space(crowd *c)
 {
     pthread_mutex_init(&c->may_end, NULL);
@@ -513,7 +514,8 @@ static uint64_t address_space(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Tasks that come while no thread can be started run when one can; also when the executor ends. */
+/* Tasks submitted while no thread can be started run as soon as one can; also when the executor is
+ * freed. */
 static void tasks_wait_for_a_thread(void **state)
 {
     (void)state;

@@ -28,7 +28,7 @@ static void percentiles_match_the_sorted_values_to_a_thousandth(void **state)
         size_t count = 1 + rq_random_below(&r, COUNT);
         rq_histogram_reset(&h);
         for (size_t i = 0; i < count; i++) {
-            /* Any magnitude: as many small values as large ones. */
+            /* Random magnitude: as many small values as large ones. */
             values[i] = rq_random_next(&r) >> (22 + rq_random_below(&r, 42));
             rq_histogram_add(&h, values[i]);
             sum += (double)values[i];
@@ -89,7 +89,8 @@ static void an_empty_one_and_one_beyond_its_range_answer(void **state)
     rq_histogram_clear(&h);
 }
 
-/* A coarse one against the sums of its values; the bounds are those that are exact. */
+/* Compares the coarse histogram with counts of the values; the bounds used are those where it is
+ * exact. */
 static void a_servers_histogram_counts_up_to_a_power_of_two_exactly(void **state)
 {
     (void)state;

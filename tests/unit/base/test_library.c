@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Libraries that are loaded when they are needed. */
+/* Libraries that are loaded on first use. */
 #include "base/library.h"
 
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* Of the C library, which every system has. */
+/* From the C library, which every system has. */
 #define FUNCTIONS(X) X(strlen) X(strcmp)
 
 typedef struct functions {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of the log (base/log.h): format, escapes, cuts, and descriptors that take no bytes. */
+/* Lines of the log (base/log.h): format, escapes, truncation, and descriptors that accept no
+ * bytes. */
 #include "base/log.h"
 
 #include "unit.h"
@@ -142,7 +143,7 @@ static void the_time_is_utc(void **state)
     assert_true(strncmp(o.text, a, 19) >= 0 && strncmp(o.text, b, 19) <= 0);
 }
 
-/* --- what clients send ------------------------------------------------------------------------ */
+/* --- strings that clients send ---------------------------------------------------------------- */
 
 static size_t count_of(const char *text, char c)
 {
@@ -171,7 +172,7 @@ static void no_text_forges_a_line(void **state)
         assert_true(*p == '\n' || (unsigned char)*p >= ' ');
 }
 
-/* JSON as far as a line of ours can have it: strings, numbers, one object. */
+/* Parses the JSON that a log line can contain: one object of strings and numbers. */
 static const char *skip_string(const char *p)
 {
     if (*p++ != '"') return NULL;
@@ -239,7 +240,7 @@ static void any_bytes_make_a_line(void **state)
     }
 }
 
-/* --- descriptors that take nothing ------------------------------------------------------------ */
+/* --- descriptors that accept no bytes --------------------------------------------------------- */
 
 static void an_unread_pipe_blocks_no_thread(void **state)
 {
@@ -294,7 +295,8 @@ static void a_full_disk_is_reported_when_there_is_space(void **state)
                         " INFO a: there is space\n");
 }
 
-/* A file that takes the half of a line (here: at a limit of its size) has whole lines only. */
+/* A file that accepts only half of a line (here because of a size limit) contains whole lines
+ * only. */
 static void half_a_line_is_taken_back(void **state)
 {
     (void)state;
@@ -327,7 +329,8 @@ static void a_limit_counts_what_it_holds_back(void **state)
     const rq_log_rate rate = {2, 1000};
     rq_log_limit l = {0};
     uint64_t suppressed = 7;
-    assert_true(rq_log_limit_passes(&l, rate, 0, &suppressed)); /* the first, whatever the clock */
+    /* the first line passes, whatever the clock */
+    assert_true(rq_log_limit_passes(&l, rate, 0, &suppressed));
     assert_int_equal(suppressed, 0);
     assert_true(rq_log_limit_passes(&l, rate, 999, &suppressed));
     for (int i = 0; i < 1000000; i++)
@@ -390,7 +393,7 @@ static void a_limited_line_has_the_number_of_suppressed_ones(void **state)
     limit = (rq_log_limit){0};
     rq_log_write_limited(&off, &limit, RQ_LOG_WARN, "rpc", "refused %s", "d");
     rq_log_write_limited(NULL, &limit, RQ_LOG_WARN, "rpc", "refused %s", "e");
-    assert_int_equal(limit.lines, 0); /* a line that no log takes is not counted */
+    assert_int_equal(limit.lines, 0); /* a line that fails to be logged is not counted */
     close_output(&o);
     assert_non_null(strstr(o.text, " DEBUG rpc: refused a\n"));
     assert_non_null(strstr(o.text, " WARN rpc: refused b suppressed=41\n"));

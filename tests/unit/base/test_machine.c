@@ -12,7 +12,7 @@
 
 static char root[64];
 
-/* Makes the folders of the path too. */
+/* Writes a file, and makes the folders of its path. */
 static void put(const char *path, const char *text)
 {
     char whole[512];

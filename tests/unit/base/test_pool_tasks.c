@@ -43,7 +43,7 @@ static void a_share_lets_few_tasks_run_in_their_order(void **state)
     for (size_t i = 0; i < TASKS; i++)
         assert_ptr_equal(k.tasks[i], &tasks[i]);
     k.count = 0;
-    rq_pool_share_submit(&s, &tasks[0]); /* nothing runs any more */
+    rq_pool_share_submit(&s, &tasks[0]); /* no task of the share runs now */
     assert_int_equal(k.count, 1);
     rq_pool_share_end(&s);
     rq_pool_share_destroy(&s);
@@ -61,10 +61,10 @@ static void a_task_gives_way_to_those_that_wait(void **state)
     rq_pool_share_submit(&s, &tasks[1]);
     rq_pool_share_submit(&s, &tasks[2]);
     assert_true(rq_pool_share_give_way(&s, &tasks[0]));
-    rq_pool_share_end(&s); /* tasks[1] */
+    rq_pool_share_end(&s); /* submits tasks[1] */
     assert_true(rq_pool_share_give_way(&s, &tasks[2]));
-    rq_pool_share_end(&s); /* tasks[0] */
-    rq_pool_share_end(&s); /* tasks[2] */
+    rq_pool_share_end(&s); /* submits tasks[0] */
+    rq_pool_share_end(&s); /* submits tasks[2] */
     static const size_t order[] = {0, 1, 2, 0, 2};
     assert_int_equal(k.count, RQ_ARRAY_LEN(order));
     for (size_t i = 0; i < RQ_ARRAY_LEN(order); i++)
@@ -113,7 +113,7 @@ static bool no_more(void *ctx, size_t bytes)
     return false;
 }
 
-/* Its links are released at once, and its meter is not asked. */
+/* The arena's linked resources are released at once, and its meter is not called. */
 static void large_arenas_are_freed_by_a_pool(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares the machine's implementation of base/simd.h with the plain one, and that with
+/* Compares the machine's implementation of base/simd.h with the plain one, and the plain one with
  * arithmetic. */
 #include "simd_forms.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failures on threads that a test has started. cmocka keeps a failure's text for the thread that reports it and
- * prints it when that thread's test ends: on any other thread the program ended with code 255 and no message. These
- * two functions stand in front of cmocka's own of the same names: on other threads they print at once and abort. */
+ * prints it when that thread's test ends: on any other thread the program would end with code 255
+ * and no message. These two functions override cmocka's functions of the same names: on other
+ * threads they print at once and abort. */
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdbool.h>

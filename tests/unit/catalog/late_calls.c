@@ -23,9 +23,9 @@ struct late_calls {
     size_t running;
     bool gone, held, stopped;
     unsigned exhausted;
-    rq_err open_rc; /* of regions of users */
+    rq_err open_rc; /* applies to regions of user tables */
     const rq_server_name
-        *server; /* where tables of users are; NULL: on the host under its own name */
+        *server; /* the server on which user tables are placed; NULL: the host under its own name */
     rq_host *host;
 };
 
@@ -109,7 +109,7 @@ static void send_one(late_calls *l, rq_region_call_kind kind, rq_region_call *ca
 static void send_all(void *ctx, rq_region_call_kind kind, rq_region_call *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        send_one(ctx, kind, &list[i]); /* after the last one `list` may be gone */
+        send_one(ctx, kind, &list[i]); /* after the last call `list` may be freed */
 }
 
 static bool load(void *ctx, const rq_server_name *server, const rq_region_info *info,
@@ -134,7 +134,7 @@ static void stop(void *ctx)
     l->stopped = true;
     while (l->waiting != NULL) {
         late_call *k = l->waiting;
-        /* False: it is due, and its task runs before the world's end. */
+        /* False: the timer has fired, and its task runs before the world is freed. */
         if (!l->executor->timer_cancel(l->executor, &k->timer)) rq_sim_run(l->sim);
         if (l->waiting != k) continue;
         unlink_call(k);
@@ -201,7 +201,8 @@ void late_calls_name_server(late_calls *l)
     start_server(l, 1);
 }
 
-/* Its calls that have not begun report that it has ended; those at work have reported before. */
+/* Calls that have not begun report that the server has ended; running calls have reported
+ * before. */
 static void end_calls(late_calls *l)
 {
     while (l->running > 0)
@@ -214,11 +215,11 @@ static void end_calls(late_calls *l)
         unlink_call(k);
         rq_region_call_report(k->call, RQ_E_SERVER_NOT_RUNNING, NULL);
         free(k);
-        next = l->waiting; /* what the report caused may have changed the list */
+        next = l->waiting; /* the report's callback may have changed the list */
     }
 }
 
-/* What was open there is closed without a flush. */
+/* Regions that were open there are closed without a flush. */
 const rq_server_name *late_calls_end_server(late_calls *l)
 {
     rq_arena a = {0};

@@ -12,22 +12,24 @@ typedef struct late_calls late_calls;
 /* Delays are drawn from the simulation's seed. */
 late_calls *late_calls_new(rq_sim *sim, rq_host *host);
 rq_region_calls late_calls_table(late_calls *l);
-/* How many calls had to wait. */
+/* The number of calls that had to wait. */
 uint64_t late_calls_count(const late_calls *l);
-/* From now on no server is there for regions that are to be opened (`gone`), or there is again. */
+/* From now on no server is available for regions to be opened (`gone`), or one is available
+ * again. */
 void late_calls_lose_servers(late_calls *l, bool gone);
-/* From now on calls stay on their way (`held`), or go on. */
+/* From now on calls are held in transit (`held`), or delivered. */
 void late_calls_hold(late_calls *l, bool held);
-/* The next `count` calls are not sent, because memory is short. */
+/* The next `count` calls are not sent, as if memory were short. */
 void late_calls_exhaust(late_calls *l, unsigned count);
-/* From now on regions of the namespace default are not opened, for this reason (RQ_OK: they are). */
+/* From now on opening a region of the namespace default fails with `rc` (RQ_OK: succeeds). */
 void late_calls_fail_opens(late_calls *l, rq_err rc);
-/* From now on tables of the namespace default are placed on another server than the host's name. The host does its
- * work. */
+/* From now on tables of the namespace default are placed on a server with another name. The host
+ * acts as this server, too. */
 void late_calls_name_server(late_calls *l);
-/* That server is killed, and another one there from now on. The caller tells the catalog, and releases the name. */
+/* That server is killed and replaced by a new one. The caller notifies the catalog, and frees the
+ * name. */
 const rq_server_name *late_calls_end_server(late_calls *l);
-/* REQUIRES: the catalog is closed. NULL is fine. */
+/* REQUIRES: the catalog is closed. `l` may be NULL. */
 void late_calls_free(late_calls *l);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network, and the two sides on it; see message_calls.h. */
+/* The simulated network with the master's and the server's end; see message_calls.h. */
 #include "message_calls.h"
 
 #include "../base/unit.h"
 #include "cluster/orders.h"
 #include "cluster/remote.h"
 
-/* What becomes of a message. */
+/* What the network does with a message. */
 typedef enum fate { ARRIVES, ARRIVES_TWICE, IS_LOST, ANSWER_IS_LOST } fate;
 
 typedef struct packet {
@@ -14,7 +14,7 @@ typedef struct packet {
     message_calls *owner;
     rq_timer timer;
     fate fate;
-    rq_remote_request *order; /* one of the two */
+    rq_remote_request *order; /* `order` or `report` is set */
     rq_report *report;
 } packet;
 
@@ -24,7 +24,7 @@ struct message_calls {
     rq_lane *lane;
     rq_orders *orders;
     rq_remote *remote;
-    const rq_server_name *from; /* the host's */
+    const rq_server_name *from; /* points to the host's name */
     packet *packets;
     bool down;
 };
@@ -110,7 +110,7 @@ static void stop(void *ctx)
     while (m->packets != NULL) {
         packet *p = m->packets;
         if (!m->executor->timer_cancel(m->executor, &p->timer)) {
-            rq_sim_run(m->sim); /* it is due */
+            rq_sim_run(m->sim); /* the message is due */
             continue;
         }
         unlink_packet(p);

@@ -9,7 +9,7 @@
 #define REGIONS_MAX 300
 #define SERVERS_MAX 7
 #define TABLES_MAX 5
-#define CANDIDATES 16 /* as many tables are looked at for each move */
+#define CANDIDATES 16 /* the balancer considers this many tables per move */
 #define MANY_TABLES 60
 
 static size_t on_server(const rq__balanced *list, size_t count, size_t server)
@@ -20,7 +20,8 @@ static size_t on_server(const rq__balanced *list, size_t count, size_t server)
     return n;
 }
 
-/* The number of regions that exceed what their servers may keep. A plan needs at least so many moves. */
+/* The number of regions that exceed what their servers may keep. A plan needs at least this many
+ * moves. */
 static size_t least_moves(const rq__balanced *list, size_t count, size_t servers)
 {
     size_t low = count / servers, most = count % servers, above = 0, below = 0;
@@ -60,7 +61,8 @@ static void any_distribution_is_balanced(void **state)
     }
 }
 
-/* Of two tables each server has half afterwards, though any four regions would make the numbers even. */
+/* Of each of two tables every server has half afterwards, although moving any four regions would
+ * make the numbers even. */
 static void tables_are_spread(void **state)
 {
     (void)state;
@@ -88,7 +90,7 @@ static void a_run_is_bounded(void **state)
     assert_int_equal(moves, 0);
 }
 
-/* --- against a choice that looks at every region for each move ---------------------------------- */
+/* --- against an algorithm that considers every region for each move ----------------------------- */
 
 static size_t of_most(const size_t *counts, size_t n, bool least)
 {
@@ -174,7 +176,7 @@ static size_t spread(const rq__balanced *list, size_t count, size_t servers)
     return sum;
 }
 
-/* With more tables than are looked at for a move, the tables are spread about as well. */
+/* With more tables than are considered per move, the tables are spread about as well. */
 static void many_tables_are_spread(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@
 static void setup(world *w)
 {
     world_init(w, unit_seed(), NULL);
-    w->env->log->level = RQ_LOG_ERROR + 1; /* damage is reported */
+    w->env->log->level = RQ_LOG_ERROR + 1; /* the damage is logged as errors */
     assert_int_equal(world_open(w), RQ_OK);
 }
 
@@ -104,11 +104,11 @@ static void a_lost_row_of_meta_costs_no_records(void **state)
     assert_int_equal(rq_region_info_serialize(r->info, &a, &info), RQ_OK);
     rq_epoch_unpin(w.env->epoch, &m);
     char *row = world_region_name(&w, "t", "a");
-    rq_sim_advance(w.sim, 1000000000); /* the delete is younger than the row */
+    rq_sim_advance(w.sim, 1000000000); /* makes the delete younger than the row */
     assert_int_equal(world_delete(&w, "hbase:meta", row, "info"), RQ_OK);
     restart(&w, false);
     assert_int_not_equal(world_get(&w, "t", "a", "f"), RQ_OK);
-    assert_int_not_equal(world_close(&w, true), RQ_OK); /* says that the log is kept */
+    assert_int_not_equal(world_close(&w, true), RQ_OK); /* fails because the log is kept */
     assert_int_equal(world_open(&w), RQ_OK);
     restart(&w, false);
     rq_sim_advance(w.sim, 1000000000);
@@ -157,8 +157,8 @@ static void a_damaged_descriptor_closes_its_table_alone(void **state)
     assert_int_equal(world_get(&w, "u", "a", "f"), RQ_OK);
     assert_int_not_equal(world_get(&w, "t", "a", "f"), RQ_OK);
     assert_int_equal(world_create(&w, "t", "f", NULL), RQ_E_TABLE_EXISTS);
-    assert_int_not_equal(world_close(&w, true), RQ_OK); /* says that the log is kept */
-    assert_true(rq_sim_flip_bit(w.sim, path, 0, 3));    /* mended */
+    assert_int_not_equal(world_close(&w, true), RQ_OK); /* fails because the log is kept */
+    assert_true(rq_sim_flip_bit(w.sim, path, 0, 3));    /* flips the bit back */
     assert_int_equal(world_open(&w), RQ_OK);
     assert_int_equal(world_get(&w, "t", "a", "f"), RQ_OK);
     rq_arena_clear(&a);
@@ -166,8 +166,8 @@ static void a_damaged_descriptor_closes_its_table_alone(void **state)
     world_clear(&w);
 }
 
-/* A wrong descriptor lacks a family. The region was never flushed: it has no manifest that would name the
- * family, only a folder of it and cells in the log. */
+/* A wrong descriptor lacks a family. The region was never flushed: no manifest names the family,
+ * only a folder and cells in the log exist. */
 static void a_family_lost_from_the_descriptor_keeps_its_cells(void **state)
 {
     (void)state;
@@ -198,7 +198,8 @@ static void a_family_lost_from_the_descriptor_keeps_its_cells(void **state)
 }
 
 /* One call of a start fails. The start may be refused; a region that could not be opened is opened
- * later by itself; a table whose descriptor could not be read comes back with the next start. */
+ * later automatically; a table whose descriptor could not be read is served after the next
+ * start. */
 static void a_call_that_fails_at_start_is_made_good(void **state)
 {
     (void)state;
@@ -248,8 +249,8 @@ static void a_call_that_fails_at_start_is_made_good(void **state)
     }
     printf("%llu calls, %llu starts refused, %llu served less\n", (unsigned long long)k,
            (unsigned long long)refused, (unsigned long long)restarted);
-    /* Only list, open and read of the descriptors of two tables and hbase:namespace, at other numbers
-     * after a clean stop than after a crash. */
+    /* Only calls that list, open and read the descriptors of two tables and hbase:namespace fail;
+     * their numbers differ between clean stop and crash. */
     assert_true(restarted <= 18);
     assert_true(refused + restarted < k);
     free(before);

@@ -157,7 +157,7 @@ static void a_table_goes_through_its_states(void **state)
             "Cannot disable hbase:meta");
     REFUSED(world_table(w, RQ_DDL_DELETE_TABLE, "hbase:meta"), RQ_E_IOEXCEPTION,
             "Can't modify catalog tables");
-    OK(world_create(w, "t", "f", NULL)); /* the same name again: nothing of the old one */
+    OK(world_create(w, "t", "f", NULL)); /* the new table has no rows of the dropped one */
     assert_int_equal(world_get(w, "t", "a", "f"), RQ_E_NOT_FOUND);
     teardown(w);
 }
@@ -181,7 +181,7 @@ static void truncate_empties_and_keeps_or_drops_the_splits(void **state)
     teardown(w);
 }
 
-/* SetTableStateInMeta disables a table whose regions are open and stay so. */
+/* SetTableStateInMeta disables a table whose regions stay open. */
 static void a_table_whose_state_was_set_is_closed_before_its_files_change(void **state)
 {
     (void)state;
@@ -234,7 +234,8 @@ static void families_are_added_changed_and_removed(void **state)
     OK(world_get(w, "t", "a", "f"));
     assert_int_equal(world_get(w, "t", "a", "g"), RQ_E_NO_SUCH_FAMILY);
     OK(world_family(w, RQ_DDL_ADD_FAMILY, "t", "g"));
-    assert_int_equal(world_get(w, "t", "a", "g"), RQ_E_NOT_FOUND); /* not what was there before */
+    /* the value from before is not visible */
+    assert_int_equal(world_get(w, "t", "a", "g"), RQ_E_NOT_FOUND);
     OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
     OK(world_family(w, RQ_DDL_DELETE_FAMILY, "t", "g"));
     OK(world_family(w, RQ_DDL_DELETE_FAMILY, "t", "h"));
@@ -253,7 +254,7 @@ static void families_are_added_changed_and_removed(void **state)
     teardown(w);
 }
 
-/* The log may have the removed family's edits as long as its WAL file is kept. */
+/* The log may contain the removed family's edits as long as their WAL file is kept. */
 static void a_family_removed_and_added_again_is_empty_after_crashes_too(void **state)
 {
     (void)state;
@@ -311,7 +312,7 @@ static void quotas_of_a_namespace_hold_when_they_are_enabled(void **state)
     world *w = setup();
     OK(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "n", "hbase.namespace.quota.maxtables=1"));
     OK(world_create(w, "n:a", "f", NULL));
-    OK(world_create(w, "n:b", "f", NULL)); /* HBase's default: quotas are off */
+    OK(world_create(w, "n:b", "f", NULL)); /* by HBase's default quotas are off */
     OK(rq_config_set(w->config, "hbase.quota.enabled", "true", &w->why));
     REFUSED(world_create(w, "n:c", "f", NULL), RQ_E_QUOTA_EXCEEDED,
             "The table n:c cannot be created as it would exceed maximum number of tables allowed  "
@@ -334,7 +335,8 @@ static void a_drop_archives_what_is_not_hidden(void **state)
         const char *path;
         bool is_archived;
     } files[] = {{"f/0123456789abcdef0123456789abcdef", true},
-                 {"gone/0123456789abcdef0123456789abcdef", true}, /* of a family of the past */
+                 {"gone/0123456789abcdef0123456789abcdef", true}, /* a family that was removed
+                                                                   * earlier */
                  {".tmp/0123456789abcdef0123456789abcdef", false},
                  {".splits/0123456789abcdef0123456789abcdef", false},
                  {"f/.hidden", false},
@@ -422,7 +424,7 @@ static void a_nonce_comes_twice_while_its_record_is_written(void **state)
             if (i == steps) rq_sim_fail_writes(w->sim, RQ_E_IO);
             if (!rq_sim_step(w->sim)) rq_sim_advance(w->sim, 10000000);
         }
-        /* One that comes after the failure may hear of another one. */
+        /* A call submitted after the failure may get another error. */
         assert_int_equal(twins[0].ddl.rc == RQ_OK, twins[1].ddl.rc == RQ_OK);
         assert_int_equal(twins[0].ddl.proc_id, twins[1].ddl.proc_id);
         refused += twins[0].ddl.rc != RQ_OK;
@@ -449,14 +451,14 @@ static void results_are_kept_until_they_are_old(void **state)
     rq_catalog_procedure_forget(w->catalog, id);
     assert_true(rq_catalog_procedure(w->catalog, id, &a, &p));
     rq_sim_advance(w->sim, UINT64_C(6) * 60 * 1000000000);
-    OK(world_create(w, "u", "f", NULL)); /* results are looked through when one is added */
+    OK(world_create(w, "u", "f", NULL)); /* expired results are removed when one is added */
     assert_false(rq_catalog_procedure(w->catalog, id, &a, &p));
     uint64_t second = w->proc;
     OK(world_close(w, true));
     OK(world_open(w));
-    assert_true(rq_catalog_procedure(w->catalog, second, &a, &p)); /* a clean stop keeps them */
+    assert_true(rq_catalog_procedure(w->catalog, second, &a, &p)); /* a clean stop keeps results */
     OK(world_create(w, "v", "f", NULL));
-    assert_true(w->proc > second); /* ids never come twice */
+    assert_true(w->proc > second); /* procedure ids are never reused */
     rq_arena_clear(&a);
     teardown(w);
 }
@@ -535,7 +537,8 @@ static void a_region_is_closed_and_opened_by_hand(void **state)
     OK(world_close(w, false));
     OK(world_open(w));
     OK(world_get(w, "t", "x", "f"));
-    /* A disabled table's regions are left alone; a closed one does not prevent it. */
+    /* A disabled table's regions are left alone; a region that is already closed does not prevent
+     * the disable. */
     OK(world_family(w, RQ_DDL_UNASSIGN_REGION, "t", name));
     OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
     assert_int_equal(world_family(w, RQ_DDL_ASSIGN_REGION, "t", name), RQ_E_DO_NOT_RETRY);
@@ -585,7 +588,7 @@ static void unfinished_procedures_have_a_limit(void **state)
         rq_catalog_submit(w->catalog, &list[i].ddl);
     }
     while (m.done + m.refused < MANY)
-        (void)world_table(w, RQ_DDL_FLUSH_TABLE, "t"); /* may be refused itself */
+        (void)world_table(w, RQ_DDL_FLUSH_TABLE, "t"); /* this call may be refused, too */
     assert_true(m.refused > 0);
     assert_true(m.done > 0);
     OK(world_table(w, RQ_DDL_FLUSH_TABLE, "t"));

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The findings of fsck: none in a healthy folder, however the server ended; for each missing file or row, its
- * place. tests/e2e/fsck.py tests flipped bits. */
+/* The findings of fsck: none in a healthy folder, however the server ended; for each missing file
+ * or row, a problem with its place. tests/e2e/fsck.py tests flipped bits. */
 #include "world.h"
 
 #include "catalog/fsck.h"
 #include "region/engine.h"
 #include "store/mob.h"
 
-typedef struct told {
+typedef struct findings {
     size_t problems, notes;
-    char first[1200]; /* problem */
+    char first[1200]; /* the first problem */
     char last_note[600];
-    const char *place; /* or NULL: `at_place` counts the problems there */
+    const char *place; /* if set, `at_place` counts the problems at this place */
     size_t at_place;
-} told;
+} findings;
 
 static void note(void *ctx, rq_finding level, const char *place, const char *text)
 {
-    told *t = ctx;
+    findings *t = ctx;
     if (level == RQ_FINDING_PROBLEM && t->place != NULL && strcmp(place, t->place) == 0)
         t->at_place++;
     if (level != RQ_FINDING_PROBLEM) {
@@ -28,10 +28,10 @@ static void note(void *ctx, rq_finding level, const char *place, const char *tex
     }
 }
 
-/* Nothing is written. */
-static told look(world *w, rq_fsck_totals *totals)
+/* Runs fsck and checks that it writes nothing. */
+static findings look(world *w, rq_fsck_totals *totals)
 {
-    told t = {0};
+    findings t = {0};
     rq_error why = {0};
     rq_fsck_options o = {.deep = true, .findings = {note, NULL, &t}};
     char *before = rq_sim_tree(w->sim);
@@ -46,7 +46,7 @@ static told look(world *w, rq_fsck_totals *totals)
 static void healthy(world *w)
 {
     rq_fsck_totals totals;
-    told t = look(w, &totals);
+    findings t = look(w, &totals);
     if (t.problems > 0) fail_msg("%s", t.first);
     assert_true(totals.tables >= 3);
 }
@@ -54,7 +54,7 @@ static void healthy(world *w)
 static void problem(world *w, const char *part)
 {
     rq_fsck_totals totals;
-    told t = look(w, &totals);
+    findings t = look(w, &totals);
     assert_true(totals.problems == t.problems && t.problems > 0);
     if (strstr(t.first, part) == NULL) fail_msg("\"%s\" says nothing of %s", t.first, part);
 }
@@ -77,7 +77,7 @@ static char *find_file(world *w, rq_arena *a, size_t name_len)
     return NULL;
 }
 
-/* Without compactions references stay. */
+/* Without compactions references to files remain. */
 static void open_again(world *w)
 {
     assert_int_equal(world_open(w), RQ_OK);
@@ -108,7 +108,7 @@ static void a_healthy_folder_has_no_problems_however_it_was_left(void **state)
     open_again(&w);
     assert_int_equal(world_split(&w, "t", "a", "c"), RQ_OK);
     assert_int_equal(world_close(&w, false), RQ_OK);
-    healthy(&w); /* meta knows of it in the log alone */
+    healthy(&w); /* hbase:meta has the region only in the log */
     open_again(&w);
     assert_int_equal(world_close(&w, true), RQ_OK);
     healthy(&w);
@@ -137,7 +137,8 @@ static void missing_files_are_named(void **state)
     char *dir = rq_arena_printf(&a, "%.*s", (int)(strrchr(archived, '/') - archived), archived);
     assert_int_equal(rq_vfs_mkdirs(w.env->vfs, dir, NULL), RQ_OK);
     assert_int_equal(rq_vfs_write_new_file(w.env->vfs, archived, bytes, NULL), RQ_OK);
-    healthy(&w); /* the halves find it there; the parent needs it for nothing else */
+    /* the daughters' references find the file in the archive; the parent is not needed otherwise */
+    healthy(&w);
     assert_int_equal(rq_vfs_write_new_file(w.env->vfs, parents, bytes, NULL), RQ_OK);
     healthy(&w);
     char *stray =
@@ -162,16 +163,17 @@ static void the_files_of_mob_values_are_looked_for(void **state)
     healthy(&w);
     const char *dir = rq_mob_family_dir(&a, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("f"));
     assert_int_equal(rq_vfs_list(w.env->vfs, dir, &a, &files, &count, NULL), RQ_OK);
-    assert_int_equal(count, 2); /* of two regions */
+    assert_int_equal(count, 2); /* files of two regions */
     char *path = rq_arena_printf(&a, "%s/%s", dir, files[0].name);
     rq_stat st;
-    /* Left by a crash between writing a MOB file and the store file that was to refer to it. */
+    /* Simulates a crash between writing a MOB file and the store file that would have referred to
+     * it. */
     rq_fsck_totals totals;
     size_t notes = look(&w, &totals).notes;
     char *stray =
         rq_arena_printf(&a, "%s/%.*s%032d", dir, (int)strlen(files[0].name) - 32, files[0].name, 7);
     assert_int_equal(rq_vfs_link(w.env->vfs, path, stray, NULL), RQ_OK);
-    told t = look(&w, &totals);
+    findings t = look(&w, &totals);
     assert_int_equal(t.problems, 0);
     assert_int_equal(t.notes, notes + 1);
     assert_non_null(strstr(t.last_note, stray));
@@ -185,7 +187,7 @@ static void the_files_of_mob_values_are_looked_for(void **state)
     world_clear(&w);
 }
 
-/* A region without a word of its own is not held against another's. */
+/* Each .regioninfo file of another region, copied into the folder, is reported. */
 static void a_folder_owned_by_another_server_is_reported(void **state)
 {
     (void)state;
@@ -195,7 +197,8 @@ static void a_folder_owned_by_another_server_is_reported(void **state)
     rq_fsck_totals totals;
     open_filled(&w, "f");
     assert_int_equal(world_close(&w, true), RQ_OK);
-    char *file = find_file(&w, &a, 32); /* any region's, but one of them has other keys */
+    /* a file of any region; one of the regions has keys outside of its range */
+    char *file = find_file(&w, &a, 32);
     static const char stray[] = "data/default/t/00000000000000000000000000000abc";
     char *dir = rq_arena_printf(&a, "%s/f", stray);
     assert_int_equal(rq_vfs_mkdirs(w.env->vfs, dir, NULL), RQ_OK);
@@ -208,18 +211,19 @@ static void a_folder_owned_by_another_server_is_reported(void **state)
         if (regions[i].name[0] == '.' || strcmp(regions[i].name, strrchr(stray, '/') + 1) == 0)
             continue;
         char *theirs = rq_arena_printf(&a, "data/default/t/%s/.regioninfo", regions[i].name);
-        char *word = rq_arena_printf(&a, "%s/.regioninfo", stray);
+        char *info = rq_arena_printf(&a, "%s/.regioninfo", stray);
         assert_int_equal(rq_vfs_read_file(w.env->vfs, theirs, 1 << 20, &a, &bytes, NULL), RQ_OK);
-        assert_int_equal(rq_vfs_write_new_file(w.env->vfs, word, bytes, NULL), RQ_OK);
-        told t = look(&w, &totals);
-        assert_int_equal(t.problems, 2); /* whose word it has, and that nobody knows it */
-        assert_int_equal(rq_vfs_remove(w.env->vfs, word, NULL), RQ_OK);
+        assert_int_equal(rq_vfs_write_new_file(w.env->vfs, info, bytes, NULL), RQ_OK);
+        findings t = look(&w, &totals);
+        /* the wrong .regioninfo, and a region that is not in hbase:meta */
+        assert_int_equal(t.problems, 2);
+        assert_int_equal(rq_vfs_remove(w.env->vfs, info, NULL), RQ_OK);
     }
     rq_arena_clear(&a);
     world_clear(&w);
 }
 
-/* A disk that does not answer is not a folder without problems. */
+/* A read error must not be reported as a folder without problems. */
 static void no_failing_call_is_passed_over(void **state)
 {
     (void)state;
@@ -227,7 +231,7 @@ static void no_failing_call_is_passed_over(void **state)
     open_filled(&w, "f:IS_MOB=true,MOB_THRESHOLD=0");
     assert_int_equal(world_split(&w, "t", "a", "c"), RQ_OK);
     assert_int_equal(world_close(&w, true), RQ_OK);
-    told t = {0};
+    findings t = {0};
     rq_fsck_totals totals;
     rq_fsck_options o = {.deep = true, .findings = {note, NULL, &t}};
     uint64_t calls = rq_sim_calls(w.sim);
@@ -263,10 +267,10 @@ static void a_repair_moves_unread_files(void **state)
     static const char manifest[] = ".rorqual/regions/00000000000000000000000000000def.0";
     assert_int_equal(rq_vfs_write_new_file(w.env->vfs, manifest, bytes, NULL), RQ_OK);
     problem(&w, "abc");
-    told t = {0};
+    findings t = {0};
     rq_fsck_totals totals;
     rq_fsck_options o = {.repair = true, .findings = {note, NULL, &t}};
-    /* Not while the log counts. */
+    /* Repair is refused while the log has edits. */
     open_again(&w);
     assert_int_equal(world_close(&w, false), RQ_OK);
     assert_int_equal(rq_fsck(w.env->vfs, &o, &totals, NULL), RQ_OK);
@@ -305,7 +309,7 @@ static void a_file_of_meta_that_cannot_be_opened_is_reported_once(void **state)
         assert_int_equal(rq_vfs_remove(w.env->vfs, path, NULL), RQ_OK);
         rq_slice no_hfile = RQ_SLICE_LIT("no HFile");
         assert_int_equal(rq_vfs_write_new_file(w.env->vfs, path, no_hfile, NULL), RQ_OK);
-        told t = {.place = path};
+        findings t = {.place = path};
         rq_fsck_totals totals;
         const rq_fsck_options o = {.deep = deep == 1, .findings = {note, NULL, &t}};
         assert_int_equal(rq_fsck(w.env->vfs, &o, &totals, NULL), RQ_OK);
@@ -320,7 +324,7 @@ static void a_running_servers_folder_is_not_looked_at(void **state)
     (void)state;
     world w;
     open_filled(&w, "f");
-    told t = {0};
+    findings t = {0};
     rq_fsck_totals totals;
     const rq_fsck_options o = {.findings = {note, NULL, &t}};
     assert_int_equal(rq_fsck(w.env->vfs, &o, &totals, NULL), RQ_E_LOCKED);

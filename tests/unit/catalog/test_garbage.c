@@ -60,7 +60,7 @@ static void write_at(world *w, const char *row, const char *family, const char *
 
 static void restart(world *w, bool clean)
 {
-    (void)world_close(w, clean); /* of regions that nobody knows the log is kept, which it says */
+    (void)world_close(w, clean); /* close fails if the log is kept for regions that nobody knows */
     if (world_open(w) != RQ_OK) fail_msg("open: %s", w->why.message);
     if (!world_settle(w)) fail_msg("a procedure never ends");
 }
@@ -105,7 +105,7 @@ static void count_problem(void *ctx, rq_finding level, const char *where, const 
     if (ctx != NULL && strstr(text, ctx) != NULL) problems += 1000000;
 }
 
-/* The stopped folder's findings must include the text `name`. */
+/* fsck of the stopped folder must find a problem that contains `name`. */
 static void expect_named(world *w, const char *name)
 {
     rq_fsck_totals totals;
@@ -142,7 +142,7 @@ static void puts_near_the_end_of_time(void **state)
     }
 }
 
-/* The rows they hide are dropped by the next flush; nothing else is affected. */
+/* The rows that these markers hide are dropped by the next flush; nothing else is affected. */
 static void markers_at_the_end_of_time_cost_their_row(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void clients_write_no_times_far_ahead_into_system_tables(void **state)
         }
         assert_int_equal(write_client(&w, table, type, now + 2 * DAY_MS), RQ_E_SANITY_CHECK);
     }
-    /* A table of theirs takes any. */
+    /* A user table accepts any timestamp. */
     rq_cell cell = cell_of("r", "f", "q", RQ_TYPE_PUT, INT64_MAX - 1, RQ_SLICE_LIT("v"));
     assert_int_equal(world_write(&w, "u", RQ_MUTATE_PUT, &cell), RQ_OK);
     expect_starts(&w);
@@ -317,7 +317,7 @@ static void a_row_of_many_large_cells_takes_little_memory(void **state)
     expect_starts(&w);
 }
 
-/* Their name is free, and the log says of some of them. */
+/* The names of such tables are free, and the log reports the first few. */
 static void many_tables_without_a_folder(void **state)
 {
     (void)state;
@@ -377,7 +377,7 @@ static void names_longer_than_a_folder_may_have(void **state)
     expect_starts(&w);
 }
 
-/* --- lies about splits and merges ------------------------------------------------------------- */
+/* --- wrong rows about splits and merges ------------------------------------------------------- */
 
 static void copy_info(world *w, const char *table, const char *at, rq_arena *a, rq_region_info *ret)
 {
@@ -390,7 +390,7 @@ static void copy_info(world *w, const char *table, const char *at, rq_arena *a, 
     rq_epoch_unpin(w->env->epoch, &m);
 }
 
-/* The janitor archives parents. A region that is served is not one, whatever its row says. */
+/* The janitor archives parents. A region that is served is not a parent, whatever its row says. */
 static void a_region_that_is_served_is_not_archived(void **state)
 {
     (void)state;
@@ -405,9 +405,9 @@ static void a_region_that_is_served_is_not_archived(void **state)
     copy_info(&w, "u", "a", &a, &u);
     char *row_t = world_region_name(&w, "n:t", "z"), *row_u = world_region_name(&w, "u", "a");
     assert_int_equal(rq_region_info_serialize(&u, &a, &bytes), RQ_OK);
-    put(&w, row_t, "info", "merge0000", bytes); /* another table's */
+    put(&w, row_t, "info", "merge0000", bytes); /* a region of another table */
     assert_int_equal(rq_region_info_serialize(&t, &a, &bytes), RQ_OK);
-    put(&w, row_t, "info", "merge0001", bytes); /* its own */
+    put(&w, row_t, "info", "merge0001", bytes); /* a region of the same table */
     u.split = u.offline = true;
     assert_int_equal(rq_region_info_serialize(&u, &a, &bytes), RQ_OK);
     put(&w, row_u, "info", "regioninfo", bytes);
@@ -415,7 +415,7 @@ static void a_region_that_is_served_is_not_archived(void **state)
     assert_int_equal(cleaned, 0);
     assert_int_equal(world_get(&w, "u", "a", "f"), RQ_OK);
     assert_int_equal(world_get(&w, "n:t", "a", "f"), RQ_OK);
-    /* Nor does a drop take another table's regions along. */
+    /* Nor does dropping the table archive another table's regions. */
     assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "n:t"), RQ_OK);
     assert_int_equal(world_table(&w, RQ_DDL_DELETE_TABLE, "n:t"), RQ_OK);
     assert_int_equal(world_get(&w, "u", "a", "f"), RQ_OK);

@@ -19,7 +19,7 @@ static void setup(world *w)
     assert_int_equal(world_open(w), RQ_OK);
 }
 
-/* Everything is as before, and goes on. */
+/* The table is unchanged and works. */
 static void expect_untouched(world *w, const char *before)
 {
     char *after = world_describe(w), *faults = world_check(w);
@@ -82,7 +82,7 @@ static void a_create_is_refused_and_its_name_is_free(void **state)
     world_clear(&w);
 }
 
-/* --- by itself -------------------------------------------------------------------------------- */
+/* --- automatic splits ------------------------------------------------------------------------- */
 
 static size_t lines_with(const char *path, const char *text)
 {

@@ -54,7 +54,7 @@ static void flush(world *w, const char *table)
     rq_arena_clear(&a);
 }
 
-/* How many MOB files the table has below `top`: mobdir or archive. */
+/* The number of the table's MOB files below `top`: mobdir or archive. */
 static size_t mob_files(world *w, const char *table, const char *family, const char *top)
 {
     rq_arena a = {0};
@@ -90,7 +90,7 @@ static void a_deleted_table_s_files_are_archived(void **state)
     flush(&w, "t");
     assert_int_equal(mob_files(&w, "t", "f", RQ_MOB_DIR), 2);
     assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"), RQ_OK);
-    assert_int_equal(clean(&w), 0); /* a disabled table's regions refer to them all the same */
+    assert_int_equal(clean(&w), 0); /* regions of a disabled table still refer to them */
     assert_int_equal(world_table(&w, RQ_DDL_DELETE_TABLE, "t"), RQ_OK);
     assert_int_equal(mob_files(&w, "t", "f", RQ_MOB_DIR), 0);
     assert_int_equal(mob_files(&w, "t", "f", "archive"), 2);
@@ -151,7 +151,7 @@ static void values_survive_splits_and_merges_and_their_parents(void **state)
     expect_rows(&w, "t", "a b y z ");
     assert_int_equal(world_compact(&w, "t"), RQ_OK);
     assert_int_equal(world_clean(&w, "t"), RQ_OK);
-    clean(&w); /* the parent's file, when both have written its values anew */
+    clean(&w); /* removes the parent's file, once both daughters have rewritten its values */
     throw_archive_away(&w);
     expect_rows(&w, "t", "a b y z ");
     assert_int_equal(world_merge(&w, "t", "a z", false), RQ_OK);
@@ -165,9 +165,9 @@ static void values_survive_splits_and_merges_and_their_parents(void **state)
     end(&w);
 }
 
-/* --- a region goes while the cleaner reads ---------------------------------------------------- */
+/* --- a region is removed while the cleaner reads ---------------------------------------------- */
 
-/* Runs `meanwhile` once, behind the first listing of `dir`. */
+/* Runs `meanwhile` once, after the first listing of `dir`. */
 static struct {
     rq_err (*list)(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **ret,
                    size_t *ret_count, rq_error *why);
@@ -199,7 +199,7 @@ static void hook_list(world *w, const char *dir, void (*meanwhile)(world *w))
 static void split_and_clear(world *w)
 {
     assert_int_equal(world_split(w, "t", "a", "m"), RQ_OK);
-    rq_sim_run(w->sim); /* the compactions that opening asks for keep references */
+    rq_sim_run(w->sim); /* the compactions started by opening keep references */
     assert_int_equal(world_clean(w, "t"), RQ_OK);
 }
 
@@ -218,11 +218,12 @@ static rq_err link_once(rq_vfs *v, const char *from, const char *to, rq_error *w
     return plain_link(v, from, to, why);
 }
 
-/* The janitor's round is interrupted when one of the parent's two files is in the archive. */
+/* The janitor's round is interrupted after one of the parent's two files was moved to the
+ * archive. */
 static void split_and_clear_half(world *w)
 {
     assert_int_equal(world_split(w, "t", "a", "m"), RQ_OK);
-    rq_sim_run(w->sim); /* the compactions that opening asks for keep references */
+    rq_sim_run(w->sim); /* the compactions started by opening keep references */
     plain_link = w->env->vfs->link;
     w->env->vfs->link = link_once;
     assert_int_not_equal(world_clean(w, "t"), RQ_OK);
@@ -260,12 +261,13 @@ static void values_survive_a_parent_that_is_half_gone(void **state)
     values_survive_a_split_whose_parent_goes(split_and_clear_half);
 }
 
-/* --- a snapshot whose regions are listed one after the other ---------------------------------- */
+/* --- a snapshot that lists its regions one after the other ------------------------------------ */
 
 static struct {
     rq_err (*stat)(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why);
     world *w;
-    bool listed; /* the first region's files; the second's list is on its way */
+    /* the first region's files are listed; the second region's list is still being made */
+    bool listed;
 } first;
 
 static rq_err stat_of_first(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why)
@@ -279,7 +281,7 @@ static rq_err stat_of_first(rq_vfs *v, const char *path, rq_stat *ret, rq_error 
 
 static void taken(rq_ddl *d)
 {
-    (void)d; /* its rc is looked at */
+    (void)d; /* its rc is checked elsewhere */
 }
 
 static void take_in_two_parts(world *w, void (*between)(world *w))
@@ -336,7 +338,7 @@ static void a_snapshot_has_the_mob_files_of_store_files_compacted_meanwhile(void
     for (int i = 0; i < 2; i++)
         assert_int_equal(rq_catalog_clean_archive(w.catalog, &ran, NULL), RQ_OK);
     assert_int_equal(world_clone(&w, "s", "c"), RQ_OK);
-    assert_int_equal(world_close(&w, true), RQ_OK); /* no MOB file is open any more */
+    assert_int_equal(world_close(&w, true), RQ_OK); /* no MOB file is open afterwards */
     assert_int_equal(world_open(&w), RQ_OK);
     expect_rows(&w, "c", "a z ");
     end(&w);
@@ -351,7 +353,8 @@ static void nothing_goes_while_a_store_file_does_not_say_what_it_refers_to(void 
     put_rows(&w, "t", "a");
     flush(&w, "t");
     assert_int_equal(world_modify(&w, "t", "f"), RQ_OK);
-    assert_int_equal(world_compact(&w, "t"), RQ_OK); /* a plain family's: it keeps the reference */
+    /* a family without MOB: the compaction keeps the reference */
+    assert_int_equal(world_compact(&w, "t"), RQ_OK);
     assert_int_equal(world_modify(&w, "t", MOB), RQ_OK);
     size_t archived;
     rq_error why = {0};
@@ -359,7 +362,7 @@ static void nothing_goes_while_a_store_file_does_not_say_what_it_refers_to(void 
     assert_non_null(strstr(why.message, "does not list the MOB files that it refers to"));
     expect_rows(&w, "t", "a ");
     assert_int_equal(world_compact(&w, "t"), RQ_OK);
-    assert_int_equal(clean(&w), 1); /* the one before */
+    assert_int_equal(clean(&w), 1); /* the previous file */
     throw_archive_away(&w);
     expect_rows(&w, "t", "a ");
     end(&w);

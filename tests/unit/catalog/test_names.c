@@ -78,7 +78,7 @@ static void any_bytes_are_judged(void **state)
         rq_slice n, q;
         rq_err rc = rq_table_name_parse(rq_slice_of(bytes, len), &n, &q, NULL);
         assert_true(rc == RQ_OK || rc == RQ_E_ILLEGAL_ARGUMENT);
-        if (rc == RQ_OK) assert_null(memchr(bytes, '/', len)); /* it becomes a path */
+        if (rc == RQ_OK) assert_null(memchr(bytes, '/', len)); /* a legal name becomes a path */
         free(bytes);
     }
 }

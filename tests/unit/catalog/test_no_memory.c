@@ -4,7 +4,8 @@
  * once and after a restart.
  *
  * Everything runs on this thread (the simulated environment), so a number identifies an allocation.
- * STRIDE=n tries every n-th (from a random first one), 1 all of them; AT=n only that one. */
+ * STRIDE=n fails every n-th allocation (from a random first one), 1 all of them; AT=n only the
+ * n-th. */
 #include "world.h"
 
 #include "../base/failing_memory.h"
@@ -97,7 +98,7 @@ typedef struct deed {
     rq_err (*run)(world *w);
 } deed;
 
-/* In an order in which each may happen. */
+/* In an order in which each change is possible. */
 static const deed history[] = {
     {"create namespace", create_namespace},
     {"modify namespace", modify_namespace},
@@ -137,7 +138,7 @@ static void start(world *w)
     if (w->root == NULL && world_open(w) != RQ_OK) fail_msg("open: %s", w->why.message);
 }
 
-/* The n-th allocation of the change fails. False: it has fewer. */
+/* Fails the n-th allocation of the change. Returns false if the change makes fewer. */
 static bool one(size_t act, uint64_t n)
 {
     const char *name = history[act].name;
@@ -187,7 +188,8 @@ static void changes_survive_every_failing_allocation(void **state)
     }
 }
 
-/* Files of a snapshot that was taken would have been kept as long as its result. */
+/* Without memory for a smaller copy of the result, the snapshot's files would have been kept as
+ * long as the result. */
 static void a_result_that_cannot_be_made_smaller_keeps_no_files(void **state)
 {
     (void)state;
@@ -221,7 +223,7 @@ static void open_with_row(world *w)
     OK(world_put(w, "t", "a", "f"));
 }
 
-/* Referenced; NULL: it is not open. */
+/* The region with a reference; NULL: it is not open. */
 static rq_region *region_of_row(world *w)
 {
     rq_epoch_member m = {0};
@@ -242,7 +244,7 @@ static void expect_open_later(world *w)
     world_clear(w);
 }
 
-/* False: it takes fewer than n allocations to begin the reopening. */
+/* Returns false if beginning the reopening takes fewer than n allocations. */
 static bool fail_region_without_memory(uint64_t n)
 {
     const rq_error why = {.code = RQ_E_IO, .message = "the test says so"};
@@ -269,7 +271,7 @@ static void a_region_that_fails_without_memory_is_opened_again(void **state)
     assert_true(n > 1);
 }
 
-/* Memory fails when the procedure asks for the opening of the region that it has found. */
+/* Memory fails when the procedure requests the opening of the region that it has found. */
 static rq_err fail_at_last_step(void *ctx, const rq__proc *p, rq_error *why)
 {
     (void)why;
@@ -289,7 +291,8 @@ static bool fill_hole_without_memory(uint64_t n)
     start(&w);
     w.catalog->procedures.before_step = fail_at_last_step;
     w.catalog->procedures.before_step_ctx = &n;
-    (void)world_table(&w, RQ_DDL_FILL_HOLES, "t"); /* later allocations are those of its end */
+    /* further allocations belong to the procedure's end */
+    (void)world_table(&w, RQ_DDL_FILL_HOLES, "t");
     armed = counting = false;
     bool reached = left == 0;
     expect_open_later(&w);

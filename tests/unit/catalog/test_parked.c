@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each step of each kind of procedure fails, permanently. The procedure must end rolled back or
- * parked, and must not repeat the step forever; changes of other tables work, a stop ends, a
- * start does not wait for the procedure and leaves it parked, and an abort makes its table
- * usable again. */
+ * parked, and must not repeat the step forever; changes of other tables work, the server can stop,
+ * a start does not wait for the procedure and leaves it parked, and an abort makes its table usable
+ * again. */
 #include "world.h"
 
 #include "catalog/catalog_priv.h"
@@ -13,12 +13,12 @@
 typedef struct fault {
     rq_ddl_kind kind;
     unsigned step;
-    rq_err rc; /* RQ_OK: none */
+    rq_err rc; /* RQ_OK: no error */
     unsigned hits;
-    rq_sim *cut; /* the power goes instead */
+    rq_sim *cut; /* if set, cuts the power instead */
 } fault;
 
-/* Of table n:t and namespace x alone. */
+/* Fails steps of table n:t and namespace x only. */
 static rq_err fail_step(void *ctx, const rq__proc *p, rq_error *why)
 {
     fault *f = ctx;
@@ -75,7 +75,7 @@ VERB(prepare_clean, world_split(w, "n:t", "a", "c") || world_compact(w, "n:t"))
 
 static rq_err region_verb(world *w, rq_ddl_kind kind)
 {
-    static char encoded[RQ_ENCODED_NAME_LEN + 1]; /* outlives the submission */
+    static char encoded[RQ_ENCODED_NAME_LEN + 1]; /* must outlive the submission */
     rq_epoch_member m = {0};
     const rq_catalog_region *r;
     rq_epoch_pin(w->env->epoch, &m);
@@ -119,9 +119,9 @@ static const change changes[] = {
     {"unassign", RQ_DDL_UNASSIGN_REGION, nothing, unassign},
 };
 
-/* --- what is expected ------------------------------------------------------------------------- */
+/* --- expectations ----------------------------------------------------------------------------- */
 
-static char place[200]; /* of messages: which change, which step */
+static char place[200]; /* for messages: which change and step */
 
 #define MUST(expr)                                                                                 \
     do {                                                                                           \
@@ -182,13 +182,13 @@ static void half_done_is_refused(world *w, const change *ch)
 {
     bool of_namespace = ch->run == create_ns || ch->run == modify_ns || ch->run == delete_ns;
     rq_err rc = of_namespace ? modify_ns(w) : modify_family(w);
-    if (rc == RQ_E_NAMESPACE_NOT_FOUND) return; /* found out without a lock */
+    if (rc == RQ_E_NAMESPACE_NOT_FOUND) return; /* this check needs no lock */
     if (rc != RQ_E_DO_NOT_RETRY || strstr(w->why.message, "is parked in step") == NULL ||
         strstr(w->why.message, "injected") == NULL)
         fail_msg("%s: %s %s", place, rq_err_name(rc), w->why.message);
 }
 
-/* The table can be dropped, whatever state it was left in, and created again. */
+/* The table can be dropped, whatever its state, and created again. */
 static void table_is_given_back(world *w)
 {
     if (enable(w) == RQ_OK || w->why.code == RQ_E_TABLE_NOT_DISABLED) MUST(disable(w));
@@ -214,7 +214,7 @@ static void settle(world *w)
     if (!world_settle(w)) fail_msg("%s: it never settles", place);
 }
 
-/* What a test does with a procedure that is parked. */
+/* What a test does after the procedure was parked. */
 enum { RESTARTED = 1, STILL_FAILS = 2, VARIANTS = 4 };
 
 static void parked_is_got_rid_of(world *w, const change *ch, fault *f, int variant)
@@ -230,7 +230,7 @@ static void parked_is_got_rid_of(world *w, const change *ch, fault *f, int varia
     others_go_on(w);
     half_done_is_refused(w, ch);
     if (variant & RESTARTED) {
-        (void)world_close(w, variant & STILL_FAILS); /* that it ends is the point */
+        (void)world_close(w, variant & STILL_FAILS); /* only tests that the close returns */
         MUST(world_open(w));
         set_fault(w, f);
         rq_sim_advance(w->sim, 20000000000);
@@ -307,12 +307,12 @@ static void each_step_that_fails_for_good_is_undone_or_parked(void **state)
 
 /* --- after a restart -------------------------------------------------------------------------- */
 
-/* The power was cut at `cut`; the procedure continues at the start, and `step` fails. */
+/* The power was cut at `cut`; the procedure is resumed at the start, and `step` fails. */
 static void one_resumed(const change *ch, unsigned cut, unsigned step)
 {
     snprintf(place, sizeof place, "%s, cut at step %u, step %u fails", ch->name, cut, step);
     world *w = setup(ch);
-    rq_sim_advance(w->sim, 20000000000); /* what is not waited for is durable as well */
+    rq_sim_advance(w->sim, 20000000000); /* makes writes durable that nobody waits for */
     fault f = {ch->kind, cut, RQ_E_IO, 0, w->sim};
     set_fault(w, &f);
     (void)ch->run(w);
@@ -361,7 +361,7 @@ static void a_resumed_procedure_is_undone_or_parked(void **state)
     printf("%u undone, %u parked\n", ended_undone, ended_parked);
 }
 
-/* --- errors that may pass --------------------------------------------------------------------- */
+/* --- temporary errors ------------------------------------------------------------------------- */
 
 static rq_procedure only_unfinished(world *w, rq_arena *a)
 {
@@ -439,7 +439,7 @@ static void one_revived(const change *ch, bool restarted)
             MUST(world_open(w));
             set_fault(w, &f);
             rq_sim_advance(w->sim, UINT64_C(700) * 1000000000);
-            /* What such a kind had left to do, the start has done. */
+            /* The start has completed the rest of a procedure of this kind. */
             size_t left = kind->start_ends ? 0 : 1;
             if (unfinished(w) != left) fail_msg("%s: %zu are left", place, unfinished(w));
         }
@@ -477,8 +477,8 @@ static void answered(rq_ddl *d)
     assert_int_equal(d->rc, d->kind == RQ_DDL_DISABLE_TABLE ? RQ_OK : RQ_E_SERVER_STOPPED);
 }
 
-/* A lack of space is waited for, with retries every minute; the procedure is listed, can be
- * bypassed, and a stop does not wait for it. */
+/* Lack of space is retried every minute; the procedure is listed, can be bypassed, and a stop does
+ * not wait for it. */
 static void missing_space_is_waited_for(void **state)
 {
     (void)state;
@@ -493,7 +493,7 @@ static void missing_space_is_waited_for(void **state)
             .kind = RQ_DDL_DISABLE_TABLE,
             .ns = RQ_SLICE_LIT("n"),
             .qualifier = RQ_SLICE_LIT("t"),
-            .submitted = answered, /* when its checks have passed */
+            .submitted = answered, /* called when the procedure's checks have passed */
         };
         rq_catalog_submit(w->catalog, &d);
         rq_sim_advance(w->sim, UINT64_C(1800) * 1000000000);
@@ -501,9 +501,9 @@ static void missing_space_is_waited_for(void **state)
         assert_false(p.parked);
         assert_true(p.rc == RQ_E_NO_SPACE);
         assert_string_equal(p.message, "injected");
-        assert_true(f.hits > 35 && f.hits < 45); /* in the end one a minute */
+        assert_true(f.hits > 35 && f.hits < 45); /* in the end one retry a minute */
         others_go_on(w);
-        if (variant == 0) f.rc = RQ_OK; /* there is space again */
+        if (variant == 0) f.rc = RQ_OK; /* space is available again */
         if (variant == 1) {
             /* Past its commit a procedure cannot be rolled back (abort); bypass ends it as it is. */
             assert_false(rq_catalog_procedure_abort(w->catalog, p.id, true));
@@ -535,9 +535,9 @@ static void missing_space_is_waited_for(void **state)
     }
 }
 
-/* --- a region that is opened again ------------------------------------------------------------ */
+/* --- a region that is reopened ---------------------------------------------------------------- */
 
-/* *ret: the region, referenced; the catalog replaces it. */
+/* *ret: the failed region, with a reference; the catalog replaces it. */
 static void fail_region(world *w, rq_region **ret)
 {
     rq_epoch_member m = {0};
@@ -561,7 +561,7 @@ static bool is_replaced(world *w, const rq_region *failed)
     return replaced;
 }
 
-/* It holds no lock between two attempts: its table can be altered and dropped. */
+/* The procedure holds no lock between two attempts: its table can be altered and dropped. */
 static void a_region_that_does_not_open_blocks_nothing(void **state)
 {
     (void)state;
@@ -578,7 +578,7 @@ static void a_region_that_does_not_open_blocks_nothing(void **state)
     MUST(modify_family(w));
     table_is_given_back(w);
     rq_sim_advance(w->sim, UINT64_C(3600) * 1000000000);
-    assert_true(f.hits < 80); /* one a minute */
+    assert_true(f.hits < 80); /* one attempt a minute */
     f.rc = RQ_OK;
     rq_sim_advance(w->sim, UINT64_C(60) * 1000000000);
     settle(w);
@@ -587,7 +587,8 @@ static void a_region_that_does_not_open_blocks_nothing(void **state)
     world_clear(w);
 }
 
-/* Nobody else would open it. HBASE: hbase.assignment.maximum.attempts has no bound by default. */
+/* No other procedure would open it. HBASE: hbase.assignment.maximum.attempts has no bound by
+ * default. */
 static void a_region_is_opened_again_however_long_it_takes(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replication peers on a disk filled by the log that is kept for them; on the simulated environment. */
+/* Replication peers, on a disk that is full of log kept for them; in the simulated environment. */
 #include "world.h"
 
 #include "catalog/peers.h"
@@ -38,7 +38,7 @@ static bool is_enabled(world *w)
     return peer.enabled;
 }
 
-/* A log of 4 MB that only the peer needs, and no room on the disk; how many rows there are. */
+/* A log of 4 MB that only the peer needs, on a full disk. Returns the number of rows. */
 static int begin(world *w, const char *file_bytes)
 {
     world_init(w, unit_seed(), NULL);
@@ -74,7 +74,8 @@ static void a_peer_is_removed_although_its_log_fills_the_disk(void **state)
     world_clear(w);
 }
 
-/* Of rows that are refused: what the operator changes needs the log all the same. */
+/* The peer can be disabled although rows are refused, because an operator's changes need log space,
+ * too. */
 static void a_peer_is_disabled_on_a_full_disk(void **state)
 {
     (void)state;
@@ -102,9 +103,9 @@ static rq_lsn position_of(world *w)
     return peer.position;
 }
 
-/* The source of a removed peer ends after the next peer of that name was added: it wrote its
- * position into the next one's row, which then began with writes from before it was added, or with
- * a log that was gone. */
+/* The source of a removed peer ended after the next peer of that name was added: it wrote its
+ * position into the new peer's row, which then began with writes from before it was added, or with
+ * a log file that no longer exists. */
 static void a_removed_peer_leaves_no_position_to_the_next_one(void **state)
 {
     (void)state;

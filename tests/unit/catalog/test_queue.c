@@ -12,7 +12,7 @@
 
 typedef struct queue {
     rq__procedures ps;
-    rq__proc *procs[PROCS_MAX]; /* those that have not left, in order of arrival */
+    rq__proc *procs[PROCS_MAX]; /* the procedures in the queue, in order of arrival */
     size_t count;
 } queue;
 
@@ -94,7 +94,7 @@ static void regions_of_one_table_are_worked_on_side_by_side(void **state)
     NEXT_IS(q, b);
     NEXT_IS(q, NULL);
     rq__proc *alter = add(q, RQ_DDL_MODIFY_TABLE, "t", "");
-    rq__proc *c = add(q, RQ_DDL_ASSIGN_REGION, "t", "c"); /* came behind the alter */
+    rq__proc *c = add(q, RQ_DDL_ASSIGN_REGION, "t", "c"); /* arrived after the alter */
     rq__proc *u = add(q, RQ_DDL_MODIFY_TABLE, "u", "");
     NEXT_IS(q, u);
     NEXT_IS(q, NULL);
@@ -125,11 +125,13 @@ static void a_merge_has_each_region_it_names(void **state)
     rq_slice names[] = {RQ_SLICE_LIT("a"), RQ_SLICE_LIT("b"), RQ_SLICE_LIT("a")};
     rq__proc *merge = make(RQ_DDL_MERGE_REGIONS, "default", "t", "");
     merge->of.merge.regions = names;
-    merge->of.merge.count = 3; /* one twice: it does not wait for itself */
+    /* one region is given twice: the procedure does not wait for itself */
+    merge->of.merge.count = 3;
     rq__proc *c = add(q, RQ_DDL_SPLIT_REGION, "t", "c");
     rq__proc *b = add(q, RQ_DDL_SPLIT_REGION, "t", "b");
     enter(q, merge);
-    rq__proc *a = add(q, RQ_DDL_SPLIT_REGION, "t", "a"); /* behind the merge, which waits for b */
+    /* queued behind the merge, which waits for b */
+    rq__proc *a = add(q, RQ_DDL_SPLIT_REGION, "t", "a");
     NEXT_IS(q, c);
     NEXT_IS(q, b);
     NEXT_IS(q, NULL);
@@ -182,7 +184,7 @@ static void a_parked_procedure_refuses_conflicting_ones(void **state)
     free(q);
 }
 
-/* --- against the plain rule ------------------------------------------------------------------- */
+/* --- against a simple definition -------------------------------------------------------------- */
 
 static rq_slice region_of(const rq__proc *p)
 {
@@ -198,7 +200,7 @@ static bool excludes(const rq__proc *a, const rq__proc *b)
            rq_slice_eq(region_of(a), region_of(b));
 }
 
-/* Those that may run are all whom nothing excludes that came before. */
+/* A procedure may run if no procedure that came before it excludes it. */
 static void expect_rule(const queue *q, const bool *taken_by_id)
 {
     for (size_t i = 0; i < q->count; i++) {
@@ -225,10 +227,10 @@ static void the_queues_do_what_the_plain_rule_says(void **state)
         if (q->count < 3 || (q->count < 40 && rq_random_below(&r, 2) == 0)) {
             rq_ddl_kind kind = kinds[rq_random_below(&r, RQ_ARRAY_LEN(kinds))];
             const char *ns = names[rq_random_below(&r, 2)], *table = names[rq_random_below(&r, 2)];
-            char region[8]; /* no two tables have regions of one name */
+            char region[8]; /* region names are unique over all tables */
             snprintf(region, sizeof region, "%s%s%s", ns, table, names[rq_random_below(&r, 4)]);
             enter(q, make(kind, ns, table, region));
-        } else { /* one that runs ends */
+        } else { /* ends a running procedure */
             size_t at = rq_random_below(&r, q->count);
             while (!taken[q->procs[at]->id])
                 at = (at + 1) % q->count;
@@ -245,7 +247,7 @@ static void the_queues_do_what_the_plain_rule_says(void **state)
 
 /* --- cost ------------------------------------------------------------------------------------- */
 
-/* Ends one after another, whichever is first in line. */
+/* Ends one procedure after another, always the first that may run. */
 static void run_all(queue *q)
 {
     for (; q->count > 0; q->count--) {
@@ -328,7 +330,7 @@ static void nonces_go_with_the_results(void **state)
     assert_int_equal(evict(q, 22 * MINUTE), 1);
     assert_int_equal(q->ps.finished_count, 0);
     size_t evicted = 0;
-    for (uint64_t i = 1; i <= MANY; i++) { /* in one instant */
+    for (uint64_t i = 1; i <= MANY; i++) { /* all at the same time */
         finish_one(q, i, 30 * MINUTE);
         evicted += evict(q, 30 * MINUTE);
     }
@@ -342,7 +344,7 @@ static void nonces_go_with_the_results(void **state)
     free(q);
 }
 
-/* Enters procedures of the client until one has no room; returns how many. */
+/* Enters procedures of the client until one is refused; returns how many were accepted. */
 static size_t fill_with(queue *q, uint64_t client, rq_ddl_kind kind)
 {
     for (size_t n = 0;; n++) {
@@ -372,7 +374,8 @@ static void a_client_leaves_room_for_others(void **state)
     while (q->count > 20)
         leave(q, q->procs[q->count - 1]);
     assert_int_equal(fill_with(q, 1, RQ_DDL_ENABLE_TABLE), first - 20);
-    assert_true(fill_with(q, 0, RQ_DDL_SPLIT_REGION) > 0); /* the server's own need no share */
+    /* the server's own procedures need no share */
+    assert_true(fill_with(q, 0, RQ_DDL_SPLIT_REGION) > 0);
     while (q->count > 0)
         leave(q, q->procs[0]);
     assert_int_equal(q->ps.total.bytes, 0);

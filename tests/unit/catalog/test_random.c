@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random changes against a model made of plain lists: every outcome is predicted, rows that must
- * exist are read, and at times the server stops, cleanly or not. Then the same changes submitted
- * all at once: each is answered, and in the end everything agrees.
+ * exist are read, and at times the server stops, cleanly or not. A second test submits the changes
+ * concurrently: each is answered, and in the end catalog, meta and disk agree.
  *
  * SEED=s replays; STEPS=n sets the length. */
 #include "world.h"
@@ -14,13 +14,13 @@
 
 typedef struct model_table {
     bool exists, enabled;
-    int versions[FAMILIES]; /* 0: no such family */
+    int versions[FAMILIES]; /* 0: the family does not exist */
     int splits;
     bool rows[ROWS][FAMILIES];
 } model_table;
 
 typedef struct model {
-    bool ns; /* namespace n, which tables 3 to 5 are in */
+    bool ns; /* whether namespace n exists; tables 3 to 5 are in it */
     model_table tables[TABLES];
     rq_random random;
 } model;
@@ -178,7 +178,7 @@ static void do_flush(world *w, model *m, int i)
     expect(world_table(w, RQ_DDL_FLUSH_TABLE, table_names[i]), should, "flush", w);
 }
 
-/* --- all of it agrees ------------------------------------------------------------------------- */
+/* --- world and model agree -------------------------------------------------------------------- */
 
 static void check(world *w, const model *m)
 {
@@ -279,7 +279,7 @@ static void random_changes_do_what_the_model_says(void **state)
     world_clear(&w);
 }
 
-/* --- at once ---------------------------------------------------------------------------------- */
+/* --- concurrent changes ----------------------------------------------------------------------- */
 
 #define CROWD 60
 
@@ -322,7 +322,7 @@ static void concurrent_changes_end_in_agreement(void **state)
         }
         d->early = rq_sim_random(w.sim) % 2 == 0;
         d->wait_finished = rq_sim_random(w.sim) % 3 == 0;
-        d->nonce = rq_sim_random(w.sim) % 40 + 1; /* some come twice */
+        d->nonce = rq_sim_random(w.sim) % 40 + 1; /* some nonces are used twice */
         d->nonce_group = 3;
         d->submitted = answered;
         rq_catalog_submit(w.catalog, d);

@@ -17,7 +17,7 @@
         if ((call) != RQ_OK) fail_msg("%s: %s", #call, w.why.message);                             \
     } while (0)
 
-/* The state_data of a record, by hand. */
+/* The state_data of a record, encoded by hand. */
 typedef struct record {
     uint8_t bytes[512];
     size_t len;
@@ -31,7 +31,7 @@ static void add_field(record *r, uint8_t tag, const void *value, size_t len)
     r->len += len;
 }
 
-/* As versions before payloads wrote the beginning of each record. */
+/* The beginning of a record as versions before payloads wrote it. */
 static record old_record(uint8_t kind, const char *table, uint8_t flags, const char *family)
 {
     record r = {.bytes = {1, kind}, .len = 2};
@@ -99,7 +99,7 @@ static void records_of_earlier_versions_are_finished(void **state)
     MUST(world_create(&w, "u", "f g", "m"));
     MUST(world_put(&w, "t", "a", "f"));
     MUST(world_put(&w, "t", "a", "g"));
-    /* A disable of u; and a delete of t's family g, whose record has all fields of an alter. */
+    /* A disable of u, and a delete of t's family g whose record has all fields of an alter. */
     record disable = old_record(RQ_DDL_DISABLE_TABLE, "u", 4, "");
     write_record(&w, 1000, "DisableTableProcedure", PB__PROCEDURE_STATE__RUNNABLE, &disable);
     const rq_catalog_table *t = rq_catalog_table_find(w.catalog, RQ_SLICE_LIT("t"));
@@ -180,7 +180,7 @@ static void expect_aborted(world *w, uint64_t id)
     rq_arena_init(&a);
     assert_true(is_unfinished(w, id));
     assert_true(rq_catalog_procedure_abort(w->catalog, id, false));
-    (void)world_settle(w); /* not all of it: others are parked */
+    (void)world_settle(w); /* other procedures are parked, so not all settle */
     assert_true(find(w, &a, id, &p));
     assert_true(p.finished && !p.parked);
     assert_int_equal(p.rc, RQ_E_DO_NOT_RETRY);
@@ -211,7 +211,7 @@ static void an_unknown_kind_is_kept_and_does_not_refuse_the_start(void **state)
     }
     expect_aborted(&w, 1000);
     MUST(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"));
-    crash_and_open(&w); /* its end, whose record has no kind we know either */
+    crash_and_open(&w); /* the end record of a procedure whose kind is unknown */
     rq_arena a;
     rq_procedure p;
     rq_arena_init(&a);
@@ -234,9 +234,9 @@ static void garbage_costs_its_own_procedure(void **state)
     for (size_t i = 0; i < RQ_ARRAY_LEN(r); i++)
         r[i] = old_record(RQ_DDL_SPLIT_REGION, "t", 4, "0123");
     add_field(&r[0], 6, "no region", 9);
-    add_field(&r[1], 9, "12345678", 8); /* not a field of a split */
-    r[2].len -= 1;                      /* cut short */
-    r[3].bytes[0] = 9;                  /* another format */
+    add_field(&r[1], 9, "12345678", 8); /* a split has no such field */
+    r[2].len -= 1;                      /* truncated */
+    r[3].bytes[0] = 9;                  /* unknown format version */
     for (size_t i = 0; i < RQ_ARRAY_LEN(r); i++)
         write_record(&w, 1000 + i, SPLIT, PB__PROCEDURE_STATE__RUNNABLE, &r[i]);
     write_bytes(&w, 1010, RQ_SLICE_LIT("no message at all"));
@@ -263,7 +263,7 @@ static void garbage_costs_its_own_procedure(void **state)
 
 typedef struct hidden {
     world *w;
-    rq_region *store; /* while it is hidden */
+    rq_region *store; /* the real store while c->store is NULL */
     unsigned attempts;
     bool answered;
     rq_ddl ddl;
@@ -274,7 +274,7 @@ static void hidden_answered(rq_ddl *d)
     RQ_CONTAINER_OF(d, hidden, ddl)->answered = true;
 }
 
-/* The commit fails twice; after the first time the record cannot be written either. */
+/* The commit fails twice; after the first failure the record cannot be written either. */
 static rq_err hide_store(void *ctx, const rq__proc *p, rq_error *why)
 {
     hidden *h = ctx;
@@ -310,7 +310,8 @@ static void an_error_is_no_answer_while_the_change_goes_on(void **state)
         rq_sim_advance(w->sim, 10000000);
     assert_true(h.answered);
     assert_int_equal(h.ddl.rc, RQ_OK);
-    assert_int_equal(h.attempts, 2); /* then the record was durable */
+    /* answered after the second failure, when the record was durable */
+    assert_int_equal(h.attempts, 2);
     assert_true(world_settle(w));
     assert_int_equal(world_get(w, "t", "a", "f"), RQ_E_NOT_SERVING_REGION);
     world_clear(w);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `recover`, `fsck --repair` and a region without a row in hbase:meta, whose rows other regions have: its files are
- * set aside, unless the links of a clone or a snapshot need them. */
+/* `recover`, `fsck --repair` and a region without a row in hbase:meta whose key range other regions
+ * cover: its files are set aside, unless the links of a clone or a snapshot need them. */
 #include "world.h"
 
 #include "catalog/catalog_priv.h"
@@ -8,13 +8,13 @@
 #include "catalog/meta.h"
 #include "catalog/recover.h"
 
-typedef struct told {
+typedef struct reports {
     unsigned aside, notes;
-} told;
+} reports;
 
-static void tell(void *ctx, const char *what, const char *place, const char *text)
+static void count_report(void *ctx, const char *what, const char *place, const char *text)
 {
-    told *t = ctx;
+    reports *t = ctx;
     (void)place, (void)text;
     t->aside += strcmp(what, "set aside") == 0;
     t->notes += strcmp(what, "note") == 0;
@@ -66,10 +66,10 @@ static void begin(world *w, void (*uses)(world *w))
     begin_with(w, uses, false);
 }
 
-static told recover(world *w)
+static reports recover(world *w)
 {
-    told t = {0};
-    const rq_recover_options o = {.act = true, .report = tell, .ctx = &t};
+    reports t = {0};
+    const rq_recover_options o = {.act = true, .report = count_report, .ctx = &t};
     rq_recover_result r;
     OK(rq_recover(w->env, &o, &r, &w->why));
     return t;
@@ -102,7 +102,7 @@ static void an_unneeded_region_is_set_aside(void **state)
     world own, *w = &own;
     begin(w, NULL);
     assert_int_equal(recover(w).aside, 1);
-    told again = recover(w);
+    reports again = recover(w);
     assert_int_equal(again.aside + again.notes, 0);
     OK(world_open(w));
     end(w);
@@ -120,7 +120,7 @@ static void a_region_that_a_clone_links_to_stays(void **state)
     (void)state;
     world own, *w = &own;
     begin(w, make_clone);
-    told t = recover(w);
+    reports t = recover(w);
     assert_int_equal(t.aside, 0);
     assert_int_equal(t.notes, 1);
     OK(world_open(w));
@@ -161,7 +161,7 @@ static void a_region_that_cannot_be_read_stays_likewise(void **state)
     end(w);
 }
 
-/* The same folders, as `fsck --repair` sees them. */
+/* The same folders, with `fsck --repair`. */
 static void a_repair_leaves_what_clones_and_snapshots_need(void **state)
 {
     (void)state;

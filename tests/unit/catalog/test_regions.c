@@ -133,16 +133,16 @@ static void rows_and_numbers_go_on_in_the_new_regions(void **state)
     assert_int_equal(world_create(&w, "t", "f g", NULL), RQ_OK);
     put_rows(&w, "t", "achkmz");
     assert_int_equal(world_table(&w, RQ_DDL_FLUSH_TABLE, "t"), RQ_OK);
-    put_rows(&w, "t", "abn"); /* a second version, and rows of the memstore */
+    put_rows(&w, "t", "abn"); /* writes a second version, which stays in the memstore */
     int64_t before, after;
     (void)regions_of(&w, "t", &before);
     rq_engine_compactions_enable(w.engine, false);
     assert_int_equal(world_split(&w, "t", "a", "k"), RQ_OK);
     assert_int_equal(regions_of(&w, "t", &after), 2);
-    assert_true(after >= before + 9); /* above every number given */
+    assert_true(after >= before + 9); /* above every sequence id assigned so far */
     expect_rows(&w, "t", "a b c h k m n z ");
     expect_sound(&w);
-    /* While a reference is left it is neither split nor merged. */
+    /* A region with references is neither split nor merged. */
     expect_refused(&w, world_split(&w, "t", "a", "c"), RQ_E_DO_NOT_RETRY, "NOT splittable");
     expect_refused(&w, world_merge(&w, "t", "a z", false), RQ_E_MERGE_REGION, "is not mergeable");
     rq_engine_compactions_enable(w.engine, true);
@@ -155,7 +155,7 @@ static void rows_and_numbers_go_on_in_the_new_regions(void **state)
     assert_true(before >= after);
     expect_rows(&w, "t", "a b c h k m n z ");
     expect_sound(&w);
-    /* And after a restart. */
+    /* The same after a restart. */
     put_rows(&w, "t", "x");
     assert_int_equal(world_close(&w, false), RQ_OK);
     assert_int_equal(world_open(&w), RQ_OK);
@@ -171,8 +171,8 @@ static rq_err cut_before_the_check(void *ctx, const rq__proc *p, rq_error *why)
     return rq_fail(why, RQ_E_IO, "cut");
 }
 
-/* The record is written before the first step, which checks the regions. A merge that went on behind
- * it deleted the only row that names the parents of an earlier merge. */
+/* The record is written before the first step, which checks the regions. Without that check a
+ * resumed merge deleted the only row that names the parents of an earlier merge. */
 static void a_merge_that_is_resumed_checks_its_regions(void **state)
 {
     (void)state;
@@ -184,7 +184,7 @@ static void a_merge_that_is_resumed_checks_its_regions(void **state)
     assert_int_equal(world_table(&w, RQ_DDL_FLUSH_TABLE, "t"), RQ_OK);
     assert_int_equal(world_merge(&w, "t", "a h", false), RQ_OK);
     assert_int_equal(world_compact(&w, "t"),
-                     RQ_OK); /* no references, but no round of the janitor */
+                     RQ_OK); /* no references are left, but the janitor has not run */
     rq_sim_advance(w.sim, 1000000000);
     w.catalog->procedures.before_step = cut_before_the_check;
     w.catalog->procedures.before_step_ctx = w.sim;
@@ -215,15 +215,15 @@ static void a_truncated_region_has_nothing_and_goes_on(void **state)
     put_rows(&w, "t", "acmz");
     assert_int_equal(world_table(&w, RQ_DDL_FLUSH_TABLE, "t"), RQ_OK);
     rq_engine_compactions_enable(w.engine, false);
-    assert_int_equal(world_split(&w, "t", "a", "k"), RQ_OK); /* references */
-    put_rows(&w, "t", "bn");                                 /* and a memstore */
+    assert_int_equal(world_split(&w, "t", "a", "k"), RQ_OK); /* makes references */
+    put_rows(&w, "t", "bn");                                 /* puts rows into the memstores */
     int64_t before, after;
     (void)regions_of(&w, "t", &before);
     assert_int_equal(world_truncate_region(&w, "t", "m"), RQ_OK);
     expect_rows(&w, "t", "a b c ");
     assert_int_equal(regions_of(&w, "t", &after), 2);
     put_rows(&w, "t", "z");
-    /* Twice, and over a restart without a stop, whatever the log still has. */
+    /* Twice, and over a crash: the log may still contain the truncated rows. */
     assert_int_equal(world_truncate_region(&w, "t", "z"), RQ_OK);
     put_rows(&w, "t", "y");
     assert_int_equal(world_close(&w, true), RQ_OK);
@@ -265,21 +265,21 @@ static void parents_stay_while_referred_to(void **state)
     put_rows(&w, "t", "abcxyz");
     rq_engine_compactions_enable(w.engine, false);
     assert_int_equal(world_split(&w, "t", "a", "m"), RQ_OK);
-    /* Over a restart, with references that nobody has rewritten. */
+    /* Over a restart, with references that no compaction has rewritten. */
     assert_int_equal(world_clean(&w, "t"), RQ_OK);
     assert_int_equal(world_close(&w, true), RQ_OK);
     assert_int_equal(world_open(&w), RQ_OK);
     expect_rows(&w, "t", "a b c x y z ");
     assert_int_equal(world_compact(&w, "t"), RQ_OK);
     expect_sound(&w);
-    /* The parent's file, two daughters' files, and sequence numbers. */
+    /* Files: the parent's, the two daughters', and files of sequence ids. */
     size_t before = count_files(&w, "data/default/t");
     assert_int_equal(world_clean(&w, "t"), RQ_OK);
     assert_true(count_files(&w, "data/default/t") < before);
     assert_int_equal(count_files(&w, "archive/data/default/t"), 1);
     expect_rows(&w, "t", "a b c x y z ");
     expect_sound(&w);
-    /* Dropped with parents that were never cleared away. */
+    /* Dropped while its parents are not yet archived. */
     assert_int_equal(world_merge(&w, "t", "a z", false), RQ_OK);
     assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"), RQ_OK);
     assert_int_equal(world_table(&w, RQ_DDL_DELETE_TABLE, "t"), RQ_OK);
@@ -331,7 +331,8 @@ static bool has_folder(world *w, const rq_region_info *info)
     return rq_vfs_stat(w->env->vfs, path, &st, NULL) == RQ_OK;
 }
 
-/* A deposed master of a cluster does that step again when the daughter has been split and archived by its successor. */
+/* A deposed master of a cluster repeats that step after its successor has split and archived the
+ * daughter. */
 static void a_daughter_that_is_laid_out_again_does_not_keep_its_parent(void **state)
 {
     (void)state;
@@ -353,7 +354,7 @@ static void a_daughter_that_is_laid_out_again_does_not_keep_its_parent(void **st
     compact_at(&w, "c");
     assert_int_equal(world_clean(&w, "t"), RQ_OK);
     assert_false(has_folder(&w, &daughter));
-    assert_true(has_folder(&w, &parent)); /* the other daughter refers to it */
+    assert_true(has_folder(&w, &parent)); /* the other daughter refers to the parent */
     assert_int_equal(
         rq_region_create_from(w.engine, &daughter, schema, &parent, 1, &at, false, &w.why), RQ_OK);
     assert_int_equal(world_clean(&w, "t"), RQ_OK);
@@ -393,7 +394,7 @@ static void a_region_that_grows_is_split_by_its_policy(void **state)
             char row[16];
             rq_err rc;
             snprintf(row, sizeof row, "r%03d", k);
-            for (;;) { /* as a client does while the region is on its way */
+            for (;;) { /* as a client retries while the region is being moved */
                 rc = world_put_cell(&w, "t", row, "f", "q", rq_slice_of(value, sizeof value));
                 if (rc == RQ_OK) break;
                 assert_true(rc == RQ_E_NOT_SERVING_REGION);
@@ -411,7 +412,7 @@ static void a_region_that_grows_is_split_by_its_policy(void **state)
             char *text = world_describe(&w);
             const char *bracket = strstr(text, ", r");
             assert_non_null(bracket);
-            assert_int_equal(strcspn(bracket + 2, ")"), 2); /* divided at a prefix */
+            assert_int_equal(strcspn(bracket + 2, ")"), 2); /* split at a prefix of two bytes */
             free(text);
         }
         expect_sound(&w);
@@ -419,13 +420,13 @@ static void a_region_that_grows_is_split_by_its_policy(void **state)
     }
 }
 
-/* --- a hole that others fill first ------------------------------------------------------------ */
+/* --- a hole that another procedure fills first ------------------------------------------------ */
 
 typedef struct hole {
     world *w;
     rq_ddl lock, fill, assign;
     unsigned answered;
-    rq_region *open; /* a reference: when the reopening begins */
+    rq_region *open; /* the open region when the reopening began; has a reference */
 } hole;
 
 static void fill_answered(rq_ddl *d)
@@ -445,7 +446,7 @@ static void lock_answered(rq_ddl *d)
     assert_int_equal(d->rc, RQ_OK);
 }
 
-/* The lock, or what waits for it. */
+/* Submits the lock, or a procedure that waits for the lock. */
 static void submit_waiting(hole *h, rq_ddl *d, rq_ddl_kind kind, void (*answered)(rq_ddl *d))
 {
     d->kind = kind;
@@ -476,8 +477,8 @@ static rq_err watch_steps(void *ctx, const rq__proc *p, rq_error *why)
     return RQ_OK;
 }
 
-/* Somebody assigns the region that a procedure has found for a hole. The reopening that the procedure leaves comes after
- * that. */
+/* Another procedure assigns the region that FILL_HOLES has found. The reopening that FILL_HOLES
+ * submits runs after that. */
 static void a_filled_hole_that_is_open_is_not_closed_again(void **state)
 {
     (void)state;
@@ -502,10 +503,11 @@ static void a_filled_hole_that_is_open_is_not_closed_again(void **state)
     submit_waiting(&h, &h.assign, RQ_DDL_ASSIGN_REGION, assign_answered);
     w.catalog->procedures.before_step = watch_steps;
     w.catalog->procedures.before_step_ctx = &h;
-    rq_sim_advance(w.sim, UINT64_C(3600) * 1000000000); /* the lock is not renewed */
+    /* the lock expires because it is not renewed */
+    rq_sim_advance(w.sim, UINT64_C(3600) * 1000000000);
     assert_true(world_settle(&w));
     assert_int_equal(h.answered, 2);
-    assert_non_null(h.open); /* it was assigned before */
+    assert_non_null(h.open); /* the region was open before the reopening began */
     rq_region *now = region_of_a(&w);
     assert_ptr_equal(now, h.open);
     rq_region_unref(now);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Region replicas: other names of the one region, in the view and in meta; they come and go with
- * REGION_REPLICATION, and over restarts. */
+/* Region replicas: further names of the same region in the view and in meta. They follow
+ * REGION_REPLICATION, and survive restarts. */
 #include "world.h"
 
 #include <stdio.h>
@@ -19,7 +19,8 @@ static rq_slice replica_name(world *w, rq_arena *arena, const char *table, const
     return info.name;
 }
 
-/* Replicas 1 to `last` of the row's region are served by it, the next is not known. */
+/* Replicas 1 to `last` of the row's region are served by the primary; replica last + 1 is
+ * unknown. */
 static void expect_replicas(world *w, const char *table, const char *row, int last)
 {
     rq_arena a;
@@ -41,7 +42,7 @@ static void expect_replicas(world *w, const char *table, const char *row, int la
                      RQ_E_NOT_SERVING_REGION);
     rq_epoch_unpin(w->env->epoch, &m);
     rq_arena_clear(&a);
-    char *faults = world_check(w); /* meta names as many */
+    char *faults = world_check(w); /* meta has as many replicas */
     assert_string_equal(faults, "");
     free(faults);
 }
@@ -120,11 +121,11 @@ static void replicas_are_closed_with_their_region(void **state)
     SUCCEEDS(world_table(&w, RQ_DDL_ENABLE_TABLE, "t"));
     expect_states(&w, "OPEN OPEN ");
     SUCCEEDS(world_split(&w, "t", "x", "r"));
-    expect_states(&w, "OPEN CLOSED OPEN OPEN "); /* the parent's row is before its daughters' */
+    expect_states(&w, "OPEN CLOSED OPEN OPEN "); /* the parent's row precedes its daughters' */
     world_clear(&w);
 }
 
-/* As a client computes them. HBASE: RegionInfo.encodeRegionName. */
+/* Names as a client computes them. HBASE: RegionInfo.encodeRegionName. */
 static void metas_replicas_have_names_of_the_old_form(void **state)
 {
     (void)state;

@@ -98,7 +98,7 @@ static void a_damaged_folder_of_hbase_is_refused(void **state)
     world *w = empty();
     put_file(w, "hbase.version", "PBUF\n\0018");
     put_file(w, "data/default/t/.tabledesc/.tableinfo.0000000001.5", "hello");
-    refused(w, RQ_E_NOT_FOUND, "hbase.id"); /* it would be taken over, were it whole */
+    refused(w, RQ_E_NOT_FOUND, "hbase.id"); /* a complete folder would be taken over */
     put_file(w, "MasterData/WALs/h,1,2/x", "no log");
     refused(w, RQ_E_CORRUPT, "MasterData/WALs/h,1,2/x");
     end(w);
@@ -113,7 +113,7 @@ static void a_folder_with_something_else_in_it_is_refused(void **state)
     end(w);
 }
 
-/* A log as HBase writes it, of one put into f of table t. */
+/* Writes a log as HBase does, with one put into f of table t. */
 static void put_log(world *w, const char *path, const char *region, uint64_t seqid, bool compressed)
 {
     uint8_t bytes[600] = "PWAL";
@@ -149,7 +149,7 @@ static void put_log(world *w, const char *path, const char *region, uint64_t seq
     assert_int_equal(rq_vfs_write_new_file(w->env->vfs, path, rq_slice_of(bytes, n), &why), RQ_OK);
 }
 
-/* The one region of t. */
+/* The encoded name of t's only region. */
 static void region_of_t(world *w, char ret[64])
 {
     rq_arena a = {0};
@@ -167,7 +167,7 @@ static void print_problem(void *ctx, rq_finding level, const char *place, const 
     if (level == RQ_FINDING_PROBLEM) print_message("%s: %s\n", place, text);
 }
 
-/* What fsck counts. */
+/* The number of problems that fsck finds. */
 static uint64_t problems(world *w)
 {
     rq_fsck_totals totals;
@@ -196,7 +196,7 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
         refused(w, RQ_E_UNSUPPORTED, "compressed");
         end(w);
     }
-    /* Edits that a killed HBase had acknowledged may not even have reached the file. */
+    /* The log may lack edits that a killed HBase had acknowledged. */
     world *w = with_a_table();
     put_log(w, files[0], "0123456789abcdef0123456789abcdef", 7, false);
     refused(w, RQ_E_STATE, "that was not stopped");
@@ -205,8 +205,8 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
     put_file(w, files[0], "");
     refused(w, RQ_E_STATE, files[0]);
     end(w);
-    /* HBase would skip edits that are in files; the region is opened, and the file is moved
-     * away. */
+    /* The edits are of another region: HBase would skip them. The region is opened, and the file is
+     * moved away. */
     w = with_a_table();
     char region[64];
     char path[200];
@@ -219,15 +219,15 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
     assert_int_equal(world_put(w, "t", "a", "f"), RQ_OK);
     end(w);
     w = with_a_table();
-    region_of_t(w, region); /* another than before when the seed is the time */
+    region_of_t(w, region); /* a new name if the seed is the time */
     snprintf(path, sizeof path, "data/default/t/%s/recovered.edits/0000000000000000007", region);
     put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
     put_log(w, path, region, 7, false);
-    assert_int_equal(problems(w), 2); /* the takeover, and the file */
+    assert_int_equal(problems(w), 2); /* fsck reports the takeover and the file */
     refused(w, RQ_E_STATE, "recovered.edits");
     end(w);
-    /* Other files beside edits are not edits: the remains of interrupted splitting, HBase 1's
-     * numbers. */
+    /* Other files in recovered.edits are not edits: leftovers of an interrupted log split, HBase
+     * 1's sequence ids. */
     static const char *const others[] = {"0000000000000000009.temp", "0000000000000000007_seqid",
                                          "0000000000000000005.1700000000000"};
     w = with_a_table();
@@ -240,23 +240,23 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
     assert_int_equal(world_open(w), RQ_OK);
     assert_int_equal(world_put(w, "t", "a", "f"), RQ_OK);
     end(w);
-    w = with_a_table(); /* edits as HFiles, which wait for the region to open */
+    w = with_a_table(); /* edits as HFiles, which HBase loads when it opens the region */
     region_of_t(w, region);
     put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
     snprintf(path, sizeof path, "data/default/t/%s/f/recovered.hfiles/7-h", region);
     put_file(w, path, "");
-    assert_int_equal(world_open(w), RQ_OK); /* of none HBase keeps nothing */
+    assert_int_equal(world_open(w), RQ_OK); /* an empty file is accepted */
     assert_int_equal(world_close(w, true), RQ_OK);
     put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
     snprintf(path, sizeof path, "data/default/t/%s/f/recovered.hfiles/8-h", region);
     put_file(w, path, "x");
     refused(w, RQ_E_STATE, "recovered.hfiles/8-h");
     end(w);
-    w = with_a_table(); /* nothing goes with the folders that nobody has looked at */
+    w = with_a_table(); /* folders with unknown contents are not removed */
     put_file(w, "MasterData/WALs/h,1,2/deeper/x", "x");
     refused(w, RQ_E_UNSUPPORTED, "MasterData/WALs/h,1,2/deeper/x");
     end(w);
-    w = with_a_table(); /* empty folders and logs of nothing are what a clean stop leaves */
+    w = with_a_table(); /* a clean stop of HBase leaves empty folders and logs without edits */
     assert_int_equal(rq_vfs_mkdirs(w->env->vfs, "WALs/h,1,2-splitting", NULL), RQ_OK);
     put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
     assert_int_equal(world_open(w), RQ_OK);
@@ -357,7 +357,7 @@ static void a_lost_version_file_does_not_cost_a_table(void **state)
     end(w);
 }
 
-/* With a time to live of nothing: what nobody holds goes at once. */
+/* Runs the cleaner with a time to live of 0: files that nothing refers to are deleted at once. */
 static bool is_there_after_a_round(world *w, const char *path)
 {
     bool ran;
@@ -395,7 +395,7 @@ static void what_links_and_snapshots_of_hbase_refer_to_stays_in_the_archive(void
     world_clear(&w);
 }
 
-/* SnapshotDataManifest of one region, one family, these files. */
+/* Writes a SnapshotDataManifest with one region, one family and these files. */
 static void put_snapshot(world *w, const char *name, const char *const *files, size_t count)
 {
     rq_buf out = {0};
@@ -437,7 +437,7 @@ static void a_snapshot_of_hbase_holds_the_files_it_names(void **state)
     assert_int_equal(world_open(&w), RQ_OK);
     put_snapshot(&w, "s", named, 3);
     put_snapshot(&w, "s2", named + 3, 2);
-    put_file(&w, ".hbase-snapshot/.tmp/s3/.snapshotinfo", "x"); /* was being made */
+    put_file(&w, ".hbase-snapshot/.tmp/s3/.snapshotinfo", "x"); /* a snapshot that was being made */
     for (size_t i = 0; i < RQ_ARRAY_LEN(held); i++) {
         snprintf(path, sizeof path, "archive/data/default/t/0a/f/%s", held[i]);
         put_file(&w, path, "x");
@@ -449,7 +449,7 @@ static void a_snapshot_of_hbase_holds_the_files_it_names(void **state)
         assert_true(is_there_after_a_round(&w, path));
     }
     put_file(&w, ".hbase-snapshot/s4/.snapshotinfo", "x");
-    put_file(&w, ".hbase-snapshot/s4/data.manifest", ""); /* its contents are lost */
+    put_file(&w, ".hbase-snapshot/s4/data.manifest", ""); /* a manifest without contents */
     put_file(&w, "archive/data/default/t/0a/f/ff", "x");
     assert_true(is_there_after_a_round(&w, "archive/data/default/t/0a/f/ff"));
     assert_int_equal(rq_vfs_remove_tree(w.env->vfs, ".hbase-snapshot", NULL), RQ_OK);
@@ -507,7 +507,7 @@ static void files_are_of_one_cluster(void **state)
     end(w);
 }
 
-/* As above, for a cluster whose logs are elsewhere. */
+/* The same for a cluster whose logs are elsewhere. */
 static void a_cluster_knows_the_folder_that_it_claimed(void **state)
 {
     (void)state;
@@ -518,7 +518,8 @@ static void a_cluster_knows_the_folder_that_it_claimed(void **state)
     why = (rq_error){0};
     assert_int_equal(rq_root_claim(w->env->vfs, CLUSTER, &why), RQ_OK);
     assert_int_equal(rq_root_claim(w->env->vfs, CLUSTER, &why), RQ_OK);
-    assert_int_equal(rq_root_claim(w->env->vfs, OTHER_CLUSTER, &why), RQ_OK); /* another process */
+    /* claims the folder as another process would */
+    assert_int_equal(rq_root_claim(w->env->vfs, OTHER_CLUSTER, &why), RQ_OK);
     assert_int_equal(rq_root_check_claim(w->env->vfs, CLUSTER, &why), RQ_OK);
     assert_int_equal(rq_root_join(w->env->vfs, CLUSTER, &why), RQ_OK);
     assert_int_equal(rq_root_check_claim(w->env->vfs, CLUSTER, &why), RQ_OK);
@@ -579,7 +580,7 @@ static void a_cluster_takes_no_folder_that_is_used(void **state)
     cannot_join(w, RQ_E_UNSUPPORTED, "letters");
 }
 
-/* Nobody holds the lock: a master that was stopped must not keep the next one out. */
+/* No process holds the folder's lock: a stopped master (SIGSTOP) must not block the next master. */
 static void masters_of_a_cluster_share_its_files(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots, clones and restores, on the simulated environment. */
+/* Snapshots, clones and restores, in the simulated environment. */
 #include "world.h"
 
 #include "catalog/fsck.h"
@@ -41,7 +41,7 @@ static void count_problem(void *ctx, rq_finding level, const char *place, const 
     *expected = NULL;
 }
 
-/* fsck finds one problem, at that place. */
+/* fsck finds one problem, at this place. */
 static void expect_problem(world *w, const char *place)
 {
     rq_fsck_totals totals;
@@ -144,7 +144,7 @@ static void a_clone_has_the_rows_of_its_snapshot(void **state)
     put_rows(w, "n:c", "q");
     restart(w);
     expect_rows(w, "n:c", "a b q z ");
-    /* Without a flush only what is in files. */
+    /* A snapshot without a flush contains only rows in files. */
     put_rows(w, "t", "d");
     OK(world_snapshot(w, "skip", "t", false));
     OK(world_clone(w, "skip", "c2"));
@@ -167,7 +167,7 @@ static void a_clone_outlives_snapshot_and_source(void **state)
     OK(world_snapshot(w, "s", "t", true));
     OK(world_clone(w, "s", "c"));
     OK(world_snapshot(w, "of_clone", "c", true));
-    OK(world_clone(w, "of_clone", "cc")); /* its links name t's files */
+    OK(world_clone(w, "of_clone", "cc")); /* the clone's links name t's files */
     disable_and_delete(w, "t");
     OK(world_delete_snapshot(w, "s"));
     OK(world_delete_snapshot(w, "of_clone"));
@@ -178,7 +178,7 @@ static void a_clone_outlives_snapshot_and_source(void **state)
     clean_archive(w);
     restart(w);
     expect_rows(w, "cc", "a z ");
-    /* The last clone rewrites its files: nothing needs the archive any more. */
+    /* The last clone rewrites its files: then nothing refers to the archive. */
     OK(world_compact(w, "cc"));
     restart(w);
     expect_rows(w, "cc", "a z ");
@@ -250,7 +250,8 @@ static void a_restore_brings_back_rows_and_descriptor(void **state)
     world_clear(w);
 }
 
-/* Daughters refer to a half of their parent's files; the clone's references name those themselves. */
+/* Daughters refer to halves of their parent's files; the clone's references name the parent's files
+ * directly. */
 static void a_clone_of_daughters_outlives_the_parent(void **state)
 {
     (void)state;
@@ -274,7 +275,7 @@ static void a_clone_of_daughters_outlives_the_parent(void **state)
     restart(w);
     expect_rows(w, "c", "a b x y ");
     expect_rows(w, "d", "a b x y ");
-    /* A snapshot of references to links. */
+    /* A snapshot of references to links (files of the clone of a split region). */
     OK(world_snapshot(w, "again", "c", true));
     OK(world_clone(w, "again", "e"));
     disable_and_delete(w, "c");
@@ -348,7 +349,7 @@ static void a_damaged_snapshot_is_refused_and_can_be_deleted(void **state)
     assert_int_equal(world_clone(w, "s", "c"), RQ_E_SNAPSHOT_CORRUPT);
     expect_rows(w, "c", "");
     OK(world_delete_snapshot(w, "s"));
-    /* A file that is gone. */
+    /* A file of the snapshot was deleted. */
     OK(world_snapshot(w, "s", "t", true));
     disable_and_delete(w, "t");
     OK(rq_vfs_remove_tree(w->env->vfs, "archive", &w->why));
@@ -374,7 +375,7 @@ static void a_link_without_its_back_reference_is_reported(void **state)
     restart(w);
     OK(rq_vfs_remove_tree(w->env->vfs, "archive", &w->why));
     OK(rq_vfs_list(w->env->vfs, "data/default/c", &a, &regions, &count, &w->why));
-    assert_int_equal(count, 2); /* .tabledesc is the other */
+    assert_int_equal(count, 2); /* the other entry is .tabledesc */
     char *dir = rq_arena_printf(&a, "data/default/c/%s/f", regions[1].name);
     OK(rq_vfs_list(w->env->vfs, dir, &a, &files, &count, &w->why));
     assert_int_equal(count, 1);
@@ -394,7 +395,7 @@ static void a_namespaces_limits_count_clones(void **state)
     OK(world_snapshot(w, "s", "n:t", true));
     assert_int_equal(world_clone(w, "s", "n:c"), RQ_E_QUOTA_EXCEEDED);
     OK(world_table(w, RQ_DDL_DISABLE_TABLE, "n:t"));
-    OK(world_restore(w, "s", "n:t")); /* in place of its own regions */
+    OK(world_restore(w, "s", "n:t")); /* the restore replaces the table's own regions */
     OK(world_clone(w, "s", "c"));
     world_clear(w);
 }
@@ -423,7 +424,7 @@ static void an_expired_snapshot_is_refused_and_deleted_by_itself(void **state)
     world_clear(w);
 }
 
-/* vfs calls of a list that has so many snapshots. */
+/* The number of vfs calls that a list of `expected` snapshots makes. */
 static uint64_t calls_of_a_list(world *w, size_t expected)
 {
     uint64_t before = rq_sim_calls(w->sim);
@@ -431,7 +432,7 @@ static uint64_t calls_of_a_list(world *w, size_t expected)
     return rq_sim_calls(w->sim) - before;
 }
 
-/* As another program may do it. */
+/* Copies a snapshot as another program may do it. */
 static void copy_in(world *w, const char *from, const char *to)
 {
     rq_vfs *v = w->env->vfs;
@@ -464,7 +465,8 @@ static void the_list_is_read_once(void **state)
         OK(world_snapshot(w, name, "t", false));
     }
     assert_true(calls_of_a_list(w, 10) > 10);
-    assert_true(calls_of_a_list(w, 10) > 10); /* the folder's time is too new */
+    /* the folder's modification time is too recent to be trusted */
+    assert_true(calls_of_a_list(w, 10) > 10);
     rq_sim_advance(w->sim, UINT64_C(10000000000));
     assert_true(calls_of_a_list(w, 10) > 10);
     assert_int_equal(calls_of_a_list(w, 10), 1);
@@ -475,7 +477,7 @@ static void the_list_is_read_once(void **state)
     rq_sim_advance(w->sim, UINT64_C(10000000000));
     calls_of_a_list(w, 9);
     assert_int_equal(calls_of_a_list(w, 9), 1);
-    /* Another program's. */
+    /* A snapshot copied by another program. */
     copy_in(w, "more", "exported");
     calls_of_a_list(w, 10);
     rq_sim_advance(w->sim, UINT64_C(10000000000));
@@ -483,7 +485,7 @@ static void the_list_is_read_once(void **state)
     assert_int_equal(calls_of_a_list(w, 10), 1);
     OK(rq_vfs_remove_tree(w->env->vfs, ".hbase-snapshot/exported", &w->why));
     calls_of_a_list(w, 9);
-    /* A folder whose description is still missing. */
+    /* A snapshot's folder without its description. */
     OK(rq_vfs_mkdirs(w->env->vfs, ".hbase-snapshot/coming", &w->why));
     rq_sim_advance(w->sim, UINT64_C(10000000000));
     calls_of_a_list(w, 9);

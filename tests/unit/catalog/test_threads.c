@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes, writes and lookups at once, on real threads and files. Each changing thread owns a
- * table, and all share one more; readers and writers use whatever tables they find. Acknowledged
- * rows of a table that is altered, disabled and enabled but never emptied must exist in the end,
- * and after a restart. Under TSan this tests the locking rules.
+/* Changes, writes and lookups at once, on real threads and files. Each thread that makes changes
+ * owns a table, and all share another table; readers and writers use all tables that they find.
+ * Acknowledged rows of a table that is altered, disabled and enabled but never emptied must exist
+ * in the end, and after a restart. Under TSan this tests the locking rules.
  *
  * SEED=s makes the same changes; STEPS=n sets their number per thread. */
 #include "world.h"
@@ -22,12 +22,12 @@
 typedef struct stage {
     world *w;
     atomic_bool over;
-    atomic_uint faults; /* outcomes that may not be */
+    atomic_uint faults; /* outcomes that must not occur */
 } stage;
 
 typedef struct actor {
     stage *s;
-    world w; /* its own verbs' outcomes */
+    world w; /* the outcomes of this thread's own operations */
     rq_random random;
     pthread_t thread;
     int number, steps;
@@ -53,7 +53,7 @@ static int below(actor *a, int bound)
     return (int)rq_random_below(&a->random, (uint64_t)bound);
 }
 
-/* --- changers --------------------------------------------------------------------------------- */
+/* --- threads that change tables --------------------------------------------------------------- */
 
 static rq_err change(actor *a, const char *table)
 {
@@ -141,7 +141,7 @@ static void look_around(actor *a)
         rq_error why = {0};
         rq_err rc =
             rq_host_find_encoded(a->w.host, rq_slice_cstr(online[i]->info->encoded), &r, &why);
-        /* A newer view may have it elsewhere; in the same one it is there. */
+        /* A newer view may have the region elsewhere; in the same view the region must exist. */
         if (rc != RQ_OK && rc != RQ_E_NOT_SERVING_REGION && rc != RQ_E_REGION_OPENING)
             fault(a, "look-up", rc);
     }
@@ -204,7 +204,7 @@ static void *client(void *arg)
     return NULL;
 }
 
-/* --- together --------------------------------------------------------------------------------- */
+/* --- all threads together --------------------------------------------------------------------- */
 
 static void check_rows(world *w, const actor *clients)
 {
@@ -281,7 +281,7 @@ typedef struct meeting {
     unsigned inside, most;
 } meeting;
 
-/* Until two have met, or 20 s have passed. */
+/* Waits until two splits have met, or 20 s have passed. */
 static rq_err meet(void *ctx, const rq__proc *p, rq_error *why)
 {
     meeting *m = ctx;

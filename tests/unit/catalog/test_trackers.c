@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Store-file trackers: allowed changes from one to another, refused ones, and the rows
- * meanwhile. */
+/* Store-file trackers: allowed and refused changes of the tracker, and that rows stay. */
 #include "world.h"
 
 #include "base/random.h"
@@ -88,7 +87,7 @@ static void an_alter_goes_by_migration_as_in_hbase(void **state)
     teardown(w);
 }
 
-/* The texts of a real HBase 2.6.1. */
+/* The texts of HBase 2.6.1. */
 static void an_unknown_name_is_a_class_that_is_not_found(void **state)
 {
     (void)state;
@@ -96,13 +95,14 @@ static void an_unknown_name_is_a_class_that_is_not_found(void **state)
                                     "java.lang.ClassNotFoundException: Class my.Tracker not found";
     world *w = setup();
     REFUSED(world_create(w, "t", "f" IMPL "my.Tracker", NULL), RQ_E_DO_NOT_RETRY, not_found);
-    OK(world_create(w, "t", "f" IMPL, NULL)); /* an empty name is none */
+    OK(world_create(w, "t", "f" IMPL, NULL)); /* an empty name means no tracker */
     expect(w, NULL, "DEFAULT");
     REFUSED(world_modify(w, "t", "f" IMPL "my.Tracker"), RQ_E_DO_NOT_RETRY, not_found);
     REFUSED(world_modify(w, "t", "f" IMPL "MIGRATION" FROM "my.Tracker" TO "FILE"),
             RQ_E_DO_NOT_RETRY,
             "java.lang.RuntimeException: java.lang.ClassNotFoundException: my.Tracker");
-    OK(world_modify(w, "t", "f" IMPL "DEFAULT" FROM "my.Tracker")); /* nobody looks at it */
+    /* a FROM tracker that is not used is not checked */
+    OK(world_modify(w, "t", "f" IMPL "DEFAULT" FROM "my.Tracker"));
     expect(w, NULL, "DEFAULT and more");
     teardown(w);
 }
@@ -115,16 +115,16 @@ static void one_call_changes_a_table_or_a_family(void **state)
     OK(world_put(w, "t", "a", "f"));
     OK(world_tracker(w, "t", NULL, "FILE"));
     expect(w, NULL, "FILE");
-    OK(world_tracker(w, "t", "g", "FILE")); /* what the table says is its own too */
+    OK(world_tracker(w, "t", "g", "FILE")); /* the table's tracker may also be set for the family */
     OK(world_tracker(w, "t", "f", "DEFAULT"));
     expect(w, "f", "DEFAULT");
     expect(w, "g", "FILE");
     OK(world_tracker(w, "t", "f", "FILE"));
     OK(world_modify(w, "t", "f g" IMPL "MIGRATION" FROM "FILE" TO "DEFAULT"));
-    OK(world_tracker(w, "t", NULL, "FILE")); /* taken back */
+    OK(world_tracker(w, "t", NULL, "FILE")); /* cancels the migration */
     expect(w, NULL, "FILE");
     OK(world_modify(w, "t", "f g" IMPL "MIGRATION" FROM "FILE" TO "DEFAULT"));
-    OK(world_tracker(w, "t", NULL, "DEFAULT")); /* finished */
+    OK(world_tracker(w, "t", NULL, "DEFAULT")); /* completes the migration */
     expect(w, NULL, "DEFAULT");
     REFUSED(world_tracker(w, "t", "g", NULL), RQ_E_DO_NOT_RETRY,
             "java.lang.ClassNotFoundException: ");
@@ -183,8 +183,8 @@ static void no_change_of_tracker_loses_a_row(void **state)
     teardown(w);
 }
 
-/* A region whose row in hbase:meta was lost while the server was killed: its manifest names files that its
- * list, which is written by a clean close, does not. */
+/* A region whose row in hbase:meta was lost while the server was killed: its manifest names files
+ * that are not in its file list, because only a clean close writes the list. */
 static void a_filled_hole_keeps_the_files_of_its_manifest(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The view alone: the tree of a table's regions, the hash of names, the nodes that an edit
- * shares. */
+/* The view alone: the tree of a table's regions, the hash of region names, and the nodes that an
+ * edit shares with the previous view. */
 #include "world.h"
 
 #include <malloc.h>
@@ -18,7 +18,7 @@ typedef struct fixture {
     rq__views views;
     rq_table_schema *schema;
     rq_random random;
-    rq__region_node *nodes[REGIONS_MAX]; /* what the table has, in order */
+    rq__region_node *nodes[REGIONS_MAX]; /* the table's expected regions, in order */
     size_t count;
     int64_t next_id;
 } fixture;
@@ -103,7 +103,7 @@ static uint64_t key_of(const fixture *f, size_t i)
     return strtoull((const char *)f->nodes[i]->info.start_key.ptr, NULL, 10);
 }
 
-/* Replaces `gone` regions from the i-th on by `made` new ones, as a split or merge does. Does
+/* Replaces `gone` regions from the i-th by `made` new regions, as a split or merge does. Does
  * nothing if the keys leave no room. */
 static void swap(fixture *f, size_t i, size_t gone, size_t made)
 {
@@ -171,7 +171,7 @@ static void random_changes_match_a_plain_list(void **state)
     teardown(&f);
 }
 
-/* A table that is replaced by one with the same nodes keeps them in the hash. */
+/* The hash keeps the nodes of a table that is replaced by a table with the same nodes. */
 static void nodes_that_stay_are_found(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void nodes_that_stay_are_found(void **state)
     teardown(&f);
 }
 
-/* A reader that began before a change has the table as it was. */
+/* A reader that began before a change still sees the old table. */
 static void an_old_table_stays_as_it_was(void **state)
 {
     (void)state;
@@ -253,7 +253,7 @@ static void a_change_does_not_copy_the_other_regions(void **state)
     teardown(&f);
 }
 
-/* --- a reader beside a writer ----------------------------------------------------------------- */
+/* --- a reader concurrent with a writer -------------------------------------------------------- */
 
 typedef struct reader {
     fixture *f;
@@ -285,7 +285,7 @@ static void a_name_that_stays_is_found_at_all_times(void **state)
     reader r = {.f = &f};
     for (size_t i = 0; i < 64; i++)
         memcpy(r.names[i], f.nodes[i]->info.encoded, sizeof r.names[i]);
-    for (size_t i = 0; i < 8; i++) { /* regions that come and go beside those */
+    for (size_t i = 0; i < 8; i++) { /* regions that are added and removed besides those */
         f.nodes[f.count] = node_new(&f, (UINT64_C(1000) << 32) + i * 1000000, f.next_id++);
         f.count++;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps that wait for reports of servers. They need no thread; after an abort, a pause, a stop or the loss of all
- * servers the procedure is in a recorded state. The test holds the calls back. */
+/* Steps of procedures that wait for reports of servers. They occupy no thread; after an abort, a
+ * pause, a stop or the loss of all servers the procedure is in a recorded state. The test delays
+ * the calls. */
 #include "world.h"
 
 #include "catalog/catalog_priv.h"
@@ -24,7 +25,7 @@ static void teardown(world *w)
     free(w);
 }
 
-/* --- changes that are not waited for ---------------------------------------------------------- */
+/* --- changes whose end the test does not wait for --------------------------------------------- */
 
 typedef struct asked {
     rq_ddl ddl;
@@ -61,7 +62,7 @@ static void run_until_answered(world *w, asked *a)
     rq_arena_clear(&a->arena);
 }
 
-/* A step may be in a pause of some seconds before it is tried again. */
+/* A step may pause for a few seconds before it is retried. */
 static void run_until_idle(world *w)
 {
     for (int i = 0; i < 1000 && w->catalog->procedures.active != NULL; i++)
@@ -91,7 +92,7 @@ static size_t regions_open(world *w)
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
-#define MANY 40 /* ten times the threads of a server's pool */
+#define MANY 40 /* ten times the number of threads in a server's pool */
 
 static void a_step_that_waits_has_no_thread(void **state)
 {
@@ -108,7 +109,8 @@ static void a_step_that_waits_has_no_thread(void **state)
     rq_sim_run(w->sim);
     assert_int_equal(waiting(w), MANY);
     assert_int_equal(w->catalog->procedures.busy, 0);
-    OK(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "x", NULL)); /* which calls no server */
+    /* creating a namespace calls no server */
+    OK(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "x", NULL));
     late_calls_hold(w->calls, false);
     for (size_t i = 0; i < MANY; i++) {
         run_until_answered(w, &list[i]);
@@ -130,7 +132,7 @@ static void an_abort_takes_effect_when_the_step_ends(void **state)
     assert_int_equal(waiting(w), 1);
     assert_true(rq_catalog_procedure_abort(w->catalog, w->catalog->procedures.active->id, true));
     rq_sim_advance(w->sim, 1000000000);
-    assert_false(a.answered); /* the region may be open by then: it is not forgotten */
+    assert_false(a.answered); /* the region may be open by then, and must be closed again */
     late_calls_hold(w->calls, false);
     run_until_answered(w, &a);
     assert_int_equal(a.ddl.rc, RQ_E_DO_NOT_RETRY);
@@ -177,18 +179,18 @@ static void a_pause_waits_for_the_step_that_waits(void **state)
     assert_int_equal(waiting(w), 0);
     assert_int_equal(w->catalog->procedures.stepping, 0);
     rq_sim_advance(w->sim, 5000000000);
-    assert_false(a.answered); /* its next step has not begun */
+    assert_false(a.answered); /* the next step has not begun */
     rq__procedures_go_on(w->catalog);
     run_until_answered(w, &a);
     assert_int_equal(a.ddl.rc, RQ_OK);
     teardown(w);
 }
 
-/* The master's stop comes before the step, whose calls then reach no server. */
+/* The master stops before this step, whose calls then reach no server. */
 typedef struct stop_at {
     world *w;
     const char *step;
-    rq_err rc; /* of the step; RQ_OK: it runs */
+    rq_err rc; /* result injected into the step; RQ_OK: the step runs */
 } stop_at;
 
 static rq_err stop_before(void *ctx, const rq__proc *p, rq_error *why)
@@ -201,7 +203,8 @@ static rq_err stop_before(void *ctx, const rq__proc *p, rq_error *why)
     return s->rc == RQ_OK ? RQ_OK : rq_fail(why, s->rc, "the step fails");
 }
 
-/* The change is as it is recorded: not ended, nothing taken for closed or failed. */
+/* The change stays as recorded: the procedure has not ended, and no region counts as closed or
+ * failed. */
 static void a_stop_is_no_result(rq_ddl_kind kind, const char *step, rq_err rc, size_t expected)
 {
     world *w = setup();
@@ -234,7 +237,7 @@ static void a_stop_is_not_taken_for_a_report(void **state)
     a_stop_is_no_result(RQ_DDL_DISABLE_TABLE, "MARK_REGIONS_OFFLINE", RQ_OK, 0);
     a_stop_is_no_result(RQ_DDL_ENABLE_TABLE, "MARK_REGIONS_ONLINE", RQ_OK, 0);
     a_stop_is_no_result(RQ_DDL_CREATE_TABLE, "ASSIGN_REGIONS", RQ_OK, 0);
-    /* The regions that it opened are to be closed again. */
+    /* The regions that the step opened must be closed again. */
     a_stop_is_no_result(RQ_DDL_CREATE_TABLE, "ADD_TO_META", RQ_E_DO_NOT_RETRY, 1);
 }
 
@@ -249,7 +252,7 @@ static void a_stop_ends_the_step_that_waits(void **state)
     assert_int_equal(waiting(w), 1);
     rq__procedures_stop(w->catalog);
     assert_int_equal(waiting(w), 0);
-    assert_int_equal(w->catalog->procedures.stepping, 0); /* else a pause hangs */
+    assert_int_equal(w->catalog->procedures.stepping, 0); /* otherwise the pause below hangs */
     rq__procedures_pause(w->catalog);
     rq__procedures_go_on(w->catalog);
     rq_arena_clear(&a.arena);
@@ -274,14 +277,14 @@ static void calls_that_memory_did_not_suffice_for_are_sent_again(void **state)
     OK(world_create(w, "t", "f", "m"));
     OK(world_put(w, "t", "a", "f"));
     size_t before = regions_open(w);
-    late_calls_exhaust(w->calls, 3); /* of four */
+    late_calls_exhaust(w->calls, 3); /* of four calls */
     ask(w, &a, RQ_DDL_DISABLE_TABLE, "t");
     run_until_answered(w, &a);
     assert_int_equal(a.ddl.rc, RQ_OK);
     assert_int_equal(regions_open(w), before - 2);
     OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
     OK(world_get(w, "t", "a", "f"));
-    /* And those that close what a failed change had opened. */
+    /* The same for calls that close what a failed change had opened. */
     w->catalog->procedures.before_step = fail_with_little_memory;
     w->catalog->procedures.before_step_ctx = w;
     before = regions_open(w);
@@ -308,7 +311,7 @@ static void an_open_waits_for_a_live_server(void **state)
     late_calls_lose_servers(w->calls, false);
     run_until_answered(w, &a);
     assert_int_equal(a.ddl.rc, RQ_OK);
-    /* And one that is aborted meanwhile ends. */
+    /* A procedure that is aborted while it waits ends. */
     late_calls_lose_servers(w->calls, true);
     ask(w, &a, RQ_DDL_CREATE_TABLE, "u");
     rq_sim_advance(w->sim, 3000000000);
@@ -320,7 +323,7 @@ static void an_open_waits_for_a_live_server(void **state)
     teardown(w);
 }
 
-/* The second one would close the region without a flush, and open it again. */
+/* A second assignment would close the region without a flush, and open it again. */
 static void an_open_region_is_not_assigned_again(void **state)
 {
     (void)state;
@@ -345,7 +348,7 @@ static void an_open_region_is_not_assigned_again(void **state)
     teardown(w);
 }
 
-/* Each saw a namespace without the other. */
+/* Each procedure checked the limit without the other's table. */
 static void tables_made_at_once_share_the_limits_of_their_namespace(void **state)
 {
     (void)state;
@@ -397,7 +400,8 @@ static void ask_in_n(world *w, asked *a, const char *qualifier, const char *spli
     rq_sim_run(w->sim);
 }
 
-/* What a procedure that a start goes on with will add counts, as before. */
+/* Tables and regions that a resumed procedure will add count towards the limits, as before the
+ * restart. */
 static void tables_being_made_count_after_a_start(void **state)
 {
     (void)state;
@@ -427,11 +431,11 @@ static void tables_being_made_count_after_a_start(void **state)
 
 /* --- a server that ends ------------------------------------------------------------------------ */
 
-/* A change of table t, which has the regions of a, d and n with a row in each. */
+/* A change of table t, which has the regions a, d and n, with one row in each. */
 typedef struct change {
     rq_ddl_kind kind;
-    bool of_disabled;       /* the table is disabled before */
-    bool has_rows, is_open; /* then */
+    bool of_disabled;       /* the table is disabled before the change */
+    bool has_rows, is_open; /* after the change */
 } change;
 
 static void ask_change(world *w, asked *a, const change *c)
@@ -444,7 +448,7 @@ static void ask_change(world *w, asked *a, const change *c)
                       .qualifier = RQ_SLICE_LIT("t"),
                       .wait_finished = true,
                       .submitted = answered};
-    if (region != NULL) /* its encoded name */
+    if (region != NULL) /* the region's encoded name */
         a->ddl.of.one_region.region =
             rq_arena_copy(&a->arena, rq_slice_of((uint8_t *)region + strlen(region) - 33, 32));
     if (c->kind == RQ_DDL_MODIFY_TABLE)
@@ -494,8 +498,8 @@ static void check_after(world *w, const change *c)
         assert_int_equal(world_get(w, "t", rows[i], "f"), c->has_rows ? RQ_OK : RQ_E_NOT_FOUND);
 }
 
-/* The server ends `first` steps after the change was asked for, the next one `second` after that. True: the change was
- * finished before. */
+/* The server ends `first` steps after the change was submitted, its successor `second` steps later.
+ * Returns true if the change was finished before. */
 static bool end_servers_at(const change *c, unsigned first, unsigned second)
 {
     static const char *const rows[] = {"a", "d", "n"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The world's life, and its verbs for changes of the catalog. */
+/* Opening and closing of the world, and its functions for changes of the catalog. */
 #include "world.h"
 
 #include "catalog/catalog_priv.h"
@@ -14,7 +14,8 @@ void world_init(world *w, uint64_t seed, const rq_sim_options *options)
     assert_int_equal(rq_sim_new(seed, options, &w->sim), RQ_OK);
     w->env = rq_sim_env(w->sim);
     assert_int_equal(rq_config_new(&w->config), RQ_OK);
-    /* A start writes a quarter of a WAL file, at most 1 MB, with zeros: most of the time of a simulated one. */
+    /* A start fills a quarter of a WAL file, at most 1 MB, with zeros, which takes most of the time
+     * of a simulated start. */
     assert_int_equal(rq_config_set_pair(w->config, "rorqual.wal.file.size=262144", NULL), RQ_OK);
     w->start_code = 1700000000000;
     const char *late = getenv("RQ_LATE");
@@ -129,7 +130,7 @@ rq_err world_close(world *w, bool clean)
     w->host = NULL;
     w->engine = NULL;
     w->root = NULL;
-    if (w->sim != NULL) rq_sim_run(w->sim); /* helpers that never began */
+    if (w->sim != NULL) rq_sim_run(w->sim); /* tasks that have not begun */
     while (w->pending != NULL) {
         world_pending *next = w->pending->next;
         free(w->pending);
@@ -214,7 +215,7 @@ rq_slice world_schema(rq_arena *a, const char *table, const char *families)
     return pack(a, &m.base);
 }
 
-/* --- verbs ------------------------------------------------------------------------------------ */
+/* --- changes ---------------------------------------------------------------------------------- */
 
 static void submitted(rq_ddl *d)
 {
@@ -244,8 +245,8 @@ bool world_settle(world *w)
     return false;
 }
 
-/* Waits until the procedure has finished. When the power has gone that may be never: then it is
- * left to the end of the world. */
+/* Waits until the procedure has finished. After a power cut it may never finish: then it is left
+ * until the world is freed. */
 static rq_err submit(world *w, rq_ddl *d)
 {
     if (w->sim == NULL) {
@@ -385,7 +386,7 @@ rq_err world_split(world *w, const char *table, const char *row, const char *at)
 
 rq_err world_split_at(world *w, const char *table, const char *row, rq_slice key)
 {
-    /* Outlives a submission the power cut off. */
+    /* Must outlive a submission that a power cut interrupts. */
     static char encoded[RQ_ENCODED_NAME_LEN + 1];
     if (!encoded_of(w, table, row, encoded)) return RQ_E_TABLE_NOT_FOUND;
     rq_ddl d = {.kind = RQ_DDL_SPLIT_REGION,
@@ -474,7 +475,7 @@ rq_err world_clean(world *w, const char *table)
     return submit(w, &d);
 }
 
-/* Is a compaction of a region of the table wanted or at work? */
+/* Whether a compaction of a region of the table is queued or running; `ask` requests one first. */
 static bool compacts(world *w, const char *table, bool ask, bool *ret_refers)
 {
     bool busy = *ret_refers = false;
@@ -501,7 +502,7 @@ rq_err world_compact(world *w, const char *table)
         if (rq_sim_is_cut(w->sim)) return RQ_E_IO;
         rq_sim_advance(w->sim, 10000000);
     }
-    /* A compaction that failed tells nobody. */
+    /* A failed compaction reports no error here. */
     return rq_sim_is_cut(w->sim) ? RQ_E_IO : refers ? RQ_E_STATE : RQ_OK;
 }
 

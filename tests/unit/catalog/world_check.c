@@ -163,7 +163,7 @@ static void check_disk(const checking *c, const rq_catalog_table *t)
     size_t count;
     char *dir = rq__table_dir(&a, t->schema->ns, t->schema->qualifier);
     if (rq_vfs_list(w->env->vfs, dir, &a, &entries, &count, &why) != RQ_OK) count = 0;
-    for (size_t i = 0; i < count; i++) { /* no folder without a region */
+    for (size_t i = 0; i < count; i++) { /* every folder belongs to a region */
         if (entries[i].name[0] == '.') continue;
         if (!is_known(c, entries[i].name))
             (void)!rq_buf_printf(out, "%s/%s belongs to no region\n", dir, entries[i].name);
@@ -171,7 +171,7 @@ static void check_disk(const checking *c, const rq_catalog_table *t)
     rq_arena_clear(&a);
 }
 
-/* No manifest without a region. */
+/* Every manifest belongs to a region. */
 static void check_manifests(const checking *c)
 {
     rq_arena a;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The world's rows: written and read without services, through the catalog's lookup. */
+/* The world's rows, read and written without RPC services, through the catalog's lookup. */
 #include "world.h"
 
 #include "hfile/read_ctx.h"
@@ -69,7 +69,7 @@ rq_err world_delete(world *w, const char *table, const char *row, const char *fa
     return world_write(w, table, RQ_MUTATE_DELETE, &cell);
 }
 
-/* Reads the region; each row's cells are handed to `take`. */
+/* Reads the region, and passes each row's cells to `take`. */
 static rq_err scan_region(world *w, rq_region *r, const rq_scan *scan,
                           void (*take)(void *ctx, const rq_cellblock *row), void *ctx)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Properties of cells: a total order, keys as bounds, bytes that survive a round trip and bad bytes
- * that are refused. Random, with the seed printed; SEED repeats a run. */
+/* Properties of cells: a total order, keys as bounds, round trips of bytes, refusal of bad bytes.
+ * Inputs are random; the seed is printed, and SEED repeats a run. */
 #include "cell/cellblock.h"
 
 #include "../../seeds.h"
@@ -28,7 +28,7 @@ typedef struct random_cell {
     uint8_t bytes[700];
 } random_cell;
 
-/* Short strings of few letters collide often; now and then one is long. */
+/* Short strings of few letters, which collide often; occasionally a long string. */
 static size_t random_bytes(uint8_t *out, size_t max)
 {
     size_t len = below(10) == 0 ? below(max + 1) : below(max < 4 ? max + 1 : 4);
@@ -115,7 +115,8 @@ static void bounds_enclose_what_they_bound(void **state)
         rq_cell first_column = rq_cell_first_on_column(row, family, qualifier);
         rq_cell first_ts = rq_cell_first_on_column_ts(row, family, qualifier, c->timestamp);
         rq_cell last_column = rq_cell_last_on_column(row, family, qualifier);
-        /* A cell without column and the end of the row differ only in their type. */
+        /* The first cell of a row without a column and the end of the row differ only in their
+         * type. */
         assert_true(rq_cell_compare(RQ_ORDER_DEFAULT, &first, c) < 0);
         assert_true(rq_cell_compare(RQ_ORDER_DEFAULT, c, &last) < 0);
         assert_true(rq_cell_compare(RQ_ORDER_DEFAULT, &last, c) > 0);
@@ -142,7 +143,8 @@ static void bytes_come_back_and_no_part_of_them_is_a_cell(void **state)
         random_cell r;
         fill(&r, true);
         size_t len = rq_cell_serialized_len(&r.cell, true);
-        uint8_t *bytes = malloc(len + 1); /* exactly, so that ASan sees a byte too many */
+        /* exact size, so that ASan detects an overrun by one byte */
+        uint8_t *bytes = malloc(len + 1);
         assert_non_null(bytes);
         rq_cell_serialize(&r.cell, true, bytes);
         rq_cell back;
@@ -163,8 +165,8 @@ static void bytes_come_back_and_no_part_of_them_is_a_cell(void **state)
     }
 }
 
-/* A parsed cell is copied in one piece, a cell with scattered parts piece by piece; later changes
- * count in both. */
+/* A parsed cell is copied in one piece, a cell with separate parts part by part. Later changes of
+ * its fields are written in both cases. */
 static void a_parsed_cell_is_written_as_its_parts_are(void **state)
 {
     (void)state;
@@ -207,7 +209,7 @@ static void flipped_bytes_never_reach_outside(void **state)
             if (rq_cell_serialized_len(&back, true) == len) {
                 rq_cell_serialize(&back, true, again);
                 assert_memory_equal(again, bytes, len);
-            } else { /* an empty tags part is not written again */
+            } else { /* an empty tags part is not written */
                 assert_int_equal(rq_cell_serialized_len(&back, true), len - 2);
             }
             rq_slice tag;
@@ -295,7 +297,7 @@ static void block_gives_back_its_cells_and_can_be_cut(void **state)
         }
         rq_cell none;
         assert_int_equal(rq_cellblock_next(&cursor, &none, NULL), RQ_E_END);
-        if (b.bytes.len > 0) { /* cut inside its last cell */
+        if (b.bytes.len > 0) { /* truncated inside its last cell */
             cursor = rq_cursor_of(rq_slice_of(b.bytes.ptr, b.bytes.len - 1));
             rq_err rc;
             while ((rc = rq_cellblock_next(&cursor, &none, NULL)) == RQ_OK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of cells against HBase's comparators: tests/data/cell/order.txt holds random pairs of
- * cells and of rows of hbase:meta with HBase's answer. Arguments: files.
+ * The order of cells against HBase's comparators: tests/data/cell/order.txt contains random pairs
+ * of cells and of rows of hbase:meta with HBase's result. Arguments: files.
  */
 #include "cell/cell.h"
 

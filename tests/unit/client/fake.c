@@ -27,7 +27,7 @@ void fake_start(fake *f, void (*serve)(fake *f, int fd))
     rq_error why = {0};
     f->serve = serve;
     assert_int_equal(rq_socket_listen("127.0.0.1", 0, false, &f->fd, &f->port, &why), RQ_OK);
-    assert_int_equal(fcntl(f->fd, F_SETFL, 0), 0); /* accept() waits */
+    assert_int_equal(fcntl(f->fd, F_SETFL, 0), 0); /* makes accept() block */
     snprintf(f->at, sizeof f->at, "127.0.0.1:%u", f->port);
 }
 
@@ -96,7 +96,7 @@ void put_frame(rq_buf *out, const rq_buf *frame)
     assert_int_equal(rq_buf_append(out, frame->ptr, frame->len), RQ_OK);
 }
 
-/* ReplyHeader, data with its magic, and a bit of the Stat. */
+/* ReplyHeader, data with its magic bytes, and the beginning of the Stat. */
 static void put_znode(rq_buf *out, uint32_t xid, const rq_buf *message)
 {
     rq_buf b = {0};

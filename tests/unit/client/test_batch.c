@@ -9,11 +9,11 @@
 
 enum { ACTIONS_MAX = 4 };
 
-/* Of a region of the table: "START-END". */
+/* A region of the table, "START-END", and the server's script for it. */
 typedef struct script {
     const char *regions[3];
-    /* The answer to each Multi: results of regions with "|" between them; of a region the actions that it
-     * answers well, as digits, or "!" for an error of the whole region. */
+    /* The response to each Multi: results of regions, separated by "|". For each region the actions
+     * that succeed, as digits, or "!" for an error of the whole region. */
     const char *answers[3];
     unsigned calls;
 } script;
@@ -21,8 +21,8 @@ typedef struct script {
 typedef struct server {
     fake fake;
     script *script;
-    uint16_t port;     /* where the regions are; 0: they have no server */
-    uint16_t new_port; /* where they are when hbase:meta is read again; 0: there */
+    uint16_t port;     /* port of the regions' server; 0: the regions have no server */
+    uint16_t new_port; /* port after hbase:meta is read again; 0: unchanged */
 } server;
 
 /* --- hbase:meta ------------------------------------------------------------------------------- */
@@ -132,7 +132,7 @@ static void serve_multi(fake *f, int fd)
 /* --- the batch -------------------------------------------------------------------------------- */
 
 typedef struct seen {
-    unsigned ends[ACTIONS_MAX]; /* of each action */
+    unsigned ends[ACTIONS_MAX]; /* number of results per action */
     rq_err errs[ACTIONS_MAX];
     rq_err end;
 } seen;
@@ -202,7 +202,7 @@ static seen run(script *told, const char *rows)
     return all;
 }
 
-/* HBASE: AsyncBatchRpcRetryingCaller: an action whose region is not found is tried again, alone. */
+/* HBASE: AsyncBatchRpcRetryingCaller: an action whose region is not found is retried separately. */
 static void rows_with_regions_do_not_wait_for_those_without(void **state)
 {
     (void)state;
@@ -265,12 +265,13 @@ static void an_action_ends_once_whatever_the_server_says(void **state)
     expect("10|32", 4);
     expect("01|!", 2);
     expect("!|23", 2);
-    expect("00|23", 1);  /* twice */
-    expect("0123|!", 2); /* for another region, which fails then */
+    expect("00|23", 1); /* one action answered twice */
+    /* a result for an action of another region, whose own result is an error */
+    expect("0123|!", 2);
     expect("0213|01", 1);
     expect("0", 1);
     expect("9|23", 0);
-    expect("01|23|01", 4); /* of a region that was not asked: nobody reads it */
+    expect("01|23|01", 4); /* results of a region that was not asked are ignored */
 }
 
 static void be_silent(fake *f, int fd)
@@ -320,8 +321,9 @@ static void batch_finds_the_region(uint16_t before, server *now)
     fake_stop(&now->fake);
 }
 
-/* Its host lost its power: nothing says that the connection is gone, and the regions are elsewhere.
- * HBASE: ClientExceptionsUtil.isMetaClearingException: a time-out is one. */
+/* The server's host lost its power: no packet tells the client that the connection has ended, and
+ * the regions are elsewhere. HBASE: ClientExceptionsUtil.isMetaClearingException includes
+ * time-outs. */
 static void regions_of_a_silent_server_are_looked_up_again(void **state)
 {
     (void)state;
@@ -334,7 +336,7 @@ static void regions_of_a_silent_server_are_looked_up_again(void **state)
     fake_stop(&before);
 }
 
-/* A split's daughters, or all regions of a server that has ended, wait for a server. */
+/* The daughters of a split, or all regions of a server that has ended, are waiting for a server. */
 static void regions_without_a_server_are_looked_up_again(void **state)
 {
     (void)state;
@@ -343,7 +345,7 @@ static void regions_without_a_server_are_looked_up_again(void **state)
     batch_finds_the_region(0, &now);
 }
 
-/* A program that works on one table after the other, and comes back to the first. */
+/* A program that uses one table after the other, and returns to the first. */
 static void maps_of_tables_used_long_ago_are_dropped(void **state)
 {
     (void)state;
@@ -373,7 +375,7 @@ static void maps_of_tables_used_long_ago_are_dropped(void **state)
     }
     assert_int_equal(c->map_count, KEPT);
     assert_int_equal(rq_client_table_regions(first), 0);
-    for (int i = 0; i < NAMES; i++) { /* the same objects, with or without a map */
+    for (int i = 0; i < NAMES; i++) { /* table objects are kept, with or without a region map */
         snprintf(name, sizeof name, "t%d", i);
         assert_int_equal(rq_client_table_get(c, name, &table), RQ_OK);
         assert_string_equal(table->name, name);

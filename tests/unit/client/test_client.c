@@ -55,7 +55,7 @@ static void zookeepers_answers_are_cut_at_each_byte(void **state)
         rq_err rc = open_by(&f, true, &c, &why);
         if (limit < len) {
             assert_int_equal(rc, RQ_E_IO);
-            assert_non_null(strstr(why.message, f.at)); /* "closed the connection", or reset */
+            assert_non_null(strstr(why.message, f.at)); /* "closed the connection", or a reset */
         } else {
             uint16_t port;
             assert_int_equal(rc, RQ_OK);
@@ -224,7 +224,8 @@ static void note_end(rq_op *op, void *ctx, const rq_op_result *r)
     *(rq_err *)ctx = r->err;
 }
 
-/* When meta is lost and ZooKeeper does not answer, only what needs them waits. */
+/* When hbase:meta has moved and ZooKeeper does not answer, only the operations that need them
+ * wait. */
 static void other_work_goes_on_while_the_registry_is_asked(void **state)
 {
     (void)state;
@@ -278,7 +279,8 @@ static void no_item(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
     (void)op, (void)ctx, (void)index, (void)r;
 }
 
-/* HBASE: a call's priority, the highest of a Multi's actions, and without one the table's. */
+/* HBASE: a call has its request's priority, a Multi the highest of its actions, other calls the
+ * table's. */
 static void calls_have_the_priority_of_their_requests(void **state)
 {
     (void)state;
@@ -302,7 +304,8 @@ static void calls_have_the_priority_of_their_requests(void **state)
     assert_int_equal(rq_client_table_get(c, "hbase:meta", &table), RQ_OK);
     for (size_t i = 0; i < RQ_ARRAY_LEN(ops); i++)
         assert_int_equal(rq_op_new(c, 0, &end, &ops[i]), RQ_OK);
-    assert_int_equal(rq_op_get(ops[0], table, &get, note_end), RQ_OK); /* a system table's */
+    /* a system table's priority */
+    assert_int_equal(rq_op_get(ops[0], table, &get, note_end), RQ_OK);
     get.priority = 7;
     assert_int_equal(rq_op_get(ops[1], table, &get, note_end), RQ_OK);
     put[0].priority = 9;
@@ -428,7 +431,7 @@ static void answered(rq_client_question *q, rq_err rc, rq_slice message)
     a->rc = rc;
 }
 
-/* Takes some calls, sends its answer whatever it is, and ends. */
+/* Reads some calls, sends its scripted bytes, and ends. */
 static void die(fake *f, int fd)
 {
     char preamble[6];
@@ -438,7 +441,7 @@ static void die(fake *f, int fd)
     (void)fake_send(f, fd, &f->answers[0]);
 }
 
-/* With so many calls in flight; each ends once. */
+/* Runs this many calls in flight; each ends once. */
 static void ask_until_it_dies(fake *master, size_t count)
 {
     fake f = {.limit = SIZE_MAX};
@@ -496,7 +499,7 @@ static void a_server_that_talks_nonsense_is_left(void **state)
     }
 }
 
-/* Reads nothing, until the test ends. */
+/* Reads nothing until the test ends. */
 static void read_nothing(fake *f, int fd)
 {
     struct pollfd listens = {.fd = f->fd};
@@ -530,7 +533,8 @@ static void ask_in_vain(rq_client *c, size_t count, rq_slice message)
     free(asked);
 }
 
-/* Its calls would be kept for ever, and its requests if it does not read. */
+/* Otherwise the client would keep its calls forever, and its requests if the server does not
+ * read. */
 static void a_server_that_hangs_is_left(void **state)
 {
     (void)state;
@@ -562,7 +566,7 @@ static void a_server_that_hangs_is_left(void **state)
     }
 }
 
-/* A message of one field. */
+/* Sends a large message with one field. */
 static void serve_large_answer(fake *f, int fd)
 {
     char preamble[6];
@@ -582,14 +586,14 @@ static void serve_large_answer(fake *f, int fd)
     if (sent) wait_for_end(fd);
 }
 
-/* Bytes; AddressSanitizer says 0. */
+/* Allocated bytes; 0 with AddressSanitizer. */
 static size_t allocated(void)
 {
     struct mallinfo2 m = mallinfo2();
     return m.uordblks + m.hblkhd;
 }
 
-/* Of a connection that is idle afterwards. */
+/* The buffer of a large response is freed when its connection is idle. */
 static void a_large_answers_memory_is_not_kept(void **state)
 {
     (void)state;
@@ -607,7 +611,7 @@ static void a_large_answers_memory_is_not_kept(void **state)
     assert_int_equal(rq_client_master(c, "Any", (rq_slice){0}, &answer, &failure), RQ_OK);
     assert_true(answer.len > LARGE);
     rq_buf_clear(&answer);
-    while (atomic_load(&master.priority_count) == 0) /* its thread has freed the answer */
+    while (atomic_load(&master.priority_count) == 0) /* the fake's thread has freed the response */
         sched_yield();
     size_t kept = allocated();
     rq_client_close(c);
@@ -617,7 +621,7 @@ static void a_large_answers_memory_is_not_kept(void **state)
     assert_true(kept < without + LARGE);
 }
 
-/* One call; then the server ends the connection, as one that is idle. */
+/* Serves one call; then closes the connection, as a server closes an idle one. */
 static void serve_one_call(fake *f, int fd)
 {
     char preamble[6];
@@ -633,7 +637,7 @@ static void serve_one_call(fake *f, int fd)
     atomic_fetch_add(&f->priority_count, 1);
 }
 
-/* Nothing polls between the calls: the client has not seen it. */
+/* The client does not poll between the calls, so it has not seen the close. */
 static void a_call_after_an_idle_time_connects_anew(void **state)
 {
     (void)state;
@@ -662,7 +666,7 @@ static void a_call_after_an_idle_time_connects_anew(void **state)
     assert_int_equal(master.accepted, CALLS);
 }
 
-/* More servers than connections are kept for services that few calls use. */
+/* More servers than the client keeps connections to services with few calls. */
 static void connections_that_are_not_kept_are_closed(void **state)
 {
     (void)state;
@@ -677,7 +681,7 @@ static void connections_that_are_not_kept_are_closed(void **state)
     fake_run(&f);
     for (size_t i = 0; i < SERVERS; i++) {
         servers[i].limit = SIZE_MAX;
-        fake_start(&servers[i], serve_empty_answers); /* one connection after the other */
+        fake_start(&servers[i], serve_empty_answers); /* serves one connection after the other */
         fake_run(&servers[i]);
     }
     rq_client_options o = {.zookeeper = f.at, .rpc_timeout_ms = 5000};
@@ -696,7 +700,8 @@ static void connections_that_are_not_kept_are_closed(void **state)
         fake_stop(&servers[i]);
 }
 
-/* Each ping has connections of its own. The server takes the second one when the first is closed. */
+/* Each ping has its own connections. The server accepts the second connection after the first is
+ * closed. */
 static void a_ping_keeps_no_connection(void **state)
 {
     (void)state;
@@ -704,7 +709,7 @@ static void a_ping_keeps_no_connection(void **state)
     rq_client *c = NULL;
     rq_error why = {0};
     fake_start(&f, serve_zookeeper);
-    fake_start(&master, serve_empty_answers); /* says that it is not running */
+    fake_start(&master, serve_empty_answers); /* the response says that the master is not running */
     put_zookeeper(&f.answers[0], 1, master.port);
     fake_run(&f);
     fake_run(&master);

@@ -8,7 +8,7 @@
 #include "client/client_priv.h"
 #include "client/status.h"
 
-/* The first answer to the first connection, the second one to the others. */
+/* Sends the first response on the first connection, the second one on the others. */
 static void serve_moving(fake *f, int fd)
 {
     if (fake_send(f, fd, &f->answers[atomic_load(&f->accepted) > 1])) wait_for_end(fd);
@@ -26,7 +26,7 @@ typedef struct cluster {
     rq_client *client;
 } cluster;
 
-/* The client knows the server that is gone. */
+/* The client knows the address of the server that has ended. */
 static void begin_with(cluster *c, void (*serve_before)(fake *f, int fd))
 {
     rq_error why = {0};
@@ -66,7 +66,7 @@ static void note_end(rq_op *op, void *ctx, const rq_op_result *r)
     *(rq_err *)ctx = r->err;
 }
 
-/* A program that reads hbase:meta only. */
+/* A program that only reads hbase:meta. */
 static void meta_is_found_again(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void a_stopped_client_makes_no_repetition(void **state)
     assert_int_equal(c.now.accepted, 0);
 }
 
-/* Keeps the first call's frame as its last answer, and does not answer. */
+/* Keeps the first call's frame as its last response, and does not answer. */
 static void take_call(fake *f, int fd)
 {
     uint8_t preamble[6], head[4];
@@ -175,7 +175,7 @@ static uint64_t number_of(rq_slice message, uint32_t field)
     return 0;
 }
 
-/* The request of a frame. */
+/* The request message of a frame. */
 static rq_slice request_of(const rq_buf *frame)
 {
     rq_slice header, request = {0};
@@ -185,7 +185,8 @@ static rq_slice request_of(const rq_buf *frame)
     return request;
 }
 
-/* The master that was gone may have begun the procedure: the same nonce says that it is to begin only once. */
+/* The master that ended may have begun the procedure: the same nonce keeps the next master from
+ * beginning it again. */
 static void a_repeated_procedure_has_the_same_nonce(void **state)
 {
     static const struct {
@@ -211,7 +212,7 @@ static void a_repeated_procedure_has_the_same_nonce(void **state)
     }
 }
 
-/* Begins a procedure, and is gone. */
+/* Answers with a procedure id, then ends. */
 static void begin_procedure(fake *f, int fd)
 {
     char preamble[6];
@@ -227,7 +228,8 @@ static void begin_procedure(fake *f, int fd)
     rq_buf_clear(&answer);
 }
 
-/* HBASE: RawAsyncHBaseAdmin.getProcedureResult: the procedure goes on, and so do the questions. */
+/* HBASE: RawAsyncHBaseAdmin.getProcedureResult: the procedure continues, and the client continues
+ * to ask for its result. */
 static void a_procedure_is_followed_to_the_next_master(void **state)
 {
     (void)state;
@@ -271,7 +273,8 @@ static void answered(rq_client_question *q, rq_err rc, rq_slice message)
     RQ_CONTAINER_OF(q, asked, question)->rc = rc;
 }
 
-/* Questions do not wait: those that fail meanwhile are to be asked again. */
+/* Questions to the master do not wait: a question that fails meanwhile must be repeated by the
+ * caller. */
 static void the_master_is_found_again_for_questions(void **state)
 {
     (void)state;
@@ -290,8 +293,8 @@ static void the_master_is_found_again_for_questions(void **state)
     end(&c);
 }
 
-/* A program that runs for months while the cluster's servers are replaced: what it keeps is what its maps name.
- * The hosts are addresses of this machine at which nothing listens. */
+/* A program that runs for months while the cluster's servers are replaced: the client keeps only
+ * servers in its region maps. The hosts are loopback addresses at which nothing listens. */
 static void servers_that_are_gone_are_forgotten(void **state)
 {
     (void)state;
@@ -320,7 +323,7 @@ static void servers_that_are_gone_are_forgotten(void **state)
     end(&c);
 }
 
-/* Each connection of ZooKeeper is told of the other server. */
+/* Each connection to ZooKeeper gets the other server's address. */
 static void serve_changing(fake *f, int fd)
 {
     if (fake_send(f, fd, &f->answers[atomic_load(&f->accepted) % 2])) wait_for_end(fd);
@@ -335,7 +338,7 @@ static void connections_to_earlier_masters_end(void **state)
     bool exists;
     begin_with(&c, serve_empty_answers);
     assert_int_equal(rq_client_table_get(c.client, "hbase:meta", &meta), RQ_OK);
-    c.zookeeper.serve = serve_changing; /* its connection of now has ended */
+    c.zookeeper.serve = serve_changing; /* the current connection has ended */
     for (int i = 0; i < 10; i++) {
         assert_int_equal(rq_client_table_exists(c.client, "any", &exists, &why), RQ_OK);
         assert_int_equal(rq_client_table_read(meta, &why), RQ_OK);

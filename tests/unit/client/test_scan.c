@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A scan of a server that sends parts of rows and heartbeats, and loses scanners: a script lists its responses.
  *
- * An answer is the results "ROW:QUALIFIERS" with "|" between them, "+" behind those of which a row's
- * further cells may come; a cell whose qualifier is a capital letter has a tag. "~" alone is a heartbeat,
- * "" an answer without results, "!" an unknown scanner, "?" one whose cells are not there; with "." at the end the
- * table has no more. Cells
- * are in a block, or (behind "^") in the message; an answer in front of which "@" is comes from a replica. */
+ * " alone is a heartbeat, "" an answer without results, "!" an unknown scanner, "?" one whose cells
+ * are not there; with "." at the end the table has no more. Cells are in a block, or (behind "^")
+ * in the message; an answer in front of which "@" is comes from a replica.~A response is a list of
+ * results "ROW:QUALIFIERS", separated by "|". "+" after a result: more cells of the row may follow.
+ * A cell whose qualifier is a capital letter has a tag. "~" alone is a heartbeat, "" a response
+ * without results, "!" an unknown scanner, "?" a response whose cells are missing; "." at the end:
+ * the table has no more rows. Cells are in a block, or (after "^") in the message; a response that
+ * begins with "@" is from a replica.~" alone is a heartbeat, "" an answer without results, "!" an
+ * unknown scanner, "?" one whose cells are not there; with "." at the end the table has no more.
+ * Cells are in a block, or (behind "^") in the message; an answer in front of which "@" is comes
+ * from a replica. */
 #include "fake.h"
 
 #include "client/op_priv.h"
@@ -18,11 +24,11 @@
 
 static const uint8_t tag[] = {0, 2, 8, 'T'};
 
-/* Written before the server runs, and read behind its end. */
+/* Written before the server runs, and read after it has ended. */
 typedef struct script {
     const char *answers[ANSWERS_MAX];
-    unsigned calls;   /* that were answered */
-    unsigned partial; /* of all calls: those that take parts of rows */
+    unsigned calls;   /* answered calls */
+    unsigned partial; /* calls that accept parts of rows */
     unsigned closes;  /* calls that close a scanner */
 } script;
 
@@ -57,8 +63,8 @@ static void add_cells(rq_cellblock *cells, char row, const char *qualifiers, siz
     }
 }
 
-/* Result { cell 1 { row 1, family 2, qualifier 3, timestamp 4, cell_type 5, value 6, tags 7 },
- * partial 5 } as the message's field 5. */
+/* Appends Result { cell 1 { row 1, family 2, qualifier 3, timestamp 4, cell_type 5, value 6, tags 7
+ * }, partial 5 } as the message's field 5. */
 static void add_result(rq_buf *message, char row, const char *qualifiers, size_t count,
                        bool partial)
 {
@@ -144,7 +150,7 @@ static void put_answer(rq_buf *out, uint64_t id, const char *text)
 }
 
 /* RequestHeader { call_id 1 }, ScanRequest { close_scanner 5, client_handles_partials 7,
- * client_handles_heartbeats 8 }; false: the end, or a call that closes a scanner. */
+ * client_handles_heartbeats 8 }. Returns false at the end, or if the call closes a scanner. */
 static bool read_call(int fd, script *s, uint64_t *ret_id)
 {
     uint8_t length[4], frame[4096];
@@ -189,11 +195,11 @@ static void serve_script(fake *f, int fd)
 
 /* --- the scan --------------------------------------------------------------------------------- */
 
-/* A receiver that reads some cells of each item, or all by a copy. */
+/* A receiver that reads no cells of a result, the first cells, or a copy of all. */
 typedef enum reading { READS_NONE, READS_FIRST, READS_COPY, READINGS } reading;
 
 typedef struct seen {
-    reading reads; /* of read_some */
+    reading reads; /* used by read_some */
     char items[256];
     rq_err end;
     bool goes_on;
@@ -240,7 +246,7 @@ static void take_end(rq_op *op, void *ctx, const rq_op_result *r)
     s->metrics = *rq_op_scan_metrics(op);
 }
 
-/* A client of the two servers, and an operation. */
+/* A client, its two servers, and an operation. */
 typedef struct world {
     server one;
     fake zookeeper;
@@ -250,10 +256,10 @@ typedef struct world {
     rq_op *op;
 } world;
 
-static void set_up(world *w, script *told)
+static void set_up(world *w, script *responses)
 {
     rq_error why;
-    *w = (world){.one = {.fake.limit = SIZE_MAX, .script = told},
+    *w = (world){.one = {.fake.limit = SIZE_MAX, .script = responses},
                  .zookeeper.limit = SIZE_MAX,
                  .all.end = RQ_E_AGAIN};
     fake_start(&w->one.fake, serve_script);
@@ -266,7 +272,7 @@ static void set_up(world *w, script *told)
     assert_int_equal(rq_op_new(w->c, 0, &w->all, &w->op), RQ_OK);
 }
 
-/* Until the scan, or a step of it, has ended. */
+/* Polls until the scan, or a step of it, has ended. */
 static void work(world *w)
 {
     int64_t until = rq_client_now_ns() + 30 * SECOND_NS;
@@ -283,8 +289,8 @@ static void tear_down(world *w)
     fake_stop(&w->one.fake);
 }
 
-/* How the answers are asked for: each when it is needed, or ahead; the scan's caller waits for an answer, or
- * asks for it when it is there. */
+/* How responses are requested: when needed, or ahead; with steps the caller starts each step, in
+ * STEPS_LATE after the response ahead has arrived. */
 typedef enum manner { NEEDED, AHEAD, STEPS, STEPS_AHEAD, STEPS_LATE, MANNERS } manner;
 
 static void begin(world *w, const rq_scan *scan, manner how)
@@ -296,7 +302,7 @@ static void begin(world *w, const rq_scan *scan, manner how)
     work(w);
 }
 
-/* What was sent ahead is answered. */
+/* Waits until the request sent ahead is answered. */
 static void let_arrive(world *w)
 {
     int64_t until = rq_client_now_ns() + 30 * SECOND_NS;
@@ -312,31 +318,32 @@ static void step(world *w, manner how)
     work(w);
 }
 
-/* All answers must be asked for, and give these items. */
-static rq_scan_metrics expect_in(manner how, const rq_scan *scan, script *told,
+/* The scan must request all responses, and return these items. */
+static rq_scan_metrics expect_in(manner how, const rq_scan *scan, script *responses,
                                  const char *expected)
 {
     world w;
     unsigned answers = 0;
-    set_up(&w, told);
+    set_up(&w, responses);
     begin(&w, scan, how);
     while (w.all.end == RQ_OK && w.all.goes_on)
         step(&w, how);
     tear_down(&w);
-    while (answers < ANSWERS_MAX && told->answers[answers] != NULL)
+    while (answers < ANSWERS_MAX && responses->answers[answers] != NULL)
         answers++;
     assert_string_equal(w.all.items, expected);
     assert_int_equal(w.all.end, RQ_OK);
-    assert_int_equal(told->calls, answers);
-    assert_int_equal(told->partial, answers);
+    assert_int_equal(responses->calls, answers);
+    assert_int_equal(responses->partial, answers);
     return w.all.metrics;
 }
 
-static rq_scan_metrics expect_items(const rq_scan *scan, const script *told, const char *expected)
+static rq_scan_metrics expect_items(const rq_scan *scan, const script *responses,
+                                    const char *expected)
 {
     rq_scan_metrics m = {0};
     for (manner how = NEEDED; how < MANNERS; how++) {
-        script again = *told;
+        script again = *responses;
         m = expect_in(how, scan, &again, expected);
     }
     return m;
@@ -359,7 +366,8 @@ static void parts_become_rows(void **state)
     EXPECT(SCAN(0), "a:xy b:z", "a:x+", "!", "a:xy", "b:z.");
 }
 
-/* As many cells as the batch, whatever the server sends at once. HBASE: BatchScanResultCache. */
+/* A batch has the requested number of cells, however many the server sends at once. HBASE:
+ * BatchScanResultCache. */
 static void parts_become_batches(void **state)
 {
     (void)state;
@@ -373,7 +381,8 @@ static void parts_become_batches(void **state)
     EXPECT(SCAN(.batch = 2), "a:vw+ a:x", "^a:vw+", "!", "^a:vw+", "^a:x.");
 }
 
-/* Behind the last cell that was passed on, wherever in a result it is; if it is gone, too. */
+/* The scan continues after the last cell that was passed on, wherever in a result it is; also if
+ * this cell no longer exists. */
 static void a_batch_goes_on_after_a_failure(void **state)
 {
     (void)state;
@@ -386,7 +395,7 @@ static void a_batch_goes_on_after_a_failure(void **state)
     EXPECT(SCAN(.batch = 2), "a:vw+ b:q", "a:vw+", "!", "b:q.");
 }
 
-/* A row that ended with a part counts when the server says so. */
+/* A row that is returned in parts counts when the server reports its end. */
 static void rows_in_parts_count(void **state)
 {
     (void)state;
@@ -402,7 +411,7 @@ static void parts_keep_their_tags(void **state)
     EXPECT(SCAN(.batch = 2), "a:V'W'+ a:X' b:z", "^a:V+", "^a:W+", "!", "^a:VWX", "^b:z.");
 }
 
-/* HBASE: Result.createCompleteResult: a row is stale if a part of it is. */
+/* HBASE: Result.createCompleteResult: a row is stale if one of its parts is. */
 static void rows_of_replicas_are_stale_in_parts_too(void **state)
 {
     (void)state;
@@ -411,13 +420,14 @@ static void rows_of_replicas_are_stale_in_parts_too(void **state)
     EXPECT(SCAN(.batch = 1), "a:x+@ a:y+@ b:z", "@a:xy+", "b:z.");
 }
 
-/* Cells count as they come, also those that come again. HBASE: ConnectionUtils.updateResultsMetrics. */
+/* Cells are counted on arrival, also those that are received twice. HBASE:
+ * ConnectionUtils.updateResultsMetrics. */
 static void metrics_count_calls_and_cells(void **state)
 {
     (void)state;
     const rq_scan scan = {.counts_metrics = true};
-    script told = {.answers = {"a:x+", "~", "!", "a:xy", "b:z."}};
-    rq_scan_metrics m = expect_items(&scan, &told, "a:xy b:z");
+    script responses = {.answers = {"a:x+", "~", "!", "a:xy", "b:z."}};
+    rq_scan_metrics m = expect_items(&scan, &responses, "a:xy b:z");
     assert_int_equal(m.values[RQ_SCAN_RPC_CALLS], 5);
     assert_int_equal(m.values[RQ_SCAN_RPC_RETRIES], 1);
     assert_int_equal(m.values[RQ_SCAN_REGIONS_SCANNED], 1);
@@ -425,13 +435,13 @@ static void metrics_count_calls_and_cells(void **state)
     assert_int_equal(m.values[RQ_SCAN_BYTES_IN_RESULTS], 4 * (4 + 8 + 2 + 1 + 1 + 1 + 1 + 9 + 1));
 }
 
-/* The answer that is on its way is the last, even if the step needs further ones. */
+/* The response to the outstanding request is the last, even if the step would need more. */
 static void an_abandoned_step_asks_for_nothing_more(void **state)
 {
     (void)state;
     const rq_scan scan = {.is_stepwise = true};
     const struct {
-        script told;
+        script responses;
         unsigned calls;
         rq_err end;
     } cases[] = {{{.answers = {"a:x", "~", "~", "~", "b:y."}}, 2, RQ_E_CANCELLED},
@@ -440,8 +450,8 @@ static void an_abandoned_step_asks_for_nothing_more(void **state)
                  {{.answers = {"a:x", "b:y."}}, 2, RQ_OK}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         world w;
-        script told = cases[i].told;
-        set_up(&w, &told);
+        script responses = cases[i].responses;
+        set_up(&w, &responses);
         assert_int_equal(rq_op_scan(w.op, w.table, &scan, take_item, take_end), RQ_OK);
         work(&w);
         assert_int_equal(w.all.end, RQ_OK);
@@ -451,7 +461,7 @@ static void an_abandoned_step_asks_for_nothing_more(void **state)
         work(&w);
         tear_down(&w);
         assert_int_equal(w.all.end, cases[i].end);
-        assert_int_equal(told.calls, cases[i].calls);
+        assert_int_equal(responses.calls, cases[i].calls);
     }
 }
 
@@ -462,20 +472,20 @@ static uint64_t calls_of(const world *w)
     return rq_client_traffic_now(w->c).calls;
 }
 
-/* From the third on; and with a limit, none. */
+/* Requests are sent ahead from the third on; a scan with a limit sends none. */
 static void requests_are_sent_ahead(void **state)
 {
     (void)state;
     static const struct {
         manner how;
         unsigned limit;
-        unsigned sent; /* behind the second step, the first ones included */
+        unsigned sent; /* requests after the second step, including the first two */
     } cases[] = {{STEPS, 0, 2}, {STEPS_AHEAD, 0, 3}, {STEPS_AHEAD, 9, 2}};
     for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++) {
         world w;
         const rq_scan scan = {.limit = cases[i].limit};
-        script told = {.answers = {"a:x", "b:y", "c:z", "d:q."}};
-        set_up(&w, &told);
+        script responses = {.answers = {"a:x", "b:y", "c:z", "d:q."}};
+        set_up(&w, &responses);
         begin(&w, &scan, cases[i].how);
         uint64_t first = calls_of(&w);
         step(&w, cases[i].how);
@@ -485,7 +495,8 @@ static void requests_are_sent_ahead(void **state)
     }
 }
 
-/* The scanner is closed when the server has answered: it cannot be while the server reads from it. */
+/* The scanner is closed after the server has answered, because it cannot be closed while the server
+ * reads from it. */
 static void a_scan_that_ends_early_closes_its_scanner(void **state)
 {
     (void)state;
@@ -500,8 +511,8 @@ static void a_scan_that_ends_early_closes_its_scanner(void **state)
                  {"!", STEPS_LATE, true, 0},     {"?", STEPS_LATE, false, 1}};
     for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++) {
         world w;
-        script told = {.answers = {"a:x", "b:y", cases[i].last}};
-        set_up(&w, &told);
+        script responses = {.answers = {"a:x", "b:y", cases[i].last}};
+        set_up(&w, &responses);
         begin(&w, &(rq_scan){0}, cases[i].how);
         step(&w, cases[i].how);
         if (cases[i].how == STEPS_LATE) let_arrive(&w);
@@ -514,23 +525,23 @@ static void a_scan_that_ends_early_closes_its_scanner(void **state)
                rq_client_now_ns() < until)
             rq_client_poll(w.c, SECOND_NS / 100);
         rq_client_flush(w.c);
-        rq_client_close(w.c); /* the server reads what was sent before */
+        rq_client_close(w.c); /* the server still receives what was sent before */
         rq_op_free(w.op);
         fake_stop(&w.zookeeper);
         fake_stop(&w.one.fake);
-        assert_int_equal(told.calls, 3);
-        assert_int_equal(told.closes, cases[i].closes);
+        assert_int_equal(responses.calls, 3);
+        assert_int_equal(responses.closes, cases[i].closes);
         assert_int_equal(w.all.ends, 2);
     }
 }
 
-/* The operation is used again while the answer of the scan before is under way. */
+/* The operation is reused while the response to the previous scan is outstanding. */
 static void a_scan_may_follow_one_that_was_left(void **state)
 {
     (void)state;
     world w;
-    script told = {.answers = {"a:x", "b:y", ".", "d:q."}};
-    set_up(&w, &told);
+    script responses = {.answers = {"a:x", "b:y", ".", "d:q."}};
+    set_up(&w, &responses);
     begin(&w, &(rq_scan){0}, STEPS_AHEAD);
     step(&w, STEPS_AHEAD);
     w.all.end = RQ_E_AGAIN;
@@ -538,16 +549,17 @@ static void a_scan_may_follow_one_that_was_left(void **state)
     tear_down(&w);
     assert_string_equal(w.all.items, "a:x b:y d:q");
     assert_false(w.all.goes_on);
-    assert_int_equal(told.calls, 4);
+    assert_int_equal(responses.calls, 4);
 }
 
-/* A server that ignores how much was asked for fills no memory with what nobody waits for. */
+/* A server may ignore the requested size: a response that no step waits for is not kept in
+ * memory. */
 static void a_long_answer_is_not_kept(void **state)
 {
     (void)state;
     world w;
-    script told = {.answers = {"a:x", "b:y", "c:z|d:z|e:z|f:z", "c:z", "d:q."}};
-    set_up(&w, &told);
+    script responses = {.answers = {"a:x", "b:y", "c:z|d:z|e:z|f:z", "c:z", "d:q."}};
+    set_up(&w, &responses);
     const rq_scan scan = {.result_bytes = 20};
     begin(&w, &scan, STEPS_LATE);
     step(&w, STEPS_LATE);
@@ -555,18 +567,18 @@ static void a_long_answer_is_not_kept(void **state)
     assert_int_equal(w.op->ahead->state, RQ__AHEAD_LOST);
     assert_int_equal(w.op->ahead->message.cap + w.op->ahead->cells.cap, 0);
     tear_down(&w);
-    assert_int_equal(told.calls, 3);
+    assert_int_equal(responses.calls, 3);
 }
 
-/* The operation ends once, when the answer to what was sent ahead has come, too. */
+/* After a lost scanner, too, the scan continues with the next row. */
 /* Also behind a lost scanner the scan goes on with the row that follows. */
 static void unread_cells_are_skipped(void **state)
 {
     (void)state;
     for (reading how = READS_NONE; how < READINGS; how++) {
-        script told = {.answers = {"a:xy|b:zzz", "!", "c:xy|d:x", "e:xyz."}};
+        script responses = {.answers = {"a:xy|b:zzz", "!", "c:xy|d:x", "e:xyz."}};
         world w;
-        set_up(&w, &told);
+        set_up(&w, &responses);
         w.all.reads = how;
         assert_int_equal(rq_op_scan(w.op, w.table, &(rq_scan){0}, read_some, take_end), RQ_OK);
         work(&w);
@@ -581,9 +593,9 @@ static void malformed_answers_end_the_scan(void **state)
     (void)state;
     for (manner how = NEEDED; how < MANNERS; how++) {
         world w;
-        script told = {
+        script responses = {
             .answers = {"a:x", "b:y", "?", how == NEEDED || how == STEPS ? NULL : "c:z"}};
-        set_up(&w, &told);
+        set_up(&w, &responses);
         begin(&w, &(rq_scan){0}, how);
         while (w.all.end == RQ_OK && w.all.goes_on)
             step(&w, how);
@@ -594,13 +606,13 @@ static void malformed_answers_end_the_scan(void **state)
     }
 }
 
-/* A connection that is lost, or a client that stops, ends what was sent ahead. */
+/* A lost connection, or a client that is closed, ends the request sent ahead. */
 static void a_client_stops_while_a_request_is_ahead(void **state)
 {
     (void)state;
     world w;
-    script told = {.answers = {"a:x", "b:y", "c:z", "d:z"}};
-    set_up(&w, &told);
+    script responses = {.answers = {"a:x", "b:y", "c:z", "d:z"}};
+    set_up(&w, &responses);
     begin(&w, &(rq_scan){0}, STEPS_AHEAD);
     step(&w, STEPS_AHEAD);
     rq_client_stop(w.c);

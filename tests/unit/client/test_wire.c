@@ -116,7 +116,7 @@ static void a_reversed_scan_matches_protobuf(void **state)
     rq_buf_clear(&b);
 }
 
-/* HBASE: RequestConverter.buildScanRequest of a Scan with setNeedCursorResult. */
+/* HBASE: RequestConverter.buildScanRequest for a Scan with setNeedCursorResult. */
 static void a_scan_that_takes_parts_matches_protobuf(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void a_heartbeat_has_its_cursor(void **state)
     assert_int_equal(rq__scan_response_parse(rq_slice_of(bytes, len), &v), RQ_OK);
     assert_true(v.heartbeat && v.is_empty);
     assert_true(rq_slice_eq(v.cursor, RQ_SLICE_LIT("row-x")));
-    /* The cursor's own message ends too early. */
+    /* The cursor's nested message is truncated. */
     static const uint8_t cut[] = {0x62, 2, 0x0a, 5};
     assert_int_equal(rq__scan_response_parse(rq_slice_of(cut, sizeof cut), &v), RQ_E_MALFORMED);
 }
@@ -199,7 +199,7 @@ static void metrics_of_answers_add_up(void **state)
     assert_int_equal(rq__scan_metrics_add(&sum, rq_slice_of(v.metrics.ptr, 1)), RQ_E_MALFORMED);
 }
 
-/* The frame of a response as a server sends it. */
+/* Encodes the frame of a response as a server sends it. */
 static rq_buf make_frame(const Pb__ResponseHeader *head, const ProtobufCMessage *message,
                          const char *block)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decommissioned servers: where regions are placed instead, and that the next master knows the list. */
+/* Decommissioned servers: where regions are placed instead, and that the next master has the
+ * list. */
 #include "../base/unit.h"
 
 #include "cluster/remote.h"
@@ -14,7 +15,7 @@ typedef struct fixture {
     const rq_server_name *name[3];
     rq_region_info info;
     rq_arena arena;
-    rq_err kept; /* what keeping a mark returns */
+    rq_err kept; /* the result of storing a mark */
     unsigned keeps;
 } fixture;
 
@@ -71,7 +72,7 @@ static void teardown(fixture *f)
     rq_sim_free(f->sim);
 }
 
-/* Which servers get regions, as bits: those that were named in six turns. */
+/* The servers that get regions, as bits: those chosen in six placements. */
 static unsigned placed(fixture *f, const rq_server_name *last)
 {
     unsigned seen = 0;
@@ -99,10 +100,10 @@ static void regions_go_to_the_others(void **state)
     setup(&f);
     assert_int_equal(placed(&f, NULL), 7);
     drain(&f, 1, true);
-    drain(&f, 1, true); /* it is the same */
+    drain(&f, 1, true); /* marking a server twice changes nothing */
     assert_int_equal(placed(&f, NULL), 5);
     assert_int_equal(placed(&f, f.name[1]),
-                     5); /* where it was, or the only other one of that host */
+                     5); /* the server where the region was, or the other server of that host */
     assert_int_equal(placed(&f, f.name[0]), 1);
     drain(&f, 0, true);
     drain(&f, 2, true);
@@ -126,7 +127,8 @@ static void one_that_ends_in_order_gets_none(void **state)
     teardown(&f);
 }
 
-/* Nothing has changed if it cannot be kept; one that is not up is no error, and is not kept. */
+/* A mark that cannot be stored has no effect. Marking a server that is not up is no error, and
+ * stores nothing. */
 static void what_is_not_kept_is_not_so(void **state)
 {
     (void)state;
@@ -153,7 +155,8 @@ static void what_is_not_kept_is_not_so(void **state)
     teardown(&f);
 }
 
-/* A master knows of it before the server has reported; a later process at the address is another server. */
+/* A new master knows the mark before the server has reported; a later process at the same address
+ * is another server. */
 static void a_mark_is_of_one_incarnation(void **state)
 {
     (void)state;
@@ -180,7 +183,7 @@ static void a_mark_is_of_one_incarnation(void **state)
     teardown(&f);
 }
 
-/* A server that starts; *why: the refusal. */
+/* Reports the start of a server; *why: the reason of a refusal. */
 static rq_err start_up(fixture *f, const char *host, uint16_t port, rq_error *why)
 {
     const rq_server_name name = {.host = host, .port = port, .start_code = 6};

@@ -60,7 +60,7 @@ static rq_secret secret_of(const char *text)
 
 typedef struct talk {
     rq_arena arena;
-    rq_secret theirs, ours; /* the caller's, the called one's */
+    rq_secret theirs, ours; /* the secrets of the caller and of the called server */
     rq_caller caller;
     rq_called called;
     const rq_server_name *self[1];
@@ -113,7 +113,8 @@ static void both_prove(void **state)
     assert_int_equal(t.called.state, RQ_CALLED_PROVEN);
     assert_string_equal(t.called.from->text, a.text);
     assert_int_equal(rq_caller_check(&t.caller, t.answer, &t.why), RQ_OK);
-    assert_int_equal(take_proof(&t, t.proof), RQ_E_ACCESS_DENIED); /* twice */
+    /* a proof sent twice is refused */
+    assert_int_equal(take_proof(&t, t.proof), RQ_E_ACCESS_DENIED);
     assert_int_equal(t.called.state, RQ_CALLED_REFUSED);
     talk_end(&t);
 }
@@ -127,11 +128,12 @@ static void another_secret_is_refused(void **state)
     assert_int_equal(take_proof(&t, t.proof), RQ_E_ACCESS_DENIED);
     assert_string_equal(t.why.message, "a,1,5 does not have this cluster's secret");
     assert_int_equal(t.called.state, RQ_CALLED_REFUSED);
-    assert_int_equal(take_hello(&t), RQ_E_ACCESS_DENIED); /* no second attempt on this connection */
+    /* no second attempt on the same connection */
+    assert_int_equal(take_hello(&t), RQ_E_ACCESS_DENIED);
     talk_end(&t);
 }
 
-/* Each bit counts; a called side that does not know the secret is noticed. */
+/* Every bit of a proof matters; a called server that does not know the secret is detected. */
 static void changed_proofs_are_refused(void **state)
 {
     (void)state;
@@ -144,7 +146,7 @@ static void changed_proofs_are_refused(void **state)
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
         assert_int_not_equal(take_proof(&t, rq_slice_of(bytes, t.proof.len)), RQ_OK);
         assert_int_equal(t.called.state, RQ_CALLED_REFUSED);
-        /* A proof sent back is none. */
+        /* A proof that is sent back is not accepted. */
         t.why = (rq_error){0};
         assert_int_equal(rq_caller_check(&t.caller, t.proof, &t.why), RQ_E_ACCESS_DENIED);
         assert_string_equal(t.why.message, "b,2,6 does not have this cluster's secret");
@@ -168,19 +170,19 @@ static void a_proof_is_of_use_once(void **state)
     talk_end(&second);
 }
 
-/* A stranger hands the hello of a server on to another one: the names do not fit. */
+/* A third party relays a server's hello to another server: the names in the proof do not match. */
 static void a_proof_is_for_two_names(void **state)
 {
     (void)state;
     talk t;
     talk_begin(&t, "one", "one");
-    t.self[0] = &b_later; /* it has started again */
+    t.self[0] = &b_later; /* b has restarted under a new start code */
     assert_int_equal(take_hello(&t), RQ_E_DO_NOT_RETRY);
     assert_string_equal(t.why.message,
                         "the connection was intended for server b,2,6; this server is b,2,7");
     assert_int_equal(t.called.state, RQ_CALLED_REFUSED);
     talk_end(&t);
-    /* Another caller's name in the hello than in the proof. */
+    /* The hello names another caller than the proof. */
     talk_begin(&t, "one", "one");
     rq_caller other = t.caller;
     other.from = &b_later;
@@ -214,7 +216,7 @@ static void a_greeting_has_an_order(void **state)
     }
 }
 
-/* --- the file --------------------------------------------------------------------------------- */
+/* --- the file with the secret ----------------------------------------------------------------- */
 
 static void write_file(const char *path, const char *text, size_t len, mode_t mode)
 {
@@ -248,7 +250,8 @@ static void the_file_is_read_if_others_cannot(void **state)
     check_refused(folder, "not a file");
     write_file(path, good, strlen(good), 0600);
     assert_int_equal(rq_secret_read(path, &first, &why), RQ_OK);
-    write_file(path, "KNOWN to servers only \r\n", 24, 0400); /* as editors and echo leave it */
+    /* with the line end that editors and echo add */
+    write_file(path, "KNOWN to servers only \r\n", 24, 0400);
     assert_int_equal(rq_secret_read(path, &second, &why), RQ_OK);
     assert_memory_equal(&first, &second, sizeof first);
     write_file(path, "KNOWN to servers onlyX", 22, 0600);

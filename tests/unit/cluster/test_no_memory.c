@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fails each allocation on the way of an order once: from the call to its report. The call reports, and if
- * it fails, the next one succeeds. */
+/* Fails each allocation between an order's call and its report once. The call reports its end; if
+ * it fails, the next call succeeds. */
 #include "world.h"
 
 #include "../base/failing_memory.h"
@@ -18,10 +18,10 @@ bool allocation_fails(void)
 typedef struct fixture {
     world w;
     rq_arena arena;
-    rq_region_info info; /* of a region that is closed */
+    rq_region_info info; /* a region that is closed */
     rq_orders *orders;
     rq_remote *remote;
-    rq_remote_request *order; /* on its way */
+    rq_remote_request *order; /* in transit */
     rq_report *report;
     rq_region_call call;
     bool ended;
@@ -70,7 +70,7 @@ static void teardown(fixture *f)
     world_clear(&f->w);
 }
 
-/* Messages arrive; one that is refused comes again. */
+/* Delivers messages; a refused message is sent again. */
 static void deliver(fixture *f)
 {
     rq_remote_request *order = f->order;

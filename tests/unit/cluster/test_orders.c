@@ -14,17 +14,17 @@
 typedef struct fixture {
     world w;
     rq_arena arena;
-    rq_region_info info; /* of a region that is closed */
+    rq_region_info info; /* a region that is closed */
     rq_orders *orders;
     rq_remote *remote;
-    rq_remote_request *order; /* the message on its way to the server */
-    rq_report *report;        /* and to the master */
+    rq_remote_request *order; /* the message in transit to the server */
+    rq_report *report;        /* the message in transit to the master */
     rq_report *reported[4];
     size_t order_count, report_count;
     rq_region_call call;
     unsigned reports;
-    const rq_server_name *replaced; /* a reference */
-    const rq_server_name *from;     /* of reports; NULL: not known */
+    const rq_server_name *replaced; /* has a reference */
+    const rq_server_name *from;     /* the sender of reports; NULL: unknown */
 } fixture;
 
 static void take_replaced(void *ctx, const rq_server_name *old)
@@ -109,7 +109,7 @@ static bool is_open(fixture *f)
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
-/* It has been flushed. */
+/* The files of a region that has been flushed. */
 static void expect_files(fixture *f)
 {
     size_t files = 0;
@@ -164,14 +164,15 @@ static void an_order_that_comes_twice_is_carried_out_once(void **state)
     rq_sim_run(w->sim);
     assert_int_equal(f->report_count, 1);
     OK(rq_remote_transitions(f->remote, NULL, f->report->request, &w->why));
-    OK(rq_remote_transitions(f->remote, NULL, f->report->request, &w->why)); /* this one, too */
+    /* a repeated report is accepted, too */
+    OK(rq_remote_transitions(f->remote, NULL, f->report->request, &w->why));
     assert_int_equal(f->reports, 1);
     f->report->done(f->report, RQ_OK);
-    OK(rq_orders_execute(f->orders, f->order->request, &w->why)); /* late */
+    OK(rq_orders_execute(f->orders, f->order->request, &w->why)); /* a late repetition */
     rq_sim_run(w->sim);
     assert_int_equal(f->report_count, 1);
     f->order->done(f->order, RQ_OK, NULL);
-    /* And a report that nobody took comes again. */
+    /* A report that failed is sent again. */
     send_call(f, RQ_CALL_CLOSE);
     OK(rq_orders_execute(f->orders, f->order->request, &w->why));
     f->order->done(f->order, RQ_OK, NULL);
@@ -235,7 +236,7 @@ static size_t regions_of_table(fixture *f)
     return n;
 }
 
-/* The master is deposed while its orders are carried out, and its successor gives the same. */
+/* A master is deposed while its orders are carried out, and its successor sends the same orders. */
 static void orders_of_two_masters_for_a_region_take_turns(void **state)
 {
     (void)state;
@@ -285,7 +286,7 @@ static void reports_for_others_are_refused(void **state)
     assert_int_equal(rq_orders_execute(f->orders, RQ_SLICE_LIT("\xff\xff"), NULL),
                      RQ_E_DO_NOT_RETRY);
     assert_int_equal(f->reports, 0);
-    /* An error arrives as it was. */
+    /* An error arrives unchanged. */
     o = (rq_outcome){.kind = RQ_CALL_OPEN,
                      .id = 1,
                      .master_ms = MASTER_MS,
@@ -308,12 +309,13 @@ static void calls_to_a_dead_server_end(void **state)
     world *w = &f->w;
     rq_region_calls calls = rq_remote_calls(f->remote);
     send_call(f, RQ_CALL_OPEN);
-    f->order->done(f->order, RQ_E_IO, NULL); /* it is not reached, */
+    f->order->done(f->order, RQ_E_IO, NULL); /* the server is not reached, */
     rq_sim_advance(w->sim, 3500000000);
-    assert_int_equal(f->order_count, 2); /* and tried again, */
+    assert_int_equal(f->order_count, 2); /* the order is sent again, */
     f->order->done(f->order, RQ_E_IO, NULL);
     assert_int_equal(f->reports, 0);
-    rq_remote_server_down(f->remote, rq_host_name(w->host)); /* until it is known to be dead */
+    /* until the server is known to be dead */
+    rq_remote_server_down(f->remote, rq_host_name(w->host));
     assert_int_equal(f->reports, 1);
     assert_int_equal(f->call.rc, RQ_E_SERVER_NOT_RUNNING);
     free(f->call.why);
@@ -354,17 +356,17 @@ static void a_region_goes_to_the_address_where_it_was(void **state)
     OK(rq_remote_server_up(f->remote, &alone, &w->why));
     for (int i = 0; i < 5; i++) {
         placed(f, &was, 7002);
-        placed(f, &host_was, 7003); /* the only one of its host */
+        placed(f, &host_was, 7003); /* the only server of its host */
     }
     rq_remote_server_down(f->remote, &two[1]);
     placed(f, &was, 7001);
     rq_remote_server_down(f->remote, &two[0]);
     rq_remote_server_down(f->remote, rq_host_name(w->host));
-    placed(f, &was, 7003); /* any */
+    placed(f, &was, 7003); /* any server */
     teardown(f);
 }
 
-/* The answer to LIST_FILES, of one file. */
+/* The response to LIST_FILES, with one file. */
 static rq_err answer_file(fixture *f, const char *family, const char *name)
 {
     world *w = &f->w;
@@ -381,7 +383,7 @@ static rq_err answer_file(fixture *f, const char *family, const char *name)
     return rq_remote_procedures_done(f->remote, rq_host_name(w->host), bytes, &w->why);
 }
 
-/* They become parts of paths. The message's memory has ended when they are used. */
+/* File names become parts of paths. They are used after the message has been freed. */
 static void names_of_files_are_checked_and_copied(void **state)
 {
     (void)state;
@@ -410,7 +412,7 @@ static void names_of_files_are_checked_and_copied(void **state)
     teardown(f);
 }
 
-/* --- a stop while a report is under way -------------------------------------------------------- */
+/* --- a stop while a report is in flight -------------------------------------------------------- */
 
 typedef struct slow_report {
     fixture *f;
@@ -524,13 +526,13 @@ static void loads_are_those_of_the_last_report(void **state)
     assert_int_equal(report_load(f, self, 1), RQ_E_YOU_ARE_DEAD);
     assert_non_null(strstr(w->why.message, "Server REPORT rejected"));
     assert_false(calls.load(calls.ctx, self, &f->info, &load));
-    /* To a new master it is the first message of a server that runs. */
+    /* For a new master this is the first message of a running server. */
     OK(report_load(f, &other, 1));
     assert_true(calls.load(calls.ctx, &other, &f->info, &load));
     teardown(f);
 }
 
-/* --- servers that come and go ----------------------------------------------------------------- */
+/* --- servers that start and end --------------------------------------------------------------- */
 
 static rq_err start_up(fixture *f, const rq_server_name *from, int64_t start_code, int64_t skew_ms,
                        const char *host)
@@ -584,14 +586,15 @@ static void a_server_starts_up_and_is_replaced(void **state)
                                     .host = "h9", .port = 9, .start_code = 6, .text = "h9,9,6"};
     size_t total;
     OK(start_up(f, &first, 5, 0, NULL));
-    OK(start_up(f, &first, 5, 12000, "h9")); /* again; the clock is only warned of */
+    /* a repeated start; a skewed clock is only warned about */
+    OK(start_up(f, &first, 5, 12000, "h9"));
     assert_int_equal(live(f, 10, &total), 2);
     assert_null(f->replaced);
     OK(start_up(f, &second, 6, 0, NULL));
     assert_non_null(f->replaced);
     assert_string_equal(f->replaced->text, first.text);
-    assert_int_equal(live(f, 10, &total), 3); /* until somebody has fenced it */
-    assert_int_equal(start_up(f, &first, 5, 0, NULL), RQ_E_YOU_ARE_DEAD); /* late */
+    assert_int_equal(live(f, 10, &total), 3); /* until the earlier process is fenced */
+    assert_int_equal(start_up(f, &first, 5, 0, NULL), RQ_E_YOU_ARE_DEAD); /* a late message */
     assert_int_equal(report_load(f, &first, 1), RQ_E_YOU_ARE_DEAD);
     rq_remote_server_down(f->remote, &first);
     assert_int_equal(live(f, 10, &total), 2);
@@ -606,7 +609,7 @@ static void a_server_starts_up_and_is_replaced(void **state)
     teardown(f);
 }
 
-/* The dead servers that are listed, as one text. */
+/* The list of dead servers as text. */
 static const char *dead(fixture *f)
 {
     rq_region_calls calls = rq_remote_calls(f->remote);
@@ -622,7 +625,8 @@ static const char *dead(fixture *f)
     return text;
 }
 
-/* Until it is forgotten, or one is up at its address. It stays dead in any case. */
+/* A dead server is listed until it is forgotten or a new one starts at its address. It stays dead
+ * in any case. */
 static void a_dead_server_is_listed(void **state)
 {
     (void)state;
@@ -676,7 +680,7 @@ static void a_startup_of_another_name_or_time_is_refused(void **state)
     teardown(f);
 }
 
-/* Who has proven its name may not send what another one's is. */
+/* A peer that has proven its name may not send messages in another server's name. */
 static void messages_in_anothers_name_are_refused(void **state)
 {
     (void)state;

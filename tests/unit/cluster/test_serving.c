@@ -12,14 +12,14 @@
 typedef struct fixture {
     world w;
     rq_arena arena;
-    rq_region_info info; /* of a region that is closed, with row a */
-    rq_host *host;       /* beside the world's */
+    rq_region_info info; /* a closed region with row a */
+    rq_host *host;       /* in addition to the world's host */
     rq_orders *orders;
     rq_duty *duty;
-    rq_report *report; /* on its way to the master */
+    rq_report *report; /* in transit to the master */
     unsigned reports;
-    bool lost;  /* reports are, from now on */
-    bool hangs; /* an event loop */
+    bool lost;  /* from now on reports are lost */
+    bool hangs; /* an event loop hangs */
     rq_err fatal;
     char fatal_text[1024];
 } fixture;
@@ -100,7 +100,7 @@ static void order(fixture *f, rq_region_call_kind kind, uint64_t id, int64_t mas
     rq_sim_run(w->sim);
 }
 
-/* What a request for the region gets. */
+/* The result of a request for the region. */
 static rq_err look_up(fixture *f)
 {
     const rq_host_region *r;
@@ -133,10 +133,10 @@ static void a_region_is_served_once_the_master_knows(void **state)
     assert_int_equal(look_up(f), RQ_E_REGION_OPENING);
     answer(f, RQ_E_IO, "lost");
     assert_int_equal(look_up(f), RQ_E_REGION_OPENING);
-    rq_sim_advance(w->sim, SECOND_NS); /* it is sent again */
+    rq_sim_advance(w->sim, SECOND_NS); /* the report is sent again */
     answer(f, RQ_OK, NULL);
     assert_int_equal(look_up(f), RQ_OK);
-    order(f, RQ_CALL_OPEN, 2, 1000); /* it stays as it is, served meanwhile */
+    order(f, RQ_CALL_OPEN, 2, 1000); /* the region stays open and is served meanwhile */
     assert_int_equal(look_up(f), RQ_OK);
     answer(f, RQ_OK, NULL);
     assert_int_equal(look_up(f), RQ_OK);
@@ -150,18 +150,19 @@ static void a_region_is_served_once_the_master_knows(void **state)
     teardown(f);
 }
 
-/* The report was of a master that is deposed: the new one does not know that the region is here. */
+/* The report was for a master that is deposed: the new master does not know that the region is open
+ * here. */
 static void a_region_no_master_knows_of_is_closed(void **state)
 {
     (void)state;
     fixture *f = setup();
     order(f, RQ_CALL_OPEN, 1, 1000);
     order(f, RQ_CALL_OPEN, 1,
-          2000); /* another master's: after the first one's, which is not over */
+          2000); /* the new master's order waits for the first one, which has not ended */
     assert_int_equal(f->reports, 1);
     assert_int_equal(look_up(f), RQ_E_REGION_OPENING);
     answer(f, RQ_E_DO_NOT_RETRY, "a report for another master");
-    assert_int_equal(f->reports, 2); /* closed, and opened for the second one */
+    assert_int_equal(f->reports, 2); /* closed, and opened for the second master */
     assert_true(is_open(f));
     assert_int_equal(look_up(f), RQ_E_REGION_OPENING);
     answer(f, RQ_OK, NULL);
@@ -198,7 +199,8 @@ static void lose(rq_task *task)
     r->done(r, RQ_E_IO);
 }
 
-/* A stop does not wait for a master that takes the report, and neither do orders behind it. */
+/* A stop does not wait for the master's response to a report, and neither do orders queued after
+ * the report. */
 static void a_stop_passes_turns_on(void **state)
 {
     (void)state;
@@ -214,7 +216,7 @@ static void a_stop_passes_turns_on(void **state)
         if (under_way == 1)
             w->env->executor->submit(w->env->executor, RQ_POOL_WORK, &l.task);
         else
-            answer(f, RQ_E_IO, "lost"); /* and it waits for another attempt */
+            answer(f, RQ_E_IO, "lost"); /* the report waits for its next attempt */
         rq_orders_stop(f->orders);
         assert_true(is_open(f));
         assert_int_equal(look_up(f), RQ_E_REGION_OPENING);
@@ -245,7 +247,7 @@ static void check_startup(fixture *f)
     assert_non_null(m);
     assert_int_equal(m->port, 7);
     assert_int_equal(m->server_start_code, 70);
-    /* The simulated clock may have gone on since. */
+    /* The simulated clock may have advanced since. */
     assert_in_range((uint64_t)ex->now_ms(ex) - m->server_current_time, 0, 100);
     assert_string_equal(m->use_this_hostname_instead, "h1");
     pb__region_server_startup_request__free_unpacked(m, NULL);
@@ -295,20 +297,21 @@ static void a_server_starts_up_and_reports(void **state)
     check_report(f, 1);
     answer(f, RQ_E_IO, "another master follows");
     rq_sim_advance(w->sim, SECOND_NS / 2);
-    check_report(f, 1); /* no second startup */
+    check_report(f, 1); /* no second startup message */
     answer(f, RQ_OK, NULL);
     rq_sim_advance(w->sim, SECOND_NS / 2);
-    assert_null(f->report); /* not yet due */
+    assert_null(f->report); /* the next report is not due yet */
     rq_duty_now(f->duty);
     rq_sim_run(w->sim);
     check_report(f, 1);
-    rq_duty_now(f->duty); /* one is under way */
+    rq_duty_now(f->duty); /* a report is already in flight */
     answer(f, RQ_OK, NULL);
     assert_int_equal(f->fatal, RQ_OK);
     teardown(f);
 }
 
-/* It reports nothing, and answers no question whether it serves; orders it takes, and reports of them. */
+/* The server sends no load reports, and fails health checks. It accepts orders, and reports their
+ * results. */
 static void a_server_whose_loop_hangs_is_silent(void **state)
 {
     (void)state;
@@ -358,7 +361,7 @@ static void a_server_that_is_given_up_ends(void **state)
     }
 }
 
-/* The process becomes the master: its catalog names regions from then on. */
+/* The process becomes the master: from then on its own catalog names the regions. */
 static void a_master_to_be_gives_its_names_up(void **state)
 {
     (void)state;
@@ -370,7 +373,8 @@ static void a_master_to_be_gives_its_names_up(void **state)
     assert_false(rq_host_names_itself(f->host));
     assert_int_equal(look_up(f), RQ_E_NOT_SERVING_REGION);
     assert_true(is_open(f));
-    order(f, RQ_CALL_OPEN, 2, 2000); /* of its own catalog: it stays as it is */
+    /* the order comes from its own catalog: the region stays open */
+    order(f, RQ_CALL_OPEN, 2, 2000);
     assert_true(is_open(f));
     answer(f, RQ_OK, NULL);
     assert_int_equal(look_up(f), RQ_E_NOT_SERVING_REGION);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors: HBase's defaults, text forms, refusals, and back to the same bytes. */
+/* Descriptors: HBase's defaults, text forms, refusals, and serialization to the same bytes. */
 #include "proto/hbase.pb-c.h"
 #include "descriptor/schema.h"
 
@@ -20,7 +20,7 @@ static ProtobufCBinaryData pb(const char *s)
     return (ProtobufCBinaryData){strlen(s), (uint8_t *)(uintptr_t)s};
 }
 
-/* One family with these attributes, in a table with those. */
+/* Parses one family with these attributes, in a table with those attributes. */
 static rq_err parse(const char *ns, const char *family, const pair *attributes, size_t count,
                     const pair *of_table, size_t table_count, rq_table_schema **ret, rq_error *why)
 {
@@ -132,7 +132,7 @@ static void given_values_replace_defaults_and_are_honoured(void **state)
     rq_table_schema_unref(s);
 }
 
-/* HBASE: StoreUtils.createStoreConfiguration: what is added last is looked at first. */
+/* HBASE: StoreUtils.createStoreConfiguration: the configuration added last takes precedence. */
 static void a_familys_attributes_precede_its_configuration_and_the_table(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the files that tests/compat/filter/FilterOracle.java wrote: lines of words, bytes as hex
- * ("-" for none, '~' for the package name of HBase's filters).
+ * ' for the package name of HBase's filters).~Reads the files written by
+ * tests/compat/filter/FilterOracle.java: lines of words; bytes are in hex ("-": no bytes, '~': the
+ * package name of HBase's filters).~' for the package name of HBase's filters).
  */
 #ifndef RQ_TEST_ORACLE_FILE_H
 #define RQ_TEST_ORACLE_FILE_H
@@ -20,7 +21,7 @@ typedef struct oracle_file {
     char *line;
     size_t size;
     size_t number;
-    char *rest; /* of the line */
+    char *rest; /* the rest of the line */
 } oracle_file;
 
 static inline oracle_file oracle_open(const char *path)
@@ -33,7 +34,7 @@ static inline oracle_file oracle_open(const char *path)
     return f;
 }
 
-/* The next line that is no comment; false at the end. */
+/* Reads the next line that is not a comment; false at the end. */
 static inline bool oracle_line(oracle_file *f)
 {
     do {
@@ -92,7 +93,8 @@ static inline rq_slice oracle_bytes(oracle_file *f, rq_arena *arena)
     return rq_slice_of(bytes, n);
 }
 
-/* The files that are named, line by line: exit code. `what` was compared and `wrong` says how. */
+/* Checks every line of the named files, and returns the exit code. `what` names the compared items,
+ * `wrong` describes a difference. */
 static inline int oracle_main(int argc, char **argv, bool (*check_case)(oracle_file *f),
                               const char *what, const char *wrong)
 {
@@ -108,7 +110,7 @@ static inline int oracle_main(int argc, char **argv, bool (*check_case)(oracle_f
     return cases == 0 || failures > 0;
 }
 
-/* The class of a simple name. */
+/* The full class name of a simple name. */
 static inline rq_slice oracle_class(const char *simple, rq_arena *arena)
 {
     return rq_slice_cstr(rq_arena_printf(arena, "%s%s", PACKAGE, simple));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every comparator against HBase's own, over random values: tests/data/filter/comparator.txt holds
- * class, message, bytes and HBase's answer (<, =, > or the exception). Arguments: files.
+ * Every comparator against HBase's own, over random values: tests/data/filter/comparator.txt
+ * contains class, message, bytes and HBase's result (<, =, > or the exception). Arguments: files.
  */
 #include "filter/comparator.h"
 

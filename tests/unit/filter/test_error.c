@@ -36,7 +36,8 @@ static bool check_case(oracle_file *f)
     return ok;
 }
 
-/* A FilterList in a FilterList in a …; *ret_clock: the number of cells between two looks at the clock, of 128. */
+/* Parses nested FilterLists; *ret_clock: the number of cells between two clock checks, at most
+ * 128. */
 static rq_err parse_nested(size_t depth, uint32_t *ret_clock, rq_error *why)
 {
     static const char list[] = PACKAGE "FilterList";

@@ -21,8 +21,8 @@
 
 #define PACKAGE "org.apache.hadoop.hbase.filter."
 
-/* --- Memory that runs out --------------------------------------------------------------------- */
-static long allocations_left = -1; /* -1: as many as wanted */
+/* --- Allocations that fail -------------------------------------------------------------------- */
+static long allocations_left = -1; /* -1: no limit */
 static long allocations;
 
 bool allocation_fails(void)
@@ -82,7 +82,7 @@ static int compare(rq_comparator *c, const char *text)
 }
 
 /* --- Tests ------------------------------------------------------------------------------------ */
-/* Parses and drives filters that keep state of every kind. */
+/* Parses and runs filters that keep state of every kind. */
 static rq_err exercise(void)
 {
     static const char text[] =
@@ -207,7 +207,7 @@ static void binary_comparator_without_message_compares_bytes(void **state)
     assert_true(compare(c, "c") < 0);
     assert_false(rq_comparator_is_null(c));
     assert_true(rq_slice_eq(rq_comparator_value(c), RQ_SLICE_LIT("b")));
-    /* The two readings of one result. */
+    /* Both functions interpret the same result of a comparison. */
     assert_false(rq__compare_op_excludes(RQ_LESS, compare(c, "a")));
     assert_true(rq_compare_op_check(RQ_LESS, compare(c, "c")));
     rq_arena_clear(&arena);
@@ -249,7 +249,7 @@ static void too_many_bytes_are_refused(void **state)
 {
     (void)state;
     rq_arena arena = {0};
-    size_t pairs = 2000000; /* four bytes each on the wire, some sixty decoded */
+    size_t pairs = 2000000; /* four bytes each on the wire, about sixty when decoded */
     rq_buf message = {0};
     for (size_t i = 0; i < pairs; i++)
         assert_int_equal(rq_buf_append(&message, "\x0a\x02\x10\x00", 4), RQ_OK);
@@ -277,7 +277,7 @@ static rq_err parse_repeated(const char *java_class, const char *field, size_t l
     return rc;
 }
 
-/* Messages that fit, of which the filters would not. */
+/* Messages within the limit whose decoded filters exceed it. */
 static void the_memory_of_a_decoded_filter_counts(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patterns, needles and lists of filters chosen for their cost. A step of a filter (one call) must
- * not exceed a time slice of an event loop, and the whole must end. Times are the thread's CPU
- * time, and the limits many times the usual ones: an attack would take minutes. */
+ * not exceed a time slice of an event loop, and the whole search must end. Times are the thread's
+ * CPU time. The limits are many times the usual values, because a successful attack would take
+ * minutes. */
 #include "../base/unit.h"
 
 #include "filter/comparator.h"
@@ -63,7 +64,7 @@ static uint8_t *repeated(const char *text, size_t len)
     return p;
 }
 
-/* Each of them takes minutes to years where nothing stops it. */
+/* Without limits each of them takes minutes to years. */
 static const struct {
     const char *pattern, *text;
     size_t len;
@@ -90,7 +91,7 @@ static const struct {
     {"(?:(?:(?:a?){10}){10}){10}[bc]", "a", 10000},
 };
 
-/* As a condition of checkAndMutate compares: at one go. */
+/* A condition of checkAndMutate is compared without pauses. */
 static void a_search_that_cannot_pause_ends_soon(void **state)
 {
     (void)state;
@@ -113,7 +114,7 @@ static void a_search_that_cannot_pause_ends_soon(void **state)
     }
 }
 
-/* A needle whose first and last byte are everywhere. */
+/* A substring whose first and last byte occur everywhere. */
 static void a_substring_is_looked_for_in_linear_time(void **state)
 {
     (void)state;
@@ -166,7 +167,7 @@ static void required_text_is_looked_for_in_linear_time(void **state)
     rq_arena_clear(&arena);
 }
 
-/* Small patterns that are compiled to much. */
+/* Small patterns that compile to large programs. */
 static void compiling_is_paid_for(void **state)
 {
     (void)state;
@@ -234,7 +235,7 @@ static unsigned cells_in_a_slice(rq_filter *f)
         rc = rq_filter_cell(f, &cell, &code, NULL);
     if (n == 100000) return n;
     assert_int_equal(rc, RQ_E_AGAIN);
-    rq_pace_begin(rq_filter_pace(f), true); /* and goes on with a new one */
+    rq_pace_begin(rq_filter_pace(f), true); /* and continues in a new slice */
     assert_int_equal(rq_filter_resume_cell(f, &cell, &code, NULL), RQ_OK);
     return n;
 }
@@ -308,7 +309,7 @@ static void memory_of_filters_is_charged(void **state)
                           .qualifier_len = LONG_NAME,
                           .type = RQ_TYPE_PUT};
     Pb__ColumnPrefixFilter prefix = PB__COLUMN_PREFIX_FILTER__INIT;
-    prefix.prefix = data_of(RQ_SLICE_LIT("a")); /* the cell is behind it: next row */
+    prefix.prefix = data_of(RQ_SLICE_LIT("a")); /* the cell is after the prefix: next row */
     for (int refuses = 0; refuses <= 1; refuses++) {
         rq_arena messages = {0}, arena = {0};
         size_t left = refuses ? COUNT * (size_t)LONG_NAME : SIZE_MAX;
@@ -345,7 +346,8 @@ static void memory_of_filters_is_charged(void **state)
     free(name);
 }
 
-/* be32 scale and an unscaled number. One comparison of these takes half a millisecond. */
+/* A number with a be32 scale and an unscaled value. One comparison of these takes half a
+ * millisecond. */
 static void numbers_with_many_digits_keep_to_the_pace(void **state)
 {
     (void)state;
@@ -367,7 +369,7 @@ static void numbers_with_many_digits_keep_to_the_pace(void **state)
                      RQ_OK);
     rq_pace *pace = rq_comparator_pace(c);
     assert_non_null(pace);
-    for (int round = 0; round < 3; round++) { /* goes on in the next slice */
+    for (int round = 0; round < 3; round++) { /* continues in the next slice */
         rq_pace_begin(pace, true);
         for (compared = 0; compared < 10; compared++)
             if (rq_comparator_compare(c, rq_slice_of(power, sizeof power), &ret, &why) != RQ_OK)
@@ -375,7 +377,8 @@ static void numbers_with_many_digits_keep_to_the_pace(void **state)
         assert_in_range(compared, 1, 2);
     }
     rq_pace_begin(pace, true);
-    for (compared = 0; compared < 1000; compared++) /* nothing to multiply */
+    for (compared = 0; compared < 1000; compared++) /* numbers of equal scale need no
+                                                     * multiplication */
         assert_int_equal(rq_comparator_compare(c, rq_slice_of(one, sizeof one), &ret, &why), RQ_OK);
     rq_pace_begin(pace, false);
     for (compared = 0; compared < 10; compared++)
@@ -619,6 +622,6 @@ int main(void)
         cmocka_unit_test(required_text_is_looked_for_in_linear_time),
         cmocka_unit_test(a_search_that_cannot_pause_ends_soon),
     };
-    alarm(120); /* what never ends fails as well */
+    alarm(120); /* the alarm turns an endless search into a failure */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The filter language against HBase's ParseFilter: tests/data/filter/language.txt holds random
- * texts, right and broken, and the message HBase makes of them or what it says. Arguments: files.
+ * The filter language against HBase's ParseFilter: tests/data/filter/language.txt contains random
+ * texts, valid and invalid, and the message that HBase makes of each text or its error. Arguments:
+ * files.
  */
 #include "filter/filter.h"
 #include "filter/language.h"
@@ -29,7 +30,8 @@ static bool check_case(oracle_file *f)
             rq_arena_printf(&arena, "java.lang.IllegalArgumentException: %s", why.message);
         ok = strcmp(expected, "X") == 0 &&
              (rq_slice_eq(rq_slice_cstr(said), bytes) ||
-              rq_slice_eq(bytes, RQ_SLICE_LIT("java.util.EmptyStackException"))); /* HBase's bug */
+              rq_slice_eq(bytes, RQ_SLICE_LIT("java.util.EmptyStackException"))); /* a bug of
+                                                                                   * HBase */
     }
     if (!ok)
         printf("line %zu: %.*s\n  HBase: %s %.*s\n  here:  %s %s\n", f->number, (int)text.len,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RegexStringComparator against Java's regular expressions: tests/data/filter/regex.txt holds
- * random patterns (P: flags, pattern, message) and what they find (s: text, 0 found or 1 not).
+ * RegexStringComparator against Java's regular expressions: tests/data/filter/regex.txt contains
+ * random patterns (P: flags, pattern, message) and their results (s: text, 0 found or 1 not).
  * Arguments: files.
  */
 #include "filter/comparator.h"
@@ -13,7 +13,8 @@ int main(int argc, char **argv)
 {
     size_t cases = 0;
     size_t wrong = 0;
-    size_t undecided = 0; /* the limit of processor time was reached, by emulation */
+    /* searches that reached the limit of CPU time, as happens under emulation */
+    size_t undecided = 0;
     size_t refused = 0;
     size_t patterns = 0;
     rq_arena arena = {0};

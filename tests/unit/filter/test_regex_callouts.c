@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The callouts that a translated pattern has change no answer: random patterns with and without, by
- * PCRE2, over random texts. No pattern can avoid them: a pattern that backtracks often calls out.
+ * The callouts in a translated pattern do not change its result: PCRE2 runs random patterns with
+ * and without callouts over random texts. No pattern avoids the callouts: a pattern that backtracks
+ * reaches them often.
  */
 #include "../base/unit.h"
 
@@ -163,7 +164,7 @@ static void backtracking_patterns_have_callouts(void **state)
     for (size_t i = 0; i < RQ_ARRAY_LEN(patterns); i++) {
         unsigned calls = 0;
         pcre2_code *code = compiled(rq_slice_cstr(patterns[i]), 0, true);
-        if (code == NULL) continue; /* refused is as good */
+        if (code == NULL) continue; /* a refused pattern is fine */
         pcre2_set_match_limit(context, 100000);
         pcre2_set_callout(context, count, &calls);
         static const char text[] = "a{2,aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";

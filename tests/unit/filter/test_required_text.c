@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The string that every match of a pattern must contain: examples, and random patterns and texts,
- * where a text that PCRE2 matches must contain it. (Against Java: test_regex, whose searches all
- * use it.) */
+ * where every text that PCRE2 matches must contain the string. (test_regex compares with Java; all
+ * its searches use the required string.) */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "../base/unit.h"
 

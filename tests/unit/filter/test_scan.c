@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every filter against HBase's own: random filters, nested lists among them, driven over random
- * rows as a region scanner drives them. What HBase 2.6.1 answered, call by call, stands in
- * tests/data/filter/scan.txt; this program makes the same calls and compares. Arguments: files.
+ * rows as a region scanner drives them. tests/data/filter/scan.txt contains the results of HBase
+ * 2.6.1, call by call; this program makes the same calls and compares. Arguments: files.
  *
- * A trace is a word per row: K the row passes, k it is left out; a letter per cell (ICSNRHJ, the
- * codes in HBase's order), behind it =VALUE for a transformed value or (HINT); at the end D and the
- * verdict with the keep flags, or x/v for filterRow's yes/no. Z: all remaining. X: an exception.
+ * A trace has one word per row: K the row passes, k the row is filtered; a letter per cell
+ * (ICSNRHJ, the codes in HBase's order), followed by =VALUE for a transformed value or by (HINT);
+ * at the end D and the decision with the keep flags, or x/v for filterRow's result true/false. Z:
+ * all remaining rows are filtered. X: an exception.
  */
 #include "filter/filter.h"
 
@@ -24,7 +25,7 @@ typedef struct table {
 } table;
 
 typedef struct cursor {
-    rq_cell cells[CELLS_MAX]; /* of one family, in scan order */
+    rq_cell cells[CELLS_MAX]; /* cells of one family, in scan order */
     size_t count;
     size_t at;
 } cursor;
@@ -111,7 +112,8 @@ static rq_err step(driver *d, cursor *c)
             put(&d->trace, "=");
             put_hex(&d->trace, rq_cell_value(&transformed));
         }
-        transformed.value = NULL; /* the filter's, and void after its next call */
+        /* the value belongs to the filter, and is invalid after its next call */
+        transformed.value = NULL;
         transformed.value_len = 0;
         d->collected[d->collected_count++] = transformed;
     } else if (code == RQ_FILTER_SEEK_NEXT_USING_HINT) {
@@ -183,7 +185,7 @@ static rq_err run(driver *d)
     }
 }
 
-/* Rows in scan direction, the cells of a row always ascending. */
+/* Rows are in scan direction, the cells of a row always ascending. */
 static void fill_cursors(driver *d, const table *t)
 {
     size_t i = 0;
@@ -205,8 +207,8 @@ static void fill_cursors(driver *d, const table *t)
     }
 }
 
-/* In HBase an AND list whose second hint is missing fails; here that hint is not heard
- * (list_all.c). The trace is right as far as HBase's goes. */
+/* In HBase an AND list whose second hint is missing fails; here that hint is ignored (list_all.c).
+ * The trace is equal as far as HBase's goes. */
 static bool differs_as_known(const char *expected, const char *got)
 {
     const char *end = strstr(expected, " X:java.lang.NullPointerException@AND");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The searches of ascii_text.h against the obvious ones, over random texts of few letters; and
- * SubstringComparator against its definition, on both sides of the border to other alphabets. */
+/* The searches of ascii_text.h compared with naive ones, over random texts of few letters; and
+ * SubstringComparator compared with its definition, for ASCII and other texts. */
 #include "../base/unit.h"
 
 #include "filter/ascii_text.h"
@@ -18,7 +18,7 @@ static uint64_t next_random(void)
     return state >> 33;
 }
 
-/* Exactly sized, so that a sanitizer sees what is read outside. */
+/* Exactly sized, so that a sanitizer detects reads outside. */
 static uint8_t *random_text(size_t len, unsigned letters)
 {
     uint8_t *p = malloc(len > 0 ? len : 1);
@@ -36,7 +36,8 @@ static void matches_memmem(void **unused)
         size_t needle_len = next_random() % (round % 2 == 0 ? 6 : 40);
         uint8_t *text = random_text(len, 2);
         uint8_t *needle = random_text(needle_len, 2);
-        if (needle_len <= len && next_random() % 2 == 0) /* it is there, and at an end */
+        if (needle_len <= len && next_random() % 2 == 0) /* copies the needle to the start or the
+                                                          * end of the text */
             memcpy(text + (next_random() % 2) * (len - needle_len), needle, needle_len);
         bool expected = needle_len == 0 || memmem(text, len, needle, needle_len) != NULL;
         assert_int_equal(rq__bytes_find(rq_slice_of(text, len), rq_slice_of(needle, needle_len)),
@@ -51,7 +52,8 @@ static uint8_t lower_of(uint8_t c)
     return c >= 'A' && c <= 'Z' ? (uint8_t)(c + 'a' - 'A') : c;
 }
 
-/* '@', '[', '`', '{' and their like differ by the bit that letters' cases differ by. */
+/* '@', '[', '`' and '{' differ from each other by the bit that distinguishes upper and lower
+ * case. */
 static void either_case_is_found_and_nothing_else(void **unused)
 {
     (void)unused;
@@ -95,7 +97,7 @@ static void one_byte_beyond_ascii_is_seen(void **unused)
     }
 }
 
-/* What SubstringComparator's search in undecoded bytes rests on. */
+/* SubstringComparator's search in undecoded bytes relies on this. */
 static void two_characters_have_a_lower_case_in_ascii(void **unused)
 {
     (void)unused;
@@ -192,7 +194,7 @@ static void other_alphabets_are_seen(void **unused)
     assert_false(finds("", "x"));
     assert_true(finds("\xc3\x84pfel und Birnen", "\xc3\xa4PFEL"));
     assert_false(finds("Apfel", "\xc3\xa4pfel"));
-    assert_true(finds("20 \xe2\x84\xaa", "k")); /* the Kelvin sign's lower case */
+    assert_true(finds("20 \xe2\x84\xaa", "k")); /* the lower case of the Kelvin sign */
     assert_true(finds("plain \xe2\x82\xac", "LAIN"));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random sorted cells (cells.h). Rows and qualifiers share prefixes and differ in length, so that
- * shortened index keys have something to go wrong on. */
+ * errors in shortened index keys show. */
 #include "cells.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files in memory (memory_vfs.h). Handles and files are the same thing: a file lives until clear.
+/* Files in memory (memory_vfs.h). A handle is the file itself: files live until memory_vfs_clear.
  */
 #include "memory_vfs.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prefetch of rows: whatever the file and the cache contain, nothing is counted, kept, loaded or
- * evicted, and no memory out of bounds is read (checked by the sanitizers). */
+/* Prefetch of rows: whatever the file and the cache contain, a prefetch counts, keeps, loads and
+ * evicts nothing, and no memory out of bounds is read (checked by the sanitizers). */
 #include "cells.h"
 #include "hfile/ahead.h"
 #include "hfile/reader.h"
@@ -15,12 +15,12 @@
 
 #include <cmocka.h>
 
-#define ROWS 40 /* more than are looked for side by side */
+#define ROWS 40 /* more rows than are looked up together */
 
 static const cell_shape shape = {
     .count = 4000, .row_space = 2500, .column_space = 9, .value_max = 60, .deletes = true};
 
-/* Gets of `share` in eight of the rows; the second get of a block builds its sidecar. */
+/* Gets `share` eighths of the rows; the second get of a block builds its sidecar. */
 static void read_rows(rq_hfile_reader *reader, const cell_list *list, unsigned share)
 {
     rq_read_ctx ctx = {.may_block = true};
@@ -97,7 +97,8 @@ static void looking_ahead_changes_nothing(void **state)
     static const rq_block_encoding encodings[] = {RQ_ENCODING_NONE, RQ_ENCODING_ROW_INDEX_V1,
                                                   RQ_ENCODING_FAST_DIFF};
     static const rq_bloom_type blooms[] = {RQ_BLOOM_ROW, RQ_BLOOM_ROWCOL, RQ_BLOOM_NONE};
-    static const uint32_t index_chunks[] = {128 * 1024, 4000, 300}; /* one level, two, more */
+    /* indexes of one level, two, more */
+    static const uint32_t index_chunks[] = {128 * 1024, 4000, 300};
     static const uint64_t caches[] = {60 * 1024, 64 << 20};
     rq_random random;
     rq_random_seed(&random, 31);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The block cache alone: kept and evicted blocks, accounting, several threads. */
+/* The block cache alone: kept and evicted blocks, memory accounting, several threads. */
 #include "base/clock.h"
 #include "base/random.h"
 #include "hfile/cache_priv.h"
@@ -80,7 +80,7 @@ static void a_scan_does_not_push_out_what_is_used(void **state)
     rq_block_cache *c;
     assert_int_equal(rq_block_cache_new(400 * 1024, &c), RQ_OK);
     rq__cache_file *f = file(c, "f");
-    /* About 60 of 95 that fit are used again and again. */
+    /* About 60 of the 95 blocks that fit are used repeatedly. */
     for (int round = 0; round < 4; round++)
         for (uint64_t i = 0; i < 60; i++)
             if (!has(f, i)) rq__hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
@@ -127,7 +127,7 @@ static void a_held_block_stays_whole_and_is_counted_as_pinned(void **state)
         rq__hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
     assert_false(has(f, 7));
     assert_int_equal(stats_of(c).pinned_bytes, held->node.charge);
-    /* What it grows while it is pinned counts there too. */
+    /* A pinned block that grows is counted as pinned, too. */
     rq__cache_grow(held, 100);
     assert_int_equal(stats_of(c).pinned_bytes, held->node.charge);
     for (size_t i = 0; i < BLOCK_BYTES; i++)
@@ -179,7 +179,7 @@ static void a_closed_file_takes_its_blocks_along_and_no_others(void **state)
         rq__hfile_block_unref(put(c, a, i * 4096, RQ_BLOCK_DATA));
         rq__hfile_block_unref(put(c, b, i * 4096, RQ_BLOCK_DATA));
     }
-    (void)rq__cache_file_ref(a); /* to be asked after it is closed */
+    (void)rq__cache_file_ref(a); /* to call functions on it after it is closed */
     rq__cache_file_close(a, true);
     for (uint64_t i = 0; i < 500; i++) {
         assert_false(has(a, i * 4096));
@@ -198,7 +198,7 @@ static void data_never_pushes_out_index_and_in_memory_blocks_within_their_shares
     rq_block_cache *c;
     assert_int_equal(rq_block_cache_new(400 * 1024, &c), RQ_OK);
     rq__cache_file *f = file(c, "f");
-    /* A block is charged more than 4000 bytes: 90 or so fit. */
+    /* A block is charged more than 4000 bytes: about 90 fit. */
     for (uint64_t i = 0; i < 30; i++)
         rq__hfile_block_unref(put(c, f, i, RQ_BLOCK_LEAF_INDEX));
     for (uint64_t i = 100; i < 115; i++)
@@ -212,7 +212,8 @@ static void data_never_pushes_out_index_and_in_memory_blocks_within_their_shares
         assert_true(has(f, i));
     for (uint64_t i = 100; i < 115; i++)
         assert_true(has(f, i));
-    /* Beyond half of the capacity index blocks evict each other, and leave data its share. */
+    /* Above half of the capacity index blocks evict each other, and leave data blocks their
+     * share. */
     for (uint64_t i = 5000; i < 6000; i++)
         rq__hfile_block_unref(put(c, f, i, RQ_BLOCK_LEAF_INDEX));
     rq_block_cache_stats s = stats_of(c);
@@ -235,23 +236,24 @@ static void kept_blocks_are_found_when_the_file_is_reopened(void **state)
     rq__hfile_block_unref(put(c, f, 1, RQ_BLOCK_DATA));
     rq__hfile_block_unref(put(c, f, 2, RQ_BLOCK_LEAF_INDEX));
     rq__cache_file *other;
-    /* The same name, another file. */
+    /* The same name, but another file. */
     assert_int_equal(rq__cache_file_open(c, "data/f", 1000, 8, NULL, &other), RQ_OK);
     assert_false(has(other, 1));
     rq__cache_file_close(other, false);
     rq__cache_file_close(f, false);
     assert_int_equal(stats_of(c).blocks, 2);
-    assert_int_equal(stats_of(c).meta_bytes, 0); /* what nobody has open is not protected */
+    /* index blocks of files that are not open are not protected */
+    assert_int_equal(stats_of(c).meta_bytes, 0);
     f = file(c, "archive/f");
     assert_true(has(f, 1));
     assert_true(has(f, 2));
     rq__cache_file *second = file(c, "data/f");
     rq__cache_file_close(f, true);
-    assert_true(has(second, 1)); /* somebody has it open yet */
+    assert_true(has(second, 1)); /* the file is still open a second time */
     atomic_store(&second->obsolete, true);
     rq__cache_file_close(second, false);
     assert_int_equal(stats_of(c).blocks, 0);
-    /* Blocks may outlast everything but the cache. */
+    /* Blocks may outlive everything except the cache. */
     f = file(c, "g");
     rq__hfile_block_unref(put(c, f, 1, RQ_BLOCK_DATA));
     rq__cache_file_close(f, false);
@@ -368,7 +370,7 @@ static void threads_agree(void **state)
     rq_block_cache_free(c);
 }
 
-/* Seconds of the processor for as many tables of one family, opened and closed. */
+/* CPU seconds to open and close this many families. */
 static double cost_of_families(rq_block_cache *c, rq_cache_family **list, unsigned count)
 {
     char name[16];
@@ -383,7 +385,7 @@ static double cost_of_families(rq_block_cache *c, rq_cache_family **list, unsign
     return (double)(rq_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / 1e9;
 }
 
-/* All of them are opened at a start, under the lock that every opening and closing of a file takes. */
+/* A start opens all families under the lock that every opening and closing of a file takes. */
 static void many_families_cost_no_more(void **state)
 {
     (void)state;
@@ -392,7 +394,7 @@ static void many_families_cost_no_more(void **state)
     rq_block_cache *c;
     assert_int_equal(rq_block_cache_new(1 << 20, &c), RQ_OK);
     double few = cost_of_families(c, list, FEW), many = cost_of_families(c, list, MANY);
-    assert_true(many < 600 * few + 0.5); /* page faults of the new memory included */
+    assert_true(many < 600 * few + 0.5); /* includes page faults of the new memory */
     rq_block_cache_free(c);
 }
 
@@ -410,7 +412,8 @@ static size_t longest_chain(const rq__cache_index *x)
     return longest;
 }
 
-/* An event loop that evicts the last block of a closed file searches the chain of the file's entry. */
+/* Evicting the last block of a closed file searches a hash chain for the file's entry on the event
+ * loop. */
 static void chains_of_many_files_are_short(void **state)
 {
     (void)state;
@@ -425,7 +428,7 @@ static void chains_of_many_files_are_short(void **state)
         if (i % 997 == 0) assert_in_range(longest_chain(&c->files), 1, 16);
     }
     assert_in_range(longest_chain(&c->files), 1, 16);
-    for (unsigned i = 0; i < COUNT; i++) { /* each is found */
+    for (unsigned i = 0; i < COUNT; i++) { /* each file is found */
         snprintf(name, sizeof name, "%u", i);
         assert_ptr_equal(file(c, name), list[i]);
         rq__cache_file_close(list[i], false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bloom hashes and chunk shapes against numbers HBase 2.6.1 gave, and the keys of the block index
- * that are made up between two cells. */
+/* Bloom hashes and chunk shapes against numbers of HBase 2.6.1, and block-index keys that are
+ * constructed between two cells. */
 #include "base/random.h"
 #include "cells.h"
 #include "hfile/bloom.h"
@@ -142,7 +142,7 @@ static void folding_forgets_no_key(void **state)
     }
 }
 
-/* left < between <= right, and never longer than right. */
+/* The constructed key satisfies left < key <= right, and is never longer than right. */
 static void made_up_index_keys_lie_between_their_blocks(void **state)
 {
     (void)state;

@@ -44,7 +44,7 @@ static void compressed_data_decompresses(void **state)
             assert_non_null(out);
             assert_int_equal(rq_codec_fill(c, rq_buf_slice(&packed), out, raw.len), RQ_OK);
             assert_int_equal(raw.len == 0 ? 0 : memcmp(out, raw.ptr, raw.len), 0);
-            /* A header that lies about the length is found. */
+            /* A header with a wrong length is detected. */
             if (raw.len > 0)
                 assert_int_equal(rq_codec_fill(c, rq_buf_slice(&packed), out, raw.len - 1),
                                  RQ_E_MALFORMED);
@@ -92,7 +92,7 @@ static void damaged_bytes_are_an_error_or_other_bytes_but_never_outside(void **s
     rq_buf_clear(&packed);
 }
 
-/* HBASE: a server with Hadoop's own ZStandardCodec writes frames without any framing around. */
+/* HBASE: a server with Hadoop's own ZStandardCodec writes zstd frames without HBase's framing. */
 static void bare_zstd_frames_are_read(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void bare_zstd_frames_are_read(void **state)
     assert_int_equal(rq__compression_codec(RQ_COMPRESSION_ZSTD, 0, false, &c), RQ_OK);
     assert_int_equal(rq_codec_fill(c, rq_slice_of(packed, n), out, raw.len), RQ_OK);
     assert_memory_equal(out, raw.ptr, raw.len);
-    /* Two frames, one behind the other. */
+    /* Two frames, one after the other. */
     n += ZSTD_compress(packed + n, bound, raw.ptr, raw.len, 1);
     assert_int_equal(rq_codec_fill(c, rq_slice_of(packed, n), out, 2 * raw.len), RQ_OK);
     assert_memory_equal(out + raw.len, raw.ptr, raw.len);
@@ -143,8 +143,8 @@ static void bare_zstd_frames_are_written_when_asked_for(void **state)
     rq_buf_clear(&raw);
 }
 
-/* HBASE: BlockCompressorStream gives a large write one raw length over many chunks, and an empty
- * frame behind it. */
+/* HBASE: BlockCompressorStream writes a large write as one raw length followed by many chunks, and
+ * an empty frame after them. */
 static void many_chunks_under_one_length_are_read(void **state)
 {
     (void)state;

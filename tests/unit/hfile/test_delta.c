@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Delta encodings alone: random sorted cells, encoded and walked, and every checkpoint gone on
- * from, against the plain list; blocks cut short anywhere and with changed bytes never lead
- * outside. HFILE_SEED replays a failure.
+ * Delta encodings alone: random sorted cells, encoded, decoded and resumed from every checkpoint,
+ * compared with the plain list. Blocks truncated anywhere and blocks with changed bytes never cause
+ * access outside the block. HFILE_SEED replays a failure.
  */
 #include "../../seeds.h"
 #include "cells.h"
@@ -22,7 +22,7 @@ typedef struct block {
     bool packs_tags;
     cell_list list;
     rq_buf encoded;
-    rq_buf plain; /* as in memory */
+    rq_buf plain; /* the cells as in memory */
 } block;
 
 #define CHECK(b, cond)                                                                             \
@@ -36,7 +36,8 @@ static unsigned pick(block *b, unsigned n)
     return (unsigned)rq_random_below(&b->random, n);
 }
 
-/* Timestamps of every sign and size, values that repeat, deep differences between neighbours. */
+/* Makes timestamps of every sign and size, repeated values, and large differences between
+ * neighbours. */
 static void disturb(block *b)
 {
     for (size_t i = 0; i < b->list.count; i++) {
@@ -103,7 +104,7 @@ static void expect_cell(const block *b, const rq_cell *got, const rq_cell *model
                          rq_slice_of(model->tags, b->shape.has_tags ? model->tags_len : 0)));
 }
 
-/* From where `d` stands, cell `i`, to the end. */
+/* Decodes from `d`, which is at cell `i`, to the end. */
 static void expect_rest(const block *b, rq__delta *d, size_t i)
 {
     for (; d->next_pos < b->plain.len; i++) {
@@ -166,8 +167,8 @@ static void reading_goes_on_from_checkpoints_and_copies(void **state)
 #define LONG_ROW 30000
 #define ALIKE_CELLS 40000
 
-/* A block can say with some bytes that a long key comes again. A file with such blocks may be loaded by a
- * client; its checkpoints take no more memory than the block, by a factor. */
+/* A block can encode in few bytes that a long key is repeated. A client may load a file with such
+ * blocks; the memory of its checkpoints is at most a constant factor of the block's size. */
 static void many_long_keys_make_few_checkpoints(void **state)
 {
     (void)state;
@@ -218,7 +219,8 @@ static void damaged_blocks_never_lead_outside(void **state)
         block_begin(&b, seed);
         for (int round = 0; round < 5; round++) {
             size_t len = pick(&b, (unsigned)b.encoded.len) + 1;
-            uint8_t *bytes = malloc(len); /* exactly: the sanitizer sees one byte beyond */
+            /* exact size, so that a sanitizer detects an overrun by one byte */
+            uint8_t *bytes = malloc(len);
             assert_non_null(bytes);
             memcpy(bytes, b.encoded.ptr, len);
             for (unsigned i = pick(&b, 4); i > 0; i--)
@@ -246,7 +248,7 @@ static void damaged_blocks_never_lead_outside(void **state)
     }
 }
 
-/* Cells of a few bytes that all have the same tag of 60 KB, so many that they take `whole` bytes. */
+/* Cells of a few bytes with the same tag of 60 KB, until the decoded cells take `whole` bytes. */
 static void put_cells_of_a_long_tag(rq__delta_shape shape, size_t whole, rq_buf *out)
 {
     const size_t tag_len = 60000;
@@ -272,8 +274,8 @@ static void put_cells_of_a_long_tag(rq__delta_shape shape, size_t whole, rq_buf 
     free(tags);
 }
 
-/* A block of 200 KB whose tags take 1000 MB is damage or an attack, and takes little memory before that is
- * known. One of 60 MB is as a family with large blocks may have it. */
+/* A block of 200 KB whose tags decode to 1000 MB is damage or an attack, and is refused before it
+ * takes much memory. A decoded size of 60 MB is possible in a family with large blocks. */
 static void a_small_block_does_not_become_a_gigabyte(void **state)
 {
     (void)state;

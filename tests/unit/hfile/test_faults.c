@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Damaged bytes and failing disks: every flipped bit and every truncation is detected and reported,
- * every failing call is an error without side effects. HFILE_SEED replays. */
+ * every failing call is reported and has no side effects. HFILE_SEED replays. */
 #include "../../seeds.h"
 #include "cells.h"
 #include "hfile/check.h"
@@ -117,7 +117,8 @@ static void every_flipped_bit_is_found_with_file_and_offset(void **state)
         assert_int_equal(write_file(&b, &why), RQ_OK);
         rq_buf *bytes = memory_vfs_bytes(&b.vfs, "dir/f");
         for (int i = 0; i < 400; i++) {
-            /* Half of them in the last sixth: what is read when the file is opened. */
+            /* Half of the damage is in the last sixth: the part that is read when the file is
+             * opened. */
             size_t span = i % 2 ? bytes->len : bytes->len / 6;
             size_t at = bytes->len - 1 - rq_random_below(&b.random, span);
             uint8_t bit = (uint8_t)(1u << rq_random_below(&b.random, 8));
@@ -130,8 +131,8 @@ static void every_flipped_bit_is_found_with_file_and_offset(void **state)
     }
 }
 
-/* One of the file's own sums, wrong; false: there are no more. */
-static bool tell_a_lie(rq_hfile_info *info, unsigned which)
+/* Changes one of the file's statistics; false: no more statistics. */
+static bool change_statistic(rq_hfile_info *info, unsigned which)
 {
     switch (which) {
     case 0:
@@ -153,7 +154,7 @@ static bool tell_a_lie(rq_hfile_info *info, unsigned which)
         info->delete_family_count--;
         return true;
     case 6:
-        info->min_ts = info->max_ts + 1; /* it may be too small: HBase's is */
+        info->min_ts = info->max_ts + 1; /* a smaller value is allowed: HBase's is smaller */
         return true;
     case 7:
         info->max_ts++;
@@ -169,7 +170,7 @@ static bool tell_a_lie(rq_hfile_info *info, unsigned which)
     }
 }
 
-/* Sums are behind checksums: only a writer's mistake makes them wrong. */
+/* Checksums protect the statistics: only an error of the writer makes them wrong. */
 static void sums_that_are_not_the_cells_are_found(void **state)
 {
     (void)state;
@@ -181,7 +182,7 @@ static void sums_that_are_not_the_cells_are_found(void **state)
         rq_hfile_reader *r;
         rq_hfile_report report;
         assert_int_equal(rq_hfile_reader_open(&b.vfs.base, "dir/f", NULL, false, &r, &why), RQ_OK);
-        bool lied = tell_a_lie(&r->info, which);
+        bool lied = change_statistic(&r->info, which);
         rq_err rc = rq_hfile_check(r, &report, &why);
         if (rc != (lied ? RQ_E_CORRUPT : RQ_OK))
             fail_msg("lie %u: %s %s", which, rq_err_name(rc), why.message);
@@ -210,8 +211,9 @@ static void every_cut_is_found(void **state)
     bench_end(&b);
 }
 
-/* A power cut may leave any bytes at the version's position: a file without a valid end is torn,
- * not a file of another version, with which a region would refuse to open. */
+/* A power cut may leave any bytes at the version's position: a file without a valid trailer is
+ * torn. It must not be taken for a file of another version, because then the region would not
+ * open. */
 static void a_torn_end_is_no_other_version(void **state)
 {
     (void)state;
@@ -223,7 +225,7 @@ static void a_torn_end_is_no_other_version(void **state)
     rq_hfile_reader *r;
     for (uint32_t major = 0; major < 5; major++) {
         for (uint32_t minor = 0; minor < 5; minor++) {
-            if (major == 3) continue; /* this file's own */
+            if (major == 3) continue; /* this file's own version */
             rq_put_be32(bytes->ptr + bytes->len - 4, minor << 24 | major);
             assert_int_equal(rq_hfile_reader_open(&b.vfs.base, "dir/f", NULL, false, &r, &why),
                              RQ_E_CORRUPT);
@@ -284,7 +286,7 @@ static void cells_out_of_order_are_refused(void **state)
     rq_hfile_writer *w;
     assert_int_equal(rq_hfile_writer_open(&b.vfs.base, "dir/f", &b.options, &w, &why), RQ_OK);
     assert_int_equal(rq_hfile_writer_append(w, &b.list.cells[10], &why), RQ_OK);
-    /* The same key again, with another sequence id, is fine. */
+    /* The same key with another sequence id is accepted. */
     assert_int_equal(rq_hfile_writer_append(w, &b.list.cells[10], &why), RQ_OK);
     assert_int_equal(rq_hfile_writer_append(w, &b.list.cells[9], &why), RQ_E_INVALID);
     assert_non_null(strstr(why.message, "out of order"));
@@ -301,7 +303,8 @@ static void reserved_keys_and_bad_options_are_refused(void **state)
     bench_begin(&b, first_seed());
     rq_hfile_writer *w;
     rq_hfile_options bad = b.options;
-    bad.encoding = (rq_block_encoding)5; /* HBase had one of this number, and gave it up */
+    /* HBase once had an encoding with this number, and removed it */
+    bad.encoding = (rq_block_encoding)5;
     assert_int_equal(rq_hfile_writer_open(&b.vfs.base, "f", &bad, &w, &why), RQ_E_UNSUPPORTED);
     bad = b.options;
     bad.compression = RQ_COMPRESSION_BROTLI;
@@ -325,7 +328,7 @@ static void reserved_keys_and_bad_options_are_refused(void **state)
     assert_true(rq_slice_eq(v, RQ_SLICE_LIT("v")));
     assert_false(rq_hfile_reader_file_info(r, RQ_SLICE_LIT("Y"), &v));
     rq_hfile_reader_unref(r);
-    /* A file that is there is never overwritten. */
+    /* An existing file is never overwritten. */
     assert_int_equal(rq_hfile_writer_open(&b.vfs.base, "f", &b.options, &w, NULL), RQ_E_EXISTS);
     assert_non_null(memory_vfs_bytes(&b.vfs, "f"));
     bench_end(&b);
@@ -341,7 +344,7 @@ static void a_file_of_version_2_is_read(void **state)
     assert_int_equal(write_file(&b, &why), RQ_OK);
     rq_buf *bytes = memory_vfs_bytes(&b.vfs, "dir/f");
     size_t trailer = bytes->len - RQ_HFILE_TRAILER_LEN;
-    bytes->len = trailer + RQ_HFILE_TRAILER_V2_LEN; /* the message fits; the rest is zeros */
+    bytes->len = trailer + RQ_HFILE_TRAILER_V2_LEN; /* the message is shorter; the rest is zeros */
     rq_put_be32(bytes->ptr + bytes->len - 4, 3u << 24 | 2);
     rq_hfile_reader *r;
     rq_hfile_scanner s;
@@ -358,7 +361,7 @@ static void a_file_of_version_2_is_read(void **state)
     rq_hfile_scanner_clear(&s);
     rq_read_ctx_clear(&ctx);
     rq_hfile_reader_unref(r);
-    /* Before 2.3 the trailer was no protobuf. */
+    /* Before version 2.3 the trailer was not protobuf. */
     rq_put_be32(bytes->ptr + bytes->len - 4, 2u << 24 | 2);
     assert_int_equal(rq_hfile_reader_open(&b.vfs.base, "dir/f", NULL, false, &r, &why),
                      RQ_E_UNSUPPORTED);

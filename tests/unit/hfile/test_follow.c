@@ -20,19 +20,19 @@ typedef struct world {
     rq_error why;
 } world;
 
-/* What the file was told. */
+/* The advice that the file received. */
 static struct {
     bool on;
     unsigned changes;
-    uint64_t reads_on, reads_off; /* of blocks, since the last look */
-} told;
+    uint64_t reads_on, reads_off; /* reads of blocks, since the last reset */
+} advice;
 
 static void in_sequence(rq_file *f, bool on)
 {
     (void)f;
-    assert_int_equal(told.on, !on); /* not twice */
-    told.on = on;
-    told.changes++;
+    assert_int_equal(advice.on, !on); /* no advice is given twice */
+    advice.on = on;
+    advice.changes++;
 }
 
 static rq_err (*read_file)(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len,
@@ -43,7 +43,7 @@ static rq_random chance;
 static rq_err count_read(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len,
                          rq_error *why)
 {
-    uint64_t *count = told.on ? &told.reads_on : &told.reads_off;
+    uint64_t *count = advice.on ? &advice.reads_on : &advice.reads_off;
     (*count)++;
     return read_file(f, buf, len, off, ret_len, why);
 }
@@ -99,7 +99,7 @@ static void begin(world *w, unsigned percent)
                      RQ_OK);
     again_percent = percent;
     rq_random_seed(&chance, 2);
-    memset(&told, 0, sizeof told);
+    memset(&advice, 0, sizeof advice);
 }
 
 static void end(world *w)
@@ -109,8 +109,8 @@ static void end(world *w)
     memory_vfs_clear(&w->vfs);
 }
 
-/* Reads `count` rows from row `from`. `parks`: as between two calls of a client, the scanner is given
- * up now and then, and another one goes on at its place. */
+/* Reads `count` rows from row `from`. `parks`: sometimes the scanner is freed and another one
+ * continues at its position, as between two calls of a client. */
 static void scan(world *w, int from, int count, bool blocks, bool parks)
 {
     rq_read_ctx ctx = {.may_block = blocks};
@@ -149,9 +149,9 @@ static void a_long_scan_advises_sequential_reads(void **state)
         world w;
         begin(&w, way < 2 ? 0 : 30);
         scan(&w, 0, ROWS, way % 2 == 0, way >= 1);
-        assert_true(told.reads_off <= 4); /* its first blocks */
-        assert_true(told.reads_on > ROWS * (uint64_t)VALUE / BLOCK);
-        assert_false(told.on); /* it is over */
+        assert_true(advice.reads_off <= 4); /* the first blocks of the scan */
+        assert_true(advice.reads_on > ROWS * (uint64_t)VALUE / BLOCK);
+        assert_false(advice.on); /* the scan has ended */
         end(&w);
     }
 }
@@ -164,14 +164,14 @@ static void a_short_scan_is_not(void **state)
     begin(&w, 30);
     rq_random_seed(&random, 3);
     for (int i = 0; i < 500; i++) {
-        int count = 1 + (int)rq_random_below(&random, 30); /* three blocks at most */
+        int count = 1 + (int)rq_random_below(&random, 30); /* at most three blocks */
         scan(&w, (int)rq_random_below(&random, ROWS - 40), count, i % 2 == 0, false);
     }
-    assert_int_equal(told.changes, 0);
+    assert_int_equal(advice.changes, 0);
     end(&w);
 }
 
-/* The file is told by the first of several scanners, and by the last. */
+/* The first of several scanners sets the advice, and the last one resets it. */
 static void several_scanners_share_one_advice(void **state)
 {
     (void)state;
@@ -184,13 +184,13 @@ static void several_scanners_share_one_advice(void **state)
         assert_int_equal(rq_hfile_scanner_seek_first(&s[i], &ctx, &w.why), RQ_OK);
         for (int rows = 0; rows < 200; rows++)
             assert_int_equal(rq_hfile_scanner_next(&s[i], &ctx, &w.why), RQ_OK);
-        assert_true(told.on);
+        assert_true(advice.on);
     }
     for (int i = 0; i < 3; i++) {
-        assert_true(told.on);
+        assert_true(advice.on);
         rq_hfile_scanner_clear(&s[i]);
     }
-    assert_int_equal(told.changes, 2);
+    assert_int_equal(advice.changes, 2);
     rq_read_ctx_clear(&ctx);
     end(&w);
 }

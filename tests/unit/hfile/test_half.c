@@ -20,9 +20,9 @@ typedef struct world {
     rq_random random;
     memory_vfs vfs;
     rq_block_cache *cache;
-    cell_list list; /* of the whole file */
+    cell_list list; /* cells of the whole file */
     cell_shape shape;
-    const rq_cell *cells; /* of the half: a part of the list */
+    const rq_cell *cells; /* cells of the half: a part of the list */
     size_t count;
     rq_slice row;
     bool top;
@@ -84,7 +84,7 @@ static void begin(world *w, uint64_t seed)
     };
     cell_list_make(&w->list, &w->random, &w->shape);
     write_file(w);
-    /* At a row of the file, beside one, or outside of them all. */
+    /* A row of the file, between two rows, or outside of all. */
     w->row = pick(w, 2) ? rq_cell_row(&w->list.cells[pick(w, (unsigned)w->list.count)])
                         : cell_list_random_row(&w->list.arena, &w->random, &w->shape);
     w->top = pick(w, 2);
@@ -113,7 +113,7 @@ static void end(world *w)
     memory_vfs_clear(&w->vfs);
 }
 
-/* The scanner stands on cell `at` of the half, or nowhere. */
+/* The scanner is at cell `at` of the half, or has no position. */
 static void expect(const world *w, rq_err rc, size_t at, const char *what)
 {
     const rq_cell *c = rq_hfile_scanner_cell(&w->scanner);
@@ -127,7 +127,7 @@ static void expect(const world *w, rq_err rc, size_t at, const char *what)
                  what, w->top ? "top" : "bottom", at, w->count);
 }
 
-/* The first cell of the half at or behind the key. */
+/* The first cell of the half at or after the key. */
 static size_t floor_of(const world *w, const rq_cell *key)
 {
     size_t i = 0;
@@ -159,7 +159,7 @@ static void walks_backward(world *w)
     rq_cell key = rq_cell_first_on_row(RQ_SLICE_LIT("\xff\xff\xff\xff\xff\xff\xff\xff"));
     rq_err rc = RESUME(w, rq_hfile_scanner_seek_before(&w->scanner, &w->ctx, &key, &w->why));
     for (size_t i = w->count; i > 0;) {
-        /* Of equal keys, which differ in their numbers, the last is found. */
+        /* Of equal keys, which differ in their sequence ids, the last is found. */
         expect(w, rc, i - 1, "walk back");
         key = w->cells[i - 1];
         i = floor_of(w, &key);
@@ -189,7 +189,7 @@ static void seeks(world *w)
             size_t here = floor_of(w, &from);
             expect(w, rc, here, "seek");
             rc = RESUME(w, rq_hfile_scanner_reseek(&w->scanner, &w->ctx, &key, &w->why));
-            if (here < w->count && at < here) at = here; /* never backward */
+            if (here < w->count && at < here) at = here; /* a reseek never moves backward */
             expect(w, rc, at, "reseek");
             break;
         }
@@ -197,7 +197,7 @@ static void seeks(world *w)
         for (size_t i = at + 1; rc == RQ_OK && pick(w, 4) > 0 && at < w->count; i++) {
             if (rq_cell_compare(RQ_ORDER_DEFAULT, rq_hfile_scanner_cell(&w->scanner),
                                 &w->cells[i - 1]) != 0)
-                break; /* a seek before stands elsewhere */
+                break; /* seek before ends at another cell */
             rc = RESUME(w, rq_hfile_scanner_next(&w->scanner, &w->ctx, &w->why));
             expect(w, rc, i, "next");
         }

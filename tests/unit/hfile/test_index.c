@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An index with marks is searched as one without: rows that differ anywhere, one row of many
- * columns, keys shortened between two cells, keys of the index, beside it, before and behind it. */
+/* Searches of an index with marks and of one without have the same result: for rows that differ
+ * anywhere, one row with many columns, keys shortened between two cells, and searches for keys in,
+ * between, before and after those of the index. */
 #include "base/random.h"
 #include "hfile/index.h"
 
@@ -22,7 +23,7 @@ typedef struct column {
     int64_t timestamp;
 } column;
 
-/* Few bytes, so that keys share much and are equal now and then. */
+/* Few different bytes, so that keys have common prefixes and are sometimes equal. */
 static size_t fill(rq_random *random, uint8_t *to, size_t shared, size_t more)
 {
     memset(to, 'k', shared);
@@ -57,7 +58,8 @@ static int compare(const void *a, const void *b)
     return rq_cell_compare_key(RQ_ORDER_DEFAULT, &x, &y);
 }
 
-/* The non-root form over these cells, every key between two of them made as short as a file's. */
+/* Builds the non-root form over these cells, with every key between two of them as short as in a
+ * file. */
 static void build(const column *columns, size_t count, rq_buf *out)
 {
     rq__index_chunk chunk = {0};
@@ -110,7 +112,7 @@ static void marks_change_no_answer(void **state)
         rq__sidecar_free(NULL, marks);
         rq_buf_clear(&bytes);
     }
-    assert_true(with_marks > 50); /* short ones have none */
+    assert_true(with_marks > 50); /* short indexes have no marks */
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of a file's qualifiers: it holds all that were added or says that there are too many. */
+/* The list of a file's qualifiers contains all qualifiers added, or reports that there are too
+ * many. */
 #include "hfile/qualifiers.h"
 
 #include "base/random.h"
@@ -32,12 +33,12 @@ static void it_holds_what_was_added_or_says_too_many(void **state)
         rq__qualifiers q = {0};
         size_t next = 0;
         for (int n = 0; n < 200; n++) {
-            /* mostly one after the other */
+            /* mostly the qualifier after the last one */
             next = rq_random_below(&random, 5) == 0 ? rq_random_below(&random, different)
                                                     : (next + 1) % different;
             rq_slice name = rq_slice_cstr(names[next]);
             rq__qualifiers_add(&q, name);
-            bool known = false; /* under another number, with the same letters */
+            bool known = false; /* the same letters may have another number */
             for (size_t i = 0; i < different; i++)
                 known |= added[i] && rq_slice_eq(rq_slice_cstr(names[i]), name);
             added[next] = true;

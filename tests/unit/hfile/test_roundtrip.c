@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random sorted cells under random options, written and read back: forward, inside blocks as far as
- * these go, backward, by random seeks and reseeks, through caches of any size, with page-cache
- * misses at random; held against a plain array. HFILE_SEED=n (and HFILE_ROUNDS=1) replays a
- * failure.
+ * Random sorted cells under random options, written and read back: forward, inside blocks,
+ * backward, by random seeks and reseeks, through caches of any size, with random page-cache misses;
+ * compared with a plain array. HFILE_SEED=n (and HFILE_ROUNDS=1) replays a failure.
  */
 #include "../../seeds.h"
 #include "cells.h"
@@ -34,7 +33,7 @@ typedef struct world {
     uint64_t agains;
     uint64_t moves_here, moves_back;
     rq_error why;
-    size_t parted; /* blocks that begin with the key that the block before ended with */
+    size_t parted; /* blocks that begin with the last key of the previous block */
 } world;
 
 static uint64_t first_seed(void)
@@ -51,7 +50,7 @@ static void check(const world *w, rq_err rc, int line)
 
 #define CHECK(w, rc) check(w, rc, __LINE__)
 
-/* Repeats the call as a loop would: fulfil on the pool, then once more. */
+/* Repeats the call as a loop does: load the block on the pool, then call again. */
 #define RESUME(w, expr)                                                                            \
     ({                                                                                             \
         rq_err resume_rc;                                                                          \
@@ -104,7 +103,7 @@ static void world_begin(world *w, uint64_t seed)
     cell_list_make(&w->list, &w->random, &w->shape);
     w->options = rq_hfile_options_default();
     w->options.compression = kinds[pick(w, RQ_ARRAY_LEN(kinds))];
-    /* Slow enough to be rare. */
+    /* Slow, therefore rare. */
     if (pick(w, 30) == 0) w->options.compression = RQ_COMPRESSION_BZIP2;
     w->options.block_bytes = block_bytes[pick(w, 5)];
     w->options.zstd_bare = pick(w, 2);
@@ -160,7 +159,7 @@ static bool same_cell(const world *w, const rq_cell *a, const rq_cell *model)
                        rq_slice_of(model->tags, w->options.include_tags ? model->tags_len : 0));
 }
 
-/* The scanner is where the model's index says; count: nowhere. */
+/* The scanner is at the model's index; count: at no cell. */
 static void expect_at(const world *w, const rq_hfile_scanner *s, rq_err rc, size_t index)
 {
     if (index >= w->list.count) {
@@ -192,7 +191,7 @@ static bool same_row(const world *w, size_t a, size_t b)
     return rq_slice_eq(rq_cell_row(&w->list.cells[a]), rq_cell_row(&w->list.cells[b]));
 }
 
-/* Some moves without the scanner, which then stands where they end. */
+/* Moves with an rq_hfile_walk instead of the scanner, which is then set to the walk's end. */
 static void walk_on(world *w, rq_hfile_scanner *s, size_t *at)
 {
     rq_hfile_walk walk;
@@ -218,7 +217,7 @@ static void walk_on(world *w, rq_hfile_scanner *s, size_t *at)
     expect_at(w, s, RQ_OK, *at);
 }
 
-/* Bytes of data blocks; 0 where a small cache may give something up at any time. */
+/* Bytes of cached data blocks; 0 for a small cache, which may evict at any time. */
 static uint64_t data_cached(const world *w)
 {
     rq_block_cache_stats stats;
@@ -226,8 +225,8 @@ static uint64_t data_cached(const world *w)
     return stats.capacity_bytes < 64 << 20 ? 0 : stats.used_bytes - stats.meta_bytes;
 }
 
-/* Frees the scanner and continues with another one at its position: at this very cell, or without a
- * saved position at the first cell with its key. No block gets a sidecar from that. */
+/* Frees the scanner and continues with another one at its position: at the same cell, or without a
+ * saved position at the first cell with its key. This does not build sidecars. */
 static void part_and_go_on(world *w, rq_hfile_scanner *s, size_t *at)
 {
     rq_hfile_place place = rq_hfile_scanner_place(s);
@@ -247,11 +246,11 @@ static void part_and_go_on(world *w, rq_hfile_scanner *s, size_t *at)
         if (i > 0) assert_true(data_cached(w) <= used);
         used = data_cached(w);
     }
-    for (; *at < was; ++*at) /* else many equal keys would not be left */
+    for (; *at < was; ++*at) /* otherwise the test would never get past many equal keys */
         CHECK(w, RESUME(w, rq_hfile_scanner_next(s, &w->ctx, &w->why)));
 }
 
-/* One move, inside the block if it can be; *at follows. Counts the former. */
+/* One move, inside the block if possible, which moves_here counts; *at follows. */
 static rq_err move_on(world *w, rq_hfile_scanner *s, size_t *at)
 {
     size_t was = *at;
@@ -293,7 +292,7 @@ static void scan_inside_blocks(world *w)
     rq_hfile_scanner_clear(&s);
 }
 
-/* Before each cell stands the last one with a smaller key. */
+/* The index of the last cell with a smaller key than cell `index`. */
 static size_t before(const world *w, size_t index)
 {
     size_t at = cell_list_floor(&w->list, w->shape.order, &w->list.cells[index]);
@@ -316,7 +315,7 @@ static void scan_backward(world *w)
     rq_hfile_scanner_clear(&s);
 }
 
-/* Moves back to a cell that is not far, or in front of it. *at follows if it moved. */
+/* Moves back to a near cell, or before it. *at follows if the scanner moved. */
 static bool move_back(world *w, rq_hfile_scanner *s, size_t *at)
 {
     size_t far = pick(w, 20);
@@ -334,7 +333,8 @@ static void scan_backward_here(world *w)
     if (!rq_hfile_reader_is_plain(w->reader) || w->list.count == 0) return;
     rq_hfile_scanner s;
     rq_hfile_scanner_init(&s, w->reader);
-    assert_false(rq_hfile_scanner_back_to_here(&s, &w->list.cells[0])); /* it is nowhere */
+    /* the scanner has no position */
+    assert_false(rq_hfile_scanner_back_to_here(&s, &w->list.cells[0]));
     for (size_t end = w->list.count; end > 0;) {
         const rq_cell *key = &w->list.cells[end - 1];
         size_t at = cell_list_floor(&w->list, w->shape.order, key);
@@ -418,8 +418,8 @@ static bool same_key(const world *w, size_t a, size_t b)
     return rq_cell_compare_key(w->shape.order, &w->list.cells[a], &w->list.cells[b]) == 0;
 }
 
-/* How many data blocks there are, how many of them begin before the key, and how many begin with the
- * key that the block before ended with. */
+/* Counts the data blocks, those that begin before the key, and those that begin with the last key
+ * of the previous block. */
 static void count_blocks(world *w, const rq_cell *key, size_t *ret_all, size_t *ret_before,
                          size_t *ret_parted)
 {
@@ -438,8 +438,7 @@ static void count_blocks(world *w, const rq_cell *key, size_t *ret_all, size_t *
     rq_hfile_scanner_clear(&s);
 }
 
-/* HBASE: HFileBlockIndex.midkey, where the root has all blocks; getMidKeyMetadata, where it has
- * not.
+/* HBASE: HFileBlockIndex.midkey if the root lists all blocks, otherwise getMidKeyMetadata.
  */
 static void midkey_is_the_middle_blocks(world *w, const rq_cell *key)
 {
@@ -463,7 +462,8 @@ static void midkey_divides(world *w)
         CHECK(w, rc);
         rq_cell c;
         CHECK(w, rq__cell_parse_key(rq_buf_slice(&key), &c, &w->why));
-        /* Cells of one key may have several blocks; the index key of all but one is behind them. */
+        /* Cells of one key may span several blocks; the index keys of all but one are after
+         * them. */
         assert_true(rq_row_compare(w->shape.order, rq_cell_row(&c),
                                    rq_cell_row(&w->list.cells[w->list.count - 1])) <= 0);
         assert_true(rq_cell_compare_key(w->shape.order, &c, &w->list.cells[0]) >= 0);
@@ -535,7 +535,7 @@ static void whatever_is_written_is_read_back(void **state)
             levels = rq_hfile_reader_info(w.reader)->data_index_levels;
         world_end(&w);
     }
-    /* The test is worth something only if it went where it is hard. */
+    /* The test is only useful if it reached the difficult cases. */
     print_message("%llu repeated calls, %llu and %llu moves, %llu parts, %u levels\n",
                   (unsigned long long)agains, (unsigned long long)moves_here,
                   (unsigned long long)moves_back, (unsigned long long)parted, levels);
@@ -559,7 +559,7 @@ static uint64_t look_for_rows(uint64_t cache_bytes)
     rq_hfile_writer *writer;
     CHECK(&w, rq_hfile_writer_open(&w.vfs.base, "f", &w.options, &writer, &w.why));
     char row[32];
-    /* More than one chunk of 128 KiB holds. */
+    /* More than one chunk of 128 KiB. */
     for (int i = 0; i < 250000; i++) {
         int len = snprintf(row, sizeof(row), "row%08d", i * 2);
         rq_cell c = rq_cell_first_on_column(rq_slice_of(row, (size_t)len), RQ_SLICE_LIT("f"),
@@ -586,12 +586,13 @@ static uint64_t look_for_rows(uint64_t cache_bytes)
                                            &w.why));
         wrong += may;
     }
-    assert_true(wrong < 1500); /* 1 % asked for */
+    assert_true(wrong < 1500); /* the requested rate is 1 % */
     rq_block_cache_stats stats;
     uint64_t blocks, bytes;
     rq_hfile_reader_evict(w.reader, &blocks, &bytes);
     rq_block_cache_get_stats(w.cache, &stats);
-    assert_true(stats.pinned_bytes <= cache_bytes / 8); /* at hand */
+    /* pinned blocks may take an eighth of the cache */
+    assert_true(stats.pinned_bytes <= cache_bytes / 8);
     rq_hfile_reader_unref(w.reader);
     w.reader = NULL;
     rq_block_cache_get_stats(w.cache, &stats);
@@ -611,7 +612,7 @@ static void absent_rows_are_mostly_denied(void **state)
 static void a_small_cache_keeps_its_readers_short(void **state)
 {
     (void)state;
-    /* An eighth of it is less than a bloom's chunk. */
+    /* An eighth of this cache is less than one bloom chunk. */
     assert_true(look_for_rows(1 << 20) > 100000);
 }
 
@@ -624,7 +625,7 @@ static size_t count_of(rq_slice bytes, const char *text)
     return n;
 }
 
-/* The longest data block, from one block's name to the next one's. */
+/* The size of the longest data block, from its magic bytes to the next block's. */
 static uint64_t longest_block(const rq_buf *file)
 {
     const uint8_t *end = file->ptr + file->len;
@@ -640,7 +641,7 @@ static uint64_t longest_block(const rq_buf *file)
 
 #define IDENTICAL 200000
 
-/* Deletes of one column at one time, any number of which a compaction has to keep. */
+/* Deletes of one column at one timestamp; a compaction may have to keep any number of them. */
 static void cells_of_one_key_take_as_many_blocks_as_they_need(void **state)
 {
     (void)state;
@@ -717,7 +718,7 @@ static void a_large_cell_has_its_block_alone(void **state)
     free(value);
 }
 
-/* A file of one cell with so many zeros. */
+/* Writes a file with one cell whose value is this many zeros. */
 static void write_zeros(memory_vfs *vfs, size_t len, rq_compression compression)
 {
     rq_hfile_options o = rq_hfile_options_default();
@@ -738,7 +739,7 @@ static void write_zeros(memory_vfs *vfs, size_t len, rq_compression compression)
     free(value);
 }
 
-/* How often a thread that must not wait is told to come again until it has the cell. */
+/* How often a thread that must not wait gets RQ_E_AGAIN until it has the cell. */
 static unsigned agains_of_zeros(size_t len, rq_compression compression)
 {
     memory_vfs vfs;
@@ -765,7 +766,7 @@ static unsigned agains_of_zeros(size_t len, rq_compression compression)
     return agains;
 }
 
-/* Everything is in the page cache, but to copy, check and decompress it takes long. */
+/* The file is in the page cache, but copying, checking and decompressing the block takes long. */
 static void a_long_block_is_not_loaded_in_passing(void **state)
 {
     (void)state;
@@ -775,7 +776,7 @@ static void a_long_block_is_not_loaded_in_passing(void **state)
     assert_int_equal(agains_of_zeros(1000000, RQ_COMPRESSION_GZ), 1);
 }
 
-/* Sequence ids of any length, whole and cut short, with and without bytes behind them. */
+/* Sequence ids of any length, complete and truncated, with and without trailing bytes. */
 static void sequence_ids_are_read_as_vlongs(void **state)
 {
     (void)state;
@@ -786,7 +787,7 @@ static void sequence_ids_are_read_as_vlongs(void **state)
         for (size_t k = 0; k < sizeof bytes; k++)
             bytes[k] = (uint8_t)rq_random_below(&random, 256);
         if (i % 4 != 0) (void)rq_put_vlong(bytes, (int64_t)(rq_random_next(&random) >> (i % 64)));
-        if (bytes[0] < 128) continue; /* read without it */
+        if (bytes[0] < 128) continue; /* a one-byte value is read without the function */
         size_t left = 1 + rq_random_below(&random, sizeof bytes);
         rq_cursor c = {bytes, bytes + left};
         int64_t expected;

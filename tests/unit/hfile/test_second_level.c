@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The block cache's file: evicted blocks come back unchanged, or not at all. On the simulated disk,
- * whose writer runs when the test lets it; at the end on real threads. */
+/* The block cache's file: evicted blocks are read back unchanged, or are not found. Uses the
+ * simulated disk, where the test decides when the writer runs; the last test uses real threads. */
 #include "base/random.h"
 #include "hfile/cache_priv.h"
 #include "hfile/reader.h"
@@ -55,7 +55,7 @@ static void put(rq__cache_file *f, uint64_t offset)
     rq__hfile_block_unref(rq__cache_put(f, b));
 }
 
-/* Whether the block is there, in memory or in the file; then it is the right one. */
+/* Whether the block is found, in memory or in the file; then it must be the right one. */
 static bool check(rq__cache_file *f, uint64_t offset, bool may_block)
 {
     rq_hfile_block *b = rq__cache_get(f, offset, RQ_BLOCK_DATA);
@@ -114,7 +114,7 @@ static void end(world *w)
     close(w->log_fd);
 }
 
-/* As many as several memories hold, the writer keeping up. */
+/* Adds several times as many blocks as memory holds, while the writer keeps up. */
 static void fill(world *w, uint64_t from, uint64_t to)
 {
     for (uint64_t i = from; i < to; i++) {
@@ -163,7 +163,7 @@ static void a_full_index_gives_up_the_oldest_too(void **state)
     (void)state;
     world w;
     begin(&w, 3, (uint64_t)64 << 20, 0);
-    fill(&w, 0, 6000); /* 30 MB: fit the file, not an index of an eighth of the memory */
+    fill(&w, 0, 6000); /* 30 MB fit the file, but their index exceeds an eighth of the memory */
     assert_int_equal(count(&w, 0, 10), 0);
     assert_true(stats_of(&w).second_index_bytes <= MEMORY_BYTES / 8);
     fill(&w, 7000, 7300);
@@ -178,7 +178,7 @@ static void a_stalled_writer_blocks_no_other(void **state)
     world w;
     begin(&w, 4, FILE_BYTES, 0);
     for (uint64_t i = 0; i < 2000; i++)
-        put(w.file, i); /* its task does not run */
+        put(w.file, i); /* the writer's task does not run */
     rq_block_cache_stats s = stats_of(&w);
     assert_true(s.pinned_bytes <= MEMORY_BYTES / 16);
     assert_true(s.used_bytes + s.second_index_bytes + s.pinned_bytes <= MEMORY_BYTES);
@@ -187,7 +187,7 @@ static void a_stalled_writer_blocks_no_other(void **state)
     rq_sim_run(w.sim);
     assert_int_equal(stats_of(&w).pinned_bytes, 0);
     for (uint64_t i = 0; i < 100; i++)
-        put(w.file, 2000 + i); /* and the end comes while some wait */
+        put(w.file, 2000 + i); /* the cache is freed while blocks wait */
     end(&w);
 }
 
@@ -217,18 +217,18 @@ static void a_flipped_bit_is_detected_and_disables_the_file(void **state)
         for (int i = 0; i < 200; i++)
             (void)rq_sim_flip_bit(w.sim, PATH, rq_random_below(&random, FILE_BYTES / 2),
                                   (unsigned)rq_random_below(&random, 8));
-        (void)count(&w, 0, 500); /* each that comes is checked */
+        (void)count(&w, 0, 500); /* each block that is returned is checked */
         rq_block_cache_stats s = stats_of(&w);
         assert_false(s.second_on);
         assert_int_equal(s.second_index_bytes, 0);
-        fill(&w, 600, 900); /* life goes on */
+        fill(&w, 600, 900); /* the cache continues to work */
         (void)count(&w, 0, 900);
         assert_int_equal(stats_of(&w).second_written, s.second_written);
         end(&w);
     }
 }
 
-/* What it took is given back to whoever needs the disk. */
+/* The file's space is released for other uses of the disk. */
 static void assert_file_is_empty(const world *w)
 {
     rq_stat st;
@@ -259,7 +259,7 @@ static void a_full_or_failing_disk_disables_the_file(void **state)
     assert_false(stats_of(&w).second_on);
     assert_file_is_empty(&w);
     end(&w);
-    /* And a read that fails. */
+    /* A read that fails. */
     begin(&w, 9, FILE_BYTES, 0);
     fill(&w, 0, 500);
     rq_sim_fail_at(w.sim, rq_sim_calls(w.sim) + 1, RQ_E_IO);
@@ -371,7 +371,7 @@ static void threads_agree(void **state)
     rq_block_cache_free(w.cache);
     rq_thread_executor_free(env.executor);
     rq_vfs_free(env.vfs);
-    assert_int_equal(rmdir(root), 0); /* the file is gone */
+    assert_int_equal(rmdir(root), 0); /* the file was removed */
 }
 
 int main(void)

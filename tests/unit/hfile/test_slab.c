@@ -77,7 +77,7 @@ static void pieces_never_overlap_and_the_charge_covers_them(void **state)
     rq__slab_free(s);
 }
 
-/* Like the blocks of a file that a compaction replaced, followed by those of the new one. */
+/* As with blocks of a file that a compaction replaced, followed by blocks of the new file. */
 static void memory_given_up_is_kept_for_what_comes_next_and_goes_bit_by_bit(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static void memory_given_up_is_kept_for_what_comes_next_and_goes_bit_by_bit(void
     take_all(s, pieces);
     uint64_t full = rq__slab_mapped(s);
     give_all(s, pieces);
-    rq__slab_trim(s, 2); /* it was in use since the last trim: there was none */
+    rq__slab_trim(s, 2); /* all memory was in use since the last trim: nothing is returned */
     assert_int_equal(rq__slab_mapped(s), full);
     take_all(s, pieces);
     assert_int_equal(rq__slab_mapped(s), full);
@@ -95,7 +95,7 @@ static void memory_given_up_is_kept_for_what_comes_next_and_goes_bit_by_bit(void
     rq__slab_trim(s, 2);
     assert_int_equal(rq__slab_mapped(s), full);
     rq__slab_trim(s, 2);
-    assert_true(rq__slab_mapped(s) <= full / 2); /* with AddressSanitizer there are no chunks */
+    assert_true(rq__slab_mapped(s) <= full / 2); /* AddressSanitizer builds have no chunks */
     assert_true(rq__slab_mapped(s) + (2 << 20) >= full / 2);
     uint64_t before = full;
     while (rq__slab_mapped(s) > 0) {
@@ -106,7 +106,7 @@ static void memory_given_up_is_kept_for_what_comes_next_and_goes_bit_by_bit(void
     rq__slab_free(s);
 }
 
-/* A full cache takes a block for every one it drops: what lies free in between must stay small. */
+/* A full cache adds a block for every one it evicts: the free memory in between must stay small. */
 static void steady_turnover_wastes_little(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void steady_turnover_wastes_little(void **state)
     rq__slab_free(s);
 }
 
-/* --- made ready ahead ------------------------------------------------------------------------- */
+/* --- chunks prepared in the background -------------------------------------------------------- */
 
 #define CHUNK ((uint64_t)2 << 20)
 
@@ -150,7 +150,7 @@ static void pass(rq_task *task)
     m->latch.executor->latch_open(&m->latch, RQ_OK);
 }
 
-/* Until what is queued now has run: the pool has one thread. */
+/* Waits until the tasks queued now have run: the pool has one thread. */
 static void let_pool_run(rq_executor *ex)
 {
     marker m = {.task.run = pass};
@@ -178,7 +178,7 @@ static void chunks_are_made_ready_while_the_cache_grows_and_no_more_than_it_hold
         let_pool_run(ex);
         uint64_t used = (i / 16 + 1) * CHUNK;
         uint64_t mapped = rq__slab_mapped(s);
-        if (mapped == 0) continue; /* with AddressSanitizer there are no chunks */
+        if (mapped == 0) continue; /* AddressSanitizer builds have no chunks */
         if (used < 4 * CHUNK) assert_int_equal(mapped, used);
         if (used >= 4 * CHUNK && used + 2 * CHUNK <= most) assert_true(mapped >= used + 2 * CHUNK);
         assert_true(mapped <= used + (used / 8 > 2 * CHUNK ? used / 8 : 2 * CHUNK));
@@ -192,7 +192,7 @@ static void chunks_are_made_ready_while_the_cache_grows_and_no_more_than_it_hold
     rq_thread_executor_free(ex);
 }
 
-/* The background may be anywhere in its work when everything ends. */
+/* The background task may be at any point when the slab is freed. */
 static void a_slab_ends_while_chunks_are_made_ready(void **state)
 {
     (void)state;

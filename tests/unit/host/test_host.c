@@ -11,7 +11,7 @@
 typedef struct fixture {
     world w;
     rq_arena arena;
-    rq_region_info info; /* of a region that the catalog has let go of */
+    rq_region_info info; /* a region that the catalog has released */
     rq_table_schema *schema;
 } fixture;
 
@@ -56,8 +56,8 @@ static void calls_may_be_repeated(void **state)
     teardown(f);
 }
 
-/* What a request for the region is told. */
-static rq_err told(fixture *f, rq_error *why)
+/* The result of a request for the region. */
+static rq_err find_region(fixture *f, rq_error *why)
 {
     const rq_host_region *r;
     *why = (rq_error){0};
@@ -71,15 +71,15 @@ static void a_moved_region_is_named_for_two_minutes(void **state)
     world *w = &f->w;
     rq_error why;
     const rq_server_name to = {.host = "h2", .port = 16021, .start_code = 77};
-    assert_int_equal(told(f, &why), RQ_E_NOT_SERVING_REGION);
+    assert_int_equal(find_region(f, &why), RQ_E_NOT_SERVING_REGION);
     rq__host_moved(w->host, f->info.encoded, &to, 12);
-    assert_int_equal(told(f, &why), RQ_E_REGION_MOVED);
+    assert_int_equal(find_region(f, &why), RQ_E_REGION_MOVED);
     assert_string_equal(why.message, "Region moved to: hostname=h2 port=16021 startCode=77. As of "
                                      "locationSeqNum=12.");
     rq_sim_advance(w->sim, 119000000000);
-    assert_int_equal(told(f, &why), RQ_E_REGION_MOVED);
+    assert_int_equal(find_region(f, &why), RQ_E_REGION_MOVED);
     rq_sim_advance(w->sim, 2000000000);
-    assert_int_equal(told(f, &why), RQ_E_NOT_SERVING_REGION);
+    assert_int_equal(find_region(f, &why), RQ_E_NOT_SERVING_REGION);
     teardown(f);
 }
 
@@ -93,23 +93,23 @@ static void a_region_that_comes_back_is_not_moved(void **state)
     const rq_server_name to = {.host = "h2", .port = 16021, .start_code = 77};
     const rq_server_name other = {.host = "h3", .port = 16021, .start_code = 78};
     rq__host_moved(w->host, f->info.encoded, &to, 12);
-    rq__host_moved(w->host, f->info.encoded, &other, 13); /* the later one counts */
-    assert_int_equal(told(f, &why), RQ_E_REGION_MOVED);
+    rq__host_moved(w->host, f->info.encoded, &other, 13); /* the later address is kept */
+    assert_int_equal(find_region(f, &why), RQ_E_REGION_MOVED);
     assert_non_null(strstr(why.message, "hostname=h3"));
     OK(rq__host_open(w->host, &f->info, f->schema, &seqnum, &w->why));
     OK(rq_host_close(w->host, &f->info, false, NULL, &w->why));
-    assert_int_equal(told(f, &why), RQ_E_NOT_SERVING_REGION);
+    assert_int_equal(find_region(f, &why), RQ_E_NOT_SERVING_REGION);
     teardown(f);
 }
 
-/* Hex digits as of a hash: any eight of them differ. */
+/* Hex digits like a hash: the first eight differ between regions. */
 static void name_number(unsigned i, char ret[static RQ_ENCODED_NAME_LEN + 1])
 {
     uint32_t mixed = i * UINT32_C(2654435761);
     snprintf(ret, RQ_ENCODED_NAME_LEN + 1, "%08" PRIx32 "%08" PRIx32 "%016x", mixed, ~mixed, i);
 }
 
-/* More than are remembered: the oldest are forgotten, and nothing else happens. */
+/* More moves than the host remembers: the oldest are forgotten, without other effects. */
 static void many_moved_regions_have_a_limit(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void many_moved_regions_have_a_limit(void **state)
         rq__host_moved(w->host, name, &to, i);
     }
     const rq_host_region *r;
-    assert_int_equal(told(f, &why), RQ_E_NOT_SERVING_REGION);
+    assert_int_equal(find_region(f, &why), RQ_E_NOT_SERVING_REGION);
     why = (rq_error){0};
     assert_int_equal(rq_host_find_encoded(w->host, rq_slice_cstr(name), &r, &why),
                      RQ_E_REGION_MOVED);
@@ -180,7 +180,7 @@ static void calls_of_a_closed_region_tell_that(void **state)
     rq_error why;
     call = (rq_region_call){.moves_to = &to};
     assert_int_equal(call_one(f, RQ_CALL_CLOSE, &call), RQ_OK);
-    assert_int_equal(told(f, &why), RQ_E_REGION_MOVED);
+    assert_int_equal(find_region(f, &why), RQ_E_REGION_MOVED);
     rq_arena_clear(&a);
     teardown(f);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP thread without a server behind it, as while one starts: what it answers, and what peers that send
- * nothing, read nothing or come by the thousand cost. */
+/* The HTTP thread without a server, as during a start: its responses, and the cost of peers that
+ * send nothing, read nothing or connect in thousands. */
 #include "http/http.h"
 
 #include "base/address.h"
@@ -215,7 +215,7 @@ static void only_reading_is_allowed(void **state)
     close_world(&w);
 }
 
-/* A peer that sends nothing, one that sends half a request, one byte at a time. */
+/* Peers that send nothing, half a request, or one byte at a time. */
 static void a_slow_sender_is_closed_at_the_deadline(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void a_slow_sender_is_closed_at_the_deadline(void **state)
 static void hundreds_of_idle_connections_block_no_client(void **state)
 {
     (void)state;
-    enum { COUNT = 400 }; /* both ends are ours: the usual limit is 1,024 descriptors */
+    enum { COUNT = 400 }; /* both ends are in this process: the usual limit is 1,024 descriptors */
     world w;
     int fds[COUNT];
     unsigned before = open_descriptors();
@@ -268,9 +268,9 @@ static void hundreds_of_idle_connections_block_no_client(void **state)
     assert_int_equal(open_descriptors(), before);
 }
 
-/* --- connections without a pause -------------------------------------------------------------- */
+/* --- endless connections ---------------------------------------------------------------------- */
 
-/* Connects from the address again and again, sends nothing and closes. */
+/* Repeatedly connects from the address, sends nothing and closes. */
 typedef struct flood {
     const world *w;
     const char *from;
@@ -349,7 +349,7 @@ static void one_address_does_not_use_up_the_connections(void **state)
     for (int i = 0; i < COUNT; i++)
         fds[i] = dial_from(&w, "127.0.0.3");
     for (int i = 0; i + RQ_HTTP_CONNECTIONS < COUNT; i++)
-        assert_true(readable(fds[i], PATIENCE_MS)); /* closed for later ones */
+        assert_true(readable(fds[i], PATIENCE_MS)); /* closed to make room for later connections */
     assert_int_equal(send(bystander, request, strlen(request), MSG_NOSIGNAL), strlen(request));
     expect_answer(bystander, "live\n");
     for (int i = 0; i < COUNT; i++)
@@ -357,7 +357,7 @@ static void one_address_does_not_use_up_the_connections(void **state)
     close_world(&w);
 }
 
-/* Pages that nobody reads are counted; beyond the limit only small ones are made. */
+/* Memory of pages that peers do not read is counted; above the limit only small pages are made. */
 static void a_peer_that_does_not_read_stops_large_pages_alone(void **state)
 {
     (void)state;
@@ -405,7 +405,7 @@ static void it_ends_with_connections_in_every_state(void **state)
 
 /* --- /stacks ---------------------------------------------------------------------------------- */
 
-/* A report that is made when a byte comes. */
+/* A report that is finished when the test sends a byte. */
 typedef struct slow_report {
     int begun[2], go[2];
     _Atomic int count;
@@ -454,7 +454,7 @@ static void await_begin(const slow_report *r)
     assert_int_equal(read(r->begun[0], &byte, 1), 1);
 }
 
-/* As while a loop hangs. Requests that come meanwhile share the report. */
+/* As while a loop hangs. Requests that arrive meanwhile share the report. */
 static void health_is_served_while_stacks_are_gathered(void **state)
 {
     (void)state;
@@ -487,7 +487,7 @@ static void health_is_served_while_stacks_are_gathered(void **state)
 
 /* --- a page with parameters ------------------------------------------------------------------- */
 
-/* The clock that the page reads stands still until a byte comes. */
+/* The clock that the page reads blocks until the test sends a byte. */
 typedef struct slow_clock {
     rq_executor executor;
     slow_report gates;
@@ -526,7 +526,7 @@ static void open_slow_clock(world *w, slow_clock *c, rq_env *env)
     rq_http_serve(w->http, &from);
 }
 
-/* As one over 100,000 regions, which takes seconds. Others of its kind wait for it. */
+/* Like a page over 100,000 regions, which takes seconds. Other requests of its kind wait for it. */
 static void health_is_served_while_a_large_page_is_made(void **state)
 {
     (void)state;
@@ -585,7 +585,8 @@ static void it_ends_while_stacks_are_gathered(void **state)
         int fd = ask_for_stacks(&w);
         if (round % 2 == 0) await_begin(&r);
         assert_int_equal(write(r.go[1], "x", 1), 1);
-        close_world(&w); /* the report is finished, or never begun; nothing of it is used later */
+        /* the report has finished or was never begun, and nothing of it is used later */
+        close_world(&w);
         close_slow_report(&r);
         close(fd);
     }
@@ -595,7 +596,7 @@ static void it_ends_while_stacks_are_gathered(void **state)
 
 #define REPORT_BYTES (256 << 10)
 
-/* Makes a long page, once it may. */
+/* Makes a long page once the test permits it. */
 static void report(void *ctx, int fd)
 {
     const int *gate = ctx;
@@ -619,7 +620,7 @@ static void expect_status_line(int fd, unsigned *ret_ok, unsigned *ret_later)
     *ret_later += strcmp(text, "HTTP/1.1 503") == 0;
 }
 
-/* They wait for one page, and each gets a copy of it. */
+/* Many requests wait for one page, and each gets a copy of it. */
 static void a_page_for_many_has_the_limit_of_pages_for_one(void **state)
 {
     (void)state;
@@ -637,7 +638,8 @@ static void a_page_for_many_has_the_limit_of_pages_for_one(void **state)
         assert_int_equal(send(fds[i], request, sizeof request - 1, MSG_NOSIGNAL),
                          sizeof request - 1);
     }
-    assert_int_equal(status(&w, "/health/live"), 200); /* so all requests were read */
+    /* answered after all requests before it were read */
+    assert_int_equal(status(&w, "/health/live"), 200);
     assert_int_equal(write(gate[1], "go", 1), 1);
     for (int i = 0; i < COUNT; i++)
         expect_status_line(fds[i], &ok, &later);

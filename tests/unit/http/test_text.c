@@ -57,7 +57,7 @@ static void controls_are_spelled(void **state)
     (void)state;
     html("a\nb\tc\x1b[31m\x7f", "a\\x0Ab\\x09c\\x1B[31m\\x7F");
     html("\xc2\x9b", "\\xC2\\x9B");          /* a C1 control */
-    html("\xe2\x80\xae", "\\xE2\\x80\\xAE"); /* turns the direction of text */
+    html("\xe2\x80\xae", "\\xE2\\x80\\xAE"); /* reverses the text direction */
     expect(rq__put_html, rq_slice_of("a\0b", 3), "a\\x00b");
     expect(rq__put_json, rq_slice_of("\0", 1), "\"\\\\x00\"");
 }

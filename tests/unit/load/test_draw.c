@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The distributions compared with their definitions: frequencies and probabilities by Pearson's chi
- * square, with a limit of five standard deviations above the mean (one false alarm in some millions
- * of seeds). */
+ * square, with a limit of five standard deviations above the mean (about one false alarm in
+ * millions of seeds). */
 #include "unit.h"
 
 #include "load/draw.h"
@@ -19,7 +19,7 @@ static void assert_fits(const uint64_t *seen, const double *expected, size_t n)
     double rest_expected = 0;
     for (size_t i = 0; i < n; i++) {
         double e = expected[i] * DRAWS;
-        if (e < 10) { /* too rare alone: together */
+        if (e < 10) { /* too rare to test alone: tested together */
             rest_seen += (double)seen[i];
             rest_expected += e;
             continue;
@@ -116,7 +116,8 @@ static void latest_counts_back_from_the_newest_while_keys_are_added(void **state
     rq__keys_init(&k, RQ_KEYS_LATEST, 100, 0.99);
     memset(seen, 0, sizeof seen);
     for (int i = 0; i < DRAWS; i++) {
-        uint64_t n = 9000 + (uint64_t)i % 2; /* a small growth: the probabilities hardly move */
+        /* the table grows by one row: the probabilities hardly change */
+        uint64_t n = 9000 + (uint64_t)i % 2;
         uint64_t key = rq__keys_draw(&k, n, &r);
         assert_true(key < n);
         seen[n - 1 - key]++;
@@ -145,7 +146,7 @@ static void scattered_keys_keep_the_weight_of_their_ranks(void **state)
         most = seen[i] > most ? seen[i] : most;
     zipf_probabilities(p, 1000, 0.99);
     assert_true((double)most >= p[0] * DRAWS * 0.95);
-    assert_true((double)most <= p[0] * DRAWS * 1.6); /* another rank may fall on the same key */
+    assert_true((double)most <= p[0] * DRAWS * 1.6); /* another rank may map to the same key */
 }
 
 static void sequential_goes_round_and_hot_stays_with_few(void **state)

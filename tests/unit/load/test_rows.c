@@ -68,7 +68,7 @@ static void a_value_is_recognised_and_no_other_is(void **state)
     }
 }
 
-/* A row of `columns` columns whose column c has version versions[c], read. */
+/* Checks a row of `columns` columns, where column c has version versions[c]. */
 static const char *check_row(const rq_rows *rows, const uint32_t *versions, unsigned columns,
                              rq_row_bounds bounds, int64_t skew)
 {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The output formats of the metrics, read by independent parsers: json, a reader of Prometheus' text that takes nothing else, and
-promtool's lint where it is installed.
+"""The output formats of the metrics, read by independent parsers: json, a strict reader of Prometheus' text format, and
+promtool's lint if it is installed.
 
     check_forms.py DUMP_METRICS"""
 import json
@@ -31,7 +31,7 @@ def family_of(name, types):
 
 
 def parse(text):
-    """name and labels -> value; every sample stands behind its own HELP and TYPE, and once."""
+    """Returns {name and labels: value}; every sample must follow its HELP and TYPE, which appear once."""
     assert text.endswith("\n")
     types, values, current = {}, {}, None
     for line in text.splitlines():
@@ -52,7 +52,7 @@ def parse(text):
 
 
 def check_histograms(types, values):
-    """Buckets grow with their bounds; the last one is the count."""
+    """Counts grow with the buckets' bounds; the last bucket is the count."""
     found = 0
     for name in (n for n, kind in types.items() if kind == "histogram"):
         series = {}
@@ -99,7 +99,7 @@ def check_jmx():
     assert of_table["getTime_num_ops"] > 0 and of_table["putTime_num_ops"] > 0, of_table
     assert every[wanted[4]]["Namespace_default_table_t_metric_regionCount"] == 2
     assert any(re.match(r"Namespace_default_table_t_region_[0-9a-f]{32}_metric_storeFileCount$", k) for k in every[wanted[3]])
-    # No attribute is told twice: json keeps the last one.
+    # No attribute may appear twice, because json keeps the last one silently.
     for name in every:
         pairs = json.loads(dump("jmx", name), object_pairs_hook=lambda p: p)
         keys = [k for k, _ in dict(pairs)["beans"][0]]

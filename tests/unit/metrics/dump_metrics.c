@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the forms for check_forms.py, which has parsers for them:
+/* Prints the output formats for check_forms.py, which parses them:
  *     dump_metrics prometheus | prometheus-regions | hadoop | jmx [QRY] | get BEAN::ATTRIBUTE */
 #include "metrics_world.h"
 

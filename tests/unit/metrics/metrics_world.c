@@ -77,7 +77,7 @@ static char *text_of(rq_buf *out)
     return text;
 }
 
-/* The test's thread is in a read section, which the calls do not allow. */
+/* Leaves the test thread's epoch section, because the calls do not allow one. */
 static void leave(metrics_world *w)
 {
     rq_epoch_unpin(w->o->w.env->epoch, &w->o->section);

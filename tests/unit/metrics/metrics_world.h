@@ -17,7 +17,7 @@ void metrics_world_clear(metrics_world *w);
 /* Gets and puts of f:q of row "r1" to "r9" of table t, one after another. */
 void metrics_world_get(metrics_world *w, unsigned count);
 void metrics_world_put(metrics_world *w, unsigned count);
-/* The forms as text; malloc'ed. */
+/* The output formats as text; malloc'ed. */
 char *metrics_world_prometheus(metrics_world *w, bool by_region);
 char *metrics_world_jmx(metrics_world *w, const rq_metrics_query *query, rq_err *ret_rc);
 char *metrics_world_hadoop(metrics_world *w);

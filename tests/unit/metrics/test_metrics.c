@@ -10,9 +10,9 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { SAMPLE = RQ_SAMPLE_MASK_FIRST + 1 }; /* one of so many operations is timed */
+enum { SAMPLE = RQ_SAMPLE_MASK_FIRST + 1 }; /* one of this many operations is timed */
 
-/* Whether the line is there, exactly once. */
+/* Whether the line appears exactly once. */
 static bool has_line(const char *text, const char *line)
 {
     size_t len = strlen(line);
@@ -27,7 +27,7 @@ static void check_line(const char *text, const char *line)
     if (!has_line(text, line)) fail_msg("no line, or several: %s", line);
 }
 
-/* The value that stands behind the name and labels. */
+/* The value after the name and labels. */
 static double value_of(const char *text, const char *name)
 {
     size_t len = strlen(name);
@@ -70,7 +70,7 @@ static void every_figure_is_shown_once(void **state)
     metrics_world_clear(&w);
 }
 
-/* Every figure without RPC and loops has a value. */
+/* Every metric that needs neither RPC nor loops has a value. */
 static void every_source_is_asked(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void every_source_is_asked(void **state)
         bool is_rpc = strncmp(rq__metrics[i].name, "rorqual_rpc_", 12) == 0 ||
                       strncmp(rq__metrics[i].name, "rorqual_loop_", 13) == 0 ||
                       strncmp(rq__metrics[i].name, "rorqual_replication_", 20) ==
-                          0; /* tests/e2e/replication.py */
+                          0; /* tested by tests/e2e/replication.py */
         if (!found[i] && !is_rpc) fail_msg("no value: %s", rq__metrics[i].name);
     }
     rq_arena_clear(&arena);
@@ -179,7 +179,8 @@ static void counters_count_what_was_done(void **state)
     metrics_world_clear(&w);
 }
 
-/* HBase counts the rows of scans as read requests, and those that a filter left nothing of. */
+/* HBase counts the rows of scans as read requests, including rows that a filter removed
+ * completely. */
 static void rows_of_scans_are_counted(void **state)
 {
     (void)state;
@@ -194,7 +195,7 @@ static void rows_of_scans_are_counted(void **state)
     rq_scan_state end = RQ_SCAN_MORE;
     rq_epoch_unpin(w->env->epoch, &m->o->section);
     assert_int_equal(rq_metrics_collect(m->m, false, &arena, &before), RQ_OK);
-    /* Of the ten rows r0 to r9 of the second region one is shown. */
+    /* A filter returns one of the ten rows r0 to r9 of the second region. */
     rq_slice name, message;
     OK(rq_filter_language_compile(RQ_SLICE_LIT("ValueFilter(=, 'binary:r7')"), &arena, &name,
                                   &message, &w->why));
@@ -223,7 +224,7 @@ static void rows_of_scans_are_counted(void **state)
     metrics_world_clear(m);
 }
 
-/* Every counter of `before` is still there in `after`, and no smaller. */
+/* Every counter of `before` exists in `after`, and is not smaller. */
 static void check_grown(const char *before, const char *after)
 {
     char name[512];
@@ -269,7 +270,7 @@ static void counters_never_go_back(void **state)
     metrics_world_clear(m);
 }
 
-/* The server's counts go on; those of a table of the same name begin anew. */
+/* The server's counts continue; those of a new table with the same name start at zero. */
 static void a_dropped_table_is_forgotten(void **state)
 {
     (void)state;
@@ -302,7 +303,7 @@ static void a_dropped_table_is_forgotten(void **state)
 #define PUTS_OF_T                                                                                  \
     "rorqual_table_op_duration_seconds_count{namespace=\"default\",table=\"t\",op=\"put\"}"
 
-/* The durations of each op are those of its table; a dropped table's are gone. */
+/* The durations of each op are reported by table; those of a dropped table are removed. */
 static void durations_are_reported_by_table(void **state)
 {
     (void)state;
@@ -355,8 +356,8 @@ static size_t table_times_bytes(metrics_world *m, size_t *ret_tables)
     return bytes;
 }
 
-/* Every table has some durations, each of one kind. Those without room are counted together, and a
- * dropped table leaves its room to another. */
+/* Each table has durations of one kind of op. Tables above the limit are counted together, and a
+ * dropped table frees its entry. */
 static void many_tables_stay_bounded(void **state)
 {
     (void)state;
@@ -388,7 +389,7 @@ static void many_tables_stay_bounded(void **state)
     rq_epoch_unpin(w->env->epoch, &m->o->section);
     OK(world_table(w, RQ_DDL_DISABLE_TABLE, "many0"));
     OK(world_table(w, RQ_DDL_DELETE_TABLE, "many0"));
-    for (int i = 0; i < 4; i++) { /* the dropped region is freed */
+    for (int i = 0; i < 4; i++) { /* frees the dropped region */
         rq_sim_run(w->sim);
         rq_epoch_collect(w->env->epoch);
     }
@@ -422,7 +423,7 @@ static void rates_are_those_of_the_last_period(void **state)
     metrics_world_clear(&w);
 }
 
-/* With a million regions a text would be gigabytes. */
+/* With a million regions the text would take gigabytes. */
 static void a_text_beyond_its_limit_is_refused(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JMX's names and patterns, as javax.management.ObjectName takes them. */
+/* JMX's names and patterns, as javax.management.ObjectName accepts them. */
 #include "../base/unit.h"
 
 #include "metrics/metrics_priv.h"
@@ -52,7 +52,7 @@ static void what_is_no_name_is_refused(void **state)
         if (rq__object_name_is_valid(cases[i])) fail_msg("%s", cases[i]);
 }
 
-/* Backtracking costs no more than the product of the lengths. */
+/* Backtracking costs at most the product of the lengths. */
 static void many_stars_end(void **state)
 {
     (void)state;

@@ -6,11 +6,11 @@
 
 typedef struct frames {
     rq_transform base;
-    rq_buf in; /* not yet a whole record */
+    rq_buf in; /* an incomplete record */
     size_t at;
-    rq_buf plain; /* of a whole record */
+    rq_buf plain; /* decoded bytes of a record */
     size_t plain_at;
-    size_t repeat; /* so many more of … */
+    size_t repeat; /* so many repetitions of … */
     uint8_t byte;
     bool greeted, answered, ended;
 } frames;
@@ -79,7 +79,7 @@ static rq_err greet(frames *f)
     return RQ_OK;
 }
 
-/* The next whole record. *ret_len 0: there is none. */
+/* Finds the next complete record. *ret_len 0: none. */
 static rq_err record(rq_slice in, size_t *ret_len, unsigned *ret_head)
 {
     *ret_len = 0;

@@ -6,7 +6,7 @@
  *            be16 length | FRAMES_REPEAT, checksum, one byte, which is repeated `length` times
  *            length 0: the output has ended
  *
- * So input may be incomplete or invalid, and may expand. */
+ * So input may be incomplete or invalid, and decoding may expand it. */
 #ifndef RQ_TEST_NET_FRAMES_H
 #define RQ_TEST_NET_FRAMES_H
 
@@ -23,14 +23,14 @@ rq_err frames_make(void *ctx, rq_transform **ret);
 void frames_encode(rq_buf *out, const void *bytes, size_t len, size_t step);
 void frames_encode_end(rq_buf *out);
 
-/* Decodes records for the client's side; zeroed it is at the beginning of the records. */
+/* Decodes records for the client's side; a zeroed reader is at the beginning of the records. */
 typedef struct frames_reader {
     rq_buf in;
     bool ended;
 } frames_reader;
 
-/* Appends the content of these bytes, and of bytes kept before, to `out`. False: they are
- * invalid. */
+/* Appends the content of these bytes, and of bytes kept from earlier calls, to `out`. False: the
+ * bytes are invalid. */
 bool frames_decode(frames_reader *r, const void *bytes, size_t len, rq_buf *out);
 
 #endif

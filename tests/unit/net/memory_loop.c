@@ -14,7 +14,7 @@ static void post(rq_lane *lane, rq_task *task)
 {
     rq_loop *loop = RQ_CONTAINER_OF(lane, rq_loop, own);
     for (const rq_task *t = loop->tasks; t != NULL; t = t->next)
-        if (t == task) abort(); /* a task is posted once until it runs */
+        if (t == task) abort(); /* a task may not be posted again before it runs */
     task->next = NULL;
     *loop->end = task;
     loop->end = &task->next;
@@ -133,7 +133,7 @@ bool memory_loop_run_timers(rq_loop *loop)
         rq_loop_timer_cancel(loop, t);
         t->run(t);
         any = true;
-        t = loop->timers; /* it may have changed the list */
+        t = loop->timers; /* the callback may have changed the list */
     }
     return any;
 }
@@ -293,7 +293,7 @@ bool rq_stream_closing(const rq_stream *s)
 void memory_stream_feed(rq_stream *s, const uint8_t *bytes, size_t len, size_t step)
 {
     while (len > 0 && !s->closing) {
-        if (s->paused) { /* the client takes its answers */
+        if (s->paused) { /* the client reads its responses */
             rq_buf_reset(&s->out);
             s->events->on_drain(s);
             s->loop->run(s->loop);
@@ -302,7 +302,7 @@ void memory_stream_feed(rq_stream *s, const uint8_t *bytes, size_t len, size_t s
         size_t room = 0;
         uint8_t *p = s->events->on_buffer(s, &room);
         if (p == NULL) {
-            s->paused = true; /* until there is room again */
+            s->paused = true; /* until space is available */
             s->loop->run(s->loop);
             if (s->paused) return;
             continue;

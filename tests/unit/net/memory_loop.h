@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Event loops without sockets, for fuzz targets and unit tests: one loop on this thread, a listener
- * that accepts nothing, streams that are fed from memory and whose output is kept. It replaces
+ * that accepts nothing, and streams that read from memory and keep their output. It replaces
  * net/loop.c, stream.c, listener.c, driven.c and connect.c at link time. */
 #ifndef RQ_TESTS_RPC_MEMORY_LOOP_H
 #define RQ_TESTS_RPC_MEMORY_LOOP_H
@@ -12,10 +12,10 @@ struct rq_loop {
     rq_lane own; /* tasks wait here when no other lane is given */
     rq_task *tasks;
     rq_task **end;
-    rq_lane *lane;   /* what posts to the loop */
-    uint64_t now_ns; /* 0, long ago: calls with a time-out are expired */
+    rq_lane *lane;   /* the lane on which posted tasks run */
+    uint64_t now_ns; /* 0 is long ago: calls with a time-out count as expired */
     void (*run)(struct rq_loop *loop);
-    rq_loop_timer *timers; /* armed ones, unordered */
+    rq_loop_timer *timers; /* armed timers, unordered */
 };
 
 struct rq_listener {
@@ -25,7 +25,7 @@ struct rq_listener {
 
 struct rq_loops {
     rq_loop loop;
-    rq_listener *listener; /* opened last; valid until it is closed */
+    rq_listener *listener; /* the listener opened last; valid until it is closed */
 };
 
 struct rq_stream {
@@ -37,11 +37,12 @@ struct rq_stream {
     bool paused, closing;
 };
 
-/* `lane` NULL: tasks run on a lane of the loop's own. `run` runs what was posted until nothing is
- * left; NULL: what does so for the own lane. */
+/* `lane` NULL: tasks run on a lane of the loop's own. `run` runs posted tasks until none is left;
+ * NULL: runs those of the own lane. */
 void memory_loops_init(rq_loops *loops, rq_lane *lane, void (*run)(rq_loop *loop));
 
-/* Runs the timers that are due at loop->now_ns; false: there was none. Who never calls it has no time pass. */
+/* Runs the timers that are due at loop->now_ns; false: none was due. Time passes only if the test
+ * sets now_ns and calls this. */
 bool memory_loop_run_timers(rq_loop *loop);
 
 /* Feeds the connection as it reads, at most `step` bytes at a time, until the bytes are used up or

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A test's end of a connection; see peer.h. */
+/* The test's end of a connection; see peer.h. */
 #include "peer.h"
 
 #include "../base/unit.h"

@@ -18,11 +18,11 @@ void peer_end(void);
 extern int (*peer_connect_by)(uint16_t port);
 int peer_connect_plain(uint16_t port);
 void peer_send(int fd, const void *bytes, size_t len);
-/* False when the other end has closed. */
+/* Returns false if the other end has closed. */
 bool peer_try_send(int fd, const void *bytes, size_t len);
 void peer_read(int fd, void *bytes, size_t len);
 void peer_expect(int fd, const void *bytes, size_t len);
-/* Nothing more comes: end of file or a reset. */
+/* Expects that no more bytes arrive: end of file or a reset. */
 void peer_expect_end(int fd);
 
 /* Sends `count` copies from a thread of its own. `bytes` must live until the join. */

@@ -16,9 +16,9 @@
 #define PIECE 5000
 
 typedef struct relay {
-    int near; /* the test's socket is the other end */
+    int near; /* other end of the test's socket */
     int far;
-    rq_memory_peer *memory; /* instead of `far` */
+    rq_memory_peer *memory; /* used instead of `far` */
     bool frames;
     _Atomic unsigned threads;
 } relay;
@@ -63,7 +63,7 @@ static void end_far(relay *r)
         shutdown(r->far, SHUT_WR);
 }
 
-/* To the server. Records are of odd lengths, and sent in two parts. */
+/* Forwards to the server. Records have odd lengths, and are sent in two parts. */
 static void *up_main(void *arg)
 {
     relay *r = arg;
@@ -90,14 +90,14 @@ static void *up_main(void *arg)
     return NULL;
 }
 
-/* To the test. */
+/* Forwards to the test. */
 static void *down_main(void *arg)
 {
     relay *r = arg;
     uint8_t bytes[PIECE];
     frames_reader reader = {0};
     rq_buf plain = {0};
-    size_t greeting = r->frames ? 4 : 0; /* still to come */
+    size_t greeting = r->frames ? 4 : 0; /* bytes still to be received */
     for (;;) {
         size_t n = read_far(r, bytes, sizeof bytes);
         if (n == 0) break;

@@ -9,10 +9,10 @@
 
 typedef struct relay_options {
     bool frames;           /* the server's streams have the transform of frames.h */
-    rq_listener *listener; /* connections in memory to it; NULL: sockets */
+    rq_listener *listener; /* connect to it in memory; NULL: by sockets */
 } relay_options;
 
-/* From now on, for peer_connect on all threads. */
+/* Applies to peer_connect on all threads from now on. */
 void relay_begin(const relay_options *o);
 /* REQUIRES: the server has closed. Waits for the threads. */
 void relay_end(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which streams leave a loop, and when: two loops without threads, whose windows, loads and clock
- * the test makes. */
+/* Which streams leave a loop, and when: two loops without threads; the test sets their windows,
+ * loads and clock. */
 #include "net/loop_priv.h"
 
 #include "base/clock.h"
@@ -13,17 +13,18 @@ typedef struct world {
     rq_loops *loops;
     rq_stream streams[STREAMS];
     uint64_t now_ns;
-    /* Of each stream in a window, while all are on one loop, and while both loops have some. */
+    /* Bytes per stream and window while all streams are on one loop, and while both loops have
+     * streams. */
     unsigned bytes_alone, bytes_spread;
-    unsigned load_alone, load_spread; /* of a loop that has streams */
-    unsigned load_helped;             /* of the first loop, while both have some */
-    unsigned stays;                   /* moves that a stream in use has refused */
+    unsigned load_alone, load_spread; /* loads of a loop that has streams */
+    unsigned load_helped;             /* load of the first loop while both loops have streams */
+    unsigned stays;                   /* moves refused because the stream was in use */
 } world;
 
 static bool does_not_leave(rq_stream *s)
 {
     (void)s;
-    return false; /* the world moves it, after the window */
+    return false; /* the test moves the stream after the window */
 }
 
 static void count_stay(rq_stream *s)
@@ -65,7 +66,7 @@ static unsigned count_of(const world *w, unsigned loop)
     return count;
 }
 
-/* The end of a window in which the loop's streams did this. */
+/* Ends a window in which the loop's streams had this load and these bytes. */
 static void loop_window(rq_loop *loop, unsigned load, unsigned bytes)
 {
     rq_load *l = &loop->load;
@@ -73,14 +74,14 @@ static void loop_window(rq_loop *loop, unsigned load, unsigned bytes)
         rq__stream_worked(s, 100);
         rq__stream_carried(s, bytes);
     }
-    l->turns = 1000000; /* short ones */
+    l->turns = 1000000; /* short turns */
     l->window_ns = loop->now_ns - WINDOW_NS;
     l->cpu_ns = rq_clock_ns(CLOCK_THREAD_CPUTIME_ID) - WINDOW_NS / 1000 * load;
     rq__loop_balance(loop);
 }
 
-/* What move.c does: takes the streams that were asked to leave from the loop. Those that `in_use`
- * counts have a call, and stay. */
+/* Does what move.c does: takes the streams that were asked to leave from the loop. The first
+ * `in_use` streams have a call in flight, and stay. */
 static void move(world *w, rq_loop *loop, unsigned in_use)
 {
     while (loop->leaving != NULL) {
@@ -101,7 +102,7 @@ static void window(world *w, unsigned index, bool is_spread, unsigned in_use)
 {
     rq_loop *loop = &w->loops->loop[index];
     loop->now_ns = w->now_ns + index * WINDOW_NS / 10;
-    if (loop->streams == NULL) return; /* it sleeps */
+    if (loop->streams == NULL) return; /* a loop without streams sleeps */
     unsigned load = !is_spread ? w->load_alone : index == 0 ? w->load_helped : w->load_spread;
     loop_window(loop, load, is_spread ? w->bytes_spread : w->bytes_alone);
     move(w, loop, in_use);
@@ -112,7 +113,7 @@ static bool is_spread(const world *w)
     return count_of(w, 0) > 0 && count_of(w, 1) > 0;
 }
 
-/* A window of each loop; the second one's ends a little later. */
+/* One window of each loop; the second loop's window ends a little later. */
 static void windows(world *w, unsigned in_use)
 {
     bool spread = is_spread(w);
@@ -121,7 +122,8 @@ static void windows(world *w, unsigned in_use)
     window(w, 1, spread, in_use);
 }
 
-/* Up to the end of a trial that shows that less is done. The second loop has not noticed it yet. */
+/* Runs until a trial ends because less work was done on two loops. The second loop has not noticed
+ * the end yet. */
 static void end_trial(world *w)
 {
     for (unsigned i = 0; i < 20 && w->loops->taken_back == 0; i++) {
@@ -134,14 +136,14 @@ static void end_trial(world *w)
     assert_in_range(count_of(w, 1), 1, STREAMS - 1);
 }
 
-/* The second loop sleeps then. Its last load was that of the streams which went home. */
+/* After that the second loop sleeps. Its last load came from the streams that moved back. */
 static void what_a_trial_showed_is_heeded(void **state)
 {
     (void)state;
     world w;
     init(&w);
     end_trial(&w);
-    for (unsigned i = 0; i < 15; i++) { /* the next trial waits for 2 s */
+    for (unsigned i = 0; i < 15; i++) { /* the next trial starts after 2 s */
         windows(&w, 0);
         assert_int_equal(count_of(&w, 1), 0);
     }
@@ -149,7 +151,8 @@ static void what_a_trial_showed_is_heeded(void **state)
     done(&w);
 }
 
-/* The first loop is busier than the second one was, which sleeps and has not sent them home. */
+/* The first loop is busier than the second loop was. The second loop sleeps and has not moved its
+ * streams back. */
 static void streams_of_a_trial_are_not_followed_by_others(void **state)
 {
     (void)state;
@@ -168,7 +171,7 @@ static void streams_of_a_trial_are_not_followed_by_others(void **state)
     done(&w);
 }
 
-/* Each attempt keeps them from reading for a while. */
+/* Each attempt to move a stream keeps it from reading for a while. */
 static void streams_in_use_are_sent_home_now_and_then(void **state)
 {
     (void)state;

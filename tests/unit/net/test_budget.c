@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Budgets: what is granted and refused, the order in which waiters wake, and who is evicted. */
+/* Budgets: granted and refused bytes, the order in which waiters wake, and which connections are
+ * evicted. */
 #include "net/budget.h"
 
 #include "../base/unit.h"
 
 #define MAX ((size_t)1000)
 
-/* A lane that only notes what is posted. */
+/* A lane that only records posted tasks. */
 struct lane {
     rq_lane lane;
     rq_task *posted[16];
@@ -77,7 +78,8 @@ static void prompt_waiters_wake_first_and_from_the_reserve(void **state)
     assert_int_equal(w.lane.count, 0);
     rq_budget_give(w.budget, MAX / 4);
     expect_woken(&w, &prompt);
-    rq_budget_give(w.budget, MAX / 10); /* not yet: there is no air */
+    /* not yet: a waiter without priority needs more free bytes */
+    rq_budget_give(w.budget, MAX / 10);
     assert_int_equal(w.lane.count, 0);
     rq_budget_give(w.budget, MAX / 10);
     expect_woken(&w, &patient);
@@ -86,7 +88,7 @@ static void prompt_waiters_wake_first_and_from_the_reserve(void **state)
     end(&w);
 }
 
-/* It would only queue again, over and over, while a call holds the overdraft. */
+/* Such a waiter would only queue again, repeatedly, while a call holds the overdraft. */
 static void a_waiter_for_which_there_is_no_room_is_not_woken(void **state)
 {
     (void)state;
@@ -97,13 +99,13 @@ static void a_waiter_for_which_there_is_no_room_is_not_woken(void **state)
     rq_budget_force(w.budget, MAX / 2);
     queue(&w, &waiter, MAX, false);
     assert_int_equal(w.lane.count, 0);
-    rq_budget_end_overdraft(w.budget, &w); /* it may overdraw now */
+    rq_budget_end_overdraft(w.budget, &w); /* the waiter may take the overdraft now */
     expect_woken(&w, &waiter);
     rq_budget_give(w.budget, MAX / 2);
     end(&w);
 }
 
-/* Its wake-up would be lost on a waiter that does not take it. */
+/* A waiter that does not take the overdraft must not be woken for it: the wake-up would be lost. */
 static void the_overdraft_goes_to_a_waiter_that_takes_it(void **state)
 {
     (void)state;
@@ -118,7 +120,7 @@ static void the_overdraft_goes_to_a_waiter_that_takes_it(void **state)
     rq_budget_end_overdraft(w.budget, &w);
     expect_woken(&w, &large);
     assert_true(rq_budget_overdraw(w.budget, &large));
-    rq_budget_end_overdraft(w.budget, &large); /* nobody is left that may overdraw */
+    rq_budget_end_overdraft(w.budget, &large); /* no other waiter may take the overdraft */
     assert_int_equal(w.lane.count, 0);
     rq_budget_give(w.budget, MAX);
     expect_woken(&w, &patient);
@@ -142,23 +144,24 @@ static void the_oldest_debtors_are_condemned_as_many_as_it_takes(void **state)
     begin(&w);
     for (int i = 0; i < 8; i++)
         d[i].lane = &w.lane.lane;
-    for (int round = 1; round <= 4; round++) /* small steps: no debt is one large answer */
+    for (int round = 1; round <= 4; round++) /* small steps: no debt consists of one large
+                                              * response */
         for (int i = 0; i < 6; i++)
             rq__budget_owe(w.budget, &d[i], (size_t)round * 50, false);
     rq__budget_owe(w.budget, &d[0], 200,
-                   true); /* it has read all of before: now it is the newest */
+                   true); /* d[0] has read everything before: now it is the newest debtor */
     assert_int_equal(rq_budget_used(w.budget), 1200);
     assert_int_equal(w.lane.count, 0);
     rq__budget_owe(w.budget, &d[6], 60, false);
-    assert_int_equal(w.lane.count, 1); /* d[1], and with its 200 bytes it is enough */
+    assert_int_equal(w.lane.count, 1); /* d[1]: evicting its 200 bytes suffices */
     rq__budget_owe(w.budget, &d[7], 60, false);
     rq__budget_owe(w.budget, &d[6], 120, false);
     rq__budget_owe(w.budget, &d[6], 180, false);
     assert_int_equal(w.lane.count, 1);
     rq__budget_owe(w.budget, &d[6], 240, false);
-    assert_int_equal(w.lane.count, 2); /* and d[2] */
+    assert_int_equal(w.lane.count, 2); /* d[2] is evicted, too */
     rq__budget_owe(w.budget, &d[1], 0, false);
-    expect_condemned(&w, &d[1], false); /* it has paid in the meantime */
+    expect_condemned(&w, &d[1], false); /* d[1] has been read in the meantime */
     expect_condemned(&w, &d[2], true);
     assert_true(rq__budget_is_debtor(w.budget, &d[2]));
     for (int i = 0; i < 8; i++)
@@ -180,7 +183,7 @@ static void what_one_large_answer_goes_over_is_no_reason_to_condemn(void **state
     for (size_t bytes = 100; bytes <= 250; bytes += 50)
         rq__budget_owe(w.budget, &small, bytes, false);
     assert_int_equal(w.lane.count, 0);
-    rq__budget_owe(w.budget, &small, 300, false); /* the reserve is gone all the same */
+    rq__budget_owe(w.budget, &small, 300, false); /* the reserve is used up nevertheless */
     expect_condemned(&w, &large, true);
     rq__budget_owe(w.budget, &large, 0, false);
     rq__budget_owe(w.budget, &small, 0, false);
@@ -192,7 +195,7 @@ static unsigned reliefs;
 static bool relieved(void *ctx)
 {
     (void)ctx;
-    return ++reliefs > 1; /* the first time it is not taken */
+    return ++reliefs > 1; /* the first report of relief is not accepted */
 }
 
 static void relief_is_reported_once_after_pressure(void **state)
@@ -208,7 +211,7 @@ static void relief_is_reported_once_after_pressure(void **state)
     rq_budget_give(w.budget, MAX / 2);
     assert_int_equal(reliefs, 0);
     for (int i = 0; i < 3; i++)
-        rq_budget_give(w.budget, MAX / 8 + 20); /* 500 to 65 */
+        rq_budget_give(w.budget, MAX / 8 + 20); /* used falls from 500 to 65 */
     assert_int_equal(reliefs, 1);
     rq_budget_give(w.budget, 5);
     rq_budget_give(w.budget, 60);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Outgoing streams on a driven loop: hosts, addresses, deadlines, ends in every state; and the driven
- * loop itself: its waits, its descriptor. */
+/* Outgoing streams on a driven loop: hosts, addresses, deadlines, closes in every state; and the
+ * waits and the descriptor of the driven loop. */
 #include "net/loop_priv.h"
 #include "net/socket.h"
 
@@ -80,7 +80,7 @@ static rq_stream *begin(rq_loops *loops, const char *host, uint16_t port, struct
         }                                                                                          \
     } while (0)
 
-/* A listening socket of the address; the kernel accepts for it. */
+/* Listens on the address; the kernel completes the connections. */
 static int listen_on(const char *address, uint16_t *ret_port)
 {
     int fd;
@@ -98,7 +98,7 @@ static int accept_one(int fd)
     return got;
 }
 
-/* A port that nobody listens on, kept from others. */
+/* A bound port without a listener, so that no other process can use it. */
 static int closed_port(const char *address, uint16_t *ret_port)
 {
     int fd;
@@ -142,7 +142,7 @@ static void a_refused_connection_reports_its_reason(void **state)
     rq_loops *loops = driven_loops();
     struct call c = {0};
     begin(loops, "127.0.0.1", port, &c);
-    assert_int_equal(c.closed, 0); /* never from within the call */
+    assert_int_equal(c.closed, 0); /* `closed` is never called from within the close */
     TURN_UNTIL(loops, c.closed == 1);
     snprintf(expected, sizeof expected, "cannot connect to 127.0.0.1:%u: Connection refused", port);
     assert_string_equal(c.failure, expected);
@@ -152,7 +152,7 @@ static void a_refused_connection_reports_its_reason(void **state)
     close(fd);
 }
 
-/* ::1 comes first where there is IPv6, and refuses. */
+/* ::1 is tried first if the host has IPv6, and refuses. */
 static void the_next_address_is_tried(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void ipv6_addresses_are_hosts(void **state)
     (void)state;
     uint16_t port;
     int fd = listen_on("::1", &port);
-    if (fd < 0) skip(); /* this machine has no IPv6 */
+    if (fd < 0) skip(); /* the host has no IPv6 */
     rq_loops *loops = driven_loops();
     struct call c = {0};
     begin(loops, "::1", port, &c);
@@ -201,7 +201,7 @@ static void a_name_without_addresses_is_reported(void **state)
     rq_loops_free(loops);
 }
 
-/* A listener with a full queue drops what a connection begins with. */
+/* The kernel drops the first packets of a connection to a listener with a full queue. */
 static void an_address_that_does_not_answer_is_given_up(void **state)
 {
     (void)state;
@@ -307,7 +307,8 @@ static void *read_all(void *arg)
     return NULL;
 }
 
-/* A caller's event loop: turns only when the descriptor or the time says so. */
+/* A caller's event loop runs a turn only when the descriptor is readable or the time-out is
+ * over. */
 static void the_descriptor_announces_all_work(void **state)
 {
     (void)state;
@@ -333,7 +334,7 @@ static void the_descriptor_announces_all_work(void **state)
         if (c.opened == 1 && r.fd < 0) {
             r.fd = accept_one(fd);
             assert_int_equal(rq_stream_write(s, bytes, BYTES),
-                             RQ_OK); /* more than a socket takes */
+                             RQ_OK); /* more than the socket's buffers take */
             rq_loop_flush(loop);
             assert_true(rq_stream_out_pending(s) > 0);
             pthread_create(&thread, NULL, read_all, &r);
@@ -352,7 +353,7 @@ static void the_descriptor_announces_all_work(void **state)
     close(fd);
 }
 
-/* In a child, where libuv has made nothing yet. */
+/* Runs in a child process in which libuv has not been used yet. */
 static void loops_without_descriptors(rq_loops_options o)
 {
     pid_t child = fork();
@@ -386,7 +387,8 @@ static void a_loop_without_descriptors_is_an_error(void **state)
     loops_without_descriptors((rq_loops_options){.count = 1});
 }
 
-/* A stream that is written to after an idle time has stalled from then on, not since the last turn. */
+/* The stall time of a stream that is written to after an idle time begins with that write, not with
+ * the last turn. */
 static void an_idle_time_is_no_stall(void **state)
 {
     (void)state;
@@ -442,7 +444,7 @@ static void *turn_once(void *arg)
     return NULL;
 }
 
-/* In three ways: a wake-up, a posted task, a stream that another thread begins. */
+/* In three ways: by a wake-up, a posted task, and a stream that another thread begins. */
 static void another_thread_ends_a_wait(void **state)
 {
     (void)state;
@@ -510,7 +512,8 @@ static void a_timer_ends_a_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_loop_without_descriptors_is_an_error), /* first */
+        /* must be first, because it needs a process without libuv */
+        cmocka_unit_test(a_loop_without_descriptors_is_an_error),
         cmocka_unit_test(output_waits_for_the_connection),
         cmocka_unit_test(a_refused_connection_reports_its_reason),
         cmocka_unit_test(the_next_address_is_tried),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From reads of every size to frames: the same complete frames, however the bytes are divided. */
+/* Input of any read size is divided into frames: the same complete frames result, however the bytes
+ * arrive. */
 #include "base/buf.h"
 #include "net/input.h"
 
@@ -18,7 +19,7 @@ struct feed {
     rq_budget *budget;
     rq_chunk_pool pool;
     rq_input in;
-    struct held held[64]; /* frames somebody still works on */
+    struct held held[64]; /* frames that are still in use */
     unsigned held_count;
     unsigned frames;
 };
@@ -45,7 +46,8 @@ static void check_frame(unsigned i, rq_slice bytes)
 
 static void release_one(struct feed *f, unsigned which)
 {
-    check_frame(f->held[which].number, f->held[which].bytes); /* still what it was */
+    /* the frame's bytes have not changed */
+    check_frame(f->held[which].number, f->held[which].bytes);
     rq_chunk_unref(f->held[which].owner);
     f->held[which] = f->held[--f->held_count];
 }
@@ -147,7 +149,7 @@ static void a_frame_over_the_limit_is_reported_at_once(void **state)
     rq_slice bytes;
     rq_chunk *owner;
     size_t len;
-    put_bytes(&in, &pool, "\0\0\1\0rest", 8); /* 256 */
+    put_bytes(&in, &pool, "\0\0\1\0rest", 8); /* a length of 256 */
     assert_int_equal(rq_input_frame(&in, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
     assert_int_equal(len, 256);
     assert_true(rq_slice_eq(bytes, RQ_SLICE_LIT("rest")));
@@ -157,7 +159,7 @@ static void a_frame_over_the_limit_is_reported_at_once(void **state)
     put_bytes(&in, &pool, "\xff\xff\xff\xff", 4);
     assert_int_equal(rq_input_frame(&in, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
     assert_int_equal(len, UINT32_MAX);
-    /* Also if bytes were put aside before it was looked at: it is not received first. */
+    /* Also if the length was detached before it was checked: the frame is not received. */
     assert_int_equal(rq_input_detach(&in, &pool), RQ_OK);
     assert_null(in.big);
     assert_int_equal(rq_input_needs(&in).bytes, 0);
@@ -195,11 +197,13 @@ static void a_spent_budget_stops_all_but_one(void **state)
     rq_input a = {.frame_max = FRAME_MAX}, b = {.frame_max = FRAME_MAX};
     size_t room;
     rq_err why;
-    put_bytes(&a, &pool, "\0\x10\0\0", 4); /* 1 MiB each */
+    put_bytes(&a, &pool, "\0\x10\0\0", 4); /* a length of 1 MiB each */
     assert_int_equal(rq_input_detach(&a, &pool), RQ_OK);
     put_bytes(&b, &pool, "\0\x10\0\0", 4);
-    assert_int_equal(rq_input_detach(&b, &pool), RQ_OK); /* over the budget: the overdraft */
-    for (int i = 0; i < 1000; i++) {                     /* b goes on until its frame is whole */
+    /* exceeds the budget: takes the overdraft */
+    assert_int_equal(rq_input_detach(&b, &pool), RQ_OK);
+    /* b continues until its frame is complete */
+    for (int i = 0; i < 1000; i++) {
         uint8_t *p = rq_input_buffer(&b, &pool, &room, &why);
         if (p == NULL) break;
         memset(p, 0, room);
@@ -208,14 +212,14 @@ static void a_spent_budget_stops_all_but_one(void **state)
     }
     assert_null(b.big);
     assert_int_equal(b.end, 4 + (1 << 20));
-    /* a was given one step; the next is refused until somebody gives back or settles. */
+    /* a had one piece; the next is refused until bytes are given back. */
     uint8_t *p = rq_input_buffer(&a, &pool, &room, &why);
     assert_non_null(p);
     memset(p, 0, room);
     rq_input_received(&a, &pool, room);
     assert_null(rq_input_buffer(&a, &pool, &room, &why));
     assert_int_equal(why, RQ_E_AGAIN);
-    rq_input_clear(&b, budget); /* until then a whole frame lies over the ceiling */
+    rq_input_clear(&b, budget); /* until then a complete frame is charged above the limit */
     assert_non_null(rq_input_buffer(&a, &pool, &room, &why));
     rq_input_clear(&a, budget);
     rq_chunk_pool_clear(&pool);
@@ -223,7 +227,7 @@ static void a_spent_budget_stops_all_but_one(void **state)
     rq_budget_free(budget);
 }
 
-/* 1,000 blocked connections keep what they have read; another one is read all the same. */
+/* 1,000 blocked connections keep their unread input; another connection can still read. */
 static void kept_reads_leave_room_for_others(void **state)
 {
     (void)state;
@@ -237,10 +241,11 @@ static void kept_reads_leave_room_for_others(void **state)
     assert_non_null(peers);
     for (int round = 0; round < 3; round++)
         for (int i = 0; i < PEERS; i++) {
-            peers[i].prompt = round == 0; /* calls in flight from the second round on */
+            /* connections with calls in flight are not prompt from the second round on */
+            peers[i].prompt = round == 0;
             uint8_t *p = rq_input_buffer(&peers[i], &pool, &room, &why);
             if (p == NULL) continue;
-            memset(p, 0, room); /* frames of no byte, none of which is taken */
+            memset(p, 0, room); /* frames of length 0, which are not taken */
             rq_input_received(&peers[i], &pool, room);
             assert_int_equal(rq_input_detach(&peers[i], &pool), RQ_OK);
             if (rq_budget_used(budget) > most) most = rq_budget_used(budget);
@@ -251,13 +256,15 @@ static void kept_reads_leave_room_for_others(void **state)
     assert_int_equal(why, RQ_E_AGAIN);
     bystander.prompt = true;
     assert_non_null(rq_input_buffer(&bystander, &pool, &room, &why));
-    /* Calls that pin the shared chunk do not stop it either: a prompt one may use the reserve. */
+    /* Calls that pin the shared chunk do not prevent the read: a prompt connection may use the
+     * reserve. */
     rq_chunk *pinned = pool.current;
     pinned->refs++;
     pinned->used = pinned->cap;
     assert_non_null(rq_input_buffer(&bystander, &pool, &room, &why));
     rq_chunk_unref(pinned);
-    /* Nor when the reserve is used up: one chunk has the overdraft, until no call uses it. */
+    /* Nor when the reserve is used up: then one chunk takes the overdraft, until no call uses the
+     * chunk. */
     size_t reserve = max * 5 / 4 - rq_budget_used(budget);
     assert_true(rq_budget_try_reserve(budget, reserve));
     pinned = pool.current;
@@ -280,7 +287,7 @@ static void kept_reads_leave_room_for_others(void **state)
     rq_budget_free(budget);
 }
 
-/* A lane that counts what is posted. */
+/* A lane that counts posted tasks. */
 struct lane {
     rq_lane lane;
     unsigned posted;
@@ -292,7 +299,8 @@ static void count_post(rq_lane *lane, rq_task *task)
     RQ_CONTAINER_OF(lane, struct lane, lane)->posted++;
 }
 
-/* Sends the length of a frame of `want` bytes and its first bytes; returns what the next read gets. */
+/* Feeds the length of a frame of `want` bytes and the frame's first bytes; returns the result of
+ * the next read. */
 static rq_err begin_frame(rq_input *in, rq_chunk_pool *pool, uint32_t want)
 {
     size_t room;
@@ -306,7 +314,7 @@ static rq_err begin_frame(rq_input *in, rq_chunk_pool *pool, uint32_t want)
     return rq_input_buffer(in, pool, &room, &why) != NULL ? RQ_OK : why;
 }
 
-/* The read that took it found nothing, as a second read after a full one does. */
+/* The read that took the overdraft finds no bytes, as a second read after a full one does. */
 static void a_read_that_finds_nothing_keeps_no_overdraft(void **state)
 {
     (void)state;
@@ -317,7 +325,7 @@ static void a_read_that_finds_nothing_keeps_no_overdraft(void **state)
     rq_chunk_pool pool = {.budget = budget};
     rq_input first = {.prompt = true, .frame_max = FRAME_MAX}, second = {0};
     assert_non_null(rq_input_buffer(&first, &pool, &room, &why));
-    rq_chunk *pinned = pool.current; /* a call uses all of it */
+    rq_chunk *pinned = pool.current; /* a call uses the whole chunk */
     pinned->refs++;
     pinned->used = pinned->cap;
     assert_true(rq_budget_try_reserve(budget, max * 5 / 4));
@@ -332,7 +340,7 @@ static void a_read_that_finds_nothing_keeps_no_overdraft(void **state)
     rq_budget_free(budget);
 }
 
-/* It would be woken for the reserve, which it may not use, and queue again, for ever. */
+/* Otherwise it would be woken for the reserve, which it may not use, and queue again endlessly. */
 static void a_large_frame_does_not_wait_for_the_reserve(void **state)
 {
     (void)state;
@@ -342,7 +350,7 @@ static void a_large_frame_does_not_wait_for_the_reserve(void **state)
     assert_int_equal(rq_budget_new(max, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
     rq_input in = {.prompt = true, .frame_max = FRAME_MAX};
-    assert_true(rq_budget_overdraw(budget, &budget)); /* another frame has it */
+    assert_true(rq_budget_overdraw(budget, &budget)); /* another frame has the overdraft */
     assert_true(rq_budget_try(budget, max - 1000));
     assert_int_equal(begin_frame(&in, &pool, 300000), RQ_E_AGAIN);
     rq_input_need need = rq_input_needs(&in);
@@ -359,7 +367,7 @@ static void a_large_frame_does_not_wait_for_the_reserve(void **state)
     rq_budget_free(budget);
 }
 
-/* What a waiter for room announces is what the next attempt takes. */
+/* The bytes that a waiter asks for are the bytes that the next attempt charges. */
 static void needs_are_what_is_taken(void **state)
 {
     (void)state;
@@ -367,7 +375,8 @@ static void needs_are_what_is_taken(void **state)
     assert_int_equal(rq_budget_new((size_t)8 << 20, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
     rq_input in = {.frame_max = FRAME_MAX};
-    assert_int_equal(begin_frame(&in, &pool, 1000000), RQ_OK); /* its first 64 KiB are charged */
+    /* the first 64 KiB of the frame are charged */
+    assert_int_equal(begin_frame(&in, &pool, 1000000), RQ_OK);
     for (int i = 0; i < 3; i++) {
         size_t room, used = rq_budget_used(budget);
         rq_err why;

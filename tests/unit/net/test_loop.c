@@ -107,7 +107,7 @@ static void tasks_hop_between_loops(void **state)
 struct iteration {
     rq_loop *loop;
     rq_task work;
-    rq_task reply; /* posted by work: runs in the same iteration */
+    rq_task reply; /* posted by `work`: runs in the same iteration */
     uint64_t worked_ns, replied_ns;
     _Atomic bool done;
 };
@@ -135,7 +135,7 @@ static void a_task_posted_by_a_task_runs_in_the_same_iteration(void **state)
     struct iteration i = {.loop = rq_loops_get(loops, 0)};
     i.work.run = run_work;
     i.reply.run = run_reply;
-    rq_lane_post(rq_loop_lane(i.loop), &i.work); /* before the start: runs after it */
+    rq_lane_post(rq_loop_lane(i.loop), &i.work); /* posted before the loop's start: runs after it */
     assert_int_equal(rq_loops_start(loops), RQ_OK);
     while (!atomic_load(&i.done))
         usleep(1000);
@@ -182,7 +182,8 @@ static void run_arm(rq_task *task)
     t->never.run = fire_never;
     rq_loop_timer_arm(t->loop, &t->never, 3000000);
     rq_loop_timer_arm(t->loop, &t->late, 5000000);
-    rq_loop_timer_arm(t->loop, &t->late, UINT64_C(3600000000000)); /* moved, and once more later */
+    /* re-armed to a later time, and once more later */
+    rq_loop_timer_arm(t->loop, &t->late, UINT64_C(3600000000000));
     rq_loop_timer_arm(t->loop, &t->early, 2000000);
     rq_loop_timer_cancel(t->loop, &t->never);
 }
@@ -220,7 +221,7 @@ static void sleeping_loops_hold_no_epoch(void **state)
     _Atomic bool released = false;
     struct retired r = {.released = &released};
     rq_epoch_retire(epoch, &r.node, release_retired);
-    while (!atomic_load(&released)) { /* never, if a loop sleeps inside a section */
+    while (!atomic_load(&released)) { /* not reached if a loop sleeps inside an epoch section */
         usleep(1000);
         rq_epoch_collect(epoch);
     }
@@ -309,7 +310,8 @@ static void forget_deadline(rq_stream *s)
     rq_stream_set_deadline(s, 0);
 }
 
-/* After its last words a stream waits for the peer's end for some seconds, whatever its user says. */
+/* After its last output a stream waits a few seconds for the peer's end-of-file, whatever its user
+ * returns. */
 static void a_peer_that_never_closes_is_left(void **state)
 {
     (void)state;
@@ -348,8 +350,8 @@ static uint64_t iterations(rq_loops *loops)
     return stats.iterations;
 }
 
-/* The loop tries again ten times a second, each time in an iteration of its own, and logs the first
- * failure; a connection that waited is accepted as soon as there are descriptors. */
+/* The loop retries ten times a second, each time in a separate iteration, and logs the first
+ * failure; a waiting connection is accepted as soon as descriptors are available. */
 static void a_lack_of_descriptors_is_logged_once_a_minute(void **state)
 {
     (void)state;
@@ -362,7 +364,8 @@ static void a_lack_of_descriptors_is_logged_once_a_minute(void **state)
     assert_int_equal(rq_loops_new(&o, &loops), RQ_OK);
     assert_int_equal(rq_loops_start(loops), RQ_OK);
     rq_listener *l = listen_echo(loops, &e, 0);
-    int before = peer_connect(rq_listener_port(l)); /* the listener has begun to accept */
+    /* shows that the listener has begun to accept */
+    int before = peer_connect(rq_listener_port(l));
     peer_send(before, "x\n", 2);
     peer_expect(before, "x\n", 2);
     int fd = socket(AF_INET, SOCK_STREAM, 0), last = dup(0);
@@ -430,7 +433,8 @@ static void output_larger_than_the_kernel_takes_arrives(void **state)
     stop_loops(loops);
 }
 
-/* A stream that answers any byte with a large response; the largest number of unsent bytes. */
+/* A stream that answers any byte with a large response, and the largest number of its unsent
+ * bytes. */
 struct burst {
     _Atomic size_t most;
 };
@@ -499,7 +503,7 @@ static size_t huge_data(rq_stream *s, rq_slice bytes)
     return bytes.len;
 }
 
-/* The kernel would take nearly all of it, which takes milliseconds. */
+/* The kernel would take nearly all of the output in one write, which takes milliseconds. */
 static void huge_output_is_sent_in_several_steps(void **state)
 {
     (void)state;
@@ -561,7 +565,8 @@ static void loops_stop_with_connections_open(void **state)
     rq_loops_free(loops);
 }
 
-/* Turns of the loops, not time: a stream that waits for its peer's end-of-file would take seconds. */
+/* Counts turns of the loops instead of time: a stream that waited for its peer's end-of-file would
+ * take seconds. */
 static bool is_closed_within_turns(rq_loops *loops, const rq_listener *l)
 {
     for (int i = 0; i < 1000 && rq_listener_connections(l) > 0; i++)
@@ -580,7 +585,7 @@ static void a_stop_does_not_wait_for_peers_that_have_everything(void **state)
         fds[i] = peer_connect(rq_listener_port(l));
         peer_send(fds[i], "x\n", 2);
         peer_expect(fds[i], "x\n", 2);
-        setsockopt(fds[i], IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on); /* acknowledges at once */
+        setsockopt(fds[i], IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on); /* acknowledge at once */
     }
     rq_listener_stop(l, true);
     assert_true(is_closed_within_turns(loops, l));
@@ -593,7 +598,7 @@ static void a_stop_does_not_wait_for_peers_that_have_everything(void **state)
     stop_loops(loops);
 }
 
-/* An echo of one line that looks at each byte once: a long line comes in thousands of reads. */
+/* An echo of one line that looks at each byte once: a long line arrives in thousands of reads. */
 static size_t long_line_data(rq_stream *s, rq_slice bytes)
 {
     if (bytes.ptr[bytes.len - 1] != '\n') return 0;
@@ -637,7 +642,7 @@ static void a_stop_waits_for_a_peer_that_has_not_read(void **state)
     rq_loops *loops = start_loops(1, NULL);
     struct echo e = {0};
     rq_listener *l = listen_long_line(loops, &e);
-    size_t len = 32 << 20; /* more than the kernel takes */
+    size_t len = 32 << 20; /* more than the kernel's buffers take */
     char *line = malloc(len);
     assert_non_null(line);
     memset(line, 'x', len);
@@ -698,17 +703,17 @@ static void the_pulse_stops_while_a_loop_is_stuck(void **state)
         rq_loops_sync(loops);
     }
     rq_lane_post(rq_loop_lane(rq_loops_get(loops, 1)), &s.task);
-    assert_true(rq_loops_pulse(loops, 0)); /* what was posted before has been run */
+    assert_true(rq_loops_pulse(loops, 0)); /* earlier tasks have run */
     for (int i = 0; i < 5; i++)
         assert_false(rq_loops_pulse(loops, 0));
-    assert_true(rq_loops_pulse(loops, UINT64_C(3600000000000))); /* an hour has not passed */
+    assert_true(rq_loops_pulse(loops, UINT64_C(3600000000000))); /* the hour has not passed */
     atomic_store(&s.go, true);
     rq_loops_sync(loops);
     assert_true(rq_loops_pulse(loops, 0));
     stop_loops(loops);
 }
 
-/* ---- answers that are held */
+/* ---- responses that are held back */
 
 struct lease {
     _Atomic bool valid;
@@ -752,7 +757,7 @@ static void answers_are_held_while_their_condition_does_not_hold(void **state)
     atomic_store(&lease.valid, false);
     peer_send(fd, "two\n", 4);
     peer_send(other, "quit\n", 5);
-    wait_until_asked(&lease, 10); /* again and again, without another event */
+    wait_until_asked(&lease, 10); /* called repeatedly, without another event */
     peer_send(fd, "three\n", 6);
     wait_until_asked(&lease, 10);
     assert_false(has_input(fd));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections that move between loops: no byte is lost, and load decides about moves. */
+/* Connections that move between loops: no byte is lost, and moves depend on the load. */
 #include "net/loop_priv.h"
 
 #include "base/random.h"
@@ -15,11 +15,11 @@
 
 #define LOOPS 4
 
-/* An echo that may move. A '!' costs a good deal of processor time. */
+/* An echo that may move. A '!' costs much CPU time. */
 struct echo {
     _Atomic unsigned opened, closed, moves;
-    _Atomic unsigned answered[LOOPS]; /* turns of each loop that answered something */
-    _Atomic unsigned trial;           /* that streams on the first loop say they are here for */
+    _Atomic unsigned answered[LOOPS]; /* turns in which each loop answered something */
+    _Atomic unsigned trial;           /* the trial that streams on the first loop belong to */
 };
 
 struct session {
@@ -46,7 +46,7 @@ static void burn(void)
     } while ((int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec < end);
 }
 
-/* Whole lines only, so that parts of them have to travel along. */
+/* Echoes whole lines only, so that incomplete lines must move with the stream. */
 static size_t echo_data(rq_stream *s, rq_slice bytes)
 {
     struct session *session = rq_stream_user(s);
@@ -191,7 +191,7 @@ static void *pusher_main(void *arg)
     return NULL;
 }
 
-/* At any moment: streams that are moving between two loops are closed too. */
+/* Streams that are moving between two loops are closed, too. */
 static void everything_ends_while_connections_move(void **state)
 {
     (void)state;
@@ -220,8 +220,8 @@ static void everything_ends_while_connections_move(void **state)
     }
 }
 
-/* Four clients whose lines take time share one loop at first, and then spread; when they send
- * rarely, they gather again. No times are compared: each state must be reached. */
+/* Four clients whose lines cost time start on one loop, then spread; when they send rarely, they
+ * gather again. The test compares no times: each state must be reached. */
 static void much_work_is_spread_and_little_is_gathered(void **state)
 {
     (void)state;
@@ -243,14 +243,14 @@ static void much_work_is_spread_and_little_is_gathered(void **state)
             peer_expect(fds[i], "\n", 1);
         }
         alone = atomic_load(&v.echo.answered[1]) == before ? alone + 1 : 0;
-        usleep(2000); /* what "now and then" means; nothing waits for it */
+        usleep(2000); /* the interval of rare sends; no check depends on it */
     }
     for (unsigned i = 0; i < 4; i++)
         close(fds[i]);
     stop(&v);
 }
 
-/* One client's work cannot be divided; others begin elsewhere. */
+/* The work of one client cannot be divided; new connections begin on other loops. */
 static void a_new_connection_avoids_a_busy_loop(void **state)
 {
     (void)state;
@@ -270,7 +270,8 @@ static void a_new_connection_avoids_a_busy_loop(void **state)
     stop(&v);
 }
 
-/* Of a trial (net/spread.h) that another loop has taken back. Little work would stay where it is. */
+/* Streams of a trial (net/spread.h) that another loop has ended move back. They would not move
+ * because of low load alone. */
 static void streams_of_a_trial_go_back(void **state)
 {
     (void)state;

@@ -50,7 +50,8 @@ static void appended_bytes_come_out_in_order(void **state)
     rq__out_pool_clear(&p);
 }
 
-/* An answer whose message fills a buffer, so that its cells begin another: all is counted. */
+/* The message of a response fills a buffer, and its cells begin another: both are counted as one
+ * response. */
 static void an_answer_in_two_buffers_is_counted_whole(void **state)
 {
     (void)state;
@@ -139,7 +140,7 @@ static void answers_that_are_appended_make_no_buffer_grow_beyond_what_is_kept(vo
     rq__out_pool_clear(&p);
 }
 
-/* An answer's message fills a buffer, and its cells come into the next one. */
+/* The message of a response fills a buffer, and its cells are in the next one. */
 static void an_answer_over_two_buffers_is_counted_whole(void **state)
 {
     (void)state;
@@ -226,7 +227,7 @@ static void spares_are_few_and_small_together(void **state)
     assert_int_equal(p.spare_bytes, 0);
 }
 
-static unsigned given; /* tasks */
+static unsigned given; /* tasks posted to free memory */
 
 static void free_later(rq_executor *ex, rq_pool pool, rq_task *task)
 {
@@ -236,7 +237,7 @@ static void free_later(rq_executor *ex, rq_pool pool, rq_task *task)
     task->run(task);
 }
 
-/* A loop would be held while the kernel takes it back. */
+/* Freeing it on the loop would block the loop while the kernel takes back the memory. */
 static void a_huge_buffer_is_freed_by_a_pool(void **state)
 {
     (void)state;

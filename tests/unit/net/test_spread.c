@@ -12,12 +12,12 @@ typedef struct world {
     rq__trial trial;
     rq_random random;
     uint64_t now_ns, work;
-    unsigned one, two; /* work a millisecond, by one loop and by two */
-    unsigned noise;    /* thousandths, up and down */
-    bool is_full;      /* one loop has no time left */
+    unsigned one, two; /* work per millisecond with one loop and with two */
+    unsigned noise;    /* random deviation in thousandths */
+    bool is_full;      /* one loop has no idle time */
     bool is_spread;
     unsigned sent, taken_back, kept;
-    uint64_t spread_ns; /* time that was spent with both */
+    uint64_t spread_ns; /* time with both loops */
 } world;
 
 static void init(world *w, unsigned one, unsigned two, bool is_full)
@@ -87,12 +87,13 @@ static void help_is_taken_back_if_less_is_done(void **state)
     assert_int_equal(w.taken_back, 1);
     assert_false(rq__trial_may_begin(&w.trial, w.now_ns));
     windows(&w, 15);
-    assert_int_equal(w.sent, 1); /* the next one waits for 2 s */
+    assert_int_equal(w.sent, 1); /* the next trial starts after 2 s */
     windows(&w, 10);
     assert_int_equal(w.sent, 2);
 }
 
-/* Ten minutes in which help is no help: the trials cost a fifth of their time. */
+/* Ten minutes in which a second loop does not help: trials take less than a fiftieth of the
+ * time. */
 static void trials_become_rare(void **state)
 {
     (void)state;
@@ -103,13 +104,13 @@ static void trials_become_rare(void **state)
     assert_in_range(w.taken_back, 15, 25);
     assert_true(w.spread_ns < 6000 * WINDOW_NS / 50);
     assert_true(w.work > 6000 * WINDOW_NS / 1000000 * 100 / 1000 * 997);
-    w.two = 150; /* the clients are others now */
+    w.two = 150; /* the clients have changed */
     windows(&w, 400);
     assert_true(w.is_spread);
 }
 
-/* A full loop that does as much alone does it cheaper alone. One that is not full is given help: its
- * clients get what they ask for either way, and sooner. */
+/* A full loop that does the same work alone is more efficient alone. A loop that is not full gets
+ * help: the amount of work is the same either way, but responses are sooner. */
 static void as_much_is_enough_for_a_loop_that_has_time(void **state)
 {
     (void)state;
@@ -131,13 +132,13 @@ static void nothing_is_learnt_from_clients_that_stop(void **state)
     world w;
     init(&w, 100, 180, true);
     windows(&w, 2);
-    w.one = 0; /* before the trial */
+    w.one = 0; /* the clients stop before the trial */
     windows(&w, 10);
     assert_int_equal(w.sent, 0);
     w.one = 100;
     while (!w.is_spread)
         window(&w);
-    w.two = 0; /* in it */
+    w.two = 0; /* the clients stop during the trial */
     while (w.is_spread)
         window(&w);
     assert_int_equal(w.taken_back, 1);

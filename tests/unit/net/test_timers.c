@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heap of a loop's timers: its order, and what timers of any delays cost. */
+/* The heap of a loop's timers: its order, and the cost of timers with any delays. */
 #include "net/timers.h"
 
 #include "../base/unit.h"
@@ -46,7 +46,7 @@ static void the_root_is_the_soonest_whatever_comes_and_goes(void **state)
     check_soonest(root, all);
 }
 
-/* Seconds of the processor for `count` timers, each due before those armed already. */
+/* CPU seconds for `count` timers, each due before those already armed. */
 static double cost(rq_loop *loop, rq_loop_timer *timers, size_t count)
 {
     uint64_t before = rq_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -57,8 +57,8 @@ static double cost(rq_loop *loop, rq_loop_timer *timers, size_t count)
     return (double)(rq_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / 1e9;
 }
 
-/* A client chooses the delay of its question for a procedure's end. 32 times as many cost 40 times as much,
- * or 1,000 times if each is compared with all others. */
+/* A client chooses the delay of its request for a procedure's end. 32 times as many timers cost
+ * about 40 times as much; if each were compared with all others, 1,000 times. */
 static void timers_that_are_due_in_reverse_cost_no_more(void **state)
 {
     (void)state;

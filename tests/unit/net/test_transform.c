@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams in memory, plain and with a transform: partial input, more output than input, endings with
- * output pending, errors, and what is charged. */
+/* Streams in memory, plain and with a transform: partial input, more output than input, closes with
+ * pending output, errors, and charges to the budget. */
 #include "frames.h"
 
 #include "base/random.h"
@@ -17,7 +17,7 @@ struct world {
     rq_loops *loops;
     rq_listener *listener;
     rq_budget *budget;
-    size_t pause_at; /* unread output at which input waits; 0: never */
+    size_t pause_at; /* unread output above which input pauses; 0: never */
     bool speaks_first;
     _Atomic unsigned closed;
     _Atomic int why;
@@ -133,8 +133,8 @@ struct client {
     rq_memory_peer *peer;
     bool framed, greeted;
     frames_reader reader;
-    rq_buf plain; /* received and not yet taken */
-    bool ended;   /* the connection was; `reader.ended`: in order */
+    rq_buf plain; /* received bytes that are not yet taken */
+    bool ended;   /* the connection has ended; `reader.ended`: in order */
 };
 
 static void client_open(struct client *c, struct world *w, bool framed)
@@ -167,7 +167,7 @@ static void receive(struct client *c)
     rq_memory_read(c->peer, bytes, sizeof bytes, &len);
     c->ended = len == 0;
     if (c->framed && !c->greeted && len > 0) {
-        assert_true(len >= 4); /* it leaves in one write */
+        assert_true(len >= 4); /* all of it is written at once */
         assert_memory_equal(p, "EHLO", 4);
         c->greeted = true;
         p += 4;
@@ -203,7 +203,7 @@ static void client_close(struct client *c)
 
 /* ---- the tests */
 
-/* Random lines both ways, in pieces of any size. */
+/* Echoes random lines, sent and received in pieces of any size. */
 static void echo(bool framed)
 {
     struct world w;
@@ -258,7 +258,7 @@ static void a_record_may_come_byte_by_byte(void **state)
     stop(&w);
 }
 
-/* The protocol sends before the handshake is done: its output waits. */
+/* The protocol sends before the handshake is complete: its output waits. */
 static void output_waits_for_the_handshake(void **state)
 {
     (void)state;
@@ -279,8 +279,8 @@ static void output_waits_for_the_handshake(void **state)
     stop(&w);
 }
 
-/* Some bytes on the wire expand to many; the protocol pauses in the middle of them, and no further
- * event of the socket will come. */
+/* A few bytes on the wire expand to many; the protocol pauses in the middle of them, and no further
+ * socket event follows. */
 static void more_output_than_input_reaches_a_reader_that_pauses(void **state)
 {
     (void)state;
@@ -327,7 +327,7 @@ static void an_end_with_output_pending(bool framed)
     uint64_t sent_ns = rq_loop_clock_ns();
     client_send(&c, "@3000000\nquit\n", 14, 14);
     EVENTUALLY(rq_memory_readable(c.peer) == RQ_MEMORY_BYTES);
-    /* The loop's thread stores the two one after the other. */
+    /* The loop's thread stores `pending` and `held` one after the other. */
     EVENTUALLY(w.pending >= N - RQ_MEMORY_BYTES && w.pending <= N && w.held >= w.pending);
     uint8_t *expected = malloc(N);
     fill_pattern(expected, N);
@@ -356,7 +356,7 @@ static void finish_writes_what_is_pending(void **state)
     an_end_with_output_pending(true);
 }
 
-/* A close drops it. */
+/* A close discards pending output. */
 static void close_drops_what_is_pending(void **state)
 {
     (void)state;
@@ -397,9 +397,9 @@ static void expect_error(const void *raw, size_t len, bool then_end, rq_err why)
 static void wrong_bytes_close_the_stream(void **state)
 {
     (void)state;
-    expect_error("\0\1\0x", 4, false, RQ_E_MALFORMED); /* its checksum is another */
-    expect_error("\0\5\0x", 4, true, RQ_E_MALFORMED);  /* the end comes in the midst of a record */
-    expect_error("\0\0\7", 3, false, RQ_OK);           /* an end in order */
+    expect_error("\0\1\0x", 4, false, RQ_E_MALFORMED); /* wrong checksum */
+    expect_error("\0\5\0x", 4, true, RQ_E_MALFORMED);  /* end-of-file inside a record */
+    expect_error("\0\0\7", 3, false, RQ_OK);           /* a regular end */
     expect_error("", 0, true, RQ_OK);
 }
 
@@ -417,7 +417,7 @@ static void memory_of_a_transform_is_charged(void **state)
     fill_pattern(bytes, sizeof bytes);
     frames_encode(&wire, bytes, sizeof bytes, sizeof bytes);
     send_raw(&c, "HELO", 4);
-    send_raw(&c, wire.ptr, wire.len - 1); /* not whole: it must be kept */
+    send_raw(&c, wire.ptr, wire.len - 1); /* incomplete: the bytes must be kept */
     EVENTUALLY(rq_budget_used(w.budget) > idle + sizeof bytes);
     rq_buf_clear(&wire);
     client_close(&c);
@@ -435,7 +435,7 @@ static void a_listener_that_has_stopped_refuses(void **state)
     start(&w, false, 0);
     assert_int_equal(rq_memory_connect(w.listener, &p), RQ_OK);
     assert_int_equal(rq_memory_write(p, "a\n", 2), RQ_OK);
-    rq_listener_stop(w.listener, true); /* and asks the stream to finish */
+    rq_listener_stop(w.listener, true); /* also asks the stream to finish */
     do
         rq_memory_read(p, &byte, 1, &n);
     while (n > 0);

@@ -15,37 +15,37 @@ typedef struct ops_world {
     rq_ops *ops;
     rq_lane *lane;
     rq_epoch_member section;
-    rq_ops_seat *loop; /* with the lane */
-    rq_ops_seat *own;  /* without */
-    rq_arena arena;    /* of the op under test */
-    unsigned done;     /* calls of ops_done */
+    rq_ops_seat *loop; /* the seat with a lane */
+    rq_ops_seat *own;  /* the seat of the test's thread */
+    rq_arena arena;    /* for the op under test */
+    unsigned done;     /* number of calls of ops_done */
 } ops_world;
 
 ops_world *ops_world_new(const rq_gate_policy *policy);
 void ops_world_free(ops_world *o);
 
-/* The done() of the tests' ops: counts. */
+/* The done() of the tests' ops; counts its calls. */
 void ops_done(rq_op *op);
-/* An op whose user is the world, with an arena of its own. */
+/* Initialises an op whose user is the world, with a separate arena. */
 void ops_init(ops_world *o, rq_op *op, rq_op_kind kind, rq_ops_seat *seat);
-/* Runs tasks and lets time pass until so many ops are done. */
+/* Runs tasks and lets time pass until this many ops are done. */
 void ops_wait(ops_world *o, unsigned done);
 /* The region of the row. */
 rq_region *ops_region(ops_world *o, const char *row);
 
-/* A get of f of the row; `out` is the test's. */
+/* Gets family f of the row; the test owns `out`. */
 void ops_get(ops_world *o, rq_op_get *g, rq_ops_seat *seat, const char *row, rq_cellblock *out);
 /* Puts a value of this many bytes into f:q of the row. */
 void ops_put_long(ops_world *o, const char *row, size_t len);
 /* Flushes table t. */
 void ops_flush(ops_world *o);
-/* Longer than a lane copies: */
+/* Above the size that is copied on a lane. */
 #define OPS_LONG ((size_t)2 << 20)
-/* The value of the block's only cell, or "" when it has none. */
+/* The value of the block's only cell, or "" if it is empty. */
 rq_slice ops_value(const rq_cellblock *cells);
 
 rq_op_stats ops_stats(ops_world *o, rq_op_kind kind);
-/* The number of durations of table t. */
+/* The number of durations recorded for table t. */
 uint64_t ops_table_times(ops_world *o, rq_op_kind kind);
 
 #endif

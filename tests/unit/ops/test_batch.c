@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches without RPC: order, runs, atomic groups, errors of parts, counts of parts. */
+/* Batches without RPC: order, runs, atomic groups, errors and counts of single parts. */
 #include "ops_world.h"
 
 #include "ops/batch.h"
 
 #define PARTS_MAX 200
 
-/* What a part does to f:q of its row. */
+/* What a part of the batch does to f:q of its row. */
 typedef struct wish {
     char what; /* 'g' get, 'p' put, 'd' delete, 'i' increment by one, '!' refused, 'o' other */
     char row[4];
@@ -14,7 +14,7 @@ typedef struct wish {
 } wish;
 
 typedef struct group {
-    const char *region; /* a row of it; NULL: there is none */
+    const char *region; /* a row in the region; NULL: no region */
     bool is_atomic;
     const wish *wishes;
     size_t count;
@@ -28,11 +28,11 @@ typedef struct batch_test {
     rq_cell cells[PARTS_MAX];
     rq_mutation mutations[PARTS_MAX];
     rq_cellblock out;
-    rq_buf log; /* what the batch told, in order */
+    rq_buf log; /* the batch's results, in order */
     rq_task task;
     bool is_tight; /* the op's arena refuses memory while it is limited */
     bool limited;
-    unsigned refused; /* times */
+    unsigned refused; /* number of refused allocations */
     bool counts_waits;
     bool gone;
     unsigned waits;
@@ -222,7 +222,7 @@ static const rq_batch_caller caller = {.enter = enter,
                                        .failed = failed,
                                        .group_failed = group_failed};
 
-/* --- a caller without memory ------------------------------------------------------------------- */
+/* --- a batch whose memory is limited ----------------------------------------------------------- */
 
 static void limit_memory(rq_op *op, bool on)
 {
@@ -281,7 +281,7 @@ static const rq_op_caller counting = {.may_grow = result_may_grow,
                                       .defer = defer,
                                       .waited_for_block = waited};
 
-/* What a batch of the groups tells. */
+/* Runs a batch of the groups, and returns its results as text. */
 static const char *run(batch_test *t, ops_world *o, rq_ops_seat *seat, const group *groups,
                        size_t count)
 {
@@ -311,7 +311,7 @@ static void clear(batch_test *t)
     rq_buf_clear(&t->log);
 }
 
-/* On a lane, runs end after the iteration; on a thread of its own, during it. */
+/* On a lane, runs end after the iteration; on a separate thread, during it. */
 static void parts_are_worked_off_in_order(void **state)
 {
     (void)state;
@@ -388,7 +388,7 @@ static void other_parts_are_the_callers(void **state)
     ops_world_free(o);
 }
 
-/* Blocks that are not in memory are brought while the batch waits. */
+/* Blocks that are not in memory are read while the batch waits. */
 static void gets_wait_for_blocks(void **state)
 {
     (void)state;
@@ -414,7 +414,7 @@ static void gets_wait_for_blocks(void **state)
     ops_world_free(o);
 }
 
-/* Long values are copied on a pool, and not while the writes of another group may end. */
+/* Long values are copied on a pool, but not while writes of another group may end. */
 static void long_values_come_in_order(void **state)
 {
     (void)state;
@@ -438,7 +438,8 @@ static void long_values_come_in_order(void **state)
     ops_world_free(o);
 }
 
-/* The connection has closed when the batch has waited: it reads no more, and writes what is left. */
+/* The connection is closed when the batch has waited: the batch skips its gets, but completes its
+ * writes. */
 static void gets_of_a_caller_that_has_gone_are_left_out(void **state)
 {
     (void)state;
@@ -455,8 +456,8 @@ static void gets_of_a_caller_that_has_gone_are_left_out(void **state)
     ops_world_free(o);
 }
 
-/* Rows in blocks of their own: most blocks are brought in the wait for the first. A refused part and
- * an absent row between them change nothing. */
+/* Rows in separate blocks: while the batch waits for the first block, most others are read, too. A
+ * refused part and an absent row between them make no difference. */
 static void gets_wait_together(void **state)
 {
     (void)state;
@@ -491,14 +492,15 @@ static void gets_wait_together(void **state)
             assert_true(rq_slice_eq(rq_cell_row(&cell), rq_slice_cstr(row)));
         }
     }
-    /* Half of the tries of a block fail: one after the other it would be 20 waits a round. */
+    /* Half of the attempts to read a block fail: one block after the other would take 20 waits per
+     * round. */
     assert_in_range(t.waits, ROUNDS / 2, ROUNDS * 8);
     clear(&t);
     ops_world_free(o);
 }
 
-/* Without memory for all writes of a group they are done all the same, with the same results: the
- * caller keeps results until the batch ends. */
+/* If memory does not suffice for all writes of a group, they are done in parts with the same
+ * results. The caller keeps results until the batch ends. */
 static void a_batch_without_memory_is_done_in_parts(void **state)
 {
     (void)state;
@@ -519,7 +521,7 @@ static void a_batch_without_memory_is_done_in_parts(void **state)
         const char *got = run(&t, o, seats[i], groups, 3);
         assert_true(t.refused > 0);
         if (strstr(got, "RQ_E") != NULL) fail_msg("%s", got);
-        /* A get may come behind the small runs before it. */
+        /* With smaller runs a get may follow other writes. */
         assert_int_equal(strlen(got), strlen(wanted));
         if (seats[i] == o->own) assert_string_equal(got, wanted);
         free(wanted);
@@ -529,7 +531,7 @@ static void a_batch_without_memory_is_done_in_parts(void **state)
     ops_world_free(o);
 }
 
-/* Writes of many groups that cannot be decoded end one after another, not on each other's stack. */
+/* Many groups whose writes cannot be decoded end one after another, without recursion. */
 static void refused_writes_without_memory_end_too(void **state)
 {
     (void)state;

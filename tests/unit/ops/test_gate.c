@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gate: a policy refuses and delays, and everything is counted once. */
+/* The gate: a policy refuses and delays ops, and each op is counted once. */
 #include "ops_world.h"
 
 typedef struct policy {
     rq_gate_policy table;
-    unsigned asked, told;
-    unsigned delays; /* left */
+    unsigned asked, ended;
+    unsigned delays; /* delays still to be made */
     bool refuses;
-    rq_task *delayed; /* posted by let_go */
+    rq_task *delayed; /* the delayed task, which let_go posts */
     rq_lane *lane;
-    rq_op_cost cost; /* of the last op */
+    rq_op_cost cost; /* cost of the last op */
 } policy;
 
 static rq_err before(void *ctx, rq_op *op, rq_task *task)
@@ -26,7 +26,7 @@ static rq_err before(void *ctx, rq_op *op, rq_task *task)
 static void after(void *ctx, const rq_op *op)
 {
     policy *p = ctx;
-    p->told++;
+    p->ended++;
     p->cost = op->cost;
 }
 
@@ -55,13 +55,13 @@ static void a_refused_op_gets_the_reason_and_reads_nothing(void **state)
         assert_int_equal(out.count, 0);
     }
     assert_int_equal(ops_stats(o, RQ_OP_GET).failed, 2);
-    assert_int_equal(p->told, 2);
+    assert_int_equal(p->ended, 2);
     rq_cellblock_clear(&out);
     ops_world_free(o);
     free(p);
 }
 
-/* The region of an op that is delayed at the gate stays valid, whatever happens to the table. */
+/* The region of an op that is delayed at the gate remains valid whatever happens to the table. */
 static void a_delayed_op_keeps_its_region(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void a_delayed_op_keeps_its_region(void **state)
     }
     assert_int_equal(o->done, 1);
     assert_int_equal(p->asked, 3);
-    assert_int_equal(p->told, 1);
+    assert_int_equal(p->ended, 1);
     assert_int_equal(g.read.op.rc, RQ_E_NOT_SERVING_REGION);
     rq_cellblock_clear(&out);
     ops_world_free(o);
@@ -112,7 +112,7 @@ static void a_repeated_op_passes_once(void **state)
     free(p);
 }
 
-/* Of the ops that complete at once a sample is timed, and stands for all: more of the first ones. */
+/* Of ops that complete at once a sample is timed and scaled; the first ops are timed more often. */
 static void times_stand_for_all_ops(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void times_stand_for_all_ops(void **state)
     enum { FIRST = 1024, LATER = 3 * 64 };
     for (int i = 0; i < FIRST + LATER; i++)
         ops_get(o, &g, o->own, "r1", &out);
-    /* Counts outlive the seat. */
+    /* The counts remain after the seat is freed. */
     rq_ops_seat_free(o->own);
     o->own = NULL;
     rq_op_stats s = ops_stats(o, RQ_OP_GET);
@@ -135,7 +135,7 @@ static void times_stand_for_all_ops(void **state)
     ops_world_free(o);
 }
 
-/* The table is dropped while a get waits for a block: the scanner alone keeps the region. */
+/* The table is dropped while a get waits for a block: only the scanner refers to the region. */
 static void a_get_of_a_dropped_table_ends(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void a_get_of_a_dropped_table_ends(void **state)
     rq_cellblock out = {0};
     uint64_t blocks, bytes;
     int tries = 0;
-    do { /* some reads find their block in the page cache */
+    do { /* until a read finds its block not in the page cache */
         o->done = 0;
         rq_region_evict_blocks(ops_region(o, "a1"), &blocks, &bytes);
         ops_get(o, &g, o->loop, "a1", &out);
@@ -160,7 +160,8 @@ static void a_get_of_a_dropped_table_ends(void **state)
     ops_wait(o, 1);
     rq_op_stats s = ops_stats(o, RQ_OP_GET);
     assert_int_equal(rq_times_count(&s.times), rq_times_count(&waiting.times) + 1);
-    assert_int_equal(ops_table_times(o, RQ_OP_GET), 0); /* it does not bring the table back */
+    /* ending the get does not add the table again */
+    assert_int_equal(ops_table_times(o, RQ_OP_GET), 0);
     rq_cellblock_clear(&out);
     ops_world_free(o);
 }

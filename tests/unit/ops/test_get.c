@@ -17,7 +17,7 @@ static void a_row_in_memory_is_answered_at_once(void **state)
     rq_ops_seat *seats[] = {o->loop, o->own};
     for (unsigned i = 0; i < 2; i++) {
         ops_get(o, &g, seats[i], "r3", &out);
-        assert_int_equal(o->done, i + 1); /* no task ran */
+        assert_int_equal(o->done, i + 1); /* completed without a task */
         assert_int_equal(g.read.op.rc, RQ_OK);
         assert_false(g.read.op.has_waited);
         check_value(&out, "r3");
@@ -29,7 +29,7 @@ static void a_row_in_memory_is_answered_at_once(void **state)
     ops_world_free(o);
 }
 
-/* Half of all reads find nothing in the page cache (again_percent). */
+/* Half of all reads are page-cache misses (again_percent). */
 static void a_lane_waits_for_blocks_and_a_thread_reads_them(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void a_lane_waits_for_blocks_and_a_thread_reads_them(void **state)
     ops_world_free(o);
 }
 
-/* In the memstore and in a file. Nothing is copied before a thread of the pool does it. */
+/* A value in the memstore or in a file. Only a thread of the pool copies it. */
 static void a_long_value_is_copied_on_a_pool(void **state)
 {
     (void)state;
@@ -78,7 +78,7 @@ static void a_long_value_is_copied_on_a_pool(void **state)
         assert_int_equal(ops_value(&out).len, OPS_LONG);
         assert_int_equal(g.read.op.cost.bytes_out, out.bytes.len);
         rq_cellblock_clear(&out);
-        ops_get(o, &g, o->own, "r3", &out); /* a thread copies it itself */
+        ops_get(o, &g, o->own, "r3", &out); /* a thread copies the value itself */
         assert_int_equal(o->done, ++done);
         assert_int_equal(ops_value(&out).len, OPS_LONG);
         rq_cellblock_clear(&out);
@@ -93,7 +93,7 @@ static rq_err grow(rq_op *op, size_t held, size_t wanted, rq_task *task)
     return RQ_OK;
 }
 
-static bool gone(const rq_op *op)
+static bool has_gone(const rq_op *op)
 {
     (void)op;
     return true;
@@ -104,11 +104,11 @@ static void defer(rq_op *op, rq_task *task)
     rq_lane_post(op->seat->lane, task);
 }
 
-/* Its connection has closed: the get reads no more once it has waited. */
+/* The connection is closed: the get ends after its wait without reading further. */
 static void a_get_ends_when_its_caller_has_gone(void **state)
 {
     (void)state;
-    static const rq_op_caller caller = {.may_grow = grow, .has_gone = gone, .defer = defer};
+    static const rq_op_caller caller = {.may_grow = grow, .has_gone = has_gone, .defer = defer};
     ops_world *o = ops_world_new(NULL);
     rq_op_get g;
     rq_cellblock out = {0};
@@ -121,7 +121,7 @@ static void a_get_ends_when_its_caller_has_gone(void **state)
     ops_world_free(o);
 }
 
-/* Many cells that are long together are left to the scanner, which reads them in slices. */
+/* A row whose cells are long in total is read by the scanner, in slices. */
 static void a_long_row_is_not_read_in_one_step(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void a_sink_that_is_full_ends_the_get(void **state)
     rq_op_get g;
     rq_cellblock out = {.bytes_max = 8};
     ops_get(o, &g, o->own, "r1", &out);
-    out.bytes_max = 8; /* until reset, which ops_get does */
+    out.bytes_max = 8; /* applies until ops_get resets it */
     ops_init(o, &g.read.op, RQ_OP_GET, o->own);
     g.read.op.region = ops_region(o, "r1");
     rq_cellblock_clear(&out);

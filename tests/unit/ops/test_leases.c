@@ -14,7 +14,7 @@ typedef struct world {
     rq_sim *sim;
     rq_lane *lane;
     rq__leases *leases;
-    void *connection; /* what the scanners of most tests belong to */
+    void *connection; /* owner of the scanners in most tests */
 } world;
 
 static rq_scanner_stats stats_of(rq__leases *t)
@@ -81,7 +81,7 @@ static uint64_t open_with(world *w, void **connection, size_t bytes)
     return id;
 }
 
-/* A new scanner, given back; its id. */
+/* Opens a scanner, gives it back, and returns its id. */
 static uint64_t open_one(world *w)
 {
     uint64_t id = open_with(w, &w->connection, 0);
@@ -114,7 +114,7 @@ static void a_lease_ends_without_requests(void **state)
     uint64_t id = open_one(w);
     rq_sim_advance(w->sim, (LEASE_MS - 1) * MS);
     assert_int_equal(stats_of(w->leases).open, 1);
-    /* Overdue ones are looked for four times a lease. */
+    /* Expired leases are checked for four times per lease period. */
     rq_sim_advance(w->sim, (LEASE_MS / 2) * MS);
     assert_int_equal(stats_of(w->leases).open, 0);
     assert_int_equal(stats_of(w->leases).bytes, 0);
@@ -142,9 +142,9 @@ static void a_scanner_at_work_does_not_expire(void **state)
     uint64_t seq, id = open_one(w);
     assert_int_equal(take(w, &w->connection, id, &h, &seq), RQ_OK);
     rq_sim_advance(w->sim, 10 * LEASE_MS * MS);
-    assert_int_equal(touch(w, id), RQ_E_LEASE); /* a second request meanwhile */
+    assert_int_equal(touch(w, id), RQ_E_LEASE); /* a second request while the first runs */
     rq__lease_give_back(w->leases, h);
-    rq_sim_advance(w->sim, LEASE_MS / 2 * MS); /* its time begins anew */
+    rq_sim_advance(w->sim, LEASE_MS / 2 * MS); /* the lease begins again */
     assert_int_equal(touch(w, id), RQ_OK);
 }
 
@@ -156,7 +156,7 @@ static void a_scanner_that_ended_well_is_remembered(void **state)
     assert_int_equal(take(w, &w->connection, id, &h, &seq), RQ_OK);
     h->next_call_seq = 5;
     rq__lease_close(w->leases, h, true);
-    for (int i = 0; i < 2; i++) { /* closed twice */
+    for (int i = 0; i < 2; i++) { /* the second close has no effect */
         assert_int_equal(take(w, &w->connection, id, &h, &seq), RQ_E_END);
         assert_int_equal(seq, 5);
     }
@@ -164,10 +164,12 @@ static void a_scanner_that_ended_well_is_remembered(void **state)
     rq__lease_close(w->leases, h, false);
     assert_int_equal(touch(w, other), RQ_E_UNKNOWN_SCANNER);
     assert_int_equal(touch(w, 0x7fffffff00000000u), RQ_E_UNKNOWN_SCANNER);
-    assert_int_equal(touch(w, 0), RQ_E_UNKNOWN_SCANNER); /* as if one had ended */
+    /* id 0 is unknown, like an ended scanner */
+    assert_int_equal(touch(w, 0), RQ_E_UNKNOWN_SCANNER);
 }
 
-/* Compared with a list of when each was last used: none is closed early, none stays for long. */
+/* Compares with a list of last uses: no scanner is closed early, and none stays long after its
+ * lease. */
 static void random_histories_expire_in_time(void **state)
 {
     enum { COUNT = 50, STEPS = 3000 };
@@ -220,7 +222,7 @@ static void filters_are_charged_with_their_scanners(void **state)
     size_t count = open_all(w, &w->connection, filter);
     assert_true(count >= 8 && count <= 12);
     assert_true(stats_of(w->leases).bytes >= count * filter);
-    /* What was refused half-way is given back: only whole ones are left. */
+    /* A scanner refused half-way is removed: only complete ones are counted. */
     assert_int_equal(stats_of(w->leases).open, count);
     assert_true(stats_of(w->leases).bytes < (count + 1) * filter);
 }
@@ -243,7 +245,7 @@ static void others_find_room_beside_floods(void **state)
     assert_true(stats_of(w->leases).bytes <= BYTES_MAX);
 }
 
-/* What an open scanner grows by is charged, and not refused. */
+/* Memory by which an open scanner grows is charged but never refused. */
 static void an_open_scanner_may_grow(void **state)
 {
     world *w = *state;
@@ -270,12 +272,12 @@ static void orphans_end_after_ten_seconds(void **state)
     close_connection(w, &gone);
     rq_sim_advance(w->sim, 9000 * MS);
     assert_int_equal(stats_of(w->leases).open, 4);
-    assert_int_equal(touch(w, moved), RQ_OK); /* the client has another connection now */
+    assert_int_equal(touch(w, moved), RQ_OK); /* the client uses another connection now */
     rq_sim_advance(w->sim, 3000 * MS);
     assert_int_equal(touch(w, left), RQ_E_UNKNOWN_SCANNER);
     assert_int_equal(touch(w, moved), RQ_OK);
     assert_int_equal(touch(w, kept), RQ_OK);
-    rq__lease_give_back(w->leases, h); /* its time begins now */
+    rq__lease_give_back(w->leases, h); /* the lease begins when the scanner is given back */
     rq_sim_advance(w->sim, 9000 * MS);
     assert_int_equal(stats_of(w->leases).open, 3);
     rq_sim_advance(w->sim, 3000 * MS);
@@ -290,12 +292,12 @@ static void orphans_end_at_once_when_memory_is_needed(void **state)
         size_t count = open_all(w, &gone, filter);
         uint64_t kept = open_one(w);
         close_connection(w, &gone);
-        /* As many again, and no time passes. */
+        /* Opens as many again without time passing. */
         for (size_t i = 1; i < count; i++)
             assert_true(open_with(w, &w->connection, 0) != 0);
         assert_int_equal(touch(w, kept), RQ_OK);
         close_connection(w, &w->connection);
-        /* More than a few go by the timer, soon and not in ten seconds. */
+        /* If many must be closed, a timer closes them within a second instead of ten. */
         if (open_with(w, &other, BYTES_MAX / 3) == 0) rq_sim_advance(w->sim, 1000 * MS);
         assert_true(open_with(w, &other, BYTES_MAX / 3) != 0);
         close_connection(w, &other);
@@ -305,7 +307,7 @@ static void orphans_end_at_once_when_memory_is_needed(void **state)
     }
 }
 
-/* Connections come and go, scanners change theirs: in the end all is given back. */
+/* Connections open and close, and scanners move between them: in the end all memory is released. */
 static void random_histories_release_all_resources(void **state)
 {
     enum { CONNECTIONS = 8, IDS = 3000, STEPS = 60000 };
@@ -349,7 +351,7 @@ static void random_histories_release_all_resources(void **state)
     free(ids);
 }
 
-/* The table grows: every one of many is found, and unknown ones are not. */
+/* The hash table grows: every open scanner is found, and unknown ids are not. */
 static void many_are_found(void **state)
 {
     world *w = *state;

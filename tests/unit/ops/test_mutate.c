@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "ops/mutate.h"
 
-enum { SAMPLE = RQ_SAMPLE_MASK_FIRST + 1 }; /* one of so many operations is timed */
+enum { SAMPLE = RQ_SAMPLE_MASK_FIRST + 1 }; /* one of this many operations is timed */
 
 typedef struct write_test {
     rq_op_mutate mutate;
@@ -14,7 +14,7 @@ typedef struct write_test {
     uint8_t number[8];
 } write_test;
 
-/* A mutation of f:q of the row; waits for it. */
+/* Mutates f:q of the row, and waits for the end. */
 static rq_row_op *write_cell(ops_world *o, write_test *t, rq_ops_seat *seat, rq_mutation_type type,
                              const char *row, rq_slice value, const rq_condition *condition)
 {
@@ -68,7 +68,7 @@ static void a_write_is_there_when_it_is_done(void **state)
     rq_ops_seat *seats[] = {o->loop, o->own};
     for (int i = 0; i < 2; i++) {
         rq_slice value = i == 0 ? RQ_SLICE_LIT("one") : RQ_SLICE_LIT("two");
-        /* A row for each: a put in the millisecond of a delete is hidden by it. */
+        /* Separate rows, because a put in the same millisecond as a delete is hidden by it. */
         const char *name = i == 0 ? "a5" : "a6";
         rq_row_op *row = write_cell(o, &t, seats[i], RQ_MUTATE_PUT, name, value, NULL);
         assert_int_equal(t.mutate.op.rc, RQ_OK);
@@ -130,7 +130,7 @@ static void a_condition_decides(void **state)
     ops_world_free(o);
 }
 
-/* Of the server and of table t: as many durations as ops. */
+/* Checks that server and table t have as many durations as ops. */
 static void check_times(ops_world *o, rq_op_kind kind, uint64_t ops)
 {
     rq_op_stats s = ops_stats(o, kind);
@@ -139,7 +139,7 @@ static void check_times(ops_world *o, rq_op_kind kind, uint64_t ops)
     assert_int_equal(ops_table_times(o, kind), ops);
 }
 
-/* Enough ops of a kind on a seat for one of them to be timed. */
+/* Runs enough ops of each kind on a seat for one of them to be timed. */
 static void write_each_kind(ops_world *o, rq_ops_seat *seat, const rq_condition *condition)
 {
     write_test t;

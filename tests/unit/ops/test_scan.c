@@ -15,13 +15,13 @@ typedef struct scan_test {
     bool take_fails;
     bool gone;
     bool fills_long;
-    unsigned turns;       /* given by the caller for long work */
-    bool has_no_turn;     /* for want of memory */
-    rq_task turn;         /* on a pool */
-    rq_task *work, *then; /* in the turn, and behind it */
-    int32_t batch;        /* 0: none; with one, both families are read */
+    unsigned turns;       /* turns on the pool that the caller granted */
+    bool has_no_turn;     /* the caller has no memory for a turn */
+    rq_task turn;         /* task on the pool */
+    rq_task *work, *then; /* run in the turn, and after it */
+    int32_t batch;        /* the scan's batch; 0: none, otherwise both families are read */
     int32_t limit_of_rows;
-    char rows[64]; /* of the last call, each with a blank behind it */
+    char rows[64]; /* rows of the last call, each followed by a blank */
 } scan_test;
 
 static scan_test *of_scan(rq_op_scan *s)
@@ -123,7 +123,7 @@ static int end(void **state)
     return 0;
 }
 
-/* A call of scanner `id`, 0: a new one of the region of `row`; waits for it. */
+/* Calls scanner `id`, or opens one (0) on the region of `row`; waits for the end. */
 static rq_op_scan *call(scan_test *t, rq_ops_seat *seat, uint64_t id, const char *row,
                         uint32_t rows_max)
 {
@@ -152,8 +152,9 @@ static void a_scanner_goes_on_from_call_to_call(void **state)
 {
     scan_test *t = *state;
     rq_ops_seat *seats[] = {t->o->loop, t->o->own};
-    enum { ROUNDS = 8 }; /* each seat ends 16 calls, and the 16th is timed */
-    /* Shifts the calls of one seat: a call of an ended scanner has no region, and must not be the 16th. */
+    enum { ROUNDS = 8 }; /* each seat runs 16 calls, of which the 16th is timed */
+    /* Shifts the calls of one seat by one, because a call of an ended scanner has no region and
+     * must not be the timed 16th. */
     (void)call(t, t->o->own, 0, "r", 100);
     for (int round = 0; round < ROUNDS; round++) {
         int i = round % 2;
@@ -164,13 +165,14 @@ static void a_scanner_goes_on_from_call_to_call(void **state)
         assert_true(s->has_opened && s->more_in_region && s->more_results);
         assert_string_equal(t->rows, "a0 a1 a2 a3 ");
         uint64_t id = s->scanner_id;
-        s = call(t, seats[1 - i], id, NULL, 4); /* another thread's turn */
+        s = call(t, seats[1 - i], id, NULL, 4); /* the next call is from the other seat */
         assert_string_equal(t->rows, "a4 a5 a6 a7 ");
         assert_false(s->has_opened);
         s = call(t, seats[i], id, NULL, 4);
         assert_string_equal(t->rows, "a8 a9 ");
         assert_false(s->more_in_region);
-        s = call(t, seats[i], id, NULL, 4); /* ended by itself: once more is no error */
+        /* the scanner has ended: closing it again is no error */
+        s = call(t, seats[i], id, NULL, 4);
         assert_int_equal(s->read.op.rc, RQ_OK);
         assert_true(s->is_idle);
     }
@@ -201,7 +203,7 @@ static void calls_come_in_sequence(void **state)
         assert_int_equal(s->read.op.rc, twice == 0 ? RQ_OK : RQ_E_OUT_OF_ORDER_SCANNER);
         assert_int_equal(s->was_counted, twice == 0);
     }
-    s = call(t, t->o->own, id, NULL, 1); /* it is still there */
+    s = call(t, t->o->own, id, NULL, 1); /* the scanner is still open */
     assert_string_equal(t->rows, "r2 ");
 }
 
@@ -230,7 +232,7 @@ static void a_caller_that_has_gone_ends_the_scanner(void **state)
     assert_int_equal(s->read.op.rc, RQ_E_UNKNOWN_SCANNER);
 }
 
-/* A connection has no more than its turn of the pool, however many scans it opens. */
+/* A connection reads on the pool only in its turn, however many scans it opens. */
 static void a_long_request_is_read_in_its_connections_turn(void **state)
 {
     scan_test *t = *state;
@@ -246,7 +248,8 @@ static void a_long_request_is_read_in_its_connections_turn(void **state)
     assert_int_equal(call(t, t->o->loop, 0, "r", 2)->read.op.rc, RQ_E_NO_MEMORY);
 }
 
-/* A call that ends inside a row remembers which: the next one's limit counts that row once. */
+/* A call that ends inside a row remembers the row: the limit of the next call counts the row
+ * once. */
 static void a_row_that_goes_on_in_the_next_call_is_counted_once(void **state)
 {
     scan_test *t = *state;

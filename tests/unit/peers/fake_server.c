@@ -85,7 +85,7 @@ static void take_proof(connection *c, uint32_t id, rq_slice proof, rq_arena *a)
     uint8_t own[RQ_HMAC_LEN] = {1, 2, 3}, bytes[64];
     rq_slice ret;
     if (c->f->way == FAKE_REFLECTS) {
-        answer(c, id, proof); /* the messages have the same form */
+        answer(c, id, proof); /* both messages have the same fields */
         return;
     }
     if (c->f->way == FAKE_IGNORANT) {
@@ -134,7 +134,7 @@ static bool take_one(connection *c)
     return good;
 }
 
-/* Preamble and header are read and not looked at. */
+/* Preamble and header are read but not checked. */
 static bool take_header(connection *c)
 {
     uint8_t preamble[10], header[4096];
@@ -156,7 +156,7 @@ static void serve(connection *c)
         reads = !(c->mute && way == FAKE_DEAF);
     while (!reads && !atomic_load(&c->f->stopping)) {
         struct pollfd p = {.fd = c->fd, .events = 0};
-        if (poll(&p, 1, 10) > 0) return; /* the caller has given it up */
+        if (poll(&p, 1, 10) > 0) return; /* the caller has closed the connection */
     }
 }
 

@@ -11,15 +11,15 @@
 #include <stdatomic.h>
 
 typedef enum fake_way {
-    FAKE_SILENT,      /* accepts and says nothing */
+    FAKE_SILENT,      /* accepts and does not respond */
     FAKE_CLOSES,      /* accepts and closes */
-    FAKE_IGNORANT,    /* answers the proof with bytes of its own */
-    FAKE_REFLECTS,    /* … with the caller's */
-    FAKE_OTHER_HELLO, /* answers the hello with what is no answer */
-    FAKE_LONG,        /* announces an answer of 1 GiB */
-    FAKE_GARBAGE,     /* sends what is no frame of HBase's */
-    FAKE_DEAF,        /* proves itself, and reads nothing from then on */
-    FAKE_MUTE,        /* proves itself, reads on, and answers nothing from then on */
+    FAKE_IGNORANT,    /* answers with an arbitrary proof */
+    FAKE_REFLECTS,    /* answers with the caller's own proof */
+    FAKE_OTHER_HELLO, /* answers the hello with another message */
+    FAKE_LONG,        /* announces a response of 1 GiB */
+    FAKE_GARBAGE,     /* sends bytes that are not an HBase frame */
+    FAKE_DEAF,        /* proves itself, then reads nothing more */
+    FAKE_MUTE,        /* proves itself, then reads but does not respond */
 } fake_way;
 
 typedef struct fake_server {
@@ -29,7 +29,7 @@ typedef struct fake_server {
     char text[64];
     int fd;
     atomic_bool stopping;
-    atomic_uint connections, calls; /* of methods other than the greeting's */
+    atomic_uint connections, calls; /* calls: without the greeting's */
     pthread_t thread;
 } fake_server;
 

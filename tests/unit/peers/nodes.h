@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes of a cluster, as far as peers know them, in one process: each listens on a port of its own and
+/* Simulates the processes of a cluster inside one process: each node listens on its own port and
  * calls the others. */
 #ifndef RQ_TEST_PEERS_NODES_H
 #define RQ_TEST_PEERS_NODES_H
@@ -20,19 +20,19 @@ typedef struct node {
     rq_peer_service *service;
     rq_peers *peers;
     rq_secret secret;
-    const rq_server_name *name; /* a reference; may be changed while no connection is open */
+    const rq_server_name *name; /* has a reference; may be changed while no connection is open */
     uint16_t port;
 } node;
 
-/* Named 127.0.0.1,PORT,START_CODE. Its calls end after `timeout_ms`. */
+/* The node's name is 127.0.0.1,PORT,START_CODE. Its calls end after `timeout_ms`. */
 void node_start(node *n, const char *secret, int64_t start_code, unsigned timeout_ms);
 void node_rename(node *n, const rq_server_name *name);
-/* Its outgoing calls end; it may be done before the rest. */
+/* Ends the node's outgoing calls; may be called before node_stop. */
 void node_stop_calling(node *n);
 void node_stop(node *n);
 rq_secret secret_of(const char *text);
 
-/* A call that is waited for. */
+/* A call whose end is waited for. */
 typedef struct asked {
     rq_peer_call call;
     pthread_mutex_t lock;
@@ -43,7 +43,7 @@ typedef struct asked {
     rq_buf answer;
 } asked;
 
-/* Does not wait yet. `to` must live until it has. */
+/* Begins a call without waiting. `to` must live until the call has ended. */
 void ask_begin(asked *a, node *from, const rq_server_name *to, const char *method,
                rq_slice request);
 rq_err ask_end(asked *a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A catalog whose calls go over connections to its own host: the same changes as by function calls, with
- * connections that are lost meanwhile. */
+/* A catalog whose calls go over connections to its own host: the same changes as with function
+ * calls, while connections are lost. */
 #include "../catalog/world.h"
 #include "../region/fixture.h"
 #include "nodes.h"

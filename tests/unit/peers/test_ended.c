@@ -14,7 +14,7 @@
 #define SECRET "the secret of this cluster"
 #define CALL "ExecuteProcedures"
 
-/* --- refusals --------------------------------------------------------------------------------- */
+/* --- refused connections ---------------------------------------------------------------------- */
 
 /* A port of 127.0.0.1. */
 typedef struct socket_at {
@@ -34,7 +34,7 @@ static void bind_one(socket_at *s)
     s->name = (rq_server_name){.host = "127.0.0.1", .port = ntohs(at.sin_port), .start_code = 7};
 }
 
-/* Whether a call to it was refused by the address. */
+/* Whether the address refused the connection of a call. */
 static bool was_refused(node *from, const rq_server_name *to, rq_err want)
 {
     asked a;
@@ -54,12 +54,12 @@ static void an_address_without_a_listener_refuses(void **state)
     node_start(&n, SECRET, 1, 5000);
     bind_one(&s);
     assert_true(was_refused(&n, &s.name, RQ_E_IO));
-    assert_true(was_refused(&n, &s.name, RQ_E_IO)); /* each time */
+    assert_true(was_refused(&n, &s.name, RQ_E_IO)); /* every attempt is refused */
     node_stop(&n);
     close(s.fd);
 }
 
-/* A process that takes no connections, because it is stopped, or has no descriptors left. */
+/* A process that accepts no connections because it is stopped or has no descriptors left. */
 static void a_full_queue_does_not_refuse(void **state)
 {
     (void)state;
@@ -72,12 +72,13 @@ static void a_full_queue_does_not_refuse(void **state)
     const struct sockaddr_in at = {.sin_family = AF_INET,
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                                    .sin_port = htons(s.name.port)};
-    assert_false(was_refused(&n, &s.name, RQ_E_IO)); /* it waits for an answer */
+    assert_false(was_refused(&n, &s.name, RQ_E_IO)); /* the call waits for a response */
     for (size_t i = 0; i < RQ_ARRAY_LEN(fd); i++) {
         fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        (void)connect(fd[i], (const struct sockaddr *)&at, sizeof at); /* what fits */
+        /* fills the listener's queue */
+        (void)connect(fd[i], (const struct sockaddr *)&at, sizeof at);
     }
-    assert_false(was_refused(&n, &s.name, RQ_E_IO)); /* it is not connected */
+    assert_false(was_refused(&n, &s.name, RQ_E_IO)); /* the call cannot connect */
     for (size_t i = 0; i < RQ_ARRAY_LEN(fd); i++)
         close(fd[i]);
     node_stop(&n);
@@ -161,7 +162,8 @@ static rq_err report(node *from, const watcher *to)
     return ask(from, to->node.name, "RegionServerReport", rq_slice_of(bytes, len), NULL);
 }
 
-/* A look; silence alone never ends a server here. Whether the one server that is listed, if any, is this one. */
+/* Checks for ended servers; silence alone never ends a server here. Returns whether the only listed
+ * server, if any, is this one. */
 static bool finds_ended(const watcher *w, const rq_server_name *name)
 {
     rq_arena a = {0};
@@ -209,7 +211,7 @@ static void a_server_that_has_ended_is_found(void **state)
     watcher_close(&w);
 }
 
-/* Looks until the probes of several have been answered. */
+/* Checks often enough that several probes have been answered. */
 static void look_often(const watcher *w, node *server)
 {
     for (int i = 0; i < 20; i++) {
@@ -227,7 +229,7 @@ static void a_server_that_runs_is_not_found(void **state)
     watcher_open(&w);
     node_start(&server, SECRET, 2, 5000);
     assert_int_equal(report(&server, &w), RQ_OK);
-    /* Its connections are lost, and its port is open. */
+    /* The connections are lost, but the port is open. */
     rq_peers_stop(server.peers);
     until_hung_up(&w, 1);
     look_often(&w, &server);
@@ -235,7 +237,7 @@ static void a_server_that_runs_is_not_found(void **state)
     watcher_close(&w);
 }
 
-/* Its port is closed; its connection is not. */
+/* The port is closed, but the connection is open. */
 static void a_server_that_is_connected_is_not_found(void **state)
 {
     (void)state;
@@ -245,8 +247,9 @@ static void a_server_that_is_connected_is_not_found(void **state)
     node_start(&server, SECRET, 2, 5000);
     assert_int_equal(report(&server, &w), RQ_OK);
     rq_rpc_server_drain(server.server, 0);
-    rq_remote_hung_up(
-        w.remote, server.name); /* an earlier connection; the next one is made before the report */
+    rq_remote_hung_up(w.remote,
+                      server.name); /* refers to the earlier connection; the next connection is made
+                                 * before the report */
     rq_remote_connected(w.remote, server.name);
     for (int i = 0; i < 20; i++) {
         assert_false(finds_ended(&w, server.name));
@@ -256,7 +259,7 @@ static void a_server_that_is_connected_is_not_found(void **state)
     watcher_close(&w);
 }
 
-/* It says so, closes its connections and its port, and is expected to leave ZooKeeper. */
+/* The server announces its stop, closes connections and port, and will leave ZooKeeper. */
 static void a_server_that_leaves_is_not_found(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections between servers: accepted and refused peers; calls to servers that do not respond, do not read, have
- * another name than they claim, or restart. Each call ends once. */
+/* Connections between servers: accepted and refused peers; calls to servers that do not respond, do
+ * not read, have another name than claimed, or restart. Each call ends once. */
 #include "../rpc/rpc_peer.h"
 #include "fake_server.h"
 #include "nodes.h"
@@ -46,7 +46,7 @@ static void master_close(masters *m)
     rq_thread_executor_free(m->executor);
 }
 
-/* A RegionServerReport of the node, as a slice of its own. */
+/* A RegionServerReport of the node, encoded into `to`. */
 static rq_slice report_of(const rq_server_name *n, uint8_t *to)
 {
     Pb__ServerName name = PB__SERVER_NAME__INIT;
@@ -97,7 +97,7 @@ static void a_server_reports_to_a_master(void **state)
     rq_sides_set_master(master.sides, m.remote);
     assert_int_equal(report(&server, master.name, &why), RQ_OK);
     assert_int_equal(servers_up(&m), 1);
-    assert_int_equal(report(&master, master.name, &why), RQ_OK); /* to itself, too */
+    assert_int_equal(report(&master, master.name, &why), RQ_OK); /* also to itself */
     ask_begin(&a, &server, master.name, "GetLiveRegionServers", RQ_SLICE_LIT("\x08\x09"));
     pthread_mutex_lock(&a.lock);
     while (a.ended == 0)
@@ -112,7 +112,7 @@ static void a_server_reports_to_a_master(void **state)
     assert_int_equal(ask_end(&a), RQ_OK);
     rq_remote_server_down(m.remote, server.name);
     assert_int_equal(report(&server, master.name, &why), RQ_E_YOU_ARE_DEAD);
-    /* Nobody takes orders yet; no order travels without a proof. */
+    /* This node takes no orders yet; orders are never sent without a proof. */
     assert_int_equal(ask(&master, server.name, "ExecuteProcedures", (rq_slice){0}, &why),
                      RQ_E_SERVER_NOT_RUNNING);
     assert_int_equal(ask(&master, server.name, "StopServer", (rq_slice){0}, &why),
@@ -133,10 +133,10 @@ static void another_secret_is_no_server(void **state)
     node_start(&master, SECRET, 1, 5000);
     node_start(&server, SECRET "!", 2, 5000);
     rq_sides_set_master(master.sides, m.remote);
-    assert_int_equal(report(&server, master.name, &why), RQ_E_IO); /* it may pass */
+    assert_int_equal(report(&server, master.name, &why), RQ_E_IO); /* the error may be temporary */
     expect_words(&why, "does not have this cluster's secret");
     assert_int_equal(servers_up(&m), 0);
-    server.secret = secret_of(SECRET); /* as after a restart with the right file */
+    server.secret = secret_of(SECRET); /* as after a restart with the right secret */
     assert_int_equal(report(&server, master.name, &why), RQ_OK);
     rq_sides_set_master(master.sides, NULL);
     node_stop(&server);
@@ -144,7 +144,7 @@ static void another_secret_is_no_server(void **state)
     master_close(&m);
 }
 
-/* The address has another incarnation. */
+/* The address now belongs to a later incarnation. */
 static void a_server_that_started_again_is_another(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void a_server_that_started_again_is_another(void **state)
     node_stop(&master);
 }
 
-/* The connection is lost with the process, and made again with the next call. */
+/* The connection is lost with the process; the next call makes a new one. */
 static void connections_are_made_again(void **state)
 {
     (void)state;
@@ -178,7 +178,8 @@ static void connections_are_made_again(void **state)
     for (int i = 0; i < 5; i++) {
         assert_int_equal(report(&server, master.name, &why), RQ_OK);
         rq_rpc_server_close(master.server);
-        assert_int_equal(report(&server, master.name, &why), RQ_E_IO); /* lost, or refused */
+        /* the connection is lost or refused */
+        assert_int_equal(report(&server, master.name, &why), RQ_E_IO);
         const rq_rpc_service table = rq_peer_service_methods(master.service);
         const rq_rpc_server_options o = {.loops = master.loops,
                                          .budget = master.budget,
@@ -193,7 +194,7 @@ static void connections_are_made_again(void **state)
     master_close(&m);
 }
 
-/* --- strangers -------------------------------------------------------------------------------- */
+/* --- peers without the secret ----------------------------------------------------------------- */
 
 static int stranger(const node *n)
 {
@@ -233,7 +234,7 @@ static void every_call_is_refused(int fd)
     rpc_expect_exception(fd, 73, DENIED, REFUSED_TEXT, true);
 }
 
-/* Says hello as `from`, and computes the proof. */
+/* Sends the hello as `from`, and computes the proof. */
 static rq_slice greet(int fd, rq_caller *c, rq_arena *a)
 {
     rpc_answer r;
@@ -256,7 +257,8 @@ static void strangers_are_refused(void **state)
     const rq_secret right = secret_of(SECRET), wrong = secret_of("guess");
     const rq_server_name from = {.host = "x", .port = 1, .start_code = 2, .text = "x,1,2"};
     node_start(&n, SECRET, 1, 5000);
-    /* Without a greeting; halfway through it; after a proof by another secret. */
+    /* Calls without a greeting, in the middle of a greeting, and after a proof with another
+     * secret. */
     int fd = stranger(&n);
     every_call_is_refused(fd);
     rq_caller c = {.secret = &wrong, .from = &from, .to = n.name};
@@ -265,12 +267,12 @@ static void strangers_are_refused(void **state)
     call_bytes(fd, 2, "Prove", proof, &pb__peer_prove_request__descriptor);
     rpc_expect_exception(fd, 2, DENIED, "x,1,2 does not have this cluster's secret", true);
     every_call_is_refused(fd);
-    /* Not even with the right secret, on this connection. */
+    /* On this connection even the right secret is refused now. */
     call_bytes(fd, 3, "Prove", proof, &pb__peer_prove_request__descriptor);
     rpc_expect_exception(fd, 3, DENIED,
                          "a proof of the cluster's secret without a greeting before it", true);
     close(fd);
-    /* A proof that was overheard. */
+    /* A proof copied from another connection. */
     int good = stranger(&n), late = stranger(&n);
     c.secret = &right;
     rq_caller heard = c;
@@ -291,8 +293,8 @@ static void strangers_are_refused(void **state)
     node_stop(&n);
 }
 
-/* A stranger's message is not decoded, whatever its length: a malformed one is refused like any other. What a
- * stranger may send before the proof is short. */
+/* Messages of a peer without the secret are not decoded, whatever their length: a malformed message
+ * is refused like any other. Before the proof only short messages are accepted. */
 static void messages_of_strangers_are_not_decoded(void **state)
 {
     (void)state;
@@ -301,7 +303,8 @@ static void messages_of_strangers_are_not_decoded(void **state)
     node n;
     node_start(&n, SECRET, 1, 5000);
     int fd = stranger(&n);
-    call(fd, 1, "RegionServerReport", &other.base); /* its field 1 would be a message */
+    /* decoded, its field 1 would have to be a message */
+    call(fd, 1, "RegionServerReport", &other.base);
     rpc_expect_exception(fd, 1, DENIED, "RegionServerReport is allowed only on " REFUSED_TEXT,
                          true);
     proof.proof.len = RQ_RPC_PARAM_SHORT;
@@ -318,7 +321,7 @@ static void messages_of_strangers_are_not_decoded(void **state)
     node_stop(&n);
 }
 
-/* A greeting that never ends keeps nothing but its connection. */
+/* An unfinished greeting occupies only its connection. */
 static void half_open_greetings_block_no_other_server(void **state)
 {
     (void)state;
@@ -344,7 +347,7 @@ static void half_open_greetings_block_no_other_server(void **state)
     node_stop(&n);
 }
 
-/* --- servers that are none -------------------------------------------------------------------- */
+/* --- called servers without the secret -------------------------------------------------------- */
 
 static void no_call_goes_to_who_does_not_prove_itself(void **state)
 {
@@ -472,7 +475,7 @@ static void a_stop_ends_calls_at_once(void **state)
     }
 }
 
-/* The longest message that may wait is sent whole; one byte more is refused here. */
+/* A message of the maximum length is sent; one byte more is refused by the caller's side. */
 static void the_longest_messages(void **state)
 {
     (void)state;
@@ -484,7 +487,8 @@ static void the_longest_messages(void **state)
     node_start(&b, SECRET, 2, 60000);
     for (size_t len = max; len <= max + 1; len++) {
         rq_buf_reset(&m);
-        assert_int_equal(rq_buf_append_varint(&m, 1000 << 3 | 2), RQ_OK); /* an unknown field */
+        /* a field with an unknown number */
+        assert_int_equal(rq_buf_append_varint(&m, 1000 << 3 | 2), RQ_OK);
         assert_int_equal(rq_buf_append_varint(&m, len - 6), RQ_OK);
         assert_int_equal(rq_buf_reserve(&m, len), RQ_OK);
         memset(m.ptr + m.len, 'x', len - m.len);
@@ -497,7 +501,7 @@ static void the_longest_messages(void **state)
     node_stop(&b);
 }
 
-/* --- many ------------------------------------------------------------------------------------- */
+/* --- many calls ------------------------------------------------------------------------------- */
 
 typedef struct caller_thread {
     pthread_t thread;

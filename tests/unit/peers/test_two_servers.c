@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A master with a server in its process, and a second server, each with an engine of its own: one folder of
- * files, tenures on a shared folder, connections between them. The master has hbase:meta and its store, and
- * places the regions of tables on both servers.
+ * A master with a server in its process, and a second server, each with its own engine. They share
+ * the folder of files and the tenures' folder, and are connected. The master has hbase:meta and its
+ * store, and places the regions of tables on both servers.
  */
 #include "../catalog/world.h"
 #include "../region/fixture.h"
@@ -22,17 +22,17 @@
 #define SECRET "the secret of this cluster"
 
 typedef struct two {
-    real_env files; /* of the regions; the master's environment */
+    real_env files; /* the regions' files, and the master's environment */
     real_env storage;
     rq_shared *shared;
     world w;
     rq_tenure *tenure[2];
     char name[2][80];
-    node node[3]; /* the two servers, the master */
+    node node[3]; /* the two servers and a deposed master */
     rq_orders *orders[2];
     rq_remote *remote;
     rq_peer_role sends, reports[2];
-    /* The second server. */
+    /* The second server's environment. */
     rq_env env;
     rq_engine *engine;
     rq_host *host;
@@ -185,7 +185,7 @@ static void close_second(two *t)
     rq_vfs_free(t->env.vfs);
 }
 
-/* --- both ------------------------------------------------------------------------------------- */
+/* --- both servers ----------------------------------------------------------------------------- */
 
 static void setup(two *t)
 {
@@ -220,7 +220,7 @@ static void setup(two *t)
 static void teardown(two *t)
 {
     world *w = &t->w;
-    /* The order of a whole cluster's end: the master's calls first. */
+    /* In the order in which a cluster stops: the master's calls first. */
     OK(world_close(w, true));
     close_second(t);
     world_clear(w);
@@ -235,7 +235,8 @@ static void teardown(two *t)
     real_env_close(&t->files);
 }
 
-/* How many of the table's regions requests find on the second server; the others are the first one's. */
+/* The number of the table's regions that requests find on the second server; the others are on the
+ * first. */
 static size_t on_second(two *t, const char *rows)
 {
     size_t count = 0;
@@ -253,7 +254,7 @@ static size_t on_second(two *t, const char *rows)
         assert_int_equal(r->region != NULL, !second);
         rq_err rc;
         while ((rc = rq_host_find(t->host, r->info->name, &there, NULL)) == RQ_E_REGION_OPENING)
-            sched_yield(); /* the master's answer is on its way */
+            sched_yield(); /* the master's response is in flight */
         if (second || rc != RQ_E_REGION_MOVED)
             assert_int_equal(rc, second ? RQ_OK : RQ_E_NOT_SERVING_REGION);
         count += second;
@@ -263,7 +264,7 @@ static size_t on_second(two *t, const char *rows)
     return count;
 }
 
-/* Another process that still takes itself for the master. */
+/* Another process that still believes to be the master. */
 static void try_deposed_master(two *t)
 {
     node old;
@@ -280,7 +281,7 @@ static void try_deposed_master(two *t)
     assert_int_equal(ask(&old, t->node[1].name, "ExecuteProcedures", request, &why),
                      RQ_E_DO_NOT_RETRY);
     if (strstr(why.message, "has replaced it") == NULL) fail_msg("%s", why.message);
-    /* And a report goes to who is none. */
+    /* A report to a process that is not the master. */
     assert_int_equal(ask(&t->node[1], old.name, "ReportProcedureDone", (rq_slice){0}, &why),
                      RQ_E_SERVER_NOT_RUNNING);
     node_stop(&old);
@@ -339,7 +340,7 @@ static bool all_are_open(two *t)
     return open;
 }
 
-/* How many of the table's regions are open in the master's process. */
+/* The number of the table's regions that are open in the master's process. */
 static size_t at_master(two *t)
 {
     size_t count = 0;
@@ -352,7 +353,7 @@ static size_t at_master(two *t)
     return count;
 }
 
-/* Each row is put into its region, wherever it is. */
+/* Puts each row into its region, wherever the region is open. */
 static void put_rows(two *t, const char *rows)
 {
     for (; *rows != '\0'; rows++) {
@@ -389,7 +390,7 @@ static rq_err move_region(two *t, const char *row, const char *server)
     return rc;
 }
 
-/* A client that asks the former server is told where the region is. */
+/* A request to the former server is answered with the region's new server. */
 static void expect_moved_to(two *t, rq_host *from, const char *row, const char *server)
 {
     rq_epoch_member m = {0}, n = {0};
@@ -405,7 +406,7 @@ static void expect_moved_to(two *t, rq_host *from, const char *row, const char *
     rq_epoch_unpin(t->w.env->epoch, &m);
 }
 
-/* Moves the region of each row, a letter, to the server. */
+/* Moves the regions of these rows, a letter each, to the server. */
 static void move_rows(two *t, const char *rows, const char *server)
 {
     for (; *rows != '\0'; rows++) {
@@ -423,7 +424,7 @@ static void regions_move_between_servers(void **state)
     OK(world_create(w, "t", "f g", "c m t"));
     put_rows(&t, "adnz");
     move_rows(&t, "adnz", t.name[1]);
-    move_rows(&t, "adnz", t.name[1]); /* they are there */
+    move_rows(&t, "adnz", t.name[1]); /* the regions are already there */
     assert_int_equal(on_second(&t, "adnz"), 4);
     OK(move_region(&t, "d", t.name[0]));
     expect_moved_to(&t, t.host, "d", t.name[0]);
@@ -446,7 +447,7 @@ static void balance(two *t, bool dry, bool ran, size_t planned)
     assert_int_equal(done.begun, dry ? 0 : planned);
 }
 
-/* As of a server that starts again after others have taken its regions. */
+/* Like a server that restarts after others have taken its regions. */
 static void a_server_without_regions_gets_some(void **state)
 {
     (void)state;
@@ -477,7 +478,8 @@ static void drains(two *t, size_t server, bool drains)
     assert_int_equal(rq_catalog_is_draining(t->w.catalog, t->node[server].name), drains);
 }
 
-/* All regions of table t come back to the second server, and one that nobody knows does not. */
+/* All regions of table t are brought back to the second server; an unknown region in the list is
+ * ignored. */
 static void bring_back(two *t)
 {
     char names[5][RQ_ENCODED_NAME_LEN + 1] = {"0123456789abcdef0123456789abcdef"};
@@ -509,7 +511,7 @@ static void a_decommissioned_server_gets_no_region(void **state)
     put_rows(&t, "adnz");
     assert_int_equal(on_second(&t, "adnz"), 2);
     drains(&t, 1, true);
-    assert_int_equal(on_second(&t, "adnz"), 2); /* they stay until they are moved */
+    assert_int_equal(on_second(&t, "adnz"), 2); /* regions stay until they are moved */
     assert_ok(rq_catalog_offload(w->catalog, t.node[1].name, &w->why));
     while (at_master(&t) < 4 || !all_are_open(&t))
         sched_yield();
@@ -518,7 +520,7 @@ static void a_decommissioned_server_gets_no_region(void **state)
     OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
     OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
     assert_int_equal(on_second(&t, "adnz"), 0);
-    /* Nobody takes the first one's. */
+    /* No other server can take the first server's regions. */
     drains(&t, 0, true);
     assert_int_equal(rq_catalog_offload(w->catalog, t.node[0].name, &w->why), RQ_E_DO_NOT_RETRY);
     assert_non_null(strstr(w->why.message, "no other server takes regions"));
@@ -532,7 +534,7 @@ static void a_decommissioned_server_gets_no_region(void **state)
     teardown(&t);
 }
 
-/* The second server is fenced while it runs, as if it had been cut off. */
+/* The second server is fenced while it runs, as if the network had cut it off. */
 static void regions_of_a_dead_server_are_opened_elsewhere(void **state)
 {
     (void)state;
@@ -548,7 +550,8 @@ static void regions_of_a_dead_server_are_opened_elsewhere(void **state)
         fail_msg("%s", why.message);
     rq_remote_server_down(t.remote, t.node[1].name);
     rq_catalog_server_down(w->catalog, t.node[1].name);
-    rq_catalog_server_down(w->catalog, t.node[1].name); /* twice: the second one finds nothing */
+    /* called twice: the second call finds nothing to do */
+    rq_catalog_server_down(w->catalog, t.node[1].name);
     while (at_master(&t) < 4)
         sched_yield();
     char *rows = world_rows(w, "t");
@@ -558,8 +561,9 @@ static void regions_of_a_dead_server_are_opened_elsewhere(void **state)
     teardown(&t);
 }
 
-/* The second server's reports do not come, but it answers when it is asked. Nobody answers for the third one, as if it
- * were cut off. The second one can be told from it only by its answers: if it is not heard, nobody is given up. */
+/* The second server's reports do not arrive, but it answers calls. The third server does not
+ * answer, as if cut off. Only the answers distinguish the two: without them no server is declared
+ * dead. */
 static void a_server_that_cannot_be_reached_is_given_up(void **state)
 {
     (void)state;

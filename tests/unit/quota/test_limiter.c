@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limiters: waits and texts as HBase's rate limiters give them, corrections, new limits. */
+/* Limiters: waits and texts of HBase's rate limiters, corrections, changed limits. */
 #include "quota/limiter.h"
 
 #include "../base/unit.h"
@@ -153,7 +153,8 @@ static void atomic_requests_have_their_budget(void **state)
     rq__limiter_unref(l);
 }
 
-/* Any client may write such numbers to hbase:quota. Java's conversions saturate. */
+/* Any client may write such numbers to hbase:quota. Java's conversions saturate at the type's
+ * limits. */
 static void extreme_limits_are_kept(void **state)
 {
     (void)state;
@@ -167,7 +168,8 @@ static void extreme_limits_are_kept(void **state)
         rq__limiter *none = limiter(RQ__BUDGET_REQUESTS, PB__TIME_UNIT__SECONDS, 0, refill);
         rq_error why = {.code = RQ_OK};
         const rq__demand two = {.reads = 2, .read_bytes = 1};
-        none->rates[RQ__BUDGET_REQUESTS].left = -1; /* two ops at once took it */
+        /* as if two ops took the last request at the same time */
+        none->rates[RQ__BUDGET_REQUESTS].left = -1;
         fails(none, &two, 0, longest);
         fails(none, &two, 100000, longest);
         rq__limiter_unref(none);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Space quotas that disable a table, while the table cannot be disabled or enabled; on the simulated
- * environment. */
+/* Space quotas that disable a table, while the table cannot be disabled or enabled; in the
+ * simulated environment. */
 #include "world.h"
 
 #include "catalog/catalog_priv.h"
@@ -40,7 +40,7 @@ static void begin(space_world *s)
 {
     world *w = &s->w;
     world_init(w, unit_seed(), NULL);
-    w->env->log->level = RQ_LOG_ERROR; /* failures are told as warnings */
+    w->env->log->level = RQ_LOG_ERROR; /* failures are logged as warnings */
     OK(rq_config_set(w->config, "hbase.quota.enabled", "true", &w->why));
     assert_int_equal(rq_sim_lane_new(w->sim, &s->lane), RQ_OK);
     OK(world_open(w));
@@ -59,7 +59,7 @@ static void end(space_world *s)
     world_clear(w);
 }
 
-/* DISABLE beyond that many bytes; 0: no quota. */
+/* Sets a quota that disables the table above `limit` bytes; 0: removes the quota. */
 static void set_quota(space_world *s, uint64_t limit)
 {
     Pb__SetQuotaRequest r = PB__SET_QUOTA_REQUEST__INIT;
@@ -95,7 +95,7 @@ static rq_err refuse(void *ctx, const rq__proc *p, rq_error *why)
     return p->ops->kind == *kind ? rq_fail(why, RQ_E_DO_NOT_RETRY, "injected") : RQ_OK;
 }
 
-/* Procedures of that kind fail; NULL: none. */
+/* Makes procedures of this kind fail; NULL: none. */
 static void refuse_kind(space_world *s, rq_ddl_kind *kind)
 {
     s->w.catalog->procedures.before_step = kind == NULL ? NULL : refuse;
@@ -108,7 +108,7 @@ static void next_round(space_world *s)
     OK(rq_quotas_reload(s->quotas, &w->why));
 }
 
-/* ---- policies that no enumeration has: another program wrote them */
+/* ---- policy numbers that the enumeration lacks: another program wrote them */
 
 #define POLICY_NOWHERE 1000
 
@@ -125,8 +125,8 @@ static rq_slice quota_value(uint32_t policy, uint8_t *ret, size_t room)
     return rq_slice_of(ret, 4 + pb__quotas__pack(&m, ret + 4));
 }
 
-/* Its name is looked up in a table when a write is refused. HBASE: an unknown number is an absent one, and
- * DISABLE is the default. */
+/* A refused write looks up the policy's name in an array. HBASE: an unknown number counts as
+ * absent, and DISABLE is the default. */
 static void a_policy_that_is_unknown_is_the_default(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void a_policy_that_is_unknown_is_the_default(void **state)
     rq_arena arena = {0};
     uint8_t value[64];
     begin(&s);
-    set_quota(&s, 1000000); /* makes the table of quotas */
+    set_quota(&s, 1000000); /* creates the table hbase:quota */
     world *w = &s.w;
     OK(world_put_cell(w, "hbase:quota", "t.t", "q", "s",
                       quota_value(POLICY_NOWHERE, value, sizeof value)));
@@ -185,7 +185,7 @@ static rq_err probe_work(void *ctx, const rq__proc *p, rq_error *why)
     return RQ_OK;
 }
 
-/* Its procedure may wait for a lock of a client. */
+/* The disabling procedure may wait for a client's lock. */
 static void quotas_change_while_a_table_is_switched(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void quotas_change_while_a_table_is_switched(void **state)
     end(&s);
 }
 
-/* Neither the limit nor the usage changes any more, so no later round looked at the table. */
+/* Before the fix no later round looked at the table, because neither limit nor usage changed. */
 static void table_is_enabled_later(uint64_t limit)
 {
     space_world s;
@@ -224,7 +224,7 @@ static void table_is_enabled_later(uint64_t limit)
     world *w = &s.w;
     OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
     next_round(&s);
-    expect_state(&s, RQ_TABLE_DISABLED); /* by its user */
+    expect_state(&s, RQ_TABLE_DISABLED); /* disabled by a user */
     end(&s);
 }
 
@@ -250,7 +250,7 @@ static void table_is_enabled_after_a_crash(uint64_t limit)
     OK(world_open(w));
     open_quotas(&s);
     expect_state(&s, RQ_TABLE_ENABLED);
-    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t")); /* by its user, who has the last word */
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t")); /* a user's disable takes precedence */
     close_quotas(&s);
     (void)!world_close(w, false);
     OK(world_open(w));
@@ -259,7 +259,8 @@ static void table_is_enabled_after_a_crash(uint64_t limit)
     end(&s);
 }
 
-/* With a higher limit the record showed that there is nothing to do; without a quota nobody read it. */
+/* With a higher limit the stored record says that nothing is left to do; without a quota no record
+ * is read. */
 static void a_crash_before_the_table_is_enabled_leaves_that_to_the_next_start(void **state)
 {
     (void)state;
@@ -303,7 +304,7 @@ static void a_negative_limit_is_refused(void **state)
     end(&s);
 }
 
-/* "t\0x" would be the row of table t. */
+/* Truncated at the NUL, "t\0x" would be the row of table t. */
 static void a_name_with_a_nul_is_no_other_tables(void **state)
 {
     (void)state;
@@ -313,7 +314,8 @@ static void a_name_with_a_nul_is_no_other_tables(void **state)
     end(&s);
 }
 
-/* While a round disables a table whose lock somebody else holds, callers take a thread each. */
+/* While a round waits to disable a table that another client has locked, each caller occupies a
+ * thread. */
 static void few_changes_wait_for_a_round(void **state)
 {
     (void)state;
@@ -335,8 +337,8 @@ static void few_changes_wait_for_a_round(void **state)
 
 /* ---- many quotas */
 
-/* Of a user, on table or namespace "t" perhaps; of a table; of a namespace. `what` 0: a throttle, 1: none, 2: the
- * throttle's removal, 3: bypass. */
+/* Sets a quota of a user (with or without a table or namespace), of a table, or of a namespace.
+ * `what` 0: a throttle, 1: no quota, 2: removes the throttle, 3: bypass. */
 static void set_some(space_world *s, uint64_t which, unsigned what)
 {
     Pb__SetQuotaRequest r = PB__SET_QUOTA_REQUEST__INIT;
@@ -362,7 +364,7 @@ static void set_some(space_world *s, uint64_t which, unsigned what)
     OK(rq_quotas_set(s->quotas, &r, &w->why));
 }
 
-/* Of one row after the other, as the whole table is read. */
+/* The view built from single changes must equal the view built by reading the whole table. */
 static void expect_same_as_read(space_world *s)
 {
     world *w = &s->w;

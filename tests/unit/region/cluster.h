@@ -27,19 +27,19 @@ typedef struct cluster {
     unsigned start_code;
 } cluster;
 
-/* Both are up; the region is there, and closed. */
+/* Starts both servers and creates the region, which is closed. */
 void cluster_init(cluster *c);
 void cluster_end(cluster *c);
-/* A new incarnation of a server that has ended. */
+/* Starts a new incarnation of a server that has ended. */
 void cluster_start(cluster *c, cluster_server *s);
-/* As the end of a process without warning. */
+/* Ends the server without warning, like kill -9. */
 void cluster_crash(cluster *c, cluster_server *s);
 void cluster_fence(cluster_server *by, const char *name);
 rq_err cluster_open(cluster_server *s, rq_error *why);
 rq_err cluster_close(cluster_server *s, bool abort);
-/* Of the server's region. */
+/* Reads the manifest of the server's region. */
 void cluster_manifest(cluster_server *s, rq__manifest *m);
-/* How many openings need the log. */
+/* The number of openings that need the log. */
 size_t cluster_keys(cluster_server *s, const char *log);
 
 #endif

@@ -115,7 +115,7 @@ rq_table_schema *schema_with(rq_table_schema *old, const char *key, const char *
     t.table_name = &name;
     t.attributes = pairs;
     t.n_attributes = 1;
-    /* Two messages one behind the other are one, with both lists. */
+    /* Two concatenated messages decode to one message with both lists. */
     rq_slice before = rq_table_schema_pb(old);
     uint8_t bytes[4096];
     assert_true(before.len + pb__table_schema__get_packed_size(&t) <= sizeof bytes);
@@ -162,7 +162,8 @@ void fixture_open_with(fixture *f, rq_env *env, const family_def *families, size
     assert_ok(rq_region_info_make(&f->arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"),
                                   (rq_slice){0}, (rq_slice){0}, 1700000000000, 0, &f->info));
     assert_ok(rq_config_new(&f->config));
-    /* A start writes a quarter of a WAL file, at most 1 MB, with zeros: most of the time of a simulated one. */
+    /* A start fills a quarter of a WAL file, at most 1 MB, with zeros, which takes most of the time
+     * of a simulated start. */
     assert_ok(rq_config_set_pair(f->config, "rorqual.wal.file.size=262144", NULL));
     for (size_t i = 0; settings != NULL && settings[i] != NULL; i++)
         assert_ok(rq_config_set_pair(f->config, settings[i], NULL));

@@ -23,12 +23,12 @@ typedef struct fixture {
     rq_engine *engine;
     rq_region *region;
     rq_table_schema *schema;
-    rq_arena arena; /* the info's and what tests read */
+    rq_arena arena; /* for `info`, and results of reads */
     rq_region_info info;
 } fixture;
 
 /* --- environments ----------------------------------------------------------------------------- */
-/* A real one on a new folder below $TMPDIR; threads, files, clock. */
+/* A real environment with a new folder below $TMPDIR; threads, files, clock. */
 typedef struct real_env {
     rq_env env;
     rq_log log;
@@ -36,7 +36,7 @@ typedef struct real_env {
 } real_env;
 void real_env_open(real_env *e);
 void real_env_close(real_env *e); /* removes the folder */
-/* cmocka's pair around a test, and what is in its state. */
+/* Setup and teardown for cmocka; the state contains the real_env. */
 int real_env_setup(void **state);
 int real_env_teardown(void **state);
 rq_env *env_of(void **state);
@@ -50,18 +50,18 @@ typedef struct family_def {
 rq_table_schema *make_schema(const char *ns, const char *qualifier, const family_def *families,
                              size_t count);
 
-/* `old` with one more attribute of the table; the reference on `old` is taken over. */
+/* `old` with one more attribute of the table; takes over the caller's reference to `old`. */
 rq_table_schema *schema_with(rq_table_schema *old, const char *key, const char *value);
 
 /* --- the fixture ------------------------------------------------------------------------------ */
-/* Two families a and b unless `families` is given. Creates the region and opens it. */
+/* Opens a new region, with families a and b unless `families` is given. */
 void fixture_open(fixture *f, rq_env *env, const family_def *families, size_t count);
-/* With these "name=value" settings, NULL-terminated. */
+/* The same with these "name=value" settings, NULL-terminated. */
 void fixture_open_with(fixture *f, rq_env *env, const family_def *families, size_t count,
                        const char *const *settings);
-/* Opens engine and region again on the existing files; fails the test if that fails. */
+/* Opens engine and region again on the existing files; an error fails the test. */
 void fixture_start(fixture *f);
-/* Clean: as a server stops. Otherwise the memstores are discarded as in a crash. */
+/* `clean`: as a server stops. Otherwise the memstores are discarded as in a crash. */
 void fixture_stop(fixture *f, bool clean);
 void fixture_close(fixture *f);
 
@@ -82,7 +82,7 @@ rq_err increment(fixture *f, const char *row, const char *family, const char *qu
 const char *read_text(fixture *f, const char *row, int versions, bool raw);
 /* Value of the newest version, or NULL. */
 const char *get(fixture *f, const char *row, const char *family, const char *qualifier);
-/* The long in it; INT64_MIN when absent. */
+/* The value as a long; INT64_MIN if the cell is absent. */
 int64_t get_long(fixture *f, const char *row, const char *family, const char *qualifier);
 
 #define assert_ok(rc) assert_string_equal(rq_err_name(rc), "RQ_OK")

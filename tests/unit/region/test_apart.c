@@ -16,11 +16,11 @@
 
 enum {
     COLUMNS = 6000,   /* about 250 blocks */
-    FREE_READS = 100, /* more than an op may be abandoned for (write.c) */
+    FREE_READS = 100, /* more reads than an op may do before it is set aside (write.c) */
     OTHERS_MAX = 4
 };
 
-/* A write on a thread of its own; with `gone`, on a lane. */
+/* A write on a separate thread; with `gone`, on a lane. */
 typedef struct other {
     struct apart_world *world;
     pthread_t thread;
@@ -42,18 +42,20 @@ typedef struct apart_world {
     rq_err (*read)(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len, rq_error *why);
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    unsigned reads;  /* by lock */
-    bool gate;       /* by lock: reads beyond FREE_READS wait */
-    bool is_waiting; /* by lock: a read waits */
-    pthread_t main;  /* its reads do not wait */
-    bool gave_up;    /* by lock: the test's other writes did not end while a read waited */
+    unsigned reads;  /* protected by lock */
+    bool gate;       /* protected by lock: reads beyond FREE_READS wait */
+    bool is_waiting; /* protected by lock: a read waits */
+    pthread_t main;  /* reads of this thread do not wait */
+    /* protected by lock: the test's other writes did not end while a read waited */
+    bool gave_up;
     other others[OTHERS_MAX];
-    other op; /* the long one */
+    other op; /* the op with many reads */
     rq_cell cells[COLUMNS];
     char qualifiers[COLUMNS][8];
 } apart_world;
 
-static apart_world *the_world; /* the functions of files have no other argument of the test */
+/* global, because file functions have no other argument for the test */
+static apart_world *the_world;
 
 static rq_err try_nothing(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len)
 {
@@ -61,7 +63,7 @@ static rq_err try_nothing(rq_file *f, void *buf, size_t len, uint64_t off, size_
     return RQ_E_AGAIN;
 }
 
-/* Long enough for a busy machine. Only a test that fails waits so long. */
+/* Long enough for a busy machine; only a failing test waits that long. */
 static struct timespec far_from_now(void)
 {
     struct timespec t;
@@ -127,7 +129,8 @@ static rq_mutation increment_all(apart_world *w, const char *row)
                          .cell_count = COLUMNS};
 }
 
-/* Rows `row` and `other` in a file of small blocks, which no cache keeps; a disk without a page cache. */
+/* Writes rows `row` and `other` to a file of small blocks; no cache keeps blocks, and the disk has
+ * no page cache. */
 static void fill(apart_world *w)
 {
     bool flushed;
@@ -198,7 +201,7 @@ static void begin_write(rq_task *task)
     rq_region_write(o->world->f.region, &o->write);
 }
 
-/* As a loop writes, for a client that may go. */
+/* Writes as a loop does, for a client that may disconnect. */
 static rq_err write_on_lane(other *o)
 {
     apart_world *w = o->world;
@@ -241,7 +244,8 @@ static void join(other *o)
     assert_int_equal(pthread_join(o->thread, NULL), 0);
 }
 
-/* An increment of many columns of `row`, which reads many blocks. It waits at the gate when this returns. */
+/* An increment of many columns of `row`, which reads many blocks. When this returns the increment
+ * waits at the gate. */
 static void start_long(apart_world *w)
 {
     w->op.mutation = increment_all(w, "row");
@@ -262,7 +266,8 @@ static other *start_increment(apart_world *w, size_t n, const char *row, const c
     return o;
 }
 
-/* Everything that was enqueued before has been looked at by the token's holder: the region runs a put of another row. */
+/* Ensures that the token's holder has processed everything enqueued before, by a put to another row
+ * of the region. */
 static void pass_the_token(apart_world *w)
 {
     assert_ok(put(&w->f, "third", "a", "q", RQ_TIMESTAMP_LATEST, "value"));
@@ -292,7 +297,7 @@ static void other_rows_are_written_while_an_op_reads(void **state)
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[COLUMNS - 1]), 2);
 }
 
-/* Each of these ops sees the ones before it. */
+/* Each of these ops sees the effect of the ops before it. */
 static void writes_to_the_same_row_wait(void **state)
 {
     apart_world *w = *state;
@@ -315,7 +320,7 @@ static void writes_to_the_same_row_wait(void **state)
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[2]), 2);
 }
 
-/* The op ends at its next look, without having done anything; the writes that wait for its row go on. */
+/* The op ends at its next check, without any effect; writes that wait for its row continue. */
 static void an_op_without_a_waiter_ends(void **state)
 {
     apart_world *w = *state;
@@ -334,7 +339,8 @@ static void an_op_without_a_waiter_ends(void **state)
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[1]), 1);
 }
 
-/* One that waits for a locked row ends while the row is locked, by the engine's tick, and nothing of it is written. */
+/* An op that waits for a locked row is ended by the engine's tick, without any effect, while the
+ * row is still locked. */
 static void a_wait_for_a_row_ends_with_its_client(void **state)
 {
     apart_world *w = *state;
@@ -446,7 +452,7 @@ static void *close_region(void *arg)
     return NULL;
 }
 
-/* The op ends at its next look, without having done anything; who waits for its row ends too. */
+/* The op ends at its next check, without any effect; writes that wait for its row end, too. */
 static void a_region_closes_while_an_op_reads(void **state)
 {
     apart_world *w = *state;
@@ -467,7 +473,8 @@ static void a_region_closes_while_an_op_reads(void **state)
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 1);
 }
 
-/* A repetition of the op with its nonce, sent before the first one has ended, is not applied again. */
+/* A retry of the op with its nonce, sent before the first attempt has ended, is not applied
+ * again. */
 static void a_repetition_waits_for_the_first_one(void **state)
 {
     apart_world *w = *state;
@@ -486,7 +493,7 @@ static void a_repetition_waits_for_the_first_one(void **state)
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 2);
 }
 
-/* The last column of `row` with value 256. */
+/* Bulk loads the last column of `row` with value 256. */
 static void load_last_column(apart_world *w)
 {
     static const uint8_t value[8] = {0, 0, 0, 0, 0, 0, 1, 0};
@@ -512,7 +519,7 @@ static void load_last_column(apart_world *w)
     assert_true(loaded);
 }
 
-/* What the op had read before is old then. */
+/* The op's earlier reads are outdated after the load. */
 static void a_bulk_load_while_an_op_reads_is_not_lost(void **state)
 {
     apart_world *w = *state;
@@ -526,7 +533,7 @@ static void a_bulk_load_while_an_op_reads_is_not_lost(void **state)
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[COLUMNS - 1]), 257);
 }
 
-/* Many ops of many rows that all read much, at the same time: none is lost, none is applied twice. */
+/* Many concurrent ops on several rows, all with many reads: none is lost, none is applied twice. */
 static void ops_of_several_rows_end(void **state)
 {
     enum { THREADS = OTHERS_MAX };

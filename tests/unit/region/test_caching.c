@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The effect of families' and the server's block cache settings on a region: what is cached after a
- * flush, a compaction, an opening, a closing. On real threads, because of prefetching. */
+/* The effect of families' and the server's block cache settings on a region: the blocks that are
+ * cached after a flush, a compaction, an opening and a close. Uses real threads, because of
+ * prefetching. */
 #include "fixture.h"
 
 #include "hfile/block_cache.h"
@@ -49,7 +50,7 @@ static void flush(fixture *f)
 static const char *const small[] = {"hfile.index.block.max.size=512",
                                     "io.storefile.bloom.block.size=128", NULL};
 
-/* Each with a world of its own, since files of another one would be compacted too. */
+/* Each test has its own world, because files of another test would be compacted, too. */
 typedef struct world {
     real_env real;
     fixture f;
@@ -109,14 +110,14 @@ static void a_flush_caches_what_the_family_or_the_server_says(void **state)
         fixture *f = open_with(&w, by_server ? NULL : cases[i / 2].attribute, "true", settings);
         flush(f);
         bool prefetches = i / 2 == 4;
-        /* Prefetching goes on beside; the test's own time-out bounds the wait. */
+        /* Prefetching runs in the background; the test's own time-out bounds the wait. */
         counts n = inserted(f);
         while (prefetches && (n.data < 20 || n.index < 2 || n.blooms < 2)) {
             usleep(1000);
             n = inserted(f);
         }
         assert_int_equal(n.data > 20, cases[i / 2].data);
-        /* An opening may look at the first of the index. */
+        /* Opening may read the first index block. */
         assert_int_equal(n.index > 1, cases[i / 2].index);
         assert_int_equal(n.blooms > 1, cases[i / 2].blooms);
         assert_string_equal(get(f, "row000300", "a", "q"),
@@ -152,7 +153,7 @@ static void a_compaction_caches_data_only_when_the_server_says_so(void **state)
 static rq_err (*plain_open)(rq_vfs *v, const char *path, int flags, rq_file **ret, rq_error *why);
 static const fixture *closing;
 
-/* A finished file is opened to be read: from then on the region closes. */
+/* The region begins to close when a finished file is opened to be read. */
 static rq_err open_and_close(rq_vfs *v, const char *path, int flags, rq_file **ret, rq_error *why)
 {
     if (flags == RQ_OPEN_READ || flags == RQ_OPEN_RANDOM)
@@ -160,7 +161,7 @@ static rq_err open_and_close(rq_vfs *v, const char *path, int flags, rq_file **r
     return plain_open(v, path, flags, ret, why);
 }
 
-/* A close waits for the compaction, which has only its blocks left to load. */
+/* A close waits for the compaction, which only has its blocks to load. */
 static void a_closing_region_warms_no_cache(void **state)
 {
     (void)state;
@@ -227,7 +228,7 @@ static void replaced_files_leave_the_cache(void **state)
     uint64_t full = stats_of(f).used_bytes;
     rq_region_load load;
     assert_int_equal(rq_region_compact(f->region, RQ_SLICE_LIT("a"), true, NULL), RQ_OK);
-    do { /* the old files go when the last version that has them goes */
+    do { /* the old files are released with the last version that refers to them */
         usleep(1000);
         rq_epoch_collect(f->env->epoch);
         rq_region_get_load(f->region, &load);
@@ -271,7 +272,7 @@ static void a_file_takes_what_memory_has_no_room_for(void **state)
 {
     (void)state;
     for (int round = 0; round < 4; round++) {
-        /* A path in the data folder; an absolute one; two that cannot be. */
+        /* A path in the data folder, an absolute path, and two invalid paths. */
         char absolute[64] = "hbase.bucketcache.ioengine=file:/tmp/rq-cache-XXXXXX";
         if (round == 1) close(mkstemp(absolute + strlen("hbase.bucketcache.ioengine=file:")));
         const char *paths[] = {"hbase.bucketcache.ioengine=file:cache", absolute,
@@ -288,8 +289,8 @@ static void a_file_takes_what_memory_has_no_room_for(void **state)
         fixture *f = open_with(&w, NULL, NULL, settings);
         flush(f);
         char *before = strdup(read_text(f, "", 0, false));
-        /* The writer has its own pace, and counts a block after it can be found. The test's time-out
-         * bounds the wait. */
+        /* The writer runs at its own speed, and counts a block after the block can be found. The
+         * test's time-out bounds the wait. */
         rq_block_cache_stats s;
         do {
             assert_string_equal(read_text(f, "", 0, false), before);

@@ -61,13 +61,13 @@ static void fifo_drops_files_when_their_last_cell_has_expired(void **state)
     for (int i = 0; i < 5; i++)
         put_and_flush(&f, "older", now - 50000 + i);
     compact(&f, sim, false);
-    compact(&f, sim, true); /* asked for in vain */
+    compact(&f, sim, true); /* without effect: nothing has expired */
     assert_int_equal(files_of(&f), 6);
     rq_sim_advance(sim, 60 * SECOND);
     compact(&f, sim, false);
     assert_int_equal(files_of(&f), 1);
     assert_string_equal(get(&f, "newer", "f", "q"), "newer");
-    rq_sim_advance(sim, 200 * SECOND); /* the regular look finds the last one */
+    rq_sim_advance(sim, 200 * SECOND); /* the periodic check finds the last file */
     assert_int_equal(files_of(&f), 0);
     rq_stat st;
     assert_ok(rq_vfs_stat(f.env->vfs, "archive/data/default/t", &st, NULL));
@@ -91,7 +91,7 @@ static void any_policy_drops_expired_files_but_the_newest(void **state)
     rq_sim_advance(sim, 130 * SECOND);
     assert_int_equal(files_of(&f), 1);
     rq_engine_get_stats(f.engine, &stats);
-    assert_int_equal(stats.compacted_bytes, 0); /* nothing was read */
+    assert_int_equal(stats.compacted_bytes, 0); /* the file was dropped without being read */
     fixture_close(&f);
     rq_sim_free(sim);
 }
@@ -126,21 +126,22 @@ static void date_tiered_keeps_times_together(void **state)
     char *before = strdup(read_text(&f, "", 0, false));
     compact(&f, sim, true);
     uint32_t files = files_of(&f);
-    /* 48 hours: four windows of an hour, four of four, two of sixteen; where they begin varies. */
+    /* 48 hours: four windows of 1 h, four of 4 h, two of 16 h; their boundaries vary. */
     assert_in_range(files, 6, 14);
     assert_string_equal(read_text(&f, "", 0, false), before);
     fixture_stop(&f, true);
     fixture_start(&f);
     assert_int_equal(files_of(&f), files);
     assert_string_equal(read_text(&f, "", 0, false), before);
-    rq_sim_advance(sim, 300 * SECOND); /* each is alone in its window: nothing more to do */
+    /* each file is alone in its window: nothing more to compact */
+    rq_sim_advance(sim, 300 * SECOND);
     assert_int_equal(files_of(&f), files);
     free(before);
     fixture_close(&f);
     rq_sim_free(sim);
 }
 
-/* 20 kB a second: a compaction of some megabytes does not end by itself. */
+/* 20 kB/s: a compaction of a few megabytes does not end by itself. */
 static const char *const slow_settings[] = {
     "hbase.regionserver.throughput.controller=PressureAwareCompactionThroughputController",
     "hbase.hstore.compaction.throughput.lower.bound=20000",
@@ -163,7 +164,7 @@ static void a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes(
         }
         assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
     }
-    /* 2.4 MB at 20 kB a second: two minutes. */
+    /* 2.4 MB at 20 kB/s take two minutes. */
     uint64_t began = f.env->executor->now_ns(f.env->executor);
     assert_ok(rq_region_compact(f.region, (rq_slice){0}, true, NULL));
     rq_sim_advance(sim, 30 * SECOND);
@@ -202,7 +203,7 @@ static void queued_compactions_can_be_forgotten_and_large_ones_have_a_queue_of_t
     rq_sim_run(sim);
     assert_int_equal(files_of(&f), 2);
     assert_ok(rq_region_compact(f.region, (rq_slice){0}, true, NULL));
-    rq_sim_run(sim); /* through the small pool into the large one */
+    rq_sim_run(sim); /* from the small compactions' pool to the large ones' */
     assert_int_equal(files_of(&f), 1);
     fixture_close(&f);
     rq_sim_free(sim);
@@ -219,8 +220,8 @@ static rq_err link_and_look(rq_vfs *v, const char *from, const char *to, rq_erro
     return plain_link(v, from, to, why);
 }
 
-/* Clients poll the state until it is NONE to learn that their request is done: so it counts while
- * it waits for its turn, and while expired files are dropped first. */
+/* Clients poll the compaction state until NONE to learn the end of their request. So a request
+ * counts while it is queued, and while expired files are dropped first. */
 static void a_client_request_counts_until_done(void **state)
 {
     (void)state;
@@ -253,7 +254,7 @@ static void a_client_request_counts_until_done(void **state)
     }
 }
 
-/* As in HBase, whose flag stays set until a major compaction is selected. */
+/* As in HBase, where the flag for a major compaction stays set until one is selected. */
 static void a_major_compaction_without_files_is_made_up_for_by_the_next_one_asked_for(void **state)
 {
     (void)state;
@@ -262,7 +263,7 @@ static void a_major_compaction_without_files_is_made_up_for_by_the_next_one_aske
     fixture f;
     fixture_open(&f, rq_sim_env(sim), &family, 1);
     for (int round = 0; round < 2; round++) {
-        if (round == 0) compact(&f, sim, true); /* there is nothing */
+        if (round == 0) compact(&f, sim, true); /* there are no files */
         assert_ok(delete_cell(&f, "row", "f", "q", 5, RQ_TYPE_DELETE_COLUMN));
         assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
         rq_sim_advance(sim, 100 * SECOND);
@@ -324,7 +325,7 @@ static size_t files_of_store(fixture *f, size_t store)
     return count;
 }
 
-/* A store with much to do goes behind the others after each compaction. */
+/* After each compaction a store with much to do is queued behind other stores. */
 static void a_store_with_many_files_does_not_hold_up_another(void **state)
 {
     (void)state;
@@ -365,7 +366,7 @@ static void compactions_begin_in_the_order_of_their_priority(void **state)
                                            "hbase.hstore.compaction.max=20", NULL};
     static const struct {
         size_t files[3];
-        int asked; /* by a client, when all are queued */
+        int asked; /* requested by a client, when all are queued */
         int order[3];
     } cases[] = {
         {{3, 5, 4}, -1, {1, 2, 0}}, {{3, 5, 4}, 0, {0, 1, 2}},  {{5, 4, 3}, 2, {2, 0, 1}},
@@ -405,7 +406,7 @@ static void compactions_begin_in_the_order_of_their_priority(void **state)
         }
 }
 
-/* A pool of one runs one, though it mostly sleeps. */
+/* A pool of one thread runs one compaction, although it mostly sleeps. */
 static void compactions_that_wait_for_their_rate_keep_the_pool_s_places(void **state)
 {
     (void)state;
@@ -479,7 +480,7 @@ static void a_flushed_memstore_is_freed_while_the_compactions_are_busy(void **st
     pthread_mutex_unlock(&b.lock);
     assert_ok(put(&f, "row", "f", "q", 1, "v"));
     assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
-    /* One version is current; the one before the flush and the one during it must be freed. */
+    /* One version is current; the versions before and during the flush must be freed. */
     uint64_t until = f.env->executor->now_ns(f.env->executor) + UINT64_C(10000000000);
     while (atomic_load(&f.engine->versions_alive) > 1 &&
            f.env->executor->now_ns(f.env->executor) < until) {
@@ -507,7 +508,7 @@ static void a_flushed_memstore_is_freed_while_its_store_compacts(void **state)
     memset(value, 'v', sizeof value - 1);
     real_env_open(&real);
     fixture_open_with(&f, &real.env, &family, 1, slow_settings);
-    for (int i = 0; i < 4000; i++) { /* takes minutes at that rate; closing stops it */
+    for (int i = 0; i < 4000; i++) { /* takes minutes at that rate; a close interrupts it */
         char row[16];
         snprintf(row, sizeof row, "%d", i);
         assert_ok(put(&f, row, "f", "q", 1, value));
@@ -525,18 +526,18 @@ static void a_flushed_memstore_is_freed_while_its_store_compacts(void **state)
         sched_yield();
     }
     assert_int_equal(atomic_load(&f.engine->versions_alive), 1);
-    assert_int_equal(files_of(&f), 3); /* it runs still */
+    assert_int_equal(files_of(&f), 3); /* the compaction still runs */
     fixture_close(&f);
     real_env_close(&real);
 }
 
-/* --- a list of the folder before the inputs are in the archive -------------------------------- */
+/* --- an image taken before the inputs are in the archive -------------------------------------- */
 
 static struct {
     fixture *f;
     rq_err (*link)(rq_vfs *v, const char *from, const char *to, rq_error *why);
     unsigned links;
-    size_t store_files; /* in the list that was taken at the first link */
+    size_t store_files; /* listed by the image taken at the first link */
 } lister;
 
 static rq_err count_store_files(void *ctx, const rq_image_part *part, rq_error *why)
@@ -547,7 +548,7 @@ static rq_err count_store_files(void *ctx, const rq_image_part *part, rq_error *
     return RQ_OK;
 }
 
-/* The compaction has committed. */
+/* Runs after the compaction has committed. */
 static rq_err listing_link(rq_vfs *v, const char *from, const char *to, rq_error *why)
 {
     rq_holder *holder;
@@ -585,7 +586,8 @@ static size_t listed_at_first_link(const char *folder)
     return lister.store_files;
 }
 
-/* They were in neither place: a backup lacked files that its snapshots name. */
+/* Before the fix the inputs were listed in neither place: a backup lacked files that its snapshots
+ * name. */
 static void a_list_has_inputs_that_a_snapshot_may_name(void **state)
 {
     (void)state;
@@ -599,7 +601,7 @@ typedef struct quiet_case {
     bool is_merged;
 } quiet_case;
 
-/* Two files, of which the first is some times as large: too few for the ordinary policy. */
+/* Two files, the first several times as large: too few for the ordinary policy. */
 static void load_two_files(fixture *f)
 {
     char row[8];
@@ -640,7 +642,7 @@ static void a_region_no_longer_written_to_is_merged(void **state)
     }
 }
 
-/* One that is written to now and then is not, and one that was only opened is not. */
+/* A region that is sometimes written to is not merged, nor one that was only opened. */
 static void a_region_in_use_or_just_opened_is_not_merged(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many lanes write one region while others read, flush and compact; for TSan as much as for the
- * checks. */
+/* Many lanes write one region while others read, flush and compact; useful mainly under TSan. */
 #include "fixture.h"
 
 #include "region/mob_cleaner.h"
@@ -18,8 +17,8 @@ typedef struct world {
     fixture f;
     _Atomic unsigned running;
     _Atomic bool stop;
-    size_t gets_at_once; /* of rows that were there; the getter's */
-    size_t rows_taken;   /* many in a call; the taker's */
+    size_t gets_at_once; /* rows found by single gets of get_rows */
+    size_t rows_taken;   /* rows that take_rows read several at a time */
 } world;
 
 typedef struct writer writer;
@@ -50,7 +49,7 @@ struct writer {
 
 static void on_done(rq_write *write);
 
-/* A put over two families, and an increment of a counter all share. */
+/* Sends a put to two families, and an increment of a counter that all lanes share. */
 static void send(slot *s)
 {
     writer *w = s->owner;
@@ -155,7 +154,8 @@ static void *read_rows(void *arg)
     return (void *)torn;
 }
 
-/* One answer of a scan that takes rows at once where it can; suspended afterwards, now and then. */
+/* Reads one response of a scan that takes several rows at once if possible; sometimes suspends the
+ * scanner afterwards. */
 static rq_err read_some(rq_region_scanner *s, unsigned n, rq_read_ctx *ctx, rq_cellblock *out,
                         rq_scan_state *state)
 {
@@ -168,7 +168,7 @@ static rq_err read_some(rq_region_scanner *s, unsigned n, rq_read_ctx *ctx, rq_c
     return RQ_OK;
 }
 
-/* Scans of one family: each row once and in order, and never fewer than before. */
+/* Scans of one family: each row is returned once and in order, and never fewer rows than before. */
 static void *take_rows(void *arg)
 {
     world *w = arg;

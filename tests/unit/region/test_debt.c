@@ -37,7 +37,7 @@ static double admitted(rq__debt *d, unsigned writers, uint64_t bytes, double dep
         unsigned next = 0;
         for (unsigned i = 1; i < writers; i++)
             if (answered[i] < answered[next]) next = i;
-        /* Not even an answer in time is for nothing. */
+        /* Each response takes time, even if it is not delayed. */
         now = answered[next] > now ? answered[next] : now + 1000;
         uint64_t delay = rq__debt_delay_ns(d, bytes, depth, now);
         if (delay > *ret_longest) *ret_longest = delay;
@@ -61,7 +61,8 @@ static void all_writers_together_keep_the_pace_of_flushes(void **state)
             double seen = admitted(&d, writers[w], 10000, depths[i], &longest);
             rq__debt_clear(&d);
             assert_true(seen > allowed * 0.9 && seen < allowed * 1.1);
-            /* No writer waits longer than all others' bytes take, plus the timer's minimum. */
+            /* No writer waits longer than the bytes of all writers take, plus the timer's
+             * minimum. */
             double turn = (double)writers[w] * 10000 / allowed * 1e9 + 2 * 50000;
             assert_true((double)longest <= turn);
         }
@@ -90,8 +91,7 @@ static void without_a_pace_the_depth_alone_counts(void **state)
     rq__debt_clear(&d);
 }
 
-/* Two flushes that end at the same time drained in the time that both took, and old rates are
- * forgotten. */
+/* Two concurrent flushes count with the time in which both ran, and old rates are forgotten. */
 static void the_pace_is_what_flushes_drain_together(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void the_pace_is_what_flushes_drain_together(void **state)
     }
     assert_true(d.pace > 18 * MB);
     for (int i = 0; i < 20; i++) {
-        now += 10 * SECOND_NS; /* nothing to do in between: no time of flushes */
+        now += 10 * SECOND_NS; /* idle time, which does not count as time of flushes */
         rq__debt_drained(&d, 5 * MB, now, now + SECOND_NS);
         now += SECOND_NS;
     }

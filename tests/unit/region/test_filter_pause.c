@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A filter that pauses inside a cell (filter/pace.h) must give the same answers as one that does
- * not: compares scans with a regular expression that takes many slices per value with scans for a
- * substring that matches the same values at once. The filters count the cells they see, so a cell
- * seen twice changes the answer. */
+/* A filter that pauses inside a cell (filter/pace.h) must have the same results as one that does
+ * not pause: compares scans with a regular expression that takes many slices per value with scans
+ * for a substring that matches the same values at once. The filters count the cells they see, so a
+ * cell seen twice changes the answer. */
 #include "fixture.h"
 
 #include "base/buf.h"
@@ -12,7 +12,7 @@
 
 enum { ROWS = 12, COLUMNS = 4, TEXT = 200 };
 
-#define SLOW "regexstring:[ab]*?[ab]*?[xy]" /* which has no text that must be there */
+#define SLOW "regexstring:[ab]*?[ab]*?[xy]" /* a pattern without required text */
 #define QUICK "substring:x"
 
 static const char *const filters[] = {
@@ -50,7 +50,7 @@ static void fill(fixture *f)
         }
 }
 
-/* What a scan shows, and how often it gave up its slice. */
+/* The rows of a scan as text, and how often the scan yielded its slice. */
 static char *shown(fixture *f, const char *text, unsigned *ret_pauses)
 {
     rq_arena arena = {0};
@@ -129,11 +129,11 @@ static void a_filter_that_pauses_answers_as_one_that_does_not(void **state)
     bool flushed = false;
     assert_ok(rq_region_flush(f.region, (rq_slice){0}, &flushed, NULL));
     assert_true(flushed);
-    compare_all(&f); /* rows of a file, which are passed over by the block (store/row_pass.h) */
+    compare_all(&f); /* rows of a file, which are skipped by the block (store/row_pass.h) */
     fixture_close(&f);
 }
 
-/* Of 1,000 values none is too long, whatever they take together. */
+/* None of 1,000 values is too long, whatever their sum. */
 static void a_long_scan_has_no_ceiling(void **state)
 {
     fixture f;

@@ -33,7 +33,7 @@ static uint32_t files_of_store(const world *w, size_t i)
     return (uint32_t)rq_store_version_now(w->f.region->stores[i].store)->file_count;
 }
 
-/* Seconds until a file is there; at most `most`. */
+/* Seconds until a file exists; at most `most`. */
 static uint64_t seconds_until_flushed(world *w, uint64_t most)
 {
     uint64_t seconds = 0;
@@ -88,7 +88,7 @@ static void an_interval_of_nothing_or_less_means_never(void **state)
     }
 }
 
-/* A memstore flushed for another reason while it waited for its turn is young again. */
+/* A memstore flushed for another reason while it waited counts as young again. */
 static void a_flush_in_between_counts(void **state)
 {
     (void)state;
@@ -106,8 +106,8 @@ static void a_flush_in_between_counts(void **state)
     end(&w);
 }
 
-/* HBASE: FlushLargeStoresPolicy.shouldFlush: the old family is flushed, its neighbour stays. And a
- * flush of the neighbour makes no other family young. */
+/* HBASE: FlushLargeStoresPolicy.shouldFlush: the old family is flushed, its neighbour is not. A
+ * flush of the neighbour does not reset the age of other families. */
 static void the_old_family_is_flushed_alone(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void the_old_family_is_flushed_alone(void **state)
     end(&w);
 }
 
-/* Edits replayed from the log are as old as the replay, and are flushed like others. */
+/* The age of edits replayed from the log begins with the replay. */
 static void replayed_edits_grow_old(void **state)
 {
     (void)state;

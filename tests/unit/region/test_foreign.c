@@ -8,7 +8,7 @@
 #include "region/filelist.h"
 #include "vfs/vfs.h"
 
-/* A file of one put; with `replaced` (may be NULL) as a compaction would write it. */
+/* Writes a file of one put; with `replaced` (may be NULL) like the output of a compaction. */
 static void write_file(fixture *f, const char *path, const char *row, const char *family,
                        int64_t ts, uint64_t seqid, const char *value, const char *replaced)
 {
@@ -53,7 +53,7 @@ static void a_load_is_ordered_between_the_writes_around_it(void **state)
     fixture_close(&f);
 }
 
-/* Its cells carry numbers of another region's, far above ours. */
+/* The file's cells carry sequence ids of another region, far above this region's. */
 static void a_load_without_a_number_of_its_own_can_be_overwritten(void **state)
 {
     fixture f;
@@ -87,8 +87,8 @@ static void unsuitable_files_are_not_loaded(void **state)
     fixture_close(&f);
 }
 
-/* A vfs whose files are renamed as soon as they were linked: by a client that was killed and started
- * again, and loads the file under the new name. */
+/* A vfs that renames files as soon as they are linked, as a restarted client does that loads the
+ * file under the new name. */
 static rq_err (*link_before)(rq_file *f, rq_vfs *to, const char *path, rq_error *why);
 
 static rq_err link_and_rename(rq_file *f, rq_vfs *to, const char *path, rq_error *why)
@@ -98,10 +98,10 @@ static rq_err link_and_rename(rq_file *f, rq_vfs *to, const char *path, rq_error
     return to->remove(to, "one", why);
 }
 
-/* A vfs with which a file that is copied is loaded once more: by a client that was killed and started again. */
+/* A vfs that loads a file once more while it is copied, as a restarted client does. */
 static rq_err (*identify_before)(rq_file *f, rq_file_id *ret, rq_error *why);
 static fixture *loads_again;
-static unsigned identified; /* once when it is checked, once when it is copied */
+static unsigned identified; /* called once for the check, once for the copy */
 static rq_err outcome_again;
 
 static rq_err load_copied(fixture *f, const char *path, bool *ret_loaded)
@@ -136,7 +136,7 @@ static void a_file_that_is_being_copied_is_not_loaded_again(void **state)
     assert_true(loaded);
     assert_err(outcome_again, RQ_E_CONFLICT);
     assert_string_equal(get(&f, "r", "a", "q"), "v");
-    assert_ok(load_copied(&f, "one", &loaded)); /* wanted */
+    assert_ok(load_copied(&f, "one", &loaded)); /* must succeed */
     fixture_close(&f);
 }
 
@@ -158,7 +158,7 @@ static void a_file_that_is_renamed_while_it_is_loaded_is_loaded_once(void **stat
     fixture_close(&f);
 }
 
-/* A number that leaves no room above it would end the region's own. */
+/* A sequence id near the maximum would leave the region no larger ids. */
 static void a_file_whose_numbers_leave_no_room_is_not_loaded(void **state)
 {
     static const uint64_t none_left[] = {INT64_MAX - 1, UINT64_C(1) << 62};
@@ -179,7 +179,7 @@ static void a_file_whose_numbers_leave_no_room_is_not_loaded(void **state)
     fixture_close(&f);
 }
 
-/* HBASE: HStoreFile.open: the number in the name replaces the one in the file. */
+/* HBASE: HStoreFile.open: the sequence id in the name replaces the one in the file. */
 static void a_loaded_file_has_the_number_of_its_name(void **state)
 {
     static const family_def one[] = {{"a", {NULL}}};
@@ -197,7 +197,7 @@ static void a_loaded_file_has_the_number_of_its_name(void **state)
     fixture_close(&f);
 }
 
-/* Inputs of a compaction that HBase had no time to archive would bring deleted cells back. */
+/* Compaction inputs that HBase had not yet archived would bring deleted cells back. */
 static void inputs_of_a_compaction_that_still_lie_there_are_passed_over(void **state)
 {
     static const family_def one[] = {{"a", {NULL}}};
@@ -228,7 +228,8 @@ static rq__filelist read_list(fixture *f)
     return l;
 }
 
-/* Two files: a region that opens with three begins a compaction, which may be done before the stop. */
+/* Two files, because a region that opens with three begins a compaction, which may end before the
+ * stop. */
 static void a_clean_stop_writes_the_list_of_the_file_tracker(void **state)
 {
     fixture f;
@@ -248,12 +249,12 @@ static void a_clean_stop_writes_the_list_of_the_file_tracker(void **state)
         fixture_start(&f);
     }
     fixture_stop(&f, true);
-    assert_int_equal(read_list(&f).count, 2); /* nothing new: the same list */
+    assert_int_equal(read_list(&f).count, 2); /* nothing has changed: the same list */
     fixture_start(&f);
     fixture_close(&f);
 }
 
-/* HBase's procedure with this tracker: files are written in place, and count once listed. */
+/* With this tracker HBase writes files in place, and a file counts once it is listed. */
 static void only_listed_hbase_files_count(void **state)
 {
     fixture f;
@@ -270,13 +271,14 @@ static void only_listed_hbase_files_count(void **state)
     assert_ok(rq__filelist_write(f.env->vfs, dir, names, 2, 1, NULL));
     fixture_start(&f);
     assert_string_equal(read_text(&f, "", 0, true), "r/a:q/1/Put=ours\ns/a:q/5/Put=listed\n");
-    /* Now the folder is ours again: a crash changes nothing, a clean stop writes the list. */
+    /* Now the folder belongs to Rorqual again: a crash changes nothing, a clean stop writes the
+     * list. */
     assert_ok(put(&f, "u", "a", "q", 1, "later"));
     fixture_stop(&f, true);
     assert_int_equal(read_list(&f).count, 3);
     rq_stat st;
     assert_err(rq_vfs_stat(f.env->vfs, two, &st, NULL), RQ_E_NOT_FOUND);
-    /* An incomplete newer list does not count; a damaged one is reported. */
+    /* An incomplete newer list is ignored; a damaged one is reported. */
     const char *torn = rq_arena_printf(&f.arena, "%s/.filelist/f2.99999999999999", dir);
     assert_ok(rq_vfs_write_new_file(f.env->vfs, torn, rq_slice_of("\0\0\0\x10x", 5), NULL));
     assert_int_equal(read_list(&f).count, 3);
@@ -289,7 +291,7 @@ static void only_listed_hbase_files_count(void **state)
     fixture_close(&f);
 }
 
-/* HBase 2.5 names its lists without a number, and 2.6 leaves such a list until it writes the next
+/* HBase 2.5 names its lists without a number, and 2.6 keeps such a list until it writes the next
  * one. */
 static void a_list_without_a_number_is_the_oldest(void **state)
 {
@@ -308,7 +310,7 @@ static void a_list_without_a_number_is_the_oldest(void **state)
     assert_ok(rq_vfs_remove(f.env->vfs, ours, NULL));
     assert_int_equal(read_list(&f).number, 0);
     assert_int_equal(read_list(&f).count, 1);
-    /* As HBase's folder: the list alone says what is there. */
+    /* Like HBase's folder: only the list determines which files exist. */
     for (int i = 0; i < 2; i++) {
         const char *slot = rq_arena_printf(&f.arena, ".rorqual/regions/%s.%d", f.info.encoded, i);
         (void)!rq_vfs_remove(f.env->vfs, slot, NULL);
@@ -330,7 +332,7 @@ static const family_def migrating[] = {
       "DEFAULT", "hbase.store.file-tracker.migration.dst.impl", "FILE", NULL}}};
 static const family_def unlisted[] = {{"a", {NULL}}};
 
-/* The region's next opening is under these families. */
+/* The region's next opening uses these families. */
 static void alter(fixture *f, const family_def *families)
 {
     fixture_stop(f, true);
@@ -339,8 +341,7 @@ static void alter(fixture *f, const family_def *families)
     fixture_start(f);
 }
 
-/* A list left by a former tracker must not stand for the folder when a later tracker uses the
- * folder. */
+/* A later tracker must not use a list left by an earlier tracker. */
 static void another_tracker_believes_no_list_of_former_times(void **state)
 {
     fixture f;
@@ -365,7 +366,7 @@ static void another_tracker_believes_no_list_of_former_times(void **state)
     fixture_close(&f);
 }
 
-/* Clients write to hbase:meta, and a table's name becomes a folder. */
+/* Clients can write to hbase:meta, and a table's name becomes a folder name. */
 static void a_region_of_a_table_with_an_invalid_name_is_refused(void **state)
 {
     (void)state;

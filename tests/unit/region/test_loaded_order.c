@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of bulk-loaded cells and of those written with the same timestamp, through compactions:
+/* The order of bulk-loaded and written cells with the same timestamp, through compactions:
  * the cells of a loaded file have no sequence ids, and count as written at the load. */
 #include "fixture.h"
 
@@ -10,7 +10,7 @@
 static const family_def family = {
     "f", {"hbase.hstore.compaction.min", "2", "hbase.hstore.compaction.min.size", "1", NULL}};
 
-/* A file with a cell of the row "r", which all tests are about. */
+/* Loads a file with a cell of row "r", the only row of these tests. */
 static void load_cell(fixture *f, const char *path, rq_cell_type type, const char *value)
 {
     bool loaded;
@@ -61,7 +61,7 @@ static void flush(fixture *f)
     assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
 }
 
-/* Whatever is rewritten from now on. */
+/* Checks the value through flushes, compactions and reopenings. */
 static void check_and_close(fixture *f, rq_sim *sim, const char *value)
 {
     for (int round = 0; round < 4; round++) {
@@ -118,7 +118,7 @@ static void a_loaded_marker_deletes_what_is_in_the_memstore(void **state)
     check_and_close(&f, sim, "nothing");
 }
 
-/* With no period in which sequence ids are kept. */
+/* With no period during which compactions keep sequence ids. */
 static void an_old_load_is_still_newer_than_the_memstore(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void an_old_load_is_still_newer_than_the_memstore(void **state)
     check_and_close(&f, sim, "loaded");
 }
 
-/* A later write is newer, also if the log was replayed in between. */
+/* A later write is newer, also if the log was replayed after the load. */
 static void a_write_behind_the_load_is_newer(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An op of many cells does not run on a lane, which serves others: a thread of RQ_POOL_READ takes the token for it. Its
- * batch keeps its order, and the op is one record with one number as before. */
+/* An op of many cells does not run on a lane, which must serve other requests: a thread of
+ * RQ_POOL_READ takes the token. The batch keeps its order, and the op is one log record with one
+ * write number. */
 #include "fixture.h"
 
 #include "filter/language.h"
@@ -10,14 +11,14 @@
 
 #define CELLS_MAX 3000
 #define OPS_MAX 5
-/* A long op that reads takes one task of the pool for its reads, and another one if a lane drains the queue when they
- * have ended. */
+/* An op with many reads takes one task of the pool for its reads, and another one if a lane drains
+ * the queue after the reads. */
 #define TASKS_MAX 2
 
 typedef struct long_world {
     real_env real;
     fixture f;
-    void (*submit)(rq_executor *ex, rq_pool pool, rq_task *task); /* the executor's own */
+    void (*submit)(rq_executor *ex, rq_pool pool, rq_task *task); /* the executor's own function */
     _Atomic unsigned submitted;                                   /* tasks of RQ_POOL_READ */
     rq_lane *lane;
     rq_writer *writer;
@@ -30,7 +31,8 @@ typedef struct long_world {
     char qualifiers[CELLS_MAX][8];
 } long_world;
 
-static long_world *the_world; /* the executor's functions have no other argument of the test */
+/* global, because the executor's functions have no other argument for the test */
+static long_world *the_world;
 
 static void count_submit(rq_executor *ex, rq_pool pool, rq_task *task)
 {
@@ -95,7 +97,7 @@ static void run_begin(rq_task *task)
     rq_region_write(w->f.region, &w->write);
 }
 
-/* The tasks of the pool that the batch took. */
+/* Writes all ops; returns the number of pool tasks used. */
 static unsigned write_all(long_world *w)
 {
     rq_executor *ex = w->real.env.executor;
@@ -140,7 +142,7 @@ static void a_put_of_many_cells_leaves_its_lane(void **state)
     assert_int_equal(cells_of_row(w, "row"), CELLS_MAX);
 }
 
-/* Later ops read what earlier ones wrote, on whatever thread. */
+/* Later ops read the results of earlier ones, on whatever thread. */
 static void a_batch_with_long_ops_keeps_its_order(void **state)
 {
     long_world *w = *state;
@@ -156,7 +158,7 @@ static void a_batch_with_long_ops_keeps_its_order(void **state)
     assert_int_equal(cells_of_row(w, "row"), CELLS_MAX);
 }
 
-/* Its bytes are copied twice. */
+/* The value's bytes are copied twice. */
 static void a_put_of_a_long_value_leaves_its_lane(void **state)
 {
     enum { LEN = 1 << 20 };
@@ -178,7 +180,8 @@ static void a_put_of_a_long_value_leaves_its_lane(void **state)
     free(value);
 }
 
-/* An op of `count` mutations with a cell each runs on a pool, in at most `tasks` tasks. */
+/* Checks that an op of `count` mutations with one cell each runs on a pool, in at most `tasks`
+ * tasks. */
 static void check_op_of_mutations(long_world *w, rq_mutation_type type, size_t count,
                                   unsigned tasks)
 {
@@ -236,7 +239,7 @@ static rq_filter *filter_of(rq_arena *arena, const char *text)
     return filter;
 }
 
-/* How much a condition reads is not known before. */
+/* The amount that a condition reads is not known in advance. */
 static void a_condition_that_reads_much_leaves_its_lane(void **state)
 {
     long_world *w = *state;
@@ -256,7 +259,7 @@ static void a_condition_that_reads_much_leaves_its_lane(void **state)
     rq_arena_clear(&arena);
 }
 
-/* A client may have made a row of any size, and a filter that passes all of it. */
+/* A row may have any size, and a filter may pass all of it. */
 static void a_condition_does_not_read_any_number_of_bytes(void **state)
 {
     enum { LEN = 8 << 20, COUNT = 9 };
@@ -285,7 +288,7 @@ static void a_condition_does_not_read_any_number_of_bytes(void **state)
     rq_arena_clear(&arena);
 }
 
-/* What the op reads and writes is long, though it is short itself. */
+/* The op reads and writes long values, although its request is short. */
 static void an_append_to_a_long_value_leaves_its_lane(void **state)
 {
     enum { LEN = 1 << 20 };
@@ -319,7 +322,7 @@ static void an_append_to_a_long_value_leaves_its_lane(void **state)
     free(value);
 }
 
-/* Each read alone is short. */
+/* Each single read is short. */
 static void an_op_of_many_increments_leaves_its_lane(void **state)
 {
     check_op_of_mutations(*state, RQ_MUTATE_INCREMENT, 200, TASKS_MAX);
@@ -331,7 +334,7 @@ enum { COLD_CELLS = 2000, RUNS_MAX = 200 };
 
 static rq_err (*own_try_read)(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len);
 
-/* A disk without a page cache. Ends a test that would go on for ever. */
+/* Simulates a disk without a page cache. Fails a test that would run endlessly. */
 static rq_err try_read_nothing(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len)
 {
     if (atomic_load(&the_world->submitted) > 2 * RUNS_MAX)
@@ -339,7 +342,7 @@ static rq_err try_read_nothing(rq_file *f, void *buf, size_t len, uint64_t off, 
     return RQ_E_AGAIN;
 }
 
-/* A row in a file, in many blocks, which no cache keeps. */
+/* Writes a row to a file, in many blocks, which no cache keeps. */
 static void begin_cold(long_world *w)
 {
     const family_def two[] = {{"a", {"BLOCKSIZE", "1024", "BLOCKCACHE", "false", NULL}},
@@ -381,7 +384,7 @@ static void a_condition_on_a_row_beyond_the_cache_ends(void **state)
     rq_arena_clear(&arena);
 }
 
-/* Nor does a thread that waits for its own op start over for ever. */
+/* A thread that waits for its own op does not start over endlessly, either. */
 static void an_op_without_a_lane_ends(void **state)
 {
     long_world *w = *state;

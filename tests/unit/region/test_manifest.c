@@ -69,12 +69,13 @@ static void encoded_data_is_decoded(void **state)
             fail_msg("seed %" PRIu64, seed);
         assert_int_equal(rq__manifest_encode(&got, &two), RQ_OK);
         assert_int_equal(one.ptr[0],
-                         m.is_owned ? 2 : 1); /* a standalone server's stays as it was */
+                         m.is_owned ? 2 : 1); /* a standalone server's manifest keeps the first
+                                               * format */
         assert_true(got.is_owned == m.is_owned && rq_slice_eq(got.owner, m.owner));
         assert_true(got.truncations == m.truncations && got.removed_count == m.removed_count &&
                     got.family_count == m.family_count);
         assert_true(rq_slice_eq(rq_buf_slice(&one), rq_buf_slice(&two)));
-        for (size_t cut = 0; cut < one.len; cut++) /* nothing shorter is a manifest */
+        for (size_t cut = 0; cut < one.len; cut++) /* every truncation is refused */
             assert_int_equal(rq__manifest_decode(rq_slice_of(one.ptr, cut), &a, &got, NULL),
                              RQ_E_CORRUPT);
         rq_buf_clear(&one);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MOB families. The property: a random history on a MOB family and the same history on a plain one
- * give the same answers, whatever is flushed, compacted, cleaned and reopened in between, and
- * whatever a read has to wait for. Then examples of features that only MOB families have.
+ * give the same results, whatever is flushed, compacted, cleaned and reopened in between, and
+ * whether or not reads wait for blocks. Further tests are examples of features that only MOB
+ * families have.
  *
  * RQ_SEED=s runs one seed, RQ_SEEDS=n n seeds from RQ_FIRST=f on; a failure prints its seed. */
 #include "fixture.h"
@@ -23,8 +24,9 @@ typedef struct world {
     fixture f;
     rq_sim *sim;
     uint64_t seed;
-    /* Compactions run by themselves, of each family when its size asks for it. What shows whether one has run is
-     * left out: raw reads, versions beyond VERSIONS in a time range, puts below a delete marker. */
+    /* Compactions run automatically, of each family depending on its size. Reads that depend on a
+     * compaction are not compared: raw reads, versions beyond VERSIONS in a time range, puts below
+     * a delete marker. */
     bool uneven;
 } world;
 
@@ -119,7 +121,7 @@ typedef struct reader {
     bool done;
 } reader;
 
-/* As an event loop reads: without blocking, and holding nothing between two tries. */
+/* Reads as an event loop does: without blocking, and holding no resource between two attempts. */
 static void read_some(world *w, reader *r, uint32_t cells)
 {
     rq_read_ctx ctx = {0};
@@ -268,7 +270,7 @@ static void throw_archive_away(world *w)
         rq_vfs_remove_tree(w->f.env->vfs, rq_arena_printf(&w->f.arena, "archive%s", dir), NULL));
 }
 
-/* With another threshold, as an alter makes it. */
+/* Reopens with another threshold, as after an alter. */
 static void reopen(world *w)
 {
     static const unsigned thresholds[] = {0, 8, 30, 1000};
@@ -324,7 +326,7 @@ static void a_mob_family_answers_as_a_plain_one(void **state)
     }
 }
 
-/* --- a reader that lives long ----------------------------------------------------------------- */
+/* --- a long-lived scanner --------------------------------------------------------------------- */
 
 static void a_scanner_outlives_the_files_it_began_with(void **state)
 {
@@ -385,7 +387,7 @@ static void larger_values_leave_the_store_file(void **state)
     begin(&w, 7, NULL);
     assert_ok(put(&w.f, "r", "m", "x", 1, "small"));
     assert_ok(put(&w.f, "r", "m", "y", 1, LARGE));
-    /* What is only in memory is a value. */
+    /* In the memstore there are only values. */
     assert_string_equal(read_m(&w, (rq_scan){.mob_refs_only = true}), "");
     flush(&w);
     assert_int_equal(count_files(&w, mob_dir(&w)), 1);
@@ -432,7 +434,7 @@ static void the_cleaner_leaves_what_is_young_or_referred_to(void **state)
     assert_ok(put(&w.f, "r", "m", "y", 1, LARGE));
     flush(&w);
     assert_int_equal(clean(&w, 0), 0);
-    compact(&w); /* a new file; the one before is nobody's */
+    compact(&w); /* writes a new file; nothing refers to the previous one */
     assert_int_equal(count_files(&w, mob_dir(&w)), 2);
     assert_int_equal(clean(&w, 3600000), 0);
     rq_sim_advance(w.sim, UINT64_C(3700) * 1000000000);
@@ -442,7 +444,7 @@ static void the_cleaner_leaves_what_is_young_or_referred_to(void **state)
     end(&w);
 }
 
-/* As HFileOutputFormat2 writes it, with a tag that is no reference's. */
+/* Writes a file like HFileOutputFormat2, with a tag that is not a reference's. */
 static void write_loaded(world *w, const char *path)
 {
     static const uint8_t tag[] = {0, 2, 0x42, 'x'};
@@ -471,7 +473,7 @@ static void a_loaded_value_stays_in_its_file_until_a_compaction(void **state)
     begin(&w, 7, NULL);
     assert_ok(put(&w.f, "q", "m", "y", 1, LARGE));
     flush(&w);
-    compact(&w); /* what was written first is nobody's now */
+    compact(&w); /* nothing refers to the first file now */
     write_loaded(&w, "loaded");
     rq_bulk_file file = {RQ_SLICE_LIT("m"), w.f.env->vfs, "loaded", "loaded"};
     rq_bulk_load what = {.files = &file, .file_count = 1, .assign_seqid = true};
@@ -481,7 +483,7 @@ static void a_loaded_value_stays_in_its_file_until_a_compaction(void **state)
     const char *both = "q:y/1/4/0=" LARGE "\nr:y/5/4/4=" LARGE "\n";
     assert_string_equal(read_m(&w, (rq_scan){0}), both);
     assert_string_equal(read_m(&w, (rq_scan){.mob_refs_only = true}), "q:y/1/4/0=" LARGE "\n");
-    /* It refers to nothing, though it does not say so. */
+    /* The file refers to nothing, although it does not state this. */
     assert_int_equal(clean(&w, 0), 1);
     assert_int_equal(count_files(&w, mob_dir(&w)), 1);
     compact(&w);
@@ -492,13 +494,13 @@ static void a_loaded_value_stays_in_its_file_until_a_compaction(void **state)
     end(&w);
 }
 
-/* --- the cleaner beside a region that writes its manifest ------------------------------------- */
+/* --- the cleaner while a region writes its manifest ------------------------------------------- */
 
 static struct {
     world *w;
     rq_err (*open)(rq_vfs *v, const char *path, int flags, rq_file **ret, rq_error *why);
     rq_err (*sync)(rq_file *f, rq_error *why);
-    rq_file *slot; /* a manifest's, being written */
+    rq_file *slot; /* the manifest that is being written */
     bool armed;
     rq_task cleaner;
     rq_err cleaned;
@@ -522,7 +524,7 @@ static void run_cleaner(rq_task *task)
     hook.cleaned = rq_mob_clean(hook.w->f.engine, &what, &archived, NULL);
 }
 
-/* The slot's bytes are written and will never be durable. */
+/* The slot's bytes are written but will never be durable. */
 static rq_err hooked_sync(rq_file *f, rq_error *why)
 {
     if (!hook.armed || f != hook.slot) return hook.sync(f, why);
@@ -562,13 +564,13 @@ static void the_cleaner_takes_no_manifest_for_committed_that_is_being_written(vo
     end(&w);
 }
 
-/* --- a list of the folder between a commit and the end of the work behind it ------------------ */
+/* --- an image taken between a compaction's commit and its end --------------------------------- */
 
 static struct {
     world *w;
     rq_err (*link)(rq_vfs *v, const char *from, const char *to, rq_error *why);
     unsigned lists;
-    size_t mob_files; /* listed; the same in each list */
+    size_t mob_files; /* MOB files listed; the same number in each image */
 } lister;
 
 static rq_err count_mob_files(void *ctx, const rq_image_part *part, rq_error *why)
@@ -594,7 +596,7 @@ static rq_err listing_link(rq_vfs *v, const char *from, const char *to, rq_error
     return lister.link(v, from, to, why);
 }
 
-/* It said that the new MOB file was still being written, and left it out. */
+/* Before the fix the image skipped the new MOB file because it counted as still being written. */
 static void a_list_has_the_mob_files_of_a_compaction_that_has_committed(void **state)
 {
     (void)state;
@@ -615,16 +617,16 @@ static void a_list_has_the_mob_files_of_a_compaction_that_has_committed(void **s
     end(&w);
 }
 
-/* --- the cleaner beside a list of the folder ------------------------------------------------- */
+/* --- the cleaner while an image is taken ----------------------------------------------------- */
 
 static struct {
     world *w;
-    const char *name; /* of the MOB file that the listed store file refers to */
+    const char *name; /* the MOB file to which the listed store file refers */
     size_t cleaned;
     bool worked, listed;
 } beside;
 
-/* The region's files are listed; now a compaction replaces them, and the cleaner runs. */
+/* The region's files have been listed; now a compaction replaces them, and the cleaner runs. */
 static rq_err compacting_take(void *ctx, const rq_image_part *part, rq_error *why)
 {
     (void)ctx;
@@ -638,7 +640,8 @@ static rq_err compacting_take(void *ctx, const rq_image_part *part, rq_error *wh
     return RQ_OK;
 }
 
-/* The file was in archive/ by then, of which only what snapshots and clones may need is listed. */
+/* Before the fix the file was missing: it had moved to archive/, where only files needed by
+ * snapshots and clones are listed. */
 static void a_list_has_the_mob_files_of_store_files_compacted_meanwhile(void **state)
 {
     (void)state;
@@ -662,7 +665,7 @@ static void a_list_has_the_mob_files_of_store_files_compacted_meanwhile(void **s
     assert_true(beside.worked);
     assert_true(beside.listed);
     assert_int_equal(beside.cleaned, 0);
-    /* Only while the folder is being listed. */
+    /* The file is kept only while the image is taken. */
     assert_int_equal(clean(&w, 0), 1);
     rq_holder_release(holder);
     end(&w);
@@ -706,7 +709,7 @@ static void a_file_that_is_gone_is_named_or_passed_over(void **state)
     assert_int_equal(count_files(&w, "mobdir/data/default"), 0);
     assert_string_equal(read_m(&w, (rq_scan){0}), "r:y/1/4/0=" LARGE "\n");
     throw_archive_away(&w);
-    fixture_stop(&w.f, true); /* it is open still */
+    fixture_stop(&w.f, true); /* the file is still open */
     fixture_start(&w.f);
     rq_error why = {0};
     rq_buf text = {0};
@@ -714,7 +717,7 @@ static void a_file_that_is_gone_is_named_or_passed_over(void **state)
     assert_non_null(strstr(why.message, "java.io.FileNotFoundException: File archive/data/"));
     assert_ok(read_once(&w, true, &text, &why));
     assert_string_equal((char *)text.ptr, "0 bytes");
-    /* A compaction on request does not go on without it, and loses nothing. */
+    /* A requested compaction fails without the file, and loses nothing. */
     compact(&w);
     why = (rq_error){0};
     assert_err(read_once(&w, false, &text, &why), RQ_E_DO_NOT_RETRY);
@@ -729,14 +732,14 @@ static void the_optimized_compaction_leaves_large_files(void **state)
         "hbase.hstore.compaction.min=100", "hbase.mob.compaction.type=optimized",
         "hbase.mob.compactions.max.file.size=6000", "rorqual.memory=33554432", NULL};
     world w;
-    begin(&w, 8, settings); /* without an encoding that would make the files small */
+    begin(&w, 8, settings); /* without an encoding, which would make the files small */
     char row[8];
     for (int i = 0; i < 60; i++) {
         snprintf(row, sizeof row, "r%02d", i);
         assert_ok(put(&w.f, row, "m", "y", 1, LARGE));
         if (i == 58) flush(&w);
     }
-    flush(&w); /* a file of 59 values, larger than 6,000 bytes, and one of one */
+    flush(&w); /* a file with 59 values, larger than 6,000 bytes, and a file with one value */
     const char *before = read_m(&w, (rq_scan){0});
     compact(&w);
     assert_int_equal(count_files(&w, mob_dir(&w)), 3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fails each allocation of a history of writes, flushes and an opening once: the call may be
- * refused, nothing crashes, no acknowledged write is lost, no refused one is partly there. Counts
- * allocations of this thread from arm() on; pools work normally. */
+ * refused, but nothing crashes, no acknowledged write is lost, and no refused write is partly
+ * applied. Counts allocations of this thread from arm() on; pools work normally. */
 #include "fixture.h"
 
 #include "../base/failing_memory.h"
@@ -24,7 +24,7 @@ typedef struct acked {
     unsigned refused;
 } acked;
 
-/* RowMutations over both families: a put here, a put there. */
+/* RowMutations over both families: one put in each. */
 static rq_err put_both(fixture *f, unsigned n)
 {
     char row[8];
@@ -95,7 +95,7 @@ static void writes_and_flushes_survive(const family_def *families, size_t count)
         reached = left == 0;
         if (!reached) assert_int_equal(a.refused, 0);
         check(&f, &a, n, "at once");
-        note(&a, &a.row[4], put_both(&f, 4)); /* all goes on */
+        note(&a, &a.row[4], put_both(&f, 4)); /* everything works again */
         assert_true(a.row[4]);
         fixture_stop(&f, n % 2 == 0);
         fixture_start(&f);
@@ -154,7 +154,7 @@ int main(void)
         cmocka_unit_test(mob_families_do_too),
         cmocka_unit_test(an_opening_survives_every_failing_allocation),
     };
-    /* Hundreds of starts: not for the disk, if it can be helped. */
+    /* Hundreds of starts: uses memory instead of the disk if possible. */
     if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

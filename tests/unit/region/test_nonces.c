@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nonces: how many are kept, for how long, in how much memory; their files, and the effect of
- * crashes, clock changes, splits and damage. */
+/* Nonces: number, lifetime and memory; their files; and the effect of crashes, clock changes,
+ * splits and damage. */
 #include "fixture.h"
 #include "region/nonce_files.h"
 #include "vfs/sim.h"
@@ -32,7 +32,7 @@ static rq__nonces_stats stats_of(rq__nonces *n)
     return s;
 }
 
-/* --- the table -------------------------------------------------------------------------------- */
+/* --- the table of nonces ---------------------------------------------------------------------- */
 
 static void nonces_are_found_until_they_expire(void **state)
 {
@@ -42,7 +42,7 @@ static void nonces_are_found_until_they_expire(void **state)
     rq__nonce_id id;
     for (uint64_t i = 1; i <= 5000; i++) {
         assert_ok(rq__nonces_add(n, i % 7, i, i + 10, &id));
-        rq_sim_advance(sim, SECOND / 2); /* the first are 2,500 s old at the end */
+        rq_sim_advance(sim, SECOND / 2); /* the first nonces are 2,500 s old at the end */
     }
     for (uint64_t i = 1; i <= 5000; i++) {
         uint64_t age_ms = 500 * (5000 - i + 1);
@@ -60,7 +60,7 @@ static void nonces_are_found_until_they_expire(void **state)
     rq_sim_free(sim);
 }
 
-/* One million in 40 bytes each, whatever comes behind them. */
+/* One million nonces take at most 40 bytes each, whatever their values. */
 static void a_million_are_kept_and_the_oldest_go_first(void **state)
 {
     (void)state;
@@ -91,7 +91,7 @@ static void a_million_are_kept_and_the_oldest_go_first(void **state)
     assert_true(s.count >= count && s.count < count + count / 16);
     assert_int_equal(s.count + s.dropped, 2 * count);
     assert_true(s.bytes <= 40 * s.count);
-    for (uint64_t i = count + 1; i <= 2 * count; i++) /* the younger million is all there */
+    for (uint64_t i = count + 1; i <= 2 * count; i++) /* the younger million is complete */
         if (rq__nonces_find(n, 0x1234567890abcdef, i << 20) != i) fail_msg("%d", (int)i);
     for (uint64_t i = 1; i <= count * 9 / 10; i++)
         if (rq__nonces_find(n, 0x1234567890abcdef, i << 20) != 0) fail_msg("%d", (int)i);
@@ -116,7 +116,7 @@ static void unknown_nonces_are_not_found(void **state)
     assert_int_equal(rq__nonces_find(n, 1, 1), 0);
     assert_false(rq__nonces_get(n, a, &got));
     rq__nonces_forget(n, a);
-    for (int i = 0; i < 1000; i++) { /* refused again and again */
+    for (int i = 0; i < 1000; i++) { /* an op that fails repeatedly */
         assert_ok(rq__nonces_add(n, 1, 1, 7, &b));
         assert_true(rq__nonces_get(n, b, &got));
         assert_int_equal(got.seqid, 7);
@@ -125,7 +125,7 @@ static void unknown_nonces_are_not_found(void **state)
     assert_int_equal(stats_of(n).count, 98);
     assert_ok(rq__nonces_add(n, 1, 1, 9, &b));
     assert_int_equal(rq__nonces_find(n, 1, 1), 9);
-    assert_ok(rq__nonces_add(n, 1, 1, 10, &b)); /* the first counts */
+    assert_ok(rq__nonces_add(n, 1, 1, 10, &b)); /* the first entry is kept */
     assert_int_equal(rq__nonces_find(n, 1, 1), 9);
     rq__nonces_free(n);
     rq_sim_free(sim);
@@ -138,7 +138,7 @@ static void older_ones_go_before_and_expire_first(void **state)
     rq__nonces *n = new_table(sim, 1000000);
     rq__nonce_id id;
     assert_ok(rq__nonces_add(n, 1, 1000000, 1, &id));
-    for (uint64_t i = 20000; i > 0; i--) { /* from 0 to 40 minutes old */
+    for (uint64_t i = 20000; i > 0; i--) { /* between 0 and 40 minutes old */
         rq__nonce old = {.group = 1, .nonce = i, .seqid = i, .age_ms = (20000 - i) * 120};
         assert_ok(rq__nonces_add_old(n, &old));
     }
@@ -186,7 +186,7 @@ static void flush(fixture *f)
     assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
 }
 
-/* kill -9, and another process. */
+/* Simulates kill -9 and a restart. */
 static void kill_and_start(world *w)
 {
     fixture_stop(&w->f, false);
@@ -199,7 +199,7 @@ static const char *folder(world *w)
     return rq_arena_printf(&w->f.arena, RQ__NONCE_DIR "/%s", w->f.info.encoded);
 }
 
-/* The files' paths; their number. */
+/* The paths and the number of the nonces' files. */
 static size_t files_of(world *w, rq_dir_entry **ret)
 {
     rq_dir_entry *own;
@@ -216,7 +216,7 @@ static void only_uptime_counts_whatever_the_clock_says(void **state)
     int64_t v = 0;
     assert_ok(increment(&w->f, "r", "a", "n", 5, 77, NULL));
     flush(&w->f);
-    assert_ok(increment(&w->f, "r", "a", "n", 1, 78, NULL)); /* in the log alone */
+    assert_ok(increment(&w->f, "r", "a", "n", 1, 78, NULL)); /* only in the log */
     for (size_t i = 0; i < RQ_ARRAY_LEN(jumps); i++) {
         rq_sim_set_clock(w->sim, jumps[i]);
         assert_ok(increment(&w->f, "r", "a", "n", 5, 77, &v));
@@ -230,7 +230,7 @@ static void only_uptime_counts_whatever_the_clock_says(void **state)
     flush(&w->f);
     kill_and_start(w);
     rq_sim_set_clock(w->sim, -5 * YEAR_MS);
-    rq_sim_advance(w->sim, 31 * MINUTE); /* nor are they kept for ever */
+    rq_sim_advance(w->sim, 31 * MINUTE); /* nonces are not kept forever */
     assert_ok(increment(&w->f, "r", "a", "n", 5, 77, &v));
     assert_ok(increment(&w->f, "r", "a", "n", 1, 78, &v));
     assert_int_equal(get_long(&w->f, "r", "a", "n"), 12);
@@ -257,7 +257,7 @@ static void nonce_files_stay_few_and_are_removed_when_all_expired(void **state)
     assert_int_equal(s.nonces, 0);
     assert_ok(put(&w->f, "p", "a", "q", 2, "no nonce"));
     flush(&w->f);
-    assert_int_equal(files_of(w, NULL), 0); /* a flush without nonces writes none */
+    assert_int_equal(files_of(w, NULL), 0); /* a flush without nonces writes no file */
 }
 
 static void damage_costs_the_nonces_alone(void **state)
@@ -269,13 +269,13 @@ static void damage_costs_the_nonces_alone(void **state)
     flush(&w->f);
     assert_int_equal(files_of(w, &names), 1);
     const char *path = rq_arena_printf(&w->f.arena, "%s/%s", folder(w), names[0].name);
-    fixture_stop(&w->f, true); /* the log has forgotten them */
+    fixture_stop(&w->f, true); /* the log no longer has them */
     assert_true(rq_sim_flip_bit(w->sim, path, 40, 3));
     fixture_start(&w->f);
     assert_ok(increment(&w->f, "r", "a", "n", 1, 78, &v));
     assert_int_equal(v, 6);
     assert_ok(increment(&w->f, "r", "a", "n", 5, 77, &v));
-    assert_int_equal(v, 11); /* what the damage costs */
+    assert_int_equal(v, 11); /* without the damaged nonces the retry is applied again */
     flush(&w->f);
     kill_and_start(w);
     assert_ok(increment(&w->f, "r", "a", "n", 5, 77, &v));
@@ -292,7 +292,7 @@ static rq_leftover_fate drop(void *context, const rq_leftover *left)
     return RQ_LEFTOVER_DROP;
 }
 
-/* Two of one, and one of two again. */
+/* Splits one region in two, and merges them again. */
 static void a_split_and_a_merge_keep_nonces(void **state)
 {
     world *w = *state;
@@ -349,7 +349,7 @@ static void a_split_and_a_merge_keep_nonces(void **state)
     assert_int_equal(files_of(w, NULL), 0);
     f->info = halves[0];
     assert_ok(rq_region_open(f->engine, &f->info, f->schema, &f->region, NULL));
-    (void)rq_engine_recovered(f->engine, drop, NULL); /* the others are not opened again */
+    (void)rq_engine_recovered(f->engine, drop, NULL); /* the other regions are not opened again */
 }
 
 static void a_file_is_what_was_written_and_nothing_less(void **state)

@@ -17,7 +17,7 @@ static void a_region_moves_with_a_close(void **state)
     assert_ok(cluster_open(one, NULL));
     assert_ok(put(&one->f, "r", "a", "q", 5, "x"));
     rq_err rc = cluster_open(two, &why);
-    assert_false(rq_err_do_not_retry(rc)); /* may be retried: host0 may be fenced later */
+    assert_false(rq_err_do_not_retry(rc)); /* may be retried: host0 may be fenced by then */
     assert_int_equal(rc, RQ_E_CONFLICT);
     assert_int_equal(why.code, RQ_E_CONFLICT);
     assert_non_null(strstr(why.message, "is open at host0,16020,1, which is not fenced"));
@@ -32,12 +32,13 @@ static void a_region_moves_with_a_close(void **state)
     cluster_manifest(one, &m);
     assert_int_equal(m.open_number, 2);
     assert_ok(cluster_close(two, false));
-    assert_ok(cluster_open(one, NULL)); /* and back, in the same incarnation */
+    assert_ok(cluster_open(one, NULL)); /* and back to the same incarnation */
     assert_string_equal(get(&one->f, "r", "a", "q"), "x");
     cluster_end(&c);
 }
 
-/* From the log alone when `adopts` is false; the records wait in memory, or are too many for it. */
+/* Takes over from the log alone when `adopts` is false; the records wait in memory, or exceed
+ * it. */
 static void take_over(bool adopts, bool little_memory)
 {
     cluster c;
@@ -62,7 +63,8 @@ static void take_over(bool adopts, bool little_memory)
     assert_ok(cluster_open(two, NULL));
     assert_true(two->f.region->open_seqid > number);
     assert_string_equal(get(&two->f, "r", "a", "q"), "in the log");
-    assert_ok(increment(&two->f, "c", "b", "n", 3, 77, NULL)); /* a retry of the one before */
+    /* a retry of the previous increment */
+    assert_ok(increment(&two->f, "c", "b", "n", 3, 77, NULL));
     assert_ok(increment(&two->f, "c", "b", "n", 1, 78, &value));
     assert_int_equal(value, 4);
     cluster_manifest(two, &m);
@@ -83,7 +85,8 @@ static void a_dead_servers_region_is_taken_over(void **state)
     take_over(true, true);
 }
 
-/* Two servers die one after the other, and the second has not flushed what it took from the first. */
+/* Two servers die one after the other; the second has not flushed what it replayed from the
+ * first. */
 static void several_logs_are_replayed(void **state)
 {
     (void)state;
@@ -116,8 +119,9 @@ static void several_logs_are_replayed(void **state)
     cluster_end(&c);
 }
 
-/* The key of an opening that gave up, put late; keys of a region that is gone, of an opening whose swap may still come, and of one
- * whose edits are only in the log. */
+/* Keys that do not keep a log: of a failed opening, put late; of a region that no longer exists.
+ * Keys that do: of an opening whose swap may still arrive; of one whose edits are only in the
+ * log. */
 static void late_keys_do_not_keep_a_log(void **state)
 {
     (void)state;
@@ -140,8 +144,8 @@ static void late_keys_do_not_keep_a_log(void **state)
     assert_ok(rq_wal_need(two->shared, first, "0123456789abcdef0123456789abcdef", 7, NULL));
     assert_ok(rq_engine_sweep_late_keys(two->f.engine, first, &swept, NULL));
     assert_int_equal(swept, 2);
-    assert_int_equal(cluster_keys(two, first), 2); /* openings 2 and 3 */
-    assert_ok(cluster_open(two, NULL));            /* opening 3, of another server */
+    assert_int_equal(cluster_keys(two, first), 2); /* keys of openings 2 and 3 */
+    assert_ok(cluster_open(two, NULL));            /* opening 3, by another server */
     assert_string_equal(get(&two->f, "r", "a", "q"), "in the log");
     assert_ok(rq_engine_sweep_late_keys(two->f.engine, first, &swept, NULL));
     assert_int_equal(swept, 1);
@@ -157,7 +161,7 @@ static rq_err (*real_get)(rq_shared *s, const char *name, rq_arena *arena, rq_sl
 static cluster_server *adopts_too;
 static const char *second_log;
 
-/* Another log is adopted while the first is read. */
+/* Another log is adopted while the first is being read. */
 static rq_err get_and_adopt(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
                             uint64_t *ret_generation, rq_error *why)
 {
@@ -202,8 +206,8 @@ static void two_logs_are_adopted_at_once(void **state)
     cluster_end(&c);
 }
 
-/* The former owner writes on: its flush conflicts, the region fails, and no file is removed that the
- * new owner may have named. */
+/* The former owner continues to write: its flush conflicts, the region fails, and it removes no
+ * file that the new owner may have named. */
 static void a_former_owners_flush_fails(void **state)
 {
     (void)state;
@@ -223,7 +227,7 @@ static void a_former_owners_flush_fails(void **state)
     cluster_end(&c);
 }
 
-/* Answers are lost: each swap is done, and its sender does not know. */
+/* Responses are lost: each swap takes effect, but its sender gets an error. */
 static rq_err (*real_cas)(rq_shared *s, const char *name, uint64_t expected, const rq_slice *bytes,
                           uint64_t *ret_generation, rq_error *why);
 
@@ -256,7 +260,7 @@ static void swaps_without_answer_are_resolved(void **state)
     cluster_end(&c);
 }
 
-/* Storage that does no swap, does each without an answer, or answers nothing at all. */
+/* Storage that refuses swaps, swaps without a response, or does not respond at all. */
 static rq_err refused_cas(rq_shared *s, const char *name, uint64_t expected, const rq_slice *bytes,
                           uint64_t *ret_generation, rq_error *why)
 {
@@ -298,7 +302,8 @@ static void mend_storage(rq_shared *s)
     s->object_get = real_get;
 }
 
-/* A close whose flush is done and whose last swap fails. *one has the region, which refuses work. */
+/* A close whose flush succeeds and whose last swap fails. Server `one` keeps the region, which
+ * refuses requests. */
 static void fail_close(cluster *c, close_fault fault)
 {
     cluster_server *one = &c->servers[0];
@@ -324,7 +329,7 @@ static void expect_given_up(cluster *c)
     assert_string_equal(get(&two->f, "r", "a", "q"), "x");
 }
 
-/* Nobody else gets the region before it was given up; it can be closed again. */
+/* No other server gets the region before it is released; the close can be repeated. */
 static void a_failed_close_is_repeated(void **state)
 {
     (void)state;
@@ -339,7 +344,7 @@ static void a_failed_close_is_repeated(void **state)
     }
 }
 
-/* As the host does after a failed close: nothing is only in the log, so the region is given up. */
+/* As the host does after a failed close: no edit is only in the log, so the region is aborted. */
 static void a_failed_close_ends_with_an_abort(void **state)
 {
     (void)state;
@@ -352,8 +357,8 @@ static void a_failed_close_ends_with_an_abort(void **state)
     }
 }
 
-/* The swap had been done, and another server has opened the region since: the close that is repeated, or given up,
- * takes nothing from it. */
+/* The swap had taken effect, and another server has opened the region since: repeating or aborting
+ * the close does not affect the new owner. */
 static void a_repeated_close_leaves_the_next_owner_alone(void **state)
 {
     (void)state;
@@ -376,7 +381,7 @@ static void a_repeated_close_leaves_the_next_owner_alone(void **state)
     }
 }
 
-/* An opening that fails gives the region back: another server may open it. */
+/* A failed opening releases the region, so that another server may open it. */
 static void a_failed_opening_gives_the_region_back(void **state)
 {
     (void)state;
@@ -396,7 +401,7 @@ static void a_failed_opening_gives_the_region_back(void **state)
     cluster_end(&c);
 }
 
-/* A server whose clock is behind gives no earlier timestamp than its predecessor gave. */
+/* A server whose clock is behind assigns no earlier timestamp than its predecessor did. */
 static void timestamps_do_not_go_back(void **state)
 {
     (void)state;
@@ -461,7 +466,7 @@ static cluster_server *quick;
 
 static bool quick_closes;
 
-/* Another server opens the region between the read and the swap, and may have closed it. */
+/* Another server opens the region between the read and the swap, and may have closed it again. */
 static rq_err too_late(rq_shared *s, const char *name, uint64_t expected, const rq_slice *bytes,
                        uint64_t *ret_generation, rq_error *why)
 {
@@ -492,7 +497,7 @@ static void an_opening_that_conflicts_leaves_no_key(void **state)
     cluster_end(&c);
 }
 
-/* Both took the same number. */
+/* Both openings took the same number. */
 static void an_opening_between_read_and_swap_is_not_overwritten(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closed regions of a cluster: what a master does to their files and manifests, whoever has or had them
- * open. */
+/* Closed regions of a cluster: a master's changes of their files and manifests, whichever server
+ * has or had them open. */
 #include "cluster.h"
 
 #include "region/region_files.h"
@@ -9,7 +9,7 @@
 
 /* --- closed regions --------------------------------------------------------------------------- */
 
-/* The other half of the table's keys, or a region of another id. */
+/* The other half of the table's key range, or a region with another id. */
 static rq_region_info make_info(cluster_server *s, const char *start, const char *end, int64_t id)
 {
     rq_region_info info;
@@ -32,7 +32,7 @@ static rq_err make_linked(cluster_server *s, const rq_region_info *info, const r
     return rq_vfs_batch_end(batch, s->f.env->executor, rc, why);
 }
 
-/* As a table is created, and cloned. */
+/* As when a table is created or cloned. */
 static void a_region_of_links_has_a_manifest(void **state)
 {
     (void)state;
@@ -48,7 +48,7 @@ static void a_region_of_links_has_a_manifest(void **state)
     assert_ok(cluster_open(two, NULL));
     assert_ok(put(&two->f, "r", "a", "q", 1, "x"));
     assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
-    assert_ok(make_linked(one, &empty, &empty, &files, NULL)); /* an attempt after a crash */
+    assert_ok(make_linked(one, &empty, &empty, &files, NULL)); /* a retry after a crash */
     cluster_manifest(two, &m);
     assert_int_equal(m.open_number, 1);
     assert_int_equal(rq__manifest_family_of(&m, RQ_SLICE_LIT("a"))->file_count, 1);
@@ -96,13 +96,13 @@ static void a_region_is_split(void **state)
     assert_string_equal(get(&two->f, "z", "a", "q"), "high");
     assert_ok(put(&two->f, "z", "a", "q", RQ_TIMESTAMP_LATEST, "later"));
     assert_string_equal(get(&two->f, "z", "a", "q"), "later");
-    /* A deposed master does the step again. */
+    /* A deposed master repeats the step. */
     assert_int_equal(rq_region_create_from(one->f.engine, &halves[1], one->f.schema, &parent, 1,
                                            &at, true, &why),
                      RQ_E_STATE);
     assert_string_equal(get(&two->f, "z", "a", "q"), "later");
     assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
-    /* Or when the table has been disabled by then. */
+    /* The same if the table has been disabled by then. */
     assert_ok(cluster_close(two, false));
     assert_int_equal(rq_region_create_from(one->f.engine, &halves[1], one->f.schema, &parent, 1,
                                            &at, true, &why),
@@ -126,15 +126,15 @@ static void compact(cluster *c, cluster_server *s)
         if (!rq_sim_step(c->sim)) rq_sim_advance(c->sim, 10000000);
 }
 
-/* What the janitor does before it looks for references that keep the parent. */
+/* The janitor's work before it looks for references that keep the parent. */
 static void compact_and_drop(cluster *c, cluster_server *s)
 {
     compact(c, s);
     assert_ok(rq_region_drop_stale_references(s->f.region, NULL));
 }
 
-/* The parent was opened again between two attempts, and got other files. References of the first attempt do not
- * keep it. */
+/* The parent was opened again between two attempts, and has other files. References of the first
+ * attempt do not keep it. */
 static void a_split_that_is_tried_again_takes_the_files_of_now(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void a_split_that_is_tried_again_takes_the_files_of_now(void **state)
     cluster_end(&c);
 }
 
-/* A deposed master's, which come so late that the table has lost the family. */
+/* References of a deposed master, written after the family was dropped. */
 static void references_in_a_family_that_was_dropped_do_not_keep_the_parent(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void check_removal(rq_err (*removes)(cluster_server *s, rq_error *why))
     cluster_crash(&c, two);
     cluster_fence(one, name);
     assert_ok(removes(one, NULL));
-    assert_ok(removes(one, NULL)); /* an attempt after a crash */
+    assert_ok(removes(one, NULL)); /* a retry after a crash */
     assert_int_equal(cluster_open(one, NULL), RQ_E_NOT_FOUND);
     assert_int_equal(cluster_keys(one, name), 0);
     assert_ok(rq_wal_retire(one->shared, name, NULL));
@@ -270,7 +270,7 @@ static void a_removed_family_stays_removed(void **state)
         assert_ok(rq_region_remove_family(one->f.engine, &one->f.info, RQ_SLICE_LIT("a"), NULL));
     cluster_manifest(one, &m);
     assert_int_equal(m.family_count, 1);
-    assert_true(rq_slice_eq(m.owner, rq_slice_cstr(name))); /* its lease is waited for */
+    assert_true(rq_slice_eq(m.owner, rq_slice_cstr(name))); /* the owner's lease must end first */
     rq_table_schema *all = one->f.schema;
     one->f.schema = make_schema("default", "t", without, 1);
     assert_ok(cluster_open(one, NULL));
@@ -343,7 +343,8 @@ static rq_err (*manifest_get)(rq_shared *s, const char *name, rq_arena *arena, r
 static cluster_server *later_master; /* NULL: it has had its turn */
 static rq_region_numbers truncated_at;
 
-/* Between the reading of the manifest and its swap a later master truncates the region, and a client writes to it. */
+/* Between the read of the manifest and its swap a later master truncates the region, and a client
+ * writes to it. */
 static rq_err get_and_be_deposed(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
                                  uint64_t *ret_generation, rq_error *why)
 {

@@ -56,7 +56,7 @@ static uint64_t smallest_of(const uint64_t *held, size_t count)
     return smallest;
 }
 
-/* Compared with a list of held read points: none is forgotten, and when all are released none is
+/* Compares with a list of held read points: none is forgotten, and after all are released none is
  * left. Some clients use the read point of an earlier scanner, in any order. */
 static void read_points_are_kept(void **state)
 {
@@ -72,7 +72,7 @@ static void read_points_are_kept(void **state)
             rq__region_read_point_release(f.region, *one);
             *one = 0;
         } else {
-            /* In phases: all of them rise; some are old ones. */
+            /* In phases: either all new read points rise, or some are old ones. */
             bool rises = step / 10000 % 2 == 0 || rand() % 4 > 0;
             *one = rises ? now++ : now - (uint64_t)(rand() % 4000);
             assert_int_equal(rq__region_read_point_acquire(f.region, *one), *one);
@@ -170,7 +170,8 @@ static void one_family_flushes_alone_and_the_other_is_replayed(void **state)
 static void wait_for_files(fixture *f, uint32_t count)
 {
     rq_region_load load;
-    /* The compaction is requested and runs by itself; the test's time-out limits the loop. */
+    /* The compaction is requested and runs in the background; the test's time-out limits the
+     * loop. */
     do {
         usleep(1000);
         rq_region_get_load(f->region, &load);
@@ -210,7 +211,7 @@ static rq_err expect_crc32(void *arg, const rq_hfile_block_line *line)
     return RQ_OK;
 }
 
-/* Every file of family a is written so. */
+/* Checks the encoding and compression of every file of family a. */
 static void expect_files(fixture *f, rq_block_encoding encoding, rq_compression compression,
                          rq_bloom_type bloom)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The region scanner by example: how rows are cut and completed, what a filter decides about rows,
- * the answer at each limit, and HBase's errors. */
+/* The region scanner by example: rows that are returned in parts and completed, decisions of
+ * filters about rows, the result at each limit, and HBase's errors. */
 #include "by_hand.h"
 
 #include "filter/language.h"
@@ -100,7 +100,7 @@ static void drop(fixture *f)
     free(f);
 }
 
-/* One answer as text: "r1 f:a f:b" */
+/* One result as text: "r1 f:a f:b" */
 static const char *next(fixture *f)
 {
     rq_cellblock_reset(&f->out);
@@ -157,7 +157,7 @@ static void set_number_filter(fixture *f, const char *name, uint64_t n)
     set_filter(f, name, &pb);
 }
 
-/* family:a = "a", rows without it do not pass. */
+/* Sets a filter family:a = "a"; rows without the column do not pass. */
 static void set_value_filter(fixture *f, const char *family, const char *value)
 {
     rq_buf array = {0};
@@ -249,7 +249,7 @@ static void a_batch_cuts_the_row_and_the_next_answer_goes_on(void **state)
     assert_next(f, "r2 f:a f:b g:a", RQ_SCAN_BATCH_REACHED);
     assert_next(f, "r2 g:b", RQ_SCAN_DONE);
     close_scan(f);
-    /* A batch that ends with the row does not cut it. */
+    /* A batch that ends at the end of the row leaves no part. */
     f->limits.cells = 4;
     assert_int_equal(open_scan(f), RQ_OK);
     assert_next(f, "r1 f:a f:b g:a g:b", RQ_SCAN_MORE);
@@ -273,7 +273,7 @@ static void a_cut_row_without_more_to_show_is_followed_by_the_next(void **state)
                      .seqid = ++f->seqid};
         by_hand_add(&f->world, 1, &c);
     }
-    f->limits.cells = 2; /* older versions follow that are not shown */
+    f->limits.cells = 2; /* older versions follow, which are not returned */
     assert_int_equal(open_scan(f), RQ_OK);
     assert_next(f, "r1 f:a g:a", RQ_SCAN_BATCH_REACHED);
     assert_next(f, "r2 f:a g:a", RQ_SCAN_DONE);
@@ -380,7 +380,7 @@ static void long_values_end_a_slice_too(void **state)
     drop(f);
 }
 
-/* The limit counts all slices and both families, and a row's part by itself. */
+/* The limit counts all slices and both families, and each part of a row separately. */
 static void a_row_above_its_limit_is_refused(void **state)
 {
     (void)state;
@@ -435,7 +435,7 @@ static void set_language_filter(fixture *f, const char *text)
                      RQ_OK);
 }
 
-/* How many rows were looked at on the way to the rows the filter keeps. */
+/* How many rows were read to find those that the filter passes. */
 static uint64_t rows_looked_at(fixture *f, const char *filter, bool counts_rows,
                                const char *expected)
 {
@@ -503,7 +503,7 @@ static void put_value(fixture *f, const char *row, const char *value)
     by_hand_add(&f->world, 0, &c);
 }
 
-/* HBASE: RegionScannerImpl.nextRow; the same as 2.6.1, except for reversed scans. */
+/* HBASE: RegionScannerImpl.nextRow; as in 2.6.1, except for reversed scans. */
 static void a_cell_may_end_the_scan_in_a_row_that_is_left_out_by_its_key(void **state)
 {
     (void)state;
@@ -563,7 +563,7 @@ static void families_on_demand_are_read_for_kept_rows_and_sorted_in(void **state
                          .value_len = 1};
         by_hand_add(&f->world, 1, &other);
         if (round == 1) flush(f);
-        set_value_filter(f, "g", "a"); /* r1 has another value now */
+        set_value_filter(f, "g", "a"); /* r1 has another value since */
         f->scan.load_families_on_demand = true;
         assert_int_equal(open_scan(f), RQ_OK);
         assert_next(f, "r2 f:a f:b g:a g:b", RQ_SCAN_DONE);
@@ -674,7 +674,7 @@ static void wrong_questions_get_hbases_errors(void **state)
     assert_int_equal(open_scan(f), RQ_E_NO_SUCH_FAMILY);
     assert_non_null(strstr(f->why.message, "Column family nope does not exist in region t,,1."));
     f->why = (rq_error){0};
-    /* Before anything else that is wrong. */
+    /* Checked before any other error. */
     rq_slice column = RQ_SLICE_LIT("a");
     rq_scan_family both[] = {
         {.family = RQ_SLICE_LIT("g"), .qualifiers = &column, .qualifier_count = 1}, wanted};
@@ -760,7 +760,7 @@ static void rows_are_taken_until_a_limit(void **state)
     read_only_family_f(f);
     f->scan.stop_row = RQ_SLICE_LIT("r9");
     assert_int_equal(open_scan(f), RQ_OK);
-    assert_int_equal(take(f, cells, 8), 0); /* nothing is read yet */
+    assert_int_equal(take(f, cells, 8), 0); /* nothing has been read yet */
     assert_next(f, "r1 f:a f:b", RQ_SCAN_MORE);
     assert_int_equal(take(f, cells, 2), 2);
     assert_int_equal(f->state, RQ_SCAN_MORE);
@@ -800,7 +800,8 @@ static void a_taken_row_above_its_limit_is_refused(void **state)
     drop(f);
 }
 
-/* Taking 1,024 cells ends inside the row; the rest of it follows, and a cut is where it was asked. */
+/* Taking 1,024 cells ends inside the row; its rest follows, and a batch still ends where
+ * requested. */
 static void a_wide_row_is_completed_by_the_next_call(void **state)
 {
     (void)state;
@@ -830,7 +831,7 @@ static void a_wide_row_is_completed_by_the_next_call(void **state)
     drop(f);
 }
 
-/* Rows that are taken alternate with rows that are not: a call takes one row. */
+/* Rows that can be taken at once alternate with rows that cannot: a call takes one row. */
 static void the_clock_is_read_after_rows_not_after_calls(void **state)
 {
     (void)state;
@@ -860,7 +861,7 @@ static void the_clock_is_read_after_rows_not_after_calls(void **state)
     drop(f);
 }
 
-/* How many of the rows, each of one column with two versions, are begun by taking. */
+/* How many of the rows, each with one column of two versions, take_rows tried to take at once. */
 static unsigned rows_begun_by_taking(fixture *f, unsigned rows)
 {
     uint32_t cells[8];
@@ -877,7 +878,7 @@ static unsigned rows_begun_by_taking(fixture *f, unsigned rows)
     return begun;
 }
 
-/* Taking gets one cell of each, and costs more than it saves. */
+/* Taking at once returns only one cell of each row, and costs more than it saves. */
 static void rows_of_a_kind_that_is_not_taken_are_tried_now_and_then(void **state)
 {
     (void)state;
@@ -896,8 +897,8 @@ static void rows_of_a_kind_that_is_not_taken_are_tried_now_and_then(void **state
     drop(f);
 }
 
-/* A filter wanted no more of a column: its marker hides nothing, and the versions behind the marker
- * are no new column. */
+/* The filter has finished with a column: the column's marker hides nothing, and the versions after
+ * the marker do not begin a new column. */
 static void a_marker_in_a_column_that_the_filter_has_left_is_skipped(void **state)
 {
     (void)state;
@@ -911,7 +912,7 @@ static void a_marker_in_a_column_that_the_filter_has_left_is_skipped(void **stat
     f->world.region.read_point = f->seqid;
     set_language_filter(f, "ColumnPaginationFilter(1, 2)");
     assert_int_equal(open_scan(f), RQ_OK);
-    assert_next(f, "r1 f:c", RQ_SCAN_DONE); /* of the memstore */
+    assert_next(f, "r1 f:c", RQ_SCAN_DONE); /* from the memstore */
     close_scan(f);
     flush(f);
     set_language_filter(f, "ColumnPaginationFilter(1, 2)");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many files a get reads: the cells found in the memstore or the newest file may be all there
- * can be. */
+/* How many files a get reads: cells found in the memstore or the newest file may already complete
+ * the result. */
 #include "fixture.h"
 
 #include "hfile/block_cache.h"
@@ -57,7 +57,7 @@ static void flush(fixture *f)
     assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
 }
 
-/* One family; the row with that many columns is in a file. */
+/* Opens one family; a file has the row with this many columns. */
 static void open_with_file(fixture *f, void **state, unsigned columns)
 {
     static const family_def one = {"a", {NULL}};
@@ -76,13 +76,13 @@ static void a_whole_row_that_was_found_ends_the_search(void **state)
     write_row(&f, 3, 20); /* all of it is in the memstore */
     assert_int_equal(look(&f, false, &cells), 0);
     assert_int_equal(cells, 3);
-    flush(&f); /* in the newest file */
+    flush(&f); /* all of it is in the newest file */
     assert_int_equal(look(&f, false, &cells), 1);
-    write_row(&f, 2, 30); /* a part of it is newer */
+    write_row(&f, 2, 30); /* part of the row is newer */
     assert_int_equal(look(&f, false, &cells), 2);
     assert_int_equal(cells, 3);
-    assert_int_equal(look(&f, true, &cells), 0); /* it is there, whatever lies below */
-    write_row(&f, 3, 5);                         /* what comes last may be older */
+    assert_int_equal(look(&f, true, &cells), 0); /* the row exists, whatever older files contain */
+    write_row(&f, 3, 5);                         /* cells later in the row may be older */
     assert_int_equal(look(&f, false, &cells), 2);
     assert_int_equal(cells, 3);
     fixture_close(&f);
@@ -94,7 +94,7 @@ static void a_marker_may_bring_older_columns_to_light(void **state)
     uint32_t cells;
     open_with_file(&f, state, 3);
     write_row(&f, 3, 20);
-    assert_ok(delete_cell(&f, "r", "a", "q01", 20, RQ_TYPE_DELETE)); /* this version alone */
+    assert_ok(delete_cell(&f, "r", "a", "q01", 20, RQ_TYPE_DELETE)); /* deletes only this version */
     assert_int_equal(look(&f, false, &cells), 1);
     assert_int_equal(cells, 3);
     assert_string_equal(read_text(&f, "r", 0, false),
@@ -120,12 +120,13 @@ static void a_row_written_over_a_hundred_times_is_read_where_it_begins(void **st
     open_with_file(&f, state, 3);
     for (int64_t ts = 20; ts < 120; ts++)
         write_row(&f, 3, ts);
-    assert_int_equal(look(&f, false, &cells), 0); /* and look() wants an answer */
+    assert_int_equal(look(&f, false, &cells), 0); /* look() expects a result */
     assert_int_equal(cells, 3);
     assert_ok(put(&f, "r", "a", "q03", 130, "new"));
     assert_int_equal(look(&f, false, &cells), 0);
     assert_int_equal(cells, 4);
-    assert_ok(put(&f, "other", "a", "q04", 130, "elsewhere")); /* one that this row has not */
+    /* a column that this row does not have */
+    assert_ok(put(&f, "other", "a", "q04", 130, "elsewhere"));
     assert_ok(delete_cell(&f, "r", "a", "q01", 119, RQ_TYPE_DELETE));
     assert_ok(delete_cell(&f, "r", "a", "q02", 200, RQ_TYPE_DELETE_COLUMN));
     assert_string_equal(read_text(&f, "r", 0, false),

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often an opening and a clean close wait for the device. What each sync protects is for tests/sim to
- * prove; here those that protect nothing do not come back. */
+/* How often an opening and a clean close wait for the device. tests/sim proves that the syncs
+ * suffice; this test keeps unnecessary syncs from returning. */
 #include "fixture.h"
 #include "region/region_priv.h"
 #include "vfs/batch.h"
 #include "vfs/sim.h"
 
-/* The environment's functions, and calls of them. */
+/* The environment's functions, and counts of their calls. */
 static rq_vfs real;
 static unsigned syncs;
 
@@ -52,7 +52,7 @@ static void a_close_writes_what_has_changed(void **state)
     fixture_start(&f);
     begin_counting(env);
     assert_int_equal(put(&f, "r", "a", "q", 1, "v"), RQ_OK);
-    /* The log; the manifest twice (in use; closed, with the file); the file and its name. */
+    /* The log; the manifest twice (open; closed, with the file); the file and its name. */
     assert_in_range(syncs_of_close(&f), 4, 5);
     fixture_stop(&f, true);
     for (int i = 0; i < 2; i++) {
@@ -76,16 +76,16 @@ static void an_empty_log_is_begun_and_ended_by_its_header(void **state)
     syncs = 0;
     fixture_start(&f);
     fixture_stop(&f, true);
-    /* The folder of manifests, and the log's header twice; three for the fixture, which makes the region
-     * again. */
+    /* The folder of manifests, and the log's header twice; three for the fixture, which creates the
+     * region again. */
     assert_in_range(syncs, 2, 6);
     end_counting(env);
     fixture_start(&f);
     fixture_close(&f);
 }
 
-/* A step that makes a region and is repeated because the device failed a sync: the second sync would
- * succeed without writing anything. */
+/* A step that creates a region is repeated because a sync failed: a second sync of the same file
+ * would succeed without writing anything. */
 static void what_a_failed_sync_left_is_written_again(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void what_a_failed_sync_left_is_written_again(void **state)
         rq_slice written, kept;
         snprintf(path, sizeof path, "data/default/t/%s/.regioninfo", info.encoded);
         assert_ok(rq_vfs_read_file(env->vfs, path, 4096, &arena, &written, NULL));
-        rq_sim_run(sim); /* the batch asked for help that it did not need */
+        rq_sim_run(sim); /* runs the batch's helper task, which was not needed */
         rq_sim_cut_now(sim);
         rq_sim_restart(sim);
         assert_ok(rq_vfs_read_file(env->vfs, path, 4096, &arena, &kept, NULL));

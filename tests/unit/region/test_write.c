@@ -199,7 +199,7 @@ static void a_retried_increment_counts_once(void **state)
     assert_int_equal(v, 6);
     v = 0;
     assert_ok(increment(f, "r", "a", "n", 5, 77, &v));
-    assert_int_equal(v, 5); /* as the first one left it */
+    assert_int_equal(v, 5); /* unchanged since the first attempt */
     assert_int_equal(get_long(f, "r", "a", "n"), 6);
 }
 
@@ -222,36 +222,37 @@ static void reopen(fixture *f, bool abort)
     assert_ok(rq_region_open(f->engine, &f->info, f->schema, &f->region, NULL));
 }
 
-/* HBase has one list of nonces for the whole server: a region that moves away and comes back, or is
+/* HBase keeps one list of nonces for the whole server: a region that moves away and back, or is
  * split, finds them. Found by the simulation (disk_full, RQ_SEED=211591). */
 static void a_retried_increment_counts_once_across_a_close(void **state)
 {
     fixture *f = of(state);
     int64_t v = 0;
     assert_ok(increment(f, "r", "a", "n", 5, 77, NULL));
-    reopen(f, true); /* from the log */
+    reopen(f, true); /* the nonce comes from the log */
     assert_ok(increment(f, "r", "a", "n", 5, 77, NULL));
-    reopen(f, false); /* from a file; the log has forgotten it */
+    reopen(f, false); /* from a file; the log no longer has it */
     assert_ok(increment(f, "r", "a", "n", 5, 77, &v));
     assert_int_equal(v, 5);
     assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
     assert_ok(increment(f, "r", "a", "n", 1, 78, NULL));
     assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
     assert_ok(increment(f, "r", "a", "n", 2, 79, NULL));
-    reopen(f, true); /* one from a file, one from the log */
+    reopen(f, true); /* one nonce from a file, one from the log */
     assert_ok(increment(f, "r", "a", "n", 1, 78, NULL));
     assert_ok(increment(f, "r", "a", "n", 2, 79, NULL));
     assert_int_equal(get_long(f, "r", "a", "n"), 8);
 }
 
-/* Log records below the flushed number are not replayed, so the nonces must come from elsewhere. */
+/* Log records below the flushed sequence id are not replayed, so the nonces must come from
+ * elsewhere. */
 static void a_retried_increment_counts_once_across_a_flush_and_a_crash(void **state)
 {
     fixture *f = of(state);
     int64_t v = 0;
     assert_ok(increment(f, "r", "a", "n", 5, 77, NULL));
     flush(f);
-    assert_ok(increment(f, "r", "a", "n", 1, 78, NULL)); /* in the log alone */
+    assert_ok(increment(f, "r", "a", "n", 1, 78, NULL)); /* only in the log */
     for (int i = 0; i < 3; i++) {
         fixture_stop(f, i == 2);
         fixture_start(f);
@@ -304,7 +305,8 @@ static void a_retried_conditional_op_is_answered_as_done(void **state)
 
 /* --- conditions ------------------------------------------------------------------------------- */
 
-/* checkAndPut of a:q: if `value` (NULL: absent or empty) compares so, put a:q = "new". */
+/* checkAndPut of a:q: if its comparison with `value` (NULL: absent or empty) holds, puts a:q =
+ * "new". */
 static bool check_and_put(fixture *f, const char *row, rq_compare_op cmp, const char *value,
                           rq_time_range range)
 {
@@ -387,7 +389,7 @@ static void a_condition_looks_at_its_time_range(void **state)
     assert_true(check_and_put(f, "r", RQ_EQUAL, "old", (rq_time_range){0, 9}));
 }
 
-/* An op that puts `family`:q if a:q of row r compares so with "m". */
+/* An op that puts `family`:q if the comparison of a:q of row r with "m" holds. */
 static rq_err put_if(fixture *f, rq_compare_op cmp, const char *family, bool *ret_processed,
                      rq_error *why)
 {
@@ -487,7 +489,8 @@ static void an_op_of_a_batch_fails_alone(void **state)
     fixture *f = of(state);
     rq_cell good = cell_of("a", "q", 1, RQ_TYPE_PUT, "v");
     rq_cell bad[2] = {good,
-                      cell_of("nope", "q", 1, RQ_TYPE_PUT, "v")}; /* its first is taken back */
+                      cell_of("nope", "q", 1, RQ_TYPE_PUT, "v")}; /* the first mutation is rolled
+                                                                   * back */
     rq_mutation m[3];
     rq_row_op ops[3];
     static const char *const rows[] = {"r0", "r1", "r2"};
@@ -506,7 +509,7 @@ static void an_op_of_a_batch_fails_alone(void **state)
     assert_string_equal(get(f, "r0", "a", "q"), "v");
     assert_null(get(f, "r1", "a", "q"));
     assert_string_equal(get(f, "r2", "a", "q"), "v");
-    assert_int_equal(rq__region_read_point(f->region), before + 1); /* one record for both */
+    assert_int_equal(rq__region_read_point(f->region), before + 1); /* one log record for both */
 }
 
 static void row_mutations_fail_as_a_whole(void **state)
@@ -550,7 +553,8 @@ static void the_cell_size_limit_counts_as_hbase_counts(void **state)
     char *big = malloc(limit + 1);
     memset(big, 'x', limit);
     big[limit] = '\0';
-    /* 4 for the cell's length, 8 for two lengths, 12 fixed key bytes, row r, family a, qualifier q
+    /* 4 bytes of cell length, 8 of two lengths, 12 of fixed key fields, row r, family a, qualifier
+     * q
      */
     size_t overhead = 4 + 8 + 12 + 3;
     for (int i = -1; i <= 1; i++) {

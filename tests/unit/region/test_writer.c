@@ -31,20 +31,20 @@ typedef struct one {
 struct world {
     real_env real;
     fixture f;
-    rq_region *regions[REGIONS]; /* of rows a…, b…, c… */
+    rq_region *regions[REGIONS]; /* regions of rows a…, b…, c… */
     rq_region_info infos[REGIONS];
     rq_lane *lane;
     rq_writer *writer;
     rq_task start;
     rq_latch done;
     one *all;
-    unsigned count; /* writes wished for */
-    unsigned begun; /* … of which so many were given away */
+    unsigned count; /* number of writes to make */
+    unsigned begun; /* number of writes begun */
     unsigned answered;
-    unsigned at_once; /* in flight; then each done() writes the next */
+    unsigned at_once; /* writes in flight; then each done() begins the next */
     unsigned last[REGIONS];
     bool in_write;    /* inside rq_region_write */
-    pthread_t thread; /* the lane's */
+    pthread_t thread; /* the lane's thread */
     rq_random random;
 };
 
@@ -63,7 +63,7 @@ static void open_regions(world *w)
 
 static void on_done(rq_write *write);
 
-/* Every seventh has an unknown family, every eleventh a row of another region. */
+/* Every seventh write has an unknown family, every eleventh a row of another region. */
 static rq_err expected(const one *o)
 {
     if (o->number % 7 == 3) return RQ_E_NO_SUCH_FAMILY;
@@ -99,7 +99,7 @@ static void on_done(rq_write *write)
     RQ_ASSERT(o->answered++ == 0);
     RQ_ASSERT(o->op.rc == expected(o));
     rq_row_op_clear(&o->op);
-    if (o->op.rc == RQ_OK) { /* the log acknowledges in its order */
+    if (o->op.rc == RQ_OK) { /* the log acknowledges writes in its order */
         RQ_ASSERT(w->last[o->region] <= o->number);
         w->last[o->region] = o->number;
     }
@@ -113,7 +113,7 @@ static void run_start(rq_task *task)
 {
     world *w = RQ_CONTAINER_OF(task, world, start);
     w->thread = pthread_self();
-    /* A push in between may answer some, and they begin others. */
+    /* A push in between may answer some writes, whose done() begins others. */
     for (unsigned i = 0; i < w->at_once && w->begun < w->count; i++) {
         begin_next(w);
         if (rq_random_below(&w->random, 50) == 0) rq__writer_push(w->writer);
@@ -181,7 +181,7 @@ static void an_answer_may_write_again(void **state)
     }
 }
 
-/* --- what was gathered when the region was closed --------------------------------------------- */
+/* --- writes collected before the region was closed -------------------------------------------- */
 
 typedef struct late {
     one put;
@@ -199,11 +199,11 @@ static void late_done(rq_write *write)
 static void late_gather(rq_task *task)
 {
     late *l = RQ_CONTAINER_OF(task, late, gather);
-    rq_lane_post(l->put.world->lane, &l->wait); /* before the writer posts its own task */
+    rq_lane_post(l->put.world->lane, &l->wait); /* runs before the task that the writer posts */
     rq_region_write(l->put.world->f.region, &l->put.write);
 }
 
-/* Stands between the gathering and the handing over. */
+/* Runs between the collecting and the passing of the list to the region. */
 static void late_wait(rq_task *task)
 {
     late *l = RQ_CONTAINER_OF(task, late, wait);
@@ -324,7 +324,7 @@ static void a_long_batch_lets_later_writes_pass(void **state)
     world_close(&w);
 }
 
-/* --- several of them -------------------------------------------------------------------------- */
+/* --- several long batches --------------------------------------------------------------------- */
 
 #define LONG_BATCHES 4
 #define BATCH_OPS 20000
@@ -346,7 +346,7 @@ struct long_batches {
     rq_task begin;
     rq_latch done;
     unsigned ended;
-    size_t begun; /* ops of the last batch when the first ends */
+    size_t begun; /* ops of the last batch that had begun when the first ended */
 };
 
 static void long_batch_done(rq_write *write)
@@ -430,7 +430,7 @@ static void ladder_begin(rq_task *task)
     rq_region_write(l->world->regions[0], &l->written);
 }
 
-/* Returns the number of ops done; those behind them are to be sent again. */
+/* Returns the number of ops done; the remaining ops must be sent again. */
 static size_t write_ladder(ladder *l, size_t first)
 {
     rq_executor *ex = l->world->f.env->executor;
@@ -452,7 +452,7 @@ static size_t write_ladder(ladder *l, size_t first)
     return done;
 }
 
-/* The n-th deletion of a newest version passes the n - 1 deleted ones. */
+/* The n-th deletion of a newest version skips the n - 1 deleted ones. */
 static void a_batch_that_reads_too_much_is_done_in_parts(void **state)
 {
     (void)state;

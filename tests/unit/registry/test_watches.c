@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches of the registry's clients, on the catalog in the simulated environment. After a change many watches of one client
- * are compared in slices, and its next requests are answered after the events. A closed session holds no watch. */
+/* Watches of the registry's clients, on the catalog in the simulated environment. After a change
+ * many watches of one client are checked in slices, and the client's next requests are answered
+ * after the events. A closed session keeps no watches. */
 #include "../service/service_world.h"
 
 #include "base/meter.h"
@@ -10,7 +11,7 @@ enum { EXISTS = 3, PING = 11, CLOSE_SESSION = -11, MANY = 20000 };
 
 typedef struct client {
     rq_stream stream;
-    rq_buf in; /* sent, and not yet taken */
+    rq_buf in; /* bytes sent by the client that the server has not taken yet */
 } client;
 
 static void offer(client *c)
@@ -49,7 +50,7 @@ static void close_client(client *c)
     rq_buf_clear(&c->in);
 }
 
-/* The error of the one answer that was sent to the client. */
+/* The error in the only response that was sent to the client. */
 static int32_t error_of_answer(const client *c)
 {
     uint32_t err = 0;
@@ -59,7 +60,7 @@ static int32_t error_of_answer(const client *c)
     return (int32_t)err;
 }
 
-/* Returns the error of the answer. */
+/* Sets a watch; returns the error in the response. */
 static int32_t watch(client *c, const char *path)
 {
     size_t len = strlen(path);
@@ -84,7 +85,7 @@ static void ask(client *c, int32_t xid, int32_t op)
     offer(c);
 }
 
-/* The xids of what was sent to the client. */
+/* The xids of the responses sent to the client. */
 static size_t xids(const client *c, int32_t *ret, size_t most)
 {
     rq_cursor at = rq_cursor_of(rq_buf_slice(&c->stream.out));
@@ -99,7 +100,7 @@ static size_t xids(const client *c, int32_t *ret, size_t most)
     return count;
 }
 
-/* Tasks of the loop for a change that one of as many watches shows. */
+/* The number of the loop's tasks for a change that triggers one of this many watches. */
 static unsigned tasks_of_change(service_world *s, unsigned watches, const char *table)
 {
     client c;
@@ -107,7 +108,7 @@ static unsigned tasks_of_change(service_world *s, unsigned watches, const char *
     char path[64];
     open_client(&c, s);
     snprintf(path, sizeof path, "/hbase/table/%s", table);
-    watch(&c, path); /* compared last */
+    watch(&c, path); /* this watch is checked last */
     for (unsigned i = 0; i < watches; i++) {
         snprintf(path, sizeof path, "/hbase/table/none%u", i);
         watch(&c, path);
@@ -115,7 +116,7 @@ static unsigned tasks_of_change(service_world *s, unsigned watches, const char *
     s->loops.loop.run(&s->loops.loop);
     unsigned before = s->posted;
     assert_int_equal(world_create(&s->w, table, "f", NULL), RQ_OK);
-    ask(&c, -2, PING); /* before the loop has run */
+    ask(&c, -2, PING); /* sent before the loop runs */
     bool waits = c.in.len > 0;
     assert_int_equal(waits, watches == MANY);
     s->loops.loop.run(&s->loops.loop);
@@ -128,7 +129,7 @@ static unsigned tasks_of_change(service_world *s, unsigned watches, const char *
     }
     assert_int_equal(c.in.len, 0);
     assert_int_equal(xids(&c, xid, 8), 2);
-    assert_int_equal(xid[0], -1); /* the event */
+    assert_int_equal(xid[0], -1); /* xid of the event */
     assert_int_equal(xid[1], -2);
     close_client(&c);
     return tasks;
@@ -156,7 +157,7 @@ static void many_watches_are_compared_in_slices(void **state)
     service_world_free(s);
 }
 
-/* Sets watches until one is refused; returns how many were taken. */
+/* Sets watches until one is refused; returns how many were accepted. */
 static unsigned watch_until_refused(client *c)
 {
     enum { NO_NODE = -101, OPERATION_TIMEOUT = -7 };
@@ -182,7 +183,7 @@ static void a_closed_session_holds_no_watch(void **state)
     ask(&first, 7, CLOSE_SESSION);
     assert_int_equal(error_of_answer(&first), 0);
     assert_int_equal(watch_until_refused(&second),
-                     most); /* the first connection's end is not yet handled */
+                     most); /* the first connection's close has not been handled yet */
     close_client(&first);
     close_client(&second);
     rq_registry_close(registry);
@@ -241,7 +242,7 @@ static void many_watches_are_set_again_in_slices(void **state)
     set_watches(&gone, COUNT);
     set_watches(&other, COUNT);
     assert_true(c.in.len > 0 && gone.in.len > 0);
-    close_client(&gone); /* between two slices */
+    close_client(&gone); /* closes between two slices */
     assert_true(slices_until_answer(s, &c) > LEAST);
     assert_int_equal(xids(&c, xid, 8), 1);
     assert_int_equal(xid[0], EXPECTED_XID);

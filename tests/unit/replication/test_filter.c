@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which records a peer gets, and the request that is made of them. */
+/* The records that a peer gets, and the request that is made from them. */
 #include "../base/unit.h"
 
 #include "cell/cellblock.h"
@@ -194,7 +194,7 @@ static void a_record_that_the_peer_has_is_left_out(void **state)
     rq_arena_clear(&w.arena);
 }
 
-/* A record as region/bulk_event.c writes it: two families, of which one is replicated. */
+/* A record as region/bulk_event.c writes it, with two families, of which one is replicated. */
 static size_t load_event(uint8_t *out)
 {
     char family_f[] = "f";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a source shares the machine while it catches up (replication/pace.h). */
+/* How much time a source leaves to clients while it catches up (replication/pace.h). */
 #include "../base/unit.h"
 
 #include "replication/pace.h"
@@ -21,7 +21,7 @@ static void half_of_the_time_is_the_clients(void **state)
     rq__pace p = {0};
     assert_int_equal(rq__pace_rest_ns(&p, 10 * MS, 15 * MS, 100 * MB), 5 * MS);
     assert_int_equal(rq__pace_rest_ns(&p, 20 * MS, 23 * MS, 99 * MB), 3 * MS);
-    /* A peer that answers late has rested meanwhile. */
+    /* The time in which a slow peer answers counts as rest. */
     assert_true(rq__pace_rest_ns(&p, 30 * MS, 930 * MS, 98 * MB) <= 50 * MS);
     assert_true(rq__pace_batch_bytes(100 * MB, 4 * MB) < 4 * MB);
     assert_int_equal(rq__pace_batch_bytes(100 * MB, 1024), 1024);
@@ -34,9 +34,11 @@ static void a_backlog_that_grows_leaves_no_time_for_rests(void **state)
     uint64_t now = 10 * MS, backlog = 100 * MB;
     assert_int_not_equal(rq__pace_rest_ns(&p, now, now + MS, backlog), 0);
     now += 1100 * MS;
-    assert_int_equal(rq__pace_rest_ns(&p, now, now + MS, backlog + MB), 0); /* it grew */
+    /* the backlog has grown */
+    assert_int_equal(rq__pace_rest_ns(&p, now, now + MS, backlog + MB), 0);
     now += 1100 * MS;
-    assert_int_not_equal(rq__pace_rest_ns(&p, now, now + MS, backlog), 0); /* it has shrunk since */
+    /* the backlog has shrunk since */
+    assert_int_not_equal(rq__pace_rest_ns(&p, now, now + MS, backlog), 0);
     assert_int_equal(rq__pace_rest_ns(&p, now, now + MS, 0), 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writers of an index; contract in index_writers.h. */
+/* Writers of an index; see index_writers.h. */
 #include "index_writers.h"
 
 #include <ftw.h>
@@ -52,7 +52,8 @@ size_t count_entries(const index_kind *k, rq_db *db)
         OK(rq_scanner_next(s, &row, &why));
         if (row == NULL) break;
         const rq_kv *token = rq_row_find(row, rq_text("i"), rq_text("t"));
-        if (token != NULL && token->value.len == TOKEN) n++; /* shorter: a deleted entry */
+        /* a deleted entry has a shorter token */
+        if (token != NULL && token->value.len == TOKEN) n++;
         rq_row_free(row);
     }
     rq_scanner_close(s);
@@ -60,7 +61,7 @@ size_t count_entries(const index_kind *k, rq_db *db)
     return n;
 }
 
-/* A repair changes nothing that a reader sees, and leaves an entry for each row. */
+/* A repair does not change the rows that queries find, and leaves one entry per row. */
 static void check(const index_kind *k, rq_db *db, rq_index *x, bool unique, bool repairs)
 {
     size_t rows = k->check(db, x, unique);
@@ -70,7 +71,7 @@ static void check(const index_kind *k, rq_db *db, rq_index *x, bool unique, bool
     assert_int_equal(count_entries(k, db), rows);
 }
 
-/* --- several ---------------------------------------------------------------------------------- */
+/* --- several writers -------------------------------------------------------------------------- */
 
 typedef struct writer {
     const index_kind *kind;
@@ -122,7 +123,7 @@ void several_writers(void **kind)
     }
 }
 
-/* --- killed ----------------------------------------------------------------------------------- */
+/* --- killed writers --------------------------------------------------------------------------- */
 
 static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 {
@@ -130,7 +131,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
     return remove(path);
 }
 
-/* The child writes until it is killed. */
+/* The child process writes until it is killed. */
 static void write_until_killed(const index_kind *k, const char *folder, bool unique, uint64_t state,
                                int ready)
 {
@@ -151,7 +152,7 @@ static void kill_one(const index_kind *k, const char *folder, bool unique, uint6
     if (child == 0) write_until_killed(k, folder, unique, state, ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
     struct timespec t = {
-        0, 1000000 + (long)below(&state, 60000000)}; /* the moment of the kill is the test */
+        0, 1000000 + (long)below(&state, 60000000)}; /* the kill must be at a random moment */
     nanosleep(&t, NULL);
     kill(child, SIGKILL);
     waitpid(child, &status, 0);

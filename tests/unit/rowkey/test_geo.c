@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GeoHash, covers and nearest rows against brute force; nearest rows on the database of the argument
- * (default: memory:). */
+/* GeoHash, covers and nearest rows, compared with brute force. The argument is the URL of the
+ * database for nearest rows (default: memory:). */
 #include "../api/api_test.h"
 
 #include "rorqual/rowkey.h"
@@ -12,7 +12,7 @@ static rq_failure why = {.size = sizeof why};
 static const char *url = "memory:";
 static uint64_t state;
 
-static double chance(void) /* 0 to 1 */
+static double chance(void) /* between 0 and 1 */
 {
     state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (double)(state >> 11) / 9007199254740992.0;
@@ -28,7 +28,7 @@ static double longitude_of(double v)
     return v > 180 ? v - 360 : v < -180 ? v + 360 : v;
 }
 
-/* Many near the poles and the 180th meridian. */
+/* Random points, many of them near the poles and the 180th meridian. */
 static rq_point random_point(void)
 {
     rq_point p = {asin(2 * chance() - 1) * (180 / M_PI), 360 * chance() - 180};
@@ -42,7 +42,7 @@ static rq_point near(rq_point p, double degrees)
     double lat = p.latitude + degrees * (2 * chance() - 1);
     double lon =
         p.longitude + degrees * (2 * chance() - 1) / fmax(0.01, cos(p.latitude * M_PI / 180));
-    if (lat > 90 || lat < -90) lat = copysign(180, lat) - lat; /* over the pole */
+    if (lat > 90 || lat < -90) lat = copysign(180, lat) - lat; /* continues over the pole */
     return (rq_point){lat, fmax(-180, fmin(180, longitude_of(lon)))};
 }
 
@@ -56,9 +56,9 @@ static void hashes(void **unused)
     OK(rq_geohash_encode((rq_point){57.64911, 10.40744}, 11, hash, &why));
     assert_string_equal(hash, "u4pruydqqvj");
     OK(rq_geohash_encode((rq_point){90, 180}, 3, hash, &why));
-    assert_string_equal(hash, "bpb"); /* 180 is -180 */
+    assert_string_equal(hash, "bpb"); /* longitude 180 equals -180 */
     OK(rq_geohash_encode((rq_point){0, 0}, 2, hash, &why));
-    assert_string_equal(hash, "s0"); /* the cell north and east of it */
+    assert_string_equal(hash, "s0"); /* the point belongs to the cell north and east of it */
     for (int i = 0; i < 20000; i++) {
         rq_point p = random_point();
         unsigned letters = 1 + (unsigned)below(12);
@@ -113,7 +113,7 @@ static bool covers(const rq_geo_ranges *r, const char *hash)
 
 enum { CORNERS_MAX = 9 };
 
-/* A star around its middle. */
+/* A star-shaped polygon around `middle`. */
 static void random_polygon(rq_area *a, rq_point corners[CORNERS_MAX], rq_point middle, double size)
 {
     a->kind = RQ_AREA_POLYGON;
@@ -132,7 +132,7 @@ static void random_area(rq_area *a, rq_point corners[CORNERS_MAX], rq_point *ret
                         double *ret_size)
 {
     rq_point p = random_point();
-    double size = pow(10, 2.2 * chance() - 1); /* degrees: 0.1 to 16 */
+    double size = pow(10, 2.2 * chance() - 1); /* 0.1 to 16 degrees */
     *a = (rq_area){.size = sizeof *a};
     switch (below(3)) {
     case 0:
@@ -204,8 +204,8 @@ static void hash_of_number(unsigned v, unsigned letters, char *out)
     out[letters] = '\0';
 }
 
-/* A box's cover is exactly the cells that meet it, in as few ranges as there are runs of them; with
- * fewer ranges the largest gaps stay. */
+/* A box's cover consists of exactly the cells that intersect it, with one range for each run of
+ * adjacent cells; with fewer ranges the largest gaps remain. */
 static void covers_of_boxes_are_minimal(void **unused)
 {
     (void)unused;
@@ -238,7 +238,7 @@ static void covers_of_boxes_are_minimal(void **unused)
         }
         assert_int_equal(r->count, runs);
         assert_int_equal(few->count, most);
-        for (size_t kept = 0; kept + 1 < most; kept++) { /* take out the largest */
+        for (size_t kept = 0; kept + 1 < most; kept++) { /* removes the largest gap */
             size_t largest = 0;
             for (size_t i = 1; i < gap_count; i++)
                 if (gaps[i] > gaps[largest]) largest = i;
@@ -271,7 +271,7 @@ static void refused_areas(void **unused)
     FAILS(RQ_E_INVALID, rq_geo_cover(&a, 5, 0, &r, &why));
 }
 
-/* Of a later version, with a field at its end. */
+/* Structs of a later version, with a field at the end. */
 static void longer_areas(void **unused)
 {
     (void)unused;
@@ -286,7 +286,7 @@ static void longer_areas(void **unused)
     FAILS(RQ_E_UNSUPPORTED, rq_geo_contains(&a.area, (rq_point){1, 1}, &has, &why));
 }
 
-/* The arctic circle's cap, once around the earth, is the north pole's. */
+/* The polygon along the arctic circle, once around the earth, is the cap of the north pole. */
 static void polygons_around_a_pole(void **unused)
 {
     (void)unused;
@@ -398,7 +398,8 @@ static void nearest_rows(void **unused)
     rq_geo_found *found;
     rq_geo_search s = {.size = sizeof s, .letters = 9, .center = {0, 0}, .count = 2000};
     FAILS(RQ_E_MALFORMED,
-          rq_geo_nearest(t, &s, &found, &why)); /* rows without the prefix have no hash */
+          rq_geo_nearest(t, &s, &found, &why)); /* rows that are too short for the prefix have no
+                                                 * hash */
     s.count = 0;
     FAILS(RQ_E_INVALID, rq_geo_nearest(t, &s, &found, &why));
     rq_table_close(t);

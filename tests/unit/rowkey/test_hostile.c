@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Salted scans, indexes and the like on a server that responds with rows nobody wrote: shorter than the salt, or
- * without cells. */
+/* Salted scans, indexes and similar functions on a server that responds with rows that cannot
+ * exist: shorter than the salt, or without cells. */
 #include "../client/fake.h"
 
 #include "rorqual/rorqual.h"
@@ -8,7 +8,7 @@
 
 #include "base/pb.h"
 
-/* Written before the server runs: the row of each answer, and whether it has a cell. */
+/* Written before the server runs: the row of each response, and whether it has a cell. */
 typedef struct server {
     fake fake;
     rq_slice row;
@@ -59,7 +59,7 @@ typedef struct world {
     rq_failure why;
 } world;
 
-/* hbase:meta: the registry alone says where it is. */
+/* Rows of hbase:meta are not needed: only the registry gives its location. */
 static void set_up(world *w, rq_slice row, bool has_cell)
 {
     char url[64];
@@ -96,7 +96,7 @@ static void read_salted(rq_slice row, bool has_cell, rq_err expected)
     assert_int_equal(rq_salted_scan(w.table, format, &scan, 0, &s, &w.why), RQ_OK);
     assert_int_equal(rq_salted_next(s, &r, &w.why), expected);
     rq_row_free(r);
-    if (expected != RQ_OK) { /* and again */
+    if (expected != RQ_OK) { /* a failed scan fails again */
         assert_non_null(strstr(w.why.message, "salt"));
         assert_int_equal(rq_salted_next(s, &r, &w.why), expected);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Secondary indexes: what rowkey.h promises, with one writer, with several at the same rows, and after
- * kill -9 at a random moment. With a URL as argument the database is that one, and nobody is killed.
+ * Secondary indexes: the guarantees of rowkey.h with one writer, with several writers of the same
+ * rows, and after kill -9 at a random moment. With a URL as argument, that database is used, and no
+ * process is killed.
  */
 #include "index_writers.h"
 
@@ -28,7 +29,7 @@ static void create_table(rq_db *db)
     OK(rq_table_create(db, &spec, &why));
 }
 
-/* Values have bytes 00, and one begins another. */
+/* Some values contain bytes 00, and some are prefixes of others. */
 static rq_bytes value_of(uint64_t i)
 {
     static const char *const values[VALUES] = {"a", "a\0b", "a\0", "ab", "", "\xff"};
@@ -49,7 +50,7 @@ static rq_err put(rq_index *x, const char *row, rq_bytes mail, rq_failure *failu
     return rq_index_put(x, &change, failure);
 }
 
-/* The rows of a value, "r1 r2 …". */
+/* The rows with a value, as "r1 r2 …". */
 static void find(rq_index *x, rq_bytes value, char *out)
 {
     rq_index_scanner *s;
@@ -62,7 +63,7 @@ static void find(rq_index *x, rq_bytes value, char *out)
         if (row == NULL) break;
         const rq_kv *mail = rq_row_find(row, rq_text("cf"), rq_text("mail"));
         assert_non_null(mail);
-        if (value.len > 0) /* an empty `from` is the begin of the index */
+        if (value.len > 0) /* an empty `from` is the start of the index */
             assert_true(mail->value.len == value.len &&
                         memcmp(mail->value.data, value.data, value.len) == 0);
         if (mail->value.len == value.len)
@@ -73,7 +74,8 @@ static void find(rq_index *x, rq_bytes value, char *out)
     rq_index_scanner_close(s);
 }
 
-/* Every row is found by its value, and found rows have it; the number of rows with a value. */
+/* Every row is found by its value, and found rows have the value. Returns the number of rows with a
+ * value. */
 static size_t check_all(rq_db *db, rq_index *x, bool unique)
 {
     static char expected[VALUES][KEYS * 8], found[KEYS * 8];
@@ -149,15 +151,15 @@ static void one_writer(void **unused)
                         .row = rq_text("r02"),
                         .edits = &other,
                         .edit_count = 1};
-    OK(rq_index_put(x, &change, &why)); /* does not touch the column */
+    OK(rq_index_put(x, &change, &why)); /* this put does not change the indexed column */
     OK(rq_index_delete(x, rq_text("r03"), &why));
-    OK(rq_index_delete(x, rq_text("r04"), &why)); /* not there */
+    OK(rq_index_delete(x, rq_text("r04"), &why)); /* the row does not exist */
     find(x, rq_text("anna"), found);
     assert_string_equal(found, "");
     find(x, rq_text("ann"), found);
     assert_string_equal(found, "r02 ");
     assert_int_equal(count_entries(&kind, db), 2);
-    OK(put(x, "r03", rq_text("zoe"), &why)); /* again, after its delete */
+    OK(put(x, "r03", rq_text("zoe"), &why)); /* written again after its delete */
     rq_index_range range = {.size = sizeof range, .from = rq_text("b"), .no_end = true};
     rq_index_scanner *s;
     rq_row *row;
@@ -176,7 +178,7 @@ static void one_writer(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
-/* The token of the entry of ann and r01. */
+/* Reads the token of the entry of value "ann" and row r01. */
 static void read_token(rq_db *db, char *ret, size_t *ret_len)
 {
     rq_table *t;
@@ -192,7 +194,7 @@ static void read_token(rq_db *db, char *ret, size_t *ret_len)
     rq_table_close(t);
 }
 
-/* Or a writer that read the first would take the second for it (index.c). */
+/* Otherwise a writer that has read the first entry would mistake the second for it (index.c). */
 static void deleted_entries_differ(void **unused)
 {
     (void)unused;
@@ -227,7 +229,8 @@ static void unique_values(void **unused)
     OK(put(x, "r02", rq_text("ann"), &why));
     find(x, rq_text("ann"), found);
     assert_string_equal(found, "r02 ");
-    /* A writer that died before it wrote its row leaves an entry, which the next one takes over. */
+    /* A writer that died before it wrote its row leaves an entry, which the next writer of the
+     * value takes over. */
     OK(rq_table_open(db, "index_test_by_mail", &entries, &why));
     rq_edit stale[] = {
         {.family = rq_text("i"), .qualifier = rq_text("t"), .value = rq_text("0123456789abcdef")},
@@ -242,7 +245,8 @@ static void unique_values(void **unused)
     find(x, rq_text("carl"), found);
     assert_string_equal(found, "r05 ");
     rq_table_close(entries);
-    /* A row that was written past the index has no entry of its own, and takes none along. */
+    /* A row written without the index has no entry, and a change of it must not remove another
+     * row's entry. */
     rq_table *rows;
     OK(rq_table_open(db, "index_test", &rows, &why));
     OK(rq_put_value(rows, rq_text("r07"), rq_text("cf"), rq_text("mail"), rq_text("carl"), &why));
@@ -254,7 +258,7 @@ static void unique_values(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
-/* A scan that could not read a row has skipped it: it does not go on as if nothing had happened. */
+/* A scan that failed to read a row has skipped the row, so it must not continue. */
 static void a_failed_scan_stays_failed(void **unused)
 {
     (void)unused;
@@ -295,7 +299,7 @@ static void rebuild_and_repair(void **unused)
     OK(rq_connect(url, NULL, &db, &why));
     rq_index *x = fresh(&kind, db, false);
     OK(rq_table_open(db, "index_test", &t, &why));
-    for (int i = 0; i < KEYS; i++) { /* without the index */
+    for (int i = 0; i < KEYS; i++) { /* written without the index */
         char key[8];
         sprintf(key, "r%02d", i);
         OK(rq_put_value(t, rq_text(key), rq_text("cf"), rq_text("mail"),
@@ -306,7 +310,7 @@ static void rebuild_and_repair(void **unused)
     assert_int_equal(check_all(db, x, false), KEYS);
     OK(rq_put_value(t, rq_text("r03"), rq_text("cf"), rq_text("mail"), rq_text("other"), &why));
     OK(rq_delete_row(t, rq_text("r04"), &why));
-    check_all(db, x, false); /* wrong entries are passed over */
+    check_all(db, x, false); /* queries skip wrong entries */
     OK(rq_index_repair(x, &r, &why));
     assert_true(r.added == 1 && r.removed == 2 && r.rows == KEYS - 1 && r.duplicates == 0);
     OK(rq_index_repair(x, &r, &why));
@@ -323,7 +327,7 @@ static void rebuild_and_repair(void **unused)
     rq_edit third = {.family = rq_text("cf"),
                      .qualifier = rq_text("mail"),
                      .value = rq_text("third"),
-                     .timestamp = INT64_C(4102444800000)}; /* the index writes ahead of the clock */
+                     .timestamp = INT64_C(4102444800000)}; /* later than the index's entries */
     rq_change change = {.size = sizeof change,
                         .kind = RQ_PUT,
                         .row = rq_text("r05"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Indexes with covered columns: queries that read no row, copies that follow the rows through writers that
- * meet, are killed, or write past the index. test_rowkey_index_cover [URL]; SEED. */
+/* Indexes with covered columns: queries read no row, and copies follow the rows with concurrent
+ * writers, killed writers, and writers that do not use the index. test_rowkey_index_cover [URL];
+ * SEED. */
 #include "index_writers.h"
 
 enum { KEYS = 12, VALUES = 4 };
@@ -12,7 +13,8 @@ static rq_index *open_index(rq_db *db, bool unique)
     rq_index *x;
     rq_column covered[] = {{rq_text("g"), rq_text("age")},
                            {rq_text("cf"), rq_text("city")},
-                           {rq_text("cf"), rq_text("mail")}}; /* the indexed one, which is fine */
+                           {rq_text("cf"), rq_text("mail")}}; /* the indexed column may be covered,
+                                                               * too */
     rq_index_spec spec = {.size = sizeof spec,
                           .table = "cover_test",
                           .index_table = "cover_test_by_mail",
@@ -33,7 +35,7 @@ static void create_table(rq_db *db)
     OK(rq_table_create(db, &spec, &why));
 }
 
-/* NULL: the column is not written. */
+/* A column whose value is NULL is not written. */
 static rq_err put(rq_index *x, const char *row, const char *mail, const char *city, const char *age,
                   rq_failure *failure)
 {
@@ -70,7 +72,7 @@ static void append_row(const rq_row *row, char *out)
     strcat(out, "\n");
 }
 
-/* All rows by the index, covered columns alone. */
+/* Queries all rows by the index, with covered columns only. */
 static void query(rq_index *x, char *out)
 {
     rq_index_scanner *s;
@@ -92,7 +94,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The same of the table, in the order of the index: by value, then row. */
+/* Compares with the table's rows in the order of the index: by value, then by row. */
 static size_t expect_copies(rq_db *db, rq_index *x, bool unique)
 {
     static char lines[KEYS][300], text[KEYS * 300], found[KEYS * 300];
@@ -155,7 +157,7 @@ static const index_kind kind = {.table = "cover_test",
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
-/* With the table disabled nothing can be read from it. */
+/* Uses a disabled table, from which no row can be read. */
 static void a_query_reads_no_row(void **unused)
 {
     (void)unused;
@@ -167,10 +169,11 @@ static void a_query_reads_no_row(void **unused)
     rq_index *x = fresh(&kind, db, false);
     OK(put(x, "r1", "ann", "Rome", "7", &why));
     OK(put(x, "r2", "bob", NULL, NULL, &why));
-    OK(put(x, "r1", NULL, "Oslo", NULL, &why)); /* the value stays, a copy changes */
+    /* the indexed value stays, a covered column changes */
+    OK(put(x, "r1", NULL, "Oslo", NULL, &why));
     OK(put(x, "r2", "cid", NULL, "9", &why));
     OK(put(x, "r3", "dan", "Bern", NULL, &why));
-    OK(put(x, "r3", NULL, NULL, NULL, &why)); /* touches neither */
+    OK(put(x, "r3", NULL, NULL, NULL, &why)); /* changes neither the value nor a copy */
     OK(put(x, "r4", "eva", "Bern", NULL, &why));
     OK(rq_index_delete(x, rq_text("r4"), &why));
     (void)expect_copies(db, x, false);
@@ -183,7 +186,7 @@ static void a_query_reads_no_row(void **unused)
     assert_null(strstr(found, "Rome"));
     assert_null(strstr(found, "bob"));
     assert_null(strstr(found, "r4"));
-    rq_index_range range = {.size = sizeof range, .no_end = true}; /* of whole rows */
+    rq_index_range range = {.size = sizeof range, .no_end = true}; /* a query of whole rows */
     OK(rq_index_scan(x, &range, &s, &why));
     FAILS(RQ_E_TABLE_NOT_ENABLED, rq_index_next(s, &row, &why));
     rq_index_scanner_close(s);
@@ -211,11 +214,11 @@ static void wrong_requests_are_refused(void **unused)
                           .covered_count = 16};
     FAILS(RQ_E_INVALID, rq_index_open(db, &spec, &x, &why));
     spec.covered_count = 1;
-    columns[0].qualifier.data = NULL; /* a whole family */
+    columns[0].qualifier.data = NULL; /* covers a whole family */
     FAILS(RQ_E_INVALID, rq_index_open(db, &spec, &x, &why));
     spec.covered = NULL;
     FAILS(RQ_E_INVALID, rq_index_open(db, &spec, &x, &why));
-    /* A program that was built before there were covered columns. */
+    /* A program built before the library had covered columns. */
     spec.size = offsetof(rq_index_spec, covered);
     OK(rq_index_open(db, &spec, &plain, &why));
     rq_index_range range = {.size = sizeof range, .no_end = true, .covered_only = true};
@@ -258,7 +261,7 @@ static void another_row_has_the_entry(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
-/* Rows written before the index, past it, and by an index without covered columns. */
+/* Rows written before the index existed, without it, or by an index without covered columns. */
 static void a_repair_makes_copies(void **unused)
 {
     (void)unused;
@@ -288,7 +291,7 @@ static void a_repair_makes_copies(void **unused)
     assert_non_null(strstr(found, "=Rome r1 cf:mail"));
     assert_non_null(strstr(found, "=Oslo r2 cf:mail"));
     OK(rq_table_enable(db, "cover_test", &why));
-    /* Past the index: the copy is wrong until the repair. */
+    /* Written without the index: the copy is wrong until the repair. */
     OK(put(x, "r3", "cid", "Bern", NULL, &why));
     OK(rq_put_value(t, rq_text("r3"), rq_text("cf"), rq_text("city"), rq_text("Kiel"), &why));
     OK(rq_index_repair(x, &r, &why));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats and keys by random values: the bytes' order is the values' order, decoding inverts
- * encoding; and what is refused. */
+/* Formats and keys by random values: the bytes have the order of the values, decoding inverts
+ * encoding, and invalid values are refused. */
 #include "../api/api_test.h"
 
 #include "rorqual/rowkey.h"
@@ -24,7 +24,7 @@ static uint64_t below(uint64_t n)
     return chance() % n;
 }
 
-/* Many small, many large, many equal. */
+/* Many small, many large, many equal numbers. */
 static uint64_t natural(unsigned bits)
 {
     uint64_t v = chance() >> below(64);
@@ -48,7 +48,7 @@ typedef enum draw {
 typedef struct kind {
     const char *type;
     draw draw;
-    unsigned bits; /* of numbers; the length of fixed bytes and texts, 0: any */
+    unsigned bits; /* bits of numbers; length of fixed bytes and texts, 0: any */
 } kind;
 
 static const kind kinds[] = {
@@ -173,7 +173,7 @@ static int compare_bytes(rq_bytes a, rq_bytes b)
     return c != 0 ? sign(c) : (a.len > b.len) - (a.len < b.len);
 }
 
-/* -0 before 0, NaN last; ob-num has one zero. */
+/* -0 sorts before 0, NaN last; in ob-num both zeros are equal. */
 static int compare_reals(double a, double b, bool one_zero)
 {
     if (isnan(a) || isnan(b)) return (isnan(a) != 0) - (isnan(b) != 0);
@@ -181,7 +181,7 @@ static int compare_reals(double a, double b, bool one_zero)
     return (a > b) - (a < b);
 }
 
-/* HBase's OrderedBlobVar sorts some values of different lengths the other way round. */
+/* HBase's OrderedBlobVar sorts some values of different lengths in reverse. */
 static bool is_ordered(const kind *k)
 {
     return strcmp(k->type, "ob-blobvar") != 0;
@@ -216,7 +216,7 @@ typedef struct shape {
     rq_key_format *format;
 } shape;
 
-/* HBase's last parts are not descending: their nulls are left out, and come first. */
+/* A last part of an HBase type is not descending: its null is not encoded, and sorts first. */
 static void draw_shape(shape *s)
 {
     s->count = 1 + below(PARTS_MAX);
@@ -246,7 +246,7 @@ static void encode(const shape *s, const value *values, rq_bytes *ret)
     ret->data = key;
 }
 
-/* 2: different, and in no order */
+/* 2: different, but without a defined order */
 static int compare_all(const shape *s, const value *a, const value *b)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -291,7 +291,7 @@ static void order_of_bytes_is_order_of_values(void **unused)
             for (size_t i = 0; i < s.count; i++) {
                 draw_value(s.kinds[i], &a[i]);
                 draw_value(s.kinds[i], &b[i]);
-                if (below(3) == 0) { /* the same */
+                if (below(3) == 0) { /* a copy of the first */
                     b[i] = a[i];
                     if (b[i].v.bytes.data != NULL) b[i].v.bytes.data = b[i].bytes;
                 }
@@ -617,7 +617,7 @@ static void samples(void **unused)
     static rq_bytes sample[1000];
     static uint64_t weights[1000];
     rq_key_list *keys;
-    for (int i = 0; i < 1000; i++) { /* in an order that is not theirs */
+    for (int i = 0; i < 1000; i++) { /* in arbitrary order */
         sprintf(texts[i], "%03d", i * 7 % 1000);
         sample[i] = rq_text(texts[i]);
         weights[i] = i * 7 % 1000 < 100 ? 9 : 1;
@@ -627,7 +627,8 @@ static void samples(void **unused)
     assert_true(is(keys->items[0], "250") && is(keys->items[1], "500") &&
                 is(keys->items[2], "750"));
     rq_key_list_free(keys);
-    OK(rq_split_sample(sample, weights, 1000, 2, &keys, &why)); /* 900 of 1800 in the first 100 */
+    /* weight 900 of 1800 is in the first 100 keys */
+    OK(rq_split_sample(sample, weights, 1000, 2, &keys, &why));
     assert_true(keys->count == 1 && is(keys->items[0], "100"));
     rq_key_list_free(keys);
     for (int i = 0; i < 1000; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scans over salted tables against the same rows unsalted, on the database of the argument (default:
- * memory:). */
+/* Scans of salted tables compared with the same rows in an unsalted table. The argument is the URL
+ * of the database (default: memory:). */
 #include "../api/api_test.h"
 
 #include "rorqual/rowkey.h"
@@ -38,7 +38,8 @@ static void fresh_table(rq_db *db, const char *name, const rq_key_list *splits, 
     OK(rq_table_open(db, name, ret, &why));
 }
 
-/* Rows that are written together: a call for each would take a cluster most of the test's time. */
+/* Rows that are written in one call: a call for each row would take most of the test's time on a
+ * cluster. */
 typedef struct rows {
     unsigned char keys[AT_ONCE][KEY_MAX];
     rq_edit gone[AT_ONCE], kept[AT_ONCE][2];
@@ -53,7 +54,8 @@ static void flush_rows(rq_table *t, rows *r)
     r->count = 0;
 }
 
-/* Two columns, and a deleted one, for which a part looks as if another followed. */
+/* Two columns, and a deleted one, because of which a part of a row seems to be followed by another
+ * part. */
 static void put(rq_table *t, rows *r, const void *key, size_t len)
 {
     size_t i = r->count++;
@@ -78,7 +80,7 @@ static void put(rq_table *t, rows *r, const void *key, size_t len)
     if (r->count == AT_ONCE) flush_rows(t, r);
 }
 
-/* Rows of both tables, in steps; the same keys without the salt. */
+/* Compares the rows of both tables, in steps; keys are compared without the salt. */
 static void compare_scans(rq_table *plain, rq_table *salted, const rq_key_format *format,
                           const rq_scan_request *scan, uint32_t threads, size_t salt_len)
 {
@@ -98,7 +100,7 @@ static void compare_scans(rq_table *plain, rq_table *salted, const rq_key_format
         assert_int_equal(key.len, expected.len + salt_len);
         assert_memory_equal((const char *)key.data + salt_len, expected.data, expected.len);
         assert_int_equal(x->count, y->count);
-        /* Whether a row's last part says that it is one depends on where its region ends. */
+        /* Whether the last part of a row is marked as a part depends on the end of its region. */
         if (scan->batch == 0) assert_false(x->is_partial || y->is_partial);
         assert_memory_equal(x->cells[0].qualifier.data, y->cells[0].qualifier.data, 1);
         rq_row_free(x);
@@ -199,7 +201,7 @@ static void failures(void **unused)
             assert_non_null(strstr(why.message, "salted_test_missing"));
         }
         rq_salted_close(s);
-        OK(rq_salted_scan(table, format, &scan, threads, &s, &why)); /* closed unread */
+        OK(rq_salted_scan(table, format, &scan, threads, &s, &why)); /* closed without being read */
         rq_salted_close(s);
     }
     rq_key_format_free(format);
@@ -223,7 +225,7 @@ static void put_numbers(rq_table *table, const rq_key_format *format, size_t cou
     flush_rows(table, &salted_rows);
 }
 
-/* An error in the middle: rows before it come in order, and behind it there is the error alone. */
+/* An error in the middle: the rows before it are returned in order, then only the error. */
 static void a_failed_scan_stays_failed(void **unused)
 {
     (void)unused;
@@ -256,14 +258,14 @@ static void a_failed_scan_stays_failed(void **unused)
         }
         rq_salted_close(s);
         rq_table_close(table);
-        OK(rq_table_enable(db, "salted_test", &why)); /* fresh_table expects that */
+        OK(rq_table_enable(db, "salted_test", &why)); /* fresh_table expects an enabled table */
     }
     rq_key_format_free(format);
     OK(rq_disconnect(db, &why));
 }
 
-/* Scans that are closed in the middle, with answers on their way; also after their database. Rows that were
- * returned outlive both. */
+/* Scans that are closed in the middle, with outstanding responses; also after their database.
+ * Returned rows outlive both. */
 static void abandoned_scans(void **unused)
 {
     (void)unused;
@@ -287,7 +289,8 @@ static void abandoned_scans(void **unused)
         if (!closes_first) {
             rq_row *row;
             rq_err rc = RQ_OK;
-            for (size_t i = KEPT; rc == RQ_OK && i < COUNT; i++) /* what is there, then the end */
+            for (size_t i = KEPT; rc == RQ_OK && i < COUNT; i++) /* the rows already fetched, then
+                                                                  * the end */
                 if ((rc = rq_salted_next(s, &row, &why)) == RQ_OK) rq_row_free(row);
             assert_int_equal(rc, RQ_E_CLOSED);
             rq_salted_close(s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenTSDB's layout: keys and columns as its documentation shows them, dictionaries, reading,
- * downsampling and compaction against brute force. On the database of the argument (default: memory:). */
+/* OpenTSDB's layout: keys and columns as in its documentation; dictionaries; reading, downsampling
+ * and compaction compared with brute force. The argument is the URL of the database (default:
+ * memory:). */
 #include "../api/api_test.h"
 
 #include "rorqual/rowkey.h"
@@ -42,7 +43,7 @@ static rq_tsdb *fresh(uint32_t buckets)
     return t;
 }
 
-/* All cells of a table: "row/qualifier=value" in hexadecimal digits, a line each. */
+/* Dumps all cells of a table: "row/qualifier=value" in hexadecimal digits, one per line. */
 static void dump(const char *table, char *out, size_t size)
 {
     rq_table *t;
@@ -70,7 +71,7 @@ static void dump(const char *table, char *out, size_t size)
     rq_table_close(t);
 }
 
-/* The bytes of OpenTSDB's documentation: metric 000001, hour 50E22700, tag 000001 000001. */
+/* The bytes in OpenTSDB's documentation: metric 000001, hour 50E22700, tag 000001 000001. */
 static void published_bytes(void **unused)
 {
     (void)unused;
@@ -133,7 +134,7 @@ static void two_points_are_compacted(void **unused)
     rq_tsdb_close(t);
 }
 
-/* A column of the metric 000001, hour 001C2000, tag 000001 000001, at a time. */
+/* Writes one column of metric 000001, hour 001C2000, tag 000001 000001. */
 static void put_column(rq_table *data, const char *qualifier, const char *value, int64_t timestamp)
 {
     rq_edit edit = {.family = rq_text("t"),
@@ -148,7 +149,7 @@ static void put_column(rq_table *data, const char *qualifier, const char *value,
     OK(rq_table_change(data, &put, NULL, &why));
 }
 
-/* A point that is written after a compaction has read the row, and before it writes it, stays the newer
+/* A point that is written between a compaction's read and its write of the row remains the newer
  * one. */
 static void a_compaction_does_not_undo_a_write(void **unused)
 {
@@ -166,7 +167,7 @@ static void a_compaction_does_not_undo_a_write(void **unused)
     put_column(data, "\x00\x10", "\x02", 2000);
     OK(rq_tsdb_compact(t, "cpu", 0, 10800000, &rows, &why));
     assert_int_equal(rows, 1);
-    put_column(data, "\x00\x00", "\x03", 3000); /* as if it had been there already */
+    put_column(data, "\x00\x00", "\x03", 3000); /* as if another writer had written it before */
     rq_tsdb_query q = {.size = sizeof q, .metric = "cpu", .from_ms = 0, .to_ms = 10800000};
     for (int i = 0; i < 2; i++) {
         OK(rq_tsdb_read(t, &q, &res, &why));
@@ -181,7 +182,8 @@ static void a_compaction_does_not_undo_a_write(void **unused)
     rq_tsdb_close(t);
 }
 
-/* What OpenTSDB may have written: compacted seconds, an annotation, points at one time twice. */
+/* Columns that OpenTSDB may have written: compacted seconds, an annotation, a timestamp with two
+ * points. */
 static void foreign_columns(void **unused)
 {
     (void)unused;
@@ -193,7 +195,7 @@ static void foreign_columns(void **unused)
         int64_t written;
     } columns[] = {
         {"\x00\x00\x00\x10", 4, "\x07\x08\x00", 3, 1}, /* 0 s and 1 s, compacted */
-        {"\x00\x10", 2, "\x09", 1, 2},                 /* 1 s again, later */
+        {"\x00\x10", 2, "\x09", 1, 2},                 /* 1 s again, written later */
         {"\x01\x00\x00", 3, "{}", 2, 3},               /* an annotation */
         {"\xf0\x00\x7d\x00", 4, "\x0a", 1, 4},         /* 500 ms */
     };
@@ -202,7 +204,7 @@ static void foreign_columns(void **unused)
     rq_tsdb_result *res;
     rq_property tags[] = {{"a", "b"}};
     rq_tsdb_point point = {"m", tags, 1, 7200000, false, 1, 0};
-    OK(rq_tsdb_put(t, &point, 1, &why)); /* gives names to the UIDs */
+    OK(rq_tsdb_put(t, &point, 1, &why)); /* assigns names to the UIDs */
     OK(rq_table_open(db, "tsdb_test", &data, &why));
     for (size_t i = 0; i < 4; i++) {
         rq_edit e = {.family = rq_text("t"),
@@ -229,7 +231,8 @@ static void foreign_columns(void **unused)
     rq_tsdb_result_free(res);
     OK(rq_put_value(data, rq_bytes_of("\0\0\1\0\0\0\0\0\0\1\0\0\1", 13), rq_text("t"),
                     rq_bytes_of("\x00\x27", 2), rq_text("ab"), &why));
-    FAILS(RQ_E_MALFORMED, rq_tsdb_read(t, &q, &res, &why)); /* 8 bytes are said, 2 are there */
+    /* the qualifier says 8 bytes, the value has 2 */
+    FAILS(RQ_E_MALFORMED, rq_tsdb_read(t, &q, &res, &why));
     rq_table_close(data);
     rq_tsdb_close(t);
 }
@@ -324,7 +327,7 @@ static void reads_and_downsampling(void **unused)
             bool real = below(2) == 0;
             int64_t integer = (int64_t)below(1 << (1 + below(30))) - 50;
             int64_t at = (int64_t)(i * 7919 % POINTS) * 3000 +
-                         (below(2) == 0 ? 0 : 1 + (int64_t)below(999)); /* each once */
+                         (below(2) == 0 ? 0 : 1 + (int64_t)below(999)); /* each timestamp once */
             w[i] = (written){at, real ? (double)integer / 8 : (double)integer, (int)below(HOSTS)};
             points[i] = (rq_tsdb_point){"cpu",
                                         tags[w[i].host],

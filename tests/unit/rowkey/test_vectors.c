@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys, hashes and split keys that HBase's own classes made (tests/compat/rowkey/KeyOracle.java wrote
- * the files; their lines are described there). Each key must be encoded to the same bytes, and its
- * bytes must be decoded and encoded to themselves. Arguments: files.
+ * Keys, hashes and split keys made by HBase's own classes. tests/compat/rowkey/KeyOracle.java wrote
+ * the files and describes their lines. Each key must be encoded to the same bytes, and decoding and
+ * encoding must reproduce the bytes. Arguments: files.
  */
 #include "rorqual/rowkey.h"
 
@@ -65,7 +65,7 @@ static bool check_key(char **field, size_t count)
     return ok;
 }
 
-/* "md5 HEX DIGEST", "murmur3 HEX HASH": as prefixes of a key */
+/* "md5 HEX DIGEST", "murmur3 HEX HASH": as prefix of a key */
 static bool check_hash(char **field)
 {
     static unsigned char bytes[KEY_MAX], key[KEY_MAX];

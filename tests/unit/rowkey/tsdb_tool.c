@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenTSDB's tables through the library, for tests beside a real OpenTSDB:
+ * Accesses OpenTSDB's tables through the library, for tests with a real OpenTSDB:
  *
  *   tsdb_tool URL DATA_TABLE UID_TABLE read METRIC FROM_MS TO_MS     a line per point: TAG=VALUE,… MS VALUE
  *   tsdb_tool URL DATA_TABLE UID_TABLE write METRIC                  points in the same form from standard input

@@ -48,7 +48,7 @@ static void check_codec(rq_cell_codec codec)
         if (rq__cell_codec_decode(codec, rq_slice_of(wire.ptr, n), &cut, NULL) == RQ_OK) cut_ok++;
         rq_cellblock_clear(&cut);
     }
-    assert_in_range(cut_ok, 1, 6); /* only at cell boundaries */
+    assert_in_range(cut_ok, 1, 6); /* truncated blocks are valid only at cell boundaries */
     rq_cellblock_clear(&cells);
     rq_cellblock_clear(&back);
     rq_buf_clear(&wire);
@@ -83,7 +83,7 @@ static const char *const compressors[] = {
     "org.apache.hadoop.io.compress.BZip2Codec",
 };
 
-/* In slices, of which none takes long. */
+/* Compresses in slices, each of which must be short. */
 static void pack_in_slices(const rq_compressor *c, rq_slice raw, rq_buf *packed)
 {
     rq_codec *codec;
@@ -182,7 +182,7 @@ static void random_bytes_do_not_decompress(void **state)
         size_t len = (size_t)rq_random_below(&r, sizeof bytes);
         for (size_t i = 0; i < len; i++)
             bytes[i] = (uint8_t)rq_random_next(&r);
-        if (round % 2 == 0 && len > 4) memset(bytes, 0, 3); /* a small block length */
+        if (round % 2 == 0 && len > 4) memset(bytes, 0, 3); /* makes the block's length small */
         for (size_t i = 0; i < RQ_ARRAY_LEN(compressors); i++) {
             rq_buf out = {0};
             rq_error why = {0};

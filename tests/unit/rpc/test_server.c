@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol over real sockets: HBase's answers, and the reaction to clients that misbehave. */
+/* The protocol over real sockets: responses as HBase's, and reactions to clients that misbehave. */
 #include "rpc_peer.h"
 #include "toy_service.h"
 
@@ -20,8 +20,8 @@ static const rpc_hello plain = {.service = "ClientService", .version = "2.6.1"};
 static const rpc_hello with_codec = {
     .service = "ClientService", .codec = CODEC_KEYVALUE, .version = "2.6.1"};
 
-/* The whole protocol is tested twice: with connections that stay on their loop, and with ones that
- * move after each turn. */
+/* The tests run twice: with connections that stay on their loop, and with connections that move
+ * after each turn. */
 static bool restless;
 
 /* Each test has a server of its own, which its teardown stops: a test that fails leaves the next one nothing. */
@@ -110,7 +110,7 @@ static void put_get_with_header(rq_buf *out, size_t len)
     assert_int_equal(pb__request_header__pack(&h, head), len);
     rpc_put_get(&get, 1, "Get", "row");
     rq_cursor c = rq_cursor_of(rq_slice_of(get.ptr + 4, get.len - 4));
-    assert_true(rq_pb_delimited(&c, &own)); /* its own header; the parameter follows */
+    assert_true(rq_pb_delimited(&c, &own)); /* the header's own bytes; the parameter follows */
     assert_int_equal(rq_buf_append_varint(&frame, len), RQ_OK);
     assert_int_equal(rq_buf_append(&frame, head, len), RQ_OK);
     assert_int_equal(rq_buf_append(&frame, c.ptr, rq_cursor_left(&c)), RQ_OK);
@@ -122,7 +122,8 @@ static void put_get_with_header(rq_buf *out, size_t len)
     free(attribute.value.data);
 }
 
-/* A request header is parsed on the loop; a long one is refused, and the connection goes on. */
+/* A request header is parsed on the loop; a long one is refused, and the connection remains
+ * open. */
 static void a_header_of_a_request_has_a_longest(void **state)
 {
     toy *t = serve(state, &(toy_options){0});
@@ -140,7 +141,8 @@ static void a_header_of_a_request_has_a_longest(void **state)
     peer_close(fd);
 }
 
-/* It is refused before it is decoded; the connection goes on. */
+/* A parameter above the method's limit is refused before it is decoded; the connection remains
+ * open. */
 static void a_method_has_a_longest_parameter(void **state)
 {
     toy *t = serve(state, &(toy_options){0});
@@ -188,7 +190,7 @@ static void a_client_that_wants_sasl_is_switched_to_simple(void **state)
     toy *t = serve(state, &(toy_options){0});
     int fd = peer_connect(t->port);
     peer_send(fd, "HBas\0\x51", 6);
-    peer_expect(fd, "\0\0\0\0\xff\xff\xff\xa8", 8); /* success, -88 */
+    peer_expect(fd, "\0\0\0\0\xff\xff\xff\xa8", 8); /* call id 0, error -88 */
     rq_buf b = {0};
     assert_int_equal(rq_buf_append(&b, "\0\0\0\5token", 9), RQ_OK);
     rpc_put_header(&b, &plain);
@@ -375,7 +377,7 @@ static void thousands_of_calls_are_pipelined(void **state)
     peer_close(fd);
 }
 
-/* In batches of up to 16; a single call is not announced. */
+/* Calls are announced in batches of up to 16; a single call is not announced. */
 static void calls_that_arrive_together_are_announced_before_they_run(void **state)
 {
     toy *t = serve(state, &(toy_options){0});
@@ -388,14 +390,14 @@ static void calls_that_arrive_together_are_announced_before_they_run(void **stat
         uint32_t first = id;
         while (id < first + counts[i])
             rpc_put_get(&b, id++, "Get", "row");
-        rpc_send(fd, &b); /* one packet, and so one read, of a plain socket */
+        rpc_send(fd, &b); /* with a plain socket one packet, and so one read */
         for (uint32_t k = first; k < id; k++)
             rpc_expect_row(fd, k, "row");
-        unsigned told = atomic_load(&t->expected) - before;
+        unsigned announced = atomic_load(&t->expected) - before;
         if (getenv("TOY_BELOW") == NULL)
-            assert_int_equal(told, counts[i] == 1 ? 0 : counts[i]);
+            assert_int_equal(announced, counts[i] == 1 ? 0 : counts[i]);
         else
-            assert_in_range(told, 0, counts[i] == 1 ? 0 : counts[i]);
+            assert_in_range(announced, 0, counts[i] == 1 ? 0 : counts[i]);
     }
     peer_close(fd);
 }
@@ -436,8 +438,9 @@ static void a_connection_closed_in_mid_frame_leaves_nothing(void **state)
     rq_buf_clear(&b);
     int fd = peer_connect(t->port);
     uint8_t *half = calloc(1, 100000);
-    peer_send(fd, "HBas\0\x50\x0f\xff\xff\xff", 10); /* 256 MB announced */
-    (void)!peer_try_send(fd, half, 100000); /* a header this long is refused: it may be closed */
+    peer_send(fd, "HBas\0\x50\x0f\xff\xff\xff", 10); /* announces 256 MB */
+    /* a header of this length is refused, so the connection may be closed */
+    (void)!peer_try_send(fd, half, 100000);
     free(half);
     peer_close(fd);
     while (rq_rpc_server_stats(t->server).connections > 0)
@@ -505,8 +508,8 @@ static void cell_blocks_travel_both_ways(void **state)
     peer_close(fd);
 }
 
-/* Copied, moved, in reused buffers, written before the iteration ends or not: each arrives complete
- * and in order. */
+/* Responses are copied or moved, in reused buffers, written before the iteration ends or later:
+ * each arrives complete and in order. */
 static void answers_of_all_sizes_keep_their_bytes_and_order(void **state)
 {
     toy *t = serve(state, &(toy_options){0});
@@ -562,7 +565,7 @@ static void compressed_cell_blocks_are_answered_compressed(void **state)
     rq_cellblock cells = {0};
     fill_block(&cells, 1000);
     rq_buf packed = {0}, b = {0};
-    /* The test's own compressor would be another; the room's is tested against itself elsewhere. */
+    /* Uses the room's own compressor; other tests compare it with an independent one. */
     const struct rq_compressor *c = rq__compressor_find(gzip.compressor);
     assert_int_equal(rq__compressor_pack(c, rq_buf_slice(&cells.bytes), &packed), RQ_OK);
     Pb__MultiRequest multi = PB__MULTI_REQUEST__INIT;
@@ -587,7 +590,8 @@ static void frames_at_the_limit(void **state)
     for (int over = -1; over <= 1; over++) {
         rq_buf b = {0};
         rpc_put_get(&b, 5, "Get", row);
-        size_t extra = b.len - 4 - LIMIT; /* cut the row until the frame has the length wanted */
+        /* truncate the row until the frame has the intended length */
+        size_t extra = b.len - 4 - LIMIT;
         rq_buf_reset(&b);
         row[sizeof row - 1 - extra + (size_t)(over + 1) - 1] = '\0';
         rpc_put_get(&b, 5, "Get", row);
@@ -620,7 +624,7 @@ static void old_clients_get_an_exception_they_know(void **state)
         int fd = rpc_connect(t->port, &olds[i]);
         rq_buf b = {0};
         rpc_put_get(&b, 5, "Get", "row");
-        rq_put_be32(b.ptr, 300u << 20); /* announces more than ever comes */
+        rq_put_be32(b.ptr, 300u << 20); /* announces more bytes than are sent */
         rpc_send(fd, &b);
         rpc_expect_exception(fd, 5, HB "DoNotRetryIOException", "314572800", true);
         peer_expect_end(fd);
@@ -650,7 +654,7 @@ static void a_request_that_swells_is_refused(void **state)
     assert_int_equal(rq_buf_append(&multi, region.ptr, region.len), RQ_OK);
     Pb__MultiRequest none = PB__MULTI_REQUEST__INIT;
     rpc_put_request(&b, 1, "Multi", &none.base, (rq_slice){0}, 0);
-    b.len -= 1; /* the empty parameter's length */
+    b.len -= 1; /* replaces the length of the empty parameter */
     assert_int_equal(rq_buf_append_varint(&b, multi.len), RQ_OK);
     assert_int_equal(rq_buf_append(&b, multi.ptr, multi.len), RQ_OK);
     rq_put_be32(b.ptr, (uint32_t)b.len - 4);
@@ -787,7 +791,7 @@ static void too_many_calls_in_flight_wait_in_the_socket(void **state)
     peer_close(fd);
 }
 
-/* ---- chaos and the end */
+/* ---- random bytes, and the stop of the server */
 
 static void random_bytes_harm_no_other_client(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ring of slow and large calls: its limits, its order, and records that outlive it. */
+/* The ring of slow and large calls: its limits, its order, and records that outlive the ring. */
 #include "rpc/slow_log.h"
 
 #include <setjmp.h>
@@ -45,7 +45,7 @@ static void limits_are_hbases(void **state)
     rq_slow_log_free(l);
 }
 
-/* What is not looked at is never slow: the slack is on the safe side. */
+/* A call that is not checked must not be slow: the check's slack errs towards checking. */
 static void every_slow_call_is_looked_at(void **state)
 {
     (void)state;
@@ -77,11 +77,13 @@ static void settings_become_limits(void **state)
     assert_int_equal(rq_config_set(c, "hbase.regionserver.slowlog.buffer.enabled", "false", NULL),
                      RQ_OK);
     l = rq_slow_limits_of(c);
-    assert_true(l.ns == 6 * MS && l.scan_ns == 6 * MS); /* scans follow */
+    /* the limit of scans follows the general one */
+    assert_true(l.ns == 6 * MS && l.scan_ns == 6 * MS);
     assert_true(l.bytes == 104857600 && l.scan_bytes == RQ_SLOW_NEVER);
     assert_false(l.keeps);
     assert_int_equal(rq_config_set(c, "hbase.ipc.warn.response.time.scan", "10000", NULL), RQ_OK);
-    assert_true(rq_slow_limits_of(c).scan_ns == 10001 * MS); /* given, though it is the default */
+    /* set explicitly, although to the default */
+    assert_true(rq_slow_limits_of(c).scan_ns == 10001 * MS);
     rq_config_free(c);
 }
 
@@ -126,7 +128,7 @@ static void a_list_outlives_what_is_forgotten(void **state)
     rq_slow_list list;
     char text[] = "kept";
     add(l, text);
-    memset(text, 'x', 4); /* it was copied */
+    memset(text, 'x', 4); /* the log has a copy */
     assert_int_equal(rq_slow_log_list(l, &list), RQ_OK);
     assert_true(rq_slow_log_clear(l));
     add(l, "a");

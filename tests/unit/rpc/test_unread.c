@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that do not read: the memory of their responses, who waits for them, and who is
- * disconnected. Memory is measured in the allocator, not as charged. */
+/* Peers that do not read: the memory of their responses, which clients wait for this memory, and
+ * which are disconnected. Memory is measured in the allocator; charges are not used. */
 #include "rpc_peer.h"
 #include "toy_service.h"
 
@@ -21,7 +21,7 @@ struct meter {
     pthread_t thread;
     _Atomic bool stop;
     size_t before;
-    size_t most; /* above `before` */
+    size_t most; /* highest value above `before` */
 };
 
 static size_t in_use(void)
@@ -74,7 +74,7 @@ static void ask(int fd, const char *row, uint32_t count)
     rpc_send(fd, &b);
 }
 
-/* Somebody else's calls are answered, one after another. */
+/* Another client's calls are answered, one after another. */
 static void others_are_served(toy *t, unsigned count)
 {
     int fd = rpc_connect(t->port, &hello);
@@ -96,7 +96,7 @@ static void read_answers(int fd, uint32_t count, size_t bytes)
     }
 }
 
-/* Until the condition holds; fails after a long time. */
+/* Waits until the condition holds; fails after a long time. */
 #define EVENTUALLY(condition)                                                                      \
     do {                                                                                           \
         for (int left = 60000; !(condition); left--) {                                             \
@@ -120,8 +120,8 @@ static void pipelined(const char *row, size_t bytes)
     others_are_served(&t, 500);
     read_answers(fd, N, bytes);
     size_t most = meter_end(&m);
-    /* Responses being made and unread ones, each with reserve and one response; the requests; the
-     * test itself. */
+    /* Responses in the making and unread ones, each with the reserve and one response; the
+     * requests; the test itself. */
     assert_in_range(most, 0, 2 * (5 * MB + 2 * bytes) + 4 * MB);
     close(fd);
     toy_stop(&t);
@@ -168,13 +168,13 @@ static void many_peers_that_read_nothing(void **state)
     }
     EVENTUALLY(rq_budget_used(t.unread) > 4 * MB);
     others_are_served(&t, 500);
-    /* The connections that hold the memory are closed because others wait for it: large responses
-     * arrive too. */
+    /* The connections that occupy the memory are closed because another client waits: a large
+     * response arrives, too. */
     int fd = rpc_connect(t.port, &hello);
     ask(fd, "grow:3000000", 1);
     rpc_answer a;
     rpc_read(fd, &a);
-    rpc_answer_clear(&a); /* it, or that there is no room for it */
+    rpc_answer_clear(&a); /* the response, or an exception because of the lack of memory */
     close(fd);
     size_t most = meter_end(&m);
     assert_in_range(most, 0, 2 * 5 * MB + 4 * 6 * MB + 4 * MB);
@@ -184,8 +184,8 @@ static void many_peers_that_read_nothing(void **state)
     toy_stop(&t);
 }
 
-/* Small responses are always sent; when they have used up the reserve too, the oldest debtors are
- * closed. */
+/* Small responses are always sent; when they have used up the reserve, the connections with the
+ * oldest unread responses are closed. */
 static void small_answers_take_the_reserve_and_then_the_oldest_go(void **state)
 {
     (void)state;

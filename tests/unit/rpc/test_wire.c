@@ -13,7 +13,7 @@
 #include "proto/rsgroup.pb-c.h"
 #include "../base/unit.h"
 
-/* A delimited RequestHeader made by protobuf-c. */
+/* Encodes a delimited RequestHeader with protobuf-c. */
 static size_t pack_head(const Pb__RequestHeader *h, uint8_t *out)
 {
     size_t len = pb__request_header__get_packed_size(h);
@@ -59,7 +59,7 @@ static void request_head_is_read_as_protobuf_reads_it(void **state)
     assert_int_equal(head.priority, 200);
     assert_int_equal(head.timeout_ms, 59999);
     assert_int_equal(rq__request_trace_id(head.trace), UINT64_MAX);
-    /* Every cut is refused, none is read past. */
+    /* Every truncation is refused without reading past the end. */
     for (size_t n = 0; n < len; n++) {
         c = rq_cursor_of(rq_slice_of(bytes, n));
         assert_false(rq__request_head_parse(&c, &head));
@@ -89,12 +89,12 @@ static void a_trace_is_named_by_its_context(void **state)
     assert_int_equal(trace_of("tracestate", good), 0);
     assert_int_equal(trace_of("traceparent", ""), 0);
     char bad[sizeof good];
-    for (size_t i = 0; i + 1 < sizeof good; i++) { /* cut off */
+    for (size_t i = 0; i + 1 < sizeof good; i++) { /* truncated */
         memcpy(bad, good, i);
         bad[i] = '\0';
         assert_int_equal(trace_of("traceparent", bad), 0);
     }
-    for (size_t i = 2; i < 36; i++) { /* no digit, or no dash */
+    for (size_t i = 2; i < 36; i++) { /* a position that must be a digit or a dash */
         memcpy(bad, good, sizeof good);
         bad[i] = 'g';
         assert_int_equal(trace_of("traceparent", bad), 0);
@@ -113,8 +113,8 @@ static void malformed_heads_are_refused(void **state)
         {2, 0x0b, 0x01},                         /* a group */
         {3, 0x1a, 0x7f, 'x'},                    /* a name longer than the header */
         {2, 0x1d, 0x00},                         /* method_name as fixed32 */
-        {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, /* a length beyond everything */
-        {4, 0x2a, 0x02, 0x08, 0x80},             /* cell block meta cut in its varint */
+        {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, /* a length beyond the header */
+        {4, 0x2a, 0x02, 0x08, 0x80},             /* cell block meta, truncated in its varint */
     };
     for (size_t i = 0; i < RQ_ARRAY_LEN(bad); i++) {
         rq_cursor c = rq_cursor_of(rq_slice_of(bad[i], sizeof bad[i]));
@@ -123,7 +123,7 @@ static void malformed_heads_are_refused(void **state)
     }
 }
 
-/* Reads what rq__response_begin wrote with protobuf-c. */
+/* Decodes the output of rq__response_begin with protobuf-c. */
 static void check_response(uint32_t call_id, size_t message_len, size_t block_len)
 {
     rq_buf out = {0};

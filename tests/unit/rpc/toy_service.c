@@ -125,7 +125,7 @@ static void grow(rq_call *call, const char *number)
     run_growth(&g->task);
 }
 
-/* Takes `number` bytes from the call's arena in small pieces. */
+/* Allocates `number` bytes from the call's arena in small pieces. */
 static void eat(rq_call *call, const char *number)
 {
     for (size_t left = (size_t)atol(number); left >= PIECE; left -= PIECE)
@@ -195,7 +195,7 @@ static const rq_rpc_method methods[] = {
 
 static const rq_rpc_param_limit short_get = {"GetShort", RQ_RPC_PARAM_SHORT};
 
-/* Before the request is released: its message can still be read. */
+/* Called before the request is released: its message can still be read. */
 static void ended(void *ctx, const rq_call *call, const ProtobufCMessage *response,
                   const rq_rpc_exception *failure)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ClientService for tests of the RPC room. Get answers with its row; the row says how:
+ * A ClientService for tests of the RPC room. Get answers with its row; the row determines how:
  *   "fail"    NotServingRegionException          "moved"   RegionMovedException with host and port
  *   "later"   from another thread, after 20 ms   "never"   the call is dropped
  *   "big:N"   a cell block of at least N bytes   "hold"    kept until toy_release
- *   "grow:N"  the same in slices of 50 kB, asking for memory between them, as a scan does
- * The environment's TOY_BELOW puts something below its connections (net/relay.h): "frames",
+ *   "grow:N"  the same in slices of 50 kB; asks for memory between them, as a scan does
+ * The environment variable TOY_BELOW inserts layers below the connections (net/relay.h): "frames",
  * "memory", "frames,memory".
- * Multi sends its cell block's cells back. "Mutate" is in the table without a handler.
+ * Multi returns the cells of its cell block. "Mutate" is in the table of methods without a handler.
  */
 #ifndef RQ_TEST_RPC_TOY_SERVICE_H
 #define RQ_TEST_RPC_TOY_SERVICE_H
@@ -20,7 +20,7 @@
 typedef struct toy {
     rq_loops *loops;
     rq_budget *budget;
-    rq_budget *answers; /* with `unread`, if the options say so */
+    rq_budget *answers; /* set together with `unread`, by toy_options.answers_bytes */
     rq_budget *unread;
     rq_rpc_server *server;
     uint16_t port;
@@ -28,9 +28,9 @@ typedef struct toy {
     rq_call *held[4096];
     unsigned held_count;
     _Atomic unsigned seen;
-    _Atomic unsigned expected; /* messages it was told of before */
-    _Atomic unsigned ended;    /* calls whose end it was told of: those with an answer … */
-    _Atomic unsigned failed;   /* … and the others */
+    _Atomic unsigned expected; /* announced messages */
+    _Atomic unsigned ended;    /* calls whose `ended` ran, with a response */
+    _Atomic unsigned failed;   /* calls whose `ended` ran, without a response */
     _Atomic bool closing;
     pthread_t late_thread;
     pthread_cond_t late_changed;
@@ -44,12 +44,12 @@ typedef struct toy_options {
     size_t budget_bytes;
     size_t request_bytes_max;
     size_t out_bytes_max;
-    size_t answers_bytes; /* of answers in the making, and of unread ones; 0: not charged */
+    size_t answers_bytes; /* limit of responses in the making, and of unread ones; 0: no budget */
 } toy_options;
 
 void toy_start(toy *t, const toy_options *o);
 void toy_stop(toy *t);
-/* Answers what "hold" kept; returns how many. Any thread. */
+/* Answers the calls held by "hold"; returns their number. Any thread. */
 unsigned toy_release(toy *t);
 
 #endif

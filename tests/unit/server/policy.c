@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define TIMES 3 /* each put is delayed so often */
+#define TIMES 3 /* number of delays of each put */
 #define HELD_MAX 16
 
 struct policy {
@@ -22,13 +22,13 @@ struct policy {
         rq_task *task;
     } held[HELD_MAX];
     unsigned held_count;
-    unsigned put_delays; /* of the put at hand */
+    unsigned put_delays; /* delays of the current put */
     _Atomic bool refuses;
     _Atomic unsigned delays, refusals, ended;
     _Atomic uint64_t trace;
 };
 
-/* Lets go what is delayed. */
+/* Resumes the delayed ops. */
 static void *policy_main(void *arg)
 {
     policy *p = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of --cluster, and the cluster's storage: its identity, start codes, folders that are refused. */
+/* The argument of --cluster, and the cluster's storage: identity, start codes, refused folders. */
 #include "server/cluster.h"
 #include "../base/unit.h"
 
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- the text ------------------------------------------------------------------------------------ */
+/* --- the argument of --cluster ------------------------------------------------------------------- */
 
 static void parsed(const char *text, const char *quorum, const char *root)
 {
@@ -215,7 +215,7 @@ static void refused(fixture *f, rq_err error, const char *part)
     place_refused(f, &p, error, part);
 }
 
-/* This test's program has none beside it. */
+/* The program of this test has no plug-in next to it. */
 static void a_missing_plugin_is_named_in_the_error(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void a_missing_plugin_is_named_in_the_error(void **state)
                                 .user = "client.u"};
     place_refused(f, &p, RQ_E_UNSUPPORTED, "the package rorqual-rados");
     struct stat st;
-    assert_int_not_equal(stat(f->store, &st), 0); /* nothing was made */
+    assert_int_not_equal(stat(f->store, &st), 0); /* no folder was made */
     teardown(f);
 }
 
@@ -250,7 +250,7 @@ static void a_folder_of_something_else_is_refused(void **state)
         assert_int_equal(mkdir(path, 0700), 0);
         refused(f, wrong[i].error, wrong[i].part);
         snprintf(path, sizeof path, "%s/files", f->store);
-        assert_int_not_equal(stat(path, &st), 0); /* nothing was made */
+        assert_int_not_equal(stat(path, &st), 0); /* no file was made */
         teardown(f);
     }
 }

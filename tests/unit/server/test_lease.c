@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the keeper logs of the lease (node_lease.c). */
+/* The log lines of the lease's keeper (node_lease.c). */
 #include "server/node_priv.h"
 
 #include "../base/unit.h"
@@ -45,7 +45,8 @@ static void world_end(world *w)
     close(w->pipe[1]);
 }
 
-/* Checks the lease at `at`; it is valid until `until`. The log line must contain both texts; text NULL: no line. */
+/* Checks the lease at time `at`; the lease is valid until `until`. The log line must contain both
+ * texts; text NULL: no line. */
 static void check(world *w, uint64_t at, uint64_t until, const char *text, const char *figure)
 {
     char line[4096] = "";
@@ -80,7 +81,7 @@ static void an_expired_lease_is_logged(void **state)
     check(&w, t + 31 * SECOND, t + SECOND / 2, EXPIRED, "30500");
     check(&w, t + 32 * SECOND, t + 33 * SECOND, VALID, "31500");
     check(&w, t + 33 * SECOND - 1, t + 33 * SECOND, NULL, NULL);
-    /* A lease that expires again and again does not fill the log. */
+    /* A lease that expires repeatedly does not fill the log. */
     check(&w, t + 34 * SECOND, t + 33 * SECOND, NULL, NULL);
     check(&w, t + 64 * SECOND, t + 33 * SECOND, EXPIRED, "suppressed=1");
     world_end(&w);

@@ -30,10 +30,10 @@ static void addresses_and_names_are_resolved(void **state)
     assert_string_equal(l.address[0], "::1");
     assert_string_equal(l.address[1], "127.0.0.1");
     assert_string_equal(l.first, "::1");
-    l = resolved("127.0.0.1,127.0.0.1"); /* one is meant */
+    l = resolved("127.0.0.1,127.0.0.1"); /* duplicates count once */
     assert_int_equal(l.count, 1);
     l = resolved("localhost");
-    assert_in_range(l.count, 1, 2); /* with ::1 where the machine has it */
+    assert_in_range(l.count, 1, 2); /* includes ::1 if the machine has IPv6 */
     assert_string_equal(l.first, "localhost");
 }
 
@@ -70,12 +70,12 @@ static void clients_get_a_reachable_host(void **state)
     rq__listen_host(&l, "example.org", host);
     assert_string_equal(host, "example.org");
     assert_int_equal(gethostname(own, sizeof own), 0);
-    l = resolved("0.0.0.0"); /* no address that a client could use */
+    l = resolved("0.0.0.0"); /* an address that clients cannot use */
     rq__listen_host(&l, NULL, host);
     assert_string_equal(host, own);
 }
 
-/* As another program does it, without SO_REUSEADDR. */
+/* Binds as another program does, without SO_REUSEADDR. */
 static bool is_free(const char *address, uint16_t port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -103,7 +103,7 @@ static void zeros_become_ports_that_differ(void **state)
     rq__listen_release(&held);
 }
 
-/* From the choice of a port to the listener nobody else gets it. */
+/* No other process gets the port between its choice and the listener. */
 static void a_held_port_is_the_servers(void **state)
 {
     (void)state;

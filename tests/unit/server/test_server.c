@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server as an object: two of them in this process, transforms and memory below its
- * connections, and a policy at its gate. */
+/* The server as an object: two of them in this process, transforms and in-memory connections below
+ * the protocols, and a policy at the gate. */
 #include "cluster.h"
 #include "policy.h"
 
@@ -64,7 +64,7 @@ static void two_servers_share_nothing(void **state)
     expect_row(&a, "row", "of a");
     expect_row(&b, "row", "of b");
     expect_row(&a, "only", "");
-    cluster_stop(&a); /* the other goes on */
+    cluster_stop(&a); /* the other server continues */
     assert_int_equal(cluster_put(&b, "row", "of b again"), RQ_OK);
     expect_row(&b, "row", "of b again");
     char folder[64];
@@ -93,12 +93,12 @@ static void *use_without_epoll_pwait2(void *arg)
     return &there_are_filters;
 }
 
-/* Linux 5.10 has no epoll_pwait2; nor have emulators. */
+/* Linux 5.10 has no epoll_pwait2, and neither have emulators. */
 static void a_client_needs_no_epoll_pwait2(void **state)
 {
     (void)state;
     cluster c;
-    pthread_t thread; /* the filter stays with it */
+    pthread_t thread; /* the system-call filter applies only to this thread */
     void *done;
     cluster_start(&c, NULL, NULL, NULL);
     assert_int_equal(pthread_create(&thread, NULL, use_without_epoll_pwait2, &c), 0);
@@ -144,9 +144,9 @@ static void two_servers_do_not_share_a_folder(void **state)
     cluster_remove_folder(&a);
 }
 
-/* ---- below the connections ------------------------------------------------------------------- */
+/* ---- layers below the connections ------------------------------------------------------------ */
 
-/* ZooKeeper's protocol: four letters, then a session that reads /hbase/hbaseid. */
+/* ZooKeeper's protocol: a four-letter command, then a session that reads /hbase/hbaseid. */
 static void ask_zookeeper(uint16_t port)
 {
     static const uint8_t connect[] = {
@@ -382,7 +382,7 @@ static unsigned files_in(const char *path)
     return count;
 }
 
-/* Clients that prepare and go leave folders; those are not without end. */
+/* Clients that prepare bulk loads and disappear leave folders, whose total number is limited. */
 static void folders_of_bulk_loads_have_a_total(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attempts that fail: when they are made again, and how often that is logged. */
+/* Failing attempts: when they are repeated, and how often the failure is logged. */
 #include "server/tries.h"
 #include "../base/unit.h"
 
@@ -10,7 +10,7 @@ static void pauses_grow_and_few_failures_are_logged(void **state)
 {
     (void)state;
     rq__tries t = {0};
-    unsigned attempts = 0, lines = 0, told = 0;
+    unsigned attempts = 0, lines = 0, reported = 0;
     uint64_t last = 0, longest = 0;
     for (uint64_t now = S; now <= 61 * S; now += LOOK_NS) {
         if (!rq__tries_is_due(&t, "a", now)) continue;
@@ -18,13 +18,13 @@ static void pauses_grow_and_few_failures_are_logged(void **state)
         last = now;
         unsigned failed = rq__tries_failed(&t, "a", now);
         lines += failed > 0;
-        told += failed;
+        reported += failed;
     }
     /* After 0.2, 0.4, … 6.4 s, then every 10 s. */
     assert_in_range(attempts, 8, 14);
     assert_in_range(longest, 10 * S, 10 * S + LOOK_NS);
     assert_in_range(lines, 2, 3);
-    assert_in_range(told, lines, attempts);
+    assert_in_range(reported, lines, attempts);
     assert_int_equal(rq__tries_succeeded(&t, "a"), attempts);
     assert_null(t.list);
 }

@@ -11,7 +11,7 @@
 
 typedef struct maker {
     const request_plan *plan;
-    size_t element; /* number of the repeated element that is being made */
+    size_t element; /* number of the current repeated element */
     bool repeating;
 } maker;
 
@@ -28,7 +28,7 @@ static void append_varint(rq_buf *b, uint64_t v)
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-/* By the field's name, or "Message.field"; others are "x". */
+/* Values by the field's name, or by "Message.field"; other fields are "x". */
 static const struct {
     const char *name;
     const char *value;
@@ -81,7 +81,7 @@ static const char *text_of(const ProtobufCMessageDescriptor *type,
     return found != NULL ? found : "x";
 }
 
-/* Names of classes and sizes of numbers make no sense with a counter behind them. */
+/* Class names and sizes of numbers become invalid with a counter at the end. */
 static bool has_counter(const maker *m, const ProtobufCMessageDescriptor *type,
                         const ProtobufCFieldDescriptor *field)
 {
@@ -129,7 +129,8 @@ static uint64_t number_of(const maker *m, const ProtobufCMessageDescriptor *type
 {
     if (field->type == PROTOBUF_C_TYPE_ENUM) {
         const ProtobufCEnumDescriptor *e = field->descriptor;
-        if (strcmp(type->short_name, "RegionSpecifier") == 0) return 2; /* by encoded name */
+        /* type 2: by encoded name */
+        if (strcmp(type->short_name, "RegionSpecifier") == 0) return 2;
         return (uint64_t)e->values[m->plan->choice % e->n_values].value;
     }
     if (field->type == PROTOBUF_C_TYPE_BOOL) return m->plan->choice % 2;
@@ -139,7 +140,7 @@ static uint64_t number_of(const maker *m, const ProtobufCMessageDescriptor *type
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-/* Optional fields without which a request leads nowhere. */
+/* Optional fields without which a request has no effect. */
 static bool is_wanted(const maker *m, const ProtobufCMessageDescriptor *type,
                       const ProtobufCFieldDescriptor *field)
 {
@@ -179,7 +180,7 @@ static uint32_t wire_type(ProtobufCType type)
     }
 }
 
-#define ABROAD UINT32_MAX /* beside the path */
+#define ABROAD UINT32_MAX /* fields that are not on the path */
 
 static void make(maker *m, const ProtobufCMessageDescriptor *type, unsigned depth, unsigned nested,
                  rq_buf *out);
@@ -213,7 +214,7 @@ static void append_field(maker *m, const ProtobufCMessageDescriptor *type,
     rq_buf_clear(&inner);
 }
 
-/* How often the field is in the message. */
+/* The number of times the field is in the message. */
 static size_t times(const maker *m, const ProtobufCMessageDescriptor *type,
                     const ProtobufCFieldDescriptor *field, unsigned depth, unsigned nested,
                     bool *ret_on_path)

@@ -14,36 +14,36 @@ typedef struct fixture {
     rq_cellblock cells;
 } fixture;
 
-/* cmocka's pair around a test. */
+/* Setup and teardown for cmocka. */
 int requests_begin(void **state);
 int requests_end(void **state);
 
-/* A message in the fixture's arena. */
+/* Makes a message in the fixture's arena. */
 void *made(fixture *f, const ProtobufCMessageDescriptor *type);
 #define MADE(f, name) made(f, &pb__##name##__descriptor)
 ProtobufCBinaryData bytes(const char *text);
-/* Of world->regions. */
+/* A specifier of region `which` of world->regions. */
 Pb__RegionSpecifier *region(fixture *f, size_t which);
-/* Sends the request with the cells added so far; the class of the exception, NULL: none. */
+/* Sends the request with the cells added so far; returns the exception's class, NULL: none. */
 const char *send_call(fixture *f, const char *method, const ProtobufCMessage *m);
-/* To the cell block of the next request. */
+/* Adds a cell to the cell block of the next request. */
 void add_cell(fixture *f, const char *row, const char *qualifier, const char *value);
-/* Adds an action, which is empty. */
+/* Adds an empty action. */
 Pb__Action *action(fixture *f, Pb__RegionAction *ra);
 void add_mutation(fixture *f, Pb__RegionAction *ra, Pb__MutationProto__MutationType type,
                   const char *row, int32_t count);
-/* Announces so many cells of the cell block. */
+/* Adds a put that announces this many cells of the cell block. */
 void add_put(fixture *f, Pb__RegionAction *ra, const char *row, int32_t count);
 void add_get(fixture *f, Pb__RegionAction *ra, const char *row);
-/* Has room for so many actions. */
+/* Makes a region action with space for this many actions. */
 Pb__RegionAction *on_region(fixture *f, size_t which, size_t actions);
-/* The answer, to be freed; NULL: an exception. */
+/* Sends a Multi; returns the response, which the caller frees. NULL: an exception. */
 Pb__MultiResponse *multi(fixture *f, Pb__RegionAction **list, size_t count);
-/* The exception of the action with that index; "" when it has none. */
+/* The exception of the action with this index; "" if it has none. */
 const char *outcome(const Pb__MultiResponse *r, size_t which, uint32_t index);
 /* The number of cells in a row of region 0. */
 size_t cells_of(fixture *f, const char *row);
-/* Tasks of the loop that the request takes. */
+/* The number of the loop's tasks for the request. */
 unsigned tasks_of(fixture *f, const char *method, const ProtobufCMessage *m);
 
 #endif

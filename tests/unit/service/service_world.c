@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The services on a simulated catalog, and clients of them; see service_world.h. */
+/* The services on a simulated catalog, and their clients; see service_world.h. */
 #include "service_world.h"
 
 #include "registry/registry.h"
@@ -19,7 +19,7 @@ static void check(bool holds, const char *what)
 
 /* ---- the world */
 
-/* Tasks until nothing is left, or as many as may run. */
+/* Runs tasks until none is left, or as many as steps_left allows. */
 static void run(rq_loop *loop)
 {
     service_world *s = RQ_CONTAINER_OF(loop, service_world, loops.loop);
@@ -138,12 +138,12 @@ static service_world *new_world(unsigned again_percent)
     service_world *s = calloc(1, sizeof *s);
     if (s == NULL) abort();
     s->steps_left = UINT_MAX;
-    /* What is logged is composed, of whatever bytes a request has; nobody reads it. */
+    /* Log lines are formatted, so that all bytes of requests reach the logger, but discarded. */
     s->log_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     rq_sim_options options = {.again_percent = again_percent, .log_fd = s->log_fd};
     world_init(&s->w, 1, &options);
     check(rq_config_set(s->w.config, "hbase.quota.enabled", "true", NULL) == RQ_OK, "quotas");
-    /* A call that waits for a lock of an earlier one is answered in the time that it gets. */
+    /* A call that waits for the lock of an earlier call times out while the test waits. */
     check(rq_config_set(s->w.config, "hbase.master.procedure.remote.locks.timeout.ms", "100",
                         NULL) == RQ_OK,
           "locks");
@@ -203,7 +203,7 @@ void service_world_free(service_world *s)
     free(s);
 }
 
-/* ---- answers */
+/* ---- responses */
 
 static rq_slice delimited(rq_cursor *c)
 {
@@ -287,7 +287,7 @@ static void make_header(service_client *c, const char *method, size_t cells, rq_
     ret->len = pb__request_header__pack(&h, ret->ptr);
 }
 
-/* Waits for the call's answer; time advances while the service waits for it. */
+/* Waits for the call's response; simulated time advances meanwhile. */
 static void wait_for_answer(service_client *c, unsigned answers)
 {
     for (int i = 0; i < 200 && c->answers < answers && !c->stream.closing; i++) {
@@ -338,7 +338,7 @@ const char *service_client_exception(const service_client *c)
 
 static const struct {
     const char *codec;
-    unsigned major, minor; /* 0: a client that tells no version */
+    unsigned major, minor; /* 0: a client that sends no version */
 } hellos[] = {
     {"org.apache.hadoop.hbase.codec.KeyValueCodec", 2, 6},
     {"org.apache.hadoop.hbase.codec.KeyValueCodecWithTags", 2, 6},

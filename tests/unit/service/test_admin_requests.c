@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to the master's and the region server's administrative services that no client library sends: numbers
- * outside of their enumeration, lists in which one thing stands many times, paths without end. */
+/* Requests to the master's and the region server's administrative services that no client library
+ * sends: numbers outside of their enumeration, lists with one element many times, very long
+ * paths. */
 #include "service_world.h"
 
 #include "base/clock.h"
@@ -22,7 +23,7 @@ typedef struct fixture {
     service_world *world;
     service_client client;
     rq_arena arena;
-    const char *text; /* of the last exception */
+    const char *text; /* text of the last exception */
 } fixture;
 
 static int begin(void **state)
@@ -44,7 +45,8 @@ static int end(void **state)
     return 0;
 }
 
-/* The answer's exception, or "none"; f->client.message is the answer until the next one. */
+/* The exception in the response, or "none"; the response is in f->client.message until the next
+ * call. */
 static const char *send_with(fixture *f, service_kind kind, const char *method,
                              const ProtobufCMessage *m, rq_slice cells)
 {
@@ -64,7 +66,7 @@ static void hang_up(fixture *f)
     service_client_close(&f->client);
 }
 
-/* As send_with, with nothing left of the answer. */
+/* Like send_with, but frees the response. */
 static const char *send(fixture *f, service_kind kind, const char *method,
                         const ProtobufCMessage *m)
 {
@@ -140,7 +142,7 @@ static void a_quota_with_a_policy_without_a_name_is_refused(void **state)
     }
 }
 
-/* ---- one thing many times */
+/* ---- one element many times */
 
 static void create_table(fixture *f, const char *qualifier, size_t attribute_len)
 {
@@ -165,7 +167,7 @@ static void create_table(fixture *f, const char *qualifier, size_t attribute_len
     rq_sim_run(f->world->w.sim);
 }
 
-/* A request of some kilobytes asks for the same long descriptor again and again. */
+/* A request of a few kB asks for the same long descriptor many times. */
 static void descriptors_of_a_table_that_is_named_often_have_a_limit(void **state)
 {
     fixture *f = *state;
@@ -186,7 +188,7 @@ static void descriptors_of_a_table_that_is_named_often_have_a_limit(void **state
     assert_string_equal(send(f, SERVICE_MASTER, "GetTableDescriptors", &get.base), DO_NOT_RETRY);
 }
 
-/* Lists of names are walked in one step, so that long ones are walked on a pool. */
+/* Lists of names are processed in one step, so long lists are processed on a pool. */
 static void long_lists_of_tables_are_walked_elsewhere(void **state)
 {
     fixture *f = *state;
@@ -227,7 +229,7 @@ static void add_event(rq_cellblock *cells, const char *qualifier, rq_slice value
     assert_int_equal(rq_cellblock_append(cells, &c), RQ_OK);
 }
 
-/* One entry with these cells, below that folder. */
+/* Sends one entry with these cells, whose files are below that folder. */
 static const char *replicate(fixture *f, const char *folder, const rq_cellblock *cells)
 {
     Pb__WALKey key = PB__WALKEY__INIT;
@@ -258,7 +260,7 @@ static unsigned tasks_of_events(fixture *f, unsigned count)
     return f->world->posted - before;
 }
 
-/* Events of the source's log, which are no mutations. */
+/* Events in the source's log that are not mutations. */
 static void many_events_are_taken_in_slices(void **state)
 {
     fixture *f = *state;
@@ -267,7 +269,7 @@ static void many_events_are_taken_in_slices(void **state)
     assert_true(tasks_of_events(f, COUNT) >= few + LEAST);
 }
 
-/* Each file of a bulk load would get the folder's name in front of its own. */
+/* The folder's name is prepended to the name of each file of a bulk load. */
 static void the_folder_of_a_bulk_load_has_a_longest_name(void **state)
 {
     fixture *f = *state;
@@ -298,7 +300,8 @@ static void the_folder_of_a_bulk_load_has_a_longest_name(void **state)
         assert_non_null(folder);
         memset(folder, '/', lengths[i]);
         folder[lengths[i]] = '\0';
-        assert_string_equal(replicate(f, folder, &cells), DO_NOT_RETRY); /* it is not listed */
+        /* the folder is not listed */
+        assert_string_equal(replicate(f, folder, &cells), DO_NOT_RETRY);
         bool too_long = strstr(f->text, "a path of more than 4096 bytes") != NULL;
         assert_true(too_long == (lengths[i] > 4000));
     }
@@ -307,7 +310,7 @@ static void the_folder_of_a_bulk_load_has_a_longest_name(void **state)
 
 /* ---- groups of servers */
 
-/* Moves as many tables to the group that has all tables; seconds of the processor. */
+/* Moves `count` tables to the group that has all tables; returns CPU seconds. */
 static double cost_of_tables(fixture *f, size_t count)
 {
     Pb__MoveTablesRequest move = PB__MOVE_TABLES_REQUEST__INIT;
@@ -338,8 +341,8 @@ static double cost_of_tables(fixture *f, size_t count)
     return (double)(rq_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / 1e9;
 }
 
-/* Moves of tables between groups run on the threads of all admin calls, under the groups' lock, so their time must
- * not grow faster than the number of tables. */
+/* Moves of tables between groups occupy the threads of all admin calls and hold the groups' lock,
+ * so their time must not grow faster than the number of tables. */
 static void many_tables_of_a_move_cost_no_more(void **state)
 {
     fixture *f = *state;
@@ -347,12 +350,12 @@ static void many_tables_of_a_move_cost_no_more(void **state)
     assert_int_equal(rq_config_set(f->world->w.config, "hbase.coprocessor.master.classes",
                                    "org.apache.hadoop.hbase.rsgroup.RSGroupAdminEndpoint", NULL),
                      RQ_OK);
-    (void)cost_of_tables(f, 1); /* makes the table of groups */
+    (void)cost_of_tables(f, 1); /* creates the table of groups */
     double few = cost_of_tables(f, FEW), many = cost_of_tables(f, MANY);
     assert_true(many < 200 * few + 0.05);
 }
 
-/* Longer parameters are legitimate here, and taken in slices or on a pool. */
+/* Methods with legitimately longer parameters, which are processed in slices or on a pool. */
 static bool takes_long_requests(const char *method)
 {
     static const char *const names[] = {"CreateTable", "Assigns", "Unassigns",
@@ -376,15 +379,16 @@ static void expect_refusal(fixture *f, service_kind kind, const char *method, si
     free(zeros);
 }
 
-/* Handlers walk the lists of their requests on the loop, so a request has a longest parameter: a million
- * empty elements would hold the loop for long. The bytes here are no message; they are not decoded. */
+/* Handlers walk the lists of their requests on the loop, so a request has a longest parameter: a
+ * million empty elements would block the loop. The bytes sent here are not a valid message, because
+ * they must not be decoded. */
 static void parameters_of_administrative_methods_have_a_longest(void **state)
 {
     fixture *f = *state;
     for (service_kind kind = SERVICE_ADMIN; kind < SERVICE_KINDS; kind++) {
         const rq_rpc_service *s = &f->world->services[kind];
         if (kind == SERVICE_META || kind == SERVICE_BOOTSTRAP)
-            continue; /* requests without lists */
+            continue; /* requests without lists have no limit */
         for (size_t i = 0; i < s->method_count; i++) {
             const rq_rpc_method *m = &s->methods[i];
             if (m->handle == NULL || takes_long_requests(m->name)) continue;
@@ -409,7 +413,7 @@ static void add_table_of_many_regions(fixture *f)
     assert_int_equal(world_create_at(&f->world->w, "many", "f", keys, KEYS), RQ_OK);
 }
 
-/* Walked on the loop while the catalog is small, and elsewhere when it is large. */
+/* The regions are listed on the loop while the catalog is small, and on a pool when it is large. */
 static void a_large_catalog_is_listed_elsewhere(void **state)
 {
     fixture *f = *state;
@@ -463,10 +467,10 @@ static void a_large_catalog_is_listed_elsewhere(void **state)
 
 enum { CALLS_SENT = 20 };
 
-/* Tasks of a pool, which wait here instead of on threads. */
+/* Collects the tasks of a pool instead of running them on threads. */
 static struct {
     rq_pool pool;
-    void (*submit)(rq_executor *ex, rq_pool pool, rq_task *task); /* the executor's own */
+    void (*submit)(rq_executor *ex, rq_pool pool, rq_task *task); /* the executor's own function */
     rq_task *held[2 * CALLS_SENT];
     size_t count;
 } waiting;
@@ -479,7 +483,8 @@ static void hold_calls(rq_executor *ex, rq_pool pool, rq_task *task)
         waiting.held[waiting.count++] = task;
 }
 
-/* One connection sends many calls of one method. Every one is answered, but they take at most `most` threads. */
+/* One connection sends many calls of one method. Every call is answered, but the calls use at most
+ * `most` threads. */
 static void check_threads(fixture *f, service_kind kind, const char *method,
                           const ProtobufCMessage *m, rq_pool pool, size_t most)
 {
@@ -531,7 +536,7 @@ static void bulk_loads_leave_threads_to_others(void **state)
     check_threads(f, SERVICE_CLIENT, "PrepareBulkLoad", &m.base, RQ_POOL_CALL, 8);
 }
 
-/* The codecs' pool has one thread: of each connection one request is translated there at a time. */
+/* The codecs' pool has one thread, which translates one request of each connection at a time. */
 static void long_requests_of_a_connection_take_turns(void **state)
 {
     enum { QUALIFIERS = 5000 };

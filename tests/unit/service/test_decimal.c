@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers with two decimal places, compared with 128-bit integers and with BigDecimal's answers;
+/* Numbers with two decimal places, compared with 128-bit integers and with BigDecimal's results;
  * and the interpreters' rules for absent values. */
 #include "service/interpreter.h"
 
@@ -52,7 +52,7 @@ static void assert_is(const rq__decimal *d, __int128 hundredths)
     rq_buf_clear(&got);
 }
 
-/* Half to even. */
+/* Rounds half to even. */
 static __int128 divide_rounded(__int128 n, __int128 by)
 {
     __int128 q = n / by;
@@ -84,7 +84,7 @@ static void test_rounds_half_to_even(void **unused)
         __int128 n = random_number();
         int32_t scale = (int32_t)(next_random() % 24) - 6;
         if (scale < 0) n %= 1000000000;
-        if (next_random() % 4 == 0) n = n / 10 * 10 + (n < 0 ? -5 : 5); /* ties */
+        if (next_random() % 4 == 0) n = n / 10 * 10 + (n < 0 ? -5 : 5); /* exact halves */
         parse(n, scale, &d);
         __int128 by = 1;
         for (int32_t s = 2; s < scale; s++)
@@ -129,7 +129,7 @@ static void test_refuses_invalid_and_oversized_input(void **unused)
     rq_put_be32(bytes, 20000);
     memset(bytes + 4, 0x7f, 4096);
     assert_int_equal(rq__decimal_parse(rq_slice_of(bytes, 4100), &d), RQ_OK);
-    assert_is(&d, 0); /* 9,864 digits against 20,000 places */
+    assert_is(&d, 0); /* 9,864 digits with a scale of 20,000 */
     rq_put_be32(bytes, (uint32_t)-20000);
     assert_int_equal(rq__decimal_parse(rq_slice_of(bytes, 4100), &d), RQ_OK);
     rq__decimal_clear(&d);

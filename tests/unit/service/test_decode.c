@@ -43,7 +43,7 @@ static void clear(made *m)
     rq_arena_clear(&m->arena);
 }
 
-/* A Put on `row` (NULL: that of its cells) of so many cells of the block. */
+/* Decodes a Put on `row` (NULL: the row of its cells) of this many cells of the block. */
 static rq_err take(made *m, const char *row, int32_t count, uint64_t cell_max)
 {
     Pb__MutationProto p = PB__MUTATION_PROTO__INIT;
@@ -78,7 +78,7 @@ static void cells_are_taken_in_order(void **state)
     clear(&m);
 }
 
-/* Whatever a client sends in a cell block, it is not reported as damage on disk. */
+/* Invalid cells in a client's cell block are never reported as damage on disk. */
 static void bad_cells_are_no_damage(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void a_cell_of_another_row_fails_only_its_mutation(void **state)
     add_cell(&m, "b", 7);
     m.cells = rq_cursor_of(rq_buf_slice(&m.block.bytes));
     assert_int_equal(take(&m, "a", 2, 0), RQ_E_WRONG_ROW);
-    assert_int_equal(take(&m, "b", 1, 0), RQ_OK); /* the next one finds its own */
+    assert_int_equal(take(&m, "b", 1, 0), RQ_OK); /* the next put finds its own cell */
     assert_int_equal(m.mutation.cells[0].value_len, 7);
     clear(&m);
 }
@@ -190,7 +190,7 @@ static void rows_versions_and_times_of_a_get(void **state)
     clear(&m);
 }
 
-/* HBase's client sends 1 for READ_UNCOMMITTED, the ordinal. */
+/* HBase's client sends 1, the enum's ordinal, for READ_UNCOMMITTED. */
 static void an_isolation_level_is_its_ordinal(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void unknown_enum_numbers_count_as_absent(void **state)
         assert_int_equal(rq__decode_condition(&c, &m.arena, &condition, &m.why), RQ_OK);
         assert_int_equal(condition.op, RQ_LESS);
     }
-    /* Protobuf's default of the type is APPEND. */
+    /* The type's protobuf default is APPEND. */
     for (size_t i = 0; i < RQ_ARRAY_LEN(numbers); i++) {
         m.cells = rq_cursor_of(rq_buf_slice(&m.block.bytes));
         p.mutate_type = (Pb__MutationProto__MutationType)numbers[i];

@@ -24,7 +24,7 @@ static ProtobufCBinaryData binary(const char *text)
     return (ProtobufCBinaryData){strlen(text), (uint8_t *)(uintptr_t)text};
 }
 
-/* A get or a put of a row, known or not, in one of the regions or in none. */
+/* Makes a get or a put of a row that may exist or not, in one of the regions or in none. */
 static void make(const service_world *w, rq_random *random, message *ret)
 {
     static const char *const rows[] = {"", "a", "m", "row-3", "zzz"};
@@ -50,7 +50,7 @@ static void make(const service_world *w, rq_random *random, message *ret)
     ret->len = protobuf_c_message_pack(m, ret->bytes);
 }
 
-/* Cut, or some bytes changed. */
+/* Truncates the message or changes some bytes. */
 static void spoil(rq_random *random, message *m)
 {
     if (rq_random_below(random, 3) == 0) m->len = rq_random_below(random, m->len + 1);
@@ -76,7 +76,7 @@ static void random_expectations_do_no_harm(void **state)
             for (size_t i = 0; i < count; i++) {
                 make(w, &random, &messages[i]);
                 if (turn % 2 == 1) spoil(&random, &messages[i]);
-                /* A piece of its own, so that AddressSanitizer sees its end. */
+                /* A separate allocation, so that AddressSanitizer detects reads past the end. */
                 uint8_t *copy = malloc(messages[i].len + 1);
                 assert_non_null(copy);
                 memcpy(copy + 1, messages[i].bytes, messages[i].len);

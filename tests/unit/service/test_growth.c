@@ -5,10 +5,10 @@
  * descriptors (request_maker.h), so a new one is tested automatically.
  *
  * Time is CPU time of this thread, on which loops and pools of the simulated environment run. From
- * 10 to 100 kB, n log n grows by a factor of 12.5, n squared by 100. A request that makes 50 MB of its
- * 100 kB (50,000 empty increments) reaches 50: half of its time is page faults, of which the smaller
- * one has none. A request that exceeds FACTOR in the best of several rounds fails, unless it takes less
- * than a few milliseconds in all. */
+ * 10 to 100 kB, n log n grows by a factor of 12.5, n squared by 100. A request of 100 kB that takes
+ * 50 MB of memory (50,000 empty increments) reaches 50: half of its time is page faults, which the
+ * smaller request does not have. A request whose factor exceeds FACTOR in the best of several
+ * rounds fails, unless it takes less than a few milliseconds. */
 #include "request_maker.h"
 #include "service_world.h"
 
@@ -22,16 +22,16 @@
 
 #define FACTOR 60.0
 #define IGNORED_MS (RQ_ASAN ? 40.0 : 12.0)
-#define ROUNDS 16 /* a busy machine makes several in a row slow */
+#define ROUNDS 16 /* on a busy machine several rounds in a row are slow */
 
 typedef struct tester {
     service_world *world;
     service_kind kind;
     unsigned requests, failures;
-    bool failed; /* this path */
+    bool failed; /* the current path has failed */
     double worst;
     char worst_text[256];
-    /* of the method at hand */
+    /* of the current method */
     const char *method;
     request_plan plan;
     char region[RQ_ENCODED_NAME_LEN + 1];
@@ -68,7 +68,7 @@ typedef struct request {
     rq_buf message, cells;
 } request;
 
-/* Fails when `large` costs more than the sizes of both allow. */
+/* Fails if `large` takes longer than its size relative to `small` allows. */
 static void compare(tester *t, const char *method, const request *small, const request *large,
                     const char *what)
 {
@@ -107,7 +107,7 @@ static void clear(request *r)
     rq_buf_clear(&r->cells);
 }
 
-/* `inner` is the message with the repeated field; it may be embedded in another one. */
+/* `inner` is the message with the repeated field; it may be nested in another message. */
 static void fill(const tester *t, request_plan inner, size_t bytes, request *ret)
 {
     inner.count = request_count_for(inner, bytes);
@@ -125,7 +125,8 @@ static void fill(const tester *t, request_plan inner, size_t bytes, request *ret
     rq_buf_clear(&message);
 }
 
-/* Each element is a region or a store, which is created on disk: 100 kB of them take minutes. */
+/* Each element is a region or a store, which is created on disk: 100 kB of such elements take
+ * minutes. */
 static bool is_work(const request_path *path)
 {
     const char *name = path->fields[path->depth - 1]->name;
@@ -157,7 +158,7 @@ typedef struct inner {
 
 #define VARIANTS (REQUEST_VALUES * 4 * 2)
 
-/* Whether the plan makes another message than those before it. */
+/* Whether the plan makes a message that differs from all earlier ones. */
 static bool is_new(request_plan plan, rq_buf *made, size_t *count)
 {
     rq_buf *own = &made[*count];
@@ -183,7 +184,8 @@ static void try_path(void *ctx, const request_path *path)
     in->tester->failed = false;
     memcpy(in->tester->region, in->tester->world->regions[2], sizeof in->tester->region);
     plan.region = in->tester->plan.region = in->tester->region;
-    bool ddl = in->tester->kind >= SERVICE_MASTER; /* each changes tables, at length */
+    /* each request changes tables, which takes long */
+    bool ddl = in->tester->kind >= SERVICE_MASTER;
     for (unsigned v = 0; v < (ddl ? REQUEST_VALUES : VARIANTS); v++) {
         plan.values = v % REQUEST_VALUES;
         plan.choice = v / REQUEST_VALUES % 4;
@@ -254,7 +256,7 @@ static void master_service(void **state)
     finish(&t);
 }
 
-/* --- what lies in bytes fields ---------------------------------------------------------------- */
+/* --- messages in bytes fields ----------------------------------------------------------------- */
 
 #define FILTER "org.apache.hadoop.hbase.filter."
 
@@ -440,10 +442,10 @@ static void try_ops(tester *t, size_t kind, bool equal, int64_t timestamp, size_
     clear(&list[1]);
 }
 
-/* Operations that read see what those before them have written, and the markers of a batch share
- * its timestamp. For the larger number there is no memory: each operation is refused by itself.
- * Appends to one column make a value as long as all of them, so the sum of the values is the square
- * of their number. */
+/* Each operation that reads sees the results of the operations before it, and the delete markers of
+ * a batch share its timestamp. With the larger number memory does not suffice: each operation is
+ * refused separately. Each append to one column makes a value as long as all appends so far, so the
+ * sum of the values grows with the square of their number. */
 static void ops_of_a_multi(void **state)
 {
     (void)state;

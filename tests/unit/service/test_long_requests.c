@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Long requests: the loop does not sort their columns, walk their cells or parse their filters, a pool does (apart.h). Counted
- * in tasks of the loop: the simulated clock stands still while a task runs. */
+/* Long requests: a pool sorts their columns, reads their cells and parses their filters, not the
+ * loop (apart.h). The tests count tasks of the loop, because the simulated clock stands still while
+ * a task runs. */
 #include "requests.h"
 
 #include "base/meter.h"
@@ -13,7 +14,7 @@
 
 /* ---- Get and Scan */
 
-/* Columns of family f in the worst order for a sort that takes the middle: all differ, none is sorted. */
+/* Columns of family f in the worst order for a quicksort with the middle as pivot; all differ. */
 static Pb__Column *columns_of_f(fixture *f, size_t count)
 {
     Pb__Column *c = MADE(f, column);
@@ -26,7 +27,7 @@ static Pb__Column *columns_of_f(fixture *f, size_t count)
     return c;
 }
 
-/* The loop would sort the columns in one step. */
+/* Otherwise the loop would sort the columns in one step. */
 static void a_long_get_is_translated_elsewhere(void **state)
 {
     fixture *f = *state;
@@ -37,7 +38,7 @@ static void a_long_get_is_translated_elsewhere(void **state)
     g.get->row = bytes("a2");
     g.get->column = columns;
     g.get->n_column = 1;
-    (void)cells_of(f, "a2"); /* its blocks are in memory from now on */
+    (void)cells_of(f, "a2"); /* brings the row's blocks into memory */
     columns[0] = columns_of_f(f, 10);
     unsigned few = tasks_of(f, "Get", &g.base);
     size_t found = f->client.cells.len;
@@ -45,7 +46,7 @@ static void a_long_get_is_translated_elsewhere(void **state)
     columns[0] = columns_of_f(f, 10000);
     assert_true(tasks_of(f, "Get", &g.base) > few);
     assert_int_equal(f->client.cells.len, found);
-    /* An error of the translation is the call's. */
+    /* An error of the translation ends the call with an exception. */
     g.get->has_max_versions = 1;
     g.get->max_versions = 0;
     assert_non_null(send_call(f, "Get", &g.base));
@@ -64,14 +65,14 @@ static void the_opening_of_a_long_scan_is_translated_elsewhere(void **state)
     s.number_of_rows = 100;
     s.close_scanner = 1;
     columns[0] = columns_of_f(f, 10);
-    (void)tasks_of(f, "Scan", &s.base); /* its blocks are in memory from now on */
+    (void)tasks_of(f, "Scan", &s.base); /* brings the row's blocks into memory */
     unsigned few = tasks_of(f, "Scan", &s.base);
     size_t found = f->client.cells.len;
     assert_true(found > 0);
     columns[0] = columns_of_f(f, 10000);
     assert_true(tasks_of(f, "Scan", &s.base) > few);
     assert_int_equal(f->client.cells.len, found);
-    /* An error of the translation is the call's. */
+    /* An error of the translation ends the call with an exception. */
     s.scan->has_max_versions = 1;
     s.scan->max_versions = 0;
     assert_non_null(send_call(f, "Scan", &s.base));
@@ -112,7 +113,7 @@ static void a_long_mutation_is_translated_elsewhere(void **state)
     cells_in_block(f, &m, "b1", MANY);
     assert_true(tasks_of(f, "Mutate", &m.base) > few);
     assert_int_equal(cells_of(f, "b1"), MANY);
-    /* An error of the translation is the call's, and nothing is written. */
+    /* An error of the translation ends the call with an exception, and nothing is written. */
     m = put_of(f, "b2");
     cells_in_block(f, &m, "b2", MANY);
     m.mutation->associated_cell_count++;
@@ -150,7 +151,8 @@ static void a_long_mutation_of_messages_is_translated_elsewhere(void **state)
     assert_int_equal(cells_of(f, "b1"), MANY);
 }
 
-/* Two bytes of a message, for which two hundred are decoded. The loop gives it up, and a pool decodes all of it. */
+/* Two bytes of a message are decoded into two hundred bytes. The loop stops decoding, and a pool
+ * decodes the whole message. */
 static void tiny_fields_are_decoded_elsewhere(void **state)
 {
     fixture *f = *state;
@@ -172,13 +174,14 @@ static void tiny_fields_are_decoded_elsewhere(void **state)
         assert_string_equal(refused, "org.apache.hadoop.hbase.DoNotRetryIOException");
     }
     assert_int_equal(tasks[0], 0);
-    assert_int_equal(tasks[1], 2); /* after the decoding, and after the translation */
+    assert_int_equal(tasks[1], 2); /* one after the decoding, one after the translation */
     assert_int_equal(cells_of(f, "b1"), 0);
 }
 
 /* ---- Multi */
 
-/* A region action of a put, a put of so many cells, a get of so many columns, and a put; and a second one of a put. */
+/* A region action of a put, a put of `cells` cells, a get of `columns` columns, and a put; and a
+ * second region action of one put. */
 static unsigned tasks_of_parts(fixture *f, size_t cells, size_t columns)
 {
     Pb__RegionAction *list[2] = {on_region(f, 0, 4), on_region(f, 0, 1)};
@@ -212,13 +215,13 @@ static unsigned tasks_of_parts(fixture *f, size_t cells, size_t columns)
 static void long_parts_of_a_multi_are_translated_elsewhere(void **state)
 {
     fixture *f = *state;
-    (void)tasks_of_parts(f, 2, 10); /* blocks are in memory from now on */
+    (void)tasks_of_parts(f, 2, 10); /* brings the blocks into memory */
     unsigned few = tasks_of_parts(f, 10, 10);
     assert_true(tasks_of_parts(f, 10, 10000) > few);
     assert_true(tasks_of_parts(f, MANY, 10) > few);
 }
 
-/* Without its error a refused part leaves the cells of the next one where they are. */
+/* A refused part must consume its cells, or the next part would take them. */
 static void a_long_part_that_is_refused_is_alone(void **state)
 {
     fixture *f = *state;
@@ -274,7 +277,7 @@ static void a_long_atomic_group_is_translated_elsewhere(void **state)
     (void)tasks_of_atomic(f, "d8", MANY, true);
 }
 
-/* None of them is executed: their region is not here. */
+/* None of the actions is executed, because the region does not exist. */
 static unsigned tasks_of_strangers(fixture *f, size_t count)
 {
     Pb__MultiRequest m = PB__MULTI_REQUEST__INIT;
@@ -299,7 +302,8 @@ static unsigned tasks_of_region_actions(fixture *f, size_t count)
 {
     Pb__MultiRequest m = PB__MULTI_REQUEST__INIT;
     Pb__RegionAction *one = on_region(f, 0, 1);
-    one->region->value = bytes("0123456789abcdef0123456789abcdef"); /* not here: one step each */
+    /* unknown region: one step each */
+    one->region->value = bytes("0123456789abcdef0123456789abcdef");
     m.regionaction = rq_arena_calloc(&f->arena, count, sizeof *m.regionaction);
     for (; m.n_regionaction < count; m.n_regionaction++)
         m.regionaction[m.n_regionaction] = one;
@@ -313,7 +317,7 @@ static void many_region_actions_are_counted_elsewhere(void **state)
     assert_int_equal(tasks_of_region_actions(f, 1500), few + 1);
 }
 
-/* An exception for each action. */
+/* Each action gets an exception. */
 static unsigned tasks_of_nothing(fixture *f, size_t count)
 {
     Pb__RegionAction *list[1] = {on_region(f, 0, count)};
@@ -342,7 +346,7 @@ static void the_long_answer_of_a_multi_is_packed_elsewhere(void **state)
     }
 }
 
-/* The answer's message is moved to the output, and its cells follow. */
+/* The response's message is moved to the output, followed by its cells. */
 static void a_long_answer_with_cells_is_whole(void **state)
 {
     fixture *f = *state;
@@ -366,7 +370,8 @@ static void a_long_answer_with_cells_is_whole(void **state)
 
 static const unsigned PLAIN = 2; /* the hello of clients without a codec */
 
-/* Tasks of the loop for the row, in the message or in a cell block; checks the answer's length. */
+/* The loop's tasks for a get of the row, with the value in the message or in a cell block; checks
+ * the response's length. */
 static unsigned tasks_of_row(fixture *f, const char *row, size_t len)
 {
     Pb__GetRequest g = PB__GET_REQUEST__INIT;
@@ -421,7 +426,7 @@ static void put_value(fixture *f, const char *row, size_t len)
     assert_null(send_call(f, "Mutate", &m.base));
 }
 
-/* The loop neither copies the value nor packs the message. */
+/* The loop neither copies the value nor encodes the message. */
 static void long_values_are_answered_elsewhere(void **state)
 {
     fixture *f = *state;
@@ -430,14 +435,14 @@ static void long_values_are_answered_elsewhere(void **state)
     for (unsigned hello = 0; hello < SERVICE_HELLOS; hello++) {
         service_client_close(&f->client);
         service_client_open(&f->client, f->world, SERVICE_CLIENT, hello);
-        unsigned more = 1 + (hello == PLAIN); /* copied, packed */
+        unsigned more = 1 + (hello == PLAIN); /* one task after copying, one after encoding */
         assert_true(tasks_of_row(f, "b2", (size_t)2 << 20) >= tasks_of_row(f, "b1", 100) + more);
         assert_true(tasks_of_multi(f, "b1", "b2") >= tasks_of_multi(f, "b1", "b1") + more);
         assert_true(tasks_of_scan(f, "b2") >= tasks_of_scan(f, "b1") + more);
     }
 }
 
-/* An append of `len` bytes, all `fill`, in the message. */
+/* An append of `len` bytes `fill`, in the message. */
 static Pb__MutationProto *append_of(fixture *f, const char *row, size_t len, char fill)
 {
     Pb__MutationProto *m = MADE(f, mutation_proto);
@@ -496,7 +501,7 @@ static void check_appended(const fixture *f, const Pb__RegionActionResult *answe
     assert_int_equal(rq_cursor_left(&cells), 0);
 }
 
-/* Appends to rows of their own, whose names begin with `rows`. */
+/* Appends to separate rows, whose names begin with `rows`. */
 static unsigned tasks_of_appends(fixture *f, const char *rows, bool is_long)
 {
     Pb__RegionAction *list[1] = {on_region(f, 0, RQ_ARRAY_LEN(appended))};
@@ -514,7 +519,8 @@ static unsigned tasks_of_appends(fixture *f, const char *rows, bool is_long)
     return tasks;
 }
 
-/* Those of appends and increments are moved, or joined and packed on a pool; each is in its place. */
+/* Results of appends and increments are moved, or joined and encoded on a pool; each result is in
+ * its place. */
 static void long_results_of_writes_are_not_copied_on_the_loop(void **state)
 {
     fixture *f = *state;
@@ -569,8 +575,8 @@ static void a_long_call_of_a_service_is_translated_elsewhere(void **state)
     assert_non_null(send_call(f, "ExecService", &e.base));
 }
 
-/* Puts of an earlier region action are answered while the pool works on the call's memory, unless the batch
- * waits for them. */
+/* Puts of an earlier region action must not be answered while the pool uses the call's memory, so
+ * the batch waits for them. */
 static void a_long_call_of_a_service_in_a_multi_is_alone(void **state)
 {
     fixture *f = *state;

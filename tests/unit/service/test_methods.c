@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every RPC method of HBase (rpc/methods.def) is either served, or listed with the reason in
- * service/lacking.def; a refused one is refused when it is called. The page of the methods is made
- * here, and compared:
+ * service/lacking.def; a method listed there is refused when it is called. This program generates
+ * the page of methods, and compares it:
  *
  *   test_service_methods PAGE            fails if the page is not current
  *   test_service_methods PAGE --write    writes it */

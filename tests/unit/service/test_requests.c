@@ -20,7 +20,7 @@ static void each_action_takes_its_cells(void **state)
     fixture *f = *state;
     Pb__RegionAction *ra = on_region(f, 0, 3);
     add_put(f, ra, "b1", 2);
-    add_put(f, ra, "b2", 0); /* none: HBase puts nothing and says so */
+    add_put(f, ra, "b2", 0); /* no cell: HBase puts nothing and reports this as an error */
     add_put(f, ra, "b3", 1);
     add_cell(f, "b1", "x", "1");
     add_cell(f, "b1", "y", "2");
@@ -118,7 +118,8 @@ static void a_wrong_increment_parts_what_is_collected(void **state)
     static const char *rows[] = {"c2", "c3", "c4", "c5"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(rows); i++) {
         add_put(f, ra, rows[i], 1);
-        add_cell(f, i == 3 ? "c9" : rows[i], "x", "1"); /* which spoils c2 to c4, not c1 */
+        /* an invalid cell, which also affects c2 to c4, but not c1 */
+        add_cell(f, i == 3 ? "c9" : rows[i], "x", "1");
     }
     Pb__MultiResponse *r = multi(f, &ra, 1);
     assert_string_equal(outcome(r, 0, 0), "");
@@ -129,8 +130,8 @@ static void a_wrong_increment_parts_what_is_collected(void **state)
     assert_int_equal(cells_of(f, "c2"), 0);
 }
 
-/* An action with two meanings: a Get for code that checks for that first, an increment for other
- * code. */
+/* An action with two kinds: code that checks for a Get first treats it as a Get, other code as an
+ * increment. */
 static Pb__Action *add_get_and_increment(fixture *f, Pb__RegionAction *ra, const char *row)
 {
     Pb__Get *g = MADE(f, get);
@@ -141,8 +142,8 @@ static Pb__Action *add_get_and_increment(fixture *f, Pb__RegionAction *ra, const
     return a;
 }
 
-/* HBase executes the part that it checks for first. If two places classified one action
- * differently, it was executed twice, and a batch exceeded its array. */
+/* HBase executes the kind that it checks for first. Before the fix two places classified such an
+ * action differently: it was executed twice, and a batch exceeded its array. */
 static void an_action_of_two_kinds_is_refused_alone(void **state)
 {
     fixture *f = *state;
@@ -156,7 +157,8 @@ static void an_action_of_two_kinds_is_refused_alone(void **state)
     for (size_t i = 0; i < PUTS; i++) {
         snprintf(rows[i], sizeof rows[i], "c%03zu", i);
         add_put(f, ra, rows[i], 1);
-        add_cell(f, rows[i], "x", "1"); /* its own, although nobody took the increment's */
+        /* the put's own cell, although no action took the increment's cell */
+        add_cell(f, rows[i], "x", "1");
         ra->action[ra->n_action - 1]->index = UINT32_MAX - (uint32_t)i;
     }
     Pb__MultiResponse *r = multi(f, &ra, 1);
@@ -172,8 +174,8 @@ static void an_action_of_two_kinds_is_refused_alone(void **state)
     assert_int_equal(cells_of(f, "c199"), 1);
 }
 
-/* Every order of every kind of action: each is answered once and under its index, which has no
- * meaning to the server. */
+/* Every order of all kinds of action: each is answered once under its index, which the server only
+ * copies. */
 static void every_mixture_of_kinds_is_answered_one_by_one(void **state)
 {
     fixture *f = *state;
@@ -220,8 +222,8 @@ static void every_mixture_of_kinds_is_answered_one_by_one(void **state)
     }
 }
 
-/* Each goes to the region alone: the memory of one must not grow with the number that follow. A
- * sanitizer's shadow memory is larger than the limit set here. */
+/* Each increment is passed to the region separately; its memory must not grow with the number of
+ * increments that follow. A sanitizer's shadow memory is larger than the limit set here. */
 static void ten_thousand_increments_fit_a_request(void **state)
 {
     fixture *f = *state;
@@ -273,8 +275,8 @@ static void clear_block_cache(fixture *f, size_t which)
     service_client_close(&admin);
 }
 
-/* They reach the region as one list, and their data is in a file: any of them that must wait for a
- * block is repeated when it is loaded, not only the first. */
+/* The gets are passed to the region as one list, and their data is in a file: each get that waits
+ * for a block, not only the first, is repeated when the block is loaded. */
 static void each_of_a_list_may_wait_for_a_block(void **state)
 {
     fixture *f = *state;
@@ -314,9 +316,9 @@ static void each_of_a_list_may_wait_for_a_block(void **state)
     }
 }
 
-/* ---- what a request takes */
+/* ---- the cost of a request */
 
-/* How many tasks a Multi of so many actions is worked off in. */
+/* The number of tasks in which a Multi of `count` actions is processed. */
 static unsigned tasks_of_multi(fixture *f, size_t count, bool puts)
 {
     Pb__RegionAction *ra = on_region(f, 0, count);
@@ -337,7 +339,8 @@ static unsigned tasks_of_multi(fixture *f, size_t count, bool puts)
     return f->world->posted - before;
 }
 
-/* The simulated clock stands still while a task runs: here a time slice ends by its steps. */
+/* The simulated clock stands still while a task runs, so here the number of steps ends a time
+ * slice. */
 static void a_long_multi_goes_on_in_other_tasks(void **state)
 {
     fixture *f = *state;
@@ -346,7 +349,8 @@ static void a_long_multi_goes_on_in_other_tasks(void **state)
     for (int puts = 0; puts < 2; puts++) {
         unsigned few = tasks_of_multi(f, 10, puts != 0);
         unsigned many = tasks_of_multi(f, COUNT, puts != 0);
-        /* For puts: when they are decoded, under the region's token, and when they are answered. */
+        /* Puts take two series of tasks: one decodes and writes them under the region's token, one
+         * answers them. */
         assert_true(many >= few + (puts ? 2 : 1) * LEAST);
     }
 }
@@ -359,7 +363,7 @@ static void decoded_memory_is_charged(void **state)
     enum { PAIRS = 300000 };
     rq_buf filter = {0};
     for (size_t i = 0; i < PAIRS; i++) {
-        static const uint8_t empty[] = {0x0a, 4, 0x0a, 0, 0x12, 0}; /* key and mask of no bytes */
+        static const uint8_t empty[] = {0x0a, 4, 0x0a, 0, 0x12, 0}; /* empty key and mask */
         assert_int_equal(rq_buf_append(&filter, empty, sizeof empty), RQ_OK);
     }
     Pb__GetRequest g = PB__GET_REQUEST__INIT;
@@ -372,7 +376,7 @@ static void decoded_memory_is_charged(void **state)
     g.get->filter->serialized_filter = (ProtobufCBinaryData){filter.len, filter.ptr};
     assert_string_equal(send_call(f, "Get", &g.base),
                         "org.apache.hadoop.hbase.DoNotRetryIOException");
-    /* Endpoints' messages lie in bytes too. */
+    /* Messages of endpoints are in bytes fields, too. */
     Pb__CoprocessorServiceRequest e = PB__COPROCESSOR_SERVICE_REQUEST__INIT;
     e.region = region(f, 2);
     e.call = MADE(f, coprocessor_service_call);
@@ -386,7 +390,7 @@ static void decoded_memory_is_charged(void **state)
     assert_string_equal(send_call(f, "ExecService", &e.base),
                         "org.apache.hadoop.hbase.DoNotRetryIOException");
     rq_buf_clear(&filter);
-    assert_int_equal(cells_of(f, "a0") > 0, 1); /* and all is given back */
+    assert_int_equal(cells_of(f, "a0") > 0, 1); /* and all memory is released */
 }
 
 /* ---- Scan */
@@ -415,7 +419,7 @@ static uint64_t open_scanner(fixture *f, Pb__Scan *s)
     return id;
 }
 
-/* The rows of an answer, and all their cells. */
+/* Reads the rows of a response, and counts their cells. */
 static size_t rows_of(fixture *f, uint64_t id, uint32_t rows, uint64_t sequence, size_t *ret_cells)
 {
     Pb__ScanRequest request = PB__SCAN_REQUEST__INIT;
@@ -462,7 +466,7 @@ static void columns_that_come_twice_are_their_union(void **state)
         (void)rows_of(f, id, 1000, 0, &cells[s.n_column]);
     }
     assert_true(cells[1] < cells[2]);
-    assert_int_equal(cells[2], cells[3]); /* f has no other columns */
+    assert_int_equal(cells[2], cells[3]); /* f has no further columns */
     assert_true(cells[3] < cells[0]);
 }
 
@@ -479,7 +483,7 @@ static void an_invalid_scan_is_refused(void **state)
     uint64_t id = open_scanner(f, &s);
     request.scanner_id = id;
     request.has_next_call_seq = 1;
-    request.next_call_seq = 1; /* 0 would be the next */
+    request.next_call_seq = 1; /* the expected number would be 0 */
     assert_string_equal(send_call(f, "Scan", &request.base),
                         "org.apache.hadoop.hbase.exceptions.OutOfOrderScannerNextException");
     s.has_max_versions = 1;
@@ -541,13 +545,13 @@ static void a_condition_names_what_it_compares(void **state)
     c.family = bytes("f");
     c.qualifier = bytes("x");
     c.compare_type = PB__COMPARE_TYPE__EQUAL;
-    assert_string_equal(check_and_put(f, &c, "d2"), DO_NOT_RETRY); /* of another row */
+    assert_string_equal(check_and_put(f, &c, "d2"), DO_NOT_RETRY); /* a condition on another row */
     c.time_range = &range;
     range.has_from = range.has_to = 1;
     range.from = 5;
     range.to = 4;
     assert_string_equal(check_and_put(f, &c, "d1"), "java.io.IOException");
-    range.to = 5; /* nothing is in it */
+    range.to = 5; /* an empty range */
     assert_null(check_and_put(f, &c, "d1"));
     assert_int_equal(cells_of(f, "d1"), 1);
     c.row = bytes("");
@@ -570,8 +574,8 @@ static const char *multi_if_absent(fixture *f, Pb__Condition *c, Pb__RegionActio
     return send_call(f, "Multi", &m.base);
 }
 
-/* With several region actions the condition would be decoded for each of them, and its filter may be as long as a
- * request: refused. */
+/* With several region actions the condition, whose filter may be as long as a request, would be
+ * decoded for each of them. Such a request is refused. */
 static void the_condition_of_a_multi_is_for_one_region_action(void **state)
 {
     fixture *f = *state;

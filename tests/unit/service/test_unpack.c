@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fast decoders of Get, Mutate, Multi and Scan compared with protobuf-c: messages with any fields,
- * generated from the descriptors, then the same bytes damaged. And the answers encoded by hand. */
+ * generated from the descriptors, then the same bytes damaged. Responses that are encoded without
+ * protobuf-c are compared, too. */
 #include "base/random.h"
 #include "service/encode.h"
 #include "service/multi_answer.h"
@@ -58,7 +59,8 @@ static void set(rq_random *r, rq_arena *a, const ProtobufCFieldDescriptor *f, vo
                                        INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX};
     uint64_t number = numbers[rq_random_below(r, RQ_ARRAY_LEN(numbers))];
     size_t len = rq_random_below(r, 20) == 0 ? 200 : rq_random_below(r, 4);
-    if (f->label == PROTOBUF_C_LABEL_REQUIRED && len == 0) len = 1; /* empty ones: below */
+    /* empty ones are tested separately */
+    if (f->label == PROTOBUF_C_LABEL_REQUIRED && len == 0) len = 1;
     char *bytes = rq_arena_calloc(a, len + 1, 1);
     for (size_t i = 0; i < len; i++)
         bytes[i] = (char)('a' + rq_random_below(r, 26));
@@ -128,12 +130,13 @@ static rq_slice packed(rq_arena *a, const ProtobufCMessage *m)
     return rq_slice_of(bytes, protobuf_c_message_pack(m, bytes));
 }
 
-/* Whether the fast decoder accepted it; then protobuf-c must decode it to the same message. */
+/* Whether the fast decoder accepted the bytes; then protobuf-c must decode them to the same
+ * message. */
 static bool same_as_protobuf_c(rq_arena *a, const ProtobufCMessageDescriptor *type, rq_slice bytes,
                                uint64_t seed)
 {
     ProtobufCAllocator allocator = {take, leave, a};
-    /* A copy of exact size: reading past it is seen. */
+    /* A copy of exact size, so that a sanitizer detects reads past its end. */
     uint8_t *exact = malloc(bytes.len + (bytes.len == 0));
     if (bytes.len > 0) memcpy(exact, bytes.ptr, bytes.len);
     ProtobufCMessage *quick = rq__unpack_request(type, &allocator, rq_slice_of(exact, bytes.len));
@@ -177,11 +180,11 @@ static void damaged_messages_are_decoded_alike_or_left(void **state)
         case 0:
             bytes.len = rq_random_below(&r, bytes.len + 1);
             break;
-        case 1: /* some bytes changed */
+        case 1: /* changes some bytes */
             for (unsigned n = 0; n < 1 + seed % 3 && bytes.len > 0; n++)
                 b[rq_random_below(&r, bytes.len)] = (uint8_t)rq_random_next(&r);
             break;
-        default: { /* everything twice: messages would have to be merged */
+        default: { /* repeats all bytes: protobuf would merge the two messages */
             uint8_t *twice = rq_arena_alloc(&a, 2 * bytes.len + 1);
             memcpy(twice, b, bytes.len);
             memcpy(twice + bytes.len, b, bytes.len);
@@ -191,7 +194,7 @@ static void damaged_messages_are_decoded_alike_or_left(void **state)
         taken += same_as_protobuf_c(&a, type, bytes, seed);
         rq_arena_clear(&a);
     }
-    assert_true(taken > 100); /* else nothing was compared */
+    assert_true(taken > 100); /* otherwise nothing was compared */
 }
 
 static void an_empty_row_is_left_to_protobuf_c(void **state)
@@ -222,7 +225,7 @@ static void other_requests_are_left_to_protobuf_c(void **state)
     rq_arena_clear(&a);
 }
 
-/* --- answers ---------------------------------------------------------------------------------- */
+/* --- responses -------------------------------------------------------------------------------- */
 
 static void short_answers_match_protobuf_c(void **state)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to a call while it waits: at the gate, for a block, for the log, for its region's writer, for
- * another call of its scanner, for a thread, for a procedure. Each request is sent once for each number of
- * tasks k that its server runs before the event, until it is answered without one; so the event meets it in
- * each of its states:
+/* Events while a call waits: at the gate, for a block, for the log, for its region's writer, for
+ * another call of its scanner, for a thread, for a procedure. Each request is sent many times; the
+ * k-th time the server runs k tasks before the event, until the request is answered without the
+ * event. So the event meets the request in each of its states:
  *
  *   the connection closes; the table is disabled, and dropped; its region is moved (closed and opened again),
  *   split; the disk is full; the server stops
  *
- * The call must end once, and with it everything that it held: service_world_free checks the memory of
- * requests, AddressSanitizer the rest. The world must go on: another client reads what is still there. */
+ * The call must end once and release all that it held: service_world_free checks the memory of
+ * requests, AddressSanitizer the rest. The server must continue: another client reads the remaining
+ * rows. */
 #include "service_world.h"
 
 #include "proto/admin.pb-c.h"
@@ -47,7 +48,7 @@ static const char *const event_names[] = {"nothing",
                                           "the disk is full",
                                           "the server stops"};
 
-/* Delays the first ask of each op until it is let go. */
+/* Delays each op at its first arrival at the gate, until the test resumes it. */
 typedef struct gatekeeper {
     rq_gate_policy table;
     bool holds;
@@ -90,7 +91,7 @@ typedef struct trial {
     service_client client;
     rq_arena arena;
     gatekeeper gate;
-    uint64_t scanner; /* 0: none is open */
+    uint64_t scanner; /* 0: no scanner is open */
     event what;
     bool stopped;
     change lock;
@@ -117,7 +118,7 @@ static void send(trial *t, const char *method, const ProtobufCMessage *m)
     service_client_send(&t->client, method, rq_slice_of(p, len), (rq_slice){0});
 }
 
-/* Row a2 is in a file, whose blocks are not cached; a6 too. */
+/* Rows a2 and a6 are in a file whose blocks are not cached. */
 static void send_get(trial *t)
 {
     Pb__RegionSpecifier region = region_of(t, 0);
@@ -282,7 +283,7 @@ static void send_prepare(trial *t)
 
 #define STAGED "staging/x"
 
-/* One row of family f, for the first region. */
+/* Writes a file with one row of family f, for the first region. */
 static void stage_file(trial *t)
 {
     rq_vfs *vfs = t->world->w.env->vfs;
@@ -347,7 +348,7 @@ static void send_disable(trial *t)
     send(t, "DisableTable", &m.base);
 }
 
-/* The answer is held back until the procedure ends. This one is a lock that nobody renews. */
+/* The response is delayed until the procedure ends: here a lock that nobody renews. */
 static void take_lock(trial *t)
 {
     t->lock = (change){.ddl = {.kind = RQ_DDL_LOCK_TABLE_SHARED,
@@ -406,10 +407,10 @@ typedef struct request {
     service_kind kind;
     void (*prepare)(trial *t); /* may be NULL */
     void (*send)(trial *t);
-    void (*look)(trial *t); /* at what has come of it; may be NULL */
-    bool at_gate;           /* it is an op: it can wait at the gate */
-    bool writes;            /* it can wait for memory */
-    bool off_loop;          /* a thread makes its answer */
+    void (*look)(trial *t); /* checks the effect; may be NULL */
+    bool at_gate;           /* the request is an op, which can wait at the gate */
+    bool writes;            /* the request can wait for memory */
+    bool off_loop;          /* a thread makes the response */
 } request;
 
 static const request requests[] = {
@@ -445,7 +446,7 @@ static void go_on(trial *t, const bool *until)
     rq_loops_sync(&t->world->loops);
 }
 
-/* Beside the call. */
+/* Changes the table while the call waits. */
 static void change_table(trial *t, rq_ddl_kind kind)
 {
     change c = {.ddl = {.kind = kind,
@@ -512,7 +513,7 @@ static void evict(const trial *t)
     rq_epoch_unpin(w->env->epoch, &m);
 }
 
-/* Another client still gets its answer. */
+/* Another client still gets a response. */
 static void ask_again(trial *t)
 {
     Pb__RegionSpecifier region = region_of(t, 2);
@@ -530,10 +531,11 @@ static void ask_again(trial *t)
     service_client_close(&other);
 }
 
-/* Where it waits, besides where it happens to be. */
+/* Where the request must wait, in addition to its usual waits. */
 typedef enum wait { ANYWHERE, AT_GATE, FOR_MEMORY } wait;
 
-/* Writes to the region wait for memory until *ret, a reference, is given back. */
+/* Makes writes to the region wait for memory until *ret, which has a reference, is passed to
+ * free_memory. */
 static void fill_memory(trial *t, rq_region **ret)
 {
     rq_epoch_member m = {0};
@@ -552,7 +554,7 @@ static void free_memory(rq_region *r)
     rq_region_unref(r);
 }
 
-/* True: the call was answered before the event, or only time could make it go on. */
+/* Returns true if the call was answered before the event, or only time could continue it. */
 static bool run(const request *r, event what, unsigned k, wait where)
 {
     bool at_gate = where == AT_GATE;
@@ -604,7 +606,7 @@ static bool run(const request *r, event what, unsigned k, wait where)
     return all;
 }
 
-/* Each state of each request. A busy request has some thirty. */
+/* Runs each state of each request. A request with many states has about thirty. */
 #define STATES_MAX 400
 
 static unsigned wait_there(const request *r, event what, bool can, wait where, const char *text)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statements of many lines: how often they are parsed, and how much of them is read for prompts. */
+/* Statements of many lines: how often they are parsed, and how many bytes are read to make
+ * prompts. */
 #include "unit.h"
 
 #include "shell/brackets.h"
@@ -10,12 +11,12 @@
 #include <string.h>
 
 typedef struct work {
-    uint64_t parsed;   /* bytes */
-    uint64_t outlined; /* likewise */
+    uint64_t parsed;   /* bytes parsed */
+    uint64_t outlined; /* bytes read to make prompts */
     bool last;         /* the last line was parsed */
 } work;
 
-/* A statement of `begin`, many times `line`, and `end`. */
+/* Reads a statement of `begin`, `count` times `line`, and `end`. */
 static work read_lines(const char *begin, const char *line, size_t count, const char *end)
 {
     work w = {0};
@@ -49,7 +50,7 @@ static void work_grows_with_the_length(void **state)
         }
 }
 
-/* Strings and here-documents over lines, blocks, definitions, conditions. */
+/* Strings and here-documents over several lines, blocks, definitions, conditions. */
 static void so_it_is_with_text_and_blocks(void **state)
 {
     (void)state;
@@ -74,7 +75,7 @@ static void so_it_is_with_text_and_blocks(void **state)
         }
 }
 
-/* A word that opens nothing must not be waited for. */
+/* The shell must not wait for the end of a word that opens no block. */
 static void what_opens_nothing_is_parsed(void **state)
 {
     (void)state;
@@ -90,7 +91,7 @@ static void what_opens_nothing_is_parsed(void **state)
     }
 }
 
-/* What might be misread is parsed for each line, and so is what ends no bracket. */
+/* Lines that might be misread are parsed one by one, as are lines that close no bracket. */
 static void doubts_are_parsed(void **state)
 {
     (void)state;

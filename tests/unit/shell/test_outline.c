@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the prompts inside a statement say, as irb of the official shell had them. */
+/* The prompts inside a statement, as irb of the official shell shows them. */
 #include "unit.h"
 
 #include "shell/outline.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files in pieces: where a piece may end, and how often a long one is parsed. */
+/* Files that are run in pieces: where a piece may end, and how often a long piece is parsed. */
 #include "unit.h"
 
 #include "shell/pieces.h"
@@ -65,7 +65,8 @@ static void a_line_is_a_piece(void **state)
     drop(&g);
 }
 
-/* A line that begins with a dot goes on with the one before; a range does not. Comments may stand between. */
+/* A line that begins with a dot continues the previous one; a range does not. Comments may be
+ * between them. */
 static void a_dot_goes_on(void **state)
 {
     (void)state;
@@ -121,7 +122,8 @@ static void a_byte_0_is_kept(void **state)
     drop(&g);
 }
 
-/* A pattern, which the reader of brackets does not understand, in each line of a piece that never ends. */
+/* A pattern, which the bracket scanner does not understand, in each line of a piece that never
+ * ends. */
 static void a_long_piece_is_parsed_seldom(void **state)
 {
     (void)state;
@@ -154,7 +156,7 @@ static void what_cannot_be_read_is_an_error(void **state)
     rq__pieces_close(&p);
 }
 
-/* A pipe is read twice, too. */
+/* A pipe's content is read twice, too. */
 static void a_pipe_is_read(void **state)
 {
     (void)state;

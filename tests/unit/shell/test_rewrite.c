@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ruby that mruby's parser does not know, in words that it knows. */
+/* Ruby syntax that mruby's parser lacks, rewritten to syntax that it has. */
 #include "unit.h"
 
 #include "shell/long_lists.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* expected NULL: as it is */
+/* expected NULL: the text is unchanged */
 static void check(const char *text, const char *expected)
 {
     rq_buf out = {0};
@@ -124,7 +124,7 @@ static void no_byte_is_too_much(void **state)
 
 /* --- long lists ------------------------------------------------------------------------------- */
 
-/* "[", then `count` times the element, then "]". */
+/* "[", then the element `count` times, then "]". */
 static rq_buf list_of(const char *before, const char *element, size_t count)
 {
     rq_buf b = {0};
@@ -137,7 +137,8 @@ static rq_buf list_of(const char *before, const char *element, size_t count)
     return b;
 }
 
-/* What mruby does with a text without commas in strings: it walks over each list for each element of it. */
+/* The work of mruby for a text without commas in strings: for each element it walks over the whole
+ * list. */
 static uint64_t steps_of(rq_slice text)
 {
     uint64_t steps = 0, lists[16] = {0};
@@ -257,7 +258,7 @@ static void what_means_the_same_in_a_lambda_is_cut(void **state)
         check_list(before[i], "1", 1000, false);
 }
 
-/* Pairs are counted in braces of a hash alone. */
+/* In braces pairs are counted only if the braces are a hash. */
 static void hashes_are_cut_as_lists(void **state)
 {
     (void)state;
@@ -272,7 +273,7 @@ static void hashes_are_cut_as_lists(void **state)
     check_list("f(x) {", "a => b", 300, false);
 }
 
-/* A piece ends in front of what follows its last element. */
+/* A piece ends before the code that follows its last element. */
 static void pieces_are_lambdas(void **state)
 {
     (void)state;

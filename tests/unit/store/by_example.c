@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells and stores written as text; see by_example.h. */
+/* Cells and stores described by text; see by_example.h. */
 #include "by_example.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One store made by hand whose cells and results are written as text:
+/* One store whose cells and results are described by text:
  * "row/family:qualifier@timestamp=value", for markers D (Delete), DC (DeleteColumn), DF (DeleteFamily),
  * DFV (DeleteFamilyVersion) instead of the value. */
 #ifndef RQ_TESTS_STORE_BY_EXAMPLE_H
@@ -9,7 +9,7 @@
 
 typedef struct fixture {
     by_hand world;
-    uint64_t seqid; /* of the last cell */
+    uint64_t seqid; /* sequence id of the last cell */
     rq_read_ctx ctx;
     char text[4096];
 } fixture;
@@ -31,7 +31,7 @@ void compact(fixture *f, bool major);
 /* --- reads ------------------------------------------------------------------------------------ */
 rq_scan everything(void);
 rq_scan get_row(const char *row);
-/* Texts are valid until the next call. */
+/* The texts are valid until the next call. */
 const char *describe(fixture *f, const rq_cellblock *out);
 const char *read_all(fixture *f, const rq_scan *scan);
 const char *raw(fixture *f);

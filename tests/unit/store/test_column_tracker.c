@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The columns that a read names: what the tracker says of each cell, compared with a walk along the list, and what it
- * costs when a row has few cells and the list is long. */
+/* The columns that a read names: the tracker's result for each cell, compared with a walk along the
+ * list, and its cost when a row has few cells and the list is long. */
 #include "base/random.h"
 #include "store/column_tracker.h"
 
@@ -16,7 +16,7 @@
 #define COLUMNS 100000
 #define NAME 8
 
-/* The names "0000000", "0000002", …: a cell may be of a column between two. */
+/* The columns "0000000", "0000002", …: a cell's column may be between two of them. */
 typedef struct named {
     char (*names)[NAME];
     rq_slice *list;
@@ -68,7 +68,8 @@ static void forget(rq__column_tracker *t)
     t->last_type = 0;
 }
 
-/* How the cell's column compares to the first one that is not before it; 1: there is none. */
+/* Compares the cell's column with the first named column that is not before it; 1: there is
+ * none. */
 static int walk_to(rq__column_tracker *t, const rq_cell *c)
 {
     for (; t->index < t->column_count; t->index++, t->count = 0) {
@@ -107,7 +108,7 @@ static void assert_equal(const rq__column_tracker *a, const rq__column_tracker *
     assert_int_equal(a->last_type, b->last_type);
 }
 
-/* A row with cells in ascending columns, some of them the same again. */
+/* Checks a row with cells in ascending columns, some of them in the same column. */
 static void compare_row(rq_random *random, rq__column_tracker *t, rq__column_tracker *model)
 {
     size_t last = t->column_count * 2 + 3;
@@ -163,7 +164,7 @@ static double cpu_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* CPU time for rows with one cell, which is behind all columns. */
+/* CPU time for rows with one cell, which is after all named columns. */
 static double cost_of_rows(const named *n)
 {
     rq__column_tracker t = tracker_of(n, 1);
@@ -176,14 +177,15 @@ static double cost_of_rows(const named *n)
     return cpu_ms() - before;
 }
 
-/* A scan of small rows that names a hundred thousand columns: for each row the list was walked, and the loop held for 50 ms
- * between two looks at the clock. A thousand times as many columns took 1000 times as long. */
+/* A scan of small rows that names 100,000 columns: before the fix the list was walked for each row,
+ * and the loop was blocked for 50 ms between two clock checks. A thousand times as many columns
+ * took 1,000 times as long. */
 static void a_row_of_few_cells_does_not_walk_along_all_columns(void **state)
 {
     (void)state;
     named few = name_columns(COLUMNS / 1000), many = name_columns(COLUMNS);
     double least = 0;
-    for (int round = 0; round < 16; round++) { /* a busy machine makes some slow */
+    for (int round = 0; round < 16; round++) { /* on a busy machine some rounds are slow */
         double low = cost_of_rows(&few);
         double factor = cost_of_rows(&many) / (low < 0.01 ? 0.01 : low);
         if (round == 0 || factor < least) least = factor;

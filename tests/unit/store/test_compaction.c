@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files a compaction selects: HBase's exploring policy. The cases with numbers can be
+/* The files that a compaction selects by HBase's exploring policy. The cases with numbers can be
  * followed by hand; the random ones check properties of every selection. */
 #include "base/random.h"
 #include "store/compaction.h"
@@ -42,13 +42,13 @@ static void the_longest_run_in_ratio_is_taken(void **state)
     } cases[] = {
         {{121, 50, 25, 12, 12}, 5, 1, 4}, /* 121 > 1.2 * 99 */
         {{118, 50, 25, 12, 12}, 5, 0, 5},
-        {{251, 253, 251}, 3, 0, 3},      /* equal sizes go together */
+        {{251, 253, 251}, 3, 0, 3},      /* equal sizes are compacted together */
         {{300, 151, 153, 151}, 4, 0, 4}, /* 300 <= 1.2 * 455 */
-        {{1, 1}, 2, 0, 0},               /* too few */
+        {{1, 1}, 2, 0, 0},               /* too few files */
         {{1, 1, 1, 1, 1, 1}, 6, 0, 5},   /* at most max_files */
-        {{900, 80, 30, 10}, 4, 0, 0},    /* each is larger than what follows */
-        {{2000, 12, 12, 12}, 4, 1, 3},   /* too large files at the front are left out */
-        {{3, 2, 1, 1}, 4, 0, 4},         /* under min_bytes the ratio does not matter */
+        {{900, 80, 30, 10}, 4, 0, 0},    /* each is larger than the sum of the following ones */
+        {{2000, 12, 12, 12}, 4, 1, 3},   /* files above the maximum at the front are skipped */
+        {{3, 2, 1, 1}, 4, 0, 4},         /* below min_bytes the ratio does not matter */
     };
     for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++) {
         rq_compaction_choice c = choose(cases[i].sizes, cases[i].count, false);
@@ -77,11 +77,11 @@ static void a_store_at_its_blocking_count_is_never_stuck(void **state)
     large.max_bytes = UINT64_MAX;
     files[15].size_bytes = 20;
     for (size_t i = 15; i > 0; i--)
-        files[i - 1].size_bytes = files[i].size_bytes * 3; /* nothing is in ratio */
+        files[i - 1].size_bytes = files[i].size_bytes * 3; /* no selection satisfies the ratio */
     rq_compaction_choice c = rq_compaction_choose(&large, &family, files + 1, 15, false, false, 0);
     assert_int_equal(c.count, 0);
     c = rq_compaction_choose(&large, &family, files, 16, false, false, 0);
-    assert_int_equal(c.first, 13); /* the smallest run */
+    assert_int_equal(c.first, 13); /* the files with the smallest sum */
     assert_true(c.count >= settings.min_files);
 }
 
@@ -110,7 +110,7 @@ static void every_choice_is_a_legal_run(void **state)
     }
 }
 
-/* Any client may set them. */
+/* Any client may set these values. */
 static void periods_and_times_of_any_size_do_not_overflow(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void periods_and_times_of_any_size_do_not_overflow(void **state)
     }
 }
 
-/* From now to 1970 a millisecond at a time would take hours. */
+/* Stepping one millisecond at a time from now to 1970 would take hours. */
 static void small_windows_are_skipped_in_one_step(void **state)
 {
     (void)state;
@@ -158,8 +158,8 @@ static void small_windows_are_skipped_in_one_step(void **state)
     }
 }
 
-/* Quiet stores: what is merged is in the off-peak ratio and not small, so that a round writes at most
- * 1 + ratio bytes for each byte of its smaller files; rounds come to an end. */
+/* Quiet stores: the merged files satisfy the off-peak ratio and are not small, so a round writes at
+ * most 1 + ratio bytes for each byte of its smaller files. The number of rounds is finite. */
 static void a_quiet_store_is_merged_within_the_ratio(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files a compaction selects, compared with the selections of HBase 2.6.1's own policy
- * classes for random lists of files: tests/data/compaction/select.txt, written by
- * tests/compat/compaction. Arguments: the files to replay. */
+/* The files that a compaction selects, compared with the selections of HBase 2.6.1's policy classes
+ * for random lists of files: tests/data/compaction/select.txt, written by tests/compat/compaction.
+ * Arguments: the files to replay. */
 #include "store/compaction.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ typedef struct oracle_case {
     int64_t boundary_sum;
 } oracle_case;
 
-/* The next word of the line. */
+/* Returns the next word of the line. */
 static char *word(char **at, const char *divider)
 {
     char *w = strsep(at, divider);
@@ -115,7 +115,7 @@ static void read_case(char *line, oracle_case *c)
 
 static const char *check_boundaries(const oracle_case *c, const rq_compaction_choice *o)
 {
-    /* HBase also lists the windows of files that were one too many. */
+    /* HBase also lists the windows of files beyond the maximum number. */
     if (c->boundary_count == 0 || o->count == 0 ||
         (o->tiers == RQ_TIER_ALL && o->count == c->settings.max_files && !c->wants_major))
         return NULL;
@@ -134,7 +134,7 @@ static const char *check_boundaries(const oracle_case *c, const rq_compaction_ch
     return n != c->boundary_count || (int64_t)sum != c->boundary_sum ? "boundaries" : NULL;
 }
 
-/* What differs, or NULL. */
+/* Describes the difference, or returns NULL. */
 static const char *check(const oracle_case *c)
 {
     const rq_compaction_settings *s = &c->settings;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fences against counting one by one. */
+/* Fences compared with counting one by one. */
 #include "base/random.h"
 #include "store/fences.h"
 
@@ -57,7 +57,7 @@ static void a_forgotten_node_keeps_its_place(void **state)
     (void)state;
     uint64_t nodes[2];
     rq_fences *older = rq__fences_new(1, NULL);
-    rq_fences *f = rq__fences_new(2, older); /* frees the older one with it */
+    rq_fences *f = rq__fences_new(2, older); /* freeing f also frees `older` */
     assert_true(rq__fences_append(f, 5, &nodes[0], 2));
     assert_true(rq__fences_append(f, 5, &nodes[1], 7));
     rq__fences_forget(f, 0);

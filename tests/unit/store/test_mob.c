@@ -38,10 +38,10 @@ static void a_file_is_named_as_hbase_names_it(void **state)
                         "0123456789abcdeffedcba9876543210_3e7c693fad145c1b69daad40c4b268c6");
     rq_slice n = rq_slice_cstr(name);
     assert_true(rq_slice_eq(rq_mob_file_region(n), rq_slice_cstr(region)));
-    /* Its whole day must be over. */
+    /* The file's whole day must be over. */
     assert_false(rq_mob_file_is_expired(n, 86400000));
     assert_true(rq_mob_file_is_expired(n, 86400000 * INT64_C(4)));
-    /* Times no calendar has keep the name's length. */
+    /* Times outside of the calendar keep the name's length. */
     static const int64_t odd[] = {INT64_MIN, -1, INT64_MAX, INT64_C(253402300800000)};
     for (size_t i = 0; i < RQ_ARRAY_LEN(odd); i++) {
         rq__mob_file_name((rq_slice){0}, odd[i], random, region, name);
@@ -98,7 +98,7 @@ static void a_reference_that_leads_elsewhere_is_refused(void **state)
             RQ_OK);
         assert_int_equal(rq__mob_reference_parse(&r, &ref, &names_file, NULL), RQ_E_MALFORMED);
     }
-    /* Too short to name one: HBase reads an empty value. */
+    /* Too short for a file name: HBase reads an empty value. */
     rq_cell r;
     rq_mob_reference ref;
     bool names_file = true;

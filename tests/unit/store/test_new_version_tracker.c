@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work and memory of the tracker of NEW_VERSION_BEHAVIOR, for rows that are written and deleted again
- * and again. What it decides is tested by tests/model. */
+/* Work and memory of the tracker of NEW_VERSION_BEHAVIOR, for rows that are repeatedly written and
+ * deleted. tests/model tests its decisions. */
 #include "store/new_version_tracker.h"
 
 #include <setjmp.h>
@@ -53,7 +53,7 @@ static rq_err give(fixture *f, const char *qualifier, int64_t ts, uint8_t type, 
                                  : rq__new_version_tracker_check(f->tracker, &c, ret);
 }
 
-/* Of each timestamp, the newest first: a marker, then the put that it deletes. */
+/* For each timestamp, the newest first: a marker, then the put that it deletes. */
 static void give_deleted_versions(fixture *f, uint8_t marker, unsigned rounds)
 {
     for (unsigned i = rounds; i > 0; i--) {
@@ -109,7 +109,7 @@ static void a_row_deleted_again_and_again_costs_each_column_nothing(void **state
     rq_arena_clear(&f.arena);
 }
 
-/* The memory is the reader's: it is charged, and may be refused. */
+/* The tracker's memory is charged to the reader, and may be refused. */
 static void its_memory_is_charged(void **state)
 {
     (void)state;

@@ -57,14 +57,14 @@ static void bytes_come_back(void **state)
         assert_int_equal(rq_reference_decode(rq_buf_slice(&b), &back, NULL), RQ_OK);
         assert_true(rq_slice_eq(half.row, back.row));
         assert_int_equal(half.top, back.top);
-        /* Cut short it is none. */
+        /* Truncated bytes are not a reference. */
         rq_slice cut = rq_slice_of(b.ptr, rq_random_below(&random, (uint32_t)b.len));
         assert_int_equal(rq_reference_decode(cut, &back, NULL), RQ_E_CORRUPT);
         rq_buf_clear(&b);
     }
 }
 
-/* Reference.createBottomReference("k").toByteArray() of HBase 2.6.1. */
+/* The bytes of Reference.createBottomReference("k").toByteArray() in HBase 2.6.1. */
 static void bytes_are_hbases(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The filter of a segment's rows: added rows are never denied, others mostly are, whatever the rows
- * look like; and a segment denies no row that it has, at any number of cells. */
+/* The filter of a segment's rows: added rows are never denied, others mostly are, for rows of any
+ * form. A segment denies no row that it contains, at any number of cells. */
 #include "base/random.h"
 #include "store/row_filter.h"
 #include "store/segment.h"
@@ -43,13 +43,13 @@ static void added_rows_are_never_denied_and_few_others_are_not(void **state)
             assert_non_null(f);
             rq__row_filter_add(f, hash_of(shape, i));
         }
-        assert_non_null(f->older); /* more than one layer */
+        assert_non_null(f->older); /* the filter has more than one layer */
         unsigned wrong = 0;
         for (unsigned i = 0; i < ROWS; i++) {
             assert_true(rq__row_filter_may_have(f, hash_of(shape, i)));
             wrong += rq__row_filter_may_have(f, hash_of(shape, ROWS + i));
         }
-        /* Two full layers and one of a quarter: one in twelve or so. */
+        /* Two full layers and one filled to a quarter: about one in twelve is not denied. */
         if (wrong > ROWS / 8) fail_msg("shape %zu: %u of %u absent rows", shape, wrong, ROWS);
         rq__row_filter_free(f);
     }
@@ -92,7 +92,7 @@ static void a_segment_denies_no_row_it_has(void **state)
         c.type = RQ_TYPE_PUT;
         c.seqid = i + 1;
         assert_int_equal(rq_segment_add(s, &c), RQ_OK);
-        /* The row just added and an early one, at each size. */
+        /* Checks the row just added and an early one, at each size. */
         assert_true(rq__segment_may_have_row(s, hash_of(shape, rows[i])));
         unsigned early = rows[rq_random_below(&random, i + 1)];
         assert_true(rq__segment_may_have_row(s, hash_of(shape, early)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks compared with the rows' bytes: whatever rows a ranking was made from, different ranks have
- * the rows' order, also for rows outside their range. */
+/* Ranks compared with the rows' bytes: different ranks have the order of the rows, whatever rows
+ * the ranking was made from, also for rows outside of their range. */
 #include "base/macros.h"
 #include "base/random.h"
 #include "store/row_rank.h"
@@ -24,7 +24,8 @@ static rq_slice slice_of(const row *r)
     return rq_slice_of(r->bytes, r->len);
 }
 
-/* Few kinds of bytes, so that rows share much and differ late; `digits` of a hundred are digits. */
+/* Few different bytes, so that rows have common prefixes and differ late; `digits` percent of the
+ * bytes are digits. */
 static void make(rq_random *random, unsigned digits, const char *prefix, row *ret)
 {
     static const uint8_t others[] = {0, '-', '0' - 1, '9' + 1, 'a', 0x7f, 0x80, 0xff};
@@ -46,7 +47,7 @@ static void different_ranks_order_as_the_rows_do(void **state)
     rq_random random;
     rq_random_seed(&random, seed);
     print_message("RQ_SEED=%llu\n", (unsigned long long)seed);
-    unsigned told = 0;
+    unsigned different = 0;
     for (int round = 0; round < 2000; round++) {
         const char *prefix = prefixes[rq_random_below(&random, RQ_ARRAY_LEN(prefixes))];
         unsigned digits = (unsigned)rq_random_below(&random, 3) * 50;
@@ -62,10 +63,10 @@ static void different_ranks_order_as_the_rows_do(void **state)
             if (a == b) continue;
             int c = rq_slice_compare(slice_of(&rows[i - 1]), slice_of(&rows[i]));
             assert_true(c != 0 && (c < 0) == (a < b));
-            told++;
+            different++;
         }
     }
-    assert_true(told > 10000); /* of 38,000: a rank that tells nothing is no use */
+    assert_true(different > 10000); /* of 38,000: ranks that are mostly equal would be useless */
 }
 
 static void a_ranking_is_the_same_if_it_is_made_of_the_same(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a read looks at to find its cells: files, blocks and cells that it need not touch are left
- * alone, and the result does not depend on it. */
+/* The files, blocks and cells that a read accesses: it skips those that it does not need, and its
+ * result does not depend on the skipping. */
 #include "by_example.h"
 
 #include "base/random.h"
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* --- what is not touched ---------------------------------------------------------------------- */
+/* --- files and blocks that are not read ------------------------------------------------------- */
 static void a_get_that_the_memstore_answers_reads_no_data_block(void **state)
 {
     (void)state;
@@ -33,7 +33,7 @@ static void a_get_that_the_memstore_answers_reads_no_data_block(void **state)
     uint64_t before = f->ctx.blocks_used;
     assert_string_equal(read_all(f, &s), "r/f:a@20=new");
     assert_int_equal(f->ctx.blocks_used, before);
-    /* Without the column no file may be left out. */
+    /* Without a named column no file may be skipped. */
     s.family_count = 0;
     assert_string_equal(read_all(f, &s), "r/f:a@20=new");
     assert_true(f->ctx.blocks_used > before);
@@ -58,9 +58,9 @@ static void blooms_and_ranges_keep_reads_off_files(void **state)
     flush(f);
     uint64_t before = data_blocks(f);
     rq_scan s = get_row("k");
-    assert_string_equal(read_all(f, &s), ""); /* by the bloom, most likely */
+    assert_string_equal(read_all(f, &s), ""); /* most likely denied by the bloom filter */
     s = get_row("zz");
-    assert_string_equal(read_all(f, &s), ""); /* behind the last key */
+    assert_string_equal(read_all(f, &s), ""); /* after the file's last key */
     s = everything();
     s.time_range = (rq_time_range){11, 20};
     assert_string_equal(read_all(f, &s), "");
@@ -76,7 +76,7 @@ static void blooms_and_ranges_keep_reads_off_files(void **state)
     drop(f);
 }
 
-/* A chunk of the only file's bloom. */
+/* Damages a chunk of the only file's bloom filter. */
 static void damage_bloom(fixture *f)
 {
     rq_buf *file = memory_vfs_bytes(&f->world.vfs, f->world.stores[0].files[0].name);
@@ -96,7 +96,7 @@ static void a_damaged_bloom_hides_nothing(void **state)
     put(f, "z", "q", 10, "x");
     flush(f);
     damage_bloom(f);
-    for (int i = 0; i < 3; i++) { /* noticed, and later known */
+    for (int i = 0; i < 3; i++) { /* first detected, later remembered */
         rq_scan s = get_row("m");
         assert_string_equal(read_all(f, &s), "m/f:q@10=x");
         s = get_row("k");
@@ -257,7 +257,7 @@ static bool is_hidden(const cell_of_row *cells, size_t count, char qualifier, in
     return false;
 }
 
-/* The result of a read of all columns, as described by `describe`. */
+/* Compares with a read of all columns, in the form of `describe`. */
 static void expect_row(const cell_of_row *cells, size_t count, rq_time_range range, int versions,
                        char *text, size_t room)
 {
@@ -280,8 +280,8 @@ static void expect_row(const cell_of_row *cells, size_t count, rq_time_range ran
     }
 }
 
-/* The ways to pass skipped cells lose nothing: rows of many versions of few columns, compared with
- * the rules of deletes said naively. */
+/* Skipping cells loses no result: rows with many versions of few columns, compared with a naive
+ * implementation of deletes. */
 static void what_is_skipped_changes_nothing(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A scan that passes many cells without returning one of them ends its slice, and the next slice goes
- * on where it was: cells that the read point hides, and cells of one key. */
+/* A scan that skips many cells without returning one ends its slice, and the next slice continues
+ * there. The cells are hidden by the read point, or have the same key. */
 #include "by_example.h"
 
 #include <setjmp.h>
@@ -70,7 +70,7 @@ static void rows_written_since_the_scan_began_end_its_slices(void **state)
         assert_in_range(read_around_hidden_rows(i % 2 == 1, i >= 2), 3, HIDDEN_ROWS / 128);
 }
 
-/* A call that passes only hidden cells answers in its time, and the next one goes on. */
+/* A call that skips only hidden cells returns in time, and the next call continues. */
 static void rows_written_since_the_scan_began_end_its_calls(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void rows_written_since_the_scan_began_end_its_calls(void **state)
         rq_region_scanner *scanner;
         rq_arena arena = {0};
         rq_cellblock out = {0};
-        /* The clock is behind both. */
+        /* Both times are over at the first clock check. */
         rq_scan_limits limits = {.yield_ns = 1, .deadline_ns = 1, .may_stop_inside_row = true};
         rq_scan_state got = RQ_SCAN_MORE;
         unsigned calls = 0, empty = 0;
@@ -118,11 +118,11 @@ static void rows_written_since_the_scan_began_end_its_calls(void **state)
 /* --- many cells inside one row ----------------------------------------------------------------- */
 
 #define HIDDEN_VERSIONS 20000
-/* A slice may look at so many cells that it does not return. */
+/* The number of cells that a slice may skip. */
 #define SLICE_MAX 2048
 
-/* Reads all cells in slices that are over at each look at the clock; returns the number of cells, and
- * of slices. */
+/* Reads all cells in slices that end at each clock check; returns the number of cells, and of
+ * slices. */
 static unsigned read_in_slices(fixture *f, const rq_scan *scan, rq_scan_limits limits,
                                unsigned slices_max, unsigned *ret_slices)
 {
@@ -148,7 +148,8 @@ static unsigned read_in_slices(fixture *f, const rq_scan *scan, rq_scan_limits l
     return count;
 }
 
-/* Versions of one cell that were written after the scan began; `alike`: all of one timestamp. */
+/* Versions of one cell that were written after the scan began; `alike`: all have the same
+ * timestamp. */
 static unsigned slices_over_hidden_versions(bool reversed, bool in_file, bool alike)
 {
     rq_family_schema schema = family("f");

@@ -26,7 +26,7 @@ typedef struct model_cell {
 typedef struct model {
     rq_random random;
     rq_cell_order order;
-    bool decimal;       /* rows are padded numbers, mostly */
+    bool decimal;       /* rows are mostly padded numbers */
     model_cell **cells; /* in order, unique by key and seqid */
     size_t count;
 } model;
@@ -43,7 +43,8 @@ static void fill(model *m, model_cell *c)
         snprintf(c->row, sizeof c->row, "id-%018u", n * 7919u);
     else
         snprintf(c->row, sizeof c->row, "%.*s%u", (int)(n % 12), "common-prefix", n);
-    /* Once ranks are made of digits: truncated rows, or rows with the bytes next to '0' and '9'. */
+    /* Once ranks are made for digits: truncated rows, or rows with the bytes next to '0' and
+     * '9'. */
     if (m->decimal && m->count > 1100 && n % 5 == 0)
         c->row[rq_random_below(&m->random, 21)] = "/:\x01~\0"[rq_random_below(&m->random, 5)];
     snprintf(c->qualifier, sizeof c->qualifier, "q%u", (unsigned)rq_random_below(&m->random, 3));
@@ -63,7 +64,8 @@ static void fill(model *m, model_cell *c)
         .type = types[rq_random_below(&m->random, sizeof types)],
         .seqid = 1 + rq_random_below(&m->random, 4),
     };
-    if (rq_random_below(&m->random, 20) == 0) { /* with neither, behind all of its row */
+    /* without family and qualifier: after all cells of its row */
+    if (rq_random_below(&m->random, 20) == 0) {
         c->cell.type = RQ_TYPE_MINIMUM;
         if (rq_random_below(&m->random, 4) > 0) c->cell.qualifier_len = 0;
         if (rq_random_below(&m->random, 4) > 0) c->cell.family_len = 0;
@@ -106,7 +108,7 @@ static void assert_same(const model *m, size_t i, const rq_segment_cursor *c, ui
         fail_msg("seed %" PRIu64 ": cell %zu differs", seed, i);
 }
 
-/* Some cells at once, in no order, one of them twice. */
+/* Adds several cells at once, unordered, one of them twice. */
 static void add_many(rq_segment *s, model *m)
 {
     rq_segment_fresh list[40];
@@ -123,7 +125,7 @@ static void add_many(rq_segment *s, model *m)
 
 static void check_against_model(uint64_t seed, rq_cell_order order, bool decimal)
 {
-    enum { ADDS = 1600 }; /* past both renewals of the ranks */
+    enum { ADDS = 1600 }; /* enough for both renewals of the ranks */
     model m = {.order = order, .decimal = decimal};
     m.cells = calloc(ADDS * 5, sizeof(model_cell *));
     rq_segment *s;
@@ -133,7 +135,7 @@ static void check_against_model(uint64_t seed, rq_cell_order order, bool decimal
     for (size_t n = 0; n < ADDS; n++) {
         model_cell *fresh = calloc(1, sizeof *fresh);
         fill(&m, fresh);
-        if (rq_random_below(&m.random, 8) == 0) { /* prepared, not linked */
+        if (rq_random_below(&m.random, 8) == 0) { /* prepared but not linked */
             rq_segment_node *a;
             rq_segment_node *b;
             assert_int_equal(rq_segment_prepare(s, &fresh->cell, &a), RQ_OK);
@@ -220,8 +222,8 @@ static void rolled_back_memory_is_used_again(void **state)
     rq_segment_unref(s);
 }
 
-/* A row's columns one after another, repeatedly: each write is inserted a few cells behind the
- * previous one. */
+/* Writes a row's columns one after another, repeatedly: each write is inserted a few cells after
+ * the previous one. */
 static void wide_rows_are_written_again(void **state)
 {
     (void)state;
@@ -238,7 +240,8 @@ static void wide_rows_are_written_again(void **state)
             for (unsigned at_column = 0; at_column < 30 && n < CELLS; at_column++, n++) {
                 model_cell *fresh = calloc(1, sizeof *fresh);
                 if (rq_random_below(&m.random, leave_out) > 0) at_column++;
-                fresh->cell = numbered(fresh->row, row, 1 + n / 100); /* some equal ones, too */
+                /* sometimes with an equal key */
+                fresh->cell = numbered(fresh->row, row, 1 + n / 100);
                 snprintf(fresh->qualifier, sizeof fresh->qualifier, "q%03u", at_column);
                 snprintf(fresh->value, sizeof fresh->value, "%" PRIu64, n);
                 fresh->cell.qualifier = (uint8_t *)fresh->qualifier;
@@ -287,7 +290,7 @@ static void families_link(families *f, size_t count, uint64_t seqid, bool togeth
         rq__segment_link(f->batch[i].segment, f->batch[i].node, seqid);
 }
 
-/* And in order, which does not rely on either list's search. */
+/* Compares in order as well, which does not depend on the search of either list. */
 static void assert_alike(const rq_segment *a, const rq_segment *b, uint64_t seed)
 {
     rq_segment_cursor x, y;
@@ -309,7 +312,7 @@ static void assert_alike(const rq_segment *a, const rq_segment *b, uint64_t seed
     assert_false(rq__segment_cursor_valid(&x));
 }
 
-/* Newer and older versions and markers, also of the type that sorts by its own rule. */
+/* Newer and older versions and markers, including the type with its own sort rule. */
 static void draw_version(rq_random *random, rq_cell *c)
 {
     static const uint8_t types[] = {RQ_TYPE_DELETE, RQ_TYPE_DELETE_COLUMN,
@@ -387,21 +390,22 @@ static unsigned arriving(rq_random *random, unsigned shape, unsigned n)
     case 0:
         return (unsigned)rq_random_below(random, 1000000);
     case 1:
-        return n; /* ascending */
+        return n; /* ascending order */
     case 2:
-        return MANY - n; /* descending */
+        return MANY - n; /* descending order */
     case 3:
         return n % 64 == 0 ? (unsigned)rq_random_below(random, 1000000) : 500000 + n;
     case 4:
-        return (unsigned)rq_random_below(random, MANY / 2); /* every row twice and more */
+        return (unsigned)rq_random_below(random, MANY / 2); /* every row at least twice */
     default:
-        return n < MANY / 2 ? 2 * n : 2 * (MANY - n) + 1; /* there and back */
+        return n < MANY / 2 ? 2 * n : 2 * (MANY - n) + 1; /* ascending, then descending */
     }
 }
 
 static rq_cell many_cell(char row[40], unsigned shape, unsigned n)
 {
-    /* Even shapes have digits where ranks are made, odd ones have them behind those bytes. */
+    /* In even shapes the digits are within the bytes that make ranks, in odd ones after those
+     * bytes. */
     snprintf(row, 40, shape % 2 == 0 ? "r%07u" : "r%c-same-for-all-%07u",
              shape % 2 == 0 ? n : 'a' + n / 250000 % 26, n);
     return (rq_cell){.row = (uint8_t *)row,
@@ -461,7 +465,8 @@ static void seeks_find_what_walking_finds(rq_segment *s, rq_random *random, unsi
     free(walked);
 }
 
-/* Every level is a subset of the one below, in its order; a fence has the height that it states. */
+/* Every level is a subset of the one below, in the same order; a fence has the height that it
+ * states. */
 static void levels_are_parts_of_each_other(const rq_segment *s)
 {
     for (unsigned level = 1; level < HEIGHT_MAX; level++) {
@@ -485,7 +490,7 @@ static void levels_are_parts_of_each_other(const rq_segment *s)
             high++;
         }
     }
-    assert_true(f == NULL || high > rq__fences_count(f) / 4); /* chance gives 7/8 */
+    assert_true(f == NULL || high > rq__fences_count(f) / 4); /* 7/8 are expected */
 }
 
 static void many_cells_are_found_from_fences(void **state)
@@ -533,7 +538,7 @@ static void rows_of_many_columns_keep_their_levels(void **state)
             rq_cell c = many_cell(row, 1, number);
             c.qualifier_len = (uint32_t)snprintf(qualifier, sizeof qualifier, "q%02u", n % 20);
             c.qualifier = (const uint8_t *)qualifier;
-            c.timestamp = 1 + n / 20 / (seed % 2 == 0 ? 1 : 300); /* some are replaced */
+            c.timestamp = 1 + n / 20 / (seed % 2 == 0 ? 1 : 300); /* some cells are replaced */
             assert_int_equal(rq_segment_add(s, &c), RQ_OK);
         }
         levels_are_parts_of_each_other(s);
@@ -541,7 +546,7 @@ static void rows_of_many_columns_keep_their_levels(void **state)
     }
 }
 
-/* Ranks are made from the common prefix of the first thousand rows; all rows behind those have the
+/* Ranks are made from the common prefix of the first thousand rows. All rows after those have the
  * highest rank, so fences there differ only in their bytes. */
 static void a_replaced_fence_is_not_begun_at_whatever_its_rank(void **state)
 {
@@ -556,7 +561,8 @@ static void a_replaced_fence_is_not_begun_at_whatever_its_rank(void **state)
         if (n >= 1100) row[0] = 'z';
         assert_int_equal(rq_segment_add(s, &c), RQ_OK);
     }
-    for (unsigned n = 0; n < 1000; n++) { /* replaced, then one put right behind */
+    /* each is replaced, then a cell is put directly after it */
+    for (unsigned n = 0; n < 1000; n++) {
         rq_segment_cursor at;
         rq_cell old;
         char copy[40];
@@ -580,8 +586,9 @@ static void a_replaced_fence_is_not_begun_at_whatever_its_rank(void **state)
     rq_segment_unref(s);
 }
 
-/* The property that part `memory` of make bench-rpc measures on a whole server. Fences count with
- * their reserved memory, most of which is never touched. */
+/* A segment takes at most 1.5 times the bytes of cells of 100 bytes. Part `memory` of make
+ * bench-rpc measures this on a whole server. Fences count with their reserved memory, most of which
+ * is never touched. */
 static void a_hundred_bytes_take_half_as_much_again_at_most(void **state)
 {
     rq_segment *s;

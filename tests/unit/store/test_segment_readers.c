@@ -18,7 +18,7 @@
 
 typedef struct shared {
     rq_segment *segment;
-    _Atomic unsigned published; /* rows 0 … published - 1 in insertion order are there */
+    _Atomic unsigned published; /* the first `published` rows in insertion order are visible */
     _Atomic bool stop;
 } shared;
 
@@ -47,7 +47,8 @@ static void *reader(void *arg)
         if (!rq__segment_cursor_valid(&c)) continue;
         rq__segment_cursor_cell(&c, &got);
         faults += !rq_cell_same_row(&got, &key);
-        /* Rows ascend whatever is inserted meanwhile, also in a walk long enough for scouts. */
+        /* A walk sees ascending rows whatever is inserted meanwhile, also if it is long enough for
+         * scouts. */
         int walk = rq_random_below(&random, 16) == 0 ? 400 : 20;
         for (int steps = 0; steps < walk; steps++) {
             rq_cell next;
@@ -73,7 +74,8 @@ static void readers_see_whole_cells_in_order_while_the_writer_adds(void **state)
         char row[16];
         rq_cell c = numbered(row, nth_row(n), 1 + n % 3);
         assert_int_equal(rq_segment_add(s.segment, &c), RQ_OK);
-        if (n % 5 == 0) assert_int_equal(rq_segment_add(s.segment, &c), RQ_OK); /* replaces */
+        /* replaces the cell */
+        if (n % 5 == 0) assert_int_equal(rq_segment_add(s.segment, &c), RQ_OK);
         atomic_store_explicit(&s.published, n + 1, memory_order_release);
     }
     atomic_store(&s.stop, true);

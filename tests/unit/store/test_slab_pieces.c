@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of slabs: taken and returned in any order, no two overlap, each is aligned, and in the end
- * whole slabs are left. */
+/* Pieces of slabs: taken and returned in any order. No two overlap, each is aligned, and in the end
+ * all slabs are whole again. */
 #include "base/random.h"
 #include "store/segment.h"
 #include "store/slab_pieces.h"
@@ -33,7 +33,7 @@ static void set_up(fixture *f)
     f->pieces = rq__slab_pool_pieces(f->pool);
 }
 
-/* The pool asserts that every slab came back. */
+/* The pool asserts that all slabs were returned. */
 static void tear_down(fixture *f)
 {
     rq_slab_pool_free(f->pool);
@@ -74,7 +74,7 @@ typedef struct piece {
     uint64_t mark;
 } piece;
 
-/* All of a small piece and the ends of a large one carry its mark. */
+/* Marks all of a small piece and the ends of a large one. */
 static void fill(const piece *p)
 {
     for (size_t i = 0; i < p->size; i += 1024)
@@ -135,7 +135,7 @@ typedef struct taker {
 static void *take_and_give(void *arg)
 {
     const taker *t = arg;
-    pthread_barrier_wait(t->together); /* all find nothing free */
+    pthread_barrier_wait(t->together); /* no thread finds free memory */
     void *taken = rq__slab_piece_take(t->pieces, RQ_PIECE_MIN);
     pthread_barrier_wait(t->together);
     if (taken != NULL) rq__slab_piece_give(t->pieces, taken, RQ_PIECE_MIN);
@@ -165,7 +165,7 @@ static void slabs_cut_by_several_at_once_all_come_back(void **state)
     }
 }
 
-/* Segments of a pool, from the first cell to the first whole slab. */
+/* Segments of a pool with all sizes, from one cell to more than a slab. */
 static void segments_of_all_sizes_give_everything_back(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void segments_of_all_sizes_give_everything_back(void **state)
     static const uint8_t value[1000];
     for (unsigned n = 0; n < 6000; n++) {
         for (unsigned i = 0; i < SEGMENTS; i++) {
-            if (n >> (i / 2) != 0) continue; /* the i'th gets about 2^(i/2) cells */
+            if (n >> (i / 2) != 0) continue; /* segment i gets about 2^(i/2) cells */
             char row[16];
             snprintf(row, sizeof row, "%08u", n * 7919 % 6007);
             rq_cell c = {.row = (const uint8_t *)row,

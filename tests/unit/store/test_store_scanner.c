@@ -27,7 +27,7 @@ static void raw_scan_shows_markers_before_the_puts_they_hide(void **state)
     assert_string_equal(raw(f), "r/f:a@3D r/f:a@3=3 r/f:a@2D r/f:a@2=2 r/f:a@1=1 "
                                 "r/f:b@3=3 r/f:b@2DC r/f:b@2=2 r/f:b@1=1");
     assert_string_equal(all(f), "r/f:a@1=1 r/f:b@3=3");
-    /* A flush drops what is hidden and keeps the markers. */
+    /* A flush drops hidden puts and keeps the markers. */
     flush(f);
     assert_string_equal(raw(f), "r/f:a@3D r/f:a@2D r/f:a@1=1 r/f:b@3=3 r/f:b@2DC");
     assert_string_equal(all(f), "r/f:a@1=1 r/f:b@3=3");
@@ -179,7 +179,7 @@ static void versions_above_the_familys_are_gone_at_once_and_from_disk_at_the_flu
     assert_string_equal(raw(f), "r/f:a@4=4 r/f:a@3=3 r/f:a@2=2 r/f:a@1=1");
     flush(f);
     assert_string_equal(raw(f), "r/f:a@4=4 r/f:a@3=3");
-    /* Deleting the newest makes the next older one current. */
+    /* Deleting the newest version makes the next older one current. */
     del(f, "r", "a", 4, RQ_TYPE_DELETE);
     assert_string_equal(all(f), "r/f:a@3=3");
     drop(f);
@@ -222,7 +222,8 @@ static void expired_versions_are_hidden_but_min_versions_are_kept(void **state)
     assert_string_equal(all(f), "r/f:a@7000=7");
     f->world.stores[0].schema.min_versions = 2;
     assert_string_equal(all(f), "r/f:a@7000=7 r/f:a@2000=2");
-    /* HBase's ExplicitColumnTracker takes one more when the minimum is made of fresh ones. */
+    /* HBase's ExplicitColumnTracker returns one more version if unexpired versions already make the
+     * minimum. */
     f->world.stores[0].schema.min_versions = 1;
     assert_string_equal(all(f), "r/f:a@7000=7");
     rq_slice a = RQ_SLICE_LIT("a");
@@ -273,7 +274,7 @@ static void new_version_behavior_looks_at_the_order_of_writing(void **state)
         put(f, "r", "b", ts, "v");
     del(f, "r", "b", 4, RQ_TYPE_DELETE);
     for (int round = 0; round < 3; round++) {
-        /* b@1 was pushed out before b@4 was deleted, and stays out. */
+        /* b@1 exceeded VERSIONS before b@4 was deleted, and stays dropped. */
         assert_string_equal(all(f), "r/f:a@2=after r/f:b@3=v r/f:b@2=v");
         if (round == 0)
             flush(f);
@@ -284,7 +285,7 @@ static void new_version_behavior_looks_at_the_order_of_writing(void **state)
     drop(f);
 }
 
-/* The cells of one batch have one number. */
+/* The cells of one batch have one sequence id. */
 static void of_two_family_markers_of_one_batch_the_newer_counts(void **state)
 {
     (void)state;
@@ -308,7 +309,7 @@ static void of_two_family_markers_of_one_batch_the_newer_counts(void **state)
 
 #define ORDERED_MARKERS 3000
 
-/* Markers that were written in the order of their timestamps' age are the most work. */
+/* Markers written in descending order of their timestamps cause the most work. */
 static void the_clock_is_read_as_often_as_the_work_of_deletes_needs(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bulk load that was killed and goes on, while the server may still execute its last call. The server
- * is simulated at the client's renames (the program is linked with --wrap=rename): around the n-th one
- * it links the file, undoes that, or ends the load. */
+/* A bulk load that was killed and is continued, while the server may still execute its last call.
+ * The server is simulated at the client's renames (the program is linked with --wrap=rename):
+ * before or after the n-th rename the server links the file, removes the link, or ends the load. */
 #include "unit.h"
 
 #include "base/pb.h"
@@ -10,10 +10,10 @@
 
 #include <unistd.h>
 
-/* What the server does at a rename. */
+/* The server's action at a rename. */
 typedef enum deed { NOTHING, LINKS_BEFORE, UNLINKS_AFTER, LOADS_AFTER } deed;
 
-static const deed *deeds; /* of the renames to come, ended by NOTHING */
+static const deed *deeds; /* actions at the next renames, ended by NOTHING */
 static unsigned renames;
 
 int __real_rename(const char *from, const char *to);
@@ -65,7 +65,8 @@ static void write_hfile(rq_vfs *v, const char *path, const rq_table_schema *s)
     rq_hfile_writer_close(w);
 }
 
-/* How many files are to be loaded when an earlier run has called f/one and the server does `what`. */
+/* Returns how many files are left to load if an earlier run has called f/one and the server does
+ * `what`. */
 static size_t files_left(const deed *what)
 {
     char folder[] = "/tmp/rorqual-load-XXXXXX";
@@ -112,7 +113,7 @@ static void a_call_that_never_began_is_made_under_another_name(void **state)
     assert_int_equal(renames, 1);
 }
 
-/* The server may have looked at the file's name between its link and the client's rename. */
+/* Between its link and the client's rename the server may have checked the file's name. */
 static void a_call_that_linked_the_file_before_the_rename_is_waited_for(void **state)
 {
     static const deed what[] = {LINKS_BEFORE, LOADS_AFTER, NOTHING};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bulk load of a folder with a table whose regions come and go, and a server that answers wrongly. Both are
- * simulated in place of the client's functions (the program is linked with --wrap). */
+/* A bulk load of a folder while regions of the table open and close, and with a server that answers
+ * incorrectly. Both are simulated by replacing the client's functions (the program is linked with
+ * --wrap). */
 #include "unit.h"
 
 #include "base/clock.h"
@@ -13,18 +14,18 @@
 
 enum { REGIONS_MAX = 4, READS_MAX = 3 };
 
-/* What a read of the table's regions finds. */
+/* The result of a read of the table's regions. */
 typedef struct map {
     size_t count;
     rq_client_region regions[REGIONS_MAX];
 } map;
 
 static struct {
-    map maps[READS_MAX]; /* the last one remains */
+    map maps[READS_MAX]; /* results of successive reads; the last one is repeated */
     size_t reads, loaded, calls;
-    const char *answer; /* to BulkLoadHFile, instead of the right one */
+    const char *answer; /* response to BulkLoadHFile, instead of the correct one */
     size_t answer_len;
-    size_t fails_at; /* this call fails for good; 0: none */
+    size_t fails_at; /* this call fails permanently; 0: none */
 } server;
 
 static const map *now(void)
@@ -68,7 +69,8 @@ const char *__wrap_rq_client_cluster_id(const rq_client *c)
     return "c";
 }
 
-/* The load pauses between its rounds. The pauses take no time here; the rounds and their number are the real ones. */
+/* The pauses between the load's rounds take no time here; the rounds and their number are
+ * unchanged. */
 int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *want,
                            struct timespec *left)
 {
@@ -158,8 +160,8 @@ static void end(world *w)
     rq_table_schema_unref(w->schema);
 }
 
-/* A region for every letter of `starts` ("." is the table's start), up to the next one; those of `gone` are not
- * open. */
+/* A region for every letter of `starts` ("." is the table's start), up to the next one; regions
+ * named in `gone` are not open. */
 static map regions(const char *starts, const char *gone)
 {
     map m = {.count = 0};
@@ -172,7 +174,7 @@ static map regions(const char *starts, const char *gone)
     return m;
 }
 
-/* A cell for every letter of `rows`. */
+/* Writes a file with a cell for every letter of `rows`. */
 static void write_hfile(world *w, const char *family, const char *name, const char *rows)
 {
     rq_hfile_writer *out;
@@ -202,7 +204,7 @@ static rq_err run(world *w, rq_error *why)
     return rq__load_run(&l, why);
 }
 
-/* --- regions that come and go ----------------------------------------------------------------- */
+/* --- regions that open and close -------------------------------------------------------------- */
 
 static void a_file_waits_for_a_region_that_is_not_open(void **state)
 {
@@ -214,7 +216,7 @@ static void a_file_waits_for_a_region_that_is_not_open(void **state)
     server.maps[0] = regions(".bm", "b");
     server.maps[1] = server.maps[2] = regions(".bm", "");
     if (run(&w, &why) != RQ_OK) fail_msg("%s", why.message);
-    assert_int_equal(server.loaded, 4); /* three pieces, and the other file */
+    assert_int_equal(server.loaded, 4); /* three pieces of the one file, and the other file */
     end(&w);
 }
 
@@ -233,7 +235,7 @@ static void a_table_without_regions_is_an_error(void **state)
     end(&w);
 }
 
-/* --- wrong answers ---------------------------------------------------------------------------- */
+/* --- incorrect responses ---------------------------------------------------------------------- */
 
 static void an_answer_that_says_nothing_is_an_error(void **state)
 {
@@ -289,7 +291,7 @@ static void a_family_that_begins_with_an_underscore_is_loaded(void **state)
         server.maps[k] = regions(".", "");
     write_hfile(&w, "f", "one", "a");
     write_hfile(&w, "_g", "one", "a");
-    assert_int_equal(rq_vfs_mkdirs(w.v, "_logs", NULL), RQ_OK); /* of a job of Hadoop */
+    assert_int_equal(rq_vfs_mkdirs(w.v, "_logs", NULL), RQ_OK); /* left by a Hadoop job */
     assert_int_equal(run(&w, &why), RQ_OK);
     assert_int_equal(server.loaded, 2);
     assert_int_equal(rq_vfs_remove_tree(w.v, "_logs", NULL), RQ_OK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What transfers keep to be continued: plans with their marks, and the journal of a load. Marks without
- * a plan count for nothing, torn last lines neither; other commands are refused. */
+/* The state of transfers that can be continued: plans with their marks, and the journal of a load.
+ * Marks without a plan and torn last lines are ignored; other commands are refused. */
 #include "unit.h"
 
 #include "transfer/bulk_work.h"
@@ -104,7 +104,8 @@ static void a_work_folder_knows_its_step(void **state)
     rq_vfs_free(v);
 }
 
-/* The folder is removed in the order of names. Whatever is left after a kill, the load is not made again. */
+/* The folder is removed in the order of names. Whatever remains after a kill, the load is not
+ * repeated. */
 static void a_removal_that_was_killed_goes_on(void **state)
 {
     static const char *const gone[] = {"w/00000", "w/place", "w/plan"};
@@ -137,7 +138,7 @@ static void a_removal_that_was_killed_goes_on(void **state)
     rq_vfs_free(v);
 }
 
-/* The input was replaced by another of the same size after the kill. */
+/* After the kill the input was replaced by another one of the same size. */
 static void a_removal_that_was_killed_is_of_its_input(void **state)
 {
     rq_vfs *v = memory();
@@ -160,7 +161,7 @@ static void a_removal_that_was_killed_is_of_its_input(void **state)
     rq_vfs_free(v);
 }
 
-/* Killed at any call of the file system: the file is the old or the new one. */
+/* Killed at any file-system call: the file has the old or the new content. */
 static void a_small_file_is_replaced_at_once(void **state)
 {
     (void)state;
@@ -225,7 +226,8 @@ static void a_journal_goes_on(void **state)
     assert_int_equal(rq__journal_state(&j, "cf"), RQ__LOAD_NEW);
     assert_int_equal(rq__journal_state(&j, "cf/d"), RQ__LOAD_NEW);
     assert_int_equal(note(&j, "cf/a", RQ__LOAD_DONE), RQ_OK);
-    assert_int_equal(note(&j, "cf/b", RQ__LOAD_CALLED), RQ_OK); /* another file of that name */
+    /* another file with the same name */
+    assert_int_equal(note(&j, "cf/b", RQ__LOAD_CALLED), RQ_OK);
     rq__journal_close(&j);
     assert_int_equal(rq__journal_open(v, "t=2", &j, &why), RQ_E_CONFLICT);
     rq__journal_close(&j);

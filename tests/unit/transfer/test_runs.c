@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sort: random rows in little memory come out in order, of equal cells the last; with more runs
- * than are merged at once. */
+/* The sort: random rows are sorted in little memory, and the last of equal cells is kept; also with
+ * more runs than are merged at once. */
 #include "unit.h"
 
 #include "base/random.h"
@@ -16,7 +16,7 @@ typedef struct check {
     uint8_t last_row[32], last_qualifier;
     rq_cell last;
     size_t cells;
-    int newest[ROWS]; /* the number that was added last for each row; -1: none */
+    int newest[ROWS]; /* the number added last for each row; -1: none */
 } check;
 
 static rq_err take_cell(void *ctx, const rq_cell *c, rq_error *why)
@@ -85,8 +85,8 @@ static void the_last_of_equal_cells_remains(void **state)
         add(&sorter, row, n);
     }
     assert_int_equal(rq__sort_flush(&sorter, NULL), RQ_OK);
-    assert_true(sorter.runs > 300);           /* merged in several steps */
-    for (int again = 0; again < 2; again++) { /* as after a kill */
+    assert_true(sorter.runs > 300);           /* needs several steps of merging */
+    for (int again = 0; again < 2; again++) { /* the second time as after a kill */
         k->cells = 0;
         assert_int_equal(rq__runs_add(&runs, 3, sorter.runs, NULL), RQ_OK);
         assert_int_equal(rq__runs_merge(&runs, take_cell, k, NULL), RQ_OK);
@@ -124,7 +124,7 @@ static rq_err take_of_row(void *ctx, const rq_cell *c, rq_error *why)
     return RQ_OK;
 }
 
-/* Lines of the same row, with one value of 1,000 bytes each, in as many columns as wanted. */
+/* Lines of the same row, with one value of 1,000 bytes each, in `columns` columns. */
 static rq_err merge_one_row(int lines, int columns, size_t memory, one_row *ret, rq_error *why)
 {
     rq_vfs *v;

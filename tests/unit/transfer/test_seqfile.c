@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SequenceFiles: what is written is read, whole and in parts; damage is reported. */
+/* SequenceFiles: written records are read, from whole files and from parts; damage is reported. */
 #include "unit.h"
 
 #include "transfer/hashdir.h"
@@ -32,7 +32,7 @@ static rq_vfs *make_file(void)
     return v;
 }
 
-/* Reads a part, whose keys must go on from *next. */
+/* Reads a part, whose keys must continue from *next. */
 static rq_err read_part(rq_vfs *v, uint64_t from, uint64_t to, int *next)
 {
     rq__seq_reader r;
@@ -96,7 +96,7 @@ static void a_file_that_is_cut_is_corrupt(void **state)
 
 static void put_deflated(rq_buf *to, const uint8_t *bytes, size_t len)
 {
-    uint8_t out[127]; /* its length is one byte of a vint */
+    uint8_t out[127]; /* so that the length takes one byte as a vint */
     uLongf size = sizeof out;
     assert_int_equal(compress(out, &size, bytes, len), Z_OK);
     assert_int_equal(rq_buf_append_u8(to, (uint8_t)size), RQ_OK);
@@ -147,8 +147,8 @@ static rq_vfs *make_blocks(const char *names)
     return v;
 }
 
-/* A part of the comparison begins in the block of its first batch: not at the beginning of the file, which would
- * make the work grow with the square of the number of batches. */
+/* A comparison's part begins reading in the block of its first batch. Reading from the start of the
+ * file would make the work grow with the square of the number of batches. */
 static void reading_hashes_goes_on_at_their_block(void **state)
 {
     rq_vfs *v = make_blocks("abcdef");
@@ -163,7 +163,7 @@ static void reading_hashes_goes_on_at_their_block(void **state)
         assert_true(key.len == 1 && *key.ptr == (uint8_t)name);
         rq__hash_reader_init(v, 1, place, &again);
         assert_int_equal(rq__hash_next(&again, &key, hash, &ignored, NULL), RQ_OK);
-        assert_int_equal(*key.ptr, name - (name - 'a') % 2); /* the first of the block */
+        assert_int_equal(*key.ptr, name - (name - 'a') % 2); /* the first hash of the block */
         rq__hash_reader_close(&again);
     }
     assert_int_equal(rq__hash_next(&r, &key, hash, &place, NULL), RQ_E_END);

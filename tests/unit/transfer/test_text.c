@@ -83,7 +83,7 @@ static void put_cell(rq_buf *to, const char *qualifier, const char *value, uint6
     assert_int_equal(rq_pb_end(to, at), RQ_OK);
 }
 
-/* The line of the row that has these cells. */
+/* Writes the line of the row with these cells. */
 static void put_line(const char *columns, const rq_buf *cells, rq_buf *out)
 {
     rq__columns c;
@@ -205,7 +205,7 @@ static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
     rq_vfs_free(v);
 }
 
-/* Its rows are neither there nor to be counted as imported. */
+/* Its rows do not exist, and must not be counted as imported. */
 static void a_part_behind_the_end_of_its_file_is_an_error(void **state)
 {
     static const rq_transfer_format formats[] = {RQ_FORMAT_TSV, RQ_FORMAT_CSV, RQ_FORMAT_JSON};
@@ -227,7 +227,8 @@ static void a_part_behind_the_end_of_its_file_is_an_error(void **state)
     rq_vfs_free(v);
 }
 
-/* A pipe has no size: nothing would be read, and reported as success. An export's file without a byte was cut. */
+/* A pipe has no size: nothing would be read, but success reported. An empty file of an export was
+ * truncated. */
 static void what_has_no_parts_must_be_an_empty_text(void **state)
 {
     char folder[] = "/tmp/transfer-XXXXXX", pipe[64], empty[64];

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #define LSN_MAX 1000000
-#define SEGMENT_WRITES 80 /* the fence meets segments that are being made */
-/* How the writer ends. */
+#define SEGMENT_WRITES 80 /* small, so that the fence meets segments that are being made */
+/* Exit codes of the writer. */
 #define ENDED_BY_REVOKE 0
 #define ENDED_BY_ERROR 9
 
@@ -77,7 +77,7 @@ typedef struct writing {
     uint64_t segment, off[RQ_SLOG_STRIPES];
 } writing;
 
-/* The next segment, after a write whose fate is not known. */
+/* Begins the next segment after a write with an unknown outcome. */
 static rq_err next_segment(writing *w)
 {
     rq_err rc;
@@ -104,15 +104,15 @@ static void show(seen *shown, const writing *w, uint64_t acknowledged)
 {
     uint64_t until_ns = rq_tenure_valid_until(w->tenure);
     atomic_store(&shown->acknowledged, acknowledged);
-    if (until_ns > atomic_load(&shown->valid_until_ns)) /* it alone stores */
+    if (until_ns > atomic_load(&shown->valid_until_ns)) /* only this thread stores the value */
         atomic_store(&shown->valid_until_ns, until_ns);
 }
 
-/* Writes until its tenure ends; tells by a byte that `after` writes are acknowledged. */
-static void writer(const rounds *r, const char *name, seen *shown, int tell, uint64_t after)
+/* Writes until its tenure ends; writes a byte to the pipe once `after` writes are acknowledged. */
+static void writer(const rounds *r, const char *name, seen *shown, int report_fd, uint64_t after)
 {
     writing w = {.r = r};
-    bool told = false;
+    bool reported = false;
     alarm(120);
     r->open(&w.d, r->where);
     rq_err rc = w.d.executor->lane_new(w.d.executor, "test", &w.lane);
@@ -122,14 +122,14 @@ static void writer(const rounds *r, const char *name, seen *shown, int tell, uin
         rc = write_on(&w, lsn);
         if (rc == RQ_OK) show(shown, &w, lsn + RQ_SLOG_STRIPES);
         if (rc == RQ_OK && lsn % SEGMENT_WRITES == 0) rc = next_segment(&w);
-        if (!told && lsn >= after) told = write(tell, "x", 1) == 1;
+        if (!reported && lsn >= after) reported = write(report_fd, "x", 1) == 1;
     }
     _exit(rc == RQ_E_SERVER_ABORTED ? ENDED_BY_REVOKE : ENDED_BY_ERROR);
 }
 
-/* --- who revokes ---------------------------------------------------------------------------- */
+/* --- the process that revokes --------------------------------------------------------------- */
 
-/* What fails is repeated, for a minute. */
+/* Repeats a failing call, for at most a minute. */
 static rq_err patiently(const rounds *r, rq_err (*call)(door *d, void *args), door *d, void *args)
 {
     rq_err rc;
@@ -188,7 +188,7 @@ static rq_err remove_once(door *d, void *args)
 static void read_stripe(const rounds *r, door *d, reading *v, bool *present)
 {
     size_t sealed = (size_t)v->segment->lengths[v->stripe];
-    v->len = sealed + 10; /* no more comes than was sealed */
+    v->len = sealed + 10; /* asks for more bytes than were sealed, which must not be returned */
     v->bytes = malloc(v->len);
     assert_non_null(v->bytes);
     assert_int_equal(patiently(r, read_once, d, v), RQ_OK);
@@ -237,7 +237,7 @@ static void meet(pid_t pid, round_kind kind)
     }
 }
 
-/* A writer that was killed ends by that; the others notice that they were revoked. */
+/* A killed writer ends by the signal; the others end because they notice the revoke. */
 static void part(pid_t pid, round_kind kind)
 {
     int status;
@@ -252,18 +252,18 @@ static void part(pid_t pid, round_kind kind)
 static pid_t start_writer(const rounds *r, const char *name, seen *shown, uint64_t after)
 {
     char byte;
-    int told[2];
-    assert_int_equal(pipe(told), 0);
-    pid_t pid = fork(); /* before this process has threads */
+    int report[2];
+    assert_int_equal(pipe(report), 0);
+    pid_t pid = fork(); /* forks before this process has threads */
     assert_true(pid >= 0);
-    if (pid == 0) writer(r, name, shown, told[1], after);
-    close(told[1]);
-    assert_int_equal(read(told[0], &byte, 1), 1);
-    close(told[0]);
+    if (pid == 0) writer(r, name, shown, report[1], after);
+    close(report[1]);
+    assert_int_equal(read(report[0], &byte, 1), 1);
+    close(report[0]);
     return pid;
 }
 
-/* After the revoke the writer's lease was over by the time that was promised. */
+/* After the revoke the writer's lease had ended by the promised time. */
 static void check_quiet(const rounds *r, const door *d, const seen *shown, uint64_t quiet_ns)
 {
     if (r->revoke_waits) assert_true(rq_shared_now_ns(d->shared) >= quiet_ns);
@@ -287,7 +287,7 @@ static void run_round(const rounds *r, const char *name, round_kind kind, uint64
     if (kind == ROUND_STOPPED) sleep((unsigned)(after % (seeds_number("STOPPED_SECONDS", 0) + 1)));
     part(pid, kind);
     check_quiet(r, &d, shown, quiet_ns);
-    /* What it wrote after it was continued is not there. */
+    /* Bytes that the writer sent after it was continued must not exist. */
     revoke_tenure(r, &d, name, &later_ns);
     check_acknowledged(r, &d, name, shown, &bytes_later);
     assert_int_equal(bytes, bytes_later);
@@ -318,7 +318,7 @@ typedef struct tally {
     _Atomic uint64_t succeeded, begun;
 } tally;
 
-/* A swap whose fate is not known stays begun. */
+/* A swap with an unknown outcome remains counted as begun. */
 static rq_err swap_once(const rounds *r, door *d, tally *t, rq_arena *arena)
 {
     rq_slice bytes;
@@ -351,7 +351,7 @@ static void swapper(const rounds *r, tally *t)
     _exit(rc == RQ_OK ? 0 : ENDED_BY_ERROR);
 }
 
-/* Waits until this swapper has made five more swaps. False: it ends, or stands still. */
+/* Waits until this swapper has made five more swaps. False: it has ended, or makes no progress. */
 static bool others_go_on(const tally *t)
 {
     uint64_t before = atomic_load(&t->succeeded);
@@ -368,7 +368,8 @@ static void disturb(const pid_t pids[], const tally tallies[])
 {
     for (unsigned i = 0; i < SWAPPERS; i++) {
         kill(pids[i], SIGSTOP);
-        bool late = others_go_on(&tallies[i + 1 < SWAPPERS ? i + 1 : 1]); /* not the killed one */
+        /* any swapper but the killed one */
+        bool late = others_go_on(&tallies[i + 1 < SWAPPERS ? i + 1 : 1]);
         (void)late; /* the count is checked at the end in any case */
         if (i == 0) kill(pids[i], SIGKILL);
         kill(pids[i], SIGCONT);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of syncs on the simulated disk: lost by a power cut before rq_vfs_batch_end, there after it. */
+/* Batches of syncs on the simulated disk: a power cut before rq_vfs_batch_end may lose names, a
+ * later one does not. */
 #include "../base/unit.h"
 
 #include "vfs/batch.h"
@@ -42,7 +43,7 @@ static bool is_there(rq_vfs *v, const char *path)
     return there;
 }
 
-/* How many of the files are there after a power cut. */
+/* How many of the files exist after a power cut. */
 static int survivors(int folders, bool sync, uint64_t seed)
 {
     rq_sim *sim = new_sim(seed);
@@ -53,7 +54,7 @@ static int survivors(int folders, bool sync, uint64_t seed)
         assert_int_equal(rq_vfs_batch_end(batch, rq_sim_env(sim)->executor, RQ_OK, NULL), RQ_OK);
     else
         rq_vfs_free(batch);
-    rq_sim_run(sim); /* helpers that came late */
+    rq_sim_run(sim); /* runs helpers that have not begun */
     rq_sim_restart(sim);
     for (int i = 0; i < folders; i++) {
         char path[64];
@@ -69,7 +70,8 @@ static void everything_is_durable_after_the_sync(void **state)
     (void)state;
     uint64_t seed = unit_seed();
     assert_int_equal(survivors(3, true, seed), 3);
-    assert_int_equal(survivors(40, true, seed), 40); /* more than it notes one by one */
+    /* more folders than the batch records one by one */
+    assert_int_equal(survivors(40, true, seed), 40);
 }
 
 static void nothing_is_durable_before_the_batch_ends(void **state)
@@ -81,7 +83,7 @@ static void nothing_is_durable_before_the_batch_ends(void **state)
     assert_true(found < 60);
 }
 
-/* A removed file and a removed folder are not synced; the names above are. */
+/* A removed file and a removed folder are not synced; the folders above are. */
 static void removals_are_durable_too(void **state)
 {
     (void)state;
@@ -101,7 +103,7 @@ static void removals_are_durable_too(void **state)
     rq_sim_free(sim);
 }
 
-/* What an earlier attempt did, and did not sync, a repetition finds done: it is durable then. */
+/* Changes that an earlier attempt made without syncing are durable after the repetition. */
 static void a_repetition_makes_an_earlier_attempt_durable(void **state)
 {
     (void)state;
@@ -114,7 +116,7 @@ static void a_repetition_makes_an_earlier_attempt_durable(void **state)
         batch = new_batch(sim);
         assert_int_equal(rq_vfs_write_new_file(batch, "d0/g", text, NULL), RQ_OK);
         assert_int_equal(rq_vfs_remove_tree(batch, "d1", NULL), RQ_OK);
-        rq_vfs_free(batch); /* a killed process */
+        rq_vfs_free(batch); /* simulates a killed process */
         batch = new_batch(sim);
         assert_int_equal(rq_vfs_write_new_file(batch, "d0/g", text, NULL), RQ_E_EXISTS);
         assert_int_equal(rq_vfs_remove_tree(batch, "d1", NULL), RQ_OK);

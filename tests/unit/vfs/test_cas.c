@@ -76,21 +76,22 @@ static void every_damaged_byte_is_noticed(void **state)
     (void)state;
     rq_sim *sim = new_sim(2, false);
     put(sim, "one", 0);
-    put(sim, "two", 1); /* in m.1 */
+    put(sim, "two", 1); /* written to m.1 */
     for (uint64_t off = 0; off < 1027; off++) {
         bool matters = off < 32 || off >= 1024;
         assert_true(rq_sim_flip_bit(sim, "m.1", off, off % 8));
         rq_error why = {0};
         rq_err rc = read_object(sim, &why);
         if (matters) {
-            assert_int_equal(rc, RQ_E_CORRUPT); /* and not the older one, as if nothing was */
+            /* the older generation must not be returned instead */
+            assert_int_equal(rc, RQ_E_CORRUPT);
             assert_non_null(strstr(why.message, "m.1"));
         } else {
             assert_int_equal(rc, RQ_OK);
         }
         assert_true(rq_sim_flip_bit(sim, "m.1", off, off % 8));
     }
-    /* The older one may be damaged: it is overwritten next. */
+    /* Damage of the older generation is harmless: its file is overwritten next. */
     assert_true(rq_sim_flip_bit(sim, "m.0", 1025, 0));
     expect_object(sim, "two", 2);
     put(sim, "three", 2);
@@ -114,7 +115,7 @@ static void a_failed_write_leaves_the_former(void **state)
         through = rq_sim_calls(sim) < at;
         if (!through) {
             if (rc == RQ_OK)
-                expect_object(sim, "three", 3); /* it was the mark's call */
+                expect_object(sim, "three", 3); /* only the write of the mark failed */
             else
                 expect_object(sim, "two", 2);
         }
@@ -147,8 +148,8 @@ static void a_failed_write_does_not_come_back_with_a_power_cut(void **state)
         }
 }
 
-/* A counter stored in the object, cut at any call: it has the acknowledged value, or the next
- * one. */
+/* A counter stored in the object, with a power cut at any call: it has the acknowledged value, or
+ * the next one. */
 static bool cut_anywhere(uint64_t seed, bool ignore_sync)
 {
     rq_sim *sim = new_sim(seed, ignore_sync);
@@ -170,7 +171,8 @@ static bool cut_anywhere(uint64_t seed, bool ignore_sync)
                 acknowledged = generation;
         }
         if (rq_sim_random(sim) % 3 == 0)
-            rq_sim_restart_process(sim); /* what is read now must stay, though it is not synced */
+            rq_sim_restart_process(sim); /* a value that was read must stay, although it is not
+                                          * synced */
         else
             rq_sim_restart(sim);
         rq_arena arena = {0};

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ROOT/data is the data folder, ROOT/in a listed one, ROOT/link a link to it, ROOT/in/deep listed
- * too, ROOT/absent listed and not there. */
+/* ROOT/data is the data folder, ROOT/in a listed one, ROOT/link a link to it; ROOT/in/deep is
+ * listed, too; ROOT/absent is listed but does not exist. */
 typedef struct world {
     char root[PATH_MAX];
     char data[PATH_MAX + 8];
@@ -23,7 +23,7 @@ static rq_err make_intake(world *w, const char *list, rq_intake **ret, rq_error 
 {
     char text[PATH_MAX * 4];
     size_t n = 0;
-    for (const char *p = list; *p != '\0'; p++) { /* '@' is the root */
+    for (const char *p = list; *p != '\0'; p++) { /* '@' stands for the root */
         char one[] = {*p, '\0'};
         n += (size_t)snprintf(text + n, sizeof text - n, "%s", *p == '@' ? w->root : one);
     }
@@ -99,7 +99,7 @@ static void a_listed_folder_is_found_by_its_names(void **state)
     expect(w, path_of(w, "in/f"), "f");
     expect(w, path_of(w, "./in///a/./f/"), "a/f");
     expect(w, path_of(w, "link/a/f"), "a/f");
-    expect(w, path_of(w, "in/deep/f"), "f"); /* the innermost */
+    expect(w, path_of(w, "in/deep/f"), "f"); /* relative to the innermost listed folder */
     expect(w, path_of(w, "in/deeper/f"), "deeper/f");
 }
 

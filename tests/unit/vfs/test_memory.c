@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vfs in memory against the one on files: random calls give the same results on both. test_vfs_memory
+/* Random calls have the same results on the vfs in memory and on the one on files. test_vfs_memory
  * [SEED] */
 #include "../base/unit.h"
 #include "vfs_pair.h"
@@ -14,7 +14,7 @@ enum { CALLS = 4000 };
 
 static uint64_t seed = 1;
 
-/* The same calls go to both. */
+/* Both get the same calls. */
 typedef struct pair {
     rq_vfs *memory, *posix;
     char root[64];
@@ -57,7 +57,7 @@ static void a_lock_excludes(void **state)
     assert_int_equal(rq_file_close(other), RQ_OK);
 }
 
-/* Bytes behind `at` are written once, by one thread; what others read there is all of it or none. */
+/* One thread writes the bytes after `at` once; concurrent readers see all of them or none. */
 static void *append(void *arg)
 {
     rq_file *f = arg;

@@ -179,8 +179,8 @@ static void removing_a_tree_follows_no_link(void **state)
     size_t count;
     assert_int_equal(rq_vfs_list(v, "mine", &arena, &entries, &count, NULL), RQ_OK);
     assert_int_equal(count, 2);
-    assert_true(entries[0].is_dir && !entries[0].is_link); /* below */
-    assert_true(!entries[1].is_dir && entries[1].is_link); /* nowhere */
+    assert_true(entries[0].is_dir && !entries[0].is_link); /* a link to a folder below the root */
+    assert_true(!entries[1].is_dir && entries[1].is_link); /* a dangling link */
     assert_int_equal(rq_vfs_list(v, "mine/below", &arena, &entries, &count, NULL), RQ_OK);
     assert_true(entries[0].is_dir && entries[0].is_link);
     rq_arena_clear(&arena);
@@ -226,7 +226,7 @@ static void a_lock_outlives_its_file(void **state)
     rq_vfs_free(again);
 }
 
-/* A child that lives until the pipe is closed; returns when it has begun. */
+/* Forks a child that lives until the pipe is closed; returns once the child has begun. */
 static pid_t fork_a_child(int keeps[2])
 {
     int begun[2];
@@ -255,7 +255,7 @@ static void a_child_keeps_no_lock(void **state)
     assert_int_equal(pipe(keeps), 0);
     pid_t child = fork_a_child(keeps);
     assert_int_equal(rq_vfs_lock(again, "lock", &other, NULL),
-                     RQ_E_LOCKED); /* the parent's stays */
+                     RQ_E_LOCKED); /* the parent's lock remains */
     assert_int_equal(rq_file_close(lock), RQ_OK);
     assert_int_equal(rq_vfs_lock(again, "lock", &other, NULL), RQ_OK);
     assert_int_equal(rq_vfs_lock(v, NULL, &lock, NULL), RQ_E_LOCKED);
@@ -278,7 +278,7 @@ static void an_orphan_keeps_no_lock(void **state)
         rq_file *theirs;
         if (rq_vfs_lock(v, "lock", &theirs, NULL) != RQ_OK) _exit(1);
         (void)fork_a_child(keeps);
-        _exit(0); /* as kill -9 does, without closing */
+        _exit(0); /* exits without closing, as after kill -9 */
     }
     assert_int_equal(waitpid(parent, &status, 0), parent);
     assert_int_equal(status, 0);
@@ -301,7 +301,7 @@ static void a_child_closes_nothing_of_others(void **state)
         int first = open("/dev/null", O_RDONLY), second = open("/dev/null", O_RDONLY);
         bool good = rq_file_close(lock) == RQ_OK && fcntl(first, F_GETFD) >= 0 &&
                     fcntl(second, F_GETFD) >= 0;
-        pid_t grandchild = fork(); /* its handler finds an empty list */
+        pid_t grandchild = fork(); /* the fork handler finds an empty list */
         if (grandchild == 0) _exit(fcntl(first, F_GETFD) >= 0 ? 0 : 1);
         good = waitpid(grandchild, &status, 0) == grandchild && status == 0 && good;
         _exit(good ? 0 : 1);
@@ -312,7 +312,7 @@ static void a_child_closes_nothing_of_others(void **state)
     assert_int_equal(rq_file_close(lock), RQ_OK);
 }
 
-/* Versions before the root's lock knew the file's alone. */
+/* Versions before the root's lock only locked the file. */
 static void a_lock_of_the_file_alone_counts(void **state)
 {
     rq_vfs *v = *state;
@@ -424,18 +424,19 @@ static void make_links(rq_vfs *v)
 
 static void beneath_the_root_no_link_is_followed(void **state)
 {
-    /* An emulator may have no openat2: then the first call finds no system call. */
+    /* An emulator may lack openat2: then the first call returns ENOSYS. */
     bool has_openat2 = syscall(SYS_openat2, -1, NULL, NULL, 0) < 0 && errno != ENOSYS;
     make_links(*state);
     check_beneath(*state, !has_openat2);
 }
 
-/* In a process of its own: the filter stays. 2: there are no filters here. */
+/* Runs in a child process, because the filter cannot be removed. 2: the kernel has no filters. */
 static int check_without_openat2(rq_vfs *v, int error)
 {
     pid_t child = fork();
     if (child == 0) {
-        if (!forbid_system_call(SYS_openat2, error)) _exit(2); /* as on Linux 5.5 */
+        /* as on Linux 5.5, which has no openat2 */
+        if (!forbid_system_call(SYS_openat2, error)) _exit(2);
         check_beneath(v, true);
         _exit(0);
     }
@@ -473,7 +474,7 @@ static rq_file_id id_of(rq_vfs *v, const char *path)
     return id;
 }
 
-/* The open file gets the name, whatever file is at its old name by then. */
+/* The new name is given to the open file, whatever file has the old name by then. */
 static void an_open_file_is_linked(void **state)
 {
     rq_vfs *v = *state;
@@ -486,7 +487,7 @@ static void an_open_file_is_linked(void **state)
     assert_int_equal(rq_file_link(f, v, "linked", NULL), RQ_OK);
     assert_int_equal(id_of(v, "linked").inode, one.inode);
     assert_int_equal(mode_of("linked"), 0600);
-    /* It has two names now: some other use may be made of it. */
+    /* The file has two names now, so it may be in use elsewhere. */
     assert_int_equal(rq_file_link(f, v, "third", NULL), RQ_E_PERMISSION);
     rq_stat st;
     assert_int_equal(rq_vfs_stat(v, "third", &st, NULL), RQ_E_NOT_FOUND);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads from the page cache alone, and reads past it. */
+/* Reads that only use the page cache, and direct reads that bypass it. */
 #include "../base/forbid.h"
 #include "../base/unit.h"
 
@@ -29,7 +29,7 @@ static int make_file(void **state)
     rq_random_seed(&random, 1);
     for (size_t i = 0; i < SIZE; i++)
         bytes[i] = (uint8_t)rq_random_below(&random, 256);
-    /* Not in /tmp, which may have no device below it. */
+    /* Not in /tmp, which may be a tmpfs without a device. */
     strcpy(root, "rorqual-cached-XXXXXX");
     if (mkdtemp(root) == NULL) return -1;
     snprintf(path, sizeof path, "%s/f", root);
@@ -55,8 +55,8 @@ static void drop(int fd)
     assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
 }
 
-/* Pages of the file in the page cache. Skips the test where the kernel does not tell, or keeps what
- * was dropped (tmpfs). */
+/* Pages of the file in the page cache. Skips the test if the kernel does not report this, or keeps
+ * dropped pages (tmpfs). */
 static uint64_t cached_pages(int fd)
 {
     rq__cached c = {.looks = RQ__LOOKS_YES};
@@ -79,7 +79,7 @@ static ssize_t try_at(rq__cached *c, int fd, size_t len, uint64_t off, int *e)
     return n;
 }
 
-/* A look at bytes that are not there must not bring them: it runs on an event loop. */
+/* A try of uncached bytes must not start a read, because it runs on an event loop. */
 static void a_try_starts_no_read(void **state)
 {
     int fd = (int)(intptr_t)*state;
@@ -91,7 +91,8 @@ static void a_try_starts_no_read(void **state)
     assert_int_equal(cached_pages(fd), 0);
     uint8_t byte;
     assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);
-    assert_int_equal(pread(fd, &byte, 1, 65536), 1); /* one page of those */
+    /* brings one page of the range into the cache */
+    assert_int_equal(pread(fd, &byte, 1, 65536), 1);
     assert_int_equal(try_at(&c, fd, 65536, 65536 + 33, &e), -1);
     assert_true(cached_pages(fd) < 8);
 }
@@ -105,32 +106,32 @@ static void what_is_cached_is_read(void **state)
     int ways[] = {RQ__LOOKS_UNKNOWN, RQ__LOOKS_YES, RQ__LOOKS_NO};
     for (size_t i = 0; i < RQ_ARRAY_LEN(ways); i++) {
         rq__cached c = {.looks = ways[i]};
-        if (try_at(&c, fd, 1, 0, &e) < 0) skip(); /* no RWF_NOWAIT here */
+        if (try_at(&c, fd, 1, 0, &e) < 0) skip(); /* no RWF_NOWAIT on this system */
         assert_int_equal(try_at(&c, fd, 65536, 12345, &e), 65536);
         assert_int_equal(try_at(&c, fd, 65536, SIZE - 10, &e), 10); /* the end of the file */
         assert_int_equal(rq__cached_read(&c, fd, all, 65536, SIZE + 10, &e), 0);
     }
 }
 
-/* Only a kernel that shows the pages of a read that has just ended is believed. */
+/* The kernel's report is trusted only if it shows the pages of a read that has just ended. */
 static void the_first_read_detects_the_kernels_support(void **state)
 {
     int fd = (int)(intptr_t)*state;
     uint8_t some[8192];
     skip_unless_droppable(fd);
     rq__cached c = {0};
-    rq__cached_learn(&c, fd, 0, 0); /* tells nothing */
+    rq__cached_learn(&c, fd, 0, 0); /* an empty read shows nothing */
     assert_int_equal(c.looks, RQ__LOOKS_UNKNOWN);
     assert_int_equal(pread(fd, some, sizeof some, 0), sizeof some);
     rq__cached_learn(&c, fd, 0, sizeof some);
     assert_int_equal(c.looks, RQ__LOOKS_YES);
     c.looks = RQ__LOOKS_UNKNOWN;
     drop(fd);
-    rq__cached_learn(&c, fd, 0, sizeof some); /* as on a file system that keeps them elsewhere */
+    rq__cached_learn(&c, fd, 0, sizeof some); /* as on a file system that caches elsewhere */
     assert_int_equal(c.looks, RQ__LOOKS_NO);
 }
 
-/* A pipe shows whether a read was tried: it cannot be read at an offset. */
+/* A pipe shows whether a read was tried, because it cannot be read at an offset (ESPIPE). */
 static void failing_tries_are_mostly_left_out(void **state)
 {
     int fd = (int)(intptr_t)*state;
@@ -143,13 +144,13 @@ static void failing_tries_are_mostly_left_out(void **state)
         assert_true(e == EAGAIN || e == ESPIPE);
         tried += e == ESPIPE;
     }
-    assert_in_range(tried, 8 + 9, 8 + 11); /* the first eight, then one in 32 */
+    assert_in_range(tried, 8 + 9, 8 + 11); /* the first eight reads are tried, then one in 32 */
     static uint8_t all[SIZE];
     assert_int_equal(pread(fd, all, SIZE, 0), SIZE);
     bool read = false;
     for (int i = 0; i < 32; i++)
         read = try_at(&c, fd, 4096, 0, &e) == 4096 || read;
-    if (read) { /* one that succeeds brings the others back */
+    if (read) { /* after one success reads are tried again */
         assert_int_equal(try_at(&c, ends[0], 4096, 0, &e), -1);
         assert_int_equal(e, ESPIPE);
     }
@@ -157,7 +158,8 @@ static void failing_tries_are_mostly_left_out(void **state)
     close(ends[1]);
 }
 
-/* As in a sandbox, or before Linux 6.5. In a child, which keeps the filter. */
+/* As in a sandbox, or before Linux 6.5. Runs in a child process, because the filter cannot be
+ * removed. */
 static void without_cachestat_reads_are_tried(void **state)
 {
     int fd = (int)(intptr_t)*state;
@@ -184,7 +186,7 @@ static void without_cachestat_reads_are_tried(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Any range, with and without pages in the cache: the same bytes, or none. */
+/* Direct reads of any range, with and without cached pages, return the same bytes or fail. */
 static void direct_reads_see_the_same_bytes(void **state)
 {
     int fd = (int)(intptr_t)*state;
@@ -198,7 +200,7 @@ static void direct_reads_see_the_same_bytes(void **state)
     rq__direct_init(&d);
     if (!rq__direct_read(&d, &f, got, 100, 0)) {
         close(folder);
-        skip(); /* no direct reads here */
+        skip(); /* the file system has no direct reads */
     }
     for (int i = 0; i < 200; i++) {
         uint64_t off = rq_random_below(&random, SIZE);
@@ -209,10 +211,10 @@ static void direct_reads_see_the_same_bytes(void **state)
         assert_memory_equal(got, bytes + off, len);
         assert_int_equal(got[len], 0xa5);
     }
-    assert_false(rq__direct_read(&d, &f, got, 2, SIZE - 1)); /* not there as a whole */
+    assert_false(rq__direct_read(&d, &f, got, 2, SIZE - 1)); /* the range exceeds the file */
     assert_int_equal(count.open, 1);
     rq__direct second;
-    rq__direct_init(&second); /* too many: not now, but when the other is closed */
+    rq__direct_init(&second); /* above the limit: refused until the first one is closed */
     assert_false(rq__direct_read(&second, &f, got, 100, 0));
     assert_int_equal(count.open, 1);
     rq__direct_clear(&d, &count);
@@ -222,7 +224,7 @@ static void direct_reads_see_the_same_bytes(void **state)
     close(folder);
 }
 
-/* The name may be gone, or stand for another file by now. */
+/* By then the file's name may not exist, or belong to another file. */
 static void a_direct_read_is_of_the_open_file(void **state)
 {
     int fd = (int)(intptr_t)*state;
@@ -240,25 +242,26 @@ static void a_direct_read_is_of_the_open_file(void **state)
     close(other);
     rq__direct_init(&d);
     assert_false(rq__direct_read(&d, &f, got, 16, 0));
-    assert_false(rq__direct_read(&d, &f, got, 16, 0)); /* nor later */
+    assert_false(rq__direct_read(&d, &f, got, 16, 0)); /* still refused */
     assert_int_equal(count.open, 0);
     rq__direct_clear(&d, &count);
     close(folder);
 }
 
-/* A file never evicted is read through the page cache: it has room, or the file is new. */
+/* A file of which nothing was evicted is read through the page cache, which has space for it. */
 static void what_was_never_evicted_is_not_read_past_the_cache(void **state)
 {
     int fd = (int)(intptr_t)*state;
     rq__cached c = {.looks = RQ__LOOKS_YES};
     rq__direct d;
-    skip_unless_droppable(fd); /* which is no eviction */
+    skip_unless_droppable(fd); /* dropping pages does not count as an eviction */
     rq__direct_init(&d);
     for (int i = 0; i < 100; i++)
         assert_false(rq__direct_is_worth_it(&d, &c, fd, 65536, 65536));
 }
 
-/* What a device reads ahead by itself is doubled only where it is little. */
+/* Sequential advice, which doubles the device's read-ahead, is given only if the read-ahead is
+ * small. */
 static void large_read_ahead_is_not_doubled(void **state)
 {
     static const long little[] = {-1, 0, 128, 512}, much[] = {1024, 8192, 1 << 20};
@@ -267,7 +270,7 @@ static void large_read_ahead_is_not_doubled(void **state)
         assert_int_equal(rq__sequence_advice_for(little[i]), POSIX_FADV_SEQUENTIAL);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(rq__sequence_advice_for(much[i]), POSIX_FADV_NORMAL);
-    assert_int_equal(rq__sequence_advice(-1), POSIX_FADV_SEQUENTIAL); /* no file */
+    assert_int_equal(rq__sequence_advice(-1), POSIX_FADV_SEQUENTIAL); /* an invalid file */
 }
 
 #define WITH_FILE(f) cmocka_unit_test_setup_teardown(f, make_file, remove_file)

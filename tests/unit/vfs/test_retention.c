@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who holds what: files by any of their paths, the log from the lowest position. */
+/* Holders: files by any of their paths, the log from the lowest held position. */
 #include "../base/unit.h"
 
 #include "vfs/retention.h"
@@ -63,7 +63,7 @@ static void many_names_are_all_held_and_no_others(void **state)
     for (int i = 0; i < COUNT; i++) {
         snprintf(path, sizeof path, "data/default/t/%d/f/%d", i % 100, i);
         assert_int_equal(rq_holder_add(h, path), RQ_OK);
-        assert_int_equal(rq_holder_add(h, path), RQ_OK); /* twice is once */
+        assert_int_equal(rq_holder_add(h, path), RQ_OK); /* adding a path twice has no effect */
     }
     rq_holder_narrow(h);
     for (int i = 0; i < COUNT; i++) {
@@ -92,7 +92,7 @@ static void the_lowest_position_of_the_log_counts(void **state)
     rq_retention *r = new_retention();
     assert_true(rq_retention_log_from(r) == RQ_RETENTION_NO_LOG);
     rq_holder *a = hold(r, "a");
-    assert_true(rq_retention_log_from(r) == RQ_RETENTION_NO_LOG); /* files alone */
+    assert_true(rq_retention_log_from(r) == RQ_RETENTION_NO_LOG); /* the holders hold only files */
     rq_holder *b = hold(r, "b");
     rq_holder_keep_log(a, 500);
     rq_holder_keep_log(b, 300);

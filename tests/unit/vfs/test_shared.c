@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shared folder on a real file system, with real threads and clocks: bad names, damaged files, and
- * a writer in a process of its own that is stopped, continued and killed while another process revokes
- * its tenure. ROUNDS=n rounds of each kind (default 1; a round takes the second of the lease).
+ * The shared folder on a real file system, with real threads and clocks: bad names, damaged files,
+ * and a writer in a separate process that is stopped, continued and killed while another process
+ * revokes its tenure. ROUNDS=n rounds of each kind (default 1; a round takes one second, the
+ * duration of the lease).
  */
 #include "shared_rounds.h"
 
@@ -84,7 +85,7 @@ static void damage_is_reported_and_not_overwritten(void **state)
 
 /* --- processes ------------------------------------------------------------------------------ */
 
-/* In a folder of their own. */
+/* Runs on a temporary folder. */
 static void in_a_folder(void (*run)(const rounds *r))
 {
     char folder[64];

@@ -116,8 +116,8 @@ static void a_moved_file_is_never_lost(void **state)
     }
 }
 
-/* Over many seeds each kind of loss must occur: a rule whose violation is never punished is not
- * tested. */
+/* Over many seeds each kind of loss must occur, because otherwise the simulation would not test the
+ * rule for it. */
 static void unsynced_things_are_lost_each_in_its_own_way(void **state)
 {
     (void)state;
@@ -216,7 +216,8 @@ static void after_a_cut_every_call_fails_until_restart(void **state)
     assert_int_equal(rq_vfs_mkdir(v, "d", NULL), RQ_E_IO);
     assert_int_equal(rq_sim_calls(sim), calls + 2);
     rq_sim_restart(sim);
-    assert_int_equal(rq_file_read(f, &b, 1, 0, &len, NULL), RQ_E_IO); /* of another life */
+    /* a file opened before the restart */
+    assert_int_equal(rq_file_read(f, &b, 1, 0, &len, NULL), RQ_E_IO);
     assert_int_equal(rq_file_close(f), RQ_OK);
     assert_int_equal(rq_vfs_mkdir(v, "d", NULL), RQ_OK);
     rq_file *lock;
@@ -249,7 +250,8 @@ static void walker_run(rq_task *task)
     if (w->opens != NULL) ex->latch_open(w->opens, RQ_OK);
 }
 
-/* a waits for b's latch; b, begun later on the same thread, for c's; and a goes on before b ends.
+/* Task a waits for b's latch; b, begun later on the same thread, waits for c's. a must continue
+ * before b ends.
  */
 static void a_task_goes_on_when_its_latch_opens_and_not_later(void **state)
 {
@@ -286,7 +288,7 @@ static void a_task_goes_on_when_its_latch_opens_and_not_later(void **state)
         differs = differs || strcmp(first_trace, trace) != 0;
         rq_sim_free(sim);
     }
-    assert_true(differs); /* the seed decides */
+    assert_true(differs); /* the order depends on the seed */
 }
 
 static void lanes_keep_order_and_the_clock_is_moved_by_hand(void **state)

@@ -42,7 +42,7 @@ static void change_file(rq_random *r, rq_file *a, rq_file *b)
     if (rq_random_next(r) % 4 == 0) {
         same(rq_file_truncate(a, off, NULL), rq_file_truncate(b, off, NULL), "truncate", "");
     } else {
-        memset(bytes, (int)(rq_random_next(r) % 3), len); /* often zeros */
+        memset(bytes, (int)(rq_random_next(r) % 3), len); /* zeros are frequent */
         same(rq_file_write(a, bytes, len, off, NULL), rq_file_write(b, bytes, len, off, NULL),
              "write", "");
     }

@@ -83,7 +83,7 @@ static rq_err replayed(void *ctx, const rq_wal_record *r)
     }
     if (r->kind == RQ_WAL_EDIT && !payload_right(r, region))
         fault(h, "region %d record %llu is altered", region, (unsigned long long)r->sequence_id);
-    /* Earlier records that are no longer in the log must be flushed. */
+    /* Records that are no longer in the log must have been flushed. */
     while (h->next_found < h->count) {
         staged *s = h->records[h->next_found++];
         if (s->region == region && s->sequence_id == r->sequence_id) {
@@ -132,7 +132,7 @@ bool history_open(history *h, rq_error *why)
         h->wal = NULL;
         return false;
     }
-    /* What is gone is gone for good. */
+    /* Lost records must not reappear. */
     size_t kept = 0;
     for (size_t i = 0; i < h->count; i++) {
         staged *s = h->records[i];
@@ -145,7 +145,7 @@ bool history_open(history *h, rq_error *why)
             free(s);
             continue;
         }
-        s->durable = true; /* what was seen must stay */
+        s->durable = true; /* a record that was replayed must stay */
         h->records[kept++] = s;
     }
     h->count = kept;
@@ -245,7 +245,7 @@ rq_err history_close(history *h, bool clean)
     return rc;
 }
 
-/* --- a random life ------------------------------------------------------------------------ */
+/* --- random operations -------------------------------------------------------------------- */
 
 static uint64_t pick(history *h, uint64_t bound)
 {

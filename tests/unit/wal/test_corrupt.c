@@ -12,7 +12,8 @@ static const rq_wal_options small = {
     .staging_bytes_max = 65536,
 };
 
-/* A log of several WAL files, every record acknowledged; `idle`: left alone for a while at the end.
+/* Makes a log of several WAL files with acknowledged records; `idle`: the log is idle for a while
+ * at the end.
  */
 static void build(history *h, rq_sim *sim, bool idle)
 {
@@ -50,7 +51,7 @@ static size_t file_count(rq_sim *sim, char paths[][32], uint64_t sizes[])
     return count;
 }
 
-/* Opens without judging what is missing. */
+/* Opens the log and accepts missing records. */
 static rq_err try_open(history *h, rq_error *why)
 {
     for (size_t i = 0; i < h->count; i++)
@@ -61,8 +62,8 @@ static rq_err try_open(history *h, rq_error *why)
     return RQ_OK;
 }
 
-/* After idling even the last record is attested: no flipped bit may go unnoticed and lose a
- * record. */
+/* After idling even the last record is covered by a mark: no flipped bit may remain undetected and
+ * lose a record. */
 static void a_flipped_bit_is_harmless_or_named(void **state)
 {
     (void)state;
@@ -115,7 +116,7 @@ static rq_err count_record(void *ctx, const rq_wal_record *r)
     return RQ_OK;
 }
 
-/* The records that the regions get when each of them reads the log alone. */
+/* The number of records delivered when each region reads the log separately. */
 static size_t count_alone(history *h)
 {
     size_t count = 0;
@@ -127,7 +128,7 @@ static size_t count_alone(history *h)
     return count;
 }
 
-/* The tool that looks at the rest: one record is lost, all others come. */
+/* With options.salvage one record is lost, and all others are delivered. */
 static void salvage_delivers_what_is_whole(void **state)
 {
     (void)state;
@@ -161,7 +162,7 @@ static void salvage_delivers_what_is_whole(void **state)
     assert_true(salvaged > 50);
 }
 
-/* Bytes behind the end, including old frames of a recycled file, are not read. */
+/* Bytes after the log's end, including old frames of a recycled file, are not read. */
 static void garbage_behind_the_end_is_the_tail(void **state)
 {
     (void)state;
@@ -173,7 +174,8 @@ static void garbage_behind_the_end_is_the_tail(void **state)
         char paths[32][32];
         uint64_t sizes[32];
         size_t count = file_count(sim, paths, sizes);
-        /* The newest is the one whose frames end first below its size: fill all files' ends. */
+        /* Which file is the newest is not known here, so garbage is written after the frames of all
+         * files. */
         rq_vfs *v = rq_sim_env(sim)->vfs;
         for (size_t i = 0; i < count; i++) {
             rq_file *f;
@@ -196,17 +198,17 @@ static void garbage_behind_the_end_is_the_tail(void **state)
 static void a_missing_file_is_noticed(void **state)
 {
     (void)state;
-    for (size_t gone = 0; gone < 5; gone++) {
+    for (size_t lost = 0; lost < 5; lost++) {
         rq_sim *sim;
-        assert_int_equal(rq_sim_new(gone, NULL, &sim), RQ_OK);
+        assert_int_equal(rq_sim_new(lost, NULL, &sim), RQ_OK);
         history h;
         build(&h, sim, true);
         char paths[32][32];
         uint64_t sizes[32];
         size_t count = file_count(sim, paths, sizes);
         assert_true(count >= 4);
-        if (gone + 1 < count) {
-            assert_int_equal(rq_vfs_remove(rq_sim_env(sim)->vfs, paths[gone], NULL), RQ_OK);
+        if (lost + 1 < count) {
+            assert_int_equal(rq_vfs_remove(rq_sim_env(sim)->vfs, paths[lost], NULL), RQ_OK);
             rq_error why = {0};
             rq_err rc = try_open(&h, &why);
             assert_int_equal(rc, RQ_E_CORRUPT);
@@ -217,15 +219,15 @@ static void a_missing_file_is_noticed(void **state)
     }
 }
 
-typedef struct told {
+typedef struct survey {
     size_t records, damages;
     rq_error first;
-} told;
+} survey;
 
 static rq_err note_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wal_record *r,
                           uint64_t offset, rq_error *why)
 {
-    told *t = ctx;
+    survey *t = ctx;
     (void)why;
     assert_true(s->live && r->sequence_id > 0 && offset >= RQ_WAL_FRAMES_AT);
     t->records++;
@@ -234,13 +236,13 @@ static rq_err note_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wal
 
 static void note_damage(void *ctx, const rq_error *what)
 {
-    told *t = ctx;
+    survey *t = ctx;
     if (t->damages++ == 0) t->first = *what;
 }
 
-static told look(rq_sim *sim)
+static survey look(rq_sim *sim)
 {
-    told t = {0};
+    survey t = {0};
     const rq_wal_survey_calls calls = {note_record, note_damage, &t};
     rq_arena arena = {0};
     rq_wal_survey v;
@@ -258,7 +260,7 @@ static told look(rq_sim *sim)
     return t;
 }
 
-/* It reports everything that would prevent a start, nothing for an intact log, and delivers
+/* A survey reports every problem that would prevent a start, none for an intact log, and delivers
  * undamaged records. */
 static void a_survey_reports_what_an_open_refuses(void **state)
 {
@@ -270,7 +272,7 @@ static void a_survey_reports_what_an_open_refuses(void **state)
         assert_int_equal(rq_sim_new(seed + i, NULL, &sim), RQ_OK);
         history h;
         build(&h, sim, true);
-        told whole = look(sim);
+        survey whole = look(sim);
         assert_int_equal(whole.damages, 0);
         assert_true(whole.records > 0);
         char paths[32][32];
@@ -279,11 +281,12 @@ static void a_survey_reports_what_an_open_refuses(void **state)
         uint64_t offset = rq_sim_random(sim) % 8 == 0 ? rq_sim_random(sim) % 700
                                                       : rq_sim_random(sim) % sizes[file];
         if (rq_sim_flip_bit(sim, paths[file], offset, (unsigned)(rq_sim_random(sim) % 8))) {
-            told t = look(sim);
+            survey t = look(sim);
             rq_error why = {0};
             rq_err rc = try_open(&h, &why);
             if (t.damages == 0 && rc != RQ_OK)
-                fail_msg("seed %llu: not told: %s", (unsigned long long)(seed + i), why.message);
+                fail_msg("seed %llu: not reported: %s", (unsigned long long)(seed + i),
+                         why.message);
             if (t.damages > 0 && (strstr(t.first.message, paths[file]) == NULL ||
                                   strstr(t.first.message, "offset") == NULL))
                 fail_msg("seed %llu: %s", (unsigned long long)(seed + i), t.first.message);

@@ -4,7 +4,7 @@
 
 typedef struct outcome {
     bool good;
-    bool reached; /* the call where it should happen */
+    bool reached; /* the history was long enough to reach the call */
     uint64_t calls;
     rq_wal_stats stats;
     bool log_failed;
@@ -27,7 +27,7 @@ static rq_wal_options small_log(uint64_t seed)
     };
 }
 
-/* The power went, or only the process. */
+/* After a power cut, or after only the process has died. */
 static void restart(history *h)
 {
     h->killed = rq_sim_random(h->sim) % 3 == 0;
@@ -202,7 +202,7 @@ static void several_calls_in_a_row_may_fail(void **state)
     }
 }
 
-/* A log that cannot write any more answers everybody and takes no more. */
+/* A log that can no longer write answers all waiters with an error, and refuses further records. */
 static void a_log_without_disk_fails_for_good(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy of the log made while it goes on: it holds exactly what was staged before, whatever is flushed,
- * rolled and recycled meanwhile; and nothing is recycled while it is held. */
+/* A copy of the log made while the log is in use: it contains exactly the records staged before,
+ * whatever is flushed, rolled and recycled meanwhile. While the log is held, no WAL file is
+ * recycled. */
 #include "history.h"
 
 #include "wal/image.h"
@@ -45,7 +46,7 @@ static rq_err note_record(void *ctx, const rq_wal_record *r)
     return RQ_OK;
 }
 
-/* What a log made of the copy holds: per region no more than was staged then, and no less. */
+/* A log made from the copy must contain exactly the records of each region staged by then. */
 static void check_copy(const history *h, const uint64_t *upto, const uint64_t *flushed)
 {
     rq_wal_options o = h->options;
@@ -66,7 +67,7 @@ static void check_copy(const history *h, const uint64_t *upto, const uint64_t *f
     assert_int_equal(rq_wal_close(wal, false, NULL), RQ_OK);
 }
 
-/* The highest numbers that hold a WAL file until they are flushed. */
+/* The highest sequence ids that hold a WAL file until they are flushed. */
 static void newest_edits(const history *h, uint64_t ret[REGIONS])
 {
     memset(ret, 0, REGIONS * sizeof *ret);
@@ -97,12 +98,13 @@ static void run_seed(uint64_t seed)
         uint64_t flushed[REGIONS], upto[REGIONS];
         history_steps(&h, 200);
         assert_int_equal(rq_retention_hold(retention, "test", 0, &holder), RQ_OK);
-        memcpy(flushed, h.flushed, sizeof flushed); /* as the regions' manifests say then */
+        /* as the regions' manifests state at this time */
+        memcpy(flushed, h.flushed, sizeof flushed);
         rq_wal_hold(h.wal, holder);
         history_steps(&h, (int)(seed % 5) * 40);
         newest_edits(&h, upto);
         assert_int_equal(rq_wal_image_take(h.wal, &a, &image, &why), RQ_OK);
-        history_steps(&h, 400); /* more than the log's length */
+        history_steps(&h, 400); /* writes more than the log's length */
         copy_image(rq_sim_env(sim)->vfs, &image);
         check_copy(&h, upto, flushed);
         uint64_t recycled[2];

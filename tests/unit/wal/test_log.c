@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the log promises apart from crashes. */
+/* Properties of the log, apart from crashes. */
 #include "history.h"
 
 #include "base/checksum.h"
@@ -37,7 +37,7 @@ static staged *stage_ok(history *h, int region, size_t size)
     return s;
 }
 
-/* Staged, pushed and acknowledged. */
+/* Stages a record, pushes it and waits for the acknowledgement. */
 static staged *append(history *h, int region, size_t size)
 {
     staged *s = stage_ok(h, region, size);
@@ -221,7 +221,7 @@ static void handover_acknowledges_before_the_disk_and_sync_after_it(void **state
         history_wait(&h, s, false);
         history_wait(&h, synced, true);
         rq_wal_push(h.wal, h.member);
-        /* Nothing else has run: the log's lane least of all. */
+        /* No task has run, in particular not the log's lane. */
         assert_int_equal(s->acknowledged, mode == 0);
         assert_false(synced->acknowledged);
         rq_sim_run(sim);
@@ -250,7 +250,8 @@ static void unawaited_bytes_are_synced_soon(void **state)
     assert_true(stats.synced >= s->lsn);
     uint64_t calls = rq_sim_calls(sim);
     rq_sim_advance(sim, 60000000000);
-    assert_true(rq_sim_calls(sim) <= calls + 1); /* at most the mark; then silence */
+    /* at most the mark is written; then the log is quiet */
+    assert_true(rq_sim_calls(sim) <= calls + 1);
     history_close(&h, false);
     history_clear(&h);
     rq_sim_free(sim);
@@ -292,7 +293,7 @@ static void flush_all(history *h)
         history_flush(h, r);
 }
 
-/* Else a loop would wait for the device to read what is written over. */
+/* Otherwise a loop would wait for the device to read the rest of an overwritten page. */
 static void an_overwrite_of_a_file_fills_each_page_it_starts(void **state)
 {
     (void)state;
@@ -406,7 +407,7 @@ static void a_region_nearly_alone_in_an_old_file_is_flushed_early(void **state)
     open_ok(&h);
     rq_wal_stats stats;
     for (int round = 0; round < 5; round++) {
-        append(&h, 0, 100); /* holds a WAL file */
+        append(&h, 0, 100); /* this record holds a WAL file */
         h.pressed[0] = 0;
         for (int i = 0; h.pressed[0] == 0; i++) {
             assert_true(i < 100);
@@ -418,7 +419,7 @@ static void a_region_nearly_alone_in_an_old_file_is_flushed_early(void **state)
         assert_true(stats.log_bytes < small.max_log_bytes / 2);
         assert_int_equal(h.pressed[1], 0);
     }
-    /* Written over, not made anew. */
+    /* WAL files are overwritten instead of created. */
     assert_true(stats.recycled >= 5);
     assert_true(files_in(sim, "wal") <= 5);
     history_close(&h, false);
@@ -426,7 +427,7 @@ static void a_region_nearly_alone_in_an_old_file_is_flushed_early(void **state)
     rq_sim_free(sim);
 }
 
-/* The engine looks for the region when it is told, and may find none. */
+/* Under pressure the engine looks up the region, and may not find it open. */
 static void an_opened_region_is_pressed_again(void **state)
 {
     (void)state;
@@ -442,7 +443,7 @@ static void an_opened_region_is_pressed_again(void **state)
         history_flush(&h, 1);
         rq_wal_get_stats(h.wal, &stats);
     } while (stats.log_bytes < 2 * small.max_log_bytes);
-    append(&h, 1, 10); /* no new WAL file: nobody is pressed */
+    append(&h, 1, 10); /* no new WAL file, so no region is asked to flush */
     int before = h.pressed[0];
     append(&h, 1, 10);
     assert_int_equal(h.pressed[0], before);
@@ -450,7 +451,7 @@ static void an_opened_region_is_pressed_again(void **state)
     rq_wal_region_close(h.regions[0]);
     assert_int_equal(
         rq_wal_region_open(h.wal, "1588230740", RQ_SLICE_LIT("hbase:meta"), &h, &again), RQ_OK);
-    assert_ptr_equal(again, h.regions[0]); /* what it holds is remembered */
+    assert_ptr_equal(again, h.regions[0]); /* the WAL files that it holds are remembered */
     append(&h, 1, 10);
     assert_int_equal(h.pressed[0], before + 1);
     history_close(&h, false);
@@ -476,7 +477,7 @@ static void a_clean_close_leaves_an_empty_log(void **state)
                 history_flush(&h, r);
             assert_int_equal(history_close(&h, true), RQ_OK);
             assert_int_equal(files_in(sim, "wal"), 1);
-            rq_sim_restart(sim); /* and it is durable */
+            rq_sim_restart(sim); /* the record is durable */
             rq_wal *wal;
             rq_error why = {0};
             int found = 0;
@@ -524,7 +525,7 @@ static void a_region_keeps_its_files_until_released(void **state)
     rq_sim_free(sim);
 }
 
-/* --- one region alone ------------------------------------------------------------------------- */
+/* --- replay of a single region ---------------------------------------------------------------- */
 
 typedef struct alone {
     uint64_t last;
@@ -624,7 +625,7 @@ static void a_sealed_file_ends_with_an_index(void **state)
     rq_sim_free(sim);
 }
 
-/* --- strangers -------------------------------------------------------------------------------- */
+/* --- frames written by the test --------------------------------------------------------------- */
 
 static rq_file *new_log(rq_sim *sim)
 {
@@ -639,7 +640,7 @@ static rq_file *new_log(rq_sim *sim)
     return f;
 }
 
-/* The CRC of its header, for the frame behind it. */
+/* Writes a frame; returns its header's CRC, for the next frame. */
 static uint32_t write_frame(rq_file *f, rq_lsn lsn, uint32_t prev_crc, rq_slice body)
 {
     rq__wal_frame frame = {.epoch = 1,
@@ -656,7 +657,7 @@ static uint32_t write_frame(rq_file *f, rq_lsn lsn, uint32_t prev_crc, rq_slice 
     return frame.crc;
 }
 
-/* A log with one frame of our making. */
+/* Makes a log with one frame. */
 static void write_log(rq_sim *sim, rq_slice body)
 {
     rq_file *f = new_log(sim);

@@ -15,7 +15,7 @@ typedef struct log_world {
     rq_sim *sim;
     rq_sim_storage *storage;
     rq_sim_node *owner, *other;
-    rq_shared *shared; /* the owner's */
+    rq_shared *shared; /* the storage of the log's owner */
     rq_tenure *tenure;
     rq_wal *wal;
     rq_wal_region *region;
@@ -91,7 +91,7 @@ static void fence(log_world *w)
         RQ_OK);
 }
 
-/* Expects the records `first` to `last`, and then `rc`. */
+/* Expects records `first` to `last`, and then the result `rc`. */
 static void expect_records(log_world *w, rq_lsn from, uint64_t first, uint64_t last, rq_err rc)
 {
     rq_wal_sealed *l;
@@ -120,7 +120,7 @@ static void what_was_acknowledged_is_read_after_a_fence(void **state)
     begin(&w, (rq_wal_options){0});
     for (int i = 0; i < 20; i++)
         append(&w, 100);
-    rq_lsn lsn = append(&w, 5 << 20); /* longer than an extent */
+    rq_lsn lsn = append(&w, 5 << 20); /* a record longer than an extent */
     for (int i = 0; i < 9; i++)
         (void)stage(&w, 300 << 10); /* a batch that is divided */
     append(&w, 10);
@@ -158,15 +158,17 @@ static void segments_are_freed_and_a_clean_end_leaves_nothing(void **state)
     assert_int_equal(rq_wal_need(w.shared, SERVER, "r", 7, NULL), RQ_OK);
     assert_int_equal(rq_wal_needed_by(other, SERVER, &arena, &keys, &count, NULL), RQ_OK);
     assert_true(count == 1 && strcmp(keys[0], "r.7") == 0);
-    assert_int_equal(rq_wal_retire(other, SERVER, NULL), RQ_E_STATE); /* it has not ended */
+    /* the log's owner has not ended */
+    assert_int_equal(rq_wal_retire(other, SERVER, NULL), RQ_E_STATE);
     rq_wal_region_flushed(w.region, 100);
     assert_int_equal(close_log(&w, true), RQ_OK);
     assert_int_equal(rq_wal_state_of(other, SERVER, &now, NULL), RQ_OK);
     assert_int_equal(now, RQ_WAL_CLOSED);
     assert_int_equal(rq_tenure_end(w.tenure, NULL), RQ_OK);
-    fence(&w); /* changes nothing */
+    fence(&w); /* a second fence changes nothing */
     expect_records(&w, 0, 1, 0, RQ_E_END);
-    assert_int_equal(rq_wal_retire(other, SERVER, NULL), RQ_E_STATE); /* "r" may need it */
+    /* region "r" may need the log */
+    assert_int_equal(rq_wal_retire(other, SERVER, NULL), RQ_E_STATE);
     assert_int_equal(rq_wal_need_no_more(other, SERVER, "r", 7, NULL), RQ_OK);
     assert_int_equal(rq_wal_retire(other, SERVER, NULL), RQ_OK);
     assert_int_equal(rq_wal_retire(other, SERVER, NULL), RQ_OK);
@@ -187,9 +189,9 @@ static void a_close_that_leaves_records_is_not_clean(void **state)
     end(&w);
 }
 
-/* --- what is told of appends that are late ----------------------------------------------------- */
+/* --- reports of late appends ------------------------------------------------------------------- */
 
-static unsigned told[RQ_WAL_LATE_KINDS];
+static unsigned reports[RQ_WAL_LATE_KINDS];
 static rq_wal_late last_reported[RQ_WAL_LATE_KINDS];
 
 static void late(void *ctx, const rq_wal_late *l)
@@ -198,13 +200,13 @@ static void late(void *ctx, const rq_wal_late *l)
     bool names = l->object != NULL && strstr(l->object, SERVER) != NULL;
     assert_int_equal(names, l->kind <= RQ_WAL_LATE_LOST);
     assert_int_equal(l->why != NULL, l->kind == RQ_WAL_LATE_LOST || l->kind == RQ_WAL_LATE_STALLED);
-    told[l->kind]++;
+    reports[l->kind]++;
     last_reported[l->kind] = *l;
 }
 
-static void begin_told(log_world *w)
+static void begin_reported(log_world *w)
 {
-    memset(told, 0, sizeof told);
+    memset(reports, 0, sizeof reports);
     begin(w, (rq_wal_options){.on_late = late, .slow_ns = SECOND / 10});
 }
 
@@ -213,7 +215,7 @@ static void begin_told(log_world *w)
 static rq_slog_write *withheld;
 static rq_slog *withheld_log;
 static rq_err refusal;
-static unsigned passes; /* appends that go through first */
+static unsigned passes; /* number of appends that pass first */
 static void (*real_submit)(rq_slog *log, rq_slog_write *w);
 
 static void refused(rq_task *task)
@@ -248,7 +250,7 @@ static void intercept(log_world *w, unsigned after, rq_err rc)
     w->shared->slog_submit = submit;
 }
 
-/* Stages a record whose append is answered `wait_ns` later. */
+/* Stages a record whose append is acknowledged `wait_ns` later. */
 static void append_late(log_world *w, uint64_t wait_ns)
 {
     intercept(w, 0, RQ_OK);
@@ -266,24 +268,24 @@ static void late_appends_are_reported_a_few_times(void **state)
     (void)state;
     log_world w;
     rq_wal_stats stats;
-    begin_told(&w);
+    begin_reported(&w);
     append(&w, 100);
-    assert_int_equal(told[RQ_WAL_LATE_SLOW], 0);
+    assert_int_equal(reports[RQ_WAL_LATE_SLOW], 0);
     for (int i = 0; i < 3; i++)
-        append_late(&w, SECOND / 5); /* within a second */
+        append_late(&w, SECOND / 5); /* within a second: counts as slow */
     rq_sim_advance(w.sim, SECOND);
     append_late(&w, SECOND / 2);
-    assert_int_equal(told[RQ_WAL_LATE_SLOW], 2);
+    assert_int_equal(reports[RQ_WAL_LATE_SLOW], 2);
     const rq_wal_late *slow = &last_reported[RQ_WAL_LATE_SLOW];
     assert_true(slow->ns >= SECOND / 2 && slow->ns < SECOND && slow->bytes > 100);
     assert_int_equal(slow->suppressed, 2);
     rq_wal_get_stats(w.wal, &stats);
     assert_int_equal(stats.slow_appends, 4);
     assert_int_equal(stats.reappends, 0);
-    append_late(&w, 5 * SECOND); /* it is void by then */
-    assert_int_equal(told[RQ_WAL_LATE_LOST], 1);
+    append_late(&w, 5 * SECOND); /* the lease has expired by then */
+    assert_int_equal(reports[RQ_WAL_LATE_LOST], 1);
     assert_true(last_reported[RQ_WAL_LATE_LOST].ns >= 2 * SECOND);
-    assert_int_equal(told[RQ_WAL_LATE_RESUMED], 1);
+    assert_int_equal(reports[RQ_WAL_LATE_RESUMED], 1);
     assert_true(last_reported[RQ_WAL_LATE_RESUMED].ns >= 2 * SECOND);
     rq_wal_get_stats(w.wal, &stats);
     assert_int_equal(stats.reappends, 1);
@@ -296,30 +298,31 @@ static void unreachable_storage_is_reported(void **state)
     (void)state;
     log_world w;
     rq_wal_stats stats;
-    begin_told(&w);
+    begin_reported(&w);
     append(&w, 100);
     rq_sim_node_cut(w.owner, true);
     rq_lsn lsn = stage(&w, 100);
     rq_wal_push(w.wal, NULL);
     rq_sim_advance(w.sim, 45 * SECOND);
     rq_wal_get_stats(w.wal, &stats);
-    assert_int_equal(stats.lease_lapses, 0); /* it is not over yet */
+    assert_int_equal(stats.lease_lapses, 0); /* the outage continues */
     rq_sim_node_cut(w.owner, false);
     assert_int_equal(rq_wal_wait_blocking(w.wal, lsn, true), RQ_OK);
-    assert_int_equal(told[RQ_WAL_LATE_LOST], 1);
-    assert_int_equal(told[RQ_WAL_LATE_STALLED], 2);
+    assert_int_equal(reports[RQ_WAL_LATE_LOST], 1);
+    assert_int_equal(reports[RQ_WAL_LATE_STALLED], 2);
     assert_true(last_reported[RQ_WAL_LATE_STALLED].ns > 30 * SECOND);
     assert_true(last_reported[RQ_WAL_LATE_STALLED].suppressed > 0);
     assert_string_equal(last_reported[RQ_WAL_LATE_STALLED].why, "it does not answer");
-    assert_int_equal(told[RQ_WAL_LATE_RESUMED], 1);
+    assert_int_equal(reports[RQ_WAL_LATE_RESUMED], 1);
     rq_wal_get_stats(w.wal, &stats);
     assert_int_equal(stats.lease_lapses, 1);
     assert_true(stats.lease_lapsed_ns > 40 * SECOND && stats.lease_lapsed_ns < 60 * SECOND);
     end(&w);
 }
 
-/* An append is not answered; the next ones are. All go into a new segment; the first one's bytes come
- * after that, and after the fence's look at nothing but lengths they would be there twice. */
+/* One append gets no response, the next ones do. All are repeated in a new segment. The first
+ * append's bytes arrive later in the old segment; the fence must not count them twice, although it
+ * only reads lengths. */
 static void an_append_without_answer_is_repeated_elsewhere(void **state)
 {
     (void)state;
@@ -339,7 +342,7 @@ static void an_append_without_answer_is_repeated_elsewhere(void **state)
     append(&w, 100);
     uint64_t took = rq_sim_env(w.sim)->executor->now_ns(rq_sim_env(w.sim)->executor) - began;
     assert_true(took > SECOND && took < 4 * SECOND);
-    real_submit(withheld_log, withheld); /* late, into the abandoned segment */
+    real_submit(withheld_log, withheld); /* arrives late, in the abandoned segment */
     rq_sim_advance(w.sim, SECOND);
     append(&w, 100);
     rq_wal_get_stats(w.wal, &stats);
@@ -349,21 +352,21 @@ static void an_append_without_answer_is_repeated_elsewhere(void **state)
     end(&w);
 }
 
-static void told_no_space(rq_wal_waiter *w, rq_err rc)
+static void answered_no_space(rq_wal_waiter *w, rq_err rc)
 {
     (void)w;
     assert_int_equal(rc, RQ_E_NO_SPACE);
     passes = 1000;
 }
 
-/* Waiters are told after a while; the records are written when there is space. */
+/* Waiters get an error after a while; the records are written when space is available. */
 static void full_storage_refuses_waiters_and_loses_nothing(void **state)
 {
     (void)state;
     log_world w;
     rq_lane *lane;
     rq_wal_member *m;
-    rq_wal_waiter waiter = {.run = told_no_space};
+    rq_wal_waiter waiter = {.run = answered_no_space};
     begin(&w, (rq_wal_options){0});
     assert_int_equal(rq_sim_lane_new(w.sim, &lane), RQ_OK);
     assert_int_equal(rq_wal_join(w.wal, lane, &m), RQ_OK);
@@ -414,8 +417,8 @@ static rq_err flipped(rq_shared *s, const char *name, uint64_t number, unsigned 
     return RQ_OK;
 }
 
-/* Each bit of an acknowledged extent that others follow. The last extent alone cannot be told from one
- * whose append was cut short. */
+/* Each bit of an acknowledged extent that is followed by others. The last extent is excluded:
+ * damage there looks like an interrupted append. */
 static void damage_is_reported(void **state)
 {
     (void)state;

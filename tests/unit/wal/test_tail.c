@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reader that follows a log while it is written, rolled, recycled, repaired and opened again: it gets
- * every record once, in order, and none before it is durable. */
+/* A reader that follows a log while it is written, rolled, recycled, repaired and opened again: the
+ * reader gets every record once, in order, and none before it is durable. */
 #include "history.h"
 
 #include "wal/tail.h"
@@ -24,7 +24,7 @@ static void check_record(follower *f, const rq_wal_record *r)
     assert_true(r->lsn <= rq_wal_durable(f->h->wal));
 }
 
-/* Reads what is durable, at most `most` records. */
+/* Reads durable records, at most `most`. */
 static void read_on(follower *f, size_t most)
 {
     rq_error why = {0};
@@ -44,7 +44,7 @@ static void follow(follower *f, rq_lsn from)
     assert_int_equal(rq_wal_tail_new(f->h->wal, from, &f->tail), RQ_OK);
 }
 
-/* The position survives, and with it the log behind it. */
+/* Reopens the log: the position remains valid, and the log after it is kept. */
 static void open_again(follower *f)
 {
     rq_error why = {0};
@@ -54,7 +54,7 @@ static void open_again(follower *f)
     rq_holder_release(f->holder);
     (void)history_close(f->h, false);
     if (!history_open(f->h, &why)) fail_msg("%s %s", f->h->fault, why.message);
-    f->next = 0; /* the history forgets what the log has forgotten */
+    f->next = 0; /* the history drops the records that the log has dropped */
     while (f->next < f->h->count && f->h->records[f->next]->lsn <= at)
         f->next++;
     follow(f, at);
@@ -104,7 +104,8 @@ static void every_record_once_and_in_order(void **state)
         run_seed(seed);
 }
 
-/* What is not held may be gone: that is said, and reading goes on with what there is. */
+/* Records that are not held may be recycled: the reader reports this, and continues with the
+ * remaining log. */
 static void a_recycled_log_is_reported(void **state)
 {
     (void)state;

@@ -34,13 +34,13 @@ typedef struct bench {
     rq_env env;
     rq_wal *wal;
     _Atomic int pressed;
-    rq_shared *shared; /* NULL: the log is in files */
+    rq_shared *shared; /* NULL: the log is in local files */
     rq_tenure *tenure;
 } bench;
 
 #define SERVER "host,16020,1"
 
-/* A loop: its tasks run on a lane of its own; one task is one iteration. */
+/* Simulates an event loop: its tasks run on a separate lane; one task is one iteration. */
 typedef struct loop {
     bench *b;
     rq_lane *lane;
@@ -59,7 +59,7 @@ static void make_name(int i, char name[static 16])
     snprintf(name, 16, "region-%d", i);
 }
 
-/* Few records are long: they are copied without the mutex. */
+/* A few records are long: these are copied without the mutex. */
 static rq_err stage(rq_wal *wal, rq_wal_region *region, uint64_t id, rq_lsn *ret)
 {
     uint8_t payload[48 << 10];
@@ -242,7 +242,8 @@ static void all_of_it(rq_wal_sync sync)
     assert_false(t.wrong);
     for (int i = 0; i < LOOPS; i++)
         assert_true(t.last[i] == RECORDS ||
-                    t.last[i] == 0); /* 0: flushed, and its WAL files gone */
+                    t.last[i] == 0); /* last is 0 if all is flushed and the WAL files are
+                                      * released */
     assert_int_equal(t.last[LOOPS + 1], RECORDS / 5);
     assert_int_equal(rq_wal_close(b.wal, false, NULL), RQ_OK);
     rq_thread_executor_free(b.env.executor);
@@ -251,7 +252,7 @@ static void all_of_it(rq_wal_sync sync)
     assert_int_equal(rmdir(b.root), 0);
 }
 
-/* On shared storage; read as another server does. */
+/* Reads a log on shared storage, as another server does. */
 static void read_sealed(bench *b, tally *t)
 {
     rq_wal_sealed *l = NULL;
@@ -302,11 +303,11 @@ static void threads_share_a_log_on_shared_storage(void **state)
 #define PAGE 4096
 #define GIVE_UP_S 20
 
-/* Two pages that cannot be read: the record's checksum is computed from the first, then from the second; when the first
- * is read again, the record is being copied. */
+/* Two pages whose reads fault: the checksum is computed from the first page, then from the second.
+ * A second read of the first page shows that the record is being copied. */
 static struct {
     uint8_t *pages;
-    unsigned reads; /* of the first */
+    unsigned reads; /* reads of the first page */
     sem_t is_copying, may_go_on;
     bool gave_up;
 } trap;
@@ -394,7 +395,7 @@ static void a_long_record_holds_no_other(void **state)
     rq_wal_region *regions[2];
     open_two_regions(&b, regions);
     rq_lsn lsn;
-    for (uint64_t id = 1; id < 400; id++) { /* the ring grows before, not while there is a copy */
+    for (uint64_t id = 1; id < 400; id++) { /* lets the ring grow before the copy begins */
         rq_err rc = stage(b.wal, regions[1], id, &lsn);
         if (rc == RQ_E_REGION_TOO_BUSY) fail_msg("the ring is full");
     }

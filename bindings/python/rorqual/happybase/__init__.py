@@ -18,7 +18,7 @@ from .connection import DEFAULT_HOST, DEFAULT_PORT, Connection
 from .pool import ConnectionPool, NoConnectionsAvailable
 from .table import Table
 
-# Programs take HappyBase's exceptions from here, where its Thrift library puts them.
+# Programs import HappyBase's exceptions from this module, where its Thrift library has them.
 _sys.modules.setdefault("Hbase_thrift", _ttypes)
 
 __all__ = ["Batch", "Connection", "ConnectionPool", "DEFAULT_HOST", "DEFAULT_PORT", "NoConnectionsAvailable", "Table"]

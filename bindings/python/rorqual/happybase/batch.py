@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HappyBase's Batch. As HBase's Thrift server does, it makes all puts of a batch and then all deletes."""
+"""HappyBase's Batch. Like HBase's Thrift server, it makes all puts of a batch and then all deletes."""
 from __future__ import annotations
 
 from numbers import Integral
@@ -14,7 +14,7 @@ from .util import Text, ensure_bytes
 if TYPE_CHECKING:
     from .table import Table
 
-# A column, its value (None: it is deleted), and whether it goes to the log.
+# (column, value or None to delete it, whether it is written to the log)
 Change = Tuple[bytes, Optional[bytes], bool]
 
 
@@ -40,7 +40,7 @@ class Batch:
         self._count = 0
 
     def send(self) -> None:
-        """Sends what was collected."""
+        """Sends the collected changes."""
         if not self._rows:
             return
         puts, deletes = Request(), Request()
@@ -102,5 +102,5 @@ def _begin(request: Request, keys: List[bytes], row: bytes) -> None:
 
 
 def _durability(changes: List[Change]) -> str:
-    """The last change of a row decides."""
+    """The durability of the row's last change."""
     return "sync" if changes[-1][2] else "skip"

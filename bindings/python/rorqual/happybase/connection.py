@@ -25,7 +25,7 @@ DEFAULT_PROTOCOL = "binary"
 ZOOKEEPER_PORT = 2181
 
 # The options of a family: name in HBase, and the default of HBase's Thrift interface, which is not HBase's own. The sizes of
-# Bloom filters have no effect there.
+# Bloom filters have no effect in HBase's Thrift server.
 OPTIONS: Dict[str, Tuple[Optional[str], Any]] = {
     "max_versions": ("VERSIONS", 3), "compression": ("COMPRESSION", "NONE"), "in_memory": ("IN_MEMORY", False),
     "bloom_filter_type": ("BLOOMFILTER", "NONE"), "bloom_filter_vector_size": (None, 0), "bloom_filter_nb_hashes": (None, 0),
@@ -39,8 +39,9 @@ BLOOM_FILTERS = ("NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH")
 
 
 class _Shared:
-    """Databases in this process, which connections share: a folder can be opened once. A folder is closed with its last
-    connection; a database in memory stays until the program ends, as a server does when its clients leave."""
+    """Databases in this process, which connections share because a folder can be opened only once. A folder is closed
+    with its last connection; a database in memory stays until the program ends, like a server whose clients
+    disconnect."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -75,7 +76,7 @@ def url_of(host: str, port: int) -> str:
 
 
 class Transport:
-    """What HappyBase calls the transport: whether there is a connection."""
+    """The object that HappyBase calls the transport: whether the connection is open."""
 
     def __init__(self, url: str, timeout: Optional[float]) -> None:
         self._url = url
@@ -133,7 +134,7 @@ class Connection:
             self.open()
 
     def _refresh(self) -> None:
-        """Another transport, after an error of the one before."""
+        """Makes another transport, after an error of the previous one."""
         self.transport = Transport(url_of(self.host, self.port), None if self.timeout is None else self.timeout / 1000)
 
     @property
@@ -160,13 +161,13 @@ class Connection:
         return self._table_name(name).decode("utf-8")
 
     def table(self, name: Text, use_prefix: bool = True) -> Table:
-        """A table, which is not looked for."""
+        """A table; whether it exists is not checked."""
         return Table(self._table_name(name) if use_prefix else ensure_bytes(name), self)
 
     # --- administration ---
 
     def tables(self) -> List[bytes]:
-        """The names of tables; with a table prefix of those that have it, without it."""
+        """The names of tables; with a table prefix only those that have it, without the prefix."""
         with ttypes.answers():
             names = [name.encode("utf-8") for name in self._database.tables()]
         if self.table_prefix is None:

@@ -16,7 +16,7 @@ class NoConnectionsAvailable(RuntimeError):
 
 
 class ConnectionPool:
-    """At most `size` connections, made with the other arguments, lent to threads. Any thread may use it."""
+    """At most `size` connections, made with the other arguments and lent to threads. Any thread may use the pool."""
 
     def __init__(self, size: int, **kwargs: Any) -> None:
         if not isinstance(size, int):
@@ -28,7 +28,8 @@ class ConnectionPool:
         self._lent = threading.local()
         for _ in range(size):
             self._free.put(Connection(**kwargs))
-        with self.connection():  # a wrong host shows now; the others connect when they are needed
+        # an unreachable host is detected now; the other connections are opened when they are needed
+        with self.connection():
             pass
 
     def _acquire(self, timeout: Optional[float]) -> Connection:
@@ -48,7 +49,7 @@ class ConnectionPool:
             connection.open()
             yield connection
         except (ttypes.TException, OSError):
-            # Whether the connection is good is not known: it gets another transport.
+            # The state of the connection is unknown, so it gets another transport.
             connection.transport.close()
             connection._refresh()
             connection.open()

@@ -33,7 +33,7 @@ def _checked_timestamp(timestamp: Optional[int]) -> None:
 
 
 def _until(timestamp: Optional[int]) -> Optional[Tuple[int, int]]:
-    """Cells older than the timestamp."""
+    """A time range of cells older than the timestamp."""
     if timestamp is not None and timestamp < 0:
         raise ttypes.IllegalArgument(f"java.lang.IllegalArgumentException: Timestamp cannot be negative. maxStamp: {timestamp}")
     return None if timestamp is None else (0, int(timestamp))
@@ -52,7 +52,7 @@ class Table:
 
     @property
     def _table(self) -> plain.Table:
-        """The table of the connection's database, which is another one after it was opened again."""
+        """The table in the connection's database, which may have been opened again."""
         database = self.connection._database
         opened = self._opened
         if opened is None or opened.database is not database:
@@ -94,7 +94,7 @@ class Table:
 
     def rows(self, rows: Sequence[Text], columns: Optional[Sequence[Text]] = None, timestamp: Optional[int] = None,
              include_timestamp: bool = False) -> Union[List[Tuple[bytes, Result]], Result]:
-        """The rows of these keys that are there."""
+        """The existing rows among these keys."""
         _checked_columns(columns)
         if not rows:
             return {}
@@ -125,8 +125,9 @@ class Table:
              columns: Optional[Sequence[Text]] = None, filter: Optional[Text] = None, timestamp: Optional[int] = None,
              include_timestamp: bool = False, batch_size: int = 1000, scan_batching: Optional[int] = None,
              limit: Optional[int] = None, sorted_columns: bool = False, reverse: bool = False) -> Iterator[Tuple[bytes, Result]]:
-        """Yields (row key, columns) from `row_start` to `row_stop` (excluded), or of `row_prefix`; `reverse`: downwards.
-        `batch_size` rows are fetched at once; `scan_batching` cuts rows into results of so many cells."""
+        """Yields (row key, columns) from `row_start` to `row_stop` (excluded), or of `row_prefix`; `reverse`: in
+        descending order. `batch_size` rows are fetched at once; `scan_batching` divides rows into results of at most so
+        many cells."""
         for name, number in (("batch_size", batch_size), ("limit", limit), ("scan_batching", scan_batching)):
             if number is not None and number < 1:
                 raise ValueError(f"'{name}' must be >= 1")
@@ -174,19 +175,19 @@ class Table:
 
     def batch(self, timestamp: Optional[int] = None, batch_size: Optional[int] = None, transaction: bool = False,
               wal: bool = True) -> Batch:
-        """Collects changes: sent at the end of a `with` block (with `transaction` not after an exception), and when there
-        are `batch_size` of them."""
+        """Collects changes: they are sent at the end of a `with` block (with `transaction` not after an exception), and
+        whenever `batch_size` are collected."""
         return Batch(self, timestamp, batch_size, transaction, wal)
 
     # --- counters ---
 
     def counter_get(self, row: Text, column: Text) -> int:
-        """A counter's value; one that is not there becomes 0."""
+        """A counter's value; a missing counter is created with 0."""
         return self.counter_inc(row, column, value=0)
 
     def counter_set(self, row: Text, column: Text, value: int = 0) -> None:
-        """Stores a counter's value. Increments that follow each other within a millisecond have timestamps ahead of the
-        clock, as in HBase; the value is then stored behind them, or it would be hidden."""
+        """Stores a counter's value. Several increments within a millisecond get timestamps ahead of the clock, as in
+        HBase; the value is then stored with a later timestamp, because otherwise they would hide it."""
         with ttypes.answers():
             cells = self._table.get(ensure_bytes(row), [column_of(column)]).cells
         ahead = bool(cells) and cells[0].timestamp >= int(time.time() * 1000)

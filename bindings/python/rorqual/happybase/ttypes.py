@@ -43,7 +43,7 @@ else:
 
 
 class _Answer(TException):
-    """An error that the database answered."""
+    """An error that the database returned."""
 
     def __init__(self, message: str) -> None:
         Exception.__init__(self, message)
@@ -70,7 +70,7 @@ class AlreadyExists(_Answer):
 
 
 class answers:  # pylint: disable=invalid-name
-    """with answers(): what librorqual raises becomes what HBase's Thrift server would have answered."""
+    """with answers(): converts exceptions of librorqual to those that HBase's Thrift server would return."""
 
     def __enter__(self) -> None:
         pass

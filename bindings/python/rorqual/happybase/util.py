@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes and columns as HappyBase takes them."""
+"""Bytes and columns in the forms that HappyBase accepts."""
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Union
@@ -20,18 +20,18 @@ def ensure_bytes(text: Text) -> bytes:
 
 
 def bytes_increment(prefix: bytes) -> Optional[bytes]:
-    """The shortest row behind all that begin with the prefix; None: there is none."""
+    """The smallest row after all rows with the prefix; None: there is none."""
     end = prefix.rstrip(b"\xff")
     return end[:-1] + bytes([end[-1] + 1]) if end else None
 
 
 def columns_of(columns: Optional[Sequence[Text]]) -> Optional[List[Column]]:
-    """None, which means all, for no columns too."""
+    """None, which means all columns, if `columns` is empty."""
     return [ensure_bytes(column) for column in columns] if columns else None
 
 
 def column_of(column: Text) -> Column:
-    """A column that is written or counted: the empty qualifier if there is no colon."""
+    """A column to write or count; without a colon its qualifier is empty."""
     family, qualifier = split_column(ensure_bytes(column))
     return family, qualifier or b""
 

@@ -220,7 +220,7 @@ public class Agent implements ClassFileTransformer {
     }
   }
 
-  /** Tests that stop the server or one of its parts would take it from the tests after them. */
+  /** Prevents tests from stopping the server or parts of it, because later tests need it. */
   private void noStop(CtClass c) throws Exception {
     for (String n : new String[] { "stopMaster", "stopRegionServer", "shutdown" }) {
       for (CtMethod x : c.getDeclaredMethods(n)) {
@@ -229,7 +229,7 @@ public class Agent implements ClassFileTransformer {
     }
   }
 
-  /** A descriptor read from below the stand-in root directory is the one the admin API gives. */
+  /** A descriptor read from below the stand-in root directory is the descriptor from the admin API. */
   private void fstd(CtClass c) throws Exception {
     for (CtMethod x : c.getDeclaredMethods("getTableDescriptorFromFs")) {
       CtClass[] p = x.getParameterTypes();
@@ -329,7 +329,7 @@ public class Agent implements ClassFileTransformer {
     all(c, "ProcedureExecutor", x -> x.getName().equals("isFinished") ? "{ return hbt.H.isFinished($1); }" : null);
   }
 
-  /** The server's procedures run on while a test does what it wants them paused for. */
+  /** The server's procedures continue while a test wants them paused. */
   private void procedureTests(CtClass c) throws Exception {
     body(c, "restart", 8, "{ if ($4 != null) $4.call(); if ($5 != null) $5.call(); if ($6 != null) $6.call(); }");
   }
@@ -373,7 +373,7 @@ public class Agent implements ClassFileTransformer {
     }
   }
 
-  /** Where the server's root directory is unknown, the checks of files below it become: the snapshot is listed. */
+  /** If the server's root directory is unknown, checks of files below it are replaced by: the snapshot is listed. */
   private void snap(CtClass c) throws Exception {
     body(c, "deleteArchiveDirectory", 1, "{ }");
     body(c, "waitForTableToBeOnline", 2, "{ $1.waitFor(60000L, $1.predicateTableAvailable($2)); }");
@@ -391,7 +391,7 @@ public class Agent implements ClassFileTransformer {
 
   /**
    * A scan's result wakes the test while the span of the consumer's last call is still open in another thread. A test that does not
-   * look at spans is over by then, and its span ends in the list of the next one, which finds there a parent it does not know.
+   * check spans has ended by then, and its span is added to the list of the next test, which finds an unknown parent there.
    */
   private void traced(CtClass c) throws Exception {
     c.addField(CtField.make("private final java.util.concurrent.CountDownLatch hbtOver = new java.util.concurrent.CountDownLatch(1);", c));

@@ -19,7 +19,7 @@ import org.apache.hadoop.hbase.*;
 import org.apache.hadoop.hbase.client.*;
 import org.junit.AssumptionViolatedException;
 
-/** What the patched HBaseTestingUtility/MiniHBaseCluster call: everything through the public client. */
+/** The functions called by the patched HBaseTestingUtility and MiniHBaseCluster; all use the public client. */
 @SuppressWarnings({ "rawtypes", "unchecked" })
 public class H {
   static final String ZK = System.getProperty("hbt.zk", "127.0.0.1:2181");
@@ -28,7 +28,7 @@ public class H {
   static final String CLEAN = System.getenv().getOrDefault("HBT_CLEAN", "new");
   private static Set<String> keep;
 
-  /** Those of the system too: TestCanaryTool makes hbase:canary, and TestNamespace counts them. */
+  /** Includes system tables: TestCanaryTool makes hbase:canary, and TestNamespace counts tables. */
   private static List<TableName> allTables(Admin a) throws IOException {
     List<TableName> all = new ArrayList<>(Arrays.asList(a.listTableNames()));
     all.addAll(Arrays.asList(a.listTableNamesByNamespace("hbase")));

@@ -47,7 +47,7 @@ import org.apache.hadoop.hbase.tool.LoadIncrementalHFiles;
 import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.hadoop.hbase.util.Pair;
 
-/** Bulk load as HBase's tools drive it, and its calls one by one. */
+/** Bulk loads as HBase's tools make them, and their calls one by one. */
 final class BulkLoads {
   private static final boolean PEER_IS_HBASE = "hbase".equals(System.getenv("PEER"));
   private final Connection connection;
@@ -215,7 +215,7 @@ final class BulkLoads {
     same(10, scan(name, new Scan()).size());
   }
 
-  /** Among equal timestamps the later wins: put, load, put. */
+  /** Among equal timestamps the later one wins: put, load, put. */
   private void sequence() throws Exception {
     TableName name = newTable(1, new String[] {"a"});
     try (Table table = connection.getTable(name)) {
@@ -320,7 +320,7 @@ final class BulkLoads {
     same("staging", path.getParent().getName());
     holds(path.getName().contains("__" + name.getNameAsString().replace(":", "_") + "__"), token);
     holds(new File(path.toUri().getPath()).isDirectory(), token + " is not there");
-    // What a client puts there itself is loaded from there.
+    // A file that the client itself puts there is loaded from there.
     Path file = hfiles.write(path, "a", "f", rows("a", 0, 5, 10, "v"));
     same(true, call(name, "r", token, true, false, "a", file));
     same(5, scan(name, new Scan()).size());
@@ -329,7 +329,7 @@ final class BulkLoads {
     cleanup(name, token);
   }
 
-  /** A wanted difference: the tool ends at once, with the setting's name. */
+  /** An intended difference: the tool ends at once, with the setting's name. */
   private void unlistedFolder() throws Exception {
     if (PEER_IS_HBASE) {
       return;
@@ -356,7 +356,8 @@ final class BulkLoads {
     same(true, call(name, "r", null, true, false));
   }
 
-  /** Loads of many files while others read: all or nothing of each row. Not promised by HBase for one family. */
+  /** Loads of many files while others read: each row is loaded completely or not at all. HBase does not guarantee this
+   * for one family. */
   private void readersSeeWholeLoads() throws Exception {
     TableName name = newTable(1, new String[] {"a", "b"});
     String token = prepare(name);

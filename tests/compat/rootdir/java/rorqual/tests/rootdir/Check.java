@@ -34,7 +34,7 @@ final class Check {
     }
   }
 
-  /** The exception that the test expects; its class as the client sees it is part of the behaviour. */
+  /** Returns the exception that the test expects; its class on the client is part of the behaviour. */
   static <T extends Throwable> T thrown(Class<T> type, Test test) {
     try {
       test.run();

@@ -35,9 +35,9 @@ import org.apache.hadoop.hbase.regionserver.BloomType;
 import org.apache.hadoop.hbase.tool.BulkLoadHFiles;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** Tables of every kind with random histories, and all that a client sees of them as text. */
+/** Tables of every kind with random histories, and everything that a client sees of them as text. */
 final class Contents {
-  /** No compactions in these, so that raw scans show the same before and after a restart. */
+  /** Tables without compactions, so that raw scans have the same result before and after a restart. */
   private static final TableName ALL = TableName.valueOf("n1", "all");
   private static final TableName KINDS = TableName.valueOf("kinds");
   private static final TableName LOADED = TableName.valueOf("loaded");
@@ -178,7 +178,7 @@ final class Contents {
     }
   }
 
-  /** Flushes first: a flush drops what markers hide, and a stop flushes. */
+  /** Flushes first, because a stop flushes, and a flush drops hidden cells. */
   void dump(Path file) throws IOException {
     try (PrintWriter out = new PrintWriter(Files.newBufferedWriter(file))) {
       for (NamespaceDescriptor n : admin.listNamespaceDescriptors()) {
@@ -205,7 +205,7 @@ final class Contents {
     }
   }
 
-  /** The disabled table is shown too. */
+  /** Enables the disabled table and dumps it, too. */
   void dumpOff(Path file) throws IOException {
     try (PrintWriter out = new PrintWriter(Files.newBufferedWriter(file))) {
       admin.enableTable(OFF);

@@ -18,7 +18,7 @@ import org.apache.hadoop.hbase.io.hfile.HFileContextBuilder;
 import org.apache.hadoop.hbase.regionserver.HStoreFile;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** HFiles by HBase's writer, as HFileOutputFormat makes them. */
+/** Makes HFiles with HBase's writer, as HFileOutputFormat does. */
 final class HFiles {
   private final Configuration conf;
 

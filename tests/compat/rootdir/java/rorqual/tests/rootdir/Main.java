@@ -12,8 +12,8 @@ import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
 
 /**
- * The Java half of tests/compat/rootdir/run: commands on standard input, so that one JVM does it all. Each answers
- * any number of lines "PASS name" and "FAIL name: reason", then "ok" or "failed: reason".
+ * The Java half of tests/compat/rootdir/run: commands on standard input, so that one JVM suffices. Each command
+ * prints any number of lines "PASS name" and "FAIL name: reason", then "ok" or "failed: reason".
  *
  * <pre>
  *   bulk ZK-PORT FOLDER          HBase's bulk load tools against the server (BulkLoads)
@@ -27,7 +27,7 @@ import org.apache.hadoop.hbase.client.ConnectionFactory;
  *   snapdrop ZK-PORT TABLE       drops the table
  *   snapdump ZK-PORT TABLE FILE  its rows
  *   snapread ROOT NAME FILE      HBase's tools on the snapshot in a folder; the rows they see
- *   snapload ZK-PORT SECONDS     a snapshot every second beside writes (SnapshotLoad)
+ *   snapload ZK-PORT SECONDS     a snapshot every second during writes (SnapshotLoad)
  *   snapexport ROOT NAME ROOT    ExportSnapshot
  * </pre>
  */

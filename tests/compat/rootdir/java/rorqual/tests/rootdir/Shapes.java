@@ -23,10 +23,10 @@ import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * Tables whose files are not simply there: halves after a split, parts after a merge, links of cloned snapshots (of a
- * table that lives, of one that is gone, and halves of links), lists of files (the FILE tracker); values in MOB files, of
- * a table and of a clone whose origin is gone; and every encoding with every compression. None is compacted but MOB in
- * the later rounds, so all of it is still there after a stop.
+ * Tables with special files: halves after a split, parts after a merge, links of cloned snapshots (of an existing table,
+ * of a dropped one, and halves of links), file lists (the FILE tracker), values in MOB files (of a table, and of a clone
+ * of a dropped table), and every encoding with every compression. Only MOB tables are compacted, in later rounds, so all
+ * these files still exist after a stop.
  */
 final class Shapes {
   private static final TableName SPLIT = TableName.valueOf("shape_split");
@@ -37,7 +37,7 @@ final class Shapes {
   private static final TableName ORPHAN = TableName.valueOf("shapes", "orphan");
   private static final String TRACKER = "hbase.store.file-tracker.";
   private static final TableName LISTED = TableName.valueOf("shape_listed");
-  /** On their way from one tracker to the other, which a server begins and the next one ends. */
+  /** Tables in the middle of a migration between trackers, which one server begins and the next one completes. */
   private static final TableName TO_LIST = TableName.valueOf("shape_to_list");
   private static final TableName FROM_LIST = TableName.valueOf("shape_from_list");
   private static final TableName CODED = TableName.valueOf("shape_coded");
@@ -162,7 +162,7 @@ final class Shapes {
       .setValue(TRACKER + "migration.src.impl", from).setValue(TRACKER + "migration.dst.impl", to).build());
   }
 
-  /** The values of the first region are written anew, what the second one's stand for stays as it is. */
+  /** Rewrites the values of the first region; references in the second region stay. */
   private void compactMob() throws Exception {
     byte[] first = region(MOB, 0).getRegionName();
     long before = admin.getLastMajorCompactionTimestampForRegion(first);
@@ -172,7 +172,7 @@ final class Shapes {
     }
   }
 
-  /** Round 0 is HBase's: it alone makes snapshots here. */
+  /** Round 0 is by HBase, the only server that makes snapshots here. */
   void fill(int round) throws Exception {
     if (round == 0) {
       create();
@@ -203,7 +203,7 @@ final class Shapes {
       admin.modifyTableStoreFileTracker(TO_LIST, "FILE");
       admin.modifyTableStoreFileTracker(FROM_LIST, "DEFAULT");
     } else if (round == 2) {
-      // HBase takes DEFAULT for where every way begins, unless it is said.
+      // HBase assumes DEFAULT as the start of a migration unless it is given.
       migrate(TO_LIST, "FILE", "DEFAULT");
       admin.modifyTableStoreFileTracker(TO_LIST, "DEFAULT");
       admin.modifyTableStoreFileTracker(FROM_LIST, "FILE");

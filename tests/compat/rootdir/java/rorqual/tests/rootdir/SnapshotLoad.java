@@ -22,7 +22,7 @@ import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * A snapshot every second beside writes, splits and compactions; the last 60 are kept, every 30th is cloned and compared.
+ * A snapshot every second during writes, splits and compactions; the last 60 are kept, every 30th is cloned and compared.
  *
  * <p>One thread writes the counters 1, 2, 3 … in order, counter c to row c % ROWS. A snapshot begun when all counters up
  * to A were acknowledged, and done when B had been sent, has in each row the newest counter up to A or one up to B.
@@ -40,7 +40,7 @@ final class SnapshotLoad {
   private final Connection connection;
   private final Admin admin;
   private volatile boolean over;
-  private volatile boolean quiet = true; // no snapshot was taken yet
+  private volatile boolean quiet = true; // true until the first snapshot is taken
   private volatile long sent;
   private volatile long acknowledged;
   private volatile Throwable failure;
@@ -112,7 +112,7 @@ final class SnapshotLoad {
     admin.deleteTable(clone);
   }
 
-  /** Without waiting: a region that has just been split cannot be split again yet. */
+  /** Does not wait, because a region that has just been split cannot be split again yet. */
   private void split() {
     try {
       List<RegionInfo> regions = admin.getRegions(LOAD);
@@ -161,14 +161,14 @@ final class SnapshotLoad {
     }
   }
 
-  /** Leaves the table without snapshots, compacted. */
+  /** Leaves the table compacted and without snapshots. */
   void run(int seconds) throws Exception {
     admin.createTable(TableDescriptorBuilder.newBuilder(LOAD).setColumnFamily(ColumnFamilyDescriptorBuilder.of(F)).build(),
       new byte[][] {Bytes.toBytes("3"), Bytes.toBytes("6")});
     Thread writer = new Thread(this::write);
     writer.start();
     try {
-      Thread.sleep(Math.min(60, seconds / 3) * 1000L); // ms: the writes' latency without snapshots
+      Thread.sleep(Math.min(60, seconds / 3) * 1000L); // measures the writes' latency in ms without snapshots
       quiet = false;
       take(seconds);
     } finally {

@@ -58,7 +58,7 @@ final class Snapshots {
     }
   }
 
-  /** Three files or more in each region, halves of a split among them, and writes behind the snapshot. */
+  /** Makes at least three files in each region, including halves of a split, and writes after the snapshot. */
   void make(String name) throws Exception {
     admin.createTable(TableDescriptorBuilder.newBuilder(SNAP)
       .setColumnFamily(ColumnFamilyDescriptorBuilder.of(F))
@@ -81,7 +81,7 @@ final class Snapshots {
     admin.cloneSnapshot(name, TableName.valueOf(table));
   }
 
-  /** Drops what the snapshot was taken of, so that only the archive has its files. */
+  /** Drops the snapshot's table, so that only the archive has its files. */
   void drop(String table) throws IOException {
     admin.disableTable(TableName.valueOf(table));
     admin.deleteTable(TableName.valueOf(table));
@@ -124,7 +124,7 @@ final class Snapshots {
     }
   }
 
-  /** Without checksums of whole files: Hadoop's local file system has none. */
+  /** Exports without checksums of whole files, which Hadoop's local file system lacks. */
   static void export(Path from, String name, Path to) throws Exception {
     check(ToolRunner.run(on(from), new ExportSnapshot(),
       new String[] {"-snapshot", name, "-copy-to", "file://" + to, "-mappers", "2", "-no-checksum-verify"}) == 0,

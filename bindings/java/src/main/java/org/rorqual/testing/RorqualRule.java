@@ -25,7 +25,7 @@ public class RorqualRule extends ExternalResource {
     }
   }
 
-  /** Connections, tables and what else HBaseTestingUtility has. */
+  /** Gives access to connections, tables and the other methods of HBaseTestingUtility. */
   public RorqualTestingUtility getUtility() {
     return utility;
   }

@@ -26,10 +26,11 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 
 /**
- * A Rorqual server for tests: the binary on free ports and a temporary folder. It ends with this JVM, however that ends.
+ * A Rorqual server for tests: the binary on free ports and a temporary folder. The server ends with this JVM, however the JVM
+ * ends.
  *
- * <p>The binary is that of the system property rorqual.binary, of the environment variable RORQUAL, of this jar if one is in it,
- * or {@code rorqual} on the PATH.
+ * <p>The binary is named by the system property rorqual.binary or the environment variable RORQUAL; otherwise it is the one in
+ * this jar, if any, or {@code rorqual} on the PATH.
  */
 public final class RorqualServer implements AutoCloseable {
   /** The system property that names the binary. */
@@ -58,12 +59,12 @@ public final class RorqualServer implements AutoCloseable {
     folder = Files.createTempDirectory("rorqual-test-");
   }
 
-  /** Starts a server and returns when it serves. */
+  /** Starts a server and returns when it accepts requests. */
   public static RorqualServer start() throws IOException {
     return start(Collections.<String, String>emptyMap());
   }
 
-  /** As start(), with settings of the server by HBase's names. */
+  /** Starts a server with these settings, by HBase's names. */
   public static RorqualServer start(Map<String, String> settings) throws IOException {
     RorqualServer server = new RorqualServer();
     server.settings.putAll(settings);
@@ -105,7 +106,7 @@ public final class RorqualServer implements AutoCloseable {
     discard(said);
   }
 
-  /** Later lines are read, so that the server never blocks on a full pipe. */
+  /** Discards later lines, so that the server never blocks on a full pipe. */
   private static void discard(BufferedReader said) {
     Thread reader = new Thread(() -> {
       try {
@@ -142,7 +143,7 @@ public final class RorqualServer implements AutoCloseable {
         + " binary rorqual, or put it on the PATH");
   }
 
-  /** The binary of this jar, unpacked once for each version of it; null: there is none for this processor. */
+  /** The binary in this jar, unpacked once per version; null: the jar has none for this processor. */
   private static String bundled() throws IOException {
     try (InputStream packed = RorqualServer.class.getResourceAsStream("rorqual-linux-" + System.getProperty("os.arch"))) {
       if (packed == null || !System.getProperty("os.name").startsWith("Linux")) {
@@ -247,7 +248,7 @@ public final class RorqualServer implements AutoCloseable {
     try {
       Runtime.getRuntime().removeShutdownHook(hook);
     } catch (IllegalStateException stopping) {
-      return; // the hook runs
+      return; // the shutdown hook is running
     }
   }
 

@@ -26,11 +26,11 @@ import org.apache.hadoop.hbase.regionserver.BloomType;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * A server and what tests do with it: the calls of HBaseTestingUtility that need no class of HBase's servers. Names, arguments and
- * effects are HBase's. The class of HBase's name is {@code org.apache.hadoop.hbase.HBaseTestingUtility}.
+ * A server, and functions for tests: the methods of HBaseTestingUtility that need no class of HBase's servers. Names, arguments
+ * and effects are HBase's. The class with HBase's name is {@code org.apache.hadoop.hbase.HBaseTestingUtility}.
  */
 public class RorqualTestingUtility {
-  /** The system property and the default of the folder for tests' files. */
+  /** The system property, and the default, for the folder of tests' files. */
   public static final String BASE_TEST_DIRECTORY_KEY = "test.build.data.basedirectory";
   public static final String DEFAULT_BASE_TEST_DIRECTORY = "target/test-data";
 
@@ -208,7 +208,7 @@ public class RorqualTestingUtility {
     return createTable(name, families, splitKeys, 1);
   }
 
-  /** Families with one version. */
+  /** Creates a table whose families keep one version. */
   public Table createTable(TableName name, byte[][] families, byte[][] splitKeys, int replicas) throws IOException {
     return createTable(name, families, splitKeys, replicas, conf);
   }
@@ -275,7 +275,7 @@ public class RorqualTestingUtility {
     return createTable(table, families, splitKeys, BloomType.NONE, ColumnFamilyDescriptorBuilder.DEFAULT_BLOCKSIZE, clientConf);
   }
 
-  /** The table with more families. */
+  /** Creates the table with additional families. */
   public Table createTable(TableDescriptor table, byte[][] families, byte[][] splitKeys, BloomType bloom, int blockSize,
       Configuration clientConf) throws IOException {
     TableDescriptorBuilder builder = TableDescriptorBuilder.newBuilder(table);
@@ -296,7 +296,7 @@ public class RorqualTestingUtility {
     return getConnection().getTable(table.getTableName());
   }
 
-  /** Regions that begin at "", "bbb", "ccc" … */
+  /** Creates a table with regions that begin at "", "bbb", "ccc" … */
   public Table createMultiRegionTable(TableName name, byte[] family) throws IOException {
     return createTable(name, family, KEYS_FOR_HBA_CREATE_TABLE);
   }
@@ -353,7 +353,7 @@ public class RorqualTestingUtility {
     return getConnection().getTable(name);
   }
 
-  /** Writes the memory of all tables to files. */
+  /** Flushes the memstores of all tables. */
   public void flush() throws IOException {
     for (TableName name : getAdmin().listTableNames()) {
       getAdmin().flush(name);

@@ -17,7 +17,7 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** Rows that HBase's testing utility writes, reads and counts: with the same keys, so that tests find what they expect. */
+/** Rows that HBase's testing utility writes, reads and counts; the keys are the same, because tests rely on them. */
 final class TestRows {
   static final char FIRST_CHAR = 'a';
   static final char LAST_CHAR = 'z';

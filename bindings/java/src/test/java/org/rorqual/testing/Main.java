@@ -13,8 +13,8 @@ import org.junit.platform.launcher.listeners.SummaryGeneratingListener;
 import org.junit.platform.launcher.listeners.TestExecutionSummary;
 
 /**
- * Runs test classes, of JUnit 4 and 5, and prints 'N passed, N failed': Main CLASS… With "--time" it prints instead how many
- * milliseconds a mini cluster takes from start to a first answer, several times in one JVM.
+ * Runs test classes, of JUnit 4 and 5, and prints 'N passed, N failed': Main CLASS… With "--time" it prints instead the
+ * milliseconds from a mini cluster's start to its first response, several times in one JVM.
  */
 public final class Main {
   private Main() {}
@@ -37,7 +37,7 @@ public final class Main {
     for (TestExecutionSummary.Failure failure : summary.getFailures()) {
       System.out.println("FAIL " + failure.getTestIdentifier().getUniqueId() + ": " + failure.getException());
     }
-    // A class whose beginning failed has no failed test of its own.
+    // If the setup of a class fails, none of its tests is counted as failed.
     long failed = summary.getTestsFailedCount() + summary.getContainersFailedCount();
     System.out.println(summary.getTestsSucceededCount() + " passed, " + failed + " failed");
     System.exit(failed == 0 && summary.getTestsSucceededCount() > 0 && plan.containsTests() ? 0 : 1);

@@ -40,7 +40,7 @@ public class UtilityTest {
   public static void stop() throws Exception {
     UTILITY.shutdownMiniCluster();
     assertNull(UTILITY.getMiniHBaseCluster());
-    UTILITY.shutdownMiniCluster(); // a second time does nothing
+    UTILITY.shutdownMiniCluster(); // a second call does nothing
   }
 
   @Test

@@ -6,7 +6,7 @@ import java.io.IOException;
 import org.apache.hadoop.conf.Configurable;
 import org.apache.hadoop.conf.Configuration;
 
-/** A cluster in tests, for programs that name HBase's class: the calls that need no class of HBase's servers. */
+/** A cluster in tests, for programs that use HBase's class: the methods that need no class of HBase's servers. */
 public abstract class HBaseCluster implements Closeable, Configurable {
   protected Configuration conf;
 

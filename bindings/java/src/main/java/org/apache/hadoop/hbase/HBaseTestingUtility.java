@@ -11,9 +11,9 @@ import org.apache.hadoop.hbase.zookeeper.MiniZooKeeperCluster;
 import org.rorqual.testing.RorqualTestingUtility;
 
 /**
- * The class that tests of HBase 2's users know, on a Rorqual server: a project's tests run with rorqual-testing in place of
- * hbase-testing-util. There is one server, whatever number is asked for, on the local file system; a mini cluster of HDFS or
- * MapReduce and the objects of HBase's servers (HRegion, HMaster …) are not there.
+ * The class that tests of HBase 2's users know, on a Rorqual server: a project's tests run with rorqual-testing instead of
+ * hbase-testing-util. There is one server, whatever number is requested, on the local file system. Mini clusters of HDFS or
+ * MapReduce, and objects of HBase's servers (HRegion, HMaster …), are missing.
  */
 public class HBaseTestingUtility extends RorqualTestingUtility {
   private MiniHBaseCluster cluster;
@@ -93,7 +93,7 @@ public class HBaseTestingUtility extends RorqualTestingUtility {
     return begin();
   }
 
-  /** Starts the server: its ZooKeeper is a part of it. */
+  /** Starts the server, which contains its ZooKeeper. */
   public MiniZooKeeperCluster startMiniZKCluster() throws Exception {
     return new MiniZooKeeperCluster(startServer());
   }
@@ -118,7 +118,7 @@ public class HBaseTestingUtility extends RorqualTestingUtility {
     return cluster;
   }
 
-  /** The server starts again on its data and its ports. */
+  /** Restarts the server on its data and its ports. */
   public void restartHBaseCluster(int servers) throws IOException, InterruptedException {
     closeConnection();
     getServer().restart();
@@ -138,7 +138,7 @@ public class HBaseTestingUtility extends RorqualTestingUtility {
     stopServer();
   }
 
-  /** shutdownMiniHBaseCluster() has stopped it, if it was there. */
+  /** shutdownMiniHBaseCluster() has stopped ZooKeeper with the server. */
   public void shutdownMiniZKCluster() throws IOException {
     stopServer();
   }

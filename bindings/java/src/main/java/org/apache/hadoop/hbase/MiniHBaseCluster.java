@@ -3,7 +3,7 @@ package org.apache.hadoop.hbase;
 
 import java.io.IOException;
 
-/** The server of an HBaseTestingUtility: what HBase's class does without classes of HBase's servers. */
+/** The server of an HBaseTestingUtility: the methods of HBase's class that need no class of HBase's servers. */
 public class MiniHBaseCluster extends HBaseCluster {
   private final HBaseTestingUtility utility;
 
@@ -21,7 +21,7 @@ public class MiniHBaseCluster extends HBaseCluster {
     return utility.getAdmin().getClusterMetrics();
   }
 
-  /** The server is ready when it has started. */
+  /** Does nothing, because a started server is ready. */
   @Override
   public boolean waitForActiveAndReadyMaster(long milliseconds) throws IOException {
     return utility.getServer() != null;
@@ -36,7 +36,7 @@ public class MiniHBaseCluster extends HBaseCluster {
     return null;
   }
 
-  /** One: a Rorqual server is master and region server. */
+  /** Always 1: a Rorqual server is both master and region server. */
   public int getNumLiveRegionServers() {
     return utility.getServer() == null ? 0 : 1;
   }
@@ -64,7 +64,7 @@ public class MiniHBaseCluster extends HBaseCluster {
 
   @Override
   public void waitUntilShutDown() {
-    return; // shutdown() has waited
+    return; // shutdown() has already waited
   }
 
   @Override

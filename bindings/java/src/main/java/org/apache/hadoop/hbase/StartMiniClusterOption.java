@@ -3,7 +3,7 @@ package org.apache.hadoop.hbase;
 
 import java.util.List;
 
-/** What a mini cluster has. The numbers are kept and have no effect: there is one server, master and region server in one. */
+/** Options of a mini cluster. The numbers are stored but have no effect: one server is master and region server. */
 public final class StartMiniClusterOption {
   private final Builder built;
 
@@ -51,7 +51,7 @@ public final class StartMiniClusterOption {
     return built.walDir;
   }
 
-  /** The options, each set by the method of its name. */
+  /** Builds the options; each method sets the option of its name. */
   public static final class Builder {
     private int masters = 1;
     private int standByMasters;

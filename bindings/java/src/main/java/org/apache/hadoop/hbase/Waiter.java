@@ -3,7 +3,7 @@ package org.apache.hadoop.hbase;
 
 import org.apache.hadoop.conf.Configuration;
 
-/** Waits for conditions. As HBase's class, a wait that is over fails with an AssertionError, or returns -1. */
+/** Waits for conditions. As in HBase, a wait that times out fails with an AssertionError or returns -1. */
 public final class Waiter {
   private static final long INTERVAL_MS = 10;
 
@@ -14,7 +14,7 @@ public final class Waiter {
     boolean evaluate() throws E;
   }
 
-  /** A condition that says why it does not hold. */
+  /** A condition that can explain why it does not hold. */
   public interface ExplainingPredicate<E extends Exception> extends Predicate<E> {
     String explainFailure() throws E;
   }
@@ -35,7 +35,7 @@ public final class Waiter {
     return waitFor(conf, timeout, interval, true, predicate);
   }
 
-  /** How many milliseconds passed until the condition held. */
+  /** Returns the milliseconds until the condition held. */
   public static <E extends Exception> long waitFor(Configuration conf, long timeout, long interval, boolean failIfTimeout,
       Predicate<E> predicate) {
     long begun = System.nanoTime();

@@ -53,8 +53,8 @@ import org.apache.hadoop.hbase.util.Pair;
 import org.apache.hadoop.hbase.wal.WALFactory;
 
 /**
- * The Java half of the HFile compatibility test: HBase's own code, asked by text commands on standard input, one
- * answer line each, so that one JVM does it all.
+ * The Java half of the HFile compatibility test: HBase's own code, asked driven by text commands on standard input,
+ * with one line of response each, so that one JVM suffices.
  *
  * <pre>
  *   write CELLS FILE KEY=VALUE…   HBase's StoreFileWriter writes the cells (make_hfile.c's text)
@@ -230,7 +230,7 @@ public class HFileTool {
     return "ok " + at + " cells, bloom cut " + cut + " of " + absent + " absent rows";
   }
 
-  /** A running HBase: a table takes the cells through its client, flushes, and is scanned raw into OUT. */
+  /** Uses a running HBase: its client writes the cells to a table, flushes, and scans the table raw into OUT. */
   private static String flush(String[] a) throws Exception {
     Configuration c = client(a[1]);
     TableName name = TableName.valueOf(a[2]);
@@ -261,7 +261,7 @@ public class HFileTool {
     return "ok";
   }
 
-  /** A running HBase bulk-loads the file into a table; its client gets every row and misses absent ones. */
+  /** Lets a running HBase bulk-load the file into a table; its client must find every row and no absent ones. */
   private static String load(String[] a) throws Exception {
     Configuration c = client(a[1]);
     TableName name = TableName.valueOf(a[2]);

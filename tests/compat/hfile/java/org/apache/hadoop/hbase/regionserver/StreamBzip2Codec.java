@@ -9,8 +9,8 @@ import org.apache.hadoop.io.compress.bzip2.BZip2DummyCompressor;
 import org.apache.hadoop.io.compress.bzip2.BZip2DummyDecompressor;
 
 /**
- * Hadoop's BZip2Codec without its native library: its streams work, but HBase asks the compressors beside them
- * whether they are finished, and without the library those throw at that.
+ * Hadoop's BZip2Codec without its native library: its streams work, but HBase also asks the compressor objects
+ * whether they are finished, which throws without the library.
  */
 public class StreamBzip2Codec extends BZip2Codec {
 

@@ -28,8 +28,8 @@ import rorqual.tests.support.Steps;
 
 /**
  * asynchbase on an existing table {@code async_RUN} with the families f and g, split at row0300 and row0700 (asynchbase cannot
- * create tables). Runs twice: with asynchbase's default way of finding regions (an old request, which is refused, then scans),
- * and with scans only.
+ * create tables). Runs twice: first with asynchbase's default way to find regions (an old request, which the server refuses,
+ * then scans), and then with scans only.
  */
 public final class Main implements Program {
     private static final int ROWS = 1000;
@@ -100,7 +100,7 @@ public final class Main implements Program {
                     get(client.ensureTableFamilyExists(table, b("none")));
                     throw new AssertionError("a family nobody has was found");
                 } catch (NoSuchColumnFamilyException e) {
-                    // expected
+                    // the expected exception
                 }
             });
             steps.must("put", () -> {
@@ -196,8 +196,9 @@ public final class Main implements Program {
             for (int i = 0; i < 50; i++) {
                 all.add(client.bufferAtomicIncrement(new AtomicIncrementRequest(table, row("counter"), b("f"), b("n"), 1)));
             }
-            // Not get(client.flush()): after buffered increments it asks each RPC in flight for its Deferred (RegionClient.sync), and
-            // one that is answered at that moment makes a new Deferred, which nobody calls (HBaseRpc.getDeferred).
+            // Not get(client.flush()): after buffered increments flush() asks each RPC in flight for its Deferred
+            // (RegionClient.sync). An RPC that is answered at that moment makes a new Deferred, which is never called
+            // (HBaseRpc.getDeferred).
             client.flush();
             get(Deferred.group(all));
             Expect.equal(250L, Bytes.getLong(get(client.get(new GetRequest(table, row("counter")))).get(0).value()), "buffered");
@@ -227,7 +228,7 @@ public final class Main implements Program {
                 get(client.put(put(row("wrong"), "none", "q", "v")));
                 throw new AssertionError("it went through");
             } catch (NoSuchColumnFamilyException e) {
-                // expected
+                // the expected exception
             }
         });
     }

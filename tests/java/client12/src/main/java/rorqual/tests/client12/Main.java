@@ -22,7 +22,7 @@ public final class Main {
             run = "r" + ThreadLocalRandom.current().nextInt(100_000, 1_000_000);
         }
         Configuration conf = configuration(zookeeper);
-        // Tight12 needs a server with settings under which the other programs would fail.
+        // Tight12 needs server settings with which the other programs would fail.
         List<Program> programs = "1".equals(System.getenv("TIGHT")) ? List.of(new Tight12(conf, run))
             : List.of(new Weibo12(conf, run), new OldCalls(conf, run));
         System.exit(Runner.run(programs, args));

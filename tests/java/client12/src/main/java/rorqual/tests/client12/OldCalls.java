@@ -37,7 +37,7 @@ import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 import rorqual.tests.support.Ticks;
 
-/** The calls that a client of 2017 makes, other than those of Weibo. */
+/** Calls of clients of 2017, other than those in Weibo12. */
 @SuppressWarnings("deprecation")
 public final class OldCalls implements Program {
     private static final byte[] CF = Bytes.toBytes("cf");

@@ -40,7 +40,8 @@ import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 import rorqual.tests.support.Ticks;
 
-/** The Weibo of seed 004 on the client it was written for: the test methods, the consequences, and the old admin calls. */
+/** The Weibo of seed 004 on the client it was written for: the post's test methods, the consequences of its code, and the
+ * old admin calls. */
 @SuppressWarnings("deprecation")
 public final class Weibo12 implements Program {
     private static final String BETTER = "Tomorrow will be better!";
@@ -159,12 +160,12 @@ public final class Weibo12 implements Program {
             Expect.fails(NamespaceExistException.class, weibo.namespace, () -> admin.createNamespace(weibo.namespaceDescriptor()));
             Expect.fails(TableExistsException.class, weibo.content.getNameAsString(), () -> admin.createTable(weibo.contentDescriptor()));
             Expect.fails(TableNotDisabledException.class, weibo.content.getNameAsString(), () -> admin.deleteTable(weibo.content));
-            // This client retries the refused call until its retries are used up.
+            // This client retries the refused call until it has used all its retries.
             try {
                 admin.deleteNamespace(weibo.namespace);
                 throw new AssertionError("a namespace with tables was deleted");
             } catch (IOException e) {
-                String chain = e + " | " + e.getCause(); // from 1.4 on the text is the cause's
+                String chain = e + " | " + e.getCause(); // since client 1.4 the text is in the cause
                 Expect.that(chain.contains("Only empty namespaces can be removed"), chain);
             }
         }));

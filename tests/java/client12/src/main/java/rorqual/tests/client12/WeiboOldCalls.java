@@ -95,7 +95,8 @@ final class WeiboOldCalls {
         HBaseAdmin admin = new HBaseAdmin(conf);
         try {
             admin.createNamespace(namespaceDescriptor());
-            // This client does not wait for the procedure that the call starts; the post's author ran the two methods a day apart.
+            // This client does not wait for the procedure that the call starts. The post's author ran the two methods on different
+            // days.
             Await.until("namespace " + namespace + " there", () -> exists(admin));
             admin.createTable(contentDescriptor());
             admin.createTable(relationsDescriptor());
@@ -215,7 +216,7 @@ final class WeiboOldCalls {
         }
     }
 
-    /** Messages as {@code uid timestamp content}. */
+    /** Messages in the form {@code uid timestamp content}. */
     List<String> getAttendsContents(String uid) throws IOException {
         HConnection connection = HConnectionManager.createConnection(conf);
         try {

@@ -22,13 +22,13 @@ import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import rorqual.tests.support.Await;
 
 /**
- * The server under test, as one connection that all programs of this JVM share.
+ * The server under test, with one connection that all programs of this JVM share.
  *
  * <p>{@code ZK=host:port} (required) is the server. {@code RUN} is a suffix of all names, so that runs do not use the same
  * tables; a later JVM that checks the writes of an earlier one gets the same suffix.
  */
 public final class Cluster implements AutoCloseable {
-    /** Held while a program splits a region or has splits switched off, which is for all tables: programs run in parallel. */
+    /** Held while a program splits a region or has disabled splits, which affects all tables: programs run in parallel. */
     public static final Object SPLITS = new Object();
 
     public final Configuration configuration;
@@ -58,7 +58,7 @@ public final class Cluster implements AutoCloseable {
 
     public static Configuration configuration(String zookeeper) {
         Configuration conf = HBaseConfiguration.create();
-        // The default of 2.x, not of 3.0.
+        // The default of the 2.x client, but not of the 3.0 client.
         conf.set("hbase.client.registry.impl", "org.apache.hadoop.hbase.client.ZKConnectionRegistry");
         int colon = zookeeper.lastIndexOf(':');
         conf.set("hbase.zookeeper.quorum", zookeeper.substring(0, colon));
@@ -110,14 +110,15 @@ public final class Cluster implements AutoCloseable {
         admin.flush(name(table));
     }
 
-    /** Flushes and compacts everything into one file per store, and returns when that is done. */
+    /** Flushes and compacts all stores to one file each, and returns when this is done. */
     public void flushAndMajorCompact(String table) throws Exception {
         flushAndMajorCompact(name(table));
     }
 
     public void flushAndMajorCompact(TableName table) throws Exception {
         admin.flush(table);
-        // The server accepts the request before the call returns: from then on the state is not NONE until all is done.
+        // The server accepts the request before the call returns: from then on the state is not NONE until the
+        // compaction is done.
         admin.majorCompact(table);
         Await.until("compaction of " + table + " done", () -> admin.getCompactionState(table) == CompactionState.NONE);
     }

@@ -40,20 +40,20 @@ public final class Main {
         try (Cluster cluster = Cluster.fromEnvironment()) {
             exit = Runner.run(programs(cluster), args);
         }
-        // The client leaves threads behind, which are not needed any more.
+        // The client leaves threads running, which must not keep the JVM alive.
         System.exit(exit);
     }
 
     private static List<Program> programs(Cluster cluster) throws Exception {
         if ("1".equals(System.getenv("TIGHT"))) {
-            // The server has settings that this program needs and under which the others would fail.
+            // Needs server settings with which the other programs would fail.
             return List.of(new Tight(cluster));
         }
         if (System.getenv("SINK") != null) {
-            // It changes what is for all tables, and stops the server at its end.
+            // Changes the state of the whole cluster, and stops the server at its end.
             return List.of(new AdminCalls(cluster));
         }
-        // The longest first, so that it does not run alone at the end.
+        // The longest program first, so that it does not run alone at the end.
         return List.of(
             new Histories(cluster),
             new Borders(cluster),

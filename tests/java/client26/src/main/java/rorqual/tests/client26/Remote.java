@@ -6,8 +6,8 @@ import rorqual.tests.support.Body;
 import rorqual.tests.support.Expect;
 
 /**
- * Errors whose class exists only on the server: the client then throws an exception of its own whose cause is a
- * RemoteException with the name of the class.
+ * Errors whose class exists only on the server: the client then throws another exception whose cause is a
+ * RemoteException with the class's name.
  */
 public final class Remote {
     private Remote() {}

@@ -12,8 +12,8 @@ import org.apache.hadoop.hbase.client.ResultScanner;
 import org.apache.hadoop.hbase.client.Scan;
 
 /**
- * Scans a whole table of many regions more slowly than the server answers: AsyncTableResultScanner, which every scan of the 3.0
- * client uses, suspends and resumes all the time. Arguments: table, rows, rounds, seed. A scan without a row for a minute is a
+ * Scans a whole table of many regions more slowly than the server sends, so that AsyncTableResultScanner, which every scan of
+ * the 3.0 client uses, suspends and resumes often. Arguments: table, rows, rounds, seed. A scan without a row for a minute is a
  * hang: the threads are printed, and the JVM ends.
  */
 public final class SlowScan {

@@ -29,7 +29,7 @@ public final class TableTool {
         System.exit(0);
     }
 
-    /** Creates the tables of OpenTSDB's script. */
+    /** A family of the tables of OpenTSDB's script. */
     private static ColumnFamilyDescriptor family(String text) {
         String[] parts = text.split(":");
         Compression.Algorithm compression = Compression.Algorithm.valueOf(parts.length > 1 ? parts[1] : "NONE");

@@ -32,7 +32,7 @@ public final class Text {
         return bytes == null ? null : Bytes.toStringBinary(bytes);
     }
 
-    /** A scan of the rows with this prefix; the client's call for it has another name in each version. */
+    /** A scan of the rows with this prefix; the name of the client's method for it depends on the version. */
     public static Scan prefix(byte[] prefix) {
         int length = prefix.length;
         while (length > 0 && prefix[length - 1] == (byte) 0xff) {
@@ -86,12 +86,12 @@ public final class Text {
         return s(CellUtil.cloneRow(cell)) + "/" + column(cell) + "@" + cell.getTimestamp() + content(cell);
     }
 
-    /** {@code family:qualifier@timestamp=value}, for answers about one row. */
+    /** {@code family:qualifier@timestamp=value}, for results of one row. */
     public static String timed(Cell cell) {
         return column(cell) + "@" + cell.getTimestamp() + content(cell);
     }
 
-    /** {@code family:qualifier=value}, for answers whose timestamps are the server's. */
+    /** {@code family:qualifier=value}, for results whose timestamps the server has chosen. */
     public static String untimed(Cell cell) {
         return column(cell) + content(cell);
     }

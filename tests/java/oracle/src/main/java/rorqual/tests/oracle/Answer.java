@@ -18,7 +18,7 @@ import org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException;
 import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.hadoop.ipc.RemoteException;
 
-/** A server's answer as lines of text, without the parts that may differ between two correct servers. */
+/** A server's result as lines of text, without the parts that may differ between two correct servers. */
 final class Answer {
     private static final Pattern[] OWN = {
         // Region names contain the table's creation time; hosts, ports and call ids differ between the servers.
@@ -42,7 +42,8 @@ final class Answer {
         return text.toString();
     }
 
-    /** With a limit in bytes, the rows sent before an exception depend on the sizes of Java's objects. */
+    /** With a limit in bytes, the rows sent before an exception depend on the sizes of Java objects on HBase, so they
+     * are dropped. */
     void forget() {
         text.setLength(0);
     }
@@ -80,7 +81,8 @@ final class Answer {
         cells(result);
     }
 
-    /** Joins the parts of a row: where a limit in bytes cuts it depends on the sizes of Java's objects. */
+    /** Joins the parts of a row, because with a limit in bytes the division depends on the sizes of Java objects on
+     * HBase. */
     void part(Result result) {
         if (!Bytes.equals(result.getRow(), partsOf)) {
             result(result);
@@ -169,7 +171,7 @@ final class Answer {
         if (name.equals("java.io.IOException")) {
             message = message.replaceFirst("^java\\.lang\\.(IllegalArgument|Runtime)Exception: ", "");
         }
-        // A Java exception without a message arrives as an IOException without one.
+        // A Java exception without a message arrives as an IOException without a message.
         if (name.equals(message) || message.matches("java\\.lang\\.NullPointerException|Cannot \\w+ .* because .* is null")) {
             message = "";
         }

@@ -14,8 +14,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Runs inside HBase's JVM, loaded when an operation takes long (jcmd JVMTI.agent_load). Makes endless reads fail: nothing
- * else ends them, not even their client's disconnection, and each occupies a core. HBase sends the client an exception.
+ * Runs inside HBase's JVM, loaded when an operation takes long (jcmd JVMTI.agent_load). Makes endless reads fail with an
+ * exception, which HBase sends to the client. Nothing else ends such reads, not even a disconnection of the client, and
+ * each occupies a core.
  */
 public final class Breaker {
     private static final int SAMPLES = 30;
@@ -23,12 +24,12 @@ public final class Breaker {
     /** In ns of CPU time. */
     private static final long WORK = 100_000_000;
 
-    /** The text by which a client recognizes an aborted read. */
+    /** The text by which a client recognises an aborted read. */
     static final String WORDS = "the oracle broke this off";
 
     private Breaker() { }
 
-    /** Whether the thread merges a region's cells, and so uses no state but that of this read. */
+    /** Whether the thread is merging a region's cells, and so only uses the state of this read. */
     private static boolean reads(StackTraceElement[] stack) {
         for (StackTraceElement frame : stack) {
             if (frame.getClassName().endsWith(".RegionScannerImpl") || frame.getClassName().endsWith(".StoreScanner")) {

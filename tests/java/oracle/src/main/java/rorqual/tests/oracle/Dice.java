@@ -5,7 +5,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Random;
 
-/** Random numbers from a seed. Each operation of a history has its own generator, so it stays the same when others are left out. */
+/** Random numbers from a seed. Each operation of a history has its own generator, so an operation stays the same when others are
+ * left out. */
 final class Dice {
     private final Random random;
 
@@ -23,7 +24,7 @@ final class Dice {
         return random.nextInt(100) < percent;
     }
 
-    /** A number from the first to the second argument, both included. */
+    /** A number from `least` to `most`, both included. */
     int between(int least, int most) {
         return least + random.nextInt(most - least + 1);
     }

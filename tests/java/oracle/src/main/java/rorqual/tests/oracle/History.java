@@ -31,7 +31,7 @@ final class History {
     private static final int MOST_STARTS = 5;
     private static final ExecutorService TIDY = Executors.newSingleThreadExecutor();
 
-    /** Two answers, in most uses different ones. */
+    /** The results of both servers, which mostly differ. */
     record Difference(int number, String hbase, String rorqual) {
         String there() {
             return said(hbase);
@@ -74,7 +74,7 @@ final class History {
             here = Place.create(rorqual, world, name);
         }
 
-        /** Both servers' answers; null for a missing one. */
+        /** Runs the operation on both servers; a missing result is null. */
         Difference ask(int number) throws InterruptedException {
             Operation operation = Operation.make(world, number);
             if (operation.upkeep || operation.writes && ON_SCANNERS.matcher(operation.text).find()) {
@@ -90,7 +90,7 @@ final class History {
             return new Difference(number, one, here.run(number));
         }
 
-        /** Returns null if the answers are the same, or if only HBase does not answer. */
+        /** Returns null if the results are the same, or if only HBase gives no result. */
         Difference run(int number) throws InterruptedException {
             Difference both = ask(number);
             return both.rorqual == null || both.hbase != null && !both.hbase.equals(both.rorqual) ? both : null;
@@ -98,7 +98,7 @@ final class History {
 
         @Override
         public void close() {
-            // No thread waits for it.
+            // No other thread waits for this task.
             TIDY.execute(() -> {
                 try {
                     there.drop();
@@ -199,7 +199,7 @@ final class History {
                 }
                 outcome.differences.add(both);
                 if (operation.writes) {
-                    // From here on the tables may differ.
+                    // From here on the two tables may differ.
                     break;
                 }
             }
@@ -231,7 +231,7 @@ final class History {
         }
         Difference difference = attempt(history, last);
         if (difference == null) {
-            // An open scanner keeps a flush from dropping cells: reads may matter after all.
+            // An open scanner keeps a flush from dropping cells, so reads may be needed to reproduce the difference.
             history = new ArrayList<>(IntStream.range(0, last).boxed().toList());
             difference = attempt(history, last);
         }
@@ -289,7 +289,7 @@ final class History {
             .append(indented(difference.here(), difference.there())).toString();
     }
 
-    /** An answer with a mark at each line that the other answer lacks. */
+    /** Indents a result, with a mark at each line that the other result lacks. */
     private static String indented(String answer, String other) {
         List<String> others = new ArrayList<>(List.of(other.split("\n")));
         StringBuilder text = new StringBuilder();

@@ -10,22 +10,22 @@ import java.util.List;
 import java.util.regex.Pattern;
 
 /**
- * A known difference: one that is wanted, or an inconsistency of HBase. The file KNOWN (known.tsv) lists one per line: name,
- * operation, HBase's answer, Rorqual's answer, reason, separated by tabs. The three in the middle are regular expressions for the
- * whole text, in which {@code .} is any character. The operation's text is preceded by {@code SEED:NUMBER }.
+ * A known difference: an intended one, or an inconsistency of HBase. The file KNOWN (known.tsv) lists one per line: name,
+ * operation, HBase's answer, Rorqual's answer, reason, separated by tabs. The second to fourth are regular expressions for the
+ * whole text, in which {@code .} matches any character. The operation's text is preceded by {@code SEED:NUMBER }.
  *
  * <p>An expression that begins with {@code +} is for additional lines instead: this server's answer may have lines that match it,
  * and all other lines must be the same on both.
  */
 record Known(String name, Pattern operation, Side hbase, Side rorqual) {
-    /** What one of the servers may answer. */
+    /** The result that one of the servers may have. */
     record Side(Pattern pattern, boolean isOfLines) {
         static Side of(String text) {
             boolean lines = text.startsWith("+");
             return new Side(Known.pattern(lines ? text.substring(1) : text), lines);
         }
 
-        /** A row without remaining cells is removed as a whole. */
+        /** Removes matching cells; a row without remaining cells is removed completely. */
         String without(String answer) {
             List<String> left = new ArrayList<>();
             boolean removed = false;

@@ -14,12 +14,12 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.IntStream;
 
 /**
- * Drives a real HBase and a Rorqual with the same random histories and compares every answer.
+ * Drives a real HBase and a Rorqual with the same random histories and compares all results.
  *
  * <p>{@code HBASE} and {@code RORQUAL} are the servers (host:port of ZooKeeper). {@code FIRST_SEED}, {@code SEEDS} and
  * {@code OPS} select the histories, {@code JOBS} how many run at a time; {@code SHRINK} is the time in seconds for shrinking a
- * difference (0: none), {@code DIFFERENCES} how many of one seed are reported, {@code SECONDS} when no further seed begins.
- * {@code REPLAY=3,5,10-20} runs only these operations of FIRST_SEED and prints all answers.
+ * difference (0: none), {@code DIFFERENCES} the number of differences reported per seed, {@code SECONDS} the time after which
+ * no further seed begins. {@code REPLAY=3,5,10-20} runs only these operations of FIRST_SEED and prints all answers.
  */
 public final class Main {
     private Main() { }
@@ -28,7 +28,7 @@ public final class Main {
         return Integer.parseInt(System.getenv().getOrDefault(name, String.valueOf(fallback)));
     }
 
-    /** "3,5,10-20" */
+    /** Parses "3,5,10-20". */
     private static List<Integer> numbers(String text) {
         return Arrays.stream(text.split(",")).map(part -> part.split("-"))
             .flatMap(ends -> IntStream.rangeClosed(Integer.parseInt(ends[0]), Integer.parseInt(ends[ends.length - 1])).boxed()).toList();

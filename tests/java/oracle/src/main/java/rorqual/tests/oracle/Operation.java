@@ -12,11 +12,11 @@ final class Operation {
 
     /** The operation as text, for reports. */
     final String text;
-    /** Whether it changes anything. Other operations can be left out of a shrunken history. */
+    /** Whether the operation changes data. Other operations can be left out of a shrunken history. */
     final boolean writes;
-    /** Whether the server chooses a timestamp in it. */
+    /** Whether the server chooses a timestamp for the operation. */
     final boolean stamped;
-    /** Whether it is a flush, a compaction, a split or a merge. */
+    /** Whether the operation is a flush, a compaction, a split or a merge. */
     final boolean upkeep;
     final Action action;
 
@@ -36,7 +36,7 @@ final class Operation {
         return new Operation(text, true, false, false, action);
     }
 
-    /** An operation that changes only the files that cells are in. */
+    /** An operation that only changes which files the cells are in. */
     static Operation upkeep(String text, Action action) {
         return new Operation(text, true, false, true, action);
     }
@@ -46,7 +46,8 @@ final class Operation {
         return new Operation(text, true, true, false, action);
     }
 
-    /** The operation with this number in the world's history; a new one for each server, because clients keep state in requests. */
+    /** The operation with this number in the world's history; a new object for each server, because clients keep state in request
+     * objects. */
     static Operation make(World world, int number) {
         Dice dice = new Dice(world.seed, number);
         if (number == 0) {

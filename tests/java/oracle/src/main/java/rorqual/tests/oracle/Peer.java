@@ -35,15 +35,15 @@ final class Peer implements AutoCloseable {
         int colon = zookeeper.lastIndexOf(':');
         conf.set("hbase.zookeeper.quorum", zookeeper.substring(0, colon));
         conf.set("hbase.zookeeper.property.clientPort", zookeeper.substring(colon + 1));
-        // A retryable exception is an answer too: few retries, so that it is not hidden for long.
+        // A retryable exception is a result, too: with few retries the client returns it soon.
         conf.setInt("hbase.client.retries.number", 1);
         conf.setInt("hbase.client.pause", 3);
         conf.setInt("hbase.rpc.timeout", 120_000);
         conf.setInt("hbase.client.operation.timeout", 240_000);
         conf.setInt("hbase.client.meta.operation.timeout", 240_000);
         conf.setInt("hbase.client.scanner.timeout.period", 120_000);
-        // After this many µs a get with timeline consistency asks the replicas too. If there are none, the client forgets that the
-        // primary region failed before, and loses the exception of a server that answers quickly.
+        // After this many µs a get with timeline consistency asks the replicas too. Without replicas the client forgets that the
+        // primary region has failed before, and loses the exception of a server that responds quickly.
         conf.setInt("hbase.client.primaryCallTimeout.get", 0);
         // Only the server checks the size of cells.
         conf.setInt("hbase.client.keyvalue.maxsize", 0);
@@ -59,12 +59,12 @@ final class Peer implements AutoCloseable {
         }
     }
 
-    /** How often the server was started. */
+    /** The number of starts of the server. */
     synchronized int generation() {
         return generation;
     }
 
-    /** Ends the server and starts it again, unless another history did so already. Returns false if that is not possible. */
+    /** Restarts the server, unless another history did so already. Returns false if that is not possible. */
     synchronized boolean restart(int seen) throws InterruptedException {
         if (seen == generation) {
             if (!command("RESTART")) {

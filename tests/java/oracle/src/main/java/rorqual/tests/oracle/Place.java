@@ -18,13 +18,13 @@ import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.Table;
 
-/** A world's table on one server, and the conversion of the server's timestamps to those of both. */
+/** A world's table on one server, and the conversion between that server's timestamps and the common form. */
 final class Place implements AutoCloseable {
     /** Seconds after which an operation is examined for an endless read. */
     static final int LIMIT = Integer.parseInt(System.getenv().getOrDefault("LIMIT", "10"));
     /** Seconds that a normal operation may take on a busy machine. */
     static final int PATIENCE = 120;
-    /** The parts of the run's duration: counts and nanoseconds. */
+    /** The durations of the run's parts: counts and nanoseconds. */
     static final Map<String, long[]> TIMES = new ConcurrentSkipListMap<>();
     private static final ExecutorService ASKED = Executors.newCachedThreadPool(task -> {
         Thread thread = new Thread(task, "asked");
@@ -57,7 +57,7 @@ final class Place implements AutoCloseable {
         return new Place(peer, world, name);
     }
 
-    /** The operation's answer as text, exceptions included, or null if it does not end. */
+    /** The operation's result as text, including exceptions, or null if it does not end. */
     String run(int number) throws InterruptedException {
         Operation operation = Operation.make(world, number);
         long begun = System.nanoTime();
@@ -69,7 +69,7 @@ final class Place implements AutoCloseable {
     }
 
     /**
-     * Runs the operation on a thread of its own. A slow operation may only be waiting for a busy machine: it counts as endless only
+     * Runs the operation on a separate thread. A slow operation may only be waiting for a busy machine: it counts as endless only
      * if its read was aborted, or after the longest time.
      */
     private String within(Callable<String> asked) throws InterruptedException {
@@ -87,7 +87,7 @@ final class Place implements AutoCloseable {
         return null;
     }
 
-    /** Adds a duration to the parts. */
+    /** Adds a duration to TIMES. */
     static void count(String what, long nanoseconds) {
         TIMES.merge(what, new long[] {1, nanoseconds}, (a, b) -> new long[] {a[0] + b[0], a[1] + b[1]});
     }
@@ -105,7 +105,7 @@ final class Place implements AutoCloseable {
         }
     }
 
-    /** Whether every region answers. */
+    /** Whether every region responds. */
     boolean answers() throws InterruptedException {
         try {
             return asked();

@@ -21,9 +21,9 @@ import org.apache.hadoop.hbase.util.Bytes;
 
 /** Random gets and scans. */
 final class Reads {
-    /** More Results than any scan has: a limit for a server whose scan never ends. */
+    /** More results than any scan has: a limit for a server whose scan never ends. */
     private static final int ENDLESS = 20_000;
-    /** Filters that a row key may end, and lists that end when one of their filters does. */
+    /** Filters that a row key may end, and lists that end as soon as one of their filters does. */
     private static final Pattern OF_ROWS = Pattern.compile("MUST_PASS_ONE|\\b(Row|Prefix|InclusiveStop|Page|FuzzyRow|MultiRowRange|RandomRow|ColumnCountGet)Filter");
     private final World world;
     private final Dice dice;
@@ -61,7 +61,7 @@ final class Reads {
             }
             default -> {
                 Scan scan = dice.chance(12) ? everything() : scan();
-                // The scanner is closed; its result does not matter.
+                // The scanner is renewed or closed early; the result does not matter.
                 int most = scan.getMaxResultSize() < 0 && dice.chance(5) && !scan.getAllowPartialResults() ? dice.between(1, 4) : ENDLESS;
                 boolean bytes = scan.getAllowPartialResults() || scan.getMaxResultSize() > 0 && scan.getBatch() > 0;
                 return Operation.read(text(scan) + (most < ENDLESS ? " (first " + most + ")" : ""), (place, answer) -> {
@@ -69,7 +69,7 @@ final class Reads {
                         int seen = 0;
                         for (Result result = scanner.next(); result != null; result = scanner.next()) {
                             if (result.isCursor()) {
-                                // Servers may pause at different places.
+                                // Servers may pause at different positions.
                                 continue;
                             }
                             if (bytes) {
@@ -100,7 +100,7 @@ final class Reads {
         return gets;
     }
 
-    /** A raw scan of everything. */
+    /** A raw scan of the whole table. */
     private Scan everything() {
         Scan scan = new Scan().readAllVersions();
         return dice.chance(60) ? scan.setRaw(true) : scan;
@@ -142,8 +142,8 @@ final class Reads {
     }
 
     /**
-     * After a family marker of a raw scan, HBase's "next column" is mostly the same column. If the scan names columns, HBase calls its
-     * filters for the start row even if that row does not exist (HBASE-27691), which ends a WhileMatch over filters on rows.
+     * After a family marker in a raw scan, the next column is for HBase mostly the same column. If the scan names columns, HBase calls
+     * its filters for the start row even if that row does not exist (HBASE-27691), which ends a WhileMatch over filters on rows.
      */
     private Filter filter(Scan scan) {
         Map<byte[], NavigableSet<byte[]>> named = scan.getFamilyMap();
@@ -152,7 +152,7 @@ final class Reads {
         while (true) {
             Filter filter = trees.any();
             String text = Trees.text(filter);
-            // The value of a marker does not have eight bytes.
+            // The value of a marker does not have the eight bytes that these comparators need.
             boolean ofNumbers = scan.isRaw() && (text.contains("LongComparator") || text.contains("BigDecimalComparator"));
             if (!ofNumbers && !(anyNamed && text.contains("WhileMatch") && (!world.wide || OF_ROWS.matcher(text).find()))) {
                 return filter;
@@ -208,7 +208,7 @@ final class Reads {
         } catch (IOException e) {
             throw new IllegalStateException(e);
         }
-        // A raw scan of some versions at the empty qualifier: HBase searches the next column endlessly.
+        // In a raw scan with a limit of versions, HBase searches the next column endlessly at the empty qualifier.
         scan.setRaw(dice.chance(12) && !world.emptyQualifier);
         for (int i = dice.chance(55) || scan.isRaw() && dice.chance(90) ? 0 : dice.between(1, 3); i > 0; i--) {
             if (dice.chance(40)) {
@@ -237,7 +237,8 @@ final class Reads {
         if (dice.chance(30)) {
             scan.setMaxResultSize(dice.of(1, 50, 200, 500, 2000));
         }
-        // With a limit of rows, the client counts a row twice if HBase cuts it at its end (AllowPartialScanResultCache).
+        // With a limit of rows, the client counts a row twice if HBase ends a part exactly at the row's end
+        // (AllowPartialScanResultCache).
         scan.setAllowPartialResults(dice.chance(15) && scan.getLimit() <= 0);
         scan.setCacheBlocks(dice.chance(70));
         scan.setReadType(dice.of(Scan.ReadType.DEFAULT, Scan.ReadType.PREAD, Scan.ReadType.STREAM));

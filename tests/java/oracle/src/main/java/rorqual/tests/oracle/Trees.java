@@ -99,7 +99,7 @@ final class Trees {
     }
 
     private Filter leaf() {
-        // The last eight answer with seek hints or skip columns.
+        // The last eight return seek hints or skip columns.
         switch (dice.below(skips ? 28 : 20)) {
             case 0: return new KeyOnlyFilter(dice.chance(50));
             case 1: return new PrefixFilter(dice.letters(ROW, 0, 2));
@@ -171,7 +171,8 @@ final class Trees {
         return new String(dice.letters(alphabet, least, most), StandardCharsets.ISO_8859_1);
     }
 
-    /** NO_OP only in a get or a condition: an exception of a filter in a scan leaves HBase's scanner open for a minute. */
+    /** NO_OP is used only in a get or a condition: in a scan a filter's exception would leave HBase's scanner open for a
+     * minute. */
     CompareOperator operator() {
         return CompareOperator.values()[dice.below(inScan || dice.chance(95) ? 6 : 7)];
     }
@@ -223,7 +224,7 @@ final class Trees {
             try {
                 return new MultiRowRangeFilter(ranges);
             } catch (IllegalArgumentException e) {
-                // The client refuses an empty range: tries again.
+                // The client refuses an empty range, so another one is tried.
                 continue;
             }
         }

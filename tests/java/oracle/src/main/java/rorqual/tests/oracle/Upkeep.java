@@ -11,14 +11,14 @@ import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** Operations that change only the files that cells are in. */
+/** Operations that only change which files the cells are in. */
 final class Upkeep {
     private static final long DEADLINE = 120_000;
-    /** The text of a refusal for this reason. */
+    /** The text of a refusal because a compaction does not end. */
     static final String ENDLESS = "the compaction does not end";
     /** More bytes than World's size limit of files for minor compactions. */
     private static final int BIG_CELLS = 60;
-    /** A row in each region of any history, which no operation names. */
+    /** A row in each region of any history; no operation uses these rows. */
     private static final List<byte[]> REGIONS = List.of(World.bytes("a!"), World.bytes("aa!"), World.bytes("c!"));
     private static final byte[] LIVE = World.bytes("live");
     private static final byte[] LIVE_LONG = Bytes.toBytes(0L);
@@ -44,7 +44,7 @@ final class Upkeep {
             case 6, 7 -> Operation.upkeep("compact", (place, answer) -> {
                 for (byte[] one : world.families) {
                     if ((Operation.DIVIDE || !world.wide) && world.expires(one)) {
-                        // The flush of a region before a split or merge does not consult live().
+                        // The flush of a region before a split or merge does not call live().
                         place.admin.majorCompact(place.name, one);
                     } else {
                         place.admin.compact(place.name, one);
@@ -75,7 +75,7 @@ final class Upkeep {
         if (Operation.DIVIDE) {
             place.table.getRegionLocator().clearRegionLocationCache();
             for (RegionInfo region : place.admin.getRegions(place.name)) {
-                // There may be no other cell in a region.
+                // A region may have no other cell.
                 puts.add(staying(region.getStartKey().length == 0 ? World.bytes("!") : region.getStartKey()));
             }
             place.table.put(puts);
@@ -112,7 +112,7 @@ final class Upkeep {
         byte[] row = world.row(dice);
         boolean split = dice.chance(60);
         return Operation.upkeep((split ? "split at " : "merge at ") + Bytes.toStringBinary(row), (place, answer) -> {
-            // After a split or merge each server refuses the next one until its clean-up is done.
+            // After a split or merge each server refuses the next one until it has cleaned up.
             Change change = () -> {
                 List<RegionInfo> regions = place.admin.getRegions(place.name);
                 int at = 0;

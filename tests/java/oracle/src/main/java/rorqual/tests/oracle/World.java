@@ -28,7 +28,7 @@ import org.apache.hadoop.hbase.util.Bytes;
  * or never does.
  */
 final class World {
-    /** A history must take less than half of this; on a busy machine it takes minutes. */
+    /** A history must take less than half of this interval; on a busy machine it takes minutes. */
     static final long STEP = 4_000_000;
     static final long[] LIVES = {6_000_000, 14_000_000};
     static final int MAX_CELL = 3000;
@@ -39,7 +39,7 @@ final class World {
 
     final long seed;
     final long origin;
-    /** A timestamp so late that no TTL ends during the history. */
+    /** A timestamp so late that cells with it do not expire during the history. */
     final long future;
     final List<byte[]> families = new ArrayList<>();
     final List<byte[]> rows = new ArrayList<>();
@@ -116,7 +116,8 @@ final class World {
             family.setMinVersions(family.build().isNewVersionBehavior() && expires ? 1 : least);
         }
         BloomType bloom = dice.of(BloomType.NONE, BloomType.ROW, BloomType.ROWCOL, BloomType.ROWPREFIX_FIXED_LENGTH);
-        // If the read names columns, HBase loops endlessly at the placeholder of a file that its bloom excludes.
+        // If the read names columns, HBase loops endlessly at the placeholder for a file that the bloom filter
+        // excludes.
         family.setBloomFilterType(family.build().isNewVersionBehavior() && bloom == BloomType.ROWCOL ? BloomType.ROW : bloom);
         if (family.build().getBloomFilterType() == BloomType.ROWPREFIX_FIXED_LENGTH) {
             family.setConfiguration("RowPrefixBloomFilter.prefix_length", "1");
@@ -131,15 +132,16 @@ final class World {
         // ones, whatever their exact sizes.
         family.setConfiguration("hbase.hstore.compaction.min", "2");
         family.setConfiguration("hbase.hstore.compaction.max", "100");
-        // The sum of the small files must stay below the limit too, since sums are compared as well.
+        // The sum of the small files must stay below the limit, because HBase compares sums, too.
         family.setConfiguration("hbase.hstore.compaction.max.size", "120000");
         family.setConfiguration("hbase.hstore.blockingStoreFiles", "1000");
         return family.build();
     }
 
     /**
-     * Whether HBase continues after a column that a filter has finished. At the empty qualifier it goes to another cell; if the read
-     * names columns of a family with NEW_VERSION_BEHAVIOR it stays, and returns older versions (NewVersionBehaviorTracker.getColumnHint).
+     * Whether HBase continues after a column when a filter has finished with the column. At the empty qualifier HBase goes to another
+     * cell; if the read names columns of a family with NEW_VERSION_BEHAVIOR it stays at the column, and returns older versions
+     * (NewVersionBehaviorTracker.getColumnHint).
      */
     boolean skipsColumns(Map<byte[], NavigableSet<byte[]>> named) {
         return !emptyQualifier && descriptors.stream()
@@ -169,7 +171,7 @@ final class World {
         return dice.of(rows);
     }
 
-    /** In most cases an existing one. */
+    /** In most cases an existing row. */
     byte[] rowLike(Dice dice) {
         return dice.chance(75) ? row(dice) : dice.letters("abc\0\u00ff", 1, 3);
     }

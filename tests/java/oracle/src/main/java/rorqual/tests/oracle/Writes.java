@@ -26,7 +26,7 @@ final class Writes {
     private static final byte[] NO_FAMILY = World.bytes("none");
     private final World world;
     private final Dice dice;
-    /** Set by operations that leave a timestamp to the server. */
+    /** Set by operations for which the server chooses a timestamp. */
     private boolean stamped;
 
     Writes(World world, Dice dice) {
@@ -132,7 +132,7 @@ final class Writes {
             try {
                 place.table.batch(actions, results);
             } catch (IOException e) {
-                // The results have the error of each action.
+                // The results contain the error of each action.
                 answer.say("some failed");
             }
             for (Object result : results) {
@@ -141,7 +141,7 @@ final class Writes {
         });
     }
 
-    /** An exception of a filter fails the whole call on HBase: filters that may throw are replaced. */
+    /** On HBase an exception of a filter fails the whole call, so filters that may throw are replaced. */
     private Get quiet(Get get) {
         return get.getFilter() == null ? get
             : get.setFilter(harmless(new Trees(world, dice, true, world.skipsColumns(get.getFamilyMap())), false));
@@ -189,7 +189,7 @@ final class Writes {
                 case 0, 1, 2 -> delete.addFamily(family, world.familyMarkerTime(dice));
                 case 3, 4, 5, 6 -> delete.addFamilyVersion(family, world.familyMarkerTime(dice));
                 case 7, 8, 9, 10, 11, 12 -> delete.addColumns(family, qualifier, time);
-                // Deletes the newest version; if there is none the marker gets the server's time.
+                // Deletes the newest version; if the column has none, the marker gets the server's time.
                 case 13, 14 -> {
                     stamped = true;
                     delete.addColumn(family, qualifier);
@@ -204,7 +204,8 @@ final class Writes {
         return delete;
     }
 
-    /** In most cases a column used only by such mutations. Never the empty one, because the server chooses the timestamp (World.time). */
+    /** In most cases a column that only such mutations use. Never the empty qualifier, because the server chooses the timestamp
+     * (World.time). */
     private byte[] counted(String own) {
         byte[] qualifier = dice.chance(75) ? World.bytes(own) : world.qualifier(dice);
         return qualifier.length == 0 ? World.bytes(own) : qualifier;

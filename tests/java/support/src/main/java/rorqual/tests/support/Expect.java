@@ -37,7 +37,7 @@ public final class Expect {
     }
 
     /**
-     * Runs a body that must throw exactly this class (a subclass is a different answer to a client), with this text in its
+     * Runs a body that must throw exactly this class (to a client a subclass is a different result), with this text in its
      * message.
      */
     public static <T extends Throwable> T fails(Class<T> type, String text, Body body) {

@@ -2,7 +2,7 @@
 package rorqual.tests.support;
 
 /**
- * A test program with tables of its own. Its phases may run in different JVMs, with server restarts and kills between
+ * A test program with its own tables. Its phases may run in different JVMs, with server restarts and kills between
  * them, so everything {@link #check} expects must be computable without having seen {@link #write}.
  */
 public interface Program {
@@ -11,12 +11,12 @@ public interface Program {
         return getClass().getSimpleName();
     }
 
-    /** Creates its tables, writes, and checks on the way. */
+    /** Creates the program's tables, writes rows, and checks intermediate results. */
     void write(Steps steps) throws Exception;
 
-    /** Verifies everything that must have survived; writes nothing, so it can be repeated. */
+    /** Verifies all data that must have survived; writes nothing, so it can be repeated. */
     default void check(Steps steps) throws Exception {}
 
-    /** Removes what {@link #write} left behind. */
+    /** Removes the tables that {@link #write} has left. */
     default void drop(Steps steps) throws Exception {}
 }

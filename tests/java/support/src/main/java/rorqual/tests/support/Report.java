@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package rorqual.tests.support;
 
-/** Collects outcomes of all programs and prints one line each. */
+/** Collects the results of all programs and prints one line for each. */
 public final class Report {
     private static final String OWN_CODE = "rorqual.tests.client";
 

@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
  * Runs phases of programs, several programs at a time, and ends with the line {@code N passed, N failed}.
  *
  * <p>Arguments: phases ({@code write}, {@code check}, {@code drop}), separated by commas, and then patterns (regular
- * expressions) of the programs' names; none means all. {@code JOBS} is how many programs run at a time.
+ * expressions) of the programs' names; none means all. {@code JOBS} is the number of programs that run at a time.
  */
 public final class Runner {
     private static final List<String> PHASES = List.of("write", "check", "drop");
@@ -89,7 +89,7 @@ public final class Runner {
                 default -> program.drop(steps);
             }
         } catch (Steps.Stop e) {
-            // The step that ended the phase has been reported.
+            // The step that ended the phase has already been reported.
         } catch (Throwable e) {
             steps.fail("(outside of any step)", e);
         } finally {

@@ -10,11 +10,11 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * The steps of one phase of one program: each is one line of the report. A step runs on a thread of its own, so that one
- * that hangs becomes a failure which shows where it hung, and does not stop the whole run.
+ * The steps of one phase of one program, each with one line in the report. A step runs on a separate thread, so that a
+ * hanging step becomes a failure that shows its stack, and does not stop the whole run.
  */
 public final class Steps {
-    /** Thrown to leave a phase whose remaining steps make no sense any more. */
+    /** Thrown to leave a phase whose remaining steps are pointless. */
     static final class Stop extends RuntimeException {
         Stop() {
             super(null, null, false, false);
@@ -25,7 +25,8 @@ public final class Steps {
     static final long TIMEOUT_SECONDS =
         Long.parseLong(System.getenv().getOrDefault("STEP_TIMEOUT", "300"));
 
-    /** A failure that took longer than this means that the server does not answer; a phase gives up at the second one. */
+    /** A failure that took longer than this means that the server does not respond; a phase ends at the second such
+     * failure. */
     private static final long SLOW_SECONDS = 20;
 
     private final Report report;
@@ -45,12 +46,12 @@ public final class Steps {
         });
     }
 
-    /** Runs a step; the phase goes on whether it fails or not. */
+    /** Runs a step; the phase continues whether the step fails or not. */
     public void run(String name, Body body) {
         attempt(name, body);
     }
 
-    /** Runs a step without which the rest of the phase makes no sense: if it fails, the phase ends. */
+    /** Runs a step without which the rest of the phase is pointless: if it fails, the phase ends. */
     public void must(String name, Body body) {
         if (!attempt(name, body)) {
             throw new Stop();

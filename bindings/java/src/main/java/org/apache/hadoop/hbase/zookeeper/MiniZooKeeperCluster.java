@@ -3,7 +3,7 @@ package org.apache.hadoop.hbase.zookeeper;
 
 import org.rorqual.testing.RorqualServer;
 
-/** The ZooKeeper of an HBaseTestingUtility: a Rorqual server answers it, too. */
+/** The ZooKeeper of an HBaseTestingUtility, which is part of the Rorqual server. */
 public class MiniZooKeeperCluster {
   private final RorqualServer server;
 

@@ -33,9 +33,9 @@ public final class Blog implements Program {
     private static final String[] COLUMNS = {"title", "content", "specaification"};
 
     private final Cluster cluster;
-    /** Blogger 123's posts as the program writes them, duplicates included. */
+    /** Blogger 123's posts in the order of writing, duplicates included. */
     private final List<Put> puts = new ArrayList<>();
-    /** What must be found: row key to the three values, joined. */
+    /** The expected posts: row key to the three values, joined. */
     private final TreeMap<String, String> posts = new TreeMap<>();
     private final TreeMap<String, String> everything = new TreeMap<>();
 
@@ -46,7 +46,8 @@ public final class Blog implements Program {
         String earlier = null;
         for (int j = 0; j < POSTS; j++) {
             String date = switch (j) {
-                // The month's borders, and duplicate dates: of two Puts to a row in one list the later one must win.
+                // The first and last moments of the month, and duplicate dates: of two Puts to a row in one list the
+                // later one must win.
                 case 100 -> "20221201000000";
                 case 200 -> "20221130235959";
                 case 300 -> "20221231235959";

@@ -52,7 +52,7 @@ public final class FollowLists implements Program {
         check(steps, "memstore");
         steps.run("flush", () -> cluster.flush("relation"));
         check(steps, "flushed");
-        // Written again after the flush, so that a later restart finds it in both a file and the log.
+        // Written again after the flush, so that after a restart the row is in both a file and the log.
         try (Table table = cluster.table("relation")) {
             steps.run("put again", () -> table.put(put("CSDN_1", "cf1:CSDN_3=bob", "cf2:CSDN_2=elite")));
         }

@@ -29,7 +29,7 @@ import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
 /**
- * Row keys as OpenTSDB makes them (seed 001): {@code UID(metric) hour UID(tagk1) UID(tagv1) UID(tagk2) UID(tagv2)}, of
+ * Row keys in OpenTSDB's format (seed 001): {@code UID(metric) hour UID(tagk1) UID(tagv1) UID(tagk2) UID(tagv2)}, of
  * 3 + 4 + 4 × 3 = 19 bytes. The UIDs come from a table: a counter, name to UID guarded by a check, UID to name.
  */
 public final class OpenTsdb implements Program {
@@ -96,7 +96,8 @@ public final class OpenTsdb implements Program {
 
     // ---- UIDs --------------------------------------------------------------------------------------------------------
 
-    /** Takes a number from the kind's counter and tries to assign it; the second of two callers gets the number of the first. */
+    /** Takes a number from the kind's counter and tries to assign it to the name; the second of two concurrent callers gets the
+     * first one's number. */
     private static byte[] assign(Table uids, String kind, String name) throws IOException {
         long number = uids.incrementColumnValue(COUNTERS, ID, b(kind), 1);
         byte[] uid = Arrays.copyOfRange(Bytes.toBytes(number), 5, 8);
@@ -162,7 +163,7 @@ public final class OpenTsdb implements Program {
         return key;
     }
 
-    /** Reads the parts of a key back by offset, and their names from the UID table. */
+    /** Decodes the parts of a key by offset, and looks up their names in the UID table. */
     private List<String> lines(Table uids, List<Result> results) throws IOException {
         List<String> lines = new ArrayList<>();
         TreeMap<String, String> names = new TreeMap<>();
@@ -195,7 +196,7 @@ public final class OpenTsdb implements Program {
         boolean holds(Point point);
     }
 
-    /** The points wanted, in order of their keys: metric, hour, host, and the seconds within a row. */
+    /** The expected points, in order of their keys: metric, hour, host, and the seconds within a row. */
     private List<String> wanted(Table uids, Wanted wanted) throws IOException {
         TreeMap<byte[], String> lines = new TreeMap<>(Bytes.BYTES_COMPARATOR);
         for (Point point : points()) {
@@ -210,7 +211,7 @@ public final class OpenTsdb implements Program {
         try (Table uids = cluster.table("tsdb_uid"); Table data = cluster.table("tsdb")) {
             steps.run(state + ": counters", () -> {
                 Result counters = uids.get(new Get(COUNTERS));
-                // The second caller's number is lost, as in OpenTSDB.
+                // The number that the second caller took is lost, as in OpenTSDB.
                 Expect.equal(METRICS.length + 1L, Bytes.toLong(counters.getValue(ID, b("metrics"))), "metrics");
                 Expect.equal(2L, Bytes.toLong(counters.getValue(ID, b("tagk"))), "tagk");
                 Expect.equal((long) HOSTS.length + CENTRES.length, Bytes.toLong(counters.getValue(ID, b("tagv"))), "tagv");

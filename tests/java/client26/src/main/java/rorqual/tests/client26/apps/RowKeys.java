@@ -94,7 +94,7 @@ public final class RowKeys implements Program {
                     puts.add(new Put(b(scheme.key(id))).addColumn(CF, b("id"), Bytes.toBytes(id)));
                 }
                 table.put(puts);
-                // The key is the primary key: a second put is an overwrite, not a second row.
+                // A second put with the same row key overwrites the row, and makes no second row.
                 table.put(puts.subList(0, 100));
             }
         });
@@ -238,7 +238,7 @@ public final class RowKeys implements Program {
 
     private static final String BASE32 = "0123456789bcdefghjkmnpqrstuvwxyz";
 
-    /** Bits of longitude and latitude in turn, five to a letter. */
+    /** Alternate bits of longitude and latitude, five per letter. */
     static String geohash(double latitude, double longitude, int letters) {
         double[] lat = {-90, 90};
         double[] lon = {-180, 180};
@@ -258,7 +258,7 @@ public final class RowKeys implements Program {
         return hash.toString();
     }
 
-    /** A thousand places around a city, as geohash keys with a number behind. */
+    /** A thousand places around a city, as geohash keys with a number at the end. */
     private static TreeMap<String, String> allPlaces() {
         Random random = new Random(31);
         TreeMap<String, String> places = new TreeMap<>();
@@ -306,7 +306,8 @@ public final class RowKeys implements Program {
         steps.must("lengths: create", () -> cluster.create("rk_lengths", Cluster.family("cf")).close());
         try (Table table = cluster.table("rk_lengths")) {
             steps.run("lengths: the longest key", () -> {
-                // The client caches the region by a short key first, because the row for looking up such a long key in meta would be too long.
+                // Lets the client cache the region by a short key first, because the row for looking up such a long key in hbase:meta would be
+                // too long.
                 table.put(new Put(b("a")).addColumn(CF, b("q"), b("short")));
                 table.put(new Put(longest()).addColumn(CF, b("q"), b("longest")));
             });

@@ -38,7 +38,7 @@ public final class TimeSeries implements Program {
     private static final byte[] CF = b("cf");
     private static final int[] NEWEST = {1, 10, 999, 1_000, 1_500};
 
-    /** How user and reverse time become bytes: both forms have a fixed width, and keep the order of the numbers. */
+    /** How user and reverse time are encoded: both forms have a fixed width, and keep the order of the numbers. */
     private enum Form {
         TEXT, BYTES;
 
@@ -84,7 +84,7 @@ public final class TimeSeries implements Program {
         return "item-" + user + "-" + millis;
     }
 
-    /** What a query must answer: the user's items, newest first. */
+    /** The expected result of a query: the user's items, newest first. */
     private List<String> newest(int user, int count) {
         List<String> items = new ArrayList<>();
         for (long millis : times.get(user)) {
@@ -114,7 +114,7 @@ public final class TimeSeries implements Program {
             steps.must(form + ": put in random order", () -> write(form));
             check(steps, form, "memstore");
         }
-        // The tables of text keys go to files, the others stay in memory and log.
+        // The tables with text keys are flushed to files, the others stay in the memstore and the log.
         steps.must("flush", () -> {
             cluster.flush(Form.TEXT.tall());
             cluster.flush(Form.TEXT.wide());

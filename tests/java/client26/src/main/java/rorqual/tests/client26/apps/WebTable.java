@@ -90,7 +90,7 @@ public final class WebTable implements Program {
 
     private void writeWeb(String name) throws IOException {
         try (Table table = cluster.table(name)) {
-            // Out of order on purpose: versions are kept newest first whatever the order of writing.
+            // Written out of order: versions are kept newest first whatever the order of writing.
             table.put(put(CNN, "contents:html@5=<html>5", "contents:html@6=<html>6"));
             table.put(put(CNN, "contents:html@3=<html>3", "anchor:cnnsi.com@9=CNN", "anchor:my.look.ca@8=CNN.com"));
             table.put(put(EXAMPLE, "contents:html@5=<html>5", "people:author@5=John Doe"));
@@ -240,7 +240,8 @@ public final class WebTable implements Program {
         });
     }
 
-    /** A raw scan of one row; timestamps of the clock are shown as {@link #CLOCK}. "Kept" may have been flushed or not. */
+    /** A raw scan of one row; timestamps from the clock are shown as {@link #CLOCK}. In the state "kept" the row may have
+     * been flushed or not. */
     private static void raw(Table table, String row, String state, String inMemory, String flushed) throws IOException {
         String cells = raw(table, row).replaceAll("@\\d{13}!", "@" + CLOCK + "!");
         switch (state) {
@@ -346,7 +347,7 @@ public final class WebTable implements Program {
         }
     }
 
-    /** More versions than VERSIONS are gone at once for a reader, and from storage after a flush. */
+    /** Versions beyond VERSIONS disappear for readers at once, and from storage at a flush. */
     private void versionsVanish(Steps steps) throws Exception {
         steps.must("versions: create", () -> cluster.create("webversions", Cluster.family("cf", 3)).close());
         try (Table table = cluster.table("webversions")) {

@@ -36,7 +36,7 @@ import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 import rorqual.tests.support.Ticks;
 
-/** The Weibo of seed 004: its test methods step by step, then the consequences of its code, one after the other. */
+/** The Weibo of seed 004: its test methods step by step, then consequences of its code, one by one. */
 public final class Weibo implements Program {
     private static final String BETTER = "Tomorrow will be better!";
     private static final String WEATHER = "今天天气真不错!!!";
@@ -273,7 +273,7 @@ public final class Weibo implements Program {
         });
     }
 
-    /** Of 1,005 versions the newest 1,000 are kept, wherever they are. */
+    /** Of 1,005 versions the newest 1,000 are kept, whether in the memstore or in files. */
     private void manyVersions(Steps steps, WeiboApp weibo) {
         steps.run("1,005 versions: write", () -> {
             List<Put> puts = new ArrayList<>();
@@ -327,7 +327,7 @@ public final class Weibo implements Program {
         }
     }
 
-    /** Bytes that are not ASCII, in the form of {@link Text}. */
+    /** Escapes bytes that are not ASCII, in the form of {@link Text}. */
     private static String hex(String text) {
         return Text.s(b(text));
     }

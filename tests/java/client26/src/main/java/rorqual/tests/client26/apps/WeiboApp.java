@@ -28,8 +28,8 @@ import org.apache.hadoop.hbase.filter.SubstringComparator;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * The Weibo of seed 004, its code ported to the 2.6 API with all its peculiarities, whose effects on a compatible server
- * {@link Weibo} checks. The clock is an argument, so that the stored cells are known in advance.
+ * The Weibo of seed 004, its code ported to the 2.6 API, including its peculiarities; {@link Weibo} checks their effects
+ * on a compatible server. The clock is an argument, so that the stored cells are known in advance.
  */
 final class WeiboApp {
     /** One post, as its reader sees it. */
@@ -130,7 +130,7 @@ final class WeiboApp {
         List<Put> mails = new ArrayList<>();
         try (Table table = connection.getTable(content)) {
             for (String other : others) {
-                // Matches anywhere and ignores case: one of the consequences.
+                // Matches anywhere and ignores case: one of the consequences that Weibo checks.
                 Scan scan = new Scan().setFilter(new RowFilter(CompareOperator.EQUAL, new SubstringComparator(other + "_")));
                 try (ResultScanner scanner = table.getScanner(scan)) {
                     for (Result result : scanner) {
@@ -160,7 +160,7 @@ final class WeiboApp {
         List<Delete> deletes = new ArrayList<>();
         Delete attends = new Delete(me);
         for (String other : others) {
-            // Only the newest version: another of the consequences.
+            // Deletes only the newest version: another consequence.
             attends.addColumn(ATTENDS, Bytes.toBytes(other));
             deletes.add(new Delete(Bytes.toBytes(other)).addColumn(FANS, me));
         }

@@ -42,7 +42,7 @@ import rorqual.tests.client26.Text;
  * Measures the cost of filters by scans of one table through one client, most with a small result, so that the server's work
  * dominates ({@code bench/filters}). {@code fill ROWS} makes the table and an empty one. {@code scan ROWS ROUNDS} scans with each
  * filter (or with those that FILTER lists, separated by commas): first the empty table, until the client's code is compiled, and
- * then some more times to measure the cost of client and network; then the full table, once unmeasured and then ROUNDS times. It
+ * then several times to measure the cost of client and network; then the full table, once unmeasured and then ROUNDS times. It
  * prints {@code begin name} before the full table and {@code end name rows seconds seconds-of-the-empty-table} after it, medians.
  *
  * <p>Row {@code GGGG_IIIIIII}: group and number within it, a thousand groups, or more where they would have less than a thousand
@@ -86,7 +86,7 @@ public final class FilterBench {
         }
         try (BufferedMutator mutator = cluster.connection.getBufferedMutator(NAME)) {
             for (int i = 0; i < rows; i++) {
-                // Values that do not follow the order of rows.
+                // Values in an order that differs from that of the rows.
                 int chance = (int) (i * 2654435761L >>> 7 & 0x7fffffff);
                 mutator.mutate(new Put(Text.b(row(i, rows)))
                     .addColumn(FAMILY, Text.b("number"), ByteBuffer.allocate(8).putLong(chance % THOUSAND).array())

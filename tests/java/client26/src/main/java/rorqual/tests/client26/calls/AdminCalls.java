@@ -28,15 +28,15 @@ import rorqual.tests.support.Steps;
 /**
  * Every method of {@link Admin}, called with good, missing and illegal arguments ({@link Arguments}). The outcome of each call, and how
  * it changed the cluster ({@link State}), are compared with those recorded from a real HBase 2.6.1 (resource {@code admin-calls.txt}).
- * {@code admin-differs.tsv} has the wanted differences: the call, this server's outcome, and why.
+ * {@code admin-differs.tsv} has the intended differences: the call, this server's outcome, and the reason.
  *
- * <p>Needs a server of its own ({@code tests/e2e/admin_calls.py}), since calls are for the whole cluster, and in {@code SINK} a second one as a
- * replication peer. {@code RECORD=FILE} appends the outcomes; {@code METHODS=REGEX}: only these methods.
+ * <p>Needs a separate server ({@code tests/e2e/admin_calls.py}), because calls affect the whole cluster, and in {@code SINK} a second server as
+ * a replication peer. {@code RECORD=FILE} appends the outcomes; {@code METHODS=REGEX}: only these methods.
  */
 public final class AdminCalls implements Program {
-    /** These end the client or the server; tests/e2e/endings.py calls stopMaster and stopRegionServer. */
+    /** Methods that end the client or the server; tests/e2e/endings.py calls stopMaster and stopRegionServer. */
     private static final Set<String> ENDINGS = Set.of("abort", "close", "shutdown", "stopMaster", "stopRegionServer");
-    /** HBase's master forgets a region that was set offline: its table can be neither disabled nor dropped afterwards. */
+    /** HBase's master loses a region that was set offline: its table can then be neither disabled nor dropped. */
     private static final Set<String> UNDOABLE = Set.of("offline");
 
     private final Cluster cluster;
@@ -117,7 +117,7 @@ public final class AdminCalls implements Program {
         }
     }
 
-    /** What HBase answered, except for wanted differences. */
+    /** HBase's recorded outcomes, except for intended differences. */
     private static Map<String, String> expected() throws IOException {
         Map<String, String> expected = new LinkedHashMap<>();
         for (String line : lines("/admin-calls.txt")) {

@@ -45,7 +45,7 @@ import org.apache.hadoop.hbase.security.access.UserPermission;
 final class Arguments {
     private static final TableName NONE = TableName.valueOf("none");
 
-    /** Made when the call is: regions have new names after each restoration. */
+    /** A value is made when the call is made, because regions have new names after each restoration. */
     record Value(String label, Callable<?> maker) {
         Object get() {
             try {
@@ -62,7 +62,8 @@ final class Arguments {
         this.state = state;
     }
 
-    /** The good arguments, then for each parameter those with one wrong value: of methods that only return a future, the first one. */
+    /** The good arguments, then for each parameter those with one wrong value. Methods that only return a future are called with the
+     * first wrong value only. */
     List<List<Value>> of(Method method) {
         List<List<Value>> choices = new ArrayList<>();
         for (int i = 0; i < method.getParameterCount(); i++) {
@@ -261,7 +262,7 @@ final class Arguments {
 
     private List<Value> ofOther(String method, Class<?> type, int at) {
         if (type == boolean.class) {
-            // There is no other server that regions could be unloaded to.
+            // No other server exists to which regions could be unloaded.
             return method.startsWith("decommission") ? List.of(value("false", () -> false)) : List.of(value("false", () -> false), value("true", () -> true));
         }
         if (type == int.class) {

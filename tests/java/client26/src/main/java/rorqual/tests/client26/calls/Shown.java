@@ -26,7 +26,7 @@ import org.apache.hadoop.hbase.ipc.CoprocessorRpcChannel;
 import org.apache.hadoop.hbase.quotas.QuotaRetriever;
 import org.apache.hadoop.hbase.quotas.SpaceQuotaSnapshotView;
 
-/** Outcomes of calls as one line, without what differs from run to run: times, names of servers, encoded names. */
+/** Outcomes of calls as one line, without parts that differ between runs: times, server names, encoded names. */
 final class Shown {
     private Shown() {}
 
@@ -45,7 +45,7 @@ final class Shown {
         return method.getReturnType() == void.class ? "done" : masked(of(result));
     }
 
-    /** The class and the first line of the text: a stack trace of the server follows on HBase. */
+    /** The exception's class and the first line of its text; on HBase a stack trace of the server follows. */
     static String failure(Throwable error) {
         String text = String.valueOf(error.getMessage()).lines().findFirst().orElse("");
         return unreachable(masked(error.getClass().getSimpleName() + ": " + text));

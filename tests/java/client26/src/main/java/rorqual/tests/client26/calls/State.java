@@ -81,7 +81,7 @@ final class State {
 
     // ---- as text -----------------------------------------------------------------------------------------------------
 
-    /** One line for each thing: its name, and what is known of it. */
+    /** One line for each object: its name, and its state. */
     private Map<String, String> things() throws Exception {
         Map<String, String> things = new TreeMap<>();
         for (TableDescriptor table : admin.listTableDescriptors()) {
@@ -115,7 +115,7 @@ final class State {
         return (enabled ? "enabled " + rows(table.getTableName()) : "disabled ") + regions + " " + table.toStringCustomizedValues();
     }
 
-    /** If a call has closed a region, a client would try again for a long time. */
+    /** Limits retries: if a call has closed a region, a client would retry for a long time. */
     private String rows(TableName name) throws IOException {
         if (!admin.getRegions(server()).containsAll(admin.getRegions(name))) {
             return "not all of it ";
@@ -135,7 +135,7 @@ final class State {
         return text.toString();
     }
 
-    /** The text once nothing runs that a call has begun. */
+    /** The state as text, once nothing that a call has started is running. */
     String settled() throws Exception {
         Await.until("procedures have ended", () -> !admin.getProcedures().matches("(?s).*\"state\"\\s*:\\s*\"(RUNNABLE|WAITING|WAITING_TIMEOUT|INITIALIZING)\".*"));
         for (TableName name : admin.listTableNames()) {
@@ -146,7 +146,7 @@ final class State {
         return text();
     }
 
-    /** The lines that are only in one of both, on one line. */
+    /** The lines that only one of the two states has, on one line. */
     static String change(String before, String after) {
         List<String> old = before.lines().toList();
         List<String> now = after.lines().toList();

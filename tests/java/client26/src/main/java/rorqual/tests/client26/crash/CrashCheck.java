@@ -23,7 +23,7 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** Compares a restarted server with the journal: every acknowledged write is there, none is torn, and there is nothing else. */
+/** Compares a restarted server with the journal: every acknowledged write exists, none is torn, and nothing else exists. */
 final class CrashCheck {
     private final List<String> problems = new ArrayList<>();
 

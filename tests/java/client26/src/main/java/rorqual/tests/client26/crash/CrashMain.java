@@ -22,7 +22,7 @@ import rorqual.tests.support.Await;
  * <pre>
  *   create ZK              → ok
  *   write ZK ROUND COUNT   → writing, once COUNT operations of this round are acknowledged
- *   kill                   → now: from now on the driver may kill the server
+ *   kill                   → now: errors after this are no problem, and the driver may kill the server
  *   stop                   → now: the writers end without a kill
  *   join                   → ok ACKNOWLEDGED, once no writer runs any more; or problem TEXT
  *   check ZK FIRSTROUND    → ok ACKNOWLEDGED INDOUBT (of the whole journal); or problem TEXT

@@ -23,8 +23,8 @@ import org.apache.hadoop.hbase.util.Bytes;
 
 /**
  * Clients that outlive every server: HBase's client retries a call that a kill interrupts on the next server, with the same
- * nonce. So no call is in doubt: each increment and each append is applied exactly once, which every response shows, since each
- * row has only one writer.
+ * nonce. So no call is in doubt: each increment and each append is applied exactly once. Every response shows this, because
+ * each row has only one writer.
  */
 final class CrashPatient {
     private static final int COUNTERS = 3;
@@ -112,7 +112,8 @@ final class CrashPatient {
         }
     }
 
-    /** Waits until no operation is in flight and starts none: a server's clock may then jump by more than the life of nonces. */
+    /** Waits until no operation is in flight, and starts none: then a server's clock may jump by more than the lifetime of
+     * nonces. */
     void pause() throws InterruptedException {
         synchronized (turnstile) {
             paused = true;
@@ -176,7 +177,8 @@ final class CrashPatient {
         expect("row " + row, wanted.toString(), s(result.getValue(CrashWriter.A, b("text"))));
     }
 
-    /** A chain of checkAndPuts, each on the value of the previous one. A retry finds the value of the first attempt: it succeeded. */
+    /** A chain of checkAndPuts, each on the value of the previous one. A retry that finds the value of the first attempt has
+     * succeeded. */
     private void checkAndPut(Table table, long number) throws IOException {
         byte[] row = b("exact-chain");
         Put put = CrashWriter.at(new Put(row), CrashWriter.A, b("v"), Bytes.toBytes(number));

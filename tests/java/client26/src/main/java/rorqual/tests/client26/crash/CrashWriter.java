@@ -31,7 +31,7 @@ final class CrashWriter {
     static final int THREADS = 4;
     static final byte[] A = b("a");
     static final byte[] B = b("b");
-    /** The writers' clock: far behind every clock that a server may have. */
+    /** The writers' clock: far behind any clock that a server may have. */
     private static final AtomicLong TIME = new AtomicLong(1_000_000_000_000L);
 
     private final Journal journal;
@@ -41,10 +41,10 @@ final class CrashWriter {
     private final AtomicLong acknowledged = new AtomicLong();
     private final ConcurrentLinkedQueue<String> problems = new ConcurrentLinkedQueue<>();
     private final List<Thread> threads = new ArrayList<>();
-    /** The kill is about to come, or has: errors from now on are its doing. */
+    /** The kill will come soon or has come: later errors are caused by it. */
     private volatile boolean dying;
     private volatile boolean stop;
-    /** Joined: a thread that is left behind must not begin anything more. Guarded by {@code journal}. */
+    /** Joined: threads that are left running must not begin further operations. Guarded by {@code journal}. */
     private boolean ended;
 
     CrashWriter(Journal journal, String run, String zookeeper, int round) throws IOException {
@@ -70,8 +70,8 @@ final class CrashWriter {
 
     static void create(String zookeeper, String run) throws IOException {
         try (Connection connection = ConnectionFactory.createConnection(configuration(zookeeper)); Admin admin = connection.getAdmin()) {
-            // The smallest memstore that HBase allows: a round of a second flushes by itself. The largest thread's rows
-            // lie in a region of their own, so that one log carries several.
+            // The smallest memstore size that HBase allows, so that a round of a second causes flushes. The rows of the
+            // thread with the highest number are in a separate region, so that the log has several regions.
             admin.createTable(TableDescriptorBuilder.newBuilder(table(run)).setMemStoreFlushSize(1 << 20)
                 .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(A).setMaxVersions(3).build())
                 .setColumnFamily(ColumnFamilyDescriptorBuilder.of(B)).build(), new byte[][] {b("row-1"), b("row-3")});
@@ -110,20 +110,20 @@ final class CrashWriter {
         return acknowledged.get();
     }
 
-    /** From here on a failed call is no finding. */
+    /** From here on a failed call is no problem. */
     void kill() {
         dying = true;
     }
 
-    /** Lets the writers end by themselves: for a server that is not to be killed. */
+    /** Lets the writers end without a kill of the server. */
     void stop() {
         stop = true;
     }
 
     /**
-     * Returns when no writer runs any more, with what they complained of before the kill. After a kill the client may wait
-     * for a ZooKeeper that is no more until the next server's answers on the same port: its threads are then left behind, may
-     * finish the call that the journal knows as sent, and begin no other.
+     * Returns the problems before the kill, when no writer runs any more. After a kill the client may wait for a dead
+     * ZooKeeper until the next server's ZooKeeper responds on the same port: then the writer's thread is left running. It may
+     * finish the call that the journal lists as sent, but begins no other.
      */
     List<String> join() throws Exception {
         if (dying) {
@@ -155,7 +155,7 @@ final class CrashWriter {
         try {
             connection.close();
         } catch (IOException e) {
-            // It was to a server that is dead.
+            // The failed call was to a dead server.
         }
     }
 
@@ -166,7 +166,8 @@ final class CrashWriter {
         acknowledged.incrementAndGet();
     }
 
-    /** Fails once this writer has been joined: what is sent later would be unknown to the check that reads the journal. */
+    /** Fails once this writer has been joined, because the check has read the journal and would not know operations sent
+     * later. */
     private void sent(String operation) throws IOException {
         synchronized (journal) {
             if (ended) {
@@ -198,7 +199,8 @@ final class CrashWriter {
             .addColumn(B, b("first"), time, value);
     }
 
-    /** A put in the writers' own time: the server's clock may jump, and whatever is written later must hide what was. */
+    /** A put with a timestamp of the writers' clock: the server's clock may jump, and a later write must always hide an
+     * earlier one. */
     static Put at(Put put, byte[] family, byte[] qualifier, byte[] value) {
         return put.addColumn(family, qualifier, TIME.incrementAndGet(), value);
     }
@@ -226,7 +228,7 @@ final class CrashWriter {
                         journaled("del " + old, () -> table.delete(new Delete(b(old), TIME.incrementAndGet())));
                     }
                     default -> {
-                        // Overwrites a row of this group of eight.
+                        // Overwrites an earlier row of this group of eight.
                         String again = row(id, round, k - 6);
                         journaled("put " + again + " " + version, () -> table.put(put(again, version)));
                     }
@@ -235,7 +237,7 @@ final class CrashWriter {
         }
     }
 
-    /** Several rows, of all regions, in one call: each row is whole or absent, whichever of them made it. */
+    /** Puts several rows, of all regions, in one call: each row is complete or absent, whichever write made it. */
     private void batch(Table table, int id, int k) throws Exception {
         List<Put> puts = new ArrayList<>();
         List<String> operations = new ArrayList<>();
@@ -269,7 +271,7 @@ final class CrashWriter {
         }
     }
 
-    /** One table more and one table less in each round. */
+    /** Creates one table and drops one in each round. */
     private void ddl() throws Exception {
         try (Admin admin = connection.getAdmin()) {
             TableName name = ddlTable(run, round);

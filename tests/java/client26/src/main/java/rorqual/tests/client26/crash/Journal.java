@@ -19,9 +19,9 @@ import java.util.Set;
 import java.util.TreeMap;
 
 /**
- * What the writers did, in a local file: a line before an operation is sent ({@code ?}), and a line once the server has
- * acknowledged it ({@code +}). So after a kill an operation without its second line is in doubt: it may be there or not,
- * but not by half.
+ * The writers' operations, in a local file: a line before an operation is sent ({@code ?}), and a line once the server
+ * has acknowledged it ({@code +}). So after a kill an operation without its second line is in doubt: it may have been
+ * applied or not, but not partly.
  *
  * <pre>
  *   ? put ROW VERSION          the row's columns in both families carry VERSION
@@ -35,7 +35,7 @@ final class Journal implements AutoCloseable {
     private final Writer file;
 
     Journal(Path path) throws IOException {
-        // Not a channel's writer: an interrupt would close it.
+        // Not a channel's writer, which an interrupt would close.
         this.file = new BufferedWriter(new FileWriter(path.toFile(), StandardCharsets.UTF_8, true));
     }
 
@@ -59,13 +59,13 @@ final class Journal implements AutoCloseable {
         file.close();
     }
 
-    /** The expected state: what must be found, and what may be found. */
+    /** The expected state: results that must be found, and results that may be found. */
     static final class Expected {
-        /** Rows of puts: what is allowed for each; null in the set stands for no row. */
+        /** Rows of puts: the allowed versions of each; null in the set stands for an absent row. */
         final Map<String, Set<String>> rows = new TreeMap<>();
         /** Rows of pairs: the last acknowledged version, and those in doubt after it. */
         final Map<String, Set<String>> pairs = new TreeMap<>();
-        /** Of tables, which may be the last operation done: "create", "drop". */
+        /** Tables: the allowed last operations, "create" or "drop". */
         final Map<String, Set<String>> tables = new TreeMap<>();
         final Map<String, Long> acknowledgedSums = new TreeMap<>();
         final Map<String, Long> sentSums = new TreeMap<>();
@@ -76,7 +76,8 @@ final class Journal implements AutoCloseable {
     /** Reads a journal from its beginning. */
     static Expected read(Path path) throws IOException {
         Expected expected = new Expected();
-        // Per key the operation sent and not yet acknowledged; a writer has one key of each kind in flight at a time.
+        // For each key the operation that is sent and not yet acknowledged; a writer has one key of each kind in flight
+        // at a time.
         Map<String, String> open = new HashMap<>();
         try (BufferedReader in = Files.newBufferedReader(path, StandardCharsets.UTF_8)) {
             for (String line = in.readLine(); line != null; line = in.readLine()) {
@@ -119,7 +120,8 @@ final class Journal implements AutoCloseable {
     }
 
     /**
-     * Adds what may be found for a key, behind what was sent before; before its first operation that is {@code nothing}.
+     * Adds a result that may be found for a key, after those of earlier operations; before the first operation the
+     * result is {@code nothing}.
      */
     private static void allow(Map<String, Set<String>> map, String key, String nothing, String version) {
         Set<String> versions = map.computeIfAbsent(key, k -> new LinkedHashSet<>(Collections.singleton(nothing)));
@@ -128,9 +130,9 @@ final class Journal implements AutoCloseable {
     }
 
     /**
-     * What was sent before an acknowledged operation is no longer in doubt. What was sent after it still is: a client that
-     * outlived a kill may read an acknowledgement when others have sent more. Nothing follows from an acknowledgement older
-     * than the last.
+     * Operations sent before an acknowledged one are no longer in doubt. Operations sent after it still are: a client that
+     * outlived a kill may read its acknowledgement after others have sent further operations. An acknowledgement of an
+     * operation before the last acknowledged one changes nothing.
      */
     private static void only(Map<String, Set<String>> map, String key, String version) {
         Set<String> versions = map.get(key);

@@ -109,7 +109,7 @@ public final class Borders implements Program {
         }
     }
 
-    /** Every cell once and in order; values are as long as they were. */
+    /** Reads every cell once and in order, and checks the lengths of the values. */
     private void readAll(AsyncConnection connection, Scan scan) throws Exception {
         int cells = 0;
         try (ResultScanner scanner = connection.getTable(cluster.name("borders")).getScanner(scan)) {

@@ -92,7 +92,7 @@ public final class Connections implements Program {
             {"master registry", "org.apache.hadoop.hbase.client.MasterRegistry", "hbase.masters", master}};
         for (String[] line : registries) {
             steps.run(line[0], () -> {
-                // ZooKeeper's address is unreachable, so that it cannot be used.
+                // ZooKeeper's address is unreachable, so the client must find the server without it.
                 Configuration conf = Cluster.configuration("127.0.0.1:1");
                 conf.set("hbase.client.registry.impl", line[1]);
                 conf.set(line[2], line[3]);
@@ -106,7 +106,7 @@ public final class Connections implements Program {
         return name.getHostname() + ":" + name.getPort();
     }
 
-    /** A few operations of each kind over a connection of its own. */
+    /** A few operations of each kind over a separate connection. */
     private void use(Configuration conf) throws Exception {
         try (Connection connection = ConnectionFactory.createConnection(conf);
              Admin admin = connection.getAdmin(); Table t = connection.getTable(cluster.name("conn"))) {

@@ -113,14 +113,14 @@ public final class Endpoints implements Program {
         return (i * 37 % 101 - 40) / 8.0;
     }
 
-    /** Of any scale and sign: the interpreter rounds each to two digits. */
+    /** Values of any scale and sign: the interpreter rounds each to two digits. */
     private static BigDecimal decimalOf(int i) {
         Random random = new Random(i);
         String digits = new java.math.BigInteger(40 + 60 * (i % 3), random).toString();
         return new BigDecimal((i % 4 == 0 ? "-" : "") + digits).movePointLeft(random.nextInt(20));
     }
 
-    /** Behind these rows the multi-row steps write. */
+    /** A scan that ends before the rows that the multi-row steps write. */
     private static Scan between() {
         return new Scan().withStartRow(b("r")).withStopRow(b("t"));
     }
@@ -373,7 +373,7 @@ public final class Endpoints implements Program {
                 new Case(true, condition("x2", "f", "q", CompareType.GREATER_OR_EQUAL, "3")),
                 new Case(true, condition("x2", "f", "absent", equal, null)),
                 new Case(false, condition("x2", "f", "q", equal, null)),
-                // The operator does not matter where no value is asked for.
+                // Without a value the operator does not matter.
                 new Case(true, condition("x2", "f", "absent", CompareType.NOT_EQUAL, null)),
                 new Case(false, condition("x2", "f", "q", CompareType.NOT_EQUAL, null)),
                 new Case(false, condition("x2", "f", "absent", equal, "2")))) {

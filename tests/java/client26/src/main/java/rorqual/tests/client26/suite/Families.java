@@ -40,7 +40,7 @@ import rorqual.tests.support.Ticks;
 /** Attributes of families and tables: kept, returned, and honoured. */
 public final class Families implements Program {
     private static final int ROWS = 600;
-    /** One table with a family for each case, which its name describes. */
+    /** A table for each case, with one family; the name describes the case. */
     private static final Map<String, Map<String, String>> STORED = new TreeMap<>(Map.ofEntries(
         Map.entry("none", Map.of("COMPRESSION", "NONE")),
         Map.entry("gz", Map.of("COMPRESSION", "GZ")),
@@ -88,7 +88,7 @@ public final class Families implements Program {
         }
     }
 
-    // ---- kept and returned -------------------------------------------------------------------------------------------
+    // ---- stored and returned -----------------------------------------------------------------------------------------
 
     private TableDescriptor described() {
         return TableDescriptorBuilder.newBuilder(cluster.name("fam_described"))
@@ -113,7 +113,7 @@ public final class Families implements Program {
             TableDescriptor given = described();
             TableDescriptor got = cluster.admin.getDescriptor(given.getTableName());
             for (ColumnFamilyDescriptor family : given.getColumnFamilies()) {
-                // Compared as maps, so that a difference shows its attribute.
+                // Compared as maps, so that a failure shows the attribute that differs.
                 Expect.equal(text(family.getValues()), text(got.getColumnFamily(family.getName()).getValues()), family.getNameAsString());
                 Expect.equal(family.getConfiguration(), got.getColumnFamily(family.getName()).getConfiguration(), "configuration");
             }
@@ -129,7 +129,7 @@ public final class Families implements Program {
         return text;
     }
 
-    // ---- forms of storing --------------------------------------------------------------------------------------------
+    // ---- encodings, compressions, blooms -----------------------------------------------------------------------------
 
     private void stored(Steps steps) throws Exception {
         steps.must("stored: create", () -> {

@@ -64,10 +64,11 @@ import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
 /**
- * Random histories with answers recorded from a real HBase 2.6.1: writes and deletes of every kind with small
+ * Random histories with results recorded from a real HBase 2.6.1: writes and deletes of every kind with small
  * explicit timestamps (so that they collide), flushes, compactions, gets and scans with random options and filters.
  *
- * <p>{@code HISTORIES=N} runs fewer seeds, {@code TRACE=1} prints the operations before a difference, {@code RECORD=FILE} takes the answers of the server at hand as the expected ones (resource {@code histories.gz}).
+ * <p>{@code HISTORIES=N} runs fewer seeds, {@code TRACE=1} prints the operations before a difference, {@code RECORD=FILE} records the results of the server under test as the expected ones (resource {@code
+ * histories.gz}).
  */
 public final class Histories implements Program {
     private static final int SEEDS = Integer.parseInt(System.getenv().getOrDefault("HISTORIES", "24"));
@@ -105,7 +106,7 @@ public final class Histories implements Program {
         }
     }
 
-    /** The cells that readers see at the end, which no flush, compaction or restart may change. */
+    /** The cells that readers see in the end, which no flush, compaction or restart may change. */
     @Override
     public void check(Steps steps) throws Exception {
         Map<Integer, List<String>> expected = expected();
@@ -145,7 +146,8 @@ public final class Histories implements Program {
         if (name.equals("keep")) {
             family.setKeepDeletedCells(KeepDeletedCells.TRUE);
         }
-        // Raw scans show compactions, and the time of automatic ones is unknown: only the history compacts.
+        // Raw scans show the effect of compactions, and the time of automatic ones is unknown: only the history starts
+        // compactions.
         return family.setConfiguration("hbase.hstore.compaction.min", "1000").build();
     }
 
@@ -450,7 +452,7 @@ public final class Histories implements Program {
             return text.toString();
         }
 
-        /** A random filter; those that decide by whole rows do not go with a batch. */
+        /** A random filter; filters that decide on whole rows cannot be combined with a batch. */
         private Filter filter(int depth, boolean wholeRows) {
             byte[] qualifier = b(pick(QUALIFIERS));
             String row = pick(ROWS);

@@ -20,7 +20,7 @@ import rorqual.tests.support.Steps;
 
 /**
  * The largest cell: 10,485,760 bytes of the whole serialized cell, names and lengths included. The client's own limit is
- * off here, so the server decides.
+ * disabled here, so only the server checks.
  */
 public final class Limits implements Program {
     private static final int LIMIT = 10_485_760;

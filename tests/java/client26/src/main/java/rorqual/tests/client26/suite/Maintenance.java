@@ -59,7 +59,7 @@ public final class Maintenance implements Program {
                 for (RegionInfo region : cluster.regions("maint")) {
                     admin.flushRegion(region.getRegionName());
                 }
-                admin.flush(name); // nothing to flush is fine too
+                admin.flush(name); // a flush of an empty memstore succeeds, too
                 Expect.equal("a/f:q=1 a/g:q=1 b/f:q=2 b/g:q=2 n/f:q=3 n/g:q=3", untimed(t, new Scan()), "cells");
             });
             steps.run("compaction: many files, every kind of content", () -> {
@@ -128,11 +128,11 @@ public final class Maintenance implements Program {
                 t.delete(delete("r").addFamily(b("f"), 7));
                 t.put(put("r", "g:q@1=1"));
                 admin.flush(name, b("g"));
-                // Marker and put are still together in memory, so the flush of both drops what the marker hides.
+                // Marker and put are both in the memstore, so the flush drops the put that the marker hides.
                 t.put(put("r", "f:q@5=5"));
                 admin.flush(name);
                 Expect.equal("r/f:@7!DeleteFamily r/g:q@1=1", timed(t, new Scan().setRaw(true).readAllVersions()), "raw scan");
-                // A put that is flushed separately from the marker stays in its file, hidden.
+                // A put that is flushed separately from its marker stays in its file, hidden.
                 t.put(put("r", "f:q@4=4"));
                 admin.flush(name);
                 Expect.equal("r/f:@7!DeleteFamily r/f:q@4=4 r/g:q@1=1", timed(t, new Scan().setRaw(true).readAllVersions()), "raw scan");

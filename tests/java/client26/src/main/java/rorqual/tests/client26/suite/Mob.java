@@ -31,7 +31,7 @@ import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
-/** MOB families: larger values are in files of their own, which readers do not notice unless they ask for it. */
+/** MOB families: larger values are in separate files, which readers notice only if they ask for references. */
 public final class Mob implements Program {
     private static final String TABLE = "mob";
     private static final byte[] LARGE = b("large"), SMALL = b("small"), ALL = b("all"), Q = b("q");
@@ -144,7 +144,7 @@ public final class Mob implements Program {
         return scan;
     }
 
-    /** be32 length of the value, name of the file. */
+    /** The names of the MOB files in references: a reference has the value's length (be32) and the file's name. */
     private static TreeSet<String> files(Table table) throws Exception {
         TreeSet<String> files = new TreeSet<>();
         Scan scan = attribute("hbase.mob.scan.raw");

@@ -31,7 +31,7 @@ import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
-/** Every option of Get and Scan, over memory and files, one region and several. */
+/** Every option of Get and Scan, on memstore and files, in one region and several. */
 public final class Reads implements Program {
     /** Rows of the long table: r000 … r199, over three regions. */
     private static final int ROWS = 200;
@@ -46,7 +46,7 @@ public final class Reads implements Program {
     public void write(Steps steps) throws Exception {
         steps.must("small: create and put", () -> {
             try (Table table = cluster.create("read_small", Cluster.family("f", 5), Cluster.family("g", 5))) {
-                // Half of it goes to a file, so that every read merges a file and memory.
+                // Half of the table is flushed, so that every read merges a file and the memstore.
                 table.put(List.of(put("a", "f:x@1=1", "f:y@1=1", "g:x@1=1"), put("b", "f:x@1=1", "f:x@2=2", "g:z@5=5")));
                 cluster.flush("read_small");
                 table.put(List.of(put("a", "f:x@3=3", "g:x@4=4"), put("c", "f:x@1=1"), put("cc", "g:x@1=1"), put("d", "f:y@9=9")));
@@ -61,7 +61,7 @@ public final class Reads implements Program {
                 table.put(puts.subList(0, 100));
                 cluster.flush("read_long");
                 table.put(puts.subList(100, ROWS));
-                // Holes: a scan must skip rows whose cells are all deleted.
+                // Holes: rows whose cells are all deleted, which a scan must skip.
                 table.delete(new Delete(b(row(60))));
                 table.delete(new Delete(b(row(150))));
             }
@@ -88,7 +88,7 @@ public final class Reads implements Program {
                 table.put(put("r", "f:q@3=again"));
             }
         });
-        // Not in check: a restart may flush, which drops the puts that markers hide.
+        // Not in the check phase: a restart may flush, which drops puts that markers hide.
         try (Table raw = cluster.table("read_raw")) {
             raw(steps, raw);
         }
@@ -271,11 +271,11 @@ public final class Reads implements Program {
             Scan scan = new Scan().setScanMetricsEnabled(true);
             try (ResultScanner scanner = t.getScanner(scan)) {
                 while (scanner.next() != null) {
-                    // only counted
+                    // the rows are only counted
                 }
                 ScanMetrics metrics = scanner.getScanMetrics();
                 Expect.equal(3L, metrics.countOfRegions.get(), "regions scanned");
-                // Rows that have only markers count too.
+                // Rows that only have markers are counted, too.
                 Expect.equal(200L, metrics.countOfRowsScanned.get(), "rows scanned");
             }
         });

@@ -99,7 +99,7 @@ public final class Regions implements Program {
         void run(RegionInfo first, RegionInfo second) throws Exception;
     }
 
-    /** Repeats a change until the regions it is about carry no references any more. */
+    /** Repeats a change until its regions have no references left. */
     private void whenFreeOfReferences(String table, Change change) throws Exception {
         TableName name = cluster.name(table);
         long deadline = System.nanoTime() + PATIENCE_SECONDS * 1_000_000_000L;
@@ -316,7 +316,7 @@ public final class Regions implements Program {
         return String.format("%05d", i * 7 % ROWS);
     }
 
-    /** Writers and scanners at work while the table is split and merged: nothing is lost, doubled or out of order. */
+    /** Writers and scanners run while the table is split and merged: no row is lost, duplicated or out of order. */
     private void underLoad(Steps steps) throws Exception {
         steps.must("load: create", () -> cluster.create("regions_load", Cluster.family("f")).close());
         steps.run("load: splits and merges under writers and scanners", () -> {
@@ -351,8 +351,8 @@ public final class Regions implements Program {
                     for (boolean reversed = false; !stop.get(); reversed = !reversed) {
                         int before = written.size();
                         List<String> seen = List.of(rows(t, new Scan().setCaching(100).setReversed(reversed)).split(" "));
-                        // In a reversed scan the client itself may skip a region that was merged while it looked for the next one;
-                        // with a real HBase 2.6.1 also in a forward scan.
+                        // In a reversed scan the client itself may skip a region that is merged while the client looks up the next
+                        // region; with a real HBase 2.6.1 also in a forward scan.
                         boolean all = !reversed && !"hbase".equals(System.getenv("PEER"));
                         Expect.that(!all || seen.size() >= ROWS / 2 + before, "a scan saw " + seen.size() + " rows, " + (ROWS / 2 + before) + " were there");
                         for (int i = 1; i < seen.size(); i++) {

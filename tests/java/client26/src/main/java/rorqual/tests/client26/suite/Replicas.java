@@ -45,7 +45,7 @@ public final class Replicas implements Program {
         this.admin = cluster.admin;
     }
 
-    /** How many locations each replica id has: "0:2 1:2". */
+    /** The number of locations of each replica id: "0:2 1:2". */
     private String locations() throws Exception {
         TreeMap<Integer, Integer> counts = new TreeMap<>();
         try (RegionLocator locator = cluster.connection.getRegionLocator(cluster.name("replicas"))) {
@@ -108,7 +108,7 @@ public final class Replicas implements Program {
             Expect.that(loads.containsAll(regions), "asked of the server: " + loads);
             Expect.equal(6, admin.getRegionMetrics(server, name).size(), "loads of the table");
             if (!"hbase".equals(System.getenv("PEER"))) {
-                // HBase's master learns it from the server's next report.
+                // HBase's master learns the replicas from the server's next report.
                 TreeSet<String> reported = new TreeSet<>();
                 admin.getClusterMetrics().getLiveServerMetrics().get(server).getRegionMetrics().values()
                     .forEach(load -> reported.add(load.getNameAsString()));
@@ -120,7 +120,8 @@ public final class Replicas implements Program {
                 table.put(put("a", "f:q=0"));
                 table.put(put("x", "f:q=1"));
             }
-            // HBase's replicas, without replication between them, read the list of files only when they are opened.
+            // HBase's replicas, without replication between them, read the list of files only when they are opened, so
+            // the table is reopened.
             admin.disableTable(name);
             admin.enableTable(name);
             answers();
@@ -148,7 +149,7 @@ public final class Replicas implements Program {
             Expect.equal("0:3 1:3 2:3", locations(), "locations after a split");
         });
         if (!"hbase".equals(System.getenv("PEER"))) {
-            // docs/compatibility.md
+            // an intended difference: docs/compatibility.md
             steps.run("too many replicas are refused", () -> Expect.fails(DoNotRetryIOException.class,
                 "REGION_REPLICATION 65 is not supported, only up to 64", () -> alter(65)));
         }

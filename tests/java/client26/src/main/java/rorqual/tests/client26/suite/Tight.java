@@ -46,9 +46,8 @@ import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
 /**
- * Limits that a server reaches only with tight settings, those of {@code tests/e2e/tight.py}: requests of at most
- * {@link #FRAME} bytes, scanners that live for {@link #LEASE_MS} between two calls. And calls that take longer than their
- * clients wait.
+ * Limits that are only reached with the tight settings of {@code tests/e2e/tight.py}: requests of at most {@link #FRAME}
+ * bytes, scanner leases of {@link #LEASE_MS}. And calls that take longer than their clients wait.
  */
 public final class Tight implements Program {
     private static final int FRAME = 1 << 20;
@@ -57,9 +56,9 @@ public final class Tight implements Program {
 
     /** Cells of the wide row, each compared by every filter of slow(). */
     private static final int SLOW_CELLS = 4_000;
-    /** What a get of the wide row takes: three times the interval of a scan's heartbeats, which is half a lease. */
+    /** Duration of a get of the wide row: three times the interval of a scan's heartbeats, which is half a lease. */
     private static final long SLOW_MS = 3 * LEASE_MS / 2;
-    /** For calls that shall time out, and for calls that must not, however loaded the machine is. */
+    /** Time-outs for calls that must time out, and for calls that must not, however loaded the machine is. */
     private static final int SHORT_TIMEOUT_MS = 100;
     private static final int PATIENT_MS = 300_000;
 
@@ -134,7 +133,7 @@ public final class Tight implements Program {
 
     // ---- scanners, call by call
 
-    /** What ClientScanner sends, one call at a time, without its retries. */
+    /** Sends the same calls as ClientScanner, one at a time, without its retries. */
     private final class Calls {
         private final ClientService.BlockingInterface server;
         private final byte[] region;
@@ -276,10 +275,10 @@ public final class Tight implements Program {
         });
     }
 
-    // ---- calls that take longer than their client waits
+    // ---- calls that take longer than their clients wait
 
-    /** Lets every tenth of the values through, after a while: the values are filled with a's, so that each place looks like
-     *  the text's begin and its end. */
+    /** A slow filter that passes every tenth value: the values consist of a's, so that each position looks like the text's
+     * beginning and its end. */
     private static FilterList slow(int filters) {
         List<Filter> list = new ArrayList<>();
         for (int i = 0; i < filters; i++) {
@@ -323,7 +322,7 @@ public final class Tight implements Program {
                 for (int i = 0; i < SLOW_CELLS;) {
                     List<Put> puts = new ArrayList<>();
                     Put wide = new Put(b("wide"));
-                    for (int end = i + 400; i < end; i++) { // below the limit of a request
+                    for (int end = i + 400; i < end; i++) { // stays below the limit of a request
                         byte[] value = b(filling + i + ".");
                         puts.add(new Put(b(String.format("n%04d", i))).addColumn(b("f"), b("q"), value));
                         wide.addColumn(b("f"), b(String.format("q%04d", i)), value);

@@ -178,7 +178,7 @@ public final class Writes implements Program {
         steps.run("delete: then put again", () -> {
             t.put(put("del5", "f:q=1"));
             t.delete(delete("del5"));
-            Ticks.next(); // a marker hides what carries its own millisecond
+            Ticks.next(); // a marker also hides puts of the same millisecond
             t.put(put("del5", "f:q=2"));
             Expect.equal("f:q=2", untimed(t.get(get("del5"))), "row");
         });
@@ -418,7 +418,7 @@ public final class Writes implements Program {
         return t.checkAndMutate(check).isSuccess();
     }
 
-    @SuppressWarnings("deprecation") // the older forms are what is tested
+    @SuppressWarnings("deprecation") // this tests the older forms
     private void checkAndMutateOld(Steps steps, Table t) {
         steps.run("old checks: put", () -> {
             Expect.that(t.checkAndPut(b("old1"), F, Q, null, put("old1", "f:q=1")), "absent");
