@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define BYSTANDER_BUCKETS 20000 /* pause between calls in milliseconds */
+#define BYSTANDER_BUCKETS 20000 /* of 1 ms; the last one counts longer calls, too */
 
 typedef struct bystander {
     struct sockaddr_in address;
@@ -22,9 +22,9 @@ typedef struct bystander {
     char problem[512];
     /* Read after the thread was joined: */
     uint64_t calls, busy;
-    uint64_t rows;     /* acknowledged rows w0000000000 …, whose value is their number */
-    uint64_t worst_ms; /* longest call; longest excess of a sleep, which the machine caused */
-    uint64_t worst_nap_ms;
+    uint64_t rows;         /* acknowledged rows w0000000000 …, whose value is their number */
+    uint64_t worst_ms;     /* longest call */
+    uint64_t worst_nap_ms; /* longest excess of a sleep, which the machine caused */
     uint64_t histogram[BYSTANDER_BUCKETS];
 } bystander;
 

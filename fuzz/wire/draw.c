@@ -284,7 +284,7 @@ void draw_name(rq_random *r, const char *prefix, unsigned count, rq_buf *out)
 
 typedef struct attribute {
     const char *name;
-    const char *values[8]; /* and the numbers in `limits` */
+    const char *values[8]; /* or one of odd_numbers */
 } attribute;
 
 static const attribute family_attributes[] = {

@@ -24,7 +24,7 @@
 #define CONTROLS 2        /* connections for requests that keep the tables alive */
 #define UNDER_WAY_MAX 160 /* maximum number of calls in flight over connections that read */
 #define UNSENT_MAX ((size_t)8 << 20)
-#define CARE_EVERY 120 /* number of requests between two checks */
+#define CARE_EVERY 120 /* requests between two rounds of care() */
 #define LOGGED_BYTES 65536
 #define P99_CALLS 400 /* with fewer calls the percentile is meaningless */
 

@@ -28,7 +28,7 @@ static const plan_method methods[] = {
 #undef X
 };
 
-/* Other methods of a service have weight 2. A method may stop the server, which is no finding. */
+/* Other methods have weight 2. The plan sends no method that stops a server: their weight is 0. */
 static const struct {
     const char *name;
     unsigned weight;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order of requests, their connection, and the connection's behaviour: they depend only on the
- * run's seed and the request's number, not on the server's responses and of which other requests
- * are left out. So a run can be repeated from its seed, and a shorter one from its seed and the
- * numbers of some requests. */
+ * run's seed and the request's number, not on the server's responses or on which other requests are
+ * left out. So a run can be repeated from its seed, and a shorter one from its seed and the numbers
+ * of some requests. */
 #ifndef RQ_FUZZ_WIRE_PLAN_H
 #define RQ_FUZZ_WIRE_PLAN_H
 
@@ -38,7 +38,7 @@ typedef struct plan_life {
     unsigned codec;                             /* RQ_CODEC_… */
     const char *codec_class, *compressor_class; /* NULL: none */
     unsigned user_len;                          /* length of the user's name */
-    bool old_client;                            /* sends a version without numbers */
+    bool old_client;                            /* sends version 1.2.0 as text only */
     unsigned crowd;                             /* idle connections with the same header */
     bool odd_header; /* the connection header is generated from its descriptor */
 } plan_life;

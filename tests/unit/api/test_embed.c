@@ -295,7 +295,7 @@ static void closing_meets_a_timer(void **state)
     for (int i = 0; i < 100; i++) {
         rq_db *db = NULL;
         OK(rq_connect("memory:", &o, &db, &why));
-        /* The close must start at a random moment between two timer events. */
+        /* A random time, so that the close meets the timer at different points. */
         nanosleep(&(struct timespec){0, 100000 + rand() % 3000000}, NULL);
         OK(rq_disconnect(db, &why));
     }
@@ -379,7 +379,7 @@ static void a_child_touches_nothing(void **state)
 /* --- kill -9 ---------------------------------------------------------------------------------- */
 
 /* Writes rows kKKKKK.RRRRR and a counter until it is killed; writes each acknowledged number to the
- * pipe. Flushes at times. */
+ * pipe. Flushes after every 500 writes. */
 static void write_until_killed(int acks, unsigned round)
 {
     /* In every other round writes are only handed to the operating system. This is faster, and

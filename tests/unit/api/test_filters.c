@@ -176,10 +176,10 @@ static void values_are_filtered(void **state)
            NULL, "");
     EXPECT(rq_column_value_filter(f, T("f"), T("z"), RQ_COMPARE_EQUAL,
                                   rq_big_decimal_comparator(f, rq_bytes_of("\5", 1), 1)),
-           NULL, "b2:z"); /* a chance of 0.5 */
+           NULL, "b2:z"); /* the decimal 0.5 */
     EXPECT(rq_column_value_filter(f, T("f"), T("z"), RQ_COMPARE_LESS,
                                   rq_big_decimal_comparator(f, rq_bytes_of("\5", 1), 2)),
-           NULL, ""); /* a chance of 0.05 */
+           NULL, ""); /* the decimal 0.05 */
     EXPECT(rq_column_value_filter(f, T("f"), T("z"), RQ_COMPARE_EQUAL,
                                   rq_bit_comparator(f, rq_bytes_of("\0\0\0\0\4", 5), RQ_BIT_AND)),
            NULL, "b2:z");

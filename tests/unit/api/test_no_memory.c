@@ -194,7 +194,7 @@ static rq_err connect_again(void)
 
 static char folder[] = "file:/tmp/rorqual_no_memory_XXXXXX";
 
-/* A folder that has a table and, after the first call, a row: opened, read, written and closed. */
+/* Opens a folder with a table, reads the row "kept", writes the row "new", and closes. */
 static rq_err use_folder(void)
 {
     rq_db *other = NULL;

@@ -350,7 +350,7 @@ static void timers_fire_in_calls(void **state)
     ex->timer_arm(ex, &a.timer, lane, 1000000000000);
     assert_true(ex->timer_cancel(ex, &a.timer));
     ex->lane_free(ex, lane);
-    rq_driven_executor_free(ex); /* frees the timer that is still armed */
+    rq_driven_executor_free(ex); /* disarms the timer that is still armed */
     assert_false(later.timer.armed);
     assert_string_equal(text, "ab");
 }
@@ -371,7 +371,7 @@ static void the_descriptor_is_readable_when_tasks_wait(void **state)
     int fd = rq_driven_descriptor(ex);
     assert_true(fd >= 0 && rq_driven_descriptor(ex) == fd);
     assert_true(is_readable(fd)); /* an earlier event may be unread */
-    while (is_readable(fd))       /* rq_poll must first find that nothing is left */
+    while (is_readable(fd))       /* until a run has found that nothing is left */
         rq_driven_run(ex, is_true, &never, ex->now_ns(ex) + 1000000);
     ex->submit(ex, RQ_POOL_WORK, &a.task);
     assert_true(is_readable(fd));

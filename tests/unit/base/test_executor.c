@@ -239,7 +239,7 @@ static void timers_fire_in_the_order_they_are_due(void **state)
     assert_int_equal(never.fired_as, cancelled ? 0 : 2);
     assert_int_equal(late.fired_as, cancelled ? 2 : 3);
     assert_false(ex->timer_cancel(ex, &late.timer));
-    /* A timer that is armed again and freed while armed. */
+    /* Freeing the executor disarms a timer that is armed again. */
     ex->timer_arm(ex, &never.timer, lane, UINT64_MAX);
     ex->lane_free(ex, lane);
     rq_thread_executor_free(ex);
@@ -303,7 +303,7 @@ static void the_lowest_rank_begins_first(void **state)
         ex->submit_ranked(ex, RQ_POOL_COMPACT, &tasks[i].task, i == 8 ? 7 : ranks[i]);
     }
     ex->raise(ex, RQ_POOL_COMPACT, &tasks[8].task, -7); /* runs before all others */
-    ex->raise(ex, RQ_POOL_COMPACT, &tasks[3].task, 4);  /* its rank is higher already */
+    ex->raise(ex, RQ_POOL_COMPACT, &tasks[3].task, 4);  /* rank -2 runs before rank 4: no change */
     ex->raise(ex, RQ_POOL_WORK, &tasks[7].task, -9);    /* not queued in this pool */
     atomic_store(&d.open, true);
     rq_thread_executor_free(ex);

@@ -61,10 +61,10 @@ static void a_task_gives_way_to_those_that_wait(void **state)
     rq_pool_share_submit(&s, &tasks[1]);
     rq_pool_share_submit(&s, &tasks[2]);
     assert_true(rq_pool_share_give_way(&s, &tasks[0]));
-    rq_pool_share_end(&s); /* submits tasks[1] */
+    rq_pool_share_end(&s); /* ends tasks[1], submits tasks[2] */
     assert_true(rq_pool_share_give_way(&s, &tasks[2]));
-    rq_pool_share_end(&s); /* submits tasks[0] */
-    rq_pool_share_end(&s); /* submits tasks[2] */
+    rq_pool_share_end(&s); /* ends tasks[0], submits tasks[2] */
+    rq_pool_share_end(&s); /* ends tasks[2]; none is left */
     static const size_t order[] = {0, 1, 2, 0, 2};
     assert_int_equal(k.count, RQ_ARRAY_LEN(order));
     for (size_t i = 0; i < RQ_ARRAY_LEN(order); i++)

@@ -26,8 +26,8 @@ void late_calls_fail_opens(late_calls *l, rq_err rc);
 /* From now on tables of the namespace default are placed on a server with another name. The host
  * acts as this server, too. */
 void late_calls_name_server(late_calls *l);
-/* That server is killed and replaced by a new one. The caller notifies the catalog, and frees the
- * name. */
+/* That server is killed and replaced by a new one. The caller notifies the catalog, and releases
+ * the name. */
 const rq_server_name *late_calls_end_server(late_calls *l);
 /* REQUIRES: the catalog is closed. `l` may be NULL. */
 void late_calls_free(late_calls *l);

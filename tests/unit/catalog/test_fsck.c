@@ -108,7 +108,7 @@ static void a_healthy_folder_has_no_problems_however_it_was_left(void **state)
     open_again(&w);
     assert_int_equal(world_split(&w, "t", "a", "c"), RQ_OK);
     assert_int_equal(world_close(&w, false), RQ_OK);
-    healthy(&w); /* hbase:meta has the region only in the log */
+    healthy(&w); /* hbase:meta has the daughters' rows only in the log */
     open_again(&w);
     assert_int_equal(world_close(&w, true), RQ_OK);
     healthy(&w);
@@ -187,7 +187,8 @@ static void the_files_of_mob_values_are_looked_for(void **state)
     world_clear(&w);
 }
 
-/* Each .regioninfo file of another region, copied into the folder, is reported. */
+/* A folder with a copy of another region's .regioninfo is reported, but the keys of its files are
+ * not compared with that region's range. */
 static void a_folder_owned_by_another_server_is_reported(void **state)
 {
     (void)state;
@@ -197,7 +198,7 @@ static void a_folder_owned_by_another_server_is_reported(void **state)
     rq_fsck_totals totals;
     open_filled(&w, "f");
     assert_int_equal(world_close(&w, true), RQ_OK);
-    /* a file of any region; one of the regions has keys outside of its range */
+    /* a file of any region: its keys are outside of the other region's range */
     char *file = find_file(&w, &a, 32);
     static const char stray[] = "data/default/t/00000000000000000000000000000abc";
     char *dir = rq_arena_printf(&a, "%s/f", stray);
@@ -270,7 +271,7 @@ static void a_repair_moves_unread_files(void **state)
     findings t = {0};
     rq_fsck_totals totals;
     rq_fsck_options o = {.repair = true, .findings = {note, NULL, &t}};
-    /* Repair is refused while the log has edits. */
+    /* A repair moves nothing while the log has edits. */
     open_again(&w);
     assert_int_equal(world_close(&w, false), RQ_OK);
     assert_int_equal(rq_fsck(w.env->vfs, &o, &totals, NULL), RQ_OK);

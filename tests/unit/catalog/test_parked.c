@@ -439,7 +439,7 @@ static void one_revived(const change *ch, bool restarted)
             MUST(world_open(w));
             set_fault(w, &f);
             rq_sim_advance(w->sim, UINT64_C(700) * 1000000000);
-            /* The start has completed the rest of a procedure of this kind. */
+            /* If the kind has start_ends, the start has completed the rest of the procedure. */
             size_t left = kind->start_ends ? 0 : 1;
             if (unfinished(w) != left) fail_msg("%s: %zu are left", place, unfinished(w));
         }

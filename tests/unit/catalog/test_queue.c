@@ -12,7 +12,7 @@
 
 typedef struct queue {
     rq__procedures ps;
-    rq__proc *procs[PROCS_MAX]; /* the procedures in the queue, in order of arrival */
+    rq__proc *procs[PROCS_MAX]; /* waiting and running procedures, in order of arrival */
     size_t count;
 } queue;
 

@@ -133,7 +133,7 @@ static void rows_and_numbers_go_on_in_the_new_regions(void **state)
     assert_int_equal(world_create(&w, "t", "f g", NULL), RQ_OK);
     put_rows(&w, "t", "achkmz");
     assert_int_equal(world_table(&w, RQ_DDL_FLUSH_TABLE, "t"), RQ_OK);
-    put_rows(&w, "t", "abn"); /* writes a second version, which stays in the memstore */
+    put_rows(&w, "t", "abn"); /* a second version of a, and new rows, all in the memstore */
     int64_t before, after;
     (void)regions_of(&w, "t", &before);
     rq_engine_compactions_enable(w.engine, false);
@@ -223,7 +223,7 @@ static void a_truncated_region_has_nothing_and_goes_on(void **state)
     expect_rows(&w, "t", "a b c ");
     assert_int_equal(regions_of(&w, "t", &after), 2);
     put_rows(&w, "t", "z");
-    /* Twice, and over a crash: the log may still contain the truncated rows. */
+    /* Twice, and over a restart: the log may still contain the truncated rows. */
     assert_int_equal(world_truncate_region(&w, "t", "z"), RQ_OK);
     put_rows(&w, "t", "y");
     assert_int_equal(world_close(&w, true), RQ_OK);
@@ -394,7 +394,7 @@ static void a_region_that_grows_is_split_by_its_policy(void **state)
             char row[16];
             rq_err rc;
             snprintf(row, sizeof row, "r%03d", k);
-            for (;;) { /* as a client retries while the region is being moved */
+            for (;;) { /* as a client retries while the region is being split */
                 rc = world_put_cell(&w, "t", row, "f", "q", rq_slice_of(value, sizeof value));
                 if (rc == RQ_OK) break;
                 assert_true(rc == RQ_E_NOT_SERVING_REGION);

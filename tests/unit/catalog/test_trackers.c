@@ -95,7 +95,7 @@ static void an_unknown_name_is_a_class_that_is_not_found(void **state)
                                     "java.lang.ClassNotFoundException: Class my.Tracker not found";
     world *w = setup();
     REFUSED(world_create(w, "t", "f" IMPL "my.Tracker", NULL), RQ_E_DO_NOT_RETRY, not_found);
-    OK(world_create(w, "t", "f" IMPL, NULL)); /* an empty name means no tracker */
+    OK(world_create(w, "t", "f" IMPL, NULL)); /* an empty name counts as none: DEFAULT */
     expect(w, NULL, "DEFAULT");
     REFUSED(world_modify(w, "t", "f" IMPL "my.Tracker"), RQ_E_DO_NOT_RETRY, not_found);
     REFUSED(world_modify(w, "t", "f" IMPL "MIGRATION" FROM "my.Tracker" TO "FILE"),

@@ -124,7 +124,7 @@ rq_err world_peer(world *w, rq_ddl_kind kind, const char *id, int64_t bandwidth)
 /* The serialized TableSchema described by these texts, in the arena. */
 rq_slice world_schema(rq_arena *a, const char *table, const char *families);
 
-/* Writes a row with f:q = value, and checks whether it exists. */
+/* Puts "value" into the column q of the row's family. */
 rq_err world_put(world *w, const char *table, const char *row, const char *family);
 rq_err world_put_cell(world *w, const char *table, const char *row, const char *family,
                       const char *qualifier, rq_slice value);

@@ -9,7 +9,7 @@
 
 enum { ACTIONS_MAX = 4 };
 
-/* A region of the table, "START-END", and the server's script for it. */
+/* The table's regions, "START-END", and the server's responses. */
 typedef struct script {
     const char *regions[3];
     /* The response to each Multi: results of regions, separated by "|". For each region the actions

@@ -666,7 +666,7 @@ static void a_call_after_an_idle_time_connects_anew(void **state)
     assert_int_equal(master.accepted, CALLS);
 }
 
-/* More servers than the client keeps connections to services with few calls. */
+/* More servers than the number of connections that the client keeps for services with few calls. */
 static void connections_that_are_not_kept_are_closed(void **state)
 {
     (void)state;

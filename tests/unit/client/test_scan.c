@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A scan of a server that sends parts of rows and heartbeats, and loses scanners: a script lists its responses.
  *
- * " alone is a heartbeat, "" an answer without results, "!" an unknown scanner, "?" one whose cells
- * are not there; with "." at the end the table has no more. Cells are in a block, or (behind "^")
- * in the message; an answer in front of which "@" is comes from a replica.~A response is a list of
- * results "ROW:QUALIFIERS", separated by "|". "+" after a result: more cells of the row may follow.
- * A cell whose qualifier is a capital letter has a tag. "~" alone is a heartbeat, "" a response
- * without results, "!" an unknown scanner, "?" a response whose cells are missing; "." at the end:
- * the table has no more rows. Cells are in a block, or (after "^") in the message; a response that
- * begins with "@" is from a replica.~" alone is a heartbeat, "" an answer without results, "!" an
- * unknown scanner, "?" one whose cells are not there; with "." at the end the table has no more.
- * Cells are in a block, or (behind "^") in the message; an answer in front of which "@" is comes
- * from a replica. */
+ * A response is a list of results "ROW:QUALIFIERS", separated by "|". "+" after a result: more cells of the row may
+ * follow. A cell whose qualifier is a capital letter has a tag. "~" alone is a heartbeat, "" a response without
+ * results, "!" an unknown scanner, "?" a response whose cells are missing; "." at the end: the table has no more rows.
+ * Cells are in a block, or (after "^") in the message; a response that begins with "@" is from a replica. */
 #include "fake.h"
 
 #include "client/op_priv.h"
@@ -571,7 +564,6 @@ static void a_long_answer_is_not_kept(void **state)
 }
 
 /* After a lost scanner, too, the scan continues with the next row. */
-/* Also behind a lost scanner the scan goes on with the row that follows. */
 static void unread_cells_are_skipped(void **state)
 {
     (void)state;
@@ -588,6 +580,7 @@ static void unread_cells_are_skipped(void **state)
     }
 }
 
+/* The operation ends once, after the response to the request sent ahead has arrived, too. */
 static void malformed_answers_end_the_scan(void **state)
 {
     (void)state;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ' for the package name of HBase's filters).~Reads the files written by
- * tests/compat/filter/FilterOracle.java: lines of words; bytes are in hex ("-": no bytes, '~': the
- * package name of HBase's filters).~' for the package name of HBase's filters).
+ * Reads the files written by tests/compat/filter/FilterOracle.java: lines of words; bytes are in hex ("-": no bytes,
+ * '~': the package name of HBase's filters).
  */
 #ifndef RQ_TEST_ORACLE_FILE_H
 #define RQ_TEST_ORACLE_FILE_H

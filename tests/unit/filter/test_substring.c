@@ -52,7 +52,7 @@ static uint8_t lower_of(uint8_t c)
     return c >= 'A' && c <= 'Z' ? (uint8_t)(c + 'a' - 'A') : c;
 }
 
-/* '@', '[', '`' and '{' differ from each other by the bit that distinguishes upper and lower
+/* '@' and '`', '[' and '{' and other pairs differ only by the bit that distinguishes upper and lower
  * case. */
 static void either_case_is_found_and_nothing_else(void **unused)
 {

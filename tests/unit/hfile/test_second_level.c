@@ -114,7 +114,7 @@ static void end(world *w)
     close(w->log_fd);
 }
 
-/* Adds several times as many blocks as memory holds, while the writer keeps up. */
+/* Adds blocks; after each of them the writer runs until it has no more work. */
 static void fill(world *w, uint64_t from, uint64_t to)
 {
     for (uint64_t i = from; i < to; i++) {
