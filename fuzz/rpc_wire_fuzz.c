@@ -99,8 +99,7 @@ static const struct {
     HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") COMPRESSOR("ZStandardCodec", "\x2c")),
     HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") COMPRESSOR("DefaultCodec", "\x2a")),
     HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") COMPRESSOR("BZip2Codec", "\x28")),
-    HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") /* compressed in blocks, unlike
-                                                       * ZStandardCodec's stream */
+    HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") /* blocks; ZStandardCodec: a stream */
           "\x22\x32org.apache.hadoop.hbase.io.compress.zstd.ZstdCodec"),
     HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") VERSION_1_2),
 };

@@ -70,8 +70,7 @@ static void encode_cells(const plan_life *how, rq_random *r, const rq_buf *cells
     if (c == NULL)
         put(out, coded.ptr, coded.len);
     else
-        (void)!rq__compressor_pack(c, rq_buf_slice(&coded), out); /* may produce no or only some
-                                                                   * bytes */
+        (void)!rq__compressor_pack(c, rq_buf_slice(&coded), out); /* on an error, only some bytes */
     if (once_in(r, 40)) draw_damage(r, out);
     rq_buf_clear(&coded);
 }

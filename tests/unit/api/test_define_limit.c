@@ -63,8 +63,8 @@ static void a_call_ends_and_its_procedure_goes_on(void **state)
     rq_table_spec spec = {.size = sizeof spec, .name = "t", .families = &family, .family_count = 1};
     assert_int_equal(rq_embed_open(NULL, &options, &db, &error), RQ_OK);
     rq_err made = rq_table_create(db, &spec, &why);
-    for (bool exists = false; !exists; sched_yield()) /* also if the procedure took longer than the
-                                                       * call */
+    /* The table is made even if the procedure took longer than the call. */
+    for (bool exists = false; !exists; sched_yield())
         assert_int_equal(rq_table_exists(db, "t", &exists, &why), RQ_OK);
     assert_true(made == RQ_OK || made == RQ_E_TIMEOUT);
     rq__embed *e = rq__embed_of(db);
@@ -76,8 +76,8 @@ static void a_call_ends_and_its_procedure_goes_on(void **state)
     assert_int_equal(rq_catalog_lock_heartbeat(e->catalog, lock, false, &held, &error), RQ_OK);
     while (snapshots(db) == 0)
         sched_yield();
-    while (rq_table_enable(db, "t", &why) == RQ_E_TABLE_NOT_DISABLED) /* the disable is still
-                                                                       * running */
+    /* Waits for the disable, which is still running. */
+    while (rq_table_enable(db, "t", &why) == RQ_E_TABLE_NOT_DISABLED)
         sched_yield();
     /* A procedure whose caller has timed out when the database is closed. */
     lock_table(e, "t");

@@ -249,8 +249,8 @@ static void urls_and_settings_are_checked(void **state)
     FAILS(RQ_E_PERMISSION, rq_connect("file:/sys/rorqual", NULL, &db, &why));
 }
 
-/* A call looks up its table once. A table that is closed and opened again may have the same
- * address, but other rows. */
+/* A call looks up its table once. A table that is opened after another was closed may have the same
+ * address, but has other rows. */
 static void reopened_tables_are_distinguished(void **state)
 {
     (void)state;

@@ -335,8 +335,7 @@ static void a_drop_archives_what_is_not_hidden(void **state)
         const char *path;
         bool is_archived;
     } files[] = {{"f/0123456789abcdef0123456789abcdef", true},
-                 {"gone/0123456789abcdef0123456789abcdef", true}, /* a family that was removed
-                                                                   * earlier */
+                 {"gone/0123456789abcdef0123456789abcdef", true}, /* a removed family */
                  {".tmp/0123456789abcdef0123456789abcdef", false},
                  {".splits/0123456789abcdef0123456789abcdef", false},
                  {"f/.hidden", false},

@@ -224,8 +224,8 @@ static void note_end(rq_op *op, void *ctx, const rq_op_result *r)
     *(rq_err *)ctx = r->err;
 }
 
-/* When hbase:meta has moved and ZooKeeper does not answer, only the operations that need them
- * wait. */
+/* When the server of hbase:meta has ended and ZooKeeper does not answer, only the operations that
+ * need them wait. */
 static void other_work_goes_on_while_the_registry_is_asked(void **state)
 {
     (void)state;

@@ -377,8 +377,8 @@ static void numbers_with_many_digits_keep_to_the_pace(void **state)
         assert_in_range(compared, 1, 2);
     }
     rq_pace_begin(pace, true);
-    for (compared = 0; compared < 1000; compared++) /* numbers of equal scale need no
-                                                     * multiplication */
+    /* Numbers of equal scale are compared without a multiplication, so no slice ends. */
+    for (compared = 0; compared < 1000; compared++)
         assert_int_equal(rq_comparator_compare(c, rq_slice_of(one, sizeof one), &ret, &why), RQ_OK);
     rq_pace_begin(pace, false);
     for (compared = 0; compared < 10; compared++)

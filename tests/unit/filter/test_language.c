@@ -30,8 +30,7 @@ static bool check_case(oracle_file *f)
             rq_arena_printf(&arena, "java.lang.IllegalArgumentException: %s", why.message);
         ok = strcmp(expected, "X") == 0 &&
              (rq_slice_eq(rq_slice_cstr(said), bytes) ||
-              rq_slice_eq(bytes, RQ_SLICE_LIT("java.util.EmptyStackException"))); /* a bug of
-                                                                                   * HBase */
+              rq_slice_eq(bytes, RQ_SLICE_LIT("java.util.EmptyStackException"))); /* HBase's bug */
     }
     if (!ok)
         printf("line %zu: %.*s\n  HBase: %s %.*s\n  here:  %s %s\n", f->number, (int)text.len,

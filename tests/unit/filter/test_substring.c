@@ -36,8 +36,8 @@ static void matches_memmem(void **unused)
         size_t needle_len = next_random() % (round % 2 == 0 ? 6 : 40);
         uint8_t *text = random_text(len, 2);
         uint8_t *needle = random_text(needle_len, 2);
-        if (needle_len <= len && next_random() % 2 == 0) /* copies the needle to the start or the
-                                                          * end of the text */
+        /* Copies the needle to the start or the end of the text. */
+        if (needle_len <= len && next_random() % 2 == 0)
             memcpy(text + (next_random() % 2) * (len - needle_len), needle, needle_len);
         bool expected = needle_len == 0 || memmem(text, len, needle, needle_len) != NULL;
         assert_int_equal(rq__bytes_find(rq_slice_of(text, len), rq_slice_of(needle, needle_len)),
