@@ -170,7 +170,7 @@ static void a_proof_is_of_use_once(void **state)
     talk_end(&second);
 }
 
-/* A third party relays a server's hello to another server: the names in the proof do not match. */
+/* A third party relays a server's hello to another server: the names do not match. */
 static void a_proof_is_for_two_names(void **state)
 {
     (void)state;
