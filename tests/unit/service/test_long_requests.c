@@ -65,7 +65,7 @@ static void the_opening_of_a_long_scan_is_translated_elsewhere(void **state)
     s.number_of_rows = 100;
     s.close_scanner = 1;
     columns[0] = columns_of_f(f, 10);
-    (void)tasks_of(f, "Scan", &s.base); /* brings the row's blocks into memory */
+    (void)tasks_of(f, "Scan", &s.base); /* brings the scan's blocks into memory */
     unsigned few = tasks_of(f, "Scan", &s.base);
     size_t found = f->client.cells.len;
     assert_true(found > 0);
