@@ -227,7 +227,7 @@ static void a_spent_budget_stops_all_but_one(void **state)
     rq_budget_free(budget);
 }
 
-/* 1,000 blocked connections keep the input received so far; another connection can still receive. */
+/* 1,000 blocked connections keep their received input; another connection can still be read. */
 static void kept_reads_leave_room_for_others(void **state)
 {
     (void)state;

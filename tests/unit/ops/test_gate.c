@@ -7,7 +7,7 @@ typedef struct policy {
     unsigned asked, ended;
     unsigned delays; /* delays still to be made */
     bool refuses;
-    rq_task *delayed; /* the delayed task, which let_go posts */
+    rq_task *delayed; /* the delayed task, which the test posts */
     rq_lane *lane;
     rq_op_cost cost; /* cost of the last op */
 } policy;
