@@ -14,7 +14,7 @@
 
 /* ---- Get and Scan */
 
-/* Columns of family f in the worst order for a quicksort with the middle as pivot; all differ. */
+/* Columns of family f, all different and in no order, so that a sort has the most work. */
 static Pb__Column *columns_of_f(fixture *f, size_t count)
 {
     Pb__Column *c = MADE(f, column);
