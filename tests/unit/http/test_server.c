@@ -268,7 +268,7 @@ static void hundreds_of_idle_connections_block_no_client(void **state)
     assert_int_equal(open_descriptors(), before);
 }
 
-/* --- endless connections ---------------------------------------------------------------------- */
+/* --- connections without a pause -------------------------------------------------------------- */
 
 /* Repeatedly connects from the address, sends nothing and closes. */
 typedef struct flood {

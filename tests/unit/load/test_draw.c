@@ -116,7 +116,7 @@ static void latest_counts_back_from_the_newest_while_keys_are_added(void **state
     rq__keys_init(&k, RQ_KEYS_LATEST, 100, 0.99);
     memset(seen, 0, sizeof seen);
     for (int i = 0; i < DRAWS; i++) {
-        /* the table grows by one row: the probabilities hardly change */
+        /* alternates between 9,000 and 9,001 rows: the probabilities hardly change */
         uint64_t n = 9000 + (uint64_t)i % 2;
         uint64_t key = rq__keys_draw(&k, n, &r);
         assert_true(key < n);

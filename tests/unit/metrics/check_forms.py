@@ -31,7 +31,7 @@ def family_of(name, types):
 
 
 def parse(text):
-    """Returns {name and labels: value}; every sample must follow its HELP and TYPE, which appear once."""
+    """Returns the types and {name and labels: value}. Every sample must follow its own HELP and TYPE, and appear once."""
     assert text.endswith("\n")
     types, values, current = {}, {}, None
     for line in text.splitlines():

@@ -10,7 +10,7 @@ typedef struct frames {
     size_t at;
     rq_buf plain; /* decoded bytes of a record */
     size_t plain_at;
-    size_t repeat; /* so many repetitions of … */
+    size_t repeat; /* repetitions of `byte` that remain */
     uint8_t byte;
     bool greeted, answered, ended;
 } frames;

@@ -161,7 +161,7 @@ static void the_oldest_debtors_are_condemned_as_many_as_it_takes(void **state)
     rq__budget_owe(w.budget, &d[6], 240, false);
     assert_int_equal(w.lane.count, 2); /* d[2] is evicted, too */
     rq__budget_owe(w.budget, &d[1], 0, false);
-    expect_condemned(&w, &d[1], false); /* d[1] has been read in the meantime */
+    expect_condemned(&w, &d[1], false); /* d[1] owes nothing any more */
     expect_condemned(&w, &d[2], true);
     assert_true(rq__budget_is_debtor(w.budget, &d[2]));
     for (int i = 0; i < 8; i++)

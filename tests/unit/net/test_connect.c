@@ -142,7 +142,7 @@ static void a_refused_connection_reports_its_reason(void **state)
     rq_loops *loops = driven_loops();
     struct call c = {0};
     begin(loops, "127.0.0.1", port, &c);
-    assert_int_equal(c.closed, 0); /* `closed` is never called from within the close */
+    assert_int_equal(c.closed, 0); /* on_close is never called within rq_stream_connect */
     TURN_UNTIL(loops, c.closed == 1);
     snprintf(expected, sizeof expected, "cannot connect to 127.0.0.1:%u: Connection refused", port);
     assert_string_equal(c.failure, expected);
@@ -512,7 +512,7 @@ static void a_timer_ends_a_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        /* must be first, because it needs a process without libuv */
+        /* must be first, because it needs a process that has not used libuv yet */
         cmocka_unit_test(a_loop_without_descriptors_is_an_error),
         cmocka_unit_test(output_waits_for_the_connection),
         cmocka_unit_test(a_refused_connection_reports_its_reason),

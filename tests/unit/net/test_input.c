@@ -227,7 +227,7 @@ static void a_spent_budget_stops_all_but_one(void **state)
     rq_budget_free(budget);
 }
 
-/* 1,000 blocked connections keep their unread input; another connection can still read. */
+/* 1,000 blocked connections keep their received input; another connection can still be read. */
 static void kept_reads_leave_room_for_others(void **state)
 {
     (void)state;
@@ -241,7 +241,7 @@ static void kept_reads_leave_room_for_others(void **state)
     assert_non_null(peers);
     for (int round = 0; round < 3; round++)
         for (int i = 0; i < PEERS; i++) {
-            /* connections with calls in flight are not prompt from the second round on */
+            /* not prompt, as with calls in flight, from the second round on */
             peers[i].prompt = round == 0;
             uint8_t *p = rq_input_buffer(&peers[i], &pool, &room, &why);
             if (p == NULL) continue;

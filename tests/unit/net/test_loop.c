@@ -221,7 +221,7 @@ static void sleeping_loops_hold_no_epoch(void **state)
     _Atomic bool released = false;
     struct retired r = {.released = &released};
     rq_epoch_retire(epoch, &r.node, release_retired);
-    while (!atomic_load(&released)) { /* not reached if a loop sleeps inside an epoch section */
+    while (!atomic_load(&released)) { /* endless if a loop sleeps inside an epoch section */
         usleep(1000);
         rq_epoch_collect(epoch);
     }
@@ -310,8 +310,8 @@ static void forget_deadline(rq_stream *s)
     rq_stream_set_deadline(s, 0);
 }
 
-/* After its last output a stream waits a few seconds for the peer's end-of-file, whatever its user
- * returns. */
+/* After its last output a stream waits a few seconds for the peer's end-of-file, whatever deadline
+ * its user sets. */
 static void a_peer_that_never_closes_is_left(void **state)
 {
     (void)state;

@@ -50,8 +50,8 @@ static void appended_bytes_come_out_in_order(void **state)
     rq__out_pool_clear(&p);
 }
 
-/* The message of a response fills a buffer, and its cells begin another: both are counted as one
- * response. */
+/* The message of a response fills a buffer, and its cells begin another: the bytes in both buffers
+ * are counted. */
 static void an_answer_in_two_buffers_is_counted_whole(void **state)
 {
     (void)state;

@@ -92,8 +92,8 @@ static void help_is_taken_back_if_less_is_done(void **state)
     assert_int_equal(w.sent, 2);
 }
 
-/* Ten minutes in which a second loop does not help: trials take less than a fiftieth of the
- * time. */
+/* Ten minutes in which a second loop does not help: a trial loses a fifth of the work, and trials
+ * take less than a fiftieth of the time. */
 static void trials_become_rare(void **state)
 {
     (void)state;

@@ -17,7 +17,7 @@ struct world {
     rq_loops *loops;
     rq_listener *listener;
     rq_budget *budget;
-    size_t pause_at; /* unread output above which input pauses; 0: never */
+    size_t pause_at; /* unread output from which on input pauses; 0: never */
     bool speaks_first;
     _Atomic unsigned closed;
     _Atomic int why;
@@ -167,7 +167,7 @@ static void receive(struct client *c)
     rq_memory_read(c->peer, bytes, sizeof bytes, &len);
     c->ended = len == 0;
     if (c->framed && !c->greeted && len > 0) {
-        assert_true(len >= 4); /* all of it is written at once */
+        assert_true(len >= 4); /* the greeting arrives in one piece */
         assert_memory_equal(p, "EHLO", 4);
         c->greeted = true;
         p += 4;

@@ -438,8 +438,8 @@ static void long_values_come_in_order(void **state)
     ops_world_free(o);
 }
 
-/* The connection is closed when the batch has waited: the batch skips its gets, but completes its
- * writes. */
+/* The connection is closed when the batch has waited: the batch skips its further gets, but
+ * completes its writes. */
 static void gets_of_a_caller_that_has_gone_are_left_out(void **state)
 {
     (void)state;
@@ -521,7 +521,7 @@ static void a_batch_without_memory_is_done_in_parts(void **state)
         const char *got = run(&t, o, seats[i], groups, 3);
         assert_true(t.refused > 0);
         if (strstr(got, "RQ_E") != NULL) fail_msg("%s", got);
-        /* With smaller runs a get may follow other writes. */
+        /* When runs are smaller, a get's result may come after those of the writes before it. */
         assert_int_equal(strlen(got), strlen(wanted));
         if (seats[i] == o->own) assert_string_equal(got, wanted);
         free(wanted);

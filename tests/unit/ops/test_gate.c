@@ -7,7 +7,7 @@ typedef struct policy {
     unsigned asked, ended;
     unsigned delays; /* delays still to be made */
     bool refuses;
-    rq_task *delayed; /* the delayed task, which let_go posts */
+    rq_task *delayed; /* the delayed task, which the test posts */
     rq_lane *lane;
     rq_op_cost cost; /* cost of the last op */
 } policy;
@@ -145,7 +145,7 @@ static void a_get_of_a_dropped_table_ends(void **state)
     rq_cellblock out = {0};
     uint64_t blocks, bytes;
     int tries = 0;
-    do { /* until a read finds its block not in the page cache */
+    do { /* until the get's block is not in the page cache */
         o->done = 0;
         rq_region_evict_blocks(ops_region(o, "a1"), &blocks, &bytes);
         ops_get(o, &g, o->loop, "a1", &out);

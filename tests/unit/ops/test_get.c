@@ -60,7 +60,7 @@ static void a_lane_waits_for_blocks_and_a_thread_reads_them(void **state)
     ops_world_free(o);
 }
 
-/* A value in the memstore or in a file. Only a thread of the pool copies it. */
+/* A value in the memstore or in a file. A lane leaves the copying to a thread of the pool. */
 static void a_long_value_is_copied_on_a_pool(void **state)
 {
     (void)state;

@@ -156,7 +156,7 @@ static void a_scanner_that_ended_well_is_remembered(void **state)
     assert_int_equal(take(w, &w->connection, id, &h, &seq), RQ_OK);
     h->next_call_seq = 5;
     rq__lease_close(w->leases, h, true);
-    for (int i = 0; i < 2; i++) { /* the second close has no effect */
+    for (int i = 0; i < 2; i++) { /* asked again, the result is the same */
         assert_int_equal(take(w, &w->connection, id, &h, &seq), RQ_E_END);
         assert_int_equal(seq, 5);
     }
@@ -164,7 +164,7 @@ static void a_scanner_that_ended_well_is_remembered(void **state)
     rq__lease_close(w->leases, h, false);
     assert_int_equal(touch(w, other), RQ_E_UNKNOWN_SCANNER);
     assert_int_equal(touch(w, 0x7fffffff00000000u), RQ_E_UNKNOWN_SCANNER);
-    /* id 0 is unknown, like an ended scanner */
+    /* id 0 must not match an unused entry of the ended scanners */
     assert_int_equal(touch(w, 0), RQ_E_UNKNOWN_SCANNER);
 }
 

@@ -171,7 +171,7 @@ static void a_scanner_goes_on_from_call_to_call(void **state)
         s = call(t, seats[i], id, NULL, 4);
         assert_string_equal(t->rows, "a8 a9 ");
         assert_false(s->more_in_region);
-        /* the scanner has ended: closing it again is no error */
+        /* one more call of a scanner that has ended by itself is no error */
         s = call(t, seats[i], id, NULL, 4);
         assert_int_equal(s->read.op.rc, RQ_OK);
         assert_true(s->is_idle);

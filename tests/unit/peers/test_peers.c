@@ -303,7 +303,7 @@ static void messages_of_strangers_are_not_decoded(void **state)
     node n;
     node_start(&n, SECRET, 1, 5000);
     int fd = stranger(&n);
-    /* decoded, its field 1 would have to be a message */
+    /* its field 1 is no message, so decoding would fail */
     call(fd, 1, "RegionServerReport", &other.base);
     rpc_expect_exception(fd, 1, DENIED, "RegionServerReport is allowed only on " REFUSED_TEXT,
                          true);

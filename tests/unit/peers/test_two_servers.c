@@ -28,7 +28,7 @@ typedef struct two {
     world w;
     rq_tenure *tenure[2];
     char name[2][80];
-    node node[3]; /* the two servers and a deposed master */
+    node node[3]; /* the two servers, and the master */
     rq_orders *orders[2];
     rq_remote *remote;
     rq_peer_role sends, reports[2];
@@ -264,7 +264,7 @@ static size_t on_second(two *t, const char *rows)
     return count;
 }
 
-/* Another process that still believes to be the master. */
+/* Another process that still believes that it is the master. */
 static void try_deposed_master(two *t)
 {
     node old;

@@ -259,8 +259,8 @@ static void table_is_enabled_after_a_crash(uint64_t limit)
     end(&s);
 }
 
-/* With a higher limit the stored record says that nothing is left to do; without a quota no record
- * is read. */
+/* Before the fix, with a higher limit the stored record said that nothing was left to do, and
+ * without a quota no record was read. */
 static void a_crash_before_the_table_is_enabled_leaves_that_to_the_next_start(void **state)
 {
     (void)state;
@@ -338,7 +338,7 @@ static void few_changes_wait_for_a_round(void **state)
 /* ---- many quotas */
 
 /* Sets a quota of a user (with or without a table or namespace), of a table, or of a namespace.
- * `what` 0: a throttle, 1: no quota, 2: removes the throttle, 3: bypass. */
+ * `what` 0: a throttle, 1: removes all, 2: removes the throttle, 3: bypass. */
 static void set_some(space_world *s, uint64_t which, unsigned what)
 {
     Pb__SetQuotaRequest r = PB__SET_QUOTA_REQUEST__INIT;

@@ -16,7 +16,7 @@
 
 enum {
     COLUMNS = 6000,   /* about 250 blocks */
-    FREE_READS = 100, /* more reads than an op may do before it is set aside (write.c) */
+    FREE_READS = 100, /* more than RUNS_LOST_MAX in write.c: the op reads apart */
     OTHERS_MAX = 4
 };
 

@@ -161,7 +161,7 @@ static rq_err open_and_close(rq_vfs *v, const char *path, int flags, rq_file **r
     return plain_open(v, path, flags, ret, why);
 }
 
-/* A close waits for the compaction, which only has its blocks to load. */
+/* A close waits for the compaction, whose only remaining step is to load its blocks. */
 static void a_closing_region_warms_no_cache(void **state)
 {
     (void)state;

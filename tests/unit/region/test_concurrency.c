@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many lanes write one region while others read, flush and compact; useful mainly under TSan. */
+/* Many lanes write one region while others read, flush and compact. The test is as much for TSan as
+ * for its own checks. */
 #include "fixture.h"
 
 #include "region/mob_cleaner.h"
@@ -17,7 +18,7 @@ typedef struct world {
     fixture f;
     _Atomic unsigned running;
     _Atomic bool stop;
-    size_t gets_at_once; /* rows found by single gets of get_rows */
+    size_t gets_at_once; /* rows that get_rows found without a scanner */
     size_t rows_taken;   /* rows that take_rows read several at a time */
 } world;
 

@@ -91,7 +91,8 @@ static void without_a_pace_the_depth_alone_counts(void **state)
     rq__debt_clear(&d);
 }
 
-/* Two concurrent flushes count with the time in which both ran, and old rates are forgotten. */
+/* Flushes that overlap count once with the time that they took together, and old rates are
+ * forgotten. */
 static void the_pace_is_what_flushes_drain_together(void **state)
 {
     (void)state;

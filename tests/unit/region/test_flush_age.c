@@ -127,7 +127,7 @@ static void the_old_family_is_flushed_alone(void **state)
     end(&w);
 }
 
-/* The age of edits replayed from the log begins with the replay. */
+/* The age of edits replayed from the log begins with the replay; they are flushed like others. */
 static void replayed_edits_grow_old(void **state)
 {
     (void)state;

@@ -87,8 +87,8 @@ static void unsuitable_files_are_not_loaded(void **state)
     fixture_close(&f);
 }
 
-/* A vfs that renames files as soon as they are linked, as a restarted client does that loads the
- * file under the new name. */
+/* A vfs that renames files as soon as they are linked: like a client that was killed, restarted,
+ * and loads the file under a new name. */
 static rq_err (*link_before)(rq_file *f, rq_vfs *to, const char *path, rq_error *why);
 
 static rq_err link_and_rename(rq_file *f, rq_vfs *to, const char *path, rq_error *why)
@@ -98,10 +98,11 @@ static rq_err link_and_rename(rq_file *f, rq_vfs *to, const char *path, rq_error
     return to->remove(to, "one", why);
 }
 
-/* A vfs that loads a file once more while it is copied, as a restarted client does. */
+/* A vfs that loads a file once more while it is copied: like a client that was killed and
+ * restarted. */
 static rq_err (*identify_before)(rq_file *f, rq_file_id *ret, rq_error *why);
 static fixture *loads_again;
-static unsigned identified; /* called once for the check, once for the copy */
+static unsigned identified; /* number of calls: the check is the first, the copy the second */
 static rq_err outcome_again;
 
 static rq_err load_copied(fixture *f, const char *path, bool *ret_loaded)
@@ -136,7 +137,7 @@ static void a_file_that_is_being_copied_is_not_loaded_again(void **state)
     assert_true(loaded);
     assert_err(outcome_again, RQ_E_CONFLICT);
     assert_string_equal(get(&f, "r", "a", "q"), "v");
-    assert_ok(load_copied(&f, "one", &loaded)); /* must succeed */
+    assert_ok(load_copied(&f, "one", &loaded)); /* a later, intended load is allowed */
     fixture_close(&f);
 }
 

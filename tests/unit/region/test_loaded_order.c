@@ -10,7 +10,7 @@
 static const family_def family = {
     "f", {"hbase.hstore.compaction.min", "2", "hbase.hstore.compaction.min.size", "1", NULL}};
 
-/* Loads a file with a cell of row "r", the only row of these tests. */
+/* Loads a file with a cell of row "r", the row that all tests check. */
 static void load_cell(fixture *f, const char *path, rq_cell_type type, const char *value)
 {
     bool loaded;

@@ -60,7 +60,7 @@ static void nonces_are_found_until_they_expire(void **state)
     rq_sim_free(sim);
 }
 
-/* One million nonces take at most 40 bytes each, whatever their values. */
+/* One million nonces are kept in at most 40 bytes each, however many follow. */
 static void a_million_are_kept_and_the_oldest_go_first(void **state)
 {
     (void)state;

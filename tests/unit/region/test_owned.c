@@ -344,7 +344,8 @@ static void a_failed_close_is_repeated(void **state)
     }
 }
 
-/* As the host does after a failed close: no edit is only in the log, so the region is aborted. */
+/* As the host does after a failed close: no edit is only in the log, so an abort releases the
+ * region. */
 static void a_failed_close_ends_with_an_abort(void **state)
 {
     (void)state;

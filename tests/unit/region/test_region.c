@@ -211,7 +211,7 @@ static rq_err expect_crc32(void *arg, const rq_hfile_block_line *line)
     return RQ_OK;
 }
 
-/* Checks the encoding and compression of every file of family a. */
+/* Checks encoding, compression and Bloom type of every file of family a. */
 static void expect_files(fixture *f, rq_block_encoding encoding, rq_compression compression,
                          rq_bloom_type bloom)
 {

@@ -563,7 +563,7 @@ static void families_on_demand_are_read_for_kept_rows_and_sorted_in(void **state
                          .value_len = 1};
         by_hand_add(&f->world, 1, &other);
         if (round == 1) flush(f);
-        set_value_filter(f, "g", "a"); /* r1 has another value since */
+        set_value_filter(f, "g", "a"); /* r1 has another value by now */
         f->scan.load_families_on_demand = true;
         assert_int_equal(open_scan(f), RQ_OK);
         assert_next(f, "r2 f:a f:b g:a g:b", RQ_SCAN_DONE);

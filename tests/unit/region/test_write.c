@@ -199,7 +199,7 @@ static void a_retried_increment_counts_once(void **state)
     assert_int_equal(v, 6);
     v = 0;
     assert_ok(increment(f, "r", "a", "n", 5, 77, &v));
-    assert_int_equal(v, 5); /* unchanged since the first attempt */
+    assert_int_equal(v, 5); /* the value that the first attempt left */
     assert_int_equal(get_long(f, "r", "a", "n"), 6);
 }
 
@@ -489,7 +489,7 @@ static void an_op_of_a_batch_fails_alone(void **state)
     fixture *f = of(state);
     rq_cell good = cell_of("a", "q", 1, RQ_TYPE_PUT, "v");
     rq_cell bad[2] = {good,
-                      cell_of("nope", "q", 1, RQ_TYPE_PUT, "v")}; /* the first mutation is rolled
+                      cell_of("nope", "q", 1, RQ_TYPE_PUT, "v")}; /* the first cell is rolled
                                                                    * back */
     rq_mutation m[3];
     rq_row_op ops[3];

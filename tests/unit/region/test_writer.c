@@ -452,7 +452,7 @@ static size_t write_ladder(ladder *l, size_t first)
     return done;
 }
 
-/* The n-th deletion of a newest version skips the n - 1 deleted ones. */
+/* The n-th deletion of a newest version reads past the n - 1 deleted ones. */
 static void a_batch_that_reads_too_much_is_done_in_parts(void **state)
 {
     (void)state;

@@ -21,7 +21,7 @@ typedef struct index_kind {
     unsigned rounds; /* number of kills */
 } index_kind;
 
-extern rq_failure why; /* the failure of one thread's calls */
+extern rq_failure why; /* used by a single thread */
 extern const char *url;
 extern uint64_t seed;
 

@@ -398,8 +398,8 @@ static void nearest_rows(void **unused)
     rq_geo_found *found;
     rq_geo_search s = {.size = sizeof s, .letters = 9, .center = {0, 0}, .count = 2000};
     FAILS(RQ_E_MALFORMED,
-          rq_geo_nearest(t, &s, &found, &why)); /* rows that are too short for the prefix have no
-                                                 * hash */
+          rq_geo_nearest(t, &s, &found, &why)); /* without the prefix rows without a hash are
+                                                 * found, too */
     s.count = 0;
     FAILS(RQ_E_INVALID, rq_geo_nearest(t, &s, &found, &why));
     rq_table_close(t);

@@ -59,7 +59,7 @@ typedef struct world {
     rq_failure why;
 } world;
 
-/* Rows of hbase:meta are not needed: only the registry gives its location. */
+/* Opens hbase:meta, because the registry alone gives its location. */
 static void set_up(world *w, rq_slice row, bool has_cell)
 {
     char url[64];

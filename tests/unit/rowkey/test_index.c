@@ -327,7 +327,7 @@ static void rebuild_and_repair(void **unused)
     rq_edit third = {.family = rq_text("cf"),
                      .qualifier = rq_text("mail"),
                      .value = rq_text("third"),
-                     .timestamp = INT64_C(4102444800000)}; /* later than the index's entries */
+                     .timestamp = INT64_C(4102444800000)}; /* the index may be ahead of the clock */
     rq_change change = {.size = sizeof change,
                         .kind = RQ_PUT,
                         .row = rq_text("r05"),

@@ -167,7 +167,7 @@ static void a_compaction_does_not_undo_a_write(void **unused)
     put_column(data, "\x00\x10", "\x02", 2000);
     OK(rq_tsdb_compact(t, "cpu", 0, 10800000, &rows, &why));
     assert_int_equal(rows, 1);
-    put_column(data, "\x00\x00", "\x03", 3000); /* as if another writer had written it before */
+    put_column(data, "\x00\x00", "\x03", 3000); /* as if written before the compaction's write */
     rq_tsdb_query q = {.size = sizeof q, .metric = "cpu", .from_ms = 0, .to_ms = 10800000};
     for (int i = 0; i < 2; i++) {
         OK(rq_tsdb_read(t, &q, &res, &why));

@@ -110,7 +110,7 @@ static void put_get_with_header(rq_buf *out, size_t len)
     assert_int_equal(pb__request_header__pack(&h, head), len);
     rpc_put_get(&get, 1, "Get", "row");
     rq_cursor c = rq_cursor_of(rq_slice_of(get.ptr + 4, get.len - 4));
-    assert_true(rq_pb_delimited(&c, &own)); /* the header's own bytes; the parameter follows */
+    assert_true(rq_pb_delimited(&c, &own)); /* the get's own header; its parameter follows */
     assert_int_equal(rq_buf_append_varint(&frame, len), RQ_OK);
     assert_int_equal(rq_buf_append(&frame, head, len), RQ_OK);
     assert_int_equal(rq_buf_append(&frame, c.ptr, rq_cursor_left(&c)), RQ_OK);
@@ -190,7 +190,7 @@ static void a_client_that_wants_sasl_is_switched_to_simple(void **state)
     toy *t = serve(state, &(toy_options){0});
     int fd = peer_connect(t->port);
     peer_send(fd, "HBas\0\x51", 6);
-    peer_expect(fd, "\0\0\0\0\xff\xff\xff\xa8", 8); /* call id 0, error -88 */
+    peer_expect(fd, "\0\0\0\0\xff\xff\xff\xa8", 8); /* SUCCESS, SWITCH_TO_SIMPLE_AUTH (-88) */
     rq_buf b = {0};
     assert_int_equal(rq_buf_append(&b, "\0\0\0\5token", 9), RQ_OK);
     rpc_put_header(&b, &plain);
@@ -565,7 +565,8 @@ static void compressed_cell_blocks_are_answered_compressed(void **state)
     rq_cellblock cells = {0};
     fill_block(&cells, 1000);
     rq_buf packed = {0}, b = {0};
-    /* Uses the room's own compressor; other tests compare it with an independent one. */
+    /* Uses the room's compressor, because another one may make other bytes; test_cell_block.c tests
+     * it with its own decompressor. */
     const struct rq_compressor *c = rq__compressor_find(gzip.compressor);
     assert_int_equal(rq__compressor_pack(c, rq_buf_slice(&cells.bytes), &packed), RQ_OK);
     Pb__MultiRequest multi = PB__MULTI_REQUEST__INIT;

@@ -250,7 +250,7 @@ static void a_folder_of_something_else_is_refused(void **state)
         assert_int_equal(mkdir(path, 0700), 0);
         refused(f, wrong[i].error, wrong[i].part);
         snprintf(path, sizeof path, "%s/files", f->store);
-        assert_int_not_equal(stat(path, &st), 0); /* no file was made */
+        assert_int_not_equal(stat(path, &st), 0); /* the folder was not made */
         teardown(f);
     }
 }

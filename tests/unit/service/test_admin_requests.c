@@ -413,7 +413,7 @@ static void add_table_of_many_regions(fixture *f)
     assert_int_equal(world_create_at(&f->world->w, "many", "f", keys, KEYS), RQ_OK);
 }
 
-/* The regions are listed on the loop while the catalog is small, and on a pool when it is large. */
+/* The catalog is listed on the loop while it is small, and on a pool when it is large. */
 static void a_large_catalog_is_listed_elsewhere(void **state)
 {
     fixture *f = *state;

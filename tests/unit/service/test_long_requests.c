@@ -14,7 +14,7 @@
 
 /* ---- Get and Scan */
 
-/* Columns of family f in the worst order for a quicksort with the middle as pivot; all differ. */
+/* Columns of family f, all different and in no order, so that a sort has the most work. */
 static Pb__Column *columns_of_f(fixture *f, size_t count)
 {
     Pb__Column *c = MADE(f, column);
@@ -65,7 +65,7 @@ static void the_opening_of_a_long_scan_is_translated_elsewhere(void **state)
     s.number_of_rows = 100;
     s.close_scanner = 1;
     columns[0] = columns_of_f(f, 10);
-    (void)tasks_of(f, "Scan", &s.base); /* brings the row's blocks into memory */
+    (void)tasks_of(f, "Scan", &s.base); /* brings the scan's blocks into memory */
     unsigned few = tasks_of(f, "Scan", &s.base);
     size_t found = f->client.cells.len;
     assert_true(found > 0);

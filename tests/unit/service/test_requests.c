@@ -20,7 +20,7 @@ static void each_action_takes_its_cells(void **state)
     fixture *f = *state;
     Pb__RegionAction *ra = on_region(f, 0, 3);
     add_put(f, ra, "b1", 2);
-    add_put(f, ra, "b2", 0); /* no cell: HBase puts nothing and reports this as an error */
+    add_put(f, ra, "b2", 0); /* no cell: HBase puts nothing and says so */
     add_put(f, ra, "b3", 1);
     add_cell(f, "b1", "x", "1");
     add_cell(f, "b1", "y", "2");
@@ -118,7 +118,7 @@ static void a_wrong_increment_parts_what_is_collected(void **state)
     static const char *rows[] = {"c2", "c3", "c4", "c5"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(rows); i++) {
         add_put(f, ra, rows[i], 1);
-        /* an invalid cell, which also affects c2 to c4, but not c1 */
+        /* the last put has a cell of another row, which also affects c2 to c4, but not c1 */
         add_cell(f, i == 3 ? "c9" : rows[i], "x", "1");
     }
     Pb__MultiResponse *r = multi(f, &ra, 1);

@@ -606,7 +606,7 @@ static bool run(const request *r, event what, unsigned k, wait where)
     return all;
 }
 
-/* Runs each state of each request. A request with many states has about thirty. */
+/* Limits the states of a request; a request with many states has about thirty. */
 #define STATES_MAX 400
 
 static unsigned wait_there(const request *r, event what, bool can, wait where, const char *text)

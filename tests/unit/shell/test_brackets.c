@@ -91,7 +91,8 @@ static void what_opens_nothing_is_parsed(void **state)
     }
 }
 
-/* Lines that might be misread are parsed one by one, as are lines that close no bracket. */
+/* A statement that might be misread is parsed again at each line, as is a line that closes no
+ * bracket. */
 static void doubts_are_parsed(void **state)
 {
     (void)state;

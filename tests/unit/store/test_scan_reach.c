@@ -257,7 +257,7 @@ static bool is_hidden(const cell_of_row *cells, size_t count, char qualifier, in
     return false;
 }
 
-/* Compares with a read of all columns, in the form of `describe`. */
+/* Writes the expected result of a read of all columns into `text`, in the form of `describe`. */
 static void expect_row(const cell_of_row *cells, size_t count, rq_time_range range, int versions,
                        char *text, size_t room)
 {

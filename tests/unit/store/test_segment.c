@@ -396,7 +396,7 @@ static unsigned arriving(rq_random *random, unsigned shape, unsigned n)
     case 3:
         return n % 64 == 0 ? (unsigned)rq_random_below(random, 1000000) : 500000 + n;
     case 4:
-        return (unsigned)rq_random_below(random, MANY / 2); /* every row at least twice */
+        return (unsigned)rq_random_below(random, MANY / 2); /* two inserts per row on average */
     default:
         return n < MANY / 2 ? 2 * n : 2 * (MANY - n) + 1; /* ascending, then descending */
     }

@@ -205,7 +205,7 @@ static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
     rq_vfs_free(v);
 }
 
-/* Its rows do not exist, and must not be counted as imported. */
+/* The part's rows do not exist, and must not be counted as imported. */
 static void a_part_behind_the_end_of_its_file_is_an_error(void **state)
 {
     static const rq_transfer_format formats[] = {RQ_FORMAT_TSV, RQ_FORMAT_CSV, RQ_FORMAT_JSON};

@@ -368,7 +368,7 @@ static void disturb(const pid_t pids[], const tally tallies[])
 {
     for (unsigned i = 0; i < SWAPPERS; i++) {
         kill(pids[i], SIGSTOP);
-        /* any swapper but the killed one */
+        /* waits for the next swapper, but not for the killed one */
         bool late = others_go_on(&tallies[i + 1 < SWAPPERS ? i + 1 : 1]);
         (void)late; /* the count is checked at the end in any case */
         if (i == 0) kill(pids[i], SIGKILL);

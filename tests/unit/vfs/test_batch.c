@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of syncs on the simulated disk: a power cut before rq_vfs_batch_end may lose names, a
+/* Batches of syncs on the simulated disk: a power cut before rq_vfs_batch_end may lose files, a
  * later one does not. */
 #include "../base/unit.h"
 

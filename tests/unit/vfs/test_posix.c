@@ -179,8 +179,8 @@ static void removing_a_tree_follows_no_link(void **state)
     size_t count;
     assert_int_equal(rq_vfs_list(v, "mine", &arena, &entries, &count, NULL), RQ_OK);
     assert_int_equal(count, 2);
-    assert_true(entries[0].is_dir && !entries[0].is_link); /* a link to a folder below the root */
-    assert_true(!entries[1].is_dir && entries[1].is_link); /* a dangling link */
+    assert_true(entries[0].is_dir && !entries[0].is_link); /* mine/below is a folder */
+    assert_true(!entries[1].is_dir && entries[1].is_link); /* mine/nowhere is a dangling link */
     assert_int_equal(rq_vfs_list(v, "mine/below", &arena, &entries, &count, NULL), RQ_OK);
     assert_true(entries[0].is_dir && entries[0].is_link);
     rq_arena_clear(&arena);

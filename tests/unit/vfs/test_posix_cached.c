@@ -248,7 +248,8 @@ static void a_direct_read_is_of_the_open_file(void **state)
     close(folder);
 }
 
-/* A file of which nothing was evicted is read through the page cache, which has space for it. */
+/* A file of which nothing was evicted is read through the page cache: the cache has space for it,
+ * or the file is new. */
 static void what_was_never_evicted_is_not_read_past_the_cache(void **state)
 {
     int fd = (int)(intptr_t)*state;

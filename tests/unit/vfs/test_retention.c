@@ -92,7 +92,7 @@ static void the_lowest_position_of_the_log_counts(void **state)
     rq_retention *r = new_retention();
     assert_true(rq_retention_log_from(r) == RQ_RETENTION_NO_LOG);
     rq_holder *a = hold(r, "a");
-    assert_true(rq_retention_log_from(r) == RQ_RETENTION_NO_LOG); /* the holders hold only files */
+    assert_true(rq_retention_log_from(r) == RQ_RETENTION_NO_LOG); /* the holder holds only files */
     rq_holder *b = hold(r, "b");
     rq_holder_keep_log(a, 500);
     rq_holder_keep_log(b, 300);

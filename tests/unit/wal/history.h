@@ -67,7 +67,7 @@ void history_clear(history *h);
 
 /* Opens, replays and compares. False: the log could not be opened (*why) or h->fault is set. */
 bool history_open(history *h, rq_error *why);
-/* Closes everything, also after errors. Returns the first error. */
+/* Leaves the log and closes everything, also after errors. Returns rq_wal_close's result. */
 rq_err history_close(history *h, bool clean);
 
 /* Stages a record of about `size` bytes; NULL if refused (*ret). */

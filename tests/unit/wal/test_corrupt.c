@@ -174,8 +174,7 @@ static void garbage_behind_the_end_is_the_tail(void **state)
         char paths[32][32];
         uint64_t sizes[32];
         size_t count = file_count(sim, paths, sizes);
-        /* Which file is the newest is not known here, so garbage is written after the frames of all
-         * files. */
+        /* Which file is the newest is not known here, so garbage is appended to all files. */
         rq_vfs *v = rq_sim_env(sim)->vfs;
         for (size_t i = 0; i < count; i++) {
             rq_file *f;

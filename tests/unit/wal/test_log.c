@@ -477,7 +477,7 @@ static void a_clean_close_leaves_an_empty_log(void **state)
                 history_flush(&h, r);
             assert_int_equal(history_close(&h, true), RQ_OK);
             assert_int_equal(files_in(sim, "wal"), 1);
-            rq_sim_restart(sim); /* the record is durable */
+            rq_sim_restart(sim); /* the clean close is durable */
             rq_wal *wal;
             rq_error why = {0};
             int found = 0;

@@ -15,7 +15,7 @@ typedef struct log_world {
     rq_sim *sim;
     rq_sim_storage *storage;
     rq_sim_node *owner, *other;
-    rq_shared *shared; /* the storage of the log's owner */
+    rq_shared *shared; /* the owner's access to the storage */
     rq_tenure *tenure;
     rq_wal *wal;
     rq_wal_region *region;
@@ -165,7 +165,7 @@ static void segments_are_freed_and_a_clean_end_leaves_nothing(void **state)
     assert_int_equal(rq_wal_state_of(other, SERVER, &now, NULL), RQ_OK);
     assert_int_equal(now, RQ_WAL_CLOSED);
     assert_int_equal(rq_tenure_end(w.tenure, NULL), RQ_OK);
-    fence(&w); /* a second fence changes nothing */
+    fence(&w); /* a fence of a closed log changes nothing */
     expect_records(&w, 0, 1, 0, RQ_E_END);
     /* region "r" may need the log */
     assert_int_equal(rq_wal_retire(other, SERVER, NULL), RQ_E_STATE);
@@ -272,7 +272,7 @@ static void late_appends_are_reported_a_few_times(void **state)
     append(&w, 100);
     assert_int_equal(reports[RQ_WAL_LATE_SLOW], 0);
     for (int i = 0; i < 3; i++)
-        append_late(&w, SECOND / 5); /* within a second: counts as slow */
+        append_late(&w, SECOND / 5); /* all within a second: one report */
     rq_sim_advance(w.sim, SECOND);
     append_late(&w, SECOND / 2);
     assert_int_equal(reports[RQ_WAL_LATE_SLOW], 2);
@@ -282,7 +282,7 @@ static void late_appends_are_reported_a_few_times(void **state)
     rq_wal_get_stats(w.wal, &stats);
     assert_int_equal(stats.slow_appends, 4);
     assert_int_equal(stats.reappends, 0);
-    append_late(&w, 5 * SECOND); /* the lease has expired by then */
+    append_late(&w, 5 * SECOND); /* by then the append is repeated elsewhere */
     assert_int_equal(reports[RQ_WAL_LATE_LOST], 1);
     assert_true(last_reported[RQ_WAL_LATE_LOST].ns >= 2 * SECOND);
     assert_int_equal(reports[RQ_WAL_LATE_RESUMED], 1);
