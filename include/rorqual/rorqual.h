@@ -624,8 +624,8 @@ typedef struct rq_checked_action {
 } rq_checked_action;
 
 /* As rq_table_batch, also with checks; rq_outcome.done is whether an action's check held. Each action with a check is
- * atomic, as rq_table_check_and_change. Actions of one row are executed in their order, so a check sees the changes
- * before it, except those that fail temporarily: they are retried after the rest of the batch. If the connection is lost
+ * atomic, as rq_table_check_and_change. Changes of one row keep their order, so a check sees the changes before it,
+ * except those that fail temporarily: they are retried after the rest of the batch. If the connection is lost
  * before the response, a check is evaluated again, on a row that may already have the action's changes. `actions` is an
  * array of structs that all have the size of the first one. HBASE: Table.checkAndMutate(List). */
 RQ_API rq_err rq_table_batch_checked(rq_table *table, const rq_checked_action *actions,
