@@ -460,10 +460,11 @@ typedef struct rq_get_request {
      * HConstants.NORMAL_QOS … HIGH_QOS. */
     int32_t priority;
     uint32_t reserved_end; /* 0; padding in older programs */
-    /* With RQ_CONSISTENCY_TIMELINE the region's replica that is read, from 1 on; 0: the region itself, and after a failure one
-     * replica after the other. Not in a batch: there each get is answered by the region itself. A replica
-     * that the table does not have is an error of a region without a location (RQ_E_NOT_SERVING_REGION). HBASE:
-     * setConsistency, setReplicaId. */
+    /* With RQ_CONSISTENCY_TIMELINE: the region's replica that is read, from 1 on; 0: the region itself, and after each
+     * failed attempt its next replica. A server that does not answer at all uses up timeout_ms, so no replica is asked
+     * then. In a batch each get is answered by the region itself, and `replica` must be 0 (RQ_E_UNSUPPORTED). A replica
+     * that the table does not have is retried like a region without a location: RQ_E_NOT_SERVING_REGION after
+     * timeout_ms. HBASE: setConsistency, setReplicaId. */
     rq_consistency consistency;
     uint32_t replica;
 } rq_get_request;
@@ -623,8 +624,10 @@ typedef struct rq_checked_action {
 } rq_checked_action;
 
 /* As rq_table_batch, also with checks; rq_outcome.done is whether an action's check held. Each action with a check is
- * atomic, as rq_table_check_and_change, and actions of one row are made in their order: a check sees the changes before
- * it. `actions` are an array of structs whose size is the first one's. HBASE: Table.checkAndMutate(List). */
+ * atomic, as rq_table_check_and_change. Changes of one row keep their order, so a check sees the changes before it,
+ * except those that fail temporarily: they are retried after the rest of the batch. If the connection is lost
+ * before the response, a check is evaluated again, on a row that may already have the action's changes. `actions` is an
+ * array of structs that all have the size of the first one. HBASE: Table.checkAndMutate(List). */
 RQ_API rq_err rq_table_batch_checked(rq_table *table, const rq_checked_action *actions,
                                      size_t count, rq_results **ret, rq_failure *why);
 

@@ -634,7 +634,7 @@ static rq_err keep_actions(rq_call *call, rq_error *why)
 {
     for (size_t i = 0; i < call->action_count; i++) {
         rq_acting *a = &call->actions[i];
-        if (a->check != NULL) /* in the arena */
+        if (a->check != NULL) /* take_action made it, in the call's arena, so it may be changed */
             RQ_TRY(rq__keep_check(&call->arena, (rq_checking *)(uintptr_t)a->check, why));
         RQ_TRY(a->is_get ? rq__keep_get(&call->arena, &a->get, why)
                          : rq__keep_changes(&call->arena, a->changes, a->change_count, why));

@@ -112,8 +112,8 @@ typedef struct rq_reading {
     bool no_block_cache;
     bool no_lazy_families;
     bool reads_uncommitted;
-    bool is_timeline;  /* replicas may be read: … */
-    uint16_t replica;  /* … this one; 0: any */
+    bool is_timeline;  /* replicas may be read */
+    uint16_t replica;  /* the only one read; 0: the region itself, or any with is_timeline */
     uint32_t priority; /* 0: the table's */
     rq_named_list attributes;
     const struct rq_family_range *ranges; /* for these families, in place of the times above */

@@ -219,7 +219,8 @@ static rq_err note_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
     return RQ_OK;
 }
 
-/* Whether meta has the region: served, closed, split or merged. All rows are read only if the region has none of its own. */
+/* Whether meta has the region: served, closed, split or merged. The other rows of its table are read only if the region
+ * has no row. */
 static rq_err is_mentioned(rq_catalog *c, const rq_region_info *info, bool *ret, rq_error *why)
 {
     rq_region *meta;

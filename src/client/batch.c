@@ -186,7 +186,8 @@ static rq_err take_singles(rq_op *op, const rq_region_result *region, size_t beg
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-/* The result of an atomic action; servers leave it out if there are no cells. */
+/* The result of an atomic action, which is the first one of its RegionAction. Servers may leave it out if there are no
+ * cells. */
 static rq_err take_atomic(rq_op *op, const rq_region_result *region, uint32_t index,
                           rq_cursor *cells)
 {

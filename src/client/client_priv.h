@@ -121,8 +121,8 @@ struct rq_client {
     int64_t timeout_ns;
     rq__registry registry;
     rq__registry_answer found;
-    size_t
-        registry_at; /* modulo their number the address that is asked next: the one that has answered last */
+    /* Modulo the number of addresses: the address that is asked next, which is the one that answered last. */
+    size_t registry_at;
     bool meta_lost; /* the last read of meta failed: the next one asks the registry first */
     bool
         master_lost; /* the last blocking call of the master failed: the next one asks the registry first */

@@ -70,8 +70,10 @@ bool rq__op_place(const rq_op *op, const rq__region *r, uint32_t *ret_server,
                   rq_slice *ret_specifier)
 {
     uint16_t id = op->replica;
-    size_t turn = op->attempts % (r->replica_count + 1u);
-    if (op->any_replica && turn > 0) id = r->replicas[turn - 1].id;
+    if (RQ_UNLIKELY(op->any_replica && op->attempts > 0)) {
+        size_t turn = op->attempts % (r->replica_count + 1u); /* 0: the region itself */
+        if (turn > 0) id = r->replicas[turn - 1].id;
+    }
     return rq__map_replica(r, id, ret_server, ret_specifier);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds meta and master, at the start and again when meta is lost. Nothing here waits: the answers come
- * to the client's loop, and one deadline holds for all of them. Of several addresses one is asked at a time, at the start
- * a random one, later the one that has answered last; after a failure the next one is asked.
+ * to the client's loop, and one deadline holds for all of them. If there are several addresses, they are asked one at a
+ * time: at the start a random one, later the one that answered last, and after a failure the next one.
  *
  * By ZooKeeper's protocol: opens a session, reads <root>/hbaseid, meta-region-server and master
  * with getData, one after another, and closes the session. The znodes contain 0xFF, be32 length and

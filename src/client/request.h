@@ -21,9 +21,9 @@ typedef struct rq_get {
     bool has_qualifier;
     uint32_t priority; /* of the call; 0: the table's */
     uint16_t replica;  /* of the region that is read; 0: the region itself. Not in a batch */
-    bool
-        any_replica; /* with replica 0: attempts after the first one also ask the replicas, one after the other */
-    rq_slice more; /* further fields of the message Get, encoded */
+    rq_slice more;     /* further fields of the message Get, encoded */
+    /* With replica 0: the first attempt asks the region itself, each later one its next replica, in turn. */
+    bool any_replica;
 } rq_get;
 
 /* On the wire: DO NOT CHANGE. HBASE: MutationProto.MutationType. */

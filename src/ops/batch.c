@@ -29,6 +29,10 @@ static void leave_group(rq_op_batch *b)
 {
     if (RQ_UNLIKELY(b->is_gated)) leave_gate(b);
     give_region_back(b);
+    if (b->region != NULL) {
+        b->last_region = b->region;
+        b->last_is_atomic = b->is_atomic;
+    }
     b->region = NULL;
     b->collecting = NULL;
     b->group_at++;
@@ -88,6 +92,7 @@ static rq_err enter_group(rq_op_batch *b)
     }
     rq_region_ref(b->region);
     b->in_group = true;
+    b->follows = b->region == b->last_region && (b->is_atomic || b->last_is_atomic);
     return RQ_LIKELY(rq__gate_policy(b->read.op.seat) == NULL) ? RQ_OK : ask_gate(b);
 }
 
@@ -251,10 +256,19 @@ static bool work_atomic(rq_op_batch *b, rq_err *ret)
     return true;
 }
 
+/* True: the group waits for the runs of the group before it. */
+RQ_COLD static bool waits_for_group_before(rq_op_batch *b)
+{
+    b->follows = false;
+    b->drains = b->runs_running > 0;
+    return b->drains;
+}
+
 /* True: continue at once. */
 static bool walk_group(rq_op_batch *b, rq_err *ret)
 {
     *ret = RQ_OK;
+    if (RQ_UNLIKELY(b->follows) && waits_for_group_before(b)) return false;
     if (b->is_atomic) return work_atomic(b, ret) && *ret == RQ_OK;
     if (b->part_at == b->part_count) {
         if (rq__batch_submit_rest(b)) return false;
