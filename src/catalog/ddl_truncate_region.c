@@ -127,8 +127,10 @@ rq_err rq__truncate_region_close(rq_catalog *c, rq__proc *p, rq_error *why)
 static rq_err remove_at_once(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq_err rc = rq_region_truncate(c->engine, &p->old_regions[0], &p->of.region.noted, why);
-    if (rc == RQ_E_STATE || rc == RQ_E_CONFLICT) return rc; /* nothing was removed */
-    p->committed = true;                                    /* or, after an error, perhaps */
+    /* These two errors may come from before or after the first swap, which is the commit; the manifest tells. After other
+     * errors its outcome may be unknown. */
+    bool refused = rc == RQ_E_STATE || rc == RQ_E_CONFLICT;
+    if (!refused || rq__truncate_region_seen(c, p) != RQ__COMMIT_NO) p->committed = true;
     return rc;
 }
 
