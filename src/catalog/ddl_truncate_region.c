@@ -51,12 +51,18 @@ rq_err rq__truncate_region_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* Checks that HBase makes in the procedure. */
+static bool is_of_meta(const rq__proc *p)
+{
+    return rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:meta"));
+}
+
+/* Checks that HBase makes in the procedure. A resumed procedure may have closed the region already. */
 rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
 {
+    if (is_of_meta(p)) /* a resumed procedure would retry HBase's IOException */
+        return rq_fail(why, p->resumed ? RQ_E_DO_NOT_RETRY : RQ_E_IOEXCEPTION,
+                       "Can't truncate region in catalog tables");
     if (p->resumed && p->old_region_count > 0) return RQ_OK;
-    if (rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:meta")))
-        return rq_fail(why, RQ_E_IOEXCEPTION, "Can't truncate region in catalog tables");
     if (p->old_region_count == 0)
         return rq_fail(why, RQ_E_UNKNOWN_REGION, "No RegionState found for %.*s",
                        (int)p->of.region.name.len, (const char *)p->of.region.name.ptr);
@@ -77,11 +83,11 @@ rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* A record without a region is that of a refused truncation. In a cluster the manifest tells. */
+/* The truncation of hbase:meta, and of a region that was not found, is always refused. In a cluster the manifest tells. */
 rq__commit_state rq__truncate_region_seen(rq_catalog *c, const rq__proc *p)
 {
     rq_region_numbers now;
-    if (p->old_region_count == 0) return RQ__COMMIT_NO;
+    if (p->old_region_count == 0 || is_of_meta(p)) return RQ__COMMIT_NO;
     if (!rq_engine_in_cluster(c->engine) ||
         rq_region_numbers_of(c->engine, &p->old_regions[0], &now, NULL) != RQ_OK)
         return RQ__COMMIT_UNKNOWN;
