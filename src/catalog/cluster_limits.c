@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes that the master of a cluster refuses, because the storage of a cluster's regions does not support them yet: a
- * manifest belongs to one owner and lists only that region's own files. A refused change has no effects. */
+/* Changes that the master of a cluster refuses, because they do not work with shared storage yet: replication reads a
+ * log that is in files, and the cleaner of MOB files knows the writers of its own process only. A refused change has no
+ * effects. */
 #include "catalog/ddl_priv.h"
 
 static const struct {

@@ -51,12 +51,18 @@ rq_err rq__truncate_region_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* Checks that HBase makes in the procedure. */
+static bool is_of_meta(const rq__proc *p)
+{
+    return rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:meta"));
+}
+
+/* Checks that HBase makes in the procedure. A resumed procedure may have closed the region already. */
 rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
 {
+    if (is_of_meta(p)) /* a resumed procedure would retry HBase's IOException */
+        return rq_fail(why, p->resumed ? RQ_E_DO_NOT_RETRY : RQ_E_IOEXCEPTION,
+                       "Can't truncate region in catalog tables");
     if (p->resumed && p->old_region_count > 0) return RQ_OK;
-    if (rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:meta")))
-        return rq_fail(why, RQ_E_IOEXCEPTION, "Can't truncate region in catalog tables");
     if (p->old_region_count == 0)
         return rq_fail(why, RQ_E_UNKNOWN_REGION, "No RegionState found for %.*s",
                        (int)p->of.region.name.len, (const char *)p->of.region.name.ptr);
@@ -77,11 +83,11 @@ rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* A record without a region is that of a refused truncation. In a cluster the manifest tells. */
+/* The truncation of hbase:meta, and of a region that was not found, is always refused. In a cluster the manifest tells. */
 rq__commit_state rq__truncate_region_seen(rq_catalog *c, const rq__proc *p)
 {
     rq_region_numbers now;
-    if (p->old_region_count == 0) return RQ__COMMIT_NO;
+    if (p->old_region_count == 0 || is_of_meta(p)) return RQ__COMMIT_NO;
     if (!rq_engine_in_cluster(c->engine) ||
         rq_region_numbers_of(c->engine, &p->old_regions[0], &now, NULL) != RQ_OK)
         return RQ__COMMIT_UNKNOWN;
@@ -127,8 +133,10 @@ rq_err rq__truncate_region_close(rq_catalog *c, rq__proc *p, rq_error *why)
 static rq_err remove_at_once(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq_err rc = rq_region_truncate(c->engine, &p->old_regions[0], &p->of.region.noted, why);
-    if (rc == RQ_E_STATE || rc == RQ_E_CONFLICT) return rc; /* nothing was removed */
-    p->committed = true;                                    /* or, after an error, perhaps */
+    /* These two errors may come from before or after the first swap, which is the commit; the manifest tells. After other
+     * errors its outcome may be unknown. */
+    bool refused = rc == RQ_E_STATE || rc == RQ_E_CONFLICT;
+    if (!refused || rq__truncate_region_seen(c, p) != RQ__COMMIT_NO) p->committed = true;
     return rc;
 }
 

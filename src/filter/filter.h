@@ -64,8 +64,8 @@ void rq_filter_set_reversed(rq_filter *f, bool reversed);
 void rq_filter_set_seed(rq_filter *f, uint64_t seed);
 
 /* Number of cells between two clock checks of a scan with this filter; `steps` is the number
- * without a filter. It is lower for a list of thousands of filters or keys, which tests each of
- * them for each cell, and for deeply nested ones. At least 1. `f` NULL: `steps`. */
+ * without a filter. It is lower for lists of thousands of filters or keys, which test each of
+ * them for each cell. At least 1. `f` NULL: `steps`. */
 uint32_t rq_filter_clock(const rq_filter *f, uint32_t steps);
 
 /* The filter's pace (pace.h); NULL: it never takes long. */

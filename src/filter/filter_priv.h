@@ -63,8 +63,8 @@ struct rq_filter {
     rq_pace *pace; /* set for the outermost filter and for lists; NULL: no text searches inside */
     bool reversed;
     uint8_t ended; /* rq__ended */
-    /* Whether the class has these hooks; for a filter around others, whether these make use of
-     * them. */
+    /* Whether the class has these hooks. Lists and FilterWrapper clear may_end, and AND clears
+     * may_transform, if the filters inside make no use of them. */
     bool may_end, may_transform;
     bool judges_rows;   /* see rq_filter_judges_rows */
     bool resets;        /* see rq_filter_resets */

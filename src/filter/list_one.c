@@ -240,6 +240,8 @@ static rq_err one_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, r
         rq_filter_code own;
         bool repeated = false;
         if (!resumes) RQ_TRY(still_skipping(l, i, cell, &own, &repeated));
+        /* The hint's bytes may be the child's, which may overwrite them and then pause. */
+        if (!repeated) l->states[i].knows_hint = false;
         rq_err rc = repeated ? RQ_OK : rq__filter_cell(child, cell, &own, why);
         if (RQ_UNLIKELY(rc == RQ_E_AGAIN)) {
             l->paused = true;

@@ -118,9 +118,12 @@ static rq_err remove_families(rq_engine *e, const char *encoded, rq__claimed *c,
     RQ_TRY(check_closed(e, encoded, m->owner, why));
     if (m->open_number != noted->openings)
         return rq_fail(why, RQ_E_CONFLICT, "region %s was opened after it was closed", encoded);
-    m->removed = m->families;
-    m->removed_count = m->family_count;
-    m->family_count = 0;
+    /* Otherwise files of an earlier truncation are still to be archived, and there are no families. */
+    if (m->removed_count == 0) {
+        m->removed = m->families;
+        m->removed_count = m->family_count;
+        m->family_count = 0;
+    }
     m->truncations++;
     m->open_number++;
     return rq__owned_swap_closed(e->cluster, encoded, m, &c->generation, why);
