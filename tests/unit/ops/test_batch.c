@@ -367,8 +367,9 @@ static void changes_of_a_row_keep_their_order(void **state)
     ops_world *o = ops_world_new(NULL);
     batch_test t = {0};
     uint64_t blocks, bytes;
-    OK(world_put_cell(&o->w, "t", "b50", "f", "q", rq_slice_of(five, sizeof five)));
-    OK(world_table(&o->w, RQ_DDL_FLUSH_TABLE, "t"));
+    world *w = &o->w;
+    OK(world_put_cell(w, "t", "b50", "f", "q", rq_slice_of(five, sizeof five)));
+    OK(world_table(w, RQ_DDL_FLUSH_TABLE, "t"));
     rq_region_evict_blocks(ops_region(o, "b"), &blocks, &bytes);
     assert_string_equal(run(&t, o, o->loop, groups, 2), "all:ok 2/0 ");
     clear(&t);

@@ -488,8 +488,7 @@ static void an_op_of_a_batch_fails_alone(void **state)
 {
     fixture *f = of(state);
     rq_cell good = cell_of("a", "q", 1, RQ_TYPE_PUT, "v");
-    rq_cell bad[2] = {good,
-                      cell_of("nope", "q", 1, RQ_TYPE_PUT, "v")}; /* the first cell is rolled
+    rq_cell bad[2] = {good, cell_of("nope", "q", 1, RQ_TYPE_PUT, "v")}; /* the first cell is rolled
                                                                    * back */
     rq_mutation m[3];
     rq_row_op ops[3];
