@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One member of a cluster, for tests/e2e/membership.py: joins, and prints a line for each change of
- * its state:
+ * its state, its connection, the active master or the list of servers:
  *
  *     standby connected active=HOST,PORT,CODE servers=A;B;C
  *

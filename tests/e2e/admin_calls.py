@@ -14,7 +14,7 @@ import sys
 
 from rorqual import Server, java, run_java
 
-# Compactions started by HBase itself and splits by size would change the compared outcomes.
+# Admin's calls about quotas need this setting.
 SETTINGS = {"hbase.quota.enabled": "true"}
 
 

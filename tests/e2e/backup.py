@@ -222,7 +222,7 @@ class World:
 
 
 def under_load(world):
-    """Copies made as copies and as links, each restored and started."""
+    """Backups with copied files and with linked files, each restored and started."""
     for n in range(ROUNDS):
         before, tables = world.load.snapshot()
         copy, back = world.fresh("copy"), world.fresh("back")
