@@ -4,8 +4,8 @@
 long, a full disk.
 
     replication.py          Rorqual → Rorqual, and back (CI)
-    HBASE=1 replication.py also with a real HBase 2.6.1 in both directions, and with its VerifyReplication (`make
-    replication`)
+    HBASE=1 replication.py  also with a real HBase 2.6.1 in both directions, and with its VerifyReplication
+                            (`make replication`)
 
 Ends with 'N passed, N failed'.
 """

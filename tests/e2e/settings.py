@@ -301,7 +301,7 @@ def settings_are_read_again_by_signal_and_by_call(tmp):
     assert is_refused()
     server.process.send_signal(signal.SIGHUP)
     wait_for(log, "settings were not reloaded", 2)
-    conf.write_text("rorqual.log.level=error\n")  # the command line's --log precedes the file
+    conf.write_text("rorqual.log.level=error\n")  # --log on the command line takes precedence over the file
     client.admin.call("UpdateConfiguration", b"")
     client.close()
     stop(server)

@@ -352,7 +352,7 @@ def counts(w):
 
 
 def rows_in_parts_are_counted_once(w):
-    """The first part of r2 is marked as if another part followed; that part is deleted."""
+    """The first part of r2 is marked as if another part followed, but the cell of that part is deleted."""
     table = w.table(splits=())
     cells = [{"family": "cf", "qualifier": q, "timestamp": 1, "value": q} for q in "ab"]
     w.import_lines(table, [json.dumps({"row": f"r{i}", "cells": cells}).encode() for i in range(5)], "--format", "json")

@@ -267,7 +267,7 @@ def locks_exclude_and_end(world):
     assert {(one[1][0], one[2][0], one[3][0]) for one in held} == {(2, b"default", 2), (3, b"locked", 1)}, held
     second = world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0]
     assert world.locks.call("LockHeartbeat", number(1, second))[1][0] == 1
-    assert world.locks.call("LockHeartbeat", beat + number(2, 0))[1][0] == 1  # false: the lock was released
+    assert world.locks.call("LockHeartbeat", beat + number(2, 0))[1][0] == 1  # keep_alive is false: the call releases the lock
     hbase.wait_for(lambda: world.locks.call("LockHeartbeat", number(1, second))[1][0] == 2)
     # A lock that is not renewed expires: the change that waits for it continues.
     world.ddl("DisableTable", text(1, hbase.table_name("locked")))

@@ -20,7 +20,7 @@ CREATED, DELETED, DATA, CHILDREN = 1, 2, 3, 4
 TABLE = "/hbase/table/"
 MEMORY_MAX = 200 << 20
 BUDGET = 256 << 20
-WATCH_BYTES = 100  # a watch is charged at least this many bytes, and all watches together at most the next number
+WATCH_BYTES = 100  # a watch is charged at least this many bytes, and all watches together at most WATCHES_BYTES
 WATCHES_BYTES = BUDGET // 32
 
 
