@@ -170,7 +170,7 @@ static void close_reader(run *r, reader *d)
 }
 
 /* HBase does not open files that the time range excludes, so filters never see rows that are only
- * in such files. The time of markers that cover older cells counts from 0. */
+ * in such files. With a marker that covers older cells a file's time range begins at 0. */
 static bool is_opened(const run *r, const reader *d, size_t family, size_t file)
 {
     const rq_family_schema *schema = &r->families[family];

@@ -14,7 +14,7 @@
 
 #include "catalog/fsck.h"
 
-/* One change of the script. `table` is the table that it affects. */
+/* One change of the script: its name and its function. */
 typedef struct change {
     const char *what;
     rq_err (*run)(world *w);

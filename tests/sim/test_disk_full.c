@@ -103,7 +103,8 @@ static void take_fault(outcome *o, const history *h, const char *when)
     snprintf(o->text, sizeof o->text, "%s: %s", when, h->fault);
 }
 
-/* Files in a family's folder that the region does not know, which would stay until it closes. */
+/* The number of files in a family's folder. A file that the region does not know would stay until
+ * the region closes. */
 static unsigned count_files(history *h, const char *family)
 {
     rq_arena arena = {0};
