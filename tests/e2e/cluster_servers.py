@@ -127,8 +127,7 @@ def gets_none(world, server, table):
 
 
 def a_decommissioned_server_gets_no_region(world):
-    """Its regions move away, the next master knows the mark, and the server gets regions again after recommissioning.
-    The mark ends with the server process."""
+    """Its regions move away, also the next master gives it none, and recommissioning moves the named regions back."""
     master = world.wait_for_master()
     drained = others(world, master)[0]
     world.shell(f"create 'dc', 'f', {SPLITS}\n")

@@ -19,7 +19,7 @@ from hbase import number, table_name, text
 from rorqual import BINARY, Server
 
 OPENAT = ("257", "56")  # the system call's numbers on x86-64 and AArch64
-WAIT = 300  # seconds until something is certainly not going to happen
+WAIT = 300  # seconds: limit of each wait, reached only after an error
 PORTS = ("--zk-port", "0", "--master-port", "0", "--rs-port", "0")
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (DEBUG|INFO|WARN|ERROR) ([a-z]+): (.*)")
 FIELD = re.compile(r' ([a-z_A-Z]+)=("(?:[^"\\]|\\.)*"|\S+)')

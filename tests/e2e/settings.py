@@ -20,7 +20,7 @@ import hbase
 from backup import regions_of
 from rorqual import BINARY, Server, free_ports
 
-WAIT = 300  # seconds until something is certainly not going to happen
+WAIT = 300  # seconds: limit of each wait, reached only after an error
 PORTS = ("--zk-port", "0", "--master-port", "0", "--rs-port", "0", "--http", "none")
 
 

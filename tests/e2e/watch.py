@@ -18,7 +18,7 @@ from hbase import number, table_name, text
 from rorqual import BINARY, ROOT, Server
 
 VERSION = re.search(r"version: '(.*)'", (ROOT / "meson.build").read_text()).group(1)
-WAIT = 300  # seconds until something is certainly not going to happen
+WAIT = 300  # seconds: limit of each wait, reached only after an error
 
 
 class Skipped(Exception):
