@@ -14,7 +14,7 @@
  * Steps:
  *   fill-random fill-sequential       every row once, in batches
  *   overwrite                         random rows for `seconds`
- *   get miss scan seek                `ops` random reads each (scan: all rows; seek: 10 from one on)
+ *   get miss scan seek                `ops` random reads each (scan: all; seek: 10 rows from one on)
  *   wide wide-one wide-ten wide-all   one row of `rows` qualifiers
  *   mixed                             for `seconds`: every other thread writes, the others read
  *   flush compact                     and waits

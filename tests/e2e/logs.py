@@ -325,7 +325,7 @@ def nobody_waits_for_a_reader_of_the_log(tmp):
     process.terminate()
     out, rest = process.communicate(timeout=WAIT)
     assert process.returncode == 0 and "rorqual stopped" in out, (process.returncode, out)
-    # Two lines each: the call, and its procedure that fails, which may be logged after the call is answered.
+    # Two lines for each call: one for the call, and one for its failing procedure, which may be logged after the response.
     kept = sum("DeleteTable" in line and name[:100] in line for line in (told + rest).splitlines())
     lost = [int(n) for n in re.findall(r" WARN log: lines were lost lines=(\d+) reason=\"nobody reads the log\"\n", told + rest)]
     assert 20 < kept < 2000 and sum(lost) + kept == 2000, (kept, lost, rest[:1000])

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Masters of a cluster that are killed after each of their steps on shared storage, and at each of their file calls.
+ * Masters of a cluster are killed after each of their steps on shared storage, and at each of their
+ * file calls.
  *
- * While the first one lays out the store: the next master fences it, completes the store, and finds the same catalog as
- * one that was not interrupted; so does a third one.
+ * The first master is killed while it lays out the store: the next master fences it, completes the
+ * store, and finds the same catalog as a master that was not interrupted; so does a third master.
  *
- * While one truncates a region, and the next one completes that: an acknowledged truncation holds, what was written
- * after it is there, and the region's rows are never half gone.
+ * A master is killed while it truncates a region, and the next one while it completes the
+ * truncation: an acknowledged truncation holds, rows written after it exist, and the region's old
+ * rows are removed all or not at all.
  *
  * STRIDE=n takes each n-th point (1: all); SEED=n repeats a run.
  */

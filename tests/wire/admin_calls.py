@@ -336,7 +336,7 @@ def a_question_about_a_running_procedure_waits_for_its_end(world):
 
 
 def locks_of_a_client_that_has_gone_are_passed(world):
-    """Each would be held for a second, one after the other."""
+    """Otherwise each lock would be held for a second, one after the other."""
     world.client.create("gone", {"cf": {}})
     message = number(1, 1) + text(3, hbase.table_name("gone")) + text(5, "a test")
     locks = [world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0] for _ in range(200)]
