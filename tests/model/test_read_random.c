@@ -74,7 +74,7 @@ static void choose_columns(run *r, reader *d)
     d->scan.family_count = n;
 }
 
-/* A scan from the last row to the first, with all features that move a scan inside a row. */
+/* Chooses a scan from the last row to the first, with all features that move a scan inside a row. */
 static void choose_the_way_back(run *r, reader *d)
 {
     d->scan.reversed = chance(r, 85);
@@ -85,7 +85,7 @@ static void choose_the_way_back(run *r, reader *d)
     if (chance(r, 40)) choose_columns(r, d);
 }
 
-/* Most of the rows, unchanged. */
+/* Chooses a scan of most rows, with few other options. */
 static void choose_scan_of_many(run *r, reader *d)
 {
     d->scan = (rq_scan){

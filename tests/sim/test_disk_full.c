@@ -191,7 +191,8 @@ static void a_disk_that_is_full_now_and_then_is_survived(void **state)
 
 /* --- killed on a full disk -------------------------------------------------------------------- */
 
-/* The dead process left the log, the manifests, and incomplete files. */
+/* Ends the process, by a kill or a power cut. It leaves the log, the manifests, and incomplete
+ * files. */
 static void die(history *h, bool power)
 {
     if (!rq_sim_is_cut(h->sim)) rq_sim_cut_now(h->sim);

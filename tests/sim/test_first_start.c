@@ -219,7 +219,7 @@ static void submit_truncation(world *w, truncation *t, const char *encoded)
     rq_catalog_submit(w->catalog, &t->ddl);
 }
 
-/* The encoded name of the region that has row p. */
+/* Finds the encoded name of the region that has row p. */
 static void encoded_of(world *w, char ret[static RQ_ENCODED_NAME_LEN + 1])
 {
     char *name = world_region_name(w, "t", "p");

@@ -94,7 +94,7 @@ def rows_are_there(world, table, rows):
 
 
 def all_serve(world, table):
-    """Whether each region of the table serves requests."""
+    """Waits until each region of the table serves requests."""
     def serves(name):
         try:
             world.client.data.get(name, name.split(b",")[1] or b"\0")

@@ -192,7 +192,7 @@ def fill_last_region(w):
 
 
 def scan_in_vain(connection, name):
-    """A call that reads many rows and finds none, which takes several milliseconds."""
+    """Makes a call that reads many rows and finds none, which takes several milliseconds."""
     value = text(1, "org.apache.hadoop.hbase.filter.ValueFilter") + text(
         2, text(1, number(1, 2) + text(2, text(1, "org.apache.hadoop.hbase.filter.BinaryComparator") + text(2, text(1, text(1, b"absent"))))))
     connection.call("Scan", text(1, hbase.region(name)) + text(2, text(5, value)) + number(4, 100))

@@ -107,7 +107,7 @@ public final class Histories implements Program {
         }
     }
 
-    /** The cells that readers see in the end, which no flush, compaction or restart may change. */
+    /** Checks the cells that readers see in the end, which no flush, compaction or restart may change. */
     @Override
     public void check(Steps steps) throws Exception {
         Map<Integer, List<String>> expected = expected();
