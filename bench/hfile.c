@@ -217,8 +217,8 @@ static void bench_encodings(bench *b)
     }
 }
 
-/* A chain of dependent loads over the same amount of memory: each address comes from the previous
- * load. */
+/* Measures a chain of dependent loads over the same amount of memory: each address comes from the
+ * previous load. */
 static void load_floor(uint64_t bytes)
 {
     size_t n = bytes / 64;

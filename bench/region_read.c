@@ -125,7 +125,7 @@ static void set_cell(rq_cell *c, const char *qualifier, const void *value, size_
                    .value_len = (uint32_t)len};
 }
 
-/* A row as tests/java's FilterBench writes it. */
+/* Makes a row as tests/java's FilterBench writes it. */
 static void make_filter_row(row *r, unsigned i)
 {
     unsigned chance = (unsigned)((uint64_t)i * 2654435761u >> 7 & 0x7fffffff);

@@ -139,7 +139,7 @@ def tsv(world):
 
 
 def killed_and_repeated(world, *arguments):
-    """Runs the command, kills it after two seconds unless it has ended, and repeats it."""
+    """Runs the command, kills it after one second per 5,000,000 ROWS unless it has ended, and repeats it."""
     command = [BINARY, arguments[0], "--zk", world.server.zk, "--quiet", *map(str, arguments[1:])]
     with subprocess.Popen(command) as process:
         try:

@@ -38,7 +38,7 @@ static void put_be64(uint64_t v, unsigned char *out)
         out[i] = (unsigned char)(v >> (56 - 8 * i));
 }
 
-/* The key: user, then INT64_MAX - time, so that the newest event is first. */
+/* Makes the key: user, then INT64_MAX - time, so that the newest event is first. */
 static void key_of(uint64_t user, uint64_t time, unsigned char key[KEY])
 {
     put_be64(user, key);

@@ -24,7 +24,7 @@ typedef struct settings {
     unsigned regions; /* ours: number of regions for the rows, opened concurrently */
     uint64_t rows;    /* number of rows, to divide them among regions */
     bool leveled;     /* RocksDB: leveled instead of universal compaction */
-    bool sync;        /* a write is on disk when it returns (not ours) */
+    bool sync;        /* a write is on disk when it returns (not in ours) */
     bool no_threads;  /* librorqual: the callers' threads do the engine's work, too */
 } settings;
 

@@ -14,15 +14,17 @@
  * Steps:
  *   fill-random fill-sequential       every row once, in batches
  *   overwrite                         random rows for `seconds`
- *   get miss scan seek                `ops` random reads each (scan: all rows; seek: 10 from one
- * on) wide wide-one wide-ten wide-all   one row of `rows` qualifiers mixed for `seconds`: every
- * other thread writes, the others read flush compact                     and waits drop ends the
- * process without closing: what kill -9 leaves
+ *   get miss scan seek                `ops` random reads each (scan: all; seek: 10 rows from one on)
+ *   wide wide-one wide-ten wide-all   one row of `rows` qualifiers
+ *   mixed                             for `seconds`: every other thread writes, the others read
+ *   flush compact                     and waits
+ *   drop                              ends the process without closing, as kill -9 does
  *   mix                               drawn operations for `seconds` (RocksDB only)
  *
  * The database is opened at the first step, which prints an additional line "open". Each step
- *   prints a line: STEP threads=N ops=N seconds=S cpu=S rss=BYTES peak=BYTES [p50=US p99=US
- *   p999=US] [written=BYTES disk=BYTES most=BYTES]
+ * prints a line:
+ *   STEP threads=N ops=N seconds=S cpu=S rss=BYTES peak=BYTES [p50=US p99=US p999=US]
+ *   [written=BYTES disk=BYTES most=BYTES]
  * `written` is the number of bytes passed to write() in the step. `disk` is the mean size of the
  * folder in the second half of the step (for short steps: its size afterwards), `most` its largest
  * size then; the size rises and falls with compactions, so a single sample would be arbitrary. With

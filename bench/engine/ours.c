@@ -239,7 +239,7 @@ database *database_open(const settings *s)
     set(db, "hbase.regionserver.global.memstore.size", "%.6f", memstores / budget);
     set(db, "hbase.hregion.memstore.flush.size", "%.0f", (double)s->buffer_bytes);
     if (s->buffer_bytes > (uint64_t)1
-                              << 30) /* the log limit is higher than the memory, so that it causes
+                              << 30) /* the log may be as large as the memstore, so that it causes
                                       * no flush */
         set(db, "rorqual.wal.max", "%.0f", (double)s->buffer_bytes);
     /* Several WAL files for each write buffer, because the log is kept and removed in whole

@@ -148,8 +148,8 @@ WORKLOADS = {
 
 @contextlib.contextmanager
 def failing():
-    """A server that fails to start or stop fails its part, not the run. (An exit code may be the number of a
-    signal.)"""
+    """A server that fails to start or stop fails its part, not the run. (A SystemExit with a number as its code
+    comes from a signal, and ends the run.)"""
     try:
         yield
     except SystemExit as why:

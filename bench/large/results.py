@@ -66,7 +66,7 @@ class Shape:
         return f[what] / max(1, f["ops"]) if what in f else None
 
     def goals(self):
-        """Yields (name, goal, measured value, whether it is met) for the goals that were measured."""
+        """Returns [(name, goal, measured value, whether it is met)] of the goals that were measured."""
         def at_least(what, a, b, bar):
             return None if not a or not b else (what, f"≥ {bar} ×", a / b, a / b >= bar)
 
@@ -113,7 +113,7 @@ def growth_table(growth):
 
 
 def growth_picture(growth, caption, path):
-    """CPU of a get over the number of rows, with a curve for each database."""
+    """Draws the CPU time of a get over the number of rows, with a curve for each database."""
     cells = [rows / 1e6 for rows, _, _ in next(iter(growth.values()))]
     costs = {d: [get["cpu_s"] * 1e6 / get["ops"] for _, get, _ in points] for d, points in growth.items() if len(points) == len(cells)}
     body, place = pictures.axis(cells, pictures.LEFT, 1.1 * max(max(c) for c in costs.values()), "µs")

@@ -90,7 +90,7 @@ def check_figures(tables, growth, failed, on_disk):
 
 
 def check_goals():
-    """Whether a goal is met is computed from the figures."""
+    """Checks that the figures decide whether a goal is met."""
     table = results.Shape(10, 1000)
     for database, rate, reads in (("Rorqual", 300.0, 10), ("HBase", 101.0, 20)):
         table.found["get", database] = {"ops": 10, "rate": rate, "reads": reads, "p99": 1.0}

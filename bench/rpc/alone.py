@@ -125,8 +125,8 @@ def tail(fleet, page):
 
 
 def memory(fleet, page):
-    """The memory of a million cells in the memstore, from the process's growth between one and several million
-    cells."""
+    """Measures the memory of a million cells in the memstore, by the process's growth between one and several
+    million cells."""
     settings = (*LOOP, *HANDOVER, "-D", "hbase.hregion.memstore.flush.size=16g", "-D", "rorqual.memory=16g")
     fixed = KEY_VALUE_FIXED + ROW + FAMILY + QUALIFIER
     for name, value, bar in (("100 bytes as KeyValue", 100 - fixed, 1.5), ("100 bytes of value", 100, 1.5)):

@@ -17,7 +17,7 @@ import sys
 from settings import (BINARY, CLIENT_CORE, ECHO_HOST, HEAP, RECORDS, SCAN_RECORDS, SECONDS, SERVER_CORE,
                       WITH_HBASE, echo_in_front, peer, pinned, settle)
 
-# Shapes of tables: options, and for each server whether it uses the codec of the descendant's benchmark.
+# Shapes of tables: options, and whether the table has the encoding and compression of its server (`codec`).
 SHAPES = {
     "small": (["--records", RECORDS, "--value-bytes", 100], False),
     "regions": (["--records", RECORDS, "--value-bytes", 100, "--regions", 1000], False),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One member of a cluster, for tests/e2e/membership.py: joins, and prints a line for each change of
- * its state:
+ * its state, its connection, the active master or the list of servers:
  *
- *     standby connected active=HOST,PORT,CODE servers=A;B;C
+ *     standby connected active=HOST,PORT,CODE servers=A;B;C trouble=TEXT
  *
  * member QUORUM ROOT CLUSTER_ID PORT START_CODE SESSION_MS; ends in order when its input ends.
  */
@@ -16,8 +16,8 @@
 
 static const char *const states[] = {"joining", "standby", "active", "refused"};
 
-/* The member's lane and the main thread print. The lock is held from the look on, so that no older
- * state is printed after a newer one. */
+/* The member's lane and the main thread print. The lock is held while the state is read and
+ * printed, so that no older state is printed after a newer one. */
 static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
 
 static void show(rq_member *m)

@@ -230,7 +230,8 @@ static bool until(bool (*holds)(const rq_tenure *t, uint64_t than), const rq_ten
 
 /* --- storage that does not answer ----------------------------------------------------------- */
 
-/* Signals the first two of three OSDs, so that fewer than min_size remain. */
+/* Sends signal `number` to `count` of the three OSDs. With two of them stopped fewer than min_size
+ * remain. */
 static void signal_osds(int first, int count, int number)
 {
     for (int i = first; i < first + count; i++) {

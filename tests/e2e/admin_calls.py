@@ -14,12 +14,12 @@ import sys
 
 from rorqual import Server, java, run_java
 
-# Compactions started by HBase itself and splits by size would change the compared outcomes.
+# Admin's calls about quotas need this setting.
 SETTINGS = {"hbase.quota.enabled": "true"}
 
 
 def calls(report, zk, folder):
-    """With as many retries as when HBase's outcomes were recorded: texts have their number."""
+    """Runs AdminCalls with as many retries as when HBase's outcomes were recorded, because messages contain the number."""
     sink = Server(folder / "sink", folder / "sink.log")
     try:
         os.environ.update({"SINK": sink.zk, "STEP_TIMEOUT": "900", "RETRIES": "8"})

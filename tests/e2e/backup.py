@@ -222,7 +222,7 @@ class World:
 
 
 def under_load(world):
-    """Copies made as copies and as links, each restored and started."""
+    """Backups with copied files and with linked files, each restored and started."""
     for n in range(ROUNDS):
         before, tables = world.load.snapshot()
         copy, back = world.fresh("copy"), world.fresh("back")
@@ -363,7 +363,7 @@ def killed_backups(world):
         rounds += 1
         process = subprocess.Popen([rorqual.BINARY, "backup", world.data, copy], stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
-        time.sleep(world.dice.random() * longest)  # a random moment is what is tested
+        time.sleep(world.dice.random() * longest)  # the kill must be at a random moment
         process.kill()
         process.wait()
         if (copy / ".rorqual/incomplete").exists():
@@ -383,7 +383,7 @@ def killed_backups(world):
             succeeds("backup", "--check", copy)
             shutil.rmtree(copy)
         else:
-            longest *= 1.5  # on a busy machine it has not begun yet
+            longest *= 1.5  # on a busy machine the copy may not have begun yet
     before, tables = world.load.snapshot()
     if (copy / ".rorqual/backup").exists():
         shutil.rmtree(copy)
@@ -515,7 +515,7 @@ def full_disk(world):
 
 
 def nothing_is_held(world):
-    """After all commands have ended or were killed, no holder is left."""
+    """After all commands have ended or were killed, no holder remains."""
     deadline = time.monotonic() + 300
     while True:
         lines = world.log.read_text(errors="replace").splitlines()

@@ -200,8 +200,8 @@ def a_server_that_dies_is_named_and_ends_the_run(tmp):
 
 
 def a_server_that_comes_back_has_everything(tmp):
-    """kill -9 under load and a start on the same ports: operations are repeated, none fails, and
-    everything acknowledged is there."""
+    """kill -9 under load, and a start on the same ports: operations are retried, none fails, and all
+    acknowledged rows exist."""
     ports = [option for name, port in zip(("zk", "master", "rs"), rorqual.free_ports(3)) for option in (f"--{name}-port", str(port))]
     server = rorqual.Server(tmp / "back", tmp / "back.log", *ports)
     with subprocess.Popen([rorqual.BINARY, "bench", "--zk", server.zk, "--seconds", "600", "--operations",

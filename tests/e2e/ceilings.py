@@ -34,7 +34,7 @@ LARGE_BLOCKS = 60 * MB
 LARGE_REQUEST = 40 * MB  # the same when one request has 40 MB
 CONNECTIONS = 8
 BUSY = ("RegionTooBusyException", "CallQueueTooBigException", "CallDroppedException")
-PATIENCE = 300  # seconds in which what is refused is not done: it is broken
+PATIENCE = 300  # seconds after which a call that is still refused fails the test
 PAUSE = 0.1
 FAMILY, QUALIFIER = b"f", b"q"
 
@@ -272,8 +272,8 @@ class Tests:
         return problems[0] if problems else None
 
     def patient_get(self, connection, row):
-        """As HBase's client: a call is repeated when the connection was closed for reading too slowly, or the call refused for
-        lack of memory, until others have read their answers. Both may happen on a busy machine."""
+        """Like HBase's client, retries a call if the connection was closed because it read too slowly, or if the call was
+        refused for lack of memory, until others have read their responses. Both may happen on a busy machine."""
         begun = time.monotonic()
         while True:
             try:

@@ -312,7 +312,7 @@ def one_command_gives_a_cluster_on_ceph(folder):
         assert not tool.ceph_runs(), "Ceph's daemons run on"
         other = Tool(folder, "--store", "folder")
         assert other.process.wait(timeout=DEADLINE) == 1 and "has a cluster whose store is in Ceph" in other.said(), other.said()
-        tool = Tool(folder).wait_ready()  # the killed tool's data is found
+        tool = Tool(folder).wait_ready()  # without --store, the cluster's store in Ceph is found
         assert "1 row(s)" in tool.shell("count 't'\n")
     finally:
         tool.kill()  # ends like a crash

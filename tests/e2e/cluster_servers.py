@@ -59,7 +59,7 @@ def a_killed_master_is_replaced_before_its_session_ends(world):
     world.shell("create 'mk', 'f'\nput 'mk', 'a', 'f:q', '1'\n")
     print(f"  meta is back {back:.1f} s, DDL {time.monotonic() - begin:.1f} s after kill -9 of the master, with a session of 30 s")
     assert again is not killed
-    # By the refused connections, not by the end of the session.
+    # The end was detected by refused connections, not by the end of the session.
     assert any(p.said(f"{killed.name}, the active master, has ended") and p.said(f"{killed.name} is fenced") for p in others(world, killed))
     tree = world.keeper.tree("/hbase")
     assert again.name.split(",")[2].encode() in start_codes(tree["master"][0]), tree["master"]
@@ -127,8 +127,7 @@ def gets_none(world, server, table):
 
 
 def a_decommissioned_server_gets_no_region(world):
-    """Its regions move away, the next master knows the mark, and the server gets regions again after recommissioning.
-    The mark ends with the server process."""
+    """Its regions move away, also the next master gives it none, and recommissioning moves the named regions back."""
     master = world.wait_for_master()
     drained = others(world, master)[0]
     world.shell(f"create 'dc', 'f', {SPLITS}\n")

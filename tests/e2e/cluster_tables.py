@@ -23,8 +23,8 @@ def count(world, table):
 
 
 def a_region_is_truncated_alone(world):
-    """The region's files and log edits are dropped. Rows written afterwards survive a second truncation of a neighbour,
-    and a kill."""
+    """The region's files and log edits are dropped, and other regions keep their rows. A row written afterwards survives
+    the kill of a server."""
     world.shell(f"create 'tr', 'f', {SPLITS}\n")
     put_rows(world, "tr")
     world.shell("flush 'tr'\nput 'tr', 'c', 'f:q', 'ccc'\n")
@@ -39,8 +39,8 @@ def a_region_is_truncated_alone(world):
 
 
 def a_truncation_survives_its_master(world):
-    """The master is sometimes killed during truncations; the next one completes those that had begun. The table has exactly the rows
-    put after an acknowledged truncation."""
+    """The master is killed during truncations, at three moments; the next one completes those that had begun. The truncated regions
+    have exactly the rows put after their truncation, and other regions keep their rows."""
     world.shell(f"create 'tm', 'f', {SPLITS}\n")
     for delay in (0.05, 0.3, 0.8):
         put_rows(world, "tm")

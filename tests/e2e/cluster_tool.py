@@ -21,7 +21,7 @@ class Tool:
         self.rorqual = rorqual
         self.path = pathlib.Path(folder) / "tool.log"
         self.data = pathlib.Path(folder) / "here"
-        if not self.data.exists():  # else it would prefer HBase's ports, which other tests use too
+        if not self.data.exists():  # otherwise it would prefer HBase's ports, which other tests use, too
             self.data.mkdir()
             names = ["zookeeper", *(f"{kind}-{i}" for i in (1, 2, 3) for kind in ("master", "server"))]
             (self.data / "ports.json").write_text(json.dumps(dict(zip(names, peer.free_ports(len(names))))))

@@ -105,7 +105,7 @@ def ask_all(address, count, seconds):
             selector.register(asker.socket, selectors.EVENT_READ, asker)
             asker.ask()
         end, answers = time.monotonic() + seconds, 0
-        # On a busy machine for longer: shares of a few answers say nothing.
+        # Longer on a busy machine, because shares of only a few responses are not meaningful.
         while time.monotonic() < end or answers < 20 * count:
             for key, _ in selector.select(0.1):
                 if key.data.receive():

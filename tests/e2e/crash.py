@@ -132,7 +132,7 @@ def stop_for_a_while(server, dice):
 
 
 def evidence(folder):
-    """The ends of the server's log and of the journal's lines about tables, because a failure may not be repeatable."""
+    """Prints the ends of the server's log and of the journal's lines about tables, because a failure may not be repeatable."""
     for file, wanted in ((folder / "server.log", lambda line: True),
                          (folder / "journal", lambda line: line[2:].startswith(("create", "drop")))):
         if file.exists():

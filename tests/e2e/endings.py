@@ -21,7 +21,7 @@ DRIVERS = {
     "oracle": (["tests/e2e/oracle.py"], "PASS seed", signal.SIGTERM, {"OPS": "20", "SEEDS": "100000", "FIRST_SEED": "1"}),
     "bench": (["bench/run"], "echo: ready", signal.SIGINT, {"BUILD": str(ROOT / "build")}),
 }
-PATIENCE = 1200  # it ends what hangs; HBase alone starts in a minute on a busy machine
+PATIENCE = 1200  # only for hanging drivers; HBase's start alone takes a minute on a busy machine
 
 
 def left_behind(folder):

@@ -25,7 +25,7 @@ ROUNDS = int(os.environ.get("ROUNDS", "60"))
 
 
 def run(*arguments):
-    """(exit code, lines); what is printed is always text."""
+    """Returns (exit code, lines); the output must be valid text."""
     done = subprocess.run([rorqual.BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=300,
                           check=False)
     return done.returncode, (done.stdout + done.stderr).splitlines()

@@ -9,7 +9,7 @@ import socket
 import struct
 import time
 
-TIMEOUT = 300  # ends what hangs
+TIMEOUT = 300  # seconds; only for calls that hang
 HB = "org.apache.hadoop.hbase."
 PUT = 2
 

@@ -127,7 +127,7 @@ def server():
 
 
 def an_old_library_is_named():
-    """A fake pkg-config reports an older libuv to Meson."""
+    """With a fake pkg-config that reports an older libuv, Meson must name the library."""
     tool = FOLDER / "pkg-config"
     tool.write_text("#!/bin/sh\ncase \"$*\" in *--modversion*libuv*) echo 1.30.0 ;; *) exec pkg-config \"$@\" ;; esac\n")
     tool.chmod(0o755)

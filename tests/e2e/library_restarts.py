@@ -27,7 +27,8 @@ SETTINGS = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
 
 
 def restart(hbase, kills, number):
-    """Says what it does: on a busy machine a restart takes minutes, and a run that says nothing looks as if it hung."""
+    """Restarts HBase and prints the durations: on a busy machine a restart takes minutes, and a run without output looks as
+    if it hangs."""
     begun = time.monotonic()
     if kills:
         hbase.kill()
@@ -49,7 +50,7 @@ def run(report, hbase, url, kills):
                 continue
             kills, restarts = not kills, restarts + 1
             restart(hbase, not kills, restarts)
-            with contextlib.suppress(BrokenPipeError):  # the program has ended: its output tells why
+            with contextlib.suppress(BrokenPipeError):  # the program has ended: its output has the reason
                 os.write(process.stdin.fileno(), b"go on\n")
         code = process.wait()
         guard.cancel()

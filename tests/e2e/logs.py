@@ -19,7 +19,7 @@ from hbase import number, table_name, text
 from rorqual import BINARY, Server
 
 OPENAT = ("257", "56")  # the system call's numbers on x86-64 and AArch64
-WAIT = 300  # seconds until something is certainly not going to happen
+WAIT = 300  # seconds: limit of each wait, reached only after an error
 PORTS = ("--zk-port", "0", "--master-port", "0", "--rs-port", "0")
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (DEBUG|INFO|WARN|ERROR) ([a-z]+): (.*)")
 FIELD = re.compile(r' ([a-z_A-Z]+)=("(?:[^"\\]|\\.)*"|\S+)')
@@ -325,7 +325,7 @@ def nobody_waits_for_a_reader_of_the_log(tmp):
     process.terminate()
     out, rest = process.communicate(timeout=WAIT)
     assert process.returncode == 0 and "rorqual stopped" in out, (process.returncode, out)
-    # Two lines each: the call, and its procedure that fails, which may be logged after the call is answered.
+    # Two lines for each call: one for the call, and one for its failing procedure, which may be logged after the response.
     kept = sum("DeleteTable" in line and name[:100] in line for line in (told + rest).splitlines())
     lost = [int(n) for n in re.findall(r" WARN log: lines were lost lines=(\d+) reason=\"nobody reads the log\"\n", told + rest)]
     assert 20 < kept < 2000 and sum(lost) + kept == 2000, (kept, lost, rest[:1000])

@@ -29,12 +29,12 @@ import peer  # noqa: E402
 import zookeeper  # noqa: E402
 
 PROGRAMS = pathlib.Path(os.environ.get("PROGRAMS", ROOT / "build/tests/cluster"))
-EXIT_ABORTED = 9  # tests/cluster/server.c
-BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # it starts with half of the processor time
+EXIT_ABORTED = 9  # exit code of tests/cluster/server.c
+BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # ZooKeeper's start then takes half of the CPU time
 JARS = "/usr/share/java/zookeeper.jar"
 SESSION_MS = 2000
-ENDLESS_MS = 600000  # who waits for the end of such a session waits longer than DEADLINE
-DEADLINE = 300  # seconds; nothing waits that long unless it is broken
+ENDLESS_MS = 600000  # a session time-out longer than DEADLINE: a test that waits for its end fails
+DEADLINE = 300  # seconds; reached only after an error
 CLUSTER = "0c8a7f52-1b7d-4f0e-9d62-3f6f3f1d2a77"
 
 # The znodes of HBase 2.6.1 before user tables exist (HBASE=1 checks this list): name, ephemeral, has a value. A master that has
@@ -55,8 +55,9 @@ OF_META = {"meta-region-server", "namespace/default", "namespace/hbase", "table/
 
 
 class Keeper:
-    """A ZooKeeper of one server. A tick of half a second allows sessions of one second. It syncs no file: on a busy disk that takes
-    seconds, in which it answers nobody; what a killed process has written is in the page cache."""
+    """A ZooKeeper with one server. A tick of half a second allows session timeouts of one second. ZooKeeper does not sync its
+    files, because on a busy disk a sync takes seconds, during which it does not respond; a killed process's writes are in the
+    page cache."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -86,10 +87,10 @@ class Keeper:
             session = self.session(timeout=self.patience)
             session.close()
             return True
-        except TimeoutError:  # ZooKeeper never answers a connection that came while it started, so another one is needed
+        except TimeoutError:  # ZooKeeper never responds on a connection made during its start: another one is needed
             self.patience *= 2
             return False
-        except (OSError, EOFError):  # not yet, or not quite
+        except (OSError, EOFError):  # ZooKeeper is not ready yet
             return False
 
     def session(self, **arguments):

@@ -15,7 +15,7 @@ import urllib.request
 
 from rorqual import JAVA, ROOT
 
-HOUR = 1600000200 // 3600 * 3600  # long past: its rows are compacted as soon as they are read
+HOUR = 1600000200 // 3600 * 3600  # long past: the daemon compacts its rows as soon as they are read
 START_DEADLINE = 300
 TOOL = ROOT / "build/tests/unit/rowkey/tsdb_tool"
 LOG = """<configuration><appender name="OUT" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>
@@ -166,7 +166,7 @@ def write(tsd, points):
 
 
 def await_points(tsd, points):
-    """Telnet puts get no response; the daemon writes them within a second."""
+    """Telnet puts have no response; the daemon writes them within a second."""
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         try:
@@ -284,7 +284,7 @@ def check_delete(report, tsd, points):
     first = tsd.query(query, delete=True)
     left = {}
     deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:  # the answer does not wait for the deletes
+    while time.monotonic() < deadline:  # the response does not wait for the deletes
         left = tsd.query({"aggregator": "none", "metric": "sys.load"})
         if tags(host="db01", dc="lga") not in left:
             break

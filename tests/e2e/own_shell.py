@@ -316,8 +316,8 @@ def scans_that_are_left_are_closed(folder):
 
 
 def a_scanner_outlives_its_connection(folder):
-    """A scanner whose connection is closed gives an error, not a crash; so does a scanner that is garbage-collected or
-    closed twice."""
+    """A scanner whose connection was closed gives an error, not a crash. Scanners that are garbage-collected or closed
+    twice do not affect others."""
     server = Server(folder / "outlives", folder / "outlives.log")
     try:
         said = shell("-n", "--zk", server.zk, text=f"""create 't', 'f'
@@ -540,8 +540,8 @@ def output_that_is_lost(folder):
 
 
 def what_cannot_be_compiled_is_an_error(folder):
-    """Too many variables or too deep an expression cause an error instead of a skipped statement, and the session continues; so does a
-    NUL byte in a line."""
+    """Too many variables or too deep an expression cause an error instead of a skipped statement, and the session continues. A NUL byte
+    in a line is kept."""
     many = "".join(f"v{i} = {i}\n" for i in range(300))
     deep = "(" * 3000 + "1" + ")" * 3000 + "\n"
     for text in (many, deep):

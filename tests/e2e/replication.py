@@ -4,8 +4,8 @@
 long, a full disk.
 
     replication.py          Rorqual → Rorqual, and back (CI)
-    HBASE=1 replication.py also with a real HBase 2.6.1 in both directions, and with its VerifyReplication (`make
-    replication`)
+    HBASE=1 replication.py  also with a real HBase 2.6.1 in both directions, and with its VerifyReplication
+                            (`make replication`)
 
 Ends with 'N passed, N failed'.
 """
@@ -25,7 +25,7 @@ from rorqual import ROOT, Report, Server, free_ports
 sys.path.insert(0, str(ROOT / "tests/peers"))
 from peer import SCRIPT, HBase, orderly  # noqa: E402  (its folder is not a package)
 
-DEADLINE = 300  # seconds; nothing waits that long unless it is broken
+DEADLINE = 300  # seconds; reached only after an error
 SCOPED = {b"f": {"VERSIONS": "3", "REPLICATION_SCOPE": "1"}, b"g": {"VERSIONS": "3", "REPLICATION_SCOPE": "0"}}
 
 

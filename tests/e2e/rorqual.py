@@ -19,7 +19,7 @@ import peer  # noqa: E402  (its folder is not a package)
 BINARY = os.environ.get("RORQUAL", str(ROOT / "build/rorqual"))
 JAVA = ROOT / "tests/java/run"
 READY = re.compile(r"rorqual ready: zookeeper (\S+), master (\S+), regionserver (\S+), (?:http (\S+), )?data (.+)")
-# They end what hangs; a busy machine needs a minute where an idle one needs a second.
+# Seconds; only for a server that hangs, because a busy machine needs a minute where an idle one needs a second.
 START_DEADLINE = 300
 STOP_DEADLINE = 300
 
@@ -137,8 +137,8 @@ class Server:
 
 
 def output_of(command, silence, **options):
-    """What the command prints. If it prints nothing for so many seconds it is killed: subprocess.TimeoutExpired. How long it takes in all
-    depends on what else the machine does."""
+    """The output of a command. A command that prints nothing for `silence` seconds is killed (subprocess.TimeoutExpired); its total
+    time is not limited, because it depends on the load of the machine."""
     out = b""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **options) as process:
         descriptor = process.stdout.fileno()
@@ -153,14 +153,14 @@ def output_of(command, silence, **options):
 
 
 def free_ports(count):
-    """For servers that are started on given ports, or again on the same: below the ports that the kernel picks, so that no
-    other program gets one meanwhile."""
+    """Ports below the range from which the kernel picks, so that no other program gets one meanwhile: for servers that are
+    started on given ports, or again on the same."""
     return sorted(peer.free_ports(count))
 
 
 def run_java(settings, calls, own=()):
-    """A driver of Java programs: calls(report, zk, folder) on a Rorqual with the settings and the `own` ones, or with --hbase on a
-    real HBase with the settings. Returns the exit code."""
+    """Runs Java programs: calls(report, zk, folder) on a Rorqual with `settings` and `own`, or with --hbase on a real HBase with
+    `settings`. Returns the exit code."""
     peer.orderly()
     report = Report()
     if "--hbase" not in sys.argv and not os.path.exists(BINARY):

@@ -20,7 +20,7 @@ import hbase
 from backup import regions_of
 from rorqual import BINARY, Server, free_ports
 
-WAIT = 300  # seconds until something is certainly not going to happen
+WAIT = 300  # seconds: limit of each wait, reached only after an error
 PORTS = ("--zk-port", "0", "--master-port", "0", "--rs-port", "0", "--http", "none")
 
 
@@ -301,7 +301,7 @@ def settings_are_read_again_by_signal_and_by_call(tmp):
     assert is_refused()
     server.process.send_signal(signal.SIGHUP)
     wait_for(log, "settings were not reloaded", 2)
-    conf.write_text("rorqual.log.level=error\n")  # the command line's --log precedes the file
+    conf.write_text("rorqual.log.level=error\n")  # --log on the command line takes precedence over the file
     client.admin.call("UpdateConfiguration", b"")
     client.close()
     stop(server)

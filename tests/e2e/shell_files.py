@@ -39,13 +39,13 @@ def exports_are_whole(folder):
         return f"{lines[:2]} {out[-500:]}"
     if not link.is_symlink() or stat.S_IMODE(old.stat().st_mode) != 0o640 or files_of(place) != ["link.csv", "new.tsv", "old.csv"]:
         return f"{files_of(place)} {old.stat()}"
-    if "timestamp=" not in out.rpartition("r00008")[2]:  # waits until values are printed in HBase's form again
+    if "timestamp=" not in out.rpartition("r00008")[2]:  # after the export results are in HBase's form again
         return out[-500:]
     return None if new.read_text().startswith("row\tcolumn") else new.read_text()[:80]
 
 
 def exports_that_fail_leave_the_file(folder):
-    """A missing folder, a name that is a folder, a full disk, a limit on file sizes, a missing table."""
+    """A missing folder, a name that is a folder, a limit on file sizes, a missing table."""
     place = fresh(folder, "fails")
     old = place / "old.csv"
     old.write_text("old\n")

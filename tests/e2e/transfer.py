@@ -352,7 +352,7 @@ def counts(w):
 
 
 def rows_in_parts_are_counted_once(w):
-    """The first part of r2 is marked as if another part followed; that part is deleted."""
+    """The first part of r2 is marked as if another part followed, but the cell of that part is deleted."""
     table = w.table(splits=())
     cells = [{"family": "cf", "qualifier": q, "timestamp": 1, "value": q} for q in "ab"]
     w.import_lines(table, [json.dumps({"row": f"r{i}", "cells": cells}).encode() for i in range(5)], "--format", "json")
@@ -364,14 +364,15 @@ def rows_in_parts_are_counted_once(w):
 
 
 def a_long_filter_ends_no_call(w):
-    """A row costs its filter milliseconds, so that no row passes for longer than a call may take: servers then send heartbeats."""
+    """The filter takes milliseconds per row, so no row passes for longer than a call's time-out: servers then send heartbeats."""
     table, rows, took, timeout = w.table(splits=()), 0, 0, 0
 
     def count(*options):
         begun = time.monotonic()
         assert w.run("rowcount", *options, "--regex", "(a|aa)+$", table).strip() == "ROWS=0"
         return time.monotonic() - begun
-    # The time-out is a third of what a count takes on this machine now. Half of it is left for pauses of a busy machine.
+    # The time-out is a third of the current duration of a count on this machine. Servers respond after half of the time-out; the
+    # rest is for pauses of a busy machine.
     while took <= 2 * timeout:
         w.import_lines(table, [json.dumps({"row": f"{'a' * 18}{i}", "cells": [
             {"family": "cf", "qualifier": q, "timestamp": 1, "value": "v"} for q in "xy"]}).encode()

@@ -205,7 +205,7 @@ def a_name_of_any_length_is_loaded(w):
 
 
 def a_file_that_cannot_be_seen_is_not_loaded(w):
-    """Between two attempts to load a family's files its folder disappears, and later a file replaces it."""
+    """Between two attempts to load a family's files its folder disappears; in a second load a file replaces the folder."""
     if not w.own:
         return
     put, out = hfiles_of(w)

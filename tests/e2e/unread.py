@@ -7,7 +7,7 @@ another, by raw connections that request far more than fits into memory and read
 an attack a bystander process puts, gets and scans a row repeatedly. The limits of each attack are
   - peak of resident memory: the budget and 30 %;
   - the bystander's 99th percentile: 100 ms, plus on a busy machine NOISE times the excess duration of its
-  sleeps; its longest call: a second, with the same allowance;
+    sleeps; its longest call: a second, with the same allowance;
   - the bystander always gets responses, and none is refused;
   - resident memory a few seconds after the attackers have disconnected: about as much as before.
 At the end the server must stop within 10 s while such peers are connected. ONLY=part,part selects

@@ -18,7 +18,7 @@ from hbase import number, table_name, text
 from rorqual import BINARY, ROOT, Server
 
 VERSION = re.search(r"version: '(.*)'", (ROOT / "meson.build").read_text()).group(1)
-WAIT = 300  # seconds until something is certainly not going to happen
+WAIT = 300  # seconds: limit of each wait, reached only after an error
 
 
 class Skipped(Exception):
@@ -127,7 +127,7 @@ def rates_are_measured(world):
             assert rows[4].split() == ["TABLE", "REGIONS", "*REQ/S", "READ/S", "WRITE/S", "SIZE", "MEMSTORE", "FILES"], rows
             if rows[5].split()[0] == "load" and rows[5].split()[2] != "0":
                 break
-            assert time.monotonic() < deadline, rows  # a busy machine may keep the writer waiting for a whole period
+            assert time.monotonic() < deadline, rows  # on a busy machine the writer may not write for a whole period
 
 
 class Load:
@@ -225,8 +225,8 @@ class Terminal:
         return self.tmux("capture-pane", "-p", "-t", "t").split("\n")
 
     def until(self, wanted):
-        """Waits until `wanted` is true of the screen; returns the screen. tmux may show a part of what the program has written, so `wanted`
-        looks at all that is compared."""
+        """Waits until `wanted` is true for the screen; returns the screen. tmux may show only a part of the program's output at first,
+        so `wanted` must check everything that is compared afterwards."""
         deadline = time.monotonic() + WAIT
         while time.monotonic() < deadline:
             seen = self.screen()
@@ -277,7 +277,7 @@ def top_shows_modes_sorts_and_scrolls(world):
         seen = t.until(lambda s: s[4].startswith("SERVER") and s[5] and not any(s[6:]))
         assert seen[5].split()[:2] == [world.server.regionserver, "34"], seen
         t.keys("r")
-        t.keys("Left")  # from requests to the name, which regions have in front of it
+        t.keys("Left")  # from the column of requests to that of names, which is before it in the list of regions
         t.until(lambda s: s[4].startswith("REGION *") and s[5].startswith("a, "))
         t.keys("o")
         t.until(lambda s: s[5].startswith("ns:c,"))
@@ -296,7 +296,7 @@ def top_shows_modes_sorts_and_scrolls(world):
         t.until(lambda s: "every 2 s" in s[1])
         t.keys("q")
         assert t.ended() == 0
-        # The terminal is restored: typed text is echoed, and nothing of the frame is left.
+        # The terminal is restored: typed text is echoed, and nothing of top's frame remains.
         t.until(lambda s: not any("rorqual top" in line for line in s))
         t.keys("typed")
         t.until(lambda s: any("typed" in line for line in s))
@@ -334,7 +334,7 @@ def top_tells_that_the_server_has_gone(folder):
         seen = [line for line in t.until(lambda s: re.fullmatch(rf"rorqual top: master {server.master}: .+", "".join(s))) if line]
         assert len(seen) <= 2, seen
     server = Server(folder / "d", folder / "log")
-    server.process.send_signal(signal.SIGSTOP)  # a server that accepts and does not answer
+    server.process.send_signal(signal.SIGSTOP)  # a server that accepts connections but does not respond
     done = subprocess.Popen([BINARY, "top", "--zk", server.zk, "--timeout", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     out, err = done.communicate(timeout=WAIT)
     server.process.send_signal(signal.SIGCONT)

@@ -43,7 +43,7 @@ typedef struct model_rewrite_options {
     int64_t purge_ms;
 } model_rewrite_options;
 
-/* Leaves in `in` the cells that a flush or compaction keeps. */
+/* Adds to `out` the cells that a flush or compaction of `in` keeps; sorts `in`. */
 void model_rewrite(const rq_family_schema *schema, cell_set *in, const model_rewrite_options *o,
                    cell_set *out);
 

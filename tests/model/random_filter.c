@@ -19,7 +19,7 @@ static void put_number(rq_buf *b, unsigned field, uint64_t n)
 
 #define FILTER(x) "org.apache.hadoop.hbase.filter." x
 
-/* An EQUAL, LESS … comparison with a BinaryComparator, as in CompareFilter. */
+/* Adds an EQUAL, LESS … comparison with a BinaryComparator, as in CompareFilter. */
 static void put_comparator(rq_buf *b, unsigned field, rq_slice value)
 {
     rq_buf byte_array = {0}; /* ByteArrayComparable */

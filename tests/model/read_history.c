@@ -238,8 +238,8 @@ static void rotate(run *r, size_t f)
     cell_set_empty(&r->active[f]);
 }
 
-/* A file written elsewhere, whose cells count as written now. HBase flushes older cells first; so
- * do most runs, depending on the seed. */
+/* Adds a file written elsewhere, whose cells count as written now. HBase flushes older cells first;
+ * so do most runs, depending on the seed. */
 static void bulk_load(run *r, size_t f)
 {
     if (r->seed % 5 != 4) {

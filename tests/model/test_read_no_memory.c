@@ -22,7 +22,7 @@ static void add(by_hand *w, size_t family, int row, int column, uint8_t type, ui
     char name[64];
     char qualifier[128];
     int row_len = snprintf(name, sizeof(name), "a row with a rather long name %03d", row);
-    /* Rows of growing length, so that kept keys must grow. */
+    /* Qualifiers of growing length, so that kept keys must grow. */
     int len = snprintf(
         qualifier, sizeof(qualifier), "%02d%.*s", column, 12 * column,
         "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"

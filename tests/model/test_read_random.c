@@ -74,7 +74,7 @@ static void choose_columns(run *r, reader *d)
     d->scan.family_count = n;
 }
 
-/* A scan from the last row to the first, with all features that move a scan inside a row. */
+/* Chooses a scan from the last row to the first, with all features that move a scan inside a row. */
 static void choose_the_way_back(run *r, reader *d)
 {
     d->scan.reversed = chance(r, 85);
@@ -85,7 +85,7 @@ static void choose_the_way_back(run *r, reader *d)
     if (chance(r, 40)) choose_columns(r, d);
 }
 
-/* Most of the rows, unchanged. */
+/* Chooses a scan of most rows, with few other options. */
 static void choose_scan_of_many(run *r, reader *d)
 {
     d->scan = (rq_scan){
@@ -170,7 +170,7 @@ static void close_reader(run *r, reader *d)
 }
 
 /* HBase does not open files that the time range excludes, so filters never see rows that are only
- * in such files. The time of markers that cover older cells counts from 0. */
+ * in such files. With a marker that covers older cells a file's time range begins at 0. */
 static bool is_opened(const run *r, const reader *d, size_t family, size_t file)
 {
     const rq_family_schema *schema = &r->families[family];

@@ -101,8 +101,7 @@ void history_init(history *h, rq_sim *sim, uint64_t seed)
     };
     for (size_t i = 0; i < RQ_ARRAY_LEN(settings); i++)
         RQ_ASSERT(rq_config_set_pair(h->config, settings[i], NULL) == RQ_OK);
-    if (seed % 5 == 4) /* every fifth history uses hand-over, which survives kills but not power
-                        * cuts */
+    if (seed % 5 == 4) /* every fifth history compacts as soon as there are two files */
         RQ_ASSERT(rq_config_set_pair(h->config, "hbase.hstore.compaction.min=2", NULL) == RQ_OK);
     RQ_ASSERT(rq_region_info_make(&h->arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"),
                                   (rq_slice){0}, (rq_slice){0}, 1700000000000, 0,

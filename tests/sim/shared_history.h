@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random histories of shared storage (vfs/shared.h) on two of its implementations, all results are
+/* Random histories of shared storage (vfs/shared.h) on two of its implementations. All results are
  * compared. */
 #ifndef RQ_TESTS_SHARED_HISTORY_H
 #define RQ_TESTS_SHARED_HISTORY_H

@@ -11,7 +11,7 @@
  *  3. A write that is submitted after another server has opened the region is not acknowledged.
  *  4. No stale read: a server with a valid lease returns all writes acknowledged by any server.
  *  5. At the end, one server takes over all regions, finds all writes, and every log can be
- *     retired.
+ *     retired, unless an opening with an unknown outcome still needs it.
  *
  * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
  */
@@ -44,9 +44,9 @@ typedef struct pending {
 /* One region, with the effects of all servers. */
 typedef struct model {
     row rows[ROWS];
-    int64_t counted; /* sum of acknowledged increments */
-    int64_t unknown; /* increment in flight, or with an unknown outcome */
-    /* the log (a name of h->logs) of the server whose opening was the last to succeed */
+    int64_t counted; /* number of acknowledged increments */
+    int64_t unknown; /* number of increments in flight, or with an unknown outcome */
+    /* the log (a name of h->logs) of the opening with the highest number */
     const char *opened_by;
     uint64_t open_number; /* number of that opening */
 } model;
@@ -406,7 +406,7 @@ static void faults(world_task *t)
         world_node *n = &w->nodes[world_below(w, WORLD_NODES)];
         const server *s = &h->servers[n->index];
         bool killed = world_fault(n, (world_chances){.pause = 12, .cut = 8, .kill = 1});
-        /* Waits for the log end, as in a process that ends. */
+        /* Calls that wait for the log return, as if the process had ended. */
         if (killed && s->engine != NULL && !s->closing) rq_wal_abort(rq_engine_wal(s->engine));
     }
     h->done = true;

@@ -14,7 +14,7 @@
 
 #include "catalog/fsck.h"
 
-/* One change of the script. `table` is the table that it affects. */
+/* One change of the script: its name and its function. */
 typedef struct change {
     const char *what;
     rq_err (*run)(world *w);
@@ -278,7 +278,7 @@ static const row taken[] = {
 #endif
 
 typedef struct reference {
-    char *after[STEPS + 1]; /* the catalog after each number of changes */
+    char *after[STEPS + 1]; /* after[n]: the catalog after n changes */
     uint64_t calls;
 } reference;
 
@@ -323,7 +323,8 @@ static char *described(world *w)
     return with_snapshots(w, text);
 }
 
-/* The description, excluding its own calls, which the runs with a fault do not make. */
+/* Returns the description, and adds its file calls to *calls, because the runs with a fault do not
+ * make them. */
 static char *described_aside(world *w, uint64_t *calls)
 {
     uint64_t before = rq_sim_calls(w->sim);

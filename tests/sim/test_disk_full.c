@@ -103,7 +103,8 @@ static void take_fault(outcome *o, const history *h, const char *when)
     snprintf(o->text, sizeof o->text, "%s: %s", when, h->fault);
 }
 
-/* Files in a family's folder that the region does not know, which would stay until it closes. */
+/* The number of files in a family's folder. A file that the region does not know would stay until
+ * the region closes. */
 static unsigned count_files(history *h, const char *family)
 {
     rq_arena arena = {0};
@@ -190,7 +191,8 @@ static void a_disk_that_is_full_now_and_then_is_survived(void **state)
 
 /* --- killed on a full disk -------------------------------------------------------------------- */
 
-/* The dead process left the log, the manifests, and incomplete files. */
+/* Ends the process, by a kill or a power cut. It leaves the log, the manifests, and incomplete
+ * files. */
 static void die(history *h, bool power)
 {
     if (!rq_sim_is_cut(h->sim)) rq_sim_cut_now(h->sim);

@@ -15,7 +15,7 @@
 #include <inttypes.h>
 
 #define ROWS_MAX 64
-#define WIDTH_MAX 8 /* for rq_sim_fail_at */
+#define WIDTH_MAX 8 /* the number of calls that rq_sim_fail_at allows */
 
 typedef struct world {
     rq_sim *sim;
@@ -81,7 +81,7 @@ static void start(world *w, uint64_t seed, uint64_t call)
                  why.message);
 }
 
-/* Returns true if the history ended before the failing calls. */
+/* Returns true if the flushes and the compaction ended before the failing calls. */
 static bool fail_once(uint64_t seed, uint64_t offset)
 {
     world w = {0};

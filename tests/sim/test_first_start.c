@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Masters of a cluster that are killed after each of their steps on shared storage, and at each of their file calls.
+ * Masters of a cluster are killed after each of their steps on shared storage, and at each of their
+ * file calls.
  *
- * While the first one lays out the store: the next master fences it, completes the store, and finds the same catalog as
- * one that was not interrupted; so does a third one.
+ * The first master is killed while it lays out the store: the next master fences it, completes the
+ * store, and finds the same catalog as a master that was not interrupted; so does a third master.
  *
- * While one truncates a region, and the next one completes that: an acknowledged truncation holds, what was written
- * after it is there, and the region's rows are never half gone.
+ * A master is killed while it truncates a region, and the next one while it completes the
+ * truncation: an acknowledged truncation holds, rows written after it exist, and the region's old
+ * rows are removed all or not at all.
  *
  * STRIDE=n takes each n-th point (1: all); SEED=n repeats a run.
  */
@@ -24,7 +26,7 @@ typedef struct master {
     rq_sim_node *node;
     rq_tenure *tenure;
     char name[64];
-    const char *fenced[2]; /* earlier ones, or NULL */
+    const char *fenced[2]; /* names of earlier masters, or NULL */
     world *w;
     rq_err rc;
     bool done;
@@ -43,7 +45,7 @@ static void free_calls(void *ctx)
     (void)ctx;
 }
 
-/* RQ_E_NOT_FOUND: it ended before it had a log, or its log is not needed any more. */
+/* RQ_E_NOT_FOUND: that master ended before it had a log, or its log is no longer needed. */
 static rq_err fence(master *m, const char *name)
 {
     uint64_t quiet_ns;
@@ -102,7 +104,7 @@ static void kill_master(master *m)
     world *w = m->w;
     rq_sim_node_kill(m->node);
     if (!rq_sim_is_cut(w->sim)) rq_sim_cut_now(w->sim);
-    /* otherwise the start is retried forever */
+    /* otherwise calls that wait for the log would not return */
     if (w->engine != NULL) rq_wal_abort(rq_engine_wal(w->engine));
     (void)run_steps(m, NEVER);
     (void)world_close(w, false);
@@ -112,7 +114,8 @@ static void kill_master(master *m)
     rq_sim_restart_process(w->sim);
 }
 
-/* Of one that is not killed: what it finds, malloc'ed. */
+/* Waits for the start of a master that is not killed; returns the catalog that it finds,
+ * malloc'ed. */
 static char *describe(master *m)
 {
     world *w = m->w;
@@ -131,8 +134,9 @@ static char *start_and_describe(master *m, world *w, rq_sim_storage *storage, co
     return describe(m);
 }
 
-/* The first master is killed at that step or file call. `expected` NULL: it is not killed; returns what the next one
- * finds, malloc'ed. True in *ret_done: it had served before. */
+/* Kills the first master at this step or file call (NEVER: once it serves), and compares the
+ * catalog that the second master finds with `expected` (NULL: does not compare). Returns this
+ * catalog, malloc'ed. *ret_done: whether the first master had started completely. */
 static char *interrupt(uint64_t seed, uint64_t step, uint64_t call, const char *expected,
                        bool *ret_done)
 {
@@ -215,7 +219,7 @@ static void submit_truncation(world *w, truncation *t, const char *encoded)
     rq_catalog_submit(w->catalog, &t->ddl);
 }
 
-/* Of the region that has row p. */
+/* Finds the encoded name of the region that has row p. */
 static void encoded_of(world *w, char ret[static RQ_ENCODED_NAME_LEN + 1])
 {
     char *name = world_region_name(w, "t", "p");
@@ -223,7 +227,7 @@ static void encoded_of(world *w, char ret[static RQ_ENCODED_NAME_LEN + 1])
     free(name);
 }
 
-/* Rows of a file, and of the log. */
+/* Writes rows that are in a file, and rows that are only in the log. */
 static void fill(world *w)
 {
     OK(world_create(w, "t", "f", "m"));
@@ -248,8 +252,9 @@ static void check_truncated(world *w, const char *name, bool acknowledged)
                  is_there(w, "z"), acknowledged);
 }
 
-/* The second master truncates and is killed at that step or file call; the third is killed while it takes over, unless
- * `later` is NEVER. *ret_done: the truncation was acknowledged before. */
+/* The first master truncates a region and is killed at this step or file call. The second master is
+ * killed after `later` steps of its start; NEVER: there is no second master. *ret_done: whether the
+ * truncation was acknowledged before the kill. */
 static void interrupt_truncation(uint64_t seed, uint64_t step, uint64_t call, uint64_t later,
                                  bool *ret_done)
 {

@@ -10,9 +10,9 @@
  *      of an orderly stop; never a process that is paused or cut off, refused in one direction by a
  *      firewall, or without its connections.
  *   2. A report is about the watched name, and not about a later process at its address.
- *   3. A killed master with a connection to the standby is found within a second, plus the time of
- *      a lost probe, of the standby's running time in which the address could be reached, unless
- *      another process has the address.
+ *   3. A killed master is found within a second, plus the time of a lost probe, of the standby's
+ *      running time in which the address could be reached, if an earlier check of the standby saw
+ *      the master's connection, and unless another process has the address.
  */
 #include "../seeds.h"
 #include "../unit/base/unit.h"
@@ -41,7 +41,7 @@ typedef struct standby {
     uint64_t cut_until_ms, deaf_until_ms;
     uint64_t refused_until_ms; /* refused by a firewall */
     bool has_connection;       /* the master has a connection to the standby */
-    /* when the standby learns that the connection is closed; 0: it is not closed */
+    /* when the standby learns that the connection is closed; 0: no close is in transit */
     uint64_t closes_ms;
     uint64_t known_ms; /* how long the end could have been detected */
     bool heard;        /* the present master has been heard */
@@ -148,8 +148,8 @@ static void move_probe(net *n, probe *p)
         arrive(n, p);
 }
 
-/* The master repeatedly connects to the standbys that it reaches; the operating system closes a
- * killed master's connections. */
+/* The master repeatedly connects to the standbys that it reaches; the connections of a killed or
+ * stopped master are closed. */
 static void move_connection(net *n, standby *s)
 {
     bool runs = !n->killed && !n->leaves && n->now_ms >= n->paused_until_ms;
@@ -266,7 +266,7 @@ static void make_trouble(net *n)
     case 7: /* in one direction: the master's connection to the standby stays */
         if (!n->killed && s->has_connection) s->refused_until_ms = a_while(n);
         break;
-    case 8: /* the process runs, and is not refused */
+    case 8: /* the connection is lost, unless a firewall would refuse a new one */
         if (n->now_ms < s->refused_until_ms) break;
         s->has_connection = false;
         seen_lost += !n->killed;

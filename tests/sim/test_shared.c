@@ -268,7 +268,7 @@ static void count_once(history *h, world_node *n)
     rq_arena_clear(&arena);
 }
 
-/* Runs on a node together with its other task; on one of the nodes, or on all in turn. */
+/* Runs on each node but the victim, before the node's revoker. */
 static void counter(history *h, world_node *n)
 {
     for (unsigned i = (unsigned)world_below(&h->w, 15); i > 0 && !n->dead; i--) {
@@ -376,7 +376,7 @@ static void run_form(world_form form)
     /* Events that never happen are not tested. */
     assert_true(seen_swaps > 100 && seen_refusals > 0 && seen_held > 0);
     assert_true(form == FORM_FOLDER || seen_repairs > 0);
-    /* It happens in one of 60 seeds; the default seeds contain one. */
+    /* An incomplete end is seen with one of 60 seeds; the default seeds contain one. */
     bool many = seeds.first == 1 || seeds.last - seeds.first >= 999;
     assert_true(!many || form != FORM_FOLDER || seen_torn > 0);
 }

@@ -128,7 +128,7 @@ static void play(script *c, rq_shared *s)
     if (rc == RQ_OK)
         rc = c->seed % 2 == 0 ? rq_tenure_end(f.tenures[0], NULL)
                               : rq_tenure_revoke(s, "host,16020,0", &quiet_ns, NULL);
-    /* The value written when the script ended must be found. */
+    /* With odd seeds the counter is removed at the end. */
     if (rc == RQ_OK && c->seed % 2 == 1) rc = rq_object_remove(s, "counter", c->tried, NULL);
     c->removing = c->swapped == 4 && c->written == 12 && c->seed % 2 == 1;
     form_release(&f, 0);
@@ -186,8 +186,7 @@ static void check_set(script *c, rq_shared *s)
     rq_arena_clear(&f.arena);
 }
 
-/* True: the script ended before the cut. */
-/* A simulated disk, and the shared folder's form on it. */
+/* Makes a simulated disk, and shared storage in a folder on it. */
 static rq_shared *script_begin(script *c, uint64_t seed)
 {
     rq_shared *s;
@@ -200,6 +199,7 @@ static rq_shared *script_begin(script *c, uint64_t seed)
     return s;
 }
 
+/* Returns true if the script ended before the cut. */
 static bool cut_once(uint64_t seed, uint64_t cut)
 {
     script c;

@@ -233,7 +233,7 @@ static void check_record(history *h, finding *f, const rq_wal_record *r)
     f->crc = rq_crc32c(f->crc, bytes, sizeof bytes);
 }
 
-/* Repeats the read after RQ_E_IO (the storage did not respond). */
+/* RQ_E_IO: the storage did not respond; the caller tries again. */
 static rq_err read_log(history *h, rq_shared *s, finding *f)
 {
     rq_wal_sealed *log;

@@ -12,29 +12,34 @@
  *   ("Given up" means declared dead; "both ways": its reports and its answers arrive.)
  *   1. A server that could be heard both ways for 8 s is not given up, however long the master was
  *      paused before.
- *   2. A server is given up only after a fault of the server or its network, not because of a pause
- *      of the master. If one direction worked, the fault lasted more than half of the limit for one
- *      direction; if first one direction failed and then the other, more than half of the limit.
- *   3. Of the servers that are up, the master's included, half could be heard lately, and one
- *      beside the master's; both ways, if the one that is given up could be heard one way.
- *   4. If the master is cut off from all servers at once, which it could hear before, none is given
- *      up. Nor if no message reaches any of them, or none of theirs reaches it.
+ *   2. A server is given up for its silence only after a fault of the server or its network, not
+ *      because of a pause of the master. Since it was surely heard, no message passed for a quarter
+ *      of the limit, or messages of one direction were lost for half of the limit. If the server is
+ *      still heard one way, messages of one direction were lost for half of the limit for one
+ *      direction.
+ *   3. A server is given up for its silence only if at least half of the servers that are up, the
+ *      master's included, were heard within half of the limit and a second, and at least one server
+ *      besides the master's. If the server is still heard one way, these servers were also heard
+ *      both ways within half of the limit for one direction and a second.
+ *   4. No server is given up if the master is cut off at once from all servers that it heard
+ *      before, nor if from then on all messages to the servers, or all of their reports, are lost.
  *   5. A server that could not be heard for the limit and a second of the master's running time has
  *      been given up, if half of the servers were surely heard both ways for half of the limit and
- *      a second. So has one that could be heard one way only for the limit of one way, if half were
- *      for half of that and a second.
+ *      a second. So has a server that could be heard one way only, for the limit for one direction
+ *      and a second, if half were surely heard both ways for half of that limit and a second.
  *   6. A server that was given up and reports again gets YouAreDeadException.
- *   7. The master regards itself as cut off only if half of the servers could not be heard both
- *      ways, for one and a half limits less 11 s and a quarter of the limit; and it does if half
- *      could not be heard lately for the limit and a second, or both ways for half of the limit of
- *      one way and a second.
- *   8. With two servers neither is given up for its silence, and the master does not regard itself
- *      as cut off.
+ *   7. The master regards itself as cut off only if fewer than half of the servers could be heard
+ *      both ways, for one and a quarter limits less 11 s. It regards itself so if fewer than half
+ *      were heard lately (invariant 3) for the limit and a second, or fewer than half were heard
+ *      both ways lately for half of the limit for one direction and a second.
+ *   8. With two servers, the master's included, neither is given up for its silence, and the master
+ *      does not regard itself as cut off.
  *   9. A server is given up as ended only if its process was killed, not during an orderly stop,
  *      and not if it runs but has lost its connections or is refused by a firewall.
- *   10. A killed server is given up as ended within 5 s, plus the time of a lost probe, of the
- *       master's running time in which its address could be reached, unless another process has
- *       started at the address, which is then another server.
+ *   10. A killed server is given up as ended within 5 s (not scaled), plus the time of a lost
+ *       probe, of the master's running time in which its address could be reached, once the master
+ *       knows that its connections are closed. Not if another process has started at the address,
+ *       which is then another server.
  */
 #include "../seeds.h"
 #include "../unit/base/unit.h"
@@ -79,7 +84,7 @@ typedef struct member {
     uint64_t leaves_ns; /* when its orderly stop is complete */
     uint64_t refused_until_ns; /* refused by a firewall */
     /* What the simulation knows, in running time of the master: */
-    uint64_t well_ns; /* how long it could be heard both ways without a pause of the master */
+    uint64_t well_ns; /* how long it could be heard both ways, since the master's last pause */
     uint64_t ill_ns;  /* how long it could not be heard at all */
     uint64_t unreported_ns,
         unanswered_ns; /* how long its reports, and its answers, could not be heard */
@@ -103,11 +108,11 @@ typedef struct net {
     uint64_t seed, limit_ns, one_way_ns, now_ns;
     uint64_t paused_until_ns, isolated_until_ns;
     uint64_t
-        alone_ns; /* running time in which half of the servers could not be heard both ways, since
-                   * they surely were */
-    uint64_t deaf_ns;   /* how long half of the servers could not be heard lately */
-    uint64_t lonely_ns; /* how long half of the servers could not be heard both ways lately */
-    uint64_t enough_ns; /* how long half of the servers have surely been heard */
+        alone_ns; /* running time in which fewer than half of the servers could be heard both ways,
+                   * since half surely were */
+    uint64_t deaf_ns;   /* how long fewer than half of the servers have been heard lately */
+    uint64_t lonely_ns; /* how long fewer than half have been heard both ways lately */
+    uint64_t enough_ns; /* how long half of the servers have surely been heard both ways */
     member members[MEMBERS_MAX];
     size_t count;
     probe probes[PROBES_MAX];
@@ -199,7 +204,7 @@ static void end_probe(probe *p, rq_err rc)
     r->done(r, rc, NULL);
 }
 
-/* Moves the probe in transit and on the server. */
+/* Moves the probe towards the server, and the server's response back. */
 static void move_probe(net *n, probe *p)
 {
     const member *m = named(n, p->request->server);

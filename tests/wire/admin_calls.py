@@ -94,7 +94,7 @@ def rows_are_there(world, table, rows):
 
 
 def all_serve(world, table):
-    """Whether each region of the table serves requests."""
+    """Waits until each region of the table serves requests."""
     def serves(name):
         try:
             world.client.data.get(name, name.split(b",")[1] or b"\0")
@@ -267,7 +267,7 @@ def locks_exclude_and_end(world):
     assert {(one[1][0], one[2][0], one[3][0]) for one in held} == {(2, b"default", 2), (3, b"locked", 1)}, held
     second = world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0]
     assert world.locks.call("LockHeartbeat", number(1, second))[1][0] == 1
-    assert world.locks.call("LockHeartbeat", beat + number(2, 0))[1][0] == 1  # false: the lock was released
+    assert world.locks.call("LockHeartbeat", beat + number(2, 0))[1][0] == 1  # keep_alive is false: the call releases the lock
     hbase.wait_for(lambda: world.locks.call("LockHeartbeat", number(1, second))[1][0] == 2)
     # A lock that is not renewed expires: the change that waits for it continues.
     world.ddl("DisableTable", text(1, hbase.table_name("locked")))
@@ -336,7 +336,7 @@ def a_question_about_a_running_procedure_waits_for_its_end(world):
 
 
 def locks_of_a_client_that_has_gone_are_passed(world):
-    """Each would be held for a second, one after the other."""
+    """Otherwise each lock would be held for a second, one after the other."""
     world.client.create("gone", {"cf": {}})
     message = number(1, 1) + text(3, hbase.table_name("gone")) + text(5, "a test")
     locks = [world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0] for _ in range(200)]

@@ -21,7 +21,7 @@ from hbase import delimited, number, read_varint, text, varint  # pylint: disabl
 
 LIMIT = 1 << 20  # the server under test's hbase.ipc.max.request.size
 MEMORY_MAX = 300 << 20
-TIMEOUT = 300  # ends what hangs
+TIMEOUT = 300  # seconds; only for calls that hang
 NO_CALL = 0xFFFFFFFF
 HB = "org.apache.hadoop.hbase."
 

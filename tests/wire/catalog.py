@@ -136,7 +136,7 @@ def a_stop_while_a_procedure_repeats(folder, log):
     hbck = hbase.Connection(server.master, "HbckService")
     assert hbck.call("BypassProcedure", number(1, 10 ** 9)) == {1: [0]}
     problem = server.stop()
-    assert "no end" not in (problem or ""), problem  # it does not wait for what is repeated
+    assert "no end" not in (problem or ""), problem  # the stop does not wait for a step that is retried
     archive.unlink()
     server = rorqual.Server(folder, log)
     client = hbase.Client(server)

@@ -185,7 +185,7 @@ def file_sizes(path):
     data = path.read_bytes()
     _, at = hbase.read_varint(data, data.rindex(b'TRABLK"$') + 8)
     trailer = {}
-    for _ in range(5):  # offsets of file info and load-on-open section, root index size, total index size, root entries
+    for _ in range(5):  # offsets of file info and load-on-open section, index size, total uncompressed bytes, root entries
         tag, at = hbase.read_varint(data, at)
         trailer[tag >> 3], at = hbase.read_varint(data, at)
     opened = trailer[2]

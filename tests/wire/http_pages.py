@@ -27,7 +27,7 @@ import hbase  # pylint: disable=wrong-import-position
 import rorqual  # pylint: disable=wrong-import-position
 from hbase import fields, number, text  # pylint: disable=wrong-import-position
 
-TIMEOUT = 300  # ends what hangs
+TIMEOUT = 300  # seconds; only for requests that hang
 EVIL = b"<script>alert('1')</script>\xff\x00\""
 FAMILY = b"cf"
 PROTOS = "org.apache.hadoop.hbase.shaded.protobuf.generated.AdminProtos$"
@@ -192,7 +192,7 @@ def fill_last_region(w):
 
 
 def scan_in_vain(connection, name):
-    """A call that reads many rows and finds none, which takes several milliseconds."""
+    """Makes a call that reads many rows and finds none, which takes several milliseconds."""
     value = text(1, "org.apache.hadoop.hbase.filter.ValueFilter") + text(
         2, text(1, number(1, 2) + text(2, text(1, "org.apache.hadoop.hbase.filter.BinaryComparator") + text(2, text(1, text(1, b"absent"))))))
     connection.call("Scan", text(1, hbase.region(name)) + text(2, text(5, value)) + number(4, 100))
@@ -293,8 +293,9 @@ class StoppedLoop:
 
 
 def other_pages_are_answered_while_a_loop_hangs(w):
-    """A page that waits for the loop is asked for before others, one of which at least is answered before it. The page waits for a limited
-    time only, in which a busy machine may answer none: then it is tried again. The server closes a connection after a minute."""
+    """A page that waits for the loop is requested first, and at least one of the later requests must be answered before it. The page
+    waits only for a limited time; on a busy machine this may be too short for the others, so the test is repeated. The server closes a
+    connection after a minute."""
     for path in ("/stacks", "/rs-status?format=json&filter=all", "/rs-status?format=json&filter=rpc"):
         begun, was_first = time.monotonic(), False
         while not was_first:

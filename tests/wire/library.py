@@ -41,7 +41,7 @@ def cases(report, test_api, test_async, test_filters, test_cluster, test_stalled
 
 
 def restarted(report, program):
-    """A program's calls while its server is killed and restarted on the same ports, as often as the program requests it."""
+    """Runs a program, and kills and restarts its server on the same ports as often as the program requests it."""
     names = ("--zk-port", "--master-port", "--rs-port")
     with tempfile.TemporaryDirectory() as folder:
         data, log = pathlib.Path(folder, "data"), pathlib.Path(folder, "log")
@@ -110,7 +110,7 @@ def events(report, program):
 
 
 def rowkey(report, source, build):
-    """The tests that need a database, and the examples: in memory, on a folder, on a server, twice on the same rows."""
+    """Runs the tests that need a database, and the examples: in memory, on a folder, on a server, twice on the same rows."""
     with tempfile.TemporaryDirectory() as folder:
         server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"))
         url = f"hbase://{server.zk}"

@@ -20,8 +20,8 @@ from hbase import number, text  # pylint: disable=wrong-import-position
 
 MEMORY = 128 << 20
 ROOM = MEMORY // 4
-PLAIN = 10000      # of one connection always fit
-DEADLINE = 300     # for what the server does by itself within seconds
+PLAIN = 10000      # number that always fits for one connection
+DEADLINE = 300     # for actions that an idle server takes within seconds
 PIPELINED = 100
 LEASE_MS = 3600000  # no lease ends while a busy machine opens thousands of scanners
 FILTERS = "org.apache.hadoop.hbase.filter."
@@ -208,13 +208,13 @@ def floods_on_many_connections(world):
 
 
 def a_client_that_changes_its_connection(world):
-    world.wait_for_scanners(0)  # those of the tests before
+    world.wait_for_scanners(0)  # the scanners of earlier tests
     first, second, third = world.connection(), world.connection(), world.connection()
     moved, left = world.open(first), world.open(first)
     world.next(second, moved)
     first.close()
     world.wait_for_scanners(1)
-    # Not asked before: a call would make it the third connection's.
+    # This is the first call with the scanner, because a call would move it to the third connection.
     assert is_unknown(third, left), "another scanner was closed"
     world.next(second, moved)
     second.close()

@@ -20,7 +20,7 @@ CREATED, DELETED, DATA, CHILDREN = 1, 2, 3, 4
 TABLE = "/hbase/table/"
 MEMORY_MAX = 200 << 20
 BUDGET = 256 << 20
-WATCH_BYTES = 100  # a watch is charged at least this many bytes, and all watches together at most the next number
+WATCH_BYTES = 100  # a watch is charged at least this many bytes, and all watches together at most WATCHES_BYTES
 WATCHES_BYTES = BUDGET // 32
 
 
@@ -380,7 +380,7 @@ def a_byte_behind_a_large_request_holds_little(w):
     body = struct.pack(">ii", 1, SYNC) + text(b"/" * 900000)
     frame = struct.pack(">i", len(body)) + body
     z = w.session()
-    z.send(body)  # memory that one connection needs while it is served is not counted below
+    z.send(body)  # memory that such a request needs while it is served is not counted below
     assert z.take() is not None
     before = memory(w.server)
     sessions = []

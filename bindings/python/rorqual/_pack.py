@@ -211,7 +211,7 @@ class Request:
 
     def check(self, row: Bytes, changes: Sequence["Change"], column: Optional[Column], compare: str, value: Optional[Value],
               filter: Optional[Filter], time_range: Optional[TimeRange]) -> None:
-        """A check of a row, and the changes to make if the check holds."""
+        """Adds a check of a row, and the changes to make if the check holds."""
         if (column is None) == (filter is None):
             raise ValueError("give a column or a filter")
         if compare not in COMPARE:

@@ -156,8 +156,8 @@ def test_a_child_of_fork_cannot_use_its_parents_database(memory: rorqual.Databas
 
 
 def test_threads_run_while_a_call_waits() -> None:
-    """A call that waits for a server does not hold the interpreter's lock: this thread is that server meanwhile. A busy machine may keep
-    this thread waiting for longer than the call waits: then the call waits for longer."""
+    """A call that waits for a server releases the interpreter's lock: this thread acts as the server meanwhile. If a busy machine
+    delays this thread for longer than the call's timeout, the test is repeated with a longer timeout."""
     order: List[str] = []
     timeout = 1.5
     while order != ["accepted", "gave up"] and timeout < 60:

@@ -25,8 +25,8 @@ import org.apache.hadoop.hbase.util.Bytes;
 /**
  * Tables with special files: halves after a split, parts after a merge, links of cloned snapshots (of an existing table,
  * of a dropped one, and halves of links), file lists (the FILE tracker), values in MOB files (of a table, and of a clone
- * of a dropped table), and every encoding with every compression. Only MOB tables are compacted, in later rounds, so all
- * these files still exist after a stop.
+ * of a dropped table), and every encoding with every compression. Only the MOB table and the origin of the clones are
+ * compacted, in round 1, so all these files still exist after a stop.
  */
 final class Shapes {
   private static final TableName SPLIT = TableName.valueOf("shape_split");

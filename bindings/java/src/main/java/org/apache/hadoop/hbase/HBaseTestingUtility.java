@@ -138,7 +138,7 @@ public class HBaseTestingUtility extends RorqualTestingUtility {
     stopServer();
   }
 
-  /** shutdownMiniHBaseCluster() has stopped ZooKeeper with the server. */
+  /** Stops the server with its ZooKeeper, unless shutdownMiniHBaseCluster() has stopped it already. */
   public void shutdownMiniZKCluster() throws IOException {
     stopServer();
   }

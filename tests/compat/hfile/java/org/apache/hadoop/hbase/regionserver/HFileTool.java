@@ -53,7 +53,7 @@ import org.apache.hadoop.hbase.util.Pair;
 import org.apache.hadoop.hbase.wal.WALFactory;
 
 /**
- * The Java half of the HFile compatibility test: HBase's own code, asked driven by text commands on standard input,
+ * The Java half of the HFile compatibility test: HBase's own code, driven by text commands on standard input,
  * with one line of response each, so that one JVM suffices.
  *
  * <pre>

@@ -93,7 +93,8 @@ public final class Tight12 implements Program {
         }
     }
 
-    /** False if the lease ended because this machine paused: between the begin of a call and the end of the next one a lease passed. */
+    /** Returns false if the lease ended because this machine paused for more than a lease between the beginning of a call and the
+     * end of the next one. */
     private static boolean isKept(Table table) throws Exception {
         Scan scan = new Scan();
         scan.setCaching(2);

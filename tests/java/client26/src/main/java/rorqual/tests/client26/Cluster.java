@@ -63,10 +63,10 @@ public final class Cluster implements AutoCloseable {
         int colon = zookeeper.lastIndexOf(':');
         conf.set("hbase.zookeeper.quorum", zookeeper.substring(0, colon));
         conf.set("hbase.zookeeper.property.clientPort", zookeeper.substring(colon + 1));
-        // With as many retries as by default a client waits 20 s for a region in transition: a busy machine needs some seconds.
+        // With HBase's default of 15 retries a client waits 20 s for a region in transition; a busy machine needs a few seconds.
         conf.setInt("hbase.client.retries.number", Integer.parseInt(System.getenv().getOrDefault("RETRIES", "15")));
         conf.setInt("hbase.client.pause", 20);
-        // Time-outs are the defaults, a minute and more: what hangs is ended by the limit of its step.
+        // Time-outs are the defaults, a minute or more: a call that hangs is ended by the time limit of its step.
         // Only the server checks the size of cells.
         conf.setInt("hbase.client.keyvalue.maxsize", 0);
         return conf;

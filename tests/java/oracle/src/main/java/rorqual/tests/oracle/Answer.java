@@ -42,8 +42,8 @@ final class Answer {
         return text.toString();
     }
 
-    /** With a limit in bytes, the rows sent before an exception depend on the sizes of Java objects on HBase, so they
-     * are dropped. */
+    /** Drops the rows: with a limit in bytes, the rows sent before an exception depend on the sizes of Java objects on
+     * HBase. */
     void forget() {
         text.setLength(0);
     }

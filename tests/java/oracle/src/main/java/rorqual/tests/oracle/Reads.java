@@ -61,7 +61,7 @@ final class Reads {
             }
             default -> {
                 Scan scan = dice.chance(12) ? everything() : scan();
-                // The scanner is renewed or closed early; the result does not matter.
+                // A few scanners are closed early, after `most` results.
                 int most = scan.getMaxResultSize() < 0 && dice.chance(5) && !scan.getAllowPartialResults() ? dice.between(1, 4) : ENDLESS;
                 boolean bytes = scan.getAllowPartialResults() || scan.getMaxResultSize() > 0 && scan.getBatch() > 0;
                 return Operation.read(text(scan) + (most < ENDLESS ? " (first " + most + ")" : ""), (place, answer) -> {

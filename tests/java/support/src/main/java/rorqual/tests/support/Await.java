@@ -5,7 +5,7 @@ import java.util.concurrent.Callable;
 
 /** Polls a condition until a deadline; the only way in which these tests wait. */
 public final class Await {
-    /** It ends what hangs before its step's limit does. */
+    /** Less than the limit of a step, so that a hanging wait reports its condition. */
     private static final long DEADLINE_SECONDS = 240;
 
     private Await() {}

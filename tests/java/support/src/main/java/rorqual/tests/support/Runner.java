@@ -30,7 +30,7 @@ public final class Runner {
         List<Program> chosen = choose(programs, Arrays.asList(args).subList(Math.min(1, args.length), args.length));
         Report report = new Report();
         endWithoutProgress(2 * Steps.TIMEOUT_SECONDS, report);
-        // Phases are barriers: all of write, then all of check, as when a restart lies between them.
+        // Phases are barriers: all programs write before any checks, as if a restart were between the phases.
         for (String phase : phases) {
             ExecutorService pool = Executors.newFixedThreadPool(
                 Integer.parseInt(System.getenv().getOrDefault("JOBS", "4")));
@@ -58,8 +58,8 @@ public final class Runner {
     }
 
     /**
-     * Even if a program hangs outside of its steps, the run ends with its last line. No limit for the whole run: how long it takes
-     * depends on what else the machine does.
+     * Even if a program hangs outside of its steps, the run prints its last line and ends. The whole run has no time limit, because
+     * its duration depends on the load of the machine.
      */
     private static void endWithoutProgress(long seconds, Report report) {
         Thread watch = new Thread(() -> {

@@ -21,7 +21,7 @@ public final class Steps {
         }
     }
 
-    /** It ends what hangs. A step of seconds takes two minutes on a machine with twenty busy neighbours. */
+    /** Only for hanging steps: a step of seconds takes two minutes on a machine with twenty busy neighbours. */
     static final long TIMEOUT_SECONDS =
         Long.parseLong(System.getenv().getOrDefault("STEP_TIMEOUT", "300"));
 

@@ -240,7 +240,7 @@ public final class WebTable implements Program {
         });
     }
 
-    /** A raw scan of one row; timestamps from the clock are shown as {@link #CLOCK}. In the state "kept" the row may have
+    /** Checks a raw scan of one row; timestamps from the clock are shown as {@link #CLOCK}. In the state "kept" the row may have
      * been flushed or not. */
     private static void raw(Table table, String row, String state, String inMemory, String flushed) throws IOException {
         String cells = raw(table, row).replaceAll("@\\d{13}!", "@" + CLOCK + "!");

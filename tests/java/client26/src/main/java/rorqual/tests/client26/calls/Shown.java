@@ -36,7 +36,8 @@ final class Shown {
             .replaceAll("[\\n\\t]+", " ");
     }
 
-    /** The client tries a server again two seconds after a failure, and until then says that it does not. */
+    /** Gives both failures of a dead server one text: for two seconds after a failed connection the client does not try again, and
+     * reports that instead. */
     private static String unreachable(String failure) {
         return failure.replaceAll("^\\w+: Call to address=HOST failed on (connection|local) exception.*", "no connection to HOST");
     }

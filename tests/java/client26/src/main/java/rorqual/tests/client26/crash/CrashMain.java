@@ -73,7 +73,7 @@ public final class CrashMain {
             case "write" -> {
                 writer = new CrashWriter(journal, run, words[1], Integer.parseInt(words[2]));
                 writer.start();
-                // However slow the machine is, one after the other is acknowledged.
+                // Waits for progress instead of a total, because the time depends on the machine.
                 for (long wanted = Long.parseLong(words[3]), done = 0; done < wanted;) {
                     long before = done;
                     Await.until("more than " + before + " operations are acknowledged", () -> writer.acknowledged() > before);

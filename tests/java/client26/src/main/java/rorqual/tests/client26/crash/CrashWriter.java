@@ -58,7 +58,7 @@ final class CrashWriter {
         return TableName.valueOf("crash_" + run);
     }
 
-    /** A client that fails at once when the server is gone, by its closed connections; it may still wait for a region that is busy. */
+    /** Configuration of a client that fails at once when the server is dead (by its closed connections), but waits for a busy region. */
     static Configuration configuration(String zookeeper) {
         Configuration conf = Cluster.configuration(zookeeper);
         conf.setInt("hbase.client.retries.number", 3);

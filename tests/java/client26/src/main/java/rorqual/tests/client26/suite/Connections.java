@@ -106,7 +106,7 @@ public final class Connections implements Program {
         return name.getHostname() + ":" + name.getPort();
     }
 
-    /** A few operations of each kind over a separate connection. */
+    /** Makes a few operations of each kind over a separate connection. */
     private void use(Configuration conf) throws Exception {
         try (Connection connection = ConnectionFactory.createConnection(conf);
              Admin admin = connection.getAdmin(); Table t = connection.getTable(cluster.name("conn"))) {

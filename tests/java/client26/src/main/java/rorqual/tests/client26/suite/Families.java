@@ -40,7 +40,7 @@ import rorqual.tests.support.Ticks;
 /** Attributes of families and tables: kept, returned, and honoured. */
 public final class Families implements Program {
     private static final int ROWS = 600;
-    /** A table for each case, with one family; the name describes the case. */
+    /** The families of one table: each family is a case, which its name describes. */
     private static final Map<String, Map<String, String>> STORED = new TreeMap<>(Map.ofEntries(
         Map.entry("none", Map.of("COMPRESSION", "NONE")),
         Map.entry("gz", Map.of("COMPRESSION", "GZ")),

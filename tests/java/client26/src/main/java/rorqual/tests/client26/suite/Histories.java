@@ -67,8 +67,9 @@ import rorqual.tests.support.Steps;
  * Random histories with results recorded from a real HBase 2.6.1: writes and deletes of every kind with small
  * explicit timestamps (so that they collide), flushes, compactions, gets and scans with random options and filters.
  *
- * <p>{@code HISTORIES=N} runs fewer seeds, {@code TRACE=1} prints the operations before a difference, {@code RECORD=FILE} records the results of the server under test as the expected ones (resource {@code
- * histories.gz}).
+ * <p>{@code HISTORIES=N} runs fewer seeds, {@code TRACE=1} prints the operations before a difference,
+ * {@code RECORD=FILE} records the results of the server under test as the expected ones (resource
+ * {@code histories.gz}).
  */
 public final class Histories implements Program {
     private static final int SEEDS = Integer.parseInt(System.getenv().getOrDefault("HISTORIES", "24"));
@@ -106,7 +107,7 @@ public final class Histories implements Program {
         }
     }
 
-    /** The cells that readers see in the end, which no flush, compaction or restart may change. */
+    /** Checks the cells that readers see in the end, which no flush, compaction or restart may change. */
     @Override
     public void check(Steps steps) throws Exception {
         Map<Integer, List<String>> expected = expected();

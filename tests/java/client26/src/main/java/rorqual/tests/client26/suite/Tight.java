@@ -202,8 +202,8 @@ public final class Tight implements Program {
     }
 
     /**
-     * Renews a scanner for three leases, and reads from it. False if its lease ended because this machine paused: between the begin of a
-     * call and the end of the next one more than a lease has passed.
+     * Renews a scanner for three leases, and reads from it. Returns false if its lease ended because this machine paused for more than
+     * a lease between the beginning of a call and the end of the next one.
      */
     private static boolean wasRenewed(Calls calls) throws Exception {
         long asked = System.nanoTime();
@@ -228,7 +228,7 @@ public final class Tight implements Program {
         return true;
     }
 
-    /** Asks once in two leases until the call returns true: the lease of what is asked would be renewed by asking more often. */
+    /** Makes the call once in two leases until it returns true; more frequent calls would renew the lease. */
     private static void untilEnded(String what, Callable<Boolean> call) throws Exception {
         Await.until(what, () -> {
             pass(2);
@@ -247,7 +247,7 @@ public final class Tight implements Program {
                     return false;
                 } catch (UnknownScannerException e) {
                     return true;
-                } catch (OutOfOrderScannerNextException e) { // one was renewed before
+                } catch (OutOfOrderScannerNextException e) { // an earlier call has renewed the lease
                     return false;
                 }
             });
@@ -288,7 +288,7 @@ public final class Tight implements Program {
         return new FilterList(FilterList.Operator.MUST_PASS_ONE, list);
     }
 
-    /** A get of the wide row that takes SLOW_MS, with as many filters as that needs on this machine now. */
+    /** A get of the wide row that takes at least SLOW_MS, with as many filters as this needs on this machine now. */
     private final class SlowGet {
         private final Table warm;
         private int filters = 50;
@@ -301,7 +301,7 @@ public final class Tight implements Program {
             return slow(filters);
         }
 
-        /** Milliseconds of a get; the filters become more until it takes long enough. */
+        /** The duration of a get in ms; adds filters until it is long enough. */
         long measure() throws IOException {
             for (;;) {
                 long begin = System.nanoTime();
@@ -335,13 +335,13 @@ public final class Tight implements Program {
         Configuration conf = Cluster.configuration(Cluster.zookeeper());
         conf.setInt("hbase.client.retries.number", 0);
         try (Connection own = ConnectionFactory.createConnection(conf);
-             // It waits for calls made slow on purpose, which a loaded machine makes slower still.
+             // This table's client waits for calls that are slow on purpose, and slower still on a loaded machine.
              Table warm = table(own, PATIENT_MS, PATIENT_MS)) {
             steps.must("time-outs: a connection", () -> Expect.that(warm.exists(get("wide")), "the wide row"));
             SlowGet slow = new SlowGet(warm);
             steps.run("a get that takes longer than the client waits", () -> {
                 String causes = "";
-                // If it is answered the machine has become faster since it was measured: it is made slower.
+                // If the get is answered in time, the machine has become faster since the measurement: filters are added.
                 for (long tookMs = 0; causes.isEmpty(); slow.filters *= causes.isEmpty() ? 2 : 1) {
                     Expect.that(tookMs < PATIENT_MS / 2, "no time-out, though a get takes " + tookMs + " ms");
                     tookMs = slow.measure();
@@ -356,7 +356,7 @@ public final class Tight implements Program {
                 }
             });
             steps.run("a scan that takes longer than the client waits is kept alive", () -> {
-                // If it takes less, the machine has become faster since it was measured.
+                // If the scan takes less, the machine has become faster since the measurement, so it is repeated.
                 Await.until("a scan of more than two time-outs", () -> isKeptAlive(slow));
             });
         }
@@ -368,9 +368,9 @@ public final class Tight implements Program {
     }
 
     /**
-     * Scans with a time-out of a third of what the scan takes. False if it took less than two time-outs. The server answers after half
-     * of a time-out, so the other half is left for pauses of a busy machine; what is longer still costs a retry. A scan that is not
-     * kept alive would run into the time-out in each of its tries.
+     * Scans with a time-out of a third of a slow get's duration. Returns false if the scan took less than two time-outs. The server
+     * responds after half of a time-out, so the other half is for pauses of a busy machine; a longer pause costs a retry. A scan that
+     * is not kept alive would time out in each of its attempts.
      */
     private boolean isKeptAlive(SlowGet slow) throws Exception {
         int timeoutMs = (int) Math.min(slow.measure() / 3, PATIENT_MS);
