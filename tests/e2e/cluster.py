@@ -36,9 +36,8 @@ import hbase
 import hung
 from rorqual import ROOT, Report
 from membership import DEADLINE, OF_HBASE, until
-from cluster_world import (RORQUAL, ROWS, SESSION_MS, SHELL, Process, World, all_rows_of, encoded, homes, is_home, kill_and_wait,
-open_regions,
-                           others, put_rows, read_all, regions_of, restart)
+from cluster_world import (RORQUAL, ROWS, SESSION_MS, SHELL, Process, World, all_rows_of, encoded, homes, is_home,
+                           kill_and_wait, open_regions, others, put_rows, read_all, regions_of, restart)
 
 sys.path.insert(0, str(ROOT / "tests/peers"))
 import peer  # noqa: E402
