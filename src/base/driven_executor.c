@@ -98,6 +98,7 @@ typedef struct driven {
     _Atomic size_t unfinished; /* tasks queued or begun */
     _Atomic uint64_t next_due; /* of timers; UINT64_MAX: none */
     int event;                 /* readable while there may be work */
+    _Atomic bool is_rung;      /* whether it is readable */
     rq_random random;
 } driven;
 
@@ -130,7 +131,19 @@ static void announce(driven *ex)
     uint64_t one = 1;
     if (ex->sleepers > 0) pthread_cond_broadcast(&ex->changed);
     if (ex->event == NO_DESCRIPTOR) return;
+    atomic_store_explicit(&ex->is_rung, true, memory_order_relaxed);
     ssize_t n = write(ex->event, &one, sizeof one); /* EAGAIN: it is readable */
+    (void)n;
+}
+
+/* REQUIRES: lock; nothing can run, and no thread drives. Unless the descriptor ceases to be readable then, an event
+ * loop calls for ever. */
+static void silence(driven *ex)
+{
+    uint64_t count;
+    if (!atomic_load_explicit(&ex->is_rung, memory_order_relaxed)) return;
+    atomic_store_explicit(&ex->is_rung, false, memory_order_relaxed);
+    ssize_t n = read(ex->event, &count, sizeof count); /* EAGAIN: it is not readable */
     (void)n;
 }
 
@@ -440,11 +453,7 @@ static bool drive_now(driven *ex, const drive_aim *aim)
         reached = is_reached(ex, aim);
     }
     ex->is_driven = false;
-    if (!ran && ex->event != NO_DESCRIPTOR) {
-        uint64_t count;
-        ssize_t n = read(ex->event, &count, sizeof count); /* EAGAIN: it is not readable */
-        (void)n;
-    }
+    if (!ran) silence(ex);
     if (ex->sleepers > 0) pthread_cond_broadcast(&ex->changed); /* one of them drives */
     return reached || (!ran && aim->leaves_when_idle);
 }
@@ -589,7 +598,8 @@ static uint64_t random_number(rq_executor *base)
 void rq_driven_help(rq_executor *base, uint64_t slice_ns)
 {
     driven *ex = of(base);
-    if (RQ_LIKELY(atomic_load_explicit(&ex->unfinished, memory_order_relaxed) == 0)) {
+    if (RQ_LIKELY(atomic_load_explicit(&ex->unfinished, memory_order_relaxed) == 0 &&
+                  !atomic_load_explicit(&ex->is_rung, memory_order_relaxed))) {
         uint64_t due = atomic_load_explicit(&ex->next_due, memory_order_relaxed);
         if (RQ_LIKELY(due == UINT64_MAX || due > now_ns(base))) return;
     }
@@ -628,6 +638,9 @@ bool rq_driven_run(rq_executor *base, bool (*done)(void *arg), void *arg, uint64
     lock(ex);
     drive(ex, &aim);
     bool reached = aim.done(ex, aim.arg);
+    /* The aim may have been reached before, or by, the last task. A timer that is due has a descriptor of its caller's. */
+    if (!ex->is_driven && atomic_load_explicit(&ex->unfinished, memory_order_relaxed) == 0)
+        silence(ex);
     unlock(ex);
     return reached;
 }
@@ -658,7 +671,10 @@ int rq_driven_descriptor(rq_executor *base)
 {
     driven *ex = of(base);
     lock(ex);
-    if (ex->event == NO_DESCRIPTOR) ex->event = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (ex->event == NO_DESCRIPTOR) {
+        ex->event = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+        atomic_store_explicit(&ex->is_rung, ex->event != NO_DESCRIPTOR, memory_order_relaxed);
+    }
     int fd = ex->event;
     unlock(ex);
     return fd;

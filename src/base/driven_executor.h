@@ -30,8 +30,8 @@ void rq_driven_finish_pool(rq_executor *ex, rq_pool pool);
 /* Lets those who sleep in rq_driven_run ask `done` again. Any thread. */
 void rq_driven_wake(rq_executor *ex);
 
-/* A descriptor that is readable while something may run; made at the first call, the executor's. -1: none
- * could be made; errno says why. */
+/* A descriptor that is readable while something may run; made at the first call, the executor's. After a run
+ * or a help that found nothing to run it is not readable. -1: none could be made; errno says why. */
 int rq_driven_descriptor(rq_executor *ex);
 /* The time at which something can run that cannot run now; UINT64_MAX: none. */
 uint64_t rq_driven_due(rq_executor *ex);

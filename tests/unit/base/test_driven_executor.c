@@ -384,6 +384,40 @@ static void the_descriptor_is_readable_when_tasks_wait(void **state)
     rq_driven_executor_free(ex);
 }
 
+/* An event loop that finds the descriptor readable asks for work. If the descriptor stays readable when there is none,
+ * the loop asks for ever. */
+static void the_descriptor_is_not_readable_without_tasks(void **state)
+{
+    (void)state;
+    char text[8] = "";
+    rq_executor *ex = new_executor(1);
+    rq_lane *lane;
+    assert_int_equal(ex->lane_new(ex, "lane", &lane), RQ_OK);
+    letter a = letter_of('a', text), b = letter_of('b', text);
+    int fd = rq_driven_descriptor(ex);
+    rq_driven_help(ex, 0);
+    assert_false(is_readable(fd));
+    ex->submit(ex, RQ_POOL_WORK, &a.task);
+    rq_driven_help(ex, 0); /* the slice ends with the last task */
+    rq_driven_help(ex, 0);
+    assert_false(is_readable(fd));
+    ex->submit(ex, RQ_POOL_WORK, &b.task);
+    assert_true(rq_driven_run(ex, NULL, NULL, UINT64_MAX)); /* ends with the last task */
+    assert_string_equal(text, "ab");
+    assert_false(is_readable(fd));
+    rq_driven_wake(ex);
+    assert_true(rq_driven_run(ex, NULL, NULL, UINT64_MAX)); /* finds no task */
+    assert_false(is_readable(fd));
+    rq_timer late = {.task.run = letter_run};
+    ex->timer_arm(ex, &late, lane, (uint64_t)3600 * 1000000000);
+    assert_true(is_readable(fd)); /* rq_driven_due has changed */
+    rq_driven_help(ex, 0);
+    assert_false(is_readable(fd));
+    assert_true(ex->timer_cancel(ex, &late));
+    ex->lane_free(ex, lane);
+    rq_driven_executor_free(ex);
+}
+
 /* --- several threads -------------------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 500 };
@@ -450,6 +484,7 @@ int main(void)
         cmocka_unit_test(tasks_have_their_threads_signals),
         cmocka_unit_test(timers_fire_in_calls),
         cmocka_unit_test(the_descriptor_is_readable_when_tasks_wait),
+        cmocka_unit_test(the_descriptor_is_not_readable_without_tasks),
         cmocka_unit_test(threads_drive_for_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
