@@ -405,7 +405,7 @@ static size_t count_taken(wait_list *l, rq_write *first)
     return n;
 }
 
-/* With the token. Every second wait has expired, as after several ops that had locked the row one after the other. */
+/* REQUIRES: the token. Every second wait has expired, as after several ops that locked the row one after another. */
 static void take_expired_waits(rq_region *r, rq__work *work)
 {
     wait_list *l = RQ_CONTAINER_OF(work, wait_list, work);
