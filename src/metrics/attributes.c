@@ -83,16 +83,16 @@ static rq_err emit_ranges(const walk *w, const char *name, const rq_times_sum *t
     static const unsigned bounds[] = {1,    3,     10,    30,    100,    300,    1000,
                                       3000, 10000, 30000, 60000, 120000, 300000, 600000};
     unsigned before = 0;
-    uint64_t told = 0;
+    uint64_t counted = 0;
     for (size_t i = 0; i < RQ_ARRAY_LEN(bounds); i++) {
         char text[16];
         uint64_t up_to = rq_times_count_up_to(t, (uint64_t)bounds[i] * 1000000);
         snprintf(text, sizeof text, "%u", bounds[i]);
-        RQ_TRY(emit_range(w, name, before, text, up_to - told, help));
+        RQ_TRY(emit_range(w, name, before, text, up_to - counted, help));
         before = bounds[i];
-        told = up_to;
+        counted = up_to;
     }
-    return emit_range(w, name, before, "inf", rq_times_count(t) - told, help);
+    return emit_range(w, name, before, "inf", rq_times_count(t) - counted, help);
 }
 
 static rq_err emit_times(const walk *w, const char *name, const rq_times_sum *t, const char *help)
