@@ -267,20 +267,6 @@ static const rq_server_name *active(void *ctx)
     return ret;
 }
 
-static bool is_connected(void *ctx, const rq_server_name *server)
-{
-    const rq_peer_role *role = ctx;
-    const rq_node *n = role->ctx;
-    return rq_sides_is_connected(n->sides, server);
-}
-
-static rq_err watch_masters(rq_node *n, rq_error *why)
-{
-    const rq_master_watch_options o = {
-        .send = rq_peers_send, .is_connected = is_connected, .ctx = &n->role};
-    return rq_master_watch_new(&o, &n->watch) == RQ_OK ? RQ_OK : rq_no_memory(why);
-}
-
 /* Whether all loops run. Reports and answers to the master claim that this server serves clients, so they are sent only
  * while this holds. A loop that hangs is noticed within a quarter of the limit of silence. */
 static bool serves(void *ctx)
@@ -513,7 +499,7 @@ static rq_err open_all(rq_node *n, rq_error *why)
     RQ_TRY(rq__node_take_orders(n, why));
     RQ_TRY(join_cluster(n, why));
     RQ_TRY(report_for_duty(n, why));
-    RQ_TRY(watch_masters(n, why));
+    RQ_TRY(rq__node_watch_masters(n, why));
     return start_keeper(n, why);
 }
 

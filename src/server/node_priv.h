@@ -142,6 +142,8 @@ void rq__node_retire_logs(rq_node *n);
 void rq__node_check_lease(rq_node *n);
 
 /* --- node_standby.c --------------------------------------------------------------------------------- */
+RQ_NODISCARD
+rq_err rq__node_watch_masters(rq_node *n, rq_error *why);
 /* Takes the active master's place away if its process has ended. The keeper's. */
 void rq__node_watch_master(rq_node *n, const rq_member_view *v);
 /* Of a master: it ends in order, so that standbys do not fence it when its port is closed; it has left ZooKeeper. */
