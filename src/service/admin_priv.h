@@ -26,6 +26,7 @@ struct rq_admin_services {
     rq_engine *engine;
     rq_catalog *catalog;
     rq_host *host; /* the catalog's */
+    uint16_t info_port;
     const rq_config *config;
     rq_metrics *metrics; /* may be NULL */
     rq_loops *loops;

@@ -389,7 +389,7 @@ static void get_server_info(void *ctx, rq_call *call)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
-    info.webui_port = s->catalog == NULL ? 0 : rq_catalog_info_port(s->catalog);
+    info.webui_port = s->info_port;
     info.has_webui_port = info.webui_port != 0;
     response.server_info = &info;
     rq_call_reply(call, &response.base);
@@ -545,6 +545,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->engine = o->engine;
     s->catalog = o->catalog;
     s->host = o->host != NULL ? o->host : rq_catalog_host(o->catalog);
+    s->info_port = o->catalog == NULL ? o->info_port : rq_catalog_info_port(o->catalog);
     s->config = o->config;
     s->loops = o->loops;
     s->reload = o->reload;
