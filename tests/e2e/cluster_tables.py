@@ -112,6 +112,41 @@ def a_bulk_load_goes_on_when_a_server_is_killed(world):
     drop(world, "bk")
 
 
+def moved(world, command, *arguments):
+    return [RORQUAL, command, "--zk", f"127.0.0.1:{world.keeper.port}", "--format", "tsv", "--fields", "HBASE_ROW_KEY,f:a", *map(str, arguments)]
+
+
+def ends_although_killed(command, begun, victim):
+    """Kills the process when the command has begun; a command that fails is repeated, as its user would do, and then ends well."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        until(lambda: begun() or process.poll() is not None, "the command has begun")
+        victim.kill()
+        out = process.communicate(timeout=4 * DEADLINE)[0]
+    if process.returncode != 0:
+        print(f"  repeated: {out.strip().splitlines()[-1]}")
+        again = subprocess.run(command, capture_output=True, text=True, timeout=4 * DEADLINE, check=False)
+        assert again.returncode == 0, out + again.stdout + again.stderr
+
+
+def imports_and_exports_go_on_when_servers_are_killed(world):
+    """A server is killed during an import, and the master during an export; no row is missing, none is twice in the export."""
+    world.shell(f"create 'ie', 'f', {SPLITS}\n")
+    lines = sorted(f"{ROWS[i % len(ROWS)]}{i:05d}\t{'v' * 100}{i}\n" for i in range(LOADED))
+    path, progress, folder = world.folder / "ie.tsv", world.folder / "ie-progress", world.folder / "ie-out"
+    path.write_text("".join(lines))
+    progress.mkdir()
+    server = others(world, world.wait_for_master())[0]
+    ends_although_killed(moved(world, "import", "--rate", "200K", "--progress", progress, "ie", path), lambda: count(world, "ie") > 0, server)
+    assert count(world, "ie") == LOADED
+    restart(world, server)
+    master = world.wait_for_master()
+    ends_although_killed(moved(world, "export", "--rate", "200K", "ie", folder), lambda: any(folder.glob("*part-*")), master)
+    assert sorted(line for part in folder.glob("part-*") for line in part.read_text().splitlines(keepends=True)) == lines
+    until(lambda: world.master() not in (None, master), "another master")
+    restart(world, master)
+    drop(world, "ie")
+
+
 def replicas_are_read_from_the_regions_server(world):
     world.shell(f"create 'rr', 'f', {{REGION_REPLICATION => 2, {SPLITS}}}\n")
     put_rows(world, "rr")
@@ -163,4 +198,4 @@ def servers_tell_their_regions(world):
 
 TESTS = [a_region_is_truncated_alone, a_truncation_survives_its_master, bulk_loads_reach_regions_on_all_servers,
          a_bulk_load_goes_on_when_a_server_is_killed, replicas_are_read_from_the_regions_server,
-         servers_tell_their_regions]
+         imports_and_exports_go_on_when_servers_are_killed, servers_tell_their_regions]
