@@ -366,7 +366,7 @@ cluster-sim: setup build/build.ninja
 cluster-test: setup build/build.ninja
 	@tools/setup cluster
 	@meson configure --clearcache build && meson setup --reconfigure build >/dev/null # librados may have come since
-	@JOBS=$(JOBS) tools/build build src/cli/rorqual src/vfs/rorqual-rados.so tests/cluster/test_rados
+	@JOBS=$(JOBS) tools/build build src/cli/rorqual src/vfs/rorqual-rados.so tests/cluster/test_rados tests/cluster/test_cephfs
 	@ROUNDS=$(if $(filter command environment,$(origin ROUNDS)),$(ROUNDS),3) SEEDS=$(if $(filter command environment,$(origin SEEDS)),$(SEEDS),30) \
 	  tests/e2e/ceph.py
 	@tests/e2e/cluster_ceph.py
