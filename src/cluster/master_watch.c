@@ -22,8 +22,8 @@ struct rq_master_watch {
     const probe *current;         /* its answer counts; NULL: none is awaited */
     unsigned refusals;            /* in a row */
     bool heard;                   /* it was connected, or has answered */
-    uint64_t
-        wanted; /* the view that must still name it; 0: not asked for. The checking thread's alone */
+    /* The view that must still name it; 0: not asked for. The checking thread's alone. */
+    uint64_t wanted;
 };
 
 static void answered(rq_remote_request *r, rq_err rc, const rq_error *why)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The metrics of tables and regions. The list of tables is copied from the catalog's view within
- * one epoch section; without a catalog it has the tables of this server's regions. Then each open region is read, under a reference but outside the epoch, and
- * its values are added to the sums of its table and of the server. Counters do not drop when a
- * region closes: the engine keeps the counts of closed regions (region/past.c).
+ * one epoch section; without a catalog it has the tables of this server's regions. Then each open
+ * region is read, under a reference but outside the epoch, and its values are added to the sums of
+ * its table and of the server. Counters do not drop when a region closes: the engine keeps the
+ * counts of closed regions (region/past.c).
  */
 #include "metrics/metrics_priv.h"
 

@@ -47,8 +47,8 @@ typedef struct rq_member_view {
     const char *const *backups; /* standby masters, sorted */
     size_t backup_count;
     const char *trouble; /* why it is REFUSED, or the last error while JOINING; "" */
-    uint64_t
-        number; /* of the last rq_member_read_again that was called before this was read; 0: none */
+    /* Of the last rq_member_read_again that was called before this was read; 0: none. */
+    uint64_t number;
 } rq_member_view;
 
 /* Joins in the background, and again after each loss of the session. Strings must live until close. */
