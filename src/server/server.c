@@ -479,6 +479,7 @@ static void report_to(void *ctx, int fd)
 static void serve_pages(rq_server *s)
 {
     rq_http_sources from = {.env = &s->env,
+                            .server = rq_catalog_server(s->catalog),
                             .engine = s->engine,
                             .catalog = s->catalog,
                             .ops = s->ops,
