@@ -3,8 +3,8 @@
  * Fences servers that have ended, for a master and for standbys, and removes their logs; see node.h. A fence that fails is
  * tried again (tries.h).
  *
- * Sets on storage: "ended" has the servers that were fenced and whose logs are not removed yet; "leaving" has masters that
- * end in order (node_standby.c).
+ * Sets on storage: "ended" has the servers that were fenced, and masters that have ended in order, whose logs are not removed
+ * yet; "leaving" has masters that end in order (node_standby.c).
  */
 #include "server/node_priv.h"
 
@@ -13,12 +13,11 @@
 
 #define RETIRE_MS 5000
 #define SWEEP_EVERY 12 /* times: reads a manifest for each key */
-#define ENDED "ended"
 
 rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why)
 {
     uint64_t quiet_ns;
-    RQ_TRY(rq_set_put(n->store.shared, ENDED, server, why));
+    RQ_TRY(rq_set_put(n->store.shared, RQ__NODE_ENDED, server, why));
     rq_err rc = rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, why);
     if (rc == RQ_OK)
         rq_log_warn(n->o.log, "cluster", "%s is fenced: it can no longer write to the storage",
@@ -76,7 +75,7 @@ static void retire(const rq_node *n, const char *server)
     rq_error why = {.code = RQ_OK};
     rq_err rc = rq_wal_retire(n->store.shared, server, &why);
     if (rc == RQ_OK) rc = rq_set_del(n->store.shared, RQ__NODE_LEAVING, server, &why);
-    if (rc == RQ_OK) rc = rq_set_del(n->store.shared, ENDED, server, &why);
+    if (rc == RQ_OK) rc = rq_set_del(n->store.shared, RQ__NODE_ENDED, server, &why);
     if (rc != RQ_OK && rc != RQ_E_STATE)
         rq_log_warn(n->o.log, "cluster", "cannot remove the write-ahead log of %s yet: %s", server,
                     why.message);
@@ -89,10 +88,13 @@ void rq__node_retire_logs(rq_node *n)
     const char **list;
     size_t count = 0;
     uint64_t now = ex->now_ns(ex);
+    /* Until then a standby may take the former master for the active one. */
+    if (n->retire_at_ns == 0)
+        n->retire_at_ns = now + (uint64_t)rq_config_int(n->o.config, RQ_SET_ZK_SESSION) * 1000000;
     if (now < n->retire_at_ns) return;
     n->retire_at_ns = now + (uint64_t)RETIRE_MS * 1000000;
     bool sweeps = ++n->retire_rounds % SWEEP_EVERY == 0;
-    if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
+    if (rq_set_list(n->store.shared, RQ__NODE_ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
     for (size_t i = 0; i < count; i++) {
         if (sweeps) sweep(n, list[i]);
         retire(n, list[i]);

@@ -73,7 +73,7 @@ struct rq_node {
     bool was_standby;
     struct rq__watched *watched; /* servers that have reported */
     rq__tries fences;            /* of servers that are given up */
-    uint64_t retire_at_ns;       /* when logs of ended servers are looked at next */
+    uint64_t retire_at_ns; /* when a master looks at the logs of ended servers next; 0: not yet */
     unsigned retire_rounds;
     char reported_to[RQ_SHARED_NAME_MAX]; /* the active master when the keeper last looked */
     bool marks_looked_at;                 /* of decommissioned servers that have ended */
@@ -127,6 +127,7 @@ rq_err rq__node_close_master(rq_node *n, rq_error *why);
 
 /* --- node_fence.c ----------------------------------------------------------------------------------- */
 
+#define RQ__NODE_ENDED "ended"
 #define RQ__NODE_LEAVING "leaving"
 
 RQ_NODISCARD

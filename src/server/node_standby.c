@@ -9,7 +9,8 @@
  * its address says writes nothing any more before another one is elected, and ends itself when it finds its tenure ended.
  *
  * A master that ends in order closes its port while it still closes its regions. It is in the set "leaving" from before
- * that until its nodes are gone, so that it is not fenced meanwhile.
+ * that, so that it is not fenced meanwhile. A standby may hear late from ZooKeeper that the master's nodes are gone, so the
+ * next master removes the mark, together with the log (node_fence.c).
  */
 #include "server/node_priv.h"
 
@@ -64,8 +65,8 @@ void rq__node_watch_master(rq_node *n, const rq_member_view *v)
 static void log_failure(const rq_node *n, rq_err rc, const rq_error *why)
 {
     if (rc != RQ_OK)
-        rq_log_warn(n->o.log, "cluster", "the set of masters that end in order is not changed: %s",
-                    why->message);
+        rq_log_warn(n->o.log, "cluster",
+                    "the sets of masters that end in order are not changed: %s", why->message);
 }
 
 void rq__node_leaves(rq_node *n)
@@ -79,5 +80,5 @@ void rq__node_has_left(rq_node *n)
 {
     rq_error why = {.code = RQ_OK};
     if (!n->opener_runs) return;
-    log_failure(n, rq_set_del(n->store.shared, RQ__NODE_LEAVING, n->server->text, &why), &why);
+    log_failure(n, rq_set_put(n->store.shared, RQ__NODE_ENDED, n->server->text, &why), &why);
 }
