@@ -686,7 +686,7 @@ static void connections_that_are_not_kept_are_closed(void **state)
         fake_start(&servers[i], serve_empty_answers); /* serves one connection after the other */
         fake_run(&servers[i]);
     }
-    rq_client_options o = {.zookeeper = f.at, .rpc_timeout_ms = 5000};
+    rq_client_options o = {.zookeeper = f.at, .rpc_timeout_ms = 60000};
     assert_int_equal(rq_client_open(&o, &c, &why), RQ_OK);
     for (size_t i = 0; i < SERVERS * ROUNDS; i++) {
         rq_client_target to = {.host = RQ_SLICE_LIT("127.0.0.1"),
@@ -715,7 +715,7 @@ static void a_ping_keeps_no_connection(void **state)
     put_zookeeper(&f.answers[0], 1, master.port);
     fake_run(&f);
     fake_run(&master);
-    rq_client_options o = {.zookeeper = f.at, .rpc_timeout_ms = 5000};
+    rq_client_options o = {.zookeeper = f.at, .rpc_timeout_ms = 60000};
     assert_int_equal(rq_client_open(&o, &c, &why), RQ_OK);
     for (int i = 0; i < 3; i++)
         assert_int_equal(rq_client_ping(c, false, &why), RQ_E_SERVER_NOT_RUNNING);
