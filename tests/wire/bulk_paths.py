@@ -21,7 +21,7 @@ import rorqual  # pylint: disable=wrong-import-position
 from hbase import number, region, text  # pylint: disable=wrong-import-position
 
 SETTING = "rorqual.bulkload.folders"
-LIMIT = 20  # seconds within which a response arrives that waits for nothing, however busy the machine is
+LIMIT = 120  # seconds within which a response arrives that waits for nothing, however busy the machine is
 
 
 class World:
