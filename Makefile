@@ -59,6 +59,7 @@
 #                  (PROGRAMS='Reads Writes')
 #   make cluster-itbll  HBase's IntegrationTestBigLinkedList on three processes of a cluster that are killed (NODES=1000000, KILL_S=20)
 #   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
+#   make disturb   unit tests and end-to-end programs whose processes pause at random (TIMES=1, PROGRAMS='cli logs')
 #   make format    clang-format over all C sources
 #   make lint      layers, names, headers, READMEs, filters, formatting, and clang-tidy on what differs from main
 
@@ -73,7 +74,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all cluster setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests library-restarts replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-shell bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim cluster-sim cluster-test cluster-java cluster-itbll oracle format format-check lint clean clang nightly
+.PHONY: all cluster setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests library-restarts replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-shell bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim cluster-sim cluster-test cluster-java cluster-itbll oracle disturb format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -384,6 +385,18 @@ cluster-java: build/rorqual
 oracle: build/rorqual
 	@tools/setup test
 	@SEEDS=$(if $(filter command environment,$(origin SEEDS)),$(SEEDS),100) tests/e2e/oracle.py
+
+disturb: build/rorqual
+	@tools/setup test
+	@JOBS=$(JOBS) tools/build build
+	@$(if $(filter command environment,$(origin PROGRAMS)),,tests/disturb --times $(or $(TIMES),1) meson test -C build --no-rebuild \
+	  --suite unit --num-processes $(JOBS) --timeout-multiplier 6 --print-errorlogs)
+	@for p in $(if $(filter command environment,$(origin PROGRAMS)),$(PROGRAMS),$(DISTURBED)); do echo "== $$p"; \
+	  SESSION_MS=10000 tests/disturb --times $(or $(TIMES),1) "tests/e2e/$$p.py" || exit 1; done
+
+# The others measure time.
+DISTURBED = cli logs settings progress operate own_shell recover backup fsck nonces damage transfer replication replication_bulk \
+  membership upgrade connections watch ceilings tight crash shell_admin
 
 format:
 	@tools/setup test

@@ -37,7 +37,7 @@ import hbase
 import hung
 from rorqual import ROOT, Report
 from membership import DEADLINE, OF_HBASE, until
-from cluster_world import (RORQUAL, ROWS, SESSION_MS, SHELL, Process, World, all_rows_of, encoded, homes, is_home,
+from cluster_world import (RORQUAL, ROWS, SHELL, Process, World, all_rows_of, encoded, homes, is_home,
                            kill_and_wait, open_regions, others, put_rows, read_all, regions_of, restart)
 
 sys.path.insert(0, str(ROOT / "tests/peers"))
@@ -558,11 +558,11 @@ def a_process_with_another_secret_gets_no_region(world):
     stranger.kill()
 
 
-def refused(world, place, *more):
-    """Returns the message of a refused start."""
+def refused(world, place, *more, session_ms=60000):
+    """Returns the message of a refused start, which waits for ZooKeeper as long as a session."""
     ports = peer.free_ports(2)
     done = subprocess.run([RORQUAL, "server", "--cluster", place, "--rs-port", str(ports[0]), "--master-port", str(ports[1]),
-                           "--http", "none", "-D", f"zookeeper.session.timeout={SESSION_MS}", *more], capture_output=True, text=True, timeout=DEADLINE,
+                           "--http", "none", "-D", f"zookeeper.session.timeout={session_ms}", *more], capture_output=True, text=True, timeout=DEADLINE,
                           check=False)
     assert done.returncode in (1, 2), done
     assert "ready" not in done.stdout, done.stdout
@@ -582,7 +582,8 @@ def wrong_configurations_are_refused(world):
     assert "mode 0644 lets other users access the file; set it to 600" in refused(world, world.place())
     world.secret.chmod(0o600)
     port = peer.free_ports(1)[0]
-    assert f"no ZooKeeper session at 127.0.0.1:{port} within {SESSION_MS} ms" in refused(world, f"zk=127.0.0.1:{port}/hbase,{store},{secret}")
+    out = refused(world, f"zk=127.0.0.1:{port}/hbase,{store},{secret}", session_ms=1000)
+    assert f"no ZooKeeper session at 127.0.0.1:{port} within 1000 ms" in out, out
     assert "--data is not supported together with --cluster" in refused(world, world.place(), "--data", "x")
 
 

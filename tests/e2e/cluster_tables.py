@@ -48,8 +48,9 @@ def a_truncation_survives_its_master(world):
         master = world.wait_for_master()
         script = world.folder / "truncate.rb"
         script.write_text("".join(f"truncate_region '{region_of(world, 'tm', key)}'\nput 'tm', '{key}', 'f:q', 'kept'\n" for key in "cgko"))
-        with subprocess.Popen([RORQUAL, "shell", "-n", "--zk", f"127.0.0.1:{world.keeper.port}", str(script)], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True) as shell:
+        # As many retries as HBase's Java client has: a new master takes longer on a busy machine.
+        with subprocess.Popen([RORQUAL, "shell", "-n", "-Dhbase.client.retries.number=15", "--zk", f"127.0.0.1:{world.keeper.port}", str(script)],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as shell:
             time.sleep(delay)  # the kill may be at any step
             master.kill()
             out = shell.communicate(timeout=2 * DEADLINE)[0]

@@ -110,7 +110,7 @@ class World:
     def shell(self, text):
         script = self.folder / "script.rb"
         script.write_text(text)
-        done = subprocess.run([SHELL, "shell", "-n", "--zk", f"127.0.0.1:{self.keeper.port}", str(script)], capture_output=True, text=True,
+        done = subprocess.run([SHELL, "shell", "-n", "--zk", f"127.0.0.1:{self.keeper.port}", str(script)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=2 * DEADLINE, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

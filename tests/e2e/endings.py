@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 from rorqual import ROOT, Report, build_java
 
@@ -21,6 +22,7 @@ DRIVERS = {
     "oracle": (["tests/e2e/oracle.py"], "PASS seed", signal.SIGTERM, {"OPS": "20", "SEEDS": "100000", "FIRST_SEED": "1"}),
     "bench": (["bench/run"], "echo: ready", signal.SIGINT, {"BUILD": str(ROOT / "build")}),
 }
+GRACE = 60  # seconds
 PATIENCE = 1200  # only for hanging drivers; HBase's start alone takes a minute on a busy machine
 
 
@@ -52,7 +54,9 @@ def run(name, folder):
         patience.cancel()
     if not seen or not running:
         return f"it did not come to its work; {running}"
-    left = left_behind(folder)
+    end = time.monotonic() + GRACE
+    while (left := left_behind(folder)) and time.monotonic() < end:
+        time.sleep(0.05)  # a killed process of many threads is still listed for a moment
     for line in left:
         os.kill(int(line.partition(":")[0]), signal.SIGKILL)
     if left:

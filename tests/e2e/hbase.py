@@ -138,8 +138,9 @@ def result_cells(result):
 
 
 def wait_for(condition):
-    """Waits until the condition holds: at most ten seconds, longer on a busy machine."""
-    for _ in range(2000):
+    """Waits until the condition holds."""
+    end = time.monotonic() + TIMEOUT
+    while time.monotonic() < end:
         if condition():
             return
         time.sleep(0.005)

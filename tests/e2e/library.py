@@ -26,7 +26,7 @@ SETTINGS = {"hbase.assignment.dispatch.wait.msec": "5", "hbase.procedure.remote.
 
 def run(report, name, *command, last=None):
     # An error in a thread of a test may end the program by exit(-1) without a message.
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=400, check=False,
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=1200, check=False,
                           env={**os.environ, "CMOCKA_TEST_ABORT": "1"})
     lines = done.stdout.splitlines()
     right = done.returncode == 0 and (last is None or lines[-1:] == [last])

@@ -8,6 +8,7 @@ writes that they had acknowledged.
     membership.py            ZooKeeper from Debian's package, on a free port
     HBASE=1 membership.py    also starts a real HBase, and compares its znodes with the list in this file
     PROGRAMS=FOLDER          folder of the programs (default build/tests/cluster)
+    SESSION_MS=5000          longer sessions, for a loaded machine
 
 Ends with 'N passed, N failed'.
 """
@@ -32,7 +33,7 @@ PROGRAMS = pathlib.Path(os.environ.get("PROGRAMS", ROOT / "build/tests/cluster")
 EXIT_ABORTED = 9  # exit code of tests/cluster/server.c
 BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # ZooKeeper's start then takes half of the CPU time
 JARS = "/usr/share/java/zookeeper.jar"
-SESSION_MS = 2000
+SESSION_MS = int(os.environ.get("SESSION_MS", "2000"))
 ENDLESS_MS = 600000  # a session time-out longer than DEADLINE: a test that waits for its end fails
 DEADLINE = 300  # seconds; reached only after an error
 CLUSTER = "0c8a7f52-1b7d-4f0e-9d62-3f6f3f1d2a77"

@@ -34,15 +34,15 @@ ensure
 end
 section('create') { create 'watched', 'cf', SPLITS => ['m'] }
 section('write') { put 'watched', 'row <1>', 'cf:q', 'v' * 500; get 'watched', 'row <1>'; scan 'watched' }
-section('search') { scan 'large', { FILTER => "ValueFilter(=, 'substring:absent')" } }
+section('search') { scan 'large', { FILTER => (["ValueFilter(=, 'substring:absent')"] * 20).join(' OR ') } }
 section('large') { get_largelog_responses '*', { 'LIMIT' => 100 } }
 section('large of a table') { get_largelog_responses '*', { 'TABLE_NAME' => 'watched', 'LIMIT' => 100 } }
 section('large of nobody') { get_largelog_responses '*', { 'USER' => 'nobody' } }
 section('large, both filters') { get_largelog_responses '*', { 'TABLE_NAME' => 'watched', 'USER' => 'nobody', 'FILTER_BY_OP' => 'AND' } }
 section('large, one') { get_largelog_responses '*', { 'LIMIT' => 1 } }
-section('slow') { get_slowlog_responses '*' }
+section('slow') { get_slowlog_responses '*', { 'LIMIT' => 1000 } }
 section('clear') { clear_slowlog_responses }
-section('slow after clear') { get_slowlog_responses '*' }
+section('slow after clear') { get_slowlog_responses '*', { 'LIMIT' => 1000 } }
 section('processlist') { processlist 'all' }
 section('processlist general') { processlist }
 section('status') { status 'detailed' }

@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 
-from rorqual import JAVA, ROOT
+from rorqual import JAVA, ROOT, free_ports
 
 HOUR = 1600000200 // 3600 * 3600  # long past: the daemon compacts its rows as soon as they are read
 START_DEADLINE = 300
@@ -26,17 +26,11 @@ TABLES = {"data_table": ("tsdb", "t:LZO"), "uid_table": ("tsdb-uid", "id:LZO,nam
           "tree_table": ("tsdb-tree", "t:LZO"), "meta_table": ("tsdb-meta", "name:LZO")}
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Daemon:
     """A TSD with its command-line tools, on the tables of this run."""
 
     def __init__(self, zk, run, folder):
-        self.folder, self.port = folder, free_port()
+        self.folder, self.port = folder, free_ports(1)[0]
         self.config = folder / "opentsdb.conf"
         (folder / "cache").mkdir(exist_ok=True)
         (folder / "logback.xml").write_text(LOG)
@@ -117,7 +111,7 @@ class Daemon:
                 for series in answer}
 
     def telnet(self, text, until):
-        with socket.create_connection(("127.0.0.1", self.port), 30) as s:
+        with socket.create_connection(("127.0.0.1", self.port), 300) as s:
             s.sendall(text.encode())
             got = b""
             while until not in got:
@@ -326,10 +320,11 @@ def check_library(report, tsd, zk, run, points):
             {"aggregator": "none", "metric": metric}]})
         found = {tuple(sorted(s["tags"].items())): {int(t): v for t, v in s["dps"].items()} for s in answer} if status == 200 else answer
         report.outcome(f"opentsdb/daemon reads {metric}", None if found == wanted else f"{status} {str(found)[:300]}")
-        for _ in range(5):  # the daemon compacts rows that it has read; meanwhile a row has its points twice
+        deadline = time.monotonic() + 300
+        checked = tsd.tool("Fsck", str(HOUR), str(HOUR + 4 * 3600 - 1), "none", metric)
+        # The daemon compacts rows that it has read; meanwhile a row has its points twice.
+        while checked.returncode != 0 and time.monotonic() < deadline:
             checked = tsd.tool("Fsck", str(HOUR), str(HOUR + 4 * 3600 - 1), "none", metric)
-            if checked.returncode == 0:
-                break
         report.outcome(f"opentsdb/fsck of {metric}", None if checked.returncode == 0 else f"code {checked.returncode}: {checked.stdout[-300:]}")
 
 

@@ -308,8 +308,10 @@ def scans_that_are_left_are_closed(folder):
         for wanted in ('"r3"', '"r1"', "9", '"org.apache.hadoop.hbase.TableNotFoundException"'):
             if wanted not in lines:
                 return f"no {wanted} in {said.stdout[-1500:]} {said.stderr}"
-        with urllib.request.urlopen(f"http://{server.http}/metrics") as page:
-            open_ones = re.findall(r"(?m)^rorqual_scanners (\d+)", page.read().decode())
+        deadline, open_ones = time.monotonic() + DEADLINE, []
+        while open_ones != ["0"] and time.monotonic() < deadline:  # the last scanner's end may not be handled yet
+            with urllib.request.urlopen(f"http://{server.http}/metrics") as page:
+                open_ones = re.findall(r"(?m)^rorqual_scanners (\d+)", page.read().decode())
         return None if open_ones == ["0"] else f"scanners: {open_ones}"
     finally:
         server.kill()
@@ -837,7 +839,8 @@ def prompt(folder):
         (["desc", "Tab"], "describe"),
         (["C-u", "put 'long", "Tab", "', 'r', 'fa", "Tab", "q', 'v'", "Enter"], "put 'long_name', 'r', 'fam:q', 'v'"),
         (["scan 'long_name'", "Enter"], " r                         column=fam:q,"),
-        (["sleep 1000", "Enter"], "sleep 1000"),
+        # Ctrl-C before the statement begins would delete the typed line.
+        (["puts 'as' + 'leep'; sleep 1000", "Enter"], re.compile("(?m)^asleep$")),
         (["C-c"], "hbase:005:0>"),
         (["[1,", "Enter", "2]", "Enter"], "=> [1, 2]"),
         (["disable 'long_name'; drop 'long_name'", "Enter"], "Go on (y/n)?"),

@@ -116,7 +116,7 @@ def fsck_has_a_bar(world):
 def bench_fits_eighty_columns(world):
     server = Server(world.folder / "measured", world.folder / "log")
     master, slave = pty.openpty()
-    with subprocess.Popen([BINARY, "bench", "--zk", server.zk, "--records", "1000", "--seconds", "1", "ycsb-f"],
+    with subprocess.Popen([BINARY, "bench", "--zk", server.zk, "--records", "1000", "--seconds", "4", "--interval", "0.1", "ycsb-f"],
                           stdout=subprocess.PIPE, stderr=slave) as process:
         os.close(slave)
         shown = read_all(master)

@@ -76,9 +76,9 @@ def table(more=""):
 TABLE = table()
 # A timestamp without milliseconds is shorter, which changes columns.
 STAMPED = table(", 1772366400123")
-# Written in batches: one row at a time would take as long as the count.
-ROWS = ("40.times { |b| Rows.mutate_all('visits', 2, (0...2500).map { |i| \"r#{b * 2500 + i}\" }, "
-        "[['page', 'n', nil, 4, 'v']], '') }")
+# Rows, and a pause after each one that is counted, so that a count lasts minutes and shows its line.
+ROWS = ("Rows.mutate_all('visits', 2, (0...5000).map { |i| \"r#{i}\" }, [['page', 'n', nil, 4, 'v']], ''); "
+        "class Rows::Scanner; alias step count; def count; sleep 0.05; step; end; end; 40")
 
 # name: keys that are not shown; keys of the scene; whether the screen is captured before the last keys.
 SCENES = {
@@ -198,15 +198,17 @@ def interrupted(folder):
             (["count 'visits', CACHE => 1, INTERVAL => 1000000", "Enter"], re.compile(r"count: \d+ rows")), (["C-c"], "hbase:007:0>"),
             (["\\watch 0.2 exists 'visits'", "Enter"], re.compile(r"(?s)does exist.*does exist")), (["C-c"], "hbase:008:0>"),
             (["get 'visits', 'row2', 'page:title'", "Enter"], "value=About")]
-    loops = ["while true", "x += 1", "end # of it"], ["begin", "x += 1", "end until x < 0"], ["loop { x += 1 }"], ["(1..10**15).each { |i| x += i & 1 }"], ["(10**15).times { |i| x += 1 }"]
+    # Each loop says that it runs. Before that Ctrl-C could delete the typed line.
+    more = "x += 1; puts 'be' + 'gun' if x == 9000"
+    loops = ["while true", more, "end # of it"], ["begin", more, "end until x < 0"], [f"loop {{ {more} }}"], [f"(1..10**15).each {{ |i| {more} }}"], [f"(10**15).times {{ |i| {more} }}"]
     number = 10
     for lines in loops:
         keys.append((["C-l", f"x = {number}", "Enter"], f"=> {number}"))
         for line in lines[:-1]:
             keys.append(([line, "Enter"], line))
-        keys += [([f"puts 'begun'; {lines[0]}" if len(lines) == 1 else lines[-1], "Enter"], lines[-1]), (["C-c"], re.compile(r"(?m)\^C\n*hbase:"))]
+        keys += [([lines[-1], "Enter"], re.compile("(?m)^begun$")), (["C-c"], re.compile(r"(?m)\^C\n*hbase:"))]
         number += 1
-    keys.append((["x > 1000", "Enter"], "=> true"))
+    keys.append((["x >= 9000", "Enter"], "=> true"))
     try:
         screen = on_terminal(folder, {}, keys)
         return f"the line of progress is left: {screen}" if "rows/s" in screen else None

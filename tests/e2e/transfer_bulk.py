@@ -14,7 +14,7 @@ import urllib.request
 
 import hbase
 from rorqual import BINARY
-from transfer_world import DEADLINE, ROWS, expect, killed_when
+from transfer_world import DEADLINE, ROWS, Late, expect, in_time, killed_amid, killed_when
 
 def tsv_of(w, rows=ROWS):
     """Rows in random order; the last line of a row counts."""
@@ -87,6 +87,12 @@ def loaded_once(w, table, put):
         assert len(counts) == 2 * (len(MANY_SPLITS) + 1) and set(counts) == {1}, counts
 
 
+def has_noted(out, word, count):
+    """The condition that a load's journal has as many lines that begin with the word."""
+    journal = out / "_rorqual_load"
+    return lambda: journal.exists() and journal.read_text().count("\n" + word) >= count
+
+
 def killed_bulk_loads_go_on(w):
     """Kills at random moments of the whole run, repeatedly until one run completes."""
     fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:b,cf:a,g:x")
@@ -130,14 +136,15 @@ def a_load_that_was_killed_goes_on(w):
     w.run("import", *fields, put, folder)
     for options in ((), ("--keep",)):
         for made in (False, True):
-            table, out = w.table(splits=MANY_SPLITS), w.bulk / f"made{w.counter}"
-            command = [*options, *fields, "--output", out, table, folder]
-            if made:
-                w.run("bulkload", *fields, "--output", out, "--no-load", table, folder)
-                command = [*options, table, out]
-            journal, first = out / "_rorqual_load", None
-            with subprocess.Popen([BINARY, "bulkload", "--zk", w.server.zk, *map(str, command)], stdout=subprocess.DEVNULL) as process:
-                killed_when(process, lambda j=journal: j.exists() and j.read_text().count("\ndone ") >= 4)
+            def prepare(options=options, made=made):
+                table, out = w.table(splits=MANY_SPLITS), w.bulk / f"made{w.counter}"
+                command = [*options, *fields, "--output", out, table, folder]
+                if made:
+                    w.run("bulkload", *fields, "--output", out, "--no-load", table, folder)
+                    command = [*options, table, out]
+                return [BINARY, "bulkload", "--zk", w.server.zk, *command], has_noted(out, "done ", 4), (command, table, out)
+            command, table, out = killed_amid(prepare)
+            journal = out / "_rorqual_load"
             first = journal.read_text()
             assert not w.own or 0 < len([n for n in store_files(w, table) if n]) <= 2 * (len(MANY_SPLITS) + 1)
             other = w.table()
@@ -162,17 +169,17 @@ def a_load_that_divides_goes_on(w):
     folder, put = folder_of(w), w.table()
     w.run("import", *fields, put, folder)
     for condition in ("divided ", "done "):
-        table, out = w.table(splits=MANY_SPLITS), w.bulk / f"few{w.counter}"
-        w.run("bulkload", *fields, "--output", out, "--no-load", put, folder)
-        journal = out / "_rorqual_load"
-        with subprocess.Popen([BINARY, "bulkload", "--zk", w.server.zk, table, str(out)], stdout=subprocess.DEVNULL) as process:
-            killed_when(process, lambda j=journal, c=condition: j.exists() and j.read_text().count("\n" + c) >= 3)
+        def prepare(condition=condition):
+            table, out = w.table(splits=MANY_SPLITS), w.bulk / f"few{w.counter}"
+            w.run("bulkload", *fields, "--output", out, "--no-load", put, folder)
+            return [BINARY, "bulkload", "--zk", w.server.zk, table, out], has_noted(out, condition, 3), (table, out)
+        table, out = killed_amid(prepare)
         w.run("bulkload", table, out)
         assert w.run("verify", "--versions", "9", "--ignore-timestamps", put, table).strip() == "equal"
         # The files end at r100, r200 and r300: two of these keys are inside a region, which gets parts of two files.
         counts = store_files(w, table)
         assert not w.own or sorted(counts) == [1] * (2 * len(MANY_SPLITS) - 2) + [2] * 4, counts
-        assert not journal.exists() and not (out / "_rorqual_pieces").exists()
+        assert not (out / "_rorqual_load").exists() and not (out / "_rorqual_pieces").exists()
 
 
 def hfiles_of(w, rows=ROWS):
@@ -209,24 +216,32 @@ def a_file_that_cannot_be_seen_is_not_loaded(w):
     if not w.own:
         return
     put, out = hfiles_of(w)
-    for there, error in (False, "No such file"), (True, "Not a directory"):
+
+    def attempt(there):
         # Enough regions that the load is not finished when the server is stopped.
         table, folder = w.table(splits=tuple(b"r%03d" % i for i in range(4, 400, 4))), w.bulk / f"away{w.counter}"
         shutil.copytree(out, folder)
-        away, journal = folder / "_cf", folder / "_rorqual_load"
+        away, pieces, begun = folder / "_cf", folder / "_rorqual_pieces/cf", has_noted(folder, "done ", 1)
         command = [BINARY, "bulkload", "--zk", w.server.zk, table, str(folder)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-            hbase.wait_for(lambda j=journal: j.exists() and "\ndone " in j.read_text())
-            pieces = folder / "_rorqual_pieces/cf"
+            hbase.wait_for(lambda: process.poll() is not None or begun())
             w.server.process.send_signal(signal.SIGSTOP)
             try:
+                if process.poll() == 0 or not pieces.exists():
+                    raise Late
                 pieces.rename(away)
                 if there:
                     pieces.write_text("")
             finally:
                 w.server.process.send_signal(signal.SIGCONT)
             text = process.communicate(timeout=DEADLINE)[0]
+        if process.returncode == 0:  # the last call had been sent
+            raise Late
         assert process.returncode == 1, text
+        return table, folder, away, pieces, text
+
+    for there, error in (False, "No such file"), (True, "Not a directory"):
+        table, folder, away, pieces, text = in_time(lambda there=there: attempt(there))
         expect(text, error)
         if there:
             pieces.unlink()
@@ -247,14 +262,15 @@ def a_renamed_file_is_loaded(w):
     put, whole = hfiles_of(w)
     for pieces in (False, True):
         for options in ((), ("--keep",)):
-            table, out = w.table(splits=MANY_SPLITS), w.bulk / f"renamed{w.counter}"
-            if pieces:
-                shutil.copytree(whole, out)
-            else:
-                w.run("bulkload", *BULK, "--output", out, "--no-load", table, w.folder / whole.name.replace("whole", "rows"))
+            def prepare(pieces=pieces):
+                table, out = w.table(splits=MANY_SPLITS), w.bulk / f"renamed{w.counter}"
+                if pieces:
+                    shutil.copytree(whole, out)
+                else:
+                    w.run("bulkload", *BULK, "--output", out, "--no-load", table, w.folder / whole.name.replace("whole", "rows"))
+                return [BINARY, "bulkload", "--zk", w.server.zk, table, out], has_noted(out, "done ", 4), (table, out)
+            table, out = killed_amid(prepare)
             journal, places = out / "_rorqual_load", [out / ("_rorqual_pieces" if pieces else "") / f for f in ("cf", "g")]
-            with subprocess.Popen([BINARY, "bulkload", "--zk", w.server.zk, table, str(out)], stdout=subprocess.DEVNULL) as process:
-                killed_when(process, lambda j=journal: j.exists() and j.read_text().count("\ndone ") >= 4)
             if w.own:
                 hbase.wait_for(lambda: server_is_idle(w))
             text = journal.read_text()
@@ -277,25 +293,28 @@ def place_of(work):
         return None
 
 
-def killed_while_it_loads(w, table, place, folder):
-    """A bulk load of text, killed between two of its calls."""
+def killed_while_it_loads(w, option):
+    """A bulk load of text, killed between two of its calls. option: --output or --progress. Returns its command, the table and the
+    option's folder."""
     fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:b,cf:a,g:x")
-    command = ["bulkload", *fields, *map(str, place), table, folder]
+    folder = folder_of(w)
 
-    def has_loaded_some():
-        output = place[1] if place[0] == "--output" else place_of(place[1] / f"bulkload-{table}")
-        journal = output and output / "_rorqual_load"
-        return journal and journal.exists() and journal.read_text().count("\ndone ") >= 4
+    def prepare():
+        table, place = w.table(splits=MANY_SPLITS), w.path("work")
+        if option == "--output":
+            place = w.bulk / f"end{w.counter}"
+        command = ["bulkload", *fields, option, place, table, folder]
 
-    with subprocess.Popen([BINARY, command[0], "--zk", w.server.zk, *map(str, command[1:])], stdout=subprocess.DEVNULL) as process:
-        killed_when(process, has_loaded_some)
-    return command
+        def has_loaded_some():
+            output = place if option == "--output" else place_of(place / f"bulkload-{table}")
+            return output and has_noted(output, "done ", 4)()
+        return [BINARY, command[0], "--zk", w.server.zk, *command[1:]], has_loaded_some, (command, table, place)
+    return killed_amid(prepare)
 
 
 def a_load_killed_at_its_end_leaves_nothing(w):
     """The step file says that all is loaded, but files that the load needed to continue still exist."""
-    table, out, folder = w.table(splits=MANY_SPLITS), w.bulk / f"end{w.counter}", folder_of(w)
-    command = killed_while_it_loads(w, table, ("--output", out), folder)
+    command, _, out = killed_while_it_loads(w, "--output")
     (out / "_rorqual_pieces").mkdir()
     step = out / "_rorqual_runs/step"
     step.write_text(step.read_text().replace("merged", "loaded"))
@@ -307,8 +326,7 @@ def a_staging_folder_is_removed_before_it_is_forgotten(w):
     """The server refuses to remove the staging folder that the work folder names: then the work folder must remain."""
     if not w.own:
         return
-    table, work, folder = w.table(splits=MANY_SPLITS), w.path("work"), folder_of(w)
-    command = killed_while_it_loads(w, table, ("--progress", work), folder)
+    command, table, work = killed_while_it_loads(w, "--progress")
     kept = work / f"bulkload-{table}"
     staging, step, wrong = place_of(kept), kept / "step", w.path("nostaging")
     wrong.mkdir()
@@ -326,11 +344,16 @@ def a_staging_folder_is_removed_before_it_is_forgotten(w):
 
 def a_bulk_load_of_changed_input_is_refused(w):
     fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:b,cf:a,g:x")
-    folder, table, work = folder_of(w), w.table(), w.path("work")
-    command = [BINARY, "bulkload", "--zk", w.server.zk, *fields, "--jobs", "1", "--rate", "3K", "--progress", str(work), table, str(folder)]
-    with subprocess.Popen(command) as process:
-        expect(first_line_of_refusal(w, process, fields, work, table, folder), "is in use")
-        killed_when(process, lambda: (work / f"bulkload-{table}" / "00001").exists())
+    folder, table = folder_of(w), w.table()
+
+    def attempt():
+        work = w.path("work")
+        command = [BINARY, "bulkload", "--zk", w.server.zk, *fields, "--jobs", "1", "--rate", "3K", "--progress", str(work), table, str(folder)]
+        with subprocess.Popen(command) as process:
+            expect(first_line_of_refusal(w, process, fields, work, table, folder), "is in use")
+            killed_when(process, lambda: (work / f"bulkload-{table}" / "00001").exists())
+        return work
+    work = in_time(attempt)
     os.utime(folder / "5", (1, 1))
     expect(w.run("bulkload", *fields, "--progress", work, table, folder, code=1), "the input has changed")
     shutil.rmtree(work)
@@ -340,11 +363,13 @@ def a_bulk_load_of_changed_input_is_refused(w):
 
 def first_line_of_refusal(w, process, fields, work, table, folder):
     """The first line of error that a second load gets at the same time."""
-    until = time.monotonic() + DEADLINE
-    while not (work / f"bulkload-{table}" / "plan").exists():
-        assert process.poll() is None and time.monotonic() < until
-        time.sleep(0.005)
-    return w.run("bulkload", *fields, "--progress", work, table, folder, code=1)
+    hbase.wait_for(lambda: process.poll() is not None or (work / f"bulkload-{table}" / "plan").exists())
+    done = subprocess.run([BINARY, "bulkload", "--zk", w.server.zk, *fields, "--progress", work, table, folder], capture_output=True,
+                          text=True, timeout=DEADLINE, check=False)
+    if process.poll() == 0:
+        raise Late
+    assert done.returncode == 1, done
+    return done.stdout + done.stderr
 
 
 ALONE = [bulk_loads_are_as_imports, bulk_loads_are_refused, killed_bulk_loads_go_on, a_load_that_was_killed_goes_on,

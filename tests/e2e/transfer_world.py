@@ -104,12 +104,39 @@ def lines_of(folder):
     return [line for path in sorted(folder.glob("part-*")) for line in path.read_bytes().split(b"\n") if line]
 
 
+class Late(Exception):
+    """A command has ended in order before what should have happened to it meanwhile, because this process paused."""
+
+
 def killed_when(process, condition):
-    """Waits for the condition, then kills the process (kill -9), which must still be alive."""
+    """Waits for the condition, then kills the process (kill -9)."""
     until = time.monotonic() + DEADLINE
-    while not condition():
-        assert process.poll() is None, f"ended with {process.returncode}"
+    while process.poll() is None and not condition():
         assert time.monotonic() < until, "it does not come about"
         time.sleep(0.005)
     process.kill()
-    assert process.wait() == -9, "it had ended"
+    code = process.wait()
+    if code == 0:
+        raise Late
+    assert code == -9, f"ended with {code}"
+
+
+def in_time(attempt):
+    """What the attempt returns, which begins with new tables and folders. It is repeated while it is too late."""
+    until = time.monotonic() + DEADLINE
+    while True:
+        try:
+            return attempt()
+        except Late:
+            assert time.monotonic() < until, "each command ends before it is killed"
+
+
+def killed_amid(prepare):
+    """Starts a command and kills it when its condition holds. prepare() returns the command, the condition, and the result of this
+    function."""
+    def attempt():
+        command, condition, result = prepare()
+        with subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL) as process:
+            killed_when(process, condition)
+        return result
+    return in_time(attempt)

@@ -258,8 +258,8 @@ static void read_records(world *w)
 static void check_records(world *w)
 {
     char text[80];
-    snprintf(text, sizeof text, "%u records, %u loads, of which %u are complete", w->records,
-             w->whole, w->owed);
+    snprintf(text, sizeof text, "%u records, %u complete loads, of which %u must reach the peer",
+             w->records, w->whole, w->owed);
     if (w->records < w->owed) note(w, "a load would not reach the peer", text);
     if (w->records > w->whole) note(w, "a record of an absent load", text);
 }

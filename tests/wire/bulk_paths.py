@@ -21,7 +21,7 @@ import rorqual  # pylint: disable=wrong-import-position
 from hbase import number, region, text  # pylint: disable=wrong-import-position
 
 SETTING = "rorqual.bulkload.folders"
-LIMIT = 20  # seconds within which a response arrives that waits for nothing, however busy the machine is
+LIMIT = 120  # seconds within which a response arrives that waits for nothing, however busy the machine is
 
 
 class World:
@@ -314,9 +314,9 @@ def loads_have_durations_of_their_table(w):
     assert timed() == 0
     for i in range(3):
         assert load(w, name, w.place("loads", "f", f"timed{i}"))
-        assert timed() == i + 1
+        hbase.wait_for(lambda i=i: timed() == i + 1)  # a call may be counted after its response
     refusal(w, name, "/no/such/file")
-    assert timed() == 4
+    hbase.wait_for(lambda: timed() == 4)
 
 
 def settings_that_make_no_sense(w):

@@ -130,9 +130,13 @@ def a_stop_while_a_procedure_repeats(folder, log):
         time.sleep(0.01)
     waits = hbase.Connection(server.master, "MasterService")
     waits.send("EnableTable", table + number(2, nonce()) + number(3, nonce()))
-    listed = [fields(p) for p in client.master.call("GetProcedures", b"")[1]]
-    mine = [p for p in listed if p[3][0] == dropping][0]
-    assert 10 in mine and mine[6][0] == 4, mine  # the state WAITING_TIMEOUT, with the exception
+
+    def is_waiting():
+        """In the state WAITING_TIMEOUT, with the exception; between two waits it runs."""
+        listed = [fields(p) for p in client.master.call("GetProcedures", b"")[1]]
+        mine = [p for p in listed if p[3][0] == dropping][0]
+        return 10 in mine and mine[6][0] == 4
+    hbase.wait_for(is_waiting)
     hbck = hbase.Connection(server.master, "HbckService")
     assert hbck.call("BypassProcedure", number(1, 10 ** 9)) == {1: [0]}
     problem = server.stop()

@@ -85,7 +85,7 @@ def libuv_is_named_where_it_is_missing(root):
     empty = root / "without_libuv"
     empty.mkdir()
     (empty / "libuv.so.1").touch()
-    run = {"env": {**os.environ, "LD_LIBRARY_PATH": str(empty)}, "capture_output": True, "text": True, "check": False, "timeout": 60}
+    run = {"env": {**os.environ, "LD_LIBRARY_PATH": str(empty)}, "capture_output": True, "text": True, "check": False, "timeout": 300}
     started = subprocess.run([rorqual.BINARY, "server", "--data", str(root / "none"), "--zk-port", "0", "--master-port", "0", "--rs-port", "0"], **run)
     assert started.returncode != 0 and "libuv.so.1" in started.stdout + started.stderr, started
     asked = subprocess.run([rorqual.BINARY, "tables", "--zk", "127.0.0.1:1"], **run)

@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import hbase  # pylint: disable=wrong-import-position
 import rorqual  # pylint: disable=wrong-import-position
 
-LIMIT = 60  # seconds; exceeded only by a server that waits forever
+LIMIT = 300  # seconds; exceeded only by a server that waits forever
 IGNORED = "rorqual.security.ignored"
 
 

@@ -24,7 +24,7 @@ DEADLINE = 300
 
 
 def fetch(url):
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=DEADLINE) as answer:
         return answer.read().decode()
 
 

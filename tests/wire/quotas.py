@@ -356,7 +356,7 @@ def snapshots_count_for_their_table(world):
     small, = (f.stat().st_size for f in (world.folder / "data/archive/data/default/pictured").glob("*/cf/*")
               if f.is_file() and f.stat().st_size != first)
     hbase.wait_for(lambda: usage(b"pictured") == now + first + small)
-    assert recorded() == {"one": first, "two": small}, recorded()
+    hbase.wait_for(lambda: recorded() == {"one": first, "two": small})
     cloned = text(1, text(1, b"one") + text(2, b"cloned")) + number(2, 1) + number(3, hbase.nonce())
     world.client.procedure(master.call("RestoreSnapshot", cloned)[1][0])
     world.set(table("cloned") + space(1 << 30, NO_INSERTS))

@@ -332,7 +332,7 @@ def watches_cost_no_more_for_being_many(w):
 def ends_with(w, requests):
     """Whether the connection is closed for these lists of absent nodes, each of a request that sets watches again."""
     z = w.session()
-    z.socket.settimeout(30)
+    z.socket.settimeout(hbase.TIMEOUT)
     try:
         for paths in requests:
             z.send(struct.pack(">ii", -8, SET_WATCHES) + struct.pack(">q", z.zxid) + texts([]) + texts(paths) + texts([]))

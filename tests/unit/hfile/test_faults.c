@@ -182,13 +182,13 @@ static void sums_that_are_not_the_cells_are_found(void **state)
         rq_hfile_reader *r;
         rq_hfile_report report;
         assert_int_equal(rq_hfile_reader_open(&b.vfs.base, "dir/f", NULL, false, &r, &why), RQ_OK);
-        bool lied = change_statistic(&r->info, which);
+        bool changed = change_statistic(&r->info, which);
         rq_err rc = rq_hfile_check(r, &report, &why);
-        if (rc != (lied ? RQ_E_CORRUPT : RQ_OK))
-            fail_msg("lie %u: %s %s", which, rq_err_name(rc), why.message);
+        if (rc != (changed ? RQ_E_CORRUPT : RQ_OK))
+            fail_msg("changed statistic %u: %s %s", which, rq_err_name(rc), why.message);
         why = (rq_error){0};
         rq_hfile_reader_unref(r);
-        if (!lied) break;
+        if (!changed) break;
     }
     bench_end(&b);
 }

@@ -85,11 +85,20 @@ void peer_send(int fd, const void *bytes, size_t len)
     assert_true(peer_try_send(fd, bytes, len));
 }
 
+ssize_t peer_recv(int fd, void *bytes, size_t cap)
+{
+    ssize_t n;
+    do
+        n = recv(fd, bytes, cap, 0);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
 void peer_read(int fd, void *bytes, size_t len)
 {
     uint8_t *p = bytes;
     while (len > 0) {
-        ssize_t n = recv(fd, p, len, 0);
+        ssize_t n = peer_recv(fd, p, len);
         if (n <= 0) fail_msg("expected %zu more bytes, got %zd (%s)", len, n, strerror(errno));
         p += n;
         len -= (size_t)n;
@@ -107,7 +116,7 @@ void peer_expect(int fd, const void *bytes, size_t len)
 void peer_expect_end(int fd)
 {
     uint8_t byte;
-    ssize_t n = recv(fd, &byte, 1, 0);
+    ssize_t n = peer_recv(fd, &byte, 1);
     if (n > 0) fail_msg("expected the end, got byte 0x%02x", byte);
     if (n < 0) assert_int_equal(errno, ECONNRESET);
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 int peer_connect(uint16_t port);
 /* Closes what peer_connect returned. */
@@ -20,6 +21,8 @@ int peer_connect_plain(uint16_t port);
 void peer_send(int fd, const void *bytes, size_t len);
 /* Returns false if the other end has closed. */
 bool peer_try_send(int fd, const void *bytes, size_t len);
+/* recv() that a stop of the process (SIGSTOP) does not interrupt. */
+ssize_t peer_recv(int fd, void *bytes, size_t cap);
 void peer_read(int fd, void *bytes, size_t len);
 void peer_expect(int fd, const void *bytes, size_t len);
 /* Expects that no more bytes arrive: end of file or a reset. */

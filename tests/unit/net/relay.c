@@ -48,7 +48,7 @@ static size_t read_far(relay *r, void *bytes, size_t len)
 {
     size_t n;
     if (r->memory == NULL) {
-        ssize_t got = recv(r->far, bytes, len, 0);
+        ssize_t got = peer_recv(r->far, bytes, len);
         return got < 0 ? 0 : (size_t)got;
     }
     rq_memory_read(r->memory, bytes, len, &n);
@@ -71,7 +71,7 @@ static void *up_main(void *arg)
     rq_buf wire = {0};
     bool open = !r->frames || send_far(r, "HELO", 4);
     for (size_t round = 0; open; round++) {
-        ssize_t got = recv(r->near, bytes, sizeof bytes, 0);
+        ssize_t got = peer_recv(r->near, bytes, sizeof bytes);
         if (got <= 0) break;
         rq_buf_reset(&wire);
         if (r->frames)

@@ -628,7 +628,7 @@ static size_t read_to_end(int fd, const char *expected, size_t len)
     char bytes[65536];
     size_t got = 0;
     ssize_t n;
-    while ((n = recv(fd, bytes, sizeof bytes, 0)) > 0) {
+    while ((n = peer_recv(fd, bytes, sizeof bytes)) > 0) {
         assert_true((size_t)n <= len - got);
         assert_memory_equal(bytes, expected + got, (size_t)n);
         got += (size_t)n;

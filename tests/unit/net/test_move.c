@@ -186,7 +186,7 @@ static void *pusher_main(void *arg)
     char back[16];
     size_t len = strlen(p->line);
     while (!atomic_load(p->ended) && peer_try_send(fd, p->line, len))
-        if (read(fd, back, sizeof back) <= 0) break;
+        if (peer_recv(fd, back, sizeof back) <= 0) break;
     close(fd);
     return NULL;
 }

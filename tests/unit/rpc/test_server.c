@@ -841,7 +841,7 @@ static void mutated_requests_harm_no_other_client(void **state)
         rq_buf_clear(&b);
         shutdown(fd, SHUT_WR);
         uint8_t sink[4096];
-        while (recv(fd, sink, sizeof sink, 0) > 0)
+        while (peer_recv(fd, sink, sizeof sink) > 0)
             ;
         peer_close(fd);
     }
@@ -851,7 +851,7 @@ static void *read_to_end(void *arg)
 {
     int fd = *(int *)arg;
     uint8_t byte;
-    while (recv(fd, &byte, 1, 0) > 0)
+    while (peer_recv(fd, &byte, 1) > 0)
         ;
     peer_close(fd);
     return NULL;

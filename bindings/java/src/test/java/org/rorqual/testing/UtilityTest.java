@@ -123,7 +123,7 @@ public class UtilityTest {
   @Test
   public void waitsEnd() throws Exception {
     int[] asked = {0};
-    assertTrue(UTILITY.waitFor(5000, 1, () -> ++asked[0] == 3) >= 0);
+    assertTrue(UTILITY.waitFor(300_000, 1, () -> ++asked[0] == 3) >= 0);
     assertEquals(-1, UTILITY.waitFor(5, 1, false, () -> false));
     assertThrows(AssertionError.class, () -> UTILITY.waitFor(5, () -> false));
   }
