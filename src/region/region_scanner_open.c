@@ -210,7 +210,7 @@ void rq_region_scanner_suspend(rq_region_scanner *s)
         rq_err rc = rq_store_scanner_suspend(s->stores[i]);
         if (rc != RQ_OK) s->failed = rc;
     }
-    if (s->scratch.cap > SCRATCH_KEEP) rq_buf_clear(&s->scratch);
+    if (s->scratch.cap > SCRATCH_KEEP && s->decision == DECISION_NONE) rq_buf_clear(&s->scratch);
 }
 
 void rq_region_scanner_lend(rq_region_scanner *s, rq_arena *lent)
