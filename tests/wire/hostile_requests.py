@@ -317,8 +317,29 @@ def one_clients_procedures_leave_room_for_others(server, restart):
     return server
 
 
+def idle_connections_leave_descriptors(server, restart):
+    """Idle connections of unknown peers leave descriptors to files, and room to clients that come later."""
+    server = restart(server, ("prlimit", "--nofile=256:256"))
+    client = hbase.Client(server)
+    region = table(client, "crowd")
+    host, port = server.regionserver.rsplit(":", 1)
+    crowd = []
+    for n in range(400):
+        crowd.append(socket.create_connection((host, int(port)), hbase.TIMEOUT))
+        crowd[-1].sendall((b"H", b"HBa", b"HBas\0\x50\0\0\1\0x")[n % 3])
+    late = hbase.Client(server)  # waits until older connections are closed
+    late.data.put(region, b"r", {(b"f", b"q"): b"v"})
+    late.flush(region)
+    late.create("crowd2", {"f": {}})
+    # The first client was quiet for longer, but is known: its connections are open.
+    assert client.data.get(region, b"r") == {(b"f", b"q"): b"v"}
+    for one in (late, client, *crowd):
+        one.close()
+    return restart(server)
+
+
 TESTS = (sums_of_numbers_with_many_digits, one_clients_procedures_leave_room_for_others, locks_leave_room_for_procedures, rows_larger_than_memory_allows, gets_of_a_batch_that_need_scanners, increments_of_rows_that_are_on_disk, tags_that_are_none, peer_that_reads_late, patterns_of_table_names,
-         calls_that_wait_for_procedures)
+         calls_that_wait_for_procedures, idle_connections_leave_descriptors)
 
 
 def main():
@@ -329,14 +350,14 @@ def main():
     with tempfile.TemporaryDirectory(prefix="rorqual-hostile-") as folder:
         data, log = pathlib.Path(folder, "data"), pathlib.Path(folder, "log")
 
-        def start():
-            server = rorqual.Server(data, log, "-D", "rorqual.memory=128m")
+        def start(prefix=()):
+            server = rorqual.Server(data, log, "-D", "rorqual.memory=128m", prefix=prefix)
             server.data = data
             return server
 
-        def restart(server):
+        def restart(server, prefix=()):
             server.kill()
-            return start()
+            return start(prefix)
 
         server = start()
         for test in TESTS:
