@@ -120,7 +120,7 @@ static uint32_t cells_of_row(const rq_region_scanner *s)
 /* Whether the slice is over. */
 static rq_err check_slice(const rq_region_scanner *s)
 {
-    uint64_t yield_ns = s->read.yield_ns;
+    uint64_t yield_ns = s->decides_at_once ? 0 : s->read.yield_ns;
     return yield_ns != 0 && rq__region_scanner_now(s) >= yield_ns ? RQ_E_AGAIN : RQ_OK;
 }
 

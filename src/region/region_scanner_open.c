@@ -270,6 +270,7 @@ rq_err rq__staged_next(rq_region_scanner *s, rq_read_ctx *ctx, rq__token_slice *
                        rq_cellblock *out, rq_error *why)
 {
     bool has_begun = slice->until_ns != 0;
+    s->decides_at_once = true;
     rq_err rc = rq__staged_read_on(s, ctx, has_begun ? slice->until_ns : LONG_AGO, out, why);
     if (RQ_LIKELY(rc != RQ_E_AGAIN || has_begun || rq_read_ctx_needs(ctx))) return rc;
     slice->until_ns = rq__region_scanner_now(s) + RQ_METER_STRETCH_NS;

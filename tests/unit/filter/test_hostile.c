@@ -667,12 +667,13 @@ static Pb__Filter *list_message(rq_arena *arena, bool all, Pb__Filter **children
     return filter_message(arena, PACKAGE "FilterList", &list.base);
 }
 
-static Pb__Filter *random_leaf(rq_arena *arena, rq_random *r)
+/* `pages`: PageFilter, too, which counts the rows that it has passed, also those that are given up. */
+static Pb__Filter *random_leaf(rq_arena *arena, rq_random *r, bool pages)
 {
     static const char *const columns[] = {"a", "b", "c", "d", "z"};
     const char *column = columns[rq_random_below(r, RQ_ARRAY_LEN(columns))];
     Pb__PageFilter page = PB__PAGE_FILTER__INIT;
-    switch (rq_random_below(r, 6)) {
+    switch (pages ? rq_random_below(r, 6) : 1 + rq_random_below(r, 5)) {
     case 0:
         page.page_size = (int64_t)rq_random_below(r, 8);
         return filter_message(arena, PACKAGE "PageFilter", &page.base);
@@ -686,15 +687,15 @@ static Pb__Filter *random_leaf(rq_arena *arena, rq_random *r)
     }
 }
 
-static Pb__Filter *random_tree(rq_arena *arena, rq_random *r, unsigned depth)
+static Pb__Filter *random_tree(rq_arena *arena, rq_random *r, unsigned depth, bool pages)
 {
     uint64_t kind = depth == 0 ? 6 : rq_random_below(r, 8);
     Pb__Filter *children[TREE_WIDTH];
     size_t count = kind < 3 ? rq_random_below(r, TREE_WIDTH) + 1 : kind < 6 ? 1 : 0;
     for (size_t i = 0; i < count; i++)
-        children[i] = random_tree(arena, r, depth - 1);
+        children[i] = random_tree(arena, r, depth - 1, pages);
     Pb__SkipFilter skip = PB__SKIP_FILTER__INIT;
-    if (count == 0) return random_leaf(arena, r);
+    if (count == 0) return random_leaf(arena, r, pages);
     switch (kind) {
     case 0:
     case 1:
@@ -813,7 +814,7 @@ static void the_end_of_a_row_is_the_same_in_slices(void **state)
     rq_random_seed(&r, unit_seed());
     for (int i = 0; i < 3000; i++) {
         rq_arena arena = {0};
-        compare_row_ends(&arena, &r, random_tree(&arena, &r, TREE_DEPTH));
+        compare_row_ends(&arena, &r, random_tree(&arena, &r, TREE_DEPTH, true));
         rq_arena_clear(&arena);
     }
 }
@@ -830,7 +831,8 @@ static void a_row_that_is_given_up_leaves_nothing(void **state)
     make_row(cells, CELLS, 4);
     for (int i = 0; i < 1000; i++) {
         rq_arena arena = {0};
-        Pb__Filter *children[2] = {random_tree(&arena, &r, 3), random_tree(&arena, &r, 3)};
+        Pb__Filter *children[2] = {random_tree(&arena, &r, 3, false),
+                                   random_tree(&arena, &r, 3, false)};
         Pb__Filter *list = list_message(&arena, i % 2 == 0, children, 2);
         rq_filter *f = parsed(&arena, level_message(&arena, LEVEL_WRAPPER, NULL, list));
         rq_filter_row_verdict verdict;
