@@ -166,7 +166,7 @@ static outcome call_once(bystander *b, int fd, const plan_method *method, const 
     rq_random r;
     uint8_t length[4];
     rq_random_seed(&r, 0);
-    peer_frame(&plain, &r, (uint32_t)++b->calls, method, message, &none, &frame);
+    peer_frame(&plain, &r, (uint32_t)++b->calls, method, message, &none, false, &frame);
     bool ok = send_all(b, fd, &frame) && receive(b, fd, length, sizeof length);
     rq_buf_clear(&frame);
     if (!ok) return FAILED;

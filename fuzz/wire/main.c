@@ -195,7 +195,7 @@ static void send_frame(fuzzer *f, peer *p, const plan_request *request, rq_buf *
     f->sent++;
 }
 
-/* Sends `message` as often as planned, each time with a new call id. */
+/* Sends `message` as often as planned, mostly each time with a new call id. */
 static void send_request(fuzzer *f, peer *p, const plan_request *request, maker *m,
                          const rq_buf *message)
 {
@@ -203,14 +203,14 @@ static void send_request(fuzzer *f, peer *p, const plan_request *request, maker 
     rq_random r = m->r;
     for (unsigned i = 0; i < request->repeats && p->fd >= 0; i++) {
         rq_buf_reset(&frame);
-        f->last_call++;
+        if (i == 0 || !request->same_id) f->last_call++;
         m->r = r;
         bool due = true;
         if (request->method == NULL)
             p->broken |= !zookeeper_frame(&m->r, f->last_call & INT32_MAX, &frame);
         else
             due = peer_frame(&p->how, &m->r, f->last_call, request->method, message,
-                             &m->cells.bytes, &frame);
+                             &m->cells.bytes, request->bomb, &frame);
         if (i == 0)
             log_request(f, request, &p->how, request->method == NULL ? &frame : message,
                         &m->cells.bytes, frame.len);
@@ -269,6 +269,7 @@ static void init_maker(fuzzer *f, const plan_request *request, const peer *p, ma
     m->long_lists = once_in(&m->r, request->repeats > 50 ? 4 : 25) ? 1 : 0;
     m->bytes_max = once_in(&m->r, 8) ? (size_t)4 << 20 : 300000;
     m->whole = request->repeats > 1 && chance(&m->r, 50);
+    m->huge = request->huge;
     unsigned back = (unsigned)rq_random_below(&m->r, 12);
     if (request->method != NULL && request->scan == SCAN_CONTINUES)
         m->scanner = world_scanner(&f->world, plan_opener(&f->plan, request->number, back));
@@ -308,7 +309,7 @@ static void control(fuzzer *f, unsigned which, const char *service, const char *
     if (p->fd < 0) peer_open(p, &f->addresses[ports[which]], &plain, 0, &r, clock_ms());
     peer_call call = {++f->last_call, CONTROL, plan_method_find(service, method), clock_ms(),
                       false};
-    (void)peer_frame(&plain, &r, call.id, call.method, message, &none, &frame);
+    (void)peer_frame(&plain, &r, call.id, call.method, message, &none, false, &frame);
     peer_send(p, &call, &frame);
     rq_buf_clear(&frame);
 }

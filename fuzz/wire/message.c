@@ -6,6 +6,8 @@
 
 #define DEPTH_MAX 12
 #define LIST_MAX 60000
+#define HUGE_MIN 100000
+#define HUGE_BYTES ((size_t)24 << 20)
 
 enum { VARINT = 0, FIXED64 = 1, DELIMITED = 2, FIXED32 = 5 };
 
@@ -296,8 +298,8 @@ static uint64_t make_number(maker *m, const ProtobufCFieldDescriptor *f, enum me
             return w->procedures[rq_random_below(&m->r, known)];
         }
         return draw_number(&m->r);
-    case NONCE:
-        return rq_random_below(&m->r, 50); /* some nonces are repeated */
+    case NONCE: /* some nonces are repeated */
+        return once_in(&m->r, 10) ? draw_number(&m->r) : rq_random_below(&m->r, 50);
     case SMALL_TIME:
         return rq_random_below(&m->r, 200);
     case FLAGS:
@@ -386,6 +388,22 @@ static void make_one(maker *m, const ProtobufCFieldDescriptor *f, enum meaning m
     }
 }
 
+/* Copies of one element. */
+static void make_huge_list(maker *m, const ProtobufCFieldDescriptor *f, enum meaning means,
+                           rq_buf *out)
+{
+    size_t count = HUGE_MIN * (1 + rq_random_below(&m->r, 10));
+    size_t before = out->len;
+    rq_buf one = {0};
+    m->huge = false;
+    m->long_lists = 0;
+    make_one(m, f, means, &one);
+    for (size_t i = 0; i < count && out->len - before < HUGE_BYTES; i++)
+        put(out, one.ptr, one.len);
+    m->bytes += out->len - before;
+    rq_buf_clear(&one);
+}
+
 /* Thousands of elements: each generated separately, or one repeated. */
 static void make_long_list(maker *m, const ProtobufCFieldDescriptor *f, enum meaning means,
                            rq_buf *out)
@@ -409,6 +427,10 @@ static void make_long_list(maker *m, const ProtobufCFieldDescriptor *f, enum mea
 
 static void make_list(maker *m, const ProtobufCFieldDescriptor *f, enum meaning means, rq_buf *out)
 {
+    if (m->huge && chance(&m->r, 30)) {
+        make_huge_list(m, f, means, out);
+        return;
+    }
     if (m->long_lists > 0 && m->bytes < m->bytes_max && chance(&m->r, 30)) {
         make_long_list(m, f, means, out);
         return;

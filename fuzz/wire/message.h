@@ -20,6 +20,7 @@ typedef struct maker {
     rq_cellblock cells;         /* the request's cell block */
     bool has_codec;
     bool whole;          /* a scan of a whole region, with responses as large as possible */
+    bool huge;           /* the next list, or mutation, has 10^5 to 10^6 elements */
     bool of_meta;        /* the request is about hbase:meta, and has its rows and columns */
     unsigned depth;      /* nesting of messages */
     unsigned long_lists; /* number of repeated fields that may still get thousands of elements */

@@ -202,18 +202,36 @@ static void put_class(const char *class_name, const rq_buf *message, rq_buf *out
     put_delimited(out, 2, message);
 }
 
-/* Nests a filter in thousands of others. */
+/* Nests a filter in another one: a wrapper, or a list that has it several times. */
+static void nest_once(maker *m, size_t copies_max, rq_buf *filter)
+{
+    static const char *const classes[] = {"WhileMatchFilter", "SkipFilter", "FilterWrapper",
+                                          "FilterList"};
+    rq_buf inner = {0}, outer = {0};
+    size_t kind = rq_random_below(&m->r, RQ_ARRAY_LEN(classes));
+    bool is_list = kind == RQ_ARRAY_LEN(classes) - 1;
+    size_t copies = is_list ? 1 + rq_random_below(&m->r, copies_max) : 1;
+    if (is_list) put_number_field(&inner, 1, 1 + rq_random_below(&m->r, 2));
+    while (copies-- > 0)
+        put_delimited(&inner, is_list ? 2 : 1, filter);
+    put_class(classes[kind], &inner, &outer);
+    rq_buf_clear(&inner);
+    rq_buf_clear(filter);
+    *filter = outer;
+}
+
+#define NEST_BYTES 100000
+
+/* Nests a filter in many others: mostly in as many as the server accepts, sometimes in thousands, or in lists
+ * that have it 100,000 times. */
 static void nest(maker *m, rq_buf *filter)
 {
-    size_t levels = rq_random_below(&m->r, 3000);
-    for (size_t i = 0; i < levels; i++) {
-        rq_buf inner = {0}, outer = {0};
-        put_delimited(&inner, 1, filter);
-        put_class("WhileMatchFilter", &inner, &outer);
-        rq_buf_clear(&inner);
-        rq_buf_clear(filter);
-        *filter = outer;
-    }
+    size_t levels = rq_random_below(&m->r, once_in(&m->r, 3) ? 3000 : 100);
+    for (size_t i = 0; i < levels; i++)
+        nest_once(m, filter->len < NEST_BYTES ? 4 : 1, filter);
+    if (!m->huge || filter->len > NEST_BYTES) return;
+    m->huge = false;
+    nest_once(m, NEST_BYTES, filter);
 }
 
 static void filter(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out)
@@ -226,7 +244,7 @@ static void filter(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out)
     rq_buf message = {0}, made = {0};
     make_message(m, of, &message);
     put_class(once_in(&m->r, 200) ? "NoSuchFilter" : of->short_name, &message, &made);
-    if (once_in(&m->r, 300)) nest(m, &made);
+    if (m->huge || once_in(&m->r, 100)) nest(m, &made);
     put(out, made.ptr, made.len);
     rq_buf_clear(&message);
     rq_buf_clear(&made);
@@ -343,6 +361,8 @@ static void mutation_with_cells(maker *m, rq_buf *out)
     unsigned type = (unsigned)rq_random_below(&m->r, 4);
     unsigned count = 1 + draw_count(&m->r);
     if (once_in(&m->r, 200)) count = 2000;
+    if (m->huge) count = 100000;
+    m->huge = false;
     make_row(m, &row);
     for (unsigned i = 0; i < count; i++) {
         bool strange = once_in(&m->r, 60);
@@ -382,13 +402,31 @@ static void action(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out)
     if ((which & 4) != 0) make_field(m, d, "service_call", out);
 }
 
+/* Up to a million gets of one short row, or of none. */
+static void tiny_actions(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out)
+{
+    static const uint8_t get_nothing[] = {0x1a, 0}, get_row[] = {0x1a, 3, 0x0a, 1, 'r'};
+    size_t count = (size_t)100000 * (1 + rq_random_below(&m->r, 10));
+    bool has_row = chance(&m->r, 70);
+    rq_buf action = {0};
+    m->huge = false;
+    make_field(m, d, "region", out);
+    put(&action, has_row ? get_row : get_nothing, has_row ? sizeof get_row : sizeof get_nothing);
+    while (count-- > 0)
+        put_delimited(out, 3, &action);
+    rq_buf_clear(&action);
+}
+
 /* Each part has another region, and rows of that region. */
 static void region_action(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out)
 {
     const world_region *kept = m->region;
     if (m->world->region_count > 0 && chance(&m->r, 40))
         m->region = &m->world->regions[rq_random_below(&m->r, m->world->region_count)];
-    make_fields(m, d, out);
+    if (m->huge && chance(&m->r, 50))
+        tiny_actions(m, d, out);
+    else
+        make_fields(m, d, out);
     m->region = kept;
 }
 

@@ -56,8 +56,33 @@ static void put_message(rq_buf *out, const rq_buf *message)
     put(out, message->ptr, message->len);
 }
 
-/* Encodes cells with the connection's codec and compression; sometimes truncated. */
-static void encode_cells(const plan_life *how, rq_random *r, const rq_buf *cells, rq_buf *out)
+/* A length, or a count of cells, of a cell codec: a lie. */
+static void lie(rq_random *r, rq_buf *coded)
+{
+    if (coded->len < 8) return;
+    size_t at = rq_random_below(r, 4) == 0 ? rq_random_below(r, coded->len - 3) : 0;
+    rq_put_be32(coded->ptr + at, (uint32_t)draw_number(r));
+}
+
+#define BOMB_BYTES ((size_t)48 << 20)
+
+/* Appends bytes that compress well: zeros, or copies of the cells. */
+static void arm(rq_random *r, rq_buf *coded)
+{
+    size_t len = coded->len;
+    bool zeros = len == 0 || chance(r, 50);
+    must(rq_buf_reserve(coded, BOMB_BYTES));
+    if (zeros)
+        memset(coded->ptr + len, 0, BOMB_BYTES);
+    else
+        for (size_t at = 0; at < BOMB_BYTES; at++)
+            coded->ptr[len + at] = coded->ptr[at];
+    coded->len += BOMB_BYTES;
+}
+
+/* Encodes cells with the connection's codec and compression; sometimes damaged. */
+static void encode_cells(const plan_life *how, rq_random *r, const rq_buf *cells, bool bomb,
+                         rq_buf *out)
 {
     rq_buf coded = {0};
     if (rq__cell_codec_is_native((rq_cell_codec)how->codec))
@@ -67,6 +92,8 @@ static void encode_cells(const plan_life *how, rq_random *r, const rq_buf *cells
     const rq_compressor *c =
         how->compressor_class == NULL ? NULL : rq__compressor_find(how->compressor_class);
     if (once_in(r, 40)) draw_damage(r, &coded);
+    if (once_in(r, 60)) lie(r, &coded);
+    if (bomb && c != NULL) arm(r, &coded);
     if (c == NULL)
         put(out, coded.ptr, coded.len);
     else
@@ -96,11 +123,11 @@ static bool put_request_header(rq_random *r, uint32_t call_id, const plan_method
 }
 
 bool peer_frame(const plan_life *how, rq_random *r, uint32_t call_id, const plan_method *method,
-                const rq_buf *message, const rq_buf *cells, rq_buf *out)
+                const rq_buf *message, const rq_buf *cells, bool bomb, rq_buf *out)
 {
     rq_buf block = {0};
     size_t at = begin_frame(out);
-    if (cells->len > 0) encode_cells(how, r, cells, &block);
+    if (cells->len > 0 || bomb) encode_cells(how, r, cells, bomb, &block);
     bool due = put_request_header(r, call_id, method, &block, out);
     put_message(out, message);
     put(out, block.ptr, block.len);

@@ -56,9 +56,10 @@ void peer_read(peer *p, world *w, int64_t now_ms);
 /* The oldest unanswered call of a connection that reads; NULL: none. */
 const peer_call *peer_oldest(const peer *p);
 
-/* Makes a frame of the RPC protocol. Returns false if the server may drop the call. */
+/* Makes a frame of the RPC protocol. `bomb`: a compressed cell block becomes many times larger. Returns false if the
+ * server may drop the call. */
 bool peer_frame(const plan_life *how, rq_random *r, uint32_t call_id, const plan_method *method,
-                const rq_buf *message, const rq_buf *cells, rq_buf *out);
+                const rq_buf *message, const rq_buf *cells, bool bomb, rq_buf *out);
 /* Makes a request of ZooKeeper's protocol. Returns false if the server may close the connection. */
 bool zookeeper_frame(rq_random *r, uint32_t call_id, rq_buf *out);
 

@@ -28,7 +28,7 @@ static const plan_method methods[] = {
 #undef X
 };
 
-/* Other methods have weight 2. The plan sends no method that stops a server: their weight is 0. */
+/* Other methods have weight 2. The server refuses calls that would stop it (rorqual.stop.by.call). */
 static const struct {
     const char *name;
     unsigned weight;
@@ -52,9 +52,9 @@ static const struct {
     {"CompactionSwitch", 1},
     {"SetSplitOrMergeEnabled", 1},
     {"getProcedureResult", 6},
-    {"Shutdown", 0},
-    {"StopMaster", 0},
-    {"StopServer", 0},
+    {"Shutdown", 1},
+    {"StopMaster", 1},
+    {"StopServer", 1},
 };
 
 const plan_method *plan_method_find(const char *service, const char *name)
@@ -190,6 +190,10 @@ void plan_make(const plan *p, uint64_t number, plan_request *ret)
     bool reads = strcmp(ret->method->name, "Scan") == 0 || strcmp(ret->method->name, "Get") == 0;
     if (once_in(&r, reads ? 80 : 250))
         ret->repeats = 2 + (unsigned)rq_random_below(&r, once_in(&r, 3) ? 1000 : 50);
+    if (ret->scan == SCAN_OPENS && once_in(&r, 400)) ret->repeats = 5000;
+    ret->same_id = ret->repeats > 1 && once_in(&r, 4);
+    ret->huge = ret->repeats == 1 && once_in(&r, 300);
+    ret->bomb = ret->repeats == 1 && once_in(&r, 100);
 }
 
 static bool opens(const plan *p, uint64_t number)

@@ -52,6 +52,9 @@ typedef struct plan_request {
     const plan_method *method; /* NULL: a request of ZooKeeper's protocol */
     plan_scan scan;
     unsigned repeats; /* number of times it is sent in a row */
+    bool same_id;     /* each time with the same call id */
+    bool huge;        /* one of its lists has 10^5 to 10^6 elements */
+    bool bomb;        /* its cell block, if it is compressed, becomes many times larger */
 } plan_request;
 
 #define PLAN_OPENERS 64

@@ -86,11 +86,16 @@ static const rq_filter_class single_class = {
     .forgets_rows = true,
 };
 
-static void exclude_row_cells(rq_filter *f, const rq_cell *cells, size_t count, bool *keep)
+static rq_err exclude_row_cells(rq_filter *f, rq_filter_cells *cells)
 {
     const single_filter *s = (const single_filter *)f;
-    for (size_t i = 0; i < count; i++)
-        if (is_column(&s->column, &cells[i])) keep[i] = false;
+    for (;;) {
+        rq__few_cells few;
+        RQ_TRY(rq__filter_next_cells(f, f->pace, 1, cells, &few));
+        if (few.count == 0) return RQ_OK;
+        for (size_t i = 0; i < few.count; i++)
+            if (is_column(&s->column, &few.cells[i])) few.keep[i] = false;
+    }
 }
 
 static const rq_filter_class single_exclude_class = {
@@ -111,6 +116,7 @@ static rq_err parse_single(rq__parse *p, const rq_filter_class *cls,
     if (f == NULL) return rq__parse_failed(p);
     RQ_TRY(rq__parse_op(p, (int)m->compare_op, &f->op));
     RQ_TRY(rq__parse_comparator_of_filter(p, m->comparator, &f->comparator));
+    if (cls->row_cells != NULL) RQ_TRY(rq__parse_pace(p, &f->base.pace));
     f->column.family = rq__slice_of_pb(m->column_family);
     f->column.qualifier = rq__slice_of_pb(m->column_qualifier);
     f->filter_if_missing = m->filter_if_missing;
@@ -199,9 +205,8 @@ typedef struct dependent_filter {
     rq_compare_op op;
     rq_comparator *comparator; /* NULL: any value */
     bool drop;                 /* the column itself is not returned */
-    bool sorted;
-    rq_arena *arena; /* of the filter: charged for … */
-    rq_buf stamps;   /* int64_t of this row's matching cells */
+    rq_arena *arena;           /* of the filter: charged for … */
+    rq_buf stamps; /* int64_t of this row's matching cells, descending as the cells of a column */
 } dependent_filter;
 
 static void dependent_reset(rq_filter *f)
@@ -224,7 +229,6 @@ static rq_err dependent_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *
     }
     RQ_TRY(rq__filter_reserve(d->arena, &d->stamps, sizeof cell->timestamp));
     RQ_TRY(rq_buf_append(&d->stamps, &cell->timestamp, sizeof cell->timestamp));
-    d->sorted = false;
     if (d->drop) *ret = RQ_FILTER_SKIP;
     return RQ_OK;
 }
@@ -235,19 +239,25 @@ static int compare_stamps(const void *a, const void *b)
     int64_t y;
     memcpy(&x, a, sizeof x);
     memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
+    return (x < y) - (x > y);
 }
 
-static void dependent_row_cells(rq_filter *f, const rq_cell *cells, size_t count, bool *keep)
+/* Units of a search among the stamps of a row. */
+#define SEARCH_UNITS 4
+
+static rq_err dependent_row_cells(rq_filter *f, rq_filter_cells *cells)
 {
-    dependent_filter *d = (dependent_filter *)f;
+    const dependent_filter *d = (const dependent_filter *)f;
     size_t stamps = d->stamps.len / sizeof(int64_t);
-    if (!d->sorted && stamps > 1) qsort(d->stamps.ptr, stamps, sizeof(int64_t), compare_stamps);
-    d->sorted = true;
-    for (size_t i = 0; i < count; i++)
-        if (stamps == 0 || bsearch(&cells[i].timestamp, d->stamps.ptr, stamps, sizeof(int64_t),
-                                   compare_stamps) == NULL)
-            keep[i] = false;
+    for (;;) {
+        rq__few_cells few;
+        RQ_TRY(rq__filter_next_cells(f, f->pace, SEARCH_UNITS, cells, &few));
+        if (few.count == 0) return RQ_OK;
+        for (size_t i = 0; i < few.count; i++)
+            if (stamps == 0 || bsearch(&few.cells[i].timestamp, d->stamps.ptr, stamps,
+                                       sizeof(int64_t), compare_stamps) == NULL)
+                few.keep[i] = false;
+    }
 }
 
 static const rq_filter_class dependent_class = {
@@ -273,6 +283,7 @@ rq_err rq__parse_dependent_column(rq__parse *p, rq_slice bytes, rq_filter **ret)
     f->column.qualifier = rq__slice_of_pb(m->column_qualifier);
     f->drop = m->drop_dependent_column;
     f->arena = p->arena;
+    RQ_TRY(rq__parse_pace(p, &f->base.pace));
     RQ_TRY(rq__parse_own_buf(p, &f->stamps));
     *ret = &f->base;
     return RQ_OK;

@@ -25,6 +25,11 @@ void rq_filter_set_seed(rq_filter *f, uint64_t seed)
     if (f->cls->set_seed != NULL) f->cls->set_seed(f, seed);
 }
 
+uint32_t rq_filter_parts(const rq_filter *f)
+{
+    return f->parts;
+}
+
 rq_pace *rq_filter_pace(const rq_filter *f)
 {
     return f->pace;
@@ -32,6 +37,8 @@ rq_pace *rq_filter_pace(const rq_filter *f)
 
 void rq_filter_reset(rq_filter *f)
 {
+    f->row_at = 0;
+    f->row_cells_done = false;
     if (f->cls->reset == NULL) return;
     f->ended = RQ__ENDED_UNKNOWN;
     f->cls->reset(f);
@@ -150,20 +157,64 @@ bool rq_filter_row(rq_filter *f)
     return f->cls->row(f);
 }
 
-rq_filter_row_verdict rq__filter_row_done(rq_filter *f, const rq_cell *cells, size_t count,
-                                          bool *keep)
+rq_err rq__filter_next_cells(rq_filter *f, rq_pace *pace, unsigned units, rq_filter_cells *cells,
+                             rq__few_cells *ret)
 {
-    rq__filter_row_cells(f, cells, count, keep);
-    if (count == 0 || memchr(keep, true, count) == NULL) return RQ_FILTER_ROW_NOT_CALLED;
-    if (!rq_filter_row(f)) return RQ_FILTER_ROW_INCLUDE;
-    memset(keep, false, count);
-    return RQ_FILTER_ROW_EXCLUDE;
+    size_t at = f->row_at;
+    *ret = (rq__few_cells){0};
+    if (at == cells->count) {
+        f->row_at = 0;
+        return RQ_OK;
+    }
+    if (pace->slice_left < units) return RQ_E_AGAIN;
+    if (at < cells->begin || at >= cells->end) RQ_TRY(cells->move(cells, at));
+    size_t affordable = (size_t)pace->slice_left / units;
+    size_t count = cells->end - at;
+    if (count > affordable) count = affordable;
+    pace->slice_left -= (int64_t)(count * units);
+    f->row_at += count;
+    *ret = (rq__few_cells){&cells->cells[at - cells->begin], cells->keep + at, count};
+    return RQ_OK;
+}
+
+/* Looking through this many flags takes about a unit. */
+#define FLAGS_OF_A_UNIT 256
+
+rq_err rq__filter_row_end(rq_filter *f, rq_pace *pace, rq_filter_cells *cells,
+                          rq_filter_row_verdict *ret)
+{
+    size_t count = cells->count;
+    if (!f->row_cells_done) RQ_TRY(rq__filter_row_cells(f, cells));
+    f->row_cells_done = true;
+    if (pace != NULL && count > 0) {
+        if (pace->slice_left <= 0) return RQ_E_AGAIN;
+        pace->slice_left -= (int64_t)(count / FLAGS_OF_A_UNIT + 1);
+    }
+    f->row_cells_done = false;
+    *ret = RQ_FILTER_ROW_NOT_CALLED;
+    if (count == 0 || memchr(cells->keep, true, count) == NULL) return RQ_OK;
+    *ret = RQ_FILTER_ROW_INCLUDE;
+    if (!rq_filter_row(f)) return RQ_OK;
+    memset(cells->keep, false, count);
+    *ret = RQ_FILTER_ROW_EXCLUDE;
+    return RQ_OK;
+}
+
+rq_err rq_filter_row_end(rq_filter *f, rq_filter_cells *cells, rq_filter_row_verdict *ret)
+{
+    return rq__filter_row_end(f, f->pace, cells, ret);
 }
 
 rq_filter_row_verdict rq_filter_row_done(rq_filter *f, const rq_cell *cells, size_t count,
                                          bool *keep)
 {
-    return rq__filter_row_done(f, cells, count, keep);
+    rq_filter_cells all = {.count = count, .keep = keep, .cells = cells, .end = count};
+    rq_filter_row_verdict verdict;
+    rq_err rc;
+    while ((rc = rq_filter_row_end(f, &all, &verdict)) == RQ_E_AGAIN)
+        f->pace->slice_left = RQ_PACE_SLICE;
+    RQ_ASSERT(rc == RQ_OK); /* there is no other window */
+    return verdict;
 }
 
 bool rq_filter_is_family_essential(rq_filter *f, rq_slice family)

@@ -11,7 +11,7 @@
  *   rq_filter_cell            for each cell that passes versions, deletes and time range
  *     rq_filter_next_cell_hint   after SEEK_NEXT_USING_HINT, with the same cell
  *     rq_filter_transform_cell   after one of the INCLUDE codes, with the same cell
- *   end of the row            if rq_filter_has_filter_row(): rq_filter_row_done on the collected
+ *   end of the row            if rq_filter_has_filter_row(): rq_filter_row_end on the collected
  *                             cells; else rq_filter_row (RowFilter, PrefixFilter and FuzzyRowFilter
  *                             decide there without having a filter row)
  *   rq_filter_reset           before the next row
@@ -119,14 +119,36 @@ rq_err rq_filter_next_cell_hint(rq_filter *f, const rq_cell *cell, rq_cell *ret,
  * a filter. */
 bool rq_filter_has_filter_row(const rq_filter *f);
 /*
- * Passes the row's collected cells, in order, with keep[i] true for each; the filter clears the
- * flags of cells it drops. HBASE: FilterWrapper.filterRowCellsWithRet: filterRowCells, then, if
+ * The collected cells of a row, in order, through a window: a row may have millions of cells, and
+ * their views would take several times the memory of the cells.
+ */
+typedef struct rq_filter_cells {
+    size_t count;
+    bool *keep; /* `count` flags, true at first; the filter clears those of the cells it drops */
+    /* The window: the cells from `begin` up to `end`. */
+    const rq_cell *cells;
+    size_t begin, end;
+    /* Makes the window begin at cell `at`, which is outside it. NULL: the window has all cells. */
+    rq_err (*move)(struct rq_filter_cells *c, size_t at);
+} rq_filter_cells;
+
+/*
+ * Passes the row's cells. HBASE: FilterWrapper.filterRowCellsWithRet: filterRowCells, then, if
  * cells are left, filterRow. HBase does not call rq_filter_row afterwards, not even after
  * NOT_CALLED (so a PageFilter does not count empty rows).
+ *
+ * RQ_E_AGAIN: the pace's slice is used up, whether or not the pace allows pauses. Then set the
+ * slice, and repeat the call with the same cells and flags; or call rq_filter_reset to give the row
+ * up. Other errors are of `move`.
  */
+RQ_NODISCARD
+rq_err rq_filter_row_end(rq_filter *f, rq_filter_cells *cells, rq_filter_row_verdict *ret);
+/* The same in one step, for a few cells. It takes at most count * rq_filter_parts units. */
 rq_filter_row_verdict rq_filter_row_done(rq_filter *f, const rq_cell *cells, size_t count,
                                          bool *keep);
-/* Whether rq_filter_row_done examines the cells. If not, it equals rq_filter_row when there are
+/* The filters, and keys of filters, of which it consists. Constant for a filter. */
+uint32_t rq_filter_parts(const rq_filter *f);
+/* Whether rq_filter_row_end examines the cells. If not, it equals rq_filter_row when there are
  * cells, and the caller need not collect them. Constant for a filter. */
 bool rq_filter_sees_row_cells(const rq_filter *f);
 /* Filter.filterRow, for filters without a filter row. True: exclude the row. */

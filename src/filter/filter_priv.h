@@ -32,9 +32,10 @@ typedef struct rq_filter_class {
     /* NULL: no hint. *has is false on entry. */
     rq_err (*hint)(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *has);
     bool (*has_filter_row)(const rq_filter *f); /* NULL: false */
-    /* Clears flags in `keep`; cells whose flag is already cleared do not count as present. NULL:
-     * clears none. */
-    void (*row_cells)(rq_filter *f, const rq_cell *cells, size_t count, bool *keep);
+    /* Clears flags in cells->keep; cells whose flag is already cleared do not count as present.
+     * RQ_E_AGAIN: the slice is used up; row_at says where to continue. A hook that does not pause
+     * sets row_at back to 0. NULL: clears none. */
+    rq_err (*row_cells)(rq_filter *f, rq_filter_cells *cells);
     bool (*sees_row_cells)(const rq_filter *f);                 /* NULL: true if row_cells is set */
     bool (*row)(rq_filter *f);                                  /* NULL: false */
     bool (*is_family_essential)(rq_filter *f, rq_slice family); /* NULL: true */
@@ -60,7 +61,10 @@ typedef enum rq__ended {
 
 struct rq_filter {
     const rq_filter_class *cls;
-    rq_pace *pace; /* set for the outermost filter and for lists; NULL: no text searches inside */
+    rq_pace *pace; /* set for the outermost filter and for lists; NULL: no text searches inside,
+                    * and no filters with row_cells */
+    size_t row_at; /* of row_cells: the next cell, or a list's next child */
+    bool row_cells_done; /* of rq__filter_row_end: the cells were passed, filterRow is next */
     bool reversed;
     uint8_t ended; /* rq__ended */
     /* Whether the class has these hooks. Lists and FilterWrapper clear may_end, and AND clears
@@ -107,13 +111,24 @@ static inline rq_err rq__filter_cell(rq_filter *f, const rq_cell *cell, rq_filte
     return RQ_OK;
 }
 
-static inline void rq__filter_row_cells(rq_filter *f, const rq_cell *cells, size_t count,
-                                        bool *keep)
+static inline rq_err rq__filter_row_cells(rq_filter *f, rq_filter_cells *cells)
 {
-    if (f->cls->row_cells == NULL) return;
+    if (f->cls->row_cells == NULL) return RQ_OK;
     f->ended = RQ__ENDED_UNKNOWN;
-    f->cls->row_cells(f, cells, count, keep);
+    return f->cls->row_cells(f, cells);
 }
+
+typedef struct rq__few_cells {
+    const rq_cell *cells;
+    bool *keep;
+    size_t count;
+} rq__few_cells;
+
+/* For row_cells hooks that look at each cell: the row's next cells from f->row_at on, as many as the
+ * slice allows at `units` each. None: all were passed. RQ_E_AGAIN: the slice is used up. */
+RQ_NODISCARD
+rq_err rq__filter_next_cells(rq_filter *f, rq_pace *pace, unsigned units, rq_filter_cells *cells,
+                             rq__few_cells *ret);
 
 /* HBase's null among the return codes: a filter that never saw the row key (MultiRowRangeFilter
  * in a SkipFilter) returns it. Not visible outside the room. */
@@ -129,9 +144,10 @@ static inline bool rq__filter_code_includes(rq_filter_code code)
 rq_err rq__filter_row_key_passes(rq_filter *f, rq_slice row, bool *ret, rq_error *why);
 /* has_filter_row hook that returns true. */
 bool rq__filter_has_filter_row(const rq_filter *f);
-/* Implements rq_filter_row_done; also used by filters that contain a filter. */
-rq_filter_row_verdict rq__filter_row_done(rq_filter *f, const rq_cell *cells, size_t count,
-                                          bool *keep);
+/* Implements rq_filter_row_end; also used by filters that contain a filter. */
+RQ_NODISCARD
+rq_err rq__filter_row_end(rq_filter *f, rq_pace *pace, rq_filter_cells *cells,
+                          rq_filter_row_verdict *ret);
 
 /* A key before all cells of the row. A row longer than any valid one is truncated, which only
  * moves the key forward. */

@@ -19,11 +19,16 @@ void rq__list_transform(rq_filter *f, const rq_cell *in, rq_cell *ret)
     *ret = cell;
 }
 
-void rq__list_row_cells(rq_filter *f, const rq_cell *cells, size_t count, bool *keep)
+rq_err rq__list_row_cells(rq_filter *f, rq_filter_cells *cells)
 {
     const rq__list *l = (const rq__list *)f;
-    for (size_t i = 0; i < l->count; i++)
-        rq__filter_row_cells(l->children[i], cells, count, keep);
+    for (; f->row_at < l->count; f->row_at++) {
+        if (l->is_long && f->pace->slice_left <= 0) return RQ_E_AGAIN;
+        RQ_TRY(rq__filter_row_cells(l->children[f->row_at], cells));
+        rq__list_spend(l, 1);
+    }
+    f->row_at = 0;
+    return RQ_OK;
 }
 
 bool rq__list_sees_row_cells(const rq_filter *f)

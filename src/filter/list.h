@@ -37,7 +37,7 @@ struct Pb__FilterList;
 int rq__list_compare(const rq__list *l, const rq_cell *a, const rq_cell *b);
 
 void rq__list_transform(rq_filter *f, const rq_cell *in, rq_cell *ret);
-void rq__list_row_cells(rq_filter *f, const rq_cell *cells, size_t count, bool *keep);
+rq_err rq__list_row_cells(rq_filter *f, rq_filter_cells *cells);
 bool rq__list_sees_row_cells(const rq_filter *f);
 bool rq__list_has_filter_row(const rq_filter *f);
 bool rq__list_is_family_essential(rq_filter *f, rq_slice family);

@@ -208,6 +208,7 @@ static rq_err all_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, r
 static bool all_row(rq_filter *f)
 {
     const rq__list *l = (const rq__list *)f;
+    rq__list_spend(l, l->count);
     for (size_t i = 0; i < l->count; i++)
         if (rq_filter_row(l->children[i])) return true;
     return false;

@@ -164,9 +164,10 @@ static bool wrapper_has_filter_row(const rq_filter *f)
     return rq_filter_has_filter_row(inner_of(f));
 }
 
-static void wrapper_row_cells(rq_filter *f, const rq_cell *cells, size_t count, bool *keep)
+static rq_err wrapper_row_cells(rq_filter *f, rq_filter_cells *cells)
 {
-    (void)rq__filter_row_done(inner_of(f), cells, count, keep);
+    rq_filter_row_verdict verdict;
+    return rq__filter_row_end(inner_of(f), f->pace, cells, &verdict);
 }
 
 static bool wrapper_row(rq_filter *f)
@@ -193,6 +194,7 @@ rq_err rq__parse_filter_wrapper(rq__parse *p, rq_slice bytes, rq_filter **ret)
     const Pb__FilterWrapper *m = rq__parse_message(p, &pb__filter_wrapper__descriptor, bytes);
     if (m == NULL) return rq__parse_failed(p);
     RQ_TRY(parse_wrapping(p, &wrapper_class, m->filter, ret));
+    RQ_TRY(rq__parse_pace(p, &(*ret)->pace));
     (*ret)->may_end = ((const wrapping *)*ret)->inner->may_end;
     return RQ_OK;
 }

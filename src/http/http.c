@@ -232,7 +232,7 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx)
     rq_http *h = ctx;
     (void)fd;
     (void)what;
-    evconnlistener_enable(h->listener); /* on_accept_error, or accept_again, which is late then */
+    evconnlistener_enable(h->listener); /* accept_again is late */
     sweep(h);
     if (h->connections > 0) set_tick(h);
 }
@@ -278,14 +278,23 @@ static struct bufferevent *make_stream(struct event_base *base, void *ctx)
     return stream;
 }
 
-/* Accepting has failed, mostly because of too many open files. Stops listening until the next tick, because otherwise
- * libevent would try the same connection again and again without a pause. */
+static void listen_again(evutil_socket_t fd, short what, void *ctx)
+{
+    struct evconnlistener *listener = ctx;
+    (void)fd;
+    (void)what;
+    evconnlistener_enable(listener);
+}
+
+/* Accepting has failed, mostly because of too many open files. Stops listening for a second, because otherwise
+ * libevent would try the same connection again and again without a pause. `ctx` is evhttp's, as the listener is. */
 static void on_accept_error(struct evconnlistener *listener, void *ctx)
 {
-    rq_http *h = ctx;
-    rq_log_debug(h->log, "http", "cannot accept an HTTP connection: %s", strerror(errno));
-    evconnlistener_disable(listener);
-    set_tick(h);
+    struct timeval second = {1, 0};
+    (void)ctx;
+    if (event_base_once(evconnlistener_get_base(listener), -1, EV_TIMEOUT, listen_again, listener,
+                        &second) == 0)
+        evconnlistener_disable(listener);
 }
 
 /* The kernel has taken the whole response. */

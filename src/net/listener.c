@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define ACCEPT_BATCH 64
-#define ACCEPT_RETRY_NS 100000000ull /* out of file descriptors: try again after this */
+#define ACCEPT_RETRY_NS 20000000ull /* no descriptor for a connection: try again after this */
 /* The log lines of failed accepts. */
 #define ACCEPT_LINES ((rq_log_rate){1, UINT64_C(60000000000)})
 
@@ -52,6 +52,9 @@ static void stream_open(rq_loop *loop, rq_listener *l, struct carrier c)
         return;
     }
     s->loop = loop;
+    s->heard_ns = loop->now_ns;
+    s->nameless = true;
+    atomic_fetch_add(&l->loops->nameless, 1);
     s->listener = l;
     s->events = l->events;
     s->fd = c.fd;
@@ -87,6 +90,7 @@ static void run_handover(rq_task *task)
 
 static void accepted(rq_listener *l, struct carrier c)
 {
+    atomic_fetch_add(&l->loops->accepted, 1);
     unsigned before = atomic_fetch_add(&l->connections, 1);
     if (l->connections_max > 0 && before >= l->connections_max) {
         refuse(l, c);
@@ -114,13 +118,19 @@ static void on_accept_retry(rq_loop_timer *t)
     l->loops->libuv.uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
 }
 
+/* The connection stays in the backlog and the socket readable: do not spin on it. */
 RQ_COLD static void cannot_accept(rq_listener *l, int code)
 {
     uint64_t suppressed;
+    l->loops->libuv.uv_poll_stop(&l->poll);
+    rq_loop_timer_arm(&l->loops->loop[0], &l->retry, ACCEPT_RETRY_NS);
+    rq__crowd_make_room(l->loops);
     if (!rq_log_limit_passes(&l->failed_accepts, ACCEPT_LINES, rq_loop_clock_ns(), &suppressed))
         return;
     rq_log_event(l->loops->log, RQ_LOG_WARN, "rpc", "cannot accept connections",
                  rq_log_number("port", l->port), rq_log_text("why", strerror(code)),
+                 rq_log_number("open", atomic_load(&l->loops->accepted)),
+                 rq_log_number("closed_idle", atomic_load(&l->loops->crowded_out)),
                  rq_log_number("suppressed", suppressed));
 }
 
@@ -131,15 +141,17 @@ static void on_acceptable(uv_poll_t *h, int status, int events)
     rq_loop *loop = &l->loops->loop[0];
     rq__loop_enter(loop);
     if (status < 0) return;
+    unsigned max = rq__crowd_max();
     for (int i = 0; i < ACCEPT_BATCH; i++) {
+        if (RQ_UNLIKELY(atomic_load(&l->loops->accepted) >= max)) {
+            cannot_accept(l, EMFILE);
+            return;
+        }
         int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             accepted(l, (struct carrier){.fd = fd});
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            /* The connection stays in the backlog and the socket readable: do not spin on it. */
             cannot_accept(l, errno);
-            l->loops->libuv.uv_poll_stop(&l->poll);
-            rq_loop_timer_arm(loop, &l->retry, ACCEPT_RETRY_NS);
             return;
         } else if (errno != ECONNABORTED && errno != EINTR) {
             return;
@@ -152,6 +164,7 @@ static void on_acceptable(uv_poll_t *h, int status, int events)
 void rq__listener_release(rq_listener *l)
 {
     /* Under the lock, so that rq_listener_close cannot free it between the two steps. */
+    atomic_fetch_sub(&l->loops->accepted, 1);
     pthread_mutex_lock(&l->lock);
     atomic_fetch_sub(&l->connections, 1);
     pthread_cond_broadcast(&l->changed);

@@ -358,6 +358,7 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     loop->tasks_end = &loop->tasks;
     loop->deferred_end = &loop->deferred;
     loop->sweep.run = rq__loop_sweep;
+    rq__crowd_init(loop);
     loop->held.run = rq__loop_try_held;
     atomic_store(&loop->asleep, loops->driven);
     loop->scratch = malloc(RQ__SCRATCH_BYTES);

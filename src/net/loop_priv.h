@@ -116,6 +116,8 @@ struct rq_loop {
     rq_load load;
     rq_out_pool pool;
     uint8_t *scratch;
+    rq_task make_room; /* crowd.c */
+    _Atomic bool makes_room;
     rq_task pulse;
     _Atomic uint64_t pulse_since_ns; /* since when `pulse` waits to be run; 0: it does not */
 };
@@ -133,10 +135,13 @@ struct rq_loops {
     unsigned moving RQ_GUARDED_BY(lock);    /* streams that are moving between loops */
     bool moves_stopped RQ_GUARDED_BY(lock); /* no stream may begin to move any more */
     /* Trials (spread.h), one at a time: */
-    _Atomic(rq_loop *) trying;   /* whose; NULL: none's */
-    _Atomic unsigned trials;     /* numbers given to them */
-    _Atomic unsigned taken_back; /* the last one that was taken back … */
-    _Atomic(rq_loop *) back_to;  /* … whose streams belong here */
+    _Atomic(rq_loop *) trying;    /* whose; NULL: none's */
+    _Atomic unsigned trials;      /* numbers given to them */
+    _Atomic unsigned taken_back;  /* the last one that was taken back … */
+    _Atomic(rq_loop *) back_to;   /* … whose streams belong here */
+    _Atomic unsigned accepted;    /* open connections that listeners have accepted */
+    _Atomic unsigned nameless;    /* of these, those whose peers have not said who they are */
+    _Atomic uint64_t crowded_out; /* idle ones that were closed for others */
     bool restless;
     bool driven;
     void (*before_wait)(void *ctx);
@@ -209,6 +214,7 @@ struct rq_stream {
     rq_buf sink;                  /* used when memory for a queue buffer is exhausted */
     rq_buf in;                    /* on_data: unconsumed bytes */
     uint64_t deadline_ns;
+    uint64_t heard_ns;    /* when input was last read; of a nameless one, when it was opened */
     uint64_t progress_ns; /* when output was last taken, or began to wait */
     uint64_t taken;       /* bytes of output taken by the kernel */
     rq_peer peer;
@@ -220,6 +226,7 @@ struct rq_stream {
     unsigned work;           /* reads and pages … */
     unsigned work_window;    /* … in this window of its loop */
     unsigned trial;          /* that sent it here; 0: none */
+    bool nameless;           /* accepted, and rq_stream_named was not called */
     bool opened;             /* on_open succeeded, so on_close must be called */
     bool reading;
     bool paused;
@@ -353,5 +360,14 @@ RQ_NODISCARD
 rq_err rq__listener_connect(rq_listener *l, rq_memory_peer *peer);
 /* Called when a stream of the listener is freed. */
 void rq__listener_release(rq_listener *l);
+
+/* --- crowd.c: descriptors of connections, and of files ------------------------------------------ */
+void rq__crowd_init(rq_loop *loop);
+/* The stream is no longer nameless, or ends. */
+void rq__crowd_forget(rq_stream *s);
+/* How many connections may be open, by the process's limit of open files. */
+unsigned rq__crowd_max(void);
+/* Has idle streams of all loops closed, soon. Any thread. */
+void rq__crowd_make_room(rq_loops *loops);
 
 #endif

@@ -420,6 +420,7 @@ static bool read_ready(rq_stream *s)
         if (!s->finishing) {
             rq__stream_carried(s, len);
             rq__stream_worked(s, 1 + (unsigned)(len / PAGE));
+            if (!s->nameless) s->heard_ns = s->loop->now_ns;
             if (s->events->on_buffer != NULL)
                 s->events->on_read(s, len);
             else if (len > 0)
@@ -537,10 +538,12 @@ static void stream_free(rq_stream *s)
     if (s->transformed != NULL) rq__transformed_free(s);
     rq_buf_clear(&s->in);
     rq_buf_clear(&s->sink);
-    if (s->dial != NULL)
+    if (s->dial != NULL) {
         rq__dial_free(s->dial);
-    else
+    } else {
+        rq__crowd_forget(s);
         rq__listener_release(s->listener);
+    }
     free(s);
 }
 

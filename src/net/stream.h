@@ -47,6 +47,9 @@ typedef struct rq_stream_events {
     /* The stream has arrived on the new loop (rq_stream_loop), or stays; the user continues to
      * read. */
     void (*on_move_end)(rq_stream *s);
+    /* Whether a request of the peer is being handled: if not, the stream may be closed to make room for another connection
+     * (crowd.c). Optional; without it the stream is always busy. */
+    bool (*is_busy)(const rq_stream *s);
     /* The deadline of rq_stream_set_deadline has passed. Optional. */
     void (*on_deadline)(rq_stream *s);
     /* The stream is closed. Called once, never from within another rq_stream_ call. `why` is
@@ -159,6 +162,10 @@ uint64_t rq_stream_out_taken(const rq_stream *s);
 void rq_stream_pause(rq_stream *s); /* on_read and on_data are not called until resume */
 void rq_stream_resume(rq_stream *s);
 bool rq_stream_paused(const rq_stream *s);
+
+/* The peer of an accepted stream has said who it is. Streams of other peers are the first to be closed to make room
+ * (crowd.c). */
+void rq_stream_named(rq_stream *s);
 
 /* Calls on_deadline at `due_ns` of the monotonic clock (accuracy: a second), unless another deadline is set before; 0:
  * never. No effect after rq_stream_finish. */

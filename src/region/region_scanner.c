@@ -21,8 +21,11 @@
  *    their positions in the row, and the filter is neither reset nor asked for the row key again.
  * 2. `mark` is the offset in the result where the current row, or its part in this answer, begins.
  *    A repeated call after RQ_E_AGAIN gets the same result and continues to append to it.
- * 3. If the filter decides on whole rows, only RQ_E_AGAIN stops inside a row. */
+ * 3. If the filter decides on whole rows, only RQ_E_AGAIN stops inside a row.
+ * 4. The filter's decision about a row is left by RQ_E_AGAIN and entered again; `keep` has the cells that it has dropped so far. */
 #include "region/region_scanner_priv.h"
+
+#include <stdlib.h>
 
 /* Largest number of rows that take the ordinary path after passing over rows has repeatedly
  * failed. */
@@ -114,40 +117,110 @@ static uint32_t cells_of_row(const rq_region_scanner *s)
     return s->read.out->count - s->mark.count;
 }
 
-/* The row's cells as views on the result, followed by `extra` bytes of room. */
-static rq_err list_cells(rq_region_scanner *s, size_t extra, rq_cell **ret, void **ret_extra)
+/* Whether the slice is over. */
+static rq_err check_slice(const rq_region_scanner *s)
 {
-    size_t count = cells_of_row(s);
-    rq_buf_reset(&s->scratch);
-    RQ_TRY(rq_buf_reserve(&s->scratch, count * sizeof(rq_cell) + extra + 1));
+    uint64_t yield_ns = s->decides_at_once ? 0 : s->read.yield_ns;
+    return yield_ns != 0 && rq__region_scanner_now(s) >= yield_ns ? RQ_E_AGAIN : RQ_OK;
+}
+
+/* Cells in the window that the filter looks through, and cells between two looks at the clock while
+ * they are kept or dropped. */
+#define WINDOW_CELLS 256
+#define DROP_CELLS 1024
+
+static size_t cell_len_at(const uint8_t *p)
+{
+    return 4 + (size_t)rq_get_be32(p);
+}
+
+static rq_err move_window(rq_filter_cells *c, size_t at)
+{
+    rq_region_scanner *s = RQ_CONTAINER_OF(c, rq_region_scanner, row_cells);
     rq_cell *cells = (rq_cell *)(void *)s->scratch.ptr;
     const rq_buf *bytes = &s->read.out->bytes;
-    rq_cursor c = rq_cursor_of(rq_slice_of(bytes->ptr + s->mark.len, bytes->len - s->mark.len));
-    for (size_t i = 0; i < count; i++)
-        RQ_TRY(rq_cellblock_next(&c, &cells[i], NULL));
-    *ret = cells;
-    *ret_extra = cells + count;
+    if (at < c->begin) { /* another filter begins with the row's first cell */
+        c->begin = 0;
+        s->window_from = s->mark.len;
+    }
+    for (; c->begin < at; c->begin++)
+        s->window_from += cell_len_at(bytes->ptr + s->window_from);
+    rq_cursor from =
+        rq_cursor_of(rq_slice_of(bytes->ptr + s->window_from, bytes->len - s->window_from));
+    for (c->end = at; c->end < c->count && c->end - at < WINDOW_CELLS; c->end++)
+        RQ_TRY(rq_cellblock_next(&from, &cells[c->end - at], NULL));
     return RQ_OK;
 }
 
-/* Drops the cells of the row whose `keep` is false. */
-static void drop_cells(rq_region_scanner *s, const bool *keep)
+static rq_err begin_decision(rq_region_scanner *s)
 {
-    rq_cellblock *out = s->read.out;
-    uint32_t count = cells_of_row(s);
-    uint8_t *to = out->bytes.ptr + s->mark.len;
-    const uint8_t *from = to;
-    for (uint32_t i = 0; i < count; i++) {
-        size_t len = 4 + (size_t)rq_get_be32(from);
-        if (keep[i]) {
-            if (to != from) memmove(to, from, len);
-            to += len;
-        } else {
-            out->count--;
-        }
-        from += len;
+    size_t count = cells_of_row(s);
+    size_t window = count < WINDOW_CELLS ? count : WINDOW_CELLS;
+    rq_buf_reset(&s->scratch);
+    RQ_TRY(rq_buf_reserve(&s->scratch, window * sizeof(rq_cell) + count + 1));
+    rq_cell *cells = (rq_cell *)(void *)s->scratch.ptr;
+    s->row_cells = (rq_filter_cells){
+        .count = count, .keep = (bool *)(cells + window), .cells = cells, .move = move_window};
+    s->window_from = s->drop_from = s->drop_to = s->mark.len;
+    s->drop_at = 0;
+    memset(s->row_cells.keep, true, count);
+    s->decision = DECISION_ASKS;
+    return RQ_OK;
+}
+
+/* Asks the filter about the cells, one of its slices after another, as long as there is time. */
+static rq_err ask_about_cells(rq_region_scanner *s, rq_filter_row_verdict *ret)
+{
+    rq_err rc;
+    s->row_cells.end = s->row_cells.begin; /* the result may have moved since the last slice */
+    while ((rc = rq_filter_row_end(s->filter, &s->row_cells, ret)) == RQ_E_AGAIN) {
+        s->pace->slice_left = RQ_PACE_SLICE;
+        RQ_TRY(check_slice(s));
     }
-    out->bytes.len = (size_t)(to - out->bytes.ptr);
+    return rc;
+}
+
+static void drop_some_cells(rq_region_scanner *s)
+{
+    uint8_t *bytes = s->read.out->bytes.ptr;
+    const rq_filter_cells *c = &s->row_cells;
+    for (unsigned n = 0; n < DROP_CELLS && s->drop_at < c->count; n++, s->drop_at++) {
+        size_t len = cell_len_at(bytes + s->drop_from);
+        if (c->keep[s->drop_at]) {
+            if (s->drop_to != s->drop_from) memmove(bytes + s->drop_to, bytes + s->drop_from, len);
+            s->drop_to += len;
+        } else {
+            s->read.out->count--;
+        }
+        s->drop_from += len;
+    }
+}
+
+/* Drops the cells whose flag the filter has cleared. */
+static rq_err drop_cells(rq_region_scanner *s)
+{
+    for (;;) {
+        drop_some_cells(s);
+        if (s->drop_at == s->row_cells.count) break;
+        RQ_TRY(check_slice(s));
+    }
+    s->read.out->bytes.len = s->drop_to;
+    return RQ_OK;
+}
+
+/* *ret_keep is not changed if the row stays. */
+static rq_err decide_by_cells(rq_region_scanner *s, bool *ret_keep)
+{
+    if (s->decision == DECISION_NONE) RQ_TRY(begin_decision(s));
+    if (s->decision == DECISION_ASKS) {
+        rq_filter_row_verdict verdict;
+        RQ_TRY(ask_about_cells(s, &verdict));
+        s->decision = DECISION_DROPS;
+        if (verdict == RQ_FILTER_ROW_EXCLUDE) *ret_keep = false;
+    }
+    if (*ret_keep) RQ_TRY(drop_cells(s));
+    s->decision = DECISION_NONE;
+    return RQ_OK;
 }
 
 /* HBASE: the middle of RegionScannerImpl.nextInternal. *ret_keep: the row stays. */
@@ -155,20 +228,51 @@ static rq_err decide(rq_region_scanner *s, bool *ret_keep)
 {
     uint32_t count = cells_of_row(s);
     bool is_empty = count == 0 && !s->was_cut;
-    *ret_keep = !is_empty;
+    *ret_keep = !is_empty || s->decision == DECISION_DROPS;
     if (s->filter == NULL) return RQ_OK;
     if (s->has_filter_row && !s->filter_sees_cells) {
         if (count > 0 && rq_filter_row(s->filter)) *ret_keep = false;
     } else if (s->has_filter_row) {
-        rq_cell *cells;
-        void *keep;
-        RQ_TRY(list_cells(s, count * sizeof(bool), &cells, &keep));
-        memset(keep, true, count * sizeof(bool));
-        if (rq_filter_row_done(s->filter, cells, count, keep) == RQ_FILTER_ROW_EXCLUDE)
-            *ret_keep = false;
-        if (*ret_keep) drop_cells(s, keep);
+        return decide_by_cells(s, ret_keep);
     } else if (!is_empty && rq_filter_row(s->filter)) {
         *ret_keep = false;
+    }
+    return RQ_OK;
+}
+
+/* The adjacent cells of one family. */
+typedef struct family_run {
+    rq_slice family;
+    size_t from, len; /* in the row's bytes */
+} family_run;
+
+static int compare_runs(const void *a, const void *b)
+{
+    return rq_slice_compare(((const family_run *)a)->family, ((const family_run *)b)->family);
+}
+
+/* Lists the row's families in `scratch`, and reserves room for a copy of its bytes behind the list. */
+static rq_err list_families(rq_region_scanner *s, size_t *ret_count, uint8_t **ret_copy)
+{
+    const rq_buf *bytes = &s->read.out->bytes;
+    size_t len = bytes->len - s->mark.len;
+    rq_slice row = rq_slice_of(bytes->ptr + s->mark.len, len);
+    size_t room = s->store_count * sizeof(family_run);
+    rq_buf_reset(&s->scratch);
+    RQ_TRY(rq_buf_reserve(&s->scratch, room + len));
+    family_run *runs = (family_run *)(void *)s->scratch.ptr;
+    *ret_copy = s->scratch.ptr + room;
+    *ret_count = 0;
+    for (rq_cursor c = rq_cursor_of(row); rq_cursor_left(&c) > 0;) {
+        size_t from = len - rq_cursor_left(&c);
+        rq_cell cell;
+        RQ_TRY(rq_cellblock_next(&c, &cell, NULL));
+        rq_slice family = rq_cell_family(&cell);
+        if (*ret_count == 0 || !rq_slice_eq(runs[*ret_count - 1].family, family)) {
+            RQ_ASSERT(*ret_count < s->store_count);
+            runs[(*ret_count)++] = (family_run){family, from, 0};
+        }
+        runs[*ret_count - 1].len = len - rq_cursor_left(&c) - runs[*ret_count - 1].from;
     }
     return RQ_OK;
 }
@@ -176,39 +280,22 @@ static rq_err decide(rq_region_scanner *s, bool *ret_keep)
 /* Sorts families that were read on demand into place. Each family's cells are adjacent. */
 static rq_err sort_families(rq_region_scanner *s)
 {
-    uint32_t count = cells_of_row(s);
-    if (count < 2) return RQ_OK;
-    rq_cellblock *out = s->read.out;
-    size_t len = out->bytes.len - s->mark.len;
-    rq_cell *cells;
-    void *copy;
-    RQ_TRY(list_cells(s, len, &cells, &copy));
+    if (cells_of_row(s) < 2) return RQ_OK;
+    size_t count;
+    uint8_t *copy;
+    RQ_TRY(list_families(s, &count, &copy));
+    family_run *runs = (family_run *)(void *)s->scratch.ptr;
     bool sorted = true;
-    for (uint32_t i = 1; i < count && sorted; i++)
-        sorted = rq_slice_compare(rq_cell_family(&cells[i - 1]), rq_cell_family(&cells[i])) <= 0;
+    for (size_t i = 1; i < count && sorted; i++)
+        sorted = compare_runs(&runs[i - 1], &runs[i]) <= 0;
     if (sorted) return RQ_OK;
-
-    uint8_t *to = copy;
-    rq_slice done = {0}; /* families at or below it are in place */
-    for (size_t placed = 0; placed < len;) {
-        rq_slice next = {0};
-        for (uint32_t i = 0; i < count; i++) {
-            rq_slice f = rq_cell_family(&cells[i]);
-            if (rq_slice_compare(f, done) > 0 && (next.len == 0 || rq_slice_compare(f, next) < 0))
-                next = f;
-        }
-        const uint8_t *from = out->bytes.ptr + s->mark.len;
-        for (uint32_t i = 0; i < count; i++) {
-            size_t cell_len = 4 + (size_t)rq_get_be32(from);
-            if (rq_slice_eq(rq_cell_family(&cells[i]), next)) {
-                memcpy(to + placed, from, cell_len);
-                placed += cell_len;
-            }
-            from += cell_len;
-        }
-        done = next;
+    qsort(runs, count, sizeof *runs, compare_runs);
+    uint8_t *to = s->read.out->bytes.ptr + s->mark.len;
+    memcpy(copy, to, s->read.out->bytes.len - s->mark.len);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(to, copy + runs[i].from, runs[i].len);
+        to += runs[i].len;
     }
-    memcpy(out->bytes.ptr + s->mark.len, copy, len);
     return RQ_OK;
 }
 

@@ -210,7 +210,7 @@ void rq_region_scanner_suspend(rq_region_scanner *s)
         rq_err rc = rq_store_scanner_suspend(s->stores[i]);
         if (rc != RQ_OK) s->failed = rc;
     }
-    if (s->scratch.cap > SCRATCH_KEEP) rq_buf_clear(&s->scratch);
+    if (s->scratch.cap > SCRATCH_KEEP && s->decision == DECISION_NONE) rq_buf_clear(&s->scratch);
 }
 
 void rq_region_scanner_lend(rq_region_scanner *s, rq_arena *lent)
@@ -270,6 +270,7 @@ rq_err rq__staged_next(rq_region_scanner *s, rq_read_ctx *ctx, rq__token_slice *
                        rq_cellblock *out, rq_error *why)
 {
     bool has_begun = slice->until_ns != 0;
+    s->decides_at_once = true;
     rq_err rc = rq__staged_read_on(s, ctx, has_begun ? slice->until_ns : LONG_AGO, out, why);
     if (RQ_LIKELY(rc != RQ_E_AGAIN || has_begun || rq_read_ctx_needs(ctx))) return rc;
     slice->until_ns = rq__region_scanner_now(s) + RQ_METER_STRETCH_NS;

@@ -26,6 +26,14 @@ typedef enum phase {
     PHASE_DONE,
 } phase;
 
+/* The filter's decision about a row whose cells it examines (rq_filter_row_end), and what follows. It can
+ * be left and entered again. */
+typedef enum decision {
+    DECISION_NONE,
+    DECISION_ASKS,
+    DECISION_DROPS, /* the cells that the filter has dropped are removed from the result */
+} decision;
+
 struct rq_region_scanner {
     rq_region *region;
     const rq_scan *scan;
@@ -57,6 +65,14 @@ struct rq_region_scanner {
 
     phase phase;
     size_t at; /* index of the store being read */
+    decision decision;
+    bool
+        decides_at_once; /* after RQ_E_AGAIN the row may be read again, by another scanner: a filter that
+                                * counts rows must not have seen its end. A filter has taken as long for the cells. */
+    rq_filter_cells row_cells; /* its memory is in `scratch` */
+    size_t window_from;        /* offset in the result of the window's first cell */
+    size_t drop_at; /* the next cell to be kept or dropped; the offsets of this cell … */
+    size_t drop_from, drop_to; /* … and of the place of the next cell to be kept */
     bool again;
     bool
         keeps_allowance; /* next() does not begin the filter's allowance (filter/pace.h): the caller has begun it */

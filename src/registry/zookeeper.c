@@ -115,6 +115,7 @@ static rq_err handle_connect(rq__zk_connection *c, rq_slice frame)
                     : timeout > TIMEOUT_MAX_MS ? TIMEOUT_MAX_MS
                                                : timeout;
     c->connected = true;
+    rq_stream_named(c->stream);
     RQ_TRY(answer_connect(c, expired, with_read_only));
     if (expired) rq_stream_finish(c->stream);
     return RQ_OK;
@@ -279,6 +280,12 @@ static void on_deadline(rq_stream *stream)
         arm(c);
 }
 
+static bool is_busy(const rq_stream *stream)
+{
+    const rq__zk_connection *c = rq_stream_user(stream);
+    return c->waits;
+}
+
 static void on_close(rq_stream *stream, rq_err why)
 {
     rq__zk_connection *c = rq_stream_user(stream);
@@ -293,6 +300,7 @@ static const rq_stream_events events = {
     .on_open = on_open,
     .on_data = on_data,
     .on_drain = on_drain,
+    .is_busy = is_busy,
     .on_deadline = on_deadline,
     .on_close = on_close,
 };

@@ -301,6 +301,7 @@ RQ_COLD static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
         return;
     }
     conn->state = RQ_CONN_OPEN;
+    rq_stream_named(conn->stream);
     conn->input.frame_max = server_of(conn)->options.request_bytes_max;
 }
 
@@ -772,6 +773,12 @@ static void on_deadline(rq_stream *s)
         watch_for_stall(conn);
 }
 
+static bool is_busy(const rq_stream *s)
+{
+    const rq_rpc_conn *conn = rq_stream_user(s);
+    return conn->calls > 0;
+}
+
 static void notify_service(rq_rpc_conn *conn)
 {
     if (conn->service_state == NULL) return;
@@ -804,6 +811,7 @@ const rq_stream_events rq_conn_events = {
     .on_drain = on_drain,
     .on_leave = on_leave,
     .on_move_end = on_move_end,
+    .is_busy = is_busy,
     .on_deadline = on_deadline,
     .on_close = on_close,
 };

@@ -8,6 +8,9 @@
  * ordinary path. So do rows whose values are together longer than RQ_READ_COPY_MAX: the cells are copied in one step. */
 #define KEPT_MAX 64
 
+/* Limit of parts of a filter that examines the kept cells at the row's end, which is one step here. */
+#define PARTS_MAX 64
+
 /* The previous cell, a put: its column. */
 typedef struct row_column {
     const uint8_t *qualifier;
@@ -44,6 +47,8 @@ bool rq__row_pass_is_for(const rq_scan *scan, const rq__query_matcher *q)
 {
     if (scan->filter == NULL || scan->is_get || scan->reversed || !q->is_simple ||
         q->columns.max_versions < 1 || q->versions_after_filter < 1 || q->columns.min_versions > 0)
+        return false;
+    if (rq_filter_sees_row_cells(scan->filter) && rq_filter_parts(scan->filter) > PARTS_MAX)
         return false;
     return !rq_filter_has_filter_row(scan->filter) ||
            (scan->store_limit < 0 && scan->store_offset == 0 &&

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import hbase  # pylint: disable=wrong-import-position
@@ -317,8 +318,49 @@ def one_clients_procedures_leave_room_for_others(server, restart):
     return server
 
 
+def idle_connections_leave_descriptors(server, restart):
+    """Idle connections of unknown peers leave descriptors to files, and room to clients that come later."""
+    server = restart(server, 256)
+    client = hbase.Client(server)
+    region = table(client, "crowd")
+    host, port = server.regionserver.rsplit(":", 1)
+    crowd = []
+    for n in range(400):
+        crowd.append(socket.create_connection((host, int(port)), hbase.TIMEOUT))
+        crowd[-1].sendall((b"H", b"HBa", b"HBas\0\x50\0\0\1\0x")[n % 3])
+    late = hbase.Client(server)  # waits until older connections are closed
+    late.data.put(region, b"r", {(b"f", b"q"): b"v"})
+    late.flush(region)
+    late.create("crowd2", {"f": {}})
+    # The first client was quiet for longer, but is known: its connections are open.
+    assert client.data.get(region, b"r") == {(b"f", b"q"): b"v"}
+    for one in (late, client, *crowd):
+        one.close()
+    return restart(server)
+
+
+def pages_without_descriptors(server, restart):
+    """Connections to the HTTP port that cannot be accepted, because the process has no descriptor left."""
+    server = restart(server, 90)
+    client = hbase.Client(server)
+    region = table(client, "pages")
+    host, port = server.http.rsplit(":", 1)
+    crowd = [socket.create_connection((host, int(port)), hbase.TIMEOUT) for _ in range(200)]
+    for one in crowd:
+        one.sendall(b"GET /health/live HTTP/1.1\r\nHost: x\r\n")
+    hbase.wait_for(lambda: len(os.listdir(f"/proc/{server.process.pid}/fd")) >= 85 or server.process.poll() is not None)
+    client.data.put(region, b"r", {(b"f", b"q"): b"v"})
+    for one in crowd:
+        one.close()
+    with urllib.request.urlopen(f"http://{server.http}/health/live", timeout=hbase.TIMEOUT) as page:
+        assert page.status == 200
+    assert client.data.get(region, b"r") == {(b"f", b"q"): b"v"}
+    client.close()
+    return restart(server)
+
+
 TESTS = (sums_of_numbers_with_many_digits, one_clients_procedures_leave_room_for_others, locks_leave_room_for_procedures, rows_larger_than_memory_allows, gets_of_a_batch_that_need_scanners, increments_of_rows_that_are_on_disk, tags_that_are_none, peer_that_reads_late, patterns_of_table_names,
-         calls_that_wait_for_procedures)
+         calls_that_wait_for_procedures, idle_connections_leave_descriptors, pages_without_descriptors)
 
 
 def main():
@@ -329,14 +371,17 @@ def main():
     with tempfile.TemporaryDirectory(prefix="rorqual-hostile-") as folder:
         data, log = pathlib.Path(folder, "data"), pathlib.Path(folder, "log")
 
-        def start():
-            server = rorqual.Server(data, log, "-D", "rorqual.memory=128m")
+        def start(files_max=None):
+            prefix = ("prlimit", f"--nofile={files_max}:{files_max}") if files_max else ()
+            # Loops need descriptors, too.
+            loops = ("-D", "rorqual.loops=2") if files_max else ()
+            server = rorqual.Server(data, log, "-D", "rorqual.memory=128m", *loops, prefix=prefix)
             server.data = data
             return server
 
-        def restart(server):
+        def restart(server, files_max=None):
             server.kill()
-            return start()
+            return start(files_max)
 
         server = start()
         for test in TESTS:

@@ -5,6 +5,7 @@
  * minutes. */
 #include "../base/unit.h"
 
+#include "base/random.h"
 #include "filter/comparator.h"
 #include "filter/filter.h"
 #include "filter/list.h"
@@ -611,9 +612,304 @@ static void a_nest_makes_a_few_calls_per_node(void **state)
             }
 }
 
+/* --- The end of a row ------------------------------------------------------------------------- */
+#define TREE_DEPTH 5
+#define TREE_WIDTH 6
+
+static Pb__Comparator *binary_message(rq_arena *arena, const char *value)
+{
+    Pb__ByteArrayComparable bytes = PB__BYTE_ARRAY_COMPARABLE__INIT;
+    bytes.has_value = true;
+    bytes.value = data_of(rq_slice_cstr(value));
+    Pb__BinaryComparator binary = PB__BINARY_COMPARATOR__INIT;
+    binary.comparable = &bytes;
+    Pb__Comparator *c = rq_arena_alloc(arena, sizeof *c);
+    assert_non_null(c);
+    pb__comparator__init(c);
+    c->name = (char *)(uintptr_t)PACKAGE "BinaryComparator";
+    c->has_serialized_comparator = true;
+    c->serialized_comparator = data_of(packed(arena, &binary.base));
+    return c;
+}
+
+/* SingleColumnValueExcludeFilter; no value excludes the row if `op` is GREATER. */
+static Pb__Filter *exclude_message(rq_arena *arena, const char *qualifier, Pb__CompareType op)
+{
+    Pb__SingleColumnValueFilter single = PB__SINGLE_COLUMN_VALUE_FILTER__INIT;
+    single.has_column_family = single.has_column_qualifier = true;
+    single.column_family = data_of(RQ_SLICE_LIT("f"));
+    single.column_qualifier = data_of(rq_slice_cstr(qualifier));
+    single.compare_op = op;
+    single.comparator = binary_message(arena, "");
+    Pb__SingleColumnValueExcludeFilter m = PB__SINGLE_COLUMN_VALUE_EXCLUDE_FILTER__INIT;
+    m.single_column_value_filter = &single;
+    return filter_message(arena, PACKAGE "SingleColumnValueExcludeFilter", &m.base);
+}
+
+static Pb__Filter *dependent_message(rq_arena *arena, const char *qualifier)
+{
+    Pb__CompareFilter compare = PB__COMPARE_FILTER__INIT;
+    compare.compare_op = PB__COMPARE_TYPE__NO_OP;
+    Pb__DependentColumnFilter m = PB__DEPENDENT_COLUMN_FILTER__INIT;
+    m.compare_filter = &compare;
+    m.has_column_family = m.has_column_qualifier = true;
+    m.column_family = data_of(RQ_SLICE_LIT("f"));
+    m.column_qualifier = data_of(rq_slice_cstr(qualifier));
+    return filter_message(arena, PACKAGE "DependentColumnFilter", &m.base);
+}
+
+static Pb__Filter *list_message(rq_arena *arena, bool all, Pb__Filter **children, size_t count)
+{
+    Pb__FilterList list = PB__FILTER_LIST__INIT;
+    list.operator_ =
+        all ? PB__FILTER_LIST__OPERATOR__MUST_PASS_ALL : PB__FILTER_LIST__OPERATOR__MUST_PASS_ONE;
+    list.n_filters = count;
+    list.filters = children;
+    return filter_message(arena, PACKAGE "FilterList", &list.base);
+}
+
+/* `pages`: PageFilter, too, which counts the rows that it has passed, also those that are given up. */
+static Pb__Filter *random_leaf(rq_arena *arena, rq_random *r, bool pages)
+{
+    static const char *const columns[] = {"a", "b", "c", "d", "z"};
+    const char *column = columns[rq_random_below(r, RQ_ARRAY_LEN(columns))];
+    Pb__PageFilter page = PB__PAGE_FILTER__INIT;
+    switch (pages ? rq_random_below(r, 6) : 1 + rq_random_below(r, 5)) {
+    case 0:
+        page.page_size = (int64_t)rq_random_below(r, 8);
+        return filter_message(arena, PACKAGE "PageFilter", &page.base);
+    case 1:
+    case 2:
+        return dependent_message(arena, column);
+    default:
+        return exclude_message(arena, column,
+                               rq_random_below(r, 8) == 0 ? PB__COMPARE_TYPE__GREATER
+                                                          : PB__COMPARE_TYPE__EQUAL);
+    }
+}
+
+static Pb__Filter *random_tree(rq_arena *arena, rq_random *r, unsigned depth, bool pages)
+{
+    uint64_t kind = depth == 0 ? 6 : rq_random_below(r, 8);
+    Pb__Filter *children[TREE_WIDTH];
+    size_t count = kind < 3 ? rq_random_below(r, TREE_WIDTH) + 1 : kind < 6 ? 1 : 0;
+    for (size_t i = 0; i < count; i++)
+        children[i] = random_tree(arena, r, depth - 1, pages);
+    Pb__SkipFilter skip = PB__SKIP_FILTER__INIT;
+    if (count == 0) return random_leaf(arena, r, pages);
+    switch (kind) {
+    case 0:
+    case 1:
+    case 2:
+        return list_message(arena, kind != 0, children, count);
+    case 3:
+        skip.filter = children[0];
+        return filter_message(arena, PACKAGE "SkipFilter", &skip.base);
+    case 4:
+        return level_message(arena, LEVEL_WHILE, NULL, children[0]);
+    default:
+        return level_message(arena, LEVEL_WRAPPER, NULL, children[0]);
+    }
+}
+
+static rq_filter *parsed(rq_arena *arena, const Pb__Filter *m)
+{
+    rq_filter *f;
+    rq_slice bytes = rq_slice_of(m->serialized_filter.data, m->serialized_filter.len);
+    assert_int_equal(rq_filter_parse(rq_slice_cstr(m->name), bytes, arena, &f, NULL), RQ_OK);
+    return f;
+}
+
+/* A row whose cells are seen through a window. */
+typedef struct windowed_row {
+    rq_filter_cells shown;
+    const rq_cell *cells;
+    size_t window;
+    size_t moved_over; /* cells in all windows so far */
+} windowed_row;
+
+static rq_err move_over(rq_filter_cells *c, size_t at)
+{
+    windowed_row *w = RQ_CONTAINER_OF(c, windowed_row, shown);
+    assert_true(at < c->count && (at < c->begin || at >= c->end));
+    c->begin = at;
+    c->end = c->count - at < w->window ? c->count : at + w->window;
+    c->cells = w->cells + at;
+    w->moved_over += c->end - c->begin;
+    return RQ_OK;
+}
+
+static windowed_row windowed(const rq_cell *cells, size_t count, bool *keep, size_t window)
+{
+    memset(keep, true, count);
+    return (windowed_row){.shown = {.count = count, .keep = keep, .move = move_over},
+                          .cells = cells,
+                          .window = window};
+}
+
+/* Cells of columns a, b, … with a few versions each. */
+static void make_row(rq_cell *cells, size_t count, unsigned versions)
+{
+    static const char names[] = "abcdefghijklmnopqrstuvwxyz";
+    for (size_t i = 0; i < count; i++)
+        cells[i] = (rq_cell){.row = (const uint8_t *)"row",
+                             .row_len = 3,
+                             .family = (const uint8_t *)"f",
+                             .family_len = 1,
+                             .qualifier = (const uint8_t *)names + i / versions % 26,
+                             .qualifier_len = 1,
+                             .value = (const uint8_t *)"v",
+                             .value_len = i % 3 == 0,
+                             .timestamp = 1000 - (int64_t)(i % versions * (1 + i / versions % 3)),
+                             .type = RQ_TYPE_PUT};
+}
+
+static void show_cells(rq_filter *f, const rq_cell *cells, size_t count)
+{
+    rq_filter_code code;
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(rq_filter_cell(f, &cells[i], &code, NULL), RQ_OK);
+}
+
+/* Two copies of a filter: one is asked at the end of each row in one step, the other in slices and
+ * through windows of random sizes. Sometimes the other gives a row up and begins it again. */
+static void compare_row_ends(rq_arena *arena, rq_random *r, const Pb__Filter *m)
+{
+    enum { CELLS = 24, ROWS = 6, VERSIONS = 4 };
+    rq_cell cells[CELLS];
+    bool keep[CELLS], sliced[CELLS];
+    rq_filter *f = parsed(arena, m), *g = parsed(arena, m);
+    make_row(cells, CELLS, VERSIONS);
+    for (unsigned row = 0; row < ROWS; row++) {
+        size_t count = rq_random_below(r, CELLS + 1);
+        bool out_f, out_g;
+        rq_filter_row_verdict verdict;
+        rq_err rc;
+        rq_filter_reset(f);
+        rq_filter_reset(g);
+        assert_int_equal(rq_filter_row_key(f, RQ_SLICE_LIT("row"), &out_f, NULL), RQ_OK);
+        assert_int_equal(rq_filter_row_key(g, RQ_SLICE_LIT("row"), &out_g, NULL), RQ_OK);
+        assert_int_equal(out_f, out_g);
+        show_cells(f, cells, count);
+        show_cells(g, cells, count);
+        memset(keep, true, count);
+        rq_filter_row_verdict expected = rq_filter_row_done(f, cells, count, keep);
+        windowed_row w = windowed(cells, count, sliced, 1 + rq_random_below(r, 9));
+        while ((rc = rq_filter_row_end(g, &w.shown, &verdict)) == RQ_E_AGAIN) {
+            assert_non_null(rq_filter_pace(g));
+            rq_filter_pace(g)->slice_left = (int64_t)(4 + rq_random_below(r, 20));
+            w.shown.end = w.shown.begin;
+        }
+        assert_int_equal(rc, RQ_OK);
+        assert_int_equal(verdict, expected);
+        if (count > 0) assert_memory_equal(sliced, keep, count);
+        assert_int_equal(rq_filter_all_remaining(f), rq_filter_all_remaining(g));
+        if (rq_filter_pace(g) != NULL) rq_filter_pace(g)->slice_left = 0;
+    }
+}
+
+static void the_end_of_a_row_is_the_same_in_slices(void **state)
+{
+    (void)state;
+    rq_random r;
+    rq_random_seed(&r, unit_seed());
+    for (int i = 0; i < 3000; i++) {
+        rq_arena arena = {0};
+        compare_row_ends(&arena, &r, random_tree(&arena, &r, TREE_DEPTH, true));
+        rq_arena_clear(&arena);
+    }
+}
+
+/* What is left of a row's end that was given up does not show in the next row. */
+static void a_row_that_is_given_up_leaves_nothing(void **state)
+{
+    (void)state;
+    enum { CELLS = 24 };
+    rq_cell cells[CELLS];
+    bool keep[CELLS], again[CELLS];
+    rq_random r;
+    rq_random_seed(&r, unit_seed());
+    make_row(cells, CELLS, 4);
+    for (int i = 0; i < 1000; i++) {
+        rq_arena arena = {0};
+        Pb__Filter *children[2] = {random_tree(&arena, &r, 3, false),
+                                   random_tree(&arena, &r, 3, false)};
+        Pb__Filter *list = list_message(&arena, i % 2 == 0, children, 2);
+        rq_filter *f = parsed(&arena, level_message(&arena, LEVEL_WRAPPER, NULL, list));
+        rq_filter_row_verdict verdict;
+        windowed_row w = windowed(cells, CELLS, keep, 5);
+        rq_filter_pace(f)->slice_left = (int64_t)rq_random_below(&r, 60);
+        rq_err rc = rq_filter_row_end(f, &w.shown, &verdict);
+        rq_filter_reset(f);
+        if (rc == RQ_E_AGAIN) { /* filterRow was not called, so nothing has counted the row */
+            rq_filter *fresh = parsed(&arena, level_message(&arena, LEVEL_WRAPPER, NULL, list));
+            memset(keep, true, CELLS);
+            memset(again, true, CELLS);
+            (void)rq_filter_row_done(fresh, cells, CELLS, keep);
+            (void)rq_filter_row_done(f, cells, CELLS, again);
+            assert_memory_equal(keep, again, CELLS);
+        }
+        rq_arena_clear(&arena);
+    }
+}
+
+/* The cells that a filter looks at in the longest of the slices it needs for the end of the row. */
+static size_t longest_slice(rq_arena *arena, const Pb__Filter *m, const rq_cell *cells,
+                            size_t count, size_t *ret_slices)
+{
+    rq_filter *f = parsed(arena, m);
+    bool *keep = rq_arena_alloc(arena, count);
+    assert_non_null(keep);
+    windowed_row w = windowed(cells, count, keep, 64);
+    rq_filter_row_verdict verdict;
+    size_t longest = 0;
+    *ret_slices = 0;
+    for (rq_err rc = RQ_E_AGAIN; rc == RQ_E_AGAIN; ++*ret_slices) {
+        size_t before = w.moved_over;
+        rq_pace_begin(rq_filter_pace(f), true);
+        rc = rq_filter_row_end(f, &w.shown, &verdict);
+        if (w.moved_over - before > longest) longest = w.moved_over - before;
+    }
+    return longest;
+}
+
+static void the_end_of_a_wide_row_keeps_to_the_pace(void **state)
+{
+    (void)state;
+    enum { CELLS = 20000, FILTERS = 200, DEPTH = 90 };
+    rq_arena arena = {0};
+    rq_cell *cells = rq_arena_alloc(&arena, CELLS * sizeof *cells);
+    assert_non_null(cells);
+    make_row(cells, CELLS, 7);
+    Pb__Filter *children[FILTERS];
+    for (size_t i = 0; i < FILTERS; i++)
+        children[i] = i % 2 == 0 ? exclude_message(&arena, "zz", PB__COMPARE_TYPE__EQUAL)
+                                 : dependent_message(&arena, "a");
+    Pb__Filter *deep = children[0];
+    for (unsigned i = 0; i < DEPTH; i++) {
+        Pb__Filter *two[2] = {children[1], deep};
+        deep = i % 3 == 0 ? level_message(&arena, LEVEL_WRAPPER, NULL, deep)
+                          : list_message(&arena, i % 3 == 1, two, 2);
+    }
+    const Pb__Filter *const nests[] = {children[0], children[1],
+                                       list_message(&arena, true, children, FILTERS),
+                                       list_message(&arena, false, children, FILTERS), deep};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(nests); i++) {
+        size_t slices;
+        size_t longest = longest_slice(&arena, nests[i], cells, CELLS, &slices);
+        print_message("nest %zu: %zu slices, at most %zu cells in one\n", i, slices, longest);
+        assert_true(slices > 1);
+        assert_true(longest <= RQ_PACE_SLICE + 64);
+    }
+    rq_arena_clear(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_end_of_a_row_is_the_same_in_slices),
+        cmocka_unit_test(a_row_that_is_given_up_leaves_nothing),
+        cmocka_unit_test(the_end_of_a_wide_row_keeps_to_the_pace),
         cmocka_unit_test(numbers_with_many_digits_keep_to_the_pace),
         cmocka_unit_test(memory_of_filters_is_charged),
         cmocka_unit_test(a_nest_makes_a_few_calls_per_node),

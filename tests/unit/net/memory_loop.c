@@ -274,6 +274,11 @@ void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns)
     (void)due_ns;
 }
 
+void rq_stream_named(rq_stream *s)
+{
+    (void)s;
+}
+
 void rq_stream_finish(rq_stream *s)
 {
     s->closing = true;

@@ -435,6 +435,51 @@ static void set_language_filter(fixture *f, const char *text)
                      RQ_OK);
 }
 
+/* How often reading a row of 3,000 cells in the shortest slices pauses, with 200 filters of the
+ * class around each of its cells. The cells must be those of one slice. */
+static unsigned pauses_with_many(fixture *f, const char *one)
+{
+    enum { FILTERS = 200 };
+    rq_buf text = {0};
+    unsigned yields;
+    for (unsigned i = 0; i < FILTERS; i++)
+        assert_int_equal(rq_buf_printf(&text, "%s%s", i > 0 ? " AND " : "", one), RQ_OK);
+    assert_int_equal(rq_buf_append_u8(&text, 0), RQ_OK);
+    set_language_filter(f, (const char *)text.ptr);
+    assert_int_equal(open_scan(f), RQ_OK);
+    f->limits.yield_ns = 0;
+    assert_int_equal(
+        rq_region_scanner_next(f->scanner, &f->limits, &f->ctx, &f->out, &f->state, &f->why),
+        RQ_OK);
+    rq_buf whole = f->out.bytes;
+    f->out = (rq_cellblock){0};
+    close_scan(f);
+    set_language_filter(f, (const char *)text.ptr);
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_int_equal(next_in_slices(f, &yields), RQ_OK);
+    assert_int_equal(f->out.bytes.len, whole.len);
+    assert_memory_equal(f->out.bytes.ptr, whole.ptr, whole.len);
+    close_scan(f);
+    rq_buf_clear(&whole);
+    rq_buf_clear(&text);
+    return yields;
+}
+
+/* The filters that look at all cells at the end of the row are asked in slices, too; others see the same cells before. */
+static void the_end_of_a_row_gives_the_thread_back(void **state)
+{
+    (void)state;
+    fixture *f = make(1, 1);
+    widen(f, 3000, (rq_slice){0});
+    unsigned plain = pauses_with_many(f, "SingleColumnValueFilter('f', 'a', =, 'binary:a')");
+    unsigned more = pauses_with_many(f, "SingleColumnValueExcludeFilter('f', 'a', =, 'binary:a')");
+    print_message("%u pauses, %u\n", plain, more);
+    assert_true(more >= plain + 200 * 3000 / RQ_PACE_SLICE);
+    more = pauses_with_many(f, "DependentColumnFilter('f', 'a', false)");
+    assert_true(more >= plain + 200 * 3000 / RQ_PACE_SLICE);
+    drop(f);
+}
+
 /* How many rows were read to find those that the filter passes. */
 static uint64_t rows_looked_at(fixture *f, const char *filter, bool counts_rows,
                                const char *expected)
@@ -937,6 +982,7 @@ int main(void)
         cmocka_unit_test(a_column_count_get_filter_in_a_scan_ends_it_after_the_first_row),
         cmocka_unit_test(families_on_demand_are_read_for_kept_rows_and_sorted_in),
         cmocka_unit_test(long_values_end_a_slice_too),
+        cmocka_unit_test(the_end_of_a_row_gives_the_thread_back),
         cmocka_unit_test(a_row_above_its_limit_is_refused),
         cmocka_unit_test(a_row_filter_keeps_rows_whole_whatever_the_limits),
         cmocka_unit_test(a_scanner_reads_at_its_point_through_flush_and_compaction),
