@@ -606,13 +606,12 @@ static rq_err take_table_state(meta_scan *s, const rq_cell *c, rq__meta_row *row
     return RQ_OK;
 }
 
-#define FOLDER_NAME_MAX 255 /* NAME_MAX: no table can have a longer name */
-
+/* No table can have a longer name than a folder. */
 static bool is_table_of_meta(rq_slice name, rq_slice *ret_ns)
 {
     rq_slice qualifier;
     return rq_table_name_parse(name, ret_ns, &qualifier, NULL) == RQ_OK &&
-           ret_ns->len <= FOLDER_NAME_MAX && qualifier.len <= FOLDER_NAME_MAX &&
+           ret_ns->len <= RQ_NAME_MAX && qualifier.len <= RQ_NAME_MAX &&
            !rq__table_is_internal(*ret_ns, qualifier);
 }
 

@@ -281,6 +281,7 @@ rq_err rq__snapshot_info_read(rq_vfs *v, rq_slice name, rq_arena *arena, rq__sna
 {
     rq_error own = {0};
     *ret = (rq__snapshot_info){.name = name};
+    if (name.len > RQ_NAME_MAX) return no_snapshot(name, why);
     rq_err rc = read_part(v, name, RQ__SNAPSHOT_INFO, INFO_MAX, arena, &ret->bytes, &own);
     if (rc == RQ_E_NOT_FOUND) return no_snapshot(name, why);
     return rc == RQ_OK ? take_description(ret, why) : rq_fail(why, rc, "%s", own.message);

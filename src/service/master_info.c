@@ -61,7 +61,7 @@ static rq_err selected(selection *s, const rq_catalog_table *t, rq_arena *arena,
 static rq_err compile(selection *s, rq_arena *arena, rq_error *why)
 {
     size_t bytes_left = PATTERN_BYTES_MAX;
-    if (s->regex == NULL || s->regex[0] == '\0') return RQ_OK;
+    if (s->regex == NULL) return RQ_OK;
     rq_pace_begin(&s->pace, false);
     return rq_regex_new(rq_slice_cstr(s->regex), 0, RQ_REGEX_MATCHES, arena, &bytes_left,
                         &s->compiled, why);
@@ -210,7 +210,7 @@ static void reply_selected(rq_admin_services *a, rq_call *call, selection s, tab
     }
     t->selection = s;
     t->of = of;
-    t->listing.is_long = s.regex != NULL && s.regex[0] != '\0';
+    t->listing.is_long = s.regex != NULL;
     rq__listing_start(&t->listing, a, call, list_selected);
 }
 

@@ -11,6 +11,17 @@
 
 #include "vfs/vfs_priv.h"
 
+/* Whether a part of the path is longer than the names of file systems. */
+static bool has_long_name(const char *path)
+{
+    for (;;) {
+        size_t n = strcspn(path, "/");
+        if (n > RQ_NAME_MAX) return true;
+        if (path[n] == '\0') return false;
+        path += n + 1;
+    }
+}
+
 /* Relative, without empty, "." or ".." components. "" is the root, where a folder is allowed. */
 static rq_err path_check(const char *path, bool may_be_root, rq_error *why)
 {
@@ -18,6 +29,9 @@ static rq_err path_check(const char *path, bool may_be_root, rq_error *why)
     if (path[0] == '\0' && may_be_root) return RQ_OK;
     size_t len = strlen(path);
     if (len >= RQ_PATH_MAX) return rq_fail(why, RQ_E_INVALID, "path of %zu bytes is too long", len);
+    if (has_long_name(path))
+        return rq_fail(why, RQ_E_INVALID, "\"%s\" has a name of more than %d bytes", path,
+                       RQ_NAME_MAX);
     const char *part = path;
     for (;;) {
         size_t n = strcspn(part, "/");
@@ -95,6 +109,9 @@ rq_err rq_file_share(rq_file *f, rq_vfs *to, const char *path, rq_error *why)
 
 rq_err rq_vfs_stat(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why)
 {
+    if (path != NULL && has_long_name(path))
+        return rq_fail(why, RQ_E_NOT_FOUND, "\"%s\" has a name of more than %d bytes", path,
+                       RQ_NAME_MAX);
     RQ_TRY(path_check(path, true, why));
     return v->stat(v, path, ret, why);
 }

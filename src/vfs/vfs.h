@@ -34,6 +34,8 @@
 typedef struct rq_vfs rq_vfs;
 typedef struct rq_file rq_file;
 
+#define RQ_NAME_MAX 255 /* bytes of a file's name, in every file system */
+
 enum {
     RQ_OPEN_READ = 0,
     RQ_OPEN_WRITE = 1,  /* read and write */
@@ -151,6 +153,7 @@ RQ_NODISCARD rq_err rq_file_link(rq_file *f, rq_vfs *to, const char *path, rq_er
 RQ_NODISCARD rq_err rq_file_share(rq_file *f, rq_vfs *to, const char *path, rq_error *why);
 
 /* --- names ---------------------------------------------------------------------------------- */
+/* A name that is too long for a file is RQ_E_NOT_FOUND; the other calls refuse it: RQ_E_INVALID. */
 RQ_NODISCARD rq_err rq_vfs_stat(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why);
 /* Lists a folder, without "." and "..", sorted bytewise. */
 RQ_NODISCARD rq_err rq_vfs_list(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **ret,

@@ -54,7 +54,7 @@ EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = int(os.environ.get("DEADLINE", "300"))
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: (arguments of the shell, arguments of the server)
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ()), "wrong": ([], ()), "operator": ([], ()), "nil": ([], ())}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ()), "wrong": ([], ()), "operator": ([], ()), "nil": ([], ()), "arguments": ([], QUOTAS)}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -64,6 +64,7 @@ MASKS_OF_SCRIPTS = [
     (r"\b\d{13}\b", "MS"),
     (r"\b[0-9a-f]{32}\b", "ENCODED"),
     (r"0x[0-9a-f]+>", "0xID>"),
+    (r"x{300}", "LONG"),
     (r"(?<=^ MILLIS_BETWEEN_NEXTS )\d+$", "N"),
     (r"127\.0\.0\.1([:,])\d+", r"127.0.0.1\1PORT"),
     (r"^(Updating all regions|\d+/\d+ regions updated\.|Done\.).*\n", ""),
@@ -253,7 +254,7 @@ def peers_output(folder, server):
 
 def outputs(folder):
     """Yields name, expected file, output, and function that compares."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,requests,numbers,scripts,wrong,operator,peers,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,requests,numbers,scripts,wrong,operator,nil,arguments,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue

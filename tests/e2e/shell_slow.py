@@ -5,13 +5,16 @@ import re
 import signal
 import socket
 import subprocess
+import time
+import urllib.request
 
 from rorqual import BINARY, Server
 from shell_terminal import Terminal
 
 # Each command calls a server. The last one repeats its calls until it is ended.
 COMMANDS = ("get 't', 'r'", "put 't', 'r', 'f:q', 'v'", "scan 't'", "count 't'", "list", "status", "describe 't'", "deleteall 't', 'r'", "incr 't', 'r', 'f:n'",
-            "t = get_table('t'); t.get 'r'", "create 'u', 'f'", "flush 't'", "loop { get 't', 'r' rescue nil }")
+            "t = get_table('t'); t.get 'r'", "create 'u', 'f'", "flush 't'", "snapshot 't', 's'", "major_compact 't'", "balancer", "list_regions 't'", "alter 't', NAME => 'g'",
+            "clone_snapshot 's', 'v'", "truncate_preserve 'v'", "disable 'v'", "loop { get 't', 'r' rescue nil }")
 
 
 def prompt_of(number):
@@ -69,6 +72,44 @@ def a_server_that_hangs_is_interrupted(folder):
     finally:
         terminal.close()
         server.process.send_signal(signal.SIGCONT)
+        server.kill()
+
+
+def an_interrupted_scan_is_closed(folder):
+    """Ctrl-C in a scan and in a count that go on: the server keeps none of their scanners, even if the shell stays open."""
+    server = Server(folder / "closes", folder / "closes.log", "--http", "127.0.0.1:0")
+    terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder, "PAGER": "", "NO_COLOR": "1"}, BINARY, "shell", "--zk", server.zk)
+
+    def scanners():
+        with urllib.request.urlopen(f"http://{server.http}/metrics") as page:
+            return int(re.search(r"(?m)^rorqual_scanners (\d+)", page.read().decode())[1])
+
+    def until(is_so, what):
+        end = time.monotonic() + 300
+        while not is_so(scanners()):
+            if time.monotonic() > end:
+                raise AssertionError(f"{what}: {scanners()} scanners; {terminal.screen()}")
+            time.sleep(0.02)
+
+    try:
+        terminal.shows(prompt_of(1))
+        terminal.type("create 't', 'f'; 9.times { |i| put 't', i.to_s, 'f:q', 'v' }", "Enter")
+        terminal.shows(prompt_of(2))
+        number = 2
+        for command in ("get_table('t')._scan_internal({'CACHE' => 1}) { |row, _| sleep 3600 }",
+                        "get_table('t').count({CACHE => 1, INTERVAL => 1}) { |_, row| sleep 3600 }"):
+            terminal.type(command, "Enter")
+            until(lambda n: n == 1, f"during {command}")
+            terminal.type("C-c")
+            number += 1
+            if not terminal.shows(prompt_of(number)):
+                return f"{command} goes on: {terminal.screen()}"
+            until(lambda n: n == 0, f"after {command}")
+        return None
+    except AssertionError as e:
+        return str(e)
+    finally:
+        terminal.close()
         server.kill()
 
 
@@ -155,5 +196,5 @@ def a_lost_connection_is_one_line(folder):
     return None
 
 
-TESTS = (a_connection_that_hangs_is_interrupted, a_server_that_hangs_is_interrupted, a_long_wait_is_shown, settings_limit_the_wait,
+TESTS = (a_connection_that_hangs_is_interrupted, a_server_that_hangs_is_interrupted, an_interrupted_scan_is_closed, a_long_wait_is_shown, settings_limit_the_wait,
          a_lost_connection_is_one_line)

@@ -3,7 +3,7 @@
 # The commands themselves are methods of Command in the other files of this folder, each loaded when the first command of its
 # group runs.
 
-%w[regexp ruby loops failures output files values constants formatter groups].each { |name| Shell.load(name) }
+%w[regexp ruby loops failures arguments output files values constants formatter groups].each { |name| Shell.load(name) }
 
 # A running command; commands are its methods.
 class Command

@@ -55,7 +55,6 @@ class Command
 
   def list(regex = '.*')
     out.header(['TABLE'])
-    raise TypeError, "no method 'compile' for arguments (org.jruby.RubyRegexp) on Java::JavaUtilRegex::Pattern" if regex.is_a?(Regexp)
     Shell.check_pattern(regex)
     names = Tables.names(regex)
     names.each { |n| out.row([n]) }
@@ -348,7 +347,7 @@ class Command
   # --- description ---
 
   def describe(table)
-    name = table.nil? ? nil : table.to_s
+    name = table
     Tables.must_exist(name)
     schema = Descriptor.get(name)
     out.header(["Table #{name} is #{Tables.enabled?(name) ? 'ENABLED' : 'DISABLED'}"])
@@ -383,7 +382,8 @@ class Command
   end
 
   def locate_region(table, row_key)
-    key = Bytes.toBytesBinary(row_key)
+    Names.null('Cannot invoke "String.length()" because "in" is null') if row_key.nil?
+    key = Bytes.toBytesBinary(Arguments.string(row_key))
     r = Meta.region_of_row(Names.text(Names.table(table)), key)
     raise HBaseError.make('org.apache.hadoop.hbase.TableNotFoundException', table) if r.nil?
     out.header(%w[HOST REGION])
@@ -393,6 +393,9 @@ class Command
   end
 
   def clone_table_schema(table_name, new_table_name, preserve_splits = true)
+    Names.table(table_name)
+    Names.table(new_table_name)
+    raise TypeError, "cannot convert instance of class #{Failures.jruby_class(preserve_splits)} to boolean" unless [nil, true, false].include?(preserve_splits)
     schema = Descriptor.get(table_name)
     raise HBaseError.make('org.apache.hadoop.hbase.TableExistsException', new_table_name) if Tables.exists?(new_table_name)
     keys = preserve_splits ? Meta.split_keys(table_name) : []
@@ -498,10 +501,12 @@ class Command
   # --- store file tracker ---
 
   def change_sft(*args)
-    case args.length
-    when 2 then Master.call('ModifyTableStoreFileTracker', { table_Name: Names.table(args[0]), dst_sft: args[1] })
-    when 3 then Master.call('ModifyColumnStoreFileTracker', { table_Name: Names.table(args[0]), family: args[1], dst_sft: args[2] })
-    else raise ArgumentError, 'Argument length should be two or three.'
+    raise ArgumentError, 'Argument length should be two or three.' unless [2, 3].include?(args.length)
+    fields = { table_Name: Names.table(args[0]), dst_sft: Names.not_null(Arguments.string(args[-1])) }
+    if args.length == 2
+      Master.call('ModifyTableStoreFileTracker', fields)
+    else
+      Master.call('ModifyColumnStoreFileTracker', fields.merge(family: Arguments.bytes(args[1])))
     end
     nil
   end

@@ -38,6 +38,8 @@ class Command
   def count(table, params = {})
     t = table(table)
     params = { 'INTERVAL' => params } if params.is_a?(Integer)
+    raise NoMethodError, "undefined method `include?' for nil:NilClass" if params.nil?
+    raise TypeError, "no implicit conversion of #{params.class} into Hash" unless params.is_a?(Hash)
     params = { 'INTERVAL' => 1000, 'CACHE_BLOCKS' => false }.merge(params)
     blocks = params['CACHE_BLOCKS']
     if blocks.is_a?(String)
@@ -59,12 +61,14 @@ class Command
   def delete(table, row, column, timestamp = Hbase::Table::LATEST, args = {})
     t = table(table)
     begin_now
+    t.check_timestamp_of_delete(timestamp)
     t.delete_row(row, column, timestamp, args, false)
   end
 
   def deleteall(table, row, column = nil, timestamp = Hbase::Table::LATEST, args = {})
     t = table(table)
     begin_now
+    t.check_timestamp_of_delete(timestamp)
     t.delete_row(row, column, timestamp, args, true)
   end
 

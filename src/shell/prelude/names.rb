@@ -94,7 +94,7 @@ module Names
     known = @known[text]
     return known if known
     null('Cannot invoke "String.equals(Object)" because "name" is null') if text.nil?
-    name = text.to_s
+    name = Arguments.table_name(text)
     ns, q = name.include?(':') ? name.split(':', 2) : ['default', name]
     check(ns, q, name)
     @known.clear if @known.size > 1000
@@ -103,7 +103,7 @@ module Names
   @known = {}
 
   def self.check(ns, qualifier, text, what = 'User-space table qualifiers')
-    illegal("#{what == 'Snapshot qualifiers' ? 'Snapshot' : 'Table'} qualifier must not be empty") if qualifier.nil? || qualifier.empty?
+    illegal(what == 'Snapshot qualifiers' ? 'Snapshot' : 'Table qualifier must not be empty') if qualifier.nil? || qualifier.empty?
     first = qualifier[0]
     if first == '.' || first == '-'
       illegal("Illegal first character <#{first.getbyte(0)}> at 0. #{what} can only start with 'alphanumeric characters' from any language: #{qualifier}")
@@ -128,8 +128,7 @@ module Names
   end
 
   def self.bytes(name)
-    raise NoMethodError, "undefined method `to_java_bytes' for nil:NilClass" if name.nil?
-    name
+    Arguments.bytes(name)
   end
 
   def self.illegal(text)
@@ -163,6 +162,7 @@ module Names
   end
 
   def self.server_of(text)
+    Arguments.server_name(text)
     unless full_server?(text)
       raise HBaseError.make('java.lang.StringIndexOutOfBoundsException', "begin 0, end -1, length #{text.to_s.length}") unless text.to_s.include?(',')
       illegal("Expected 3 parts in server name, got: #{text}")
@@ -339,8 +339,10 @@ module Servers
   def self.named(list, all_if_empty)
     return all_if_empty ? live : [] if list.empty?
     known = nil
-    list.inject([]) do |found, text|
+    list.inject([]) do |found, name|
+      text = Arguments.string(name)
       next found << Names.server_of(text) if Names.full_server?(text)
+      raise NoMethodError, "undefined method `split' for #{name.inspect}:#{name.class}" if name.is_a?(Symbol)
       host, port = text.split(',')
       known ||= live
       found + known.select { |sn| sn[:host_name] == host && (port.nil? || sn[:port].to_s == port) }

@@ -3,7 +3,7 @@
 
 module Namespaces
   def self.get(name)
-    Master.call('GetNamespaceDescriptor', { namespaceName: Names.not_null(name) })[:namespaceDescriptor]
+    Master.call('GetNamespaceDescriptor', { namespaceName: Names.not_null(Arguments.string(name)) })[:namespaceDescriptor]
   end
 
   def self.exists?(name)
@@ -46,14 +46,14 @@ class Command
   end
 
   def drop_namespace(namespace)
-    Names.not_null(namespace)
+    Names.not_null(Arguments.string(namespace))
     Shell.confirm("Drop the namespace #{namespace}")
     Master.call('DeleteNamespace', { namespaceName: namespace })
     nil
   end
 
   def describe_namespace(namespace)
-    d = Namespaces.get(namespace.nil? ? nil : namespace.to_s)
+    d = Namespaces.get(namespace)
     text = "{NAME => '#{d[:name]}'" + d[:configuration].sort_by { |c| c[:name] }.map { |c| ", #{c[:name]} => '#{c[:value]}'" }.join('') + '}'
     out.header(['DESCRIPTION'], [64])
     out.row([text], true, [64])
@@ -70,7 +70,8 @@ class Command
 
   def list_namespace(regex = '.*')
     out.header(['NAMESPACE'])
-    pattern = Shell.java_pattern(regex)
+    Shell.check_pattern(regex)
+    pattern = Regexp.new(regex) # HBase finds it anywhere in a name
     names = Master.call('ListNamespaces')[:namespaceName].select { |n| pattern.match?(n) }
     names.each { |n| out.row([n]) }
     out.footer(names.length)
@@ -80,7 +81,7 @@ class Command
   def list_namespace_tables(namespace)
     out.header(['TABLE'])
     raise ArgumentError, "Failed to find namespace named #{namespace}" if namespace.nil?
-    names = Master.call('ListTableNamesByNamespace', { namespaceName: namespace })[:tableName].map { |t| t[:qualifier] }
+    names = Master.call('ListTableNamesByNamespace', { namespaceName: Arguments.string(namespace) })[:tableName].map { |t| t[:qualifier] }
     names.each { |n| out.row([n]) }
     out.footer(names.length)
     names

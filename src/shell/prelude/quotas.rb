@@ -120,6 +120,7 @@ module Quotas
   end
 
   def self.parse_limit(text, type)
+    raise NoMethodError, "undefined method `downcase' for nil:NilClass" if text.nil?
     m = /\A(\d+)(req|cu|[bkmgtp])\/(sec|min|hour|day)\z/.match(text.to_s.downcase)
     raise ArgumentError, 'Invalid throttle limit syntax' if m.nil?
     limit = m[1].to_i
@@ -246,6 +247,8 @@ class Command
   end
 
   def list_quota_snapshots(args = {})
+    raise NoMethodError, "undefined method `[]' for nil:NilClass" if args.nil?
+    raise TypeError, 'no implicit conversion of String into Integer' unless [Hash, String, Symbol].include?(args.class)
     out.header(%w[TABLE USAGE LIMIT IN_VIOLATION POLICY])
     list = quota_snapshots(args[REGIONSERVER]).select do |t, _|
       (args[TABLE].nil? || t[:qualifier] == args[TABLE]) && (args[NAMESPACE].nil? || t[:namespace] == args[NAMESPACE])

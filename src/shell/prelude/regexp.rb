@@ -165,8 +165,7 @@ end
 
 # Java's Pattern.compile fails before anything is asked of a server.
 def Shell.check_pattern(text)
-  raise ArgumentError, 'Cannot invoke "String.isEmpty()" because "this.pattern" is null' if text.nil?
-  at = text.is_a?(String) ? Shell.unclosed_class(text) : nil
+  at = Shell.unclosed_class(Arguments.pattern(text))
   raise ArgumentError, "Unclosed character class near index #{at - 1}\n#{text}\n#{' ' * (at - 1)}^" unless at.nil?
 end
 

@@ -6,13 +6,23 @@ module Peers
     Master.call('ListReplicationPeers')[:peer_desc]
   end
 
+  def self.id_of(id)
+    Names.not_null(Arguments.string(id))
+  end
+
   def self.get(id)
-    Master.call('GetReplicationPeerConfig', { peer_id: Names.not_null(id) })[:peer_config]
+    Master.call('GetReplicationPeerConfig', { peer_id: id_of(id) })[:peer_config]
   end
 
   def self.update(id, config)
-    Master.call('UpdateReplicationPeerConfig', { peer_id: Names.not_null(id), peer_config: config })
+    Master.call('UpdateReplicationPeerConfig', { peer_id: id_of(id), peer_config: config })
     nil
+  end
+
+  # A list or a hash.
+  def self.listed(v)
+    raise NoMethodError, "undefined method `each' for #{v.inspect}:#{v.class}" unless v.respond_to?(:each)
+    v
   end
 
   # Reads a peer's configuration, lets the block change it, and writes it.
@@ -183,22 +193,22 @@ class Command
       config[:replicate_all] = false
       config[:table_cfs] = Peers.table_cfs(args[TABLE_CFS])
     end
-    Master.call('AddReplicationPeer', { peer_id: Names.not_null(id), peer_config: config, peer_state: { state: args[STATE] == 'DISABLED' ? :DISABLED : :ENABLED } })
+    Master.call('AddReplicationPeer', { peer_id: Peers.id_of(id), peer_config: config, peer_state: { state: args[STATE] == 'DISABLED' ? :DISABLED : :ENABLED } })
     nil
   end
 
   def remove_peer(id)
-    Master.call('RemoveReplicationPeer', { peer_id: Names.not_null(id) })
+    Master.call('RemoveReplicationPeer', { peer_id: Peers.id_of(id) })
     nil
   end
 
   def enable_peer(id)
-    Master.call('EnableReplicationPeer', { peer_id: Names.not_null(id) })
+    Master.call('EnableReplicationPeer', { peer_id: Peers.id_of(id) })
     nil
   end
 
   def disable_peer(id)
-    Master.call('DisableReplicationPeer', { peer_id: Names.not_null(id) })
+    Master.call('DisableReplicationPeer', { peer_id: Peers.id_of(id) })
     nil
   end
 
@@ -241,6 +251,7 @@ class Command
   end
 
   def update_peer_config(id, args = {})
+    raise NoMethodError, "undefined method `fetch' for #{args.nil? ? 'nil:NilClass' : "#{args.inspect}:#{args.class}"}" unless args.respond_to?(:fetch)
     Peers.change(id) do |c|
       (args[CONFIG] || {}).each do |k, v|
         c[:configuration].reject! { |e| e[:name] == k.to_s }
@@ -261,31 +272,37 @@ class Command
 
   def set_peer_tableCFs(id, peer_table_cfs = nil)
     return if peer_table_cfs.nil?
+    Peers.listed(peer_table_cfs)
     Peers.change(id) { |c| c[:table_cfs] = Peers.table_cfs(peer_table_cfs) }
   end
 
   def append_peer_tableCFs(id, table_cfs)
     Peers.replication_error('tableCfs is null') if table_cfs.nil?
+    Peers.listed(table_cfs)
     Peers.change(id) { |c| c[:table_cfs] = Peers.add_tables(c[:table_cfs], table_cfs) }
   end
 
   def remove_peer_tableCFs(id, table_cfs)
     Peers.replication_error('tableCfs is null') if table_cfs.nil?
+    Peers.listed(table_cfs)
     Peers.change(id) { |c| c[:table_cfs] = Peers.remove_tables(c[:table_cfs], table_cfs, id) }
   end
 
   def set_peer_exclude_tableCFs(id, exclude_peer_table_cfs = nil)
     return if exclude_peer_table_cfs.nil?
+    Peers.listed(exclude_peer_table_cfs)
     Peers.change(id) { |c| c[:exclude_table_cfs] = Peers.table_cfs(exclude_peer_table_cfs) }
   end
 
   def append_peer_exclude_tableCFs(id, table_cfs)
     return if table_cfs.nil?
+    Peers.listed(table_cfs)
     Peers.change(id) { |c| c[:exclude_table_cfs] = Peers.add_tables(c[:exclude_table_cfs], table_cfs) }
   end
 
   def remove_peer_exclude_tableCFs(id, table_cfs)
     return if table_cfs.nil?
+    Peers.listed(table_cfs)
     Peers.change(id) { |c| c[:exclude_table_cfs] = Peers.remove_tables(c[:exclude_table_cfs], table_cfs, id, "exclude-Table-Cfs for peer: #{id} is null") }
   end
 
@@ -296,6 +313,7 @@ class Command
   end
 
   def set_peer_namespaces(id, namespaces)
+    Peers.listed(namespaces) unless namespaces.nil?
     change_namespaces(id, :namespaces, namespaces) { |_| namespaces }
   end
 
@@ -308,6 +326,7 @@ class Command
   end
 
   def set_peer_exclude_namespaces(id, exclude_namespaces)
+    Peers.listed(exclude_namespaces) unless exclude_namespaces.nil?
     change_namespaces(id, :exclude_namespaces, exclude_namespaces) { |_| exclude_namespaces }
   end
 
@@ -334,8 +353,8 @@ class Command
   # --- tables ---
 
   def list_replicated_tables(regex = '.*')
-    pattern = Regexp.new(regex)
     out.header(['TABLE:COLUMNFAMILY', 'ReplicationType'], [32])
+    pattern = Regexp.new(Arguments.pattern(regex))
     Master.call('GetTableDescriptors', { include_sys_tables: false })[:table_schema].each do |schema|
       name = Names.text(schema[:table_name])
       next unless pattern.match?(name)
@@ -377,7 +396,9 @@ class Command
   end
 
   def peer_modification_switch(enable_or_disable, drain_procs = false)
-    old = Master.call('ReplicationPeerModificationSwitch', { on: enable_or_disable.to_s.downcase == 'true' })[:previous_value]
+    on = Arguments.boolean(enable_or_disable)
+    Arguments.boolean(drain_procs)
+    old = Master.call('ReplicationPeerModificationSwitch', { on: on })[:previous_value]
     out.row(["Previous peer modification state : #{old}"])
     old
   end

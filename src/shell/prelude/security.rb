@@ -172,6 +172,7 @@ class Command
   end
 
   def set_visibility(table, visibility, scan)
+    raise NoMethodError, "undefined method `any?' for #{scan.nil? ? 'nil:NilClass' : "#{scan.inspect}:#{scan.class}"}" unless scan.respond_to?(:any?)
     again(table, scan, { name: 'VISIBILITY', value: Wire.encode('CellVisibility', { expression: visibility.to_s }) })
   end
 end

@@ -22,6 +22,9 @@ module Snapshots
 
   def self.delete(name)
     Names.null('Cannot invoke "String.getBytes(String)" because "s" is null') if name.nil?
+    Arguments.refuse('deleteSnapshot', [name], 'OrgApacheHadoopHbaseClient::HBaseAdmin', ['byte[]', 'java.lang.String']) unless name.is_a?(String)
+    Names.illegal('Name is null or empty') if name.empty?
+    Names.table(name)
     Master.call('DeleteSnapshot', { snapshot: { name: name } })
   end
 
@@ -38,7 +41,7 @@ class Command
     Snapshots.check_name(snapshot_name)
     (args.empty? ? [{}] : args).each do |arg|
       s = { name: snapshot_name, table: Names.text(Names.table(table)), type: arg[SKIP_FLUSH] == true ? :SKIPFLUSH : :FLUSH,
-            ttl: arg[TTL] || -1, max_file_size: arg[MAX_FILESIZE] || -1, version: 2 }
+            ttl: Arguments.long(arg[TTL] || -1), max_file_size: arg[MAX_FILESIZE] || -1, version: 2 }
       s.delete(:ttl) if s[:ttl] == -1
       s.delete(:max_file_size) if s[:max_file_size] == -1
       r = Master.call('Snapshot', { snapshot: s })
@@ -85,14 +88,14 @@ class Command
     nil
   end
 
-  def show_snapshots(list)
+  def show_snapshots
     out.header(['SNAPSHOT', 'TABLE + CREATION TIME'])
+    list = yield
     list.each { |s| out.row([s[:name], "#{s[:table]} (#{Snapshots.created(s)})"]) }
   end
 
   def delete_all_snapshot(regex)
-    list = Snapshots.named(regex)
-    show_snapshots(list)
+    list = show_snapshots { Snapshots.named(regex) }
     if list.empty?
       puts "No snapshots matched the regex #{regex}"
       return
@@ -113,12 +116,11 @@ class Command
     puts "#{done} snapshots successfully deleted." unless done == 0
     return if left.empty?
     puts "\nFailed to delete the below #{left.length} snapshots."
-    show_snapshots(left)
+    show_snapshots { left }
   end
 
   def delete_table_snapshots(table_nameregex, snapshot_name_regex = '.*')
-    list = Snapshots.of_tables(table_nameregex, snapshot_name_regex)
-    show_snapshots(list)
+    list = show_snapshots { Snapshots.of_tables(table_nameregex, snapshot_name_regex) }
     if list.empty?
       puts "No snapshots matched the table name regular expression #{table_nameregex} and the snapshot name regular expression #{snapshot_name_regex}"
       return
@@ -152,6 +154,7 @@ class Command
 
   def restore_snapshot(snapshot_name, args = {})
     raise ArgumentError, 'Arguments should be a Hash' unless args.is_a?(Hash)
+    Arguments.refuse('restoreSnapshot', [snapshot_name, true, false], 'OrgApacheHadoopHbaseClient::HBaseAdmin') unless snapshot_name.nil? || snapshot_name.is_a?(String)
     s = described(snapshot_name)
     Shell.confirm("Restore #{s[:table]}: its rows since the snapshot are lost")
     if Tables.exists?(s[:table]) && !Tables.disabled?(s[:table])

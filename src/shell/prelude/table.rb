@@ -70,9 +70,7 @@ module Hbase
     end
 
     def column_of(column)
-      raise NoMethodError, "undefined method `to_java_bytes' for nil:NilClass" if column.nil?
-      raise NoMethodError, "undefined method `to_java_bytes' for #{column.inspect}:#{column.class}\nDid you mean?  to_java" unless column.is_a?(String)
-      text = column
+      text = Arguments.bytes(column)
       at = text.index(':')
       at.nil? ? [text, nil] : [text[0, at], text[at + 1..-1]]
     end
@@ -91,8 +89,7 @@ module Hbase
 
     # A number for a parameter that is a long in Java.
     def java_long(v)
-      raise TypeError, "cannot convert instance of class #{Failures.jruby_class(v)} to long" unless v.is_a?(Numeric)
-      v.to_i.to_int
+      Arguments.long(v).to_i.to_int
     end
 
     def authorizations(list)
@@ -120,6 +117,12 @@ module Hbase
       raise e
     end
 
+    # HBase's client refuses an empty row.
+    def checked_row(row)
+      Names.illegal('Row length is 0') if row.to_s.empty?
+      row.to_s
+    end
+
     def mutate(kind, row, cells, more)
       checked { Rows.mutate(@name, kind, row.to_s, cells, more) }
     end
@@ -138,10 +141,14 @@ module Hbase
       if !timestamp.nil? && (timestamp <=> 0) < 0
         Names.illegal("Timestamp cannot be negative. ts=#{timestamp}")
       end
-      row = row.to_s
-      Names.illegal('Row length is 0') if row.empty?
-      mutate(2, row, [[family, qualifier || '', timestamp, PUT, value.to_s]], more_of(args))
+      mutate(2, checked_row(row), [[family, qualifier || '', timestamp, PUT, value.to_s]], more_of(args))
       nil
+    end
+
+    def check_timestamp_of_delete(timestamp)
+      return if timestamp.is_a?(Hash)
+      Arguments.refuse_new([:bytes, timestamp], 'OrgApacheHadoopHbaseClient::Delete') unless timestamp.is_a?(Numeric)
+      Names.illegal("Timestamp cannot be negative. ts=#{timestamp}") if (timestamp <=> 0) < 0
     end
 
     # The cells of a delete; they are the same for every row.
@@ -166,9 +173,10 @@ module Hbase
       end
       more = more_of(timestamp.is_a?(Hash) ? { VISIBILITY => timestamp.values.find { |v| v.is_a?(String) } } : args)
       if row.is_a?(Hash)
+        Arguments.bytes(row['ROWPREFIXFILTER'])
         delete_prefix(row, markers(column, timestamp, all), more)
       else
-        mutate(3, row, markers(column, timestamp, all), more)
+        mutate(3, checked_row(row), markers(column, timestamp, all), more)
       end
       nil
     end
@@ -204,6 +212,7 @@ module Hbase
     def increment(row, column, value, args)
       value = 1 if value.is_a?(Hash) || value.nil?
       raise TypeError, "cannot convert instance of class org.jruby.Ruby#{value.class} to long" unless value.is_a?(Numeric)
+      row = checked_row(row)
       family, qualifier = column_of(column)
       cells = mutate(1, row, [[family, qualifier || '', nil, PUT, Bytes.big_endian(value, 8)]], more_of(args))
       cells.empty? ? nil : Bytes.counter(cells[0][5])
@@ -211,12 +220,14 @@ module Hbase
 
     # nil: there is none.
     def counter(row, column)
+      row = checked_row(row)
       family, qualifier = column_of(column)
-      cells = checked { Rows.get(@name, row.to_s, Wire.encode('Get', { column: [{ family: family, qualifier: [qualifier || ''] }] })) }
+      cells = checked { Rows.get(@name, row, Wire.encode('Get', { column: [{ family: family, qualifier: [qualifier || ''] }] })) }
       cells.empty? ? nil : Bytes.counter(cells[0][5])
     end
 
     def append_to(row, column, value, args)
+      row = checked_row(row)
       family, qualifier = column_of(column)
       cells = mutate(0, row, [[family, qualifier || '', nil, PUT, value.to_s]], more_of(args))
       cells.empty? ? nil : Bytes.toStringBinary(cells[0][5])
@@ -385,7 +396,7 @@ module Hbase
     end
 
     def row_of(v)
-      raise NoMethodError, "undefined method `to_java_bytes' for #{v.inspect}:#{v.class}\nDid you mean?  to_java" unless v.nil? || v.is_a?(String)
+      Arguments.bytes(v) unless v.nil?
       v
     end
 

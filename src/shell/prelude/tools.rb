@@ -1,13 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Regions and servers: assignment, flush, compaction, split, merge, chores and their switches, configuration, procedures.
 
-module Java
-  # java.lang.Boolean.valueOf
-  def self.boolean(v)
-    v.to_s.downcase == 'true'
-  end
-end
-
 class Command
   # Prints a row with the value, and returns the value.
   def say(value, prefix = '')
@@ -18,7 +11,6 @@ class Command
   # --- balancer, normalizer, chores ---
 
   def balance_options(args)
-    args = args.flatten
     raise ArgumentError, "Illegal arguments #{args}. Expected between 0 and 2 arguments, but got #{args.length}." if args.length > 2
     fields = {}
     args.each_with_index do |arg, i|
@@ -50,7 +42,7 @@ class Command
   end
 
   def balance_switch(enable)
-    say(Master.call('SetBalancerRunning', { on: Java.boolean(enable), synchronous: false })[:prev_balance_value] || false, 'Previous balancer state : ')
+    say(Master.call('SetBalancerRunning', { on: Arguments.boolean(enable), synchronous: false })[:prev_balance_value] || false, 'Previous balancer state : ')
   end
 
   def balancer_enabled
@@ -88,7 +80,7 @@ class Command
   end
 
   def normalizer_switch(enable)
-    say(Master.call('SetNormalizerRunning', { on: Java.boolean(enable) })[:prev_normalizer_value] || false)
+    say(Master.call('SetNormalizerRunning', { on: Arguments.boolean(enable) })[:prev_normalizer_value] || false)
   end
 
   def normalizer_enabled
@@ -108,7 +100,7 @@ class Command
   end
 
   def catalogjanitor_switch(enable)
-    say(Master.call('EnableCatalogJanitor', { enable: Java.boolean(enable) })[:prev_value] || false)
+    say(Master.call('EnableCatalogJanitor', { enable: Arguments.boolean(enable) })[:prev_value] || false)
   end
 
   def catalogjanitor_enabled
@@ -120,7 +112,7 @@ class Command
   end
 
   def cleaner_chore_switch(enable)
-    say(Master.call('SetCleanerChoreRunning', { on: Java.boolean(enable) })[:prev_value] || false)
+    say(Master.call('SetCleanerChoreRunning', { on: Arguments.boolean(enable) })[:prev_value] || false)
   end
 
   def cleaner_chore_enabled
@@ -128,7 +120,7 @@ class Command
   end
 
   def snapshot_cleanup_switch(enable)
-    say(Master.call('SwitchSnapshotCleanup', { enabled: Java.boolean(enable), synchronous: false })[:prev_snapshot_cleanup], 'Previous snapshot cleanup state : ')
+    say(Master.call('SwitchSnapshotCleanup', { enabled: Arguments.boolean(enable), synchronous: false })[:prev_snapshot_cleanup], 'Previous snapshot cleanup state : ')
   end
 
   def snapshot_cleanup_enabled
@@ -141,7 +133,8 @@ class Command
   end
 
   def splitormerge_switch(type, enabled)
-    r = Master.call('SetSplitOrMergeEnabled', { enabled: Java.boolean(enabled), synchronous: false, switch_types: [switch_type(type)] })
+    types = [switch_type(type)]
+    r = Master.call('SetSplitOrMergeEnabled', { enabled: Arguments.boolean(enabled), synchronous: false, switch_types: types })
     say(r[:prev_value][0] || false)
   end
 
@@ -182,7 +175,7 @@ class Command
 
   def move(encoded_region_name, server_name = nil)
     fields = { region: { type: :ENCODED_REGION_NAME, value: Names.bytes(encoded_region_name) } }
-    fields[:dest_server_name] = Names.server_of(server_name) if server_name
+    fields[:dest_server_name] = Names.server_of(Names.bytes(server_name)) unless server_name.nil? || server_name == ''
     Master.call('MoveRegion', fields)
     nil
   end
@@ -199,13 +192,22 @@ class Command
   end
 
   def flush(name, family = nil)
+    Arguments.bytes(family) unless family.nil?
     r = region_of(name)
     return flush_region(r, family) unless r.nil?
     return flush_server(name) if Names.full_server?(name)
-    fields = { table_name: Names.table(name) }
+    fields = { table_name: table_or_server(name) }
     fields[:column_family] = [family] unless family.nil?
     Master.call('FlushTable', fields)
     nil
+  end
+
+  # HBase takes a name that no table can have as a server's.
+  def table_or_server(name)
+    Names.table(name)
+  rescue HBaseError => e
+    raise e unless e.is?('IllegalArgumentException')
+    Names.server_of(name)
   end
 
   def flush_region(r, family)
@@ -237,6 +239,7 @@ class Command
 
   def compact_by(name, family, type, major)
     raise ArgumentError, 'only NORMAL or MOB accepted for type!' unless %w[NORMAL MOB].include?(type)
+    Arguments.bytes(family) unless family.nil?
     r = region_of(name)
     list = r.nil? ? table_regions(name) : [r]
     list.each { |e| compact_region(Servers.of_region(e), e.name, family, major) unless e.server.nil? }
@@ -283,16 +286,18 @@ class Command
 
   def compaction_switch(enable_disable, *server)
     out.header(["['SERVER'", "'PREV_STATE']"])
-    unless enable_disable.to_s =~ /true|false/i
-      raise ArgumentError, 'compaction_switch first argument only accepts "true" or "false"'
-    end
-    list = Servers.named(server.flatten.compact, true)
-    list.each { |sn| out.row([Names.server(sn), Servers.call(sn, 'CompactionSwitch', { enabled: Java.boolean(enable_disable) })[:prev_state].to_s]) }
+    enabled = Arguments.boolean(enable_disable)
+    names = server.flatten.compact
+    wrong = names.find { |name| !Names.full_server?(name) }
+    Names.illegal("Invalid ServerName format: #{wrong}") unless wrong.nil?
+    list = Servers.named(names, true)
+    list.each { |sn| out.row([Names.server(sn), Servers.call(sn, 'CompactionSwitch', { enabled: enabled })[:prev_state].to_s]) }
     out.footer(list.length)
   end
 
   # HBase: RawAsyncHBaseAdmin.split: all regions of a table, or the region that has the key.
   def split(name, split_point = nil)
+    Arguments.bytes(split_point) unless split_point.nil?
     r = region_of(name)
     return split_region(r, split_point) unless r.nil?
     raise HBaseError.make('org.apache.hadoop.hbase.TableNotFoundException', name) unless Tables.exists?(name)
@@ -329,7 +334,7 @@ class Command
                             'org.apache.hadoop.hbase.exceptions.MergeRegionException: Duplicate regions specified; cannot merge a region to itself. ' \
                             "Passed in #{args.length} but only #{args.uniq.length} unique.")
     end
-    Master.call('MergeTableRegions', { region: specifiers, forcible: Java.boolean(force) })
+    Master.call('MergeTableRegions', { region: specifiers, forcible: Arguments.boolean(force) })
     nil
   end
 
@@ -415,7 +420,7 @@ class Command
     end
     list = Servers.named([server_names].flatten, false)
     raise ArgumentError, "Could not find any server(s) with specified name(s): #{server_names}" if list.empty?
-    Master.call('DecommissionRegionServers', { server_name: list, offload: Java.boolean(should_offload) })
+    Master.call('DecommissionRegionServers', { server_name: list, offload: Arguments.boolean(should_offload) })
     nil
   end
 
@@ -434,7 +439,11 @@ class Command
   end
 
   def stop_regionserver(hostport)
-    host, port = Names.host_and_port(hostport)
+    text = Arguments.string(hostport)
+    Names.null('Cannot invoke "String.lastIndexOf(String)" because "hostAndPort" is null') if text.nil?
+    Names.illegal("Not a host:port pair: #{text}") unless text.include?(':')
+    host, port = Names.host_and_port(text)
+    raise HBaseError.make('java.lang.NumberFormatException', "For input string: \"#{text[/[^:]*\z/]}\"") if port.nil?
     Wire.call(host, port.to_i, 'AdminService', 'StopServer', Wire.encode('StopServerRequest', { reason: "Called by admin client hconnection" }))
     nil
   end

@@ -328,6 +328,12 @@ static void invalid_requests_are_refused_with_hbases_messages(void **state)
             "Snapshot 'x' doesn't exist on the filesystem");
     REFUSED(world_clone(w, "s", "t"), RQ_E_TABLE_EXISTS, "t");
     REFUSED(world_clone(w, "s", "n:c"), RQ_E_NAMESPACE_NOT_FOUND, "n");
+    char longer[RQ_NAME_MAX + 2] = {0};
+    memset(longer, 'x', sizeof longer - 1);
+    REFUSED(world_snapshot(w, longer, "t", true), RQ_E_ILLEGAL_ARGUMENT,
+            "Snapshot name is longer than 255 bytes");
+    assert_int_equal(world_delete_snapshot(w, longer), RQ_E_SNAPSHOT_NOT_FOUND);
+    assert_int_equal(world_clone(w, longer, "c"), RQ_E_SNAPSHOT_NOT_FOUND);
     OK(world_create(w, "u", "f", NULL));
     REFUSED(world_restore(w, "s", "u"), RQ_E_SNAPSHOT_RESTORE,
             "Snapshot 's' is of table t: it cannot be restored to table u, which exists");

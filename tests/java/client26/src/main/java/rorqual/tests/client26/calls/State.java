@@ -11,6 +11,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
 import org.apache.hadoop.hbase.NamespaceDescriptor;
 import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.TableName;
@@ -41,6 +42,7 @@ import rorqual.tests.support.Await;
 final class State {
     static final TableName T = TableName.valueOf("t");
     static final TableName D = TableName.valueOf("d");
+    private static final Pattern UNFINISHED = Pattern.compile("\"state\"\\s*:\\s*\"(RUNNABLE|WAITING|WAITING_TIMEOUT|INITIALIZING)\"");
 
     private final Cluster cluster;
     private final Admin admin;
@@ -137,7 +139,7 @@ final class State {
 
     /** The state as text, once nothing that a call has started is running. */
     String settled() throws Exception {
-        Await.until("procedures have ended", () -> !admin.getProcedures().matches("(?s).*\"state\"\\s*:\\s*\"(RUNNABLE|WAITING|WAITING_TIMEOUT|INITIALIZING)\".*"));
+        Await.until("procedures have ended", () -> !UNFINISHED.matcher(admin.getProcedures()).find());
         for (TableName name : admin.listTableNames()) {
             if (admin.isTableEnabled(name)) {
                 Await.until("compactions of " + name + " have ended", () -> admin.getCompactionState(name) == CompactionState.NONE);
