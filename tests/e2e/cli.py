@@ -18,6 +18,7 @@ import tempfile
 import threading
 
 from hbase import read_exact
+from rorqual import pause
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = str(pathlib.Path(os.environ.get("RORQUAL", ROOT / "build/rorqual")).resolve())
@@ -153,7 +154,7 @@ def ping_asks_every_part(tmp):
     done = run("ping", "--zk", f"127.0.0.1:{s.zk}", "--zk-root", "/other")
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "/other" in done.stderr, done
     zk = s.zk
-    s.process.send_signal(signal.SIGSTOP)
+    pause(s.process)
     done = run("ping", "--zk", f"127.0.0.1:{zk}", "--timeout", "1")
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
     s.process.send_signal(signal.SIGCONT)

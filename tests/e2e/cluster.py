@@ -35,7 +35,7 @@ import cluster_tables
 import cluster_tool
 import hbase
 import hung
-from rorqual import ROOT, Report
+from rorqual import ROOT, Report, pause
 from membership import DEADLINE, OF_HBASE, until
 from cluster_world import (RORQUAL, ROWS, SHELL, Process, World, all_rows_of, encoded, homes, is_home,
                            kill_and_wait, open_regions, others, put_rows, read_all, regions_of, restart)
@@ -267,7 +267,7 @@ def a_paused_server_ends_when_it_goes_on(world):
     connection = hbase.Connection(f"127.0.0.1:{paused.ports[0]}")
     assert connection.get(name, row.encode()) == {(b"f", b"q"): b"old"}
     begin = time.monotonic()
-    paused.process.send_signal(signal.SIGSTOP)
+    pause(paused.process)
     try:
         until(lambda: f"{paused.name} is fenced" in world.master().errors(), "the master has fenced it")
         print(f"  fenced {time.monotonic() - begin:.1f} s after its pause began")
@@ -293,7 +293,7 @@ def a_paused_server_ends_when_it_goes_on(world):
 
 def a_paused_master_ends_when_it_goes_on(world):
     paused = world.wait_for_master()
-    paused.process.send_signal(signal.SIGSTOP)
+    pause(paused.process)
     try:
         until(lambda: world.master() not in (None, paused), "another master has opened meta")
         world.shell("create 'z', 'f'\nput 'z', 'a', 'f:q', '1'\n")

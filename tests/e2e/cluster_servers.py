@@ -7,6 +7,7 @@ import time
 import hung
 from cluster_world import RORQUAL, all_rows_of, kill_and_wait, open_regions, others, put_rows, read_all, regions_of, restart
 from membership import DEADLINE, until
+from rorqual import pause
 
 LONG_SESSION = ["zookeeper.session.timeout=30000"]
 SPLITS = "SPLITS => ['c', 'g', 'k', 'o', 's', 'w']"
@@ -87,7 +88,7 @@ def start_codes(value):
 def a_paused_master_keeps_its_place(world, master):
     standbys = others(world, master)
     before = {p: p.errors().count("does not accept RegionServerReport") for p in standbys}
-    master.process.send_signal(signal.SIGSTOP)
+    pause(master.process)
     try:
         until(lambda: all(p.errors().count("does not accept RegionServerReport") > before[p] for p in standbys), "no report is taken")
     finally:

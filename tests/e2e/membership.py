@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 
-from rorqual import ROOT, Report
+from rorqual import ROOT, Report, pause
 
 sys.path.insert(0, str(ROOT / "tests/wire"))
 sys.path.insert(0, str(ROOT / "tests/peers"))
@@ -357,7 +357,7 @@ def a_restarted_master_does_not_wait_for_its_own_former_session(w):
 
 def a_master_whose_session_expires_stands_by_when_it_continues(w):
     active = settled(w.members)
-    active.process.send_signal(signal.SIGSTOP)
+    pause(active.process)
     others = [m for m in w.members if m is not active]
     # The stopped member still believes to be the master; no other member does.
     settled(others)
@@ -442,7 +442,7 @@ def a_killed_master_is_fenced_by_the_next(w):
 def a_stopped_server_writes_nothing_when_it_continues(w):
     active = three_servers(w)
     victim = next(s for s in w.servers if s is not active)
-    victim.process.send_signal(signal.SIGSTOP)
+    pause(victim.process)
     found = fenced(w, victim)
     victim.process.send_signal(signal.SIGCONT)
     assert victim.end() == EXIT_ABORTED
@@ -451,7 +451,7 @@ def a_stopped_server_writes_nothing_when_it_continues(w):
 
 def a_stopped_master_is_replaced_and_fenced(w):
     victim = three_servers(w)
-    victim.process.send_signal(signal.SIGSTOP)
+    pause(victim.process)
     found = fenced(w, victim)
     victim.process.send_signal(signal.SIGCONT)
     assert victim.end() == EXIT_ABORTED

@@ -208,6 +208,12 @@ def java(report, client, phases, zk, run, log, programs=()):
                        + " | ".join(pathlib.Path(log).read_text(errors="replace").splitlines()[-5:]))
 
 
+def pause(process):
+    """Stops a child process until SIGCONT. Returns when all its threads have stopped: until then they may answer."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+
+
 def fail_hard(problem):
     print(f"FAIL driver: {problem}\n0 passed, 1 failed", flush=True)
     sys.exit(1)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """`rorqual shell` with servers that do not respond or were stopped. own_shell.py runs the tests."""
-import os
 import re
 import signal
 import socket
@@ -8,7 +7,7 @@ import subprocess
 import time
 import urllib.request
 
-from rorqual import BINARY, Server
+from rorqual import BINARY, Server, pause
 from shell_terminal import Terminal
 
 # Each command calls a server. The last one repeats its calls until it is ended.
@@ -54,8 +53,7 @@ def a_server_that_hangs_is_interrupted(folder):
             number += 1
             if not terminal.shows(prompt_of(number)):
                 return f"before {command}: {terminal.screen()}"
-            server.process.send_signal(signal.SIGSTOP)
-            os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)  # waits until all its threads have stopped
+            pause(server.process)
             terminal.type(f"puts 'beg' + 'un'; {command}", "Enter")
             if not terminal.shows(re.compile(r"(?m)^begun$")):
                 return f"{command} did not begin: {terminal.screen()}"
@@ -126,8 +124,7 @@ def a_long_wait_is_shown(folder):
         for command in ("get 'visits', 'r'", "list", "count 'visits'"):
             if not terminal.shows(prompt_of(number)):
                 return f"before {command}: {terminal.screen()}"
-            server.process.send_signal(signal.SIGSTOP)
-            os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
+            pause(server.process)
             terminal.type("C-l")
             terminal.type(command, "Enter")
             if not terminal.shows(waits):
@@ -136,8 +133,7 @@ def a_long_wait_is_shown(folder):
             number += 1
             if not terminal.shows(prompt_of(number)) or waits.search(terminal.screen()):
                 return f"after {command}: {terminal.screen()}"
-        server.process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
+        pause(server.process)
         terminal.type("C-l")
         terminal.type("exists 'vi", "Tab", "sits'")
         if not terminal.shows("exists 'visits'"):
@@ -164,8 +160,7 @@ def settings_limit_the_wait(folder):
                 session.stdin.flush()
                 while session.stdout.readline() != "open\n":
                     pass
-                server.process.send_signal(signal.SIGSTOP)
-                os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
+                pause(server.process)
                 out, _ = session.communicate("get 't', 'r'\np 6 * 7\n", timeout=300)
                 server.process.send_signal(signal.SIGCONT)
             if f"ERROR: the server has not answered for {wait}\n" not in out or "\n42\n" not in out:

@@ -13,7 +13,7 @@ import time
 import urllib.request
 
 import hbase
-from rorqual import BINARY
+from rorqual import BINARY, pause
 from transfer_world import DEADLINE, ROWS, Late, expect, in_time, killed_amid, killed_when
 
 def tsv_of(w, rows=ROWS):
@@ -225,7 +225,7 @@ def a_file_that_cannot_be_seen_is_not_loaded(w):
         command = [BINARY, "bulkload", "--zk", w.server.zk, table, str(folder)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
             hbase.wait_for(lambda: process.poll() is not None or begun())
-            w.server.process.send_signal(signal.SIGSTOP)
+            pause(w.server.process)
             try:
                 if process.poll() == 0 or not pieces.exists():
                     raise Late

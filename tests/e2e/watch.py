@@ -15,7 +15,7 @@ import time
 
 import hbase
 from hbase import number, table_name, text
-from rorqual import BINARY, ROOT, Server
+from rorqual import BINARY, ROOT, Server, pause
 
 VERSION = re.search(r"version: '(.*)'", (ROOT / "meson.build").read_text()).group(1)
 WAIT = 300  # seconds: limit of each wait, reached only after an error
@@ -336,7 +336,7 @@ def top_tells_that_the_server_has_gone(folder):
         seen = [line for line in t.until(lambda s: re.fullmatch(rf"rorqual top: master {server.master}: .+", "".join(s))) if line]
         assert len(seen) <= 2, seen
     server = Server(folder / "d", folder / "log")
-    server.process.send_signal(signal.SIGSTOP)  # a server that accepts connections but does not respond
+    pause(server.process)  # a server that accepts connections but does not respond
     done = subprocess.Popen([BINARY, "top", "--zk", server.zk, "--timeout", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     out, err = done.communicate(timeout=WAIT)
     server.process.send_signal(signal.SIGCONT)
