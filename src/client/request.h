@@ -4,7 +4,8 @@
  * request), so that a retry after a region has moved puts another region before the same bytes.
  *
  * Cells of a mutation are not in the message: they are appended to a cell block (KeyValueCodec),
- * and the message has their number. HBASE: RequestConverter, ProtobufUtil. */
+ * and the message has their number. A mutation with a condition in a Multi is an exception (rq__put_atomic_body).
+ * HBASE: RequestConverter, ProtobufUtil. */
 #ifndef RQ_CLIENT_REQUEST_H
 #define RQ_CLIENT_REQUEST_H
 
