@@ -30,6 +30,10 @@ rq_err rq__take_get(const rq_get_request *get, rq_arena *arena, rq_getting *ret,
 /* Copies everything into the arena. */
 RQ_NODISCARD
 rq_err rq__take_scan(const rq_scan_request *scan, rq_arena *arena, rq_scanning *ret, rq_error *why);
+/* The i-th struct of an array whose elements all have the size of the first one, by which the array is read. Refuses one of
+ * another size. */
+RQ_NODISCARD
+rq_err rq__element(const void *list, size_t i, const char *what, const void **ret, rq_error *why);
 /* One change, or an array of them. */
 RQ_NODISCARD
 rq_err rq__take_changes(const rq_change *changes, size_t count, rq_arena *arena, rq_changing **ret,

@@ -210,12 +210,12 @@ rq_err rq__take_checked_actions(const rq_checked_action *given, size_t count, rq
                                 rq_acting **ret, rq_why *why)
 {
     RQ_TRY(begin_actions(given, count, arena, ret, &why->error));
-    size_t stride = count == 0 ? 0 : given->size;
     for (size_t i = 0; i < count; i++) {
         rq_checked_action a;
+        const void *at = NULL;
         why->action = i;
-        RQ_TRY(rq_sized(&a, sizeof a, (const char *)given + i * stride, sizeof a,
-                        "rq_checked_action", &why->error));
+        RQ_TRY(rq__element(given, i, "rq_checked_action", &at, &why->error));
+        RQ_TRY(rq_sized(&a, sizeof a, at, sizeof a, "rq_checked_action", &why->error));
         RQ_TRY(take_action(&a, arena, &(*ret)[i], &why->error));
     }
     why->action = RQ_NO_ACTION;
