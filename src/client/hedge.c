@@ -136,8 +136,8 @@ static rq_err send_to(rq_op *op, const rq__region *r, uint16_t replica)
     if (!rq__map_replica(r, replica, &call->server, &specifier)) return RQ_E_NOT_SERVING_REGION;
     RQ_TRY(rq__client_lane(op->client, call->server, op->lane, &call->conn));
     RQ_TRY(rq__conn_call_until(call->conn, op->until_ns, op->kind == RQ__OP_GET ? "Get" : "Scan",
-                               rq__op_priority(op, op->priority), specifier, rq_buf_slice(&op->body),
-                               (rq_slice){0}, other_answered, call));
+                               rq__op_priority(op, op->priority), specifier,
+                               rq_buf_slice(&op->body), (rq_slice){0}, other_answered, call));
     if (op->kind == RQ__OP_SCAN) rq__scan_count_call(op);
     call->id = rq__conn_last_call(call->conn);
     h->count++;

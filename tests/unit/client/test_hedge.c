@@ -40,7 +40,8 @@ typedef struct server {
 
 /* --- a cluster -------------------------------------------------------------------------------- */
 
-static void put_cell(rq_buf *b, const char *row, const char *family, const char *qualifier, rq_slice value)
+static void put_cell(rq_buf *b, const char *row, const char *family, const char *qualifier,
+                     rq_slice value)
 {
     size_t at;
     assert_int_equal(rq_pb_begin(b, 1, &at), RQ_OK);
@@ -132,9 +133,11 @@ static void answer_scan(server *s, const Pb__ScanRequest *r, rq_buf *message)
     assert_true(scanner < SCANNERS_MAX);
     if (!r->has_scanner_id) {
         ProtobufCBinaryData start = r->scan->start_row;
-        snprintf(s->counts.start, sizeof s->counts.start, "%.*s", (int)start.len, (const char *)start.data);
+        snprintf(s->counts.start, sizeof s->counts.start, "%.*s", (int)start.len,
+                 (const char *)start.data);
         s->counts.has_start = !r->scan->has_include_start_row || r->scan->include_start_row;
-        s->scanners[scanner] = start.len == 0 ? 0 : (size_t)atoi(s->counts.start + 1) + !s->counts.has_start;
+        s->scanners[scanner] =
+            start.len == 0 ? 0 : (size_t)atoi(s->counts.start + 1) + !s->counts.has_start;
     }
     if (r->close_scanner) {
         s->counts.closes++;
@@ -155,9 +158,11 @@ static void put_failure(rq_buf *out, uint32_t id, bool for_good)
     size_t at;
     assert_int_equal(rq_pb_put_number(&head, 1, id), RQ_OK);
     assert_int_equal(rq_pb_begin(&head, 2, &at), RQ_OK);
-    assert_int_equal(rq_pb_put_bytes(&head, 1, for_good ? RQ_SLICE_LIT("org.apache.hadoop.hbase.DoNotRetryIOException")
-                                                        : RQ_SLICE_LIT("org.apache.hadoop.hbase.RegionTooBusyException")),
-                     RQ_OK);
+    assert_int_equal(
+        rq_pb_put_bytes(&head, 1,
+                        for_good ? RQ_SLICE_LIT("org.apache.hadoop.hbase.DoNotRetryIOException")
+                                 : RQ_SLICE_LIT("org.apache.hadoop.hbase.RegionTooBusyException")),
+        RQ_OK);
     if (for_good) assert_int_equal(rq_pb_put_number(&head, 5, 1), RQ_OK);
     assert_int_equal(rq_pb_end(&head, at), RQ_OK);
     rq_buf b = {0};
@@ -169,7 +174,8 @@ static void put_failure(rq_buf *out, uint32_t id, bool for_good)
 }
 
 /* Reads RequestHeader { call_id 1, method_name 3 } and the message behind it. */
-static bool read_call(int fd, uint8_t *frame, size_t cap, uint32_t *ret_id, bool *ret_is_get, rq_slice *ret_message)
+static bool read_call(int fd, uint8_t *frame, size_t cap, uint32_t *ret_id, bool *ret_is_get,
+                      rq_slice *ret_message)
 {
     uint8_t head[4];
     rq_slice header = {0};
@@ -280,7 +286,8 @@ static void stop_server(server *s)
     pthread_mutex_destroy(&s->lock);
 }
 
-static world *start(const char *region, const char *replica, unsigned hedge_after_ms, rq_random *random)
+static world *start(const char *region, const char *replica, unsigned hedge_after_ms,
+                    rq_random *random)
 {
     world *w = calloc(1, sizeof *w);
     rq_error why;
