@@ -183,8 +183,7 @@ void rq__single_take(rq_op *op, const rq_reply *reply);
 
 /* --- scan.c --- */
 
-/* The answer to a scan's request; rq__scan_take takes it without regard to other replicas. */
-void rq__scan_answer(void *op, const rq_reply *reply);
+/* Takes the answer to a scan's request. */
 void rq__scan_take(rq_op *op, const rq_reply *reply);
 /* The region in which a scan that waits for an answer would continue on another replica, with the request in op->body.
  * NULL: on none, as the region is not the same any more. */

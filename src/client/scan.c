@@ -105,6 +105,8 @@ static rq_slice edge_of(const rq_op *op, const rq__region *r)
     return op->scan.reversed ? r->start : r->end;
 }
 
+static void scan_answer(void *ctx, const rq_reply *reply);
+
 /* Opens a scanner in the region. */
 static rq_err open_in(rq_op *op, const rq__region *r)
 {
@@ -124,8 +126,7 @@ static rq_err open_in(rq_op *op, const rq__region *r)
         rq__scan_metrics_region(&op->metrics, op->client->servers[op->server].at.host);
     count_call(op, true);
     RQ_TRY(rq__conn_call_until(conn, op->until_ns, "Scan", rq__op_priority(op, op->priority),
-                               specifier, rq_buf_slice(&op->body), (rq_slice){0}, rq__scan_answer,
-                               op));
+                               specifier, rq_buf_slice(&op->body), (rq_slice){0}, scan_answer, op));
     rq__hedge_begin(op, conn);
     return RQ_OK;
 }
@@ -191,7 +192,7 @@ rq_err rq__scan_send(rq_op *op)
     }
     if (!op->scanner_open) return open_scanner(op);
     rq__conn *conn;
-    RQ_TRY(go_on(op, rq__scan_answer, op, &conn));
+    RQ_TRY(go_on(op, scan_answer, op, &conn));
     rq__hedge_begin(op, conn);
     return RQ_OK;
 }
@@ -452,7 +453,7 @@ static void fail_malformed(rq_op *op, rq_err rc)
         rq__op_failed_here(op, rc, false, RQ_SLICE_LIT("MalformedAnswer"));
 }
 
-void rq__scan_answer(void *ctx, const rq_reply *reply)
+static void scan_answer(void *ctx, const rq_reply *reply)
 {
     rq_op *op = ctx;
     if (!rq__hedge_goes_on(op, reply)) rq__scan_take(op, reply);
