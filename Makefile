@@ -57,6 +57,7 @@
 #                  it (TESTS='NAME NAME')
 #   make cluster-java  programs of HBase's Java clients 2.6 and 1.2 on three processes of a cluster, then all of tests/e2e/cluster.py
 #                  (PROGRAMS='Reads Writes')
+#   make cluster-itbll  HBase's IntegrationTestBigLinkedList on three processes of a cluster that are killed (NODES=1000000, KILL_S=20)
 #   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
 #   make format    clang-format over all C sources
 #   make lint      layers, names, headers, READMEs, filters, formatting, and clang-tidy on what differs from main
@@ -72,7 +73,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all cluster setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests library-restarts replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-shell bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim cluster-sim cluster-test cluster-java oracle format format-check lint clean clang nightly
+.PHONY: all cluster setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests library-restarts replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-shell bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim cluster-sim cluster-test cluster-java cluster-itbll oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -365,13 +366,17 @@ cluster-sim: setup build/build.ninja
 cluster-test: setup build/build.ninja
 	@tools/setup cluster
 	@meson configure --clearcache build && meson setup --reconfigure build >/dev/null # librados may have come since
-	@JOBS=$(JOBS) tools/build build src/cli/rorqual src/vfs/rorqual-rados.so tests/cluster/test_rados
+	@JOBS=$(JOBS) tools/build build src/cli/rorqual src/vfs/rorqual-rados.so tests/cluster/test_rados tests/cluster/test_cephfs
 	@ROUNDS=$(if $(filter command environment,$(origin ROUNDS)),$(ROUNDS),3) SEEDS=$(if $(filter command environment,$(origin SEEDS)),$(SEEDS),30) \
 	  tests/e2e/ceph.py
 	@tests/e2e/cluster_ceph.py
 
 # Those whose calls a cluster serves.
 PROGRAMS ?= FollowLists WeiboApp TimeSeries RowKeys Writes Reads Filters Endpoints Borders Namespaces Limits Text Tables
+cluster-itbll: build/rorqual
+	@tools/setup test
+	@tests/e2e/cluster_itbll.py
+
 cluster-java: build/rorqual
 	@tools/setup test
 	@JAVA='$(PROGRAMS)' tests/e2e/cluster.py

@@ -438,12 +438,13 @@ static const char *keep_texts(rq_outcomes *o, const char *java_class, const char
 void rq_outcome_fail(rq_outcomes *o, size_t action, rq_err rc, const rq_why *why)
 {
     rq_outcome *out = &o->items[action];
-    bool told = why != NULL && why->is_remote;
+    bool is_remote = why != NULL && why->is_remote;
     const char *java_class =
-        told && why->java_class[0] != '\0' ? why->java_class : rq_err_java_class(rc);
+        is_remote && why->java_class[0] != '\0' ? why->java_class : rq_err_java_class(rc);
     const char *message =
         why != NULL && why->error.message[0] != '\0' ? why->error.message : rq_err_text(rc);
-    *out = (rq_outcome){.code = rc, .retryable = told ? why->retryable : !rq_err_do_not_retry(rc)};
+    *out = (rq_outcome){.code = rc,
+                        .retryable = is_remote ? why->retryable : !rq_err_do_not_retry(rc)};
     out->hbase_class = keep_texts(o, java_class, message, &out->message);
     if (out->hbase_class == NULL) {
         out->hbase_class = rq_err_java_class(rc);

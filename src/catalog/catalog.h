@@ -565,8 +565,6 @@ typedef enum rq_switch {
     RQ_SWITCH_SNAPSHOT_CLEANUP,
     RQ_SWITCH_PEER_MODIFICATION,
     RQ_SWITCH_RPC_THROTTLE, /* HBase keeps it in ZooKeeper */
-    RQ_SWITCH_COMPACTION,   /* of the region server; like the janitor's and cleaner's switches it is
-                           * not stored */
     RQ_SWITCH_COUNT
 } rq_switch;
 

@@ -253,8 +253,8 @@ rq_err rq__wait_a_while(rq__proc *p, rq_err rc, const char *text, rq_error *why)
     rq_error reason = {.code = RQ_OK};
     (void)rq_fail(&reason, rc, "%s", text);
     if (p == NULL || p->ops == NULL) return rq_fail(why, rc, "%s", text);
-    if (!p->told_waiting) rq__proc_log(p, RQ_LOG_WARN, rc, &reason, "waits");
-    p->told_waiting = true;
+    if (!p->logged_waiting) rq__proc_log(p, RQ_LOG_WARN, rc, &reason, "waits");
+    p->logged_waiting = true;
     if (p->ending == RQ__ENDING_NOT) note_error(p, rc, &reason); /* else it has its last error */
     p->wait_ns = WAIT_NS;
     return RQ_E_AGAIN;
@@ -331,7 +331,7 @@ static void begin_step(rq__proc *p)
     rq__calls_drop(p);
     p->stage = 0;
     p->at = 0;
-    p->told_waiting = false;
+    p->logged_waiting = false;
 }
 
 static outcome run_ending(rq__proc *p)

@@ -233,12 +233,12 @@ struct rq__proc {
     size_t info_count;
     /* Tables and regions that it will add to its namespace, as found by prepare. Under procedures.lock. */
     int64_t coming_tables, coming_regions;
-    uint64_t wait_ns;  /* not 0: the step returned RQ_E_AGAIN, and is run again after this time */
-    bool told_waiting; /* the reason why the step waits was logged */
-    rq__ending ending; /* with rc and why */
-    bool abandoned;    /* in an ending: no region is left open that is in no view */
-    bool in_step;      /* it waits for reports of calls, so rq__step_end was not called */
-    unsigned attempts; /* of the current step */
+    uint64_t wait_ns;    /* not 0: the step returned RQ_E_AGAIN, and is run again after this time */
+    bool logged_waiting; /* the reason why the step waits was logged */
+    rq__ending ending;   /* with rc and why */
+    bool abandoned;      /* in an ending: no region is left open that is in no view */
+    bool in_step;        /* it waits for reports of calls, so rq__step_end was not called */
+    unsigned attempts;   /* of the current step */
     bool prepared, recorded, resumed;
     bool put_away;   /* a result that an earlier clean stop has moved (proc_store.c) */
     bool undurable;  /* its record, and its submitter's answer, wait for the commit's sync */

@@ -75,6 +75,5 @@ rq_err rq_catalog_switch_set(rq_catalog *c, rq_switch which, bool on, bool *ret_
         RQ_TRY(rc);
     }
     *ret_before = atomic_exchange(&c->switches[which], on);
-    if (which == RQ_SWITCH_COMPACTION) rq_engine_compactions_enable(c->engine, on);
     return RQ_OK;
 }

@@ -125,8 +125,6 @@ static const char *only_standalone(int option)
         return "--data";
     case 'z':
         return "--zk-port";
-    case 'p':
-        return "--http";
     case 'C':
         return "--check";
     case 'H':
@@ -335,16 +333,23 @@ static int next_signal(const sigset_t *signals, const running *r, const rq_notif
     }
 }
 
+static void report(const running *r)
+{
+    if (r->node != NULL)
+        rq_node_report(r->node);
+    else
+        rq_server_report(r->server);
+}
+
 /* Returns SIGTERM or SIGINT. */
 static int serve_signals(const arguments *a, const running *r, const sigset_t *signals,
                          const rq_notify *notify)
 {
     for (;;) {
         int number = next_signal(signals, r, notify);
-        if (r->node != NULL && (number == SIGHUP || number == SIGQUIT)) {
+        if (r->node != NULL && number == SIGHUP) {
             rq_log_warn(&a->log, "server",
-                        "%s is ignored: a server of a cluster does not support it yet",
-                        number == SIGHUP ? "SIGHUP" : "SIGQUIT");
+                        "SIGHUP is ignored: a server of a cluster does not support it yet");
             continue;
         }
         switch (number) {
@@ -355,7 +360,7 @@ static int serve_signals(const arguments *a, const running *r, const sigset_t *s
             reopen_log(a);
             break;
         case SIGQUIT:
-            rq_server_report(r->server);
+            report(r);
             break;
         case SIGTERM:
         case SIGINT:

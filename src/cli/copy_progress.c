@@ -35,7 +35,7 @@ static void begin(void *ctx, const char *what, uint64_t bytes)
     p->what = what;
     p->done = 0;
     p->total = bytes;
-    p->told_ns = now_ns();
+    p->printed_ns = now_ns();
     rq__progress_begin(&p->bar, what);
     if (p->quiet) return;
     if (bytes == 0) rq__progress_name(&p->bar);
@@ -54,8 +54,8 @@ static void step(void *ctx, uint64_t bytes)
     rq__progress_step(&p->bar, p->done, p->total);
     if (p->bar.is_terminal) return;
     int64_t now = now_ns();
-    if (now - p->told_ns < LINE_NS) return;
-    p->told_ns = now;
+    if (now - p->printed_ns < LINE_NS) return;
+    p->printed_ns = now;
     uint64_t percent = p->done >= p->total ? 100 : p->done / (p->total / 100 + 1);
     fprintf(stderr, "%s: %" PRIu64 " %%\n", p->what, percent);
 }

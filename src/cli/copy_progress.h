@@ -13,7 +13,7 @@ typedef struct rq_copy_progress {
     rq_progress bar;
     const char *command, *what;
     uint64_t done, total;
-    int64_t told_ns;
+    int64_t printed_ns;
     bool quiet;
 } rq_copy_progress;
 

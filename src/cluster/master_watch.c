@@ -22,6 +22,8 @@ struct rq_master_watch {
     const probe *current;         /* its answer counts; NULL: none is awaited */
     unsigned refusals;            /* in a row */
     bool heard;                   /* it was connected, or has answered */
+    /* The view that must still name it; 0: not asked for. The checking thread's alone. */
+    uint64_t wanted;
 };
 
 static void answered(rq_remote_request *r, rq_err rc, const rq_error *why)
@@ -71,10 +73,21 @@ static void watch(rq_master_watch *w, const rq_server_name *server)
     rq_server_name_unref(w->server);
     w->server = server == NULL ? NULL : rq_server_name_ref(server);
     w->heard = false;
+    w->wanted = 0;
     forget(w);
 }
 
-bool rq_master_watch_check(rq_master_watch *w, const rq_server_name *server)
+/* Whether a server whose address refuses connections has not left in order: it has no mark, and a view that was read after
+ * that still names it as the master's. */
+static bool has_not_left(rq_master_watch *w, const rq_server_name *server, uint64_t view)
+{
+    if (w->wanted != 0) return view >= w->wanted;
+    if (w->o.is_leaving(w->o.ctx, server)) return false;
+    if (w->o.read_again(w->o.ctx, &w->wanted) != RQ_OK) w->wanted = 0;
+    return false;
+}
+
+bool rq_master_watch_check(rq_master_watch *w, const rq_server_name *server, uint64_t view)
 {
     probe *p = NULL;
     bool connected = server != NULL && w->o.is_connected(w->o.ctx, server);
@@ -82,11 +95,12 @@ bool rq_master_watch_check(rq_master_watch *w, const rq_server_name *server)
     watch(w, server);
     if (connected) forget(w); /* refusals while it is connected are a firewall's */
     w->heard |= connected;
-    bool ended = w->heard && w->refusals >= REFUSALS;
+    bool refuses = w->heard && w->refusals >= REFUSALS;
     if (server != NULL && !connected && w->current == NULL) p = probe_new(w);
     pthread_mutex_unlock(&w->lock);
     if (p != NULL) w->o.send(w->o.ctx, &p->request);
-    return ended;
+    if (!refuses) w->wanted = 0;
+    return refuses && has_not_left(w, server, view);
 }
 
 rq_err rq_master_watch_new(const rq_master_watch_options *o, rq_master_watch **ret)

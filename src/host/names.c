@@ -140,3 +140,16 @@ void rq_region_names_remove(rq_region_names *n, const rq_host_region *r)
     atomic_store_explicit(&slot->region, &rq__removed_region, memory_order_release);
     n->live--;
 }
+
+/* --- lookups ---------------------------------------------------------------------------------- */
+
+rq_err rq_region_names_each(const rq_region_names *n,
+                            rq_err (*visit)(void *ctx, const rq_host_region *r), void *ctx)
+{
+    const rq__name_table *t = atomic_load_explicit(&n->now, memory_order_acquire);
+    for (size_t i = 0; i <= t->mask; i++) {
+        const rq_host_region *r = atomic_load_explicit(&t->slots[i].region, memory_order_acquire);
+        if (r != NULL && r != &rq__removed_region) RQ_TRY(visit(ctx, r));
+    }
+    return RQ_OK;
+}

@@ -79,6 +79,12 @@ void rq_region_names_remove(rq_region_names *n, const rq_host_region *r);
 
 /* --- lookups: read section -------------------------------------------------------------------- */
 
+/* Calls `visit` for each region under each of its names, in no order, until it returns an error, which is returned. A region
+ * that is entered, replaced or removed meanwhile may be left out. */
+RQ_NODISCARD
+rq_err rq_region_names_each(const rq_region_names *n,
+                            rq_err (*visit)(void *ctx, const rq_host_region *r), void *ctx);
+
 /* Replaces a removed region in its slot: lookups continue behind it. */
 extern const rq_host_region rq__removed_region;
 

@@ -46,13 +46,15 @@ typedef struct rq_http_options {
 /* The objects that pages show. All borrowed until rq_http_withdraw has returned. */
 typedef struct rq_http_sources {
     const rq_env *env;
+    const rq_server_name *server;
     rq_engine *engine;
-    rq_catalog *catalog;
+    rq_catalog *catalog; /* NULL: a server of a cluster that is not its master */
     rq_ops *ops;
-    rq_rpc_server *master, *rs;
+    rq_rpc_server *master, *rs; /* `master` is NULL without a catalog */
     rq_metrics *metrics;
     rq_slow_log *slow;
-    const char *folder; /* the data folder */
+    const char *folder; /* the data folder, or a cluster's store */
+    bool is_member;     /* of a cluster: there are regions on other servers */
     /* Writes what threads and calls are doing to a file, line by line. */
     void (*report)(void *ctx, int fd);
     void *report_ctx;
@@ -60,7 +62,7 @@ typedef struct rq_http_sources {
 
 RQ_NODISCARD
 rq_err rq_http_open(const rq_http_options *o, rq_http **ret, rq_error *why);
-/* Starts to serve all pages. `from` is copied. */
+/* Starts to serve all pages, or serves them from other objects, while the former ones live on. `from` is copied. */
 void rq_http_serve(rq_http *h, const rq_http_sources *from);
 /* Ends serving of all pages except health checks; returns when no page is being made. May be called
  * twice; NULL is fine. */

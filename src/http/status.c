@@ -156,6 +156,56 @@ static rq_err look_at_tables(const rq_catalog *c, survey *s)
     return RQ_OK;
 }
 
+/* --- the regions of a cluster's server --------------------------------------------------------- */
+
+static int by_table(const void *a, const void *b)
+{
+    const rq_region_info *x = rq_region_get_info(*(rq_region *const *)a);
+    const rq_region_info *y = rq_region_get_info(*(rq_region *const *)b);
+    int order = rq_slice_compare(x->ns, y->ns);
+    return order != 0 ? order : rq_slice_compare(x->qualifier, y->qualifier);
+}
+
+static rq_err name_row(survey *s, const rq_region_info *info, table_row *row)
+{
+    bool is_default = rq_slice_eq(info->ns, RQ_SLICE_LIT("default"));
+    row->name = rq_arena_printf(&s->arena, "%.*s%s%.*s", is_default ? 0 : (int)info->ns.len,
+                                (const char *)info->ns.ptr, is_default ? "" : ":",
+                                (int)info->qualifier.len, (const char *)info->qualifier.ptr);
+    return row->name == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+/* A row for each table that has regions here. `list`: by table. */
+static rq_err add_own_rows(survey *s, rq_region *const *list, size_t count)
+{
+    s->tables = rq_arena_calloc(&s->arena, count + 1, sizeof *s->tables);
+    if (s->tables == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        table_row one = {0};
+        bool is_new = i == 0 || by_table(&list[i - 1], &list[i]) != 0;
+        if (is_new) RQ_TRY(name_row(s, rq_region_get_info(list[i]), &s->tables[s->count++]));
+        one.regions = 1;
+        add_load(&one, list[i]);
+        add_row(&s->tables[s->count - 1], &one);
+        add_row(&s->all, &one);
+    }
+    return RQ_OK;
+}
+
+static rq_err look_at_own(rq_engine *engine, survey *s)
+{
+    rq_region **list;
+    size_t count;
+    RQ_TRY(rq_engine_regions(engine, &s->arena, &list, &count));
+    if (count > 1) qsort(list, count, sizeof *list, by_table);
+    rq_err rc = add_own_rows(s, list, count);
+    for (size_t i = 0; i < count; i++)
+        rq_region_unref(list[i]);
+    return rc;
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
 static int largest_first(const void *a, const void *b)
 {
     const table_row *x = a, *y = b;
@@ -164,12 +214,18 @@ static int largest_first(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static rq_err look(const rq_http_sources *from, survey *s)
+static rq_err look_at_catalog(const rq_http_sources *from, survey *s)
 {
     rq_epoch_member m = {0};
     rq_epoch_pin(from->env->epoch, &m);
     rq_err rc = look_at_tables(from->catalog, s);
     rq_epoch_unpin(from->env->epoch, &m);
+    return rc;
+}
+
+static rq_err look(const rq_http_sources *from, survey *s)
+{
+    rq_err rc = from->is_member ? look_at_own(from->engine, s) : look_at_catalog(from, s);
     if (rc == RQ_OK) qsort(s->tables, s->count, sizeof *s->tables, largest_first);
     return rc;
 }
@@ -332,7 +388,7 @@ typedef struct sums {
 static void add_up(const rq_http_sources *from, sums *s)
 {
     s->rs = rq_rpc_server_stats(from->rs);
-    s->master = rq_rpc_server_stats(from->master);
+    s->master = from->master == NULL ? (rq_rpc_stats){0} : rq_rpc_server_stats(from->master);
     rq_engine_get_stats(from->engine, &s->engine);
     rq_block_cache_get_stats(rq_engine_block_cache(from->engine), &s->cache);
     rq_wal_get_stats(rq_engine_wal(from->engine), &s->wal);
@@ -357,7 +413,7 @@ static void put_rates(rq__text *t, const rq__request *r, const table_row *all)
 {
     rq_executor *executor = r->from->env->executor;
     uint64_t now = rq_loop_clock_ns();
-    int64_t up_ms = executor->now_ms(executor) - rq_catalog_server(r->from->catalog)->start_code;
+    int64_t up_ms = executor->now_ms(executor) - r->from->server->start_code;
     uint64_t up_ns = up_ms > 0 ? (uint64_t)up_ms * 1000000 : 1;
     /* The sums decrease when a table is dropped. */
     bool is_first =
@@ -389,8 +445,11 @@ static void put_tiles(rq__text *t, const rq__request *r, const survey *s, const 
     tile_end(t, note);
     tile_begin(t, "Regions");
     rq__put_count(t, s->all.open);
-    snprintf(note, sizeof note, "open, of %llu in %zu tables", (unsigned long long)s->all.regions,
-             s->count);
+    if (r->from->is_member)
+        snprintf(note, sizeof note, "open here, of %zu tables", s->count);
+    else
+        snprintf(note, sizeof note, "open, of %llu in %zu tables",
+                 (unsigned long long)s->all.regions, s->count);
     tile_end(t, note);
     rq__put(t, "</div>\n");
 }
@@ -476,15 +535,18 @@ static void put_duration(rq__text *t, int64_t s)
 
 static void put_head(rq__text *t, const rq__request *r)
 {
-    const rq_server_name *name = rq_catalog_server(r->from->catalog);
+    const rq_server_name *name = r->from->server;
     rq_executor *executor = r->from->env->executor;
     int64_t up_s = (executor->now_ms(executor) - name->start_code) / 1000;
     rq__put(t, "<p class=dim>Rorqual %s · ", rq__http_version(r->http));
     rq__put_html_cstr(t, name->text);
     rq__put(t, " · up ");
     put_duration(t, up_s);
-    rq__put(t, " · data folder ");
+    rq__put(t, r->from->is_member ? " · store " : " · data folder ");
     rq__put_html_cstr(t, r->from->folder);
+    if (r->from->is_member)
+        rq__put(t, " · %s; the regions of this server are shown",
+                r->from->catalog == NULL ? "not the active master" : "the active master");
     rq__put(t, "</p>\n");
 }
 
@@ -508,10 +570,10 @@ void rq__status_page(const rq__request *r, rq__page *p)
     }
     add_up(r->from, &u);
     p->refresh_s = refresh_of(r);
-    rq__html_begin(p, rq_catalog_server(r->from->catalog)->host);
+    rq__html_begin(p, r->from->server->host);
     put_head(&p->text, r);
     put_failures(&p->text, &s);
-    put_procedures(&p->text, r->from->catalog);
+    if (r->from->catalog != NULL) put_procedures(&p->text, r->from->catalog);
     put_tiles(&p->text, r, &s, &u);
     put_tables(&p->text, &s);
     put_operations(&p->text, r->from->ops);

@@ -111,10 +111,10 @@ static void make(rq__page *page, const rq_http_sources *from, bool procedures, b
     printer p = {
         .text = &page->text, .now_ms = executor->now_ms(executor), .now_ns = rq_loop_clock_ns()};
     rq__put(p.text, "[");
-    if (procedures) put_procedures(&p, from->catalog);
+    if (procedures && from->catalog != NULL) put_procedures(&p, from->catalog);
     if (calls) {
         put_calls(&p, from->rs, "regionserver");
-        put_calls(&p, from->master, "master");
+        if (from->master != NULL) put_calls(&p, from->master, "master");
     }
     rq__put(p.text, "]\n");
 }

@@ -35,26 +35,35 @@ static rq_err emit_text(const walk *w, const char *name, const char *text)
 
 /* --- tags ------------------------------------------------------------------------------------- */
 
+/* A server of a cluster does not know all servers. */
+static rq_err emit_master_tags(const walk *w, const rq_server_name *server)
+{
+    bool is_active = atomic_load(&w->m->catalog) != NULL;
+    RQ_TRY(emit_text(w, "tag.isActiveMaster", is_active ? "true" : "false"));
+    if (w->m->from.catalog == NULL) return RQ_OK;
+    RQ_TRY(emit_text(w, "tag.liveRegionServers", server->text));
+    return emit_text(w, "tag.deadRegionServers", "");
+}
+
 static rq_err emit_tags(const walk *w)
 {
     const rq_metrics_sources *from = &w->m->from;
     const char *context = rq__beans[w->bean].context;
-    if (context[0] == '\0' || from->catalog == NULL) return RQ_OK;
-    const rq_server_name *server = rq_catalog_server(from->catalog);
-    const rq_server_name *master = rq_catalog_master(from->catalog);
+    const rq_server_name *server = rq__metrics_server(w->m);
+    if (context[0] == '\0' || server == NULL) return RQ_OK;
+    const rq_server_name *master =
+        from->master != NULL ? from->master : rq_catalog_master(from->catalog);
     RQ_TRY(emit_text(w, "tag.Context", context));
     if (w->bean == RQ__BEAN_SERVER || w->bean == RQ__BEAN_MASTER) {
-        const char *id = rq_root_cluster_id(rq_catalog_root(from->catalog));
+        const char *id = from->cluster_id != NULL
+                             ? from->cluster_id
+                             : rq_root_cluster_id(rq_catalog_root(from->catalog));
         bool is_master = w->bean == RQ__BEAN_MASTER;
         if (from->zk_quorum != NULL) RQ_TRY(emit_text(w, "tag.zookeeperQuorum", from->zk_quorum));
         RQ_TRY(emit_text(w, "tag.serverName", is_master ? master->text : server->text));
         RQ_TRY(emit_text(w, "tag.clusterId", id));
     }
-    if (w->bean == RQ__BEAN_MASTER) {
-        RQ_TRY(emit_text(w, "tag.isActiveMaster", "true"));
-        RQ_TRY(emit_text(w, "tag.liveRegionServers", server->text));
-        RQ_TRY(emit_text(w, "tag.deadRegionServers", ""));
-    }
+    if (w->bean == RQ__BEAN_MASTER) RQ_TRY(emit_master_tags(w, server));
     return emit_text(w, "tag.Hostname", server->host);
 }
 
@@ -83,16 +92,16 @@ static rq_err emit_ranges(const walk *w, const char *name, const rq_times_sum *t
     static const unsigned bounds[] = {1,    3,     10,    30,    100,    300,    1000,
                                       3000, 10000, 30000, 60000, 120000, 300000, 600000};
     unsigned before = 0;
-    uint64_t told = 0;
+    uint64_t counted = 0;
     for (size_t i = 0; i < RQ_ARRAY_LEN(bounds); i++) {
         char text[16];
         uint64_t up_to = rq_times_count_up_to(t, (uint64_t)bounds[i] * 1000000);
         snprintf(text, sizeof text, "%u", bounds[i]);
-        RQ_TRY(emit_range(w, name, before, text, up_to - told, help));
+        RQ_TRY(emit_range(w, name, before, text, up_to - counted, help));
         before = bounds[i];
-        told = up_to;
+        counted = up_to;
     }
-    return emit_range(w, name, before, "inf", rq_times_count(t) - told, help);
+    return emit_range(w, name, before, "inf", rq_times_count(t) - counted, help);
 }
 
 static rq_err emit_times(const walk *w, const char *name, const rq_times_sum *t, const char *help)

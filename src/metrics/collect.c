@@ -384,9 +384,10 @@ static void collect_process(rq__collector *c)
     };
     collect_figures(c, "", figures, RQ_ARRAY_LEN(figures));
     if (c->m->from.env != NULL) collect_log(c);
-    if (c->m->from.catalog == NULL) return;
+    const rq_server_name *server = rq__metrics_server(c->m);
+    if (server == NULL) return;
     rq_executor *executor = c->m->from.env->executor;
-    int64_t started = rq_catalog_server(c->m->from.catalog)->start_code;
+    int64_t started = server->start_code;
     rq__collect(c, RQ_METRIC_START_TIME, "", (double)started);
     rq__collect(c, RQ_METRIC_UPTIME, "", (double)(executor->now_ms(executor) - started));
 }

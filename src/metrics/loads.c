@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The metrics of tables and regions. The list of tables is copied from the catalog's view within
- * one epoch section. Then each open region is read, under a reference but outside the epoch, and
- * its values are added to the sums of its table and of the server. Counters do not drop when a
- * region closes: the engine keeps the counts of closed regions (region/past.c).
+ * one epoch section; without a catalog it has the tables of this server's regions. Then each open
+ * region is read, under a reference but outside the epoch, and its values are added to the sums of
+ * its table and of the server. Counters do not drop when a region closes: the engine keeps the
+ * counts of closed regions (region/past.c).
  */
 #include "metrics/metrics_priv.h"
 
@@ -78,7 +79,7 @@ static void collect_states(rq__collector *c, const transitions *on_way)
     rq__collect(c, RQ_METRIC_OLDEST_TRANSITION, "", (double)on_way->oldest_ms);
 }
 
-static void collect_view(rq__collector *c)
+static void collect_view(rq__collector *c, const rq_catalog *catalog)
 {
     const rq_metrics_sources *from = &c->m->from;
     const rq_catalog_table *const *tables;
@@ -88,8 +89,8 @@ static void collect_view(rq__collector *c)
     int64_t now_ms = from->env->executor->now_ms(from->env->executor);
     rq_epoch_member pin;
     rq_epoch_pin(from->env->epoch, &pin);
-    rq_catalog_tables(from->catalog, &tables, &count);
-    rq_catalog_namespaces(from->catalog, &namespaces, &namespace_count);
+    rq_catalog_tables(catalog, &tables, &count);
+    rq_catalog_namespaces(catalog, &namespaces, &namespace_count);
     c->s->tables = rq_arena_calloc(c->arena, count + 1, sizeof *c->s->tables);
     if (c->s->tables == NULL) c->rc = RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count && c->rc == RQ_OK; i++)
@@ -99,10 +100,10 @@ static void collect_view(rq__collector *c)
     if (c->rc == RQ_OK) collect_states(c, &on_way);
 }
 
-static void collect_procedures(rq__collector *c)
+static void collect_procedures(rq__collector *c, rq_catalog *catalog)
 {
     rq_procedure_counts n;
-    rq_catalog_procedure_counts(c->m->from.catalog, &n);
+    rq_catalog_procedure_counts(catalog, &n);
     rq__collect(c, RQ_METRIC_PROCEDURES, "running", (double)n.running);
     rq__collect(c, RQ_METRIC_PROCEDURES, "waiting", (double)n.waiting);
     rq__collect(c, RQ_METRIC_PROCEDURES, "parked", (double)n.parked);
@@ -110,7 +111,7 @@ static void collect_procedures(rq__collector *c)
     rq__collect(c, RQ_METRIC_PROCEDURES_ENDED, "failure", (double)n.failed);
 }
 
-/* --- regions ---------------------------------------------------------------------------------- */
+/* --- tables of a server without a catalog ------------------------------------------------------ */
 
 static int name_order(const void *a, const void *b)
 {
@@ -118,6 +119,43 @@ static int name_order(const void *a, const void *b)
     int order = rq_slice_compare(x->ns, y->ns);
     return order != 0 ? order : rq_slice_compare(x->qualifier, y->qualifier);
 }
+
+static void add_own_table(rq__collector *c, rq_slice ns, rq_slice qualifier)
+{
+    rq_metrics_table *to = &c->s->tables[c->s->table_count];
+    if (c->rc != RQ_OK) return;
+    *to = (rq_metrics_table){.ns = rq_arena_copy(c->arena, ns),
+                             .qualifier = rq_arena_copy(c->arena, qualifier)};
+    if (to->ns.ptr == NULL || to->qualifier.ptr == NULL)
+        c->rc = RQ_E_NO_MEMORY;
+    else
+        c->s->table_count++;
+}
+
+/* The tables of the open regions, and those that had some: their counters must not disappear. */
+static void take_own_tables(rq__collector *c, const rq_engine_survey *survey)
+{
+    rq_metrics_snapshot *s = c->s;
+    size_t n = 0, cap = survey->region_count + survey->past_count;
+    s->tables = rq_arena_calloc(c->arena, cap + 1, sizeof *s->tables);
+    if (s->tables == NULL) {
+        c->rc = RQ_E_NO_MEMORY;
+        return;
+    }
+    for (size_t i = 0; i < survey->region_count; i++) {
+        const rq_region_info *info = rq_region_get_info(survey->regions[i]);
+        add_own_table(c, info->ns, info->qualifier);
+    }
+    for (size_t i = 0; i < survey->past_count; i++)
+        add_own_table(c, survey->past[i].ns, survey->past[i].qualifier);
+    if (s->table_count > 1) qsort(s->tables, s->table_count, sizeof *s->tables, name_order);
+    for (size_t i = 0; i < s->table_count; i++)
+        if (n == 0 || name_order(&s->tables[n - 1], &s->tables[i]) != 0)
+            s->tables[n++] = s->tables[i];
+    s->table_count = n;
+}
+
+/* --- regions ---------------------------------------------------------------------------------- */
 
 /* NULL if the catalog does not show the region's table: the table is being created or dropped, or
  * is the procedure store. */
@@ -200,7 +238,8 @@ static void collect_regions(rq__collector *c, bool by_region)
     rq_engine_survey survey;
     c->rc = rq_engine_survey_take(c->m->from.engine, c->arena, &survey);
     if (c->rc != RQ_OK) return;
-    if (by_region) {
+    if (c->s->tables == NULL) take_own_tables(c, &survey);
+    if (by_region && c->rc == RQ_OK) {
         c->s->regions = rq_arena_calloc(c->arena, survey.region_count + 1, sizeof *c->s->regions);
         if (c->s->regions == NULL) c->rc = RQ_E_NO_MEMORY;
     }
@@ -242,9 +281,10 @@ static void collect_table_times(rq__collector *c)
 void rq__collect_loads(rq__collector *c, bool by_region)
 {
     const double *loads = c->s->loads;
-    if (c->m->from.catalog == NULL || c->rc != RQ_OK) return;
-    collect_view(c);
-    collect_procedures(c);
+    rq_catalog *catalog = atomic_load(&c->m->catalog);
+    if (rq__metrics_server(c->m) == NULL || c->rc != RQ_OK) return;
+    if (catalog != NULL) collect_view(c, catalog);
+    if (catalog != NULL) collect_procedures(c, catalog);
     if (c->rc == RQ_OK) collect_regions(c, by_region);
     if (c->rc == RQ_OK) collect_table_times(c);
     double bytes = loads[RQ_LOAD_STOREFILE_BYTES] + loads[RQ_LOAD_MEMSTORE_BYTES];

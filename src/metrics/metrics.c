@@ -47,6 +47,7 @@ rq_err rq_metrics_new(const rq_metrics_sources *from, rq_metrics **ret)
     rq_metrics *m = calloc(1, sizeof *m);
     if (m == NULL) return RQ_E_NO_MEMORY;
     m->from = *from;
+    atomic_init(&m->catalog, from->catalog);
     m->timer.task.run = tick;
     if (from->lane != NULL && from->ops != NULL) {
         m->ticked_ns = from->env->executor->now_ns(from->env->executor);
@@ -60,6 +61,17 @@ void rq_metrics_serve(rq_metrics *m, rq_rpc_server *master, rq_rpc_server *rs)
 {
     atomic_store(&m->master, master);
     atomic_store(&m->rs, rs);
+}
+
+void rq_metrics_lead(rq_metrics *m, rq_catalog *catalog)
+{
+    atomic_store(&m->catalog, catalog);
+}
+
+const rq_server_name *rq__metrics_server(const rq_metrics *m)
+{
+    if (m->from.server != NULL) return m->from.server;
+    return m->from.catalog == NULL ? NULL : rq_catalog_server(m->from.catalog);
 }
 
 void rq_metrics_free(rq_metrics *m)

@@ -34,6 +34,10 @@ typedef struct rq_metrics_sources {
     const rq_env *env;
     rq_engine *engine;
     rq_catalog *catalog;
+    /* Of a server of a cluster, which has a catalog only while it is the master (rq_metrics_lead): its names. NULL: the
+     * catalog's. */
+    const rq_server_name *server, *master;
+    const char *cluster_id; /* NULL: the catalog's */
     rq_ops *ops;
     rq_loops *loops;
     rq_budget *requests, *answers, *unread;
@@ -51,9 +55,12 @@ typedef struct rq_metrics_sources {
 
 RQ_NODISCARD
 rq_err rq_metrics_new(const rq_metrics_sources *from, rq_metrics **ret);
-/* Sets the RPC servers: call it when they are open, and with NULL, NULL before they close. REQUIRES: no other call on
- * `m` runs. */
+/* Sets the RPC servers: call it when they are open, and with NULL, NULL before they close. REQUIRES: when they close, no
+ * other call on `m` runs. */
 void rq_metrics_serve(rq_metrics *m, rq_rpc_server *master, rq_rpc_server *rs);
+/* The server of a cluster has become the master: adds the metrics of the catalog, which lives until no call on `m` runs any
+ * more. */
+void rq_metrics_lead(rq_metrics *m, rq_catalog *catalog);
 /* REQUIRES: the lane has ended, no other call is running. NULL is fine. */
 void rq_metrics_free(rq_metrics *m);
 

@@ -79,10 +79,14 @@ typedef struct rq__rate {
 struct rq_metrics {
     rq_metrics_sources from;
     rq_rpc_server *_Atomic master, *_Atomic rs;
+    rq_catalog *_Atomic catalog; /* NULL: none, or not yet */
     rq_timer timer;
     uint64_t ticked_ns; /* the lane's */
     rq__rate requests, reads, writes;
 };
+
+/* The name of the server; NULL: it has none (tests). */
+const rq_server_name *rq__metrics_server(const rq_metrics *m);
 
 /* --- collecting ------------------------------------------------------------------------------- */
 /* A snapshot under construction. Collectors set values in any order; after the first error they do

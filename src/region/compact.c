@@ -492,9 +492,9 @@ static bool is_worth_a_look(rq__region_store *s, bool quiet)
     return worth;
 }
 
-void rq_engine_compactions_enable(rq_engine *e, bool on)
+bool rq_engine_compactions_enable(rq_engine *e, bool on)
 {
-    atomic_store(&e->compactions_off, !on);
+    return !atomic_exchange(&e->compactions_off, !on);
 }
 
 /* The tasks stay in their queues and find nothing to do. */

@@ -326,10 +326,10 @@ static void look_at_nonces(rq_engine *e)
 {
     rq__nonces_stats s;
     rq__nonces_expire(e->nonces);
-    if (e->nonces_dropped_told) return;
+    if (e->logged_dropped_nonces) return;
     rq__nonces_get_stats(e->nonces, &s);
     if (s.dropped == 0) return;
-    e->nonces_dropped_told = true;
+    e->logged_dropped_nonces = true;
     rq_log_warn(e->env.log, "region",
                 "there are more than %" PRIu64 " increments and appends within %" PRIu64
                 " s (rorqual.nonces.max): the oldest nonces are dropped, and late retries may be "

@@ -176,9 +176,9 @@ void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret);
 /* Adds the durations of the flushes and compactions that succeeded. Any thread. */
 void rq_engine_times(const rq_engine *e, rq_times_sum *flushes, rq_times_sum *compactions);
 
-/* Switches compactions on or off. While off every request for a compaction is ignored; running
- * ones are finished. HBASE: CompactSplit.switchCompaction. Any thread. */
-void rq_engine_compactions_enable(rq_engine *e, bool on);
+/* Switches compactions on or off, and returns whether they were on. While off every request for a compaction is ignored;
+ * running ones are finished. HBASE: CompactSplit.switchCompaction. Any thread. */
+bool rq_engine_compactions_enable(rq_engine *e, bool on);
 /* Removes the waiting compactions from the large (or small) queue. Due ones are requested again
  * at the next check. HBASE: CompactSplit.clearLongCompactionsQueue. Any thread. */
 void rq_engine_clear_compactions(rq_engine *e, bool large);

@@ -110,8 +110,8 @@ struct rq_engine {
     rq__past *past RQ_GUARDED_BY(lock);
     rq_request_counts past_all RQ_GUARDED_BY(lock);
     rq__table_times_list table_times;
-    rq__nonces *nonces;       /* const; for all regions */
-    bool nonces_dropped_told; /* used by the tick */
+    rq__nonces *nonces;         /* const; for all regions */
+    bool logged_dropped_nonces; /* used by the tick */
 };
 
 /* Whether a flush lacks disk space; compactions then pause. Any thread. */

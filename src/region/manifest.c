@@ -179,6 +179,17 @@ static rq_err take_removed(const decoder *d, rq__manifest *m)
     return RQ_OK;
 }
 
+static rq_err check_flags(uint8_t version, uint8_t flags, rq_error *why)
+{
+    unsigned known =
+        version == VERSION_OWNED ? FLAG_IN_USE | FLAG_TRUNCATED | FLAG_REMOVED : FLAG_IN_USE;
+    if ((flags & ~known) == 0) return RQ_OK;
+    return rq_fail(why, RQ_E_VERSION,
+                   "the manifest has flags 0x%02x, of which this program does not know 0x%02x: a "
+                   "newer one wrote it",
+                   flags, flags & ~known);
+}
+
 rq_err rq__manifest_decode(rq_slice bytes, rq_arena *arena, rq__manifest *ret, rq_error *why)
 {
     decoder d = {rq_cursor_of(bytes), bytes.ptr, arena, why};
@@ -191,9 +202,8 @@ rq_err rq__manifest_decode(rq_slice bytes, rq_arena *arena, rq__manifest *ret, r
                        "the manifest has version %u; this program supports up to %u", version,
                        VERSION_OWNED);
     if (version < VERSION) return corrupt(&d, "version");
-    uint8_t known =
-        version == VERSION_OWNED ? FLAG_IN_USE | FLAG_TRUNCATED | FLAG_REMOVED : FLAG_IN_USE;
-    if (!rq_cursor_u8(&d.c, &flags) || (flags & ~known) != 0) return corrupt(&d, "flags");
+    if (!rq_cursor_u8(&d.c, &flags)) return corrupt(&d, "flags");
+    RQ_TRY(check_flags(version, flags, why));
     m.in_use = (flags & FLAG_IN_USE) != 0;
     if (!rq_cursor_be64(&d.c, &m.next_seqid)) return corrupt(&d, "number");
     if (version == VERSION_OWNED) RQ_TRY(decode_owned(&d, flags, &m));

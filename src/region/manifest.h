@@ -18,7 +18,8 @@
  *   number of truncations is there; bit 2: REMOVED, the families have been removed by a truncation, and their files
  *   have not all been archived
  *
- * A standalone server refuses version 2, and a cluster version 1.
+ * A standalone server refuses version 2, and a cluster version 1. An addition to a version has a flag. A flag that a program
+ * does not know means a newer program: the bytes are checked (vfs/cas.c, vfs/shared.h), so damage is not taken for it.
  *
  * IN_USE is set before the first file is made after an opening, and cleared by a clean close. While
  * it is set, a file not in the manifest is left over from a crashed flush or compaction. If it is
@@ -82,7 +83,7 @@ typedef struct rq__manifest_state {
 RQ_NODISCARD
 rq_err rq__manifest_encode(const rq__manifest *m, rq_buf *out);
 /* Decodes a manifest, untrusted bytes. Slices of *ret point into them, arrays are in the arena.
- * RQ_E_VERSION: a newer format. RQ_E_CORRUPT with the offset. */
+ * RQ_E_VERSION: a newer format or an unknown flag. RQ_E_CORRUPT with the offset. */
 RQ_NODISCARD
 rq_err rq__manifest_decode(rq_slice bytes, rq_arena *arena, rq__manifest *ret, rq_error *why);
 

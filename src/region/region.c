@@ -436,14 +436,14 @@ void rq__region_fail(rq_region *r, const rq_error *why)
         atomic_compare_exchange_strong(&r->state, &state, RQ__REGION_FAILED);
     }
     atomic_store(&r->stop, true);
-    if (atomic_exchange(&r->failure_told, true)) return;
+    if (atomic_exchange(&r->failure_reported, true)) return;
     rq_log_error(r->env.log, "region", "region %s failed: %s", r->info.encoded, why->message);
     if (r->engine->region_failed != NULL) r->engine->region_failed(r->engine->context, r, why);
 }
 
 bool rq_region_has_failed(const rq_region *r)
 {
-    return atomic_load(&r->failure_told);
+    return atomic_load(&r->failure_reported);
 }
 
 bool rq__region_is_system(const rq_region *r)

@@ -260,7 +260,7 @@ struct rq_region {
     uint64_t quiet_since_ns; /* when it was first seen; 0: nothing is to be done */
     _Atomic uint64_t compacted_cells, compacting_cells;
     _Atomic uint64_t max_flushed_seqid;
-    _Atomic bool failure_told;
+    _Atomic bool failure_reported;
     _Atomic bool stop;                       /* background work ends at its next check */
     _Atomic(struct rq__table_times *) times; /* table_times.c; NULL: none was added yet */
 

@@ -17,13 +17,13 @@ typedef struct work {
     bool changed; /* the manifest is to be written anew */
     const char **bad;
     size_t bad_count, bad_room;
-    uint64_t *told;
+    uint64_t *count;
 } work;
 
 static void report(work *w, const char *place, const char *text)
 {
     w->calls->report(w->calls->ctx, place, text);
-    ++*w->told;
+    ++*w->count;
 }
 
 /* --- the manifest ----------------------------------------------------------------------------- */
@@ -208,7 +208,7 @@ static rq_err look(work *w, rq_error *why)
 rq_err rq_region_set_aside(rq_vfs *vfs, const rq_region_info *info, const rq_set_aside *calls,
                            uint64_t *ret_count, rq_error *why)
 {
-    work w = {.vfs = vfs, .info = info, .calls = calls, .told = ret_count};
+    work w = {.vfs = vfs, .info = info, .calls = calls, .count = ret_count};
     rq_err rc = look(&w, why);
     bool act = rc == RQ_OK && calls->move != NULL;
     if (act && w.changed && w.has_manifest) rc = write_manifest(&w, why);

@@ -30,7 +30,8 @@ struct rq_member {
     bool over;     /* closing, or refused: nothing is done any more */
     bool folders;  /* made in this session */
     rq__zk_nodes nodes;
-    struct deposed *deposed; /* the last one; NULL: none */
+    struct deposed *deposed;    /* the last one; NULL: none */
+    atomic_uint_fast64_t asked; /* how often rq_member_read_again was called */
     rq_task stop;
     rq_latch stopped;
     rq_arena arena; /* for one run of settle */
@@ -47,11 +48,11 @@ typedef struct deposed {
     char master[];
 } deposed;
 
-/* A list of nodes was given. */
-typedef struct given {
+/* A run of `settle` that another thread wants. */
+typedef struct wanted {
     rq_task task;
     rq_member *member;
-} given;
+} wanted;
 
 /* The path in the arena; NULL: no memory. */
 static const char *path_of(rq_member *m, const char *folder, const char *name)
@@ -92,7 +93,7 @@ static bool same_names(const char *const *a, size_t a_count, const char *const *
 
 static bool same_view(const rq_member_view *a, const rq_member_view *b)
 {
-    return a->state == b->state && a->connected == b->connected &&
+    return a->state == b->state && a->connected == b->connected && a->number == b->number &&
            strcmp(a->active, b->active) == 0 && strcmp(a->trouble, b->trouble) == 0 &&
            same_names(a->servers, a->server_count, b->servers, b->server_count) &&
            same_names(a->backups, a->backup_count, b->backups, b->backup_count);
@@ -421,6 +422,7 @@ static void settle(rq_member *m)
 {
     rq_error why = {.code = RQ_OK};
     rq_member_view v = {.connected = true, .active = "", .trouble = ""};
+    v.number = atomic_load(&m->asked);
     rq_err rc = settle_all(m, &v, &why);
     if (rc == RQ_E_CONFIG) {
         v = (rq_member_view){.state = RQ_MEMBER_REFUSED, .active = "", .trouble = why.message};
@@ -486,25 +488,42 @@ rq_err rq_member_depose(rq_member *m, const char *master, const char *server)
     return RQ_OK;
 }
 
-/* --- the active master's nodes -------------------------------------------------------------- */
+/* --- runs that other threads want ----------------------------------------------------------- */
 
-static void write_given(rq_task *task)
+static void settle_wanted(rq_task *task)
 {
-    rq_member *m = RQ_CONTAINER_OF(task, given, task)->member;
-    free(RQ_CONTAINER_OF(task, given, task));
+    rq_member *m = RQ_CONTAINER_OF(task, wanted, task)->member;
+    free(RQ_CONTAINER_OF(task, wanted, task));
     if (!m->over && m->zk != NULL) settle(m);
+}
+
+static wanted *wanted_new(rq_member *m)
+{
+    wanted *w = malloc(sizeof *w);
+    if (w != NULL) *w = (wanted){.task.run = settle_wanted, .member = m};
+    return w;
+}
+
+/* `contend` writes to ZooKeeper before anything is read. A server of ZooKeeper that lags behind the others answers a read
+ * after this session's write with a state that has the write, and so all that was done before. */
+rq_err rq_member_read_again(rq_member *m, uint64_t *ret)
+{
+    wanted *w = wanted_new(m);
+    if (w == NULL) return RQ_E_NO_MEMORY;
+    *ret = atomic_fetch_add(&m->asked, 1) + 1;
+    rq_lane_post(m->lane, &w->task);
+    return RQ_OK;
 }
 
 rq_err rq_member_write(rq_member *m, const rq_member_node *list, size_t count)
 {
-    given *g = malloc(sizeof *g);
-    rq_err rc = g == NULL ? RQ_E_NO_MEMORY : rq__zk_nodes_give(&m->nodes, list, count);
+    wanted *w = wanted_new(m);
+    rq_err rc = w == NULL ? RQ_E_NO_MEMORY : rq__zk_nodes_give(&m->nodes, list, count);
     if (rc != RQ_OK) {
-        free(g);
+        free(w);
         return rc;
     }
-    *g = (given){.task.run = write_given, .member = m};
-    rq_lane_post(m->lane, &g->task);
+    rq_lane_post(m->lane, &w->task);
     return RQ_OK;
 }
 

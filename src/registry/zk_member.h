@@ -47,6 +47,8 @@ typedef struct rq_member_view {
     const char *const *backups; /* standby masters, sorted */
     size_t backup_count;
     const char *trouble; /* why it is REFUSED, or the last error while JOINING; "" */
+    /* Of the last rq_member_read_again that was called before this was read; 0: none. */
+    uint64_t number;
 } rq_member_view;
 
 /* Joins in the background, and again after each loss of the session. Strings must live until close. */
@@ -55,6 +57,10 @@ RQ_NODISCARD rq_err rq_member_open(const rq_member_options *o, rq_member **ret, 
 void rq_member_close(rq_member *m);
 /* As last heard; copied into the arena. Any thread. */
 RQ_NODISCARD rq_err rq_member_look(rq_member *m, rq_arena *arena, rq_member_view *ret);
+
+/* Has ZooKeeper read again, in the background, again after errors: views with a `number` of *ret or more have nothing that
+ * was removed before this call. Any thread. */
+RQ_NODISCARD rq_err rq_member_read_again(rq_member *m, uint64_t *ret);
 
 /* The process has ended, and is fenced: its nodes `master` and rs/SERVER are removed together, if `master` still names it, so
  * that its place is free before its session ends. Done in the background, again after errors. `master` and `server`: its

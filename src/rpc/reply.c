@@ -39,8 +39,8 @@ RQ_COLD static void report_end(rq_call_private *p, const ProtobufCMessage *respo
                                const rq_rpc_exception *failure)
 {
     const rq_rpc_service *service = &p->conn->service->service;
-    if (p->end_told || p->call.method == NULL) return;
-    p->end_told = true;
+    if (p->end_reported || p->call.method == NULL) return;
+    p->end_reported = true;
     service->ended(service->ctx, &p->call, response, failure);
 }
 

@@ -217,7 +217,7 @@ struct rq_call_private {
     bool takes_long;            /* the loop gave its decoding up; a pool is to do it */
     bool over_budget;           /* an allocation was refused */
     bool never_fits;            /* … and will be refused if the request comes again */
-    bool end_told;              /* the service's `ended` was called */
+    bool end_reported;          /* the service's `ended` was called */
     uint16_t timed;             /* weight of its times in the sample; 0: it is not timed */
     rq_task send;               /* sends the response */
     struct rq_packing *packing; /* of a response that is compressed on a pool; owned */

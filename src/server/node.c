@@ -81,6 +81,7 @@ static rq_err open_storage(rq_node *n, const rq_ports *ports, rq_error *why)
     int64_t code;
     RQ_TRY(rq_server_folder_mode(n->o.config, &mode, why));
     RQ_TRY(rq__server_threads(n->o.config, &n->env.executor, &n->env.epoch, why));
+    RQ_TRY(rq__node_open_pages(n, why));
     RQ_TRY(
         rq__cluster_store_open(&n->place, mode, n->env.executor, storage_lost, n, &n->store, why));
     n->env.vfs = n->store.files;
@@ -139,6 +140,11 @@ static rq_err open_loops(rq_node *n, rq_error *why)
     return RQ_OK;
 }
 
+static uint16_t info_port_of(const rq_node *n)
+{
+    return rq__info_client_port(&n->info, &n->listen, n->name);
+}
+
 static rq_err open_ops(rq_node *n, rq_error *why)
 {
     const rq_ops_options ops = {.env = &n->env,
@@ -151,6 +157,7 @@ static rq_err open_ops(rq_node *n, rq_error *why)
                                 .intake = n->intake,
                                 .data_path = n->store.files_path};
     RQ_TRY(rq_ops_new(&ops, &n->ops, why));
+    RQ_TRY(rq__node_open_observers(n, why));
     const rq_client_service_options client = {.env = &n->env,
                                               .engine = n->engine,
                                               .host = n->host,
@@ -162,6 +169,8 @@ static rq_err open_ops(rq_node *n, rq_error *why)
                                              .engine = n->engine,
                                              .host = n->host,
                                              .config = n->o.config,
+                                             .info_port = info_port_of(n),
+                                             .slow = n->slow,
                                              .loops = n->loops,
                                              .client = n->client};
     return rq_admin_services_new(&admin, &n->own_admin, why);
@@ -220,6 +229,7 @@ rq_err rq__node_listen(rq_node *n, uint16_t port, const char *name, const rq_rpc
                                      .request_bytes_max =
                                          (size_t)rq_config_int(n->o.config, RQ_SET_REQUEST_MAX),
                                      .log = n->o.log,
+                                     .slow = n->slow,
                                      .name = name};
     return rq_rpc_server_open(&o, ret, why);
 }
@@ -235,6 +245,7 @@ static rq_err open_services(rq_node *n, rq_error *why)
         rq_peer_service_methods(n->incoming), rq_meta_service_methods(&n->answers_of.answers)};
     RQ_TRY(rq__node_listen(n, n->server->port, "HRegionServer", services, RQ_ARRAY_LEN(services),
                            &n->rs_server, why));
+    rq_metrics_serve(n->metrics, NULL, n->rs_server);
     rq_err rc = rq_loops_start(n->loops);
     if (rc != RQ_OK) return rq_fail(why, rc, "cannot start event loops: %s", rq_err_text(rc));
     n->loops_run = true;
@@ -265,20 +276,6 @@ static const rq_server_name *active(void *ctx)
     const rq_server_name *ret = known ? rq__node_active(&v) : NULL;
     rq_arena_clear(&a);
     return ret;
-}
-
-static bool is_connected(void *ctx, const rq_server_name *server)
-{
-    const rq_peer_role *role = ctx;
-    const rq_node *n = role->ctx;
-    return rq_sides_is_connected(n->sides, server);
-}
-
-static rq_err watch_masters(rq_node *n, rq_error *why)
-{
-    const rq_master_watch_options o = {
-        .send = rq_peers_send, .is_connected = is_connected, .ctx = &n->role};
-    return rq_master_watch_new(&o, &n->watch) == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
 /* Whether all loops run. Reports and answers to the master claim that this server serves clients, so they are sent only
@@ -312,6 +309,7 @@ void rq__node_refuse_orders(rq_node *n)
 static rq_err report_for_duty(rq_node *n, rq_error *why)
 {
     const rq_duty_options o = {.host = n->host,
+                               .info_port = info_port_of(n),
                                .period_ms = within_silence_ms(n, RQ_DUTY_PERIOD_MS, 3),
                                .report = rq_peers_report,
                                .serves = serves,
@@ -387,6 +385,8 @@ static rq_err join_cluster(rq_node *n, rq_error *why)
                                  .session_ms = (int)rq_config_int(n->o.config, RQ_SET_ZK_SESSION),
                                  .server = *n->server,
                                  .master = *n->master,
+                                 .server_info_port = info_port_of(n),
+                                 .master_info_port = info_port_of(n),
                                  .cluster_id = n->store.cluster_id,
                                  .changed = member_changed,
                                  .ctx = n};
@@ -486,14 +486,18 @@ static rq_err hold_ports(rq_node *n, rq_ports *p, rq_error *why)
         n->addresses[i] = n->listen.address[i];
     RQ_TRY(rq__listen_hold(&n->listen, p, &n->held, why));
     rq__listen_host(&n->listen, n->o.advertise, n->name);
-    return RQ_OK;
+    RQ_TRY(rq__info_place_of(n->o.config, &n->info, why));
+    return rq__info_bind(&n->info, n->o.log, why);
 }
 
 static rq_err make_ready_text(rq_node *n, const rq_ports *p, rq_error *why)
 {
-    n->ready = rq_arena_printf(&n->arena, "cluster %s%s, master %s, regionserver %s, store %s",
-                               n->place.quorum, n->place.root, RQ_HOST_PORT(n->name, p->master),
-                               RQ_HOST_PORT(n->name, p->rs), n->place.store);
+    n->ready = rq_arena_printf(
+        &n->arena, "cluster %s%s, master %s, regionserver %s%s%s, store %s", n->place.quorum,
+        n->place.root, RQ_HOST_PORT(n->name, p->master), RQ_HOST_PORT(n->name, p->rs),
+        n->info.on ? ", http " : "",
+        n->info.on ? RQ_HOST_PORT(info_port_of(n) != 0 ? n->name : n->info.host, n->info.port) : "",
+        n->place.store);
     return n->ready == NULL ? rq_no_memory(why) : RQ_OK;
 }
 
@@ -513,8 +517,10 @@ static rq_err open_all(rq_node *n, rq_error *why)
     RQ_TRY(rq__node_take_orders(n, why));
     RQ_TRY(join_cluster(n, why));
     RQ_TRY(report_for_duty(n, why));
-    RQ_TRY(watch_masters(n, why));
-    return start_keeper(n, why);
+    RQ_TRY(rq__node_watch_masters(n, why));
+    RQ_TRY(start_keeper(n, why));
+    rq__node_serve_pages(n);
+    return RQ_OK;
 }
 
 static void init_wake(rq_node *n)
@@ -527,11 +533,19 @@ static void init_wake(rq_node *n)
     pthread_mutex_init(&n->lock, NULL);
 }
 
+static void warn_unserved(const rq_node *n)
+{
+    if (rq_config_int(n->o.config, RQ_SET_QUOTA) != 0)
+        rq_log_warn(n->o.log, "server",
+                    "hbase.quota.enabled has no effect: a cluster does not support quotas yet");
+}
+
 rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why)
 {
     rq_node *n = calloc(1, sizeof *n);
     if (n == NULL) return rq_no_memory(why);
     n->o = *o;
+    n->info.fd = -1;
     init_wake(n);
     rq__log_configure(o->log, o->config);
     rq_err rc = open_all(n, why);
@@ -541,6 +555,7 @@ rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why)
     }
     for (unsigned i = 0; i < n->listen.count; i++)
         rq__security_warn_listening(o->log, n->listen.address[i]);
+    warn_unserved(n);
     rq_log_info(o->log, "cluster", "server %s has joined cluster %s", n->server->text,
                 n->store.cluster_id);
     *ret = n;
@@ -575,12 +590,14 @@ static void stop_serving(rq_node *n)
     if (n->rs_server != NULL) rq_rpc_server_close(n->rs_server);
     if (n->master_server != NULL) rq_rpc_server_close(n->master_server);
     if (n->loops != NULL) rq_loops_stop(n->loops);
+    rq_metrics_free(n->metrics);
     rq_master_watch_free(n->watch);
     rq_peers_free(n->peers);
     rq_admin_services_free(n->admin);
     rq_admin_services_free(n->own_admin);
     rq_client_service_free(n->client);
     rq_peer_service_free(n->incoming);
+    rq_slow_log_free(n->slow);
     rq_ops_free(n->ops);
 }
 
@@ -612,6 +629,7 @@ static void close_storage(rq_node *n)
     if (n->budget != NULL) rq_budget_free(n->budget);
     if (n->answers != NULL) rq_budget_free(n->answers);
     if (n->unread != NULL) rq_budget_free(n->unread);
+    rq__node_close_pages(n);
     rq__listen_release(&n->held);
     rq_epoch_free(n->env.epoch);
     if (n->env.executor != NULL) rq_thread_executor_free(n->env.executor);
@@ -622,6 +640,7 @@ rq_err rq_node_close(rq_node *n, rq_error *why)
     if (n == NULL) return RQ_OK;
     stop_keeper(n);
     rq__node_stop_opener(n);
+    rq__node_withdraw_pages(n);
     stop_serving(n);
     rq_err rc = close_data(n, why);
     rq_member_close(atomic_load(&n->answers_of.member));

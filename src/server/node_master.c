@@ -490,6 +490,7 @@ static rq_err open_catalog(rq_node *n, rq_catalog **ret, rq_error *why)
                                   .host = n->host,
                                   .calls = &calls,
                                   .config = n->o.config,
+                                  .info_port = rq__info_client_port(&n->info, &n->listen, n->name),
                                   .procedure_bytes_max =
                                       (size_t)rq_engine_memory_budget(n->o.config) / 16};
     RQ_TRY(rq_root_open_joined(&n->env, n->store.cluster_id, &n->catalog_root, why));
@@ -522,6 +523,7 @@ static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *wh
                                          .engine = n->engine,
                                          .catalog = catalog,
                                          .config = n->o.config,
+                                         .slow = n->slow,
                                          .loops = n->loops,
                                          .client = n->client,
                                          .standbys = standbys,
@@ -547,6 +549,7 @@ static rq_err become_master(rq_node *n, rq_error *why)
     RQ_TRY(take_system_regions(n, why));
     RQ_TRY(open_catalog(n, &catalog, why));
     RQ_TRY(open_master_services(n, catalog, why));
+    rq__node_lead_pages(n, catalog);
     rq_log_info(n->o.log, "cluster", "%s serves as the active master", n->master->text);
     return RQ_OK;
 }

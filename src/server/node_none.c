@@ -24,6 +24,11 @@ bool rq_node_pulse(rq_node *n)
     return false;
 }
 
+void rq_node_report(rq_node *n)
+{
+    (void)n;
+}
+
 rq_err rq_node_close(rq_node *n, rq_error *why)
 {
     (void)n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c, node_lease.c and
- * node_names.c. */
+/* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c, node_lease.c,
+ * node_names.c and node_pages.c. */
 #ifndef RQ_SERVER_NODE_PRIV_H
 #define RQ_SERVER_NODE_PRIV_H
 
@@ -9,11 +9,15 @@
 #include "base/log.h"
 #include "cluster/duty.h"
 #include "cluster/master_watch.h"
+#include "http/http.h"
+#include "metrics/metrics.h"
 #include "ops/ops.h"
 #include "peers/peers.h"
 #include "peers/service.h"
 #include "registry/zk_member.h"
+#include "rpc/slow_log.h"
 #include "server/cluster.h"
+#include "server/info.h"
 #include "server/listen.h"
 #include "server/tries.h"
 #include "service/admin.h"
@@ -53,6 +57,15 @@ struct rq_node {
     rq_duty *duty;
     rq_member_answers answers_of; /* with the member */
     rq_rpc_server *rs_server, *master_server;
+    rq_info_place info; /* of the pages */
+    rq_http *http;
+    rq_metrics *metrics;
+    rq_slow_log *slow;
+    bool serves_pages RQ_GUARDED_BY(lock);
+    struct {
+        _Atomic(rq_catalog *) catalog; /* NULL: this process is not the active master */
+        _Atomic(rq_rpc_server *) server;
+    } led; /* as pages and reports show it */
     /* The keeper: a thread that watches the member, and looks after the servers when this one is the master. */
     pthread_t keeper;
     bool keeper_runs;
@@ -142,11 +155,27 @@ void rq__node_retire_logs(rq_node *n);
 void rq__node_check_lease(rq_node *n);
 
 /* --- node_standby.c --------------------------------------------------------------------------------- */
+RQ_NODISCARD
+rq_err rq__node_watch_masters(rq_node *n, rq_error *why);
 /* Takes the active master's place away if its process has ended. The keeper's. */
 void rq__node_watch_master(rq_node *n, const rq_member_view *v);
 /* Of a master: it ends in order, so that standbys do not fence it when its port is closed; it has left ZooKeeper. */
 void rq__node_leaves(rq_node *n);
 void rq__node_has_left(rq_node *n);
+
+/* --- node_pages.c ----------------------------------------------------------------------------------- */
+/* Answers health checks on the port that was bound. */
+RQ_NODISCARD
+rq_err rq__node_open_pages(rq_node *n, rq_error *why);
+RQ_NODISCARD
+rq_err rq__node_open_observers(rq_node *n, rq_error *why);
+/* This process has joined: all pages are served. */
+void rq__node_serve_pages(rq_node *n);
+/* This process is the active master from now on. */
+void rq__node_lead_pages(rq_node *n, rq_catalog *catalog);
+/* Returns when no page is being made. */
+void rq__node_withdraw_pages(rq_node *n);
+void rq__node_close_pages(rq_node *n);
 
 /* --- node_names.c ----------------------------------------------------------------------------------- */
 /* Has the znodes written that show where meta, tables and namespaces are. */

@@ -19,22 +19,46 @@
 
 /* --- for standbys ---------------------------------------------------------------------------------- */
 
-/* Whether it ends in order; true also if the storage does not say. */
-static bool is_leaving(rq_node *n, const char *server)
+static bool is_connected(void *ctx, const rq_server_name *server)
 {
+    const rq_peer_role *role = ctx;
+    const rq_node *n = role->ctx;
+    return rq_sides_is_connected(n->sides, server);
+}
+
+static bool is_leaving(void *ctx, const rq_server_name *server)
+{
+    const rq_peer_role *role = ctx;
+    const rq_node *n = role->ctx;
     rq_arena a = {0};
     const char **list;
     size_t count = 0;
     bool ret = rq_set_list(n->store.shared, RQ__NODE_LEAVING, &a, &list, &count, NULL) != RQ_OK;
     for (size_t i = 0; i < count; i++)
-        ret |= strcmp(list[i], server) == 0;
+        ret |= strcmp(list[i], server->text) == 0;
     rq_arena_clear(&a);
     return ret;
 }
 
+static rq_err read_again(void *ctx, uint64_t *ret)
+{
+    const rq_peer_role *role = ctx;
+    rq_node *n = role->ctx;
+    return rq_member_read_again(atomic_load(&n->answers_of.member), ret);
+}
+
+rq_err rq__node_watch_masters(rq_node *n, rq_error *why)
+{
+    const rq_master_watch_options o = {.send = rq_peers_send,
+                                       .is_connected = is_connected,
+                                       .is_leaving = is_leaving,
+                                       .read_again = read_again,
+                                       .ctx = &n->role};
+    return rq_master_watch_new(&o, &n->watch) == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
 static void depose(rq_node *n, const rq_server_name *server, const char *master)
 {
-    if (is_leaving(n, server->text)) return;
     if (!rq__tries_has_failed(&n->fences, server->text))
         rq_log_warn(n->o.log, "cluster",
                     "%s, the active master, has ended: its connections are closed, and its address "
@@ -55,7 +79,7 @@ static bool is_watched(const rq_node *n, const rq_member_view *v)
 void rq__node_watch_master(rq_node *n, const rq_member_view *v)
 {
     const rq_server_name *server = is_watched(n, v) ? rq__node_active(v) : NULL;
-    if (rq_master_watch_check(n->watch, server)) depose(n, server, v->active);
+    if (rq_master_watch_check(n->watch, server, v->number)) depose(n, server, v->active);
     rq_server_name_unref(server);
 }
 

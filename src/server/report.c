@@ -30,9 +30,9 @@ void rq__report_write(const rq_report_sources *from)
     rq_log log = rq_log_at(from->log, RQ_LOG_DEBUG);
     rq_log_info(&log, "report", "begins");
     rq_loops_report(from->loops, &log);
-    rq_rpc_server_report(from->master, "master", &log, LOOP_WAIT_MS);
+    if (from->master != NULL) rq_rpc_server_report(from->master, "master", &log, LOOP_WAIT_MS);
     rq_rpc_server_report(from->rs, "regionserver", &log, LOOP_WAIT_MS);
     rq_thread_executor_report(from->executor, &log);
-    report_procedures(from->catalog, &log);
+    if (from->catalog != NULL) report_procedures(from->catalog, &log);
     rq_log_info(&log, "report", "ends");
 }

@@ -68,8 +68,8 @@ struct rq_server {
     rq_engine *engine;
     rq_host *host_of_regions;
     rq_catalog *catalog;
-    rq_catalog_answers told;  /* by ClientMetaService, from the catalog */
-    _Atomic bool has_catalog; /* for compactions that begin before the catalog is open */
+    rq_catalog_answers catalog_answers; /* by ClientMetaService, from the catalog */
+    _Atomic bool has_catalog;           /* for compactions that begin before the catalog is open */
     rq_loops *loops;
     rq_budget *budget;
     rq_budget *answers;
@@ -367,7 +367,7 @@ static rq_err listen_rpc(rq_server *s, uint16_t port, bool master, rq_rpc_server
 {
     rq_rpc_service services[6];
     size_t count = 0;
-    services[count++] = rq_meta_service_methods(&s->told.answers);
+    services[count++] = rq_meta_service_methods(&s->catalog_answers.answers);
     if (master) {
         services[count++] = rq_master_service_methods(s->admin);
         services[count++] = rq_master_admin_service_methods(s->admin);
@@ -412,7 +412,7 @@ static rq_err open_listeners(rq_server *s, const rq_ports *p, rq_error *why)
                                     .memory_max = (size_t)rq_engine_memory_budget(s->config) / 32,
                                     .unread = s->unread,
                                     .transform = transform_of(s)};
-    s->told = rq_catalog_answers_of(s->catalog);
+    s->catalog_answers = rq_catalog_answers_of(s->catalog);
     RQ_TRY(listen_rpc(s, p->master, true, &s->master, why));
     RQ_TRY(listen_rpc(s, p->rs, false, &s->rs, why));
     RQ_TRY(rq_registry_open(&registry, &s->registry, why));
@@ -479,6 +479,7 @@ static void report_to(void *ctx, int fd)
 static void serve_pages(rq_server *s)
 {
     rq_http_sources from = {.env = &s->env,
+                            .server = rq_catalog_server(s->catalog),
                             .engine = s->engine,
                             .catalog = s->catalog,
                             .ops = s->ops,

@@ -18,7 +18,8 @@ typedef struct rq_admin_services_options {
     rq_engine *engine;
     rq_catalog *
         catalog; /* NULL: this process has none; then `host` is set, and only its methods may be served */
-    rq_host *host; /* NULL: the catalog's */
+    rq_host *host;      /* NULL: the catalog's */
+    uint16_t info_port; /* without a catalog: of the pages, as clients are told; 0: none */
     const rq_config *config;
     struct rq_metrics *metrics; /* NULL: the cluster's status has no requests */
     rq_loops *loops;

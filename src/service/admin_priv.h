@@ -26,6 +26,7 @@ struct rq_admin_services {
     rq_engine *engine;
     rq_catalog *catalog;
     rq_host *host; /* the catalog's */
+    uint16_t info_port;
     const rq_config *config;
     rq_metrics *metrics; /* may be NULL */
     rq_loops *loops;
@@ -64,6 +65,10 @@ void rq__refuse_call(void *ctx, rq_call *call);
 
 /* replicate.c */
 void rq__replicate_entries(void *ctx, rq_call *call);
+
+/* host_regions.c */
+void rq__host_online_region(void *ctx, rq_call *call);
+void rq__host_region_load(void *ctx, rq_call *call);
 
 /* admin_cache.c */
 void rq__clear_region_block_cache(void *ctx, rq_call *call);

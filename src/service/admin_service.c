@@ -266,34 +266,13 @@ static void compact_region(void *ctx, rq_call *call)
         rq_call_reply(call, &response.base);
 }
 
-typedef struct switch_job {
-    rq__blocking blocking;
-    bool before;
-} switch_job;
-
-static rq_err switch_work(rq__blocking *b)
-{
-    switch_job *j = RQ_CONTAINER_OF(b, switch_job, blocking);
-    const Pb__CompactionSwitchRequest *request =
-        (const Pb__CompactionSwitchRequest *)b->call->param;
-    return rq_catalog_switch_set(b->services->catalog, RQ_SWITCH_COMPACTION, request->enabled,
-                                 &j->before, &b->why);
-}
-
-static void switch_answer(rq__blocking *b)
-{
-    Pb__CompactionSwitchResponse response = PB__COMPACTION_SWITCH_RESPONSE__INIT;
-    response.prev_state = RQ_CONTAINER_OF(b, switch_job, blocking)->before;
-    rq_call_reply(b->call, &response.base);
-}
-
 static void compaction_switch(void *ctx, rq_call *call)
 {
-    switch_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
-    if (j == NULL)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    else
-        rq__blocking_start(&j->blocking, ctx, call, switch_work, switch_answer);
+    const rq_admin_services *s = ctx;
+    const Pb__CompactionSwitchRequest *request = (const Pb__CompactionSwitchRequest *)call->param;
+    Pb__CompactionSwitchResponse response = PB__COMPACTION_SWITCH_RESPONSE__INIT;
+    response.prev_state = rq_engine_compactions_enable(s->engine, request->enabled);
+    rq_call_reply(call, &response.base);
 }
 
 /* HBASE: RSRpcServices.clearCompactionQueues. */
@@ -303,7 +282,6 @@ static void clear_compaction_queues(void *ctx, rq_call *call)
     const Pb__ClearCompactionQueuesRequest *request =
         (const Pb__ClearCompactionQueuesRequest *)call->param;
     Pb__ClearCompactionQueuesResponse response = PB__CLEAR_COMPACTION_QUEUES_RESPONSE__INIT;
-    rq_engine *engine = rq_catalog_engine(s->catalog);
     bool is_cleared[2] = {false, false};
     for (size_t i = 0; i < request->n_queue_name; i++) {
         const char *name = request->queue_name[i];
@@ -314,7 +292,7 @@ static void clear_compaction_queues(void *ctx, rq_call *call)
             rq_call_fail_why(call, rc, &why);
             return;
         }
-        if (!is_cleared[large]) rq_engine_clear_compactions(engine, large);
+        if (!is_cleared[large]) rq_engine_clear_compactions(s->engine, large);
         is_cleared[large] = true;
     }
     rq_call_reply(call, &response.base);
@@ -411,7 +389,7 @@ static void get_server_info(void *ctx, rq_call *call)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
-    info.webui_port = s->catalog == NULL ? 0 : rq_catalog_info_port(s->catalog);
+    info.webui_port = s->info_port;
     info.has_webui_port = info.webui_port != 0;
     response.server_info = &info;
     rq_call_reply(call, &response.base);
@@ -522,12 +500,27 @@ rq_rpc_service rq_admin_service_methods(rq_admin_services *s)
 
 /* --- of a cluster's server -------------------------------------------------------------------- */
 
-/* The others ask the catalog, or the master alone may order them (peers/service.h). */
+/* The others ask the catalog or replication, or the master alone may order them (peers/service.h). */
 static const rq_rpc_method host_methods[] = {
     {"GetRegionInfo", &pb__get_region_info_request__descriptor, get_region_info},
+    {"GetOnlineRegion", &pb__get_online_region_request__descriptor, rq__host_online_region},
+    {"GetRegionLoad", &pb__get_region_load_request__descriptor, rq__host_region_load},
     {"FlushRegion", &pb__flush_region_request__descriptor, flush_region},
     {"CompactRegion", &pb__compact_region_request__descriptor, compact_region},
+    {"CompactionSwitch", &pb__compaction_switch_request__descriptor, compaction_switch},
+    {"ClearCompactionQueues", &pb__clear_compaction_queues_request__descriptor,
+     clear_compaction_queues},
     {"GetServerInfo", &pb__get_server_info_request__descriptor, get_server_info},
+    {"RollWALWriter", &pb__roll_walwriter_request__descriptor, roll_wal_writer},
+    {"GetStoreFile", &pb__get_store_file_request__descriptor, get_store_file},
+    {"GetCachedFilesList", &pb__get_cached_files_list_request__descriptor, rq__get_cached_files},
+    {"ClearRegionBlockCache", &pb__clear_region_block_cache_request__descriptor,
+     rq__clear_region_block_cache},
+    {"GetSlowLogResponses", &pb__slow_log_response_request__descriptor, rq__get_slow_logs},
+    {"GetLargeLogResponses", &pb__slow_log_response_request__descriptor, rq__get_large_logs},
+    {"GetLogEntries", &pb__log_request__descriptor, rq__get_log_entries},
+    {"ClearSlowLogsResponses", &pb__clear_slow_log_response_request__descriptor,
+     rq__clear_slow_logs},
     {"OpenRegion", &pb__open_region_request__descriptor, rq__refuse_call},
     {"CloseRegion", &pb__close_region_request__descriptor, rq__refuse_call},
     {"WarmupRegion", &pb__warmup_region_request__descriptor, rq__refuse_call},
@@ -552,6 +545,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->engine = o->engine;
     s->catalog = o->catalog;
     s->host = o->host != NULL ? o->host : rq_catalog_host(o->catalog);
+    s->info_port = o->catalog == NULL ? o->info_port : rq_catalog_info_port(o->catalog);
     s->config = o->config;
     s->loops = o->loops;
     s->reload = o->reload;

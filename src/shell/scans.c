@@ -24,7 +24,7 @@ struct rq__scanner {
         counts; /* rows are counted and not kept; every interval-th leaves a mark: (its number, its key) */
     uint64_t interval; /* 0: none leaves one */
     uint64_t until_mark;
-    bool is_told; /* the step's marks were read */
+    bool has_read_marks; /* the step's marks were read */
     int64_t begun_ns;
     rq__scanner *next; /* in the session's list */
 };
@@ -183,8 +183,8 @@ static mrb_value read_mark(mrb_state *mrb, rq_cursor *marks)
 static mrb_value scanner_count(mrb_state *mrb, mrb_value self)
 {
     rq__scanner *sc = scanner_of(mrb, self);
-    if (sc->is_told && !take_step(mrb, self, sc)) return mrb_nil_value();
-    sc->is_told = true;
+    if (sc->has_read_marks && !take_step(mrb, self, sc)) return mrb_nil_value();
+    sc->has_read_marks = true;
     mrb_int count = (mrb_int)sc->o.rows;
     mrb_value list = mrb_ary_new(mrb);
     rq_cursor marks = rest_of_step(mrb, self, sc);

@@ -93,7 +93,7 @@ rq_err rq__query_matcher_merge(rq__query_matcher *m, const rq_cell *cell, rq_fil
 RQ_NODISCARD
 rq_err rq__query_matcher_enter_behind(rq__query_matcher *m, const rq_cell *last, bool included);
 /* Sets the filter's code for the next cell, which is also such a put. */
-static inline void rq__query_matcher_tell(rq__query_matcher *m, rq_filter_code code)
+static inline void rq__query_matcher_set_code(rq__query_matcher *m, rq_filter_code code)
 {
     m->has_code = true;
     m->filter_code = code;

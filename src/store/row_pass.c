@@ -80,7 +80,7 @@ static bool is_out_of_reach(const row_pass *p, rq_slice row)
 typedef enum row_end {
     ROW_OVER, /* the walk is at the next cell */
     UNASKED,  /* at a cell for which the filter was not asked */
-    TOLD,     /* at a cell for which `code` is the answer */
+    HAS_CODE, /* at a cell for which `code` is the answer */
     DONE,     /* at a cell of a column of which the filter wants no more */
     PAUSED,   /* at a cell on which the filter is still working */
 } row_end;
@@ -156,7 +156,7 @@ static rq_err read_cells(row_pass *p, row_end *ret, rq_error *why)
         rq_hfile_move moved =
             RQ_LIKELY(p->code == RQ_FILTER_SKIP) ? leave_cell(p, false, false) : move_on(p);
         if (RQ_LIKELY(moved == RQ_HFILE_SAME_ROW)) continue;
-        *ret = moved == RQ_HFILE_NEW_ROW ? ROW_OVER : TOLD;
+        *ret = moved == RQ_HFILE_NEW_ROW ? ROW_OVER : HAS_CODE;
         return RQ_OK;
     }
 }
@@ -194,7 +194,7 @@ static rq_err hand_over(row_pass *p, row_end end, rq_cellblock *out, uint32_t *r
                     .type = RQ_TYPE_PUT};
     RQ_TRY(rq__query_matcher_enter_behind(
         p->matcher, last->qualifier_len == SIZE_MAX ? NULL : &cell, last->kept));
-    if (end == TOLD) rq__query_matcher_tell(p->matcher, p->code);
+    if (end == HAS_CODE) rq__query_matcher_set_code(p->matcher, p->code);
     if (end == PAUSED) RQ_TRY(rq__query_matcher_pause(p->matcher, &p->walk.cell));
     memset(p->keep, true, p->kept_count);
     return append(p, out, ret_shown);

@@ -6,8 +6,9 @@
  * RQ_OPEN_RANDOM go to the objects of the data pool, past libcephfs and the metadata server
  * (cephfs_direct.c).
  *
- * Calls wait while Ceph does not answer. The metadata server evicts a client that was silent for long
- * (session_timeout, 60 s by default); an evicted client never reads or writes again, and its process has to end.
+ * Calls wait while Ceph does not answer. When a client was silent for session_timeout (60 s by default), others get the files
+ * that it had open. The metadata server evicts it then, or after session_autoclose (300 s); an evicted client never reads or writes
+ * again, and its process has to end.
  */
 #ifndef RQ_VFS_CEPHFS_H
 #define RQ_VFS_CEPHFS_H

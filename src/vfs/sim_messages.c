@@ -48,7 +48,7 @@ static void deliver_result(sim_message *m, rq_err rc)
     rq_executor *ex = m->storage->executor;
     if (m->impatient && ex->timer_cancel(ex, &m->patience)) m->impatient = false;
     m->rc = rc;
-    m->told(m);
+    m->done(m);
     m->node = NULL;
 }
 
@@ -84,13 +84,13 @@ static void lose_patience(rq_task *task)
     free_if_over(m);
 }
 
-sim_message *rq__sim_message_new(rq_sim_node *n, const sim_op *op, void (*told)(sim_message *m))
+sim_message *rq__sim_message_new(rq_sim_node *n, const sim_op *op, void (*done)(sim_message *m))
 {
     sim_message *m = calloc(1, sizeof *m);
     if (m == NULL) return NULL;
     m->storage = n->storage;
     m->node = n;
-    m->told = told;
+    m->done = done;
     m->wire.task.run = on_wire;
     m->patience.task.run = lose_patience;
     m->op = *op;

@@ -77,7 +77,7 @@ typedef struct sim_message {
     rq_arena arena;
     sim_op op;
     rq_err rc;
-    void (*told)(struct sim_message *m); /* m->rc; may read m->op and the arena */
+    void (*done)(struct sim_message *m); /* m->rc; may read m->op and the arena */
     rq_latch *latch;
     rq_slog_write *write;
     struct sim_tenure *tenure;
@@ -95,8 +95,8 @@ struct rq_sim_node {
 /* The functions of shared.h; rq_sim_node_new copies them into each node's `shared`. */
 extern const rq_shared rq__sim_shared_functions;
 
-/* Copies the operation. `told` is called once. NULL: no memory. */
-sim_message *rq__sim_message_new(rq_sim_node *n, const sim_op *op, void (*told)(sim_message *m));
+/* Copies the operation. `done` is called once. NULL: no memory. */
+sim_message *rq__sim_message_new(rq_sim_node *n, const sim_op *op, void (*done)(sim_message *m));
 void rq__sim_send(sim_message *m);
 /* Sends and waits for the answer; a paused node waits before and after. Results are copied: numbers
  * into the operation, what it points to into the arena (NULL: there is nothing else). */

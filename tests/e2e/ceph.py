@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Shared storage (vfs/shared.h) on a real Ceph (tools/ceph): results compared with the simulated storage, refused pools, revoked writers
-that run or are stopped, an OSD that is killed and restarted meanwhile, storage that does not respond.
+that run or are stopped, an OSD that is killed and restarted meanwhile, storage that does not respond; files in its CephFS.
 
     ceph.py                  ROUNDS=n rounds of each kind of writer (default 3; 3334 for 10,000 fences), KILLS=n OSDs killed (default 3),
                              SEEDS=n random histories (default 30), STOPPED_SECONDS=n: writers stay stopped for up to n seconds
@@ -20,7 +20,7 @@ import tempfile
 from rorqual import ROOT, Report
 
 BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build")).resolve()
-PROGRAM = BUILD / "tests/cluster/test_rados"
+PROGRAM, FILES_PROGRAM = BUILD / "tests/cluster/test_rados", BUILD / "tests/cluster/test_cephfs"
 PLUGIN = BUILD / "src/vfs/rorqual-rados.so"
 CEPH = ROOT / "tools/ceph"
 ROUNDS = os.environ.get("ROUNDS", "3")
@@ -40,9 +40,9 @@ def admin(folder, *words):
         raise RuntimeError(f"ceph {' '.join(words)}: {done.stderr.strip()}")
 
 
-def start(folder, tests, **environment):
+def start(folder, tests, program=PROGRAM, **environment):
     """Starts the C tests that match `tests`."""
-    return subprocess.Popen([PROGRAM, tests], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    return subprocess.Popen([program, tests], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                             env=os.environ | {"RQ_CEPH": str(folder), "RQ_RADOS_PLUGIN": str(PLUGIN)} | environment)
 
 
@@ -54,8 +54,8 @@ def end(process):
     return f"ended with {process.returncode}\n{out[-3000:]}"
 
 
-def run(folder, tests, **environment):
-    return end(start(folder, tests, **environment))
+def run(folder, tests, program=PROGRAM, **environment):
+    return end(start(folder, tests, program, **environment))
 
 
 def in_memory(report, folder):
@@ -98,12 +98,18 @@ def on_files(report, folder):
     report.outcome("ceph/writers are revoked while OSDs are killed", problem)
 
 
+def in_cephfs(report, folder):
+    ceph("up", str(folder), "--cephfs")
+    report.outcome("ceph/files in CephFS", run(folder, "*", FILES_PROGRAM))
+
+
 def missing():
     absent = [tool for tool in ("ceph-mon", "ceph-osd", "ceph") if shutil.which(tool) is None]
     if absent:
         return f"{', '.join(absent)} not found: tools/setup cluster installs Ceph"
-    if not PROGRAM.exists() or not PLUGIN.exists():
-        return f"{PROGRAM} or {PLUGIN} is not built: it needs librados-dev (tools/setup cluster)"
+    for built in (PROGRAM, FILES_PROGRAM, PLUGIN):
+        if not built.exists():
+            return f"{built} is not built: it needs librados-dev and libcephfs-dev (tools/setup cluster)"
     return None
 
 
@@ -114,7 +120,7 @@ def main():
         print(f"skipped: {absent}")
         return 77
     report = Report()
-    for part in (in_memory, on_files):
+    for part in (in_memory, on_files, in_cephfs):
         with tempfile.TemporaryDirectory(prefix="rq-ceph-") as folder:
             cluster = pathlib.Path(folder) / "c"
             try:

@@ -208,7 +208,7 @@ def servers_that_start_at_once_make_one_cluster(world):
     ports = peer.free_ports(6)
     outs = [open(world.folder / f"new-{i}.log", "wb") for i in range(3)]
     started = [subprocess.Popen([cluster.RORQUAL, "server", "--cluster", place, "--rs-port", str(ports[2 * i]), "--master-port", str(ports[2 * i + 1]),
-                                 "-D", f"zookeeper.session.timeout={cluster.SESSION_MS}"], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+                                 "--http", "none", "-D", f"zookeeper.session.timeout={cluster.SESSION_MS}"], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
                for i, out in enumerate(outs)]
     try:
         until(lambda: all(b"rorqual ready: cluster" in pathlib.Path(out.name).read_bytes() for out in outs), "all are ready")

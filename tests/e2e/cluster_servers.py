@@ -183,7 +183,7 @@ def a_decommissioned_host_is_refused(world):
     kill_and_wait(world, drained)
     assert draining(world) == [drained.name] and drained.name in listed(world)
     ports = [str(port) for port in drained.ports]
-    done = subprocess.run([RORQUAL, "server", "--cluster", world.place(), "--rs-port", ports[0], "--master-port", ports[1]], text=True,
+    done = subprocess.run([RORQUAL, "server", "--cluster", world.place(), "--rs-port", ports[0], "--master-port", ports[1], "--http", "none"], text=True,
                           capture_output=True, timeout=DEADLINE, check=False)
     text = "Host 127.0.0.1 exists in the list of decommissioned servers and Master is configured to reject decommissioned hosts"
     assert done.returncode == 1 and text in done.stderr, done

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of cluster.py: snapshots of tables on several servers, and tables made from them."""
 import subprocess
+import time
 
 from cluster_world import (ROWS, SHELL, all_rows_of, kill_and_wait, open_regions, others, put_rows, read_all, regions_of, restart)
 from membership import DEADLINE, until
@@ -101,4 +102,29 @@ def a_snapshot_is_whole_or_not_there(world):
     drop(world, "sw")
 
 
-TESTS = [snapshots_are_taken_cloned_and_restored, a_clone_outlives_a_server, a_snapshot_is_whole_or_not_there]
+def clones_and_restores_end_although_servers_are_killed(world):
+    """A server, and then the master, is killed at some step of a clone and a restore: both end, and both tables have the snapshot's rows."""
+    world.shell(f"create 'cl', 'f', {SPLITS}\n")
+    put_rows(world, "cl")
+    world.shell("snapshot 'cl', 'cl-s'\n")
+    for i, pick in enumerate((lambda: others(world, world.wait_for_master())[0], world.wait_for_master)):
+        world.shell("put 'cl', 'zz', 'f:q', 'zz'\n")
+        script = world.folder / f"clone-{i}.rb"
+        script.write_text(f"clone_snapshot 'cl-s', 'cl-{i}'\ndisable 'cl'\nrestore_snapshot 'cl-s'\nenable 'cl'\n")
+        victim = pick()
+        with subprocess.Popen([SHELL, "shell", "-n", "-Dhbase.client.retries.number=15", "--zk", f"127.0.0.1:{world.keeper.port}", str(script)],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as shell:
+            time.sleep(0.2)  # the kill may be at any step
+            victim.kill()
+            said = shell.communicate(timeout=2 * DEADLINE)[0]
+        assert shell.returncode == 0, said
+        until(lambda: world.master() not in (None, victim), "a master has opened meta")
+        all_rows_of(world, f"cl-{i}")
+        all_rows_of(world, "cl")
+        restart(world, victim)
+    world.shell("delete_snapshot 'cl-s'\n")
+    drop(world, "cl", "cl-0", "cl-1")
+
+
+TESTS = [snapshots_are_taken_cloned_and_restored, a_clone_outlives_a_server, a_snapshot_is_whole_or_not_there,
+         clones_and_restores_end_although_servers_are_killed]

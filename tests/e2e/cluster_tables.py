@@ -3,6 +3,7 @@
 import subprocess
 import time
 
+import hbase
 from cluster_world import (RORQUAL, ROWS, all_rows_of, kill_and_wait, open_regions, others, put_rows, read_all, regions_of, restart)
 from membership import DEADLINE, until
 
@@ -111,6 +112,41 @@ def a_bulk_load_goes_on_when_a_server_is_killed(world):
     drop(world, "bk")
 
 
+def moved(world, command, *arguments):
+    return [RORQUAL, command, "--zk", f"127.0.0.1:{world.keeper.port}", "--format", "tsv", "--fields", "HBASE_ROW_KEY,f:a", *map(str, arguments)]
+
+
+def ends_although_killed(command, begun, victim):
+    """Kills the process when the command has begun; a command that fails is repeated, as its user would do, and then ends well."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        until(lambda: begun() or process.poll() is not None, "the command has begun")
+        victim.kill()
+        out = process.communicate(timeout=4 * DEADLINE)[0]
+    if process.returncode != 0:
+        print(f"  repeated: {out.strip().splitlines()[-1]}")
+        again = subprocess.run(command, capture_output=True, text=True, timeout=4 * DEADLINE, check=False)
+        assert again.returncode == 0, out + again.stdout + again.stderr
+
+
+def imports_and_exports_go_on_when_servers_are_killed(world):
+    """A server is killed during an import, and the master during an export; no row is missing, none is twice in the export."""
+    world.shell(f"create 'ie', 'f', {SPLITS}\n")
+    lines = sorted(f"{ROWS[i % len(ROWS)]}{i:05d}\t{'v' * 100}{i}\n" for i in range(LOADED))
+    path, progress, folder = world.folder / "ie.tsv", world.folder / "ie-progress", world.folder / "ie-out"
+    path.write_text("".join(lines))
+    progress.mkdir()
+    server = others(world, world.wait_for_master())[0]
+    ends_although_killed(moved(world, "import", "--rate", "200K", "--progress", progress, "ie", path), lambda: count(world, "ie") > 0, server)
+    assert count(world, "ie") == LOADED
+    restart(world, server)
+    master = world.wait_for_master()
+    ends_although_killed(moved(world, "export", "--rate", "200K", "ie", folder), lambda: any(folder.glob("*part-*")), master)
+    assert sorted(line for part in folder.glob("part-*") for line in part.read_text().splitlines(keepends=True)) == lines
+    until(lambda: world.master() not in (None, master), "another master")
+    restart(world, master)
+    drop(world, "ie")
+
+
 def replicas_are_read_from_the_regions_server(world):
     world.shell(f"create 'rr', 'f', {{REGION_REPLICATION => 2, {SPLITS}}}\n")
     put_rows(world, "rr")
@@ -131,5 +167,35 @@ def replicas_are_read_from_the_regions_server(world):
     drop(world, "rr")
 
 
+def answers(world, process, method, message=b""):
+    connection = hbase.Connection(f"127.0.0.1:{process.ports[0]}", "AdminService")
+    try:
+        return connection.call(method, message)
+    finally:
+        connection.close()
+
+
+def servers_tell_their_regions(world):
+    """GetOnlineRegion and GetRegionLoad: HBase's MapReduce jobs ask each server for its regions of a table. Each region is on
+    one server, with its replica, also while a server has ended."""
+    world.shell(f"create 'ad', 'f', {{REGION_REPLICATION => 2, {SPLITS}}}\n")
+    put_rows(world, "ad")
+    killed = None
+    for _ in range(2):
+        places = until(lambda: (lambda r: r if len(r) == 7 and (killed is None or killed.ports[0] not in r.values()) else None)(open_regions(world, "ad")),
+                       "all regions are open")
+        for process in (p for p in world.processes if p is not killed):
+            loads = answers(world, process, "GetRegionLoad", hbase.text(1, hbase.table_name("ad"))).get(1, [])
+            names = [hbase.fields(hbase.fields(load)[1][0])[2][0].decode() for load in loads]
+            mine = [name for name, port in places.items() if port == process.ports[0]]
+            assert sorted(n for n in names if n in places) == sorted(mine) and len(names) == 2 * len(mine), (names, mine)
+            online = answers(world, process, "GetOnlineRegion").get(1, [])
+            assert len([r for r in online if b"\x12\x02ad" in r]) == 2 * len(mine), online
+        killed = killed or kill_and_wait(world, others(world, world.wait_for_master())[0])
+    restart(world, killed)
+    drop(world, "ad")
+
+
 TESTS = [a_region_is_truncated_alone, a_truncation_survives_its_master, bulk_loads_reach_regions_on_all_servers,
-         a_bulk_load_goes_on_when_a_server_is_killed, replicas_are_read_from_the_regions_server]
+         a_bulk_load_goes_on_when_a_server_is_killed, replicas_are_read_from_the_regions_server,
+         imports_and_exports_go_on_when_servers_are_killed, servers_tell_their_regions]

@@ -23,17 +23,17 @@ ROWS = "abdefhijlmnpqrtuvxyz"
 
 
 class Process:
-    """A server process; `name` is its ServerName, `ports` are those of the server and of its master."""
+    """A server process; `name` is its ServerName, `ports` are those of the server, of its master and of its pages."""
 
     def __init__(self, world, ports=None, secret=None, settings=()):
-        self.world, self.ports = world, ports or peer.free_ports(2)
+        self.world, self.ports = world, ports or peer.free_ports(3)
         self.may_end = False  # the test ends the process, or the end was reported already
         self.name = None
         self.path = world.folder / f"server-{self.ports[0]}.log"
         self.log = open(self.path, "ab")
         self.before = self.path.stat().st_size
         self.process = subprocess.Popen([RORQUAL, "server", "--cluster", world.place(secret), "--rs-port", str(self.ports[0]), "--master-port",
-                                         str(self.ports[1]), "-D", f"zookeeper.session.timeout={SESSION_MS}",
+                                         str(self.ports[1]), "--http", str(self.ports[2]), "-D", f"zookeeper.session.timeout={SESSION_MS}",
                                          *(word for setting in settings for word in ("-D", setting))],
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         world.started.append(self)

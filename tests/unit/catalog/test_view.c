@@ -132,8 +132,24 @@ static void swap(fixture *f, size_t i, size_t gone, size_t made)
     f->count = f->count - gone + made;
 }
 
+typedef struct visited {
+    const fixture *f;
+    size_t count;
+} visited;
+
+static rq_err visit_name(void *ctx, const rq_host_region *r)
+{
+    visited *v = ctx;
+    assert_ptr_equal(rq_region_names_find(&v->f->names, rq_slice_cstr(r->info->encoded)), r);
+    v->count++;
+    return RQ_OK;
+}
+
 static void expect_same(const fixture *f)
 {
+    visited v = {.f = f};
+    assert_int_equal(rq_region_names_each(&f->names, visit_name, &v), RQ_OK);
+    assert_int_equal(v.count, f->count);
     const rq__table_node *t = table_now(f);
     assert_int_equal(t->pub.region_count, f->count);
     for (size_t i = 0; i < f->count; i++) {

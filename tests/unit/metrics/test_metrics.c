@@ -449,6 +449,52 @@ static void a_text_beyond_its_limit_is_refused(void **state)
     metrics_world_clear(&w);
 }
 
+/* Tables and regions of the server itself, named by its regions, until it gets a catalog. */
+static void a_cluster_server_shows_its_own_regions(void **state)
+{
+    (void)state;
+    metrics_world w;
+    rq_metrics *m;
+    rq_metrics_snapshot whole, own;
+    rq_arena arena;
+    rq_arena_init(&arena);
+    metrics_world_init(&w);
+    metrics_world_put(&w, 5);
+    const rq_metrics_sources from = {.env = w.o->w.env,
+                                     .engine = w.o->w.engine,
+                                     .server = rq_catalog_server(w.o->w.catalog),
+                                     .master = rq_catalog_master(w.o->w.catalog),
+                                     .cluster_id = "id",
+                                     .ops = w.o->ops};
+    assert_int_equal(rq_metrics_new(&from, &m), RQ_OK);
+    assert_int_equal(rq_metrics_collect(w.m, true, &arena, &whole), RQ_OK);
+    assert_int_equal(rq_metrics_collect(m, true, &arena, &own), RQ_OK);
+    size_t with_regions = 0;
+    for (size_t i = 0; i < whole.table_count; i++) {
+        const rq_metrics_table *t = &whole.tables[i];
+        if (t->loads[RQ_LOAD_REGIONS] <= 0) continue;
+        with_regions++;
+        size_t found = 0;
+        for (size_t k = 0; k < own.table_count; k++)
+            if (rq_slice_eq(t->ns, own.tables[k].ns) &&
+                rq_slice_eq(t->qualifier, own.tables[k].qualifier)) {
+                assert_memory_equal(t->loads, own.tables[k].loads, sizeof t->loads);
+                found++;
+            }
+        assert_int_equal(found, 1);
+    }
+    assert_true(with_regions > 0 && own.region_count >= whole.region_count);
+    assert_true(rq_metrics_value(&own, RQ_METRIC_REGION_STATES, "open") <= 0);
+    assert_true(rq_metrics_value(&own, RQ_METRIC_TABLES, "") <= 0);
+    rq_metrics_lead(m, w.o->w.catalog);
+    assert_int_equal(rq_metrics_collect(m, false, &arena, &own), RQ_OK);
+    assert_true(rq_metrics_value(&own, RQ_METRIC_REGION_STATES, "open") > 0);
+    assert_int_equal(own.table_count, whole.table_count);
+    rq_arena_clear(&arena);
+    rq_metrics_free(m);
+    metrics_world_clear(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +509,7 @@ int main(void)
         cmocka_unit_test(many_tables_stay_bounded),
         cmocka_unit_test(rates_are_those_of_the_last_period),
         cmocka_unit_test(a_text_beyond_its_limit_is_refused),
+        cmocka_unit_test(a_cluster_server_shows_its_own_regions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,6 +92,12 @@ static void a_newer_version_is_reported(void **state)
     rq_error why = {0};
     assert_int_equal(rq__manifest_decode(RQ_SLICE_LIT("\x03"), &a, &m, &why), RQ_E_VERSION);
     assert_string_equal(why.message, "the manifest has version 3; this program supports up to 2");
+    rq_error_clear(&why);
+    assert_int_equal(rq__manifest_decode(RQ_SLICE_LIT("\x02\x0b"), &a, &m, &why), RQ_E_VERSION);
+    assert_string_equal(why.message, "the manifest has flags 0x0b, of which this program does not "
+                                     "know 0x08: a newer one wrote it");
+    /* A standalone server's manifest has no truncations. */
+    assert_int_equal(rq__manifest_decode(RQ_SLICE_LIT("\x01\x02"), &a, &m, NULL), RQ_E_VERSION);
     rq_arena_clear(&a);
 }
 

@@ -100,12 +100,12 @@ static void open_services(service_world *s)
                                        .loops = &s->loops,
                                        .client = s->client};
     check(rq_admin_services_new(&admin, &s->admin, &why) == RQ_OK, why.message);
-    s->told = rq_catalog_answers_of(s->w.catalog);
+    s->catalog_answers = rq_catalog_answers_of(s->w.catalog);
     s->services[SERVICE_CLIENT] = rq_client_service_methods(s->client);
     s->services[SERVICE_ADMIN] = rq_admin_service_methods(s->admin);
     s->services[SERVICE_MASTER] = rq_master_service_methods(s->admin);
     s->services[SERVICE_MASTER_ADMIN] = rq_master_admin_service_methods(s->admin);
-    s->services[SERVICE_META] = rq_meta_service_methods(&s->told.answers);
+    s->services[SERVICE_META] = rq_meta_service_methods(&s->catalog_answers.answers);
     s->services[SERVICE_HBCK] = rq_hbck_service_methods(s->admin);
     s->services[SERVICE_LOCK] = rq_lock_service_methods(s->admin);
     s->services[SERVICE_STATUS] = rq_status_service_methods(s->admin);

@@ -51,7 +51,7 @@ typedef struct service_world {
     rq_admin_services *admin;
     rq_budget *budget;
     rq_quotas *quotas;
-    rq_catalog_answers told;
+    rq_catalog_answers catalog_answers;
     rq_rpc_service services[SERVICE_KINDS];
     rq_rpc_server *server, *master;
     char regions[SERVICE_REGIONS][RQ_ENCODED_NAME_LEN + 1]; /* regions: t below m, t from m, u */
