@@ -189,27 +189,32 @@ static bool was_late_already(const rq__ahead *a, const rq_reply *reply)
            rq_client_now_ns() - a->wanted_ns < a->client->timeout_ns;
 }
 
+/* Takes an answer that the scan waits for. */
+static void answer_wanted(rq__ahead *a, const rq_reply *reply)
+{
+    rq_op *op = a->op;
+    a->state = RQ__AHEAD_NONE;
+    if (a->failed != RQ_OK) {
+        rq__op_failed_here(op, a->failed, false, RQ_SLICE_LIT("MalformedAnswer"));
+    } else if (!rq__hedge_takes(op, reply)) {
+        if (was_late_already(a, reply)) {
+            rq__scan_lose(op);
+            rq__op_attempt(op);
+        } else {
+            rq__scan_take(op, reply);
+        }
+    }
+}
+
 void rq__ahead_answer(void *ctx, const rq_reply *reply)
 {
     rq__ahead *a = ctx;
-    rq_op *op = a->op;
-    if (op == NULL) {
+    if (a->op == NULL)
         answer_alone(a, reply);
-    } else if (!a->is_wanted) {
+    else if (!a->is_wanted)
         answer_early(a, reply);
-    } else if (a->failed != RQ_OK) {
-        a->state = RQ__AHEAD_NONE;
-        rq__op_failed_here(op, a->failed, false, RQ_SLICE_LIT("MalformedAnswer"));
-    } else if (rq__hedge_goes_on(op, reply)) {
-        a->state = RQ__AHEAD_NONE;
-    } else if (was_late_already(a, reply)) {
-        a->state = RQ__AHEAD_NONE;
-        rq__scan_lose(op);
-        rq__op_attempt(op);
-    } else {
-        a->state = RQ__AHEAD_NONE;
-        rq__scan_take(op, reply);
-    }
+    else
+        answer_wanted(a, reply);
 }
 
 void rq__ahead_wait(rq_op *op, rq_err failed)

@@ -174,7 +174,6 @@ static void time_is_over(rq_client_timer *timer)
 {
     rq__hedge *h = RQ_CONTAINER_OF(timer, rq__hedge, timer);
     ask_others(h->op);
-    rq_client_flush(h->op->client);
 }
 
 void rq__hedge_begin(rq_op *op, rq__conn *conn)
@@ -202,14 +201,22 @@ bool rq__hedge_instead(rq_op *op)
     return h->out > 0;
 }
 
-bool rq__hedge_goes_on(rq_op *op, const rq_reply *reply)
+bool rq__hedge_takes(rq_op *op, const rq_reply *reply)
 {
     rq__hedge *h = op->hedge;
     if (RQ_LIKELY(!op->any_replica) || h == NULL || !h->own.is_out) return false;
     h->own.is_out = false;
     rq_client_timer_cancel(op->client, &h->timer);
-    if (reply->err == RQ_OK) leave_others(op);
-    if (reply->err != RQ_OK && !h->has_asked) ask_others(op);
-    if (h->out > 0) note_failure(op, reply);
-    return h->out > 0;
+    if (reply->err == RQ_OK) {
+        leave_others(op);
+        return false;
+    }
+    if (!h->has_asked) ask_others(op);
+    if (h->out > 0) {
+        note_failure(op, reply);
+        return true;
+    }
+    if (reply->retry || !h->may_repeat) return false;
+    fail(op, reply);
+    return true;
 }

@@ -456,7 +456,7 @@ static void fail_malformed(rq_op *op, rq_err rc)
 static void scan_answer(void *ctx, const rq_reply *reply)
 {
     rq_op *op = ctx;
-    if (!rq__hedge_goes_on(op, reply)) rq__scan_take(op, reply);
+    if (!rq__hedge_takes(op, reply)) rq__scan_take(op, reply);
 }
 
 void rq__scan_take(rq_op *op, const rq_reply *reply)

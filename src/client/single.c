@@ -22,7 +22,7 @@ void rq__single_take(rq_op *op, const rq_reply *reply)
 static void take_single(void *ctx, const rq_reply *reply)
 {
     rq_op *op = ctx;
-    if (!rq__hedge_goes_on(op, reply)) rq__single_take(op, reply);
+    if (!rq__hedge_takes(op, reply)) rq__single_take(op, reply);
 }
 
 static rq_err send_single(rq_op *op)

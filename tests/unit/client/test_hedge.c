@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <time.h>
 
-enum { NEVER = 3600000, ROWS = 40, ROWS_AT_ONCE = 3, SCANNERS_MAX = 4000, HOLD_MS = 4 };
+enum { NEVER = 3600000, ROWS = 40, ROWS_AT_ONCE = 3, SCANNERS_MAX = 20000, HOLD_MS = 4 };
 
 #define REGION "t,,1.0123456789abcdef0123456789abcdef."
 
@@ -28,7 +28,7 @@ typedef struct server {
     fake fake;
     const char *name; /* the value of its cells */
     /* What it does with one call after another: a: answers; e: fails, and may be asked again; f: fails for good; c: ends
-     * the connection; h: answers when the test releases it. Then it answers. */
+     * the connection; h: answers when the test releases it; k: fails for good then. Behind the script it answers. */
     const char *script;
     rq_random *random; /* instead of a script: chosen by chance, and released after a short time */
     pthread_mutex_t lock;
@@ -202,7 +202,7 @@ static bool answer_call(server *s, uint32_t id, bool is_get, rq_slice bytes, rq_
     char act = is_close ? 'a' : next_act(s);
     s->counts.calls++;
     s->counts.gets += is_get;
-    if (act == 'h') hold(s);
+    if (act == 'h' || act == 'k') hold(s);
     if (act == 'a' || act == 'h') {
         if (is_get)
             put_row(s, &message, 1, 7);
@@ -210,7 +210,7 @@ static bool answer_call(server *s, uint32_t id, bool is_get, rq_slice bytes, rq_
             answer_scan(s, r, &message);
         put_response(answer, id, &message);
     } else if (act != 'c') {
-        put_failure(answer, id, act == 'f');
+        put_failure(answer, id, act == 'f' || act == 'k');
     }
     if (r != NULL) pb__scan_request__free_unpacked(r, NULL);
     rq_buf_clear(&message);
@@ -264,6 +264,7 @@ typedef struct world {
     rq_op *op;
     /* Of the operation. */
     rq_err end;
+    bool may_repeat; /* it failed, and may be repeated */
     size_t rows;
     char from; /* server of the last row */
 } world;
@@ -342,6 +343,7 @@ static void take_get(rq_op *op, void *ctx, const rq_op_result *r)
     rq_op_result copy = *r;
     (void)op;
     w->end = r->err;
+    w->may_repeat = r->retry;
     if (r->err == RQ_OK) note_server(w, &copy, "r07");
 }
 
@@ -357,8 +359,10 @@ static void take_row(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
 
 static void take_end(rq_op *op, void *ctx, const rq_op_result *r)
 {
+    world *w = ctx;
     (void)op;
-    ((world *)ctx)->end = r->err;
+    w->end = r->err;
+    w->may_repeat = r->retry;
 }
 
 static void await_end(world *w)
@@ -409,6 +413,17 @@ static void await_closes(world *w, server *s, unsigned closes)
 {
     while (look(s).closes < closes)
         rq_client_poll(w->client, SECOND_NS / 1000);
+}
+
+/* Polls until so many calls are in flight. */
+static void await_in_flight(world *w, size_t calls)
+{
+    for (size_t count = calls + 1; count != calls;) {
+        rq_client_poll(w->client, SECOND_NS / 1000);
+        count = 0;
+        for (size_t i = 0; i < w->client->all_count; i++)
+            count += rq__conn_in_flight(w->client->all[i]);
+    }
 }
 
 /* The region keeps this call; the operation's time is over. */
@@ -472,6 +487,7 @@ static void a_region_may_answer_after_its_replica_has_failed(void **state)
         begin_get(w, true);
         hedge(w, 1);
         await_calls(w, &w->replica, 1);
+        await_in_flight(w, 1);
         release(&w->region);
         await_end(w);
         assert_int_equal(w->end, RQ_OK);
@@ -485,13 +501,38 @@ static void all_may_fail(void **state)
 {
     (void)state;
     world *w = start("eff", "fef", NEVER, NULL);
-    assert_int_not_equal(get(w, true), RQ_OK);
-    assert_int_not_equal(get(w, true), RQ_OK);
-    assert_int_not_equal(get(w, true), RQ_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_not_equal(get(w, true), RQ_OK);
+        assert_int_equal(w->may_repeat, i < 2);
+    }
     assert_int_equal(look(&w->region).calls, 3);
     assert_int_equal(look(&w->replica).calls, 3);
     assert_int_equal(get(w, true), RQ_OK);
     finish(w);
+}
+
+/* As well if the region's failure, the last one, is for good. The third call of a scan may be sent ahead. */
+static void the_region_may_fail_last(void **state)
+{
+    (void)state;
+    static const char *const regions[] = {"k", "k", "aak", "aak"}, *const replicas[] = {"e", "f"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(regions) * 2; i++) {
+        const char *region = regions[i / 2];
+        bool is_get = i < 2;
+        world *w = start(region, replicas[i % 2], NEVER, NULL);
+        if (is_get)
+            begin_get(w, true);
+        else
+            begin_scan(w, i / 2 == 2);
+        hedge(w, (unsigned)strlen(region));
+        await_calls(w, &w->replica, 1);
+        await_in_flight(w, 1);
+        release(&w->region);
+        await_end(w);
+        assert_int_not_equal(w->end, RQ_OK);
+        assert_int_equal(w->may_repeat, i % 2 == 0);
+        finish(w);
+    }
 }
 
 static void a_stopped_client_ends_hedged_reads(void **state)
@@ -592,6 +633,7 @@ int main(void)
         cmocka_unit_test(a_replica_answers_for_a_region_that_fails),
         cmocka_unit_test(a_region_may_answer_after_its_replica_has_failed),
         cmocka_unit_test(all_may_fail),
+        cmocka_unit_test(the_region_may_fail_last),
         cmocka_unit_test(a_stopped_client_ends_hedged_reads),
         cmocka_unit_test(a_scan_opens_where_it_is_answered),
         cmocka_unit_test(a_scan_continues_behind_the_last_row),
