@@ -44,8 +44,8 @@ typedef struct rq_client_options {
     unsigned master_retries; /* of the blocking calls, while wait_ms lasts; 0: as `retries` */
     /* If set: rq_client_open ends with RQ_E_CLOSED when it is not 0, also by a signal handler. */
     const volatile sig_atomic_t *stop;
-    unsigned
-        hedge_after_ms; /* reads with any_replica ask replicas after this time; 0: a get 10 ms, a scan 1 s */
+    /* Reads with any_replica ask replicas after this time; 0: a get 10 ms, a scan 1 s. */
+    unsigned hedge_after_ms;
     bool with_tags; /* cells are sent and received with their tags: KeyValueCodecWithTags */
     /* An attempt failed and will be retried; `kind` is valid during the call. */
     void (*on_retry)(void *ctx, rq_slice kind);

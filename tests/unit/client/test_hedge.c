@@ -609,6 +609,30 @@ static void a_region_of_a_scan_that_wins_has_the_others_closed(void **state)
     finish(w);
 }
 
+/* The region answers when the operation does not exist any more. */
+static void an_abandoned_scan_leaves_no_scanner(void **state)
+{
+    (void)state;
+    world *w = start("h", "h", NEVER, NULL);
+    rq_scan s = {.any_replica = true, .is_stepwise = true};
+    w->end = RQ_E_AGAIN;
+    assert_int_equal(rq_op_scan(w->op, w->table, &s, take_row, take_end), RQ_OK);
+    hedge(w, 1);
+    await_calls(w, &w->replica, 1);
+    rq_op_scan_abandon(w->op);
+    release(&w->replica);
+    await_end(w);
+    assert_int_equal(w->end, RQ_OK);
+    assert_int_equal(w->rows, ROWS_AT_ONCE);
+    rq_op_scan_end(w->op);
+    rq_op_free(w->op);
+    w->op = NULL;
+    await_closes(w, &w->replica, 1);
+    release(&w->region);
+    await_closes(w, &w->region, 1);
+    finish(w);
+}
+
 static void reads_of_servers_that_fail_at_random_are_right(void **state)
 {
     (void)state;
@@ -638,6 +662,7 @@ int main(void)
         cmocka_unit_test(a_scan_opens_where_it_is_answered),
         cmocka_unit_test(a_scan_continues_behind_the_last_row),
         cmocka_unit_test(a_region_of_a_scan_that_wins_has_the_others_closed),
+        cmocka_unit_test(an_abandoned_scan_leaves_no_scanner),
         cmocka_unit_test(reads_of_servers_that_fail_at_random_are_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
