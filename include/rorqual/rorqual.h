@@ -460,11 +460,11 @@ typedef struct rq_get_request {
      * HConstants.NORMAL_QOS … HIGH_QOS. */
     int32_t priority;
     uint32_t reserved_end; /* 0; padding in older programs */
-    /* With RQ_CONSISTENCY_TIMELINE: the region's replica that is read, from 1 on; 0: the region itself, and after each
-     * failed attempt its next replica. A server that does not answer at all uses up timeout_ms, so no replica is asked
-     * then. In a batch each get is answered by the region itself, and `replica` must be 0 (RQ_E_UNSUPPORTED). A replica
-     * that the table does not have is retried like a region without a location: RQ_E_NOT_SERVING_REGION after
-     * timeout_ms. HBASE: setConsistency, setReplicaId. */
+    /* With RQ_CONSISTENCY_TIMELINE: the region's replica that is read, from 1 on; 0: the region itself, and all its
+     * replicas if it fails or has not answered after 10 ms (a scan: 1 s); the first answer counts. In a batch each get is
+     * answered by the region itself, and `replica` must be 0 (RQ_E_UNSUPPORTED). A replica that the table does not have
+     * is retried like a region without a location: RQ_E_NOT_SERVING_REGION after timeout_ms. HBASE: setConsistency,
+     * setReplicaId. */
     rq_consistency consistency;
     uint32_t replica;
 } rq_get_request;

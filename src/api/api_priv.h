@@ -30,6 +30,10 @@ rq_err rq__take_get(const rq_get_request *get, rq_arena *arena, rq_getting *ret,
 /* Copies everything into the arena. */
 RQ_NODISCARD
 rq_err rq__take_scan(const rq_scan_request *scan, rq_arena *arena, rq_scanning *ret, rq_error *why);
+/* The i-th struct of an array whose elements all have the size of the first one, by which the array is read. Refuses one of
+ * another size. */
+RQ_NODISCARD
+rq_err rq__element(const void *list, size_t i, const char *what, const void **ret, rq_error *why);
 /* One change, or an array of them. */
 RQ_NODISCARD
 rq_err rq__take_changes(const rq_change *changes, size_t count, rq_arena *arena, rq_changing **ret,
@@ -56,12 +60,14 @@ rq_err rq__keep_check(rq_arena *arena, rq_checking *k, rq_error *why);
 /* What several functions on rows share (table.c). */
 RQ_NODISCARD
 rq_err rq__check_kinds(const rq_changing *c, size_t count, rq_error *why);
+/* The actions that a caller gives for a batch: in one of the two lists. */
+typedef struct rq__actions {
+    const rq_action *plain;
+    const rq_checked_action *checked;
+    size_t count;
+} rq__actions;
 RQ_NODISCARD
-rq_err rq__take_actions(const rq_action *given, size_t count, rq_arena *arena, rq_acting **ret,
-                        rq_why *why);
-RQ_NODISCARD
-rq_err rq__take_checked_actions(const rq_checked_action *given, size_t count, rq_arena *arena,
-                                rq_acting **ret, rq_why *why);
+rq_err rq__take_actions(const rq__actions *given, rq_arena *arena, rq_acting **ret, rq_why *why);
 /* Fails all actions that have no outcome with `rc`, the error of the whole batch. */
 void rq__outcomes_fill(rq_outcomes *o, size_t count, rq_err rc, const rq_why *why);
 rq_table *rq__table_ref(rq_table *t);

@@ -422,6 +422,19 @@ static rq_err take_change(const rq_change *given, rq_arena *arena, rq_changing *
     return RQ_OK;
 }
 
+rq_err rq__element(const void *list, size_t i, const char *what, const void **ret, rq_error *why)
+{
+    size_t stride, size;
+    memcpy(&stride, list, sizeof stride);
+    const char *at = (const char *)list + i * stride;
+    memcpy(&size, at, sizeof size);
+    if (size != stride)
+        return rq_fail(why, RQ_E_INVALID, "%s.size is %zu in an array whose first one has %zu",
+                       what, size, stride);
+    *ret = at;
+    return RQ_OK;
+}
+
 rq_err rq__take_changes(const rq_change *changes, size_t count, rq_arena *arena, rq_changing **ret,
                         rq_error *why)
 {
@@ -432,8 +445,9 @@ rq_err rq__take_changes(const rq_change *changes, size_t count, rq_arena *arena,
     rq_changing *list = rq_arena_alloc(arena, count * sizeof *list);
     if (list == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++) {
-        const rq_change *c = (const rq_change *)(const void *)((const char *)changes + i * stride);
-        RQ_TRY(take_change(c, arena, &list[i], why));
+        const void *change = NULL;
+        RQ_TRY(rq__element(changes, i, "rq_change", &change, why));
+        RQ_TRY(take_change(change, arena, &list[i], why));
         /* HBASE: RowMutations.add */
         if (i > 0 && !rq_slice_eq(list[i].row, list[0].row))
             return rq_fail(why, RQ_E_INVALID, "the changes have different rows");

@@ -642,39 +642,34 @@ static rq_err keep_actions(rq_call *call, rq_error *why)
     return RQ_OK;
 }
 
-/* `rc`: of taking the actions. */
-static rq_err submit_batch(rq_call *call, rq_slot *slot, size_t count, rq_err rc, rq_why *why,
-                           rq_failure *failure)
+static rq_err batch_async(rq_table *table, const rq__actions *given, rq_done done, void *context,
+                          rq_failure *failure)
 {
-    call->action_count = count;
-    if (rc == RQ_OK) rc = keep_actions(call, &why->error);
-    if (rc == RQ_OK && rq__outcomes_new(count, &call->outcomes) != RQ_OK)
-        rc = rq_no_memory(&why->error);
-    return submit(call, slot, rc, why, failure);
+    rq_why why;
+    rq_slot *slot;
+    rq_call *call;
+    rq_err rc = prepare(table, RQ_CALL_BATCH, done, context, &slot, &call, &why);
+    if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
+    call->action_count = given->count;
+    rc = rq__take_actions(given, &call->arena, &call->actions, &why);
+    if (rc == RQ_OK) rc = keep_actions(call, &why.error);
+    if (rc == RQ_OK && rq__outcomes_new(given->count, &call->outcomes) != RQ_OK)
+        rc = rq_no_memory(&why.error);
+    return submit(call, slot, rc, &why, failure);
 }
 
 rq_err rq_table_batch_async(rq_table *table, const rq_action *actions, size_t count, rq_done done,
                             void *context, rq_failure *failure)
 {
-    rq_why why;
-    rq_slot *slot;
-    rq_call *call;
-    rq_err rc = prepare(table, RQ_CALL_BATCH, done, context, &slot, &call, &why);
-    if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
-    rc = rq__take_actions(actions, count, &call->arena, &call->actions, &why);
-    return submit_batch(call, slot, count, rc, &why, failure);
+    const rq__actions given = {.plain = actions, .count = count};
+    return batch_async(table, &given, done, context, failure);
 }
 
 rq_err rq_table_batch_checked_async(rq_table *table, const rq_checked_action *actions, size_t count,
                                     rq_done done, void *context, rq_failure *failure)
 {
-    rq_why why;
-    rq_slot *slot;
-    rq_call *call;
-    rq_err rc = prepare(table, RQ_CALL_BATCH, done, context, &slot, &call, &why);
-    if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
-    rc = rq__take_checked_actions(actions, count, &call->arena, &call->actions, &why);
-    return submit_batch(call, slot, count, rc, &why, failure);
+    const rq__actions given = {.checked = actions, .count = count};
+    return batch_async(table, &given, done, context, failure);
 }
 
 rq_err rq_scanner_next_async(rq_scanner *s, size_t max, rq_done done, void *context,

@@ -181,84 +181,78 @@ static rq_err take_action(const rq_checked_action *given, rq_arena *arena, rq_ac
     return rq__check_kinds(ret->changes, ret->change_count, why);
 }
 
-/* Allocates the list that the actions are converted to. */
-static rq_err begin_actions(const void *given, size_t count, rq_arena *arena, rq_acting **ret,
-                            rq_error *why)
+/* The i-th action; one of a list without checks has none. */
+static rq_err given_action(const rq__actions *given, size_t i, rq_checked_action *ret,
+                           rq_error *why)
 {
-    if (count > 0 && given == NULL) return rq_fail(why, RQ_E_INVALID, "the actions are NULL");
-    if (count > UINT32_MAX) return rq_fail(why, RQ_E_INVALID, "%zu actions are too many", count);
-    *ret = rq_arena_alloc(arena, (count + 1) * sizeof **ret);
-    return *ret == NULL ? rq_no_memory(why) : RQ_OK;
-}
-
-rq_err rq__take_actions(const rq_action *given, size_t count, rq_arena *arena, rq_acting **ret,
-                        rq_why *why)
-{
-    RQ_TRY(begin_actions(given, count, arena, ret, &why->error));
-    for (size_t i = 0; i < count; i++) {
-        rq_checked_action a = {.get = given[i].get,
-                               .changes = given[i].changes,
-                               .change_count = given[i].change_count};
-        why->action = i;
-        RQ_TRY(take_action(&a, arena, &(*ret)[i], &why->error));
+    const void *at = NULL;
+    if (given->plain != NULL) {
+        const rq_action *a = &given->plain[i];
+        *ret = (rq_checked_action){
+            .get = a->get, .changes = a->changes, .change_count = a->change_count};
+        return RQ_OK;
     }
-    why->action = RQ_NO_ACTION;
-    return RQ_OK;
+    RQ_TRY(rq__element(given->checked, i, "rq_checked_action", &at, why));
+    return rq_sized(ret, sizeof *ret, at, sizeof *ret, "rq_checked_action", why);
 }
 
-rq_err rq__take_checked_actions(const rq_checked_action *given, size_t count, rq_arena *arena,
-                                rq_acting **ret, rq_why *why)
+rq_err rq__take_actions(const rq__actions *given, rq_arena *arena, rq_acting **ret, rq_why *why)
 {
-    RQ_TRY(begin_actions(given, count, arena, ret, &why->error));
-    size_t stride = count == 0 ? 0 : given->size;
+    size_t count = given->count;
+    if (count > 0 && given->plain == NULL && given->checked == NULL)
+        return rq_fail(&why->error, RQ_E_INVALID, "the actions are NULL");
+    if (count > UINT32_MAX)
+        return rq_fail(&why->error, RQ_E_INVALID, "%zu actions are too many", count);
+    rq_acting *list = rq_arena_alloc(arena, (count + 1) * sizeof *list);
+    if (list == NULL) return rq_no_memory(&why->error);
     for (size_t i = 0; i < count; i++) {
         rq_checked_action a;
         why->action = i;
-        RQ_TRY(rq_sized(&a, sizeof a, (const char *)given + i * stride, sizeof a,
-                        "rq_checked_action", &why->error));
-        RQ_TRY(take_action(&a, arena, &(*ret)[i], &why->error));
+        RQ_TRY(given_action(given, i, &a, &why->error));
+        RQ_TRY(take_action(&a, arena, &list[i], &why->error));
     }
     why->action = RQ_NO_ACTION;
+    *ret = list;
     return RQ_OK;
 }
 
-/* `rc`: of taking the actions. */
-static rq_err run_batch(rq_table *table, rq_slot *slot, rq_err rc, rq_acting *actions, size_t count,
-                        rq_results **ret, rq_why *why)
+static rq_err run_batch(rq_table *table, rq_slot *slot, const rq__actions *given, rq_results **ret,
+                        rq_why *why)
 {
-    rq_outcomes *o = NULL;
-    if (rc == RQ_OK) rc = rq__outcomes_new(count, &o);
-    if (rc == RQ_OK && count > 0) {
-        rc = table->db->backend->batch(table, slot, actions, count, o, why);
+    size_t count = given->count;
+    rq_outcomes *o;
+    rq_acting *actions;
+    RQ_TRY(rq__take_actions(given, &slot->arena, &actions, why));
+    RQ_TRY(rq__outcomes_new(count, &o));
+    if (count > 0) {
+        rq_err rc = table->db->backend->batch(table, slot, actions, count, o, why);
         rq__outcomes_fill(o, count, rc, why);
     }
-    if (o != NULL) rc = rq__outcomes_end(o, ret, why);
+    return rq__outcomes_end(o, ret, why);
+}
+
+static rq_err batch(rq_table *table, const rq__actions *given, rq_results **ret,
+                    rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_err rc = begin(table, &slot, &why);
+    if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
+    rc = run_batch(table, slot, given, ret, &why);
     rq__slot_give_back(slot);
-    return rc;
+    return rq_fill_failure(failure, rc, &why);
 }
 
 rq_err rq_table_batch(rq_table *table, const rq_action *actions, size_t count, rq_results **ret,
                       rq_failure *failure)
 {
-    rq_why why;
-    rq_slot *slot;
-    rq_acting *a = NULL;
-    rq_err rc = begin(table, &slot, &why);
-    if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
-    rc = rq__take_actions(actions, count, &slot->arena, &a, &why);
-    return rq_fill_failure(failure, run_batch(table, slot, rc, a, count, ret, &why), &why);
+    return batch(table, &(rq__actions){.plain = actions, .count = count}, ret, failure);
 }
 
 rq_err rq_table_batch_checked(rq_table *table, const rq_checked_action *actions, size_t count,
                               rq_results **ret, rq_failure *failure)
 {
-    rq_why why;
-    rq_slot *slot;
-    rq_acting *a = NULL;
-    rq_err rc = begin(table, &slot, &why);
-    if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
-    rc = rq__take_checked_actions(actions, count, &slot->arena, &a, &why);
-    return rq_fill_failure(failure, run_batch(table, slot, rc, a, count, ret, &why), &why);
+    return batch(table, &(rq__actions){.checked = actions, .count = count}, ret, failure);
 }
 
 /* --- scans ------------------------------------------------------------------------------------ */

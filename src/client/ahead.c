@@ -52,11 +52,13 @@ static void ahead_free(rq__ahead *a)
 
 /* --- without its scan ------------------------------------------------------------------------- */
 
-static bool leaves_scanner(rq_slice message)
+/* Replaces *scanner by the one that the answer names. */
+static bool leaves_scanner(rq_slice message, uint64_t *scanner)
 {
     rq_scan_view v;
-    return rq__scan_response_parse(message, &v) == RQ_OK && v.more_results &&
-           v.more_results_in_region;
+    if (rq__scan_response_parse(message, &v) != RQ_OK) return false;
+    if (v.has_scanner) *scanner = v.scanner;
+    return v.more_results && v.more_results_in_region;
 }
 
 static void ignore_answer(void *ctx, const rq_reply *reply)
@@ -78,18 +80,35 @@ void rq__scanner_close(rq_client *c, uint32_t server, unsigned lane, uint64_t sc
     (void)rc;
 }
 
-static void close_left(rq__ahead *a, rq_slice message)
+static void close_left(const rq__ahead *a, rq_slice message)
 {
-    if (leaves_scanner(message)) rq__scanner_close(a->client, a->server, a->lane, a->scanner);
+    uint64_t scanner = a->scanner;
+    if (leaves_scanner(message, &scanner))
+        rq__scanner_close(a->client, a->server, a->lane, scanner);
+}
+
+static void list_add(rq__ahead *a)
+{
+    rq_client *c = a->client;
+    a->op = NULL;
+    a->prev = NULL;
+    a->next = c->aheads;
+    if (a->next != NULL) a->next->prev = a;
+    c->aheads = a;
+}
+
+static void list_remove(rq__ahead *a)
+{
+    if (a->next != NULL) a->next->prev = a->prev;
+    if (a->prev != NULL)
+        a->prev->next = a->next;
+    else
+        a->client->aheads = a->next;
 }
 
 static void answer_alone(rq__ahead *a, const rq_reply *reply)
 {
-    for (rq__ahead **at = &a->client->aheads; *at != NULL; at = &(*at)->next)
-        if (*at == a) {
-            *at = a->next;
-            break;
-        }
+    list_remove(a);
     if (reply->err == RQ_OK) close_left(a, reply->message);
     ahead_free(a);
 }
@@ -111,11 +130,21 @@ bool rq__ahead_leave(rq_op *op)
     a->state = RQ__AHEAD_NONE;
     if (was == RQ__AHEAD_KEPT) close_left(a, rq_buf_slice(&a->message));
     if (was != RQ__AHEAD_SENT) return true;
-    a->op = NULL;
-    a->next = op->client->aheads;
-    op->client->aheads = a;
+    list_add(a);
     op->ahead = NULL;
     return true;
+}
+
+void rq__ahead_adopt(rq_op *op, rq__conn *conn, uint32_t call, uint32_t server, uint64_t scanner)
+{
+    rq__ahead *a = calloc(1, sizeof *a);
+    if (a == NULL) { /* the scanner's lease ends it */
+        rq__conn_redirect(conn, call, ignore_answer, NULL);
+        return;
+    }
+    *a = (rq__ahead){.client = op->client, .lane = op->lane, .server = server, .scanner = scanner};
+    list_add(a);
+    rq__conn_redirect(conn, call, rq__ahead_answer, a);
 }
 
 void rq__ahead_free(rq_op *op)
@@ -160,25 +189,32 @@ static bool was_late_already(const rq__ahead *a, const rq_reply *reply)
            rq_client_now_ns() - a->wanted_ns < a->client->timeout_ns;
 }
 
+/* Takes an answer that the scan waits for. */
+static void answer_wanted(rq__ahead *a, const rq_reply *reply)
+{
+    rq_op *op = a->op;
+    a->state = RQ__AHEAD_NONE;
+    if (a->failed != RQ_OK) {
+        rq__op_failed_here(op, a->failed, false, RQ_SLICE_LIT("MalformedAnswer"));
+    } else if (!rq__hedge_takes(op, reply)) {
+        if (was_late_already(a, reply)) {
+            rq__scan_lose(op);
+            rq__op_attempt(op);
+        } else {
+            rq__scan_take(op, reply);
+        }
+    }
+}
+
 void rq__ahead_answer(void *ctx, const rq_reply *reply)
 {
     rq__ahead *a = ctx;
-    rq_op *op = a->op;
-    if (op == NULL) {
+    if (a->op == NULL)
         answer_alone(a, reply);
-    } else if (!a->is_wanted) {
+    else if (!a->is_wanted)
         answer_early(a, reply);
-    } else if (a->failed != RQ_OK) {
-        a->state = RQ__AHEAD_NONE;
-        rq__op_failed_here(op, a->failed, false, RQ_SLICE_LIT("MalformedAnswer"));
-    } else if (was_late_already(a, reply)) {
-        a->state = RQ__AHEAD_NONE;
-        rq__scan_lose(op);
-        rq__op_attempt(op);
-    } else {
-        a->state = RQ__AHEAD_NONE;
-        rq__scan_answer(op, reply);
-    }
+    else
+        answer_wanted(a, reply);
 }
 
 void rq__ahead_wait(rq_op *op, rq_err failed)
@@ -187,6 +223,7 @@ void rq__ahead_wait(rq_op *op, rq_err failed)
     a->is_wanted = true;
     a->wanted_ns = rq_client_now_ns();
     a->failed = failed;
+    if (failed == RQ_OK) rq__hedge_begin(a->op, NULL);
 }
 
 void rq__ahead_ask(rq_op *op)
@@ -201,7 +238,7 @@ void rq__ahead_ask(rq_op *op)
     if (was == RQ__AHEAD_KEPT) {
         const rq_reply reply = {.message = rq_buf_slice(&a->message),
                                 .cells = rq_buf_slice(&a->cells)};
-        rq__scan_answer(op, &reply);
+        rq__scan_take(op, &reply);
     } else {
         if (was == RQ__AHEAD_LOST) rq__scan_lose(op);
         rq__op_attempt(op);

@@ -184,6 +184,11 @@ void rq_client_timer_arm(rq_client *c, rq_client_timer *timer, int64_t delay_ns)
     rq_loop_timer_arm(c->loop, &timer->timer, c->stopped ? 0 : (uint64_t)delay_ns);
 }
 
+void rq_client_timer_cancel(rq_client *c, rq_client_timer *timer)
+{
+    rq_loop_timer_cancel(c->loop, &timer->timer);
+}
+
 /* Starts the attempts that are due; returns when the next one is. */
 static int64_t run_due(rq_client *c)
 {

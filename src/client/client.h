@@ -44,6 +44,8 @@ typedef struct rq_client_options {
     unsigned master_retries; /* of the blocking calls, while wait_ms lasts; 0: as `retries` */
     /* If set: rq_client_open ends with RQ_E_CLOSED when it is not 0, also by a signal handler. */
     const volatile sig_atomic_t *stop;
+    /* Reads with any_replica ask replicas after this time; 0: a get 10 ms, a scan 1 s. */
+    unsigned hedge_after_ms;
     bool with_tags; /* cells are sent and received with their tags: KeyValueCodecWithTags */
     /* An attempt failed and will be retried; `kind` is valid during the call. */
     void (*on_retry)(void *ctx, rq_slice kind);
@@ -88,6 +90,8 @@ typedef struct rq_client_timer {
 } rq_client_timer;
 /* REQUIRES: it is idle. */
 void rq_client_timer_arm(rq_client *c, rq_client_timer *timer, int64_t delay_ns);
+/* Of an idle timer, too. */
+void rq_client_timer_cancel(rq_client *c, rq_client_timer *timer);
 
 /* Connections made so far, all servers. */
 uint64_t rq_client_connects(const rq_client *c);

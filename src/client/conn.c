@@ -57,6 +57,7 @@ struct rq__conn {
     size_t in_flight;
     size_t abandoned;
     int64_t called_ns; /* time of the last call */
+    uint32_t last_call;
     uint64_t connects;
     rq_client_traffic traffic; /* `sent` counts earlier streams only */
 };
@@ -373,9 +374,22 @@ rq_err rq__conn_call_until(rq__conn *c, int64_t until_ns, const char *method, ui
         return rc;
     }
     c->calls[id] = (pending){.done = done, .ctx = ctx, .deadline_ns = now + timeout};
+    c->last_call = id;
     c->in_flight++;
     c->traffic.calls++;
     return RQ_OK;
+}
+
+uint32_t rq__conn_last_call(const rq__conn *c)
+{
+    return c->last_call;
+}
+
+void rq__conn_redirect(rq__conn *c, uint32_t id, rq_reply_fn done, void *ctx)
+{
+    RQ_ASSERT(id < c->call_cap && c->calls[id].done != NULL);
+    c->calls[id].done = done;
+    c->calls[id].ctx = ctx;
 }
 
 /* --- answers ---------------------------------------------------------------------------------- */

@@ -51,6 +51,10 @@ RQ_NODISCARD
 rq_err rq__conn_call_until(rq__conn *c, int64_t until_ns, const char *method, uint32_t priority,
                            rq_slice region_prefix, rq_slice message, rq_slice cells,
                            rq_reply_fn done, void *ctx);
+/* The id of the last call that was queued, until the call has ended. */
+uint32_t rq__conn_last_call(const rq__conn *c);
+/* Another function takes the reply of a call. REQUIRES: the call has not ended. */
+void rq__conn_redirect(rq__conn *c, uint32_t id, rq_reply_fn done, void *ctx);
 /* Loses the connection, which ends its calls with RQ_E_IO; a later call connects again. Also in a callback. */
 void rq__conn_drop(rq__conn *c, const char *why);
 void rq__conn_check_timeouts(rq__conn *c, int64_t now_ns);

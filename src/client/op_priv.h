@@ -51,8 +51,8 @@ typedef enum rq__ahead_state {
 /* A scan's request that is sent before its answer is asked for (ahead.c). */
 typedef struct rq__ahead {
     rq_client *client;
-    rq_op *op;              /* NULL: the scan has ended */
-    struct rq__ahead *next; /* in the client's list of those without a scan */
+    rq_op *op;                     /* NULL: the scan has ended */
+    struct rq__ahead *next, *prev; /* in the client's list of those without a scan */
     rq__ahead_state state;
     bool is_wanted; /* the scan waits for the answer */
     rq_err failed;  /* the previous answer was malformed: the scan fails when this one arrives */
@@ -62,6 +62,27 @@ typedef struct rq__ahead {
     uint64_t scanner;
     rq_buf message, cells; /* KEPT */
 } rq__ahead;
+
+/* A call of a hedged read (hedge.c). */
+typedef struct rq__hedge_call {
+    rq_op *op;
+    rq__conn *conn; /* of the own call NULL: it was sent ahead */
+    uint32_t id;
+    uint32_t server;
+    uint16_t replica;
+    bool is_out; /* it has no answer yet */
+} rq__hedge_call;
+
+typedef struct rq__hedge {
+    rq_op *op;
+    rq_client_timer timer;
+    rq__hedge_call own;
+    bool has_asked;  /* the other replicas, since the own call */
+    bool may_repeat; /* one of the failures is temporary */
+    rq__hedge_call *calls;
+    size_t count, cap;
+    size_t out; /* calls without an answer, except the own one */
+} rq__hedge;
 
 struct rq_op {
     rq_client *client;
@@ -76,7 +97,9 @@ struct rq_op {
     uint32_t priority; /* of the request; 0: the table's */
     uint16_t replica;  /* of a get or scan */
     bool any_replica;
-    int64_t until_ns; /* rq_op_set_until */
+    uint16_t read_replica; /* that the own call of a hedged read is for */
+    rq__hedge *hedge;      /* NULL: none was needed yet */
+    int64_t until_ns;      /* rq_op_set_until */
     int64_t wake_ns;
     bool awaits_map;     /* waits for the map of a table whose regions were never read */
     bool awaits_refresh; /* its pause is over, and the table's map is being read */
@@ -131,13 +154,14 @@ void rq__op_failed(rq_op *op, const rq_reply *reply);
 void rq__op_failed_here(rq_op *op, rq_err err, bool retry, rq_slice kind);
 /* Schedules the next attempt; false if there will be none. */
 bool rq__op_again(rq_op *op, rq_err err, bool retry, rq_slice kind);
+/* Whether another attempt may succeed after this failure. `retry`: the server says so. */
+bool rq__op_may_repeat(const rq_op *op, rq_err err, bool retry);
 /* The request's priority, or the table's if that is 0. HBASE: ConnectionUtils.calcPriority */
 uint32_t rq__op_priority(const rq_op *op, uint32_t priority);
-/* The server and specifier of the region, or of its replica that this attempt reads. False: it is on no server. */
-bool rq__op_place(const rq_op *op, const rq__region *r, uint32_t *ret_server,
-                  rq_slice *ret_specifier);
 /* Errors that an outdated region map explains. */
 bool rq__map_is_wrong(rq_err err);
+/* Reads the table's map again if the error says that it may be outdated. */
+void rq__map_doubted(rq_client_table *t, rq_err err);
 /* The class name without its package. A part of `java_class`. */
 rq_slice rq__simple_name(rq_slice java_class);
 
@@ -152,10 +176,21 @@ rq_err rq__batch_send(rq_op *op);
 RQ_NODISCARD
 rq_err rq__scan_send(rq_op *op);
 
+/* --- single.c --- */
+
+/* Takes the answer to a get. */
+void rq__single_take(rq_op *op, const rq_reply *reply);
+
 /* --- scan.c --- */
 
-/* The answer to a scan's request. */
-void rq__scan_answer(void *op, const rq_reply *reply);
+/* Takes the answer to a scan's request. */
+void rq__scan_take(rq_op *op, const rq_reply *reply);
+/* The region in which a scan that waits for an answer would continue on another replica, with the request in op->body.
+ * NULL: on none, as the region is not the same any more. */
+const rq__region *rq__scan_other(rq_op *op);
+void rq__scan_count_call(rq_op *op);
+/* The scan continues on this replica, which has opened a scanner with the request of rq__scan_other. */
+void rq__scan_switch(rq_op *op, uint32_t server, uint16_t replica);
 /* Gives up the scanner; a new one will continue after the cells that were passed on. */
 void rq__scan_lose(rq_op *op);
 
@@ -177,8 +212,22 @@ void rq__ahead_ask(rq_op *op);
  * sent, so the caller closes the scanner. */
 bool rq__ahead_leave(rq_op *op);
 void rq__ahead_free(rq_op *op);
+/* Closes the scanner of a call when it is answered; `scanner` 0: the answer names it. The operation is not used any
+ * more. */
+void rq__ahead_adopt(rq_op *op, rq__conn *conn, uint32_t call, uint32_t server, uint64_t scanner);
 /* Closes a scanner without waiting for the response; if the request cannot be sent, the scanner's lease ends
  * it. */
 void rq__scanner_close(rq_client *c, uint32_t server, unsigned lane, uint64_t scanner);
+
+/* --- hedge.c: of operations with any_replica; nothing is done for others --- */
+
+/* The operation waits for an answer. `conn`: the last call on it is the operation's; NULL: the call was sent ahead. */
+void rq__hedge_begin(rq_op *op, rq__conn *conn);
+/* The operation could not make its own call. True: replicas have been asked instead. */
+bool rq__hedge_instead(rq_op *op);
+/* The answer to its own call. True: it is a failure, and either answers of replicas are to come, or they have all failed
+ * and the operation has failed with this one; then it may not exist any more. */
+bool rq__hedge_takes(rq_op *op, const rq_reply *reply);
+void rq__hedge_free(rq_op *op);
 
 #endif

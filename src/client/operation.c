@@ -31,6 +31,7 @@ void rq_op_free(rq_op *op)
 {
     if (op == NULL) return;
     rq__ahead_free(op);
+    rq__hedge_free(op);
     rq_buf_clear(&op->row);
     rq_buf_clear(&op->body);
     rq_buf_clear(&op->cells);
@@ -66,17 +67,6 @@ uint32_t rq__op_priority(const rq_op *op, uint32_t priority)
     return priority > 0 ? priority : op->table->priority;
 }
 
-bool rq__op_place(const rq_op *op, const rq__region *r, uint32_t *ret_server,
-                  rq_slice *ret_specifier)
-{
-    uint16_t id = op->replica;
-    if (RQ_UNLIKELY(op->any_replica && op->attempts > 0)) {
-        size_t turn = op->attempts % (r->replica_count + 1u); /* 0: the region itself */
-        if (turn > 0) id = r->replicas[turn - 1].id;
-    }
-    return rq__map_replica(r, id, ret_server, ret_specifier);
-}
-
 void rq__op_finish(rq_op *op, const rq_op_result *r)
 {
     op->kind = RQ__OP_NONE;
@@ -110,6 +100,11 @@ static bool doubts_map(rq_err err)
     return rq__map_is_wrong(err) || err == RQ_E_CALL_TIMEOUT;
 }
 
+void rq__map_doubted(rq_client_table *t, rq_err err)
+{
+    if (doubts_map(err)) rq__map_refresh(t);
+}
+
 /* Errors after which a scan continues with a new scanner. */
 static bool scanner_is_gone(rq_err err)
 {
@@ -130,16 +125,21 @@ static void wait_until(rq_op *op, int64_t when_ns)
     op->client->waiting = op;
 }
 
+bool rq__op_may_repeat(const rq_op *op, rq_err err, bool retry)
+{
+    return retry || rq__map_is_wrong(err) || (op->kind == RQ__OP_SCAN && scanner_is_gone(err));
+}
+
 bool rq__op_again(rq_op *op, rq_err err, bool retry, rq_slice kind)
 {
     rq_client *c = op->client;
     op->awaits_map = false;
     if (c->stopped) return false;
-    if (rq__map_is_wrong(err)) retry = true;
-    if (doubts_map(err)) rq__map_refresh(op->table);
-    if (op->kind == RQ__OP_SCAN && scanner_is_gone(err)) retry = true;
+    rq__map_doubted(op->table, err);
     int64_t when = rq_client_now_ns() + rq__client_pause_ns(c, op->attempts);
-    if (!retry || op->attempts >= c->options.retries || is_late(op, when)) return false;
+    if (!rq__op_may_repeat(op, err, retry) || op->attempts >= c->options.retries ||
+        is_late(op, when))
+        return false;
     if (c->options.on_retry != NULL) c->options.on_retry(c->options.ctx, kind);
     wait_until(op, when);
     op->attempts++;

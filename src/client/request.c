@@ -78,16 +78,64 @@ static rq_err append_cell(rq_buf *cells, const rq_cell *c, bool with_tags)
     return RQ_OK;
 }
 
-static rq_err put_mutation(rq_buf *out, rq_buf *cells, uint32_t field, const rq_mutate *m)
+static rq_err append_cells(rq_buf *cells, const rq_mutate *m, const rq_cell *except)
+{
+    for (size_t i = 0; i < m->cell_count; i++)
+        if (&m->cells[i] != except) RQ_TRY(append_cell(cells, &m->cells[i], m->with_tags));
+    return RQ_OK;
+}
+
+/* HBASE: MutationProto.DeleteType. */
+static uint64_t delete_type(uint8_t cell_type)
+{
+    switch (cell_type) {
+    case RQ_TYPE_DELETE:
+        return 0;
+    case RQ_TYPE_DELETE_COLUMN:
+        return 1;
+    case RQ_TYPE_DELETE_FAMILY:
+        return 2;
+    default:
+        return 3;
+    }
+}
+
+/* QualifierValue { qualifier 1, value 2, timestamp 3, delete_type 4, tags 5 } */
+static rq_err put_value(rq_buf *out, const rq_mutate *m, const rq_cell *c)
+{
+    RQ_TRY(rq_pb_put_bytes(out, 1, rq_cell_qualifier(c)));
+    if (m->kind != RQ_MUTATE_DELETE) RQ_TRY(rq_pb_put_bytes(out, 2, rq_cell_value(c)));
+    RQ_TRY(rq_pb_put_number(out, 3, (uint64_t)c->timestamp));
+    if (m->kind == RQ_MUTATE_DELETE) RQ_TRY(rq_pb_put_number(out, 4, delete_type(c->type)));
+    if (!m->with_tags || c->tags_len == 0) return RQ_OK;
+    return rq_pb_put_bytes(out, 5, rq_slice_of(c->tags, c->tags_len));
+}
+
+/* ColumnValue { family 1, qualifier_value 2 }, one for each cell */
+static rq_err put_values(rq_buf *out, const rq_mutate *m)
+{
+    for (size_t i = 0; i < m->cell_count; i++) {
+        size_t column, value;
+        RQ_TRY(rq_pb_begin(out, 3, &column));
+        RQ_TRY(rq_pb_put_bytes(out, 1, rq_cell_family(&m->cells[i])));
+        RQ_TRY(rq_pb_begin(out, 2, &value));
+        RQ_TRY(put_value(out, m, &m->cells[i]));
+        RQ_TRY(rq_pb_end(out, value));
+        RQ_TRY(rq_pb_end(out, column));
+    }
+    return RQ_OK;
+}
+
+/* `in_block`: the number of its cells that are in the cell block; 0: they are in the message. */
+static rq_err put_message(rq_buf *out, uint32_t field, const rq_mutate *m, size_t in_block)
 {
     size_t at;
-    for (size_t i = 0; i < m->cell_count; i++)
-        RQ_TRY(append_cell(cells, &m->cells[i], m->with_tags));
     RQ_TRY(rq_pb_begin(out, field, &at));
     RQ_TRY(rq_pb_put_bytes(out, 1, m->row));
     RQ_TRY(rq_pb_put_number(out, 2, m->kind));
+    if (in_block == 0) RQ_TRY(put_values(out, m));
     RQ_TRY(rq_pb_put_number(out, 4, (uint64_t)RQ_TIMESTAMP_LATEST));
-    RQ_TRY(rq_pb_put_number(out, 8, m->cell_count));
+    RQ_TRY(rq_pb_put_number(out, 8, in_block));
     if (m->nonce != 0) RQ_TRY(rq_pb_put_number(out, 9, m->nonce));
     RQ_TRY(put_more(out, m->more));
     return rq_pb_end(out, at);
@@ -117,7 +165,8 @@ static rq_err put_condition(rq_buf *out, uint32_t field, const rq_mutate *m)
 
 rq_err rq__put_mutate_body(rq_buf *out, rq_buf *cells, const rq_mutate *m, uint64_t nonce_group)
 {
-    RQ_TRY(put_mutation(out, cells, 2, m));
+    RQ_TRY(append_cells(cells, m, NULL));
+    RQ_TRY(put_message(out, 2, m, m->cell_count));
     if (m->has_condition) RQ_TRY(put_condition(out, 3, m));
     if (m->condition.len > 0) RQ_TRY(rq_pb_put_bytes(out, 3, m->condition));
     return m->nonce == 0 ? RQ_OK : rq_pb_put_number(out, 4, nonce_group);
@@ -134,13 +183,46 @@ rq_err rq__put_get_action(rq_buf *out, uint32_t index, const rq_get *get)
     return rq_pb_end(out, at);
 }
 
-rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const rq_mutate *m)
+static rq_err put_action(rq_buf *out, uint32_t index, const rq_mutate *m, size_t in_block)
 {
     size_t at;
     RQ_TRY(rq_pb_begin(out, 3, &at));
     RQ_TRY(rq_pb_put_number(out, 1, index));
-    RQ_TRY(put_mutation(out, cells, 2, m));
+    RQ_TRY(put_message(out, 2, m, in_block));
     return rq_pb_end(out, at);
+}
+
+rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const rq_mutate *m)
+{
+    RQ_TRY(append_cells(cells, m, NULL));
+    return put_action(out, index, m, m->cell_count);
+}
+
+static const rq_cell *family_marker(const rq_mutate *m)
+{
+    for (size_t i = 0; m->kind == RQ_MUTATE_DELETE && i < m->cell_count; i++)
+        if (m->cells[i].type == RQ_TYPE_DELETE_FAMILY) return &m->cells[i];
+    return NULL;
+}
+
+/* A delete as two: of this marker, and of the other cells. */
+static rq_err put_two_deletes(rq_buf *out, rq_buf *cells, const rq_mutate *m, const rq_cell *marker)
+{
+    RQ_TRY(append_cell(cells, marker, m->with_tags));
+    RQ_TRY(put_action(out, 0, m, 1));
+    RQ_TRY(append_cells(cells, m, marker));
+    return put_action(out, 1, m, m->cell_count - 1);
+}
+
+/* The only mutation of a RegionAction with a condition. HBase's server reads the condition first; if it cannot, it
+ * leaves the mutation's cells in the cell block, and the next mutation of the Multi takes them. It does not if there are
+ * several mutations. So the cells are in the message. But in a message a marker of a whole family removes the family's
+ * markers before it; a delete with such a marker and other cells is sent as two deletes instead. HBASE:
+ * RSRpcServices.multi and checkAndMutate, Delete.addFamily. */
+static rq_err put_checked_mutation(rq_buf *out, rq_buf *cells, const rq_mutate *m)
+{
+    const rq_cell *marker = m->cell_count > 1 ? family_marker(m) : NULL;
+    return marker != NULL ? put_two_deletes(out, cells, m, marker) : put_action(out, 0, m, 0);
 }
 
 /* RegionAction { region 1, atomic 2, action 3, condition 4 } */
@@ -148,8 +230,12 @@ rq_err rq__put_atomic_body(rq_buf *out, rq_buf *cells, const rq_mutate *list, si
                            rq_slice condition)
 {
     RQ_TRY(rq_pb_put_number(out, 2, 1));
-    for (size_t i = 0; i < count; i++)
-        RQ_TRY(rq__put_mutate_action(out, cells, (uint32_t)i, &list[i]));
+    if (condition.len > 0 && count == 1) {
+        RQ_TRY(put_checked_mutation(out, cells, &list[0]));
+    } else {
+        for (size_t i = 0; i < count; i++)
+            RQ_TRY(rq__put_mutate_action(out, cells, (uint32_t)i, &list[i]));
+    }
     return condition.len == 0 ? RQ_OK : rq_pb_put_bytes(out, 4, condition);
 }
 

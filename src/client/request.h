@@ -4,7 +4,8 @@
  * request), so that a retry after a region has moved puts another region before the same bytes.
  *
  * Cells of a mutation are not in the message: they are appended to a cell block (KeyValueCodec),
- * and the message has their number. HBASE: RequestConverter, ProtobufUtil. */
+ * and the message has their number. A mutation with a condition in a Multi is an exception (rq__put_atomic_body).
+ * HBASE: RequestConverter, ProtobufUtil. */
 #ifndef RQ_CLIENT_REQUEST_H
 #define RQ_CLIENT_REQUEST_H
 
@@ -22,7 +23,7 @@ typedef struct rq_get {
     uint32_t priority; /* of the call; 0: the table's */
     uint16_t replica;  /* of the region that is read; 0: the region itself. Not in a batch */
     rq_slice more;     /* further fields of the message Get, encoded */
-    /* With replica 0: the first attempt asks the region itself, each later one its next replica, in turn. */
+    /* With replica 0: asks the region itself, and its replicas if it fails or does not answer soon (hedge.c). */
     bool any_replica;
 } rq_get;
 

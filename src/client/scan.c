@@ -83,38 +83,79 @@ static void count_call(rq_op *op, bool between)
     if (between && op->attempts > 0) rq__scan_metrics_retry(&op->metrics);
 }
 
+void rq__scan_count_call(rq_op *op)
+{
+    count_call(op, true);
+}
+
 const rq_scan_metrics *rq_op_scan_metrics(const rq_op *op)
 {
     return &op->metrics;
 }
 
-static rq_err open_scanner(rq_op *op)
+static rq_err put_open(rq_op *op)
+{
+    rq_buf_reset(&op->body);
+    return rq__put_scan_open(&op->body, &op->scan, rq_buf_slice(&op->row), op->include_start,
+                             rows_wanted(op), rows_left(op), true);
+}
+
+static rq_slice edge_of(const rq_op *op, const rq__region *r)
+{
+    return op->scan.reversed ? r->start : r->end;
+}
+
+static void scan_answer(void *ctx, const rq_reply *reply);
+
+/* Opens a scanner in the region. */
+static rq_err open_in(rq_op *op, const rq__region *r)
 {
     rq__conn *conn = NULL;
-    const rq__region *r = scan_region(op);
-    rq_slice specifier;
-    if (r == NULL || !rq__op_place(op, r, &op->server, &specifier)) return RQ_E_NOT_SERVING_REGION;
-    RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
-    rq_slice edge = op->scan.reversed ? r->start : r->end;
+    rq_slice edge = edge_of(op, r), specifier;
     rq_buf_reset(&op->region_key);
     RQ_TRY(rq_buf_append(&op->region_key, edge.ptr, edge.len));
     op->region_is_last =
         edge.len == 0 ||
         (op->scan.stop.len > 0 && is_behind_stop(op, rq_slice_compare(edge, op->scan.stop)));
     op->sequence = 0;
-    rq_buf_reset(&op->body);
-    RQ_TRY(rq__put_scan_open(&op->body, &op->scan, rq_buf_slice(&op->row), op->include_start,
-                             rows_wanted(op), rows_left(op), true));
+    op->read_replica = op->replica;
+    RQ_TRY(put_open(op));
+    if (!rq__map_replica(r, op->replica, &op->server, &specifier)) return RQ_E_NOT_SERVING_REGION;
+    RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
     if (op->scan.counts_metrics && op->attempts == 0)
         rq__scan_metrics_region(&op->metrics, op->client->servers[op->server].at.host);
     count_call(op, true);
-    return rq__conn_call_until(conn, op->until_ns, "Scan", rq__op_priority(op, op->priority),
-                               specifier, rq_buf_slice(&op->body), (rq_slice){0}, rq__scan_answer,
-                               op);
+    RQ_TRY(rq__conn_call_until(conn, op->until_ns, "Scan", rq__op_priority(op, op->priority),
+                               specifier, rq_buf_slice(&op->body), (rq_slice){0}, scan_answer, op));
+    rq__hedge_begin(op, conn);
+    return RQ_OK;
+}
+
+static rq_err open_scanner(rq_op *op)
+{
+    const rq__region *r = scan_region(op);
+    if (r == NULL) return RQ_E_NOT_SERVING_REGION;
+    rq_err rc = open_in(op, r);
+    return rc != RQ_OK && rq__hedge_instead(op) ? RQ_OK : rc;
+}
+
+const rq__region *rq__scan_other(rq_op *op)
+{
+    const rq__region *r = op->is_abandoned ? NULL : scan_region(op);
+    bool is_same = r != NULL && rq_slice_eq(edge_of(op, r), rq_buf_slice(&op->region_key));
+    return is_same && put_open(op) == RQ_OK ? r : NULL;
+}
+
+void rq__scan_switch(rq_op *op, uint32_t server, uint16_t replica)
+{
+    rq__scan_lose(op);
+    op->server = server;
+    op->read_replica = replica;
+    op->sequence = 0;
 }
 
 /* Requests the next response of the open scanner, for `done`. */
-static rq_err go_on(rq_op *op, rq_reply_fn done, void *ctx)
+static rq_err go_on(rq_op *op, rq_reply_fn done, void *ctx, rq__conn **ret_conn)
 {
     rq__conn *conn = NULL;
     RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
@@ -125,6 +166,7 @@ static rq_err go_on(rq_op *op, rq_reply_fn done, void *ctx)
                                (rq_slice){0}, rq_buf_slice(&op->body), (rq_slice){0}, done, ctx));
     count_call(op, true);
     op->sequence++;
+    *ret_conn = conn;
     return RQ_OK;
 }
 
@@ -136,7 +178,8 @@ static void go_ahead(rq_op *op, const rq_scan_view *v)
     bool may = op->scan.fetches_ahead && op->scan.limit == 0 && op->sequence > 0;
     bool has_more = v->more_results && v->more_results_in_region && !op->is_abandoned;
     if (!may || !has_more || !rq__ahead_prepare(op)) return;
-    if (go_on(op, rq__ahead_answer, op->ahead) != RQ_OK) return;
+    rq__conn *conn;
+    if (go_on(op, rq__ahead_answer, op->ahead, &conn) != RQ_OK) return;
     rq__ahead_sent(op);
     rq_client_flush(op->client);
 }
@@ -147,7 +190,11 @@ rq_err rq__scan_send(rq_op *op)
         rq_op_scan_end(op);
         return RQ_E_CANCELLED;
     }
-    return op->scanner_open ? go_on(op, rq__scan_answer, op) : open_scanner(op);
+    if (!op->scanner_open) return open_scanner(op);
+    rq__conn *conn;
+    RQ_TRY(go_on(op, scan_answer, op, &conn));
+    rq__hedge_begin(op, conn);
+    return RQ_OK;
 }
 
 static rq_err skip_cells(rq_result_view row, rq_cursor *cells)
@@ -406,10 +453,15 @@ static void fail_malformed(rq_op *op, rq_err rc)
         rq__op_failed_here(op, rc, false, RQ_SLICE_LIT("MalformedAnswer"));
 }
 
-void rq__scan_answer(void *ctx, const rq_reply *reply)
+static void scan_answer(void *ctx, const rq_reply *reply)
+{
+    rq_op *op = ctx;
+    if (!rq__hedge_takes(op, reply)) rq__scan_take(op, reply);
+}
+
+void rq__scan_take(rq_op *op, const rq_reply *reply)
 {
     static const rq_op_result well = {0};
-    rq_op *op = ctx;
     rq_scan_view v;
     size_t given = 0;
     if (reply->err != RQ_OK) {

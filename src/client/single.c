@@ -6,9 +6,8 @@
 
 /* --- gets and mutations ----------------------------------------------------------------------- */
 
-static void take_single(void *ctx, const rq_reply *reply)
+void rq__single_take(rq_op *op, const rq_reply *reply)
 {
-    rq_op *op = ctx;
     if (reply->err != RQ_OK) {
         rq__op_failed(op, reply);
         return;
@@ -20,17 +19,33 @@ static void take_single(void *ctx, const rq_reply *reply)
         rq__op_finish(op, &r);
 }
 
-rq_err rq__single_send(rq_op *op)
+static void take_single(void *ctx, const rq_reply *reply)
+{
+    rq_op *op = ctx;
+    if (!rq__hedge_takes(op, reply)) rq__single_take(op, reply);
+}
+
+static rq_err send_single(rq_op *op)
 {
     rq__conn *conn = NULL;
     const rq__region *r = rq__map_locate(op->table, rq_buf_slice(&op->row));
     uint32_t server;
     rq_slice specifier;
-    if (r == NULL || !rq__op_place(op, r, &server, &specifier)) return RQ_E_NOT_SERVING_REGION;
+    if (r == NULL || !rq__map_replica(r, op->replica, &server, &specifier))
+        return RQ_E_NOT_SERVING_REGION;
     RQ_TRY(rq__client_lane(op->client, server, op->lane, &conn));
-    return rq__conn_call_until(conn, op->until_ns, op->kind == RQ__OP_GET ? "Get" : "Mutate",
+    RQ_TRY(rq__conn_call_until(conn, op->until_ns, op->kind == RQ__OP_GET ? "Get" : "Mutate",
                                rq__op_priority(op, op->priority), specifier,
-                               rq_buf_slice(&op->body), rq_buf_slice(&op->cells), take_single, op);
+                               rq_buf_slice(&op->body), rq_buf_slice(&op->cells), take_single, op));
+    rq__hedge_begin(op, conn);
+    return RQ_OK;
+}
+
+rq_err rq__single_send(rq_op *op)
+{
+    op->read_replica = op->replica;
+    rq_err rc = send_single(op);
+    return rc != RQ_OK && rq__hedge_instead(op) ? RQ_OK : rc;
 }
 
 rq_err rq_op_get(rq_op *op, rq_client_table *t, const rq_get *get, rq_op_done done)

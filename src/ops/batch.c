@@ -29,10 +29,6 @@ static void leave_group(rq_op_batch *b)
 {
     if (RQ_UNLIKELY(b->is_gated)) leave_gate(b);
     give_region_back(b);
-    if (b->region != NULL) {
-        b->last_region = b->region;
-        b->last_is_atomic = b->is_atomic;
-    }
     b->region = NULL;
     b->collecting = NULL;
     b->group_at++;
@@ -76,6 +72,22 @@ RQ_COLD static rq_err ask_gate(rq_op_batch *b)
     return RQ_OK;
 }
 
+static uint64_t bit_of(const rq_region *region)
+{
+    return (uint64_t)1 << ((uint64_t)(uintptr_t)region * 0x9e3779b97f4a7c15u >> 58);
+}
+
+/* Whether the group must wait for runs of earlier groups of its region, which may be in progress. */
+static bool follows_another(rq_op_batch *b)
+{
+    uint64_t bit = bit_of(b->region);
+    if (b->runs_running == 0) b->busy = b->busy_atomic = 0;
+    bool follows = ((b->is_atomic ? b->busy : b->busy_atomic) & bit) != 0;
+    b->busy |= bit;
+    if (b->is_atomic) b->busy_atomic |= bit;
+    return follows;
+}
+
 static rq_err enter_group(rq_op_batch *b)
 {
     b->region = NULL;
@@ -92,7 +104,7 @@ static rq_err enter_group(rq_op_batch *b)
     }
     rq_region_ref(b->region);
     b->in_group = true;
-    b->follows = b->region == b->last_region && (b->is_atomic || b->last_is_atomic);
+    b->follows = follows_another(b);
     return RQ_LIKELY(rq__gate_policy(b->read.op.seat) == NULL) ? RQ_OK : ask_gate(b);
 }
 
@@ -256,11 +268,13 @@ static bool work_atomic(rq_op_batch *b, rq_err *ret)
     return true;
 }
 
-/* True: the group waits for the runs of the group before it. */
-RQ_COLD static bool waits_for_group_before(rq_op_batch *b)
+/* True: the group waits for all runs in progress. */
+RQ_COLD static bool waits_for_groups_before(rq_op_batch *b)
 {
     b->follows = false;
     b->drains = b->runs_running > 0;
+    b->busy = bit_of(b->region);
+    b->busy_atomic = b->is_atomic ? b->busy : 0;
     return b->drains;
 }
 
@@ -268,7 +282,7 @@ RQ_COLD static bool waits_for_group_before(rq_op_batch *b)
 static bool walk_group(rq_op_batch *b, rq_err *ret)
 {
     *ret = RQ_OK;
-    if (RQ_UNLIKELY(b->follows) && waits_for_group_before(b)) return false;
+    if (RQ_UNLIKELY(b->follows) && waits_for_groups_before(b)) return false;
     if (b->is_atomic) return work_atomic(b, ret) && *ret == RQ_OK;
     if (b->part_at == b->part_count) {
         if (rq__batch_submit_rest(b)) return false;

@@ -10,9 +10,9 @@
  *    them, and must be seen by later parts), and at the end of the group. The batch waits for such
  *    a run before the next part.
  *
- * The last run of a group is in progress while the next group is executed, except if both are of the
- * same region and one of them is atomic: then the batch waits, because a write that waits for a block
- * or a locked row lets the writes behind it pass, and changes of a row must keep their order. HBASE:
+ * The last run of a group may be in progress while later groups are executed. A later group of the same region
+ * waits for it if either of the two is atomic, because a write that waits for a block or a locked row lets the
+ * writes behind it pass, and changes of a row must keep their order. HBASE:
  * RSRpcServices.multi completes each region action before the next one.
  *
  * A get that needs a block waits for it; meanwhile the blocks that the next gets of the group need
@@ -119,10 +119,10 @@ struct rq_op_batch {
     rq_region *first_region; /* of the first group that was left; a reference */
     rq_meter meter;
     bool walked;
-    /* Of the last group that had a region: its region, which is only compared, and is_atomic. */
-    const rq_region *last_region;
-    bool last_is_atomic;
-    bool follows;       /* the group at hand has not begun: it may have to wait for that one */
+    /* Bits of the regions whose runs may be in progress: of all, and of those with an atomic group. Regions may share a
+     * bit: then a group may wait without need. */
+    uint64_t busy, busy_atomic;
+    bool follows;       /* the group at hand has not begun, and may have to wait for earlier ones */
     bool drains;        /* the walk continues when the last run in progress has ended */
     bool is_translated; /* the part or atomic group at hand, by translate() */
     rq_err ended_with;  /* RQ_OK, or the first error that ends the batch */

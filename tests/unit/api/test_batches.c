@@ -2,6 +2,8 @@
 /* Batches: each action has its own outcome; large batches. Part of test_api. */
 #include "api_rows.h"
 
+#include "rorqual/filters.h"
+
 static void a_batch_has_an_outcome_for_each_action(void **state)
 {
     (void)state;
@@ -246,18 +248,83 @@ static void checks_of_asynchronous_batches_are_copied(void **state)
     finish(t, "checks_async");
 }
 
+/* Ends with an error for its first action only: its filter, a regular expression with an open group, cannot be read. */
+static void refuse_check(rq_table *t, const rq_change *refused, size_t count, const rq_change *next)
+{
+    rq_filters *f = rq_filters_new();
+    rq_check unread = {
+        .size = sizeof unread,
+        .filter = rq_value_filter(f, RQ_COMPARE_EQUAL, rq_regex_comparator(f, rq_text("("), 0))};
+    rq_checked_action actions[] = {action_of(&unread, refused, count), action_of(NULL, next, 1)};
+    rq_results *r = NULL;
+    assert_int_not_equal(rq_table_batch_checked(t, actions, 2, &r, &why), RQ_OK);
+    assert_non_null(r);
+    assert_int_not_equal(r->items[0].code, RQ_OK);
+    assert_int_equal(r->items[1].code, RQ_OK);
+    rq_results_free(r);
+    rq_filters_free(f);
+}
+
+static void a_check_that_cannot_be_read_leaves_the_cells_of_others(void **state)
+{
+    (void)state;
+    static const char *rows[] = {"a", "b", "c", "d", "e", "f", "g"};
+    rq_table *t = make("checks_refused", "3", NULL, 0);
+    rq_edit sets[] = {{rq_text("f"), rq_text("q"), rq_text("bad-long"), 7, 0, 0, 0},
+                      {rq_text("f"), rq_text("s"), rq_text("bad"), 7, 0, 0, 0}};
+    rq_edit erases[] = {{rq_text("f"), rq_text("p"), {0}, 7, 0, RQ_DELETE_COLUMN, 0},
+                        {rq_text("f"), {0}, {0}, 7, 0, RQ_DELETE_FAMILY, 0},
+                        {rq_text("f"), {0}, {0}, 1, 0, RQ_DELETE_FAMILY_VERSION, 0}};
+    rq_edit good = {rq_text("f"), rq_text("r"), rq_text("good"), 5, 0, 0, 0};
+    const struct {
+        rq_change_kind kind;
+        const rq_edit *edits;
+        size_t edit_count, change_count;
+    } cases[] = {{RQ_PUT, sets, 1, 1},      {RQ_PUT, sets, 2, 1},      {RQ_PUT, sets, 1, 2},
+                 {RQ_APPEND, sets, 2, 1},   {RQ_DELETE, erases, 1, 1}, {RQ_DELETE, erases, 3, 1},
+                 {RQ_INCREMENT, sets, 1, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        rq_change change = put_of(rows[i], cases[i].edits);
+        change.kind = cases[i].kind;
+        change.edit_count = cases[i].edit_count;
+        rq_change refused[] = {change, change}, next = put_of(rows[i], &good);
+        put(t, rows[i], "f", "p", "kept", 1);
+        refuse_check(t, refused, cases[i].change_count, &next);
+        expect_row(t, rows[i], "f:p@1=kept f:r@5=good");
+    }
+    finish(t, "checks_refused");
+}
+
+enum { EDITS = 3 };
+static const char *const VALUES[] = {"0", "1", "2"};
+
+/* A put or delete of up to three cells. */
+static rq_change random_change(unsigned *seed, const char *row, int64_t timestamp, rq_edit *edits)
+{
+    rq_change change = put_of(row, edits);
+    change.kind = rand_r(seed) % 2 == 0 ? RQ_PUT : RQ_DELETE;
+    change.edit_count = 1 + (size_t)(rand_r(seed) % EDITS);
+    for (size_t i = 0; i < change.edit_count; i++)
+        edits[i] = (rq_edit){.family = rq_text(rand_r(seed) % 2 == 0 ? "f" : "g"),
+                             .qualifier = rq_text(rand_r(seed) % 2 == 0 ? "q" : "r"),
+                             .value = rq_text(VALUES[rand_r(seed) % 3]),
+                             .timestamp = timestamp - rand_r(seed) % 4,
+                             .scope = (rq_delete_scope)(rand_r(seed) % 4)};
+    return change;
+}
+
 /* Random actions in batches of one table, and one by one in another: outcomes and rows are the same. */
 static void batches_of_checks_are_as_single_calls(void **unused)
 {
     (void)unused;
-    enum { BATCHES = 20, ACTIONS = 24, ROWS = 3 };
-    static const char *rows[ROWS] = {"b", "k", "s"}, *values[] = {"0", "1", "2"};
+    enum { BATCHES = 40, ACTIONS = 24, ROWS = 3 };
+    static const char *rows[ROWS] = {"b", "k", "s"};
     const char *given = getenv("SEED");
     unsigned seed = given != NULL ? (unsigned)strtoul(given, NULL, 10) : 4711;
     rq_bytes splits[] = {rq_text("h"), rq_text("p")};
-    rq_table *t = make("checks_batch", "1", splits, 2), *one = make("checks_single", "1", NULL, 0);
+    rq_table *t = make("checks_batch", "9", splits, 2), *one = make("checks_single", "9", NULL, 0);
     for (int batch = 0; batch < BATCHES; batch++) {
-        rq_edit edits[ACTIONS][2];
+        rq_edit edits[ACTIONS][2][EDITS];
         rq_change changes[ACTIONS][2];
         rq_check checks[ACTIONS];
         rq_checked_action actions[ACTIONS];
@@ -265,14 +332,9 @@ static void batches_of_checks_are_as_single_calls(void **unused)
         for (int i = 0; i < ACTIONS; i++) {
             const char *row = rows[rand_r(&seed) % ROWS];
             size_t count = 1 + (size_t)(rand_r(&seed) % 2);
-            for (size_t c = 0; c < count; c++) {
-                edits[i][c] = (rq_edit){.family = rq_text(c == 0 ? "f" : "g"),
-                                        .qualifier = rq_text("q"),
-                                        .value = rq_text(values[rand_r(&seed) % 3]),
-                                        .timestamp = 1 + batch * ACTIONS + i};
-                changes[i][c] = put_of(row, &edits[i][c]);
-            }
-            checks[i] = check_of((rq_compare)(rand_r(&seed) % 7), values[rand_r(&seed) % 3]);
+            for (size_t c = 0; c < count; c++)
+                changes[i][c] = random_change(&seed, row, 10 + batch * ACTIONS + i, edits[i][c]);
+            checks[i] = check_of((rq_compare)(rand_r(&seed) % 7), VALUES[rand_r(&seed) % 3]);
             actions[i] = action_of(rand_r(&seed) % 4 == 0 ? NULL : &checks[i], changes[i], count);
         }
         OK(rq_table_batch_checked(t, actions, ACTIONS, &r, &why));
@@ -288,7 +350,8 @@ static void batches_of_checks_are_as_single_calls(void **unused)
         rq_results_free(r);
     }
     for (int i = 0; i < ROWS; i++) {
-        rq_get_request get = {.size = sizeof get, .row = rq_text(rows[i])};
+        rq_get_request get = {
+            .size = sizeof get, .row = rq_text(rows[i]), .max_versions = INT32_MAX};
         rq_row *row;
         OK(rq_table_get(one, &get, &row, &why));
         char *expected = text_of(row);
@@ -306,6 +369,7 @@ int run_batches(void)
         cmocka_unit_test(a_batch_has_an_outcome_for_each_action),
         cmocka_unit_test(a_batch_may_have_checks),
         cmocka_unit_test(checks_of_asynchronous_batches_are_copied),
+        cmocka_unit_test(a_check_that_cannot_be_read_leaves_the_cells_of_others),
         cmocka_unit_test(batches_of_checks_are_as_single_calls),
         cmocka_unit_test(large_batches_and_values_fit),
     };

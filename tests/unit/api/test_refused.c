@@ -220,6 +220,44 @@ static void changes_are_refused(void **state)
     finish(t, "refused");
 }
 
+static void never_done(void *context, const rq_completion *c)
+{
+    (void)context;
+    fail_msg("a refused call has completed: %d", (int)c->code);
+}
+
+/* Zeros follow the arrays, so that a library that reads by an element's own size takes them for unknown fields without a
+ * value. */
+static void arrays_of_different_sizes_are_refused(void **state)
+{
+    (void)state;
+    rq_table *t = make("refused", "1", NULL, 0);
+    rq_edit edit = {.family = rq_text("f"), .qualifier = rq_text("q"), .value = rq_text("v")};
+    rq_change put = {.size = sizeof put, .row = rq_text("r"), .edits = &edit, .edit_count = 1};
+    rq_change changes[4] = {put, put};
+    rq_check check = {.size = sizeof check, .family = rq_text("f"), .value = rq_text("v")};
+    rq_checked_action action = {
+        .size = sizeof action, .check = &check, .changes = &put, .change_count = 1};
+    rq_checked_action actions[4] = {action, action};
+    rq_action plain = {.changes = changes, .change_count = 2};
+    rq_results *results = NULL;
+    bool done;
+    const size_t sizes[] = {sizeof put - 8, sizeof put + 8, 0, SIZE_MAX};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        changes[1].size = sizes[i];
+        REFUSED(rq_table_change_row(t, changes, 2, &why));
+        REFUSED(rq_table_check_and_change(t, &check, changes, 2, &done, NULL, &why));
+        REFUSED(rq_table_batch(t, &plain, 1, &results, &why));
+        actions[1].size = sizes[i] - sizeof put + sizeof action;
+        REFUSED(rq_table_batch_checked(t, actions, 2, &results, &why));
+        assert_int_equal(why.action, 1);
+        REFUSED(rq_table_batch_checked_async(t, actions, 2, never_done, NULL, &why));
+    }
+    assert_null(results);
+    expect_row(t, "r", "");
+    finish(t, "refused");
+}
+
 static void scans_are_refused(void **state)
 {
     rq_table *t = make("refused", "1", NULL, 0);
@@ -341,6 +379,7 @@ int run_refused(void)
         cmocka_unit_test(definitions_are_refused),
         cmocka_unit_test(reads_are_refused),
         cmocka_unit_test(changes_are_refused),
+        cmocka_unit_test(arrays_of_different_sizes_are_refused),
         cmocka_unit_test(scans_are_refused),
         cmocka_unit_test(keys_are_refused),
         cmocka_unit_test(places_and_tables_on_top_are_refused),

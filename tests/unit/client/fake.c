@@ -17,6 +17,7 @@ static void *fake_main(void *arg)
     while ((fd = accept(f->fd, NULL, NULL)) >= 0) {
         atomic_fetch_add(&f->accepted, 1);
         f->serve(f, fd);
+        atomic_fetch_add(&f->served, 1);
         close(fd);
     }
     return NULL;

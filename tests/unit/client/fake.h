@@ -28,6 +28,8 @@ struct fake {
     rq_buf answers[4];
     unsigned calls; /* calls that `die` reads before it ends */
     _Atomic unsigned accepted;
+    /* Connections that `serve` has served, before they are closed. Who reads this sees what `serve` has kept. */
+    _Atomic unsigned served;
     _Atomic bool is_silent;
     _Atomic uint32_t priorities[8]; /* priorities of the calls, in order of arrival */
     _Atomic unsigned priority_count;

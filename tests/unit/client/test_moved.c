@@ -203,6 +203,7 @@ static void a_repeated_procedure_has_the_same_nonce(void **state)
         c.client->options.retries = 1;
         assert_int_equal(
             rq_client_master(c.client, methods[i].method, (rq_slice){0}, NULL, &failure), RQ_E_IO);
+        assert_true(atomic_load(&c.before.served) > 0 && atomic_load(&c.now.served) > 0);
         rq_slice first = request_of(&c.before.answers[3]), second = request_of(&c.now.answers[3]);
         uint32_t field = methods[i].nonce_group;
         assert_true(rq_slice_eq(first, second));

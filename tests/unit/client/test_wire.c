@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include "base/random.h"
+#include "cell/cellblock.h"
 #include "client/request.h"
 #include "client/response.h"
 #include "client/scan_metrics.h"
@@ -93,6 +94,109 @@ static void a_conditional_put_with_a_long_value_matches_protobuf(void **state)
     assert_int_equal(rq_get_be32(cells.ptr), cells.len - 4);
     rq_buf_clear(&b);
     rq_buf_clear(&cells);
+}
+
+static rq_cell cell_of(const char *qualifier, uint8_t type, int64_t timestamp)
+{
+    return (rq_cell){.row = (const uint8_t *)"row",
+                     .row_len = 3,
+                     .family = (const uint8_t *)"cf",
+                     .family_len = 2,
+                     .qualifier = (const uint8_t *)qualifier,
+                     .qualifier_len = (uint32_t)strlen(qualifier),
+                     .timestamp = timestamp,
+                     .type = type};
+}
+
+/* Encodes the mutation as the only one of a RegionAction with a condition. */
+static Pb__RegionAction *checked_action(const rq_mutate *m, rq_buf *cells)
+{
+    rq_buf b = {0};
+    assert_int_equal(rq__put_region(&b, RQ_SLICE_LIT("r")), RQ_OK);
+    assert_int_equal(rq__put_atomic_body(&b, cells, m, 1, RQ_SLICE_LIT("\012\001x")), RQ_OK);
+    Pb__RegionAction *a = pb__region_action__unpack(NULL, b.len, b.ptr);
+    assert_non_null(a);
+    assert_true(a->has_atomic && a->atomic && a->condition != NULL);
+    rq_buf_clear(&b);
+    return a;
+}
+
+static void a_checked_mutation_has_its_cells_in_the_message(void **state)
+{
+    (void)state;
+    static const uint8_t types[] = {RQ_TYPE_DELETE, RQ_TYPE_DELETE_COLUMN,
+                                    RQ_TYPE_DELETE_FAMILY_VERSION};
+    static const int numbers[] = {0, 1, 3};
+    rq_buf none = {0};
+    rq_cell cells[3] = {cell_of("q", RQ_TYPE_PUT, 5), cell_of("", RQ_TYPE_PUT, 0)};
+    rq_mutate m = {.kind = RQ_MUTATE_PUT, .row = RQ_SLICE_LIT("row"), .cells = cells};
+    cells[0].value = (const uint8_t *)"v";
+    cells[0].value_len = 1;
+    cells[0].tags = (const uint8_t *)"\0\2\200t";
+    cells[0].tags_len = 4;
+    m.cell_count = 2;
+    m.with_tags = true;
+    Pb__RegionAction *a = checked_action(&m, &none);
+    assert_int_equal(a->n_action, 1);
+    Pb__MutationProto *got = a->action[0]->mutation;
+    assert_int_equal(got->n_column_value, 2);
+    assert_int_equal(got->associated_cell_count, 0);
+    const Pb__MutationProto__ColumnValue__QualifierValue *v =
+        got->column_value[0]->qualifier_value[0];
+    assert_bytes(got->column_value[0]->family, "cf");
+    assert_bytes(v->qualifier, "q");
+    assert_bytes(v->value, "v");
+    assert_true(v->timestamp == 5 && v->tags.len == 4 && !v->has_delete_type);
+    v = got->column_value[1]->qualifier_value[0];
+    assert_true(v->has_value && v->value.len == 0 && v->has_timestamp && v->timestamp == 0);
+    pb__region_action__free_unpacked(a, NULL);
+    for (int i = 0; i < 3; i++)
+        cells[i] = cell_of("q", types[i], i);
+    m.kind = RQ_MUTATE_DELETE;
+    m.cell_count = 3;
+    a = checked_action(&m, &none);
+    for (int i = 0; i < 3; i++) {
+        v = a->action[0]->mutation->column_value[i]->qualifier_value[0];
+        assert_true((int)v->delete_type == numbers[i] && v->timestamp == (uint64_t)i);
+    }
+    pb__region_action__free_unpacked(a, NULL);
+    assert_int_equal(none.len, 0);
+}
+
+/* In one message HBase's server would drop the markers before that of the family. */
+static void a_checked_delete_of_a_family_and_more_is_two_deletes(void **state)
+{
+    (void)state;
+    rq_buf block = {0};
+    rq_cell cells[3] = {cell_of("q", RQ_TYPE_DELETE_COLUMN, 9),
+                        cell_of("", RQ_TYPE_DELETE_FAMILY, 5),
+                        cell_of("", RQ_TYPE_DELETE_FAMILY, RQ_TIMESTAMP_LATEST)};
+    rq_mutate m = {
+        .kind = RQ_MUTATE_DELETE, .row = RQ_SLICE_LIT("row"), .cells = cells, .cell_count = 3};
+    Pb__RegionAction *a = checked_action(&m, &block);
+    assert_int_equal(a->n_action, 2);
+    const int order[] = {1, 0, 2};
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&block));
+    rq_error why;
+    for (int i = 0; i < 3; i++) {
+        rq_cell got;
+        assert_int_equal(rq_cellblock_next(&c, &got, &why), RQ_OK);
+        assert_true(got.type == cells[order[i]].type && got.timestamp == cells[order[i]].timestamp);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(a->action[i]->index, i);
+        assert_int_equal(a->action[i]->mutation->associated_cell_count, 1 + i);
+        assert_int_equal(a->action[i]->mutation->n_column_value, 0);
+    }
+    pb__region_action__free_unpacked(a, NULL);
+    rq_buf_reset(&block);
+    m.cells = &cells[1];
+    m.cell_count = 1;
+    a = checked_action(&m, &block);
+    assert_true(a->n_action == 1 && block.len == 0);
+    assert_int_equal(a->action[0]->mutation->column_value[0]->qualifier_value[0]->delete_type, 2);
+    pb__region_action__free_unpacked(a, NULL);
+    rq_buf_clear(&block);
 }
 
 static void a_reversed_scan_matches_protobuf(void **state)
@@ -334,6 +438,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_get_matches_protobuf),
         cmocka_unit_test(a_conditional_put_with_a_long_value_matches_protobuf),
+        cmocka_unit_test(a_checked_mutation_has_its_cells_in_the_message),
+        cmocka_unit_test(a_checked_delete_of_a_family_and_more_is_two_deletes),
         cmocka_unit_test(a_reversed_scan_matches_protobuf),
         cmocka_unit_test(a_scan_that_takes_parts_matches_protobuf),
         cmocka_unit_test(a_heartbeat_has_its_cursor),
