@@ -232,7 +232,7 @@ static void a_pattern_selects_among_named_tables(void **state)
         assert_int_equal(f->client.message.len > 0, cases[i].is_found);
         hang_up(f);
     }
-    get.regex = (char *)(uintptr_t)"(";
+    get.regex = (char *)(uintptr_t) "(";
     assert_string_not_equal(send(f, SERVICE_MASTER, "GetTableDescriptors", &get.base), "none");
 }
 
