@@ -204,9 +204,9 @@ rq_err rq__family_values(rq_arena *arena, rq_family_schema *f, rq_error *why)
     RQ_TRY(number_attribute(arena, &f->attributes, "TTL", TIME, INT32_MIN, INT32_MAX,
                             RQ_TTL_FOREVER, &n, why));
     f->ttl_s = (int32_t)n;
-    RQ_TRY(
-        number_attribute(arena, &f->attributes, "BLOCKSIZE", SIZE, 1, INT32_MAX, 65536, &n, why));
-    f->block_bytes = (uint32_t)n;
+    RQ_TRY(number_attribute(arena, &f->attributes, "BLOCKSIZE", SIZE, INT32_MIN, INT32_MAX, 65536,
+                            &n, why));
+    f->block_bytes = n < 1 ? 1 : (uint32_t)n; /* a block has at least one cell */
     RQ_TRY(number_attribute(arena, &f->attributes, "REPLICATION_SCOPE", PLAIN, INT32_MIN, INT32_MAX,
                             0, &n, why));
     f->scope = (int32_t)n;

@@ -529,9 +529,10 @@ static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *wh
                                          .standbys = standbys,
                                          .standbys_ctx = n};
     RQ_TRY(rq_admin_services_new(&o, &n->admin, why));
-    const rq_rpc_service services[] = {rq_meta_service_methods(&n->answers_of.answers),
-                                       rq_master_service_methods(n->admin),
-                                       rq_lock_service_methods(n->admin)};
+    const rq_rpc_service services[] = {
+        rq_meta_service_methods(&n->answers_of.answers), rq_master_service_methods(n->admin),
+        rq_master_admin_service_methods(n->admin), rq_refused_hbck_service_methods(n->admin),
+        rq_lock_service_methods(n->admin)};
     return rq__node_listen(n, n->master->port, "HMaster", services, RQ_ARRAY_LEN(services),
                            &n->master_server, why);
 }

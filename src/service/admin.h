@@ -23,7 +23,7 @@ typedef struct rq_admin_services_options {
     const rq_config *config;
     struct rq_metrics *metrics; /* NULL: the cluster's status has no requests */
     rq_loops *loops;
-    /* Handles UpdateConfiguration, on RQ_POOL_CALL; NULL: the call does nothing. */
+    /* Handles UpdateConfiguration, on RQ_POOL_CALL; NULL: the call is refused. */
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;
     rq_slow_log *slow;             /* what the slow-log calls read; may be NULL */
@@ -61,5 +61,7 @@ rq_rpc_service rq_lock_service_methods(rq_admin_services *s);
 rq_rpc_service rq_status_service_methods(rq_admin_services *s);
 /* "HbckService" on the master's port (hbck.c). */
 rq_rpc_service rq_hbck_service_methods(rq_admin_services *s);
+/* Likewise on the port of a cluster's master: each call is refused. */
+rq_rpc_service rq_refused_hbck_service_methods(rq_admin_services *s);
 
 #endif

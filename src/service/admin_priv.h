@@ -21,6 +21,8 @@ typedef struct rq__blocking_shares {
     rq_pool_share list[RQ__BLOCKING_METHODS];
 } rq__blocking_shares;
 
+#define RQ__HBCK_METHODS 9
+
 struct rq_admin_services {
     rq_env env;
     rq_engine *engine;
@@ -45,6 +47,7 @@ struct rq_admin_services {
     rq__blocking_shares blocking;
     _Atomic bool decommissioned; /* the server's mark (master_servers.c) */
     _Atomic unsigned repairs;    /* calls of HBCK2 that wait for procedures (hbck.c) */
+    rq_rpc_method refused_hbck[RQ__HBCK_METHODS];
 };
 
 /* master_ddl.c: also a method of AdminService for clients of 1.x */

@@ -408,7 +408,10 @@ static void roll_wal_writer(void *ctx, rq_call *call)
 static rq_err update_configuration(rq__blocking *b)
 {
     const rq_admin_services *s = b->services;
-    return s->reload == NULL ? RQ_OK : s->reload(s->reload_ctx, &b->why);
+    if (s->reload == NULL)
+        return rq_fail(&b->why, RQ_E_UNSUPPORTED,
+                       "a cluster does not support a reload of settings yet");
+    return s->reload(s->reload_ctx, &b->why);
 }
 
 static void answer_update(rq__blocking *b)
@@ -521,6 +524,8 @@ static const rq_rpc_method host_methods[] = {
     {"GetLogEntries", &pb__log_request__descriptor, rq__get_log_entries},
     {"ClearSlowLogsResponses", &pb__clear_slow_log_response_request__descriptor,
      rq__clear_slow_logs},
+    {"UpdateConfiguration", &pb__update_configuration_request__descriptor,
+     rq__update_configuration},
     {"OpenRegion", &pb__open_region_request__descriptor, rq__refuse_call},
     {"CloseRegion", &pb__close_region_request__descriptor, rq__refuse_call},
     {"WarmupRegion", &pb__warmup_region_request__descriptor, rq__refuse_call},

@@ -397,3 +397,23 @@ rq_rpc_service rq_hbck_service_methods(rq_admin_services *s)
 {
     return rq__admin_service(s, "HbckService", methods, RQ_ARRAY_LEN(methods));
 }
+
+/* --- on a cluster's master ---------------------------------------------------------------------- */
+
+/* Without the service a client's connection would be refused, which clients take for a passing error. */
+static void refuse(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    rq_call_fail(call, RQ_E_UNSUPPORTED, "a cluster does not support %s of HbckService yet",
+                 call->method->name);
+}
+
+rq_rpc_service rq_refused_hbck_service_methods(rq_admin_services *s)
+{
+    static_assert(RQ_ARRAY_LEN(methods) == RQ__HBCK_METHODS, "refused_hbck has all methods");
+    for (size_t i = 0; i < RQ__HBCK_METHODS; i++) {
+        s->refused_hbck[i] = methods[i];
+        s->refused_hbck[i].handle = refuse;
+    }
+    return rq__admin_service(s, "HbckService", s->refused_hbck, RQ__HBCK_METHODS);
+}

@@ -221,20 +221,14 @@ typedef struct named_job {
     rq_slice packed;
 } named_job;
 
-/* The schemas of the named tables that exist. */
+/* The schemas of the named tables that exist and match the pattern, if there is one. */
 static rq_err pack_named(const rq_admin_services *a, const Pb__GetTableDescriptorsRequest *r,
-                         rq_arena *arena, rq_slice *ret)
+                         rq_arena *arena, rq_slice *ret, rq_error *why)
 {
+    selection s = {.regex = r->regex, .with_system = true, .state = -1};
+    const rq_catalog_table **tables;
     size_t count = 0;
-    const rq_catalog_table **tables = rq_arena_alloc(arena, r->n_table_names * sizeof *tables);
-    if (tables == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < r->n_table_names; i++) {
-        rq_slice name = rq_table_name_join(arena, rq__pb_slice(r->table_names[i]->namespace_),
-                                           rq__pb_slice(r->table_names[i]->qualifier));
-        if (name.ptr == NULL) return RQ_E_NO_MEMORY;
-        const rq_catalog_table *t = rq_catalog_table_find(a->catalog, name);
-        if (t != NULL) tables[count++] = t;
-    }
+    RQ_TRY(find_named(a, &s, r->table_names, r->n_table_names, arena, &tables, &count, why));
     *ret = pack_schemas(arena, tables, count);
     return ret->ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
@@ -245,7 +239,7 @@ static rq_err named_work(rq__blocking *b)
     rq_epoch_member m = {0};
     rq_epoch_pin(b->services->env.epoch, &m);
     rq_err rc = pack_named(b->services, (const Pb__GetTableDescriptorsRequest *)b->call->param,
-                           &b->call->arena, &j->packed);
+                           &b->call->arena, &j->packed, &b->why);
     rq_epoch_unpin(b->services->env.epoch, &m);
     return rc;
 }
@@ -255,17 +249,17 @@ static void named_answer(rq__blocking *b)
     rq_call_reply_packed(b->call, RQ_CONTAINER_OF(b, named_job, blocking)->packed);
 }
 
-/* Names that are looked up on the loop. RQ_POOL_CALL looks up a longer list; its threads may be busy with blocking calls for
- * minutes, so a short list does not wait for them. */
+/* Names that are looked up on the loop. RQ_POOL_CALL looks up a longer list, or one with a pattern, which may take its whole
+ * allowance; its threads may be busy with blocking calls for minutes, so a short list does not wait for them. */
 #define NAMES_AT_ONCE 256
 
 static void reply_named(rq_admin_services *a, rq_call *call)
 {
     const Pb__GetTableDescriptorsRequest *r = (const Pb__GetTableDescriptorsRequest *)call->param;
     named_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
-    if (j != NULL && r->n_table_names > NAMES_AT_ONCE)
+    if (j != NULL && (r->n_table_names > NAMES_AT_ONCE || r->regex != NULL))
         rq__blocking_start(&j->blocking, a, call, named_work, named_answer);
-    else if (j == NULL || pack_named(a, r, &call->arena, &j->packed) != RQ_OK)
+    else if (j == NULL || pack_named(a, r, &call->arena, &j->packed, NULL) != RQ_OK)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
     else
         rq_call_reply_packed(call, j->packed);

@@ -87,8 +87,11 @@ static void create_refuses_what_hbase_refuses(void **state)
             "Table should have at least one column family." BYPASS);
     REFUSED(world_create(w, "u", "f:TTL=-1", NULL), RQ_E_DO_NOT_RETRY,
             "TTL for column family f must be positive." BYPASS);
-    REFUSED(world_create(w, "u", "f:BLOCKSIZE=1", NULL), RQ_E_DO_NOT_RETRY,
-            "Block size for column family f  must be between 1K and 16MB." BYPASS);
+    static const char *const sizes[] = {"f:BLOCKSIZE=1", "f:BLOCKSIZE=0", "f:BLOCKSIZE=-2147483648",
+                                        "f:BLOCKSIZE=2147483647"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(sizes); i++)
+        REFUSED(world_create(w, "u", sizes[i], NULL), RQ_E_DO_NOT_RETRY,
+                "Block size for column family f  must be between 1K and 16MB." BYPASS);
     REFUSED(world_create(w, "u", "f @MAX_FILESIZE=1024", NULL), RQ_E_DO_NOT_RETRY,
             "MAX_FILESIZE for table descriptor or \"hbase.hregion.max.filesize\" (1024) is too "
             "small, which might cause over splitting into unmanageable number of regions." BYPASS);
@@ -122,6 +125,7 @@ static void create_refuses_what_hbase_refuses(void **state)
             "Illegal character code:32, < > at 1. User-space table qualifiers may only contain "
             "'alphanumeric characters' and digits: a b");
     OK(world_create(w, "u", "f:BLOCKSIZE=100 @hbase.table.sanity.checks=false", NULL));
+    OK(world_create(w, "v", "f:BLOCKSIZE=0 @hbase.table.sanity.checks=false", NULL));
     teardown(w);
 }
 

@@ -212,6 +212,30 @@ static void long_lists_of_tables_are_walked_elsewhere(void **state)
     assert_true(tasks[1] > tasks[0]);
 }
 
+/* HBASE: HMaster.getTableDescriptors: a pattern applies to named tables, too. */
+static void a_pattern_selects_among_named_tables(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *regex;
+        bool is_found;
+    } cases[] = {{"t", true}, {"default:t", true}, {"u.*", false}, {"", false}};
+    Pb__TableName name = table_name("t");
+    Pb__TableName *names[] = {&name};
+    Pb__GetTableDescriptorsRequest get = PB__GET_TABLE_DESCRIPTORS_REQUEST__INIT;
+    get.table_names = names;
+    get.n_table_names = 1;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++) {
+        get.regex = (char *)(uintptr_t)cases[i].regex;
+        assert_string_equal(
+            send_with(f, SERVICE_MASTER, "GetTableDescriptors", &get.base, (rq_slice){0}), "none");
+        assert_int_equal(f->client.message.len > 0, cases[i].is_found);
+        hang_up(f);
+    }
+    get.regex = (char *)(uintptr_t) "(";
+    assert_string_not_equal(send(f, SERVICE_MASTER, "GetTableDescriptors", &get.base), "none");
+}
+
 /* ---- the sink of replication */
 
 static void add_event(rq_cellblock *cells, const char *qualifier, rq_slice value)
@@ -570,6 +594,7 @@ int main(void)
         TEST(a_quota_with_a_policy_without_a_name_is_refused),
         TEST(descriptors_of_a_table_that_is_named_often_have_a_limit),
         TEST(long_lists_of_tables_are_walked_elsewhere),
+        TEST(a_pattern_selects_among_named_tables),
         TEST(many_events_are_taken_in_slices),
         TEST(the_folder_of_a_bulk_load_has_a_longest_name),
         TEST(many_tables_of_a_move_cost_no_more),
