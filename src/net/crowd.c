@@ -43,7 +43,8 @@ static int age_of(const rq_stream *s)
     uint64_t now = s->loop->now_ns;
     /* A peer that takes a long response says nothing meanwhile. */
     uint64_t last = s->heard_ns > s->progress_ns ? s->heard_ns : s->progress_ns;
-    if (!may_yield(s) || now < last + QUIET_NS) return -1; /* `last` may be of another loop's clock */
+    if (!may_yield(s) || now < last + QUIET_NS)
+        return -1; /* `last` may be of another loop's clock */
     if (!s->finishing && (s->events->is_busy == NULL || s->events->is_busy(s))) return -1;
     return 63 - __builtin_clzll((now - last) / QUIET_NS);
 }

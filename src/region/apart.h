@@ -44,7 +44,7 @@ typedef struct rq__plan {
     uint64_t duplicate_of;
     int64_t search_left; /* filter/pace.h */
     struct rq_pace *pace;
-    uint64_t filter_bytes; /* of the filter that is being asked */
+    uint64_t filter_bytes;      /* of the filter that is being asked */
     rq_region_scanner *scanner; /* of the read that is not finished; NULL: none */
     rq_arena arena;             /* the list */
     rq_arena reading;           /* the scanner */

@@ -66,10 +66,10 @@ typedef struct rq_condition {
     rq_slice qualifier;
     rq_compare_op op;
     rq_comparator *comparator; /* filter room; NULL with `filter` */
-    rq_filter *filter;       /* asked by one read: its state may outlive a row. A further read
+    rq_filter *filter;         /* asked by one read: its state may outlive a row. A further read
                               * parses another one from … */
-    rq_slice filter_class;   /* … this class name */
-    rq_slice filter_message; /* … and these bytes (rq_filter_parse) */
+    rq_slice filter_class;     /* … this class name */
+    rq_slice filter_message;   /* … and these bytes (rq_filter_parse) */
     rq_time_range time_range;
     /* MultiRowMutationService: an empty comparator requires that there is no value, whatever the
      * operator. */

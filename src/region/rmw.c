@@ -755,8 +755,8 @@ static rq_err begin_condition(rq__plan *p, rq__planned *e, rq_error *why)
 {
     const rq_condition *c = e->condition;
     if (c->filter != NULL)
-        RQ_TRY(rq_filter_parse(c->filter_class, c->filter_message, &p->reading, &e->scan.filter,
-                               why));
+        RQ_TRY(
+            rq_filter_parse(c->filter_class, c->filter_message, &p->reading, &e->scan.filter, why));
     p->filter_bytes = c->filter != NULL ? p->reading.total_bytes : 0;
     p->pace = begin_search(e->scan.filter, c, p->search_left);
     return RQ_OK;
