@@ -168,6 +168,8 @@ rq_err rq__checking_to_condition(const rq_checking *k, rq_slice row, rq_arena *a
                           .family = k->family,
                           .qualifier = k->qualifier,
                           .op = (rq_compare_op)k->op,
+                          .filter_class = k->filter_class,
+                          .filter_message = k->filter,
                           .time_range = {k->min_timestamp, k->max_timestamp}};
     if (k->filter_class.len > 0)
         return rq_filter_parse(k->filter_class, k->filter, arena, &ret->filter, why);

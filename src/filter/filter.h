@@ -143,7 +143,7 @@ typedef struct rq_filter_cells {
  */
 RQ_NODISCARD
 rq_err rq_filter_row_end(rq_filter *f, rq_filter_cells *cells, rq_filter_row_verdict *ret);
-/* The same in one step, for a few cells. It takes at most count * rq_filter_parts units. */
+/* The same in one step, for a few cells. It takes a few units for each cell and part (rq_filter_parts). */
 rq_filter_row_verdict rq_filter_row_done(rq_filter *f, const rq_cell *cells, size_t count,
                                          bool *keep);
 /* The filters, and keys of filters, of which it consists. Constant for a filter. */

@@ -19,7 +19,7 @@
 #define FILES_MIN 96
 /* A step closes one in so many of its loop's streams. */
 #define ROOM 8
-/* Streams that have heard something more recently are kept. */
+/* Streams that have heard or sent something more recently are kept. */
 #define QUIET_NS UINT64_C(1000000000)
 
 unsigned rq__crowd_max(void)
@@ -31,15 +31,22 @@ unsigned rq__crowd_max(void)
     return files < all / 2 ? all - files : all / 2;
 }
 
+/* Whether closing the stream yields a descriptor of an accepted connection. */
+static bool may_yield(const rq_stream *s)
+{
+    return s->listener != NULL && s->memory == NULL && !s->closing && s->to == NULL;
+}
+
 /* The logarithm of the seconds for which the stream has been quiet; -1: it is in use. */
 static int age_of(const rq_stream *s)
 {
     uint64_t now = s->loop->now_ns;
-    /* heard_ns may be of another loop's clock. */
-    if (s->listener == NULL || s->closing || s->to != NULL || now < s->heard_ns + QUIET_NS)
-        return -1;
+    /* A peer that takes a long response says nothing meanwhile. */
+    uint64_t last = s->heard_ns > s->progress_ns ? s->heard_ns : s->progress_ns;
+    if (!may_yield(s) || now < last + QUIET_NS)
+        return -1; /* `last` may be of another loop's clock */
     if (!s->finishing && (s->events->is_busy == NULL || s->events->is_busy(s))) return -1;
-    return 63 - __builtin_clzll((now - s->heard_ns) / QUIET_NS);
+    return 63 - __builtin_clzll((now - last) / QUIET_NS);
 }
 
 void rq__crowd_forget(rq_stream *s)

@@ -29,7 +29,7 @@ static void refuse(rq_listener *l, struct carrier c)
         rq__memory_detach(c.memory);
     else
         close(c.fd);
-    rq__listener_release(l);
+    rq__listener_release(l, c.memory == NULL);
 }
 
 static rq_err set_transform(rq_listener *l, rq_stream *s)
@@ -53,8 +53,8 @@ static void stream_open(rq_loop *loop, rq_listener *l, struct carrier c)
     }
     s->loop = loop;
     s->heard_ns = loop->now_ns;
-    s->nameless = true;
-    atomic_fetch_add(&l->loops->nameless, 1);
+    s->nameless = c.memory == NULL;
+    if (s->nameless) atomic_fetch_add(&l->loops->nameless, 1);
     s->listener = l;
     s->events = l->events;
     s->fd = c.fd;
@@ -90,7 +90,7 @@ static void run_handover(rq_task *task)
 
 static void accepted(rq_listener *l, struct carrier c)
 {
-    atomic_fetch_add(&l->loops->accepted, 1);
+    if (c.memory == NULL) atomic_fetch_add(&l->loops->accepted, 1);
     unsigned before = atomic_fetch_add(&l->connections, 1);
     if (l->connections_max > 0 && before >= l->connections_max) {
         refuse(l, c);
@@ -161,10 +161,10 @@ static void on_acceptable(uv_poll_t *h, int status, int events)
 
 /* ---- listeners ------------------------------------------------------------------------------- */
 
-void rq__listener_release(rq_listener *l)
+void rq__listener_release(rq_listener *l, bool has_descriptor)
 {
+    if (has_descriptor) atomic_fetch_sub(&l->loops->accepted, 1);
     /* Under the lock, so that rq_listener_close cannot free it between the two steps. */
-    atomic_fetch_sub(&l->loops->accepted, 1);
     pthread_mutex_lock(&l->lock);
     atomic_fetch_sub(&l->connections, 1);
     pthread_cond_broadcast(&l->changed);

@@ -139,7 +139,7 @@ struct rq_loops {
     _Atomic unsigned trials;      /* numbers given to them */
     _Atomic unsigned taken_back;  /* the last one that was taken back … */
     _Atomic(rq_loop *) back_to;   /* … whose streams belong here */
-    _Atomic unsigned accepted;    /* open connections that listeners have accepted */
+    _Atomic unsigned accepted;    /* open connections of listeners that hold a descriptor */
     _Atomic unsigned nameless;    /* of these, those whose peers have not said who they are */
     _Atomic uint64_t crowded_out; /* idle ones that were closed for others */
     bool restless;
@@ -359,7 +359,7 @@ rq_loop *rq__loop_for_stream(rq_loops *loops);
 RQ_NODISCARD
 rq_err rq__listener_connect(rq_listener *l, rq_memory_peer *peer);
 /* Called when a stream of the listener is freed. */
-void rq__listener_release(rq_listener *l);
+void rq__listener_release(rq_listener *l, bool has_descriptor);
 
 /* --- crowd.c: descriptors of connections, and of files ------------------------------------------ */
 void rq__crowd_init(rq_loop *loop);

@@ -542,7 +542,7 @@ static void stream_free(rq_stream *s)
         rq__dial_free(s->dial);
     } else {
         rq__crowd_forget(s);
-        rq__listener_release(s->listener);
+        rq__listener_release(s->listener, s->memory == NULL);
     }
     free(s);
 }

@@ -69,6 +69,7 @@ static rq_err take_proof(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_er
     RQ_TRY(rq_called_prove(&g->called, s->o.secret, rq_call_param_bytes(call), &call->arena, ret,
                            why));
     RQ_TRY(count_connection(s, g));
+    rq_call_keep_connection(call); /* its end would tell the master that the server may be dead */
     rq_log_info(s->o.log, "peers", "%s has connected from %s", g->called.from->text,
                 call->client->host);
     return RQ_OK;

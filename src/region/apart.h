@@ -44,6 +44,7 @@ typedef struct rq__plan {
     uint64_t duplicate_of;
     int64_t search_left; /* filter/pace.h */
     struct rq_pace *pace;
+    uint64_t filter_bytes;      /* of the filter that is being asked */
     rq_region_scanner *scanner; /* of the read that is not finished; NULL: none */
     rq_arena arena;             /* the list */
     rq_arena reading;           /* the scanner */
@@ -57,7 +58,7 @@ rq_err rq__plan_make(rq__plan *p, rq_region *r, rq_row_op *op, int64_t now_ms, r
  * REQUIRES: the op's rows are locked. */
 RQ_NODISCARD
 rq_err rq__plan_read(rq__plan *p, rq_region *r, rq_read_ctx *ctx, uint64_t yield_ns, rq_error *why);
-/* Memory of what was found. */
+/* Memory of what was found, and of the filter that looks for it. */
 uint64_t rq__plan_bytes(const rq__plan *p);
 /* token: runs the op with what was found. RQ_E_AGAIN: an op with the same nonce has ended meanwhile, nothing was done and
  * the reads must be planned again. */

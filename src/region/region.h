@@ -66,7 +66,10 @@ typedef struct rq_condition {
     rq_slice qualifier;
     rq_compare_op op;
     rq_comparator *comparator; /* filter room; NULL with `filter` */
-    rq_filter *filter;
+    rq_filter *filter;         /* asked by one read: its state may outlive a row. A further read
+                              * parses another one from … */
+    rq_slice filter_class;     /* … this class name */
+    rq_slice filter_message;   /* … and these bytes (rq_filter_parse) */
     rq_time_range time_range;
     /* MultiRowMutationService: an empty comparator requires that there is no value, whatever the
      * operator. */
@@ -87,6 +90,7 @@ typedef struct rq_row_op {
     /* A replicated put or delete: the clusters that have applied it (wal/record.h). They go into
      * its log record, so that it is not sent back to one of them. */
     rq_slice cluster_ids;
+    bool asked_filters; /* the region's: it has asked the conditions' filters before */
     /* Results, valid when done() runs: */
     rq_err rc;
     bool processed;      /* the condition held (true without one) */

@@ -22,7 +22,8 @@
  * 2. `mark` is the offset in the result where the current row, or its part in this answer, begins.
  *    A repeated call after RQ_E_AGAIN gets the same result and continues to append to it.
  * 3. If the filter decides on whole rows, only RQ_E_AGAIN stops inside a row.
- * 4. The filter's decision about a row is left by RQ_E_AGAIN and entered again; `keep` has the cells that it has dropped so far. */
+ * 4. DECIDE, too, may be left by RQ_E_AGAIN and entered again. The flags of `row_cells` are the filter's answer so far. While
+ *    cells are dropped, the result's count is ahead of its bytes; `drop_at`, `drop_from` and `drop_to` say how far. */
 #include "region/region_scanner_priv.h"
 
 #include <stdlib.h>

@@ -66,9 +66,9 @@ struct rq_region_scanner {
     phase phase;
     size_t at; /* index of the store being read */
     decision decision;
-    bool
-        decides_at_once; /* after RQ_E_AGAIN the row may be read again, by another scanner: a filter that
-                                * counts rows must not have seen its end. A filter has taken as long for the cells. */
+    /* DECIDE does not pause: after RQ_E_AGAIN the op would read all of the row again. The cells were read within one slice,
+     * and at the row's end a filter takes about as long for them as before. */
+    bool decides_at_once;
     rq_filter_cells row_cells; /* its memory is in `scratch` */
     size_t window_from;        /* offset in the result of the window's first cell */
     size_t drop_at; /* the next cell to be kept or dropped; the offsets of this cell … */

@@ -42,6 +42,7 @@ typedef struct run {
     int64_t put_ms;        /* timestamp of puts without one */
     bool remembers;        /* the nonce is noted when the op is done */
     uint64_t duplicate_of; /* the number of the earlier op with this nonce, or 0 */
+    bool asks_again;       /* an earlier run has asked the filters of conditions */
     int64_t search_left;   /* see check_condition */
     uint64_t found_bytes;  /* by reads under the token */
     rq__token_slice slice;
@@ -196,22 +197,23 @@ static rq_err cells_match(const rq_condition *c, const rq_cell *cells, size_t co
 
 /* Text searches of all conditions together have one allowance (filter/pace.h), because the region's
  * token, or a lock of its rows, is held. */
-static rq_pace *begin_search(const rq_condition *c, int64_t left)
+static rq_pace *begin_search(const rq_filter *filter, const rq_condition *c, int64_t left)
 {
-    rq_pace *pace =
-        c->filter != NULL ? rq_filter_pace(c->filter) : rq_comparator_pace(c->comparator);
-    if (c->filter != NULL) rq_filter_reset(c->filter);
+    rq_pace *pace = filter != NULL ? rq_filter_pace(filter) : rq_comparator_pace(c->comparator);
     if (pace == NULL) return NULL;
     rq_pace_begin(pace, false);
     pace->whole_left = left > 0 ? left : 0;
     return pace;
 }
 
+/* RQ_E_AGAIN also if the filter has seen the row in an earlier run: parsing another one may take long, too. */
 static rq_err check_under_token(run *u, rq_scan *scan, const rq_condition *c, bool *ret)
 {
     rq_cell *cells;
     size_t count;
-    rq_pace *pace = begin_search(c, u->search_left);
+    if (c->filter != NULL && u->asks_again) return RQ_E_AGAIN;
+    u->op->asked_filters |= c->filter != NULL;
+    rq_pace *pace = begin_search(c->filter, c, u->search_left);
     rq_err rc = read_under_token(u, scan, &cells, &count);
     if (rc == RQ_OK && count > 0 && cells[0].timestamp > u->put_ms) u->put_ms = cells[0].timestamp;
     if (rc == RQ_OK) rc = cells_match(c, cells, count, ret, u->why);
@@ -680,7 +682,12 @@ static rq_err run_op(run *u)
 
 static run run_of(rq_region *r, rq_row_op *op, int64_t now_ms, rq_error *why)
 {
-    return (run){.region = r, .op = op, .now_ms = now_ms, .put_ms = now_ms, .why = why};
+    return (run){.region = r,
+                 .op = op,
+                 .now_ms = now_ms,
+                 .put_ms = now_ms,
+                 .asks_again = op->asked_filters,
+                 .why = why};
 }
 
 static rq_err end_run(rq_region *r, rq_row_op *op, rq_err rc, rq_error *why)
@@ -743,10 +750,23 @@ void rq__plan_clear(rq__plan *p)
     *p = (rq__plan){0};
 }
 
+/* The condition's own filter may have seen the row under the token. */
+static rq_err begin_condition(rq__plan *p, rq__planned *e, rq_error *why)
+{
+    const rq_condition *c = e->condition;
+    if (c->filter != NULL)
+        RQ_TRY(
+            rq_filter_parse(c->filter_class, c->filter_message, &p->reading, &e->scan.filter, why));
+    p->filter_bytes = c->filter != NULL ? p->reading.total_bytes : 0;
+    p->pace = begin_search(e->scan.filter, c, p->search_left);
+    return RQ_OK;
+}
+
 static rq_err begin_planned(rq__plan *p, rq_region *r, rq__planned *e, rq_error *why)
 {
     e->scan.row_bytes_max = p->bytes < READ_BYTES_MAX ? READ_BYTES_MAX - p->bytes : 1;
-    p->pace = e->condition != NULL ? begin_search(e->condition, p->search_left) : NULL;
+    p->pace = NULL;
+    if (e->condition != NULL) RQ_TRY(begin_condition(p, e, why));
     if (e->read_point == 0) return rq__staged_open(r, &e->scan, &p->reading, &p->scanner, why);
     return rq_region_scanner_open(r, &e->scan, e->read_point, &p->reading, &p->scanner, why);
 }
@@ -770,6 +790,7 @@ static rq_err end_planned(rq__plan *p, rq__planned *e, rq_error *why)
     p->scanner = NULL;
     rq_err rc = e->condition != NULL ? end_condition(p, e, why) : RQ_OK;
     rq_arena_reset(&p->reading);
+    p->filter_bytes = 0;
     p->bytes += e->cells.bytes.cap;
     p->at = e->condition != NULL && !e->matched ? NULL : e->next;
     return rc;
@@ -789,5 +810,5 @@ rq_err rq__plan_read(rq__plan *p, rq_region *r, rq_read_ctx *ctx, uint64_t yield
 uint64_t rq__plan_bytes(const rq__plan *p)
 {
     size_t now = p->at == NULL ? 0 : p->at->cells.bytes.cap;
-    return p->bytes + now + p->count * sizeof(rq__planned);
+    return p->bytes + now + p->count * sizeof(rq__planned) + p->filter_bytes;
 }

@@ -271,6 +271,11 @@ void **rq_call_connection_state(rq_call *call)
     return &call->priv->conn->service_state;
 }
 
+void rq_call_keep_connection(rq_call *call)
+{
+    call->priv->conn->kept = true;
+}
+
 const struct Pb__RequestHeader *rq_call_header(rq_call *call)
 {
     rq_call_private *p = rq__call_private(call);

@@ -96,6 +96,10 @@ rq_slice rq_call_param_bytes(const rq_call *call);
  * (rq_rpc_service.closed). */
 void **rq_call_connection_state(rq_call *call);
 
+/* The connection is never closed to make room for others (net/crowd.c), also while it is idle. For peers that have proven
+ * who they are, and are few. Loop's thread. */
+void rq_call_keep_connection(rq_call *call);
+
 /* Whether the peer has closed the connection, so that the response is not needed. Loop's thread. */
 bool rq_call_disconnected(const rq_call *call);
 /* Becomes true when the connection has closed. Any thread; valid as long as the call. */

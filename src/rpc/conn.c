@@ -776,7 +776,7 @@ static void on_deadline(rq_stream *s)
 static bool is_busy(const rq_stream *s)
 {
     const rq_rpc_conn *conn = rq_stream_user(s);
-    return conn->calls > 0;
+    return conn->calls > 0 || conn->waiting || conn->kept;
 }
 
 static void notify_service(rq_rpc_conn *conn)

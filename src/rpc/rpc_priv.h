@@ -158,6 +158,7 @@ struct rq_rpc_conn {
     size_t strings_charged; /* bytes charged to the budget of requests for
                                                 * `strings` */
     void *service_state;    /* rq_call_connection_state */
+    bool kept;              /* rq_call_keep_connection */
     rq_task resume;
     rq_task turn;
 };

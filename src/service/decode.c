@@ -544,7 +544,11 @@ rq_err rq__decode_condition(const Pb__Condition *c, rq_arena *arena, rq_conditio
                           .time_range = RQ_TIME_RANGE_ALL};
     RQ_TRY(check_row(ret->row, why));
     if (c->time_range != NULL) RQ_TRY(decode_time_range(c->time_range, &ret->time_range, why));
-    if (c->filter != NULL) return decode_filter(c->filter, arena, &ret->filter, why);
+    if (c->filter != NULL) {
+        ret->filter_class = rq_slice_cstr(c->filter->name);
+        ret->filter_message = rq__pb_slice(c->filter->serialized_filter);
+        return decode_filter(c->filter, arena, &ret->filter, why);
+    }
     if (c->comparator == NULL)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "a condition needs a comparator or a filter");
     /* HBASE: toCheckAndMutate only uses the comparator's value and compares bytes, whatever class

@@ -3,6 +3,8 @@
  * the op's rows wait, and the op is atomic. */
 #include "fixture.h"
 
+#include "filter/filter.h"
+#include "filter/language.h"
 #include "hfile/writer.h"
 #include "region/apart.h"
 #include "region/bulk_load.h"
@@ -533,6 +535,49 @@ static void a_bulk_load_while_an_op_reads_is_not_lost(void **state)
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[COLUMNS - 1]), 257);
 }
 
+/* --- conditions --------------------------------------------------------------------------------- */
+
+static rq_condition condition_of(rq_arena *arena, const char *row, const char *text)
+{
+    rq_condition c = {.row = rq_slice_cstr(row)};
+    rq_error why;
+    rq_error_clear(&why);
+    assert_ok(rq_filter_language_compile(rq_slice_cstr(text), arena, &c.filter_class,
+                                         &c.filter_message, &why));
+    assert_ok(rq_filter_parse(c.filter_class, c.filter_message, arena, &c.filter, &why));
+    return c;
+}
+
+/* The condition is met at once; then the increment needs a block, and the op begins again. What the filter has seen the
+ * first time, and keeps from row to row, must not count: here the end of a page, and a cell that ends the scan. */
+static void a_repeated_op_asks_a_fresh_filter(void **state)
+{
+    static const char *const filters[] = {"PageFilter(1)", "WHILE QualifierFilter(=, 'binary:1')",
+                                          "WHILE QualifierFilter(=, 'binary:1') AND PageFilter(1)"};
+    apart_world *w = *state;
+    set_gate(w, false);
+    assert_ok(put(&w->f, "third", "a", "1", RQ_TIMESTAMP_LATEST, "value"));
+    assert_ok(put(&w->f, "third", "a", "2", RQ_TIMESTAMP_LATEST, "value"));
+    for (size_t i = 0; i < RQ_ARRAY_LEN(filters); i++) {
+        rq_arena arena = {0};
+        rq_condition c = condition_of(&arena, "third", filters[i]);
+        rq_mutation m = increment_all(w, "row");
+        m.cells += 100 * i;
+        m.cell_count = 1;
+        rq_row_op op = {.mutations = &m,
+                        .mutation_count = 1,
+                        .conditions = &c,
+                        .condition_count = 1,
+                        .multi_row = true};
+        assert_ok(rq_region_write_sync(w->f.region, &op, 1, NULL));
+        assert_ok(op.rc);
+        assert_true(op.processed);
+        assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[100 * i]), 2);
+        rq_row_op_clear(&op);
+        rq_arena_clear(&arena);
+    }
+}
+
 /* Many concurrent ops on several rows, all with many reads: none is lost, none is applied twice. */
 static void ops_of_several_rows_end(void **state)
 {
@@ -575,6 +620,7 @@ int main(void)
         TEST(a_region_closes_while_an_op_reads),
         TEST(a_repetition_waits_for_the_first_one),
         TEST(a_bulk_load_while_an_op_reads_is_not_lost),
+        TEST(a_repeated_op_asks_a_fresh_filter),
         TEST(ops_of_several_rows_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,9 +217,9 @@ static void fill_wide(long_world *w)
     w->write.op_count = 0;
 }
 
-static bool was_processed(long_world *w, const char *row, const rq_filter *filter)
+static bool was_processed(long_world *w, const char *row, rq_condition c)
 {
-    rq_condition c = {.row = rq_slice_cstr(row), .filter = (rq_filter *)(uintptr_t)filter};
+    c.row = rq_slice_cstr(row);
     w->write.op_count = 0;
     add_op(w, RQ_MUTATE_PUT, row, 1);
     w->ops[0].conditions = &c;
@@ -228,15 +228,15 @@ static bool was_processed(long_world *w, const char *row, const rq_filter *filte
     return w->ops[0].processed;
 }
 
-static rq_filter *filter_of(rq_arena *arena, const char *text)
+static rq_condition condition_of(rq_arena *arena, const char *text)
 {
-    rq_slice name, message;
-    rq_filter *filter = NULL;
+    rq_condition c = {0};
     rq_error why;
     rq_error_clear(&why);
-    assert_ok(rq_filter_language_compile(rq_slice_cstr(text), arena, &name, &message, &why));
-    assert_ok(rq_filter_parse(name, message, arena, &filter, &why));
-    return filter;
+    assert_ok(rq_filter_language_compile(rq_slice_cstr(text), arena, &c.filter_class,
+                                         &c.filter_message, &why));
+    assert_ok(rq_filter_parse(c.filter_class, c.filter_message, arena, &c.filter, &why));
+    return c;
 }
 
 /* The amount that a condition reads is not known in advance. */
@@ -244,8 +244,8 @@ static void a_condition_that_reads_much_leaves_its_lane(void **state)
 {
     long_world *w = *state;
     rq_arena arena = {0};
-    rq_filter *none = filter_of(&arena, "ValueFilter(=, 'binary:x')");
-    rq_filter *last = filter_of(&arena, "QualifierFilter(=, 'binary:099999')");
+    rq_condition none = condition_of(&arena, "ValueFilter(=, 'binary:x')");
+    rq_condition last = condition_of(&arena, "QualifierFilter(=, 'binary:099999')");
     add_op(w, RQ_MUTATE_PUT, "row", 3);
     (void)write_all(w);
     fill_wide(w);
@@ -265,8 +265,8 @@ static void a_condition_does_not_read_any_number_of_bytes(void **state)
     enum { LEN = 8 << 20, COUNT = 9 };
     long_world *w = *state;
     rq_arena arena = {0};
-    rq_condition c = {.row = RQ_SLICE_LIT("row"),
-                      .filter = filter_of(&arena, "PrefixFilter('row')")};
+    rq_condition c = condition_of(&arena, "PrefixFilter('row')");
+    c.row = RQ_SLICE_LIT("row");
     uint8_t *value = calloc(1, LEN);
     assert_non_null(value);
     for (size_t i = 0; i < COUNT; i++) {
@@ -378,7 +378,7 @@ static void a_condition_on_a_row_beyond_the_cache_ends(void **state)
     long_world *w = *state;
     rq_arena arena = {0};
     begin_cold(w);
-    rq_filter *last = filter_of(&arena, "QualifierFilter(=, 'binary:01999')");
+    rq_condition last = condition_of(&arena, "QualifierFilter(=, 'binary:01999')");
     assert_true(was_processed(w, "row", last));
     assert_in_range(atomic_load(&w->submitted), 1, RUNS_MAX);
     rq_arena_clear(&arena);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which streams are closed when connections need descriptors: those that are idle, and only those that hold one. The
+ * tests set the times at which the streams were last heard, instead of waiting. */
+#include "net/loop_priv.h"
+
+#include "peer.h"
+#include "../base/unit.h"
+
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define SECOND UINT64_C(1000000000)
+#define LARGE ((size_t)32 << 20) /* more than sockets hold */
+
+typedef struct crowd {
+    rq_loops *loops;
+    rq_listener *listener;
+    rq_task task;
+    _Atomic unsigned opened, closed;
+    rq_stream *streams[2]; /* in the order in which they were opened; the loop's */
+    unsigned heard_s[2];   /* seconds ago */
+    bool sends;            /* the first one has output that its peer does not read */
+} crowd;
+
+static rq_err on_open(void *ctx, rq_stream *s)
+{
+    crowd *c = ctx;
+    rq_stream_set_user(s, c);
+    rq_stream_named(s);
+    c->streams[atomic_fetch_add(&c->opened, 1)] = s;
+    return RQ_OK;
+}
+
+static size_t on_data(rq_stream *s, rq_slice bytes)
+{
+    (void)s;
+    return bytes.len;
+}
+
+static bool is_busy(const rq_stream *s)
+{
+    (void)s;
+    return false;
+}
+
+static void on_close(rq_stream *s, rq_err why)
+{
+    crowd *c = rq_stream_user(s);
+    (void)why;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(c->streams); i++)
+        if (c->streams[i] == s) c->streams[i] = NULL;
+    atomic_fetch_add(&c->closed, 1);
+}
+
+static const rq_stream_events events = {
+    .on_open = on_open, .on_data = on_data, .is_busy = is_busy, .on_close = on_close};
+
+static void start(crowd *c)
+{
+    rq_loops_options o = {.count = 1};
+    rq_listener_options l = {.events = &events, .ctx = c};
+    assert_int_equal(rq_loops_new(&o, &c->loops), RQ_OK);
+    assert_int_equal(rq_loops_start(c->loops), RQ_OK);
+    assert_int_equal(rq_listener_open(c->loops, &l, &c->listener, NULL), RQ_OK);
+}
+
+static void stop(crowd *c)
+{
+    rq_listener_close(c->listener);
+    assert_int_equal(atomic_load(&c->loops->accepted), 0);
+    rq_loops_stop(c->loops);
+    rq_loops_free(c->loops);
+}
+
+static void wait_for(const crowd *c, const _Atomic unsigned *counter, unsigned count)
+{
+    while (atomic_load(counter) < count)
+        rq_loops_sync(c->loops);
+}
+
+static void run_age(rq_task *task)
+{
+    crowd *c = RQ_CONTAINER_OF(task, crowd, task);
+    static char large[LARGE];
+    uint64_t now = rq_loop_clock_ns();
+    for (size_t i = 0; i < RQ_ARRAY_LEN(c->streams); i++)
+        c->streams[i]->heard_ns = now - c->heard_s[i] * SECOND;
+    if (c->sends) assert_int_equal(rq_stream_write(c->streams[0], large, LARGE), RQ_OK);
+}
+
+/* One of two streams is closed for others: returns whether it is the second one. */
+static bool closes_the_second(crowd *c)
+{
+    wait_for(c, &c->opened, 2);
+    c->task.run = run_age;
+    rq_lane_post(rq_loop_lane(rq_loops_get(c->loops, 0)), &c->task);
+    rq_loops_sync(c->loops); /* and now the output has been offered to the socket */
+    rq_loops_sync(c->loops);
+    rq__crowd_make_room(c->loops);
+    wait_for(c, &c->closed, 1);
+    return c->streams[0] != NULL && c->streams[1] == NULL;
+}
+
+static void the_stream_that_was_quiet_for_longest_is_closed(void **state)
+{
+    (void)state;
+    crowd c = {.heard_s = {10, 60}};
+    start(&c);
+    int first = peer_connect(rq_listener_port(c.listener));
+    wait_for(&c, &c.opened, 1);
+    int second = peer_connect(rq_listener_port(c.listener));
+    assert_true(closes_the_second(&c));
+    close(first);
+    close(second);
+    stop(&c);
+}
+
+/* Its peer takes the response slowly, and need not say anything meanwhile. */
+static void a_stream_that_is_sending_is_not_idle(void **state)
+{
+    (void)state;
+    crowd c = {.heard_s = {200, 60}, .sends = true};
+    start(&c);
+    int first = peer_connect(rq_listener_port(c.listener));
+    wait_for(&c, &c.opened, 1);
+    int second = peer_connect(rq_listener_port(c.listener));
+    assert_true(closes_the_second(&c));
+    close(first);
+    close(second);
+    stop(&c);
+}
+
+/* To close it would not yield a descriptor. */
+static void a_stream_in_memory_is_not_closed(void **state)
+{
+    (void)state;
+    crowd c = {.heard_s = {200, 60}};
+    rq_memory_peer *first;
+    start(&c);
+    assert_int_equal(rq_memory_connect(c.listener, &first), RQ_OK);
+    wait_for(&c, &c.opened, 1);
+    assert_int_equal(atomic_load(&c.loops->accepted), 0);
+    int second = peer_connect(rq_listener_port(c.listener));
+    wait_for(&c, &c.opened, 2);
+    assert_int_equal(atomic_load(&c.loops->accepted), 1);
+    assert_true(closes_the_second(&c));
+    rq_memory_close(first);
+    close(second);
+    stop(&c);
+}
+
+/* The limit of open files that most login shells set leaves room for a usual pool of connections. */
+static void most_descriptors_are_for_connections(void **state)
+{
+    static const struct {
+        unsigned files, connections;
+    } cases[] = {{64, 32}, {256, 160}, {1024, 768}, {524288, 393216}};
+    struct rlimit before;
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++) {
+        struct rlimit limit = {cases[i].files, before.rlim_max};
+        if (limit.rlim_cur > limit.rlim_max) continue;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        assert_int_equal(rq__crowd_max(), cases[i].connections);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_stream_that_was_quiet_for_longest_is_closed),
+        cmocka_unit_test(a_stream_that_is_sending_is_not_idle),
+        cmocka_unit_test(a_stream_in_memory_is_not_closed),
+        cmocka_unit_test(most_descriptors_are_for_connections),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
