@@ -21,6 +21,8 @@
 #define ROOM 8
 /* Streams that have heard or sent something more recently are kept. */
 #define QUIET_NS UINT64_C(1000000000)
+/* A loop that had nothing to close looks at its streams again after this time. */
+#define AGAIN_NS (QUIET_NS / 4)
 
 unsigned rq__crowd_max(void)
 {
@@ -80,9 +82,8 @@ static bool many_are_nameless(const rq_loops *loops)
     return atomic_load(&loops->nameless) >= atomic_load(&loops->accepted) / ROOM + 1;
 }
 
-static void run_make_room(rq_task *task)
+static unsigned make_room(rq_loop *loop)
 {
-    rq_loop *loop = RQ_CONTAINER_OF(task, rq_loop, make_room);
     bool known_too = !many_are_nameless(loop->loops);
     unsigned counts[64] = {0};
     unsigned wanted = 1, closed = 0, all = 0;
@@ -93,7 +94,17 @@ static void run_make_room(rq_task *task)
     wanted += all / ROOM;
     for (int age = 63; age >= 0 && closed < wanted; age--)
         if (counts[age] > 0) closed += close_of_age(loop, known_too, age, wanted - closed);
-    atomic_fetch_add(&loop->loops->crowded_out, closed);
+    return closed;
+}
+
+static void run_make_room(rq_task *task)
+{
+    rq_loop *loop = RQ_CONTAINER_OF(task, rq_loop, make_room);
+    if (loop->now_ns >= loop->no_room_until_ns) {
+        unsigned closed = make_room(loop);
+        if (closed == 0) loop->no_room_until_ns = loop->now_ns + AGAIN_NS;
+        atomic_fetch_add(&loop->loops->crowded_out, closed);
+    }
     atomic_store(&loop->makes_room, false);
 }
 

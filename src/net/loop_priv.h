@@ -116,8 +116,10 @@ struct rq_loop {
     rq_load load;
     rq_out_pool pool;
     uint8_t *scratch;
-    rq_task make_room; /* crowd.c */
+    /* crowd.c */
+    rq_task make_room;
     _Atomic bool makes_room;
+    uint64_t no_room_until_ns; /* the last step closed nothing */
     rq_task pulse;
     _Atomic uint64_t pulse_since_ns; /* since when `pulse` waits to be run; 0: it does not */
 };

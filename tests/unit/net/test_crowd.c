@@ -18,9 +18,11 @@ typedef struct crowd {
     rq_listener *listener;
     rq_task task;
     _Atomic unsigned opened, closed;
-    rq_stream *streams[2]; /* in the order in which they were opened; the loop's */
-    unsigned heard_s[2];   /* seconds ago */
-    bool sends;            /* the first one has output that its peer does not read */
+    rq_stream *streams[2];  /* in the order in which they were opened; the loop's */
+    unsigned heard_s[2];    /* seconds ago */
+    bool sends;             /* the first one has output that its peer does not read */
+    bool is_busy;           /* both have a request */
+    _Atomic unsigned asked; /* how often a stream was asked for that */
 } crowd;
 
 static rq_err on_open(void *ctx, rq_stream *s)
@@ -40,8 +42,9 @@ static size_t on_data(rq_stream *s, rq_slice bytes)
 
 static bool is_busy(const rq_stream *s)
 {
-    (void)s;
-    return false;
+    crowd *c = rq_stream_user(s);
+    atomic_fetch_add(&c->asked, 1);
+    return c->is_busy;
 }
 
 static void on_close(rq_stream *s, rq_err why)
@@ -89,14 +92,19 @@ static void run_age(rq_task *task)
     if (c->sends) assert_int_equal(rq_stream_write(c->streams[0], large, LARGE), RQ_OK);
 }
 
+static void run_on_loop(crowd *c, void (*run)(rq_task *task))
+{
+    c->task.run = run;
+    rq_lane_post(rq_loop_lane(rq_loops_get(c->loops, 0)), &c->task);
+    rq_loops_sync(c->loops);
+}
+
 /* One of two streams is closed for others: returns whether it is the second one. */
 static bool closes_the_second(crowd *c)
 {
     wait_for(c, &c->opened, 2);
-    c->task.run = run_age;
-    rq_lane_post(rq_loop_lane(rq_loops_get(c->loops, 0)), &c->task);
-    rq_loops_sync(c->loops); /* and now the output has been offered to the socket */
-    rq_loops_sync(c->loops);
+    run_on_loop(c, run_age);
+    rq_loops_sync(c->loops); /* now the output has been offered to the socket */
     rq__crowd_make_room(c->loops);
     wait_for(c, &c->closed, 1);
     return c->streams[0] != NULL && c->streams[1] == NULL;
@@ -150,6 +158,35 @@ static void a_stream_in_memory_is_not_closed(void **state)
     stop(&c);
 }
 
+static void run_prolong(rq_task *task)
+{
+    crowd *c = RQ_CONTAINER_OF(task, crowd, task);
+    rq_loop *loop = rq_loops_get(c->loops, 0);
+    assert_true(loop->no_room_until_ns > 0);
+    loop->no_room_until_ns = UINT64_MAX;
+}
+
+/* Connections that wait ask for room every 20 ms. When all streams are busy, a loop does not look at all of them so often. */
+static void a_loop_without_idle_streams_pauses(void **state)
+{
+    (void)state;
+    crowd c = {.heard_s = {10, 60}, .is_busy = true};
+    start(&c);
+    int first = peer_connect(rq_listener_port(c.listener));
+    int second = peer_connect(rq_listener_port(c.listener));
+    wait_for(&c, &c.opened, 2);
+    run_on_loop(&c, run_age);
+    for (int i = 0; i < 3; i++) {
+        rq__crowd_make_room(c.loops);
+        rq_loops_sync(c.loops);
+        assert_int_equal(atomic_load(&c.asked), 2);
+        if (i == 0) run_on_loop(&c, run_prolong);
+    }
+    close(first);
+    close(second);
+    stop(&c);
+}
+
 /* The limit of open files that most login shells set leaves room for a usual pool of connections. */
 static void most_descriptors_are_for_connections(void **state)
 {
@@ -174,6 +211,7 @@ int main(void)
         cmocka_unit_test(the_stream_that_was_quiet_for_longest_is_closed),
         cmocka_unit_test(a_stream_that_is_sending_is_not_idle),
         cmocka_unit_test(a_stream_in_memory_is_not_closed),
+        cmocka_unit_test(a_loop_without_idle_streams_pauses),
         cmocka_unit_test(most_descriptors_are_for_connections),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
