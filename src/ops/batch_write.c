@@ -175,6 +175,7 @@ static rq_row_op *run_add(run *r, const rq_mutation *mutation, uint32_t index)
     op->nonce_group = 0;
     op->nonce = 0;
     op->cluster_ids = r->batch->cluster_ids;
+    op->asked_filters = false;
     op->vital = false;
     op->rc = RQ_OK;
     op->why = NULL;
