@@ -84,13 +84,13 @@ typedef struct rq_row_op {
     const rq_condition *conditions; /* all must hold */
     size_t condition_count;
     bool multi_row;
-    bool vital; /* on a full disk: see rq_wal_record */
+    bool vital;         /* on a full disk: see rq_wal_record */
+    bool asked_filters; /* the region's: it has asked the conditions' filters before */
     uint64_t nonce_group;
     uint64_t nonce; /* 0: no nonce */
     /* A replicated put or delete: the clusters that have applied it (wal/record.h). They go into
      * its log record, so that it is not sent back to one of them. */
     rq_slice cluster_ids;
-    bool asked_filters; /* the region's: it has asked the conditions' filters before */
     /* Results, valid when done() runs: */
     rq_err rc;
     bool processed;      /* the condition held (true without one) */
