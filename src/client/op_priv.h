@@ -225,8 +225,9 @@ void rq__scanner_close(rq_client *c, uint32_t server, unsigned lane, uint64_t sc
 void rq__hedge_begin(rq_op *op, rq__conn *conn);
 /* The operation could not make its own call. True: replicas have been asked instead. */
 bool rq__hedge_instead(rq_op *op);
-/* The answer to its own call. True: it is a failure, and either answers of replicas are to come, or they have all failed
- * and the operation has failed with this one; then it may not exist any more. */
+/* Handles the answer to the operation's own call. False: the answer is for the caller to handle. True: it is a failure
+ * that this function has handled: the operation waits for answers of replicas; or all replicas have failed too, and the
+ * operation has ended and may have been freed. */
 bool rq__hedge_takes(rq_op *op, const rq_reply *reply);
 void rq__hedge_free(rq_op *op);
 

@@ -77,9 +77,9 @@ static void watch(rq_master_watch *w, const rq_server_name *server)
     forget(w);
 }
 
-/* Whether a server whose address refuses connections has not left in order: it has no mark, and a view that was read after
- * that still names it as the master's. */
-static bool has_not_left(rq_master_watch *w, const rq_server_name *server, uint64_t view)
+/* Whether a server whose address refuses connections was killed: it is not marked as leaving, and a view that was read after
+ * the mark was looked for still names the server as the master. The answer takes several checks. */
+static bool was_killed(rq_master_watch *w, const rq_server_name *server, uint64_t view)
 {
     if (w->wanted != 0) return view >= w->wanted;
     if (w->o.is_leaving(w->o.ctx, server)) return false;
@@ -100,7 +100,7 @@ bool rq_master_watch_check(rq_master_watch *w, const rq_server_name *server, uin
     pthread_mutex_unlock(&w->lock);
     if (p != NULL) w->o.send(w->o.ctx, &p->request);
     if (!refuses) w->wanted = 0;
-    return refuses && has_not_left(w, server, view);
+    return refuses && was_killed(w, server, view);
 }
 
 rq_err rq_master_watch_new(const rq_master_watch_options *o, rq_master_watch **ret)

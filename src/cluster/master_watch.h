@@ -5,9 +5,10 @@
  * two checks in a row. A process that runs, is paused or is cut off by lost packets refuses nobody. Refusals of one that was
  * never heard say nothing: a firewall may always have been there. No clock is read.
  *
- * A master that ends in order closes its port while it still closes its regions. It is marked from before that until its
- * node `master` is gone (is_leaving). So without a mark it was killed, or has left and the caller's view of ZooKeeper is
- * late: the view is read again after the mark, and must still name it.
+ * A master that ends in order closes its port while it still closes its regions. It sets a mark (is_leaving) before it
+ * closes the port, and removes the mark after its znode `master`. A master without a mark was either killed, or has left
+ * in order and the caller's view of ZooKeeper is outdated. So the view is read again after the mark was looked for; only
+ * if the new view still names the master was it killed.
  *
  *   check ── it has a connection to this process ──► nothing to do
  *     └───── it has none ──► probe: ExecuteProcedures without orders ── refused, twice ──► no mark ──► the view, read

@@ -137,9 +137,9 @@ typedef struct rq_filter_cells {
  * cells are left, filterRow. HBase does not call rq_filter_row afterwards, not even after
  * NOT_CALLED (so a PageFilter does not count empty rows).
  *
- * RQ_E_AGAIN: the pace's slice is used up, whether or not the pace allows pauses. Then set the
- * slice, and repeat the call with the same cells and flags; or call rq_filter_reset to give the row
- * up. Other errors are of `move`.
+ * RQ_E_AGAIN: the time slice of the pace (pace.h) is used up. The caller then sets a new slice and
+ * repeats the call with the same cells and flags, or abandons the row with rq_filter_reset. This
+ * happens also if the pace allows no pauses. Other errors are those of `move`.
  */
 RQ_NODISCARD
 rq_err rq_filter_row_end(rq_filter *f, rq_filter_cells *cells, rq_filter_row_verdict *ret);

@@ -33,8 +33,8 @@ typedef struct rq_filter_class {
     rq_err (*hint)(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *has);
     bool (*has_filter_row)(const rq_filter *f); /* NULL: false */
     /* Clears flags in cells->keep; cells whose flag is already cleared do not count as present.
-     * RQ_E_AGAIN: the slice is used up; row_at says where to continue. A hook that does not pause
-     * sets row_at back to 0. NULL: clears none. */
+     * RQ_E_AGAIN: the slice is used up; the next call continues at row_at. A hook that returns
+     * RQ_OK has set row_at to 0. NULL: the filter drops no cells. */
     rq_err (*row_cells)(rq_filter *f, rq_filter_cells *cells);
     bool (*sees_row_cells)(const rq_filter *f);                 /* NULL: true if row_cells is set */
     bool (*row)(rq_filter *f);                                  /* NULL: false */

@@ -47,8 +47,8 @@ typedef struct rq_stream_events {
     /* The stream has arrived on the new loop (rq_stream_loop), or stays; the user continues to
      * read. */
     void (*on_move_end)(rq_stream *s);
-    /* Whether a request of the peer is being handled, or waits for that: if not, the stream may be closed to make room for
-     * another connection (crowd.c). Optional; without it the stream is always busy. */
+    /* Whether a request of the peer is queued or being handled. A stream that is not busy may be closed when descriptors for
+     * new connections run short (crowd.c). Optional: without this callback a stream is never closed for that reason. */
     bool (*is_busy)(const rq_stream *s);
     /* The deadline of rq_stream_set_deadline has passed. Optional. */
     void (*on_deadline)(rq_stream *s);

@@ -66,8 +66,9 @@ struct rq_region_scanner {
     phase phase;
     size_t at; /* index of the store being read */
     decision decision;
-    /* DECIDE does not pause: after RQ_E_AGAIN the op would read all of the row again. The cells were read within one slice,
-     * and at the row's end a filter takes about as long for them as before. */
+    /* The filter's decision about a row does not pause (reads of an op under the writer token): after RQ_E_AGAIN the op
+     * would read the whole row again. The time is limited: the cells were read and filtered within one slice, and the
+     * decision takes about as long. */
     bool decides_at_once;
     rq_filter_cells row_cells; /* its memory is in `scratch` */
     size_t window_from;        /* offset in the result of the window's first cell */

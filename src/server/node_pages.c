@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What observes a server of a cluster: its HTTP pages, metrics, slow log and report; see node.h.
+ * The HTTP pages, metrics, slow log and report (SIGQUIT) of a server of a cluster; see node.h.
  *
  * The pages and metrics are those of this process. While it is the active master, they also have the states of all tables and
  * regions, and the procedures. The port is opened before the process joins, so that health checks are answered meanwhile.

@@ -415,7 +415,7 @@ static void await_closes(world *w, server *s, unsigned closes)
         rq_client_poll(w->client, SECOND_NS / 1000);
 }
 
-/* Polls until so many calls are in flight. */
+/* Polls the client until exactly `calls` calls are in flight. */
 static void await_in_flight(world *w, size_t calls)
 {
     for (size_t count = calls + 1; count != calls;) {

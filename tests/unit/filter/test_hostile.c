@@ -20,7 +20,7 @@
 
 #define PACKAGE "org.apache.hadoop.hbase.filter."
 #define SLOWER (RQ_ASAN ? 20 : tests_slower())
-/* CPU time; 30 to 60 ms were measured. A busy neighbour on the same core, or a slower processor, doubles it. */
+/* Limit of CPU time. 30 to 60 ms were measured; a slower processor, or a second process on the core, takes twice as long. */
 #define STRETCH_MS (600 * SLOWER)
 
 static double cpu_ms(void)

@@ -110,18 +110,24 @@ static bool closes_the_second(crowd *c)
     return c->streams[0] != NULL && c->streams[1] == NULL;
 }
 
+/* Opens two connections; the second one must be closed. */
+static void check_two_peers(crowd *c)
+{
+    start(c);
+    int first = peer_connect(rq_listener_port(c->listener));
+    wait_for(c, &c->opened, 1);
+    int second = peer_connect(rq_listener_port(c->listener));
+    assert_true(closes_the_second(c));
+    close(first);
+    close(second);
+    stop(c);
+}
+
 static void the_stream_that_was_quiet_for_longest_is_closed(void **state)
 {
     (void)state;
     crowd c = {.heard_s = {10, 60}};
-    start(&c);
-    int first = peer_connect(rq_listener_port(c.listener));
-    wait_for(&c, &c.opened, 1);
-    int second = peer_connect(rq_listener_port(c.listener));
-    assert_true(closes_the_second(&c));
-    close(first);
-    close(second);
-    stop(&c);
+    check_two_peers(&c);
 }
 
 /* Its peer takes the response slowly, and need not say anything meanwhile. */
@@ -129,14 +135,7 @@ static void a_stream_that_is_sending_is_not_idle(void **state)
 {
     (void)state;
     crowd c = {.heard_s = {200, 60}, .sends = true};
-    start(&c);
-    int first = peer_connect(rq_listener_port(c.listener));
-    wait_for(&c, &c.opened, 1);
-    int second = peer_connect(rq_listener_port(c.listener));
-    assert_true(closes_the_second(&c));
-    close(first);
-    close(second);
-    stop(&c);
+    check_two_peers(&c);
 }
 
 /* To close it would not yield a descriptor. */
