@@ -10,6 +10,7 @@
 
 #include "base/address.h"
 #include "base/host_port.h"
+#include "catalog/catalog.h"
 #include "server/server_priv.h"
 #include "vfs/cephfs.h"
 #include "vfs/shared_rados.h"
@@ -349,23 +350,32 @@ static rq_err open_mounted(const rq_cluster_place *p, unsigned mode, bool create
     return open_folder(p->files, mode, ret, why);
 }
 
+/* The mount is named by the process's ServerName, so that whoever fences the server can end the mount. */
 static rq_err open_cephfs(const rq_cluster_place *p, const char *plugin, unsigned mode, bool create,
-                          rq_cluster_store *s, rq_error *why)
+                          rq_executor *ex, rq_cluster_store *s, rq_error *why)
 {
+    RQ_TRY(rq__cluster_start_code(s->shared, ex, &s->start_code, why));
+    const rq_server_name name = {
+        .host = s->process.host, .port = s->process.port, .start_code = s->start_code};
+    const rq_server_name *client = rq_server_name_new(&name);
+    if (client == NULL) return rq_no_memory(why);
     const rq_cephfs_options o = {.conf = p->conf,
                                  .user = p->user,
                                  .file_system = p->file_system,
                                  .root = p->files_root,
+                                 .client = client->text,
                                  .create = create,
                                  .folder_mode = mode,
-                                 .lost = s->lost,
-                                 .lost_ctx = s->lost_ctx};
-    return rq_cephfs_open(plugin, &o, s->shared, &s->files, why);
+                                 .lost = s->process.lost,
+                                 .lost_ctx = s->process.lost_ctx};
+    rq_err rc = rq_cephfs_open(plugin, &o, s->shared, &s->files, why);
+    rq_server_name_unref(client);
+    return rc;
 }
 
 /* A folder is made with the cluster, not where a mount is missing. */
 static rq_err open_files(const rq_cluster_place *p, const char *plugin, unsigned mode,
-                         rq_cluster_store *s, rq_error *why)
+                         rq_executor *ex, rq_cluster_store *s, rq_error *why)
 {
     rq_arena a = {0};
     rq_error own = {0};
@@ -375,7 +385,7 @@ static rq_err open_files(const rq_cluster_place *p, const char *plugin, unsigned
     if (rc != RQ_OK && !create) return rq_fail(why, rc, "store %s: %s", p->store, own.message);
     rq_error_clear(&own);
     rc = p->files_root == NULL ? open_mounted(p, mode, create, &s->files, &own)
-                               : open_cephfs(p, plugin, mode, create, s, &own);
+                               : open_cephfs(p, plugin, mode, create, ex, s, &own);
     if (rc != RQ_E_NOT_FOUND || create)
         return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
     return rq_fail(
@@ -398,7 +408,7 @@ static rq_err open_in_ceph(const rq_cluster_place *p, unsigned mode, rq_executor
     char plugin[4096];
     RQ_TRY(rq_shared_rados_find(plugin, sizeof plugin, why));
     RQ_TRY(connect_to_pool(p, plugin, ex, ret, why));
-    RQ_TRY(open_files(p, plugin, mode, ret, why));
+    RQ_TRY(open_files(p, plugin, mode, ex, ret, why));
     rq_err rc = take_files(ret, ex, &own);
     return rc == RQ_OK
                ? RQ_OK
@@ -421,12 +431,14 @@ static rq_err find_path(const rq_cluster_place *p, rq_cluster_store *ret, rq_err
 }
 
 rq_err rq__cluster_store_open(const rq_cluster_place *place, unsigned mode, rq_executor *ex,
-                              rq_cluster_store_lost *lost, void *lost_ctx, rq_cluster_store *ret,
+                              const rq_cluster_process *process, rq_cluster_store *ret,
                               rq_error *why)
 {
-    *ret = (rq_cluster_store){.lost = lost, .lost_ctx = lost_ctx};
+    *ret = (rq_cluster_store){.process = *process};
     RQ_TRY(place->pool != NULL ? open_in_ceph(place, mode, ex, ret, why)
                                : open_in_folder(place->store, mode, ex, ret, why));
+    if (ret->start_code == 0)
+        RQ_TRY(rq__cluster_start_code(ret->shared, ex, &ret->start_code, why));
     return place->files_root != NULL ? RQ_OK : find_path(place, ret, why);
 }
 

@@ -78,20 +78,20 @@ static void storage_lost(void *ctx, const rq_error *why)
 static rq_err open_storage(rq_node *n, const rq_ports *ports, rq_error *why)
 {
     unsigned mode;
-    int64_t code;
+    const rq_cluster_process self = {
+        .host = n->name, .port = ports->rs, .lost = storage_lost, .lost_ctx = n};
     RQ_TRY(rq_server_folder_mode(n->o.config, &mode, why));
     RQ_TRY(rq__server_threads(n->o.config, &n->env.executor, &n->env.epoch, why));
     RQ_TRY(rq__node_open_pages(n, why));
-    RQ_TRY(
-        rq__cluster_store_open(&n->place, mode, n->env.executor, storage_lost, n, &n->store, why));
+    RQ_TRY(rq__cluster_store_open(&n->place, mode, n->env.executor, &self, &n->store, why));
+    RQ_TRY(rq__node_open_evictions(n, why));
     n->env.vfs = n->store.files;
     n->env.log = n->o.log;
     if (n->store.files_path != NULL)
         RQ_TRY(rq_intake_new(rq_config_text(n->o.config, RQ_SET_BULK_FOLDERS), n->store.files,
                              n->store.files_path, &n->intake, why));
-    RQ_TRY(rq__cluster_start_code(n->store.shared, n->env.executor, &code, why));
-    n->server = name_of(n, ports->rs, code);
-    n->master = name_of(n, ports->master, code);
+    n->server = name_of(n, ports->rs, n->store.start_code);
+    n->master = name_of(n, ports->master, n->store.start_code);
     if (n->server == NULL || n->master == NULL) return rq_no_memory(why);
     return rq_tenure_begin(n->store.shared, n->server->text, &n->tenure, why);
 }
@@ -624,6 +624,7 @@ static void close_storage(rq_node *n)
 {
     rq_tenure_free(n->tenure);
     rq_intake_free(n->intake);
+    rq__node_close_evictions(n);
     rq__cluster_store_close(&n->store);
     if (n->loops != NULL) rq_loops_free(n->loops);
     if (n->budget != NULL) rq_budget_free(n->budget);

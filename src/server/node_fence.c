@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fences servers that have ended, for a master and for standbys, and removes their logs; see node.h. A fence that fails is
- * tried again (tries.h).
+ * tried again (tries.h). A fenced server is evicted (node_evict.c).
  *
  * Sets on storage: "ended" has the servers that were fenced and whose logs are not removed yet; "leaving" has masters that
  * end in order (node_standby.c).
@@ -19,11 +19,22 @@ rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why)
 {
     uint64_t quiet_ns;
     RQ_TRY(rq_set_put(n->store.shared, ENDED, server, why));
-    rq_err rc = rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, why);
-    if (rc == RQ_OK)
-        rq_log_warn(n->o.log, "cluster", "%s is fenced: it can no longer write to the storage",
-                    server);
-    return rc;
+    RQ_TRY(rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, why));
+    rq_log_warn(n->o.log, "cluster", "%s is fenced: it can no longer write to the storage", server);
+    rq__node_evict(n, server);
+    return RQ_OK;
+}
+
+void rq__node_evict_ended(rq_node *n)
+{
+    rq_arena a = {0};
+    const char **list;
+    size_t count = 0;
+    if (n->evictions == NULL) return;
+    if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
+    for (size_t i = 0; i < count; i++)
+        rq__node_evict(n, list[i]);
+    rq_arena_clear(&a);
 }
 
 static void note_failure(rq_node *n, const char *server, uint64_t now_ns, const rq_error *why)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c, node_lease.c,
+/* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c, node_evict.c, node_lease.c,
  * node_names.c and node_pages.c. */
 #ifndef RQ_SERVER_NODE_PRIV_H
 #define RQ_SERVER_NODE_PRIV_H
@@ -41,6 +41,7 @@ struct rq_node {
     rq_env env;
     const rq_server_name *server, *master; /* this process's two names; one start code */
     rq_tenure *tenure;
+    rq_lane *evictions; /* NULL: the file system of HFiles needs none */
     rq_engine *engine;
     rq_host *host;
     rq_loops *loops;
@@ -149,6 +150,17 @@ rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why);
 bool rq__node_fence_or_retry(rq_node *n, const char *server);
 /* Removes logs of ended servers that no region needs any more, every few seconds. The keeper's. */
 void rq__node_retire_logs(rq_node *n);
+/* Evicts all servers that were fenced and whose logs are not removed yet: the process that fenced one of them may have ended
+ * before it evicted it. */
+void rq__node_evict_ended(rq_node *n);
+
+/* --- node_evict.c ----------------------------------------------------------------------------------- */
+RQ_NODISCARD
+rq_err rq__node_open_evictions(rq_node *n, rq_error *why);
+/* Ends what the server holds in the file system of HFiles, in the background. Any thread. REQUIRES: it is fenced. */
+void rq__node_evict(rq_node *n, const char *server);
+/* Waits for evictions that have begun. */
+void rq__node_close_evictions(rq_node *n);
 
 /* --- node_lease.c ----------------------------------------------------------------------------------- */
 /* The keeper's. */
