@@ -25,15 +25,24 @@ rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why)
     return RQ_OK;
 }
 
-void rq__node_evict_ended(rq_node *n)
+static void note_ended(rq_node *n, const char *server)
+{
+    uint64_t quiet_ns;
+    rq_wal_state state;
+    rq_err rc = rq_wal_state_of(n->store.shared, server, &state, NULL);
+    if (rc != RQ_OK || state == RQ_WAL_OPEN) return;
+    if (rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, NULL) == RQ_OK)
+        rq__node_evict(n, server);
+}
+
+void rq__node_note_ended(rq_node *n)
 {
     rq_arena a = {0};
     const char **list;
     size_t count = 0;
-    if (n->evictions == NULL) return;
     if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
     for (size_t i = 0; i < count; i++)
-        rq__node_evict(n, list[i]);
+        note_ended(n, list[i]);
     rq_arena_clear(&a);
 }
 

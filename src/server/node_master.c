@@ -543,7 +543,7 @@ static rq_err become_master(rq_node *n, rq_error *why)
     rq_log_info(n->o.log, "cluster", "%s is elected as the active master", n->master->text);
     rq__node_refuse_orders(n);
     rq_host_name_no_more(n->host);
-    rq__node_evict_ended(n);
+    rq__node_note_ended(n);
     RQ_TRY(open_remote(n, why));
     RQ_TRY(rq__node_take_orders(n, why));
     RQ_TRY(wait_for_reports(n, why));

@@ -150,9 +150,10 @@ rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why);
 bool rq__node_fence_or_retry(rq_node *n, const char *server);
 /* Removes logs of ended servers that no region needs any more, every few seconds. The keeper's. */
 void rq__node_retire_logs(rq_node *n);
-/* Evicts all servers that were fenced and whose logs are not removed yet: the process that fenced one of them may have ended
- * before it evicted it. */
-void rq__node_evict_ended(rq_node *n);
+/* For a new master: looks at the servers that others have fenced, except those whose logs are removed. The wait for a server's
+ * lease begins now, and not when its regions are opened; and who has fenced it may have ended before it evicted it. What fails
+ * only takes longer then. */
+void rq__node_note_ended(rq_node *n);
 
 /* --- node_evict.c ----------------------------------------------------------------------------------- */
 RQ_NODISCARD
