@@ -125,8 +125,6 @@ static const char *only_standalone(int option)
         return "--data";
     case 'z':
         return "--zk-port";
-    case 'C':
-        return "--check";
     case 'H':
         return "--hints";
     default:
@@ -341,20 +339,24 @@ static void report(const running *r)
         rq_server_report(r->server);
 }
 
+/* The log has the result. */
+static void reload(const running *r)
+{
+    if (r->node != NULL)
+        (void)rq_node_reload(r->node, NULL);
+    else
+        (void)rq_server_reload(r->server, NULL);
+}
+
 /* Returns SIGTERM or SIGINT. */
 static int serve_signals(const arguments *a, const running *r, const sigset_t *signals,
                          const rq_notify *notify)
 {
     for (;;) {
         int number = next_signal(signals, r, notify);
-        if (r->node != NULL && number == SIGHUP) {
-            rq_log_warn(&a->log, "server",
-                        "SIGHUP is ignored: a server of a cluster does not support it yet");
-            continue;
-        }
         switch (number) {
         case SIGHUP:
-            rq_server_reload(r->server, NULL); /* the log has the result */
+            reload(r);
             break;
         case SIGUSR1:
             reopen_log(a);

@@ -567,6 +567,11 @@ static rq_err check_root(const char *root, rq_error *why)
     return good ? RQ_OK : rq_fail(why, RQ_E_CONFIG, "\"%s\" is not the path of a root znode", root);
 }
 
+rq_err rq_member_can_open(rq_error *why)
+{
+    return rq__zk_can_open(why);
+}
+
 rq_err rq_member_open(const rq_member_options *o, rq_member **ret, rq_error *why)
 {
     RQ_TRY(check_root(o->root, why));

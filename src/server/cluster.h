@@ -57,6 +57,11 @@ rq_err rq__cluster_store_open(const rq_cluster_place *place, unsigned mode, rq_e
                               const rq_cluster_process *process, rq_cluster_store *ret,
                               rq_error *why);
 void rq__cluster_store_close(rq_cluster_store *s);
+/* For `rorqual server --check`: finds the errors of the place and the storage that rq__cluster_store_open would find, but
+ * writes nothing. *ret_id: the cluster's id; "": there is no cluster yet, and the first server makes one. */
+RQ_NODISCARD
+rq_err rq__cluster_store_look(const rq_cluster_place *place, rq_executor *ex,
+                              char ret_id[RQ_CLUSTER_ID_SIZE], rq_error *why);
 /* A number that no caller of this cluster was given before, above all earlier ones, and near the clock. */
 RQ_NODISCARD
 rq_err rq__cluster_start_code(rq_shared *shared, rq_executor *ex, int64_t *ret, rq_error *why);

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "net/answers.h"
 #include "net/check.h"
-#include "server/reload.h"
 #include "server/security.h"
 #include "server/server_priv.h"
 #include "vfs/vfs.h"
@@ -165,11 +164,18 @@ static rq_err open_ops(rq_node *n, rq_error *why)
                                               .ops = n->ops,
                                               .loops = n->loops};
     RQ_TRY(rq_client_service_new(&client, &n->client, why));
+    n->reload.executor = n->env.executor;
+    n->reload.engine = n->engine;
+    n->reload.ops = n->ops;
+    n->reload.client = n->client;
+    n->reload.slow = n->slow;
     const rq_admin_services_options admin = {.env = &n->env,
                                              .engine = n->engine,
                                              .host = n->host,
                                              .config = n->o.config,
                                              .info_port = info_port_of(n),
+                                             .reload = rq__node_reload_for_client,
+                                             .reload_ctx = n,
                                              .slow = n->slow,
                                              .loops = n->loops,
                                              .client = n->client};
@@ -540,12 +546,20 @@ static void warn_unserved(const rq_node *n)
                     "hbase.quota.enabled has no effect: a cluster does not support quotas yet");
 }
 
+rq_err rq_node_can_open(rq_error *why)
+{
+    return rq_member_can_open(why);
+}
+
 rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why)
 {
     rq_node *n = calloc(1, sizeof *n);
     if (n == NULL) return rq_no_memory(why);
     n->o = *o;
     n->info.fd = -1;
+    n->reload =
+        (rq_reload){.log = o->log, .config = o->config, .reread = o->reread, .ctx = o->reread_ctx};
+    pthread_mutex_init(&n->reload.lock, NULL);
     init_wake(n);
     rq__log_configure(o->log, o->config);
     rq_err rc = open_all(n, why);
@@ -560,6 +574,16 @@ rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why)
                 n->store.cluster_id);
     *ret = n;
     return RQ_OK;
+}
+
+rq_err rq_node_reload(rq_node *n, rq_error *why)
+{
+    return rq__reload_run(&n->reload, why);
+}
+
+rq_err rq__node_reload_for_client(void *ctx, rq_error *why)
+{
+    return rq_node_reload(ctx, why);
 }
 
 const char *rq_node_ready_text(const rq_node *n)
@@ -654,6 +678,7 @@ rq_err rq_node_close(rq_node *n, rq_error *why)
     rq_arena_clear(&n->arena);
     pthread_cond_destroy(&n->wake);
     pthread_mutex_destroy(&n->lock);
+    pthread_mutex_destroy(&n->reload.lock);
     free(n);
     return rc;
 }

@@ -523,6 +523,8 @@ static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *wh
                                          .engine = n->engine,
                                          .catalog = catalog,
                                          .config = n->o.config,
+                                         .reload = rq__node_reload_for_client,
+                                         .reload_ctx = n,
                                          .slow = n->slow,
                                          .loops = n->loops,
                                          .client = n->client,

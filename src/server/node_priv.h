@@ -19,6 +19,7 @@
 #include "server/cluster.h"
 #include "server/info.h"
 #include "server/listen.h"
+#include "server/reload.h"
 #include "server/tries.h"
 #include "service/admin.h"
 
@@ -62,6 +63,7 @@ struct rq_node {
     rq_http *http;
     rq_metrics *metrics;
     rq_slow_log *slow;
+    rq_reload reload;
     bool serves_pages RQ_GUARDED_BY(lock);
     struct {
         _Atomic(rq_catalog *) catalog; /* NULL: this process is not the active master */
@@ -108,6 +110,8 @@ struct rq_node {
 
 /* The server in the active master's process, with a reference for the caller. NULL: the master is unknown, or memory is exhausted. */
 const rq_server_name *rq__node_active(const rq_member_view *v);
+/* Of rq_admin_services_options; `ctx` is the node. */
+rq_err rq__node_reload_for_client(void *ctx, rq_error *why);
 /* Wakes the keeper. */
 void rq__node_stir(rq_node *n);
 /* How long the master does not hear a server before it takes its regions. */
