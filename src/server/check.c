@@ -95,7 +95,10 @@ static void check_pages(check *c)
         print_line(c, "listen", "no HTTP pages");
     else
         print_line(c, "listen", "HTTP pages on %s%s", RQ_HOST_PORT(p.host, p.port),
-                   p.is_explicit ? "" : ", if the port is free");
+                   p.may_move || (c->o->cluster != NULL && !p.is_explicit)
+                       ? ", or the next free port"
+                   : p.is_explicit ? ""
+                                   : ", if the port is free");
 }
 
 /* Shares below ten units have a digit after the point, because a budget of 1 MB has shares too. */

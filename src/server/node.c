@@ -493,7 +493,8 @@ static rq_err hold_ports(rq_node *n, rq_ports *p, rq_error *why)
     RQ_TRY(rq__listen_hold(&n->listen, p, &n->held, why));
     rq__listen_host(&n->listen, n->o.advertise, n->name);
     RQ_TRY(rq__info_place_of(n->o.config, &n->info, why));
-    return rq__info_bind(&n->info, n->o.log, why);
+    n->info.may_move |= !n->info.is_explicit; /* a machine may have several servers */
+    return rq__info_bind(&n->info, p, n->o.log, why);
 }
 
 static rq_err make_ready_text(rq_node *n, const rq_ports *p, rq_error *why)
