@@ -35,6 +35,7 @@ def shows(world, process, is_master):
     status = page(process, "/")
     assert process.name in status and ("· the active master" in status) == is_master, status
     assert ("not the active master" in status) == (not is_master), status
+    assert ("Servers of the cluster" in status) == is_master, status
     found = figures(process)
     assert ('rorqual_regions{state="open"}' in found) == is_master, sorted(found)
     assert found["rorqual_uptime_seconds"] > 0 and "rorqual_lease_lapses_total" in found, sorted(found)
@@ -54,6 +55,12 @@ def each_server_has_pages_and_metrics(world):
     for process in world.processes:
         shows(world, process, process is master)
         assert of_table(process, "open_regions", "pg") == list(regions_of(world, "pg").values()).count(process.ports[0])
+    status = page(master, "/")
+    for process in world.processes:
+        row, = re.findall(rf'<tr><td class=t><a href="http://127.0.0.1:{process.ports[2]}/">{process.name}</a></td><td>(.*?)</td><td class=n>(\d+)<', status)
+        assert row == ("the active master" if process is master else "live", str(int(sum(
+            value for name, value in figures(process).items() if name.startswith("rorqual_table_open_regions{"))))), (row, process.name)
+    assert re.search(r"<td class=t>pg</td><td>enabled</td><td class=n>7</td><td class=n>7</td>", status), status
     written = sum(of_table(p, "write_requests_total", "pg") for p in world.processes)
     assert written >= len(ROWS), written
     first = others(world, master)[0]
