@@ -26,6 +26,16 @@ def of_table(process, name, table):
     return figures(process).get(f'rorqual_table_{name}{{namespace="default",table="{table}"}}', 0)
 
 
+def open_on(process):
+    return int(sum(value for name, value in figures(process).items() if name.startswith("rorqual_table_open_regions{")))
+
+
+def shown_servers(status):
+    """{(name, port of its pages, state, open regions)} on the master's page"""
+    rows = re.findall(r'<tr><td class=t><a href="http://127\.0\.0\.1:(\d+)/">(\S+)</a></td><td>([^<]*)</td><td class=n>(\d+)<', status)
+    return {(name, int(port), state, int(regions)) for port, name, state, regions in rows}
+
+
 def beans(process):
     return {bean["name"]: bean for bean in json.loads(page(process, "/jmx"))["beans"]}
 
@@ -55,12 +65,9 @@ def each_server_has_pages_and_metrics(world):
     for process in world.processes:
         shows(world, process, process is master)
         assert of_table(process, "open_regions", "pg") == list(regions_of(world, "pg").values()).count(process.ports[0])
-    status = page(master, "/")
-    for process in world.processes:
-        row, = re.findall(rf'<tr><td class=t><a href="http://127.0.0.1:{process.ports[2]}/">{process.name}</a></td><td>(.*?)</td><td class=n>(\d+)<', status)
-        assert row == ("the active master" if process is master else "live", str(int(sum(
-            value for name, value in figures(process).items() if name.startswith("rorqual_table_open_regions{"))))), (row, process.name)
-    assert re.search(r"<td class=t>pg</td><td>enabled</td><td class=n>7</td><td class=n>7</td>", status), status
+    until(lambda: shown_servers(page(master, "/")) == {
+        (p.name, p.ports[2], "the active master" if p is master else "live", open_on(p)) for p in world.processes}, "the master shows all servers")
+    assert "<td class=t>pg</td><td>enabled</td><td class=n>7</td><td class=n>7</td>" in page(master, "/"), page(master, "/")
     written = sum(of_table(p, "write_requests_total", "pg") for p in world.processes)
     assert written >= len(ROWS), written
     first = others(world, master)[0]
@@ -74,6 +81,7 @@ def each_server_has_pages_and_metrics(world):
     killed = kill_and_wait(world, first)
     until(lambda: len(open_regions(world, "pg")) == 7 and killed.ports[0] not in open_regions(world, "pg").values(), "all regions are open")
     assert figures(master)['rorqual_regions{state="open"}'] >= 7
+    assert f"<td class=t>{killed.name}</td><td>dead</td>" in page(master, "/"), page(master, "/")
     restart(world, killed)
     all_rows_of(world, "pg")
 
