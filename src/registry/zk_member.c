@@ -429,11 +429,10 @@ static void open_session(rq_member *m)
     arm_again(m, AGAIN_NS);
 }
 
-/* `root`: its cluster is another one. The nodes of this process go with its session. */
-static void refuse(rq_member *m, const rq_error *root)
+/* ZooKeeper has another cluster. The nodes of this process go with its session. */
+static void refuse(rq_member *m, const rq_error *why)
 {
-    const rq_member_view v = {
-        .state = RQ_MEMBER_REFUSED, .active = "", .trouble = root->message};
+    const rq_member_view v = {.state = RQ_MEMBER_REFUSED, .active = "", .trouble = why->message};
     rq__zk_close(m->zk);
     m->zk = NULL;
     m->over = publish(m, &v);

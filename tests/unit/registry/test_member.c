@@ -232,7 +232,7 @@ static void setup(fixture *f)
         .master = {.host = "h", .port = 16000, .start_code = 2, .text = "h,16000,2"},
         .cluster_id = ID};
     assert_int_equal(rq_member_open(&o, &f->member, &why), RQ_OK);
-    rq_sim_run(f->sim);
+    rq_sim_advance(f->sim, 1000000); /* it opens its session */
     (void)tell(f, RQ__ZK_CONNECTED, 0);
     assert_int_equal(look(f)->state, RQ_MEMBER_STANDBY);
     assert_string_equal(f->view.active, "other,16000,1");
