@@ -545,9 +545,9 @@ static rq_err become_master(rq_node *n, rq_error *why)
     rq_log_info(n->o.log, "cluster", "%s is elected as the active master", n->master->text);
     rq__node_refuse_orders(n);
     rq_host_name_no_more(n->host);
-    rq__node_note_ended(n);
     RQ_TRY(open_remote(n, why));
     RQ_TRY(rq__node_take_orders(n, why));
+    rq__node_note_ended(n); /* while the others report */
     RQ_TRY(wait_for_reports(n, why));
     if (is_stopping(n)) return RQ_OK;
     RQ_TRY(take_system_regions(n, why));
