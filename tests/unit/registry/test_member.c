@@ -74,7 +74,7 @@ static void drop_nodes_of(uint64_t owner)
 }
 
 /* As an error of the library has a text. */
-static rq_err fail(rq_err rc, rq_error *why)
+static rq_err refusal(rq_err rc, rq_error *why)
 {
     return rq_fail(why, rc, "ZooKeeper: %s", rq_err_text(rc));
 }
@@ -102,8 +102,8 @@ void rq__zk_close(rq__zk *z)
 rq_err rq__zk_create(rq__zk *z, const char *path, rq_slice value, bool ephemeral, rq_error *why)
 {
     (void)z;
-    if (!connected) return fail(RQ_E_TIMEOUT, why);
-    if (find(path) != NULL) return fail(RQ_E_EXISTS, why);
+    if (!connected) return refusal(RQ_E_TIMEOUT, why);
+    if (find(path) != NULL) return refusal(RQ_E_EXISTS, why);
     add(path, value, ephemeral ? session.session : 0);
     return RQ_OK;
 }
@@ -112,7 +112,7 @@ rq_err rq__zk_set(rq__zk *z, const char *path, rq_slice value, rq_error *why)
 {
     (void)z;
     node *n = find(path);
-    if (n == NULL) return fail(RQ_E_NOT_FOUND, why);
+    if (n == NULL) return refusal(RQ_E_NOT_FOUND, why);
     memcpy(n->value, value.ptr, value.len);
     n->len = value.len;
     return RQ_OK;
@@ -124,7 +124,7 @@ rq_err rq__zk_get(rq__zk *z, const char *path, bool watch, rq_arena *arena, rq__
     (void)z;
     (void)watch;
     const node *n = find(path);
-    if (n == NULL) return fail(RQ_E_NOT_FOUND, why);
+    if (n == NULL) return refusal(RQ_E_NOT_FOUND, why);
     *ret = (rq__zk_node){.own = n->owner == session.session};
     ret->value = rq_arena_copy(arena, rq_slice_of(n->value, n->len));
     return ret->value.ptr == NULL ? rq_no_memory(why) : RQ_OK;
@@ -135,7 +135,7 @@ rq_err rq__zk_remove(rq__zk *z, const char *path, int32_t version, rq_error *why
     (void)z;
     (void)version;
     node *n = find(path);
-    if (n == NULL) return fail(RQ_E_NOT_FOUND, why);
+    if (n == NULL) return refusal(RQ_E_NOT_FOUND, why);
     drop(n);
     return RQ_OK;
 }
@@ -143,7 +143,7 @@ rq_err rq__zk_remove(rq__zk *z, const char *path, int32_t version, rq_error *why
 rq_err rq__zk_remove_both(rq__zk *z, const char *path, int32_t version, const char *other,
                           rq_error *why)
 {
-    if (find(path) == NULL || find(other) == NULL) return fail(RQ_E_NOT_FOUND, why);
+    if (find(path) == NULL || find(other) == NULL) return refusal(RQ_E_NOT_FOUND, why);
     RQ_TRY(rq__zk_remove(z, path, version, why));
     return rq__zk_remove(z, other, -1, why);
 }
