@@ -81,9 +81,7 @@ static void run_due(rq_task *task)
 static unsigned pause_ms(rq_duty *d)
 {
     unsigned ms = d->again_ms;
-    d->again_ms = !d->failing             ? AGAIN_FIRST_MS
-                  : 2 * ms < AGAIN_MAX_MS ? 2 * ms
-                                          : AGAIN_MAX_MS;
+    d->again_ms = !d->failing ? AGAIN_FIRST_MS : 2 * ms < AGAIN_MAX_MS ? 2 * ms : AGAIN_MAX_MS;
     return d->failing && ms < d->o.period_ms ? ms : d->o.period_ms;
 }
 

@@ -31,7 +31,8 @@ typedef struct survey {
     const rq_server_name **servers, **dead; /* references */
     size_t server_count, dead_count;
     uint64_t *open_on; /* regions, by server */
-    const rq_server_name *last; /* the server of the region before; borrowed from the view, within the epoch section */
+    const rq_server_name *
+        last; /* the server of the region before; borrowed from the view, within the epoch section */
     size_t last_at;
     uint64_t elsewhere; /* open on servers that are not up any more */
     table_row *tables;
@@ -61,8 +62,7 @@ static rq_err add_region(survey *s, const rq_catalog_region *r, counts *to)
     to->closed += r->state == RQ_REGION_CLOSED || r->state == RQ_REGION_OFFLINE;
     to->failed += r->state == RQ_REGION_FAILED_OPEN;
     if (r->state == RQ_REGION_OPEN) add_open(s, r->server);
-    return r->state == RQ_REGION_FAILED_OPEN ? rq__failures_add(&s->failures, &s->arena, r)
-                                             : RQ_OK;
+    return r->state == RQ_REGION_FAILED_OPEN ? rq__failures_add(&s->failures, &s->arena, r) : RQ_OK;
 }
 
 static rq_err add_table(survey *s, const rq_catalog_table *t, table_row *row)

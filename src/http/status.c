@@ -544,9 +544,9 @@ static void put_head(rq__text *t, const rq__request *r)
     rq__put(t, r->from->is_member ? " · store " : " · data folder ");
     rq__put_html_cstr(t, r->from->folder);
     if (r->from->is_member)
-        rq__put(t, " · %s", r->from->catalog == NULL
-                                ? "not the active master, whose page shows the cluster"
-                                : "the active master");
+        rq__put(t, " · %s",
+                r->from->catalog == NULL ? "not the active master, whose page shows the cluster"
+                                         : "the active master");
     rq__put(t, "</p>\n");
 }
 

@@ -514,7 +514,8 @@ static rq_err look_in_ceph(const rq_cluster_place *p, rq_executor *ex, rq_cluste
     rq_err rc = look_for_files(p, plugin, s, &own);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
     if (found != RQ_OK) return found;
-    return rc != RQ_OK ? fail_missing(p, s, why) : rq_root_check_claim(s->files, s->cluster_id, why);
+    return rc != RQ_OK ? fail_missing(p, s, why)
+                       : rq_root_check_claim(s->files, s->cluster_id, why);
 }
 
 rq_err rq__cluster_store_look(const rq_cluster_place *place, rq_executor *ex,

@@ -408,7 +408,8 @@ static void roll_wal_writer(void *ctx, rq_call *call)
 static rq_err update_configuration(rq__blocking *b)
 {
     const rq_admin_services *s = b->services;
-    if (s->reload == NULL) return rq_fail(&b->why, RQ_E_UNSUPPORTED, "there are no settings to read again");
+    if (s->reload == NULL)
+        return rq_fail(&b->why, RQ_E_UNSUPPORTED, "there are no settings to read again");
     return s->reload(s->reload_ctx, &b->why);
 }
 

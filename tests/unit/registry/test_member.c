@@ -13,7 +13,7 @@
 
 #define ID "0c8a7f52-1b7d-4f0e-9d62-3f6f3f1d2a77"
 #define OTHER_ID "11111111-1b7d-4f0e-9d62-3f6f3f1d2a77"
-#define SECONDS(n) ((uint64_t)(n) * 1000000000)
+#define SECONDS(n) ((uint64_t)(n)*1000000000)
 
 static bool counting;
 static uint64_t left; /* allocations until the failing one; 0: it has failed */

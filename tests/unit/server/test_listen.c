@@ -188,7 +188,8 @@ static void the_pages_take_the_next_free_port(void **state)
         if (fd >= 0) close(fd);
         assert_int_equal(rq_socket_listen(ADDRESS, 0, false, &fd, &taken, &why), RQ_OK);
     }
-    const rq_ports own = {.without_zk = true, .rs = (uint16_t)(taken + 1), .zk = (uint16_t)(taken + 2)};
+    const rq_ports own = {
+        .without_zk = true, .rs = (uint16_t)(taken + 1), .zk = (uint16_t)(taken + 2)};
     assert_int_equal(bind_pages(c, taken, &own, &p), RQ_OK);
     assert_false(p.on); /* it is the default: the server runs without pages */
     assert_int_equal(rq_config_set(c, "hbase.regionserver.info.port.auto", "true", &why), RQ_OK);
