@@ -197,7 +197,7 @@ static rq_err check_place(const check *c, rq_arena *arena, rq_error *why)
 {
     rq_cluster_place p;
     rq_secret secret;
-    RQ_TRY(rq_node_can_open(why));
+    RQ_TRY(rq__node_can_open(why));
     RQ_TRY(rq__cluster_parse(c->o->cluster, rq_config_text(c->o->config, RQ_SET_ZNODE_PARENT),
                              arena, &p, why));
     rq_err rc = rq_secret_read(p.secret, &secret, why);

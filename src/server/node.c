@@ -547,7 +547,7 @@ static void warn_unserved(const rq_node *n)
                     "hbase.quota.enabled has no effect: a cluster does not support quotas yet");
 }
 
-rq_err rq_node_can_open(rq_error *why)
+rq_err rq__node_can_open(rq_error *why)
 {
     return rq_member_can_open(why);
 }

@@ -19,7 +19,7 @@ RQ_NODISCARD
 rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why);
 /* RQ_E_UNSUPPORTED: as rq_node_open. */
 RQ_NODISCARD
-rq_err rq_node_can_open(rq_error *why);
+rq_err rq__node_can_open(rq_error *why);
 /* "cluster HOST:PORT/ROOT, master HOST:PORT, regionserver HOST:PORT, http HOST:PORT, store DIR". */
 const char *rq_node_ready_text(const rq_node *n);
 /* False if an event loop has not run a task for two seconds. Never blocks; any thread. */

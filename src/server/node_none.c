@@ -2,7 +2,7 @@
 /* Instead of node.c in a program that was built without the headers of ZooKeeper's client library. */
 #include "server/node.h"
 
-rq_err rq_node_can_open(rq_error *why)
+rq_err rq__node_can_open(rq_error *why)
 {
     return rq_fail(why, RQ_E_UNSUPPORTED,
                    "this program has no cluster mode, because it was built without ZooKeeper's "
@@ -13,7 +13,7 @@ rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why)
 {
     (void)o;
     *ret = NULL;
-    return rq_node_can_open(why);
+    return rq__node_can_open(why);
 }
 
 /* No other function is called without an open node. */
