@@ -25,6 +25,7 @@ rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why)
     return RQ_OK;
 }
 
+/* A fence makes what it does not find: the keeper may not remove the log between these two steps. */
 static void note_ended(rq_node *n, const char *server)
 {
     uint64_t quiet_ns;
@@ -41,7 +42,7 @@ void rq__node_note_ended(rq_node *n)
     const char **list;
     size_t count = 0;
     if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && !rq__node_is_stopping(n); i++)
         note_ended(n, list[i]);
     rq_arena_clear(&a);
 }
@@ -109,7 +110,7 @@ void rq__node_retire_logs(rq_node *n)
     const char **list;
     size_t count = 0;
     uint64_t now = ex->now_ns(ex);
-    if (now < n->retire_at_ns) return;
+    if (n->catalog == NULL || now < n->retire_at_ns) return;
     n->retire_at_ns = now + (uint64_t)RETIRE_MS * 1000000;
     bool sweeps = ++n->retire_rounds % SWEEP_EVERY == 0;
     if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;

@@ -114,6 +114,8 @@ const rq_server_name *rq__node_active(const rq_member_view *v);
 rq_err rq__node_reload_for_client(void *ctx, rq_error *why);
 /* Wakes the keeper. */
 void rq__node_stir(rq_node *n);
+/* Any thread. */
+bool rq__node_is_stopping(rq_node *n);
 /* How long the master does not hear a server before it takes its regions. */
 rq_silence_limits rq__node_silence(const rq_node *n);
 RQ_NODISCARD
@@ -152,7 +154,8 @@ rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why);
 /* True: it is fenced. False: the storage has not answered, or the next attempt is not due: call it again later. What
  * fails is logged. The keeper's. */
 bool rq__node_fence_or_retry(rq_node *n, const char *server);
-/* Removes logs of ended servers that no region needs any more, every few seconds. The keeper's. */
+/* Removes logs of ended servers that no region needs any more, every few seconds. Not before the catalog is open: until then the
+ * opener looks at the same logs (rq__node_note_ended). The keeper's. */
 void rq__node_retire_logs(rq_node *n);
 /* For a new master: looks at the servers that others have fenced, except those whose logs are removed. The wait for a server's
  * lease begins now, and not when its regions are opened; and who has fenced it may have ended before it evicted it. What fails
