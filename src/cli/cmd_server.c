@@ -61,8 +61,9 @@ static const char help[] =
     "  --rs-port PORT    the region server's port (default 16020, or the setting\n"
     "                    hbase.regionserver.port)\n"
     "  --http HOST:PORT  address of the status page, metrics and health checks (default\n"
-    "                    127.0.0.1:16010, or no pages if that port is in use; or the settings\n"
-    "                    rorqual.http.address and hbase.master.info.port); PORT alone: on\n"
+    "                    127.0.0.1:16010, or no pages if that port is in use, with --cluster the\n"
+    "                    next free port; or the settings rorqual.http.address and\n"
+    "                    hbase.master.info.port); PORT alone: on\n"
     "                    127.0.0.1; none: no pages\n"
     "  --memory SIZE     the memory budget (k, m, g; default an eighth of the machine's, at most\n"
     "                    512m); the setting rorqual.memory\n"
@@ -125,8 +126,6 @@ static const char *only_standalone(int option)
         return "--data";
     case 'z':
         return "--zk-port";
-    case 'C':
-        return "--check";
     case 'H':
         return "--hints";
     default:
@@ -341,20 +340,24 @@ static void report(const running *r)
         rq_server_report(r->server);
 }
 
+/* The log has the result. */
+static void reload(const running *r)
+{
+    if (r->node != NULL)
+        (void)rq_node_reload(r->node, NULL);
+    else
+        (void)rq_server_reload(r->server, NULL);
+}
+
 /* Returns SIGTERM or SIGINT. */
 static int serve_signals(const arguments *a, const running *r, const sigset_t *signals,
                          const rq_notify *notify)
 {
     for (;;) {
         int number = next_signal(signals, r, notify);
-        if (r->node != NULL && number == SIGHUP) {
-            rq_log_warn(&a->log, "server",
-                        "SIGHUP is ignored: a server of a cluster does not support it yet");
-            continue;
-        }
         switch (number) {
         case SIGHUP:
-            rq_server_reload(r->server, NULL); /* the log has the result */
+            reload(r);
             break;
         case SIGUSR1:
             reopen_log(a);

@@ -23,6 +23,7 @@ struct rq_duty {
     bool failing;         /* the last attempt to report has failed, and this was logged */
     pthread_mutex_t lock; /* guards the fields below */
     bool taken, busy, stopping;
+    unsigned again_ms; /* until the next attempt, if one fails */
     rq_latch *idle;
 };
 
@@ -61,7 +62,9 @@ static rq_err make_report(rq_duty *d)
 
 /* --- one after the other ---------------------------------------------------------------------- */
 
-#define AGAIN_MS 500 /* after a report that was not taken */
+/* After a report that was not taken. A new master, which waits for the reports of all, is known before it takes any. */
+#define AGAIN_FIRST_MS 50
+#define AGAIN_MAX_MS 500
 
 static void run_due(rq_task *task)
 {
@@ -74,12 +77,20 @@ static void run_due(rq_task *task)
     if (goes) ex->submit(ex, RQ_POOL_WORK, &d->task);
 }
 
+/* Longer after each failure. REQUIRES: lock held. */
+static unsigned pause_ms(rq_duty *d)
+{
+    unsigned ms = d->again_ms;
+    d->again_ms = !d->failing ? AGAIN_FIRST_MS : 2 * ms < AGAIN_MAX_MS ? 2 * ms : AGAIN_MAX_MS;
+    return d->failing && ms < d->o.period_ms ? ms : d->o.period_ms;
+}
+
 /* `more`: another report is sent after the period. */
 static void pause_or_end(rq_duty *d, bool more)
 {
     rq_executor *ex = d->env->executor;
-    uint64_t ms = d->failing && d->o.period_ms > AGAIN_MS ? AGAIN_MS : d->o.period_ms;
     pthread_mutex_lock(&d->lock);
+    uint64_t ms = pause_ms(d);
     d->busy = false;
     if (more && !d->stopping) ex->timer_arm(ex, &d->timer, d->lane, ms * 1000000);
     if (d->idle != NULL) d->idle->executor->latch_open(d->idle, RQ_OK);
@@ -151,6 +162,7 @@ void rq_duty_now(rq_duty *d)
     rq_executor *ex = d->env->executor;
     pthread_mutex_lock(&d->lock);
     /* One that is under way comes too late or not at all; then it is sent again soon. */
+    d->again_ms = AGAIN_FIRST_MS;
     if (!d->busy && !d->stopping && ex->timer_cancel(ex, &d->timer))
         ex->timer_arm(ex, &d->timer, d->lane, 0);
     pthread_mutex_unlock(&d->lock);
@@ -176,6 +188,7 @@ rq_err rq_duty_begin(const rq_duty_options *options, rq_duty **ret)
     if (d == NULL) return RQ_E_NO_MEMORY;
     d->o = *options;
     if (d->o.period_ms == 0) d->o.period_ms = RQ_DUTY_PERIOD_MS;
+    d->again_ms = AGAIN_FIRST_MS;
     d->env = rq_engine_env(rq_host_engine(options->host));
     d->task.run = send;
     d->timer.task.run = run_due;

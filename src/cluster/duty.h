@@ -3,7 +3,8 @@
  * A server's reports to the active master: RegionServerStartup until a master has accepted it, then
  * RegionServerReport with the loads of the server's regions, every few seconds.
  *
- *   startup ──accepted──► report ─ pause ─► report …      if no master is reached: again after half a second
+ *   startup ──accepted──► report ─ pause ─► report …      if no master is reached: again after 50 ms, then later and later,
+ *      │                                                  at most half a second
  *      └───── RQ_E_CLOCK_OUT_OF_SYNC, RQ_E_YOU_ARE_DEAD, RQ_E_HOST_REJECTED: fatal() is called, and no more reports are sent
  *
  * A new master takes reports without a startup. HBASE: HRegionServer.reportForDuty, tryRegionServerReport.

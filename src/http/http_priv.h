@@ -108,6 +108,27 @@ void rq__metrics_page(const rq__request *r, rq__page *p); /* figures.c */
 void rq__jmx_page(const rq__request *r, rq__page *p);
 void rq__prometheus_page(const rq__request *r, rq__page *p);
 
+/* --- parts of the status page ------------------------------------------------------------------- */
+
+#define RQ__FAILURES_SHOWN 20
+/* Regions that could not be opened, and why. */
+typedef struct rq__failures {
+    size_t count; /* of all; the first ones are in the list */
+    struct {
+        char *region, *text; /* in the arena */
+    } list[RQ__FAILURES_SHOWN];
+} rq__failures;
+
+RQ_NODISCARD
+rq_err rq__failures_add(rq__failures *f, rq_arena *arena, const rq_catalog_region *r);
+void rq__failures_put(rq__text *t, const rq__failures *f);
+const char *rq__table_state_text(rq_table_state state);
+/* A cell of a table. */
+void rq__cell_count(rq__text *t, uint64_t n);
+void rq__cell_bytes(rq__text *t, uint64_t n);
+/* cluster.c; REQUIRES: from->catalog is that of a cluster. */
+void rq__put_cluster(rq__text *t, const rq_http_sources *from);
+
 /* --- pages made on other threads (later.c) ---------------------------------------------------- */
 
 /* Which pages; a thread for each. */

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #define TABLES_SHOWN 100
-#define FAILURES_SHOWN 20
 #define SLOW_SHOWN 10
 #define REFRESH_MAX_S 3600
 
@@ -81,26 +80,21 @@ typedef struct table_row {
     uint64_t regions, open, bytes, memstore_bytes, files, reads, writes, compacting;
 } table_row;
 
-typedef struct failure {
-    char *region, *text; /* in the arena */
-} failure;
-
 typedef struct survey {
     rq_arena arena;
     table_row *tables;
     size_t count;
     table_row all;
-    failure failures[FAILURES_SHOWN];
-    size_t failure_count;
+    rq__failures failures;
 } survey;
 
-static rq_err add_failure(survey *s, const rq_catalog_region *r)
+rq_err rq__failures_add(rq__failures *f, rq_arena *arena, const rq_catalog_region *r)
 {
-    if (s->failure_count++ >= FAILURES_SHOWN) return RQ_OK;
-    failure *f = &s->failures[s->failure_count - 1];
-    f->region = rq_arena_cstr(&s->arena, r->info->name);
-    f->text = rq_arena_cstr(&s->arena, rq_slice_cstr(r->failure == NULL ? "" : r->failure));
-    return f->region == NULL || f->text == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    if (f->count++ >= RQ__FAILURES_SHOWN) return RQ_OK;
+    char **region = &f->list[f->count - 1].region, **text = &f->list[f->count - 1].text;
+    *region = rq_arena_cstr(arena, r->info->name);
+    *text = rq_arena_cstr(arena, rq_slice_cstr(r->failure == NULL ? "" : r->failure));
+    return *region == NULL || *text == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
 static void add_load(table_row *row, const rq_region *region)
@@ -139,7 +133,7 @@ static rq_err look_at_table(survey *s, const rq_catalog_table *t, table_row *row
         if (r->region != NULL)
             add_load(row, r->region);
         else if (r->state == RQ_REGION_FAILED_OPEN)
-            RQ_TRY(add_failure(s, r));
+            RQ_TRY(rq__failures_add(&s->failures, &s->arena, r));
     }
     add_row(&s->all, row);
     return RQ_OK;
@@ -230,19 +224,23 @@ static rq_err look(const rq_http_sources *from, survey *s)
     return rc;
 }
 
-static const char *const states[] = {[RQ_TABLE_ENABLED] = "enabled",
-                                     [RQ_TABLE_DISABLED] = "disabled",
-                                     [RQ_TABLE_DISABLING] = "disabling",
-                                     [RQ_TABLE_ENABLING] = "enabling"};
+const char *rq__table_state_text(rq_table_state state)
+{
+    static const char *const states[] = {[RQ_TABLE_ENABLED] = "enabled",
+                                         [RQ_TABLE_DISABLED] = "disabled",
+                                         [RQ_TABLE_DISABLING] = "disabling",
+                                         [RQ_TABLE_ENABLING] = "enabling"};
+    return states[state];
+}
 
-static void cell_count(rq__text *t, uint64_t n)
+void rq__cell_count(rq__text *t, uint64_t n)
 {
     rq__put(t, "<td class=n>");
     rq__put_count(t, n);
     rq__put(t, "</td>");
 }
 
-static void cell_bytes(rq__text *t, uint64_t n)
+void rq__cell_bytes(rq__text *t, uint64_t n)
 {
     rq__put(t, "<td class=n>");
     rq__put_bytes(t, n);
@@ -253,21 +251,22 @@ static void put_table(rq__text *t, const table_row *r)
 {
     rq__put(t, "<tr><td class=t>");
     rq__put_html_cstr(t, r->name);
-    rq__put(t, "</td><td>%s</td>", states[r->state]);
-    cell_count(t, r->regions);
-    cell_count(t, r->open);
-    cell_bytes(t, r->bytes);
-    cell_count(t, r->files);
-    cell_bytes(t, r->memstore_bytes);
-    cell_count(t, r->reads);
-    cell_count(t, r->writes);
-    cell_count(t, r->compacting);
+    rq__put(t, "</td><td>%s</td>", rq__table_state_text(r->state));
+    rq__cell_count(t, r->regions);
+    rq__cell_count(t, r->open);
+    rq__cell_bytes(t, r->bytes);
+    rq__cell_count(t, r->files);
+    rq__cell_bytes(t, r->memstore_bytes);
+    rq__cell_count(t, r->reads);
+    rq__cell_count(t, r->writes);
+    rq__cell_count(t, r->compacting);
     rq__put(t, "</tr>\n");
 }
 
-static void put_tables(rq__text *t, const survey *s)
+static void put_tables(rq__text *t, const survey *s, bool is_member)
 {
-    rq__put(t, "<h2>Tables</h2>\n<div class=s><table><tr><th>table<th>state<th class=n>regions<th "
+    rq__put(t, "<h2>Tables%s</h2>\n", is_member ? " with regions on this server" : "");
+    rq__put(t, "<div class=s><table><tr><th>table<th>state<th class=n>regions<th "
                "class=n>open<th class=n>files' size<th class=n>files<th class=n>memstores<th "
                "class=n>reads<th class=n>writes<th class=n>compacting</tr>\n");
     for (size_t i = 0; i < s->count && i < TABLES_SHOWN; i++)
@@ -279,17 +278,17 @@ static void put_tables(rq__text *t, const survey *s)
     rq__put(t, " smaller ones: <a href=\"/metrics\">/metrics</a> has all</p>\n");
 }
 
-static void put_failures(rq__text *t, const survey *s)
+void rq__failures_put(rq__text *t, const rq__failures *f)
 {
-    if (s->failure_count == 0) return;
+    if (f->count == 0) return;
     rq__put(t, "<div class=bad><b>");
-    rq__put_count(t, s->failure_count);
-    rq__put(t, " region%s could not be opened</b>", s->failure_count == 1 ? "" : "s");
-    for (size_t i = 0; i < s->failure_count && i < FAILURES_SHOWN; i++) {
+    rq__put_count(t, f->count);
+    rq__put(t, " region%s could not be opened</b>", f->count == 1 ? "" : "s");
+    for (size_t i = 0; i < f->count && i < RQ__FAILURES_SHOWN; i++) {
         rq__put(t, "<br>");
-        rq__put_html_cstr(t, s->failures[i].region);
+        rq__put_html_cstr(t, f->list[i].region);
         rq__put(t, ": ");
-        rq__put_html_cstr(t, s->failures[i].text);
+        rq__put_html_cstr(t, f->list[i].text);
     }
     rq__put(t, "</div>\n");
 }
@@ -330,7 +329,7 @@ static void put_procedures(rq__text *t, rq_catalog *c)
         " procedure%s parked: a step failed</b>. If the error may pass, it is tried again every 10 "
         "minutes; HBCK2's bypass tries it at once, and ends it",
         n.parked == 1 ? " is" : "s are");
-    for (size_t i = 0; i < count && shown < FAILURES_SHOWN; i++) {
+    for (size_t i = 0; i < count && shown < RQ__FAILURES_SHOWN; i++) {
         if (!list[i].parked) continue;
         put_parked(t, &list[i]);
         shown++;
@@ -469,10 +468,10 @@ static void cell_duration(rq__text *t, uint64_t ns)
 static void put_operation(rq__text *t, rq_op_kind kind, const rq_op_stats *s)
 {
     rq__put(t, "<tr><td>%s</td>", rq_op_kind_text(kind));
-    cell_count(t, s->ops);
-    cell_count(t, s->parts);
-    cell_count(t, s->failed);
-    cell_count(t, s->cells);
+    rq__cell_count(t, s->ops);
+    rq__cell_count(t, s->parts);
+    rq__cell_count(t, s->failed);
+    rq__cell_count(t, s->cells);
     cell_duration(t, s->ops == 0 ? 0 : s->times.sum_ns / s->ops);
     cell_duration(t, rq_times_percentile_ns(&s->times, 99));
     rq__put(t, "</tr>\n");
@@ -500,13 +499,13 @@ static void put_background(rq__text *t, const survey *s, const sums *u)
     const rq_engine_stats *e = &u->engine;
     rq__put(t, "<h2>Flushes and compactions</h2>\n<div class=s><table><tr><th>work<th "
                "class=n>queued<th class=n>done<th class=n>bytes<th>now</tr>\n<tr><td>flushes</td>");
-    cell_count(t, e->flush_queue);
-    cell_count(t, e->flushes);
-    cell_bytes(t, e->flushed_bytes);
+    rq__cell_count(t, e->flush_queue);
+    rq__cell_count(t, e->flushes);
+    rq__cell_bytes(t, e->flushed_bytes);
     rq__put(t, "<td></td></tr>\n<tr><td>compactions</td>");
-    cell_count(t, e->compaction_queue);
-    cell_count(t, e->compactions);
-    cell_bytes(t, e->compacted_bytes);
+    rq__cell_count(t, e->compaction_queue);
+    rq__cell_count(t, e->compactions);
+    rq__cell_bytes(t, e->compacted_bytes);
     rq__put(t, "<td class=w>regions that compact or wait for it: ");
     rq__put_count(t, s->all.compacting);
     rq__put(t, "</td></tr>\n</table></div>\n");
@@ -545,8 +544,9 @@ static void put_head(rq__text *t, const rq__request *r)
     rq__put(t, r->from->is_member ? " · store " : " · data folder ");
     rq__put_html_cstr(t, r->from->folder);
     if (r->from->is_member)
-        rq__put(t, " · %s; the regions of this server are shown",
-                r->from->catalog == NULL ? "not the active master" : "the active master");
+        rq__put(t, " · %s",
+                r->from->catalog == NULL ? "not the active master, whose page shows the cluster"
+                                         : "the active master");
     rq__put(t, "</p>\n");
 }
 
@@ -572,10 +572,14 @@ void rq__status_page(const rq__request *r, rq__page *p)
     p->refresh_s = refresh_of(r);
     rq__html_begin(p, r->from->server->host);
     put_head(&p->text, r);
-    put_failures(&p->text, &s);
+    rq__failures_put(&p->text, &s.failures);
     if (r->from->catalog != NULL) put_procedures(&p->text, r->from->catalog);
+    if (r->from->catalog != NULL && r->from->is_member) {
+        rq__put_cluster(&p->text, r->from);
+        rq__put(&p->text, "<h2>This server</h2>\n");
+    }
     put_tiles(&p->text, r, &s, &u);
-    put_tables(&p->text, &s);
+    put_tables(&p->text, &s, r->from->is_member);
     put_operations(&p->text, r->from->ops);
     put_background(&p->text, &s, &u);
     rq__put(&p->text, "<h2>Slow and large calls</h2>\n");

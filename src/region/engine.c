@@ -72,9 +72,15 @@ static rq_err take_reloadable(rq_engine *e, const rq_config *c)
     return rq__compaction_publish(&e->compaction, &compaction);
 }
 
+static uint64_t slow_append_ns(const rq_config *c)
+{
+    return (uint64_t)rq_config_int(c, RQ_SET_LOG_SLOW) * 1000000;
+}
+
 rq_err rq_engine_reload(rq_engine *e, const rq_config *c, rq_error *why)
 {
     rq__throughput_set(&e->throughput, c);
+    rq_wal_set_slow(e->wal, slow_append_ns(c));
     pthread_mutex_lock(&e->lock);
     rq_err rc = take_reloadable(e, c);
     for (rq_region *r = e->regions; r != NULL && rc == RQ_OK; r = r->next)
@@ -484,7 +490,7 @@ static rq_err open_log(rq_engine *e, const rq_config *c, const rq_engine_options
         .on_corrupt = on_corrupt,
         .on_failed = on_failed,
         .on_late = on_late,
-        .slow_ns = (uint64_t)rq_config_int(c, RQ_SET_LOG_SLOW) * 1000000,
+        .slow_ns = slow_append_ns(c),
         .ctx = e,
         .tenure = options->tenure,
         .server_name = options->server_name,

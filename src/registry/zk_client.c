@@ -65,6 +65,12 @@ static rq_err open_library(rq__zk *z, rq_error *why)
     return RQ_OK;
 }
 
+rq_err rq__zk_can_open(rq_error *why)
+{
+    rq__zk z = {0}; /* the library stays loaded, as with a session */
+    return open_library(&z, why);
+}
+
 /* --- events -------------------------------------------------------------------------------- */
 
 typedef struct event {

@@ -39,7 +39,9 @@ typedef struct rq__zk_node {
     bool own; /* the node is ephemeral and belongs to this session */
 } rq__zk_node;
 
-/* RQ_E_UNSUPPORTED: the library is not installed. RQ_E_CONFIG: no such host. Connects in the
+/* RQ_E_UNSUPPORTED: the library is not installed. */
+RQ_NODISCARD rq_err rq__zk_can_open(rq_error *why);
+/* RQ_E_UNSUPPORTED: as above. RQ_E_CONFIG: no such host. Connects in the
  * background. */
 RQ_NODISCARD rq_err rq__zk_open(const rq__zk_options *o, rq__zk **ret, rq_error *why);
 /* Ends the session: its ephemeral nodes are removed at once. NULL is allowed. */

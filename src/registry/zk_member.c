@@ -99,13 +99,18 @@ static bool same_view(const rq_member_view *a, const rq_member_view *b)
            same_names(a->backups, a->backup_count, b->backups, b->backup_count);
 }
 
-static void publish(rq_member *m, const rq_member_view *v)
+static void tell_change(const rq_member *m)
+{
+    if (m->options.changed != NULL) m->options.changed(m->options.ctx);
+}
+
+/* False: there is no memory for a copy, and the former view stays. The caller makes the view again later. */
+static bool publish(rq_member *m, const rq_member_view *v)
 {
     rq_arena arena = {0};
     rq_member_view copy;
     pthread_mutex_lock(&m->lock);
     bool same = same_view(&m->view, v);
-    /* Without memory for the copy the previous state stays until the next event. */
     bool copied = !same && copy_view(v, &arena, &copy) == RQ_OK;
     if (copied) {
         rq_arena former = m->view_arena;
@@ -115,20 +120,38 @@ static void publish(rq_member *m, const rq_member_view *v)
     }
     pthread_mutex_unlock(&m->lock);
     rq_arena_clear(&arena);
-    if (copied && m->options.changed != NULL) m->options.changed(m->options.ctx);
+    if (copied) tell_change(m);
+    return same || copied;
 }
 
-static rq_err look(rq_member *m, rq_arena *arena, rq_member_view *ret)
+/* Nothing is known without a session. Needs no memory. `trouble` is static. */
+static void publish_nothing(rq_member *m, const char *trouble)
+{
+    pthread_mutex_lock(&m->lock);
+    rq_arena former = m->view_arena;
+    m->view = (rq_member_view){.active = "", .trouble = trouble};
+    m->view_arena = (rq_arena){0};
+    pthread_mutex_unlock(&m->lock);
+    rq_arena_clear(&former);
+    tell_change(m);
+}
+
+/* Without a connection no change is known: the last view stays, and says so. Needs no memory. */
+static void publish_disconnected(rq_member *m)
+{
+    pthread_mutex_lock(&m->lock);
+    bool was_connected = m->view.connected;
+    m->view.connected = false;
+    pthread_mutex_unlock(&m->lock);
+    if (was_connected) tell_change(m);
+}
+
+rq_err rq_member_look(rq_member *m, rq_arena *arena, rq_member_view *ret)
 {
     pthread_mutex_lock(&m->lock);
     rq_err rc = copy_view(&m->view, arena, ret);
     pthread_mutex_unlock(&m->lock);
     return rc;
-}
-
-rq_err rq_member_look(rq_member *m, rq_arena *arena, rq_member_view *ret)
-{
-    return look(m, arena, ret);
 }
 
 bool rq_member_name_of(const char *text, rq_arena *arena, rq_server_name *ret)
@@ -398,24 +421,31 @@ static rq_err new_session(rq_member *m, rq_error *why)
                        &m->zk, why);
 }
 
-/* Publishes the last view as not connected: without a connection no change is known. */
-static void hear_disconnected(rq_member *m)
-{
-    rq_arena arena = {0};
-    rq_member_view v;
-    if (look(m, &arena, &v) == RQ_OK) {
-        v.connected = false;
-        publish(m, &v);
-    }
-    rq_arena_clear(&arena);
-}
-
 static void open_session(rq_member *m)
 {
     rq_error why = {.code = RQ_OK};
     if (new_session(m, &why) == RQ_OK) return;
-    publish(m, &(rq_member_view){.active = "", .trouble = why.message});
+    (void)publish(m, &(rq_member_view){.active = "", .trouble = why.message});
     arm_again(m, AGAIN_NS);
+}
+
+/* ZooKeeper has another cluster. The nodes of this process go with its session. */
+static void refuse(rq_member *m, const rq_error *why)
+{
+    const rq_member_view v = {.state = RQ_MEMBER_REFUSED, .active = "", .trouble = why->message};
+    rq__zk_close(m->zk);
+    m->zk = NULL;
+    m->over = publish(m, &v);
+    arm_again(m, AGAIN_NS); /* unless it is over: a new session finds the same root */
+}
+
+/* RQ_E_TIMEOUT: the connection is lost. */
+static bool publish_trouble(rq_member *m, rq_err rc, const rq_error *why)
+{
+    if (rc != RQ_E_TIMEOUT)
+        return publish(m, &(rq_member_view){.active = "", .trouble = why->message});
+    publish_disconnected(m);
+    return true;
 }
 
 static void settle(rq_member *m)
@@ -425,18 +455,12 @@ static void settle(rq_member *m)
     v.number = atomic_load(&m->asked);
     rq_err rc = settle_all(m, &v, &why);
     if (rc == RQ_E_CONFIG) {
-        v = (rq_member_view){.state = RQ_MEMBER_REFUSED, .active = "", .trouble = why.message};
-        rq__zk_close(m->zk); /* its node of a server goes with it */
-        m->zk = NULL;
-        m->over = true;
-    } else if (rc != RQ_OK) {
-        v = (rq_member_view){.active = "", .trouble = why.message};
-        if (rc != RQ_E_CLOSED) arm_again(m, AGAIN_NS); /* else the event follows */
+        refuse(m, &why);
+    } else {
+        bool published = rc == RQ_OK ? publish(m, &v) : publish_trouble(m, rc, &why);
+        /* After the end of a session an event follows. */
+        if (!published || (rc != RQ_OK && rc != RQ_E_CLOSED)) arm_again(m, AGAIN_NS);
     }
-    if (rc == RQ_E_TIMEOUT)
-        hear_disconnected(m);
-    else
-        publish(m, &v);
     rq_arena_reset(&m->arena);
 }
 
@@ -454,12 +478,11 @@ static void on_event(void *ctx, uint64_t session, rq__zk_event_kind kind)
     rq_member *m = ctx;
     if (session != m->session || m->over || m->zk == NULL) return;
     if (kind == RQ__ZK_DISCONNECTED) {
-        hear_disconnected(m);
+        publish_disconnected(m);
     } else if (kind != RQ__ZK_EXPIRED) {
         settle(m);
     } else {
-        publish(m,
-                &(rq_member_view){.active = "", .trouble = "the session with ZooKeeper expired"});
+        publish_nothing(m, "the session with ZooKeeper expired");
         open_session(m);
     }
 }
@@ -565,6 +588,11 @@ static rq_err check_root(const char *root, rq_error *why)
     bool good = root[0] == '/' && len > 1 && len < PATH_LEN_MAX && root[len - 1] != '/' &&
                 strstr(root, "//") == NULL;
     return good ? RQ_OK : rq_fail(why, RQ_E_CONFIG, "\"%s\" is not the path of a root znode", root);
+}
+
+rq_err rq_member_can_open(rq_error *why)
+{
+    return rq__zk_can_open(why);
 }
 
 rq_err rq_member_open(const rq_member_options *o, rq_member **ret, rq_error *why)

@@ -51,6 +51,8 @@ typedef struct rq_member_view {
     uint64_t number;
 } rq_member_view;
 
+/* RQ_E_UNSUPPORTED: ZooKeeper's client library is not installed. */
+RQ_NODISCARD rq_err rq_member_can_open(rq_error *why);
 /* Joins in the background, and again after each loss of the session. Strings must live until close. */
 RQ_NODISCARD rq_err rq_member_open(const rq_member_options *o, rq_member **ret, rq_error *why);
 /* Leaves the cluster: the member's nodes are removed at once. NULL is allowed. */

@@ -6,9 +6,12 @@
 #include "base/address.h"
 #include "base/machine.h"
 #include "catalog/root.h"
+#include "cluster/secret.h"
 #include "region/engine.h"
+#include "server/cluster.h"
 #include "server/info.h"
 #include "server/listen.h"
+#include "server/node.h"
 #include "server/security.h"
 #include "vfs/vfs.h"
 
@@ -44,6 +47,15 @@ static void problem(check *c, rq_err rc, const rq_error *why)
     if (c->first == RQ_OK) c->first = rc;
 }
 
+static void print_addresses(const check *c, const rq_listen *l, const rq_ports *p)
+{
+    char text[RQ_HOST_PORT_MAX], zk[32] = "";
+    if (!p->without_zk) snprintf(zk, sizeof zk, "zookeeper %u, ", p->zk);
+    for (unsigned i = 0; i < l->count; i++)
+        print_line(c, "listen", "%s: %smaster %u, regionserver %u",
+                   rq_host_bracketed(l->address[i], text), zk, p->master, p->rs);
+}
+
 /* A port in use is no error of the configuration: this very server may be the one that uses it. */
 static void check_listening(check *c)
 {
@@ -52,6 +64,7 @@ static void check_listening(check *c)
     rq_listen l;
     rq_listen_held held;
     rq_ports p = {.zk = (uint16_t)rq_config_int(config, RQ_SET_ZK_PORT),
+                  .without_zk = c->o->cluster != NULL,
                   .master = (uint16_t)rq_config_int(config, RQ_SET_MASTER_PORT),
                   .rs = (uint16_t)rq_config_int(config, RQ_SET_RS_PORT)};
     char host[RQ_HOST_SIZE], text[RQ_HOST_PORT_MAX];
@@ -60,9 +73,7 @@ static void check_listening(check *c)
         problem(c, rc, &why);
         return;
     }
-    for (unsigned i = 0; i < l.count; i++)
-        print_line(c, "listen", "%s: zookeeper %u, master %u, regionserver %u",
-                   rq_host_bracketed(l.address[i], text), p.zk, p.master, p.rs);
+    print_addresses(c, &l, &p);
     rq__listen_host(&l, c->o->advertise, host);
     print_line(c, "clients", "connect to %s", rq_host_bracketed(host, text));
     rc = rq__listen_hold(&l, &p, &held, &why);
@@ -84,7 +95,10 @@ static void check_pages(check *c)
         print_line(c, "listen", "no HTTP pages");
     else
         print_line(c, "listen", "HTTP pages on %s%s", RQ_HOST_PORT(p.host, p.port),
-                   p.is_explicit ? "" : ", if the port is free");
+                   p.may_move || (c->o->cluster != NULL && !p.is_explicit)
+                       ? ", or the next free port"
+                   : p.is_explicit ? ""
+                                   : ", if the port is free");
 }
 
 /* Shares below ten units have a digit after the point, because a budget of 1 MB has shares too. */
@@ -161,12 +175,55 @@ static void check_folder(check *c)
     if (rc != RQ_OK) problem(c, rc, &why);
 }
 
+/* --- a server of a cluster ------------------------------------------------------------------------ */
+
+static rq_err look_at_store(const check *c, const rq_cluster_place *p, rq_error *why)
+{
+    char id[RQ_CLUSTER_ID_SIZE];
+    rq_executor *executor;
+    static const unsigned threads[RQ_POOL_COUNT] = {1, 1, 1, 1, 1, 1, 1};
+    if (rq_thread_executor_new_lazy(threads, &executor) != RQ_OK) return rq_no_memory(why);
+    rq_err rc = rq__cluster_store_look(p, executor, id, why);
+    rq_thread_executor_free(executor);
+    if (rc != RQ_OK) return rc;
+    if (id[0] != '\0')
+        print_line(c, "store", "%s has cluster %s", p->store, id);
+    else
+        print_line(c, "store", "%s has no cluster yet: the first server makes one", p->store);
+    return RQ_OK;
+}
+
+static rq_err check_place(const check *c, rq_arena *arena, rq_error *why)
+{
+    rq_cluster_place p;
+    rq_secret secret;
+    RQ_TRY(rq__node_can_open(why));
+    RQ_TRY(rq__cluster_parse(c->o->cluster, rq_config_text(c->o->config, RQ_SET_ZNODE_PARENT),
+                             arena, &p, why));
+    rq_err rc = rq_secret_read(p.secret, &secret, why);
+    explicit_bzero(&secret, sizeof secret);
+    if (rc != RQ_OK) return rc;
+    print_line(c, "cluster", "zookeeper %s%s, which this check does not ask; secret %s", p.quorum,
+               p.root, p.secret);
+    return look_at_store(c, &p, why);
+}
+
+/* Ceph is asked, too: it answers a look at the pool and the folder of HFiles. */
+static void check_cluster(check *c)
+{
+    rq_arena a = {0};
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = check_place(c, &a, &why);
+    if (rc != RQ_OK) problem(c, rc, &why);
+    rq_arena_clear(&a);
+}
+
 rq_err rq_server_check(const rq_server_options *o, rq_server_line line, void *ctx)
 {
     check c = {.o = o, .line = line, .ctx = ctx, .first = RQ_OK};
     check_listening(&c);
     check_pages(&c);
-    check_folder(&c);
+    (c.o->cluster != NULL ? check_cluster : check_folder)(&c);
     check_memory(&c);
     check_settings(&c);
     return c.first;

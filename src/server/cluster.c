@@ -10,6 +10,7 @@
 
 #include "base/address.h"
 #include "base/host_port.h"
+#include "catalog/catalog.h"
 #include "server/server_priv.h"
 #include "vfs/cephfs.h"
 #include "vfs/shared_rados.h"
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FORMAT 1
 #define RADOS "rados:"
@@ -349,23 +351,45 @@ static rq_err open_mounted(const rq_cluster_place *p, unsigned mode, bool create
     return open_folder(p->files, mode, ret, why);
 }
 
-static rq_err open_cephfs(const rq_cluster_place *p, const char *plugin, unsigned mode, bool create,
-                          rq_cluster_store *s, rq_error *why)
+static rq_cephfs_options cephfs_options(const rq_cluster_place *p, const rq_cluster_store *s)
 {
-    const rq_cephfs_options o = {.conf = p->conf,
-                                 .user = p->user,
-                                 .file_system = p->file_system,
-                                 .root = p->files_root,
-                                 .create = create,
-                                 .folder_mode = mode,
-                                 .lost = s->lost,
-                                 .lost_ctx = s->lost_ctx};
-    return rq_cephfs_open(plugin, &o, s->shared, &s->files, why);
+    return (rq_cephfs_options){.conf = p->conf,
+                               .user = p->user,
+                               .file_system = p->file_system,
+                               .root = p->files_root,
+                               .lost = s->process.lost,
+                               .lost_ctx = s->process.lost_ctx};
+}
+
+/* The mount is named by the process's ServerName, so that whoever fences the server can end the mount. */
+static rq_err open_cephfs(const rq_cluster_place *p, const char *plugin, unsigned mode, bool create,
+                          rq_executor *ex, rq_cluster_store *s, rq_error *why)
+{
+    rq_cephfs_options o = cephfs_options(p, s);
+    RQ_TRY(rq__cluster_start_code(s->shared, ex, &s->start_code, why));
+    const rq_server_name name = {
+        .host = s->process.host, .port = s->process.port, .start_code = s->start_code};
+    const rq_server_name *client = rq_server_name_new(&name);
+    if (client == NULL) return rq_no_memory(why);
+    o.client = client->text;
+    o.create = create;
+    o.folder_mode = mode;
+    rq_err rc = rq_cephfs_open(plugin, &o, s->shared, &s->files, why);
+    rq_server_name_unref(client);
+    return rc;
+}
+
+static rq_err fail_missing(const rq_cluster_place *p, const rq_cluster_store *s, rq_error *why)
+{
+    return rq_fail(
+        why, RQ_E_STATE,
+        "files: %s does not exist, but cluster %s has data there. Is its file system mounted?",
+        p->files, s->cluster_id);
 }
 
 /* A folder is made with the cluster, not where a mount is missing. */
 static rq_err open_files(const rq_cluster_place *p, const char *plugin, unsigned mode,
-                         rq_cluster_store *s, rq_error *why)
+                         rq_executor *ex, rq_cluster_store *s, rq_error *why)
 {
     rq_arena a = {0};
     rq_error own = {0};
@@ -375,13 +399,10 @@ static rq_err open_files(const rq_cluster_place *p, const char *plugin, unsigned
     if (rc != RQ_OK && !create) return rq_fail(why, rc, "store %s: %s", p->store, own.message);
     rq_error_clear(&own);
     rc = p->files_root == NULL ? open_mounted(p, mode, create, &s->files, &own)
-                               : open_cephfs(p, plugin, mode, create, s, &own);
+                               : open_cephfs(p, plugin, mode, create, ex, s, &own);
     if (rc != RQ_E_NOT_FOUND || create)
         return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
-    return rq_fail(
-        why, RQ_E_STATE,
-        "files: %s does not exist, but cluster %s has data there. Is its file system mounted?",
-        p->files, s->cluster_id);
+    return fail_missing(p, s, why);
 }
 
 static rq_err take_files(rq_cluster_store *s, rq_executor *ex, rq_error *why)
@@ -398,7 +419,7 @@ static rq_err open_in_ceph(const rq_cluster_place *p, unsigned mode, rq_executor
     char plugin[4096];
     RQ_TRY(rq_shared_rados_find(plugin, sizeof plugin, why));
     RQ_TRY(connect_to_pool(p, plugin, ex, ret, why));
-    RQ_TRY(open_files(p, plugin, mode, ret, why));
+    RQ_TRY(open_files(p, plugin, mode, ex, ret, why));
     rq_err rc = take_files(ret, ex, &own);
     return rc == RQ_OK
                ? RQ_OK
@@ -421,12 +442,14 @@ static rq_err find_path(const rq_cluster_place *p, rq_cluster_store *ret, rq_err
 }
 
 rq_err rq__cluster_store_open(const rq_cluster_place *place, unsigned mode, rq_executor *ex,
-                              rq_cluster_store_lost *lost, void *lost_ctx, rq_cluster_store *ret,
+                              const rq_cluster_process *process, rq_cluster_store *ret,
                               rq_error *why)
 {
-    *ret = (rq_cluster_store){.lost = lost, .lost_ctx = lost_ctx};
+    *ret = (rq_cluster_store){.process = *process};
     RQ_TRY(place->pool != NULL ? open_in_ceph(place, mode, ex, ret, why)
                                : open_in_folder(place->store, mode, ex, ret, why));
+    if (ret->start_code == 0)
+        RQ_TRY(rq__cluster_start_code(ret->shared, ex, &ret->start_code, why));
     return place->files_root != NULL ? RQ_OK : find_path(place, ret, why);
 }
 
@@ -436,6 +459,76 @@ void rq__cluster_store_close(rq_cluster_store *s)
     rq_shared_free(s->shared);
     rq_vfs_free(s->shared_files);
     free(s->files_path);
+}
+
+/* --- a look that changes nothing ------------------------------------------------------------------- */
+
+/* RQ_E_NOT_FOUND: there is no cluster yet. */
+static rq_err look_for_identity(rq_cluster_store *s, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_err rc = read_identity(s, &a, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+static rq_err look_in_folder(const char *folder, rq_executor *ex, rq_cluster_store *s,
+                             rq_error *why)
+{
+    char path[4096];
+    struct stat st;
+    if ((size_t)snprintf(path, sizeof path, "%s/shared", folder) >= sizeof path)
+        return rq_fail(why, RQ_E_CONFIG, "--cluster: store: the path is too long");
+    if (stat(folder, &st) != 0 && errno == ENOENT)
+        return rq_fail(why, RQ_E_NOT_FOUND, "the folder does not exist");
+    if (access(folder, R_OK | W_OK | X_OK) != 0)
+        return rq_fail(why, RQ_E_PERMISSION, "%s", strerror(errno));
+    RQ_TRY(rq_vfs_posix_new(folder, &s->files, why));
+    RQ_TRY(check_entries(folder, s->files, why));
+    if (stat(path, &st) != 0 && errno == ENOENT)
+        return rq_fail(why, RQ_E_NOT_FOUND, "the folder is empty");
+    RQ_TRY(rq_vfs_posix_new(path, &s->shared_files, why));
+    RQ_TRY(rq_shared_posix_new(s->shared_files, ex, NULL, NULL, &s->shared));
+    return look_for_identity(s, why);
+}
+
+/* RQ_E_NOT_FOUND: the folder is missing. */
+static rq_err look_for_files(const rq_cluster_place *p, const char *plugin, rq_cluster_store *s,
+                             rq_error *why)
+{
+    const rq_cephfs_options o = cephfs_options(p, s);
+    return p->files_root == NULL ? open_mounted(p, 0700, false, &s->files, why)
+                                 : rq_cephfs_open(plugin, &o, s->shared, &s->files, why);
+}
+
+static rq_err look_in_ceph(const rq_cluster_place *p, rq_executor *ex, rq_cluster_store *s,
+                           rq_error *why)
+{
+    char plugin[4096];
+    rq_error own = {0};
+    RQ_TRY(rq_shared_rados_find(plugin, sizeof plugin, why));
+    RQ_TRY(connect_to_pool(p, plugin, ex, s, why));
+    rq_err found = look_for_identity(s, &own);
+    if (found != RQ_OK && found != RQ_E_NOT_FOUND) return rq_fail(why, found, "%s", own.message);
+    rq_error_clear(&own);
+    rq_err rc = look_for_files(p, plugin, s, &own);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
+    if (found != RQ_OK) return found;
+    return rc != RQ_OK ? fail_missing(p, s, why)
+                       : rq_root_check_claim(s->files, s->cluster_id, why);
+}
+
+rq_err rq__cluster_store_look(const rq_cluster_place *place, rq_executor *ex,
+                              char ret_id[RQ_CLUSTER_ID_SIZE], rq_error *why)
+{
+    rq_cluster_store s = {0};
+    rq_error own = {0};
+    rq_err rc = place->pool != NULL ? look_in_ceph(place, ex, &s, &own)
+                                    : look_in_folder(place->store, ex, &s, &own);
+    memcpy(ret_id, rc == RQ_OK ? s.cluster_id : "", rc == RQ_OK ? RQ_CLUSTER_ID_SIZE : 1);
+    rq__cluster_store_close(&s);
+    if (rc == RQ_OK || rc == RQ_E_NOT_FOUND) return RQ_OK;
+    return rq_fail(why, rc, "store %s: %s", place->store, own.message);
 }
 
 /* --- start codes --------------------------------------------------------------------------------- */

@@ -29,8 +29,14 @@ RQ_NODISCARD
 rq_err rq__cluster_parse(const char *text, const char *root, rq_arena *arena, rq_cluster_place *ret,
                          rq_error *why);
 
-/* Called once, on any thread, when the storage will never again do anything for this process. */
-typedef void rq_cluster_store_lost(void *ctx, const rq_error *why);
+/* The process that opens the storage. */
+typedef struct rq_cluster_process {
+    const char *host; /* of its ServerName, with the port */
+    uint16_t port;
+    /* Called once, on any thread, when the storage will never again do anything for this process. NULL: not called. */
+    void (*lost)(void *ctx, const rq_error *why);
+    void *lost_ctx;
+} rq_cluster_process;
 
 /* --- the storage ---------------------------------------------------------------------------------------
  * store=DIR: DIR/files has what HBase has in its root folder, DIR/shared logs and manifests. A store in Ceph: files=DIR
@@ -39,8 +45,8 @@ typedef struct rq_cluster_store {
     rq_vfs *files, *shared_files; /* shared_files: NULL if the store is in Ceph */
     char *files_path; /* of `files`, without symbolic links; NULL: not mounted, no bulk loads */
     rq_shared *shared;
-    rq_cluster_store_lost *lost;
-    void *lost_ctx;
+    rq_cluster_process process;
+    int64_t start_code; /* of this process, from rq__cluster_start_code */
     char cluster_id[RQ_CLUSTER_ID_SIZE];
 } rq_cluster_store;
 
@@ -48,9 +54,14 @@ typedef struct rq_cluster_store {
  * place has other contents, or those of another format. The caller closes `ret`, after an error, too. */
 RQ_NODISCARD
 rq_err rq__cluster_store_open(const rq_cluster_place *place, unsigned mode, rq_executor *ex,
-                              rq_cluster_store_lost *lost, void *lost_ctx, rq_cluster_store *ret,
+                              const rq_cluster_process *process, rq_cluster_store *ret,
                               rq_error *why);
 void rq__cluster_store_close(rq_cluster_store *s);
+/* For `rorqual server --check`: finds the errors of the place and the storage that rq__cluster_store_open would find, but
+ * writes nothing. *ret_id: the cluster's id; "": there is no cluster yet, and the first server makes one. */
+RQ_NODISCARD
+rq_err rq__cluster_store_look(const rq_cluster_place *place, rq_executor *ex,
+                              char ret_id[RQ_CLUSTER_ID_SIZE], rq_error *why);
 /* A number that no caller of this cluster was given before, above all earlier ones, and near the clock. */
 RQ_NODISCARD
 rq_err rq__cluster_start_code(rq_shared *shared, rq_executor *ex, int64_t *ret, rq_error *why);

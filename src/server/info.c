@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define LOOPBACK "127.0.0.1"
+#define PORTS_TRIED 100
 
 static rq_err bad_address(const char *text, rq_error *why)
 {
@@ -40,6 +41,7 @@ rq_err rq__info_place_of(const rq_config *c, rq_info_place *ret, rq_error *why)
     const char *text = rq_config_text(c, RQ_SET_HTTP);
     int64_t port = rq_config_int(c, RQ_SET_INFO_PORT);
     *ret = (rq_info_place){.fd = -1, .on = true, .is_explicit = true};
+    ret->may_move = rq_config_int(c, RQ_SET_INFO_PORT_AUTO) != 0;
     snprintf(ret->host, sizeof ret->host, "%s", LOOPBACK);
     if (strcmp(text, "none") == 0) {
         ret->on = false;
@@ -56,27 +58,50 @@ rq_err rq__info_place_of(const rq_config *c, rq_info_place *ret, rq_error *why)
     return RQ_OK;
 }
 
-static rq_err bind_place(rq_info_place *p, rq_error *why)
+static bool is_own(const rq_ports *own, unsigned port)
+{
+    return port == own->master || port == own->rs || (!own->without_zk && port == own->zk);
+}
+
+/* HBASE: HRegionServer.putUpWebUI. RQ_E_EXISTS: none of the tried ports is free; `why` names the first. */
+static rq_err listen_on_next(rq_info_place *p, const rq_ports *own, rq_error *why)
+{
+    unsigned last = p->port + PORTS_TRIED < UINT16_MAX ? p->port + PORTS_TRIED : UINT16_MAX;
+    rq_err rc = rq_socket_listen(p->address, p->port, false, &p->fd, &p->port, why);
+    if (!p->may_move || p->port == 0) return rc;
+    for (unsigned port = p->port + 1u; rc == RQ_E_EXISTS && port <= last; port++)
+        if (!is_own(own, port))
+            rc = rq_socket_listen(p->address, (uint16_t)port, false, &p->fd, &p->port, NULL);
+    return rc;
+}
+
+static rq_err bind_place(rq_info_place *p, const rq_ports *own, rq_error *why)
 {
     rq_listen l;
-    rq_error own = {.code = RQ_OK};
-    rq_err rc = rq__listen_resolve(p->host, &l, &own);
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = rq__listen_resolve(p->host, &l, &detail);
     if (rc == RQ_OK) {
         snprintf(p->address, sizeof p->address, "%s", l.address[0]);
-        rc = rq_socket_listen(p->address, p->port, false, &p->fd, &p->port, &own);
+        rc = listen_on_next(p, own, &detail);
     }
     if (rc == RQ_OK) return rc;
     return rq_fail(why, RQ_E_CONFIG,
                    "HTTP pages: %s (--http HOST:PORT: another address; --http 0: a free port; "
                    "--http none: no pages)",
-                   own.message);
+                   detail.message);
 }
 
-rq_err rq__info_bind(rq_info_place *p, const rq_log *log, rq_error *why)
+rq_err rq__info_bind(rq_info_place *p, const rq_ports *ports, const rq_log *log, rq_error *why)
 {
     rq_error own = {.code = RQ_OK};
+    uint16_t wanted = p->port;
     if (!p->on) return RQ_OK;
-    rq_err rc = bind_place(p, &own);
+    rq_err rc = bind_place(p, ports, &own);
+    if (rc == RQ_OK && wanted != 0 && p->port != wanted)
+        rq_log_info(log, "server",
+                    "HTTP pages are on port %u, because port %u is in use (--http HOST:PORT "
+                    "chooses another one)",
+                    p->port, wanted);
     if (rc == RQ_OK) return rc;
     p->on = false;
     if (p->is_explicit) return rq_fail(why, rc, "%s", own.message);

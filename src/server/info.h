@@ -11,6 +11,7 @@
 typedef struct rq_info_place {
     bool on;
     bool is_explicit; /* a setting names the address: a failure to listen prevents the start */
+    bool may_move;    /* if the port is in use, the next free one is taken */
     char host[RQ_HOST_SIZE]; /* as given, without brackets */
     char address[46];        /* numeric; set by rq__info_bind */
     uint16_t port;
@@ -22,9 +23,10 @@ typedef struct rq_info_place {
 RQ_NODISCARD
 rq_err rq__info_place_of(const rq_config *config, rq_info_place *ret, rq_error *why);
 /* Opens the listening socket. RQ_E_CONFIG: the socket cannot be opened, and a setting gives its
- * address. If the address is the default, logs the failure and turns the pages off instead. */
+ * address. If the address is the default, logs the failure and turns the pages off instead. `own`: ports that the server
+ * will listen on, which are not taken. */
 RQ_NODISCARD
-rq_err rq__info_bind(rq_info_place *p, const rq_log *log, rq_error *why);
+rq_err rq__info_bind(rq_info_place *p, const rq_ports *own, const rq_log *log, rq_error *why);
 /* The info port to report to clients: the pages' port if they listen on the host that clients are
  * told (`host`: --advertise, or the first of `listen`), else 0. */
 uint16_t rq__info_client_port(const rq_info_place *p, const rq_listen *listen, const char *host);

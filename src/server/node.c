@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "net/answers.h"
 #include "net/check.h"
-#include "server/reload.h"
 #include "server/security.h"
 #include "server/server_priv.h"
 #include "vfs/vfs.h"
@@ -78,20 +77,20 @@ static void storage_lost(void *ctx, const rq_error *why)
 static rq_err open_storage(rq_node *n, const rq_ports *ports, rq_error *why)
 {
     unsigned mode;
-    int64_t code;
+    const rq_cluster_process self = {
+        .host = n->name, .port = ports->rs, .lost = storage_lost, .lost_ctx = n};
     RQ_TRY(rq_server_folder_mode(n->o.config, &mode, why));
     RQ_TRY(rq__server_threads(n->o.config, &n->env.executor, &n->env.epoch, why));
     RQ_TRY(rq__node_open_pages(n, why));
-    RQ_TRY(
-        rq__cluster_store_open(&n->place, mode, n->env.executor, storage_lost, n, &n->store, why));
+    RQ_TRY(rq__cluster_store_open(&n->place, mode, n->env.executor, &self, &n->store, why));
+    RQ_TRY(rq__node_open_evictions(n, why));
     n->env.vfs = n->store.files;
     n->env.log = n->o.log;
     if (n->store.files_path != NULL)
         RQ_TRY(rq_intake_new(rq_config_text(n->o.config, RQ_SET_BULK_FOLDERS), n->store.files,
                              n->store.files_path, &n->intake, why));
-    RQ_TRY(rq__cluster_start_code(n->store.shared, n->env.executor, &code, why));
-    n->server = name_of(n, ports->rs, code);
-    n->master = name_of(n, ports->master, code);
+    n->server = name_of(n, ports->rs, n->store.start_code);
+    n->master = name_of(n, ports->master, n->store.start_code);
     if (n->server == NULL || n->master == NULL) return rq_no_memory(why);
     return rq_tenure_begin(n->store.shared, n->server->text, &n->tenure, why);
 }
@@ -165,11 +164,18 @@ static rq_err open_ops(rq_node *n, rq_error *why)
                                               .ops = n->ops,
                                               .loops = n->loops};
     RQ_TRY(rq_client_service_new(&client, &n->client, why));
+    n->reload.executor = n->env.executor;
+    n->reload.engine = n->engine;
+    n->reload.ops = n->ops;
+    n->reload.client = n->client;
+    n->reload.slow = n->slow;
     const rq_admin_services_options admin = {.env = &n->env,
                                              .engine = n->engine,
                                              .host = n->host,
                                              .config = n->o.config,
                                              .info_port = info_port_of(n),
+                                             .reload = rq__node_reload_for_client,
+                                             .reload_ctx = n,
                                              .slow = n->slow,
                                              .loops = n->loops,
                                              .client = n->client};
@@ -487,7 +493,8 @@ static rq_err hold_ports(rq_node *n, rq_ports *p, rq_error *why)
     RQ_TRY(rq__listen_hold(&n->listen, p, &n->held, why));
     rq__listen_host(&n->listen, n->o.advertise, n->name);
     RQ_TRY(rq__info_place_of(n->o.config, &n->info, why));
-    return rq__info_bind(&n->info, n->o.log, why);
+    n->info.may_move |= !n->info.is_explicit; /* a machine may have several servers */
+    return rq__info_bind(&n->info, p, n->o.log, why);
 }
 
 static rq_err make_ready_text(rq_node *n, const rq_ports *p, rq_error *why)
@@ -540,12 +547,20 @@ static void warn_unserved(const rq_node *n)
                     "hbase.quota.enabled has no effect: a cluster does not support quotas yet");
 }
 
+rq_err rq__node_can_open(rq_error *why)
+{
+    return rq_member_can_open(why);
+}
+
 rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why)
 {
     rq_node *n = calloc(1, sizeof *n);
     if (n == NULL) return rq_no_memory(why);
     n->o = *o;
     n->info.fd = -1;
+    n->reload =
+        (rq_reload){.log = o->log, .config = o->config, .reread = o->reread, .ctx = o->reread_ctx};
+    pthread_mutex_init(&n->reload.lock, NULL);
     init_wake(n);
     rq__log_configure(o->log, o->config);
     rq_err rc = open_all(n, why);
@@ -560,6 +575,16 @@ rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why)
                 n->store.cluster_id);
     *ret = n;
     return RQ_OK;
+}
+
+rq_err rq_node_reload(rq_node *n, rq_error *why)
+{
+    return rq__reload_run(&n->reload, why);
+}
+
+rq_err rq__node_reload_for_client(void *ctx, rq_error *why)
+{
+    return rq_node_reload(ctx, why);
 }
 
 const char *rq_node_ready_text(const rq_node *n)
@@ -624,6 +649,7 @@ static void close_storage(rq_node *n)
 {
     rq_tenure_free(n->tenure);
     rq_intake_free(n->intake);
+    rq__node_close_evictions(n);
     rq__cluster_store_close(&n->store);
     if (n->loops != NULL) rq_loops_free(n->loops);
     if (n->budget != NULL) rq_budget_free(n->budget);
@@ -653,6 +679,7 @@ rq_err rq_node_close(rq_node *n, rq_error *why)
     rq_arena_clear(&n->arena);
     pthread_cond_destroy(&n->wake);
     pthread_mutex_destroy(&n->lock);
+    pthread_mutex_destroy(&n->reload.lock);
     free(n);
     return rc;
 }

@@ -17,10 +17,15 @@ typedef struct rq_node rq_node;
  * headers, or its library is not installed. */
 RQ_NODISCARD
 rq_err rq_node_open(const rq_server_options *o, rq_node **ret, rq_error *why);
+/* RQ_E_UNSUPPORTED: as rq_node_open. */
+RQ_NODISCARD
+rq_err rq__node_can_open(rq_error *why);
 /* "cluster HOST:PORT/ROOT, master HOST:PORT, regionserver HOST:PORT, http HOST:PORT, store DIR". */
 const char *rq_node_ready_text(const rq_node *n);
 /* False if an event loop has not run a task for two seconds. Never blocks; any thread. */
 bool rq_node_pulse(rq_node *n);
+/* As rq_server_reload. */
+rq_err rq_node_reload(rq_node *n, rq_error *why);
 /* Logs what its threads and calls are doing. Not on a loop. */
 void rq_node_report(rq_node *n);
 /* Closes its regions with a flush, so that other servers open them without a replay, and leaves the cluster.

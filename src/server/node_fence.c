@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fences servers that have ended, for a master and for standbys, and removes their logs; see node.h. A fence that fails is
- * tried again (tries.h).
+ * tried again (tries.h). A fenced server is evicted (node_evict.c).
  *
  * Sets on storage: "ended" has the servers that were fenced and whose logs are not removed yet; "leaving" has masters that
  * end in order (node_standby.c).
@@ -19,11 +19,32 @@ rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why)
 {
     uint64_t quiet_ns;
     RQ_TRY(rq_set_put(n->store.shared, ENDED, server, why));
-    rq_err rc = rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, why);
-    if (rc == RQ_OK)
-        rq_log_warn(n->o.log, "cluster", "%s is fenced: it can no longer write to the storage",
-                    server);
-    return rc;
+    RQ_TRY(rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, why));
+    rq_log_warn(n->o.log, "cluster", "%s is fenced: it can no longer write to the storage", server);
+    rq__node_evict(n, server);
+    return RQ_OK;
+}
+
+/* A fence makes what it does not find: the keeper may not remove the log between these two steps. */
+static void note_ended(rq_node *n, const char *server)
+{
+    uint64_t quiet_ns;
+    rq_wal_state state;
+    rq_err rc = rq_wal_state_of(n->store.shared, server, &state, NULL);
+    if (rc != RQ_OK || state == RQ_WAL_OPEN) return;
+    if (rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, NULL) == RQ_OK)
+        rq__node_evict(n, server);
+}
+
+void rq__node_note_ended(rq_node *n)
+{
+    rq_arena a = {0};
+    const char **list;
+    size_t count = 0;
+    if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
+    for (size_t i = 0; i < count && !rq__node_is_stopping(n); i++)
+        note_ended(n, list[i]);
+    rq_arena_clear(&a);
 }
 
 static void note_failure(rq_node *n, const char *server, uint64_t now_ns, const rq_error *why)
@@ -89,7 +110,7 @@ void rq__node_retire_logs(rq_node *n)
     const char **list;
     size_t count = 0;
     uint64_t now = ex->now_ns(ex);
-    if (now < n->retire_at_ns) return;
+    if (n->catalog == NULL || now < n->retire_at_ns) return;
     n->retire_at_ns = now + (uint64_t)RETIRE_MS * 1000000;
     bool sweeps = ++n->retire_rounds % SWEEP_EVERY == 0;
     if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;

@@ -383,7 +383,7 @@ static bool hears_enough(const reports *r)
     return r->there <= 2 || (r->heard > 1 && 2 * r->heard >= r->there);
 }
 
-static bool is_stopping(rq_node *n)
+bool rq__node_is_stopping(rq_node *n)
 {
     pthread_mutex_lock(&n->lock);
     bool stopping = n->stopping;
@@ -417,7 +417,7 @@ static rq_err wait_for_reports(rq_node *n, rq_error *why)
     reports r = {0};
     size_t before = 0;
     bool all = false;
-    while (!is_stopping(n) &&
+    while (!rq__node_is_stopping(n) &&
            (r.heard < least || (now - begin < (hears_enough(&r) ? patience : session + patience) &&
                                 (!all || now - last < settled)))) {
         (void)poll(NULL, 0, LOOK_MS);
@@ -429,7 +429,7 @@ static rq_err wait_for_reports(rq_node *n, rq_error *why)
     }
     rq_log_info(n->o.log, "cluster", "%zu of %zu servers in ZooKeeper have reported to this master",
                 r.there, r.heard);
-    if (hears_enough(&r) || is_stopping(n)) return RQ_OK;
+    if (hears_enough(&r) || rq__node_is_stopping(n)) return RQ_OK;
     return rq_fail(why, RQ_E_SERVER_ABORTED,
                    "the elected master has heard from only %zu of %zu servers, itself included: it "
                    "may be cut off, and ends so that another server is elected",
@@ -523,6 +523,8 @@ static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *wh
                                          .engine = n->engine,
                                          .catalog = catalog,
                                          .config = n->o.config,
+                                         .reload = rq__node_reload_for_client,
+                                         .reload_ctx = n,
                                          .slow = n->slow,
                                          .loops = n->loops,
                                          .client = n->client,
@@ -545,8 +547,9 @@ static rq_err become_master(rq_node *n, rq_error *why)
     rq_host_name_no_more(n->host);
     RQ_TRY(open_remote(n, why));
     RQ_TRY(rq__node_take_orders(n, why));
+    rq__node_note_ended(n); /* while the others report */
     RQ_TRY(wait_for_reports(n, why));
-    if (is_stopping(n)) return RQ_OK;
+    if (rq__node_is_stopping(n)) return RQ_OK;
     RQ_TRY(take_system_regions(n, why));
     RQ_TRY(open_catalog(n, &catalog, why));
     RQ_TRY(open_master_services(n, catalog, why));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c, node_lease.c,
+/* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c, node_evict.c, node_lease.c,
  * node_names.c and node_pages.c. */
 #ifndef RQ_SERVER_NODE_PRIV_H
 #define RQ_SERVER_NODE_PRIV_H
@@ -19,6 +19,7 @@
 #include "server/cluster.h"
 #include "server/info.h"
 #include "server/listen.h"
+#include "server/reload.h"
 #include "server/tries.h"
 #include "service/admin.h"
 
@@ -41,6 +42,7 @@ struct rq_node {
     rq_env env;
     const rq_server_name *server, *master; /* this process's two names; one start code */
     rq_tenure *tenure;
+    rq_lane *evictions; /* NULL: the file system of HFiles needs none */
     rq_engine *engine;
     rq_host *host;
     rq_loops *loops;
@@ -61,6 +63,7 @@ struct rq_node {
     rq_http *http;
     rq_metrics *metrics;
     rq_slow_log *slow;
+    rq_reload reload;
     bool serves_pages RQ_GUARDED_BY(lock);
     struct {
         _Atomic(rq_catalog *) catalog; /* NULL: this process is not the active master */
@@ -107,8 +110,12 @@ struct rq_node {
 
 /* The server in the active master's process, with a reference for the caller. NULL: the master is unknown, or memory is exhausted. */
 const rq_server_name *rq__node_active(const rq_member_view *v);
+/* Of rq_admin_services_options; `ctx` is the node. */
+rq_err rq__node_reload_for_client(void *ctx, rq_error *why);
 /* Wakes the keeper. */
 void rq__node_stir(rq_node *n);
+/* Any thread. */
+bool rq__node_is_stopping(rq_node *n);
 /* How long the master does not hear a server before it takes its regions. */
 rq_silence_limits rq__node_silence(const rq_node *n);
 RQ_NODISCARD
@@ -147,8 +154,21 @@ rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why);
 /* True: it is fenced. False: the storage has not answered, or the next attempt is not due: call it again later. What
  * fails is logged. The keeper's. */
 bool rq__node_fence_or_retry(rq_node *n, const char *server);
-/* Removes logs of ended servers that no region needs any more, every few seconds. The keeper's. */
+/* Removes logs of ended servers that no region needs any more, every few seconds. Not before the catalog is open: until then the
+ * opener looks at the same logs (rq__node_note_ended). The keeper's. */
 void rq__node_retire_logs(rq_node *n);
+/* For a new master: looks at the servers that others have fenced, except those whose logs are removed. The wait for a server's
+ * lease begins now, and not when its regions are opened; and who has fenced it may have ended before it evicted it. What fails
+ * only takes longer then. */
+void rq__node_note_ended(rq_node *n);
+
+/* --- node_evict.c ----------------------------------------------------------------------------------- */
+RQ_NODISCARD
+rq_err rq__node_open_evictions(rq_node *n, rq_error *why);
+/* Ends what the server holds in the file system of HFiles, in the background. Any thread. REQUIRES: it is fenced. */
+void rq__node_evict(rq_node *n, const char *server);
+/* Waits for evictions that have begun. */
+void rq__node_close_evictions(rq_node *n);
 
 /* --- node_lease.c ----------------------------------------------------------------------------------- */
 /* The keeper's. */

@@ -47,7 +47,7 @@ static rq_err reload(rq_reload *r, rq_error *why)
     rq_config_free(fresh);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
     rq__log_configure(r->log, r->config);
-    rq_vfs_posix_set_slow(r->vfs, rq__slow_ns_of(r->config));
+    if (r->vfs != NULL) rq_vfs_posix_set_slow(r->vfs, rq__slow_ns_of(r->config));
     rq_thread_executor_resize(r->executor, RQ_POOL_COMPACT,
                               (unsigned)rq_config_int(r->config, RQ_SET_COMPACTION_THREADS));
     rq_thread_executor_resize(r->executor, RQ_POOL_COMPACT_LARGE,

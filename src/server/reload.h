@@ -18,7 +18,7 @@
 typedef struct rq_reload {
     rq_log *log;
     rq_config *config;
-    rq_vfs *vfs;
+    rq_vfs *vfs;           /* NULL: of a cluster's server, which logs slow appends by itself */
     rq_executor *executor; /* whose threads' statistics depend on settings */
     rq_engine *engine;
     rq_ops *ops;

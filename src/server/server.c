@@ -507,7 +507,7 @@ static rq_err open_all(rq_server *s, const rq_server_options *o, rq_error *why)
     RQ_TRY(rq__listen_hold(&s->listen, &p, &s->held, why));
     rq__listen_host(&s->listen, o->advertise, s->host);
     RQ_TRY(rq__info_place_of(o->config, &s->info, why));
-    RQ_TRY(rq__info_bind(&s->info, s->log, why));
+    RQ_TRY(rq__info_bind(&s->info, &p, s->log, why));
     RQ_TRY(rq__server_threads(o->config, &s->executor, &s->epoch, why));
     RQ_TRY(open_pages(s, o, why));
     RQ_TRY(open_environment(s, o, why));

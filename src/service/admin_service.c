@@ -409,8 +409,7 @@ static rq_err update_configuration(rq__blocking *b)
 {
     const rq_admin_services *s = b->services;
     if (s->reload == NULL)
-        return rq_fail(&b->why, RQ_E_UNSUPPORTED,
-                       "a cluster does not support a reload of settings yet");
+        return rq_fail(&b->why, RQ_E_UNSUPPORTED, "there are no settings to read again");
     return s->reload(s->reload_ctx, &b->why);
 }
 

@@ -260,12 +260,50 @@ static rq_err cephfs_restrict_mode(rq_vfs *base, const char *path, unsigned *ret
     return RQ_OK;
 }
 
+/* --- clients ------------------------------------------------------------------------------------ */
+
+/* What the metadata server knows a client by: the UUID of its session. Folders of one file system may be those of
+ * different clusters, whose processes may have the same names. */
+static char *uuid_of(const char *root, const char *client)
+{
+    size_t size = sizeof "rorqual  " + strlen(root) + strlen(client);
+    char *uuid = malloc(size);
+    if (uuid != NULL) snprintf(uuid, size, "rorqual %s %s", root, client);
+    return uuid;
+}
+
+/* The metadata server ends the session of the UUID, has the OSDs refuse the client, and gives others what it held.
+ * 0 or a negative errno. */
+static int evict(rq__cephfs *v, const char *uuid)
+{
+    pthread_mutex_lock(&v->evicting);
+    int rc = ceph_start_reclaim(v->mount, uuid, CEPH_RECLAIM_RESET);
+    ceph_finish_reclaim(v->mount);
+    pthread_mutex_unlock(&v->evicting);
+    return rc == -ENOENT ? 0 : rc; /* there is no such session */
+}
+
+static rq_err cephfs_evict(rq_vfs *base, const char *client, rq_error *why)
+{
+    rq__cephfs *v = of(base);
+    char text[128], *uuid = uuid_of(strchr(v->name, '/'), client);
+    if (uuid == NULL) return rq_no_memory(why);
+    int rc = evict(v, uuid);
+    free(uuid);
+    if (rc == 0) return RQ_OK;
+    if (rc == -ESHUTDOWN || rc == -ENOTCONN) tell_lost(v);
+    return rq_fail(why, rc == -EOPNOTSUPP ? RQ_E_UNSUPPORTED : rq__errno_code(-rc),
+                   "%s: the metadata server does not end the session of %s: %s", v->name, client,
+                   strerror_r(-rc, text, sizeof text));
+}
+
 /* --- the mount ---------------------------------------------------------------------------------- */
 
 static void cephfs_free(rq_vfs *base)
 {
     rq__cephfs *v = of(base);
     rq__data_pools_clear(&v->pools);
+    pthread_mutex_destroy(&v->evicting);
     if (v->mount != NULL) {
         (void)ceph_unmount(v->mount); /* writes back what was not synced */
         (void)ceph_release(v->mount);
@@ -297,6 +335,7 @@ static const rq_vfs functions = {
     .share_file = rq__cephfs_share_file,
     .remove_file = cephfs_remove_file,
     .restrict_mode = cephfs_restrict_mode,
+    .evict = cephfs_evict,
     .free = cephfs_free,
 };
 
@@ -315,6 +354,16 @@ static int configure(struct ceph_mount_info *mount, const rq_cephfs_options *o)
     return rc;
 }
 
+/* Before the mount, after which the session cannot get a name. */
+static int name_client(struct ceph_mount_info *mount, const rq_cephfs_options *o)
+{
+    char *uuid = uuid_of(o->root, o->client);
+    int rc = uuid == NULL ? -ENOMEM : ceph_init(mount);
+    if (rc == 0) ceph_set_uuid(mount, uuid);
+    free(uuid);
+    return rc;
+}
+
 /* 0 or a negative errno. */
 static int mount_at(const rq_cephfs_options *o, const char *root, struct ceph_mount_info **ret)
 {
@@ -322,6 +371,7 @@ static int mount_at(const rq_cephfs_options *o, const char *root, struct ceph_mo
     int rc = ceph_create(&mount, o->user + strlen("client."));
     if (rc != 0) return rc;
     rc = configure(mount, o);
+    if (rc == 0 && o->client != NULL) rc = name_client(mount, o);
     if (rc == 0) rc = ceph_mount(mount, root);
     if (rc == 0)
         *ret = mount;
@@ -337,6 +387,12 @@ static rq_err fail_mount(const rq__cephfs *v, int rc, rq_error *why)
     return rq_fail(why, rq__errno_code(-rc), "%s: cannot mount: %s", v->name, strerror(-rc));
 }
 
+static void unmount(struct ceph_mount_info *mount)
+{
+    (void)ceph_unmount(mount);
+    (void)ceph_release(mount);
+}
+
 /* The folder is missing, or the file system is. */
 static rq_err make_root(const rq__cephfs *v, const rq_cephfs_options *o, rq_error *why)
 {
@@ -350,20 +406,29 @@ static rq_err make_root(const rq__cephfs *v, const rq_cephfs_options *o, rq_erro
     if (rc != 0) return fail_mount(v, rc, why);
     rc = o->create ? ceph_mkdirs(mount, o->root, v->folder_mode) : -ENOENT;
     if (rc == 0 || rc == -EEXIST) rc = ceph_sync_fs(mount);
-    (void)ceph_unmount(mount);
-    (void)ceph_release(mount);
+    unmount(mount);
     return rc == 0 ? RQ_OK
                    : rq_fail(why, rq__errno_code(-rc), "%s: cannot %s the folder: %s", v->name,
                              o->create ? "make" : "find", strerror(-rc));
 }
 
+/* In a session without a name: one that finds no folder keeps its name for a while, and no other session may have it. */
+static rq_err look_for_root(const rq__cephfs *v, const rq_cephfs_options *o, rq_error *why)
+{
+    struct ceph_mount_info *mount;
+    rq_cephfs_options unnamed = *o;
+    unnamed.client = NULL;
+    int rc = mount_at(&unnamed, o->root, &mount);
+    if (rc == -ENOENT) return make_root(v, &unnamed, why);
+    if (rc != 0) return fail_mount(v, rc, why);
+    unmount(mount);
+    return RQ_OK;
+}
+
 static rq_err mount_root(rq__cephfs *v, const rq_cephfs_options *o, rq_error *why)
 {
+    RQ_TRY(look_for_root(v, o, why));
     int rc = mount_at(o, o->root, &v->mount);
-    if (rc == -ENOENT) {
-        RQ_TRY(make_root(v, o, why));
-        rc = mount_at(o, o->root, &v->mount);
-    }
     if (rc != 0) return fail_mount(v, rc, why);
     (void)ceph_umask(v->mount, 0); /* modes are chosen by the caller */
     return RQ_OK;
@@ -392,6 +457,7 @@ rq_err rq__cephfs_new(const char *version, const rq_cephfs_options *o, rq_shared
     v->folder_mode = o->folder_mode;
     v->lost = o->lost;
     v->lost_ctx = o->lost_ctx;
+    pthread_mutex_init(&v->evicting, NULL);
     rq__data_pools_init(&v->pools, rq__rados_of(pool)->cluster);
     v->name = name_of(o);
     rq_err rc = v->name == NULL ? rq_no_memory(why) : mount_root(v, o, why);

@@ -7,8 +7,8 @@
  * (cephfs_direct.c).
  *
  * Calls wait while Ceph does not answer. When a client was silent for session_timeout (60 s by default), others get the files
- * that it had open. The metadata server evicts it then, or after session_autoclose (300 s); an evicted client never reads or writes
- * again, and its process has to end.
+ * that it had open. The metadata server evicts it then, or after session_autoclose (300 s), or when another process says so
+ * (rq_vfs_evict); an evicted client never reads or writes again, and its process has to end.
  */
 #ifndef RQ_VFS_CEPHFS_H
 #define RQ_VFS_CEPHFS_H
@@ -21,6 +21,7 @@ typedef struct rq_cephfs_options {
     const char *user;        /* "client.admin" */
     const char *file_system; /* NULL: Ceph's default one */
     const char *root;        /* absolute path of the folder in it */
+    const char *client;      /* of this process alone, for rq_vfs_evict; NULL: it has no name */
     bool create;             /* the folder, if it is missing */
     unsigned folder_mode;    /* of new folders; new files get it without execute permission */
     /* Called once, on any thread, when this client was evicted. NULL: not called. */

@@ -48,6 +48,7 @@ typedef struct rq__cephfs {
     char *name; /* of the root, for messages: "cephfs:/path" */
     mode_t folder_mode;
     rq__data_pools pools;
+    pthread_mutex_t evicting; /* libcephfs knows of one eviction of a mount at a time */
     void (*lost)(void *ctx, const rq_error *why);
     void *lost_ctx;
     atomic_flag is_lost;

@@ -73,6 +73,37 @@ rq_err rq__tenure_over(const rq_tenure *t, rq_error *why)
         "this server may no longer write its write-ahead log: another server has fenced it");
 }
 
+void rq__quiet_times_init(rq__quiet_times *q)
+{
+    pthread_mutex_init(&q->lock, NULL);
+    q->count = 0;
+}
+
+void rq__quiet_times_clear(rq__quiet_times *q)
+{
+    pthread_mutex_destroy(&q->lock);
+}
+
+/* REQUIRES: lock held. */
+static uint64_t quiet_time(rq__quiet_times *q, const char *name, uint64_t now_ns)
+{
+    size_t kept = q->count < RQ__QUIET_MAX ? q->count : RQ__QUIET_MAX;
+    for (size_t i = 0; i < kept; i++)
+        if (strcmp(q->list[i].name, name) == 0) return q->list[i].ns;
+    size_t at = q->count++ % RQ__QUIET_MAX;
+    memcpy(q->list[at].name, name, strlen(name) + 1);
+    q->list[at].ns = now_ns + RQ_LEASE_WAIT_NS;
+    return q->list[at].ns;
+}
+
+uint64_t rq__quiet_time(rq__quiet_times *q, const char *name, uint64_t now_ns)
+{
+    pthread_mutex_lock(&q->lock);
+    uint64_t ns = quiet_time(q, name, now_ns);
+    pthread_mutex_unlock(&q->lock);
+    return ns;
+}
+
 rq_err rq_tenure_end(rq_tenure *t, rq_error *why)
 {
     rq__tenure_ended(t); /* first: whoever sees the seal may answer reads */

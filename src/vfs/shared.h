@@ -63,7 +63,8 @@ RQ_NODISCARD rq_err rq_tenure_end(rq_tenure *t, rq_error *why);
  * revoked. NULL is allowed. REQUIRES: its logs are closed. */
 void rq_tenure_free(rq_tenure *t);
 /* Ends another server's tenure and seals its log. When it returns RQ_OK, rules 2 to 4 hold.
- * *ret_quiet_ns: the time, by rq_shared_now_ns, from which that server answers no read. A name that
+ * *ret_quiet_ns: the time, by rq_shared_now_ns, from which that server answers no read; a later revoke of the tenure, by
+ * the same server, returns no later time, unless it has forgotten the first one. A name that
  * was never taken can no longer be taken afterwards; a name that is removed meanwhile is no error.
  * On an error call it again. */
 RQ_NODISCARD rq_err rq_tenure_revoke(rq_shared *s, const char *server_name, uint64_t *ret_quiet_ns,

@@ -3,6 +3,8 @@
 #ifndef RQ_VFS_SHARED_PRIV_H
 #define RQ_VFS_SHARED_PRIV_H
 
+#include <pthread.h>
+
 #include "vfs/shared.h"
 
 /* Extends the lease, unless the tenure has ended. Called after a guarded operation succeeded that
@@ -18,6 +20,24 @@ void rq__slog_write_end(rq_slog_write *w, rq_err rc);
 /* Time from a fence to the end of the lease of a server whose clock is slower by 1 %. */
 #define RQ_LEASE_WAIT_NS (RQ_SHARED_LEASE_NS + RQ_SHARED_LEASE_NS / 100)
 #define RQ_LEASE_USED_NS (RQ_SHARED_LEASE_NS / 100 * 95)
+
+/* --- leases of revoked tenures ---------------------------------------------------------------- */
+/* When they have run out, by this server's clock: a later revoke of the same tenure does not wait for the lease again.
+ * Bounded: a name that is forgotten waits once more. */
+#define RQ__QUIET_MAX 64
+typedef struct rq__quiet_times {
+    pthread_mutex_t lock;
+    struct {
+        char name[RQ_SHARED_NAME_MAX + 1];
+        uint64_t ns;
+    } list[RQ__QUIET_MAX] RQ_GUARDED_BY(lock);
+    size_t count RQ_GUARDED_BY(lock); /* of all names so far: the next one replaces the oldest */
+} rq__quiet_times;
+
+void rq__quiet_times_init(rq__quiet_times *q);
+void rq__quiet_times_clear(rq__quiet_times *q);
+/* What a revoke returns that has just fenced the tenure, or found it fenced. */
+uint64_t rq__quiet_time(rq__quiet_times *q, const char *name, uint64_t now_ns);
 
 /* --- the renewal of a lease (shared_renewal.c) ------------------------------------------------ */
 /* Part of a tenure. */

@@ -224,6 +224,7 @@ static void rados_free(rq_shared *s)
     rq__rados *r = rq__rados_of(s);
     if (r->io != NULL) rados_ioctx_destroy(r->io);
     if (r->cluster != NULL) rados_shutdown(r->cluster);
+    rq__quiet_times_clear(&r->quiet_times);
     free(r);
 }
 
@@ -341,6 +342,7 @@ rq_err rq__shared_rados_new(const char *version, const rq_rados_options *o, rq_e
     if (r == NULL) return rq_no_memory(why);
     r->base = functions;
     r->executor = executor;
+    rq__quiet_times_init(&r->quiet_times);
     rq_err rc = connect_to(r, o, why);
     if (rc == RQ_OK) rc = check_pool(r, o->pool, why);
     if (rc == RQ_OK)

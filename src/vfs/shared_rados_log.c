@@ -5,7 +5,8 @@
  *  1. The head's owner is replaced: from here on the tenure has no new segment and no renewal.
  *  2. Each stripe of each segment gets the owner "-", in an operation of its own; one that is missing
  *     is made, so that the writer cannot make it. Since each append compares the owner in the same
- *     operation, none that is executed after this one succeeds.
+ *     operation, none that is executed after this one succeeds. Many stripes at the same time: each operation waits
+ *     for the disks of several OSDs.
  *  3. The lengths are read, which no longer change, and written to the head once.
  *
  * Every step may be repeated, by any server, after any of the others. Later steps that compare the
@@ -202,18 +203,86 @@ static rq_err list_segments(fencing *f, rq_error *why)
     return RQ_OK;
 }
 
-static rq_err fence_stripe(fencing *f, rq_slog_segment *segment, unsigned stripe, rq_error *why)
-{
+#define STRIPES_AT_ONCE 64
+
+/* An operation on a stripe. */
+typedef struct stripe_op {
     char name[RQ__RADOS_NAME_MAX];
+    rados_completion_t completion;
+    int rc; /* negative: it was not sent, or failed */
+    uint64_t length;
     time_t changed;
-    rq__rados_stripe_name(f->name, segment->number, stripe, name);
+} stripe_op;
+
+static int send_fence(const fencing *f, stripe_op *o)
+{
     rados_write_op_t op = rados_create_write_op();
     rados_write_op_create(op, LIBRADOS_CREATE_IDEMPOTENT, NULL);
     rados_write_op_setxattr(op, OWNER, NOBODY, strlen(NOBODY));
-    RQ_TRY(rq__rados_result(rq__rados_write(f->r, name, op), "fence", name, why));
-    /* NOT_FOUND: all was removed meanwhile. */
-    return rq__rados_result(rados_stat(f->r->io, name, &segment->lengths[stripe], &changed),
-                            "measure", name, why);
+    int rc = rados_aio_write_op_operate(op, f->r->io, o->completion, o->name, NULL,
+                                        LIBRADOS_OPERATION_NOFLAG);
+    rados_release_write_op(op);
+    return rc;
+}
+
+static int send_stat(const fencing *f, stripe_op *o)
+{
+    return rados_aio_stat(f->r->io, o->name, o->completion, &o->length, &o->changed);
+}
+
+static void begin_op(const fencing *f, stripe_op *o, int (*send)(const fencing *f, stripe_op *o))
+{
+    o->rc = rados_aio_create_completion2(NULL, NULL, &o->completion);
+    if (o->rc < 0) return;
+    o->rc = send(f, o);
+    if (o->rc < 0) rados_aio_release(o->completion);
+}
+
+static void end_op(stripe_op *o)
+{
+    if (o->rc < 0) return;
+    (void)rados_aio_wait_for_complete(o->completion);
+    o->rc = rados_aio_get_return_value(o->completion);
+    rados_aio_release(o->completion);
+}
+
+/* Sends all, and waits for all; the first failure counts. */
+static rq_err operate(const fencing *f, stripe_op *list, size_t count, const char *verb,
+                      int (*send)(const fencing *f, stripe_op *o), rq_error *why)
+{
+    rq_err first = RQ_OK;
+    for (size_t i = 0; i < count; i++)
+        begin_op(f, &list[i], send);
+    for (size_t i = 0; i < count; i++) {
+        end_op(&list[i]);
+        if (first == RQ_OK) first = rq__rados_result(list[i].rc, verb, list[i].name, why);
+    }
+    return first;
+}
+
+/* Of all stripes, `count` from the number `from`. RQ_E_NOT_FOUND: all was removed meanwhile. */
+static rq_err fence_some(const fencing *f, size_t from, size_t count, stripe_op *list,
+                         rq_error *why)
+{
+    for (size_t i = 0; i < count; i++)
+        rq__rados_stripe_name(f->name, f->segments[(from + i) / RQ_SLOG_STRIPES].number,
+                              (unsigned)((from + i) % RQ_SLOG_STRIPES), list[i].name);
+    RQ_TRY(operate(f, list, count, "fence", send_fence, why));
+    RQ_TRY(operate(f, list, count, "measure", send_stat, why));
+    for (size_t i = 0; i < count; i++)
+        f->segments[(from + i) / RQ_SLOG_STRIPES].lengths[(from + i) % RQ_SLOG_STRIPES] =
+            list[i].length;
+    return RQ_OK;
+}
+
+static rq_err fence_stripes(fencing *f, rq_error *why)
+{
+    size_t all = f->count * RQ_SLOG_STRIPES;
+    stripe_op *list = rq_arena_calloc(&f->arena, STRIPES_AT_ONCE, sizeof *list);
+    if (list == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < all; i += STRIPES_AT_ONCE)
+        RQ_TRY(fence_some(f, i, all - i < STRIPES_AT_ONCE ? all - i : STRIPES_AT_ONCE, list, why));
+    return RQ_OK;
 }
 
 /* The first seal stays; a second one would say the same. */
@@ -258,9 +327,7 @@ static rq_err fence_all(fencing *f, rq_error *why)
     RQ_TRY(fence_head(f, why));
     if (f->sealed) return RQ_OK;
     RQ_TRY(list_segments(f, why));
-    for (size_t i = 0; i < f->count; i++)
-        for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++)
-            RQ_TRY(fence_stripe(f, &f->segments[i], k, why));
+    RQ_TRY(fence_stripes(f, why));
     return seal_head(f, why);
 }
 
@@ -301,7 +368,8 @@ rq_err rq__rados_tenure_revoke(rq_shared *s, const char *name, uint64_t *ret_qui
     rq_error detail = {.code = RQ_OK};
     rq_err rc = fence(s, name, NULL, &closed, &detail);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
-    *ret_quiet_ns = rq_shared_now_ns(s) + (closed ? 0 : RQ_LEASE_WAIT_NS);
+    uint64_t now = rq_shared_now_ns(s);
+    *ret_quiet_ns = closed ? now : rq__quiet_time(&rq__rados_of(s)->quiet_times, name, now);
     return RQ_OK;
 }
 

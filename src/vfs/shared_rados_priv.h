@@ -34,6 +34,7 @@ typedef struct rq__rados {
     rq_executor *executor;
     rados_t cluster;
     rados_ioctx_t io;
+    rq__quiet_times quiet_times;
 } rq__rados;
 
 typedef struct rq__rados_tenure {

@@ -227,6 +227,7 @@ rq_err rq_sim_node_new(rq_sim_storage *s, uint64_t offset_ns, int rate_ppm, rq_s
     n->storage = s;
     n->offset_ns = offset_ns;
     n->rate_ppm = rate_ppm;
+    rq__quiet_times_init(&n->quiet_times);
     *ret = n;
     return RQ_OK;
 }
@@ -235,6 +236,7 @@ void rq_sim_node_free(rq_sim_node *n)
 {
     if (n == NULL) return;
     rq_sim_node_kill(n);
+    rq__quiet_times_clear(&n->quiet_times);
     free(n);
 }
 

@@ -140,7 +140,8 @@ static rq_err sim_tenure_revoke(rq_shared *s, const char *name, uint64_t *ret_qu
     rq_error detail = {.code = RQ_OK};
     rq_err rc = end(node_of(s), name, 0, &closed, &detail);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
-    *ret_quiet_ns = node_now_ns(s) + (closed ? 0 : RQ_LEASE_WAIT_NS);
+    uint64_t now = node_now_ns(s);
+    *ret_quiet_ns = closed ? now : rq__quiet_time(&node_of(s)->quiet_times, name, now);
     return RQ_OK;
 }
 

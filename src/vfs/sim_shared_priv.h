@@ -90,6 +90,7 @@ struct rq_sim_node {
     int rate_ppm;
     bool paused, cut, dead;
     sim_message *waiting;
+    rq__quiet_times quiet_times;
 };
 
 /* The functions of shared.h; rq_sim_node_new copies them into each node's `shared`. */

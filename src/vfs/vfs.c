@@ -327,6 +327,16 @@ rq_err rq_vfs_restrict_mode(rq_vfs *v, const char *path, unsigned *ret_was, rq_e
     return v->restrict_mode == NULL ? RQ_OK : v->restrict_mode(v, path, ret_was, why);
 }
 
+bool rq_vfs_has_clients(const rq_vfs *v)
+{
+    return v->evict != NULL;
+}
+
+rq_err rq_vfs_evict(rq_vfs *v, const char *client, rq_error *why)
+{
+    return v->evict == NULL ? RQ_OK : v->evict(v, client, why);
+}
+
 /* --- whole small files -------------------------------------------------------------------- */
 
 rq_err rq_vfs_read_file(rq_vfs *v, const char *path, size_t max_len, rq_arena *arena, rq_slice *ret,

@@ -102,6 +102,8 @@ struct rq_vfs {
     rq_err (*sync_all)(rq_vfs *v, rq_error *why);
     /* NULL: rq_vfs_defer does nothing */
     rq_err (*defer)(rq_vfs *v, bool on, rq_error *why);
+    /* NULL: what an ended process held is free at once */
+    rq_err (*evict)(rq_vfs *v, const char *client, rq_error *why);
     void (*free)(rq_vfs *v);
 };
 
@@ -211,6 +213,16 @@ RQ_NODISCARD rq_err rq_vfs_sync_all(rq_vfs *v, rq_error *why);
  */
 RQ_NODISCARD
 rq_err rq_vfs_defer(rq_vfs *v, bool on, rq_error *why);
+
+/*
+ * Some file systems keep what a process held (open files, locks) for a while after its end, and let others wait. There a
+ * root is opened under a name of the process (cephfs.h), and this ends what the process still has: others need not wait,
+ * and it never writes to the root again, should it still run. An unknown name is no error. Waits while the file system
+ * does not answer. Elsewhere there are no such names, and nothing is done.
+ */
+bool rq_vfs_has_clients(const rq_vfs *v);
+RQ_NODISCARD
+rq_err rq_vfs_evict(rq_vfs *v, const char *client, rq_error *why);
 
 /* --- whole small files ------------------------------------------------------------------------ */
 /* Reads a file into the arena. RQ_E_INVALID: it is longer than max_len. */

@@ -675,6 +675,13 @@ void rq_wal_roll(rq_wal *wal)
     pthread_mutex_unlock(&wal->mutex);
 }
 
+void rq_wal_set_slow(rq_wal *wal, uint64_t slow_ns)
+{
+    pthread_mutex_lock(&wal->mutex);
+    wal->options.slow_ns = slow_ns;
+    pthread_mutex_unlock(&wal->mutex);
+}
+
 void rq_wal_get_stats(rq_wal *wal, rq_wal_stats *ret)
 {
     pthread_mutex_lock(&wal->mutex);

@@ -220,6 +220,8 @@ bool rq_wal_lacks_space(rq_wal *wal);
 uint64_t rq_wal_found_sequence_id(rq_wal *wal, const char *encoded);
 /* Begins a new WAL file soon (the Admin call RollWALWriter). */
 void rq_wal_roll(rq_wal *wal);
+/* Changes rq_wal_options.slow_ns. */
+void rq_wal_set_slow(rq_wal *wal, uint64_t slow_ns);
 
 typedef struct rq_wal_stats {
     uint64_t files, log_bytes;      /* of live WAL files */

@@ -20,8 +20,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SKIPPED 77
@@ -448,6 +450,120 @@ static void an_evicted_client_writes_nothing_and_says_so(void **state)
     rq_vfs_free(later);
 }
 
+/* --- eviction by another process ------------------------------------------------------------------ */
+
+#define HELD "rq,1,1" /* the name of the process that is evicted */
+
+/* That process: opens the root under its name, holds a lock and a file with bytes that are not synced, and prints "ready". When
+ * its input has ended it writes. Its exit code is 0 if it was evicted. */
+static int hold(void)
+{
+    rq_cephfs_options o;
+    rq_vfs *v;
+    rq_file *f, *lock;
+    snprintf(root, sizeof root, "%s", getenv("HOLD"));
+    no_connection(&o);
+    o.client = HELD;
+    o.lost = on_lost;
+    assert_int_equal(rq_cephfs_open(getenv("RQ_RADOS_PLUGIN"), &o, pool, &v, NULL), RQ_OK);
+    assert_int_equal(rq_vfs_lock(v, "lock", &lock, NULL), RQ_OK);
+    f = open_ok(v, "f", RQ_OPEN_WRITE | RQ_OPEN_CREATE);
+    assert_int_equal(rq_file_write(f, "one", 3, 0, NULL), RQ_OK);
+    assert_int_equal(rq_file_sync(f, NULL), RQ_OK);
+    assert_int_equal(rq_file_write(f, "two", 3, 3, NULL), RQ_OK);
+    assert_int_equal(write(STDOUT_FILENO, "ready\n", 6), 6);
+    for (char byte; read(STDIN_FILENO, &byte, 1) > 0;)
+        ;
+    rq_err rc = rq_file_write(f, "three", 5, 6, NULL);
+    if (rc == RQ_OK) rc = rq_file_sync(f, NULL);
+    if (rc == RQ_OK) rc = rq_vfs_mkdir(v, "folder", NULL);
+    return rc != RQ_OK && atomic_load(&times_lost) == 1 ? 0 : 1;
+}
+
+typedef struct holder {
+    pid_t pid;
+    int in, out;
+} holder;
+
+static holder start_holder(void)
+{
+    int in[2], out[2];
+    char ready[6];
+    holder h;
+    char *const argv[] = {(char *)(uintptr_t) "hold", NULL};
+    posix_spawn_file_actions_t actions;
+    assert_int_equal(setenv("HOLD", root, 1), 0);
+    assert_int_equal(pipe2(in, O_CLOEXEC) | pipe2(out, O_CLOEXEC), 0);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+    assert_int_equal(posix_spawn(&h.pid, "/proc/self/exe", &actions, NULL, argv, environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    assert_int_equal(unsetenv("HOLD"), 0);
+    close(in[0]);
+    close(out[1]);
+    h.in = in[1];
+    h.out = out[0];
+    assert_int_equal(read(h.out, ready, sizeof ready), sizeof ready);
+    return h;
+}
+
+static int end_of_holder(holder *h)
+{
+    int status;
+    close(h->in);
+    assert_int_equal(waitpid(h->pid, &status, 0), h->pid);
+    close(h->out);
+    return status;
+}
+
+/* Long after this test's time limit the metadata server would give up a silent client by itself. */
+static void set_patience(int s)
+{
+    char command[1200];
+    snprintf(command, sizeof command,
+             "ceph -c %s fs set cephfs session_timeout %d >/dev/null 2>&1 && "
+             "ceph -c %s fs set cephfs session_autoclose %d >/dev/null 2>&1",
+             conf, s, conf, 5 * s);
+    assert_int_equal(system(command), 0);
+}
+
+static void expect_free_after(rq_vfs *v, int signal_number)
+{
+    rq_stat st;
+    rq_file *lock;
+    rq_error why = {.code = RQ_OK};
+    set_patience(1200);
+    holder h = start_holder();
+    assert_int_equal(kill(h.pid, signal_number), 0);
+    alarm(300);
+    assert_true(rq_vfs_has_clients(v));
+    if (rq_vfs_evict(v, "nobody,1,1", &why) != RQ_OK) fail_msg("%s", why.message);
+    if (rq_vfs_evict(v, HELD, &why) != RQ_OK) fail_msg("%s", why.message);
+    assert_int_equal(rq_vfs_stat(v, "f", &st, NULL), RQ_OK);
+    assert_true(st.size == 3 || st.size == 6); /* the bytes that were not synced may be there */
+    assert_int_equal(rq_vfs_lock(v, "lock", &lock, NULL), RQ_OK);
+    assert_int_equal(rq_file_close(lock), RQ_OK);
+    if (rq_vfs_evict(v, HELD, &why) != RQ_OK) fail_msg("%s", why.message);
+    (void)kill(h.pid, SIGCONT);
+    int status = end_of_holder(&h);
+    assert_int_equal(signal_number == SIGKILL ? WTERMSIG(status) : status,
+                     signal_number == SIGKILL ? SIGKILL : 0);
+    assert_int_equal(rq_vfs_stat(v, "folder", &st, NULL), RQ_E_NOT_FOUND);
+    alarm(0);
+    set_patience(60);
+}
+
+static void what_a_killed_process_held_is_free_once_it_is_evicted(void **state)
+{
+    expect_free_after(*state, SIGKILL);
+}
+
+static void a_stopped_process_that_is_evicted_writes_nothing_later(void **state)
+{
+    expect_free_after(*state, SIGSTOP);
+}
+
 /* --- times -------------------------------------------------------------------------------------- */
 
 static double cpu_s(void)
@@ -534,6 +650,8 @@ int main(int argc, char **argv)
         ON_VFS(bytes_just_written_are_read),
         ON_VFS(open_files_are_read_without_a_metadata_server),
         ON_VFS(times_of_reads),
+        ON_VFS(what_a_killed_process_held_is_free_once_it_is_evicted),
+        ON_VFS(a_stopped_process_that_is_evicted_writes_nothing_later),
         ON_VFS(an_evicted_client_writes_nothing_and_says_so), /* must be last, because it evicts all
                                                                * clients */
     };
@@ -542,6 +660,7 @@ int main(int argc, char **argv)
         return SKIPPED;
     }
     snprintf(conf, sizeof conf, "%s/ceph.conf", getenv("RQ_CEPH"));
+    if (getenv("HOLD") != NULL) return connect_pool(NULL) == 0 ? hold() : 1;
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, connect_pool, disconnect_pool);
 }

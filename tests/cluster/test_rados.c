@@ -266,13 +266,14 @@ static void put_counter(rq_shared *s, uint64_t expected, rq_err wanted)
     if (rc == RQ_OK) assert_int_equal(generation, expected + 1);
 }
 
-static void revoke_patiently(rq_shared *s, const char *name)
+static uint64_t revoke_patiently(rq_shared *s, const char *name)
 {
     uint64_t quiet_ns;
     rq_err rc = RQ_E_TIMEOUT;
     for (unsigned i = 0; i < 30 && rc == RQ_E_TIMEOUT; i++)
         rc = rq_tenure_revoke(s, name, &quiet_ns, NULL);
     assert_int_equal(rc, RQ_OK);
+    return quiet_ns;
 }
 
 static bool lapsed(const rq_tenure *t, uint64_t than)
@@ -335,7 +336,7 @@ static void a_write_without_answer_closes_its_stripe(void **state)
     assert_int_equal(rc, RQ_OK);
     assert_int_equal(append(&f, 0, "second"), RQ_OK);
     assert_true(rq_tenure_valid_until(f.tenures[0]) > rq_shared_now_ns(d.shared));
-    revoke_patiently(d.shared, "host,16020,0");
+    (void)revoke_patiently(d.shared, "host,16020,0");
     assert_int_equal(append(&f, 1, "no"), RQ_E_SERVER_ABORTED);
     form_read_all(&f, "host,16020,0", &a);
     assert_int_equal(a.rc, RQ_OK);
@@ -370,8 +371,10 @@ static void an_idle_tenure_is_renewed_until_it_is_revoked(void **state)
     uint64_t first_ns = rq_tenure_valid_until(t);
     assert_true(first_ns > rq_shared_now_ns(d.shared) - RQ_SHARED_LEASE_NS);
     assert_true(until(renewed, t, first_ns + RQ_SHARED_LEASE_NS));
-    revoke_patiently(d.shared, "host,16020,0");
+    uint64_t quiet_ns = revoke_patiently(d.shared, "host,16020,0");
+    assert_true(quiet_ns > rq_tenure_valid_until(t));
     assert_true(until(ended, t, 0));
+    assert_int_equal(revoke_patiently(d.shared, "host,16020,0"), quiet_ns);
     rq_tenure_free(t);
     rados_close(&d);
 }

@@ -76,9 +76,7 @@ def znodes_are_hbases(world):
 def what_is_not_safe_is_refused(world):
     for change, text in [("create 'm', {NAME => 'f', IS_MOB => true}", "MOB"), ("alter 'hbase:meta', {REGION_REPLICATION => 2}", "replicas"),
                          ("add_peer '1', CLUSTER_KEY => 'localhost:1:/h'", "does not support replication"),
-                         ("hbck_chore_run", "does not support RunHbckChore of HbckService"),
-                         (f"update_config '{world.processes[0].name}'", "does not support a reload of settings"),
-                         ("update_all_config", "does not support a reload of settings")]:
+                         ("hbck_chore_run", "does not support RunHbckChore of HbckService")]:
         script = world.folder / "refused.rb"
         script.write_text(change + "\n")
         done = subprocess.run([SHELL, "shell", "-n", "--zk", f"127.0.0.1:{world.keeper.port}", str(script)], capture_output=True, text=True,

@@ -26,6 +26,16 @@ def of_table(process, name, table):
     return figures(process).get(f'rorqual_table_{name}{{namespace="default",table="{table}"}}', 0)
 
 
+def open_on(process):
+    return int(sum(value for name, value in figures(process).items() if name.startswith("rorqual_table_open_regions{")))
+
+
+def shown_servers(status):
+    """{(name, port of its pages, state, open regions)} on the master's page"""
+    rows = re.findall(r'<tr><td class=t><a href="http://127\.0\.0\.1:(\d+)/">(\S+)</a></td><td>([^<]*)</td><td class=n>(\d+)<', status)
+    return {(name, int(port), state, int(regions)) for port, name, state, regions in rows}
+
+
 def beans(process):
     return {bean["name"]: bean for bean in json.loads(page(process, "/jmx"))["beans"]}
 
@@ -35,6 +45,7 @@ def shows(world, process, is_master):
     status = page(process, "/")
     assert process.name in status and ("· the active master" in status) == is_master, status
     assert ("not the active master" in status) == (not is_master), status
+    assert ("Servers of the cluster" in status) == is_master, status
     found = figures(process)
     assert ('rorqual_regions{state="open"}' in found) == is_master, sorted(found)
     assert found["rorqual_uptime_seconds"] > 0 and "rorqual_lease_lapses_total" in found, sorted(found)
@@ -54,6 +65,9 @@ def each_server_has_pages_and_metrics(world):
     for process in world.processes:
         shows(world, process, process is master)
         assert of_table(process, "open_regions", "pg") == list(regions_of(world, "pg").values()).count(process.ports[0])
+    until(lambda: shown_servers(page(master, "/")) == {
+        (p.name, p.ports[2], "the active master" if p is master else "live", open_on(p)) for p in world.processes}, "the master shows all servers")
+    assert "<td class=t>pg</td><td>enabled</td><td class=n>7</td><td class=n>7</td>" in page(master, "/"), page(master, "/")
     written = sum(of_table(p, "write_requests_total", "pg") for p in world.processes)
     assert written >= len(ROWS), written
     first = others(world, master)[0]
@@ -67,6 +81,7 @@ def each_server_has_pages_and_metrics(world):
     killed = kill_and_wait(world, first)
     until(lambda: len(open_regions(world, "pg")) == 7 and killed.ports[0] not in open_regions(world, "pg").values(), "all regions are open")
     assert figures(master)['rorqual_regions{state="open"}'] >= 7
+    assert f"<td class=t>{killed.name}</td><td>dead</td>" in page(master, "/"), page(master, "/")
     restart(world, killed)
     all_rows_of(world, "pg")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of cluster.py: servers that end, and decommissioned servers."""
+import shutil
 import signal
 import subprocess
 import time
@@ -215,6 +216,63 @@ def nobody_takes_the_regions_of_all(world):
     until(lambda: draining(world) == [], "the znodes are gone")
 
 
-TESTS = [a_killed_server_is_found_before_its_session_ends, a_killed_master_is_replaced_before_its_session_ends,
+def settings_are_read_again(world):
+    """By SIGHUP, and by calls to each server and to the master, which are processes with a file of settings."""
+    rows, flush = "hbase.rpc.rows.warning.threshold", "hbase.hregion.memstore.flush.size"
+    master = world.wait_for_master()
+    hung_up, called = others(world, master)
+
+    def are_now(process, value):
+        return process.said(f"setting {rows} is now '{value}'")
+    world.settings.write_text(f"{rows}=3001\nrorqual.loops=7\n")
+    hung_up.process.send_signal(signal.SIGHUP)
+    until(lambda: are_now(hung_up, 3001), "one has read it")
+    assert hung_up.said("rorqual.loops: '7' takes effect at the next start") and not are_now(called, 3001)
+    world.shell(f"update_config '{called.name}'\n")
+    assert are_now(called, 3001) and not are_now(master, 3001)
+    as_master = ",".join([*master.name.split(",")[:1], str(master.ports[1]), *master.name.split(",")[2:]])
+    world.shell(f"update_config '{as_master}'\n")
+    assert are_now(master, 3001)
+    world.settings.write_text(f"{rows}=3002\nhbase.regionserver.thread.compaction.small=3\n")
+    world.shell("update_all_config\n")
+    assert all(are_now(p, 3002) and p.said("thread.compaction.small is now '3'") for p in world.processes)
+    world.settings.write_text(f"{rows}=3003\n{flush}=64\n")
+    failed = world.shell("begin\n  update_all_config\nrescue => e\n  puts \"refused: #{e.message}\"\nend\n")
+    assert "refused: " in failed and "64 bytes" in failed, failed
+    assert not any(are_now(p, 3003) for p in world.processes)
+    world.settings.write_text("")
+    world.shell("update_all_config\n")
+
+
+def files_of(folder):
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")}
+
+
+def a_check_finds_errors_and_changes_nothing(world):
+    """The store is a copy, which no server changes meanwhile."""
+    store, new = world.folder / "copy", world.folder / "none"
+    subprocess.run(["cp", "-r", world.store, store], stderr=subprocess.DEVNULL, check=False)  # files may disappear meanwhile
+    before = files_of(store)
+
+    def check(place, code):
+        done = subprocess.run([RORQUAL, "server", "--check", "--cluster", place, "--rs-port", "0", "--master-port", "0", "--http", "none"],
+                              capture_output=True, text=True, timeout=DEADLINE, check=False)
+        assert done.returncode == code and done.stderr == "", done
+        return done.stdout
+
+    def place(path, secret=world.secret):
+        return f"zk=127.0.0.1:1/hbase,store={path},secret={secret}"
+    out = check(place(store), 0)
+    assert "has cluster " in out and "zookeeper 127.0.0.1:1/hbase" in out and "listen    127.0.0.1: master 0, regionserver 0" in out, out
+    assert "has no cluster yet" in check(place(new), 0) and not new.exists()
+    for wrong, text in [(place(store / "files"), "is the data folder of a standalone server or of HBase"), (place(store, "/nowhere"), "/nowhere"),
+                        (f"store={store}", "zk=HOST:PORT/ROOT is missing")]:
+        out = check(wrong, 2)
+        assert "PROBLEM" in out and text in out, (wrong, out)
+    assert files_of(store) == before
+    shutil.rmtree(store)
+
+
+TESTS = [settings_are_read_again, a_check_finds_errors_and_changes_nothing, a_killed_server_is_found_before_its_session_ends, a_killed_master_is_replaced_before_its_session_ends,
          a_master_that_stops_in_order_is_not_fenced_by_standbys, a_decommissioned_server_gets_no_region, a_mark_ends_with_its_server,
          a_decommissioned_host_is_refused, nobody_takes_the_regions_of_all]

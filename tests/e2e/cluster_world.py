@@ -33,7 +33,7 @@ class Process:
         self.log = open(self.path, "ab")
         self.before = self.path.stat().st_size
         self.process = subprocess.Popen([RORQUAL, "server", "--cluster", world.place(secret), "--rs-port", str(self.ports[0]), "--master-port",
-                                         str(self.ports[1]), "--http", str(self.ports[2]), "-D", f"zookeeper.session.timeout={SESSION_MS}",
+                                         str(self.ports[1]), "--http", str(self.ports[2]), "--config", str(world.settings), "-D", f"zookeeper.session.timeout={SESSION_MS}",
                                          *(word for setting in settings for word in ("-D", setting))],
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         world.started.append(self)
@@ -88,6 +88,8 @@ class World:
         self.secret = self.folder / "secret"
         self.secret.write_bytes(os.urandom(32).hex().encode())
         self.secret.chmod(0o600)
+        self.settings = self.folder / "settings.conf"  # that all processes read
+        self.settings.write_text("")
         self.keeper = Keeper(folder)
 
     def place(self, secret=None):

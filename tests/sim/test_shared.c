@@ -226,6 +226,7 @@ static void revoker(world_task *t)
     history *h = RQ_CONTAINER_OF(t, history, tasks[t->node->index]);
     world *w = t->world;
     rq_shared *s = t->node->shared;
+    bool waited = false;
     world_sleep_ms(w, 200 + world_below(w, 4000));
     for (unsigned times = 1 + (unsigned)world_below(w, 3); times > 0; times--) {
         uint64_t quiet_ns;
@@ -237,6 +238,9 @@ static void revoker(world_task *t)
         h->revoked = true;
         h->revokes++;
         check_log(h, t->node);
+        if (waited && rq_shared_now_ns(s) < quiet_ns)
+            world_fail(w, "a second revoke waits for the same lease again");
+        waited = true;
         while (rq_shared_now_ns(s) < quiet_ns)
             world_sleep_ms(w, 10);
         h->taken_over = true;

@@ -284,7 +284,7 @@ static void a_server_starts_up_and_reports(void **state)
     check_startup(f);
     answer(f, RQ_E_SERVER_NOT_RUNNING, "no master");
     assert_null(f->report);
-    rq_sim_advance(w->sim, SECOND_NS / 2);
+    rq_sim_advance(w->sim, SECOND_NS / 20);
     check_startup(f);
     answer(f, RQ_OK, NULL);
     assert_true(rq_duty_is_taken(f->duty));
@@ -307,6 +307,39 @@ static void a_server_starts_up_and_reports(void **state)
     rq_duty_now(f->duty); /* a report is already in flight */
     answer(f, RQ_OK, NULL);
     assert_int_equal(f->fatal, RQ_OK);
+    teardown(f);
+}
+
+/* How many reports are sent in the time, if none is taken. */
+static unsigned attempts_in(fixture *f, unsigned tenths)
+{
+    unsigned attempts = 0;
+    for (unsigned i = 0; i < 10 * tenths; i++) {
+        if (f->report != NULL) {
+            attempts++;
+            answer(f, RQ_E_SERVER_NOT_RUNNING, "it is not the active master");
+        }
+        rq_sim_advance(f->w.sim, SECOND_NS / 100);
+    }
+    return attempts;
+}
+
+/* A new master is known shortly before it takes reports, and waits for them; another one may be long in coming. */
+static void a_report_that_is_not_taken_is_repeated_soon_and_then_rarely(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    begin_duty(f);
+    assert_true(attempts_in(f, 5) >= 3);
+    assert_in_range(attempts_in(f, 100), 18, 24);
+    rq_duty_now(f->duty);
+    rq_sim_run(f->w.sim);
+    assert_true(attempts_in(f, 5) >= 3);
+    rq_sim_advance(f->w.sim, SECOND_NS / 2);
+    assert_non_null(f->report);
+    answer(f, RQ_OK, NULL);
+    rq_sim_advance(f->w.sim, SECOND_NS);
+    assert_null(f->report);
     teardown(f);
 }
 
@@ -393,6 +426,7 @@ int main(void)
         cmocka_unit_test(a_stop_passes_turns_on),
         cmocka_unit_test(a_master_to_be_gives_its_names_up),
         cmocka_unit_test(a_server_starts_up_and_reports),
+        cmocka_unit_test(a_report_that_is_not_taken_is_repeated_soon_and_then_rarely),
         cmocka_unit_test(a_server_whose_loop_hangs_is_silent),
         cmocka_unit_test(a_server_that_is_given_up_ends),
     };

@@ -159,11 +159,13 @@ static void teardown(fixture *f)
     free(f);
 }
 
+static const rq_cluster_process process = {.host = "h", .port = 1};
+
 static void open_store(fixture *f, rq_cluster_store *s)
 {
     rq_error why = {0};
     const rq_cluster_place p = {.store = f->store};
-    if (rq__cluster_store_open(&p, 0700, f->executor, NULL, NULL, s, &why) != RQ_OK)
+    if (rq__cluster_store_open(&p, 0700, f->executor, &process, s, &why) != RQ_OK)
         fail_msg("%s", why.message);
 }
 
@@ -176,6 +178,7 @@ static void every_process_finds_the_same_cluster(void **state)
     open_store(f, &b);
     assert_int_equal(strlen(a.cluster_id), 36);
     assert_string_equal(a.cluster_id, b.cluster_id);
+    assert_true(a.start_code > 0 && b.start_code > a.start_code);
     rq__cluster_store_close(&b);
     rq__cluster_store_close(&a);
     teardown(f);
@@ -203,7 +206,7 @@ static void place_refused(fixture *f, const rq_cluster_place *p, rq_err error, c
     rq_cluster_store s;
     rq_error why = {0};
     assert_string_equal(
-        rq_err_name(rq__cluster_store_open(p, 0700, f->executor, NULL, NULL, &s, &why)),
+        rq_err_name(rq__cluster_store_open(p, 0700, f->executor, &process, &s, &why)),
         rq_err_name(error));
     if (strstr(why.message, part) == NULL) fail_msg("\"%s\" says nothing of %s", why.message, part);
     rq__cluster_store_close(&s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The addresses a server listens on: the meaning of --listen, the host sent to clients, free
- * ports. */
+ * ports; the port of the HTTP pages. */
+#include "server/info.h"
 #include "server/listen.h"
 
 #include "net/socket.h"
@@ -161,6 +162,55 @@ static void a_port_in_use_is_named(void **state)
     rq__listen_release(&held);
 }
 
+/* An address of this process alone, so that its ports are free, except those that another process has on all addresses. */
+static const char *own_address(void)
+{
+    static char address[16];
+    unsigned pid = (unsigned)getpid();
+    snprintf(address, sizeof address, "127.%u.%u.%u", 64 + (pid >> 16) % 128, (pid >> 8) & 255,
+             1 + (pid & 255) % 254);
+    return address;
+}
+
+static rq_err bind_pages(const rq_config *c, uint16_t port, const rq_ports *own, rq_info_place *p)
+{
+    rq_error why = {0};
+    assert_int_equal(rq__info_place_of(c, p, &why), RQ_OK);
+    snprintf(p->host, sizeof p->host, "%s", own_address());
+    p->port = port;
+    return rq__info_bind(p, own, NULL, &why);
+}
+
+/* Three ports in a row, of which the first is in use and the second is one of the server's own. */
+static void the_pages_take_the_next_free_port(void **state)
+{
+    (void)state;
+    rq_config *c;
+    rq_info_place p;
+    rq_error why = {0};
+    uint16_t taken = UINT16_MAX;
+    int fd = -1;
+    assert_int_equal(rq_config_new(&c), RQ_OK);
+    while (taken > UINT16_MAX - 3) {
+        if (fd >= 0) close(fd);
+        assert_int_equal(rq_socket_listen(own_address(), 0, false, &fd, &taken, &why), RQ_OK);
+    }
+    const rq_ports own = {
+        .without_zk = true, .rs = (uint16_t)(taken + 1), .zk = (uint16_t)(taken + 2)};
+    assert_int_equal(bind_pages(c, taken, &own, &p), RQ_OK);
+    assert_false(p.on); /* it is the default: the server runs without pages */
+    assert_int_equal(rq_config_set(c, "hbase.regionserver.info.port.auto", "true", &why), RQ_OK);
+    assert_int_equal(bind_pages(c, taken, &own, &p), RQ_OK);
+    assert_true(p.on);
+    assert_true(p.port >= taken + 2); /* another process may have that one on all addresses */
+    close(p.fd);
+    assert_int_equal(rq_config_set(c, "hbase.regionserver.info.port.auto", "false", &why), RQ_OK);
+    assert_int_equal(rq_config_set(c, "hbase.master.info.port", "1", &why), RQ_OK);
+    assert_int_equal(bind_pages(c, taken, &own, &p), RQ_E_CONFIG);
+    close(fd);
+    rq_config_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +221,7 @@ int main(void)
         cmocka_unit_test(a_held_port_is_the_servers),
         cmocka_unit_test(equal_ports_are_refused),
         cmocka_unit_test(a_port_in_use_is_named),
+        cmocka_unit_test(the_pages_take_the_next_free_port),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

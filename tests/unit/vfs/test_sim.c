@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulated disk, clock and tasks (vfs/sim.h): which bytes and names a power cut leaves. */
+/* The simulated disk, clock and tasks (vfs/sim.h): which bytes and names a power cut leaves; the ends of revoked leases. */
 #include "../base/unit.h"
 
+#include "vfs/shared_priv.h"
 #include "vfs/sim.h"
 
 static rq_sim *new_sim(uint64_t seed)
@@ -397,6 +398,32 @@ static void the_same_seed_gives_the_same_disk(void **state)
     assert_true(different > 45);
 }
 
+/* --- leases of revoked tenures ---------------------------------------------------------------- */
+
+static uint64_t wait_for(rq__quiet_times *q, unsigned number, uint64_t now_ns)
+{
+    char name[RQ_SHARED_NAME_MAX + 1];
+    snprintf(name, sizeof name, "%0*u", RQ_SHARED_NAME_MAX, number);
+    return rq__quiet_time(q, name, now_ns);
+}
+
+/* A tenure that is forgotten is waited for once more, but never too short. */
+static void a_lease_is_waited_for_once_unless_it_is_forgotten(void **state)
+{
+    (void)state;
+    rq__quiet_times q;
+    rq__quiet_times_init(&q);
+    for (unsigned i = 0; i < RQ__QUIET_MAX; i++)
+        assert_int_equal(wait_for(&q, i, i), i + RQ_LEASE_WAIT_NS);
+    for (unsigned i = 0; i < RQ__QUIET_MAX; i++)
+        assert_int_equal(wait_for(&q, i, 1000), i + RQ_LEASE_WAIT_NS);
+    assert_int_equal(wait_for(&q, RQ__QUIET_MAX, 2000), 2000 + RQ_LEASE_WAIT_NS);
+    assert_int_equal(wait_for(&q, 1, 3000), 1 + RQ_LEASE_WAIT_NS);
+    assert_int_equal(wait_for(&q, 0, 3000), 3000 + RQ_LEASE_WAIT_NS); /* the oldest was forgotten */
+    assert_int_equal(wait_for(&q, RQ__QUIET_MAX, 4000), 2000 + RQ_LEASE_WAIT_NS);
+    rq__quiet_times_clear(&q);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +437,7 @@ int main(void)
         cmocka_unit_test(lanes_keep_order_and_the_clock_is_moved_by_hand),
         cmocka_unit_test(a_hundred_hours_pass_in_no_time),
         cmocka_unit_test(the_same_seed_gives_the_same_disk),
+        cmocka_unit_test(a_lease_is_waited_for_once_unless_it_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

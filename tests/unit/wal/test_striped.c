@@ -282,6 +282,10 @@ static void late_appends_are_reported_a_few_times(void **state)
     rq_wal_get_stats(w.wal, &stats);
     assert_int_equal(stats.slow_appends, 4);
     assert_int_equal(stats.reappends, 0);
+    rq_wal_set_slow(w.wal, SECOND);
+    append_late(&w, SECOND / 2);
+    rq_wal_get_stats(w.wal, &stats);
+    assert_int_equal(stats.slow_appends, 4);
     append_late(&w, 5 * SECOND); /* by then the append is repeated elsewhere */
     assert_int_equal(reports[RQ_WAL_LATE_LOST], 1);
     assert_true(last_reported[RQ_WAL_LATE_LOST].ns >= 2 * SECOND);
