@@ -384,6 +384,40 @@ static void a_peer_that_does_not_read_stops_large_pages_alone(void **state)
     close_world(&w);
 }
 
+static void expect_status_line(int fd, unsigned *ret_ok, unsigned *ret_later);
+
+/* Other hosts get pages up to four times the limit. */
+static void a_host_that_does_not_read_denies_others_nothing(void **state)
+{
+    (void)state;
+    static const char request[] = "GET /conf HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    world w;
+    unsigned ok = 0, later = 0;
+    open_world(&w, 0, 0);
+    char *page = ask(&w, request);
+    size_t len = strlen(page);
+    free(page);
+    close_world(&w);
+    open_world(&w, 0, len / 2);
+    int fd = dial(&w), code = 200;
+    for (int i = 0; i < 2000; i++)
+        if (send(fd, "GET /conf HTTP/1.1\r\n\r\n", 22, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) break;
+    /* A few times in a row: it is not a response that is just being sent. */
+    for (int waited = 0, refused = 0; waited < PATIENCE_MS && refused < 10; waited += 20) {
+        code = status(&w, "/conf");
+        refused = code == 503 ? refused + 1 : 0;
+        poll(NULL, 0, 20);
+    }
+    assert_int_equal(code, 503);
+    int other = dial_from(&w, "127.0.0.2");
+    assert_int_equal(send(other, request, sizeof request - 1, MSG_NOSIGNAL), sizeof request - 1);
+    expect_status_line(other, &ok, &later);
+    assert_int_equal(ok, 1);
+    close(other);
+    close(fd);
+    close_world(&w);
+}
+
 static void it_ends_with_connections_in_every_state(void **state)
 {
     (void)state;
@@ -664,6 +698,7 @@ int main(void)
         cmocka_unit_test(connections_without_a_pause_keep_nobody_out),
         cmocka_unit_test(one_address_does_not_use_up_the_connections),
         cmocka_unit_test(a_peer_that_does_not_read_stops_large_pages_alone),
+        cmocka_unit_test(a_host_that_does_not_read_denies_others_nothing),
         cmocka_unit_test(it_ends_with_connections_in_every_state),
         cmocka_unit_test(health_is_served_while_stacks_are_gathered),
         cmocka_unit_test(it_ends_while_stacks_are_gathered),
