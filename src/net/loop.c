@@ -127,20 +127,20 @@ static void take_inbox(rq_loop *loop)
     }
 }
 
-/* Runs the tasks of other threads, at least one and until *until_ns: a client decides how many of its calls have waited for
- * a block, and each may go on for a slice. A driven loop has one client. */
+/* Runs the tasks of other threads, at least one and until *until_ns (0: the time begins now): a client decides how many of its
+ * calls have waited for a block, and each may go on for a slice. A driven loop has one client. A single task needs no clock. */
 static void run_arrived(rq_loop *loop, uint64_t *until_ns)
 {
-    uint64_t now = rq_loop_clock_ns();
-    if (*until_ns == 0) *until_ns = loop->loops->driven ? UINT64_MAX : now + RQ_TURN_NS;
-    while (loop->arrived != NULL && now < *until_ns) {
+    bool limited = !loop->loops->driven;
+    if (limited && *until_ns == 0 && loop->arrived->next != NULL)
+        *until_ns = rq_loop_clock_ns() + RQ_TURN_NS;
+    do {
         rq_task *task = loop->arrived;
         loop->arrived = task->next;
         if (loop->arrived == NULL) loop->arrived_end = &loop->arrived;
         rq_work_begin();
         task->run(task);
-        now = rq_loop_clock_ns();
-    }
+    } while (loop->arrived != NULL && !(limited && rq_loop_clock_ns() >= *until_ns));
 }
 
 /* Runs the tasks that are queued now; tasks posted by them wait for the next round. */

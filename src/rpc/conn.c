@@ -38,6 +38,8 @@
  * STALL_PARTS of it. So nobody holds memory by sending a byte now and then. */
 #define STALL_NS (10 * 1000000000ull)
 #define STALL_PARTS 32
+/* Then bytes that wait in the socket are read first: the loop itself may have paused. */
+#define STALL_GRACE_NS (1000000000ull)
 /* When stopping, longest wait for a peer that reads slowly. */
 #define STOP_SLOW_NS (2 * 1000000000ull)
 /* How long a connection counts as heavy after a large response. */
@@ -408,6 +410,7 @@ static void begin_stall(rq_rpc_conn *conn)
 {
     conn->stall_ns = rq_loop_now_ns(conn->worker->loop) + STALL_NS;
     conn->stall_bytes = rq_input_held(&conn->input);
+    conn->stalls = false;
 }
 
 /* The length of the frame that is being received, or the length up to which its beginning is read. */
@@ -745,7 +748,8 @@ static void on_read(rq_stream *s, size_t len)
     }
     rq__counter_add(&conn->worker->counters.bytes_in, len);
     rq_input_received(&conn->input, &conn->worker->chunks, len);
-    if (rq_input_held(&conn->input) >= wanted(conn)) conn->stall_ns = 0; /* a frame is whole */
+    if (RQ_UNLIKELY(conn->stall_ns != 0) && rq_input_held(&conn->input) >= wanted(conn))
+        conn->stall_ns = 0; /* a frame is whole */
     run(conn, false);
 }
 
@@ -790,8 +794,11 @@ static void look_at_stall(rq_rpc_conn *conn)
 {
     rq_budget *budget = server_of(conn)->options.budget;
     size_t came = rq_input_held(&conn->input) - conn->stall_bytes;
-    conn->stall_ns = 0;
-    if (came > wanted(conn) / STALL_PARTS || !rq_budget_contended(budget)) return;
+    bool stalls = came <= wanted(conn) / STALL_PARTS && rq_budget_contended(budget);
+    bool is_sure = conn->stalls;
+    conn->stall_ns = stalls ? rq_loop_now_ns(conn->worker->loop) + STALL_GRACE_NS : 0;
+    conn->stalls = stalls;
+    if (!stalls || !is_sure) return;
     cut_off(conn, "the rest of a request did not arrive, and other connections need its memory");
     rq_input_clear(&conn->input, budget);
 }

@@ -151,6 +151,7 @@ struct rq_rpc_conn {
     rq_unread unread;    /* debt for unread responses */
     uint64_t stall_ns;   /* when the progress of a frame is looked at; 0: none is incomplete */
     size_t stall_bytes;  /* received of this frame when the time began */
+    bool stalls;         /* too little came in this time; it is looked at once more */
     uint64_t heavy_ns;   /* when it last had a large response */
     unsigned long_calls; /* rises with each long call, falls with each short one (conn.c) */
     rq_call_work *work, *last_work; /* of its calls; the first is on the pool */

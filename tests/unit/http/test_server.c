@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -16,6 +17,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -540,12 +542,17 @@ static int64_t tell_time_slowly(rq_executor *e)
 static const char tasks_page[] =
     "GET /rs-status?format=json&filter=%s HTTP/1.1\r\nConnection: close\r\n\r\n";
 
-static int ask_for_tasks(const world *w, const char *filter)
+static int ask_for_tasks_from(const world *w, const char *host, const char *filter)
 {
     char request[200];
-    int fd = dial(w), len = snprintf(request, sizeof request, tasks_page, filter);
+    int fd = dial_from(w, host), len = snprintf(request, sizeof request, tasks_page, filter);
     assert_int_equal(send(fd, request, (size_t)len, MSG_NOSIGNAL), len);
     return fd;
+}
+
+static int ask_for_tasks(const world *w, const char *filter)
+{
+    return ask_for_tasks_from(w, "127.0.0.1", filter);
 }
 
 static void open_slow_clock(world *w, slow_clock *c, rq_env *env)
@@ -582,6 +589,43 @@ static void health_is_served_while_a_large_page_is_made(void **state)
     for (int i = 0; i < WAITING + 1; i++)
         assert_int_equal(write(c.gates.go[1], "x", 1), 1);
     for (int i = 0; i < WAITING; i++)
+        expect_answer(fds[i], "\r\n\r\n[]\n");
+    close_world(&w);
+    close_slow_report(&c.gates);
+}
+
+/* The server's kernel has the requests; then the HTTP thread reads them not later than a request that is sent now. */
+static void await_requests(const world *w, const int *fds, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        for (int left = 1; left > 0; usleep(1000))
+            assert_int_equal(ioctl(fds[i], SIOCOUTQ, &left), 0);
+    assert_int_equal(status(w, "/health/live"), 200);
+}
+
+/* A host that has asked for many pages gets one, then the other host gets one. */
+static void large_pages_are_made_for_hosts_in_turn(void **state)
+{
+    (void)state;
+    enum { OWN = 4 };
+    world w;
+    slow_clock c;
+    rq_env env;
+    int fds[OWN + 1];
+    open_slow_clock(&w, &c, &env);
+    fds[0] = ask_for_tasks(&w, "first");
+    await_begin(&c.gates);
+    for (int i = 1; i < OWN; i++)
+        fds[i] = ask_for_tasks(&w, "another");
+    fds[OWN] = ask_for_tasks_from(&w, "127.0.0.2", "other");
+    await_requests(&w, fds, OWN + 1);
+    assert_int_equal(write(c.gates.go[1], "xx", 2), 2);
+    expect_answer(fds[0], "\r\n\r\n[]\n");
+    expect_answer(fds[OWN], "\r\n\r\n[]\n");
+    for (int i = 1; i < OWN; i++)
+        assert_false(readable(fds[i], 0));
+    assert_int_equal(write(c.gates.go[1], "xxxx", OWN - 1), OWN - 1);
+    for (int i = 1; i < OWN; i++)
         expect_answer(fds[i], "\r\n\r\n[]\n");
     close_world(&w);
     close_slow_report(&c.gates);
@@ -703,6 +747,7 @@ int main(void)
         cmocka_unit_test(health_is_served_while_stacks_are_gathered),
         cmocka_unit_test(it_ends_while_stacks_are_gathered),
         cmocka_unit_test(health_is_served_while_a_large_page_is_made),
+        cmocka_unit_test(large_pages_are_made_for_hosts_in_turn),
         cmocka_unit_test(it_ends_while_large_pages_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

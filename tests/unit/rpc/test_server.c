@@ -795,7 +795,8 @@ static void too_many_calls_in_flight_wait_in_the_socket(void **state)
 /* A short request that waits takes a hundred times its bytes. */
 static void many_calls_in_flight_are_charged(void **state)
 {
-    enum { PEERS = 2, CALLS = 1024, FREE = 512 * 2 }; /* of each loop; they may be on two */
+    /* FREE: 512 of each loop; a restless server has two */
+    enum { PEERS = 2, CALLS = 1024, FREE = 512 * 2 };
     toy *t = serve(state, &(toy_options){.loops = 1});
     int fds[PEERS];
     rq_buf b = {0};

@@ -158,6 +158,21 @@ static void a_request_that_comes_steadily_is_waited_for(void **state)
     assert_true(trickle(w, 70, 600000 / 10 / 16)); /* the frame does not end meanwhile */
 }
 
+/* The loop did not run for a minute: what came meanwhile waits in the socket. */
+static void a_pause_of_the_loop_drops_nobody(void **state)
+{
+    world *w = *state;
+    feed_frame(&w->slow, 900000, 300000);
+    make_another_wait(w);
+    assert_true(trickle(w, 11, 20000));
+    w->loops.loop.now_ns += 60 * SECOND;
+    memory_stream_look_at_clock(&w->slow);
+    memory_stream_look_at_clock(&w->other);
+    w->loops.loop.run(&w->loops.loop);
+    assert_true(trickle(w, 5, 40000));
+    assert_false(trickle(w, 30, 1)); /* only once */
+}
+
 static void nobody_is_dropped_while_there_is_memory(void **state)
 {
     world *w = *state;
@@ -173,6 +188,7 @@ int main(void)
         T(a_large_request_that_trickles_in_is_dropped),
         T(a_small_request_that_trickles_in_is_dropped),
         T(a_request_that_comes_steadily_is_waited_for),
+        T(a_pause_of_the_loop_drops_nobody),
         T(nobody_is_dropped_while_there_is_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
