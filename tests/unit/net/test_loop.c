@@ -159,6 +159,7 @@ struct long_work {
     rq_loop_timer timer;
     _Atomic unsigned done; /* parts */
     unsigned done_at_timer;
+    _Atomic unsigned closed; /* streams */
 };
 
 static void note_timer(rq_loop_timer *timer)
@@ -434,20 +435,22 @@ static void work_drain(rq_stream *s)
 
 static void work_close(rq_stream *s, rq_err why)
 {
-    (void)s;
+    struct long_work *w = rq_stream_user(s);
     (void)why;
+    atomic_fetch_add(&w->closed, 1);
 }
+
+static const rq_stream_events work_events = {
+    .on_open = work_open, .on_data = work_data, .on_drain = work_drain, .on_close = work_close};
 
 static void pipelined_requests_of_a_stream_take_several_iterations(void **state)
 {
     (void)state;
-    static const rq_stream_events events = {
-        .on_open = work_open, .on_data = work_data, .on_drain = work_drain, .on_close = work_close};
     rq_loops *loops = start_loops(1, NULL);
     struct long_work work = {0};
     char requests[TURNS], responses[TURNS];
     rq_listener *l;
-    rq_listener_options o = {.events = &events, .ctx = &work};
+    rq_listener_options o = {.events = &work_events, .ctx = &work};
     assert_int_equal(rq_listener_open(loops, &o, &l, NULL), RQ_OK);
     memset(requests, 'x', sizeof requests);
     memset(responses, 'y', sizeof responses);
@@ -459,6 +462,34 @@ static void pipelined_requests_of_a_stream_take_several_iterations(void **state)
     stop_loops(loops);
     assert_int_equal(work.done, TURNS);
     assert_in_range(work.done_at_timer, 1, TURNS - 1);
+}
+
+/* By the peer, the listener or the loops, while it has requests and waits for its turn. */
+static void a_stream_with_requests_may_end_at_any_time(void **state)
+{
+    (void)state;
+    static const struct linger reset = {.l_onoff = 1};
+    for (int round = 0; round < 3; round++) {
+        rq_loops *loops = start_loops(1, NULL);
+        struct long_work work = {0};
+        char requests[TURNS];
+        rq_listener *l;
+        rq_listener_options o = {.events = &work_events, .ctx = &work};
+        assert_int_equal(rq_listener_open(loops, &o, &l, NULL), RQ_OK);
+        memset(requests, 'x', sizeof requests);
+        int fd = peer_connect(rq_listener_port(l));
+        peer_send(fd, requests, sizeof requests);
+        peer_expect(fd, "y", 1);
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+        if (round == 0) close(fd);
+        if (round == 1) rq_listener_stop(l, true);
+        if (round < 2) rq_loops_sync(loops);
+        if (round == 1) close(fd);
+        rq_listener_close(l);
+        stop_loops(loops);
+        if (round == 2) close(fd);
+        assert_int_equal(work.closed, 1);
+    }
 }
 
 static uint64_t warnings(const rq_log *log)
@@ -952,6 +983,7 @@ int main(void)
         cmocka_unit_test(lines_come_back_whatever_their_cuts),
         cmocka_unit_test(a_peer_that_never_closes_is_left),
         cmocka_unit_test(pipelined_requests_of_a_stream_take_several_iterations),
+        cmocka_unit_test(a_stream_with_requests_may_end_at_any_time),
         cmocka_unit_test(a_lack_of_descriptors_is_logged_once_a_minute),
         cmocka_unit_test(connections_over_the_limit_are_closed),
         cmocka_unit_test(output_larger_than_the_kernel_takes_arrives),
