@@ -67,14 +67,7 @@ static rq_err add_remains(search *s, const rq_region_info *parents, size_t paren
     remains r = {.parent_count = parent_count, .child_count = child_count, .split = split};
     RQ_TRY(copy_list(s->arena, parents, parent_count, &r.parents));
     RQ_TRY(copy_list(s->arena, children, child_count, &r.children));
-    if (s->count == s->cap) {
-        size_t cap = s->cap == 0 ? 8 : s->cap * 2;
-        remains *more = rq_arena_calloc(s->arena, cap, sizeof *more);
-        if (more == NULL) return RQ_E_NO_MEMORY;
-        if (s->count > 0) memcpy(more, s->list, s->count * sizeof *more);
-        s->list = more;
-        s->cap = cap;
-    }
+    RQ_TRY(rq_arena_grow(s->arena, &s->list, sizeof *s->list, s->count, &s->cap));
     s->list[s->count++] = r;
     return RQ_OK;
 }

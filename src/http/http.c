@@ -36,6 +36,9 @@
 /* So many connections are accepted, then requests are answered and connections closed. libevent itself accepts as long as
  * peers connect. */
 #define ACCEPTED_AT_ONCE 16
+/* A host that has left nothing unread gets pages up to so many times the limit of unread ones, so that hosts that do not
+ * read deny it nothing. */
+#define READERS_PART 4
 
 typedef struct connection {
     struct connection *next, *prev; /* ordered by since_ns, oldest first */
@@ -99,13 +102,6 @@ bool rq__http_sources(rq_http *h, rq_http_sources *ret)
     *ret = h->from;
     pthread_mutex_unlock(&h->lock);
     return serves;
-}
-
-bool rq__http_has_room(const rq_http *h, rq__page *ret)
-{
-    if (h->unread <= h->unread_max) return true;
-    rq__page_fail(ret, RQ__HTTP_NOT_NOW, "too many responses have not been read yet");
-    return false;
 }
 
 static uint64_t now_ns(const rq_http *h)
@@ -188,6 +184,41 @@ static connection *one_too_many(const rq_http *h)
         ret = c;
     }
     return ret;
+}
+
+/* NULL: it has closed, or evhttp made its stream. */
+static connection *connection_of(const rq_http *h, struct evhttp_request *request)
+{
+    struct evhttp_connection *of = evhttp_request_get_connection(request);
+    const struct bufferevent *stream = of == NULL ? NULL : evhttp_connection_get_bufferevent(of);
+    for (connection *c = h->list.next; c != &h->list && stream != NULL; c = c->next)
+        if (c->stream == stream) return c;
+    return NULL;
+}
+
+uint64_t rq__http_host(rq_http *h, struct evhttp_request *request)
+{
+    connection *c = connection_of(h, request);
+    if (c != NULL && c->host == 0) c->host = host_of(bufferevent_getfd(c->stream));
+    return c == NULL ? 0 : c->host;
+}
+
+/* Bytes of responses to the host that it has not read. */
+static size_t unread_of(const rq_http *h, uint64_t host)
+{
+    size_t bytes = 0;
+    for (const connection *c = h->list.next; c != &h->list; c = c->next)
+        if (c->host == host) bytes += evbuffer_get_length(bufferevent_get_output(c->stream));
+    return bytes;
+}
+
+bool rq__http_has_room(rq_http *h, struct evhttp_request *request, rq__page *ret)
+{
+    if (h->unread <= h->unread_max) return true;
+    uint64_t host = h->unread / READERS_PART <= h->unread_max ? rq__http_host(h, request) : 0;
+    if (host != 0 && unread_of(h, host) == 0) return true;
+    rq__page_fail(ret, RQ__HTTP_NOT_NOW, "too many responses have not been read yet");
+    return false;
 }
 
 /* Frees the connections that evhttp has closed. Returns the number of those that nobody has ended. */
@@ -301,14 +332,10 @@ static void on_accept_error(struct evconnlistener *listener, void *ctx)
 static void on_answered(struct evhttp_request *request, void *ctx)
 {
     rq_http *h = ctx;
-    struct evhttp_connection *of = evhttp_request_get_connection(request);
-    const struct bufferevent *stream = of == NULL ? NULL : evhttp_connection_get_bufferevent(of);
-    for (connection *c = h->list.next; c != &h->list; c = c->next) {
-        if (c->stream != stream) continue;
-        unlink_connection(c);
-        link_newest(h, c);
-        return;
-    }
+    connection *c = connection_of(h, request);
+    if (c == NULL) return;
+    unlink_connection(c);
+    link_newest(h, c);
 }
 
 /* Lets the peer see the end at once; the descriptor is closed by the next sweep. */
@@ -401,7 +428,7 @@ static bool make_page(rq_http *h, struct evhttp_request *request, const char *pa
     rq__request r = {.path = path, .query = query, .http = h};
     rq_http_sources from;
     const char *own_path;
-    if (rq__page_is_large(path) && !rq__http_has_room(h, ret)) return false;
+    if (rq__page_is_large(path) && !rq__http_has_room(h, request, ret)) return false;
     rq__later_kind later = rq__page_later(path, query, &own_path);
     if (later != RQ__LATER_NONE) {
         if (rq__http_sources(h, &from))

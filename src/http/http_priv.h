@@ -181,7 +181,9 @@ void rq__later_free(rq__later *l);
 /* Copies the objects that pages show; false: the server is not open. Any thread. */
 bool rq__http_sources(rq_http *h, rq_http_sources *ret);
 /* Whether peers have read enough for one more large page; otherwise *ret says so. The HTTP thread. */
-bool rq__http_has_room(const rq_http *h, rq__page *ret);
+bool rq__http_has_room(rq_http *h, struct evhttp_request *request, rq__page *ret);
+/* A number for the host that has sent the request; 0: unknown, or its connection has closed. The HTTP thread. */
+uint64_t rq__http_host(rq_http *h, struct evhttp_request *request);
 /* The settings, for pages that show them. */
 const rq_config *rq__http_config(const rq_http *h);
 const rq_log *rq__http_log(const rq_http *h);

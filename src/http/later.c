@@ -7,7 +7,7 @@
  *   HTTP thread: rq__later_ask ─ task ─► the other thread: make() ─ eventfd ─► HTTP thread: made()
  *
  * A page without parameters (rq__later_page.make) is made once for all requests that arrive until it is ready. A page
- * with parameters is made for each request, one request after the other.
+ * with parameters is made for each request, one request after the other; hosts take turns.
  */
 #include "http/http_priv.h"
 
@@ -36,7 +36,8 @@ struct rq__later {
     /* The HTTP thread's. */
     rq__later_answer answer;
     rq_http *http;
-    size_t count; /* 0: no page is being made */
+    size_t count;       /* 0: no page is being made */
+    uint64_t last_host; /* for which the page is made */
     /* Its first is used by the other thread from the post of its task until the eventfd, as is the page. */
     waiting waiting[RQ_HTTP_CONNECTIONS];
     rq__page page;
@@ -83,7 +84,7 @@ static void make(rq_task *task)
 static void answer_one(rq__later *l, struct evhttp_request *request)
 {
     rq__page copy = {.status = l->page.status, .type = l->page.type};
-    if (rq__http_has_room(l->http, &copy))
+    if (rq__http_has_room(l->http, request, &copy))
         copy.text.rc = rq_buf_append(&copy.text.buf, l->page.text.buf.ptr, l->page.text.buf.len);
     if (copy.text.rc != RQ_OK) rq__page_fail(&copy, RQ__HTTP_BROKEN, rq_err_text(copy.text.rc));
     l->answer(l->http, request, &copy);
@@ -107,11 +108,26 @@ static void answer_first(rq__later *l, rq__page *page)
     l->answer(l->http, request, page);
 }
 
+/* Moves the next request to the front: the first of another host than the last one, so that a host that asks all the
+ * time does not keep others waiting. */
+static void choose_next(rq__later *l)
+{
+    size_t i = 0;
+    while (i < l->count && rq__http_host(l->http, l->waiting[i].request) == l->last_host)
+        i++;
+    if (i == l->count) i = 0;
+    waiting chosen = l->waiting[i];
+    memmove(&l->waiting[1], &l->waiting[0], i * sizeof l->waiting[0]);
+    l->waiting[0] = chosen;
+    l->last_host = rq__http_host(l->http, chosen.request);
+}
+
 static void begin_next(rq__later *l)
 {
     while (l->count > 0) {
         rq__page refusal = {0};
-        if (rq__http_has_room(l->http, &refusal)) {
+        choose_next(l);
+        if (rq__http_has_room(l->http, l->waiting[0].request, &refusal)) {
             rq_lane_post(l->lane, &l->task);
             return;
         }
@@ -153,7 +169,9 @@ bool rq__later_ask(rq__later *l, struct evhttp_request *request, const char *pat
         w->query = *query;
         query->count = 0; /* taken over */
     }
-    if (l->count == 1) rq_lane_post(l->lane, &l->task);
+    if (l->count > 1) return true;
+    l->last_host = rq__http_host(l->http, request);
+    rq_lane_post(l->lane, &l->task);
     return true;
 }
 

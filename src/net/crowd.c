@@ -6,8 +6,8 @@
  * peers that have not said who they are, then those that have been quiet for longest. The connections that wait
  * in the backlog are accepted afterwards. A client whose idle connection was closed opens a new one for its next call.
  *
- * A step looks at all streams of a loop, and closes one in ROOM of them; so the work per accepted
- * connection does not grow with their number.
+ * A step looks at LOOKED_AT streams of a loop, and closes one in ROOM of them; so neither its time nor the work per
+ * accepted connection grows with their number. The next step looks at the next ones.
  */
 #include "net/loop_priv.h"
 
@@ -17,7 +17,8 @@
 /* Descriptors for everything but accepted connections: this part of the limit, at least FILES_MIN. */
 #define FILES_PART 4
 #define FILES_MIN 96
-/* A step closes one in so many of its loop's streams. */
+/* A step looks at so many streams, and closes one in so many of them: about a millisecond. */
+#define LOOKED_AT 2048
 #define ROOM 8
 /* Streams that have heard or sent something more recently are kept. */
 #define QUIET_NS UINT64_C(1000000000)
@@ -63,11 +64,11 @@ void rq_stream_named(rq_stream *s)
     s->heard_ns = s->loop->now_ns;
 }
 
-static unsigned close_of_age(rq_loop *loop, bool known_too, int age, unsigned wanted)
+/* Of the `count` streams from `s` on. */
+static unsigned close_of_age(rq_stream *s, unsigned count, bool known_too, int age, unsigned wanted)
 {
     unsigned closed = 0;
-    for (rq_stream *s = loop->streams, *next; s != NULL && closed < wanted; s = next) {
-        next = s->next;
+    for (; count > 0 && closed < wanted; count--, s = s->next) {
         if (!(s->nameless || known_too) || age_of(s) != age) continue;
         rq_stream_close(s, RQ_E_TIMEOUT);
         closed++;
@@ -86,14 +87,16 @@ static unsigned make_room(rq_loop *loop)
 {
     bool known_too = !many_are_nameless(loop->loops);
     unsigned counts[64] = {0};
-    unsigned wanted = 1, closed = 0, all = 0;
-    for (const rq_stream *s = loop->streams; s != NULL; s = s->next, all++) {
+    unsigned wanted = 1, closed = 0, count = 0;
+    rq_stream *from = loop->crowd_at != NULL ? loop->crowd_at : loop->streams, *s;
+    for (s = from; s != NULL && count < LOOKED_AT; s = s->next, count++) {
         int age = s->nameless || known_too ? age_of(s) : -1;
         if (age >= 0) counts[age]++;
     }
-    wanted += all / ROOM;
+    loop->crowd_at = s;
+    wanted += count / ROOM;
     for (int age = 63; age >= 0 && closed < wanted; age--)
-        if (counts[age] > 0) closed += close_of_age(loop, known_too, age, wanted - closed);
+        if (counts[age] > 0) closed += close_of_age(from, count, known_too, age, wanted - closed);
     return closed;
 }
 
@@ -102,7 +105,7 @@ static void run_make_room(rq_task *task)
     rq_loop *loop = RQ_CONTAINER_OF(task, rq_loop, make_room);
     if (loop->now_ns >= loop->no_room_until_ns) {
         unsigned closed = make_room(loop);
-        if (closed == 0) loop->no_room_until_ns = loop->now_ns + AGAIN_NS;
+        if (closed == 0 && loop->crowd_at == NULL) loop->no_room_until_ns = loop->now_ns + AGAIN_NS;
         atomic_fetch_add(&loop->loops->crowded_out, closed);
     }
     atomic_store(&loop->makes_room, false);

@@ -162,9 +162,14 @@ static size_t read_most(const rq_input *in, const rq_budget *budget)
     return in->prompt ? READ_PROMPT : 0;
 }
 
+size_t rq_input_want(const rq_input *in)
+{
+    return in->big != NULL ? in->big_want : taken_want(in);
+}
+
 rq_input_need rq_input_needs(const rq_input *in)
 {
-    size_t want = in->big != NULL ? in->big_want : taken_want(in);
+    size_t want = rq_input_want(in);
     bool prompt = in->prompt && want <= RQ_INPUT_PROMPT;
     if (in->big != NULL) return (rq_input_need){next_cap(in) - in->big->cap, prompt};
     if (want > RQ_INPUT_BIG) return (rq_input_need){first_cap(in, want), prompt};

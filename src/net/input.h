@@ -104,6 +104,9 @@ static inline size_t rq_input_held(const rq_input *in)
     return in->big != NULL ? in->big_len : in->end - in->pos;
 }
 
+/* The length of the front frame, its header included; 0: unknown, or nothing was received. */
+size_t rq_input_want(const rq_input *in);
+
 /* Whether part of a frame was received. */
 static inline bool rq_input_partial(const rq_input *in)
 {

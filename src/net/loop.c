@@ -104,7 +104,7 @@ static void loop_post(rq_lane *lane, rq_task *task)
         loop->loops->libuv.uv_async_send(&loop->wake);
 }
 
-/* Appends tasks posted by other threads to our own, oldest first. */
+/* Appends the tasks posted by other threads to `arrived`, oldest first. */
 static void take_inbox(rq_loop *loop)
 {
     if (!atomic_load_explicit(&loop->signalled, memory_order_relaxed)) return;
@@ -120,13 +120,31 @@ static void take_inbox(rq_loop *loop)
     }
     while (oldest != NULL) {
         rq_task *next = oldest->next;
-        post_local(loop, oldest);
+        oldest->next = NULL;
+        *loop->arrived_end = oldest;
+        loop->arrived_end = &oldest->next;
         oldest = next;
     }
 }
 
+/* Runs the tasks of other threads, at least one and until *until_ns (0: the time begins now): a client decides how many of its
+ * calls have waited for a block, and each may go on for a slice. A driven loop has one client. A single task needs no clock. */
+static void run_arrived(rq_loop *loop, uint64_t *until_ns)
+{
+    bool limited = !loop->loops->driven;
+    if (limited && *until_ns == 0 && loop->arrived->next != NULL)
+        *until_ns = rq_loop_clock_ns() + RQ_TURN_NS;
+    do {
+        rq_task *task = loop->arrived;
+        loop->arrived = task->next;
+        if (loop->arrived == NULL) loop->arrived_end = &loop->arrived;
+        rq_work_begin();
+        task->run(task);
+    } while (loop->arrived != NULL && !(limited && rq_loop_clock_ns() >= *until_ns));
+}
+
 /* Runs the tasks that are queued now; tasks posted by them wait for the next round. */
-static void run_tasks(rq_loop *loop)
+static void run_tasks(rq_loop *loop, uint64_t *until_ns)
 {
     take_inbox(loop);
     rq_task *task = loop->tasks;
@@ -138,6 +156,7 @@ static void run_tasks(rq_loop *loop)
         task->run(task);
         task = next;
     }
+    if (loop->arrived != NULL) run_arrived(loop, until_ns);
 }
 
 void rq_loop_defer(rq_loop *loop, rq_task *task)
@@ -168,9 +187,14 @@ RQ_COLD static void run_deferred(rq_loop *loop)
     }
 }
 
+static bool has_taken_tasks(const rq_loop *loop)
+{
+    return loop->tasks != NULL || loop->arrived != NULL || loop->deferred != NULL;
+}
+
 bool rq__loop_has_tasks(rq_loop *loop)
 {
-    return loop->tasks != NULL || loop->deferred != NULL || atomic_load(&loop->signalled);
+    return has_taken_tasks(loop) || atomic_load(&loop->signalled);
 }
 
 RQ_COLD static void stop_step(rq_loop *loop);
@@ -189,8 +213,9 @@ void rq__loop_iteration_end(rq_loop *loop)
             return;
         rq__loop_enter(loop);
     }
-    run_tasks(loop);
-    if (loop->tasks != NULL) run_tasks(loop); /* sends what the first round completed */
+    uint64_t until_ns = 0;
+    run_tasks(loop, &until_ns);
+    if (loop->tasks != NULL) run_tasks(loop, &until_ns); /* sends what the first round completed */
     if (RQ_UNLIKELY(loop->deferred != NULL)) run_deferred(loop);
     rq__loop_flush(loop);
     rq__loop_balance(loop);
@@ -204,7 +229,7 @@ static void on_prepare(uv_prepare_t *h)
     rq_loop *loop = RQ_CONTAINER_OF(h, rq_loop, prepare);
     rq__loop_iteration_end(loop);
     if (!loop->handles_open || loop->loops->driven) return;
-    bool busy = loop->tasks != NULL || loop->deferred != NULL;
+    bool busy = has_taken_tasks(loop);
     if (!busy) {
         atomic_store(&loop->asleep, true);
         busy = atomic_load(&loop->signalled); /* threads that posted before saw us awake */
@@ -356,6 +381,7 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     loop->index = index;
     loop->bell_fd = -1;
     loop->tasks_end = &loop->tasks;
+    loop->arrived_end = &loop->arrived;
     loop->deferred_end = &loop->deferred;
     loop->sweep.run = rq__loop_sweep;
     rq__crowd_init(loop);

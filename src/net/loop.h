@@ -5,7 +5,8 @@
  *
  * One iteration of a loop:
  *
- *   1. readable sockets, due timers, posted tasks;
+ *   1. readable sockets, due timers, posted tasks (those of other threads for at most RQ_TURN_NS, the rest in the
+ *      next iteration);
  *   2. tasks that step 1 posted to this lane (writes go to their regions and to the log);
  *   3. tasks that step 2 posted, one round (acknowledgements leave in this iteration); then
  *      deferred tasks, for at most RQ_TURN_NS: long work, and connections that used up their turn;

@@ -103,6 +103,8 @@ struct rq_loop {
     _Atomic bool asleep; /* it waits for its sockets, or is about to */
     rq_task *tasks;      /* this thread's; oldest first */
     rq_task **tasks_end;
+    rq_task *arrived; /* taken from `inbox`; oldest first */
+    rq_task **arrived_end;
     rq_task *deferred; /* this thread's; oldest first */
     rq_task **deferred_end;
     rq_loop_timer *timers; /* the soonest; timers.h */
@@ -120,6 +122,7 @@ struct rq_loop {
     rq_task make_room;
     _Atomic bool makes_room;
     uint64_t no_room_until_ns; /* the last step closed nothing */
+    rq_stream *crowd_at;       /* at which the next step begins; NULL: at the first */
     rq_task pulse;
     _Atomic uint64_t pulse_since_ns; /* since when `pulse` waits to be run; 0: it does not */
 };
@@ -216,9 +219,11 @@ struct rq_stream {
     rq_buf sink;                  /* used when memory for a queue buffer is exhausted */
     rq_buf in;                    /* on_data: unconsumed bytes */
     uint64_t deadline_ns;
-    uint64_t heard_ns;    /* when input was last read; of a nameless one, when it was opened */
-    uint64_t progress_ns; /* when output was last taken, or began to wait */
-    uint64_t taken;       /* bytes of output taken by the kernel */
+    uint64_t finish_by_ns; /* while it finishes: the latest deadline */
+    size_t undelivered;    /* bytes that the peer had not taken at the last deadline */
+    uint64_t heard_ns;     /* when input was last read; of a nameless one, when it was opened */
+    uint64_t progress_ns;  /* when output was last taken, or began to wait */
+    uint64_t taken;        /* bytes of output taken by the kernel */
     rq_peer peer;
     rq_err why;
     rq_loop *to;             /* target of its move; it is in loop->leaving, or moving */
@@ -238,8 +243,9 @@ struct rq_stream {
     bool shut;  /* end-of-file was sent */
     bool spoke; /* input came while it finished */
     bool closing;
-    bool deferred; /* `turn` is posted … */
-    bool ended;    /* … and must close the stream */
+    bool rest_waits; /* unconsumed input is offered again by `turn` */
+    bool deferred;   /* `turn` is posted … */
+    bool ended;      /* … and must close the stream */
 };
 
 /* First call of every libuv callback; sets `now_ns`. */

@@ -87,6 +87,12 @@ rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *r
     return RQ_OK;
 }
 
+size_t rq__socket_undelivered(int fd)
+{
+    int bytes;
+    return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
+}
+
 bool rq__socket_is_delivered(int fd)
 {
     int unsent, unread;

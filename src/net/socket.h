@@ -21,6 +21,8 @@ rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *r
  * is unread. Only then can a close not make the kernel send a reset, which could discard sent bytes that
  * the peer has not read. */
 bool rq__socket_is_delivered(int fd);
+/* The number of bytes sent that the peer's system has not acknowledged; 0 if that is unknown. */
+size_t rq__socket_undelivered(int fd);
 /* Sets TCP_NODELAY and keep-alive, and returns the peer's address. */
 void rq__socket_set_up(int fd, rq_peer *ret_peer);
 

@@ -22,8 +22,9 @@
 #define SEND_MAX ((size_t)512 * 1024)
 #define READS_MAX 32 /* reads of one stream in a row, while they fill their buffers */
 #define PAGE 4096    /* in a stream's share of the load, this many bytes count as much as a read */
-/* How long finish waits for the peer, in each of two phases. */
+/* How long finish waits for a peer that takes nothing, in each of two phases, and for any peer in all. */
 #define LINGER_NS (3 * 1000000000ull)
+#define FINISH_MAX_NS (20 * 1000000000ull)
 /* A peer that accepts no byte for this long is disconnected. */
 #define WRITE_STALL_NS (120 * 1000000000ull)
 #define SWEEP_NS 1000000000ull
@@ -118,7 +119,7 @@ uint64_t rq_stream_out_taken(const rq_stream *s)
     return s->taken;
 }
 
-static void deliver_rest(rq_stream *s);
+static void deliver_rest_in_turn(rq_stream *s);
 static void sweep_arm(rq_loop *loop);
 
 static void set_deadline(rq_stream *s, uint64_t due_ns)
@@ -150,6 +151,12 @@ void rq__stream_watch(rq_stream *s)
     if (rc != 0) rq_stream_close(s, RQ_E_IO);
 }
 
+static void linger(rq_stream *s)
+{
+    uint64_t due = s->loop->now_ns + LINGER_NS;
+    set_deadline(s, due < s->finish_by_ns ? due : s->finish_by_ns);
+}
+
 /* Shuts the stream down if everything is written and finish was requested. */
 static void shut_if_finished(rq_stream *s)
 {
@@ -161,7 +168,7 @@ static void shut_if_finished(rq_stream *s)
         rq_stream_close(s, s->why);
         return;
     }
-    set_deadline(s, s->loop->now_ns + LINGER_NS);
+    linger(s);
 }
 
 /* The number of bytes the kernel accepted, 0 if it accepts none now, or -1. */
@@ -276,7 +283,7 @@ static void flush(rq_stream *s)
     if (s->closing || s->events->on_drain == NULL) return;
     bool was_paused = s->paused;
     s->events->on_drain(s);
-    if (was_paused && !s->paused && s->in.len > 0) deliver_rest(s);
+    if (was_paused && !s->paused && s->in.len > 0) deliver_rest_in_turn(s);
 }
 
 void rq__stream_connected(rq_stream *s)
@@ -351,6 +358,16 @@ static void deliver_rest(rq_stream *s)
     if (s->closing || s->finishing) return;
     rq__loop_enter(s->loop);
     offer_data(s, rq_buf_slice(&s->in));
+}
+
+/* A peer may have sent many requests with one read, and each response may pause and resume the stream. */
+static void deliver_rest_in_turn(rq_stream *s)
+{
+    s->rest_waits = rq_loop_turn_is_over(s->loop, rq_loop_clock_ns());
+    if (s->rest_waits)
+        rq__stream_read_later(s);
+    else
+        deliver_rest(s);
 }
 
 /* Where the next bytes go; 0: nowhere, because the stream does not read. */
@@ -444,11 +461,14 @@ static void stream_end(rq_stream *s);
 static void run_turn(rq_task *task)
 {
     rq_stream *s = RQ_CONTAINER_OF(task, rq_stream, turn);
-    s->deferred = false;
-    if (s->ended)
+    bool has_rest = s->rest_waits;
+    s->deferred = s->rest_waits = false;
+    if (s->ended) {
         stream_end(s);
-    else if (s->reading && !s->closing)
-        (void)read_ready(s);
+        return;
+    }
+    if (has_rest && s->reading && s->in.len > 0) deliver_rest(s);
+    if (s->reading && !s->closing) (void)read_ready(s);
 }
 
 void rq__stream_read_later(rq_stream *s)
@@ -581,6 +601,7 @@ void rq__stream_link(rq_stream *s)
 void rq__stream_unlink(rq_stream *s)
 {
     if (s->loop->likely == s) s->loop->likely = NULL;
+    if (s->loop->crowd_at == s) s->loop->crowd_at = s->next;
     if (s->next != NULL) s->next->prev = s->prev;
     if (s->prev != NULL)
         s->prev->next = s->next;
@@ -642,6 +663,20 @@ void rq_stream_close(rq_stream *s, rq_err why)
     close_carrier(s);
 }
 
+/* Bytes of output that the peer's system has not acknowledged. */
+static size_t undelivered(const rq_stream *s)
+{
+    return rq_stream_out_pending(s) + (s->memory == NULL ? rq__socket_undelivered(s->fd) : 0);
+}
+
+/* A peer that takes its output slowly gets more time. */
+static bool makes_progress(rq_stream *s)
+{
+    size_t before = s->undelivered;
+    s->undelivered = undelivered(s);
+    return s->undelivered < before && s->loop->now_ns < s->finish_by_ns;
+}
+
 void rq_stream_finish(rq_stream *s)
 {
     if (s->closing || s->finishing) return;
@@ -652,7 +687,9 @@ void rq_stream_finish(rq_stream *s)
     s->finishing = true;
     if (s->to != NULL) rq__stream_stay(s);
     rq__stream_read_start(s); /* to discard, and to see the peer's end-of-file */
-    set_deadline(s, s->loop->now_ns + LINGER_NS); /* for a peer that does not read */
+    s->finish_by_ns = s->loop->now_ns + FINISH_MAX_NS;
+    s->undelivered = undelivered(s);
+    linger(s); /* for a peer that does not read */
     rq__stream_mark_dirty(s);
 }
 
@@ -698,7 +735,9 @@ static void sweep_stream(rq_stream *s, uint64_t now)
         rq_stream_close(s, RQ_E_TIMEOUT);
     } else if (s->deadline_ns != 0 && now >= s->deadline_ns) {
         s->deadline_ns = 0;
-        if (s->finishing)
+        if (s->finishing && makes_progress(s))
+            linger(s);
+        else if (s->finishing)
             rq_stream_close(s, s->why);
         else if (s->events->on_deadline != NULL)
             s->events->on_deadline(s);

@@ -171,10 +171,9 @@ void rq_stream_named(rq_stream *s);
  * never. No effect after rq_stream_finish. */
 void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns);
 
-/* Stops reading (on_read and on_data are not called any more), writes queued output for a few
- * seconds if the peer takes it, sends end-of-file, and closes when the peer does or after a few
- * seconds. (Closing at once with unread input would reset the connection and could destroy the
- * response on its way.) */
+/* Stops reading (on_read and on_data are not called any more), writes queued output, sends end-of-file, and closes when
+ * the peer does. The stream is closed earlier if the peer takes nothing for a few seconds, and after twenty seconds in any
+ * case. (Closing at once with unread input would reset the connection and could destroy the response on its way.) */
 RQ_COLD void rq_stream_finish(rq_stream *s);
 /* Drops queued output and closes. on_close follows from the loop. */
 RQ_COLD void rq_stream_close(rq_stream *s, rq_err why);

@@ -26,6 +26,8 @@
  * bucket or CLOSED_AT_ONCE. */
 #include "ops/leases.h"
 
+#include "base/long_free.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -329,20 +331,21 @@ static rq__scan_holder *reclaim(rq__leases *t, const rq_scan_owner *o, size_t by
 
 /* --- freeing; without the lock ---------------------------------------------------------------- */
 
-static void free_holder(rq__scan_holder *h)
+/* `ex` frees what is large (a filter may have 64 MB); NULL: it is freed here. */
+static void free_holder(rq_executor *ex, rq__scan_holder *h)
 {
     rq_region_scanner_close(h->scanner);
     if (h->region != NULL) rq_region_unref(h->region);
     rq_buf_clear(&h->partial_row_bytes);
-    rq_arena_clear(&h->arena);
+    rq_long_clear_arena(ex, &h->arena);
     free(h);
 }
 
-static void free_chain(rq__scan_holder *chain)
+static void free_chain(const rq__leases *t, rq__scan_holder *chain)
 {
     while (chain != NULL) {
         rq__scan_holder *next = chain->hash_next;
-        free_holder(chain);
+        free_holder(t->env.executor, chain);
         chain = next;
     }
 }
@@ -376,7 +379,7 @@ static void expire(rq_task *task)
     else
         arm_tick(t);
     pthread_mutex_unlock(&t->lock);
-    free_chain(chain);
+    free_chain(t, chain);
 }
 
 /* --- the table's life ------------------------------------------------------------------------- */
@@ -421,7 +424,7 @@ void rq__leases_free(rq__leases *t)
     rq__leases_stop(t);
     for (rq__scan_holder *h = t->oldest; h != NULL; h = t->oldest) {
         detach(t, h);
-        free_holder(h);
+        free_holder(NULL, h);
     }
     RQ_ASSERT(any(t) == NULL); /* the others are busy */
     for (size_t i = 1; t->tables != NULL && i < PAGES_MAX && t->tables->pages[i] != NULL; i++)
@@ -456,7 +459,7 @@ static bool may_grow(void *ctx, size_t bytes)
     }
     if (!h->refused) charge(t, h, bytes);
     pthread_mutex_unlock(&t->lock);
-    free_chain(chain);
+    free_chain(t, chain);
     return !h->refused;
 }
 
@@ -478,7 +481,7 @@ rq_err rq__lease_new(rq__leases *t, rq_scan_owner *owner, rq__scan_holder **ret)
         link_hash(t, h);
     }
     pthread_mutex_unlock(&t->lock);
-    free_chain(chain);
+    free_chain(t, chain);
     if (!has_room || !has_memory) {
         free(h);
         return has_room ? RQ_E_NO_MEMORY : RQ_E_CALL_QUEUE_TOO_BIG;
@@ -542,7 +545,7 @@ void rq__lease_close(rq__leases *t, rq__scan_holder *h, bool remember)
     leave_owner(h);
     if (remember) t->tables->closed[h->id % CLOSED] = (closed_scanner){h->id, h->next_call_seq};
     pthread_mutex_unlock(&t->lock);
-    free_holder(h);
+    free_holder(t->env.executor, h);
 }
 
 void rq__leases_get_stats(rq__leases *t, rq_scanner_stats *ret)

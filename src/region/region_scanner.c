@@ -23,7 +23,8 @@
  *    A repeated call after RQ_E_AGAIN gets the same result and continues to append to it.
  * 3. If the filter decides on whole rows, only RQ_E_AGAIN stops inside a row.
  * 4. DECIDE, too, may be left by RQ_E_AGAIN and entered again. The flags of `row_cells` are the filter's answer so far. While
- *    cells are dropped, the result's count is ahead of its bytes; `drop_at`, `drop_from` and `drop_to` say how far. */
+ *    cells are dropped, the result's count is ahead of its bytes; `drop_at`, `drop_from` and `drop_to` say how far.
+ * 5. So may JOINED while it sorts families. Then the result has bytes behind the row's: a copy of the row in the right order. */
 #include "region/region_scanner_priv.h"
 
 #include <stdlib.h>
@@ -163,7 +164,7 @@ static rq_err begin_decision(rq_region_scanner *s)
     s->row_cells = (rq_filter_cells){
         .count = count, .keep = (bool *)(cells + window), .cells = cells, .move = move_window};
     s->window_from = s->drop_from = s->drop_to = s->mark.len;
-    s->drop_at = 0;
+    s->drop_at = s->drop_run = 0;
     memset(s->row_cells.keep, true, count);
     s->decision = DECISION_ASKS;
     return RQ_OK;
@@ -181,12 +182,20 @@ static rq_err ask_about_cells(rq_region_scanner *s, rq_filter_row_verdict *ret)
     return rc;
 }
 
+/* Moves the beginning of each family that begins at the next cell. */
+static void move_runs(rq_region_scanner *s)
+{
+    for (; s->drop_run < s->run_count && s->runs[s->drop_run].from == s->drop_from; s->drop_run++)
+        s->runs[s->drop_run].from = s->drop_to;
+}
+
 static void drop_some_cells(rq_region_scanner *s)
 {
     uint8_t *bytes = s->read.out->bytes.ptr;
     const rq_filter_cells *c = &s->row_cells;
     for (unsigned n = 0; n < DROP_CELLS && s->drop_at < c->count; n++, s->drop_at++) {
         size_t len = cell_len_at(bytes + s->drop_from);
+        move_runs(s);
         if (c->keep[s->drop_at]) {
             if (s->drop_to != s->drop_from) memmove(bytes + s->drop_to, bytes + s->drop_from, len);
             s->drop_to += len;
@@ -205,6 +214,7 @@ static rq_err drop_cells(rq_region_scanner *s)
         if (s->drop_at == s->row_cells.count) break;
         RQ_TRY(check_slice(s));
     }
+    move_runs(s); /* families without cells at the row's end */
     s->read.out->bytes.len = s->drop_to;
     return RQ_OK;
 }
@@ -241,62 +251,101 @@ static rq_err decide(rq_region_scanner *s, bool *ret_keep)
     return RQ_OK;
 }
 
-/* The adjacent cells of one family. */
-typedef struct family_run {
-    rq_slice family;
-    size_t from, len; /* in the row's bytes */
-} family_run;
+/* --- families that are read on demand ---------------------------------------------------------- */
+
+/* Bytes copied between two looks at the clock. A slice appends less than twice as many, which are charged ahead
+ * (SLICE_BYTES in ops/read.c). */
+#define SORT_BYTES ((size_t)128 << 10)
+
+/* The store at `at` is about to append cells of the row. */
+static void note_run(rq_region_scanner *s)
+{
+    size_t rank;
+    if (RQ_LIKELY(s->runs == NULL)) return;
+    rank = s->ranks[s->at];
+    if (s->run_count > 0 && s->runs[s->run_count - 1].rank == rank) return; /* it goes on */
+    RQ_ASSERT(s->run_count < s->store_count);
+    s->runs[s->run_count++] = (family_run){.rank = rank, .from = s->read.out->bytes.len};
+}
 
 static int compare_runs(const void *a, const void *b)
 {
-    return rq_slice_compare(((const family_run *)a)->family, ((const family_run *)b)->family);
+    const family_run *x = a, *y = b;
+    return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Lists the row's families in `scratch`, and reserves room for a copy of its bytes behind the list. */
-static rq_err list_families(rq_region_scanner *s, size_t *ret_count, uint8_t **ret_copy)
+/* Sorts the list. False: the cells are in order. */
+static bool begin_sorting(rq_region_scanner *s)
 {
-    const rq_buf *bytes = &s->read.out->bytes;
-    size_t len = bytes->len - s->mark.len;
-    rq_slice row = rq_slice_of(bytes->ptr + s->mark.len, len);
-    size_t room = s->store_count * sizeof(family_run);
-    rq_buf_reset(&s->scratch);
-    RQ_TRY(rq_buf_reserve(&s->scratch, room + len));
-    family_run *runs = (family_run *)(void *)s->scratch.ptr;
-    *ret_copy = s->scratch.ptr + room;
-    *ret_count = 0;
-    for (rq_cursor c = rq_cursor_of(row); rq_cursor_left(&c) > 0;) {
-        size_t from = len - rq_cursor_left(&c);
-        rq_cell cell;
-        RQ_TRY(rq_cellblock_next(&c, &cell, NULL));
-        rq_slice family = rq_cell_family(&cell);
-        if (*ret_count == 0 || !rq_slice_eq(runs[*ret_count - 1].family, family)) {
-            RQ_ASSERT(*ret_count < s->store_count);
-            runs[(*ret_count)++] = (family_run){family, from, 0};
-        }
-        runs[*ret_count - 1].len = len - rq_cursor_left(&c) - runs[*ret_count - 1].from;
+    size_t end = s->read.out->bytes.len;
+    bool sorted = true;
+    for (size_t i = 0; i < s->run_count; i++) {
+        family_run *run = &s->runs[i];
+        run->len = (i + 1 < s->run_count ? run[1].from : end) - run->from;
+        sorted = sorted && (i == 0 || run[-1].rank < run->rank);
     }
+    if (sorted) return false;
+    qsort(s->runs, s->run_count, sizeof *s->runs, compare_runs);
+    s->sorting = true;
+    s->sort_run = s->sort_moved = 0;
+    s->sort_from = s->runs[0].from;
+    s->sort_end = end;
+    return true;
+}
+
+/* Appends a piece of a family to the copy of the row. */
+static rq_err copy_piece(rq_region_scanner *s)
+{
+    rq_buf *bytes = &s->read.out->bytes;
+    const family_run *run = &s->runs[s->sort_run];
+    size_t left = run->from + run->len - s->sort_from;
+    size_t len = left < SORT_BYTES ? left : SORT_BYTES;
+    RQ_TRY(rq_buf_reserve(bytes, len));
+    memcpy(bytes->ptr + bytes->len, bytes->ptr + s->sort_from, len);
+    bytes->len += len;
+    s->sort_from += len;
+    if (len == left && ++s->sort_run < s->run_count) s->sort_from = s->runs[s->sort_run].from;
+    return RQ_OK;
+}
+
+static rq_err copy_runs(rq_region_scanner *s)
+{
+    bool pauses = s->read.yield_ns != 0 && !s->decides_at_once;
+    size_t begun = s->read.out->bytes.len;
+    while (s->sort_run < s->run_count) {
+        RQ_TRY(copy_piece(s));
+        if (s->sort_run == s->run_count) break;
+        if (pauses && s->read.out->bytes.len - begun >= SORT_BYTES) return RQ_E_AGAIN;
+        RQ_TRY(check_slice(s));
+    }
+    return RQ_OK;
+}
+
+/* Moves the copy to the row's place. */
+static rq_err move_copy(rq_region_scanner *s)
+{
+    uint8_t *to = s->read.out->bytes.ptr + s->mark.len;
+    const uint8_t *from = s->read.out->bytes.ptr + s->sort_end;
+    size_t all = s->sort_end - s->mark.len;
+    while (s->sort_moved < all) {
+        size_t left = all - s->sort_moved;
+        size_t len = left < SORT_BYTES ? left : SORT_BYTES;
+        memcpy(to + s->sort_moved, from + s->sort_moved, len);
+        s->sort_moved += len;
+        if (s->sort_moved < all) RQ_TRY(check_slice(s));
+    }
+    s->read.out->bytes.len = s->sort_end;
     return RQ_OK;
 }
 
 /* Sorts families that were read on demand into place. Each family's cells are adjacent. */
 static rq_err sort_families(rq_region_scanner *s)
 {
-    if (cells_of_row(s) < 2) return RQ_OK;
-    size_t count;
-    uint8_t *copy;
-    RQ_TRY(list_families(s, &count, &copy));
-    family_run *runs = (family_run *)(void *)s->scratch.ptr;
-    bool sorted = true;
-    for (size_t i = 1; i < count && sorted; i++)
-        sorted = compare_runs(&runs[i - 1], &runs[i]) <= 0;
-    if (sorted) return RQ_OK;
-    qsort(runs, count, sizeof *runs, compare_runs);
-    uint8_t *to = s->read.out->bytes.ptr + s->mark.len;
-    memcpy(copy, to, s->read.out->bytes.len - s->mark.len);
-    for (size_t i = 0; i < count; i++) {
-        memcpy(to, copy + runs[i].from, runs[i].len);
-        to += runs[i].len;
-    }
+    if (!s->sorting && !begin_sorting(s)) return RQ_OK;
+    RQ_TRY(copy_runs(s));
+    RQ_TRY(move_copy(s));
+    s->sorting = false;
+    s->run_count = 0; /* the list says nothing any more */
     return RQ_OK;
 }
 
@@ -429,6 +478,7 @@ static rq_err read_stores(rq_region_scanner *s, size_t end, rq_read_ctx *ctx, bo
             return RQ_OK;
         }
         rq_store_state state;
+        note_run(s);
         RQ_TRY(rq_store_scanner_next(s->stores[s->at], &s->read, ctx, &state, why));
         if (state == RQ_STORE_ROW_DONE) s->at++;
         if (is_cut(s, state)) {
@@ -546,6 +596,7 @@ static rq_err do_skip(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     }
     rq_cellblock_truncate(s->read.out, s->mark);
     s->read.cells = 0;
+    s->run_count = 0;
     reset_filter(s);
     s->phase = s->scan->is_get ? PHASE_DONE : PHASE_BEGIN;
     return RQ_OK;
@@ -765,6 +816,7 @@ static void set_limits(rq_region_scanner *s, const rq_scan_limits *limits, rq_ce
         s->read.len_max =
             s->scan->row_bytes_max == 0 ? SIZE_MAX : s->mark.len + s->scan->row_bytes_max;
         s->read.cells = 0;
+        s->run_count = 0;
     }
     s->again = false;
     s->read.out = out;
@@ -792,9 +844,11 @@ rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits
         *ret_state = state;
         return RQ_OK;
     }
-    if (rc == RQ_E_AGAIN)
+    if (rc == RQ_E_AGAIN) {
         s->again = true;
-    else
+    } else {
+        s->failed = rc; /* states and offsets belong to a row that is gone */
         rq_cellblock_truncate(out, s->mark);
+    }
     return rc;
 }

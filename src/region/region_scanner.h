@@ -31,7 +31,7 @@ rq_err rq_region_scanner_open(rq_region *r, const rq_scan *scan, uint64_t read_p
  * Appends the next row, or the part that the limits allow, to `out`. RQ_E_AGAIN: fulfil ctx's need
  * first; no cell of the current row was appended that a repeated call would append again.
  * *ret_state says how it ended; RQ_SCAN_DONE may come with or without cells. Counters for scan
- * metrics are in the scanner's stats.
+ * metrics are in the scanner's stats. After any other error each call returns this error again.
  */
 RQ_NODISCARD
 rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,

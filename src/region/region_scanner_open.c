@@ -80,12 +80,22 @@ static rq_err family_at(const rq_region_scanner *s, size_t i, rq_store **ret_sto
     return *ret_store != NULL ? RQ_OK : no_such_family(s->region, (*ret_family)->family, why);
 }
 
+/* For scans that may read some of `count` stores on demand. */
+static rq_err prepare_sorting(rq_region_scanner *s, size_t count)
+{
+    if (s->filter == NULL || !s->scan->load_families_on_demand) return RQ_OK;
+    s->ranks = rq_arena_alloc(s->arena, count * sizeof *s->ranks);
+    s->runs = rq_arena_alloc(s->arena, count * sizeof *s->runs);
+    return s->ranks == NULL || s->runs == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
 static rq_err open_stores(rq_region_scanner *s, int64_t now_ms, rq_error *why)
 {
     size_t count = s->scan->family_count;
     if (count == 0) count = rq_region_store_count(s->region);
     s->stores = rq_arena_alloc(s->arena, (count + 1) * sizeof(rq_store_scanner *));
     if (s->stores == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(prepare_sorting(s, count));
     /* An unknown family is reported before any other error. HBASE: HRegion. */
     for (size_t i = 0; i < count; i++) {
         rq_store *store;
@@ -100,11 +110,15 @@ static rq_err open_stores(rq_region_scanner *s, int64_t now_ms, rq_error *why)
             if (is_essential(s, rq_store_schema(store)->name) != (essential == 1)) continue;
             RQ_TRY(rq_store_scanner_new(store, s->scan, family, s->read_point, now_ms, s->arena,
                                         &s->stores[s->store_count], why));
+            if (s->ranks != NULL)
+                s->ranks[s->store_count] = i; /* the scan's families are in order */
             s->store_count++;
         }
         if (essential == 1) {
             s->essential_count = s->store_count;
-            if (s->store_count == count) break;
+            if (s->store_count < count) continue;
+            s->runs = NULL;
+            break;
         }
     }
     if (s->scan->reversed && s->essential_count < s->store_count)

@@ -34,6 +34,12 @@ typedef enum decision {
     DECISION_DROPS, /* the cells that the filter has dropped are removed from the result */
 } decision;
 
+/* The cells of one family in the result's current row. */
+typedef struct family_run {
+    size_t rank;      /* of the family by its name */
+    size_t from, len; /* in the result; `len` is known while the runs are sorted */
+} family_run;
+
 struct rq_region_scanner {
     rq_region *region;
     const rq_scan *scan;
@@ -56,24 +62,33 @@ struct rq_region_scanner {
     uint8_t pass_wait;   /* rows left to wait */
     rq_store_pass pass;
     bool filter_judges_rows, filter_resets; /* false: the calls may be omitted */
-    rq_err failed;                          /* error of a suspension (out of memory) */
+    rq_err failed; /* the first error, also of a suspension; no call reads any more */
 
     rq_store_scanner **stores; /* first the stores the filter needs, then the others; each part
                                 * by family name */
     size_t store_count;
     size_t essential_count;
+    /* If some stores are read on demand, the row's families are sorted. NULL: they come in order. */
+    size_t *ranks; /* of the stores' families, by name */
+    family_run *runs;
+    size_t run_count;
+    bool sorting;               /* the runs are sorted, and their bytes are being moved: */
+    size_t sort_run, sort_from; /* the next byte to be copied behind the row … */
+    size_t sort_end,
+        sort_moved; /* … where the row ends; and the bytes of the copy that were moved back */
 
     phase phase;
     size_t at; /* index of the store being read */
     decision decision;
-    /* The filter's decision about a row does not pause (reads of an op under the writer token): after RQ_E_AGAIN the op
-     * would read the whole row again. The time is limited: the cells were read and filtered within one slice, and the
-     * decision takes about as long. */
+    /* What follows a row's last cell (the filter's decision, the sorting) does not pause (reads of an op under the
+     * writer token): after RQ_E_AGAIN the op would read the whole row again. The time is limited: the cells were read
+     * and filtered within one slice, and the rest takes about as long. */
     bool decides_at_once;
     rq_filter_cells row_cells; /* its memory is in `scratch` */
     size_t window_from;        /* offset in the result of the window's first cell */
     size_t drop_at; /* the next cell to be kept or dropped; the offsets of this cell … */
     size_t drop_from, drop_to; /* … and of the place of the next cell to be kept */
+    size_t drop_run;           /* the first of `runs` that begins at this cell or behind it */
     bool again;
     bool
         keeps_allowance; /* next() does not begin the filter's allowance (filter/pace.h): the caller has begun it */

@@ -67,7 +67,7 @@ rq_err rq_region_scanner_take_rows(rq_region_scanner *s, const rq_scan_limits *l
     rows->count = 0;
     rows->end = rq_cellblock_get_mark(out);
     *ret_state = RQ_SCAN_MORE;
-    if (rows->max == 0 || !takes_now(s, limits)) return s->failed;
+    if (s->failed != RQ_OK || rows->max == 0 || !takes_now(s, limits)) return s->failed;
     rq_store_rows taken = {.cells = rows->cells,
                            .max = rows->max,
                            .bytes_max = limits->bytes,

@@ -152,7 +152,7 @@ static rq_err refuse_write(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int
  * none shorter than "/hbase/…". So many take some milliseconds, so they are handled in slices: after each, the same frame is
  * read again, up to the first path that was not handled. */
 #define SET_WATCHES_MAX 16384
-#define PATH_STEPS 8 /* of base/meter.h, for a path */
+#define PATH_STEPS 8 /* of base/meter.h, for a path; the children of a node count one each */
 
 /* The three lists of setWatches, in order. `exist` has nodes that did not exist. */
 typedef enum watch_list { LIST_DATA, LIST_EXIST, LIST_CHILD } watch_list;
@@ -173,7 +173,8 @@ static int event_since(watch_list list, int64_t since, const rq__zk_stat *stat)
     return stat->pzxid > since ? RQ__ZK_NODE_CHILDREN_CHANGED : 0;
 }
 
-static rq_err set_watch(rq__zk_connection *c, watch_list list, int64_t since, rq_slice path)
+static rq_err set_watch(rq__zk_connection *c, watch_list list, int64_t since, rq_slice path,
+                        size_t *steps)
 {
     rq__zk_watch_kind kind = list == LIST_CHILD ? RQ__ZK_WATCH_CHILD : RQ__ZK_WATCH_DATA;
     rq__znode node;
@@ -184,7 +185,10 @@ static rq_err set_watch(rq__zk_connection *c, watch_list list, int64_t since, rq
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
     int event = event_since(list, since, rc == RQ_OK ? &stat : NULL);
     if (event != 0) return rq__zk_send_event(c, (enum rq__zk_event)event, path);
-    if (list == LIST_CHILD && rc == RQ_OK) RQ_TRY(read_node(c, path, true, &node, &stat));
+    if (list == LIST_CHILD && rc == RQ_OK) {
+        RQ_TRY(read_node(c, path, true, &node, &stat));
+        *steps += node.child_count;
+    }
     return rq__zk_watch_add(c, kind, path, rc == RQ_OK ? &node : NULL);
 }
 
@@ -205,9 +209,10 @@ static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list lis
             return RQ_OK;
         }
         if (s->count <= c->set_again) continue; /* in an earlier slice */
-        RQ_TRY(set_watch(c, list, s->since, path));
+        size_t steps = PATH_STEPS;
+        RQ_TRY(set_watch(c, list, s->since, path, &steps));
         c->set_again = s->count;
-        if (rq_meter_spent(&s->slice, c->registry->env.executor, PATH_STEPS)) return RQ_E_AGAIN;
+        if (rq_meter_spent(&s->slice, c->registry->env.executor, steps)) return RQ_E_AGAIN;
     }
     return RQ_OK;
 }

@@ -13,7 +13,7 @@
 #include <search.h>
 #include <stdlib.h>
 
-#define WATCH_STEPS 8 /* of base/meter.h, for a comparison */
+#define WATCH_STEPS 8 /* of base/meter.h, for a comparison; the children of a node count one each */
 #define NODE_BYTES 64 /* memory of the tree and the allocator per watch */
 
 typedef struct rq__zk_watch {
@@ -164,15 +164,16 @@ static void drop_watch(rq__zk_connection *c, watch *w)
 }
 
 /* Sends an event if the node has changed, and removes the watch. If the node was deleted, its watch of the
- * other kind is removed too. */
-static rq_err fire(rq__zk_connection *c, watch *w)
+ * other kind is removed too. Adds to *steps. */
+static rq_err fire(rq__zk_connection *c, watch *w, size_t *steps)
 {
-    rq__znode node;
+    rq__znode node = {0};
     rq_slice path = rq_slice_of(w->path, w->path_len);
     rq_arena_reset(&c->arena);
     rq_err rc =
         rq__znode_get(&c->registry->znodes, path, w->kind == RQ__ZK_WATCH_CHILD, &c->arena, &node);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
+    if (w->kind == RQ__ZK_WATCH_CHILD) *steps += node.child_count;
     int event = event_of(w, rc == RQ_OK ? &node : NULL);
     if (event == 0) return RQ_OK;
     RQ_TRY(rq__zk_send_event(c, (enum rq__zk_event)event, path));
@@ -189,9 +190,10 @@ static rq_err fire_some(rq__zk_connection *c, rq_meter *slice)
 {
     while (c->compare_at != NULL) {
         watch *w = c->compare_at;
+        size_t steps = WATCH_STEPS;
         c->compare_at = w->next;
-        RQ_TRY(fire(c, w));
-        if (rq_meter_spent(slice, c->registry->env.executor, WATCH_STEPS)) return RQ_E_AGAIN;
+        RQ_TRY(fire(c, w, &steps));
+        if (rq_meter_spent(slice, c->registry->env.executor, steps)) return RQ_E_AGAIN;
     }
     return RQ_OK;
 }

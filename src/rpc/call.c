@@ -16,6 +16,9 @@
 #include <stdlib.h>
 
 #define ARENA_FREE ((size_t)64 * 1024)
+/* So many calls of a loop have ARENA_FREE each. Further ones are charged with all that they take, 5 kB and more: otherwise
+ * a million short requests that wait, which fit into the budget, would take many times the budget. */
+#define CALLS_FREE 512
 #define CALLS_POOLED 256 /* enough for a loop whose connections have many calls in flight */
 /* … but no more than this: memory left by a burst of large requests is freed */
 #define POOLED_BYTES_MAX ((size_t)2 << 20)
@@ -109,8 +112,9 @@ static bool charge_arena(void *ctx, size_t bytes)
         p->takes_long = true;
         return false;
     }
-    if (total <= p->arena_charged + ARENA_FREE) return true;
-    size_t more = total - p->arena_charged - ARENA_FREE;
+    size_t free_bytes = p->is_counted ? 0 : ARENA_FREE;
+    if (total <= p->arena_charged + free_bytes) return true;
+    size_t more = total - p->arena_charged - free_bytes;
     if (!(p->call.decoding ? rq__call_charge(p, more) : charge_running(p, more))) return false;
     p->arena_charged += more;
     return true;
@@ -125,6 +129,13 @@ static void no_free(void *data, void *pointer)
 ProtobufCAllocator rq_rpc_allocator(rq_arena *arena)
 {
     return (ProtobufCAllocator){arena_alloc, no_free, arena};
+}
+
+RQ_COLD static void count(rq_call_private *p)
+{
+    p->is_counted = true;
+    p->charged = sizeof *p;
+    rq_budget_force(rq__call_budget(p), sizeof *p);
 }
 
 /* Bytes kept by a pooled call. */
@@ -168,6 +179,7 @@ rq_call_private *rq__call_new(rq_rpc_conn *conn)
     p->conn = conn;
     conn->refs++;
     conn->calls++;
+    if (RQ_UNLIKELY(++w->in_flight > CALLS_FREE)) count(p);
     p->call.client = &conn->client;
     p->call.cells.with_tags = conn->client.codec_with_tags;
     return p;
@@ -250,6 +262,7 @@ void rq__call_end(rq_call_private *p)
     if (RQ_UNLIKELY(p->text != NULL)) free(p->text);
     call_recycle(w, p);
     conn->calls--;
+    w->in_flight--;
     rq__counter_add(&w->counters.ended, 1);
     rq__conn_call_ended(conn);
     rq__conn_unref(conn);

@@ -34,8 +34,12 @@
  * the budget of requests. Usual names are shorter than 300 bytes. */
 #define STRINGS_MAX ((size_t)16 * 1024)
 #define STRINGS_FREE ((size_t)512)
-/* A frame that has received no byte for this long is dropped, if others wait for its memory. */
+/* While others wait for memory, a connection is dropped if in this time it receives neither the end of a frame nor one
+ * STALL_PARTS of it. So nobody holds memory by sending a byte now and then. */
 #define STALL_NS (10 * 1000000000ull)
+#define STALL_PARTS 32
+/* Then bytes that wait in the socket are read first: the loop itself may have paused. */
+#define STALL_GRACE_NS (1000000000ull)
 /* When stopping, longest wait for a peer that reads slowly. */
 #define STOP_SLOW_NS (2 * 1000000000ull)
 /* How long a connection counts as heavy after a large response. */
@@ -167,6 +171,7 @@ RQ_COLD static bool step_preamble(rq_rpc_conn *conn)
     if (bytes.len < RQ_PREAMBLE_LEN) return false;
     const uint8_t *p = bytes.ptr;
     rq_input_consume(&conn->input, RQ_PREAMBLE_LEN);
+    conn->stall_ns = 0;
     if (memcmp(p, "Regist", 6) == 0 && server_of(conn)->cluster_id != NULL) {
         answer_registry(conn);
     } else if (memcmp(p, "Securi", 6) == 0) {
@@ -401,10 +406,35 @@ static bool alive(const rq_rpc_conn *conn)
     return conn->stream != NULL && conn->state != RQ_CONN_DEAD && !rq_stream_closing(conn->stream);
 }
 
+static void begin_stall(rq_rpc_conn *conn)
+{
+    conn->stall_ns = rq_loop_now_ns(conn->worker->loop) + STALL_NS;
+    conn->stall_bytes = rq_input_held(&conn->input);
+    conn->stalls = false;
+}
+
+/* The length of the frame that is being received, or the length up to which its beginning is read. */
+static size_t wanted(const rq_rpc_conn *conn)
+{
+    size_t want = rq_input_want(&conn->input);
+    return want > 0 ? want : TOO_BIG_HEAD_MAX;
+}
+
+/* The rest of a frame is missing, and the connection is read. */
+static bool waits_for_rest(const rq_rpc_conn *conn)
+{
+    return conn->blocked == 0 && rq_input_partial(&conn->input) &&
+           rq_input_held(&conn->input) < wanted(conn);
+}
+
 static void watch_for_stall(rq_rpc_conn *conn)
 {
     uint64_t due = conn->unread.look_ns;
-    if (due == 0 && conn->input.big != NULL) due = rq_loop_now_ns(conn->worker->loop) + STALL_NS;
+    if (!waits_for_rest(conn))
+        conn->stall_ns = 0;
+    else if (conn->stall_ns == 0)
+        begin_stall(conn);
+    if (conn->stall_ns != 0 && (due == 0 || conn->stall_ns < due)) due = conn->stall_ns;
     rq_stream_set_deadline(conn->stream, due);
 }
 
@@ -718,6 +748,8 @@ static void on_read(rq_stream *s, size_t len)
     }
     rq__counter_add(&conn->worker->counters.bytes_in, len);
     rq_input_received(&conn->input, &conn->worker->chunks, len);
+    if (RQ_UNLIKELY(conn->stall_ns != 0) && rq_input_held(&conn->input) >= wanted(conn))
+        conn->stall_ns = 0; /* a frame is whole */
     run(conn, false);
 }
 
@@ -758,17 +790,27 @@ static void look_at_debt(rq_rpc_conn *conn)
     }
 }
 
+static void look_at_stall(rq_rpc_conn *conn)
+{
+    rq_budget *budget = server_of(conn)->options.budget;
+    size_t came = rq_input_held(&conn->input) - conn->stall_bytes;
+    bool stalls = came <= wanted(conn) / STALL_PARTS && rq_budget_contended(budget);
+    bool is_sure = conn->stalls;
+    conn->stall_ns = stalls ? rq_loop_now_ns(conn->worker->loop) + STALL_GRACE_NS : 0;
+    conn->stalls = stalls;
+    if (!stalls || !is_sure) return;
+    cut_off(conn, "the rest of a request did not arrive, and other connections need its memory");
+    rq_input_clear(&conn->input, budget);
+}
+
 static void on_deadline(rq_stream *s)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
-    if (conn->unread.look_ns != 0) {
+    uint64_t now = rq_loop_now_ns(conn->worker->loop);
+    if (conn->stall_ns != 0 && now >= conn->stall_ns && waits_for_rest(conn)) look_at_stall(conn);
+    if (!alive(conn)) return;
+    if (conn->unread.look_ns != 0 && now >= conn->unread.look_ns)
         look_at_debt(conn);
-        return;
-    }
-    if (conn->input.big == NULL || conn->blocked != 0) return;
-    if (rq_budget_contended(server_of(conn)->options.budget))
-        cut_off(conn,
-                "the rest of a request did not arrive, and other connections need its memory");
     else
         watch_for_stall(conn);
 }

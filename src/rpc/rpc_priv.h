@@ -65,6 +65,7 @@ typedef struct rq_rpc_worker {
     rq_call_private *free_calls;
     rq_call_private *made; /* all calls there are, pooled ones too */
     unsigned free_count;
+    unsigned in_flight;                /* calls */
     uint64_t begun_ns;                 /* when the last call began */
     size_t free_bytes;                 /* memory of the pooled calls' arenas and cell blocks */
     const rq_rpc_method *large_method; /* the last method with a large cell block … */
@@ -148,6 +149,9 @@ struct rq_rpc_conn {
     _Atomic uint64_t *last_count;     /* … and its counter, of `worker` */
     rq_budget_waiter waiter;
     rq_unread unread;    /* debt for unread responses */
+    uint64_t stall_ns;   /* when the progress of a frame is looked at; 0: none is incomplete */
+    size_t stall_bytes;  /* received of this frame when the time began */
+    bool stalls;         /* too little came in this time; it is looked at once more */
     uint64_t heavy_ns;   /* when it last had a large response */
     unsigned long_calls; /* rises with each long call, falls with each short one (conn.c) */
     rq_call_work *work, *last_work; /* of its calls; the first is on the pool */
@@ -211,6 +215,7 @@ struct rq_call_private {
     rq_task *grow_task;  /* the task that waits for memory for the response */
     rq_task go_on;       /* deferred task that runs grow_task */
     rq_call_private *next_waiting, *previous_waiting;
+    bool is_counted;            /* its object is charged, and its arena from the first byte on */
     bool waiting;               /* in its connection's list of waiting calls */
     bool woken;                 /* it is about to resume */
     bool whole;                 /* the response is complete; its message is in `block` */

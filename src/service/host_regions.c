@@ -27,14 +27,7 @@ static rq_err add(void *ctx, const rq_host_region *r)
 {
     collecting *c = ctx;
     if (r->region == NULL || !is_of(r->info, c->of)) return RQ_OK;
-    if (c->count == c->cap) {
-        size_t cap = c->cap == 0 ? 64 : 2 * c->cap;
-        const rq_host_region **more = rq_arena_alloc(c->arena, cap * sizeof *more);
-        if (more == NULL) return RQ_E_NO_MEMORY;
-        if (c->count > 0) memcpy(more, c->list, c->count * sizeof *more);
-        c->list = more;
-        c->cap = cap;
-    }
+    RQ_TRY(rq_arena_grow(c->arena, &c->list, sizeof *c->list, c->count, &c->cap));
     c->list[c->count++] = r;
     return RQ_OK;
 }

@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -16,6 +17,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -384,6 +386,40 @@ static void a_peer_that_does_not_read_stops_large_pages_alone(void **state)
     close_world(&w);
 }
 
+static void expect_status_line(int fd, unsigned *ret_ok, unsigned *ret_later);
+
+/* Other hosts get pages up to four times the limit. */
+static void a_host_that_does_not_read_denies_others_nothing(void **state)
+{
+    (void)state;
+    static const char request[] = "GET /conf HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    world w;
+    unsigned ok = 0, later = 0;
+    open_world(&w, 0, 0);
+    char *page = ask(&w, request);
+    size_t len = strlen(page);
+    free(page);
+    close_world(&w);
+    open_world(&w, 0, len / 2);
+    int fd = dial(&w), code = 200;
+    for (int i = 0; i < 2000; i++)
+        if (send(fd, "GET /conf HTTP/1.1\r\n\r\n", 22, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) break;
+    /* A few times in a row: it is not a response that is just being sent. */
+    for (int waited = 0, refused = 0; waited < PATIENCE_MS && refused < 10; waited += 20) {
+        code = status(&w, "/conf");
+        refused = code == 503 ? refused + 1 : 0;
+        poll(NULL, 0, 20);
+    }
+    assert_int_equal(code, 503);
+    int other = dial_from(&w, "127.0.0.2");
+    assert_int_equal(send(other, request, sizeof request - 1, MSG_NOSIGNAL), sizeof request - 1);
+    expect_status_line(other, &ok, &later);
+    assert_int_equal(ok, 1);
+    close(other);
+    close(fd);
+    close_world(&w);
+}
+
 static void it_ends_with_connections_in_every_state(void **state)
 {
     (void)state;
@@ -506,12 +542,17 @@ static int64_t tell_time_slowly(rq_executor *e)
 static const char tasks_page[] =
     "GET /rs-status?format=json&filter=%s HTTP/1.1\r\nConnection: close\r\n\r\n";
 
-static int ask_for_tasks(const world *w, const char *filter)
+static int ask_for_tasks_from(const world *w, const char *host, const char *filter)
 {
     char request[200];
-    int fd = dial(w), len = snprintf(request, sizeof request, tasks_page, filter);
+    int fd = dial_from(w, host), len = snprintf(request, sizeof request, tasks_page, filter);
     assert_int_equal(send(fd, request, (size_t)len, MSG_NOSIGNAL), len);
     return fd;
+}
+
+static int ask_for_tasks(const world *w, const char *filter)
+{
+    return ask_for_tasks_from(w, "127.0.0.1", filter);
 }
 
 static void open_slow_clock(world *w, slow_clock *c, rq_env *env)
@@ -548,6 +589,43 @@ static void health_is_served_while_a_large_page_is_made(void **state)
     for (int i = 0; i < WAITING + 1; i++)
         assert_int_equal(write(c.gates.go[1], "x", 1), 1);
     for (int i = 0; i < WAITING; i++)
+        expect_answer(fds[i], "\r\n\r\n[]\n");
+    close_world(&w);
+    close_slow_report(&c.gates);
+}
+
+/* The server's kernel has the requests; then the HTTP thread reads them not later than a request that is sent now. */
+static void await_requests(const world *w, const int *fds, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        for (int left = 1; left > 0; usleep(1000))
+            assert_int_equal(ioctl(fds[i], SIOCOUTQ, &left), 0);
+    assert_int_equal(status(w, "/health/live"), 200);
+}
+
+/* A host that has asked for many pages gets one, then the other host gets one. */
+static void large_pages_are_made_for_hosts_in_turn(void **state)
+{
+    (void)state;
+    enum { OWN = 4 };
+    world w;
+    slow_clock c;
+    rq_env env;
+    int fds[OWN + 1];
+    open_slow_clock(&w, &c, &env);
+    fds[0] = ask_for_tasks(&w, "first");
+    await_begin(&c.gates);
+    for (int i = 1; i < OWN; i++)
+        fds[i] = ask_for_tasks(&w, "another");
+    fds[OWN] = ask_for_tasks_from(&w, "127.0.0.2", "other");
+    await_requests(&w, fds, OWN + 1);
+    assert_int_equal(write(c.gates.go[1], "xx", 2), 2);
+    expect_answer(fds[0], "\r\n\r\n[]\n");
+    expect_answer(fds[OWN], "\r\n\r\n[]\n");
+    for (int i = 1; i < OWN; i++)
+        assert_false(readable(fds[i], 0));
+    assert_int_equal(write(c.gates.go[1], "xxxx", OWN - 1), OWN - 1);
+    for (int i = 1; i < OWN; i++)
         expect_answer(fds[i], "\r\n\r\n[]\n");
     close_world(&w);
     close_slow_report(&c.gates);
@@ -664,10 +742,12 @@ int main(void)
         cmocka_unit_test(connections_without_a_pause_keep_nobody_out),
         cmocka_unit_test(one_address_does_not_use_up_the_connections),
         cmocka_unit_test(a_peer_that_does_not_read_stops_large_pages_alone),
+        cmocka_unit_test(a_host_that_does_not_read_denies_others_nothing),
         cmocka_unit_test(it_ends_with_connections_in_every_state),
         cmocka_unit_test(health_is_served_while_stacks_are_gathered),
         cmocka_unit_test(it_ends_while_stacks_are_gathered),
         cmocka_unit_test(health_is_served_while_a_large_page_is_made),
+        cmocka_unit_test(large_pages_are_made_for_hosts_in_turn),
         cmocka_unit_test(it_ends_while_large_pages_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

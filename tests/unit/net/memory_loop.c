@@ -270,8 +270,7 @@ bool rq_stream_paused(const rq_stream *s)
 
 void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns)
 {
-    (void)s;
-    (void)due_ns;
+    s->deadline_ns = due_ns;
 }
 
 void rq_stream_named(rq_stream *s)
@@ -293,6 +292,13 @@ void rq_stream_close(rq_stream *s, rq_err why)
 bool rq_stream_closing(const rq_stream *s)
 {
     return s->closing;
+}
+
+void memory_stream_look_at_clock(rq_stream *s)
+{
+    if (s->closing || s->deadline_ns == 0 || s->loop->now_ns < s->deadline_ns) return;
+    s->deadline_ns = 0;
+    s->events->on_deadline(s);
 }
 
 void memory_stream_feed(rq_stream *s, const uint8_t *bytes, size_t len, size_t step)

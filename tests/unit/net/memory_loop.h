@@ -34,6 +34,7 @@ struct rq_stream {
     void *user;
     rq_peer peer;
     rq_buf out;
+    uint64_t deadline_ns;
     bool paused, closing;
 };
 
@@ -44,6 +45,9 @@ void memory_loops_init(rq_loops *loops, rq_lane *lane, void (*run)(rq_loop *loop
 /* Runs the timers that are due at loop->now_ns; false: none was due. Time passes only if the test
  * sets now_ns and calls this. */
 bool memory_loop_run_timers(rq_loop *loop);
+
+/* Calls on_deadline if the stream's deadline has come at loop->now_ns. */
+void memory_stream_look_at_clock(rq_stream *s);
 
 /* Feeds the connection as it reads, at most `step` bytes at a time, until the bytes are used up or
  * it stops reading. Output that blocks it is discarded. */

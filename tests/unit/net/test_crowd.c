@@ -186,6 +186,60 @@ static void a_loop_without_idle_streams_pauses(void **state)
     stop(&c);
 }
 
+enum { CROWD = 5000, LOOKED_AT = 2048 };
+
+/* Streams that hold a descriptor, as far as crowd.c can see. */
+typedef struct fakes {
+    rq_task task;
+    rq_loop *loop;
+    bool leave;
+    rq_listener listener;
+    rq_stream streams[CROWD];
+} fakes;
+
+static void run_fakes(rq_task *task)
+{
+    fakes *f = RQ_CONTAINER_OF(task, fakes, task);
+    for (size_t i = 0; i < CROWD; i++) {
+        if (f->leave)
+            rq__stream_unlink(&f->streams[i]);
+        else
+            rq__stream_link(&f->streams[i]);
+    }
+}
+
+static void post_fakes(fakes *f, rq_loops *loops)
+{
+    rq_lane_post(rq_loop_lane(f->loop), &f->task);
+    rq_loops_sync(loops);
+}
+
+/* A step looks at some of them, and the next step at the next ones. */
+static void a_step_is_short_in_a_large_crowd(void **state)
+{
+    (void)state;
+    crowd c = {.is_busy = true};
+    fakes *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    start(&c);
+    f->task.run = run_fakes;
+    f->loop = rq_loops_get(c.loops, 0);
+    for (size_t i = 0; i < CROWD; i++)
+        f->streams[i] =
+            (rq_stream){.loop = f->loop, .listener = &f->listener, .events = &events, .user = &c};
+    post_fakes(f, c.loops);
+    for (unsigned seen = 0; seen < CROWD; seen = atomic_load(&c.asked)) {
+        unsigned left = CROWD - seen;
+        rq__crowd_make_room(c.loops);
+        rq_loops_sync(c.loops);
+        assert_int_equal(atomic_load(&c.asked) - seen, left < LOOKED_AT ? left : LOOKED_AT);
+    }
+    f->leave = true;
+    post_fakes(f, c.loops);
+    free(f);
+    stop(&c);
+}
+
 /* The limit of open files that most login shells set leaves room for a usual pool of connections. */
 static void most_descriptors_are_for_connections(void **state)
 {
@@ -211,6 +265,7 @@ int main(void)
         cmocka_unit_test(a_stream_that_is_sending_is_not_idle),
         cmocka_unit_test(a_stream_in_memory_is_not_closed),
         cmocka_unit_test(a_loop_without_idle_streams_pauses),
+        cmocka_unit_test(a_step_is_short_in_a_large_crowd),
         cmocka_unit_test(most_descriptors_are_for_connections),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,80 @@ static void a_task_posted_by_a_task_runs_in_the_same_iteration(void **state)
     assert_true(i.worked_ns != 0 && i.worked_ns == i.replied_ns);
 }
 
+/* Works longer than an iteration may run tasks of other threads, or requests of one stream. */
+static void work_long(void)
+{
+    uint64_t until = rq_loop_clock_ns() + RQ_TURN_NS + 1;
+    while (rq_loop_clock_ns() < until)
+        ;
+}
+
+#define TURNS 20
+
+/* Work in TURNS parts. A timer that the first part arms is due at once. */
+struct long_work {
+    rq_loop *loop;
+    rq_loop_timer timer;
+    _Atomic unsigned done; /* parts */
+    unsigned done_at_timer;
+    _Atomic unsigned closed; /* streams */
+};
+
+static void note_timer(rq_loop_timer *timer)
+{
+    struct long_work *w = RQ_CONTAINER_OF(timer, struct long_work, timer);
+    w->done_at_timer = atomic_load(&w->done);
+}
+
+static void work_part(struct long_work *w)
+{
+    w->timer.run = note_timer;
+    if (atomic_load(&w->done) == 0) rq_loop_timer_arm(w->loop, &w->timer, 0);
+    work_long();
+    atomic_fetch_add(&w->done, 1);
+}
+
+struct part {
+    rq_task task;
+    struct long_work *work;
+};
+
+static void run_part(rq_task *task)
+{
+    work_part(RQ_CONTAINER_OF(task, struct part, task)->work);
+}
+
+struct gate {
+    rq_task task;
+    _Atomic bool open;
+};
+
+static void run_gate(rq_task *task)
+{
+    struct gate *g = RQ_CONTAINER_OF(task, struct gate, task);
+    while (!atomic_load(&g->open))
+        sched_yield();
+}
+
+static void many_tasks_of_another_thread_take_several_iterations(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(1, NULL);
+    struct long_work work = {.loop = rq_loops_get(loops, 0)};
+    struct gate gate = {.task.run = run_gate};
+    struct part parts[TURNS];
+    rq_lane_post(rq_loop_lane(work.loop), &gate.task); /* meanwhile all others are posted */
+    for (int i = 0; i < TURNS; i++) {
+        parts[i] = (struct part){{NULL, run_part}, &work};
+        rq_lane_post(rq_loop_lane(work.loop), &parts[i].task);
+    }
+    atomic_store(&gate.open, true);
+    rq_loops_sync(loops);
+    stop_loops(loops);
+    assert_int_equal(work.done, TURNS);
+    assert_in_range(work.done_at_timer, 1, TURNS - 1);
+}
+
 struct ticking {
     rq_task arm;
     rq_loop *loop;
@@ -334,6 +408,88 @@ static void a_peer_that_never_closes_is_left(void **state)
     close(fd);
     rq_listener_close(l);
     stop_loops(loops);
+}
+
+static rq_err work_open(void *ctx, rq_stream *s)
+{
+    struct long_work *w = ctx;
+    w->loop = rq_stream_loop(s);
+    rq_stream_set_user(s, w);
+    return RQ_OK;
+}
+
+/* Handles one byte, and goes on when its response is written. */
+static size_t work_data(rq_stream *s, rq_slice bytes)
+{
+    (void)bytes;
+    work_part(rq_stream_user(s));
+    assert_int_equal(rq_stream_write(s, "y", 1), RQ_OK);
+    rq_stream_pause(s);
+    return 1;
+}
+
+static void work_drain(rq_stream *s)
+{
+    if (rq_stream_paused(s)) rq_stream_resume(s);
+}
+
+static void work_close(rq_stream *s, rq_err why)
+{
+    struct long_work *w = rq_stream_user(s);
+    (void)why;
+    atomic_fetch_add(&w->closed, 1);
+}
+
+static const rq_stream_events work_events = {
+    .on_open = work_open, .on_data = work_data, .on_drain = work_drain, .on_close = work_close};
+
+static void pipelined_requests_of_a_stream_take_several_iterations(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(1, NULL);
+    struct long_work work = {0};
+    char requests[TURNS], responses[TURNS];
+    rq_listener *l;
+    rq_listener_options o = {.events = &work_events, .ctx = &work};
+    assert_int_equal(rq_listener_open(loops, &o, &l, NULL), RQ_OK);
+    memset(requests, 'x', sizeof requests);
+    memset(responses, 'y', sizeof responses);
+    int fd = peer_connect(rq_listener_port(l));
+    peer_send(fd, requests, sizeof requests);
+    peer_expect(fd, responses, sizeof responses);
+    close(fd);
+    rq_listener_close(l);
+    stop_loops(loops);
+    assert_int_equal(work.done, TURNS);
+    assert_in_range(work.done_at_timer, 1, TURNS - 1);
+}
+
+/* By the peer, the listener or the loops, while it has requests and waits for its turn. */
+static void a_stream_with_requests_may_end_at_any_time(void **state)
+{
+    (void)state;
+    static const struct linger reset = {.l_onoff = 1};
+    for (int round = 0; round < 3; round++) {
+        rq_loops *loops = start_loops(1, NULL);
+        struct long_work work = {0};
+        char requests[TURNS];
+        rq_listener *l;
+        rq_listener_options o = {.events = &work_events, .ctx = &work};
+        assert_int_equal(rq_listener_open(loops, &o, &l, NULL), RQ_OK);
+        memset(requests, 'x', sizeof requests);
+        int fd = peer_connect(rq_listener_port(l));
+        peer_send(fd, requests, sizeof requests);
+        peer_expect(fd, "y", 1);
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+        if (round == 0) close(fd);
+        if (round == 1) rq_listener_stop(l, true);
+        if (round < 2) rq_loops_sync(loops);
+        if (round == 1) close(fd);
+        rq_listener_close(l);
+        stop_loops(loops);
+        if (round == 2) close(fd);
+        assert_int_equal(work.closed, 1);
+    }
 }
 
 static uint64_t warnings(const rq_log *log)
@@ -662,6 +818,49 @@ static void a_stop_waits_for_a_peer_that_has_not_read(void **state)
     stop_loops(loops);
 }
 
+/* A peer that reads 64 kB at a time takes longer than the time allowed for one that reads nothing. */
+static void a_stop_waits_for_a_peer_that_reads_slowly(void **state)
+{
+    (void)state;
+    enum { PIECE = 64 << 10, SMALL = 32 << 10 };
+    rq_loops *loops = start_loops(1, NULL);
+    struct echo e = {0};
+    rq_listener *l = listen_long_line(loops, &e);
+    int fd = socket(AF_INET, SOCK_STREAM, 0), small = SMALL;
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(rq_listener_port(l)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small); /* the kernel takes little ahead */
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    size_t len = 12 << 20, got = 1;
+    char *line = malloc(len), *piece = malloc(PIECE);
+    assert_non_null(line);
+    assert_non_null(piece);
+    memset(line, 'x', len);
+    line[len - 1] = '\n';
+    peer_send(fd, line, len);
+    peer_expect(fd, line, 1);
+    rq_listener_stop(l, true);
+    uint64_t begun_ns = rq_loop_clock_ns(), before_ns = begun_ns, longest_ns = 0, now_ns = begun_ns;
+    for (ssize_t n = 1; n > 0; got += n > 0 ? (size_t)n : 0) {
+        /* 5 seconds for three quarters of the line, then as fast as it comes */
+        uint64_t due_ns = begun_ns + UINT64_C(5000000000) * got / (len / 4 * 3);
+        if (got < len / 4 * 3 && due_ns > now_ns) usleep((useconds_t)((due_ns - now_ns) / 1000));
+        n = peer_recv(fd, piece, PIECE);
+        now_ns = rq_loop_clock_ns();
+        if (now_ns - before_ns > longest_ns) longest_ns = now_ns - before_ns;
+        before_ns = now_ns;
+    }
+    /* A peer that paused, or that took too long in all, may be given up. */
+    bool is_slow = longest_ns < UINT64_C(2000000000) && now_ns - begun_ns < UINT64_C(15000000000);
+    if (is_slow) assert_int_equal(got, len);
+    close(fd);
+    free(line);
+    free(piece);
+    rq_listener_close(l);
+    stop_loops(loops);
+}
+
 static void a_listener_may_be_opened_and_closed_before_the_loops_run(void **state)
 {
     (void)state;
@@ -778,10 +977,13 @@ int main(void)
         cmocka_unit_test(tasks_of_one_thread_run_in_order),
         cmocka_unit_test(tasks_hop_between_loops),
         cmocka_unit_test(a_task_posted_by_a_task_runs_in_the_same_iteration),
+        cmocka_unit_test(many_tasks_of_another_thread_take_several_iterations),
         cmocka_unit_test(timers_fire_in_order_and_can_be_moved),
         cmocka_unit_test(sleeping_loops_hold_no_epoch),
         cmocka_unit_test(lines_come_back_whatever_their_cuts),
         cmocka_unit_test(a_peer_that_never_closes_is_left),
+        cmocka_unit_test(pipelined_requests_of_a_stream_take_several_iterations),
+        cmocka_unit_test(a_stream_with_requests_may_end_at_any_time),
         cmocka_unit_test(a_lack_of_descriptors_is_logged_once_a_minute),
         cmocka_unit_test(connections_over_the_limit_are_closed),
         cmocka_unit_test(output_larger_than_the_kernel_takes_arrives),
@@ -791,6 +993,7 @@ int main(void)
         cmocka_unit_test(loops_stop_with_connections_open),
         cmocka_unit_test(a_stop_does_not_wait_for_peers_that_have_everything),
         cmocka_unit_test(a_stop_waits_for_a_peer_that_has_not_read),
+        cmocka_unit_test(a_stop_waits_for_a_peer_that_reads_slowly),
         cmocka_unit_test(a_listener_may_be_opened_and_closed_before_the_loops_run),
         cmocka_unit_test(the_pulse_stops_while_a_loop_is_stuck),
         cmocka_unit_test(answers_are_held_while_their_condition_does_not_hold),

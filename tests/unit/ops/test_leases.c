@@ -2,6 +2,7 @@
 /* Leases of scanners between their calls, with a simulated clock. */
 #include "../base/unit.h"
 
+#include "base/long_free.h"
 #include "ops/leases.h"
 #include "vfs/sim.h"
 
@@ -56,6 +57,7 @@ static int end(void **state)
     world *w = *state;
     rq_executor *executor = rq_sim_env(w->sim)->executor;
     close_connection(w, &w->connection);
+    rq_sim_advance(w->sim, MS); /* pools free what is large */
     rq__leases_free(w->leases);
     executor->lane_free(executor, w->lane);
     rq_sim_free(w->sim);
@@ -260,6 +262,38 @@ static void an_open_scanner_may_grow(void **state)
     assert_true(stats_of(w->leases).bytes < before);
 }
 
+static void (*submit_before)(rq_executor *ex, rq_pool pool, rq_task *task);
+static unsigned submitted;
+
+static void count_and_submit(rq_executor *ex, rq_pool pool, rq_task *task)
+{
+    submitted++;
+    submit_before(ex, pool, task);
+}
+
+/* A loop would take milliseconds to free a large filter. */
+static void a_pool_frees_what_is_large(void **state)
+{
+    world *w = *state;
+    rq_executor *executor = rq_sim_env(w->sim)->executor;
+    submit_before = executor->submit;
+    executor->submit = count_and_submit;
+    for (unsigned i = 0; i < 2; i++) {
+        submitted = 0;
+        uint64_t id = open_with(w, &w->connection, i * RQ_LONG_FREE_BYTES);
+        rq__scan_holder *h;
+        uint64_t seq;
+        assert_int_equal(take(w, &w->connection, id, &h, &seq), RQ_OK);
+        rq__lease_close(w->leases, h, false);
+        assert_int_equal(submitted, i);
+        assert_true(open_with(w, &w->connection, i * RQ_LONG_FREE_BYTES) != 0);
+        rq_sim_advance(w->sim, 2 * LONG_LEASE_MS * MS);
+        assert_int_equal(stats_of(w->leases).open, 0);
+        assert_int_equal(submitted, 2 * i);
+    }
+    executor->submit = submit_before;
+}
+
 static void orphans_end_after_ten_seconds(void **state)
 {
     world *w = *state;
@@ -381,6 +415,7 @@ int main(void)
         LONG(filters_are_charged_with_their_scanners),
         LONG(others_find_room_beside_floods),
         LONG(an_open_scanner_may_grow),
+        LONG(a_pool_frees_what_is_large),
         LONG(orphans_end_after_ten_seconds),
         LONG(orphans_end_at_once_when_memory_is_needed),
         LONG(random_histories_release_all_resources),

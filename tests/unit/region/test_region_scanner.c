@@ -402,6 +402,8 @@ static void a_row_above_its_limit_is_refused(void **state)
     assert_int_equal(next_in_slices(f, &yields), RQ_E_ROW_TOO_BIG);
     assert_true(yields >= 10);
     assert_int_equal(f->out.count, 0);
+    assert_int_equal(next_in_slices(f, &yields), RQ_E_ROW_TOO_BIG); /* no part of the row follows */
+    assert_int_equal(f->out.count, 0);
     close_scan(f);
 
     f->limits = (rq_scan_limits){.bytes = all / 2, .may_stop_inside_row = true};
@@ -614,6 +616,36 @@ static void families_on_demand_are_read_for_kept_rows_and_sorted_in(void **state
         assert_next(f, "r2 f:a f:b g:a g:b", RQ_SCAN_DONE);
         drop(f);
     }
+}
+
+/* The row in the order of its families, whether they are read on demand or not; sorting 2 MB takes several slices. */
+static void families_on_demand_are_sorted_in_slices(void **state)
+{
+    (void)state;
+    enum { CELLS = 2000, BYTES = 1000 };
+    static const uint8_t value[BYTES];
+    fixture *f = make(2, 2);
+    rq_cellblock expected = {0};
+    unsigned yields[2];
+    widen(f, CELLS, rq_slice_of(value, BYTES));
+    for (int on_demand = 0; on_demand < 2; on_demand++) {
+        set_value_filter(f, "g", "a");
+        f->scan.load_families_on_demand = on_demand == 1;
+        assert_int_equal(open_scan(f), RQ_OK);
+        assert_int_equal(next_in_slices(f, &yields[on_demand]), RQ_OK);
+        assert_int_equal(f->out.count, CELLS + 4);
+        if (on_demand == 1) {
+            assert_int_equal(f->out.bytes.len, expected.bytes.len);
+            assert_memory_equal(f->out.bytes.ptr, expected.bytes.ptr, expected.bytes.len);
+        } else {
+            expected = f->out;
+            f->out = (rq_cellblock){0};
+        }
+        close_scan(f);
+    }
+    assert_true(yields[1] >= yields[0] + CELLS * BYTES / (128 << 10));
+    rq_cellblock_clear(&expected);
+    drop(f);
 }
 
 static void a_row_filter_keeps_rows_whole_whatever_the_limits(void **state)
@@ -981,6 +1013,7 @@ int main(void)
         cmocka_unit_test(a_cell_may_end_the_scan_in_a_row_that_is_left_out_by_its_key),
         cmocka_unit_test(a_column_count_get_filter_in_a_scan_ends_it_after_the_first_row),
         cmocka_unit_test(families_on_demand_are_read_for_kept_rows_and_sorted_in),
+        cmocka_unit_test(families_on_demand_are_sorted_in_slices),
         cmocka_unit_test(long_values_end_a_slice_too),
         cmocka_unit_test(the_end_of_a_row_gives_the_thread_back),
         cmocka_unit_test(a_row_above_its_limit_is_refused),

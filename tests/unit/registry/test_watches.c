@@ -7,7 +7,7 @@
 #include "base/meter.h"
 #include "registry/registry.h"
 
-enum { EXISTS = 3, PING = 11, CLOSE_SESSION = -11, MANY = 20000 };
+enum { EXISTS = 3, GET_CHILDREN = 8, PING = 11, CLOSE_SESSION = -11, MANY = 20000 };
 
 typedef struct client {
     rq_stream stream;
@@ -60,13 +60,13 @@ static int32_t error_of_answer(const client *c)
     return (int32_t)err;
 }
 
-/* Sets a watch; returns the error in the response. */
-static int32_t watch(client *c, const char *path)
+/* Sets a watch by this request; returns the error in the response. */
+static int32_t watch_by(client *c, uint32_t op, const char *path)
 {
     size_t len = strlen(path);
     append_be32(c, (uint32_t)(4 + 4 + 4 + len + 1));
     append_be32(c, 1);
-    append_be32(c, EXISTS);
+    append_be32(c, op);
     append_be32(c, (uint32_t)len);
     append(c, path, len);
     append(c, "\1", 1);
@@ -75,6 +75,11 @@ static int32_t watch(client *c, const char *path)
     int32_t err = error_of_answer(c);
     rq_buf_reset(&c->stream.out);
     return err;
+}
+
+static int32_t watch(client *c, const char *path)
+{
+    return watch_by(c, EXISTS, path);
 }
 
 static void ask(client *c, int32_t xid, int32_t op)
@@ -153,6 +158,49 @@ static void many_watches_are_compared_in_slices(void **state)
     unsigned few = tasks_of_change(s, 10, "one");
     unsigned many = tasks_of_change(s, MANY, "two");
     assert_true(many >= few + LEAST);
+    rq_registry_close(registry);
+    service_world_free(s);
+}
+
+/* The number of the loop's tasks for a new table. */
+static unsigned tasks_of_creation(service_world *s, const char *table)
+{
+    s->loops.loop.run(&s->loops.loop);
+    unsigned before = s->posted;
+    assert_int_equal(world_create(&s->w, table, "f", NULL), RQ_OK);
+    s->loops.loop.run(&s->loops.loop);
+    return s->posted - before;
+}
+
+/* Comparing a list of tables takes as long as comparing a hundred nodes. */
+static void watches_of_many_children_are_compared_in_slices(void **state)
+{
+    (void)state;
+    enum { TABLES = 100, CLIENTS = 3 * RQ_METER_STRETCH_STEPS / TABLES };
+    service_world *s = service_world_new();
+    rq_registry *registry = open_registry(s, (size_t)64 << 20);
+    client *all = calloc(CLIENTS, sizeof *all);
+    char table[16];
+    assert_non_null(all);
+    for (int i = 0; i < TABLES; i++) {
+        snprintf(table, sizeof table, "more%d", i);
+        assert_int_equal(world_create(&s->w, table, "f", NULL), RQ_OK);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        open_client(&all[i], s);
+    assert_int_equal(watch_by(&all[0], GET_CHILDREN, "/hbase/table"), 0);
+    unsigned few = tasks_of_creation(s, "one");
+    for (int i = 0; i < CLIENTS; i++) {
+        rq_buf_reset(&all[i].stream.out);
+        assert_int_equal(watch_by(&all[i], GET_CHILDREN, "/hbase/table"), 0);
+    }
+    assert_true(tasks_of_creation(s, "two") >= few + 2);
+    for (int i = 0; i < CLIENTS; i++) {
+        int32_t xid[8];
+        assert_int_equal(xids(&all[i], xid, 8), 1);
+        close_client(&all[i]);
+    }
+    free(all);
     rq_registry_close(registry);
     service_world_free(s);
 }
@@ -259,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_watches_are_compared_in_slices),
+        cmocka_unit_test(watches_of_many_children_are_compared_in_slices),
         cmocka_unit_test(a_closed_session_holds_no_watch),
         cmocka_unit_test(many_watches_are_set_again_in_slices),
     };

@@ -792,6 +792,35 @@ static void too_many_calls_in_flight_wait_in_the_socket(void **state)
     peer_close(fd);
 }
 
+/* A short request that waits takes a hundred times its bytes. */
+static void many_calls_in_flight_are_charged(void **state)
+{
+    /* FREE: 512 of each loop; a restless server has two */
+    enum { PEERS = 2, CALLS = 1024, FREE = 512 * 2 };
+    toy *t = serve(state, &(toy_options){.loops = 1});
+    int fds[PEERS];
+    rq_buf b = {0};
+    for (int k = 0; k < PEERS; k++) {
+        fds[k] = rpc_connect(t->port, &plain);
+        for (uint32_t i = 0; i < CALLS; i++)
+            rpc_put_get(&b, i, "Get", "hold");
+        rpc_send(fds[k], &b);
+    }
+    while (atomic_load(&t->seen) < PEERS * CALLS)
+        usleep(1000);
+    assert_true(rq_budget_used(t->budget) > (size_t)4096 * (PEERS * CALLS - FREE));
+    for (unsigned released = 0; released < PEERS * CALLS;)
+        released += toy_release(t);
+    for (int k = 0; k < PEERS; k++) {
+        for (unsigned i = 0; i < CALLS; i++) {
+            rpc_answer a;
+            rpc_read(fds[k], &a);
+            rpc_answer_clear(&a);
+        }
+        peer_close(fds[k]);
+    }
+}
+
 /* ---- random bytes, and the stop of the server */
 
 static void random_bytes_harm_no_other_client(void **state)
@@ -931,6 +960,7 @@ int main(void)
         T(big_requests_take_turns_under_the_budget),
         T(a_client_that_does_not_read_is_not_read),
         T(too_many_calls_in_flight_wait_in_the_socket),
+        T(many_calls_in_flight_are_charged),
         T(draining_refuses_new_calls_and_finishes_old_ones),
     };
     int failed = cmocka_run_group_tests_name("connections that stay", tests, NULL, NULL);
