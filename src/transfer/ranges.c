@@ -12,14 +12,18 @@ static bool is_before_end(rq_slice row, rq_slice end)
     return end.len == 0 || rq_slice_compare(row, end) < 0;
 }
 
-/* The i-th region's rows, and those behind it that no region of the map has: such a region is without a server at the moment, and
- * a scan waits for it. */
-static rq__range range_at(const rq_client_table *t, size_t i)
+/* Moves on to the i-th region's rows, and those behind it that no region of the map has: such a region is without a server at the
+ * moment, and a scan waits for it. False: another region of the map begins at the same row, as a parent that was read before its split;
+ * the rows are passed to that one. */
+static bool move_on(const rq_client_table *t, size_t i, rq__range *r)
 {
-    rq__range r = {0};
-    if (i > 0) r.start = rq_client_table_region(t, i).start;
-    if (i + 1 < rq_client_table_regions(t)) r.stop = rq_client_table_region(t, i + 1).start;
-    return r;
+    rq_slice next = {0};
+    if (i + 1 < rq_client_table_regions(t)) {
+        next = rq_client_table_region(t, i + 1).start;
+        if (rq_slice_eq(next, rq_client_table_region(t, i).start)) return false;
+    }
+    *r = (rq__range){.start = r->stop, .stop = next};
+    return true;
 }
 
 static bool cut(const rq__range *r, rq_slice start, rq_slice stop, rq__range *ret)
@@ -35,11 +39,11 @@ rq_err rq__ranges_of(const rq_client_table *t, rq_slice start, rq_slice stop, rq
                      rq__range **ret, size_t *ret_count)
 {
     size_t regions = rq_client_table_regions(t), n = 0;
+    rq__range all = {0};
     rq__range *list = rq_arena_calloc(arena, regions + 1, sizeof *list);
     if (list == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < regions; i++) {
-        rq__range all = range_at(t, i);
-        if (!cut(&all, start, stop, &list[n])) continue;
+        if (!move_on(t, i, &all) || !cut(&all, start, stop, &list[n])) continue;
         list[n].start = rq_arena_copy(arena, list[n].start);
         list[n].stop = rq_arena_copy(arena, list[n].stop);
         if (list[n].start.ptr == NULL || list[n].stop.ptr == NULL) return RQ_E_NO_MEMORY;

@@ -10,7 +10,7 @@ typedef struct rq__range {
     rq_slice start, stop; /* empty: from the first row, to the last */
 } rq__range;
 
-/* [start, stop), divided where the table's regions begin, in the arena; no row is left out. At least one range, unless
+/* [start, stop), divided where the table's regions begin, in the arena; each row is in one range. At least one range, unless
  * [start, stop) is empty itself. REQUIRES: the table has a region. */
 RQ_NODISCARD
 rq_err rq__ranges_of(const rq_client_table *t, rq_slice start, rq_slice stop, rq_arena *arena,
