@@ -45,11 +45,19 @@ module Groups
   # HOST:PORT. HBASE: Address, which is Guava's HostAndPort.
   def self.address(v)
     text = Names.not_null(Arguments.string(v))
-    host, port = text.start_with?('[') || text.count(':') != 1 ? Names.host_and_port(text) : text.split(':', 2)
+    host, port = split_address(text)
     raise HBaseError.make('java.lang.IllegalStateException', '') if port.to_s.empty?
-    Names.illegal("Unparseable port number: #{text}") unless port.match?(/\A-?\d+\z/)
+    Names.illegal("Unparseable port number: #{text}") unless port.match?(/\A-?0*\d{1,10}\z/) && (-0x80000000..0x7fffffff).include?(port.to_i)
     Names.illegal("Port number out of range: #{text}") unless (0..65535).include?(port.to_i)
     { host_name: host, port: port.to_i }
+  end
+
+  # More than one colon without brackets: an IPv6 address without a port.
+  def self.split_address(text)
+    found = text.match(/\A\[([^\]]*)\](?::(.*))?\z/)
+    return text.count(':') == 1 ? text.split(':', 2) : [text, nil] if found.nil?
+    Names.illegal("Port must be numeric: #{text}") unless found[2].to_s.match?(/\A\d*\z/)
+    [found[1], found[2]]
   end
 
   def self.addresses(list)

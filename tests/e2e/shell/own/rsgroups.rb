@@ -39,7 +39,7 @@ remove_rsgroup 'f'
 list_rsgroups
 # servers
 get_server_rsgroup HERE
-fails :get_server_rsgroup, [], [nil], [5], [''], ['nowhere'], ['nowhere:1'], ['nowhere:x'], [HERE, HERE]
+fails :get_server_rsgroup, [], [nil], [5], [''], ['nowhere'], ['nowhere:1'], ['nowhere:x'], ['nowhere:65536'], ['nowhere:-1'], ['nowhere:2147483648'], ['nowhere:99999999999999999999'], ['nowhere:+1'], ['nowhere:'], ['nowhere,1'], ['a:b:1'], ['[::2]'], ['[::2]:x'], [HERE, HERE]
 fails :move_servers_rsgroup, [], ['h'], ['h', nil], ['h', []], ['h', 5], ['h', [5]], ['h', ['nowhere']], ['h', ['nowhere:1']], ['none', [HERE]], ['default', [HERE]], ['h', [HERE]], [nil, [HERE]], ['', [HERE]]
 fails :remove_servers_rsgroup, [], [nil], [[]], [[HERE]], [HERE], [['nowhere:1']], [['nowhere']], [5]
 # tables
