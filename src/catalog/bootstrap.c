@@ -537,6 +537,7 @@ static rq_err parse_namespace(const rq_cell *c, rq__namespace_node **ret)
     RQ_TRY(rq__namespace_node_new(rq_cell_value(c), ret, &why));
     if (rq_slice_eq((*ret)->pub.name, rq_cell_row(c)) &&
         rq__namespace_name_check((*ret)->pub.name, NULL) == RQ_OK &&
+        rq__name_len_check("Namespace name", (*ret)->pub.name, NULL) == RQ_OK &&
         !rq__table_is_internal((*ret)->pub.name, RQ_SLICE_LIT("")))
         return RQ_OK;
     rq__namespace_node_unref(*ret);

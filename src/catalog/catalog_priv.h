@@ -138,6 +138,11 @@ rq_err rq__region_name_check(const rq_region_info *info, rq_error *why);
 RQ_NODISCARD
 rq_err rq__snapshot_name_check(rq_slice name, rq_error *why);
 
+/* Checks a name that becomes the name of a folder; `of` begins the message. RQ_E_ILLEGAL_ARGUMENT. HBase has no such
+ * check: its procedure repeats the step that makes the folder, without end. */
+RQ_NODISCARD
+rq_err rq__name_len_check(const char *of, rq_slice name, rq_error *why);
+
 /* --- calls.c: calls to servers ------------------------------------------------------------------ */
 /* Calls of one kind that are sent together. */
 typedef struct rq__calls {

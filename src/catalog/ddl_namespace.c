@@ -114,6 +114,7 @@ rq_err rq__ns_create_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     (void)c;
     RQ_TRY(rq__namespace_name_check(p->ns, why));
+    RQ_TRY(rq__name_len_check("Namespace name", p->ns, why));
     return rq__internal_check(p, why);
 }
 

@@ -61,9 +61,7 @@ rq_err rq__snapshot_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     RQ_TRY(rq__snapshot_name_check(name_of(p), why));
-    if (name_of(p).len > RQ_NAME_MAX)
-        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Snapshot name is longer than %d bytes",
-                       RQ_NAME_MAX);
+    RQ_TRY(rq__name_len_check("Snapshot name", name_of(p), why));
     RQ_TRY(check_new(c, p, why));
     RQ_TRY(table_of(c, p, &t, why));
     rq__table_node_unref(t);

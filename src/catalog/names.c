@@ -107,6 +107,12 @@ rq_err rq__namespace_name_check(rq_slice ns, rq_error *why)
     return RQ_OK;
 }
 
+rq_err rq__name_len_check(const char *of, rq_slice name, rq_error *why)
+{
+    if (name.len <= RQ_NAME_MAX) return RQ_OK;
+    return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "%s is longer than %d bytes", of, RQ_NAME_MAX);
+}
+
 /* `of` begins HBase's messages. */
 static rq_err qualifier_check(rq_slice q, const char *of, rq_error *why)
 {

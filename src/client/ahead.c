@@ -122,6 +122,15 @@ void rq__aheads_free(rq_client *c)
     }
 }
 
+void rq_client_end_scans(rq_client *c, int64_t timeout_ns)
+{
+    int64_t until = rq_client_now_ns() + timeout_ns;
+    for (int64_t left = timeout_ns; c->aheads != NULL && left > 0 && !c->stopped;
+         left = until - rq_client_now_ns())
+        rq_client_poll(c, left);
+    rq_client_flush(c);
+}
+
 bool rq__ahead_leave(rq_op *op)
 {
     rq__ahead *a = op->ahead;

@@ -71,6 +71,9 @@ void rq_client_close(rq_client *c);
 void rq_client_poll(rq_client *c, int64_t timeout_ns);
 /* Sends what operations have queued, without waiting for anything. */
 void rq_client_flush(rq_client *c);
+/* The same, and closes the scanners of scans that were ended while a request of theirs was under way: waits for its
+ * response, at most this long. For a caller that does not poll for a while. */
+void rq_client_end_scans(rq_client *c, int64_t timeout_ns);
 /* For an event loop of the caller: a descriptor that is readable when rq_client_poll has something to
  * do; and the time (rq_client_now_ns) at which it has something to do even if the descriptor is not
  * readable (INT64_MAX: never). */

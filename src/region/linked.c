@@ -138,6 +138,10 @@ static rq_err write_back_reference(const linking *l, const target *t)
     const char *dir = back_reference_dir(l->arena, t, l->family);
     const char *path = back_reference(l->arena, dir, l->region, l->table);
     if (path == NULL) return rq_no_memory(l->why);
+    if (strlen(l->region) + 1 + l->table.len > RQ_NAME_MAX)
+        return rq_fail(l->why, RQ_E_UNSUPPORTED,
+                       "%.*s: the name of a link's back reference is too long", (int)l->table.len,
+                       (const char *)l->table.ptr);
     /* The archive's cleaner may remove the folder while it is empty. */
     rq_err rc = RQ_E_NOT_FOUND;
     rq_error own = {0};

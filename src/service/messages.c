@@ -76,37 +76,65 @@ static Pb__RegionLoad *region_load(rq_arena *arena, const rq_catalog_region *nam
     return rq_region_load_message(arena, named->info, named->region);
 }
 
-static bool is_of(const rq_catalog_region *r, const Pb__TableName *t)
+static bool add_load(rq_arena *arena, const rq_catalog_region *r, Pb__RegionLoad **list, size_t *n)
 {
-    return t == NULL || (rq_slice_eq(r->info->ns, rq__pb_slice(t->namespace_)) &&
-                         rq_slice_eq(r->info->qualifier, rq__pb_slice(t->qualifier)));
+    if (r->region == NULL) return true;
+    list[*n] = region_load(arena, r);
+    return list[(*n)++] != NULL;
+}
+
+static bool add_regions(rq_arena *arena, const rq_catalog_table *t, Pb__RegionLoad **list,
+                        size_t *n)
+{
+    bool good = true;
+    for (size_t i = 0; good && i < t->region_count; i++)
+        good = add_load(arena, rq_catalog_table_region(t, i), list, n);
+    return good;
+}
+
+static bool add_replicas(rq_arena *arena, const rq_catalog_table *t, Pb__RegionLoad **list,
+                         size_t *n)
+{
+    bool good = true;
+    for (size_t i = 0; good && i < t->replica_count; i++)
+        good = add_load(arena, rq_catalog_table_replica(t, i), list, n);
+    return good;
+}
+
+/* HBASE: meta comes first in the list of a server's regions. NULL: out of memory. */
+static Pb__RegionLoad **loads_of(rq_arena *arena, const rq_catalog_table *const *tables,
+                                 size_t count, size_t *ret_count)
+{
+    size_t cap = 1;
+    bool good = true;
+    *ret_count = 0;
+    for (size_t i = 0; i < count; i++)
+        cap += tables[i]->region_count + tables[i]->replica_count;
+    Pb__RegionLoad **list = rq_arena_alloc(arena, cap * sizeof(Pb__RegionLoad *));
+    if (list == NULL) return NULL;
+    for (int meta = 1; meta >= 0; meta--)
+        for (size_t i = 0; good && i < count; i++)
+            if (tables[i]->schema->is_meta == (meta == 1))
+                good = add_regions(arena, tables[i], list, ret_count);
+    for (size_t i = 0; good && i < count; i++)
+        good = add_replicas(arena, tables[i], list, ret_count);
+    return good ? list : NULL;
 }
 
 Pb__RegionLoad **rq__region_loads_message(rq_arena *arena, const rq_catalog *catalog,
                                           const Pb__TableName *of, size_t *ret_count)
 {
-    const rq_catalog_region **regions;
     const rq_catalog_table *const *tables;
-    size_t count, table_count, n = 0;
-    if (rq_catalog_online(catalog, arena, &regions, &count) != RQ_OK) return NULL;
-    rq_catalog_tables(catalog, &tables, &table_count);
-    size_t cap = count + 1;
-    for (size_t t = 0; t < table_count; t++)
-        cap += tables[t]->replica_count;
-    Pb__RegionLoad **list = rq_arena_alloc(arena, cap * sizeof(Pb__RegionLoad *));
-    if (list == NULL) return NULL;
-    for (size_t i = 0; i < count; i++)
-        if (is_of(regions[i], of) && (list[n++] = region_load(arena, regions[i])) == NULL)
-            return NULL;
-    for (size_t t = 0; t < table_count; t++) {
-        for (size_t i = 0; i < tables[t]->replica_count; i++) {
-            const rq_catalog_region *r = rq_catalog_table_replica(tables[t], i);
-            if (r->region == NULL || !is_of(r, of)) continue;
-            if ((list[n++] = region_load(arena, r)) == NULL) return NULL;
-        }
+    size_t count;
+    if (of == NULL) {
+        rq_catalog_tables(catalog, &tables, &count);
+        return loads_of(arena, tables, count, ret_count);
     }
-    *ret_count = n;
-    return list;
+    rq_slice name =
+        rq_table_name_join(arena, rq__pb_slice(of->namespace_), rq__pb_slice(of->qualifier));
+    if (name.ptr == NULL) return NULL;
+    const rq_catalog_table *one = rq_catalog_table_find(catalog, name);
+    return loads_of(arena, &one, one != NULL, ret_count);
 }
 
 Pb__NameBytesPair *rq__exception_pair(rq_arena *arena, rq_err code, const rq_error *why)

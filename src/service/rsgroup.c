@@ -268,23 +268,29 @@ static bool is_online(const job *j, const Pb__ServerName *server)
     return rq__is_this_server(self, &address);
 }
 
-/* The group that all servers are in. */
-static rq_err source_of(job *j, Pb__ServerName *const *servers, size_t count, Pb__RSGroupInfo **ret)
+/* The group that the first server is in. */
+static rq_err source_of(job *j, const Pb__ServerName *first, Pb__RSGroupInfo **ret)
 {
-    *ret = rq__group_of_server(&j->groups, servers[0]);
-    if (*ret == NULL)
-        return refuse(j, "Server %s:%u is either offline or it does not exist.",
-                      servers[0]->host_name, servers[0]->port);
+    *ret = rq__group_of_server(&j->groups, first);
+    if (*ret != NULL) return RQ_OK;
+    return refuse(j, "Server %s:%u is either offline or it does not exist.", first->host_name,
+                  first->port);
+}
+
+/* All servers must be in the group. */
+static rq_err check_source(job *j, Pb__ServerName *const *servers, size_t count,
+                           const Pb__RSGroupInfo *from)
+{
     for (size_t i = 0; i < count; i++) {
         const Pb__RSGroupInfo *g = rq__group_of_server(&j->groups, servers[i]);
-        if (g == *ret) continue;
+        if (g == from) continue;
         if (g == NULL)
             return refuse(j, "Server %s:%u is not an online server in 'default' RSGroup.",
                           servers[i]->host_name, servers[i]->port);
         return refuse(j,
                       "Move server request should only come from one source RSGroup. Expecting "
                       "only %s but contains %s",
-                      (*ret)->name, g->name);
+                      from->name, g->name);
     }
     return RQ_OK;
 }
@@ -295,9 +301,10 @@ static rq_err move_servers(job *j)
     Pb__RSGroupInfo *to, *from;
     if (r->n_servers == 0) return RQ_OK;
     RQ_TRY(need_group(j, r->target_group, &to));
-    RQ_TRY(source_of(j, r->servers, r->n_servers, &from));
+    RQ_TRY(source_of(j, r->servers[0], &from));
     if (strcmp(from->name, RQ__DEFAULT_GROUP) == 0 && from->n_servers <= r->n_servers)
         return refuse(j, "should keep at least one server in 'default' RSGroup.");
+    RQ_TRY(check_source(j, r->servers, r->n_servers, from));
     if (from->n_servers <= r->n_servers && from->n_tables > 0)
         return refuse(
             j, "Cannot leave a RSGroup %s that contains tables without servers to host them.",
@@ -325,7 +332,8 @@ static rq_err move_both(job *j)
     if (r->n_table_name == 0)
         return refuse(j, "The list of tables to move cannot be null or empty.");
     RQ_TRY(need_group(j, r->target_group, &to));
-    RQ_TRY(source_of(j, r->servers, r->n_servers, &from));
+    RQ_TRY(source_of(j, r->servers[0], &from));
+    RQ_TRY(check_source(j, r->servers, r->n_servers, from));
     for (size_t i = 0; i < r->n_table_name; i++) {
         const Pb__RSGroupInfo *g = rq__group_of_table(&j->groups, r->table_name[i]);
         if (g == from) continue;

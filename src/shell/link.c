@@ -50,6 +50,7 @@ void rq__shell_check_interrupt(mrb_state *mrb)
 static void close_client(rq__shell *s)
 {
     if (s->client == NULL) return;
+    rq__scanners_end(s, s->client);
     rq_client_stop(s->client);
     rq_client_poll(s->client, 0);
     rq__scanners_lose(s, s->client);

@@ -180,6 +180,9 @@ static mrb_value get_value(mrb_state *mrb, const ProtobufCFieldDescriptor *f,
 {
     double real;
     float single;
+    const char *packed = rq__shell_of(mrb)->left_packed;
+    if (packed != NULL && is_of_bytes(f) && strcmp(f->name, packed) == 0)
+        return mrb_str_new(mrb, (const char *)field->bytes.ptr, (mrb_int)field->bytes.len);
     if (f->type == PROTOBUF_C_TYPE_MESSAGE)
         return get_message(mrb, f->descriptor, field->bytes, depth + 1);
     if (f->type == PROTOBUF_C_TYPE_BYTES && rq__shell_of(mrb)->bytes_in_base64)
@@ -295,15 +298,16 @@ static mrb_value get_message(mrb_state *mrb, const ProtobufCMessageDescriptor *d
     return hash;
 }
 
-/* Wire.decode(name, bytes, bytes in base 64) */
+/* Wire.decode(name, bytes, bytes in base 64, name of a field of messages that are left as bytes) */
 static mrb_value decode(mrb_state *mrb, mrb_value self)
 {
-    const char *name;
+    const char *name, *left_packed = NULL;
     mrb_value bytes;
     mrb_bool text = false;
     (void)self;
-    mrb_get_args(mrb, "zS|b", &name, &bytes, &text);
+    mrb_get_args(mrb, "zS|bz!", &name, &bytes, &text, &left_packed);
     rq__shell_of(mrb)->bytes_in_base64 = text;
+    rq__shell_of(mrb)->left_packed = left_packed;
     return get_message(mrb, descriptor_of(mrb, name), rq__slice_of(bytes), 0);
 }
 
@@ -391,6 +395,6 @@ void rq__define_messages(mrb_state *mrb)
 {
     struct RClass *wire = mrb_define_module(mrb, "Wire");
     mrb_define_module_function(mrb, wire, "encode", encode, MRB_ARGS_REQ(2));
-    mrb_define_module_function(mrb, wire, "decode", decode, MRB_ARGS_ARG(2, 1));
+    mrb_define_module_function(mrb, wire, "decode", decode, MRB_ARGS_ARG(2, 2));
     mrb_define_module_function(mrb, wire, "select", select_messages, MRB_ARGS_REQ(4));
 }

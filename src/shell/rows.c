@@ -92,6 +92,14 @@ void rq__rows_take(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
     if (o->copied == RQ_OK) o->copied = copy_row(&o->shell->rows, &r->row, &r->cells);
 }
 
+static bool must_stop(rq__outcome *o)
+{
+    if (!o->shell->interrupted || o->done) return false;
+    int64_t now = rq_client_now_ns();
+    if (o->stop_ns == 0) o->stop_ns = now + o->grace_ns;
+    return now >= o->stop_ns;
+}
+
 void rq__rows_wait(mrb_state *mrb, rq__outcome *o, rq_err started)
 {
     rq__shell *s = o->shell;
@@ -101,7 +109,7 @@ void rq__rows_wait(mrb_state *mrb, rq__outcome *o, rq_err started)
     while (!o->done) {
         rq_client_poll(s->client, LOOK_NS);
         rq__display_waits(s);
-        if (s->interrupted && !o->done) rq_client_stop(s->client);
+        if (must_stop(o)) rq_client_stop(s->client);
     }
     rq__shell_check_interrupt(mrb);
     rq_err rc = o->err != RQ_OK ? o->err : o->copied;

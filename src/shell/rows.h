@@ -13,7 +13,9 @@ typedef struct rq__outcome {
     rq_err copied; /* whether the rows could be copied */
     bool goes_on;
     bool retry;
-    bool exists; /* a get of existence only */
+    bool exists;      /* a get of existence only */
+    int64_t grace_ns; /* after Ctrl-C it may go on for so long */
+    int64_t stop_ns;  /* when that time is over; 0: no Ctrl-C yet */
     uint64_t rows;
     char java_class[128];
     char text[4096];

@@ -3,7 +3,9 @@
  * because in mruby break and return cannot leave a block that a C function has called. A scanner has an operation of
  * its own, because the block may run others between two steps; a step's rows are kept in a string.
  *
- * An operation is freed by close, with its connection (rq__scanners_lose), or by the collector. */
+ * An operation is freed by close, with its connection (rq__scanners_lose), or by the collector. Its scanner on the server is closed
+ * at once, also after Ctrl-C: the prompt may wait for hours, and a server of HBase keeps the scanner of a closed connection for a
+ * minute. */
 #include "shell/rows.h"
 
 #include <mruby/array.h>
@@ -13,6 +15,9 @@
 #include <mruby/hash.h>
 #include <mruby/string.h>
 #include <mruby/variable.h>
+
+/* How long the end of a scan waits for the response to its last request: only then the server can close its scanner. */
+#define END_NS 100000000
 
 struct rq__scanner {
     rq__outcome o;
@@ -51,11 +56,23 @@ static void free_op(rq__scanner *sc)
 }
 
 /* A step that has ended with `goes_on` has left a scanner on the server. */
-static void close_scanner(rq__scanner *sc)
+static void end_scan(rq__scanner *sc)
 {
     if (sc->op != NULL && sc->o.done && sc->o.goes_on) rq_op_scan_end(sc->op);
+}
+
+static void close_scanner(rq__scanner *sc)
+{
+    end_scan(sc);
     free_op(sc);
     sc->is_closed = true;
+}
+
+void rq__scanners_end(rq__shell *s, rq_client *client)
+{
+    for (rq__scanner *sc = s->scanners; sc != NULL; sc = sc->next)
+        if (sc->client == client) end_scan(sc);
+    rq_client_end_scans(client, END_NS);
 }
 
 void rq__scanners_lose(rq__shell *s, const rq_client *client)
@@ -105,6 +122,7 @@ static bool take_step(mrb_state *mrb, mrb_value self, rq__scanner *sc)
                           RQ_SLICE_LIT("the scan's connection was closed"), false);
     rq_buf_reset(&sc->o.shell->rows);
     sc->o.done = false;
+    sc->o.stop_ns = 0;
     rq_op_scan_step(sc->op);
     wait_for_step(mrb, self, sc, RQ_OK);
     return true;
@@ -197,7 +215,10 @@ static mrb_value scanner_count(mrb_state *mrb, mrb_value self)
 /* Ends the scan; a second time nothing. */
 static mrb_value scanner_close(mrb_state *mrb, mrb_value self)
 {
-    close_scanner(scanner_of(mrb, self));
+    rq__scanner *sc = scanner_of(mrb, self);
+    bool is_open = sc->op != NULL;
+    close_scanner(sc);
+    if (is_open) rq_client_end_scans(sc->client, END_NS);
     return mrb_nil_value();
 }
 
@@ -260,6 +281,7 @@ static mrb_value open_scan(mrb_state *mrb, mrb_value self)
     sc->o = rq__rows_begin(mrb);
     sc->client = s->client;
     sc->begun_ns = rq_client_now_ns();
+    sc->o.grace_ns = END_NS;
     sc->counts = !mrb_nil_p(option(mrb, options, "interval"));
     sc->interval = sc->until_mark = number_option(mrb, options, "interval");
     rq_err started = rq_op_new(s->client, 0, &sc->o, &sc->op);

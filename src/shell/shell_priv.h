@@ -69,6 +69,7 @@ typedef struct rq__shell {
     mrb_func_t evals[3];     /* mruby's own eval, instance_eval and class_eval */
     mrb_func_t caller;       /* likewise */
     bool bytes_in_base64;    /* in messages that are decoded */
+    const char *left_packed; /* of the same: fields of this name are left as bytes; NULL: none */
     int line;                /* the number in the prompt */
     uint64_t begin;          /* that of the statement's first line */
     bool at_prompt;          /* lines come from a terminal by libedit */
@@ -109,6 +110,8 @@ void rq__raise_failure(mrb_state *mrb, rq_err rc, const char *java_class, rq_sli
 /* Raises the error of a call, or an operation, that has got no answer in time. */
 void rq__raise_silence(mrb_state *mrb);
 
+/* scans.c: closes the client's scanners on the servers; a scan that goes on fails when the client is closed. */
+void rq__scanners_end(rq__shell *s, rq_client *client);
 /* scans.c: the client is about to be closed; its scanners cannot go on. REQUIRES: none has a step in
  * progress. */
 void rq__scanners_lose(rq__shell *s, const rq_client *client);

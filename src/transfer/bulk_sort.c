@@ -6,7 +6,7 @@
 
 #define JOBS 4
 #define PASS_BYTES 65536 /* are counted against the rate at once */
-#define ORDER_BITS 32    /* rows of a part, at most: a part has fewer bytes */
+#define ORDER_BITS 40    /* rows of a part, at most; a file of CSV is one part, whatever its size */
 
 /* A thread's. */
 typedef struct sort_tools {

@@ -231,7 +231,7 @@ static rq_err open_work(bulk_job *j, bool own, rq_error *why)
     const rq_bulkload *b = j->b;
     if (b->has_hfiles || own != (b->progress != NULL)) return RQ_OK;
     const char *what = describe(j);
-    const char *name = own ? rq_arena_printf(&j->arena, "bulkload-%s", b->table) : WORK_FOLDER;
+    const char *name = own ? rq__plan_name(&j->arena, "bulkload", b->table) : WORK_FOLDER;
     if (what == NULL || name == NULL) return rq_no_memory(why);
     RQ_TRY(rq__work_open(b->progress, j->vfs, j->folder, name, what, &j->files, &j->work, why));
     if (b->now_ms == 0) j->feed.now_ms = j->work.plan.stamp_ms;

@@ -142,7 +142,7 @@ static rq_err take_plan(copy_job *j, rq__range *now, size_t count, rq_error *why
 {
     const char **texts = rq_arena_calloc(&j->arena, count + 1, sizeof *texts);
     const char *what = describe(j->copy, &j->arena);
-    const char *name = rq_arena_printf(&j->arena, "copytable-%s", j->copy->target);
+    const char *name = rq__plan_name(&j->arena, "copytable", j->copy->target);
     if (texts == NULL || what == NULL || name == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++)
         if ((texts[i] = rq__range_text(&now[i], &j->arena)) == NULL) return rq_no_memory(why);

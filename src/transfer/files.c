@@ -174,7 +174,7 @@ rq_err rq__files_plan(rq__files *f, const char *progress, const char *name, cons
     rq_vfs *v = progress != NULL ? f->progress_vfs : f->vfs;
     const char *folder = progress != NULL ? name
                          : f->name != NULL
-                             ? rq_arena_printf(&f->arena, "%s._rorqual/%s", f->name, name)
+                             ? rq_arena_printf(&f->arena, "_rorqual/file/%s/%s", f->name, name)
                              : rq_arena_printf(&f->arena, "_rorqual/%s", name);
     const char *const *texts;
     if (folder == NULL) return rq_no_memory(why);

@@ -167,7 +167,7 @@ static rq_err open_plan(import_job *j, rq_error *why)
         i->table, j->cluster, rq_transfer_format_name(i->format),
         i->text.columns != NULL ? i->text.columns : "", i->text.separator, i->text.has_escapes,
         i->renames != NULL ? i->renames : "");
-    const char *name = rq_arena_printf(&j->arena, "import-%s", i->table);
+    const char *name = rq__plan_name(&j->arena, "import", i->table);
     if (what == NULL || name == NULL) return rq_no_memory(why);
     RQ_TRY(rq__files_split(&j->files, rq__feed_splits(&j->source) ? PART_BYTES : UINT64_MAX, why));
     return rq__files_plan(&j->files, i->progress, name, what, &j->plan, why);

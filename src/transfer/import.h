@@ -3,7 +3,7 @@
  * Files into a table, by puts and deletes (HBASE: mapreduce.Import, ImportTsv). Input is a file,
  * or the files of a folder whose names begin neither with '_' nor with '.'. Large files are read in
  * parts, in parallel. Finished parts are recorded in a folder (plan.h):
- * INPUT/_rorqual/import-TABLE, or FILE._rorqual; it is removed at the end.
+ * INPUT/_rorqual/import-TABLE, or _rorqual/file/FILE/import-TABLE beside the file; it is removed at the end.
  *
  * An interrupted part is imported again; its cells have timestamps, so the repetition changes
  * nothing. Cells without a timestamp get the time at which the import was first begun.

@@ -18,10 +18,21 @@ void rq__lines_close(rq__lines *l)
     rq__in_close(&l->in);
 }
 
-/* The first LF or CR. */
-static const uint8_t *find_break(rq_slice s)
+/* The first LF of the bytes at the position. Lines may end with CR only: the search goes on where the last one has ended. */
+static const uint8_t *find_lf(rq__lines *l, rq_slice s)
 {
-    const uint8_t *lf = s.len == 0 ? NULL : memchr(s.ptr, '\n', s.len);
+    uint64_t position = rq__in_position(&l->in);
+    size_t from = l->lf_from > position ? (size_t)(l->lf_from - position) : 0;
+    if (from >= s.len) return NULL;
+    const uint8_t *lf = memchr(s.ptr + from, '\n', s.len - from);
+    l->lf_from = position + (lf == NULL ? s.len : (size_t)(lf - s.ptr));
+    return lf;
+}
+
+/* The first LF or CR. */
+static const uint8_t *find_break(rq__lines *l, rq_slice s)
+{
+    const uint8_t *lf = find_lf(l, s);
     size_t len = lf == NULL ? s.len : (size_t)(lf - s.ptr);
     const uint8_t *cr = len == 0 ? NULL : memchr(s.ptr, '\r', len);
     return cr != NULL ? cr : lf;
@@ -43,7 +54,7 @@ static rq_err take(rq__lines *l, rq_slice *ret, size_t *ret_len, rq_error *why)
     for (size_t wanted = STEP_BYTES;; wanted *= 2) {
         rq_slice s;
         RQ_TRY(rq__in_peek(&l->in, wanted, &s, why));
-        const uint8_t *end = l->has_quotes ? find_break_outside_quotes(s) : find_break(s);
+        const uint8_t *end = l->has_quotes ? find_break_outside_quotes(s) : find_break(l, s);
         bool is_all = s.len < wanted || s.len == rq__in_left(&l->in);
         if (end == NULL && is_all) {
             *ret = s;
@@ -69,6 +80,7 @@ rq_err rq__lines_seek(rq__lines *l, uint64_t from, rq_error *why)
     rq_slice line;
     size_t len;
     rq__in_seek(&l->in, from == 0 ? 0 : from - 1);
+    l->lf_from = 0;
     if (from == 0) return RQ_OK;
     RQ_TRY(take(l, &line, &len, why));
     rq__in_skip(&l->in, len);

@@ -11,6 +11,7 @@ typedef struct rq__lines {
     const char *path; /* borrowed */
     bool has_quotes;  /* a line break between quotes ends no line */
     uint64_t start;   /* of the last line */
+    uint64_t lf_from; /* in the file: from the position to there is no LF */
 } rq__lines;
 
 /* rq__lines_close follows, after an error too. */

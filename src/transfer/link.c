@@ -12,12 +12,11 @@
 /* Fails with what the server said, in one line. */
 RQ_COLD static rq_err fail_of(const rq_op_result *r, const char *table, rq_error *why)
 {
-    rq_slice text = r->text.len > 0 ? r->text : r->kind;
+    rq_slice text = r->text.len > 0 ? r->text : rq_slice_cstr(rq_err_text(r->err));
     const uint8_t *line = text.len == 0 ? NULL : memchr(text.ptr, '\n', text.len);
     size_t len = line == NULL ? text.len : (size_t)(line - text.ptr);
     if (len > 600) len = 600;
-    return rq_fail(why, r->err, "table %s: %s%.*s", table, len == 0 ? rq_err_text(r->err) : "",
-                   (int)len, len == 0 ? "" : (const char *)text.ptr);
+    return rq_fail(why, r->err, "table %s: %.*s", table, (int)len, (const char *)text.ptr);
 }
 
 rq_err rq__link_open(const rq_client_options *o, const char *table, rq__link *ret, rq_error *why)

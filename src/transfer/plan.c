@@ -3,6 +3,7 @@
 #include "transfer/plan.h"
 
 #include "base/clock.h"
+#include "base/digest.h"
 #include "transfer/out.h"
 
 #include <stdio.h>
@@ -10,6 +11,17 @@
 
 #define PLAN_BYTES_MAX ((size_t)1 << 30)
 #define FIRST_LINE "rorqual plan 1"
+
+#define NAME_SHOWN 128 /* bytes of a table's name that is too long for a file's */
+
+const char *rq__plan_name(rq_arena *arena, const char *what, const char *table)
+{
+    char digest[RQ_MD5_HEX_LEN + 1];
+    if (strlen(what) + 1 + strlen(table) <= RQ_NAME_MAX)
+        return rq_arena_printf(arena, "%s-%s", what, table);
+    rq_md5_hex(rq_slice_cstr(table), digest);
+    return rq_arena_printf(arena, "%s-%.*s-%s", what, NAME_SHOWN, table, digest);
+}
 
 static const char *path_of(rq__plan *p, const char *name)
 {

@@ -27,6 +27,9 @@ typedef struct rq__plan {
     bool is_resumed;
 } rq__plan;
 
+/* The name of a transfer's folder, "WHAT-TABLE"; a long table name is cut, and its digest added. NULL: no memory. */
+const char *rq__plan_name(rq_arena *arena, const char *what, const char *table);
+
 /* Takes the plan that the folder has, or stores one of these parts. RQ_E_CONFLICT: the folder's
  * plan has another `what`, or (`same_parts`) other parts. rq__plan_close follows, after an error
  * too. Texts have no line breaks. */

@@ -12,12 +12,26 @@ static bool is_before_end(rq_slice row, rq_slice end)
     return end.len == 0 || rq_slice_compare(row, end) < 0;
 }
 
-static bool cut(const rq_client_region *r, rq_slice start, rq_slice stop, rq__range *ret)
+/* Moves on to the i-th region's rows, and those behind it that no region of the map has: such a region is without a server at the
+ * moment, and a scan waits for it. False: another region of the map begins at the same row, as a parent that was read before its split;
+ * the rows are passed to that one. */
+static bool move_on(const rq_client_table *t, size_t i, rq__range *r)
 {
-    bool has_rows = is_before_end(start, r->end) && is_before_end(r->start, stop);
+    rq_slice next = {0};
+    if (i + 1 < rq_client_table_regions(t)) {
+        next = rq_client_table_region(t, i + 1).start;
+        if (rq_slice_eq(next, rq_client_table_region(t, i).start)) return false;
+    }
+    *r = (rq__range){.start = r->stop, .stop = next};
+    return true;
+}
+
+static bool cut(const rq__range *r, rq_slice start, rq_slice stop, rq__range *ret)
+{
+    bool has_rows = is_before_end(start, r->stop) && is_before_end(r->start, stop);
     ret->start = rq_slice_compare(start, r->start) > 0 ? start : r->start;
     ret->stop =
-        stop.len == 0 || (r->end.len > 0 && rq_slice_compare(r->end, stop) < 0) ? r->end : stop;
+        stop.len == 0 || (r->stop.len > 0 && rq_slice_compare(r->stop, stop) < 0) ? r->stop : stop;
     return has_rows;
 }
 
@@ -25,11 +39,11 @@ rq_err rq__ranges_of(const rq_client_table *t, rq_slice start, rq_slice stop, rq
                      rq__range **ret, size_t *ret_count)
 {
     size_t regions = rq_client_table_regions(t), n = 0;
+    rq__range all = {0};
     rq__range *list = rq_arena_calloc(arena, regions + 1, sizeof *list);
     if (list == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < regions; i++) {
-        rq_client_region region = rq_client_table_region(t, i);
-        if (!cut(&region, start, stop, &list[n])) continue;
+        if (!move_on(t, i, &all) || !cut(&all, start, stop, &list[n])) continue;
         list[n].start = rq_arena_copy(arena, list[n].start);
         list[n].stop = rq_arena_copy(arena, list[n].stop);
         if (list[n].start.ptr == NULL || list[n].stop.ptr == NULL) return RQ_E_NO_MEMORY;

@@ -10,8 +10,8 @@ typedef struct rq__range {
     rq_slice start, stop; /* empty: from the first row, to the last */
 } rq__range;
 
-/* The table's regions that have rows in [start, stop), cut to it, in the arena. At least one, unless
- * [start, stop) is empty itself. */
+/* [start, stop), divided where the table's regions begin, in the arena; each row is in one range. At least one range, unless
+ * [start, stop) is empty itself. REQUIRES: the table has a region. */
 RQ_NODISCARD
 rq_err rq__ranges_of(const rq_client_table *t, rq_slice start, rq_slice stop, rq_arena *arena,
                      rq__range **ret, size_t *ret_count);

@@ -231,6 +231,26 @@ def tags_are_kept(w):
     assert tagged == 1, f"a line's cell has {tagged} tags"
 
 
+# Of a table: the third region's name, and the address that hbase:meta has for the first region.
+SERVER_OF_REGION = """rows = get_table('hbase:meta')._scan_internal({ROWPREFIXFILTER => '%s,', COLUMNS => ['info:regioninfo', 'info:server']})
+name = rows.keys.find { |key| key.include?(',r200,') }
+address = rows.values[0]['info:server'][/value=(.*)/, 1]
+"""
+
+
+def a_region_without_a_server_is_waited_for(w):
+    """hbase:meta does not say where a region is, as while it is opened for the first time: its rows are not left out."""
+    table, copy, folder = w.filled(), w.table(), w.path()
+    region = SERVER_OF_REGION % table
+    shell(w, region + "deleteall 'hbase:meta', name, 'info:server'")
+    with subprocess.Popen([BINARY, "export", "--zk", w.server.zk, "--versions", "9", table, folder], stdout=subprocess.DEVNULL) as process:
+        hbase.wait_for(lambda: process.poll() is not None or (folder / "_rorqual/export/plan").exists())
+        shell(w, region + "put 'hbase:meta', name, 'info:server', address")
+        assert process.wait(DEADLINE) == 0
+    w.run("import", copy, folder)
+    assert w.same(table, copy)
+
+
 def two_at_once_are_refused(w):
     table, folder = w.filled(), w.path()
     command = [BINARY, "export", "--zk", w.server.zk, "--jobs", "1", "--rate", "1K", table, str(folder)]
@@ -328,7 +348,24 @@ def what_fails_leaves_no_folder(w):
     w.run("bulkload", *text, "--output", w.bulk / "failed", table, bad, code=1)
     assert not (w.bulk / "failed").exists()
     w.run("import", *text, table, bad, code=1)
-    assert not list(w.folder.glob(f"{bad.name}._rorqual/*")), list(w.folder.iterdir())
+    assert not list(w.folder.glob(f"_rorqual/file/{bad.name}/*")), list(w.folder.iterdir())
+
+
+def the_progress_of_a_file_does_not_disturb_its_folder(w):
+    """A file is imported and its progress kept; then its folder is, as HBase's tools would read it; and a table with the longest name."""
+    table, folder = w.table(), w.path()
+    folder.mkdir()
+    (folder / "a").write_text("r1\tgood\nbad\n")
+    fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:a", "--timestamp", "5")
+    w.run("import", *fields, "--fail-on-bad-line", table, folder / "a", code=1)
+    assert [p.name for p in folder.iterdir() if not p.name.startswith(("_", "."))] == ["a"], list(folder.iterdir())
+    w.run("import", *fields, table, folder)
+    longest = w.table(name=f"t{os.getpid()}_".ljust(255, "n"))
+    w.run("import", *fields, longest, folder / "a")
+    w.run("import", *fields, "--progress", w.path(), longest, folder)
+    w.run("copytable", "--new-name", longest, "--progress", w.path(), table)
+    w.run("bulkload", *fields, "--progress", w.path(), "--output", w.bulk / "longest", longest, folder)
+    assert w.same(table, longest)
 
 
 def a_load_that_has_sent_rows_keeps_its_progress(w):
@@ -494,8 +531,8 @@ def hbase_loads_our_hfiles(w):
 ALONE = [every_format_gives_the_table_back, raw_exports_keep_deletes, options_of_export_select_cells,
          text_that_a_format_cannot_hold_is_refused, tsv_has_the_columns_of_importtsv, bad_lines_are_named_and_counted,
          line_ends_are_those_of_hadoop, a_killed_export_goes_on, a_killed_import_goes_on, a_killed_copy_goes_on, a_copy_that_has_copied_nothing_leaves_nothing, tags_are_kept,
-         two_at_once_are_refused, a_rate_is_kept, a_full_disk_loses_nothing, lost_output_is_a_failure, damaged_sequence_files_are_named,
-         wrong_names_are_refused, what_fails_leaves_no_folder, a_load_that_has_sent_rows_keeps_its_progress, tables_without_rows, counts, rows_in_parts_are_counted_once,
+         a_region_without_a_server_is_waited_for, two_at_once_are_refused, a_rate_is_kept, a_full_disk_loses_nothing, lost_output_is_a_failure, damaged_sequence_files_are_named,
+         wrong_names_are_refused, what_fails_leaves_no_folder, the_progress_of_a_file_does_not_disturb_its_folder, a_load_that_has_sent_rows_keeps_its_progress, tables_without_rows, counts, rows_in_parts_are_counted_once,
          a_long_filter_ends_no_call, copies, differences_are_found, canary_and_split]
 WITH_JAVA = [hbase_imports_our_export, we_import_exports_of_hbase, importtsv_and_ours_agree, hashes_of_hbase_and_ours_agree,
              hbase_loads_our_hfiles]

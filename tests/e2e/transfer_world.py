@@ -39,10 +39,10 @@ class World:
         self.counter += 1
         return self.folder / f"{name}{self.counter}"
 
-    def table(self, splits=SPLITS, families=(b"cf", b"g")):
+    def table(self, splits=SPLITS, families=(b"cf", b"g"), name=None):
         """A new table without rows."""
         self.counter += 1
-        name = f"t{os.getpid()}_{self.counter}"
+        name = name or f"t{os.getpid()}_{self.counter}"
         self.client.create(name, {f: {b"VERSIONS": b"5"} for f in families}, splits)
         return name
 

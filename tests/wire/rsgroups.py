@@ -90,6 +90,7 @@ def what_needs_a_second_server_is_refused(world):
     fast, own, table = text(1, "fast"), world.self_address(), hbase.table_name("t")
     other = text(1, "elsewhere") + number(2, 1)
     refused(world, CONSTRAINT, "should keep at least one server in 'default' RSGroup.", "MoveServers", fast + text(3, own))
+    refused(world, CONSTRAINT, "should keep at least one server in 'default' RSGroup.", "MoveServers", fast + text(3, own) + text(3, other))
     refused(world, CONSTRAINT, "Server elsewhere:1 is either offline or it does not exist.", "MoveServers", fast + text(3, other))
     refused(world, CONSTRAINT, "Target RSGroup must have at least one server.", "MoveTables", fast + text(2, table))
     refused(world, CONSTRAINT, "Target none RSGroup does not exist.", "MoveTables", text(1, "none") + text(2, table))

@@ -21,6 +21,12 @@ module Arguments
     raise TypeError, text
   end
 
+  # For a value of which HBase's shell calls `each`.
+  def self.listed(v)
+    raise NoMethodError, "undefined method `each' for #{v.nil? ? 'nil:NilClass' : "#{v.inspect}:#{v.class}"}" unless v.respond_to?(:each)
+    v
+  end
+
   # For a parameter that is a String in Java.
   def self.string(v)
     case v

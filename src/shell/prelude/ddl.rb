@@ -331,7 +331,7 @@ class Command
   def alter_progress(name)
     wanted = Names.table(name)
     loop do
-      s = Master.status[:table_region_states_count].find { |t| t[:table_name][:namespace] == wanted[:namespace] && t[:table_name][:qualifier] == wanted[:qualifier] }
+      s = Master.status(:TABLE_TO_REGIONS_COUNT)[:table_region_states_count].find { |t| t[:table_name][:namespace] == wanted[:namespace] && t[:table_name][:qualifier] == wanted[:qualifier] }
       n = s.nil? ? nil : s[:region_states_count]
       if n.nil? || n[:total_regions] == 0
         puts 'All regions updated.'
@@ -425,29 +425,14 @@ class Command
   end
 
   # Loads of the table's regions: server name => { region name => [megabytes, requests, locality] }. This table may have 100,000
-  # regions, and others as many, so the master is asked for its servers only, and three numbers are kept of a region of this table.
+  # regions, and others as many, so three numbers are kept of a region of this table.
   def region_loads(table)
-    answer = Master.ask_raw('MasterService', 'GetClusterStatus', Wire.encode('GetClusterStatusRequest', { options: [:LIVE_SERVERS] }))
-    Wire.select(answer, LIVE_SERVERS, SERVER_HOST, '').inject({}) do |h, live|
-      sn = Wire.decode('ServerName', Wire.select(live, [1], [1], '')[0])
-      h[Names.server(sn)] = loads_by_name(Wire.select(live, REGION_LOADS, REGION_NAME, "#{table},"))
-      h
-    end
-  end
-
-  # Numbers of fields: in GetClusterStatusResponse, LiveServerInfo, RegionLoad.
-  LIVE_SERVERS = [1, 2]
-  SERVER_HOST = [1, 1]
-  REGION_LOADS = [2, 5]
-  REGION_NAME = [1, 2]
-
-  def loads_by_name(list)
-    list.inject({}) do |h, bytes|
-      load = Wire.decode('RegionLoad', bytes)
-      h[load[:region_specifier][:value]] =
+    loads = Hash.new { |h, server| h[server] = {} }
+    Master.each_region_load("#{table},") do |sn, load|
+      loads[Names.server(sn)][load[:region_specifier][:value]] =
         [load[:storefile_size_MB].to_i, load[:read_requests_count].to_i + load[:write_requests_count].to_i, load[:data_locality].to_f]
-      h
     end
+    loads
   end
 
   def region_columns(cols)
@@ -476,7 +461,7 @@ class Command
     Meta.each_region(table) do |r|
       raise 'Some regions might be splitting or merging or transitioning due to other reasons' if r.server.nil?
       next unless server.nil? || r.server_name.start_with?(server)
-      l = (loads[r.server_name] || {}).delete(r.name)
+      l = loads[r.server_name].delete(r.name)
       unknown << r.name_text.strip if l.nil?
       next if !l.nil? && l[2] > threshold
       rows << widths.keys.map { |c| region_column(c, r, l) }

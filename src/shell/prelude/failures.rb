@@ -100,7 +100,8 @@ module Failures
     when 'TableNotEnabledException' then "Table #{first} is disabled!"
     when 'TableNotDisabledException' then "Table #{e.message} should be disabled!"
     when 'UnknownRegionException' then e.message
-    when 'MergeRegionException', 'SpaceLimitingException' then e.first_line
+    when 'MergeRegionException' then e.first_line
+    when 'SpaceLimitingException' then e.bare
     when 'NamespaceNotFoundException' then "Unknown namespace #{e.bare}!"
     when 'SnapshotDoesNotExistException' then "Unknown snapshot #{first}!"
     when 'TableExistsException' then "Table already exists: #{e.bare.split(' ').length == 1 ? e.bare : first}!"

@@ -25,7 +25,7 @@ class Command
   end
 
   def status(format = 'summary', type = 'both')
-    s = Master.status
+    s = Master.status_packed
     case format
     when 'detailed'
       status_detailed(s)
@@ -86,9 +86,9 @@ class Command
     s[:live_servers].each do |l|
       puts "    #{server_text(l[:server])}"
       puts "        #{load_text(l[:server_load])}"
-      l[:server_load][:region_loads].sort { |a, b| a[:region_specifier][:value] <=> b[:region_specifier][:value] }.each do |r|
-        puts "        \"#{Bytes.toStringBinary(r[:region_specifier][:value])}\""
-        puts "            #{region_text(r)}"
+      named_loads(l[:server_load]).sort { |a, b| a[0] <=> b[0] }.each do |name, bytes|
+        puts "        \"#{Bytes.toStringBinary(name)}\""
+        puts "            #{region_text(Wire.decode('RegionLoad', bytes))}"
       end
       l[:server_load][:tasks].each { |t| puts "        #{task_text(t)}" }
     end
@@ -116,8 +116,16 @@ class Command
     end
   end
 
-  def sum(list, field)
-    list.inject(0) { |n, r| n + r[field].to_i }
+  # [name, load as bytes] of each region; one load at a time is decoded.
+  def named_loads(l)
+    l[:region_loads].map { |bytes| [Wire.decode('RegionLoad', bytes)[:region_specifier][:value], bytes] }
+  end
+
+  # The sums of the regions' numbers, by field.
+  def sums(l)
+    l[:region_loads].each_with_object(Hash.new(0)) do |bytes, total|
+      Wire.decode('RegionLoad', bytes).each { |field, n| total[field] += n if n.is_a?(Integer) }
+    end
   end
 
   def progress(total, done)
@@ -125,19 +133,19 @@ class Command
   end
 
   def load_text(l)
-    r = l[:region_loads]
-    total = sum(r, :total_compacting_KVs)
-    done = sum(r, :current_compacted_KVs)
-    text = "requestsPerSecond=#{Shell.java_float(l[:number_of_requests].to_f)}, numberOfOnlineRegions=#{r.length}, " \
-           "usedHeapMB=#{l[:used_heap_MB].to_i}, maxHeapMB=#{l[:max_heap_MB].to_i}, numberOfStores=#{sum(r, :stores)}, " \
-           "numberOfStorefiles=#{sum(r, :storefiles)}, storefileUncompressedSizeMB=#{sum(r, :store_uncompressed_size_MB)}, " \
-           "storefileSizeMB=#{sum(r, :storefile_size_MB)}"
-    raw = sum(r, :store_uncompressed_size_MB)
-    text += ", compressionRatio=#{format('%.4f', sum(r, :storefile_size_MB).to_f / raw)}" if raw != 0
-    text + ", memstoreSizeMB=#{sum(r, :mem_store_size_MB)}, storefileIndexSizeKB=#{sum(r, :storefile_index_size_KB)}, " \
-           "readRequestsCount=#{sum(r, :read_requests_count)}, filteredReadRequestsCount=#{sum(r, :filtered_read_requests_count)}, " \
-           "writeRequestsCount=#{sum(r, :write_requests_count)}, rootIndexSizeKB=#{sum(r, :root_index_size_KB)}, " \
-           "totalStaticIndexSizeKB=#{sum(r, :total_static_index_size_KB)}, totalStaticBloomSizeKB=#{sum(r, :total_static_bloom_size_KB)}, " \
+    r = sums(l)
+    total = r[:total_compacting_KVs]
+    done = r[:current_compacted_KVs]
+    text = "requestsPerSecond=#{Shell.java_float(l[:number_of_requests].to_f)}, numberOfOnlineRegions=#{l[:region_loads].length}, " \
+           "usedHeapMB=#{l[:used_heap_MB].to_i}, maxHeapMB=#{l[:max_heap_MB].to_i}, numberOfStores=#{r[:stores]}, " \
+           "numberOfStorefiles=#{r[:storefiles]}, storefileUncompressedSizeMB=#{r[:store_uncompressed_size_MB]}, " \
+           "storefileSizeMB=#{r[:storefile_size_MB]}"
+    raw = r[:store_uncompressed_size_MB]
+    text += ", compressionRatio=#{format('%.4f', r[:storefile_size_MB].to_f / raw)}" if raw != 0
+    text + ", memstoreSizeMB=#{r[:mem_store_size_MB]}, storefileIndexSizeKB=#{r[:storefile_index_size_KB]}, " \
+           "readRequestsCount=#{r[:read_requests_count]}, filteredReadRequestsCount=#{r[:filtered_read_requests_count]}, " \
+           "writeRequestsCount=#{r[:write_requests_count]}, rootIndexSizeKB=#{r[:root_index_size_KB]}, " \
+           "totalStaticIndexSizeKB=#{r[:total_static_index_size_KB]}, totalStaticBloomSizeKB=#{r[:total_static_bloom_size_KB]}, " \
            "totalCompactingKVs=#{total}, currentCompactedKVs=#{done}, compactionProgressPct=#{progress(total, done)}, " \
            "coprocessors=[#{l[:coprocessors].map { |c| c[:name] }.uniq.sort.join(', ')}]"
   end

@@ -246,7 +246,7 @@ module JavaOperator
     PACKAGE = 'org.apache.hadoop.hbase.zookeeper'
 
     def self.getMasterAddress(_watcher)
-      ServerName.new(Master.status[:master])
+      ServerName.new(Master.status(:MASTER)[:master])
     end
   end
 

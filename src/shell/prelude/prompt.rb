@@ -192,11 +192,12 @@ module Prompt
 
     # Progress in cells that compactions must read; servers report it periodically.
     def cells_compacted(table)
-      loads = Master.status[:live_servers].map { |l| l[:server_load][:region_loads] }.flatten
-      loads = loads.select { |r| r[:region_specifier][:value].start_with?("#{table},") }
-      total = loads.inject(0) { |n, r| n + r[:total_compacting_KVs].to_i }
-      return '' if total == 0
-      ", #{loads.inject(0) { |n, r| n + r[:current_compacted_KVs].to_i } * 100 / total} %"
+      total = done = 0
+      Master.each_region_load("#{table},") do |_, load|
+        total += load[:total_compacting_KVs].to_i
+        done += load[:current_compacted_KVs].to_i
+      end
+      total == 0 ? '' : ", #{done * 100 / total} %"
     end
 
     def watch(rest)

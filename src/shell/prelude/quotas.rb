@@ -119,6 +119,12 @@ module Quotas
     n << ({ 'k' => 10, 'm' => 20, 'g' => 30, 't' => 40, 'p' => 50 }[unit] || 0)
   end
 
+  # For a parameter that is a long in Java: fails for a number of more than 64 bits.
+  def self.long(n)
+    Shell.need('big')
+    Big === n ? n.to_int : n
+  end
+
   def self.parse_limit(text, type)
     raise NoMethodError, "undefined method `downcase' for nil:NilClass" if text.nil?
     m = /\A(\d+)(req|cu|[bkmgtp])\/(sec|min|hour|day)\z/.match(text.to_s.downcase)
@@ -177,7 +183,7 @@ module Quotas
     if fields.key?(:region_server) && scope == :CLUSTER
       raise ArgumentError, 'Invalid region server throttle scope, must be MACHINE'
     end
-    quota = { time_unit: unit, soft_limit: limit, scope: scope }
+    quota = { time_unit: unit, soft_limit: long(limit), scope: scope }
     set(fields.merge(throttle: { type: kind, timed_quota: quota }))
   end
 
@@ -201,7 +207,7 @@ module Quotas
     limit = args[LIMIT].is_a?(Numeric) ? args[LIMIT] : parse_size(args[LIMIT])
     raise ArgumentError, 'Invalid space limit, must be greater than 0' if limit <= 0
     policy = Descriptor.choice(args[POLICY], %w[DISABLE NO_WRITES_COMPACTIONS NO_WRITES NO_INSERTS], 'org.apache.hadoop.hbase.quotas.SpaceViolationPolicy')
-    set(space_owner(args).merge(space_limit: { quota: { soft_limit: limit, violation_policy: policy } }))
+    set(space_owner(args).merge(space_limit: { quota: { soft_limit: long(limit), violation_policy: policy } }))
   end
 
   def self.remove_space(args)
@@ -241,9 +247,9 @@ class Command
 
   def list_quota_table_sizes(_args = {})
     out.header(%w[TABLE SIZE])
-    list = Master.call('GetSpaceQuotaRegionSizes')[:sizes]
-    list.each { |s| out.row([Names.text(s[:table_name]), s[:size].to_s]) }
-    out.footer(list.length)
+    sizes = Master.call('GetSpaceQuotaRegionSizes')[:sizes].each_with_object({}) { |s, h| h[Names.text(s[:table_name])] = s[:size] }
+    JavaMap.order(sizes.keys).each { |t| out.row([t, sizes[t].to_s]) }
+    out.footer(sizes.length)
   end
 
   def list_quota_snapshots(args = {})
@@ -253,9 +259,11 @@ class Command
     list = quota_snapshots(args[REGIONSERVER]).select do |t, _|
       (args[TABLE].nil? || t[:qualifier] == args[TABLE]) && (args[NAMESPACE].nil? || t[:namespace] == args[NAMESPACE])
     end
-    list.each do |t, s|
+    snapshots = list.each_with_object({}) { |(t, s), h| h[Names.text(t)] = s }
+    JavaMap.order(snapshots.keys).each do |t|
+      s = snapshots[t]
       status = s[:quota_status] || {}
-      out.row([Names.text(t), s[:quota_usage].to_i.to_s, s[:quota_limit].to_i.to_s, (status[:in_violation] || false).to_s,
+      out.row([t, s[:quota_usage].to_i.to_s, s[:quota_limit].to_i.to_s, (status[:in_violation] || false).to_s,
                status[:in_violation] ? status[:violation_policy].to_s : 'None'])
     end
     out.footer(list.length)

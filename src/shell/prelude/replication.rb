@@ -19,12 +19,6 @@ module Peers
     nil
   end
 
-  # A list or a hash.
-  def self.listed(v)
-    raise NoMethodError, "undefined method `each' for #{v.inspect}:#{v.class}" unless v.respond_to?(:each)
-    v
-  end
-
   # Reads a peer's configuration, lets the block change it, and writes it.
   def self.change(id)
     config = get(id)
@@ -272,37 +266,37 @@ class Command
 
   def set_peer_tableCFs(id, peer_table_cfs = nil)
     return if peer_table_cfs.nil?
-    Peers.listed(peer_table_cfs)
+    Arguments.listed(peer_table_cfs)
     Peers.change(id) { |c| c[:table_cfs] = Peers.table_cfs(peer_table_cfs) }
   end
 
   def append_peer_tableCFs(id, table_cfs)
     Peers.replication_error('tableCfs is null') if table_cfs.nil?
-    Peers.listed(table_cfs)
+    Arguments.listed(table_cfs)
     Peers.change(id) { |c| c[:table_cfs] = Peers.add_tables(c[:table_cfs], table_cfs) }
   end
 
   def remove_peer_tableCFs(id, table_cfs)
     Peers.replication_error('tableCfs is null') if table_cfs.nil?
-    Peers.listed(table_cfs)
+    Arguments.listed(table_cfs)
     Peers.change(id) { |c| c[:table_cfs] = Peers.remove_tables(c[:table_cfs], table_cfs, id) }
   end
 
   def set_peer_exclude_tableCFs(id, exclude_peer_table_cfs = nil)
     return if exclude_peer_table_cfs.nil?
-    Peers.listed(exclude_peer_table_cfs)
+    Arguments.listed(exclude_peer_table_cfs)
     Peers.change(id) { |c| c[:exclude_table_cfs] = Peers.table_cfs(exclude_peer_table_cfs) }
   end
 
   def append_peer_exclude_tableCFs(id, table_cfs)
     return if table_cfs.nil?
-    Peers.listed(table_cfs)
+    Arguments.listed(table_cfs)
     Peers.change(id) { |c| c[:exclude_table_cfs] = Peers.add_tables(c[:exclude_table_cfs], table_cfs) }
   end
 
   def remove_peer_exclude_tableCFs(id, table_cfs)
     return if table_cfs.nil?
-    Peers.listed(table_cfs)
+    Arguments.listed(table_cfs)
     Peers.change(id) { |c| c[:exclude_table_cfs] = Peers.remove_tables(c[:exclude_table_cfs], table_cfs, id, "exclude-Table-Cfs for peer: #{id} is null") }
   end
 
@@ -313,7 +307,7 @@ class Command
   end
 
   def set_peer_namespaces(id, namespaces)
-    Peers.listed(namespaces) unless namespaces.nil?
+    Arguments.listed(namespaces) unless namespaces.nil?
     change_namespaces(id, :namespaces, namespaces) { |_| namespaces }
   end
 
@@ -326,7 +320,7 @@ class Command
   end
 
   def set_peer_exclude_namespaces(id, exclude_namespaces)
-    Peers.listed(exclude_namespaces) unless exclude_namespaces.nil?
+    Arguments.listed(exclude_namespaces) unless exclude_namespaces.nil?
     change_namespaces(id, :exclude_namespaces, exclude_namespaces) { |_| exclude_namespaces }
   end
 

@@ -37,7 +37,7 @@ module Tasks
     end
 
     def port_of(sn)
-      live = Master.status[:live_servers].find { |l| l[:server] == sn }
+      live = Master.status_packed(:LIVE_SERVERS)[:live_servers].find { |l| l[:server] == sn }
       raise "#{Names.server(sn)} is not a live server" if live.nil?
       port = live[:server_load][:info_server_port].to_i
       raise "#{Names.server(sn)} has no web pages" unless port > 0 && port < 65536

@@ -381,7 +381,7 @@ class Command
   end
 
   def list_deadservers
-    server_list('SERVERNAME', Master.status[:dead_servers].map { |s| Names.server(s) })
+    server_list('SERVERNAME', Master.status(:DEAD_SERVERS)[:dead_servers].map { |s| Names.server(s) })
   end
 
   def list_liveservers
@@ -389,12 +389,12 @@ class Command
   end
 
   def list_unknownservers
-    server_list('SERVERNAME', Master.status[:unknown_servers].map { |s| Names.server(s) })
+    server_list('SERVERNAME', Master.status(:UNKNOWN_SERVERS)[:unknown_servers].map { |s| Names.server(s) })
   end
 
   def clear_deadservers(*dead_servers)
     list = dead_servers.flatten.compact
-    servers = list.empty? ? Master.status[:dead_servers] : list.map { |s| Names.server_of(s) }
+    servers = list.empty? ? Master.status(:DEAD_SERVERS)[:dead_servers] : list.map { |s| Names.server_of(s) }
     left = Master.call('ClearDeadServers', { server_name: servers })[:server_name].map { |s| Names.server(s) }
     if left.empty?
       out.row(['true'])
@@ -449,7 +449,7 @@ class Command
   end
 
   def rit
-    list = Master.status[:regions_in_transition]
+    list = Master.status(:REGIONS_IN_TRANSITION)[:regions_in_transition]
     list.each do |v|
       s = v[:region_state]
       i = s[:region_info]
@@ -460,13 +460,13 @@ class Command
   end
 
   def zk_dump
-    m = Master.status[:master]
+    m = Master.status(:MASTER)[:master]
     meta = Meta.meta_region
     puts "HBase is rooted at /hbase"
     puts 'Active master address: '
     puts " #{Names.server(m)}"
     puts 'Backup master addresses:'
-    Master.status[:backup_masters].each { |s| puts " #{Names.server(s)}" }
+    Master.status(:BACKUP_MASTERS)[:backup_masters].each { |s| puts " #{Names.server(s)}" }
     puts 'Region server holding hbase:meta:'
     puts " #{meta.server_name}"
     puts 'Region servers:'
@@ -500,14 +500,14 @@ class Command
   end
 
   def update_all_config
-    m = Master.status[:master]
+    m = Master.status(:MASTER)[:master]
     ([m] + Servers.live).each { |sn| Servers.call(sn, 'UpdateConfiguration') }
     nil
   end
 
   def update_rsgroup_config(group_name)
     Shell.need('rsgroup')
-    group = Groups.get(group_name)
+    group = Groups.find(group_name) || Names.illegal("RSGroup does not exist: #{group_name}")
     Servers.live.select { |sn| group[:servers].any? { |s| s[:host_name] == sn[:host_name] && s[:port] == sn[:port] } }.each { |sn| Servers.call(sn, 'UpdateConfiguration') }
     nil
   end

@@ -50,6 +50,26 @@ end
 
 # A java.util.HashMap that a command returns.
 class JavaMap < Hash
+  # The texts in the order of Java's HashMap, to which they were added one by one.
+  def self.order(texts)
+    room = 16
+    room *= 2 while texts.length > room * 3 / 4
+    texts.each_with_index.map { |text, i| [place(text, room), i, text] }.sort.map { |entry| entry[2] }
+  end
+
+  # The bucket of a text.
+  def self.place(text, room)
+    hash = JavaMap.hash_of(text)
+    (hash ^ (hash >> 16)) & (room - 1)
+  end
+
+  # String.hashCode as an unsigned number. REQUIRES: characters below U+10000.
+  def self.hash_of(text)
+    hash = 0
+    text.each_char { |c| hash = (31 * hash + c.ord) & 0xffffffff }
+    hash
+  end
+
   def inspect
     "#<Java::JavaUtil::HashMap: #{super}>"
   end

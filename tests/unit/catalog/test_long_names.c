@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A region's name is its row key in hbase:meta: a change that would create a name above the limit
- * of row keys is refused before any region is closed, and a growing region is not split there. */
+ * of row keys is refused before any region is closed, and a growing region is not split there. Names of
+ * namespaces, tables and snapshots are names of folders. */
 #include "world.h"
 
 #include <unistd.h>
@@ -82,6 +83,109 @@ static void a_create_is_refused_and_its_name_is_free(void **state)
     world_clear(&w);
 }
 
+/* --- names of folders ------------------------------------------------------------------------- */
+
+static char *long_name(char *out, const char *prefix, size_t len)
+{
+    size_t before = strlen(prefix);
+    memcpy(out, prefix, before);
+    memset(out + before, 'n', len);
+    out[before + len] = '\0';
+    return out;
+}
+
+static void expect_refused(world *w, rq_err rc, const char *text)
+{
+    assert_int_equal(rc, RQ_E_ILLEGAL_ARGUMENT);
+    assert_string_equal(w->why.message, text);
+}
+
+static void a_name_that_no_folder_can_have_is_refused(void **state)
+{
+    (void)state;
+    world w;
+    char name[10001], of_ns[10004];
+    setup(&w);
+    assert_int_equal(world_namespace(&w, RQ_DDL_CREATE_NAMESPACE, "ns", NULL), RQ_OK);
+    assert_int_equal(world_create(&w, "t", "f", NULL), RQ_OK);
+    assert_int_equal(world_snapshot(&w, "s", "t", true), RQ_OK);
+    char *before = world_describe(&w);
+    const size_t lens[] = {RQ_NAME_MAX + 1, 300, 10000};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(lens); i++) {
+        long_name(name, "", lens[i]);
+        long_name(of_ns, "ns:", lens[i]);
+        expect_refused(&w, world_namespace(&w, RQ_DDL_CREATE_NAMESPACE, name, NULL),
+                       "Namespace name is longer than 255 bytes");
+        expect_refused(&w, world_create(&w, name, "f", "m"),
+                       "Table qualifier is longer than 255 bytes");
+        expect_refused(&w, world_create(&w, of_ns, "f", NULL),
+                       "Table qualifier is longer than 255 bytes");
+        expect_refused(&w, world_clone(&w, "s", name), "Table qualifier is longer than 255 bytes");
+        expect_refused(&w, world_snapshot(&w, name, "t", true),
+                       "Snapshot name is longer than 255 bytes");
+        assert_int_equal(world_namespace(&w, RQ_DDL_DELETE_NAMESPACE, name, NULL),
+                         RQ_E_NAMESPACE_NOT_FOUND);
+        assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, of_ns), RQ_E_TABLE_NOT_FOUND);
+        expect_untouched(&w, before);
+    }
+    free(before);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
+static void the_longest_names_work(void **state)
+{
+    (void)state;
+    world w;
+    char name[RQ_NAME_MAX + 1], ns[RQ_NAME_MAX + 1], full[2 * RQ_NAME_MAX + 2];
+    setup(&w);
+    long_name(name, "", RQ_NAME_MAX);
+    long_name(ns, "", RQ_NAME_MAX);
+    snprintf(full, sizeof full, "%s:%s", ns, name);
+    assert_int_equal(world_namespace(&w, RQ_DDL_CREATE_NAMESPACE, ns, NULL), RQ_OK);
+    assert_int_equal(world_create(&w, full, "f", "m"), RQ_OK);
+    assert_int_equal(world_put(&w, full, "a", "f"), RQ_OK);
+    assert_int_equal(world_table(&w, RQ_DDL_FLUSH_TABLE, full), RQ_OK);
+    assert_int_equal(world_snapshot(&w, name, full, true), RQ_OK);
+    assert_int_equal(world_clone(&w, name, "c"), RQ_E_UNSUPPORTED); /* by its links' names */
+    assert_int_equal(world_split(&w, full, "a", "b"), RQ_OK);
+    assert_true(world_settle(&w));
+    assert_int_equal(world_close(&w, false), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_get(&w, full, "a", "f"), RQ_OK);
+    char *faults = world_check(&w);
+    assert_string_equal(faults, "");
+    free(faults);
+    assert_int_equal(world_delete_snapshot(&w, name), RQ_OK);
+    assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, full), RQ_OK);
+    assert_int_equal(world_table(&w, RQ_DDL_DELETE_TABLE, full), RQ_OK);
+    assert_int_equal(world_namespace(&w, RQ_DDL_DELETE_NAMESPACE, ns, NULL), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
+/* The clone's name is part of its back references' names. Its failure leaves no table and no folder. */
+static void a_clone_whose_back_references_are_too_long_is_undone(void **state)
+{
+    (void)state;
+    world w;
+    char name[256];
+    setup(&w);
+    assert_int_equal(world_create(&w, "t", "f", NULL), RQ_OK);
+    assert_int_equal(world_put(&w, "t", "a", "f"), RQ_OK);
+    assert_int_equal(world_snapshot(&w, "s", "t", true), RQ_OK);
+    char *before = world_describe(&w);
+    const size_t longest = RQ_NAME_MAX - RQ_ENCODED_NAME_LEN - 1;
+    assert_int_equal(world_clone(&w, "s", long_name(name, "", longest + 1)), RQ_E_UNSUPPORTED);
+    assert_non_null(strstr(w.why.message, "back reference is too long"));
+    expect_untouched(&w, before);
+    free(before);
+    assert_int_equal(world_clone(&w, "s", long_name(name, "", longest)), RQ_OK);
+    assert_int_equal(world_get(&w, name, "a", "f"), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
 /* --- automatic splits ------------------------------------------------------------------------- */
 
 static size_t lines_with(const char *path, const char *text)
@@ -150,6 +254,9 @@ int main(void)
         cmocka_unit_test(a_split_is_refused_before_the_region_closes),
         cmocka_unit_test(a_create_is_refused_and_its_name_is_free),
         cmocka_unit_test(a_region_of_long_rows_is_not_split_by_itself),
+        cmocka_unit_test(a_name_that_no_folder_can_have_is_refused),
+        cmocka_unit_test(the_longest_names_work),
+        cmocka_unit_test(a_clone_whose_back_references_are_too_long_is_undone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bulk load of a folder while regions of the table open and close, and with a server that answers
- * incorrectly. Both are simulated by replacing the client's functions (the program is linked with
+ * incorrectly; the ranges of a table whose regions have gaps or overlap. All are simulated by replacing the client's functions (the program is linked with
  * --wrap). */
 #include "unit.h"
 
@@ -8,6 +8,7 @@
 #include "base/pb.h"
 #include "transfer/hfiles.h"
 #include "transfer/load_hfiles.h"
+#include "transfer/ranges.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -298,6 +299,48 @@ static void a_family_that_begins_with_an_underscore_is_loaded(void **state)
     end(&w);
 }
 
+/* --- ranges ----------------------------------------------------------------------------------- */
+
+/* The ranges of regions "START-END …", as a text of the same form. */
+static void expect_ranges(const char *regions, const char *expected)
+{
+    char text[64], found[64] = "";
+    rq_arena a = {0};
+    rq__range *list;
+    size_t count;
+    memset(&server, 0, sizeof server);
+    map *m = &server.maps[0];
+    snprintf(text, sizeof text, "%s", regions);
+    for (char *rest = text, *word; (word = strsep(&rest, " ")) != NULL;) {
+        rq_slice start = rq_slice_cstr(strsep(&word, "-")), end = rq_slice_cstr(word);
+        m->regions[m->count++] = (rq_client_region){.start = start, .end = end};
+    }
+    assert_int_equal(rq__ranges_of(NULL, (rq_slice){0}, (rq_slice){0}, &a, &list, &count), RQ_OK);
+    for (size_t i = 0; i < count; i++)
+        snprintf(found + strlen(found), sizeof found - strlen(found), "%s%.*s-%.*s",
+                 i == 0 ? "" : " ", (int)list[i].start.len, (const char *)list[i].start.ptr,
+                 (int)list[i].stop.len, (const char *)list[i].stop.ptr);
+    assert_string_equal(found, expected);
+    rq_arena_clear(&a);
+}
+
+static void each_row_is_in_one_range(void **state)
+{
+    (void)state;
+    expect_ranges("-", "-");
+    expect_ranges("-d d-m m-", "-d d-m m-");
+    /* Regions without a server are not in the map. */
+    expect_ranges("d-m m-", "-m m-");
+    expect_ranges("-d m-", "-m m-");
+    expect_ranges("-d d-m", "-d d-");
+    /* A parent of a split, or what was merged, was read before the change, and the rest of the map after it. */
+    expect_ranges("-m -d d-m m-", "-d d-m m-");
+    expect_ranges("-d -m d-m m-", "-d d-m m-");
+    expect_ranges("d-m d-g g-m m-", "-g g-m m-");
+    expect_ranges("-d d- d-m m-", "-d d-m m-");
+    expect_ranges("-m d-m m-", "-d d-m m-");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +349,7 @@ int main(void)
         cmocka_unit_test(a_new_file_with_the_name_of_a_loaded_one_is_not_passed_over),
         cmocka_unit_test(a_table_without_regions_is_an_error),
         cmocka_unit_test(a_file_waits_for_a_region_that_is_not_open),
+        cmocka_unit_test(each_row_is_in_one_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

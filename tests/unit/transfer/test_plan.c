@@ -313,11 +313,29 @@ static void other_journals_are_refused(void **state)
     }
 }
 
+static void a_folders_name_fits_any_table(void **state)
+{
+    rq_arena a = {0};
+    char table[512];
+    (void)state;
+    assert_string_equal(rq__plan_name(&a, "import", "ns:t"), "import-ns:t");
+    for (size_t len = 240; len < sizeof table; len++) {
+        memset(table, 'n', len);
+        table[len] = '\0';
+        const char *name = rq__plan_name(&a, "bulkload", table);
+        assert_true(strlen(name) <= RQ_NAME_MAX);
+        table[len - 1] = 'm'; /* another table's */
+        assert_string_not_equal(name, rq__plan_name(&a, "bulkload", table));
+    }
+    rq_arena_clear(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_goes_on),
         cmocka_unit_test(marks_without_a_plan_are_left_over),
+        cmocka_unit_test(a_folders_name_fits_any_table),
         cmocka_unit_test(a_work_folder_knows_its_step),
         cmocka_unit_test(a_removal_that_was_killed_goes_on),
         cmocka_unit_test(a_removal_that_was_killed_is_of_its_input),

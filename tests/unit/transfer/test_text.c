@@ -2,6 +2,7 @@
 /* The column language, lines in parts, names of families, the manifest of hashes. */
 #include "unit.h"
 
+#include "base/clock.h"
 #include "base/pb.h"
 #include "client/client.h"
 #include "transfer/columns.h"
@@ -177,6 +178,46 @@ static void parts_have_each_line_once(void **state)
     rq_vfs_free(v);
 }
 
+static uint64_t processor_ns(void)
+{
+    return rq_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+/* The processor's time to read a file of empty lines, which must be as many as it has bytes. */
+static uint64_t time_of_lines(char end, size_t count)
+{
+    rq_vfs *v;
+    rq__lines l;
+    rq_slice text;
+    rq_err rc;
+    size_t n = 0;
+    char *bytes = malloc(count);
+    assert_non_null(bytes);
+    memset(bytes, end, count);
+    assert_int_equal(rq_vfs_memory_new(&v), RQ_OK);
+    assert_int_equal(rq_vfs_write_new_file(v, "f", rq_slice_of(bytes, count), NULL), RQ_OK);
+    assert_int_equal(rq__lines_open(v, "f", false, &l, NULL), RQ_OK);
+    uint64_t begun = processor_ns();
+    while ((rc = rq__lines_next(&l, UINT64_MAX, &text, NULL)) == RQ_OK)
+        n++;
+    uint64_t taken = processor_ns() - begun;
+    assert_int_equal(rc, RQ_E_END);
+    assert_int_equal(n, count);
+    rq__lines_close(&l);
+    rq_vfs_free(v);
+    free(bytes);
+    return taken;
+}
+
+/* The search for LF does not pass over the bytes of all following lines for each line. */
+static void lines_that_end_with_cr_cost_no_more(void **state)
+{
+    const size_t count = 2000000;
+    (void)state;
+    uint64_t lf = time_of_lines('\n', count), cr = time_of_lines('\r', count);
+    assert_true(cr < 20 * lf + 1000000000);
+}
+
 /* A file that is truncated while it is read is an error; it must not become an endless series of empty lines. */
 static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
 {
@@ -335,6 +376,7 @@ int main(void)
         cmocka_unit_test(a_line_has_the_newest_of_each_column),
         cmocka_unit_test(wide_rows_cost_less_than_their_square),
         cmocka_unit_test(parts_have_each_line_once),
+        cmocka_unit_test(lines_that_end_with_cr_cost_no_more),
         cmocka_unit_test(a_file_that_shrinks_while_it_is_read_is_an_error),
         cmocka_unit_test(a_part_behind_the_end_of_its_file_is_an_error),
         cmocka_unit_test(what_has_no_parts_must_be_an_empty_text),

@@ -153,6 +153,7 @@ wrong :set_peer_exclude_namespaces
 wrong :append_peer_exclude_namespaces
 wrong :remove_peer_exclude_namespaces
 wrong :show_peer_tableCFs
+wrong :set_peer_tableCFs
 wrong :set_peer_exclude_tableCFs
 wrong :append_peer_exclude_tableCFs
 wrong :remove_peer_exclude_tableCFs

@@ -36,11 +36,13 @@ import rorqual.tests.support.Steps;
 public final class AdminCalls implements Program {
     /** Methods that end the client or the server; tests/e2e/endings.py calls stopMaster and stopRegionServer. */
     private static final Set<String> ENDINGS = Set.of("abort", "close", "shutdown", "stopMaster", "stopRegionServer");
+    /** HBase's master loses a region that was set offline: its table can then be neither disabled nor dropped. */
+    private static final Set<String> UNDOABLE = Set.of("offline");
     /**
-     * HBase's master loses a region that was set offline: its table can then be neither disabled nor dropped. After enableTableReplication a
-     * call of the same client fails with "Zookeeper GET could not be completed" on a real HBase, so there is no record of it.
+     * Calls that end HBase's master. With a global scope of hbase:meta it writes meta's next location with a replication barrier to master:store,
+     * which has no family rep_barrier: it aborts.
      */
-    private static final Set<String> UNDOABLE = Set.of("offline", "enableTableReplication");
+    private static final Set<String> FATAL = Set.of("enableTableReplication(TableName) hbase:meta");
 
     private final Cluster cluster;
     private final State state;
@@ -90,6 +92,9 @@ public final class AdminCalls implements Program {
         for (List<Arguments.Value> values : arguments.of(method)) {
             String labels = values.stream().map(Arguments.Value::label).collect(Collectors.joining(", "));
             String call = signature(method) + " " + labels;
+            if (FATAL.contains(call)) {
+                continue;
+            }
             String outcome = call(method, values.stream().map(Arguments.Value::get).toArray());
             String after = state.settled();
             outcomes.put(call, outcome + State.change(state.base(), after));
