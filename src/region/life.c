@@ -381,7 +381,7 @@ static rq_err sweep(rq_region *r, rq_error *why)
     return rc;
 }
 
-/* HBase's lists of files (filelist.h). */
+/* HBase's lists of files (filelist.h). While the manifest is not IN_USE, those in the folder are of a clean close. */
 static rq_err write_filelists(rq_region *r, rq_error *why)
 {
     rq_err rc = RQ_OK;
@@ -399,7 +399,8 @@ static rq_err write_filelists(rq_region *r, rq_error *why)
             live[k] = v->files[k].name;
         if (rc == RQ_OK)
             rc = rq__filelist_write(r->env.vfs, rq_store_dir(s), live, v->file_count,
-                                    r->env.executor->now_ms(r->env.executor), why);
+                                    !r->manifest.in_use, r->env.executor->now_ms(r->env.executor),
+                                    why);
     }
     rq_arena_clear(&arena);
     return rc;

@@ -269,7 +269,7 @@ static void only_listed_hbase_files_count(void **state)
     write_file(&f, two, "t", "a", 5, 31, "not listed", NULL);
     const char *names[] = {NULL, "0000000000000000000000000000000a"};
     names[0] = rq_arena_cstr(&f.arena, read_list(&f).files[0].name);
-    assert_ok(rq__filelist_write(f.env->vfs, dir, names, 2, 1, NULL));
+    assert_ok(rq__filelist_write(f.env->vfs, dir, names, 2, true, 1, NULL));
     fixture_start(&f);
     assert_string_equal(read_text(&f, "", 0, true), "r/a:q/1/Put=ours\ns/a:q/5/Put=listed\n");
     /* Now the folder belongs to Rorqual again: a crash changes nothing, a clean stop writes the
