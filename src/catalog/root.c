@@ -38,10 +38,9 @@ struct rq_root {
     rq_file *lock;  /* NULL: of a cluster */
     bool is_joined; /* of a cluster */
     bool is_new;
-    bool adopts;     /* an HBase ran on it last */
-    uint32_t traces; /* rq__adopt_look */
-    long
-        unsure_version; /* of the format: its file may exist in the page cache only; 0: it is durable */
+    bool adopts;         /* an HBase ran on it last */
+    uint32_t traces;     /* rq__adopt_look */
+    long unsure_version; /* of the file that may be in the page cache only; 0: it is durable */
     char cluster_id[RQ_CLUSTER_ID_SIZE];
 };
 
