@@ -100,8 +100,7 @@ static rq_err flushed_of_dir(check *k, const char *dir, flushed *f, rq_error *wh
 {
     rq_dir_entry *files;
     size_t count;
-    rq_stat st;
-    f->is_there = rq_vfs_stat(k->vfs, dir, &st, NULL) == RQ_OK;
+    RQ_TRY(rq_vfs_exists(k->vfs, dir, &f->is_there, why));
     RQ_TRY(rq_vfs_list_if_any(k->vfs, dir, &k->arena, &files, &count, why));
     for (size_t i = 0; i < count; i++) {
         if (files[i].is_dir || files[i].name[0] == '.') continue;

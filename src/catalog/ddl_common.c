@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the steps: creating and removing regions, updating the view and meta. */
 #include "catalog/ddl_priv.h"
+#include "catalog/tableinfo.h"
 #include "region/region_files.h"
 #include "vfs/batch.h"
 
@@ -137,11 +138,22 @@ static rq_err disk_all(disk_work w, size_t count, rq_error *why)
     return w.rc == RQ_OK ? RQ_OK : rq_fail(why, w.rc, "%s", w.why.message);
 }
 
+/* The names of the table's folder, and of its regions: the batch of an earlier attempt has not made them durable. */
+static rq_err sync_table_path(rq_catalog *c, const rq__proc *p, rq_error *why)
+{
+    rq_arena a = {0};
+    const char *dir = rq__table_dir(&a, p->ns, p->qualifier);
+    rq_err rc = dir == NULL ? rq_no_memory(why) : rq_vfs_sync_path(c->env->vfs, dir, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
 rq_err rq__complete_regions(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
     disk_work w = {.catalog = c, .list = p->regions, .schema = p->schema, .one = complete_one};
-    return disk_all(w, p->region_count, why);
+    RQ_TRY(disk_all(w, p->region_count, why));
+    return sync_table_path(c, p, why);
 }
 
 rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_vfs *batch, rq_error *why)

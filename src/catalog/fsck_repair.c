@@ -85,12 +85,12 @@ static rq_err move_manifest(rq__fsck *k, const char *path, const char *to_root, 
 {
     if (strncmp(path, "data/", 5) != 0) return RQ_OK;
     for (int i = 0; i < 2; i++) {
-        rq_stat st;
+        bool there;
         const char *slot =
             rq_arena_printf(&k->arena, ".rorqual/regions%s.%d", strrchr(path, '/'), i);
         if (slot == NULL) return RQ_E_NO_MEMORY;
-        if (rq_vfs_stat(k->vfs, slot, &st, NULL) == RQ_OK)
-            RQ_TRY(rq__fsck_move(k, slot, to_root, why));
+        RQ_TRY(rq_vfs_exists(k->vfs, slot, &there, why));
+        if (there) RQ_TRY(rq__fsck_move(k, slot, to_root, why));
     }
     return RQ_OK;
 }

@@ -38,20 +38,11 @@ struct rq_root {
     rq_file *lock;  /* NULL: of a cluster */
     bool is_joined; /* of a cluster */
     bool is_new;
-    bool adopts;     /* an HBase ran on it last */
-    uint32_t traces; /* rq__adopt_look */
+    bool adopts;         /* an HBase ran on it last */
+    uint32_t traces;     /* rq__adopt_look */
+    long unsure_version; /* of the file that may be in the page cache only; 0: it is durable */
     char cluster_id[RQ_CLUSTER_ID_SIZE];
 };
-
-/* An error does not mean that the file is missing: a folder would be laid out again. */
-static rq_err exists(rq_vfs *v, const char *path, bool *ret, rq_error *why)
-{
-    rq_stat st;
-    rq_error reason = {0};
-    rq_err rc = rq_vfs_stat(v, path, &st, &reason);
-    *ret = rc == RQ_OK;
-    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", reason.message);
-}
 
 /* RQ_OK with *ret = 0 if there is no file. */
 static rq_err read_format_version(rq_vfs *v, rq_arena *a, long *ret, rq_error *why)
@@ -172,7 +163,7 @@ static rq_err check_whole(rq_vfs *v, rq_error *why)
 rq_err rq_root_check_finished(rq_vfs *v, rq_error *why)
 {
     bool of_cluster;
-    RQ_TRY(exists(v, CLUSTER_NAME, &of_cluster, why));
+    RQ_TRY(rq_vfs_exists(v, CLUSTER_NAME, &of_cluster, why));
     if (of_cluster)
         return rq_fail(why, RQ_E_STATE,
                        "the folder has the files of a cluster (" CLUSTER_NAME
@@ -248,7 +239,7 @@ static rq_err remove_interrupted(rq_vfs *v, rq_arena *a, rq_error *why)
     bool begun = count > 1;
     static const char *const parts[] = {"data", "MasterData", "hbase.version", "hbase.id"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(parts) && !begun; i++)
-        RQ_TRY(exists(v, parts[i], &begun, why));
+        RQ_TRY(rq_vfs_exists(v, parts[i], &begun, why));
     if (!begun) return RQ_OK;
     RQ_TRY(check_only_system(v, a, why));
     RQ_TRY(rq_vfs_remove_tree(v, "data", why));
@@ -326,9 +317,29 @@ static rq_err write_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *
     return rc != RQ_OK ? rc : closed;
 }
 
+static rq_err write_version(rq_vfs *v, long version, rq_error *why)
+{
+    char text[16];
+    int len = snprintf(text, sizeof text, "%ld\n", version);
+    RQ_TRY(write_file(v, VERSION_NAME, rq_slice_of(text, (size_t)len), why));
+    return rq_vfs_sync_dir(v, DIR_NAME, why);
+}
+
+/* A first start that was killed, or whose sync failed, may have left the file in the page cache only. It is durable if the
+ * last process has stopped cleanly (OPEN_NAME is absent). */
+static rq_err look_at_version(rq_root *root, long version, rq_error *why)
+{
+    bool open;
+    RQ_TRY(rq_vfs_exists(root->vfs, OPEN_NAME, &open, why));
+    root->unsure_version = open ? version : 0;
+    return RQ_OK;
+}
+
 rq_err rq__root_mark_open(rq_root *root, rq_error *why)
 {
     char text[16];
+    if (root->unsure_version != 0) RQ_TRY(write_version(root->vfs, root->unsure_version, why));
+    root->unsure_version = 0;
     int len = snprintf(text, sizeof text, "%08x\n", root->traces);
     RQ_TRY(write_file(root->vfs, OPEN_NAME, rq_slice_of(text, (size_t)len), why));
     return rq_vfs_sync_dir(root->vfs, DIR_NAME, why);
@@ -337,7 +348,7 @@ rq_err rq__root_mark_open(rq_root *root, rq_error *why)
 static rq_err look_at_ours(rq_vfs *v, long version, rq_root_state *ret, rq_error *why)
 {
     bool open;
-    RQ_TRY(exists(v, OPEN_NAME, &open, why));
+    RQ_TRY(rq_vfs_exists(v, OPEN_NAME, &open, why));
     *ret = version == 0 ? RQ_ROOT_BEGUN : open ? RQ_ROOT_OPEN : RQ_ROOT_CLEAN;
     return RQ_OK;
 }
@@ -350,8 +361,8 @@ static rq_err look(rq_root *root, rq_arena *a, rq_root_state *ret, rq_error *why
     RQ_TRY(rq_root_check_finished(v, why));
     RQ_TRY(read_format_version(v, a, &version, why));
     RQ_TRY(check_newer(version, why));
-    RQ_TRY(exists(v, DIR_NAME, &ours, why));
-    RQ_TRY(exists(v, "hbase.version", &hbases, why));
+    RQ_TRY(rq_vfs_exists(v, DIR_NAME, &ours, why));
+    RQ_TRY(rq_vfs_exists(v, "hbase.version", &hbases, why));
     if (ours) return look_at_ours(v, version, ret, why);
     *ret = hbases ? RQ_ROOT_HBASES : RQ_ROOT_NEW;
     if (!hbases) return check_foreign(v, a, why);
@@ -386,8 +397,8 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     if (rc != RQ_OK) goto out;
     bool ours;
     bool hbases;
-    rc = exists(v, DIR_NAME, &ours, why);
-    if (rc == RQ_OK) rc = exists(v, "hbase.version", &hbases, why);
+    rc = rq_vfs_exists(v, DIR_NAME, &ours, why);
+    if (rc == RQ_OK) rc = rq_vfs_exists(v, "hbase.version", &hbases, why);
     if (rc != RQ_OK) goto out;
     if (!ours) {
         rc = hbases ? look_at_traces(root, &a, true, why) : check_foreign(v, &a, why);
@@ -421,6 +432,7 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
         if (rc == RQ_OK) rc = rq_vfs_defer(v, true, why);
     } else {
         rc = look_at_traces(root, &a, version == 0, why);
+        if (rc == RQ_OK) rc = look_at_version(root, version, why);
         if (rc == RQ_OK) rc = read_cluster_id(root, &a, why);
         if (rc == RQ_OK && root->adopts) rc = rq__root_mark_open(root, why);
         if (rc == RQ_OK && root->adopts) rc = rq__adopt_recovered(v, why);
@@ -456,6 +468,7 @@ static rq_err look_at_joined(rq_root *root, rq_arena *a, rq_error *why)
     root->is_new = version == 0;
     if (root->is_new) return check_only_system(root->vfs, a, why);
     RQ_TRY(check_hbase_version(root->vfs, a, why));
+    RQ_TRY(look_at_version(root, version, why));
     return read_cluster_id(root, a, why);
 }
 
@@ -492,7 +505,7 @@ static rq_err check_unused(rq_vfs *v, rq_arena *a, rq_error *why)
     static const char *const marks[] = {VERSION_NAME, LOCK_NAME, "hbase.version"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(marks); i++) {
         bool used;
-        RQ_TRY(exists(v, marks[i], &used, why));
+        RQ_TRY(rq_vfs_exists(v, marks[i], &used, why));
         if (used)
             return rq_fail(
                 why, RQ_E_STATE,
@@ -541,7 +554,7 @@ static rq_err claim(rq_vfs *v, rq_arena *a, const char *cluster_id, rq_error *wh
     bool of_cluster;
     const char *path = rq_arena_printf(a, CLUSTER_NAME "-%s", cluster_id);
     if (path == NULL) return rq_no_memory(why);
-    RQ_TRY(exists(v, CLUSTER_NAME, &of_cluster, why));
+    RQ_TRY(rq_vfs_exists(v, CLUSTER_NAME, &of_cluster, why));
     if (of_cluster)
         return rq_fail(why, RQ_E_STATE,
                        "the folder has the files of a cluster (" CLUSTER_NAME
@@ -565,7 +578,7 @@ rq_err rq_root_check_claim(rq_vfs *v, const char *cluster_id, rq_error *why)
     char path[sizeof CLUSTER_NAME + RQ_CLUSTER_ID_SIZE];
     bool claimed;
     snprintf(path, sizeof path, CLUSTER_NAME "-%s", cluster_id);
-    RQ_TRY(exists(v, path, &claimed, why));
+    RQ_TRY(rq_vfs_exists(v, path, &claimed, why));
     if (claimed) return RQ_OK;
     return rq_fail(why, RQ_E_STATE,
                    "the folder does not belong to cluster %s (it has no %s). Is its file system "
@@ -611,12 +624,7 @@ rq_err rq__root_check_mark(rq_vfs *v, const char *path, rq_error *why)
 rq_err rq__root_write_mark(rq_vfs *v, rq_executor *ex, const char *path, rq_error *why)
 {
     rq_root root = {.vfs = v, .executor = ex};
-    if (strcmp(path, VERSION_NAME) == 0) {
-        char text[16];
-        int len = snprintf(text, sizeof text, "%d\n", RQ_ROOT_FORMAT_VERSION);
-        RQ_TRY(write_file(v, path, rq_slice_of(text, (size_t)len), why));
-        return rq_vfs_sync_dir(v, DIR_NAME, why);
-    }
+    if (strcmp(path, VERSION_NAME) == 0) return write_version(v, RQ_ROOT_FORMAT_VERSION, why);
     rq_arena a = {0};
     rq_err known = read_cluster_id(&root, &a, NULL); /* the two are written together */
     rq_arena_clear(&a);
@@ -657,6 +665,7 @@ rq_err rq__root_adopted(rq_root *root, rq_error *why)
 
 void rq_root_stopped_cleanly(rq_root *root)
 {
+    if (root->unsure_version != 0) return;
     /* If it stays, the next start is merely stricter with HBase's traces. */
     rq_err rc = rq_vfs_remove(root->vfs, OPEN_NAME, NULL);
     (void)rc;
@@ -680,11 +689,9 @@ rq_err rq__root_write_identity(rq_root *root, rq_error *why)
 
 rq_err rq__root_seal(rq_root *root, rq_error *why)
 {
-    char text[16];
-    int len = snprintf(text, sizeof text, "%d\n", RQ_ROOT_FORMAT_VERSION);
     if (!root->is_joined) RQ_TRY(rq_vfs_defer(root->vfs, false, why));
-    RQ_TRY(write_file(root->vfs, VERSION_NAME, rq_slice_of(text, (size_t)len), why));
-    RQ_TRY(rq__root_mark_open(root, why));
+    RQ_TRY(rq__root_mark_open(root, why)); /* before the version: look_at_version */
+    RQ_TRY(write_version(root->vfs, RQ_ROOT_FORMAT_VERSION, why));
     root->is_new = false;
     return RQ_OK;
 }

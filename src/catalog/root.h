@@ -7,7 +7,8 @@
  *  - .rorqual/lock: held by the running server
  *  - .rorqual/open: exists from a start to the next clean stop
  *  - .rorqual/version: the number of our own format, decimal, newline. A first start writes it last: a
- *    folder that has it is laid out completely; a folder without it is laid out again (a cluster's: completed).
+ *    folder that has it is laid out completely; a folder without it is laid out again (a cluster's: completed). It is written
+ *    again after a process that did not stop cleanly, which may have left it in the page cache only.
  *  - .rorqual/cluster: marks the folder of a cluster; contains the cluster's id. Several processes use the
  *    folder, so nobody holds the lock: storage decides who may open a region (region/owned.h). Standalone servers
  *    and tools refuse the folder.

@@ -9,12 +9,12 @@
  * folder). */
 RQ_NODISCARD
 rq_err rq__root_write_identity(rq_root *root, rq_error *why);
-/* Writes .rorqual/version and .rorqual/open: from now on the folder counts as laid out. REQUIRES:
+/* Writes .rorqual/open and .rorqual/version: from now on the folder counts as laid out. REQUIRES:
  * everything else in the folder is durable. */
 RQ_NODISCARD
 rq_err rq__root_seal(rq_root *root, rq_error *why);
-/* Writes .rorqual/open. A start calls it before it writes anything else to a folder that is laid out.
- * May be repeated. */
+/* Writes .rorqual/open, and .rorqual/version again if it may not be durable. A start calls it before it writes anything
+ * else to a folder that is laid out. May be repeated. */
 RQ_NODISCARD
 rq_err rq__root_mark_open(rq_root *root, rq_error *why);
 

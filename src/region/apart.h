@@ -4,9 +4,9 @@
  * more than a time slice of cells. Meanwhile the op has its rows locked, as every op has in HBase; writes to other rows
  * go on.
  *
- *   run_reading (write.c) ── too long ──► rq__apart_begin: rows locked ──► slices on a share of RQ_POOL_READ
- *        ▲                                                                      │ all reads made
- *        └───────── token ◄─────────────────────────────────────────────────────┘
+ *   rq__batch_read (parked.c) ── too long ──► rq__apart_begin: rows locked ──► slices on a share of RQ_POOL_READ
+ *        ▲                                                                            │ all reads made
+ *        └───────── token ◄───────────────────────────────────────────────────────────┘
  *     rq__plan_apply: the op with what was found; rq__apart_end: its rows are free, ops that waited for them run again
  *
  * Invariants:

@@ -8,7 +8,7 @@
  * until flushes have drained as much, assuming 1.5 times their pace at the low mark and half of it
  * at the high mark. A few writers then wait for a fraction of a millisecond, many writers in
  * proportion to their number. While the pace is unknown (nothing was flushed yet) the delay depends
- * only on the position between the marks. Above the high mark writes are held (write.c).
+ * only on the position between the marks. Above the high mark writes are held (held.c).
  */
 #ifndef RQ_REGION_DEBT_H
 #define RQ_REGION_DEBT_H

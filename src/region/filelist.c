@@ -271,13 +271,14 @@ static rq_err highest_number(rq_vfs *vfs, const char *dir, rq_arena *arena, uint
 }
 
 static rq_err write_list(rq_vfs *vfs, const char *family_dir, const char *const *names,
-                         size_t count, int64_t now_ms, rq_arena *arena, rq_error *why)
+                         size_t count, bool is_durable, int64_t now_ms, rq_arena *arena,
+                         rq_error *why)
 {
     rq__filelist old = {0};
     rq__filelist list = {0};
     uint64_t highest;
     rq_err rc = rq__filelist_read(vfs, family_dir, arena, &old, why);
-    if (rc == RQ_OK && names_exactly(&old, names, count)) return RQ_OK;
+    if (rc == RQ_OK && is_durable && names_exactly(&old, names, count)) return RQ_OK;
     if (rc == RQ_E_NOT_FOUND && count == 0) return RQ_OK;
     /* An unreadable list is replaced: the region knows its files. */
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND && rc != RQ_E_CORRUPT) return rc;
@@ -294,10 +295,10 @@ static rq_err write_list(rq_vfs *vfs, const char *family_dir, const char *const 
 }
 
 rq_err rq__filelist_write(rq_vfs *vfs, const char *dir, const char *const *names, size_t count,
-                          int64_t now_ms, rq_error *why)
+                          bool is_durable, int64_t now_ms, rq_error *why)
 {
     rq_arena arena = {0};
-    rq_err rc = write_list(vfs, dir, names, count, now_ms, &arena, why);
+    rq_err rc = write_list(vfs, dir, names, count, is_durable, now_ms, &arena, why);
     rq_arena_clear(&arena);
     return rc;
 }

@@ -48,10 +48,11 @@ rq_err rq__filelist_encode(const rq__filelist *list, rq_buf *out);
 RQ_NODISCARD
 rq_err rq__filelist_read(rq_vfs *vfs, const char *dir, rq_arena *arena, rq__filelist *ret,
                          rq_error *why);
-/* Makes the list contain exactly these files of the folder; writes nothing if it already does. */
+/* Makes the list contain exactly these files of the folder. If it already does, and is known to be durable
+ * (`is_durable`), nothing is written: a list that a killed process has left may exist in the page cache only. */
 RQ_NODISCARD
 rq_err rq__filelist_write(rq_vfs *vfs, const char *dir, const char *const *names, size_t count,
-                          int64_t now_ms, rq_error *why);
+                          bool is_durable, int64_t now_ms, rq_error *why);
 /* Removes all list files. */
 RQ_NODISCARD
 rq_err rq__filelist_remove(rq_vfs *vfs, const char *dir, rq_error *why);

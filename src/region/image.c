@@ -550,9 +550,9 @@ static rq_err report_all(taking *t, const rq_dir_entry *entries, size_t count, r
     RQ_TRY(report_data(t, "data", 0, why));
     RQ_TRY(report_master_data(t, "MasterData", why));
     /* Behind the regions: a MOB file that one of them refers to is there, or in the archive. */
-    rq_stat st;
-    if (rq_vfs_stat(t->vfs, "mobdir", &st, NULL) == RQ_OK)
-        RQ_TRY(walk(t, "mobdir", 0, each_mob, why));
+    bool has_mob;
+    RQ_TRY(rq_vfs_exists(t->vfs, "mobdir", &has_mob, why));
+    if (has_mob) RQ_TRY(walk(t, "mobdir", 0, each_mob, why));
     RQ_TRY(walk_archive(t, "archive", 0, why));
     RQ_TRY(list_other_entries(t, entries, count, why));
     return list_server_files(t, why); /* the log last */

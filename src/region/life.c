@@ -381,10 +381,12 @@ static rq_err sweep(rq_region *r, rq_error *why)
     return rc;
 }
 
-/* HBase's lists of files (filelist.h). */
+/* HBase's lists of files (filelist.h). While there is a manifest that is not IN_USE, those in the folder are of a clean
+ * close; without one a killed process may have left them. */
 static rq_err write_filelists(rq_region *r, rq_error *why)
 {
     rq_err rc = RQ_OK;
+    bool are_durable = r->manifest.generation > 0 && !r->manifest.in_use;
     rq_arena arena = {0};
     for (size_t i = 0; i < r->store_count && rc == RQ_OK; i++) {
         rq_store *s = r->stores[i].store;
@@ -398,7 +400,7 @@ static rq_err write_filelists(rq_region *r, rq_error *why)
         for (size_t k = 0; k < v->file_count && rc == RQ_OK; k++)
             live[k] = v->files[k].name;
         if (rc == RQ_OK)
-            rc = rq__filelist_write(r->env.vfs, rq_store_dir(s), live, v->file_count,
+            rc = rq__filelist_write(r->env.vfs, rq_store_dir(s), live, v->file_count, are_durable,
                                     r->env.executor->now_ms(r->env.executor), why);
     }
     rq_arena_clear(&arena);

@@ -158,9 +158,9 @@ static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_mani
     names folder = {0};
     if (dir == NULL) return rq_no_memory(why);
     /* A family added by an alter has no folder yet. */
-    rq_stat st;
-    rq_err rc = rq_vfs_stat(r->env.vfs, dir, &st, NULL);
-    if (rc == RQ_E_NOT_FOUND) RQ_TRY(rq_vfs_mkdirs(r->env.vfs, dir, why));
+    bool there;
+    RQ_TRY(rq_vfs_exists(r->env.vfs, dir, &there, why));
+    if (!there) RQ_TRY(rq_vfs_mkdirs(r->env.vfs, dir, why));
     if (r->owned != NULL) return files_named(rq__manifest_family_of(m, family), arena, ret, why);
     RQ_TRY(list_folder(r->env.vfs, dir, arena, &folder, why));
     const rq__manifest_family *f = has_manifest ? rq__manifest_family_of(m, family) : NULL;

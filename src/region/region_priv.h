@@ -328,13 +328,15 @@ rq_err rq__region_not_serving(const rq_region *r, rq_error *why);
 /* Returns NoSuchColumnFamilyException with HBase's text. */
 rq_err rq__region_no_family(const rq_region *r, rq_slice family, rq_error *why);
 
-/* --- write.c ---------------------------------------------------------------------------------- */
+/* --- held.c ----------------------------------------------------------------------------------- */
 /* token: reports the memstores' size to the engine and requests a flush if they are large. */
 void rq__region_account(rq_region *r);
 /* token: retries held writes. */
 void rq__region_retry_held(rq_region *r);
 /* Any thread: retries held writes through the queue. */
 void rq__region_poke(rq_region *r);
+
+/* --- write.c ---------------------------------------------------------------------------------- */
 /* token: checks that need no read. `atomic`: HBase reports a wrong row differently. */
 rq_err rq__mutation_check(rq_region *r, const rq_mutation *m, bool atomic, int64_t now_ms,
                           rq_error *why);

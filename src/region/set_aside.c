@@ -31,12 +31,12 @@ static void report(work *w, const char *place, const char *text)
 static rq_err move_slots(work *w, rq_error *why)
 {
     for (int i = 0; i < 2 && w->calls->move != NULL; i++) {
-        rq_stat st;
+        bool there;
         const char *path =
             rq_arena_printf(&w->arena, RQ__MANIFEST_DIR "/%s.%d", w->info->encoded, i);
         if (path == NULL) return rq_no_memory(why);
-        if (rq_vfs_stat(w->vfs, path, &st, NULL) == RQ_OK)
-            RQ_TRY(w->calls->move(w->calls->ctx, path, why));
+        RQ_TRY(rq_vfs_exists(w->vfs, path, &there, why));
+        if (there) RQ_TRY(w->calls->move(w->calls->ctx, path, why));
     }
     return RQ_OK;
 }

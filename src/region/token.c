@@ -67,7 +67,7 @@ static void hand_over(rq_region *r, rq__work *w)
 }
 
 /* Runs the list in order; true: the rest was handed over. Work may enqueue its own rest instead,
- * which then runs after all work enqueued so far (write.c, put_behind). */
+ * which then runs after all work enqueued so far (rq__batch_put_behind). */
 static bool run_list(rq_region *r, rq__work *w)
 {
     while (w != NULL) {

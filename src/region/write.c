@@ -5,10 +5,8 @@
  *
  *   rq_region_write ─ collected ─► token ─ run_batch ─► group of cells ─ commit ─► log record staged
  *                                          │ │                                   cells linked
- *             held: memory is short ◄──────┘ └─ parked: a block is missing
- *                                                       (read by RQ_POOL_READ, then run again, but not
- *                                                       any number of times: RUNS_LOST_MAX), reads run
- *                                                       apart, or a row is locked by such reads (apart.h)
+ *             held: memory is short ◄──────┘ └─ parked: a block is missing, reads run apart, or a row is
+ *             (held.c)                                  locked by such reads (parked.c)
  *   done ◄─ lane ◄─ read point raised ◄─ the log acknowledges ◄─ waiting for the horizons
  *
  * Invariants:
@@ -22,7 +20,6 @@
  *  4. Plain puts and deletes of one batch with the same durability share a record and a sequence id
  *     (HBASE: doMiniBatchMutate); each is atomic because the record is.
  */
-#include "region/apart.h"
 #include "region/engine_priv.h"
 #include "region/owned.h"
 #include "region/write_priv.h"
@@ -32,9 +29,6 @@
 #define GROUP_BYTES_MAX ((size_t)256 * 1024)
 /* Most bytes by which memstores grow before they are accounted again. */
 #define ACCOUNT_BYTES ((size_t)64 * 1024)
-/* Longest wait on a full disk, enough for flushes to free WAL files: a client gives up after
- * hbase.rpc.timeout, and would never learn the reason. */
-#define NO_SPACE_WAIT_NS ((uint64_t)5 * 1000 * 1000 * 1000)
 /* Time slices after which a batch goes behind the other work of its region. Fewer would move the
  * token between lanes more often; a bulk load's batches are shorter. */
 #define SLICES_IN_FRONT 8
@@ -49,26 +43,6 @@
  * sends it again. Each op reads the versions and markers of the ops before it, so the cost is
  * quadratic in their number. Clients' real batches need less than a hundredth of the limit. */
 #define READ_STEPS_MAX ((uint64_t)10 * 1000 * 1000)
-/* Limits how often an op that reads is abandoned for a missing block, and how many steps it may lose by that. Beyond
- * either limit it reads apart from the token: each run begins anew, so the cost for n blocks is quadratic, and blocks
- * that the cache evicts before the next run would be loaded again and again. 64 runs suffice for an increment that
- * finds none of its blocks (three of each file) in memory. */
-#define RUNS_LOST_MAX 64
-#define ROUNDS_MAX 3 /* of reads apart */
-#define STEPS_LOST_MAX ((uint64_t)8 * RQ_METER_STRETCH_STEPS)
-
-/* A batch waiting for a block, or for reads that run apart. */
-struct rq__parked {
-    rq_task task;           /* on RQ_POOL_READ */
-    rq__apart_reads *apart; /* of the batch's next op; NULL: none */
-    unsigned runs_lost;     /* of the batch's next op */
-    uint64_t steps_lost;
-    unsigned rounds; /* of reads apart that a bulk load has made worthless */
-    rq_read_ctx ctx;
-    rq_write *write;
-    rq_err rc;
-    rq_error why;
-};
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
@@ -205,45 +179,7 @@ static bool over_limit(const rq_region *r)
            rq__engine_memstore_held(r->engine) > r->engine->memstore_high;
 }
 
-/* After RegionTooBusyException, as after every exception that is not a DoNotRetryIOException, a
- * client retries without asking meta for the region's location. HBASE: ClientExceptionsUtil. */
-static rq_err too_busy(const rq_region *r, rq_error *why)
-{
-    if (r->log_is_full)
-        return rq_fail(
-            why, RQ_E_REGION_TOO_BUSY,
-            "no space left on the server's disk: the write-ahead log cannot grow, regionName=%s",
-            r->info.encoded);
-    if (atomic_load_explicit(&r->flush_rc, memory_order_relaxed) == RQ_E_NO_SPACE)
-        return rq_fail(why, RQ_E_REGION_TOO_BUSY,
-                       "no space left on the server's disk: the memstore cannot be flushed, "
-                       "regionName=%s",
-                       r->info.encoded);
-    return rq_fail(why, RQ_E_REGION_TOO_BUSY, "Over memstore limit=%.1f M, regionName=%s",
-                   (double)r->blocking_bytes / (1 << 20), r->info.encoded);
-}
-
-/* Puts the batch at the end of the held list. */
-static void hold(rq_region *r, rq__batch *b)
-{
-    rq_write *w = rq__write_of(b);
-    if (b->held_since_ns == 0) b->held_since_ns = r->env.executor->now_ns(r->env.executor);
-    w->next = NULL;
-    if (r->held_last != NULL)
-        r->held_last->next = w;
-    else
-        r->held_first = w;
-    r->held_last = w;
-    atomic_fetch_add_explicit(&r->held, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&r->engine->held_writes, 1, memory_order_relaxed);
-    /* The excess may be flushed already and wait for its last reader: rq__engine_version_freed. */
-    if (r->log_is_full || r->memstore_heap > r->blocking_bytes ||
-        atomic_load_explicit(&r->engine->memstore_bytes, memory_order_relaxed) >
-            r->engine->memstore_low)
-        rq__region_request_flush(r);
-}
-
-static void fail_rest(rq_write *w, rq_err rc, const rq_error *why)
+void rq__write_fail_rest(rq_write *w, rq_err rc, const rq_error *why)
 {
     rq__batch *b = rq__batch_of(w);
     for (size_t i = b->next_op; i < w->op_count; i++)
@@ -251,89 +187,30 @@ static void fail_rest(rq_write *w, rq_err rc, const rq_error *why)
     b->next_op = w->op_count;
 }
 
-/* --- parking ---------------------------------------------------------------------------------- */
-
-static void fetch_block(rq_task *task)
-{
-    rq__parked *p = RQ_CONTAINER_OF(task, rq__parked, task);
-    rq__batch *b = rq__batch_of(p->write);
-    rq_region *r = rq_region_ref(b->region);
-    if (rq_read_ctx_needs(&p->ctx)) p->rc = rq_read_ctx_fulfil(&p->ctx, &p->why);
-    p->write->next = NULL;
-    rq__region_enqueue(r, &b->list.work);
-    rq_wal_push(r->engine->wal, NULL); /* whatever this thread may have staged */
-    rq_region_unref(r);
-}
-
-static rq__parked *parked_of(rq__batch *b)
-{
-    if (b->parked != NULL) return b->parked;
-    b->parked = calloc(1, sizeof *b->parked);
-    if (b->parked != NULL) b->parked->write = rq__write_of(b);
-    return b->parked;
-}
-
-/* The read context (with its need and its pins) leaves with the batch. `steps`: of the run that is lost. */
-static rq_err park(rq_region *r, rq__batch *b, rq_read_ctx *ctx, uint64_t steps)
-{
-    bool is_new = b->parked == NULL;
-    rq__parked *p = parked_of(b);
-    if (p == NULL) return RQ_E_NO_MEMORY;
-    if (is_new) {
-        p->ctx = *ctx;
-        *ctx = (rq_read_ctx){0};
-    }
-    p->runs_lost++;
-    p->steps_lost += steps;
-    p->task.run = fetch_block;
-    r->env.executor->submit(r->env.executor, RQ_POOL_READ, &p->task);
-    return RQ_OK;
-}
-
-static void unpark(rq_region *r, rq__batch *b)
-{
-    if (b->parked == NULL) return;
-    rq__apart_end(r, b->parked->apart);
-    rq_read_ctx_clear(&b->parked->ctx);
-    free(b->parked);
-    b->parked = NULL;
-}
-
 /* --- running a batch -------------------------------------------------------------------------- */
 
-/* Whether the log may accept the record a little later. */
-static bool is_passing(rq_err rc)
-{
-    return rc == RQ_E_REGION_TOO_BUSY || rc == RQ_E_NO_MEMORY || rc == RQ_E_NO_SPACE;
-}
-
-/* INTERRUPTED: the time slice ended between two ops; the ops so far are committed. LEFT_OUT: the op has failed, and the batch goes on
- * behind it. */
-typedef enum outcome { ENDED, HELD, PARKED, INTERRUPTED, LEFT_OUT } outcome;
-
-/* Commits the collected plain ops: ops [first_op, end) without an error so far. */
-static outcome commit_plain(rq_region *r, rq__batch *b, size_t end, int64_t now_ms)
+rq__outcome rq__batch_commit_plain(rq_region *r, rq__batch *b, size_t end, int64_t now_ms)
 {
     rq_write *w = rq__write_of(b);
     rq__group *g = r->group;
-    if (g->count == 0) return ENDED;
+    if (g->count == 0) return RQ__ENDED;
     size_t first = g->first_op;
     rq_error why;
     rq_error_clear(&why);
     rq_err rc = rq__group_commit(r, now_ms, 0, 0, &why);
     if (rc == RQ_OK) {
         b->last_seqid = r->staged_seqid;
-        return ENDED;
+        return RQ__ENDED;
     }
-    if (is_passing(rc)) {
+    if (rq__log_may_accept_later(rc)) {
         b->next_op = first;
-        return HELD;
+        return RQ__HELD;
     }
     for (size_t i = first; i < end; i++) {
         if (w->ops[i].rc != RQ_OK || rq__op_reads(&w->ops[i])) continue;
         rq__op_fail(&w->ops[i], rc, &why);
     }
-    return ENDED;
+    return RQ__ENDED;
 }
 
 static void refuse_rest(rq_region *r, rq__batch *b, size_t next_op)
@@ -345,7 +222,7 @@ static void refuse_rest(rq_region *r, rq__batch *b, size_t next_op)
                         "again, regionName=%s",
                         r->info.encoded);
     b->next_op = next_op;
-    fail_rest(rq__write_of(b), rc, &why);
+    rq__write_fail_rest(rq__write_of(b), rc, &why);
 }
 
 /* Whether this thread has other things to do. */
@@ -355,16 +232,11 @@ static bool is_on_lane(const rq_region *r, const rq__batch *b)
 }
 
 /* The batch goes on with this op, which is long, on a pool. */
-static outcome go_on_elsewhere(rq__batch *b, size_t i)
+static rq__outcome go_on_elsewhere(rq__batch *b, size_t i)
 {
     b->next_op = i;
     b->wants_pool = true;
-    return INTERRUPTED;
-}
-
-static bool has_lost_much(const rq__parked *p)
-{
-    return p != NULL && (p->runs_lost >= RUNS_LOST_MAX || p->steps_lost >= STEPS_LOST_MAX);
+    return RQ__INTERRUPTED;
 }
 
 static uint64_t value_steps(const rq_mutation *m)
@@ -386,103 +258,15 @@ RQ_COLD static bool has_many_steps(const rq_row_op *op)
     return steps > LONG_OP_STEPS;
 }
 
-/* Whether the op is too long to run on this thread. The cost of its reads is not known yet and does not count; if they
- * turn out to be long, the op reads apart from the token (run_reading). */
-static bool is_too_long(const rq_region *r, const rq__batch *b, const rq_row_op *op)
+/* The cost of its reads is not known yet and does not count; if they
+ * turn out to be long, the op reads apart from the token (parked.c). */
+bool rq__op_is_too_long(const rq_region *r, const rq__batch *b, const rq_row_op *op)
 {
     if (RQ_LIKELY(op->mutation_count == 1 && op->mutations[0].cell_count <= LONG_OP_STEPS / 2 &&
                   op->condition_count <= LONG_OP_STEPS / CONDITION_STEPS / 4 &&
                   value_steps(&op->mutations[0]) <= LONG_OP_STEPS / 4))
         return false;
     return is_on_lane(r, b) && has_many_steps(op);
-}
-
-/* The op's reads are made apart from the token; the batch waits for them. */
-static outcome read_apart(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
-{
-    rq_write *w = rq__write_of(b);
-    rq__parked *p = parked_of(b);
-    b->next_op = i;
-    if (p != NULL) {
-        rq_read_ctx_clear(&p->ctx);
-        p->apart = rq__apart_begin(r, w, now_ms);
-        if (p->apart != NULL) return PARKED;
-    }
-    unpark(r, b);
-    rq__op_fail(&w->ops[i], RQ_E_NO_MEMORY, NULL);
-    return ENDED;
-}
-
-/* The end of an op that has read; `why` of its rc. HELD: it runs again when there is memory. */
-static outcome end_reading(rq_region *r, rq__batch *b, size_t i, const rq_error *why)
-{
-    rq_row_op *op = &rq__write_of(b)->ops[i];
-    unpark(r, b);
-    if (is_passing(op->rc) && op->rc != RQ_E_NO_MEMORY) {
-        b->next_op = i;
-        return HELD;
-    }
-    /* It may have read unacknowledged cells; its answer waits until they are acknowledged. */
-    if (r->staged_seqid > b->last_seqid) b->last_seqid = r->staged_seqid;
-    if (op->rc != RQ_OK) rq__op_fail(op, op->rc, why);
-    return ENDED;
-}
-
-/* The op's reads were made apart. */
-static outcome apply(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
-{
-    rq_row_op *op = &rq__write_of(b)->ops[i];
-    rq__parked *p = b->parked;
-    rq_error why;
-    rq_error_clear(&why);
-    op->rc = rq__apart_apply(p->apart, r, op, now_ms, &why);
-    bool is_old = op->rc == RQ_E_AGAIN;
-    if (is_old && ++p->rounds <= ROUNDS_MAX) {
-        rq__apart_end(r, p->apart);
-        return read_apart(r, b, i, now_ms);
-    }
-    if (is_old)
-        op->rc = rq_fail(
-            &why, RQ_E_REGION_TOO_BUSY,
-            "bulk loads keep changing the data that the operation reads; retry, regionName=%s",
-            r->info.encoded);
-    b->read_steps += rq__apart_steps(p->apart);
-    if (!is_old && !rq__apart_has_failed(p->apart)) return end_reading(r, b, i, &why);
-    unpark(r, b);
-    rq__op_fail(op, op->rc, &why);
-    return ENDED;
-}
-
-static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
-{
-    rq_row_op *op = &rq__write_of(b)->ops[i];
-    rq__parked *p = b->parked;
-    if (RQ_UNLIKELY(p != NULL && p->apart != NULL)) return apply(r, b, i, now_ms);
-    if (RQ_UNLIKELY(has_lost_much(p) || is_too_long(r, b, op))) return read_apart(r, b, i, now_ms);
-    rq_read_ctx *ctx = p != NULL ? &p->ctx : &r->read_ctx;
-    rq_error why;
-    rq_error_clear(&why);
-    if (p != NULL && p->rc != RQ_OK) {
-        op->rc = p->rc;
-        why = p->why;
-    } else {
-        uint64_t steps = r->meter.steps;
-        op->rc = rq__op_run_reading(r, op, ctx, now_ms, &why);
-        steps = r->meter.steps - steps;
-        b->read_steps += steps;
-        if (RQ_UNLIKELY(op->rc == RQ_E_AGAIN && !rq_read_ctx_needs(ctx))) {
-            if (p == NULL) rq_read_ctx_clear(ctx);
-            return read_apart(r, b, i, now_ms);
-        }
-        if (op->rc == RQ_E_AGAIN) {
-            why.code = RQ_OK;
-            op->rc = park(r, b, ctx, steps);
-            b->next_op = i;
-            if (op->rc == RQ_OK) return PARKED;
-        }
-    }
-    if (p == NULL) rq_read_ctx_clear(ctx);
-    return end_reading(r, b, i, &why);
 }
 
 /* A batch of rq_region_write_sync, whose lane has no other work, is not interrupted. */
@@ -501,99 +285,94 @@ static bool joins_group(const rq__group *g, const rq_row_op *op, int durability)
            rq_slice_eq(g->cluster_ids, op->cluster_ids);
 }
 
-/* PARKED: a row of the op is locked. LEFT_OUT: one is, and nobody waits for the op's result. */
-RQ_COLD static outcome wait_for_rows(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
-{
-    rq_write *w = rq__write_of(b);
-    const rq__apart_reads *own = b->parked != NULL ? b->parked->apart : NULL;
-    if (own == NULL && rq__write_has_gone(w) && !rq__apart_is_free(r, &w->ops[i])) {
-        b->waits_since_ns = 0;
-        unpark(r, b);
-        rq__op_fail(&w->ops[i], RQ_E_CALLER_DISCONNECTED, NULL);
-        return LEFT_OUT;
-    }
-    if (own == NULL && r->group->count > 0 && !rq__apart_is_free(r, &w->ops[i])) {
-        outcome o = commit_plain(r, b, i, now_ms);
-        if (o != ENDED) return o;
-    }
-    if (!rq__apart_blocks(r, &w->ops[i], own, w)) {
-        b->waits_since_ns = 0;
-        return ENDED;
-    }
-    b->next_op = i;
-    return PARKED;
-}
-
-static bool has_read_apart(const rq__batch *b)
-{
-    return b->parked != NULL && b->parked->apart != NULL;
-}
-
 /* Commits the ops before the long one; the batch goes on with it on a pool. */
-RQ_COLD static outcome leave_lane(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
+RQ_COLD static rq__outcome leave_lane(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
 {
-    outcome o = commit_plain(r, b, i, now_ms);
-    return o == ENDED ? go_on_elsewhere(b, i) : o;
+    rq__outcome o = rq__batch_commit_plain(r, b, i, now_ms);
+    return o == RQ__ENDED ? go_on_elsewhere(b, i) : o;
 }
 
 /* The ops of a batch are independent, so it may be interrupted behind op `i`; a single op never is. */
-static outcome stop_behind(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
+static rq__outcome stop_behind(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
 {
-    if (RQ_LIKELY(!must_stop(r, b)) || i + 1 == rq__write_of(b)->op_count) return ENDED;
-    outcome o = commit_plain(r, b, i + 1, now_ms);
-    if (o != ENDED) return o;
+    if (RQ_LIKELY(!must_stop(r, b)) || i + 1 == rq__write_of(b)->op_count) return RQ__ENDED;
+    rq__outcome o = rq__batch_commit_plain(r, b, i + 1, now_ms);
+    if (o != RQ__ENDED) return o;
     b->next_op = i + 1;
-    return INTERRUPTED;
+    return RQ__INTERRUPTED;
 }
 
-static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
+static void begin_group(rq__group *g, const rq_row_op *op, int durability, size_t i)
+{
+    g->durability = durability;
+    g->vital = op->vital;
+    g->cluster_ids = op->cluster_ids;
+    g->first_op = i;
+}
+
+/* Adds the plain op to the group. A large op begins a group of its own: the log may refuse its record, and the ops before it
+ * must not fail with it. */
+static rq__outcome add_to_group(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
+{
+    rq_row_op *op = &rq__write_of(b)->ops[i];
+    rq__group *g = r->group;
+    size_t before = g->count;
+    size_t bytes = g->bytes;
+    rq_error why; /* not cleared: a kilobyte for each */
+    why.code = RQ_OK;
+    rq_err rc = add_plain(r, op, now_ms, &why);
+    if (RQ_UNLIKELY(rc == RQ_OK && before > 0 && g->bytes - bytes > GROUP_BYTES_MAX)) {
+        rq__group_rollback(r, before);
+        rq__outcome o = rq__batch_commit_plain(r, b, i, now_ms);
+        if (o != RQ__ENDED) return o;
+        begin_group(g, op, g->durability, i);
+        rc = add_plain(r, op, now_ms, &why);
+    }
+    if (RQ_UNLIKELY(rc != RQ_OK)) rq__op_fail(op, rc, &why);
+    return RQ__ENDED;
+}
+
+static rq__outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
 {
     rq_write *w = rq__write_of(b);
     rq__group *g = r->group;
     for (size_t i = b->next_op; i < w->op_count; i++) {
         rq_row_op *op = &w->ops[i];
         if (RQ_UNLIKELY(r->apart != NULL || b->waits_since_ns != 0)) {
-            outcome o = wait_for_rows(r, b, i, now_ms);
-            bool is_left_out = o == LEFT_OUT;
+            rq__outcome o = rq__batch_wait_for_rows(r, b, i, now_ms);
+            bool is_left_out = o == RQ__LEFT_OUT;
             if (is_left_out) o = stop_behind(r, b, i, now_ms);
-            if (o != ENDED) return o;
+            if (o != RQ__ENDED) return o;
             if (is_left_out) continue;
         }
         bool reads = rq__op_reads(op);
-        bool begins_to_read = reads && !has_read_apart(b);
-        if (RQ_UNLIKELY(!begins_to_read && is_too_long(r, b, op)))
+        bool begins_to_read = reads && !rq__batch_has_read_apart(b);
+        if (RQ_UNLIKELY(!begins_to_read && rq__op_is_too_long(r, b, op)))
             return leave_lane(r, b, i, now_ms);
         op->rc = RQ_OK;
         op->processed = true;
         int durability = rq__durability_of(r, op);
         if (g->count > 0 && (reads || !joins_group(g, op, durability))) {
-            outcome o = commit_plain(r, b, i, now_ms);
-            if (o != ENDED) return o;
+            rq__outcome o = rq__batch_commit_plain(r, b, i, now_ms);
+            if (o != RQ__ENDED) return o;
         }
-        if (g->count == 0) {
-            g->durability = durability;
-            g->vital = op->vital;
-            g->cluster_ids = op->cluster_ids;
-            g->first_op = i;
-        }
+        if (g->count == 0) begin_group(g, op, durability, i);
         if (reads) {
-            outcome o = run_reading(r, b, i, now_ms);
-            if (o != ENDED) return o;
+            rq__outcome o = rq__batch_read(r, b, i, now_ms);
+            if (o != RQ__ENDED) return o;
             if (RQ_UNLIKELY(b->read_steps > READ_STEPS_MAX) && b->latch == NULL) {
                 refuse_rest(r, b, i + 1);
-                return ENDED;
+                return RQ__ENDED;
             }
         } else {
-            rq_error why; /* not cleared: a kilobyte for each */
-            why.code = RQ_OK;
-            rq_err rc = add_plain(r, op, now_ms, &why);
-            if (RQ_UNLIKELY(rc != RQ_OK)) rq__op_fail(op, rc, &why);
+            rq__outcome o = add_to_group(r, b, i, now_ms);
+            if (RQ_UNLIKELY(o != RQ__ENDED)) return o;
         }
-        outcome o = stop_behind(r, b, i, now_ms);
-        if (RQ_UNLIKELY(o != ENDED)) return o;
+        rq__outcome o = stop_behind(r, b, i, now_ms);
+        if (RQ_UNLIKELY(o != RQ__ENDED)) return o;
     }
-    outcome o = commit_plain(r, b, w->op_count, now_ms);
-    if (o == ENDED) b->next_op = w->op_count;
+    rq__outcome o = rq__batch_commit_plain(r, b, w->op_count, now_ms);
+    if (o == RQ__ENDED) b->next_op = w->op_count;
     return o;
 }
 
@@ -612,14 +391,14 @@ static int64_t stamp(rq_region *r, int64_t now_ms)
 }
 
 /* All ops of a batch have the timestamp of its first time slice. HBASE: doMiniBatchMutate. */
-static outcome run_ops(rq_region *r, rq__batch *b, int64_t now_ms)
+static rq__outcome run_ops(rq_region *r, rq__batch *b, int64_t now_ms)
 {
     if (b->now_ms == 0) b->now_ms = stamp(r, now_ms);
     now_ms = b->now_ms;
     rq__group group;
     rq__group_begin(&group);
     r->group = &group;
-    outcome o = run_grouped(r, b, now_ms);
+    rq__outcome o = run_grouped(r, b, now_ms);
     b->bytes += group.staged_bytes;
     r->unaccounted += group.staged_bytes;
     r->group = NULL;
@@ -627,7 +406,7 @@ static outcome run_ops(rq_region *r, rq__batch *b, int64_t now_ms)
     return o;
 }
 
-static void end_batch(rq_region *r, rq__batch *b, rq__ended *ended)
+void rq__batch_end(rq_region *r, rq__batch *b, rq__ended *ended)
 {
     rq_write *w = rq__write_of(b);
     if (b->latch != NULL) {
@@ -646,10 +425,9 @@ static void end_batch(rq_region *r, rq__batch *b, rq__ended *ended)
     if (b->last_seqid > ended->last_seqid) ended->last_seqid = b->last_seqid;
 }
 
-/* The rest of the batch runs after all work that waits for the token. Of several long batches, one
- * alternates with other work and the others wait for its end: if they took turns, each would end as
- * late as the last. */
-static void put_behind(rq_region *r, rq__batch *b)
+/* Of several long batches, one alternates with other work and the others wait for its end: if they
+ * took turns, each would end as late as the last. */
+void rq__batch_put_behind(rq_region *r, rq__batch *b)
 {
     rq_write *w = rq__write_of(b);
     w->next = NULL;
@@ -670,33 +448,32 @@ static void let_next_long_batch_in(rq_region *r, const rq__batch *b)
     rq_write *next = r->long_first;
     if (next == NULL) return;
     r->long_first = next->next;
-    put_behind(r, rq__batch_of(next));
+    rq__batch_put_behind(r, rq__batch_of(next));
 }
 
-/* `waited`: the batch comes from the held list and goes to its front again. True: interrupted. */
-static bool run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, rq__ended *ended)
+bool rq__batch_go_on(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, rq__ended *ended)
 {
     rq_error why;
     rq_error_clear(&why);
     if (r->meter.over) rq_meter_begin(&r->meter);
     if (rq__region_state_now(r) != RQ__REGION_OPEN) {
         rq_err rc = rq__region_not_serving(r, &why);
-        unpark(r, b);
-        fail_rest(rq__write_of(b), rc, &why);
+        rq__batch_unpark(r, b);
+        rq__write_fail_rest(rq__write_of(b), rc, &why);
         let_next_long_batch_in(r, b);
-        end_batch(r, b, ended);
+        rq__batch_end(r, b, ended);
         return false;
     }
-    outcome o = HELD;
+    rq__outcome o = RQ__HELD;
     bool behind = r->held_first != NULL && !waited && b->parked == NULL && !b->was_admitted;
     if (!behind && (!over_limit(r) || b->parked != NULL)) o = run_ops(r, b, now_ms);
     if (r->unaccounted >= ACCOUNT_BYTES) rq__region_account(r);
-    if (o != INTERRUPTED) let_next_long_batch_in(r, b);
-    if (o == HELD)
-        hold(r, b);
-    else if (o == ENDED)
-        end_batch(r, b, ended);
-    return o == INTERRUPTED;
+    if (o != RQ__INTERRUPTED) let_next_long_batch_in(r, b);
+    if (o == RQ__HELD)
+        rq__batch_hold(r, b);
+    else if (o == RQ__ENDED)
+        rq__batch_end(r, b, ended);
+    return o == RQ__INTERRUPTED;
 }
 
 /* The rest of the list runs first when the token's holder gets its next time slice. */
@@ -725,7 +502,7 @@ static void interrupt_batch(rq_region *r, rq__batch *b, rq_write *next)
     }
     b->slices = 0;
     if (next != NULL) interrupt(r, next);
-    put_behind(r, b);
+    rq__batch_put_behind(r, b);
 }
 
 void rq__write_list_run(rq_region *r, rq__work *work)
@@ -737,7 +514,7 @@ void rq__write_list_run(rq_region *r, rq__work *work)
     for (rq_write *w = rq__write_of(first), *next; w != NULL; w = next) {
         next = w->next; /* it may end, be held or parked */
         if (n++ % RQ_REGION_EXPECT_MAX == 0 && next != NULL) rq__region_expect_list(r, next);
-        if (run_batch(r, rq__batch_of(w), false, now_ms, &ended)) {
+        if (rq__batch_go_on(r, rq__batch_of(w), false, now_ms, &ended)) {
             interrupt_batch(r, rq__batch_of(w), next);
             break;
         }
@@ -748,108 +525,6 @@ void rq__write_list_run(rq_region *r, rq__work *work)
         }
     }
     rq__writes_finish(r, &ended);
-}
-
-static uint64_t longest_wait_ns(const rq_region *r)
-{
-    uint64_t busy = r->engine->busy_wait_ns;
-    bool full = r->log_is_full || atomic_load(&r->flush_rc) == RQ_E_NO_SPACE;
-    return full && busy > NO_SPACE_WAIT_NS ? NO_SPACE_WAIT_NS : busy;
-}
-
-static void run_retry(rq_region *r, rq__work *work)
-{
-    (void)work;
-    r->retry_queued = false;
-    rq__region_retry_held(r);
-}
-
-/* Puts the writes from `first` to `last` in front of the held ones again, for another time slice. */
-static void retry_rest(rq_region *r, rq_write *first, rq_write *last)
-{
-    last->next = r->held_first;
-    if (r->held_last == NULL) r->held_last = last;
-    r->held_first = first;
-    if (r->retry_queued) return;
-    r->retry_queued = true;
-    r->retry = (rq__work){.run = run_retry, .lane = rq__batch_of(first)->list.work.lane};
-    rq__region_enqueue(r, &r->retry);
-}
-
-void rq__region_retry_held(rq_region *r)
-{
-    rq_write *w = r->held_first;
-    rq_write *last = r->held_last;
-    r->held_first = r->held_last = NULL;
-    uint64_t now = r->env.executor->now_ns(r->env.executor);
-    int64_t now_ms = r->env.executor->now_ms(r->env.executor);
-    uint64_t longest = longest_wait_ns(r);
-    bool closing = rq__region_state_now(r) != RQ__REGION_OPEN;
-    while (w != NULL) {
-        rq_write *next = w->next;
-        rq__batch *b = rq__batch_of(w);
-        rq__ended ended = {0}; /* each by itself: they are of many lanes */
-        atomic_fetch_sub_explicit(&r->held, 1, memory_order_relaxed);
-        atomic_fetch_sub_explicit(&r->engine->held_writes, 1, memory_order_relaxed);
-        if (!closing && now - b->held_since_ns >= longest) {
-            rq_error why;
-            rq_error_clear(&why);
-            rq_err rc = too_busy(r, &why);
-            atomic_fetch_add_explicit(&r->engine->refused_writes, 1, memory_order_relaxed);
-            fail_rest(w, rc, &why);
-            end_batch(r, b, &ended);
-        } else {
-            /* If one is held again, so are those behind it. */
-            if (run_batch(r, b, r->held_first == NULL, now_ms, &ended)) {
-                b->was_admitted = true;
-                put_behind(r, b);
-            }
-        }
-        rq__writes_finish(r, &ended);
-        w = next;
-        if (w != NULL && r->meter.over) {
-            retry_rest(r, w, last);
-            return;
-        }
-    }
-}
-
-/* HBASE: HRegion.getRowLockInternal. */
-static rq_err row_wait_timed_out(const rq_region *r, const rq_write *w, rq_error *why)
-{
-    char row[256];
-    const rq_row_op *op = &w->ops[rq__batch_of((rq_write *)(uintptr_t)w)->next_op];
-    rq_bytes_to_string(op->condition_count > 0 ? op->conditions[0].row : op->mutations[0].row, row,
-                       sizeof row);
-    return rq_fail(why, RQ_E_IOEXCEPTION, "Timed out waiting for lock for row: %s in region %s",
-                   row, r->info.encoded);
-}
-
-static void expire_row_wait(rq_region *r, rq_write *w)
-{
-    rq__batch *b = rq__batch_of(w);
-    rq__ended ended = {0};
-    rq_error why;
-    rq_error_clear(&why);
-    rq_err rc = row_wait_timed_out(r, w, &why);
-    unpark(r, b);
-    fail_rest(w, rc, &why);
-    end_batch(r, b, &ended);
-    rq__writes_finish(r, &ended);
-}
-
-/* Fails the writes that have waited too long for a locked row. */
-static void expire_row_waits(rq_region *r)
-{
-    rq_executor *ex = r->env.executor;
-    uint64_t now = ex->now_ns(ex);
-    uint64_t longest = atomic_load_explicit(&r->engine->row_wait_ns, memory_order_relaxed);
-    if (now <= longest) return;
-    for (rq_write *w = rq__apart_take_expired(r, now - longest), *next; w != NULL; w = next) {
-        next = w->next;
-        w->next = NULL;
-        expire_row_wait(r, w);
-    }
 }
 
 rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_error *why)
@@ -889,54 +564,4 @@ rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_er
         ops[i].why = NULL;
     }
     return rc;
-}
-
-/* --- accounting ------------------------------------------------------------------------------- */
-
-void rq__region_account(rq_region *r)
-{
-    uint64_t active = 0;
-    uint64_t heap = 0;
-    for (size_t i = 0; i < r->store_count; i++) {
-        const rq_store_version *v = rq_store_version_now(r->stores[i].store);
-        active += rq_segment_heap_bytes(v->active);
-        for (size_t j = 0; j < v->snapshot_count; j++)
-            heap += rq_segment_heap_bytes(v->snapshots[j]);
-    }
-    heap += active;
-    r->unaccounted = 0;
-    rq__region_note_warm(r);
-    if (heap == r->memstore_heap) return;
-    bool grew = heap > r->memstore_heap;
-    rq__engine_memstore(r->engine, (int64_t)(heap - r->memstore_heap));
-    r->memstore_heap = heap;
-    atomic_store_explicit(&r->memstore_bytes, heap, memory_order_relaxed);
-    atomic_store_explicit(&r->active_bytes, active, memory_order_relaxed);
-    if (!grew) return;
-    if (active > r->flush_bytes) rq__region_request_flush(r);
-    if (atomic_load_explicit(&r->engine->memstore_bytes, memory_order_relaxed) >
-        r->engine->memstore_low)
-        rq__engine_relieve(r->engine);
-}
-
-typedef struct poke {
-    rq__work work;
-} poke;
-
-static void run_poke(rq_region *r, rq__work *work)
-{
-    free(RQ_CONTAINER_OF(work, poke, work));
-    rq__region_retry_held(r);
-    if (RQ_LIKELY(r->apart == NULL)) return;
-    expire_row_waits(r);
-    rq__apart_wake_gone(r);
-}
-
-void rq__region_poke(rq_region *r)
-{
-    /* Without memory nothing is lost: the engine's next tick tries again. */
-    poke *p = malloc(sizeof *p);
-    if (p == NULL) return;
-    p->work = (rq__work){.run = run_poke};
-    rq__region_enqueue(r, &p->work);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the two halves of a write: writer.c on the lane, write.c under the token. */
+/* Shared by the two halves of a write: writer.c on the lane; write.c, held.c and parked.c under the token. */
 #ifndef RQ_REGION_WRITE_PRIV_H
 #define RQ_REGION_WRITE_PRIV_H
 
@@ -87,7 +87,54 @@ void rq__write_fail_unacknowledged(rq_write *w, rq_err rc);
 RQ_COLD void rq__op_fail(rq_row_op *op, rq_err rc, const rq_error *why);
 
 /* --- write.c ---------------------------------------------------------------------------------- */
-/* token: runs a list of batches. */
+/* All of it under the token. */
+
+/* How far a batch has come. INTERRUPTED: the time slice ended between two ops; the ops so far are committed. LEFT_OUT: the
+ * op has failed, and the batch goes on behind it. */
+typedef enum rq__outcome {
+    RQ__ENDED,
+    RQ__HELD,
+    RQ__PARKED,
+    RQ__INTERRUPTED,
+    RQ__LEFT_OUT,
+} rq__outcome;
+
+/* Whether the log may accept the record a little later. */
+static inline bool rq__log_may_accept_later(rq_err rc)
+{
+    return rc == RQ_E_REGION_TOO_BUSY || rc == RQ_E_NO_MEMORY || rc == RQ_E_NO_SPACE;
+}
+
+/* Runs a list of batches. */
 void rq__write_list_run(rq_region *r, rq__work *work);
+/* Runs the batch from its next op on, and holds it or ends it. `waited`: the batch comes from the held list and goes to its
+ * front again. True: interrupted. */
+bool rq__batch_go_on(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, rq__ended *ended);
+/* Commits the collected plain ops: ops [first_op, end) without an error so far. */
+rq__outcome rq__batch_commit_plain(rq_region *r, rq__batch *b, size_t end, int64_t now_ms);
+/* Every op of the batch has its rc. */
+void rq__batch_end(rq_region *r, rq__batch *b, rq__ended *ended);
+/* The rest of the batch runs after all work that waits for the token. */
+void rq__batch_put_behind(rq_region *r, rq__batch *b);
+/* Ends the ops from the next one on with this error. */
+void rq__write_fail_rest(rq_write *w, rq_err rc, const rq_error *why);
+/* Whether the op is too long to run on this thread. */
+bool rq__op_is_too_long(const rq_region *r, const rq__batch *b, const rq_row_op *op);
+
+/* --- held.c: under the token ------------------------------------------------------------------ */
+/* Puts the batch at the end of the held list. */
+void rq__batch_hold(rq_region *r, rq__batch *b);
+
+/* --- parked.c: under the token ---------------------------------------------------------------- */
+/* Runs op `i`, which reads. */
+rq__outcome rq__batch_read(rq_region *r, rq__batch *b, size_t i, int64_t now_ms);
+/* Gives back what the batch's next op has read so far. */
+void rq__batch_unpark(rq_region *r, rq__batch *b);
+/* Whether the reads of the next op were made apart. */
+bool rq__batch_has_read_apart(const rq__batch *b);
+/* PARKED: a row of op `i` is locked. LEFT_OUT: one is, and nobody waits for the op's result. */
+RQ_COLD rq__outcome rq__batch_wait_for_rows(rq_region *r, rq__batch *b, size_t i, int64_t now_ms);
+/* Fails the writes that have waited too long for a locked row. */
+void rq__region_expire_row_waits(rq_region *r);
 
 #endif

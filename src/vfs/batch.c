@@ -169,10 +169,22 @@ static rq_err batch_list(rq_vfs *base, const char *dir, rq_arena *arena, rq_dir_
     return below(base)->list(below(base), dir, arena, ret, ret_count, why);
 }
 
+/* An earlier attempt may have made any of the folders above, too. */
+static void note_path(rq_vfs *base, const char *path)
+{
+    char above[RQ_PATH_MAX];
+    memcpy(above, path, strlen(path) + 1);
+    for (char *slash = strrchr(above, '/'); slash != NULL; slash = strrchr(above, '/')) {
+        *slash = '\0';
+        add_note(base, above, true);
+    }
+    add_note(base, "", true);
+}
+
 static rq_err batch_mkdir(rq_vfs *base, const char *path, rq_error *why)
 {
     rq_err rc = below(base)->mkdir(below(base), path, why);
-    if (rc == RQ_OK || rc == RQ_E_EXISTS) note_parent(base, path);
+    if (rc == RQ_OK || rc == RQ_E_EXISTS) note_path(base, path);
     return rc;
 }
 

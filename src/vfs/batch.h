@@ -7,7 +7,7 @@
  *
  * If an interrupted attempt is repeated, the new batch also makes durable what the former attempt has
  * done: a file or folder that exists already when it is created, or is absent when it is removed, is
- * synced like one that the batch has changed itself.
+ * synced like one that the batch has changed itself; of a folder, the names of all folders above it, too.
  *
  * Before rq_vfs_batch_end nothing is durable and there is no order: only for files to which nothing
  * refers yet, and for the removal of files to which nothing refers any more. Not for rq_vfs_cas,

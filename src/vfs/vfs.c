@@ -134,6 +134,15 @@ rq_err rq_vfs_list(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **r
     return RQ_OK;
 }
 
+rq_err rq_vfs_exists(rq_vfs *v, const char *path, bool *ret, rq_error *why)
+{
+    rq_stat st;
+    rq_error detail = {0};
+    rq_err rc = rq_vfs_stat(v, path, &st, &detail);
+    *ret = rc == RQ_OK;
+    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
 rq_err rq_vfs_list_if_any(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **ret,
                           size_t *ret_count, rq_error *why)
 {
@@ -179,8 +188,8 @@ static rq_err sync_name_above(rq_vfs *v, const char *path, rq_error *why)
 }
 
 /* Folders are created from the top, and each name is synced before anything is put below it. So in
- * an existing path only the last name can be unsynced, after a crash or a failed sync; only that
- * name is synced again, before anything is put below it or as the end of the path. */
+ * an existing path only the last name can be unsynced, after a crash or a failed sync (but not after a batch: batch.h);
+ * only that name is synced again, before anything is put below it or as the end of the path. */
 rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why)
 {
     RQ_TRY(path_check(path, false, why));
@@ -205,6 +214,19 @@ rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why)
         RQ_TRY(mkdir_durable(v, sub, &made, why));
     }
     return RQ_OK;
+}
+
+rq_err rq_vfs_sync_path(rq_vfs *v, const char *dir, rq_error *why)
+{
+    char path[RQ_PATH_MAX];
+    RQ_TRY(path_check(dir, false, why));
+    memcpy(path, dir, strlen(dir) + 1);
+    RQ_TRY(rq_vfs_sync_dir(v, path, why));
+    for (char *slash = strrchr(path, '/'); slash != NULL; slash = strrchr(path, '/')) {
+        *slash = '\0';
+        RQ_TRY(rq_vfs_sync_dir(v, path, why));
+    }
+    return rq_vfs_sync_dir(v, "", why);
 }
 
 rq_err rq_vfs_remove(rq_vfs *v, const char *path, rq_error *why)

@@ -157,6 +157,8 @@ RQ_NODISCARD rq_err rq_file_share(rq_file *f, rq_vfs *to, const char *path, rq_e
 /* --- names ---------------------------------------------------------------------------------- */
 /* A name that is too long for a file is RQ_E_NOT_FOUND; the other calls refuse it: RQ_E_INVALID. */
 RQ_NODISCARD rq_err rq_vfs_stat(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why);
+/* An error other than absence is returned: it does not mean that there is nothing. */
+RQ_NODISCARD rq_err rq_vfs_exists(rq_vfs *v, const char *path, bool *ret, rq_error *why);
 /* Lists a folder, without "." and "..", sorted bytewise. */
 RQ_NODISCARD rq_err rq_vfs_list(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **ret,
                                 size_t *ret_count, rq_error *why);
@@ -185,6 +187,8 @@ RQ_NODISCARD rq_err rq_vfs_move(rq_vfs *v, const char *from, const char *to, rq_
  * processes. */
 RQ_NODISCARD rq_err rq_vfs_sync_file(rq_vfs *v, const char *path, rq_error *why);
 RQ_NODISCARD rq_err rq_vfs_sync_dir(rq_vfs *v, const char *dir, rq_error *why);
+/* Syncs the folder and all above it: after a batch (batch.h) that was killed, none of the path's names may be durable. */
+RQ_NODISCARD rq_err rq_vfs_sync_path(rq_vfs *v, const char *dir, rq_error *why);
 /* Syncs the folder that contains the path's last name. */
 RQ_NODISCARD rq_err rq_vfs_sync_parent(rq_vfs *v, const char *path, rq_error *why);
 /*

@@ -28,6 +28,7 @@ struct rq_wal_reader {
 
     uint64_t lsn;        /* of the next frame */
     uint64_t record_lsn; /* of the last record */
+    uint64_t durable;    /* the highest that a frame names */
     uint32_t prev_crc;
     bool chained; /* prev_crc is known, i.e. the reader has not skipped or sought */
     bool corrupt; /* reported by the last next() */
@@ -164,6 +165,11 @@ uint32_t rq__wal_reader_prev_crc(const rq_wal_reader *r)
     return r->prev_crc;
 }
 
+uint64_t rq__wal_reader_durable(const rq_wal_reader *r)
+{
+    return r->durable;
+}
+
 /* Whether this is a frame header of this WAL file and position. */
 static bool frame_here(const rq_wal_reader *r, const uint8_t *p, uint64_t lsn, rq__wal_frame *ret)
 {
@@ -259,6 +265,7 @@ rq_err rq__wal_reader_next(rq_wal_reader *r, rq_wal_record *ret, rq_error *why)
         if (rc == RQ_E_END) return judge(r, why);
         if (rc != RQ_OK) return rc;
         uint64_t end = r->lsn + rq__wal_frame_len(f.body_len);
+        if (f.durable > r->durable) r->durable = f.durable;
         if (body.len == 1 && body.ptr[0] == RQ_WAL_MARK) {
             r->lsn = end;
             r->prev_crc = f.crc;

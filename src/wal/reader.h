@@ -54,6 +54,8 @@ uint64_t rq__wal_reader_offset(const rq_wal_reader *r);
 /* File offset of an LSN. */
 uint64_t rq__wal_reader_lsn_offset(const rq_wal_reader *r, uint64_t lsn);
 uint32_t rq__wal_reader_prev_crc(const rq_wal_reader *r);
+/* The highest position that the frames read so far show to be durable. */
+uint64_t rq__wal_reader_durable(const rq_wal_reader *r);
 
 /* --- a sealed WAL file's index ---------------------------------------------------------------- */
 #define RQ_WAL_CHUNKS 64 /* equal parts of a WAL file, for the index */

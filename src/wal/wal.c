@@ -2,8 +2,8 @@
 /* Opening and closing the log: open finds the live chain among the files, replay reads it and
  * begins a WAL file of a new epoch behind it, close leaves the log complete or empty.
  *
- * After a crash nothing is written into the old WAL files: the new one's header records where the
- * last old one ended. The last old one is synced first: after a kill its bytes may exist only in
+ * After a crash nothing is appended to the old WAL files: the new one's header records where the
+ * last old one ended. The last old one is made durable first: after a kill its bytes may exist only in
  * the page cache, and records that replay delivers must not vanish in the next power cut. */
 #include "wal/wal.h"
 
@@ -15,6 +15,7 @@
 #define DEFAULT_FILE_BYTES (64u << 20)
 #define FILE_BYTES_MAX (1u << 30)
 #define DEFAULT_FILES 32
+#define REWRITE_BYTES (256u << 10)
 /* On shared storage: the log's length determines the time of a recovery. */
 #define SEGMENT_BYTES_MAX (16u << 20)
 #define SEGMENTS_MAX 16
@@ -299,9 +300,10 @@ typedef struct replay {
     rq_wal *wal;
     rq_err (*callback)(void *ctx, const rq_wal_record *r);
     void *ctx;
-    rq_lsn end;   /* behind the last frame */
-    uint32_t crc; /* of it */
-    bool chained; /* no gap was left before it */
+    rq_lsn end;     /* behind the last frame */
+    rq_lsn durable; /* known from the frames of the last WAL file */
+    uint32_t crc;   /* of the last frame */
+    bool chained;   /* no gap was left before it */
 } replay;
 
 static rq_err note_found(rq_wal *wal, wal_file *s, const rq_wal_record *r, rq_lsn lsn,
@@ -355,6 +357,7 @@ static rq_err file_read(replay *p, wal_file *s, rq_wal_reader *reader, rq_error 
         if (rc != RQ_OK) return rc;
     }
     p->end = rq__wal_reader_lsn(reader);
+    p->durable = rq__wal_reader_durable(reader);
     p->crc = rq__wal_reader_prev_crc(reader);
     return RQ_OK;
 }
@@ -403,9 +406,45 @@ static void begin_later(rq_wal *wal, wal_file *old, wal_file *s)
     pthread_mutex_unlock(&wal->mutex);
 }
 
-/* Begins the first WAL file of this epoch, behind the end of the existing ones. */
-static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
+/* Writes the file's bytes [from, to) once more. It may end before `to`. */
+static rq_err write_again(rq_file *f, uint64_t from, uint64_t to, rq_error *why)
 {
+    rq_err rc = RQ_OK;
+    uint8_t *buf = malloc(REWRITE_BYTES);
+    if (buf == NULL) return rq_no_memory(why);
+    while (rc == RQ_OK && from < to) {
+        size_t len = to - from < REWRITE_BYTES ? (size_t)(to - from) : REWRITE_BYTES;
+        size_t got = 0;
+        rc = rq_file_read(f, buf, len, from, &got, why);
+        if (rc == RQ_OK && got == 0) break;
+        if (rc == RQ_OK) rc = rq_file_write(f, buf, got, from, why);
+        from += got;
+    }
+    free(buf);
+    return rc;
+}
+
+/* Makes the last old WAL file durable up to `end`, before the new one's header says that it is complete. A sync alone
+ * does not do: if one has failed before the crash, the kernel regards the pages as clean, although they exist in memory
+ * only. So all that no frame shows to be durable is written once more. */
+static rq_err make_durable(const wal_file *s, rq_lsn durable, rq_lsn end, rq_error *why)
+{
+    rq_file *f = s->slot->file;
+    rq_lsn from = durable > s->first_lsn ? durable : s->first_lsn;
+    rq_error own = {0};
+    rq_err rc = RQ_OK;
+    if (from == s->first_lsn) rc = write_again(f, 0, RQ_WAL_FRAMES_AT, &own);
+    if (rc == RQ_OK) rc = write_again(f, rq__wal_offset(s, from), rq__wal_offset(s, end), &own);
+    /* Only on a file system that writes nothing in place; the log opens on a full disk, too. */
+    if (rc != RQ_OK && rc != RQ_E_NO_SPACE) return rq_fail(why, rc, "%s", own.message);
+    return rq_file_sync(f, why);
+}
+
+/* Begins the first WAL file of this epoch, behind the end of the existing ones. */
+static rq_err log_begin(rq_wal *wal, const replay *p, rq_error *why)
+{
+    rq_lsn end = p->end;
+    uint32_t crc = p->crc;
     if (wal->newest == NULL) RQ_TRY(rq_vfs_mkdirs(wal->env.vfs, wal->dir, why));
     wal_file *s = rq__wal_file_new(end);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", wal->dir);
@@ -432,9 +471,8 @@ static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
         old = NULL; /* nothing needs it: it is free, its file will be the new one's */
     rq_wal_file_info info = rq__wal_info_of(wal, s, crc);
     pthread_mutex_unlock(&wal->mutex);
-    /* The new file's header proves the old one complete, but the old one's last records may be in
-     * the page cache only. If no region needs the old one (NULL), it need not be synced. */
-    if (old != NULL) RQ_TRY(rq_file_sync(old->slot->file, why));
+    /* If no region needs the old one (NULL), it need not be durable. */
+    if (old != NULL) RQ_TRY(make_durable(old, p->durable, end, why));
     rq_error own = {0};
     rq_err rc = rq__wal_slot_take(wal, &s->slot, &own);
     if (rc == RQ_OK) rc = rq__wal_header_put(s->slot, &info, &own);
@@ -458,7 +496,7 @@ rq_err rq_wal_replay(rq_wal *wal, rq_err (*callback)(void *ctx, const rq_wal_rec
     if (wal->striped != NULL)
         RQ_TRY(rq__striped_begin(wal, why));
     else
-        RQ_TRY(log_begin(wal, p.end, p.crc, why));
+        RQ_TRY(log_begin(wal, &p, why));
     rq_err rc = wal->env.executor->lane_new(wal->env.executor, "rq-wal", &wal->lane);
     if (rc != RQ_OK) return rq_fail(why, rc, "cannot start the log's lane: %s", rq_err_text(rc));
     wal->replayed = true;

@@ -77,7 +77,11 @@ static void make_schema(history *h, uint64_t seed)
     Pb__TableName name = PB__TABLE_NAME__INIT;
     name.namespace_ = (ProtobufCBinaryData){7, (uint8_t *)(uintptr_t) "default"};
     name.qualifier = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t) "t"};
+    Pb__BytesBytesPair tracker = pair("hbase.store.file-tracker.impl", "FILE");
+    Pb__BytesBytesPair *of_t[] = {&tracker};
     Pb__TableSchema t = PB__TABLE_SCHEMA__INIT;
+    t.attributes = of_t;
+    t.n_attributes = h->lists ? 1 : 0;
     t.table_name = &name;
     t.column_families = families;
     t.n_column_families = 2;
@@ -106,6 +110,19 @@ void history_init(history *h, rq_sim *sim, uint64_t seed)
     RQ_ASSERT(rq_region_info_make(&h->arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"),
                                   (rq_slice){0}, (rq_slice){0}, 1700000000000, 0,
                                   &h->info) == RQ_OK);
+}
+
+void history_list_files(history *h)
+{
+    uint64_t seed = h->seed;
+    rq_table_schema_unref(h->schema);
+    h->lists = true;
+    make_schema(h, seed);
+}
+
+void history_hand_over(history *h)
+{
+    RQ_ASSERT(rq_config_set_pair(h->config, "rorqual.wal.sync=handover", NULL) == RQ_OK);
 }
 
 void history_make_mob(history *h)

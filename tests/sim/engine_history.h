@@ -52,6 +52,7 @@ typedef struct history {
     unsigned in_flight;
     unsigned failed_ops; /* ops refused without a power cut or a fault: none may be */
     bool mob;            /* the families are MOB families, and are sometimes cleaned */
+    bool lists;          /* the table has the tracker FILE: a clean close leaves lists of files */
     bool replicated;     /* the families are replicated, and the log is kept for a peer */
     bool faults;         /* calls are made to fail, so ops may be refused */
     /* the disk may be full: writes may be refused with the reason, reads continue */
@@ -67,6 +68,9 @@ void history_init(history *h, rq_sim *sim, uint64_t seed);
 void history_make_mob(history *h);
 /* Call right after init. */
 void history_replicate(history *h);
+void history_list_files(history *h);
+/* Call right after init: the log acknowledges what the operating system has. A power cut may lose that, a kill may not. */
+void history_hand_over(history *h);
 void history_clear(history *h);
 /* False: the engine could not be opened (a fault, unless a power cut or failing calls explain the
  * error). */

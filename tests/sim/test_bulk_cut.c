@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bulk loads under power cuts and failing calls: at every file call of some histories, at random
+/* Bulk loads under power cuts, kills and failing calls: at every file call of some histories, at random
  * calls of many. Between other writes, loads of three files over two families are made. Afterwards
  * each load is complete or absent, complete if it was acknowledged, and the sources of an absent
  * one are still in place. Everything else in the history holds as without loads (engine_history.h).
@@ -46,6 +46,7 @@ typedef struct world {
     history h;
     rq_vfs *elsewhere;
     fate fates[LOADS];
+    bool found[LOADS]; /* complete, by a check */
     /* Numbers of loads found complete after a restart, of loads whose record is required, and of
      * records in the log before the restart. */
     unsigned whole, owed, records;
@@ -186,6 +187,8 @@ static void check_load(world *w, unsigned k)
              (int)w->fates[k]);
     if (!whole && seen[0] + seen[1] > 0) note(w, "a torn load", text);
     if (!whole && w->fates[k] == ACKED) note(w, "an acknowledged load is lost", text);
+    if (!whole && w->found[k]) note(w, "a load that an earlier start has found is lost", text);
+    w->found[k] = whole;
     if (whole && w->fates[k] < TRIED) note(w, "a load that was never made", text);
     const char *missing = missing_source(w, k);
     if (!whole && missing != NULL) note(w, "no source", missing);
@@ -313,15 +316,20 @@ static outcome once(uint64_t seed, uint64_t k, bool fail)
     take_faults(&o, &w, "at first");
     w.h.faults = false;
     rq_sim_cut_at(sim, 0);
-    rq_sim_restart(sim);
+    bool only_killed = rq_sim_random(sim) % 2 == 0;
+    if (only_killed)
+        rq_sim_restart_process(sim);
+    else
+        rq_sim_restart(sim);
     if (w.h.replicated) read_records(&w);
     for (int round = 0; round < 2 && o.text[0] == '\0'; round++) {
+        if (round > 0) rq_sim_restart(sim);
         if (history_open(&w.h)) {
             check(&w);
             if (w.h.replicated) check_records(&w);
-            history_close(&w.h, true);
+            history_close(&w.h, round > 0 || !only_killed);
         }
-        take_faults(&o, &w, round == 0 ? "after the restart" : "after the clean stop");
+        take_faults(&o, &w, round == 0 ? "after the restart" : "after the power cut");
     }
     history_clear(&w.h);
     rq_sim_free(sim);

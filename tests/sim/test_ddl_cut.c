@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cuts the power at every file call of a script of catalog changes. After each cut the catalog is
+/* Cuts the power, or kills the process, at every file call of a script of catalog changes. After each cut the catalog is
  * reopened, and must be as it was after the last acknowledged change, or as after the one in
  * progress: never in between. Folders, meta, descriptors and the view must agree, rows acknowledged
  * before must exist, and the rest of the script must succeed.
@@ -491,11 +491,31 @@ static void go_on(world *w, size_t done, const reference *ref, verdict *v)
     check_agreement(w, "at the end", v);
 }
 
+/* What the former process has found is durable, although the process before it was only killed: the power is cut, and
+ * everything is as at the script's end. */
+static void cut_at_the_end(world *w, const reference *ref, verdict *v)
+{
+    bool is_new;
+    (void)world_close(w, false);
+    rq_sim_run(w->sim);
+    rq_sim_restart(w->sim);
+    v->done = STEPS;
+    check_by_tool(w, v);
+    if (world_open(w) != RQ_OK)
+        wrong(v, "not opened after the second cut: %s", w->why.message);
+    else if (!world_settle(w))
+        wrong(v, "a procedure never ends after the second cut");
+    if (v->good) check_agreement(w, "after the second cut", v);
+    if (v->good) check_state(w, ref, v, &is_new);
+}
+
+/* At the cut the power fails, or only the process is killed: then the power is cut at the end. */
 static void cut_once(uint64_t seed, uint64_t cut, bool ignore_sync, const reference *ref,
                      verdict *v)
 {
     *v = (verdict){.seed = seed, .cut = cut, .good = true};
     rq_sim_options options = {.ignore_sync = ignore_sync};
+    bool only_killed = !ignore_sync && (seed ^ cut) % 2 == 0;
     world w;
     world_init(&w, seed, &options);
     rq_sim_cut_at(w.sim, cut);
@@ -504,7 +524,10 @@ static void cut_once(uint64_t seed, uint64_t cut, bool ignore_sync, const refere
         v->done++;
     (void)world_close(&w, false);
     rq_sim_run(w.sim);
-    rq_sim_restart(w.sim);
+    if (only_killed)
+        rq_sim_restart_process(w.sim);
+    else
+        rq_sim_restart(w.sim);
     check_by_tool(&w, v);
     if (world_open(&w) != RQ_OK)
         wrong(v, "not opened again: %s", w.why.message);
@@ -514,14 +537,16 @@ static void cut_once(uint64_t seed, uint64_t cut, bool ignore_sync, const refere
     if (v->good) check_state(&w, ref, v, &is_new);
     /* Puts and flushes do not change the description, so they are repeated. */
     if (v->good) go_on(&w, v->done + is_new, ref, v);
+    if (v->good && only_killed) cut_at_the_end(&w, ref, v);
     if (v->good && world_close(&w, true) != RQ_OK) wrong(v, "clean stop: %s", w.why.message);
     if (v->good) check_by_tool(&w, v);
     world_clear(&w);
 }
 
 /* One call fails once. The caller may get an error; a refused change is repeated; in the end the
- * catalog is the same as without the failure. */
-static void fail_once(uint64_t seed, uint64_t call, rq_err error, const reference *ref, verdict *v)
+ * catalog is the same as without the failure; with `cut` also after a power cut: a sync that failed is not believed. */
+static void fail_once(uint64_t seed, uint64_t call, rq_err error, bool cut, const reference *ref,
+                      verdict *v)
 {
     *v = (verdict){.seed = seed, .cut = call, .good = true};
     world w;
@@ -542,6 +567,7 @@ static void fail_once(uint64_t seed, uint64_t call, rq_err error, const referenc
     bool is_new;
     if (v->good) check_state(&w, ref, v, &is_new);
     if (v->good) check_agreement(&w, "at the end", v);
+    if (v->good && cut) cut_at_the_end(&w, ref, v);
     if (v->good && world_close(&w, true) != RQ_OK) {
         /* The failed call may have been part of the stop: then the log has the missing data. */
         if (rq_sim_calls(w.sim) < call) wrong(v, "clean stop: %s", w.why.message);
@@ -596,7 +622,8 @@ static void a_failing_call_is_reported_or_overcome(void **state)
     run_reference(seed, &ref);
     for (uint64_t k = only != 0 ? only : seed % stride + 1; k <= ref.calls; k += stride) {
         verdict v;
-        fail_once(seed, k, errors[(k / stride) % 2], &ref, &v);
+        uint64_t nth = k / stride;
+        fail_once(seed, k, errors[nth % 2], nth / 2 % 2 == 0, &ref, &v);
         if (!v.good) fail_msg("%s", v.text);
         if (only != 0) break;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Power cuts and failing calls in the engine: at every file call of some histories, at random calls
+/* Power cuts, kills and failing calls in the engine: at every file call of some histories, at random calls
  * of many. After each restart acknowledged writes are complete, others complete or absent, and
- * counters exact (engine_history.h). Without syncs the same test must fail; otherwise it would
- * prove nothing.
+ * counters exact (engine_history.h). After a kill everything written is there, but unsynced bytes may still be
+ * lost by a later power cut. Without syncs the same test must fail; otherwise it would prove nothing.
  *
  * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one, RQ_CUT=k cuts at its k-th
  * file call. */
@@ -20,13 +20,20 @@
 
 #define STEPS 60
 
-/* RQ_CUT_MOB: the same test for MOB families, with fewer seeds. */
+/* RQ_CUT_MOB, RQ_CUT_LISTS: the same test for MOB families, and with lists of files, with fewer seeds. */
 #ifdef RQ_CUT_MOB
 #define SEEDS 50
 #define begin_history(h, sim, seed)                                                                \
     do {                                                                                           \
         history_init(h, sim, seed);                                                                \
         history_make_mob(h);                                                                       \
+    } while (0)
+#elif defined RQ_CUT_LISTS
+#define SEEDS 50
+#define begin_history(h, sim, seed)                                                                \
+    do {                                                                                           \
+        history_init(h, sim, seed);                                                                \
+        history_list_files(h);                                                                     \
     } while (0)
 #else
 #define SEEDS 200
@@ -46,8 +53,17 @@ static void take_fault(outcome *o, const history *h, const char *when)
     snprintf(o->text, sizeof o->text, "%s: %s", when, h->fault);
 }
 
-/* One history with a power cut at call k (0: none), and possibly another one during recovery; then
- * checked, stopped cleanly, and checked again. */
+/* After a power cut, or after only the process has died. */
+static void restart(rq_sim *sim)
+{
+    if (rq_sim_random(sim) % 2 == 0)
+        rq_sim_restart_process(sim);
+    else
+        rq_sim_restart(sim);
+}
+
+/* One history with a power cut or a kill at call k (0: none), and possibly another one during recovery; then
+ * checked, stopped cleanly, and checked again after a power cut. */
 static outcome cut_once(uint64_t seed, uint64_t k, bool ignore_sync)
 {
     outcome o = {.good = true};
@@ -64,7 +80,7 @@ static outcome cut_once(uint64_t seed, uint64_t k, bool ignore_sync)
     o.calls = rq_sim_calls(sim);
     take_fault(&o, &h, "before the cut");
     for (unsigned again = (unsigned)(rq_sim_random(sim) % 3); o.good && again > 0; again--) {
-        rq_sim_restart(sim);
+        restart(sim);
         rq_sim_cut_at(sim, rq_sim_calls(sim) + 1 + rq_sim_random(sim) % 80);
         if (history_open(&h)) {
             history_steps(&h, STEPS / 4);
@@ -73,8 +89,9 @@ static outcome cut_once(uint64_t seed, uint64_t k, bool ignore_sync)
         take_fault(&o, &h, "cut while recovering");
     }
     rq_sim_cut_at(sim, 0);
-    rq_sim_restart(sim);
+    restart(sim);
     for (int round = 0; o.good && round < 2; round++) {
+        if (round > 0) rq_sim_restart(sim);
         if (history_open(&h)) {
             history_check(&h);
             history_close(&h, true);
@@ -125,8 +142,55 @@ static void without_sync_the_same_test_fails(void **state)
     assert_true(failed > 10);
 }
 
+/* With the log's hand-over mode, a kill at call k, and possibly more; then checked, stopped cleanly, and checked again after
+ * a power cut. */
+static outcome kill_once(uint64_t seed, uint64_t k)
+{
+    outcome o = {.good = true};
+    rq_sim *sim;
+    history h;
+    assert_int_equal(rq_sim_new(seed, NULL, &sim), RQ_OK);
+    begin_history(&h, sim, seed);
+    history_hand_over(&h);
+    for (unsigned round = 0; o.good && round < 2; round++) {
+        rq_sim_cut_at(sim, round == 0 ? k : rq_sim_calls(sim) + 1 + rq_sim_random(sim) % 80);
+        if (history_open(&h)) {
+            history_steps(&h, STEPS);
+            history_close(&h, false);
+        }
+        if (round == 0) o.calls = rq_sim_calls(sim);
+        take_fault(&o, &h, "before the kill");
+        rq_sim_cut_at(sim, 0);
+        rq_sim_restart_process(sim);
+    }
+    for (int round = 0; o.good && round < 2; round++) {
+        if (round > 0) rq_sim_restart(sim);
+        if (history_open(&h)) {
+            history_check(&h);
+            history_close(&h, true);
+        }
+        take_fault(&o, &h, round == 0 ? "after the kill" : "after the clean stop");
+    }
+    history_clear(&h);
+    rq_sim_free(sim);
+    return o;
+}
+
+static void every_seed_survives_a_kill_in_hand_over_mode(void **state)
+{
+    (void)state;
+    seeds_range seeds = seeds_wanted(SEEDS / 2);
+    for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) {
+        outcome whole = kill_once(seed, 0);
+        if (!whole.good) fail_msg("seed %" PRIu64 " without a kill: %s", seed, whole.text);
+        uint64_t k = seeds_number("RQ_CUT", 1 + seed * 2654435761u % whole.calls);
+        outcome o = kill_once(seed, k);
+        if (!o.good) fail_msg("seed %" PRIu64 " killed at call %" PRIu64 ": %s", seed, k, o.text);
+    }
+}
+
 /* Each file call of a history fails once: no acknowledged write is lost, none is torn, and after a
- * restart everything works. */
+ * kill and a power cut everything works. */
 static outcome fail_once(uint64_t seed, uint64_t k, rq_err rc)
 {
     outcome o = {.good = true};
@@ -144,12 +208,15 @@ static outcome fail_once(uint64_t seed, uint64_t k, rq_err rc)
     o.calls = rq_sim_calls(sim);
     take_fault(&o, &h, "with the failing call");
     h.faults = false;
-    rq_sim_restart(sim);
-    if (o.good && history_open(&h)) {
-        history_check(&h);
-        history_close(&h, true);
+    rq_sim_restart_process(sim);
+    for (int round = 0; o.good && round < 2; round++) {
+        if (round > 0) rq_sim_restart(sim);
+        if (history_open(&h)) {
+            history_check(&h);
+            history_close(&h, round > 0);
+        }
+        take_fault(&o, &h, round == 0 ? "after the kill" : "after the power cut");
     }
-    take_fault(&o, &h, "after the restart");
     history_clear(&h);
     rq_sim_free(sim);
     return o;
@@ -174,6 +241,7 @@ int main(void)
         cmocka_unit_test(every_seed_survives_a_random_power_cut),
         cmocka_unit_test(a_power_cut_at_every_call_is_survived),
         cmocka_unit_test(without_sync_the_same_test_fails),
+        cmocka_unit_test(every_seed_survives_a_kill_in_hand_over_mode),
         cmocka_unit_test(every_failing_call_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -266,6 +266,25 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
     end(w);
 }
 
+/* Whichever call fails, a log with edits is not taken for the log of something that was dropped. */
+static void an_error_does_not_make_edits_forgotten(void **state)
+{
+    (void)state;
+    char region[64];
+    world *w = with_a_table();
+    rq_root *root;
+    region_of_t(w, region);
+    put_log(w, "MasterData/WALs/h,1,2/x", region, 7, false);
+    uint64_t fails_at = 0;
+    for (uint64_t nth = 1; fails_at <= rq_sim_calls(w->sim); nth++) {
+        rq_error why = {0};
+        fails_at = rq_sim_calls(w->sim) + nth;
+        rq_sim_fail_at(w->sim, fails_at, RQ_E_IO);
+        assert_int_not_equal(rq_root_open(w->env, &root, &why), RQ_OK);
+    }
+    end(w);
+}
+
 /* A file of HBase's procedure store with one record. */
 static void put_procedure(world *w, uint64_t id, const char *java_class, uint64_t parent,
                           Pb__ProcedureState state)
@@ -607,6 +626,7 @@ int main(void)
         cmocka_unit_test(a_damaged_folder_of_hbase_is_refused),
         cmocka_unit_test(a_folder_with_something_else_in_it_is_refused),
         cmocka_unit_test(logs_of_an_hbase_that_ran_in_between_are_not_passed_over),
+        cmocka_unit_test(an_error_does_not_make_edits_forgotten),
         cmocka_unit_test(only_procedures_of_a_crash_may_be_unfinished),
         cmocka_unit_test(hbase_writes_after_our_crash_are_not_mixed_with_the_log),
         cmocka_unit_test(a_lost_version_file_does_not_cost_a_table),

@@ -269,7 +269,7 @@ static void only_listed_hbase_files_count(void **state)
     write_file(&f, two, "t", "a", 5, 31, "not listed", NULL);
     const char *names[] = {NULL, "0000000000000000000000000000000a"};
     names[0] = rq_arena_cstr(&f.arena, read_list(&f).files[0].name);
-    assert_ok(rq__filelist_write(f.env->vfs, dir, names, 2, 1, NULL));
+    assert_ok(rq__filelist_write(f.env->vfs, dir, names, 2, true, 1, NULL));
     fixture_start(&f);
     assert_string_equal(read_text(&f, "", 0, true), "r/a:q/1/Put=ours\ns/a:q/5/Put=listed\n");
     /* Now the folder belongs to Rorqual again: a crash changes nothing, a clean stop writes the
@@ -288,6 +288,37 @@ static void only_listed_hbase_files_count(void **state)
     assert_ok(rq_vfs_write_new_file(f.env->vfs, torn, rq_slice_of("\0\0\0\1xxxxx", 9), NULL));
     assert_err(rq__filelist_read(f.env->vfs, dir, &f.arena, &l, NULL), RQ_E_CORRUPT);
     assert_ok(rq_vfs_remove(f.env->vfs, torn, NULL));
+    fixture_start(&f);
+    fixture_close(&f);
+}
+
+static void remove_manifest(fixture *f)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *slot = rq_arena_printf(&f->arena, ".rorqual/regions/%s.%d", f->info.encoded, i);
+        (void)!rq_vfs_remove(f->env->vfs, slot, NULL);
+    }
+}
+
+/* HBase, or a process killed before it had written a manifest, left the list: perhaps in the page cache only. */
+static void without_a_manifest_no_list_counts_as_durable(void **state)
+{
+    fixture f;
+    fixture_open(&f, env_of(state), listed, 1);
+    assert_ok(put(&f, "r", "a", "q", 1, "v"));
+    fixture_stop(&f, true);
+    uint64_t number = read_list(&f).number;
+    remove_manifest(&f);
+    const rq_engine_options o = {.config = f.config};
+    assert_ok(rq_engine_open(f.env, &o, &f.engine, NULL));
+    assert_ok(rq_region_open(f.engine, &f.info, f.schema, &f.region, NULL));
+    fixture_stop(&f, true);
+    assert_true(read_list(&f).number > number);
+    number = read_list(&f).number;
+    fixture_start(&f);
+    assert_string_equal(get(&f, "r", "a", "q"), "v");
+    fixture_stop(&f, true);
+    assert_int_equal(read_list(&f).number, number); /* a clean close has written it */
     fixture_start(&f);
     fixture_close(&f);
 }
@@ -311,11 +342,7 @@ static void a_list_without_a_number_is_the_oldest(void **state)
     assert_ok(rq_vfs_remove(f.env->vfs, ours, NULL));
     assert_int_equal(read_list(&f).number, 0);
     assert_int_equal(read_list(&f).count, 1);
-    /* Like HBase's folder: only the list determines which files exist. */
-    for (int i = 0; i < 2; i++) {
-        const char *slot = rq_arena_printf(&f.arena, ".rorqual/regions/%s.%d", f.info.encoded, i);
-        (void)!rq_vfs_remove(f.env->vfs, slot, NULL);
-    }
+    remove_manifest(&f); /* like HBase's folder: only the list determines which files exist */
     fixture_start(&f);
     assert_string_equal(get(&f, "r", "a", "q"), "v");
     assert_ok(put(&f, "s", "a", "q", 1, "v"));
@@ -401,6 +428,7 @@ int main(void)
         T(inputs_of_a_compaction_that_still_lie_there_are_passed_over),
         T(a_clean_stop_writes_the_list_of_the_file_tracker),
         T(only_listed_hbase_files_count),
+        T(without_a_manifest_no_list_counts_as_durable),
         T(a_list_without_a_number_is_the_oldest),
         T(another_tracker_believes_no_list_of_former_times),
         cmocka_unit_test(a_region_of_a_table_with_an_invalid_name_is_refused),

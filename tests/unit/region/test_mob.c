@@ -617,6 +617,38 @@ static void a_list_has_the_mob_files_of_a_compaction_that_has_committed(void **s
     end(&w);
 }
 
+static rq_err (*real_stat)(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why);
+
+static rq_err failing_stat(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why)
+{
+    if (strcmp(path, "mobdir") == 0) return rq_fail(why, RQ_E_IO, "mobdir: input/output error");
+    return real_stat(v, path, ret, why);
+}
+
+/* An image without the MOB files would pass for a whole one. */
+static void an_image_fails_if_mobdir_cannot_be_read(void **state)
+{
+    (void)state;
+    world w;
+    rq_holder *holder;
+    rq_error why = {0};
+    size_t files = 0;
+    begin(&w, 7, NULL);
+    assert_ok(put(&w.f, "r", "m", "y", 1, LARGE));
+    flush(&w);
+    rq_vfs *vfs = w.f.env->vfs;
+    const rq_image_sink sink = {count_mob_files, &files};
+    assert_ok(rq_retention_hold(rq_engine_retention(w.f.engine), "test", 1, &holder));
+    real_stat = vfs->stat;
+    vfs->stat = failing_stat;
+    assert_int_equal(rq_image_take(w.f.engine, holder, &sink, &why), RQ_E_IO);
+    vfs->stat = real_stat;
+    assert_ok(rq_image_take(w.f.engine, holder, &sink, &why));
+    assert_int_equal(files, 1);
+    rq_holder_release(holder);
+    end(&w);
+}
+
 /* --- the cleaner while an image is taken ----------------------------------------------------- */
 
 static struct {
@@ -761,6 +793,7 @@ int main(void)
         cmocka_unit_test(a_loaded_value_stays_in_its_file_until_a_compaction),
         cmocka_unit_test(the_cleaner_takes_no_manifest_for_committed_that_is_being_written),
         cmocka_unit_test(a_list_has_the_mob_files_of_a_compaction_that_has_committed),
+        cmocka_unit_test(an_image_fails_if_mobdir_cannot_be_read),
         cmocka_unit_test(a_list_has_the_mob_files_of_store_files_compacted_meanwhile),
         cmocka_unit_test(a_file_that_is_gone_is_named_or_passed_over),
         cmocka_unit_test(the_optimized_compaction_leaves_large_files),

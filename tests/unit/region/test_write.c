@@ -511,6 +511,41 @@ static void an_op_of_a_batch_fails_alone(void **state)
     assert_int_equal(rq__region_read_point(f->region), before + 1); /* one log record for both */
 }
 
+/* The log's records have a limit. */
+static void an_op_too_large_for_the_log_fails_alone(void **state)
+{
+    fixture *f = of(state);
+    enum { HALF = 9 << 20 }; /* a row of two: more than half of the log's buffer */
+    fixture_stop(f, true);
+    assert_ok(rq_config_set_pair(f->config, "rorqual.memory=268435456", NULL));
+    fixture_start(f);
+    char *half = malloc(HALF + 1);
+    assert_non_null(half);
+    memset(half, 'x', HALF);
+    half[HALF] = '\0';
+    rq_cell small = cell_of("a", "q", 1, RQ_TYPE_PUT, "v");
+    rq_cell large[2] = {cell_of("a", "q", 1, RQ_TYPE_PUT, half),
+                        cell_of("a", "r", 1, RQ_TYPE_PUT, half)};
+    static const char *const rows[] = {"r0", "r1", "r2"};
+    rq_mutation m[3];
+    rq_row_op ops[3];
+    for (int i = 0; i < 3; i++) {
+        m[i] = (rq_mutation){.type = RQ_MUTATE_PUT,
+                             .row = rq_slice_cstr(rows[i]),
+                             .cells = i == 1 ? large : &small,
+                             .cell_count = i == 1 ? 2 : 1};
+        ops[i] = (rq_row_op){.mutations = &m[i], .mutation_count = 1};
+    }
+    assert_err(rq_region_write_sync(f->region, ops, 3, NULL), RQ_E_REQUEST_TOO_BIG);
+    assert_ok(ops[0].rc);
+    assert_err(ops[1].rc, RQ_E_REQUEST_TOO_BIG);
+    assert_ok(ops[2].rc);
+    assert_string_equal(get(f, "r0", "a", "q"), "v");
+    assert_null(get(f, "r1", "a", "q"));
+    assert_string_equal(get(f, "r2", "a", "q"), "v");
+    free(half);
+}
+
 static void row_mutations_fail_as_a_whole(void **state)
 {
     fixture *f = of(state);
@@ -670,6 +705,7 @@ int main(void)
         T(a_condition_and_its_mutation_must_name_the_same_row),
         T(row_mutations_with_an_increment_read_the_state_before_them),
         T(an_op_of_a_batch_fails_alone),
+        T(an_op_too_large_for_the_log_fails_alone),
         T(row_mutations_fail_as_a_whole),
         T(the_later_put_of_a_batch_wins),
         T(the_cell_size_limit_counts_as_hbase_counts),

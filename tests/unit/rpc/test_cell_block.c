@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cell-block codecs and compressors: round trips, and invalid bytes. */
+/* Cell-block codecs and compressors: round trips, the libraries' own functions as the other side, and invalid bytes. */
 #include "rpc/cell_codec.h"
 #include "rpc/compressor.h"
 
 #include "base/random.h"
 #include "compress/codec.h"
 #include "../base/unit.h"
+
+#include <bzlib.h>
+#include <lz4.h>
+#include <snappy-c.h>
+#include <zlib.h>
+#include <zstd.h>
 
 static void fill_cells(rq_cellblock *b, unsigned count)
 {
@@ -172,6 +178,211 @@ static void compressors_round_trip(void **state)
     free(raw);
 }
 
+/* --- the libraries themselves ----------------------------------------------------------------- */
+/* *len: room at `out`, then what was written. */
+
+typedef bool (*convert)(rq_slice in, uint8_t *out, size_t *len);
+
+static bool inflate_all(rq_slice in, uint8_t *out, size_t *len, int window)
+{
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)in.ptr,
+                  .avail_in = (uInt)in.len,
+                  .next_out = out,
+                  .avail_out = (uInt)*len};
+    if (inflateInit2(&z, window) != Z_OK) return false;
+    bool ok = inflate(&z, Z_FINISH) == Z_STREAM_END && z.avail_in == 0;
+    *len = z.total_out;
+    inflateEnd(&z);
+    return ok;
+}
+
+static bool deflate_all(rq_slice in, uint8_t *out, size_t *len, int window)
+{
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)in.ptr,
+                  .avail_in = (uInt)in.len,
+                  .next_out = out,
+                  .avail_out = (uInt)*len};
+    if (deflateInit2(&z, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) != Z_OK) return false;
+    bool ok = deflate(&z, Z_FINISH) == Z_STREAM_END;
+    *len = z.total_out;
+    deflateEnd(&z);
+    return ok;
+}
+
+static bool zlib_unpack(rq_slice in, uint8_t *out, size_t *len)
+{
+    return inflate_all(in, out, len, 15);
+}
+
+static bool zlib_pack(rq_slice in, uint8_t *out, size_t *len)
+{
+    return deflate_all(in, out, len, 15);
+}
+
+static bool gzip_unpack(rq_slice in, uint8_t *out, size_t *len)
+{
+    return inflate_all(in, out, len, 15 + 16);
+}
+
+static bool gzip_pack(rq_slice in, uint8_t *out, size_t *len)
+{
+    return deflate_all(in, out, len, 15 + 16);
+}
+
+static bool snappy_unpack(rq_slice in, uint8_t *out, size_t *len)
+{
+    return snappy_uncompress((const char *)in.ptr, in.len, (char *)out, len) == SNAPPY_OK;
+}
+
+static bool snappy_pack(rq_slice in, uint8_t *out, size_t *len)
+{
+    return snappy_compress((const char *)in.ptr, in.len, (char *)out, len) == SNAPPY_OK;
+}
+
+static bool lz4_unpack(rq_slice in, uint8_t *out, size_t *len)
+{
+    int n = LZ4_decompress_safe((const char *)in.ptr, (char *)out, (int)in.len, (int)*len);
+    *len = (size_t)n;
+    return n >= 0;
+}
+
+static bool lz4_pack(rq_slice in, uint8_t *out, size_t *len)
+{
+    int n = LZ4_compress_default((const char *)in.ptr, (char *)out, (int)in.len, (int)*len);
+    *len = (size_t)n;
+    return n > 0;
+}
+
+static bool zstd_unpack(rq_slice in, uint8_t *out, size_t *len)
+{
+    *len = ZSTD_decompress(out, *len, in.ptr, in.len);
+    return !ZSTD_isError(*len);
+}
+
+static bool zstd_pack(rq_slice in, uint8_t *out, size_t *len)
+{
+    *len = ZSTD_compress(out, *len, in.ptr, in.len, 3);
+    return !ZSTD_isError(*len);
+}
+
+static bool bzip2_unpack(rq_slice in, uint8_t *out, size_t *len)
+{
+    unsigned n = (unsigned)*len;
+    int rc = BZ2_bzBuffToBuffDecompress((char *)out, &n, (char *)(uintptr_t)in.ptr,
+                                        (unsigned)in.len, 0, 0);
+    *len = n;
+    return rc == BZ_OK;
+}
+
+static bool bzip2_pack(rq_slice in, uint8_t *out, size_t *len)
+{
+    unsigned n = (unsigned)*len;
+    int rc = BZ2_bzBuffToBuffCompress((char *)out, &n, (char *)(uintptr_t)in.ptr, (unsigned)in.len,
+                                      9, 0, 0);
+    *len = n;
+    return rc == BZ_OK;
+}
+
+/* In the order of `compressors`. */
+static const struct {
+    convert pack, unpack;
+    bool framed; /* by Hadoop */
+} libraries[] = {
+    {zlib_pack, zlib_unpack, false},    {gzip_pack, gzip_unpack, false},
+    {snappy_pack, snappy_unpack, true}, {lz4_pack, lz4_unpack, true},
+    {zstd_pack, zstd_unpack, false},    {zstd_pack, zstd_unpack, true},
+    {bzip2_pack, bzip2_unpack, false},
+};
+_Static_assert(RQ_ARRAY_LEN(libraries) == RQ_ARRAY_LEN(compressors), "one for each compressor");
+
+/* be32 length of the bytes, then (be32 length, chunk) until they are complete; repeated. */
+static void library_unpack(size_t i, rq_slice packed, uint8_t *out, size_t *len)
+{
+    rq_cursor c = rq_cursor_of(packed);
+    size_t room = *len, at = 0;
+    if (!libraries[i].framed) {
+        assert_true(libraries[i].unpack(packed, out, len));
+        return;
+    }
+    while (rq_cursor_left(&c) > 0) {
+        uint32_t whole, n;
+        assert_true(rq_cursor_be32(&c, &whole));
+        for (size_t end = at + whole; at < end;) {
+            rq_slice chunk;
+            assert_true(rq_cursor_be32(&c, &n) && rq_cursor_bytes(&c, n, &chunk));
+            size_t got = room - at;
+            assert_true(libraries[i].unpack(chunk, out + at, &got));
+            assert_true(got > 0 && at + got <= end);
+            at += got;
+        }
+    }
+    *len = at;
+}
+
+static void library_pack(size_t i, rq_slice raw, uint8_t *out, size_t *len)
+{
+    const size_t chunk = 50000;
+    size_t room = *len, at = 4;
+    if (!libraries[i].framed) {
+        assert_true(libraries[i].pack(raw, out, len));
+        return;
+    }
+    rq_put_be32(out, (uint32_t)raw.len);
+    for (size_t from = 0; from < raw.len; from += chunk) {
+        size_t n = raw.len - from < chunk ? raw.len - from : chunk;
+        size_t got = room - at - 4;
+        assert_true(libraries[i].pack(rq_slice_of(raw.ptr + from, n), out + at + 4, &got));
+        rq_put_be32(out + at, (uint32_t)got);
+        at += 4 + got;
+    }
+    *len = at;
+}
+
+static void check_with_library(size_t i, rq_slice raw, bool slices)
+{
+    const rq_compressor *c = rq__compressor_find(compressors[i]);
+    size_t room = 2 * raw.len + 1000;
+    uint8_t *other = malloc(room);
+    rq_buf packed = {0}, back = {0};
+    assert_non_null(other);
+    if (slices)
+        pack_in_slices(c, raw, &packed);
+    else
+        assert_int_equal(rq__compressor_pack(c, raw, &packed), RQ_OK);
+    size_t len = room;
+    library_unpack(i, rq_buf_slice(&packed), other, &len);
+    assert_int_equal(len, raw.len);
+    assert_memory_equal(other, raw.ptr, raw.len);
+    len = room;
+    library_pack(i, raw, other, &len);
+    assert_int_equal(rq__compressor_unpack(c, rq_slice_of(other, len), raw.len, &back, NULL),
+                     RQ_OK);
+    assert_int_equal(back.len, raw.len);
+    assert_memory_equal(back.ptr, raw.ptr, raw.len);
+    if (raw.len <= 100) check_unpacking(c, rq_slice_of(other, len), raw.ptr, raw.len);
+    rq_buf_clear(&packed);
+    rq_buf_clear(&back);
+    free(other);
+}
+
+static void compressors_agree_with_their_libraries(void **state)
+{
+    (void)state;
+    enum { MAX = 200001 };
+    uint8_t *raw = malloc(MAX);
+    rq_random r;
+    assert_non_null(raw);
+    rq_random_seed(&r, 3);
+    for (size_t i = 0; i < MAX; i++)
+        raw[i] = i % 5 < 2 ? (uint8_t)rq_random_next(&r) : (uint8_t)(i / 300);
+    static const size_t lens[] = {1, 100, 65537, MAX};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(libraries); i++)
+        for (size_t k = 0; k < RQ_ARRAY_LEN(lens); k++)
+            for (int slices = 0; slices < 2; slices++)
+                check_with_library(i, rq_slice_of(raw, lens[k]), slices == 1);
+    free(raw);
+}
+
 static void random_bytes_do_not_decompress(void **state)
 {
     (void)state;
@@ -214,6 +425,7 @@ int main(void)
         cmocka_unit_test(cell_codecs_translate_there_and_back),
         cmocka_unit_test(codecs_are_found_by_java_class),
         cmocka_unit_test(compressors_round_trip),
+        cmocka_unit_test(compressors_agree_with_their_libraries),
         cmocka_unit_test(random_bytes_do_not_decompress),
         cmocka_unit_test(gzip_members_are_joined),
     };

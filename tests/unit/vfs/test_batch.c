@@ -116,13 +116,17 @@ static void a_repetition_makes_an_earlier_attempt_durable(void **state)
         batch = new_batch(sim);
         assert_int_equal(rq_vfs_write_new_file(batch, "d0/g", text, NULL), RQ_OK);
         assert_int_equal(rq_vfs_remove_tree(batch, "d1", NULL), RQ_OK);
+        assert_int_equal(rq_vfs_mkdirs(batch, "e/f/g", NULL), RQ_OK);
         rq_vfs_free(batch); /* simulates a killed process */
         batch = new_batch(sim);
+        assert_int_equal(rq_vfs_mkdirs(batch, "e/f/g", NULL), RQ_OK);
+        assert_int_equal(rq_vfs_write_new_file(batch, "e/f/g/h", text, NULL), RQ_OK);
         assert_int_equal(rq_vfs_write_new_file(batch, "d0/g", text, NULL), RQ_E_EXISTS);
         assert_int_equal(rq_vfs_remove_tree(batch, "d1", NULL), RQ_OK);
         assert_int_equal(rq_vfs_batch_end(batch, rq_sim_env(sim)->executor, RQ_OK, NULL), RQ_OK);
         rq_sim_run(sim);
         rq_sim_restart(sim);
+        if (!is_there(v, "e/f/g/h")) fail_msg("seed %d: a folder is lost", (int)seed);
         if (!is_there(v, "d0/g")) fail_msg("seed %d: the file is lost", (int)seed);
         if (rq_vfs_stat(v, "d1", &st, NULL) != RQ_E_NOT_FOUND)
             fail_msg("seed %d: the folder is back", (int)seed);
