@@ -825,20 +825,20 @@ static rq_err row_wait_timed_out(const rq_region *r, const rq_write *w, rq_error
                    row, r->info.encoded);
 }
 
+/* The op that waits fails; the batch goes on behind it. */
 static void expire_row_wait(rq_region *r, rq_write *w)
 {
     rq__batch *b = rq__batch_of(w);
-    rq__ended ended = {0};
     rq_error why;
     rq_error_clear(&why);
     rq_err rc = row_wait_timed_out(r, w, &why);
     unpark(r, b);
-    fail_rest(w, rc, &why);
-    end_batch(r, b, &ended);
-    rq__writes_finish(r, &ended);
+    rq__op_fail(&w->ops[b->next_op++], rc, &why);
+    b->waits_since_ns = 0;
+    rq__region_enqueue(r, &b->list.work);
 }
 
-/* Fails the writes that have waited too long for a locked row. */
+/* Fails the ops that have waited too long for a locked row. */
 static void expire_row_waits(rq_region *r)
 {
     rq_executor *ex = r->env.executor;

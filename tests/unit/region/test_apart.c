@@ -383,6 +383,33 @@ static void a_write_does_not_wait_for_a_row_for_ever(void **state)
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 2);
 }
 
+/* An op of a batch that has waited too long fails alone. */
+static void the_ops_behind_a_wait_are_done(void **state)
+{
+    apart_world *w = *state;
+    static const char *const rows[] = {"third", "row", "fourth"};
+    enum { OPS = RQ_ARRAY_LEN(rows) };
+    rq_cell cell = cell_of("a", "q", RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, "x");
+    rq_mutation mutations[OPS];
+    rq_row_op ops[OPS] = {0};
+    rq_error why;
+    for (size_t i = 0; i < OPS; i++) {
+        mutations[i] = (rq_mutation){
+            .type = RQ_MUTATE_PUT, .row = rq_slice_cstr(rows[i]), .cells = &cell, .cell_count = 1};
+        ops[i].mutations = &mutations[i];
+        ops[i].mutation_count = 1;
+    }
+    rq_error_clear(&why);
+    start_long(w);
+    assert_err(rq_region_write_sync(w->f.region, ops, OPS, &why), RQ_E_IOEXCEPTION);
+    for (size_t i = 0; i < OPS; i++)
+        assert_err(ops[i].rc, i == 1 ? RQ_E_IOEXCEPTION : RQ_OK);
+    assert_false(gave_up(w));
+    set_gate(w, false);
+    join(&w->op);
+    assert_ok(w->op.rc);
+}
+
 /* --- expired waits among young ones ------------------------------------------------------------- */
 
 enum { WAITS = 20000, OLD_NS = 5, YOUNG_NS = 10 };
@@ -614,6 +641,7 @@ int main(void)
         TEST(writes_to_the_same_row_wait),
         TEST(an_op_without_a_waiter_ends),
         TEST(a_wait_for_a_row_ends_with_its_client),
+        cmocka_unit_test_setup_teardown(the_ops_behind_a_wait_are_done, begin_impatient, end),
         cmocka_unit_test_setup_teardown(a_write_does_not_wait_for_a_row_for_ever, begin_impatient,
                                         end),
         TEST(expired_waits_are_found_in_one_pass),
