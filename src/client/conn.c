@@ -410,14 +410,14 @@ static rq_slice copied(rq_slice bytes, char *to, size_t size)
     return rq_slice_of(to, len);
 }
 
-/* With an id that no call has (-1) a server tells why it closes the connection, for example because it does not know
+/* With the id -1, which no call has, a server tells why it closes the connection, for example because it does not know
  * the service or the codec. The exception is that of all calls, and says whether a repetition may help. HBASE:
  * RpcConnection.readResponse. */
-static void lose_for_reason(rq__conn *c, const rq_exception_view *e)
+static void lose_for_reason(rq__conn *c, uint32_t id, const rq_exception_view *e)
 {
     /* copies: a call that is made meanwhile may free the input buffer */
     char java_class[256], text[512];
-    if (e->java_class.len == 0) {
+    if (id != UINT32_MAX || e->java_class.len == 0) {
         lose(c, "a response to an unknown call");
         return;
     }
@@ -438,7 +438,7 @@ static bool take_frame(rq__conn *c, rq_slice frame)
         return false;
     }
     if (v.call_id >= c->call_cap) {
-        lose_for_reason(c, &v.exception);
+        lose_for_reason(c, v.call_id, &v.exception);
         return false;
     }
     pending call = c->calls[v.call_id];

@@ -113,12 +113,12 @@ struct rq_op_batch {
     size_t part_at;
     bool in_group;
     struct rq__batch_run *collecting; /* puts and deletes of this group */
-    struct rq__batch_run
-        *atomics;         /* atomic groups, the last ones that were left; not submitted yet */
-    size_t no_run_before; /* part of this group; the parts before it use small_run */
-    struct rq__batch_run *small_run; /* used when there is no memory for a larger one, or NULL */
-    size_t ahead;                    /* gets before this part were prefetched */
-    rq_arena *write_arena;           /* of the write that is being decoded; until its run ends */
+    struct rq__batch_run *atomics;    /* the atomic groups left last; not submitted yet */
+    uint64_t *row_marks;              /* of `atomics`; in the arena */
+    size_t no_run_before;             /* part of this group; the parts before it use small_run */
+    struct rq__batch_run *small_run;  /* used when there is no memory for a larger one, or NULL */
+    size_t ahead;                     /* gets before this part were prefetched */
+    rq_arena *write_arena;            /* of the write that is being decoded; until its run ends */
     size_t runs_running;
     rq_region *first_region; /* of the first group that was left; a reference */
     rq_meter meter;

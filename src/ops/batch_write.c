@@ -31,7 +31,7 @@ typedef struct rq__batch_run {
     rq_mutation *mutations; /* one of each op; NULL: the ops are atomic groups */
     uint32_t *indexes;      /* of each op's part; NULL likewise */
     void **groups;  /* the caller's, of each atomic group; NULL: the ops are parts of `group` */
-    uint64_t *rows; /* of two or more atomic groups: marks of their rows (mark_rows) */
+    bool has_marks; /* b->row_marks has the rows of its atomic groups */
     size_t op_count;
     size_t cap;       /* of the arrays */
     bool awaited;     /* the batch continues when it is done */
@@ -339,9 +339,9 @@ RQ_COLD static rq_err pass_gate(rq_op_batch *b, const rq_mutation *m, rq_error *
 
 /* --- all parts of a group as one op ----------------------------------------------------------- */
 
-/* Marks of the rows of a run's atomic groups. A group of a row that has a mark begins another run and waits for this one:
- * all ops of a run have the same timestamp, and a delete would hide a put behind it. Rows may share a mark; then a group
- * waits without need. */
+/* Marks of the rows of a run's atomic groups, if there are two or more; one set, because only one run is collected at a
+ * time. A group of a row that has a mark begins another run and waits for this one: ops of a run may have the same
+ * timestamp, and a delete would hide a put behind it. Rows may share a mark; then a group waits without need. */
 #define ROW_MARKS 8192
 
 static size_t mark_of(rq_slice row)
@@ -386,15 +386,18 @@ static bool double_room(run *r)
 /* With the run's first op, before another one comes. */
 static bool begin_marks(run *r)
 {
-    r->rows = rq_arena_calloc(r->batch->read.op.arena, ROW_MARKS / 64, sizeof *r->rows);
-    if (r->rows != NULL) mark_rows(r->rows, &r->ops[0]);
-    return r->rows != NULL;
+    rq_op_batch *b = r->batch;
+    if (b->row_marks == NULL) b->row_marks = rq_arena_alloc(b->read.op.arena, ROW_MARKS / 8);
+    if (b->row_marks == NULL) return false;
+    memset(b->row_marks, 0, ROW_MARKS / 8);
+    mark_rows(b->row_marks, &r->ops[0]);
+    return r->has_marks = true;
 }
 
 static bool has_room_for(run *r, const rq_row_op *op)
 {
-    if (r->rows == NULL && !begin_marks(r)) return false;
-    return !has_marked_row(r->rows, op) && (r->op_count < r->cap || double_room(r));
+    if (!r->has_marks && !begin_marks(r)) return false;
+    return !has_marked_row(r->batch->row_marks, op) && (r->op_count < r->cap || double_room(r));
 }
 
 static bool may_join(run *r, const rq_row_op *op)
@@ -422,7 +425,7 @@ static rq_err add_atomic(rq_op_batch *b, const rq_row_op *op, bool *ret_wait)
 {
     run *r = atomic_run(b, op, ret_wait);
     if (r == NULL) return RQ_E_NO_MEMORY;
-    if (r->rows != NULL) mark_rows(r->rows, op);
+    if (r->has_marks) mark_rows(b->row_marks, op);
     r->groups[r->op_count] = b->group;
     r->ops[r->op_count++] = *op;
     return RQ_OK;

@@ -546,10 +546,20 @@ static outcome stop_behind(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
     return INTERRUPTED;
 }
 
-static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
+/* The timestamp of the op's cells. Single puts and deletes of a batch share that of its first time slice (HBASE:
+ * doMiniBatchMutate). An op that reads or has several mutations is a call of its own in HBase; it may run long after the
+ * batch began, and then its cells must not be older than those that it has read. */
+static int64_t time_of(const rq__batch *b, const rq_row_op *op, bool reads, int64_t slice_ms)
+{
+    return reads || op->mutation_count > 1 ? slice_ms : b->now_ms;
+}
+
+/* `slice_ms`: the time of this slice. */
+static outcome run_grouped(rq_region *r, rq__batch *b, int64_t slice_ms)
 {
     rq_write *w = rq__write_of(b);
     rq__group *g = r->group;
+    int64_t now_ms = b->now_ms;
     for (size_t i = b->next_op; i < w->op_count; i++) {
         rq_row_op *op = &w->ops[i];
         if (RQ_UNLIKELY(r->apart != NULL || b->waits_since_ns != 0)) {
@@ -560,6 +570,7 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
             if (is_left_out) continue;
         }
         bool reads = rq__op_reads(op);
+        int64_t op_ms = time_of(b, op, reads, slice_ms);
         bool begins_to_read = reads && !has_read_apart(b);
         if (RQ_UNLIKELY(!begins_to_read && is_too_long(r, b, op)))
             return leave_lane(r, b, i, now_ms);
@@ -577,7 +588,7 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
             g->first_op = i;
         }
         if (reads) {
-            outcome o = run_reading(r, b, i, now_ms);
+            outcome o = run_reading(r, b, i, op_ms);
             if (o != ENDED) return o;
             if (RQ_UNLIKELY(b->read_steps > READ_STEPS_MAX) && b->latch == NULL) {
                 refuse_rest(r, b, i + 1);
@@ -586,7 +597,7 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
         } else {
             rq_error why; /* not cleared: a kilobyte for each */
             why.code = RQ_OK;
-            rq_err rc = add_plain(r, op, now_ms, &why);
+            rq_err rc = add_plain(r, op, op_ms, &why);
             if (RQ_UNLIKELY(rc != RQ_OK)) rq__op_fail(op, rc, &why);
         }
         outcome o = stop_behind(r, b, i, now_ms);
@@ -611,11 +622,11 @@ static int64_t stamp(rq_region *r, int64_t now_ms)
     return r->owned == NULL ? now_ms : rq__owned_stamp(r, now_ms);
 }
 
-/* All ops of a batch have the timestamp of its first time slice. HBASE: doMiniBatchMutate. */
 static outcome run_ops(rq_region *r, rq__batch *b, int64_t now_ms)
 {
-    if (b->now_ms == 0) b->now_ms = stamp(r, now_ms);
-    now_ms = b->now_ms;
+    now_ms = stamp(r, now_ms);
+    if (b->now_ms == 0) b->now_ms = now_ms;
+    if (now_ms < b->now_ms) now_ms = b->now_ms; /* the clock was set back */
     rq__group group;
     rq__group_begin(&group);
     r->group = &group;
@@ -835,7 +846,13 @@ static void expire_row_wait(rq_region *r, rq_write *w)
     unpark(r, b);
     rq__op_fail(&w->ops[b->next_op++], rc, &why);
     b->waits_since_ns = 0;
-    rq__region_enqueue(r, &b->list.work);
+    if (b->next_op < w->op_count) {
+        rq__region_enqueue(r, &b->list.work);
+        return;
+    }
+    rq__ended ended = {0};
+    end_batch(r, b, &ended); /* it would be held if memory is short */
+    rq__writes_finish(r, &ended);
 }
 
 /* Fails the ops that have waited too long for a locked row. */
