@@ -554,6 +554,13 @@ static int64_t time_of(const rq__batch *b, const rq_row_op *op, bool reads, int6
     return reads || op->mutation_count > 1 ? slice_ms : b->now_ms;
 }
 
+/* Whether READ_STEPS_MAX counts. Not for a thread's own batch, and not for atomic groups: those of a batch change
+ * different rows (ops/batch_write.c), so that none reads what the others have written. */
+static bool has_read_limit(const rq__batch *b, const rq_row_op *op)
+{
+    return b->latch == NULL && op->condition_count == 0 && op->mutation_count == 1;
+}
+
 /* `slice_ms`: the time of this slice. */
 static outcome run_grouped(rq_region *r, rq__batch *b, int64_t slice_ms)
 {
@@ -590,7 +597,7 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t slice_ms)
         if (reads) {
             outcome o = run_reading(r, b, i, op_ms);
             if (o != ENDED) return o;
-            if (RQ_UNLIKELY(b->read_steps > READ_STEPS_MAX) && b->latch == NULL) {
+            if (RQ_UNLIKELY(b->read_steps > READ_STEPS_MAX) && has_read_limit(b, op)) {
                 refuse_rest(r, b, i + 1);
                 return ENDED;
             }
