@@ -546,19 +546,26 @@ static outcome stop_behind(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
     return INTERRUPTED;
 }
 
-/* The timestamp of the op's cells. Single puts and deletes of a batch share that of its first time slice (HBASE:
- * doMiniBatchMutate). An op that reads or has several mutations is a call of its own in HBase; it may run long after the
- * batch began, and then its cells must not be older than those that it has read. */
-static int64_t time_of(const rq__batch *b, const rq_row_op *op, bool reads, int64_t slice_ms)
+/* Whether the op is one put or delete of a batch. Every other op is a call of its own in HBase. */
+static bool is_part(const rq_row_op *op)
 {
-    return reads || op->mutation_count > 1 ? slice_ms : b->now_ms;
+    return op->mutation_count == 1 && op->condition_count == 0 &&
+           !rq__mutation_is_delta(&op->mutations[0]);
+}
+
+/* The timestamp of the op's cells. The puts and deletes of a batch share that of its first time slice. HBASE:
+ * doMiniBatchMutate. Another op may run long after the batch began, and its cells must not be older than those that it
+ * has read. */
+static int64_t time_of(const rq__batch *b, const rq_row_op *op, int64_t slice_ms)
+{
+    return is_part(op) ? b->now_ms : slice_ms;
 }
 
 /* Whether READ_STEPS_MAX counts. Not for a thread's own batch, and not for atomic groups: those of a batch change
  * different rows (ops/batch_write.c), so that none reads what the others have written. */
 static bool has_read_limit(const rq__batch *b, const rq_row_op *op)
 {
-    return b->latch == NULL && op->condition_count == 0 && op->mutation_count == 1;
+    return b->latch == NULL && is_part(op);
 }
 
 /* `slice_ms`: the time of this slice. */
@@ -577,7 +584,7 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t slice_ms)
             if (is_left_out) continue;
         }
         bool reads = rq__op_reads(op);
-        int64_t op_ms = time_of(b, op, reads, slice_ms);
+        int64_t op_ms = time_of(b, op, slice_ms);
         bool begins_to_read = reads && !has_read_apart(b);
         if (RQ_UNLIKELY(!begins_to_read && is_too_long(r, b, op)))
             return leave_lane(r, b, i, now_ms);
