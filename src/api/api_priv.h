@@ -41,10 +41,17 @@ rq_err rq__take_changes(const rq_change *changes, size_t count, rq_arena *arena,
 RQ_NODISCARD
 rq_err rq__take_check(const rq_check *check, rq_arena *arena, rq_checking *ret, rq_error *why);
 
-/* Copies names and values (attributes.c). */
 RQ_NODISCARD
-rq_err rq__take_attributes(const rq_named_bytes *given, size_t count, rq_arena *arena,
-                           rq_named_list *ret, rq_error *why);
+rq_err rq__take_some_attributes(const rq_named_bytes *given, size_t count, rq_arena *arena,
+                                rq_named_list *ret, rq_error *why);
+/* Copies names and values (attributes.c). Most requests have none. */
+RQ_NODISCARD
+static inline rq_err rq__take_attributes(const rq_named_bytes *given, size_t count, rq_arena *arena,
+                                         rq_named_list *ret, rq_error *why)
+{
+    *ret = (rq_named_list){0};
+    return RQ_LIKELY(count == 0) ? RQ_OK : rq__take_some_attributes(given, count, arena, ret, why);
+}
 /* A copy of `in` in the arena; its pointer is not NULL unless memory is exhausted. */
 RQ_NODISCARD
 rq_err rq__keep_slice(rq_arena *arena, rq_slice *in, rq_error *why);

@@ -122,10 +122,9 @@ static rq_err check_column(const rq_column *c, rq_error *why)
     return check_family(rq_slice_of_bytes(c->family), why);
 }
 
-static rq_err pick_columns(const rq_column *columns, size_t count, rq_arena *arena, rq_reading *ret,
-                           rq_error *why)
+static rq_err pick_some_columns(const rq_column *columns, size_t count, rq_arena *arena,
+                                rq_reading *ret, rq_error *why)
 {
-    if (count == 0) return RQ_OK;
     if (columns == NULL)
         return rq_fail(why, RQ_E_INVALID, "columns is NULL, but column_count is not 0");
     if (count > UINT32_MAX) return rq_fail(why, RQ_E_INVALID, "%zu columns are too many", count);
@@ -148,11 +147,16 @@ static rq_err pick_columns(const rq_column *columns, size_t count, rq_arena *are
     return RQ_OK;
 }
 
-/* A time range of a family that the request does not read has no effect. */
-static rq_err take_ranges(const rq_family_times *given, size_t count, rq_arena *arena,
-                          rq_reading *ret, rq_error *why)
+/* Many requests have none. */
+static inline rq_err pick_columns(const rq_column *columns, size_t count, rq_arena *arena,
+                                  rq_reading *ret, rq_error *why)
 {
-    if (count == 0) return RQ_OK;
+    return count == 0 ? RQ_OK : pick_some_columns(columns, count, arena, ret, why);
+}
+
+static rq_err take_some_ranges(const rq_family_times *given, size_t count, rq_arena *arena,
+                               rq_reading *ret, rq_error *why)
+{
     if (given == NULL || count > UINT16_MAX)
         return rq_fail(why, RQ_E_INVALID, "family_times is NULL, or has more than 65,535 entries");
     rq_family_range *ranges = rq_arena_alloc(arena, count * sizeof *ranges);
@@ -166,6 +170,13 @@ static rq_err take_ranges(const rq_family_times *given, size_t count, rq_arena *
     ret->ranges = ranges;
     ret->range_count = count;
     return RQ_OK;
+}
+
+/* Most requests have none. A time range of a family that the request does not read has no effect. */
+static inline rq_err take_ranges(const rq_family_times *given, size_t count, rq_arena *arena,
+                                 rq_reading *ret, rq_error *why)
+{
+    return RQ_LIKELY(count == 0) ? RQ_OK : take_some_ranges(given, count, arena, ret, why);
 }
 
 /* --- reads ------------------------------------------------------------------------------------ */

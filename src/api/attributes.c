@@ -21,11 +21,9 @@ static rq_err take_one(const rq_named_bytes *given, rq_arena *arena, rq_named *r
     return rq__keep_slice(arena, &ret->value, why);
 }
 
-rq_err rq__take_attributes(const rq_named_bytes *given, size_t count, rq_arena *arena,
-                           rq_named_list *ret, rq_error *why)
+rq_err rq__take_some_attributes(const rq_named_bytes *given, size_t count, rq_arena *arena,
+                                rq_named_list *ret, rq_error *why)
 {
-    *ret = (rq_named_list){0};
-    if (count == 0) return RQ_OK;
     if (given == NULL || count > UINT16_MAX)
         return rq_fail(why, RQ_E_INVALID, "the attributes are NULL, or too many");
     rq_named *items = rq_arena_alloc(arena, count * sizeof *items);

@@ -43,7 +43,8 @@ static void print_text(const rq_canary_read *r, const char *state)
 {
     printf("%s\t", state);
     rq__print_bytes(r->region.name.len > 0 ? r->region.name : rq_slice_cstr(r->table));
-    if (r->region.host != NULL) printf("\t%s:%u", r->region.host, r->region.port);
+    if (r->region.host != NULL && r->region.host[0] != '\0')
+        printf("\t%s:%u", r->region.host, r->region.port);
     if (r->err != RQ_OK)
         printf("\t%s\n", r->why);
     else

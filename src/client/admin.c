@@ -420,18 +420,20 @@ static rq_err put_compact(rq_buf *b, const rq__region *r, rq_slice family, bool 
     return family.len == 0 ? RQ_OK : rq_pb_put_bytes(b, 3, family);
 }
 
-/* The region's server and its connection are looked up for each attempt, because a pause may replace them. */
+/* The region's server and its connection are looked up for each attempt, because a pause may replace them. A region without
+ * a server is left out. HBASE: RawAsyncHBaseAdmin.compact. */
 rq_err rq_client_compact(rq_client_table *t, size_t i, rq_slice family, bool major,
                          rq_client_failure *ret_failure)
 {
     rq_client *c = t->client;
     rq__map_used(t);
+    *ret_failure = (rq_client_failure){.retry = false};
+    if (t->regions[i].server == RQ__NO_SERVER) return RQ_OK;
     const rq__address at = c->servers[t->regions[i].server].at;
     const rq_client_target to = {
         .host = rq_slice_cstr(at.host), .port = at.port, .service = "AdminService"};
     rq__repeat repeat = repeat_of(c);
     rq_buf request = {0}, answer = {0};
-    *ret_failure = (rq_client_failure){.retry = false};
     rq_err rc = put_compact(&request, &t->regions[i], family, major);
     for (bool goes_on = rc == RQ_OK; goes_on;) {
         rc = rq_client_call(c, &to, "CompactRegion", rq_buf_slice(&request), NULL, &answer,
@@ -451,7 +453,7 @@ rq_err rq_client_call_region(rq_client_table *t, size_t i, const char *method, r
     rq_client *c = t->client;
     uint32_t server = t->regions[i].server;
     rq__conn *conn = NULL;
-    *ret_failure = (rq_client_failure){.retry = false};
+    *ret_failure = (rq_client_failure){.retry = server == RQ__NO_SERVER};
     RQ_TRY(rq__client_lane(c, server, 0, &conn));
     return call_server(c, conn, c->servers[server].at.host, method, message, ret, ret_failure);
 }

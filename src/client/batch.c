@@ -294,6 +294,7 @@ static void order_actions(rq_op *op)
         a->place = SIZE_MAX;
         if (a->done) continue;
         a->region = rq__map_locate(op->table, rq_slice_of(op->row.ptr + a->row.at, a->row.len));
+        if (a->region != NULL && a->region->server == RQ__NO_SERVER) a->region = NULL;
         if (a->region == NULL) continue;
         a->group = (size_t)(a->region - op->table->regions);
         op->order[op->ordered++] = (uint32_t)i;

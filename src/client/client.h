@@ -122,7 +122,7 @@ rq_err rq_client_table_read(rq_client_table *t, rq_error *why);
 /* REQUIRES: i below rq_client_table_regions. Ascending by start; valid until the next poll. */
 typedef struct rq_client_region {
     rq_slice name, start, end;
-    const char *host;
+    const char *host; /* "": the region has no server at present, but a replica of it has */
     uint16_t port;
 } rq_client_region;
 rq_client_region rq_client_table_region(const rq_client_table *t, size_t i);

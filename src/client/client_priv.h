@@ -69,6 +69,9 @@ typedef struct rq__replica {
     uint16_t id;
 } rq__replica;
 
+#define RQ__NO_SERVER                                                                              \
+    UINT32_MAX /* of a region: it is nowhere at present, but a replica of it is somewhere */
+
 typedef struct rq__region {
     rq_slice start;
     rq_slice end;
@@ -95,7 +98,8 @@ struct rq_client_table {
     bool refreshing;
     bool awaits_registry; /* begins to read when the registry has answered */
     rq_err refresh_err;
-    bool has_rows; /* hbase:meta has regions of the table, perhaps none with a server */
+    int64_t refreshed_ns; /* when the last reading ended */
+    bool has_rows;        /* hbase:meta has regions of the table, perhaps none with a server */
     bool next_has_rows;
     char *refresh_text; /* NULL: nothing is known */
     rq_arena next_arena;
@@ -244,6 +248,8 @@ bool rq__map_replica(const rq__region *r, uint16_t id, uint32_t *ret_server,
                      rq_slice *ret_specifier);
 /* Starts to reload the map, unless it is being loaded. */
 void rq__map_refresh(rq_client_table *t);
+/* A region has no server, and its replicas answer instead: reads the map again, but not for every such read. */
+void rq__map_lacks_server(rq_client_table *t);
 /* Called when the registry has answered or failed; the result is in c->registry. */
 void rq__map_registry_answered(rq_client *c);
 

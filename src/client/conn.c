@@ -403,21 +403,42 @@ static rq_slice simple_name(rq_slice java_class)
     return java_class;
 }
 
+static rq_slice copied(rq_slice bytes, char *to, size_t size)
+{
+    size_t len = bytes.len < size ? bytes.len : size;
+    if (len > 0) memcpy(to, bytes.ptr, len);
+    return rq_slice_of(to, len);
+}
+
+/* With the id -1, which no call has, a server tells why it closes the connection, for example because it does not know
+ * the service or the codec. The exception is that of all calls, and says whether a repetition may help. HBASE:
+ * RpcConnection.readResponse. */
+static void lose_for_reason(rq__conn *c, uint32_t id, const rq_exception_view *e)
+{
+    /* copies: a call that is made meanwhile may free the input buffer */
+    char java_class[256], text[512];
+    if (id != UINT32_MAX || e->java_class.len == 0) {
+        lose(c, "a response to an unknown call");
+        return;
+    }
+    rq_reply reply = {.err = rq__err_of_class(e->java_class),
+                      .retry = !e->do_not_retry,
+                      .java_class = copied(e->java_class, java_class, sizeof java_class),
+                      .text = copied(e->text, text, sizeof text)};
+    reply.kind = simple_name(reply.java_class);
+    disconnect(c, &reply);
+}
+
 /* False: the connection is lost. */
 static bool take_frame(rq__conn *c, rq_slice frame)
 {
     rq_response_view v;
-    char text[256];
     if (rq__response_parse(frame, &v) != RQ_OK || !v.has_call_id) {
         lose(c, "the server's response is malformed");
         return false;
     }
     if (v.call_id >= c->call_cap) {
-        /* HBASE: with id -1 a server gives the reason before it closes the connection. */
-        snprintf(text, sizeof text, "%.*s",
-                 (int)(v.exception.text.len < 250 ? v.exception.text.len : 250),
-                 v.exception.text.len > 0 ? (const char *)v.exception.text.ptr : "");
-        lose(c, text[0] != 0 ? text : "a response to an unknown call");
+        lose_for_reason(c, v.call_id, &v.exception);
         return false;
     }
     pending call = c->calls[v.call_id];

@@ -5,7 +5,8 @@
  *
  *   idle ──call──► connecting ──► open ──lost──► idle        (the next call connects again)
  *
- * When the connection is lost every call in flight ends with RQ_E_IO, in the order of their ids. A
+ * When the connection is lost every call in flight ends with RQ_E_IO, in the order of their ids; with the server's
+ * exception if the server has said why. A
  * call that exceeds its time-out ends with RQ_E_CALL_TIMEOUT; a later response to it is dropped. If
  * very many calls have timed out, or the peer does not read very many bytes, the connection is closed.
  * Bytes are written at the end of the loop's iteration, so that calls made together are sent together.

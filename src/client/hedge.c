@@ -198,6 +198,7 @@ bool rq__hedge_instead(rq_op *op)
     h->count = 0;
     h->may_repeat = true;
     ask_others(op);
+    if (h->out > 0) rq__map_lacks_server(op->table);
     return h->out > 0;
 }
 

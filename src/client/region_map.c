@@ -6,8 +6,9 @@
  *    row <region name>: info:regioninfo = "PBUF" + RegionInfo, info:server = host:port,
  *                       info:server_<%04X> = host:port of a replica
  *
- * Parents of a split and regions without a server are left out. A row in such a gap has no region
- * for the time being; the operation is retried. */
+ * Parents of a split are left out, and regions that have no server and no replica with one. A row in such a gap has no
+ * region for the time being; the operation is retried. A region of which only replicas have a server is in the map for
+ * their sake. */
 #include "client/client_priv.h"
 
 #include "base/digest.h"
@@ -142,17 +143,32 @@ static rq_err add_replicas(rq_client_table *t, const meta_row *m, rq__region *r)
     return RQ_OK;
 }
 
+static bool has_server(const meta_row *m)
+{
+    bool has = m->server.len > 0;
+    for (size_t i = 0; !has && i < m->replica_count; i++)
+        has = m->replicas[i].server.len > 0;
+    return has;
+}
+
+static rq_err find_server(rq_client_table *t, const meta_row *m, uint32_t *ret)
+{
+    rq__address at;
+    *ret = RQ__NO_SERVER;
+    if (m->server.len == 0) return RQ_OK;
+    if (!rq__address_parse(m->server, &at)) return RQ_E_MALFORMED;
+    return rq__client_server(t->client, &at, ret);
+}
+
 static rq_err add_region(rq_client_table *t, const meta_row *m)
 {
     rq_slice start;
     rq_slice end;
     bool counts;
-    rq__address at;
     if (m->info.len > 0) t->next_has_rows = true;
-    if (m->info.len == 0 || m->server.len == 0) return RQ_OK; /* not assigned, or the table's row */
+    if (m->info.len == 0 || !has_server(m)) return RQ_OK; /* not assigned, or the table's row */
     RQ_TRY(parse_region_info(m->info, &start, &end, &counts));
     if (!counts) return RQ_OK;
-    if (!rq__address_parse(m->server, &at)) return RQ_E_MALFORMED;
     if (t->next_count == t->next_cap) {
         size_t cap = t->next_cap == 0 ? 16 : t->next_cap * 2;
         rq__region *regions = realloc(t->next_regions, cap * sizeof *regions);
@@ -161,7 +177,7 @@ static rq_err add_region(rq_client_table *t, const meta_row *m)
         t->next_cap = cap;
     }
     rq__region *r = &t->next_regions[t->next_count];
-    RQ_TRY(rq__client_server(t->client, &at, &r->server));
+    RQ_TRY(find_server(t, m, &r->server));
     r->start = rq_arena_copy(&t->next_arena, start);
     r->end = rq_arena_copy(&t->next_arena, end);
     rq_buf_reset(&t->request);
@@ -232,6 +248,7 @@ static void end_refresh(rq_client_table *t, rq_err err, rq_slice text)
 {
     t->refreshing = false;
     t->refresh_err = err;
+    t->refreshed_ns = rq_client_now_ns();
     free(t->refresh_text);
     t->refresh_text =
         text.len == 0 ? NULL : strndup((const char *)text.ptr, text.len > 400 ? 400 : text.len);
@@ -413,4 +430,12 @@ void rq__map_refresh(rq_client_table *t)
         find_meta(t);
     else
         read_meta(t);
+}
+
+/* While a region has no server and its replicas answer, the map is read again so often. */
+#define LACKS_SERVER_NS 1000000000
+
+void rq__map_lacks_server(rq_client_table *t)
+{
+    if (rq_client_now_ns() - t->refreshed_ns >= LACKS_SERVER_NS) rq__map_refresh(t);
 }

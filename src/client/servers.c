@@ -91,6 +91,7 @@ rq_err rq__client_server(rq_client *c, const rq__address *at, uint32_t *ret)
 
 rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **ret)
 {
+    if (RQ_UNLIKELY(server == RQ__NO_SERVER)) return RQ_E_NOT_SERVING_REGION;
     rq__server *s = &c->servers[server];
     lane %= c->options.lanes;
     if (s->lanes[lane] == NULL)
@@ -110,7 +111,7 @@ size_t rq__servers_count(const rq_client *c)
 static void mark(rq_client *c, const rq__region *regions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        c->servers[regions[i].server].is_named = true;
+        if (regions[i].server != RQ__NO_SERVER) c->servers[regions[i].server].is_named = true;
         for (size_t k = 0; k < regions[i].replica_count; k++)
             c->servers[regions[i].replicas[k].server].is_named = true;
     }

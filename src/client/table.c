@@ -216,7 +216,9 @@ static rq_slice name_of(rq_slice specifier)
 rq_client_region rq_client_table_region(const rq_client_table *t, size_t i)
 {
     const rq__region *r = &t->regions[i];
-    const rq__address *at = &t->client->servers[r->server].at;
+    static const rq__address nowhere = {.port = 0};
+    const rq__address *at =
+        r->server == RQ__NO_SERVER ? &nowhere : &t->client->servers[r->server].at;
     return (rq_client_region){.name = name_of(r->specifier),
                               .start = r->start,
                               .end = r->end,

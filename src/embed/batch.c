@@ -297,7 +297,7 @@ static rq_err batch_once(batch_job *j, rq_slot *slot, rq__embed_seat *s, rq_erro
         b->group_count = j->group_count;
         b->nonce_group = j->embed->nonce_group;
         b->out = &s->out;
-        rq__op_begin(j->embed, s, slot, &b->read.op, RQ_OP_BATCH);
+        rq__op_begin(s, slot, &b->read.op, RQ_OP_BATCH);
         rq_op_batch_start(b);
         rc = b->read.op.rc;
         if (rc != RQ_OK) *why = b->read.op.why;

@@ -379,10 +379,9 @@ static void op_done(rq_op *op)
     (void)op; /* its start returns now */
 }
 
-void rq__op_begin(rq__embed *e, rq__embed_seat *s, rq_slot *slot, rq_op *op, rq_op_kind kind)
+void rq__op_begin(rq__embed_seat *s, rq_slot *slot, rq_op *op, rq_op_kind kind)
 {
     rq_op_init(op, kind, s->ops, &slot->arena, op_done);
-    op->started_ns = e->executor->now_ns(e->executor);
 }
 
 /* --- regions ---------------------------------------------------------------------------------- */
@@ -409,6 +408,7 @@ static rq_err find_table(const rq__embed *e, rq__embed_seat *s, const rq_table *
     uint64_t view = rq_catalog_view_number(e->catalog);
     if (RQ_LIKELY(s->table_number == t->number && s->view_number == view)) return RQ_OK;
     s->table_number = 0;
+    s->region = NULL;
     s->table = rq_catalog_table_find(e->catalog, t->name);
     if (s->table == NULL)
         return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "%.*s", (int)t->name.len,
@@ -422,11 +422,11 @@ static rq_err find_table(const rq__embed *e, rq__embed_seat *s, const rq_table *
 rq_err rq__locate(const rq__embed *e, rq__embed_seat *s, const rq_table *t, rq_slice row,
                   rq_region **ret, rq_error *why)
 {
-    const rq_catalog_region *r;
     RQ_TRY(find_table(e, s, t, why));
-    RQ_TRY(rq_catalog_locate_in(s->table, row, &r, why));
-    if (RQ_UNLIKELY(r->region == NULL)) return not_open(e, t, why);
-    *ret = r->region;
+    if (s->region == NULL || !rq_region_info_contains(s->region->info, row))
+        RQ_TRY(rq_catalog_locate_in(s->table, row, &s->region, why));
+    if (RQ_UNLIKELY(s->region->region == NULL)) return not_open(e, t, why);
+    *ret = s->region->region;
     return RQ_OK;
 }
 

@@ -41,10 +41,11 @@ typedef struct rq__embed_seat {
     rq_epoch_member section;
     rq_ops_seat *ops;
     rq_cellblock out;
-    /* The table that was last looked up, valid in the view of that number. */
+    /* The table that was last looked up, and its region of the last row (NULL: none), valid in the view of that number. */
     uint64_t table_number; /* rq_table.number; 0: none */
     uint64_t view_number;
     const rq_catalog_table *table;
+    const rq_catalog_region *region;
 } rq__embed_seat;
 
 static inline rq__embed *rq__embed_of(rq_db *db)
@@ -68,7 +69,7 @@ static inline void rq__seat_exit(rq__embed *e, rq__embed_seat *s)
 }
 
 /* Initialises an op that ends before the function that starts it returns. */
-void rq__op_begin(rq__embed *e, rq__embed_seat *s, rq_slot *slot, rq_op *op, rq_op_kind kind);
+void rq__op_begin(rq__embed_seat *s, rq_slot *slot, rq_op *op, rq_op_kind kind);
 
 /* The open region that holds the row. In a section. RQ_E_TABLE_NOT_FOUND, RQ_E_TABLE_NOT_ENABLED,
  * RQ_E_NOT_SERVING_REGION. */

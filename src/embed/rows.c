@@ -19,7 +19,7 @@ static rq_err get_once(rq_table *t, rq_slot *slot, rq__embed_seat *s, const rq_g
     rq_err rc = rq__locate(e, s, t, get->row, &region, why);
     if (RQ_LIKELY(rc == RQ_OK)) rc = rq__getting_to_scan(get, region, &slot->arena, &g.scan, why);
     if (RQ_LIKELY(rc == RQ_OK)) {
-        rq__op_begin(e, s, slot, op, RQ_OP_GET);
+        rq__op_begin(s, slot, op, RQ_OP_GET);
         op->region = region;
         g.out = &s->out;
         rq_op_get_start(&g);
@@ -89,7 +89,7 @@ static rq_err change_once(rq_table *t, rq_slot *slot, rq__embed_seat *s, change_
     rq_err rc = rq__locate(e, s, t, j->changes[0].row, &region, why);
     if (RQ_LIKELY(rc == RQ_OK)) rc = fill(e, j, region, &slot->arena, why);
     if (RQ_LIKELY(rc == RQ_OK)) {
-        rq__op_begin(e, s, slot, op, RQ_OP_PUT);
+        rq__op_begin(s, slot, op, RQ_OP_PUT);
         op->region = region;
         rq_op_mutate_start(&j->mutate);
         rc = op->rc;

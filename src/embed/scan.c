@@ -172,7 +172,7 @@ static rq_err call_scanner(rq__embed *e, rq_slot *slot, rq__embed_seat *seat, sc
     op->allows_heartbeats = s->args->wants_cursors;
     op->timeout_ms = e->db.timeout_ms;
     op->out = &s->out;
-    rq__op_begin(e, seat, slot, base, RQ_OP_SCAN);
+    rq__op_begin(seat, slot, base, RQ_OP_SCAN);
     if (op->opens) {
         RQ_TRY(locate(e, seat, s, &base->region, why));
         RQ_TRY(keep_border(s, base->region));
@@ -425,7 +425,7 @@ static void close_scanner(rq__embed *e, rq_slot *slot, embed_scan *s)
         c.op.take = take;
         c.op.out = &s->out;
         rq_cellblock_reset(&s->out);
-        rq__op_begin(e, seat, slot, &c.op.read.op, RQ_OP_SCAN);
+        rq__op_begin(seat, slot, &c.op.read.op, RQ_OP_SCAN);
         rq__seat_enter(e, seat);
         rq_op_scan_start(&c.op);
         rq__seat_exit(e, seat);

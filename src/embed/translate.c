@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 /* HBASE: MobConstants. As service/decode.c. */
-static void take_mob_attributes(const rq_named_list *list, rq_scan *ret)
+RQ_COLD static void take_mob_attributes(const rq_named_list *list, rq_scan *ret)
 {
     const struct {
         const char *name;
@@ -43,7 +43,7 @@ rq_err rq__reading_to_scan(const rq_reading *r, const rq_region *region, rq_aren
     ret->check_existence_only = r->existence_only;
     ret->load_families_on_demand = !r->no_lazy_families;
     ret->read_uncommitted = r->reads_uncommitted;
-    take_mob_attributes(&r->attributes, ret);
+    if (RQ_UNLIKELY(r->attributes.count > 0)) take_mob_attributes(&r->attributes, ret);
     ret->max_versions = r->max_versions;
     ret->time_range = (rq_time_range){r->min_timestamp, r->max_timestamp};
     ret->store_limit = r->family_limit;

@@ -88,6 +88,14 @@ static bool follows_another(rq_op_batch *b)
     return follows;
 }
 
+/* Whether the group may have to wait for earlier ones. Not if it is executed behind them, in their run. */
+static bool begins_later(rq_op_batch *b)
+{
+    if (rq__batch_joins(b)) return false;
+    rq__batch_submit_atomics(b);
+    return follows_another(b);
+}
+
 static rq_err enter_group(rq_op_batch *b)
 {
     b->region = NULL;
@@ -104,7 +112,7 @@ static rq_err enter_group(rq_op_batch *b)
     }
     rq_region_ref(b->region);
     b->in_group = true;
-    b->follows = follows_another(b);
+    b->follows = begins_later(b);
     return RQ_LIKELY(rq__gate_policy(b->read.op.seat) == NULL) ? RQ_OK : ask_gate(b);
 }
 
@@ -252,9 +260,10 @@ void rq__batch_end_if_done(rq_op_batch *b)
     if (b->walked && b->runs_running == 0) end(b);
 }
 
-/* True: the group has ended. */
+/* True: the group has been left, and the next one can begin. */
 static bool work_atomic(rq_op_batch *b, rq_err *ret)
 {
+    bool wait = false;
     if (RQ_UNLIKELY(b->is_long) && !b->is_translated) {
         *ret = rq__batch_translate(b, NULL);
         if (*ret == RQ_OK) return false;
@@ -262,10 +271,11 @@ static bool work_atomic(rq_op_batch *b, rq_err *ret)
         rq_error_clear(&why);
         *ret = b->table->group_failed(b, *ret, &why);
     } else {
-        *ret = b->part_count == 0 ? RQ_OK : rq__batch_begin_atomic(b);
+        *ret = b->part_count == 0 ? RQ_OK : rq__batch_collect_atomic(b, &wait);
     }
     leave_group(b);
-    return true;
+    b->drains = wait && *ret == RQ_OK;
+    return !b->drains;
 }
 
 /* True: the group waits for all runs in progress. */
@@ -324,6 +334,7 @@ void rq__batch_walk(rq_op_batch *b)
         if (!waits_for_runs(b)) rq_op_read_wait(&b->read);
         return;
     }
+    rq__batch_submit_atomics(b);
     /* Runs in progress still report to the caller: the op ends with the last of them. */
     if (rc != RQ_OK) rq__batch_fail(b, rc);
     b->walked = true;

@@ -4,7 +4,9 @@
  * large request is decoded in slices while it is executed.
  *
  * A group is executed in one of two ways:
- *  - atomic: one write of all its parts, perhaps with a condition.
+ *  - atomic: one op of all its parts, perhaps with a condition. Atomic groups of one region that follow each
+ *    other are submitted as one run of ops, which are executed in their order and wait for the log together. A
+ *    group of a row that one of them changes begins another run, which waits for the first.
  *  - otherwise: each part on its own, in order, except that puts and deletes are collected. They
  *    are submitted to the region as one run when an append or an increment comes (which must see
  *    them, and must be seen by later parts), and at the end of the group. The batch waits for such
@@ -111,6 +113,8 @@ struct rq_op_batch {
     size_t part_at;
     bool in_group;
     struct rq__batch_run *collecting; /* puts and deletes of this group */
+    struct rq__batch_run *atomics;    /* the atomic groups left last; not submitted yet */
+    uint64_t *row_marks;              /* of `atomics`; in the arena */
     size_t no_run_before;             /* part of this group; the parts before it use small_run */
     struct rq__batch_run *small_run;  /* used when there is no memory for a larger one, or NULL */
     size_t ahead;                     /* gets before this part were prefetched */

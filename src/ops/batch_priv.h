@@ -26,9 +26,14 @@ static inline bool rq__batch_must_translate(const rq_op_batch *b, const rq_batch
 }
 
 /* --- batch_write.c ---------------------------------------------------------------------------- */
-/* All parts of the group as one write. */
+/* All parts of the group at hand as one op, added to the run of the atomic groups before it if they are of its region.
+ * *ret_wait: these have been submitted instead, and must end before the op's run is. */
 RQ_NODISCARD
-rq_err rq__batch_begin_atomic(rq_op_batch *b);
+rq_err rq__batch_collect_atomic(rq_op_batch *b, bool *ret_wait);
+/* Whether the group at hand, which has not begun, may be added to the run of atomic groups. */
+bool rq__batch_joins(const rq_op_batch *b);
+/* Submits the run of atomic groups, if there is one. */
+void rq__batch_submit_atomics(rq_op_batch *b);
 /* Adds a write to the collected ones of its group. *ret_wait: they must be submitted and finished
  * before the next part. RQ_E_AGAIN: it is decoded on another thread first. */
 RQ_NODISCARD

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The writes of a batch, grouped into runs that are passed to a region as a whole. An atomic group
- * is one op of the region. Otherwise writes are collected, one op each, until an append or
+ * is one op of the region, and atomic groups of one region that follow each other share a run, so that
+ * they wait for the log once. Otherwise writes are collected, one op each, until an append or
  * increment comes or the group ends. HBASE: RSRpcServices.doAtomicBatchOp, doNonAtomicBatchOp.
  *
  * A run lives in the op's arena. The caller learns its results when it is done.
@@ -9,7 +10,10 @@
  * the iteration waits for it each time, so that a batch of any length makes progress. */
 #include "ops/batch_priv.h"
 
+#include "base/fnv.h"
 #include "ops/mutate.h"
+
+#include <string.h>
 
 /* The memory of b->small_run. */
 typedef struct scratch {
@@ -22,12 +26,14 @@ typedef struct scratch {
 typedef struct rq__batch_run {
     rq_write write;
     rq_op_batch *batch;
+    rq_region *region; /* a reference while it is b->atomics */
     rq_row_op *ops;
-    rq_mutation *mutations; /* one of each op; NULL: atomic */
-    uint32_t *indexes;      /* of each op's part */
+    rq_mutation *mutations; /* one of each op; NULL: the ops are atomic groups */
+    uint32_t *indexes;      /* of each op's part; NULL likewise */
+    void **groups;  /* the caller's, of each atomic group; NULL: the ops are parts of `group` */
+    bool has_marks; /* b->row_marks has the rows of its atomic groups */
     size_t op_count;
-    size_t cap; /* of the arrays */
-    bool atomic;
+    size_t cap;       /* of the arrays */
     bool awaited;     /* the batch continues when it is done */
     bool running;     /* submitted, and not completely answered */
     scratch *scratch; /* of b->small_run; NULL: the writes are in the op's arena */
@@ -54,10 +60,13 @@ static run *run_alloc(rq_op_batch *b, size_t cap, bool atomic)
     rq_arena *arena = b->read.op.arena;
     run *r = rq_arena_alloc(arena, sizeof *r);
     if (r == NULL) return NULL;
-    *r = (run){.batch = b, .cap = cap, .atomic = atomic, .group = b->group};
+    *r = (run){.batch = b, .region = b->region, .cap = cap, .group = b->group};
     r->ops = rq_arena_alloc(arena, cap * sizeof *r->ops);
     if (r->ops == NULL) return NULL;
-    if (atomic) return r;
+    if (atomic) {
+        r->groups = rq_arena_alloc(arena, cap * sizeof *r->groups);
+        return r->groups == NULL ? NULL : r;
+    }
     r->mutations = rq_arena_alloc(arena, cap * sizeof *r->mutations);
     r->indexes = rq_arena_alloc(arena, cap * sizeof *r->indexes);
     return r->mutations == NULL || r->indexes == NULL ? NULL : r;
@@ -68,13 +77,18 @@ static run *run_linked(rq_op_batch *b, run *r)
     return r != NULL && rq_arena_link(b->read.op.arena, release_ops, r) == RQ_OK ? r : NULL;
 }
 
+static void limit_memory(rq_op_batch *b, bool on)
+{
+    rq_op *op = &b->read.op;
+    if (op->caller != NULL) op->caller->limit_memory(op, on);
+}
+
 /* For small parts it takes many times their bytes. */
 static run *run_new(rq_op_batch *b, size_t cap, bool atomic)
 {
-    rq_op *op = &b->read.op;
-    if (op->caller != NULL) op->caller->limit_memory(op, true);
+    limit_memory(b, true);
     run *r = run_alloc(b, cap, atomic);
-    if (op->caller != NULL) op->caller->limit_memory(op, false);
+    limit_memory(b, false);
     return run_linked(b, r);
 }
 
@@ -147,6 +161,7 @@ static run *small_run(rq_op_batch *b)
     r->op_count = r->answered = 0;
     r->refused = RQ_OK;
     r->refused_why = NULL;
+    r->region = b->region;
     r->group = b->group;
     return r;
 }
@@ -204,23 +219,26 @@ static rq_err answer_single(run *r, size_t i)
                              refused ? r->refused_why : op->why);
 }
 
-static rq_err answer_atomic(run *r)
+static rq_err answer_atomic(run *r, size_t i)
 {
-    count_op(r->batch, &r->ops[0]);
-    return r->batch->table->atomic_written(r->batch, r->group, &r->ops[0]);
+    count_op(r->batch, &r->ops[i]);
+    return r->batch->table->atomic_written(r->batch, r->groups[i], &r->ops[i]);
 }
 
 static void go_on_answering(rq_task *task);
 
 /* RQ_E_AGAIN: the time slice is over, and a task continues. */
-static rq_err answer_singles(run *r)
+static rq_err answer_ops(run *r)
 {
     const rq_ops_seat *seat = r->batch->read.op.seat;
     rq_meter meter = {0};
     rq_meter_begin(&meter);
     while (r->answered < r->op_count) {
-        RQ_TRY(answer_single(r, r->answered++));
-        if (r->answered == r->op_count || !rq_meter_spent(&meter, seat->executor, 1)) continue;
+        size_t i = r->answered++;
+        RQ_TRY(r->groups != NULL ? answer_atomic(r, i) : answer_single(r, i));
+        if (r->answered == r->op_count ||
+            !rq_meter_spent(&meter, seat->executor, r->ops[i].mutation_count))
+            continue;
         if (seat->lane == NULL) {
             rq_meter_begin(&meter);
             continue;
@@ -235,7 +253,7 @@ static rq_err answer_singles(run *r)
 /* True: all of it is answered. */
 static bool answer_run(run *r)
 {
-    rq_err rc = r->atomic ? answer_atomic(r) : answer_singles(r);
+    rq_err rc = answer_ops(r);
     if (rc == RQ_E_AGAIN) return false;
     if (rc != RQ_OK) rq__batch_fail(r->batch, rc);
     r->running = false;
@@ -281,7 +299,7 @@ RQ_COLD static void write_on_thread(run *r)
     rq_err rc = RQ_OK;
     if (r->refused == RQ_OK) {
         rq_epoch_exit(seat->ops->env.epoch, seat->section);
-        rc = rq_region_write_sync(b->region, r->ops, r->op_count, &b->read.op.why);
+        rc = rq_region_write_sync(r->region, r->ops, r->op_count, &b->read.op.why);
         rq_epoch_enter(seat->ops->env.epoch, seat->section);
     }
     (void)rc; /* each op has its own */
@@ -309,7 +327,7 @@ static bool submit(rq_op_batch *b, run *r, bool awaited)
     r->write.writer = seat->writer;
     r->write.gone = rq__op_gone(&b->read.op);
     r->write.done = written;
-    rq_region_write(b->region, &r->write);
+    rq_region_write(r->region, &r->write);
     return true;
 }
 
@@ -321,7 +339,99 @@ RQ_COLD static rq_err pass_gate(rq_op_batch *b, const rq_mutation *m, rq_error *
 
 /* --- all parts of a group as one op ----------------------------------------------------------- */
 
-rq_err rq__batch_begin_atomic(rq_op_batch *b)
+/* Marks of the rows of a run's atomic groups, if there are two or more; one set, because only one run is collected at a
+ * time. A group of a row that has a mark begins another run and waits for this one: ops of a run may have the same
+ * timestamp, and a delete would hide a put behind it. Rows may share a mark; then a group waits without need. */
+#define ROW_MARKS 8192
+
+static size_t mark_of(rq_slice row)
+{
+    uint64_t h = rq_fnv1a(RQ_FNV1A, row);
+    return (size_t)(h ^ h >> 32) % ROW_MARKS;
+}
+
+static void mark_rows(uint64_t *rows, const rq_row_op *op)
+{
+    for (size_t i = 0; i < op->mutation_count; i++) {
+        size_t mark = mark_of(op->mutations[i].row);
+        rows[mark / 64] |= (uint64_t)1 << mark % 64;
+    }
+}
+
+static bool has_marked_row(const uint64_t *rows, const rq_row_op *op)
+{
+    for (size_t i = 0; i < op->mutation_count; i++) {
+        size_t mark = mark_of(op->mutations[i].row);
+        if ((rows[mark / 64] >> mark % 64 & 1) != 0) return true;
+    }
+    return false;
+}
+
+/* REQUIRES: the run is not submitted. Its ops move. */
+static bool double_room(run *r)
+{
+    rq_arena *arena = r->batch->read.op.arena;
+    size_t cap = r->cap * 2;
+    rq_row_op *ops = rq_arena_alloc(arena, cap * sizeof *ops);
+    void **groups = rq_arena_alloc(arena, cap * sizeof *groups);
+    if (ops == NULL || groups == NULL) return false;
+    memcpy(ops, r->ops, r->op_count * sizeof *ops);
+    memcpy(groups, r->groups, r->op_count * sizeof *groups);
+    r->ops = ops;
+    r->groups = groups;
+    r->cap = cap;
+    return true;
+}
+
+/* With the run's first op, before another one comes. */
+static bool begin_marks(run *r)
+{
+    rq_op_batch *b = r->batch;
+    if (b->row_marks == NULL) b->row_marks = rq_arena_alloc(b->read.op.arena, ROW_MARKS / 8);
+    if (b->row_marks == NULL) return false;
+    memset(b->row_marks, 0, ROW_MARKS / 8);
+    mark_rows(b->row_marks, &r->ops[0]);
+    return r->has_marks = true;
+}
+
+static bool has_room_for(run *r, const rq_row_op *op)
+{
+    if (!r->has_marks && !begin_marks(r)) return false;
+    return !has_marked_row(r->batch->row_marks, op) && (r->op_count < r->cap || double_room(r));
+}
+
+static bool may_join(run *r, const rq_row_op *op)
+{
+    limit_memory(r->batch, true);
+    bool ret = has_room_for(r, op);
+    limit_memory(r->batch, false);
+    return ret;
+}
+
+/* The run for the op of the group at hand. NULL: no memory. */
+static run *atomic_run(rq_op_batch *b, const rq_row_op *op, bool *ret_wait)
+{
+    if (b->atomics != NULL) {
+        if (may_join(b->atomics, op)) return b->atomics;
+        rq__batch_submit_atomics(b);
+        *ret_wait = b->runs_running > 0;
+    }
+    b->atomics = run_new(b, 1, true);
+    if (b->atomics != NULL) rq_region_ref(b->region);
+    return b->atomics;
+}
+
+static rq_err add_atomic(rq_op_batch *b, const rq_row_op *op, bool *ret_wait)
+{
+    run *r = atomic_run(b, op, ret_wait);
+    if (r == NULL) return RQ_E_NO_MEMORY;
+    if (r->has_marks) mark_rows(b->row_marks, op);
+    r->groups[r->op_count] = b->group;
+    r->ops[r->op_count++] = *op;
+    return RQ_OK;
+}
+
+rq_err rq__batch_collect_atomic(rq_op_batch *b, bool *ret_wait)
 {
     rq_error why;
     rq_error_clear(&why);
@@ -330,12 +440,22 @@ rq_err rq__batch_begin_atomic(rq_op_batch *b)
     b->is_translated = false;
     for (size_t i = 0; rc == RQ_OK && b->is_gated && i < op.mutation_count; i++)
         rc = pass_gate(b, &op.mutations[i], &why);
-    run *r = rc == RQ_OK ? run_new(b, 1, true) : NULL;
-    if (rc == RQ_OK && r == NULL) rc = RQ_E_NO_MEMORY;
-    if (rc != RQ_OK) return b->table->group_failed(b, rc, &why);
-    r->ops[r->op_count++] = op;
+    if (rc == RQ_OK) rc = add_atomic(b, &op, ret_wait);
+    return rc == RQ_OK ? RQ_OK : b->table->group_failed(b, rc, &why);
+}
+
+bool rq__batch_joins(const rq_op_batch *b)
+{
+    return b->is_atomic && b->atomics != NULL && b->atomics->region == b->region;
+}
+
+void rq__batch_submit_atomics(rq_op_batch *b)
+{
+    run *r = b->atomics;
+    if (r == NULL) return;
+    b->atomics = NULL;
     submit(b, r, false);
-    return RQ_OK;
+    rq_region_unref(r->region);
 }
 
 /* --- each for itself -------------------------------------------------------------------------- */

@@ -37,6 +37,7 @@ static void pin_region(rq_op *op)
 void rq__gate_ask(rq_op *op, void (*run)(rq_op *op))
 {
     const rq_gate_policy *p = rq__gate_policy(op->seat);
+    rq__gate_start(op);
     if (op->repeats || p == NULL) { /* it may have been removed meanwhile */
         run(op);
         return;

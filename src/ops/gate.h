@@ -80,6 +80,19 @@ static inline const rq_gate_policy *rq__gate_policy(const rq_ops_seat *seat)
     return atomic_load_explicit(&((rq_ops_seat *)(uintptr_t)seat)->policy, memory_order_acquire);
 }
 
+/* Sets the start of an op whose caller has not read the clock. */
+static inline void rq__gate_start(rq_op *op)
+{
+    if (op->started_ns == 0) op->started_ns = op->seat->executor->now_ns(op->seat->executor);
+}
+
+/* Whether the seat's next op of the kind is in the sample. */
+static inline bool rq__gate_samples_next(const rq_ops_seat *seat, rq_op_kind kind)
+{
+    const rq_gate_counters *c = &seat->counters[kind];
+    return rq_sample_has(c->sample, atomic_load_explicit(&c->ops, memory_order_relaxed) + 1);
+}
+
 RQ_COLD void rq__gate_ask(rq_op *op, void (*run)(rq_op *op));
 RQ_COLD void rq__gate_settle(rq_op *op, uint64_t count);
 
@@ -87,6 +100,7 @@ RQ_COLD void rq__gate_settle(rq_op *op, uint64_t count);
  * later. The op's region is pinned while it is delayed. */
 static inline void rq_op_begin(rq_op *op, void (*run)(rq_op *op))
 {
+    if (RQ_UNLIKELY(rq__gate_samples_next(op->seat, op->kind))) rq__gate_start(op);
     if (RQ_LIKELY(rq__gate_policy(op->seat) == NULL))
         run(op);
     else

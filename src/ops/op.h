@@ -84,7 +84,7 @@ struct rq_op {
     /* Valid until the read section ends, and again in rq_op_end, which adds the op's duration to
      * the times of the region's table. NULL: not found yet, or no region. */
     rq_region *region;
-    uint64_t started_ns;  /* executor's clock */
+    uint64_t started_ns;  /* executor's clock; 0: the gate reads it if it times the op */
     uint64_t deadline_ns; /* UINT64_MAX: none */
     uint64_t trace_id;    /* 0: not traced */
     uint32_t priority;    /* 0: normal */
@@ -100,7 +100,7 @@ struct rq_op {
     rq_error why;
 };
 
-/* Sets the defaults of fields that the caller may set; started_ns is 0 and must be set. */
+/* Sets the defaults of fields that the caller may set. */
 static inline void rq_op_init(rq_op *op, rq_op_kind kind, rq_ops_seat *seat, rq_arena *arena,
                               void (*done)(rq_op *op))
 {

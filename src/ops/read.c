@@ -133,6 +133,7 @@ static void wait_on_thread(rq_op_read *read)
 void rq_op_read_wait(rq_op_read *read)
 {
     rq_op *op = &read->op;
+    rq__gate_start(op);
     op->has_waited = true;
     if (op->seat->lane == NULL) {
         wait_on_thread(read);

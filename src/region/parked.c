@@ -218,16 +218,22 @@ static rq_err row_wait_timed_out(const rq_region *r, const rq_write *w, rq_error
                    row, r->info.encoded);
 }
 
+/* The op that waits fails; the batch goes on behind it. */
 static void expire_row_wait(rq_region *r, rq_write *w)
 {
     rq__batch *b = rq__batch_of(w);
-    rq__ended ended = {0};
     rq_error why;
     rq_error_clear(&why);
     rq_err rc = row_wait_timed_out(r, w, &why);
     rq__batch_unpark(r, b);
-    rq__write_fail_rest(w, rc, &why);
-    rq__batch_end(r, b, &ended);
+    rq__op_fail(&w->ops[b->next_op++], rc, &why);
+    b->waits_since_ns = 0;
+    if (b->next_op < w->op_count) {
+        rq__region_enqueue(r, &b->list.work);
+        return;
+    }
+    rq__ended ended = {0};
+    rq__batch_end(r, b, &ended); /* it would be held if memory is short */
     rq__writes_finish(r, &ended);
 }
 

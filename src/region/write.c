@@ -312,7 +312,7 @@ static void begin_group(rq__group *g, const rq_row_op *op, int durability, size_
 
 /* Adds the plain op to the group. A large op begins a group of its own: the log may refuse its record, and the ops before it
  * must not fail with it. */
-static rq__outcome add_to_group(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
+static rq__outcome add_to_group(rq_region *r, rq__batch *b, size_t i, int64_t op_ms)
 {
     rq_row_op *op = &rq__write_of(b)->ops[i];
     rq__group *g = r->group;
@@ -320,22 +320,46 @@ static rq__outcome add_to_group(rq_region *r, rq__batch *b, size_t i, int64_t no
     size_t bytes = g->bytes;
     rq_error why; /* not cleared: a kilobyte for each */
     why.code = RQ_OK;
-    rq_err rc = add_plain(r, op, now_ms, &why);
+    rq_err rc = add_plain(r, op, op_ms, &why);
     if (RQ_UNLIKELY(rc == RQ_OK && before > 0 && g->bytes - bytes > GROUP_BYTES_MAX)) {
         rq__group_rollback(r, before);
-        rq__outcome o = rq__batch_commit_plain(r, b, i, now_ms);
+        rq__outcome o = rq__batch_commit_plain(r, b, i, b->now_ms);
         if (o != RQ__ENDED) return o;
         begin_group(g, op, g->durability, i);
-        rc = add_plain(r, op, now_ms, &why);
+        rc = add_plain(r, op, op_ms, &why);
     }
     if (RQ_UNLIKELY(rc != RQ_OK)) rq__op_fail(op, rc, &why);
     return RQ__ENDED;
 }
 
-static rq__outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
+/* Whether the op is one put or delete of a batch. Every other op is a call of its own in HBase. */
+static bool is_part(const rq_row_op *op)
+{
+    return op->mutation_count == 1 && op->condition_count == 0 &&
+           !rq__mutation_is_delta(&op->mutations[0]);
+}
+
+/* The timestamp of the op's cells. The puts and deletes of a batch share that of its first time slice. HBASE:
+ * doMiniBatchMutate. Another op may run long after the batch began, and its cells must not be older than those that it
+ * has read. */
+static int64_t time_of(const rq__batch *b, const rq_row_op *op, int64_t slice_ms)
+{
+    return is_part(op) ? b->now_ms : slice_ms;
+}
+
+/* Whether READ_STEPS_MAX counts. Not for a thread's own batch, and not for atomic groups: those of a batch change
+ * different rows (ops/batch_write.c), so that none reads what the others have written. */
+static bool has_read_limit(const rq__batch *b, const rq_row_op *op)
+{
+    return b->latch == NULL && is_part(op);
+}
+
+/* `slice_ms`: the time of this slice. */
+static rq__outcome run_grouped(rq_region *r, rq__batch *b, int64_t slice_ms)
 {
     rq_write *w = rq__write_of(b);
     rq__group *g = r->group;
+    int64_t now_ms = b->now_ms;
     for (size_t i = b->next_op; i < w->op_count; i++) {
         rq_row_op *op = &w->ops[i];
         if (RQ_UNLIKELY(r->apart != NULL || b->waits_since_ns != 0)) {
@@ -346,6 +370,7 @@ static rq__outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
             if (is_left_out) continue;
         }
         bool reads = rq__op_reads(op);
+        int64_t op_ms = time_of(b, op, slice_ms);
         bool begins_to_read = reads && !rq__batch_has_read_apart(b);
         if (RQ_UNLIKELY(!begins_to_read && rq__op_is_too_long(r, b, op)))
             return leave_lane(r, b, i, now_ms);
@@ -358,14 +383,14 @@ static rq__outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
         }
         if (g->count == 0) begin_group(g, op, durability, i);
         if (reads) {
-            rq__outcome o = rq__batch_read(r, b, i, now_ms);
+            rq__outcome o = rq__batch_read(r, b, i, op_ms);
             if (o != RQ__ENDED) return o;
-            if (RQ_UNLIKELY(b->read_steps > READ_STEPS_MAX) && b->latch == NULL) {
+            if (RQ_UNLIKELY(b->read_steps > READ_STEPS_MAX) && has_read_limit(b, op)) {
                 refuse_rest(r, b, i + 1);
                 return RQ__ENDED;
             }
         } else {
-            rq__outcome o = add_to_group(r, b, i, now_ms);
+            rq__outcome o = add_to_group(r, b, i, op_ms);
             if (RQ_UNLIKELY(o != RQ__ENDED)) return o;
         }
         rq__outcome o = stop_behind(r, b, i, now_ms);
@@ -390,11 +415,11 @@ static int64_t stamp(rq_region *r, int64_t now_ms)
     return r->owned == NULL ? now_ms : rq__owned_stamp(r, now_ms);
 }
 
-/* All ops of a batch have the timestamp of its first time slice. HBASE: doMiniBatchMutate. */
 static rq__outcome run_ops(rq_region *r, rq__batch *b, int64_t now_ms)
 {
-    if (b->now_ms == 0) b->now_ms = stamp(r, now_ms);
-    now_ms = b->now_ms;
+    now_ms = stamp(r, now_ms);
+    if (b->now_ms == 0) b->now_ms = now_ms;
+    if (now_ms < b->now_ms) now_ms = b->now_ms; /* the clock was set back */
     rq__group group;
     rq__group_begin(&group);
     r->group = &group;

@@ -33,6 +33,7 @@ static rq_err check_table(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualif
 
 static rq_err add_region(rq_client_region region, rq_region_finding *ret)
 {
+    if (region.port == 0) return RQ_OK; /* it has no server */
     return rq_region_found(ret, region.name, region.start, region.end,
                            RQ_HOST_PORT(region.host, region.port));
 }

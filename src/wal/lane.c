@@ -2,8 +2,9 @@
 /*
  * The log's own lane: everything that waits for the disk.
  *
- * - sync: makes written bytes durable, then wakes each lane with waiters once; repeats at once
- *   while there are more waiters.
+ * - sync: makes written bytes durable, then wakes each lane with waiters once; while there are more
+ *   waiters, the next sync follows in a task of its own. On an executor without threads a task runs
+ *   on the thread of a call, which returns when its own bytes are durable.
  * - write: bytes that pushes left behind.
  * - prewrite: fills the file with zeros ahead of the writers, so that fdatasync need not make new
  *   lengths and blocks durable with each batch, and a full disk is noticed early. Not in HANDOVER
@@ -634,11 +635,18 @@ static bool patience_is_over(rq_wal *wal)
     return over;
 }
 
+/* `syncs`: of the log, when the task began. Whether the rest is left to another task. */
+static bool has_done_its_part(const rq_wal *wal, uint64_t syncs)
+{
+    return wal->striped == NULL && wal->stats.syncs != syncs && sync_due(wal);
+}
+
 static void lane_loop(rq_wal *wal)
 {
+    uint64_t syncs = wal->stats.syncs;
     wal->lane_running = true;
     for (;;) {
-        while (lane_step(wal)) {
+        while (!has_done_its_part(wal, syncs) && lane_step(wal)) {
         }
         if (wal->pen != PEN_LANE || wal->striped != NULL) break;
         if (wal->broken != RQ_OK && !rq__wal_has_failed(wal))
@@ -647,6 +655,7 @@ static void lane_loop(rq_wal *wal)
         if (!wal->push_wanted) break;
     }
     wal->lane_running = false;
+    if (has_done_its_part(wal, syncs)) rq__wal_lane_wake(wal);
     bool tell = patience_is_over(wal);
     rq__wal_arm_timer(wal);
     bool press =

@@ -128,13 +128,12 @@ static rq_err rqpy_check_async(rq_table *table, rqpy_queue *queue, int64_t id, c
                                const char *bytes, rq_failure *why)
 {
     request r;
-    rq_check check;
     pending *p = pending_begin(&r, queue, id, numbers, bytes);
     if (p == NULL) return no_memory(why);
-    take_check(&r.in, &check);
+    take_check(&r.in, r.checks);
     take_changes(&r.in, r.changes, r.change_count);
-    rq_err e = rq_table_check_and_change_async(table, &check, r.changes, r.change_count, completed,
-                                               p, fresh(why));
+    rq_err e = rq_table_check_and_change_async(table, r.checks, r.changes, r.change_count,
+                                               completed, p, fresh(why));
     return request_begun(&r, e, p);
 }
 
@@ -145,7 +144,8 @@ static rq_err rqpy_batch_async(rq_table *table, rqpy_queue *queue, int64_t id, c
     pending *p = pending_begin(&r, queue, id, numbers, bytes);
     if (p == NULL) return no_memory(why);
     take_actions(&r);
-    rq_err e = rq_table_batch_async(table, r.actions, r.action_count, completed, p, fresh(why));
+    rq_err e =
+        rq_table_batch_checked_async(table, r.actions, r.action_count, completed, p, fresh(why));
     return request_begun(&r, e, p);
 }
 

@@ -76,29 +76,39 @@ static rq_err rqpy_check_and_change(rq_table *table, const char *numbers, const 
                                     bool *ret_done, char **ret, size_t *ret_len, rq_failure *why)
 {
     request r;
-    rq_check check;
     if (!request_begin(&r, numbers, bytes)) return no_memory(why);
-    take_check(&r.in, &check);
+    take_check(&r.in, r.checks);
     take_changes(&r.in, r.changes, r.change_count);
     rq_row *row = NULL;
-    rq_err e = rq_table_check_and_change(table, &check, r.changes, r.change_count, ret_done, &row,
+    rq_err e = rq_table_check_and_change(table, r.checks, r.changes, r.change_count, ret_done, &row,
                                          fresh(why));
     request_free(&r);
     return one_row(e, row, ret, ret_len, why);
 }
 
-/* Each action begins with a number: 0 for a get, otherwise the number of changes of one row. */
+/* Each action begins with a number: 0 for a get, otherwise the number of changes of one row; negative: behind a check. */
 static void take_actions(request *r)
 {
     rq_change *change = r->changes;
     rq_get_request *get = r->gets;
+    rq_check *check = r->checks;
     for (size_t i = 0; i < r->action_count; i++) {
-        size_t changes = (size_t)take_number(&r->in);
-        bool is_get = changes == 0;
-        r->actions[i] = (rq_action){is_get ? get : NULL, is_get ? NULL : change, changes};
-        if (is_get) take_get(&r->in, get++);
-        take_changes(&r->in, change, changes);
-        change += changes;
+        int64_t number = take_number(&r->in);
+        rq_checked_action *a = &r->actions[i];
+        *a = (rq_checked_action){.size = sizeof *a};
+        if (number == 0) {
+            take_get(&r->in, get);
+            a->get = get++;
+            continue;
+        }
+        if (number < 0) {
+            take_check(&r->in, check);
+            a->check = check++;
+        }
+        a->changes = change;
+        a->change_count = (size_t)(number < 0 ? -number : number);
+        take_changes(&r->in, change, a->change_count);
+        change += a->change_count;
     }
 }
 
@@ -110,7 +120,7 @@ static rq_err rqpy_batch(rq_table *table, const char *numbers, const char *bytes
     if (!request_begin(&r, numbers, bytes)) return no_memory(why);
     take_actions(&r);
     rq_results *results = NULL;
-    rq_err e = rq_table_batch(table, r.actions, r.action_count, &results, fresh(why));
+    rq_err e = rq_table_batch_checked(table, r.actions, r.action_count, &results, fresh(why));
     request_free(&r);
     if (results == NULL) return e;
     output out = {0};

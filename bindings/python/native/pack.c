@@ -4,13 +4,13 @@
  * cells it has: int64 numbers in a fixed order, and bytes one after another.
  *
  *   request: numbers (host order) and bytes, made by rorqual/_pack.py, which defines the order; first
- *            the numbers of actions, changes, edits, gets, columns and attributes
+ *            the numbers of actions, changes, edits, gets, columns, attributes and checks
  *   rows:    one block: how many numbers follow, the numbers, the bytes; freed by rqpy_free
  *
  * Numbers of a row:     cells, flags (1 exists, 2 partial, 4 no row but a scan's cursor), length of the
  *                       row key or cursor
  *            a cell:    lengths of family, qualifier, value; timestamp, type
- *            outcome:   code, retryable, lengths of class and message; then its row
+ *            outcome:   code, retryable, done, lengths of class and message; then its row
  * Bytes are those of each length, in the same order.
  *
  * Lengths are trusted: they come from len() of the bytes that Python concatenated.
@@ -134,9 +134,10 @@ typedef struct request {
     input in;
     void *memory;
     size_t action_count, change_count;
-    rq_action *actions;
+    rq_checked_action *actions;
     rq_change *changes;
     rq_get_request *gets;
+    rq_check *checks;
 } request;
 
 /* Takes numbers and bytes in the form of _pack.py; false: out of memory. */
@@ -149,9 +150,10 @@ static bool request_begin(request *r, const char *numbers, const char *bytes)
            gets = (size_t)take_number(&r->in) * sizeof *r->gets,
            columns = (size_t)take_number(&r->in) * sizeof *r->in.columns,
            attributes = (size_t)take_number(&r->in) * sizeof *r->in.attributes,
+           checks = (size_t)take_number(&r->in) * sizeof *r->checks,
            actions = r->action_count * sizeof *r->actions,
            changes = r->change_count * sizeof *r->changes;
-    char *at = malloc(actions + changes + edits + gets + columns + attributes + 1);
+    char *at = malloc(actions + changes + edits + gets + columns + attributes + checks + 1);
     r->memory = at;
     if (at == NULL) return false;
     r->actions = (void *)at;
@@ -159,7 +161,8 @@ static bool request_begin(request *r, const char *numbers, const char *bytes)
     r->in.edits = (void *)(at += changes);
     r->gets = (void *)(at += edits);
     r->in.columns = (void *)(at += gets);
-    r->in.attributes = (void *)(at + columns);
+    r->in.attributes = (void *)(at += columns);
+    r->checks = (void *)(at + attributes);
     return true;
 }
 
@@ -247,6 +250,7 @@ static void put_outcome(output *out, const rq_outcome *outcome)
     static const rq_row empty = {0};
     put_number(out, outcome->code);
     put_number(out, outcome->retryable);
+    put_number(out, outcome->done);
     put_sized(out, rq_text(outcome->hbase_class != NULL ? outcome->hbase_class : ""));
     put_sized(out, rq_text(outcome->message != NULL ? outcome->message : ""));
     put_row(out, outcome->row != NULL ? outcome->row : &empty);

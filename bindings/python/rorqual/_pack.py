@@ -87,15 +87,15 @@ def extra_of(attributes: Optional[OpAttributes], priority: Optional[int]) -> Ext
 class Request:
     """Numbers and bytes of one call, and the counts of their elements."""
 
-    __slots__ = ("numbers", "parts", "actions", "changes", "edits", "gets", "columns", "attributes")
+    __slots__ = ("numbers", "parts", "actions", "changes", "edits", "gets", "columns", "attributes", "checks")
 
     def __init__(self) -> None:
         self.numbers: List[int] = []
         self.parts: List[bytes] = []
-        self.actions = self.changes = self.edits = self.gets = self.columns = self.attributes = 0
+        self.actions = self.changes = self.edits = self.gets = self.columns = self.attributes = self.checks = 0
 
     def flat(self) -> Tuple[bytes, bytes]:
-        counts = [self.actions, self.changes, self.edits, self.gets, self.columns, self.attributes]
+        counts = [self.actions, self.changes, self.edits, self.gets, self.columns, self.attributes, self.checks]
         try:
             return array("q", counts + self.numbers).tobytes(), b"".join(self.parts)
         except OverflowError as error:
@@ -108,6 +108,7 @@ class Request:
         self.changes += other.changes
         self.edits += other.edits
         self.attributes += other.attributes
+        self.checks += other.checks
 
     @classmethod
     def of_gets(cls, rows: Iterable[Bytes], columns: Optional[Columns], versions: Optional[int],
@@ -225,6 +226,7 @@ class Request:
         sizes = [self.text(family), self.text(None if family is None else qualifier or b""), self.text(data)]
         self.numbers += (*sizes, operator, *self.filter(filter), limited("the earliest time", low, 2 ** 63 - 1),
                          limited("the latest time", high, 2 ** 63 - 1))
+        self.checks += 1
         key = to_bytes(row)
         for change in changes:
             if to_bytes(change.row) != key:
@@ -323,7 +325,8 @@ class Block:
         return self._take(self.take_numbers(1)[0]).decode(errors="replace")
 
     def outcome(self, index: int, key: Optional[bytes], name: Callable[[int], str]) -> Union[Row, Error]:
-        code, retryable = self.take_numbers(2)
+        code, retryable, done = self.take_numbers(3)
         hbase_class, message = self.take_text(), self.take_text()
         row = self.row(key)
+        row.done = bool(done)
         return make(code, name(code), hbase_class, message, bool(retryable), index) if code != 0 else row

@@ -382,7 +382,7 @@ class Table:
 
 
 class Batch(PlainBatch):
-    """Made by Table.batch(): has the methods put, delete, increment, append and add of rorqual.Batch."""
+    """Made by Table.batch(): has the methods put, delete, increment, append, add and check_and_mutate of rorqual.Batch."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table._plain)

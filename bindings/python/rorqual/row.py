@@ -45,7 +45,7 @@ class Row:
     """A row: a mapping of b"family:qualifier" to the newest value. Columns are looked up by bytes, text or a pair. A row
     without cells is false: the table has no cell that matches the request."""
 
-    __slots__ = ("key", "cells", "is_partial", "cursor", "_exists", "_newest")
+    __slots__ = ("key", "cells", "is_partial", "cursor", "done", "_exists", "_newest")
 
     def __init__(self, key: bytes, cells: Tuple[Cell, ...], exists: bool, is_partial: bool = False,
                  cursor: Optional[bytes] = None) -> None:
@@ -54,6 +54,7 @@ class Row:
         self.is_partial = is_partial  # of a scan with `batch`: the row continues in the next result
         # of a scan with `cursors`: the scan's position if this is not a row; otherwise None
         self.cursor = cursor
+        self.done = True  # of a batch's change with a check: whether the check held
         self._exists = exists
         self._newest: Optional[Dict[bytes, Cell]] = None
 

@@ -270,7 +270,8 @@ class Batch:
         self._merge(packed, len(changes), changes[0].row)
 
     def _merge(self, packed: Request, changes: int, row: Bytes) -> None:
-        """Packs a change separately first, so that one that raises leaves the batch unchanged."""
+        """Packs a change separately first, so that one that raises leaves the batch unchanged. `changes`: their number,
+        negative if they have a check."""
         self._request.numbers.append(changes)
         self._request.merge(packed)
         self._added(row)
@@ -300,9 +301,20 @@ class Batch:
         packed.append(row, values, durability, extra=extra_of(attributes, priority))
         self._merge(packed, 1, row)
 
+    def check_and_mutate(self, row: Bytes, changes: Union[Mutation, Sequence[Mutation]], *, column: Optional[Column] = None,
+                         compare: str = "==", value: Optional[Value] = None, filter: Optional[Filter] = None,
+                         time_range: Optional[TimeRange] = None) -> None:
+        """Changes with a check, as Table.check_and_mutate(). The `done` of the row that send() returns for them tells
+        whether the check held, which sees the changes of the row before it."""
+        packed, listed = Request(), several(changes)
+        if not listed:
+            raise ValueError("no changes")
+        packed.check(row, listed, column, compare, value, filter, time_range)
+        self._merge(packed, -len(listed), row)
+
     def send(self) -> List[Row]:
         """Sends the collected changes. Returns a row for each change: the new cells of an increment or append,
-        otherwise an empty row. BatchError: some changes failed; in any case all are removed from the batch."""
+        otherwise an empty row; its `done` is false if the change has a check that did not hold. BatchError: some changes failed; in any case all are removed from the batch."""
         request, keys = self._taken()
         return succeeded(self.table._batch(request, keys))
 

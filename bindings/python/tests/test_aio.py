@@ -88,6 +88,9 @@ async def test_scans_and_batches(db: aio.Database, table: aio.Table) -> None:
         await batch.send()
     assert list(failed.value.failures) == [1]
     assert (await table.get("n")).get_int("cf:n") == 2
+    batch.check_and_mutate("n", Put("n", {"cf:n": 5}), column="cf:n", value=2)
+    batch.check_and_mutate("n", Put("n", {"cf:n": 6}), column="cf:n", value=2)
+    assert [row.done for row in await batch.send()] == [True, False]
     with pytest.raises(RuntimeError):
         async with table.batch() as batch:
             batch.put("never", {"cf:v": 1})

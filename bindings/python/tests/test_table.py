@@ -353,6 +353,32 @@ def test_a_batch_is_sent_at_its_end(table: rorqual.Table) -> None:
     assert table.batch().send() == []
 
 
+def test_a_batch_may_have_checks(table: rorqual.Table) -> None:
+    batch = table.batch()
+    batch.check_and_mutate("a", Put("a", {"cf:v": 1}), column="cf:v")
+    batch.check_and_mutate("a", Put("a", {"cf:v": 2}), column="cf:v")  # sees the change before it
+    batch.check_and_mutate("a", [Put("a", {"other:w": 3}), Delete("a", "cf:v")], column="cf:v", value=1)
+    batch.put("z", {"cf:v": 4})
+    batch.check_and_mutate("z", Put("z", {"cf:v": 5}), column="cf:v", value=5, compare="<")
+    batch.check_and_mutate("z", Put("z", {"cf:x": 6}), filter="QualifierFilter(=, 'binary:v')", time_range=(1, None))
+    batch.increment("z", {"cf:n": 7})
+    done = batch.send()
+    assert [row.done for row in done] == [True, False, True, True, False, True, True]
+    assert keys(done) == [b"a"] * 3 + [b"z"] * 4 and done[6].get_int("cf:n") == 7
+    assert list(table.get("a")) == [b"other:w"]
+    assert dict(table.get("z", ["cf:v", "cf:x"])) == {b"cf:v": rorqual.int64(4), b"cf:x": rorqual.int64(6)}
+    batch.check_and_mutate("a", Put("a", {"nowhere:v": 1}), column="cf:v")
+    batch.check_and_mutate("z", Put("z", {"cf:v": 8}), column="cf:v", value=4)
+    with pytest.raises(rorqual.BatchError) as failed:
+        batch.send()
+    assert list(failed.value.failures) == [0] and table.get("z").get_int("cf:v") == 8
+    for wrong in ({"changes": []}, {"column": None}, {"compare": "~"}, {"row": "another"}):
+        with pytest.raises(ValueError):
+            arguments: Any = {"row": "a", "changes": Put("a", {"cf:v": 1}), "column": "cf:v", **wrong}
+            batch.check_and_mutate(**arguments)
+    assert len(batch) == 0 and batch.send() == []
+
+
 def test_a_failed_action_leaves_the_others(table: rorqual.Table) -> None:
     batch = table.batch()
     batch.put("a", {"cf:v": 1})

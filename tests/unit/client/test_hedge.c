@@ -28,7 +28,8 @@ typedef struct server {
     fake fake;
     const char *name; /* the value of its cells */
     /* What it does with one call after another: a: answers; e: fails, and may be asked again; f: fails for good; c: ends
-     * the connection; h: answers when the test releases it; k: fails for good then. Behind the script it answers. */
+     * the connection; s, x: says why it ends it, and may be asked again or not; h: answers when the test releases it; k:
+     * fails for good then. Behind the script it answers. */
     const char *script;
     rq_random *random; /* instead of a script: chosen by chance, and released after a short time */
     pthread_mutex_t lock;
@@ -56,7 +57,8 @@ static void put_cell(rq_buf *b, const char *row, const char *family, const char 
 
 typedef struct meta {
     fake fake;
-    uint16_t region, replica; /* ports */
+    uint16_t region, replica;   /* ports */
+    _Atomic bool has_no_server; /* of the region; its replica has one */
 } meta;
 
 /* ScanResponse { more_results 3, results 5 } */
@@ -75,7 +77,8 @@ static void serve_meta(fake *f, int fd)
         assert_int_equal(rq_pb_begin(&message, 5, &result), RQ_OK);
         put_cell(&message, REGION, "info", "regioninfo", rq_buf_slice(&info));
         snprintf(at, sizeof at, "127.0.0.1:%u", m->region);
-        put_cell(&message, REGION, "info", "server", rq_slice_cstr(at));
+        if (!atomic_load(&m->has_no_server))
+            put_cell(&message, REGION, "info", "server", rq_slice_cstr(at));
         snprintf(at, sizeof at, "127.0.0.1:%u", m->replica);
         put_cell(&message, REGION, "info", "server_0001", rq_slice_cstr(at));
         assert_int_equal(rq_pb_end(&message, result), RQ_OK);
@@ -152,17 +155,14 @@ static void answer_scan(server *s, const Pb__ScanRequest *r, rq_buf *message)
     assert_int_equal(rq_pb_put_number(message, 8, *at < ROWS), RQ_OK);
 }
 
-static void put_failure(rq_buf *out, uint32_t id, bool for_good)
+static void put_failure(rq_buf *out, uint32_t id, const char *java_class, bool for_good)
 {
     rq_buf head = {0};
     size_t at;
     assert_int_equal(rq_pb_put_number(&head, 1, id), RQ_OK);
     assert_int_equal(rq_pb_begin(&head, 2, &at), RQ_OK);
-    assert_int_equal(
-        rq_pb_put_bytes(&head, 1,
-                        for_good ? RQ_SLICE_LIT("org.apache.hadoop.hbase.DoNotRetryIOException")
-                                 : RQ_SLICE_LIT("org.apache.hadoop.hbase.RegionTooBusyException")),
-        RQ_OK);
+    assert_int_equal(rq_pb_put_bytes(&head, 1, rq_slice_cstr(java_class)), RQ_OK);
+    assert_int_equal(rq_pb_put_bytes(&head, 2, RQ_SLICE_LIT("the reason")), RQ_OK);
     if (for_good) assert_int_equal(rq_pb_put_number(&head, 5, 1), RQ_OK);
     assert_int_equal(rq_pb_end(&head, at), RQ_OK);
     rq_buf b = {0};
@@ -193,6 +193,21 @@ static bool read_call(int fd, uint8_t *frame, size_t cap, uint32_t *ret_id, bool
     return true;
 }
 
+#define HB "org.apache.hadoop.hbase."
+#define NO_CALL UINT32_MAX /* -1, the id in exceptions that end the connection */
+
+static void fail_call(rq_buf *answer, uint32_t id, char act)
+{
+    if (act == 's')
+        put_failure(answer, NO_CALL, HB "regionserver.RegionServerStoppedException", false);
+    else if (act == 'x')
+        put_failure(answer, NO_CALL, HB "ipc.UnsupportedCellCodecException", true);
+    else if (act == 'e')
+        put_failure(answer, id, HB "RegionTooBusyException", false);
+    else if (act != 'c')
+        put_failure(answer, id, HB "DoNotRetryIOException", true);
+}
+
 /* REQUIRES: the lock. False: the connection ends. */
 static bool answer_call(server *s, uint32_t id, bool is_get, rq_slice bytes, rq_buf *answer)
 {
@@ -209,12 +224,12 @@ static bool answer_call(server *s, uint32_t id, bool is_get, rq_slice bytes, rq_
         else
             answer_scan(s, r, &message);
         put_response(answer, id, &message);
-    } else if (act != 'c') {
-        put_failure(answer, id, act == 'f' || act == 'k');
+    } else {
+        fail_call(answer, id, act);
     }
     if (r != NULL) pb__scan_request__free_unpacked(r, NULL);
     rq_buf_clear(&message);
-    return act != 'c';
+    return strchr("csx", act) == NULL;
 }
 
 static void serve_region(fake *f, int fd)
@@ -232,7 +247,7 @@ static void serve_region(fake *f, int fd)
         more = answer_call(s, id, is_get, message, &answer);
         pthread_cond_broadcast(&s->changed);
         pthread_mutex_unlock(&s->lock);
-        more = more && fake_send(f, fd, &answer);
+        more = fake_send(f, fd, &answer) && more;
         rq_buf_clear(&answer);
     }
 }
@@ -265,6 +280,7 @@ typedef struct world {
     /* Of the operation. */
     rq_err end;
     bool may_repeat; /* it failed, and may be repeated */
+    char why[128];
     size_t rows;
     char from; /* server of the last row */
 } world;
@@ -344,7 +360,11 @@ static void take_get(rq_op *op, void *ctx, const rq_op_result *r)
     (void)op;
     w->end = r->err;
     w->may_repeat = r->retry;
-    if (r->err == RQ_OK) note_server(w, &copy, "r07");
+    if (r->err == RQ_OK)
+        note_server(w, &copy, "r07");
+    else
+        snprintf(w->why, sizeof w->why, "%.*s: %.*s", (int)r->java_class.len,
+                 (const char *)r->java_class.ptr, (int)r->text.len, (const char *)r->text.ptr);
 }
 
 static void take_row(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
@@ -433,6 +453,21 @@ static void hedge(world *w, unsigned call)
     rq_loop_hasten_timers(w->client->loop);
 }
 
+/* … and the replica has been asked, too. */
+static void hedge_and_await(world *w, unsigned call)
+{
+    hedge(w, call);
+    await_calls(w, &w->replica, 1);
+}
+
+/* The replica's call ends before the region answers. */
+static void let_region_be_last(world *w)
+{
+    await_in_flight(w, 1);
+    release(&w->region);
+    await_end(w);
+}
+
 /* --- gets ------------------------------------------------------------------------------------- */
 
 static void a_replica_answers_for_a_region_that_hangs(void **state)
@@ -485,11 +520,8 @@ static void a_region_may_answer_after_its_replica_has_failed(void **state)
     for (size_t i = 0; i < RQ_ARRAY_LEN(acts); i++) {
         world *w = start("h", acts[i], NEVER, NULL);
         begin_get(w, true);
-        hedge(w, 1);
-        await_calls(w, &w->replica, 1);
-        await_in_flight(w, 1);
-        release(&w->region);
-        await_end(w);
+        hedge_and_await(w, 1);
+        let_region_be_last(w);
         assert_int_equal(w->end, RQ_OK);
         assert_int_equal(w->from, 'P');
         finish(w);
@@ -524,15 +556,51 @@ static void the_region_may_fail_last(void **state)
             begin_get(w, true);
         else
             begin_scan(w, i / 2 == 2);
-        hedge(w, (unsigned)strlen(region));
-        await_calls(w, &w->replica, 1);
-        await_in_flight(w, 1);
-        release(&w->region);
-        await_end(w);
+        hedge_and_await(w, (unsigned)strlen(region));
+        let_region_be_last(w);
         assert_int_not_equal(w->end, RQ_OK);
         assert_int_equal(w->may_repeat, i % 2 == 0);
         finish(w);
     }
+}
+
+/* A server that ends a connection may say why. HBASE: RpcConnection.readResponse */
+static void the_reason_of_an_ended_connection_counts(void **state)
+{
+    (void)state;
+    world *w = start("xss", "", NEVER, NULL);
+    w->client->options.retries = 5;
+    assert_int_equal(get(w, false), RQ_E_UNSUPPORTED_CODEC);
+    assert_false(w->may_repeat);
+    assert_string_equal(w->why, HB "ipc.UnsupportedCellCodecException: the reason");
+    assert_int_equal(look(&w->region).calls, 1);
+    assert_int_equal(get(w, false), RQ_OK);
+    assert_int_equal(look(&w->region).calls, 4);
+    finish(w);
+}
+
+static void a_replica_answers_for_a_region_without_a_server(void **state)
+{
+    (void)state;
+    world *w = start("", "", NEVER, NULL);
+    rq_get g = {.row = RQ_SLICE_LIT("r07"), .replica = 1};
+    atomic_store(&w->meta.has_no_server, true);
+    assert_int_equal(get(w, true), RQ_OK);
+    assert_int_equal(w->from, 'R');
+    assert_int_equal(scan(w, true), RQ_OK);
+    assert_int_equal(w->rows, ROWS);
+    w->end = RQ_E_AGAIN;
+    assert_int_equal(rq_op_get(w->op, w->table, &g, take_get), RQ_OK);
+    await_end(w);
+    assert_int_equal(w->end, RQ_OK);
+    assert_int_equal(get(w, false), RQ_E_NOT_SERVING_REGION);
+    assert_true(w->may_repeat);
+    assert_int_equal(look(&w->region).calls, 0);
+    atomic_store(&w->meta.has_no_server, false);
+    while (get(w, false) != RQ_OK)
+        rq_client_poll(w->client, SECOND_NS / 100);
+    assert_int_equal(w->from, 'P');
+    finish(w);
 }
 
 static void a_stopped_client_ends_hedged_reads(void **state)
@@ -540,8 +608,7 @@ static void a_stopped_client_ends_hedged_reads(void **state)
     (void)state;
     world *w = start("h", "h", NEVER, NULL);
     begin_get(w, true);
-    hedge(w, 1);
-    await_calls(w, &w->replica, 1);
+    hedge_and_await(w, 1);
     rq_client_stop(w->client);
     await_end(w);
     assert_int_equal(w->end, RQ_E_CLOSED);
@@ -597,8 +664,7 @@ static void a_region_of_a_scan_that_wins_has_the_others_closed(void **state)
     (void)state;
     world *w = start("ah", "h", NEVER, NULL);
     begin_scan(w, false);
-    hedge(w, 2);
-    await_calls(w, &w->replica, 1);
+    hedge_and_await(w, 2);
     release(&w->region);
     await_end(w);
     assert_int_equal(w->end, RQ_OK);
@@ -617,8 +683,7 @@ static void an_abandoned_scan_leaves_no_scanner(void **state)
     rq_scan s = {.any_replica = true, .is_stepwise = true};
     w->end = RQ_E_AGAIN;
     assert_int_equal(rq_op_scan(w->op, w->table, &s, take_row, take_end), RQ_OK);
-    hedge(w, 1);
-    await_calls(w, &w->replica, 1);
+    hedge_and_await(w, 1);
     rq_op_scan_abandon(w->op);
     release(&w->replica);
     await_end(w);
@@ -658,6 +723,8 @@ int main(void)
         cmocka_unit_test(a_region_may_answer_after_its_replica_has_failed),
         cmocka_unit_test(all_may_fail),
         cmocka_unit_test(the_region_may_fail_last),
+        cmocka_unit_test(the_reason_of_an_ended_connection_counts),
+        cmocka_unit_test(a_replica_answers_for_a_region_without_a_server),
         cmocka_unit_test(a_stopped_client_ends_hedged_reads),
         cmocka_unit_test(a_scan_opens_where_it_is_answered),
         cmocka_unit_test(a_scan_continues_behind_the_last_row),

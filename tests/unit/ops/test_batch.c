@@ -3,6 +3,7 @@
 #include "ops_world.h"
 
 #include "ops/batch.h"
+#include "wal/wal.h"
 
 #define PARTS_MAX 200
 
@@ -353,8 +354,74 @@ static void an_atomic_group_is_one_write(void **state)
     rq_ops_seat *seats[] = {o->loop, o->own};
     for (int i = 0; i < 2; i++) /* on a lane, too, the next group of the region waits for its end */
         assert_string_equal(run(&t, o, seats[i], groups, 4),
-                            "all:ok group!RQ_E_DO_NOT_RETRY got0=2 ");
+                            "group!RQ_E_DO_NOT_RETRY all:ok got0=2 ");
     assert_int_equal(ops_stats(o, RQ_OP_MUTATE_ROW).parts, 2);
+    clear(&t);
+    ops_world_free(o);
+}
+
+/* The log's syncs during a batch of `count` groups, all of which succeed. */
+static uint64_t syncs_of(batch_test *t, ops_world *o, rq_ops_seat *seat, const group *groups,
+                         size_t count)
+{
+    rq_wal_stats before, after;
+    size_t ok = 0;
+    rq_wal_get_stats(rq_engine_wal(o->w.engine), &before);
+    for (const char *at = run(t, o, seat, groups, count); (at = strstr(at, "all:ok")) != NULL; at++)
+        ok++;
+    assert_int_equal(ok, count);
+    rq_wal_get_stats(rq_engine_wal(o->w.engine), &after);
+    return after.syncs - before.syncs;
+}
+
+static void atomic_groups_of_a_region_are_synced_together(void **state)
+{
+    (void)state;
+    enum { GROUPS = 40 };
+    static wish wishes[GROUPS];
+    static const wish again[] = {{'p', "r1", "x"}, {'d', "r1", ""}};
+    group groups[GROUPS];
+    const group same[] = {{"r", true, again, 1}, {"r", true, again + 1, 1}, {"r", true, again, 2}};
+    static const wish elsewhere[] = {{'p', "a1", "x"}};
+    const group two[] = {{"r", true, again, 1}, {"a", true, elsewhere, 1}};
+    ops_world *o = ops_world_new(NULL);
+    batch_test t = {0};
+    rq_ops_seat *seats[] = {o->loop, o->own};
+    for (size_t i = 0; i < GROUPS; i++) {
+        wishes[i] =
+            (wish){i % 2 == 0 ? 'p' : 'i', {'s', (char)('0' + i / 10), (char)('0' + i % 10)}, NULL};
+        groups[i] = (group){"r", true, &wishes[i], 1};
+    }
+    assert_int_equal(syncs_of(&t, o, o->loop, two, 2), 1); /* regions do not wait for each other */
+    for (int i = 0; i < 2; i++) {
+        assert_in_range(syncs_of(&t, o, seats[i], groups, GROUPS), 1, 3);
+        assert_int_equal(syncs_of(&t, o, seats[i], same, 3), 3); /* one after another */
+        uint64_t blocks, bytes;                                  /* increments wait for blocks */
+        ops_flush(o);
+        rq_region_evict_blocks(ops_region(o, "r"), &blocks, &bytes);
+        assert_in_range(syncs_of(&t, o, seats[i], groups, GROUPS), 1, GROUPS / 2);
+    }
+    clear(&t);
+    ops_world_free(o);
+}
+
+/* They are executed in their order, each for itself, also between those of other regions. */
+static void a_failed_atomic_group_stops_no_other(void **state)
+{
+    (void)state;
+    static const wish good[] = {{'p', "r1", "x"}}, wrong[] = {{'p', "a1", "x"}},
+                      refused[] = {{'!', "r2", NULL}}, last[] = {{'i', "r3x", NULL}};
+    static const wish other[] = {{'p', "a2", "y"}};
+    const group groups[] = {{"r", true, good, 1},  {"r", true, wrong, 1}, {"r", true, refused, 1},
+                            {NULL, true, good, 1}, {"r", true, last, 1},  {"a", true, other, 1},
+                            {"r", true, wrong, 1}, {"r", true, last, 1}};
+    ops_world *o = ops_world_new(NULL);
+    batch_test t = {0};
+    rq_ops_seat *seats[] = {o->loop, o->own};
+    for (int i = 0; i < 2; i++)
+        assert_string_equal(run(&t, o, seats[i], groups, RQ_ARRAY_LEN(groups)),
+                            "group!RQ_E_DO_NOT_RETRY none all:ok all:RQ_E_SANITY_CHECK all:ok "
+                            "all:ok all:RQ_E_SANITY_CHECK all:ok ");
     clear(&t);
     ops_world_free(o);
 }
@@ -624,6 +691,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_worked_off_in_order),
         cmocka_unit_test(an_atomic_group_is_one_write),
+        cmocka_unit_test(atomic_groups_of_a_region_are_synced_together),
+        cmocka_unit_test(a_failed_atomic_group_stops_no_other),
         cmocka_unit_test(changes_of_a_row_keep_their_order),
         cmocka_unit_test(a_refused_put_fails_its_run),
         cmocka_unit_test(other_parts_are_the_callers),

@@ -135,6 +135,31 @@ static void times_stand_for_all_ops(void **state)
     ops_world_free(o);
 }
 
+/* The clock is read for the ops of the sample. */
+static void an_op_without_a_start_is_timed_from_its_beginning(void **state)
+{
+    (void)state;
+    ops_world *o = ops_world_new(NULL);
+    rq_op_get g;
+    rq_cellblock out = {0};
+    enum { OPS = 64 };
+    rq_sim_advance(o->w.sim, (uint64_t)1000 * 1000000000);
+    for (int i = 0; i < OPS; i++) {
+        ops_get(o, &g, o->own, "r1", &out);
+        ops_init(o, &g.read.op, RQ_OP_GET, o->own);
+        g.read.op.region = ops_region(o, "r1");
+        g.read.op.started_ns = 0;
+        rq_op_get_start(&g);
+        assert_int_equal(g.read.op.rc, RQ_OK);
+        assert_int_equal(g.read.op.started_ns > 0, ops_stats(o, RQ_OP_GET).ops % 16 == 0);
+    }
+    rq_op_stats s = ops_stats(o, RQ_OP_GET);
+    assert_int_equal(rq_times_count(&s.times), 2 * OPS);
+    assert_true(s.times.sum_ns < (uint64_t)1000000000 * OPS);
+    rq_cellblock_clear(&out);
+    ops_world_free(o);
+}
+
 /* The table is dropped while a get waits for a block: only the scanner refers to the region. */
 static void a_get_of_a_dropped_table_ends(void **state)
 {
@@ -198,6 +223,7 @@ int main(void)
         cmocka_unit_test(a_delayed_op_keeps_its_region),
         cmocka_unit_test(a_repeated_op_passes_once),
         cmocka_unit_test(times_stand_for_all_ops),
+        cmocka_unit_test(an_op_without_a_start_is_timed_from_its_beginning),
         cmocka_unit_test(a_get_of_a_dropped_table_ends),
         cmocka_unit_test(percentiles_are_within_a_quarter),
     };

@@ -383,6 +383,102 @@ static void a_write_does_not_wait_for_a_row_for_ever(void **state)
     assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[0]), 2);
 }
 
+/* An op of a batch that has waited too long fails alone. */
+static void the_ops_behind_a_wait_are_done(void **state)
+{
+    apart_world *w = *state;
+    static const char *const rows[] = {"third", "row", "fourth"};
+    enum { OPS = RQ_ARRAY_LEN(rows) };
+    rq_cell cell = cell_of("a", "q", RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, "x");
+    rq_mutation mutations[OPS];
+    rq_row_op ops[OPS] = {0};
+    rq_error why;
+    for (size_t i = 0; i < OPS; i++) {
+        mutations[i] = (rq_mutation){
+            .type = RQ_MUTATE_PUT, .row = rq_slice_cstr(rows[i]), .cells = &cell, .cell_count = 1};
+        ops[i].mutations = &mutations[i];
+        ops[i].mutation_count = 1;
+    }
+    rq_error_clear(&why);
+    start_long(w);
+    assert_err(rq_region_write_sync(w->f.region, ops, OPS, &why), RQ_E_IOEXCEPTION);
+    for (size_t i = 0; i < OPS; i++)
+        assert_err(ops[i].rc, i == 1 ? RQ_E_IOEXCEPTION : RQ_OK);
+    assert_false(gave_up(w));
+    set_gate(w, false);
+    join(&w->op);
+    assert_ok(w->op.rc);
+}
+
+typedef struct late_increment {
+    apart_world *world;
+    rq_cell put, n;
+    rq_mutation mutations[2];
+    rq_row_op ops[2];
+    pthread_t thread;
+    rq_err rc;
+} late_increment;
+
+static void *run_late(void *arg)
+{
+    late_increment *l = arg;
+    rq_error why;
+    rq_error_clear(&why);
+    l->rc = rq_region_write_sync(l->world->f.region, l->ops, 2, &why);
+    return NULL;
+}
+
+/* A put that waits, and an increment of another row behind it. */
+static void start_late(apart_world *w, late_increment *l)
+{
+    l->world = w;
+    l->put = cell_of("a", "q", RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, "x");
+    l->n = cell_of("a", "n", RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, "");
+    l->n.value = one_long;
+    l->n.value_len = sizeof one_long;
+    l->mutations[0] = (rq_mutation){
+        .type = RQ_MUTATE_PUT, .row = RQ_SLICE_LIT("row"), .cells = &l->put, .cell_count = 1};
+    l->mutations[1] = (rq_mutation){.type = RQ_MUTATE_INCREMENT,
+                                    .row = RQ_SLICE_LIT("fourth"),
+                                    .cells = &l->n,
+                                    .cell_count = 1};
+    for (size_t i = 0; i < 2; i++) {
+        l->ops[i].mutations = &l->mutations[i];
+        l->ops[i].mutation_count = 1;
+    }
+    assert_int_equal(pthread_create(&l->thread, NULL, run_late, l), 0);
+    while (atomic_load(&w->f.engine->row_waits) < 1)
+        sched_yield();
+}
+
+/* Otherwise what was deleted meanwhile would hide its cell. */
+static void an_op_behind_a_wait_has_the_time_of_its_execution(void **state)
+{
+    apart_world *w = *state;
+    late_increment l = {0};
+    rq_cell marker = cell_of("a", "n", RQ_TIMESTAMP_LATEST, RQ_TYPE_DELETE_COLUMN, "");
+    rq_mutation m = {
+        .type = RQ_MUTATE_DELETE, .row = RQ_SLICE_LIT("fourth"), .cells = &marker, .cell_count = 1};
+    rq_row_op op = {.mutations = &m, .mutation_count = 1};
+    rq_executor *ex = w->real.env.executor;
+    rq_error why;
+    rq_error_clear(&why);
+    start_long(w);
+    start_late(w, &l);
+    rq_region_raise_clock(w->f.region, ex->now_ms(ex) + 1000000);
+    assert_ok(rq_region_write_sync(w->f.region, &op, 1, &why));
+    rq_region_raise_clock(w->f.region, ex->now_ms(ex) + 2000000);
+    assert_false(gave_up(w));
+    set_gate(w, false);
+    join(&w->op);
+    assert_int_equal(pthread_join(l.thread, NULL), 0);
+    assert_ok(w->op.rc);
+    assert_ok(l.rc);
+    assert_int_equal(get_long(&w->f, "fourth", "a", "n"), 1);
+    for (size_t i = 0; i < 2; i++)
+        rq_row_op_clear(&l.ops[i]);
+}
+
 /* --- expired waits among young ones ------------------------------------------------------------- */
 
 enum { WAITS = 20000, OLD_NS = 5, YOUNG_NS = 10 };
@@ -614,6 +710,8 @@ int main(void)
         TEST(writes_to_the_same_row_wait),
         TEST(an_op_without_a_waiter_ends),
         TEST(a_wait_for_a_row_ends_with_its_client),
+        TEST(an_op_behind_a_wait_has_the_time_of_its_execution),
+        cmocka_unit_test_setup_teardown(the_ops_behind_a_wait_are_done, begin_impatient, end),
         cmocka_unit_test_setup_teardown(a_write_does_not_wait_for_a_row_for_ever, begin_impatient,
                                         end),
         TEST(expired_waits_are_found_in_one_pass),

@@ -287,8 +287,7 @@ static void make_header(service_client *c, const char *method, size_t cells, rq_
     ret->len = pb__request_header__pack(&h, ret->ptr);
 }
 
-/* Waits for the call's response; simulated time advances meanwhile. */
-static void wait_for_answer(service_client *c, unsigned answers)
+void service_client_wait(service_client *c, unsigned answers)
 {
     for (int i = 0; i < 200 && c->answers < answers && !c->stream.closing; i++) {
         take_answers(c);
@@ -323,7 +322,7 @@ bool service_client_call(service_client *c, const char *method, rq_slice message
 {
     unsigned answers = c->answers + 1;
     service_client_send(c, method, message, cells);
-    wait_for_answer(c, answers);
+    service_client_wait(c, answers);
     return !c->stream.closing;
 }
 

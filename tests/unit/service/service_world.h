@@ -86,6 +86,8 @@ void service_client_close(service_client *c);
 bool service_client_call(service_client *c, const char *method, rq_slice message, rq_slice cells);
 /* Sends the request, and runs at most service_world.steps_left tasks of the loop. */
 void service_client_send(service_client *c, const char *method, rq_slice message, rq_slice cells);
+/* Waits until so many responses have come; simulated time advances meanwhile. */
+void service_client_wait(service_client *c, unsigned answers);
 /* Reads the responses. */
 void service_client_take(service_client *c);
 /* The exception class in the last response; NULL: none. */

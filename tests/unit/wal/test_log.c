@@ -7,6 +7,7 @@
 #include "wal/reader.h"
 #include "wal/record_codec.h"
 #include "wal/header.h"
+#include "wal/wal_priv.h"
 
 static rq_sim *new_sim(uint64_t seed)
 {
@@ -280,6 +281,55 @@ static void one_sync_serves_all_waiters(void **state)
     for (int i = 0; i < 20; i++)
         assert_true(all[i]->acknowledged);
     assert_false(h.out_of_order);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
+/* Threads that write one after another, each when its record is durable. */
+typedef struct chain {
+    history *h;
+    rq_wal_waiter waiter;
+    unsigned left;
+} chain;
+
+static void write_next(chain *c)
+{
+    staged *s = stage_ok(c->h, 0, 10);
+    c->left--;
+    rq_wal_wait(c->h->wal->direct, &c->waiter, s->lsn, true);
+    rq_wal_push(c->h->wal, NULL);
+}
+
+static void is_durable(rq_wal_waiter *waiter, rq_err rc)
+{
+    chain *c = RQ_CONTAINER_OF(waiter, chain, waiter);
+    assert_int_equal(rc, RQ_OK);
+    if (c->left > 0) write_next(c);
+}
+
+/* Without threads a task of the log runs inside a call: the call must not serve others for ever. */
+static void a_task_makes_one_sync(void **state)
+{
+    (void)state;
+    enum { WRITES = 10 };
+    rq_sim *sim = new_sim(6);
+    history h;
+    history_init(&h, sim, &small);
+    open_ok(&h);
+    append(&h, 0, 10);
+    rq_wal_stats first, before, after;
+    chain c = {.h = &h, .waiter.run = is_durable, .left = WRITES};
+    rq_wal_get_stats(h.wal, &first);
+    before = first;
+    write_next(&c);
+    while (rq_sim_step(sim)) {
+        rq_wal_get_stats(h.wal, &after);
+        assert_true(after.syncs <= before.syncs + 1);
+        before = after;
+    }
+    assert_int_equal(c.left, 0);
+    assert_int_equal(before.syncs - first.syncs, WRITES);
     history_close(&h, false);
     history_clear(&h);
     rq_sim_free(sim);
@@ -758,6 +808,7 @@ int main(void)
         cmocka_unit_test(handover_acknowledges_before_the_disk_and_sync_after_it),
         cmocka_unit_test(unawaited_bytes_are_synced_soon),
         cmocka_unit_test(one_sync_serves_all_waiters),
+        cmocka_unit_test(a_task_makes_one_sync),
         cmocka_unit_test(flushed_files_are_used_again),
         cmocka_unit_test(an_overwrite_of_a_file_fills_each_page_it_starts),
         cmocka_unit_test(a_log_too_long_names_the_region_holding_its_oldest_file),
