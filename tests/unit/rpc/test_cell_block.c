@@ -309,7 +309,8 @@ static void library_unpack(size_t i, rq_slice packed, uint8_t *out, size_t *len)
         assert_true(rq_cursor_be32(&c, &whole));
         for (size_t end = at + whole; at < end;) {
             rq_slice chunk;
-            assert_true(rq_cursor_be32(&c, &n) && rq_cursor_bytes(&c, n, &chunk));
+            assert_true(rq_cursor_be32(&c, &n));
+            assert_true(rq_cursor_bytes(&c, n, &chunk));
             size_t got = room - at;
             assert_true(libraries[i].unpack(chunk, out + at, &got));
             assert_true(got > 0 && at + got <= end);
