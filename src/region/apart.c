@@ -211,6 +211,8 @@ static rq_err read_until(rq__apart_reads *a, uint64_t yield_ns)
     if (!a->is_planned) rc = rq__plan_make(&a->plan, r, a->op, a->now_ms, &a->why);
     a->is_planned = true;
     if (rc == RQ_OK) rc = rq__plan_read(&a->plan, r, &a->ctx, yield_ns, &a->why);
+    /* It points into versions of the stores, which may be freed when the epoch is unpinned. */
+    if (a->plan.scanner != NULL) rq_region_scanner_suspend(a->plan.scanner);
     rq_epoch_unpin(r->env.epoch, &pin);
     return rc;
 }
@@ -255,7 +257,6 @@ static void run_turn(rq_task *task)
     for (;;) {
         a->rc = take_turn(a);
         if (a->rc != RQ_E_AGAIN) break;
-        if (a->plan.scanner != NULL) rq_region_scanner_suspend(a->plan.scanner);
         rq_read_ctx_unpin(&a->ctx);
         if (rq_pool_share_give_way(&e->apart_share, task)) return;
     }

@@ -216,6 +216,14 @@ void rq__engine_add(rq_engine *e, rq_region *r)
     pthread_mutex_unlock(&e->lock);
 }
 
+/* Under the token: its holder may account after the last op has ended (rq__region_account). */
+static void give_memory_back(rq_region *r, void *arg)
+{
+    (void)arg;
+    rq__engine_memstore(r->engine, -(int64_t)r->memstore_heap);
+    r->memstore_heap = 0;
+}
+
 void rq__engine_remove(rq_engine *e, rq_region *r)
 {
     pthread_mutex_lock(&e->lock);
@@ -226,8 +234,7 @@ void rq__engine_remove(rq_engine *e, rq_region *r)
     r->link = NULL;
     rq__past_add(e, r);
     pthread_mutex_unlock(&e->lock);
-    rq__engine_memstore(e, -(int64_t)r->memstore_heap);
-    r->memstore_heap = 0;
+    rq__region_with_token(r, give_memory_back, NULL);
     (void)rq__region_note_flush(r, RQ_OK); /* there will be no more */
 }
 

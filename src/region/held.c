@@ -119,6 +119,8 @@ void rq__region_retry_held(rq_region *r)
 
 void rq__region_account(rq_region *r)
 {
+    /* A closed region is not counted any more (rq__engine_remove). */
+    if (rq__region_state_now(r) == RQ__REGION_CLOSED) return;
     uint64_t active = 0;
     uint64_t heap = 0;
     for (size_t i = 0; i < r->store_count; i++) {
