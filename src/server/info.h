@@ -23,8 +23,8 @@ typedef struct rq_info_place {
 RQ_NODISCARD
 rq_err rq__info_place_of(const rq_config *config, rq_info_place *ret, rq_error *why);
 /* Opens the listening socket. RQ_E_CONFIG: the socket cannot be opened, and a setting gives its
- * address. If the address is the default, logs the failure and turns the pages off instead. `own`: ports that the server
- * will listen on, which are not taken. */
+ * address. If the address is the default, logs the failure and turns the pages off instead. `own`: the server's
+ * other ports; the pages never listen on one of them. */
 RQ_NODISCARD
 rq_err rq__info_bind(rq_info_place *p, const rq_ports *own, const rq_log *log, rq_error *why);
 /* The info port to report to clients: the pages' port if they listen on the host that clients are

@@ -157,9 +157,10 @@ bool rq__node_fence_or_retry(rq_node *n, const char *server);
 /* Removes logs of ended servers that no region needs any more, every few seconds. Not before the catalog is open: until then the
  * opener looks at the same logs (rq__node_note_ended). The keeper's. */
 void rq__node_retire_logs(rq_node *n);
-/* For a new master: looks at the servers that others have fenced, except those whose logs are removed. The wait for a server's
- * lease begins now, and not when its regions are opened; and who has fenced it may have ended before it evicted it. What fails
- * only takes longer then. */
+/* For a new master: looks up the servers that were fenced before its election, except those whose logs have been
+ * removed. So the wait for the lease of a fenced server begins now, not when its regions are opened. Its session with
+ * CephFS is ended again, because the former master may have ended before it did that. A failure only makes later steps
+ * take longer. */
 void rq__node_note_ended(rq_node *n);
 
 /* --- node_evict.c ----------------------------------------------------------------------------------- */

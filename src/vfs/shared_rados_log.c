@@ -246,7 +246,7 @@ static void end_op(stripe_op *o)
     rados_aio_release(o->completion);
 }
 
-/* Sends all, and waits for all; the first failure counts. */
+/* Sends all operations, then waits for all of them. Returns the first failure. */
 static rq_err operate(const fencing *f, stripe_op *list, size_t count, const char *verb,
                       int (*send)(const fencing *f, stripe_op *o), rq_error *why)
 {

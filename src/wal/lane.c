@@ -635,7 +635,8 @@ static bool patience_is_over(rq_wal *wal)
     return over;
 }
 
-/* `syncs`: of the log, when the task began. Whether the rest is left to another task. */
+/* Whether the task has made a sync and leaves the next one to another task. `syncs`: the log's count of syncs when
+ * the task began. */
 static bool has_done_its_part(const rq_wal *wal, uint64_t syncs)
 {
     return wal->striped == NULL && wal->stats.syncs != syncs && sync_due(wal);

@@ -112,12 +112,17 @@ void history_init(history *h, rq_sim *sim, uint64_t seed)
                                   &h->info) == RQ_OK);
 }
 
+/* After a change of the history's kind. */
+static void remake_schema(history *h)
+{
+    rq_table_schema_unref(h->schema);
+    make_schema(h, h->seed);
+}
+
 void history_list_files(history *h)
 {
-    uint64_t seed = h->seed;
-    rq_table_schema_unref(h->schema);
     h->lists = true;
-    make_schema(h, seed);
+    remake_schema(h);
 }
 
 void history_hand_over(history *h)
@@ -127,18 +132,14 @@ void history_hand_over(history *h)
 
 void history_make_mob(history *h)
 {
-    uint64_t seed = h->seed;
-    rq_table_schema_unref(h->schema);
     h->mob = true;
-    make_schema(h, seed);
+    remake_schema(h);
 }
 
 void history_replicate(history *h)
 {
-    uint64_t seed = h->seed;
-    rq_table_schema_unref(h->schema);
     h->replicated = true;
-    make_schema(h, seed);
+    remake_schema(h);
 }
 
 void history_clear(history *h)

@@ -92,17 +92,16 @@ module Descriptor
     text + '}'
   end
 
-  # The order in which Java's HashMap has keys of type Bytes; it begins with 32 slots, made for the defaults.
+  # The order in which Java's HashMap has keys of type Bytes; it begins with 32 buckets, made for the defaults.
   def self.map_order(keys)
-    size = 32
-    size *= 2 while keys.length > size * 3 / 4
-    keys.each_with_index.map { |k, i| [slot(k, size), i, k] }.sort.map { |e| e[2] }
+    JavaMap.order(keys, 32) { |key| bytes_hash(key) }
   end
 
-  def self.slot(key, size)
+  # Bytes.hashCode as an unsigned number.
+  def self.bytes_hash(key)
     h = 1
     key.each_byte { |b| h = (31 * h + (b > 127 ? b - 256 : b)) & 0xffffffff }
-    (h ^ (h >> 16)) & (size - 1)
+    h
   end
 
   def self.values_of_family(f)

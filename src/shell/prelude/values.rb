@@ -50,17 +50,15 @@ end
 
 # A java.util.HashMap that a command returns.
 class JavaMap < Hash
-  # The texts in the order of Java's HashMap, to which they were added one by one.
-  def self.order(texts)
-    room = 16
-    room *= 2 while texts.length > room * 3 / 4
-    texts.each_with_index.map { |text, i| [place(text, room), i, text] }.sort.map { |entry| entry[2] }
-  end
-
-  # The bucket of a text.
-  def self.place(text, room)
-    hash = JavaMap.hash_of(text)
-    (hash ^ (hash >> 16)) & (room - 1)
+  # The keys in the order of a Java HashMap to which they were added one by one. `room`: the number of its buckets at first.
+  # The block returns a key's hashCode as an unsigned number; without a block, the keys are texts.
+  def self.order(keys, room = 16)
+    room *= 2 while keys.length > room * 3 / 4
+    placed = keys.each_with_index.map do |key, i|
+      hash = block_given? ? yield(key) : hash_of(key)
+      [(hash ^ (hash >> 16)) & (room - 1), i, key]
+    end
+    placed.sort.map { |entry| entry[2] }
   end
 
   # String.hashCode as an unsigned number. REQUIRES: characters below U+10000.

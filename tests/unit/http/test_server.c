@@ -388,7 +388,8 @@ static void a_peer_that_does_not_read_stops_large_pages_alone(void **state)
 
 static void expect_status_line(int fd, unsigned *ret_ok, unsigned *ret_later);
 
-/* Other hosts get pages up to four times the limit. */
+/* One host's unread pages have reached the limit. Until all hosts together have four times as many, a host without
+ * unread pages is still served. */
 static void a_host_that_does_not_read_denies_others_nothing(void **state)
 {
     (void)state;

@@ -214,7 +214,7 @@ static void post_fakes(fakes *f, rq_loops *loops)
     rq_loops_sync(loops);
 }
 
-/* A step looks at some of them, and the next step at the next ones. */
+/* Each step looks at a part of the connections, and the next step at the following part. */
 static void a_step_is_short_in_a_large_crowd(void **state)
 {
     (void)state;

@@ -484,6 +484,30 @@ static void row_mutations_with_an_increment_read_the_state_before_them(void **st
     assert_null(get(f, "r", "b", "gone"));
 }
 
+/* Puts of the rows r0, r1, r2; the second one has two cells. */
+static void make_puts(rq_row_op ops[3], rq_mutation m[3], rq_cell *one, rq_cell two[2])
+{
+    static const char *const rows[] = {"r0", "r1", "r2"};
+    for (int i = 0; i < 3; i++) {
+        m[i] = (rq_mutation){.type = RQ_MUTATE_PUT,
+                             .row = rq_slice_cstr(rows[i]),
+                             .cells = i == 1 ? two : one,
+                             .cell_count = i == 1 ? 2 : 1};
+        ops[i] = (rq_row_op){.mutations = &m[i], .mutation_count = 1};
+    }
+}
+
+/* The second put of make_puts was refused with `rc`, the others are there. */
+static void expect_second_refused(fixture *f, const rq_row_op ops[3], rq_err rc)
+{
+    assert_ok(ops[0].rc);
+    assert_err(ops[1].rc, rc);
+    assert_ok(ops[2].rc);
+    assert_string_equal(get(f, "r0", "a", "q"), "v");
+    assert_null(get(f, "r1", "a", "q"));
+    assert_string_equal(get(f, "r2", "a", "q"), "v");
+}
+
 static void an_op_of_a_batch_fails_alone(void **state)
 {
     fixture *f = of(state);
@@ -492,22 +516,10 @@ static void an_op_of_a_batch_fails_alone(void **state)
                                                                    * back */
     rq_mutation m[3];
     rq_row_op ops[3];
-    static const char *const rows[] = {"r0", "r1", "r2"};
-    for (int i = 0; i < 3; i++) {
-        m[i] = (rq_mutation){.type = RQ_MUTATE_PUT,
-                             .row = rq_slice_cstr(rows[i]),
-                             .cells = i == 1 ? bad : &good,
-                             .cell_count = i == 1 ? 2 : 1};
-        ops[i] = (rq_row_op){.mutations = &m[i], .mutation_count = 1};
-    }
+    make_puts(ops, m, &good, bad);
     uint64_t before = rq__region_read_point(f->region);
     assert_err(rq_region_write_sync(f->region, ops, 3, NULL), RQ_E_NO_SUCH_FAMILY);
-    assert_ok(ops[0].rc);
-    assert_err(ops[1].rc, RQ_E_NO_SUCH_FAMILY);
-    assert_ok(ops[2].rc);
-    assert_string_equal(get(f, "r0", "a", "q"), "v");
-    assert_null(get(f, "r1", "a", "q"));
-    assert_string_equal(get(f, "r2", "a", "q"), "v");
+    expect_second_refused(f, ops, RQ_E_NO_SUCH_FAMILY);
     assert_int_equal(rq__region_read_point(f->region), before + 1); /* one log record for both */
 }
 
@@ -526,23 +538,11 @@ static void an_op_too_large_for_the_log_fails_alone(void **state)
     rq_cell small = cell_of("a", "q", 1, RQ_TYPE_PUT, "v");
     rq_cell large[2] = {cell_of("a", "q", 1, RQ_TYPE_PUT, half),
                         cell_of("a", "r", 1, RQ_TYPE_PUT, half)};
-    static const char *const rows[] = {"r0", "r1", "r2"};
     rq_mutation m[3];
     rq_row_op ops[3];
-    for (int i = 0; i < 3; i++) {
-        m[i] = (rq_mutation){.type = RQ_MUTATE_PUT,
-                             .row = rq_slice_cstr(rows[i]),
-                             .cells = i == 1 ? large : &small,
-                             .cell_count = i == 1 ? 2 : 1};
-        ops[i] = (rq_row_op){.mutations = &m[i], .mutation_count = 1};
-    }
+    make_puts(ops, m, &small, large);
     assert_err(rq_region_write_sync(f->region, ops, 3, NULL), RQ_E_REQUEST_TOO_BIG);
-    assert_ok(ops[0].rc);
-    assert_err(ops[1].rc, RQ_E_REQUEST_TOO_BIG);
-    assert_ok(ops[2].rc);
-    assert_string_equal(get(f, "r0", "a", "q"), "v");
-    assert_null(get(f, "r1", "a", "q"));
-    assert_string_equal(get(f, "r2", "a", "q"), "v");
+    expect_second_refused(f, ops, RQ_E_REQUEST_TOO_BIG);
     free(half);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The addresses a server listens on: the meaning of --listen, the host sent to clients, free
- * ports; the port of the HTTP pages. */
+/* The addresses and ports a server listens on: the meaning of --listen, the host sent to clients, the search for free
+ * ports, the port of the HTTP pages. */
 #include "server/info.h"
 #include "server/listen.h"
 
