@@ -157,6 +157,7 @@ static rq_err open_ops(rq_node *n, rq_error *why)
                                 .data_path = n->store.files_path};
     RQ_TRY(rq_ops_new(&ops, &n->ops, why));
     RQ_TRY(rq__node_open_observers(n, why));
+    RQ_TRY(rq__node_open_sink(n, why));
     const rq_client_service_options client = {.env = &n->env,
                                               .engine = n->engine,
                                               .host = n->host,
@@ -178,7 +179,9 @@ static rq_err open_ops(rq_node *n, rq_error *why)
                                              .reload_ctx = n,
                                              .slow = n->slow,
                                              .loops = n->loops,
-                                             .client = n->client};
+                                             .client = n->client,
+                                             .spread = n->sink.spread,
+                                             .sink = &n->sink.counters};
     return rq_admin_services_new(&admin, &n->own_admin, why);
 }
 
@@ -208,6 +211,8 @@ static rq_err open_peers(rq_node *n, rq_error *why)
                                         .names = &n->server,
                                         .name_count = 1,
                                         .sides = n->sides,
+                                        .apply = rq_admin_apply_entries,
+                                        .apply_ctx = n->own_admin,
                                         .log = n->o.log};
     if (rc == RQ_OK) rc = rq_peer_service_new(&in, &n->incoming);
     const rq_peers_options out = {.loop = rq_loops_get(n->loops, 0),
@@ -606,11 +611,13 @@ static void stop_serving(rq_node *n)
     rq_duty_end(n->duty);
     rq__node_refuse_orders(n);
     rq__node_stop_master(n);
+    rq__node_stop_sink(n);
     if (n->loops_run) {
         if (n->master_server != NULL) rq_rpc_server_drain(n->master_server, 0);
         if (n->rs_server != NULL) rq_rpc_server_drain(n->rs_server, DRAIN_TIMEOUT_MS);
         if (n->master_server != NULL) rq_rpc_server_drain(n->master_server, DRAIN_TIMEOUT_MS);
         rq_peers_stop(n->peers);
+        rq__node_disconnect_sink(n);
     }
     if (n->rs_server != NULL) rq_rpc_server_close(n->rs_server);
     if (n->master_server != NULL) rq_rpc_server_close(n->master_server);
@@ -618,6 +625,7 @@ static void stop_serving(rq_node *n)
     rq_metrics_free(n->metrics);
     rq_master_watch_free(n->watch);
     rq_peers_free(n->peers);
+    rq__node_free_sink(n);
     rq_admin_services_free(n->admin);
     rq_admin_services_free(n->own_admin);
     rq_client_service_free(n->client);

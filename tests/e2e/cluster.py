@@ -9,8 +9,8 @@ are paused, or hang although their sessions live; a restart of all servers; wron
     JAVA='Blog Reads'         also runs these programs of tests/java, with HBase's clients 2.6 and 1.2, on the cluster
     SESSION_MS=MS             session timeout in ZooKeeper, longer for a loaded machine (default 2000; with JAVA 10000, the
                               setting's default)
-    TESTS='NAME NAME'         only these tests, including those of cluster_tool.py, cluster_pages.py, cluster_servers.py,
-                              cluster_snapshots.py and cluster_tables.py
+    TESTS='NAME NAME'         only these tests, including those of cluster_tool.py, cluster_pages.py,
+                              cluster_replication.py, cluster_servers.py, cluster_snapshots.py and cluster_tables.py
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
 If a process ends without being ended by the test, the test fails, and the end of its log is printed with its exit code or signal.
@@ -29,6 +29,7 @@ import tempfile
 import time
 
 import cluster_pages
+import cluster_replication
 import cluster_servers
 import cluster_snapshots
 import cluster_tables
@@ -645,7 +646,8 @@ def main():
         world = World(folder)
         try:
             tests = TESTS[:1] + ([java_programs_pass] if os.environ.get("JAVA") else []) + TESTS[1:]
-            tests += cluster_pages.TESTS + cluster_servers.TESTS + cluster_snapshots.TESTS + cluster_tables.TESTS
+            tests += (cluster_pages.TESTS + cluster_replication.TESTS + cluster_servers.TESTS + cluster_snapshots.TESTS +
+                      cluster_tables.TESTS)
             report.run("cluster", world, [watched(test) for test in tests], only)
         finally:
             world.stop()
