@@ -27,6 +27,7 @@
 #define CALL_TIMEOUT_MS 5000 /* of calls between servers, at most */
 #define DRAIN_TIMEOUT_MS 30000
 #define LOOK_MS 200
+#define OTHERS_END_MS 60000
 #define PATIENCE_NS UINT64_C(2000000000) /* then a loop that runs no task hangs */
 #define JOIN_LOOK_MS 20
 #define SILENCE_MS_MIN 1500
@@ -181,7 +182,9 @@ static rq_err open_ops(rq_node *n, rq_error *why)
                                              .loops = n->loops,
                                              .client = n->client,
                                              .spread = n->sink.spread,
-                                             .sink = &n->sink.counters};
+                                             .sink = &n->sink.counters,
+                                             .stop = n->o.stop,
+                                             .stop_ctx = n->o.stop_ctx};
     return rq_admin_services_new(&admin, &n->own_admin, why);
 }
 
@@ -426,6 +429,22 @@ static void report_to_another(rq_node *n, const rq_member_view *v)
     rq_duty_now(n->duty);
 }
 
+/* The active master ends last, as HBase's does, so that it hears the others leave; a server that does not end is not
+ * waited for without limit. No region is opened elsewhere meanwhile. HBASE: HMaster.shutdown, ServerManager. */
+static void end_with_cluster(rq_node *n, const rq_member_view *v)
+{
+    uint64_t now = n->env.executor->now_ns(n->env.executor);
+    if (n->shut_down_ns == 0) {
+        rq_log_info(n->o.log, "cluster", "the cluster is being shut down");
+        n->shut_down_ns = now;
+    }
+    bool waits = v->state == RQ_MEMBER_ACTIVE && v->server_count > 1 &&
+                 now - n->shut_down_ns < (uint64_t)OTHERS_END_MS * 1000000;
+    if (waits || n->is_asked_to_end || n->o.stop == NULL) return;
+    n->is_asked_to_end = true;
+    n->o.stop(n->o.stop_ctx);
+}
+
 static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
 {
     if (v->state == RQ_MEMBER_REFUSED) return rq_fail(why, RQ_E_CONFIG, "%s", v->trouble);
@@ -435,6 +454,10 @@ static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
                        n->server->text);
     rq__node_check_lease(n);
     RQ_TRY(check_loops(n, why));
+    if (v->is_shut_down) {
+        end_with_cluster(n, v);
+        return RQ_OK;
+    }
     if (v->state == RQ_MEMBER_STANDBY && n->opener_runs)
         return rq_fail(why, RQ_E_SERVER_ABORTED, "%s is no longer the active master, %s is",
                        n->master->text, v->active);

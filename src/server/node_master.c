@@ -517,6 +517,12 @@ static rq_err standbys(void *ctx, rq_arena *arena, rq_server_name **ret, size_t 
     return RQ_OK;
 }
 
+static rq_err shut_down(void *ctx)
+{
+    const rq_node *n = ctx;
+    return rq_member_end_cluster(atomic_load(&n->answers_of.member));
+}
+
 static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *why)
 {
     const rq_admin_services_options o = {.env = &n->env,
@@ -529,7 +535,11 @@ static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *wh
                                          .loops = n->loops,
                                          .client = n->client,
                                          .standbys = standbys,
-                                         .standbys_ctx = n};
+                                         .standbys_ctx = n,
+                                         .stop = n->o.stop,
+                                         .stop_ctx = n->o.stop_ctx,
+                                         .shut_down = shut_down,
+                                         .shut_down_ctx = n};
     RQ_TRY(rq_admin_services_new(&o, &n->admin, why));
     const rq_rpc_service services[] = {
         rq_meta_service_methods(&n->answers_of.answers), rq_master_service_methods(n->admin),

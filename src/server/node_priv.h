@@ -97,6 +97,8 @@ struct rq_node {
     rq__tries fences;            /* of servers that are given up */
     uint64_t retire_at_ns;       /* when logs of ended servers are looked at next */
     unsigned retire_rounds;
+    uint64_t shut_down_ns; /* since when the cluster is being shut down; 0: it is not */
+    bool is_asked_to_end;  /* by the shutdown */
     char reported_to[RQ_SHARED_NAME_MAX]; /* the active master when the keeper last looked */
     bool marks_looked_at;                 /* of decommissioned servers that have ended */
     rq_catalog *catalog;

@@ -43,6 +43,9 @@ typedef struct rq_admin_services_options {
      * block. NULL: they are refused. */
     void (*stop)(void *ctx);
     void *stop_ctx;
+    /* Begins the end of all processes of a cluster, for Shutdown; must not block. NULL: there is one, ended by `stop`. */
+    rq_err (*shut_down)(void *ctx);
+    void *shut_down_ctx;
 } rq_admin_services_options;
 
 /* Everything in the options outlives it. */

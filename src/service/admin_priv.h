@@ -45,6 +45,8 @@ struct rq_admin_services {
     void *standbys_ctx;
     void (*stop)(void *ctx);
     void *stop_ctx;
+    rq_err (*shut_down)(void *ctx);
+    void *shut_down_ctx;
     pthread_mutex_t rsgroup_lock; /* one change of groups at a time; held across I/O, by no loop */
     rq__blocking_shares blocking;
     _Atomic bool decommissioned; /* the server's mark (master_servers.c) */

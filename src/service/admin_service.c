@@ -526,6 +526,7 @@ static const rq_rpc_method host_methods[] = {
     {"UpdateConfiguration", &pb__update_configuration_request__descriptor,
      rq__update_configuration},
     {"ReplicateWALEntry", &pb__replicate_walentry_request__descriptor, rq__replicate_entries},
+    {"StopServer", &pb__stop_server_request__descriptor, rq__stop_server},
     {"OpenRegion", &pb__open_region_request__descriptor, rq__refuse_call},
     {"CloseRegion", &pb__close_region_request__descriptor, rq__refuse_call},
     {"WarmupRegion", &pb__warmup_region_request__descriptor, rq__refuse_call},
@@ -560,6 +561,8 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->quotas = o->quotas;
     s->stop = o->stop;
     s->stop_ctx = o->stop_ctx;
+    s->shut_down = o->shut_down;
+    s->shut_down_ctx = o->shut_down_ctx;
     s->standbys = o->standbys;
     s->standbys_ctx = o->standbys_ctx;
     s->metrics = o->metrics;

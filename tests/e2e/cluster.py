@@ -520,7 +520,9 @@ def tables_are_changed(world):
 
 def a_server_that_stops_in_order_gives_its_regions_up(world):
     stopped = others(world, world.wait_for_master())[0]
-    stopped.stop()
+    world.shell(f"stop_regionserver '127.0.0.1:{stopped.ports[0]}'\n")
+    stopped.ends(0)
+    assert stopped.said("stopping: StopServer called by user") and not stopped.said("not stopped cleanly"), stopped.errors()
     until(lambda: f"{stopped.name} is fenced" in world.master().errors(), "the master has its regions opened")
     read_all(world)
     master = world.master()
