@@ -136,11 +136,15 @@ static void drain_no_more(rq_node *n, const rq_server_name *server)
     view_changed(n);
 }
 
+static int by_text(const void *key, const void *name)
+{
+    return strcmp(key, *(const char *const *)name);
+}
+
 static bool is_there(const rq_member_view *v, const char *name)
 {
-    for (size_t i = 0; i < v->server_count; i++)
-        if (strcmp(v->servers[i], name) == 0) return true;
-    return false;
+    return v->server_count > 0 &&
+           bsearch(name, v->servers, v->server_count, sizeof v->servers[0], by_text) != NULL;
 }
 
 /* Marks of servers that ended while no master looked after them. */
