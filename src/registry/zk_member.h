@@ -46,8 +46,8 @@ typedef struct rq_member_view {
     size_t server_count;
     const char *const *backups; /* standby masters, sorted */
     size_t backup_count;
-    bool
-        is_shut_down; /* rq_member_end_cluster was called, by any member: all processes are to end */
+    /* rq_member_end_cluster was called, by any member: all processes are to end. */
+    bool is_shut_down;
     const char *trouble; /* why it is REFUSED, or the last error while JOINING; "" */
     /* Of the last rq_member_read_again that was called before this was read; 0: none. */
     uint64_t number;

@@ -458,6 +458,7 @@ static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
         end_with_cluster(n, v);
         return RQ_OK;
     }
+    n->shut_down_ns = 0;
     if (v->state == RQ_MEMBER_STANDBY && n->opener_runs)
         return rq_fail(why, RQ_E_SERVER_ABORTED, "%s is no longer the active master, %s is",
                        n->master->text, v->active);
