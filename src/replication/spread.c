@@ -19,7 +19,8 @@
 #define WINDOW_EDITS 1024
 #define WINDOW_TABLES 64
 #define COPIES 3                       /* of a window's cells: part, connection, socket */
-#define KEY_BYTES 512                  /* of an entry's key in a message, about */
+#define KEY_BYTES 128                  /* of an entry in a message, without table and clusters */
+#define CLUSTER_BYTES 24               /* of an id, at most */
 #define LIMIT_NS UINT64_C(10000000000) /* HBASE: replication.sink.client.ops.timeout */
 #define PAUSE_NS UINT64_C(100000000)   /* HBASE: hbase.client.pause */
 #define PAUSE_NS_MAX UINT64_C(1000000000)
@@ -36,6 +37,7 @@ struct rq_spread {
     bool stopping;
     rq__places *idle[IDLE_MAX];
     size_t idle_count;
+    size_t waiting; /* jobs between two attempts */
 };
 
 /* A mutation of the window. */
@@ -142,7 +144,7 @@ static rq_err need_places(job *j)
 /* Charges what the window's copies take, at most once for each size. */
 static rq_err charge(job *j)
 {
-    size_t wanted = COPIES * (j->bytes + j->edit_count * KEY_BYTES);
+    size_t wanted = COPIES * j->bytes;
     if (wanted <= j->charged) return RQ_OK;
     RQ_TRY(rq_arena_account(j->arena, wanted - j->charged));
     j->charged = wanted;
@@ -186,6 +188,12 @@ static rq_err take_event(job *j, const rq_cell *c, rq_cursor behind)
     return RQ_OK;
 }
 
+/* What the mutation takes of a message, at most: it may need an entry of its own. */
+static size_t size_of(const Pb__WALKey *key, size_t cells)
+{
+    return cells + KEY_BYTES + key->table_name.len + key->n_cluster_ids * CLUSTER_BYTES;
+}
+
 /* RQ_E_AGAIN: it is left for the next window. */
 static rq_err take_edit(job *j, const rq_cell *first, rq_cursor behind)
 {
@@ -196,8 +204,8 @@ static rq_err take_edit(job *j, const rq_cell *first, rq_cursor behind)
     RQ_TRY(find_table(j, rq_entries_table(&j->entries), &table));
     RQ_TRY(rq_entries_check_clusters(&j->entries, j->why));
     RQ_TRY(rq_entries_take_edit(&j->entries, first, behind, &taken, j->why));
-    size_t len = rq_cursor_left(&taken.cells);
-    if (j->edit_count > 0 && j->bytes + len > WINDOW_BYTES) {
+    size_t len = rq_cursor_left(&taken.cells), size = size_of(key, len);
+    if (j->edit_count > 0 && j->bytes + size > WINDOW_BYTES) {
         j->entries = before;
         return RQ_E_AGAIN;
     }
@@ -206,7 +214,7 @@ static rq_err take_edit(job *j, const rq_cell *first, rq_cursor behind)
                                        .key = key,
                                        .count = (uint32_t)taken.count,
                                        .table = table};
-    j->bytes += len;
+    j->bytes += size;
     return RQ_OK;
 }
 
@@ -438,16 +446,25 @@ static rq_err attempt(job *j, int64_t since_ns)
     return rc == RQ_OK && found < left ? RQ_E_AGAIN : rc;
 }
 
-/* False: the job is to end. */
+/* REQUIRES: lock held. Returns false if the spread is stopped. */
+static bool pause_until(rq_spread *s, const struct timespec *until)
+{
+    int rc = 0;
+    s->waiting++;
+    while (!s->stopping && rc != ETIMEDOUT)
+        rc = pthread_cond_timedwait(&s->changed, &s->lock, until);
+    s->waiting--;
+    return !s->stopping;
+}
+
+/* False: the job is to end. Few jobs may wait: the regions of a table may have no server for hours, if it is disabled, and
+ * jobs of other tables need the threads. A source repeats what has failed. */
 static bool wait_for(rq_spread *s, uint64_t ns)
 {
     uint64_t end = rq_clock_ns(CLOCK_MONOTONIC) + ns;
     const struct timespec until = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
-    int rc = 0;
     pthread_mutex_lock(&s->lock);
-    while (!s->stopping && rc != ETIMEDOUT)
-        rc = pthread_cond_timedwait(&s->changed, &s->lock, &until);
-    bool goes_on = !s->stopping;
+    bool goes_on = s->waiting < s->o.waiting_max && pause_until(s, &until);
     pthread_mutex_unlock(&s->lock);
     return goes_on;
 }

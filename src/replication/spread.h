@@ -10,8 +10,9 @@
  * A window is at most a megabyte, or one mutation: a job's memory does not depend on the length of its request. The
  * mutations of a window for one server are one message, in the request's order, and a window begins when the one before it
  * is applied; so the mutations of a row keep their order. Mutations that fail with a temporary error are looked up and
- * sent again, for ten seconds; then the job fails, and the source repeats its whole batch. Cells keep their timestamps, so
- * that applying one twice changes nothing.
+ * sent again, for ten seconds; then the job fails, and the source repeats its whole batch. If other jobs wait between two
+ * attempts, it fails at once: a disabled table does not keep threads from others. Cells keep their timestamps, so that
+ * applying one twice changes nothing.
  */
 #ifndef RQ_REPLICATION_SPREAD_H
 #define RQ_REPLICATION_SPREAD_H
@@ -32,6 +33,8 @@ typedef struct rq_spread_part {
 
 typedef struct rq_spread_options {
     const char *bootstrap; /* HOST:PORT of a server of this cluster, for a client; borrowed */
+    size_t
+        waiting_max; /* jobs that may wait between two attempts; fewer than the threads that run jobs */
     /* Sends the part, and calls rq_spread_sent once when it is durably applied, or has failed; on any thread, perhaps
      * before this returns. Must not block. */
     void (*send)(void *ctx, rq_spread_part *part);
@@ -40,7 +43,7 @@ typedef struct rq_spread_options {
 
 RQ_NODISCARD
 rq_err rq_spread_new(const rq_spread_options *o, rq_spread **ret);
-/* Jobs send nothing more, and end with RQ_E_SERVER_STOPPED once what they have sent is answered. Any thread. */
+/* Jobs send nothing more, and end with a temporary error once what they have sent is answered. Any thread. */
 void rq_spread_stop(rq_spread *s);
 /* REQUIRES: no job is running. NULL is fine. */
 void rq_spread_free(rq_spread *s);

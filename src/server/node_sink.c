@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define PART_TIMEOUT_MS 10000 /* HBASE: replication.sink.client.ops.timeout */
+#define WAITING_MAX 2         /* of the five calls that service/blocking.c runs at a time */
 
 typedef struct sending {
     rq_peer_call call;
@@ -49,7 +50,8 @@ rq_err rq__node_open_sink(rq_node *n, rq_error *why)
                                     .log = n->o.log,
                                     .timeout_ms = PART_TIMEOUT_MS};
     const char *self = rq_arena_printf(&n->arena, "%s", RQ_HOST_PORT(n->name, n->server->port));
-    const rq_spread_options o = {.bootstrap = self, .send = send_part, .ctx = n};
+    const rq_spread_options o = {
+        .bootstrap = self, .waiting_max = WAITING_MAX, .send = send_part, .ctx = n};
     rq_err rc = self == NULL ? RQ_E_NO_MEMORY : rq_peers_new(&peers, &n->sink.peers);
     if (rc == RQ_OK) rc = rq_spread_new(&o, &n->sink.spread);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));

@@ -33,6 +33,7 @@ typedef struct world {
     unsigned home[2];  /* the servers of the two regions, according to hbase:meta … */
     unsigned known[2]; /* … and to what was read last */
     unsigned opened, closed, reads, refused;
+    size_t longest;    /* message */
     rq_err fails_with; /* parts for server 1 */
     unsigned fails;    /* so often */
     bool table_exists, is_unreachable;
@@ -129,9 +130,9 @@ static void take_part(world *w, applied *a, const rq_spread_part *part)
     assert_int_equal(rq_cursor_left(&cells), 0);
     a->entries += (unsigned)r->n_entry;
     a->parts++;
+    if (part->message.len > w->longest) w->longest = part->message.len;
     if (a->edits - before > a->largest) a->largest = a->edits - before;
     pb__replicate_walentry_request__free_unpacked(r, NULL);
-    (void)w;
 }
 
 static void send_part(void *ctx, rq_spread_part *part)
@@ -174,7 +175,7 @@ static void add_entry(world *w, const char *table, int cells, size_t clusters)
     k->n_cluster_ids = clusters;
     k->cluster_ids = rq_arena_calloc(&w->arena, clusters + 1, sizeof *k->cluster_ids);
     for (size_t i = 0; i < clusters; i++)
-        k->cluster_ids[i] = cluster(w, i == 1 ? 7 : 1, i == 1 ? 8 : 1);
+        k->cluster_ids[i] = cluster(w, i == 1 ? 7 : UINT64_MAX, i == 1 ? 8 : UINT64_MAX);
     e->key = k;
     e->has_associated_cell_count = 1;
     e->associated_cell_count = cells;
@@ -226,7 +227,8 @@ static rq_err run(world *w, rq_error *why)
 static int set_up(void **state)
 {
     world *w = calloc(1, sizeof *w);
-    const rq_spread_options o = {.bootstrap = "here:1", .send = send_part, .ctx = w};
+    const rq_spread_options o = {
+        .bootstrap = "here:1", .waiting_max = 1, .send = send_part, .ctx = w};
     w->home[1] = 1;
     w->table_exists = true;
     for (size_t i = 0; i < SERVERS; i++)
@@ -284,6 +286,21 @@ static void a_window_has_a_megabyte(void **state)
     assert_true(w->by[0].in_order);
 }
 
+/* What another server accepts of keys is limited. */
+static void the_keys_of_a_window_have_a_megabyte(void **state)
+{
+    world *w = *state;
+    rq_error why;
+    for (unsigned i = 0; i < 1024; i++) {
+        add_entry(w, "t", 1, RQ_WAL_CLUSTERS_MAX);
+        add_cell(w, "f", 'a', i, 10);
+    }
+    assert_int_equal(run(w, &why), RQ_OK);
+    assert_int_equal(w->by[0].edits, 1024);
+    assert_true(w->by[0].in_order);
+    assert_in_range(w->longest, (size_t)1 << 19, (size_t)1 << 20);
+}
+
 static void a_window_has_few_tables(void **state)
 {
     world *w = *state;
@@ -318,6 +335,21 @@ static void a_moved_region_is_found_again(void **state)
     assert_int_equal(w->by[2].edits, 5);
     assert_int_equal(w->refused, 2);
     assert_int_equal(w->reads, 3);
+}
+
+/* Where as many jobs wait as may, a job makes one attempt. Here none may. */
+static void a_job_that_may_not_wait_ends(void **state)
+{
+    world *w = *state;
+    rq_error why;
+    const rq_spread_options o = {.bootstrap = "here:1", .send = send_part, .ctx = w};
+    rq_spread_free(w->spread);
+    assert_int_equal(rq_spread_new(&o, &w->spread), RQ_OK);
+    w->home[0] = SERVERS; /* as if the table is disabled */
+    add_rows(w, "t", 10);
+    assert_int_equal(run(w, &why), RQ_E_NOT_SERVING_REGION);
+    assert_int_equal(w->reads, 1);
+    assert_int_equal(w->by[1].edits, 5);
 }
 
 static void a_server_that_refuses_for_good_ends_the_job(void **state)
@@ -419,8 +451,10 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {TEST(a_long_request_is_sent_in_windows_and_in_order),
                                        TEST(a_window_has_a_megabyte),
+                                       TEST(the_keys_of_a_window_have_a_megabyte),
                                        TEST(a_window_has_few_tables),
                                        TEST(a_moved_region_is_found_again),
+                                       TEST(a_job_that_may_not_wait_ends),
                                        TEST(a_server_that_refuses_for_good_ends_the_job),
                                        TEST(what_is_wrong_in_a_request_is_refused),
                                        TEST(copies_are_charged),
