@@ -33,8 +33,8 @@ typedef struct rq_spread_part {
 
 typedef struct rq_spread_options {
     const char *bootstrap; /* HOST:PORT of a server of this cluster, for a client; borrowed */
-    size_t
-        waiting_max; /* jobs that may wait between two attempts; fewer than the threads that run jobs */
+    /* Jobs that may wait between two attempts: fewer than the threads that run jobs. */
+    size_t waiting_max;
     /* Sends the part, and calls rq_spread_sent once when it is durably applied, or has failed; on any thread, perhaps
      * before this returns. Must not block. */
     void (*send)(void *ctx, rq_spread_part *part);

@@ -10,7 +10,10 @@
 
 #include "proto/admin.pb-c.h"
 
+#include <pthread.h>
+
 #define SERVERS 3
+#define JOBS 4
 #define ENCODED "00000000000000000000000000000000"
 
 /* Every table has two regions: rows below "m", and the others. */
@@ -24,7 +27,18 @@ typedef struct applied {
     bool in_order, knows_clusters;
 } applied;
 
+/* Answers parts on a thread of its own. */
+typedef struct answerer {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    rq_spread_part *parts[JOBS * 2];
+    size_t count;
+    bool runs, ends;
+} answerer;
+
 typedef struct world {
+    pthread_mutex_t lock; /* guards the rest where jobs run on several threads */
     rq_spread *spread;
     rq_arena arena;
     rq_buf cells;
@@ -38,6 +52,7 @@ typedef struct world {
     unsigned fails;    /* so often */
     bool table_exists, is_unreachable;
     applied by[SERVERS];
+    answerer answerer;
 } world;
 
 static world *the_world; /* places.h has no argument for it */
@@ -53,20 +68,27 @@ rq_err rq__places_open(const char *bootstrap, rq__places **ret, rq_error *why)
         rq_spread_stop(the_world->spread); /* there is no second attempt */
         return RQ_E_IO;
     }
+    pthread_mutex_lock(&the_world->lock);
     the_world->opened++;
     the_table.read_ns = INT64_MIN;
+    pthread_mutex_unlock(&the_world->lock);
     *ret = (rq__places *)(void *)the_world;
     return RQ_OK;
 }
 
 void rq__places_close(rq__places *p)
 {
-    if (p != NULL) the_world->closed++;
+    pthread_mutex_lock(&the_world->lock);
+    the_world->closed += p != NULL;
+    pthread_mutex_unlock(&the_world->lock);
 }
 
 int64_t rq__places_now_ns(void)
 {
-    return (int64_t)the_world->reads + 1;
+    pthread_mutex_lock(&the_world->lock);
+    int64_t now = (int64_t)the_world->reads + 1;
+    pthread_mutex_unlock(&the_world->lock);
+    return now;
 }
 
 rq_err rq__places_read(rq__places *p, rq_slice table, int64_t since_ns, rq__placed_table **ret,
@@ -77,9 +99,12 @@ rq_err rq__places_read(rq__places *p, rq_slice table, int64_t since_ns, rq__plac
     if (!the_world->table_exists)
         return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "'%.*s'", (int)table.len,
                        (const char *)table.ptr);
-    if (the_table.read_ns != INT64_MIN && the_table.read_ns >= since_ns) return RQ_OK;
-    the_table.read_ns = (int64_t)++the_world->reads;
-    memcpy(the_world->known, the_world->home, sizeof the_world->known);
+    pthread_mutex_lock(&the_world->lock);
+    if (the_table.read_ns == INT64_MIN || the_table.read_ns < since_ns) {
+        the_table.read_ns = (int64_t)++the_world->reads;
+        memcpy(the_world->known, the_world->home, sizeof the_world->known);
+    }
+    pthread_mutex_unlock(&the_world->lock);
     return RQ_OK;
 }
 
@@ -88,7 +113,9 @@ rq_err rq__places_find(const rq__placed_table *t, rq_slice row, rq__place *ret)
     static const char *const hosts[SERVERS] = {"one", "two", "three"};
     assert_ptr_equal(t, &the_table);
     unsigned region = row.ptr[0] >= 'm';
+    pthread_mutex_lock(&the_world->lock);
     unsigned server = the_world->known[region];
+    pthread_mutex_unlock(&the_world->lock);
     if (server == SERVERS) return RQ_E_NOT_SERVING_REGION;
     *ret = (rq__place){.encoded = RQ_SLICE_LIT(ENCODED),
                        .host = hosts[server],
@@ -135,21 +162,79 @@ static void take_part(world *w, applied *a, const rq_spread_part *part)
     pb__replicate_walentry_request__free_unpacked(r, NULL);
 }
 
-static void send_part(void *ctx, rq_spread_part *part)
+static rq_err answer_of(world *w, const rq_spread_part *part)
 {
-    world *w = ctx;
     unsigned server = (unsigned)part->to->port - 1;
-    rq_error why = {0};
     assert_int_equal(part->to->start_code, 100 + server);
     if (server == 1 && w->fails > 0) {
         w->fails--;
         w->refused++;
-        (void)rq_fail(&why, w->fails_with, "the server's text");
-        rq_spread_sent(part, w->fails_with, &why);
-        return;
+        return w->fails_with;
     }
     take_part(w, &w->by[server], part);
-    rq_spread_sent(part, RQ_OK, NULL);
+    return RQ_OK;
+}
+
+static void answer(world *w, rq_spread_part *part)
+{
+    rq_error why = {0};
+    pthread_mutex_lock(&w->lock);
+    rq_err rc = answer_of(w, part);
+    pthread_mutex_unlock(&w->lock);
+    if (rc != RQ_OK) (void)rq_fail(&why, rc, "the server's text");
+    rq_spread_sent(part, rc, rc == RQ_OK ? NULL : &why);
+}
+
+static rq_spread_part *next_part(answerer *a)
+{
+    pthread_mutex_lock(&a->lock);
+    while (a->count == 0 && !a->ends)
+        pthread_cond_wait(&a->changed, &a->lock);
+    rq_spread_part *part = a->count == 0 ? NULL : a->parts[--a->count];
+    pthread_mutex_unlock(&a->lock);
+    return part;
+}
+
+static void *answer_all(void *ctx)
+{
+    world *w = ctx;
+    for (rq_spread_part *part; (part = next_part(&w->answerer)) != NULL;)
+        answer(w, part);
+    return NULL;
+}
+
+static void begin_answers(world *w)
+{
+    pthread_mutex_init(&w->answerer.lock, NULL);
+    pthread_cond_init(&w->answerer.changed, NULL);
+    w->answerer.runs = true;
+    assert_int_equal(pthread_create(&w->answerer.thread, NULL, answer_all, w), 0);
+}
+
+static void end_answers(world *w)
+{
+    pthread_mutex_lock(&w->answerer.lock);
+    w->answerer.ends = true;
+    pthread_cond_signal(&w->answerer.changed);
+    pthread_mutex_unlock(&w->answerer.lock);
+    pthread_join(w->answerer.thread, NULL);
+    pthread_cond_destroy(&w->answerer.changed);
+    pthread_mutex_destroy(&w->answerer.lock);
+}
+
+static void send_part(void *ctx, rq_spread_part *part)
+{
+    world *w = ctx;
+    answerer *a = &w->answerer;
+    if (!a->runs) {
+        answer(w, part);
+        return;
+    }
+    pthread_mutex_lock(&a->lock);
+    assert_true(a->count < RQ_ARRAY_LEN(a->parts)); /* a job waits for its parts */
+    a->parts[a->count++] = part;
+    pthread_cond_signal(&a->changed);
+    pthread_mutex_unlock(&a->lock);
 }
 
 /* --- requests ----------------------------------------------------------------------------------- */
@@ -229,6 +314,7 @@ static int set_up(void **state)
     world *w = calloc(1, sizeof *w);
     const rq_spread_options o = {
         .bootstrap = "here:1", .waiting_max = 1, .send = send_part, .ctx = w};
+    pthread_mutex_init(&w->lock, NULL);
     w->home[1] = 1;
     w->table_exists = true;
     for (size_t i = 0; i < SERVERS; i++)
@@ -245,6 +331,7 @@ static int tear_down(void **state)
     assert_int_equal(w->opened, w->closed);
     rq_buf_clear(&w->cells);
     rq_arena_clear(&w->arena);
+    pthread_mutex_destroy(&w->lock);
     free(w);
     return 0;
 }
@@ -352,6 +439,32 @@ static void a_job_that_may_not_wait_ends(void **state)
     assert_int_equal(w->by[1].edits, 5);
 }
 
+static void *run_often(void *ctx)
+{
+    rq_error why;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(run(ctx, &why), RQ_OK);
+    return NULL;
+}
+
+static void jobs_of_several_threads_do_not_meet(void **state)
+{
+    world *w = *state;
+    pthread_t threads[JOBS];
+    for (unsigned i = 0; i < 3; i++)
+        add_rows(w, "t", 1000);
+    begin_answers(w);
+    for (size_t i = 0; i < JOBS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run_often, w), 0);
+    for (size_t i = 0; i < JOBS; i++)
+        pthread_join(threads[i], NULL);
+    end_answers(w);
+    assert_int_equal(w->by[0].edits, JOBS * 5 * 1500);
+    assert_int_equal(w->by[1].edits, JOBS * 5 * 1500);
+    assert_int_equal(w->by[0].parts, JOBS * 5 * 3);
+    assert_true(w->opened <= JOBS);
+}
+
 static void a_server_that_refuses_for_good_ends_the_job(void **state)
 {
     world *w = *state;
@@ -455,6 +568,7 @@ int main(void)
                                        TEST(a_window_has_few_tables),
                                        TEST(a_moved_region_is_found_again),
                                        TEST(a_job_that_may_not_wait_ends),
+                                       TEST(jobs_of_several_threads_do_not_meet),
                                        TEST(a_server_that_refuses_for_good_ends_the_job),
                                        TEST(what_is_wrong_in_a_request_is_refused),
                                        TEST(copies_are_charged),
