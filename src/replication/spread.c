@@ -82,7 +82,7 @@ typedef struct job {
     edit **order;
     part *parts;
     size_t part_count;
-    size_t in_flight; /* by the spread's lock */
+    size_t in_flight; /* by the spread's lock once parts are sent */
     rq_error last;    /* the last temporary error */
 } job;
 
@@ -385,15 +385,21 @@ void rq_spread_sent(rq_spread_part *sent, rq_err rc, const rq_error *why)
     pthread_mutex_unlock(&s->lock);
 }
 
+static rq_err check_runs(job *j)
+{
+    pthread_mutex_lock(&j->s->lock);
+    bool runs = !j->s->stopping;
+    pthread_mutex_unlock(&j->s->lock);
+    if (runs) return RQ_OK;
+    return rq_fail(j->why, RQ_E_SERVER_STOPPED, "%s", rq_err_text(RQ_E_SERVER_STOPPED));
+}
+
 /* Sends all parts and waits for their ends. */
 static rq_err send_parts(job *j)
 {
     rq_spread *s = j->s;
-    pthread_mutex_lock(&s->lock);
-    bool goes = !s->stopping;
-    if (goes) j->in_flight = j->part_count;
-    pthread_mutex_unlock(&s->lock);
-    if (!goes) return rq_fail(j->why, RQ_E_SERVER_STOPPED, "%s", rq_err_text(RQ_E_SERVER_STOPPED));
+    RQ_TRY(check_runs(j));
+    j->in_flight = j->part_count;
     for (size_t i = 0; i < j->part_count; i++) {
         part *p = &j->parts[i];
         p->sent.message = rq_buf_slice(&p->message);
@@ -429,6 +435,7 @@ static rq_err take_ends(job *j)
 static rq_err attempt(job *j, int64_t since_ns)
 {
     size_t found = 0, left = 0;
+    RQ_TRY(check_runs(j)); /* before it asks the cluster, which may take seconds, of many jobs */
     for (size_t i = 0; i < j->table_count; i++)
         j->tables[i].is_needed = false;
     for (size_t i = 0; i < j->edit_count; i++)

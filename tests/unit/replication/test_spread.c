@@ -536,6 +536,7 @@ static void nothing_is_sent_after_a_stop(void **state)
     rq_spread_stop(w->spread);
     assert_int_equal(run(w, &why), RQ_E_SERVER_STOPPED);
     assert_int_equal(w->by[0].parts + w->by[1].parts, 0);
+    assert_int_equal(w->opened, 0);
 }
 
 /* Without a reason, too, nothing is acknowledged. */
