@@ -164,7 +164,7 @@ static const rq_rpc_method methods[] = {
     {"ReplicateWALEntry", NULL, apply},
 };
 
-#define ENTRIES_MAX ((size_t)4 << 20) /* of keys; a sink sends at most 1,024 at a time */
+#define ENTRIES_MAX ((size_t)4 << 20) /* of keys; a sink sends at most a megabyte, or one */
 
 /* Decoded on the loop, from anybody. */
 static const rq_rpc_param_limit param_limits[] = {
