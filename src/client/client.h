@@ -124,9 +124,17 @@ typedef struct rq_client_region {
     rq_slice name, start, end;
     const char *host; /* "": the region has no server at present, but a replica of it has */
     uint16_t port;
+    int64_t start_code; /* of the server; 0: hbase:meta does not say */
 } rq_client_region;
 rq_client_region rq_client_table_region(const rq_client_table *t, size_t i);
 size_t rq_client_table_regions(const rq_client_table *t);
+/* The region of a row, in the map that was read last; valid until the next poll. RQ_E_TABLE_NOT_FOUND: hbase:meta has no
+ * region of the table. RQ_E_NOT_SERVING_REGION: the row is in no region with a server at present. Other errors: the
+ * regions could not be read. */
+RQ_NODISCARD
+rq_err rq_client_table_find(const rq_client_table *t, rq_slice row, rq_client_region *ret);
+/* When its regions were last read, with or without success (rq_client_now_ns); 0: never. */
+int64_t rq_client_table_read_at(const rq_client_table *t);
 /* The number of servers that the client knows, of all its tables. */
 size_t rq_client_table_servers(const rq_client_table *t);
 

@@ -76,6 +76,7 @@ typedef struct rq__region {
     rq_slice start;
     rq_slice end;
     rq_slice specifier; /* field 1 of a request: rq__put_region */
+    int64_t start_code; /* of the server; 0: unknown */
     uint32_t server;
     uint16_t replica_count;
     rq__replica *replicas; /* in the map's arena */

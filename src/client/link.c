@@ -3,7 +3,7 @@
  * ends its calls when the connection is lost. */
 #include "client/link.h"
 
-#include "client/conn.h"
+#include "client/client_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@ typedef struct waiting {
     rq_reply_fn done;
     void *ctx;
     const char *method;
-    size_t len;
-    uint8_t bytes[];
+    size_t len, message_len;
+    uint8_t bytes[]; /* the message, then the cells */
 } waiting;
 
 struct rq_link {
@@ -111,8 +111,9 @@ static void send_one(rq_link *l, waiting *w)
 {
     rq_err rc = RQ_E_IO;
     if (is_open(l))
-        rc = rq__conn_call(l->conn, w->method, 0, (rq_slice){0}, rq_slice_of(w->bytes, w->len),
-                           (rq_slice){0}, answered, w);
+        rc = rq__conn_call(
+            l->conn, w->method, 0, (rq_slice){0}, rq_slice_of(w->bytes, w->message_len),
+            rq_slice_of(w->bytes + w->message_len, w->len - w->message_len), answered, w);
     if (rc == RQ_OK) {
         watch(l);
         return;
@@ -163,29 +164,38 @@ void rq_link_greeted(rq_link *l, rq_err rc, const char *why)
 
 /* --- calls ------------------------------------------------------------------------------------ */
 
-static waiting *waiting_new(rq_link *l, const char *method, rq_slice message, rq_reply_fn done,
-                            void *ctx)
+static waiting *waiting_new(rq_link *l, const char *method, rq_slice message, rq_slice cells,
+                            rq_reply_fn done, void *ctx)
 {
-    waiting *w = malloc(sizeof *w + message.len);
+    waiting *w = malloc(sizeof *w + message.len + cells.len);
     if (w == NULL) return NULL;
-    *w = (waiting){.link = l, .done = done, .ctx = ctx, .method = method, .len = message.len};
+    *w = (waiting){.link = l,
+                   .done = done,
+                   .ctx = ctx,
+                   .method = method,
+                   .len = message.len + cells.len,
+                   .message_len = message.len};
     if (message.len > 0) memcpy(w->bytes, message.ptr, message.len);
+    if (cells.len > 0) memcpy(w->bytes + message.len, cells.ptr, cells.len);
     l->calls++;
     l->bytes += w->len;
     return w;
 }
 
-static rq_err check(const rq_link *l, rq_slice message)
+static rq_err check(const rq_link *l, size_t message_len, size_t cells_len)
 {
     if (l->closing) return RQ_E_CLOSED;
-    bool full = l->calls >= RQ_LINK_CALLS_MAX || message.len > RQ_LINK_BYTES_MAX - l->bytes;
+    size_t room = RQ_LINK_BYTES_MAX - l->bytes;
+    bool full =
+        l->calls >= RQ_LINK_CALLS_MAX || message_len > room || cells_len > room - message_len;
     return full ? RQ_E_CALL_QUEUE_TOO_BIG : RQ_OK;
 }
 
-void rq_link_call(rq_link *l, const char *method, rq_slice message, rq_reply_fn done, void *ctx)
+void rq_link_call(rq_link *l, const char *method, rq_slice message, rq_slice cells,
+                  rq_reply_fn done, void *ctx)
 {
-    rq_err rc = check(l, message);
-    waiting *w = rc == RQ_OK ? waiting_new(l, method, message, done, ctx) : NULL;
+    rq_err rc = check(l, message.len, cells.len);
+    waiting *w = rc == RQ_OK ? waiting_new(l, method, message, cells, done, ctx) : NULL;
     if (w == NULL) {
         const rq_reply r = failure(l, rc == RQ_OK ? RQ_E_NO_MEMORY : rc, NULL);
         done(ctx, &r);
@@ -213,6 +223,7 @@ rq_err rq_link_new(const rq_link_options *o, rq_link **ret)
                                    .host = o->host,
                                    .port = o->port,
                                    .service = o->service,
+                                   .codec = o->with_tags ? RQ__CODEC_WITH_TAGS : NULL,
                                    .user = o->user,
                                    .timeout_ns = (int64_t)o->timeout_ms * 1000000,
                                    .answer_max = o->answer_max};

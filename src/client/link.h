@@ -37,6 +37,7 @@ typedef struct rq_link_options {
     const char *user;
     unsigned timeout_ms; /* of a call, once it is sent; of a connect */
     uint32_t answer_max; /* bytes of a response; a longer one loses the connection */
+    bool with_tags;      /* cells are sent with their tags: KeyValueCodecWithTags */
     void (*greet)(void *ctx, rq_link *l);
     void *ctx;
 } rq_link_options;
@@ -45,9 +46,10 @@ RQ_NODISCARD
 rq_err rq_link_new(const rq_link_options *o, rq_link **ret);
 /* Ends all calls of the link with RQ_E_CLOSED. Not in a callback of the link. NULL is fine. */
 void rq_link_free(rq_link *l);
-/* `done` runs once, perhaps before this returns; it may make further calls. The message is copied, the
+/* `done` runs once, perhaps before this returns; it may make further calls. The message and the cells are copied, the
  * method's name is not. */
-void rq_link_call(rq_link *l, const char *method, rq_slice message, rq_reply_fn done, void *ctx);
+void rq_link_call(rq_link *l, const char *method, rq_slice message, rq_slice cells,
+                  rq_reply_fn done, void *ctx);
 /* Makes a call during the greeting. `done` as above; it makes the next call of the greeting, or ends the
  * greeting. */
 void rq_link_greet_call(rq_link *l, const char *method, rq_slice message, rq_reply_fn done,

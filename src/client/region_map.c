@@ -4,7 +4,7 @@
  * replaces the old map when it is complete. If reading fails, the old one stays.
  *
  *    row <region name>: info:regioninfo = "PBUF" + RegionInfo, info:server = host:port,
- *                       info:server_<%04X> = host:port of a replica
+ *                       info:serverstartcode = be64, info:server_<%04X> = host:port of a replica
  *
  * Parents of a split are left out, and regions that have no server and no replica with one. A row in such a gap has no
  * region for the time being; the operation is retried. A region of which only replicas have a server is in the map for
@@ -76,6 +76,7 @@ typedef struct meta_row {
     rq_slice row;
     rq_slice info;
     rq_slice server;
+    int64_t start_code;
     size_t replica_count;
     struct {
         uint16_t id;
@@ -178,6 +179,7 @@ static rq_err add_region(rq_client_table *t, const meta_row *m)
     }
     rq__region *r = &t->next_regions[t->next_count];
     RQ_TRY(find_server(t, m, &r->server));
+    r->start_code = m->start_code;
     r->start = rq_arena_copy(&t->next_arena, start);
     r->end = rq_arena_copy(&t->next_arena, end);
     rq_buf_reset(&t->request);
@@ -207,6 +209,9 @@ static void take_server(meta_row *m, const rq_cell *c)
 {
     uint16_t id;
     if (rq_slice_eq(rq_cell_qualifier(c), RQ_SLICE_LIT("server"))) m->server = rq_cell_value(c);
+    if (rq_slice_eq(rq_cell_qualifier(c), RQ_SLICE_LIT("serverstartcode")) &&
+        rq_cell_value(c).len == 8)
+        m->start_code = (int64_t)rq_get_be64(rq_cell_value(c).ptr);
     if (m->replica_count == REPLICAS_MAX || !replica_of(rq_cell_qualifier(c), &id)) return;
     m->replicas[m->replica_count].id = id;
     m->replicas[m->replica_count++].server = rq_cell_value(c);

@@ -213,9 +213,8 @@ static rq_slice name_of(rq_slice specifier)
     return (rq_slice){0};
 }
 
-rq_client_region rq_client_table_region(const rq_client_table *t, size_t i)
+static rq_client_region region_of(const rq_client_table *t, const rq__region *r)
 {
-    const rq__region *r = &t->regions[i];
     static const rq__address nowhere = {.port = 0};
     const rq__address *at =
         r->server == RQ__NO_SERVER ? &nowhere : &t->client->servers[r->server].at;
@@ -223,5 +222,25 @@ rq_client_region rq_client_table_region(const rq_client_table *t, size_t i)
                               .start = r->start,
                               .end = r->end,
                               .host = at->host,
-                              .port = at->port};
+                              .port = at->port,
+                              .start_code = r->start_code};
+}
+
+rq_client_region rq_client_table_region(const rq_client_table *t, size_t i)
+{
+    return region_of(t, &t->regions[i]);
+}
+
+rq_err rq_client_table_find(const rq_client_table *t, rq_slice row, rq_client_region *ret)
+{
+    if (t->region_count == 0) return rq__map_empty_error(t);
+    const rq__region *r = rq__map_locate(t, row);
+    if (r == NULL || r->server == RQ__NO_SERVER) return RQ_E_NOT_SERVING_REGION;
+    *ret = region_of(t, r);
+    return RQ_OK;
+}
+
+int64_t rq_client_table_read_at(const rq_client_table *t)
+{
+    return t->refreshed_ns;
 }

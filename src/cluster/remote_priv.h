@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #define RQ__REMOTE_BUCKETS 1024
+#define RQ__SERVER_BUCKETS 1024
 
 /* The load of a region, as reported by the server that has it open. */
 typedef struct rq__server_load {
@@ -20,7 +21,7 @@ typedef struct rq__draining rq__draining;
 
 /* A server that is up, or dead. */
 typedef struct rq__server {
-    struct rq__server *next;
+    struct rq__server *next, *same_bucket;
     const rq_server_name *name; /* a reference */
     rq__server_load *loads;     /* ascending by name; of its last report */
     size_t load_count;
@@ -36,14 +37,20 @@ typedef struct rq__server {
     bool is_forgotten; /* a dead server: rq_region_calls.dead does not list it any more */
 } rq__server;
 
+/* Servers, the newest first, also found by their address: a status looks up the server of every region. */
+typedef struct rq__servers {
+    rq__server *first;
+    rq__server *buckets[RQ__SERVER_BUCKETS]; /* the newest first */
+} rq__servers;
+
 struct rq_remote {
     rq_remote_options o;
     rq_lane *lane;
     pthread_mutex_t lock; /* guards the rest; never held while something is sent or reported */
     struct rq__pending *buckets[RQ__REMOTE_BUCKETS];
     struct rq__message *messages;
-    rq__server *servers; /* that are up */
-    rq__server *dead;    /* the latest of each address */
+    rq__servers up;
+    rq__servers dead; /* the latest of each address */
     rq__draining *draining;
     rq_log_limit not_running; /* lines about servers to decommission */
     size_t server_count;

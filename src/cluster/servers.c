@@ -3,6 +3,7 @@
  * their last reports. */
 #include "cluster/remote_priv.h"
 
+#include "base/fnv.h"
 #include "base/pb_arena.h"
 #include "cluster/wire_priv.h"
 #include "proto/cluster_status.pb-c.h"
@@ -12,11 +13,53 @@
 #include <string.h>
 #include <strings.h>
 
+/* --- a table of servers ----------------------------------------------------------------------- */
+
+static size_t bucket_of(const rq_server_name *name)
+{
+    uint64_t h = rq_fnv1a(RQ_FNV1A + name->port, rq_slice_cstr(name->host));
+    return (size_t)(h ^ h >> 32) % RQ__SERVER_BUCKETS;
+}
+
+static bool same_address(const rq_server_name *a, const rq_server_name *b)
+{
+    return a->port == b->port && strcmp(a->host, b->host) == 0;
+}
+
+/* The latest that was added. */
+static rq__server *find_address(const rq__servers *t, const rq_server_name *name)
+{
+    rq__server *s = t->buckets[bucket_of(name)];
+    while (s != NULL && !same_address(s->name, name))
+        s = s->same_bucket;
+    return s;
+}
+
+static void add_server(rq__servers *t, rq__server *s)
+{
+    rq__server **bucket = &t->buckets[bucket_of(s->name)];
+    s->same_bucket = *bucket;
+    *bucket = s;
+    s->next = t->first;
+    t->first = s;
+}
+
+static void remove_server(rq__servers *t, const rq__server *s)
+{
+    rq__server **at = &t->buckets[bucket_of(s->name)];
+    while (*at != s)
+        at = &(*at)->same_bucket;
+    *at = s->same_bucket;
+    for (at = &t->first; *at != s;)
+        at = &(*at)->next;
+    *at = s->next;
+}
+
 rq__server *rq__server_find(const rq_remote *m, const rq_server_name *name)
 {
-    rq__server *s = m->servers;
+    rq__server *s = m->up.buckets[bucket_of(name)];
     while (s != NULL && strcmp(s->name->text, name->text) != 0)
-        s = s->next;
+        s = s->same_bucket;
     return s;
 }
 
@@ -43,38 +86,19 @@ static void clear_list(rq__server **list)
 
 void rq__servers_clear(rq_remote *m)
 {
-    clear_list(&m->servers);
-    clear_list(&m->dead);
+    clear_list(&m->up.first);
+    clear_list(&m->dead.first);
     rq__draining_clear(m);
 }
 
 /* --- servers that are up ---------------------------------------------------------------------- */
 
-static bool same_address(const rq_server_name *a, const rq_server_name *b)
-{
-    return a->port == b->port && strcmp(a->host, b->host) == 0;
-}
-
-static rq__server *find_address(rq__server *list, const rq_server_name *name)
-{
-    while (list != NULL && !same_address(list->name, name))
-        list = list->next;
-    return list;
-}
-
-static void unlink_server(rq__server **list, const rq__server *s)
-{
-    while (*list != s)
-        list = &(*list)->next;
-    *list = s->next;
-}
-
 /* HBASE: ServerManager.checkIsDead, checkAndRecordNewServer. REQUIRES: lock held. */
 static rq_err check_alive(const rq_remote *m, const rq_server_name *name, const char *what,
                           rq_error *why)
 {
-    const rq__server *dead = find_address(m->dead, name);
-    const rq__server *up = find_address(m->servers, name);
+    const rq__server *dead = find_address(&m->dead, name);
+    const rq__server *up = find_address(&m->up, name);
     if (dead != NULL && dead->name->start_code >= name->start_code)
         return rq_fail(why, RQ_E_YOU_ARE_DEAD,
                        "Server %s rejected; currently processing %s as dead server", what,
@@ -97,10 +121,9 @@ static rq_err enter_server(rq_remote *m, rq__server **s, const char *what,
         known->unreported_ns = known->silent_ns = 0;
         return RQ_OK;
     }
-    const rq__server *old = find_address(m->servers, (*s)->name);
+    const rq__server *old = find_address(&m->up, (*s)->name);
     if (old != NULL) *ret_old = rq_server_name_ref(old->name);
-    (*s)->next = m->servers;
-    m->servers = *s;
+    add_server(&m->up, *s);
     m->server_count++;
     *s = NULL;
     return RQ_OK;
@@ -133,15 +156,14 @@ rq_err rq_remote_server_up(rq_remote *m, const rq_server_name *name, rq_error *w
 /* The latest of an address is kept. Returns the one to free. REQUIRES: lock held. */
 static rq__server *bury(rq_remote *m, rq__server *s)
 {
-    rq__server *earlier = find_address(m->dead, s->name);
+    rq__server *earlier = find_address(&m->dead, s->name);
     if (earlier != NULL && earlier->name->start_code >= s->name->start_code) return s;
-    if (earlier != NULL) unlink_server(&m->dead, earlier);
+    if (earlier != NULL) remove_server(&m->dead, earlier);
     free(s->loads);
     s->loads = NULL;
     s->load_count = 0;
     s->has_load = false;
-    s->next = m->dead;
-    m->dead = s;
+    add_server(&m->dead, s);
     return earlier;
 }
 
@@ -154,7 +176,7 @@ void rq_remote_server_down(rq_remote *m, const rq_server_name *name)
     rq__server *s = rq__server_find(m, name);
     if (s != NULL) {
         gone = rq_server_name_ref(s->name);
-        unlink_server(&m->servers, s);
+        remove_server(&m->up, s);
         m->server_count--;
         unneeded = bury(m, s);
     }
@@ -176,10 +198,10 @@ rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_ser
     size_t count = max < m->server_count ? max : m->server_count;
     *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
     if (*ret == NULL) rc = RQ_E_NO_MEMORY;
-    const rq__server *s = m->servers;
+    const rq__server *s = m->up.first;
     for (size_t skip = count < *ret_total ? m->turn++ % *ret_total : 0; skip > 0; skip--)
         s = s->next;
-    for (; rc == RQ_OK && *ret_count < count; s = s->next == NULL ? m->servers : s->next)
+    for (; rc == RQ_OK && *ret_count < count; s = s->next == NULL ? m->up.first : s->next)
         (*ret)[(*ret_count)++] = rq_server_name_ref(s->name);
     pthread_mutex_unlock(&m->lock);
     return rc;
@@ -188,7 +210,7 @@ rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_ser
 /* HBASE: DeadServer, from which a server that starts at an address removes the earlier one. REQUIRES: lock held. */
 static bool is_listed(const rq_remote *m, const rq__server *dead)
 {
-    return !dead->is_forgotten && find_address(m->servers, dead->name) == NULL;
+    return !dead->is_forgotten && find_address(&m->up, dead->name) == NULL;
 }
 
 rq_err rq__servers_dead(void *ctx, rq_arena *arena, const rq_server_name ***ret, size_t *ret_count)
@@ -197,10 +219,10 @@ rq_err rq__servers_dead(void *ctx, rq_arena *arena, const rq_server_name ***ret,
     size_t count = 0;
     *ret_count = 0;
     pthread_mutex_lock(&m->lock);
-    for (const rq__server *s = m->dead; s != NULL; s = s->next)
+    for (const rq__server *s = m->dead.first; s != NULL; s = s->next)
         count += is_listed(m, s);
     *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
-    for (const rq__server *s = *ret == NULL ? NULL : m->dead; s != NULL; s = s->next)
+    for (const rq__server *s = *ret == NULL ? NULL : m->dead.first; s != NULL; s = s->next)
         if (is_listed(m, s)) (*ret)[(*ret_count)++] = rq_server_name_ref(s->name);
     pthread_mutex_unlock(&m->lock);
     return *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
@@ -211,7 +233,7 @@ bool rq__servers_forget_dead(void *ctx, const rq_server_name *server)
 {
     rq_remote *m = ctx;
     pthread_mutex_lock(&m->lock);
-    rq__server *s = find_address(m->dead, server);
+    rq__server *s = find_address(&m->dead, server);
     bool found = s != NULL && s->name->start_code == server->start_code && is_listed(m, s);
     if (found) s->is_forgotten = true;
     pthread_mutex_unlock(&m->lock);
@@ -230,10 +252,10 @@ bool rq_remote_is_up(rq_remote *m, const rq_server_name *name)
  * NULL: there is neither, or it takes no regions. HBASE: BaseLoadBalancer.retainAssignment. REQUIRES: lock held. */
 static const rq_server_name *server_at(rq_remote *m, const rq_server_name *address)
 {
-    const rq__server *at = find_address(m->servers, address), *of_host = NULL;
+    const rq__server *at = find_address(&m->up, address), *of_host = NULL;
     if (at != NULL && !rq__server_takes_regions(m, at)) return NULL;
     size_t count = 0;
-    for (const rq__server *s = m->servers; s != NULL; s = s->next) {
+    for (const rq__server *s = m->up.first; s != NULL; s = s->next) {
         if (strcasecmp(s->name->host, address->host) != 0 || !rq__server_takes_regions(m, s))
             continue;
         of_host = s;
@@ -247,11 +269,11 @@ static const rq_server_name *server_at(rq_remote *m, const rq_server_name *addre
 static const rq_server_name *next_in_turn(rq_remote *m)
 {
     size_t count = 0, skip;
-    for (const rq__server *s = m->servers; s != NULL; s = s->next)
+    for (const rq__server *s = m->up.first; s != NULL; s = s->next)
         count += rq__server_takes_regions(m, s);
     if (count == 0) return NULL;
     skip = m->turn++ % count;
-    const rq__server *s = m->servers;
+    const rq__server *s = m->up.first;
     while (!rq__server_takes_regions(m, s) || skip-- > 0)
         s = s->next;
     return rq_server_name_ref(s->name);

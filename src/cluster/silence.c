@@ -118,7 +118,7 @@ static bool is_heard_both_ways(const rq__server *s, const rq_silence_limits *l)
 
 static void count_silence(rq_remote *m, uint64_t limit_ns, uint64_t step, probe **list)
 {
-    for (rq__server *s = m->servers; s != NULL; s = s->next) {
+    for (rq__server *s = m->up.first; s != NULL; s = s->next) {
         if (is_home(m, s)) continue;
         s->silent_ns += step;
         s->unreported_ns += step;
@@ -142,7 +142,7 @@ static bool enough(const rq_remote *m, const rq_silence_limits *l,
                    bool (*is)(const rq__server *s, const rq_silence_limits *l))
 {
     size_t good = 0, others = 0;
-    for (const rq__server *s = m->servers; s != NULL; s = s->next) {
+    for (const rq__server *s = m->up.first; s != NULL; s = s->next) {
         bool home = is_home(m, s), is_good = home || is(s, l);
         good += is_good;
         others += is_good && !home;
@@ -169,7 +169,7 @@ static size_t spare(rq_remote *m, const rq_silence_limits *l, bool hears)
 {
     size_t count = 0;
     if (enough(m, l, is_heard_both_ways)) return 0;
-    for (rq__server *s = m->servers; s != NULL; s = s->next) {
+    for (rq__server *s = m->up.first; s != NULL; s = s->next) {
         if (is_home(m, s) || is_heard_both_ways(s, l)) continue;
         count_again(s, l, hears);
         count++;
@@ -233,7 +233,7 @@ static rq_err list_silent(const rq_remote *m, const rq_silence_limits *l, rq_are
 {
     ret->servers = rq_arena_calloc(arena, m->server_count + 1, sizeof *ret->servers);
     if (ret->servers == NULL) return RQ_E_NO_MEMORY;
-    for (const rq__server *s = m->servers; s != NULL; s = s->next)
+    for (const rq__server *s = m->up.first; s != NULL; s = s->next)
         if (has_ended(s) || is_silent(s, l))
             ret->servers[ret->count++] = (rq_silent_server){.name = rq_server_name_ref(s->name),
                                                             .unreported_ns = s->unreported_ns,

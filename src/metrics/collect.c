@@ -344,13 +344,9 @@ static void collect_peer(rq__collector *c, const rq_source_status *s)
     collect_figures(c, s->id, figures, RQ_ARRAY_LEN(figures));
 }
 
-static void collect_replication(rq__collector *c)
+static void collect_sink(rq__collector *c, const rq_sink *sink)
 {
-    rq_replication *r = c->m->from.replication;
-    rq_source_status *peers;
-    size_t count;
-    if (r == NULL) return;
-    const rq_sink *sink = rq_replication_sink(r);
+    if (sink == NULL) return;
     const figure figures[] = {
         {RQ_METRIC_SINK_ENTRIES, atomic_load(&sink->entries)},
         {RQ_METRIC_SINK_BATCHES, atomic_load(&sink->batches)},
@@ -358,6 +354,15 @@ static void collect_replication(rq__collector *c)
         {RQ_METRIC_SINK_AGE, rq_sink_age_ms(sink)},
     };
     collect_figures(c, "", figures, RQ_ARRAY_LEN(figures));
+}
+
+static void collect_replication(rq__collector *c)
+{
+    rq_replication *r = c->m->from.replication;
+    rq_source_status *peers;
+    size_t count;
+    collect_sink(c, r == NULL ? c->m->from.sink : rq_replication_sink(r));
+    if (r == NULL) return;
     rq_err rc = rq_replication_status(r, c->arena, &peers, &count);
     for (size_t i = 0; rc == RQ_OK && i < count; i++)
         collect_peer(c, &peers[i]);

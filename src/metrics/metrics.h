@@ -42,6 +42,7 @@ typedef struct rq_metrics_sources {
     rq_loops *loops;
     rq_budget *requests, *answers, *unread;
     rq_replication *replication;
+    const rq_sink *sink;    /* of a server of a cluster, which has no rq_replication; else NULL */
     uint64_t memory_budget; /* bytes */
     size_t text_bytes_max;  /* of one output; 0: an eighth of the budget, at least 64 MB */
     const char

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Outgoing connections to other servers; see peers.h. All but rq__peers_call and _stop runs on the loop. */
+/* Outgoing connections to other servers; see peers.h. All but rq_peers_call and _stop runs on the loop. */
 #include "peers/peers.h"
 
 #include "client/link.h"
@@ -166,6 +166,7 @@ static rq_err peer_new(rq_peers *o, const rq_peer_call *c, peer **ret)
                                   .user = "rorqual",
                                   .timeout_ms = o->o.timeout_ms,
                                   .answer_max = ANSWER_MAX,
+                                  .with_tags = true,
                                   .greet = greet,
                                   .ctx = p};
     rq_err rc = p->from == NULL || p->to == NULL ? RQ_E_NO_MEMORY : rq_link_new(&link, &p->link);
@@ -236,14 +237,14 @@ static void begin(rq_task *task)
     rq_err rc = stopped ? RQ_E_SERVER_STOPPED : find_peer(o, c, &p);
     if (rc == RQ_OK) {
         p->used_ns = rq_loop_clock_ns();
-        rq_link_call(p->link, c->method, c->request, answered, c);
+        rq_link_call(p->link, c->method, c->request, c->cells, answered, c);
     } else {
         fail(c, rc, NULL);
     }
     leave(o);
 }
 
-void rq__peers_call(rq_peers *o, rq_peer_call *c)
+void rq_peers_call(rq_peers *o, rq_peer_call *c)
 {
     c->peers = o;
     c->task.run = begin;

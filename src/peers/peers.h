@@ -4,7 +4,7 @@
  * cluster's secret (cluster/handshake.h). There is one connection for each pair of names. It is made for the first
  * call, and closed after a minute without calls.
  *
- *   any thread: rq__peers_call ──► the loop: link (client/link.h) ─ Hello, Prove, then calls ─► another server
+ *   any thread: rq_peers_call ──► the loop: link (client/link.h) ─ Hello, Prove, then calls ─► another server
  *                     done ◄──────────────────┘
  *
  * A call is sent at most once. If its connection fails, or no answer comes in time, it is unknown whether the
@@ -36,11 +36,12 @@ typedef struct rq_peer_call {
     const rq_server_name *to;
     const char *method; /* static */
     rq_slice request;
-    /* Called exactly once; on the loop, or before rq__peers_call returns. `answer` is valid during the callback.
+    rq_slice cells; /* KeyValues with tags; empty: none */
+    /* Called exactly once; on the loop, or before rq_peers_call returns. `answer` is valid during the callback.
      * `why` has a text if `rc` is an error. */
     void (*done)(struct rq_peer_call *c, rq_err rc, const rq_error *why, rq_slice answer);
     bool refused; /* in `done`: no process listens at the other server's address */
-    /* Set by rq__peers_call: */
+    /* Set by rq_peers_call: */
     rq_task task;
     rq_peers *peers;
 } rq_peer_call;
@@ -53,7 +54,7 @@ void rq_peers_stop(rq_peers *p);
 /* REQUIRES: stopped, or never called. NULL is fine. */
 void rq_peers_free(rq_peers *p);
 /* Any thread. */
-void rq__peers_call(rq_peers *p, rq_peer_call *c);
+void rq_peers_call(rq_peers *p, rq_peer_call *c);
 
 /* --- the send functions of remote.h and orders.h -------------------------------------------------- */
 

@@ -49,7 +49,7 @@ static void send_call(const rq_peer_role *role, const rq_peer_call *call,
                    .request = request,
                    .report = report,
                    .to = report != NULL ? call->to : NULL};
-    rq__peers_call(role->peers, &s->call);
+    rq_peers_call(role->peers, &s->call);
 }
 
 void rq_peers_send(void *ctx, rq_remote_request *r)

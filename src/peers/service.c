@@ -77,13 +77,19 @@ static rq_err take_proof(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_er
 
 /* --- calls ------------------------------------------------------------------------------------ */
 
+static rq_err check_proven(rq_call *call, const greeted **ret, rq_error *why)
+{
+    *ret = *rq_call_connection_state(call);
+    if (*ret != NULL && (*ret)->called.state == RQ_CALLED_PROVEN) return RQ_OK;
+    return rq_fail(why, RQ_E_ACCESS_DENIED,
+                   "%s is allowed only on connections that have proven the cluster's secret",
+                   call->method->name);
+}
+
 static rq_err take_call(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_error *why)
 {
-    const greeted *g = *rq_call_connection_state(call);
-    if (g == NULL || g->called.state != RQ_CALLED_PROVEN)
-        return rq_fail(why, RQ_E_ACCESS_DENIED,
-                       "%s is allowed only on connections that have proven the cluster's secret",
-                       call->method->name);
+    const greeted *g;
+    RQ_TRY(check_proven(call, &g, why));
     return rq_sides_call(s->o.sides, g->called.from, call->method->name, rq_call_param_bytes(call),
                          &call->arena, ret, why);
 }
@@ -120,6 +126,25 @@ static void any(void *ctx, rq_call *call)
     take(ctx, call, take_call);
 }
 
+/* Ends the call itself, later. */
+static void apply(void *ctx, rq_call *call)
+{
+    rq_peer_service *s = ctx;
+    rq_error why = {0};
+    const greeted *g;
+    if (rq_call_disconnected(call)) {
+        rq_call_drop(call);
+        return;
+    }
+    rq_err rc = check_proven(call, &g, &why);
+    if (rc == RQ_OK && s->o.apply == NULL)
+        rc = rq_fail(&why, RQ_E_UNSUPPORTED, "this server accepts no replicated entries");
+    if (rc == RQ_OK)
+        s->o.apply(s->o.apply_ctx, call);
+    else
+        refuse(s, call, rc, &why);
+}
+
 /* --- the table -------------------------------------------------------------------------------- */
 
 /* The messages of Hello and Prove are in proto/cluster.proto, that of RegionServerLeaving is empty; the others are HBase's,
@@ -136,12 +161,16 @@ static const rq_rpc_method methods[] = {
     {"ReportRegionStateTransition", NULL, any},
     {"ReportProcedureDone", NULL, any},
     {"GetLiveRegionServers", NULL, any},
+    {"ReplicateWALEntry", NULL, apply},
 };
+
+#define ENTRIES_MAX ((size_t)4 << 20) /* of keys; a sink sends at most a megabyte, or one */
 
 /* Decoded on the loop, from anybody. */
 static const rq_rpc_param_limit param_limits[] = {
     {"Hello", RQ_RPC_PARAM_SHORT},
     {"Prove", RQ_RPC_PARAM_SHORT},
+    {"ReplicateWALEntry", ENTRIES_MAX},
 };
 
 static void closed(void *ctx, void *state)

@@ -21,6 +21,10 @@ typedef struct rq_peer_service_options {
     const rq_server_name *const *names; /* of this process, as the other servers know it */
     size_t name_count;
     rq_sides *sides;
+    /* Takes a ReplicateWALEntry of a proven server, whose parameter (rq_call_param_bytes) is not decoded; as a handler
+     * of rpc. NULL: such calls are refused. */
+    void (*apply)(void *ctx, rq_call *call);
+    void *apply_ctx;
     const rq_log *log;
 } rq_peer_service_options;
 

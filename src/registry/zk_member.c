@@ -18,6 +18,7 @@
 
 #define AGAIN_NS UINT64_C(500000000)
 #define PATH_LEN_MAX 1024
+#define RUNNING "running"
 #define RACES_MAX 8 /* looks at the node of the master before a pause */
 
 struct rq_member {
@@ -26,9 +27,11 @@ struct rq_member {
     rq__zk *zk;
     uint64_t session; /* number of the session `zk`; events of earlier sessions are ignored */
     rq_timer again;
-    bool settling; /* the timer is armed, or its task queued */
-    bool over;     /* closing, or refused: nothing is done any more */
-    bool folders;  /* made in this session */
+    bool settling;     /* the timer is armed, or its task queued */
+    bool over;         /* closing, or refused: nothing is done any more */
+    bool folders;      /* made in this session */
+    bool was_running;  /* the node `running` was seen */
+    bool ends_cluster; /* it is to be removed */
     rq__zk_nodes nodes;
     struct deposed *deposed;    /* the last one; NULL: none */
     atomic_uint_fast64_t asked; /* how often rq_member_read_again was called */
@@ -94,7 +97,8 @@ static bool same_names(const char *const *a, size_t a_count, const char *const *
 static bool same_view(const rq_member_view *a, const rq_member_view *b)
 {
     return a->state == b->state && a->connected == b->connected && a->number == b->number &&
-           strcmp(a->active, b->active) == 0 && strcmp(a->trouble, b->trouble) == 0 &&
+           a->is_shut_down == b->is_shut_down && strcmp(a->active, b->active) == 0 &&
+           strcmp(a->trouble, b->trouble) == 0 &&
            same_names(a->servers, a->server_count, b->servers, b->server_count) &&
            same_names(a->backups, a->backup_count, b->backups, b->backup_count);
 }
@@ -321,31 +325,11 @@ static rq_err contend(rq_member *m, rq_slice value, rq_member_view *v, rq_error 
 
 /* --- what only the active master writes ---------------------------------------------------- */
 
-/* RQ_E_CONFIG: there is another cluster. */
-static rq_err ensure_cluster_id(rq_member *m, rq_error *why)
-{
-    rq_slice value;
-    rq__zk_node node;
-    const char *found, *path = path_of(m, "hbaseid", NULL), *id = m->options.cluster_id;
-    rq_error detail = {.code = RQ_OK};
-    if (path == NULL ||
-        rq__znode_cluster_id(m->options.master.text, id, &m->arena, &value) != RQ_OK)
-        return rq_no_memory(why);
-    rq_err rc = rq__zk_create(m->zk, path, value, false, &detail);
-    if (rc != RQ_E_EXISTS) return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
-    RQ_TRY(rq__zk_get(m->zk, path, false, &m->arena, &node, why));
-    RQ_TRY(rq__znode_read_cluster_id(node.value, &m->arena, &found, why));
-    if (strcmp(found, id) == 0) return RQ_OK;
-    return rq_fail(why, RQ_E_CONFIG,
-                   "ZooKeeper has cluster %s at %s, but the storage belongs to cluster %s", found,
-                   path, id);
-}
-
-/* The first master writes it and it stays. HBASE: ClusterStatusTracker.setClusterUp. */
+/* HBASE: ClusterStatusTracker.setClusterUp. */
 static rq_err ensure_running(rq_member *m, rq_error *why)
 {
     rq_slice value;
-    const char *path = path_of(m, "running", NULL);
+    const char *path = path_of(m, RUNNING, NULL);
     rq_error detail = {.code = RQ_OK};
     if (path == NULL || rq__znode_running(m->options.master.text, m->options.master.start_code,
                                           &m->arena, &value) != RQ_OK)
@@ -354,12 +338,84 @@ static rq_err ensure_running(rq_member *m, rq_error *why)
     return rc == RQ_OK || rc == RQ_E_EXISTS ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
 }
 
+/* After `running`: a root that was lost has no hbaseid, and is not taken for a cluster that was shut down. */
+static rq_err make_cluster_id(rq_member *m, const char *path, rq_error *why)
+{
+    rq_slice value;
+    rq_error detail = {.code = RQ_OK};
+    RQ_TRY(ensure_running(m, why));
+    if (rq__znode_cluster_id(m->options.master.text, m->options.cluster_id, &m->arena, &value) !=
+        RQ_OK)
+        return rq_no_memory(why);
+    rq_err rc = rq__zk_create(m->zk, path, value, false, &detail);
+    return rc == RQ_OK || rc == RQ_E_EXISTS ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
+/* RQ_E_CONFIG: there is another cluster. */
+static rq_err ensure_cluster_id(rq_member *m, rq_error *why)
+{
+    rq__zk_node node;
+    const char *found, *path = path_of(m, "hbaseid", NULL), *id = m->options.cluster_id;
+    rq_error detail = {.code = RQ_OK};
+    if (path == NULL) return rq_no_memory(why);
+    rq_err rc = rq__zk_get(m->zk, path, false, &m->arena, &node, &detail);
+    if (rc == RQ_E_NOT_FOUND) {
+        RQ_TRY(make_cluster_id(m, path, why));
+        rq_error_clear(&detail);
+        rc = rq__zk_get(m->zk, path, false, &m->arena, &node, &detail);
+    }
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
+    RQ_TRY(rq__znode_read_cluster_id(node.value, &m->arena, &found, why));
+    if (strcmp(found, id) == 0) return RQ_OK;
+    return rq_fail(why, RQ_E_CONFIG,
+                   "ZooKeeper has cluster %s at %s, but the storage belongs to cluster %s", found,
+                   path, id);
+}
+
 static rq_err be_active(rq_member *m, const char *backup, rq_error *why)
 {
     rq_error detail = {.code = RQ_OK};
     rq_err rc = rq__zk_remove(m->zk, backup, -1, &detail);
-    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
-    return ensure_running(m, why);
+    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
+/* --- the end of the cluster ---------------------------------------------------------------- */
+
+static rq_err remove_running(rq_member *m, rq_error *why)
+{
+    rq_error detail = {.code = RQ_OK};
+    const char *path = path_of(m, RUNNING, NULL);
+    if (path == NULL) return rq_no_memory(why);
+    rq_err rc = rq__zk_remove(m->zk, path, -1, &detail);
+    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
+/* Also watches the root, so that the end of the node is told. */
+static rq_err find_running(rq_member *m, bool *ret, rq_error *why)
+{
+    const char **names;
+    size_t count;
+    RQ_TRY(rq__zk_children(m->zk, m->options.root, &m->arena, &names, &count, why));
+    *ret = false;
+    for (size_t i = 0; i < count; i++)
+        *ret |= strcmp(names[i], RUNNING) == 0;
+    return RQ_OK;
+}
+
+/* The cluster has been shut down if the node was there when this process had joined, and is there no more. A cluster that
+ * starts has none until the first master makes it. HBASE: ClusterStatusTracker. */
+static rq_err look_at_running(rq_member *m, rq_member_view *v, rq_error *why)
+{
+    bool is_there;
+    if (m->ends_cluster) RQ_TRY(remove_running(m, why));
+    RQ_TRY(find_running(m, &is_there, why));
+    if (!is_there && !m->was_running && v->state == RQ_MEMBER_ACTIVE) {
+        RQ_TRY(ensure_running(m, why));
+        is_there = true;
+    }
+    m->was_running |= is_there;
+    v->is_shut_down = m->was_running && !is_there;
+    return RQ_OK;
 }
 
 /* --- settle -------------------------------------------------------------------------------- */
@@ -383,6 +439,7 @@ static rq_err settle_all(rq_member *m, rq_member_view *v, rq_error *why)
     RQ_TRY(contend(m, value, v, why));
     RQ_TRY(v->state == RQ_MEMBER_ACTIVE ? be_active(m, backup, why)
                                         : ensure_own(m, backup, value, why));
+    RQ_TRY(look_at_running(m, v, why));
     const char **names;
     RQ_TRY(rq__zk_children(m->zk, rs, &m->arena, &names, &count, why));
     v->servers = names;
@@ -534,6 +591,21 @@ rq_err rq_member_read_again(rq_member *m, uint64_t *ret)
     wanted *w = wanted_new(m);
     if (w == NULL) return RQ_E_NO_MEMORY;
     *ret = atomic_fetch_add(&m->asked, 1) + 1;
+    rq_lane_post(m->lane, &w->task);
+    return RQ_OK;
+}
+
+static void end_cluster(rq_task *task)
+{
+    RQ_CONTAINER_OF(task, wanted, task)->member->ends_cluster = true;
+    settle_wanted(task);
+}
+
+rq_err rq_member_end_cluster(rq_member *m)
+{
+    wanted *w = wanted_new(m);
+    if (w == NULL) return RQ_E_NO_MEMORY;
+    w->task.run = end_cluster;
     rq_lane_post(m->lane, &w->task);
     return RQ_OK;
 }

@@ -27,6 +27,7 @@
 #define CALL_TIMEOUT_MS 5000 /* of calls between servers, at most */
 #define DRAIN_TIMEOUT_MS 30000
 #define LOOK_MS 200
+#define OTHERS_END_MS 60000
 #define PATIENCE_NS UINT64_C(2000000000) /* then a loop that runs no task hangs */
 #define JOIN_LOOK_MS 20
 #define SILENCE_MS_MIN 1500
@@ -157,6 +158,7 @@ static rq_err open_ops(rq_node *n, rq_error *why)
                                 .data_path = n->store.files_path};
     RQ_TRY(rq_ops_new(&ops, &n->ops, why));
     RQ_TRY(rq__node_open_observers(n, why));
+    RQ_TRY(rq__node_open_sink(n, why));
     const rq_client_service_options client = {.env = &n->env,
                                               .engine = n->engine,
                                               .host = n->host,
@@ -178,7 +180,11 @@ static rq_err open_ops(rq_node *n, rq_error *why)
                                              .reload_ctx = n,
                                              .slow = n->slow,
                                              .loops = n->loops,
-                                             .client = n->client};
+                                             .client = n->client,
+                                             .spread = n->sink.spread,
+                                             .sink = &n->sink.counters,
+                                             .stop = n->o.stop,
+                                             .stop_ctx = n->o.stop_ctx};
     return rq_admin_services_new(&admin, &n->own_admin, why);
 }
 
@@ -208,6 +214,8 @@ static rq_err open_peers(rq_node *n, rq_error *why)
                                         .names = &n->server,
                                         .name_count = 1,
                                         .sides = n->sides,
+                                        .apply = rq_admin_apply_entries,
+                                        .apply_ctx = n->own_admin,
                                         .log = n->o.log};
     if (rc == RQ_OK) rc = rq_peer_service_new(&in, &n->incoming);
     const rq_peers_options out = {.loop = rq_loops_get(n->loops, 0),
@@ -421,6 +429,22 @@ static void report_to_another(rq_node *n, const rq_member_view *v)
     rq_duty_now(n->duty);
 }
 
+/* The active master ends last, as HBase's does, so that it hears the others leave; a server that does not end is not
+ * waited for without limit. No region is opened elsewhere meanwhile. HBASE: HMaster.shutdown, ServerManager. */
+static void end_with_cluster(rq_node *n, const rq_member_view *v)
+{
+    uint64_t now = n->env.executor->now_ns(n->env.executor);
+    if (n->shut_down_ns == 0) {
+        rq_log_info(n->o.log, "cluster", "the cluster is being shut down");
+        n->shut_down_ns = now;
+    }
+    bool waits = v->state == RQ_MEMBER_ACTIVE && v->server_count > 1 &&
+                 now - n->shut_down_ns < (uint64_t)OTHERS_END_MS * 1000000;
+    if (waits || n->is_asked_to_end || n->o.stop == NULL) return;
+    n->is_asked_to_end = true;
+    n->o.stop(n->o.stop_ctx);
+}
+
 static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
 {
     if (v->state == RQ_MEMBER_REFUSED) return rq_fail(why, RQ_E_CONFIG, "%s", v->trouble);
@@ -430,6 +454,11 @@ static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
                        n->server->text);
     rq__node_check_lease(n);
     RQ_TRY(check_loops(n, why));
+    if (v->is_shut_down) {
+        end_with_cluster(n, v);
+        return RQ_OK;
+    }
+    n->shut_down_ns = 0;
     if (v->state == RQ_MEMBER_STANDBY && n->opener_runs)
         return rq_fail(why, RQ_E_SERVER_ABORTED, "%s is no longer the active master, %s is",
                        n->master->text, v->active);
@@ -606,11 +635,13 @@ static void stop_serving(rq_node *n)
     rq_duty_end(n->duty);
     rq__node_refuse_orders(n);
     rq__node_stop_master(n);
+    rq__node_stop_sink(n);
     if (n->loops_run) {
         if (n->master_server != NULL) rq_rpc_server_drain(n->master_server, 0);
         if (n->rs_server != NULL) rq_rpc_server_drain(n->rs_server, DRAIN_TIMEOUT_MS);
         if (n->master_server != NULL) rq_rpc_server_drain(n->master_server, DRAIN_TIMEOUT_MS);
         rq_peers_stop(n->peers);
+        rq__node_disconnect_sink(n);
     }
     if (n->rs_server != NULL) rq_rpc_server_close(n->rs_server);
     if (n->master_server != NULL) rq_rpc_server_close(n->master_server);
@@ -618,6 +649,7 @@ static void stop_serving(rq_node *n)
     rq_metrics_free(n->metrics);
     rq_master_watch_free(n->watch);
     rq_peers_free(n->peers);
+    rq__node_free_sink(n);
     rq_admin_services_free(n->admin);
     rq_admin_services_free(n->own_admin);
     rq_client_service_free(n->client);

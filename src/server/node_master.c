@@ -136,11 +136,15 @@ static void drain_no_more(rq_node *n, const rq_server_name *server)
     view_changed(n);
 }
 
+static int by_text(const void *key, const void *name)
+{
+    return strcmp(key, *(const char *const *)name);
+}
+
 static bool is_there(const rq_member_view *v, const char *name)
 {
-    for (size_t i = 0; i < v->server_count; i++)
-        if (strcmp(v->servers[i], name) == 0) return true;
-    return false;
+    return v->server_count > 0 &&
+           bsearch(name, v->servers, v->server_count, sizeof v->servers[0], by_text) != NULL;
 }
 
 /* Marks of servers that ended while no master looked after them. */
@@ -517,6 +521,12 @@ static rq_err standbys(void *ctx, rq_arena *arena, rq_server_name **ret, size_t 
     return RQ_OK;
 }
 
+static rq_err shut_down(void *ctx)
+{
+    const rq_node *n = ctx;
+    return rq_member_end_cluster(atomic_load(&n->answers_of.member));
+}
+
 static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *why)
 {
     const rq_admin_services_options o = {.env = &n->env,
@@ -529,7 +539,11 @@ static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *wh
                                          .loops = n->loops,
                                          .client = n->client,
                                          .standbys = standbys,
-                                         .standbys_ctx = n};
+                                         .standbys_ctx = n,
+                                         .stop = n->o.stop,
+                                         .stop_ctx = n->o.stop_ctx,
+                                         .shut_down = shut_down,
+                                         .shut_down_ctx = n};
     RQ_TRY(rq_admin_services_new(&o, &n->admin, why));
     const rq_rpc_service services[] = {
         rq_meta_service_methods(&n->answers_of.answers), rq_master_service_methods(n->admin),

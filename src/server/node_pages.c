@@ -32,6 +32,7 @@ rq_err rq__node_open_observers(rq_node *n, rq_error *why)
                                         .cluster_id = n->store.cluster_id,
                                         .ops = n->ops,
                                         .loops = n->loops,
+                                        .sink = &n->sink.counters,
                                         .requests = n->budget,
                                         .answers = n->answers,
                                         .unread = n->unread,

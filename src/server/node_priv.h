@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c, node_evict.c, node_lease.c,
- * node_names.c and node_pages.c. */
+ * node_names.c, node_pages.c and node_sink.c. */
 #ifndef RQ_SERVER_NODE_PRIV_H
 #define RQ_SERVER_NODE_PRIV_H
 
@@ -15,6 +15,7 @@
 #include "peers/peers.h"
 #include "peers/service.h"
 #include "registry/zk_member.h"
+#include "replication/spread.h"
 #include "rpc/slow_log.h"
 #include "server/cluster.h"
 #include "server/info.h"
@@ -54,6 +55,11 @@ struct rq_node {
     rq_sides *sides;
     rq_peer_service *incoming;
     rq_peers *peers;
+    struct {
+        rq_peers *peers;
+        rq_spread *spread;
+        rq_sink counters;
+    } sink; /* of replication */
     rq_peer_role role;
     rq_orders *orders;
     rq_duty *duty;
@@ -91,6 +97,8 @@ struct rq_node {
     rq__tries fences;            /* of servers that are given up */
     uint64_t retire_at_ns;       /* when logs of ended servers are looked at next */
     unsigned retire_rounds;
+    uint64_t shut_down_ns; /* since when the cluster is being shut down; 0: it is not */
+    bool is_asked_to_end;  /* by the shutdown */
     char reported_to[RQ_SHARED_NAME_MAX]; /* the active master when the keeper last looked */
     bool marks_looked_at;                 /* of decommissioned servers that have ended */
     rq_catalog *catalog;
@@ -197,6 +205,17 @@ void rq__node_lead_pages(rq_node *n, rq_catalog *catalog);
 /* Returns when no page is being made. */
 void rq__node_withdraw_pages(rq_node *n);
 void rq__node_close_pages(rq_node *n);
+
+/* --- node_sink.c ------------------------------------------------------------------------------------ */
+/* REQUIRES: there are loops, which need not run. */
+RQ_NODISCARD
+rq_err rq__node_open_sink(rq_node *n, rq_error *why);
+/* Before the calls of clients are waited for: entries that are being passed on end, and no others are passed on. */
+void rq__node_stop_sink(rq_node *n);
+/* Blocking. REQUIRES: the loops run. */
+void rq__node_disconnect_sink(rq_node *n);
+/* REQUIRES: it is disconnected, or the loops never ran; no call of a client is left. */
+void rq__node_free_sink(rq_node *n);
 
 /* --- node_names.c ----------------------------------------------------------------------------------- */
 /* Has the znodes written that show where meta, tables and namespaces are. */

@@ -34,8 +34,8 @@ typedef struct rq_server_options {
         void); /* returns the allocator's free memory to the system; NULL: none. Any thread */
     /* May refuse and delay operations (ops/gate.h); outlives the server. NULL: all pass. */
     const struct rq_gate_policy *policy;
-    /* Begins the end of the process, which leads to rq_server_close; called on a loop by StopServer,
-     * StopMaster and Shutdown of clients. NULL: these are refused. */
+    /* Begins the end of the process, which leads to rq_server_close or rq_node_close; called on any thread, for
+     * StopServer, StopMaster and Shutdown of clients; must not block. NULL: these are refused. */
     void (*stop)(void *ctx);
     void *stop_ctx;
     /* Transform of every connection, e.g. TLS (net/transform.h); copied. NULL: none. Without a

@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "catalog/catalog.h"
 #include "replication/replication.h"
+#include "replication/spread.h"
 #include "rpc/server.h"
 #include "service/service.h"
 
@@ -31,6 +32,9 @@ typedef struct rq_admin_services_options {
     /* For replication, both ways; NULL (tests): its sink is refused. */
     rq_client_service *client;
     rq_replication *replication;
+    /* Of a server of a cluster: its sink passes entries on, and counts them here. NULL: the sink is replication's. */
+    rq_spread *spread;
+    rq_sink *sink;
     struct rq_quotas *quotas; /* quota/quota.h; NULL: there are none */
     /* The names of the standby masters, in the arena. Never blocks; any thread. NULL: there are none. */
     rq_err (*standbys)(void *ctx, rq_arena *arena, rq_server_name **ret, size_t *ret_count);
@@ -39,6 +43,9 @@ typedef struct rq_admin_services_options {
      * block. NULL: they are refused. */
     void (*stop)(void *ctx);
     void *stop_ctx;
+    /* Begins the end of all processes of a cluster, for Shutdown; must not block. NULL: there is one, ended by `stop`. */
+    rq_err (*shut_down)(void *ctx);
+    void *shut_down_ctx;
 } rq_admin_services_options;
 
 /* Everything in the options outlives it. */
@@ -53,6 +60,9 @@ rq_rpc_service rq_master_service_methods(rq_admin_services *s);
 rq_rpc_service rq_admin_service_methods(rq_admin_services *s);
 /* "AdminService" of a cluster's server: what needs its regions alone. */
 rq_rpc_service rq_host_admin_service_methods(rq_admin_services *s);
+/* A handler of rpc, whose `ctx` is an rq_admin_services: applies a ReplicateWALEntry of another server of the cluster, whose
+ * keys name regions of this one. The caller has checked the sender; the parameter is not decoded yet. */
+void rq_admin_apply_entries(void *ctx, rq_call *call);
 /* The methods of AdminService that the master serves (admin_mob.c). */
 rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s);
 /* "LockService" on the master's port (master_locks.c). */

@@ -38,11 +38,15 @@ struct rq_admin_services {
     struct rq_user_metrics *users; /* may be NULL */
     rq_client_service *client;     /* its seats; this and the next may be NULL (tests) */
     rq_replication *replication;
+    rq_sink *sink;            /* NULL: nothing is counted */
+    rq_spread *spread;        /* NULL: not a server of a cluster */
     struct rq_quotas *quotas; /* may be NULL */
     rq_err (*standbys)(void *ctx, rq_arena *arena, rq_server_name **ret, size_t *ret_count);
     void *standbys_ctx;
     void (*stop)(void *ctx);
     void *stop_ctx;
+    rq_err (*shut_down)(void *ctx);
+    void *shut_down_ctx;
     pthread_mutex_t rsgroup_lock; /* one change of groups at a time; held across I/O, by no loop */
     rq__blocking_shares blocking;
     _Atomic bool decommissioned; /* the server's mark (master_servers.c) */

@@ -502,7 +502,7 @@ rq_rpc_service rq_admin_service_methods(rq_admin_services *s)
 
 /* --- of a cluster's server -------------------------------------------------------------------- */
 
-/* The others ask the catalog or replication, or the master alone may order them (peers/service.h). */
+/* The others ask the catalog, or the master alone may order them (peers/service.h). */
 static const rq_rpc_method host_methods[] = {
     {"GetRegionInfo", &pb__get_region_info_request__descriptor, get_region_info},
     {"GetOnlineRegion", &pb__get_online_region_request__descriptor, rq__host_online_region},
@@ -525,6 +525,8 @@ static const rq_rpc_method host_methods[] = {
      rq__clear_slow_logs},
     {"UpdateConfiguration", &pb__update_configuration_request__descriptor,
      rq__update_configuration},
+    {"ReplicateWALEntry", &pb__replicate_walentry_request__descriptor, rq__replicate_entries},
+    {"StopServer", &pb__stop_server_request__descriptor, rq__stop_server},
     {"OpenRegion", &pb__open_region_request__descriptor, rq__refuse_call},
     {"CloseRegion", &pb__close_region_request__descriptor, rq__refuse_call},
     {"WarmupRegion", &pb__warmup_region_request__descriptor, rq__refuse_call},
@@ -559,11 +561,15 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->quotas = o->quotas;
     s->stop = o->stop;
     s->stop_ctx = o->stop_ctx;
+    s->shut_down = o->shut_down;
+    s->shut_down_ctx = o->shut_down_ctx;
     s->standbys = o->standbys;
     s->standbys_ctx = o->standbys_ctx;
     s->metrics = o->metrics;
     s->client = o->client;
     s->replication = o->replication;
+    s->spread = o->spread;
+    s->sink = o->replication == NULL ? o->sink : rq_replication_sink(o->replication);
     *ret = s;
     return RQ_OK;
 }

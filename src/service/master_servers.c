@@ -228,25 +228,48 @@ void rq__recommission(void *ctx, rq_call *call)
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-/* Master and region server are one process: each of the calls ends it, as SIGTERM does. The answer
- * is on its way before the end begins. All these answers are empty. */
-static void stop(rq_admin_services *s, rq_call *call, const char *what, const char *reason)
+/* False: the call was refused. */
+static bool may_stop(const rq_admin_services *s, rq_call *call, const char *what,
+                     const char *reason)
 {
     if (s->stop == NULL || rq_config_int(s->config, RQ_SET_STOP_BY_CALL) == 0) {
         rq_call_fail(call, RQ_E_DO_NOT_RETRY, "%s is refused: %s", what,
                      s->stop == NULL ? "the server is part of another program"
                                      : "rorqual.stop.by.call is false");
-        return;
+        return false;
     }
     rq_log_info(s->env.log, "server", "stopping: %s called by user %s from %s%s%s", what,
                 call->client->user, call->client->host, reason[0] == '\0' ? "" : ": ", reason);
+    return true;
+}
+
+/* Master and region server are one process: each of the calls ends it, as SIGTERM does. The answer
+ * is on its way before the end begins. All these answers are empty. */
+static void stop(rq_admin_services *s, rq_call *call, const char *what, const char *reason)
+{
+    if (!may_stop(s, call, what, reason)) return;
     rq_call_reply_packed(call, rq_slice_of("", 0));
     s->stop(s->stop_ctx);
 }
 
+/* In a cluster the other processes end first, and then this one, the master's. */
+static void shut_down(rq_admin_services *s, rq_call *call)
+{
+    if (!may_stop(s, call, "Shutdown", "")) return;
+    rq_err rc = s->shut_down(s->shut_down_ctx);
+    if (rc == RQ_OK)
+        rq_call_reply_packed(call, rq_slice_of("", 0));
+    else
+        rq_call_fail(call, rc, NULL);
+}
+
 void rq__shutdown(void *ctx, rq_call *call)
 {
-    stop(ctx, call, "Shutdown", "");
+    rq_admin_services *s = ctx;
+    if (s->shut_down != NULL)
+        shut_down(s, call);
+    else
+        stop(s, call, "Shutdown", "");
 }
 
 void rq__stop_master(void *ctx, rq_call *call)

@@ -6,75 +6,26 @@
  *    changes. Increments and appends arrive as the puts of their results.
  * 2. Consecutive mutations of one region and one list of clusters form a group of the batch, of at
  *    most RQ__SINK_PARTS parts. So the job's memory does not depend on the length of the request.
- * 3. Regions are found by row: the two clusters may have split a table differently.
+ * 3. Regions are found by row: the two clusters may have split a table differently. In a cluster the server that receives
+ *    the request finds the servers of its rows, and passes the mutations on (replication/spread.h); those servers find
+ *    the regions by name.
  * 4. The call succeeds if all of it was applied. After a failure the source sends the whole batch
  *    again; cells keep their timestamps, so that applying one twice changes nothing.
  * 5. The clusters that an entry has been to go into the log with it (rq_row_op.cluster_ids). */
 #include "service/replicate_priv.h"
 
+#include "base/pb_arena.h"
 #include "wal/record.h"
 
 #include <string.h>
 
-#define BULK_LOAD "HBASE::BULK_LOAD" /* HBASE: WALEdit.BULK_LOAD */
 #define REFUSED_LINES ((rq_log_rate){1, UINT64_C(30000000000)})
 #define EVENTS_MAX 16 /* taken before a group */
 #define EVENT_STEPS 16
 
-/* --- cells of the request --------------------------------------------------------------------- */
-
-static const Pb__WALKey *key_of(const rq__sink_job *j)
+static rq_error *why_of(rq__sink_job *j)
 {
-    return rq__sink_request(j)->entry[j->entry_at]->key;
-}
-
-/* Goes to the next entry that has cells, if the current one has no more. */
-static rq_err find_entry(rq__sink_job *j)
-{
-    const Pb__ReplicateWALEntryRequest *r = rq__sink_request(j);
-    while (j->cells_left <= 0) {
-        if (j->entry_at + 1 >= r->n_entry) return RQ_E_END;
-        const Pb__WALEntry *e = r->entry[++j->entry_at];
-        j->cells_left = e->has_associated_cell_count ? e->associated_cell_count : 0;
-    }
-    return RQ_OK;
-}
-
-/* Reads a cell of the current entry. HBASE: ReplicationSink throws too if there is none. */
-static rq_err read_cell(rq__sink_job *j, rq_cursor *at, rq_cell *ret)
-{
-    rq_error *why = &j->batch.read.op.why;
-    rq_err rc = rq_cellblock_next(at, ret, why);
-    if (rc != RQ_E_END) return rc;
-    return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                   "entry %zu of the batch announces %lld more cells than the cell block has",
-                   j->entry_at, (long long)j->cells_left);
-}
-
-static void take_cell(rq__sink_job *j, rq_cursor behind)
-{
-    j->cells = behind;
-    j->cells_left--;
-}
-
-/* The next cell, of this entry or a later one. RQ_E_END: there is none. */
-static rq_err peek(rq__sink_job *j, rq_cursor *behind, rq_cell *ret)
-{
-    RQ_TRY(find_entry(j));
-    *behind = j->cells;
-    return read_cell(j, behind, ret);
-}
-
-/* Events of the source's log. HBASE: WALEdit.METAFAMILY. */
-static bool is_event(const rq_cell *c, const char *qualifier)
-{
-    return rq_slice_eq(rq_cell_family(c), rq_slice_cstr("METAFAMILY")) &&
-           rq_slice_eq(rq_cell_qualifier(c), rq_slice_cstr(qualifier));
-}
-
-static bool is_any_event(const rq_cell *c)
-{
-    return is_event(c, BULK_LOAD) || is_event(c, "HBASE::REPLICATION_MARKER");
+    return &j->batch.read.op.why;
 }
 
 /* --- clusters --------------------------------------------------------------------------------- */
@@ -93,12 +44,9 @@ static bool has_clusters(const Pb__WALKey *key, rq_slice ids)
 /* Of the next groups. Runs in progress refer to the bytes they were begun with. */
 static rq_err set_clusters(rq__sink_job *j)
 {
-    const Pb__WALKey *key = key_of(j);
+    const Pb__WALKey *key = rq_entries_key(&j->entries);
     if (has_clusters(key, j->batch.cluster_ids)) return RQ_OK;
-    if (key->n_cluster_ids > RQ_WAL_CLUSTERS_MAX)
-        return rq_fail(&j->batch.read.op.why, RQ_E_DO_NOT_RETRY,
-                       "entry %zu of the batch has passed %zu clusters, more than the limit of %d",
-                       j->entry_at, key->n_cluster_ids, RQ_WAL_CLUSTERS_MAX);
+    RQ_TRY(rq_entries_check_clusters(&j->entries, why_of(j)));
     size_t len = key->n_cluster_ids * RQ_WAL_CLUSTER_ID_LEN;
     uint8_t *ids = rq_arena_alloc(j->batch.read.op.arena, len + 1);
     if (ids == NULL) return RQ_E_NO_MEMORY;
@@ -112,66 +60,69 @@ static rq_err set_clusters(rq__sink_job *j)
 
 /* --- groups ----------------------------------------------------------------------------------- */
 
-static rq_err find_region(rq__sink_job *j, rq_slice row)
+/* Of a standalone server. */
+static rq_err find_by_row(rq__sink_job *j, rq_slice row)
 {
     const rq_catalog_region *r;
-    rq_error *why = &j->batch.read.op.why;
-    rq_slice table = rq__pb_slice(key_of(j)->table_name);
+    rq_slice table = rq_entries_table(&j->entries);
     rq_err rc = rq_catalog_locate(j->services->catalog, table, row, &r, NULL);
     if (rc == RQ_E_TABLE_NOT_FOUND) { /* HBASE: ReplicationSink.batch */
         char name[600];
         rq_bytes_to_string(table, name, sizeof name);
-        return rq_fail(why, rc, "'%s'", name);
+        return rq_fail(why_of(j), rc, "'%s'", name);
     }
-    if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
+    if (rc != RQ_OK) return rq_fail(why_of(j), rc, "%s", rq_err_text(rc));
     j->batch.region = r->region;
     if (r->region != NULL) return RQ_OK;
-    return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is not online", r->info->encoded);
+    return rq_fail(why_of(j), RQ_E_NOT_SERVING_REGION, "%s is not online", r->info->encoded);
+}
+
+/* The sender may know the region from an earlier state of hbase:meta. */
+static rq_err find_named(rq__sink_job *j, rq_slice row)
+{
+    const rq_host_region *r;
+    rq_slice name = rq__pb_slice(rq_entries_key(&j->entries)->encoded_region_name);
+    RQ_TRY(rq_host_find_encoded(j->services->host, name, &r, why_of(j)));
+    if (!rq_slice_eq(r->info->table, rq_entries_table(&j->entries)) ||
+        !rq_region_info_contains(r->info, row))
+        return rq_fail(why_of(j), RQ_E_NOT_SERVING_REGION, "the row is not in region %s",
+                       r->info->encoded);
+    j->batch.region = r->region;
+    return RQ_OK;
+}
+
+static rq_err find_region(rq__sink_job *j, rq_slice row)
+{
+    return j->is_passed_on ? find_named(j, row) : find_by_row(j, row);
 }
 
 /* Whether the next cell's mutation belongs to the group. */
 static bool belongs(const rq__sink_job *j, const rq_cell *c, rq_slice table)
 {
-    const Pb__WALKey *key = key_of(j);
-    return !is_any_event(c) && rq_slice_eq(rq__pb_slice(key->table_name), table) &&
+    return !rq_entries_is_event(c) && rq_slice_eq(rq_entries_table(&j->entries), table) &&
            rq_region_info_contains(rq_region_get_info(j->batch.region), rq_cell_row(c)) &&
-           has_clusters(key, j->batch.cluster_ids);
-}
-
-/* HBASE: ReplicationSink.isNewRowOrType */
-static bool continues(const rq_cell *first, const rq_cell *c)
-{
-    return c->type == first->type && rq_slice_eq(rq_cell_row(c), rq_cell_row(first)) &&
-           !is_any_event(c);
+           has_clusters(rq_entries_key(&j->entries), j->batch.cluster_ids);
 }
 
 /* Takes the mutation that begins with `first`. */
 static rq_err take_edit(rq__sink_job *j, const rq_cell *first, rq_cursor behind)
 {
     rq_op_batch *b = &j->batch;
-    rq__sink_edit *e = &j->edits[b->part_count];
-    *e = (rq__sink_edit){.cells = j->cells, .deletes = first->type != RQ_TYPE_PUT};
-    for (;;) {
-        rq_cell c;
-        e->count++;
-        take_cell(j, behind);
-        if (j->cells_left <= 0) break;
-        RQ_TRY(read_cell(j, &behind, &c));
-        if (!continues(first, &c)) break;
-    }
+    rq_entries_edit *e = &j->edits[b->part_count];
+    RQ_TRY(rq_entries_take_edit(&j->entries, first, behind, e, why_of(j)));
     j->parts[b->part_count++] = (rq_batch_part){.kind = RQ_PART_COLLECTED, .cells = e};
     return RQ_OK;
 }
 
 static rq_err fill_group(rq__sink_job *j)
 {
-    rq_slice table = rq__pb_slice(key_of(j)->table_name);
+    rq_slice table = rq_entries_table(&j->entries);
     rq_err rc = RQ_OK;
     j->batch.part_count = 0;
     while (rc == RQ_OK && j->batch.part_count < RQ__SINK_PARTS) {
         rq_cursor behind;
         rq_cell c;
-        rc = peek(j, &behind, &c);
+        rc = rq_entries_peek(&j->entries, &behind, &c, why_of(j));
         if (rc == RQ_OK && !belongs(j, &c, table)) break;
         if (rc == RQ_OK) rc = take_edit(j, &c, behind);
     }
@@ -181,7 +132,7 @@ static rq_err fill_group(rq__sink_job *j)
 static rq_err take_load(rq__sink_job *j, const rq_cell *c)
 {
     RQ_TRY(set_clusters(j));
-    return rq__sink_add_load(j, rq__pb_slice(key_of(j)->table_name), rq_cell_value(c));
+    return rq__sink_add_load(j, rq_entries_table(&j->entries), rq_cell_value(c));
 }
 
 /* Takes events before the next cell of a row, some of many: *ret_more. */
@@ -190,10 +141,10 @@ static rq_err take_events(rq__sink_job *j, rq_cell *ret, bool *ret_more)
     *ret_more = false;
     for (int i = 0; i < EVENTS_MAX; i++) {
         rq_cursor behind;
-        RQ_TRY(peek(j, &behind, ret));
-        if (!is_any_event(ret)) return RQ_OK;
-        if (is_event(ret, BULK_LOAD)) RQ_TRY(take_load(j, ret));
-        take_cell(j, behind);
+        RQ_TRY(rq_entries_peek(&j->entries, &behind, ret, why_of(j)));
+        if (!rq_entries_is_event(ret)) return RQ_OK;
+        if (rq_entries_is_bulk_load(ret)) RQ_TRY(take_load(j, ret));
+        rq_entries_take(&j->entries, behind);
         j->batch.meter.steps += EVENT_STEPS;
     }
     *ret_more = true;
@@ -222,7 +173,8 @@ static rq_err enter(rq_op_batch *b)
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-static rq_err decode_edit(const rq__sink_edit *e, rq_arena *arena, rq_mutation *ret, rq_error *why)
+static rq_err decode_edit(const rq_entries_edit *e, rq_arena *arena, rq_mutation *ret,
+                          rq_error *why)
 {
     rq_cursor at = e->cells;
     rq_cell *cells = rq_arena_alloc(arena, e->count * sizeof *cells);
@@ -285,36 +237,38 @@ static int64_t last_write_time(const Pb__ReplicateWALEntryRequest *r)
 }
 
 /* HBase's source logs only that its peer has refused a batch, and sends the batch again forever. */
-static void warn(const rq__sink_job *j, const rq_error *why)
+static void warn(const rq_admin_services *s, const rq_call *call, rq_sink *sink,
+                 const rq_error *why)
 {
-    const rq_call *call = rq__call_of_op(&j->batch.read.op);
-    rq_sink *sink = rq__sink_counters(j);
-    if (sink == NULL) return;
-    rq_executor *executor = j->services->env.executor;
+    rq_executor *executor = s->env.executor;
     uint64_t suppressed;
     if (!rq_log_limit_passes(&sink->refused_lines, REFUSED_LINES, executor->now_ns(executor),
                              &suppressed))
         return;
-    rq_log_event(j->services->env.log, RQ_LOG_WARN, "replication",
-                 "refused a batch of a replication source", rq_log_text("host", call->client->host),
+    rq_log_event(s->env.log, RQ_LOG_WARN, "replication", "refused a batch of a replication source",
+                 rq_log_text("host", call->client->host),
                  rq_log_text("error", rq_err_text(why->code)), rq_log_text("why", why->message),
                  rq_log_number("suppressed", suppressed));
+}
+
+/* `sink` NULL: it is not counted. */
+static void count(const rq_admin_services *s, const rq_call *call, rq_sink *sink,
+                  const Pb__ReplicateWALEntryRequest *r, rq_err rc, const rq_error *why)
+{
+    rq_executor *executor = s->env.executor;
+    if (sink == NULL) return;
+    rq_sink_count(sink, r->n_entry, last_write_time(r), executor->now_ms(executor), rc == RQ_OK);
+    if (rc != RQ_OK && why != NULL) warn(s, call, sink, why);
 }
 
 void rq__sink_end(rq__sink_job *j, rq_err rc, const rq_error *why)
 {
     rq_call *call = rq__call_of_op(&j->batch.read.op);
-    const Pb__ReplicateWALEntryRequest *r = rq__sink_request(j);
-    rq_executor *executor = j->services->env.executor;
-    int64_t now = executor->now_ms(executor);
-    rq_sink *sink = rq__sink_counters(j);
-    if (sink != NULL) rq_sink_count(sink, r->n_entry, last_write_time(r), now, rc == RQ_OK);
-    if (rc == RQ_OK) {
+    count(j->services, call, rq__sink_counters(j), rq__sink_request(j), rc, why);
+    if (rc == RQ_OK)
         rq_call_reply_packed(call, rq_slice_of("", 0));
-        return;
-    }
-    if (why != NULL) warn(j, why);
-    rq_call_fail_why(call, rc, why);
+    else
+        rq_call_fail_why(call, rc, why);
 }
 
 static void batch_done(rq_op *op)
@@ -328,13 +282,9 @@ static void batch_done(rq_op *op)
         rq__sink_load_next(j);
 }
 
-void rq__replicate_entries(void *ctx, rq_call *call)
+static void apply(rq_admin_services *s, rq_call *call, const Pb__ReplicateWALEntryRequest *request,
+                  bool is_passed_on)
 {
-    rq_admin_services *s = ctx;
-    if (s->client == NULL) {
-        rq_call_fail(call, RQ_E_UNSUPPORTED, "this server accepts no replicated entries");
-        return;
-    }
     rq__sink_job *j = rq_arena_alloc(&call->arena, sizeof *j);
     if (j == NULL) {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
@@ -343,13 +293,71 @@ void rq__replicate_entries(void *ctx, rq_call *call)
     memset(&j->batch, 0, sizeof j->batch);
     rq__op_of_call(&j->batch.read.op, RQ_OP_BATCH, rq__seat(s->client, call), call, batch_done);
     j->services = s;
+    j->is_passed_on = is_passed_on;
     j->loads = NULL;
     j->last_load = &j->loads;
-    j->cells = rq_cursor_of(call->cell_block);
-    j->entry_at = SIZE_MAX; /* before the first */
-    j->cells_left = 0;
+    rq_entries_begin(&j->entries, request, call->cell_block);
     j->failed_with = RQ_OK;
     j->batch.table = &of_sink;
     j->batch.group_count = SIZE_MAX;
     rq_op_batch_start(&j->batch);
+}
+
+/* --- a server of a cluster -------------------------------------------------------------------- */
+
+static rq_err spread(rq__blocking *b)
+{
+    rq_call *call = b->call;
+    rq_admin_services *s = b->services;
+    const Pb__ReplicateWALEntryRequest *r = (const Pb__ReplicateWALEntryRequest *)call->param;
+    rq_call_decoding(call, true); /* without memory the source is to send it again */
+    rq_err rc = rq_spread_entries(s->spread, r, call->cell_block, &call->arena, &b->why);
+    rq_call_decoding(call, false);
+    count(s, call, s->sink, r, rc, b->why.code == RQ_OK ? NULL : &b->why);
+    return rc;
+}
+
+static void spread_done(rq__blocking *b)
+{
+    rq_call_reply_packed(b->call, rq_slice_of("", 0));
+}
+
+static void start_spread(rq_admin_services *s, rq_call *call)
+{
+    rq__blocking *b = rq_arena_alloc(&call->arena, sizeof *b);
+    if (b == NULL)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq__blocking_start(b, s, call, spread, spread_done);
+}
+
+/* --- the methods ------------------------------------------------------------------------------ */
+
+void rq__replicate_entries(void *ctx, rq_call *call)
+{
+    rq_admin_services *s = ctx;
+    if (s->spread != NULL)
+        start_spread(s, call);
+    else if (s->client != NULL && s->catalog != NULL)
+        apply(s, call, (const Pb__ReplicateWALEntryRequest *)call->param, false);
+    else
+        rq_call_fail(call, RQ_E_UNSUPPORTED, "this server accepts no replicated entries");
+}
+
+void rq_admin_apply_entries(void *ctx, rq_call *call)
+{
+    rq_admin_services *s = ctx;
+    rq_pb_arena memory;
+    rq_pb_arena_init(&memory, &call->arena);
+    rq_slice bytes = rq_call_param_bytes(call);
+    rq_call_decoding(call, true);
+    const Pb__ReplicateWALEntryRequest *r =
+        pb__replicate_walentry_request__unpack(&memory.allocator, bytes.len, bytes.ptr);
+    rq_call_decoding(call, false);
+    if (r != NULL)
+        apply(s, call, r, true);
+    else if (memory.exhausted)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq_call_fail(call, RQ_E_DO_NOT_RETRY, "the list of replicated entries is malformed");
 }

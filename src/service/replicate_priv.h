@@ -5,6 +5,7 @@
 
 #include "ops/batch.h"
 #include "ops/bulk_replicated.h"
+#include "replication/entries.h"
 #include "service/admin_priv.h"
 #include "service/call_op.h"
 #include "service/client_priv.h"
@@ -12,13 +13,6 @@
 #include "proto/admin.pb-c.h"
 
 #define RQ__SINK_PARTS 128 /* most mutations of a group */
-
-/* A mutation in the request's cell block. */
-typedef struct rq__sink_edit {
-    rq_cursor cells; /* begins at its first cell */
-    size_t count;    /* cells */
-    bool deletes;
-} rq__sink_edit;
 
 typedef struct rq__sink_load rq__sink_load; /* a bulk load, replicate_bulk.c */
 
@@ -28,13 +22,13 @@ typedef struct rq__sink_job {
     rq__sink_load *loads; /* in the request's order; run when the batch has ended */
     rq__sink_load **last_load;
     rq_admin_services *services;
-    /* The next cell to be taken: where it is, in which entry, how many cells the entry still has. */
-    rq_cursor cells;
-    size_t entry_at; /* SIZE_MAX: before the first */
-    int64_t cells_left;
+    /* From another server of the cluster: the keys name regions of this server; the server that has received the
+     * request of the source counts it. */
+    bool is_passed_on;
+    rq_entries entries; /* at the next cell to be taken */
     /* Of the group at hand. */
     rq_batch_part parts[RQ__SINK_PARTS];
-    rq__sink_edit edits[RQ__SINK_PARTS];
+    rq_entries_edit edits[RQ__SINK_PARTS];
     /* The first write that failed. */
     rq_err failed_with;
     rq_error failed_why;
@@ -47,14 +41,13 @@ static inline rq__sink_job *rq__sink_of(rq_op_batch *b)
 
 static inline const Pb__ReplicateWALEntryRequest *rq__sink_request(const rq__sink_job *j)
 {
-    return (const Pb__ReplicateWALEntryRequest *)rq__call_of_op(&j->batch.read.op)->param;
+    return j->entries.request;
 }
 
-/* NULL: nobody counts (tests). */
+/* NULL: nobody counts, in tests, or another server does. */
 static inline rq_sink *rq__sink_counters(const rq__sink_job *j)
 {
-    rq_replication *r = j->services->replication;
-    return r == NULL ? NULL : rq_replication_sink(r);
+    return j->is_passed_on ? NULL : j->services->sink;
 }
 
 /* replicate.c: answers the call and counts it. */

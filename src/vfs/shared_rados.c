@@ -163,9 +163,11 @@ rq_err rq__rados_keys(rq__rados *r, const char *name, rq_arena *arena, const cha
     key_list l = {.arena = arena};
     for (bool more = true; more;) {
         rq_err taken;
+        size_t before = l.count;
         int rc = more_keys(r, name, &l, &more, &taken);
         if (rc == -ENOENT) break;
         RQ_TRY(rq__rados_result(rc, "list", name, why));
+        if (taken == RQ_OK && more && l.count == before) taken = RQ_E_IO; /* or it never ends */
         if (taken != RQ_OK) return rq_fail(why, taken, "Ceph: cannot list %s", name);
     }
     *ret = l.keys;

@@ -51,7 +51,8 @@ static rq_err add_segment(rq__rados_tenure *t, uint64_t number, rq_error *why)
     return rq__rados_result(rc, "append a segment to", t->head, why);
 }
 
-/* An existing stripe was made by the revoker of the tenure, or by us if an answer was lost. */
+/* An existing stripe was made by the revoker of the tenure, or by us if an answer was lost. Which of the two is told by its
+ * owner alone: if that cannot be read now, the tenure is not taken for ended. */
 static rq_err create_stripe(rq__rados_tenure *t, const char *name, rq_error *why)
 {
     rq__rados *r = rq__rados_of(t->base.shared);
@@ -60,12 +61,12 @@ static rq_err create_stripe(rq__rados_tenure *t, const char *name, rq_error *why
     rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
     rados_write_op_setxattr(op, OWNER, t->owner, strlen(t->owner));
     int rc = rq__rados_write(r, name, op);
-    if (rc == -EEXIST && rq__rados_text(r, name, OWNER, owner, sizeof owner) > 0 &&
-        strcmp(owner, t->owner) == 0)
-        return RQ_OK;
-    if (rc == -EEXIST) rq__tenure_ended(&t->base);
-    if (rc == -EEXIST) return rq__tenure_over(&t->base, why);
-    return rq__rados_result(rc, "create", name, why);
+    if (rc != -EEXIST) return rq__rados_result(rc, "create", name, why);
+    rc = rq__rados_text(r, name, OWNER, owner, sizeof owner);
+    if (rc < 0 && rc != -ENOENT) return rq__rados_result(rc, "read the owner of", name, why);
+    if (rc > 0 && strcmp(owner, t->owner) == 0) return RQ_OK;
+    rq__tenure_ended(&t->base);
+    return rq__tenure_over(&t->base, why);
 }
 
 void rq__rados_slog_name(const rq_slog *log, unsigned stripe, char ret[static RQ_SLOG_NAME_MAX])

@@ -9,8 +9,8 @@ are paused, or hang although their sessions live; a restart of all servers; wron
     JAVA='Blog Reads'         also runs these programs of tests/java, with HBase's clients 2.6 and 1.2, on the cluster
     SESSION_MS=MS             session timeout in ZooKeeper, longer for a loaded machine (default 2000; with JAVA 10000, the
                               setting's default)
-    TESTS='NAME NAME'         only these tests, including those of cluster_tool.py, cluster_pages.py, cluster_servers.py,
-                              cluster_snapshots.py and cluster_tables.py
+    TESTS='NAME NAME'         only these tests, including those of cluster_tool.py, cluster_pages.py,
+                              cluster_replication.py, cluster_servers.py, cluster_snapshots.py and cluster_tables.py
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
 If a process ends without being ended by the test, the test fails, and the end of its log is printed with its exit code or signal.
@@ -29,6 +29,7 @@ import tempfile
 import time
 
 import cluster_pages
+import cluster_replication
 import cluster_servers
 import cluster_snapshots
 import cluster_tables
@@ -519,7 +520,9 @@ def tables_are_changed(world):
 
 def a_server_that_stops_in_order_gives_its_regions_up(world):
     stopped = others(world, world.wait_for_master())[0]
-    stopped.stop()
+    world.shell(f"stop_regionserver '127.0.0.1:{stopped.ports[0]}'\n")
+    stopped.ends(0)
+    assert stopped.said("stopping: StopServer called by user") and not stopped.said("not stopped cleanly"), stopped.errors()
     until(lambda: f"{stopped.name} is fenced" in world.master().errors(), "the master has its regions opened")
     read_all(world)
     master = world.master()
@@ -645,7 +648,8 @@ def main():
         world = World(folder)
         try:
             tests = TESTS[:1] + ([java_programs_pass] if os.environ.get("JAVA") else []) + TESTS[1:]
-            tests += cluster_pages.TESTS + cluster_servers.TESTS + cluster_snapshots.TESTS + cluster_tables.TESTS
+            tests += (cluster_pages.TESTS + cluster_replication.TESTS + cluster_servers.TESTS + cluster_snapshots.TESTS +
+                      cluster_tables.TESTS)
             report.run("cluster", world, [watched(test) for test in tests], only)
         finally:
             world.stop()

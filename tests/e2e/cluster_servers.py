@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 
+import hbase
 import hung
 from cluster_world import RORQUAL, all_rows_of, kill_and_wait, open_regions, others, put_rows, read_all, regions_of, restart
 from membership import DEADLINE, until
@@ -104,7 +105,9 @@ def a_master_that_stops_in_order_is_not_fenced_by_standbys(world):
     master = world.wait_for_master()
     late, other = others(world, master)
     with hung.Hung(late.process.pid, "rq-zookeeper"):
-        master.stop()
+        world.shell("stop_master\n")
+        master.ends(0)
+        assert master.said("stopping: StopMaster called by user") and not master.said("not stopped cleanly"), master.errors()
         until(lambda: other.said("is elected"), "the other one is elected")
         begin = time.monotonic()
         until(lambda: time.monotonic() > begin + 2, "the late one finds several times that the address refuses connections")
@@ -112,7 +115,26 @@ def a_master_that_stops_in_order_is_not_fenced_by_standbys(world):
     read_all(world)
     assert not any(p.said(f"{master.name}, the active master, has ended") for p in (late, other))
     restart(world, master)
-    stop_all(world)
+    a_shutdown_ends_all(world)
+
+
+def a_shutdown_ends_all(world):
+    """The master ends last, and opens no region of the others elsewhere."""
+    master = world.wait_for_master()
+    connection = hbase.Connection(f"127.0.0.1:{master.ports[1]}", service="MasterService")
+    connection.call("Shutdown", b"")
+    connection.close()
+    for process in others(world, master):
+        process.ends(0)
+        assert not master.said(f"{process.name} is fenced"), master.errors()
+    master.ends(0)
+    assert all(p.said("the cluster is being shut down") and not p.said("not stopped cleanly") for p in world.processes)
+    assert not world.servers() and "running" not in world.keeper.tree("/hbase"), sorted(world.keeper.tree("/hbase"))
+    for process in list(world.processes):
+        restart(world, process)
+    world.wait_for_master()
+    assert "running" in world.keeper.tree("/hbase")
+    read_all(world)
 
 
 def are_there(world, server, table):

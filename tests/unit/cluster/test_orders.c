@@ -3,6 +3,7 @@
  * once. The test delivers the messages. */
 #include "world.h"
 
+#include "base/random.h"
 #include "cluster/orders.h"
 #include "cluster/remote.h"
 #include "cluster/wire.h"
@@ -661,6 +662,67 @@ static void a_dead_server_is_listed(void **state)
     teardown(f);
 }
 
+#define HOSTS 40
+#define PORTS 40
+
+/* The code of the server that is up at each address, and of the last dead one; 0: none. */
+typedef struct addresses {
+    int64_t up[HOSTS][PORTS], dead[HOSTS][PORTS];
+} addresses;
+
+static rq_server_name name_at(char text[64], char host[16], size_t h, size_t p, int64_t code)
+{
+    snprintf(host, 16, "h%zu", h);
+    snprintf(text, 64, "%s,%zu,%lld", host, 7000 + p, (long long)code);
+    return (rq_server_name){
+        .host = host, .port = (uint16_t)(7000 + p), .start_code = code, .text = text};
+}
+
+static void change_one(fixture *f, addresses *a, rq_random *random)
+{
+    char text[64], host[16];
+    size_t h = rq_random_below(random, HOSTS), p = rq_random_below(random, PORTS);
+    int64_t *up = &a->up[h][p], *dead = &a->dead[h][p];
+    bool ends = *up != 0;
+    int64_t code = ends ? *up : 1 + (int64_t)rq_random_below(random, 9);
+    const rq_server_name name = name_at(text, host, h, p, code);
+    if (ends) {
+        rq_remote_server_down(f->remote, &name);
+        *dead = code;
+        *up = 0;
+        return;
+    }
+    rq_err rc = rq_remote_server_up(f->remote, &name, NULL);
+    assert_int_equal(rc, code <= *dead ? RQ_E_YOU_ARE_DEAD : RQ_OK);
+    if (rc == RQ_OK) *up = code;
+}
+
+/* Compared with a table of all addresses. */
+static void servers_are_found_among_many(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    addresses *a = calloc(1, sizeof *a);
+    rq_random random;
+    char text[64], host[16];
+    size_t expected = 1, total; /* the world's host */
+    rq_random_seed(&random, unit_seed());
+    for (int i = 0; i < 20000; i++)
+        change_one(f, a, &random);
+    for (size_t h = 0; h < HOSTS; h++)
+        for (size_t p = 0; p < PORTS; p++) {
+            expected += a->up[h][p] != 0;
+            for (int64_t code = 1; code <= 9; code++) {
+                const rq_server_name name = name_at(text, host, h, p, code);
+                assert_int_equal(rq_remote_is_up(f->remote, &name), a->up[h][p] == code);
+            }
+        }
+    (void)live(f, 0, &total);
+    assert_int_equal(total, expected);
+    free(a);
+    teardown(f);
+}
+
 static void a_startup_of_another_name_or_time_is_refused(void **state)
 {
     (void)state;
@@ -720,6 +782,7 @@ int main(void)
         cmocka_unit_test(loads_are_those_of_the_last_report),
         cmocka_unit_test(a_server_starts_up_and_is_replaced),
         cmocka_unit_test(a_dead_server_is_listed),
+        cmocka_unit_test(servers_are_found_among_many),
         cmocka_unit_test(a_startup_of_another_name_or_time_is_refused),
         cmocka_unit_test(messages_in_anothers_name_are_refused),
     };

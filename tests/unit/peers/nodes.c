@@ -10,10 +10,26 @@ rq_secret secret_of(const char *text)
     return s;
 }
 
+/* The parameter, then the cells. */
+static void echo_entries(void *ctx, rq_call *call)
+{
+    rq_slice message = rq_call_param_bytes(call);
+    uint8_t *bytes = rq_arena_alloc(&call->arena, message.len + call->cell_block.len + 1);
+    (void)ctx;
+    assert_non_null(bytes);
+    if (message.len > 0) memcpy(bytes, message.ptr, message.len);
+    if (call->cell_block.len > 0)
+        memcpy(bytes + message.len, call->cell_block.ptr, call->cell_block.len);
+    rq_call_reply_packed(call, rq_slice_of(bytes, message.len + call->cell_block.len));
+}
+
 static void open_server(node *n)
 {
-    const rq_peer_service_options service = {
-        .secret = &n->secret, .names = &n->name, .name_count = 1, .sides = n->sides};
+    const rq_peer_service_options service = {.secret = &n->secret,
+                                             .names = &n->name,
+                                             .name_count = 1,
+                                             .sides = n->sides,
+                                             .apply = echo_entries};
     assert_int_equal(rq_peer_service_new(&service, &n->service), RQ_OK);
     const rq_rpc_service table = rq_peer_service_methods(n->service);
     const rq_rpc_server_options server = {
@@ -79,12 +95,21 @@ static void ended(rq_peer_call *c, rq_err rc, const rq_error *why, rq_slice answ
 
 void ask_begin(asked *a, node *from, const rq_server_name *to, const char *method, rq_slice request)
 {
-    *a = (asked){
-        .call = {
-            .from = from->name, .to = to, .method = method, .request = request, .done = ended}};
+    ask_begin_with(a, from, to, method, request, (rq_slice){0});
+}
+
+void ask_begin_with(asked *a, node *from, const rq_server_name *to, const char *method,
+                    rq_slice request, rq_slice cells)
+{
+    *a = (asked){.call = {.from = from->name,
+                          .to = to,
+                          .method = method,
+                          .request = request,
+                          .cells = cells,
+                          .done = ended}};
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->changed, NULL);
-    rq__peers_call(from->peers, &a->call);
+    rq_peers_call(from->peers, &a->call);
 }
 
 rq_err ask_end(asked *a)

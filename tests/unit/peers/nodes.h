@@ -24,7 +24,8 @@ typedef struct node {
     uint16_t port;
 } node;
 
-/* The node's name is 127.0.0.1,PORT,START_CODE. Its calls end after `timeout_ms`. */
+/* The node's name is 127.0.0.1,PORT,START_CODE. Its calls end after `timeout_ms`. It answers ReplicateWALEntry with the
+ * message and the cells. */
 void node_start(node *n, const char *secret, int64_t start_code, unsigned timeout_ms);
 void node_rename(node *n, const rq_server_name *name);
 /* Ends the node's outgoing calls; may be called before node_stop. */
@@ -46,6 +47,9 @@ typedef struct asked {
 /* Begins a call without waiting. `to` must live until the call has ended. */
 void ask_begin(asked *a, node *from, const rq_server_name *to, const char *method,
                rq_slice request);
+/* With cells, which must live as long. */
+void ask_begin_with(asked *a, node *from, const rq_server_name *to, const char *method,
+                    rq_slice request, rq_slice cells);
 rq_err ask_end(asked *a);
 rq_err ask(node *from, const rq_server_name *to, const char *method, rq_slice request,
            rq_error *why);

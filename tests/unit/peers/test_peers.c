@@ -123,6 +123,52 @@ static void a_server_reports_to_a_master(void **state)
     master_close(&m);
 }
 
+static void add_cell(rq_cellblock *cells, const char *row)
+{
+    const rq_cell c = {.row = (const uint8_t *)row,
+                       .row_len = (uint16_t)strlen(row),
+                       .family = (const uint8_t *)"f",
+                       .family_len = 1,
+                       .timestamp = 1,
+                       .type = RQ_TYPE_PUT,
+                       .value = (const uint8_t *)"v",
+                       .value_len = 1,
+                       .tags = (const uint8_t *)"\x00\x02\x07t",
+                       .tags_len = 4};
+    assert_int_equal(rq_cellblock_append(cells, &c), RQ_OK);
+}
+
+static void cells_go_with_their_message(void **state)
+{
+    (void)state;
+    node one, two;
+    asked a[20];
+    rq_cellblock cells = {.with_tags = true};
+    node_start(&one, SECRET, 1, 5000);
+    node_start(&two, SECRET, 2, 5000);
+    add_cell(&cells, "a");
+    add_cell(&cells, "b");
+    rq_slice bytes = rq_buf_slice(&cells.bytes);
+    /* The first calls wait for the greeting; calls with and without cells follow each other. */
+    for (size_t i = 0; i < RQ_ARRAY_LEN(a); i++)
+        ask_begin_with(&a[i], &one, two.name, "ReplicateWALEntry", RQ_SLICE_LIT("message"),
+                       i % 3 == 0 ? (rq_slice){0} : bytes);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(a); i++) {
+        size_t cells_len = i % 3 == 0 ? 0 : bytes.len;
+        pthread_mutex_lock(&a[i].lock);
+        while (a[i].ended == 0)
+            pthread_cond_wait(&a[i].changed, &a[i].lock);
+        pthread_mutex_unlock(&a[i].lock);
+        assert_int_equal(a[i].answer.len, 7 + cells_len);
+        assert_memory_equal(a[i].answer.ptr, "message", 7);
+        if (cells_len > 0) assert_memory_equal(a[i].answer.ptr + 7, bytes.ptr, cells_len);
+        assert_int_equal(ask_end(&a[i]), RQ_OK);
+    }
+    rq_cellblock_clear(&cells);
+    node_stop(&one);
+    node_stop(&two);
+}
+
 static void another_secret_is_no_server(void **state)
 {
     (void)state;
@@ -551,6 +597,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_reports_to_a_master),
+        cmocka_unit_test(cells_go_with_their_message),
         cmocka_unit_test(another_secret_is_no_server),
         cmocka_unit_test(a_server_that_started_again_is_another),
         cmocka_unit_test(connections_are_made_again),

@@ -215,12 +215,20 @@ static void add_other_master(void)
     rq_arena_clear(&a);
 }
 
+static void add_cluster_id(const char *id)
+{
+    rq_arena a = {0};
+    rq_slice value;
+    assert_int_equal(rq__znode_cluster_id("other,16000,1", id, &a, &value), RQ_OK);
+    add("/hbase/hbaseid", value, 0);
+    rq_arena_clear(&a);
+}
+
 /* A standby, which has a session. */
-static void setup(fixture *f)
+static void join(fixture *f)
 {
     rq_error why = {0};
     *f = (fixture){0};
-    node_count = 0;
     add_other_master();
     assert_int_equal(rq_sim_new(1, NULL, &f->sim), RQ_OK);
     const rq_member_options o = {
@@ -236,6 +244,14 @@ static void setup(fixture *f)
     (void)tell(f, RQ__ZK_CONNECTED, 0);
     assert_int_equal(look(f)->state, RQ_MEMBER_STANDBY);
     assert_string_equal(f->view.active, "other,16000,1");
+    assert_false(f->view.is_shut_down);
+}
+
+/* The cluster is new. */
+static void setup(fixture *f)
+{
+    node_count = 0;
+    join(f);
 }
 
 static void teardown(fixture *f)
@@ -282,12 +298,8 @@ static bool joins_again_after_an_expiry(fixture *f, uint64_t failing)
 
 static bool is_refused_by_another_cluster(fixture *f, uint64_t failing)
 {
-    rq_arena a = {0};
-    rq_slice value;
-    assert_int_equal(rq__znode_cluster_id("other,16000,1", OTHER_ID, &a, &value), RQ_OK);
     drop(find("/hbase/hbaseid"));
-    add("/hbase/hbaseid", value, 0);
-    rq_arena_clear(&a);
+    add_cluster_id(OTHER_ID);
     bool failed = tell(f, RQ__ZK_CHANGED, failing);
     for (int i = 0; i < 4; i++) { /* it may have closed its session and opened another one */
         rq_sim_advance(f->sim, SECONDS(1));
@@ -296,6 +308,48 @@ static bool is_refused_by_another_cluster(fixture *f, uint64_t failing)
     assert_int_equal(look(f)->state, RQ_MEMBER_REFUSED);
     assert_non_null(strstr(f->view.trouble, OTHER_ID));
     assert_null(find("/hbase/rs/h,16020,2"));
+    return failed;
+}
+
+static bool hears_a_shutdown(fixture *f, uint64_t failing)
+{
+    drop(find("/hbase/running"));
+    bool failed = tell(f, RQ__ZK_CHANGED, failing);
+    rq_sim_advance(f->sim, SECONDS(2));
+    assert_true(look(f)->is_shut_down);
+    assert_null(find("/hbase/running"));
+    return failed;
+}
+
+static bool shuts_down(fixture *f, uint64_t failing)
+{
+    (void)takes_over(f, 0);
+    assert_false(look(f)->is_shut_down);
+    left = failing;
+    counting = failing > 0;
+    rq_err rc = rq_member_end_cluster(f->member);
+    rq_sim_run(f->sim);
+    counting = false;
+    if (rc != RQ_OK) assert_int_equal(rq_member_end_cluster(f->member), RQ_OK);
+    rq_sim_advance(f->sim, SECONDS(2));
+    assert_true(look(f)->is_shut_down);
+    assert_null(find("/hbase/running"));
+    return failing > 0 && left == 0;
+}
+
+/* ZooKeeper has lost its data. */
+static bool makes_a_lost_root_again(fixture *f, uint64_t failing)
+{
+    node_count = 0;
+    (void)tell(f, RQ__ZK_EXPIRED, 0);
+    assert_false(look(f)->is_shut_down);
+    bool failed = tell(f, RQ__ZK_CONNECTED, failing);
+    assert_false(look(f)->is_shut_down);
+    rq_sim_advance(f->sim, SECONDS(2));
+    assert_int_equal(look(f)->state, RQ_MEMBER_ACTIVE);
+    assert_false(f->view.is_shut_down);
+    assert_non_null(find("/hbase/running"));
+    assert_non_null(find("/hbase/hbaseid"));
     return failed;
 }
 
@@ -333,12 +387,44 @@ static void another_cluster_is_refused_whatever_allocation_fails(void **state)
     assert_true(fail_each(is_refused_by_another_cluster) > 0);
 }
 
+static void a_shutdown_is_known_whatever_allocation_fails(void **state)
+{
+    (void)state;
+    assert_true(fail_each(hears_a_shutdown) > 0);
+    assert_true(fail_each(shuts_down) > 0);
+}
+
+static void a_lost_root_is_no_shutdown_whatever_allocation_fails(void **state)
+{
+    (void)state;
+    assert_true(fail_each(makes_a_lost_root_again) > 0);
+}
+
+/* The node is missing until the first master makes it; then the cluster can be shut down again. */
+static void a_cluster_starts_after_a_shutdown(void **state)
+{
+    fixture f;
+    (void)state;
+    node_count = 0;
+    add_cluster_id(ID);
+    join(&f);
+    assert_null(find("/hbase/running"));
+    (void)takes_over(&f, 0);
+    assert_false(look(&f)->is_shut_down);
+    assert_non_null(find("/hbase/running"));
+    (void)hears_a_shutdown(&f, 0);
+    teardown(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_standby_takes_over_whatever_allocation_fails),
         cmocka_unit_test(the_loss_of_a_session_is_known_whatever_allocation_fails),
         cmocka_unit_test(another_cluster_is_refused_whatever_allocation_fails),
+        cmocka_unit_test(a_shutdown_is_known_whatever_allocation_fails),
+        cmocka_unit_test(a_lost_root_is_no_shutdown_whatever_allocation_fails),
+        cmocka_unit_test(a_cluster_starts_after_a_shutdown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries that a server of a cluster passes on (replication/spread.h): a be16 length, a ReplicateWALEntryRequest of that
+ * length, and its cells. The servers are this file's. If all is passed on, each cell has reached the server of its row once. */
+#include "replication/entries.h"
+#include "replication/places.h"
+#include "replication/spread.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct rq_client_table {
+    int unused;
+};
+
+static struct rq_client_table the_table;
+
+/* --- places.h: rows below "m" are on one server, the others on another ---------------------------- */
+
+rq_err rq__places_open(const char *bootstrap, rq__places **ret, rq_error *why)
+{
+    (void)bootstrap;
+    (void)why;
+    *ret = (rq__places *)(void *)&the_table;
+    return RQ_OK;
+}
+
+void rq__places_close(rq__places *p)
+{
+    (void)p;
+}
+
+int64_t rq__places_now_ns(void)
+{
+    return 1;
+}
+
+rq_err rq__places_read(rq__places *p, rq_slice table, int64_t since_ns, rq__placed_table **ret,
+                       rq_error *why)
+{
+    (void)p;
+    (void)since_ns;
+    *ret = &the_table;
+    if (table.ptr[0] != 'n') return RQ_OK;
+    return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "no such table");
+}
+
+static uint16_t port_of(rq_slice row)
+{
+    return row.len > 0 && row.ptr[0] >= 'm' ? 2 : 1;
+}
+
+rq_err rq__places_find(const rq__placed_table *t, rq_slice row, rq__place *ret)
+{
+    (void)t;
+    *ret = (rq__place){.encoded = RQ_SLICE_LIT("0123456789abcdef0123456789abcdef"),
+                       .host = "h",
+                       .port = port_of(row)};
+    return RQ_OK;
+}
+
+/* --- servers -------------------------------------------------------------------------------------- */
+
+static void take_part(void *ctx, rq_spread_part *part)
+{
+    size_t *passed_on = ctx;
+    rq_entries e;
+    rq_cursor behind;
+    rq_cell c;
+    rq_err rc;
+    Pb__ReplicateWALEntryRequest *r =
+        pb__replicate_walentry_request__unpack(NULL, part->message.len, part->message.ptr);
+    if (r == NULL) abort();
+    rq_entries_begin(&e, r, part->cells);
+    while ((rc = rq_entries_peek(&e, &behind, &c, NULL)) == RQ_OK) {
+        if (port_of(rq_cell_row(&c)) != part->to->port || rq_entries_is_event(&c)) abort();
+        rq_entries_take(&e, behind);
+        ++*passed_on;
+    }
+    if (rc != RQ_E_END || rq_cursor_left(&e.cells) > 0) abort();
+    pb__replicate_walentry_request__free_unpacked(r, NULL);
+    rq_spread_sent(part, RQ_OK, NULL);
+}
+
+/* Cells of the request that are no events. */
+static size_t count_cells(const Pb__ReplicateWALEntryRequest *r, rq_slice cells)
+{
+    rq_entries e;
+    rq_cursor behind;
+    rq_cell c;
+    size_t count = 0;
+    rq_entries_begin(&e, r, cells);
+    while (rq_entries_peek(&e, &behind, &c, NULL) == RQ_OK) {
+        count += !rq_entries_is_event(&c);
+        rq_entries_take(&e, behind);
+    }
+    return count;
+}
+
+static void pass_on(const Pb__ReplicateWALEntryRequest *r, rq_slice cells)
+{
+    size_t passed_on = 0;
+    rq_spread *s;
+    rq_arena arena = {0};
+    rq_error why = {.code = RQ_OK};
+    const rq_spread_options o = {.bootstrap = "", .send = take_part, .ctx = &passed_on};
+    if (rq_spread_new(&o, &s) != RQ_OK) abort();
+    rq_err rc = rq_spread_entries(s, r, cells, &arena, &why);
+    if (rc == RQ_OK && passed_on != count_cells(r, cells)) abort();
+    rq_spread_free(s);
+    rq_arena_clear(&arena);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 2) return 0;
+    size_t len = rq_get_be16(data);
+    if (len > size - 2) return 0;
+    Pb__ReplicateWALEntryRequest *r = pb__replicate_walentry_request__unpack(NULL, len, data + 2);
+    if (r == NULL) return 0;
+    pass_on(r, rq_slice_of(data + 2 + len, size - 2 - len));
+    pb__replicate_walentry_request__free_unpacked(r, NULL);
+    return 0;
+}
