@@ -214,6 +214,7 @@ static rq_err posix_try_read(rq_file *base, void *buf, size_t len, uint64_t off,
 {
     posix_file *f = (posix_file *)base;
     int e;
+    (void)give_advice(f); /* the kernel may read ahead here, too */
     ssize_t n = rq__cached_read(&((posix_vfs *)base->vfs)->cached, f->fd, buf, len, off, &e);
     if (n < 0) return e == EAGAIN ? RQ_E_AGAIN : rq__errno_code(e);
     *ret_len = (size_t)n;
@@ -376,15 +377,17 @@ static bool add_entries(rq__entry_list *l, int dir, const char *buf, size_t len)
     return true;
 }
 
-/* Without a DIR, which takes three more system calls and 32 kB: a start lists many small folders. */
+/* Without a DIR, which takes three more system calls and 32 kB: a start lists many small folders. As by readdir, a
+ * folder that is removed meanwhile ends. */
 static rq_err list_open(const posix_vfs *v, const char *dir, int fd, rq__entry_list *l,
                         rq_error *why)
 {
     _Alignas(struct dirent64) char buf[4096];
     for (;;) {
         ssize_t n = getdents64(fd, buf, sizeof buf);
-        if (n < 0) return fail_errno(why, errno, "list", v, dir);
-        if (n == 0) return RQ_OK;
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno != ENOENT) return fail_errno(why, errno, "list", v, dir);
+        if (n <= 0) return RQ_OK;
         if (!add_entries(l, fd, buf, (size_t)n))
             return rq_fail(why, RQ_E_NO_MEMORY, "cannot list %s: out of memory", dir);
     }
