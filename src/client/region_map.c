@@ -379,6 +379,7 @@ static void read_meta(rq_client_table *t)
 {
     rq_client *c = t->client;
     rq_err rc = RQ_OK;
+    t->refresh_begun_ns = rq_client_now_ns();
     if (is_meta(t)) {
         end_refresh(t, take_meta(t), RQ_SLICE_LIT(""));
         return;
@@ -424,7 +425,6 @@ void rq__map_refresh(rq_client_table *t)
     rq_client *c = t->client;
     if (t->refreshing) return;
     t->refreshing = true;
-    t->refresh_begun_ns = rq_client_now_ns();
     if (is_meta(t) && t->region_count > 0) c->meta_lost = true; /* it is not where it was */
     if (c->stopped)
         end_refresh(t, RQ_E_CLOSED, RQ_SLICE_LIT(""));

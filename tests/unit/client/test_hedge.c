@@ -635,6 +635,31 @@ static void a_map_is_read_for_a_part_of_the_time_only(void **state)
     assert_true(reads_meta(w, 2 * SECOND_NS, 0));
     /* The rest of the pause, 58 s, outlasts any read of this test. */
     assert_false(reads_meta(w, 2 * SECOND_NS, 5 * SECOND_NS));
+    /* An operation that needs the region itself does not wait for the end of the pause. */
+    atomic_store(&w->meta.has_no_server, false);
+    w->table->refreshed_ns = rq_client_now_ns() + hour;
+    while (get(w, false) != RQ_OK)
+        rq_client_poll(w->client, SECOND_NS / 100);
+    assert_int_equal(w->from, 'P');
+    finish(w);
+}
+
+/* A registry that is slow to answer does not make the map's reading long. */
+static void the_registrys_time_is_not_the_maps(void **state)
+{
+    (void)state;
+    const int64_t hour = 3600 * SECOND_NS;
+    world *w = start("", "", NEVER, NULL);
+    rq_client_table *t = w->table;
+    assert_int_equal(get(w, false), RQ_OK);
+    w->client->meta_lost = true;
+    rq__map_refresh(t);
+    assert_true(t->awaits_registry);
+    t->refresh_begun_ns -= hour;
+    while (t->refreshing)
+        rq_client_poll(w->client, SECOND_NS / 100);
+    assert_int_equal(t->refresh_err, RQ_OK);
+    assert_in_range(t->refresh_took_ns, 0, hour - 1);
     finish(w);
 }
 
@@ -761,6 +786,7 @@ int main(void)
         cmocka_unit_test(the_reason_of_an_ended_connection_counts),
         cmocka_unit_test(a_replica_answers_for_a_region_without_a_server),
         cmocka_unit_test(a_map_is_read_for_a_part_of_the_time_only),
+        cmocka_unit_test(the_registrys_time_is_not_the_maps),
         cmocka_unit_test(a_stopped_client_ends_hedged_reads),
         cmocka_unit_test(a_scan_opens_where_it_is_answered),
         cmocka_unit_test(a_scan_continues_behind_the_last_row),
