@@ -144,6 +144,7 @@ class Database:
 
     async def close(self) -> None:
         """Ends outstanding calls with ClosedError and closes the database."""
+        self._plain._check_process()  # a child of fork shares the loop's epoll with its parent
         if self._closed is None:
             self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)

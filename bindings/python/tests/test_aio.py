@@ -2,6 +2,7 @@
 """rorqual.aio: many calls at the same time, cancelled ones, closing; in memory, on a server, on a real HBase (--rorqual)."""
 import asyncio
 import functools
+import multiprocessing
 import threading
 from typing import Awaitable, Callable
 
@@ -243,6 +244,27 @@ def test_closing_that_is_cancelled(memory: rorqual.Database, monkeypatch: pytest
         assert call.exception() is None or isinstance(call.exception(), rorqual.ClosedError)
         await db.close()
     asyncio.run(asyncio.wait_for(body(), 60))
+
+
+def _close_parents(db: aio.Database) -> None:
+    with pytest.raises(rorqual.ForkedError):
+        asyncio.run(db.close())
+
+
+def test_a_child_of_fork_that_closes(memory: rorqual.Database) -> None:
+    """Closing fails in a child of fork, and the parent's calls still end."""
+    async def body() -> None:
+        async with aio.connect("memory:") as db:
+            table = await db.create_table("t", ["cf"])
+            child = multiprocessing.get_context("fork").Process(target=_close_parents, args=(db,))
+            child.start()
+            await asyncio.to_thread(child.join, 60)
+            ended = child.exitcode
+            child.kill()
+            child.join()
+            assert ended == 0
+            await table.put("r", {"cf:v": 1})
+    asyncio.run(asyncio.wait_for(body(), 120))
 
 
 @in_loop
