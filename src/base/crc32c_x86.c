@@ -22,6 +22,9 @@
 #include <stdbool.h>
 #include <string.h>
 #include <wmmintrin.h>
+#if __has_include(<sys/platform/x86.h>)
+#include <sys/platform/x86.h>
+#endif
 
 /* Lane lengths for blocks, and for a log's record. Shifting by one lane: x^(8 * lane - 33) mod P,
  * reflected; by two: x^(16 * lane - 33). */
@@ -96,9 +99,15 @@ WIDE static uint64_t folded(uint64_t c, const unsigned char *p, size_t len)
     return c;
 }
 
+/* glibc has asked the processor already. The compiler's own function would ask it again in each process, before main,
+ * whether it is called or not; in a virtual machine each of the cpuid instructions takes tens of microseconds. */
 static inline bool can_fold(void)
 {
+#ifdef CPU_FEATURE_ACTIVE
+    return CPU_FEATURE_ACTIVE(AVX512F) && CPU_FEATURE_ACTIVE(VPCLMULQDQ);
+#else
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
+#endif
 }
 
 uint32_t rq__crc32c_by_lanes(uint32_t crc, const void *bytes, size_t len)

@@ -254,6 +254,7 @@ static void end_refresh(rq_client_table *t, rq_err err, rq_slice text)
     t->refreshing = false;
     t->refresh_err = err;
     t->refreshed_ns = rq_client_now_ns();
+    t->refresh_took_ns = err == RQ_OK ? t->refreshed_ns - t->refresh_begun_ns : 0;
     free(t->refresh_text);
     t->refresh_text =
         text.len == 0 ? NULL : strndup((const char *)text.ptr, text.len > 400 ? 400 : text.len);
@@ -383,6 +384,7 @@ static void read_meta(rq_client_table *t)
 {
     rq_client *c = t->client;
     rq_err rc = RQ_OK;
+    t->refresh_begun_ns = rq_client_now_ns();
     if (is_meta(t)) {
         end_refresh(t, take_meta(t), RQ_SLICE_LIT(""));
         return;
@@ -437,10 +439,21 @@ void rq__map_refresh(rq_client_table *t)
         read_meta(t);
 }
 
-/* While a region has no server and its replicas answer, the map is read again so often. */
+/* While a region has no server and its replicas answer, the map is read again after this pause. Reading the map of a
+ * large table takes seconds; so the pause is longer than the last reading, by this factor, up to the longest. */
 #define LACKS_SERVER_NS 1000000000
+#define LACKS_SERVER_FACTOR 20
+#define LACKS_SERVER_MAX_NS 60000000000
+
+static int64_t pause_without_server(const rq_client_table *t)
+{
+    const int64_t most = LACKS_SERVER_MAX_NS / LACKS_SERVER_FACTOR;
+    int64_t took = t->refresh_took_ns < most ? t->refresh_took_ns : most;
+    int64_t pause = took * LACKS_SERVER_FACTOR;
+    return pause > LACKS_SERVER_NS ? pause : LACKS_SERVER_NS;
+}
 
 void rq__map_lacks_server(rq_client_table *t)
 {
-    if (rq_client_now_ns() - t->refreshed_ns >= LACKS_SERVER_NS) rq__map_refresh(t);
+    if (rq_client_now_ns() - t->refreshed_ns >= pause_without_server(t)) rq__map_refresh(t);
 }

@@ -59,8 +59,8 @@ void rq_codec_free(rq_codec *c)
     if (c == NULL) return;
     if (c->bzip_ready) (void)c->library.bzip2.BZ2_bzCompressEnd(&c->bzip);
     end_unpacking(c);
-    if (c->deflate_ready) (void)deflateEnd(&c->deflate);
-    if (c->inflate_ready) (void)inflateEnd(&c->inflate);
+    if (c->deflate_ready) (void)c->library.zlib.deflateEnd(&c->deflate);
+    if (c->inflate_ready) (void)c->library.zlib.inflateEnd(&c->inflate);
     if (c->zstd_out != NULL) (void)c->library.zstd.ZSTD_freeCCtx(c->zstd_out);
     if (c->zstd_in != NULL) (void)c->library.zstd.ZSTD_freeDCtx(c->zstd_in);
     free(c->lzo_state);

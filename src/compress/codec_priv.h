@@ -5,8 +5,6 @@
 
 #include "compress/libraries.h"
 
-#include <zlib.h>
-
 /* One stream in a library's own format. */
 typedef struct rq__stream {
     rq_err (*compress)(rq_codec *c, rq_slice raw, rq_buf *out);

@@ -20,6 +20,10 @@ static rq_err load(rq_form form, rq__library_table *ret, rq_error *why)
     case RQ_FORM_SNAPPY_BLOCKS:
         ret->snappy = (__typeof__(ret->snappy)){RQ__SNAPPY_FUNCTIONS(RQ_LIBRARY_LINKED)};
         break;
+    case RQ_FORM_ZLIB:
+    case RQ_FORM_GZIP:
+        ret->zlib = (__typeof__(ret->zlib)){RQ__ZLIB_FUNCTIONS(RQ_LIBRARY_LINKED)};
+        break;
     case RQ_FORM_ZSTD:
     case RQ_FORM_ZSTD_BLOCKS:
         ret->zstd = (__typeof__(ret->zstd)){RQ__ZSTD_FUNCTIONS(RQ_LIBRARY_LINKED)};
@@ -36,6 +40,7 @@ static const char *const bzip2_names[] = {RQ__BZIP2_FUNCTIONS(RQ_LIBRARY_NAME) N
 static const char *const lz4_names[] = {RQ__LZ4_FUNCTIONS(RQ_LIBRARY_NAME) NULL};
 static const char *const lzo_names[] = {RQ__LZO_FUNCTIONS(RQ_LIBRARY_NAME) NULL};
 static const char *const snappy_names[] = {RQ__SNAPPY_FUNCTIONS(RQ_LIBRARY_NAME) NULL};
+static const char *const zlib_names[] = {RQ__ZLIB_FUNCTIONS(RQ_LIBRARY_NAME) NULL};
 static const char *const zstd_names[] = {RQ__ZSTD_FUNCTIONS(RQ_LIBRARY_NAME) NULL};
 
 static const rq_library bzip2 = {"bzip2",
@@ -43,11 +48,14 @@ static const rq_library bzip2 = {"bzip2",
                                  bzip2_names}, /* Debian's; others' */
     lz4 = {"LZ4", {"liblz4.so.1"}, lz4_names}, lzo = {"LZO", {"liblzo2.so.2"}, lzo_names},
                         snappy = {"Snappy", {"libsnappy.so.1"}, snappy_names},
+                        zlib = {"zlib", {"libz.so.1"}, zlib_names},
                         zstd = {"zstd", {"libzstd.so.1"}, zstd_names};
 
 static const rq_library *const libraries[] = {
-    [RQ_FORM_BZIP2] = &bzip2,          [RQ_FORM_LZ4_BLOCKS] = &lz4,   [RQ_FORM_LZO_BLOCKS] = &lzo,
-    [RQ_FORM_SNAPPY_BLOCKS] = &snappy, [RQ_FORM_ZSTD_BLOCKS] = &zstd, [RQ_FORM_ZSTD] = &zstd,
+    [RQ_FORM_BZIP2] = &bzip2,      [RQ_FORM_LZ4_BLOCKS] = &lz4,
+    [RQ_FORM_LZO_BLOCKS] = &lzo,   [RQ_FORM_SNAPPY_BLOCKS] = &snappy,
+    [RQ_FORM_ZSTD_BLOCKS] = &zstd, [RQ_FORM_ZSTD] = &zstd,
+    [RQ_FORM_ZLIB] = &zlib,        [RQ_FORM_GZIP] = &zlib,
 };
 
 static rq_err load(rq_form form, rq__library_table *ret, rq_error *why)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of the libraries that are loaded when a codec needs them (libraries.c). zlib is linked instead, because
- * checksums always need it. */
+/* The functions of the libraries that are loaded when a codec needs them (libraries.c). */
 #ifndef RQ_COMPRESS_LIBRARIES_H
 #define RQ_COMPRESS_LIBRARIES_H
 
@@ -12,6 +11,7 @@
 #include <lz4.h>
 #include <lzo/lzo1x.h>
 #include <snappy-c.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #define RQ__BZIP2_FUNCTIONS(X)                                                                     \
@@ -29,6 +29,16 @@
     X(snappy_compress)                                                                             \
     X(snappy_uncompressed_length)                                                                  \
     X(snappy_uncompress)
+#define RQ__ZLIB_FUNCTIONS(X)                                                                      \
+    X(deflate)                                                                                     \
+    X(deflateBound)                                                                                \
+    X(deflateEnd)                                                                                  \
+    X(deflateInit2_)                                                                               \
+    X(deflateReset)                                                                                \
+    X(inflate)                                                                                     \
+    X(inflateEnd)                                                                                  \
+    X(inflateInit2_)                                                                               \
+    X(inflateReset)
 #define RQ__ZSTD_FUNCTIONS(X)                                                                      \
     X(ZSTD_compressBound)                                                                          \
     X(ZSTD_compressCCtx)                                                                           \
@@ -59,6 +69,9 @@ typedef union rq__library_table {
     struct {
         RQ__SNAPPY_FUNCTIONS(RQ_LIBRARY_MEMBER)
     } snappy;
+    struct {
+        RQ__ZLIB_FUNCTIONS(RQ_LIBRARY_MEMBER)
+    } zlib;
     struct {
         RQ__ZSTD_FUNCTIONS(RQ_LIBRARY_MEMBER)
     } zstd;

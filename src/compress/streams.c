@@ -16,14 +16,14 @@ static rq_err zlib_pack_begin(rq_codec *c, size_t raw_len)
     z_stream *z = &c->deflate;
     (void)raw_len;
     if (c->deflate_ready) {
-        (void)deflateReset(z);
+        (void)c->library.zlib.deflateReset(z);
         return RQ_OK;
     }
     int level = c->options.level == 0 ? Z_DEFAULT_COMPRESSION : c->options.level;
-    if (deflateInit2(z, level, Z_DEFLATED, window_of(c), 8, Z_DEFAULT_STRATEGY) != Z_OK)
-        return RQ_E_NO_MEMORY;
-    c->deflate_ready = true;
-    return RQ_OK;
+    int rc = c->library.zlib.deflateInit2_(z, level, Z_DEFLATED, window_of(c), 8,
+                                           Z_DEFAULT_STRATEGY, ZLIB_VERSION, (int)sizeof *z);
+    c->deflate_ready = rc == Z_OK;
+    return c->deflate_ready ? RQ_OK : RQ_E_NO_MEMORY;
 }
 
 static rq_err zlib_pack(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, bool last,
@@ -35,7 +35,7 @@ static rq_err zlib_pack(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, b
     z->avail_in = (uInt)in->len;
     z->next_out = out;
     z->avail_out = (uInt)room;
-    *ended = deflate(z, last ? Z_FINISH : Z_NO_FLUSH) == Z_STREAM_END;
+    *ended = c->library.zlib.deflate(z, last ? Z_FINISH : Z_NO_FLUSH) == Z_STREAM_END;
     *in = rq_slice_of(in->ptr + (in->len - z->avail_in), z->avail_in);
     *made = room - z->avail_out;
     return RQ_OK;
@@ -45,13 +45,13 @@ static rq_err zlib_compress(rq_codec *c, rq_slice raw, rq_buf *out)
 {
     z_stream *z = &c->deflate;
     RQ_TRY(zlib_pack_begin(c, raw.len));
-    size_t bound = deflateBound(z, raw.len);
+    size_t bound = c->library.zlib.deflateBound(z, raw.len);
     RQ_TRY(rq_buf_reserve(out, bound));
     z->next_in = (Bytef *)(uintptr_t)raw.ptr;
     z->avail_in = (uInt)raw.len;
     z->next_out = out->ptr + out->len;
     z->avail_out = (uInt)bound;
-    int rc = deflate(z, Z_FINISH);
+    int rc = c->library.zlib.deflate(z, Z_FINISH);
     RQ_ASSERT(rc == Z_STREAM_END); /* deflateBound's promise */
     out->len += bound - z->avail_out;
     return RQ_OK;
@@ -59,10 +59,11 @@ static rq_err zlib_compress(rq_codec *c, rq_slice raw, rq_buf *out)
 
 static rq_err zlib_begin(rq_codec *c)
 {
-    if (c->inflate_ready) return inflateReset(&c->inflate) == Z_OK ? RQ_OK : RQ_E_MALFORMED;
-    if (inflateInit2(&c->inflate, window_of(c)) != Z_OK) return RQ_E_NO_MEMORY;
-    c->inflate_ready = true;
-    return RQ_OK;
+    z_stream *z = &c->inflate;
+    if (c->inflate_ready) return c->library.zlib.inflateReset(z) == Z_OK ? RQ_OK : RQ_E_MALFORMED;
+    int rc = c->library.zlib.inflateInit2_(z, window_of(c), ZLIB_VERSION, (int)sizeof *z);
+    c->inflate_ready = rc == Z_OK;
+    return c->inflate_ready ? RQ_OK : RQ_E_NO_MEMORY;
 }
 
 static rq_err zlib_step(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, bool rest,
@@ -75,7 +76,7 @@ static rq_err zlib_step(rq_codec *c, rq_slice *in, uint8_t *out, size_t *made, b
     z->next_out = out;
     z->avail_out = (uInt)room;
     /* With Z_FINISH zlib does without a copy of its window. */
-    int rc = inflate(z, rest ? Z_FINISH : Z_NO_FLUSH);
+    int rc = c->library.zlib.inflate(z, rest ? Z_FINISH : Z_NO_FLUSH);
     *in = rq_slice_of(in->ptr + (in->len - z->avail_in), z->avail_in);
     *made = room - z->avail_out;
     *ended = rc == Z_STREAM_END;

@@ -20,10 +20,13 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/library.h"
 #include "filter/java_regex.h"
 #include "filter/java_text.h"
 
 #include <pcre2.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define UNITS_PER_TEXT 2000000
@@ -52,7 +55,32 @@
 #define MACHINE_CODE_MAX ((size_t)8 * 1024)
 #define UNITS_PER_CODE_BYTE 50 /* to make machine code of it */
 
+/* PCRE2 is loaded with the first pattern: few requests have one. */
+#define PCRE2_FUNCTIONS(X)                                                                         \
+    X(pcre2_code_free_8)                                                                           \
+    X(pcre2_compile_8)                                                                             \
+    X(pcre2_compile_context_create_8)                                                              \
+    X(pcre2_compile_context_free_8)                                                                \
+    X(pcre2_get_error_message_8)                                                                   \
+    X(pcre2_jit_compile_8)                                                                         \
+    X(pcre2_jit_match_8)                                                                           \
+    X(pcre2_match_8)                                                                               \
+    X(pcre2_match_context_create_8)                                                                \
+    X(pcre2_match_context_free_8)                                                                  \
+    X(pcre2_match_data_create_8)                                                                   \
+    X(pcre2_match_data_free_8)                                                                     \
+    X(pcre2_pattern_info_8)                                                                        \
+    X(pcre2_set_callout_8)                                                                         \
+    X(pcre2_set_heap_limit_8)                                                                      \
+    X(pcre2_set_match_limit_8)                                                                     \
+    X(pcre2_set_newline_8)
+
+typedef struct library {
+    PCRE2_FUNCTIONS(RQ_LIBRARY_MEMBER)
+} library;
+
 struct rq_regex {
+    const library *pcre2;
     pcre2_code *code;
     pcre2_match_context *context;
     pcre2_match_data *match; /* of machine code, which keeps no memory in it */
@@ -69,12 +97,51 @@ struct rq_regex {
 };
 
 /* --- compiling -------------------------------------------------------------------------------- */
+
+#ifdef RQ_LIBRARIES_LINKED
+
+static rq_err load(const library **ret, rq_error *why)
+{
+    static const library linked = {PCRE2_FUNCTIONS(RQ_LIBRARY_LINKED)};
+    (void)why;
+    *ret = &linked;
+    return RQ_OK;
+}
+
+#else
+
+static rq_err load_functions(library *ret, rq_error *why)
+{
+    static const char *const names[] = {PCRE2_FUNCTIONS(RQ_LIBRARY_NAME) NULL};
+    static const rq_library pcre2 = {"A regular expression", {"libpcre2-8.so.0"}, names};
+    return rq_library_load(&pcre2, ret, why);
+}
+
+/* Looking up the functions takes longer than compiling a short pattern, so it is done once in a process. Without a
+ * lock, which a child of fork could find held: of several threads that load at once, one has its table kept. */
+static rq_err load(const library **ret, rq_error *why)
+{
+    static _Atomic(const library *) kept; /* never freed */
+    *ret = atomic_load_explicit(&kept, memory_order_acquire);
+    if (RQ_LIKELY(*ret != NULL)) return RQ_OK;
+    library *own = malloc(sizeof *own);
+    if (own == NULL) return RQ_E_NO_MEMORY;
+    rq_err rc = load_functions(own, why);
+    if (rc == RQ_OK && atomic_compare_exchange_strong(&kept, ret, own))
+        *ret = own;
+    else
+        free(own);
+    return rc;
+}
+
+#endif
+
 static void release_regex(void *thing)
 {
     rq_regex *r = thing;
-    pcre2_match_context_free(r->context);
-    pcre2_match_data_free(r->match);
-    pcre2_code_free(r->code);
+    r->pcre2->pcre2_match_context_free_8(r->context);
+    r->pcre2->pcre2_match_data_free_8(r->match);
+    r->pcre2->pcre2_code_free_8(r->code);
 }
 
 static uint32_t options_of(unsigned flags)
@@ -93,14 +160,14 @@ static rq_err syntax_error(rq_error *why, const char *what, size_t where, rq_sli
 }
 
 /* Compiles one variant of the pattern: with callouts or without. */
-static rq_err compile_as(rq_slice pattern, unsigned flags, rq_regex_kind kind, bool callouts,
-                         pcre2_code **ret, rq_error *why)
+static rq_err compile_as(const rq_regex *r, rq_slice pattern, unsigned flags, rq_regex_kind kind,
+                         bool callouts, pcre2_code **ret, rq_error *why)
 {
     const char *what = NULL;
     char text[200];
     size_t where = 0;
     rq_buf translated = {0};
-    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    pcre2_compile_context *context = r->pcre2->pcre2_compile_context_create_8(NULL);
     rq_err rc = context == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     const bool all = kind == RQ_REGEX_MATCHES;
     if (rc == RQ_OK && all) rc = rq_buf_append(&translated, "\\A(?:", 5);
@@ -112,18 +179,20 @@ static rq_err compile_as(rq_slice pattern, unsigned flags, rq_regex_kind kind, b
         what = "regular expression is too large";
     }
     if (rc == RQ_OK) {
-        pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+        r->pcre2->pcre2_set_newline_8(context, PCRE2_NEWLINE_LF);
         int error = 0;
-        *ret = pcre2_compile(translated.len == 0 ? (const uint8_t *)"" : translated.ptr,
-                             translated.len, options_of(flags), &error, &where, context);
+        *ret =
+            r->pcre2->pcre2_compile_8(translated.len == 0 ? (const uint8_t *)"" : translated.ptr,
+                                      translated.len, options_of(flags), &error, &where, context);
         if (*ret == NULL) {
             rc = error == PCRE2_ERROR_HEAP_FAILED ? RQ_E_NO_MEMORY : RQ_E_INVALID;
-            if (pcre2_get_error_message(error, (PCRE2_UCHAR *)text, sizeof text) < 0) text[0] = 0;
+            if (r->pcre2->pcre2_get_error_message_8(error, (PCRE2_UCHAR *)text, sizeof text) < 0)
+                text[0] = 0;
             what = text;
         }
     }
     if (rc == RQ_E_INVALID) rc = syntax_error(why, what, where, pattern);
-    pcre2_compile_context_free(context);
+    r->pcre2->pcre2_compile_context_free_8(context);
     rq_buf_clear(&translated);
     return rc;
 }
@@ -133,11 +202,11 @@ static rq_err compile(rq_regex *r, rq_slice pattern, unsigned flags, rq_regex_ki
                       rq_error *why)
 {
     rq_error own = {0};
-    rq_err rc = compile_as(pattern, flags, kind, true, &r->code, &own);
+    rq_err rc = compile_as(r, pattern, flags, kind, true, &r->code, &own);
     if (rc != RQ_E_DO_NOT_RETRY) return rc;
     pcre2_code *plain = NULL;
-    RQ_TRY(compile_as(pattern, flags, kind, false, &plain, why));
-    pcre2_code_free(plain);
+    RQ_TRY(compile_as(r, pattern, flags, kind, false, &plain, why));
+    r->pcre2->pcre2_code_free_8(plain);
     return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s", own.message);
 }
 
@@ -156,6 +225,7 @@ rq_err rq_regex_new(rq_slice pattern, unsigned flags, rq_regex_kind kind, rq_are
     RQ_TRY(take_bytes(bytes_left, BYTES_PER_PATTERN, why));
     rq_regex *r = rq_arena_calloc(arena, 1, sizeof *r);
     if (r == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(load(&r->pcre2, why));
     RQ_TRY(rq_arena_link(arena, release_regex, r));
     rq_buf decoded = {0};
     rq_err rc = rq__java_decode(RQ__UTF_8, pattern, &decoded, &pattern);
@@ -163,13 +233,13 @@ rq_err rq_regex_new(rq_slice pattern, unsigned flags, rq_regex_kind kind, rq_are
     rq_buf_clear(&decoded);
     RQ_TRY(rc);
     uint32_t references = 0;
-    (void)pcre2_pattern_info(r->code, PCRE2_INFO_SIZE, &r->code_len);
-    (void)pcre2_pattern_info(r->code, PCRE2_INFO_BACKREFMAX, &references);
+    (void)r->pcre2->pcre2_pattern_info_8(r->code, PCRE2_INFO_SIZE, &r->code_len);
+    (void)r->pcre2->pcre2_pattern_info_8(r->code, PCRE2_INFO_BACKREFMAX, &references);
     r->has_references = references > 0;
-    r->context = pcre2_match_context_create(NULL);
+    r->context = r->pcre2->pcre2_match_context_create_8(NULL);
     if (r->context == NULL) return RQ_E_NO_MEMORY;
-    pcre2_set_match_limit(r->context, MATCH_LIMIT);
-    pcre2_set_heap_limit(r->context, HEAP_LIMIT_KIB);
+    r->pcre2->pcre2_set_match_limit_8(r->context, MATCH_LIMIT);
+    r->pcre2->pcre2_set_heap_limit_8(r->context, HEAP_LIMIT_KIB);
     *ret = r;
     /* A short pattern may compile to a large program; machine code is about as large again. */
     RQ_TRY(rq_arena_account(arena, 2 * r->code_len));
@@ -183,9 +253,9 @@ static rq_err make_machine_code(rq_regex *r, rq_pace *pace)
     r->wants_none = r->code_len > MACHINE_CODE_MAX;
     if (r->wants_none) return RQ_OK;
     pace->slice_left -= (int64_t)(r->code_len * UNITS_PER_CODE_BYTE);
-    r->wants_none = pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE) != 0;
+    r->wants_none = r->pcre2->pcre2_jit_compile_8(r->code, PCRE2_JIT_COMPLETE) != 0;
     if (r->wants_none) return RQ_OK;
-    r->match = pcre2_match_data_create(1, NULL);
+    r->match = r->pcre2->pcre2_match_data_create_8(1, NULL);
     if (r->match == NULL) return RQ_E_NO_MEMORY;
     r->has_machine_code = true;
     return RQ_OK;
@@ -234,17 +304,18 @@ static int run(rq_regex *r, rq_slice text, search *s)
 {
     const uint8_t *subject = text.len == 0 ? (const uint8_t *)"" : text.ptr;
     int rc = PCRE2_ERROR_JIT_STACKLIMIT;
-    pcre2_set_callout(r->context, count_callout, s);
+    r->pcre2->pcre2_set_callout_8(r->context, count_callout, s);
     if (r->has_machine_code) /* the other cases that pcre2_match would check first do not occur */
-        rc = pcre2_jit_match(r->code, subject, text.len, s->from, 0, r->match, r->context);
+        rc = r->pcre2->pcre2_jit_match_8(r->code, subject, text.len, s->from, 0, r->match,
+                                         r->context);
     if (rc != PCRE2_ERROR_JIT_STACKLIMIT) return rc;
     /* Match data keep the memory used by a search, up to the heap limit. */
-    pcre2_match_data *match = pcre2_match_data_create(1, NULL);
+    pcre2_match_data *match = r->pcre2->pcre2_match_data_create_8(1, NULL);
     if (match == NULL) return PCRE2_ERROR_NOMEMORY;
     s->start = s->from;
-    rc = pcre2_match(r->code, subject, text.len, s->from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match,
-                     r->context);
-    pcre2_match_data_free(match);
+    rc = r->pcre2->pcre2_match_8(r->code, subject, text.len, s->from,
+                                 PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match, r->context);
+    r->pcre2->pcre2_match_data_free_8(match);
     return rc;
 }
 
@@ -318,7 +389,7 @@ rq_err rq_regex_search(rq_regex *r, rq_slice text, rq_pace *pace, bool *ret, rq_
     if (rc == PCRE2_ERROR_CALLOUT)
         return pace->may_pause ? pause_search(r, text, &s, why) : took_too_long(text.len, why);
     char text_of_rc[128];
-    pcre2_get_error_message(rc, (PCRE2_UCHAR *)text_of_rc, sizeof text_of_rc);
+    r->pcre2->pcre2_get_error_message_8(rc, (PCRE2_UCHAR *)text_of_rc, sizeof text_of_rc);
     return rq_fail(why, RQ_E_DO_NOT_RETRY, "regular expression on %zu bytes: %s", text.len,
                    text_of_rc);
 }

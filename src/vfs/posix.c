@@ -54,8 +54,9 @@ typedef struct posix_file {
     int fd;
     int root_lock; /* of a lock: the descriptor that locks the root; otherwise -1 */
     bool is_lock;
-    bool is_random; /* opened with RQ_OPEN_RANDOM */
-    _Atomic bool in_sequence;
+    bool is_random;     /* opened with RQ_OPEN_RANDOM */
+    _Atomic int wanted; /* the advice (POSIX_FADV_…) for the next reads … */
+    _Atomic int given;  /* … and the one that the kernel has; it is given with the next read */
     rq__direct direct;
     rq__held held; /* of a lock */
     char path[];   /* for messages */
@@ -95,7 +96,8 @@ static rq_err file_new(posix_vfs *v, const char *path, int fd, rq_file **ret, rq
     f->root_lock = -1;
     f->is_lock = false;
     f->is_random = false;
-    atomic_init(&f->in_sequence, false);
+    atomic_init(&f->wanted, POSIX_FADV_NORMAL);
+    atomic_init(&f->given, POSIX_FADV_NORMAL);
     rq__direct_init(&f->direct);
     memcpy(f->path, path, len);
     *ret = &f->base;
@@ -153,10 +155,11 @@ static rq_err posix_open(rq_vfs *base, const char *path, int flags, rq_file **re
         close(fd);
         return rc;
     }
-    if ((flags & RQ_OPEN_RANDOM) != 0) (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     RQ_TRY(file_new(v, path, fd, ret, why));
+    posix_file *f = (posix_file *)*ret;
+    if ((flags & RQ_OPEN_RANDOM) != 0) atomic_init(&f->wanted, POSIX_FADV_RANDOM);
     /* A file that is also written could be read past the bytes that are on the device. */
-    ((posix_file *)*ret)->is_random = (flags & (RQ_OPEN_RANDOM | RQ_OPEN_WRITE)) == RQ_OPEN_RANDOM;
+    f->is_random = (flags & (RQ_OPEN_RANDOM | RQ_OPEN_WRITE)) == RQ_OPEN_RANDOM;
     return RQ_OK;
 }
 
@@ -173,14 +176,24 @@ static rq_err posix_close(rq_file *base)
     return rc == 0 || e == EINTR ? RQ_OK : rq__errno_code(e);
 }
 
+/* If two threads give different advice at the same time, the kernel may keep the older one until the next change: reads
+ * are slower then, not wrong. */
+static int give_advice(posix_file *f)
+{
+    int wanted = atomic_load_explicit(&f->wanted, memory_order_relaxed);
+    if (RQ_LIKELY(wanted == atomic_load_explicit(&f->given, memory_order_relaxed))) return wanted;
+    atomic_store_explicit(&f->given, wanted, memory_order_relaxed);
+    (void)posix_fadvise(f->fd, 0, 0, wanted);
+    return wanted;
+}
+
 static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, size_t *ret_len,
                          rq_error *why)
 {
     posix_file *f = (posix_file *)base;
     posix_vfs *v = (posix_vfs *)base->vfs;
     size_t done = 0;
-    bool may_be_direct =
-        f->is_random && !atomic_load_explicit(&f->in_sequence, memory_order_relaxed);
+    bool may_be_direct = give_advice(f) == POSIX_FADV_RANDOM && f->is_random;
     if (may_be_direct && rq__direct_is_worth_it(&f->direct, &v->cached, f->fd, off, len) &&
         rq__direct_read(&f->direct, &(rq__direct_file){&v->direct, v->root, f->path, f->fd}, buf,
                         len, off))
@@ -201,6 +214,7 @@ static rq_err posix_try_read(rq_file *base, void *buf, size_t len, uint64_t off,
 {
     posix_file *f = (posix_file *)base;
     int e;
+    (void)give_advice(f); /* the kernel may read ahead here, too */
     ssize_t n = rq__cached_read(&((posix_vfs *)base->vfs)->cached, f->fd, buf, len, off, &e);
     if (n < 0) return e == EAGAIN ? RQ_E_AGAIN : rq__errno_code(e);
     *ret_len = (size_t)n;
@@ -217,9 +231,8 @@ static void posix_in_sequence(rq_file *base, bool on)
 {
     posix_file *f = (posix_file *)base;
     if (!f->is_random) return;
-    atomic_store_explicit(&f->in_sequence, on, memory_order_relaxed);
     int advice = ((const posix_vfs *)base->vfs)->sequence_advice;
-    (void)posix_fadvise(f->fd, 0, 0, on ? advice : POSIX_FADV_RANDOM);
+    atomic_store_explicit(&f->wanted, on ? advice : POSIX_FADV_RANDOM, memory_order_relaxed);
 }
 
 static uint64_t now_ns(void)
@@ -337,7 +350,7 @@ static rq_err posix_stat(rq_vfs *base, const char *path, rq_stat *ret, rq_error 
     return RQ_OK;
 }
 
-static bool entry_is_dir(int dir, const struct dirent *d)
+static bool entry_is_dir(int dir, const struct dirent64 *d)
 {
     if (d->d_type == DT_DIR) return true;
     if (d->d_type != DT_UNKNOWN && d->d_type != DT_LNK) return false;
@@ -345,11 +358,39 @@ static bool entry_is_dir(int dir, const struct dirent *d)
     return fstatat(dir, d->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
 }
 
-static bool entry_is_link(int dir, const struct dirent *d)
+static bool entry_is_link(int dir, const struct dirent64 *d)
 {
     if (d->d_type != DT_UNKNOWN) return d->d_type == DT_LNK;
     struct stat st;
     return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* Adds the entries of a buffer that getdents64 has filled. False: out of memory. */
+static bool add_entries(rq__entry_list *l, int dir, const char *buf, size_t len)
+{
+    for (size_t at = 0; at < len;) {
+        const struct dirent64 *e = (const struct dirent64 *)(const void *)(buf + at);
+        at += e->d_reclen;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        if (!rq__entry_add(l, e->d_name, entry_is_dir(dir, e), entry_is_link(dir, e))) return false;
+    }
+    return true;
+}
+
+/* Without a DIR, which takes three more system calls and 32 kB: a start lists many small folders. As by readdir, a
+ * folder that is removed meanwhile ends. */
+static rq_err list_open(const posix_vfs *v, const char *dir, int fd, rq__entry_list *l,
+                        rq_error *why)
+{
+    _Alignas(struct dirent64) char buf[4096];
+    for (;;) {
+        ssize_t n = getdents64(fd, buf, sizeof buf);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno != ENOENT) return fail_errno(why, errno, "list", v, dir);
+        if (n <= 0) return RQ_OK;
+        if (!add_entries(l, fd, buf, (size_t)n))
+            return rq_fail(why, RQ_E_NO_MEMORY, "cannot list %s: out of memory", dir);
+    }
 }
 
 static rq_err posix_list(rq_vfs *base, const char *dir, rq_arena *arena, rq_dir_entry **ret,
@@ -358,27 +399,9 @@ static rq_err posix_list(rq_vfs *base, const char *dir, rq_arena *arena, rq_dir_
     posix_vfs *v = (posix_vfs *)base;
     int fd = openat(v->root, dir_name(dir), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return fail_errno(why, errno, "list", v, dir);
-    DIR *d = fdopendir(fd);
-    if (d == NULL) {
-        int e = errno;
-        close(fd);
-        return fail_errno(why, e, "list", v, dir);
-    }
     rq__entry_list entries = {.arena = arena};
-    rq_err rc = RQ_OK;
-    while (rc == RQ_OK) {
-        errno = 0;
-        const struct dirent *e = readdir(d);
-        if (e == NULL) {
-            if (errno != 0) rc = fail_errno(why, errno, "list", v, dir);
-            break;
-        }
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (!rq__entry_add(&entries, e->d_name, entry_is_dir(dirfd(d), e),
-                           entry_is_link(dirfd(d), e)))
-            rc = rq_fail(why, RQ_E_NO_MEMORY, "cannot list %s: out of memory", dir);
-    }
-    closedir(d);
+    rq_err rc = list_open(v, dir, fd, &entries, why);
+    close(fd);
     if (rc != RQ_OK) return rc;
     *ret = entries.ptr;
     *ret_count = entries.count;
@@ -479,13 +502,16 @@ static mode_t allowed_mode(const posix_vfs *v, const struct stat *st)
 static bool has_excess(const posix_vfs *v, const struct stat *st)
 {
     bool plain = S_ISDIR(st->st_mode) || S_ISREG(st->st_mode);
-    return plain && st->st_uid == geteuid() && (st->st_mode & 07777 & ~allowed_mode(v, st)) != 0;
+    return plain && (st->st_mode & 07777 & ~allowed_mode(v, st)) != 0 && st->st_uid == geteuid();
 }
 
 static rq_err posix_restrict_mode(rq_vfs *base, const char *path, unsigned *ret_was, rq_error *why)
 {
     posix_vfs *v = (posix_vfs *)base;
     struct stat st;
+    /* Nearly always there is nothing to do. What is changed is looked at again, by its descriptor. */
+    if (fstatat(v->root, dir_name(path), &st, AT_SYMLINK_NOFOLLOW) == 0 && !has_excess(v, &st))
+        return RQ_OK;
     int fd = rq__open_beneath(v->root, dir_name(path), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
     if (fd < 0) {
         bool absent = errno == ENOENT || errno == ELOOP || errno == ENOTDIR || errno == ENXIO;

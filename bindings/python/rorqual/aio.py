@@ -23,7 +23,7 @@ from ._call import Answer, check, error_name, new_failure
 from ._native import ffi, lib
 from ._pack import Block, Columns, Filter, OpAttributes, Request, TimeRange, extra_of
 from .database import Attributes, ClusterInfo, Families, Region, TableInfo
-from .errors import Error, make
+from .errors import ClosedError, Error, ForkedError, make
 from .row import Row
 from .table import Batch as PlainBatch
 from .table import Mutation, Table as PlainTable, counter_of, of_one_row, pack_scan, several, succeeded
@@ -92,6 +92,7 @@ class Database:
         # same number.
         self._descriptor = os.dup(descriptor[0])
         self._loop.add_reader(self._descriptor, self._poll)
+        self._closed: "Optional[asyncio.Future[None]]" = None
 
     def __repr__(self) -> str:
         return f"<rorqual.aio.Database {self._plain.url!r}>"
@@ -120,7 +121,9 @@ class Database:
             self._ended(answer, count[0])
             answer.check(code)
         except (Error, MemoryError) as error:
-            self._loop.remove_reader(self._descriptor)
+            # After another error, later calls may succeed, and need the reader.
+            if isinstance(error, (ClosedError, ForkedError)):
+                self._loop.remove_reader(self._descriptor)
             self._fail(error)
 
     def _ended(self, answer: Answer, count: int) -> None:
@@ -141,17 +144,17 @@ class Database:
 
     async def close(self) -> None:
         """Ends outstanding calls with ClosedError and closes the database."""
-        if self._descriptor < 0:
-            return
-        self._loop.remove_reader(self._descriptor)
-        os.close(self._descriptor)
-        self._descriptor = -1
-        try:
-            await asyncio.to_thread(self._plain.close)
-        finally:
-            self._take_last()
+        self._plain._check_process()  # a child of fork shares the loop's epoll with its parent
+        if self._closed is None:
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            # Not a task, which the end of the loop would cancel. Until the thread has ended, also if nobody waits for it any
+            # more, the library writes to the queue.
+            self._closed = self._loop.run_in_executor(None, self._plain.close)
+            self._closed.add_done_callback(self._take_last)
+        await asyncio.shield(self._closed)
 
-    def _take_last(self) -> None:
+    def _take_last(self, _closed: "asyncio.Future[None]") -> None:
         """All calls have ended. If memory for their results is missing, they end with that error, so that none is
         awaited forever."""
         try:
@@ -434,6 +437,8 @@ class Scanner(AsyncIterator[Row]):
         # A task that is cancelled here leaves the call running; its rows are for the next task.
         end = await asyncio.shield(self._running)
         self._running = None
+        if self._scanner is None:  # it was closed meanwhile
+            return
         if end.error is not None or not end.rows:
             self.close()
         if end.error is not None:

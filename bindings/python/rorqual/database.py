@@ -2,6 +2,7 @@
 """A database: connecting, tables and namespaces."""
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from contextlib import contextmanager
@@ -149,6 +150,7 @@ class Database:
         options.no_threads = no_threads
         check(lib.rq_connect(memory.chars(url), options, database, why), why)
         self._handle: Any = database[0]
+        self._pid = os.getpid()
         self._idle = threading.Condition()  # signals that no call uses the handle, which close() frees
         self._users = 0
         self._kept: List[Any] = []  # objects to which completions of asynchronous calls write
@@ -162,8 +164,15 @@ class Database:
     def closed(self) -> bool:
         return self._closing
 
+    def _check_process(self) -> None:
+        """In a child of fork, threads of the parent may seem to hold the lock, or to be in a call, forever."""
+        if os.getpid() != self._pid:
+            raise errors.ForkedError("the database was opened by the parent process, before a fork", code=lib.RQ_E_FORKED,
+                                     name="RQ_E_FORKED", hbase_class="org.apache.hadoop.hbase.DoNotRetryIOException")
+
     @contextmanager
     def _open(self) -> Iterator[Any]:
+        self._check_process()
         with self._idle:
             if self._closing:
                 raise errors.ClosedError("the database is closed", code=lib.RQ_E_CLOSED, name="RQ_E_CLOSED",
@@ -178,6 +187,7 @@ class Database:
 
     def close(self) -> None:
         """Waits for running calls and closes; memstores of a folder are flushed first. Later calls raise ClosedError."""
+        self._check_process()
         with self._idle:
             if self._closing:
                 return

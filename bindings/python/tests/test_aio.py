@@ -2,6 +2,8 @@
 """rorqual.aio: many calls at the same time, cancelled ones, closing; in memory, on a server, on a real HBase (--rorqual)."""
 import asyncio
 import functools
+import multiprocessing
+import threading
 from typing import Awaitable, Callable
 
 import pytest
@@ -207,6 +209,73 @@ def test_no_memory_for_the_ends_of_calls(memory: rorqual.Database, monkeypatch: 
         monkeypatch.undo()
         await db.close()
     asyncio.run(asyncio.wait_for(body(), 60))
+
+
+def test_calls_after_missing_memory(memory: rorqual.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that begin after the ends of others did not fit into memory end as usual."""
+    async def body() -> None:
+        async with aio.connect("memory:") as db:
+            table = await db.create_table("t", ["cf"])
+            call = asyncio.ensure_future(table.put("r", {"cf:v": 1}))
+            await asyncio.sleep(0)
+            monkeypatch.setattr(aio, "Answer", no_memory)
+            with pytest.raises(MemoryError):
+                await call
+            monkeypatch.undo()
+            await table.put("s", {"cf:v": 2})
+            assert (await table.get("s")).get_int("cf:v") == 2
+    asyncio.run(asyncio.wait_for(body(), 60))
+
+
+def test_closing_that_is_cancelled(memory: rorqual.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that closes the database ends the calls, although nobody waits for it."""
+    async def body() -> None:
+        db = await aio.connect("memory:")
+        table = await db.create_table("t", ["cf"])
+        may_close, close = threading.Event(), db._plain.close
+        monkeypatch.setattr(db._plain, "close", lambda: may_close.wait() and close())
+        call, closing = asyncio.ensure_future(table.put("r", {"cf:v": 1})), asyncio.ensure_future(db.close())
+        await asyncio.sleep(0)  # both have begun, and the loop has not polled yet
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        may_close.set()
+        await asyncio.wait([call])
+        assert call.exception() is None or isinstance(call.exception(), rorqual.ClosedError)
+        await db.close()
+    asyncio.run(asyncio.wait_for(body(), 60))
+
+
+def _close_parents(db: aio.Database) -> None:
+    with pytest.raises(rorqual.ForkedError):
+        asyncio.run(db.close())
+
+
+def test_a_child_of_fork_that_closes(memory: rorqual.Database) -> None:
+    """Closing fails in a child of fork, and the parent's calls still end."""
+    async def body() -> None:
+        async with aio.connect("memory:") as db:
+            table = await db.create_table("t", ["cf"])
+            child = multiprocessing.get_context("fork").Process(target=_close_parents, args=(db,))
+            child.start()
+            await asyncio.to_thread(child.join, 60)
+            ended = child.exitcode
+            child.kill()
+            child.join()
+            assert ended == 0
+            await table.put("r", {"cf:v": 1})
+    asyncio.run(asyncio.wait_for(body(), 120))
+
+
+@in_loop
+async def test_a_scan_that_is_closed_while_it_reads(db: aio.Database, table: aio.Table) -> None:
+    await table.put("r", {"cf:v": 1})
+    scan = table.scan()
+    first = asyncio.ensure_future(scan.__anext__())
+    await asyncio.sleep(0)
+    scan.close()
+    with pytest.raises(StopAsyncIteration):
+        await first
 
 
 def test_a_database_that_cannot_be_opened() -> None:

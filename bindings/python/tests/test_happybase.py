@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """rorqual.happybase: the results of real HappyBase for the calls of happybase_calls.py; connections and pools."""
 import json
+import multiprocessing
 import pathlib
 import sys
 import threading
@@ -11,7 +12,7 @@ import pytest
 import happybase_calls
 import rorqual.happybase as happybase
 from rorqual.happybase import ttypes
-from rorqual.happybase.connection import url_of
+from rorqual.happybase.connection import _shared, url_of
 
 # HBase's Thrift server has no response for some exceptions and fails with "Internal error"; rorqual.happybase raises
 # named exceptions.
@@ -62,6 +63,40 @@ def test_connections_share_a_folder(tmp_path: pathlib.Path) -> None:
     two.close()
     with happybase_rorqual(url) as db:  # no connection has it open
         assert db.tables() == ["t"]
+
+
+def _in_child(parents: Any) -> None:
+    own = happybase.Connection("memory:")
+    own.create_table("t", {"cf": {}})
+    own.table("t").put("r", {"cf:a": "1"})
+    assert own.table("t").row("r") == {b"cf:a": b"1"}
+    parents.close()
+
+
+def test_a_child_of_fork_has_databases_of_its_own() -> None:
+    """A child cannot use its parent's connections; closing them does nothing, and new ones open other databases. The lock is
+    held by another thread of the parent when the child begins."""
+    parents = happybase.Connection("memory:")
+    child = multiprocessing.get_context("fork").Process(target=_in_child, args=(parents,))
+    held, forked = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with _shared.lock:
+            held.set()
+            forked.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child.start()
+    forked.set()
+    thread.join()
+    child.join(60)
+    ended = child.exitcode
+    child.kill()
+    child.join()
+    assert ended == 0
+    parents.close()
 
 
 def happybase_rorqual(url: str) -> Any:

@@ -155,6 +155,36 @@ def test_a_child_of_fork_cannot_use_its_parents_database(memory: rorqual.Databas
     assert table.get("r").get_int("cf:a") == 1 and next(scanner).key == b"r"
 
 
+def _refused(memory: rorqual.Database) -> None:
+    for call in (memory.tables, memory.close):
+        with pytest.raises(rorqual.ForkedError):
+            call()
+
+
+@pytest.mark.parametrize("holds", ["lock", "call"])
+def test_a_child_of_fork_does_not_wait_for_its_parents_threads(memory: rorqual.Database, holds: str) -> None:
+    """The fork happens while another thread of the parent holds the database's lock, or is in a call."""
+    child = multiprocessing.get_context("fork").Process(target=_refused, args=(memory,))
+    held, forked = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with memory._idle if holds == "lock" else memory._open():
+            held.set()
+            forked.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child.start()
+    forked.set()
+    thread.join()
+    child.join(60)
+    ended = child.exitcode
+    child.kill()
+    child.join()
+    assert ended == 0
+
+
 def test_threads_run_while_a_call_waits() -> None:
     """A call that waits for a server releases the interpreter's lock: this thread acts as the server meanwhile. If a busy machine
     delays this thread for longer than the call's timeout, the test is repeated with a longer timeout."""

@@ -59,6 +59,7 @@ typedef struct meta {
     fake fake;
     uint16_t region, replica;   /* ports */
     _Atomic bool has_no_server; /* of the region; its replica has one */
+    _Atomic unsigned reads;     /* that were answered */
 } meta;
 
 /* ScanResponse { more_results 3, results 5 } */
@@ -83,6 +84,7 @@ static void serve_meta(fake *f, int fd)
         put_cell(&message, REGION, "info", "server_0001", rq_slice_cstr(at));
         assert_int_equal(rq_pb_end(&message, result), RQ_OK);
         put_response(&answer, id, &message);
+        atomic_fetch_add(&m->reads, 1);
         more = fake_send(f, fd, &answer);
         rq_buf_clear(&message);
         rq_buf_clear(&answer);
@@ -603,6 +605,64 @@ static void a_replica_answers_for_a_region_without_a_server(void **state)
     finish(w);
 }
 
+/* A read that a replica answers because the region has no server: whether hbase:meta was read again. */
+static bool reads_meta(world *w, int64_t since_ns, int64_t took_ns)
+{
+    rq_client_table *t = w->table;
+    while (t->refreshing)
+        rq_client_poll(w->client, SECOND_NS / 100);
+    unsigned before = atomic_load(&w->meta.reads);
+    t->refreshed_ns = rq_client_now_ns() - since_ns;
+    t->refresh_took_ns = took_ns;
+    assert_int_equal(get(w, true), RQ_OK);
+    while (t->refreshing)
+        rq_client_poll(w->client, SECOND_NS / 100);
+    return atomic_load(&w->meta.reads) > before;
+}
+
+/* The pause in reading the map of a large table is long, whoever reads replicas meanwhile. */
+static void a_map_is_read_for_a_part_of_the_time_only(void **state)
+{
+    (void)state;
+    const int64_t hour = 3600 * SECOND_NS;
+    world *w = start("", "", NEVER, NULL);
+    atomic_store(&w->meta.has_no_server, true);
+    rq__map_refresh(w->table);
+    assert_true(reads_meta(w, hour, 0));
+    assert_true(reads_meta(w, hour, 5 * SECOND_NS));
+    assert_true(reads_meta(w, hour, hour));
+    assert_false(reads_meta(w, -hour, 0));
+    assert_true(reads_meta(w, 2 * SECOND_NS, 0));
+    /* The rest of the pause, 58 s, outlasts any read of this test. */
+    assert_false(reads_meta(w, 2 * SECOND_NS, 5 * SECOND_NS));
+    /* An operation that needs the region itself does not wait for the end of the pause. */
+    atomic_store(&w->meta.has_no_server, false);
+    w->table->refreshed_ns = rq_client_now_ns() + hour;
+    while (get(w, false) != RQ_OK)
+        rq_client_poll(w->client, SECOND_NS / 100);
+    assert_int_equal(w->from, 'P');
+    finish(w);
+}
+
+/* A registry that is slow to answer does not make the map's reading long. */
+static void the_registrys_time_is_not_the_maps(void **state)
+{
+    (void)state;
+    const int64_t hour = 3600 * SECOND_NS;
+    world *w = start("", "", NEVER, NULL);
+    rq_client_table *t = w->table;
+    assert_int_equal(get(w, false), RQ_OK);
+    w->client->meta_lost = true;
+    rq__map_refresh(t);
+    assert_true(t->awaits_registry);
+    t->refresh_begun_ns -= hour;
+    while (t->refreshing)
+        rq_client_poll(w->client, SECOND_NS / 100);
+    assert_int_equal(t->refresh_err, RQ_OK);
+    assert_in_range(t->refresh_took_ns, 0, hour - 1);
+    finish(w);
+}
+
 static void a_stopped_client_ends_hedged_reads(void **state)
 {
     (void)state;
@@ -725,6 +785,8 @@ int main(void)
         cmocka_unit_test(the_region_may_fail_last),
         cmocka_unit_test(the_reason_of_an_ended_connection_counts),
         cmocka_unit_test(a_replica_answers_for_a_region_without_a_server),
+        cmocka_unit_test(a_map_is_read_for_a_part_of_the_time_only),
+        cmocka_unit_test(the_registrys_time_is_not_the_maps),
         cmocka_unit_test(a_stopped_client_ends_hedged_reads),
         cmocka_unit_test(a_scan_opens_where_it_is_answered),
         cmocka_unit_test(a_scan_continues_behind_the_last_row),

@@ -55,6 +55,54 @@ static rq_err new_regex(rq_arena *arena, rq_slice pattern, rq_comparator **ret, 
                                regex_message(arena, pattern), arena, ret, why);
 }
 
+#ifndef RQ_LIBRARIES_LINKED
+
+static bool is_installed = true; /* the library that is loaded */
+static unsigned loads;
+
+void *__wrap_dlopen(const char *file, int how);
+void *__real_dlopen(const char *file, int how);
+
+void *__wrap_dlopen(const char *file, int how)
+{
+    loads++;
+    return is_installed ? __real_dlopen(file, how) : NULL;
+}
+
+/* The first test: until PCRE2 is there, patterns fail; then it is loaded once, because that takes longer than to compile
+ * a short pattern. */
+static void pcre2_is_loaded_once(void **state)
+{
+    (void)state;
+    rq_arena arena = {0};
+    rq_comparator *c;
+    rq_error why = {0};
+    is_installed = false;
+    rq_err rc = new_regex(&arena, RQ_SLICE_LIT("^a+"), &c, &why);
+    is_installed = true;
+    assert_int_equal(rc, RQ_E_IOEXCEPTION);
+    assert_non_null(
+        strstr(why.message, "A regular expression needs the library libpcre2-8.so.0: "));
+    loads = 0;
+    for (int i = 0; i < 100; i++) {
+        int result;
+        assert_int_equal(new_regex(&arena, RQ_SLICE_LIT("^a+"), &c, &why), RQ_OK);
+        assert_int_equal(rq_comparator_compare(c, RQ_SLICE_LIT("aab"), &result, &why), RQ_OK);
+        assert_int_equal(result, 0);
+    }
+    assert_int_equal(loads, 1);
+    rq_arena_clear(&arena);
+}
+
+#else
+
+static void pcre2_is_loaded_once(void **state)
+{
+    (void)state; /* it is linked */
+}
+
+#endif
+
 static uint8_t *repeated(const char *text, size_t len)
 {
     uint8_t *p = malloc(len);
@@ -906,6 +954,7 @@ static void the_end_of_a_wide_row_keeps_to_the_pace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pcre2_is_loaded_once),
         cmocka_unit_test(the_end_of_a_row_is_the_same_in_slices),
         cmocka_unit_test(a_row_that_is_given_up_leaves_nothing),
         cmocka_unit_test(the_end_of_a_wide_row_keeps_to_the_pace),

@@ -158,6 +158,93 @@ static void folders_are_made_listed_and_removed(void **state)
     rq_arena_clear(&arena);
 }
 
+/* More names, and longer ones, than one call of the kernel returns. */
+static void a_large_folder_is_listed(void **state)
+{
+    enum { COUNT = 400 };
+    rq_vfs *v = *state;
+    rq_arena arena = {0};
+    rq_dir_entry *entries;
+    size_t count;
+    char path[RQ_NAME_MAX + 8], name[RQ_NAME_MAX + 1];
+    assert_int_equal(rq_vfs_mkdir(v, "x", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_list(v, "x", &arena, &entries, &count, NULL), RQ_OK);
+    assert_int_equal(count, 0);
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(path, sizeof path, "x/%0*d", 3 + i * (RQ_NAME_MAX - 3) / COUNT, i);
+        if (i % 7 == 0)
+            assert_int_equal(rq_vfs_mkdir(v, path, NULL), RQ_OK);
+        else
+            assert_int_equal(rq_file_close(open_ok(v, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE)),
+                             RQ_OK);
+    }
+    assert_int_equal(rq_vfs_list(v, "x", &arena, &entries, &count, NULL), RQ_OK);
+    assert_int_equal(count, COUNT);
+    bool seen[COUNT] = {false};
+    for (size_t k = 0; k < count; k++) {
+        int i = atoi(entries[k].name);
+        assert_in_range(i, 0, COUNT - 1);
+        snprintf(name, sizeof name, "%0*d", 3 + i * (RQ_NAME_MAX - 3) / COUNT, i);
+        assert_string_equal(entries[k].name, name);
+        assert_int_equal(entries[k].is_dir, i % 7 == 0);
+        assert_false(entries[k].is_link || seen[i]);
+        seen[i] = true;
+    }
+    rq_arena_clear(&arena);
+}
+
+/* Removed after it was opened, a folder has no entries any more. */
+static void a_folder_that_is_removed_is_empty(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/rorqual-vfs-XXXXXX";
+    rq_vfs *v;
+    rq_arena arena = {0};
+    rq_dir_entry *entries;
+    size_t count = 1;
+    assert_non_null(mkdtemp(path));
+    assert_int_equal(rq_vfs_posix_new(path, &v, NULL), RQ_OK);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rq_vfs_list(v, "", &arena, &entries, &count, NULL), RQ_OK);
+    assert_int_equal(count, 0);
+    rq_vfs_free(v);
+}
+
+static int last_advice = -1;
+
+int __wrap_posix_fadvise64(int fd, off_t off, off_t len, int advice);
+int __real_posix_fadvise64(int fd, off_t off, off_t len, int advice);
+
+int __wrap_posix_fadvise64(int fd, off_t off, off_t len, int advice)
+{
+    last_advice = advice;
+    return __real_posix_fadvise64(fd, off, len, advice);
+}
+
+/* Advice is given before any kind of read, because the kernel may read ahead in each. */
+static void advice_is_given_before_reads(void **state)
+{
+    rq_vfs *v = *state;
+    char byte;
+    size_t len;
+    rq_file *f = open_ok(v, "a", RQ_OPEN_WRITE | RQ_OPEN_CREATE);
+    assert_int_equal(rq_file_write(f, "0123456789", 10, 0, NULL), RQ_OK);
+    assert_int_equal(rq_file_close(f), RQ_OK);
+    f = open_ok(v, "a", RQ_OPEN_READ | RQ_OPEN_RANDOM);
+    (void)!rq_file_try_read(f, &byte, 1, 0, &len);
+    assert_int_equal(last_advice, POSIX_FADV_RANDOM);
+    rq_file_in_sequence(f, true);
+    assert_int_equal(rq_file_read(f, &byte, 1, 0, &len, NULL), RQ_OK);
+    assert_int_not_equal(last_advice, POSIX_FADV_RANDOM);
+    rq_file_in_sequence(f, false);
+    assert_int_equal(rq_file_read(f, &byte, 1, 0, &len, NULL), RQ_OK);
+    assert_int_equal(last_advice, POSIX_FADV_RANDOM);
+    last_advice = -1;
+    assert_int_equal(rq_file_read(f, &byte, 1, 0, &len, NULL), RQ_OK);
+    assert_int_equal(last_advice, -1);
+    assert_int_equal(rq_file_close(f), RQ_OK);
+}
+
 static void removing_a_tree_follows_no_link(void **state)
 {
     rq_vfs *v = *state;
@@ -590,6 +677,9 @@ int main(void)
         IN_ROOT(errors_name_the_path),
         IN_ROOT(no_path_leads_out_of_the_root),
         IN_ROOT(folders_are_made_listed_and_removed),
+        IN_ROOT(a_large_folder_is_listed),
+        cmocka_unit_test(a_folder_that_is_removed_is_empty),
+        IN_ROOT(advice_is_given_before_reads),
         IN_ROOT(removing_a_tree_follows_no_link),
         IN_ROOT(a_lock_excludes_and_names_its_holder),
         IN_ROOT(a_lock_outlives_its_file),

@@ -44,6 +44,11 @@ class _Shared:
     disconnect."""
 
     def __init__(self) -> None:
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        """Also in a child of fork, which cannot use its parent's databases."""
         self.lock = threading.Lock()
         self.open: Dict[str, Tuple[Database, int]] = {}
 
@@ -63,7 +68,10 @@ class _Shared:
                     self.open[url] = database, users - 1
                     return
                 del self.open[url]
-        database.close()
+        try:
+            database.close()
+        except errors.ForkedError:  # it is the parent's
+            pass
 
 
 _shared = _Shared()
