@@ -282,7 +282,7 @@ static void evict_all(rq_block_cache *c, shard *s)
 void rq_block_cache_free(rq_block_cache *c)
 {
     if (c == NULL) return;
-    rq__windows_clear(&c->windows);    /* a task may hold a reader */
+    rq__windows_clear(&c->windows);   /* a task may hold a reader */
     rq__second_level_free(c->second); /* its queue holds blocks */
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];

@@ -40,20 +40,27 @@ static bool copy_from(rq_slice have, uint64_t have_offset, uint8_t *out, uint64_
     return true;
 }
 
-static rq_err read_bytes(rq_hfile_reader *r, const rq__block_source *source, uint8_t *out,
-                         uint64_t offset, size_t len, rq_error *why)
+static rq_err read_from(rq_hfile_reader *r, const rq__block_source *source, uint8_t *out,
+                        uint64_t offset, size_t len, rq_error *why)
 {
     size_t got;
     if (copy_from(source->have, source->have_offset, out, offset, len) ||
         copy_from(r->end, r->end_offset, out, offset, len)) /* while the file is being opened */
         return RQ_OK;
     RQ_TRY(source->may_block ? rq_file_read(r->file, out, len, offset, &got, why)
-                     : rq_file_try_read(r->file, out, len, offset, &got));
+                             : rq_file_try_read(r->file, out, len, offset, &got));
     if (got != len)
         return rq_fail(why, RQ_E_CORRUPT,
                        "%s: block at offset %" PRIu64 ": the file ends %zu bytes too early",
                        r->path, offset, len - got);
     return RQ_OK;
+}
+
+static rq_err read_bytes(rq_hfile_reader *r, bool may_block, uint8_t *out, uint64_t offset,
+                         size_t len, rq_error *why)
+{
+    rq__block_source source = {.may_block = may_block};
+    return read_from(r, &source, out, offset, len, why);
 }
 
 static rq_err decompress(rq_hfile_reader *r, rq_slice packed, uint8_t *out, size_t raw_len)
@@ -92,7 +99,7 @@ static rq_err load_raw(rq_hfile_reader *r, const rq__block_source *source, uint6
         RQ_TRY(rq__block_new(r->cache, size, &b));
         raw = b->bytes;
     }
-    rc = read_bytes(r, source, raw, offset, size, why);
+    rc = read_from(r, source, raw, offset, size, why);
     if (rc == RQ_OK)
         rc = rq__block_verify(rq_slice_of(raw, size), r->trailer.compression, r->path, offset, &h,
                               why);

@@ -63,13 +63,14 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, uint32_t leve
  *
  * The vfs decides which way is better for each next part of the file (rq_file_plan_read). Windows are for
  * scanners on event loops, which work while other threads read; and only for blocks that are missing in the
- * cache. A scan is never ahead by more than it has read already, so one that stops early wastes at most
- * as much again. */
+ * cache. Windows are at most as long as what the scan has moved through, or PART_MIN, and together AHEAD_MAX: so
+ * much is wasted if it stops. */
 
 #define FOLLOW_AFTER 4 /* blocks; a scan of 100 rows of 1 kB reads up to three */
 #define GAP_MAX ((uint64_t)1 << 20)
-#define AHEAD_MAX ((uint64_t)2 << 20)      /* bytes; devices have their full rate by some reads at a time */
-#define PART_MIN ((uint64_t)128 << 10)     /* bytes that are planned together */
+/* Bytes; devices have their full rate by some reads at a time. */
+#define AHEAD_MAX ((uint64_t)4 << 20)
+#define PART_MIN ((uint64_t)256 << 10)    /* bytes that are planned together */
 #define OS_AHEAD_MAX ((uint64_t)16 << 20) /* the operating system reads ahead not farther */
 #define RATIO_MAX 64
 
@@ -90,6 +91,11 @@ static rq_hfile_trail trail_to(const rq_hfile_trail *from, uint64_t offset, uint
 static uint64_t min64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
 }
 
 /* The data blocks from `begin` on that are planned together. */
@@ -126,11 +132,11 @@ static bool collect_part(const rq_hfile_reader *r, rq__index_view leaf, uint32_t
     return ret->count > 0;
 }
 
-/* Memory for the part's blocks, with what each takes besides. */
+/* Memory for the blocks of a part, with what the allocator (slab.h) takes besides. */
 static uint64_t memory_of(const rq_hfile_reader *r, const file_part *part)
 {
     uint64_t bytes = (part->end - part->begin) * ratio_of(r);
-    return bytes + bytes / 16 + part->count * (sizeof(rq_hfile_block) + 64) + 4096;
+    return bytes + bytes / 16 + part->count * (sizeof(rq_hfile_block) + 1024) + 4096;
 }
 
 /* Whether the operating system is to read the part ahead; otherwise it is in the page cache, or a window
@@ -153,11 +159,10 @@ static void plan_next(const rq_hfile_scanner *s, const rq__target *t, rq_hfile_t
     rq_hfile_reader *r = s->reader;
     rq__index_view leaf = rq__index_view_of(t->leaf.block->payload);
     uint32_t at = t->path[r->info.data_index_levels - 1] + 1;
-    uint64_t behind = trail->end - trail->begun;
-    uint64_t len = behind < PART_MIN ? PART_MIN : behind;
-    len = min64(len, RQ__WINDOW_BYTES) / ratio_of(r);
+    uint64_t most = min64(max64(trail->end - trail->begun, PART_MIN), AHEAD_MAX);
+    uint64_t len = min64(max64(most / 4, PART_MIN), rq__window_len_max(r));
     if (trail->planned < trail->end) trail->planned = trail->end;
-    while (trail->planned - trail->end < min64(behind, AHEAD_MAX)) {
+    while (trail->planned - trail->end + len <= most) {
         file_part part;
         while (at < leaf.count && rq__index_at(leaf, at).offset < trail->planned)
             at++;
@@ -167,7 +172,7 @@ static void plan_next(const rq_hfile_scanner *s, const rq__target *t, rq_hfile_t
             trail->planned = known;
             continue;
         }
-        if (!collect_part(r, leaf, &at, len, &part)) {
+        if (!collect_part(r, leaf, &at, len / ratio_of(r), &part)) {
             trail->os_reads_ahead = true;
             return;
         }
@@ -175,7 +180,6 @@ static void plan_next(const rq_hfile_scanner *s, const rq__target *t, rq_hfile_t
         trail->planned = part.end;
     }
 }
-
 
 static void look_ahead(const rq_hfile_scanner *s, const rq_read_ctx *ctx, const rq__target *t,
                        uint64_t offset, rq_hfile_trail *trail)

@@ -12,9 +12,10 @@
 
 #include <stdlib.h>
 
-#define COUNT_MAX 256                    /* windows of a cache */
+#define COUNT_MAX 256                   /* windows of a cache */
 #define BYTES_MAX ((uint64_t)128 << 20) /* more do not make a device faster */
-#define SHARE 8                          /* of the capacity */
+#define SHARE 8                         /* of the capacity */
+#define AT_LEAST 8                      /* windows of the greatest length have room */
 #define OLD_NS UINT64_C(2000000000)
 
 typedef enum window_state { ASKED, READING, READ } window_state;
@@ -281,6 +282,12 @@ static void run(rq_task *task)
 bool rq__windows_are_possible(const rq_hfile_reader *r)
 {
     return r->cached != NULL && r->cache->windows.executor != NULL;
+}
+
+uint64_t rq__window_len_max(const rq_hfile_reader *r)
+{
+    uint64_t most = rq__windows_bytes_max(atomic_load(&r->cache->capacity)) / AT_LEAST;
+    return most < RQ__WINDOW_BYTES ? most : RQ__WINDOW_BYTES;
 }
 
 uint64_t rq__window_end_at(rq_hfile_reader *r, uint64_t offset)

@@ -28,8 +28,10 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* Longest window on disk: its read begins and ends at a multiple of RQ_READ_ALIGN. */
-#define RQ__WINDOW_BYTES ((uint64_t)RQ_READ_PAST_MAX - 2 * (uint64_t)RQ_READ_ALIGN)
+/* Longest window on disk. Its read begins and ends at a multiple of RQ_READ_ALIGN, and the buffer, too, is
+ * aligned; it is then not longer than the slab's pieces. Each window wakes some threads, so shorter ones cost more
+ * (a tenth of a millisecond for each, where a row takes a microsecond). */
+#define RQ__WINDOW_BYTES ((uint64_t)RQ_READ_PAST_MAX - 4 * (uint64_t)RQ_READ_ALIGN)
 #define RQ__WINDOW_BLOCKS 256
 
 struct rq__block_place;
@@ -37,8 +39,8 @@ typedef struct rq__window rq__window;
 
 /* The windows of a cache. */
 typedef struct rq__windows {
-    pthread_mutex_t lock; /* guards all windows but the bytes of a running read */
-    pthread_cond_t ended; /* a read has ended */
+    pthread_mutex_t lock;  /* guards all windows but the bytes of a running read */
+    pthread_cond_t ended;  /* a read has ended */
     rq_executor *executor; /* NULL: no windows. Set before the first reader */
     rq__window *all;
     uint32_t count;
@@ -57,6 +59,8 @@ bool rq__windows_drop_old(rq__windows *w);
 
 /* Whether windows of this reader can be asked for. */
 bool rq__windows_are_possible(const rq_hfile_reader *r);
+/* The longest window for this reader, in bytes of memory: as a small cache has room for some. */
+uint64_t rq__window_len_max(const rq_hfile_reader *r);
 /* The end of the window that has the block at this offset, or will have it; 0: none. */
 uint64_t rq__window_end_at(rq_hfile_reader *r, uint64_t offset);
 /* Asks for a window with these blocks, which are in the file's order and take at most RQ__WINDOW_BYTES.

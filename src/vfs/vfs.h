@@ -122,7 +122,7 @@ rq_err rq_file_close(rq_file *f);
  * page cache. */
 #define RQ_READ_ALIGN 4096
 /* Longest such read. */
-#define RQ_READ_PAST_MAX ((size_t)512 << 10)
+#define RQ_READ_PAST_MAX ((size_t)1 << 20)
 /* Reads up to len bytes; fewer only at the end of the file. */
 RQ_NODISCARD static inline rq_err rq_file_read(rq_file *f, void *buf, size_t len, uint64_t off,
                                                size_t *ret_len, rq_error *why)

@@ -360,7 +360,7 @@ static void short_and_reversed_scans_read_none(void **state)
     end(&w);
 }
 
-/* A scan that stops has read at most as much again as it used, and not more than some windows. */
+/* A scan that stops has read at most as much again as it used, and not more than 4 MB. */
 static void a_scan_that_stops_wastes_little(void **state)
 {
     (void)state;
@@ -372,9 +372,9 @@ static void a_scan_that_stops_wastes_little(void **state)
         assert_true(go_on(&x, &w, rows));
         run_all();
         uint64_t used = x.s.trail.end - x.s.trail.begun;
-        uint64_t most = used < RQ__WINDOW_BYTES ? RQ__WINDOW_BYTES : used;
-        if (most > 5 * RQ__WINDOW_BYTES) most = 5 * RQ__WINDOW_BYTES;
-        assert_true(io.bytes <= used + most + 100 * RQ_READ_ALIGN);
+        uint64_t most = used < 256 << 10 ? 256 << 10 : used;
+        if (most > 4 << 20) most = 4 << 20;
+        assert_true(io.bytes <= used + most + (io.large + 1) * 2 * RQ_READ_ALIGN);
         scan_clear(&x);
         end(&w);
     }
@@ -490,19 +490,19 @@ static void old_windows_make_room(void **state)
     scan x;
     rq_hfile_options o = small_blocks();
     begin_with(&w, &o, 8 << 20);
-    for (int i = 0; i < 20; i++) {
-        scan_init(&x, &w, i * 500, false);
+    for (int i = 0; i < 10; i++) {
+        scan_init(&x, &w, i * 950, false);
         assert_true(go_on(&x, &w, 200));
         run_all();
         scan_clear(&x);
     }
     size_t asked = manual.asked;
-    scan_init(&x, &w, ROWS / 2, false);
+    scan_init(&x, &w, 10000, false);
     assert_true(go_on(&x, &w, 200));
     assert_int_equal(manual.asked, asked); /* all memory is in use */
     scan_clear(&x);
     manual.now_ns += UINT64_C(10000000000);
-    scan_init(&x, &w, ROWS / 3, false);
+    scan_init(&x, &w, 11000, false);
     assert_true(go_on(&x, &w, 200));
     assert_true(manual.asked > asked);
     scan_clear(&x);
@@ -532,7 +532,8 @@ static void scan_on_thread(worker *me, rq_random *random, int from, int count)
         while ((rc = i == from ? rq_hfile_scanner_seek(&s, &ctx, &key, NULL)
                                : rq_hfile_scanner_next(&s, &ctx, NULL)) == RQ_E_AGAIN)
             if (rq_read_ctx_fulfil(&ctx, NULL) != RQ_OK) me->broken = "a block cannot be read";
-        if (rc != RQ_OK) me->broken = "a row is missing";
+        if (rc != RQ_OK)
+            me->broken = "a row is missing";
         else if (!rq_slice_eq(rq_cell_row(rq_hfile_scanner_cell(&s)), rq_slice_cstr(row)))
             me->broken = "another row";
         if (i % 64 == 0) rq_read_ctx_clear(&ctx);
@@ -574,8 +575,9 @@ static void threads_share_windows(void **state)
     w.vfs.base.try_read = no_try_read;
     rq_executor *executor;
     const unsigned threads[RQ_POOL_COUNT] = {
-        [RQ_POOL_READ] = 3,    [RQ_POOL_FLUSH] = 1, [RQ_POOL_COMPACT] = 1, [RQ_POOL_COMPACT_LARGE] = 1,
-        [RQ_POOL_CODEC] = 1, [RQ_POOL_CALL] = 1,  [RQ_POOL_WORK] = 1};
+        [RQ_POOL_READ] = 3,          [RQ_POOL_FLUSH] = 1, [RQ_POOL_COMPACT] = 1,
+        [RQ_POOL_COMPACT_LARGE] = 1, [RQ_POOL_CODEC] = 1, [RQ_POOL_CALL] = 1,
+        [RQ_POOL_WORK] = 1};
     assert_int_equal(rq_thread_executor_new(threads, &executor), RQ_OK);
     assert_int_equal(rq_block_cache_new(24 << 20, &w.cache), RQ_OK);
     rq_block_cache_make_ready(w.cache, executor);
