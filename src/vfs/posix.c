@@ -222,6 +222,13 @@ static void posix_in_sequence(rq_file *base, bool on)
     (void)posix_fadvise(f->fd, 0, 0, on ? advice : POSIX_FADV_RANDOM);
 }
 
+static rq_read_plan posix_plan_read(rq_file *base, uint64_t off, uint64_t len)
+{
+    posix_file *f = (posix_file *)base;
+    posix_vfs *v = (posix_vfs *)base->vfs;
+    return f->is_random ? rq__direct_plan(&f->direct, &v->cached, f->fd, off, len) : RQ_READ_AHEAD;
+}
+
 static uint64_t now_ns(void)
 {
     return rq_clock_ns(CLOCK_MONOTONIC);
@@ -724,6 +731,7 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
         .try_read = posix_try_read,
         .drop_behind = posix_drop_behind,
         .in_sequence = posix_in_sequence,
+        .plan_read = posix_plan_read,
         .write = posix_write,
         .sync = posix_sync,
         .truncate = posix_truncate,

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Windows: data blocks that a scan will need soon, read in advance past the operating system's cache. Within the
+ * room.
+ *
+ *   scanner_index.c ── ask ──► window, listed in its reader ── a thread of RQ_POOL_READ: one large read,
+ *                                                               blocks are checked and decompressed
+ *   reader.c ── take ──► the block, while the next windows are read
+ *
+ * A window belongs to the reader, not to a scanner, because a scan's scanners are freed and made again; so
+ * another scan of these blocks can use it. It is freed when its last block has been taken, or its reader is
+ * closed. A scan that stops leaves its windows behind: they are freed by rq__windows_drop_old, which is also
+ * called when memory is needed for others.
+ *
+ * Memory: all windows of a cache, with the buffers that they are read into, take at most
+ * rq__windows_bytes_max, which is deducted from the capacity for blocks. Beyond that no window is made, and
+ * scans read as they do without.
+ *
+ * An error is not reported: the block is then missing in the window, and is read again when it is needed.
+ */
+#ifndef RQ_HFILE_WINDOW_H
+#define RQ_HFILE_WINDOW_H
+
+#include "base/executor.h"
+#include "hfile/read_ctx.h"
+#include "vfs/vfs.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/* Longest window on disk. Its read begins and ends at a multiple of RQ_READ_ALIGN, and the buffer, too, is
+ * aligned; it is then not longer than the slab's pieces. Each window wakes some threads, so shorter ones cost more
+ * (a tenth of a millisecond for each, where a row takes a microsecond). */
+#define RQ__WINDOW_BYTES ((uint64_t)RQ_READ_PAST_MAX - 4 * (uint64_t)RQ_READ_ALIGN)
+#define RQ__WINDOW_BLOCKS 256
+
+struct rq__block_place;
+typedef struct rq__window rq__window;
+
+/* The windows of a cache. */
+typedef struct rq__windows {
+    pthread_mutex_t lock;  /* guards all windows but the bytes of a running read */
+    pthread_cond_t ended;  /* a read has ended */
+    rq_executor *executor; /* NULL: no windows. Set before the first reader */
+    rq__window *all;
+    uint32_t count;
+    uint64_t bytes;    /* charged */
+    uint32_t tasks;    /* queued or running */
+    rq_latch *no_task; /* opened when the last task has ended; NULL: nobody waits */
+} rq__windows;
+
+void rq__windows_init(rq__windows *w);
+/* Waits for the tasks. REQUIRES: no reader is open but those that tasks hold. */
+void rq__windows_clear(rq__windows *w);
+/* Most bytes in a cache of this capacity. */
+uint64_t rq__windows_bytes_max(uint64_t capacity);
+/* Frees the windows that were not used for some seconds; returns whether there are still others. */
+bool rq__windows_drop_old(rq__windows *w);
+
+/* Whether windows of this reader can be asked for. */
+bool rq__windows_are_possible(const rq_hfile_reader *r);
+/* The longest window for this reader, in bytes of memory: as a small cache has room for some. */
+uint64_t rq__window_len_max(const rq_hfile_reader *r);
+/* The end of the window that has the block at this offset, or will have it; 0: none. */
+uint64_t rq__window_end_at(rq_hfile_reader *r, uint64_t offset);
+/* Asks for a window with these blocks, which are in the file's order and take at most RQ__WINDOW_BYTES.
+ * `memory`: an upper bound of their size in memory. False: not made, as memory is short. Never waits.
+ * REQUIRES: rq__windows_are_possible; count <= RQ__WINDOW_BLOCKS. */
+bool rq__window_ask(rq_hfile_reader *r, const struct rq__block_place *blocks, uint32_t count,
+                    uint64_t memory);
+/* Takes a block out of its window: *ret is a reference, NULL: no window has it. RQ_E_AGAIN (may_block
+ * false): it is still being read. */
+RQ_NODISCARD
+rq_err rq__window_take(rq_hfile_reader *r, uint64_t offset, bool may_block, rq_hfile_block **ret);
+/* Frees the reader's windows. REQUIRES: nobody uses the reader. */
+void rq__windows_forget(rq_hfile_reader *r);
+
+#endif
