@@ -357,8 +357,10 @@ rq_err rq_block_cache_add_file(rq_block_cache *c, const rq_block_cache_file *o, 
 
 void rq_block_cache_trim(rq_block_cache *c, unsigned share)
 {
-    if (!rq__windows_drop_old(&c->windows) && atomic_exchange(&c->has_windows, false))
+    if (!rq__windows_drop_old(&c->windows) && atomic_exchange(&c->has_windows, false)) {
+        if (rq__windows_drop_old(&c->windows)) atomic_store(&c->has_windows, true); /* a new one */
         divide_capacity(c);
+    }
     rq__slab_trim(c->slab, share);
 }
 

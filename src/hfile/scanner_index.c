@@ -61,10 +61,13 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, uint32_t leve
  * (window.h), or by the operating system. If this were so from the beginning, each of many short scans, which
  * read two adjacent blocks, would read four. GAP_MAX: index and bloom blocks may lie between two data blocks.
  *
- * The vfs decides which way is better for each next part of the file (rq_file_plan_read). Windows are for
- * scanners on event loops, which work while other threads read; and only for blocks that are missing in the
- * cache. Windows are at most as long as what the scan has moved through, or PART_MIN, and together AHEAD_MAX: so
- * much is wasted if it stops. */
+ * Windows are for scanners on event loops, which work while other threads read; and only for blocks that are missing in
+ * the cache. Windows are at most as long as what the scan has moved through, or PART_MIN, and together AHEAD_MAX: so
+ * much is wasted if it stops.
+ *
+ * For each next part of the file the vfs tells what is best (rq_file_plan_read). A scan changes to the
+ * operating system's read-ahead only if that is best for long: otherwise it would read far into parts that
+ * windows read, too. So a short part that the page cache is to keep is read by a window through the page cache. */
 
 #define FOLLOW_AFTER 4 /* blocks; a scan of 100 rows of 1 kB reads up to three */
 #define GAP_MAX ((uint64_t)1 << 20)
@@ -139,18 +142,30 @@ static uint64_t memory_of(const rq_hfile_reader *r, const file_part *part)
     return bytes + bytes / 16 + part->count * (sizeof(rq_hfile_block) + 1024) + 4096;
 }
 
-/* Whether the operating system is to read the part ahead; otherwise it is in the page cache, or a window
- * is asked for. */
-static bool plan_part(rq_hfile_reader *r, const file_part *part, bool os_reads_ahead)
+/* Whether the operating system is to read the part ahead; `plan`: of the part. A part may be cached only because the
+ * operating system has read it ahead; and what it reads behind this part must not be read by windows. */
+static bool os_is_to_read(const rq_hfile_reader *r, const file_part *part, rq_read_plan plan,
+                          bool os_reads_ahead)
 {
+    if (plan == RQ_READ_PAST || (plan == RQ_READ_CACHED && !os_reads_ahead)) return false;
     uint64_t len = part->end - part->begin;
-    rq_read_plan plan = rq_file_plan_read(r->file, part->begin, len);
-    if (plan == RQ_READ_PAST)
-        return !rq__window_ask(r, part->blocks, part->count, memory_of(r, part));
-    if (plan == RQ_READ_AHEAD) return true;
-    /* Perhaps it is cached only because the operating system has read it ahead. */
-    return os_reads_ahead &&
-           rq_file_plan_read(r->file, part->begin + OS_AHEAD_MAX, len) != RQ_READ_PAST;
+    uint64_t later = min64(part->begin + OS_AHEAD_MAX, r->data_end - len);
+    return rq_file_plan_read(r->file, later, len) != RQ_READ_PAST;
+}
+
+/* Plans a part; false: it has to be planned later, when memory is free. A scan that has windows waits until it has
+ * used them; one that has none reads single blocks meanwhile, as there are many scans then. */
+static bool plan_part(rq_hfile_reader *r, const file_part *part, rq_hfile_trail *trail)
+{
+    rq__window_wish wish = {part->blocks, part->count, false, memory_of(r, part)};
+    rq__window_room room = rq__window_room_for(r, &wish);
+    if (room == RQ__ROOM_LATER && trail->planned > trail->end) return false;
+    rq_read_plan plan = rq_file_plan_read(r->file, part->begin, part->end - part->begin);
+    trail->os_reads_ahead =
+        room == RQ__ROOM_NEVER || os_is_to_read(r, part, plan, trail->os_reads_ahead);
+    if (trail->os_reads_ahead || plan == RQ_READ_CACHED) return true;
+    wish.past = plan == RQ_READ_PAST;
+    return room == RQ__ROOM_NOW && rq__window_ask(r, &wish);
 }
 
 /* Plans the blocks behind those of the trail. */
@@ -176,7 +191,7 @@ static void plan_next(const rq_hfile_scanner *s, const rq__target *t, rq_hfile_t
             trail->os_reads_ahead = true;
             return;
         }
-        trail->os_reads_ahead = plan_part(r, &part, trail->os_reads_ahead);
+        if (!plan_part(r, &part, trail)) return;
         trail->planned = part.end;
     }
 }
@@ -184,7 +199,8 @@ static void plan_next(const rq_hfile_scanner *s, const rq__target *t, rq_hfile_t
 static void look_ahead(const rq_hfile_scanner *s, const rq_read_ctx *ctx, const rq__target *t,
                        uint64_t offset, rq_hfile_trail *trail)
 {
-    if (ctx->may_block || !rq__windows_are_possible(s->reader))
+    if (ctx->may_block || !rq__windows_are_possible(s->reader) ||
+        rq__window_len_max(s->reader) < PART_MIN)
         trail->os_reads_ahead = true;
     else if (!rq__cache_has(s->reader->cached, offset))
         plan_next(s, t, trail);

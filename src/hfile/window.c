@@ -4,6 +4,9 @@
  *
  * References to a window: one of the lists (its reader's and the cache's), one of its task, and one of a
  * thread that reads it in the task's place. The task also holds a reference to the reader.
+ *
+ * At most RUNNING_MAX tasks are in the pool; the others wait in the cache's queue, and each that ends submits the next
+ * one. So reads that are submitted meanwhile, as those of gets, wait for at most so many windows.
  */
 #include "hfile/window.h"
 
@@ -16,7 +19,9 @@
 #define BYTES_MAX ((uint64_t)128 << 20) /* more do not make a device faster */
 #define SHARE 8                         /* of the capacity */
 #define AT_LEAST 8                      /* windows of the greatest length have room */
+#define RUNNING_MAX 8                   /* more do not make a device faster */
 #define OLD_NS UINT64_C(2000000000)
+#define LOOK_NS (OLD_NS / 8) /* between two searches for old windows */
 
 typedef enum window_state { ASKED, READING, READ } window_state;
 
@@ -30,12 +35,15 @@ struct rq__window {
     rq_task task;
     rq_hfile_reader *reader;
     rq__window *next_of_reader;
-    rq__window *next; /* of the cache; of victims */
+    rq__window *next;        /* of the cache; of victims */
+    rq__window *next_queued; /* of those whose task is not submitted yet */
+    rq_task *waiting;        /* run when it is read */
     uint64_t end;
     uint64_t charge;
     uint64_t memory_max; /* for its blocks */
     uint64_t used_ns;
     window_state state;
+    bool past; /* it is read past the page cache */
     uint32_t refs;
     uint32_t count;
     window_block blocks[];
@@ -88,6 +96,7 @@ static void drop(rq__windows *all, rq__window *w, rq__window **victims)
 static void drop_old(rq__windows *all, rq__window **victims)
 {
     uint64_t now = now_ns(all);
+    all->looked_ns = now;
     for (rq__window *w = all->all, *next; w != NULL; w = next) {
         next = w->next;
         if (w->state == READ && now - w->used_ns >= OLD_NS) drop(all, w, victims);
@@ -209,7 +218,9 @@ static void read_blocks(rq__window *w, uint32_t first, uint32_t last)
     uint8_t *bytes = room + (align - (uintptr_t)room % align) % align;
     rq_error why;
     rq_error_clear(&why);
-    if (rq_file_read(r->file, bytes, len, from, &got, &why) == RQ_OK)
+    rq_err rc = w->past ? rq_file_read_past(r->file, bytes, len, from, &got, &why)
+                        : rq_file_read(r->file, bytes, len, from, &got, &why);
+    if (rc == RQ_OK)
         make_blocks(w, first, last, rq_slice_of(bytes, got), from);
     rq__slab_give(r->cache->slab, room, charge);
 }
@@ -234,11 +245,14 @@ static uint64_t memory_of(const rq__window *w)
     return sum;
 }
 
-static void end_read(rq__windows *all, rq__window *w)
+/* Returns the tasks that wait for the window. */
+static rq_task *end_read(rq__windows *all, rq__window *w)
 {
     rq__window *victims = NULL;
     uint64_t memory = memory_of(w);
     (void)pthread_mutex_lock(&all->lock);
+    rq_task *waiting = w->waiting;
+    w->waiting = NULL;
     all->bytes = all->bytes - w->charge + memory;
     w->charge = memory;
     w->used_ns = now_ns(all);
@@ -247,6 +261,47 @@ static void end_read(rq__windows *all, rq__window *w)
     (void)pthread_cond_broadcast(&all->ended);
     (void)pthread_mutex_unlock(&all->lock);
     free_victims(all, victims);
+    return waiting;
+}
+
+/* Submits the tasks; `runs_last`: runs the last of them itself. */
+static void wake(rq_executor *executor, rq_task *waiting, bool runs_last)
+{
+    while (waiting != NULL) {
+        rq_task *task = waiting;
+        waiting = task->next;
+        if (runs_last && waiting == NULL)
+            task->run(task);
+        else
+            executor->submit(executor, RQ_POOL_READ, task);
+    }
+}
+
+/* --- the queue -------------------------------------------------------------------------------- */
+
+/* False: the window waits for its turn. Under the lock. */
+static bool may_start(rq__windows *all, rq__window *w)
+{
+    if (all->running < RUNNING_MAX) {
+        all->running++;
+        return true;
+    }
+    *(all->queued == NULL ? &all->queued : &all->last_queued->next_queued) = w;
+    all->last_queued = w;
+    return false;
+}
+
+/* A task has ended: the next one takes its place. */
+static void start_next(rq__windows *all)
+{
+    (void)pthread_mutex_lock(&all->lock);
+    rq__window *next = all->queued;
+    if (next != NULL)
+        all->queued = next->next_queued;
+    else
+        all->running--;
+    (void)pthread_mutex_unlock(&all->lock);
+    if (next != NULL) all->executor->submit(all->executor, RQ_POOL_READ, &next->task);
 }
 
 /* The last step of a task: the cache may be freed afterwards. */
@@ -268,10 +323,13 @@ static void run(rq_task *task)
     bool mine = w->state == ASKED;
     if (mine) w->state = READING;
     (void)pthread_mutex_unlock(&all->lock);
+    rq_task *waiting = NULL;
     if (mine) {
         read_window(w);
-        end_read(all, w);
+        waiting = end_read(all, w);
     }
+    start_next(all);
+    wake(all->executor, waiting, true);
     unref(all, w);
     rq_hfile_reader_unref(r);
     end_task(all);
@@ -284,9 +342,10 @@ bool rq__windows_are_possible(const rq_hfile_reader *r)
     return r->cached != NULL && r->cache->windows.executor != NULL;
 }
 
+/* A window that is read takes its bytes twice. */
 uint64_t rq__window_len_max(const rq_hfile_reader *r)
 {
-    uint64_t most = rq__windows_bytes_max(atomic_load(&r->cache->capacity)) / AT_LEAST;
+    uint64_t most = rq__windows_bytes_max(atomic_load(&r->cache->capacity)) / AT_LEAST / 2;
     return most < RQ__WINDOW_BYTES ? most : RQ__WINDOW_BYTES;
 }
 
@@ -303,54 +362,86 @@ uint64_t rq__window_end_at(rq_hfile_reader *r, uint64_t offset)
     return end;
 }
 
-static rq__window *window_new(rq_hfile_reader *r, const rq__block_place *blocks, uint32_t count,
-                              uint64_t memory)
+static uint64_t end_of(const rq__window_wish *wish)
 {
-    rq__window *w = calloc(1, sizeof *w + count * sizeof w->blocks[0]);
+    const rq__block_place *last = &wish->blocks[wish->count - 1];
+    return last->offset + last->size;
+}
+
+static uint64_t charge_of(const rq__window_wish *wish)
+{
+    return sizeof(rq__window) + wish->count * sizeof(window_block) +
+           (end_of(wish) - wish->blocks[0].offset) + 3 * (uint64_t)RQ_READ_ALIGN + wish->memory;
+}
+
+static rq__window *window_new(rq_hfile_reader *r, const rq__window_wish *wish)
+{
+    rq__window *w = calloc(1, sizeof *w + wish->count * sizeof w->blocks[0]);
     if (w == NULL) return NULL;
     w->task.run = run;
     w->reader = r;
     w->state = ASKED;
+    w->past = wish->past;
     w->refs = 2;
-    w->count = count;
-    w->end = blocks[count - 1].offset + blocks[count - 1].size;
-    w->memory_max = memory;
-    w->charge = sizeof *w + count * sizeof w->blocks[0] + (w->end - blocks[0].offset) +
-                3 * (uint64_t)RQ_READ_ALIGN + memory;
-    for (uint32_t i = 0; i < count; i++)
-        w->blocks[i] = (window_block){blocks[i].offset, blocks[i].size, NULL};
+    w->count = wish->count;
+    w->end = end_of(wish);
+    w->memory_max = wish->memory;
+    w->charge = charge_of(wish);
+    for (uint32_t i = 0; i < wish->count; i++)
+        w->blocks[i] = (window_block){wish->blocks[i].offset, wish->blocks[i].size, NULL};
     return w;
 }
 
-static bool fits(const rq__windows *all, const rq__window *w)
+/* Whether there is room now; old windows make room. Under the lock. */
+static bool has_room(rq__windows *all, uint64_t charge, uint64_t most, rq__window **victims)
 {
-    uint64_t most = rq__windows_bytes_max(atomic_load(&w->reader->cache->capacity));
-    return all->count < COUNT_MAX && all->bytes + w->charge <= most;
+    bool has = all->count < COUNT_MAX && all->bytes + charge <= most;
+    if (has || now_ns(all) - all->looked_ns < LOOK_NS) return has;
+    drop_old(all, victims);
+    return all->count < COUNT_MAX && all->bytes + charge <= most;
 }
 
-bool rq__window_ask(rq_hfile_reader *r, const rq__block_place *blocks, uint32_t count,
-                    uint64_t memory)
+static uint64_t bytes_max(const rq_hfile_reader *r)
+{
+    return rq__windows_bytes_max(atomic_load(&r->cache->capacity));
+}
+
+rq__window_room rq__window_room_for(rq_hfile_reader *r, const rq__window_wish *wish)
 {
     rq__windows *all = windows_of(r);
     rq__window *victims = NULL;
-    rq__window *w = window_new(r, blocks, count, memory);
-    if (w == NULL) return false;
+    uint64_t charge = charge_of(wish), most = bytes_max(r);
+    if (charge > most) return RQ__ROOM_NEVER;
     (void)pthread_mutex_lock(&all->lock);
-    if (!fits(all, w)) drop_old(all, &victims);
-    bool has_room = fits(all, w);
-    if (has_room) {
+    bool now = has_room(all, charge, most, &victims);
+    (void)pthread_mutex_unlock(&all->lock);
+    free_victims(all, victims);
+    return now ? RQ__ROOM_NOW : RQ__ROOM_LATER;
+}
+
+bool rq__window_ask(rq_hfile_reader *r, const rq__window_wish *wish)
+{
+    rq__windows *all = windows_of(r);
+    rq__window *victims = NULL;
+    rq__window *w = window_new(r, wish);
+    bool starts = false;
+    if (w == NULL) return false;
+    (void)rq_hfile_reader_ref(r);
+    (void)pthread_mutex_lock(&all->lock);
+    bool fits = has_room(all, w->charge, bytes_max(r), &victims);
+    if (fits) {
         add(all, w);
         all->tasks++;
+        starts = may_start(all, w);
     }
     (void)pthread_mutex_unlock(&all->lock);
     free_victims(all, victims);
-    if (!has_room) {
+    if (starts) all->executor->submit(all->executor, RQ_POOL_READ, &w->task);
+    if (!fits) {
         free(w);
-        return false;
+        rq_hfile_reader_unref(r);
     }
-    (void)rq_hfile_reader_ref(r);
-    all->executor->submit(all->executor, RQ_POOL_READ, &w->task);
-    return true;
+    return fits;
 }
 
 /* Takes the block of a read window. */
@@ -372,7 +463,7 @@ static void read_instead(rq__windows *all, rq__window *w)
     w->refs++;
     (void)pthread_mutex_unlock(&all->lock);
     read_window(w);
-    end_read(all, w);
+    wake(all->executor, end_read(all, w), false);
     unref(all, w);
     (void)pthread_mutex_lock(&all->lock);
 }
@@ -399,7 +490,25 @@ rq_err rq__window_take(rq_hfile_reader *r, uint64_t offset, bool may_block, rq_h
     }
     (void)pthread_mutex_unlock(&all->lock);
     free_victims(all, victims);
+    /* The file may have another number since the read (rq__cache_evict_file). */
+    if (*ret != NULL) (*ret)->file_id = rq__reader_file_id(r);
     return rc;
+}
+
+bool rq__window_wait(rq_hfile_reader *r, uint64_t offset, rq_task *task)
+{
+    uint32_t entry;
+    if (atomic_load_explicit(&r->windows, memory_order_relaxed) == NULL) return false;
+    rq__windows *all = windows_of(r);
+    (void)pthread_mutex_lock(&all->lock);
+    rq__window *w = find(r, offset, &entry);
+    bool waits = w != NULL && w->state != READ;
+    if (waits) {
+        task->next = w->waiting;
+        w->waiting = task;
+    }
+    (void)pthread_mutex_unlock(&all->lock);
+    return waits;
 }
 
 /* --- life ------------------------------------------------------------------------------------- */

@@ -13,8 +13,8 @@
  * called when memory is needed for others.
  *
  * Memory: all windows of a cache, with the buffers that they are read into, take at most
- * rq__windows_bytes_max, which is deducted from the capacity for blocks. Beyond that no window is made, and
- * scans read as they do without.
+ * rq__windows_bytes_max, which is deducted from the capacity for blocks. Beyond that no window is made: scans
+ * then read block by block.
  *
  * An error is not reported: the block is then missing in the window, and is read again when it is needed.
  */
@@ -43,9 +43,12 @@ typedef struct rq__windows {
     pthread_cond_t ended;  /* a read has ended */
     rq_executor *executor; /* NULL: no windows. Set before the first reader */
     rq__window *all;
+    rq__window *queued, *last_queued; /* whose tasks are not in the pool yet */
     uint32_t count;
-    uint64_t bytes;    /* charged */
-    uint32_t tasks;    /* queued or running */
+    uint32_t running; /* tasks in the pool */
+    uint64_t bytes;   /* charged */
+    uint64_t looked_ns; /* when old windows were looked for */
+    uint32_t tasks;     /* of this queue and in the pool */
     rq_latch *no_task; /* opened when the last task has ended; NULL: nobody waits */
 } rq__windows;
 
@@ -63,15 +66,28 @@ bool rq__windows_are_possible(const rq_hfile_reader *r);
 uint64_t rq__window_len_max(const rq_hfile_reader *r);
 /* The end of the window that has the block at this offset, or will have it; 0: none. */
 uint64_t rq__window_end_at(rq_hfile_reader *r, uint64_t offset);
-/* Asks for a window with these blocks, which are in the file's order and take at most RQ__WINDOW_BYTES.
- * `memory`: an upper bound of their size in memory. False: not made, as memory is short. Never waits.
- * REQUIRES: rq__windows_are_possible; count <= RQ__WINDOW_BLOCKS. */
-bool rq__window_ask(rq_hfile_reader *r, const struct rq__block_place *blocks, uint32_t count,
-                    uint64_t memory);
+
+/* A window that is asked for. */
+typedef struct rq__window_wish {
+    const struct rq__block_place *blocks; /* in the file's order, of at most RQ__WINDOW_BYTES */
+    uint32_t count;                       /* 1 to RQ__WINDOW_BLOCKS */
+    bool past;                            /* is to be read past the page cache */
+    uint64_t memory;                      /* an upper bound of the blocks' size in memory */
+} rq__window_wish;
+
+typedef enum rq__window_room { RQ__ROOM_NOW, RQ__ROOM_LATER, RQ__ROOM_NEVER } rq__window_room;
+
+/* Whether there is memory for such a window. REQUIRES, here and below: rq__windows_are_possible. */
+rq__window_room rq__window_room_for(rq_hfile_reader *r, const rq__window_wish *wish);
+/* False: not made, as memory is short. Never waits. */
+bool rq__window_ask(rq_hfile_reader *r, const rq__window_wish *wish);
 /* Takes a block out of its window: *ret is a reference, NULL: no window has it. RQ_E_AGAIN (may_block
  * false): it is still being read. */
 RQ_NODISCARD
 rq_err rq__window_take(rq_hfile_reader *r, uint64_t offset, bool may_block, rq_hfile_block **ret);
+/* Whether a window is to have the block, and is not read yet. If so, the task runs when it has been read, on a
+ * thread of RQ_POOL_READ. */
+bool rq__window_wait(rq_hfile_reader *r, uint64_t offset, rq_task *task);
 /* Frees the reader's windows. REQUIRES: nobody uses the reader. */
 void rq__windows_forget(rq_hfile_reader *r);
 

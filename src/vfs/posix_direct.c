@@ -35,9 +35,10 @@
 
 #define ALIGN ((uint64_t)RQ_READ_ALIGN)
 #define LEN_MIN ((size_t)16 << 10) /* of smaller reads the rounded one would be much more */
+#define LEN_MAX ((size_t)512 << 10)
 #define KEEP_EVERY 16
-/* Pages that may be cached, or recently evicted, in a read that bypasses the page cache: none in a block. */
-#define TOLERATED(pages) ((pages) / 32 * 4)
+/* Pages of a window that may be recently evicted although it is read past the page cache. */
+#define TOLERATED(pages) ((pages) / 8)
 #define SHARE 8 /* of the descriptors that the process may have */
 
 enum { NONE_YET = -1, IMPOSSIBLE = -2 };
@@ -65,16 +66,17 @@ void rq__direct_count_init(rq__direct_count *c)
     c->most = (int)(count / SHARE);
 }
 
+bool rq__direct_has_its_turn(rq__direct *d)
+{
+    return atomic_fetch_add_explicit(&d->reads, 1, memory_order_relaxed) % KEEP_EVERY != 0;
+}
+
 bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len)
 {
     rq__cached_counts n;
-    if (len < LEN_MIN || len > RQ_READ_PAST_MAX || !rq__cached_look(c, fd, off, len, &n))
-        return false;
-    uint64_t tolerated = TOLERATED(n.pages);
-    if (n.cached > tolerated || n.recently_evicted > tolerated || n.evicted < n.pages / 2)
-        return false;
-    unsigned reads = atomic_fetch_add_explicit(&d->reads, 1, memory_order_relaxed);
-    return reads % KEEP_EVERY != 0;
+    if (len < LEN_MIN || len > LEN_MAX || !rq__cached_look(c, fd, off, len, &n)) return false;
+    if (n.cached > 0 || n.recently_evicted > 0 || n.evicted < n.pages / 2) return false;
+    return rq__direct_has_its_turn(d);
 }
 
 rq_read_plan rq__direct_plan(rq__direct *d, rq__cached *c, int fd, uint64_t off, uint64_t len)

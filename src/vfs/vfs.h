@@ -106,6 +106,9 @@ struct rq_vfs {
     void (*drop_behind)(rq_file *f, uint64_t off, uint64_t len); /* NULL: there is no page cache */
     void (*in_sequence)(rq_file *f, bool on);                    /* NULL: the same */
     rq_read_plan (*plan_read)(rq_file *f, uint64_t off, uint64_t len); /* NULL: RQ_READ_AHEAD */
+    /* NULL: read */
+    rq_err (*read_past)(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len,
+                        rq_error *why);
     /* NULL: rq_vfs_sync_all fails */
     rq_err (*sync_all)(rq_vfs *v, rq_error *why);
     /* NULL: rq_vfs_defer does nothing */
@@ -146,6 +149,14 @@ void rq_file_drop_behind(rq_file *f, uint64_t off, uint64_t len);
 void rq_file_in_sequence(rq_file *f, bool on);
 /* For a file opened with RQ_OPEN_RANDOM. Never waits; a hint. */
 rq_read_plan rq_file_plan_read(rq_file *f, uint64_t off, uint64_t len);
+/* Like rq_file_read, for bytes whose plan is RQ_READ_PAST: past the page cache, except a few of these reads, and
+ * also if other reads of the file come in sequence. */
+RQ_NODISCARD static inline rq_err rq_file_read_past(rq_file *f, void *buf, size_t len, uint64_t off,
+                                                    size_t *ret_len, rq_error *why)
+{
+    return f->vfs->read_past == NULL ? f->vfs->read(f, buf, len, off, ret_len, why)
+                                     : f->vfs->read_past(f, buf, len, off, ret_len, why);
+}
 /* Writes all `len` bytes, or returns an error. */
 RQ_NODISCARD static inline rq_err rq_file_write(rq_file *f, const void *buf, size_t len,
                                                 uint64_t off, rq_error *why)

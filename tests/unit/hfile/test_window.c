@@ -11,6 +11,7 @@
 #include "memory_vfs.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,6 +29,7 @@ static struct {
     size_t count;
     uint64_t now_ns;
     size_t asked; /* tasks of RQ_POOL_READ so far */
+    size_t most;  /* of them at a time */
 } manual;
 
 static void run_one(size_t at)
@@ -49,6 +51,7 @@ static void submit(rq_executor *ex, rq_pool pool, rq_task *task)
     assert_true(manual.count < TASKS_MAX);
     manual.tasks[manual.count++] = task;
     if (pool == RQ_POOL_READ) manual.asked++;
+    if (pool == RQ_POOL_READ && manual.count > manual.most) manual.most = manual.count;
 }
 
 static void latch_init(rq_executor *ex, rq_latch *latch)
@@ -101,7 +104,10 @@ static struct {
     uint64_t cut_at;           /* the file ends here; 0: at its end */
     unsigned plans;            /* percentage of parts that are to be read in windows */
     size_t large, small;       /* reads of several blocks, and others */
+    size_t past;               /* of them past the page cache */
     uint64_t bytes;
+    rq_read_plan others; /* the plan of the other parts; RQ_READ_PAST: one of the two, by chance */
+    size_t os_reads_ahead; /* how often that was turned on */
 } io;
 
 static rq_err read_or_fail(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len,
@@ -115,12 +121,27 @@ static rq_err read_or_fail(rq_file *f, void *buf, size_t len, uint64_t off, size
     return read_bytes(f, buf, len, off, ret_len, why);
 }
 
+static rq_err read_past(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len,
+                        rq_error *why)
+{
+    io.past++;
+    return read_or_fail(f, buf, len, off, ret_len, why);
+}
+
 static rq_read_plan plan_read(rq_file *f, uint64_t off, uint64_t len)
 {
     (void)f;
     assert_true(len > 0);
     unsigned draw = (unsigned)(off * UINT64_C(0x9e3779b97f4a7c15) >> 32) % 100;
-    return draw < io.plans ? RQ_READ_PAST : draw % 2 == 0 ? RQ_READ_AHEAD : RQ_READ_CACHED;
+    if (draw < io.plans) return RQ_READ_PAST;
+    if (io.others != RQ_READ_PAST) return io.others;
+    return draw % 2 == 0 ? RQ_READ_AHEAD : RQ_READ_CACHED;
+}
+
+static void in_sequence(rq_file *f, bool on)
+{
+    (void)f;
+    io.os_reads_ahead += on;
 }
 
 static void row_of(char row[16], int i)
@@ -165,6 +186,7 @@ static void begin_with(world *w, const rq_hfile_options *options, uint64_t cache
     memset(w, 0, sizeof *w);
     memset(&io, 0, sizeof io);
     memset(&manual, 0, sizeof manual);
+    io.others = RQ_READ_PAST;
     manual.base = (rq_executor){.submit = submit,
                                 .latch_init = latch_init,
                                 .latch_open = latch_open,
@@ -178,6 +200,8 @@ static void begin_with(world *w, const rq_hfile_options *options, uint64_t cache
     read_bytes = w->vfs.base.read;
     w->vfs.base.read = read_or_fail;
     w->vfs.base.plan_read = plan_read;
+    w->vfs.base.read_past = read_past;
+    w->vfs.base.in_sequence = in_sequence;
     w->vfs.again_percent = 100; /* nothing is in the page cache */
     assert_int_equal(rq_block_cache_new(cache_bytes, &w->cache), RQ_OK);
     rq_block_cache_make_ready(w->cache, &manual.base);
@@ -185,7 +209,8 @@ static void begin_with(world *w, const rq_hfile_options *options, uint64_t cache
     open_again(w);
     memset(&io, 0, sizeof io);
     io.plans = 100;
-    manual.asked = 0;
+    io.others = RQ_READ_PAST;
+    manual.asked = manual.most = 0;
 }
 
 static rq_hfile_options small_blocks(void)
@@ -223,11 +248,14 @@ typedef struct scan {
     rq_hfile_place place;
     int next; /* the row that is expected */
     rq_err rc;
+    rq_task task;
+    bool waits; /* for the task */
+    world *w;
 } scan;
 
 static void scan_init(scan *x, world *w, int from, bool cache)
 {
-    *x = (scan){.ctx = {.dont_cache = !cache}, .next = from};
+    *x = (scan){.ctx = {.dont_cache = !cache}, .next = from, .w = w};
     rq_hfile_scanner_init(&x->s, w->reader);
 }
 
@@ -256,6 +284,26 @@ static rq_err move(scan *x, world *w)
                : rq_hfile_scanner_next(&x->s, &x->ctx, &w->why);
 }
 
+static void run_fulfil(rq_task *task)
+{
+    scan *x = RQ_CONTAINER_OF(task, scan, task);
+    x->rc = rq_read_ctx_fulfil(&x->ctx, &x->w->why);
+    x->waits = false;
+}
+
+/* By a thread of its own, or by that which reads the window. */
+static void get_block(scan *x, world *w)
+{
+    x->task.run = run_fulfil;
+    x->waits = true;
+    if (rq_random_below(&w->random, 2) == 0 || !rq_read_ctx_wait(&x->ctx, &x->task))
+        run_fulfil(&x->task);
+    while (x->waits) {
+        assert_true(manual.count > 0);
+        run_one(rq_random_below(&w->random, manual.count));
+    }
+}
+
 /* Reads up to `count` rows; false: the scan has ended, by x->rc. */
 static bool go_on(scan *x, world *w, int count)
 {
@@ -265,7 +313,7 @@ static bool go_on(scan *x, world *w, int count)
             assert_true(rq_read_ctx_needs(&x->ctx));
             if (rq_random_below(&w->random, 2) == 0 && manual.count > 0)
                 run_one(rq_random_below(&w->random, manual.count));
-            x->rc = rq_read_ctx_fulfil(&x->ctx, &w->why);
+            get_block(x, w);
             if (x->rc != RQ_OK) return false;
             (void)window_bytes(w);
         }
@@ -301,6 +349,8 @@ static void a_long_scan_reads_windows(void **state)
         /* Few blocks are read by themselves, and none twice. */
         assert_true(io.large > 5);
         assert_true(io.small < 20);
+        assert_int_equal(io.past, io.large);
+        assert_int_equal(io.os_reads_ahead, 0);
         assert_true(io.bytes < w.reader->data_end + io.large * 2 * RQ_READ_ALIGN);
         assert_int_equal(window_bytes(&w), 0); /* all were used */
         scan_clear(&x);
@@ -312,7 +362,7 @@ static void a_long_scan_reads_windows(void **state)
 static void rows_do_not_depend_on_when_windows_are_read(void **state)
 {
     (void)state;
-    static const uint64_t caches[] = {CACHE, 8 << 20, 1 << 20};
+    static const uint64_t caches[] = {CACHE, 32 << 20, 1 << 20};
     for (unsigned i = 0; i < 18; i++) {
         world w;
         scan x;
@@ -447,6 +497,77 @@ static void windows_may_outlive_the_scan(void **state)
     }
 }
 
+/* Where memory has room for a few windows, as many scans as there are files in a region share it: none reads a byte
+ * twice, and none uses the operating system's read-ahead, which reads what others' windows read. */
+static void scans_that_share_little_memory_read_nothing_twice(void **state)
+{
+    (void)state;
+    enum { SCANS = 4 };
+    world w;
+    static scan scans[SCANS];
+    rq_hfile_options o = small_blocks();
+    begin_with(&w, &o, 32 << 20);
+    for (int i = 0; i < SCANS; i++)
+        scan_init(&scans[i], &w, i * (ROWS / SCANS), false);
+    for (int at = 0; at < ROWS / SCANS; at += 50)
+        for (int i = 0; i < SCANS; i++) {
+            assert_true(go_on(&scans[i], &w, 50));
+            if (rq_random_below(&w.random, 4) == 0) run_all();
+        }
+    assert_int_equal(io.os_reads_ahead, 0);
+    /* Besides, what is ahead of the scans at the end: it is in the next one's part. */
+    uint64_t ahead = SCANS * ((uint64_t)1 << 20);
+    assert_true(io.bytes < w.reader->data_end + ahead + io.large * 2 * RQ_READ_ALIGN);
+    for (int i = 0; i < SCANS; i++)
+        scan_clear(&scans[i]);
+    end(&w);
+}
+
+/* Single parts that the page cache is to keep are read by windows, too. */
+static void short_parts_do_not_turn_read_ahead_on(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        world w;
+        scan x;
+        begin(&w);
+        io.others = RQ_READ_AHEAD;
+        io.plans = way == 0 ? 100 : 0; /* of the second half */
+        scan_init(&x, &w, 0, false);
+        io.plans = 50;
+        assert_true(go_on(&x, &w, 300));
+        io.plans = way == 0 ? 100 : 0;
+        assert_true(go_on(&x, &w, ROWS / 2));
+        if (way == 0) assert_true(io.past > 0);
+        assert_int_equal(io.os_reads_ahead > 0, way == 1);
+        scan_clear(&x);
+        end(&w);
+    }
+}
+
+/* Reads of gets, which are submitted behind the windows of all scans, are behind a few of them only. */
+static void few_windows_are_in_the_pool(void **state)
+{
+    (void)state;
+    enum { SCANS = 40 };
+    world w;
+    static scan scans[SCANS];
+    begin(&w);
+    for (int i = 0; i < SCANS; i++) {
+        scan_init(&scans[i], &w, i * (ROWS / SCANS), false);
+        while (go_on(&scans[i], &w, 1) && w.cache->windows.count <= (uint32_t)i / 2) {
+        }
+    }
+    assert_true(w.cache->windows.tasks > 8);
+    assert_true(manual.most <= 8);
+    run_all();
+    assert_int_equal(w.cache->windows.tasks, 0);
+    assert_true(manual.most <= 8);
+    for (int i = 0; i < SCANS; i++)
+        scan_clear(&scans[i]);
+    end(&w);
+}
+
 /* Scans for which there is no memory go on without windows. */
 static void many_scans_stay_within_the_bound(void **state)
 {
@@ -455,7 +576,7 @@ static void many_scans_stay_within_the_bound(void **state)
     world w;
     static scan scans[SCANS];
     rq_hfile_options o = small_blocks();
-    begin_with(&w, &o, 16 << 20);
+    begin_with(&w, &o, 32 << 20);
     rq_block_cache_stats stats;
     for (int i = 0; i < SCANS; i++)
         scan_init(&scans[i], &w, i * 20, false);
@@ -468,7 +589,7 @@ static void many_scans_stay_within_the_bound(void **state)
     }
     assert_true(window_bytes(&w) > 0);
     rq_block_cache_get_stats(w.cache, &stats);
-    assert_int_equal(stats.capacity_bytes, (16 << 20) - rq__windows_bytes_max(16 << 20));
+    assert_int_equal(stats.capacity_bytes, (32 << 20) - rq__windows_bytes_max(32 << 20));
     for (int i = 0; i < SCANS; i++)
         scan_clear(&scans[i]);
     /* They were left behind; a trim frees them when they are old, and returns their share. */
@@ -478,7 +599,7 @@ static void many_scans_stay_within_the_bound(void **state)
     rq_block_cache_trim(w.cache, 1);
     assert_int_equal(window_bytes(&w), 0);
     rq_block_cache_get_stats(w.cache, &stats);
-    assert_int_equal(stats.capacity_bytes, 16 << 20);
+    assert_int_equal(stats.capacity_bytes, 32 << 20);
     end(&w);
 }
 
@@ -489,9 +610,9 @@ static void old_windows_make_room(void **state)
     world w;
     scan x;
     rq_hfile_options o = small_blocks();
-    begin_with(&w, &o, 8 << 20);
-    for (int i = 0; i < 10; i++) {
-        scan_init(&x, &w, i * 950, false);
+    begin_with(&w, &o, 32 << 20);
+    for (int i = 0; i < 45; i++) {
+        scan_init(&x, &w, i * 220, false);
         assert_true(go_on(&x, &w, 200));
         run_all();
         scan_clear(&x);
@@ -517,7 +638,29 @@ typedef struct worker {
     world *w;
     uint64_t seed;
     const char *broken;
+    rq_task task;
+    sem_t ended; /* the task */
+    rq_read_ctx *ctx;
+    rq_err rc; /* of the task */
 } worker;
+
+static void fulfil_for(rq_task *task)
+{
+    worker *me = RQ_CONTAINER_OF(task, worker, task);
+    me->rc = rq_read_ctx_fulfil(me->ctx, NULL);
+    sem_post(&me->ended);
+}
+
+static rq_err get_block_on_thread(worker *me, rq_random *random, rq_read_ctx *ctx)
+{
+    me->task.run = fulfil_for;
+    me->ctx = ctx;
+    if (rq_random_below(random, 2) == 0 || !rq_read_ctx_wait(ctx, &me->task))
+        fulfil_for(&me->task);
+    while (sem_wait(&me->ended) != 0) {
+    }
+    return me->rc;
+}
 
 static void scan_on_thread(worker *me, rq_random *random, int from, int count)
 {
@@ -531,7 +674,8 @@ static void scan_on_thread(worker *me, rq_random *random, int from, int count)
         rq_err rc;
         while ((rc = i == from ? rq_hfile_scanner_seek(&s, &ctx, &key, NULL)
                                : rq_hfile_scanner_next(&s, &ctx, NULL)) == RQ_E_AGAIN)
-            if (rq_read_ctx_fulfil(&ctx, NULL) != RQ_OK) me->broken = "a block cannot be read";
+            if (get_block_on_thread(me, random, &ctx) != RQ_OK)
+                me->broken = "a block cannot be read";
         if (rc != RQ_OK)
             me->broken = "a row is missing";
         else if (!rq_slice_eq(rq_cell_row(rq_hfile_scanner_cell(&s)), rq_slice_cstr(row)))
@@ -573,23 +717,27 @@ static void threads_share_windows(void **state)
     rq_block_cache_free(w.cache);
     w.vfs.base.read = read_bytes; /* without counters */
     w.vfs.base.try_read = no_try_read;
+    w.vfs.base.read_past = NULL;
+    w.vfs.base.in_sequence = NULL;
     rq_executor *executor;
     const unsigned threads[RQ_POOL_COUNT] = {
         [RQ_POOL_READ] = 3,          [RQ_POOL_FLUSH] = 1, [RQ_POOL_COMPACT] = 1,
         [RQ_POOL_COMPACT_LARGE] = 1, [RQ_POOL_CODEC] = 1, [RQ_POOL_CALL] = 1,
         [RQ_POOL_WORK] = 1};
     assert_int_equal(rq_thread_executor_new(threads, &executor), RQ_OK);
-    assert_int_equal(rq_block_cache_new(24 << 20, &w.cache), RQ_OK);
+    assert_int_equal(rq_block_cache_new(32 << 20, &w.cache), RQ_OK);
     rq_block_cache_make_ready(w.cache, executor);
     open_again(&w);
     pthread_t handles[THREADS];
     worker workers[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {
-        workers[i] = (worker){&w, i, NULL};
+        workers[i] = (worker){.w = &w, .seed = i};
+        assert_int_equal(sem_init(&workers[i].ended, 0, 0), 0);
         assert_int_equal(pthread_create(&handles[i], NULL, work, &workers[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(handles[i], NULL);
+        sem_destroy(&workers[i].ended);
         if (workers[i].broken != NULL) fail_msg("%s", workers[i].broken);
     }
     end(&w); /* with reads in flight, perhaps */
@@ -605,6 +753,9 @@ int main(void)
         cmocka_unit_test(a_scan_that_stops_wastes_little),
         cmocka_unit_test(an_error_is_reported_at_its_block),
         cmocka_unit_test(windows_may_outlive_the_scan),
+        cmocka_unit_test(scans_that_share_little_memory_read_nothing_twice),
+        cmocka_unit_test(short_parts_do_not_turn_read_ahead_on),
+        cmocka_unit_test(few_windows_are_in_the_pool),
         cmocka_unit_test(many_scans_stay_within_the_bound),
         cmocka_unit_test(old_windows_make_room),
         cmocka_unit_test(threads_share_windows),
