@@ -388,6 +388,7 @@ void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret)
         ret->memory_bytes += s->memory.bytes;
         (void)pthread_mutex_unlock(&s->lock);
     }
+    rq__windows_get_stats(&c->windows, ret);
     if (c->second != NULL) rq__second_level_get_stats(c->second, ret);
 }
 

@@ -64,6 +64,12 @@ uint64_t rq__windows_bytes_max(uint64_t capacity)
     return capacity / SHARE < BYTES_MAX ? capacity / SHARE : BYTES_MAX;
 }
 
+/* Its memory without blocks. */
+static uint64_t frame_of(const rq__window *w)
+{
+    return sizeof *w + w->count * sizeof w->blocks[0];
+}
+
 /* --- lists; under the lock -------------------------------------------------------------------- */
 
 static void unlink_from_reader(rq__window *w)
@@ -89,6 +95,7 @@ static void drop(rq__windows *all, rq__window *w, rq__window **victims)
     unlink_from_reader(w);
     all->count--;
     all->bytes -= w->charge;
+    all->unused += w->charge - frame_of(w); /* its blocks */
     w->next = *victims;
     *victims = w;
 }
@@ -239,7 +246,7 @@ static void read_window(rq__window *w)
 
 static uint64_t memory_of(const rq__window *w)
 {
-    uint64_t sum = sizeof *w + w->count * sizeof w->blocks[0];
+    uint64_t sum = frame_of(w);
     for (uint32_t i = 0; i < w->count; i++)
         if (w->blocks[i].block != NULL) sum += w->blocks[i].block->heap_len;
     return sum;
@@ -254,6 +261,7 @@ static rq_task *end_read(rq__windows *all, rq__window *w)
     rq_task *waiting = w->waiting;
     w->waiting = NULL;
     all->bytes = all->bytes - w->charge + memory;
+    all->read += memory - frame_of(w);
     w->charge = memory;
     w->used_ns = now_ns(all);
     w->state = READ;
@@ -524,6 +532,15 @@ void rq__windows_forget(rq_hfile_reader *r)
         drop(all, w, &victims);
     (void)pthread_mutex_unlock(&all->lock);
     free_victims(all, victims);
+}
+
+void rq__windows_get_stats(rq__windows *all, rq_block_cache_stats *ret)
+{
+    (void)pthread_mutex_lock(&all->lock);
+    ret->ahead_bytes = all->read;
+    ret->ahead_unused_bytes = all->unused;
+    ret->ahead_now_bytes = all->bytes;
+    (void)pthread_mutex_unlock(&all->lock);
 }
 
 bool rq__windows_drop_old(rq__windows *all)

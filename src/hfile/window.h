@@ -47,7 +47,8 @@ typedef struct rq__windows {
     uint32_t count;
     uint32_t running; /* tasks in the pool */
     uint64_t bytes;   /* charged */
-    uint64_t looked_ns; /* when old windows were looked for */
+    uint64_t read, unused; /* bytes of blocks so far; of them, freed without being taken */
+    uint64_t looked_ns;    /* when old windows were looked for */
     uint32_t tasks;     /* of this queue and in the pool */
     rq_latch *no_task; /* opened when the last task has ended; NULL: nobody waits */
 } rq__windows;
@@ -57,6 +58,9 @@ void rq__windows_init(rq__windows *w);
 void rq__windows_clear(rq__windows *w);
 /* Most bytes in a cache of this capacity. */
 uint64_t rq__windows_bytes_max(uint64_t capacity);
+struct rq_block_cache_stats;
+/* Fills the counters of windows. */
+void rq__windows_get_stats(rq__windows *w, struct rq_block_cache_stats *ret);
 /* Frees the windows that were not used for some seconds; returns whether there are still others. */
 bool rq__windows_drop_old(rq__windows *w);
 
