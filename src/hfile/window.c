@@ -77,7 +77,7 @@ static void unlink_from_reader(rq__window *w)
     rq_hfile_reader *r = w->reader;
     rq__window *first = atomic_load_explicit(&r->windows, memory_order_relaxed);
     if (first == w) {
-        atomic_store_explicit(&r->windows, w->next_of_reader, memory_order_relaxed);
+        atomic_store_explicit(&r->windows, w->next_of_reader, memory_order_release);
         return;
     }
     while (first->next_of_reader != w)
@@ -452,7 +452,7 @@ bool rq__window_ask(rq_hfile_reader *r, const rq__window_wish *wish)
     return fits;
 }
 
-/* Takes the block of a read window. */
+/* Removes the block from a read window. */
 static rq_hfile_block *take(rq__windows *all, rq__window *w, uint32_t entry, rq__window **victims)
 {
     rq_hfile_block *b = w->blocks[entry].block;
@@ -462,6 +462,20 @@ static rq_hfile_block *take(rq__windows *all, rq__window *w, uint32_t entry, rq_
     w->used_ns = now_ns(all);
     if (is_empty_from(w, entry)) drop(all, w, victims);
     return b;
+}
+
+static rq_hfile_block *use(rq__windows *all, rq__window *w, uint32_t entry, bool keep,
+                           rq__window **victims)
+{
+    if (!keep) return take(all, w, entry, victims);
+    w->used_ns = now_ns(all);
+    return rq__block_ref(w->blocks[entry].block);
+}
+
+/* The file has another number since the block was read (rq__cache_evict_file): it would not be found by that. */
+static bool is_outdated(const rq_hfile_reader *r, const rq__window *w, uint32_t entry)
+{
+    return w->state == READ && w->blocks[entry].block->file_id != rq__reader_file_id(r);
 }
 
 /* Reads a window whose task has not begun. The lock is held, but not during the read. */
@@ -476,9 +490,11 @@ static void read_instead(rq__windows *all, rq__window *w)
     (void)pthread_mutex_lock(&all->lock);
 }
 
-rq_err rq__window_take(rq_hfile_reader *r, uint64_t offset, bool may_block, rq_hfile_block **ret)
+rq_err rq__window_take(rq_hfile_reader *r, uint64_t offset, bool may_block, bool keep,
+                       rq_hfile_block **ret)
 {
     rq_err rc = RQ_OK;
+    rq_hfile_block *outdated = NULL;
     *ret = NULL;
     if (atomic_load_explicit(&r->windows, memory_order_relaxed) == NULL) return RQ_OK;
     rq__windows *all = windows_of(r);
@@ -486,8 +502,11 @@ rq_err rq__window_take(rq_hfile_reader *r, uint64_t offset, bool may_block, rq_h
     uint32_t entry;
     (void)pthread_mutex_lock(&all->lock);
     while (*ret == NULL && (w = find(r, offset, &entry)) != NULL) {
-        if (w->state == READ)
-            *ret = take(all, w, entry, &victims);
+        if (is_outdated(r, w, entry)) {
+            rq__hfile_block_unref(outdated);
+            outdated = take(all, w, entry, &victims);
+        } else if (w->state == READ)
+            *ret = use(all, w, entry, keep, &victims);
         else if (!may_block)
             rc = RQ_E_AGAIN;
         else if (w->state == ASKED)
@@ -498,9 +517,23 @@ rq_err rq__window_take(rq_hfile_reader *r, uint64_t offset, bool may_block, rq_h
     }
     (void)pthread_mutex_unlock(&all->lock);
     free_victims(all, victims);
-    /* The file may have another number since the read (rq__cache_evict_file). */
-    if (*ret != NULL) (*ret)->file_id = rq__reader_file_id(r);
+    rq__hfile_block_unref(outdated);
     return rc;
+}
+
+void rq__window_pass(rq_hfile_reader *r, uint64_t offset)
+{
+    if (atomic_load_explicit(&r->windows, memory_order_relaxed) == NULL) return;
+    rq__windows *all = windows_of(r);
+    rq__window *victims = NULL;
+    rq_hfile_block *b = NULL;
+    uint32_t entry;
+    (void)pthread_mutex_lock(&all->lock);
+    rq__window *w = find(r, offset, &entry);
+    if (w != NULL && w->state == READ) b = take(all, w, entry, &victims);
+    (void)pthread_mutex_unlock(&all->lock);
+    free_victims(all, victims);
+    rq__hfile_block_unref(b);
 }
 
 bool rq__window_wait(rq_hfile_reader *r, uint64_t offset, rq_task *task)
@@ -521,10 +554,11 @@ bool rq__window_wait(rq_hfile_reader *r, uint64_t offset, rq_task *task)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* Tasks hold their reader, so all of its windows are read, or there is none. */
+/* Tasks hold their reader, so all of its windows are read, or there is none. Another thread that has dropped the last
+ * one does not use the reader any more. */
 void rq__windows_forget(rq_hfile_reader *r)
 {
-    if (atomic_load_explicit(&r->windows, memory_order_relaxed) == NULL) return;
+    if (atomic_load_explicit(&r->windows, memory_order_acquire) == NULL) return;
     rq__windows *all = windows_of(r);
     rq__window *victims = NULL, *w;
     (void)pthread_mutex_lock(&all->lock);

@@ -8,7 +8,7 @@
  *   reader.c ── take ──► the block, while the next windows are read
  *
  * A window belongs to the reader, not to a scanner, because a scan's scanners are freed and made again; so
- * another scan of these blocks can use it. It is freed when its last block has been taken, or its reader is
+ * another scan of these blocks can use it. It is freed when its last block has been used, or its reader is
  * closed. A scan that stops leaves its windows behind: they are freed by rq__windows_drop_old, which is also
  * called when memory is needed for others.
  *
@@ -86,9 +86,13 @@ rq__window_room rq__window_room_for(rq_hfile_reader *r, const rq__window_wish *w
 /* False: not made, as memory is short. Never waits. */
 bool rq__window_ask(rq_hfile_reader *r, const rq__window_wish *wish);
 /* Takes a block out of its window: *ret is a reference, NULL: no window has it. RQ_E_AGAIN (may_block
- * false): it is still being read. */
+ * false): it is still being read. `keep`: the block will not be cached, so it also stays in the window until
+ * rq__window_pass: a scan that is suspended inside the block needs it again. */
 RQ_NODISCARD
-rq_err rq__window_take(rq_hfile_reader *r, uint64_t offset, bool may_block, rq_hfile_block **ret);
+rq_err rq__window_take(rq_hfile_reader *r, uint64_t offset, bool may_block, bool keep,
+                       rq_hfile_block **ret);
+/* A scanner has moved on from the block. */
+void rq__window_pass(rq_hfile_reader *r, uint64_t offset);
 /* Whether a window is to have the block, and is not read yet. If so, the task runs when it has been read, on a
  * thread of RQ_POOL_READ. */
 bool rq__window_wait(rq_hfile_reader *r, uint64_t offset, rq_task *task);

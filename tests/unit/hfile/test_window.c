@@ -356,6 +356,50 @@ static void a_long_scan_reads_windows(void **state)
     }
 }
 
+/* A scan that is suspended inside a block finds the block again, also if its blocks are not cached. */
+static void a_suspended_scan_reads_no_block_twice(void **state)
+{
+    (void)state;
+    for (int cache = 0; cache < 2; cache++) {
+        world w;
+        scan x;
+        begin(&w);
+        scan_init(&x, &w, 0, cache == 1);
+        while (go_on(&x, &w, 1 + (int)rq_random_below(&w.random, 20))) {
+            park(&x, &w);
+            run_all();
+        }
+        assert_int_equal(x.rc, RQ_E_END);
+        assert_int_equal(x.next, ROWS);
+        assert_true(io.small < 20);
+        assert_true(io.bytes < w.reader->data_end + io.large * 2 * RQ_READ_ALIGN + 20 * 2 * BLOCK);
+        assert_int_equal(window_bytes(&w), 0);
+        scan_clear(&x);
+        end(&w);
+    }
+}
+
+/* The cache's blocks of the file are dropped by an operator. */
+static void windows_of_an_evicted_file_are_read_again(void **state)
+{
+    (void)state;
+    for (int cache = 0; cache < 2; cache++) {
+        world w;
+        scan x;
+        begin(&w);
+        scan_init(&x, &w, 0, cache == 1);
+        while (go_on(&x, &w, 700)) {
+            (void)rq__cache_evict_file(w.reader->cached);
+            park(&x, &w);
+            run_all();
+        }
+        assert_int_equal(x.rc, RQ_E_END);
+        assert_int_equal(x.next, ROWS);
+        scan_clear(&x);
+        end(&w);
+    }
+}
+
 /* In any order of events, with any plan, encoding and compression, through caches that are too small. */
 static void rows_do_not_depend_on_when_windows_are_read(void **state)
 {
@@ -747,6 +791,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_scan_reads_windows),
+        cmocka_unit_test(a_suspended_scan_reads_no_block_twice),
+        cmocka_unit_test(windows_of_an_evicted_file_are_read_again),
         cmocka_unit_test(rows_do_not_depend_on_when_windows_are_read),
         cmocka_unit_test(short_and_reversed_scans_read_none),
         cmocka_unit_test(a_scan_that_stops_wastes_little),
