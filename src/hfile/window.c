@@ -18,7 +18,7 @@
 #define COUNT_MAX 256                   /* windows of a cache */
 #define BYTES_MAX ((uint64_t)128 << 20) /* more do not make a device faster */
 #define SHARE 8                         /* of the capacity */
-#define AT_LEAST 8                      /* windows of the greatest length have room */
+#define AT_LEAST 6                      /* windows of the greatest length have room */
 #define RUNNING_MAX 8                   /* more do not make a device faster */
 #define OLD_NS UINT64_C(2000000000)
 #define LOOK_NS (OLD_NS / 8) /* between two searches for old windows */
@@ -503,9 +503,10 @@ rq_err rq__window_take(rq_hfile_reader *r, uint64_t offset, bool may_block, bool
     (void)pthread_mutex_lock(&all->lock);
     while (*ret == NULL && (w = find(r, offset, &entry)) != NULL) {
         if (is_outdated(r, w, entry)) {
-            rq__hfile_block_unref(outdated);
             outdated = take(all, w, entry, &victims);
-        } else if (w->state == READ)
+            break;
+        }
+        if (w->state == READ)
             *ret = use(all, w, entry, keep, &victims);
         else if (!may_block)
             rc = RQ_E_AGAIN;
