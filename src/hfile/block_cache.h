@@ -42,8 +42,9 @@ typedef struct rq_block_cache_stats {
     uint64_t family_bytes;   /* of the counters of families, outside the capacity */
     uint64_t mapped_bytes;   /* the cache's own pages: used, pinned and free */
     uint64_t capacity_bytes; /* without the shares of the second level and of windows */
-    uint64_t ahead_bytes, ahead_unused_bytes; /* read in advance for scans; of them, freed without being used */
-    uint64_t ahead_now_bytes;                 /* charged for it now */
+    uint64_t ahead_bytes,
+        ahead_unused_bytes;   /* read in advance for scans; of them, freed without being used */
+    uint64_t ahead_now_bytes; /* charged for it now */
     /* the second level; all 0 without one */
     bool second_on; /* it has not been switched off */
     uint64_t second_hits, second_misses;

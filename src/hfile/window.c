@@ -227,8 +227,7 @@ static void read_blocks(rq__window *w, uint32_t first, uint32_t last)
     rq_error_clear(&why);
     rq_err rc = w->past ? rq_file_read_past(r->file, bytes, len, from, &got, &why)
                         : rq_file_read(r->file, bytes, len, from, &got, &why);
-    if (rc == RQ_OK)
-        make_blocks(w, first, last, rq_slice_of(bytes, got), from);
+    if (rc == RQ_OK) make_blocks(w, first, last, rq_slice_of(bytes, got), from);
     rq__slab_give(r->cache->slab, room, charge);
 }
 

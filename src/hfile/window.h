@@ -45,12 +45,12 @@ typedef struct rq__windows {
     rq__window *all;
     rq__window *queued, *last_queued; /* whose tasks are not in the pool yet */
     uint32_t count;
-    uint32_t running; /* tasks in the pool */
-    uint64_t bytes;   /* charged */
+    uint32_t running;      /* tasks in the pool */
+    uint64_t bytes;        /* charged */
     uint64_t read, unused; /* bytes of blocks so far; of them, freed without being taken */
     uint64_t looked_ns;    /* when old windows were looked for */
-    uint32_t tasks;     /* of this queue and in the pool */
-    rq_latch *no_task; /* opened when the last task has ended; NULL: nobody waits */
+    uint32_t tasks;        /* of this queue and in the pool */
+    rq_latch *no_task;     /* opened when the last task has ended; NULL: nobody waits */
 } rq__windows;
 
 void rq__windows_init(rq__windows *w);

@@ -157,8 +157,8 @@ static void write_rows(world *w, const rq_hfile_options *options)
     for (int i = 0; i < ROWS; i++) {
         char row[16];
         row_of(row, i);
-        for (size_t k = 0; k < VALUE; k++)
-            value[k] = (uint8_t)rq_random_below(&w->random, k % 3 == 0 ? 256 : 4);
+        for (size_t k = 0; k + sizeof(uint64_t) <= VALUE; k += sizeof(uint64_t))
+            rq_put_be64(value + k, rq_random_next(&w->random) & UINT64_C(0xff0303ff0303ff03));
         rq_cell cell = {.row = (const uint8_t *)row,
                         .row_len = (uint16_t)strlen(row),
                         .family = (const uint8_t *)"f",
@@ -698,8 +698,7 @@ static rq_err get_block_on_thread(worker *me, rq_random *random, rq_read_ctx *ct
 {
     me->task.run = fulfil_for;
     me->ctx = ctx;
-    if (rq_random_below(random, 2) == 0 || !rq_read_ctx_wait(ctx, &me->task))
-        fulfil_for(&me->task);
+    if (rq_random_below(random, 2) == 0 || !rq_read_ctx_wait(ctx, &me->task)) fulfil_for(&me->task);
     while (sem_wait(&me->ended) != 0) {
     }
     return me->rc;
