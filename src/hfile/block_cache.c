@@ -43,8 +43,8 @@ void rq__hfile_block_unref(rq_hfile_block *b)
 {
     if (b == NULL || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1) return;
     /* Removed for good: the cache's own reference is dropped. */
-    if (b->cache != NULL)
-        atomic_fetch_sub_explicit(&b->cache->pinned, b->node.charge, memory_order_relaxed);
+    rq_block_cache *c = atomic_load_explicit(&b->cache, memory_order_relaxed);
+    if (c != NULL) atomic_fetch_sub_explicit(&c->pinned, b->node.charge, memory_order_relaxed);
     rq__sidecar_free(b->slab, atomic_load_explicit(&b->sidecar, memory_order_relaxed));
     rq__slab_give(b->slab, b, b->heap_len);
 }
@@ -501,7 +501,7 @@ static void add_block(rq_block_cache *c, unsigned which, rq__cache_file *f, rq_h
     rq__family_counters *n = counters_of(c, s, f);
     b->node.charge = b->heap_len;
     evict_to(c, s, s->capacity - b->node.charge, victims);
-    b->cache = c;
+    atomic_store_explicit(&b->cache, c, memory_order_release);
     b->resident = true;
     b->file = rq__cache_file_ref(f);
     /* Searches the slot again: the table may have changed. */
@@ -591,7 +591,7 @@ void rq__cache_demote_file(rq__cache_file *f)
 
 void rq__cache_grow(rq_hfile_block *b, size_t more)
 {
-    rq_block_cache *c = b->cache;
+    rq_block_cache *c = atomic_load_explicit(&b->cache, memory_order_acquire);
     if (c == NULL) return;
     shard *s = &c->shards[shard_of(c, b->node.hash)];
     rq_hfile_block *victims = NULL;

@@ -298,6 +298,23 @@ static bool may_start(rq__windows *all, rq__window *w)
     return false;
 }
 
+/* An op waits for the window: if its task is not in the pool yet, it is submitted before those of windows that nobody
+ * waits for. These may be many, and the op may be a get of one block. Under the lock. */
+static void advance(rq__windows *all, rq__window *w)
+{
+    rq__window **to = &all->queued, *before = NULL;
+    while (*to != NULL && *to != w && (*to)->waiting != NULL)
+        to = &(*to)->next_queued;
+    rq__window **at = to;
+    for (; *at != NULL && *at != w; at = &before->next_queued)
+        before = *at;
+    if (*at == NULL || at == to) return;
+    *at = w->next_queued;
+    if (all->last_queued == w) all->last_queued = before;
+    w->next_queued = *to;
+    *to = w;
+}
+
 /* A task has ended: the next one takes its place. */
 static void start_next(rq__windows *all)
 {
@@ -545,6 +562,7 @@ bool rq__window_wait(rq_hfile_reader *r, uint64_t offset, rq_task *task)
     rq__window *w = find(r, offset, &entry);
     bool waits = w != NULL && w->state != READ;
     if (waits) {
+        if (w->waiting == NULL) advance(all, w);
         task->next = w->waiting;
         w->waiting = task;
     }

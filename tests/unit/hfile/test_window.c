@@ -11,6 +11,7 @@
 #include "memory_vfs.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,13 @@ static void run_one(size_t at)
 {
     rq_task *task = manual.tasks[at];
     manual.tasks[at] = manual.tasks[--manual.count];
+    task->run(task);
+}
+
+static void run_first(void)
+{
+    rq_task *task = manual.tasks[0];
+    memmove(manual.tasks, manual.tasks + 1, --manual.count * sizeof manual.tasks[0]);
     task->run(task);
 }
 
@@ -611,6 +619,53 @@ static void few_windows_are_in_the_pool(void **state)
     end(&w);
 }
 
+static void stop_waiting(rq_task *task)
+{
+    RQ_CONTAINER_OF(task, scan, task)->waits = false;
+}
+
+/* Windows of other scans that nobody waits for yet are read later. */
+static void a_window_that_is_waited_for_is_read_next(void **state)
+{
+    (void)state;
+    enum { SCANS = 12 };
+    world w;
+    static scan scans[SCANS];
+    begin(&w);
+    manual.rests = true;
+    for (int i = 0; i < SCANS; i++) {
+        scan_init(&scans[i], &w, i * (ROWS / SCANS), false);
+        for (uint32_t before = w.cache->windows.count; w.cache->windows.count == before;)
+            assert_true(go_on(&scans[i], &w, 1));
+    }
+    /* The last ones' windows are the last in the queue; they are waited for one after the other. */
+    const rq__window *queued = w.cache->windows.queued, *last = w.cache->windows.last_queued;
+    assert_true(queued != NULL && queued != last);
+    for (int i = SCANS - 2; i < SCANS; i++) {
+        scan *x = &scans[i];
+        while ((x->rc = move(x, &w)) == RQ_OK)
+            x->next++;
+        assert_int_equal(x->rc, RQ_E_AGAIN);
+        x->task.run = stop_waiting;
+        x->waits = true;
+        assert_true(rq_read_ctx_wait(&x->ctx, &x->task));
+    }
+    assert_ptr_not_equal(w.cache->windows.last_queued, last);
+    /* Each task that ends submits one: the windows are read by the tasks behind those in the pool now. */
+    for (size_t in_pool = manual.count; in_pool > 0; in_pool--)
+        run_first();
+    for (int i = 0; i < 2; i++) {
+        run_first();
+        assert_false(scans[SCANS - 2 + i].waits);
+        assert_true(i == 1 || scans[SCANS - 1].waits);
+    }
+    run_all();
+    assert_int_equal(w.cache->windows.tasks, 0);
+    for (int i = 0; i < SCANS; i++)
+        scan_clear(&scans[i]);
+    end(&w);
+}
+
 /* Scans for which there is no memory go on without windows. */
 static void many_scans_stay_within_the_bound(void **state)
 {
@@ -674,6 +729,57 @@ static void old_windows_make_room(void **state)
 }
 
 /* --- threads ----------------------------------------------------------------------------------- */
+
+typedef struct cacher {
+    scan x;
+    bool went_on;
+    _Atomic bool ended; /* relaxed: it orders nothing else between the threads */
+} cacher;
+
+static void *cache_blocks(void *arg)
+{
+    cacher *c = arg;
+    c->went_on = go_on(&c->x, c->x.w, 40);
+    atomic_store_explicit(&c->ended, true, memory_order_relaxed);
+    return NULL;
+}
+
+/* A scan whose blocks are not cached uses a block that another scan takes out of the window and caches meanwhile.
+ * (ThreadSanitizer watches the block's fields.) */
+static void a_block_is_cached_while_another_scan_uses_it(void **state)
+{
+    (void)state;
+    world w;
+    scan x;
+    cacher c = {.ended = false};
+    pthread_t thread;
+    begin(&w);
+    scan_init(&x, &w, 0, false);
+    assert_true(go_on(&x, &w, 200));
+    run_all();
+    assert_true(go_on(&x, &w, 200));
+    while (x.s.pos != 0) /* up to a block's first row */
+        assert_true(go_on(&x, &w, 1));
+    rq_hfile_block *block = x.s.block;
+    scan_init(&c.x, &w, x.next - 30, true);
+    assert_int_equal(pthread_create(&thread, NULL, cache_blocks, &c), 0);
+    while (!atomic_load_explicit(&c.ended, memory_order_relaxed))
+        sched_yield();
+    for (int i = 0; i < 3; i++) { /* the second search in a block makes a table of it */
+        char row[16];
+        row_of(row, x.next++);
+        rq_cell key = rq_cell_first_on_row(rq_slice_cstr(row));
+        assert_int_equal(rq_hfile_scanner_reseek(&x.s, &x.ctx, &key, &w.why), RQ_OK);
+        assert_ptr_equal(x.s.block, block);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(c.went_on);
+    assert_true(block->resident);
+    assert_non_null(atomic_load(&block->sidecar));
+    scan_clear(&c.x);
+    scan_clear(&x);
+    end(&w);
+}
 
 enum { THREADS = 4 };
 
@@ -800,8 +906,10 @@ int main(void)
         cmocka_unit_test(scans_that_share_little_memory_read_nothing_twice),
         cmocka_unit_test(a_short_part_does_not_turn_read_ahead_on),
         cmocka_unit_test(few_windows_are_in_the_pool),
+        cmocka_unit_test(a_window_that_is_waited_for_is_read_next),
         cmocka_unit_test(many_scans_stay_within_the_bound),
         cmocka_unit_test(old_windows_make_room),
+        cmocka_unit_test(a_block_is_cached_while_another_scan_uses_it),
         cmocka_unit_test(threads_share_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
