@@ -5,8 +5,8 @@
  * References to a window: one of the lists (its reader's and the cache's), one of its task, and one of a
  * thread that reads it in the task's place. The task also holds a reference to the reader.
  *
- * At most RUNNING_MAX tasks are in the pool; the others wait in the cache's queue, and each that ends submits the next
- * one. So reads that are submitted meanwhile, as those of gets, wait for at most so many windows.
+ * At most RUNNING_MAX tasks are in the pool; the others wait in the cache's queue, those first that an op
+ * waits for, and each that ends submits the next one. So reads that are submitted meanwhile, as those of gets, wait for at most so many windows.
  */
 #include "hfile/window.h"
 
