@@ -44,7 +44,8 @@ struct rq_hfile_block {
 
     /* The cache's, too. */
     bool resident;
-    rq_block_cache *cache;             /* NULL: was never in a cache */
+    /* NULL: was never in a cache. Atomic: a block of a window may be put into the cache by one thread while others use it. */
+    _Atomic(rq_block_cache *) cache;
     struct rq__cache_file *file;       /* while resident: a reference */
     struct rq_hfile_block *file_next;  /* blocks of the same file in the shard */
     struct rq_hfile_block **file_link; /* the pointer to this block in that list */

@@ -43,8 +43,8 @@ void rq__hfile_block_unref(rq_hfile_block *b)
 {
     if (b == NULL || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1) return;
     /* Removed for good: the cache's own reference is dropped. */
-    if (b->cache != NULL)
-        atomic_fetch_sub_explicit(&b->cache->pinned, b->node.charge, memory_order_relaxed);
+    rq_block_cache *c = atomic_load_explicit(&b->cache, memory_order_relaxed);
+    if (c != NULL) atomic_fetch_sub_explicit(&c->pinned, b->node.charge, memory_order_relaxed);
     rq__sidecar_free(b->slab, atomic_load_explicit(&b->sidecar, memory_order_relaxed));
     rq__slab_give(b->slab, b, b->heap_len);
 }
@@ -242,6 +242,7 @@ rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret)
     atomic_init(&c->next_file_id, 1);
     (void)pthread_mutex_init(&c->codec_lock, NULL);
     (void)pthread_mutex_init(&c->files_lock, NULL);
+    rq__windows_init(&c->windows);
     rq_err rc = rq__slab_new(&c->slab);
     if (rq__cache_index_init(&c->files) != RQ_OK || rq__cache_index_init(&c->families) != RQ_OK)
         rc = RQ_E_NO_MEMORY;
@@ -265,6 +266,7 @@ rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret)
 void rq_block_cache_make_ready(rq_block_cache *c, rq_executor *executor)
 {
     rq__slab_make_ready(c->slab, executor, atomic_load(&c->capacity));
+    c->windows.executor = executor;
 }
 
 static void evict_all(rq_block_cache *c, shard *s)
@@ -280,6 +282,7 @@ static void evict_all(rq_block_cache *c, shard *s)
 void rq_block_cache_free(rq_block_cache *c)
 {
     if (c == NULL) return;
+    rq__windows_clear(&c->windows);   /* a task may hold a reader */
     rq__second_level_free(c->second); /* its queue holds blocks */
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];
@@ -305,6 +308,7 @@ static uint64_t capacity_of(rq_block_cache *c)
 {
     uint64_t capacity = atomic_load(&c->capacity);
     uint64_t reserved = atomic_load(&c->reserved);
+    if (atomic_load(&c->has_windows)) reserved += rq__windows_bytes_max(capacity);
     return reserved < capacity ? capacity - reserved : 0;
 }
 
@@ -339,6 +343,12 @@ void rq__cache_reserve(rq_block_cache *c, uint64_t bytes)
     divide_capacity(c);
 }
 
+void rq__cache_grant_windows(rq_block_cache *c)
+{
+    if (!atomic_load(&c->has_windows) && !atomic_exchange(&c->has_windows, true))
+        divide_capacity(c);
+}
+
 rq_err rq_block_cache_add_file(rq_block_cache *c, const rq_block_cache_file *o, rq_error *why)
 {
     RQ_ASSERT(c->second == NULL);
@@ -347,6 +357,10 @@ rq_err rq_block_cache_add_file(rq_block_cache *c, const rq_block_cache_file *o, 
 
 void rq_block_cache_trim(rq_block_cache *c, unsigned share)
 {
+    if (!rq__windows_drop_old(&c->windows) && atomic_exchange(&c->has_windows, false)) {
+        if (rq__windows_drop_old(&c->windows)) atomic_store(&c->has_windows, true); /* a new one */
+        divide_capacity(c);
+    }
     rq__slab_trim(c->slab, share);
 }
 
@@ -374,6 +388,7 @@ void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret)
         ret->memory_bytes += s->memory.bytes;
         (void)pthread_mutex_unlock(&s->lock);
     }
+    rq__windows_get_stats(&c->windows, ret);
     if (c->second != NULL) rq__second_level_get_stats(c->second, ret);
 }
 
@@ -486,7 +501,7 @@ static void add_block(rq_block_cache *c, unsigned which, rq__cache_file *f, rq_h
     rq__family_counters *n = counters_of(c, s, f);
     b->node.charge = b->heap_len;
     evict_to(c, s, s->capacity - b->node.charge, victims);
-    b->cache = c;
+    atomic_store_explicit(&b->cache, c, memory_order_release);
     b->resident = true;
     b->file = rq__cache_file_ref(f);
     /* Searches the slot again: the table may have changed. */
@@ -576,7 +591,7 @@ void rq__cache_demote_file(rq__cache_file *f)
 
 void rq__cache_grow(rq_hfile_block *b, size_t more)
 {
-    rq_block_cache *c = b->cache;
+    rq_block_cache *c = atomic_load_explicit(&b->cache, memory_order_acquire);
     if (c == NULL) return;
     shard *s = &c->shards[shard_of(c, b->node.hash)];
     rq_hfile_block *victims = NULL;

@@ -5,6 +5,7 @@
 
 #include "hfile/block.h"
 #include "hfile/s3_fifo.h"
+#include "hfile/window.h"
 
 #include "base/macros.h"
 
@@ -56,9 +57,11 @@ struct rq_block_cache {
     unsigned shard_count;      /* a power of two */
     _Atomic uint64_t capacity; /* as configured */
     _Atomic uint64_t reserved; /* part of it that is not for blocks */
+    _Atomic bool has_windows;  /* their share is deducted, too */
     _Atomic uint64_t pinned;
     _Atomic uint64_t held;           /* bytes held by readers (held.c); resident or pinned */
     struct rq__second_level *second; /* NULL: none */
+    rq__windows windows;
     _Atomic uint64_t next_file_id;
     _Atomic uint64_t family_bytes; /* of the families' counters and names */
     pthread_mutex_t codec_lock;
@@ -80,6 +83,9 @@ static inline uint64_t rq__cache_hash(uint64_t file_id, uint64_t offset)
 /* Reserves bytes of the capacity for something other than blocks; replaces the former
  * reservation. No lock is held. */
 void rq__cache_reserve(rq_block_cache *c, uint64_t bytes);
+/* Deducts the windows' share from the capacity, until a trim finds no windows. May evict blocks; not
+ * called on an event loop. No lock is held. */
+void rq__cache_grant_windows(rq_block_cache *c);
 
 static inline void rq__count(_Atomic uint64_t *n, int64_t by)
 {

@@ -3,6 +3,7 @@
 #include "hfile/read_ctx.h"
 
 #include "hfile/reader_priv.h"
+#include "hfile/window.h"
 
 static void pin(rq_read_ctx *ctx, rq_hfile_block *b)
 {
@@ -44,6 +45,13 @@ rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
     }
     rq_hfile_reader_unref(need.reader);
     return rc;
+}
+
+bool rq_read_ctx_wait(const rq_read_ctx *ctx, rq_task *task)
+{
+    bool waits_for_other = ctx->wait != NULL && !ctx->wait->done;
+    return !waits_for_other && ctx->need.kind == RQ_BLOCK_DATA &&
+           rq__window_wait(ctx->need.reader, ctx->need.offset, task);
 }
 
 void rq_read_ctx_take_over(rq_read_ctx *ctx, rq_read_ctx *from)

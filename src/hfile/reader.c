@@ -14,6 +14,7 @@
 #include "hfile/encoding.h"
 #include "hfile/qualifiers.h"
 #include "hfile/reader_priv.h"
+#include "hfile/window.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,28 +29,38 @@
 
 /* --- loading a block -------------------------------------------------------------------------- */
 
-/* Of the bytes that the opening has read already. */
-static bool copy_from_end(const rq_hfile_reader *r, uint8_t *out, uint64_t offset, size_t len)
+/* Of bytes that have been read already. */
+static bool copy_from(rq_slice have, uint64_t have_offset, uint8_t *out, uint64_t offset,
+                      size_t len)
 {
-    if (RQ_LIKELY(r->end.len == 0) || offset < r->end_offset) return false;
-    uint64_t skipped = offset - r->end_offset;
-    if (skipped > r->end.len || len > r->end.len - skipped) return false;
-    memcpy(out, r->end.ptr + skipped, len);
+    if (RQ_LIKELY(have.len == 0) || offset < have_offset) return false;
+    uint64_t skipped = offset - have_offset;
+    if (skipped > have.len || len > have.len - skipped) return false;
+    memcpy(out, have.ptr + skipped, len);
     return true;
 }
 
-static rq_err read_bytes(rq_hfile_reader *r, bool may_block, uint8_t *out, uint64_t offset,
-                         size_t len, rq_error *why)
+static rq_err read_from(rq_hfile_reader *r, const rq__block_source *source, uint8_t *out,
+                        uint64_t offset, size_t len, rq_error *why)
 {
     size_t got;
-    if (copy_from_end(r, out, offset, len)) return RQ_OK;
-    RQ_TRY(may_block ? rq_file_read(r->file, out, len, offset, &got, why)
-                     : rq_file_try_read(r->file, out, len, offset, &got));
+    if (copy_from(source->have, source->have_offset, out, offset, len) ||
+        copy_from(r->end, r->end_offset, out, offset, len)) /* while the file is being opened */
+        return RQ_OK;
+    RQ_TRY(source->may_block ? rq_file_read(r->file, out, len, offset, &got, why)
+                             : rq_file_try_read(r->file, out, len, offset, &got));
     if (got != len)
         return rq_fail(why, RQ_E_CORRUPT,
                        "%s: block at offset %" PRIu64 ": the file ends %zu bytes too early",
                        r->path, offset, len - got);
     return RQ_OK;
+}
+
+static rq_err read_bytes(rq_hfile_reader *r, bool may_block, uint8_t *out, uint64_t offset,
+                         size_t len, rq_error *why)
+{
+    rq__block_source source = {.may_block = may_block};
+    return read_from(r, &source, out, offset, len, why);
 }
 
 static rq_err decompress(rq_hfile_reader *r, rq_slice packed, uint8_t *out, size_t raw_len)
@@ -65,9 +76,10 @@ static rq_err decompress(rq_hfile_reader *r, rq_slice packed, uint8_t *out, size
     return rc == RQ_E_MALFORMED ? RQ_E_CORRUPT : rc;
 }
 
-rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
-                           uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
+static rq_err load_raw(rq_hfile_reader *r, const rq__block_source *source, uint64_t offset,
+                       uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
 {
+    bool may_block = source->may_block;
     if (size < RQ_HFILE_HEADER_LEN || offset > r->data_end || size > r->data_end - offset)
         return rq_fail(why, RQ_E_CORRUPT,
                        "%s: an index names a block of %u bytes at offset %" PRIu64
@@ -80,14 +92,14 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
     rq_err rc;
     uint8_t *raw;
     if (packed) {
-        rq_buf_reset(scratch);
-        RQ_TRY(rq_buf_reserve(scratch, size));
-        raw = scratch->ptr;
+        rq_buf_reset(source->scratch);
+        RQ_TRY(rq_buf_reserve(source->scratch, size));
+        raw = source->scratch->ptr;
     } else {
         RQ_TRY(rq__block_new(r->cache, size, &b));
         raw = b->bytes;
     }
-    rc = read_bytes(r, may_block, raw, offset, size, why);
+    rc = read_from(r, source, raw, offset, size, why);
     if (rc == RQ_OK)
         rc = rq__block_verify(rq_slice_of(raw, size), r->trailer.compression, r->path, offset, &h,
                               why);
@@ -134,6 +146,13 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
     b->payload_len = h.raw_len;
     *ret = b;
     return RQ_OK;
+}
+
+rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
+                           uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
+{
+    rq__block_source source = {.scratch = scratch, .may_block = may_block};
+    return load_raw(r, &source, offset, size, kind, ret, why);
 }
 
 /* A block of the same position and kind with another payload. */
@@ -219,8 +238,15 @@ static rq_err decode_cells(rq_hfile_reader *r, rq_hfile_block *b, rq_buf *form, 
 rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
                        uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
 {
+    rq__block_source source = {.scratch = scratch, .may_block = may_block};
+    return rq__reader_load_from(r, &source, offset, size, kind, ret, why);
+}
+
+rq_err rq__reader_load_from(rq_hfile_reader *r, const rq__block_source *source, uint64_t offset,
+                            uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
+{
     rq_hfile_block *raw = NULL;
-    RQ_TRY(rq__reader_load_raw(r, scratch, may_block, offset, size, kind, &raw, why));
+    RQ_TRY(load_raw(r, source, offset, size, kind, &raw, why));
     rq_buf form = {0};
     rq_err rc = RQ_OK;
     rq__index_view v;
@@ -274,6 +300,16 @@ static rq_hfile_block *find_pin(const rq_read_ctx *ctx, uint64_t file_id, uint64
     return NULL;
 }
 
+/* Loads a block that is in no cache: from a window, or from the HFile. */
+static rq_err load_missing(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint32_t size,
+                           rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
+{
+    if (kind == RQ_BLOCK_DATA)
+        RQ_TRY(rq__window_take(r, offset, ctx->may_block, ctx->dont_cache, ret));
+    if (*ret != NULL) return RQ_OK;
+    return rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, ret, why);
+}
+
 /* Loads a block that is not in memory: from the second level, otherwise from the HFile. If one of
  * them would have to wait for the device, the other may be in the page cache. */
 static rq_err fetch(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint32_t size,
@@ -283,7 +319,7 @@ static rq_err fetch(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint3
     rq_err rc = RQ_OK;
     if (r->cached != NULL) rc = rq__cache_get_second(r->cached, offset, ctx->may_block, &b);
     if (b == NULL) {
-        rc = rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, &b, why);
+        rc = load_missing(r, ctx, offset, size, kind, &b, why);
         if (rc == RQ_E_AGAIN) {
             rq_hfile_reader_unref(ctx->need.reader);
             ctx->need = (rq_read_need){rq_hfile_reader_ref(r), offset, size, kind, ctx->follows};
@@ -674,6 +710,7 @@ rq_hfile_reader *rq_hfile_reader_ref(rq_hfile_reader *r)
 void rq_hfile_reader_unref(rq_hfile_reader *r)
 {
     if (r == NULL || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
+    rq__windows_forget(r);
     rq__reader_held_clear(r);
     if (r->cached != NULL) rq__cache_file_close(r->cached, !r->keep_blocks);
     (void)rq_file_close(r->file);

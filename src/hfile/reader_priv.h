@@ -36,6 +36,8 @@ struct rq_hfile_reader {
 
     _Atomic uint32_t refs;
     _Atomic int followers; /* scanners that read in sequence */
+    /* Blocks read in advance; guarded by the lock in the cache's windows, NULL is seen without it. */
+    _Atomic(struct rq__window *) windows;
     rq_block_cache *cache; /* NULL: tools */
     rq_file *file;
     char *path;
@@ -107,6 +109,18 @@ rq_err rq__reader_block(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, u
 RQ_NODISCARD
 rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
                        uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why);
+
+/* How the bytes of a block are read. */
+typedef struct rq__block_source {
+    rq_buf *scratch;
+    bool may_block;
+    rq_slice have; /* bytes of the file that have been read already; may be empty */
+    uint64_t have_offset;
+} rq__block_source;
+/* Like rq__reader_load. */
+RQ_NODISCARD
+rq_err rq__reader_load_from(rq_hfile_reader *r, const rq__block_source *source, uint64_t offset,
+                            uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why);
 
 /* Reads only a block's header; *ret_kind is the kind of its form in memory. Blocks. */
 RQ_NODISCARD

@@ -6,6 +6,7 @@
  * the two for each kind of move, and changes the scanner at the end.
  */
 #include "hfile/scanner_priv.h"
+#include "hfile/window.h"
 
 #include <stdlib.h>
 
@@ -64,6 +65,7 @@ static rq_err finish_move(rq_hfile_scanner *s, rq__target *t, rq_err rc)
         rq__target_drop(t);
         return rc;
     }
+    if (s->block != NULL && s->block != t->block) rq__window_pass(s->reader, s->block->offset);
     rq__hfile_scanner_release(s);
     if (rc != RQ_OK) {
         rq__target_drop(t);
@@ -176,13 +178,14 @@ rq_err rq_hfile_scanner_seek_from(rq_hfile_scanner *s, rq_read_ctx *ctx, const r
                                   const rq_hfile_place *place, rq_error *why)
 {
     rq__target t = {0};
-    bool found = true;
+    bool found = true, left_place = false;
     key = within_half(s->reader, key, true);
     if (place != NULL && place->file != 0 && rq_hfile_scanner_is_of(s, place)) {
         s->trail = place->trail;
         rq_err rc = find_at_place(s, ctx, key, place, &t, &found, why);
         if (rc != RQ_OK || found) return finish_move(s, &t, rc);
         rq__target_drop(&t);
+        left_place = true;
     }
     rq_err rc = rq__scanner_descend(s, ctx, (rq__choice){.key = key}, &t, why);
     if (rc == RQ_OK) rc = rq__scanner_find_at_or_behind(s, &t, false, key, &found, why);
@@ -191,7 +194,9 @@ rq_err rq_hfile_scanner_seek_from(rq_hfile_scanner *s, rq_read_ctx *ctx, const r
         rc = step_target(s, ctx, RQ__EDGE_FIRST, &t, why);
         if (rc == RQ_OK) rc = rq__scanner_find_first(s, &t, why);
     }
-    return finish_move(s, &t, rc);
+    rc = finish_move(s, &t, rc);
+    if (rc == RQ_OK && left_place) rq__window_pass(s->reader, place->block);
+    return rc;
 }
 
 rq_err rq_hfile_scanner_reseek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,

@@ -9,6 +9,7 @@
  * search. Blocks above the leaf are looked up again in the cache when a leaf ends, once in some
  * thousand blocks. */
 #include "hfile/scanner_priv.h"
+#include "hfile/window.h"
 
 static rq_block_kind kind_of_level(const rq_hfile_reader *r, uint32_t level)
 {
@@ -56,12 +57,25 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, uint32_t leve
 }
 
 /* --- reading ahead ---------------------------------------------------------------------------- */
-/* The operating system's read-ahead is turned on for a scanner that has moved through some blocks in
- * sequence. If it were on from the beginning, each of many short scans, which read two adjacent blocks,
- * would make it read four. GAP_MAX: index and bloom blocks may lie between two data blocks. */
+/* For a scanner that has moved through some blocks in sequence, the next blocks are read in advance: by windows
+ * (window.h), or by the operating system. If this were so from the beginning, each of many short scans, which
+ * read two adjacent blocks, would read four. GAP_MAX: index and bloom blocks may lie between two data blocks.
+ *
+ * Windows are for scanners on event loops, which work while other threads read; and only for blocks that are missing in
+ * the cache. Windows are at most as long as what the scan has moved through, or PART_MIN, and together AHEAD_MAX: so
+ * much is wasted if it stops.
+ *
+ * For each next part of the file the vfs tells what is best (rq_file_plan_read). A scan changes to the
+ * operating system's read-ahead only if that is best for long: otherwise it would read far into parts that
+ * windows read, too. So a short part that the page cache is to keep is read by a window through the page cache. */
 
 #define FOLLOW_AFTER 4 /* blocks; a scan of 100 rows of 1 kB reads up to three */
 #define GAP_MAX ((uint64_t)1 << 20)
+/* Bytes; devices have their full rate by some reads at a time. */
+#define AHEAD_MAX ((uint64_t)4 << 20)
+#define PART_MIN ((uint64_t)256 << 10)    /* bytes that are planned together */
+#define OS_AHEAD_MAX ((uint64_t)16 << 20) /* the operating system reads ahead not farther */
+#define RATIO_MAX 64
 
 /* The trail behind a move to this block. */
 static rq_hfile_trail trail_to(const rq_hfile_trail *from, uint64_t offset, uint32_t size)
@@ -69,8 +83,127 @@ static rq_hfile_trail trail_to(const rq_hfile_trail *from, uint64_t offset, uint
     rq_hfile_trail to = {.begun = offset, .end = offset + size};
     bool stays = from->end == to.end;
     bool follows = from->end != 0 && offset >= from->end && offset - from->end <= GAP_MAX;
-    if (stays || follows) to.begun = from->begun;
+    if (stays || follows) {
+        to.begun = from->begun;
+        to.planned = from->planned;
+        to.os_reads_ahead = from->os_reads_ahead;
+    }
     return to;
+}
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The data blocks from `begin` on that are planned together. */
+typedef struct file_part {
+    rq__block_place blocks[RQ__WINDOW_BLOCKS];
+    uint32_t count;
+    uint64_t begin, end;
+} file_part;
+
+/* Bytes in memory for each byte on disk, rounded up. */
+static uint64_t ratio_of(const rq_hfile_reader *r)
+{
+    if (r->trailer.compression == RQ_COMPRESSION_NONE || r->data_end == 0) return 1;
+    return min64(r->trailer.total_uncompressed_len / r->data_end + 1, RATIO_MAX);
+}
+
+/* Collects blocks of the leaf from entry *at on, of at most `len` bytes, but at least one; false: there
+ * is none, or it is too long for a window. */
+static bool collect_part(const rq_hfile_reader *r, rq__index_view leaf, uint32_t *at, uint64_t len,
+                         file_part *ret)
+{
+    ret->count = 0;
+    for (; *at < leaf.count && ret->count < RQ__WINDOW_BLOCKS; ++*at) {
+        rq__index_entry e = rq__index_at(leaf, *at);
+        uint64_t end = e.offset + e.size;
+        if (ret->count == 0)
+            ret->begin = e.offset;
+        else if (e.offset < ret->end || end - ret->begin > len)
+            break;
+        if (end > r->data_end || end - ret->begin > RQ__WINDOW_BYTES) break;
+        ret->blocks[ret->count++] = (rq__block_place){e.offset, e.size};
+        ret->end = end;
+    }
+    return ret->count > 0;
+}
+
+/* Memory for the blocks of a part, with what the allocator (slab.h) takes besides. */
+static uint64_t memory_of(const rq_hfile_reader *r, const file_part *part)
+{
+    uint64_t bytes = (part->end - part->begin) * ratio_of(r);
+    return bytes + bytes / 16 + part->count * (sizeof(rq_hfile_block) + 1024) + 4096;
+}
+
+/* Whether the operating system is to read the part ahead; `plan`: of the part. A part may be cached only because the
+ * operating system has read it ahead; and what it reads behind this part must not be read by windows. */
+static bool os_is_to_read(const rq_hfile_reader *r, const file_part *part, rq_read_plan plan,
+                          bool os_reads_ahead)
+{
+    if (plan == RQ_READ_PAST || (plan == RQ_READ_CACHED && !os_reads_ahead)) return false;
+    uint64_t len = part->end - part->begin;
+    uint64_t later = min64(part->begin + OS_AHEAD_MAX, r->data_end - len);
+    return rq_file_plan_read(r->file, later, len) != RQ_READ_PAST;
+}
+
+/* Plans a part; false: it has to be planned later, when memory is free. A scan that has windows waits until it has
+ * used them; one that has none reads single blocks meanwhile, as there are many scans then. */
+static bool plan_part(rq_hfile_reader *r, const file_part *part, rq_hfile_trail *trail)
+{
+    rq__window_wish wish = {part->blocks, part->count, false, memory_of(r, part)};
+    rq__window_room room = rq__window_room_for(r, &wish);
+    if (room == RQ__ROOM_LATER && trail->planned > trail->end) return false;
+    rq_read_plan plan = rq_file_plan_read(r->file, part->begin, part->end - part->begin);
+    trail->os_reads_ahead =
+        room == RQ__ROOM_NEVER || os_is_to_read(r, part, plan, trail->os_reads_ahead);
+    if (trail->os_reads_ahead || plan == RQ_READ_CACHED) return true;
+    wish.past = plan == RQ_READ_PAST;
+    return room == RQ__ROOM_NOW && rq__window_ask(r, &wish);
+}
+
+/* Plans the blocks behind those of the trail. */
+static void plan_next(const rq_hfile_scanner *s, const rq__target *t, rq_hfile_trail *trail)
+{
+    rq_hfile_reader *r = s->reader;
+    rq__index_view leaf = rq__index_view_of(t->leaf.block->payload);
+    uint32_t at = t->path[r->info.data_index_levels - 1] + 1;
+    uint64_t most = min64(max64(trail->end - trail->begun, PART_MIN), AHEAD_MAX);
+    uint64_t len = min64(max64(most / 4, PART_MIN), rq__window_len_max(r));
+    if (trail->planned < trail->end) trail->planned = trail->end;
+    while (trail->planned - trail->end + len <= most) {
+        file_part part;
+        while (at < leaf.count && rq__index_at(leaf, at).offset < trail->planned)
+            at++;
+        if (at == leaf.count) return;
+        uint64_t known = rq__window_end_at(r, rq__index_at(leaf, at).offset);
+        if (known > 0) {
+            trail->planned = known;
+            continue;
+        }
+        if (!collect_part(r, leaf, &at, len / ratio_of(r), &part)) {
+            trail->os_reads_ahead = true;
+            return;
+        }
+        if (!plan_part(r, &part, trail)) return;
+        trail->planned = part.end;
+    }
+}
+
+static void look_ahead(const rq_hfile_scanner *s, const rq_read_ctx *ctx, const rq__target *t,
+                       uint64_t offset, rq_hfile_trail *trail)
+{
+    if (ctx->may_block || !rq__windows_are_possible(s->reader) ||
+        rq__window_len_max(s->reader) < PART_MIN)
+        trail->os_reads_ahead = true;
+    else if (!rq__cache_has(s->reader->cached, offset))
+        plan_next(s, t, trail);
 }
 
 static void follow(rq_hfile_scanner *s, bool on)
@@ -89,11 +222,18 @@ rq_err rq__scanner_load(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__target *t, rq
         return RQ_OK;
     }
     rq_hfile_trail trail = trail_to(&s->trail, e.offset, e.size);
-    ctx->follows = trail.end - trail.begun >= FOLLOW_AFTER * (uint64_t)e.size;
+    bool in_sequence = trail.end - trail.begun >= FOLLOW_AFTER * (uint64_t)e.size;
+    if (in_sequence) look_ahead(s, ctx, t, e.offset, &trail);
+    ctx->follows = in_sequence && trail.os_reads_ahead;
     follow(s, ctx->follows);
     rq_err rc = rq__reader_block(s->reader, ctx, e.offset, e.size, RQ_BLOCK_DATA, &t->block, why);
     ctx->follows = false;
-    if (rc == RQ_OK) s->trail = trail;
+    if (rc == RQ_OK) {
+        s->trail = trail;
+    } else if (in_sequence) { /* the same blocks are not planned again */
+        s->trail.planned = trail.planned;
+        s->trail.os_reads_ahead = trail.os_reads_ahead;
+    }
     return rc;
 }
 

@@ -275,6 +275,8 @@ static void collect_cache(rq__collector *c, rq_block_cache *cache)
         {RQ_METRIC_CACHE_PINNED, s.pinned_bytes},
         {RQ_METRIC_CACHE_CAPACITY, s.capacity_bytes},
         {RQ_METRIC_CACHE_FREE, free_bytes},
+        {RQ_METRIC_WINDOWS_READ, s.ahead_bytes},
+        {RQ_METRIC_WINDOWS_UNUSED, s.ahead_unused_bytes},
         {RQ_METRIC_L2_HITS, s.second_hits},
         {RQ_METRIC_L2_MISSES, s.second_misses},
         {RQ_METRIC_L2_WRITTEN, s.second_written},
@@ -283,6 +285,7 @@ static void collect_cache(rq__collector *c, rq_block_cache *cache)
     };
     collect_figures(c, "", figures, RQ_ARRAY_LEN(figures));
     rq__collect(c, RQ_METRIC_MEMORY, "block_cache", (double)(s.used_bytes + s.pinned_bytes));
+    rq__collect(c, RQ_METRIC_MEMORY, "scan_ahead", (double)s.ahead_now_bytes);
     rq__collect(c, RQ_METRIC_MEMORY_MAX, "block_cache", (double)s.capacity_bytes);
     rq__collect(c, RQ_METRIC_MEMORY, "cache_families", (double)s.family_bytes);
 }

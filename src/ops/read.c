@@ -161,7 +161,10 @@ void rq_op_read_wait(rq_op_read *read)
     }
     read->task.run = run_fetch;
     read->asked_ns = now_ns(read);
-    if (read->beside != NULL) rq__beside_begin(read->beside, read);
+    if (read->beside != NULL)
+        rq__beside_begin(read->beside, read);
+    else if (rq_read_ctx_wait(&read->ctx, &read->task))
+        return; /* the thread that reads it for a scan runs the task */
     op->seat->executor->submit(op->seat->executor, RQ_POOL_READ, &read->task);
 }
 

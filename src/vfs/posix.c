@@ -187,17 +187,18 @@ static int give_advice(posix_file *f)
     return wanted;
 }
 
-static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, size_t *ret_len,
-                         rq_error *why)
+static bool read_past_cache(posix_file *f, void *buf, size_t len, uint64_t off)
 {
-    posix_file *f = (posix_file *)base;
-    posix_vfs *v = (posix_vfs *)base->vfs;
+    posix_vfs *v = (posix_vfs *)f->base.vfs;
+    const rq__direct_file file = {&v->direct, v->root, f->path, f->fd};
+    return rq__direct_read(&f->direct, &file, buf, len, off);
+}
+
+static rq_err read_by_cache(posix_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len,
+                            rq_error *why)
+{
+    posix_vfs *v = (posix_vfs *)f->base.vfs;
     size_t done = 0;
-    bool may_be_direct = give_advice(f) == POSIX_FADV_RANDOM && f->is_random;
-    if (may_be_direct && rq__direct_is_worth_it(&f->direct, &v->cached, f->fd, off, len) &&
-        rq__direct_read(&f->direct, &(rq__direct_file){&v->direct, v->root, f->path, f->fd}, buf,
-                        len, off))
-        done = len;
     while (done < len) {
         ssize_t n = pread(f->fd, (uint8_t *)buf + done, len - done, (off_t)(off + done));
         if (n < 0 && errno == EINTR) continue;
@@ -208,6 +209,32 @@ static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, siz
     rq__cached_learn(&v->cached, f->fd, off, done);
     *ret_len = done;
     return RQ_OK;
+}
+
+static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, size_t *ret_len,
+                         rq_error *why)
+{
+    posix_file *f = (posix_file *)base;
+    posix_vfs *v = (posix_vfs *)base->vfs;
+    bool may_be_direct = give_advice(f) == POSIX_FADV_RANDOM && f->is_random;
+    if (may_be_direct && rq__direct_is_worth_it(&f->direct, &v->cached, f->fd, off, len) &&
+        read_past_cache(f, buf, len, off)) {
+        *ret_len = len;
+        return RQ_OK;
+    }
+    return read_by_cache(f, buf, len, off, ret_len, why);
+}
+
+static rq_err posix_read_past(rq_file *base, void *buf, size_t len, uint64_t off, size_t *ret_len,
+                              rq_error *why)
+{
+    posix_file *f = (posix_file *)base;
+    (void)give_advice(f); /* for the read by the page cache */
+    if (f->is_random && rq__direct_has_its_turn(&f->direct) && read_past_cache(f, buf, len, off)) {
+        *ret_len = len;
+        return RQ_OK;
+    }
+    return read_by_cache(f, buf, len, off, ret_len, why);
 }
 
 static rq_err posix_try_read(rq_file *base, void *buf, size_t len, uint64_t off, size_t *ret_len)
@@ -233,6 +260,13 @@ static void posix_in_sequence(rq_file *base, bool on)
     if (!f->is_random) return;
     int advice = ((const posix_vfs *)base->vfs)->sequence_advice;
     atomic_store_explicit(&f->wanted, on ? advice : POSIX_FADV_RANDOM, memory_order_relaxed);
+}
+
+static rq_read_plan posix_plan_read(rq_file *base, uint64_t off, uint64_t len)
+{
+    posix_file *f = (posix_file *)base;
+    posix_vfs *v = (posix_vfs *)base->vfs;
+    return f->is_random ? rq__direct_plan(&f->direct, &v->cached, f->fd, off, len) : RQ_READ_AHEAD;
 }
 
 static uint64_t now_ns(void)
@@ -750,6 +784,8 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
         .try_read = posix_try_read,
         .drop_behind = posix_drop_behind,
         .in_sequence = posix_in_sequence,
+        .plan_read = posix_plan_read,
+        .read_past = posix_read_past,
         .write = posix_write,
         .sync = posix_sync,
         .truncate = posix_truncate,

@@ -13,9 +13,12 @@
  *
  * The exceptions keep the kernel's record of evictions up to date.
  *
+ * The same decides how a long scan reads (rq__direct_plan): a window of it is read past the page cache if
+ * most of its pages were evicted long ago. Some cached pages do not matter there.
+ *
  * A direct read has a descriptor of its own, opened when the file first needs it, as long as there are
- * not too many. Offset, length and memory must be multiples of the device's block, so the bytes pass
- * through a buffer.
+ * not too many. Offset, length and memory must be multiples of the device's block; if they are not, the
+ * bytes pass through a buffer.
  */
 #include "vfs/posix_priv.h"
 
@@ -30,10 +33,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ALIGN ((uint64_t)4096)
+#define ALIGN ((uint64_t)RQ_READ_ALIGN)
 #define LEN_MIN ((size_t)16 << 10) /* of smaller reads the rounded one would be much more */
 #define LEN_MAX ((size_t)512 << 10)
 #define KEEP_EVERY 16
+/* Pages of a window that may be recently evicted although it is read past the page cache. */
+#define TOLERATED(pages) ((pages) / 8)
 #define SHARE 8 /* of the descriptors that the process may have */
 
 enum { NONE_YET = -1, IMPOSSIBLE = -2 };
@@ -61,13 +66,28 @@ void rq__direct_count_init(rq__direct_count *c)
     c->most = (int)(count / SHARE);
 }
 
+bool rq__direct_has_its_turn(rq__direct *d)
+{
+    return atomic_fetch_add_explicit(&d->reads, 1, memory_order_relaxed) % KEEP_EVERY != 0;
+}
+
 bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len)
 {
     rq__cached_counts n;
     if (len < LEN_MIN || len > LEN_MAX || !rq__cached_look(c, fd, off, len, &n)) return false;
     if (n.cached > 0 || n.recently_evicted > 0 || n.evicted < n.pages / 2) return false;
-    unsigned reads = atomic_fetch_add_explicit(&d->reads, 1, memory_order_relaxed);
-    return reads % KEEP_EVERY != 0;
+    return rq__direct_has_its_turn(d);
+}
+
+rq_read_plan rq__direct_plan(rq__direct *d, rq__cached *c, int fd, uint64_t off, uint64_t len)
+{
+    rq__cached_counts n;
+    if (!rq__cached_look(c, fd, off, len, &n)) return RQ_READ_AHEAD;
+    if (n.cached >= n.pages - n.pages / 4) return RQ_READ_CACHED;
+    bool is_possible = atomic_load_explicit(&d->fd, memory_order_relaxed) != IMPOSSIBLE;
+    bool was_evicted = n.evicted >= (n.pages - n.cached) / 2;
+    bool is_long_ago = n.recently_evicted <= TOLERATED(n.pages);
+    return is_possible && was_evicted && is_long_ago ? RQ_READ_PAST : RQ_READ_AHEAD;
 }
 
 static bool is_same_file(int a, int b)
@@ -102,19 +122,31 @@ static int open_direct(rq__direct *d, const rq__direct_file *f)
     return there;
 }
 
+static ssize_t read_whole(int fd, void *buf, size_t len, uint64_t off)
+{
+    ssize_t n;
+    do
+        n = pread(fd, buf, len, (off_t)off);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+static bool is_aligned(const void *buf, size_t len, uint64_t off)
+{
+    return ((uintptr_t)buf | len | off) % ALIGN == 0;
+}
+
 /* Reads whole blocks of the device around the bytes. */
 static bool read_around(int fd, void *buf, size_t len, uint64_t off)
 {
+    if (is_aligned(buf, len, off)) return read_whole(fd, buf, len, off) == (ssize_t)len;
     uint64_t from = off / ALIGN * ALIGN;
     size_t whole = (size_t)((off + len + ALIGN - 1) / ALIGN * ALIGN - from);
     /* Not aligned_alloc: glibc before 2.38 does not reuse memory that was allocated by it. */
     uint8_t *room = malloc(whole + ALIGN);
     if (room == NULL) return false;
     uint8_t *bytes = room + (ALIGN - (uintptr_t)room % ALIGN) % ALIGN;
-    ssize_t n;
-    do
-        n = pread(fd, bytes, whole, (off_t)from);
-    while (n < 0 && errno == EINTR);
+    ssize_t n = read_whole(fd, bytes, whole, from);
     bool read = n >= 0 && (uint64_t)n >= off - from + len;
     if (read) memcpy(buf, bytes + (off - from), len);
     free(room);

@@ -7,6 +7,7 @@
 #define RQ_VFS_POSIX_PRIV_H
 
 #include "base/err.h"
+#include "vfs/vfs.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -70,8 +71,12 @@ typedef struct rq__direct_file {
 
 void rq__direct_init(rq__direct *d);
 void rq__direct_clear(rq__direct *d, rq__direct_count *c);
+/* False for one read in some, which is made through the page cache. */
+bool rq__direct_has_its_turn(rq__direct *d);
 /* Whether the page cache would not keep these bytes. */
 bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len);
+/* The plan for a sequential read of these bytes (vfs.h). */
+rq_read_plan rq__direct_plan(rq__direct *d, rq__cached *c, int fd, uint64_t off, uint64_t len);
 /* Reads the bytes past the page cache. False: nothing was read, and the caller reads in the
  * ordinary way (which reports an error, or the end of the file). Blocks. */
 bool rq__direct_read(rq__direct *d, const rq__direct_file *f, void *buf, size_t len, uint64_t off);

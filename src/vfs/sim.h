@@ -53,7 +53,7 @@ uint64_t rq_sim_random(rq_sim *sim);
 
 /* --- files ------------------------------------------------------------------------------------ */
 /* vfs calls made so far. Each operation of struct rq_vfs counts as one, except close, size,
- * try_read, identify and drop_behind. */
+ * try_read, plan_read, identify and drop_behind. */
 uint64_t rq_sim_calls(const rq_sim *sim);
 /* Cuts the power at that call (calls are numbered from 1; that call may or may not have begun to
  * reach the disk). It and all later calls fail with RQ_E_IO until restart. 0: never. */

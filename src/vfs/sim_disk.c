@@ -211,6 +211,15 @@ static void disk_drop_behind(rq_file *base, uint64_t off, uint64_t len)
     disk_of(base->vfs)->dropped += len;
 }
 
+/* Each plan for some parts of a file. */
+static rq_read_plan disk_plan_read(rq_file *base, uint64_t off, uint64_t len)
+{
+    static const rq_read_plan plans[] = {RQ_READ_PAST, RQ_READ_PAST, RQ_READ_CACHED, RQ_READ_AHEAD};
+    (void)base;
+    (void)len;
+    return plans[(off >> 13) % RQ_ARRAY_LEN(plans)];
+}
+
 static rq_err disk_write(rq_file *base, const void *buf, size_t len, uint64_t off, rq_error *why)
 {
     sim_disk *d = disk_of(base->vfs);
@@ -474,6 +483,7 @@ rq_err rq__sim_disk_new(rq_sim *sim, sim_disk **ret)
         .read = disk_read,
         .try_read = disk_try_read,
         .drop_behind = disk_drop_behind,
+        .plan_read = disk_plan_read,
         .write = disk_write,
         .sync = disk_sync,
         .truncate = disk_truncate,

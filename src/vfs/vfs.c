@@ -69,6 +69,11 @@ void rq_file_drop_behind(rq_file *f, uint64_t off, uint64_t len)
     if (f->vfs->drop_behind != NULL && len > 0) f->vfs->drop_behind(f, off, len);
 }
 
+rq_read_plan rq_file_plan_read(rq_file *f, uint64_t off, uint64_t len)
+{
+    return f->vfs->plan_read == NULL ? RQ_READ_AHEAD : f->vfs->plan_read(f, off, len);
+}
+
 void rq_file_in_sequence(rq_file *f, bool on)
 {
     if (f->vfs->in_sequence != NULL) f->vfs->in_sequence(f, on);

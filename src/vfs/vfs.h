@@ -53,6 +53,13 @@ typedef struct rq_stat {
     bool is_dir;
 } rq_stat;
 
+/* How bytes that are read once and in sequence are best read. */
+typedef enum rq_read_plan {
+    RQ_READ_AHEAD,  /* by rq_file_in_sequence: the operating system reads ahead */
+    RQ_READ_CACHED, /* as they are: most of them are in the page cache */
+    RQ_READ_PAST,   /* by large reads made in advance: the page cache would not keep them */
+} rq_read_plan;
+
 typedef struct rq_dir_entry {
     const char *name; /* in the arena passed to list */
     bool is_dir;      /* for a symbolic link: of its target */
@@ -98,6 +105,10 @@ struct rq_vfs {
     rq_err (*restrict_mode)(rq_vfs *v, const char *path, unsigned *ret_was, rq_error *why);
     void (*drop_behind)(rq_file *f, uint64_t off, uint64_t len); /* NULL: there is no page cache */
     void (*in_sequence)(rq_file *f, bool on);                    /* NULL: the same */
+    rq_read_plan (*plan_read)(rq_file *f, uint64_t off, uint64_t len); /* NULL: RQ_READ_AHEAD */
+    /* NULL: read */
+    rq_err (*read_past)(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len,
+                        rq_error *why);
     /* NULL: rq_vfs_sync_all fails */
     rq_err (*sync_all)(rq_vfs *v, rq_error *why);
     /* NULL: rq_vfs_defer does nothing */
@@ -112,6 +123,11 @@ RQ_NODISCARD rq_err rq_vfs_open(rq_vfs *v, const char *path, int flags, rq_file 
                                 rq_error *why);
 /* NULL is allowed. Unsynced bytes are left to the operating system. */
 rq_err rq_file_close(rq_file *f);
+/* Reads of which offset, length and memory are multiples of this need no copy if they bypass the
+ * page cache. */
+#define RQ_READ_ALIGN 4096
+/* Longest such read. */
+#define RQ_READ_PAST_MAX ((size_t)1 << 20)
 /* Reads up to len bytes; fewer only at the end of the file. */
 RQ_NODISCARD static inline rq_err rq_file_read(rq_file *f, void *buf, size_t len, uint64_t off,
                                                size_t *ret_len, rq_error *why)
@@ -131,6 +147,16 @@ void rq_file_drop_behind(rq_file *f, uint64_t off, uint64_t len);
 /* Advice for a file opened with RQ_OPEN_RANDOM: from now on (until `on` is false) some of its reads
  * come in sequence, and reading ahead of them pays. Never waits. */
 void rq_file_in_sequence(rq_file *f, bool on);
+/* For a file opened with RQ_OPEN_RANDOM. Never waits; a hint. */
+rq_read_plan rq_file_plan_read(rq_file *f, uint64_t off, uint64_t len);
+/* Like rq_file_read, for bytes whose plan is RQ_READ_PAST: past the page cache, except a few of these reads, and
+ * also if other reads of the file come in sequence. */
+RQ_NODISCARD static inline rq_err rq_file_read_past(rq_file *f, void *buf, size_t len, uint64_t off,
+                                                    size_t *ret_len, rq_error *why)
+{
+    return f->vfs->read_past == NULL ? f->vfs->read(f, buf, len, off, ret_len, why)
+                                     : f->vfs->read_past(f, buf, len, off, ret_len, why);
+}
 /* Writes all `len` bytes, or returns an error. */
 RQ_NODISCARD static inline rq_err rq_file_write(rq_file *f, const void *buf, size_t len,
                                                 uint64_t off, rq_error *why)

@@ -2,6 +2,7 @@
 /* Scans without RPC: calls of one scanner, their limits, and the ends of a scanner. */
 #include "ops_world.h"
 
+#include "hfile/block_cache.h"
 #include "ops/scan.h"
 
 #define MS 1000000ull
@@ -279,6 +280,32 @@ static void long_values_are_copied_on_a_pool(void **state)
     }
 }
 
+/* Its ops wait for blocks that are read in advance (hfile/window.h). */
+static void a_long_scan_reads_in_advance(void **state)
+{
+    enum { ROWS = 100, A_CALL = 5 };
+    scan_test *t = *state;
+    rq_block_cache *cache = rq_engine_block_cache(t->o->w.engine);
+    rq_block_cache_stats before, after;
+    char row[4] = "b";
+    for (int i = 0; i < ROWS; i++) {
+        snprintf(row + 1, sizeof row - 1, "%02d", i);
+        ops_put_long(t->o, row, RQ_READ_COPY_MAX / 8);
+    }
+    ops_flush(t->o);
+    rq_block_cache_get_stats(cache, &before);
+    uint64_t id = call(t, t->o->loop, 0, "a", 10)->scanner_id;
+    for (int i = 0; i < ROWS; i += A_CALL) {
+        char rows[sizeof t->rows] = "";
+        for (int k = i; k < i + A_CALL; k++)
+            snprintf(rows + strlen(rows), sizeof rows - strlen(rows), "b%02d ", k);
+        assert_int_equal(call(t, t->o->loop, id, NULL, A_CALL)->read.op.rc, RQ_OK);
+        assert_string_equal(t->rows, rows);
+    }
+    rq_block_cache_get_stats(cache, &after);
+    assert_true(after.ahead_bytes > before.ahead_bytes);
+}
+
 static void a_scanner_without_client_ends(void **state)
 {
     scan_test *t = *state;
@@ -304,6 +331,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_row_that_goes_on_in_the_next_call_is_counted_once, begin,
                                         end),
         cmocka_unit_test_setup_teardown(long_values_are_copied_on_a_pool, begin, end),
+        cmocka_unit_test_setup_teardown(a_long_scan_reads_in_advance, begin, end),
         cmocka_unit_test_setup_teardown(a_scanner_without_client_ends, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -211,6 +211,13 @@ static void direct_reads_see_the_same_bytes(void **state)
         assert_memory_equal(got, bytes + off, len);
         assert_int_equal(got[len], 0xa5);
     }
+    /* Aligned: without a buffer. */
+    _Alignas(RQ_READ_ALIGN) static uint8_t aligned[SIZE];
+    for (uint64_t off = 0; off < SIZE; off += SIZE / 4) {
+        assert_true(rq__direct_read(&d, &f, aligned, SIZE / 4, off));
+        assert_memory_equal(aligned, bytes + off, SIZE / 4);
+    }
+    assert_false(rq__direct_read(&d, &f, aligned, SIZE / 2, SIZE - SIZE / 4));
     assert_false(rq__direct_read(&d, &f, got, 2, SIZE - 1)); /* the range exceeds the file */
     assert_int_equal(count.open, 1);
     rq__direct second;
@@ -259,6 +266,20 @@ static void what_was_never_evicted_is_not_read_past_the_cache(void **state)
     rq__direct_init(&d);
     for (int i = 0; i < 100; i++)
         assert_false(rq__direct_is_worth_it(&d, &c, fd, 65536, 65536));
+    assert_int_equal(rq__direct_plan(&d, &c, fd, 65536, SIZE / 2), RQ_READ_AHEAD);
+}
+
+static void what_is_cached_is_not_read_in_advance(void **state)
+{
+    int fd = (int)(intptr_t)*state;
+    rq__cached c = {.looks = RQ__LOOKS_YES}, unknown = {0};
+    rq__direct d;
+    static uint8_t all[SIZE];
+    rq__direct_init(&d);
+    assert_int_equal(pread(fd, all, SIZE, 0), SIZE);
+    if (cached_pages(fd) == 0) skip();
+    assert_int_equal(rq__direct_plan(&d, &c, fd, 65536, SIZE / 2), RQ_READ_CACHED);
+    assert_int_equal(rq__direct_plan(&d, &unknown, fd, 65536, SIZE / 2), RQ_READ_AHEAD);
 }
 
 /* Sequential advice, which doubles the device's read-ahead, is given only if the read-ahead is
@@ -287,6 +308,7 @@ int main(void)
         WITH_FILE(direct_reads_see_the_same_bytes),
         WITH_FILE(a_direct_read_is_of_the_open_file),
         WITH_FILE(what_was_never_evicted_is_not_read_past_the_cache),
+        WITH_FILE(what_is_cached_is_not_read_in_advance),
         cmocka_unit_test(large_read_ahead_is_not_doubled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
