@@ -414,13 +414,16 @@ rq_mutation_type rq__mutation_type(const Pb__MutationProto *m)
 
 /* The attribute `_ttl` becomes a tag of each cell. HBASE: Mutation.setTTL, HRegion's
  * rewriteCellTags. */
-static rq_err add_ttl(const Pb__NameBytesPair *ttl, rq_arena *arena, rq_mutation *m)
+static rq_err add_ttl(const Pb__NameBytesPair *ttl, rq_arena *arena, rq_mutation *m, rq_error *why)
 {
     enum { TAG_LEN = 2 + 1 + 8 };
     for (size_t i = 0; i < m->cell_count; i++) {
         rq_cell *c = &m->cells[i];
-        if ((size_t)c->tags_len + TAG_LEN > RQ_TAGS_LEN_MAX) return RQ_E_DO_NOT_RETRY;
-        uint8_t *tags = rq_arena_alloc(arena, (size_t)c->tags_len + TAG_LEN);
+        size_t len = (size_t)c->tags_len + TAG_LEN;
+        /* HBASE: RawCell.checkForTagsLength */
+        if (len > RQ_TAGS_LEN_MAX)
+            return rq_fail(why, RQ_E_DO_NOT_RETRY, "tagslength %zu > %d", len, RQ_TAGS_LEN_MAX);
+        uint8_t *tags = rq_arena_alloc(arena, len);
         if (tags == NULL) return RQ_E_NO_MEMORY;
         if (c->tags_len > 0) memcpy(tags, c->tags, c->tags_len);
         uint8_t *tag = tags + c->tags_len;
@@ -428,7 +431,7 @@ static rq_err add_ttl(const Pb__NameBytesPair *ttl, rq_arena *arena, rq_mutation
         tag[2] = RQ_TAG_TTL;
         memcpy(tag + 3, ttl->value.data, 8);
         c->tags = tags;
-        c->tags_len = (uint16_t)(c->tags_len + TAG_LEN);
+        c->tags_len = (uint16_t)len;
     }
     return RQ_OK;
 }
@@ -508,7 +511,7 @@ rq_err rq__decode_mutation(const Pb__MutationProto *m, const rq_region *region, 
             region, m->has_timestamp ? (int64_t)m->timestamp : RQ_TIMESTAMP_LATEST, arena, ret));
     const Pb__NameBytesPair *ttl = find_attribute(m->attribute, m->n_attribute, ATTRIBUTE_TTL);
     if (ttl != NULL && ttl->has_value && ttl->value.len == 8 && ret->type != RQ_MUTATE_DELETE)
-        RQ_TRY(add_ttl(ttl, arena, ret));
+        RQ_TRY(add_ttl(ttl, arena, ret, why));
     ret->return_results = attribute_is_true(
         find_attribute(m->attribute, m->n_attribute, ATTRIBUTE_RETURN_RESULTS), true);
     if (m->time_range != NULL) RQ_TRY(decode_time_range(m->time_range, &ret->time_range, why));

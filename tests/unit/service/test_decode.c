@@ -149,6 +149,47 @@ static void the_size_of_a_cell_counts_to_the_byte(void **state)
     clear(&m);
 }
 
+/* A put whose TTL, which becomes a tag of each cell, does not fit. */
+static void too_many_tags_are_refused_in_hbases_words(void **state)
+{
+    (void)state;
+    enum { LEN = RQ_TAGS_LEN_MAX - 10 };
+    static uint8_t many[LEN] = {(LEN - 2) >> 8, (LEN - 2) & 0xff, 200}; /* one tag */
+    static uint8_t ttl[8], q[1] = {'q'}, row[1] = {'a'}, family[1] = {'f'};
+    made m;
+    start(&m);
+    Pb__MutationProto__ColumnValue__QualifierValue value =
+        PB__MUTATION_PROTO__COLUMN_VALUE__QUALIFIER_VALUE__INIT;
+    Pb__MutationProto__ColumnValue__QualifierValue *values[] = {&value};
+    value.has_qualifier = value.has_value = value.has_tags = 1;
+    value.qualifier = value.value = (ProtobufCBinaryData){sizeof q, q};
+    value.tags = (ProtobufCBinaryData){sizeof many, many};
+    Pb__MutationProto__ColumnValue column = PB__MUTATION_PROTO__COLUMN_VALUE__INIT;
+    Pb__MutationProto__ColumnValue *columns[] = {&column};
+    column.family = (ProtobufCBinaryData){sizeof family, family};
+    column.n_qualifier_value = 1;
+    column.qualifier_value = values;
+    Pb__NameBytesPair pair = PB__NAME_BYTES_PAIR__INIT;
+    Pb__NameBytesPair *pairs[] = {&pair};
+    pair.name = (char *)"_ttl";
+    pair.has_value = 1;
+    pair.value = (ProtobufCBinaryData){sizeof ttl, ttl};
+    Pb__MutationProto p = PB__MUTATION_PROTO__INIT;
+    uint64_t nonce;
+    p.has_mutate_type = p.has_row = 1;
+    p.mutate_type = PB__MUTATION_PROTO__MUTATION_TYPE__PUT;
+    p.row = (ProtobufCBinaryData){sizeof row, row};
+    p.n_column_value = 1;
+    p.column_value = columns;
+    p.n_attribute = 1;
+    p.attribute = pairs;
+    assert_int_equal(
+        rq__decode_mutation(&p, NULL, &m.cells, 0, &m.arena, &m.mutation, &nonce, &m.why),
+        RQ_E_DO_NOT_RETRY);
+    assert_string_equal(m.why.message, "tagslength 65536 > 65535");
+    clear(&m);
+}
+
 static rq_err get(made *m, const Pb__Get *g)
 {
     rq_scan scan;
@@ -267,6 +308,7 @@ int main(void)
         cmocka_unit_test(too_few_cells_are_an_error),
         cmocka_unit_test(a_cell_of_another_row_fails_only_its_mutation),
         cmocka_unit_test(the_size_of_a_cell_counts_to_the_byte),
+        cmocka_unit_test(too_many_tags_are_refused_in_hbases_words),
         cmocka_unit_test(rows_versions_and_times_of_a_get),
         cmocka_unit_test(an_isolation_level_is_its_ordinal),
         cmocka_unit_test(unknown_enum_numbers_count_as_absent),
