@@ -412,22 +412,36 @@ rq_mutation_type rq__mutation_type(const Pb__MutationProto *m)
     }
 }
 
-/* The attribute `_ttl` becomes a tag of each cell. HBASE: Mutation.setTTL, HRegion's
- * rewriteCellTags. */
+/* Copies the cell's tags without the TTL that it may have. Returns their length. */
+static size_t copy_without_ttl(uint8_t *to, const rq_cell *c)
+{
+    rq_slice ttl;
+    size_t before = c->tags_len, after = 0;
+    if (rq_cell_tag(c, RQ_TAG_TTL, &ttl)) {
+        before = (size_t)(ttl.ptr - c->tags) - 3;
+        after = c->tags_len - before - 3 - ttl.len;
+    }
+    if (before > 0) memcpy(to, c->tags, before);
+    if (after > 0) memcpy(to + before, c->tags + c->tags_len - after, after);
+    return before + after;
+}
+
+/* The attribute `_ttl` becomes a tag of each cell, and replaces one that the client made. HBASE: Mutation.setTTL,
+ * HRegion's rewriteCellTags. That does not look at the length; the words are those of RawCell.checkForTagsLength, by which
+ * HBase refuses such tags elsewhere. */
 static rq_err add_ttl(const Pb__NameBytesPair *ttl, rq_arena *arena, rq_mutation *m, rq_error *why)
 {
     enum { TAG_LEN = 2 + 1 + 8 };
     for (size_t i = 0; i < m->cell_count; i++) {
         rq_cell *c = &m->cells[i];
-        size_t len = (size_t)c->tags_len + TAG_LEN;
-        /* HBASE: RawCell.checkForTagsLength */
+        uint8_t *tags = rq_arena_alloc(arena, (size_t)c->tags_len + TAG_LEN);
+        if (tags == NULL) return RQ_E_NO_MEMORY;
+        size_t len = copy_without_ttl(tags, c);
+        uint8_t *tag = tags + len;
+        len += TAG_LEN;
         if (len > RQ_TAGS_LEN_MAX)
             return rq_fail(why, RQ_E_DO_NOT_RETRY, "tagslength %zu > %d", len, RQ_TAGS_LEN_MAX);
-        uint8_t *tags = rq_arena_alloc(arena, len);
-        if (tags == NULL) return RQ_E_NO_MEMORY;
-        if (c->tags_len > 0) memcpy(tags, c->tags, c->tags_len);
-        uint8_t *tag = tags + c->tags_len;
-        rq_put_be16(tag, 9);
+        rq_put_be16(tag, TAG_LEN - 2);
         tag[2] = RQ_TAG_TTL;
         memcpy(tag + 3, ttl->value.data, 8);
         c->tags = tags;
