@@ -198,14 +198,22 @@ static const char *below_place(rq_intake_visit *v, size_t i, const char *path)
     return real == NULL ? NULL : below(real, path);
 }
 
-/* Whether the path leads into the data folder by a symbolic link above or at the listed folder; below it no link is
- * followed. */
+/* The path of a file in the staging folder, relative to the data folder; NULL for others. */
+static const char *in_staging(const rq_intake *t, const char *path)
+{
+    const char *inside = below(t->own_path, path);
+    return inside == NULL || below(RQ_INTAKE_STAGING, inside) == NULL ? NULL : inside;
+}
+
+/* Whether the path leads into the data folder, but not into the staging folder, by a symbolic link above or at the listed
+ * folder; below it no link is followed. */
 static bool is_own_by_link(rq_intake_visit *v, size_t i, const char *inside)
 {
     const char *real = real_path_of(v, i);
     if (real == NULL) return false;
     const char *path = rq_arena_printf(v->arena, "%s/%s", real, inside);
-    return path == NULL || is_in(v->intake->own_path, path);
+    return path == NULL ||
+           (is_in(v->intake->own_path, path) && in_staging(v->intake, path) == NULL);
 }
 
 static bool is_there(rq_vfs *vfs, const char *path)
@@ -262,9 +270,8 @@ rq_err rq_intake_find(rq_intake_visit *v, const char *said, rq_vfs **ret, const 
     const char *path = plain_path(v->arena, rq_slice_cstr(said));
     if (path == NULL) return refuse(v->intake, said, why);
     if (is_in(v->intake->own_path, path)) {
-        inside = below(v->intake->own_path, path);
-        if (inside == NULL || below(RQ_INTAKE_STAGING, inside) == NULL)
-            return refuse(v->intake, said, why);
+        inside = in_staging(v->intake, path);
+        if (inside == NULL) return refuse(v->intake, said, why);
         *ret = v->intake->own;
         *ret_path = inside;
         return RQ_OK;

@@ -170,6 +170,26 @@ static void no_link_leads_into_the_own_data_folder(void **state)
     assert_int_equal(unlink(link), 0);
 }
 
+/* The staging folder may be listed by another name. */
+static void a_link_may_lead_into_the_staging_folder(void **state)
+{
+    world *w = *state;
+    rq_intake *linked;
+    rq_intake_visit visit;
+    rq_vfs *vfs;
+    const char *found;
+    const char *link = path_of(w, "in/staged");
+    assert_int_equal(symlink(path_of(w, "data/staging"), link), 0);
+    assert_int_equal(make_intake(w, link, &linked, NULL), RQ_OK);
+    assert_int_equal(rq_intake_begin(linked, &w->arena, &visit), RQ_OK);
+    assert_int_equal(rq_intake_find(&visit, path_of(w, "in/staged/x/f"), &vfs, &found, NULL),
+                     RQ_OK);
+    assert_string_equal(found, "x/f");
+    rq_intake_end(&visit);
+    rq_intake_free(linked);
+    assert_int_equal(unlink(link), 0);
+}
+
 static void lists_are_checked(void **state)
 {
     world *w = *state;
@@ -199,6 +219,7 @@ int main(void)
         IN_WORLD(nothing_else_is_found),
         IN_WORLD(the_whole_machine_may_be_listed),
         IN_WORLD(no_link_leads_into_the_own_data_folder),
+        IN_WORLD(a_link_may_lead_into_the_staging_folder),
         IN_WORLD(lists_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
