@@ -202,9 +202,10 @@ static void a_ttl_replaces_that_of_the_cell(void **state)
 {
     (void)state;
     uint8_t ttl[8] = {0, 0, 0, 0, 0, 0, 0, 5};
-    uint8_t tags[] = {0, 2, 200, 'a', 0, 9, RQ_TAG_TTL, 9, 9, 9, 9, 9, 9, 9, 9, 0, 3, 201, 'b', 'c'};
-    static const uint8_t expected[] = {0, 2, 200, 'a', 0, 3, 201, 'b', 'c', 0, 9, RQ_TAG_TTL,
-                                       0, 0, 0,   0,   0, 0, 0,   5};
+    uint8_t tags[] = {0, 2, 200, 'a', 0, 9, RQ_TAG_TTL, 9,   9,   9,
+                      9, 9, 9,   9,   9, 0, 3,          201, 'b', 'c'};
+    static const uint8_t expected[] = {0, 2,          200, 'a', 0, 3, 201, 'b', 'c', 0,
+                                       9, RQ_TAG_TTL, 0,   0,   0, 0, 0,   0,   0,   5};
     made m;
     start(&m);
     assert_int_equal(decode_with_ttl(&m, tags, sizeof tags, ttl), RQ_OK);
