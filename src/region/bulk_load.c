@@ -13,7 +13,8 @@
  *    a file before it names it in another call, and only one of the two calls may load it. Renamed
  *    before this look, the file is not loaded by this call; a client that renames it later finds a
  *    file with two names (transfer/load_files.c), and waits.
- *    A file whose sync has failed is copied from then on: another sync of it would succeed without writing anything.
+ *    A file whose sync has failed is copied from then on, until the process ends: another sync of it would succeed
+ *    without writing anything.
  * 5. Commit the manifest with all of them: the point of no return.
  * 6. Publish the stores' versions, under the token, with one more number m as `visible_from`.
  * 7. With replication of bulk loads: stage a record of the load (bulk_event.c), with the number m + 1
