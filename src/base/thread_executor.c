@@ -14,7 +14,10 @@
  *     limits them. In RQ_POOL_CALL it counts: a peer decides how many tasks there are, and none of
  *     them waits for another one of the pool.
  *  3. RQ_POOL_COMPACT runs under SCHED_BATCH: the scheduler lets waking loops preempt it.
- *  4. Signals are blocked in all threads made here; they belong to the main thread.
+ *  4. Each worker sleeps on a semaphore of its own. A condition variable for all of a pool's workers would let a thread that
+ *     submits a task, such as an event loop, wait in pthread_cond_signal (glibc before 2.41) until workers that were woken
+ *     before have run. The worker that fell asleep last is woken first: its stack and code are still in the caches.
+ *  5. Signals are blocked in all threads made here; they belong to the main thread.
  *
  * Locks: each pool, each lane, the timers and each latch has a mutex of its own. No mutex is held while a task runs.
  * Only the timers' mutex is held while another one is taken, because a due task is posted under it.
@@ -28,6 +31,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -45,11 +49,18 @@
 /* How often a thread that could not be started is tried again. */
 #define FEED_INTERVAL_NS ((uint64_t)10 * 1000 * 1000)
 
+typedef struct worker {
+    struct pool *pool;
+    struct worker *next; /* in `asleep` */
+    sem_t wake;
+    pthread_t thread;
+} worker;
+
 typedef struct pool {
     struct thread_executor *ex;
     rq_pool kind;
     pthread_mutex_t mutex;
-    pthread_cond_t wake;
+    worker *asleep;       /* idle ones that nobody wakes yet */
     rq_task_queue tasks;  /* these by mutex */
     rq_task_queue ranked; /* by rank */
     unsigned limit;       /* workers that may run at the same time */
@@ -57,12 +68,12 @@ typedef struct pool {
     unsigned parked;      /* of the started ones, beyond a lowered limit */
     pthread_cond_t unpark;
     unsigned started;
-    unsigned idle;
+    unsigned idle; /* also those that were woken and do not run yet */
     unsigned queued;
     unsigned waiting; /* on latches */
     bool stopping;
-    _Atomic unsigned wakers; /* threads about to signal `wake` */
-    pthread_t threads[RQ_WORKERS_MAX];
+    _Atomic unsigned wakers; /* threads about to wake a worker */
+    worker workers[RQ_WORKERS_MAX];
 } pool;
 
 typedef struct lane {
@@ -154,6 +165,41 @@ static void task_finished(thread_executor *ex)
     unlock(&ex->pending_mutex);
 }
 
+static void wake(worker *w)
+{
+    int rc = sem_post(&w->wake);
+    RQ_ASSERT(rc == 0);
+}
+
+/* REQUIRES: p->mutex. The one to be woken; NULL: none is asleep. */
+static worker *take_asleep(pool *p)
+{
+    worker *w = p->asleep;
+    if (w != NULL) p->asleep = w->next;
+    return w;
+}
+
+/* REQUIRES: p->mutex. */
+static void wake_all(pool *p)
+{
+    for (worker *w = take_asleep(p); w != NULL; w = take_asleep(p))
+        wake(w);
+}
+
+/* REQUIRES: the pool's mutex, which is released meanwhile. */
+static void sleep_until_woken(worker *w)
+{
+    pool *p = w->pool;
+    p->idle++;
+    w->next = p->asleep;
+    p->asleep = w;
+    unlock(&p->mutex);
+    while (sem_wait(&w->wake) != 0)
+        RQ_ASSERT(errno == EINTR);
+    lock(&p->mutex);
+    p->idle--;
+}
+
 /* REQUIRES: p->mutex. Workers that count against the limit, parked ones included. */
 static unsigned counted(const pool *p)
 {
@@ -164,7 +210,8 @@ static unsigned counted(const pool *p)
 static void park(pool *p)
 {
     while (!p->stopping && counted(p) - p->parked > p->limit) {
-        if (p->queued > 0 && p->idle > 0) pthread_cond_signal(&p->wake); /* it was woken for that */
+        worker *other = p->queued > 0 ? take_asleep(p) : NULL; /* it was woken for that */
+        if (other != NULL) wake(other);
         p->parked++;
         pthread_cond_wait(&p->unpark, &p->mutex);
         p->parked--;
@@ -196,7 +243,8 @@ static const char *pool_name(rq_pool kind)
 
 static void *worker_main(void *arg)
 {
-    pool *p = arg;
+    worker *self = arg;
+    pool *p = self->pool;
     name_self(pool_name(p->kind));
     (void)pthread_setspecific(p->ex->worker_key, p);
     if (p->kind == RQ_POOL_COMPACT || p->kind == RQ_POOL_COMPACT_LARGE) {
@@ -210,9 +258,7 @@ static void *worker_main(void *arg)
         if (task == NULL) task = rq__task_queue_pop(&p->ranked);
         if (task == NULL) {
             if (p->stopping) break;
-            p->idle++;
-            pthread_cond_wait(&p->wake, &p->mutex);
-            p->idle--;
+            sleep_until_woken(self);
             continue;
         }
         p->queued--;
@@ -229,7 +275,13 @@ static void *worker_main(void *arg)
 static bool pool_start_worker(pool *p)
 {
     if (p->started >= RQ_WORKERS_MAX) return false;
-    if (!thread_start(&p->threads[p->started], worker_main, p)) return false;
+    worker *w = &p->workers[p->started];
+    w->pool = p;
+    if (sem_init(&w->wake, 0, 0) != 0) return false;
+    if (!thread_start(&w->thread, worker_main, w)) {
+        (void)sem_destroy(&w->wake);
+        return false;
+    }
     p->started++;
     return true;
 }
@@ -250,14 +302,14 @@ static bool pool_grow(pool *p)
  * takes the mutex first. False: the pool has no worker, and none could be started. */
 static bool pool_wake(pool *p)
 {
-    bool wakes = p->idle > 0;
+    worker *w = take_asleep(p);
     p->queued++;
     if (p->queued > p->idle) (void)pool_grow(p); /* the idle ones have been woken for other tasks */
-    if (wakes) atomic_fetch_add_explicit(&p->wakers, 1, memory_order_relaxed);
+    if (w != NULL) atomic_fetch_add_explicit(&p->wakers, 1, memory_order_relaxed);
     bool has_worker = p->started > 0;
     unlock(&p->mutex);
-    if (!wakes) return has_worker;
-    pthread_cond_signal(&p->wake);
+    if (w == NULL) return has_worker;
+    wake(w);
     atomic_fetch_sub_explicit(&p->wakers, 1, memory_order_release);
     return true;
 }
@@ -322,7 +374,6 @@ static bool pool_start(pool *p, thread_executor *ex, rq_pool kind, unsigned limi
     rq_task_queue_init(&p->tasks);
     rq_task_queue_init(&p->ranked);
     pthread_mutex_init(&p->mutex, NULL);
-    pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->unpark, NULL);
     lock(&p->mutex);
     bool ok = lazy || pool_grow(p);
@@ -334,16 +385,17 @@ static void pool_stop(pool *p)
 {
     lock(&p->mutex);
     p->stopping = true;
-    pthread_cond_broadcast(&p->wake);
+    wake_all(p);
     pthread_cond_broadcast(&p->unpark);
     unsigned started = p->started;
     unlock(&p->mutex);
     for (unsigned i = 0; i < started; i++)
-        pthread_join(p->threads[i], NULL);
+        pthread_join(p->workers[i].thread, NULL);
     /* A thread whose task has already run may still be about to wake a worker. */
     while (atomic_load_explicit(&p->wakers, memory_order_acquire) > 0)
         sched_yield();
-    pthread_cond_destroy(&p->wake);
+    for (unsigned i = 0; i < started; i++)
+        (void)sem_destroy(&p->workers[i].wake);
     pthread_cond_destroy(&p->unpark);
     pthread_mutex_destroy(&p->mutex);
 }
@@ -355,7 +407,7 @@ void rq_thread_executor_resize(rq_executor *ex, rq_pool kind, unsigned threads)
     if (p->limit != threads && threads > 0) {
         p->limit = threads;
         p->resized = true;
-        pthread_cond_broadcast(&p->wake); /* those beyond the limit park */
+        wake_all(p); /* those beyond the limit park */
         pthread_cond_broadcast(&p->unpark);
         unsigned coming = p->idle + p->parked;
         while (p->queued > coming && counted(p) < p->limit && pool_start_worker(p))

@@ -335,10 +335,23 @@ static rq_err look_at_version(rq_root *root, long version, rq_error *why)
     return RQ_OK;
 }
 
+/* Another master of the cluster may have raised the version since this one has read it. */
+static rq_err check_not_raised(rq_vfs *v, rq_error *why)
+{
+    rq_arena a = {0};
+    long version = 0;
+    rq_err rc = read_format_version(v, &a, &version, why);
+    rq_arena_clear(&a);
+    return rc == RQ_OK ? check_newer(version, why) : rc;
+}
+
 rq_err rq__root_mark_open(rq_root *root, rq_error *why)
 {
     char text[16];
-    if (root->unsure_version != 0) RQ_TRY(write_version(root->vfs, root->unsure_version, why));
+    if (root->unsure_version != 0) {
+        RQ_TRY(check_not_raised(root->vfs, why));
+        RQ_TRY(write_version(root->vfs, root->unsure_version, why));
+    }
     root->unsure_version = 0;
     int len = snprintf(text, sizeof text, "%08x\n", root->traces);
     RQ_TRY(write_file(root->vfs, OPEN_NAME, rq_slice_of(text, (size_t)len), why));
@@ -516,16 +529,30 @@ static rq_err check_unused(rq_vfs *v, rq_arena *a, rq_error *why)
     return check_foreign(v, a, why);
 }
 
-static rq_err write_joined(rq_vfs *v, rq_arena *a, rq_slice line, rq_error *why)
+static rq_err write_mark(rq_vfs *v, rq_slice line, rq_error *why)
 {
-    RQ_TRY(check_unused(v, a, why));
-    RQ_TRY(rq_vfs_mkdirs(v, DIR_NAME, why));
     RQ_TRY(write_file(v, CLUSTER_NAME, line, why));
     RQ_TRY(rq_vfs_sync_dir(v, DIR_NAME, why));
     return rq_vfs_sync_dir(v, "", why);
 }
 
-/* A server killed while it wrote the mark leaves the beginning of the line, which is written again. */
+static rq_err write_joined(rq_vfs *v, rq_arena *a, rq_slice line, rq_error *why)
+{
+    RQ_TRY(check_unused(v, a, why));
+    RQ_TRY(rq_vfs_mkdirs(v, DIR_NAME, why));
+    return write_mark(v, line, why);
+}
+
+/* A complete mark is written again, because a killed server may have left it in the page cache only, and the files that are
+ * made next are of no use without it. On a full disk this is left out: then nothing else is made either. */
+static rq_err write_mark_again(rq_vfs *v, rq_slice line, rq_error *why)
+{
+    rq_error own = {0};
+    rq_err rc = write_mark(v, line, &own);
+    return rc == RQ_OK || rc == RQ_E_NO_SPACE ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+}
+
+/* A server killed while it wrote the mark leaves the beginning of the line, which is completed. */
 static rq_err join(rq_vfs *v, rq_arena *a, const char *cluster_id, rq_error *why)
 {
     rq_slice mark = {0};
@@ -538,7 +565,7 @@ static rq_err join(rq_vfs *v, rq_arena *a, const char *cluster_id, rq_error *why
     if (!rq_slice_starts_with(line, mark))
         return rq_fail(why, RQ_E_STATE, CLUSTER_NAME ": the files are of another cluster than %s",
                        cluster_id);
-    return mark.len == line.len ? RQ_OK : write_joined(v, a, line, why);
+    return mark.len == line.len ? write_mark_again(v, line, why) : write_joined(v, a, line, why);
 }
 
 rq_err rq_root_join(rq_vfs *v, const char *cluster_id, rq_error *why)
@@ -691,6 +718,7 @@ rq_err rq__root_seal(rq_root *root, rq_error *why)
 {
     if (!root->is_joined) RQ_TRY(rq_vfs_defer(root->vfs, false, why));
     RQ_TRY(rq__root_mark_open(root, why)); /* before the version: look_at_version */
+    RQ_TRY(check_not_raised(root->vfs, why));
     RQ_TRY(write_version(root->vfs, RQ_ROOT_FORMAT_VERSION, why));
     root->is_new = false;
     return RQ_OK;

@@ -3,9 +3,10 @@
  * Chunks, bitmaps, first fit (slab.h). Under AddressSanitizer everything is malloc's, so that it
  * sees a piece's end.
  *
- * Invariant: longest[i] is at least the length of the longest free run in chunk i of the index.
- * Taking a piece leaves it too large; a search that finds no such run corrects it. So taking a
- * piece holds the lock only while it sets the piece's bits.
+ * Invariants: longest[i] is at least the length of the longest free run in chunk i of the index.
+ * Taking a piece leaves it too large; a search that finds no such run corrects it. groups[g] sums up
+ * GROUP chunks, so that a cache of many chunks is searched in few steps. So taking a piece holds the
+ * lock only while it sets the piece's bits.
  */
 #include "hfile/slab.h"
 
@@ -23,6 +24,8 @@
 #define PIECE_MIN ((size_t)2 * 1024)
 #define PIECE_MAX ((size_t)1 << 20)
 
+#define GROUP 64 /* chunks */
+
 #define USE_CHUNKS !RQ_ASAN
 
 #define READY_FROM 4 /* chunks in use: a small cache does not pay for one it may never need */
@@ -38,11 +41,18 @@ typedef struct chunk {
     uint64_t taken[UNITS / 64];
 } chunk;
 
+/* Of chunks with neighbouring places. */
+typedef struct group {
+    uint16_t longest; /* the maximum of those in use */
+    bool has_empty;
+} group;
+
 struct rq__slab {
     pthread_mutex_t lock;
     rq_huge_index chunks RQ_GUARDED_BY(lock);
     uint32_t *longest; /* per chunk: upper bound of the longest free run, in units */
     size_t longest_cap;
+    group *groups;        /* for longest_cap chunks */
     rq_huge_unused empty; /* chunks nothing is cut from */
 
     rq_huge_stock stock;
@@ -79,6 +89,7 @@ void rq__slab_free(rq__slab *s)
     }
     rq_huge_index_clear(&s->chunks);
     free(s->longest);
+    free(s->groups);
     (void)pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -154,6 +165,38 @@ static void advise(chunk *c)
     rq_huge_advise(c->part.base);
 }
 
+/* --- the search for room ---------------------------------------------------------------------- */
+
+static void sum_up(rq__slab *s, size_t g)
+{
+    size_t end = (g + 1) * GROUP < s->chunks.count ? (g + 1) * GROUP : s->chunks.count;
+    group sum = {0};
+    for (size_t at = g * GROUP; at < end; at++) {
+        bool is_empty = s->longest[at] == UNITS;
+        sum.has_empty |= is_empty;
+        if (!is_empty && s->longest[at] > sum.longest) sum.longest = (uint16_t)s->longest[at];
+    }
+    s->groups[g] = sum;
+}
+
+/* After the chunks from that place on have moved. */
+static void sum_up_from(rq__slab *s, size_t at)
+{
+    for (size_t g = at / GROUP; g * GROUP < s->chunks.count; g++)
+        sum_up(s, g);
+}
+
+static void set_longest(rq__slab *s, size_t at, uint32_t longest)
+{
+    group *g = &s->groups[at / GROUP];
+    bool only_grows = longest < UNITS && longest >= s->longest[at];
+    s->longest[at] = longest;
+    if (!only_grows)
+        sum_up(s, at / GROUP);
+    else if (longest > g->longest)
+        g->longest = (uint16_t)longest;
+}
+
 /* Room in the arrays for one more. */
 static bool room_for_chunk(rq__slab *s)
 {
@@ -162,6 +205,9 @@ static bool room_for_chunk(rq__slab *s)
     uint32_t *longest = realloc(s->longest, s->chunks.cap * sizeof(*longest));
     if (longest == NULL) return false;
     s->longest = longest;
+    group *groups = realloc(s->groups, (s->chunks.cap / GROUP + 1) * sizeof(*groups));
+    if (groups == NULL) return false;
+    s->groups = groups;
     s->longest_cap = s->chunks.cap;
     return true;
 }
@@ -183,6 +229,7 @@ static size_t insert_chunk(rq__slab *s, chunk *c)
     memmove(s->longest + at + 1, s->longest + at,
             (s->chunks.count - 1 - at) * sizeof(s->longest[0]));
     s->longest[at] = UNITS;
+    sum_up_from(s, at);
     s->empty.count++;
     return at;
 }
@@ -200,18 +247,39 @@ static void remove_chunk(rq__slab *s, size_t at)
 {
     rq_huge_index_remove(&s->chunks, at);
     memmove(s->longest + at, s->longest + at + 1, (s->chunks.count - at) * sizeof(s->longest[0]));
+    sum_up_from(s, at);
+}
+
+/* The first chunk of the group whose `longest` is between; the number of chunks if there is none. */
+static size_t first_between(const rq__slab *s, size_t g, uint32_t least, uint32_t most)
+{
+    for (size_t at = g * GROUP; at < (g + 1) * GROUP && at < s->chunks.count; at++)
+        if (s->longest[at] >= least && s->longest[at] <= most) return at;
+    return s->chunks.count;
 }
 
 /* The first used chunk with room, else the first empty one. */
 static size_t chunk_with_room(const rq__slab *s, uint32_t units)
 {
-    size_t count = s->chunks.count, empty = count;
-    for (size_t at = 0; at < count; at++) {
-        if (s->longest[at] < units) continue;
-        if (s->longest[at] < UNITS) return at;
-        if (empty == count) empty = at;
+    size_t end = (s->chunks.count + GROUP - 1) / GROUP, empty = end;
+    for (size_t g = 0; g < end; g++) {
+        if (s->groups[g].longest >= units) return first_between(s, g, units, UNITS - 1);
+        if (empty == end && s->groups[g].has_empty) empty = g;
     }
-    return empty;
+    return empty == end ? s->chunks.count : first_between(s, empty, UNITS, UNITS);
+}
+
+/* The number of chunks: there is none. */
+static size_t last_empty(const rq__slab *s)
+{
+    for (size_t g = (s->chunks.count + GROUP - 1) / GROUP; g-- > 0;) {
+        if (!s->groups[g].has_empty) continue;
+        size_t at = (g + 1) * GROUP < s->chunks.count ? (g + 1) * GROUP : s->chunks.count;
+        while (s->longest[--at] < UNITS) {
+        }
+        return at;
+    }
+    return s->chunks.count;
 }
 
 /* Finds a chunk with a run that long, perhaps a new one, and where the run begins. */
@@ -223,7 +291,7 @@ static bool find_room(rq__slab *s, uint32_t units, size_t *ret_at, size_t *ret_u
         const chunk *c = chunk_at(s, *ret_at);
         *ret_unit = first_fit(c, units);
         if (*ret_unit < UNITS) return true;
-        s->longest[*ret_at] = longest_run(c);
+        set_longest(s, *ret_at, longest_run(c));
     }
     *ret_unit = 0;
     return add_chunk(s, ret_at);
@@ -301,7 +369,7 @@ void *rq__slab_take(rq__slab *s, size_t size, size_t *ret_charge)
         if (c->used == 0) rq_huge_unused_take(&s->empty);
         set_bits(c, unit, units, true);
         if (s->longest[at] == UNITS)
-            s->longest[at]--; /* marks it as not empty for chunk_with_room */
+            set_longest(s, at, UNITS - 1); /* marks it as not empty for chunk_with_room */
         advise(c);
         piece = c->part.base + unit * UNIT_BYTES;
     }
@@ -325,7 +393,7 @@ void rq__slab_give(rq__slab *s, void *piece, size_t charge)
     size_t unit = (size_t)((uint8_t *)piece - c->part.base) / UNIT_BYTES;
     set_bits(c, unit, charge / UNIT_BYTES, false);
     uint32_t run = run_around(c, unit);
-    if (run > s->longest[at]) s->longest[at] = run;
+    if (run > s->longest[at]) set_longest(s, at, run);
     if (c->used == 0) s->empty.count++;
     (void)pthread_mutex_unlock(&s->lock);
 }
@@ -335,9 +403,10 @@ static chunk *take_empty(rq__slab *s)
 {
     chunk *c = NULL;
     (void)pthread_mutex_lock(&s->lock);
-    for (size_t at = s->chunks.count; at-- > 0 && c == NULL;) {
-        if (chunk_at(s, at)->used > 0) continue;
+    size_t at = last_empty(s);
+    if (at < s->chunks.count) {
         c = chunk_at(s, at);
+        RQ_ASSERT(c->used == 0);
         remove_chunk(s, at);
         rq_huge_unused_take(&s->empty);
     }

@@ -13,6 +13,8 @@
  *    a file before it names it in another call, and only one of the two calls may load it. Renamed
  *    before this look, the file is not loaded by this call; a client that renames it later finds a
  *    file with two names (transfer/load_files.c), and waits.
+ *    A file whose sync has failed is copied from then on, until the process ends: another sync of it would succeed
+ *    without writing anything.
  * 5. Commit the manifest with all of them: the point of no return.
  * 6. Publish the stores' versions, under the token, with one more number m as `visible_from`.
  * 7. With replication of bulk loads: stage a record of the load (bulk_event.c), with the number m + 1
@@ -310,8 +312,35 @@ static bool same_file(const rq_file_id *a, const rq_file_id *b)
            a->written_ns == b->written_ns && a->changed_ns == b->changed_ns;
 }
 
-/* Copies the file where a link is impossible (another file system, another owner, a second name).
- * The file opened here is compared with the one checked in step 1; no descriptor is kept open in
+static bool has_failed_sync(rq_engine *e, const rq_file_id *id)
+{
+    pthread_mutex_lock(&e->lock);
+    bool found = e->has_more_unsynced;
+    for (size_t i = 0; i < e->unsynced_count && !found; i++)
+        found = compare_ids(&e->unsynced[i], id) == 0;
+    pthread_mutex_unlock(&e->lock);
+    return found;
+}
+
+static void note_failed_sync(rq_engine *e, const rq_file_id *id)
+{
+    if (has_failed_sync(e, id)) return;
+    pthread_mutex_lock(&e->lock);
+    e->has_more_unsynced = e->unsynced_count == RQ__UNSYNCED_MAX;
+    if (!e->has_more_unsynced) e->unsynced[e->unsynced_count++] = *id;
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* The program that wrote the file need not have synced it. */
+static rq_err sync_link(const loading *l, const part *p, rq_error *why)
+{
+    rq_err rc = rq_vfs_sync_file(l->region->env.vfs, p->path, why);
+    if (rc != RQ_OK) note_failed_sync(l->region->engine, &p->id);
+    return rc;
+}
+
+/* Copies the file where a link is impossible (another file system, another owner, a second name) or not enough (a failed
+ * sync). The file opened here is compared with the one checked in step 1; no descriptor is kept open in
  * between, because a call may name thousands of files. */
 static rq_err link_or_copy(const loading *l, part *p, rq_error *why)
 {
@@ -321,12 +350,9 @@ static rq_err link_or_copy(const loading *l, part *p, rq_error *why)
     rq_err rc = RQ_OK;
     if (!same_file(&id, &p->id))
         rc = rq_fail(why, RQ_E_CONFLICT, "%s changed while it was loaded", p->source->name);
-    if (rc == RQ_OK && !l->what->copy)
+    if (rc == RQ_OK && !l->what->copy && !has_failed_sync(l->region->engine, &id))
         p->linked = rq_file_link(from, l->region->env.vfs, p->path, NULL) == RQ_OK;
-    /* The program that wrote the file need not have synced it. */
-    if (rc == RQ_OK)
-        rc = p->linked ? rq_vfs_sync_file(l->region->env.vfs, p->path, why)
-                       : copy_file(l, p, from, why);
+    if (rc == RQ_OK) rc = p->linked ? sync_link(l, p, why) : copy_file(l, p, from, why);
     (void)rq_file_close(from); /* only read */
     return rc;
 }

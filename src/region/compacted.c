@@ -11,6 +11,8 @@
 #include "base/pb_arena.h"
 #include "proto/files.pb-c.h"
 
+#include <stdlib.h>
+
 static rq_err read_inputs(rq_slice event, const char *path, rq_arena *arena, rq_slice **ret,
                           size_t *ret_count, rq_error *why)
 {
@@ -33,10 +35,39 @@ static rq_err read_inputs(rq_slice event, const char *path, rq_arena *arena, rq_
     return RQ_OK;
 }
 
+/* A name, and its place in the list. */
+typedef struct named {
+    const char *name;
+    size_t at;
+} named;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const named *)a)->name, ((const named *)b)->name);
+}
+
+static int to_name(const void *key, const void *item)
+{
+    return rq_slice_compare(*(const rq_slice *)key, rq_slice_cstr(((const named *)item)->name));
+}
+
+/* The folder may have thousands of files. */
+static named *sort(const char *const *names, size_t count, rq_arena *arena)
+{
+    named *list = rq_arena_alloc(arena, count * sizeof *list);
+    if (list == NULL) return NULL;
+    for (size_t i = 0; i < count; i++)
+        list[i] = (named){names[i], i};
+    qsort(list, count, sizeof *list, by_name);
+    return list;
+}
+
 /* The files among `names` that some file in the folder replaced. */
 static rq_err find_replaced(rq_vfs *vfs, const char *dir, const char *const *names, size_t count,
                             rq_arena *arena, bool *replaced, rq_error *why)
 {
+    const named *sorted = sort(names, count, arena);
+    if (sorted == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++) {
         const char *path = rq_arena_printf(arena, "%s/%s", dir, names[i]);
         rq_hfile_reader *reader;
@@ -54,9 +85,10 @@ static rq_err find_replaced(rq_vfs *vfs, const char *dir, const char *const *nam
             rc = read_inputs(event, path, arena, &inputs, &n, why);
         rq_hfile_reader_unref(reader);
         if (rc != RQ_OK) return rc;
-        for (size_t k = 0; k < count; k++)
-            for (size_t j = 0; j < n; j++)
-                if (k != i && rq_slice_eq(inputs[j], rq_slice_cstr(names[k]))) replaced[k] = true;
+        for (size_t j = 0; j < n; j++) {
+            const named *k = bsearch(&inputs[j], sorted, count, sizeof *sorted, to_name);
+            if (k != NULL && k->at != i) replaced[k->at] = true;
+        }
     }
     return RQ_OK;
 }

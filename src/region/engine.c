@@ -8,6 +8,7 @@
 #include "region/engine_priv.h"
 #include "region/owned.h"
 
+#include "base/fnv.h"
 #include "base/machine.h"
 #include "store/file_options.h"
 
@@ -200,9 +201,49 @@ uint64_t rq__engine_debt_delay_ns(rq_engine *e, uint64_t bytes)
 
 /* --- the regions ------------------------------------------------------------------------------ */
 
+#define BUCKETS_MIN 64
+
+/* REQUIRES: lock. */
+static rq_region **bucket_of(const rq_engine *e, const char *encoded)
+{
+    uint64_t h = rq_fnv1a(RQ_FNV1A, rq_slice_cstr(encoded));
+    return &e->buckets[(h ^ h >> 32) & (e->bucket_count - 1)];
+}
+
+/* REQUIRES: lock. */
+static void index_add(rq_engine *e, rq_region *r)
+{
+    rq_region **at = bucket_of(e, r->info.encoded);
+    r->next_of_hash = *at;
+    *at = r;
+}
+
+/* REQUIRES: lock. */
+static void index_remove(const rq_engine *e, const rq_region *r)
+{
+    rq_region **at = bucket_of(e, r->info.encoded);
+    while (*at != r)
+        at = &(*at)->next_of_hash;
+    *at = r->next_of_hash;
+}
+
+/* REQUIRES: lock. If there is no memory for more buckets, the chains get longer. */
+static void index_grow(rq_engine *e)
+{
+    rq_region **more = calloc(e->bucket_count * 2, sizeof(rq_region *));
+    if (more == NULL) return;
+    free(e->buckets);
+    e->buckets = more;
+    e->bucket_count *= 2;
+    for (rq_region *r = e->regions; r != NULL; r = r->next)
+        index_add(e, r);
+}
+
 void rq__engine_add(rq_engine *e, rq_region *r)
 {
     pthread_mutex_lock(&e->lock);
+    if (e->region_count >= e->bucket_count) index_grow(e);
+    index_add(e, r);
     r->next = e->regions;
     if (r->next != NULL) r->next->link = &r->next;
     r->link = &e->regions;
@@ -228,6 +269,7 @@ void rq__engine_remove(rq_engine *e, rq_region *r)
 {
     pthread_mutex_lock(&e->lock);
     RQ_ASSERT(r->link != NULL); /* it is closed once */
+    index_remove(e, r);
     *r->link = r->next;
     e->region_count--;
     if (r->next != NULL) r->next->link = r->link;
@@ -267,9 +309,9 @@ rq_err rq_engine_regions(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t
 rq_region *rq__engine_find(rq_engine *e, const char *encoded)
 {
     pthread_mutex_lock(&e->lock);
-    rq_region *r = e->regions;
+    rq_region *r = *bucket_of(e, encoded);
     while (r != NULL && strcmp(r->info.encoded, encoded) != 0)
-        r = r->next;
+        r = r->next_of_hash;
     if (r != NULL) rq_region_ref(r);
     pthread_mutex_unlock(&e->lock);
     return r;
@@ -577,6 +619,7 @@ static void engine_free(rq_engine *e)
     rq__table_times_clear(&e->table_times);
     rq_pool_share_destroy(&e->apart_share);
     pthread_mutex_destroy(&e->lock);
+    free(e->buckets);
     free(e);
 }
 
@@ -621,7 +664,14 @@ rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_en
                       rq_error *why)
 {
     rq_engine *e = calloc(1, sizeof *e);
-    if (e == NULL) return rq_no_memory(why);
+    rq_region **buckets = calloc(BUCKETS_MIN, sizeof(rq_region *));
+    if (e == NULL || buckets == NULL) {
+        free(e);
+        free(buckets);
+        return rq_no_memory(why);
+    }
+    e->buckets = buckets;
+    e->bucket_count = BUCKETS_MIN;
     e->env = *env;
     e->region_failed = options->region_failed;
     e->region_grown = options->region_grown;

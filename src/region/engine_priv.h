@@ -25,6 +25,8 @@ typedef struct rq__table_times_list {
     _Atomic size_t used;            /* histograms, without the others' */
 } rq__table_times_list;
 
+#define RQ__UNSYNCED_MAX 64
+
 struct rq_engine {
     rq_env env;                   /* const */
     rq_wal *wal;                  /* const */
@@ -107,8 +109,14 @@ struct rq_engine {
     pthread_mutex_t lock;
     rq_region *regions RQ_GUARDED_BY(lock);
     size_t region_count RQ_GUARDED_BY(lock);
+    rq_region **buckets RQ_GUARDED_BY(lock); /* of the regions, by encoded name */
+    size_t bucket_count RQ_GUARDED_BY(lock); /* a power of two */
     rq__past *past RQ_GUARDED_BY(lock);
     rq_request_counts past_all RQ_GUARDED_BY(lock);
+    /* Files whose sync has failed in a bulk load; `has_more_unsynced`: and others. */
+    rq_file_id unsynced[RQ__UNSYNCED_MAX] RQ_GUARDED_BY(lock);
+    size_t unsynced_count RQ_GUARDED_BY(lock);
+    bool has_more_unsynced RQ_GUARDED_BY(lock);
     rq__table_times_list table_times;
     rq__nonces *nonces;         /* const; for all regions */
     bool logged_dropped_nonces; /* used by the tick */

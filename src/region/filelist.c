@@ -191,16 +191,27 @@ rq_err rq__filelist_read(rq_vfs *vfs, const char *family_dir, rq_arena *arena, r
     }
 }
 
-static bool names_exactly(const rq__filelist *l, const char *const *names, size_t count)
+static int slice_order(const void *a, const void *b)
 {
-    if (l->count != count) return false;
-    for (size_t i = 0; i < count; i++) {
-        bool there = false;
-        for (size_t k = 0; k < count && !there; k++)
-            there = rq_slice_eq(l->files[k].name, rq_slice_cstr(names[i]));
-        if (!there) return false;
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
+/* The names are different ones. */
+static rq_err names_exactly(const rq__filelist *l, const char *const *names, size_t count,
+                            rq_arena *arena, bool *ret)
+{
+    *ret = l->count == count;
+    if (!*ret || count == 0) return RQ_OK;
+    rq_slice *sorted = rq_arena_alloc(arena, count * sizeof *sorted);
+    if (sorted == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = l->files[i].name;
+    qsort(sorted, count, sizeof *sorted, slice_order);
+    for (size_t i = 0; i < count && *ret; i++) {
+        rq_slice name = rq_slice_cstr(names[i]);
+        *ret = bsearch(&name, sorted, count, sizeof *sorted, slice_order) != NULL;
     }
-    return true;
+    return RQ_OK;
 }
 
 static rq_err describe(rq_vfs *vfs, const char *dir, const char *const *names, size_t count,
@@ -278,7 +289,9 @@ static rq_err write_list(rq_vfs *vfs, const char *family_dir, const char *const 
     rq__filelist list = {0};
     uint64_t highest;
     rq_err rc = rq__filelist_read(vfs, family_dir, arena, &old, why);
-    if (rc == RQ_OK && is_durable && names_exactly(&old, names, count)) return RQ_OK;
+    bool is_same = false;
+    if (rc == RQ_OK && is_durable) RQ_TRY(names_exactly(&old, names, count, arena, &is_same));
+    if (is_same) return RQ_OK;
     if (rc == RQ_E_NOT_FOUND && count == 0) return RQ_OK;
     /* An unreadable list is replaced: the region knows its files. */
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND && rc != RQ_E_CORRUPT) return rc;

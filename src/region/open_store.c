@@ -47,18 +47,39 @@ static rq_err list_folder(rq_vfs *vfs, const char *dir, rq_arena *arena, names *
     return RQ_OK;
 }
 
-static bool has(const names *n, rq_slice name)
+static int name_order(const void *a, const void *b)
 {
-    for (size_t i = 0; i < n->count; i++)
-        if (rq_slice_eq(rq_slice_cstr(n->items[i]), name)) return true;
-    return false;
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool names_file(const rq__manifest_family *f, const char *name)
+static bool has(const names *ascending, const char *name)
 {
-    for (size_t i = 0; f != NULL && i < f->file_count; i++)
-        if (rq_slice_eq(f->files[i], rq_slice_cstr(name))) return true;
-    return false;
+    return ascending->count > 0 && bsearch(&name, ascending->items, ascending->count,
+                                           sizeof *ascending->items, name_order) != NULL;
+}
+
+/* The names that the manifest has for a family (NULL: none), in its order. */
+static rq_err files_named(const rq__manifest_family *f, rq_arena *arena, names *ret, rq_error *why)
+{
+    size_t count = f == NULL ? 0 : f->file_count;
+    *ret = (names){rq_arena_calloc(arena, count + 1, sizeof *ret->items), 0};
+    if (ret->items == NULL) return rq_no_memory(why);
+    for (; ret->count < count; ret->count++) {
+        ret->items[ret->count] = rq_arena_cstr(arena, f->files[ret->count]);
+        if (ret->items[ret->count] == NULL) return rq_no_memory(why);
+    }
+    return RQ_OK;
+}
+
+/* A store may have thousands of files, after bulk loads. */
+static rq_err sort(const names *n, rq_arena *arena, names *ret, rq_error *why)
+{
+    *ret = (names){rq_arena_alloc(arena, (n->count + 1) * sizeof *ret->items), n->count};
+    if (ret->items == NULL) return rq_no_memory(why);
+    if (n->count == 0) return RQ_OK;
+    memcpy(ret->items, n->items, n->count * sizeof *ret->items);
+    qsort(ret->items, ret->count, sizeof *ret->items, name_order);
+    return RQ_OK;
 }
 
 /* A file of a crashed flush or compaction, or a compaction's input that was not archived in
@@ -88,21 +109,18 @@ static rq_err put_aside(rq_region *r, rq_slice family, const char *dir, const ch
     return rq__archive_file(r->env.vfs, &r->info, family, name, why);
 }
 
-static rq_err files_by_manifest(rq_region *r, const rq__manifest_family *f, rq_slice family,
-                                const char *dir, const names *folder, rq_arena *arena, names *ret,
-                                rq_error *why)
+static rq_err files_by_manifest(rq_region *r, const names *named, const names *ascending,
+                                rq_slice family, const char *dir, const names *folder,
+                                rq_arena *arena, rq_error *why)
 {
-    for (size_t i = 0; i < f->file_count; i++) {
-        if (!has(folder, f->files[i]))
+    for (size_t i = 0; i < named->count; i++)
+        if (!has(folder, named->items[i]))
             return rq_fail(why, RQ_E_CORRUPT,
-                           "store file %s/%.*s is in the manifest, but does not exist", dir,
-                           (int)f->files[i].len, (const char *)f->files[i].ptr);
-        ret->items[ret->count] = rq_arena_cstr(arena, f->files[i]);
-        if (ret->items[ret->count++] == NULL) return rq_no_memory(why);
-    }
+                           "store file %s/%s is in the manifest, but does not exist", dir,
+                           named->items[i]);
     for (size_t i = 0; i < folder->count; i++) {
         rq_error own = {0};
-        if (names_file(f, folder->items[i])) continue;
+        if (has(ascending, folder->items[i])) continue;
         rq_err rc = put_aside(r, family, dir, folder->items[i], arena, &own);
         /* No manifest names it, so it may stay until a closing or opening has space to move it. */
         if (rc != RQ_OK && rc != RQ_E_NO_SPACE) return rq_fail(why, rc, "%s", own.message);
@@ -123,29 +141,15 @@ static rq_err by_filelist(rq_region *r, const rq_family_schema *schema, const ch
     names listed = {rq_arena_calloc(arena, list.count + 1, sizeof *listed.items), 0};
     if (listed.items == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < list.count; i++) {
-        rq_slice name = list.files[i].name;
+        const char *name = rq_arena_cstr(arena, list.files[i].name);
+        if (name == NULL) return rq_no_memory(why);
         if (!has(folder, name))
             return rq_fail(why, RQ_E_CORRUPT,
-                           "store file %s/%.*s is in the list of files, but does not exist", dir,
-                           (int)name.len, (const char *)name.ptr);
-        listed.items[listed.count] = rq_arena_cstr(arena, name);
-        if (listed.items[listed.count++] == NULL) return rq_no_memory(why);
+                           "store file %s/%s is in the list of files, but does not exist", dir,
+                           name);
+        listed.items[listed.count++] = name;
     }
     *folder = listed;
-    return RQ_OK;
-}
-
-/* In a cluster other files in the folder may be about to be committed by another server. If a named
- * file is missing, opening the store fails. */
-static rq_err files_named(const rq__manifest_family *f, rq_arena *arena, names *ret, rq_error *why)
-{
-    size_t count = f == NULL ? 0 : f->file_count;
-    *ret = (names){rq_arena_calloc(arena, count + 1, sizeof *ret->items), 0};
-    if (ret->items == NULL) return rq_no_memory(why);
-    for (; ret->count < count; ret->count++) {
-        ret->items[ret->count] = rq_arena_cstr(arena, f->files[ret->count]);
-        if (ret->items[ret->count] == NULL) return rq_no_memory(why);
-    }
     return RQ_OK;
 }
 
@@ -161,21 +165,22 @@ static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_mani
     bool there;
     RQ_TRY(rq_vfs_exists(r->env.vfs, dir, &there, why));
     if (!there) RQ_TRY(rq_vfs_mkdirs(r->env.vfs, dir, why));
-    if (r->owned != NULL) return files_named(rq__manifest_family_of(m, family), arena, ret, why);
+    const rq__manifest_family *f =
+        has_manifest || r->owned != NULL ? rq__manifest_family_of(m, family) : NULL;
+    names ascending;
+    RQ_TRY(files_named(f, arena, ret, why));
+    /* In a cluster other files in the folder may be about to be committed by another server. If a
+     * named file is missing, opening the store fails. */
+    if (r->owned != NULL) return RQ_OK;
+    RQ_TRY(sort(ret, arena, &ascending, why));
     RQ_TRY(list_folder(r->env.vfs, dir, arena, &folder, why));
-    const rq__manifest_family *f = has_manifest ? rq__manifest_family_of(m, family) : NULL;
-    *ret = (names){0};
-    ret->items = rq_arena_calloc(arena, folder.count + (f == NULL ? 0 : f->file_count) + 1,
-                                 sizeof *ret->items);
-    if (ret->items == NULL) return rq_no_memory(why);
-    static const rq__manifest_family none;
     if (has_manifest && m->in_use)
-        return files_by_manifest(r, f == NULL ? &none : f, family, dir, &folder, arena, ret, why);
+        return files_by_manifest(r, ret, &ascending, family, dir, &folder, arena, why);
     RQ_TRY(by_filelist(r, schema, dir, has_manifest, arena, &folder, why));
     *ret = folder;
     bool same = f != NULL && f->file_count == folder.count;
     for (size_t i = 0; i < folder.count && same; i++)
-        same = names_file(f, folder.items[i]);
+        same = has(&ascending, folder.items[i]);
     return same ? RQ_OK : rq__drop_compacted(r, family, dir, arena, ret->items, &ret->count, why);
 }
 
@@ -240,15 +245,17 @@ rq_err rq__open_store(rq_region *r, size_t i, const rq__manifest *m, bool has_ma
 
 rq_err rq__sweep_store(rq_region *r, const rq__region_store *s, rq_arena *arena, rq_error *why)
 {
-    names folder;
+    names folder, live;
     const char *dir = rq_store_dir(s->store);
     const rq_store_version *v = rq_store_version_now(s->store); /* no thread publishes any more */
     RQ_TRY(list_folder(r->env.vfs, dir, arena, &folder, why));
+    live = (names){rq_arena_alloc(arena, (v->file_count + 1) * sizeof *live.items), v->file_count};
+    if (live.items == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < live.count; i++)
+        live.items[i] = v->files[i].name;
+    if (live.count > 1) qsort(live.items, live.count, sizeof *live.items, name_order);
     for (size_t i = 0; i < folder.count; i++) {
-        bool live = false;
-        for (size_t j = 0; j < v->file_count && !live; j++)
-            live = strcmp(v->files[j].name, folder.items[i]) == 0;
-        if (!live)
+        if (!has(&live, folder.items[i]))
             RQ_TRY(put_aside(r, rq_store_schema(s->store)->name, dir, folder.items[i], arena, why));
     }
     bool has_removed = atomic_load_explicit(&r->has_removed_names, memory_order_relaxed);

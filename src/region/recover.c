@@ -123,17 +123,45 @@ static rq_err append_record(rq_buf *out, const rq_wal_record *r)
     return rq_buf_append(out, r->payload.ptr, r->payload.len);
 }
 
-/* Drops the records of the largest bucket; its region will read the log itself. */
-static void spill_largest(rq__recovery *v)
+/* Sizes of buckets: class c contains those of 2^(c-1) to 2^c - 1 bytes. */
+#define CLASSES 65
+
+static unsigned class_of(const rq__bucket *b)
 {
-    rq__bucket *largest = NULL;
+    return b->records.len == 0 ? 0 : 64 - (unsigned)__builtin_clzll(b->records.len);
+}
+
+/* The class from which on the buckets have at least so many bytes together; *rest: how many of them its own buckets
+ * must have. */
+static unsigned find_class(const rq__recovery *v, size_t bytes, size_t *rest)
+{
+    size_t sums[CLASSES] = {0};
     for (size_t i = 0; i < RQ__BUCKET_CHAINS; i++)
-        for (rq__bucket *b = v->chains[i]; b != NULL; b = b->next)
-            if (largest == NULL || b->records.len > largest->records.len) largest = b;
-    if (largest == NULL) return;
-    v->bytes -= largest->records.len;
-    rq_buf_clear(&largest->records);
-    largest->by_index = true;
+        for (const rq__bucket *b = v->chains[i]; b != NULL; b = b->next)
+            sums[class_of(b)] += b->records.len;
+    unsigned c = CLASSES - 1;
+    for (; c > 0 && sums[c] < bytes; c--)
+        bytes -= sums[c];
+    *rest = bytes;
+    return c;
+}
+
+/* Drops the records of the largest buckets; their regions will read the log themselves. An eighth of the memory becomes
+ * free, so that a log whose records belong to many regions does not have all buckets looked at for each record. */
+static void spill(rq__recovery *v)
+{
+    size_t rest;
+    unsigned least = find_class(v, v->bytes - (v->bytes_max - v->bytes_max / 8), &rest);
+    for (size_t i = 0; i < RQ__BUCKET_CHAINS; i++)
+        for (rq__bucket *b = v->chains[i]; b != NULL; b = b->next) {
+            size_t len = b->records.len;
+            unsigned c = class_of(b);
+            if (len == 0 || c < least || (c == least && rest == 0)) continue;
+            if (c == least) rest -= rest < len ? rest : len;
+            v->bytes -= len;
+            rq_buf_clear(&b->records);
+            b->by_index = true;
+        }
 }
 
 typedef struct collector {
@@ -172,7 +200,7 @@ static rq_err collect(void *ctx, const rq_wal_record *r)
     RQ_TRY(rq__bucket_add(b, r, &needed, c->why));
     v->recovered += needed;
     v->bytes += b->records.len - before;
-    if (v->bytes > v->bytes_max) spill_largest(v);
+    if (v->bytes > v->bytes_max) spill(v);
     return RQ_OK;
 }
 

@@ -412,23 +412,40 @@ rq_mutation_type rq__mutation_type(const Pb__MutationProto *m)
     }
 }
 
-/* The attribute `_ttl` becomes a tag of each cell. HBASE: Mutation.setTTL, HRegion's
- * rewriteCellTags. */
-static rq_err add_ttl(const Pb__NameBytesPair *ttl, rq_arena *arena, rq_mutation *m)
+/* Copies the cell's tags without the TTL that it may have. Returns their length. */
+static size_t copy_without_ttl(uint8_t *to, const rq_cell *c)
+{
+    rq_slice ttl;
+    size_t before = c->tags_len, after = 0;
+    if (rq_cell_tag(c, RQ_TAG_TTL, &ttl)) {
+        before = (size_t)(ttl.ptr - c->tags) - 3;
+        after = c->tags_len - before - 3 - ttl.len;
+    }
+    if (before > 0) memcpy(to, c->tags, before);
+    if (after > 0) memcpy(to + before, c->tags + c->tags_len - after, after);
+    return before + after;
+}
+
+/* The attribute `_ttl` becomes a tag of each cell, and replaces one that the client made. HBASE: Mutation.setTTL,
+ * HRegion's rewriteCellTags. That does not look at the length; the words are those of RawCell.checkForTagsLength, by which
+ * HBase refuses such tags elsewhere. */
+static rq_err add_ttl(const Pb__NameBytesPair *ttl, rq_arena *arena, rq_mutation *m, rq_error *why)
 {
     enum { TAG_LEN = 2 + 1 + 8 };
     for (size_t i = 0; i < m->cell_count; i++) {
         rq_cell *c = &m->cells[i];
-        if ((size_t)c->tags_len + TAG_LEN > RQ_TAGS_LEN_MAX) return RQ_E_DO_NOT_RETRY;
         uint8_t *tags = rq_arena_alloc(arena, (size_t)c->tags_len + TAG_LEN);
         if (tags == NULL) return RQ_E_NO_MEMORY;
-        if (c->tags_len > 0) memcpy(tags, c->tags, c->tags_len);
-        uint8_t *tag = tags + c->tags_len;
-        rq_put_be16(tag, 9);
+        size_t len = copy_without_ttl(tags, c);
+        uint8_t *tag = tags + len;
+        len += TAG_LEN;
+        if (len > RQ_TAGS_LEN_MAX)
+            return rq_fail(why, RQ_E_DO_NOT_RETRY, "tagslength %zu > %d", len, RQ_TAGS_LEN_MAX);
+        rq_put_be16(tag, TAG_LEN - 2);
         tag[2] = RQ_TAG_TTL;
         memcpy(tag + 3, ttl->value.data, 8);
         c->tags = tags;
-        c->tags_len = (uint16_t)(c->tags_len + TAG_LEN);
+        c->tags_len = (uint16_t)len;
     }
     return RQ_OK;
 }
@@ -508,7 +525,7 @@ rq_err rq__decode_mutation(const Pb__MutationProto *m, const rq_region *region, 
             region, m->has_timestamp ? (int64_t)m->timestamp : RQ_TIMESTAMP_LATEST, arena, ret));
     const Pb__NameBytesPair *ttl = find_attribute(m->attribute, m->n_attribute, ATTRIBUTE_TTL);
     if (ttl != NULL && ttl->has_value && ttl->value.len == 8 && ret->type != RQ_MUTATE_DELETE)
-        RQ_TRY(add_ttl(ttl, arena, ret));
+        RQ_TRY(add_ttl(ttl, arena, ret, why));
     ret->return_results = attribute_is_true(
         find_attribute(m->attribute, m->n_attribute, ATTRIBUTE_RETURN_RESULTS), true);
     if (m->time_range != NULL) RQ_TRY(decode_time_range(m->time_range, &ret->time_range, why));

@@ -24,6 +24,7 @@
  *    zeroed. */
 #include "store/store_scanner.h"
 
+#include "store/compaction_priv.h"
 #include "store/merge.h"
 #include "store/query_matcher.h"
 
@@ -69,7 +70,7 @@ struct rq_rewrite_scanner {
 static void look_at_files(rq_rewrite_scanner *s, const rq_rewrite_options *o, bool zero)
 {
     s->earliest_put_ts = INT64_MAX;
-    int64_t old_before = o->now_ms - o->keep_seqid_period_ms;
+    int64_t old_before = rq__minus(o->now_ms, o->keep_seqid_period_ms);
     for (size_t i = 0; i < o->file_count; i++) {
         const rq_hfile_info *info = rq_hfile_reader_info(o->files[i].reader);
         rq_slice value;
@@ -202,7 +203,8 @@ static rq_err track_marker(rq_rewrite_scanner *s, const rq_cell *cell)
 static rq__match drop_marker(const rq_rewrite_scanner *s, const rq_cell *cell, bool *ret_count)
 {
     *ret_count = false;
-    if (s->purge_ms > 0 && s->now_ms - cell->timestamp <= s->purge_ms) return RQ__MATCH_INCLUDE;
+    if (s->purge_ms > 0 && cell->timestamp >= rq__minus(s->now_ms, s->purge_ms))
+        return RQ__MATCH_INCLUDE;
     if (s->keep_deleted == RQ_KEEP_DELETED_TRUE ||
         (s->keep_deleted == RQ_KEEP_DELETED_TTL && !is_expired(s, cell->timestamp))) {
         if (cell->timestamp < s->earliest_put_ts) return RQ__MATCH_NEXT_COLUMN;

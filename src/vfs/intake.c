@@ -181,15 +181,39 @@ static rq_err refuse(const rq_intake *t, const char *said, rq_error *why)
                    t->setting, said);
 }
 
+static const char *real_path_of(rq_intake_visit *v, size_t i)
+{
+    rq_intake_place *place = &v->places[i];
+    if (!place->is_resolved) place->real_path = resolve(v->arena, v->intake->folders[i]);
+    place->is_resolved = true;
+    return place->real_path;
+}
+
 /* Clients may name a listed folder as it is listed, or by its path without symbolic links. */
 static const char *below_place(rq_intake_visit *v, size_t i, const char *path)
 {
-    rq_intake_place *place = &v->places[i];
     const char *inside = below(v->intake->folders[i], path);
     if (inside != NULL) return inside;
-    if (!place->is_resolved) place->real_path = resolve(v->arena, v->intake->folders[i]);
-    place->is_resolved = true;
-    return place->real_path == NULL ? NULL : below(place->real_path, path);
+    const char *real = real_path_of(v, i);
+    return real == NULL ? NULL : below(real, path);
+}
+
+/* The path of a file in the staging folder, relative to the data folder; NULL for others. */
+static const char *in_staging(const rq_intake *t, const char *path)
+{
+    const char *inside = below(t->own_path, path);
+    return inside == NULL || below(RQ_INTAKE_STAGING, inside) == NULL ? NULL : inside;
+}
+
+/* Whether the path leads into the data folder, but not into the staging folder, by a symbolic link above or at the listed
+ * folder; below it no link is followed. */
+static bool is_own_by_link(rq_intake_visit *v, size_t i, const char *inside)
+{
+    const char *real = real_path_of(v, i);
+    if (real == NULL) return false;
+    const char *path = rq_arena_printf(v->arena, "%s/%s", real, inside);
+    return path == NULL ||
+           (is_in(v->intake->own_path, path) && in_staging(v->intake, path) == NULL);
 }
 
 static bool is_there(rq_vfs *vfs, const char *path)
@@ -246,14 +270,14 @@ rq_err rq_intake_find(rq_intake_visit *v, const char *said, rq_vfs **ret, const 
     const char *path = plain_path(v->arena, rq_slice_cstr(said));
     if (path == NULL) return refuse(v->intake, said, why);
     if (is_in(v->intake->own_path, path)) {
-        inside = below(v->intake->own_path, path);
-        if (inside == NULL || below(RQ_INTAKE_STAGING, inside) == NULL)
-            return refuse(v->intake, said, why);
+        inside = in_staging(v->intake, path);
+        if (inside == NULL) return refuse(v->intake, said, why);
         *ret = v->intake->own;
         *ret_path = inside;
         return RQ_OK;
     }
-    if (!find_place(v, path, &i, &inside)) return refuse(v->intake, said, why);
+    if (!find_place(v, path, &i, &inside) || is_own_by_link(v, i, inside))
+        return refuse(v->intake, said, why);
     rq_intake_place *place = &v->places[i];
     const char *folder = v->intake->folders[i];
     if (place->vfs == NULL)

@@ -75,7 +75,7 @@ rq_err rq__head_decode(rq_slice bytes, rq_arena *arena, rq__head *ret, rq_error 
     uint32_t magic;
     uint8_t version, state, len;
     rq_cursor c = rq_cursor_of(bytes);
-    if (bytes.len < 4 || !rq_cursor_be32(&c, &magic) || magic != MAGIC ||
+    if (bytes.len < 5 + 4 || !rq_cursor_be32(&c, &magic) || magic != MAGIC ||
         !rq_cursor_u8(&c, &version))
         return rq_fail(why, RQ_E_CORRUPT, "log head: wrong magic");
     if (rq_get_be32(bytes.ptr + bytes.len - 4) != rq_crc32c(0, bytes.ptr, bytes.len - 4))

@@ -479,6 +479,45 @@ static wal_file *repair_file(rq_wal *wal, wal_file *old)
     return rq__wal_notes_inherit(wal, old, to) == RQ_OK ? to : NULL;
 }
 
+/* The last WAL file of a former process, which no next one may follow before it is durable. */
+static rq_err repair_old(rq_wal *wal, const wal_file *old, rq_error *why)
+{
+    if (wal->unsure == 0) return RQ_OK;
+    pthread_mutex_unlock(&wal->mutex);
+    rq_err rc = rq__wal_make_durable(old, wal->unsure, why);
+    pthread_mutex_lock(&wal->mutex);
+    if (rc == RQ_OK) wal->unsure = 0;
+    return rc;
+}
+
+/* Appends what is not durable to a file for `to`. */
+static rq_err repair_tries(rq_wal *wal, wal_file *to, rq_error *why)
+{
+    rq_err rc = RQ_OK;
+    for (int i = 0; i < RQ_WAL_REPAIR_TRIES; i++) {
+        slot *file = wal->spare;
+        wal->spare = NULL;
+        rc = RQ_OK;
+        if (file == NULL) {
+            pthread_mutex_unlock(&wal->mutex);
+            rc = rq__wal_slot_take(wal, &file, why);
+            pthread_mutex_lock(&wal->mutex);
+        }
+        if (rc != RQ_OK) continue;
+        rc = repair_into(wal, to, file, why);
+        if (rc == RQ_OK) {
+            to->slot = file;
+            return RQ_OK;
+        }
+        if (rc == RQ_E_NO_SPACE) {
+            wal->spare = file;
+            return rc;
+        }
+        slot_give_back(wal, file);
+    }
+    return rc;
+}
+
 static void repair(rq_wal *wal)
 {
     rq_error why;
@@ -497,28 +536,8 @@ static void repair(rq_wal *wal)
         return;
     }
     wal_file *to = repair_file(wal, old);
-    rq_err rc = to == NULL ? RQ_E_NO_MEMORY : RQ_OK;
-    for (int i = 0; i < RQ_WAL_REPAIR_TRIES && to != NULL; i++) {
-        slot *file = wal->spare;
-        wal->spare = NULL;
-        rc = RQ_OK;
-        if (file == NULL) {
-            pthread_mutex_unlock(&wal->mutex);
-            rc = rq__wal_slot_take(wal, &file, &why);
-            pthread_mutex_lock(&wal->mutex);
-        }
-        if (rc != RQ_OK) continue;
-        rc = repair_into(wal, to, file, &why);
-        if (rc == RQ_OK) {
-            to->slot = file;
-            break;
-        }
-        if (rc == RQ_E_NO_SPACE) {
-            wal->spare = file;
-            break;
-        }
-        slot_give_back(wal, file);
-    }
+    rq_err rc = to == NULL ? RQ_E_NO_MEMORY : repair_old(wal, old, &why);
+    if (rc == RQ_OK) rc = repair_tries(wal, to, &why);
     if (rc == RQ_E_NO_SPACE && !wal->closing) {
         wal->no_space = true; /* the bytes wait in the ring */
         rq__wal_retry_later(wal);

@@ -391,10 +391,11 @@ static rq_err file_replay(replay *p, wal_file *s, rq_error *why)
 
 /* No space for the first WAL file: the log behaves like one whose last write failed for lack of
  * space. Nothing is staged until the lane has found space (repair in lane.c); existing records can
- * be read meanwhile. */
-static void begin_later(rq_wal *wal, wal_file *old, wal_file *s)
+ * be read meanwhile. `unsure`: as in rq_wal. */
+static void begin_later(rq_wal *wal, wal_file *old, wal_file *s, rq_lsn unsure)
 {
     pthread_mutex_lock(&wal->mutex);
+    wal->unsure = unsure;
     wal->spare = s->slot;
     s->slot = NULL;
     wal->current = old;
@@ -424,20 +425,29 @@ static rq_err write_again(rq_file *f, uint64_t from, uint64_t to, rq_error *why)
     return rc;
 }
 
-/* Makes the last old WAL file durable up to `end`, before the new one's header says that it is complete. A sync alone
- * does not do: if one has failed before the crash, the kernel regards the pages as clean, although they exist in memory
- * only. So all that no frame shows to be durable is written once more. */
-static rq_err make_durable(const wal_file *s, rq_lsn durable, rq_lsn end, rq_error *why)
+rq_err rq__wal_make_durable(const wal_file *s, rq_lsn from, rq_error *why)
 {
     rq_file *f = s->slot->file;
-    rq_lsn from = durable > s->first_lsn ? durable : s->first_lsn;
-    rq_error own = {0};
-    rq_err rc = RQ_OK;
-    if (from == s->first_lsn) rc = write_again(f, 0, RQ_WAL_FRAMES_AT, &own);
-    if (rc == RQ_OK) rc = write_again(f, rq__wal_offset(s, from), rq__wal_offset(s, end), &own);
-    /* Only on a file system that writes nothing in place; the log opens on a full disk, too. */
-    if (rc != RQ_OK && rc != RQ_E_NO_SPACE) return rq_fail(why, rc, "%s", own.message);
+    if (from == s->first_lsn) RQ_TRY(write_again(f, 0, RQ_WAL_FRAMES_AT, why));
+    RQ_TRY(write_again(f, rq__wal_offset(s, from), rq__wal_offset(s, s->end_lsn), why));
     return rq_file_sync(f, why);
+}
+
+/* Makes the last old WAL file durable (NULL: no region needs one), and creates the new one behind it. *ret_unsure: as in
+ * rq_wal; RQ_E_NO_SPACE. */
+static rq_err begin_file(rq_wal *wal, const wal_file *old, rq_lsn durable, wal_file *s,
+                         const rq_wal_file_info *info, rq_lsn *ret_unsure, rq_error *why)
+{
+    *ret_unsure = 0;
+    if (old != NULL) {
+        *ret_unsure = durable > old->first_lsn ? durable : old->first_lsn;
+        RQ_TRY(rq__wal_make_durable(old, *ret_unsure, why));
+        *ret_unsure = 0;
+    }
+    RQ_TRY(rq__wal_slot_take(wal, &s->slot, why));
+    RQ_TRY(rq__wal_header_put(s->slot, info, why));
+    s->slot->older = 1 - s->slot->older;
+    return RQ_OK;
 }
 
 /* Begins the first WAL file of this epoch, behind the end of the existing ones. */
@@ -471,17 +481,12 @@ static rq_err log_begin(rq_wal *wal, const replay *p, rq_error *why)
         old = NULL; /* nothing needs it: it is free, its file will be the new one's */
     rq_wal_file_info info = rq__wal_info_of(wal, s, crc);
     pthread_mutex_unlock(&wal->mutex);
-    /* If no region needs the old one (NULL), it need not be durable. */
-    if (old != NULL) RQ_TRY(make_durable(old, p->durable, end, why));
     rq_error own = {0};
-    rq_err rc = rq__wal_slot_take(wal, &s->slot, &own);
-    if (rc == RQ_OK) rc = rq__wal_header_put(s->slot, &info, &own);
-    if (rc == RQ_OK) {
-        s->slot->older = 1 - s->slot->older;
-        return RQ_OK;
-    }
+    rq_lsn unsure;
+    rq_err rc = begin_file(wal, old, p->durable, s, &info, &unsure, &own);
+    if (rc == RQ_OK) return RQ_OK;
     if (rc != RQ_E_NO_SPACE || old == NULL) return rq_fail(why, rc, "%s", own.message);
-    begin_later(wal, old, s);
+    begin_later(wal, old, s, unsure);
     return RQ_OK;
 }
 

@@ -164,6 +164,9 @@ struct rq_wal {
     _Atomic rq_lsn full_above;
     rq_err broken; /* error of a failed write or sync, which the lane repairs */
     bool broken_by_sync;
+    /* The log was opened on a full disk, and the last old WAL file could not be made durable from this position on: the
+     * next one may not begin before it is. 0: it is durable. */
+    rq_lsn unsure;
     uint64_t pressed_oldest, pressed_newest; /* the chain at the last pressure check */
     bool replayed;
     bool closing; /* closing: do not wait for disk space */
@@ -186,6 +189,11 @@ struct rq_wal {
 void rq__wal_slot_path(const rq_wal *wal, unsigned id, char path[static RQ_WAL_PATH_MAX]);
 /* Closes the file and frees the slot. The file is not removed. */
 void rq__wal_slot_free(slot *s);
+/* Makes a sealed WAL file durable from that position on, before the header of the next one says that it is complete. A sync
+ * alone does not do: if one has failed before a crash, the kernel regards the pages as clean, although they exist in memory
+ * only. So the bytes, which no frame shows to be durable, are written once more. RQ_E_NO_SPACE: on a file system that
+ * writes nothing in place. */
+RQ_NODISCARD rq_err rq__wal_make_durable(const wal_file *s, rq_lsn from, rq_error *why);
 
 /* --- append.c --------------------------------------------------------------------------------- */
 RQ_NODISCARD rq_err rq__wal_ring_init(rq_wal *wal);

@@ -4,7 +4,8 @@
  * file calls.
  *
  * The first master is killed while it lays out the store: the next master fences it, completes the
- * store, and finds the same catalog as a master that was not interrupted; so does a third master.
+ * store, and finds the same catalog as a master that was not interrupted; so does a third master, also after a power
+ * cut. Instead of being killed, the first master may find that a file call fails.
  *
  * A master is killed while it truncates a region, and the next one while it completes the
  * truncation: an acknowledged truncation holds, rows written after it exist, and the region's old
@@ -99,7 +100,8 @@ static void end(master *m)
     rq_sim_node_free(m->node);
 }
 
-static void kill_master(master *m)
+/* And, if `cuts_power`, the machines with the files lose what was not synced. */
+static void stop_master(master *m, bool cuts_power)
 {
     world *w = m->w;
     rq_sim_node_kill(m->node);
@@ -111,7 +113,15 @@ static void kill_master(master *m)
     end(m);
     rq_sim_advance(w->sim, 30000000000); /* messages in transit arrive; the restart drops timers */
     rq_sim_cut_at(w->sim, 0);
-    rq_sim_restart_process(w->sim);
+    if (cuts_power)
+        rq_sim_restart(w->sim);
+    else
+        rq_sim_restart_process(w->sim);
+}
+
+static void kill_master(master *m)
+{
+    stop_master(m, false);
 }
 
 /* Waits for the start of a master that is not killed; returns the catalog that it finds,
@@ -134,12 +144,13 @@ static char *start_and_describe(master *m, world *w, rq_sim_storage *storage, co
     return describe(m);
 }
 
-/* Kills the first master at this step or file call (NEVER: once it serves), and compares the
+/* Kills the first master at this step or file call (NEVER: once it serves), or makes the call fail, and compares the
  * catalog that the second master finds with `expected` (NULL: does not compare). Returns this
- * catalog, malloc'ed. *ret_done: whether the first master had started completely. */
-static char *interrupt(uint64_t seed, uint64_t step, uint64_t call, const char *expected,
-                       bool *ret_done)
+ * catalog, malloc'ed. *ret_done: whether the first master had started completely before that. */
+static char *interrupt(uint64_t seed, uint64_t step, uint64_t call, bool fails,
+                       const char *expected, bool *ret_done)
 {
+    bool cuts_power = call % 2 == 0 || (call == NEVER && step % 2 == 0);
     world w;
     rq_sim_storage *storage;
     master first, second, third;
@@ -149,9 +160,13 @@ static char *interrupt(uint64_t seed, uint64_t step, uint64_t call, const char *
     w.free_calls = free_calls;
     w.cluster_id = ID;
     assert_int_equal(rq_sim_storage_new(w.sim, 0, &storage), RQ_OK);
-    if (call != NEVER) rq_sim_cut_at(w.sim, rq_sim_calls(w.sim) + call);
+    uint64_t faulty = call == NEVER ? NEVER : rq_sim_calls(w.sim) + call;
+    if (fails)
+        rq_sim_fail_at(w.sim, faulty, RQ_E_IO);
+    else if (call != NEVER)
+        rq_sim_cut_at(w.sim, faulty);
     start(&first, &w, storage, NULL);
-    *ret_done = run_steps(&first, step) && first.rc == RQ_OK;
+    *ret_done = run_steps(&first, step) && first.rc == RQ_OK && rq_sim_calls(w.sim) < faulty;
     kill_master(&first);
     char *found = start_and_describe(&second, &w, storage, first.name);
     if (expected != NULL && strcmp(found, expected) != 0)
@@ -160,7 +175,7 @@ static char *interrupt(uint64_t seed, uint64_t step, uint64_t call, const char *
                  step, call, found, expected);
     assert_int_equal(world_create(&w, "t", "f", "m"), RQ_OK);
     assert_int_equal(world_put(&w, "t", "a", "f"), RQ_OK);
-    kill_master(&second);
+    stop_master(&second, cuts_power);
     free(start_and_describe(&third, &w, storage, second.name));
     assert_int_equal(world_get(&w, "t", "a", "f"), RQ_OK);
     kill_master(&third);
@@ -180,14 +195,17 @@ static void a_first_master_killed_at_any_point_is_followed(void **state)
     (void)state;
     uint64_t seed = unit_seed(), points = 0;
     bool done;
-    char *expected = interrupt(seed, NEVER, NEVER, NULL, &done);
+    char *expected = interrupt(seed, NEVER, NEVER, false, NULL, &done);
     assert_true(done);
     done = false;
     for (uint64_t step = seed % 5; !done; step += stride(5), points++)
-        free(interrupt(seed, step, NEVER, expected, &done));
+        free(interrupt(seed, step, NEVER, false, expected, &done));
     done = false;
     for (uint64_t call = 1 + seed % 7; !done; call += stride(7), points++)
-        free(interrupt(seed, NEVER, call, expected, &done));
+        free(interrupt(seed, NEVER, call, false, expected, &done));
+    done = false;
+    for (uint64_t call = 1 + seed % 7; !done; call += stride(7), points++)
+        free(interrupt(seed, NEVER, call, true, expected, &done));
     free(expected);
     printf("%" PRIu64 " points\n", points);
 }

@@ -235,6 +235,57 @@ static void every_failing_call_is_survived(void **state)
     }
 }
 
+/* Some calls fail from call k on, perhaps syncs; the process is killed soon after. The next one works on what it finds, of
+ * which a part may exist in the page cache only, until the power is cut. */
+static outcome fail_kill_and_cut(uint64_t seed, uint64_t k)
+{
+    outcome o = {.good = true};
+    rq_sim *sim;
+    history h;
+    assert_int_equal(rq_sim_new(seed, NULL, &sim), RQ_OK);
+    begin_history(&h, sim, seed);
+    h.faults = k != 0;
+    for (uint64_t i = 0; i < 1 + seed % 4 && k != 0; i++)
+        rq_sim_fail_at(sim, k + i, RQ_E_IO);
+    if (k != 0) rq_sim_cut_at(sim, k + 5 + seed % 40);
+    if (history_open(&h)) {
+        history_steps(&h, STEPS);
+        history_close(&h, false);
+    }
+    o.calls = rq_sim_calls(sim);
+    take_fault(&o, &h, "with failing calls");
+    h.faults = false;
+    rq_sim_cut_at(sim, 0);
+    for (int round = 0; o.good && round < 3; round++) {
+        if (round == 0)
+            rq_sim_restart_process(sim);
+        else
+            rq_sim_restart(sim);
+        if (history_open(&h)) {
+            history_check(&h);
+            if (round == 0) history_steps(&h, STEPS / 3);
+            history_close(&h, round == 1);
+        }
+        take_fault(&o, &h, round == 0 ? "after the kill" : "after the power cut");
+    }
+    history_clear(&h);
+    rq_sim_free(sim);
+    return o;
+}
+
+static void every_seed_survives_failing_calls_a_kill_and_a_power_cut(void **state)
+{
+    (void)state;
+    seeds_range seeds = seeds_wanted(SEEDS / 2);
+    for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) {
+        outcome whole = fail_kill_and_cut(seed, 0);
+        if (!whole.good) fail_msg("seed %" PRIu64 " without a fault: %s", seed, whole.text);
+        uint64_t k = seeds_number("RQ_CUT", 1 + seed * 2654435761u % whole.calls);
+        outcome o = fail_kill_and_cut(seed, k);
+        if (!o.good) fail_msg("seed %" PRIu64 " from call %" PRIu64 " on: %s", seed, k, o.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +294,7 @@ int main(void)
         cmocka_unit_test(without_sync_the_same_test_fails),
         cmocka_unit_test(every_seed_survives_a_kill_in_hand_over_mode),
         cmocka_unit_test(every_failing_call_is_survived),
+        cmocka_unit_test(every_seed_survives_failing_calls_a_kill_and_a_power_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -396,6 +396,69 @@ static void a_pool_grows_and_shrinks(void **state)
     rq_thread_executor_free(ex);
 }
 
+typedef struct pair {
+    rq_task waits, opens;
+    rq_latch inner, done;
+} pair;
+
+static void pair_waits(rq_task *task)
+{
+    pair *p = RQ_CONTAINER_OF(task, pair, waits);
+    p->done.executor->latch_open(&p->done, p->inner.executor->latch_wait(&p->inner));
+}
+
+static void pair_opens(rq_task *task)
+{
+    pair *p = RQ_CONTAINER_OF(task, pair, opens);
+    p->inner.executor->latch_open(&p->inner, RQ_OK);
+}
+
+typedef struct resizer {
+    rq_executor *ex;
+    _Atomic unsigned pairs; /* that were begun */
+    _Atomic bool stops;
+} resizer;
+
+/* Changes the limit once for each pair: more often, and it would wake workers for a task that was forgotten. */
+static void *resize_often(void *arg)
+{
+    resizer *r = arg;
+    for (unsigned seen = 0; !atomic_load(&r->stops);) {
+        unsigned now = atomic_load(&r->pairs);
+        if (now != seen)
+            rq_thread_executor_resize(r->ex, RQ_POOL_READ, 1 + now * 5 % 7);
+        else
+            sched_yield();
+        seen = now;
+    }
+    return NULL;
+}
+
+/* A worker that is woken for a task may have to park, or another one may take the task first. One pair of tasks follows the
+ * other, so that workers fall asleep and are woken all the time. */
+static void no_task_is_forgotten_while_the_limit_changes(void **state)
+{
+    (void)state;
+    pthread_t changer;
+    rq_executor *ex = new_executor(4);
+    resizer r = {.ex = ex};
+    assert_int_equal(pthread_create(&changer, NULL, resize_often, &r), 0);
+    for (int i = 0; i < 3000; i++) {
+        pair p = {.waits.run = pair_waits, .opens.run = pair_opens};
+        ex->latch_init(ex, &p.inner);
+        ex->latch_init(ex, &p.done);
+        atomic_fetch_add(&r.pairs, 1);
+        ex->submit(ex, RQ_POOL_READ, &p.waits);
+        ex->submit(ex, RQ_POOL_READ, &p.opens);
+        (void)ex->latch_wait(&p.done);
+        ex->latch_destroy(&p.done);
+        ex->latch_destroy(&p.inner);
+    }
+    atomic_store(&r.stops, true);
+    pthread_join(changer, NULL);
+    rq_thread_executor_free(ex);
+}
+
 /* --- lazy pools --------------------------------------------------------------------------- */
 
 static unsigned threads_of_process(void)
@@ -569,6 +632,7 @@ int main(void)
         cmocka_unit_test(a_waiting_task_gives_its_place_to_others),
         cmocka_unit_test(a_sleeping_task_keeps_its_place),
         cmocka_unit_test(a_pool_grows_and_shrinks),
+        cmocka_unit_test(no_task_is_forgotten_while_the_limit_changes),
         cmocka_unit_test(free_waits_for_tasks_that_submit_more),
         cmocka_unit_test(timers_fire_in_the_order_they_are_due),
         cmocka_unit_test(the_lowest_rank_begins_first),

@@ -239,11 +239,12 @@ static void no_failing_call_is_passed_over(void **state)
     assert_int_equal(rq_fsck(w.env->vfs, &o, &totals, NULL), RQ_OK);
     assert_int_equal(t.problems, 0);
     calls = rq_sim_calls(w.sim) - calls;
-    for (uint64_t k = 1; k <= calls; k++) {
+    for (uint64_t k = 1; k <= 2 * calls; k++) {
         rq_error why = {0};
-        rq_sim_fail_at(w.sim, rq_sim_calls(w.sim) + k, RQ_E_IO);
+        rq_err wanted = k <= calls ? RQ_E_IO : RQ_E_PERMISSION;
+        rq_sim_fail_at(w.sim, rq_sim_calls(w.sim) + 1 + k % calls, wanted);
         rq_err rc = rq_fsck(w.env->vfs, &o, &totals, &why);
-        if (rc != RQ_E_IO || why.message[0] == '\0')
+        if (rc != wanted || why.message[0] == '\0')
             fail_msg("call %d of %d: %s, \"%s\", %d problems: %s", (int)k, (int)calls,
                      rq_err_name(rc), why.message, (int)t.problems, t.first);
     }

@@ -517,6 +517,42 @@ static void a_filled_hole_that_is_open_is_not_closed_again(void **state)
     world_clear(&w);
 }
 
+static rq_err (*real_open)(rq_vfs *v, const char *path, int flags, rq_file **ret, rq_error *why);
+static bool denied;
+
+static rq_err deny_region_info(rq_vfs *v, const char *path, int flags, rq_file **ret, rq_error *why)
+{
+    const char *name = strrchr(path, '/');
+    if (denied || name == NULL || strcmp(name, "/.regioninfo") != 0)
+        return real_open(v, path, flags, ret, why);
+    denied = true;
+    return rq_fail(why, RQ_E_PERMISSION, "cannot open %s", path);
+}
+
+/* A region that cannot be read now is not absent: no empty region takes its place. */
+static void a_hole_is_not_filled_while_its_region_cannot_be_read(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, unit_seed(), NULL);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_create(&w, "t", "f", NULL), RQ_OK);
+    put_rows(&w, "t", "a");
+    assert_int_equal(world_forget(&w, "t", "a"), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    real_open = w.env->vfs->open;
+    denied = false;
+    w.env->vfs->open = deny_region_info;
+    (void)world_table(&w, RQ_DDL_FILL_HOLES, "t");
+    assert_true(denied);
+    w.env->vfs->open = real_open;
+    assert_int_equal(world_table(&w, RQ_DDL_FILL_HOLES, "t"), RQ_OK);
+    assert_true(world_settle(&w));
+    expect_rows(&w, "t", "a ");
+    world_clear(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -529,6 +565,7 @@ int main(void)
         cmocka_unit_test(a_daughter_that_is_laid_out_again_does_not_keep_its_parent),
         cmocka_unit_test(a_region_that_grows_is_split_by_its_policy),
         cmocka_unit_test(a_filled_hole_that_is_open_is_not_closed_again),
+        cmocka_unit_test(a_hole_is_not_filled_while_its_region_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

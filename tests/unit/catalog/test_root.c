@@ -5,6 +5,7 @@
 #include "base/pb.h"
 #include "cell/cellblock.h"
 #include "catalog/fsck.h"
+#include "catalog/root_priv.h"
 #include "hfile/writer.h"
 #include "proto/procedure.pb-c.h"
 #include "proto/wal.pb-c.h"
@@ -617,6 +618,39 @@ static void masters_of_a_cluster_share_its_files(void **state)
     end(w);
 }
 
+static void check_version(world *w, const char *expected)
+{
+    rq_arena a = {0};
+    rq_slice text;
+    assert_int_equal(rq_vfs_read_file(w->env->vfs, ".rorqual/version", 100, &a, &text, NULL),
+                     RQ_OK);
+    assert_true(rq_slice_eq(text, rq_slice_cstr(expected)));
+    rq_arena_clear(&a);
+}
+
+/* A master that was paused goes on after a newer version has raised the format's version. */
+static void a_master_does_not_lower_the_version(void **state)
+{
+    (void)state;
+    world *w = empty();
+    rq_error why = {0};
+    rq_root *fresh, *old;
+    assert_int_equal(rq_root_join(w->env->vfs, CLUSTER, &why), RQ_OK);
+    assert_int_equal(rq_root_open_joined(w->env, CLUSTER, &fresh, &why), RQ_OK);
+    assert_int_equal(rq__root_write_identity(fresh, &why), RQ_OK);
+    put_file(w, ".rorqual/version", "2\n");
+    assert_int_equal(rq__root_seal(fresh, &why), RQ_E_VERSION);
+    check_version(w, "2\n");
+    put_file(w, ".rorqual/version", "1\n");
+    assert_int_equal(rq_root_open_joined(w->env, CLUSTER, &old, &why), RQ_OK);
+    put_file(w, ".rorqual/version", "2\n");
+    assert_int_equal(rq__root_mark_open(old, &why), RQ_E_VERSION);
+    check_version(w, "2\n");
+    rq_root_close(old);
+    rq_root_close(fresh);
+    end(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -638,6 +672,7 @@ int main(void)
         cmocka_unit_test(a_cluster_knows_the_folder_that_it_claimed),
         cmocka_unit_test(an_unfinished_mark_is_completed),
         cmocka_unit_test(a_cluster_takes_no_folder_that_is_used),
+        cmocka_unit_test(a_master_does_not_lower_the_version),
         cmocka_unit_test(masters_of_a_cluster_share_its_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cache's memory: pieces never overlap, freed memory is used again, chunks are returned. */
+#include "base/asan.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "hfile/slab.h"
 
@@ -212,6 +214,48 @@ static void a_slab_ends_while_chunks_are_made_ready(void **state)
     rq_thread_executor_free(ex);
 }
 
+/* CPU time, in ns, to give back a piece and take it again, in a slab of so many full chunks. */
+static uint64_t turnover_ns(size_t chunks)
+{
+    rq__slab *s;
+    size_t last = 0, charge = 0, count = chunks * 2;
+    uint64_t least = UINT64_MAX;
+    uint8_t **pieces = calloc(count, sizeof *pieces);
+    assert_non_null(pieces);
+    assert_int_equal(rq__slab_new(&s), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        pieces[i] = rq__slab_take(s, CHUNK / 2, &charge);
+        assert_non_null(pieces[i]);
+        if (pieces[i] > pieces[last])
+            last = i; /* the chunk that a search from the first one reaches last */
+    }
+    for (int round = 0; round < 30; round++) {
+        uint64_t begun = rq_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        for (int i = 0; i < 200; i++) {
+            rq__slab_give(s, pieces[last], charge);
+            pieces[last] = rq__slab_take(s, CHUNK / 2, &charge);
+        }
+        uint64_t took = rq_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+        if (took < least) least = took;
+    }
+    for (size_t i = 0; i < count; i++)
+        rq__slab_give(s, pieces[i], charge);
+    free(pieces);
+    rq__slab_free(s);
+    return least / 200;
+}
+
+/* A full cache takes and gives pieces all the time, under a lock that all threads need. */
+static void a_large_slab_is_not_searched_from_its_beginning(void **state)
+{
+    (void)state;
+    if (RQ_ASAN) skip(); /* no chunks */
+    uint64_t few = turnover_ns(8), many = turnover_ns(8192);
+    if (many > 12 * few + 100)
+        fail_msg("%llu ns with 8 chunks, %llu with 8192", (unsigned long long)few,
+                 (unsigned long long)many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +263,7 @@ int main(void)
         cmocka_unit_test(memory_given_up_is_kept_for_what_comes_next_and_goes_bit_by_bit),
         cmocka_unit_test(steady_turnover_wastes_little),
         cmocka_unit_test(chunks_are_made_ready_while_the_cache_grows_and_no_more_than_it_holds),
+        cmocka_unit_test(a_large_slab_is_not_searched_from_its_beginning),
         cmocka_unit_test(a_slab_ends_while_chunks_are_made_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,8 +4,9 @@
 #include "fixture.h"
 
 #include "hfile/check.h"
-#include "region/region_priv.h"
-#include "vfs/vfs.h"
+#include "base/clock.h"
+#include "region/engine_priv.h"
+#include "vfs/sim.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -322,6 +323,150 @@ static void a_destroyed_region_leaves_nothing_but_the_archive(void **state)
     fixture_close(&f);
 }
 
+/* --- many regions ----------------------------------------------------------------------------- */
+
+#define FOUND_TIMES 200
+
+/* CPU time, in ns, to find a region. */
+static uint64_t find_ns(rq_engine *e, const char *encoded)
+{
+    uint64_t least = UINT64_MAX;
+    for (int round = 0; round < 20; round++) {
+        uint64_t begun = rq_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        for (int i = 0; i < FOUND_TIMES; i++) {
+            rq_region *r = rq__engine_find(e, encoded);
+            assert_non_null(r);
+            rq_region_unref(r);
+        }
+        uint64_t took = rq_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+        least = took < least ? took : least;
+    }
+    return least / FOUND_TIMES;
+}
+
+/* A backup looks for every region by its name, under a lock. */
+static void a_region_is_found_among_many(void **state)
+{
+    (void)state;
+    enum { MANY = 2000 };
+    static rq_region *opened[MANY];
+    fixture f;
+    rq_sim *sim;
+    assert_ok(rq_sim_new(3, NULL, &sim));
+    fixture_open(&f, rq_sim_env(sim), NULL, 0);
+    uint64_t few = find_ns(f.engine, f.info.encoded);
+    for (int i = 0; i < MANY; i++) {
+        char key[8];
+        rq_region_info info;
+        snprintf(key, sizeof key, "%04d", i);
+        assert_ok(rq_region_info_make(&f.arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"),
+                                      rq_slice_cstr(key), (rq_slice){0}, 1700000000000, 0, &info));
+        assert_ok(rq_region_create(f.engine, &info, f.schema, NULL));
+        assert_ok(rq_region_open(f.engine, &info, f.schema, &opened[i], NULL));
+        rq_region *r = rq__engine_find(f.engine, info.encoded);
+        assert_ptr_equal(r, opened[i]);
+        rq_region_unref(r);
+    }
+    uint64_t many = find_ns(f.engine, f.info.encoded);
+    if (many > 10 * few + 200)
+        fail_msg("%llu ns instead of %llu", (unsigned long long)many, (unsigned long long)few);
+    for (int i = 0; i < MANY; i++) {
+        char encoded[RQ_ENCODED_NAME_LEN + 1];
+        snprintf(encoded, sizeof encoded, "%s", opened[i]->info.encoded);
+        assert_ok(rq_region_close(opened[i], true, NULL));
+        rq_region_unref(opened[i]);
+        assert_null(rq__engine_find(f.engine, encoded));
+    }
+    assert_ptr_equal(rq__engine_find(f.engine, f.info.encoded), f.region);
+    rq_region_unref(f.region);
+    fixture_close(&f);
+    rq_sim_free(sim);
+}
+
+/* --- a log of many regions -------------------------------------------------------------------- */
+
+#define LOG_REGIONS 16000
+
+/* Writes a log with one record for each region. */
+static void write_log(rq_env *env)
+{
+    static const char value[200] = "value";
+    rq_error why = {0};
+    rq_wal *wal;
+    rq_wal_options o = {.sync = RQ_WAL_HANDOVER};
+    rq_cellblock cells = {0};
+    rq_cell cell = cell_of("a", "q", 5, RQ_TYPE_PUT, NULL);
+    cell.row = (const uint8_t *)"r";
+    cell.row_len = 1;
+    cell.value = (const uint8_t *)value;
+    cell.value_len = sizeof value;
+    assert_ok(rq_cellblock_append(&cells, &cell));
+    assert_ok(rq_wal_open(env, &o, &wal, &why));
+    assert_ok(rq_wal_replay(wal, NULL, NULL, &why));
+    rq_lsn end = 0;
+    for (int i = 0; i < LOG_REGIONS; i++) {
+        char name[33];
+        rq_wal_region *r;
+        rq_wal_record record = {
+            .kind = RQ_WAL_EDIT, .sequence_id = 1, .payload = rq_buf_slice(&cells.bytes)};
+        snprintf(name, sizeof name, "%032x", i);
+        assert_ok(rq_wal_region_open(wal, name, RQ_SLICE_LIT("t"), NULL, &r));
+        assert_ok(rq_wal_stage(wal, r, &record, NULL, 0, &end));
+        rq_wal_region_close(r);
+    }
+    assert_ok(rq_wal_wait_blocking(wal, end, true));
+    assert_ok(rq_wal_close(wal, false, &why));
+    rq_cellblock_clear(&cells);
+}
+
+/* CPU time of a start with so much memory; *ret_spilled: regions that will read the log themselves. */
+static uint64_t start_ns(rq_env *env, const char *memory, unsigned *ret_spilled)
+{
+    rq_error why = {0};
+    rq_config *config;
+    rq_engine *engine;
+    assert_ok(rq_config_new(&config));
+    assert_ok(rq_config_set_pair(config, memory, NULL));
+    assert_ok(rq_config_set_pair(config, "rorqual.wal.file.size=262144", NULL));
+    rq_engine_options o = {.config = config};
+    uint64_t begun = rq_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (rq_engine_open(env, &o, &engine, &why) != RQ_OK) fail_msg("engine: %s", why.message);
+    uint64_t took = rq_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+    const rq__recovery *v = &engine->recovery;
+    *ret_spilled = 0;
+    for (size_t i = 0; i < RQ__BUCKET_CHAINS; i++)
+        for (const rq__bucket *b = v->chains[i]; b != NULL; b = b->next)
+            *ret_spilled += b->by_index;
+    assert_true(v->bytes <= v->bytes_max);
+    assert_ok(rq_engine_close(engine, false, &why));
+    rq_config_free(config);
+    return took;
+}
+
+/* Where the records of a log do not fit into memory, the regions with the most read theirs later. With a record for each
+ * of many regions, these must not be searched for at every record. */
+static void a_log_of_many_regions_may_exceed_the_memory(void **state)
+{
+    (void)state;
+    rq_sim *sim;
+    unsigned spilled, none;
+    uint64_t much = UINT64_MAX, little = UINT64_MAX;
+    assert_ok(rq_sim_new(3, NULL, &sim));
+    write_log(rq_sim_env(sim));
+    for (int round = 0; round < 3; round++) {
+        uint64_t took = start_ns(rq_sim_env(sim), "rorqual.memory=268435456", &none);
+        much = took < much ? took : much;
+        assert_int_equal(none, 0);
+        took = start_ns(rq_sim_env(sim), "rorqual.memory=8388608", &spilled);
+        little = took < little ? took : little;
+        assert_true(spilled > LOG_REGIONS / 4 && spilled < LOG_REGIONS);
+    }
+    if (little > 4 * much)
+        fail_msg("%llu ms instead of %llu", (unsigned long long)little / 1000000,
+                 (unsigned long long)much / 1000000);
+    rq_sim_free(sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +482,8 @@ int main(void)
         T(files_are_as_family_and_settings_say_and_an_alter_changes_them),
         T(flushes_on_request_do_not_start_compaction),
         T(a_destroyed_region_leaves_nothing_but_the_archive),
+        cmocka_unit_test(a_region_is_found_among_many),
+        cmocka_unit_test(a_log_of_many_regions_may_exceed_the_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,6 +149,74 @@ static void the_size_of_a_cell_counts_to_the_byte(void **state)
     clear(&m);
 }
 
+/* Decodes a put of one cell with these tags, whose TTL, `ttl`, becomes a tag, too. */
+static rq_err decode_with_ttl(made *m, uint8_t *tags, size_t len, uint8_t ttl[static 8])
+{
+    static uint8_t q[1] = {'q'}, row[1] = {'a'}, family[1] = {'f'};
+    uint64_t nonce;
+    Pb__MutationProto__ColumnValue__QualifierValue value =
+        PB__MUTATION_PROTO__COLUMN_VALUE__QUALIFIER_VALUE__INIT;
+    Pb__MutationProto__ColumnValue__QualifierValue *values[] = {&value};
+    value.has_qualifier = value.has_value = value.has_tags = 1;
+    value.qualifier = value.value = (ProtobufCBinaryData){sizeof q, q};
+    value.tags = (ProtobufCBinaryData){len, tags};
+    Pb__MutationProto__ColumnValue column = PB__MUTATION_PROTO__COLUMN_VALUE__INIT;
+    Pb__MutationProto__ColumnValue *columns[] = {&column};
+    column.family = (ProtobufCBinaryData){sizeof family, family};
+    column.n_qualifier_value = 1;
+    column.qualifier_value = values;
+    Pb__NameBytesPair pair = PB__NAME_BYTES_PAIR__INIT;
+    Pb__NameBytesPair *pairs[] = {&pair};
+    pair.name = (char *)"_ttl";
+    pair.has_value = 1;
+    pair.value = (ProtobufCBinaryData){8, ttl};
+    Pb__MutationProto p = PB__MUTATION_PROTO__INIT;
+    p.has_mutate_type = p.has_row = 1;
+    p.mutate_type = PB__MUTATION_PROTO__MUTATION_TYPE__PUT;
+    p.row = (ProtobufCBinaryData){sizeof row, row};
+    p.n_column_value = 1;
+    p.column_value = columns;
+    p.n_attribute = 1;
+    p.attribute = pairs;
+    return rq__decode_mutation(&p, NULL, &m->cells, 0, &m->arena, &m->mutation, &nonce, &m->why);
+}
+
+static void too_many_tags_are_refused_in_hbases_words(void **state)
+{
+    (void)state;
+    enum { LEN = RQ_TAGS_LEN_MAX - 10 };
+    static uint8_t many[LEN] = {(LEN - 2) >> 8, (LEN - 2) & 0xff, 200}; /* one tag */
+    static uint8_t less[LEN - 1] = {(LEN - 3) >> 8, (LEN - 3) & 0xff, 200};
+    uint8_t ttl[8] = {0, 0, 0, 0, 0, 0, 0, 5};
+    made m;
+    start(&m);
+    assert_int_equal(decode_with_ttl(&m, many, LEN, ttl), RQ_E_DO_NOT_RETRY);
+    assert_string_equal(m.why.message, "tagslength 65536 > 65535");
+    assert_int_equal(decode_with_ttl(&m, less, LEN - 1, ttl), RQ_OK);
+    assert_int_equal(m.mutation.cells[0].tags_len, RQ_TAGS_LEN_MAX);
+    clear(&m);
+}
+
+/* The mutation's TTL counts, wherever the cell has one of its own. HBASE: TagUtil.carryForwardTTLTag. */
+static void a_ttl_replaces_that_of_the_cell(void **state)
+{
+    (void)state;
+    uint8_t ttl[8] = {0, 0, 0, 0, 0, 0, 0, 5};
+    uint8_t tags[] = {0, 2, 200, 'a', 0, 9, RQ_TAG_TTL, 9,   9,   9,
+                      9, 9, 9,   9,   9, 0, 3,          201, 'b', 'c'};
+    static const uint8_t expected[] = {0, 2,          200, 'a', 0, 3, 201, 'b', 'c', 0,
+                                       9, RQ_TAG_TTL, 0,   0,   0, 0, 0,   0,   0,   5};
+    made m;
+    start(&m);
+    assert_int_equal(decode_with_ttl(&m, tags, sizeof tags, ttl), RQ_OK);
+    assert_int_equal(m.mutation.cells[0].tags_len, sizeof expected);
+    assert_memory_equal(m.mutation.cells[0].tags, expected, sizeof expected);
+    assert_int_equal(decode_with_ttl(&m, tags + 4, 11, ttl), RQ_OK); /* it has no other tag */
+    assert_int_equal(m.mutation.cells[0].tags_len, 11);
+    assert_memory_equal(m.mutation.cells[0].tags, expected + 9, 11);
+    clear(&m);
+}
+
 static rq_err get(made *m, const Pb__Get *g)
 {
     rq_scan scan;
@@ -267,6 +335,8 @@ int main(void)
         cmocka_unit_test(too_few_cells_are_an_error),
         cmocka_unit_test(a_cell_of_another_row_fails_only_its_mutation),
         cmocka_unit_test(the_size_of_a_cell_counts_to_the_byte),
+        cmocka_unit_test(too_many_tags_are_refused_in_hbases_words),
+        cmocka_unit_test(a_ttl_replaces_that_of_the_cell),
         cmocka_unit_test(rows_versions_and_times_of_a_get),
         cmocka_unit_test(an_isolation_level_is_its_ordinal),
         cmocka_unit_test(unknown_enum_numbers_count_as_absent),

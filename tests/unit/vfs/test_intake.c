@@ -149,6 +149,47 @@ static void the_whole_machine_may_be_listed(void **state)
     rq_intake_free(all);
 }
 
+/* The folders of replicated loads may be data folders, but not the server's own. */
+static void no_link_leads_into_the_own_data_folder(void **state)
+{
+    world *w = *state;
+    rq_intake *replicated;
+    rq_intake_visit visit;
+    rq_vfs *vfs;
+    const char *found;
+    const char *link = path_of(w, "in/all"), *own = path_of(w, "in/all/data/data/f");
+    assert_int_equal(symlink(w->root, link), 0);
+    assert_int_equal(rq_intake_new_replicated(link, w->own, w->data, &replicated, NULL), RQ_OK);
+    assert_int_equal(rq_intake_begin(replicated, &w->arena, &visit), RQ_OK);
+    assert_int_equal(rq_intake_find(&visit, path_of(w, "in/all/in/other/f"), &vfs, &found, NULL),
+                     RQ_OK);
+    assert_string_equal(found, "in/other/f");
+    assert_int_equal(rq_intake_find(&visit, own, &vfs, &found, NULL), RQ_E_DO_NOT_RETRY);
+    rq_intake_end(&visit);
+    rq_intake_free(replicated);
+    assert_int_equal(unlink(link), 0);
+}
+
+/* The staging folder may be listed by another name. */
+static void a_link_may_lead_into_the_staging_folder(void **state)
+{
+    world *w = *state;
+    rq_intake *linked;
+    rq_intake_visit visit;
+    rq_vfs *vfs;
+    const char *found;
+    const char *link = path_of(w, "in/staged");
+    assert_int_equal(symlink(path_of(w, "data/staging"), link), 0);
+    assert_int_equal(make_intake(w, link, &linked, NULL), RQ_OK);
+    assert_int_equal(rq_intake_begin(linked, &w->arena, &visit), RQ_OK);
+    assert_int_equal(rq_intake_find(&visit, path_of(w, "in/staged/x/f"), &vfs, &found, NULL),
+                     RQ_OK);
+    assert_string_equal(found, "x/f");
+    rq_intake_end(&visit);
+    rq_intake_free(linked);
+    assert_int_equal(unlink(link), 0);
+}
+
 static void lists_are_checked(void **state)
 {
     world *w = *state;
@@ -177,6 +218,8 @@ int main(void)
         IN_WORLD(the_staging_folder_is_the_data_folders),
         IN_WORLD(nothing_else_is_found),
         IN_WORLD(the_whole_machine_may_be_listed),
+        IN_WORLD(no_link_leads_into_the_own_data_folder),
+        IN_WORLD(a_link_may_lead_into_the_staging_folder),
         IN_WORLD(lists_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
