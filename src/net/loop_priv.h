@@ -109,10 +109,14 @@ struct rq_loop {
     rq_task **deferred_end;
     rq_loop_timer *timers; /* the soonest; timers.h */
     rq_loop_timer sweep;
+    rq_stream_walk sweep_walk;
+    bool sweeps;                     /* `sweep_walk` is under way */
+    bool sweeps_again, sweeps_soon; /* the next one follows; it follows soon */
     rq_loop_timer held; /* when output that is held is tried again (answers.h) */
 
     rq_stream *streams;       /* all streams, for sweep and stop */
-    rq_stream *dirty;         /* streams with new output */
+    rq_stream *dirty;         /* streams with new output, the newest first */
+    rq_stream_walk *walks;    /* under way */
     rq_stream *leaving;       /* requested to move to another loop, but still busy */
     rq_loop_timer move_timer; /* when it fires, the streams in `leaving` stay */
     rq_load load;
@@ -212,7 +216,7 @@ struct rq_stream {
     const rq_stream_events *events;
     void *user;
     rq_stream *next, *prev; /* loop->streams */
-    rq_stream *next_dirty;
+    rq_stream *next_dirty, *prev_dirty;
     rq_out_queue out;
     rq__transformed *transformed; /* the transform below it; NULL: it is plain */
     size_t wire_plain;            /* protocol bytes that left `out` and wait as wire bytes */
