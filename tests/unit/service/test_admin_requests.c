@@ -15,9 +15,13 @@
 #include "proto/rsgroup.pb-c.h"
 #include "proto/wal.pb-c.h"
 
+#include "rpc/rpc_priv.h"
+
 #include <malloc.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct fixture {
     service_world *world;
@@ -585,6 +589,73 @@ static void long_requests_of_a_connection_take_turns(void **state)
     check_threads(f, SERVICE_CLIENT, "Get", &m.base, RQ_POOL_CODEC, 1);
 }
 
+/* ---- the audit log */
+
+/* Sends `count` calls that are refused, from this host. */
+static void send_refused(fixture *f, const char *host, unsigned count)
+{
+    Pb__TableName absent = table_name("absent");
+    Pb__DeleteTableRequest m = PB__DELETE_TABLE_REQUEST__INIT;
+    uint8_t packed[64];
+    m.table_name = &absent;
+    size_t len = pb__delete_table_request__pack(&m, packed);
+    assert_true(len <= sizeof packed);
+    service_client_open(&f->client, f->world, SERVICE_MASTER, 0);
+    rq_rpc_conn *conn = rq_stream_user(&f->client.stream);
+    snprintf(conn->host, sizeof conn->host, "%s", host);
+    for (unsigned i = 0; i < count; i++)
+        assert_true(service_client_call(&f->client, "DeleteTable", rq_slice_of(packed, len),
+                                        (rq_slice){0}));
+    hang_up(f);
+}
+
+typedef struct audit_lines {
+    unsigned lines, suppressed;
+} audit_lines;
+
+/* The lines about a host in the log's file. */
+static audit_lines lines_about(FILE *file, const char *host)
+{
+    audit_lines ret = {0};
+    char line[RQ_LOG_LINE_MAX + 1];
+    rewind(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        const char *suppressed = strstr(line, " suppressed=");
+        if (strstr(line, "audit: DeleteTable ") == NULL || strstr(line, host) == NULL) continue;
+        ret.lines++;
+        if (suppressed != NULL) ret.suppressed += (unsigned)atoi(suppressed + strlen(" suppressed="));
+    }
+    return ret;
+}
+
+/* Time is simulated, and does not advance during these calls. */
+static void audit_lines_about_a_host_have_a_limit(void **state)
+{
+    enum { RATE = 7, CALLS = 50 };
+    fixture *f = *state;
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    assert_true(dup2(fileno(file), f->world->log_fd) >= 0);
+    assert_int_equal(rq_config_set(f->world->w.config, "rorqual.log.audit.rate", "7", NULL), RQ_OK);
+    send_refused(f, "192.0.2.1", CALLS);
+    audit_lines got = lines_about(file, "address=192.0.2.1:");
+    assert_int_equal(got.lines, RATE);
+    send_refused(f, "192.0.2.99", 1); /* another host's calls are not hidden */
+    assert_int_equal(lines_about(file, "address=192.0.2.99:").lines, 1);
+    rq_sim_advance(f->world->w.sim, 1000000001);
+    send_refused(f, "192.0.2.1", 1);
+    got = lines_about(file, "address=192.0.2.1:");
+    assert_int_equal(got.lines, RATE + 1);
+    assert_int_equal(got.suppressed, CALLS - RATE);
+    send_refused(f, "2001:db8::1", CALLS);
+    send_refused(f, "2001:db8::2", CALLS); /* the same network */
+    assert_int_equal(lines_about(file, "address=[2001:db8::").lines, RATE);
+    assert_int_equal(rq_config_set(f->world->w.config, "rorqual.log.audit.rate", "0", NULL), RQ_OK);
+    send_refused(f, "192.0.2.1", CALLS);
+    assert_int_equal(lines_about(file, "address=192.0.2.1:").lines, RATE + 1 + CALLS);
+    fclose(file);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -603,6 +674,7 @@ int main(void)
         TEST(flushes_leave_threads_to_others),
         TEST(bulk_loads_leave_threads_to_others),
         TEST(long_requests_of_a_connection_take_turns),
+        TEST(audit_lines_about_a_host_have_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
