@@ -51,7 +51,8 @@ typedef struct rq_load {
     uint64_t cpu_ns;           /* the thread's CPU time at that moment */
     unsigned turns;            /* iterations since */
     unsigned window;           /* number of the window */
-    uint64_t work;             /* work of its streams in the window */
+    uint64_t work;             /* work of its streams in the window … */
+    rq_stream *worked;         /* … and those streams */
     rq__trial trial;           /* of spreading its work to another loop */
     unsigned trial_number;     /* of the last one that sent streams */
     unsigned sent_back;        /* the last trial whose streams all went back */
@@ -236,6 +237,8 @@ struct rq_stream {
     rq_task turn;            /* deferred read */
     unsigned work;           /* reads and pages … */
     unsigned work_window;    /* … in this window of its loop */
+    bool has_worked;         /* it is in its loop's load.worked, a list */
+    rq_stream *next_worked, *prev_worked;
     unsigned trial;          /* that sent it here; 0: none */
     bool nameless;           /* accepted, and rq_stream_named was not called */
     bool opened;             /* on_open succeeded, so on_close must be called */
@@ -354,6 +357,8 @@ void rq__stream_stay(rq_stream *s);
 
 /* Counts work: `work` reads and pages. */
 void rq__stream_worked(rq_stream *s, unsigned work);
+/* The stream leaves its loop. */
+void rq__stream_unlist_worked(rq_stream *s);
 /* Counts bytes read or written. */
 static inline void rq__stream_carried(rq_stream *s, size_t bytes)
 {

@@ -608,6 +608,7 @@ void rq__stream_link(rq_stream *s)
 
 void rq__stream_unlink(rq_stream *s)
 {
+    rq__stream_unlist_worked(s);
     if (s->loop->likely == s) s->loop->likely = NULL;
     if (s->loop->crowd_at == s) s->loop->crowd_at = s->next;
     for (rq_stream_walk *w = s->loop->walks; w != NULL; w = w->next)

@@ -469,7 +469,7 @@ static void a_large_catalog_is_listed_elsewhere(void **state)
         {SERVICE_MASTER, "ListNamespaceDescriptors", &described.base},
         {SERVICE_MASTER, "GetSpaceQuotaRegionSizes", &sizes.base},
         {SERVICE_MASTER, "GetSchemaAlterStatus", &altered.base},
-        {SERVICE_MASTER, "GetLastMajorCompactionTimestamp", &compacted.base},
+        {SERVICE_MASTER, "getLastMajorCompactionTimestamp", &compacted.base},
         {SERVICE_ADMIN, "GetOnlineRegion", &online.base},
         {SERVICE_ADMIN, "GetRegionLoad", &loads.base},
     };
