@@ -87,7 +87,6 @@ static unsigned work_of(const rq_stream *s)
 RQ_COLD static void list_worked(rq_stream *s)
 {
     rq_load *l = &s->loop->load;
-    if (s->loop->loops->count == 1) return;
     s->has_worked = true;
     s->prev_worked = NULL;
     s->next_worked = l->worked;
@@ -107,7 +106,7 @@ void rq__stream_unlist_worked(rq_stream *s)
 void rq__stream_worked(rq_stream *s, unsigned work)
 {
     rq_load *l = &s->loop->load;
-    if (RQ_UNLIKELY(!s->has_worked)) list_worked(s);
+    if (RQ_UNLIKELY(!s->has_worked) && s->loop->loops->count > 1) list_worked(s);
     s->work = work_of(s) + work;
     s->work_window = l->window;
     l->work += work;
