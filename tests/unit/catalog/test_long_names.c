@@ -4,6 +4,8 @@
  * namespaces, tables and snapshots are names of folders. */
 #include "world.h"
 
+#include "catalog/catalog_priv.h"
+
 #include <unistd.h>
 
 static const uint8_t *long_key(void)
