@@ -9,7 +9,7 @@
 #ifndef RQ_BASE_LOG_FILE_H
 #define RQ_BASE_LOG_FILE_H
 
-#include "base/error.h"
+#include "base/err.h"
 #include "base/log.h"
 
 typedef struct rq_log_file {
