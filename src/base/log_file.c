@@ -48,7 +48,9 @@ rq_err rq_log_file_open(rq_log_file *f, rq_log *log, rq_error *why)
         return rq_fail(why, RQ_E_IO, "cannot open the log file %s: %s", f->path, strerror(errno));
     take_size(f);
     log->fd = f->fd;
+    pthread_mutex_lock(&log->sink->lock);
     log->sink->file = f;
+    pthread_mutex_unlock(&log->sink->lock);
     return RQ_OK;
 }
 
