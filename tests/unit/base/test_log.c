@@ -422,7 +422,7 @@ static void a_file_that_was_renamed_is_opened_again(void **state)
     close_rolling(&r);
 }
 
-static void *log_many(void *ctx)
+static void *log_lines_of_a_file(void *ctx)
 {
     rq_log *log = ctx;
     for (unsigned i = 0; i < 500; i++)
@@ -440,7 +440,7 @@ static void threads_lose_no_line_of_a_file_that_makes_way(void **state)
     unsigned lines = 0;
     open_rolling(&r, FILES);
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, log_many, &r.log), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, log_lines_of_a_file, &r.log), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     for (unsigned number = 0; number <= FILES; number++) {
