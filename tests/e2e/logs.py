@@ -316,8 +316,8 @@ def nobody_waits_for_a_reader_of_the_log(tmp):
                                 "rorqual.log.audit.rate=0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     ready = re.match(r"rorqual ready: zookeeper (\S+), master (\S+), regionserver (\S+),", process.stdout.readline())
     master = hbase.Connection(ready[2], "MasterService")
-    name = "x" * 400
-    for _ in range(1000):  # a pipe holds 64 KiB; each line has at least 400 bytes
+    name = "x" * 250
+    for _ in range(1000):  # a pipe holds 64 KiB; each line has at least 250 bytes
         refused(master, "DeleteTable", text(1, table_name(name)))
     # Read the rest, then the line that reports the loss.
     os.set_blocking(process.stderr.fileno(), False)
