@@ -45,7 +45,8 @@ typedef struct rq_log_sink {
     int lost_errno RQ_GUARDED_BY(lock);
     bool is_torn RQ_GUARDED_BY(lock);                  /* the file ends in the middle of a line */
     uint64_t lines[RQ_LOG_LEVELS] RQ_GUARDED_BY(lock); /* lines logged, lost ones included */
-    struct rq_log_file *file RQ_GUARDED_BY(lock); /* log_file.h; NULL: the output is not a file of ours */
+    struct rq_log_file *file
+        RQ_GUARDED_BY(lock); /* log_file.h; NULL: the output is not a file of ours */
 } rq_log_sink;
 
 #define RQ_LOG_SINK_INIT                                                                           \

@@ -111,9 +111,9 @@ struct rq_loop {
     rq_loop_timer *timers; /* the soonest; timers.h */
     rq_loop_timer sweep;
     rq_stream_walk sweep_walk;
-    bool sweeps;                     /* `sweep_walk` is under way */
+    bool sweeps;                    /* `sweep_walk` is under way */
     bool sweeps_again, sweeps_soon; /* the next one follows; it follows soon */
-    rq_loop_timer held; /* when output that is held is tried again (answers.h) */
+    rq_loop_timer held;             /* when output that is held is tried again (answers.h) */
 
     rq_stream *streams;       /* all streams, for sweep and stop */
     rq_stream *dirty;         /* streams with new output, the newest first */
@@ -239,9 +239,9 @@ struct rq_stream {
     unsigned work_window;    /* … in this window of its loop */
     bool has_worked;         /* it is in its loop's load.worked, a list */
     rq_stream *next_worked, *prev_worked;
-    unsigned trial;          /* that sent it here; 0: none */
-    bool nameless;           /* accepted, and rq_stream_named was not called */
-    bool opened;             /* on_open succeeded, so on_close must be called */
+    unsigned trial; /* that sent it here; 0: none */
+    bool nameless;  /* accepted, and rq_stream_named was not called */
+    bool opened;    /* on_open succeeded, so on_close must be called */
     bool reading;
     bool paused;
     bool is_dirty;

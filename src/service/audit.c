@@ -66,8 +66,8 @@ static const rq_log_field *find(const audit *a, const char *key)
 /* Keys that a line has by itself (log.h, and the result below). */
 static bool is_taken(const audit *a, const char *key)
 {
-    static const char *const own[] = {"time", "level", "subject",
-                                      "message", "result", "why", "suppressed"};
+    static const char *const own[] = {"time",   "level", "subject",   "message",
+                                      "result", "why",   "suppressed"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(own); i++)
         if (strcmp(own[i], key) == 0) return true;
     return find(a, key) != NULL;
@@ -345,7 +345,8 @@ void rq__audit(void *ctx, const rq_call *call, const ProtobufCMessage *response,
     add(&a, rq_log_bytes("user", rq_slice_of((const uint8_t *)c->user, c->user_len)));
     if (c->real_user != NULL) add(&a, rq_log_text("real_user", c->real_user));
     add(&a, rq_log_text("address", RQ_HOST_PORT(c->host, c->port)));
-    if (suppressed > 0) add(&a, rq_log_number("suppressed", suppressed)); /* before fields that may fill the line */
+    if (suppressed > 0)
+        add(&a, rq_log_number("suppressed", suppressed)); /* before fields that may fill the line */
     const ProtobufCMessage *m = call->param;
     for (unsigned i = 0; m != NULL && i < m->descriptor->n_fields; i++)
         if (a.count + ENDING_FIELDS < FIELDS_MAX) add_field(&a, m, &m->descriptor->fields[i]);

@@ -201,8 +201,7 @@ static void streams_without_work_are_not_looked_at(void **state)
     world w;
     init(&w);
     rq_loop *loop = &w.loops->loop[0];
-    rq_stream *idle =
-        mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    rq_stream *idle = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(idle != MAP_FAILED && sizeof *idle <= page);
     *idle = (rq_stream){.fd = -1, .loop = loop, .events = &events, .user = &w, .opened = true};
     for (unsigned i = 0; i < 6; i++) {

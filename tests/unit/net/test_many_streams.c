@@ -21,9 +21,9 @@ typedef struct world {
     unsigned opened, finished; /* under the lock; `finished`: tests' tasks and walks */
     /* The loop's: */
     rq_stream *streams[STREAMS];
-    unsigned looked;       /* streams that a callback was called for */
-    unsigned most;         /* of them in one iteration … */
-    unsigned here;         /* … and in this one */
+    unsigned looked; /* streams that a callback was called for */
+    unsigned most;   /* of them in one iteration … */
+    unsigned here;   /* … and in this one */
     uint64_t iteration;
     unsigned visits[STREAMS], passed;
     uint64_t ns;

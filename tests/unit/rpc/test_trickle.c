@@ -193,8 +193,8 @@ static void nobody_is_dropped_while_there_is_memory(void **state)
 /* ---- many short calls */
 
 /* A frame with a Get of the row "r" in the region "r". */
-static const uint8_t get[] = {0,   0,    0, 23, 9,    0x08, 1, 0x1a, 3, 'G',  'e', 't',  0x20, 1,
-                              12,  0x0a, 5, 0x08, 1,  0x12, 1, 'r', 0x12, 3, 0x0a, 1,   'r'};
+static const uint8_t get[] = {0,  0,    0, 23,   9, 0x08, 1, 0x1a, 3,    'G', 'e',  't', 0x20, 1,
+                              12, 0x0a, 5, 0x08, 1, 0x12, 1, 'r',  0x12, 3,   0x0a, 1,   'r'};
 
 static int begin_clock(void **state)
 {

@@ -598,14 +598,15 @@ static void long_requests_of_a_connection_take_turns(void **state)
 static void procedures_locks_and_peers_are_listed_elsewhere(void **state)
 {
     fixture *f = *state;
-    Pb__GetClusterStatusRequest status = PB__GET_CLUSTER_STATUS_REQUEST__INIT; /* with the master's tasks */
+    Pb__GetClusterStatusRequest status =
+        PB__GET_CLUSTER_STATUS_REQUEST__INIT; /* with the master's tasks */
     Pb__ListReplicationPeersRequest peers = PB__LIST_REPLICATION_PEERS_REQUEST__INIT;
     Pb__GetProceduresRequest procedures = PB__GET_PROCEDURES_REQUEST__INIT;
     Pb__GetLocksRequest locks = PB__GET_LOCKS_REQUEST__INIT;
     check_threads(f, SERVICE_MASTER, "GetProcedures", &procedures.base, RQ_POOL_CODEC, 1);
     check_threads(f, SERVICE_MASTER, "GetLocks", &locks.base, RQ_POOL_CODEC, 1);
-    check_threads(f, SERVICE_MASTER, "GetReplicationPeerModificationProcedures",
-                  &procedures.base, RQ_POOL_CODEC, 1);
+    check_threads(f, SERVICE_MASTER, "GetReplicationPeerModificationProcedures", &procedures.base,
+                  RQ_POOL_CODEC, 1);
     check_threads(f, SERVICE_MASTER, "GetClusterStatus", &status.base, RQ_POOL_CODEC, 1);
     check_threads(f, SERVICE_MASTER, "ListReplicationPeers", &peers.base, RQ_POOL_CODEC, 1);
 }
@@ -637,7 +638,8 @@ static audit_lines lines_about(FILE *file, const char *host)
         const char *suppressed = strstr(line, " suppressed=");
         if (strstr(line, "audit: OpenRegion ") == NULL || strstr(line, host) == NULL) continue;
         ret.lines++;
-        if (suppressed != NULL) ret.suppressed += (unsigned)atoi(suppressed + strlen(" suppressed="));
+        if (suppressed != NULL)
+            ret.suppressed += (unsigned)atoi(suppressed + strlen(" suppressed="));
     }
     return ret;
 }
