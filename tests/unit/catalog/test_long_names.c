@@ -135,6 +135,28 @@ static void a_name_that_no_folder_can_have_is_refused(void **state)
     world_clear(&w);
 }
 
+/* HBase has no limit; its texts are those of an invalid and of an absent id. */
+static void a_long_id_of_a_peer_is_refused(void **state)
+{
+    (void)state;
+    enum { LONGEST_ID = RQ_NAME_MAX - 5 /* "peer:" */ };
+    world w;
+    char id[10001];
+    setup(&w);
+    const size_t lens[] = {LONGEST_ID + 1, RQ_NAME_MAX + 1, 10000};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(lens); i++) {
+        long_name(id, "", lens[i]);
+        assert_int_equal(world_peer(&w, RQ_DDL_ADD_PEER, id, 0), RQ_E_DO_NOT_RETRY);
+        assert_non_null(strstr(w.why.message, "Found invalid peer name: nnn"));
+        assert_int_equal(world_peer(&w, RQ_DDL_REMOVE_PEER, id, 0), RQ_E_PEER_NOT_FOUND);
+        assert_int_equal(world_peer(&w, RQ_DDL_UPDATE_PEER, id, 0), RQ_E_PEER_NOT_FOUND);
+    }
+    assert_int_equal(world_peer(&w, RQ_DDL_ADD_PEER, long_name(id, "", LONGEST_ID), 0), RQ_OK);
+    assert_int_equal(world_peer(&w, RQ_DDL_REMOVE_PEER, id, 0), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
 static void the_longest_names_work(void **state)
 {
     (void)state;
@@ -303,6 +325,7 @@ int main(void)
         cmocka_unit_test(a_create_is_refused_and_its_name_is_free),
         cmocka_unit_test(a_region_of_long_rows_is_not_split_by_itself),
         cmocka_unit_test(a_name_that_no_folder_can_have_is_refused),
+        cmocka_unit_test(a_long_id_of_a_peer_is_refused),
         cmocka_unit_test(the_longest_names_work),
         cmocka_unit_test(a_clone_whose_back_references_are_too_long_is_undone),
         cmocka_unit_test(results_keep_no_long_text),
