@@ -89,14 +89,18 @@ static bool copy_slice(rq__proc *p, rq_slice from, rq_slice *to)
     return to->ptr != NULL;
 }
 
+/* Of the user: clients choose their names, and ten thousand results are kept, in memory and in records. */
+#define USER_KEPT_MAX 255
+
 rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d)
 {
+    rq_slice user = d->user;
+    if (user.len > USER_KEPT_MAX) user.len = USER_KEPT_MAX;
     p->ops = rq__proc_kind_of(d->kind);
     if (p->ops == NULL) return RQ_E_INVALID;
     p->java_class = p->ops->java_class;
     bool ok = copy_slice(p, d->ns, &p->ns) && copy_slice(p, d->qualifier, &p->qualifier) &&
-              copy_slice(p, d->user, &p->user) &&
-              copy_slice(p, (rq_slice){NULL, 0}, &p->descriptor);
+              copy_slice(p, user, &p->user) && copy_slice(p, (rq_slice){NULL, 0}, &p->descriptor);
     if (!ok) return RQ_E_NO_MEMORY;
     if (p->ops->payload->take != NULL) RQ_TRY(p->ops->payload->take(p, d));
     p->table = rq_table_name_join(&p->arena, p->ns, p->qualifier);

@@ -353,34 +353,36 @@ void rq__get_table_state(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-void rq__get_schema_alter_status(void *ctx, rq_call *call)
+static rq_err alter_status(rq__listing *l, rq_slice *ret)
 {
-    rq_admin_services *a = ctx;
-    const Pb__GetSchemaAlterStatusRequest *r = (const Pb__GetSchemaAlterStatusRequest *)call->param;
+    const Pb__GetSchemaAlterStatusRequest *r =
+        (const Pb__GetSchemaAlterStatusRequest *)l->call->param;
     Pb__GetSchemaAlterStatusResponse response = PB__GET_SCHEMA_ALTER_STATUS_RESPONSE__INIT;
-    rq_slice name = rq_table_name_join(&call->arena, rq__pb_slice(r->table_name->namespace_),
+    rq_slice name = rq_table_name_join(&l->call->arena, rq__pb_slice(r->table_name->namespace_),
                                        rq__pb_slice(r->table_name->qualifier));
-    if (name.ptr == NULL) {
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-        return;
-    }
-    rq_catalog_alter_status(a->catalog, name, &response.yet_to_update_regions,
+    if (name.ptr == NULL) return RQ_E_NO_MEMORY;
+    rq_catalog_alter_status(l->services->catalog, name, &response.yet_to_update_regions,
                             &response.total_regions);
     response.has_yet_to_update_regions = response.has_total_regions = 1;
-    rq_call_reply(call, &response.base);
+    return rq__listing_pack(l, &response.base, ret);
+}
+
+void rq__get_schema_alter_status(void *ctx, rq_call *call)
+{
+    rq__listing_reply(ctx, call, alter_status);
 }
 
 /* The oldest of the last major compactions of the table's regions; 0 if a region had none or there
  * is no such table (HBASE: ClusterMetrics.getLastMajorCompactionTimestamp). */
-void rq__last_major_compaction(void *ctx, rq_call *call)
+static rq_err last_major_compaction(rq__listing *l, rq_slice *ret)
 {
-    const rq_admin_services *a = ctx;
     const Pb__MajorCompactionTimestampRequest *r =
-        (const Pb__MajorCompactionTimestampRequest *)call->param;
+        (const Pb__MajorCompactionTimestampRequest *)l->call->param;
     Pb__MajorCompactionTimestampResponse response = PB__MAJOR_COMPACTION_TIMESTAMP_RESPONSE__INIT;
-    rq_slice name = rq_table_name_join(&call->arena, rq__pb_slice(r->table_name->namespace_),
+    rq_slice name = rq_table_name_join(&l->call->arena, rq__pb_slice(r->table_name->namespace_),
                                        rq__pb_slice(r->table_name->qualifier));
-    const rq_catalog_table *t = name.ptr == NULL ? NULL : rq_catalog_table_find(a->catalog, name);
+    if (name.ptr == NULL) return RQ_E_NO_MEMORY;
+    const rq_catalog_table *t = rq_catalog_table_find(l->services->catalog, name);
     int64_t oldest = INT64_MAX;
     for (size_t i = 0; t != NULL && i < t->region_count; i++) {
         rq_region_load load = {0};
@@ -389,7 +391,12 @@ void rq__last_major_compaction(void *ctx, rq_call *call)
         if (load.last_major_compaction_ms < oldest) oldest = load.last_major_compaction_ms;
     }
     response.compaction_timestamp = oldest == INT64_MAX ? 0 : oldest;
-    rq_call_reply(call, &response.base);
+    return rq__listing_pack(l, &response.base, ret);
+}
+
+void rq__last_major_compaction(void *ctx, rq_call *call)
+{
+    rq__listing_reply(ctx, call, last_major_compaction);
 }
 
 void rq__last_major_compaction_for_region(void *ctx, rq_call *call)

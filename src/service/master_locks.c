@@ -6,6 +6,7 @@
  * table's lock. HBASE: MasterRpcServices, MasterProcedureScheduler.getLocks.
  */
 #include "descriptor/schema.h"
+#include "service/listing.h"
 #include "service/master_priv.h"
 #include "service/messages.h"
 #include "service/slow_text.h"
@@ -210,7 +211,7 @@ static Pb__LockedResource *resource(rq_arena *arena, const claim *list, size_t c
     return held && !*ret_failed ? m : NULL;
 }
 
-static rq_err list_locks(rq_admin_services *s, rq_arena *arena, Pb__GetLocksResponse *m)
+static rq_err collect_locks(rq_admin_services *s, rq_arena *arena, Pb__GetLocksResponse *m)
 {
     rq_procedure *list;
     size_t count, end;
@@ -231,12 +232,14 @@ static rq_err list_locks(rq_admin_services *s, rq_arena *arena, Pb__GetLocksResp
     return RQ_OK;
 }
 
-void rq__get_locks(void *ctx, rq_call *call)
+static rq_err list_locks(rq__listing *l, rq_slice *ret)
 {
     Pb__GetLocksResponse response = PB__GET_LOCKS_RESPONSE__INIT;
-    rq_err rc = list_locks(ctx, &call->arena, &response);
-    if (rc != RQ_OK)
-        rq_call_fail(call, rc, NULL);
-    else
-        rq_call_reply(call, &response.base);
+    RQ_TRY(collect_locks(l->services, &l->call->arena, &response));
+    return rq__listing_pack(l, &response.base, ret);
+}
+
+void rq__get_locks(void *ctx, rq_call *call)
+{
+    rq__listing_reply_long(ctx, call, list_locks);
 }

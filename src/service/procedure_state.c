@@ -5,6 +5,7 @@
  * has one state message, with the table or namespace and the user; for procedures on single regions
  * it has the table's name. The definition of a table is not kept with its procedure's result.
  * HBASE: ProcedureUtil.convertToProtoProcedure; MasterProcedure.proto. */
+#include "service/listing.h"
 #include "service/master_priv.h"
 #include "service/messages.h"
 
@@ -229,16 +230,34 @@ static rq_err list_messages(rq_admin_services *s, rq_arena *arena, list_fn get_l
     return RQ_OK;
 }
 
+typedef struct procedures_listing {
+    rq__listing listing;
+    list_fn get_list;
+    bool (*is_wanted)(const rq_procedure *p);
+} procedures_listing;
+
 /* The messages of all three calls are `repeated Procedure procedure = 1`. */
+static rq_err list_procedures(rq__listing *l, rq_slice *ret)
+{
+    const procedures_listing *p = RQ_CONTAINER_OF(l, procedures_listing, listing);
+    Pb__GetProceduresResponse response = PB__GET_PROCEDURES_RESPONSE__INIT;
+    RQ_TRY(list_messages(l->services, &l->call->arena, p->get_list, p->is_wanted, &response));
+    return rq__listing_pack(l, &response.base, ret);
+}
+
+/* Ten thousand results are kept. */
 static void reply_procedures(rq_admin_services *s, rq_call *call, list_fn get_list,
                              bool (*is_wanted)(const rq_procedure *p))
 {
-    Pb__GetProceduresResponse response = PB__GET_PROCEDURES_RESPONSE__INIT;
-    rq_err rc = list_messages(s, &call->arena, get_list, is_wanted, &response);
-    if (rc != RQ_OK)
-        rq_call_fail(call, rc, NULL);
-    else
-        rq_call_reply(call, &response.base);
+    procedures_listing *p = rq_arena_calloc(&call->arena, 1, sizeof *p);
+    if (p == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    p->listing.is_long = true;
+    p->get_list = get_list;
+    p->is_wanted = is_wanted;
+    rq__listing_start(&p->listing, s, call, list_procedures);
 }
 
 /* Also ListProcedures of 1.x. */

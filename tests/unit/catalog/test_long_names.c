@@ -4,6 +4,8 @@
  * namespaces, tables and snapshots are names of folders. */
 #include "world.h"
 
+#include "catalog/catalog_priv.h"
+
 #include <unistd.h>
 
 static const uint8_t *long_key(void)
@@ -133,6 +135,28 @@ static void a_name_that_no_folder_can_have_is_refused(void **state)
     world_clear(&w);
 }
 
+/* HBase has no limit; its texts are those of an invalid and of an absent id. */
+static void a_long_id_of_a_peer_is_refused(void **state)
+{
+    (void)state;
+    enum { LONGEST_ID = RQ_NAME_MAX - 5 /* "peer:" */ };
+    world w;
+    char id[10001];
+    setup(&w);
+    const size_t lens[] = {LONGEST_ID + 1, RQ_NAME_MAX + 1, 10000};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(lens); i++) {
+        long_name(id, "", lens[i]);
+        assert_int_equal(world_peer(&w, RQ_DDL_ADD_PEER, id, 0), RQ_E_DO_NOT_RETRY);
+        assert_non_null(strstr(w.why.message, "Found invalid peer name: nnn"));
+        assert_int_equal(world_peer(&w, RQ_DDL_REMOVE_PEER, id, 0), RQ_E_PEER_NOT_FOUND);
+        assert_int_equal(world_peer(&w, RQ_DDL_UPDATE_PEER, id, 0), RQ_E_PEER_NOT_FOUND);
+    }
+    assert_int_equal(world_peer(&w, RQ_DDL_ADD_PEER, long_name(id, "", LONGEST_ID), 0), RQ_OK);
+    assert_int_equal(world_peer(&w, RQ_DDL_REMOVE_PEER, id, 0), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
 static void the_longest_names_work(void **state)
 {
     (void)state;
@@ -183,6 +207,72 @@ static void a_clone_whose_back_references_are_too_long_is_undone(void **state)
     assert_int_equal(world_clone(&w, "s", long_name(name, "", longest)), RQ_OK);
     assert_int_equal(world_get(&w, name, "a", "f"), RQ_OK);
     assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
+typedef struct kept_results {
+    size_t long_ones; /* with a long name or user */
+    size_t refused, disabled;
+} kept_results;
+
+static kept_results results(world *w)
+{
+    kept_results ret = {0};
+    rq_arena arena = {0};
+    rq_procedure *list;
+    size_t count;
+    assert_int_equal(rq_catalog_procedures(w->catalog, &arena, &list, &count), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        ret.long_ones += list[i].ns.len > RQ_NAME_MAX || list[i].qualifier.len > RQ_NAME_MAX ||
+                         list[i].user.len > RQ_NAME_MAX;
+        ret.refused += list[i].rc == RQ_E_TABLE_NOT_DISABLED;
+        ret.disabled += list[i].kind == RQ_DDL_DISABLE_TABLE && list[i].user.len == RQ_NAME_MAX;
+    }
+    rq_arena_clear(&arena);
+    return ret;
+}
+
+/* A result is kept for a client that repeats its call, with its names and its user, which clients choose. */
+static void results_keep_no_long_text(void **state)
+{
+    (void)state;
+    enum { LONG = 100000 };
+    world w;
+    setup(&w);
+    assert_int_equal(world_create(&w, "t", "f", NULL), RQ_OK);
+    char *name = malloc(LONG + 1);
+    assert_non_null(name);
+    rq_slice text = rq_slice_cstr(long_name(name, "", LONG));
+    const struct {
+        rq_ddl ddl;
+        rq_err rc;
+    } all[] = {
+        {{.kind = RQ_DDL_DELETE_TABLE, .qualifier = text}, RQ_E_TABLE_NOT_FOUND},
+        {{.kind = RQ_DDL_DELETE_TABLE, .ns = text, .qualifier = RQ_SLICE_LIT("t")},
+         RQ_E_TABLE_NOT_FOUND},
+        {{.kind = RQ_DDL_ENABLE_TABLE, .qualifier = text}, RQ_E_TABLE_NOT_FOUND},
+        {{.kind = RQ_DDL_DELETE_NAMESPACE, .ns = text}, RQ_E_NAMESPACE_NOT_FOUND},
+        {{.kind = RQ_DDL_DELETE_TABLE, .qualifier = RQ_SLICE_LIT("t")}, RQ_E_TABLE_NOT_DISABLED},
+        {{.kind = RQ_DDL_DISABLE_TABLE, .qualifier = RQ_SLICE_LIT("t")}, RQ_OK},
+    };
+    for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++) {
+        rq_ddl d = all[i].ddl;
+        if (d.ns.len == 0) d.ns = RQ_SLICE_LIT("default");
+        d.user = text;
+        d.nonce = i + 1;
+        assert_int_equal(rq__catalog_ddl_sync(w.catalog, &d, &w.why), all[i].rc);
+    }
+    free(name);
+    kept_results kept = results(&w);
+    assert_int_equal(kept.long_ones, 0);
+    assert_int_equal(kept.refused, 1);
+    assert_int_equal(kept.disabled, 1);
+    assert_int_equal(world_close(&w, false), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    kept = results(&w);
+    assert_int_equal(kept.long_ones, 0);
+    assert_int_equal(kept.disabled, 1);
+    assert_int_equal(world_close(&w, false), RQ_OK);
     world_clear(&w);
 }
 
@@ -255,8 +345,10 @@ int main(void)
         cmocka_unit_test(a_create_is_refused_and_its_name_is_free),
         cmocka_unit_test(a_region_of_long_rows_is_not_split_by_itself),
         cmocka_unit_test(a_name_that_no_folder_can_have_is_refused),
+        cmocka_unit_test(a_long_id_of_a_peer_is_refused),
         cmocka_unit_test(the_longest_names_work),
         cmocka_unit_test(a_clone_whose_back_references_are_too_long_is_undone),
+        cmocka_unit_test(results_keep_no_long_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
