@@ -123,6 +123,18 @@ static void a_table_state_without_a_name_is_refused(void **state)
     }
 }
 
+/* HBASE: TableStateManager.getTableState */
+static void an_unknown_table_has_no_state(void **state)
+{
+    fixture *f = *state;
+    Pb__TableName none = table_name("none");
+    Pb__GetTableStateRequest get = PB__GET_TABLE_STATE_REQUEST__INIT;
+    get.table_name = &none;
+    assert_string_equal(send(f, SERVICE_MASTER, "GetTableState", &get.base),
+                        "org.apache.hadoop.hbase.TableNotFoundException");
+    assert_non_null(strstr(f->text, "No state found for none"));
+}
+
 static void a_quota_with_a_policy_without_a_name_is_refused(void **state)
 {
     fixture *f = *state;
@@ -450,6 +462,8 @@ static void a_large_catalog_is_listed_elsewhere(void **state)
     Pb__GetClusterStatusRequest status = PB__GET_CLUSTER_STATUS_REQUEST__INIT;
     Pb__GetOnlineRegionRequest online = PB__GET_ONLINE_REGION_REQUEST__INIT;
     Pb__GetRegionLoadRequest loads = PB__GET_REGION_LOAD_REQUEST__INIT;
+    Pb__MajorCompactionTimestampRequest major = PB__MAJOR_COMPACTION_TIMESTAMP_REQUEST__INIT;
+    Pb__GetSchemaAlterStatusRequest altered = PB__GET_SCHEMA_ALTER_STATUS_REQUEST__INIT;
     const struct {
         service_kind kind;
         const char *method;
@@ -462,10 +476,14 @@ static void a_large_catalog_is_listed_elsewhere(void **state)
         {SERVICE_MASTER, "ListNamespaceDescriptors", &described.base},
         {SERVICE_MASTER, "GetSpaceQuotaRegionSizes", &sizes.base},
         {SERVICE_MASTER, "GetClusterStatus", &status.base},
+        {SERVICE_MASTER, "getLastMajorCompactionTimestamp", &major.base},
+        {SERVICE_MASTER, "GetSchemaAlterStatus", &altered.base},
         {SERVICE_ADMIN, "GetOnlineRegion", &online.base},
         {SERVICE_ADMIN, "GetRegionLoad", &loads.base},
     };
     unsigned tasks[RQ_ARRAY_LEN(all)];
+    Pb__TableName many = table_name("many");
+    major.table_name = altered.table_name = &many;
     by_state.is_enabled = 1;
     for (int large = 0; large < 2; large++) {
         if (large) add_table_of_many_regions(f);
@@ -485,6 +503,25 @@ static void a_large_catalog_is_listed_elsewhere(void **state)
     assert_true(r->n_region_info > 600);
     pb__get_online_region_response__free_unpacked(r, NULL);
     hang_up(f);
+}
+
+static unsigned tasks_of(fixture *f, const char *method, const ProtobufCMessage *request)
+{
+    unsigned before = f->world->posted;
+    assert_string_equal(send(f, SERVICE_MASTER, method, request), "none");
+    return f->world->posted - before;
+}
+
+/* Thousands of procedures are kept when they have finished. */
+static void procedures_and_locks_are_listed_elsewhere(void **state)
+{
+    fixture *f = *state;
+    Pb__IsMasterRunningRequest running = PB__IS_MASTER_RUNNING_REQUEST__INIT;
+    Pb__GetProceduresRequest procedures = PB__GET_PROCEDURES_REQUEST__INIT;
+    Pb__GetLocksRequest locks = PB__GET_LOCKS_REQUEST__INIT;
+    unsigned at_once = tasks_of(f, "IsMasterRunning", &running.base);
+    assert_int_equal(tasks_of(f, "GetProcedures", &procedures.base), at_once + 1);
+    assert_int_equal(tasks_of(f, "GetLocks", &locks.base), at_once + 1);
 }
 
 /* ---- threads of calls that take long */
@@ -591,6 +628,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_table_state_without_a_name_is_refused),
+        TEST(an_unknown_table_has_no_state),
         TEST(a_quota_with_a_policy_without_a_name_is_refused),
         TEST(descriptors_of_a_table_that_is_named_often_have_a_limit),
         TEST(long_lists_of_tables_are_walked_elsewhere),
@@ -600,6 +638,7 @@ int main(void)
         TEST(many_tables_of_a_move_cost_no_more),
         TEST(parameters_of_administrative_methods_have_a_longest),
         TEST(a_large_catalog_is_listed_elsewhere),
+        TEST(procedures_and_locks_are_listed_elsewhere),
         TEST(flushes_leave_threads_to_others),
         TEST(bulk_loads_leave_threads_to_others),
         TEST(long_requests_of_a_connection_take_turns),
