@@ -9,6 +9,7 @@
  */
 #include "base/log.h"
 #include "base/clock.h"
+#include "base/log_file.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -323,6 +324,8 @@ static void emit(const rq_log *log, rq_log_level level, const line *l)
     if (error != 0) {
         sink->lost++;
         sink->lost_errno = error;
+    } else if (sink->file != NULL) {
+        rq__log_file_grew(sink->file, l->len);
     }
     pthread_mutex_unlock(&sink->lock);
 }

@@ -18,8 +18,9 @@
  *     dropped. Dropped lines and failed writes are counted in rq_log.sink; the next line that can
  *     be written is preceded by one with their number and the reason.
  *  4. A line that a remote peer can cause has a limit (rq_log_limit), so that peers cannot fill the disk. Lines above the
- *     limit are counted, and the next line of the limit has their number as `suppressed`. The audit log has no limit:
- *     otherwise a client could hide a call behind others.
+ *     limit are counted, and the next line of the limit has their number as `suppressed`. The audit log's limit is one for each
+ *     host, so that a client hides only calls of its own host behind others.
+ *  5. A log file has a limit, too (log_file.h).
  */
 #ifndef RQ_BASE_LOG_H
 #define RQ_BASE_LOG_H
@@ -44,6 +45,8 @@ typedef struct rq_log_sink {
     int lost_errno RQ_GUARDED_BY(lock);
     bool is_torn RQ_GUARDED_BY(lock);                  /* the file ends in the middle of a line */
     uint64_t lines[RQ_LOG_LEVELS] RQ_GUARDED_BY(lock); /* lines logged, lost ones included */
+    struct rq_log_file *file
+        RQ_GUARDED_BY(lock); /* log_file.h; NULL: the output is not a file of ours */
 } rq_log_sink;
 
 #define RQ_LOG_SINK_INIT                                                                           \

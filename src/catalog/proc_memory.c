@@ -44,10 +44,14 @@ static void release_all(rq__proc *p)
     p->to = NULL;
 }
 
+/* Of the user in a result: clients choose their names, and ten thousand results are kept. */
+#define USER_KEPT_MAX 255
+
 void rq__proc_slim(rq__proc *p)
 {
     rq__claims_free(p);
     release_all(p);
+    if (p->user.len > USER_KEPT_MAX) p->user.len = USER_KEPT_MAX;
     rq_arena old = p->arena;
     rq_slice class = rq_slice_of(p->java_class, strlen(p->java_class) + 1);
     rq_slice *kept[] = {&p->ns, &p->qualifier, &p->table, &p->user, &class};

@@ -273,6 +273,17 @@ static void evict_old(rq_catalog *c)
     rq__proc_evict(c, list);
 }
 
+/* A name that no folder can have is nothing's. (A new thing's was checked before.) Ten thousand results are kept with their
+ * names, so these must not be as long as a request. */
+static rq_err check_lengths(const rq__proc *p, rq_error *why)
+{
+    bool of_ns = p->ops->lock == RQ_LOCK_NAMESPACE;
+    rq_slice name = of_ns || p->qualifier.len <= RQ_NAME_MAX ? p->ns : p->qualifier;
+    if (name.len <= RQ_NAME_MAX) return RQ_OK;
+    return rq_fail(why, of_ns ? RQ_E_NAMESPACE_NOT_FOUND : RQ_E_TABLE_NOT_FOUND, "%.*s",
+                   RQ_NAME_MAX, (const char *)name.ptr);
+}
+
 static void accept_run(rq_task *task)
 {
     rq_ddl *d = RQ_CONTAINER_OF(task, rq_ddl, task);
@@ -283,6 +294,7 @@ static void accept_run(rq_task *task)
     if (p != NULL) rc = rq__proc_from_ddl(p, d);
     if (rc == RQ_OK) rc = rq__cluster_check_kind(c, d->kind, &why);
     if (rc == RQ_OK && p->ops->precheck != NULL) rc = p->ops->precheck(c, p, &why);
+    if (rc == RQ_OK) rc = check_lengths(p, &why);
     if (rc != RQ_OK) {
         rq__proc_free(p);
         rq__ddl_answer(d, rc, &why, 0);

@@ -4,6 +4,7 @@
  * log file again, SIGQUIT logs what the server is doing. */
 #include "base/address.h"
 #include "base/log.h"
+#include "base/log_file.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/crash.h"
@@ -87,7 +88,7 @@ static const char help[] =
 typedef struct arguments {
     rq_server_options options;
     rq_site site;
-    const char *log_file;
+    rq_log_file log_file; /* its path is NULL: standard error */
     rq_log log;
     rq_log_sink log_sink;
     bool hints, check;
@@ -155,7 +156,7 @@ static bool apply(arguments *a, int option, const char *value)
     case 'D':
         return rq__site_add(&a->site, RQ_SITE_PAIR, (rq_setting)0, value);
     case 'f':
-        a->log_file = value;
+        a->log_file.path = value;
         return true;
     case 'H':
         a->hints = true;
@@ -274,40 +275,10 @@ static rq_err set_umask(const rq_config *config, rq_error *why)
     return RQ_OK;
 }
 
-/* A new log file has the mode of the file that it replaces (`old`, or -1), so that the same users
- * may read it: the process's umask is that of the data folder by now. */
-static int create_log(const char *path, int old)
-{
-    struct stat st;
-    int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY;
-    int fd = old < 0 || fstat(old, &st) != 0 ? -1 : open(path, flags | O_EXCL, 0600);
-    if (fd < 0) return open(path, flags, 0640);
-    (void)fchmod(fd, st.st_mode & 0666); /* without it the file is the owner's alone */
-    return fd;
-}
-
-/* A log file that is already open keeps its descriptor: other threads are writing to it. */
-static rq_err open_log(const char *path, int *fd, rq_error *why)
-{
-    int opened = create_log(path, *fd);
-    if (opened < 0)
-        return rq_fail(why, RQ_E_IO, "cannot open the log file %s: %s", path, strerror(errno));
-    if (*fd < 0) {
-        *fd = opened;
-        return RQ_OK;
-    }
-    int replaced = dup3(opened, *fd, O_CLOEXEC);
-    int error = errno;
-    close(opened);
-    if (replaced >= 0) return RQ_OK;
-    return rq_fail(why, RQ_E_IO, "cannot reopen the log file %s: %s", path, strerror(error));
-}
-
-static void reopen_log(const arguments *a)
+static void reopen_log(arguments *a)
 {
     rq_error why = {.code = RQ_OK};
-    int fd = a->log.fd;
-    if (a->log_file != NULL && open_log(a->log_file, &fd, &why) != RQ_OK)
+    if (a->log_file.path != NULL && rq_log_file_reopen(&a->log_file, &a->log, &why) != RQ_OK)
         fprintf(stderr, "rorqual: %s\n", why.message);
 }
 
@@ -350,7 +321,7 @@ static void reload(const running *r)
 }
 
 /* Returns SIGTERM or SIGINT. */
-static int serve_signals(const arguments *a, const running *r, const sigset_t *signals,
+static int serve_signals(arguments *a, const running *r, const sigset_t *signals,
                          const rq_notify *notify)
 {
     for (;;) {
@@ -386,7 +357,7 @@ static void count_unused(const rq_config *c)
                 count);
 }
 
-static int serve_until_signal(const arguments *a, const running *r, const sigset_t *signals,
+static int serve_until_signal(arguments *a, const running *r, const sigset_t *signals,
                               const rq_notify *notify)
 {
     rq_error why = {.code = RQ_OK};
@@ -440,12 +411,12 @@ static void end_lost(void *ctx, const rq_error *why)
 {
     const arguments *a = ctx;
     fprintf(stderr, "rorqual: this server has left the cluster: %s\n", why->message);
-    if (a->log_file != NULL)
+    if (a->log_file.path != NULL)
         rq_log_event(&a->log, RQ_LOG_ERROR, "server", "lost", rq_log_text("why", why->message));
     _exit(1);
 }
 
-static int serve(const arguments *a)
+static int serve(arguments *a)
 {
     rq_error why = {.code = RQ_OK};
     running r = {0};
@@ -458,7 +429,7 @@ static int serve(const arguments *a)
         open_either(&a->options, &r, &why) != RQ_OK) {
         fprintf(stderr, "rorqual: %s\n", why.message);
         /* The last error also goes to the log file, where operators look for it. */
-        if (a->log_file != NULL)
+        if (a->log_file.path != NULL)
             rq_log_event(&a->log, RQ_LOG_ERROR, "server", "not started",
                          rq_log_text("why", why.message));
         if (a->options.cluster == NULL) print_advice(a->options.data, why.code);
@@ -531,9 +502,9 @@ static int check(const arguments *a)
 {
     rq_error why = {.code = RQ_OK};
     int code = rq_server_check(&a->options, print_check, NULL) == RQ_OK ? 0 : 2;
-    if (a->log_file == NULL) return code;
-    if (check_log(a->log_file, &why) == RQ_OK) {
-        print_check(NULL, "log", a->log_file);
+    if (a->log_file.path == NULL) return code;
+    if (check_log(a->log_file.path, &why) == RQ_OK) {
+        print_check(NULL, "log", a->log_file.path);
         return code;
     }
     print_check(NULL, "PROBLEM", why.message);
@@ -555,11 +526,14 @@ static int start(arguments *a)
 {
     rq_error why = {.code = RQ_OK};
     if (a->check) return check(a);
-    if (a->log_file != NULL && open_log(a->log_file, &a->log.fd, &why) != RQ_OK) {
+    a->log_file.bytes_max = (uint64_t)rq_config_int(a->options.config, RQ_SET_LOG_BYTES);
+    a->log_file.backups = (unsigned)rq_config_int(a->options.config, RQ_SET_LOG_BACKUPS);
+    if (a->log_file.path == NULL) {
+        a->log.fd = STDERR_FILENO;
+    } else if (rq_log_file_open(&a->log_file, &a->log, &why) != RQ_OK) {
         fprintf(stderr, "rorqual server: %s\n", why.message);
         return 1;
     }
-    if (a->log_file == NULL) a->log.fd = STDERR_FILENO;
     a->log.for_journal = is_journal(a->log.fd);
     rq__crash_watch(&a->log, VERSION);
     return serve(a);

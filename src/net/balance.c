@@ -11,7 +11,8 @@
  *
  * A stream's part of the load is estimated by its part of the loop's reads and bytes. A stream does
  * not move back for the same reason: a loop gives streams away above BUSY, and two loops are merged
- * only if they are below GATHER together.
+ * only if they are below GATHER together. Only the streams that worked in the window are looked at: a loop may have 100,000 idle
+ * ones.
  */
 #include "net/loop_priv.h"
 
@@ -83,9 +84,29 @@ static unsigned work_of(const rq_stream *s)
     return s->work_window == s->loop->load.window ? s->work : 0;
 }
 
+RQ_COLD static void list_worked(rq_stream *s)
+{
+    rq_load *l = &s->loop->load;
+    s->has_worked = true;
+    s->prev_worked = NULL;
+    s->next_worked = l->worked;
+    if (s->next_worked != NULL) s->next_worked->prev_worked = s;
+    l->worked = s;
+}
+
+void rq__stream_unlist_worked(rq_stream *s)
+{
+    if (!s->has_worked) return;
+    *(s->prev_worked == NULL ? &s->loop->load.worked : &s->prev_worked->next_worked) =
+        s->next_worked;
+    if (s->next_worked != NULL) s->next_worked->prev_worked = s->prev_worked;
+    s->has_worked = false;
+}
+
 void rq__stream_worked(rq_stream *s, unsigned work)
 {
     rq_load *l = &s->loop->load;
+    if (RQ_UNLIKELY(!s->has_worked) && s->loop->loops->count > 1) list_worked(s);
     s->work = work_of(s) + work;
     s->work_window = l->window;
     l->work += work;
@@ -97,7 +118,7 @@ static void send_share(rq_loop *loop, rq_loop *to, unsigned share, unsigned tria
 {
     uint64_t all = loop->load.work;
     uint64_t left = all * share / 1000;
-    for (rq_stream *s = loop->streams; s != NULL && left > 0; s = s->next) {
+    for (rq_stream *s = loop->load.worked; s != NULL && left > 0; s = s->next_worked) {
         unsigned work = work_of(s);
         if (work == 0 || work == all || work / 2 > left) continue;
         left -= work < left ? work : left;
@@ -109,7 +130,7 @@ static void send_share(rq_loop *loop, rq_loop *to, unsigned share, unsigned tria
 static void send_all(rq_loop *loop, rq_loop *to)
 {
     uint64_t left = loop->load.work;
-    for (rq_stream *s = loop->streams; s != NULL && left > 0; s = s->next) {
+    for (rq_stream *s = loop->load.worked; s != NULL && left > 0; s = s->next_worked) {
         unsigned work = work_of(s);
         if (work == 0) continue;
         left -= work < left ? work : left; /* closed streams did a part of it */
@@ -306,6 +327,15 @@ static void send_some(rq_loop *loop, unsigned load, bool long_turns)
     }
 }
 
+static void begin_window(rq_load *l)
+{
+    for (rq_stream *s = l->worked; s != NULL; s = s->next_worked)
+        s->has_worked = false;
+    l->worked = NULL;
+    l->work = 0;
+    l->window++;
+}
+
 static void window_end(rq_loop *loop)
 {
     rq_load *l = &loop->load;
@@ -324,8 +354,7 @@ static void window_end(rq_loop *loop)
         atomic_store_explicit(&l->at, loop->now_ns, memory_order_relaxed);
         send_some(loop, load, long_turns);
     }
-    l->work = 0;
-    l->window++;
+    begin_window(l);
 }
 
 void rq__loop_balance(rq_loop *loop)
@@ -334,8 +363,7 @@ void rq__loop_balance(rq_loop *loop)
     loop->load.turns++;
     if (loop->loops->restless) {
         send_all(loop, &loop->loops->loop[(loop->index + 1) % loop->loops->count]);
-        loop->load.work = 0;
-        loop->load.window++;
+        begin_window(&loop->load);
     } else if (loop->now_ns - loop->load.window_ns >= WINDOW_NS) {
         window_end(loop);
     }

@@ -51,7 +51,8 @@ typedef struct rq_load {
     uint64_t cpu_ns;           /* the thread's CPU time at that moment */
     unsigned turns;            /* iterations since */
     unsigned window;           /* number of the window */
-    uint64_t work;             /* work of its streams in the window */
+    uint64_t work;             /* work of its streams in the window … */
+    rq_stream *worked;         /* … and those streams */
     rq__trial trial;           /* of spreading its work to another loop */
     unsigned trial_number;     /* of the last one that sent streams */
     unsigned sent_back;        /* the last trial whose streams all went back */
@@ -109,10 +110,14 @@ struct rq_loop {
     rq_task **deferred_end;
     rq_loop_timer *timers; /* the soonest; timers.h */
     rq_loop_timer sweep;
-    rq_loop_timer held; /* when output that is held is tried again (answers.h) */
+    rq_stream_walk sweep_walk;
+    bool sweeps;                    /* `sweep_walk` is under way */
+    bool sweeps_again, sweeps_soon; /* the next one follows; it follows soon */
+    rq_loop_timer held;             /* when output that is held is tried again (answers.h) */
 
     rq_stream *streams;       /* all streams, for sweep and stop */
-    rq_stream *dirty;         /* streams with new output */
+    rq_stream *dirty;         /* streams with new output, the newest first */
+    rq_stream_walk *walks;    /* under way */
     rq_stream *leaving;       /* requested to move to another loop, but still busy */
     rq_loop_timer move_timer; /* when it fires, the streams in `leaving` stay */
     rq_load load;
@@ -212,7 +217,7 @@ struct rq_stream {
     const rq_stream_events *events;
     void *user;
     rq_stream *next, *prev; /* loop->streams */
-    rq_stream *next_dirty;
+    rq_stream *next_dirty, *prev_dirty;
     rq_out_queue out;
     rq__transformed *transformed; /* the transform below it; NULL: it is plain */
     size_t wire_plain;            /* protocol bytes that left `out` and wait as wire bytes */
@@ -232,9 +237,11 @@ struct rq_stream {
     rq_task turn;            /* deferred read */
     unsigned work;           /* reads and pages … */
     unsigned work_window;    /* … in this window of its loop */
-    unsigned trial;          /* that sent it here; 0: none */
-    bool nameless;           /* accepted, and rq_stream_named was not called */
-    bool opened;             /* on_open succeeded, so on_close must be called */
+    bool has_worked;         /* it is in its loop's load.worked, a list */
+    rq_stream *next_worked, *prev_worked;
+    unsigned trial; /* that sent it here; 0: none */
+    bool nameless;  /* accepted, and rq_stream_named was not called */
+    bool opened;    /* on_open succeeded, so on_close must be called */
     bool reading;
     bool paused;
     bool is_dirty;
@@ -350,6 +357,8 @@ void rq__stream_stay(rq_stream *s);
 
 /* Counts work: `work` reads and pages. */
 void rq__stream_worked(rq_stream *s, unsigned work);
+/* The stream leaves its loop. */
+void rq__stream_unlist_worked(rq_stream *s);
 /* Counts bytes read or written. */
 static inline void rq__stream_carried(rq_stream *s, size_t bytes)
 {

@@ -37,8 +37,18 @@ void rq__stream_mark_dirty(rq_stream *s)
 {
     if (s->is_dirty || s->closing) return;
     s->is_dirty = true;
+    s->prev_dirty = NULL;
     s->next_dirty = s->loop->dirty;
+    if (s->next_dirty != NULL) s->next_dirty->prev_dirty = s;
     s->loop->dirty = s;
+}
+
+static void unmark_dirty(rq_stream *s)
+{
+    if (!s->is_dirty) return;
+    *(s->prev_dirty == NULL ? &s->loop->dirty : &s->prev_dirty->next_dirty) = s->next_dirty;
+    if (s->next_dirty != NULL) s->next_dirty->prev_dirty = s->prev_dirty;
+    s->is_dirty = false;
 }
 
 rq_buf *rq_stream_out(rq_stream *s)
@@ -297,9 +307,7 @@ void rq__loop_flush(rq_loop *loop)
 {
     while (loop->dirty != NULL) {
         rq_stream *s = loop->dirty;
-        loop->dirty = s->next_dirty;
-        s->next_dirty = NULL;
-        s->is_dirty = false;
+        unmark_dirty(s);
         flush(s);
     }
 }
@@ -600,8 +608,11 @@ void rq__stream_link(rq_stream *s)
 
 void rq__stream_unlink(rq_stream *s)
 {
+    rq__stream_unlist_worked(s);
     if (s->loop->likely == s) s->loop->likely = NULL;
     if (s->loop->crowd_at == s) s->loop->crowd_at = s->next;
+    for (rq_stream_walk *w = s->loop->walks; w != NULL; w = w->next)
+        if (w->at == s) w->at = s->next;
     if (s->next != NULL) s->next->prev = s->prev;
     if (s->prev != NULL)
         s->prev->next = s->next;
@@ -652,13 +663,7 @@ void rq_stream_close(rq_stream *s, rq_err why)
     if (s->why == RQ_OK) s->why = why;
     s->closing = true;
     s->reading = false;
-    if (s->is_dirty) { /* rq__loop_flush must not find it after it was freed */
-        rq_stream **p = &s->loop->dirty;
-        while (*p != s)
-            p = &(*p)->next_dirty;
-        *p = s->next_dirty;
-        s->is_dirty = false;
-    }
+    unmark_dirty(s); /* rq__loop_flush must not find it after it was freed */
     if (s->to != NULL) rq__stream_stay(s);
     close_carrier(s);
 }
@@ -744,29 +749,85 @@ static void sweep_stream(rq_stream *s, uint64_t now)
     }
 }
 
-void rq__loop_sweep(rq_loop_timer *t)
-{
-    rq_loop *loop = RQ_CONTAINER_OF(t, rq_loop, sweep);
-    bool again = false, ending = false;
-    for (rq_stream *s = loop->streams; s != NULL; s = s->next) {
-        if (s->closing) continue;
-        sweep_stream(s, loop->now_ns);
-        again |= s->writing || s->deadline_ns != 0;
-        ending |= s->finishing && is_ended(s);
-    }
-    if (again) rq_loop_timer_arm(loop, t, ending ? END_SWEEP_NS : SWEEP_NS);
-}
-
 static void sweep_arm(rq_loop *loop)
 {
     if (!loop->sweep.armed) rq_loop_timer_arm(loop, &loop->sweep, SWEEP_NS);
 }
 
-void rq_loop_visit_streams(rq_loop *loop, const rq_stream_events *events,
-                           void (*visit)(void *ctx, rq_stream *s), void *ctx)
+static bool sweep_visit(rq_stream_walk *w, rq_stream *s)
 {
-    for (rq_stream *s = loop->streams; s != NULL; s = s->next)
-        if (s->events == events && s->opened && !s->closing) visit(ctx, s);
+    rq_loop *loop = w->loop;
+    sweep_stream(s, loop->now_ns);
+    loop->sweeps_again |= s->writing || s->deadline_ns != 0;
+    loop->sweeps_soon |= s->finishing && is_ended(s);
+    return true;
+}
+
+static void sweep_end(rq_stream_walk *w)
+{
+    rq_loop *loop = w->loop;
+    loop->sweeps = false;
+    if (loop->sweeps_soon)
+        rq_loop_timer_arm(loop, &loop->sweep, END_SWEEP_NS);
+    else if (loop->sweeps_again)
+        sweep_arm(loop);
+}
+
+void rq__loop_sweep(rq_loop_timer *t)
+{
+    rq_loop *loop = RQ_CONTAINER_OF(t, rq_loop, sweep);
+    if (loop->sweeps) { /* the last one has not ended */
+        rq_loop_timer_arm(loop, t, END_SWEEP_NS);
+        return;
+    }
+    loop->sweeps = true;
+    loop->sweeps_again = loop->sweeps_soon = false;
+    loop->sweep_walk = (rq_stream_walk){.visit = sweep_visit, .end = sweep_end};
+    rq_loop_walk_streams(loop, &loop->sweep_walk);
+}
+
+/* ---- walks ----------------------------------------------------------------------------------- */
+
+#define WALK_STEP 1024 /* streams, at most a third of a millisecond */
+
+static bool is_visited(const rq_stream_walk *w, const rq_stream *s)
+{
+    return !s->closing && (w->events == NULL || (s->events == w->events && s->opened));
+}
+
+/* False: the walk is at its end. */
+static bool walk_some(rq_stream_walk *w)
+{
+    for (unsigned n = 0; n < WALK_STEP && w->at != NULL; n++) {
+        rq_stream *s = w->at;
+        w->at = s->next;
+        if (is_visited(w, s) && !w->visit(w, s)) return false;
+    }
+    return w->at != NULL;
+}
+
+static void run_walk(rq_task *task)
+{
+    rq_stream_walk *w = RQ_CONTAINER_OF(task, rq_stream_walk, task);
+    if (walk_some(w)) {
+        rq_loop_defer(w->loop, &w->task);
+        return;
+    }
+    *(w->prev == NULL ? &w->loop->walks : &w->prev->next) = w->next;
+    if (w->next != NULL) w->next->prev = w->prev;
+    w->end(w);
+}
+
+void rq_loop_walk_streams(rq_loop *loop, rq_stream_walk *w)
+{
+    w->loop = loop;
+    w->at = loop->streams;
+    w->task.run = run_walk;
+    w->prev = NULL;
+    w->next = loop->walks;
+    if (w->next != NULL) w->next->prev = w;
+    loop->walks = w;
+    run_walk(&w->task);
 }
 
 void rq_stream_set_user(rq_stream *s, void *user)

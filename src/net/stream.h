@@ -86,10 +86,23 @@ void rq_listener_stop(rq_listener *l, bool streams);
  * loop's thread. */
 void rq_listener_close(rq_listener *l);
 
-/* Calls `visit` for each open stream of the loop whose callbacks are `events`, except streams that are moving to
- * another loop. `visit` must not close streams. On the loop. */
-void rq_loop_visit_streams(rq_loop *loop, const rq_stream_events *events,
-                           void (*visit)(void *ctx, rq_stream *s), void *ctx);
+/* A walk over a loop's open streams whose callbacks are `events` (NULL: over all that are not closing). Each iteration
+ * visits some of them, so that many streams do not hold the loop. Streams that leave the loop, or come to it, during the
+ * walk may be missed. */
+typedef struct rq_stream_walk {
+    const rq_stream_events *events;
+    /* May close streams. False: the walk ends. */
+    bool (*visit)(struct rq_stream_walk *walk, rq_stream *s);
+    void (*end)(struct rq_stream_walk *walk); /* called once, last; may free the walk */
+    /* The loop's: */
+    rq_loop *loop;
+    rq_stream *at; /* the next stream */
+    struct rq_stream_walk *next, *prev;
+    rq_task task;
+} rq_stream_walk;
+
+/* Begins the walk; both callbacks may run before this returns. On the loop. */
+void rq_loop_walk_streams(rq_loop *loop, rq_stream_walk *walk);
 
 void rq_stream_set_user(rq_stream *s, void *user);
 void *rq_stream_user(const rq_stream *s);

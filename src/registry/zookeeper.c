@@ -19,7 +19,9 @@
 #define UNREAD_MAX ((size_t)256 * 1024) /* unread answers; with more, no request is read */
 /* The same limit while unread answers fill their budget. */
 #define UNREAD_SCARCE ((size_t)16 * 1024)
-#define INPUT_FREE ((size_t)4 * 1024) /* an incomplete request up to this size is not charged */
+/* An incomplete request up to this size is not charged: less than a connection takes without one. Requests of real clients
+ * are shorter, but for setWatches. */
+#define INPUT_FREE ((size_t)512)
 #define MEMORY_MAX ((size_t)1 << 20)
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -241,7 +243,10 @@ static size_t on_data(rq_stream *stream, rq_slice bytes)
     }
     if (c->waits) rq_stream_pause(stream);
     rq_unread_account(&c->unread);
-    set_deadline(c);
+    if (total > 0 || c->waits)
+        set_deadline(c);
+    else
+        arm(c); /* a part of a request does not prolong the session, as with a real server */
     if (!rq_stream_closing(stream) && !charge_input(c, bytes.len - total))
         rq_stream_close(stream, RQ_E_NO_MEMORY);
     return rq_stream_closing(stream) ? bytes.len : total;

@@ -51,6 +51,11 @@
 #define LONG_CALL_NS 100000 /* several times the time of a get or put */
 #define HEAVY_SCORE 16
 #define HEAVY_SCORE_MAX 64
+/* In a long iteration a connection whose calls are short runs them for this time, then waits for its turn too: many short calls
+ * that arrived together hold the loop as a long one does. */
+#define SLICE_NS 500000
+/* When an iteration has lasted this long, each connection waits for its turn: there may be thousands of them. */
+#define LATE_NS ((uint64_t)4 * RQ_TURN_NS)
 #define AHEAD_MAX 16 /* frames of one read that the service learns of at once */
 /* Most preambles of a connection that ask for security; a client sends one. Each of them costs an answer
  * many times its length. */
@@ -508,6 +513,7 @@ static void run_turn(rq_task *task)
 {
     rq_rpc_conn *conn = RQ_CONTAINER_OF(task, rq_rpc_conn, turn);
     conn->deferred = false;
+    conn->slice_ns = rq_loop_clock_ns();
     unblock(conn, RQ_BLOCK_TURN, true);
     rq__conn_unref(conn);
 }
@@ -530,8 +536,18 @@ static bool is_heavy(const rq_rpc_conn *conn)
            rq_loop_now_ns(conn->worker->loop) <= conn->heavy_ns + HEAVY_NS;
 }
 
-/* In a long iteration a heavy connection waits for its turn; one whose recent calls were short does
- * not. */
+/* Whether the connection may start calls in an iteration that is long at `now_ns`. A heavy one may not; one whose recent calls were
+ * short may for a slice, which begins with its first call in the long iteration, or with its turn. */
+RQ_COLD static bool has_slice(rq_rpc_conn *conn, uint64_t now_ns)
+{
+    uint64_t begun_ns = rq_loop_now_ns(conn->worker->loop);
+    if (is_heavy(conn)) return false;
+    if (conn->slice_ns >= begun_ns) return now_ns <= conn->slice_ns + SLICE_NS;
+    if (now_ns > begun_ns + LATE_NS) return false;
+    conn->slice_ns = now_ns;
+    return true;
+}
+
 RQ_COLD static void wait_for_turn(rq_rpc_conn *conn)
 {
     conn->blocked |= RQ_BLOCK_TURN;
@@ -555,7 +571,7 @@ static void run(rq_rpc_conn *conn, bool in_turn)
     while (more && alive(conn) && !blocked(conn)) {
         uint64_t begun_ns = conn->worker->begun_ns;
         bool late = rq_loop_turn_is_over(conn->worker->loop, begun_ns);
-        if (RQ_UNLIKELY(late) && !in_turn && is_heavy(conn)) {
+        if (RQ_UNLIKELY(late) && !in_turn && !has_slice(conn, begun_ns)) {
             wait_for_turn(conn);
             break;
         }

@@ -13,6 +13,7 @@ typedef struct ask ask;
 
 typedef struct ask_task {
     rq_task task;
+    rq_stream_walk walk;
     ask *ask;
     rq_rpc_worker *worker;
     rq_rpc_call_info calls[RQ_RPC_CALLS_LISTED];
@@ -49,12 +50,12 @@ static void copy_call(rq_rpc_call_info *to, const rq_rpc_worker *w, const rq_cal
 }
 
 /* A connection that is not read, or that waits for the rest of a request. */
-static void copy_conn(void *ctx, rq_stream *s)
+static bool copy_conn(rq_stream_walk *walk, rq_stream *s)
 {
-    ask_task *t = ctx;
+    ask_task *t = RQ_CONTAINER_OF(walk, ask_task, walk);
     const rq_rpc_conn *conn = rq_stream_user(s);
     bool waits = conn != NULL && (conn->blocked != 0 || rq_input_partial(&conn->input));
-    if (!waits || conn->worker != t->worker || t->conn_count == RQ_RPC_CONNS_LISTED) return;
+    if (!waits || conn->worker != t->worker) return true;
     rq_rpc_conn_info *to = &t->conns[t->conn_count++];
     *to = (rq_rpc_conn_info){
         .loop = rq_loop_index(t->worker->loop),
@@ -67,6 +68,14 @@ static void copy_conn(void *ctx, rq_stream *s)
         .paused = rq_stream_paused(s),
     };
     snprintf(to->host, sizeof to->host, "%s", conn->host);
+    return t->conn_count < RQ_RPC_CONNS_LISTED;
+}
+
+static void end_ask(rq_stream_walk *walk)
+{
+    ask_task *t = RQ_CONTAINER_OF(walk, ask_task, walk);
+    atomic_store(&t->done, true);
+    ask_unref(t->ask);
 }
 
 static void run_ask(rq_task *task)
@@ -76,9 +85,8 @@ static void run_ask(rq_task *task)
     for (; p != NULL && t->count < RQ_RPC_CALLS_LISTED; p = p->next_made)
         if (p->conn != NULL && p->call.method != NULL)
             copy_call(&t->calls[t->count++], t->worker, p);
-    rq_loop_visit_streams(t->worker->loop, &rq_conn_events, copy_conn, t);
-    atomic_store(&t->done, true);
-    ask_unref(t->ask);
+    t->walk = (rq_stream_walk){.events = &rq_conn_events, .visit = copy_conn, .end = end_ask};
+    rq_loop_walk_streams(t->worker->loop, &t->walk);
 }
 
 static bool all_done(const ask *a, unsigned count)

@@ -154,6 +154,8 @@ struct rq_rpc_conn {
     bool stalls;         /* too little came in this time; it is looked at once more */
     uint64_t heavy_ns;   /* when it last had a large response */
     unsigned long_calls; /* rises with each long call, falls with each short one (conn.c) */
+    uint64_t
+        slice_ns; /* when its slice of a long iteration began; before the iteration: it has none yet */
     rq_call_work *work, *last_work; /* of its calls; the first is on the pool */
     size_t made;                    /* bytes its calls have taken from the budget `answers` */
     rq_call_private *exempt;        /* the call whose response may exceed the share */

@@ -140,25 +140,34 @@ uint64_t rq_slow_log_count(const rq_slow_log *l, bool large)
 
 /* --- records ---------------------------------------------------------------------------------- */
 
+/* Of a user: clients choose their names, of up to 16 kB. */
+#define USER_KEPT_MAX 255
+
+static const char *keep_bytes(char **to, const char *text, size_t len)
+{
+    char *kept = memcpy(*to, text, len);
+    kept[len] = '\0';
+    *to += len + 1;
+    return kept;
+}
+
 static const char *keep_text(char **to, const char *text)
 {
-    size_t size = strlen(text) + 1;
-    char *kept = memcpy(*to, text, size);
-    *to += size;
-    return kept;
+    return keep_bytes(to, text, strlen(text));
 }
 
 static record *record_new(const rq_slow_call *call)
 {
     const char *failure = call->failure == NULL ? "" : call->failure;
-    size_t size = strlen(call->client) + strlen(call->user) + strlen(call->region) +
-                  strlen(call->param) + strlen(failure) + 5;
+    size_t user_len = strnlen(call->user, USER_KEPT_MAX);
+    size_t size = strlen(call->client) + user_len + strlen(call->region) + strlen(call->param) +
+                  strlen(failure) + 5;
     record *r = malloc(sizeof *r + size);
     if (r == NULL) return NULL;
     char *next = r->texts;
     r->call = *call;
     r->call.client = keep_text(&next, call->client);
-    r->call.user = keep_text(&next, call->user);
+    r->call.user = keep_bytes(&next, call->user, user_len);
     r->call.region = keep_text(&next, call->region);
     r->call.param = keep_text(&next, call->param);
     if (call->failure != NULL) r->call.failure = keep_text(&next, failure);

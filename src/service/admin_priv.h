@@ -3,6 +3,7 @@
 #ifndef RQ_SERVICE_ADMIN_PRIV_H
 #define RQ_SERVICE_ADMIN_PRIV_H
 
+#include "base/log.h"
 #include "base/pool_share.h"
 #include "metrics/metrics.h"
 #include "service/admin.h"
@@ -22,6 +23,13 @@ typedef struct rq__blocking_shares {
 } rq__blocking_shares;
 
 #define RQ__HBCK_METHODS 9
+
+/* Limits of audit lines, by the host that calls. Hosts whose hashes are equal share one. */
+#define RQ__AUDIT_LIMITS 256
+typedef struct rq__audit_limits {
+    uint64_t seed; /* of the hash: hosts do not know with which others they share a limit */
+    rq_log_limit of[RQ__AUDIT_LIMITS];
+} rq__audit_limits;
 
 struct rq_admin_services {
     rq_env env;
@@ -45,6 +53,7 @@ struct rq_admin_services {
     void *stop_ctx;
     pthread_mutex_t rsgroup_lock; /* one change of groups at a time; held across I/O, by no loop */
     rq__blocking_shares blocking;
+    rq__audit_limits audit_limits;
     _Atomic bool decommissioned; /* the server's mark (master_servers.c) */
     _Atomic unsigned repairs;    /* calls of HBCK2 that wait for procedures (hbck.c) */
     rq_rpc_method refused_hbck[RQ__HBCK_METHODS];

@@ -546,6 +546,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     pthread_mutex_init(&s->rsgroup_lock, NULL);
     rq__blocking_shares_init(&s->blocking);
     s->env = *o->env;
+    s->audit_limits.seed = s->env.executor->random(s->env.executor);
     s->engine = o->engine;
     s->catalog = o->catalog;
     s->host = o->host != NULL ? o->host : rq_catalog_host(o->catalog);

@@ -10,6 +10,9 @@
  * no code here. Methods that only read have names that begin with Get, List, Is or Has, and are not
  * audited. The catalog logs the end of the procedure that a call started, under the subject
  * `procedure` with the same number.
+ *
+ * A peer can make tens of thousands of such calls per second, each with a line of up to 4 kB. So the lines about calls from one host
+ * are limited (rorqual.log.audit.rate); further ones are counted.
  */
 #include "service/admin_priv.h"
 #include "service/messages.h"
@@ -18,6 +21,7 @@
 
 #include "proto/client.pb-c.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -62,7 +66,8 @@ static const rq_log_field *find(const audit *a, const char *key)
 /* Keys that a line has by itself (log.h, and the result below). */
 static bool is_taken(const audit *a, const char *key)
 {
-    static const char *const own[] = {"time", "level", "subject", "message", "result", "why"};
+    static const char *const own[] = {"time",   "level", "subject",   "message",
+                                      "result", "why",   "suppressed"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(own); i++)
         if (strcmp(own[i], key) == 0) return true;
     return find(a, key) != NULL;
@@ -287,21 +292,61 @@ static void add_procedure(audit *a, const ProtobufCMessage *response)
         add(a, rq_log_number("procedure", *(const uint64_t *)((const char *)response + f->offset)));
 }
 
+/* --- the limit ---------------------------------------------------------------------------------- */
+
+/* A number for the host: an IPv4 address, or the network of an IPv6 address, whose other half a host may choose freely. */
+static uint64_t host_number(const char *host)
+{
+    struct in6_addr a = {0};
+    uint64_t number = 0;
+    if (inet_pton(AF_INET, host, &a) == 1)
+        memcpy(&number, &a, sizeof(struct in_addr));
+    else if (inet_pton(AF_INET6, host, &a) == 1 && IN6_IS_ADDR_V4MAPPED(&a))
+        memcpy(&number, &a.s6_addr[12], sizeof(struct in_addr));
+    else
+        memcpy(&number, &a, sizeof number);
+    return number;
+}
+
+/* The numbers are a finalizer's of a hash. */
+static rq_log_limit *limit_of(rq__audit_limits *limits, const char *host)
+{
+    uint64_t h = host_number(host) ^ limits->seed;
+    h = (h ^ h >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    h = (h ^ h >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return &limits->of[(h ^ h >> 33) % RQ__AUDIT_LIMITS];
+}
+
+static bool passes(rq_admin_services *s, const char *host, uint64_t *ret_suppressed)
+{
+    rq_executor *executor = s->env.executor;
+    rq_log_rate rate = {(unsigned)rq_config_int(s->config, RQ_SET_AUDIT_RATE),
+                        UINT64_C(1000000000)};
+    *ret_suppressed = 0;
+    return rate.lines == 0 || rq_log_limit_passes(limit_of(&s->audit_limits, host), rate,
+                                                  executor->now_ns(executor), ret_suppressed);
+}
+
+/* --- the line ----------------------------------------------------------------------------------- */
+
 #define ENDING_FIELDS 2 /* the result, and why or the procedure */
 
 void rq__audit(void *ctx, const rq_call *call, const ProtobufCMessage *response,
                const rq_rpc_exception *failure)
 {
-    const rq_admin_services *s = ctx;
+    rq_admin_services *s = ctx;
     const rq_rpc_client *c = call->client;
+    uint64_t suppressed;
     if (!rq_log_takes(s->env.log, RQ_LOG_INFO) || only_reads(call->method->name) ||
-        carries_data(call->method->name))
+        carries_data(call->method->name) || !passes(s, c->host, &suppressed))
         return;
     audit a;
     a.count = 0;
     add(&a, rq_log_bytes("user", rq_slice_of((const uint8_t *)c->user, c->user_len)));
     if (c->real_user != NULL) add(&a, rq_log_text("real_user", c->real_user));
     add(&a, rq_log_text("address", RQ_HOST_PORT(c->host, c->port)));
+    if (suppressed > 0)
+        add(&a, rq_log_number("suppressed", suppressed)); /* before fields that may fill the line */
     const ProtobufCMessage *m = call->param;
     for (unsigned i = 0; m != NULL && i < m->descriptor->n_fields; i++)
         if (a.count + ENDING_FIELDS < FIELDS_MAX) add_field(&a, m, &m->descriptor->fields[i]);

@@ -553,5 +553,5 @@ static rq_err list_cluster(rq__listing *l, rq_slice *ret)
 
 void rq__get_cluster_status(void *ctx, rq_call *call)
 {
-    rq__listing_reply(ctx, call, list_cluster);
+    rq__listing_reply_long(ctx, call, list_cluster);
 }

@@ -58,14 +58,28 @@ void rq__listing_start(rq__listing *l, rq_admin_services *a, rq_call *call,
     end(l);
 }
 
+static void reply(rq_admin_services *a, rq_call *call, bool is_long,
+                  rq_err (*list)(rq__listing *l, rq_slice *ret))
+{
+    rq__listing *l = rq_arena_calloc(&call->arena, 1, sizeof *l);
+    if (l == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    l->is_long = is_long;
+    rq__listing_start(l, a, call, list);
+}
+
 void rq__listing_reply(rq_admin_services *a, rq_call *call,
                        rq_err (*list)(rq__listing *l, rq_slice *ret))
 {
-    rq__listing *l = rq_arena_calloc(&call->arena, 1, sizeof *l);
-    if (l == NULL)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    else
-        rq__listing_start(l, a, call, list);
+    reply(a, call, false, list);
+}
+
+void rq__listing_reply_long(rq_admin_services *a, rq_call *call,
+                            rq_err (*list)(rq__listing *l, rq_slice *ret))
+{
+    reply(a, call, true, list);
 }
 
 rq_err rq__listing_pack(rq__listing *l, const ProtobufCMessage *m, rq_slice *ret)

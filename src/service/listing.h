@@ -30,6 +30,9 @@ void rq__listing_start(rq__listing *l, rq_admin_services *a, rq_call *call,
 /* Likewise, for a listing without data of its own. */
 void rq__listing_reply(rq_admin_services *a, rq_call *call,
                        rq_err (*list)(rq__listing *l, rq_slice *ret));
+/* For one that takes long whatever the catalog's size is: clients decide how many procedures and locks there are. */
+void rq__listing_reply_long(rq_admin_services *a, rq_call *call,
+                            rq_err (*list)(rq__listing *l, rq_slice *ret));
 /* The serialized message, in the call's arena. */
 RQ_NODISCARD
 rq_err rq__listing_pack(rq__listing *l, const ProtobufCMessage *m, rq_slice *ret);

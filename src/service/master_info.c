@@ -354,7 +354,7 @@ void rq__get_table_state(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-static rq_err list_alter_status(rq__listing *l, rq_slice *ret)
+static rq_err alter_status(rq__listing *l, rq_slice *ret)
 {
     const Pb__GetSchemaAlterStatusRequest *r =
         (const Pb__GetSchemaAlterStatusRequest *)l->call->param;
@@ -371,7 +371,7 @@ static rq_err list_alter_status(rq__listing *l, rq_slice *ret)
 /* Clients ask again and again while a table is changed, perhaps one of 100,000 regions. */
 void rq__get_schema_alter_status(void *ctx, rq_call *call)
 {
-    rq__listing_reply(ctx, call, list_alter_status);
+    rq__listing_reply(ctx, call, alter_status);
 }
 
 /* Here, or as its server last reported it. False: the region is open nowhere. */
@@ -384,7 +384,7 @@ static bool load_of(const rq_admin_services *a, const rq_catalog_region *r, rq_r
 
 /* The oldest of the last major compactions of the table's open regions; 0 if one of them had none, or none is open. HBASE:
  * ClusterMetrics.getLastMajorCompactionTimestamp. */
-static rq_err list_last_major(rq__listing *l, rq_slice *ret)
+static rq_err last_major_compaction(rq__listing *l, rq_slice *ret)
 {
     const rq_admin_services *a = l->services;
     const Pb__MajorCompactionTimestampRequest *r =
@@ -407,7 +407,7 @@ static rq_err list_last_major(rq__listing *l, rq_slice *ret)
 
 void rq__last_major_compaction(void *ctx, rq_call *call)
 {
-    rq__listing_reply(ctx, call, list_last_major);
+    rq__listing_reply(ctx, call, last_major_compaction);
 }
 
 /* HBase answers 0 for a region without load, and knows whole names only. */

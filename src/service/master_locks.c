@@ -211,17 +211,15 @@ static Pb__LockedResource *resource(rq_arena *arena, const claim *list, size_t c
     return held && !*ret_failed ? m : NULL;
 }
 
-static rq_err list_locks(rq__listing *l, rq_slice *ret)
+static rq_err collect_locks(rq_admin_services *s, rq_arena *arena, Pb__GetLocksResponse *m)
 {
-    Pb__GetLocksResponse m = PB__GET_LOCKS_RESPONSE__INIT;
-    rq_arena *arena = &l->call->arena;
     rq_procedure *list;
     size_t count, end;
     claims all;
-    RQ_TRY(rq_catalog_unfinished_procedures(l->services->catalog, arena, &list, &count));
+    RQ_TRY(rq_catalog_unfinished_procedures(s->catalog, arena, &list, &count));
     RQ_TRY(collect(list, count, arena, &all));
-    m.lock = rq_arena_alloc(arena, (all.count + 1) * sizeof(Pb__LockedResource *));
-    if (m.lock == NULL) return RQ_E_NO_MEMORY;
+    m->lock = rq_arena_alloc(arena, (all.count + 1) * sizeof(Pb__LockedResource *));
+    if (m->lock == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < all.count; i = end) {
         bool failed;
         for (end = i + 1; end < all.count && all.list[end].type == all.list[i].type &&
@@ -229,19 +227,19 @@ static rq_err list_locks(rq__listing *l, rq_slice *ret)
             end++;
         Pb__LockedResource *r = resource(arena, &all.list[i], end - i, &failed);
         if (failed) return RQ_E_NO_MEMORY;
-        if (r != NULL) m.lock[m.n_lock++] = r;
+        if (r != NULL) m->lock[m->n_lock++] = r;
     }
-    return rq__listing_pack(l, &m.base, ret);
+    return RQ_OK;
 }
 
-/* A procedure may lock any number of regions. */
+static rq_err list_locks(rq__listing *l, rq_slice *ret)
+{
+    Pb__GetLocksResponse response = PB__GET_LOCKS_RESPONSE__INIT;
+    RQ_TRY(collect_locks(l->services, &l->call->arena, &response));
+    return rq__listing_pack(l, &response.base, ret);
+}
+
 void rq__get_locks(void *ctx, rq_call *call)
 {
-    rq__listing *l = rq_arena_calloc(&call->arena, 1, sizeof *l);
-    if (l == NULL) {
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-        return;
-    }
-    l->is_long = true;
-    rq__listing_start(l, ctx, call, list_locks);
+    rq__listing_reply_long(ctx, call, list_locks);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MasterService: replication peers. Changes are procedures (catalog/ddl_peer.c); queries read the
  * catalog's list. HBASE: MasterRpcServices, HMaster. */
+#include "service/listing.h"
 #include "service/master_priv.h"
 #include "service/messages.h"
 
@@ -204,7 +205,7 @@ static rq_err put_peer(rq_buf *out, const rq_peer_info *p)
     return rq_pb_end(out, at);
 }
 
-static rq_err list_peers(const rq_admin_services *s, rq_call *call, rq_buf *out, rq_error *why)
+static rq_err put_peers(const rq_admin_services *s, rq_call *call, rq_buf *out, rq_error *why)
 {
     const Pb__ListReplicationPeersRequest *r = (const Pb__ListReplicationPeersRequest *)call->param;
     peer_pattern pattern = {.compiled = NULL};
@@ -222,14 +223,17 @@ static rq_err list_peers(const rq_admin_services *s, rq_call *call, rq_buf *out,
     return RQ_OK;
 }
 
-void rq__list_peers(void *ctx, rq_call *call)
+static rq_err list_peers(rq__listing *l, rq_slice *ret)
 {
     rq_buf out = {0};
-    rq_error why = {.code = RQ_OK};
-    rq_err rc = list_peers(ctx, call, &out, &why);
-    if (rc == RQ_OK)
-        rq_call_reply_packed(call, rq_buf_slice(&out));
-    else
-        rq_call_fail_why(call, rc, &why);
+    rq_err rc = put_peers(l->services, l->call, &out, &l->why);
+    if (rc == RQ_OK) *ret = rq_arena_copy(&l->call->arena, rq_buf_slice(&out));
+    if (rc == RQ_OK && ret->ptr == NULL) rc = RQ_E_NO_MEMORY;
     rq_buf_clear(&out);
+    return rc;
+}
+
+void rq__list_peers(void *ctx, rq_call *call)
+{
+    rq__listing_reply_long(ctx, call, list_peers);
 }

@@ -212,6 +212,24 @@ static bool modifies_peer(const rq_procedure *p)
 
 typedef rq_err (*list_fn)(rq_catalog *c, rq_arena *arena, rq_procedure **ret, size_t *ret_count);
 
+static rq_err list_messages(rq_admin_services *s, rq_arena *arena, list_fn get_list,
+                            bool (*is_wanted)(const rq_procedure *p),
+                            Pb__GetProceduresResponse *ret)
+{
+    rq_procedure *list;
+    size_t count;
+    RQ_TRY(get_list(s->catalog, arena, &list, &count));
+    ret->procedure = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__Procedure *));
+    if (ret->procedure == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_wanted(&list[i])) continue;
+        Pb__Procedure *m = rq__procedure_message(arena, &list[i]);
+        if (m == NULL) return RQ_E_NO_MEMORY;
+        ret->procedure[ret->n_procedure++] = m;
+    }
+    return RQ_OK;
+}
+
 typedef struct procedures_listing {
     rq__listing listing;
     list_fn get_list;
@@ -219,38 +237,27 @@ typedef struct procedures_listing {
 } procedures_listing;
 
 /* The messages of all three calls are `repeated Procedure procedure = 1`. */
-static rq_err list_messages(rq__listing *l, rq_slice *ret)
+static rq_err list_procedures(rq__listing *l, rq_slice *ret)
 {
-    const procedures_listing *of = RQ_CONTAINER_OF(l, procedures_listing, listing);
+    const procedures_listing *p = RQ_CONTAINER_OF(l, procedures_listing, listing);
     Pb__GetProceduresResponse response = PB__GET_PROCEDURES_RESPONSE__INIT;
-    rq_arena *arena = &l->call->arena;
-    rq_procedure *list;
-    size_t count;
-    RQ_TRY(of->get_list(l->services->catalog, arena, &list, &count));
-    response.procedure = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__Procedure *));
-    if (response.procedure == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < count; i++) {
-        if (!of->is_wanted(&list[i])) continue;
-        Pb__Procedure *m = rq__procedure_message(arena, &list[i]);
-        if (m == NULL) return RQ_E_NO_MEMORY;
-        response.procedure[response.n_procedure++] = m;
-    }
+    RQ_TRY(list_messages(l->services, &l->call->arena, p->get_list, p->is_wanted, &response));
     return rq__listing_pack(l, &response.base, ret);
 }
 
-/* There may be ten thousand of them, finished ones included. */
+/* Ten thousand results are kept. */
 static void reply_procedures(rq_admin_services *s, rq_call *call, list_fn get_list,
                              bool (*is_wanted)(const rq_procedure *p))
 {
-    procedures_listing *l = rq_arena_calloc(&call->arena, 1, sizeof *l);
-    if (l == NULL) {
+    procedures_listing *p = rq_arena_calloc(&call->arena, 1, sizeof *p);
+    if (p == NULL) {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
-    l->get_list = get_list;
-    l->is_wanted = is_wanted;
-    l->listing.is_long = true;
-    rq__listing_start(&l->listing, s, call, list_messages);
+    p->listing.is_long = true;
+    p->get_list = get_list;
+    p->is_wanted = is_wanted;
+    rq__listing_start(&p->listing, s, call, list_procedures);
 }
 
 /* Also ListProcedures of 1.x. */

@@ -312,12 +312,12 @@ def the_journal_gets_priorities(tmp):
 
 def nobody_waits_for_a_reader_of_the_log(tmp):
     # A line about a slow disk could be lost, too.
-    process = subprocess.Popen([BINARY, "server", "--data", tmp / "d", *PORTS, "-D", "hbase.regionserver.wal.slowsync.ms=3600000"],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([BINARY, "server", "--data", tmp / "d", *PORTS, "-D", "hbase.regionserver.wal.slowsync.ms=3600000", "-D",
+                                "rorqual.log.audit.rate=0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     ready = re.match(r"rorqual ready: zookeeper (\S+), master (\S+), regionserver (\S+),", process.stdout.readline())
     master = hbase.Connection(ready[2], "MasterService")
-    name = "x" * 400
-    for _ in range(1000):  # a pipe holds 64 KiB; each line has at least 400 bytes
+    name = "x" * 250
+    for _ in range(1000):  # a pipe holds 64 KiB; each line has at least 250 bytes
         refused(master, "DeleteTable", text(1, table_name(name)))
     # Read the rest, then the line that reports the loss.
     os.set_blocking(process.stderr.fileno(), False)
@@ -354,6 +354,41 @@ def a_full_disk_under_the_log_stops_nothing(tmp):
     assert re.match(r"\S+ WARN log: lines were lost lines=\d+ reason=\"No space left on device\"\n", told), told
     client.close()
     stop(server)
+
+
+def a_log_file_has_a_limit(tmp):
+    log = tmp / "logs" / "the-log"
+    log.parent.mkdir()
+    server = Server(tmp / "d", tmp / "log", "--log-file", log, "-D", "hbase.log.maxfilesize=65536", "-D", "hbase.log.maxbackupindex=2", "-D",
+                    "rorqual.log.audit.rate=0")
+    master = hbase.Connection(server.master, "MasterService")
+    for _ in range(1000):
+        refused(master, "DeleteTable", text(1, table_name("x" * 400)))
+    master.close()
+    stop(server)
+    found = {path.name: path.read_text() for path in log.parent.iterdir()}
+    assert set(found) == {"the-log", "the-log.1", "the-log.2"}, set(found)
+    assert all(65536 <= len(found[name]) < 65536 + 4096 for name in ("the-log.1", "the-log.2")), {n: len(t) for n, t in found.items()}
+    assert len(found["the-log"]) < 65536 + 4096 and "stopped cleanly" in found["the-log"]
+    assert all(LINE.fullmatch(line) for text_of in found.values() for line in text_of.splitlines()), "no line is torn"
+
+
+def audit_lines_about_a_host_have_a_limit(tmp):
+    log = tmp / "log"
+    server = Server(tmp / "d", log, "-D", "rorqual.log.audit.rate=1")
+    master = hbase.Connection(server.master, "MasterService")
+    made, begun, told = 0, time.monotonic(), []
+    while not any("suppressed" in fields for _, fields in told):
+        assert time.monotonic() < begun + WAIT, told[-5:]
+        for _ in range(50):
+            refused(master, "ModifyNamespace", text(1, text(1, "absent")))
+        made += 50
+        told = events(log, "audit")
+    master.close()
+    stop(server)
+    told = events(log, "audit")
+    assert len(told) + sum(int(fields.get("suppressed", 0)) for _, fields in told) <= made
+    assert len(told) <= 2 + (time.monotonic() - begun)
 
 
 # ---- crashes
@@ -418,7 +453,8 @@ def a_crash_names_the_request_in_hand(tmp):
 TESTS = [start_and_stop_are_told, a_refused_start_is_told_without_its_settings, calls_that_change_something_are_audited, names_forge_no_line,
          json_lines_are_objects, a_compaction_is_told, a_slow_disk_is_told_once_a_second,
          lines_about_refused_connections_are_limited, level_and_format_change_at_run_time,
-         the_journal_gets_priorities, nobody_waits_for_a_reader_of_the_log, a_full_disk_under_the_log_stops_nothing,
+         the_journal_gets_priorities, nobody_waits_for_a_reader_of_the_log, a_full_disk_under_the_log_stops_nothing, a_log_file_has_a_limit,
+         audit_lines_about_a_host_have_a_limit,
          a_crash_leaves_a_report, a_crash_is_told_on_the_standard_error_too, a_crash_names_the_request_in_hand]
 
 

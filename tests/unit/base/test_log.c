@@ -2,6 +2,7 @@
 /* Lines of the log (base/log.h): format, escapes, truncation, and descriptors that accept no
  * bytes. */
 #include "base/log.h"
+#include "base/log_file.h"
 
 #include "unit.h"
 
@@ -321,6 +322,138 @@ static void half_a_line_is_taken_back(void **state)
     without_times(o.text, "{\"time\":\"");
 }
 
+/* --- files that are limited in size -------------------------------------------------------------- */
+
+#define FILE_BYTES 4096
+
+typedef struct rolling {
+    char folder[64], path[96];
+    rq_log_sink sink;
+    rq_log log;
+    rq_log_file file;
+} rolling;
+
+static void open_rolling(rolling *r, unsigned backups)
+{
+    rq_error why;
+    *r = (rolling){.folder = "/tmp/rorqual-test-log-XXXXXX", .sink = RQ_LOG_SINK_INIT};
+    assert_non_null(mkdtemp(r->folder));
+    snprintf(r->path, sizeof r->path, "%s/log", r->folder);
+    r->log.sink = &r->sink;
+    r->file = (rq_log_file){.path = r->path, .bytes_max = FILE_BYTES, .backups = backups};
+    assert_int_equal(rq_log_file_open(&r->file, &r->log, &why), RQ_OK);
+}
+
+/* The text of the `number`th former file, "" if there is none; removes the file. */
+static size_t take_file(const rolling *r, unsigned number, char *ret, size_t size)
+{
+    char path[128];
+    snprintf(path, sizeof path, number == 0 ? "%s" : "%s.%u", r->path, number);
+    int fd = open(path, O_RDONLY);
+    ssize_t n = fd < 0 ? 0 : read(fd, ret, size - 1);
+    assert_in_range(n, 0, size - 2);
+    ret[n] = '\0';
+    if (fd < 0) return 0;
+    close(fd);
+    unlink(path);
+    return (size_t)n;
+}
+
+static void close_rolling(rolling *r)
+{
+    close(r->log.fd);
+    assert_int_equal(rmdir(r->folder), 0); /* nothing else was left there */
+}
+
+static void a_full_file_makes_way_and_the_oldest_is_removed(void **state)
+{
+    (void)state;
+    enum { LINES = 2000, BACKUPS = 3 };
+    rolling r;
+    char text[2 * FILE_BYTES];
+    unsigned next = LINES;
+    open_rolling(&r, BACKUPS);
+    for (unsigned i = 0; i < LINES; i++)
+        rq_log_info(&r.log, "test", "line %u", i);
+    for (unsigned number = 0; number <= BACKUPS; number++) { /* the newest first */
+        size_t len = take_file(&r, number, text, sizeof text);
+        assert_true(number == 0 || (len >= FILE_BYTES && len < FILE_BYTES + 100));
+        for (char *at; (at = strrchr(text, '\n')) != NULL && at != text; next--) {
+            *at = '\0';
+            char *line = strrchr(text, '\n');
+            line = line == NULL ? text : line + 1;
+            assert_int_equal(atoi(strstr(line, "line ") + 5), next - 1);
+            line[0] = '\0';
+        }
+    }
+    assert_true(next < LINES - BACKUPS * FILE_BYTES / 100 && next > 0);
+    close_rolling(&r);
+}
+
+static void a_log_without_former_files_begins_anew(void **state)
+{
+    (void)state;
+    rolling r;
+    char text[2 * FILE_BYTES];
+    open_rolling(&r, 0);
+    for (unsigned i = 0; i < 1000; i++)
+        rq_log_info(&r.log, "test", "line %u", i);
+    assert_true(take_file(&r, 0, text, sizeof text) < FILE_BYTES + 100);
+    close_rolling(&r);
+}
+
+/* As other tools do it. */
+static void a_file_that_was_renamed_is_opened_again(void **state)
+{
+    (void)state;
+    rolling r;
+    char former[128], text[2 * FILE_BYTES];
+    rq_error why;
+    open_rolling(&r, 2);
+    rq_log_info(&r.log, "test", "before");
+    snprintf(former, sizeof former, "%s.1", r.path);
+    assert_int_equal(rename(r.path, former), 0);
+    assert_int_equal(rq_log_file_reopen(&r.file, &r.log, &why), RQ_OK);
+    for (unsigned i = 0; i < 40; i++)
+        rq_log_info(&r.log, "test", "after");
+    assert_true(take_file(&r, 1, text, sizeof text) < 100);
+    assert_non_null(strstr(text, "before"));
+    size_t len = take_file(&r, 0, text, sizeof text);
+    assert_int_equal(len % 40, 0);
+    assert_true(len > 40 * TIME_LEN && strstr(text, "before") == NULL);
+    close_rolling(&r);
+}
+
+static void *log_lines_of_a_file(void *ctx)
+{
+    rq_log *log = ctx;
+    for (unsigned i = 0; i < 500; i++)
+        rq_log_info(log, "test", "a line of some thread");
+    return NULL;
+}
+
+static void threads_lose_no_line_of_a_file_that_makes_way(void **state)
+{
+    (void)state;
+    enum { THREADS = 4, FILES = 60 };
+    rolling r;
+    pthread_t threads[THREADS];
+    char text[2 * FILE_BYTES];
+    unsigned lines = 0;
+    open_rolling(&r, FILES);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, log_lines_of_a_file, &r.log), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned number = 0; number <= FILES; number++) {
+        (void)take_file(&r, number, text, sizeof text);
+        for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+            lines++;
+    }
+    assert_int_equal(lines, THREADS * 500);
+    close_rolling(&r);
+}
+
 /* --- limits ----------------------------------------------------------------------------------- */
 
 static void a_limit_counts_what_it_holds_back(void **state)
@@ -415,6 +548,10 @@ int main(void)
         cmocka_unit_test(an_unread_pipe_blocks_no_thread),
         cmocka_unit_test(a_full_disk_is_reported_when_there_is_space),
         cmocka_unit_test(half_a_line_is_taken_back),
+        cmocka_unit_test(a_full_file_makes_way_and_the_oldest_is_removed),
+        cmocka_unit_test(a_log_without_former_files_begins_anew),
+        cmocka_unit_test(a_file_that_was_renamed_is_opened_again),
+        cmocka_unit_test(threads_lose_no_line_of_a_file_that_makes_way),
         cmocka_unit_test(a_limit_counts_what_it_holds_back),
         cmocka_unit_test(threads_lose_no_line_of_a_limit),
         cmocka_unit_test(a_limited_line_has_the_number_of_suppressed_ones),

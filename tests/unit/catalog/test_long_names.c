@@ -4,6 +4,8 @@
  * namespaces, tables and snapshots are names of folders. */
 #include "world.h"
 
+#include "catalog/catalog_priv.h"
+
 #include <unistd.h>
 
 static const uint8_t *long_key(void)
@@ -221,6 +223,52 @@ static void a_clone_whose_back_references_are_too_long_is_undone(void **state)
     world_clear(&w);
 }
 
+/* A result is kept for a client that repeats its call, with its names and its user, which clients choose. */
+static void results_keep_no_long_text(void **state)
+{
+    (void)state;
+    enum { LONG = 100000 };
+    world w;
+    setup(&w);
+    assert_int_equal(world_create(&w, "t", "f", NULL), RQ_OK);
+    char *name = malloc(LONG + 1);
+    assert_non_null(name);
+    rq_slice text = rq_slice_cstr(long_name(name, "", LONG));
+    const struct {
+        rq_ddl ddl;
+        rq_err rc;
+    } all[] = {
+        {{.kind = RQ_DDL_DELETE_TABLE, .qualifier = text}, RQ_E_TABLE_NOT_FOUND},
+        {{.kind = RQ_DDL_DELETE_TABLE, .ns = text, .qualifier = RQ_SLICE_LIT("t")},
+         RQ_E_TABLE_NOT_FOUND},
+        {{.kind = RQ_DDL_ENABLE_TABLE, .qualifier = text}, RQ_E_TABLE_NOT_FOUND},
+        {{.kind = RQ_DDL_DELETE_NAMESPACE, .ns = text}, RQ_E_NAMESPACE_NOT_FOUND},
+        {{.kind = RQ_DDL_DELETE_TABLE, .qualifier = RQ_SLICE_LIT("t")}, RQ_E_TABLE_NOT_DISABLED},
+    };
+    for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++) {
+        rq_ddl d = all[i].ddl;
+        if (d.ns.len == 0) d.ns = RQ_SLICE_LIT("default");
+        d.user = text;
+        d.nonce = i + 1;
+        assert_int_equal(rq__catalog_ddl_sync(w.catalog, &d, &w.why), all[i].rc);
+    }
+    free(name);
+    rq_arena arena = {0};
+    rq_procedure *list;
+    size_t count, long_ones = 0, refused = 0;
+    assert_int_equal(rq_catalog_procedures(w.catalog, &arena, &list, &count), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        long_ones += list[i].ns.len > RQ_NAME_MAX || list[i].qualifier.len > RQ_NAME_MAX ||
+                     list[i].user.len > RQ_NAME_MAX;
+        refused += list[i].rc == RQ_E_TABLE_NOT_DISABLED;
+    }
+    assert_int_equal(long_ones, 0);
+    assert_int_equal(refused, 1);
+    rq_arena_clear(&arena);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
 /* --- automatic splits ------------------------------------------------------------------------- */
 
 static size_t lines_with(const char *path, const char *text)
@@ -293,6 +341,7 @@ int main(void)
         cmocka_unit_test(the_longest_names_work),
         cmocka_unit_test(rows_of_all_regions_need_not_fit_into_a_record),
         cmocka_unit_test(a_clone_whose_back_references_are_too_long_is_undone),
+        cmocka_unit_test(results_keep_no_long_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,9 @@
 #include "net/loop.h"
 #include "net/stream.h"
 
+/* The clock that rq_loop_clock_ns reads; 0: the system's, and no iteration is ever long. */
+extern uint64_t memory_clock_ns;
+
 struct rq_loop {
     rq_lane own; /* tasks wait here when no other lane is given */
     rq_task *tasks;

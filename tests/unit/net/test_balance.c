@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "../base/unit.h"
 
+#include <sys/mman.h>
+
 #define WINDOW_NS 100000000ull
 #define STREAMS 8
 
@@ -191,12 +193,43 @@ static void streams_in_use_are_sent_home_now_and_then(void **state)
     done(&w);
 }
 
+/* There may be a hundred thousand of them. This one must not even be read while streams are chosen. */
+static void streams_without_work_are_not_looked_at(void **state)
+{
+    (void)state;
+    const size_t page = 65536;
+    world w;
+    init(&w);
+    rq_loop *loop = &w.loops->loop[0];
+    rq_stream *idle = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(idle != MAP_FAILED && sizeof *idle <= page);
+    *idle = (rq_stream){.fd = -1, .loop = loop, .events = &events, .user = &w, .opened = true};
+    for (unsigned i = 0; i < 6; i++) {
+        loop->now_ns = w.now_ns += WINDOW_NS;
+        for (unsigned k = 0; k < STREAMS; k++)
+            if (w.streams[k].loop == loop) rq__stream_worked(&w.streams[k], 100);
+        loop->load.turns = 1; /* long ones */
+        loop->load.window_ns = loop->now_ns - WINDOW_NS;
+        loop->load.cpu_ns = rq_clock_ns(CLOCK_THREAD_CPUTIME_ID) - WINDOW_NS / 1000 * 900;
+        rq__stream_link(idle); /* in front of the others */
+        assert_int_equal(mprotect(idle, page, PROT_NONE), 0);
+        rq__loop_balance(loop);
+        assert_int_equal(mprotect(idle, page, PROT_READ | PROT_WRITE), 0);
+        rq__stream_unlink(idle);
+        move(&w, loop, 0);
+    }
+    assert_in_range(count_of(&w, 1), 1, STREAMS - 1);
+    munmap(idle, page);
+    done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_trial_showed_is_heeded),
         cmocka_unit_test(streams_of_a_trial_are_not_followed_by_others),
         cmocka_unit_test(streams_in_use_are_sent_home_now_and_then),
+        cmocka_unit_test(streams_without_work_are_not_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

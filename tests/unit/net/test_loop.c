@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "net/stream.h"
 
+#include "echo.h"
 #include "net/answers.h"
 #include "peer.h"
 #include "../base/unit.h"
@@ -17,21 +18,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-static rq_loops *start_loops(unsigned count, rq_epoch *epoch)
-{
-    rq_loops *loops;
-    rq_loops_options o = {.count = count, .epoch = epoch};
-    assert_int_equal(rq_loops_new(&o, &loops), RQ_OK);
-    assert_int_equal(rq_loops_start(loops), RQ_OK);
-    return loops;
-}
-
-static void stop_loops(rq_loops *loops)
-{
-    rq_loops_stop(loops);
-    rq_loops_free(loops);
-}
 
 /* ---- lanes */
 
@@ -303,59 +289,7 @@ static void sleeping_loops_hold_no_epoch(void **state)
     rq_epoch_free(epoch);
 }
 
-/* ---- streams: a line echo that says "bye" to "quit" */
-
-struct echo {
-    _Atomic unsigned opened, closed;
-};
-
-static rq_err echo_open(void *ctx, rq_stream *s)
-{
-    struct echo *e = ctx;
-    rq_stream_set_user(s, e);
-    atomic_fetch_add(&e->opened, 1);
-    assert_string_equal(rq_stream_peer(s)->host, "127.0.0.1");
-    return RQ_OK;
-}
-
-static size_t echo_data(rq_stream *s, rq_slice bytes)
-{
-    size_t used = 0;
-    for (;;) {
-        const uint8_t *end = memchr(bytes.ptr + used, '\n', bytes.len - used);
-        if (end == NULL) return used;
-        size_t n = (size_t)(end - (bytes.ptr + used)) + 1;
-        if (n == 5 && memcmp(bytes.ptr + used, "quit\n", 5) == 0) {
-            assert_int_equal(rq_stream_write(s, "bye\n", 4), RQ_OK);
-            rq_stream_finish(s);
-            return bytes.len;
-        }
-        assert_int_equal(rq_stream_write(s, bytes.ptr + used, n), RQ_OK);
-        used += n;
-    }
-}
-
-static void echo_close(rq_stream *s, rq_err why)
-{
-    (void)why;
-    struct echo *e = rq_stream_user(s);
-    atomic_fetch_add(&e->closed, 1);
-}
-
-static const rq_stream_events echo_events = {
-    .on_open = echo_open,
-    .on_data = echo_data,
-    .on_close = echo_close,
-};
-
-static rq_listener *listen_echo(rq_loops *loops, struct echo *e, unsigned max)
-{
-    rq_listener *l;
-    rq_listener_options o = {.events = &echo_events, .ctx = e, .connections_max = max};
-    assert_int_equal(rq_listener_open(loops, &o, &l, NULL), RQ_OK);
-    assert_true(rq_listener_port(l) > 0);
-    return l;
-}
+/* ---- streams */
 
 static void lines_come_back_whatever_their_cuts(void **state)
 {
@@ -375,38 +309,6 @@ static void lines_come_back_whatever_their_cuts(void **state)
     rq_listener_close(l);
     assert_int_equal(e.opened, 1);
     assert_int_equal(e.closed, 1);
-    stop_loops(loops);
-}
-
-/* Like a protocol that sets deadlines only while a request is incomplete: none is, so the deadline is removed. */
-static void forget_deadline(rq_stream *s)
-{
-    rq_stream_set_deadline(s, 0);
-}
-
-/* After its last output a stream waits a few seconds for the peer's end-of-file, whatever deadline
- * its user sets. */
-static void a_peer_that_never_closes_is_left(void **state)
-{
-    (void)state;
-    static const rq_stream_events events = {.on_open = echo_open,
-                                            .on_data = echo_data,
-                                            .on_drain = forget_deadline,
-                                            .on_close = echo_close};
-    rq_loops *loops = start_loops(1, NULL);
-    struct echo e = {0};
-    rq_listener *l;
-    rq_listener_options o = {.events = &events, .ctx = &e};
-    assert_int_equal(rq_listener_open(loops, &o, &l, NULL), RQ_OK);
-    int fd = peer_connect(rq_listener_port(l));
-    peer_send(fd, "quit\n", 5);
-    peer_expect(fd, "bye\n", 4);
-    peer_expect_end(fd);
-    for (int ms = 0; ms < 30000 && atomic_load(&e.closed) == 0; ms += 10)
-        usleep(10000);
-    assert_int_equal(e.closed, 1);
-    close(fd);
-    rq_listener_close(l);
     stop_loops(loops);
 }
 
@@ -701,185 +603,6 @@ static void a_port_in_use_is_said(void **state)
     stop_loops(loops);
 }
 
-static void loops_stop_with_connections_open(void **state)
-{
-    (void)state;
-    rq_loops *loops = start_loops(2, NULL);
-    struct echo e = {0};
-    rq_listener *l = listen_echo(loops, &e, 0);
-    int fds[8];
-    for (int i = 0; i < 8; i++) {
-        fds[i] = peer_connect(rq_listener_port(l));
-        peer_send(fds[i], "x\n", 2);
-        peer_expect(fds[i], "x\n", 2);
-    }
-    rq_loops_stop(loops);
-    assert_int_equal(e.closed, 8);
-    for (int i = 0; i < 8; i++)
-        close(fds[i]);
-    rq_listener_close(l);
-    rq_loops_free(loops);
-}
-
-/* Counts turns of the loops instead of time: a stream that waited for its peer's end-of-file would
- * take seconds. */
-static bool is_closed_within_turns(rq_loops *loops, const rq_listener *l)
-{
-    for (int i = 0; i < 1000 && rq_listener_connections(l) > 0; i++)
-        rq_loops_sync(loops);
-    return rq_listener_connections(l) == 0;
-}
-
-static void a_stop_does_not_wait_for_peers_that_have_everything(void **state)
-{
-    (void)state;
-    rq_loops *loops = start_loops(2, NULL);
-    struct echo e = {0};
-    rq_listener *l = listen_echo(loops, &e, 0);
-    int fds[8], on = 1;
-    for (int i = 0; i < 8; i++) {
-        fds[i] = peer_connect(rq_listener_port(l));
-        peer_send(fds[i], "x\n", 2);
-        peer_expect(fds[i], "x\n", 2);
-        setsockopt(fds[i], IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on); /* acknowledge at once */
-    }
-    rq_listener_stop(l, true);
-    assert_true(is_closed_within_turns(loops, l));
-    assert_int_equal(e.closed, 8);
-    for (int i = 0; i < 8; i++) {
-        peer_expect_end(fds[i]);
-        close(fds[i]);
-    }
-    rq_listener_close(l);
-    stop_loops(loops);
-}
-
-/* An echo of one line that looks at each byte once: a long line arrives in thousands of reads. */
-static size_t long_line_data(rq_stream *s, rq_slice bytes)
-{
-    if (bytes.ptr[bytes.len - 1] != '\n') return 0;
-    assert_int_equal(rq_stream_write(s, bytes.ptr, bytes.len), RQ_OK);
-    return bytes.len;
-}
-
-static rq_listener *listen_long_line(rq_loops *loops, struct echo *e)
-{
-    static const rq_stream_events events = {
-        .on_open = echo_open, .on_data = long_line_data, .on_close = echo_close};
-    rq_listener *l;
-    rq_listener_options o = {.events = &events, .ctx = e};
-    assert_int_equal(rq_listener_open(loops, &o, &l, NULL), RQ_OK);
-    return l;
-}
-
-/* A peer that has not read everything by then is given up, which may happen if this thread gets no processor. */
-static bool is_given_up(uint64_t finished_ns)
-{
-    return rq_loop_clock_ns() - finished_ns >= UINT64_C(3000000000); /* LINGER_NS */
-}
-
-/* The bytes must be the expected ones. Returns how many came. */
-static size_t read_to_end(int fd, const char *expected, size_t len)
-{
-    char bytes[65536];
-    size_t got = 0;
-    ssize_t n;
-    while ((n = peer_recv(fd, bytes, sizeof bytes)) > 0) {
-        assert_true((size_t)n <= len - got);
-        assert_memory_equal(bytes, expected + got, (size_t)n);
-        got += (size_t)n;
-    }
-    return got;
-}
-
-static void a_stop_waits_for_a_peer_that_has_not_read(void **state)
-{
-    (void)state;
-    rq_loops *loops = start_loops(1, NULL);
-    struct echo e = {0};
-    rq_listener *l = listen_long_line(loops, &e);
-    size_t len = 32 << 20; /* more than the kernel's buffers take */
-    char *line = malloc(len);
-    assert_non_null(line);
-    memset(line, 'x', len);
-    line[len - 1] = '\n';
-    int fd = peer_connect(rq_listener_port(l));
-    peer_send(fd, line, len);
-    peer_expect(fd, line, 1); /* the answer has begun */
-    uint64_t stopped_ns = rq_loop_clock_ns();
-    rq_listener_stop(l, true);
-    bool waits = !is_closed_within_turns(loops, l);
-    assert_true(waits || is_given_up(stopped_ns));
-    size_t got = 1 + read_to_end(fd, line + 1, len - 1);
-    assert_true(got == len || is_given_up(stopped_ns));
-    close(fd);
-    free(line);
-    rq_listener_close(l);
-    stop_loops(loops);
-}
-
-/* A peer that reads 64 kB at a time takes longer than the time allowed for one that reads nothing. */
-static void a_stop_waits_for_a_peer_that_reads_slowly(void **state)
-{
-    (void)state;
-    enum { PIECE = 64 << 10, SMALL = 32 << 10 };
-    rq_loops *loops = start_loops(1, NULL);
-    struct echo e = {0};
-    rq_listener *l = listen_long_line(loops, &e);
-    int fd = socket(AF_INET, SOCK_STREAM, 0), small = SMALL;
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons(rq_listener_port(l)),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small); /* the kernel takes little ahead */
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    size_t len = 12 << 20, got = 1;
-    char *line = malloc(len), *piece = malloc(PIECE);
-    assert_non_null(line);
-    assert_non_null(piece);
-    memset(line, 'x', len);
-    line[len - 1] = '\n';
-    peer_send(fd, line, len);
-    peer_expect(fd, line, 1);
-    rq_listener_stop(l, true);
-    uint64_t begun_ns = rq_loop_clock_ns(), before_ns = begun_ns, longest_ns = 0, now_ns = begun_ns;
-    for (ssize_t n = 1; n > 0; got += n > 0 ? (size_t)n : 0) {
-        /* 5 seconds for three quarters of the line, then as fast as it comes */
-        uint64_t due_ns = begun_ns + UINT64_C(5000000000) * got / (len / 4 * 3);
-        if (got < len / 4 * 3 && due_ns > now_ns) usleep((useconds_t)((due_ns - now_ns) / 1000));
-        n = peer_recv(fd, piece, PIECE);
-        now_ns = rq_loop_clock_ns();
-        if (now_ns - before_ns > longest_ns) longest_ns = now_ns - before_ns;
-        before_ns = now_ns;
-    }
-    /* A peer that paused, or that took too long in all, may be given up. */
-    bool is_slow = longest_ns < UINT64_C(2000000000) && now_ns - begun_ns < UINT64_C(15000000000);
-    if (is_slow) assert_int_equal(got, len);
-    close(fd);
-    free(line);
-    free(piece);
-    rq_listener_close(l);
-    stop_loops(loops);
-}
-
-static void a_listener_may_be_opened_and_closed_before_the_loops_run(void **state)
-{
-    (void)state;
-    rq_loops *loops;
-    rq_loops_options o = {.count = 1};
-    struct echo e = {0};
-    assert_int_equal(rq_loops_new(&o, &loops), RQ_OK);
-    rq_listener *never = listen_echo(loops, &e, 0);
-    rq_listener *l = listen_echo(loops, &e, 0);
-    rq_listener_close(never);
-    assert_int_equal(rq_loops_start(loops), RQ_OK);
-    int fd = peer_connect(rq_listener_port(l));
-    peer_send(fd, "x\n", 2);
-    peer_expect(fd, "x\n", 2);
-    close(fd);
-    rq_listener_close(l);
-    stop_loops(loops);
-}
-
 struct stuck {
     rq_task task;
     _Atomic bool go;
@@ -981,7 +704,6 @@ int main(void)
         cmocka_unit_test(timers_fire_in_order_and_can_be_moved),
         cmocka_unit_test(sleeping_loops_hold_no_epoch),
         cmocka_unit_test(lines_come_back_whatever_their_cuts),
-        cmocka_unit_test(a_peer_that_never_closes_is_left),
         cmocka_unit_test(pipelined_requests_of_a_stream_take_several_iterations),
         cmocka_unit_test(a_stream_with_requests_may_end_at_any_time),
         cmocka_unit_test(a_lack_of_descriptors_is_logged_once_a_minute),
@@ -990,11 +712,6 @@ int main(void)
         cmocka_unit_test(much_output_leaves_before_the_iteration_ends),
         cmocka_unit_test(huge_output_is_sent_in_several_steps),
         cmocka_unit_test(a_port_in_use_is_said),
-        cmocka_unit_test(loops_stop_with_connections_open),
-        cmocka_unit_test(a_stop_does_not_wait_for_peers_that_have_everything),
-        cmocka_unit_test(a_stop_waits_for_a_peer_that_has_not_read),
-        cmocka_unit_test(a_stop_waits_for_a_peer_that_reads_slowly),
-        cmocka_unit_test(a_listener_may_be_opened_and_closed_before_the_loops_run),
         cmocka_unit_test(the_pulse_stops_while_a_loop_is_stuck),
         cmocka_unit_test(answers_are_held_while_their_condition_does_not_hold),
     };

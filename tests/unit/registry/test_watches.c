@@ -303,6 +303,69 @@ static void many_watches_are_set_again_in_slices(void **state)
     service_world_free(s);
 }
 
+/* The first `len` bytes of a request of 4,000. */
+static void send_part(client *c, size_t len)
+{
+    static const uint8_t zeros[4000];
+    append_be32(c, sizeof zeros);
+    append(c, zeros, len - 4);
+    offer(c);
+}
+
+static void unfinished_requests_are_charged(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 64, PART = 2000, MEMORY = CLIENTS * PART / 2 };
+    service_world *s = service_world_new();
+    rq_registry *registry = open_registry(s, MEMORY);
+    client *all = calloc(CLIENTS, sizeof *all);
+    client usual, later;
+    unsigned kept = 0;
+    assert_non_null(all);
+    for (int i = 0; i < CLIENTS; i++) {
+        open_client(&all[i], s);
+        send_part(&all[i], PART);
+        kept += !all[i].stream.closing;
+    }
+    assert_in_range(kept, CLIENTS / 4, CLIENTS / 2);
+    open_client(&usual, s);
+    send_part(&usual, 200);
+    assert_false(usual.stream.closing); /* memory that others hold does not matter to it */
+    for (int i = 0; i < CLIENTS; i++)
+        close_client(&all[i]);
+    free(all);
+    open_client(&later, s);
+    send_part(&later, PART);
+    assert_false(later.stream.closing);
+    close_client(&usual);
+    close_client(&later);
+    rq_registry_close(registry);
+    service_world_free(s);
+}
+
+static void a_part_of_a_request_does_not_prolong_the_session(void **state)
+{
+    (void)state;
+    service_world *s = service_world_new();
+    rq_registry *registry = open_registry(s, (size_t)1 << 20);
+    client c;
+    open_client(&c, s);
+    uint64_t expires_ns = c.stream.deadline_ns;
+    for (int i = 0; i < 8; i++) { /* a PING, byte by byte */
+        s->loops.loop.now_ns += 1000000000u;
+        append(&c, i == 3 ? "\10" : "\0", 1);
+        offer(&c);
+        assert_int_equal(c.stream.deadline_ns, expires_ns);
+    }
+    append_be32(&c, PING);
+    offer(&c);
+    assert_int_equal(c.in.len, 0);
+    assert_true(c.stream.deadline_ns > expires_ns);
+    close_client(&c);
+    rq_registry_close(registry);
+    service_world_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +373,8 @@ int main(void)
         cmocka_unit_test(watches_of_many_children_are_compared_in_slices),
         cmocka_unit_test(a_closed_session_holds_no_watch),
         cmocka_unit_test(many_watches_are_set_again_in_slices),
+        cmocka_unit_test(unfinished_requests_are_charged),
+        cmocka_unit_test(a_part_of_a_request_does_not_prolong_the_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,6 +158,30 @@ static void nothing_is_kept_where_it_is_off(void **state)
     rq_slow_log_free(logs[1]);
 }
 
+static void a_record_keeps_the_beginning_of_a_long_user(void **state)
+{
+    (void)state;
+    rq_slow_log *l = make(1, &limits);
+    char user[16000];
+    memset(user, 'u', sizeof user - 1);
+    user[sizeof user - 1] = '\0';
+    const rq_slow_call call = {.method = "Get",
+                               .request = "GetRequest",
+                               .client = "c",
+                               .user = user,
+                               .region = "r",
+                               .param = "p",
+                               .is_slow = true};
+    rq_slow_list list;
+    rq__slow_log_add(l, &call);
+    assert_int_equal(rq_slow_log_list(l, &list), RQ_OK);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(strlen(list.calls[0]->user), 255);
+    assert_string_equal(list.calls[0]->param, "p");
+    rq_slow_list_release(&list);
+    rq_slow_log_free(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +191,7 @@ int main(void)
         cmocka_unit_test(the_newest_are_kept),
         cmocka_unit_test(a_list_outlives_what_is_forgotten),
         cmocka_unit_test(nothing_is_kept_where_it_is_off),
+        cmocka_unit_test(a_record_keeps_the_beginning_of_a_long_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

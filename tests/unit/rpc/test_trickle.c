@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that send a request slowly, and hold memory meanwhile. The loop is in memory, and the test sets its clock. */
+/* Peers that send a request slowly, and hold memory meanwhile; and peers that send many short ones at once, and hold the loop.
+ * The loop is in memory, and the test sets its clock. */
 #include "../net/memory_loop.h"
 
 #include "../base/unit.h"
@@ -22,11 +23,17 @@ typedef struct world {
     rq_budget *budget;
     rq_rpc_server *server;
     rq_stream slow, other;
+    unsigned handled; /* calls */
 } world;
 
+#define CALL_NS UINT64_C(50000) /* short, for a call */
+
+/* A call takes CALL_NS by the test's clock. */
 static void handle(void *ctx, rq_call *call)
 {
-    (void)ctx;
+    unsigned *handled = ctx;
+    ++*handled;
+    if (memory_clock_ns != 0) memory_clock_ns += CALL_NS;
     rq_call_drop(call);
 }
 
@@ -67,10 +74,12 @@ static void close_stream(rq_stream *s)
 
 static int begin(void **state)
 {
-    static const rq_rpc_service service = {
-        .name = "ClientService", .methods = methods, .method_count = RQ_ARRAY_LEN(methods)};
     world *w = calloc(1, sizeof *w);
     if (w == NULL || rq_budget_new(BUDGET, &w->budget) != RQ_OK) return -1;
+    const rq_rpc_service service = {.name = "ClientService",
+                                    .methods = methods,
+                                    .method_count = RQ_ARRAY_LEN(methods),
+                                    .ctx = &w->handled};
     memory_loops_init(&w->loops, NULL, NULL);
     w->loops.loop.now_ns = 1000 * SECOND;
     rq_rpc_server_options o = {.loops = &w->loops,
@@ -181,6 +190,112 @@ static void nobody_is_dropped_while_there_is_memory(void **state)
     assert_false(w->other.closing);
 }
 
+/* ---- many short calls */
+
+/* A frame with a Get of the row "r" in the region "r". */
+static const uint8_t get[] = {0,  0,    0, 23,   9, 0x08, 1, 0x1a, 3,    'G', 'e',  't', 0x20, 1,
+                              12, 0x0a, 5, 0x08, 1, 0x12, 1, 'r',  0x12, 3,   0x0a, 1,   'r'};
+
+static int begin_clock(void **state)
+{
+    int rc = begin(state);
+    world *w = *state;
+    memory_clock_ns = w->loops.loop.now_ns;
+    return rc;
+}
+
+static int end_clock(void **state)
+{
+    memory_clock_ns = 0;
+    return end(state);
+}
+
+/* One read brings `count` calls. */
+static void read_calls(rq_stream *s, size_t count)
+{
+    size_t room = 0;
+    uint8_t *p = s->events->on_buffer(s, &room);
+    assert_non_null(p);
+    assert_true(room >= count * sizeof get);
+    for (size_t i = 0; i < count; i++)
+        memcpy(p + i * sizeof get, get, sizeof get);
+    s->events->on_read(s, count * sizeof get);
+}
+
+/* Runs one task in the next iteration. False: there is none. */
+static bool run_next(rq_loop *loop)
+{
+    rq_task *task = loop->tasks;
+    if (task == NULL) return false;
+    loop->tasks = task->next;
+    if (loop->tasks == NULL) loop->end = &loop->tasks;
+    loop->now_ns = memory_clock_ns;
+    task->run(task);
+    return true;
+}
+
+#define MANY 1000u
+/* At most so many calls begin until an iteration is long and a slice over: the time of the last begin is what counts. */
+#define CALLS_OF(ns) ((unsigned)((ns) / CALL_NS) + 3)
+#define SLICE_MAX_NS 500000
+
+static void many_short_calls_of_a_connection_take_several_iterations(void **state)
+{
+    world *w = *state;
+    rq_loop *loop = &w->loops.loop;
+    read_calls(&w->slow, MANY);
+    assert_in_range(w->handled, RQ_TURN_NS / CALL_NS, CALLS_OF(RQ_TURN_NS + SLICE_MAX_NS));
+    unsigned turns = 0;
+    for (unsigned before = w->handled; run_next(loop); before = w->handled, turns++)
+        assert_in_range(w->handled - before, 0, CALLS_OF(RQ_TURN_NS + SLICE_MAX_NS));
+    assert_int_equal(w->handled, MANY);
+    assert_true(turns > MANY * CALL_NS / (2 * RQ_TURN_NS));
+    assert_false(w->slow.closing);
+}
+
+/* Its calls are few. */
+static void another_connection_is_served_at_once_in_a_long_iteration(void **state)
+{
+    world *w = *state;
+    read_calls(&w->other, 1); /* it is known since */
+    read_calls(&w->slow, MANY);
+    unsigned before = w->handled;
+    read_calls(&w->other, 5);
+    assert_int_equal(w->handled, before + 5);
+    read_calls(&w->other, 1); /* and soon after */
+    assert_int_equal(w->handled, before + 6);
+    while (run_next(&w->loops.loop))
+        ;
+    assert_int_equal(w->handled, 1 + MANY + 6);
+}
+
+/* Each of them has few calls. */
+static void many_connections_take_several_iterations(void **state)
+{
+    enum { CONNECTIONS = 200, CALLS = 5 };
+    world *w = *state;
+    rq_stream *all = calloc(CONNECTIONS, sizeof *all);
+    assert_non_null(all);
+    for (unsigned i = 0; i < CONNECTIONS; i++) {
+        open_stream(w, &all[i]);
+        read_calls(&all[i], 1);
+        while (run_next(&w->loops.loop))
+            ;
+    }
+    w->handled = 0;
+    w->loops.loop.now_ns = memory_clock_ns;
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        read_calls(&all[i], CALLS);
+    unsigned at_once = w->handled;
+    while (run_next(&w->loops.loop))
+        ;
+    assert_int_equal(w->handled, CONNECTIONS * CALLS);
+    assert_in_range(at_once, RQ_TURN_NS / CALL_NS, 5 * RQ_TURN_NS / CALL_NS);
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        close_stream(&all[i]);
+    free(all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +305,11 @@ int main(void)
         T(a_request_that_comes_steadily_is_waited_for),
         T(a_pause_of_the_loop_drops_nobody),
         T(nobody_is_dropped_while_there_is_memory),
+#undef T
+#define T(name) cmocka_unit_test_setup_teardown(name, begin_clock, end_clock)
+        T(many_short_calls_of_a_connection_take_several_iterations),
+        T(another_connection_is_served_at_once_in_a_long_iteration),
+        T(many_connections_take_several_iterations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,12 +12,17 @@
 #include "proto/cluster_status.pb-c.h"
 #include "proto/master.pb-c.h"
 #include "proto/quota.pb-c.h"
+#include "proto/replication.pb-c.h"
 #include "proto/rsgroup.pb-c.h"
 #include "proto/wal.pb-c.h"
 
+#include "rpc/rpc_priv.h"
+
 #include <malloc.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct fixture {
     service_world *world;
@@ -459,11 +464,11 @@ static void a_large_catalog_is_listed_elsewhere(void **state)
     Pb__ListNamespacesRequest namespaces = PB__LIST_NAMESPACES_REQUEST__INIT;
     Pb__ListNamespaceDescriptorsRequest described = PB__LIST_NAMESPACE_DESCRIPTORS_REQUEST__INIT;
     Pb__GetSpaceQuotaRegionSizesRequest sizes = PB__GET_SPACE_QUOTA_REGION_SIZES_REQUEST__INIT;
-    Pb__GetClusterStatusRequest status = PB__GET_CLUSTER_STATUS_REQUEST__INIT;
+    Pb__TableName many = table_name("many");
+    Pb__GetSchemaAlterStatusRequest altered = PB__GET_SCHEMA_ALTER_STATUS_REQUEST__INIT;
+    Pb__MajorCompactionTimestampRequest compacted = PB__MAJOR_COMPACTION_TIMESTAMP_REQUEST__INIT;
     Pb__GetOnlineRegionRequest online = PB__GET_ONLINE_REGION_REQUEST__INIT;
     Pb__GetRegionLoadRequest loads = PB__GET_REGION_LOAD_REQUEST__INIT;
-    Pb__MajorCompactionTimestampRequest major = PB__MAJOR_COMPACTION_TIMESTAMP_REQUEST__INIT;
-    Pb__GetSchemaAlterStatusRequest altered = PB__GET_SCHEMA_ALTER_STATUS_REQUEST__INIT;
     const struct {
         service_kind kind;
         const char *method;
@@ -475,16 +480,14 @@ static void a_large_catalog_is_listed_elsewhere(void **state)
         {SERVICE_MASTER, "ListNamespaces", &namespaces.base},
         {SERVICE_MASTER, "ListNamespaceDescriptors", &described.base},
         {SERVICE_MASTER, "GetSpaceQuotaRegionSizes", &sizes.base},
-        {SERVICE_MASTER, "GetClusterStatus", &status.base},
-        {SERVICE_MASTER, "getLastMajorCompactionTimestamp", &major.base},
         {SERVICE_MASTER, "GetSchemaAlterStatus", &altered.base},
+        {SERVICE_MASTER, "getLastMajorCompactionTimestamp", &compacted.base},
         {SERVICE_ADMIN, "GetOnlineRegion", &online.base},
         {SERVICE_ADMIN, "GetRegionLoad", &loads.base},
     };
     unsigned tasks[RQ_ARRAY_LEN(all)];
-    Pb__TableName many = table_name("many");
-    major.table_name = altered.table_name = &many;
     by_state.is_enabled = 1;
+    altered.table_name = compacted.table_name = &many;
     for (int large = 0; large < 2; large++) {
         if (large) add_table_of_many_regions(f);
         for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++) {
@@ -503,25 +506,6 @@ static void a_large_catalog_is_listed_elsewhere(void **state)
     assert_true(r->n_region_info > 600);
     pb__get_online_region_response__free_unpacked(r, NULL);
     hang_up(f);
-}
-
-static unsigned tasks_of(fixture *f, const char *method, const ProtobufCMessage *request)
-{
-    unsigned before = f->world->posted;
-    assert_string_equal(send(f, SERVICE_MASTER, method, request), "none");
-    return f->world->posted - before;
-}
-
-/* Thousands of procedures are kept when they have finished. */
-static void procedures_and_locks_are_listed_elsewhere(void **state)
-{
-    fixture *f = *state;
-    Pb__IsMasterRunningRequest running = PB__IS_MASTER_RUNNING_REQUEST__INIT;
-    Pb__GetProceduresRequest procedures = PB__GET_PROCEDURES_REQUEST__INIT;
-    Pb__GetLocksRequest locks = PB__GET_LOCKS_REQUEST__INIT;
-    unsigned at_once = tasks_of(f, "IsMasterRunning", &running.base);
-    assert_int_equal(tasks_of(f, "GetProcedures", &procedures.base), at_once + 1);
-    assert_int_equal(tasks_of(f, "GetLocks", &locks.base), at_once + 1);
 }
 
 /* ---- threads of calls that take long */
@@ -622,6 +606,84 @@ static void long_requests_of_a_connection_take_turns(void **state)
     check_threads(f, SERVICE_CLIENT, "Get", &m.base, RQ_POOL_CODEC, 1);
 }
 
+/* There may be ten thousand of them, whatever the catalog's size is. */
+static void procedures_locks_and_peers_are_listed_elsewhere(void **state)
+{
+    fixture *f = *state;
+    Pb__GetClusterStatusRequest status =
+        PB__GET_CLUSTER_STATUS_REQUEST__INIT; /* with the master's tasks */
+    Pb__ListReplicationPeersRequest peers = PB__LIST_REPLICATION_PEERS_REQUEST__INIT;
+    Pb__GetProceduresRequest procedures = PB__GET_PROCEDURES_REQUEST__INIT;
+    Pb__GetLocksRequest locks = PB__GET_LOCKS_REQUEST__INIT;
+    check_threads(f, SERVICE_MASTER, "GetProcedures", &procedures.base, RQ_POOL_CODEC, 1);
+    check_threads(f, SERVICE_MASTER, "GetLocks", &locks.base, RQ_POOL_CODEC, 1);
+    check_threads(f, SERVICE_MASTER, "GetReplicationPeerModificationProcedures", &procedures.base,
+                  RQ_POOL_CODEC, 1);
+    check_threads(f, SERVICE_MASTER, "GetClusterStatus", &status.base, RQ_POOL_CODEC, 1);
+    check_threads(f, SERVICE_MASTER, "ListReplicationPeers", &peers.base, RQ_POOL_CODEC, 1);
+}
+
+/* ---- the audit log */
+
+/* Sends `count` calls that are refused at once, from this host. */
+static void send_refused(fixture *f, const char *host, unsigned count)
+{
+    service_client_open(&f->client, f->world, SERVICE_ADMIN, 0);
+    rq_rpc_conn *conn = rq_stream_user(&f->client.stream);
+    snprintf(conn->host, sizeof conn->host, "%s", host);
+    for (unsigned i = 0; i < count; i++)
+        assert_true(service_client_call(&f->client, "OpenRegion", (rq_slice){0}, (rq_slice){0}));
+    hang_up(f);
+}
+
+typedef struct audit_lines {
+    unsigned lines, suppressed;
+} audit_lines;
+
+/* The lines about a host in the log's file. */
+static audit_lines lines_about(FILE *file, const char *host)
+{
+    audit_lines ret = {0};
+    char line[RQ_LOG_LINE_MAX + 1];
+    rewind(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        const char *suppressed = strstr(line, " suppressed=");
+        if (strstr(line, "audit: OpenRegion ") == NULL || strstr(line, host) == NULL) continue;
+        ret.lines++;
+        if (suppressed != NULL)
+            ret.suppressed += (unsigned)atoi(suppressed + strlen(" suppressed="));
+    }
+    return ret;
+}
+
+/* Time is simulated, and does not advance while calls are answered at once. */
+static void audit_lines_about_a_host_have_a_limit(void **state)
+{
+    enum { RATE = 7, CALLS = 50 };
+    fixture *f = *state;
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    assert_true(dup2(fileno(file), f->world->log_fd) >= 0);
+    assert_int_equal(rq_config_set(f->world->w.config, "rorqual.log.audit.rate", "7", NULL), RQ_OK);
+    send_refused(f, "192.0.2.1", CALLS);
+    audit_lines got = lines_about(file, "address=192.0.2.1:");
+    assert_int_equal(got.lines, RATE);
+    send_refused(f, "192.0.2.99", 1); /* another host's calls are not hidden */
+    assert_int_equal(lines_about(file, "address=192.0.2.99:").lines, 1);
+    rq_sim_advance(f->world->w.sim, 1000000001);
+    send_refused(f, "192.0.2.1", 1);
+    got = lines_about(file, "address=192.0.2.1:");
+    assert_int_equal(got.lines, RATE + 1);
+    assert_int_equal(got.suppressed, CALLS - RATE);
+    send_refused(f, "2001:db8::1", CALLS);
+    send_refused(f, "2001:db8::2", CALLS); /* the same network */
+    assert_int_equal(lines_about(file, "address=[2001:db8::").lines, RATE);
+    assert_int_equal(rq_config_set(f->world->w.config, "rorqual.log.audit.rate", "0", NULL), RQ_OK);
+    send_refused(f, "192.0.2.1", CALLS);
+    assert_int_equal(lines_about(file, "address=192.0.2.1:").lines, RATE + 1 + CALLS);
+    fclose(file);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -638,10 +700,11 @@ int main(void)
         TEST(many_tables_of_a_move_cost_no_more),
         TEST(parameters_of_administrative_methods_have_a_longest),
         TEST(a_large_catalog_is_listed_elsewhere),
-        TEST(procedures_and_locks_are_listed_elsewhere),
         TEST(flushes_leave_threads_to_others),
         TEST(bulk_loads_leave_threads_to_others),
         TEST(long_requests_of_a_connection_take_turns),
+        TEST(procedures_locks_and_peers_are_listed_elsewhere),
+        TEST(audit_lines_about_a_host_have_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See log_file.h. */
+#include "base/log_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SUFFIX_MAX 12 /* with its zero byte */
+#define FLAGS (O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY)
+
+/* `old`: the descriptor of the file that it replaces, or -1. */
+static int create(const char *path, int old)
+{
+    struct stat st;
+    int fd = old < 0 || fstat(old, &st) != 0 ? -1 : open(path, FLAGS | O_EXCL, 0600);
+    if (fd < 0) return open(path, FLAGS, 0640);
+    (void)fchmod(fd, st.st_mode & 0666); /* without it the file is the owner's alone */
+    return fd;
+}
+
+static void take_size(rq_log_file *f)
+{
+    struct stat st;
+    f->bytes = fstat(f->fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+/* The log's descriptor leads to the path's present file afterwards. 0 or errno. */
+static int replace(rq_log_file *f)
+{
+    int opened = create(f->path, f->fd);
+    if (opened < 0) return errno;
+    int error = dup3(opened, f->fd, O_CLOEXEC) < 0 ? errno : 0;
+    close(opened);
+    if (error == 0) take_size(f);
+    return error;
+}
+
+rq_err rq_log_file_open(rq_log_file *f, rq_log *log, rq_error *why)
+{
+    RQ_ASSERT(log->sink != NULL);
+    f->fd = create(f->path, -1);
+    if (f->fd < 0)
+        return rq_fail(why, RQ_E_IO, "cannot open the log file %s: %s", f->path, strerror(errno));
+    take_size(f);
+    log->fd = f->fd;
+    pthread_mutex_lock(&log->sink->lock);
+    log->sink->file = f;
+    pthread_mutex_unlock(&log->sink->lock);
+    return RQ_OK;
+}
+
+rq_err rq_log_file_reopen(rq_log_file *f, rq_log *log, rq_error *why)
+{
+    pthread_mutex_lock(&log->sink->lock);
+    int error = replace(f);
+    pthread_mutex_unlock(&log->sink->lock);
+    if (error == 0) return RQ_OK;
+    return rq_fail(why, RQ_E_IO, "cannot reopen the log file %s: %s", f->path, strerror(error));
+}
+
+/* The path of the `number`th former file; 0: the present one. */
+static const char *path_of(const rq_log_file *f, unsigned number, char buf[PATH_MAX])
+{
+    if (number == 0) return f->path;
+    snprintf(buf, PATH_MAX, "%s.%u", f->path, number);
+    return buf;
+}
+
+/* If a file cannot be renamed, the next ones have nowhere to go: the present file stays, and is tried again when it has grown as
+ * much once more. */
+static bool make_way(const rq_log_file *f)
+{
+    char from[PATH_MAX], to[PATH_MAX];
+    if (strlen(f->path) + SUFFIX_MAX > PATH_MAX) return false;
+    if (f->backups == 0) return unlink(f->path) == 0;
+    for (unsigned i = f->backups; i > 0; i--)
+        if (rename(path_of(f, i - 1, from), path_of(f, i, to)) != 0 && errno != ENOENT)
+            return false;
+    return true;
+}
+
+void rq__log_file_grew(rq_log_file *f, size_t len)
+{
+    struct stat st;
+    f->bytes += len;
+    if (f->bytes_max == 0 || f->bytes < f->bytes_max) return;
+    f->bytes = 0;
+    if (fstat(f->fd, &st) == 0 && S_ISREG(st.st_mode) && make_way(f)) (void)replace(f);
+}
