@@ -334,6 +334,8 @@ static const char *read_line(rq__prompt *p, int *ret_count)
     }
     (void)sigaction(SIGCONT, &continues, NULL);
     (void)sigaction(SIGWINCH, &resizes, NULL);
+    /* A signal may have interrupted a write of libedit's. If the terminal is gone, the next write fails, too. */
+    clearerr(stdout);
     return line;
 }
 
