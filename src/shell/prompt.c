@@ -296,9 +296,11 @@ void rq__prompt_close(rq__prompt *p)
 /* The number of the last signal: SIGCONT or SIGWINCH. */
 static volatile sig_atomic_t changed;
 
+/* The signal may come just before a read, which it does not interrupt then: it is repeated as SIGALRM until read_line has seen it. */
 static void on_change(int number)
 {
-    changed = number;
+    if (number != SIGALRM) changed = number;
+    if (changed != 0) (void)alarm(1);
 }
 
 /* The line that was begun, for el_push; without characters that are commands of libedit. */
@@ -319,13 +321,15 @@ static void keep_typed(const rq__prompt *p, char *to, size_t size)
 static const char *read_line(rq__prompt *p, int *ret_count)
 {
     const struct sigaction act = {.sa_handler = on_change};
-    struct sigaction continues, resizes;
+    struct sigaction continues, resizes, repeats;
     const char *line;
     char typed[4096] = "";
     (void)sigaction(SIGCONT, &act, &continues);
     (void)sigaction(SIGWINCH, &act, &resizes);
+    (void)sigaction(SIGALRM, &act, &repeats);
     for (;;) {
         changed = 0;
+        (void)alarm(0); /* after it, so that none interrupts the read without a change */
         if (typed[0] != '\0') p->lib.el_push(p->line, typed);
         line = p->lib.el_gets(p->line, ret_count);
         if (line != NULL || changed == 0 || p->shell->interrupted) break;
@@ -334,6 +338,9 @@ static const char *read_line(rq__prompt *p, int *ret_count)
     }
     (void)sigaction(SIGCONT, &continues, NULL);
     (void)sigaction(SIGWINCH, &resizes, NULL);
+    changed = 0;
+    (void)alarm(0);
+    (void)sigaction(SIGALRM, &repeats, NULL);
     /* A signal may have interrupted a write of libedit's. If the terminal is gone, the next write fails, too. */
     clearerr(stdout);
     return line;
