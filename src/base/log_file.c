@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,9 +31,9 @@ static void take_size(rq_log_file *f)
 }
 
 /* The log's descriptor leads to the path's present file afterwards. 0 or errno. */
-static int replace(rq_log_file *f)
+static int replace(rq_log_file *f, const char *path)
 {
-    int opened = create(f->path, f->fd);
+    int opened = create(path, f->fd);
     if (opened < 0) return errno;
     int error = dup3(opened, f->fd, O_CLOEXEC) < 0 ? errno : 0;
     close(opened);
@@ -57,38 +58,57 @@ rq_err rq_log_file_open(rq_log_file *f, rq_log *log, rq_error *why)
 rq_err rq_log_file_reopen(rq_log_file *f, rq_log *log, rq_error *why)
 {
     pthread_mutex_lock(&log->sink->lock);
-    int error = replace(f);
+    int error = replace(f, f->path);
     pthread_mutex_unlock(&log->sink->lock);
     if (error == 0) return RQ_OK;
     return rq_fail(why, RQ_E_IO, "cannot reopen the log file %s: %s", f->path, strerror(error));
 }
 
+/* --- rolling ---------------------------------------------------------------------------------- */
+
 /* The path of the `number`th former file; 0: the present one. */
-static const char *path_of(const rq_log_file *f, unsigned number, char buf[PATH_MAX])
+static const char *path_of(const char *path, unsigned number, char buf[PATH_MAX])
 {
-    if (number == 0) return f->path;
-    snprintf(buf, PATH_MAX, "%s.%u", f->path, number);
+    if (number == 0) return path;
+    snprintf(buf, PATH_MAX, "%s.%u", path, number);
     return buf;
 }
 
-/* If a file cannot be renamed, the next ones have nowhere to go: the present file stays, and is tried again when it has grown as
- * much once more. */
-static bool make_way(const rq_log_file *f)
+/* Whether the path leads to the file that the log writes to. It does not after another process has renamed the file. */
+static bool is_present(const char *path, const struct stat *log_file)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && st.st_dev == log_file->st_dev && st.st_ino == log_file->st_ino;
+}
+
+/* False: a file cannot be renamed, so the next ones have nowhere to go. */
+static bool make_way(const char *path, unsigned backups)
 {
     char from[PATH_MAX], to[PATH_MAX];
-    if (strlen(f->path) + SUFFIX_MAX > PATH_MAX) return false;
-    if (f->backups == 0) return unlink(f->path) == 0;
-    for (unsigned i = f->backups; i > 0; i--)
-        if (rename(path_of(f, i - 1, from), path_of(f, i, to)) != 0 && errno != ENOENT)
+    if (strlen(path) + SUFFIX_MAX > PATH_MAX) return false;
+    if (backups == 0) return unlink(path) == 0;
+    for (unsigned i = backups; i > 0; i--)
+        if (rename(path_of(path, i - 1, from), path_of(path, i, to)) != 0 && errno != ENOENT)
             return false;
     return true;
 }
 
+/* If the present file cannot make way, it is tried again when it has grown as much once more; if no new one can be created,
+ * at the next line. */
+static void roll(rq_log_file *f)
+{
+    char target[PATH_MAX];
+    struct stat st;
+    f->bytes = 0;
+    if (fstat(f->fd, &st) != 0 || !S_ISREG(st.st_mode)) return;
+    const char *path = realpath(f->path, target); /* a link stays */
+    if (path == NULL) path = f->path;
+    if (is_present(path, &st) && !make_way(path, f->backups)) return;
+    if (replace(f, path) != 0) f->bytes = f->bytes_max;
+}
+
 void rq__log_file_grew(rq_log_file *f, size_t len)
 {
-    struct stat st;
     f->bytes += len;
-    if (f->bytes_max == 0 || f->bytes < f->bytes_max) return;
-    f->bytes = 0;
-    if (fstat(f->fd, &st) == 0 && S_ISREG(st.st_mode) && make_way(f)) (void)replace(f);
+    if (f->bytes_max != 0 && f->bytes >= f->bytes_max) roll(f);
 }

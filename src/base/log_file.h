@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file of a log, which is limited in size, because remote peers can cause lines: a file that has bytes_max bytes becomes
- * PATH.1, the former PATH.1 becomes PATH.2 and so on, and the oldest is removed. The log keeps its descriptor number, which
- * other threads write to.
+ * PATH.1, the former PATH.1 becomes PATH.2 and so on, and the oldest is removed. (If PATH is a link: the file that it leads to.)
+ * If another process has renamed the file meanwhile, the path's present file is opened instead. The log keeps its descriptor
+ * number, which other threads write to.
  *
  * The file is one of the log's sink: lines and changes of the file take the sink's lock.
  */

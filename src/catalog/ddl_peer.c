@@ -164,6 +164,21 @@ static rq_err pack_config(Pb__ReplicationPeer *m, rq_arena *a, rq_slice *ret)
     return bytes == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
+/* --- the id ------------------------------------------------------------------------------------ */
+
+#define ID_MAX (RQ_NAME_MAX - (int)strlen(RQ_PEER_LOCK_PREFIX))
+
+/* Ten thousand results of procedures are kept with their names (check_lengths in procedure.c). */
+rq_err rq__peer_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    (void)c;
+    rq_slice id = id_of(p);
+    if (id.len <= (size_t)ID_MAX) return RQ_OK;
+    bool adds = p->ops->kind == RQ_DDL_ADD_PEER;
+    return rq_fail(why, adds ? RQ_E_DO_NOT_RETRY : RQ_E_PEER_NOT_FOUND, "%s%.*s",
+                   adds ? "Found invalid peer name: " : "", ID_MAX, (const char *)id.ptr);
+}
+
 /* --- add -------------------------------------------------------------------------------------- */
 
 rq_err rq__peer_add_prepare(rq_catalog *c, rq__proc *p, rq_error *why)

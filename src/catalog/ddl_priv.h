@@ -68,7 +68,7 @@ rq__step_fn rq__ns_modify_precheck, rq__ns_modify_prepare;
 rq__step_fn rq__ns_delete_prepare, rq__ns_delete_row, rq__ns_delete_rest;
 
 /* ddl_peer.c */
-rq__step_fn rq__peer_add_prepare, rq__peer_add_store, rq__peer_remove_prepare,
+rq__step_fn rq__peer_precheck, rq__peer_add_prepare, rq__peer_add_store, rq__peer_remove_prepare,
     rq__peer_remove_store;
 bool rq__peer_remove_make_room(rq_catalog *c, const rq__proc *p);
 rq__step_fn rq__peer_enable_prepare, rq__peer_enable_store, rq__peer_disable_prepare,

@@ -35,7 +35,8 @@
 #define PEER(k, name, payload_of, id, room, frees)                                                 \
     {                                                                                              \
         .kind = k, .java_class = "org.apache.hadoop.hbase.master.replication." name,               \
-        .payload = payload_of, .make_room = room, .prepare = rq__peer_##id##_prepare,              \
+        .payload = payload_of, .make_room = room, .precheck = rq__peer_precheck,                   \
+        .prepare = rq__peer_##id##_prepare,                                                        \
         .steps = {{"UPDATE_PEER_STORAGE", rq__peer_##id##_store}}, .commit = 0,                    \
         .not_abortable = true, .lock = RQ_LOCK_NAMESPACE, .vital = frees,                          \
     }

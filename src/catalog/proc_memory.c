@@ -44,14 +44,10 @@ static void release_all(rq__proc *p)
     p->to = NULL;
 }
 
-/* Of the user in a result: clients choose their names, and ten thousand results are kept. */
-#define USER_KEPT_MAX 255
-
 void rq__proc_slim(rq__proc *p)
 {
     rq__claims_free(p);
     release_all(p);
-    if (p->user.len > USER_KEPT_MAX) p->user.len = USER_KEPT_MAX;
     rq_arena old = p->arena;
     rq_slice class = rq_slice_of(p->java_class, strlen(p->java_class) + 1);
     rq_slice *kept[] = {&p->ns, &p->qualifier, &p->table, &p->user, &class};
@@ -93,14 +89,18 @@ static bool copy_slice(rq__proc *p, rq_slice from, rq_slice *to)
     return to->ptr != NULL;
 }
 
+/* Of the user: clients choose their names, and ten thousand results are kept, in memory and in records. */
+#define USER_KEPT_MAX 255
+
 rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d)
 {
+    rq_slice user = d->user;
+    if (user.len > USER_KEPT_MAX) user.len = USER_KEPT_MAX;
     p->ops = rq__proc_kind_of(d->kind);
     if (p->ops == NULL) return RQ_E_INVALID;
     p->java_class = p->ops->java_class;
     bool ok = copy_slice(p, d->ns, &p->ns) && copy_slice(p, d->qualifier, &p->qualifier) &&
-              copy_slice(p, d->user, &p->user) &&
-              copy_slice(p, (rq_slice){NULL, 0}, &p->descriptor);
+              copy_slice(p, user, &p->user) && copy_slice(p, (rq_slice){NULL, 0}, &p->descriptor);
     if (!ok) return RQ_E_NO_MEMORY;
     if (p->ops->payload->take != NULL) RQ_TRY(p->ops->payload->take(p, d));
     p->table = rq_table_name_join(&p->arena, p->ns, p->qualifier);

@@ -834,7 +834,7 @@ static void on_deadline(rq_stream *s)
 static bool is_busy(const rq_stream *s)
 {
     const rq_rpc_conn *conn = rq_stream_user(s);
-    return conn->calls > 0 || conn->waiting || conn->kept;
+    return conn->calls > 0 || conn->waiting || conn->deferred || conn->kept;
 }
 
 static void notify_service(rq_rpc_conn *conn)

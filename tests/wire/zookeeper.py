@@ -400,14 +400,15 @@ def many_that_do_not_read(w):
     """The sum of the unread responses of many connections is limited, too."""
     before = memory(w.server)
     sessions = []
+    body = struct.pack(">ii", 1, SYNC) + text(b"/" * 60000)
+    requests = memoryview((struct.pack(">i", len(body)) + body) * 100)
     for _ in range(500):
         z = w.session(receive_buffer=8192)
         z.socket.setblocking(False)
-        body = struct.pack(">ii", 1, SYNC) + text(b"/" * 60000)
-        frame = (struct.pack(">i", len(body)) + body) * 100
+        rest = requests
         try:
-            while frame:
-                frame = frame[z.socket.send(frame):]
+            while rest:
+                rest = rest[z.socket.send(rest):]
         except OSError:
             pass
         sessions.append(z)

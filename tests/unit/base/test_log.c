@@ -424,6 +424,76 @@ static void a_file_that_was_renamed_is_opened_again(void **state)
     close_rolling(&r);
 }
 
+/* Another process, or a tool, has rolled the file: what is at its path now is young. */
+static void a_file_that_another_process_renamed_is_not_rolled_again(void **state)
+{
+    (void)state;
+    rolling r;
+    char former[128], text[4 * FILE_BYTES];
+    open_rolling(&r, 2);
+    rq_log_info(&r.log, "test", "before");
+    snprintf(former, sizeof former, "%s.1", r.path);
+    assert_int_equal(rename(r.path, former), 0);
+    int young = open(r.path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_int_equal(write(young, "young\n", 6), 6);
+    close(young);
+    for (unsigned i = 0; i < 2 * FILE_BYTES / TIME_LEN && r.file.bytes != 6; i++)
+        rq_log_info(&r.log, "test", "after");
+    rq_log_info(&r.log, "test", "last");
+    assert_true(take_file(&r, 1, text, sizeof text) >= FILE_BYTES);
+    assert_non_null(strstr(text, "before"));
+    assert_true(take_file(&r, 0, text, sizeof text) < 100);
+    assert_memory_equal(text, "young\n", 6);
+    assert_non_null(strstr(text, "last"));
+    close_rolling(&r);
+}
+
+/* The files are where the link leads to, and the link stays. */
+static void a_link_to_a_file_stays(void **state)
+{
+    (void)state;
+    rolling r;
+    char path[96], text[4 * FILE_BYTES];
+    rq_error why;
+    open_rolling(&r, 1);
+    memcpy(path, r.path, sizeof path);
+    close(r.log.fd);
+    snprintf(r.path, sizeof r.path, "%s/link", r.folder);
+    assert_int_equal(symlink("log", r.path), 0);
+    assert_int_equal(rq_log_file_open(&r.file, &r.log, &why), RQ_OK);
+    for (unsigned i = 0; i < FILE_BYTES / TIME_LEN; i++)
+        rq_log_info(&r.log, "test", "a line");
+    assert_int_equal(readlink(r.path, text, sizeof text), 3);
+    assert_int_equal(unlink(r.path), 0);
+    memcpy(r.path, path, sizeof path);
+    assert_true(take_file(&r, 1, text, sizeof text) >= FILE_BYTES);
+    assert_true(take_file(&r, 0, text, sizeof text) > 0);
+    close_rolling(&r);
+}
+
+/* The file makes way, but no other can be created: as when the process has no descriptors left. */
+static void a_new_file_that_cannot_be_created_is_tried_again(void **state)
+{
+    (void)state;
+    rolling r;
+    char text[4 * FILE_BYTES];
+    struct rlimit before, none;
+    open_rolling(&r, 2);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){0, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    for (unsigned i = 0; i < FILE_BYTES / TIME_LEN; i++)
+        rq_log_info(&r.log, "test", "without");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    rq_log_info(&r.log, "test", "with");
+    rq_log_info(&r.log, "test", "last");
+    assert_true(take_file(&r, 1, text, sizeof text) >= FILE_BYTES);
+    assert_non_null(strstr(text, "test: with\n"));
+    assert_true(take_file(&r, 0, text, sizeof text) < 100);
+    assert_non_null(strstr(text, "last"));
+    close_rolling(&r);
+}
+
 static void *log_lines_of_a_file(void *ctx)
 {
     rq_log *log = ctx;
@@ -551,6 +621,9 @@ int main(void)
         cmocka_unit_test(a_full_file_makes_way_and_the_oldest_is_removed),
         cmocka_unit_test(a_log_without_former_files_begins_anew),
         cmocka_unit_test(a_file_that_was_renamed_is_opened_again),
+        cmocka_unit_test(a_file_that_another_process_renamed_is_not_rolled_again),
+        cmocka_unit_test(a_link_to_a_file_stays),
+        cmocka_unit_test(a_new_file_that_cannot_be_created_is_tried_again),
         cmocka_unit_test(threads_lose_no_line_of_a_file_that_makes_way),
         cmocka_unit_test(a_limit_counts_what_it_holds_back),
         cmocka_unit_test(threads_lose_no_line_of_a_limit),

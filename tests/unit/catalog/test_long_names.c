@@ -135,6 +135,28 @@ static void a_name_that_no_folder_can_have_is_refused(void **state)
     world_clear(&w);
 }
 
+/* HBase has no limit; its texts are those of an invalid and of an absent id. */
+static void a_long_id_of_a_peer_is_refused(void **state)
+{
+    (void)state;
+    enum { LONGEST_ID = RQ_NAME_MAX - 5 /* "peer:" */ };
+    world w;
+    char id[10001];
+    setup(&w);
+    const size_t lens[] = {LONGEST_ID + 1, RQ_NAME_MAX + 1, 10000};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(lens); i++) {
+        long_name(id, "", lens[i]);
+        assert_int_equal(world_peer(&w, RQ_DDL_ADD_PEER, id, 0), RQ_E_DO_NOT_RETRY);
+        assert_non_null(strstr(w.why.message, "Found invalid peer name: nnn"));
+        assert_int_equal(world_peer(&w, RQ_DDL_REMOVE_PEER, id, 0), RQ_E_PEER_NOT_FOUND);
+        assert_int_equal(world_peer(&w, RQ_DDL_UPDATE_PEER, id, 0), RQ_E_PEER_NOT_FOUND);
+    }
+    assert_int_equal(world_peer(&w, RQ_DDL_ADD_PEER, long_name(id, "", LONGEST_ID), 0), RQ_OK);
+    assert_int_equal(world_peer(&w, RQ_DDL_REMOVE_PEER, id, 0), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
 static void the_longest_names_work(void **state)
 {
     (void)state;
@@ -223,6 +245,28 @@ static void a_clone_whose_back_references_are_too_long_is_undone(void **state)
     world_clear(&w);
 }
 
+typedef struct kept_results {
+    size_t long_ones; /* with a long name or user */
+    size_t refused, disabled;
+} kept_results;
+
+static kept_results results(world *w)
+{
+    kept_results ret = {0};
+    rq_arena arena = {0};
+    rq_procedure *list;
+    size_t count;
+    assert_int_equal(rq_catalog_procedures(w->catalog, &arena, &list, &count), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        ret.long_ones += list[i].ns.len > RQ_NAME_MAX || list[i].qualifier.len > RQ_NAME_MAX ||
+                         list[i].user.len > RQ_NAME_MAX;
+        ret.refused += list[i].rc == RQ_E_TABLE_NOT_DISABLED;
+        ret.disabled += list[i].kind == RQ_DDL_DISABLE_TABLE && list[i].user.len == RQ_NAME_MAX;
+    }
+    rq_arena_clear(&arena);
+    return ret;
+}
+
 /* A result is kept for a client that repeats its call, with its names and its user, which clients choose. */
 static void results_keep_no_long_text(void **state)
 {
@@ -244,6 +288,7 @@ static void results_keep_no_long_text(void **state)
         {{.kind = RQ_DDL_ENABLE_TABLE, .qualifier = text}, RQ_E_TABLE_NOT_FOUND},
         {{.kind = RQ_DDL_DELETE_NAMESPACE, .ns = text}, RQ_E_NAMESPACE_NOT_FOUND},
         {{.kind = RQ_DDL_DELETE_TABLE, .qualifier = RQ_SLICE_LIT("t")}, RQ_E_TABLE_NOT_DISABLED},
+        {{.kind = RQ_DDL_DISABLE_TABLE, .qualifier = RQ_SLICE_LIT("t")}, RQ_OK},
     };
     for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++) {
         rq_ddl d = all[i].ddl;
@@ -253,19 +298,16 @@ static void results_keep_no_long_text(void **state)
         assert_int_equal(rq__catalog_ddl_sync(w.catalog, &d, &w.why), all[i].rc);
     }
     free(name);
-    rq_arena arena = {0};
-    rq_procedure *list;
-    size_t count, long_ones = 0, refused = 0;
-    assert_int_equal(rq_catalog_procedures(w.catalog, &arena, &list, &count), RQ_OK);
-    for (size_t i = 0; i < count; i++) {
-        long_ones += list[i].ns.len > RQ_NAME_MAX || list[i].qualifier.len > RQ_NAME_MAX ||
-                     list[i].user.len > RQ_NAME_MAX;
-        refused += list[i].rc == RQ_E_TABLE_NOT_DISABLED;
-    }
-    assert_int_equal(long_ones, 0);
-    assert_int_equal(refused, 1);
-    rq_arena_clear(&arena);
-    assert_int_equal(world_close(&w, true), RQ_OK);
+    kept_results kept = results(&w);
+    assert_int_equal(kept.long_ones, 0);
+    assert_int_equal(kept.refused, 1);
+    assert_int_equal(kept.disabled, 1);
+    assert_int_equal(world_close(&w, false), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    kept = results(&w);
+    assert_int_equal(kept.long_ones, 0);
+    assert_int_equal(kept.disabled, 1);
+    assert_int_equal(world_close(&w, false), RQ_OK);
     world_clear(&w);
 }
 
@@ -338,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_create_is_refused_and_its_name_is_free),
         cmocka_unit_test(a_region_of_long_rows_is_not_split_by_itself),
         cmocka_unit_test(a_name_that_no_folder_can_have_is_refused),
+        cmocka_unit_test(a_long_id_of_a_peer_is_refused),
         cmocka_unit_test(the_longest_names_work),
         cmocka_unit_test(rows_of_all_regions_need_not_fit_into_a_record),
         cmocka_unit_test(a_clone_whose_back_references_are_too_long_is_undone),

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Thousands of streams on one loop: work on all of them is divided among iterations, and the end of one costs the same as
  * that of one of a few. The connections are in memory. */
+#include "net/loop_priv.h"
 #include "net/memory.h"
 #include "net/stream.h"
 
 #include "../base/unit.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 enum { STREAMS = 6000, STEP_MAX = 2 * 1024 };
@@ -221,6 +223,40 @@ static void a_walk_ends_when_its_user_has_enough(void **state)
     assert_int_equal(w->looked, 1);
 }
 
+static bool visit_more(rq_stream_walk *walk, rq_stream *s)
+{
+    (void)s;
+    look(RQ_CONTAINER_OF(walk, struct walk, walk)->world);
+    return true;
+}
+
+/* Two walks begin in the iteration in which the loop stops. */
+static void run_walks_and_stop(rq_task *task)
+{
+    world *w = RQ_CONTAINER_OF(task, world, task);
+    rq_loop *loop = rq_loops_get(w->loops, 0);
+    while (!atomic_load(&loop->stopping))
+        sched_yield();
+    for (int i = 0; i < 2; i++) {
+        struct walk *k = calloc(1, sizeof *k);
+        assert_non_null(k);
+        *k = (struct walk){{.visit = visit_more, .end = end_walk}, w};
+        rq_loop_walk_streams(loop, &k->walk);
+    }
+    assert_int_equal(w->finished, 0);
+}
+
+static void walks_end_once_when_the_loop_stops(void **state)
+{
+    world *w = *state;
+    rq_listener_stop(w->listener, false);
+    w->task.run = run_walks_and_stop;
+    rq_lane_post(rq_loop_lane(rq_loops_get(w->loops, 0)), &w->task);
+    rq_loops_stop(w->loops);
+    assert_int_equal(w->finished, 2);
+    assert_in_range(w->looked, 2, STREAMS); /* closed streams are not visited */
+}
+
 /* ---- ends of streams that have output */
 
 static uint64_t cpu_ns(void)
@@ -281,6 +317,7 @@ int main(void)
         T(deadlines_of_many_streams_take_several_iterations),
         T(a_walk_visits_each_stream_in_several_iterations),
         T(a_walk_ends_when_its_user_has_enough),
+        T(walks_end_once_when_the_loop_stops),
         cmocka_unit_test(the_end_of_a_stream_costs_the_same_with_output),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,11 +245,13 @@ static void many_short_calls_of_a_connection_take_several_iterations(void **stat
     rq_loop *loop = &w->loops.loop;
     read_calls(&w->slow, MANY);
     assert_in_range(w->handled, RQ_TURN_NS / CALL_NS, CALLS_OF(RQ_TURN_NS + SLICE_MAX_NS));
+    assert_true(w->slow.events->is_busy(&w->slow)); /* it is not closed as idle meanwhile */
     unsigned turns = 0;
     for (unsigned before = w->handled; run_next(loop); before = w->handled, turns++)
         assert_in_range(w->handled - before, 0, CALLS_OF(RQ_TURN_NS + SLICE_MAX_NS));
     assert_int_equal(w->handled, MANY);
     assert_true(turns > MANY * CALL_NS / (2 * RQ_TURN_NS));
+    assert_false(w->slow.events->is_busy(&w->slow));
     assert_false(w->slow.closing);
 }
 
