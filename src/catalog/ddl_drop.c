@@ -79,7 +79,7 @@ rq_err rq__delete_remove(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_err rc = rq__remove_regions(c, p->old_regions, p->old_region_count, batch, why);
     if (rc == RQ_OK) rc = remove_table_folder(p, batch, why);
     RQ_TRY(rq_vfs_batch_end(batch, c->env->executor, rc, why));
-    return rq__drop_quotas(c, p->table, why);
+    return rq__drop_quotas(c, 't', p->table, why);
 }
 
 /* --- truncate --------------------------------------------------------------------------------- */

@@ -204,20 +204,8 @@ rq_err rq__ns_delete_row(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* The folder is still empty: no table could be created in it yet. */
-rq_err rq__ns_create_undo(rq_catalog *c, rq__proc *p)
-{
-    rq_error why = {0};
-    if (rq__ns_delete_folder(c, p, &why) != RQ_OK)
-        rq_log_warn(
-            c->env->log, "catalog",
-            "cannot remove the folder of a namespace whose creation failed; it is unused: %s",
-            why.message);
-    return RQ_OK;
-}
-
 /* Foreign files in the folder stay, and so does the folder. */
-rq_err rq__ns_delete_folder(rq_catalog *c, rq__proc *p, rq_error *why)
+static rq_err remove_folder(rq_catalog *c, const rq__proc *p, rq_error *why)
 {
     rq_arena a;
     rq_arena_init(&a);
@@ -234,4 +222,22 @@ rq_err rq__ns_delete_folder(rq_catalog *c, rq__proc *p, rq_error *why)
     }
     rq_arena_clear(&a);
     return rc;
+}
+
+/* The folder is still empty: no table could be created in it yet. */
+rq_err rq__ns_create_undo(rq_catalog *c, rq__proc *p)
+{
+    rq_error why = {0};
+    if (remove_folder(c, p, &why) != RQ_OK)
+        rq_log_warn(
+            c->env->log, "catalog",
+            "cannot remove the folder of a namespace whose creation failed; it is unused: %s",
+            why.message);
+    return RQ_OK;
+}
+
+rq_err rq__ns_delete_rest(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(remove_folder(c, p, why));
+    return rq__drop_quotas(c, 'n', p->ns, why);
 }

@@ -65,7 +65,7 @@ rq__step_fn rq__tracker_precheck, rq__tracker_prepare;
 rq__step_fn rq__ns_create_precheck, rq__ns_create_prepare, rq__ns_create_folder, rq__ns_put;
 rq__undo_fn rq__ns_create_undo;
 rq__step_fn rq__ns_modify_precheck, rq__ns_modify_prepare;
-rq__step_fn rq__ns_delete_prepare, rq__ns_delete_row, rq__ns_delete_folder;
+rq__step_fn rq__ns_delete_prepare, rq__ns_delete_row, rq__ns_delete_rest;
 
 /* ddl_peer.c */
 rq__step_fn rq__peer_precheck, rq__peer_add_prepare, rq__peer_add_store, rq__peer_remove_prepare,
@@ -97,9 +97,9 @@ rq__step_fn rq__restore_precheck, rq__restore_prepare, rq__restore_layout, rq__r
 RQ_NODISCARD
 rq_err rq__namespace_quota_check(rq_catalog *c, rq__proc *p, int64_t wanted, bool is_new,
                                  rq_error *why);
-/* rows.c: removes a dropped table's rows of hbase:quota, if there are any. */
+/* rows.c: removes the row of hbase:quota of a dropped table ('t') or namespace ('n'), if there is one. */
 RQ_NODISCARD
-rq_err rq__drop_quotas(rq_catalog *c, rq_slice table, rq_error *why);
+rq_err rq__drop_quotas(rq_catalog *c, char kind, rq_slice name, rq_error *why);
 
 /* --- common (ddl_common.c) -------------------------------------------------------------------- */
 /* p->schema; parses it from p->descriptor after a restart. */

@@ -136,7 +136,7 @@ static const rq__proc_kind kinds[] = {
         .java_class = JAVA "DeleteNamespaceProcedure",
         .prepare = rq__ns_delete_prepare,
         .steps = {{"DELETE_FROM_NS_TABLE", rq__ns_delete_row},
-                  {"DELETE_DIRECTORIES", rq__ns_delete_folder}},
+                  {"DELETE_DIRECTORIES", rq__ns_delete_rest}},
         .commit = 0,
         .lock = RQ_LOCK_NAMESPACE,
     },

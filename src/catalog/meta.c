@@ -14,6 +14,8 @@
 #include "region/region_scanner.h"
 #include "wal/wal.h"
 
+#define PART_BYTES ((size_t)2 << 20) /* the smallest limit of a record of the log is 16 MB */
+
 static const char *const state_names[] = {
     [RQ_REGION_OFFLINE] = "OFFLINE", [RQ_REGION_OPENING] = "OPENING",
     [RQ_REGION_OPEN] = "OPEN",       [RQ_REGION_CLOSING] = "CLOSING",
@@ -121,6 +123,19 @@ static rq_err commit_with(const rq__batch *b, rq_region *region, rq_durability d
 rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_error *why)
 {
     return commit_with(b, region, synced ? RQ_SYNC_WAL : RQ_ASYNC_WAL, why);
+}
+
+rq__batch rq__batch_part(const rq__batch *b, size_t from)
+{
+    rq__batch part = *b;
+    size_t bytes = 0;
+    part.mutations = b->mutations + from;
+    for (part.count = 0; from + part.count < b->count && bytes < PART_BYTES; part.count++) {
+        const rq_mutation *m = &part.mutations[part.count];
+        for (size_t i = 0; i < m->cell_count; i++)
+            bytes += rq_cell_serialized_len(&m->cells[i], false);
+    }
+    return part;
 }
 
 rq_err rq__batch_note(const rq__batch *b, rq_engine *e, rq_region *region, rq_error *why)

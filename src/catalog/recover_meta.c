@@ -232,7 +232,11 @@ static rq_err add_rows(rq__recover *r, rq_catalog *c, rq_error *why)
     RQ_TRY(rq__meta_ref(c, &meta, why));
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = put_rows(r, &b);
-    if (rc == RQ_OK) rc = rq__batch_commit(&b, meta, true, why);
+    for (size_t i = 0; rc == RQ_OK && i < b.count;) { /* after a crash it begins anew */
+        const rq__batch part = rq__batch_part(&b, i);
+        rc = rq__batch_commit(&part, meta, true, why);
+        i += part.count;
+    }
     rq_region_unref(meta);
     rq_arena_clear(&a);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "hbase:meta: %s", rq_err_text(rc));

@@ -172,15 +172,15 @@ void rq_catalog_on_quotas_dropped(rq_catalog *c, void (*dropped)(void *ctx), voi
     pthread_mutex_unlock(&c->quotas_lock);
 }
 
-/* HBASE: MasterQuotasObserver.postDeleteTable, unless hbase.quota.remove.on.table.delete is false. */
-rq_err rq__drop_quotas(rq_catalog *c, rq_slice table, rq_error *why)
+/* HBASE: MasterQuotasObserver.postDeleteTable, postDeleteNamespace, unless hbase.quota.remove.on.table.delete is false. */
+rq_err rq__drop_quotas(rq_catalog *c, char kind, rq_slice name, rq_error *why)
 {
     if (c->config == NULL || rq_config_int(c->config, RQ_SET_QUOTA) == 0 ||
         rq_config_int(c->config, RQ_SET_QUOTA_REMOVE) == 0)
         return RQ_OK;
     rq_arena a;
     rq_arena_init(&a);
-    char *row = rq_arena_printf(&a, "t.%.*s", (int)table.len, (const char *)table.ptr);
+    char *row = rq_arena_printf(&a, "%c.%.*s", kind, (int)name.len, (const char *)name.ptr);
     const rq_slice quota = RQ_SLICE_LIT("hbase:quota");
     rq_err rc = row == NULL ? rq_no_memory(why) : RQ_OK;
     if (rc == RQ_OK) rc = rq_catalog_row_delete(c, quota, rq_slice_cstr(row), "q", NULL, why);

@@ -13,10 +13,14 @@
 #include "server/server.h"
 #include "shell/shell.h"
 
+#include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define RETRIES 7 /* HBASE: hbase.client.retries.number in its shell */
@@ -53,11 +57,66 @@ typedef struct arguments {
     const char *local; /* "file:FOLDER", "memory:"; NULL: a cluster */
     rq_server *server;
     rq_config *config;
-    char folder[4096]; /* of memory: */
+    char folder[64]; /* of memory: */
+    char data[80];   /* in it */
+    int folder_lock; /* held while the folder is used; -1: none */
     char address[2048];
 } arguments;
 
 /* --- file: and memory: ------------------------------------------------------------------------ */
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+/* False: it is removed, or in use by a process. */
+static bool lock_folder(const char *folder, bool waits, int *ret)
+{
+    struct stat st;
+    *ret = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (*ret < 0) return false;
+    bool is_own = fstat(*ret, &st) == 0 && st.st_uid == geteuid();
+    int rc = is_own ? flock(*ret, LOCK_EX | (waits ? 0 : LOCK_NB)) : -1;
+    if (rc == 0 && access(folder, F_OK) == 0) return true;
+    (void)close(*ret);
+    *ret = -1;
+    return false;
+}
+
+/* Folders of processes that were killed, or whose terminal was closed. */
+static void remove_leftovers(const char *memory)
+{
+    glob_t found = {0};
+    char pattern[64];
+    int lock;
+    snprintf(pattern, sizeof pattern, "%s/rorqual-shell-??????", memory);
+    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0) return;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        if (!lock_folder(found.gl_pathv[i], false, &lock)) continue;
+        (void)nftw(found.gl_pathv[i], remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        (void)close(lock);
+    }
+    globfree(&found);
+}
+
+/* Another process may take a new folder for a leftover until it is locked. */
+static rq_err make_folder(arguments *a, const char *memory, rq_error *why)
+{
+    do {
+        snprintf(a->folder, sizeof a->folder, "%s/rorqual-shell-XXXXXX", memory);
+        if (mkdtemp(a->folder) == NULL) {
+            a->folder[0] = '\0';
+            return rq_fail(why, RQ_E_IO, "cannot create a folder in %s", memory);
+        }
+    } while (!lock_folder(a->folder, true, &a->folder_lock) && access(a->folder, F_OK) != 0);
+    if (a->folder_lock < 0) return rq_fail(why, RQ_E_IO, "cannot lock %s", a->folder);
+    snprintf(a->data, sizeof a->data, "%s/data", a->folder);
+    return mkdir(a->data, 0700) == 0 ? RQ_OK : rq_fail(why, RQ_E_IO, "cannot create %s", a->data);
+}
 
 static rq_err choose_folder(arguments *a, const char **ret, rq_error *why)
 {
@@ -66,11 +125,9 @@ static rq_err choose_folder(arguments *a, const char **ret, rq_error *why)
         return RQ_OK;
     }
     const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(a->folder, sizeof a->folder, "%s/rorqual-shell-XXXXXX", memory);
-    if (mkdtemp(a->folder) == NULL)
-        return rq_fail(why, RQ_E_IO, "cannot create a folder in %s", memory);
-    *ret = a->folder;
-    return RQ_OK;
+    remove_leftovers(memory);
+    *ret = a->data;
+    return make_folder(a, memory, why);
 }
 
 static rq_err set_ports(rq_config *c, rq_error *why)
@@ -100,14 +157,6 @@ static rq_err open_local(void *ctx, rq_client_options *client, rq_error *why)
     return RQ_OK;
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
 static void remove_folder(const char *folder)
 {
     if (folder[0] != '\0' && nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0)
@@ -121,6 +170,7 @@ static int close_local(arguments *a)
     if (rc != RQ_OK) fprintf(stderr, "rorqual shell: %s\n", why.message);
     rq_config_free(a->config);
     remove_folder(a->folder);
+    if (a->folder_lock >= 0) (void)close(a->folder_lock);
     return rc == RQ_OK ? 0 : 1;
 }
 
@@ -337,7 +387,8 @@ static int parse(arguments *a, int argc, char **argv)
 
 int rq__cmd_shell(int argc, char **argv)
 {
-    arguments a = {.options = {.client = {.retries = RETRIES}, .version = RQ_VERSION}};
+    arguments a = {.options = {.client = {.retries = RETRIES}, .version = RQ_VERSION},
+                   .folder_lock = -1};
     a.options.settings = calloc((size_t)argc + 1, sizeof *a.options.settings);
     if (a.options.settings == NULL) return 1;
     int code = parse(&a, argc, argv);

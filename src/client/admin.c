@@ -11,6 +11,7 @@
 #define PROCEDURE_PERIOD_NS 20000000
 #define PROCEDURE_ATTEMPTS 6000
 #define PROCEDURE_RUNNING 1
+#define TABLE_ENABLED 0 /* pb.TableState.State */
 
 rq_err rq__client_master(rq_client *c, bool waits, rq__conn **ret)
 {
@@ -123,6 +124,25 @@ rq_err rq_client_table_exists(rq_client *c, const char *name, bool *ret, rq_erro
     rq_buf_clear(&request);
     rq_buf_clear(&answer);
     return rc;
+}
+
+/* GetTableStateRequest { table_name 1 }, GetTableStateResponse { TableState { state 1 } 1 } */
+rq_err rq_client_table_is_enabled(rq_client *c, const char *name, bool *ret, rq_error *why)
+{
+    rq_buf request = {0};
+    rq_buf answer = {0};
+    rq_pb_field state = {0}, f = {0};
+    rq_err rc = put_table(&request, 1, name);
+    if (rc == RQ_OK) rc = rq__client_ask(c, "GetTableState", rq_buf_slice(&request), &answer, why);
+    rq_cursor outer = rq_cursor_of(rq_buf_slice(&answer));
+    bool is_known = rc == RQ_OK && rq_pb_next(&outer, &state) == RQ_OK && state.wire == 2;
+    rq_cursor inner = rq_cursor_of(is_known ? state.bytes : (rq_slice){0});
+    is_known = is_known && rq_pb_next(&inner, &f) == RQ_OK && f.number == 1 && f.wire == 0;
+    *ret = is_known && f.value == TABLE_ENABLED;
+    rq_buf_clear(&request);
+    rq_buf_clear(&answer);
+    if (rc != RQ_OK || is_known) return rc;
+    return rq_fail(why, RQ_E_MALFORMED, "GetTableState: the answer has no state");
 }
 
 rq_err rq_client_drop_table(rq_client *c, const char *name, rq_error *why)

@@ -47,6 +47,8 @@ typedef struct rq_client_options {
     /* Reads with any_replica ask replicas after this time; 0: a get 10 ms, a scan 1 s. */
     unsigned hedge_after_ms;
     bool with_tags; /* cells are sent and received with their tags: KeyValueCodecWithTags */
+    /* Tables also list their regions without a server; operations on these are repeated as without the option. */
+    bool with_unserved;
     /* An attempt failed and will be retried; `kind` is valid during the call. */
     void (*on_retry)(void *ctx, rq_slice kind);
     /* If set: called before and after each wait for sockets, to release and take a lock that guards the
@@ -122,7 +124,7 @@ rq_err rq_client_table_read(rq_client_table *t, rq_error *why);
 /* REQUIRES: i below rq_client_table_regions. Ascending by start; valid until the next poll. */
 typedef struct rq_client_region {
     rq_slice name, start, end;
-    const char *host; /* "": the region has no server at present, but a replica of it has */
+    const char *host; /* "": the region has no server at present */
     uint16_t port;
     int64_t start_code; /* of the server; 0: hbase:meta does not say */
 } rq_client_region;
@@ -273,6 +275,9 @@ RQ_NODISCARD
 rq_err rq_client_create_table(rq_client *c, const char *name, const rq_client_family *families,
                               size_t family_count, const rq_slice *splits, size_t split_count,
                               rq_error *why);
+/* RQ_E_TABLE_NOT_FOUND when there is none. */
+RQ_NODISCARD
+rq_err rq_client_table_is_enabled(rq_client *c, const char *name, bool *ret, rq_error *why);
 /* Asks the master, so that disabled tables and tables being created count too. */
 RQ_NODISCARD
 rq_err rq_client_table_exists(rq_client *c, const char *name, bool *ret, rq_error *why);

@@ -6,9 +6,9 @@
  *    row <region name>: info:regioninfo = "PBUF" + RegionInfo, info:server = host:port,
  *                       info:serverstartcode = be64, info:server_<%04X> = host:port of a replica
  *
- * Parents of a split are left out, and regions that have no server and no replica with one. A row in such a gap has no
- * region for the time being; the operation is retried. A region of which only replicas have a server is in the map for
- * their sake. */
+ * Parents of a split are left out, and, unless with_unserved is set, regions that have no server and no replica with one.
+ * A row in such a gap has no region for the time being; the operation is retried. A region of which only replicas have a
+ * server is in the map for their sake. */
 #include "client/client_priv.h"
 
 #include "base/digest.h"
@@ -167,7 +167,8 @@ static rq_err add_region(rq_client_table *t, const meta_row *m)
     rq_slice end;
     bool counts;
     if (m->info.len > 0) t->next_has_rows = true;
-    if (m->info.len == 0 || !has_server(m)) return RQ_OK; /* not assigned, or the table's row */
+    if (m->info.len == 0) return RQ_OK; /* the table's row */
+    if (!has_server(m) && !t->client->options.with_unserved) return RQ_OK;
     RQ_TRY(parse_region_info(m->info, &start, &end, &counts));
     if (!counts) return RQ_OK;
     if (t->next_count == t->next_cap) {

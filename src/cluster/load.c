@@ -36,6 +36,18 @@ static Pb__RegionSpecifier *specifier(rq_arena *arena, rq_slice name)
     return s;
 }
 
+static void put_sizes(const rq_region_load *load, Pb__RegionLoad *m)
+{
+    m->has_store_uncompressed_size_mb = m->has_region_size_mb = 1;
+    m->store_uncompressed_size_mb = megabytes(load->storefile_uncompressed_bytes);
+    m->region_size_mb = megabytes_up(load->hfile_bytes); /* HBASE: HStore.getHFilesSize */
+    m->has_storefile_index_size_kb = m->has_root_index_size_kb = 1;
+    m->has_total_static_index_size_kb = m->has_total_static_bloom_size_kb = 1;
+    m->storefile_index_size_kb = m->root_index_size_kb = kilobytes_up(load->root_index_bytes);
+    m->total_static_index_size_kb = kilobytes_up(load->index_bytes);
+    m->total_static_bloom_size_kb = kilobytes_up(load->bloom_bytes);
+}
+
 Pb__RegionLoad *rq_reported_load_message(rq_arena *arena, const rq_region_info *info,
                                          const rq_region_load *load)
 {
@@ -55,7 +67,37 @@ Pb__RegionLoad *rq_reported_load_message(rq_arena *arena, const rq_region_info *
         m->write_requests_count = load->write_requests;
     }
     m->complete_sequence_id = load->max_flushed_seqid;
+    m->has_filtered_read_requests_count = 1;
+    if (info->replica_id == 0) m->filtered_read_requests_count = load->filtered_read_requests;
+    put_sizes(load, m);
+    m->has_total_compacting_kvs = m->has_current_compacted_kvs = 1;
+    m->total_compacting_kvs = load->compacting_cells;
+    m->current_compacted_kvs = load->compacted_cells;
+    m->has_last_major_compaction_ts = 1;
+    m->last_major_compaction_ts = (uint64_t)load->last_major_compaction_ms;
     return m;
+}
+
+void rq__reported_load(const Pb__RegionLoad *m, rq_region_load *ret)
+{
+    *ret = (rq_region_load){
+        .stores = m->stores,
+        .storefiles = m->storefiles,
+        .storefile_bytes = (uint64_t)m->storefile_size_mb << 20,
+        .storefile_uncompressed_bytes = (uint64_t)m->store_uncompressed_size_mb << 20,
+        .hfile_bytes = (uint64_t)m->region_size_mb << 20,
+        .memstore_bytes = (uint64_t)m->mem_store_size_mb << 20,
+        .root_index_bytes = (uint64_t)m->root_index_size_kb << 10,
+        .index_bytes = (uint64_t)m->total_static_index_size_kb << 10,
+        .bloom_bytes = (uint64_t)m->total_static_bloom_size_kb << 10,
+        .read_requests = m->read_requests_count,
+        .write_requests = m->write_requests_count,
+        .filtered_read_requests = m->filtered_read_requests_count,
+        .compacting_cells = m->total_compacting_kvs,
+        .compacted_cells = m->current_compacted_kvs,
+        .max_flushed_seqid = m->complete_sequence_id,
+        .last_major_compaction_ms = (int64_t)m->last_major_compaction_ts,
+    };
 }
 
 Pb__RegionLoad *rq_region_load_message(rq_arena *arena, const rq_region_info *info,
@@ -65,23 +107,8 @@ Pb__RegionLoad *rq_region_load_message(rq_arena *arena, const rq_region_info *in
     rq_region_get_load(r, &load);
     Pb__RegionLoad *m = rq_reported_load_message(arena, info, &load);
     if (m == NULL) return NULL;
-    m->has_store_uncompressed_size_mb = m->has_region_size_mb = 1;
-    m->store_uncompressed_size_mb = megabytes(load.storefile_uncompressed_bytes);
-    m->region_size_mb = megabytes_up(load.hfile_bytes); /* HBASE: HStore.getHFilesSize */
-    m->has_storefile_index_size_kb = m->has_root_index_size_kb = 1;
-    m->has_total_static_index_size_kb = m->has_total_static_bloom_size_kb = 1;
-    m->storefile_index_size_kb = m->root_index_size_kb = kilobytes_up(load.root_index_bytes);
-    m->total_static_index_size_kb = kilobytes_up(load.index_bytes);
-    m->total_static_bloom_size_kb = kilobytes_up(load.bloom_bytes);
-    m->has_filtered_read_requests_count = 1;
-    if (info->replica_id == 0) m->filtered_read_requests_count = load.filtered_read_requests;
-    m->has_total_compacting_kvs = m->has_current_compacted_kvs = 1;
-    m->total_compacting_kvs = load.compacting_cells;
-    m->current_compacted_kvs = load.compacted_cells;
     m->has_data_locality = 1;
     m->data_locality = 1.0f;
-    m->has_last_major_compaction_ts = 1;
-    m->last_major_compaction_ts = (uint64_t)load.last_major_compaction_ms;
     m->has_compaction_state = 1;
     m->compaction_state = (Pb__RegionLoad__CompactionState)rq_region_compaction_state(r);
     m->has_current_region_cached_ratio = 1;

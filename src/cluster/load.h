@@ -13,6 +13,8 @@
  * it. */
 Pb__RegionLoad *rq_reported_load_message(rq_arena *arena, const rq_region_info *info,
                                          const rq_region_load *load);
+/* The figures of such a message, in its precision. */
+void rq__reported_load(const Pb__RegionLoad *m, rq_region_load *ret);
 /* For an open region of this process. */
 Pb__RegionLoad *rq_region_load_message(rq_arena *arena, const rq_region_info *info,
                                        const rq_region *r);

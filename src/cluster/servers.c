@@ -5,6 +5,7 @@
 
 #include "base/fnv.h"
 #include "base/pb_arena.h"
+#include "cluster/load.h"
 #include "cluster/wire_priv.h"
 #include "proto/cluster_status.pb-c.h"
 #include "proto/region_server_status.pb-c.h"
@@ -327,13 +328,7 @@ static rq__server_load *take_loads(const Pb__ServerLoad *m, size_t *ret_count)
         const Pb__RegionLoad *r = m->region_loads[i];
         rq__server_load *l = &list[*ret_count];
         if (!take_name(r->region_specifier, l->encoded)) continue;
-        l->load.stores = r->stores;
-        l->load.storefiles = r->storefiles;
-        l->load.storefile_bytes = (uint64_t)r->storefile_size_mb << 20;
-        l->load.memstore_bytes = (uint64_t)r->mem_store_size_mb << 20;
-        l->load.read_requests = r->read_requests_count;
-        l->load.write_requests = r->write_requests_count;
-        l->load.max_flushed_seqid = r->complete_sequence_id;
+        rq__reported_load(r, &l->load);
         (*ret_count)++;
     }
     if (list != NULL && *ret_count > 1) qsort(list, *ret_count, sizeof *list, by_name);

@@ -65,8 +65,10 @@ static rq_err add_region(survey *s, const rq_catalog_region *r, counts *to)
     return r->state == RQ_REGION_FAILED_OPEN ? rq__failures_add(&s->failures, &s->arena, r) : RQ_OK;
 }
 
-static rq_err add_table(survey *s, const rq_catalog_table *t, table_row *row)
+static rq_err add_table(void *ctx, const rq_catalog_table *t, void *to)
 {
+    survey *s = ctx;
+    table_row *row = to;
     row->name = rq_arena_cstr(&s->arena, t->schema->name);
     if (row->name == NULL) return RQ_E_NO_MEMORY;
     row->state = t->state;
@@ -76,18 +78,6 @@ static rq_err add_table(survey *s, const rq_catalog_table *t, table_row *row)
     s->all.open += row->counts.open;
     s->all.closed += row->counts.closed;
     s->all.failed += row->counts.failed;
-    return RQ_OK;
-}
-
-/* Within an epoch section. */
-static rq_err add_tables(survey *s)
-{
-    const rq_catalog_table *const *tables;
-    rq_catalog_tables(s->from->catalog, &tables, &s->table_count);
-    s->tables = rq_arena_calloc(&s->arena, s->table_count + 1, sizeof *s->tables);
-    if (s->tables == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < s->table_count; i++)
-        RQ_TRY(add_table(s, tables[i], &s->tables[i]));
     return RQ_OK;
 }
 
@@ -101,15 +91,15 @@ static int most_regions_first(const void *a, const void *b)
 
 static rq_err look(survey *s)
 {
-    rq_epoch_member m = {0};
     rq_catalog *c = s->from->catalog;
+    void *rows = NULL;
     RQ_TRY(rq_catalog_servers(c, &s->arena, &s->servers, &s->server_count));
     RQ_TRY(rq_catalog_dead_servers(c, &s->arena, &s->dead, &s->dead_count));
     s->open_on = rq_arena_calloc(&s->arena, s->server_count + 1, sizeof *s->open_on);
     if (s->open_on == NULL) return RQ_E_NO_MEMORY;
-    rq_epoch_pin(s->from->env->epoch, &m);
-    rq_err rc = add_tables(s);
-    rq_epoch_unpin(s->from->env->epoch, &m);
+    rq_err rc =
+        rq__table_rows(s->from, &s->arena, sizeof *s->tables, add_table, s, &rows, &s->table_count);
+    s->tables = rows;
     if (rc == RQ_OK) qsort(s->tables, s->table_count, sizeof *s->tables, most_regions_first);
     return rc;
 }

@@ -122,8 +122,10 @@ static void add_row(table_row *to, const table_row *r)
     to->compacting += r->compacting;
 }
 
-static rq_err look_at_table(survey *s, const rq_catalog_table *t, table_row *row)
+static rq_err look_at_table(void *ctx, const rq_catalog_table *t, void *to)
 {
+    survey *s = ctx;
+    table_row *row = to;
     row->name = rq_arena_cstr(&s->arena, t->schema->name);
     if (row->name == NULL) return RQ_E_NO_MEMORY;
     row->state = t->state;
@@ -139,15 +141,36 @@ static rq_err look_at_table(survey *s, const rq_catalog_table *t, table_row *row
     return RQ_OK;
 }
 
-static rq_err look_at_tables(const rq_catalog *c, survey *s)
+static rq_err add_rows(const rq_catalog_table *const *tables, size_t count, size_t size,
+                       rq_err (*add)(void *ctx, const rq_catalog_table *t, void *row), void *ctx,
+                       uint8_t *rows)
 {
-    const rq_catalog_table *const *tables;
-    rq_catalog_tables(c, &tables, &s->count);
-    s->tables = rq_arena_calloc(&s->arena, s->count + 1, sizeof *s->tables);
-    if (s->tables == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < s->count; i++)
-        RQ_TRY(look_at_table(s, tables[i], &s->tables[i]));
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(add(ctx, tables[i], rows + i * size));
     return RQ_OK;
+}
+
+rq_err rq__table_rows(const rq_http_sources *from, rq_arena *arena, size_t size,
+                      rq_err (*add)(void *ctx, const rq_catalog_table *t, void *row), void *ctx,
+                      void **ret, size_t *ret_count)
+{
+    rq_epoch_member m = {0};
+    const rq_catalog_table *const *tables;
+    rq_epoch_pin(from->env->epoch, &m);
+    rq_catalog_tables(from->catalog, &tables, ret_count);
+    *ret = rq_arena_calloc(arena, *ret_count + 1, size);
+    rq_err rc = *ret == NULL ? RQ_E_NO_MEMORY : add_rows(tables, *ret_count, size, add, ctx, *ret);
+    rq_epoch_unpin(from->env->epoch, &m);
+    return rc;
+}
+
+static rq_err look_at_catalog(const rq_http_sources *from, survey *s)
+{
+    void *rows = NULL;
+    rq_err rc =
+        rq__table_rows(from, &s->arena, sizeof *s->tables, look_at_table, s, &rows, &s->count);
+    s->tables = rows;
+    return rc;
 }
 
 /* --- the regions of a cluster's server --------------------------------------------------------- */
@@ -206,15 +229,6 @@ static int largest_first(const void *a, const void *b)
     uint64_t xs = x->bytes + x->memstore_bytes, ys = y->bytes + y->memstore_bytes;
     if (xs != ys) return xs > ys ? -1 : 1;
     return strcmp(x->name, y->name);
-}
-
-static rq_err look_at_catalog(const rq_http_sources *from, survey *s)
-{
-    rq_epoch_member m = {0};
-    rq_epoch_pin(from->env->epoch, &m);
-    rq_err rc = look_at_tables(from->catalog, s);
-    rq_epoch_unpin(from->env->epoch, &m);
-    return rc;
 }
 
 static rq_err look(const rq_http_sources *from, survey *s)

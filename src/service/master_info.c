@@ -336,8 +336,9 @@ static const rq_catalog_table *find_table(const rq_admin_services *a, rq_call *c
                                          rq__pb_slice(name->qualifier));
     const rq_catalog_table *t =
         joined.ptr == NULL ? NULL : rq_catalog_table_find(a->catalog, joined);
-    if (t == NULL)
-        rq_call_fail(call, RQ_E_TABLE_NOT_FOUND, "%.*s", (int)joined.len, (const char *)joined.ptr);
+    if (t == NULL) /* HBASE: TableStateManager.getTableState */
+        rq_call_fail(call, RQ_E_TABLE_NOT_FOUND, "No state found for %.*s", (int)joined.len,
+                     (const char *)joined.ptr);
     return t;
 }
 
@@ -367,28 +368,38 @@ static rq_err alter_status(rq__listing *l, rq_slice *ret)
     return rq__listing_pack(l, &response.base, ret);
 }
 
+/* Clients ask again and again while a table is changed, perhaps one of 100,000 regions. */
 void rq__get_schema_alter_status(void *ctx, rq_call *call)
 {
     rq__listing_reply(ctx, call, alter_status);
 }
 
-/* The oldest of the last major compactions of the table's regions; 0 if a region had none or there
- * is no such table (HBASE: ClusterMetrics.getLastMajorCompactionTimestamp). */
+/* Here, or as its server last reported it. False: the region is open nowhere. */
+static bool load_of(const rq_admin_services *a, const rq_catalog_region *r, rq_region_load *ret)
+{
+    if (r->region == NULL) return rq_catalog_load(a->catalog, r, ret);
+    rq_region_get_load(r->region, ret);
+    return true;
+}
+
+/* The oldest of the last major compactions of the table's open regions; 0 if one of them had none, or none is open. HBASE:
+ * ClusterMetrics.getLastMajorCompactionTimestamp. */
 static rq_err last_major_compaction(rq__listing *l, rq_slice *ret)
 {
+    const rq_admin_services *a = l->services;
     const Pb__MajorCompactionTimestampRequest *r =
         (const Pb__MajorCompactionTimestampRequest *)l->call->param;
     Pb__MajorCompactionTimestampResponse response = PB__MAJOR_COMPACTION_TIMESTAMP_RESPONSE__INIT;
     rq_slice name = rq_table_name_join(&l->call->arena, rq__pb_slice(r->table_name->namespace_),
                                        rq__pb_slice(r->table_name->qualifier));
     if (name.ptr == NULL) return RQ_E_NO_MEMORY;
-    const rq_catalog_table *t = rq_catalog_table_find(l->services->catalog, name);
+    const rq_catalog_table *t = rq_catalog_table_find(a->catalog, name);
     int64_t oldest = INT64_MAX;
     for (size_t i = 0; t != NULL && i < t->region_count; i++) {
-        rq_region_load load = {0};
-        rq_region *region = rq_catalog_table_region(t, i)->region;
-        if (region != NULL) rq_region_get_load(region, &load);
-        if (load.last_major_compaction_ms < oldest) oldest = load.last_major_compaction_ms;
+        rq_region_load load;
+        if (load_of(a, rq_catalog_table_region(t, i), &load) &&
+            load.last_major_compaction_ms < oldest)
+            oldest = load.last_major_compaction_ms;
     }
     response.compaction_timestamp = oldest == INT64_MAX ? 0 : oldest;
     return rq__listing_pack(l, &response.base, ret);
@@ -399,21 +410,18 @@ void rq__last_major_compaction(void *ctx, rq_call *call)
     rq__listing_reply(ctx, call, last_major_compaction);
 }
 
+/* HBase answers 0 for a region without load, and knows whole names only. */
 void rq__last_major_compaction_for_region(void *ctx, rq_call *call)
 {
-    rq_admin_services *a = ctx;
-    const Pb__MajorCompactionTimestampForRegionRequest *r =
+    const rq_admin_services *a = ctx;
+    const Pb__MajorCompactionTimestampForRegionRequest *q =
         (const Pb__MajorCompactionTimestampForRegionRequest *)call->param;
     Pb__MajorCompactionTimestampResponse response = PB__MAJOR_COMPACTION_TIMESTAMP_RESPONSE__INIT;
-    const rq_host_region *region;
     rq_region_load load;
-    rq_error why = {.code = RQ_OK};
-    rq_err rc = rq_host_find(a->host, rq__pb_slice(r->region->value), &region, &why);
-    if (rc == RQ_OK) {
-        rq_region_get_load(region->region, &load);
+    const rq_catalog_region *r = rq_catalog_region_find(a->catalog, rq__encoded_of(q->region));
+    if (r != NULL && rq_slice_eq(r->info->name, rq__pb_slice(q->region->value)) &&
+        load_of(a, r, &load))
         response.compaction_timestamp = load.last_major_compaction_ms;
-    }
-    /* HBase answers 0 for a region without load. */
     rq_call_reply(call, &response.base);
 }
 

@@ -87,44 +87,102 @@ static void not_online(rq_call *call, const Pb__ServerName *to, const rq_server_
                  only == NULL ? "" : only, only == NULL ? "" : " is the only server");
 }
 
-static void move(rq_admin_services *a, rq_call *call, const rq_catalog_region *r,
-                 const rq_server_name *const *list, size_t count, rq_arena *arena)
+/* To the server, by its text; to the one where it is, or none: the region stays, and the call succeeds, as in HBase.
+ * HBASE: HMaster.move. */
+static void move_to(rq_admin_services *a, rq_call *call, const rq_catalog_region *r, rq_slice to)
 {
-    const Pb__ServerName *wanted = ((const Pb__MoveRegionRequest *)call->param)->dest_server_name;
     Pb__MoveRegionResponse response = PB__MOVE_REGION_RESPONSE__INIT;
-    size_t to = wanted != NULL ? index_of(list, count, wanted) : count;
-    rq_err rc = wanted != NULL ? RQ_OK : find_emptiest(a->catalog, r, list, count, arena, &to);
-    if (rc != RQ_OK)
-        rq_call_fail(call, rc, NULL);
-    else if (wanted != NULL && to == count)
-        not_online(call, wanted, list, count);
-    else if (to == count || to == rq_server_names_find(list, count, r->server))
+    if (to.len == 0 || (r->server != NULL && rq_slice_eq(rq_slice_cstr(r->server->text), to)))
         rq_call_reply(call, &response.base);
     else
-        submit_transit(a, call, RQ_DDL_MOVE_REGION, r->info, rq_slice_cstr(list[to]->text));
+        submit_transit(a, call, RQ_DDL_MOVE_REGION, r->info, to);
 }
 
-/* Where there is no other server the region stays and the call succeeds, as in HBase. HBASE: HMaster.move. */
+typedef struct move_job {
+    rq__blocking blocking;
+    rq_slice to; /* in the call's arena; empty: there is no other server */
+} move_job;
+
+static rq_err choose(rq__blocking *b, const rq_server_name *const *list, size_t count,
+                     rq_arena *arena)
+{
+    move_job *j = RQ_CONTAINER_OF(b, move_job, blocking);
+    const Pb__MoveRegionRequest *q = (const Pb__MoveRegionRequest *)b->call->param;
+    const rq_catalog *c = b->services->catalog;
+    const rq_catalog_region *r = rq_catalog_region_find(c, rq__encoded_of(q->region));
+    size_t to = count;
+    if (r != NULL) RQ_TRY(find_emptiest(c, r, list, count, arena, &to));
+    if (to < count) j->to = rq_arena_copy(&b->call->arena, rq_slice_cstr(list[to]->text));
+    return to < count && j->to.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static rq_err choose_work(rq__blocking *b)
+{
+    rq_arena arena = {0};
+    rq_epoch_member m = {0};
+    const rq_server_name **list;
+    size_t count = 0;
+    rq_err rc = rq_catalog_destinations(b->services->catalog, &arena, &list, &count);
+    rq_epoch_pin(b->services->env.epoch, &m);
+    if (rc == RQ_OK) rc = choose(b, list, count, &arena);
+    rq_epoch_unpin(b->services->env.epoch, &m);
+    for (size_t i = 0; i < count; i++)
+        rq_server_name_unref(list[i]);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+static void choose_answer(rq__blocking *b)
+{
+    const Pb__MoveRegionRequest *q = (const Pb__MoveRegionRequest *)b->call->param;
+    const rq_catalog_region *r =
+        rq_catalog_region_find(b->services->catalog, rq__encoded_of(q->region));
+    if (r == NULL)
+        unknown_region(b->call, q->region);
+    else
+        move_to(b->services, b->call, r, RQ_CONTAINER_OF(b, move_job, blocking)->to);
+}
+
+/* The walk through all regions is not for the loop. */
+static void move_anywhere(rq_admin_services *a, rq_call *call)
+{
+    move_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    if (j == NULL)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq__blocking_start(&j->blocking, a, call, choose_work, choose_answer);
+}
+
+static void move_to_named(rq_admin_services *a, rq_call *call, const rq_catalog_region *r)
+{
+    const Pb__ServerName *wanted = ((const Pb__MoveRegionRequest *)call->param)->dest_server_name;
+    rq_arena arena = {0}; /* not the call's, which ends with the answer */
+    const rq_server_name **list;
+    size_t count = 0;
+    rq_err rc = rq_catalog_servers(a->catalog, &arena, &list, &count);
+    size_t to = rc == RQ_OK ? index_of(list, count, wanted) : count;
+    if (rc != RQ_OK)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else if (to == count)
+        not_online(call, wanted, list, count);
+    else
+        move_to(a, call, r, rq_slice_cstr(list[to]->text));
+    for (size_t i = 0; i < count; i++)
+        rq_server_name_unref(list[i]);
+    rq_arena_clear(&arena);
+}
+
 void rq__move_region(void *ctx, rq_call *call)
 {
     rq_admin_services *a = ctx;
     const Pb__MoveRegionRequest *q = (const Pb__MoveRegionRequest *)call->param;
-    const Pb__RegionSpecifier *region = q->region;
-    bool names_server = q->dest_server_name != NULL;
-    const rq_catalog_region *r = rq_catalog_region_find(a->catalog, rq__encoded_of(region));
-    rq_arena arena = {0}; /* not the call's, which ends with the answer */
-    const rq_server_name **list;
-    size_t count = 0;
+    const rq_catalog_region *r = rq_catalog_region_find(a->catalog, rq__encoded_of(q->region));
     if (r == NULL)
-        unknown_region(call, region);
-    else if ((names_server ? rq_catalog_servers : rq_catalog_destinations)(a->catalog, &arena,
-                                                                           &list, &count) != RQ_OK)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        unknown_region(call, q->region);
+    else if (q->dest_server_name != NULL)
+        move_to_named(a, call, r);
     else
-        move(a, call, r, list, count, &arena);
-    for (size_t i = 0; i < count; i++)
-        rq_server_name_unref(list[i]);
-    rq_arena_clear(&arena);
+        move_anywhere(a, call);
 }
 
 void rq__assign_region(void *ctx, rq_call *call)

@@ -6,6 +6,7 @@
  *                       └─ the statement ends, or waits for long: it is printed */
 #include "shell/shell_priv.h"
 
+#include <errno.h>
 #include <mruby/class.h>
 #include <mruby/string.h>
 #include <stdio.h>
@@ -38,6 +39,30 @@ static struct winsize size_of(int fd)
     return w;
 }
 
+/* --- standard output -------------------------------------------------------------------------- */
+
+/* Ctrl-C interrupts a write to a slow terminal: what was not written is given up with the command, and the session goes on. REQUIRES:
+ * errno was 0 before the write. */
+static void forgive_interrupt(void)
+{
+    if (ferror(stdout) && errno == EINTR) clearerr(stdout);
+}
+
+static void write_out(FILE *to, const void *text, size_t len)
+{
+    errno = 0;
+    (void)fwrite(text, 1, len, to);
+    if (to == stdout) forgive_interrupt();
+}
+
+bool rq__display_written(void)
+{
+    errno = 0;
+    (void)fflush(stdout);
+    forgive_interrupt();
+    return !ferror(stdout);
+}
+
 /* --- progress --------------------------------------------------------------------------------- */
 
 static void erase_progress(rq__display *c)
@@ -65,7 +90,7 @@ void rq__display_progress(rq__shell *s, const char *text)
     rq__display *c = &s->display;
     if (c->pager != NULL) return;
     int columns = size_of(STDERR_FILENO).ws_col;
-    (void)fflush(stdout);
+    (void)rq__display_written();
     fprintf(stderr, "\r%.*s\033[K", columns - 1, text);
     (void)fflush(stderr);
     c->has_progress = true;
@@ -105,7 +130,7 @@ static const char *pager_command(void)
 static void print_held(rq__display *c)
 {
     FILE *to = c->pager != NULL ? c->pager : stdout;
-    if (c->held.len > 0) (void)fwrite(c->held.ptr, 1, c->held.len, to);
+    if (c->held.len > 0) write_out(to, c->held.ptr, c->held.len);
     rq_buf_reset(&c->held);
     c->is_holding = false;
 }
@@ -113,7 +138,7 @@ static void print_held(rq__display *c)
 static void open_pager(rq__display *c)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    (void)fflush(stdout);
+    (void)rq__display_written();
     c->pager = popen(pager_command(), "we");
     /* The pager may end before it has read everything. */
     if (c->pager != NULL) (void)sigaction(SIGPIPE, &ignore, &c->pipe_before);
@@ -154,7 +179,7 @@ static void hold(rq__display *c, const char *text, size_t len)
     const struct winsize w = size_of(STDOUT_FILENO);
     if (rq_buf_append(&c->held, text, len) != RQ_OK) {
         print_held(c);
-        (void)fwrite(text, 1, len, stdout);
+        write_out(stdout, text, len);
         return;
     }
     c->held_lines += lines_of(text, len, w.ws_col);
@@ -166,14 +191,14 @@ void rq__display_waits(rq__shell *s)
     rq__display *c = &s->display;
     if (!c->is_holding || rq_client_now_ns() - c->held_ns < HOLD_NS) return;
     print_held(c);
-    (void)fflush(stdout);
+    (void)rq__display_written();
 }
 
 void rq__display_flush(rq__shell *s)
 {
     erase_progress(&s->display);
     if (s->display.is_holding) print_held(&s->display);
-    (void)fflush(stdout);
+    (void)rq__display_written();
 }
 
 /* Raises Interrupt if the pager has ended, and once if standard output cannot be written. */
@@ -185,7 +210,7 @@ void rq__display_print(mrb_state *mrb, const char *text, size_t len)
         hold(c, text, len);
         return;
     }
-    (void)fwrite(text, 1, len, c->pager != NULL ? c->pager : stdout);
+    write_out(c->pager != NULL ? c->pager : stdout, text, len);
     if (c->pager != NULL) (void)fflush(c->pager);
     bool is_broken = ferror(c->pager != NULL ? c->pager : stdout) != 0;
     if (c->pager == NULL && is_broken && c->is_lost) return;

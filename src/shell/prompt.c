@@ -13,8 +13,10 @@
 #include <mruby/array.h>
 #include <mruby/class.h>
 #include <mruby/string.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,6 +33,7 @@
     X(el_gets)                                                                                     \
     X(el_line)                                                                                     \
     X(el_insertstr)                                                                                \
+    X(el_push)                                                                                     \
     X(el_source)                                                                                   \
     X(el_reset)                                                                                    \
     X(history_init)                                                                                \
@@ -144,12 +147,22 @@ static void show(mrb_value list, bool has_gap)
     (void)fflush(stdout);
 }
 
+/* Whether the Tab before the first word of a line indents pasted text: the rest of the text is waiting. */
+static bool is_indent(const char *before, size_t len)
+{
+    int waiting = 0;
+    for (size_t i = 0; i < len; i++)
+        if (before[i] != ' ' && before[i] != '\t') return false;
+    return ioctl(STDIN_FILENO, FIONREAD, &waiting) == 0 && waiting > 0;
+}
+
 static unsigned char complete(EditLine *e, int c)
 {
     rq__prompt *p = at_terminal;
     (void)c;
     const LineInfo *l = p->lib.el_line(e);
     size_t len = (size_t)(l->cursor - l->buffer), word = len;
+    if (is_indent(l->buffer, len)) return p->lib.el_insertstr(e, "\t") == 0 ? CC_REFRESH : CC_ERROR;
     while (word > 0 && in_word(l->buffer[word - 1]))
         word--;
     mrb_state *mrb = p->shell->mrb;
@@ -280,13 +293,65 @@ void rq__prompt_close(rq__prompt *p)
     free(p);
 }
 
+/* The number of the last signal: SIGCONT or SIGWINCH. */
+static volatile sig_atomic_t changed;
+
+/* The signal may come just before a read, which it does not interrupt then: it is repeated as SIGALRM until read_line has seen it. */
+static void on_change(int number)
+{
+    if (number != SIGALRM) changed = number;
+    if (changed != 0) (void)alarm(1);
+}
+
+/* The line that was begun, for el_push; without characters that are commands of libedit. */
+static void keep_typed(const rq__prompt *p, char *to, size_t size)
+{
+    const LineInfo *l = p->lib.el_line(p->line);
+    size_t len = (size_t)(l->lastchar - l->buffer);
+    to[0] = '\0';
+    if (len >= size) return;
+    for (size_t i = 0; i < len; i++)
+        if (iscntrl((unsigned char)l->buffer[i])) return;
+    memcpy(to, l->buffer, len);
+    to[len] = '\0';
+}
+
+/* Reads a line. After Ctrl-Z and fg the terminal has the modes of the program between, and after a change of its size libedit's
+ * columns are wrong: it begins anew with what was typed. Only here do these signals interrupt a system call. */
+static const char *read_line(rq__prompt *p, int *ret_count)
+{
+    const struct sigaction act = {.sa_handler = on_change};
+    struct sigaction continues, resizes, repeats;
+    const char *line;
+    char typed[4096] = "";
+    (void)sigaction(SIGCONT, &act, &continues);
+    (void)sigaction(SIGWINCH, &act, &resizes);
+    (void)sigaction(SIGALRM, &act, &repeats);
+    for (;;) {
+        changed = 0;
+        (void)alarm(0); /* after it, so that none interrupts the read without a change */
+        if (typed[0] != '\0') p->lib.el_push(p->line, typed);
+        line = p->lib.el_gets(p->line, ret_count);
+        if (line != NULL || changed == 0 || p->shell->interrupted) break;
+        keep_typed(p, typed, sizeof typed);
+        if (changed == SIGWINCH) fputs("\r\033[J", stdout);
+    }
+    (void)sigaction(SIGCONT, &continues, NULL);
+    (void)sigaction(SIGWINCH, &resizes, NULL);
+    changed = 0;
+    (void)alarm(0);
+    (void)sigaction(SIGALRM, &repeats, NULL);
+    /* A signal may have interrupted a write of libedit's. If the terminal is gone, the next write fails, too. */
+    clearerr(stdout);
+    return line;
+}
+
 const char *rq__prompt_line(rq__prompt *p, const char *prompt, bool *ret_interrupted)
 {
     int count = 0;
     snprintf(p->text, sizeof p->text, "%s", prompt);
     p->shell->interrupted = 0;
-    errno = 0;
-    const char *line = p->lib.el_gets(p->line, &count);
+    const char *line = read_line(p, &count);
     *ret_interrupted = p->shell->interrupted != 0;
     p->shell->interrupted = 0;
     if (*ret_interrupted) {

@@ -227,12 +227,6 @@ static fate take_exception(rq__shell *s, const rq_buf *statement, bool is_script
     return GO_ON;
 }
 
-/* Whether all output so far was written: a script must not end with 0 if its output was lost. */
-static bool is_written(void)
-{
-    return fflush(stdout) == 0 && !ferror(stdout);
-}
-
 static fate run(rq__shell *s, const rq_buf *statement, rq__parsed *parsed, bool is_script)
 {
     int arena = mrb_gc_arena_save(s->mrb);
@@ -245,7 +239,7 @@ static fate run(rq__shell *s, const rq_buf *statement, rq__parsed *parsed, bool 
     rq__statement_free_commands(s);
     (void)ask(s, "took", mrb_float_value(s->mrb, (double)(rq_client_now_ns() - begun) / 1e9));
     mrb_gc_arena_restore(s->mrb, arena);
-    return is_written() ? f : FAILED;
+    return rq__display_written() ? f : FAILED;
 }
 
 static fate wrong(rq__shell *s, const char *error, const rq_buf *statement, bool is_script)
@@ -375,7 +369,7 @@ static int run_session(rq__shell *s)
 {
     int code = run_sources(s);
     (void)ask(s, "run_endings", mrb_nil_value());
-    return is_written() || code != 0 ? code : 1;
+    return rq__display_written() || code != 0 ? code : 1;
 }
 
 static void clear(rq__shell *s)
@@ -391,6 +385,12 @@ static void clear(rq__shell *s)
     rq_buf_clear(&s->display.held);
 }
 
+/* In a locale of single bytes the prompt would drop all letters beyond ASCII that are typed or pasted. */
+static void set_locale(void)
+{
+    if (setlocale(LC_CTYPE, "") == NULL || MB_CUR_MAX == 1) (void)setlocale(LC_CTYPE, "C.UTF-8");
+}
+
 int rq_shell_run(const rq_shell_options *o)
 {
     rq__shell s = {.options = o};
@@ -399,7 +399,7 @@ int rq_shell_run(const rq_shell_options *o)
     const struct sigaction act = {.sa_handler = on_interrupt};
     if (isatty(STDIN_FILENO)) (void)sigaction(SIGINT, &act, NULL);
     (void)signal(SIGXFSZ, SIG_IGN); /* too long a file is an error of the write */
-    (void)setlocale(LC_CTYPE, "");
+    set_locale();
     if (start_ruby(&s)) code = run_session(&s);
     (void)fflush(stdout);
     clear(&s);

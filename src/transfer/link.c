@@ -19,14 +19,9 @@ RQ_COLD static rq_err fail_of(const rq_op_result *r, const char *table, rq_error
     return rq_fail(why, r->err, "table %s: %.*s", table, (int)len, (const char *)text.ptr);
 }
 
-rq_err rq__link_open(const rq_client_options *o, const char *table, rq__link *ret, rq_error *why)
+static rq_err open_table(rq__link *ret, rq_error *why)
 {
-    rq_client_options mine = *o;
-    *ret = (rq__link){.name = table};
-    if (mine.retries == 0) mine.retries = RETRIES;
-    mine.with_tags = true;
-    RQ_TRY(rq_client_open(&mine, &ret->client, why));
-    RQ_TRY(rq_client_table_open(ret->client, table, &ret->table, why));
+    RQ_TRY(rq_client_table_open(ret->client, ret->name, &ret->table, why));
     if (rq_op_new(ret->client, 0, ret, &ret->scan_op) != RQ_OK) return rq_no_memory(why);
     for (size_t i = 0; i < RQ_ARRAY_LEN(ret->batches); i++) {
         rq__batch *b = &ret->batches[i];
@@ -34,6 +29,22 @@ rq_err rq__link_open(const rq_client_options *o, const char *table, rq__link *re
         if (rq_op_new(ret->client, 0, b, &b->op) != RQ_OK) return rq_no_memory(why);
     }
     return RQ_OK;
+}
+
+rq_err rq__link_open(const rq_client_options *o, const char *table, rq__link *ret, rq_error *why)
+{
+    rq_client_options mine = *o;
+    *ret = (rq__link){.name = table};
+    if (mine.retries == 0) mine.retries = RETRIES;
+    mine.with_tags = true;
+    RQ_TRY(rq_client_open(&mine, &ret->client, why));
+    return open_table(ret, why);
+}
+
+rq_err rq__link_share(rq_client *c, const char *table, rq__link *ret, rq_error *why)
+{
+    *ret = (rq__link){.name = table, .client = c, .shares = true};
+    return open_table(ret, why);
 }
 
 rq_err rq__link_tools(const rq_client_options *o, const char *table, size_t size, void **ret,
@@ -46,11 +57,11 @@ rq_err rq__link_tools(const rq_client_options *o, const char *table, size_t size
 
 void rq__link_close(rq__link *l)
 {
-    if (l->client != NULL) rq_client_stop(l->client); /* ends what is on the wire */
+    if (l->client != NULL && !l->shares) rq_client_stop(l->client); /* ends what is on the wire */
     rq_op_free(l->scan_op);
     for (size_t i = 0; i < RQ_ARRAY_LEN(l->batches); i++)
         rq_op_free(l->batches[i].op);
-    rq_client_close(l->client);
+    if (!l->shares) rq_client_close(l->client);
     *l = (rq__link){0};
 }
 

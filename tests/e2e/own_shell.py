@@ -310,6 +310,46 @@ def memory_and_folder(folder):
     return None if "value=v" in seen else "a server does not have the row"
 
 
+def folder_in_memory(shell_process):
+    """The folder of memory: of a process that has opened it."""
+    for at in pathlib.Path(f"/proc/{shell_process.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if re.search(r"/rorqual-shell-\w{6}$", os.readlink(at)):
+                return pathlib.Path(os.readlink(at))
+    raise AssertionError("no folder in memory")
+
+
+def a_killed_shell_leaves_no_memory(_):
+    """The next shell removes the folder, and not those of shells that run."""
+    processes = []
+    try:
+        for _i in range(2):
+            processes.append(subprocess.Popen([BINARY, "shell", "-n", "memory:"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            processes[-1].stdin.write("create 't', 'f'; puts 'ready'\n")
+            processes[-1].stdin.flush()
+            while "ready" not in (line := processes[-1].stdout.readline()):
+                if not line:
+                    return "a shell has ended"
+        running, killed = processes
+        folders = [folder_in_memory(process) for process in processes]
+        killed.kill()
+        killed.wait()
+        begun = time.monotonic()
+        while folders[1].exists() and time.monotonic() < begun + DEADLINE:  # another shell may be removing it
+            if "=> 0" not in shell("-n", "memory:", text="list.length\n").stdout:
+                return "a third shell fails"
+        if folders[1].exists():
+            return f"{folders[1]} is left"
+        said, _err = running.communicate("put 't', 'r', 'f:q', 'v'; flush 't'; puts count('t')\n")
+        if running.returncode != 0 or not re.search("(?m)^1$", said):
+            return f"the shell that runs: {said}"
+        return f"{folders[0]} is left" if folders[0].exists() else None
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
 def scans_that_are_left_are_closed(folder):
     """A block on a scan ends by break, return, throw or an exception; no scanner stays open on the server."""
     server = Server(folder / "left", folder / "left.log", "--http", "127.0.0.1:0")
@@ -940,7 +980,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, messages_of_calls, malformed_messages_are_refused, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, what_takes_too_much_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, times_of_other_zones, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, changes_without_cells_are_refused, groups_of_servers, commands_ask_for_the_parts_of_the_status_that_they_show,
+        for test in (memory_and_folder, a_killed_shell_leaves_no_memory, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, messages_of_calls, malformed_messages_are_refused, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, what_takes_too_much_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, times_of_other_zones, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, changes_without_cells_are_refused, groups_of_servers, commands_ask_for_the_parts_of_the_status_that_they_show,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_load.TESTS, *shell_tables.TESTS, *shell_scripts.TESTS, *shell_files.TESTS, *shell_slow.TESTS, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

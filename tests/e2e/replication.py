@@ -9,6 +9,7 @@ long, a full disk.
 
 Ends with 'N passed, N failed'.
 """
+import difflib
 import os
 import pathlib
 import subprocess
@@ -19,6 +20,7 @@ import time
 
 import disk_full
 import hbase
+import replication_peers as peers
 from hbase import Refused, fields, number, text
 from rorqual import ROOT, Report, Server, free_ports
 
@@ -292,6 +294,14 @@ def tables_and_families_are_chosen(w):
     a.peer("RemoveReplicationPeer", "u")
 
 
+def peers_that_the_shell_chooses_get_what_it_says(w):
+    peers.make_tables(w.a)
+    peers.make_tables(w.b)
+    session = peers.Session(peers.ours(w.a.server.zk), w.folder / "peers", {}, w.b.key, peers.STEPS)
+    seen, _ = peers.steps_of(w.a, w.b, session, eventually, "own", peers.STEPS)
+    peers.check("our shell", seen)
+
+
 def a_missing_table_blocks_until_it_is_there(w):
     a, b = w.a, w.b
     a.client.create("late", SCOPED)
@@ -538,6 +548,25 @@ def hbase_to_rorqual_and_back_under_kills(w):
         assert counters.get("GOODROWS") == len(rows) and len(counters) == 1, f"{what} VerifyReplication: {counters}"
 
 
+def both_shells_choose_alike_on_both_servers(w):
+    """Four sessions: our shell and the official one, on HBase and on Rorqual, each of which replicates to the other."""
+    other, a = w.other, w.a
+    outputs = {}
+    for node in (other, a):
+        peers.make_tables(node)
+    for source, sink, ports, home in ((other, a, other.hbase.ports, other.hbase.folder), (a, other, ports_of(a), w.folder / "official")):
+        zk = f"127.0.0.1:{ports['ZK_PORT']}"
+        for shell, command in (("own", peers.ours(zk)), ("official", [SCRIPT, "shell", home])):
+            name = f"{shell}-on-{'hbase' if source is other else 'rorqual'}"
+            session = peers.Session(command, w.folder / name, ports, sink.key, peers.STEPS)
+            seen, outputs[name] = peers.steps_of(source, sink, session, eventually, name, peers.STEPS)
+            peers.check(name, seen)
+            peers.clear_steps(source)
+    first, *rest = outputs
+    for name in rest:
+        assert outputs[name] == outputs[first], f"{name} and {first}: " + "\n".join(difflib.unified_diff(outputs[first], outputs[name], lineterm="", n=1))
+
+
 def both_write_the_same_rows(w):
     other, a = w.other, w.a
     for i in range(300):
@@ -568,10 +597,10 @@ def bulk_loads_of_hbase_arrive(w):
     eventually(lambda: a.rows("bulk") == other.rows("bulk"), "the loaded rows")
 
 
-WITH_HBASE = [hbase_to_rorqual_and_back_under_kills, both_write_the_same_rows, bulk_loads_of_hbase_arrive]
+WITH_HBASE = [both_shells_choose_alike_on_both_servers, hbase_to_rorqual_and_back_under_kills, both_write_the_same_rows, bulk_loads_of_hbase_arrive]
 ALONE = [peers_are_changed_and_refused_as_by_hbase, puts_deletes_and_increments_arrive,
          a_disabled_peer_gets_everything_later, kills_of_either_side_lose_nothing, the_lag_behind_a_peer_that_is_away_is_told, two_masters_do_not_send_in_circles,
-         tables_and_families_are_chosen, a_missing_table_blocks_until_it_is_there, a_log_that_grows_too_long_is_given_up]
+         tables_and_families_are_chosen, peers_that_the_shell_chooses_get_what_it_says, a_missing_table_blocks_until_it_is_there, a_log_that_grows_too_long_is_given_up]
 
 
 def main():

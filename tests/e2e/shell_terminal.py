@@ -13,6 +13,7 @@ import itertools
 import os
 import pathlib
 import re
+import select
 import shlex
 import subprocess
 import sys
@@ -346,7 +347,85 @@ def hints(folder):
     return f"hints in a pipe: {piped}" if any(shown in piped for _, shown in cases) else None
 
 
-TESTS = [captures, colours, pager, interrupted, other_ways, completed, hints, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
+def typed(environment, *texts):
+    """What a shell prints at a prompt to which each of the texts is sent at once, as a terminal sends pasted text: the first after
+    the prompt, each other one after the answer to the one before. [(text, the answer's end)]"""
+    ours, theirs = os.openpty()
+    process = subprocess.Popen([BINARY, "shell", "memory:"], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+                               env={**os.environ, "TERM": "xterm", "NO_COLOR": "1", **environment})
+    os.close(theirs)
+    seen = b""
+    try:
+        for text, answer in [("", "hbase:001:0> "), *texts]:
+            begin = len(seen)
+            os.write(ours, text.encode())
+            while answer.encode() not in seen[begin:]:
+                if not select.select([ours], [], [], 300)[0]:
+                    raise AssertionError(f"no {answer!r} after {text!r}: {seen!r}")
+                seen += os.read(ours, 65536)
+        os.write(ours, b"exit\r")
+        while True:
+            seen += os.read(ours, 65536)
+    except OSError:  # the shell has ended
+        return seen.decode(errors="backslashreplace")
+    finally:
+        process.terminate()
+        process.wait()
+        os.close(ours)
+
+
+def pasted_tabs_indent(folder):
+    """They do not complete words, which would put the list of all commands into the middle of a pasted script."""
+    try:
+        seen = typed({"HOME": folder}, ("[1,\r\t2].each { |x|\r\t \tputs x * 21\r}\r", "=> [1, 2]"))
+    except AssertionError as e:
+        return str(e)
+    return None if "\n42\r" in seen and "alter_async" not in seen else seen
+
+
+def any_locale_has_letters(folder):
+    """Without a locale, as over ssh or in a container, letters beyond ASCII are typed all the same."""
+    try:
+        seen = typed({"HOME": folder, "LC_ALL": "C"}, ("'\u00e9\u4e16'.bytes\r", "=> ["))
+    except AssertionError as e:
+        return str(e)
+    return None if "=> [195, 169, 228, 184, 150]" in seen else seen
+
+
+def suspended(folder):
+    """After Ctrl-Z and fg a line is edited as before: what was typed is still there, and what is typed is shown once."""
+    terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder, "PS1": "ready> "}, "bash", "--norc", "--noprofile", "-i", lines=24)
+    try:
+        steps(terminal, [([], "ready>"), ([shlex.join([str(BINARY), "shell", "memory:"]), "Enter"], "hbase:001:0>"), (["3 *"], "hbase:001:0> 3 *"), (["C-z"], "Stopped"),
+                         (["fg", "Enter"], re.compile(r"(?s)Stopped.*hbase:001:0> 3 \*")), ([" 14", "Enter"], "=> 42"), ([], "hbase:002:0>")])
+        screen = terminal.screen()
+        return None if screen.count("3 * 14") == 1 else screen
+    except AssertionError as e:
+        return str(e)
+    finally:
+        terminal.close()
+
+
+def resized(folder):
+    """A line that is being typed when the terminal becomes narrower is drawn for the new width."""
+    terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder}, BINARY, "shell", "memory:", lines=24)
+    words = " ".join(f"word{i}," for i in range(12))
+    try:
+        steps(terminal, [([], "hbase:001:0>"), (["["], "hbase:001:0> [")])
+        terminal.tmux("resize-window", "-t", terminal.name, "-x", "40", "-y", "24")
+        terminal.type(words)
+        steps(terminal, [([], re.compile("word11,"))])
+        terminal.type("C-u", "6 * 7", "Enter")
+        steps(terminal, [([], "=> 42"), ([], "hbase:002:0>")])
+        screen = terminal.screen()
+        return screen if "word" in screen else None
+    except AssertionError as e:
+        return str(e)
+    finally:
+        terminal.close()
+
+
+TESTS = [suspended, resized, pasted_tabs_indent, any_locale_has_letters, captures, colours, pager, interrupted, other_ways, completed, hints, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
 
 
 def main():

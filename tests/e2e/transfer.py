@@ -22,6 +22,7 @@ import time
 
 import hbase
 import transfer_bulk
+from hbase import number, text
 from rorqual import BINARY, Report
 from transfer_bulk import BULK, tsv_of
 from transfer_world import DEADLINE, MAPREDUCE, ROWS, World, expect, killed_amid, lines_of, shell
@@ -476,6 +477,24 @@ def canary_and_split(w):
     expect(w.run("canary", f"{table}_new"), "8 regions, 0 failed")
 
 
+def the_canary_sees_regions_without_a_server(w):
+    """As HBase's Canary does. A table all of whose regions have none is enabled all the same; a disabled one is not looked at."""
+    part, whole, disabled = w.table(splits=(b"m",)), w.table(splits=()), w.table(splits=())
+    first, last, only = (w.client.regions(t)[at][1] for t, at in ((part, 0), (part, 1), (whole, 0)))
+    for name in (last, only):
+        w.client.master.call("UnassignRegion", text(1, hbase.region(name)) + number(2, 0))
+    shell(w, f"disable '{disabled}'")
+    out = w.run("canary", part, code=1)
+    expect(out, f"ok\t{first.decode()}", f"FAILED\t{last.decode()}", "2 regions, 1 failed")
+    out = w.run("canary", code=1)
+    expect(out, f"FAILED\t{last.decode()}", f"FAILED\t{only.decode()}")
+    assert disabled not in out, out
+    expect(w.run("canary", disabled, code=1), f"FAILED\t{disabled}", "not enabled")
+    for name in (last, only):
+        w.client.master.call("AssignRegion", text(1, hbase.region(name)))
+    expect(w.run("canary", part, whole), "3 regions, 0 failed")
+
+
 # ---- HBase's own tools
 
 
@@ -533,7 +552,7 @@ ALONE = [every_format_gives_the_table_back, raw_exports_keep_deletes, options_of
          line_ends_are_those_of_hadoop, a_killed_export_goes_on, a_killed_import_goes_on, a_killed_copy_goes_on, a_copy_that_has_copied_nothing_leaves_nothing, tags_are_kept,
          a_region_without_a_server_is_waited_for, two_at_once_are_refused, a_rate_is_kept, a_full_disk_loses_nothing, lost_output_is_a_failure, damaged_sequence_files_are_named,
          wrong_names_are_refused, what_fails_leaves_no_folder, the_progress_of_a_file_does_not_disturb_its_folder, a_load_that_has_sent_rows_keeps_its_progress, tables_without_rows, counts, rows_in_parts_are_counted_once,
-         a_long_filter_ends_no_call, copies, differences_are_found, canary_and_split]
+         a_long_filter_ends_no_call, copies, differences_are_found, canary_and_split, the_canary_sees_regions_without_a_server]
 WITH_JAVA = [hbase_imports_our_export, we_import_exports_of_hbase, importtsv_and_ours_agree, hashes_of_hbase_and_ours_agree,
              hbase_loads_our_hfiles]
 

@@ -258,6 +258,20 @@ def a_dropped_table_loses_its_quotas(world):
     assert not world.client.data.get(quota, b"t.dropped")
 
 
+def a_dropped_namespace_loses_its_quotas(world):
+    """A later namespace of the name does not inherit them. HBASE: MasterQuotasObserver.postDeleteNamespace"""
+    def change(method, what):
+        ids = number(2, hbase.nonce()) + number(3, hbase.nonce())
+        world.client.procedure(world.client.master.call(method, text(1, what) + ids)[1][0])
+    change("CreateNamespace", text(1, b"fleeting"))
+    world.set(text(3, b"fleeting") + throttle(WRITES, 1, DAYS))
+    world.set(text(3, b"fleeting") + space(5, NO_WRITES))
+    quota = world.client.regions("hbase:quota")[0][1]
+    assert world.client.data.get(quota, b"n.fleeting")
+    change("DeleteNamespace", b"fleeting")
+    assert not world.client.data.get(quota, b"n.fleeting")
+
+
 def quotas_survive_a_kill(world):
     name = world.table("killed")
     world.set(table("killed") + throttle(WRITES, 1, DAYS))
@@ -411,7 +425,7 @@ TESTS = [
     a_user_is_throttled_on_all_tables_or_one, a_bypass_leaves_a_user_with_his_own_quotas, the_server_and_namespaces_are_throttled,
     system_tables_are_not_throttled, a_multi_fails_by_region, an_open_scanner_goes_on_after_a_refusal,
     throttles_are_switched_off_and_on, quotas_beyond_are_lent_by_the_server, wrong_requests_are_refused,
-    a_dropped_table_loses_its_quotas, quotas_survive_a_kill, a_namespace_bounds_its_regions, space_is_limited, snapshots_count_for_their_table, a_table_is_disabled_for_its_space,
+    a_dropped_table_loses_its_quotas, a_dropped_namespace_loses_its_quotas, quotas_survive_a_kill, a_namespace_bounds_its_regions, space_is_limited, snapshots_count_for_their_table, a_table_is_disabled_for_its_space,
 ]
 
 if __name__ == "__main__":

@@ -188,6 +188,41 @@ static void the_longest_names_work(void **state)
     world_clear(&w);
 }
 
+/* A start writes the places of all regions. Here each of their rows has 150 kB, as many as thousands of ordinary regions; a record
+ * of the log has at most 16 MB. */
+static void rows_of_all_regions_need_not_fit_into_a_record(void **state)
+{
+    enum { TABLES = 3, KEYS = 40, KEY_LEN = 30000 };
+    (void)state;
+    world w;
+    rq_arena a = {0};
+    rq_slice keys[KEYS];
+    setup(&w);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    assert_int_equal(rq_config_set_pair(w.config, "rorqual.memory=256m", NULL), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    for (size_t i = 0; i < KEYS; i++) {
+        uint8_t *key = rq_arena_alloc(&a, KEY_LEN);
+        assert_non_null(key);
+        memset(key, 'a' + (int)(i % 26), KEY_LEN);
+        key[KEY_LEN - 1] = (uint8_t)('a' + i / 26);
+        keys[i] = rq_slice_of(key, KEY_LEN);
+    }
+    for (size_t i = 0; i < TABLES; i++) {
+        const char name[] = {'t', (char)('0' + i), '\0'};
+        assert_int_equal(world_create_at(&w, name, "f", keys, KEYS), RQ_OK);
+    }
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_put(&w, "t2", "zz", "f"), RQ_OK);
+    char *faults = world_check(&w);
+    assert_string_equal(faults, "");
+    free(faults);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+    rq_arena_clear(&a);
+}
+
 /* The clone's name is part of its back references' names. Its failure leaves no table and no folder. */
 static void a_clone_whose_back_references_are_too_long_is_undone(void **state)
 {
@@ -347,6 +382,7 @@ int main(void)
         cmocka_unit_test(a_name_that_no_folder_can_have_is_refused),
         cmocka_unit_test(a_long_id_of_a_peer_is_refused),
         cmocka_unit_test(the_longest_names_work),
+        cmocka_unit_test(rows_of_all_regions_need_not_fit_into_a_record),
         cmocka_unit_test(a_clone_whose_back_references_are_too_long_is_undone),
         cmocka_unit_test(results_keep_no_long_text),
     };

@@ -183,6 +183,101 @@ static void a_repair_leaves_what_clones_and_snapshots_need(void **state)
     end(w);
 }
 
+/* Each region's row has more than 100 kB, so the rows are written in two parts. */
+enum { KEYS = 26, KEY_LEN = 30000 };
+
+static void make_long_keys(rq_arena *a, rq_slice keys[KEYS])
+{
+    for (size_t i = 0; i < KEYS; i++) {
+        uint8_t *key = rq_arena_alloc(a, KEY_LEN);
+        assert_non_null(key);
+        memset(key, 'a' + (int)i, KEY_LEN);
+        keys[i] = rq_slice_of(key, KEY_LEN);
+    }
+}
+
+/* Ends the recovery at one call after the other, with a power cut; the next one goes on. Returns the number of cuts. */
+static unsigned recover_with_cuts(world *w)
+{
+    reports t = {0};
+    const rq_recover_options o = {.act = true, .report = count_report, .ctx = &t};
+    rq_recover_result r;
+    unsigned cuts = 0;
+    for (uint64_t calls = 40;; calls += calls / 8) {
+        rq_sim_cut_at(w->sim, rq_sim_calls(w->sim) + calls);
+        rq_err rc = rq_recover(w->env, &o, &r, &w->why);
+        if (!rq_sim_is_cut(w->sim)) {
+            rq_sim_cut_at(w->sim, 0);
+            OK(rc);
+            return cuts;
+        }
+        rq_sim_restart(w->sim);
+        w->env = rq_sim_env(w->sim);
+        cuts++;
+    }
+}
+
+/* The rows of all regions but the last are lost. */
+static void begin_without_rows(world *w)
+{
+    rq_arena a = {0};
+    rq_slice keys[KEYS];
+    char *names[KEYS];
+    make_long_keys(&a, keys);
+    world_init(w, unit_seed(), NULL);
+    w->env->log->level = RQ_LOG_ERROR + 1;
+    OK(world_open(w));
+    OK(world_create_at(w, "t", "f", keys, KEYS));
+    OK(world_put(w, "t", "a", "f"));
+    OK(world_put(w, "t", "z", "f"));
+    OK(world_table(w, RQ_DDL_FLUSH_TABLE, "t"));
+    for (size_t i = 0; i < KEYS; i++) {
+        const char row[] = {(char)('a' + i), '\0'};
+        names[i] = world_region_name(w, "t", row);
+    }
+    for (size_t i = 0; i < KEYS; i++) {
+        forget(w, names[i]);
+        free(names[i]);
+    }
+    OK(world_close(w, true));
+    rq_arena_clear(&a);
+}
+
+static void check_rows(world *w)
+{
+    rq_epoch_member m = {0};
+    OK(world_open(w));
+    rq_epoch_pin(w->env->epoch, &m);
+    const rq_catalog_table *t = rq_catalog_table_find(w->catalog, rq_slice_cstr("t"));
+    assert_non_null(t);
+    assert_int_equal(t->region_count, KEYS + 1);
+    rq_epoch_unpin(w->env->epoch, &m);
+    char *faults = world_check(w);
+    assert_string_equal(faults, "");
+    free(faults);
+    end(w);
+}
+
+static void rows_are_written_in_parts(void **state)
+{
+    (void)state;
+    world own, *w = &own;
+    begin_without_rows(w);
+    (void)recover(w);
+    check_rows(w);
+}
+
+static void a_recovery_that_is_cut_goes_on(void **state)
+{
+    (void)state;
+    world own, *w = &own;
+    begin_without_rows(w);
+    assert_true(recover_with_cuts(w) > 10);
+    reports again = recover(w);
+    assert_int_equal(again.aside + again.notes, 0);
+    check_rows(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +286,8 @@ int main(void)
         cmocka_unit_test(a_region_of_a_snapshot_stays),
         cmocka_unit_test(a_region_that_cannot_be_read_stays_likewise),
         cmocka_unit_test(a_repair_leaves_what_clones_and_snapshots_need),
+        cmocka_unit_test(rows_are_written_in_parts),
+        cmocka_unit_test(a_recovery_that_is_cut_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

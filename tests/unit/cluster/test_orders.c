@@ -4,6 +4,7 @@
 #include "world.h"
 
 #include "base/random.h"
+#include "cluster/load.h"
 #include "cluster/orders.h"
 #include "cluster/remote.h"
 #include "cluster/wire.h"
@@ -487,6 +488,17 @@ static rq_err report_load(fixture *f, const rq_server_name *from, uint32_t mb)
     region.region_specifier = &spec;
     region.has_storefile_size_mb = true;
     region.storefile_size_mb = mb;
+    region.store_uncompressed_size_mb = region.region_size_mb = 2 * mb;
+    region.root_index_size_kb = region.total_static_index_size_kb = 3 * mb;
+    region.total_static_bloom_size_kb = 4 * mb;
+    region.total_compacting_kvs = region.current_compacted_kvs = 5 * mb;
+    region.filtered_read_requests_count = 6 * mb;
+    region.last_major_compaction_ts = 1700000000000 + mb;
+    region.has_store_uncompressed_size_mb = region.has_region_size_mb = true;
+    region.has_root_index_size_kb = region.has_total_static_index_size_kb = true;
+    region.has_total_static_bloom_size_kb = region.has_total_compacting_kvs = true;
+    region.has_current_compacted_kvs = region.has_filtered_read_requests_count = true;
+    region.has_last_major_compaction_ts = true;
     load.has_number_of_requests = load.has_used_heap_mb = true;
     load.number_of_requests = 10 * mb;
     load.used_heap_mb = 100 * mb;
@@ -497,6 +509,23 @@ static rq_err report_load(fixture *f, const rq_server_name *from, uint32_t mb)
     f->w.why = (rq_error){0};
     size_t len = pb__region_server_report_request__pack(&m, bytes);
     return rq_remote_server_report(f->remote, f->from, rq_slice_of(bytes, len), &f->w.why);
+}
+
+/* The master passes on what the server has said, in its answer to GetClusterStatus. */
+static void assert_passed_on(fixture *f, const rq_region_load *load, uint32_t mb)
+{
+    const Pb__RegionLoad *m = rq_reported_load_message(&f->arena, &f->info, load);
+    assert_non_null(m);
+    assert_int_equal(m->storefile_size_mb, mb);
+    assert_int_equal(m->store_uncompressed_size_mb, 2 * mb);
+    assert_int_equal(m->region_size_mb, 2 * mb);
+    assert_int_equal(m->root_index_size_kb, 3 * mb);
+    assert_int_equal(m->total_static_index_size_kb, 3 * mb);
+    assert_int_equal(m->total_static_bloom_size_kb, 4 * mb);
+    assert_int_equal(m->total_compacting_kvs, 5 * mb);
+    assert_int_equal(m->current_compacted_kvs, 5 * mb);
+    assert_int_equal(m->filtered_read_requests_count, 6 * mb);
+    assert_int_equal(m->last_major_compaction_ts, 1700000000000 + mb);
 }
 
 static void loads_are_those_of_the_last_report(void **state)
@@ -521,6 +550,7 @@ static void loads_are_those_of_the_last_report(void **state)
     OK(report_load(f, self, 9));
     assert_true(calls.load(calls.ctx, self, &f->info, &load));
     assert_int_equal(load.storefile_bytes, 9 << 20);
+    assert_passed_on(f, &load, 9);
     rq_remote_server_down(f->remote, self);
     assert_false(calls.server_load(calls.ctx, self, &server));
     assert_false(calls.load(calls.ctx, self, &f->info, &load));

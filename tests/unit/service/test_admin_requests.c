@@ -128,6 +128,18 @@ static void a_table_state_without_a_name_is_refused(void **state)
     }
 }
 
+/* HBASE: TableStateManager.getTableState */
+static void an_unknown_table_has_no_state(void **state)
+{
+    fixture *f = *state;
+    Pb__TableName none = table_name("none");
+    Pb__GetTableStateRequest get = PB__GET_TABLE_STATE_REQUEST__INIT;
+    get.table_name = &none;
+    assert_string_equal(send(f, SERVICE_MASTER, "GetTableState", &get.base),
+                        "org.apache.hadoop.hbase.TableNotFoundException");
+    assert_non_null(strstr(f->text, "No state found for none"));
+}
+
 static void a_quota_with_a_policy_without_a_name_is_refused(void **state)
 {
     fixture *f = *state;
@@ -678,6 +690,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_table_state_without_a_name_is_refused),
+        TEST(an_unknown_table_has_no_state),
         TEST(a_quota_with_a_policy_without_a_name_is_refused),
         TEST(descriptors_of_a_table_that_is_named_often_have_a_limit),
         TEST(long_lists_of_tables_are_walked_elsewhere),
