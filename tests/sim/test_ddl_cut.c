@@ -351,7 +351,8 @@ static void run_reference(uint64_t seed, reference *ref)
 /* An error: the seed, the cut, and the reason. */
 typedef struct verdict {
     uint64_t seed, cut;
-    size_t done; /* changes acknowledged before the cut */
+    size_t done;      /* changes acknowledged before the cut */
+    bool call_failed; /* one, before a kill */
     bool good;
     char text[8192];
 } verdict;
@@ -438,13 +439,16 @@ static void check_agreement(world *w, const char *when, verdict *v)
 
 static void note_problem(void *ctx, rq_finding level, const char *place, const char *text)
 {
+    verdict *v = ctx;
+    /* A write of a header's copy that failed half-way leaves it damaged until the file is used again. */
+    if (v->call_failed && strstr(text, "this copy of the header is damaged") != NULL) return;
 #ifdef RQ_CUT_HANDS /* about the region whose row was removed, and */
     if (strstr(text, "without a row in hbase:meta") != NULL ||
         strstr(text, "a hole between") != NULL ||
         strstr(text, "the other one is used") != NULL) /* about a log that a start was creating */
         return;
 #endif
-    if (level == RQ_FINDING_PROBLEM) wrong(ctx, "fsck: %s: %s", place, text);
+    if (level == RQ_FINDING_PROBLEM) wrong(v, "fsck: %s: %s", place, text);
 }
 
 /* fsck must find no problem in the folder after a power cut. */
@@ -520,8 +524,8 @@ static void cut_once(uint64_t seed, uint64_t cut, bool ignore_sync, const refere
     world_init(&w, seed, &options);
     rq_sim_cut_at(w.sim, cut);
     /* Before a kill a call may have failed, perhaps a sync: what it left may exist in the page cache only. */
-    if (only_killed && cut > 8 && cut / 2 % 2 == 0)
-        rq_sim_fail_at(w.sim, cut - 1 - cut % 7, RQ_E_IO);
+    v->call_failed = only_killed && cut > 8 && cut / 2 % 2 == 0;
+    if (v->call_failed) rq_sim_fail_at(w.sim, cut - 1 - cut % 7, RQ_E_IO);
     bool opened = world_open(&w) == RQ_OK, is_new = false;
     while (opened && v->done < STEPS && script[v->done].run(&w) == RQ_OK)
         v->done++;
