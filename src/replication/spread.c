@@ -18,13 +18,13 @@
 #define WINDOW_BYTES ((size_t)1 << 20)
 #define WINDOW_EDITS 1024
 #define WINDOW_TABLES 64
-#define COPIES 3                       /* of a window's cells: in the part, connection and socket */
+#define COPIES 3                       /* of a window's cells: in part, connection, socket */
 #define KEY_BYTES 128                  /* of an encoded entry, at most, without table and clusters */
 #define CLUSTER_BYTES 24               /* of an encoded cluster id, at most */
 #define LIMIT_NS UINT64_C(10000000000) /* HBASE: replication.sink.client.ops.timeout */
 #define PAUSE_NS UINT64_C(100000000)   /* HBASE: hbase.client.pause */
 #define PAUSE_NS_MAX UINT64_C(1000000000)
-#define IDLE_MAX 5 /* the number of jobs that service/blocking.c runs at a time (THREADS_OF_METHOD) */
+#define IDLE_MAX 5 /* jobs that run at a time: THREADS_OF_METHOD of service/blocking.c */
 
 /* Field numbers of proto/admin.proto and proto/wal.proto. */
 enum { REQUEST_ENTRY = 1, ENTRY_KEY = 1, ENTRY_CELLS = 3 };
@@ -490,7 +490,7 @@ static rq_err apply_window(job *j)
         rc = attempt(j, rq__places_now_ns());
     }
     if (rc != RQ_E_AGAIN) return rc;
-    RQ_ASSERT(j->last.code != RQ_OK); /* a job with mutations that are not applied must not succeed */
+    RQ_ASSERT(j->last.code != RQ_OK); /* a job must not succeed before all is applied */
     return give_up(j, j->last.code, &j->last);
 }
 

@@ -34,7 +34,7 @@ typedef struct rq_spread_part {
 } rq_spread_part;
 
 typedef struct rq_spread_options {
-    const char *bootstrap; /* HOST:PORT of a server of this cluster, where clients begin; borrowed */
+    const char *bootstrap; /* HOST:PORT of a server of this cluster, for the clients; borrowed */
     /* How many jobs may wait between two attempts at a time; less than the number of threads that run jobs. */
     size_t waiting_max;
     /* Sends the part. Calls rq_spread_sent once, when the part is durably applied or has failed, on any thread, perhaps
