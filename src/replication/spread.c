@@ -19,7 +19,7 @@
 #define WINDOW_EDITS 1024
 #define WINDOW_TABLES 64
 #define COPIES 3                       /* of a window's cells: in part, connection, socket */
-#define KEY_BYTES 128                  /* of an encoded entry, at most, without table and clusters */
+#define KEY_BYTES 128                  /* of an encoded entry without table and clusters */
 #define CLUSTER_BYTES 24               /* of an encoded cluster id, at most */
 #define LIMIT_NS UINT64_C(10000000000) /* HBASE: replication.sink.client.ops.timeout */
 #define PAUSE_NS UINT64_C(100000000)   /* HBASE: hbase.client.pause */
