@@ -13,7 +13,7 @@
  * it. */
 Pb__RegionLoad *rq_reported_load_message(rq_arena *arena, const rq_region_info *info,
                                          const rq_region_load *load);
-/* The figures of such a message, in its precision. */
+/* The reverse of rq_reported_load_message: reads the figures, which are rounded to KB and MB. */
 void rq__reported_load(const Pb__RegionLoad *m, rq_region_load *ret);
 /* For an open region of this process. */
 Pb__RegionLoad *rq_region_load_message(rq_arena *arena, const rq_region_info *info,

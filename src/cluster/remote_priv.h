@@ -37,7 +37,8 @@ typedef struct rq__server {
     bool is_forgotten; /* a dead server: rq_region_calls.dead does not list it any more */
 } rq__server;
 
-/* Servers, the newest first, also found by their address: a status looks up the server of every region. */
+/* A list of servers, the newest first, with a hash table by address: a cluster status looks up the server of every
+ * region. */
 typedef struct rq__servers {
     rq__server *first;
     rq__server *buckets[RQ__SERVER_BUCKETS]; /* the newest first */
@@ -50,7 +51,7 @@ struct rq_remote {
     struct rq__pending *buckets[RQ__REMOTE_BUCKETS];
     struct rq__message *messages;
     rq__servers up;
-    rq__servers dead; /* the latest of each address */
+    rq__servers dead; /* the latest dead server of each address */
     rq__draining *draining;
     rq_log_limit not_running; /* lines about servers to decommission */
     size_t server_count;

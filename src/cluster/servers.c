@@ -27,7 +27,7 @@ static bool same_address(const rq_server_name *a, const rq_server_name *b)
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-/* The latest that was added. */
+/* The server with this address that was added last. */
 static rq__server *find_address(const rq__servers *t, const rq_server_name *name)
 {
     rq__server *s = t->buckets[bucket_of(name)];

@@ -122,8 +122,8 @@ typedef struct rq__failures {
 RQ_NODISCARD
 rq_err rq__failures_add(rq__failures *f, rq_arena *arena, const rq_catalog_region *r);
 void rq__failures_put(rq__text *t, const rq__failures *f);
-/* A row of `size` bytes for each table of the catalog, in the arena. `add` fills a zeroed row; it runs in a section of the
- * epoch. */
+/* Makes a row of `size` bytes for each table of the catalog, in the arena. `add` fills a zeroed row; it runs in a read
+ * section of the epoch. */
 RQ_NODISCARD
 rq_err rq__table_rows(const rq_http_sources *from, rq_arena *arena, size_t size,
                       rq_err (*add)(void *ctx, const rq_catalog_table *t, void *row), void *ctx,

@@ -11,8 +11,8 @@
  *
  * A stream's part of the load is estimated by its part of the loop's reads and bytes. A stream does
  * not move back for the same reason: a loop gives streams away above BUSY, and two loops are merged
- * only if they are below GATHER together. Only the streams that worked in the window are looked at: a loop may have 100,000 idle
- * ones.
+ * only if they are below GATHER together. Streams to send away are chosen among those that worked in the window: a loop
+ * may have 100,000 idle streams.
  */
 #include "net/loop_priv.h"
 

@@ -111,13 +111,13 @@ struct rq_loop {
     rq_loop_timer *timers; /* the soonest; timers.h */
     rq_loop_timer sweep;
     rq_stream_walk sweep_walk;
-    bool sweeps;                    /* `sweep_walk` is under way */
-    bool sweeps_again, sweeps_soon; /* the next one follows; it follows soon */
+    bool sweeps;                    /* `sweep_walk` is in progress */
+    bool sweeps_again, sweeps_soon; /* another sweep is needed; needed soon */
     rq_loop_timer held;             /* when output that is held is tried again (answers.h) */
 
     rq_stream *streams;       /* all streams, for sweep and stop */
     rq_stream *dirty;         /* streams with new output, the newest first */
-    rq_stream_walk *walks;    /* under way */
+    rq_stream_walk *walks;    /* in progress */
     rq_stream *leaving;       /* requested to move to another loop, but still busy */
     rq_loop_timer move_timer; /* when it fires, the streams in `leaving` stay */
     rq_load load;
@@ -237,7 +237,7 @@ struct rq_stream {
     rq_task turn;            /* deferred read */
     unsigned work;           /* reads and pages … */
     unsigned work_window;    /* … in this window of its loop */
-    bool has_worked;         /* it is in its loop's load.worked, a list */
+    bool has_worked;         /* it is in its loop's list load.worked */
     rq_stream *next_worked, *prev_worked;
     unsigned trial; /* that sent it here; 0: none */
     bool nameless;  /* accepted, and rq_stream_named was not called */
@@ -357,7 +357,7 @@ void rq__stream_stay(rq_stream *s);
 
 /* Counts work: `work` reads and pages. */
 void rq__stream_worked(rq_stream *s, unsigned work);
-/* The stream leaves its loop. */
+/* Removes the stream, which leaves its loop, from the loop's list of streams that worked. */
 void rq__stream_unlist_worked(rq_stream *s);
 /* Counts bytes read or written. */
 static inline void rq__stream_carried(rq_stream *s, size_t bytes)

@@ -776,7 +776,7 @@ static void sweep_end(rq_stream_walk *w)
 void rq__loop_sweep(rq_loop_timer *t)
 {
     rq_loop *loop = RQ_CONTAINER_OF(t, rq_loop, sweep);
-    if (loop->sweeps) { /* the last one has not ended */
+    if (loop->sweeps) { /* the last sweep has not ended */
         rq_loop_timer_arm(loop, t, END_SWEEP_NS);
         return;
     }
@@ -788,14 +788,14 @@ void rq__loop_sweep(rq_loop_timer *t)
 
 /* ---- walks ----------------------------------------------------------------------------------- */
 
-#define WALK_STEP 1024 /* streams, at most a third of a millisecond */
+#define WALK_STEP 1024 /* streams per iteration: at most a third of a millisecond */
 
 static bool is_visited(const rq_stream_walk *w, const rq_stream *s)
 {
     return !s->closing && (w->events == NULL || (s->events == w->events && s->opened));
 }
 
-/* False: the walk is at its end. */
+/* False: the walk has ended. */
 static bool walk_some(rq_stream_walk *w)
 {
     for (unsigned n = 0; n < WALK_STEP && w->at != NULL; n++) {

@@ -86,22 +86,22 @@ void rq_listener_stop(rq_listener *l, bool streams);
  * loop's thread. */
 void rq_listener_close(rq_listener *l);
 
-/* A walk over a loop's open streams whose callbacks are `events` (NULL: over all that are not closing). Each iteration
- * visits some of them, so that many streams do not hold the loop. Streams that leave the loop, or come to it, during the
- * walk may be missed. */
+/* A walk over a loop's open streams whose callbacks are `events` (NULL: over all streams that are not closing). An
+ * iteration of the loop looks at 1,024 streams at most, so that many streams do not hold the loop. Streams that leave
+ * the loop, or join it, during the walk may be missed. */
 typedef struct rq_stream_walk {
     const rq_stream_events *events;
-    /* May close streams. False: the walk ends. */
+    /* Called for each stream; may close streams. False: the walk ends. */
     bool (*visit)(struct rq_stream_walk *walk, rq_stream *s);
     void (*end)(struct rq_stream_walk *walk); /* called once, last; may free the walk */
-    /* The loop's: */
+    /* Used by the loop: */
     rq_loop *loop;
     rq_stream *at; /* the next stream */
     struct rq_stream_walk *next, *prev;
     rq_task task;
 } rq_stream_walk;
 
-/* Begins the walk; both callbacks may run before this returns. On the loop. */
+/* Begins the walk. `visit` and `end` may run before this returns. On the loop. */
 void rq_loop_walk_streams(rq_loop *loop, rq_stream_walk *walk);
 
 void rq_stream_set_user(rq_stream *s, void *user);

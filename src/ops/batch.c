@@ -77,8 +77,8 @@ static uint64_t bit_of(const rq_region *region)
     return (uint64_t)1 << ((uint64_t)(uintptr_t)region * 0x9e3779b97f4a7c15u >> 58);
 }
 
-/* Whether the group must wait for runs of earlier groups of its region, which may be in progress. A group that has no row in
- * common with them need not wait, but the rows of writes are known only when they have been decoded. */
+/* Whether the group must wait for runs of earlier groups of its region, which may be in progress. A group without rows
+ * in common with them would not have to wait, but the rows of writes are not known before they are decoded. */
 static bool follows_another(rq_op_batch *b)
 {
     uint64_t bit = bit_of(b->region);

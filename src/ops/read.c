@@ -164,7 +164,7 @@ void rq_op_read_wait(rq_op_read *read)
     if (read->beside != NULL)
         rq__beside_begin(read->beside, read);
     else if (rq_read_ctx_wait(&read->ctx, &read->task))
-        return; /* the thread that reads it for a scan runs the task */
+        return; /* the block is being read for a scan; the task runs when that has ended */
     op->seat->executor->submit(op->seat->executor, RQ_POOL_READ, &read->task);
 }
 

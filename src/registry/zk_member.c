@@ -31,7 +31,7 @@ struct rq_member {
     bool over;         /* closing, or refused: nothing is done any more */
     bool folders;      /* made in this session */
     bool was_running;  /* the node `running` was seen */
-    bool ends_cluster; /* it is to be removed */
+    bool ends_cluster; /* the node `running` must be removed */
     rq__zk_nodes nodes;
     struct deposed *deposed;    /* the last one; NULL: none */
     atomic_uint_fast64_t asked; /* how often rq_member_read_again was called */
@@ -338,7 +338,8 @@ static rq_err ensure_running(rq_member *m, rq_error *why)
     return rc == RQ_OK || rc == RQ_E_EXISTS ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
 }
 
-/* After `running`: a root that was lost has no hbaseid, and is not taken for a cluster that was shut down. */
+/* Makes `running` first. If the root was lost, `hbaseid` is missing too, and other members must not take the missing
+ * `running` for a shutdown. */
 static rq_err make_cluster_id(rq_member *m, const char *path, rq_error *why)
 {
     rq_slice value;
@@ -390,7 +391,7 @@ static rq_err remove_running(rq_member *m, rq_error *why)
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
 }
 
-/* Also watches the root, so that the end of the node is told. */
+/* Also sets a watch on the root, which fires when the node `running` is removed. */
 static rq_err find_running(rq_member *m, bool *ret, rq_error *why)
 {
     const char **names;
@@ -402,8 +403,8 @@ static rq_err find_running(rq_member *m, bool *ret, rq_error *why)
     return RQ_OK;
 }
 
-/* The cluster has been shut down if the node was there when this process had joined, and is there no more. A cluster that
- * starts has none until the first master makes it. HBASE: ClusterStatusTracker. */
+/* The cluster has been shut down if this process has seen the node `running` and the node is gone. A cluster that
+ * starts has no such node until its first master makes it. HBASE: ClusterStatusTracker. */
 static rq_err look_at_running(rq_member *m, rq_member_view *v, rq_error *why)
 {
     bool is_there;

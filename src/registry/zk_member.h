@@ -46,7 +46,7 @@ typedef struct rq_member_view {
     size_t server_count;
     const char *const *backups; /* standby masters, sorted */
     size_t backup_count;
-    /* rq_member_end_cluster was called, by any member: all processes are to end. */
+    /* A member has called rq_member_end_cluster: all processes must end. */
     bool is_shut_down;
     const char *trouble; /* why it is REFUSED, or the last error while JOINING; "" */
     /* Of the last rq_member_read_again that was called before this was read; 0: none. */
@@ -71,8 +71,8 @@ RQ_NODISCARD rq_err rq_member_read_again(rq_member *m, uint64_t *ret);
  * ServerNames, copied. Any thread. */
 RQ_NODISCARD rq_err rq_member_depose(rq_member *m, const char *master, const char *server);
 
-/* All processes of the cluster are to end: the node `running` is removed, in the background, again after errors. It is made
- * again by the master of the next start. Any thread. */
+/* Tells all processes of the cluster to end: removes the node `running` in the background, and retries after errors.
+ * The master of the next start makes the node again. Any thread. */
 RQ_NODISCARD rq_err rq_member_end_cluster(rq_member *m);
 
 /* Parses a ServerName of the view; in the arena. False: the text is no ServerName, or there is no memory. */

@@ -19,8 +19,8 @@
 #define UNREAD_MAX ((size_t)256 * 1024) /* unread answers; with more, no request is read */
 /* The same limit while unread answers fill their budget. */
 #define UNREAD_SCARCE ((size_t)16 * 1024)
-/* An incomplete request up to this size is not charged: less than a connection takes without one. Requests of real clients
- * are shorter, but for setWatches. */
+/* An incomplete request up to this size is not charged: a connection without one takes more memory than this. Requests
+ * of real clients are shorter, except setWatches. */
 #define INPUT_FREE ((size_t)512)
 #define MEMORY_MAX ((size_t)1 << 20)
 
@@ -246,7 +246,7 @@ static size_t on_data(rq_stream *stream, rq_slice bytes)
     if (total > 0 || c->waits)
         set_deadline(c);
     else
-        arm(c); /* a part of a request does not prolong the session, as with a real server */
+        arm(c); /* a part of a request does not prolong the session, as in ZooKeeper */
     if (!rq_stream_closing(stream) && !charge_input(c, bytes.len - total))
         rq_stream_close(stream, RQ_E_NO_MEMORY);
     return rq_stream_closing(stream) ? bytes.len : total;

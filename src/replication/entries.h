@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a ReplicateWALEntryRequest: its entries, and their cells in the request's cell block. HBASE: ReplicationSink. */
+/* Reads a ReplicateWALEntryRequest: its entries, and their cells in the cell block. HBASE: ReplicationSink. */
 #ifndef RQ_REPLICATION_ENTRIES_H
 #define RQ_REPLICATION_ENTRIES_H
 
@@ -11,33 +11,34 @@
 typedef struct rq_entries {
     const Pb__ReplicateWALEntryRequest *request;
     rq_cursor cells; /* at the next cell */
-    size_t at;       /* the next cell's entry; SIZE_MAX: before the first */
-    int64_t left;    /* cells that the entry still has */
+    size_t at;       /* index of the next cell's entry; SIZE_MAX: before the first */
+    int64_t left;    /* cells of this entry that are not taken yet */
 } rq_entries;
 
-/* A mutation: cells of one row and one kind. */
+/* A mutation: consecutive cells of one row and one type. */
 typedef struct rq_entries_edit {
-    rq_cursor cells; /* begins at its first cell; ends at its last one's end */
+    rq_cursor cells; /* from its first cell to the end of its last cell */
     size_t count;    /* cells */
     bool deletes;
 } rq_entries_edit;
 
 void rq_entries_begin(rq_entries *e, const Pb__ReplicateWALEntryRequest *request, rq_slice cells);
-/* Reads the next cell, of this entry or a later one, and does not take it. *ret_behind: the position behind it.
- * RQ_E_END: there is none. RQ_E_DO_NOT_RETRY: the entry announces more cells than there are. */
+/* Reads the next cell, of this entry or a later one, without taking it. *ret_behind: the position behind the cell.
+ * RQ_E_END: there is no further cell. RQ_E_DO_NOT_RETRY: the entry announces more cells than the cell block has. */
 RQ_NODISCARD
 rq_err rq_entries_peek(rq_entries *e, rq_cursor *ret_behind, rq_cell *ret, rq_error *why);
+/* Takes the cell of the last rq_entries_peek. */
 void rq_entries_take(rq_entries *e, rq_cursor behind);
-/* Takes the mutation that begins with the cell `first`, which was peeked at. A mutation ends where the row or the type of
- * the cells changes. HBASE: ReplicationSink.isNewRowOrType */
+/* Takes the mutation that begins with `first`, the cell of the last rq_entries_peek. A mutation ends where the row or
+ * the type of the cells changes. HBASE: ReplicationSink.isNewRowOrType */
 RQ_NODISCARD
 rq_err rq_entries_take_edit(rq_entries *e, const rq_cell *first, rq_cursor behind,
                             rq_entries_edit *ret, rq_error *why);
-/* Events of the source's log, which are no data. HBASE: WALEdit.METAFAMILY. */
+/* Whether the cell is an event of the source's log instead of data. HBASE: WALEdit.METAFAMILY. */
 bool rq_entries_is_event(const rq_cell *c);
 bool rq_entries_is_bulk_load(const rq_cell *c);
 
-/* The next cell's entry. REQUIRES: rq_entries_peek has found one. */
+/* The key of the next cell's entry. REQUIRES: rq_entries_peek has found a cell. */
 static inline const Pb__WALKey *rq_entries_key(const rq_entries *e)
 {
     return e->request->entry[e->at]->key;

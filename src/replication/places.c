@@ -76,7 +76,7 @@ rq_err rq__places_read(rq__places *p, rq_slice table, int64_t since_ns, rq__plac
     return rc;
 }
 
-/* TABLE,START,ID.ENCODED. */
+/* The encoded part of a region's name: TABLE,START,ID.ENCODED. (with the last point). */
 static rq_slice encoded_of(rq_slice name)
 {
     if (name.len < ENCODED_LEN + 2) return (rq_slice){0};

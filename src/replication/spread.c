@@ -18,15 +18,15 @@
 #define WINDOW_BYTES ((size_t)1 << 20)
 #define WINDOW_EDITS 1024
 #define WINDOW_TABLES 64
-#define COPIES 3                       /* of a window's cells: part, connection, socket */
-#define KEY_BYTES 128                  /* of an entry in a message, without table and clusters */
-#define CLUSTER_BYTES 24               /* of an id, at most */
+#define COPIES 3                       /* of a window's cells: in part, connection, socket */
+#define KEY_BYTES 128                  /* of an encoded entry without table and clusters */
+#define CLUSTER_BYTES 24               /* of an encoded cluster id, at most */
 #define LIMIT_NS UINT64_C(10000000000) /* HBASE: replication.sink.client.ops.timeout */
 #define PAUSE_NS UINT64_C(100000000)   /* HBASE: hbase.client.pause */
 #define PAUSE_NS_MAX UINT64_C(1000000000)
-#define IDLE_MAX 5 /* the number of jobs that service/blocking.c runs at a time */
+#define IDLE_MAX 5 /* jobs that run at a time: THREADS_OF_METHOD of service/blocking.c */
 
-/* The numbers of proto/admin.proto and proto/wal.proto. */
+/* Field numbers of proto/admin.proto and proto/wal.proto. */
 enum { REQUEST_ENTRY = 1, ENTRY_KEY = 1, ENTRY_CELLS = 3 };
 enum { KEY_REGION = 1, KEY_TABLE = 2, KEY_NUMBER = 3, KEY_TIME = 4, KEY_CLUSTERS = 8 };
 
@@ -82,13 +82,13 @@ typedef struct job {
     edit **order;
     part *parts;
     size_t part_count;
-    size_t in_flight; /* by the spread's lock once parts are sent */
+    size_t in_flight; /* parts; guarded by the spread's lock once parts are sent */
     rq_error last;    /* the last temporary error */
 } job;
 
 /* --- errors -------------------------------------------------------------------------------------- */
 
-/* A temporary error is kept, as the reason if the job fails in the end. */
+/* Keeps a temporary error: the job's error if no attempt succeeds. */
 static void note(job *j, rq_err rc, const rq_error *why)
 {
     rq_error_clear(&j->last);
@@ -115,7 +115,8 @@ static rq__places *take_idle(rq_spread *s)
     return p;
 }
 
-/* A client whose job has failed is not used again: it may know tables that do not exist, as many as a request can name. */
+/* The client of a failed job is not used again: it keeps an entry for each table that the request named, even if the
+ * table does not exist. */
 static void end_places(job *j, bool is_reusable)
 {
     rq_spread *s = j->s;
@@ -141,7 +142,7 @@ static rq_err need_places(job *j)
 
 /* --- the window --------------------------------------------------------------------------------- */
 
-/* Charges what the window's copies take, at most once for each size. */
+/* Charges the memory of the window's copies to the call. The charge is that of the largest window so far. */
 static rq_err charge(job *j)
 {
     size_t wanted = COPIES * j->bytes;
@@ -151,7 +152,8 @@ static rq_err charge(job *j)
     return RQ_OK;
 }
 
-/* hbase:meta has no scopes, so no source sends it; its rows are changed by the master alone. */
+/* Refuses hbase:meta: only the master may change its rows. Its families have no replication scope, so no source sends
+ * it. */
 static rq_err check_table(rq_slice name, rq_error *why)
 {
     rq_slice ns, qualifier;
@@ -178,7 +180,7 @@ static rq_err find_table(job *j, rq_slice name, uint32_t *ret)
     return RQ_OK;
 }
 
-/* A bulk load names files in the source's folder, which each server would need. */
+/* Bulk loads are refused: they name files in the source's folder, which each server would have to read. */
 static rq_err take_event(job *j, const rq_cell *c, rq_cursor behind)
 {
     if (rq_entries_is_bulk_load(c))
@@ -188,13 +190,13 @@ static rq_err take_event(job *j, const rq_cell *c, rq_cursor behind)
     return RQ_OK;
 }
 
-/* What the mutation takes of a message, at most: it may need an entry of its own. */
+/* Bytes of the mutation in a message, at most: those of its cells and of an entry of its own. */
 static size_t size_of(const Pb__WALKey *key, size_t cells)
 {
     return cells + KEY_BYTES + key->table_name.len + key->n_cluster_ids * CLUSTER_BYTES;
 }
 
-/* RQ_E_AGAIN: it is left for the next window. */
+/* RQ_E_AGAIN: the window has no room for the mutation, which is left for the next one. */
 static rq_err take_edit(job *j, const rq_cell *first, rq_cursor behind)
 {
     uint32_t table;
@@ -218,7 +220,7 @@ static rq_err take_edit(job *j, const rq_cell *first, rq_cursor behind)
     return RQ_OK;
 }
 
-/* Takes mutations until the window is full. It is empty at the end of the request. */
+/* Takes mutations until the window is full. At the end of the request the window stays empty. */
 static rq_err fill_window(job *j)
 {
     rq_err rc = RQ_OK;
@@ -236,7 +238,8 @@ static rq_err fill_window(job *j)
 
 /* --- places ------------------------------------------------------------------------------------- */
 
-/* Reads the regions of the tables that are needed; again, if that was before `since_ns`. RQ_E_AGAIN: a temporary error. */
+/* Reads the regions of the tables that are needed, unless they were read at `since_ns` or later. RQ_E_AGAIN: a
+ * temporary error. */
 static rq_err read_tables(job *j, int64_t since_ns)
 {
     rq_error why = {0};
@@ -270,7 +273,7 @@ static int by_server(const void *a, const void *b)
     return c;
 }
 
-/* Mutations keep their order. */
+/* By server; the mutations for one server in the request's order. */
 static int by_part(const void *a, const void *b)
 {
     const edit *x = *(edit *const *)a, *y = *(edit *const *)b;
@@ -312,7 +315,7 @@ static bool share_an_entry(const edit *a, const edit *b)
     return a->key == b->key && rq_slice_eq(a->at.encoded, b->at.encoded);
 }
 
-/* One entry for neighbours of one source's entry and one region. */
+/* Consecutive mutations of one region that come from one entry of the source make one entry. */
 static rq_err encode(part *p)
 {
     job *j = p->job;
@@ -352,7 +355,7 @@ static void free_parts(job *j)
     j->part_count = 0;
 }
 
-/* Sorts the mutations that are found by server, and cuts them into parts. */
+/* Sorts the mutations in `order` by server, and makes one part for each server. */
 static rq_err make_parts(job *j, size_t found)
 {
     size_t servers = 0;
@@ -394,7 +397,7 @@ static rq_err check_runs(job *j)
     return rq_fail(j->why, RQ_E_SERVER_STOPPED, "%s", rq_err_text(RQ_E_SERVER_STOPPED));
 }
 
-/* Sends all parts and waits for their ends. */
+/* Sends all parts and waits until each is answered or has failed. */
 static rq_err send_parts(job *j)
 {
     rq_spread *s = j->s;
@@ -431,11 +434,11 @@ static rq_err take_ends(job *j)
 
 /* --- attempts ----------------------------------------------------------------------------------- */
 
-/* Sends what is not applied yet. RQ_E_AGAIN: some of it could not be, for now. */
+/* Sends the mutations that are not applied yet. RQ_E_AGAIN: some of them failed with a temporary error. */
 static rq_err attempt(job *j, int64_t since_ns)
 {
     size_t found = 0, left = 0;
-    RQ_TRY(check_runs(j)); /* before it asks the cluster, which may take seconds, of many jobs */
+    RQ_TRY(check_runs(j)); /* at a stop: reading hbase:meta may take seconds for each job */
     for (size_t i = 0; i < j->table_count; i++)
         j->tables[i].is_needed = false;
     for (size_t i = 0; i < j->edit_count; i++)
@@ -464,8 +467,8 @@ static bool pause_until(rq_spread *s, const struct timespec *until)
     return !s->stopping;
 }
 
-/* False: the job is to end. Few jobs may wait: the regions of a table may have no server for hours, if it is disabled, and
- * jobs of other tables need the threads. A source repeats what has failed. */
+/* False: the job must end. Few jobs may wait: the regions of a disabled table may have no server for hours, and jobs of
+ * other tables need the threads. The source repeats a failed batch. */
 static bool wait_for(rq_spread *s, uint64_t ns)
 {
     uint64_t end = rq_clock_ns(CLOCK_MONOTONIC) + ns;
@@ -476,7 +479,7 @@ static bool wait_for(rq_spread *s, uint64_t ns)
     return goes_on;
 }
 
-/* The first attempt uses the regions that are known; further ones read them again. */
+/* The first attempt uses the regions that the client knows; later attempts read them again. */
 static rq_err apply_window(job *j)
 {
     uint64_t end = rq_clock_ns(CLOCK_MONOTONIC) + LIMIT_NS, pause = PAUSE_NS;
@@ -487,7 +490,7 @@ static rq_err apply_window(job *j)
         rc = attempt(j, rq__places_now_ns());
     }
     if (rc != RQ_E_AGAIN) return rc;
-    RQ_ASSERT(j->last.code != RQ_OK); /* nothing is acknowledged that is not applied */
+    RQ_ASSERT(j->last.code != RQ_OK); /* a job must not succeed before all is applied */
     return give_up(j, j->last.code, &j->last);
 }
 

@@ -51,10 +51,11 @@
 #define LONG_CALL_NS 100000 /* several times the time of a get or put */
 #define HEAVY_SCORE 16
 #define HEAVY_SCORE_MAX 64
-/* In a long iteration a connection whose calls are short runs them for this time, then waits for its turn too: many short calls
- * that arrived together hold the loop as a long one does. */
+/* In a long iteration, a connection with short calls runs them for this time and then waits for its turn: many short
+ * calls that arrived together hold the loop as a long call does. */
 #define SLICE_NS 500000
-/* When an iteration has lasted this long, each connection waits for its turn: there may be thousands of them. */
+/* When an iteration has lasted this long, every connection waits for its turn: there may be thousands of connections,
+ * each with a slice. */
 #define LATE_NS ((uint64_t)4 * RQ_TURN_NS)
 #define AHEAD_MAX 16 /* frames of one read that the service learns of at once */
 /* Most preambles of a connection that ask for security; a client sends one. Each of them costs an answer
@@ -536,8 +537,8 @@ static bool is_heavy(const rq_rpc_conn *conn)
            rq_loop_now_ns(conn->worker->loop) <= conn->heavy_ns + HEAVY_NS;
 }
 
-/* Whether the connection may start calls in an iteration that is long at `now_ns`. A heavy one may not; one whose recent calls were
- * short may for a slice, which begins with its first call in the long iteration, or with its turn. */
+/* Whether the connection may start calls in an iteration that is long at `now_ns`. A heavy connection may not. Another
+ * one may for a slice, which begins with its first call in the long iteration or with its turn. */
 RQ_COLD static bool has_slice(rq_rpc_conn *conn, uint64_t now_ns)
 {
     uint64_t begun_ns = rq_loop_now_ns(conn->worker->loop);

@@ -140,7 +140,7 @@ uint64_t rq_slow_log_count(const rq_slow_log *l, bool large)
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-/* Of a user: clients choose their names, of up to 16 kB. */
+/* Bytes of a user's name that are kept: clients choose their names, of up to 16 kB. */
 #define USER_KEPT_MAX 255
 
 static const char *keep_bytes(char **to, const char *text, size_t len)

@@ -429,8 +429,8 @@ static void report_to_another(rq_node *n, const rq_member_view *v)
     rq_duty_now(n->duty);
 }
 
-/* The active master ends last, as HBase's does, so that it hears the others leave; a server that does not end is not
- * waited for without limit. No region is opened elsewhere meanwhile. HBASE: HMaster.shutdown, ServerManager. */
+/* The active master ends last, as in HBase, so that it hears the others leave. It waits a minute at most. Until then no
+ * region is opened elsewhere. HBASE: HMaster.shutdown, ServerManager. */
 static void end_with_cluster(rq_node *n, const rq_member_view *v)
 {
     uint64_t now = n->env.executor->now_ns(n->env.executor);

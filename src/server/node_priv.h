@@ -98,7 +98,7 @@ struct rq_node {
     uint64_t retire_at_ns;       /* when logs of ended servers are looked at next */
     unsigned retire_rounds;
     uint64_t shut_down_ns; /* since when the cluster is being shut down; 0: it is not */
-    bool is_asked_to_end;  /* by the shutdown */
+    bool is_asked_to_end;  /* the shutdown has called o.stop */
     char reported_to[RQ_SHARED_NAME_MAX]; /* the active master when the keeper last looked */
     bool marks_looked_at;                 /* of decommissioned servers that have ended */
     rq_catalog *catalog;
@@ -210,11 +210,12 @@ void rq__node_close_pages(rq_node *n);
 /* REQUIRES: there are loops, which need not run. */
 RQ_NODISCARD
 rq_err rq__node_open_sink(rq_node *n, rq_error *why);
-/* Before the calls of clients are waited for: entries that are being passed on end, and no others are passed on. */
+/* Called before the server waits for the end of clients' calls: no further entries are passed on, and the calls that
+ * pass entries on end. */
 void rq__node_stop_sink(rq_node *n);
 /* Blocking. REQUIRES: the loops run. */
 void rq__node_disconnect_sink(rq_node *n);
-/* REQUIRES: it is disconnected, or the loops never ran; no call of a client is left. */
+/* REQUIRES: the sink is disconnected, or the loops never ran; no call of a client is left. */
 void rq__node_free_sink(rq_node *n);
 
 /* --- node_names.c ----------------------------------------------------------------------------------- */

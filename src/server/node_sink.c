@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink of replication of a cluster's server: parts of a batch go to the servers of their regions on connections of
- * their own, because a batch may take longer than messages of the master may wait. See replication/spread.h. */
+/* The sink of replication of a cluster's server (replication/spread.h). Parts of a batch go to the servers of their
+ * regions on connections of their own: a part that is not answered in time closes its connection, and messages between
+ * master and servers must not end with it. */
 #include "server/node_priv.h"
 
 #include "base/address.h"
@@ -19,7 +20,7 @@ static void sent(rq_peer_call *c, rq_err rc, const rq_error *why, rq_slice answe
 {
     sending *s = RQ_CONTAINER_OF(c, sending, call);
     rq_spread_part *part = s->part;
-    (void)answer; /* it is empty */
+    (void)answer; /* an empty message */
     free(s);
     rq_spread_sent(part, rc, why);
 }

@@ -32,7 +32,8 @@ typedef struct rq_admin_services_options {
     /* For replication, both ways; NULL (tests): its sink is refused. */
     rq_client_service *client;
     rq_replication *replication;
-    /* Of a server of a cluster: its sink passes entries on, and counts them here. NULL: the sink is replication's. */
+    /* Of a server of a cluster: replicated entries are passed on by `spread`, and counted in `sink`. NULL: entries are
+     * applied here, and counted by `replication`. */
     rq_spread *spread;
     rq_sink *sink;
     struct rq_quotas *quotas; /* quota/quota.h; NULL: there are none */
@@ -43,7 +44,8 @@ typedef struct rq_admin_services_options {
      * block. NULL: they are refused. */
     void (*stop)(void *ctx);
     void *stop_ctx;
-    /* Begins the end of all processes of a cluster, for Shutdown; must not block. NULL: there is one, ended by `stop`. */
+    /* Begins the end of all processes of a cluster, for Shutdown; must not block. NULL: Shutdown calls `stop`, which
+     * ends this process. */
     rq_err (*shut_down)(void *ctx);
     void *shut_down_ctx;
 } rq_admin_services_options;
@@ -60,8 +62,8 @@ rq_rpc_service rq_master_service_methods(rq_admin_services *s);
 rq_rpc_service rq_admin_service_methods(rq_admin_services *s);
 /* "AdminService" of a cluster's server: what needs its regions alone. */
 rq_rpc_service rq_host_admin_service_methods(rq_admin_services *s);
-/* A handler of rpc, whose `ctx` is an rq_admin_services: applies a ReplicateWALEntry of another server of the cluster, whose
- * keys name regions of this one. The caller has checked the sender; the parameter is not decoded yet. */
+/* An RPC handler; `ctx` is an rq_admin_services. Applies a ReplicateWALEntry from another server of the cluster, whose
+ * keys name regions of this server. REQUIRES: the caller has checked the sender; the parameter is not decoded yet. */
 void rq_admin_apply_entries(void *ctx, rq_call *call);
 /* The methods of AdminService that the master serves (admin_mob.c). */
 rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s);

@@ -24,10 +24,10 @@ typedef struct rq__blocking_shares {
 
 #define RQ__HBCK_METHODS 9
 
-/* Limits of audit lines, by the host that calls. Hosts whose hashes are equal share one. */
+/* Rate limits of audit lines, by the calling host. Hosts with equal hashes share a limit. */
 #define RQ__AUDIT_LIMITS 256
 typedef struct rq__audit_limits {
-    uint64_t seed; /* of the hash: hosts do not know with which others they share a limit */
+    uint64_t seed; /* of the hash, so that a host cannot find out which hosts share its limit */
     rq_log_limit of[RQ__AUDIT_LIMITS];
 } rq__audit_limits;
 

@@ -11,8 +11,9 @@
  * audited. The catalog logs the end of the procedure that a call started, under the subject
  * `procedure` with the same number.
  *
- * A peer can make tens of thousands of such calls per second, each with a line of up to 4 kB. So the lines about calls from one host
- * are limited (rorqual.log.audit.rate); further ones are counted.
+ * A client can make tens of thousands of such calls per second, each with a line of up to 4 kB. So the number of lines
+ * per second about calls from one host is limited (rorqual.log.audit.rate). Further calls are only counted; the next
+ * line has their number (`suppressed`).
  */
 #include "service/admin_priv.h"
 #include "service/messages.h"
@@ -294,7 +295,8 @@ static void add_procedure(audit *a, const ProtobufCMessage *response)
 
 /* --- the limit ---------------------------------------------------------------------------------- */
 
-/* A number for the host: an IPv4 address, or the network of an IPv6 address, whose other half a host may choose freely. */
+/* A number for the host: its IPv4 address, or the upper half of its IPv6 address. A host may choose the lower half
+ * freely. */
 static uint64_t host_number(const char *host)
 {
     struct in6_addr a = {0};
@@ -308,7 +310,7 @@ static uint64_t host_number(const char *host)
     return number;
 }
 
-/* The numbers are a finalizer's of a hash. */
+/* The constants are those of MurmurHash3's finalizer. */
 static rq_log_limit *limit_of(rq__audit_limits *limits, const char *host)
 {
     uint64_t h = host_number(host) ^ limits->seed;

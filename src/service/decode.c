@@ -412,7 +412,7 @@ rq_mutation_type rq__mutation_type(const Pb__MutationProto *m)
     }
 }
 
-/* Copies the cell's tags without the TTL that it may have. Returns their length. */
+/* Copies the cell's tags, except its TTL if it has one. Returns the length of the copy. */
 static size_t copy_without_ttl(uint8_t *to, const rq_cell *c)
 {
     rq_slice ttl;
@@ -426,9 +426,9 @@ static size_t copy_without_ttl(uint8_t *to, const rq_cell *c)
     return before + after;
 }
 
-/* The attribute `_ttl` becomes a tag of each cell, and replaces one that the client made. HBASE: Mutation.setTTL,
- * HRegion's rewriteCellTags. That does not look at the length; the words are those of RawCell.checkForTagsLength, by which
- * HBase refuses such tags elsewhere. */
+/* The attribute `_ttl` becomes a tag of each cell, and replaces a TTL tag that the client set. HBASE: Mutation.setTTL,
+ * HRegion's rewriteCellTags, which does not check the length. The error's text is that of RawCell.checkForTagsLength,
+ * with which HBase refuses tags that are too long elsewhere. */
 static rq_err add_ttl(const Pb__NameBytesPair *ttl, rq_arena *arena, rq_mutation *m, rq_error *why)
 {
     enum { TAG_LEN = 2 + 1 + 8 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers that list the catalog: tables, regions, their loads. A catalog of more than some hundred tables or regions is
- * walked on RQ_POOL_CODEC, in a read section of the epoch of its own, and the answer is serialized there too: with
+ * Answers that list the catalog: tables, regions, their loads. A catalog of more than 512 tables and regions is walked
+ * on RQ_POOL_CODEC, in a read section of the epoch of its own, and the answer is serialized there too: with
  * 10,000 tables this work would hold the loop for many milliseconds.
  */
 #ifndef RQ_SERVICE_LISTING_H
@@ -30,7 +30,8 @@ void rq__listing_start(rq__listing *l, rq_admin_services *a, rq_call *call,
 /* Likewise, for a listing without data of its own. */
 void rq__listing_reply(rq_admin_services *a, rq_call *call,
                        rq_err (*list)(rq__listing *l, rq_slice *ret));
-/* For one that takes long whatever the catalog's size is: clients decide how many procedures and locks there are. */
+/* Likewise, but always on the pool: for listings whose length does not depend on the catalog's size. Clients decide how
+ * many procedures and locks there are. */
 void rq__listing_reply_long(rq_admin_services *a, rq_call *call,
                             rq_err (*list)(rq__listing *l, rq_slice *ret));
 /* The serialized message, in the call's arena. */

@@ -368,13 +368,13 @@ static rq_err alter_status(rq__listing *l, rq_slice *ret)
     return rq__listing_pack(l, &response.base, ret);
 }
 
-/* Clients ask again and again while a table is changed, perhaps one of 100,000 regions. */
+/* Clients repeat this call while a table is changed, and the table may have 100,000 regions. */
 void rq__get_schema_alter_status(void *ctx, rq_call *call)
 {
     rq__listing_reply(ctx, call, alter_status);
 }
 
-/* Here, or as its server last reported it. False: the region is open nowhere. */
+/* The load of a region that is open here, or as its server last reported it. False: the load is not known. */
 static bool load_of(const rq_admin_services *a, const rq_catalog_region *r, rq_region_load *ret)
 {
     if (r->region == NULL) return rq_catalog_load(a->catalog, r, ret);

@@ -87,8 +87,8 @@ static void not_online(rq_call *call, const Pb__ServerName *to, const rq_server_
                  only == NULL ? "" : only, only == NULL ? "" : " is the only server");
 }
 
-/* To the server, by its text; to the one where it is, or none: the region stays, and the call succeeds, as in HBase.
- * HBASE: HMaster.move. */
+/* Moves the region to the server with the ServerName `to`. If `to` is empty, or is the region's own server, the region
+ * stays and the call succeeds, as in HBase. HBASE: HMaster.move. */
 static void move_to(rq_admin_services *a, rq_call *call, const rq_catalog_region *r, rq_slice to)
 {
     Pb__MoveRegionResponse response = PB__MOVE_REGION_RESPONSE__INIT;
@@ -143,7 +143,7 @@ static void choose_answer(rq__blocking *b)
         move_to(b->services, b->call, r, RQ_CONTAINER_OF(b, move_job, blocking)->to);
 }
 
-/* The walk through all regions is not for the loop. */
+/* The emptiest server is found on a pool: the walk through all regions would hold the loop. */
 static void move_anywhere(rq_admin_services *a, rq_call *call)
 {
     move_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);

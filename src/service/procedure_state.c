@@ -245,7 +245,7 @@ static rq_err list_procedures(rq__listing *l, rq_slice *ret)
     return rq__listing_pack(l, &response.base, ret);
 }
 
-/* Ten thousand results are kept. */
+/* Made on the pool: there may be 10,000 results of procedures. */
 static void reply_procedures(rq_admin_services *s, rq_call *call, list_fn get_list,
                              bool (*is_wanted)(const rq_procedure *p))
 {

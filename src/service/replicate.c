@@ -6,9 +6,9 @@
  *    changes. Increments and appends arrive as the puts of their results.
  * 2. Consecutive mutations of one region and one list of clusters form a group of the batch, of at
  *    most RQ__SINK_PARTS parts. So the job's memory does not depend on the length of the request.
- * 3. Regions are found by row: the two clusters may have split a table differently. In a cluster the server that receives
- *    the request finds the servers of its rows, and passes the mutations on (replication/spread.h); those servers find
- *    the regions by name.
+ * 3. Regions are found by row: the two clusters may have split a table differently. In a cluster, the server that
+ *    receives a request finds the server of each row, and passes the mutations on to these servers
+ *    (replication/spread.h), which find their regions by name.
  * 4. The call succeeds if all of it was applied. After a failure the source sends the whole batch
  *    again; cells keep their timestamps, so that applying one twice changes nothing.
  * 5. The clusters that an entry has been to go into the log with it (rq_row_op.cluster_ids). */
@@ -60,7 +60,7 @@ static rq_err set_clusters(rq__sink_job *j)
 
 /* --- groups ----------------------------------------------------------------------------------- */
 
-/* Of a standalone server. */
+/* On a standalone server. */
 static rq_err find_by_row(rq__sink_job *j, rq_slice row)
 {
     const rq_catalog_region *r;
@@ -77,7 +77,7 @@ static rq_err find_by_row(rq__sink_job *j, rq_slice row)
     return rq_fail(why_of(j), RQ_E_NOT_SERVING_REGION, "%s is not online", r->info->encoded);
 }
 
-/* The sender may know the region from an earlier state of hbase:meta. */
+/* On a server of a cluster. The region may have moved or been split since the sender read hbase:meta. */
 static rq_err find_named(rq__sink_job *j, rq_slice row)
 {
     const rq_host_region *r;
@@ -251,7 +251,7 @@ static void warn(const rq_admin_services *s, const rq_call *call, rq_sink *sink,
                  rq_log_number("suppressed", suppressed));
 }
 
-/* `sink` NULL: it is not counted. */
+/* `sink` NULL: the batch is not counted. */
 static void count(const rq_admin_services *s, const rq_call *call, rq_sink *sink,
                   const Pb__ReplicateWALEntryRequest *r, rq_err rc, const rq_error *why)
 {
@@ -310,7 +310,7 @@ static rq_err spread(rq__blocking *b)
     rq_call *call = b->call;
     rq_admin_services *s = b->services;
     const Pb__ReplicateWALEntryRequest *r = (const Pb__ReplicateWALEntryRequest *)call->param;
-    rq_call_decoding(call, true); /* without memory the source is to send it again */
+    rq_call_decoding(call, true); /* without memory the source must send the batch again */
     rq_err rc = rq_spread_entries(s->spread, r, call->cell_block, &call->arena, &b->why);
     rq_call_decoding(call, false);
     count(s, call, s->sink, r, rc, b->why.code == RQ_OK ? NULL : &b->why);

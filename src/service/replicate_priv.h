@@ -22,8 +22,8 @@ typedef struct rq__sink_job {
     rq__sink_load *loads; /* in the request's order; run when the batch has ended */
     rq__sink_load **last_load;
     rq_admin_services *services;
-    /* From another server of the cluster: the keys name regions of this server; the server that has received the
-     * request of the source counts it. */
+    /* The request came from another server of the cluster. Its keys name regions of this server, and the server that
+     * received the source's request counts the batch. */
     bool is_passed_on;
     rq_entries entries; /* at the next cell to be taken */
     /* Of the group at hand. */
@@ -44,7 +44,7 @@ static inline const Pb__ReplicateWALEntryRequest *rq__sink_request(const rq__sin
     return j->entries.request;
 }
 
-/* NULL: nobody counts, in tests, or another server does. */
+/* NULL: the batch is not counted here, because another server counts it (is_passed_on) or because this is a test. */
 static inline rq_sink *rq__sink_counters(const rq__sink_job *j)
 {
     return j->is_passed_on ? NULL : j->services->sink;
