@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries that a server of a cluster passes on (replication/spread.h): a be16 length, a ReplicateWALEntryRequest of that
- * length, and its cells. The servers are this file's. If all is passed on, each cell has reached the server of its row once. */
+/* Replicated entries that a server of a cluster passes on (replication/spread.h). The input is a be16 length, a
+ * ReplicateWALEntryRequest of that length, and its cells. This file stands in for the other servers. If the request
+ * succeeds, each cell has reached the server of its row once. */
 #include "replication/entries.h"
 #include "replication/places.h"
 #include "replication/spread.h"

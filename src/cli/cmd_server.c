@@ -88,7 +88,7 @@ static const char help[] =
 typedef struct arguments {
     rq_server_options options;
     rq_site site;
-    rq_log_file log_file; /* its path is NULL: standard error */
+    rq_log_file log_file; /* path NULL: the log goes to standard error */
     rq_log log;
     rq_log_sink log_sink;
     bool hints, check;

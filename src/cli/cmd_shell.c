@@ -57,9 +57,9 @@ typedef struct arguments {
     const char *local; /* "file:FOLDER", "memory:"; NULL: a cluster */
     rq_server *server;
     rq_config *config;
-    char folder[64]; /* of memory: */
-    char data[80];   /* in it */
-    int folder_lock; /* held while the folder is used; -1: none */
+    char folder[64]; /* of "memory:" */
+    char data[80];   /* the database, in `folder` */
+    int folder_lock; /* descriptor with the flock of `folder`; -1: none */
     char address[2048];
 } arguments;
 
@@ -73,7 +73,8 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
     return remove(path);
 }
 
-/* False: it is removed, or in use by a process. */
+/* Opens the folder and takes its flock; waits for the flock if `waits`. False: the folder was removed, belongs to
+ * another user, or is in use by another process. */
 static bool lock_folder(const char *folder, bool waits, int *ret)
 {
     struct stat st;
@@ -87,7 +88,7 @@ static bool lock_folder(const char *folder, bool waits, int *ret)
     return false;
 }
 
-/* Folders of processes that were killed, or whose terminal was closed. */
+/* Removes folders of shells that were killed, or whose terminal was closed: no process holds their flocks. */
 static void remove_leftovers(const char *memory)
 {
     glob_t found = {0};
@@ -103,7 +104,7 @@ static void remove_leftovers(const char *memory)
     globfree(&found);
 }
 
-/* Another process may take a new folder for a leftover until it is locked. */
+/* Until the new folder is locked, another shell may remove it as a leftover; then another one is made. */
 static rq_err make_folder(arguments *a, const char *memory, rq_error *why)
 {
     do {

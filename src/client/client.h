@@ -47,7 +47,8 @@ typedef struct rq_client_options {
     /* Reads with any_replica ask replicas after this time; 0: a get 10 ms, a scan 1 s. */
     unsigned hedge_after_ms;
     bool with_tags; /* cells are sent and received with their tags: KeyValueCodecWithTags */
-    /* Tables also list their regions without a server; operations on these are repeated as without the option. */
+    /* Region maps also list regions of which neither the region nor a replica has a server. Operations on their rows
+     * are retried, as without the option. */
     bool with_unserved;
     /* An attempt failed and will be retried; `kind` is valid during the call. */
     void (*on_retry)(void *ctx, rq_slice kind);
@@ -126,7 +127,7 @@ typedef struct rq_client_region {
     rq_slice name, start, end;
     const char *host; /* "": the region has no server at present */
     uint16_t port;
-    int64_t start_code; /* of the server; 0: hbase:meta does not say */
+    int64_t start_code; /* of the server; 0: hbase:meta has none */
 } rq_client_region;
 rq_client_region rq_client_table_region(const rq_client_table *t, size_t i);
 size_t rq_client_table_regions(const rq_client_table *t);
@@ -135,7 +136,7 @@ size_t rq_client_table_regions(const rq_client_table *t);
  * regions could not be read. */
 RQ_NODISCARD
 rq_err rq_client_table_find(const rq_client_table *t, rq_slice row, rq_client_region *ret);
-/* When its regions were last read, with or without success (rq_client_now_ns); 0: never. */
+/* When the last reading of the table's regions ended, with or without success (rq_client_now_ns); 0: never read. */
 int64_t rq_client_table_read_at(const rq_client_table *t);
 /* The number of servers that the client knows, of all its tables. */
 size_t rq_client_table_servers(const rq_client_table *t);
@@ -275,7 +276,7 @@ RQ_NODISCARD
 rq_err rq_client_create_table(rq_client *c, const char *name, const rq_client_family *families,
                               size_t family_count, const rq_slice *splits, size_t split_count,
                               rq_error *why);
-/* RQ_E_TABLE_NOT_FOUND when there is none. */
+/* Asks the master. RQ_E_TABLE_NOT_FOUND: there is no such table. */
 RQ_NODISCARD
 rq_err rq_client_table_is_enabled(rq_client *c, const char *name, bool *ret, rq_error *why);
 /* Asks the master, so that disabled tables and tables being created count too. */

@@ -99,9 +99,9 @@ struct rq_client_table {
     bool refreshing;
     bool awaits_registry; /* begins to read when the registry has answered */
     rq_err refresh_err;
-    int64_t refresh_begun_ns; /* when the last reading began, after the registry's answer … */
-    int64_t refreshed_ns;     /* … and ended */
-    int64_t refresh_took_ns;  /* the last reading; 0: it failed */
+    int64_t refresh_begun_ns; /* start of the last reading, after the registry's answer */
+    int64_t refreshed_ns;     /* end of the last reading */
+    int64_t refresh_took_ns;  /* duration of the last reading; 0: it failed */
     bool has_rows;            /* hbase:meta has regions of the table, perhaps none with a server */
     bool next_has_rows;
     char *refresh_text; /* NULL: nothing is known */

@@ -7,8 +7,8 @@
  *                       info:serverstartcode = be64, info:server_<%04X> = host:port of a replica
  *
  * Parents of a split are left out, and, unless with_unserved is set, regions that have no server and no replica with one.
- * A row in such a gap has no region for the time being; the operation is retried. A region of which only replicas have a
- * server is in the map for their sake. */
+ * A row in such a gap has no region for the time being; the operation is retried. A region that has no
+ * server itself is in the map if a replica of it has one. */
 #include "client/client_priv.h"
 
 #include "base/digest.h"
@@ -440,8 +440,9 @@ void rq__map_refresh(rq_client_table *t)
         read_meta(t);
 }
 
-/* While a region has no server and its replicas answer, the map is read again after this pause. Reading the map of a
- * large table takes seconds; so the pause is longer than the last reading, by this factor, up to the longest. */
+/* While a region has no server and its replicas answer, the map is read again after a pause. Reading the map of a
+ * large table takes seconds, so the pause is this factor times the duration of the last reading; it has a minimum
+ * and a maximum. */
 #define LACKS_SERVER_NS 1000000000
 #define LACKS_SERVER_FACTOR 20
 #define LACKS_SERVER_MAX_NS 60000000000

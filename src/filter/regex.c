@@ -55,7 +55,7 @@
 #define MACHINE_CODE_MAX ((size_t)8 * 1024)
 #define UNITS_PER_CODE_BYTE 50 /* to make machine code of it */
 
-/* PCRE2 is loaded with the first pattern: few requests have one. */
+/* PCRE2 is loaded when the first pattern is compiled, because few requests have patterns. */
 #define PCRE2_FUNCTIONS(X)                                                                         \
     X(pcre2_code_free_8)                                                                           \
     X(pcre2_compile_8)                                                                             \
@@ -117,8 +117,8 @@ static rq_err load_functions(library *ret, rq_error *why)
     return rq_library_load(&pcre2, ret, why);
 }
 
-/* Looking up the functions takes longer than compiling a short pattern, so it is done once in a process. Without a
- * lock, which a child of fork could find held: of several threads that load at once, one has its table kept. */
+/* Looking up the functions takes longer than compiling a short pattern, so a process does it once. There is no lock,
+ * because a child of fork could find it held: if several threads load at once, the first table is kept. */
 static rq_err load(const library **ret, rq_error *why)
 {
     static _Atomic(const library *) kept; /* never freed */

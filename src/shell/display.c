@@ -41,8 +41,8 @@ static struct winsize size_of(int fd)
 
 /* --- standard output -------------------------------------------------------------------------- */
 
-/* Ctrl-C interrupts a write to a slow terminal: what was not written is given up with the command, and the session goes on. REQUIRES:
- * errno was 0 before the write. */
+/* Ctrl-C may interrupt a write to a slow terminal. The rest of the output is dropped with the command, and the
+ * session goes on. REQUIRES: errno was 0 before the write. */
 static void forgive_interrupt(void)
 {
     if (ferror(stdout) && errno == EINTR) clearerr(stdout);

@@ -147,7 +147,7 @@ static void show(mrb_value list, bool has_gap)
     (void)fflush(stdout);
 }
 
-/* Whether the Tab before the first word of a line indents pasted text: the rest of the text is waiting. */
+/* Whether a Tab before the first word of a line is the indent of pasted text: more input is already waiting. */
 static bool is_indent(const char *before, size_t len)
 {
     int waiting = 0;
@@ -296,14 +296,16 @@ void rq__prompt_close(rq__prompt *p)
 /* The number of the last signal: SIGCONT or SIGWINCH. */
 static volatile sig_atomic_t changed;
 
-/* The signal may come just before a read, which it does not interrupt then: it is repeated as SIGALRM until read_line has seen it. */
+/* A signal that comes just before a read does not interrupt it. So SIGALRM repeats the signal each second until
+ * read_line has seen the change. */
 static void on_change(int number)
 {
     if (number != SIGALRM) changed = number;
     if (changed != 0) (void)alarm(1);
 }
 
-/* The line that was begun, for el_push; without characters that are commands of libedit. */
+/* Copies the line typed so far, for el_push. Copies "" if the line does not fit, or has control characters, which
+ * libedit would execute as commands. */
 static void keep_typed(const rq__prompt *p, char *to, size_t size)
 {
     const LineInfo *l = p->lib.el_line(p->line);
@@ -316,8 +318,9 @@ static void keep_typed(const rq__prompt *p, char *to, size_t size)
     to[len] = '\0';
 }
 
-/* Reads a line. After Ctrl-Z and fg the terminal has the modes of the program between, and after a change of its size libedit's
- * columns are wrong: it begins anew with what was typed. Only here do these signals interrupt a system call. */
+/* Reads a line. After Ctrl-Z and fg the terminal has the modes that other programs have set, and after a change of
+ * its size libedit's number of columns is wrong: in both cases libedit starts again with the text typed so far.
+ * These signals interrupt system calls only here. */
 static const char *read_line(rq__prompt *p, int *ret_count)
 {
     const struct sigaction act = {.sa_handler = on_change};
@@ -329,7 +332,7 @@ static const char *read_line(rq__prompt *p, int *ret_count)
     (void)sigaction(SIGALRM, &act, &repeats);
     for (;;) {
         changed = 0;
-        (void)alarm(0); /* after it, so that none interrupts the read without a change */
+        (void)alarm(0); /* last, so that no SIGALRM interrupts the read without a change */
         if (typed[0] != '\0') p->lib.el_push(p->line, typed);
         line = p->lib.el_gets(p->line, ret_count);
         if (line != NULL || changed == 0 || p->shell->interrupted) break;

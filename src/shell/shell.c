@@ -385,7 +385,7 @@ static void clear(rq__shell *s)
     rq_buf_clear(&s->display.held);
 }
 
-/* In a locale of single bytes the prompt would drop all letters beyond ASCII that are typed or pasted. */
+/* In a single-byte locale the prompt would drop all non-ASCII characters that are typed or pasted. */
 static void set_locale(void)
 {
     if (setlocale(LC_CTYPE, "") == NULL || MB_CUR_MAX == 1) (void)setlocale(LC_CTYPE, "C.UTF-8");

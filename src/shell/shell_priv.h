@@ -118,7 +118,7 @@ void rq__scanners_lose(rq__shell *s, const rq_client *client);
 
 /* display.c */
 void rq__display_print(mrb_state *mrb, const char *text, size_t len);
-/* Writes what is buffered. False: standard output has failed, so a script must not end with 0. */
+/* Flushes standard output. False: output was lost, so a script must not end with exit code 0. */
 bool rq__display_written(void);
 /* Shows what is held, and erases the progress. */
 void rq__display_flush(rq__shell *s);

@@ -7,7 +7,7 @@
 #include "transfer/link.h"
 #include "transfer/scan.h"
 
-#define PAUSE_NS 100000000 /* doubled each time */
+#define PAUSE_NS 100000000 /* before the first repetition; doubled each time */
 
 typedef struct canary_job {
     const rq_canary *c;
@@ -23,7 +23,7 @@ static rq_err ignore_row(void *ctx, rq_op_result *row, rq_error *why)
     return RQ_OK;
 }
 
-/* A failure of a whole table. */
+/* Reports that a whole table could not be read. */
 static void report(const canary_job *j, const char *table, rq_err rc, const rq_error *why)
 {
     const rq_canary_read r = {.table = table, .err = rc, .why = why->message};
@@ -80,8 +80,8 @@ static void pause_for(rq__link *l, int64_t ns)
         rq_client_poll(l->client, until - now);
 }
 
-/* A region that is being moved or split is without a server for a moment: the list is read again as often as a read of the
- * region would be repeated, once for all of them. */
+/* While a region is moved or split, it has no server for a moment. So the region list is read again, at most as
+ * often as a read of a region is retried; these pauses serve all regions of the table. */
 static rq_err wait_for_servers(const canary_job *j, rq__link *l, rq_error *why)
 {
     for (unsigned i = 0; i < j->c->options->client.retries && !all_served(l); i++) {
@@ -127,7 +127,8 @@ static void read_by_name(canary_job *j, const char *name)
         read_table(j, strncmp(name, "default:", 8) == 0 ? name + 8 : name);
 }
 
-/* A table with an open region is enabled; of another one the master is asked. One that is gone is left out. */
+/* A table with an open region counts as enabled; for another one the master is asked. A table that no longer exists is
+ * skipped. */
 static void read_if_enabled(canary_job *j, const char *name, bool has_open)
 {
     rq_error why = {.code = RQ_OK};
@@ -145,7 +146,7 @@ static rq_err read_each(canary_job *j, const rq_cluster_status *status, rq_arena
 {
     for (size_t i = 0; i < status->table_count; i++) {
         const rq_table_status *t = &status->tables[i];
-        if (t->total == 0) continue; /* HBase's of a disabled table */
+        if (t->total == 0) continue; /* HBase reports none for a disabled table */
         const char *name =
             rq_arena_printf(arena, "%.*s:%.*s", (int)t->ns.len, (const char *)t->ns.ptr,
                             (int)t->qualifier.len, (const char *)t->qualifier.ptr);

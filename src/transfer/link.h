@@ -17,7 +17,7 @@ typedef struct rq__batch {
 
 typedef struct rq__link {
     rq_client *client;
-    bool shares; /* the client, which is the caller's */
+    bool shares; /* the client is the caller's, so closing the link leaves it open */
     rq_client_table *table;
     const char *name;
     rq_op *scan_op;
@@ -33,7 +33,7 @@ typedef struct rq__link {
 RQ_NODISCARD
 rq_err rq__link_open(const rq_client_options *o, const char *table, rq__link *ret, rq_error *why);
 void rq__link_close(rq__link *l);
-/* The same with a client of the caller's, which outlives the link. */
+/* As rq__link_open, but with the caller's client, which must outlive the link. */
 RQ_NODISCARD
 rq_err rq__link_share(rq_client *c, const char *table, rq__link *ret, rq_error *why);
 /* Allocates the tools of a crew's thread, a struct of `size` bytes whose first member is an rq__link,

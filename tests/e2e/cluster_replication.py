@@ -40,7 +40,7 @@ def source_rows(source, table):
 
 @contextlib.contextmanager
 def written(source, table):
-    """Puts rows of all letters while the body runs; gives a function that waits until so many more are acknowledged."""
+    """Puts rows of all letters while the body runs; yields a function that waits until `count` more puts are acknowledged."""
     stop = threading.Event()
     acknowledged = []
     problems = []
@@ -80,7 +80,7 @@ def shell_of(source, text_of_script):
 
 
 def a_source_reaches_regions_on_all_servers(world):
-    """Its batches are waited for while the table is missing, regions move and split, and a server and then the master are killed."""
+    """The source repeats its batches while the table is missing, regions move and split, and a server and then the master are killed."""
     with source_of(world, "rep") as source:
         source.put("rep", b"early", b"1")
         until(lambda: (source.metric("rorqual_replication_failed_attempts_total", "c") or 0) >= 1, "the table is missing")

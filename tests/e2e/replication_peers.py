@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a peer gets after each of the shell's commands that choose it: tables, families, namespaces and exclusions, on a peer that is
-there. The commands run in one session of a shell (ours or HBase's official one); after each of them a row is written to each family,
-and the rows that arrive are those that the configuration selects (replication.py)."""
+"""Which rows a peer gets after each of the shell's commands that change its tables, families, namespaces and exclusions. The commands run in
+one session of a shell (ours or HBase's official one). After each command a row is written to each family, and exactly the rows that the
+peer's configuration selects must arrive. Used by replication.py."""
 import os
 import re
 import subprocess

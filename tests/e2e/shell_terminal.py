@@ -348,8 +348,8 @@ def hints(folder):
 
 
 def typed(environment, *texts):
-    """What a shell prints at a prompt to which each of the texts is sent at once, as a terminal sends pasted text: the first after
-    the prompt, each other one after the answer to the one before. [(text, the answer's end)]"""
+    """The output of a shell to which texts are sent, each at once, as a terminal sends pasted text. `texts`: pairs of a text and the output
+    that is waited for before the next text is sent."""
     ours, theirs = os.openpty()
     process = subprocess.Popen([BINARY, "shell", "memory:"], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
                                env={**os.environ, "TERM": "xterm", "NO_COLOR": "1", **environment})

@@ -478,7 +478,7 @@ def canary_and_split(w):
 
 
 def the_canary_sees_regions_without_a_server(w):
-    """As HBase's Canary does. A table all of whose regions have none is enabled all the same; a disabled one is not looked at."""
+    """As HBase's Canary does. A table of which no region has a server is still enabled; a disabled table is skipped."""
     part, whole, disabled = w.table(splits=(b"m",)), w.table(splits=()), w.table(splits=())
     first, last, only = (w.client.regions(t)[at][1] for t, at in ((part, 0), (part, 1), (whole, 0)))
     for name in (last, only):

@@ -100,7 +100,7 @@ static void end(master *m)
     rq_sim_node_free(m->node);
 }
 
-/* And, if `cuts_power`, the machines with the files lose what was not synced. */
+/* Kills the master; if `cuts_power`, the storage also loses what was not synced. */
 static void stop_master(master *m, bool cuts_power)
 {
     world *w = m->w;

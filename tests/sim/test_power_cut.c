@@ -235,8 +235,8 @@ static void every_failing_call_is_survived(void **state)
     }
 }
 
-/* Some calls fail from call k on, perhaps syncs; the process is killed soon after. The next one works on what it finds, of
- * which a part may exist in the page cache only, until the power is cut. */
+/* From call k on one to four calls fail, perhaps syncs; the process is killed soon after. The next process works on
+ * the files that it finds, part of which may exist in the page cache only. Then the power is cut. */
 static outcome fail_kill_and_cut(uint64_t seed, uint64_t k)
 {
     outcome o = {.good = true};

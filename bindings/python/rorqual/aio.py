@@ -121,7 +121,7 @@ class Database:
             self._ended(answer, count[0])
             answer.check(code)
         except (Error, MemoryError) as error:
-            # After another error, later calls may succeed, and need the reader.
+            # After any other error later calls may succeed; they need the reader.
             if isinstance(error, (ClosedError, ForkedError)):
                 self._loop.remove_reader(self._descriptor)
             self._fail(error)
@@ -148,8 +148,8 @@ class Database:
         if self._closed is None:
             self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)
-            # Not a task, which the end of the loop would cancel. Until the thread has ended, also if nobody waits for it any
-            # more, the library writes to the queue.
+            # Not a task, because the end of the loop cancels tasks. The library writes to the queue until this thread
+            # has ended, even if nobody waits for it any more.
             self._closed = self._loop.run_in_executor(None, self._plain.close)
             self._closed.add_done_callback(self._take_last)
         await asyncio.shield(self._closed)

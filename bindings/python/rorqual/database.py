@@ -165,7 +165,8 @@ class Database:
         return self._closing
 
     def _check_process(self) -> None:
-        """In a child of fork, threads of the parent may seem to hold the lock, or to be in a call, forever."""
+        """Raises ForkedError in a child of fork, which has none of its parent's threads: a lock that one of them held
+        at the fork stays locked, and a call that one of them made never ends."""
         if os.getpid() != self._pid:
             raise errors.ForkedError("the database was opened by the parent process, before a fork", code=lib.RQ_E_FORKED,
                                      name="RQ_E_FORKED", hbase_class="org.apache.hadoop.hbase.DoNotRetryIOException")

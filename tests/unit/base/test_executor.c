@@ -415,11 +415,11 @@ static void pair_opens(rq_task *task)
 
 typedef struct resizer {
     rq_executor *ex;
-    _Atomic unsigned pairs; /* that were begun */
+    _Atomic unsigned pairs; /* begun so far */
     _Atomic bool stops;
 } resizer;
 
-/* Changes the limit once for each pair: more often, and it would wake workers for a task that was forgotten. */
+/* Changes the limit once for each pair. More changes would wake workers, which would find a forgotten task. */
 static void *resize_often(void *arg)
 {
     resizer *r = arg;

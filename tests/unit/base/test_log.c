@@ -402,7 +402,7 @@ static void a_log_without_former_files_begins_anew(void **state)
     close_rolling(&r);
 }
 
-/* As other tools do it. */
+/* As by a tool that rotates logs, which renames the file and then has it opened again. */
 static void a_file_that_was_renamed_is_opened_again(void **state)
 {
     (void)state;
@@ -424,7 +424,7 @@ static void a_file_that_was_renamed_is_opened_again(void **state)
     close_rolling(&r);
 }
 
-/* Another process, or a tool, has rolled the file: what is at its path now is young. */
+/* Another process, or a tool, has rolled the file: the file at the path is a new one. */
 static void a_file_that_another_process_renamed_is_not_rolled_again(void **state)
 {
     (void)state;

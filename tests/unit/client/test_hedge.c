@@ -605,7 +605,7 @@ static void a_replica_answers_for_a_region_without_a_server(void **state)
     finish(w);
 }
 
-/* A read that a replica answers because the region has no server: whether hbase:meta was read again. */
+/* Makes a read that a replica answers, because the region has no server. Returns whether hbase:meta was read again. */
 static bool reads_meta(world *w, int64_t since_ns, int64_t took_ns)
 {
     rq_client_table *t = w->table;
@@ -620,7 +620,7 @@ static bool reads_meta(world *w, int64_t since_ns, int64_t took_ns)
     return atomic_load(&w->meta.reads) > before;
 }
 
-/* The pause in reading the map of a large table is long, whoever reads replicas meanwhile. */
+/* The map of a large table is read again after a long pause only, however often replicas are read meanwhile. */
 static void a_map_is_read_for_a_part_of_the_time_only(void **state)
 {
     (void)state;

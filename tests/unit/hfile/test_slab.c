@@ -214,7 +214,7 @@ static void a_slab_ends_while_chunks_are_made_ready(void **state)
     rq_thread_executor_free(ex);
 }
 
-/* CPU time, in ns, to give back a piece and take it again, in a slab of so many full chunks. */
+/* CPU time, in ns, to give back a piece and take it again, in a slab of `chunks` full chunks. */
 static uint64_t turnover_ns(size_t chunks)
 {
     rq__slab *s;

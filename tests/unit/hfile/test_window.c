@@ -30,7 +30,7 @@ static struct {
     size_t count;
     uint64_t now_ns;
     size_t asked; /* tasks of RQ_POOL_READ so far */
-    size_t most;  /* of them at a time */
+    size_t most;  /* maximum of waiting tasks */
     bool rests;   /* they run only if a scan waits for one */
 } manual;
 
@@ -115,7 +115,7 @@ static struct {
     size_t large, small;       /* reads of several blocks, and others */
     size_t past;               /* of them past the page cache */
     uint64_t bytes;
-    uint64_t ahead_from, ahead_to; /* of these parts no window is planned */
+    uint64_t ahead_from, ahead_to; /* for these bytes RQ_READ_AHEAD is planned */
     size_t os_reads_ahead;         /* how often that was turned on */
 } io;
 
@@ -297,7 +297,7 @@ static void run_fulfil(rq_task *task)
     x->waits = false;
 }
 
-/* By a thread of its own, or by that which reads the window. */
+/* Reads the block in a task of its own, or waits for the task that reads its window. */
 static void get_block(scan *x, world *w)
 {
     x->task.run = run_fulfil;
@@ -565,7 +565,7 @@ static void scans_that_share_little_memory_read_nothing_twice(void **state)
             if (rq_random_below(&w.random, 4) == 0) run_all();
         }
     assert_int_equal(io.os_reads_ahead, 0);
-    /* Besides, what is ahead of the scans at the end: it is in the next one's part. */
+    /* In addition, what the windows hold ahead of each scan at its end, which is in the next scan's part. */
     uint64_t ahead = SCANS * ((uint64_t)1 << 20);
     assert_true(io.bytes < w.reader->data_end + ahead + io.large * 2 * RQ_READ_ALIGN);
     for (int i = 0; i < SCANS; i++)
@@ -595,7 +595,8 @@ static void a_short_part_does_not_turn_read_ahead_on(void **state)
     }
 }
 
-/* Reads of gets, which are submitted behind the windows of all scans, are behind a few of them only. */
+/* Only a few windows are in the pool at a time, so that the read of a get is not queued behind the windows of all
+ * scans. */
 static void few_windows_are_in_the_pool(void **state)
 {
     (void)state;
@@ -690,7 +691,7 @@ static void many_scans_stay_within_the_bound(void **state)
     assert_int_equal(stats.capacity_bytes, (32 << 20) - rq__windows_bytes_max(32 << 20));
     for (int i = 0; i < SCANS; i++)
         scan_clear(&scans[i]);
-    /* They were left behind; a trim frees them when they are old, and returns their share. */
+    /* Their windows are left; a trim frees those that are old, and returns their share of the cache. */
     rq_block_cache_trim(w.cache, 1);
     assert_true(window_bytes(&w) > 0);
     manual.now_ns += UINT64_C(10000000000);

@@ -218,7 +218,7 @@ static int end(void **state)
     return 0;
 }
 
-/* Writes so much, and finishes. */
+/* Writes `len` bytes and finishes the stream. */
 static void finish_with(world *w, size_t len)
 {
     char *bytes = calloc(1, len);

@@ -23,9 +23,9 @@ typedef struct world {
     unsigned opened, finished; /* under the lock; `finished`: tests' tasks and walks */
     /* The loop's: */
     rq_stream *streams[STREAMS];
-    unsigned looked; /* streams that a callback was called for */
-    unsigned most;   /* of them in one iteration … */
-    unsigned here;   /* … and in this one */
+    unsigned looked; /* callbacks for streams */
+    unsigned most;   /* of them in one iteration, at most */
+    unsigned here;   /* of them in this iteration */
     uint64_t iteration;
     unsigned visits[STREAMS], passed;
     uint64_t ns;
@@ -67,7 +67,7 @@ static void on_close(rq_stream *s, rq_err why)
     (void)s, (void)why;
 }
 
-/* A callback was called for a stream. */
+/* Counts a callback for a stream. */
 static void look(world *w)
 {
     rq_loop_stats stats;
@@ -299,8 +299,8 @@ static uint64_t cost_of(void (*run)(rq_task *task))
     return ns;
 }
 
-/* Otherwise the ends of many in one iteration would cost the square of their number: 40 times as much here. Work of other
- * processes may cost a try. */
+/* Otherwise the time for the ends of many streams in one iteration would grow with the square of their number: here
+ * it would be 40 times as long. Other processes may disturb a try. */
 static void the_end_of_a_stream_costs_the_same_with_output(void **state)
 {
     bool holds = false;

@@ -173,7 +173,8 @@ static void a_write_behind_the_load_is_newer(void **state)
 
 /* --- odd files -------------------------------------------------------------------------------- */
 
-/* A marker that is older than anything is dropped by a major compaction, although now minus its time is no number. */
+/* A marker that is older than anything is dropped by a major compaction, although the time minus its timestamp
+ * overflows. */
 static void a_marker_at_the_beginning_of_time_can_be_dropped(void **state)
 {
     (void)state;
@@ -196,7 +197,7 @@ static void a_marker_at_the_beginning_of_time_can_be_dropped(void **state)
     rq_sim_free(sim);
 }
 
-/* A program that did not sync its file. */
+/* Copies a file as a program does that does not sync the copy. */
 static void copy_unsynced(fixture *f, const char *from, const char *to)
 {
     rq_slice bytes;

@@ -419,7 +419,7 @@ static void write_log(rq_env *env)
     rq_cellblock_clear(&cells);
 }
 
-/* CPU time of a start with so much memory; *ret_spilled: regions that will read the log themselves. */
+/* CPU time, in ns, of a start with this memory setting; *ret_spilled: regions that will read the log themselves. */
 static uint64_t start_ns(rq_env *env, const char *memory, unsigned *ret_spilled)
 {
     rq_error why = {0};
@@ -443,8 +443,8 @@ static uint64_t start_ns(rq_env *env, const char *memory, unsigned *ret_spilled)
     return took;
 }
 
-/* Where the records of a log do not fit into memory, the regions with the most read theirs later. With a record for each
- * of many regions, these must not be searched for at every record. */
+/* If the records of a log do not fit into memory, the regions with the most records read theirs later. With one
+ * record for each of many regions, a start must not search for these regions at every record. */
 static void a_log_of_many_regions_may_exceed_the_memory(void **state)
 {
     (void)state;

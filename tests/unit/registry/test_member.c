@@ -247,7 +247,7 @@ static void join(fixture *f)
     assert_false(f->view.is_shut_down);
 }
 
-/* The cluster is new. */
+/* Joins a new cluster. */
 static void setup(fixture *f)
 {
     node_count = 0;
@@ -400,7 +400,7 @@ static void a_lost_root_is_no_shutdown_whatever_allocation_fails(void **state)
     assert_true(fail_each(makes_a_lost_root_again) > 0);
 }
 
-/* The node is missing until the first master makes it; then the cluster can be shut down again. */
+/* The node `running` is missing until the first master creates it; then the cluster can be shut down again. */
 static void a_cluster_starts_after_a_shutdown(void **state)
 {
     fixture f;

@@ -303,7 +303,7 @@ static void many_watches_are_set_again_in_slices(void **state)
     service_world_free(s);
 }
 
-/* The first `len` bytes of a request of 4,000. */
+/* Sends the first `len` bytes of a request of 4,000 bytes. */
 static void send_part(client *c, size_t len)
 {
     static const uint8_t zeros[4000];

@@ -49,7 +49,7 @@ typedef struct world {
     unsigned opened, closed, reads, refused;
     size_t longest;    /* message */
     rq_err fails_with; /* parts for server 1 */
-    unsigned fails;    /* so often */
+    unsigned fails;    /* how often */
     bool table_exists, is_unreachable;
     applied by[SERVERS];
     answerer answerer;
@@ -364,7 +364,7 @@ static void a_window_has_a_megabyte(void **state)
     rq_error why;
     add_entry(w, "t", 10, 2);
     for (unsigned i = 0; i < 8; i++)
-        add_cell(w, "f", 'a', i, 300000); /* three in a window, and at last two and the next one */
+        add_cell(w, "f", 'a', i, 300000); /* windows of 3, of 3, and of 2 with the next cell */
     add_cell(w, "f", 'a', 8, 1);
     add_cell(w, "f", 'a', 9, (size_t)1 << 22); /* alone */
     assert_int_equal(run(w, &why), RQ_OK);
@@ -424,7 +424,7 @@ static void a_moved_region_is_found_again(void **state)
     assert_int_equal(w->reads, 3);
 }
 
-/* Where as many jobs wait as may, a job makes one attempt. Here none may. */
+/* If `waiting_max` jobs wait already, a further job makes one attempt only. Here the maximum is 0. */
 static void a_job_that_may_not_wait_ends(void **state)
 {
     world *w = *state;
@@ -539,7 +539,7 @@ static void nothing_is_sent_after_a_stop(void **state)
     assert_int_equal(w->opened, 0);
 }
 
-/* Without a reason, too, nothing is acknowledged. */
+/* Nothing is acknowledged, even if the error has no reason. */
 static void a_cluster_that_cannot_be_reached_ends_the_job(void **state)
 {
     world *w = *state;

@@ -255,11 +255,11 @@ static void many_short_calls_of_a_connection_take_several_iterations(void **stat
     assert_false(w->slow.closing);
 }
 
-/* Its calls are few. */
+/* It has few calls. */
 static void another_connection_is_served_at_once_in_a_long_iteration(void **state)
 {
     world *w = *state;
-    read_calls(&w->other, 1); /* it is known since */
+    read_calls(&w->other, 1); /* from now on it is known */
     read_calls(&w->slow, MANY);
     unsigned before = w->handled;
     read_calls(&w->other, 5);
@@ -271,7 +271,7 @@ static void another_connection_is_served_at_once_in_a_long_iteration(void **stat
     assert_int_equal(w->handled, 1 + MANY + 6);
 }
 
-/* Each of them has few calls. */
+/* Each connection has few calls. */
 static void many_connections_take_several_iterations(void **state)
 {
     enum { CONNECTIONS = 200, CALLS = 5 };

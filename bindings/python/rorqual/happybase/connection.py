@@ -48,7 +48,7 @@ class _Shared:
         os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        """Also in a child of fork, which cannot use its parent's databases."""
+        """Begins without databases; also in a child of fork, because a child cannot use its parent's databases."""
         self.lock = threading.Lock()
         self.open: Dict[str, Tuple[Database, int]] = {}
 
@@ -70,7 +70,7 @@ class _Shared:
                 del self.open[url]
         try:
             database.close()
-        except errors.ForkedError:  # it is the parent's
+        except errors.ForkedError:  # the database is the parent's
             pass
 
 
