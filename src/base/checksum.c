@@ -22,7 +22,7 @@ typedef struct tables {
     uint32_t words[8][256];
 } tables;
 
-/* Each is filled before its first use, and constant from then on. */
+/* Each table is filled before its first use, and constant from then on. */
 static tables of_crc32, of_crc32c;
 static pthread_once_t crc32_filled = PTHREAD_ONCE_INIT, crc32c_filled = PTHREAD_ONCE_INIT;
 

@@ -99,8 +99,9 @@ WIDE static uint64_t folded(uint64_t c, const unsigned char *p, size_t len)
     return c;
 }
 
-/* glibc has asked the processor already. The compiler's own function would ask it again in each process, before main,
- * whether it is called or not; in a virtual machine each of the cpuid instructions takes tens of microseconds. */
+/* glibc has read the processor's features already. The compiler's own function (#else) would read them again in each
+ * process, before main, even if it is never called. In a virtual machine each of its cpuid instructions takes tens of
+ * microseconds. */
 static inline bool can_fold(void)
 {
 #ifdef CPU_FEATURE_ACTIVE

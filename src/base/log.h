@@ -17,10 +17,10 @@
  *  3. Logging does not wait for a reader: a line that a pipe, socket or terminal has no room for is
  *     dropped. Dropped lines and failed writes are counted in rq_log.sink; the next line that can
  *     be written is preceded by one with their number and the reason.
- *  4. A line that a remote peer can cause has a limit (rq_log_limit), so that peers cannot fill the disk. Lines above the
- *     limit are counted, and the next line of the limit has their number as `suppressed`. The audit log's limit is one for each
- *     host, so that a client hides only calls of its own host behind others.
- *  5. A log file has a limit, too (log_file.h).
+ *  4. A line that a remote peer can cause has a limit (rq_log_limit), so that peers cannot fill the disk. Lines above
+ *     the limit are counted, and the next line of the limit has their number as `suppressed`. The audit log has a limit
+ *     for each host, so that a client can hide calls of its own host only.
+ *  5. A log file's size is limited, too (log_file.h).
  */
 #ifndef RQ_BASE_LOG_H
 #define RQ_BASE_LOG_H
@@ -46,7 +46,7 @@ typedef struct rq_log_sink {
     bool is_torn RQ_GUARDED_BY(lock);                  /* the file ends in the middle of a line */
     uint64_t lines[RQ_LOG_LEVELS] RQ_GUARDED_BY(lock); /* lines logged, lost ones included */
     struct rq_log_file *file
-        RQ_GUARDED_BY(lock); /* log_file.h; NULL: the output is not a file of ours */
+        RQ_GUARDED_BY(lock); /* log_file.h; NULL: the log has not opened its output itself */
 } rq_log_sink;
 
 #define RQ_LOG_SINK_INIT                                                                           \

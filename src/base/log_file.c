@@ -20,7 +20,7 @@ static int create(const char *path, int old)
     struct stat st;
     int fd = old < 0 || fstat(old, &st) != 0 ? -1 : open(path, FLAGS | O_EXCL, 0600);
     if (fd < 0) return open(path, FLAGS, 0640);
-    (void)fchmod(fd, st.st_mode & 0666); /* without it the file is the owner's alone */
+    (void)fchmod(fd, st.st_mode & 0666); /* if it fails, only the owner can read the file */
     return fd;
 }
 
@@ -30,7 +30,7 @@ static void take_size(rq_log_file *f)
     f->bytes = fstat(f->fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
-/* The log's descriptor leads to the path's present file afterwards. 0 or errno. */
+/* Opens the file at the path under the log's descriptor number. 0 or errno. */
 static int replace(rq_log_file *f, const char *path)
 {
     int opened = create(path, f->fd);
@@ -66,7 +66,7 @@ rq_err rq_log_file_reopen(rq_log_file *f, rq_log *log, rq_error *why)
 
 /* --- rolling ---------------------------------------------------------------------------------- */
 
-/* The path of the `number`th former file; 0: the present one. */
+/* The path of the `number`th former file; 0: of the present file. */
 static const char *path_of(const char *path, unsigned number, char buf[PATH_MAX])
 {
     if (number == 0) return path;
@@ -74,14 +74,14 @@ static const char *path_of(const char *path, unsigned number, char buf[PATH_MAX]
     return buf;
 }
 
-/* Whether the path leads to the file that the log writes to. It does not after another process has renamed the file. */
+/* Whether the path leads to the file that the log writes to; false if another process has renamed that file. */
 static bool is_present(const char *path, const struct stat *log_file)
 {
     struct stat st;
     return stat(path, &st) == 0 && st.st_dev == log_file->st_dev && st.st_ino == log_file->st_ino;
 }
 
-/* False: a file cannot be renamed, so the next ones have nowhere to go. */
+/* Renames the present file and the former ones. False: one cannot be renamed, so the newer ones keep their names. */
 static bool make_way(const char *path, unsigned backups)
 {
     char from[PATH_MAX], to[PATH_MAX];
@@ -93,8 +93,8 @@ static bool make_way(const char *path, unsigned backups)
     return true;
 }
 
-/* If the present file cannot make way, it is tried again when it has grown as much once more; if no new one can be created,
- * at the next line. */
+/* If the present file cannot be renamed, the next try comes after another bytes_max bytes. If no new file can be
+ * created, the next try comes with the next line. */
 static void roll(rq_log_file *f)
 {
     char target[PATH_MAX];

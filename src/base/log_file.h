@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of a log, which is limited in size, because remote peers can cause lines: a file that has bytes_max bytes becomes
- * PATH.1, the former PATH.1 becomes PATH.2 and so on, and the oldest is removed. (If PATH is a link: the file that it leads to.)
- * If another process has renamed the file meanwhile, the path's present file is opened instead. The log keeps its descriptor
- * number, which other threads write to.
+ * A log's file. Its size is limited, because remote peers can cause lines: when it has bytes_max bytes, it is renamed
+ * to PATH.1, the former PATH.1 to PATH.2 and so on, and the oldest file is removed. If PATH is a symbolic link, this is
+ * done with the file that the link leads to. If another process has renamed the file meanwhile, the log only opens PATH
+ * again. The log keeps its descriptor number, because other threads write to it.
  *
- * The file is one of the log's sink: lines and changes of the file take the sink's lock.
+ * The file belongs to the log's sink: the sink's lock is held while a line is written, and while the file is replaced.
  */
 #ifndef RQ_BASE_LOG_FILE_H
 #define RQ_BASE_LOG_FILE_H
@@ -18,7 +18,7 @@ typedef struct rq_log_file {
     uint64_t bytes_max; /* 0: no limit */
     unsigned backups;   /* former files that are kept */
     int fd;             /* the log's */
-    uint64_t bytes;     /* in the file, other processes' not included */
+    uint64_t bytes;     /* in the file; later lines of other processes are not counted */
 } rq_log_file;
 
 /* Opens the file for a log, which must have a sink; sets log->fd. A new file has mode 0640 or less. The struct must outlive

@@ -14,9 +14,10 @@
  *     limits them. In RQ_POOL_CALL it counts: a peer decides how many tasks there are, and none of
  *     them waits for another one of the pool.
  *  3. RQ_POOL_COMPACT runs under SCHED_BATCH: the scheduler lets waking loops preempt it.
- *  4. Each worker sleeps on a semaphore of its own. A condition variable for all of a pool's workers would let a thread that
- *     submits a task, such as an event loop, wait in pthread_cond_signal (glibc before 2.41) until workers that were woken
- *     before have run. The worker that fell asleep last is woken first: its stack and code are still in the caches.
+ *  4. Each worker sleeps on a semaphore of its own. With one condition variable for all workers of a pool, a thread
+ *     that submits a task, such as an event loop, would wait in pthread_cond_signal (glibc before 2.41) until workers
+ *     that were woken earlier have run. The worker that fell asleep last is woken first: its stack and code are still
+ *     in the processor's caches.
  *  5. Signals are blocked in all threads made here; they belong to the main thread.
  *
  * Locks: each pool, each lane, the timers and each latch has a mutex of its own. No mutex is held while a task runs.
@@ -60,7 +61,7 @@ typedef struct pool {
     struct thread_executor *ex;
     rq_pool kind;
     pthread_mutex_t mutex;
-    worker *asleep;       /* idle ones that nobody wakes yet */
+    worker *asleep;       /* idle workers that have not been woken yet */
     rq_task_queue tasks;  /* these by mutex */
     rq_task_queue ranked; /* by rank */
     unsigned limit;       /* workers that may run at the same time */
@@ -68,7 +69,7 @@ typedef struct pool {
     unsigned parked;      /* of the started ones, beyond a lowered limit */
     pthread_cond_t unpark;
     unsigned started;
-    unsigned idle; /* also those that were woken and do not run yet */
+    unsigned idle; /* also workers that were woken and do not run yet */
     unsigned queued;
     unsigned waiting; /* on latches */
     bool stopping;
@@ -171,7 +172,7 @@ static void wake(worker *w)
     RQ_ASSERT(rc == 0);
 }
 
-/* REQUIRES: p->mutex. The one to be woken; NULL: none is asleep. */
+/* REQUIRES: p->mutex. The worker to be woken; NULL: none is asleep. */
 static worker *take_asleep(pool *p)
 {
     worker *w = p->asleep;

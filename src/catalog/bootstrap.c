@@ -763,7 +763,8 @@ static rq_err drop_known_places(rq_catalog *c, rq__batch *batch, rq_error *why)
     return rc;
 }
 
-/* Each start writes all rows, so they need not change together: the rows of 100,000 regions are more than the log takes at once. */
+/* In parts, because the rows of 100,000 regions are longer than the longest record of the log. They need not change
+ * together: each start writes all of them. */
 static rq_err note_places(rq_catalog *c, const rq__batch *all, rq_error *why)
 {
     for (size_t i = 0; i < all->count;) {

@@ -204,7 +204,7 @@ rq_err rq__ns_delete_row(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* Foreign files in the folder stay, and so does the folder. */
+/* Files that are not ours stay in the folder, and then the folder stays, too. */
 static rq_err remove_folder(rq_catalog *c, const rq__proc *p, rq_error *why)
 {
     rq_arena a;

@@ -168,7 +168,7 @@ static rq_err pack_config(Pb__ReplicationPeer *m, rq_arena *a, rq_slice *ret)
 
 #define ID_MAX (RQ_NAME_MAX - (int)strlen(RQ_PEER_LOCK_PREFIX))
 
-/* Ten thousand results of procedures are kept with their names (check_lengths in procedure.c). */
+/* Limits the id's length, because the results of procedures are kept with it (check_lengths in procedure.c). */
 rq_err rq__peer_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     (void)c;

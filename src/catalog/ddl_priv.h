@@ -97,7 +97,7 @@ rq__step_fn rq__restore_precheck, rq__restore_prepare, rq__restore_layout, rq__r
 RQ_NODISCARD
 rq_err rq__namespace_quota_check(rq_catalog *c, rq__proc *p, int64_t wanted, bool is_new,
                                  rq_error *why);
-/* rows.c: removes the row of hbase:quota of a dropped table ('t') or namespace ('n'), if there is one. */
+/* rows.c: removes the row that a dropped table (kind 't') or namespace ('n') has in hbase:quota, if there is one. */
 RQ_NODISCARD
 rq_err rq__drop_quotas(rq_catalog *c, char kind, rq_slice name, rq_error *why);
 

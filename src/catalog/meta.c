@@ -14,7 +14,7 @@
 #include "region/region_scanner.h"
 #include "wal/wal.h"
 
-#define PART_BYTES ((size_t)2 << 20) /* the smallest limit of a record of the log is 16 MB */
+#define PART_BYTES ((size_t)2 << 20) /* the log's limit for a record is at least 16 MB */
 
 static const char *const state_names[] = {
     [RQ_REGION_OFFLINE] = "OFFLINE", [RQ_REGION_OPENING] = "OPENING",

@@ -34,8 +34,8 @@ void rq__batch_init(rq__batch *b, rq_arena *arena, int64_t time_ms);
  * Blocking. An empty batch is allowed. */
 RQ_NODISCARD
 rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_error *why);
-/* The mutations from the given one on that make a record of some 2 MB, at least one: an operation is one record, whose size is
- * limited. For rows that need not change together. REQUIRES: from < b->count. */
+/* The mutations from index `from` on, up to about 2 MB, at least one. For rows that need not change together: a batch
+ * is committed as one record of the log, whose length is limited. REQUIRES: from < b->count. */
 rq__batch rq__batch_part(const rq__batch *b, size_t from);
 /* For rows that every start and every opening writes again, such as the locations of regions: on
  * a full disk, or when the region refuses writes, they are kept in memory only, so that they can be

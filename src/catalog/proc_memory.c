@@ -89,7 +89,7 @@ static bool copy_slice(rq__proc *p, rq_slice from, rq_slice *to)
     return to->ptr != NULL;
 }
 
-/* Of the user: clients choose their names, and ten thousand results are kept, in memory and in records. */
+/* Bytes of the user's name. Clients choose it, and ten thousand results are kept with it, in memory and in records. */
 #define USER_KEPT_MAX 255
 
 rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d)

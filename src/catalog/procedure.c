@@ -273,8 +273,8 @@ static void evict_old(rq_catalog *c)
     rq__proc_evict(c, list);
 }
 
-/* A name that no folder can have is nothing's. (A new thing's was checked before.) Ten thousand results are kept with their
- * names, so these must not be as long as a request. */
+/* Refuses names that are longer than any folder's: no table or namespace has such a name. (Prechecks have refused it
+ * for new ones.) Ten thousand results are kept with their names, so a name must not be as long as a request. */
 static rq_err check_lengths(const rq__proc *p, rq_error *why)
 {
     bool of_ns = p->ops->lock == RQ_LOCK_NAMESPACE;

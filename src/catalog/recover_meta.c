@@ -232,7 +232,7 @@ static rq_err add_rows(rq__recover *r, rq_catalog *c, rq_error *why)
     RQ_TRY(rq__meta_ref(c, &meta, why));
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = put_rows(r, &b);
-    for (size_t i = 0; rc == RQ_OK && i < b.count;) { /* after a crash it begins anew */
+    for (size_t i = 0; rc == RQ_OK && i < b.count;) { /* after a crash, recover begins anew */
         const rq__batch part = rq__batch_part(&b, i);
         rc = rq__batch_commit(&part, meta, true, why);
         i += part.count;

@@ -335,7 +335,7 @@ static rq_err look_at_version(rq_root *root, long version, rq_error *why)
     return RQ_OK;
 }
 
-/* Another master of the cluster may have raised the version since this one has read it. */
+/* Another master of the cluster may have raised the version after this master read it. */
 static rq_err check_not_raised(rq_vfs *v, rq_error *why)
 {
     rq_arena a = {0};
@@ -543,8 +543,8 @@ static rq_err write_joined(rq_vfs *v, rq_arena *a, rq_slice line, rq_error *why)
     return write_mark(v, line, why);
 }
 
-/* A complete mark is written again, because a killed server may have left it in the page cache only, and the files that are
- * made next are of no use without it. On a full disk this is left out: then nothing else is made either. */
+/* Writes a complete mark again: a killed server may have left it in the page cache only, and the files that are created
+ * next are of no use without it. On a full disk this is left out, because then no other file can be created either. */
 static rq_err write_mark_again(rq_vfs *v, rq_slice line, rq_error *why)
 {
     rq_error own = {0};
@@ -552,7 +552,7 @@ static rq_err write_mark_again(rq_vfs *v, rq_slice line, rq_error *why)
     return rc == RQ_OK || rc == RQ_E_NO_SPACE ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }
 
-/* A server killed while it wrote the mark leaves the beginning of the line, which is completed. */
+/* A server that was killed while it wrote the mark leaves only the beginning of the line, which is then completed. */
 static rq_err join(rq_vfs *v, rq_arena *a, const char *cluster_id, rq_error *why)
 {
     rq_slice mark = {0};

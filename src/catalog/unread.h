@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads that failed for a reason that says nothing about the file's content: the file is neither absent nor damaged, and
- * nothing may be made, moved or written in its place. */
+/* Errors of reads that say nothing about the file's content. The file must not be taken for absent or damaged: nothing
+ * may be created or written in its place, and it is not moved. */
 #ifndef RQ_CATALOG_UNREAD_H
 #define RQ_CATALOG_UNREAD_H
 

@@ -44,7 +44,8 @@ struct rq_hfile_block {
 
     /* The cache's, too. */
     bool resident;
-    /* NULL: was never in a cache. Atomic: a block of a window may be put into the cache by one thread while others use it. */
+    /* NULL: was never in a cache. Atomic, because one thread may put a window's block into the cache while others use
+     * the block. */
     _Atomic(rq_block_cache *) cache;
     struct rq__cache_file *file;       /* while resident: a reference */
     struct rq_hfile_block *file_next;  /* blocks of the same file in the shard */

@@ -44,7 +44,7 @@ typedef struct rq_block_cache_stats {
     uint64_t capacity_bytes; /* without the shares of the second level and of windows */
     uint64_t ahead_bytes,
         ahead_unused_bytes;   /* read in advance for scans; of them, freed without being used */
-    uint64_t ahead_now_bytes; /* charged for it now */
+    uint64_t ahead_now_bytes; /* memory that windows take now */
     /* the second level; all 0 without one */
     bool second_on; /* it has not been switched off */
     uint64_t second_hits, second_misses;
@@ -60,12 +60,13 @@ rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret);
  * consists of huge pages and no reader waits for the kernel; and long scans read in advance on
  * RQ_POOL_READ (window.h). Called once, before the first reader; the executor must outlive the cache. */
 void rq_block_cache_make_ready(rq_block_cache *c, struct rq_executor *executor);
-/* Waits for windows that are being read. REQUIRES: every reader is closed, and every family reference was returned. NULL is allowed. */
+/* Waits for windows that are being read. REQUIRES: every reader is closed, and every family reference was returned.
+ * NULL is allowed. */
 void rq_block_cache_free(rq_block_cache *c);
 /* Changes the capacity; evicts at once if it shrinks. */
 void rq_block_cache_resize(rq_block_cache *c, uint64_t capacity_bytes);
 /* Returns to the system 1/share of the memory that has held no block since the last call, and frees
- * what was read in advance for scans that have stopped. Called periodically. */
+ * the blocks that were read in advance for scans that have stopped. Called periodically. */
 void rq_block_cache_trim(rq_block_cache *c, unsigned share);
 void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret);
 /* Whether `bytes` more would fit without evicting a block. Approximate: they are assumed to spread

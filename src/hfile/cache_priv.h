@@ -57,7 +57,7 @@ struct rq_block_cache {
     unsigned shard_count;      /* a power of two */
     _Atomic uint64_t capacity; /* as configured */
     _Atomic uint64_t reserved; /* part of it that is not for blocks */
-    _Atomic bool has_windows;  /* their share is deducted, too */
+    _Atomic bool has_windows;  /* the windows' share of the capacity is deducted, too */
     _Atomic uint64_t pinned;
     _Atomic uint64_t held;           /* bytes held by readers (held.c); resident or pinned */
     struct rq__second_level *second; /* NULL: none */

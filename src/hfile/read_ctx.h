@@ -85,8 +85,8 @@ static inline bool rq_read_ctx_may_copy(rq_read_ctx *ctx, uint32_t len)
  * on a pool. `need` is empty afterwards, also on failure. REQUIRES: rq_read_ctx_needs. */
 RQ_NODISCARD
 rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why);
-/* Whether the needed block is being read in advance, for a scan. If so, the task runs when that has ended, on a thread
- * of RQ_POOL_READ, and is to call rq_read_ctx_fulfil. So no thread waits meanwhile. */
+/* Whether the needed block is being read in advance, for a scan. If so, the task runs on a thread of RQ_POOL_READ when
+ * that read has ended, and must call rq_read_ctx_fulfil. So no thread waits meanwhile. */
 bool rq_read_ctx_wait(const rq_read_ctx *ctx, struct rq_task *task);
 /* Moves the pins and the counters of read blocks from `from` to `ctx`, and clears `from`: for a
  * block that was read at the same time as the one that `ctx` needed. At most RQ_READ_PINS_MAX pins

@@ -29,7 +29,7 @@
 
 /* --- loading a block -------------------------------------------------------------------------- */
 
-/* Of bytes that have been read already. */
+/* Copies from bytes of the file that have been read already. False: `have` does not contain all that are wanted. */
 static bool copy_from(rq_slice have, uint64_t have_offset, uint8_t *out, uint64_t offset,
                       size_t len)
 {
@@ -300,7 +300,7 @@ static rq_hfile_block *find_pin(const rq_read_ctx *ctx, uint64_t file_id, uint64
     return NULL;
 }
 
-/* Loads a block that is in no cache: from a window, or from the HFile. */
+/* Loads a block that is in neither level of the cache: from a window, or from the HFile. */
 static rq_err load_missing(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint32_t size,
                            rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
 {

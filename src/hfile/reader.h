@@ -138,8 +138,8 @@ rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_err
 /* How far a scanner has followed the file's data blocks, one after the other; zero: not at all. */
 typedef struct rq_hfile_trail {
     uint64_t begun, end; /* of the blocks moved through in sequence, on disk */
-    uint64_t planned;    /* up to here it is decided how the next blocks are read */
-    bool os_reads_ahead; /* so it was decided last */
+    uint64_t planned;    /* up to this offset it is decided how the blocks are read */
+    bool os_reads_ahead; /* the last decision: the operating system reads ahead */
 } rq_hfile_trail;
 
 typedef struct rq_hfile_scanner {

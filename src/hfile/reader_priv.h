@@ -36,7 +36,7 @@ struct rq_hfile_reader {
 
     _Atomic uint32_t refs;
     _Atomic int followers; /* scanners that read in sequence */
-    /* Blocks read in advance; guarded by the lock in the cache's windows, NULL is seen without it. */
+    /* Blocks read in advance; guarded by the lock of the cache's windows, but compared with NULL without the lock. */
     _Atomic(struct rq__window *) windows;
     rq_block_cache *cache; /* NULL: tools */
     rq_file *file;

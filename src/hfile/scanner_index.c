@@ -57,24 +57,25 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, uint32_t leve
 }
 
 /* --- reading ahead ---------------------------------------------------------------------------- */
-/* For a scanner that has moved through some blocks in sequence, the next blocks are read in advance: by windows
- * (window.h), or by the operating system. If this were so from the beginning, each of many short scans, which
- * read two adjacent blocks, would read four. GAP_MAX: index and bloom blocks may lie between two data blocks.
+/* For a scanner that has moved through FOLLOW_AFTER blocks in sequence, the next blocks are read in advance: by windows
+ * (window.h), or by the operating system. Without this threshold each of many short scans, which read two adjacent
+ * blocks, would read four. GAP_MAX: index and bloom blocks may lie between two data blocks.
  *
- * Windows are for scanners on event loops, which work while other threads read; and only for blocks that are missing in
- * the cache. Windows are at most as long as what the scan has moved through, or PART_MIN, and together AHEAD_MAX: so
- * much is wasted if it stops.
+ * Windows are for scanners on event loops, which work while other threads read, and only for blocks that are not in
+ * the cache. The bytes read in advance are at most as many as the scan has moved through (but PART_MIN are always
+ * allowed), and at most AHEAD_MAX: they are wasted if the scan stops.
  *
- * For each next part of the file the vfs tells what is best (rq_file_plan_read). A scan changes to the
- * operating system's read-ahead only if that is best for long: otherwise it would read far into parts that
- * windows read, too. So a short part that the page cache is to keep is read by a window through the page cache. */
+ * For each next part of the file the vfs tells how it is best read (rq_file_plan_read). A scan does not change to the
+ * operating system's read-ahead if the bytes OS_AHEAD_MAX farther on are to be read past the page cache: the operating
+ * system would read far into parts that windows read, too. So a short part that the page cache is to keep is read by a
+ * window through the page cache. */
 
 #define FOLLOW_AFTER 4 /* blocks; a scan of 100 rows of 1 kB reads up to three */
 #define GAP_MAX ((uint64_t)1 << 20)
-/* Bytes; devices have their full rate by some reads at a time. */
+/* Bytes. A device needs several reads at the same time to reach its full rate. */
 #define AHEAD_MAX ((uint64_t)4 << 20)
 #define PART_MIN ((uint64_t)256 << 10)    /* bytes that are planned together */
-#define OS_AHEAD_MAX ((uint64_t)16 << 20) /* the operating system reads ahead not farther */
+#define OS_AHEAD_MAX ((uint64_t)16 << 20) /* the operating system does not read farther ahead */
 #define RATIO_MAX 64
 
 /* The trail behind a move to this block. */
@@ -115,8 +116,8 @@ static uint64_t ratio_of(const rq_hfile_reader *r)
     return min64(r->trailer.total_uncompressed_len / r->data_end + 1, RATIO_MAX);
 }
 
-/* Collects blocks of the leaf from entry *at on, of at most `len` bytes, but at least one; false: there
- * is none, or it is too long for a window. */
+/* Collects blocks of the leaf from entry *at on: one block, or several of at most `len` bytes together. False: there is
+ * no block, or the first one is too long for a window. */
 static bool collect_part(const rq_hfile_reader *r, rq__index_view leaf, uint32_t *at, uint64_t len,
                          file_part *ret)
 {
@@ -135,15 +136,16 @@ static bool collect_part(const rq_hfile_reader *r, rq__index_view leaf, uint32_t
     return ret->count > 0;
 }
 
-/* Memory for the blocks of a part, with what the allocator (slab.h) takes besides. */
+/* Memory for the blocks of a part, with the allocator's overhead (slab.h). */
 static uint64_t memory_of(const rq_hfile_reader *r, const file_part *part)
 {
     uint64_t bytes = (part->end - part->begin) * ratio_of(r);
     return bytes + bytes / 16 + part->count * (sizeof(rq_hfile_block) + 1024) + 4096;
 }
 
-/* Whether the operating system is to read the part ahead; `plan`: of the part. A part may be cached only because the
- * operating system has read it ahead; and what it reads behind this part must not be read by windows. */
+/* Whether the operating system is to read the part ahead; `plan`: the part's. If the operating system reads ahead for
+ * this scan already, it may be the reason why the part is in the page cache, and it has perhaps begun with the bytes
+ * behind the part: no window may read these again. */
 static bool os_is_to_read(const rq_hfile_reader *r, const file_part *part, rq_read_plan plan,
                           bool os_reads_ahead)
 {
@@ -153,8 +155,8 @@ static bool os_is_to_read(const rq_hfile_reader *r, const file_part *part, rq_re
     return rq_file_plan_read(r->file, later, len) != RQ_READ_PAST;
 }
 
-/* Plans a part; false: it has to be planned later, when memory is free. A scan that has windows waits until it has
- * used them; one that has none reads single blocks meanwhile, as there are many scans then. */
+/* Plans a part. False: there is no memory for its window now, so it has to be planned later. A scan that has windows
+ * waits until it has used one; a scan that has none (there are many scans then) reads single blocks meanwhile. */
 static bool plan_part(rq_hfile_reader *r, const file_part *part, rq_hfile_trail *trail)
 {
     rq__window_wish wish = {part->blocks, part->count, false, memory_of(r, part)};
@@ -230,7 +232,7 @@ rq_err rq__scanner_load(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__target *t, rq
     ctx->follows = false;
     if (rc == RQ_OK) {
         s->trail = trail;
-    } else if (in_sequence) { /* the same blocks are not planned again */
+    } else if (in_sequence) { /* so that the same blocks are not planned again */
         s->trail.planned = trail.planned;
         s->trail.os_reads_ahead = trail.os_reads_ahead;
     }

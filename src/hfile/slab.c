@@ -4,9 +4,9 @@
  * sees a piece's end.
  *
  * Invariants: longest[i] is at least the length of the longest free run in chunk i of the index.
- * Taking a piece leaves it too large; a search that finds no such run corrects it. groups[g] sums up
- * GROUP chunks, so that a cache of many chunks is searched in few steps. So taking a piece holds the
- * lock only while it sets the piece's bits.
+ * Taking a piece may leave it too large; a search that finds no such run corrects it. groups[g] sums up
+ * GROUP chunks, so that a cache of many chunks is searched in few steps. Both keep short the time for which
+ * taking a piece holds the lock.
  */
 #include "hfile/slab.h"
 
@@ -41,9 +41,9 @@ typedef struct chunk {
     uint64_t taken[UNITS / 64];
 } chunk;
 
-/* Of chunks with neighbouring places. */
+/* Summary of GROUP chunks that are neighbours in the index. */
 typedef struct group {
-    uint16_t longest; /* the maximum of those in use */
+    uint16_t longest; /* maximum of longest[i] over the chunks in use */
     bool has_empty;
 } group;
 
@@ -52,7 +52,7 @@ struct rq__slab {
     rq_huge_index chunks RQ_GUARDED_BY(lock);
     uint32_t *longest; /* per chunk: upper bound of the longest free run, in units */
     size_t longest_cap;
-    group *groups;        /* for longest_cap chunks */
+    group *groups;        /* as many as longest_cap chunks need */
     rq_huge_unused empty; /* chunks nothing is cut from */
 
     rq_huge_stock stock;
@@ -179,7 +179,7 @@ static void sum_up(rq__slab *s, size_t g)
     s->groups[g] = sum;
 }
 
-/* After the chunks from that place on have moved. */
+/* After the chunks from this place on have moved in the index. */
 static void sum_up_from(rq__slab *s, size_t at)
 {
     for (size_t g = at / GROUP; g * GROUP < s->chunks.count; g++)
@@ -250,7 +250,7 @@ static void remove_chunk(rq__slab *s, size_t at)
     sum_up_from(s, at);
 }
 
-/* The first chunk of the group whose `longest` is between; the number of chunks if there is none. */
+/* The first chunk of the group whose longest[] is from `least` to `most`; the number of chunks if there is none. */
 static size_t first_between(const rq__slab *s, size_t g, uint32_t least, uint32_t most)
 {
     for (size_t at = g * GROUP; at < (g + 1) * GROUP && at < s->chunks.count; at++)
@@ -269,7 +269,7 @@ static size_t chunk_with_room(const rq__slab *s, uint32_t units)
     return empty == end ? s->chunks.count : first_between(s, empty, UNITS, UNITS);
 }
 
-/* The number of chunks: there is none. */
+/* The last empty chunk; the number of chunks if there is none. */
 static size_t last_empty(const rq__slab *s)
 {
     for (size_t g = (s->chunks.count + GROUP - 1) / GROUP; g-- > 0;) {

@@ -2,11 +2,12 @@
 /*
  * Windows (window.h).
  *
- * References to a window: one of the lists (its reader's and the cache's), one of its task, and one of a
+ * References to a window: one by the lists (its reader's and the cache's), one by its task, and one by a
  * thread that reads it in the task's place. The task also holds a reference to the reader.
  *
- * At most RUNNING_MAX tasks are in the pool; the others wait in the cache's queue, those first that an op
- * waits for, and each that ends submits the next one. So reads that are submitted meanwhile, as those of gets, wait for at most so many windows.
+ * At most RUNNING_MAX tasks are in the pool. The others wait in the cache's queue, and each task that ends submits the
+ * next one; windows that an op waits for come first. So another read of the pool, such as a get's, is behind at most
+ * RUNNING_MAX windows.
  */
 #include "hfile/window.h"
 
@@ -18,10 +19,10 @@
 #define COUNT_MAX 256                   /* windows of a cache */
 #define BYTES_MAX ((uint64_t)128 << 20) /* more do not make a device faster */
 #define SHARE 8                         /* of the capacity */
-#define AT_LEAST 6                      /* windows of the greatest length have room */
+#define AT_LEAST 6                      /* so many windows of the greatest length have room */
 #define RUNNING_MAX 8                   /* more do not make a device faster */
 #define OLD_NS UINT64_C(2000000000)
-#define LOOK_NS (OLD_NS / 8) /* between two searches for old windows */
+#define LOOK_NS (OLD_NS / 8) /* least time between two searches for old windows */
 
 typedef enum window_state { ASKED, READING, READ } window_state;
 
@@ -35,9 +36,9 @@ struct rq__window {
     rq_task task;
     rq_hfile_reader *reader;
     rq__window *next_of_reader;
-    rq__window *next;        /* of the cache; of victims */
-    rq__window *next_queued; /* of those whose task is not submitted yet */
-    rq_task *waiting;        /* run when it is read */
+    rq__window *next;        /* in the cache's list, or in a list of victims */
+    rq__window *next_queued; /* in the queue of windows whose task is not submitted yet */
+    rq_task *waiting;        /* tasks that run when the window has been read */
     uint64_t end;
     uint64_t charge;
     uint64_t memory_max; /* for its blocks */
@@ -64,7 +65,7 @@ uint64_t rq__windows_bytes_max(uint64_t capacity)
     return capacity / SHARE < BYTES_MAX ? capacity / SHARE : BYTES_MAX;
 }
 
-/* Its memory without blocks. */
+/* The window's memory without its blocks. */
 static uint64_t frame_of(const rq__window *w)
 {
     return sizeof *w + w->count * sizeof w->blocks[0];
@@ -85,7 +86,8 @@ static void unlink_from_reader(rq__window *w)
     first->next_of_reader = w->next_of_reader;
 }
 
-/* Removes a read window from both lists, and adds it to `victims`, which are freed without the lock. */
+/* Removes a window that has been read from both lists, and adds it to `victims`, which the caller frees without the
+ * lock. */
 static void drop(rq__windows *all, rq__window *w, rq__window **victims)
 {
     rq__window **link = &all->all;
@@ -135,7 +137,7 @@ static uint32_t entry_of(const rq__window *w, uint64_t offset)
     return low < w->count && w->blocks[low].offset == offset ? low : w->count;
 }
 
-/* A window that will have the block, or has it; NULL: none. */
+/* A window that has the block, or will have it; NULL: none. */
 static rq__window *find(rq_hfile_reader *r, uint64_t offset, uint32_t *ret_entry)
 {
     rq__window *w = atomic_load_explicit(&r->windows, memory_order_relaxed);
@@ -231,7 +233,7 @@ static void read_blocks(rq__window *w, uint32_t first, uint32_t last)
     rq__slab_give(r->cache->slab, room, charge);
 }
 
-/* Blocks at the window's ends that are in memory already are not read again. */
+/* Blocks at the window's beginning and end that are in the cache already are not read again. */
 static void read_window(rq__window *w)
 {
     uint32_t first = 0, last = w->count;
@@ -251,7 +253,7 @@ static uint64_t memory_of(const rq__window *w)
     return sum;
 }
 
-/* Returns the tasks that wait for the window. */
+/* The window's read has ended. Returns the tasks that wait for it. */
 static rq_task *end_read(rq__windows *all, rq__window *w)
 {
     rq__window *victims = NULL;
@@ -298,8 +300,8 @@ static bool may_start(rq__windows *all, rq__window *w)
     return false;
 }
 
-/* An op waits for the window: if its task is not in the pool yet, it is submitted before those of windows that nobody
- * waits for. These may be many, and the op may be a get of one block. Under the lock. */
+/* For a window that an op begins to wait for: if the window is queued, moves it before those that no op waits for.
+ * There may be many of those, and the op may be a get of one block. Under the lock. */
 static void advance(rq__windows *all, rq__window *w)
 {
     rq__window **to = &all->queued, *before = NULL;
@@ -315,7 +317,7 @@ static void advance(rq__windows *all, rq__window *w)
     *to = w;
 }
 
-/* A task has ended: the next one takes its place. */
+/* A task has ended: submits the next window's. */
 static void start_next(rq__windows *all)
 {
     (void)pthread_mutex_lock(&all->lock);
@@ -366,7 +368,7 @@ bool rq__windows_are_possible(const rq_hfile_reader *r)
     return r->cached != NULL && r->cache->windows.executor != NULL;
 }
 
-/* A window that is read takes its bytes twice. */
+/* While a window is read, its bytes are in memory twice: in the buffer and in its blocks. */
 uint64_t rq__window_len_max(const rq_hfile_reader *r)
 {
     uint64_t most = rq__windows_bytes_max(atomic_load(&r->cache->capacity)) / AT_LEAST / 2;
@@ -416,7 +418,7 @@ static rq__window *window_new(rq_hfile_reader *r, const rq__window_wish *wish)
     return w;
 }
 
-/* Whether there is room now; old windows make room. Under the lock. */
+/* Whether there is room now; if not, drops old windows first. Under the lock. */
 static bool has_room(rq__windows *all, uint64_t charge, uint64_t most, rq__window **victims)
 {
     bool has = all->count < COUNT_MAX && all->bytes + charge <= most;
@@ -468,7 +470,7 @@ bool rq__window_ask(rq_hfile_reader *r, const rq__window_wish *wish)
     return fits;
 }
 
-/* Removes the block from a read window. */
+/* Removes the block from a window that has been read. */
 static rq_hfile_block *take(rq__windows *all, rq__window *w, uint32_t entry, rq__window **victims)
 {
     rq_hfile_block *b = w->blocks[entry].block;
@@ -488,13 +490,14 @@ static rq_hfile_block *use(rq__windows *all, rq__window *w, uint32_t entry, bool
     return rq__block_ref(w->blocks[entry].block);
 }
 
-/* The file has another number since the block was read (rq__cache_evict_file): it would not be found by that. */
+/* The file got another number after the block was read (rq__cache_evict_file). In the cache, the block would not be
+ * found by the new number. */
 static bool is_outdated(const rq_hfile_reader *r, const rq__window *w, uint32_t entry)
 {
     return w->state == READ && w->blocks[entry].block->file_id != rq__reader_file_id(r);
 }
 
-/* Reads a window whose task has not begun. The lock is held, but not during the read. */
+/* Reads a window whose task has not begun, in the task's place. REQUIRES: lock, which is released during the read. */
 static void read_instead(rq__windows *all, rq__window *w)
 {
     w->state = READING;
@@ -572,8 +575,8 @@ bool rq__window_wait(rq_hfile_reader *r, uint64_t offset, rq_task *task)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* Tasks hold their reader, so all of its windows are read, or there is none. Another thread that has dropped the last
- * one does not use the reader any more. */
+/* A task holds a reference to its reader, so the reads of all windows of this reader have ended. NULL: there is no
+ * window; a thread that has just dropped the last one does not use the reader any more. */
 void rq__windows_forget(rq_hfile_reader *r)
 {
     if (atomic_load_explicit(&r->windows, memory_order_acquire) == NULL) return;

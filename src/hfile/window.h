@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows: data blocks that a scan will need soon, read in advance past the operating system's cache. Within the
- * room.
+ * Windows: data blocks that a scan will need soon, read in advance, mostly past the page cache. Internal to hfile.
  *
  *   scanner_index.c ── ask ──► window, listed in its reader ── a thread of RQ_POOL_READ: one large read,
  *                                                               blocks are checked and decompressed
  *   reader.c ── take ──► the block, while the next windows are read
  *
- * A window belongs to the reader, not to a scanner, because a scan's scanners are freed and made again; so
- * another scan of these blocks can use it. It is freed when its last block has been used, or its reader is
- * closed. A scan that stops leaves its windows behind: they are freed by rq__windows_drop_old, which is also
- * called when memory is needed for others.
+ * A window belongs to the reader, not to a scanner, because a scan's scanners are freed and made again. So
+ * another scan of the same blocks can use the window, too. It is freed when its last block has been used, or when its
+ * reader is closed. A scan that stops leaves its windows behind: they are freed after two seconds without use, by
+ * rq__windows_drop_old or when another window needs the memory.
  *
  * Memory: all windows of a cache, with the buffers that they are read into, take at most
- * rq__windows_bytes_max, which is deducted from the capacity for blocks. Beyond that no window is made: scans
- * then read block by block.
+ * rq__windows_bytes_max, which is deducted from the cache's capacity for blocks. If a window does not fit, it is not
+ * made: the scan waits until it has used one of its windows, or reads block by block.
  *
- * An error is not reported: the block is then missing in the window, and is read again when it is needed.
+ * An error in a window's read is not reported: the window then lacks the block, which is read again when a scan needs
+ * it.
  */
 #ifndef RQ_HFILE_WINDOW_H
 #define RQ_HFILE_WINDOW_H
@@ -28,9 +28,9 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* Longest window on disk. Its read begins and ends at a multiple of RQ_READ_ALIGN, and the buffer, too, is
- * aligned; it is then not longer than the slab's pieces. Each window wakes some threads, so shorter ones cost more
- * (a tenth of a millisecond for each, where a row takes a microsecond). */
+/* Longest window on disk. Its read begins and ends at multiples of RQ_READ_ALIGN, and the buffer is aligned, too. With
+ * that, the buffer is not longer than the slab's longest piece. Each window wakes several threads, which costs a tenth
+ * of a millisecond (a row takes a microsecond), so short windows would cost more CPU time. */
 #define RQ__WINDOW_BYTES ((uint64_t)RQ_READ_PAST_MAX - 4 * (uint64_t)RQ_READ_ALIGN)
 #define RQ__WINDOW_BLOCKS 256
 
@@ -39,51 +39,52 @@ typedef struct rq__window rq__window;
 
 /* The windows of a cache. */
 typedef struct rq__windows {
-    pthread_mutex_t lock;  /* guards all windows but the bytes of a running read */
+    pthread_mutex_t lock;  /* guards all windows, except the bytes that a running read writes */
     pthread_cond_t ended;  /* a read has ended */
     rq_executor *executor; /* NULL: no windows. Set before the first reader */
     rq__window *all;
-    rq__window *queued, *last_queued; /* whose tasks are not in the pool yet */
+    rq__window *queued, *last_queued; /* windows whose tasks are not in the pool yet */
     uint32_t count;
     uint32_t running;      /* tasks in the pool */
     uint64_t bytes;        /* charged */
-    uint64_t read, unused; /* bytes of blocks so far; of them, freed without being taken */
-    uint64_t looked_ns;    /* when old windows were looked for */
-    uint32_t tasks;        /* of this queue and in the pool */
+    uint64_t read, unused; /* bytes of blocks read so far; of them, freed without being taken */
+    uint64_t looked_ns;    /* last search for old windows */
+    uint32_t tasks;        /* in the queue above and in the pool */
     rq_latch *no_task;     /* opened when the last task has ended; NULL: nobody waits */
 } rq__windows;
 
 void rq__windows_init(rq__windows *w);
-/* Waits for the tasks. REQUIRES: no reader is open but those that tasks hold. */
+/* Waits for the tasks. REQUIRES: no reader is open, except those that the tasks hold. */
 void rq__windows_clear(rq__windows *w);
-/* Most bytes in a cache of this capacity. */
+/* Memory limit of all windows, in bytes, in a cache of this capacity. */
 uint64_t rq__windows_bytes_max(uint64_t capacity);
 struct rq_block_cache_stats;
 /* Fills the counters of windows. */
 void rq__windows_get_stats(rq__windows *w, struct rq_block_cache_stats *ret);
-/* Frees the windows that were not used for some seconds; returns whether there are still others. */
+/* Frees the windows that have not been used for two seconds; returns whether other windows are left. */
 bool rq__windows_drop_old(rq__windows *w);
 
 /* Whether windows of this reader can be asked for. */
 bool rq__windows_are_possible(const rq_hfile_reader *r);
-/* The longest window for this reader, in bytes of memory: as a small cache has room for some. */
+/* The longest window for this reader, in bytes of its blocks in memory. In a small cache windows are shorter, so that
+ * there is room for several. */
 uint64_t rq__window_len_max(const rq_hfile_reader *r);
-/* The end of the window that has the block at this offset, or will have it; 0: none. */
+/* End offset of the window that has the block at this offset, or will have it; 0: none. */
 uint64_t rq__window_end_at(rq_hfile_reader *r, uint64_t offset);
 
 /* A window that is asked for. */
 typedef struct rq__window_wish {
     const struct rq__block_place *blocks; /* in the file's order, of at most RQ__WINDOW_BYTES */
     uint32_t count;                       /* 1 to RQ__WINDOW_BLOCKS */
-    bool past;                            /* is to be read past the page cache */
-    uint64_t memory;                      /* an upper bound of the blocks' size in memory */
+    bool past;                            /* read past the page cache */
+    uint64_t memory;                      /* upper bound of the blocks' size in memory, in bytes */
 } rq__window_wish;
 
 typedef enum rq__window_room { RQ__ROOM_NOW, RQ__ROOM_LATER, RQ__ROOM_NEVER } rq__window_room;
 
 /* Whether there is memory for such a window. REQUIRES, here and below: rq__windows_are_possible. */
 rq__window_room rq__window_room_for(rq_hfile_reader *r, const rq__window_wish *wish);
-/* False: not made, as memory is short. Never waits. */
+/* Queues the window's read. False: there is no memory for the window. Never waits. */
 bool rq__window_ask(rq_hfile_reader *r, const rq__window_wish *wish);
 /* Takes a block out of its window: *ret is a reference, NULL: no window has it. RQ_E_AGAIN (may_block
  * false): it is still being read. `keep`: the block will not be cached, so it also stays in the window until
@@ -93,8 +94,8 @@ rq_err rq__window_take(rq_hfile_reader *r, uint64_t offset, bool may_block, bool
                        rq_hfile_block **ret);
 /* A scanner has moved on from the block. */
 void rq__window_pass(rq_hfile_reader *r, uint64_t offset);
-/* Whether a window is to have the block, and is not read yet. If so, the task runs when it has been read, on a
- * thread of RQ_POOL_READ. */
+/* Whether a window that is not read yet will have the block. If so, the task runs on a thread of RQ_POOL_READ when the
+ * window has been read. */
 bool rq__window_wait(rq_hfile_reader *r, uint64_t offset, rq_task *task);
 /* Frees the reader's windows. REQUIRES: nobody uses the reader. */
 void rq__windows_forget(rq_hfile_reader *r);

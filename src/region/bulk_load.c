@@ -13,8 +13,8 @@
  *    a file before it names it in another call, and only one of the two calls may load it. Renamed
  *    before this look, the file is not loaded by this call; a client that renames it later finds a
  *    file with two names (transfer/load_files.c), and waits.
- *    A file whose sync has failed is copied from then on, until the process ends: another sync of it would succeed
- *    without writing anything.
+ *    If the sync of a linked file fails, the file is copied by all later calls, until the process ends: another sync of
+ *    it would succeed without writing anything.
  * 5. Commit the manifest with all of them: the point of no return.
  * 6. Publish the stores' versions, under the token, with one more number m as `visible_from`.
  * 7. With replication of bulk loads: stage a record of the load (bulk_event.c), with the number m + 1
@@ -339,9 +339,9 @@ static rq_err sync_link(const loading *l, const part *p, rq_error *why)
     return rc;
 }
 
-/* Copies the file where a link is impossible (another file system, another owner, a second name) or not enough (a failed
- * sync). The file opened here is compared with the one checked in step 1; no descriptor is kept open in
- * between, because a call may name thousands of files. */
+/* Copies the file where a link is impossible (another file system, another owner, a second name), or where the file
+ * cannot be made durable by a sync (an earlier one has failed). The file opened here is compared with the file checked
+ * in step 1; no descriptor is kept open in between, because a call may name thousands of files. */
 static rq_err link_or_copy(const loading *l, part *p, rq_error *why)
 {
     rq_file *from;

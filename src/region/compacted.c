@@ -35,7 +35,7 @@ static rq_err read_inputs(rq_slice event, const char *path, rq_arena *arena, rq_
     return RQ_OK;
 }
 
-/* A name, and its place in the list. */
+/* A file's name, and its place in the list of names. */
 typedef struct named {
     const char *name;
     size_t at;
@@ -51,7 +51,7 @@ static int to_name(const void *key, const void *item)
     return rq_slice_compare(*(const rq_slice *)key, rq_slice_cstr(((const named *)item)->name));
 }
 
-/* The folder may have thousands of files. */
+/* The names in order, for searches: the folder may have thousands of files. */
 static named *sort(const char *const *names, size_t count, rq_arena *arena)
 {
     named *list = rq_arena_alloc(arena, count * sizeof *list);

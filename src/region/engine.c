@@ -227,7 +227,7 @@ static void index_remove(const rq_engine *e, const rq_region *r)
     *at = r->next_of_hash;
 }
 
-/* REQUIRES: lock. If there is no memory for more buckets, the chains get longer. */
+/* REQUIRES: lock. Doubles the buckets. Without memory for that, the chains get longer. */
 static void index_grow(rq_engine *e)
 {
     rq_region **more = calloc(e->bucket_count * 2, sizeof(rq_region *));

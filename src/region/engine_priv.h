@@ -109,11 +109,11 @@ struct rq_engine {
     pthread_mutex_t lock;
     rq_region *regions RQ_GUARDED_BY(lock);
     size_t region_count RQ_GUARDED_BY(lock);
-    rq_region **buckets RQ_GUARDED_BY(lock); /* of the regions, by encoded name */
+    rq_region **buckets RQ_GUARDED_BY(lock); /* hash table of the regions, by encoded name */
     size_t bucket_count RQ_GUARDED_BY(lock); /* a power of two */
     rq__past *past RQ_GUARDED_BY(lock);
     rq_request_counts past_all RQ_GUARDED_BY(lock);
-    /* Files whose sync has failed in a bulk load; `has_more_unsynced`: and others. */
+    /* Files whose sync has failed in a bulk load. `has_more_unsynced`: the list is full, any file may be one. */
     rq_file_id unsynced[RQ__UNSYNCED_MAX] RQ_GUARDED_BY(lock);
     size_t unsynced_count RQ_GUARDED_BY(lock);
     bool has_more_unsynced RQ_GUARDED_BY(lock);

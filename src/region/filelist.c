@@ -196,7 +196,7 @@ static int slice_order(const void *a, const void *b)
     return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
 }
 
-/* The names are different ones. */
+/* Whether the list has exactly these names. REQUIRES: no name is given twice. */
 static rq_err names_exactly(const rq__filelist *l, const char *const *names, size_t count,
                             rq_arena *arena, bool *ret)
 {

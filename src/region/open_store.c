@@ -58,7 +58,7 @@ static bool has(const names *ascending, const char *name)
                                            sizeof *ascending->items, name_order) != NULL;
 }
 
-/* The names that the manifest has for a family (NULL: none), in its order. */
+/* The names of a family's files in the manifest, in its order (NULL: it has none). */
 static rq_err files_named(const rq__manifest_family *f, rq_arena *arena, names *ret, rq_error *why)
 {
     size_t count = f == NULL ? 0 : f->file_count;
@@ -71,7 +71,7 @@ static rq_err files_named(const rq__manifest_family *f, rq_arena *arena, names *
     return RQ_OK;
 }
 
-/* A store may have thousands of files, after bulk loads. */
+/* A sorted copy, for searches: after bulk loads a store may have thousands of files. */
 static rq_err sort(const names *n, rq_arena *arena, names *ret, rq_error *why)
 {
     *ret = (names){rq_arena_alloc(arena, (n->count + 1) * sizeof *ret->items), n->count};

@@ -123,7 +123,7 @@ static rq_err append_record(rq_buf *out, const rq_wal_record *r)
     return rq_buf_append(out, r->payload.ptr, r->payload.len);
 }
 
-/* Sizes of buckets: class c contains those of 2^(c-1) to 2^c - 1 bytes. */
+/* Classes of buckets by size: class c contains the buckets of 2^(c-1) to 2^c - 1 bytes, class 0 the empty ones. */
 #define CLASSES 65
 
 static unsigned class_of(const rq__bucket *b)
@@ -131,8 +131,8 @@ static unsigned class_of(const rq__bucket *b)
     return b->records.len == 0 ? 0 : 64 - (unsigned)__builtin_clzll(b->records.len);
 }
 
-/* The class from which on the buckets have at least so many bytes together; *rest: how many of them its own buckets
- * must have. */
+/* The greatest class c for which the buckets of class c and above have at least `bytes` bytes together. *rest: how many
+ * of these bytes are to be taken from buckets of class c itself. */
 static unsigned find_class(const rq__recovery *v, size_t bytes, size_t *rest)
 {
     size_t sums[CLASSES] = {0};
@@ -146,8 +146,8 @@ static unsigned find_class(const rq__recovery *v, size_t bytes, size_t *rest)
     return c;
 }
 
-/* Drops the records of the largest buckets; their regions will read the log themselves. An eighth of the memory becomes
- * free, so that a log whose records belong to many regions does not have all buckets looked at for each record. */
+/* Drops the records of the largest buckets; their regions will read the log themselves. At least an eighth of the
+ * memory becomes free, so that not every further record makes this function visit all buckets. */
 static void spill(rq__recovery *v)
 {
     size_t rest;

@@ -232,7 +232,7 @@ struct rq_region {
     uint64_t flush_changes;    /* const */
     rq_region *next;           /* in the engine's list, guarded by its lock */
     rq_region **link;
-    rq_region *next_of_hash; /* in a bucket of the engine's index, likewise */
+    rq_region *next_of_hash; /* in a bucket of the engine's hash table, guarded by its lock */
     rq_epoch_node retired;
     rq_meter meter; /* token: time slice of the draining lane */
     bool on_pool;   /* token: its holder is a thread of RQ_POOL_READ, which took it for a long op */

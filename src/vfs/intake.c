@@ -205,8 +205,8 @@ static const char *in_staging(const rq_intake *t, const char *path)
     return inside == NULL || below(RQ_INTAKE_STAGING, inside) == NULL ? NULL : inside;
 }
 
-/* Whether the path leads into the data folder, but not into the staging folder, by a symbolic link above or at the listed
- * folder; below it no link is followed. */
+/* Whether the path leads into the data folder, but not into its staging folder, by a symbolic link that is the listed
+ * folder or above it. Below the listed folder no link is followed. */
 static bool is_own_by_link(rq_intake_visit *v, size_t i, const char *inside)
 {
     const char *real = real_path_of(v, i);

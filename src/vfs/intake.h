@@ -8,7 +8,7 @@
  *    the way to a listed folder are resolved: clients may name the folder by either path.)
  * 2. Files are opened with RQ_OPEN_BENEATH, relative to the folder: no symbolic link leads out.
  * 3. A file in any server's data folder (one with .rorqual or hbase.version) is refused, even below
- *    a listed folder, and so is one in our data folder that a symbolic link leads to. Our own staging folder is the
+ *    a listed folder, and even if a symbolic link leads into our own data folder. Our own staging folder is the
  *    exception.
  */
 #ifndef RQ_VFS_INTAKE_H

@@ -55,8 +55,8 @@ typedef struct posix_file {
     int root_lock; /* of a lock: the descriptor that locks the root; otherwise -1 */
     bool is_lock;
     bool is_random;     /* opened with RQ_OPEN_RANDOM */
-    _Atomic int wanted; /* the advice (POSIX_FADV_…) for the next reads … */
-    _Atomic int given;  /* … and the one that the kernel has; it is given with the next read */
+    _Atomic int wanted; /* advice (POSIX_FADV_…) that the next read gives to the kernel */
+    _Atomic int given;  /* advice that the kernel has */
     rq__direct direct;
     rq__held held; /* of a lock */
     char path[];   /* for messages */
@@ -176,8 +176,8 @@ static rq_err posix_close(rq_file *base)
     return rc == 0 || e == EINTR ? RQ_OK : rq__errno_code(e);
 }
 
-/* If two threads give different advice at the same time, the kernel may keep the older one until the next change: reads
- * are slower then, not wrong. */
+/* If two threads give different advice at the same time, the kernel may keep the older advice until the next change.
+ * Then reads are slower, but not wrong. */
 static int give_advice(posix_file *f)
 {
     int wanted = atomic_load_explicit(&f->wanted, memory_order_relaxed);
@@ -229,7 +229,7 @@ static rq_err posix_read_past(rq_file *base, void *buf, size_t len, uint64_t off
                               rq_error *why)
 {
     posix_file *f = (posix_file *)base;
-    (void)give_advice(f); /* for the read by the page cache */
+    (void)give_advice(f); /* for a read through the page cache */
     if (f->is_random && rq__direct_has_its_turn(&f->direct) && read_past_cache(f, buf, len, off)) {
         *ret_len = len;
         return RQ_OK;
@@ -411,8 +411,8 @@ static bool add_entries(rq__entry_list *l, int dir, const char *buf, size_t len)
     return true;
 }
 
-/* Without a DIR, which takes three more system calls and 32 kB: a start lists many small folders. As by readdir, a
- * folder that is removed meanwhile ends. */
+/* Without a DIR, which takes three more system calls and 32 kB: a start lists many small folders. A folder that is
+ * removed meanwhile has no further entries, as with readdir. */
 static rq_err list_open(const posix_vfs *v, const char *dir, int fd, rq__entry_list *l,
                         rq_error *why)
 {
@@ -543,7 +543,7 @@ static rq_err posix_restrict_mode(rq_vfs *base, const char *path, unsigned *ret_
 {
     posix_vfs *v = (posix_vfs *)base;
     struct stat st;
-    /* Nearly always there is nothing to do. What is changed is looked at again, by its descriptor. */
+    /* Nearly always there is nothing to do. A file whose mode must change is checked again, by its descriptor. */
     if (fstatat(v->root, dir_name(path), &st, AT_SYMLINK_NOFOLLOW) == 0 && !has_excess(v, &st))
         return RQ_OK;
     int fd = rq__open_beneath(v->root, dir_name(path), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);

@@ -13,8 +13,9 @@
  *
  * The exceptions keep the kernel's record of evictions up to date.
  *
- * The same decides how a long scan reads (rq__direct_plan): a window of it is read past the page cache if
- * most of its pages were evicted long ago. Some cached pages do not matter there.
+ * The same record decides how a long scan reads (rq__direct_plan): a part of the file is read past the page cache if
+ * at least half of its pages that are not cached were evicted, and at most an eighth of all its pages recently. Up to
+ * three quarters of the pages may be cached.
  *
  * A direct read has a descriptor of its own, opened when the file first needs it, as long as there are
  * not too many. Offset, length and memory must be multiples of the device's block; if they are not, the
@@ -37,7 +38,7 @@
 #define LEN_MIN ((size_t)16 << 10) /* of smaller reads the rounded one would be much more */
 #define LEN_MAX ((size_t)512 << 10)
 #define KEEP_EVERY 16
-/* Pages of a window that may be recently evicted although it is read past the page cache. */
+/* How many of a part's pages may be recently evicted if the part is read past the page cache. */
 #define TOLERATED(pages) ((pages) / 8)
 #define SHARE 8 /* of the descriptors that the process may have */
 

@@ -71,7 +71,7 @@ typedef struct rq__direct_file {
 
 void rq__direct_init(rq__direct *d);
 void rq__direct_clear(rq__direct *d, rq__direct_count *c);
-/* False for one read in some, which is made through the page cache. */
+/* False for one read in sixteen, which is made through the page cache. Counts the read. */
 bool rq__direct_has_its_turn(rq__direct *d);
 /* Whether the page cache would not keep these bytes. */
 bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len);

@@ -51,8 +51,8 @@ static rq_err add_segment(rq__rados_tenure *t, uint64_t number, rq_error *why)
     return rq__rados_result(rc, "append a segment to", t->head, why);
 }
 
-/* An existing stripe was made by the revoker of the tenure, or by us if an answer was lost. Which of the two is told by its
- * owner alone: if that cannot be read now, the tenure is not taken for ended. */
+/* An existing stripe was made by the revoker of the tenure, or by us if a response was lost. Only the stripe's owner
+ * tells which: if the owner cannot be read now, the tenure does not count as ended. */
 static rq_err create_stripe(rq__rados_tenure *t, const char *name, rq_error *why)
 {
     rq__rados *r = rq__rados_of(t->base.shared);

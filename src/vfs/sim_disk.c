@@ -211,7 +211,7 @@ static void disk_drop_behind(rq_file *base, uint64_t off, uint64_t len)
     disk_of(base->vfs)->dropped += len;
 }
 
-/* Each plan for some parts of a file. */
+/* Returns every plan for some part of a file. */
 static rq_read_plan disk_plan_read(rq_file *base, uint64_t off, uint64_t len)
 {
     static const rq_read_plan plans[] = {RQ_READ_PAST, RQ_READ_PAST, RQ_READ_CACHED, RQ_READ_AHEAD};

@@ -53,11 +53,11 @@ typedef struct rq_stat {
     bool is_dir;
 } rq_stat;
 
-/* How bytes that are read once and in sequence are best read. */
+/* The best way to read bytes that are read once and in sequence. */
 typedef enum rq_read_plan {
     RQ_READ_AHEAD,  /* by rq_file_in_sequence: the operating system reads ahead */
-    RQ_READ_CACHED, /* as they are: most of them are in the page cache */
-    RQ_READ_PAST,   /* by large reads made in advance: the page cache would not keep them */
+    RQ_READ_CACHED, /* by plain reads: most of the bytes are in the page cache */
+    RQ_READ_PAST,   /* by large reads in advance: the page cache would not keep the bytes */
 } rq_read_plan;
 
 typedef struct rq_dir_entry {
@@ -123,10 +123,9 @@ RQ_NODISCARD rq_err rq_vfs_open(rq_vfs *v, const char *path, int flags, rq_file 
                                 rq_error *why);
 /* NULL is allowed. Unsynced bytes are left to the operating system. */
 rq_err rq_file_close(rq_file *f);
-/* Reads of which offset, length and memory are multiples of this need no copy if they bypass the
- * page cache. */
+/* A read past the page cache needs no copy if its offset, its length and its memory's address are multiples of this. */
 #define RQ_READ_ALIGN 4096
-/* Longest such read. */
+/* Longest read past the page cache that a caller makes, in bytes. */
 #define RQ_READ_PAST_MAX ((size_t)1 << 20)
 /* Reads up to len bytes; fewer only at the end of the file. */
 RQ_NODISCARD static inline rq_err rq_file_read(rq_file *f, void *buf, size_t len, uint64_t off,
@@ -147,10 +146,10 @@ void rq_file_drop_behind(rq_file *f, uint64_t off, uint64_t len);
 /* Advice for a file opened with RQ_OPEN_RANDOM: from now on (until `on` is false) some of its reads
  * come in sequence, and reading ahead of them pays. Never waits. */
 void rq_file_in_sequence(rq_file *f, bool on);
-/* For a file opened with RQ_OPEN_RANDOM. Never waits; a hint. */
+/* How to read these bytes, of a file opened with RQ_OPEN_RANDOM. A hint. Never waits. */
 rq_read_plan rq_file_plan_read(rq_file *f, uint64_t off, uint64_t len);
-/* Like rq_file_read, for bytes whose plan is RQ_READ_PAST: past the page cache, except a few of these reads, and
- * also if other reads of the file come in sequence. */
+/* Like rq_file_read, for bytes whose plan is RQ_READ_PAST: reads past the page cache, even while rq_file_in_sequence is
+ * on. One such read in sixteen uses the page cache. */
 RQ_NODISCARD static inline rq_err rq_file_read_past(rq_file *f, void *buf, size_t len, uint64_t off,
                                                     size_t *ret_len, rq_error *why)
 {

@@ -479,7 +479,8 @@ static wal_file *repair_file(rq_wal *wal, wal_file *old)
     return rq__wal_notes_inherit(wal, old, to) == RQ_OK ? to : NULL;
 }
 
-/* The last WAL file of a former process, which no next one may follow before it is durable. */
+/* Makes the former process's last WAL file durable, if the log's opening could not (rq_wal.unsure). REQUIRES: mutex,
+ * which is released during the writes. */
 static rq_err repair_old(rq_wal *wal, const wal_file *old, rq_error *why)
 {
     if (wal->unsure == 0) return RQ_OK;
@@ -490,7 +491,7 @@ static rq_err repair_old(rq_wal *wal, const wal_file *old, rq_error *why)
     return rc;
 }
 
-/* Appends what is not durable to a file for `to`. */
+/* Writes the bytes that are not durable into a new file for `to`; tries several files. */
 static rq_err repair_tries(rq_wal *wal, wal_file *to, rq_error *why)
 {
     rq_err rc = RQ_OK;

@@ -391,7 +391,7 @@ static rq_err file_replay(replay *p, wal_file *s, rq_error *why)
 
 /* No space for the first WAL file: the log behaves like one whose last write failed for lack of
  * space. Nothing is staged until the lane has found space (repair in lane.c); existing records can
- * be read meanwhile. `unsure`: as in rq_wal. */
+ * be read meanwhile. `unsure`: for rq_wal.unsure. */
 static void begin_later(rq_wal *wal, wal_file *old, wal_file *s, rq_lsn unsure)
 {
     pthread_mutex_lock(&wal->mutex);
@@ -433,8 +433,8 @@ rq_err rq__wal_make_durable(const wal_file *s, rq_lsn from, rq_error *why)
     return rq_file_sync(f, why);
 }
 
-/* Makes the last old WAL file durable (NULL: no region needs one), and creates the new one behind it. *ret_unsure: as in
- * rq_wal; RQ_E_NO_SPACE. */
+/* Makes the last old WAL file durable (NULL: no region needs it), and creates the new file behind it. *ret_unsure, for
+ * RQ_E_NO_SPACE: the value for rq_wal.unsure. */
 static rq_err begin_file(rq_wal *wal, const wal_file *old, rq_lsn durable, wal_file *s,
                          const rq_wal_file_info *info, rq_lsn *ret_unsure, rq_error *why)
 {

@@ -164,8 +164,8 @@ struct rq_wal {
     _Atomic rq_lsn full_above;
     rq_err broken; /* error of a failed write or sync, which the lane repairs */
     bool broken_by_sync;
-    /* The log was opened on a full disk, and the last old WAL file could not be made durable from this position on: the
-     * next one may not begin before it is. 0: it is durable. */
+    /* The log was opened on a full disk, and the former process's last WAL file could not be made durable from this
+     * position on. No new WAL file may begin before that file is durable. 0: it is. */
     rq_lsn unsure;
     uint64_t pressed_oldest, pressed_newest; /* the chain at the last pressure check */
     bool replayed;
@@ -189,10 +189,10 @@ struct rq_wal {
 void rq__wal_slot_path(const rq_wal *wal, unsigned id, char path[static RQ_WAL_PATH_MAX]);
 /* Closes the file and frees the slot. The file is not removed. */
 void rq__wal_slot_free(slot *s);
-/* Makes a sealed WAL file durable from that position on, before the header of the next one says that it is complete. A sync
- * alone does not do: if one has failed before a crash, the kernel regards the pages as clean, although they exist in memory
- * only. So the bytes, which no frame shows to be durable, are written once more. RQ_E_NO_SPACE: on a file system that
- * writes nothing in place. */
+/* Makes a sealed WAL file durable from that position on, before the header of the next file says that it is complete. A
+ * sync alone is not enough: if a sync has failed before a crash, the kernel regards the pages as clean, although they
+ * exist in memory only. So the bytes from `from` on, which no frame shows to be durable, are written once more.
+ * RQ_E_NO_SPACE is possible on a file system that does not write in place. */
 RQ_NODISCARD rq_err rq__wal_make_durable(const wal_file *s, rq_lsn from, rq_error *why);
 
 /* --- append.c --------------------------------------------------------------------------------- */
