@@ -94,7 +94,7 @@ static void remove_leftovers(const char *memory)
     glob_t found = {0};
     char pattern[64];
     int lock;
-    snprintf(pattern, sizeof pattern, "%s/rorqual-shell-??????", memory);
+    snprintf(pattern, sizeof pattern, "%s/rorqual-memory-??????", memory);
     if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0) return;
     for (size_t i = 0; i < found.gl_pathc; i++) {
         if (!lock_folder(found.gl_pathv[i], false, &lock)) continue;
@@ -108,7 +108,7 @@ static void remove_leftovers(const char *memory)
 static rq_err make_folder(arguments *a, const char *memory, rq_error *why)
 {
     do {
-        snprintf(a->folder, sizeof a->folder, "%s/rorqual-shell-XXXXXX", memory);
+        snprintf(a->folder, sizeof a->folder, "%s/rorqual-memory-XXXXXX", memory);
         if (mkdtemp(a->folder) == NULL) {
             a->folder[0] = '\0';
             return rq_fail(why, RQ_E_IO, "cannot create a folder in %s", memory);

@@ -8,8 +8,9 @@
 
 #include <stdlib.h>
 
-#define PART_TIMEOUT_MS 10000 /* HBASE: replication.sink.client.ops.timeout */
-#define WAITING_MAX 2         /* of the five calls that service/blocking.c runs at a time */
+/* Below the limit of an edit (spread.c), so that a part whose server hangs is sent again, to the next server of the regions. */
+#define PART_TIMEOUT_MS 4000
+#define WAITING_MAX 2 /* of the five calls that service/blocking.c runs at a time */
 
 typedef struct sending {
     rq_peer_call call;

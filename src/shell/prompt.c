@@ -313,8 +313,7 @@ static void keep_typed(const rq__prompt *p, char *to, size_t size)
     to[0] = '\0';
     if (len >= size) return;
     for (size_t i = 0; i < len; i++)
-        if (iscntrl((unsigned char)l->buffer[i])) return;
-    memcpy(to, l->buffer, len);
+        to[i] = iscntrl((unsigned char)l->buffer[i]) ? ' ' : l->buffer[i]; /* a pasted tab */
     to[len] = '\0';
 }
 

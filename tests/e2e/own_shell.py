@@ -314,7 +314,7 @@ def folder_in_memory(shell_process):
     """The folder of memory: of a process that has opened it."""
     for at in pathlib.Path(f"/proc/{shell_process.pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-            if re.search(r"/rorqual-shell-\w{6}$", os.readlink(at)):
+            if re.search(r"/rorqual-memory-\w{6}$", os.readlink(at)):
                 return pathlib.Path(os.readlink(at))
     raise AssertionError("no folder in memory")
 

@@ -407,7 +407,16 @@ def suspended(folder):
 
 
 def resized(folder):
-    """A line that is being typed when the terminal becomes narrower is drawn for the new width."""
+    """A line that is being typed when the terminal becomes narrower is drawn for the new width. If text arrives before the
+    shell has seen the change, it is drawn for the old one until the next change: this is tried again."""
+    for _ in range(5):
+        problem = resized_once(folder)
+        if problem is None:
+            return None
+    return problem
+
+
+def resized_once(folder):
     terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder}, BINARY, "shell", "memory:", lines=24)
     words = " ".join(f"word{i}," for i in range(12))
     try:

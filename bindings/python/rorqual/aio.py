@@ -146,12 +146,12 @@ class Database:
         """Ends outstanding calls with ClosedError and closes the database."""
         self._plain._check_process()  # a child of fork shares the loop's epoll with its parent
         if self._closed is None:
-            self._loop.remove_reader(self._descriptor)
-            os.close(self._descriptor)
             # Not a task, because the end of the loop cancels tasks. The library writes to the queue until this thread
-            # has ended, even if nobody waits for it any more.
+            # has ended, even if nobody waits for it any more. If the executor refuses it, close() can be called again.
             self._closed = self._loop.run_in_executor(None, self._plain.close)
             self._closed.add_done_callback(self._take_last)
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
         await asyncio.shield(self._closed)
 
     def _take_last(self, _closed: "asyncio.Future[None]") -> None:

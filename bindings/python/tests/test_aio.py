@@ -233,7 +233,7 @@ def test_closing_that_is_cancelled(memory: rorqual.Database, monkeypatch: pytest
         db = await aio.connect("memory:")
         table = await db.create_table("t", ["cf"])
         may_close, close = threading.Event(), db._plain.close
-        monkeypatch.setattr(db._plain, "close", lambda: may_close.wait() and close())
+        monkeypatch.setattr(db._plain, "close", lambda: (may_close.wait(60), close()))
         call, closing = asyncio.ensure_future(table.put("r", {"cf:v": 1})), asyncio.ensure_future(db.close())
         await asyncio.sleep(0)  # both have begun, and the loop has not polled yet
         closing.cancel()

@@ -83,9 +83,9 @@ def test_a_child_of_fork_has_databases_of_its_own() -> None:
     def hold() -> None:
         with _shared.lock:
             held.set()
-            forked.wait()
+            forked.wait(60)
 
-    thread = threading.Thread(target=hold)
+    thread = threading.Thread(target=hold, daemon=True)
     thread.start()
     held.wait()
     child.start()

@@ -170,9 +170,9 @@ def test_a_child_of_fork_does_not_wait_for_its_parents_threads(memory: rorqual.D
     def hold() -> None:
         with memory._idle if holds == "lock" else memory._open():
             held.set()
-            forked.wait()
+            forked.wait(60)
 
-    thread = threading.Thread(target=hold)
+    thread = threading.Thread(target=hold, daemon=True)
     thread.start()
     held.wait()
     child.start()

@@ -453,7 +453,7 @@ static void a_log_of_many_regions_may_exceed_the_memory(void **state)
     uint64_t much = UINT64_MAX, little = UINT64_MAX;
     assert_ok(rq_sim_new(3, NULL, &sim));
     write_log(rq_sim_env(sim));
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 3 || (round < 20 && little > 4 * much); round++) {
         uint64_t took = start_ns(rq_sim_env(sim), "rorqual.memory=268435456", &none);
         much = took < much ? took : much;
         assert_int_equal(none, 0);
