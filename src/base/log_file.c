@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SUFFIX_MAX 12 /* with its zero byte */
+#define SUFFIX_MAX 12 /* bytes of ".NUMBER", with the zero byte */
 #define FLAGS (O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY)
 
-/* `old`: the descriptor of the file that it replaces, or -1. */
+/* Opens the log file for appending, and creates it if it is absent, with the mode of the file of descriptor `old` (-1: 0640). */
 static int create(const char *path, int old)
 {
     struct stat st;

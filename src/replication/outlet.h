@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connection to a peer's cluster: a client that knows the cluster's region servers. Only outlet.c
- * and places.c include the client's headers, because some of their names are also defined in the server's code.
+ * and region_locator.c include the client's headers, because some of their names are also defined in the server's code.
  * Used by one thread; all calls block. HBASE: HBaseReplicationEndpoint, ReplicationSinkManager. */
 #ifndef RQ_REPLICATION_OUTLET_H
 #define RQ_REPLICATION_OUTLET_H

@@ -181,7 +181,7 @@ static rq_err open_ops(rq_node *n, rq_error *why)
                                              .slow = n->slow,
                                              .loops = n->loops,
                                              .client = n->client,
-                                             .spread = n->sink.spread,
+                                             .router = n->sink.router,
                                              .sink = &n->sink.counters,
                                              .stop = n->o.stop,
                                              .stop_ctx = n->o.stop_ctx};

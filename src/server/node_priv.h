@@ -15,7 +15,7 @@
 #include "peers/peers.h"
 #include "peers/service.h"
 #include "registry/zk_member.h"
-#include "replication/spread.h"
+#include "replication/sink_router.h"
 #include "rpc/slow_log.h"
 #include "server/cluster.h"
 #include "server/info.h"
@@ -57,7 +57,7 @@ struct rq_node {
     rq_peers *peers;
     struct {
         rq_peers *peers;
-        rq_spread *spread;
+        rq_sink_router *router;
         rq_sink counters;
     } sink; /* of replication */
     rq_peer_role role;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink of replication of a cluster's server (replication/spread.h). Parts of a batch go to the servers of their
+/* The sink of replication of a cluster's server (replication/sink_router.h). Parts of a batch go to the servers of their
  * regions on connections of their own: a part that is not answered in time closes its connection, and messages between
  * master and servers must not end with it. */
 #include "server/node_priv.h"
@@ -8,30 +8,31 @@
 
 #include <stdlib.h>
 
-/* Below the limit of an edit (spread.c), so that a part whose server hangs is sent again, to the next server of the regions. */
+#define WINDOW_LIMIT_NS UINT64_C(10000000000) /* HBASE: replication.sink.client.ops.timeout */
+/* A part whose server hangs is sent again within the limit, to the server that has the regions then. */
 #define PART_TIMEOUT_MS 4000
 #define WAITING_MAX 2 /* of the five calls that service/blocking.c runs at a time */
 
 typedef struct sending {
     rq_peer_call call;
-    rq_spread_part *part;
+    rq_sink_part *part;
 } sending;
 
 static void sent(rq_peer_call *c, rq_err rc, const rq_error *why, rq_slice answer)
 {
     sending *s = RQ_CONTAINER_OF(c, sending, call);
-    rq_spread_part *part = s->part;
+    rq_sink_part *part = s->part;
     (void)answer; /* an empty message */
     free(s);
-    rq_spread_sent(part, rc, why);
+    rq_sink_part_sent(part, rc, why);
 }
 
-static void send_part(void *ctx, rq_spread_part *part)
+static void send_part(void *ctx, rq_sink_part *part)
 {
     const rq_node *n = ctx;
     sending *s = malloc(sizeof *s);
     if (s == NULL) {
-        rq_spread_sent(part, RQ_E_NO_MEMORY, NULL);
+        rq_sink_part_sent(part, RQ_E_NO_MEMORY, NULL);
         return;
     }
     *s = (sending){.call = {.from = n->server,
@@ -52,16 +53,19 @@ rq_err rq__node_open_sink(rq_node *n, rq_error *why)
                                     .log = n->o.log,
                                     .timeout_ms = PART_TIMEOUT_MS};
     const char *self = rq_arena_printf(&n->arena, "%s", RQ_HOST_PORT(n->name, n->server->port));
-    const rq_spread_options o = {
-        .bootstrap = self, .waiting_max = WAITING_MAX, .send = send_part, .ctx = n};
+    const rq_sink_router_options o = {.bootstrap = self,
+                                      .waiting_max = WAITING_MAX,
+                                      .limit_ns = WINDOW_LIMIT_NS,
+                                      .send = send_part,
+                                      .ctx = n};
     rq_err rc = self == NULL ? RQ_E_NO_MEMORY : rq_peers_new(&peers, &n->sink.peers);
-    if (rc == RQ_OK) rc = rq_spread_new(&o, &n->sink.spread);
+    if (rc == RQ_OK) rc = rq_sink_router_new(&o, &n->sink.router);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
 }
 
 void rq__node_stop_sink(rq_node *n)
 {
-    if (n->sink.spread != NULL) rq_spread_stop(n->sink.spread);
+    if (n->sink.router != NULL) rq_sink_router_stop(n->sink.router);
 }
 
 void rq__node_disconnect_sink(rq_node *n)
@@ -71,6 +75,6 @@ void rq__node_disconnect_sink(rq_node *n)
 
 void rq__node_free_sink(rq_node *n)
 {
-    rq_spread_free(n->sink.spread);
+    rq_sink_router_free(n->sink.router);
     rq_peers_free(n->sink.peers);
 }

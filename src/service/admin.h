@@ -8,7 +8,7 @@
 #include "base/config.h"
 #include "catalog/catalog.h"
 #include "replication/replication.h"
-#include "replication/spread.h"
+#include "replication/sink_router.h"
 #include "rpc/server.h"
 #include "service/service.h"
 
@@ -32,9 +32,9 @@ typedef struct rq_admin_services_options {
     /* For replication, both ways; NULL (tests): its sink is refused. */
     rq_client_service *client;
     rq_replication *replication;
-    /* Of a server of a cluster: replicated entries are passed on by `spread`, and counted in `sink`. NULL: entries are
+    /* Of a server of a cluster: replicated entries are passed on by `router`, and counted in `sink`. NULL: entries are
      * applied here, and counted by `replication`. */
-    rq_spread *spread;
+    rq_sink_router *router;
     rq_sink *sink;
     struct rq_quotas *quotas; /* quota/quota.h; NULL: there are none */
     /* The names of the standby masters, in the arena. Never blocks; any thread. NULL: there are none. */

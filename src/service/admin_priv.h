@@ -47,7 +47,7 @@ struct rq_admin_services {
     rq_client_service *client;     /* its seats; this and the next may be NULL (tests) */
     rq_replication *replication;
     rq_sink *sink;            /* NULL: nothing is counted */
-    rq_spread *spread;        /* NULL: not a server of a cluster */
+    rq_sink_router *router;   /* NULL: not a server of a cluster */
     struct rq_quotas *quotas; /* may be NULL */
     rq_err (*standbys)(void *ctx, rq_arena *arena, rq_server_name **ret, size_t *ret_count);
     void *standbys_ctx;

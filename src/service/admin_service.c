@@ -569,7 +569,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->metrics = o->metrics;
     s->client = o->client;
     s->replication = o->replication;
-    s->spread = o->spread;
+    s->router = o->router;
     s->sink = o->replication == NULL ? o->sink : rq_replication_sink(o->replication);
     *ret = s;
     return RQ_OK;

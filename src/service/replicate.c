@@ -8,7 +8,7 @@
  *    most RQ__SINK_PARTS parts. So the job's memory does not depend on the length of the request.
  * 3. Regions are found by row: the two clusters may have split a table differently. In a cluster, the server that
  *    receives a request finds the server of each row, and passes the mutations on to these servers
- *    (replication/spread.h), which find their regions by name.
+ *    (replication/sink_router.h), which find their regions by name.
  * 4. The call succeeds if all of it was applied. After a failure the source sends the whole batch
  *    again; cells keep their timestamps, so that applying one twice changes nothing.
  * 5. The clusters that an entry has been to go into the log with it (rq_row_op.cluster_ids). */
@@ -305,30 +305,31 @@ static void apply(rq_admin_services *s, rq_call *call, const Pb__ReplicateWALEnt
 
 /* --- a server of a cluster -------------------------------------------------------------------- */
 
-static rq_err spread(rq__blocking *b)
+static rq_err route(rq__blocking *b)
 {
     rq_call *call = b->call;
     rq_admin_services *s = b->services;
     const Pb__ReplicateWALEntryRequest *r = (const Pb__ReplicateWALEntryRequest *)call->param;
+    const rq_sink_request request = {r, call->cell_block, rq_call_gone(call)};
     rq_call_decoding(call, true); /* without memory the source must send the batch again */
-    rq_err rc = rq_spread_entries(s->spread, r, call->cell_block, &call->arena, &b->why);
+    rq_err rc = rq_sink_router_entries(s->router, &request, &call->arena, &b->why);
     rq_call_decoding(call, false);
     count(s, call, s->sink, r, rc, b->why.code == RQ_OK ? NULL : &b->why);
     return rc;
 }
 
-static void spread_done(rq__blocking *b)
+static void routed(rq__blocking *b)
 {
     rq_call_reply_packed(b->call, rq_slice_of("", 0));
 }
 
-static void start_spread(rq_admin_services *s, rq_call *call)
+static void start_routing(rq_admin_services *s, rq_call *call)
 {
     rq__blocking *b = rq_arena_alloc(&call->arena, sizeof *b);
     if (b == NULL)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
     else
-        rq__blocking_start(b, s, call, spread, spread_done);
+        rq__blocking_start(b, s, call, route, routed);
 }
 
 /* --- the methods ------------------------------------------------------------------------------ */
@@ -336,8 +337,8 @@ static void start_spread(rq_admin_services *s, rq_call *call)
 void rq__replicate_entries(void *ctx, rq_call *call)
 {
     rq_admin_services *s = ctx;
-    if (s->spread != NULL)
-        start_spread(s, call);
+    if (s->router != NULL)
+        start_routing(s, call);
     else if (s->client != NULL && s->catalog != NULL)
         apply(s, call, (const Pb__ReplicateWALEntryRequest *)call->param, false);
     else

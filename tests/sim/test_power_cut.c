@@ -53,6 +53,17 @@ static void take_fault(outcome *o, const history *h, const char *when)
     snprintf(o->text, sizeof o->text, "%s: %s", when, h->fault);
 }
 
+/* Opens the history again and checks it, and writes `steps` further steps. `clean`: closes it cleanly. */
+static void look_again(outcome *o, history *h, unsigned steps, bool clean, const char *when)
+{
+    if (history_open(h)) {
+        history_check(h);
+        if (steps > 0) history_steps(h, steps);
+        history_close(h, clean);
+    }
+    take_fault(o, h, when);
+}
+
 /* After a power cut, or after only the process has died. */
 static void restart(rq_sim *sim)
 {
@@ -92,11 +103,7 @@ static outcome cut_once(uint64_t seed, uint64_t k, bool ignore_sync)
     restart(sim);
     for (int round = 0; o.good && round < 2; round++) {
         if (round > 0) rq_sim_restart(sim);
-        if (history_open(&h)) {
-            history_check(&h);
-            history_close(&h, true);
-        }
-        take_fault(&o, &h, round == 0 ? "after the restart" : "after the clean stop");
+        look_again(&o, &h, 0, true, round == 0 ? "after the restart" : "after the clean stop");
     }
     history_clear(&h);
     rq_sim_free(sim);
@@ -165,11 +172,7 @@ static outcome kill_once(uint64_t seed, uint64_t k)
     }
     for (int round = 0; o.good && round < 2; round++) {
         if (round > 0) rq_sim_restart(sim);
-        if (history_open(&h)) {
-            history_check(&h);
-            history_close(&h, true);
-        }
-        take_fault(&o, &h, round == 0 ? "after the kill" : "after the clean stop");
+        look_again(&o, &h, 0, true, round == 0 ? "after the kill" : "after the clean stop");
     }
     history_clear(&h);
     rq_sim_free(sim);
@@ -211,11 +214,7 @@ static outcome fail_once(uint64_t seed, uint64_t k, rq_err rc)
     rq_sim_restart_process(sim);
     for (int round = 0; o.good && round < 2; round++) {
         if (round > 0) rq_sim_restart(sim);
-        if (history_open(&h)) {
-            history_check(&h);
-            history_close(&h, round > 0);
-        }
-        take_fault(&o, &h, round == 0 ? "after the kill" : "after the power cut");
+        look_again(&o, &h, 0, round > 0, round == 0 ? "after the kill" : "after the power cut");
     }
     history_clear(&h);
     rq_sim_free(sim);
@@ -261,12 +260,8 @@ static outcome fail_kill_and_cut(uint64_t seed, uint64_t k)
             rq_sim_restart_process(sim);
         else
             rq_sim_restart(sim);
-        if (history_open(&h)) {
-            history_check(&h);
-            if (round == 0) history_steps(&h, STEPS / 3);
-            history_close(&h, round == 1);
-        }
-        take_fault(&o, &h, round == 0 ? "after the kill" : "after the power cut");
+        look_again(&o, &h, round == 0 ? STEPS / 3 : 0, round == 1,
+                   round == 0 ? "after the kill" : "after the power cut");
     }
     history_clear(&h);
     rq_sim_free(sim);

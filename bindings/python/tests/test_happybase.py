@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """rorqual.happybase: the results of real HappyBase for the calls of happybase_calls.py; connections and pools."""
 import json
-import multiprocessing
 import pathlib
 import sys
 import threading
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 import happybase_calls
+from children import exit_of_child
 import rorqual.happybase as happybase
 from rorqual.happybase import ttypes
 from rorqual.happybase.connection import _shared, url_of
@@ -77,25 +77,7 @@ def test_a_child_of_fork_has_databases_of_its_own() -> None:
     """A child cannot use its parent's connections; closing them does nothing, and new ones open other databases. The lock is
     held by another thread of the parent when the child begins."""
     parents = happybase.Connection("memory:")
-    child = multiprocessing.get_context("fork").Process(target=_in_child, args=(parents,))
-    held, forked = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with _shared.lock:
-            held.set()
-            forked.wait(60)
-
-    thread = threading.Thread(target=hold, daemon=True)
-    thread.start()
-    held.wait()
-    child.start()
-    forked.set()
-    thread.join()
-    child.join(60)
-    ended = child.exitcode
-    child.kill()
-    child.join()
-    assert ended == 0
+    assert exit_of_child(_in_child, parents, held=_shared.lock) == 0
     parents.close()
 
 

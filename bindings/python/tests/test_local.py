@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List
 import pytest
 
 import rorqual
+from children import exit_of_child
 from rorqual import values
 
 
@@ -164,25 +165,7 @@ def _refused(memory: rorqual.Database) -> None:
 @pytest.mark.parametrize("holds", ["lock", "call"])
 def test_a_child_of_fork_does_not_wait_for_its_parents_threads(memory: rorqual.Database, holds: str) -> None:
     """The fork happens while another thread of the parent holds the database's lock, or is in a call."""
-    child = multiprocessing.get_context("fork").Process(target=_refused, args=(memory,))
-    held, forked = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with memory._idle if holds == "lock" else memory._open():
-            held.set()
-            forked.wait(60)
-
-    thread = threading.Thread(target=hold, daemon=True)
-    thread.start()
-    held.wait()
-    child.start()
-    forked.set()
-    thread.join()
-    child.join(60)
-    ended = child.exitcode
-    child.kill()
-    child.join()
-    assert ended == 0
+    assert exit_of_child(_refused, memory, held=memory._idle if holds == "lock" else memory._open()) == 0
 
 
 def test_threads_run_while_a_call_waits() -> None:

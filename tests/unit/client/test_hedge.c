@@ -633,7 +633,7 @@ static void a_map_is_read_for_a_part_of_the_time_only(void **state)
     assert_true(reads_meta(w, hour, hour));
     assert_false(reads_meta(w, -hour, 0));
     assert_true(reads_meta(w, 2 * SECOND_NS, 0));
-    /* The rest of the pause, 58 s, outlasts any read of this test. */
+    /* 58 s of the pause are left: longer than the reads of this test take. */
     assert_false(reads_meta(w, 2 * SECOND_NS, 5 * SECOND_NS));
     /* An operation that needs the region itself does not wait for the end of the pause. */
     atomic_store(&w->meta.has_no_server, false);

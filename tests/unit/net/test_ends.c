@@ -66,7 +66,7 @@ static void a_stop_does_not_wait_for_peers_that_have_everything(void **state)
     stop_loops(loops);
 }
 
-/* An echo of one line that looks at each byte once: a long line arrives in thousands of reads. */
+/* Echoes one line. Scans each received byte once, because a long line arrives in thousands of reads. */
 static size_t long_line_data(rq_stream *s, rq_slice bytes)
 {
     if (bytes.ptr[bytes.len - 1] != '\n') return 0;

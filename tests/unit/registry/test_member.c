@@ -400,7 +400,7 @@ static void a_lost_root_is_no_shutdown_whatever_allocation_fails(void **state)
     assert_true(fail_each(makes_a_lost_root_again) > 0);
 }
 
-/* The node `running` is missing until the first master creates it; then the cluster can be shut down again. */
+/* Before the first master has created the node `running`, its absence is no order to shut down; afterwards it is. */
 static void a_cluster_starts_after_a_shutdown(void **state)
 {
     fixture f;

@@ -276,8 +276,9 @@ static void what_is_cached_is_not_read_in_advance(void **state)
     rq__direct d;
     static uint8_t all[SIZE];
     rq__direct_init(&d);
-    assert_int_equal(pread(fd, all, SIZE, 0), SIZE);
-    if (cached_pages(fd) < SIZE / 4096) skip();
+    for (int i = 0; i < 100 && (i == 0 || cached_pages(fd) < SIZE / 4096);
+         i++) /* other programs may cause evictions */
+        assert_int_equal(pread(fd, all, SIZE, 0), SIZE);
     assert_int_equal(rq__direct_plan(&d, &c, fd, 65536, SIZE / 2), RQ_READ_CACHED);
     assert_int_equal(rq__direct_plan(&d, &unknown, fd, 65536, SIZE / 2), RQ_READ_AHEAD);
 }

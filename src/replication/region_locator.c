@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions by row; contract in places.h. */
-#include "replication/places.h"
+/* Regions by row; contract in region_locator.h. */
+#include "replication/region_locator.h"
 
 #include "client/client.h"
 
@@ -10,14 +10,14 @@
 #define READ_TIMEOUT_MS 5000 /* of a read of hbase:meta */
 #define ENCODED_LEN 32
 
-struct rq__places {
+struct rq__locator {
     rq_client *client;
     char *bootstrap; /* the client's option is borrowed */
 };
 
-rq_err rq__places_open(const char *bootstrap, rq__places **ret, rq_error *why)
+rq_err rq__locator_open(const char *bootstrap, rq__locator **ret, rq_error *why)
 {
-    rq__places *p = calloc(1, sizeof *p);
+    rq__locator *p = calloc(1, sizeof *p);
     if (p == NULL || (p->bootstrap = strdup(bootstrap)) == NULL) {
         free(p);
         return rq_no_memory(why);
@@ -27,11 +27,11 @@ rq_err rq__places_open(const char *bootstrap, rq__places **ret, rq_error *why)
     if (rc == RQ_OK)
         *ret = p;
     else
-        rq__places_close(p);
+        rq__locator_close(p);
     return rc;
 }
 
-void rq__places_close(rq__places *p)
+void rq__locator_close(rq__locator *p)
 {
     if (p == NULL) return;
     if (p->client != NULL) rq_client_close(p->client);
@@ -39,7 +39,7 @@ void rq__places_close(rq__places *p)
     free(p);
 }
 
-int64_t rq__places_now_ns(void)
+int64_t rq__locator_now_ns(void)
 {
     return rq_client_now_ns();
 }
@@ -62,8 +62,8 @@ static rq_err read_table(rq_client_table *t, const char *name, int64_t since_ns,
                : RQ_OK;
 }
 
-rq_err rq__places_read(rq__places *p, rq_slice table, int64_t since_ns, rq__placed_table **ret,
-                       rq_error *why)
+rq_err rq__locator_read(rq__locator *p, rq_slice table, int64_t since_ns, rq__located_table **ret,
+                        rq_error *why)
 {
     char *name = rq_slice_strdup(table);
     if (name == NULL) return rq_no_memory(why);
@@ -83,14 +83,11 @@ static rq_slice encoded_of(rq_slice name)
     return rq_slice_of(name.ptr + name.len - ENCODED_LEN - 1, ENCODED_LEN);
 }
 
-rq_err rq__places_find(const rq__placed_table *t, rq_slice row, rq__place *ret)
+rq_err rq__locator_find(const rq__located_table *t, rq_slice row, rq__location *ret)
 {
     rq_client_region r;
     RQ_TRY(rq_client_table_find(t, row, &r));
-    *ret = (rq__place){.encoded = encoded_of(r.name),
-                       .end = r.end,
-                       .host = r.host,
-                       .port = r.port,
-                       .start_code = r.start_code};
+    *ret = (rq__location){
+        .encoded = encoded_of(r.name), .host = r.host, .port = r.port, .start_code = r.start_code};
     return RQ_OK;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes replicated entries on; contract in spread.h. */
-#include "replication/spread.h"
+/* Passes replicated entries on; contract in sink_router.h. */
+#include "replication/sink_router.h"
 
 #include "base/clock.h"
 #include "base/pb.h"
 #include "catalog/catalog.h"
 #include "replication/entries.h"
-#include "replication/places.h"
-#include "wal/record.h"
+#include "replication/region_locator.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,11 +18,10 @@
 #define WINDOW_BYTES ((size_t)1 << 20)
 #define WINDOW_EDITS 1024
 #define WINDOW_TABLES 64
-#define COPIES 3                       /* of a window's cells: in part, connection, socket */
-#define KEY_BYTES 128                  /* of an encoded entry without table and clusters */
-#define CLUSTER_BYTES 24               /* of an encoded cluster id, at most */
-#define LIMIT_NS UINT64_C(10000000000) /* HBASE: replication.sink.client.ops.timeout */
-#define PAUSE_NS UINT64_C(100000000)   /* HBASE: hbase.client.pause */
+#define COPIES 3                     /* of a window's cells: in part, connection, socket */
+#define KEY_BYTES 128                /* of an encoded entry without table and clusters */
+#define CLUSTER_BYTES 24             /* of an encoded cluster id, at most */
+#define PAUSE_NS UINT64_C(100000000) /* HBASE: hbase.client.pause */
 #define PAUSE_NS_MAX UINT64_C(1000000000)
 #define IDLE_MAX 5 /* jobs that run at a time: THREADS_OF_METHOD of service/blocking.c */
 
@@ -30,12 +29,12 @@
 enum { REQUEST_ENTRY = 1, ENTRY_KEY = 1, ENTRY_CELLS = 3 };
 enum { KEY_REGION = 1, KEY_TABLE = 2, KEY_NUMBER = 3, KEY_TIME = 4, KEY_CLUSTERS = 8 };
 
-struct rq_spread {
-    rq_spread_options o;
+struct rq_sink_router {
+    rq_sink_router_options o;
     pthread_mutex_t lock; /* guards the fields below, and `sent` of jobs */
     pthread_cond_t changed;
     bool stopping;
-    rq__places *idle[IDLE_MAX];
+    rq__locator *idle[IDLE_MAX];
     size_t idle_count;
     size_t waiting; /* jobs between two attempts */
 };
@@ -47,18 +46,18 @@ typedef struct edit {
     uint32_t count; /* cells */
     uint32_t table; /* in job.tables */
     bool done;
-    rq__place at; /* set by each attempt */
+    rq__location at; /* set by each attempt */
 } edit;
 
 typedef struct window_table {
     rq_slice name;
-    rq__placed_table *placed;
+    rq__located_table *located;
     bool is_needed; /* in this attempt */
 } window_table;
 
 /* A part of the window, for one server. */
 typedef struct part {
-    rq_spread_part sent; /* the first field: see rq_spread_sent */
+    rq_sink_part sent; /* the first field: see rq_sink_part_sent */
     struct job *job;
     size_t first, count; /* in job.order */
     rq_buf message, cells;
@@ -67,12 +66,13 @@ typedef struct part {
 } part;
 
 typedef struct job {
-    rq_spread *s;
+    rq_sink_router *s;
     rq_arena *arena;
     rq_error *why;
     size_t charged;
-    rq__places *places;
+    rq__locator *locator;
     rq_entries entries;
+    const _Atomic bool *gone; /* rq_sink_request's */
     /* The window. */
     edit *edits;
     size_t edit_count, bytes;
@@ -82,7 +82,7 @@ typedef struct job {
     edit **order;
     part *parts;
     size_t part_count;
-    size_t in_flight; /* parts; guarded by the spread's lock once parts are sent */
+    size_t in_flight; /* parts; guarded by the router's lock once parts are sent */
     rq_error last;    /* the last temporary error */
 } job;
 
@@ -107,35 +107,35 @@ static rq_err give_up(job *j, rq_err rc, const rq_error *why)
 
 /* --- clients of this cluster -------------------------------------------------------------------- */
 
-static rq__places *take_idle(rq_spread *s)
+static rq__locator *take_idle(rq_sink_router *s)
 {
     pthread_mutex_lock(&s->lock);
-    rq__places *p = s->idle_count == 0 ? NULL : s->idle[--s->idle_count];
+    rq__locator *p = s->idle_count == 0 ? NULL : s->idle[--s->idle_count];
     pthread_mutex_unlock(&s->lock);
     return p;
 }
 
 /* The client of a failed job is not used again: it keeps an entry for each table that the request named, even if the
  * table does not exist. */
-static void end_places(job *j, bool is_reusable)
+static void end_locator(job *j, bool is_reusable)
 {
-    rq_spread *s = j->s;
-    rq__places *p = j->places;
-    j->places = NULL;
+    rq_sink_router *s = j->s;
+    rq__locator *p = j->locator;
+    j->locator = NULL;
     if (p == NULL) return;
     pthread_mutex_lock(&s->lock);
     bool keeps = is_reusable && s->idle_count < IDLE_MAX;
     if (keeps) s->idle[s->idle_count++] = p;
     pthread_mutex_unlock(&s->lock);
-    if (!keeps) rq__places_close(p);
+    if (!keeps) rq__locator_close(p);
 }
 
 static rq_err need_places(job *j)
 {
-    if (j->places == NULL) j->places = take_idle(j->s);
-    if (j->places != NULL) return RQ_OK;
+    if (j->locator == NULL) j->locator = take_idle(j->s);
+    if (j->locator != NULL) return RQ_OK;
     rq_error why = {0};
-    rq_err rc = rq__places_open(j->s->o.bootstrap, &j->places, &why);
+    rq_err rc = rq__locator_open(j->s->o.bootstrap, &j->locator, &why);
     if (rc != RQ_OK) note(j, rc, &why);
     return rc;
 }
@@ -190,7 +190,7 @@ static rq_err take_event(job *j, const rq_cell *c, rq_cursor behind)
     return RQ_OK;
 }
 
-/* Bytes of the mutation in a message, at most: those of its cells and of an entry of its own. */
+/* Upper bound of the mutation's bytes in a message: its cells, and an entry that contains only them. */
 static size_t size_of(const Pb__WALKey *key, size_t cells)
 {
     return cells + KEY_BYTES + key->table_name.len + key->n_cluster_ids * CLUSTER_BYTES;
@@ -236,7 +236,7 @@ static rq_err fill_window(job *j)
     return rc == RQ_OK ? charge(j) : rc;
 }
 
-/* --- places ------------------------------------------------------------------------------------- */
+/* --- regions ------------------------------------------------------------------------------------- */
 
 /* Reads the regions of the tables that are needed, unless they were read at `since_ns` or later. RQ_E_AGAIN: a
  * temporary error. */
@@ -247,8 +247,8 @@ static rq_err read_tables(job *j, int64_t since_ns)
     if (rc != RQ_OK) return RQ_E_AGAIN;
     for (size_t i = 0; i < j->table_count && rc == RQ_OK; i++)
         if (j->tables[i].is_needed)
-            rc =
-                rq__places_read(j->places, j->tables[i].name, since_ns, &j->tables[i].placed, &why);
+            rc = rq__locator_read(j->locator, j->tables[i].name, since_ns, &j->tables[i].located,
+                                  &why);
     if (rc == RQ_OK) return RQ_OK;
     if (rc == RQ_E_TABLE_NOT_FOUND) return give_up(j, rc, &why);
     note(j, rc, &why);
@@ -257,7 +257,7 @@ static rq_err read_tables(job *j, int64_t since_ns)
 
 static void look_up(job *j, edit *e, size_t *count)
 {
-    rq_err rc = rq__places_find(j->tables[e->table].placed, e->row, &e->at);
+    rq_err rc = rq__locator_find(j->tables[e->table].located, e->row, &e->at);
     if (rc == RQ_OK)
         j->order[(*count)++] = e;
     else
@@ -376,11 +376,11 @@ static rq_err make_parts(job *j, size_t found)
 
 /* --- sending ------------------------------------------------------------------------------------ */
 
-void rq_spread_sent(rq_spread_part *sent, rq_err rc, const rq_error *why)
+void rq_sink_part_sent(rq_sink_part *sent, rq_err rc, const rq_error *why)
 {
     part *p = RQ_CONTAINER_OF(sent, part, sent);
     job *j = p->job;
-    rq_spread *s = j->s;
+    rq_sink_router *s = j->s;
     pthread_mutex_lock(&s->lock);
     p->rc = rc;
     if (why != NULL) p->why = *why;
@@ -400,7 +400,7 @@ static rq_err check_runs(job *j)
 /* Sends all parts and waits until each is answered or has failed. */
 static rq_err send_parts(job *j)
 {
-    rq_spread *s = j->s;
+    rq_sink_router *s = j->s;
     RQ_TRY(check_runs(j));
     j->in_flight = j->part_count;
     for (size_t i = 0; i < j->part_count; i++) {
@@ -456,8 +456,8 @@ static rq_err attempt(job *j, int64_t since_ns)
     return rc == RQ_OK && found < left ? RQ_E_AGAIN : rc;
 }
 
-/* REQUIRES: lock held. Returns false if the spread is stopped. */
-static bool pause_until(rq_spread *s, const struct timespec *until)
+/* REQUIRES: lock held. Returns false if the router is stopped. */
+static bool pause_until(rq_sink_router *s, const struct timespec *until)
 {
     int rc = 0;
     s->waiting++;
@@ -469,7 +469,7 @@ static bool pause_until(rq_spread *s, const struct timespec *until)
 
 /* False: the job must end. Few jobs may wait: the regions of a disabled table may have no server for hours, and jobs of
  * other tables need the threads. The source repeats a failed batch. */
-static bool wait_for(rq_spread *s, uint64_t ns)
+static bool wait_for(rq_sink_router *s, uint64_t ns)
 {
     uint64_t end = rq_clock_ns(CLOCK_MONOTONIC) + ns;
     const struct timespec until = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
@@ -482,12 +482,12 @@ static bool wait_for(rq_spread *s, uint64_t ns)
 /* The first attempt uses the regions that the client knows; later attempts read them again. */
 static rq_err apply_window(job *j)
 {
-    uint64_t end = rq_clock_ns(CLOCK_MONOTONIC) + LIMIT_NS, pause = PAUSE_NS;
+    uint64_t end = rq_clock_ns(CLOCK_MONOTONIC) + j->s->o.limit_ns, pause = PAUSE_NS;
     rq_err rc = attempt(j, INT64_MIN);
     while (rc == RQ_E_AGAIN && rq_clock_ns(CLOCK_MONOTONIC) + pause < end &&
            wait_for(j->s, pause)) {
         pause = 2 * pause < PAUSE_NS_MAX ? 2 * pause : PAUSE_NS_MAX;
-        rc = attempt(j, rq__places_now_ns());
+        rc = attempt(j, rq__locator_now_ns());
     }
     if (rc != RQ_E_AGAIN) return rc;
     RQ_ASSERT(j->last.code != RQ_OK); /* a job must not succeed before all is applied */
@@ -500,33 +500,36 @@ static rq_err run(job *j)
 {
     rq_err rc;
     do {
+        if (j->gone != NULL && atomic_load(j->gone))
+            return rq_fail(j->why, RQ_E_CLOSED, "the source has closed its connection");
         rc = fill_window(j);
         if (rc == RQ_OK && j->edit_count > 0) rc = apply_window(j);
     } while (rc == RQ_OK && j->edit_count > 0);
     return rc;
 }
 
-rq_err rq_spread_entries(rq_spread *s, const Pb__ReplicateWALEntryRequest *request, rq_slice cells,
-                         rq_arena *arena, rq_error *why)
+rq_err rq_sink_router_entries(rq_sink_router *s, const rq_sink_request *request, rq_arena *arena,
+                              rq_error *why)
 {
     job *j = rq_arena_calloc(arena, 1, sizeof *j);
     if (j == NULL) return RQ_E_NO_MEMORY;
     j->s = s;
     j->arena = arena;
     j->why = why;
+    j->gone = request->gone;
     j->edits = rq_arena_calloc(arena, WINDOW_EDITS, sizeof *j->edits);
     j->order = rq_arena_calloc(arena, WINDOW_EDITS, sizeof *j->order);
     if (j->edits == NULL || j->order == NULL) return RQ_E_NO_MEMORY;
-    rq_entries_begin(&j->entries, request, cells);
+    rq_entries_begin(&j->entries, request->entries, request->cells);
     rq_err rc = run(j);
-    end_places(j, rc == RQ_OK);
+    end_locator(j, rc == RQ_OK);
     return rc;
 }
 
-rq_err rq_spread_new(const rq_spread_options *o, rq_spread **ret)
+rq_err rq_sink_router_new(const rq_sink_router_options *o, rq_sink_router **ret)
 {
     pthread_condattr_t a;
-    rq_spread *s = calloc(1, sizeof *s);
+    rq_sink_router *s = calloc(1, sizeof *s);
     if (s == NULL) return RQ_E_NO_MEMORY;
     s->o = *o;
     pthread_condattr_init(&a);
@@ -538,7 +541,7 @@ rq_err rq_spread_new(const rq_spread_options *o, rq_spread **ret)
     return RQ_OK;
 }
 
-void rq_spread_stop(rq_spread *s)
+void rq_sink_router_stop(rq_sink_router *s)
 {
     pthread_mutex_lock(&s->lock);
     s->stopping = true;
@@ -546,11 +549,11 @@ void rq_spread_stop(rq_spread *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-void rq_spread_free(rq_spread *s)
+void rq_sink_router_free(rq_sink_router *s)
 {
     if (s == NULL) return;
     for (size_t i = 0; i < s->idle_count; i++)
-        rq__places_close(s->idle[i]);
+        rq__locator_close(s->idle[i]);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);

@@ -11,52 +11,62 @@
  * the length of its request. The mutations of a window for one server are one message, in the request's order. A window
  * begins when all of the window before it is applied. So the mutations of a row keep their order.
  *
- * If mutations fail with a temporary error, their servers are looked up again and the mutations are sent again, for ten
- * seconds per window. Then the job fails, and the source repeats its whole batch. If `waiting_max` other jobs wait for
+ * If mutations fail with a temporary error, their servers are looked up again and the mutations are sent again, for
+ * limit_ns per window. Then the job fails, and the source repeats its whole batch. If `waiting_max` other jobs wait for
  * their next attempts already, the job fails at once, so that writes to a disabled table do not use all threads. Cells
  * keep their timestamps, so applying one twice changes nothing.
  */
-#ifndef RQ_REPLICATION_SPREAD_H
-#define RQ_REPLICATION_SPREAD_H
+#ifndef RQ_REPLICATION_SINK_ROUTER_H
+#define RQ_REPLICATION_SINK_ROUTER_H
 
 #include "base/arena.h"
 #include "host/server_name.h"
 
 #include "proto/admin.pb-c.h"
 
-typedef struct rq_spread rq_spread;
+typedef struct rq_sink_router rq_sink_router;
 
 /* The part of a window for one server: an encoded ReplicateWALEntryRequest, whose keys name regions of that server, and
  * its cells (KeyValueCodecWithTags). */
-typedef struct rq_spread_part {
-    const rq_server_name *to; /* all fields are borrowed until rq_spread_sent */
+typedef struct rq_sink_part {
+    const rq_server_name *to; /* all fields are borrowed until rq_sink_part_sent */
     rq_slice message, cells;
-} rq_spread_part;
+} rq_sink_part;
 
-typedef struct rq_spread_options {
+typedef struct rq_sink_router_options {
     const char *bootstrap; /* HOST:PORT of a server of this cluster, for the clients; borrowed */
     /* How many jobs may wait between two attempts at a time; less than the number of threads that run jobs. */
     size_t waiting_max;
-    /* Sends the part. Calls rq_spread_sent once, when the part is durably applied or has failed, on any thread, perhaps
+    uint64_t
+        limit_ns; /* time for the attempts of a window; more than `send` takes to report a server that does not answer */
+    /* Sends the part. Calls rq_sink_part_sent once, when the part is durably applied or has failed, on any thread, perhaps
      * before `send` returns. Must not block. */
-    void (*send)(void *ctx, rq_spread_part *part);
+    void (*send)(void *ctx, rq_sink_part *part);
     void *ctx;
-} rq_spread_options;
+} rq_sink_router_options;
 
 RQ_NODISCARD
-rq_err rq_spread_new(const rq_spread_options *o, rq_spread **ret);
+rq_err rq_sink_router_new(const rq_sink_router_options *o, rq_sink_router **ret);
 /* Jobs send no further parts. They end with a temporary error when the parts in flight are answered. Any thread. */
-void rq_spread_stop(rq_spread *s);
+void rq_sink_router_stop(rq_sink_router *s);
 /* REQUIRES: no job is running. NULL is fine. */
-void rq_spread_free(rq_spread *s);
+void rq_sink_router_free(rq_sink_router *s);
+
+/* A request. */
+typedef struct rq_sink_request {
+    const Pb__ReplicateWALEntryRequest *entries;
+    rq_slice cells;
+    const _Atomic bool
+        *gone; /* the source has closed the connection, and sends the batch again; NULL: unknown */
+} rq_sink_request;
 
 /* Passes the entries on, and returns when all are durably applied. Blocking; on any thread except an event loop's.
- * Memory comes from the arena, or is charged to it. */
+ * Memory comes from the arena, or is charged to it. RQ_E_CLOSED: the source has gone, and some entries are not applied. */
 RQ_NODISCARD
-rq_err rq_spread_entries(rq_spread *s, const Pb__ReplicateWALEntryRequest *request, rq_slice cells,
-                         rq_arena *arena, rq_error *why);
+rq_err rq_sink_router_entries(rq_sink_router *s, const rq_sink_request *request, rq_arena *arena,
+                              rq_error *why);
 
 /* Tells the result of a part that was sent. `why` may be NULL. */
-void rq_spread_sent(rq_spread_part *part, rq_err rc, const rq_error *why);
+void rq_sink_part_sent(rq_sink_part *part, rq_err rc, const rq_error *why);
 
 #endif

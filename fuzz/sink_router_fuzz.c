@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replicated entries that a server of a cluster passes on (replication/spread.h). The input is a be16 length, a
+/* Replicated entries that a server of a cluster passes on (replication/sink_router.h). The input is a be16 length, a
  * ReplicateWALEntryRequest of that length, and its cells. This file stands in for the other servers. If the request
  * succeeds, each cell has reached the server of its row once. */
 #include "replication/entries.h"
-#include "replication/places.h"
-#include "replication/spread.h"
+#include "replication/region_locator.h"
+#include "replication/sink_router.h"
 
 #include <stdlib.h>
 
@@ -16,28 +16,28 @@ struct rq_client_table {
 
 static struct rq_client_table the_table;
 
-/* --- places.h: rows below "m" are on one server, the others on another ---------------------------- */
+/* --- region_locator.h: rows below "m" are on one server, the others on another ---------------------------- */
 
-rq_err rq__places_open(const char *bootstrap, rq__places **ret, rq_error *why)
+rq_err rq__locator_open(const char *bootstrap, rq__locator **ret, rq_error *why)
 {
     (void)bootstrap;
     (void)why;
-    *ret = (rq__places *)(void *)&the_table;
+    *ret = (rq__locator *)(void *)&the_table;
     return RQ_OK;
 }
 
-void rq__places_close(rq__places *p)
+void rq__locator_close(rq__locator *p)
 {
     (void)p;
 }
 
-int64_t rq__places_now_ns(void)
+int64_t rq__locator_now_ns(void)
 {
     return 1;
 }
 
-rq_err rq__places_read(rq__places *p, rq_slice table, int64_t since_ns, rq__placed_table **ret,
-                       rq_error *why)
+rq_err rq__locator_read(rq__locator *p, rq_slice table, int64_t since_ns, rq__located_table **ret,
+                        rq_error *why)
 {
     (void)p;
     (void)since_ns;
@@ -51,18 +51,18 @@ static uint16_t port_of(rq_slice row)
     return row.len > 0 && row.ptr[0] >= 'm' ? 2 : 1;
 }
 
-rq_err rq__places_find(const rq__placed_table *t, rq_slice row, rq__place *ret)
+rq_err rq__locator_find(const rq__located_table *t, rq_slice row, rq__location *ret)
 {
     (void)t;
-    *ret = (rq__place){.encoded = RQ_SLICE_LIT("0123456789abcdef0123456789abcdef"),
-                       .host = "h",
-                       .port = port_of(row)};
+    *ret = (rq__location){.encoded = RQ_SLICE_LIT("0123456789abcdef0123456789abcdef"),
+                          .host = "h",
+                          .port = port_of(row)};
     return RQ_OK;
 }
 
 /* --- servers -------------------------------------------------------------------------------------- */
 
-static void take_part(void *ctx, rq_spread_part *part)
+static void take_part(void *ctx, rq_sink_part *part)
 {
     size_t *passed_on = ctx;
     rq_entries e;
@@ -80,7 +80,7 @@ static void take_part(void *ctx, rq_spread_part *part)
     }
     if (rc != RQ_E_END || rq_cursor_left(&e.cells) > 0) abort();
     pb__replicate_walentry_request__free_unpacked(r, NULL);
-    rq_spread_sent(part, RQ_OK, NULL);
+    rq_sink_part_sent(part, RQ_OK, NULL);
 }
 
 /* Cells of the request that are no events. */
@@ -101,14 +101,15 @@ static size_t count_cells(const Pb__ReplicateWALEntryRequest *r, rq_slice cells)
 static void pass_on(const Pb__ReplicateWALEntryRequest *r, rq_slice cells)
 {
     size_t passed_on = 0;
-    rq_spread *s;
+    rq_sink_router *s;
     rq_arena arena = {0};
     rq_error why = {.code = RQ_OK};
-    const rq_spread_options o = {.bootstrap = "", .send = take_part, .ctx = &passed_on};
-    if (rq_spread_new(&o, &s) != RQ_OK) abort();
-    rq_err rc = rq_spread_entries(s, r, cells, &arena, &why);
+    const rq_sink_router_options o = {.bootstrap = "", .send = take_part, .ctx = &passed_on};
+    if (rq_sink_router_new(&o, &s) != RQ_OK) abort();
+    const rq_sink_request request = {r, cells, NULL};
+    rq_err rc = rq_sink_router_entries(s, &request, &arena, &why);
     if (rc == RQ_OK && passed_on != count_cells(r, cells)) abort();
-    rq_spread_free(s);
+    rq_sink_router_free(s);
     rq_arena_clear(&arena);
 }
 
