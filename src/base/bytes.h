@@ -41,6 +41,19 @@ static inline bool rq_slice_eq(rq_slice a, rq_slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
+/* The text, or its first bytes, at most `max`, that do not end within a character of UTF-8. */
+static inline rq_slice rq_text_beginning(rq_slice text, size_t max)
+{
+    size_t len = text.len < max ? text.len : max;
+    size_t least = len < 3 ? 0 : len - 3; /* a character has up to three bytes of this kind */
+    size_t end = len;
+    if (len == text.len) return text;
+    while (end > least && (text.ptr[end] & 0xc0) == 0x80)
+        end--;
+    text.len = (text.ptr[end] & 0xc0) == 0x80 ? len : end; /* as it is, if it is not UTF-8 */
+    return text;
+}
+
 /* Unsigned lexicographic order, as HBase's Bytes.compareTo: < 0, 0, > 0. */
 static inline int rq_bytes_compare(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len)
 {

@@ -21,7 +21,7 @@
 #include "catalog/pwal.h"
 #include "catalog/tableinfo.h"
 #include "catalog/tracker.h"
-#include "catalog/unread.h"
+#include "base/read_failure.h"
 #include "hfile/reader.h"
 #include "region/region_info.h"
 
@@ -206,7 +206,7 @@ static rq_err check_log(void *ctx, const char *path, bool is_dir, rq_error *why)
     rq_err rc = rq_vfs_read_file(l.check->vfs, path, LOG_BYTES_MAX, &a, &bytes, &own);
     if (rc == RQ_OK) rc = rq__pwal_read(bytes, count_edit, &l, &own);
     rq_arena_clear(&a);
-    if (rq__is_unread(rc)) return rq_fail(why, rc, "%s: %s", path, own.message);
+    if (rq_is_read_failure(rc)) return rq_fail(why, rc, "%s: %s", path, own.message);
     if (rc != RQ_OK)
         return rq_fail(why, rc,
                        "%s is a log of an Apache HBase that used this folder, and cannot be read "

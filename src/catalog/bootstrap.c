@@ -28,7 +28,7 @@
 #include "catalog/root_priv.h"
 #include "catalog/system_tables.h"
 #include "catalog/tableinfo.h"
-#include "catalog/unread.h"
+#include "base/read_failure.h"
 #include "wal/tail.h"
 
 typedef struct known_table {
@@ -138,7 +138,7 @@ static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *n
         if (rc == RQ_OK) return RQ_OK;
         rq_table_schema_unref(*ret);
     }
-    if (rq__is_unread(rc)) return rq_fail(why, rc, "%s", reason.message);
+    if (rq_is_read_failure(rc)) return rq_fail(why, rc, "%s", reason.message);
     rq_log_warn(c->env->log, "catalog",
                 "table %s:%s: writing a new descriptor, because the old one is unusable: %s", ns, q,
                 reason.message);

@@ -8,7 +8,7 @@
  *
  * HBASE: HbckChore. fsck checks much more, also of a running server (catalog/fsck.h). */
 #include "catalog/ddl_priv.h"
-#include "catalog/unread.h"
+#include "base/read_failure.h"
 
 #include <stdlib.h>
 
@@ -159,7 +159,7 @@ static rq_err read_info(const checking *k, const char *dir, const char *encoded,
     rq_err rc =
         rq_vfs_read_file(k->catalog->env->vfs, path, REGION_INFO_MAX, k->arena, &bytes, &own);
     if (rc == RQ_OK) rc = rq_region_info_parse_delimited(bytes, k->arena, ret, &own);
-    if (rq__is_unread(rc)) return rq_fail(why, rc, "%s", own.message);
+    if (rq_is_read_failure(rc)) return rq_fail(why, rc, "%s", own.message);
     *ret_read = rc == RQ_OK && strcmp(ret->encoded, encoded) == 0 && ret->replica_id == 0 &&
                 rq_slice_eq(ret->table, table);
     if (!*ret_read)

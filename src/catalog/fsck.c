@@ -12,7 +12,7 @@
 
 #include "catalog/adopt.h"
 #include "catalog/root_priv.h"
-#include "catalog/unread.h"
+#include "base/read_failure.h"
 
 void rq__fsck_report(rq__fsck *k, rq_finding level, const char *place, const char *format, ...)
 {
@@ -143,7 +143,7 @@ static rq_err look_at_hbase(rq__fsck *k, rq_error *why)
     if (!k->foreign) return RQ_OK;
     rq__fsck_report(k, RQ_FINDING_NOTE, "", "Apache HBase was the last to use this folder");
     rq_err rc = rq__adopt_check(k->vfs, &own);
-    if (rq__is_unread(rc)) return rq_fail(why, rc, "%s", own.message);
+    if (rq_is_read_failure(rc)) return rq_fail(why, rc, "%s", own.message);
     k->refused = rc != RQ_OK;
     if (k->refused) rq__fsck_report(k, RQ_FINDING_PROBLEM, "", "%s", own.message);
     return RQ_OK;
@@ -158,7 +158,7 @@ static rq_err look_at_root(rq__fsck *k, rq_error *why)
     if (!k->ours && !hbase) return rq_fail(why, RQ_E_NOT_FOUND, "not a data folder");
     rq_err rc = k->options->is_copy ? RQ_OK : rq_root_check_finished(k->vfs, &own);
     if (rc == RQ_OK) rc = rq__root_look(k->vfs, k->ours, &own);
-    if (rq__is_unread(rc)) return rq_fail(why, rc, "%s", own.message);
+    if (rq_is_read_failure(rc)) return rq_fail(why, rc, "%s", own.message);
     if (rc != RQ_OK) rq__fsck_report(k, RQ_FINDING_PROBLEM, "", "%s", own.message);
     RQ_TRY(is_there(k, ".rorqual/open", &k->was_open, why));
     if (k->was_open)

@@ -6,7 +6,7 @@
 
 #include "base/pb_arena.h"
 #include "catalog/newest.h"
-#include "catalog/unread.h"
+#include "base/read_failure.h"
 #include "cell/cellblock.h"
 #include "hfile/reader.h"
 #include "proto/procedure.pb-c.h"
@@ -114,7 +114,7 @@ static rq_err read_file(rq__fsck *k, const char *dir, const char *name, rq__fsck
         rq_hfile_reader_unref(reader);
     }
     if (rc == RQ_E_END || rc == RQ_OK) return RQ_OK;
-    if (rq__is_unread(rc)) return rq_fail(why, rc, "%s", own.message);
+    if (rq_is_read_failure(rc)) return rq_fail(why, rc, "%s", own.message);
     k->meta_whole = false;
     /* rq__fsck_look_at_region has reported a file that cannot be opened; with `deep` it has read all
      * blocks, too. */

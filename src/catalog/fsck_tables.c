@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "catalog/tableinfo.h"
-#include "catalog/unread.h"
+#include "base/read_failure.h"
 
 #define REGION_INFO_MAX ((size_t)1024 * 1024)
 #define MANIFESTS ".rorqual/regions"
@@ -58,7 +58,7 @@ static rq_err read_info(table_look *t, const char *dir, const char *encoded, rq_
     if (path == NULL) return RQ_E_NO_MEMORY;
     rq_err rc = rq_vfs_read_file(k->vfs, path, REGION_INFO_MAX, &k->arena, &bytes, &own);
     if (rc == RQ_OK) rc = rq_region_info_parse_delimited(bytes, &k->arena, ret, &own);
-    if (rq__is_unread(rc)) return rq_fail(why, rc, "%s", own.message);
+    if (rq_is_read_failure(rc)) return rq_fail(why, rc, "%s", own.message);
     if (rc != RQ_OK) {
         rq__fsck_report(k, RQ_FINDING_PROBLEM, path, "%s", own.message);
         return RQ_OK;
@@ -102,7 +102,7 @@ static rq_err compare_info(rq__fsck *k, const char *dir, const rq_region_info *i
     if (path == NULL) return RQ_E_NO_MEMORY;
     RQ_TRY(rq_region_info_serialize_delimited(&plain, &k->arena, &wanted));
     rq_err rc = rq_vfs_read_file(k->vfs, path, REGION_INFO_MAX, &k->arena, &bytes, &own);
-    if (rq__is_unread(rc)) return rq_fail(why, rc, "%s", own.message);
+    if (rq_is_read_failure(rc)) return rq_fail(why, rc, "%s", own.message);
     if (rc != RQ_OK || !rq_slice_eq(bytes, wanted))
         rq__fsck_report(k, RQ_FINDING_PROBLEM, path, "%s",
                         rc != RQ_OK ? own.message
@@ -194,7 +194,7 @@ static rq_err look_at_table_dir(table_look *t, rq_error *why)
     rq_error own = {0};
     rq_err rc = rq_tableinfo_read(k->vfs, rq_slice_cstr(t->ns), rq_slice_cstr(t->qualifier),
                                   &t->schema, &own);
-    if (rq__is_unread(rc)) return rq_fail(why, rc, "%s", own.message);
+    if (rq_is_read_failure(rc)) return rq_fail(why, rc, "%s", own.message);
     if (rc != RQ_OK) {
         t->schema = NULL;
         rq__fsck_report(k, t->in_the_making ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, t->dir,

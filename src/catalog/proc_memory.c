@@ -94,12 +94,7 @@ static bool copy_slice(rq__proc *p, rq_slice from, rq_slice *to)
 
 rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d)
 {
-    rq_slice user = d->user;
-    if (user.len > USER_KEPT_MAX) {
-        user.len = USER_KEPT_MAX;
-        while (user.len > 0 && (user.ptr[user.len] & 0xc0) == 0x80)
-            user.len--; /* no part of a character of UTF-8 */
-    }
+    rq_slice user = rq_text_beginning(d->user, USER_KEPT_MAX);
     p->ops = rq__proc_kind_of(d->kind);
     if (p->ops == NULL) return RQ_E_INVALID;
     p->java_class = p->ops->java_class;

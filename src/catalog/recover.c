@@ -6,7 +6,7 @@
 #include "catalog/adopt.h"
 #include "catalog/root_priv.h"
 #include "catalog/tableinfo.h"
-#include "catalog/unread.h"
+#include "base/read_failure.h"
 #include "region/set_aside.h"
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ static rq_err fix_marks(rq__recover *r, rq_error *why)
         rq_error own = {0};
         rq_err rc = rq__root_check_mark(r->vfs, paths[i], &own);
         if (rc == RQ_E_VERSION) return rq_fail(why, rc, "%s", own.message);
-        if (rq__is_unread(rc)) return rq_fail(why, rc, "%s", own.message);
+        if (rq_is_read_failure(rc)) return rq_fail(why, rc, "%s", own.message);
         if (rc != RQ_OK) RQ_TRY(fix_mark(r, paths[i], "is rewritten", why));
     }
     return RQ_OK;
@@ -223,7 +223,7 @@ static rq_err look_at_descriptor(rq__recover *r, const char *dir, const char *ns
         rq_table_schema_unref(schema);
         return RQ_OK;
     }
-    if (rq__is_unread(rc)) return rq_fail(why, rc, "%s", own.message);
+    if (rq_is_read_failure(rc)) return rq_fail(why, rc, "%s", own.message);
     rq__recover_report(r, "descriptor", dir,
                        "is rebuilt from the families' folders; attributes (VERSIONS, TTL, …) are "
                        "HBase's defaults: alter the table afterwards");
@@ -342,7 +342,7 @@ static rq_err look_for_row(rq__recover *r, const char *dir, const char *encoded,
     if (path == NULL) return rq_no_memory(why);
     rq_err rc = rq_vfs_read_file(r->vfs, path, REGION_INFO_MAX, &r->k.arena, &bytes, &own);
     if (rc == RQ_OK) rc = rq_region_info_parse_delimited(bytes, &r->k.arena, &info, &own);
-    if (rq__is_unread(rc)) return rq_fail(why, rc, "%s", own.message);
+    if (rq_is_read_failure(rc)) return rq_fail(why, rc, "%s", own.message);
     if (rc == RQ_OK && strcmp(info.encoded, encoded) == 0)
         return note_lost(r, &info, dir) == RQ_OK ? RQ_OK : rq_no_memory(why);
     return set_region_aside(r, dir, encoded, why);

@@ -8,7 +8,7 @@
 
 #include "catalog/catalog_priv.h"
 #include "catalog/snapshot_manifest.h"
-#include "catalog/unread.h"
+#include "base/read_failure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +104,7 @@ static rq_err look_into_snapshot(rq__recover *r, const char *name, rq__lost_regi
     for (size_t i = 0; rc == RQ_OK && i < count; i++)
         list[i].is_needed |= rq__snapshot_names(&s, list[i].info.encoded);
     rq_arena_clear(&a);
-    return rq__is_unread(rc) ? rq_fail(why, rc, "%s", own.message) : RQ_OK;
+    return rq_is_read_failure(rc) ? rq_fail(why, rc, "%s", own.message) : RQ_OK;
 }
 
 rq_err rq__recover_find_needs(rq__recover *r, rq__lost_region *list, size_t count, rq_error *why)

@@ -2,6 +2,7 @@
 /* Checks a region's files for a tool; contract in survey.h. */
 #include "region/survey.h"
 
+#include "base/read_failure.h"
 #include "hfile/check.h"
 #include "region/engine_priv.h"
 #include "region/filelist.h"
@@ -290,8 +291,7 @@ static rq_err report_result(const file_look *l, const char *place, rq_err rc, co
                             rq_error *why)
 {
     if (rc == RQ_OK) return RQ_OK;
-    if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO || rc == RQ_E_PERMISSION)
-        return rq_fail(why, rc, "%s: %s", place, own->message);
+    if (rq_is_read_failure(rc)) return rq_fail(why, rc, "%s: %s", place, own->message);
     report_finding(l->findings, RQ_FINDING_PROBLEM, place, "%s",
                    own->message[0] != '\0' ? own->message : rq_err_text(rc));
     return RQ_OK;

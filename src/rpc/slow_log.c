@@ -3,6 +3,8 @@
  * takes references under the lock and reads the records without it. */
 #include "rpc/slow_log.h"
 
+#include "base/bytes.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +161,7 @@ static const char *keep_text(char **to, const char *text)
 static record *record_new(const rq_slow_call *call)
 {
     const char *failure = call->failure == NULL ? "" : call->failure;
-    size_t user_len = strnlen(call->user, USER_KEPT_MAX);
+    size_t user_len = rq_text_beginning(rq_slice_cstr(call->user), USER_KEPT_MAX).len;
     size_t size = strlen(call->client) + user_len + strlen(call->region) + strlen(call->param) +
                   strlen(failure) + 5;
     record *r = malloc(sizeof *r + size);

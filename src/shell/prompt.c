@@ -319,7 +319,7 @@ static void keep_typed(const rq__prompt *p, char *to, size_t size)
 
 /* Reads a line. After Ctrl-Z and fg the terminal has the modes that other programs have set, and after a change of
  * its size libedit's number of columns is wrong: in both cases libedit starts again with the text typed so far.
- * These signals interrupt system calls only here. */
+ * SIGCONT and SIGWINCH interrupt system calls only while this function reads. */
 static const char *read_line(rq__prompt *p, int *ret_count)
 {
     const struct sigaction act = {.sa_handler = on_change};

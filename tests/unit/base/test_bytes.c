@@ -215,6 +215,26 @@ static void buffer_grows_and_keeps_its_bytes(void **state)
     rq_buf_clear(&b);
 }
 
+static void a_cut_text_ends_with_a_whole_character(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t max, len;
+    } cases[] = {{"abc", 3, 3},
+                 {"abc", 2, 2},
+                 {"", 0, 0},
+                 {"a\xc3\xa9", 2, 1},
+                 {"a\xc3\xa9", 3, 3},
+                 {"\xe2\x82\xac", 2, 0},
+                 {"\xf0\x9f\x90\x8b!", 3, 0},
+                 {"\xf0\x9f\x90\x8b!", 4, 4},
+                 {"\x80\x80\x80\x80\x80\x80", 5, 5}}; /* not UTF-8 */
+    for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++)
+        assert_int_equal(rq_text_beginning(rq_slice_cstr(cases[i].text), cases[i].max).len,
+                         cases[i].len);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +247,7 @@ int main(void)
         cmocka_unit_test(short_strings_have_the_same_order),
         cmocka_unit_test(checksums_are_the_standard_ones),
         cmocka_unit_test(buffer_grows_and_keeps_its_bytes),
+        cmocka_unit_test(a_cut_text_ends_with_a_whole_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
