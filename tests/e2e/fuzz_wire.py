@@ -38,7 +38,7 @@ SECONDS = float(os.environ.get("SECONDS", "60"))
 SEED = int(os.environ.get("SEED", random.randrange(1 << 31)))
 ROUNDS = int(os.environ.get("ROUNDS", str(1 << 30)))
 COUNTS = (400, 2000, 2000, 6000)
-START_S = 60
+START_S = 300  # ends a server that hangs
 STOP_S = int(os.environ.get("STOP_S", "10"))
 BUDGET_MB = 128
 # Resident memory in addition to 1.3 times the budget: the program, stacks, the allocator's slack, and one request and
@@ -264,7 +264,8 @@ class Round:
                 if found := re.match(r"bystander: (\d+) rows", line):
                     self.rows = int(found[1])
         if fuzzer.returncode != 0:
-            time.sleep(0.5)  # a dying server still writes its report
+            with contextlib.suppress(subprocess.TimeoutExpired):  # a dying server still writes its report
+                self.server.process.wait(10)
             self.server.check()
             raise Finding(next((line.removeprefix("FINDING ") for line in self.said if line.startswith("FINDING")),
                                f"fuzz_wire ended with {fuzzer.returncode}: {self.said[-3:]}"))
