@@ -24,7 +24,8 @@ typedef struct peer {
     uint64_t life;
     plan_life how;
     int64_t opened_ms;
-    int64_t read_ms; /* when bytes were received last */
+    int64_t read_ms;    /* when bytes were received last */
+    int64_t drained_ms; /* when nothing was left to be received */
     int crowd[CROWD_MAX];
     unsigned crowd_count;
     rq_buf out, in;
@@ -37,6 +38,8 @@ typedef struct peer {
     bool connected;    /* ZooKeeper's session is established */
     char problem[512]; /* not empty: text of a finding */
     uint64_t answers, refusals;
+    int64_t longest_ms; /* of all answered calls */
+    const plan_method *longest; /* NULL: ZooKeeper's */
     FILE *log; /* log of refusals; NULL: none */
 } peer;
 
@@ -51,7 +54,7 @@ void peer_close(peer *p);
 void peer_send(peer *p, const peer_call *call, const rq_buf *frame);
 /* Whether the connection should be read now. */
 bool peer_wants(const peer *p, int64_t now_ms);
-void peer_write(peer *p);
+void peer_write(peer *p, int64_t now_ms);
 void peer_read(peer *p, world *w, int64_t now_ms);
 /* The oldest unanswered call of a connection that reads; NULL: none. */
 const peer_call *peer_oldest(const peer *p);

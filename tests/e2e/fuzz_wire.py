@@ -68,9 +68,9 @@ class Finding(Exception):
 
 
 class Server:
-    """A started server; each problem with it is a Finding."""
+    """A started server; each problem with it is a Finding. lease_ms: scanners that are idle for so long are closed."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, lease_ms=5000):
         self.folder = folder
         self.log = folder / "server.log"
         begun = time.monotonic()
@@ -81,7 +81,7 @@ class Server:
                  "-D", "hbase.master.procedure.remote.locks.timeout.ms=2000", "-D", "rorqual.stop.by.call=false",
                  # Audit lines of all admin calls would be most of the log, which check() reads repeatedly; test_requests checks
                  # them.
-                 "--log", "warn", "-D", "hbase.master.cleaner.interval=3000", "-D", "hbase.client.scanner.timeout.period=5000"],
+                 "--log", "warn", "-D", "hbase.master.cleaner.interval=3000", "-D", f"hbase.client.scanner.timeout.period={lease_ms}"],
                 stdout=subprocess.PIPE, stderr=log, env=environment(), text=True)
         alarm = threading.Timer(START_S, self.process.kill)
         alarm.start()
@@ -306,7 +306,7 @@ class Round:
             self.server.stop()
             self.server.check_log()
             self.fsck()
-            self.server = Server(self.folder)
+            self.server = Server(self.folder, lease_ms=600000)
             self.check_rows()
             self.server.stop()
             self.server.check_log()
