@@ -453,9 +453,11 @@ static int run(fuzzer *f)
                (unsigned long long)bystander_percentile(&f->by, 0.5), (unsigned long long)p99,
                (unsigned long long)f->by.worst_ms, (unsigned long long)f->by.worst_nap_ms);
     }
-    printf("done: %llu requests, %llu answers, %llu refusals, %zu regions, %llu MB, longest call %lld ms (%s)\n",
+    printf("done: %llu requests, %llu answers, %llu refusals, %zu regions, %llu MB, longest call "
+           "%lld ms (%s)\n",
            (unsigned long long)f->sent, (unsigned long long)answers, (unsigned long long)refusals,
-           f->world.region_count, (unsigned long long)f->rss_kb >> 10, (long long)longest->longest_ms,
+           f->world.region_count, (unsigned long long)f->rss_kb >> 10,
+           (long long)longest->longest_ms,
            longest->longest == NULL ? "ZooKeeper" : longest->longest->name);
     world_clear(&f->world);
     return f->found ? 1 : 0;

@@ -32,15 +32,16 @@ typedef struct peer {
     size_t out_at;    /* bytes sent so far */
     peer_call *calls; /* unanswered calls */
     size_t call_count, call_room;
-    size_t due;  /* calls that must be answered */
-    bool broken; /* it has sent invalid bytes: the server may close the connection, or wait */
+    size_t due;        /* calls that must be answered */
+    uint64_t received; /* bytes */
+    bool broken;       /* it has sent invalid bytes: the server may close the connection, or wait */
     bool connecting;
     bool connected;    /* ZooKeeper's session is established */
     char problem[512]; /* not empty: text of a finding */
     uint64_t answers, refusals;
-    int64_t longest_ms; /* of all answered calls */
+    int64_t longest_ms;         /* of all answered calls */
     const plan_method *longest; /* NULL: ZooKeeper's */
-    FILE *log; /* log of refusals; NULL: none */
+    FILE *log;                  /* log of refusals; NULL: none */
 } peer;
 
 /* The number of requests that are not part of the plan. */
@@ -56,7 +57,7 @@ void peer_send(peer *p, const peer_call *call, const rq_buf *frame);
 bool peer_wants(const peer *p, int64_t now_ms);
 void peer_write(peer *p, int64_t now_ms);
 void peer_read(peer *p, world *w, int64_t now_ms);
-/* The oldest unanswered call of a connection that reads; NULL: none. */
+/* The oldest unanswered call of a connection that reads; NULL: none, or so many bytes were received that the rest need not be awaited. */
 const peer_call *peer_oldest(const peer *p);
 
 /* Makes a frame of the RPC protocol. `bomb`: a compressed cell block becomes many times larger. Returns false if the
