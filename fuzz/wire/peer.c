@@ -173,7 +173,7 @@ static void say_hello(peer *p, rq_random *r)
         p->broken = true;
     }
     must(rq_buf_reserve(&name, how->user_len));
-    memset(name.ptr, 'u', how->user_len);
+    if (how->user_len > 0) memset(name.ptr, 'u', how->user_len);
     name.len = how->user_len;
     put_delimited(&user, 1, &name);
     put_delimited(&header, 1, &user);
