@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define NAP_MS 4
-#define RECEIVE_TIMEOUT_S 60
+#define RECEIVE_TIMEOUT_S 600 /* the fuzzer notices earlier that it waits */
 #define BUSY_PAUSE_MS 10
 #define HB "org.apache.hadoop.hbase."
 
@@ -46,6 +46,7 @@ static bool send_all(bystander *b, int fd, const rq_buf *bytes)
 {
     for (size_t at = 0; at < bytes->len;) {
         ssize_t n = send(fd, bytes->ptr + at, bytes->len - at, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR) continue;
         if (n < 0) return fails(b, "cannot send", strerror(errno));
         at += (size_t)n;
     }
@@ -56,6 +57,7 @@ static bool receive(bystander *b, int fd, uint8_t *to, size_t len)
 {
     while (len > 0) {
         ssize_t n = recv(fd, to, len, 0);
+        if (n < 0 && errno == EINTR) continue; /* the process was stopped and goes on */
         if (n == 0) return fails(b, "no answer", "the server closed the connection");
         if (n < 0) return fails(b, "no answer", strerror(errno));
         to += n;

@@ -142,6 +142,14 @@ static size_t under_way(const fuzzer *f)
     return sum;
 }
 
+/* Nothing waits in the sockets that poll has found empty. */
+static void note_drained(fuzzer *f, const struct pollfd *fds, int64_t now)
+{
+    for (size_t i = 0; i < RQ_ARRAY_LEN(f->peers); i++)
+        if ((fds[i].events & POLLIN) != 0 && (fds[i].revents & ~POLLOUT) == 0)
+            f->peers[i].drained_ms = now;
+}
+
 static void turn(fuzzer *f, int wait_ms)
 {
     struct pollfd fds[PLAN_SLOTS + CONTROLS];
@@ -153,10 +161,13 @@ static void turn(fuzzer *f, int wait_ms)
         fds[i] = (struct pollfd){.fd = reads || writes ? p->fd : -1,
                                  .events = (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0))};
     }
-    if (poll(fds, RQ_ARRAY_LEN(fds), wait_ms) > 0)
+    int ready = poll(fds, RQ_ARRAY_LEN(fds), wait_ms);
+    note_drained(f, fds, now);
+    now = clock_ms();
+    if (ready > 0)
         for (size_t i = 0; i < RQ_ARRAY_LEN(f->peers); i++) {
             peer *p = &f->peers[i];
-            if ((fds[i].revents & POLLOUT) != 0) peer_write(p);
+            if ((fds[i].revents & POLLOUT) != 0) peer_write(p, now);
             if ((fds[i].revents & ~POLLOUT) != 0 && p->fd >= 0 && peer_wants(p, now))
                 peer_read(p, &f->world, now);
         }
@@ -235,7 +246,7 @@ static void end_life(peer *p)
     /* Truncates the bytes left to be sent to half a frame. */
     if (p->fd >= 0 && p->how.temper == LEAVES_HALF && p->out.len > p->out_at + 8) {
         p->out.len -= (p->out.len - p->out_at) / 2;
-        peer_write(p);
+        peer_write(p, clock_ms());
     }
     peer_close(p);
 }
@@ -421,7 +432,9 @@ static int run(fuzzer *f)
     if (!f->found) run_all(f);
     if (f->found) report_under_way(f);
     uint64_t answers = 0, refusals = 0;
+    const peer *longest = &f->peers[0];
     for (size_t i = 0; i < RQ_ARRAY_LEN(f->peers); i++) {
+        if (f->peers[i].longest_ms > longest->longest_ms) longest = &f->peers[i];
         answers += f->peers[i].answers;
         refusals += f->peers[i].refusals;
         peer_close(&f->peers[i]);
@@ -440,9 +453,12 @@ static int run(fuzzer *f)
                (unsigned long long)bystander_percentile(&f->by, 0.5), (unsigned long long)p99,
                (unsigned long long)f->by.worst_ms, (unsigned long long)f->by.worst_nap_ms);
     }
-    printf("done: %llu requests, %llu answers, %llu refusals, %zu regions, %llu MB\n",
+    printf("done: %llu requests, %llu answers, %llu refusals, %zu regions, %llu MB, longest call "
+           "%lld ms (%s)\n",
            (unsigned long long)f->sent, (unsigned long long)answers, (unsigned long long)refusals,
-           f->world.region_count, (unsigned long long)f->rss_kb >> 10);
+           f->world.region_count, (unsigned long long)f->rss_kb >> 10,
+           (long long)longest->longest_ms,
+           longest->longest == NULL ? "ZooKeeper" : longest->longest->name);
     world_clear(&f->world);
     return f->found ? 1 : 0;
 }

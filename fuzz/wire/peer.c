@@ -24,7 +24,12 @@
 #define LATE_MS 2500
 #define ANSWER_MAX ((size_t)300 << 20)
 #define NO_CALL UINT32_MAX
+/* A server that is short of memory disconnects peers that have read nothing for two seconds: on a busy machine this
+ * process may be one of them. */
+#define BEHIND_MS 1000
 #define CELLS_MAX ((size_t)300 << 20)
+/* Thousands of repeated scans have tens of gigabytes of responses, which take ten minutes. */
+#define ENOUGH ((uint64_t)512 << 20)
 
 static void found(peer *p, const char *format, ...) RQ_PRINTF(2, 3);
 
@@ -168,7 +173,7 @@ static void say_hello(peer *p, rq_random *r)
         p->broken = true;
     }
     must(rq_buf_reserve(&name, how->user_len));
-    memset(name.ptr, 'u', how->user_len);
+    if (how->user_len > 0) memset(name.ptr, 'u', how->user_len);
     name.len = how->user_len;
     put_delimited(&user, 1, &name);
     put_delimited(&header, 1, &user);
@@ -305,8 +310,9 @@ void peer_open(peer *p, const struct sockaddr_in *address, const plan_life *how,
     peer_close(p);
     p->how = *how;
     p->life = life;
-    p->opened_ms = p->read_ms = now_ms;
+    p->opened_ms = p->read_ms = p->drained_ms = now_ms;
     p->broken = p->connected = false;
+    p->received = 0;
     p->problem[0] = '\0';
     p->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     RQ_ASSERT(p->fd >= 0);
@@ -323,10 +329,11 @@ void peer_open(peer *p, const struct sockaddr_in *address, const plan_life *how,
     gather_crowd(p, address);
 }
 
-static void closed_by_server(peer *p)
+static void closed_by_server(peer *p, int64_t now_ms)
 {
     /* Peers that do not read, and peers that send invalid requests, may be disconnected. */
-    if (p->how.temper == READS && !p->broken && p->due > 0)
+    bool is_behind = now_ms > p->drained_ms + BEHIND_MS;
+    if (p->how.temper == READS && !p->broken && !is_behind && p->due > 0)
         found(p, "the server closed a connection with %zu calls under way, %s first", p->call_count,
               p->calls[0].method == NULL ? "ZooKeeper's" : p->calls[0].method->name);
     close(p->fd);
@@ -335,20 +342,20 @@ static void closed_by_server(peer *p)
 }
 
 /* The server's reason for closing may be unread: peer_read() judges the end of the connection. */
-static void write_failed(peer *p)
+static void write_failed(peer *p, int64_t now_ms)
 {
     rq_buf_reset(&p->out);
     p->out_at = 0;
-    if (p->how.temper != READS) closed_by_server(p);
+    if (p->how.temper != READS) closed_by_server(p, now_ms);
 }
 
-void peer_write(peer *p)
+void peer_write(peer *p, int64_t now_ms)
 {
     while (p->fd >= 0 && p->out_at < p->out.len) {
         ssize_t n = send(p->fd, p->out.ptr + p->out_at, p->out.len - p->out_at, MSG_NOSIGNAL);
         if (n < 0 && (errno == EAGAIN || errno == ENOTCONN || errno == EINTR)) return;
         if (n < 0) {
-            write_failed(p);
+            write_failed(p, now_ms);
             return;
         }
         p->out_at += (size_t)n;
@@ -379,6 +386,7 @@ bool peer_wants(const peer *p, int64_t now_ms)
 const peer_call *peer_oldest(const peer *p)
 {
     if (p->fd < 0 || p->broken || p->due == 0 || p->how.temper != READS) return NULL;
+    if (p->received > ENOUGH) return NULL;
     size_t i = 0;
     while (p->calls[i].optional)
         i++;
@@ -387,11 +395,19 @@ const peer_call *peer_oldest(const peer *p)
 
 /* ---- answers */
 
+static void note_time(peer *p, const peer_call *call)
+{
+    if (p->read_ms - call->sent_ms <= p->longest_ms) return;
+    p->longest_ms = p->read_ms - call->sent_ms;
+    p->longest = call->method;
+}
+
 static bool take_call(peer *p, uint32_t id, peer_call *ret)
 {
     for (size_t i = 0; i < p->call_count; i++) {
         if (p->calls[i].id != id) continue;
         *ret = p->calls[i];
+        note_time(p, ret);
         memmove(p->calls + i, p->calls + i + 1, (p->call_count - i - 1) * sizeof *p->calls);
         p->call_count--;
         p->due -= !ret->optional;
@@ -567,11 +583,12 @@ void peer_read(peer *p, world *w, int64_t now_ms)
     ssize_t n = recv(p->fd, p->in.ptr + p->in.len, most, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n <= 0) {
-        closed_by_server(p);
+        closed_by_server(p, now_ms);
         return;
     }
     p->read_ms = now_ms;
     p->in.len += (size_t)n;
+    p->received += (uint64_t)n;
     size_t used = read_frames(p, w);
     memmove(p->in.ptr, p->in.ptr + used, p->in.len - used);
     p->in.len -= used;

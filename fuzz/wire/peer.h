@@ -24,20 +24,24 @@ typedef struct peer {
     uint64_t life;
     plan_life how;
     int64_t opened_ms;
-    int64_t read_ms; /* when bytes were received last */
+    int64_t read_ms;    /* when bytes were received last */
+    int64_t drained_ms; /* when nothing was left to be received */
     int crowd[CROWD_MAX];
     unsigned crowd_count;
     rq_buf out, in;
     size_t out_at;    /* bytes sent so far */
     peer_call *calls; /* unanswered calls */
     size_t call_count, call_room;
-    size_t due;  /* calls that must be answered */
-    bool broken; /* it has sent invalid bytes: the server may close the connection, or wait */
+    size_t due;        /* calls that must be answered */
+    uint64_t received; /* bytes */
+    bool broken;       /* it has sent invalid bytes: the server may close the connection, or wait */
     bool connecting;
     bool connected;    /* ZooKeeper's session is established */
     char problem[512]; /* not empty: text of a finding */
     uint64_t answers, refusals;
-    FILE *log; /* log of refusals; NULL: none */
+    int64_t longest_ms;         /* of all answered calls */
+    const plan_method *longest; /* NULL: ZooKeeper's */
+    FILE *log;                  /* log of refusals; NULL: none */
 } peer;
 
 /* The number of requests that are not part of the plan. */
@@ -51,9 +55,9 @@ void peer_close(peer *p);
 void peer_send(peer *p, const peer_call *call, const rq_buf *frame);
 /* Whether the connection should be read now. */
 bool peer_wants(const peer *p, int64_t now_ms);
-void peer_write(peer *p);
+void peer_write(peer *p, int64_t now_ms);
 void peer_read(peer *p, world *w, int64_t now_ms);
-/* The oldest unanswered call of a connection that reads; NULL: none. */
+/* The oldest unanswered call of a connection that reads; NULL: none, or so many bytes were received that the rest need not be awaited. */
 const peer_call *peer_oldest(const peer *p);
 
 /* Makes a frame of the RPC protocol. `bomb`: a compressed cell block becomes many times larger. Returns false if the

@@ -27,7 +27,7 @@ BUDGET = 32 * MB
 # The program's data, its threads' stacks, compactions, and memory that malloc keeps (docs/lab/large.md: 13 to 17 MB with small
 # budgets).
 CONSTANT = 32 * MB
-TABLE = ["--table", "boxed", "--records", str(DATA * 1000), "--value-bytes", "1000", "--quiet", "--timeout", "120000"]
+TABLE = ["--table", "boxed", "--records", str(DATA * 1000), "--value-bytes", "1000", "--quiet", "--timeout", "600000"]
 
 
 class Anonymous(threading.Thread):

@@ -38,7 +38,7 @@ SECONDS = float(os.environ.get("SECONDS", "60"))
 SEED = int(os.environ.get("SEED", random.randrange(1 << 31)))
 ROUNDS = int(os.environ.get("ROUNDS", str(1 << 30)))
 COUNTS = (400, 2000, 2000, 6000)
-START_S = 60
+START_S = 300  # ends a server that hangs
 STOP_S = int(os.environ.get("STOP_S", "10"))
 BUDGET_MB = 128
 # Resident memory in addition to 1.3 times the budget: the program, stacks, the allocator's slack, and one request and
@@ -68,9 +68,9 @@ class Finding(Exception):
 
 
 class Server:
-    """A started server; each problem with it is a Finding."""
+    """A started server; each problem with it is a Finding. lease_ms: scanners that are idle for so long are closed."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, lease_ms=5000):
         self.folder = folder
         self.log = folder / "server.log"
         begun = time.monotonic()
@@ -81,7 +81,7 @@ class Server:
                  "-D", "hbase.master.procedure.remote.locks.timeout.ms=2000", "-D", "rorqual.stop.by.call=false",
                  # Audit lines of all admin calls would be most of the log, which check() reads repeatedly; test_requests checks
                  # them.
-                 "--log", "warn", "-D", "hbase.master.cleaner.interval=3000", "-D", "hbase.client.scanner.timeout.period=5000"],
+                 "--log", "warn", "-D", "hbase.master.cleaner.interval=3000", "-D", f"hbase.client.scanner.timeout.period={lease_ms}"],
                 stdout=subprocess.PIPE, stderr=log, env=environment(), text=True)
         alarm = threading.Timer(START_S, self.process.kill)
         alarm.start()
@@ -264,7 +264,8 @@ class Round:
                 if found := re.match(r"bystander: (\d+) rows", line):
                     self.rows = int(found[1])
         if fuzzer.returncode != 0:
-            time.sleep(0.5)  # a dying server still writes its report
+            with contextlib.suppress(subprocess.TimeoutExpired):  # a dying server still writes its report
+                self.server.process.wait(10)
             self.server.check()
             raise Finding(next((line.removeprefix("FINDING ") for line in self.said if line.startswith("FINDING")),
                                f"fuzz_wire ended with {fuzzer.returncode}: {self.said[-3:]}"))
@@ -305,7 +306,7 @@ class Round:
             self.server.stop()
             self.server.check_log()
             self.fsck()
-            self.server = Server(self.folder)
+            self.server = Server(self.folder, lease_ms=600000)
             self.check_rows()
             self.server.stop()
             self.server.check_log()

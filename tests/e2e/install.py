@@ -20,6 +20,7 @@ INSTALLED = ROOT_FOLDER / PREFIX.lstrip("/")
 VERSION = re.search(r"version: '([^']+)'", (pathlib.Path(__file__).resolve().parents[2] / "meson.build").read_text())[1]
 LIB = "lib/" + subprocess.run(["cc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
 LIB = LIB.rstrip("/")
+DEADLINE = 3600  # seconds; only for a command that hangs
 os.environ["RORQUAL"] = str(INSTALLED / "bin/rorqual")
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -27,7 +28,7 @@ import rorqual  # pylint: disable=wrong-import-position
 
 
 def run(*command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, check=False, **options)
     assert done.returncode == 0 and done.stderr == "", (command, done.returncode, done.stdout[-500:], done.stderr[-500:])
     return done.stdout
 
@@ -40,7 +41,7 @@ def install():
     """Installs twice, the second time over the first and by a relative path."""
     for folder in (ROOT_FOLDER, os.path.relpath(ROOT_FOLDER, rorqual.ROOT)):
         done = subprocess.run(["make", "-s", "install", "BUILD_INSTALLED=build", f"PREFIX={PREFIX}", f"DESTDIR={folder}"],
-                              cwd=rorqual.ROOT, capture_output=True, text=True, timeout=600, check=False)
+                              cwd=rorqual.ROOT, capture_output=True, text=True, timeout=DEADLINE, check=False)
         assert done.returncode == 0, (done.stdout[-500:], done.stderr[-500:])
         assert done.stdout.splitlines()[-1] == f"installed {folder}{PREFIX}/bin/rorqual", done.stdout
 
@@ -81,13 +82,13 @@ def go():
         print("  no go here: its example is not built")
         return
     program = str(FOLDER / "visits")
-    subprocess.run(["go", "build", "-o", program], cwd=rorqual.ROOT / "examples/go", check=True, timeout=300,
+    subprocess.run(["go", "build", "-o", program], cwd=rorqual.ROOT / "examples/go", check=True, timeout=DEADLINE,
                    env={**os.environ, "PKG_CONFIG_PATH": f"{INSTALLED}/{LIB}/pkgconfig", "CGO_ENABLED": "1",
                         "CGO_CFLAGS": f"-I{FOLDER}/place/include", "CGO_LDFLAGS": f"-L{FOLDER}/place/{LIB}"})
     environment = {**os.environ, "LD_LIBRARY_PATH": f"{INSTALLED}/{LIB}"}
     for url in ("memory:", f"file:{FOLDER}/visits.db", f"file:{FOLDER}/visits.db"):
         assert run(program, url, env=environment).splitlines() == ["800 /", "1600 /about", "2400 /posts/1"]
-    failed = subprocess.run([program, "nonsense:"], capture_output=True, text=True, env=environment, timeout=300, check=False)
+    failed = subprocess.run([program, "nonsense:"], capture_output=True, text=True, env=environment, timeout=DEADLINE, check=False)
     assert failed.returncode == 1 and failed.stderr.startswith("RQ_E_"), (failed.returncode, failed.stderr)
 
 
@@ -117,7 +118,7 @@ def completions():
 def server():
     s = rorqual.Server(FOLDER / "data", FOLDER / "log")
     try:
-        assert run(rorqual.BINARY, "ping", "--zk", s.zk).startswith(f"{s.zk} answers")
+        assert run(rorqual.BINARY, "ping", "--zk", s.zk, "--timeout", "300").startswith(f"{s.zk} answers")
         assert "operations/s" in run(rorqual.BINARY, "bench", "--zk", s.zk, "--seconds", "60", "--operations", "200",
                                      "--records", "200", "--verify", "get")
     finally:
@@ -131,7 +132,7 @@ def an_old_library_is_named():
     tool = FOLDER / "pkg-config"
     tool.write_text("#!/bin/sh\ncase \"$*\" in *--modversion*libuv*) echo 1.30.0 ;; *) exec pkg-config \"$@\" ;; esac\n")
     tool.chmod(0o755)
-    done = subprocess.run(["meson", "setup", str(FOLDER / "old")], cwd=rorqual.ROOT, capture_output=True, text=True, timeout=300, check=False,
+    done = subprocess.run(["meson", "setup", str(FOLDER / "old")], cwd=rorqual.ROOT, capture_output=True, text=True, timeout=DEADLINE, check=False,
                           env={**os.environ, "PKG_CONFIG": str(tool)})
     assert done.returncode != 0 and "libuv 1.30.0 is too old: Rorqual needs 1.44 or later" in done.stdout, (done.returncode, done.stdout[-700:])
 

@@ -22,7 +22,7 @@ from hbase import Client
 from rorqual import Report, Server, fail_hard
 
 CHROMIUM = os.environ.get("CHROMIUM", "chromium")
-DEADLINE = 300
+DEADLINE = 1800  # seconds; only for a browser that hangs
 WINDOW_MIN = 500  # the narrowest window of Chromium
 # compared rows of the 1,400 of a picture; the last rows, where a window's frame may be, have undefined content
 PAGE_HEIGHT = 1200

@@ -16,13 +16,14 @@ import zipfile
 
 from rorqual import BINARY, ROOT, Report
 
+DEADLINE = 3600  # seconds; only for a command that hangs
 SOURCES = ROOT / "bindings/python"
 PYTHON = os.environ.get("PYTHON", "/usr/bin/python3" if shutil.which("/usr/bin/python3") else sys.executable)
 
 
 def run(command, **options):
     return subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          check=False, timeout=600, **options)
+                          check=False, timeout=DEADLINE, **options)
 
 
 def needed(wheel):

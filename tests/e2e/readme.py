@@ -25,7 +25,8 @@ from rorqual import BINARY, READY, ROOT, Report, Server, free_ports
 README = ROOT / "README.md"
 PEER = ROOT / "tests/peers/hbase.sh"
 BLOCK = re.compile(r"(?:<!-- test: (?P<kind>\w+)(?: (?P<name>\S+))? -->\n)?```\w+\n(?P<text>.*?)```\n", re.S)
-DEADLINE = 300
+DEADLINE = 3600  # seconds; only for a command that hangs: pip, npm and go download and compile
+PATIENCE = 300  # seconds that a server may take to answer a request, on a busy machine
 
 
 def command(*arguments, cwd=None, **environment):
@@ -78,7 +79,7 @@ class Reader:
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end and self.gateways[-1].poll() is None:
             try:
-                socket.create_connection(("127.0.0.1", int(port)), 1).close()
+                socket.create_connection(("127.0.0.1", int(port)), PATIENCE).close()
                 return
             except OSError:
                 time.sleep(0.1)
@@ -241,7 +242,7 @@ class Typist:
 
     def watch(self, text):
         name = text.split()[-1]
-        out = self.rorqual(name, "--zk", self.reader.zk)
+        out = self.rorqual(name, "--zk", self.reader.zk, "--timeout", str(PATIENCE))
         assert "server" in out or name == "tables" and "hbase:meta" in out, out
 
     def watch_stopped(self, _text):

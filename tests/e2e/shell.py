@@ -21,7 +21,7 @@ import tempfile
 from rorqual import BINARY, ROOT, Report, Server, fail_hard, output_of
 
 FOLDER = ROOT / "tests/e2e/shell"
-DEADLINE = 300
+DEADLINE = 1800  # seconds of silence after which the shell hangs; JRuby starts silently, on a busy machine for minutes
 os.environ["TZ"] = "UTC"  # the official shell prints local times
 
 # Parts that differ between runs or servers.
@@ -52,7 +52,8 @@ def shell(zk, folder, session="session"):
     conf.joinpath("hbase-site.xml").write_text(
         f"<configuration><property><name>hbase.zookeeper.quorum</name><value>{host}</value></property>"
         f"<property><name>hbase.zookeeper.property.clientPort</name><value>{port}</value></property>"
-        "<property><name>hbase.client.retries.number</name><value>8</value></property>"
+        # With this pause, a minute: a region may be away for as long as a thread of a busy server does not run.
+        "<property><name>hbase.client.retries.number</name><value>40</value></property>"
         "<property><name>hbase.client.pause</name><value>20</value></property></configuration>")
     conf.joinpath("log4j.properties").write_text("log4j.rootLogger=OFF\n")
     # Each statement is one line, so that the shell's echo of it is one line, too.

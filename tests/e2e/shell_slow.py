@@ -113,7 +113,7 @@ def an_interrupted_scan_is_closed(folder):
             until(lambda: figure("rorqual_scanners") == 0, "after the scan")
             until(lambda: scans() > asleep, "no request closes the scanner")
             # The shell waits for 100 ms for the request that is under way: if the server stands still just then, the lease ends the scanner.
-            for attempt in range(4):
+            for attempt in range(12):
                 expired = figure("rorqual_scanners_expired_total")
                 terminal.type(f"get_table('t')._scan_internal({{'CACHE' => 1}}) {{ |row, _| break if row == '{row}' }}", "Enter")
                 number += 1

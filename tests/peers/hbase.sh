@@ -57,6 +57,8 @@ configure() { mkdir -p "$1/conf"
     property hbase.master.ipc.address 127.0.0.1; property hbase.regionserver.ipc.address 127.0.0.1
     # There is one region server. For others the master would wait 4.5 s.
     property hbase.master.wait.on.regionservers.maxtostart 1
+    # HBase gives up after 5 and 3 minutes, which a busy machine may need.
+    property hbase.master.start.timeout.localHBaseCluster 1800000; property hbase.master.init.timeout.localHBaseCluster 1800000
     property hbase.master.port "$MASTER_PORT"; property hbase.regionserver.port "$RS_PORT"
     property hbase.master.info.port $((MASTER_PORT + 10)); property hbase.regionserver.info.port $((RS_PORT + 10))
     property hbase.master.info.bindAddress 127.0.0.1; property hbase.regionserver.info.bindAddress 127.0.0.1
@@ -75,8 +77,8 @@ start)
   cp=$(server_cp); configure "$dir"
   java "${jvm[@]}" -Xmx"$HEAP" -cp "$dir/conf:$cp" org.apache.hadoop.hbase.master.HMaster start >"$dir/log" 2>&1 </dev/null &
   echo $! >"$dir/pid"
-  # After a kill -9 HBase splits its logs first, which takes a minute on a busy machine.
-  for _ in $(seq 900); do grep -q 'Master has completed initialization' "$dir/log" && { echo "HBase ready: zookeeper 127.0.0.1:$ZK_PORT"; exit 0; }
+  # A busy machine needs minutes for a JVM's start; after a kill -9 HBase also splits its logs first.
+  for _ in $(seq 9000); do grep -q 'Master has completed initialization' "$dir/log" && { echo "HBase ready: zookeeper 127.0.0.1:$ZK_PORT"; exit 0; }
     kill -0 "$(cat "$dir/pid")" 2>/dev/null || break; sleep 0.2; done
   tail -n 20 "$dir/log" >&2; exit 1 ;;
 stop) [ -f "$dir/pid" ] || exit 0; pid=$(cat "$dir/pid"); kill "$pid" 2>/dev/null

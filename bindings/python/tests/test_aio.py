@@ -9,6 +9,7 @@ from typing import Awaitable, Callable
 import pytest
 
 import rorqual
+from children import HANGS
 from rorqual import Put, aio
 
 Body = Callable[..., Awaitable[None]]
@@ -22,7 +23,7 @@ def in_loop(test: Body) -> Callable[[rorqual.Database], None]:
         async def body() -> None:
             async with aio.connect(rorqual_db.url) as db:
                 await test(db, await db.create_table("py_aio", {"cf": {"versions": 3}}, splits=["m"]))
-        asyncio.run(asyncio.wait_for(body(), 60))
+        asyncio.run(asyncio.wait_for(body(), HANGS))
     del run.__wrapped__  # type: ignore[attr-defined]  # pytest would look for the test's own parameters
     return run
 
@@ -208,7 +209,7 @@ def test_no_memory_for_the_ends_of_calls(memory: rorqual.Database, monkeypatch: 
         assert all(isinstance(end, MemoryError) for end in ends)
         monkeypatch.undo()
         await db.close()
-    asyncio.run(asyncio.wait_for(body(), 60))
+    asyncio.run(asyncio.wait_for(body(), HANGS))
 
 
 def test_calls_after_missing_memory(memory: rorqual.Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +225,7 @@ def test_calls_after_missing_memory(memory: rorqual.Database, monkeypatch: pytes
             monkeypatch.undo()
             await table.put("s", {"cf:v": 2})
             assert (await table.get("s")).get_int("cf:v") == 2
-    asyncio.run(asyncio.wait_for(body(), 60))
+    asyncio.run(asyncio.wait_for(body(), HANGS))
 
 
 def test_closing_that_is_cancelled(memory: rorqual.Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +234,7 @@ def test_closing_that_is_cancelled(memory: rorqual.Database, monkeypatch: pytest
         db = await aio.connect("memory:")
         table = await db.create_table("t", ["cf"])
         may_close, close = threading.Event(), db._plain.close
-        monkeypatch.setattr(db._plain, "close", lambda: (may_close.wait(60), close()))
+        monkeypatch.setattr(db._plain, "close", lambda: (may_close.wait(HANGS), close()))
         call, closing = asyncio.ensure_future(table.put("r", {"cf:v": 1})), asyncio.ensure_future(db.close())
         await asyncio.sleep(0)  # both have begun, and the loop has not polled yet
         closing.cancel()
@@ -243,7 +244,7 @@ def test_closing_that_is_cancelled(memory: rorqual.Database, monkeypatch: pytest
         await asyncio.wait([call])
         assert call.exception() is None or isinstance(call.exception(), rorqual.ClosedError)
         await db.close()
-    asyncio.run(asyncio.wait_for(body(), 60))
+    asyncio.run(asyncio.wait_for(body(), HANGS))
 
 
 def _close_parents(db: aio.Database) -> None:
@@ -258,13 +259,13 @@ def test_a_child_of_fork_that_closes(memory: rorqual.Database) -> None:
             table = await db.create_table("t", ["cf"])
             child = multiprocessing.get_context("fork").Process(target=_close_parents, args=(db,))
             child.start()
-            await asyncio.to_thread(child.join, 60)
+            await asyncio.to_thread(child.join, HANGS)
             ended = child.exitcode
             child.kill()
             child.join()
             assert ended == 0
             await table.put("r", {"cf:v": 1})
-    asyncio.run(asyncio.wait_for(body(), 120))
+    asyncio.run(asyncio.wait_for(body(), 2 * HANGS))
 
 
 @in_loop

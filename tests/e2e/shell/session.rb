@@ -191,7 +191,7 @@ end
 
 # The shell's split does not wait until it is done.
 def splits_become(table, count)
-  600.times do
+  6000.times do
     break if encoded_names(table).length == count + 1
     sleep 0.1
   end

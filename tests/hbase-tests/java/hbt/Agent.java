@@ -6,12 +6,15 @@ import java.lang.instrument.ClassFileTransformer;
 import java.lang.instrument.Instrumentation;
 import java.lang.reflect.Modifier;
 import java.security.ProtectionDomain;
+import javassist.CannotCompileException;
 import javassist.ClassPool;
 import javassist.CtClass;
 import javassist.CtField;
 import javassist.CtMethod;
 import javassist.CtNewMethod;
 import javassist.LoaderClassPath;
+import javassist.expr.ExprEditor;
+import javassist.expr.MethodCall;
 
 /** Redirects HBaseTestingUtility and MiniHBaseCluster, and nothing else, to an external server. */
 public class Agent implements ClassFileTransformer {
@@ -57,6 +60,7 @@ public class Agent implements ClassFileTransformer {
         case "quotas/RegionServerRpcQuotaManager": return patch(l, b, this::throttles);
         case "snapshot/SnapshotTestingUtils": return patch(l, b, this::snap);
         case "client/TracedScanResultConsumer": return patch(l, b, this::traced);
+        case "client/TestSplitOrMergeAtTableLevel": return patch(l, b, this::patient);
         case "ipc/AbstractRpcClient": return H.PAUSE <= 0 ? null : patch(l, b, this::rpc);
         default:
       }
@@ -342,7 +346,7 @@ public class Agent implements ClassFileTransformer {
         case "getTableDescriptor": return "{ return hbt.H.descOf($0); }";
         case "flush": return k == 1 ? "{ hbt.H.flushRegion($0); return null; }" : null;
         case "compact": return k == 1 ? "{ hbt.H.compactRegion($0, $1); }" : null;
-        case "waitForFlushesAndCompactions": return "{ hbt.H.sleep(500L); }";
+        case "waitForFlushesAndCompactions": return "{ hbt.H.settled($0); }";
         case "toString": return "{ return String.valueOf(hbt.H.infoOf($0)); }";
         case "hashCode": return "{ return System.identityHashCode($0); }";
         case "equals": return "{ return $0 == $1; }";
@@ -399,6 +403,18 @@ public class Agent implements ClassFileTransformer {
       c.getDeclaredMethod(last).insertAfter("hbtOver.countDown();", true);
     }
     c.getDeclaredMethod("getAll").insertAfter("hbtOver.await();", true);
+  }
+
+  /** Ten seconds for a procedure's failure are for an idle machine. */
+  private void patient(CtClass c) throws Exception {
+    c.instrument(new ExprEditor() {
+      @Override
+      public void edit(MethodCall call) throws CannotCompileException {
+        if (call.getMethodName().equals("get") && call.getSignature().equals("(JLjava/util/concurrent/TimeUnit;)Ljava/lang/Object;")) {
+          call.replace("$_ = $proceed(20L * $1, $2);");
+        }
+      }
+    });
   }
 
   /**

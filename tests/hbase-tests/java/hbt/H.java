@@ -119,10 +119,11 @@ public class H {
     Configuration c = HBaseConfiguration.create();
     point(c);
     c.set(HConstants.ZOOKEEPER_ZNODE_PARENT, ZNODE);
-    c.setInt(HConstants.HBASE_CLIENT_RETRIES_NUMBER, 5);
-    c.setInt(HConstants.HBASE_RPC_TIMEOUT_KEY, 20000);
-    c.setInt(HConstants.HBASE_CLIENT_OPERATION_TIMEOUT, 30000);
-    c.setInt(HConstants.HBASE_CLIENT_META_OPERATION_TIMEOUT, 30000);
+    // Only for a server that hangs.
+    c.setInt(HConstants.HBASE_CLIENT_RETRIES_NUMBER, 15);
+    c.setInt(HConstants.HBASE_RPC_TIMEOUT_KEY, 120000);
+    c.setInt(HConstants.HBASE_CLIENT_OPERATION_TIMEOUT, 600000);
+    c.setInt(HConstants.HBASE_CLIENT_META_OPERATION_TIMEOUT, 600000);
     return c;
   }
 
@@ -282,6 +283,8 @@ public class H {
     return null;
   }
 
+  /** Milliseconds after which something hangs. */
+  static final long HANGS = 600_000;
   static final int PAUSE = Integer.getInteger("hbt.pause", 2);
 
   public static void pause(String method) {
@@ -454,11 +457,19 @@ public class H {
     } else {
       a.compactRegion(n);
     }
-    sleep(1000);
-    long end = System.currentTimeMillis() + 30000;
-    while (System.currentTimeMillis() < end && a.getCompactionStateForRegion(n) != CompactionState.NONE) {
+    settle(n);
+  }
+
+  /** Waits until the region has no compaction; a request counts from the moment that the server accepts it. */
+  private static void settle(byte[] region) throws IOException {
+    long end = System.currentTimeMillis() + HANGS;
+    while (System.currentTimeMillis() < end && own().getAdmin().getCompactionStateForRegion(region) != CompactionState.NONE) {
       sleep(100);
     }
+  }
+
+  public static void settled(Object region) throws IOException {
+    settle(infoOf(region).getRegionName());
   }
 
   private static Object tsm;
@@ -736,8 +747,7 @@ public class H {
         a.compact(x);
       }
       // the in-process call is synchronous: wait
-      long end = System.currentTimeMillis() + 30000;
-      sleep(1000);
+      long end = System.currentTimeMillis() + HANGS;
       while (System.currentTimeMillis() < end && a.getCompactionState(x) != CompactionState.NONE) {
         sleep(100);
       }
@@ -760,7 +770,7 @@ public class H {
   public static void move(HBaseTestingUtility u, RegionInfo r, ServerName s)
     throws IOException, InterruptedException {
     u.getAdmin().move(r.getEncodedNameAsBytes(), s);
-    u.assertRegionOnServer(r, s, 30000);
+    u.assertRegionOnServer(r, s, HANGS);
   }
 
   public static Waiter.ExplainingPredicate<IOException> noRit(final HBaseTestingUtility u) {

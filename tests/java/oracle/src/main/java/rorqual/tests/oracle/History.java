@@ -21,7 +21,6 @@ final class History {
     /** Number of the attempt: each one uses new tables. */
     private static final AtomicInteger TABLES = new AtomicInteger();
 
-    private static final long LEASE = Long.parseLong(System.getenv().getOrDefault("LEASE", "60000"));
     /** Operations whose effects depend on the oldest open scanner: dropped cells, and older versions that a counter leaves. */
     private static final Pattern ON_SCANNERS = Pattern.compile("Increment|Append|increment|append");
     /** A seed is aborted if HBase fails to answer more often than this. */
@@ -85,7 +84,7 @@ final class History {
             String one = there.run(number);
             if (one == null || operation.text.startsWith("Scan") && one.contains("thrown after a retry java.io.IOException")) {
                 // After exceptions other than IOException, HBase keeps the scanner open until its lease ends.
-                open = System.currentTimeMillis() + LEASE;
+                open = System.currentTimeMillis() + Place.LEASE;
             }
             return new Difference(number, one, here.run(number));
         }
