@@ -190,7 +190,8 @@ rq_rpc_service rq_peer_service_methods(rq_peer_service *s)
                             .ctx = s,
                             .param_limits = param_limits,
                             .param_limit_count = RQ_ARRAY_LEN(param_limits),
-                            .closed = closed};
+                            .closed = closed,
+                            .answers_always = true};
 }
 
 rq_err rq_peer_service_new(const rq_peer_service_options *o, rq_peer_service **ret)

@@ -100,6 +100,21 @@ static void another_one_at_the_address_does_not_refuse(void **state)
     node_stop(&n);
 }
 
+/* A server whose lease is expired answers no clients, but other servers hear it, also on new connections: otherwise all
+ * servers would look dead while the storage does not answer. */
+static void a_server_without_a_lease_answers_other_servers(void **state)
+{
+    (void)state;
+    node n, other;
+    node_start(&n, SECRET, 1, 60000);
+    node_start(&other, SECRET, 2, 60000);
+    atomic_store(&other.lease_expired, true);
+    assert_int_equal(ask(&n, other.name, CALL, (rq_slice){0}, NULL), RQ_E_SERVER_NOT_RUNNING);
+    assert_int_equal(ask(&n, other.name, CALL, (rq_slice){0}, NULL), RQ_E_SERVER_NOT_RUNNING);
+    node_stop(&other);
+    node_stop(&n);
+}
+
 /* --- a master --------------------------------------------------------------------------------- */
 
 typedef struct watcher {
@@ -287,6 +302,7 @@ int main(void)
         cmocka_unit_test(an_address_without_a_listener_refuses),
         cmocka_unit_test(a_full_queue_does_not_refuse),
         cmocka_unit_test(another_one_at_the_address_does_not_refuse),
+        cmocka_unit_test(a_server_without_a_lease_answers_other_servers),
         cmocka_unit_test(a_server_that_has_ended_is_found),
         cmocka_unit_test(a_server_that_runs_is_not_found),
         cmocka_unit_test(a_server_that_is_connected_is_not_found),
