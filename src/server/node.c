@@ -302,6 +302,12 @@ static bool serves(void *ctx)
     return rq_loops_pulse(n->loops, (uint64_t)patience_ms * 1000000);
 }
 
+static uint64_t lease_expired_ms(void *ctx)
+{
+    const rq_peer_role *role = ctx;
+    return rq__node_lease_expired_ms(role->ctx);
+}
+
 rq_err rq__node_take_orders(rq_node *n, rq_error *why)
 {
     const rq_orders_options o = {
@@ -327,6 +333,7 @@ static rq_err report_for_duty(rq_node *n, rq_error *why)
                                .period_ms = within_silence_ms(n, RQ_DUTY_PERIOD_MS, 3),
                                .report = rq_peers_report,
                                .serves = serves,
+                               .lease_expired_ms = lease_expired_ms,
                                .fatal = refused,
                                .ctx = &n->role};
     return rq_duty_begin(&o, &n->duty) == RQ_OK ? RQ_OK : rq_no_memory(why);
@@ -452,7 +459,7 @@ static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
         return rq_fail(why, RQ_E_SERVER_ABORTED,
                        "%s may no longer write to the storage: another server has fenced it",
                        n->server->text);
-    rq__node_check_lease(n);
+    if (rq__node_check_lease(n)) rq_duty_now(n->duty);
     RQ_TRY(check_loops(n, why));
     if (v->is_shut_down) {
         end_with_cluster(n, v);
@@ -487,7 +494,7 @@ static bool look_once(rq_node *n)
 static void *keep(void *ctx)
 {
     rq_node *n = ctx;
-    while (look_once(n) && wait_for_change(n, LOOK_MS))
+    while (look_once(n) && wait_for_change(n, rq__node_lease_look_ms(n, LOOK_MS)))
         ;
     return NULL;
 }

@@ -75,6 +75,33 @@ bool rq__node_fence_or_retry(rq_node *n, const char *server)
     return true;
 }
 
+rq_err rq__node_read_lease(const rq_node *n, const char *server, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_slog_segment *segments;
+    size_t count;
+    rq_err rc = rq_slog_lengths(n->store.shared, server, &a, &segments, &count, why);
+    rq_arena_clear(&a);
+    return rc == RQ_E_STATE || rc == RQ_E_NOT_FOUND ? RQ_OK : rc; /* open, or removed */
+}
+
+bool rq__node_reads_lease_of(rq_node *n, const char *server)
+{
+    rq_executor *ex = n->env.executor;
+    rq_error why = {.code = RQ_OK};
+    if (!rq__tries_is_due(&n->lease_reads, server, ex->now_ns(ex))) return false;
+    if (rq__node_read_lease(n, server, &why) == RQ_OK) {
+        (void)rq__tries_succeeded(&n->lease_reads, server);
+        return true;
+    }
+    if (rq__tries_failed(&n->lease_reads, server, ex->now_ns(ex)) > 0)
+        rq_log_warn(
+            n->o.log, "cluster",
+            "the storage that the lease of %s rests on does not answer this server either: %s",
+            server, why.message);
+    return false;
+}
+
 /* Late keys cost space alone, so an error only delays this. */
 static void sweep(const rq_node *n, const char *server)
 {
@@ -111,6 +138,8 @@ void rq__node_retire_logs(rq_node *n)
     size_t count = 0;
     uint64_t now = ex->now_ns(ex);
     if (n->catalog == NULL || now < n->retire_at_ns) return;
+    if (rq__node_lease_expired_ms(n) > 0)
+        return; /* the storage does not answer: each call would wait */
     n->retire_at_ns = now + (uint64_t)RETIRE_MS * 1000000;
     bool sweeps = ++n->retire_rounds % SWEEP_EVERY == 0;
     if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;

@@ -95,6 +95,7 @@ struct rq_node {
     bool was_standby;
     struct rq__watched *watched; /* servers that have reported */
     rq__tries fences;            /* of servers that are given up */
+    rq__tries lease_reads;       /* of servers whose leases have expired */
     uint64_t retire_at_ns;       /* when logs of ended servers are looked at next */
     unsigned retire_rounds;
     uint64_t shut_down_ns; /* since when the cluster is being shut down; 0: it is not */
@@ -162,6 +163,13 @@ rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why);
 /* True: it is fenced. False: the storage has not answered, or the next attempt is not due: call it again later. What
  * fails is logged. The keeper's. */
 bool rq__node_fence_or_retry(rq_node *n, const char *server);
+/* Reads what the server's lease rests on. Blocks. */
+RQ_NODISCARD
+rq_err rq__node_read_lease(const rq_node *n, const char *server, rq_error *why);
+/* Whether this process can read what the server's lease rests on: a lease that has expired because a part of the storage answers
+ * nobody is no fault of the server, and could not be revoked either. False also while the next attempt is not due. What fails is
+ * logged. The keeper's. */
+bool rq__node_reads_lease_of(rq_node *n, const char *server);
 /* Removes logs of ended servers that no region needs any more, every few seconds. Not before the catalog is open: until then the
  * opener looks at the same logs (rq__node_note_ended). The keeper's. */
 void rq__node_retire_logs(rq_node *n);
@@ -180,8 +188,12 @@ void rq__node_evict(rq_node *n, const char *server);
 void rq__node_close_evictions(rq_node *n);
 
 /* --- node_lease.c ----------------------------------------------------------------------------------- */
-/* The keeper's. */
-void rq__node_check_lease(rq_node *n);
+/* True: the lease has expired or is valid again since the last call, and the master should hear of it. The keeper's. */
+bool rq__node_check_lease(rq_node *n);
+/* `usual`, or less if the lease expires before that: then the master is to hear of it at once. Not 0. */
+int rq__node_lease_look_ms(const rq_node *n, int usual);
+/* 0: the lease is valid. Any thread. */
+uint64_t rq__node_lease_expired_ms(const rq_node *n);
 
 /* --- node_standby.c --------------------------------------------------------------------------------- */
 RQ_NODISCARD

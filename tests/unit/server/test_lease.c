@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log lines of the lease's keeper (node_lease.c). */
+/* What the keeper does with the lease (node_lease.c). */
 #include "server/node_priv.h"
 
 #include "../base/unit.h"
@@ -46,22 +46,23 @@ static void world_end(world *w)
 }
 
 /* Checks the lease at time `at`; the lease is valid until `until`. The log line must contain both
- * texts; text NULL: no line. */
-static void check(world *w, uint64_t at, uint64_t until, const char *text, const char *figure)
+ * texts; text NULL: no line. Returns whether the master should hear of it. */
+static bool check(world *w, uint64_t at, uint64_t until, const char *text, const char *figure)
 {
     char line[4096] = "";
     now = at;
     atomic_store(&w->tenure.valid_until_ns, until);
-    rq__node_check_lease(w->node);
+    bool is_news = rq__node_check_lease(w->node);
     assert_int_equal(write(w->pipe[1], "\n", 1), 1); /* so that the read does not wait */
     ssize_t n = read(w->pipe[0], line, sizeof line - 1);
     assert_true(n > 0);
     if (text == NULL) {
         assert_string_equal(line, "\n");
-        return;
+        return is_news;
     }
     assert_non_null(strstr(line, text));
     assert_non_null(strstr(line, figure));
+    return is_news;
 }
 
 #define EXPIRED "the lease has expired"
@@ -74,16 +75,48 @@ static void an_expired_lease_is_logged(void **state)
     world w;
     uint64_t t = 100 * SECOND;
     world_init(&w);
-    check(&w, t, t + 1, NULL, NULL);
-    check(&w, t + SECOND, t + SECOND / 2, EXPIRED, "500");
-    check(&w, t + 2 * SECOND, t + SECOND / 2, NULL, NULL);
-    check(&w, t + 30 * SECOND, t + SECOND / 2, NULL, NULL);
-    check(&w, t + 31 * SECOND, t + SECOND / 2, EXPIRED, "30500");
-    check(&w, t + 32 * SECOND, t + 33 * SECOND, VALID, "31500");
-    check(&w, t + 33 * SECOND - 1, t + 33 * SECOND, NULL, NULL);
+    assert_false(check(&w, t, t + 1, NULL, NULL));
+    assert_true(check(&w, t + SECOND, t + SECOND / 2, EXPIRED, "500"));
+    assert_false(check(&w, t + 2 * SECOND, t + SECOND / 2, NULL, NULL));
+    assert_false(check(&w, t + 30 * SECOND, t + SECOND / 2, NULL, NULL));
+    assert_false(check(&w, t + 31 * SECOND, t + SECOND / 2, EXPIRED, "30500"));
+    assert_true(check(&w, t + 32 * SECOND, t + 33 * SECOND, VALID, "31500"));
+    assert_false(check(&w, t + 33 * SECOND - 1, t + 33 * SECOND, NULL, NULL));
     /* A lease that expires repeatedly does not fill the log. */
-    check(&w, t + 34 * SECOND, t + 33 * SECOND, NULL, NULL);
-    check(&w, t + 64 * SECOND, t + 33 * SECOND, EXPIRED, "suppressed=1");
+    assert_true(check(&w, t + 34 * SECOND, t + 33 * SECOND, NULL, NULL));
+    assert_false(check(&w, t + 64 * SECOND, t + 33 * SECOND, EXPIRED, "suppressed=1"));
+    world_end(&w);
+}
+
+/* What reports say: 0 only while the lease is valid. */
+static void reports_say_for_how_long_the_lease_is_expired(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w);
+    atomic_store(&w.tenure.valid_until_ns, now);
+    assert_int_equal(rq__node_lease_expired_ms(w.node), 1);
+    now += 2 * SECOND;
+    assert_int_equal(rq__node_lease_expired_ms(w.node), 2001);
+    atomic_store(&w.tenure.valid_until_ns, now + 1);
+    assert_int_equal(rq__node_lease_expired_ms(w.node), 0);
+    world_end(&w);
+}
+
+/* The keeper looks when the lease expires, not up to 200 ms later. */
+static void the_keeper_looks_when_the_lease_expires(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w);
+    atomic_store(&w.tenure.valid_until_ns, now + SECOND);
+    assert_int_equal(rq__node_lease_look_ms(w.node, 200), 200);
+    atomic_store(&w.tenure.valid_until_ns, now + SECOND / 10);
+    assert_int_equal(rq__node_lease_look_ms(w.node, 200), 101);
+    atomic_store(&w.tenure.valid_until_ns, now + 1);
+    assert_int_equal(rq__node_lease_look_ms(w.node, 200), 1);
+    atomic_store(&w.tenure.valid_until_ns, now);
+    assert_int_equal(rq__node_lease_look_ms(w.node, 200), 200);
     world_end(&w);
 }
 
@@ -92,7 +125,8 @@ static void the_end_of_the_tenure_is_no_expiry(void **state)
     (void)state;
     world w;
     world_init(&w);
-    check(&w, 100 * SECOND, 0, NULL, NULL);
+    assert_false(check(&w, 100 * SECOND, 0, NULL, NULL));
+    assert_true(rq__node_lease_expired_ms(w.node) > 0);
     world_end(&w);
 }
 
@@ -100,6 +134,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_expired_lease_is_logged),
+        cmocka_unit_test(reports_say_for_how_long_the_lease_is_expired),
+        cmocka_unit_test(the_keeper_looks_when_the_lease_expires),
         cmocka_unit_test(the_end_of_the_tenure_is_no_expiry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
