@@ -27,7 +27,6 @@
 #define CALL_TIMEOUT_MS 5000 /* of calls between servers, at most */
 #define DRAIN_TIMEOUT_MS 30000
 #define LOOK_MS 200
-#define OTHERS_END_MS 60000
 #define PATIENCE_NS UINT64_C(2000000000) /* then a loop that runs no task hangs */
 #define JOIN_LOOK_MS 20
 #define SILENCE_MS_MIN 1500
@@ -436,22 +435,6 @@ static void report_to_another(rq_node *n, const rq_member_view *v)
     rq_duty_now(n->duty);
 }
 
-/* The active master ends last, as in HBase, so that it hears the others leave. It waits a minute at most. Until then no
- * region is opened elsewhere. HBASE: HMaster.shutdown, ServerManager. */
-static void end_with_cluster(rq_node *n, const rq_member_view *v)
-{
-    uint64_t now = n->env.executor->now_ns(n->env.executor);
-    if (n->shut_down_ns == 0) {
-        rq_log_info(n->o.log, "cluster", "the cluster is being shut down");
-        n->shut_down_ns = now;
-    }
-    bool waits = v->state == RQ_MEMBER_ACTIVE && v->server_count > 1 &&
-                 now - n->shut_down_ns < (uint64_t)OTHERS_END_MS * 1000000;
-    if (waits || n->is_asked_to_end || n->o.stop == NULL) return;
-    n->is_asked_to_end = true;
-    n->o.stop(n->o.stop_ctx);
-}
-
 static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
 {
     if (v->state == RQ_MEMBER_REFUSED) return rq_fail(why, RQ_E_CONFIG, "%s", v->trouble);
@@ -461,11 +444,7 @@ static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
                        n->server->text);
     if (rq__node_check_lease(n)) rq_duty_now(n->duty);
     RQ_TRY(check_loops(n, why));
-    if (v->is_shut_down) {
-        end_with_cluster(n, v);
-        return RQ_OK;
-    }
-    n->shut_down_ns = 0;
+    if (rq__node_ends_with_cluster(n, v)) return RQ_OK;
     if (v->state == RQ_MEMBER_STANDBY && n->opener_runs)
         return rq_fail(why, RQ_E_SERVER_ABORTED, "%s is no longer the active master, %s is",
                        n->master->text, v->active);

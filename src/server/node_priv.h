@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c, node_evict.c, node_lease.c,
- * node_names.c, node_pages.c and node_sink.c. */
+ * node_names.c, node_pages.c, node_shutdown.c and node_sink.c. */
 #ifndef RQ_SERVER_NODE_PRIV_H
 #define RQ_SERVER_NODE_PRIV_H
 
@@ -194,6 +194,10 @@ bool rq__node_check_lease(rq_node *n);
 int rq__node_lease_look_ms(const rq_node *n, int usual);
 /* 0: the lease is valid. Any thread. */
 uint64_t rq__node_lease_expired_ms(const rq_node *n);
+
+/* --- node_shutdown.c -------------------------------------------------------------------------------- */
+/* True: the cluster is being shut down; this process is asked to end, at once or later. The keeper's. */
+bool rq__node_ends_with_cluster(rq_node *n, const rq_member_view *v);
 
 /* --- node_standby.c --------------------------------------------------------------------------------- */
 RQ_NODISCARD

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the keeper does with the lease (node_lease.c). */
+/* What the keeper does with the lease (node_lease.c) and with a shutdown of the cluster (node_shutdown.c). */
 #include "server/node_priv.h"
 
 #include "../base/unit.h"
@@ -16,23 +16,40 @@ static uint64_t now_of(const rq_shared *s)
     return now;
 }
 
+static uint64_t now_of_executor(rq_executor *ex)
+{
+    (void)ex;
+    return now;
+}
+
 typedef struct world {
     rq_node *node;
+    rq_executor executor;
+    unsigned stops; /* calls of o.stop */
     rq_shared shared;
     rq_tenure tenure;
     rq_log log;
     int pipe[2];
 } world;
 
+static void stop(void *ctx)
+{
+    world *w = ctx;
+    w->stops++;
+}
+
 static void world_init(world *w)
 {
-    *w = (world){.shared = {.now_ns = now_of}};
+    *w = (world){.shared = {.now_ns = now_of}, .executor = {.now_ns = now_of_executor}};
     assert_int_equal(pipe(w->pipe), 0);
     w->log = (rq_log){.fd = w->pipe[1], .level = RQ_LOG_INFO};
     w->tenure.shared = &w->shared;
     w->node = calloc(1, sizeof *w->node);
     assert_non_null(w->node);
     w->node->o.log = &w->log;
+    w->node->o.stop = stop;
+    w->node->o.stop_ctx = w;
+    w->node->env.executor = &w->executor;
     w->node->store.shared = &w->shared;
     w->node->tenure = &w->tenure;
     now = 100 * SECOND;
@@ -130,6 +147,69 @@ static void the_end_of_the_tenure_is_no_expiry(void **state)
     world_end(&w);
 }
 
+/* --- a shutdown -------------------------------------------------------------------------------- */
+
+static bool looks(world *w, rq_member_state state, size_t servers, bool is_shut_down)
+{
+    const rq_member_view v = {
+        .state = state, .server_count = servers, .is_shut_down = is_shut_down, .active = ""};
+    return rq__node_ends_with_cluster(w->node, &v);
+}
+
+static void without_a_shutdown_nobody_ends(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w);
+    assert_false(looks(&w, RQ_MEMBER_STANDBY, 3, false));
+    assert_false(looks(&w, RQ_MEMBER_ACTIVE, 3, false));
+    assert_false(looks(&w, RQ_MEMBER_JOINING, 0, false));
+    assert_int_equal(w.stops, 0);
+    world_end(&w);
+}
+
+static void the_master_waits_a_minute_for_the_others(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w);
+    assert_true(looks(&w, RQ_MEMBER_ACTIVE, 2, true));
+    now += 59 * SECOND;
+    assert_true(looks(&w, RQ_MEMBER_ACTIVE, 2, true));
+    assert_int_equal(w.stops, 0);
+    now += SECOND;
+    assert_true(looks(&w, RQ_MEMBER_ACTIVE, 2, true));
+    assert_true(looks(&w, RQ_MEMBER_ACTIVE, 2, true));
+    assert_int_equal(w.stops, 1);
+    world_end(&w);
+    world_init(&w);
+    assert_true(looks(&w, RQ_MEMBER_ACTIVE, 1, true));
+    assert_int_equal(w.stops, 1);
+    world_end(&w);
+}
+
+/* Its session expires, and a view without one says nothing of the shutdown; or ZooKeeper has lost its data, and nothing
+ * says it any more. */
+static void a_shutdown_is_not_forgotten_with_the_session(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w);
+    assert_true(looks(&w, RQ_MEMBER_ACTIVE, 2, true));
+    assert_true(looks(&w, RQ_MEMBER_JOINING, 0, false));
+    assert_int_equal(w.stops, 1); /* another process may be the master meanwhile */
+    world_end(&w);
+    world_init(&w);
+    assert_true(looks(&w, RQ_MEMBER_ACTIVE, 2, true));
+    now += 59 * SECOND;
+    assert_true(looks(&w, RQ_MEMBER_ACTIVE, 2, false));
+    assert_int_equal(w.stops, 0);
+    now += SECOND; /* the minute goes on */
+    assert_true(looks(&w, RQ_MEMBER_ACTIVE, 2, false));
+    assert_int_equal(w.stops, 1);
+    world_end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +217,9 @@ int main(void)
         cmocka_unit_test(reports_say_for_how_long_the_lease_is_expired),
         cmocka_unit_test(the_keeper_looks_when_the_lease_expires),
         cmocka_unit_test(the_end_of_the_tenure_is_no_expiry),
+        cmocka_unit_test(without_a_shutdown_nobody_ends),
+        cmocka_unit_test(the_master_waits_a_minute_for_the_others),
+        cmocka_unit_test(a_shutdown_is_not_forgotten_with_the_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
