@@ -13,6 +13,7 @@
 #ifndef RQ_CLUSTER_REMOTE_H
 #define RQ_CLUSTER_REMOTE_H
 
+#include "cluster/wire.h"
 #include "host/calls.h"
 
 typedef struct rq_remote rq_remote;
@@ -48,6 +49,9 @@ typedef struct rq_remote_options {
     /* A server is to drain, or not any more (rq_region_calls.drain): it is kept on storage, for the next master. Blocks; an
      * error refuses the change. NULL: it is not kept. */
     rq_err (*keep_draining)(void *ctx, const rq_server_name *server, bool drains, rq_error *why);
+    /* Lists servers that were fenced lately, in the arena, and returns their number: servers that are to open regions are told
+     * when these answer no read any more. Any thread, must not block. NULL: nobody is told, and each server waits for itself. */
+    size_t (*revoked)(void *ctx, rq_arena *arena, rq_revoked **ret);
     bool rejects_hosts; /* hbase.master.reject.decommissioned.hosts */
     void *ctx;
 } rq_remote_options;

@@ -301,6 +301,13 @@ static bool serves(void *ctx)
     return rq_loops_pulse(n->loops, (uint64_t)patience_ms * 1000000);
 }
 
+static void quiet_in(void *ctx, const char *server, uint64_t ns)
+{
+    const rq_peer_role *role = ctx;
+    const rq_node *n = role->ctx;
+    rq_tenure_quiet_in(n->store.shared, server, ns);
+}
+
 static uint64_t lease_expired_ms(void *ctx)
 {
     const rq_peer_role *role = ctx;
@@ -309,8 +316,11 @@ static uint64_t lease_expired_ms(void *ctx)
 
 rq_err rq__node_take_orders(rq_node *n, rq_error *why)
 {
-    const rq_orders_options o = {
-        .host = n->host, .report = rq_peers_report, .serves = serves, .ctx = &n->role};
+    const rq_orders_options o = {.host = n->host,
+                                 .report = rq_peers_report,
+                                 .serves = serves,
+                                 .quiet_in = quiet_in,
+                                 .ctx = &n->role};
     if (rq_orders_new(&o, &n->orders) != RQ_OK) return rq_no_memory(why);
     rq_sides_set_orders(n->sides, n->orders);
     return RQ_OK;

@@ -524,6 +524,7 @@ static rq_err open_remote(rq_node *n, rq_error *why)
                                  .replaced = replaced,
                                  .hung_up = hung_up,
                                  .keep_draining = keep_draining,
+                                 .revoked = rq__node_revoked,
                                  .rejects_hosts = rejects_hosts(n),
                                  .ctx = &n->role};
     rq_remote *m;

@@ -109,6 +109,12 @@ struct rq_node {
         bool is_logged;      /* this expiry */
         rq_log_limit expiry_lines;
     } lease; /* the keeper's alone */
+    /* Servers that this process has fenced, the last ones, and when they answer no read any more. */
+    struct {
+        char name[RQ_SHARED_NAME_MAX + 1];
+        uint64_t quiet_ns; /* by rq_shared_now_ns */
+    } revoked[16] RQ_GUARDED_BY(lock);
+    size_t revoked_count RQ_GUARDED_BY(lock); /* of all so far: the next one replaces the oldest */
     /* A standby's; the keeper's alone. */
     rq_master_watch *watch;
     char deposed[RQ_SHARED_NAME_MAX]; /* the last master that this process has fenced */
@@ -160,6 +166,8 @@ rq_err rq__node_close_master(rq_node *n, rq_error *why);
 
 RQ_NODISCARD
 rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why);
+/* Of rq_remote_options; `ctx` is the role. */
+size_t rq__node_revoked(void *ctx, rq_arena *arena, rq_revoked **ret);
 /* True: it is fenced. False: the storage has not answered, or the next attempt is not due: call it again later. What
  * fails is logged. The keeper's. */
 bool rq__node_fence_or_retry(rq_node *n, const char *server);
