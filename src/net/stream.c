@@ -257,9 +257,9 @@ void rq__loop_try_held(rq_loop_timer *t)
         rq__stream_mark_dirty(loop->held_streams);
 }
 
-void rq_stream_answers_always(rq_stream *s)
+void rq_stream_answers_always(rq_stream *s, bool always)
 {
-    s->answers_always = true;
+    s->answers_always = always;
 }
 
 void rq_loops_hold_answers(rq_loops *loops, bool (*may_answer)(void *ctx), void *ctx)

@@ -313,7 +313,7 @@ RQ_COLD static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
         return;
     }
     conn->state = RQ_CONN_OPEN;
-    if (conn->service->service.answers_always) rq_stream_answers_always(conn->stream);
+    if (conn->service->service.answers_always) rq_stream_answers_always(conn->stream, true);
     rq_stream_named(conn->stream);
     conn->input.frame_max = server_of(conn)->options.request_bytes_max;
 }

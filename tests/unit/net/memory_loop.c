@@ -279,9 +279,10 @@ void rq_stream_named(rq_stream *s)
     (void)s;
 }
 
-void rq_stream_answers_always(rq_stream *s)
+void rq_stream_answers_always(rq_stream *s, bool always)
 {
     (void)s;
+    (void)always;
 }
 
 void rq_stream_finish(rq_stream *s)
