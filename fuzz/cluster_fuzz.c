@@ -35,6 +35,16 @@ static void try_orders(rq_arena *a, rq_slice bytes)
         abort();
     for (size_t i = 0; i < count; i++)
         if (!same_order(&list[i], &again[i])) abort();
+    rq_revoked *revoked, *revoked_again;
+    if (rq__revoked_decode(bytes, a, &revoked, &count) != RQ_OK) abort();
+    if (rq__revoked_append(revoked, count, a, &written) != RQ_OK ||
+        rq__revoked_decode(written, a, &revoked_again, &count_again) != RQ_OK ||
+        count != count_again)
+        abort();
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(revoked[i].server, revoked_again[i].server) != 0 ||
+            revoked[i].quiet_in_ms != revoked_again[i].quiet_in_ms)
+            abort();
 }
 
 static bool same_family(const rq_family_files *a, const rq_family_files *b)

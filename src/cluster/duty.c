@@ -23,6 +23,7 @@ struct rq_duty {
     bool failing;         /* the last attempt to report has failed, and this was logged */
     pthread_mutex_t lock; /* guards the fields below */
     bool taken, busy, stopping;
+    bool again_now;    /* another report is wanted when the one under way has ended */
     unsigned again_ms; /* until the next attempt, if one fails */
     rq_latch *idle;
 };
@@ -55,6 +56,8 @@ static rq_err make_report(rq_duty *d)
     Pb__RegionServerReportRequest m = PB__REGION_SERVER_REPORT_REQUEST__INIT;
     m.server = rq__wire_put_server(&d->arena, rq_host_name(d->o.host));
     if (m.server == NULL) return RQ_E_NO_MEMORY;
+    m.has_lease_expired_ms = d->o.lease_expired_ms != NULL;
+    if (m.has_lease_expired_ms) m.lease_expired_ms = d->o.lease_expired_ms(d->o.ctx);
     RQ_TRY(rq__server_load_message(d->o.host, d->o.info_port, &d->period, &d->arena, &m.load));
     d->report.method = "RegionServerReport";
     return rq__wire_pack(&d->arena, &m.base, &d->report.request);
@@ -90,8 +93,8 @@ static void pause_or_end(rq_duty *d, bool more)
 {
     rq_executor *ex = d->env->executor;
     pthread_mutex_lock(&d->lock);
-    uint64_t ms = pause_ms(d);
-    d->busy = false;
+    uint64_t ms = d->again_now && !d->failing ? 0 : pause_ms(d);
+    d->busy = d->again_now = false;
     if (more && !d->stopping) ex->timer_arm(ex, &d->timer, d->lane, ms * 1000000);
     if (d->idle != NULL) d->idle->executor->latch_open(d->idle, RQ_OK);
     pthread_mutex_unlock(&d->lock);
@@ -161,8 +164,9 @@ void rq_duty_now(rq_duty *d)
 {
     rq_executor *ex = d->env->executor;
     pthread_mutex_lock(&d->lock);
-    /* One that is under way comes too late or not at all; then it is sent again soon. */
+    /* One that is under way may come too late, or not at all; then it is sent again soon. */
     d->again_ms = AGAIN_FIRST_MS;
+    d->again_now = d->busy;
     if (!d->busy && !d->stopping && ex->timer_cancel(ex, &d->timer))
         ex->timer_arm(ex, &d->timer, d->lane, 0);
     pthread_mutex_unlock(&d->lock);

@@ -26,6 +26,9 @@ typedef struct rq_duty_options {
     void (*report)(void *ctx, rq_report *r);
     /* Whether requests of clients are served; while they are not, nothing is reported. As in orders.h. */
     bool (*serves)(void *ctx);
+    /* For how long this server's lease on the shared storage has been expired; 0: it is valid. Any thread; must not
+     * block. NULL: reports do not say it. */
+    uint64_t (*lease_expired_ms)(void *ctx);
     /* Called when a master has refused this server for good; the process must then end. At most once; any thread; must
  * not block; may be NULL. */
     void (*fatal)(void *ctx, rq_err rc, const rq_error *why);
@@ -35,7 +38,8 @@ typedef struct rq_duty_options {
 /* Begins at once. */
 RQ_NODISCARD
 rq_err rq_duty_begin(const rq_duty_options *o, rq_duty **ret);
-/* Sends the next report now and not after the pause, because a new master waits for it. Any thread. */
+/* Sends a report now and not after the pause, because a new master waits for it, or because the lease has changed. If one is
+ * under way, another one follows it at once. Any thread. */
 void rq_duty_now(rq_duty *d);
 /* Whether a master has taken the startup. Any thread. */
 bool rq_duty_is_taken(rq_duty *d);

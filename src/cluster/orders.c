@@ -398,6 +398,19 @@ static rq_err enter_all(rq_orders *o, batch *b, rq_order *list, size_t count, rq
     return RQ_OK;
 }
 
+/* Without memory the regions are only opened later. */
+static void tell_revoked(rq_orders *o, batch *b, rq_slice request)
+{
+    rq_revoked *list;
+    size_t count;
+    if (o->o.quiet_in == NULL) return;
+    if (rq__revoked_decode(request, &b->arena, &list, &count) != RQ_OK) count = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t ms = list[i].quiet_in_ms < UINT32_MAX ? list[i].quiet_in_ms : UINT32_MAX;
+        o->o.quiet_in(o->o.ctx, list[i].server, ms * 1000000);
+    }
+}
+
 static rq_err accept_all(rq_orders *o, batch *b, rq_slice request, rq_task **ret, rq_error *why)
 {
     rq_order *list;
@@ -413,6 +426,7 @@ static rq_err accept_all(rq_orders *o, batch *b, rq_slice request, rq_task **ret
     rq_err rc = check(o, list, count, start_code, why);
     if (rc == RQ_OK) rc = enter_all(o, b, list, count, ret);
     pthread_mutex_unlock(&o->lock);
+    if (rc == RQ_OK && count > 0) tell_revoked(o, b, rq_slice_of(own, request.len));
     return rc == RQ_E_NO_MEMORY ? rq_no_memory(why) : rc;
 }
 

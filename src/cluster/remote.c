@@ -188,6 +188,13 @@ static rq_order order_of(const rq_remote *m, rq_region_call_kind kind, const rq_
     };
 }
 
+static rq_err add_revoked(const rq_remote *m, message *g)
+{
+    rq_revoked *list;
+    size_t count = m->o.revoked == NULL ? 0 : m->o.revoked(m->o.ctx, &g->arena, &list);
+    return count == 0 ? RQ_OK : rq__revoked_append(list, count, &g->arena, &g->request.request);
+}
+
 /* Makes the message and the pending entries for these calls, which all go to one server. The numbers of the calls
  * are consecutive. */
 static rq_err make_message(rq_remote *m, rq_region_call_kind kind, rq_region_call **calls,
@@ -217,6 +224,7 @@ static rq_err make_message(rq_remote *m, rq_region_call_kind kind, rq_region_cal
     }
     if (orders != NULL)
         rc = rq__orders_encode(orders, count, to->start_code, &g->arena, &g->request.request);
+    if (rc == RQ_OK && kind == RQ_CALL_OPEN) rc = add_revoked(m, g);
     g->request.server = g->server;
     g->request.done = answered;
     if (rc == RQ_OK) {

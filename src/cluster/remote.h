@@ -13,6 +13,7 @@
 #ifndef RQ_CLUSTER_REMOTE_H
 #define RQ_CLUSTER_REMOTE_H
 
+#include "cluster/wire.h"
 #include "host/calls.h"
 
 typedef struct rq_remote rq_remote;
@@ -48,6 +49,9 @@ typedef struct rq_remote_options {
     /* A server is to drain, or not any more (rq_region_calls.drain): it is kept on storage, for the next master. Blocks; an
      * error refuses the change. NULL: it is not kept. */
     rq_err (*keep_draining)(void *ctx, const rq_server_name *server, bool drains, rq_error *why);
+    /* Lists servers that were fenced lately, in the arena, and returns their number: servers that are to open regions are told
+     * when these answer no read any more. Any thread, must not block. NULL: nobody is told, and each server waits for itself. */
+    size_t (*revoked)(void *ctx, rq_arena *arena, rq_revoked **ret);
     bool rejects_hosts; /* hbase.master.reject.decommissioned.hosts */
     void *ctx;
 } rq_remote_options;
@@ -131,6 +135,30 @@ void rq_remote_hung_up(rq_remote *m, const rq_server_name *server);
 /* The server ends in order: it gets no more regions, and closes its connections and its port before its regions are closed. It
  * is down when it has left ZooKeeper, or is silent. */
 void rq_remote_leaving(rq_remote *m, const rq_server_name *server);
+
+/* --- servers without a lease (leases.c) ----------------------------------------------------------
+ *
+ * Reports say whether the server's lease on the shared storage is valid. While it is not, the server answers no client. */
+
+typedef struct rq_leases {
+    /* Servers whose leases have been expired for limits.silent_ns; in the arena, each referenced for the caller. None
+     * while the master's own lease, or those of more than half of all servers, may be expired: then the storage answers
+     * nobody. The caller fences them and then calls rq_remote_server_down. */
+    const rq_server_name **servers;
+    size_t count;
+    /* The own lease has been expired for limits.silent_ns, while most other servers report valid ones: one of these,
+     * referenced for the caller. This process does not reach the storage, and is to give up the role of the active master,
+     * unless the caller finds that it does. NULL: no. */
+    const rq_server_name *witness;
+} rq_leases;
+
+/* `own_expired_ms`: for how long the lease of this process has been expired; 0: it is valid. REQUIRES: as for
+ * rq_remote_silent, which the same thread calls as often. */
+RQ_NODISCARD
+rq_err rq_remote_unleased(rq_remote *m, const rq_silence_limits *limits, uint64_t own_expired_ms,
+                          rq_arena *arena, rq_leases *ret);
+/* The own lease counts as expired from now on: no witness is named before the limit has passed again. The same thread. */
+void rq_remote_own_lease_counts_anew(rq_remote *m);
 
 /* --- messages of servers, of untrusted bytes ----------------------------------------------------
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The master's side, shared by remote.c, servers.c, silence.c and draining.c. */
+/* The master's side, shared by remote.c, servers.c, silence.c, leases.c and draining.c. */
 #ifndef RQ_CLUSTER_REMOTE_PRIV_H
 #define RQ_CLUSTER_REMOTE_PRIV_H
 
@@ -19,6 +19,13 @@ typedef struct rq__server_load {
 /* The name of a server that gets no further regions. */
 typedef struct rq__draining rq__draining;
 
+/* What a server's last report said of its lease on the shared storage. */
+typedef enum rq__lease_state {
+    RQ__LEASE_UNKNOWN,
+    RQ__LEASE_VALID,
+    RQ__LEASE_EXPIRED,
+} rq__lease_state;
+
 /* A server that is up, or dead. */
 typedef struct rq__server {
     struct rq__server *next, *same_bucket;
@@ -30,11 +37,13 @@ typedef struct rq__server {
     /* Time since its last report, since its last answer to a probe, and since the last of both; see
      * silence.c. */
     uint64_t unreported_ns, unanswered_ns, silent_ns;
-    bool is_probed;    /* a probe is under way */
-    bool has_hung_up;  /* it has closed all its connections */
-    bool is_leaving;   /* it ends in order */
-    unsigned refusals; /* probes in a row whose connection its address refused */
-    bool is_forgotten; /* a dead server: rq_region_calls.dead does not list it any more */
+    rq__lease_state lease;
+    uint64_t unleased_ns; /* for how long its lease counts as expired; see leases.c */
+    bool is_probed;       /* a probe is under way */
+    bool has_hung_up;     /* it has closed all its connections */
+    bool is_leaving;      /* it ends in order */
+    unsigned refusals;    /* probes in a row whose connection its address refused */
+    bool is_forgotten;    /* a dead server: rq_region_calls.dead does not list it any more */
 } rq__server;
 
 /* A list of servers, the newest first, with a hash table by address: a cluster status looks up the server of every
@@ -62,6 +71,9 @@ struct rq_remote {
     bool is_deaf;       /* at the last look too few servers were heard at all */
     uint64_t lonely_ns; /* for how long too few are heard both ways */
     uint64_t deaf_ns;   /* for how long too few are heard at all */
+    uint64_t leases_looked_ns; /* when leases were last counted; 0: never */
+    uint64_t lease_step_ns;    /* the longest step of the last look */
+    uint64_t unleased_ns;      /* for how long the lease of this process counts as expired */
     size_t
         reporting; /* calls that were taken out and have not reported yet: a stop waits for them */
     rq_latch *quiet; /* opened when `reporting` becomes 0 */
@@ -94,6 +106,21 @@ bool rq__servers_forget_dead(void *ctx, const rq_server_name *server);
 const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info,
                                         const rq_server_name *last);
 void rq__servers_clear(rq_remote *m);
+/* Whether it is the server in this process. */
+bool rq__server_is_home(const rq_remote *m, const rq__server *s);
+
+/* --- silence.c -------------------------------------------------------------------------------- */
+/* The time since *looked_ns, which is set to now; at most `max_ns`. REQUIRES: lock held. */
+uint64_t rq__remote_step(const rq_remote *m, uint64_t *looked_ns, uint64_t max_ns);
+
+static inline void rq__cap(uint64_t *ns, uint64_t max_ns)
+{
+    if (*ns > max_ns) *ns = max_ns;
+}
+
+/* --- leases.c --------------------------------------------------------------------------------- */
+/* Of a report; NULL: it does not say it. REQUIRES: lock held. */
+void rq__note_lease(rq_remote *m, const rq_server_name *from, const uint64_t *expired_ms);
 
 /* --- draining.c ------------------------------------------------------------------------------- */
 /* It neither drains nor ends in order. REQUIRES: lock held. */

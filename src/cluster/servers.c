@@ -64,6 +64,11 @@ rq__server *rq__server_find(const rq_remote *m, const rq_server_name *name)
     return s;
 }
 
+bool rq__server_is_home(const rq_remote *m, const rq__server *s)
+{
+    return m->o.home != NULL && strcmp(s->name->text, m->o.home->text) == 0;
+}
+
 bool rq__server_is_up(const rq_remote *m, const rq_server_name *name)
 {
     return rq__server_find(m, name) != NULL;
@@ -370,6 +375,9 @@ static rq_err take_report(rq_remote *m, const rq_server_name *from,
     rq__server_load *list = NULL;
     size_t count = 0;
     RQ_TRY(join(m, from, "REPORT", why));
+    pthread_mutex_lock(&m->lock);
+    rq__note_lease(m, from, r->has_lease_expired_ms ? &r->lease_expired_ms : NULL);
+    pthread_mutex_unlock(&m->lock);
     if (r->load == NULL) return RQ_OK;
     list = take_loads(r->load, &count);
     if (list == NULL) return rq_no_memory(why);

@@ -95,11 +95,6 @@ static void send_probes(rq_remote *m, probe *list)
 
 /* --- counting; all REQUIRE: lock held --------------------------------------------------------- */
 
-static bool is_home(const rq_remote *m, const rq__server *s)
-{
-    return m->o.home != NULL && strcmp(s->name->text, m->o.home->text) == 0;
-}
-
 /* The longer one of the times since the last report and since the last answer. */
 static uint64_t one_way_ns(const rq__server *s)
 {
@@ -119,7 +114,7 @@ static bool is_heard_both_ways(const rq__server *s, const rq_silence_limits *l)
 static void count_silence(rq_remote *m, uint64_t limit_ns, uint64_t step, probe **list)
 {
     for (rq__server *s = m->up.first; s != NULL; s = s->next) {
-        if (is_home(m, s)) continue;
+        if (rq__server_is_home(m, s)) continue;
         s->silent_ns += step;
         s->unreported_ns += step;
         s->unanswered_ns += step;
@@ -128,13 +123,12 @@ static void count_silence(rq_remote *m, uint64_t limit_ns, uint64_t step, probe 
     }
 }
 
-/* The time since the last look, by rule 1. */
-static uint64_t take_step(rq_remote *m, uint64_t limit_ns)
+uint64_t rq__remote_step(const rq_remote *m, uint64_t *looked_ns, uint64_t max_ns)
 {
     uint64_t now = m->o.env->executor->now_ns(m->o.env->executor);
-    uint64_t step = m->looked_ns == 0 ? 0 : now - m->looked_ns;
-    m->looked_ns = now;
-    return step < limit_ns / 8 ? step : limit_ns / 8;
+    uint64_t step = *looked_ns == 0 ? 0 : now - *looked_ns;
+    *looked_ns = now;
+    return step < max_ns ? step : max_ns;
 }
 
 /* Whether at least half of all servers fulfil `is`, the master's own counted as such, and one of the others does. */
@@ -143,24 +137,19 @@ static bool enough(const rq_remote *m, const rq_silence_limits *l,
 {
     size_t good = 0, others = 0;
     for (const rq__server *s = m->up.first; s != NULL; s = s->next) {
-        bool home = is_home(m, s), is_good = home || is(s, l);
+        bool home = rq__server_is_home(m, s), is_good = home || is(s, l);
         good += is_good;
         others += is_good && !home;
     }
     return others > 0 && 2 * good >= m->server_count;
 }
 
-static void cap(uint64_t *ns, uint64_t max_ns)
-{
-    if (*ns > max_ns) *ns = max_ns;
-}
-
 /* Limits the counted times by rules 4 and 5. `hears`: enough servers are heard at all, so silence counts on. */
 static void count_again(rq__server *s, const rq_silence_limits *l, bool hears)
 {
-    if (!hears) cap(&s->silent_ns, l->silent_ns / 2);
-    cap(&s->unreported_ns, l->one_way_ns / 2);
-    cap(&s->unanswered_ns, l->one_way_ns / 2);
+    if (!hears) rq__cap(&s->silent_ns, l->silent_ns / 2);
+    rq__cap(&s->unreported_ns, l->one_way_ns / 2);
+    rq__cap(&s->unanswered_ns, l->one_way_ns / 2);
 }
 
 /* If too few servers are heard both ways, limits the counted times of the others, and returns the number of the others;
@@ -170,7 +159,7 @@ static size_t spare(rq_remote *m, const rq_silence_limits *l, bool hears)
     size_t count = 0;
     if (enough(m, l, is_heard_both_ways)) return 0;
     for (rq__server *s = m->up.first; s != NULL; s = s->next) {
-        if (is_home(m, s) || is_heard_both_ways(s, l)) continue;
+        if (rq__server_is_home(m, s) || is_heard_both_ways(s, l)) continue;
         count_again(s, l, hears);
         count++;
     }
@@ -248,7 +237,7 @@ rq_err rq_remote_silent(rq_remote *m, const rq_silence_limits *limits, rq_arena 
     probe *probes = NULL;
     *ret = (rq_silence){0};
     pthread_mutex_lock(&m->lock);
-    uint64_t step = take_step(m, limits->silent_ns);
+    uint64_t step = rq__remote_step(m, &m->looked_ns, limits->silent_ns / 8); /* rule 1 */
     if (!m->stopping) count_silence(m, limits->silent_ns, step, &probes);
     bool hears = enough(m, limits, is_heard);
     note_loneliness(m, spare(m, limits, hears), step);
@@ -275,7 +264,7 @@ void rq_remote_hung_up(rq_remote *m, const rq_server_name *server)
 {
     pthread_mutex_lock(&m->lock);
     rq__server *s = rq__server_find(m, server);
-    bool news = s != NULL && !s->is_leaving && !is_home(m, s);
+    bool news = s != NULL && !s->is_leaving && !rq__server_is_home(m, s);
     if (news) s->has_hung_up = true;
     if (news) s->refusals = 0; /* a firewall may have refused it before */
     pthread_mutex_unlock(&m->lock);

@@ -331,3 +331,42 @@ rq_err rq__orders_decode(rq_slice bytes, rq_arena *arena, rq_order **ret, size_t
     *ret_start_code = d.start_code;
     return RQ_OK;
 }
+
+/* --- revoked tenures -------------------------------------------------------------------------- */
+
+/* Protobuf messages that follow each other are one message. */
+rq_err rq__revoked_append(const rq_revoked *list, size_t count, rq_arena *arena, rq_slice *request)
+{
+    rq_slice more;
+    Pb__ExecuteProceduresRequest m = PB__EXECUTE_PROCEDURES_REQUEST__INIT;
+    Pb__RevokedTenure *items = rq_arena_calloc(arena, count + 1, sizeof *items);
+    m.revoked = rq_arena_calloc(arena, count + 1, sizeof(void *));
+    if (items == NULL || m.revoked == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        pb__revoked_tenure__init(&items[i]);
+        items[i].server = rq__wire_text(list[i].server);
+        items[i].quiet_in_ms = list[i].quiet_in_ms;
+        m.revoked[m.n_revoked++] = &items[i];
+    }
+    RQ_TRY(rq__wire_pack(arena, &m.base, &more));
+    uint8_t *both = rq_arena_alloc(arena, request->len + more.len + 1);
+    if (both == NULL) return RQ_E_NO_MEMORY;
+    if (request->len > 0) memcpy(both, request->ptr, request->len);
+    if (more.len > 0) memcpy(both + request->len, more.ptr, more.len);
+    *request = rq_slice_of(both, request->len + more.len);
+    return RQ_OK;
+}
+
+rq_err rq__revoked_decode(rq_slice bytes, rq_arena *arena, rq_revoked **ret, size_t *ret_count)
+{
+    const void *p;
+    RQ_TRY(rq__wire_unpack(&pb__execute_procedures_request__descriptor, bytes, arena, &p, NULL));
+    const Pb__ExecuteProceduresRequest *m = p;
+    *ret_count = 0;
+    *ret = rq_arena_calloc(arena, m->n_revoked + 1, sizeof **ret);
+    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < m->n_revoked; i++)
+        (*ret)[(*ret_count)++] = (rq_revoked){.server = m->revoked[i]->server,
+                                              .quiet_in_ms = m->revoked[i]->quiet_in_ms};
+    return RQ_OK;
+}

@@ -117,6 +117,7 @@ struct rq_loop {
 
     rq_stream *streams;       /* all streams, for sweep and stop */
     rq_stream *dirty;         /* streams with new output, the newest first */
+    rq_stream *held_streams;  /* streams whose output is held (answers.h); none of them is dirty */
     rq_stream_walk *walks;    /* in progress */
     rq_stream *leaving;       /* requested to move to another loop, but still busy */
     rq_loop_timer move_timer; /* when it fires, the streams in `leaving` stay */
@@ -216,8 +217,8 @@ struct rq_stream {
     rq__dial *dial;        /* of an outgoing stream */
     const rq_stream_events *events;
     void *user;
-    rq_stream *next, *prev; /* loop->streams */
-    rq_stream *next_dirty, *prev_dirty;
+    rq_stream *next, *prev;         /* loop->streams */
+    rq_stream *next_out, *prev_out; /* loop->dirty, or loop->held_streams */
     rq_out_queue out;
     rq__transformed *transformed; /* the transform below it; NULL: it is plain */
     size_t wire_plain;            /* protocol bytes that left `out` and wait as wire bytes */
@@ -245,7 +246,9 @@ struct rq_stream {
     bool reading;
     bool paused;
     bool is_dirty;
-    bool writing; /* waits until the socket is writable */
+    bool is_held;        /* in loop->held_streams */
+    bool answers_always; /* its output is never held */
+    bool writing;        /* waits until the socket is writable */
     bool finishing;
     bool shut;  /* end-of-file was sent */
     bool spoke; /* input came while it finished */

@@ -71,7 +71,7 @@ static bool depart(rq_stream *s)
 
 static bool output_is_out(const rq_stream *s)
 {
-    return rq__stream_is_out(s) && !s->is_dirty && !s->writing && !s->deferred;
+    return rq__stream_is_out(s) && !s->is_dirty && !s->is_held && !s->writing && !s->deferred;
 }
 
 void rq__loop_send_leaving(rq_loop *loop)

@@ -33,22 +33,30 @@
 
 /* ---- the write side of a stream -------------------------------------------------------------- */
 
+/* Of the loop's lists of dirty and of held streams, into one. REQUIRES: it is in neither. */
+static void list_out(rq_stream *s, rq_stream **list)
+{
+    s->prev_out = NULL;
+    s->next_out = *list;
+    if (s->next_out != NULL) s->next_out->prev_out = s;
+    *list = s;
+}
+
+static void unlist_out(rq_stream *s)
+{
+    rq_stream **list = s->is_held ? &s->loop->held_streams : &s->loop->dirty;
+    if (!s->is_dirty && !s->is_held) return;
+    *(s->prev_out == NULL ? list : &s->prev_out->next_out) = s->next_out;
+    if (s->next_out != NULL) s->next_out->prev_out = s->prev_out;
+    s->is_dirty = s->is_held = false;
+}
+
 void rq__stream_mark_dirty(rq_stream *s)
 {
     if (s->is_dirty || s->closing) return;
+    unlist_out(s);
+    list_out(s, &s->loop->dirty);
     s->is_dirty = true;
-    s->prev_dirty = NULL;
-    s->next_dirty = s->loop->dirty;
-    if (s->next_dirty != NULL) s->next_dirty->prev_dirty = s;
-    s->loop->dirty = s;
-}
-
-static void unmark_dirty(rq_stream *s)
-{
-    if (!s->is_dirty) return;
-    *(s->prev_dirty == NULL ? &s->loop->dirty : &s->prev_dirty->next_dirty) = s->next_dirty;
-    if (s->next_dirty != NULL) s->next_dirty->prev_dirty = s->prev_dirty;
-    s->is_dirty = false;
 }
 
 rq_buf *rq_stream_out(rq_stream *s)
@@ -207,21 +215,51 @@ static void count_taken(rq_stream *s, size_t sent)
     if (sent >= PAGE) rq__stream_worked(s, (unsigned)(sent / PAGE));
 }
 
-/* Whether the stream's output is held back (answers.h). Only accepted streams are: what this process sends on streams
- * that it opened is a request. */
-RQ_COLD static bool is_held(rq_stream *s)
+static bool answers_may_go(const rq_loop *loop)
+{
+    return loop->loops->may_answer(loop->loops->answers_ctx);
+}
+
+/* It has output that waits until answers may go. A dirty stream is flushed again in this iteration, and is held then. */
+static void hold(rq_stream *s)
 {
     rq_loop *loop = s->loop;
-    if (s->listener == NULL || loop->loops->may_answer(loop->loops->answers_ctx)) return false;
+    if (s->is_dirty || s->is_held || rq__stream_is_out(s)) return;
+    list_out(s, &loop->held_streams);
+    s->is_held = true;
     if (!loop->held.armed) rq_loop_timer_arm(loop, &loop->held, HELD_NS);
+}
+
+/* Whether the stream's output is held back (answers.h). Only accepted streams are: what this process sends on streams
+ * that it opened is a request. */
+RQ_COLD static bool is_held_back(rq_stream *s)
+{
+    if (s->listener == NULL || s->answers_always) return false;
+    if (answers_may_go(s->loop)) {
+        if (s->is_held) unlist_out(s);
+        return false;
+    }
+    hold(s);
+    rq__stream_watch(s); /* not for a socket that takes bytes, which would not let the loop sleep */
     return true;
 }
 
+/* One question each time, however many streams are held. */
 void rq__loop_try_held(rq_loop_timer *t)
 {
     rq_loop *loop = RQ_CONTAINER_OF(t, rq_loop, held);
-    for (rq_stream *s = loop->streams; s != NULL; s = s->next)
-        if (s->listener != NULL && !rq__stream_is_out(s)) rq__stream_mark_dirty(s);
+    if (loop->held_streams == NULL) return;
+    if (!answers_may_go(loop)) {
+        rq_loop_timer_arm(loop, t, HELD_NS);
+        return;
+    }
+    while (loop->held_streams != NULL)
+        rq__stream_mark_dirty(loop->held_streams);
+}
+
+void rq_stream_answers_always(rq_stream *s, bool always)
+{
+    s->answers_always = always;
 }
 
 void rq_loops_hold_answers(rq_loops *loops, bool (*may_answer)(void *ctx), void *ctx)
@@ -259,7 +297,7 @@ static void wait_to_send(rq_stream *s, bool progress)
 static void push(rq_stream *s)
 {
     if (s->closing || s->writing) return;
-    if (RQ_UNLIKELY(s->loop->loops->may_answer != NULL) && is_held(s)) return;
+    if (RQ_UNLIKELY(s->loop->loops->may_answer != NULL) && is_held_back(s)) return;
     for (size_t left = SEND_MAX;;) {
         rq_out_queue *out = outgoing(s);
         struct iovec iov[IOV_MAX_OUT];
@@ -307,7 +345,7 @@ void rq__loop_flush(rq_loop *loop)
 {
     while (loop->dirty != NULL) {
         rq_stream *s = loop->dirty;
-        unmark_dirty(s);
+        unlist_out(s);
         flush(s);
     }
 }
@@ -663,7 +701,7 @@ void rq_stream_close(rq_stream *s, rq_err why)
     if (s->why == RQ_OK) s->why = why;
     s->closing = true;
     s->reading = false;
-    unmark_dirty(s); /* rq__loop_flush must not find it after it was freed */
+    unlist_out(s); /* rq__loop_flush must not find it after it was freed */
     if (s->to != NULL) rq__stream_stay(s);
     close_carrier(s);
 }

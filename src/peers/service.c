@@ -126,7 +126,9 @@ static void any(void *ctx, rq_call *call)
     take(ctx, call, take_call);
 }
 
-/* Ends the call itself, later. */
+/* Ends the call itself, later. The response acknowledges writes, and those of a table with ASYNC_WAL or SKIP_WAL did not wait for the
+ * log, which may refuse them, because this server is fenced and does not know it yet. So the response is held, as responses to
+ * clients are. The sender has connections of their own for these calls. */
 static void apply(void *ctx, rq_call *call)
 {
     rq_peer_service *s = ctx;
@@ -139,10 +141,12 @@ static void apply(void *ctx, rq_call *call)
     rq_err rc = check_proven(call, &g, &why);
     if (rc == RQ_OK && s->o.apply == NULL)
         rc = rq_fail(&why, RQ_E_UNSUPPORTED, "this server accepts no replicated entries");
-    if (rc == RQ_OK)
+    if (rc == RQ_OK) {
+        rq_call_hold_answers(call);
         s->o.apply(s->o.apply_ctx, call);
-    else
+    } else {
         refuse(s, call, rc, &why);
+    }
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
@@ -190,7 +194,8 @@ rq_rpc_service rq_peer_service_methods(rq_peer_service *s)
                             .ctx = s,
                             .param_limits = param_limits,
                             .param_limit_count = RQ_ARRAY_LEN(param_limits),
-                            .closed = closed};
+                            .closed = closed,
+                            .answers_always = true};
 }
 
 rq_err rq_peer_service_new(const rq_peer_service_options *o, rq_peer_service **ret)

@@ -12,6 +12,7 @@
 
 #include "base/long_free.h"
 #include "base/pb.h"
+#include "net/answers.h"
 
 #include <stdlib.h>
 
@@ -287,6 +288,11 @@ void **rq_call_connection_state(rq_call *call)
 void rq_call_keep_connection(rq_call *call)
 {
     call->priv->conn->kept = true;
+}
+
+void rq_call_hold_answers(rq_call *call)
+{
+    rq_stream_answers_always(call->priv->conn->stream, false);
 }
 
 const struct Pb__RequestHeader *rq_call_header(rq_call *call)

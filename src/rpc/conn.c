@@ -18,6 +18,7 @@
  *      frames close silently.
  */
 #include "base/pb.h"
+#include "net/answers.h"
 #include "proto/registry.pb-c.h"
 #include "rpc/rpc_priv.h"
 
@@ -312,6 +313,7 @@ RQ_COLD static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
         return;
     }
     conn->state = RQ_CONN_OPEN;
+    if (conn->service->service.answers_always) rq_stream_answers_always(conn->stream, true);
     rq_stream_named(conn->stream);
     conn->input.frame_max = server_of(conn)->options.request_bytes_max;
 }

@@ -27,7 +27,6 @@
 #define CALL_TIMEOUT_MS 5000 /* of calls between servers, at most */
 #define DRAIN_TIMEOUT_MS 30000
 #define LOOK_MS 200
-#define OTHERS_END_MS 60000
 #define PATIENCE_NS UINT64_C(2000000000) /* then a loop that runs no task hangs */
 #define JOIN_LOOK_MS 20
 #define SILENCE_MS_MIN 1500
@@ -302,10 +301,26 @@ static bool serves(void *ctx)
     return rq_loops_pulse(n->loops, (uint64_t)patience_ms * 1000000);
 }
 
+static void quiet_in(void *ctx, const char *server, uint64_t ns)
+{
+    const rq_peer_role *role = ctx;
+    const rq_node *n = role->ctx;
+    rq_tenure_quiet_in(n->store.shared, server, ns);
+}
+
+static uint64_t lease_expired_ms(void *ctx)
+{
+    const rq_peer_role *role = ctx;
+    return rq__node_lease_expired_ms(role->ctx);
+}
+
 rq_err rq__node_take_orders(rq_node *n, rq_error *why)
 {
-    const rq_orders_options o = {
-        .host = n->host, .report = rq_peers_report, .serves = serves, .ctx = &n->role};
+    const rq_orders_options o = {.host = n->host,
+                                 .report = rq_peers_report,
+                                 .serves = serves,
+                                 .quiet_in = quiet_in,
+                                 .ctx = &n->role};
     if (rq_orders_new(&o, &n->orders) != RQ_OK) return rq_no_memory(why);
     rq_sides_set_orders(n->sides, n->orders);
     return RQ_OK;
@@ -327,6 +342,7 @@ static rq_err report_for_duty(rq_node *n, rq_error *why)
                                .period_ms = within_silence_ms(n, RQ_DUTY_PERIOD_MS, 3),
                                .report = rq_peers_report,
                                .serves = serves,
+                               .lease_expired_ms = lease_expired_ms,
                                .fatal = refused,
                                .ctx = &n->role};
     return rq_duty_begin(&o, &n->duty) == RQ_OK ? RQ_OK : rq_no_memory(why);
@@ -429,22 +445,6 @@ static void report_to_another(rq_node *n, const rq_member_view *v)
     rq_duty_now(n->duty);
 }
 
-/* The active master ends last, as in HBase, so that it hears the others leave. It waits a minute at most. Until then no
- * region is opened elsewhere. HBASE: HMaster.shutdown, ServerManager. */
-static void end_with_cluster(rq_node *n, const rq_member_view *v)
-{
-    uint64_t now = n->env.executor->now_ns(n->env.executor);
-    if (n->shut_down_ns == 0) {
-        rq_log_info(n->o.log, "cluster", "the cluster is being shut down");
-        n->shut_down_ns = now;
-    }
-    bool waits = v->state == RQ_MEMBER_ACTIVE && v->server_count > 1 &&
-                 now - n->shut_down_ns < (uint64_t)OTHERS_END_MS * 1000000;
-    if (waits || n->is_asked_to_end || n->o.stop == NULL) return;
-    n->is_asked_to_end = true;
-    n->o.stop(n->o.stop_ctx);
-}
-
 static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
 {
     if (v->state == RQ_MEMBER_REFUSED) return rq_fail(why, RQ_E_CONFIG, "%s", v->trouble);
@@ -452,13 +452,9 @@ static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
         return rq_fail(why, RQ_E_SERVER_ABORTED,
                        "%s may no longer write to the storage: another server has fenced it",
                        n->server->text);
-    rq__node_check_lease(n);
+    if (rq__node_check_lease(n)) rq_duty_now(n->duty);
     RQ_TRY(check_loops(n, why));
-    if (v->is_shut_down) {
-        end_with_cluster(n, v);
-        return RQ_OK;
-    }
-    n->shut_down_ns = 0;
+    if (rq__node_ends_with_cluster(n, v)) return RQ_OK;
     if (v->state == RQ_MEMBER_STANDBY && n->opener_runs)
         return rq_fail(why, RQ_E_SERVER_ABORTED, "%s is no longer the active master, %s is",
                        n->master->text, v->active);
@@ -487,7 +483,7 @@ static bool look_once(rq_node *n)
 static void *keep(void *ctx)
 {
     rq_node *n = ctx;
-    while (look_once(n) && wait_for_change(n, LOOK_MS))
+    while (look_once(n) && wait_for_change(n, rq__node_lease_look_ms(n, LOOK_MS)))
         ;
     return NULL;
 }

@@ -11,15 +11,55 @@
 #include "base/log.h"
 #include "wal/head.h"
 
+#include <stdio.h>
+
 #define RETIRE_MS 5000
 #define SWEEP_EVERY 12 /* times: reads a manifest for each key */
 #define ENDED "ended"
+
+/* The time stays that of the first fence. */
+static void note_revoked(rq_node *n, const char *server, uint64_t quiet_ns)
+{
+    size_t max = RQ_ARRAY_LEN(n->revoked), i = 0;
+    pthread_mutex_lock(&n->lock);
+    size_t kept = n->revoked_count < max ? n->revoked_count : max;
+    while (i < kept && strcmp(n->revoked[i].name, server) != 0)
+        i++;
+    if (i == kept) {
+        i = n->revoked_count++ % max;
+        snprintf(n->revoked[i].name, sizeof n->revoked[i].name, "%s", server);
+        n->revoked[i].quiet_ns = quiet_ns;
+    }
+    pthread_mutex_unlock(&n->lock);
+}
+
+size_t rq__node_revoked(void *ctx, rq_arena *arena, rq_revoked **ret)
+{
+    const rq_peer_role *role = ctx;
+    rq_node *n = role->ctx;
+    uint64_t now = rq_shared_now_ns(n->store.shared);
+    size_t count = 0;
+    pthread_mutex_lock(&n->lock);
+    size_t kept =
+        n->revoked_count < RQ_ARRAY_LEN(n->revoked) ? n->revoked_count : RQ_ARRAY_LEN(n->revoked);
+    *ret = rq_arena_calloc(arena, kept + 1, sizeof **ret);
+    for (size_t i = 0; *ret != NULL && i < kept; i++) {
+        uint64_t quiet = n->revoked[i].quiet_ns;
+        const char *name = rq_arena_cstr(arena, rq_slice_cstr(n->revoked[i].name));
+        if (name == NULL) continue; /* that server is waited for */
+        (*ret)[count++] = (rq_revoked){
+            .server = name, .quiet_in_ms = quiet > now ? (quiet - now) / 1000000 + 1 : 0};
+    }
+    pthread_mutex_unlock(&n->lock);
+    return count;
+}
 
 rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why)
 {
     uint64_t quiet_ns;
     RQ_TRY(rq_set_put(n->store.shared, ENDED, server, why));
     RQ_TRY(rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, why));
+    note_revoked(n, server, quiet_ns);
     rq_log_warn(n->o.log, "cluster", "%s is fenced: it can no longer write to the storage", server);
     rq__node_evict(n, server);
     return RQ_OK;
@@ -32,8 +72,9 @@ static void note_ended(rq_node *n, const char *server)
     rq_wal_state state;
     rq_err rc = rq_wal_state_of(n->store.shared, server, &state, NULL);
     if (rc != RQ_OK || state == RQ_WAL_OPEN) return;
-    if (rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, NULL) == RQ_OK)
-        rq__node_evict(n, server);
+    if (rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, NULL) != RQ_OK) return;
+    note_revoked(n, server, quiet_ns);
+    rq__node_evict(n, server);
 }
 
 void rq__node_note_ended(rq_node *n)
@@ -75,6 +116,33 @@ bool rq__node_fence_or_retry(rq_node *n, const char *server)
     return true;
 }
 
+rq_err rq__node_read_lease(const rq_node *n, const char *server, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_slog_segment *segments;
+    size_t count;
+    rq_err rc = rq_slog_lengths(n->store.shared, server, &a, &segments, &count, why);
+    rq_arena_clear(&a);
+    return rc == RQ_E_STATE || rc == RQ_E_NOT_FOUND ? RQ_OK : rc; /* open, or removed */
+}
+
+bool rq__node_reads_lease_of(rq_node *n, const char *server)
+{
+    rq_executor *ex = n->env.executor;
+    rq_error why = {.code = RQ_OK};
+    if (!rq__tries_is_due(&n->lease_reads, server, ex->now_ns(ex))) return false;
+    if (rq__node_read_lease(n, server, &why) == RQ_OK) {
+        (void)rq__tries_succeeded(&n->lease_reads, server);
+        return true;
+    }
+    if (rq__tries_failed(&n->lease_reads, server, ex->now_ns(ex)) > 0)
+        rq_log_warn(
+            n->o.log, "cluster",
+            "the storage that the lease of %s rests on does not answer this server either: %s",
+            server, why.message);
+    return false;
+}
+
 /* Late keys cost space alone, so an error only delays this. */
 static void sweep(const rq_node *n, const char *server)
 {
@@ -111,6 +179,8 @@ void rq__node_retire_logs(rq_node *n)
     size_t count = 0;
     uint64_t now = ex->now_ns(ex);
     if (n->catalog == NULL || now < n->retire_at_ns) return;
+    if (rq__node_lease_expired_ms(n) > 0)
+        return; /* the storage does not answer: each call would wait */
     n->retire_at_ns = now + (uint64_t)RETIRE_MS * 1000000;
     bool sweeps = ++n->retire_rounds % SWEEP_EVERY == 0;
     if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs when the lease of a cluster's server expires, and when it is valid again; see node.h. While it is expired the loops hold
- * responses back (net/answers.h). The tenure counts expiries itself, because the keeper may miss short ones. */
+ * responses to clients back (net/answers.h), and reports to the master say so (cluster/leases.c). The tenure counts expiries itself,
+ * because the keeper may miss short ones. */
 #include "server/node_priv.h"
 
 #include "base/log.h"
@@ -32,14 +33,27 @@ static void log_return(rq_node *n, uint64_t now)
     n->lease.is_logged = false;
 }
 
-void rq__node_check_lease(rq_node *n)
+bool rq__node_check_lease(rq_node *n)
 {
     uint64_t until = rq_tenure_valid_until(n->tenure), now = rq_shared_now_ns(n->store.shared);
-    if (until == 0) return; /* the process ends */
-    if (now < until) {
-        if (n->lease.expired_ns != 0) log_return(n, now);
-        return;
-    }
-    if (n->lease.expired_ns == 0) n->lease.expired_ns = until;
-    log_expiry(n, now);
+    if (until == 0) return false; /* the process ends */
+    bool was_expired = n->lease.expired_ns != 0, is_expired = now >= until;
+    if (was_expired && !is_expired) log_return(n, now);
+    if (!was_expired && is_expired) n->lease.expired_ns = until;
+    if (is_expired) log_expiry(n, now);
+    return was_expired != is_expired;
+}
+
+int rq__node_lease_look_ms(const rq_node *n, int usual)
+{
+    uint64_t until = rq_tenure_valid_until(n->tenure), now = rq_shared_now_ns(n->store.shared);
+    if (until <= now) return usual;
+    uint64_t left_ms = (until - now) / 1000000 + 1;
+    return left_ms < (uint64_t)usual ? (int)left_ms : usual;
+}
+
+uint64_t rq__node_lease_expired_ms(const rq_node *n)
+{
+    uint64_t until = rq_tenure_valid_until(n->tenure), now = rq_shared_now_ns(n->store.shared);
+    return now < until ? 0 : (now - until) / 1000000 + 1;
 }

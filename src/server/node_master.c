@@ -313,6 +313,55 @@ static rq_err give_up_silent(rq_node *n, rq_error *why)
     return rc == RQ_OK ? check_place(&s, limits.silent_ns, why) : rq_no_memory(why);
 }
 
+static void log_unleased(const rq_node *n, const rq_server_name *server, uint64_t limit_ns)
+{
+    rq_log_warn(
+        n->o.log, "cluster",
+        "the lease of %s has been expired for more than %llu s: it alone does not reach the "
+        "storage, and answers no client. Other servers take over its regions",
+        server->text, (unsigned long long)(limit_ns / 1000000000));
+}
+
+/* The lease of this process is expired, but that of the witness is valid, by its report. */
+static rq_err check_reach(rq_node *n, const rq_server_name *witness, rq_error *why)
+{
+    rq_error detail = {.code = RQ_OK};
+    if (rq__node_read_lease(n, witness->text, &detail) != RQ_OK)
+        return rq_fail(why, RQ_E_SERVER_ABORTED,
+                       "this master does not reach the storage (%s), as other servers do: it ends "
+                       "so that another server becomes the master",
+                       detail.message);
+    rq_log_warn(n->o.log, "cluster",
+                "this master reaches the storage, but not the part that its lease rests on, and "
+                "answers no client meanwhile");
+    rq_remote_own_lease_counts_anew(rq__node_remote(n));
+    return RQ_OK;
+}
+
+/* Servers that this master hears, but that do not reach the storage. */
+static rq_err give_up_unleased(rq_node *n, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_leases l;
+    const rq_silence_limits limits = rq__node_silence(n);
+    rq_err rc =
+        rq_remote_unleased(rq__node_remote(n), &limits, rq__node_lease_expired_ms(n), &a, &l);
+    if (rc != RQ_OK) (void)rq_no_memory(why);
+    for (size_t i = 0; i < l.count; i++) {
+        const char *name = l.servers[i]->text;
+        bool is_alone = rq__node_reads_lease_of(n, name);
+        if (is_alone && !rq__tries_has_failed(&n->fences, name))
+            log_unleased(n, l.servers[i], limits.silent_ns);
+        if (is_alone) give_up_or_retry(n, l.servers[i]);
+        rq_server_name_unref(l.servers[i]);
+    }
+    watch_no_more(n, false);
+    if (rc == RQ_OK && l.witness != NULL) rc = check_reach(n, l.witness, why);
+    rq_server_name_unref(l.witness);
+    rq_arena_clear(&a);
+    return rc;
+}
+
 /* NULL: none. */
 static const rq_server_name *next_replaced(rq_node *n)
 {
@@ -347,7 +396,8 @@ rq_err rq__node_look_after(rq_node *n, const rq_member_view *v, rq_error *why)
     if (n->catalog != NULL && !n->marks_looked_at) drop_stale_marks(n, v);
     n->marks_looked_at = n->catalog != NULL;
     RQ_TRY(give_up_absent(n, v, why));
-    return give_up_silent(n, why);
+    RQ_TRY(give_up_silent(n, why));
+    return give_up_unleased(n, why);
 }
 
 /* --- becoming master ------------------------------------------------------------------------------- */
@@ -474,6 +524,7 @@ static rq_err open_remote(rq_node *n, rq_error *why)
                                  .replaced = replaced,
                                  .hung_up = hung_up,
                                  .keep_draining = keep_draining,
+                                 .revoked = rq__node_revoked,
                                  .rejects_hosts = rejects_hosts(n),
                                  .ctx = &n->role};
     rq_remote *m;
@@ -638,6 +689,7 @@ rq_err rq__node_close_master(rq_node *n, rq_error *why)
     n->catalog = NULL;
     watch_no_more(n, true);
     rq__tries_clear(&n->fences);
+    rq__tries_clear(&n->lease_reads);
     if (n->sides != NULL) rq_sides_set_master(n->sides, NULL);
     rq_remote_free(rq__node_remote(n));
     rq_root_close(n->catalog_root);

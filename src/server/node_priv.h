@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c, node_evict.c, node_lease.c,
- * node_names.c, node_pages.c and node_sink.c. */
+ * node_names.c, node_pages.c, node_shutdown.c and node_sink.c. */
 #ifndef RQ_SERVER_NODE_PRIV_H
 #define RQ_SERVER_NODE_PRIV_H
 
@@ -95,6 +95,7 @@ struct rq_node {
     bool was_standby;
     struct rq__watched *watched; /* servers that have reported */
     rq__tries fences;            /* of servers that are given up */
+    rq__tries lease_reads;       /* of servers whose leases have expired */
     uint64_t retire_at_ns;       /* when logs of ended servers are looked at next */
     unsigned retire_rounds;
     uint64_t shut_down_ns; /* since when the cluster is being shut down; 0: it is not */
@@ -108,6 +109,12 @@ struct rq_node {
         bool is_logged;      /* this expiry */
         rq_log_limit expiry_lines;
     } lease; /* the keeper's alone */
+    /* Servers that this process has fenced, the last ones, and when they answer no read any more. */
+    struct {
+        char name[RQ_SHARED_NAME_MAX + 1];
+        uint64_t quiet_ns; /* by rq_shared_now_ns */
+    } revoked[16] RQ_GUARDED_BY(lock);
+    size_t revoked_count RQ_GUARDED_BY(lock); /* of all so far: the next one replaces the oldest */
     /* A standby's; the keeper's alone. */
     rq_master_watch *watch;
     char deposed[RQ_SHARED_NAME_MAX]; /* the last master that this process has fenced */
@@ -159,9 +166,18 @@ rq_err rq__node_close_master(rq_node *n, rq_error *why);
 
 RQ_NODISCARD
 rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why);
+/* Of rq_remote_options; `ctx` is the role. */
+size_t rq__node_revoked(void *ctx, rq_arena *arena, rq_revoked **ret);
 /* True: it is fenced. False: the storage has not answered, or the next attempt is not due: call it again later. What
  * fails is logged. The keeper's. */
 bool rq__node_fence_or_retry(rq_node *n, const char *server);
+/* Reads what the server's lease rests on. Blocks. */
+RQ_NODISCARD
+rq_err rq__node_read_lease(const rq_node *n, const char *server, rq_error *why);
+/* Whether this process can read what the server's lease rests on: a lease that has expired because a part of the storage answers
+ * nobody is no fault of the server, and could not be revoked either. False also while the next attempt is not due. What fails is
+ * logged. The keeper's. */
+bool rq__node_reads_lease_of(rq_node *n, const char *server);
 /* Removes logs of ended servers that no region needs any more, every few seconds. Not before the catalog is open: until then the
  * opener looks at the same logs (rq__node_note_ended). The keeper's. */
 void rq__node_retire_logs(rq_node *n);
@@ -180,8 +196,16 @@ void rq__node_evict(rq_node *n, const char *server);
 void rq__node_close_evictions(rq_node *n);
 
 /* --- node_lease.c ----------------------------------------------------------------------------------- */
-/* The keeper's. */
-void rq__node_check_lease(rq_node *n);
+/* True: the lease has expired or is valid again since the last call, and the master should hear of it. The keeper's. */
+bool rq__node_check_lease(rq_node *n);
+/* `usual`, or less if the lease expires before that: then the master is to hear of it at once. Not 0. */
+int rq__node_lease_look_ms(const rq_node *n, int usual);
+/* 0: the lease is valid. Any thread. */
+uint64_t rq__node_lease_expired_ms(const rq_node *n);
+
+/* --- node_shutdown.c -------------------------------------------------------------------------------- */
+/* True: the cluster is being shut down; this process is asked to end, at once or later. The keeper's. */
+bool rq__node_ends_with_cluster(rq_node *n, const rq_member_view *v);
 
 /* --- node_standby.c --------------------------------------------------------------------------------- */
 RQ_NODISCARD

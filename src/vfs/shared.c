@@ -84,24 +84,32 @@ void rq__quiet_times_clear(rq__quiet_times *q)
     pthread_mutex_destroy(&q->lock);
 }
 
-/* REQUIRES: lock held. */
-static uint64_t quiet_time(rq__quiet_times *q, const char *name, uint64_t now_ns)
+/* The time of the name; one that is new gets `ns`. REQUIRES: lock held. */
+static uint64_t *quiet_time(rq__quiet_times *q, const char *name, uint64_t ns)
 {
     size_t kept = q->count < RQ__QUIET_MAX ? q->count : RQ__QUIET_MAX;
     for (size_t i = 0; i < kept; i++)
-        if (strcmp(q->list[i].name, name) == 0) return q->list[i].ns;
+        if (strcmp(q->list[i].name, name) == 0) return &q->list[i].ns;
     size_t at = q->count++ % RQ__QUIET_MAX;
     memcpy(q->list[at].name, name, strlen(name) + 1);
-    q->list[at].ns = now_ns + RQ_LEASE_WAIT_NS;
-    return q->list[at].ns;
+    q->list[at].ns = ns;
+    return &q->list[at].ns;
 }
 
 uint64_t rq__quiet_time(rq__quiet_times *q, const char *name, uint64_t now_ns)
 {
     pthread_mutex_lock(&q->lock);
-    uint64_t ns = quiet_time(q, name, now_ns);
+    uint64_t ns = *quiet_time(q, name, now_ns + RQ_LEASE_WAIT_NS);
     pthread_mutex_unlock(&q->lock);
     return ns;
+}
+
+void rq__quiet_note(rq__quiet_times *q, const char *name, uint64_t quiet_ns)
+{
+    pthread_mutex_lock(&q->lock);
+    uint64_t *ns = quiet_time(q, name, quiet_ns);
+    if (quiet_ns < *ns) *ns = quiet_ns;
+    pthread_mutex_unlock(&q->lock);
 }
 
 rq_err rq_tenure_end(rq_tenure *t, rq_error *why)
@@ -120,6 +128,13 @@ rq_err rq_tenure_revoke(rq_shared *s, const char *server_name, uint64_t *ret_qui
 {
     RQ_TRY(check("a tenure", server_name, why));
     return s->tenure_revoke(s, server_name, ret_quiet_ns, why);
+}
+
+void rq_tenure_quiet_in(rq_shared *s, const char *server_name, uint64_t in_ns)
+{
+    if (s->tenure_quiet == NULL || check("a tenure", server_name, NULL) != RQ_OK) return;
+    uint64_t most = in_ns < RQ_LEASE_WAIT_NS ? in_ns : RQ_LEASE_WAIT_NS;
+    s->tenure_quiet(s, server_name, rq_shared_now_ns(s) + most);
 }
 
 uint64_t rq_shared_now_ns(const rq_shared *s)

@@ -29,7 +29,7 @@
  * A-Z a-z 0-9 . , _ - : and no '.' at the beginning; others are RQ_E_INVALID.
  *
  * All functions block, and run on pools and in tools, except rq_tenure_valid_until,
- * rq_shared_now_ns and rq_slog_submit. Any thread may call them; a tenure and its logs are freed by
+ * rq_tenure_quiet_in, rq_shared_now_ns and rq_slog_submit. Any thread may call them; a tenure and its logs are freed by
  * one thread, when no other uses them. `why` may be NULL.
  */
 #ifndef RQ_VFS_SHARED_H
@@ -69,6 +69,9 @@ void rq_tenure_free(rq_tenure *t);
  * On an error call it again. */
 RQ_NODISCARD rq_err rq_tenure_revoke(rq_shared *s, const char *server_name, uint64_t *ret_quiet_ns,
                                      rq_error *why);
+/* A revoke of this tenure by another server has returned RQ_OK, and since then, by that server's clock, `in_ns` are left until the
+ * former owner answers no read: from now on a revoke by this server returns no later time. Never blocks. */
+void rq_tenure_quiet_in(rq_shared *s, const char *server_name, uint64_t in_ns);
 /* How often the lease had run out and was renewed later, and for how long together. Any thread. */
 void rq_tenure_lapses(const rq_tenure *t, uint64_t *ret_count, uint64_t *ret_ns);
 /* The clock of this server's durations, in nanoseconds. */
@@ -179,6 +182,8 @@ struct rq_shared {
     rq_err (*tenure_end)(rq_tenure *t, rq_error *why);
     void (*tenure_free)(rq_tenure *t);
     rq_err (*tenure_revoke)(rq_shared *s, const char *name, uint64_t *ret_quiet_ns, rq_error *why);
+    /* NULL: a revoke returns when the lease has run out. */
+    void (*tenure_quiet)(rq_shared *s, const char *name, uint64_t quiet_ns);
     uint64_t (*now_ns)(const rq_shared *s);
     rq_err (*slog_open)(rq_tenure *t, uint64_t number, rq_slog **ret, rq_error *why);
     void (*slog_submit)(rq_slog *log, rq_slog_write *w);

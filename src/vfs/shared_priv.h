@@ -38,6 +38,8 @@ void rq__quiet_times_init(rq__quiet_times *q);
 void rq__quiet_times_clear(rq__quiet_times *q);
 /* What a revoke returns that has just fenced the tenure, or found it fenced. */
 uint64_t rq__quiet_time(rq__quiet_times *q, const char *name, uint64_t now_ns);
+/* The lease has run out by then, because another server has revoked the tenure. */
+void rq__quiet_note(rq__quiet_times *q, const char *name, uint64_t quiet_ns);
 
 /* --- the renewal of a lease (shared_renewal.c) ------------------------------------------------ */
 /* Part of a tenure. */

@@ -230,11 +230,17 @@ static void rados_free(rq_shared *s)
     free(r);
 }
 
+static void tenure_quiet(rq_shared *s, const char *name, uint64_t quiet_ns)
+{
+    rq__quiet_note(&rq__rados_of(s)->quiet_times, name, quiet_ns);
+}
+
 static const rq_shared functions = {
     .tenure_begin = rq__rados_tenure_begin,
     .tenure_end = rq__rados_tenure_end,
     .tenure_free = rq__rados_tenure_free,
     .tenure_revoke = rq__rados_tenure_revoke,
+    .tenure_quiet = tenure_quiet,
     .now_ns = now_ns,
     .slog_open = rq__rados_slog_open,
     .slog_submit = rq__rados_slog_submit,

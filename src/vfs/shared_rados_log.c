@@ -72,7 +72,8 @@ void rq__rados_tenure_free(rq_tenure *base)
 
 /* --- the beginning ------------------------------------------------------------------------- */
 
-/* A name that exists is our own if the answer to an earlier sending was lost. */
+/* A name that exists is our own if the answer to an earlier sending was lost. Only its owner tells: if the owner cannot be read
+ * now, the name does not count as taken by others. */
 static rq_err take_name(rq__rados_tenure *t, rq_error *why)
 {
     rq__rados *r = rq__rados_of(t->base.shared);
@@ -83,6 +84,8 @@ static rq_err take_name(rq__rados_tenure *t, rq_error *why)
     int rc = rq__rados_write(r, t->head, op);
     if (rc >= 0) return RQ_OK;
     int found = rq__rados_text(r, t->head, OWNER, owner, sizeof owner);
+    if (found < 0 && found != -ENOENT)
+        return rq__rados_result(found, "read the owner of", t->head, why);
     if (found > 0 && strcmp(owner, t->owner) == 0) return RQ_OK;
     if (found > 0) rc = -EEXIST;
     return rq__rados_result(rc, "create", t->head, why);

@@ -145,6 +145,11 @@ static rq_err sim_tenure_revoke(rq_shared *s, const char *name, uint64_t *ret_qu
     return RQ_OK;
 }
 
+static void sim_tenure_quiet(rq_shared *s, const char *name, uint64_t quiet_ns)
+{
+    rq__quiet_note(&node_of(s)->quiet_times, name, quiet_ns);
+}
+
 /* --- logs ---------------------------------------------------------------------------------- */
 
 static rq_err sim_slog_open(rq_tenure *base, uint64_t number, rq_slog **ret, rq_error *why)
@@ -295,6 +300,7 @@ const rq_shared rq__sim_shared_functions = {
     .tenure_end = sim_tenure_end,
     .tenure_free = sim_tenure_free,
     .tenure_revoke = sim_tenure_revoke,
+    .tenure_quiet = sim_tenure_quiet,
     .now_ns = node_now_ns,
     .slog_open = sim_slog_open,
     .slog_submit = sim_slog_submit,

@@ -9,7 +9,7 @@ are paused, or hang although their sessions live; a restart of all servers; wron
     JAVA='Blog Reads'         also runs these programs of tests/java, with HBase's clients 2.6 and 1.2, on the cluster
     SESSION_MS=MS             session timeout in ZooKeeper, longer for a loaded machine (default 2000; with JAVA 10000, the
                               setting's default)
-    TESTS='NAME NAME'         only these tests, including those of cluster_tool.py, cluster_pages.py,
+    TESTS='NAME NAME'         only these tests, including those that run only if they are named (LONG_TESTS), and those of cluster_tool.py, cluster_pages.py,
                               cluster_replication.py, cluster_servers.py, cluster_snapshots.py and cluster_tables.py
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
@@ -18,6 +18,7 @@ After a failure the logs of all processes are kept in a folder, whose name is pr
 
 Ends with 'N passed, N failed'.
 """
+import contextlib
 import functools
 import json
 import os
@@ -45,6 +46,7 @@ sys.path.insert(0, str(ROOT / "tests/peers"))
 import peer  # noqa: E402
 
 PUTS = 3000
+ONE_WAY_S = 18  # after this time without messages of one direction a server is given up
 
 
 def three_processes_serve_a_table(world):
@@ -387,6 +389,49 @@ def a_master_that_is_cut_off_leaves_its_place(world):
     restart(world, master)
 
 
+def a_server_without_a_lease_loses_its_regions(world):
+    """The thread that renews its lease hangs, as if the storage did not answer it. All of it runs otherwise, and the master hears it."""
+    master = world.wait_for_master()
+    cut = others(world, master)[0]
+    world.shell("create 'l', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n" + "".join(f"put 'l', '{row}', 'f:q', '1'\n" for row in ROWS))
+    region_at(world, cut, "l")
+    begin = time.monotonic()
+    with hung.Hung(cut.process.pid, "rq-tenure"):
+        cut.may_end = True
+        until(lambda: master.said(f"the lease of {cut.name} has been expired"), "the master gives it up")
+        assert not master.said(f"nothing was heard of {cut.name}"), master.errors()
+        assert f"{len(ROWS)} row(s)" in world.shell("count 'l'\n")
+        print(f"  all rows read {time.monotonic() - begin:.1f} s after the last renewal")
+        assert not is_home(homes(world), cut)
+        until(lambda: cut.said("the master rejects this server"), "it knows")
+    cut.ends(1)
+    restart(world, cut)
+    world.shell("disable 'l'\ndrop 'l'\n")
+
+
+def a_master_without_a_lease_that_reaches_the_storage_stays(world):
+    """Its lease is not renewed, but it reads what another server's lease rests on. So another master would not get further."""
+    master, before = world.wait_for_master(), fences(world)
+    with hung.Hung(master.process.pid, "rq-tenure"):
+        until(lambda: master.said("this master reaches the storage, but not the part that its lease rests on"), "it looks at another lease")
+    read_all(world)
+    assert world.master() is master
+    assert fences(world) == before, fences(world)
+
+
+def without_any_lease_nobody_is_blamed(world):
+    """No lease is renewed, as if the storage answered nobody. The servers hear each other all the time."""
+    before = fences(world)
+    with contextlib.ExitStack() as hanging:
+        for process in world.processes:
+            hanging.enter_context(hung.Hung(process.process.pid, "rq-tenure"))
+        until(lambda: all(p.said("the lease has expired") for p in world.processes), "all leases are expired")
+        time.sleep(ONE_WAY_S + 5)  # longer than any limit
+        assert all(p.runs() for p in world.processes)
+    read_all(world)
+    assert fences(world) == before, fences(world)
+
+
 def of_two_servers_neither_is_given_up(world):
     """ZooKeeper cannot tell which of two servers is cut off. A server that hangs aborts itself."""
     master = world.wait_for_master()
@@ -618,11 +663,15 @@ TESTS = [three_processes_serve_a_table, znodes_are_hbases, tables_are_changed, w
          a_server_that_came_back_gets_regions, rows_put_while_a_server_is_killed_are_there, a_killed_master_is_replaced,
          rows_put_while_the_master_is_killed_are_there, one_of_three_takes_everything, a_paused_server_ends_when_it_goes_on, a_paused_master_ends_when_it_goes_on,
          a_server_whose_loop_hangs_loses_its_regions, a_master_that_hears_nobody_takes_nothing, a_master_that_is_cut_off_leaves_its_place,
+         a_server_without_a_lease_loses_its_regions, a_master_without_a_lease_that_reaches_the_storage_stays,
          of_two_servers_neither_is_given_up, a_fence_that_fails_is_logged_once, the_status_has_the_load_of_each_server,
          the_cluster_tells_whether_it_may_lose_a_server, a_status_that_nobody_gives_is_an_error,
          a_server_that_stops_in_order_gives_its_regions_up,
          all_rows_are_there_after_all_were_killed, a_process_with_another_secret_gets_no_region, wrong_configurations_are_refused,
          roots_are_not_mixed_up]
+
+
+LONG_TESTS = [without_any_lease_nobody_is_blamed]
 
 
 def watched(test):
@@ -649,7 +698,7 @@ def main():
         try:
             tests = TESTS[:1] + ([java_programs_pass] if os.environ.get("JAVA") else []) + TESTS[1:]
             tests += (cluster_pages.TESTS + cluster_replication.TESTS + cluster_servers.TESTS + cluster_snapshots.TESTS +
-                      cluster_tables.TESTS)
+                      cluster_tables.TESTS + [test for test in LONG_TESTS if test.__name__ in only])
             report.run("cluster", world, [watched(test) for test in tests], only)
         finally:
             world.stop()

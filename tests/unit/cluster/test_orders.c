@@ -27,6 +27,11 @@ typedef struct fixture {
     unsigned reports;
     const rq_server_name *replaced; /* has a reference */
     const rq_server_name *from;     /* the sender of reports; NULL: unknown */
+    rq_revoked revoked[3];          /* what the master has fenced */
+    size_t revoked_count;
+    char quiet[3][32]; /* servers that the server was told of, with: */
+    uint64_t quiet_ns[3];
+    size_t quiet_count;
 } fixture;
 
 static void take_replaced(void *ctx, const rq_server_name *old)
@@ -51,6 +56,23 @@ static void take_report(void *ctx, rq_report *r)
     f->report_count++;
 }
 
+static size_t list_revoked(void *ctx, rq_arena *arena, rq_revoked **ret)
+{
+    fixture *f = ctx;
+    (void)arena;
+    *ret = f->revoked;
+    return f->revoked_count;
+}
+
+/* Before the region is opened. */
+static void take_quiet(void *ctx, const char *server, uint64_t ns)
+{
+    fixture *f = ctx;
+    assert_true(f->quiet_count < RQ_ARRAY_LEN(f->quiet));
+    snprintf(f->quiet[f->quiet_count], sizeof f->quiet[0], "%s", server);
+    f->quiet_ns[f->quiet_count++] = ns;
+}
+
 static fixture *setup(void)
 {
     fixture *f = calloc(1, sizeof *f);
@@ -60,11 +82,13 @@ static fixture *setup(void)
     world_init(w, unit_seed(), NULL);
     OK(world_open_closed_region(w, &f->arena, &f->info, &schema));
     rq_table_schema_unref(schema);
-    const rq_orders_options orders = {.host = w->host, .report = take_report, .ctx = f};
+    const rq_orders_options orders = {
+        .host = w->host, .report = take_report, .quiet_in = take_quiet, .ctx = f};
     const rq_remote_options remote = {.env = w->env,
                                       .master_ms = MASTER_MS,
                                       .send = take_order,
                                       .replaced = take_replaced,
+                                      .revoked = list_revoked,
                                       .ctx = f};
     assert_int_equal(rq_orders_new(&orders, &f->orders), RQ_OK);
     assert_int_equal(rq_remote_new(&remote, &f->remote), RQ_OK);
@@ -185,6 +209,40 @@ static void an_order_that_comes_twice_is_carried_out_once(void **state)
     OK(rq_remote_transitions(f->remote, NULL, f->report->request, &w->why));
     f->report->done(f->report, RQ_OK);
     assert_int_equal(f->reports, 1);
+    teardown(f);
+}
+
+/* A server that is to open regions is told which servers the master has fenced, and how long to wait for their leases. */
+static void an_order_to_open_says_whom_the_master_has_fenced(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    f->revoked[0] = (rq_revoked){.server = "a,16020,1", .quiet_in_ms = 300};
+    f->revoked[1] = (rq_revoked){.server = "b,16020,2"};
+    f->revoked[2] = (rq_revoked){.server = "c,16020,3", .quiet_in_ms = UINT64_MAX};
+    f->revoked_count = 3;
+    send_call(f, RQ_CALL_WARM); /* not needed */
+    OK(rq_orders_execute(f->orders, f->order->request, &w->why));
+    f->order->done(f->order, RQ_OK, NULL);
+    rq_sim_run(w->sim);
+    OK(rq_remote_procedures_done(f->remote, NULL, f->report->request, &w->why));
+    f->report->done(f->report, RQ_OK);
+    assert_int_equal(f->quiet_count, 0);
+    send_call(f, RQ_CALL_OPEN);
+    OK(rq_orders_execute(f->orders, f->order->request, &w->why));
+    assert_int_equal(f->quiet_count, 3);
+    assert_string_equal(f->quiet[0], "a,16020,1");
+    assert_int_equal(f->quiet_ns[0], 300000000);
+    assert_string_equal(f->quiet[1], "b,16020,2");
+    assert_int_equal(f->quiet_ns[1], 0);
+    assert_true(f->quiet_ns[2] > UINT64_C(3600) * 1000000000);
+    assert_false(is_open(f));
+    f->order->done(f->order, RQ_OK, NULL);
+    rq_sim_run(w->sim);
+    assert_true(is_open(f));
+    OK(rq_remote_transitions(f->remote, NULL, f->report->request, &w->why));
+    f->report->done(f->report, RQ_OK);
     teardown(f);
 }
 
@@ -802,6 +860,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_order_is_carried_out_and_reported),
         cmocka_unit_test(an_order_that_comes_twice_is_carried_out_once),
+        cmocka_unit_test(an_order_to_open_says_whom_the_master_has_fenced),
         cmocka_unit_test(a_deposed_master_and_another_servers_orders_are_refused),
         cmocka_unit_test(orders_of_two_masters_for_a_region_take_turns),
         cmocka_unit_test(reports_for_others_are_refused),

@@ -20,6 +20,7 @@ typedef struct fixture {
     unsigned reports;
     bool lost;  /* from now on reports are lost */
     bool hangs; /* an event loop hangs */
+    uint64_t lease_expired_ms;
     rq_err fatal;
     char fatal_text[1024];
 } fixture;
@@ -226,12 +227,19 @@ static void a_stop_passes_turns_on(void **state)
 
 /* --- reports ---------------------------------------------------------------------------------- */
 
+static uint64_t lease_expired_ms(void *ctx)
+{
+    const fixture *f = ctx;
+    return f->lease_expired_ms;
+}
+
 static void begin_duty(fixture *f)
 {
     const rq_duty_options o = {.host = f->host,
                                .info_port = 16030,
                                .report = take_report,
                                .serves = serves,
+                               .lease_expired_ms = lease_expired_ms,
                                .fatal = take_fatal,
                                .ctx = f};
     assert_int_equal(rq_duty_begin(&o, &f->duty), RQ_OK);
@@ -260,6 +268,8 @@ static void check_report(fixture *f, size_t regions)
         NULL, f->report->request.len, f->report->request.ptr);
     assert_non_null(m);
     assert_string_equal(m->server->host_name, "h1");
+    assert_true(m->has_lease_expired_ms);
+    assert_int_equal(m->lease_expired_ms, f->lease_expired_ms);
     const Pb__ServerLoad *l = m->load;
     assert_int_equal(l->n_region_loads, regions);
     assert_int_equal(l->info_server_port, 16030);
@@ -304,8 +314,14 @@ static void a_server_starts_up_and_reports(void **state)
     rq_duty_now(f->duty);
     rq_sim_run(w->sim);
     check_report(f, 1);
-    rq_duty_now(f->duty); /* a report is already in flight */
+    f->lease_expired_ms = 700;
+    rq_duty_now(f->duty); /* a report is already in flight, which does not say so yet */
     answer(f, RQ_OK, NULL);
+    rq_sim_run(w->sim);
+    check_report(f, 1);
+    answer(f, RQ_OK, NULL);
+    rq_sim_advance(w->sim, SECOND_NS / 2);
+    assert_null(f->report);
     assert_int_equal(f->fatal, RQ_OK);
     teardown(f);
 }

@@ -279,6 +279,12 @@ void rq_stream_named(rq_stream *s)
     (void)s;
 }
 
+void rq_stream_answers_always(rq_stream *s, bool always)
+{
+    (void)s;
+    (void)always;
+}
+
 void rq_stream_finish(rq_stream *s)
 {
     s->closing = true;

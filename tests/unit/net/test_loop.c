@@ -694,6 +694,105 @@ static void answers_are_held_while_their_condition_does_not_hold(void **state)
     stop_loops(loops);
 }
 
+static uint64_t iterations_of(rq_loops *loops)
+{
+    rq_loop_stats stats;
+    rq_loop_get_stats(rq_loops_get(loops, 0), &stats);
+    return stats.iterations;
+}
+
+/* A loop that answers are held on, with a listener. */
+static rq_loops *start_held(struct lease *lease, struct echo *e, rq_listener **ret)
+{
+    rq_loops *loops;
+    rq_loops_options o = {.count = 1};
+    assert_int_equal(rq_loops_new(&o, &loops), RQ_OK);
+    rq_loops_hold_answers(loops, is_valid, lease);
+    assert_int_equal(rq_loops_start(loops), RQ_OK);
+    *ret = listen_echo(loops, e, 0);
+    return loops;
+}
+
+static void wait_until_opened(struct echo *e, unsigned count)
+{
+    while (atomic_load(&e->opened) < count)
+        sched_yield();
+}
+
+/* The condition is asked about once in a while, not once for each held stream. Some of them are closed meanwhile. */
+static void held_streams_cost_nothing_until_they_may_answer(void **state)
+{
+    (void)state;
+    enum { N = 64 };
+    int fds[N];
+    struct lease lease = {.valid = false};
+    struct echo e = {0};
+    rq_listener *l;
+    rq_loops *loops = start_held(&lease, &e, &l);
+    for (unsigned i = 0; i < N; i++) {
+        fds[i] = peer_connect(rq_listener_port(l));
+        peer_send(fds[i], "held\n", 5);
+    }
+    wait_until_opened(&e, N);
+    wait_until_asked(&lease, 3 * N); /* all are held by then: each has asked once */
+    uint64_t before = iterations_of(loops);
+    wait_until_asked(&lease, N);
+    /* The last question may belong to an iteration that is not counted yet. */
+    assert_true(iterations_of(loops) - before + 2 >= N);
+    for (unsigned i = 0; i < N; i += 2)
+        close(fds[i]);
+    while (atomic_load(&e.closed) < N / 2)
+        sched_yield();
+    atomic_store(&lease.valid, true);
+    for (unsigned i = 1; i < N; i += 2) {
+        peer_expect(fds[i], "held\n", 5);
+        close(fds[i]);
+    }
+    rq_listener_close(l);
+    stop_loops(loops);
+}
+
+/* The peer reads what the kernel has of its output: the socket would take more, but nothing is sent. */
+static void a_held_stream_whose_socket_takes_bytes_lets_the_loop_sleep(void **state)
+{
+    (void)state;
+    enum { LEN = 16 << 20 };
+    const int few = 64 << 10;
+    struct lease lease = {.valid = true};
+    struct echo e = {0};
+    rq_listener *l;
+    rq_loops *loops = start_held(&lease, &e, &l);
+    char *sent = malloc(LEN), *got = malloc(LEN);
+    assert_true(sent != NULL && got != NULL);
+    memset(sent, 'x', LEN);
+    sent[LEN - 1] = '\n';
+    int fd = peer_connect(rq_listener_port(l));
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &few, sizeof few), 0);
+    peer_send(fd, sent, LEN); /* a line, which comes back whole, and more than the kernel takes */
+    while (!has_input(fd))
+        sched_yield();
+    atomic_store(&lease.valid, false);
+    unsigned asked = atomic_load(&lease.asked);
+    size_t len = 0;
+    /* Until a part of the output is held. */
+    while (atomic_load(&lease.asked) < asked + 3) {
+        ssize_t n = recv(fd, got + len, LEN - len, MSG_DONTWAIT);
+        if (n > 0) len += (size_t)n;
+    }
+    uint64_t before = iterations_of(loops);
+    wait_until_asked(&lease, 20);
+    assert_true(iterations_of(loops) - before < 1000); /* about one for each question */
+    atomic_store(&lease.valid, true);
+    for (ssize_t n; len < LEN; len += (size_t)n)
+        assert_true((n = recv(fd, got + len, LEN - len, 0)) > 0);
+    assert_memory_equal(sent, got, LEN);
+    free(sent);
+    free(got);
+    close(fd);
+    rq_listener_close(l);
+    stop_loops(loops);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -714,6 +813,8 @@ int main(void)
         cmocka_unit_test(a_port_in_use_is_said),
         cmocka_unit_test(the_pulse_stops_while_a_loop_is_stuck),
         cmocka_unit_test(answers_are_held_while_their_condition_does_not_hold),
+        cmocka_unit_test(held_streams_cost_nothing_until_they_may_answer),
+        cmocka_unit_test(a_held_stream_whose_socket_takes_bytes_lets_the_loop_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

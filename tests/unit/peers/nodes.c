@@ -2,6 +2,8 @@
 /* See nodes.h. */
 #include "nodes.h"
 
+#include "net/answers.h"
+
 rq_secret secret_of(const char *text)
 {
     rq_secret s;
@@ -38,6 +40,12 @@ static void open_server(node *n)
     n->port = rq_rpc_server_port(n->server);
 }
 
+static bool may_answer(void *ctx)
+{
+    node *n = ctx;
+    return !atomic_load(&n->lease_expired);
+}
+
 void node_start(node *n, const char *secret, int64_t start_code, unsigned timeout_ms)
 {
     const rq_loops_options loops = {.count = 2};
@@ -45,6 +53,7 @@ void node_start(node *n, const char *secret, int64_t start_code, unsigned timeou
     assert_int_equal(rq_loops_new(&loops, &n->loops), RQ_OK);
     assert_int_equal(rq_budget_new((size_t)1 << 28, &n->budget), RQ_OK);
     assert_int_equal(rq_sides_new(NULL, &n->sides), RQ_OK);
+    rq_loops_hold_answers(n->loops, may_answer, n);
     assert_int_equal(rq_loops_start(n->loops), RQ_OK);
     open_server(n);
     const rq_server_name name = {.host = "127.0.0.1", .port = n->port, .start_code = start_code};

@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "rpc/server.h"
 
+#include <stdatomic.h>
+
 typedef struct node {
     rq_loops *loops;
     rq_budget *budget;
@@ -22,6 +24,7 @@ typedef struct node {
     rq_secret secret;
     const rq_server_name *name; /* has a reference; may be changed while no connection is open */
     uint16_t port;
+    _Atomic bool lease_expired; /* responses to clients are held */
 } node;
 
 /* The node's name is 127.0.0.1,PORT,START_CODE. Its calls end after `timeout_ms`. It answers ReplicateWALEntry with the

@@ -100,6 +100,41 @@ static void another_one_at_the_address_does_not_refuse(void **state)
     node_stop(&n);
 }
 
+/* A server whose lease is expired answers no clients, but other servers hear it, also on new connections: otherwise all
+ * servers would look dead while the storage does not answer. */
+static void a_server_without_a_lease_answers_other_servers(void **state)
+{
+    (void)state;
+    node n, other;
+    node_start(&n, SECRET, 1, 60000);
+    node_start(&other, SECRET, 2, 60000);
+    atomic_store(&other.lease_expired, true);
+    assert_int_equal(ask(&n, other.name, CALL, (rq_slice){0}, NULL), RQ_E_SERVER_NOT_RUNNING);
+    assert_int_equal(ask(&n, other.name, CALL, (rq_slice){0}, NULL), RQ_E_SERVER_NOT_RUNNING);
+    node_stop(&other);
+    node_stop(&n);
+}
+
+/* A response to replicated entries acknowledges writes, which may not have waited for the log (ASYNC_WAL). */
+static void a_server_without_a_lease_acknowledges_no_entries(void **state)
+{
+    (void)state;
+    node n, patient, other;
+    node_start(&n, SECRET, 1, 200);
+    node_start(&patient, SECRET, 3, 60000);
+    node_start(&other, SECRET, 2, 60000);
+    rq_slice entries = RQ_SLICE_LIT("entries");
+    atomic_store(&other.lease_expired, true);
+    rq_err rc = ask(&n, other.name, "ReplicateWALEntry", entries, NULL);
+    assert_true(rc != RQ_OK && !rq_err_do_not_retry(rc)); /* no response in time */
+    assert_int_equal(ask(&patient, other.name, CALL, (rq_slice){0}, NULL), RQ_E_SERVER_NOT_RUNNING);
+    atomic_store(&other.lease_expired, false);
+    assert_int_equal(ask(&patient, other.name, "ReplicateWALEntry", entries, NULL), RQ_OK);
+    node_stop(&other);
+    node_stop(&patient);
+    node_stop(&n);
+}
+
 /* --- a master --------------------------------------------------------------------------------- */
 
 typedef struct watcher {
@@ -287,6 +322,8 @@ int main(void)
         cmocka_unit_test(an_address_without_a_listener_refuses),
         cmocka_unit_test(a_full_queue_does_not_refuse),
         cmocka_unit_test(another_one_at_the_address_does_not_refuse),
+        cmocka_unit_test(a_server_without_a_lease_answers_other_servers),
+        cmocka_unit_test(a_server_without_a_lease_acknowledges_no_entries),
         cmocka_unit_test(a_server_that_has_ended_is_found),
         cmocka_unit_test(a_server_that_runs_is_not_found),
         cmocka_unit_test(a_server_that_is_connected_is_not_found),
