@@ -440,6 +440,12 @@ rq_err rq_scanner_take(rq_scanner *s, size_t max, rq_row **rows, size_t *ret_cou
 /* On a cluster: requests the rows of the next rq_scanner_take ahead, unless some are buffered. */
 void rq_scanner_ahead(rq_scanner *s);
 
+/* Whether this is the process that opened the database, and not a child made by fork; accesses nothing but db->home. */
+bool rq_db_is_home(const rq_db *db);
+/* RQ_E_FORKED in a child. For calls that begin with something else than a call of the library. */
+RQ_NODISCARD
+rq_err rq_db_needs_home(const rq_db *db, rq_failure *failure);
+
 static inline rq_slice rq_slice_of_bytes(rq_bytes b)
 {
     return rq_slice_of(b.data, b.len);

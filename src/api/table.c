@@ -69,7 +69,7 @@ void rq__table_unref(rq_table *t)
 
 void rq_table_close(rq_table *table)
 {
-    if (table != NULL && rq__db_is_home(table->db)) rq__table_unref(table);
+    if (table != NULL && rq_db_is_home(table->db)) rq__table_unref(table);
 }
 
 /* The begin of every call on a table. */
@@ -393,7 +393,7 @@ rq_err rq_scanner_next_rows(rq_scanner *s, size_t max, rq_rows **ret, rq_failure
 
 void rq_scanner_close(rq_scanner *s)
 {
-    if (s == NULL || !rq__db_is_home(s->table->db)) return;
+    if (s == NULL || !rq_db_is_home(s->table->db)) return;
     if (rq__scanner_closes_later(s)) return;
     rq_db *db = s->table->db;
     rq_slot *slot = rq__slot_take_last(db);

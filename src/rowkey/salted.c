@@ -23,7 +23,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { THREADS_MAX = 16, AHEAD_MAX = 64 };
 /* Rows of a batch, at most. In process the caller's thread decodes few rows at a time, so that they are in
@@ -69,7 +68,7 @@ struct rq_salted_scanner {
     uint32_t ahead_count; /* buckets with is_ahead */
     uint64_t left;        /* rows; UINT64_MAX: no limit */
     rq_err ended_by;      /* the error that every further call returns: buckets have lost rows */
-    pid_t pid;
+    const rq_db *db;
     uint32_t bucket_count;
     bucket *buckets;
     place winner;  /* valid once the tree is built */
@@ -399,17 +398,17 @@ static uint32_t threads_for(const rq_salted_scanner *s, uint32_t wanted)
     return wanted > s->bucket_count ? s->bucket_count : wanted;
 }
 
-static rq_salted_scanner *scanner_new(uint32_t buckets)
+static rq_salted_scanner *scanner_new(const rq_db *db, uint32_t buckets)
 {
     rq_salted_scanner *s = calloc(1, sizeof *s);
     if (s == NULL) return NULL;
     s->buckets = calloc(buckets, sizeof *s->buckets);
     s->losers = calloc(buckets, sizeof *s->losers);
+    s->db = db;
     s->failure.size = sizeof s->failure;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->work, NULL);
     pthread_cond_init(&s->ready, NULL);
-    s->pid = getpid();
     if (s->buckets != NULL && s->losers != NULL) return s;
     rq_salted_close(s);
     return NULL;
@@ -462,7 +461,7 @@ rq_err rq_salted_scan(rq_table *table, const rq_key_format *format, const rq_sca
     rq_err rc = check(table, format, scan, &own, &why.error);
     rq_salted_scanner *s = NULL;
     if (rc == RQ_OK) {
-        s = scanner_new(format->parts[0].buckets);
+        s = scanner_new(table->db, format->parts[0].buckets);
         if (s == NULL) rc = rq_no_memory(&why.error);
     }
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
@@ -514,19 +513,11 @@ static rq_err next(rq_salted_scanner *s, rq_row **ret)
     return RQ_OK;
 }
 
-RQ_COLD static rq_err fail_forked(rq_failure *failure)
-{
-    rq_why why;
-    rq_why_clear(&why);
-    rq_err rc = rq_fail(&why.error, RQ_E_FORKED, "the scan was opened by the parent process");
-    return rq_fill_failure(failure, rc, &why);
-}
-
 rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *failure)
 {
     RQ_TRY(rq_needs(scanner, "scanner", failure));
     RQ_TRY(rq_needs(ret, "place for the result", failure));
-    if (scanner->thread_count > 0 && getpid() != scanner->pid) return fail_forked(failure);
+    RQ_TRY(rq_db_needs_home(scanner->db, failure));
     rq_row *row = NULL;
     rq_err rc = scanner->ended_by != RQ_OK ? scanner->ended_by : next(scanner, &row);
     scanner->ended_by = rc;
@@ -548,7 +539,7 @@ void rq_salted_close(rq_salted_scanner *scanner)
 {
     rq_salted_scanner *s = scanner;
     if (s == NULL) return;
-    if (s->thread_count > 0 && getpid() != s->pid) return; /* the threads are the parent's */
+    if (s->thread_count > 0 && !rq_db_is_home(s->db)) return; /* the threads are the parent's */
     stop_threads(s);
     for (uint32_t i = 0; i < s->bucket_count; i++) {
         batch_clear(&s->buckets[i].batch);
