@@ -659,12 +659,16 @@ def values_are_shown_by_kind(_):
 
 
 def times_of_other_zones(_):
-    """Local times use the time zone, seconds since 1970 do not."""
+    """Local times use the time zone, seconds since 1970 do not. Formats and times may have any length."""
     text = ("puts '#' + DateTime.parse('2026-01-02T03:04:05Z').strftime('%s')\n" "puts '#' + Time.at(1767323045).utc.strftime('%s %%s %H')\n"
-            "puts '#' + Time.at(1767323045).strftime('%s %z %H')\n" "create 't', 'f'\n" "put 't', 'r', 'f:q', 'v', 1767323045006\n" "scan 't'\n")
+            "puts '#' + Time.at(1767323045).strftime('%s %z %H')\n" "create 't', 'f'\n" "put 't', 'r', 'f:q', 'v', 1767323045006\n" "scan 't'\n"
+            "puts '#' + Time.at(0).strftime('x' * 300).length.to_s\n" "puts '#' + Time.at(0).strftime('') + '.'\n"
+            "begin; Time.at(0).strftime('%9999999Y'); rescue ArgumentError => e; puts '#' + e.message; end\n"
+            "puts '#' + Shell.local_time(-9223372036854775807) + ' ' + Shell.local_time(-1)\n")
     out = subprocess.run([BINARY, "shell", "-n", "memory:"], input=text, capture_output=True, text=True, check=False,
                          env={**os.environ, "TZ": "NST3:30"}).stdout
-    wanted = ["#1767323045", "#1767323045 %s 03", "#1767323045 -0330 23", " r column=f:q, timestamp=2026-01-01T23:34:05.006, value=v"]
+    wanted = ["#1767323045", "#1767323045 %s 03", "#1767323045 -0330 23", " r column=f:q, timestamp=2026-01-01T23:34:05.006, value=v",
+              "#300", "#.", "#the time in this format is too long", "#-292275055-05-16T13:17:04.193 1969-12-31T20:29:59.999"]
     missing = [line for line in wanted if line not in out.splitlines()]
     return f"{missing} not in {out}" if missing else None
 
