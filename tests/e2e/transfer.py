@@ -29,6 +29,8 @@ from rorqual import BINARY, Report
 from transfer_bulk import BULK, tsv_of
 from transfer_world import DEADLINE, MAPREDUCE, ROWS, World, expect, killed_amid, lines_of, shell
 
+PATIENT = ("canary", "--slow", "3600000")  # to which no region is slow on a busy machine
+
 # ---- formats
 
 
@@ -296,7 +298,7 @@ def a_full_disk_loses_nothing(w):
 
 def lost_output_is_a_failure(w):
     table = w.table()
-    for arguments in (["rowcount", "--zk", w.server.zk, table], ["cellcount", "--zk", w.server.zk, table], ["canary", "--zk", w.server.zk, table],
+    for arguments in (["rowcount", "--zk", w.server.zk, table], ["cellcount", "--zk", w.server.zk, table], [*PATIENT, "--zk", w.server.zk, table],
                       ["export", "--zk", w.server.zk, table, str(w.path("lost"))], ["export", "--help"], ["version"]):
         with open("/dev/full", "wb") as full:
             done = subprocess.run([BINARY, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=DEADLINE, check=False)
@@ -469,14 +471,14 @@ def differences_are_found(w):
 
 def canary_and_split(w):
     table = w.table(splits=(b"40000000",))
-    expect(w.run("canary", table), "2 regions, 0 failed")
-    expect(w.run("canary"), "hbase:meta", " 0 failed")
-    expect(w.run("canary", "no_such_table", table, code=4), "FAILED\tno_such_table", "2 regions, 0 failed; 1 table failed")
-    expect(w.run("canary", w.table(splits=())), "\n1 region, 0 failed")
+    expect(w.run(*PATIENT, table), "2 regions, 0 failed")
+    expect(w.run(*PATIENT), "hbase:meta", " 0 failed")
+    expect(w.run(*PATIENT, "no_such_table", table, code=4), "FAILED\tno_such_table", "2 regions, 0 failed; 1 table failed")
+    expect(w.run(*PATIENT, w.table(splits=())), "\n1 region, 0 failed")
     out = w.run("split", "--regions", "4", "--kind", "hex", table)
     assert [line.rpartition(" ")[2] for line in out.splitlines() if line.startswith("split ")] == ['"80000000"', '"c0000000"'], out
     expect(w.run("split", "--regions", "8", "--kind", "uniform", "--create", "cf", f"{table}_new"), "8 regions")
-    expect(w.run("canary", f"{table}_new"), "8 regions, 0 failed")
+    expect(w.run(*PATIENT, f"{table}_new"), "8 regions, 0 failed")
 
 
 def the_canary_sees_regions_without_a_server(w):
@@ -486,18 +488,18 @@ def the_canary_sees_regions_without_a_server(w):
     for name in (last, only):
         w.client.master.call("UnassignRegion", text(1, hbase.region(name)) + number(2, 0))
     shell(w, f"disable '{disabled}'")
-    out = w.run("canary", part, code=5)
+    out = w.run(*PATIENT, part, code=5)
     expect(out, f"ok\t{first.decode()}", f"FAILED\t{last.decode()}", "2 regions, 1 failed")
-    out = w.run("canary", code=5)
+    out = w.run(*PATIENT, code=5)
     expect(out, f"FAILED\t{last.decode()}", f"FAILED\t{only.decode()}")
     assert disabled not in out, out
-    expect(w.run("canary", "no_such_table", part, code=4), "2 regions, 1 failed; 1 table failed")
-    expect(w.run("canary", disabled), f"skipped\t{disabled}\tnot enabled", "0 regions, 0 failed")
-    assert json.loads(w.run("canary", "--json", disabled))["state"] == "skipped"
-    assert w.run("canary", "--quiet", disabled) == ""
+    expect(w.run(*PATIENT, "no_such_table", part, code=4), "2 regions, 1 failed; 1 table failed")
+    expect(w.run(*PATIENT, disabled), f"skipped\t{disabled}\tnot enabled", "0 regions, 0 failed")
+    assert json.loads(w.run(*PATIENT, "--json", disabled))["state"] == "skipped"
+    assert w.run(*PATIENT, "--quiet", disabled) == ""
     for name in (last, only):
         w.client.master.call("AssignRegion", text(1, hbase.region(name)))
-    expect(w.run("canary", part, whole), "3 regions, 0 failed")
+    expect(w.run(*PATIENT, part, whole), "3 regions, 0 failed")
 
 
 def codes_of_the_canary_are_those_of_hbase(w):
@@ -517,7 +519,7 @@ def the_canary_overlooks_tables_that_go_away(w):
         table, after = w.table(splits=splits), w.table(splits=())
         reader, writer = os.pipe()
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
-        with subprocess.Popen([BINARY, "canary", "--zk", w.server.zk, table, after], stdout=writer) as canary, os.fdopen(reader) as lines:
+        with subprocess.Popen([BINARY, *PATIENT, "--zk", w.server.zk, table, after], stdout=writer) as canary, os.fdopen(reader) as lines:
             os.close(writer)
             first = lines.readline()
             shell(w, end.format(table))
@@ -588,7 +590,7 @@ def canaries_of_hbase_and_ours_agree(w):
     shell(w, f"disable '{disabled}'")
     for table, code in (("no_such_table", 4), (part, 5), (disabled, 0)):
         w.java("org.apache.hadoop.hbase.tool.CanaryTool", "-Dhbase.client.retries.number=1", table, code=code)
-        w.run("canary", table, code=code)
+        w.run(*PATIENT, table, code=code)
     w.client.master.call("AssignRegion", text(1, hbase.region(unserved)))
 
 
