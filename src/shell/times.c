@@ -42,7 +42,7 @@ static mrb_value text_of(mrb_state *mrb, const char *format, const struct tm *t)
     for (mrb_int size = 256; size <= TEXT_MAX; size *= 16) {
         mrb_value text = mrb_str_new_capa(mrb, size);
         size_t n = strftime(RSTRING_PTR(text), (size_t)size, whole, t);
-        if (n > 0) return mrb_str_resize(mrb, text, (mrb_int)n - 1);
+        if (n > 0) return mrb_str_new(mrb, RSTRING_PTR(text), (mrb_int)n - 1);
     }
     mrb_raise(mrb, E_ARGUMENT_ERROR, "the time in this format is too long");
     return mrb_nil_value();
