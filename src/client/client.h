@@ -114,7 +114,8 @@ rq_client_traffic rq_client_traffic_now(const rq_client *c);
 const char *rq_client_master_host(const rq_client *c, uint16_t *ret_port);
 const char *rq_client_cluster_id(const rq_client *c); /* empty when the registry does not say */
 
-/* Blocking: reads the table's regions. The client owns the table until it is closed. */
+/* Blocking: reads the table's regions. The client owns the table until it is closed. Each call makes another table, which
+ * rq_client_table_get does not find. */
 RQ_NODISCARD
 rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **ret, rq_error *why);
 /* Frees a table that rq_client_table_open has opened, with its regions. Blocking while these are being read.

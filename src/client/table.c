@@ -139,10 +139,11 @@ static void forget_table(rq_client *c, rq_client_table *t)
     table_free(t);
 }
 
+/* A table that rq_client_table_open has opened is passed over, because its opener may close it. */
 rq_err rq_client_table_get(rq_client *c, const char *name, rq_client_table **ret)
 {
     rq_client_table *t = c->bucket_count == 0 ? NULL : *bucket_of(c, name);
-    while (t != NULL && strcmp(t->name, name) != 0)
+    while (t != NULL && (t->keeps_map || strcmp(t->name, name) != 0))
         t = t->same_bucket;
     *ret = t;
     if (t != NULL) return RQ_OK;
