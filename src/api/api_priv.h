@@ -7,8 +7,6 @@
 
 /* --- calls (call.c) --------------------------------------------------------------------------- */
 
-/* Whether this is the process that opened the database, and not a child made by fork; accesses nothing but db->home. */
-bool rq__db_is_home(const rq_db *db);
 /* Takes a free slot, which the caller must give back; waits while all are taken. RQ_E_FORKED,
  * RQ_E_CLOSED. */
 RQ_NODISCARD
@@ -19,7 +17,7 @@ rq_err rq__slot_take_for_call(rq_db *db, rq_slot **ret, rq_why *why);
 void rq__slot_give_back(rq_slot *slot);
 /* Takes a slot to free memory of the back end; works also while the database is being closed (for example in a
  * completion). NULL: the back end was closed; if its closing has begun, the function waits for its end. REQUIRES:
- * rq__db_is_home. */
+ * rq_db_is_home. */
 rq_slot *rq__slot_take_last(rq_db *db);
 rq_db *rq__db_ref(rq_db *db);
 

@@ -34,11 +34,25 @@ static rq_err home_new(const home **ret, rq_error *why)
     return RQ_OK;
 }
 
-bool rq__db_is_home(const rq_db *db)
+bool rq_db_is_home(const rq_db *db)
 {
     const home *h = db->home;
     if (RQ_UNLIKELY(atomic_load_explicit(&h->here, memory_order_relaxed) == 0)) return false;
     return RQ_LIKELY(h->pid == 0) || h->pid == getpid();
+}
+
+RQ_COLD static rq_err fail_forked(rq_error *why)
+{
+    return rq_fail(why, RQ_E_FORKED,
+                   "the database was opened by the parent process, before a fork");
+}
+
+rq_err rq_db_needs_home(const rq_db *db, rq_failure *failure)
+{
+    rq_why why;
+    if (RQ_LIKELY(rq_db_is_home(db))) return RQ_OK;
+    rq_why_clear(&why);
+    return rq_fill_failure(failure, fail_forked(&why.error), &why);
 }
 
 /* --- databases -------------------------------------------------------------------------------- */
@@ -86,7 +100,7 @@ rq_err rq_disconnect(rq_db *db, rq_failure *failure)
     rq_why why;
     rq_why_clear(&why);
     if (db == NULL) return RQ_OK;
-    if (!rq__db_is_home(db)) return rq_fill_failure(failure, RQ_E_FORKED, &why);
+    if (!rq_db_is_home(db)) return rq_fill_failure(failure, RQ_E_FORKED, &why);
     if (rq__completions_inside(db))
         return rq_fill_failure(
             failure, rq_fail(&why.error, RQ_E_STATE, "not allowed in a completion of the database"),
@@ -128,9 +142,7 @@ static rq_slot *free_slot(rq_db *db, void (*pause)(rq_db *db))
 
 static rq_err take_slot(rq_db *db, void (*pause)(rq_db *db), rq_slot **ret, rq_why *why)
 {
-    if (RQ_UNLIKELY(!rq__db_is_home(db)))
-        return rq_fail(&why->error, RQ_E_FORKED,
-                       "the database was opened by the parent process, before a fork");
+    if (RQ_UNLIKELY(!rq_db_is_home(db))) return fail_forked(&why->error);
     rq_slot *s = free_slot(db, pause);
     if (RQ_UNLIKELY(atomic_load(&db->closed))) {
         atomic_store(&s->busy, false);

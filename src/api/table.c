@@ -69,7 +69,7 @@ void rq__table_unref(rq_table *t)
 
 void rq_table_close(rq_table *table)
 {
-    if (table != NULL && rq__db_is_home(table->db)) rq__table_unref(table);
+    if (table != NULL && rq_db_is_home(table->db)) rq__table_unref(table);
 }
 
 /* The begin of every call on a table. */
@@ -314,16 +314,17 @@ rq_err rq__scanner_end(const rq_scanner *s, rq_why *why)
     return s->ended_by;
 }
 
-rq_err rq_scanner_take(rq_scanner *s, size_t max, rq_row **rows, size_t *ret_count,
-                       rq_failure *failure)
+rq_err rq_scanner_take(rq_scanner *s, rq_row_memory *memory, size_t max, rq_row **rows,
+                       size_t *ret_count, rq_failure *failure)
 {
     rq_why why;
     rq_slot *slot;
     *ret_count = 0;
     rq_err rc = scanner_begin(s, &slot, &why);
     if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
+    if (memory == NULL) memory = &s->rows;
     rc = RQ_UNLIKELY(s->ended) ? rq__scanner_end(s, &why)
-                               : s->table->db->backend->next(s->table, slot, s->own, &s->rows, max,
+                               : s->table->db->backend->next(s->table, slot, s->own, memory, max,
                                                              rows, ret_count, &why);
     rq__scanner_read(s, rc, *ret_count, &why);
     rq__slot_give_back(slot);
@@ -345,7 +346,7 @@ rq_err rq_scanner_next(rq_scanner *s, rq_row **ret, rq_failure *failure)
     RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_row *row;
     size_t count;
-    rq_err rc = rq_scanner_take(s, 1, &row, &count, failure);
+    rq_err rc = rq_scanner_take(s, NULL, 1, &row, &count, failure);
     if (rc == RQ_OK) *ret = count == 0 ? NULL : row;
     return rc;
 }
@@ -393,7 +394,7 @@ rq_err rq_scanner_next_rows(rq_scanner *s, size_t max, rq_rows **ret, rq_failure
 
 void rq_scanner_close(rq_scanner *s)
 {
-    if (s == NULL || !rq__db_is_home(s->table->db)) return;
+    if (s == NULL || !rq_db_is_home(s->table->db)) return;
     if (rq__scanner_closes_later(s)) return;
     rq_db *db = s->table->db;
     rq_slot *slot = rq__slot_take_last(db);

@@ -312,7 +312,7 @@ static rq_err follow_procedure(rq_client *c, uint64_t id, int64_t until, rq_clie
                      (unsigned long long)id);
             rc = RQ_E_TIMEOUT;
         }
-        rq__client_pause(c, pause);
+        rq_client_pause(c, pause);
     }
     rq_buf_clear(&request);
     rq_buf_clear(&answer);
@@ -409,7 +409,7 @@ rq_err rq_client_wait_snapshot(rq_client *c, rq_slice message, rq_client_failure
             snprintf(failure->text, sizeof failure->text, "the snapshot is still being taken");
             rc = RQ_E_TIMEOUT;
         }
-        rq__client_pause(c, PROCEDURE_PERIOD_NS);
+        rq_client_pause(c, PROCEDURE_PERIOD_NS);
     }
     rq_buf_clear(&answer);
     return rc;

@@ -263,7 +263,7 @@ void rq_client_flush(rq_client *c)
     rq_loop_flush(c->loop);
 }
 
-void rq__client_pause(rq_client *c, int64_t ns)
+void rq_client_pause(rq_client *c, int64_t ns)
 {
     int64_t until = rq_client_now_ns() + ns;
     for (int64_t left = ns; left > 0 && !c->stopped; left = until - rq_client_now_ns())
@@ -284,7 +284,7 @@ bool rq__client_again(rq_client *c, rq__repeat *repeat, rq_err rc, bool retry)
     if (repeat->attempts >= repeat->max || rq_client_now_ns() + pause > repeat->until_ns)
         return false;
     repeat->attempts++;
-    rq__client_pause(c, pause);
+    rq_client_pause(c, pause);
     return true; /* if the client was stopped meanwhile, the attempt says so */
 }
 

@@ -188,8 +188,6 @@ RQ_NODISCARD
 rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slice message,
                        rq_buf *ret, rq_error *why);
 
-/* Blocking: polls for this time. */
-void rq__client_pause(rq_client *c, int64_t ns);
 /* The pause after so many failed attempts. HBASE: HConstants.RETRY_BACKOFF */
 int64_t rq__client_pause_ns(const rq_client *c, unsigned attempts);
 /* Repetitions of a blocking call. */

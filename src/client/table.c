@@ -2,7 +2,7 @@
 /*
  * A client's tables: found by name in a hash table, and kept as long as the client exists. Only the MAPS_MAX
  * tables used last keep their region maps; the map of another table is read again when an operation needs it.
- * The map of a table opened by rq_client_table_open is never dropped, because the caller reads it.
+ * The map of a table opened by rq_client_table_open is kept until the caller, who reads it, closes the table.
  *
  *     newest ─► … ─► oldest      tables with a map that may be dropped, by their last use
  */
@@ -126,7 +126,7 @@ void rq__tables_free(rq_client *c)
     free(c->buckets);
 }
 
-/* REQUIRES: its map was never read. */
+/* REQUIRES: its map is not in the list by last use, and is not being read. */
 static void forget_table(rq_client *c, rq_client_table *t)
 {
     rq_client_table **at = bucket_of(c, t->name);
@@ -139,10 +139,11 @@ static void forget_table(rq_client *c, rq_client_table *t)
     table_free(t);
 }
 
+/* A table that rq_client_table_open has opened is passed over, because its opener may close it. */
 rq_err rq_client_table_get(rq_client *c, const char *name, rq_client_table **ret)
 {
     rq_client_table *t = c->bucket_count == 0 ? NULL : *bucket_of(c, name);
-    while (t != NULL && strcmp(t->name, name) != 0)
+    while (t != NULL && (t->keeps_map || strcmp(t->name, name) != 0))
         t = t->same_bucket;
     *ret = t;
     if (t != NULL) return RQ_OK;
@@ -171,10 +172,18 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
             forget_table(c, t);
             return rc;
         }
-        rq__client_pause(c, (int64_t)c->options.pause_ms * 1000000);
+        rq_client_pause(c, (int64_t)c->options.pause_ms * 1000000);
     }
     *ret = t;
     return RQ_OK;
+}
+
+void rq_client_table_close(rq_client_table *t)
+{
+    rq_client *c = t->client;
+    while (t->refreshing)
+        rq_client_poll(c, 10000000);
+    forget_table(c, t);
 }
 
 size_t rq_client_table_regions(const rq_client_table *t)

@@ -181,6 +181,7 @@ rq_err rq_index_next(rq_index_scanner *scanner, rq_row **ret, rq_failure *failur
 {
     RQ_TRY(rq_needs(scanner, "scanner", failure));
     RQ_TRY(rq_needs(ret, "place for the result", failure));
+    RQ_TRY(rq_db_needs_home(scanner->x->table->db, failure));
     if (scanner->ended_by == RQ_OK) scanner->ended_by = next_row(scanner, ret, &scanner->failure);
     return rq__copy_failure(&scanner->failure, scanner->ended_by, failure);
 }

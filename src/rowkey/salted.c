@@ -23,13 +23,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { THREADS_MAX = 16, AHEAD_MAX = 64 };
 /* Rows of a batch, at most. In process the caller's thread decodes few rows at a time, so that they are in
  * the processor's cache when they are used; another thread hands over all rows of an answer at once,
  * because each hand-over costs a wake-up. */
-enum { BATCH_ROWS = 32, BATCH_ROWS_ANSWER = 4096 };
+enum { BATCH_ROWS = 8, BATCH_ROWS_ANSWER = 4096 };
 /* Bytes of the answers of all buckets, and of one at least. An answer costs a round trip, or a thread's wake-up. Where
  * the caller decodes the answers in process it costs little, and all of them should stay in the processor's
  * second-level cache: with 2 MB instead, a row of 16 buckets has 1.6 times as many misses there. */
@@ -53,12 +52,13 @@ typedef struct bucket {
     bool is_ahead;                    /* its next answer was asked for; the caller's */
 } bucket;
 
-#define ENDED UINT64_MAX /* the bucket of a place without rows: it loses */
+#define ENDED UINT32_MAX /* the bucket of a place without rows: it loses */
 /* A bucket's entry in the tree. The first bytes of the key of the bucket's first row decide most matches without reading
  * the row. */
 typedef struct place {
     uint64_t prefix; /* prefix_of; UINT64_MAX when ended */
-    uint64_t bucket;
+    /* Not of 64 bits: the compiler would exchange both by one vector, which takes twice as long. */
+    uint32_t bucket;
 } place;
 
 struct rq_salted_scanner {
@@ -69,11 +69,12 @@ struct rq_salted_scanner {
     uint32_t ahead_count; /* buckets with is_ahead */
     uint64_t left;        /* rows; UINT64_MAX: no limit */
     rq_err ended_by;      /* the error that every further call returns: buckets have lost rows */
-    pid_t pid;
+    const rq_db *db;
     uint32_t bucket_count;
     bucket *buckets;
-    place winner;  /* valid once the tree is built */
-    place *losers; /* of nodes 1 to bucket_count - 1 */
+    rq_row_memory rows; /* of all buckets, for rows that the caller's thread decodes */
+    place winner;       /* valid once the tree is built */
+    place *losers;      /* of nodes 1 to bucket_count - 1 */
     bool is_built;
     uint32_t thread_count;
     pthread_t threads[THREADS_MAX];
@@ -121,16 +122,16 @@ static bool are_salted(const batch *b, size_t salt_len)
     return true;
 }
 
-/* The rows of one answer, at most `most`. */
-static rq_err fill(const rq_salted_scanner *s, rq_scanner *scanner, batch *b, size_t most,
-                   bool *ret_ended, rq_failure *failure)
+/* The rows of one answer, at most `most`, in `memory`. */
+static rq_err fill(const rq_salted_scanner *s, rq_scanner *scanner, rq_row_memory *memory, batch *b,
+                   size_t most, bool *ret_ended, rq_failure *failure)
 {
     b->count = b->at = 0;
     if (b->cap < most) {
         rq_err rc = batch_grow(b, most, failure);
         if (rc != RQ_OK) return rc;
     }
-    rq_err rc = rq_scanner_take(scanner, most, b->rows, &b->count, failure);
+    rq_err rc = rq_scanner_take(scanner, memory, most, b->rows, &b->count, failure);
     *ret_ended = rc == RQ_OK && b->count == 0;
     if (rc == RQ_OK && !are_salted(b, s->salt_len)) {
         rq_why why;
@@ -164,7 +165,7 @@ static void fill_next(rq_salted_scanner *s, bucket *b)
     bool ended = false;
     b->filling = true;
     pthread_mutex_unlock(&s->lock);
-    rq_err rc = fill(s, b->scanner, &b->next, BATCH_ROWS_ANSWER, &ended, &why);
+    rq_err rc = fill(s, b->scanner, NULL, &b->next, BATCH_ROWS_ANSWER, &ended, &why);
     pthread_mutex_lock(&s->lock);
     b->filling = false;
     b->has_next = b->next.count > 0;
@@ -224,7 +225,7 @@ static rq_err fill_as_caller(rq_salted_scanner *s, bucket *b)
 {
     size_t most = s->is_remote ? BATCH_ROWS_ANSWER : BATCH_ROWS;
     if (b->ended) return RQ_OK;
-    s->rc = fill(s, b->scanner, &b->batch, most, &b->ended, &s->failure);
+    s->rc = fill(s, b->scanner, &s->rows, &b->batch, most, &b->ended, &s->failure);
     if (b->is_ahead) s->ahead_count--;
     b->is_ahead = false;
     if (s->rc == RQ_OK) ask_ahead(s, b);
@@ -266,7 +267,7 @@ static place place_of(const rq_salted_scanner *s, uint32_t i)
 static bool is_before_by_key(const rq_salted_scanner *s, const place *a, const place *b)
 {
     if (a->bucket == ENDED || b->bucket == ENDED) return b->bucket == ENDED;
-    rq_slice x = key_of(s, (uint32_t)a->bucket), y = key_of(s, (uint32_t)b->bucket);
+    rq_slice x = key_of(s, a->bucket), y = key_of(s, b->bucket);
     int c = rq_short_compare(x.ptr, x.len, y.ptr, y.len);
     if (c == 0) return a->bucket < b->bucket;
     return s->reversed ? c > 0 : c < 0;
@@ -281,8 +282,8 @@ static bool is_before(const rq_salted_scanner *s, const place *a, const place *b
 /* Without a branch: which of two buckets has the earlier row cannot be predicted. */
 static void swap_if(bool swaps, place *a, place *b)
 {
-    uint64_t mask = -(uint64_t)swaps;
-    uint64_t prefix = (a->prefix ^ b->prefix) & mask, changed = (a->bucket ^ b->bucket) & mask;
+    uint64_t mask = -(uint64_t)swaps, prefix = (a->prefix ^ b->prefix) & mask;
+    uint32_t changed = (a->bucket ^ b->bucket) & (uint32_t)mask;
     a->prefix ^= prefix;
     b->prefix ^= prefix;
     a->bucket ^= changed;
@@ -302,7 +303,7 @@ static place play(rq_salted_scanner *s, uint32_t node)
 /* After the winner's first row was taken: plays its matches again. */
 static void replay(rq_salted_scanner *s)
 {
-    uint32_t from = (uint32_t)s->winner.bucket;
+    uint32_t from = s->winner.bucket;
     place winner = place_of(s, from);
     for (uint32_t node = (s->bucket_count + from) / 2; node > 0; node /= 2)
         swap_if(is_before(s, &s->losers[node], &winner), &winner, &s->losers[node]);
@@ -399,17 +400,18 @@ static uint32_t threads_for(const rq_salted_scanner *s, uint32_t wanted)
     return wanted > s->bucket_count ? s->bucket_count : wanted;
 }
 
-static rq_salted_scanner *scanner_new(uint32_t buckets)
+static rq_salted_scanner *scanner_new(const rq_db *db, uint32_t buckets)
 {
     rq_salted_scanner *s = calloc(1, sizeof *s);
     if (s == NULL) return NULL;
     s->buckets = calloc(buckets, sizeof *s->buckets);
     s->losers = calloc(buckets, sizeof *s->losers);
+    s->db = db;
     s->failure.size = sizeof s->failure;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->work, NULL);
     pthread_cond_init(&s->ready, NULL);
-    s->pid = getpid();
+    s->rows.counts = true;
     if (s->buckets != NULL && s->losers != NULL) return s;
     rq_salted_close(s);
     return NULL;
@@ -462,7 +464,7 @@ rq_err rq_salted_scan(rq_table *table, const rq_key_format *format, const rq_sca
     rq_err rc = check(table, format, scan, &own, &why.error);
     rq_salted_scanner *s = NULL;
     if (rc == RQ_OK) {
-        s = scanner_new(format->parts[0].buckets);
+        s = scanner_new(table->db, format->parts[0].buckets);
         if (s == NULL) rc = rq_no_memory(&why.error);
     }
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
@@ -514,19 +516,11 @@ static rq_err next(rq_salted_scanner *s, rq_row **ret)
     return RQ_OK;
 }
 
-RQ_COLD static rq_err fail_forked(rq_failure *failure)
-{
-    rq_why why;
-    rq_why_clear(&why);
-    rq_err rc = rq_fail(&why.error, RQ_E_FORKED, "the scan was opened by the parent process");
-    return rq_fill_failure(failure, rc, &why);
-}
-
 rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *failure)
 {
     RQ_TRY(rq_needs(scanner, "scanner", failure));
     RQ_TRY(rq_needs(ret, "place for the result", failure));
-    if (scanner->thread_count > 0 && getpid() != scanner->pid) return fail_forked(failure);
+    RQ_TRY(rq_db_needs_home(scanner->db, failure));
     rq_row *row = NULL;
     rq_err rc = scanner->ended_by != RQ_OK ? scanner->ended_by : next(scanner, &row);
     scanner->ended_by = rc;
@@ -548,13 +542,14 @@ void rq_salted_close(rq_salted_scanner *scanner)
 {
     rq_salted_scanner *s = scanner;
     if (s == NULL) return;
-    if (s->thread_count > 0 && getpid() != s->pid) return; /* the threads are the parent's */
+    if (s->thread_count > 0 && !rq_db_is_home(s->db)) return; /* the threads are the parent's */
     stop_threads(s);
     for (uint32_t i = 0; i < s->bucket_count; i++) {
         batch_clear(&s->buckets[i].batch);
         batch_clear(&s->buckets[i].next);
         rq_scanner_close(s->buckets[i].scanner);
     }
+    rq_row_memory_clear(&s->rows);
     pthread_cond_destroy(&s->work);
     pthread_cond_destroy(&s->ready);
     pthread_mutex_destroy(&s->lock);

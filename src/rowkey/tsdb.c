@@ -136,6 +136,7 @@ static rq_err uid_of(rq_tsdb *t, int kind, const char *name, bool makes, uint8_t
     rq_why_clear(&why);
     rq_err rc = check_name(name, &why.error);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
+    RQ_TRY(rq_db_needs_home(t->uids->db, failure)); /* in a child the lock may be taken for ever */
     *ret_found = cache_find(t, kind, name, uid);
     for (int i = 0; i < RACES_MAX && !*ret_found; i++) {
         RQ_TRY(read_uid(t, kind, name, uid, ret_found, failure));
@@ -239,14 +240,15 @@ rq_err rq_tsdb_open(rq_db *db, const rq_tsdb_options *options, rq_tsdb **ret, rq
 {
     RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
-    rq_tsdb_options o = {.size = sizeof o};
+    rq_tsdb_options o = {0};
     rq_why_clear(&why);
     rq_err rc = RQ_OK;
-    if (options != NULL) o = *options;
-    if (db == NULL || o.size != sizeof o || o.salt_buckets > 256)
+    if (options != NULL)
+        rc = rq_sized(&o, sizeof o, options, offsetof(rq_tsdb_options, creates), "rq_tsdb_options",
+                      &why.error);
+    if (rc == RQ_OK && (db == NULL || o.salt_buckets > 256))
         rc = rq_fail(&why.error, RQ_E_INVALID,
-                     "the database is NULL, rq_tsdb_options.size is not set, or there are more "
-                     "than 256 buckets");
+                     "the database is NULL, or there are more than 256 buckets");
     rq_tsdb *t = rc == RQ_OK ? tsdb_new() : NULL;
     if (rc == RQ_OK && t == NULL) rc = rq_no_memory(&why.error);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);

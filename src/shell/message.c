@@ -10,6 +10,7 @@
 #include "shell/messages.h"
 
 #include <mruby/array.h>
+#include <mruby/error.h>
 #include <mruby/hash.h>
 #include <mruby/string.h>
 #include <protobuf-c/protobuf-c.h>
@@ -118,16 +119,37 @@ static void put_message(mrb_state *mrb, rq_buf *out, const ProtobufCMessageDescr
         mrb_raisef(mrb, E_ARGUMENT_ERROR, "%s: unknown fields in %v", d->short_name, hash);
 }
 
+/* A message that is being made, at the end of the session's buffer. */
+typedef struct encoding {
+    rq_buf *out;
+    size_t begin;
+    const ProtobufCMessageDescriptor *descriptor;
+    mrb_value hash;
+} encoding;
+
+static mrb_value put_at_end(mrb_state *mrb, void *data)
+{
+    const encoding *e = data;
+    put_message(mrb, e->out, e->descriptor, e->hash, 0);
+    return mrb_str_new(mrb, (const char *)e->out->ptr + e->begin,
+                       (mrb_int)(e->out->len - e->begin));
+}
+
+/* Wire.encode(name, hash) → bytes. A value's to_s may itself make messages: these are made behind the part of this one
+ * that is there, and taken off again. */
 static mrb_value encode(mrb_state *mrb, mrb_value self)
 {
     const char *name;
     mrb_value hash;
+    mrb_bool has_failed = false;
+    rq_buf *out = &rq__shell_of(mrb)->request;
     (void)self;
     mrb_get_args(mrb, "zH", &name, &hash);
-    rq_buf *out = &rq__shell_of(mrb)->request;
-    rq_buf_reset(out);
-    put_message(mrb, out, descriptor_of(mrb, name), hash, 0);
-    return mrb_str_new(mrb, (const char *)out->ptr, (mrb_int)out->len);
+    encoding e = {out, out->len, descriptor_of(mrb, name), hash};
+    mrb_value bytes = mrb_protect_error(mrb, put_at_end, &e, &has_failed);
+    out->len = e.begin;
+    if (has_failed) mrb_exc_raise(mrb, bytes);
+    return bytes;
 }
 
 /* --- from bytes ------------------------------------------------------------------------------- */

@@ -18,9 +18,8 @@ static mrb_value local_time(mrb_state *mrb, mrb_value self)
     struct tm t;
     (void)self;
     mrb_get_args(mrb, "i", &ms);
-    mrb_int rest = ms % 1000;
-    if (rest < 0) rest += 1000;
-    time_t seconds = (time_t)((ms - rest) / 1000);
+    mrb_int rest = ms % 1000 < 0 ? ms % 1000 + 1000 : ms % 1000;
+    time_t seconds = (time_t)(ms / 1000 - (ms % 1000 < 0));
     if (localtime_r(&seconds, &t) == NULL)
         mrb_raise(mrb, E_ARGUMENT_ERROR, "Instant exceeds minimum or maximum instant");
     long year = t.tm_year + 1900L;
@@ -32,21 +31,36 @@ static mrb_value local_time(mrb_state *mrb, mrb_value self)
     return mrb_str_new(mrb, text, n);
 }
 
+/* A longer text is refused: a format may ask for a field of any width. */
+#define TEXT_MAX ((mrb_int)1 << 20)
+
+/* strftime returns 0 for lack of room and for an empty text; so a byte is added to the format, and taken off the text. */
+static mrb_value text_of(mrb_state *mrb, const char *format, const struct tm *t)
+{
+    mrb_value marked = mrb_str_cat_lit(mrb, mrb_str_new_cstr(mrb, format), ".");
+    const char *whole = mrb_string_cstr(mrb, marked);
+    for (mrb_int size = 256; size <= TEXT_MAX; size *= 16) {
+        mrb_value text = mrb_str_new_capa(mrb, size);
+        size_t n = strftime(RSTRING_PTR(text), (size_t)size, whole, t);
+        if (n > 0) return mrb_str_new(mrb, RSTRING_PTR(text), (mrb_int)n - 1);
+    }
+    mrb_raise(mrb, E_ARGUMENT_ERROR, "the time in this format is too long");
+    return mrb_nil_value();
+}
+
 /* Shell.strftime(format, seconds, utc) */
 static mrb_value format_time(mrb_state *mrb, mrb_value self)
 {
     const char *format;
     mrb_int seconds;
     mrb_bool utc;
-    char text[256];
     struct tm t;
     (void)self;
     mrb_get_args(mrb, "zib", &format, &seconds, &utc);
     time_t at = (time_t)seconds;
     if ((utc ? gmtime_r(&at, &t) : localtime_r(&at, &t)) == NULL)
         mrb_raise(mrb, E_ARGUMENT_ERROR, "no such time");
-    size_t n = strftime(text, sizeof text, format, &t);
-    return mrb_str_new(mrb, text, (mrb_int)n);
+    return text_of(mrb, format, &t);
 }
 
 static mrb_value now_ms(mrb_state *mrb, mrb_value self)

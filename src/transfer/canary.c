@@ -12,7 +12,8 @@
 typedef struct canary_job {
     const rq_canary *c;
     rq_client *client;
-    rq_buf fields; /* of the scan: the first key of a row, without its value */
+    rq_buf fields;       /* of the scan: the first key of a row, without its value */
+    bool master_answers; /* it has answered each question so far */
 } canary_job;
 
 static rq_err ignore_row(void *ctx, rq_op_result *row, rq_error *why)
@@ -23,11 +24,28 @@ static rq_err ignore_row(void *ctx, rq_op_result *row, rq_error *why)
     return RQ_OK;
 }
 
-/* Reports that a whole table could not be read. */
-static void report(const canary_job *j, const char *table, rq_err rc, const rq_error *why)
+static void report(const canary_job *j, rq_canary_kind kind, const char *table, rq_err rc,
+                   const char *why)
 {
-    const rq_canary_read r = {.table = table, .err = rc, .why = why->message};
+    const rq_canary_read r = {.kind = kind, .table = table, .err = rc, .why = why};
     j->c->read(j->c->ctx, &r);
+}
+
+/* After a failed read: whether the table is being disabled or dropped, or was. The master is asked for each failure, until
+ * it does not answer: then failures are reported as they are. */
+static bool is_out_of_service(canary_job *j, const char *table)
+{
+    rq_error why = {.code = RQ_OK};
+    bool is_enabled = true;
+    if (!j->master_answers) return false;
+    rq_err rc = rq_client_table_is_enabled(j->client, table, &is_enabled, &why);
+    j->master_answers = rc == RQ_OK || rc == RQ_E_TABLE_NOT_FOUND;
+    return rc == RQ_E_TABLE_NOT_FOUND || (rc == RQ_OK && !is_enabled);
+}
+
+static void skip(const canary_job *j, const char *table)
+{
+    report(j, RQ_CANARY_SKIPPED, table, RQ_OK, "not enabled");
 }
 
 /* Reads the region's first row. */
@@ -49,20 +67,23 @@ static bool is_served(const rq__link *l, size_t i)
     return rq_client_table_region(l->table, i).host[0] != '\0';
 }
 
-static void read_region(canary_job *j, rq__link *l, const char *table, size_t i)
+/* False: the table is out of service, so its other regions are not read. */
+static bool read_region(canary_job *j, rq__link *l, const char *table, size_t i)
 {
     rq_error why = {.code = RQ_OK};
-    rq_canary_read r = {.table = table};
+    rq_canary_read r = {.kind = RQ_CANARY_REGION, .table = table};
     int64_t begun = rq_client_now_ns();
     r.err = is_served(l, i) ? read_rows(j, l, rq_client_table_region(l->table, i), &why)
                             : rq_fail(&why, RQ_E_NOT_SERVING_REGION,
                                       "table %s: the region has no server", table);
     r.ns = rq_client_now_ns() - begun;
     r.why = why.message;
+    if (r.err != RQ_OK && is_out_of_service(j, table)) return false;
     /* The region list may be newer than the plan: a region that is gone was read as part of its
      * successor. */
     if (i < rq_client_table_regions(l->table)) r.region = rq_client_table_region(l->table, i);
     j->c->read(j->c->ctx, &r);
+    return true;
 }
 
 static bool all_served(const rq__link *l)
@@ -73,19 +94,12 @@ static bool all_served(const rq__link *l)
     return i == rq_client_table_regions(l->table);
 }
 
-static void pause_for(rq__link *l, int64_t ns)
-{
-    int64_t until = rq_client_now_ns() + ns;
-    for (int64_t now = until - ns; now < until; now = rq_client_now_ns())
-        rq_client_poll(l->client, until - now);
-}
-
 /* While a region is moved or split, it has no server for a moment. So the region list is read again, at most as
  * often as a read of a region is retried; these pauses serve all regions of the table. */
 static rq_err wait_for_servers(const canary_job *j, rq__link *l, rq_error *why)
 {
     for (unsigned i = 0; i < j->c->options->client.retries && !all_served(l); i++) {
-        pause_for(l, PAUSE_NS << i);
+        rq_client_pause(j->client, PAUSE_NS << i);
         RQ_TRY(rq_client_table_read(l->table, why));
     }
     return RQ_OK;
@@ -97,15 +111,25 @@ static rq_err open_table(const canary_job *j, const char *table, rq__link *l, rq
     return wait_for_servers(j, l, why);
 }
 
+static bool read_regions(canary_job *j, rq__link *l, const char *table)
+{
+    bool serves = true;
+    for (size_t i = 0; serves && i < rq_client_table_regions(l->table); i++)
+        serves = read_region(j, l, table, i);
+    return serves;
+}
+
 static void read_table(canary_job *j, const char *table)
 {
     rq__link link;
     rq_error why = {.code = RQ_OK};
     rq_err rc = open_table(j, table, &link, &why);
-    if (rc != RQ_OK) report(j, table, rc, &why);
-    for (size_t i = 0; rc == RQ_OK && i < rq_client_table_regions(link.table); i++)
-        read_region(j, &link, table, i);
+    bool serves = rc == RQ_OK ? read_regions(j, &link, table) : !is_out_of_service(j, table);
     rq__link_close(&link);
+    if (!serves)
+        skip(j, table);
+    else if (rc != RQ_OK)
+        report(j, RQ_CANARY_TABLE, table, rc, why.message);
 }
 
 /* hbase:meta, which no map of regions has. */
@@ -136,7 +160,7 @@ static void read_if_enabled(canary_job *j, const char *name, bool has_open)
     rq_err rc = has_open ? RQ_OK : rq_client_table_is_enabled(j->client, name, &is_enabled, &why);
     if (rc == RQ_E_TABLE_NOT_FOUND) return;
     if (rc != RQ_OK)
-        report(j, name, rc, &why);
+        report(j, RQ_CANARY_TABLE, name, rc, why.message);
     else if (is_enabled)
         read_by_name(j, name);
 }
@@ -172,19 +196,19 @@ static void read_named(canary_job *j, const char *name)
     rq_error why = {.code = RQ_OK};
     bool is_enabled;
     rq_err rc = rq_client_table_is_enabled(j->client, name, &is_enabled, &why);
-    if (rc == RQ_OK && !is_enabled)
-        rc = rq_fail(&why, RQ_E_TABLE_NOT_ENABLED, "table %s is not enabled", name);
-    if (rc == RQ_OK)
+    if (rc != RQ_OK)
+        report(j, RQ_CANARY_TABLE, name, rc, why.message);
+    else if (is_enabled)
         read_by_name(j, name);
     else
-        report(j, name, rc, &why);
+        skip(j, name);
 }
 
 rq_err rq_canary_run(const rq_canary *c, rq_error *why)
 {
     static const rq_transfer_scan first = {.first_key_only = true, .no_values = true};
     rq_client_options o = c->options->client;
-    canary_job j = {.c = c};
+    canary_job j = {.c = c, .master_answers = true};
     o.with_unserved = true;
     rq_err rc = rq__scan_fields(&j.fields, &first, why);
     if (rc == RQ_OK) rc = rq_client_open(&o, &j.client, why);

@@ -61,6 +61,7 @@ void rq__link_close(rq__link *l)
     rq_op_free(l->scan_op);
     for (size_t i = 0; i < RQ_ARRAY_LEN(l->batches); i++)
         rq_op_free(l->batches[i].op);
+    if (l->shares && l->table != NULL) rq_client_table_close(l->table);
     if (!l->shares) rq_client_close(l->client);
     *l = (rq__link){0};
 }

@@ -447,6 +447,18 @@ def malformed_messages_are_refused(_):
     return None if got == wanted else f"{got} instead of {wanted}"
 
 
+def a_message_is_made_within_another(_):
+    """By to_s of a value, which may also fail."""
+    text = ("class Name; def initialize(good); @good = good; end\n"
+            "def to_s; raise 'no name' unless @good; Wire.encode('TableName', { namespace: 'n' * 1000, qualifier: 'q' }); 'inner'; end; end; nil\n"
+            "def encoded(name); Wire.encode('GetTableStateRequest', { table_name: { namespace: 'o' * 200, qualifier: name } }); end; nil\n"
+            "begin; encoded(Name.new(false)); rescue => e; puts '#' + e.message; end; nil\n"
+            "puts '#' + Wire.decode('GetTableStateRequest', encoded(Name.new(true)))[:table_name].map { |_, v| v[0, 7] + v.length.to_s }.join(' '); nil\n")
+    out = shell("-n", "memory:", text=text).stdout
+    said = [line for line in out.splitlines() if line.startswith("#")]
+    return None if said == ["#no name", "#ooooooo200 inner5"] else out[-700:]
+
+
 def blocks_see_variables_of_earlier_statements(_):
     """As in Ruby; a variable whose assignment is not executed is nil, not a leftover of an earlier statement."""
     text = ("p [0].map { |x| x }\na = 1\n[5].each { |t| p [a, t] }\nb = 2\nadd = lambda { |n| b += n + a }\nadd.call(3)\n[6].each { |t| c = 7; [8].each { |u| p [a, b, t, c, u] } }\n"
@@ -659,12 +671,16 @@ def values_are_shown_by_kind(_):
 
 
 def times_of_other_zones(_):
-    """Local times use the time zone, seconds since 1970 do not."""
+    """Local times use the time zone, seconds since 1970 do not. Formats and times may have any length."""
     text = ("puts '#' + DateTime.parse('2026-01-02T03:04:05Z').strftime('%s')\n" "puts '#' + Time.at(1767323045).utc.strftime('%s %%s %H')\n"
-            "puts '#' + Time.at(1767323045).strftime('%s %z %H')\n" "create 't', 'f'\n" "put 't', 'r', 'f:q', 'v', 1767323045006\n" "scan 't'\n")
+            "puts '#' + Time.at(1767323045).strftime('%s %z %H')\n" "create 't', 'f'\n" "put 't', 'r', 'f:q', 'v', 1767323045006\n" "scan 't'\n"
+            "puts '#' + Time.at(0).strftime('x' * 300).length.to_s\n" "puts '#' + Time.at(0).strftime('') + '.'\n"
+            "begin; Time.at(0).strftime('%9999999Y'); rescue ArgumentError => e; puts '#' + e.message; end\n"
+            "puts '#' + Shell.local_time(-9223372036854775807) + ' ' + Shell.local_time(-1)\n")
     out = subprocess.run([BINARY, "shell", "-n", "memory:"], input=text, capture_output=True, text=True, check=False,
                          env={**os.environ, "TZ": "NST3:30"}).stdout
-    wanted = ["#1767323045", "#1767323045 %s 03", "#1767323045 -0330 23", " r column=f:q, timestamp=2026-01-01T23:34:05.006, value=v"]
+    wanted = ["#1767323045", "#1767323045 %s 03", "#1767323045 -0330 23", " r column=f:q, timestamp=2026-01-01T23:34:05.006, value=v",
+              "#300", "#.", "#the time in this format is too long", "#-292275055-05-16T13:17:04.193 1969-12-31T20:29:59.999"]
     missing = [line for line in wanted if line not in out.splitlines()]
     return f"{missing} not in {out}" if missing else None
 
@@ -983,7 +999,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, a_killed_shell_leaves_no_memory, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, messages_of_calls, malformed_messages_are_refused, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, what_takes_too_much_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, times_of_other_zones, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, changes_without_cells_are_refused, groups_of_servers, commands_ask_for_the_parts_of_the_status_that_they_show,
+        for test in (memory_and_folder, a_killed_shell_leaves_no_memory, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, messages_of_calls, malformed_messages_are_refused, a_message_is_made_within_another, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, what_takes_too_much_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, times_of_other_zones, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, changes_without_cells_are_refused, groups_of_servers, commands_ask_for_the_parts_of_the_status_that_they_show,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_load.TESTS, *shell_tables.TESTS, *shell_scripts.TESTS, *shell_files.TESTS, *shell_slow.TESTS, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

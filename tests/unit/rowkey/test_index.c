@@ -6,6 +6,9 @@
  */
 #include "index_writers.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 enum { KEYS = 20, VALUES = 6 };
 
 static rq_index *open_index(rq_db *db, bool unique)
@@ -342,6 +345,34 @@ static void rebuild_and_repair(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
+/* A child of fork gets no row, also of those that its parent has fetched. */
+static void a_child_gets_no_rows(void **unused)
+{
+    (void)unused;
+    rq_db *db;
+    rq_index_scanner *s;
+    rq_row *row;
+    rq_index_range range = {.size = sizeof range, .no_end = true};
+    int status = -1;
+    OK(rq_connect(url, NULL, &db, &why));
+    rq_index *x = fresh(&kind, db, false);
+    OK(put(x, "1", rq_text("a"), &why));
+    OK(put(x, "2", rq_text("b"), &why));
+    OK(rq_index_scan(x, &range, &s, &why));
+    OK(rq_index_next(s, &row, &why));
+    rq_row_free(row);
+    pid_t child = fork();
+    if (child == 0) _exit(rq_index_next(s, &row, &why) == RQ_E_FORKED ? 0 : 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    OK(rq_index_next(s, &row, &why));
+    assert_non_null(row);
+    rq_row_free(row);
+    rq_index_scanner_close(s);
+    rq_index_close(x);
+    OK(rq_disconnect(db, &why));
+}
+
 int main(int argc, char **argv)
 {
     void *of_kind = (void *)(uintptr_t)&kind;
@@ -351,6 +382,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(deleted_entries_differ),
         cmocka_unit_test(unique_values),
         cmocka_unit_test(a_failed_scan_stays_failed),
+        cmocka_unit_test(a_child_gets_no_rows),
         cmocka_unit_test(rebuild_and_repair),
         cmocka_unit_test_prestate(several_writers, of_kind),
     };

@@ -5,7 +5,9 @@
 
 #include "rorqual/rowkey.h"
 
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { ROWS = 1000, KEY_MAX = 64, AT_ONCE = 100 };
 
@@ -306,11 +308,102 @@ static void abandoned_scans(void **unused)
     rq_key_format_free(format);
 }
 
+typedef struct held {
+    rq_row *row; /* NULL: none */
+    size_t number;
+} held;
+
+/* The row that is let go of has kept its bytes. */
+static void hold(held *h, rq_row *row, size_t number)
+{
+    char id[KEY_MAX];
+    sprintf(id, "%05zu", h->number);
+    if (h->row != NULL) {
+        rq_bytes key = h->row->cells[0].row;
+        assert_int_equal(key.len, 6);
+        assert_memory_equal((const char *)key.data + 1, id, 5);
+        assert_memory_equal(h->row->cells[1].value.data, "2", 1);
+    }
+    rq_row_free(h->row);
+    *h = (held){row, number};
+}
+
+/* Rows of several buckets are in the same memory, and are freed in any order, also after the scan. */
+static void rows_are_freed_in_any_order(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 3000, HELD = 50 };
+    static held all[HELD];
+    rq_db *db;
+    rq_table *table;
+    rq_key_format *format;
+    rq_scan_request scan = {.size = sizeof scan};
+    OK(rq_connect(url, NULL, &db, &why));
+    OK(rq_key_format_parse("salt(16) id:text", &format, &why));
+    fresh_table(db, "salted_test", NULL, &table);
+    put_numbers(table, format, COUNT);
+    for (uint32_t threads = 0; threads < 3; threads++) {
+        rq_salted_scanner *s;
+        rq_row *row;
+        OK(rq_salted_scan(table, format, &scan, threads, &s, &why));
+        for (size_t i = 0; i < COUNT; i++) {
+            OK(rq_salted_next(s, &row, &why));
+            assert_non_null(row);
+            hold(&all[below(HELD)], row, i);
+        }
+        rq_salted_close(s);
+        for (size_t i = 0; i < HELD; i++)
+            hold(&all[i], NULL, 0);
+    }
+    rq_key_format_free(format);
+    rq_table_close(table);
+    OK(rq_disconnect(db, &why));
+}
+
+/* A child of fork gets no row, also of those that its parent has fetched. */
+static void a_child_gets_no_rows(void **unused)
+{
+    (void)unused;
+    rq_db *db;
+    rq_table *table;
+    rq_key_format *format;
+    rq_scan_request scan = {.size = sizeof scan};
+    OK(rq_connect(url, NULL, &db, &why));
+    OK(rq_key_format_parse("salt(4) id:text", &format, &why));
+    fresh_table(db, "salted_test", NULL, &table);
+    put_numbers(table, format, 100);
+    for (uint32_t threads = 0; threads < 3; threads++) {
+        rq_salted_scanner *s;
+        rq_row *row;
+        int status = -1;
+        OK(rq_salted_scan(table, format, &scan, threads, &s, &why));
+        OK(rq_salted_next(s, &row, &why));
+        rq_row_free(row);
+        pid_t child = fork();
+        if (child == 0) {
+            bool refused = rq_salted_next(s, &row, &why) == RQ_E_FORKED;
+            rq_salted_close(s);
+            _exit(refused ? 0 : 1);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        OK(rq_salted_next(s, &row, &why));
+        rq_row_free(row);
+        rq_salted_close(s);
+    }
+    rq_key_format_free(format);
+    rq_table_close(table);
+    OK(rq_disconnect(db, &why));
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(merged_scans), cmocka_unit_test(failures),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(merged_scans),
+                                       cmocka_unit_test(failures),
                                        cmocka_unit_test(a_failed_scan_stays_failed),
-                                       cmocka_unit_test(abandoned_scans)};
+                                       cmocka_unit_test(abandoned_scans),
+                                       cmocka_unit_test(rows_are_freed_in_any_order),
+                                       cmocka_unit_test(a_child_gets_no_rows)};
     const char *seed = getenv("SEED");
     if (argc > 1) url = argv[1];
     state = seed != NULL ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL);

@@ -7,7 +7,9 @@
 #include "rorqual/rowkey.h"
 
 #include <math.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static rq_failure why = {.size = sizeof why};
 static const char *url = "memory:";
@@ -383,6 +385,50 @@ static void dictionaries(void **unused)
     rq_tsdb_close(t);
 }
 
+/* Options are read up to the size that they state; a later version's must be empty. */
+static void options_of_other_versions(void **unused)
+{
+    (void)unused;
+    struct {
+        rq_tsdb_options known;
+        size_t later;
+    } o = {.known = {.size = sizeof o, .data_table = "tsdb_test", .uid_table = "tsdb_test-uid"}};
+    rq_tsdb *t;
+    rq_tsdb_close(fresh(0));
+    OK(rq_tsdb_open(db, &o.known, &t, &why));
+    rq_tsdb_close(t);
+    o.later = 1;
+    FAILS(RQ_E_UNSUPPORTED, rq_tsdb_open(db, &o.known, &t, &why));
+    size_t *least = malloc(sizeof *least);
+    assert_non_null(least);
+    *least = sizeof *least;
+    FAILS(RQ_E_INVALID, rq_tsdb_open(db, (const rq_tsdb_options *)(const void *)least, &t, &why));
+    free(least);
+}
+
+/* In a child of fork a name that its parent knows is refused, too: another thread of the parent may have held the lock of
+ * the names. */
+static void a_child_knows_no_names(void **unused)
+{
+    (void)unused;
+    uint32_t uid;
+    int status = -1;
+    rq_tsdb *t = fresh(0);
+    rq_tsdb_result *res;
+    rq_tsdb_query q = {.size = sizeof q, .metric = "m", .to_ms = 1};
+    OK(rq_tsdb_uid(t, RQ_TSDB_METRIC, "m", true, &uid, &why));
+    pid_t child = fork();
+    if (child == 0) {
+        bool refused = rq_tsdb_uid(t, RQ_TSDB_METRIC, "m", true, &uid, &why) == RQ_E_FORKED &&
+                       rq_tsdb_read(t, &q, &res, &why) == RQ_E_FORKED;
+        rq_tsdb_close(t);
+        _exit(refused ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    rq_tsdb_close(t);
+}
+
 static int open_db(void **unused)
 {
     (void)unused;
@@ -404,6 +450,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(foreign_columns),
         cmocka_unit_test(reads_and_downsampling),
         cmocka_unit_test(dictionaries),
+        cmocka_unit_test(options_of_other_versions),
+        cmocka_unit_test(a_child_knows_no_names),
     };
     const char *seed = getenv("SEED");
     if (argc > 1) url = argv[1];

@@ -5,6 +5,7 @@
 #include "policy.h"
 
 #include "base/clock.h"
+#include "client/client_priv.h"
 
 #include "../net/frames.h"
 #include "../net/peer.h"
@@ -123,6 +124,37 @@ static void a_client_pauses_for_whole_seconds(void **state)
     assert_int_equal(rq_client_table_open(client, "absent", &table, &why), RQ_E_TABLE_NOT_FOUND);
     assert_true(rq_clock_ns(CLOCK_MONOTONIC) - begun >= 3000000000u);
     rq_client_close(client);
+    cluster_stop(&c);
+    cluster_remove_folder(&c);
+}
+
+/* A canary reads one table after the other, of thousands. A table may be closed while its regions are read again. */
+static void a_closed_table_leaves_nothing(void **state)
+{
+    (void)state;
+    cluster c;
+    rq_error why = {0};
+    rq_client_table *table, *by_name;
+    cluster_start(&c, NULL, NULL, NULL);
+    serve_a_table(&c);
+    assert_int_equal(rq_client_table_get(c.client, "t", &by_name), RQ_OK);
+    assert_ptr_not_equal(by_name, c.table);
+    size_t before = c.client->table_count;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rq_client_table_open(c.client, "t", &table, &why), RQ_OK);
+        assert_int_equal(c.client->table_count, before + 1);
+        assert_int_equal(rq_client_table_get(c.client, "t", &by_name), RQ_OK);
+        assert_ptr_not_equal(by_name, table);
+        rq__map_refresh(table);
+        assert_true(table->refreshing);
+        rq_client_table_close(table);
+        assert_int_equal(c.client->table_count, before);
+    }
+    assert_int_equal(rq_client_table_read(by_name, &why), RQ_OK);
+    assert_int_equal(rq_client_table_regions(by_name), 1);
+    /* The table that was opened before is another one. */
+    assert_int_equal(rq_client_table_read(c.table, &why), RQ_OK);
+    assert_int_equal(rq_client_table_regions(c.table), 1);
     cluster_stop(&c);
     cluster_remove_folder(&c);
 }
@@ -404,6 +436,7 @@ int main(void)
         cmocka_unit_test(two_servers_share_nothing),
         cmocka_unit_test(a_client_needs_no_epoll_pwait2),
         cmocka_unit_test(a_client_pauses_for_whole_seconds),
+        cmocka_unit_test(a_closed_table_leaves_nothing),
         cmocka_unit_test(two_servers_do_not_share_a_folder),
         cmocka_unit_test(protocols_do_not_notice_a_transform),
         cmocka_unit_test(a_program_connects_to_its_own_server),
