@@ -50,12 +50,22 @@ static rq_err make_startup(rq_duty *d)
     return rq__wire_pack(&d->arena, &m.base, &d->report.request);
 }
 
+static rq_err put_sink(rq_duty *d, Pb__ServerLoad *m)
+{
+    rq_sink_load load;
+    if (d->o.sink == NULL) return RQ_OK;
+    d->o.sink(d->o.ctx, &load);
+    m->replloadsink = rq_sink_load_message(&d->arena, &load);
+    return m->replloadsink == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
 static rq_err make_report(rq_duty *d)
 {
     Pb__RegionServerReportRequest m = PB__REGION_SERVER_REPORT_REQUEST__INIT;
     m.server = rq__wire_put_server(&d->arena, rq_host_name(d->o.host));
     if (m.server == NULL) return RQ_E_NO_MEMORY;
     RQ_TRY(rq__server_load_message(d->o.host, d->o.info_port, &d->period, &d->arena, &m.load));
+    RQ_TRY(put_sink(d, m.load));
     d->report.method = "RegionServerReport";
     return rq__wire_pack(&d->arena, &m.base, &d->report.request);
 }

@@ -120,6 +120,31 @@ Pb__RegionLoad *rq_region_load_message(rq_arena *arena, const rq_region_info *in
 }
 
 /* --- a server --------------------------------------------------------------------------------- */
+/* --- replication ------------------------------------------------------------------------------- */
+
+Pb__ReplicationLoadSink *rq_sink_load_message(rq_arena *arena, const rq_sink_load *load)
+{
+    Pb__ReplicationLoadSink *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__replication_load_sink__init(m);
+    m->ageoflastappliedop = load->age_ms;
+    m->timestampsoflastappliedop = (uint64_t)load->applied_ms;
+    m->has_timestampstarted = m->has_totalopsprocessed = 1;
+    m->timestampstarted = (uint64_t)load->started_ms;
+    m->totalopsprocessed = load->entries;
+    return m;
+}
+
+bool rq__reported_sink(const Pb__ReplicationLoadSink *m, rq_sink_load *ret)
+{
+    if (m == NULL) return false;
+    *ret = (rq_sink_load){.entries = m->totalopsprocessed,
+                          .age_ms = m->ageoflastappliedop,
+                          .started_ms = (int64_t)m->timestampstarted,
+                          .applied_ms = (int64_t)m->timestampsoflastappliedop};
+    return true;
+}
+
 
 typedef struct collecting {
     rq_arena *arena;

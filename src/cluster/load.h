@@ -19,6 +19,10 @@ void rq__reported_load(const Pb__RegionLoad *m, rq_region_load *ret);
 Pb__RegionLoad *rq_region_load_message(rq_arena *arena, const rq_region_info *info,
                                        const rq_region *r);
 
+Pb__ReplicationLoadSink *rq_sink_load_message(rq_arena *arena, const rq_sink_load *load);
+/* The reverse. False: `m` is NULL. */
+bool rq__reported_sink(const Pb__ReplicationLoadSink *m, rq_sink_load *ret);
+
 /* The period between two reports of a server; all zero at first. */
 typedef struct rq_load_period {
     int64_t begin_ms;

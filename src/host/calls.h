@@ -57,12 +57,21 @@ typedef struct rq_region_call {
 /* Figures of a server, from its last RegionServerReport. */
 typedef struct rq_server_load {
     uint64_t requests_per_second, requests, reads, writes;
+/* What a server has applied as a sink of replication. HBASE: ReplicationLoadSink. */
+typedef struct rq_sink_load {
+    uint64_t entries;
+    uint64_t age_ms; /* of the last applied entry at the time it was applied; 0: none was */
+    int64_t started_ms, applied_ms; /* until an entry is applied, both are the start's */
+} rq_sink_load;
+
     uint64_t begin_ms, end_ms; /* the period of the rate, by the server's clock */
     uint32_t used_heap_mb, max_heap_mb;
     uint32_t info_port; /* as in the message: UINT32_MAX without pages */
 } rq_server_load;
 
 typedef struct rq_region_calls {
+    bool has_sink;
+    rq_sink_load sink;
     /* Sends calls of one kind. In a standalone server it carries them out, and blocks until they have reported. */
     void (*send)(void *ctx, rq_region_call_kind kind, rq_region_call *list, size_t count);
     /* The last report about an open region; false: there is none. Never blocks. */

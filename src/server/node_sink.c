@@ -67,6 +67,13 @@ void rq__node_stop_sink(rq_node *n)
 {
     if (n->sink.router != NULL) rq_sink_router_stop(n->sink.router);
 }
+void rq__node_sink_load(void *ctx, rq_sink_load *ret)
+{
+    const rq_peer_role *role = ctx;
+    const rq_node *n = role->ctx;
+    rq_sink_get_load(&n->sink.counters, ret);
+}
+
 
 void rq__node_disconnect_sink(rq_node *n)
 {

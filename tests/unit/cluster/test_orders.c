@@ -517,6 +517,7 @@ static void assert_passed_on(fixture *f, const rq_region_load *load, uint32_t mb
     const Pb__RegionLoad *m = rq_reported_load_message(&f->arena, &f->info, load);
     assert_non_null(m);
     assert_int_equal(m->storefile_size_mb, mb);
+    Pb__ReplicationLoadSink sink = PB__REPLICATION_LOAD_SINK__INIT;
     assert_int_equal(m->store_uncompressed_size_mb, 2 * mb);
     assert_int_equal(m->region_size_mb, 2 * mb);
     assert_int_equal(m->root_index_size_kb, 3 * mb);
@@ -541,6 +542,14 @@ static void loads_are_those_of_the_last_report(void **state)
     assert_false(calls.load(calls.ctx, self, &f->info, &load));
     assert_false(calls.server_load(calls.ctx, self, &server));
     OK(report_load(f, self, 7));
+    region.has_compaction_state = true;
+    region.compaction_state = PB__REGION_LOAD__COMPACTION_STATE__MAJOR;
+    sink.ageoflastappliedop = 5;
+    sink.timestampsoflastappliedop = 60;
+    sink.has_timestampstarted = sink.has_totalopsprocessed = true;
+    sink.timestampstarted = 50;
+    sink.totalopsprocessed = mb;
+    load.replloadsink = &sink;
     assert_true(calls.server_load(calls.ctx, self, &server));
     assert_int_equal(server.requests_per_second, 70);
     assert_int_equal(server.used_heap_mb, 700);
@@ -588,6 +597,8 @@ static rq_err start_up(fixture *f, const rq_server_name *from, int64_t start_cod
     assert_string_equal(r->map_entries[0]->name, "hbase.regionserver.hostname.seen.by.master");
     assert_string_equal(r->map_entries[0]->value, from->host);
     pb__region_server_startup_response__free_unpacked(r, NULL);
+    assert_true(server.has_sink && server.sink.entries == 7 && server.sink.age_ms == 5);
+    assert_true(server.sink.started_ms == 50 && server.sink.applied_ms == 60);
     return RQ_OK;
 }
 
