@@ -4,7 +4,7 @@
 #ifndef RQ_CLUSTER_LOAD_H
 #define RQ_CLUSTER_LOAD_H
 
-#include "host/host.h"
+#include "host/calls.h"
 
 #include "proto/cluster_status.pb-c.h"
 
