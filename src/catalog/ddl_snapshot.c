@@ -251,16 +251,32 @@ static int by_name(const void *a, const void *b)
     return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
 }
 
-/* REQUIRES: all calls have reported. A server that has ended has left incomplete files, to which nothing refers. */
+/* A server that has ended has left incomplete files, to which nothing refers. One that runs and has not answered, because it is
+ * of an earlier version, say, may be writing any of the files. */
+static rq_err check_answers(const rq_catalog *c, const rq__calls *k, rq_error *why)
+{
+    rq_err rc = rq__calls_undone(k);
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
+    for (size_t i = 0; i < k->count; i++) {
+        const rq_region_call *call = &k->list[i];
+        if (call->rc == RQ_OK || !rq__catalog_server_is_up(c, call->server)) continue;
+        return rq_fail(why, RQ_E_SNAPSHOT_CREATION,
+                       "%s has not listed the MOB files that it is writing: %s", call->server->text,
+                       call->why != NULL ? call->why->message : rq_err_text(call->rc));
+    }
+    return RQ_OK;
+}
+
+/* REQUIRES: all calls have reported. */
 static rq_err settle_mob(rq_catalog *c, rq__proc *p, const rq_table_schema *s, rq_error *why)
 {
     rq_mob_writers w;
     rq_arena a = {0};
-    rq_err rc = rq__calls_undone(p->calls);
-    if (rc == RQ_OK) rc = rq__mob_writers_of(p->calls, &a, &w);
+    RQ_TRY(check_answers(c, p->calls, why));
+    rq_err rc = rq__mob_writers_of(p->calls, &a, &w);
     if (rc != RQ_OK) {
         rq_arena_clear(&a);
-        return rq_fail(why, rc, "%s", rq_err_text(rc));
+        return rq_no_memory(why);
     }
     if (w.file_count > 1) qsort(w.files, w.file_count, sizeof *w.files, by_name);
     rc = rq_mob_files_measure(c->engine, s, w.files, w.file_count, &p->arena, &p->mob, why);

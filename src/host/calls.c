@@ -90,9 +90,8 @@ static rq_err do_list_files(rq_host *h, rq_region *r, rq_region_call *call, rq_e
 static rq_err do_list_mob_writes(rq_host *h, rq_region *r, rq_region_call *call, rq_error *why)
 {
     (void)r;
-    rq_err rc =
-        rq_mob_writes(rq_host_engine(h), call->arena, &call->mob_writes, &call->mob_write_count);
-    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+    return rq_mob_writes(rq_host_engine(h), call->arena, &call->mob_writes, &call->mob_write_count,
+                         why);
 }
 
 /* How a call ends if the region is not open here. */

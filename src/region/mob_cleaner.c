@@ -118,6 +118,7 @@ typedef struct cleaning {
     candidate *list;
     size_t count, room;
     rq_mob_writers others;
+    bool has_asked; /* the other servers, or there are none */
     rq_mob_refs refs;
 } cleaning;
 
@@ -176,9 +177,46 @@ static rq_err list_candidates(cleaning *c, const rq_table_schema *t, rq_error *w
 
 /* --- what other servers write ------------------------------------------------------------------ */
 
-rq_err rq_mob_writes(rq_engine *e, rq_arena *arena, rq_slice **ret, size_t *ret_count)
+static bool has_mob(const rq_table_schema *t)
 {
-    return rq_mob_files_list_written(e->mob_files, arena, ret, ret_count);
+    for (size_t i = 0; i < t->family_count; i++)
+        if (t->families[i].is_mob) return true;
+    return false;
+}
+
+/* Whether the region's next swap may name store files that its present manifest does not name. Waits for the end of a swap.
+ * A failed region swaps no more. */
+static bool is_in_doubt(rq_region *r)
+{
+    rq__gate_enter(&r->commit_gate, r->env.executor);
+    bool is = r->manifest.in_doubt && rq__region_state_now(r) != RQ__REGION_FAILED;
+    rq__gate_leave(&r->commit_gate, r->env.executor);
+    return is;
+}
+
+static rq_err check_certain(rq_engine *e, rq_arena *arena, rq_error *why)
+{
+    rq_region **list;
+    size_t count;
+    rq_err rc = rq_engine_regions(e, arena, &list, &count);
+    if (rc != RQ_OK) return rq_no_memory(why);
+    for (size_t i = 0; i < count; i++) {
+        if (rc == RQ_OK && has_mob(list[i]->schema) && is_in_doubt(list[i]))
+            rc = rq_fail(why, RQ_E_STATE,
+                         "region %s: a write of its manifest failed, so the manifest's content is "
+                         "uncertain",
+                         list[i]->info.encoded);
+        rq_region_unref(list[i]);
+    }
+    return rc;
+}
+
+rq_err rq_mob_writes(rq_engine *e, rq_arena *arena, rq_slice **ret, size_t *ret_count,
+                     rq_error *why)
+{
+    RQ_TRY(check_certain(e, arena, why));
+    rq_err rc = rq_mob_files_list_written(e->mob_files, arena, ret, ret_count);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
 static int by_name(const void *a, const void *b)
@@ -196,6 +234,7 @@ static rq_err exclude_writes_of_others(cleaning *c, rq_error *why)
 {
     rq_mob_writers *w = &c->others;
     size_t kept = 0;
+    c->has_asked = true;
     if (c->what->ask == NULL) return RQ_OK;
     RQ_TRY(c->what->ask(c->what->ctx, &c->arena, w, why));
     if (w->server_count > 1) qsort(w->servers, w->server_count, sizeof *w->servers, by_name);
@@ -211,7 +250,7 @@ static rq_err exclude_writes_of_others(cleaning *c, rq_error *why)
 static rq_err check_owner(const cleaning *c, const char *region, rq_slice owner, rq_error *why)
 {
     const rq__cluster *cluster = c->engine->cluster;
-    if (cluster == NULL || owner.len == 0 ||
+    if (cluster == NULL || !c->has_asked || owner.len == 0 ||
         rq_slice_eq(owner, rq_slice_cstr(cluster->server_name)) ||
         has_name(c->others.servers, c->others.server_count, owner))
         return RQ_OK;
@@ -400,11 +439,11 @@ static rq_err read_table(cleaning *c, const rq_table_schema *t, rq_error *why)
     return RQ_OK;
 }
 
-static bool has_mob(const rq_table_schema *t)
+static rq_err read_tables(cleaning *c, rq_error *why)
 {
-    for (size_t i = 0; i < t->family_count; i++)
-        if (t->families[i].is_mob) return true;
-    return false;
+    for (size_t i = 0; i < c->what->table_count && c->count > 0; i++)
+        if (has_mob(c->what->tables[i])) RQ_TRY(read_table(c, c->what->tables[i], why));
+    return RQ_OK;
 }
 
 /* --- the round -------------------------------------------------------------------------------- */
@@ -430,9 +469,9 @@ rq_err rq_mob_clean(rq_engine *e, const rq_mob_cleaning *what, size_t *ret_archi
     *ret_archived = 0;
     for (size_t i = 0; i < what->table_count && rc == RQ_OK; i++)
         if (has_mob(what->tables[i])) rc = list_candidates(&c, what->tables[i], why);
+    if (rc == RQ_OK && what->ask != NULL) rc = read_tables(&c, why);
     if (rc == RQ_OK && c.count > 0) rc = exclude_writes_of_others(&c, why);
-    for (size_t i = 0; i < what->table_count && rc == RQ_OK && c.count > 0; i++)
-        if (has_mob(what->tables[i])) rc = read_table(&c, what->tables[i], why);
+    if (rc == RQ_OK) rc = read_tables(&c, why);
     if (rc == RQ_OK && c.count > 0) rc = check_not_fenced(&c, why);
     if (rc == RQ_OK) rc = archive_unreferenced(&c, ret_archived, why);
     rq_mob_refs_clear(&c.refs);

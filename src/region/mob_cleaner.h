@@ -14,7 +14,10 @@
  * generation of its manifest. A file that is removed meanwhile is read where its content went, or,
  * if nothing is left of it, the round fails and must be repeated.
  *
- * In a cluster other servers write MOB files, too. Step 2 asks them, after step 1. In step 3 the owner of each region must
+ * In a cluster other servers write MOB files, too. Step 2 asks them, after step 1. A server does not answer while the outcome of
+ * a swap of a manifest is unknown to it: its next swap may go back to the files before a compaction, to which the manifest
+ * on the storage does not refer any more. Such a swap may also begin after the answer. So step 3 is done before step 2, too, and
+ * what a manifest refers to at either time stays. In the second step 3 the owner of each region must
  * be one of those that answered; otherwise the round fails. So a server that ends or hangs ends a round only while
  * it owns a region of a MOB table. A fence would not be enough: it ends the server's log, but a flush that was in
  * progress can still be committed, until another server has swapped the region's manifest. After step 3 the
@@ -44,9 +47,11 @@ typedef struct rq_mob_cleaning {
     void *ctx;
 } rq_mob_cleaning;
 
-/* The names of the MOB files that this process is writing, unordered, in the arena. */
+/* The names of the MOB files that this process is writing, unordered, in the arena. Blocks. RQ_E_STATE: the outcome of a swap
+ * of a manifest is unknown. */
 RQ_NODISCARD
-rq_err rq_mob_writes(rq_engine *e, rq_arena *arena, rq_slice **ret, size_t *ret_count);
+rq_err rq_mob_writes(rq_engine *e, rq_arena *arena, rq_slice **ret, size_t *ret_count,
+                     rq_error *why);
 
 /* Runs one round. Blocks. If a table's store files do not list their references or cannot be
  * read, nothing is archived, since that table may refer to any table's MOB files. */

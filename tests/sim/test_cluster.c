@@ -243,6 +243,23 @@ static bool answers(const server *s)
     return s->engine != NULL && !s->closing && !s->node->paused && !s->node->dead;
 }
 
+/* Then an answer would wait, perhaps for an engine that ends meanwhile. */
+static bool is_swapping(const server *s, rq_arena *arena)
+{
+    rq_region **list;
+    size_t count;
+    bool is = false;
+    assert_ok(rq_engine_regions(s->engine, arena, &list, &count));
+    for (size_t i = 0; i < count; i++) {
+        rq__gate *gate = &list[i]->commit_gate;
+        pthread_mutex_lock(&gate->lock);
+        is |= gate->busy;
+        pthread_mutex_unlock(&gate->lock);
+        rq_region_unref(list[i]);
+    }
+    return is;
+}
+
 /* One after the other; some are not heard although they run. */
 static rq_err ask_others(void *ctx, rq_arena *arena, rq_mob_writers *ret, rq_error *why)
 {
@@ -258,7 +275,8 @@ static rq_err ask_others(void *ctx, rq_arena *arena, rq_mob_writers *ret, rq_err
         size_t count;
         world_sleep_ms(&h->w, world_below(&h->w, 10));
         if (o == s || !answers(o) || world_below(&h->w, 10) == 0) continue;
-        assert_ok(rq_mob_writes(o->engine, arena, &files, &count));
+        if (is_swapping(o, arena) || rq_mob_writes(o->engine, arena, &files, &count, NULL) != RQ_OK)
+            continue;
         ret->servers[ret->server_count++] = rq_slice_cstr(o->name);
         assert_true(ret->file_count + count <= MOB_WRITES_MAX);
         for (size_t k = 0; k < count; k++)
