@@ -68,6 +68,18 @@ static bool same_files(rq_arena *arena, const rq_region_files *a, const rq_regio
     return copy.count == a->count;
 }
 
+/* A copy must be equal, too. */
+static bool same_names(rq_arena *arena, const rq_outcome *a, const rq_outcome *b)
+{
+    rq_slice *copy;
+    if (a->mob_write_count != b->mob_write_count ||
+        rq__wire_copy_names(b->mob_writes, b->mob_write_count, arena, &copy) != RQ_OK)
+        return false;
+    for (size_t i = 0; i < a->mob_write_count; i++)
+        if (!rq_slice_eq(a->mob_writes[i], copy[i])) return false;
+    return true;
+}
+
 static bool same_outcome(const rq_outcome *a, const rq_outcome *b)
 {
     return a->kind == b->kind && a->id == b->id && a->master_ms == b->master_ms && a->rc == b->rc &&
@@ -93,7 +105,8 @@ static void try_outcomes(rq_arena *a, rq_slice bytes, bool transitions)
         if (rq__outcome_encode(&list[i], &self, a, &written) != RQ_OK ||
             decode(transitions, written, a, &again, &one) != RQ_OK || one != 1 ||
             !same_outcome(&list[i], again) ||
-            (again->rc == RQ_OK && !same_files(a, &list[i].files, &again->files)))
+            (again->rc == RQ_OK &&
+             !(same_files(a, &list[i].files, &again->files) && same_names(a, &list[i], again))))
             abort();
     }
 }

@@ -106,7 +106,7 @@ static void pass_on(const Pb__ReplicateWALEntryRequest *r, rq_slice cells)
     rq_error why = {.code = RQ_OK};
     const rq_sink_router_options o = {.bootstrap = "", .send = take_part, .ctx = &passed_on};
     if (rq_sink_router_new(&o, &s) != RQ_OK) abort();
-    const rq_sink_request request = {r, cells, NULL};
+    const rq_sink_request request = {r, cells, NULL, UINT64_MAX};
     rq_err rc = rq_sink_router_entries(s, &request, &arena, &why);
     if (rc == RQ_OK && passed_on != count_cells(r, cells)) abort();
     rq_sink_router_free(s);

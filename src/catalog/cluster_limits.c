@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes that the master of a cluster refuses, because they do not work with shared storage yet: replication reads a
- * log that is in files, and the cleaner of MOB files knows the writers of its own process only. A refused change has no
- * effects. */
+ * log that is in files. A refused change has no effects. */
 #include "catalog/ddl_priv.h"
 
 static const struct {
@@ -26,11 +25,6 @@ rq_err rq__cluster_check_kind(const rq_catalog *c, rq_ddl_kind kind, rq_error *w
 rq_err rq__cluster_check_schema(const rq_catalog *c, const rq_table_schema *s, rq_error *why)
 {
     if (!rq_engine_in_cluster(c->engine)) return RQ_OK;
-    for (size_t i = 0; i < s->family_count; i++)
-        if (s->families[i].is_mob)
-            return rq_fail(why, RQ_E_UNSUPPORTED,
-                           "a cluster does not support MOB yet: IS_MOB of family %.*s",
-                           (int)s->families[i].name.len, (const char *)s->families[i].name.ptr);
     if (rq_slice_eq(s->name, RQ_SLICE_LIT("hbase:meta")) && rq_catalog_replication(s) > 1)
         return rq_fail(why, RQ_E_UNSUPPORTED,
                        "a cluster does not support replicas of hbase:meta yet");

@@ -73,12 +73,13 @@ rq_err rq__delete_remove(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq_vfs *batch;
     RQ_TRY(rq__archive_regions(c, p->old_regions, p->old_region_count, why));
-    RQ_TRY(rq_mob_archive(c->engine, p->table, (rq_slice){0}, NULL, 0, why));
     rq_engine_forget_table(c->engine, p->ns, p->qualifier);
     RQ_TRY(rq_vfs_batch_new(c->env->vfs, &batch, why));
     rq_err rc = rq__remove_regions(c, p->old_regions, p->old_region_count, batch, why);
     if (rc == RQ_OK) rc = remove_table_folder(p, batch, why);
     RQ_TRY(rq_vfs_batch_end(batch, c->env->executor, rc, why));
+    /* Only now are the regions certainly not open on another server, whatever a deposed master has ordered. */
+    RQ_TRY(rq_mob_archive(c->engine, p->table, (rq_slice){0}, NULL, 0, why));
     return rq__drop_quotas(c, 't', p->table, why);
 }
 

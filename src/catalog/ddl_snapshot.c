@@ -233,22 +233,81 @@ static rq_err take_files(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq
     return RQ_OK;
 }
 
-/* HBASE: MobUtils.getMobRegionInfo. */
-static rq_err add_mob(rq_catalog *c, const rq_table_schema *s, rq_buf *out, rq_error *why)
+/* --- MOB files ---------------------------------------------------------------------------------- */
+
+/* Lists the MOB files, then asks the other servers which of them are being written. Without MOB families nobody is asked. */
+static rq_err ask_mob(rq_catalog *c, rq__proc *p, const rq_table_schema *s, rq_error *why)
 {
-    rq_arena a = {0};
-    rq_region_files files;
-    rq_region_info info;
-    rq_err rc = rq_mob_files_take(c->engine, s, &a, &files, why);
-    if (rc == RQ_OK && files.count > 0) {
-        rc = rq_region_info_make(&a, s->ns, s->qualifier, RQ_SLICE_LIT(".mob"), (rq_slice){0}, 0, 0,
-                                 &info);
-        if (rc == RQ_OK) rc = rq__snapshot_put_region(out, &info, &files);
-        if (rc != RQ_OK) rc = rq_no_memory(why);
+    rq__calls *k;
+    RQ_TRY(rq_mob_files_list(c->engine, s, &p->arena, &p->mob, why));
+    if (p->mob.count == 0) return RQ_OK;
+    rq_err rc = rq__calls_for_mob_writes(c, p, &k);
+    if (rc != RQ_OK) return rq_no_memory(why);
+    return rq__calls_send(k);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
+/* A server that has ended has left incomplete files, to which nothing refers. One that runs and has not answered, because it is
+ * of an earlier version, say, may be writing any of the files. */
+static rq_err check_answers(const rq_catalog *c, const rq__calls *k, rq_error *why)
+{
+    rq_err rc = rq__calls_undone(k);
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
+    for (size_t i = 0; i < k->count; i++) {
+        const rq_region_call *call = &k->list[i];
+        if (call->rc == RQ_OK || !rq__catalog_server_is_up(c, call->server)) continue;
+        return rq_fail(why, RQ_E_SNAPSHOT_CREATION,
+                       "%s has not listed the MOB files that it is writing: %s", call->server->text,
+                       call->why != NULL ? call->why->message : rq_err_text(call->rc));
     }
+    return RQ_OK;
+}
+
+/* REQUIRES: all calls have reported. */
+static rq_err settle_mob(rq_catalog *c, rq__proc *p, const rq_table_schema *s, rq_error *why)
+{
+    rq_mob_writers w;
+    rq_arena a = {0};
+    RQ_TRY(check_answers(c, p->calls, why));
+    rq_err rc = rq__mob_writers_of(p->calls, &a, &w);
+    if (rc != RQ_OK) {
+        rq_arena_clear(&a);
+        return rq_no_memory(why);
+    }
+    if (w.file_count > 1) qsort(w.files, w.file_count, sizeof *w.files, by_name);
+    rc = rq_mob_files_measure(c->engine, s, w.files, w.file_count, &p->arena, &p->mob, why);
     rq_arena_clear(&a);
     return rc;
 }
+
+/* p->mob: after the regions' files: the MOB files that one of these refers to are there by then. */
+static rq_err take_mob(rq_catalog *c, rq__proc *p, const rq_table_schema *s, rq_error *why)
+{
+    RQ_TRY(p->calls != NULL ? rq__calls_wait(p) : ask_mob(c, p, s, why));
+    if (p->calls == NULL) return RQ_OK;
+    rq_err rc = settle_mob(c, p, s, why);
+    rq__calls_drop(p);
+    return rc;
+}
+
+/* HBASE: MobUtils.getMobRegionInfo. */
+static rq_err add_mob(const rq__proc *p, const rq_table_schema *s, rq_buf *out, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_region_info info;
+    if (p->mob.count == 0) return RQ_OK;
+    rq_err rc = rq_region_info_make(&a, s->ns, s->qualifier, RQ_SLICE_LIT(".mob"), (rq_slice){0}, 0,
+                                    0, &info);
+    if (rc == RQ_OK) rc = rq__snapshot_put_region(out, &info, &p->mob);
+    rq_arena_clear(&a);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
+/* --- all of them -------------------------------------------------------------------------------- */
 
 static rq_err list_parts(collecting *k, const rq__proc *p, const rq__table_node *t)
 {
@@ -266,7 +325,6 @@ static rq_err list_parts(collecting *k, const rq__proc *p, const rq__table_node 
     return RQ_OK;
 }
 
-/* The MOB files last: those that a store file of the list refers to are there by then. */
 static rq_err collect(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_buf *out,
                       const rq_region_info **ret_unflushed, rq_error *why)
 {
@@ -275,7 +333,7 @@ static rq_err collect(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_bu
     if (rc != RQ_OK) return rq_no_memory(why);
     rq_parallel(c->env->executor, k.count, collect_one, &k);
     rc = join_parts(&k, out, ret_unflushed, why);
-    if (rc == RQ_OK) rc = add_mob(c, t->pub.schema, out, why);
+    if (rc == RQ_OK) rc = add_mob(p, t->pub.schema, out, why);
     for (size_t i = 0; i < k.count; i++)
         rq_buf_clear(&k.parts[i].bytes);
     free(k.parts);
@@ -325,8 +383,9 @@ static rq_err write_parts(rq_catalog *c, rq__proc *p, const rq__table_node *t, r
     return rc;
 }
 
-/* Stages: 0 asks the servers for the files of open regions, 1 writes the manifest. If stage 1 finds a
- * closed region with edits only in the log, 2 brings them into files; then follows 1 again. */
+/* Stages: 0 asks the servers for the files of open regions, 1 lists the MOB files and asks the servers which are complete,
+ * 3 writes the manifest. If stage 3 finds a closed region with edits only in the log, 2 brings them into files; then
+ * follows 1 again. */
 static rq_err collect_stage(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
 {
     if (p->stage == 0) {
@@ -336,6 +395,10 @@ static rq_err collect_stage(rq_catalog *c, rq__proc *p, const rq__table_node *t,
     if (p->stage == 2) {
         RQ_TRY(rq__bring_into_files(c, p, p->infos, p->schema, why));
         p->stage = 1;
+    }
+    if (p->stage == 1) {
+        RQ_TRY(take_mob(c, p, t->pub.schema, why));
+        p->stage = 3;
     }
     return write_parts(c, p, t, why);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Periodic work for MOB families: unreferenced files are archived (region/mob_cleaner.h), and MOB
- * files are compacted, which removes deleted and replaced values. HBASE: MobFileCleanerChore,
- * MobFileCompactionChore. */
+/* Work for MOB families: asking the servers of a cluster what they are writing. Periodically, unreferenced files are
+ * archived (region/mob_cleaner.h), and MOB files are compacted, which removes deleted and replaced values. HBASE:
+ * MobFileCleanerChore, MobFileCompactionChore. */
 #include "catalog/catalog_priv.h"
-#include "region/mob_cleaner.h"
+
+#include <string.h>
 
 /* A round starts again if a region is split, merged or deleted while it reads the region. */
 #define ROUNDS_MAX 3
@@ -23,6 +24,76 @@ static rq_err all_schemas(rq_catalog *c, rq_arena *a, rq_table_schema ***ret, si
     return list == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
+/* --- what other servers write ------------------------------------------------------------------ */
+
+rq_err rq__calls_for_mob_writes(rq_catalog *c, rq__proc *p, rq__calls **ret)
+{
+    rq_arena a = {0};
+    const rq_server_name **list = NULL;
+    size_t count = 0;
+    rq_err rc = c->calls.servers == NULL ? RQ_OK : rq_catalog_servers(c, &a, &list, &count);
+    rq__calls *k = rc == RQ_OK ? rq__calls_new(c, p, RQ_CALL_LIST_MOB_WRITES, count) : NULL;
+    if (k != NULL) k->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool other = k != NULL && strcmp(list[i]->text, c->server->text) != 0;
+        if (other)
+            k->list[k->count++].server = list[i];
+        else
+            rq_server_name_unref(list[i]);
+    }
+    rq_arena_clear(&a);
+    if (k != NULL && rq__calls_with_arenas(k) == RQ_OK) {
+        *ret = k;
+        return RQ_OK;
+    }
+    rq__calls_free(k);
+    return RQ_E_NO_MEMORY;
+}
+
+rq_err rq__mob_writers_of(const rq__calls *k, rq_arena *a, rq_mob_writers *ret)
+{
+    size_t files = 0;
+    for (size_t i = 0; i < k->count; i++)
+        files += k->list[i].mob_write_count;
+    *ret = (rq_mob_writers){.servers = rq_arena_calloc(a, k->count + 1, sizeof *ret->servers),
+                            .files = rq_arena_calloc(a, files + 1, sizeof *ret->files)};
+    if (ret->servers == NULL || ret->files == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < k->count; i++) {
+        const rq_region_call *call = &k->list[i];
+        if (call->rc != RQ_OK) continue;
+        ret->servers[ret->server_count++] = rq_slice_cstr(call->server->text);
+        for (size_t j = 0; j < call->mob_write_count; j++)
+            ret->files[ret->file_count++] = call->mob_writes[j];
+    }
+    return RQ_OK;
+}
+
+static rq_err copy_all(rq_arena *a, rq_slice *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        list[i] = rq_arena_copy(a, list[i]);
+        if (list[i].ptr == NULL) return RQ_E_NO_MEMORY;
+    }
+    return RQ_OK;
+}
+
+/* Waits on this thread, for other servers only: the calls need no thread of this process's pools to be carried out. */
+static rq_err ask(void *ctx, rq_arena *a, rq_mob_writers *ret, rq_error *why)
+{
+    rq__calls *k;
+    rq_err rc = rq__calls_for_mob_writes(ctx, NULL, &k);
+    if (rc != RQ_OK) return rq_no_memory(why);
+    rc = rq__calls_send(k);
+    if (rc == RQ_OK) rc = rq__calls_undone(k);
+    if (rc == RQ_OK) rc = rq__mob_writers_of(k, a, ret);
+    if (rc == RQ_OK) rc = copy_all(a, ret->servers, ret->server_count);
+    if (rc == RQ_OK) rc = copy_all(a, ret->files, ret->file_count);
+    rq__calls_free(k);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
+}
+
+/* --- cleaning --------------------------------------------------------------------------------- */
+
 static rq_err clean(rq_catalog *c, size_t *ret_archived, rq_error *why)
 {
     rq_arena a = {0};
@@ -34,6 +105,8 @@ static rq_err clean(rq_catalog *c, size_t *ret_archived, rq_error *why)
         .table_count = count,
         .min_age_ms = c->config == NULL ? 3600000 : rq_config_int(c->config, RQ_SET_MOB_MIN_AGE),
         .now_ms = rq__catalog_wall_ms(c),
+        .ask = c->calls.servers == NULL ? NULL : ask,
+        .ctx = c,
     };
     if (rc == RQ_OK) rc = rq_mob_clean(c->engine, &what, ret_archived, why);
     for (size_t i = 0; i < count; i++)

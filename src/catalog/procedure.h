@@ -43,6 +43,7 @@
 
 #include "catalog/catalog.h"
 #include "catalog/view.h"
+#include "region/region_files.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -227,6 +228,7 @@ struct rq__proc {
     struct rq_holder *holder; /* of the files of a snapshot that is being taken or cloned */
     struct rq__calls *calls;  /* sent by the current step */
     struct rq__calls *files;  /* SNAPSHOT: calls that have reported the regions' files */
+    rq_region_files mob;      /* SNAPSHOT: the MOB files, in the arena */
     unsigned stage;           /* progress of the current step; defined by the step */
     size_t at;                /* progress within the stage, likewise */
     rq_region_info *infos;    /* an alter's regions, in the arena */

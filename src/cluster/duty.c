@@ -51,6 +51,15 @@ static rq_err make_startup(rq_duty *d)
     return rq__wire_pack(&d->arena, &m.base, &d->report.request);
 }
 
+static rq_err put_sink(rq_duty *d, Pb__ServerLoad *m)
+{
+    rq_sink_load load;
+    if (d->o.sink == NULL) return RQ_OK;
+    d->o.sink(d->o.ctx, &load);
+    m->replloadsink = rq_sink_load_message(&d->arena, &load);
+    return m->replloadsink == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
 static rq_err make_report(rq_duty *d)
 {
     Pb__RegionServerReportRequest m = PB__REGION_SERVER_REPORT_REQUEST__INIT;
@@ -59,6 +68,7 @@ static rq_err make_report(rq_duty *d)
     m.has_lease_expired_ms = d->o.lease_expired_ms != NULL;
     if (m.has_lease_expired_ms) m.lease_expired_ms = d->o.lease_expired_ms(d->o.ctx);
     RQ_TRY(rq__server_load_message(d->o.host, d->o.info_port, &d->period, &d->arena, &m.load));
+    RQ_TRY(put_sink(d, m.load));
     d->report.method = "RegionServerReport";
     return rq__wire_pack(&d->arena, &m.base, &d->report.request);
 }

@@ -13,6 +13,7 @@
 #define RQ_CLUSTER_DUTY_H
 
 #include "cluster/orders.h"
+#include "host/calls.h"
 
 #define RQ_DUTY_PERIOD_MS 3000 /* HBASE: hbase.regionserver.msginterval */
 
@@ -24,6 +25,9 @@ typedef struct rq_duty_options {
     unsigned period_ms; /* 0: RQ_DUTY_PERIOD_MS */
     /* Sends to the current active master, as in orders.h. */
     void (*report)(void *ctx, rq_report *r);
+    /* What this server has applied as a sink of replication, for its reports; any thread, must not block; NULL: they have
+     * no such figures. */
+    void (*sink)(void *ctx, rq_sink_load *ret);
     /* Whether requests of clients are served; while they are not, nothing is reported. As in orders.h. */
     bool (*serves)(void *ctx);
     /* For how long this server's lease on the shared storage has been expired; 0: it is valid. Any thread; must not

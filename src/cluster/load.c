@@ -75,6 +75,8 @@ Pb__RegionLoad *rq_reported_load_message(rq_arena *arena, const rq_region_info *
     m->current_compacted_kvs = load->compacted_cells;
     m->has_last_major_compaction_ts = 1;
     m->last_major_compaction_ts = (uint64_t)load->last_major_compaction_ms;
+    m->has_compaction_state = 1;
+    m->compaction_state = (Pb__RegionLoad__CompactionState)load->compaction_state;
     return m;
 }
 
@@ -97,6 +99,7 @@ void rq__reported_load(const Pb__RegionLoad *m, rq_region_load *ret)
         .compacted_cells = m->current_compacted_kvs,
         .max_flushed_seqid = m->complete_sequence_id,
         .last_major_compaction_ms = (int64_t)m->last_major_compaction_ts,
+        .compaction_state = (int)m->compaction_state & 3,
     };
 }
 
@@ -109,14 +112,37 @@ Pb__RegionLoad *rq_region_load_message(rq_arena *arena, const rq_region_info *in
     if (m == NULL) return NULL;
     m->has_data_locality = 1;
     m->data_locality = 1.0f;
-    m->has_compaction_state = 1;
-    m->compaction_state = (Pb__RegionLoad__CompactionState)rq_region_compaction_state(r);
     m->has_current_region_cached_ratio = 1;
     if (load.storefile_bytes > 0)
         m->current_region_cached_ratio = (float)load.cached_bytes / (float)load.storefile_bytes;
     /* Blocks are larger in memory than in the file, so the ratio may exceed 1. */
     if (m->current_region_cached_ratio > 1) m->current_region_cached_ratio = 1;
     return m;
+}
+
+/* --- replication ------------------------------------------------------------------------------- */
+
+Pb__ReplicationLoadSink *rq_sink_load_message(rq_arena *arena, const rq_sink_load *load)
+{
+    Pb__ReplicationLoadSink *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__replication_load_sink__init(m);
+    m->ageoflastappliedop = load->age_ms;
+    m->timestampsoflastappliedop = (uint64_t)load->applied_ms;
+    m->has_timestampstarted = m->has_totalopsprocessed = 1;
+    m->timestampstarted = (uint64_t)load->started_ms;
+    m->totalopsprocessed = load->entries;
+    return m;
+}
+
+bool rq__reported_sink(const Pb__ReplicationLoadSink *m, rq_sink_load *ret)
+{
+    if (m == NULL) return false;
+    *ret = (rq_sink_load){.entries = m->totalopsprocessed,
+                          .age_ms = m->ageoflastappliedop,
+                          .started_ms = (int64_t)m->timestampstarted,
+                          .applied_ms = (int64_t)m->timestampsoflastappliedop};
+    return true;
 }
 
 /* --- a server --------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #ifndef RQ_CLUSTER_LOAD_H
 #define RQ_CLUSTER_LOAD_H
 
-#include "host/host.h"
+#include "host/calls.h"
 
 #include "proto/cluster_status.pb-c.h"
 
@@ -18,6 +18,10 @@ void rq__reported_load(const Pb__RegionLoad *m, rq_region_load *ret);
 /* For an open region of this process. */
 Pb__RegionLoad *rq_region_load_message(rq_arena *arena, const rq_region_info *info,
                                        const rq_region *r);
+
+Pb__ReplicationLoadSink *rq_sink_load_message(rq_arena *arena, const rq_sink_load *load);
+/* The reverse. False: `m` is NULL. */
+bool rq__reported_sink(const Pb__ReplicationLoadSink *m, rq_sink_load *ret);
 
 /* The period between two reports of a server; all zero at first. */
 typedef struct rq_load_period {

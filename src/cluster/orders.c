@@ -284,6 +284,8 @@ static rq_err make_report(entry *e)
         .mergeable = call->mergeable,
         .split_row = call->split_row,
         .files = call->files,
+        .mob_writes = call->mob_writes,
+        .mob_write_count = call->mob_write_count,
     };
     e->report.done = reported;
     e->report.method = rq__outcome_method(outcome.kind);

@@ -175,17 +175,18 @@ static void fail_call(rq_region_call *call, rq_err rc, const char *text)
 static rq_order order_of(const rq_remote *m, rq_region_call_kind kind, const rq_region_call *call,
                          uint64_t id)
 {
-    return (rq_order){
+    rq_order o = {
         .kind = kind,
         .id = id,
         .master_ms = m->o.master_ms,
-        .info = *call->info,
         .abandon = call->abandon,
         .moves_to = call->moves_to,
         .families = (rq_slice *)(uintptr_t)call->families,
         .family_count = call->family_count,
         .flush = call->flush,
     };
+    if (call->info != NULL) o.info = *call->info;
+    return o;
 }
 
 static rq_err add_revoked(const rq_remote *m, message *g)
@@ -360,6 +361,10 @@ static void report(rq_remote *m, pending *p, const rq_outcome *o)
     call->mergeable = o->mergeable;
     if (rc == RQ_OK && p->kind == RQ_CALL_LIST_FILES && call->arena != NULL)
         rc = rq__wire_copy_files(&o->files, call->arena, &call->files);
+    if (rc == RQ_OK && p->kind == RQ_CALL_LIST_MOB_WRITES && call->arena != NULL) {
+        call->mob_write_count = o->mob_write_count;
+        rc = rq__wire_copy_names(o->mob_writes, o->mob_write_count, call->arena, &call->mob_writes);
+    }
     if (rc == RQ_OK && o->split_row.len > 0 && call->arena != NULL) {
         call->split_row = rq_arena_copy(call->arena, o->split_row);
         if (call->split_row.ptr == NULL) rc = RQ_E_NO_MEMORY;

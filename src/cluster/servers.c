@@ -342,7 +342,7 @@ static rq__server_load *take_loads(const Pb__ServerLoad *m, size_t *ret_count)
 
 static rq_server_load take_load(const Pb__ServerLoad *m)
 {
-    return (rq_server_load){
+    rq_server_load load = {
         .requests_per_second = m->number_of_requests,
         .requests = m->total_number_of_requests,
         .reads = m->read_requests_count,
@@ -353,6 +353,8 @@ static rq_server_load take_load(const Pb__ServerLoad *m)
         .max_heap_mb = m->max_heap_mb,
         .info_port = m->has_info_server_port ? m->info_server_port : UINT32_MAX,
     };
+    load.has_sink = rq__reported_sink(m->replloadsink, &load.sink);
+    return load;
 }
 
 /* REQUIRES: lock held. */

@@ -19,6 +19,7 @@ static const char *const classes[RQ_CALL_KINDS] = {
     [RQ_CALL_COMPACT] = "rorqual.CompactRegion",
     [RQ_CALL_DROP_REFERENCES] = "rorqual.DropReferences",
     [RQ_CALL_LIST_FILES] = "rorqual.ListFiles",
+    [RQ_CALL_LIST_MOB_WRITES] = "rorqual.ListMobWrites",
 };
 
 const char *rq__outcome_method(rq_region_call_kind kind)
@@ -161,6 +162,8 @@ static ProtobufCBinaryData *put_families(rq_arena *a, const rq_order *o)
 
 static rq_err pack_data(const rq_order *o, rq_arena *a, rq_slice *ret)
 {
+    *ret = (rq_slice){0};
+    if (o->kind == RQ_CALL_LIST_MOB_WRITES) return RQ_OK; /* of no region */
     ProtobufCBinaryData *families = put_families(a, o);
     Pb__RegionInfo *region = rq__wire_put_region(a, &o->info);
     if (families == NULL || region == NULL) return RQ_E_NO_MEMORY;
@@ -282,6 +285,7 @@ static rq_err take_families(decoding *d, rq_order *o, const ProtobufCBinaryData 
 static rq_err take_data(decoding *d, rq_order *o, rq_slice data)
 {
     const void *p;
+    if (o->kind == RQ_CALL_LIST_MOB_WRITES) return RQ_OK;
     if (o->kind == RQ_CALL_FLUSH) {
         RQ_TRY(
             rq__wire_unpack(&pb__flush_region_parameter__descriptor, data, d->arena, &p, d->why));

@@ -17,9 +17,9 @@
 /* A call on its way to its server. */
 typedef struct rq_order {
     rq_region_call_kind kind;
-    uint64_t id;       /* the master's number of the call: open_proc_id, close_proc_id, proc_id */
-    int64_t master_ms; /* when that master became active: initiating_master_active_time */
-    rq_region_info info;
+    uint64_t id;         /* the master's number of the call: open_proc_id, close_proc_id, proc_id */
+    int64_t master_ms;   /* when that master became active: initiating_master_active_time */
+    rq_region_info info; /* LIST_MOB_WRITES: zero */
     bool abandon;
     const rq_server_name *moves_to; /* in the arena; NULL: none */
     rq_slice *families;
@@ -45,6 +45,8 @@ typedef struct rq_outcome {
     bool splittable, mergeable;
     rq_slice split_row;
     rq_region_files files;
+    rq_slice *mob_writes;
+    size_t mob_write_count;
 } rq_outcome;
 
 /* An ExecuteProceduresRequest for the server with that start code; in the arena. */
@@ -70,6 +72,9 @@ rq_err rq__outcome_encode(const rq_outcome *o, const rq_server_name *server, rq_
 /* A copy in the arena, of files as decoded. */
 RQ_NODISCARD
 rq_err rq__wire_copy_files(const rq_region_files *files, rq_arena *arena, rq_region_files *ret);
+/* Copies of names in the arena. */
+RQ_NODISCARD
+rq_err rq__wire_copy_names(const rq_slice *names, size_t count, rq_arena *arena, rq_slice **ret);
 /* HBase's name of the method that takes it. */
 const char *rq__outcome_method(rq_region_call_kind kind);
 /* Decodes untrusted bytes. RQ_E_DO_NOT_RETRY: malformed. *ret_server: the sender; NULL: not

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a region as a message, for snapshots. What another server names becomes a part of paths and of a snapshot's
- * manifest, so names are checked. */
+/* Names of files in messages: those of a region, for snapshots, and of MOB files being written. What another server names
+ * becomes a part of paths and of a snapshot's manifest, so names are checked. */
 #include "cluster/wire_priv.h"
 
 #include <string.h>
@@ -47,6 +47,16 @@ rq_err rq__wire_put_files(const rq_region_files *files, rq_arena *a, Pb__RegionA
     return RQ_OK;
 }
 
+rq_err rq__wire_put_names(const rq_slice *names, size_t count, rq_arena *a,
+                          ProtobufCBinaryData **ret)
+{
+    *ret = rq_arena_calloc(a, count + 1, sizeof **ret);
+    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        (*ret)[i] = rq__wire_binary(names[i]);
+    return RQ_OK;
+}
+
 /* --- decoding --------------------------------------------------------------------------------- */
 
 static rq_err check_name(rq_slice name, rq_error *why)
@@ -88,6 +98,18 @@ rq_err rq__wire_take_files(const Pb__RegionAnswer *m, rq_arena *a, rq_region_fil
     return RQ_OK;
 }
 
+rq_err rq__wire_take_names(const ProtobufCBinaryData *list, size_t count, rq_arena *a,
+                           rq_slice **ret, rq_error *why)
+{
+    *ret = rq_arena_calloc(a, count + 1, sizeof **ret);
+    if (*ret == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < count; i++) {
+        (*ret)[i] = rq__wire_slice(list[i]);
+        RQ_TRY(check_name((*ret)[i], why));
+    }
+    return RQ_OK;
+}
+
 /* --- copies ----------------------------------------------------------------------------------- */
 
 static rq_err copy_slice(rq_slice from, rq_arena *a, rq_slice *ret)
@@ -118,5 +140,14 @@ rq_err rq__wire_copy_files(const rq_region_files *files, rq_arena *a, rq_region_
     if (ret->families == NULL) return RQ_E_NO_MEMORY;
     for (; ret->count < files->count; ret->count++)
         RQ_TRY(copy_family(&files->families[ret->count], a, &ret->families[ret->count]));
+    return RQ_OK;
+}
+
+rq_err rq__wire_copy_names(const rq_slice *names, size_t count, rq_arena *a, rq_slice **ret)
+{
+    *ret = rq_arena_calloc(a, count + 1, sizeof **ret);
+    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(copy_slice(names[i], a, &(*ret)[i]));
     return RQ_OK;
 }

@@ -97,6 +97,8 @@ static rq_err encode_done(const rq_outcome *o, const rq_server_name *server, rq_
     answer.mergeable = o->mergeable;
     answer.split_row = rq__wire_binary(o->split_row);
     RQ_TRY(rq__wire_put_files(&o->files, a, &answer));
+    RQ_TRY(rq__wire_put_names(o->mob_writes, o->mob_write_count, a, &answer.mob_file));
+    answer.n_mob_file = o->mob_write_count;
     RQ_TRY(rq__wire_pack(a, &answer.base, &data));
     r.proc_id = o->id;
     r.status = o->rc == RQ_OK ? PB__REMOTE_PROCEDURE_RESULT__STATUS__SUCCESS
@@ -183,6 +185,8 @@ static rq_err take_result(const Pb__RemoteProcedureResult *r, rq_arena *a, rq_ou
     if (ret->split_row.len > RQ_ROW_LEN_MAX)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "a split row of %zu bytes is too long",
                        ret->split_row.len);
+    ret->mob_write_count = m->n_mob_file;
+    RQ_TRY(rq__wire_take_names(m->mob_file, m->n_mob_file, a, &ret->mob_writes, why));
     return rq__wire_take_files(m, a, &ret->files, why);
 }
 

@@ -44,4 +44,13 @@ RQ_NODISCARD
 rq_err rq__wire_take_files(const Pb__RegionAnswer *m, rq_arena *a, rq_region_files *ret,
                            rq_error *why);
 
+/* Names of files. */
+RQ_NODISCARD
+rq_err rq__wire_put_names(const rq_slice *names, size_t count, rq_arena *a,
+                          ProtobufCBinaryData **ret);
+/* RQ_E_DO_NOT_RETRY: a name that no file has. */
+RQ_NODISCARD
+rq_err rq__wire_take_names(const ProtobufCBinaryData *list, size_t count, rq_arena *a,
+                           rq_slice **ret, rq_error *why);
+
 #endif

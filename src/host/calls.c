@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "host/split_policy.h"
+#include "region/mob_cleaner.h"
 
 #include <stdlib.h>
 
@@ -86,6 +87,13 @@ static rq_err do_list_files(rq_host *h, rq_region *r, rq_region_call *call, rq_e
     return rq_region_files_take(r, call->flush, call->arena, &call->files, why);
 }
 
+static rq_err do_list_mob_writes(rq_host *h, rq_region *r, rq_region_call *call, rq_error *why)
+{
+    (void)r;
+    return rq_mob_writes(rq_host_engine(h), call->arena, &call->mob_writes, &call->mob_write_count,
+                         why);
+}
+
 /* How a call ends if the region is not open here. */
 typedef enum closed { WORKS, FAILS, DOES_NOTHING } closed;
 
@@ -101,6 +109,7 @@ static const struct {
     [RQ_CALL_COMPACT] = {do_compact, DOES_NOTHING},
     [RQ_CALL_DROP_REFERENCES] = {do_drop_references, DOES_NOTHING},
     [RQ_CALL_LIST_FILES] = {do_list_files, FAILS},
+    [RQ_CALL_LIST_MOB_WRITES] = {do_list_mob_writes, WORKS},
 };
 
 /* --- the table -------------------------------------------------------------------------------- */

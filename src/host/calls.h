@@ -4,7 +4,7 @@
  * forms: in a standalone server they are function calls of its own host (rq_host_calls); between
  * processes they are messages.
  *
- * A call is about one region on one server. It is sent once and reports exactly once, on any
+ * A call is about one region on one server, or about a server. It is sent once and reports exactly once, on any
  * thread: before `send` returns (standalone), or later, when the server has answered, or is known
  * to be dead. After its report a call belongs to the caller again. Calls may be repeated: work that
  * is done already is reported as done.
@@ -26,21 +26,22 @@ typedef enum rq_region_call_kind {
     RQ_CALL_COMPACT,
     RQ_CALL_DROP_REFERENCES, /* to files of its parents, which a compaction has replaced */
     RQ_CALL_LIST_FILES,      /* for a snapshot; the caller holds archive/ */
+    RQ_CALL_LIST_MOB_WRITES, /* the MOB files that the server is writing; of no region */
     RQ_CALL_KINDS
 } rq_region_call_kind;
 
 typedef struct rq_region_call {
     /* --- the caller's; borrowed until the report */
     const rq_server_name *server;
-    const rq_region_info *info;
-    rq_table_schema *schema; /* OPEN, WARM */
+    const rq_region_info *info; /* NULL: LIST_MOB_WRITES */
+    rq_table_schema *schema;    /* OPEN, WARM */
     /* CLOSE: without a flush, because the region has no edits to keep, or the log has them. */
     bool abandon;
     const rq_server_name *moves_to; /* CLOSE: the region will be open there; NULL: not known */
     const rq_slice *families;       /* FLUSH: none means all; COMPACT: none means none */
     size_t family_count;
     bool flush;      /* LIST_FILES, LOOK: flush the region first, if it is needed */
-    rq_arena *arena; /* LOOK, LIST_FILES: for the answer */
+    rq_arena *arena; /* LOOK, LIST_FILES, LIST_MOB_WRITES: for the answer */
     /* --- the answer */
     rq_err rc;
     rq_error *why;              /* malloc'ed; NULL: none, or memory was exhausted */
@@ -49,10 +50,19 @@ typedef struct rq_region_call {
     bool splittable, mergeable; /* LOOK */
     rq_slice split_row;         /* LOOK with `flush`; empty: none */
     rq_region_files files;      /* LIST_FILES */
+    rq_slice *mob_writes;       /* LIST_MOB_WRITES: names of files, unordered */
+    size_t mob_write_count;
     /* --- the caller's */
     void (*done)(struct rq_region_call *call);
     void *ctx;
 } rq_region_call;
+
+/* What a server has applied as a sink of replication. HBASE: ReplicationLoadSink. */
+typedef struct rq_sink_load {
+    uint64_t entries;
+    uint64_t age_ms; /* of the last applied entry at the time it was applied; 0: none was */
+    int64_t started_ms, applied_ms; /* until an entry is applied, both are the start's */
+} rq_sink_load;
 
 /* Figures of a server, from its last RegionServerReport. */
 typedef struct rq_server_load {
@@ -60,6 +70,8 @@ typedef struct rq_server_load {
     uint64_t begin_ms, end_ms; /* the period of the rate, by the server's clock */
     uint32_t used_heap_mb, max_heap_mb;
     uint32_t info_port; /* as in the message: UINT32_MAX without pages */
+    bool has_sink;
+    rq_sink_load sink;
 } rq_server_load;
 
 typedef struct rq_region_calls {

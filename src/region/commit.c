@@ -107,6 +107,8 @@ static void remove_unwanted(rq_region *r)
     free(r->unwanted);
     r->unwanted = NULL;
     r->unwanted_count = 0;
+    for (size_t i = 0; i < r->store_count; i++)
+        rq_mob_output_end(&r->stores[i].doubtful, r->stores[i].store, true);
 }
 
 /* If there is no memory for its name, the file stays as a leftover. */
@@ -137,6 +139,16 @@ void rq__region_give_up(rq__region_store *s, rq_store_file *f)
         rq_store_file_discard(s->store, f);
     }
     rq__gate_leave(&r->commit_gate, r->env.executor);
+}
+
+void rq__region_give_up_mob(rq__region_store *s, rq_mob_output *o)
+{
+    rq_region *r = s->region;
+    if (o->first == NULL) return;
+    rq__gate_enter(&r->commit_gate, r->env.executor);
+    if (r->manifest.in_doubt) rq_mob_output_move(o, &s->doubtful);
+    rq__gate_leave(&r->commit_gate, r->env.executor);
+    rq_mob_output_end(o, s->store, false);
 }
 
 /* --- the swap --------------------------------------------------------------------------------- */

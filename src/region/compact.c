@@ -232,7 +232,7 @@ static rq_err run(compaction *c, bool drop, int64_t now_ms, rq_error *why)
 
 static void clear(compaction *c)
 {
-    rq_mob_output_end(&c->mob, c->store->store, false);
+    rq__region_give_up_mob(c->store, &c->mob);
     rq_store_files_release(&c->all);
     free(c->expired);
     free(c->boundaries);

@@ -318,7 +318,7 @@ static void clear(flush *f)
         for (size_t j = 0; j < f->parts[i].count; j++)
             rq_segment_unref(f->parts[i].segments[j]);
         free(f->parts[i].segments);
-        rq_mob_output_end(&f->parts[i].mob, f->parts[i].store->store, false);
+        rq__region_give_up_mob(f->parts[i].store, &f->parts[i].mob);
     }
     free(f->parts);
     free(f->nonces);

@@ -156,6 +156,7 @@ void rq__region_free(rq_region *r)
 {
     rq__table_times_leave(r);
     for (size_t i = 0; i < r->store_count; i++) {
+        rq_mob_output_forget(&r->stores[i].doubtful);
         rq_store_free(r->stores[i].store);
         free(r->stores[i].unarchived.names);
     }

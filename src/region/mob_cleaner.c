@@ -117,6 +117,8 @@ typedef struct cleaning {
     rq_arena arena;
     candidate *list;
     size_t count, room;
+    rq_mob_writers others;
+    bool has_asked; /* the other servers, or there are none */
     rq_mob_refs refs;
 } cleaning;
 
@@ -173,6 +175,100 @@ static rq_err list_candidates(cleaning *c, const rq_table_schema *t, rq_error *w
     return RQ_OK;
 }
 
+/* --- what other servers write ------------------------------------------------------------------ */
+
+static bool has_mob(const rq_table_schema *t)
+{
+    for (size_t i = 0; i < t->family_count; i++)
+        if (t->families[i].is_mob) return true;
+    return false;
+}
+
+/* Whether the region's next swap may name store files that its present manifest does not name. Waits for the end of a swap.
+ * A failed region swaps no more. */
+static bool is_in_doubt(rq_region *r)
+{
+    rq__gate_enter(&r->commit_gate, r->env.executor);
+    bool is = r->manifest.in_doubt && rq__region_state_now(r) != RQ__REGION_FAILED;
+    rq__gate_leave(&r->commit_gate, r->env.executor);
+    return is;
+}
+
+static rq_err check_certain(rq_engine *e, rq_arena *arena, rq_error *why)
+{
+    rq_region **list;
+    size_t count;
+    rq_err rc = rq_engine_regions(e, arena, &list, &count);
+    if (rc != RQ_OK) return rq_no_memory(why);
+    for (size_t i = 0; i < count; i++) {
+        if (rc == RQ_OK && has_mob(list[i]->schema) && is_in_doubt(list[i]))
+            rc = rq_fail(why, RQ_E_STATE,
+                         "region %s: a write of its manifest failed, so the manifest's content is "
+                         "uncertain",
+                         list[i]->info.encoded);
+        rq_region_unref(list[i]);
+    }
+    return rc;
+}
+
+rq_err rq_mob_writes(rq_engine *e, rq_arena *arena, rq_slice **ret, size_t *ret_count,
+                     rq_error *why)
+{
+    RQ_TRY(check_certain(e, arena, why));
+    rq_err rc = rq_mob_files_list_written(e->mob_files, arena, ret, ret_count);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
+static bool has_name(const rq_slice *sorted, size_t count, rq_slice name)
+{
+    return count > 0 && bsearch(&name, sorted, count, sizeof name, by_name) != NULL;
+}
+
+/* REQUIRES: the candidates were listed. */
+static rq_err exclude_writes_of_others(cleaning *c, rq_error *why)
+{
+    rq_mob_writers *w = &c->others;
+    size_t kept = 0;
+    c->has_asked = true;
+    if (c->what->ask == NULL) return RQ_OK;
+    RQ_TRY(c->what->ask(c->what->ctx, &c->arena, w, why));
+    if (w->server_count > 1) qsort(w->servers, w->server_count, sizeof *w->servers, by_name);
+    if (w->file_count > 1) qsort(w->files, w->file_count, sizeof *w->files, by_name);
+    for (size_t i = 0; i < c->count; i++)
+        if (!has_name(w->files, w->file_count, rq_slice_cstr(c->list[i].name)))
+            c->list[kept++] = c->list[i];
+    c->count = kept;
+    return RQ_OK;
+}
+
+/* This process excluded its own files when it listed them. */
+static rq_err check_owner(const cleaning *c, const char *region, rq_slice owner, rq_error *why)
+{
+    const rq__cluster *cluster = c->engine->cluster;
+    if (cluster == NULL || !c->has_asked || owner.len == 0 ||
+        rq_slice_eq(owner, rq_slice_cstr(cluster->server_name)) ||
+        has_name(c->others.servers, c->others.server_count, owner))
+        return RQ_OK;
+    return rq_fail(
+        why, RQ_E_STATE,
+        "region %s belongs to %.*s, which has not listed the MOB files that it is writing", region,
+        (int)owner.len, (const char *)owner.ptr);
+}
+
+static rq_err check_not_fenced(const cleaning *c, rq_error *why)
+{
+    const rq__cluster *cluster = c->engine->cluster;
+    rq_wal_state state;
+    if (cluster == NULL) return RQ_OK;
+    RQ_TRY(rq_wal_state_of(cluster->shared, cluster->server_name, &state, why));
+    return state == RQ_WAL_OPEN ? RQ_OK : rq_fail(why, RQ_E_STATE, "this server has been fenced");
+}
+
 /* --- who refers to what ----------------------------------------------------------------------- */
 
 /* A folder's store files, or the list that stands for the folder (region/filelist.h). */
@@ -225,12 +321,26 @@ static rq_err read_archived(cleaning *c, const rq__manifest_family *f, const cha
     return RQ_OK;
 }
 
+/* A file of a manifest in use. The manifests of a cluster are so until the region is removed, and then its files are archived
+ * one by one, as above. */
+static rq_err read_named(cleaning *c, const char *dir, const char *name, rq_arena *a, rq_error *why)
+{
+    rq_vfs *vfs = c->engine->env.vfs;
+    rq_error own = {0};
+    rq_err rc = rq_mob_refs_of_store_file(vfs, dir, name, &c->refs, &own);
+    if (rc == RQ_E_NOT_FOUND && c->engine->cluster != NULL) {
+        const char *archive = rq_arena_printf(a, "archive/%s", dir);
+        if (archive == NULL) return rq_no_memory(why);
+        rc = rq_mob_refs_of_store_file(vfs, archive, name, &c->refs, NULL);
+    }
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+}
+
 /* While the region is in use, only its manifest counts. */
 static rq_err read_family(cleaning *c, const rq__manifest *m, const rq_table_schema *t,
                           const rq_family_schema *schema, const char *dir, rq_arena *a,
                           rq_error *why)
 {
-    rq_vfs *vfs = c->engine->env.vfs;
     const rq__manifest_family *f = rq__manifest_family_of(m, schema->name);
     if (!m->in_use) {
         RQ_TRY(read_folder(c, t, schema, dir, a, why));
@@ -239,7 +349,7 @@ static rq_err read_family(cleaning *c, const rq__manifest *m, const rq_table_sch
     for (size_t i = 0; f != NULL && i < f->file_count; i++) {
         const char *name = rq_arena_cstr(a, f->files[i]);
         if (name == NULL) return rq_no_memory(why);
-        RQ_TRY(rq_mob_refs_of_store_file(vfs, dir, name, &c->refs, why));
+        RQ_TRY(read_named(c, dir, name, a, why));
     }
     return RQ_OK;
 }
@@ -289,6 +399,7 @@ static rq_err read_region(cleaning *c, const rq_table_schema *t, const char *tab
     uint64_t after = 0;
     rq_error own = {0};
     rq_err rc = read_manifest(c, region, &a, &m, &before, &own);
+    if (rc == RQ_OK) rc = check_owner(c, region, m.owner, &own);
     for (size_t i = 0; i < t->family_count && rc == RQ_OK; i++) {
         if (!t->families[i].is_mob) continue;
         rq_slice family = t->families[i].name;
@@ -328,11 +439,11 @@ static rq_err read_table(cleaning *c, const rq_table_schema *t, rq_error *why)
     return RQ_OK;
 }
 
-static bool has_mob(const rq_table_schema *t)
+static rq_err read_tables(cleaning *c, rq_error *why)
 {
-    for (size_t i = 0; i < t->family_count; i++)
-        if (t->families[i].is_mob) return true;
-    return false;
+    for (size_t i = 0; i < c->what->table_count && c->count > 0; i++)
+        if (has_mob(c->what->tables[i])) RQ_TRY(read_table(c, c->what->tables[i], why));
+    return RQ_OK;
 }
 
 /* --- the round -------------------------------------------------------------------------------- */
@@ -358,8 +469,10 @@ rq_err rq_mob_clean(rq_engine *e, const rq_mob_cleaning *what, size_t *ret_archi
     *ret_archived = 0;
     for (size_t i = 0; i < what->table_count && rc == RQ_OK; i++)
         if (has_mob(what->tables[i])) rc = list_candidates(&c, what->tables[i], why);
-    for (size_t i = 0; i < what->table_count && rc == RQ_OK && c.count > 0; i++)
-        if (has_mob(what->tables[i])) rc = read_table(&c, what->tables[i], why);
+    if (rc == RQ_OK && what->ask != NULL) rc = read_tables(&c, why);
+    if (rc == RQ_OK && c.count > 0) rc = exclude_writes_of_others(&c, why);
+    if (rc == RQ_OK) rc = read_tables(&c, why);
+    if (rc == RQ_OK && c.count > 0) rc = check_not_fenced(&c, why);
     if (rc == RQ_OK) rc = archive_unreferenced(&c, ret_archived, why);
     rq_mob_refs_clear(&c.refs);
     rq_arena_clear(&c.arena);

@@ -335,6 +335,7 @@ void rq_region_get_load(const rq_region *r, rq_region_load *ret)
         .stores = (uint32_t)r->store_count,
         .compacted_cells = atomic_load_explicit(&r->compacted_cells, memory_order_relaxed),
         .compacting_cells = atomic_load_explicit(&r->compacting_cells, memory_order_relaxed),
+        .compaction_state = rq_region_compaction_state(r),
     };
     rq_epoch_member pin;
     rq_epoch_pin(r->env.epoch, &pin);

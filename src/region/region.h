@@ -181,6 +181,7 @@ typedef struct rq_region_load {
      * data indexes, bloom filters. */
     uint64_t root_index_bytes, index_bytes, bloom_bytes;
     int64_t last_major_compaction_ms;
+    int compaction_state; /* as rq_region_compaction_state */
 } rq_region_load;
 void rq_region_get_load(const rq_region *r, rq_region_load *ret);
 /* Evicts the blocks of the region's files from the cache. Any thread, but not a loop: with a

@@ -198,23 +198,22 @@ rq_err rq_region_files_of_closed(rq_engine *e, const rq_region_info *info,
 
 /* --- MOB files -------------------------------------------------------------------------------- */
 
-static rq_err take_mob_family(rq_engine *e, const char *dir, rq_arena *arena, rq_family_files *ret,
+static rq_err list_mob_family(rq_engine *e, const char *dir, rq_arena *arena, rq_family_files *ret,
                               rq_error *why)
 {
     rq_dir_entry *entries;
-    size_t count, n = 0;
+    size_t count;
     if (dir == NULL) return rq_no_memory(why);
     RQ_TRY(rq_vfs_list_if_any(e->env.vfs, dir, arena, &entries, &count, why));
-    rq_slice *names = rq_arena_calloc(arena, count + 1, sizeof *names);
-    if (names == NULL) return rq_no_memory(why);
+    ret->files = rq_arena_calloc(arena, count + 1, sizeof *ret->files);
+    if (ret->files == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++)
-        if (!entries[i].is_dir && entries[i].name[0] != '.' &&
-            !rq_mob_files_is_being_written(e->mob_files, entries[i].name))
-            names[n++] = rq_slice_cstr(entries[i].name);
-    return describe_all(e->env.vfs, dir, names, n, arena, ret, why);
+        if (!entries[i].is_dir && entries[i].name[0] != '.')
+            ret->files[ret->count++].name = rq_slice_cstr(entries[i].name);
+    return RQ_OK;
 }
 
-rq_err rq_mob_files_take(rq_engine *e, const rq_table_schema *schema, rq_arena *arena,
+rq_err rq_mob_files_list(rq_engine *e, const rq_table_schema *schema, rq_arena *arena,
                          rq_region_files *ret, rq_error *why)
 {
     *ret = (rq_region_files){0};
@@ -224,7 +223,58 @@ rq_err rq_mob_files_take(rq_engine *e, const rq_table_schema *schema, rq_arena *
         if (!schema->families[i].is_mob) continue;
         rq_family_files *f = &ret->families[ret->count++];
         f->name = schema->families[i].name;
-        RQ_TRY(take_mob_family(e, rq_mob_family_dir(arena, schema->name, f->name), arena, f, why));
+        RQ_TRY(list_mob_family(e, rq_mob_family_dir(arena, schema->name, f->name), arena, f, why));
+    }
+    return RQ_OK;
+}
+
+static int by_slice(const void *a, const void *b)
+{
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
+/* `others`: sorted. */
+static bool is_written(const rq_engine *e, const rq_slice *others, size_t count, rq_slice name)
+{
+    return rq_mob_files_is_being_written(e->mob_files, (const char *)name.ptr) ||
+           (count > 0 && bsearch(&name, others, count, sizeof name, by_slice) != NULL);
+}
+
+/* A file whose writer has failed is removed. A link stays. */
+static bool may_be_gone(rq_slice name)
+{
+    rq_store_name parts;
+    rq_store_name_parse(name, &parts);
+    return !parts.is_link;
+}
+
+static rq_err measure_mob_family(rq_engine *e, const char *dir, const rq_slice *others,
+                                 size_t other_count, rq_arena *arena, rq_family_files *f,
+                                 rq_error *why)
+{
+    size_t kept = 0;
+    if (dir == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < f->count; i++) {
+        rq_error own = {0};
+        rq_slice name = f->files[i].name;
+        if (is_written(e, others, other_count, name)) continue;
+        rq_err rc = describe(e->env.vfs, dir, name, arena, &f->files[kept], &own);
+        if (rc == RQ_E_NOT_FOUND && may_be_gone(name)) continue;
+        if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
+        kept++;
+    }
+    f->count = kept;
+    return RQ_OK;
+}
+
+rq_err rq_mob_files_measure(rq_engine *e, const rq_table_schema *schema, const rq_slice *others,
+                            size_t other_count, rq_arena *arena, rq_region_files *files,
+                            rq_error *why)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        rq_family_files *f = &files->families[i];
+        RQ_TRY(measure_mob_family(e, rq_mob_family_dir(arena, schema->name, f->name), others,
+                                  other_count, arena, f, why));
     }
     return RQ_OK;
 }

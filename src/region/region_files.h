@@ -44,11 +44,18 @@ RQ_NODISCARD
 rq_err rq_region_files_of_closed(rq_engine *e, const rq_region_info *info,
                                  const rq_table_schema *schema, rq_arena *arena,
                                  rq_region_files *ret, rq_error *why);
-/* The MOB files in the table's folder below mobdir/, except those being written. ret->count is 0 if
- * the table has no MOB family. */
+/* The names of the MOB files in the table's folder below mobdir/, without sizes. ret->count is 0 if the table has no MOB
+ * family. */
 RQ_NODISCARD
-rq_err rq_mob_files_take(rq_engine *e, const rq_table_schema *schema, rq_arena *arena,
+rq_err rq_mob_files_list(rq_engine *e, const rq_table_schema *schema, rq_arena *arena,
                          rq_region_files *ret, rq_error *why);
+/* Removes files from the list that are being written, by this process or as `others` says (sorted), and those that are gone,
+ * because their writer has failed; adds the sizes of the rest. In a cluster other servers are asked after the list was
+ * made: what is not being written then is complete. The caller holds the archive. */
+RQ_NODISCARD
+rq_err rq_mob_files_measure(rq_engine *e, const rq_table_schema *schema, const rq_slice *others,
+                            size_t other_count, rq_arena *arena, rq_region_files *files,
+                            rq_error *why);
 
 /* Makes the region `info`, which consists of links to `files` of the region `from`, of the same or another
  * table. The new region must not be in use yet; files left by an earlier attempt are completed. The links

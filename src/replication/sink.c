@@ -22,3 +22,12 @@ uint64_t rq_sink_age_ms(const rq_sink *s)
     /* A cluster may send any time, the smallest number too. */
     return applied > written ? (uint64_t)applied - (uint64_t)written : 0;
 }
+
+void rq_sink_get_load(const rq_sink *s, rq_sink_load *ret)
+{
+    int64_t applied = atomic_load_explicit(&s->applied_ms, memory_order_relaxed);
+    *ret = (rq_sink_load){.entries = atomic_load_explicit(&s->entries, memory_order_relaxed),
+                          .age_ms = rq_sink_age_ms(s),
+                          .started_ms = s->started_ms,
+                          .applied_ms = applied == 0 ? s->started_ms : applied};
+}

@@ -5,6 +5,7 @@
 #define RQ_REPLICATION_SINK_H
 
 #include "base/log.h"
+#include "host/calls.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,5 +28,6 @@ typedef struct rq_sink {
 void rq_sink_count(rq_sink *s, size_t entries, int64_t write_ms, int64_t now_ms, bool ok);
 /* The age of the last applied entry at the time it was applied; 0: none was applied. */
 uint64_t rq_sink_age_ms(const rq_sink *s);
+void rq_sink_get_load(const rq_sink *s, rq_sink_load *ret);
 
 #endif

@@ -72,7 +72,7 @@ typedef struct job {
     size_t charged;
     rq__locator *locator;
     rq_entries entries;
-    const _Atomic bool *gone; /* rq_sink_request's */
+    const rq_sink_request *request;
     /* The window. */
     edit *edits;
     size_t edit_count, bytes;
@@ -479,6 +479,17 @@ static bool wait_for(rq_sink_router *s, uint64_t ns)
     return goes_on;
 }
 
+/* HBASE: RpcServer drops calls whose time is over; the client's connection stays open. */
+static rq_err check_wanted(job *j)
+{
+    const rq_sink_request *r = j->request;
+    if (r->gone != NULL && atomic_load(r->gone))
+        return rq_fail(j->why, RQ_E_CLOSED, "the source has closed its connection");
+    if (rq_clock_ns(CLOCK_MONOTONIC) >= r->deadline_ns)
+        return rq_fail(j->why, RQ_E_CLOSED, "the source does not wait for the response any more");
+    return RQ_OK;
+}
+
 /* The first attempt uses the regions that the client knows; later attempts read them again. */
 static rq_err apply_window(job *j)
 {
@@ -486,6 +497,7 @@ static rq_err apply_window(job *j)
     rq_err rc = attempt(j, INT64_MIN);
     while (rc == RQ_E_AGAIN && rq_clock_ns(CLOCK_MONOTONIC) + pause < end &&
            wait_for(j->s, pause)) {
+        RQ_TRY(check_wanted(j));
         pause = 2 * pause < PAUSE_NS_MAX ? 2 * pause : PAUSE_NS_MAX;
         rc = attempt(j, rq__locator_now_ns());
     }
@@ -500,8 +512,7 @@ static rq_err run(job *j)
 {
     rq_err rc;
     do {
-        if (j->gone != NULL && atomic_load(j->gone))
-            return rq_fail(j->why, RQ_E_CLOSED, "the source has closed its connection");
+        RQ_TRY(check_wanted(j));
         rc = fill_window(j);
         if (rc == RQ_OK && j->edit_count > 0) rc = apply_window(j);
     } while (rc == RQ_OK && j->edit_count > 0);
@@ -516,7 +527,7 @@ rq_err rq_sink_router_entries(rq_sink_router *s, const rq_sink_request *request,
     j->s = s;
     j->arena = arena;
     j->why = why;
-    j->gone = request->gone;
+    j->request = request;
     j->edits = rq_arena_calloc(arena, WINDOW_EDITS, sizeof *j->edits);
     j->order = rq_arena_calloc(arena, WINDOW_EDITS, sizeof *j->order);
     if (j->edits == NULL || j->order == NULL) return RQ_E_NO_MEMORY;

@@ -12,9 +12,13 @@
  * begins when all of the window before it is applied. So the mutations of a row keep their order.
  *
  * If mutations fail with a temporary error, their servers are looked up again and the mutations are sent again, for
- * limit_ns per window. Then the job fails, and the source repeats its whole batch. If `waiting_max` other jobs wait for
- * their next attempts already, the job fails at once, so that writes to a disabled table do not use all threads. Cells
- * keep their timestamps, so applying one twice changes nothing.
+ * limit_ns per window. Then the job fails, and the source repeats its whole batch. There is no limit for all windows of
+ * a job, because the source decides how long a batch is and may take: a job ends between two attempts when its source has
+ * closed the connection or waits no longer. If `waiting_max` other jobs wait for their next attempts already, the job fails
+ * at once, so that writes to a disabled table do not use all threads.
+ *
+ * Cells keep their timestamps, so applying one twice changes nothing. A part that was not answered in time may still be
+ * applied later, after newer mutations of its rows; this matters only for cells with equal timestamps, as with HBase's sink.
  */
 #ifndef RQ_REPLICATION_SINK_ROUTER_H
 #define RQ_REPLICATION_SINK_ROUTER_H
@@ -37,8 +41,7 @@ typedef struct rq_sink_router_options {
     const char *bootstrap; /* HOST:PORT of a server of this cluster, for the clients; borrowed */
     /* How many jobs may wait between two attempts at a time; less than the number of threads that run jobs. */
     size_t waiting_max;
-    uint64_t
-        limit_ns; /* time for the attempts of a window; more than `send` takes to report a server that does not answer */
+    uint64_t limit_ns; /* attempts of a window begin within this time */
     /* Sends the part. Calls rq_sink_part_sent once, when the part is durably applied or has failed, on any thread, perhaps
      * before `send` returns. Must not block. */
     void (*send)(void *ctx, rq_sink_part *part);
@@ -56,12 +59,14 @@ void rq_sink_router_free(rq_sink_router *s);
 typedef struct rq_sink_request {
     const Pb__ReplicateWALEntryRequest *entries;
     rq_slice cells;
-    const _Atomic bool
-        *gone; /* the source has closed the connection, and sends the batch again; NULL: unknown */
+    /* The source has closed the connection, or the time (CLOCK_MONOTONIC) is past the deadline: it sends the batch again. NULL:
+     * unknown; UINT64_MAX: none. */
+    const _Atomic bool *gone;
+    uint64_t deadline_ns;
 } rq_sink_request;
 
 /* Passes the entries on, and returns when all are durably applied. Blocking; on any thread except an event loop's.
- * Memory comes from the arena, or is charged to it. RQ_E_CLOSED: the source has gone, and some entries are not applied. */
+ * Memory comes from the arena, or is charged to it. RQ_E_CLOSED: the source waits no longer, and some entries are not applied. */
 RQ_NODISCARD
 rq_err rq_sink_router_entries(rq_sink_router *s, const rq_sink_request *request, rq_arena *arena,
                               rq_error *why);

@@ -341,6 +341,7 @@ static rq_err report_for_duty(rq_node *n, rq_error *why)
                                .info_port = info_port_of(n),
                                .period_ms = within_silence_ms(n, RQ_DUTY_PERIOD_MS, 3),
                                .report = rq_peers_report,
+                               .sink = rq__node_sink_load,
                                .serves = serves,
                                .lease_expired_ms = lease_expired_ms,
                                .fatal = refused,

@@ -239,6 +239,8 @@ rq_err rq__node_open_sink(rq_node *n, rq_error *why);
 void rq__node_stop_sink(rq_node *n);
 /* Blocking. REQUIRES: the loops run. */
 void rq__node_disconnect_sink(rq_node *n);
+/* rq_duty_options.sink; `ctx`: n->role. */
+void rq__node_sink_load(void *ctx, rq_sink_load *ret);
 /* REQUIRES: the sink is disconnected, or the loops never ran; no call of a client is left. */
 void rq__node_free_sink(rq_node *n);
 

@@ -9,8 +9,12 @@
 #include <stdlib.h>
 
 #define WINDOW_LIMIT_NS UINT64_C(10000000000) /* HBASE: replication.sink.client.ops.timeout */
-/* A part whose server hangs is sent again within the limit, to the server that has the regions then. */
-#define PART_TIMEOUT_MS 4000
+/* A part that is not answered is not sent again by its job. The server is probably slow, and holds the writes because memstores
+ * are full; another copy would be held and applied, too. If it hangs, its regions are opened elsewhere after about this
+ * time (zookeeper.session.timeout), and the source's next attempt finds them. */
+#define PART_TIMEOUT_MS 10000
+_Static_assert(PART_TIMEOUT_MS *UINT64_C(1000000) >= WINDOW_LIMIT_NS,
+               "a server gets a part that it does not answer once per window");
 #define WAITING_MAX 2 /* of the five calls that service/blocking.c runs at a time */
 
 typedef struct sending {
@@ -61,6 +65,13 @@ rq_err rq__node_open_sink(rq_node *n, rq_error *why)
     rq_err rc = self == NULL ? RQ_E_NO_MEMORY : rq_peers_new(&peers, &n->sink.peers);
     if (rc == RQ_OK) rc = rq_sink_router_new(&o, &n->sink.router);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
+}
+
+void rq__node_sink_load(void *ctx, rq_sink_load *ret)
+{
+    const rq_peer_role *role = ctx;
+    const rq_node *n = role->ctx;
+    rq_sink_get_load(&n->sink.counters, ret);
 }
 
 void rq__node_stop_sink(rq_node *n)

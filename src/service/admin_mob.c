@@ -35,39 +35,44 @@ static rq_err not_online(const Pb__RegionSpecifier *spec, rq_error *why)
     return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is not online on the master", name);
 }
 
-static void compact_region(void *ctx, rq_call *call)
+/* In a cluster it waits for other servers, so it does not run on a loop. */
+static rq_err compact(rq__blocking *b)
 {
-    const rq_admin_services *s = ctx;
-    const Pb__CompactRegionRequest *request = (const Pb__CompactRegionRequest *)call->param;
-    Pb__CompactRegionResponse response = PB__COMPACT_REGION_RESPONSE__INIT;
-    rq_error why = {.code = RQ_OK};
+    const Pb__CompactRegionRequest *request = (const Pb__CompactRegionRequest *)b->call->param;
     rq_slice table;
     rq_slice family = {0};
     if (request->has_family) family = rq_slice_of(request->family.data, request->family.len);
-    rq_err rc = is_mob_region(request->region, &table)
-                    ? rq_catalog_compact_mob(s->catalog, table, family, &why)
-                    : not_online(request->region, &why);
-    if (rc != RQ_OK)
-        rq_call_fail_why(call, rc, &why);
-    else
-        rq_call_reply(call, &response.base);
+    return is_mob_region(request->region, &table)
+               ? rq_catalog_compact_mob(b->services->catalog, table, family, &b->why)
+               : not_online(request->region, &b->why);
 }
 
-/* MAJOR while a MOB compaction of any region of the table runs. */
-static rq_err compaction_state(const rq_admin_services *s, rq_slice table, rq_arena *arena,
-                               int *ret)
+static void answer_compact(rq__blocking *b)
 {
-    rq_region **list;
-    size_t count;
-    *ret = 0;
-    RQ_TRY(rq_engine_regions(s->engine, arena, &list, &count));
-    for (size_t i = 0; i < count; i++) {
-        if (rq_slice_eq(rq_region_get_info(list[i])->table, table) &&
-            rq_region_compaction_state(list[i]) >= 2)
-            *ret = 2;
-        rq_region_unref(list[i]);
+    Pb__CompactRegionResponse response = PB__COMPACT_REGION_RESPONSE__INIT;
+    rq_call_reply(b->call, &response.base);
+}
+
+static void compact_region(void *ctx, rq_call *call)
+{
+    rq__blocking *b = rq_arena_calloc(&call->arena, 1, sizeof *b);
+    if (b == NULL)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq__blocking_start(b, ctx, call, compact, answer_compact);
+}
+
+/* MAJOR while a MOB compaction of any region of the table runs, by the last reports of their servers. */
+static int compaction_state(const rq_admin_services *s, rq_slice table)
+{
+    const rq_catalog_table *t = rq_catalog_table_find(s->catalog, table);
+    for (size_t i = 0; t != NULL && i < t->region_count; i++) {
+        rq_region_load load;
+        if (rq_catalog_load(s->catalog, rq_catalog_table_region(t, i), &load) &&
+            load.compaction_state >= 2)
+            return 2;
     }
-    return RQ_OK;
+    return 0;
 }
 
 static rq_err reply_mob_region(const rq_admin_services *s, rq_call *call, rq_slice table)
@@ -76,16 +81,15 @@ static rq_err reply_mob_region(const rq_admin_services *s, rq_call *call, rq_sli
     Pb__GetRegionInfoResponse response = PB__GET_REGION_INFO_RESPONSE__INIT;
     rq_region_info info;
     rq_slice ns, qualifier;
-    int state;
     if (!rq_mob_table_parts(table, &ns, &qualifier)) return RQ_E_INVALID;
     RQ_TRY(rq_region_info_make(&call->arena, ns, qualifier, RQ_SLICE_LIT(".mob"), (rq_slice){0}, 0,
                                0, &info));
     response.region_info = rq__region_info_message(&call->arena, &info);
     if (response.region_info == NULL) return RQ_E_NO_MEMORY;
     if (request->has_compaction_state && request->compaction_state) {
-        RQ_TRY(compaction_state(s, table, &call->arena, &state));
         response.has_compaction_state = 1;
-        response.compaction_state = (Pb__GetRegionInfoResponse__CompactionState)state;
+        response.compaction_state =
+            (Pb__GetRegionInfoResponse__CompactionState)compaction_state(s, table);
     }
     rq_call_reply(call, &response.base);
     return RQ_OK;

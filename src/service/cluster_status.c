@@ -121,18 +121,10 @@ static rq_err add_coprocessors(const rq_admin_services *a, rq_arena *arena, Pb__
 static rq_err add_replication(const rq_admin_services *a, rq_arena *arena, Pb__ServerLoad *m)
 {
     if (a->replication == NULL) return RQ_OK;
-    const rq_sink *sink = rq_replication_sink(a->replication);
-    Pb__ReplicationLoadSink *s = rq_arena_alloc(arena, sizeof *s);
-    if (s == NULL) return RQ_E_NO_MEMORY;
-    pb__replication_load_sink__init(s);
-    int64_t last = atomic_load(&sink->applied_ms);
-    s->ageoflastappliedop = rq_sink_age_ms(sink);
-    s->timestampsoflastappliedop = (uint64_t)(last == 0 ? sink->started_ms : last);
-    s->has_timestampstarted = s->has_totalopsprocessed = 1;
-    s->timestampstarted = (uint64_t)sink->started_ms;
-    s->totalopsprocessed = atomic_load(&sink->entries);
-    m->replloadsink = s;
-    return add_sources(a, arena, m);
+    rq_sink_load sink;
+    rq_sink_get_load(rq_replication_sink(a->replication), &sink);
+    m->replloadsink = rq_sink_load_message(arena, &sink);
+    return m->replloadsink == NULL ? RQ_E_NO_MEMORY : add_sources(a, arena, m);
 }
 
 /* HBase removes the quotas of dropped tables by a coprocessor of its own. */
@@ -245,8 +237,15 @@ static Pb__ServerLoad *new_load(const rq_admin_services *a, rq_arena *arena, siz
     return m;
 }
 
+static rq_err add_reported_sink(const rq_server_load *load, rq_arena *arena, Pb__ServerLoad *m)
+{
+    if (!load->has_sink) return RQ_OK;
+    m->replloadsink = rq_sink_load_message(arena, &load->sink);
+    return m->replloadsink == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
 /* The figures that the server reported of itself: its totals include regions that it has closed. */
-static void add_server(const rq_server_load *load, Pb__ServerLoad *m)
+static rq_err add_server(const rq_server_load *load, rq_arena *arena, Pb__ServerLoad *m)
 {
     m->has_number_of_requests = m->has_total_number_of_requests = 1;
     m->number_of_requests = load->requests_per_second;
@@ -261,6 +260,7 @@ static void add_server(const rq_server_load *load, Pb__ServerLoad *m)
     m->report_end_time = load->end_ms;
     m->has_info_server_port = 1;
     m->info_server_port = load->info_port;
+    return add_reported_sink(load, arena, m);
 }
 
 /* A region without a report counts, too. */
@@ -298,23 +298,26 @@ static rq_err other_loads(const rq_admin_services *a, rq_arena *arena, const ser
     }
     for (size_t i = 0; i < s->count; i++) {
         rq_server_load load;
-        if (rq_catalog_server_load(a->catalog, s->list[i], &load)) add_server(&load, s->loads[i]);
+        if (rq_catalog_server_load(a->catalog, s->list[i], &load))
+            RQ_TRY(add_server(&load, arena, s->loads[i]));
     }
     return RQ_OK;
 }
 
-/* The load of this process. Without metrics it has no rate of requests: the rate is that of its own report to the master. */
+/* The load of this process. In a cluster the master's services have neither the rate of its requests nor its sink: these are those of
+ * its own report to the master. */
 static Pb__ServerLoad *own_load(const rq_admin_services *a, rq_arena *arena)
 {
     rq_server_load load;
     Pb__ServerLoad *m = server_load(a, arena);
-    if (m == NULL || m->has_number_of_requests ||
-        !rq_catalog_server_load(a->catalog, rq_catalog_server(a->catalog), &load))
+    if (m == NULL || !rq_catalog_server_load(a->catalog, rq_catalog_server(a->catalog), &load))
         return m;
-    m->has_number_of_requests = m->has_total_number_of_requests = 1;
-    m->number_of_requests = load.requests_per_second;
-    m->total_number_of_requests = load.requests;
-    return m;
+    if (!m->has_number_of_requests) {
+        m->has_number_of_requests = m->has_total_number_of_requests = 1;
+        m->number_of_requests = load.requests_per_second;
+        m->total_number_of_requests = load.requests;
+    }
+    return add_reported_sink(&load, arena, m) == RQ_OK ? m : NULL;
 }
 
 static rq_err find_loads(const rq_admin_services *a, rq_arena *arena, server_loads *s)

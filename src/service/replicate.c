@@ -310,7 +310,7 @@ static rq_err route(rq__blocking *b)
     rq_call *call = b->call;
     rq_admin_services *s = b->services;
     const Pb__ReplicateWALEntryRequest *r = (const Pb__ReplicateWALEntryRequest *)call->param;
-    const rq_sink_request request = {r, call->cell_block, rq_call_gone(call)};
+    const rq_sink_request request = {r, call->cell_block, rq_call_gone(call), call->deadline_ns};
     rq_call_decoding(call, true); /* without memory the source must send the batch again */
     rq_err rc = rq_sink_router_entries(s->router, &request, &call->arena, &b->why);
     rq_call_decoding(call, false);

@@ -36,6 +36,7 @@ struct rq_mob_files {
     open_file *oldest RQ_GUARDED_BY(lock);
     size_t count RQ_GUARDED_BY(lock);
     written_file *written RQ_GUARDED_BY(lock);
+    size_t written_count RQ_GUARDED_BY(lock);
 };
 
 rq_err rq_mob_files_new(const rq_env *env, rq_block_cache *cache, size_t open_max,
@@ -64,7 +65,10 @@ static void free_list(open_file *list)
 void rq_mob_files_free(rq_mob_files *f)
 {
     if (f == NULL) return;
-    RQ_ASSERT(f->written == NULL);
+    for (written_file *w = f->written, *next; w != NULL; w = next) {
+        next = w->next;
+        free(w);
+    }
     free_list(f->newest);
     pthread_mutex_destroy(&f->lock);
     free(f);
@@ -179,6 +183,7 @@ rq_err rq__mob_files_writing(rq_mob_files *f, const char *name)
     pthread_mutex_lock(&f->lock);
     w->next = f->written;
     f->written = w;
+    f->written_count++;
     pthread_mutex_unlock(&f->lock);
     return RQ_OK;
 }
@@ -196,7 +201,10 @@ void rq__mob_files_written(rq_mob_files *f, const char *name)
     pthread_mutex_lock(&f->lock);
     written_file **at = find_written(f, name);
     written_file *w = *at;
-    if (w != NULL) *at = w->next;
+    if (w != NULL) {
+        *at = w->next;
+        f->written_count--;
+    }
     pthread_mutex_unlock(&f->lock);
     free(w);
 }
@@ -207,6 +215,23 @@ bool rq_mob_files_is_being_written(rq_mob_files *f, const char *name)
     bool is = *find_written(f, name) != NULL;
     pthread_mutex_unlock(&f->lock);
     return is;
+}
+
+rq_err rq_mob_files_list_written(rq_mob_files *f, rq_arena *arena, rq_slice **ret,
+                                 size_t *ret_count)
+{
+    rq_err rc = RQ_OK;
+    *ret_count = 0;
+    pthread_mutex_lock(&f->lock);
+    *ret = rq_arena_calloc(arena, f->written_count + 1, sizeof **ret);
+    if (*ret == NULL) rc = RQ_E_NO_MEMORY;
+    for (const written_file *w = f->written; w != NULL && rc == RQ_OK; w = w->next) {
+        rq_slice name = rq_arena_copy(arena, rq_slice_cstr(w->name));
+        if (name.ptr == NULL) rc = RQ_E_NO_MEMORY;
+        (*ret)[(*ret_count)++] = name;
+    }
+    pthread_mutex_unlock(&f->lock);
+    return rc;
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */

@@ -8,7 +8,8 @@
  * cleaner links it into the archive before it removes the old name.
  *
  * A file being written is registered from before it exists until the store file that refers to it
- * is committed. So the cleaner (region/mob_cleaner.c) can distinguish it from an unreferenced file.
+ * is committed, or certainly never will be. So the cleaner (region/mob_cleaner.c) can distinguish it from an unreferenced
+ * file. If a commit's outcome stays unknown, the file stays registered until the process ends.
  *
  * Any thread; one lock, held for a hash lookup.
  */
@@ -42,6 +43,10 @@ RQ_NODISCARD
 rq_err rq__mob_files_writing(rq_mob_files *f, const char *name);
 void rq__mob_files_written(rq_mob_files *f, const char *name);
 bool rq_mob_files_is_being_written(rq_mob_files *f, const char *name);
+/* The names of the files being written, unordered, in the arena. */
+RQ_NODISCARD
+rq_err rq_mob_files_list_written(rq_mob_files *f, rq_arena *arena, rq_slice **ret,
+                                 size_t *ret_count);
 
 /* --- reading ---------------------------------------------------------------------------------- */
 /* Set the fields up to empty_on_miss, zero the rest; release it when done. */

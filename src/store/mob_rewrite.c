@@ -32,6 +32,26 @@ void rq_mob_output_end(rq_mob_output *o, const rq_store *s, bool remove)
     }
 }
 
+void rq_mob_output_move(rq_mob_output *from, rq_mob_output *to)
+{
+    while (from->first != NULL) {
+        rq_mob_written *w = from->first;
+        from->first = w->next;
+        w->next = to->first;
+        to->first = w;
+    }
+}
+
+void rq_mob_output_forget(rq_mob_output *o)
+{
+    while (o->first != NULL) {
+        rq_mob_written *w = o->first;
+        o->first = w->next;
+        free(w->path);
+        free(w);
+    }
+}
+
 /* Noted before the file exists. */
 static rq_err note(rq__mob_rewrite *m, const char *path)
 {

@@ -38,6 +38,10 @@ def source_rows(source, table):
     return {row.decode(): cells[(b"f", b"q")].decode() for row, cells in source.rows(table).items()}
 
 
+def sinks_of(world):
+    return [line for line in world.shell("status 'replication'\n").splitlines() if "SINK" in line]
+
+
 @contextlib.contextmanager
 def written(source, table):
     """Puts rows of all letters while the body runs; yields a function that waits until `count` more puts are acknowledged."""
@@ -87,6 +91,8 @@ def a_source_reaches_regions_on_all_servers(world):
         world.shell(f"create 'rep', {{NAME => 'f', VERSIONS => 3}}, {SPLITS}\n")
         assert len(set(regions_of(world, "rep").values())) == 3
         until(lambda: rows_of(world, "rep") == {"early": "1"}, "the first row")
+        until(lambda: [line.count("SINK:") for line in sinks_of(world)] == [1, 1, 1], "each server has a sink")
+        until(lambda: any("AgeOfLastAppliedOp=" in line for line in sinks_of(world)), "one has applied the row")
         with written(source, "rep") as more:
             more(100)
             region, port = sorted(regions_of(world, "rep").items())[0]

@@ -10,7 +10,8 @@
  *     server.
  *  3. A write that is submitted after another server has opened the region is not acknowledged.
  *  4. No stale read: a server with a valid lease returns all writes acknowledged by any server.
- *  5. At the end, one server takes over all regions, finds all writes, and every log can be
+ *  5. No MOB file that a region's manifest refers to is archived, whichever servers answer the cleaner (mob_cleaner.h).
+ *  6. At the end, one server takes over all regions, finds all writes, and every log can be
  *     retired, unless an opening with an unknown outcome still needs it.
  *
  * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
@@ -19,7 +20,9 @@
 
 #include "fixture.h"
 #include "region/engine_priv.h"
+#include "region/mob_cleaner.h"
 #include "region/owned.h"
+#include "store/mob_files.h"
 #include "wal/head.h"
 
 #include <inttypes.h>
@@ -30,6 +33,7 @@
 #define LOGS_MAX 200
 #define PENDING_MAX 400
 #define NAME_MAX_LEN 40
+#define MOB_WRITES_MAX 256
 
 typedef struct row {
     uint32_t issued, acknowledged;
@@ -81,7 +85,8 @@ typedef struct history {
 } history;
 
 static uint32_t seen_writes, seen_refused, seen_reads, seen_held, seen_openings, seen_adoptions,
-    seen_moves, seen_denied, seen_retried, seen_crashes, seen_lost, seen_retired;
+    seen_moves, seen_denied, seen_retried, seen_crashes, seen_lost, seen_retired, seen_rounds,
+    seen_undecided, seen_spared, seen_archived;
 
 /* --- an incarnation -------------------------------------------------------------------------- */
 
@@ -231,6 +236,73 @@ static void sweep(server *s)
     if (rc == RQ_E_CORRUPT) world_fail(&h->w, "%s", why.message);
 }
 
+/* --- the cleaner of MOB files ------------------------------------------------------------------ */
+
+static bool answers(const server *s)
+{
+    return s->engine != NULL && !s->closing && !s->node->paused && !s->node->dead;
+}
+
+/* Then an answer would wait, perhaps for an engine that ends meanwhile. */
+static bool is_swapping(const server *s, rq_arena *arena)
+{
+    rq_region **list;
+    size_t count;
+    bool is = false;
+    assert_ok(rq_engine_regions(s->engine, arena, &list, &count));
+    for (size_t i = 0; i < count; i++) {
+        rq__gate *gate = &list[i]->commit_gate;
+        pthread_mutex_lock(&gate->lock);
+        is |= gate->busy;
+        pthread_mutex_unlock(&gate->lock);
+        rq_region_unref(list[i]);
+    }
+    return is;
+}
+
+/* One after the other; some are not heard although they run. */
+static rq_err ask_others(void *ctx, rq_arena *arena, rq_mob_writers *ret, rq_error *why)
+{
+    server *s = ctx;
+    history *h = s->h;
+    (void)why;
+    *ret = (rq_mob_writers){.servers = rq_arena_calloc(arena, WORLD_NODES, sizeof(rq_slice)),
+                            .files = rq_arena_calloc(arena, MOB_WRITES_MAX, sizeof(rq_slice))};
+    assert_true(ret->servers != NULL && ret->files != NULL);
+    for (unsigned i = 0; i < WORLD_NODES; i++) {
+        const server *o = &h->servers[i];
+        rq_slice *files;
+        size_t count;
+        world_sleep_ms(&h->w, world_below(&h->w, 10));
+        if (o == s || !answers(o) || world_below(&h->w, 10) == 0) continue;
+        if (is_swapping(o, arena) || rq_mob_writes(o->engine, arena, &files, &count, NULL) != RQ_OK)
+            continue;
+        ret->servers[ret->server_count++] = rq_slice_cstr(o->name);
+        assert_true(ret->file_count + count <= MOB_WRITES_MAX);
+        for (size_t k = 0; k < count; k++)
+            ret->files[ret->file_count++] = files[k];
+        seen_spared += (uint32_t)count;
+    }
+    return RQ_OK;
+}
+
+/* As a master does, or one that was deposed: several may clean at the same time. */
+static void clean_mob(server *s)
+{
+    rq_table_schema *const tables[] = {s->regions[0].schema};
+    const rq_mob_cleaning what = {
+        .tables = tables, .table_count = 1, .now_ms = INT64_MAX / 2, .ask = ask_others, .ctx = s};
+    size_t archived = 0;
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = rq_mob_clean(s->engine, &what, &archived, &why);
+    if (rc == RQ_E_CORRUPT) world_fail(&s->h->w, "the cleaner: %s", why.message);
+    seen_rounds += rc == RQ_OK;
+    seen_undecided += rc == RQ_E_STATE;
+    seen_archived += (uint32_t)archived;
+}
+
+/* --- the manager ------------------------------------------------------------------------------- */
+
 static void manage(world_task *t)
 {
     server *s = RQ_CONTAINER_OF(t, server, manager);
@@ -246,6 +318,7 @@ static void manage(world_task *t)
             else if (world_below(&h->w, 12) == 0)
                 close_region(s, i);
             if (world_below(&h->w, 6) == 0) sweep(s);
+            if (world_below(&h->w, 8) == 0) clean_mob(s);
             if (world_below(&h->w, 400) == 0) break; /* end by a crash or a clean stop */
         }
         end_incarnation(s, up && !s->must_end && !s->node->dead && world_below(&h->w, 3) == 0);
@@ -443,6 +516,50 @@ static void fence_all(server *s)
     }
 }
 
+static rq_err check_mob_file(void *ctx, rq_slice table, rq_slice file, rq_error *why)
+{
+    server *s = ctx;
+    rq_arena arena = {0};
+    rq_stat st;
+    const char *dir = rq_mob_family_dir(&arena, table, RQ_SLICE_LIT("a"));
+    const char *path =
+        rq_arena_printf(&arena, "%s/%.*s", dir, (int)file.len, (const char *)file.ptr);
+    if (rq_vfs_stat(s->env.vfs, path, &st, why) != RQ_OK)
+        world_fail(&s->h->w, "a region refers to %s, which is not there", path);
+    rq_arena_clear(&arena);
+    return RQ_OK;
+}
+
+static void add_mob_refs(server *s, const char *encoded, const rq__manifest *m, rq_mob_refs *refs)
+{
+    rq_arena arena = {0};
+    const rq__manifest_family *f = rq__manifest_family_of(m, RQ_SLICE_LIT("a"));
+    const char *dir = rq_arena_printf(&arena, "data/default/t/%s/a", encoded);
+    for (size_t i = 0; f != NULL && i < f->file_count; i++)
+        assert_ok(rq_mob_refs_of_store_file(s->env.vfs, dir, rq_arena_cstr(&arena, f->files[i]),
+                                            refs, NULL));
+    rq_arena_clear(&arena);
+}
+
+/* No other server runs any more. */
+static void check_mob(server *s)
+{
+    rq_arena arena = {0};
+    rq_mob_refs refs = {0};
+    for (unsigned i = 0; i < REGIONS; i++) {
+        const char *encoded = s->regions[i].info.encoded;
+        rq__manifest m;
+        uint64_t generation;
+        rq_err rc = RQ_E_IO;
+        while (rc != RQ_OK && rc != RQ_E_NOT_FOUND)
+            rc = rq__owned_read(s->engine->cluster, encoded, &arena, &m, &generation, NULL);
+        if (rc == RQ_OK) add_mob_refs(s, encoded, &m, &refs);
+    }
+    assert_ok(rq_mob_refs_each(&refs, check_mob_file, s, NULL));
+    rq_mob_refs_clear(&refs);
+    rq_arena_clear(&arena);
+}
+
 static void check_all(server *s)
 {
     history *h = s->h;
@@ -488,6 +605,7 @@ static void take_everything_over(world_task *t)
         end_incarnation(s, false);
     if (s->engine == NULL) world_fail(&h->w, "no engine at the end");
     fence_all(s);
+    check_mob(s);
     check_all(s);
     for (unsigned i = 0; i < REGIONS; i++) {
         rq_err rc = RQ_E_IO;
@@ -503,7 +621,8 @@ static void take_everything_over(world_task *t)
 
 static void server_init(history *h, server *s, unsigned index)
 {
-    static const family_def families[] = {{"a", {NULL}}, {"b", {NULL}}};
+    static const family_def families[] = {{"a", {"IS_MOB", "true", "MOB_THRESHOLD", "0", NULL}},
+                                          {"b", {NULL}}};
     s->h = h;
     s->node = &h->w.nodes[index];
     s->env = *rq_sim_env(h->w.sim);
@@ -564,18 +683,23 @@ static void run_form(world_form form)
     seeds_range seeds = seeds_wanted(40);
     seen_writes = seen_refused = seen_reads = seen_held = seen_openings = seen_adoptions = 0;
     seen_moves = seen_denied = seen_retried = seen_crashes = seen_lost = seen_retired = 0;
+    seen_rounds = seen_undecided = seen_spared = seen_archived = 0;
     for (uint64_t seed = seeds.first; seed <= seeds.last; seed++)
         run_seed(form, seed);
     printf(
         "writes %u, refused %u, reads %u, held %u, openings %u, denied %u, adoptions %u, moves %u, "
-        "increments repeated %u, crashes %u, regions lost %u, logs retired %u\n",
+        "increments repeated %u, crashes %u, regions lost %u, logs retired %u, MOB files: rounds "
+        "%u, "
+        "undecided %u, spared %u, archived %u\n",
         seen_writes, seen_refused, seen_reads, seen_held, seen_openings, seen_denied,
-        seen_adoptions, seen_moves, seen_retried, seen_crashes, seen_lost, seen_retired);
+        seen_adoptions, seen_moves, seen_retried, seen_crashes, seen_lost, seen_retired,
+        seen_rounds, seen_undecided, seen_spared, seen_archived);
     if (seeds.last - seeds.first < 11) return;
     /* Events that never happen are not tested. */
     assert_true(seen_writes > 1000 && seen_refused > 0 && seen_reads > 500 && seen_openings > 50);
     assert_true(seen_denied > 0 && seen_adoptions > 0 && seen_moves > 0 && seen_retried > 0);
     assert_true(seen_crashes > 0 && seen_lost > 0 && seen_retired > 0 && seen_held > 0);
+    assert_true(seen_rounds > 0 && seen_undecided > 0 && seen_spared > 0 && seen_archived > 0);
 }
 
 static void promises_hold_by_messages(void **state)

@@ -241,8 +241,17 @@ class Command
     raise ArgumentError, 'only NORMAL or MOB accepted for type!' unless %w[NORMAL MOB].include?(type)
     Arguments.bytes(family) unless family.nil?
     r = region_of(name)
+    return compact_mob(name, family, major) if r.nil? && type == 'MOB'
     list = r.nil? ? table_regions(name) : [r]
     list.each { |e| compact_region(Servers.of_region(e), e.name, family, major) unless e.server.nil? }
+    nil
+  end
+
+  # HBase: RawAsyncHBaseAdmin.compact with CompactType.MOB asks the master, in the name of a region that stands for the MOB files.
+  def compact_mob(name, family, major)
+    base = "#{Names.text(Names.table(name))},.mob,0"
+    region = { type: :REGION_NAME, value: "#{base}.#{Bytes.md5(base)}." }
+    Master.ask('AdminService', 'CompactRegion', 'CompactRegion', { region: region, major: major, family: family })
     nil
   end
 

@@ -154,9 +154,15 @@ static void an_order_is_carried_out_and_reported(void **state)
     (void)state;
     fixture *f = setup();
     world *w = &f->w;
-    static const rq_region_call_kind kinds[] = {
-        RQ_CALL_OPEN,       RQ_CALL_FLUSH, RQ_CALL_LOOK, RQ_CALL_COMPACT, RQ_CALL_DROP_REFERENCES,
-        RQ_CALL_LIST_FILES, RQ_CALL_WARM,  RQ_CALL_CLOSE};
+    static const rq_region_call_kind kinds[] = {RQ_CALL_OPEN,
+                                                RQ_CALL_FLUSH,
+                                                RQ_CALL_LOOK,
+                                                RQ_CALL_COMPACT,
+                                                RQ_CALL_DROP_REFERENCES,
+                                                RQ_CALL_LIST_FILES,
+                                                RQ_CALL_LIST_MOB_WRITES,
+                                                RQ_CALL_WARM,
+                                                RQ_CALL_CLOSE};
     for (size_t i = 0; i < RQ_ARRAY_LEN(kinds); i++) {
         send_call(f, kinds[i]);
         OK(rq_orders_execute(f->orders, f->order->request, &w->why));
@@ -472,6 +478,42 @@ static void names_of_files_are_checked_and_copied(void **state)
     teardown(f);
 }
 
+static rq_err answer_mob_writes(fixture *f, rq_slice *names, size_t count)
+{
+    world *w = &f->w;
+    rq_slice bytes;
+    const rq_outcome o = {.kind = RQ_CALL_LIST_MOB_WRITES,
+                          .id = 1,
+                          .master_ms = MASTER_MS,
+                          .mob_writes = names,
+                          .mob_write_count = count};
+    assert_int_equal(rq__outcome_encode(&o, rq_host_name(w->host), &f->arena, &bytes), RQ_OK);
+    w->why = (rq_error){0};
+    return rq_remote_procedures_done(f->remote, rq_host_name(w->host), bytes, &w->why);
+}
+
+static void names_of_mob_files_are_checked_and_copied(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    rq_region_calls calls = rq_remote_calls(f->remote);
+    rq_slice names[] = {RQ_SLICE_LIT("one"), RQ_SLICE_LIT("a/b")};
+    f->call = (rq_region_call){
+        .server = rq_host_name(f->w.host), .arena = &f->arena, .done = done, .ctx = f};
+    calls.send(calls.ctx, RQ_CALL_LIST_MOB_WRITES, &f->call, 1); /* of no region */
+    assert_int_equal(answer_mob_writes(f, names, 2), RQ_E_DO_NOT_RETRY);
+    assert_int_equal(f->reports, 0);
+    names[1] = RQ_SLICE_LIT("two");
+    assert_int_equal(answer_mob_writes(f, names, 2), RQ_OK);
+    assert_int_equal(f->reports, 1);
+    assert_int_equal(f->call.rc, RQ_OK);
+    assert_int_equal(f->call.mob_write_count, 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_true(rq_slice_eq(f->call.mob_writes[i], names[i]));
+    f->order->done(f->order, RQ_OK, NULL);
+    teardown(f);
+}
+
 /* --- a stop while a report is in flight -------------------------------------------------------- */
 
 typedef struct slow_report {
@@ -533,6 +575,7 @@ static rq_err report_load(fixture *f, const rq_server_name *from, uint32_t mb)
     Pb__ServerName server = PB__SERVER_NAME__INIT;
     Pb__RegionSpecifier spec = PB__REGION_SPECIFIER__INIT;
     Pb__RegionLoad region = PB__REGION_LOAD__INIT, *list[] = {&region};
+    Pb__ReplicationLoadSink sink = PB__REPLICATION_LOAD_SINK__INIT;
     Pb__ServerLoad load = PB__SERVER_LOAD__INIT;
     Pb__RegionServerReportRequest m = PB__REGION_SERVER_REPORT_REQUEST__INIT;
     uint8_t bytes[512];
@@ -557,6 +600,14 @@ static rq_err report_load(fixture *f, const rq_server_name *from, uint32_t mb)
     region.has_total_static_bloom_size_kb = region.has_total_compacting_kvs = true;
     region.has_current_compacted_kvs = region.has_filtered_read_requests_count = true;
     region.has_last_major_compaction_ts = true;
+    region.has_compaction_state = true;
+    region.compaction_state = PB__REGION_LOAD__COMPACTION_STATE__MAJOR;
+    sink.ageoflastappliedop = 5;
+    sink.timestampsoflastappliedop = 60;
+    sink.has_timestampstarted = sink.has_totalopsprocessed = true;
+    sink.timestampstarted = 50;
+    sink.totalopsprocessed = mb;
+    load.replloadsink = &sink;
     load.has_number_of_requests = load.has_used_heap_mb = true;
     load.number_of_requests = 10 * mb;
     load.used_heap_mb = 100 * mb;
@@ -584,6 +635,7 @@ static void assert_passed_on(fixture *f, const rq_region_load *load, uint32_t mb
     assert_int_equal(m->current_compacted_kvs, 5 * mb);
     assert_int_equal(m->filtered_read_requests_count, 6 * mb);
     assert_int_equal(m->last_major_compaction_ts, 1700000000000 + mb);
+    assert_int_equal(m->compaction_state, PB__REGION_LOAD__COMPACTION_STATE__MAJOR);
 }
 
 static void loads_are_those_of_the_last_report(void **state)
@@ -603,6 +655,8 @@ static void loads_are_those_of_the_last_report(void **state)
     assert_int_equal(server.requests_per_second, 70);
     assert_int_equal(server.used_heap_mb, 700);
     assert_int_equal(server.info_port, UINT32_MAX);
+    assert_true(server.has_sink && server.sink.entries == 7 && server.sink.age_ms == 5);
+    assert_true(server.sink.started_ms == 50 && server.sink.applied_ms == 60);
     assert_true(calls.load(calls.ctx, self, &f->info, &load));
     assert_int_equal(load.storefile_bytes, 7 << 20);
     OK(report_load(f, self, 9));
@@ -867,6 +921,7 @@ int main(void)
         cmocka_unit_test(calls_to_a_dead_server_end),
         cmocka_unit_test(a_region_goes_to_the_address_where_it_was),
         cmocka_unit_test(names_of_files_are_checked_and_copied),
+        cmocka_unit_test(names_of_mob_files_are_checked_and_copied),
         cmocka_unit_test(a_stop_waits_for_reports_under_way),
         cmocka_unit_test(loads_are_those_of_the_last_report),
         cmocka_unit_test(a_server_starts_up_and_is_replaced),

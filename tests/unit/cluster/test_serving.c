@@ -233,11 +233,18 @@ static uint64_t lease_expired_ms(void *ctx)
     return f->lease_expired_ms;
 }
 
+static void take_sink(void *ctx, rq_sink_load *ret)
+{
+    (void)ctx;
+    *ret = (rq_sink_load){.entries = 3, .age_ms = 4, .started_ms = 50, .applied_ms = 60};
+}
+
 static void begin_duty(fixture *f)
 {
     const rq_duty_options o = {.host = f->host,
                                .info_port = 16030,
                                .report = take_report,
+                               .sink = take_sink,
                                .serves = serves,
                                .lease_expired_ms = lease_expired_ms,
                                .fatal = take_fatal,
@@ -275,6 +282,12 @@ static void check_report(fixture *f, size_t regions)
     assert_int_equal(l->info_server_port, 16030);
     assert_true(l->has_report_start_time && l->has_report_end_time && l->max_heap_mb > 0);
     assert_true(l->report_end_time >= l->report_start_time);
+    const Pb__ReplicationLoadSink *sink = l->replloadsink;
+    assert_non_null(sink);
+    assert_int_equal(sink->totalopsprocessed, 3);
+    assert_int_equal(sink->ageoflastappliedop, 4);
+    assert_int_equal(sink->timestampstarted, 50);
+    assert_int_equal(sink->timestampsoflastappliedop, 60);
     if (regions > 0) {
         const Pb__RegionLoad *r = l->region_loads[0];
         const rq_slice name =

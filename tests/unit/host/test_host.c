@@ -167,6 +167,8 @@ static void calls_of_a_closed_region_tell_that(void **state)
     assert_int_equal(call_one(f, RQ_CALL_LIST_FILES, &call), RQ_E_NOT_SERVING_REGION);
     assert_int_equal(call_one(f, RQ_CALL_COMPACT, &call), RQ_OK);
     assert_int_equal(call_one(f, RQ_CALL_DROP_REFERENCES, &call), RQ_OK);
+    assert_int_equal(call_one(f, RQ_CALL_LIST_MOB_WRITES, &call), RQ_OK);
+    assert_int_equal(call.mob_write_count, 0);
     assert_int_equal(call_one(f, RQ_CALL_WARM, &call), RQ_OK);
     assert_int_equal(call_one(f, RQ_CALL_CLOSE, &call), RQ_OK);
     assert_false(calls.load(calls.ctx, rq_host_name(f->w.host), &f->info, &load));

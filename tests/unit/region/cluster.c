@@ -16,7 +16,8 @@ void cluster_start(cluster *c, cluster_server *s)
 
 void cluster_init(cluster *c)
 {
-    static const family_def families[] = {{"a", {NULL}}, {"b", {NULL}}};
+    static const family_def families[] = {{"a", {"IS_MOB", "true", "MOB_THRESHOLD", "100", NULL}},
+                                          {"b", {NULL}}};
     *c = (cluster){0};
     assert_ok(rq_sim_new(1, NULL, &c->sim));
     assert_ok(rq_sim_storage_new(c->sim, 0, &c->storage));

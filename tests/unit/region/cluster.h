@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two simulated servers on one shared storage, each with an engine and one region of table t. */
+/* Two simulated servers on one shared storage, each with an engine and one region of table t. Values of family a above 100
+ * bytes are in MOB files. */
 #ifndef RQ_TESTS_REGION_CLUSTER_H
 #define RQ_TESTS_REGION_CLUSTER_H
 

@@ -2,6 +2,8 @@
 /* Regions of a cluster, case by case; random histories are in tests/sim/test_cluster.c. */
 #include "cluster.h"
 
+#include "region/mob_cleaner.h"
+#include "store/mob_files.h"
 #include "wal/head.h"
 
 /* --- tests ------------------------------------------------------------------------------------ */
@@ -516,6 +518,203 @@ static void an_opening_between_read_and_swap_is_not_overwritten(void **state)
     cluster_end(&c);
 }
 
+/* --- the cleaner of MOB files ------------------------------------------------------------------ */
+
+static const char large[] = "0123456789012345678901234567890123456789012345678901234567890123456789"
+                            "0123456789012345678901234567890123456789";
+
+static bool
+    is_swapping; /* a swap of the other server calls the cleaner: rq_mob_writes would wait for the swap's end */
+
+/* `ctx`: the other server; NULL: it does not answer. */
+static rq_err ask_other(void *ctx, rq_arena *arena, rq_mob_writers *ret, rq_error *why)
+{
+    cluster_server *s = ctx;
+    (void)why;
+    *ret = (rq_mob_writers){.servers = rq_arena_calloc(arena, 1, sizeof(rq_slice))};
+    assert_non_null(ret->servers);
+    if (s == NULL) return RQ_OK;
+    rq_err rc = is_swapping
+                    ? rq_mob_files_list_written(s->f.engine->mob_files, arena, &ret->files,
+                                                &ret->file_count)
+                    : rq_mob_writes(s->f.engine, arena, &ret->files, &ret->file_count, NULL);
+    if (rc == RQ_OK) ret->servers[ret->server_count++] = rq_slice_cstr(s->name);
+    return RQ_OK;
+}
+
+static rq_err clean(cluster_server *by, cluster_server *answers, size_t *ret_archived)
+{
+    rq_table_schema *const tables[] = {by->f.schema};
+    const rq_mob_cleaning what = {.tables = tables,
+                                  .table_count = 1,
+                                  .now_ms = INT64_MAX / 2,
+                                  .ask = ask_other,
+                                  .ctx = answers};
+    return rq_mob_clean(by->f.engine, &what, ret_archived, NULL);
+}
+
+static size_t count_mob_files(cluster_server *s)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    const char *dir = rq_mob_family_dir(&s->f.arena, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("a"));
+    assert_ok(rq_vfs_list(s->f.env->vfs, dir, &s->f.arena, &entries, &count, NULL));
+    return count;
+}
+
+static cluster *cleaned;
+
+/* The cleaner runs between the end of a MOB file and the commit of the store file that refers to it. */
+static rq_err cleaned_before(rq_shared *s, const char *name, uint64_t expected,
+                             const rq_slice *bytes, uint64_t *ret_generation, rq_error *why)
+{
+    size_t archived;
+    cluster_server *one = &cleaned->servers[0], *two = &cleaned->servers[1];
+    is_swapping = true;
+    assert_int_equal(count_mob_files(two), 1);
+    assert_ok(clean(two, one, &archived));
+    is_swapping = false;
+    assert_int_equal(archived, 0);
+    assert_int_equal(clean(two, NULL, &archived), RQ_E_STATE);
+    assert_int_equal(archived, 0);
+    return real_cas(s, name, expected, bytes, ret_generation, why);
+}
+
+static void a_mob_file_that_another_server_writes_is_not_archived(void **state)
+{
+    (void)state;
+    cluster c;
+    size_t archived;
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    assert_ok(cluster_open(one, NULL));
+    assert_ok(put(&one->f, "r", "a", "q", 1, large));
+    cleaned = &c;
+    real_cas = one->shared->object_cas;
+    one->shared->object_cas = cleaned_before;
+    assert_ok(rq_region_flush(one->f.region, (rq_slice){0}, NULL, NULL));
+    one->shared->object_cas = real_cas;
+    assert_ok(clean(two, one, &archived));
+    assert_int_equal(archived, 0);
+    assert_int_equal(count_mob_files(two), 1);
+    assert_string_equal(get(&one->f, "r", "a", "q"), large);
+    cluster_end(&c);
+}
+
+/* A swap that failed may still be applied: its MOB file stays until the next one. */
+static void a_mob_file_of_a_commit_in_doubt_is_not_archived(void **state)
+{
+    (void)state;
+    cluster c;
+    size_t archived;
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    assert_ok(cluster_open(one, NULL));
+    assert_ok(put(&one->f, "r", "a", "q", 1, large));
+    real_cas = one->shared->object_cas;
+    one->shared->object_cas = refused_cas;
+    assert_int_equal(rq_region_flush(one->f.region, (rq_slice){0}, NULL, NULL), RQ_E_IO);
+    assert_int_equal(clean(two, one, &archived), RQ_E_STATE);
+    assert_int_equal(archived, 0);
+    assert_int_equal(count_mob_files(two), 1);
+    one->shared->object_cas = real_cas;
+    assert_ok(rq_region_flush(one->f.region, (rq_slice){0}, NULL, NULL));
+    assert_int_equal(count_mob_files(two), 1); /* the one that is referred to */
+    assert_ok(clean(two, one, &archived));
+    assert_int_equal(archived, 0);
+    assert_string_equal(get(&one->f, "r", "a", "q"), large);
+    cluster_end(&c);
+}
+
+/* Two values in one cell, in two files. A compaction drops the older one; its swap is applied, and its sender does not learn that.
+ */
+static void compact_in_doubt(cluster_server *s)
+{
+    break_storage(s->shared, DONE_IN_DOUBT);
+    assert_ok(rq_region_compact(s->f.region, (rq_slice){0}, true, NULL));
+    while (rq_region_compaction_state(s->f.region) != 0)
+        s->f.env->executor->sleep(s->f.env->executor, 1000000);
+    mend_storage(s->shared);
+}
+
+static cluster_server *in_doubt; /* from the cleaner's question on; NULL: not */
+
+static rq_err ask_and_compact(void *ctx, rq_arena *arena, rq_mob_writers *ret, rq_error *why)
+{
+    rq_err rc = ask_other(ctx, arena, ret, why);
+    if (in_doubt != NULL) compact_in_doubt(in_doubt);
+    return rc;
+}
+
+/* The server's next swap goes back to the files before the compaction. */
+static void check_old_value(cluster *c, bool after_answer)
+{
+    size_t archived;
+    cluster_init(c);
+    cluster_server *one = &c->servers[0], *two = &c->servers[1];
+    assert_ok(cluster_open(one, NULL));
+    for (int i = 1; i <= 2; i++) {
+        assert_ok(put(&one->f, "r", "a", "q", i, large));
+        assert_ok(rq_region_flush(one->f.region, (rq_slice){0}, NULL, NULL));
+    }
+    cleaned = c;
+    in_doubt = after_answer ? one : NULL;
+    if (!after_answer) compact_in_doubt(one);
+    rq_table_schema *const tables[] = {two->f.schema};
+    const rq_mob_cleaning what = {.tables = tables,
+                                  .table_count = 1,
+                                  .now_ms = INT64_MAX / 2,
+                                  .ask = ask_and_compact,
+                                  .ctx = one};
+    rq_err rc = rq_mob_clean(two->f.engine, &what, &archived, NULL);
+    assert_int_equal(rc, after_answer ? RQ_OK : RQ_E_STATE);
+    assert_int_equal(archived, 0);
+    assert_true(one->f.region->manifest.in_doubt);
+    assert_ok(put(&one->f, "s", "b", "q", 1, "x"));
+    assert_ok(rq_region_flush(one->f.region, (rq_slice){0}, NULL, NULL));
+    assert_ok(clean(two, one, &archived)); /* at most the compaction's output */
+    assert_true(count_mob_files(two) >= 2);
+    cluster_end(c);
+}
+
+static void a_mob_file_of_before_a_compaction_in_doubt_is_not_archived(void **state)
+{
+    (void)state;
+    cluster c;
+    check_old_value(&c, false);
+    check_old_value(&c, true);
+}
+
+static void a_fenced_server_stops_the_cleaner_until_its_region_is_taken(void **state)
+{
+    (void)state;
+    cluster c;
+    size_t archived;
+    char first[32];
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    memcpy(first, one->name, sizeof first);
+    assert_ok(cluster_open(one, NULL));
+    assert_ok(put(&one->f, "r", "a", "q", 1, large));
+    real_cas = one->shared->object_cas;
+    one->shared->object_cas = refused_cas;
+    assert_int_equal(rq_region_flush(one->f.region, (rq_slice){0}, NULL, NULL), RQ_E_IO);
+    cluster_crash(&c, one);
+    one->shared->object_cas = real_cas;
+    assert_int_equal(clean(two, NULL, &archived), RQ_E_STATE);
+    cluster_fence(two, first);
+    assert_int_equal(clean(two, NULL, &archived), RQ_E_STATE);
+    assert_ok(cluster_open(two, NULL));
+    assert_ok(clean(two, NULL, &archived));
+    assert_int_equal(archived, 1); /* its store file was never committed */
+    assert_string_equal(get(&two->f, "r", "a", "q"), large);
+    assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
+    cluster_start(&c, one);
+    cluster_fence(one, two->name);
+    assert_int_equal(clean(two, one, &archived), RQ_E_STATE); /* it was deposed */
+    cluster_end(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -534,6 +733,10 @@ int main(void)
         cmocka_unit_test(an_opening_that_conflicts_leaves_no_key),
         cmocka_unit_test(an_opening_between_read_and_swap_is_not_overwritten),
         cmocka_unit_test(the_forms_are_not_confused),
+        cmocka_unit_test(a_mob_file_that_another_server_writes_is_not_archived),
+        cmocka_unit_test(a_mob_file_of_a_commit_in_doubt_is_not_archived),
+        cmocka_unit_test(a_mob_file_of_before_a_compaction_in_doubt_is_not_archived),
+        cmocka_unit_test(a_fenced_server_stops_the_cleaner_until_its_region_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

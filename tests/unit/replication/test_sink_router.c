@@ -55,6 +55,7 @@ typedef struct world {
     bool table_exists, is_unreachable;
     bool leaves; /* the source, when the first part arrives */
     _Atomic bool gone;
+    uint64_t deadline_ns; /* the source's */
     applied by[SERVERS];
     answerer answerer;
 } world;
@@ -309,7 +310,7 @@ static rq_err run(world *w, rq_error *why)
     r.entry = w->entries;
     r.n_entry = w->count;
     rq_error_clear(why);
-    const rq_sink_request request = {&r, rq_buf_slice(&w->cells), &w->gone};
+    const rq_sink_request request = {&r, rq_buf_slice(&w->cells), &w->gone, w->deadline_ns};
     rq_err rc = rq_sink_router_entries(w->router, &request, &arena, why);
     rq_arena_clear(&arena);
     return rc;
@@ -327,6 +328,7 @@ static int set_up(void **state)
     pthread_mutex_init(&w->lock, NULL);
     w->home[1] = 1;
     w->table_exists = true;
+    w->deadline_ns = UINT64_MAX;
     for (size_t i = 0; i < SERVERS; i++)
         w->by[i].in_order = w->by[i].knows_clusters = true;
     the_world = w;
@@ -396,6 +398,40 @@ static void a_job_ends_when_its_source_has_gone(void **state)
     assert_int_equal(run(w, &why), RQ_E_CLOSED);
     assert_int_equal(w->by[0].parts, 1);
     assert_int_equal(w->by[0].edits, 1024);
+}
+
+/* The source sends the batch again although its connection is open. */
+static void a_job_ends_when_its_source_waits_no_longer(void **state)
+{
+    world *w = *state;
+    rq_error why;
+    add_entry(w, "t", 1, 0);
+    add_cell(w, "f", 'a', 1, 10);
+    w->deadline_ns = 1;
+    assert_int_equal(run(w, &why), RQ_E_CLOSED);
+    assert_int_equal(w->by[0].parts, 0);
+    w->deadline_ns = UINT64_MAX;
+    assert_int_equal(run(w, &why), RQ_OK);
+    assert_int_equal(w->by[0].parts, 1);
+}
+
+/* It answers after the limit: it is slow, and another part would be held there, too. */
+static void a_server_that_does_not_answer_gets_a_part_once(void **state)
+{
+    world *w = *state;
+    rq_error why;
+    rq_sink_router *usual = w->router;
+    const rq_sink_router_options o = {
+        .bootstrap = "here:1", .waiting_max = 1, .limit_ns = 1, .send = send_part, .ctx = w};
+    assert_int_equal(rq_sink_router_new(&o, &w->router), RQ_OK);
+    add_entry(w, "t", 1, 0);
+    add_cell(w, "f", 'x', 1, 10);
+    w->fails_with = RQ_E_CALL_TIMEOUT;
+    w->fails = 2;
+    assert_int_equal(run(w, &why), RQ_E_CALL_TIMEOUT);
+    assert_int_equal(w->fails, 1);
+    rq_sink_router_free(w->router);
+    w->router = usual;
 }
 
 /* What another server accepts of keys is limited. */
@@ -547,7 +583,7 @@ static void copies_are_charged(void **state)
     r.n_entry = 1;
     rq_arena_init(&arena);
     rq_arena_meter(&arena, refuses_large, &most);
-    const rq_sink_request request = {&r, rq_buf_slice(&w->cells), NULL};
+    const rq_sink_request request = {&r, rq_buf_slice(&w->cells), NULL, UINT64_MAX};
     assert_int_equal(rq_sink_router_entries(w->router, &request, &arena, &why), RQ_E_NO_MEMORY);
     assert_int_equal(w->by[0].parts, 0);
     rq_arena_clear(&arena);
@@ -591,6 +627,8 @@ int main(void)
     const struct CMUnitTest tests[] = {TEST(a_long_request_is_sent_in_windows_and_in_order),
                                        TEST(a_window_has_a_megabyte),
                                        TEST(a_job_ends_when_its_source_has_gone),
+                                       TEST(a_job_ends_when_its_source_waits_no_longer),
+                                       TEST(a_server_that_does_not_answer_gets_a_part_once),
                                        TEST(the_keys_of_a_window_have_a_megabyte),
                                        TEST(a_window_has_few_tables),
                                        TEST(a_moved_region_is_found_again),
