@@ -243,7 +243,6 @@ static bool answers(const server *s)
     return s->engine != NULL && !s->closing && !s->node->paused && !s->node->dead;
 }
 
-/* Then an answer would wait, perhaps for an engine that ends meanwhile. */
 static bool is_swapping(const server *s, rq_arena *arena)
 {
     rq_region **list;
@@ -260,7 +259,26 @@ static bool is_swapping(const server *s, rq_arena *arena)
     return is;
 }
 
-/* One after the other; some are not heard although they run. */
+/* An answer waits for the end of swaps. Here the engine may end meanwhile. */
+static bool answers_after_swaps(history *h, const server *s, rq_arena *arena)
+{
+    for (int tries = 0; tries < 100 && answers(s); tries++) {
+        if (!is_swapping(s, arena)) return true;
+        world_sleep_ms(&h->w, 1);
+    }
+    return false;
+}
+
+static void add_names(rq_mob_writers *w, const rq_slice *files, size_t count)
+{
+    assert_true(w->file_count + count <= MOB_WRITES_MAX);
+    for (size_t i = 0; i < count; i++)
+        w->files[w->file_count++] = files[i];
+    seen_spared += (uint32_t)count;
+}
+
+/* One after the other; some are not heard although they run. Names are listed before and after the swaps, since most files are
+ * being written during a swap only. */
 static rq_err ask_others(void *ctx, rq_arena *arena, rq_mob_writers *ret, rq_error *why)
 {
     server *s = ctx;
@@ -275,13 +293,13 @@ static rq_err ask_others(void *ctx, rq_arena *arena, rq_mob_writers *ret, rq_err
         size_t count;
         world_sleep_ms(&h->w, world_below(&h->w, 10));
         if (o == s || !answers(o) || world_below(&h->w, 10) == 0) continue;
-        if (is_swapping(o, arena) || rq_mob_writes(o->engine, arena, &files, &count, NULL) != RQ_OK)
+        assert_ok(rq_mob_files_list_written(o->engine->mob_files, arena, &files, &count));
+        add_names(ret, files, count);
+        if (!answers_after_swaps(h, o, arena) ||
+            rq_mob_writes(o->engine, arena, &files, &count, NULL) != RQ_OK)
             continue;
+        add_names(ret, files, count);
         ret->servers[ret->server_count++] = rq_slice_cstr(o->name);
-        assert_true(ret->file_count + count <= MOB_WRITES_MAX);
-        for (size_t k = 0; k < count; k++)
-            ret->files[ret->file_count++] = files[k];
-        seen_spared += (uint32_t)count;
     }
     return RQ_OK;
 }
