@@ -255,7 +255,8 @@ typedef struct scan {
     int next; /* the row that is expected */
     rq_err rc;
     rq_task task;
-    bool waits; /* for the task */
+    bool waits;      /* for the task */
+    unsigned waited; /* how often a block was not there */
     world *w;
 } scan;
 
@@ -317,6 +318,7 @@ static bool go_on(scan *x, world *w, int count)
         char row[16];
         while ((x->rc = move(x, w)) == RQ_E_AGAIN) {
             assert_true(rq_read_ctx_needs(&x->ctx));
+            x->waited++;
             if (!manual.rests && rq_random_below(&w->random, 2) == 0 && manual.count > 0)
                 run_one(rq_random_below(&w->random, manual.count));
             get_block(x, w);
@@ -362,6 +364,71 @@ static void a_long_scan_reads_windows(void **state)
         scan_clear(&x);
         end(&w);
     }
+}
+
+/* Windows go on over the end of an index block: neither the next one nor its data blocks have to be waited for. */
+static void windows_go_on_in_the_next_leaf(void **state)
+{
+    (void)state;
+    for (int cache = 0; cache < 2; cache++) {
+        world w;
+        scan x;
+        rq_hfile_options o = small_blocks();
+        o.index_chunk_bytes = 8000;
+        begin_with(&w, &o, CACHE);
+        assert_int_equal(w.reader->info.data_index_levels, 2);
+        scan_init(&x, &w, 0, cache == 1);
+        while (go_on(&x, &w, 50))
+            run_all();
+        assert_int_equal(x.rc, RQ_E_END);
+        assert_int_equal(x.next, ROWS);
+        assert_true(w.reader->held_count > 7); /* leaves */
+        assert_in_range(x.waited, 1, 10);
+        assert_true(io.bytes < w.reader->data_end + (io.large + io.small) * 2 * RQ_READ_ALIGN);
+        assert_int_equal(window_bytes(&w), 0);
+        scan_clear(&x);
+        end(&w);
+    }
+}
+
+/* A leaf that cannot be read in advance is asked for once, and the scan reports the error when it gets there. */
+static void a_leaf_that_cannot_be_read_is_reported_at_its_place(void **state)
+{
+    (void)state;
+    world w;
+    scan x;
+    rq_hfile_options o = small_blocks();
+    o.index_chunk_bytes = 8000;
+    begin_with(&w, &o, CACHE);
+    rq_hfile_block *root = rq__reader_held(w.reader, RQ__HELD_ROOT);
+    if (root == NULL) {
+        scan_init(&x, &w, 0, true);
+        assert_true(go_on(&x, &w, 1));
+        scan_clear(&x);
+        root = rq__reader_held(w.reader, RQ__HELD_ROOT);
+    }
+    assert_non_null(root);
+    rq__index_entry leaf = rq__index_at(rq__index_view_of(root->payload), 3);
+    rq__index_entry before = rq__index_at(rq__index_view_of(root->payload), 2);
+    io.bad_from = leaf.offset;
+    io.bad_to = leaf.offset + leaf.size;
+    scan_init(&x, &w, 0, true);
+    while (go_on(&x, &w, 50))
+        run_all();
+    assert_int_equal(x.rc, RQ_E_IO);
+    /* all rows before that leaf's */
+    assert_true((uint64_t)x.next * VALUE > before.offset / 2);
+    io.bad_from = io.bad_to = 0;
+    size_t bad_reads = io.small;
+    scan_clear(&x);
+    scan_init(&x, &w, 0, true);
+    while (go_on(&x, &w, 50))
+        run_all();
+    assert_int_equal(x.rc, RQ_E_END);
+    assert_int_equal(x.next, ROWS);
+    assert_true(bad_reads < 30);
+    scan_clear(&x);
+    end(&w);
 }
 
 /* A scan that is suspended inside a block finds the block again, also if its blocks are not cached. */
@@ -897,6 +964,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_scan_reads_windows),
+        cmocka_unit_test(windows_go_on_in_the_next_leaf),
+        cmocka_unit_test(a_leaf_that_cannot_be_read_is_reported_at_its_place),
         cmocka_unit_test(a_suspended_scan_reads_no_block_twice),
         cmocka_unit_test(windows_of_an_evicted_file_are_read_again),
         cmocka_unit_test(rows_do_not_depend_on_when_windows_are_read),
