@@ -277,6 +277,11 @@ static void look_ahead(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq__target *
         plan_next(s, ctx, t, trail);
 }
 
+static const rq__sidecar *sidecar_of(rq_hfile_block *b)
+{
+    return atomic_load_explicit(&b->sidecar, memory_order_acquire);
+}
+
 static void follow(rq_hfile_scanner *s, bool on)
 {
     if (RQ_LIKELY(s->follows == on)) return;
@@ -286,8 +291,9 @@ static void follow(rq_hfile_scanner *s, bool on)
 
 rq_err rq__scanner_load(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__target *t, rq_error *why)
 {
-    uint32_t last = s->reader->info.data_index_levels - 1;
-    rq__index_entry e = rq__index_at(rq__index_view_of(t->leaf.block->payload), t->path[last]);
+    uint32_t at = t->path[s->reader->info.data_index_levels - 1];
+    rq__index_entry e = rq__index_at(rq__index_view_of(t->leaf.block->payload), at);
+    const rq__sidecar *index = sidecar_of(t->leaf.block);
     if (s->block != NULL && s->block->offset == e.offset) {
         t->block = rq__block_ref(s->block);
         return RQ_OK;
@@ -297,10 +303,12 @@ rq_err rq__scanner_load(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__target *t, rq
     if (in_sequence) look_ahead(s, ctx, t, e.offset, &trail);
     ctx->follows = in_sequence && trail.os_reads_ahead;
     follow(s, ctx->follows);
+    rq__sidecar_prefetch_hinted(index, at);
     rq_err rc = rq__reader_block(s->reader, ctx, e.offset, e.size, RQ_BLOCK_DATA, &t->block, why);
     ctx->follows = false;
     if (rc == RQ_OK) {
         s->trail = trail;
+        rq__sidecar_set_hint(index, at, sidecar_of(t->block));
     } else if (in_sequence) { /* so that the same blocks are not planned again */
         s->trail.planned = trail.planned;
         s->trail.leaf_asked = trail.leaf_asked;
