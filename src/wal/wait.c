@@ -15,7 +15,7 @@
 #include "base/meter.h"
 #include "wal/wal_priv.h"
 
-/* Waiters removed from the lists at once, with the member's mutex held. */
+/* Waiters removed from a list at once, with the member's mutex held. */
 #define TAKEN_AT_ONCE 128
 
 /* The log position that acknowledges this list. */
@@ -111,7 +111,8 @@ static bool anything_done(const rq_wal_member *m)
     return false;
 }
 
-/* REQUIRES: m->mutex. Removes acknowledged waiters from the lists' heads. NULL: there are none. */
+/* REQUIRES: m->mutex. Removes acknowledged waiters from the lists' heads: of each list, so that none puts the other
+ * off. NULL: there are none. */
 static rq_wal_waiter *take_acknowledged(rq_wal_member *m)
 {
     rq_wal_waiter *first = NULL, **tail = &first;
@@ -119,7 +120,8 @@ static rq_wal_waiter *take_acknowledged(rq_wal_member *m)
     for (int level = 0; level < 2; level++) {
         struct waiter_list *list = &m->waiting[level];
         rq_lsn mark = mark_of(m->wal, level);
-        while (list->head != NULL && list->head->upto <= mark && taken < TAKEN_AT_ONCE) {
+        uint32_t most = taken + TAKEN_AT_ONCE;
+        while (list->head != NULL && list->head->upto <= mark && taken < most) {
             rq_wal_waiter *w = list->head;
             list->head = w->next;
             w->next = NULL;
@@ -184,17 +186,13 @@ static void run_first(rq__wal_completed *c)
 static bool run_slice(rq_wal_member *m)
 {
     rq_meter meter = {0};
-    rq__wal_completed c = m->stopped;
     rq_meter_begin(&meter);
     for (;;) {
-        if (c.first == NULL) c = take(m);
-        if (c.first == NULL) break;
-        run_first(&c);
-        if (rq_meter_spent(&meter, m->wal->env.executor, RQ_METER_LOOK_STEPS)) break;
+        if (m->stopped.first == NULL) m->stopped = take(m);
+        if (m->stopped.first == NULL) return false;
+        run_first(&m->stopped);
+        if (rq_meter_spent(&meter, m->wal->env.executor, RQ_METER_LOOK_STEPS)) return true;
     }
-    bool is_over = meter.over;
-    m->stopped = c;
-    return is_over;
 }
 
 static void run_all(rq_wal_member *m)

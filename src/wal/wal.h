@@ -160,8 +160,8 @@ RQ_NODISCARD rq_err rq_wal_stage(rq_wal *wal, rq_wal_region *region, const rq_wa
 /*
  * Writes the staged bytes, unless another thread is writing, which then writes them, too. Every
  * loop calls it at the end of an iteration with its own member, whose completed waiters run before
- * this returns, unless they take longer than a time slice; other threads pass NULL. Cheap when nothing is staged. May block in write(), never
- * in a sync. Must not be called from a waiter's run().
+ * this returns, unless they take longer than a time slice; other threads pass NULL. Cheap when nothing
+ * is staged. May block in write(), never in a sync. Must not be called from a waiter's run().
  */
 void rq_wal_push(rq_wal *wal, rq_wal_member *self);
 

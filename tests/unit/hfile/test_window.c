@@ -232,6 +232,15 @@ static void begin(world *w)
     begin_with(w, &o, CACHE);
 }
 
+/* With some twenty leaves of the index. */
+static void begin_with_leaves(world *w)
+{
+    rq_hfile_options o = small_blocks();
+    o.index_chunk_bytes = 3000;
+    begin_with(w, &o, CACHE);
+    assert_int_equal(w->reader->info.data_index_levels, 2);
+}
+
 static void end(world *w)
 {
     rq_hfile_reader_unref(w->reader);
@@ -458,11 +467,11 @@ static void a_suspended_scan_reads_no_block_twice(void **state)
 static void windows_of_an_evicted_file_are_read_again(void **state)
 {
     (void)state;
-    for (int cache = 0; cache < 2; cache++) {
+    for (int way = 0; way < 4; way++) {
         world w;
         scan x;
-        begin(&w);
-        scan_init(&x, &w, 0, cache == 1);
+        way / 2 == 0 ? begin(&w) : begin_with_leaves(&w);
+        scan_init(&x, &w, 0, way % 2 == 1);
         while (go_on(&x, &w, 700)) {
             (void)rq__cache_evict_file(w.reader->cached);
             park(&x, &w);
@@ -584,15 +593,14 @@ static void an_error_is_reported_at_its_block(void **state)
 static void windows_may_outlive_the_scan(void **state)
 {
     (void)state;
-    for (int way = 0; way < 3; way++) {
+    for (int i = 0; i < 6; i++) {
+        int way = i % 3;
         world w;
         scan x;
-        begin(&w);
+        i < 3 ? begin(&w) : begin_with_leaves(&w);
         scan_init(&x, &w, 0, false);
-        for (int i = 0; manual.count == 0; i++) {
-            assert_true(i < ROWS);
+        while (!(i < 3 ? manual.count > 0 : x.s.trail.leaf_asked > 0))
             assert_true(go_on(&x, &w, 1));
-        }
         scan_clear(&x);
         assert_true(window_bytes(&w) > 0);
         if (way == 0) {
@@ -928,7 +936,7 @@ static void threads_share_windows(void **state)
 {
     (void)state;
     world w;
-    begin(&w);
+    begin_with_leaves(&w);
     rq_hfile_reader_unref(w.reader);
     rq_block_cache_free(w.cache);
     w.vfs.base.read = read_bytes; /* without counters */

@@ -391,6 +391,62 @@ static void many_waiters_run_in_slices(void **state)
     }
 }
 
+/* A waiter that waits again, for what is acknowledged already, as often as it is answered. */
+typedef struct eager {
+    rq_wal_waiter waiter;
+    const history *h;
+    rq_lsn upto;
+    const bool *enough;
+} eager;
+
+static void wait_again(rq_wal_waiter *waiter, rq_err rc)
+{
+    eager *e = RQ_CONTAINER_OF(waiter, eager, waiter);
+    assert_int_equal(rc, RQ_OK);
+    if (!*e->enough) rq_wal_wait(e->h->member, waiter, e->upto, false);
+}
+
+typedef struct patient {
+    rq_wal_waiter waiter;
+    bool answered;
+} patient;
+
+static void is_answered(rq_wal_waiter *waiter, rq_err rc)
+{
+    assert_int_equal(rc, RQ_OK);
+    RQ_CONTAINER_OF(waiter, patient, waiter)->answered = true;
+}
+
+/* Writes that are acknowledged before a sync do not keep a lane from those that wait for one. */
+static void waiters_for_a_sync_are_not_put_off(void **state)
+{
+    (void)state;
+    enum { WAITERS = 1000 };
+    static eager all[WAITERS];
+    rq_sim *sim = new_sim(6);
+    rq_wal_options options = small;
+    options.sync = RQ_WAL_HANDOVER;
+    history h;
+    history_init(&h, sim, &options);
+    open_ok(&h);
+    append(&h, 0, 10);
+    rq_lsn upto = stage_ok(&h, 0, 10)->lsn;
+    patient one = {.waiter.run = is_answered};
+    for (unsigned i = 0; i < WAITERS; i++) {
+        all[i] = (eager){.waiter.run = wait_again, .h = &h, .upto = upto, .enough = &one.answered};
+        rq_wal_wait(h.member, &all[i].waiter, upto, false);
+    }
+    rq_wal_wait(h.member, &one.waiter, upto, true);
+    rq_wal_push(h.wal, NULL);
+    for (int i = 0; i < 1000 && !one.answered; i++)
+        if (!rq_sim_step(sim)) break;
+    assert_true(one.answered);
+    rq_sim_run(sim);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
 /* --- WAL files -------------------------------------------------------------------------------- */
 
 static void flush_all(history *h)
@@ -866,6 +922,7 @@ int main(void)
         cmocka_unit_test(one_sync_serves_all_waiters),
         cmocka_unit_test(a_task_makes_one_sync),
         cmocka_unit_test(many_waiters_run_in_slices),
+        cmocka_unit_test(waiters_for_a_sync_are_not_put_off),
         cmocka_unit_test(flushed_files_are_used_again),
         cmocka_unit_test(an_overwrite_of_a_file_fills_each_page_it_starts),
         cmocka_unit_test(a_log_too_long_names_the_region_holding_its_oldest_file),
