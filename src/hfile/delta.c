@@ -3,7 +3,7 @@
 #include "hfile/delta.h"
 
 #include "hfile/block_codec.h"
-#include "hfile/encoding.h"
+#include "hfile/plain.h"
 
 #include <stdlib.h>
 
@@ -26,13 +26,49 @@
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static size_t shared_bytes(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len)
+/* Length of the common prefix of two strings of `n` bytes. The tail is compared by a load that overlaps bytes
+ * already known to be equal. */
+static inline size_t shared_bytes(const uint8_t *a, const uint8_t *b, size_t n)
 {
-    size_t n = a_len < b_len ? a_len : b_len;
+    if (n >= 16) {
+        for (size_t i = 0;; i = i + 32 <= n ? i + 16 : n - 16) {
+            unsigned equal = rq_v16_mask(rq_v16_equal(rq_v16_load(a + i), rq_v16_load(b + i)));
+            if (equal != 0xffff) return i + (size_t)__builtin_ctz(~equal);
+            if (i + 16 == n) return n;
+        }
+    }
+    if (n >= 8) {
+        uint64_t differ = rq_get_u64(a) ^ rq_get_u64(b);
+        if (differ != 0) return (size_t)__builtin_ctzll(differ) / 8;
+        differ = rq_get_u64(a + n - 8) ^ rq_get_u64(b + n - 8);
+        return differ == 0 ? n : n - 8 + (size_t)__builtin_ctzll(differ) / 8;
+    }
+    if (n >= 4) {
+        uint32_t differ = rq_get_u32(a) ^ rq_get_u32(b);
+        if (differ != 0) return (size_t)__builtin_ctz(differ) / 8;
+        differ = rq_get_u32(a + n - 4) ^ rq_get_u32(b + n - 4);
+        return differ == 0 ? n : n - 4 + (size_t)__builtin_ctz(differ) / 8;
+    }
     size_t i = 0;
     while (i < n && a[i] == b[i])
         i++;
     return i;
+}
+
+static inline size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+rq__delta_shared rq__delta_shared_of(const rq_cell *a, const rq_cell *b)
+{
+    rq__delta_shared s = {
+        .row = (uint32_t)shared_bytes(a->row, b->row, min_size(a->row_len, b->row_len))};
+    s.same_row = s.row == a->row_len && a->row_len == b->row_len;
+    if (s.same_row)
+        s.qualifier = (uint32_t)shared_bytes(a->qualifier, b->qualifier,
+                                             min_size(a->qualifier_len, b->qualifier_len));
+    return s;
 }
 
 static size_t shared_be64(uint64_t a, uint64_t b)
@@ -40,62 +76,83 @@ static size_t shared_be64(uint64_t a, uint64_t b)
     return a == b ? 8 : (size_t)__builtin_clzll(a ^ b) / 8;
 }
 
-/* Length of the common prefix of two flat keys, with timestamp and type only if requested. All
- * cells of a file have the same family, which is not compared. */
-static size_t shared_key(const rq_cell *a, const rq_cell *b, bool with_time)
+/* Length of the common prefix of two flat keys up to the qualifier. All cells of a file have the
+ * same family, which is not compared. */
+static inline size_t shared_name(const rq_cell *a, const rq_cell *b, rq__delta_shared s)
 {
     if (a->row_len != b->row_len) return a->row_len >> 8 == b->row_len >> 8 ? 1 : 0;
-    size_t row = shared_bytes(a->row, a->row_len, b->row, b->row_len);
-    size_t n = ROW_LEN_LEN + row;
-    if (row != a->row_len) return n;
-    n += 1 + (size_t)a->family_len;
-    n += shared_bytes(a->qualifier, a->qualifier_len, b->qualifier, b->qualifier_len);
-    size_t whole = ROW_LEN_LEN + (size_t)a->row_len + 1 + a->family_len;
+    size_t n = ROW_LEN_LEN + (size_t)s.row;
+    return s.same_row ? n + 1 + a->family_len + s.qualifier : n;
+}
+
+/* Length of the common prefix of two flat keys. */
+static size_t shared_key(const rq_cell *a, const rq_cell *b, rq__delta_shared s)
+{
+    size_t n = shared_name(a, b, s);
     size_t longer = a->qualifier_len > b->qualifier_len ? a->qualifier_len : b->qualifier_len;
-    if (!with_time || n != whole + longer) return n;
+    if (!s.same_row || s.qualifier != longer) return n;
     size_t time = shared_be64((uint64_t)a->timestamp, (uint64_t)b->timestamp);
     n += time;
     return time == 8 && a->type == b->type ? n + 1 : n;
 }
 
-static rq_err put_flat_key(const rq_cell *cell, size_t from, rq_buf *out)
+/* The functions below write to `p`, which has room_for bytes, and return the end. */
+static size_t room_for(const rq_cell *cell)
+{
+    const size_t flags = 1, family = 1, numbers = 3 * RQ_VARINT_MAX;
+    return flags + family + cell->family_len + numbers + rq_cell_key_len(cell) + cell->value_len +
+           RQ_VLONG_MAX;
+}
+
+static inline uint8_t *put_bytes(uint8_t *p, const uint8_t *bytes, size_t len)
+{
+    rq_short_copy(p, bytes, len);
+    return p + len;
+}
+
+static inline uint8_t *put_number(uint8_t *p, uint64_t n)
+{
+    if (RQ_UNLIKELY(n >= 0x80)) return p + rq_put_varint(p, n);
+    *p = (uint8_t)n;
+    return p + 1;
+}
+
+static uint8_t *put_flat_key(const rq_cell *cell, size_t from, uint8_t *p)
 {
     size_t len = rq_cell_key_len(cell);
-    RQ_TRY(rq_buf_reserve(out, len));
-    uint8_t *p = out->ptr + out->len;
     rq_cell_serialize_key(cell, p);
     if (from > 0) memmove(p, p + from, len - from);
-    out->len += len - from;
-    return RQ_OK;
+    return p + (len - from);
 }
 
 /* Row and qualifier behind the shared bytes; the family is known. */
-static rq_err put_row_and_qualifier(const rq_cell *cell, size_t shared, rq_buf *out)
+static inline uint8_t *put_row_and_qualifier(const rq_cell *cell, size_t shared, uint8_t *p)
 {
     size_t row_end = ROW_LEN_LEN + (size_t)cell->row_len;
     if (shared >= row_end) {
         size_t skip = shared - row_end - 1 - cell->family_len;
-        return rq_buf_append(out, cell->qualifier + skip, cell->qualifier_len - skip);
+        return put_bytes(p, cell->qualifier + skip, cell->qualifier_len - skip);
     }
     uint8_t len[ROW_LEN_LEN];
     rq_put_be16(len, cell->row_len);
     size_t skip = 0;
     if (shared < ROW_LEN_LEN)
-        RQ_TRY(rq_buf_append(out, len + shared, ROW_LEN_LEN - shared));
+        p = put_bytes(p, len + shared, ROW_LEN_LEN - shared);
     else
         skip = shared - ROW_LEN_LEN;
-    RQ_TRY(rq_buf_append(out, cell->row + skip, cell->row_len - skip));
-    return rq_buf_append(out, cell->qualifier, cell->qualifier_len);
+    p = put_bytes(p, cell->row + skip, cell->row_len - skip);
+    return put_bytes(p, cell->qualifier, cell->qualifier_len);
 }
 
-static rq_err encode_prefix(const rq_cell *cell, const rq_cell *last, rq_buf *out)
+static uint8_t *encode_prefix(const rq_cell *cell, const rq_cell *last, rq__delta_shared s,
+                              uint8_t *p)
 {
-    size_t shared = last == NULL ? 0 : shared_key(cell, last, true);
-    RQ_TRY(rq_buf_append_varint(out, rq_cell_key_len(cell) - shared));
-    RQ_TRY(rq_buf_append_varint(out, cell->value_len));
-    RQ_TRY(rq_buf_append_varint(out, shared));
-    RQ_TRY(put_flat_key(cell, shared, out));
-    return rq_buf_append(out, cell->value, cell->value_len);
+    size_t shared = last == NULL ? 0 : shared_key(cell, last, s);
+    p = put_number(p, rq_cell_key_len(cell) - shared);
+    p = put_number(p, cell->value_len);
+    p = put_number(p, shared);
+    p = put_flat_key(cell, shared, p);
+    return put_bytes(p, cell->value, cell->value_len);
 }
 
 /* HBASE: ByteBufferUtils.longFitsIn: a negative number takes all eight. */
@@ -104,93 +161,115 @@ static unsigned bytes_of(uint64_t v)
     return v == 0 ? 1 : 8 - (unsigned)__builtin_clzll(v) / 8;
 }
 
-static rq_err put_little_endian(uint64_t v, unsigned len, rq_buf *out)
+/* A timestamp in DIFF. */
+typedef struct diff_time {
+    uint64_t magnitude;
+    unsigned len; /* bytes of the magnitude */
+    bool negative;
+    bool is_difference;
+} diff_time;
+
+static diff_time diff_time_of(uint64_t v)
 {
-    uint8_t bytes[8];
-    for (unsigned i = 0; i < len; i++)
-        bytes[i] = (uint8_t)(v >> 8 * i);
-    return rq_buf_append(out, bytes, len);
+    bool negative = (int64_t)v < 0;
+    if (negative) v = 0 - v;
+    return (diff_time){v, bytes_of(v), negative, false};
 }
 
-static rq_err encode_diff(const rq_cell *cell, const rq_cell *last, rq_buf *out)
+/* The timestamp or its difference, whichever is shorter. */
+static diff_time shorter_time(const rq_cell *cell, const rq_cell *last)
+{
+    diff_time whole = diff_time_of((uint64_t)cell->timestamp);
+    if (last == NULL) return whole;
+    diff_time difference = diff_time_of((uint64_t)last->timestamp - (uint64_t)cell->timestamp);
+    difference.is_difference = true;
+    return difference.len < whole.len ? difference : whole;
+}
+
+/* The last three arguments are the encoding's flags. */
+static inline unsigned same_flags(const rq_cell *cell, const rq_cell *last, unsigned same_key_len,
+                                  unsigned same_value_len, unsigned same_type)
+{
+    return (rq_cell_key_len(cell) == rq_cell_key_len(last) ? same_key_len : 0) |
+           (cell->value_len == last->value_len ? same_value_len : 0) |
+           (cell->type == last->type ? same_type : 0);
+}
+
+static uint8_t *encode_diff(const rq_cell *cell, const rq_cell *last, rq__delta_shared s,
+                            uint8_t *p)
 {
     unsigned flags = 0;
     size_t shared = 0;
-    uint64_t time = (uint64_t)cell->timestamp;
-    bool negative = cell->timestamp < 0;
-    if (negative) time = 0 - time;
-    unsigned len = bytes_of(time);
+    diff_time time = shorter_time(cell, last);
     if (last == NULL) {
-        RQ_TRY(rq_buf_append_u8(out, cell->family_len));
-        RQ_TRY(rq_buf_append(out, cell->family, cell->family_len));
+        *p++ = cell->family_len;
+        p = put_bytes(p, cell->family, cell->family_len);
     } else {
-        shared = shared_key(cell, last, false);
-        if (rq_cell_key_len(cell) == rq_cell_key_len(last)) flags |= DIFF_SAME_KEY_LEN;
-        if (cell->value_len == last->value_len) flags |= DIFF_SAME_VALUE_LEN;
-        if (cell->type == last->type) flags |= DIFF_SAME_TYPE;
-        uint64_t difference = (uint64_t)last->timestamp - (uint64_t)cell->timestamp;
-        bool difference_negative = (int64_t)difference < 0;
-        if (difference_negative) difference = 0 - difference;
-        unsigned difference_len = bytes_of(difference);
-        if (difference_len < len) {
-            flags |= DIFF_TIME_IS_DIFFERENCE;
-            time = difference;
-            len = difference_len;
-            negative = difference_negative;
-        }
+        shared = shared_name(cell, last, s);
+        flags = same_flags(cell, last, DIFF_SAME_KEY_LEN, DIFF_SAME_VALUE_LEN, DIFF_SAME_TYPE);
     }
-    flags |= (len - 1) << DIFF_TIME_LEN_SHIFT;
-    if (negative) flags |= DIFF_TIME_IS_NEGATIVE;
-    RQ_TRY(rq_buf_append_u8(out, (uint8_t)flags));
-    if ((flags & DIFF_SAME_KEY_LEN) == 0) RQ_TRY(rq_buf_append_varint(out, rq_cell_key_len(cell)));
-    if ((flags & DIFF_SAME_VALUE_LEN) == 0) RQ_TRY(rq_buf_append_varint(out, cell->value_len));
-    RQ_TRY(rq_buf_append_varint(out, shared));
-    RQ_TRY(put_row_and_qualifier(cell, shared, out));
-    RQ_TRY(put_little_endian(time, len, out));
-    if ((flags & DIFF_SAME_TYPE) == 0) RQ_TRY(rq_buf_append_u8(out, cell->type));
-    return rq_buf_append(out, cell->value, cell->value_len);
+    if (time.is_difference) flags |= DIFF_TIME_IS_DIFFERENCE;
+    if (time.negative) flags |= DIFF_TIME_IS_NEGATIVE;
+    *p++ = (uint8_t)(flags | (time.len - 1) << DIFF_TIME_LEN_SHIFT);
+    if ((flags & DIFF_SAME_KEY_LEN) == 0) p = put_number(p, rq_cell_key_len(cell));
+    if ((flags & DIFF_SAME_VALUE_LEN) == 0) p = put_number(p, cell->value_len);
+    p = put_number(p, shared);
+    p = put_row_and_qualifier(cell, shared, p);
+    memcpy(p, &time.magnitude, sizeof time.magnitude); /* little-endian */
+    p += time.len;                                     /* the other bytes are overwritten */
+    if ((flags & DIFF_SAME_TYPE) == 0) *p++ = cell->type;
+    return put_bytes(p, cell->value, cell->value_len);
 }
 
-static rq_err encode_fast_diff(const rq_cell *cell, const rq_cell *last, rq_buf *out)
+static uint8_t *encode_fast_diff(const rq_cell *cell, const rq_cell *last, rq__delta_shared s,
+                                 uint8_t *p)
 {
     if (last == NULL) {
-        RQ_TRY(rq_buf_append_u8(out, 0));
-        return encode_prefix(cell, NULL, out);
+        *p++ = 0;
+        return encode_prefix(cell, NULL, s, p);
     }
-    size_t shared = shared_key(cell, last, false);
+    size_t shared = shared_name(cell, last, s);
     size_t time_shared = shared_be64((uint64_t)cell->timestamp, (uint64_t)last->timestamp);
     if (time_shared > 7) time_shared = 7;
-    unsigned flags = (unsigned)time_shared;
-    if (rq_cell_key_len(cell) == rq_cell_key_len(last)) flags |= FAST_SAME_KEY_LEN;
-    if (cell->value_len == last->value_len) flags |= FAST_SAME_VALUE_LEN;
-    if (cell->type == last->type) flags |= FAST_SAME_TYPE;
+    unsigned flags = (unsigned)time_shared |
+                     same_flags(cell, last, FAST_SAME_KEY_LEN, FAST_SAME_VALUE_LEN, FAST_SAME_TYPE);
     if (rq_slice_eq(rq_cell_value(cell), rq_cell_value(last))) flags |= FAST_SAME_VALUE;
-    RQ_TRY(rq_buf_append_u8(out, (uint8_t)flags));
-    if ((flags & FAST_SAME_KEY_LEN) == 0) RQ_TRY(rq_buf_append_varint(out, rq_cell_key_len(cell)));
-    if ((flags & FAST_SAME_VALUE_LEN) == 0) RQ_TRY(rq_buf_append_varint(out, cell->value_len));
-    RQ_TRY(rq_buf_append_varint(out, shared));
-    RQ_TRY(put_row_and_qualifier(cell, shared, out));
-    uint8_t time[8];
-    rq_put_be64(time, (uint64_t)cell->timestamp);
-    RQ_TRY(rq_buf_append(out, time + time_shared, 8 - time_shared));
-    if ((flags & FAST_SAME_TYPE) == 0) RQ_TRY(rq_buf_append_u8(out, cell->type));
-    return (flags & FAST_SAME_VALUE) != 0 ? RQ_OK
-                                          : rq_buf_append(out, cell->value, cell->value_len);
+    *p++ = (uint8_t)flags;
+    if ((flags & FAST_SAME_KEY_LEN) == 0) p = put_number(p, rq_cell_key_len(cell));
+    if ((flags & FAST_SAME_VALUE_LEN) == 0) p = put_number(p, cell->value_len);
+    p = put_number(p, shared);
+    p = put_row_and_qualifier(cell, shared, p);
+    rq_put_be64(p, (uint64_t)cell->timestamp << 8 * time_shared);
+    p += 8 - time_shared;
+    if ((flags & FAST_SAME_TYPE) == 0) *p++ = cell->type;
+    return (flags & FAST_SAME_VALUE) != 0 ? p : put_bytes(p, cell->value, cell->value_len);
+}
+
+static rq_err put_tags(const rq_cell *cell, rq__tag_dictionary *dictionary, rq_buf *out)
+{
+    rq_slice tags = rq_slice_of(cell->tags, cell->tags_len);
+    RQ_TRY(rq_buf_append_varint(out, tags.len));
+    return dictionary != NULL ? rq__tag_dictionary_pack(dictionary, tags, out)
+                              : rq_buf_append(out, tags.ptr, tags.len);
 }
 
 rq_err rq__delta_encode(rq__delta_shape shape, const rq_cell *cell, const rq_cell *last,
-                        rq__tag_dictionary *dictionary, rq_buf *out)
+                        rq__delta_shared shared, rq__tag_dictionary *dictionary, rq_buf *out)
 {
-    RQ_TRY(shape.encoding == RQ_ENCODING_PREFIX ? encode_prefix(cell, last, out)
-           : shape.encoding == RQ_ENCODING_DIFF ? encode_diff(cell, last, out)
-                                                : encode_fast_diff(cell, last, out));
+    RQ_TRY(rq_buf_reserve(out, room_for(cell)));
+    uint8_t *p = out->ptr + out->len;
+    p = shape.encoding == RQ_ENCODING_PREFIX ? encode_prefix(cell, last, shared, p)
+        : shape.encoding == RQ_ENCODING_DIFF ? encode_diff(cell, last, shared, p)
+                                             : encode_fast_diff(cell, last, shared, p);
     if (shape.has_tags) {
-        rq_slice tags = rq_slice_of(cell->tags, cell->tags_len);
-        RQ_TRY(rq_buf_append_varint(out, tags.len));
-        RQ_TRY(dictionary != NULL ? rq__tag_dictionary_pack(dictionary, tags, out)
-                                  : rq_buf_append(out, tags.ptr, tags.len));
+        out->len = (size_t)(p - out->ptr);
+        RQ_TRY(put_tags(cell, dictionary, out));
+        RQ_TRY(rq_buf_reserve(out, RQ_VLONG_MAX));
+        p = out->ptr + out->len;
     }
-    return shape.has_mvcc ? rq_buf_append_vlong(out, (int64_t)cell->seqid) : RQ_OK;
+    if (shape.has_mvcc) p += rq_put_vlong(p, (int64_t)cell->seqid);
+    out->len = (size_t)(p - out->ptr);
+    return RQ_OK;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -254,8 +333,7 @@ static inline bool take_number(rq_cursor *c, size_t *ret)
 static inline bool take_bytes(rq_cursor *c, uint8_t *out, size_t len)
 {
     if (len > rq_cursor_left(c)) return false;
-    if (len == 0) return true; /* then there may be no room at all */
-    memcpy(out, c->ptr, len);
+    rq_short_copy(out, c->ptr, len); /* of no byte there may be no room at all */
     c->ptr += len;
     return true;
 }
@@ -457,10 +535,10 @@ static inline bool take_seqid(rq_cursor *c, uint64_t *ret)
         *ret = *c->ptr++;
         return true;
     }
-    int64_t seqid;
-    if (!rq_cursor_vlong(c, &seqid) || seqid < 0) return false;
-    *ret = (uint64_t)seqid;
-    return true;
+    size_t left = rq_cursor_left(c);
+    size_t len = left == 0 ? 0 : rq__plain_long_seqid(c->ptr, left, ret);
+    c->ptr += len;
+    return len > 0;
 }
 
 rq_err rq__delta_next(rq__delta *d, rq__delta_shape shape, rq_slice payload)

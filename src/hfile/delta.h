@@ -41,11 +41,19 @@ typedef struct rq__delta_shape {
     bool has_mvcc;
 } rq__delta_shape;
 
-/* Appends `cell`; `last` is the previous cell of the block, NULL for the first. `dictionary`
- * NULL: tags are not compressed. */
+/* What two cells have in common. */
+typedef struct rq__delta_shared {
+    uint32_t row;       /* so many first bytes of their rows are equal */
+    uint32_t qualifier; /* the same of their qualifiers, if same_row */
+    bool same_row;
+} rq__delta_shared;
+rq__delta_shared rq__delta_shared_of(const rq_cell *a, const rq_cell *b);
+
+/* Appends `cell`; `last` is the previous cell of the block, NULL for the first; `shared` is what the two have in
+ * common. `dictionary` NULL: tags are not compressed. */
 RQ_NODISCARD
 rq_err rq__delta_encode(rq__delta_shape shape, const rq_cell *cell, const rq_cell *last,
-                        rq__tag_dictionary *dictionary, rq_buf *out);
+                        rq__delta_shared shared, rq__tag_dictionary *dictionary, rq_buf *out);
 
 /* --- reading ---------------------------------------------------------------------------------- */
 

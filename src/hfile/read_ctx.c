@@ -50,7 +50,7 @@ rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
 bool rq_read_ctx_wait(const rq_read_ctx *ctx, rq_task *task)
 {
     bool waits_for_other = ctx->wait != NULL && !ctx->wait->done;
-    return !waits_for_other && ctx->need.kind == RQ_BLOCK_DATA &&
+    return !waits_for_other && rq__windows_have(ctx->need.kind) &&
            rq__window_wait(ctx->need.reader, ctx->need.offset, task);
 }
 

@@ -304,8 +304,9 @@ static rq_hfile_block *find_pin(const rq_read_ctx *ctx, uint64_t file_id, uint64
 static rq_err load_missing(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint32_t size,
                            rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
 {
-    if (kind == RQ_BLOCK_DATA)
-        RQ_TRY(rq__window_take(r, offset, ctx->may_block, ctx->dont_cache, ret));
+    if (rq__windows_have(kind))
+        RQ_TRY(rq__window_take(r, offset, ctx->may_block, ctx->dont_cache && kind == RQ_BLOCK_DATA,
+                               ret));
     if (*ret != NULL) return RQ_OK;
     return rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, ret, why);
 }

@@ -139,6 +139,7 @@ rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_err
 typedef struct rq_hfile_trail {
     uint64_t begun, end; /* of the blocks moved through in sequence, on disk */
     uint64_t planned;    /* up to this offset it is decided how the blocks are read */
+    uint64_t leaf_asked; /* offset of the index block that was asked for last; 0: none */
     bool os_reads_ahead; /* the last decision: the operating system reads ahead */
 } rq_hfile_trail;
 

@@ -68,7 +68,9 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, uint32_t leve
  * For each next part of the file the vfs tells how it is best read (rq_file_plan_read). A scan does not change to the
  * operating system's read-ahead if the bytes OS_AHEAD_MAX farther on are to be read past the page cache: the operating
  * system would read far into parts that windows read, too. So a short part that the page cache is to keep is read by a
- * window through the page cache. */
+ * window through the page cache.
+ *
+ * At the end of a leaf planning goes on in the next leaf, which is read by a window of its own. */
 
 #define FOLLOW_AFTER 4 /* blocks; a scan of 100 rows of 1 kB reads up to three */
 #define GAP_MAX ((uint64_t)1 << 20)
@@ -87,6 +89,7 @@ static rq_hfile_trail trail_to(const rq_hfile_trail *from, uint64_t offset, uint
     if (stays || follows) {
         to.begun = from->begun;
         to.planned = from->planned;
+        to.leaf_asked = from->leaf_asked;
         to.os_reads_ahead = from->os_reads_ahead;
     }
     return to;
@@ -159,7 +162,10 @@ static bool os_is_to_read(const rq_hfile_reader *r, const file_part *part, rq_re
  * waits until it has used one; a scan that has none (there are many scans then) reads single blocks meanwhile. */
 static bool plan_part(rq_hfile_reader *r, const file_part *part, rq_hfile_trail *trail)
 {
-    rq__window_wish wish = {part->blocks, part->count, false, memory_of(r, part)};
+    rq__window_wish wish = {.blocks = part->blocks,
+                            .count = part->count,
+                            .kind = RQ_BLOCK_DATA,
+                            .memory = memory_of(r, part)};
     rq__window_room room = rq__window_room_for(r, &wish);
     if (room == RQ__ROOM_LATER && trail->planned > trail->end) return false;
     rq_read_plan plan = rq_file_plan_read(r->file, part->begin, part->end - part->begin);
@@ -170,42 +176,110 @@ static bool plan_part(rq_hfile_reader *r, const file_part *part, rq_hfile_trail 
     return room == RQ__ROOM_NOW && rq__window_ask(r, &wish);
 }
 
-/* Plans the blocks behind those of the trail. */
-static void plan_next(const rq_hfile_scanner *s, const rq__target *t, rq_hfile_trail *trail)
+/* How far, and in parts of which length, the blocks behind a trail are planned. */
+typedef struct planning {
+    uint64_t most, len;
+} planning;
+
+static planning planning_of(const rq_hfile_reader *r, const rq_hfile_trail *trail)
 {
-    rq_hfile_reader *r = s->reader;
-    rq__index_view leaf = rq__index_view_of(t->leaf.block->payload);
-    uint32_t at = t->path[r->info.data_index_levels - 1] + 1;
     uint64_t most = min64(max64(trail->end - trail->begun, PART_MIN), AHEAD_MAX);
-    uint64_t len = min64(max64(most / 4, PART_MIN), rq__window_len_max(r));
-    if (trail->planned < trail->end) trail->planned = trail->end;
-    while (trail->planned - trail->end + len <= most) {
+    return (planning){most, min64(max64(most / 4, PART_MIN), rq__window_len_max(r))};
+}
+
+/* Plans the leaf's blocks from entry `at` on. True: up to the leaf's end, and more may be planned. */
+static bool plan_leaf(rq_hfile_reader *r, rq__index_view leaf, uint32_t at, planning p,
+                      rq_hfile_trail *trail)
+{
+    while (trail->planned - trail->end + p.len <= p.most) {
         file_part part;
         while (at < leaf.count && rq__index_at(leaf, at).offset < trail->planned)
             at++;
-        if (at == leaf.count) return;
+        if (at == leaf.count) return true;
         uint64_t known = rq__window_end_at(r, rq__index_at(leaf, at).offset);
         if (known > 0) {
             trail->planned = known;
             continue;
         }
-        if (!collect_part(r, leaf, &at, len / ratio_of(r), &part)) {
+        if (!collect_part(r, leaf, &at, p.len / ratio_of(r), &part)) {
             trail->os_reads_ahead = true;
-            return;
+            return false;
         }
-        if (!plan_part(r, &part, trail)) return;
+        if (!plan_part(r, &part, trail)) return false;
         trail->planned = part.end;
     }
+    return false;
 }
 
-static void look_ahead(const rq_hfile_scanner *s, const rq_read_ctx *ctx, const rq__target *t,
-                       uint64_t offset, rq_hfile_trail *trail)
+/* Asks for a window that has the index block alone. */
+static void ask_for_leaf(rq_hfile_reader *r, rq__index_entry e, rq_hfile_trail *trail)
+{
+    file_part part = {.count = 1, .begin = e.offset, .end = e.offset + e.size};
+    if (trail->leaf_asked == e.offset || e.size > RQ__WINDOW_BYTES || part.end > r->data_end)
+        return;
+    part.blocks[0] = (rq__block_place){e.offset, e.size};
+    rq__window_wish wish = {.blocks = part.blocks,
+                            .count = 1,
+                            .kind = RQ_BLOCK_LEAF_INDEX,
+                            .past = rq_file_plan_read(r->file, e.offset, e.size) == RQ_READ_PAST,
+                            .memory = memory_of(r, &part)};
+    if (rq__window_ask(r, &wish)) trail->leaf_asked = e.offset;
+}
+
+/* The leaf behind the target's, if it is in memory; if it is not, it is asked for, and will be when the scan comes
+ * nearer to it. For two levels of index: a file with more has some hundred thousand blocks in each intermediate block. An
+ * error is reported when the scan reaches the leaf. */
+static bool next_leaf(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq__target *t,
+                      rq_hfile_trail *trail, rq__lent_block *ret)
+{
+    rq_read_ctx own = {.dont_cache = ctx->dont_cache}; /* so that ctx does not need the leaf */
+    rq__lent_block root;
+    rq_error why;
+    bool has = false;
+    if (s->reader->info.data_index_levels != 2) return false;
+    rq_error_clear(&why);
+    if (rq__reader_root(s->reader, &own, &root, &why) == RQ_OK) {
+        rq__index_view v = rq__index_view_of(root.block->payload);
+        uint32_t next = t->path[0] + 1;
+        rq_err rc = next < v.count ? child(s, &own, root, next, 1, ret, &why) : RQ_E_END;
+        if (rc == RQ_E_AGAIN) ask_for_leaf(s->reader, rq__index_at(v, next), trail);
+        has = rc == RQ_OK;
+        rq__lent_return(root);
+    }
+    rq_read_ctx_take_over(ctx, &own);
+    return has;
+}
+
+/* Plans the blocks behind those of the trail, in the target's leaf and in the next one. */
+static void plan_next(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq__target *t,
+                      rq_hfile_trail *trail)
+{
+    rq_hfile_reader *r = s->reader;
+    rq__index_view leaf = rq__index_view_of(t->leaf.block->payload);
+    rq__lent_block next;
+    planning p = planning_of(r, trail);
+    if (trail->planned < trail->end) trail->planned = trail->end;
+    if (!plan_leaf(r, leaf, t->path[r->info.data_index_levels - 1] + 1, p, trail) ||
+        !next_leaf(s, ctx, t, trail, &next))
+        return;
+    bool to_its_end = plan_leaf(r, rq__index_view_of(next.block->payload), 0, p, trail);
+    (void)to_its_end; /* a leaf has more blocks than are planned at once */
+    rq__lent_return(next);
+}
+
+static void look_ahead(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq__target *t, uint64_t offset,
+                       rq_hfile_trail *trail)
 {
     if (ctx->may_block || !rq__windows_are_possible(s->reader) ||
         rq__window_len_max(s->reader) < PART_MIN)
         trail->os_reads_ahead = true;
     else if (!rq__cache_has(s->reader->cached, offset))
-        plan_next(s, t, trail);
+        plan_next(s, ctx, t, trail);
+}
+
+static const rq__sidecar *sidecar_of(rq_hfile_block *b)
+{
+    return atomic_load_explicit(&b->sidecar, memory_order_acquire);
 }
 
 static void follow(rq_hfile_scanner *s, bool on)
@@ -217,8 +291,9 @@ static void follow(rq_hfile_scanner *s, bool on)
 
 rq_err rq__scanner_load(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__target *t, rq_error *why)
 {
-    uint32_t last = s->reader->info.data_index_levels - 1;
-    rq__index_entry e = rq__index_at(rq__index_view_of(t->leaf.block->payload), t->path[last]);
+    uint32_t at = t->path[s->reader->info.data_index_levels - 1];
+    rq__index_entry e = rq__index_at(rq__index_view_of(t->leaf.block->payload), at);
+    const rq__sidecar *index = sidecar_of(t->leaf.block);
     if (s->block != NULL && s->block->offset == e.offset) {
         t->block = rq__block_ref(s->block);
         return RQ_OK;
@@ -228,12 +303,15 @@ rq_err rq__scanner_load(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__target *t, rq
     if (in_sequence) look_ahead(s, ctx, t, e.offset, &trail);
     ctx->follows = in_sequence && trail.os_reads_ahead;
     follow(s, ctx->follows);
+    rq__sidecar_prefetch_hinted(index, at);
     rq_err rc = rq__reader_block(s->reader, ctx, e.offset, e.size, RQ_BLOCK_DATA, &t->block, why);
     ctx->follows = false;
     if (rc == RQ_OK) {
         s->trail = trail;
+        rq__sidecar_set_hint(index, at, sidecar_of(t->block));
     } else if (in_sequence) { /* so that the same blocks are not planned again */
         s->trail.planned = trail.planned;
+        s->trail.leaf_asked = trail.leaf_asked;
         s->trail.os_reads_ahead = trail.os_reads_ahead;
     }
     return rc;

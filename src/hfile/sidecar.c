@@ -71,7 +71,9 @@ rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_ce
     }
     size_t key_len = (size_t)first.row_len + first.family_len + first.qualifier_len;
     size_t key_words = (key_len + sizeof(uint32_t) - 1) / sizeof(uint32_t);
-    size_t words = key_words + samples + (at == NULL ? 1 : 2) * (size_t)count;
+    size_t hint_words = sizeof(rq__sidecar_hint) / sizeof(uint32_t);
+    size_t words = key_words + samples + count;
+    words += at != NULL ? count : hint_words * count + hint_words - 1; /* to align them */
     size_t heap_len;
     rq__sidecar *s = rq__slab_take(slab, sizeof(*s) + words * sizeof(s->words[0]), &heap_len);
     if (s == NULL) return RQ_OK;
@@ -85,6 +87,9 @@ rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_ce
     uint32_t *sample = s->words + key_words;
     uint32_t *marks = sample + samples;
     if (at != NULL) memcpy(marks + count, at, count * sizeof(at[0]));
+    if (at == NULL)
+        for (uint32_t i = 0; i < count; i++)
+            atomic_init(&rq__sidecar_hints(s)[i], 0);
     keep_first(s, &first);
     rq_err rc = RQ_OK;
     for (uint32_t i = 0; rc == RQ_OK && i < count; i++) {

@@ -10,7 +10,11 @@
  * hbase:meta are not in byte order: there are no marks, and every cell is compared.
  *
  *   first cell's key | samples: every 16th mark | marks: one per cell, ascending |
- *   at: one offset per cell (not for an index)
+ *   a data block: at: one offset per cell; an index: hints, one for each block it names
+ *
+ * A hint is the address that the named block's sidecar had when the block was used last. It is only prefetched,
+ * never read from: the sidecar may be freed. In a cache that is much larger than the processor's, the block's head
+ * and its sidecar then come from memory at the same time and not one after the other.
  *
  * The bytes that a search reads first are contiguous and are prefetched together. While it compares
  * marks, it prefetches the offsets at the same index.
@@ -21,6 +25,8 @@
 #include "base/macros.h"
 #include "cell/cell.h"
 #include "hfile/slab.h"
+
+#include <stdatomic.h>
 
 typedef enum rq__mark_source { RQ__MARK_NONE, RQ__MARK_ROW, RQ__MARK_QUALIFIER } rq__mark_source;
 
@@ -61,10 +67,38 @@ static inline const uint32_t *rq__sidecar_at(const rq__sidecar *s)
     return rq__sidecar_marks(s) + s->count;
 }
 
+typedef _Atomic uintptr_t rq__sidecar_hint;
+
+/* Hints of an index; behind the marks, aligned. */
+static inline rq__sidecar_hint *rq__sidecar_hints(const rq__sidecar *s)
+{
+    uintptr_t end = (uintptr_t)(rq__sidecar_marks(s) + s->count);
+    const uintptr_t align = sizeof(rq__sidecar_hint);
+    return (rq__sidecar_hint *)((end + align - 1) / align * align);
+}
+
 /* Prefetches the beginning, which a search reads first. */
 static inline void rq__sidecar_prefetch(const rq__sidecar *s)
 {
     rq_prefetch_bytes(s, 4 * (size_t)RQ_CACHE_LINE);
+}
+
+/* Prefetches the sidecar of the block named by entry i of an index with this sidecar (NULL: it has none). */
+static inline void rq__sidecar_prefetch_hinted(const rq__sidecar *index, uint32_t i)
+{
+    if (index == NULL) return;
+    uintptr_t hint = atomic_load_explicit(&rq__sidecar_hints(index)[i], memory_order_relaxed);
+    if (hint != 0) rq__sidecar_prefetch((const rq__sidecar *)hint);
+}
+
+/* `block`: the named block's sidecar; NULL: it has none. */
+static inline void rq__sidecar_set_hint(const rq__sidecar *index, uint32_t i,
+                                        const rq__sidecar *block)
+{
+    if (index == NULL || block == NULL) return;
+    rq__sidecar_hint *hint = &rq__sidecar_hints(index)[i];
+    if (atomic_load_explicit(hint, memory_order_relaxed) != (uintptr_t)block)
+        atomic_store_explicit(hint, (uintptr_t)block, memory_order_relaxed);
 }
 
 /* Prefetches a cell (all of it if it is small). */

@@ -44,7 +44,8 @@ struct rq__window {
     uint64_t memory_max; /* for its blocks */
     uint64_t used_ns;
     window_state state;
-    bool past; /* it is read past the page cache */
+    rq_block_kind kind; /* of its blocks */
+    bool past;          /* it is read past the page cache */
     uint32_t refs;
     uint32_t count;
     window_block blocks[];
@@ -202,8 +203,7 @@ static void make_blocks(rq__window *w, uint32_t first, uint32_t last, rq_slice b
         rq_error why;
         rq_error_clear(&why);
         if (at->offset + at->size > from + bytes.len || is_in_memory(r, at->offset) ||
-            rq__reader_load_from(r, &source, at->offset, at->size, RQ_BLOCK_DATA, &b, &why) !=
-                RQ_OK)
+            rq__reader_load_from(r, &source, at->offset, at->size, w->kind, &b, &why) != RQ_OK)
             continue;
         memory += b->heap_len;
         if (memory > w->memory_max)
@@ -407,6 +407,7 @@ static rq__window *window_new(rq_hfile_reader *r, const rq__window_wish *wish)
     w->task.run = run;
     w->reader = r;
     w->state = ASKED;
+    w->kind = wish->kind;
     w->past = wish->past;
     w->refs = 2;
     w->count = wish->count;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows: data blocks that a scan will need soon, read in advance, mostly past the page cache. Internal to hfile.
+ * Windows: blocks that a scan will need soon, read in advance, mostly past the page cache: data blocks, or a leaf of the
+ * index alone. Internal to hfile.
  *
  *   scanner_index.c ── ask ──► window, listed in its reader ── a thread of RQ_POOL_READ: one large read,
  *                                                               blocks are checked and decompressed
@@ -64,6 +65,11 @@ void rq__windows_get_stats(rq__windows *w, struct rq_block_cache_stats *ret);
 /* Frees the windows that have not been used for two seconds; returns whether other windows are left. */
 bool rq__windows_drop_old(rq__windows *w);
 
+/* Whether blocks of this kind may be in windows. */
+static inline bool rq__windows_have(rq_block_kind kind)
+{
+    return kind == RQ_BLOCK_DATA || kind == RQ_BLOCK_LEAF_INDEX;
+}
 /* Whether windows of this reader can be asked for. */
 bool rq__windows_are_possible(const rq_hfile_reader *r);
 /* The longest window for this reader, in bytes of its blocks in memory. In a small cache windows are shorter, so that
@@ -76,6 +82,7 @@ uint64_t rq__window_end_at(rq_hfile_reader *r, uint64_t offset);
 typedef struct rq__window_wish {
     const struct rq__block_place *blocks; /* in the file's order, of at most RQ__WINDOW_BYTES */
     uint32_t count;                       /* 1 to RQ__WINDOW_BLOCKS */
+    rq_block_kind kind;                   /* of all of them, in memory */
     bool past;                            /* read past the page cache */
     uint64_t memory;                      /* upper bound of the blocks' size in memory, in bytes */
 } rq__window_wish;

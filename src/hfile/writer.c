@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HFile writer, used by flushes and compactions.
  *
- * Cells are collected in `block` until it is full. Then the block is compressed, sealed and
- * appended to `out`, its index entry is made, and finished chunks of index and blooms are appended
- * ("inline" blocks). `out` is written to the file in large pieces. The sections behind the data are
+ * Cells are collected in `block`, or delta-encoded in `encoded`, until the block is full. Then the block is
+ * compressed, sealed and appended to `out`, its index entry is made, and finished chunks of index and blooms
+ * are appended ("inline" blocks). `out` is written to the file in large pieces. The sections behind the data are
  * written at the end (writer_end.c, writer_info.c).
  *
  * Invariants:
@@ -87,7 +87,8 @@ rq_err rq_hfile_writer_open(rq_vfs *vfs, const char *path, const rq_hfile_option
     if (w->path != NULL)
         rc = rq__compression_codec(o->compression, o->compression_level, o->zstd_bare, &w->codec);
     if (rc == RQ_OK) rc = rq_buf_reserve(&w->out, OUT_BYTES + o->block_bytes);
-    if (rc == RQ_OK) rc = rq_buf_reserve(&w->block, o->block_bytes);
+    rq_buf *cells = rq__encoding_is_delta(o->encoding) ? &w->encoded : &w->block;
+    if (rc == RQ_OK) rc = rq_buf_reserve(cells, o->block_bytes);
     if (rc == RQ_OK)
         rc = rq_vfs_open(vfs, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE | RQ_OPEN_EXCL, &w->file, why);
     if (rc != RQ_OK) {
@@ -182,13 +183,23 @@ rq_err rq__writer_put_inline_blocks(rq_hfile_writer *w, bool closing, rq_error *
     return put_bloom_chunks(w, &w->delete_bloom, closing, why);
 }
 
+/* REQUIRES: the cell is no view on the buffer. */
+static rq_err set_to_key(rq_buf *b, const rq_cell *cell)
+{
+    size_t len = rq_cell_key_len(cell);
+    rq_buf_reset(b);
+    RQ_TRY(rq_buf_reserve(b, len));
+    rq_cell_serialize_key(cell, b->ptr);
+    b->len = len;
+    return RQ_OK;
+}
+
 rq_err rq__writer_put_data_block(rq_hfile_writer *w, rq_error *why)
 {
-    if (w->block.len == 0) return RQ_OK;
+    if (w->block_len == 0) return RQ_OK;
     rq_cell first;
     rq_cell prev;
-    RQ_TRY(
-        rq_cell_parse_stored_key(rq_slice_of(w->block.ptr + 8, w->block_first_len), &first, why));
+    RQ_TRY(rq_cell_parse_stored_key(rq_buf_slice(&w->block_first), &first, why));
     if (w->has_prev) RQ_TRY(rq_cell_parse_stored_key(rq_buf_slice(&w->prev_key), &prev, why));
     if (w->has_prev && rq_cell_compare_key(w->options.order, &prev, &first) == 0)
         RQ_TRY(rq__index_key_behind(&first, &w->key));
@@ -202,7 +213,7 @@ rq_err rq__writer_put_data_block(rq_hfile_writer *w, rq_error *why)
             rq__writer_put_block(w, RQ_BLOCK_DATA, rq_buf_slice(&w->block), &offset, &size, why));
     } else {
         if (rq__encoding_is_delta(w->options.encoding))
-            rq_put_be32(w->encoded.ptr + 2, (uint32_t)w->block.len);
+            rq_put_be32(w->encoded.ptr + 2, (uint32_t)w->block_len);
         else
             RQ_TRY(rq__encoding_put_row_index(rq_buf_slice(&w->block), rq_buf_slice(&w->rows),
                                               &w->encoded));
@@ -215,12 +226,10 @@ rq_err rq__writer_put_data_block(rq_hfile_writer *w, rq_error *why)
     w->last_data_offset = offset;
     w->index_entries++;
     RQ_TRY(rq__index_chunk_add(&w->leaf, rq_buf_slice(&w->key), offset, size, 0));
-    rq_buf_reset(&w->prev_key);
-    RQ_TRY(rq_buf_reserve(&w->prev_key, rq_cell_key_len(&w->last)));
-    rq_cell_serialize_key(&w->last, w->prev_key.ptr);
-    w->prev_key.len = rq_cell_key_len(&w->last);
+    RQ_TRY(set_to_key(&w->prev_key, &w->last));
     w->has_prev = true;
     rq_buf_reset(&w->block);
+    w->block_len = 0;
     return rq_cell_parse_stored_key(rq_buf_slice(&w->prev_key), &w->last, why);
 }
 
@@ -237,14 +246,18 @@ rq_err rq__writer_rowcol_key(rq_hfile_writer *w, const rq_cell *cell)
 {
     rq_cell key =
         rq_cell_first_on_column(rq_cell_row(cell), (rq_slice){0}, rq_cell_qualifier(cell));
-    rq_buf_reset(&w->key);
-    RQ_TRY(rq_buf_reserve(&w->key, rq_cell_key_len(&key)));
-    rq_cell_serialize_key(&key, w->key.ptr);
-    w->key.len = rq_cell_key_len(&key);
-    return RQ_OK;
+    return set_to_key(&w->key, &key);
 }
 
-static rq_err add_to_blooms(rq_hfile_writer *w, const rq_cell *cell)
+/* How a cell differs from the last one. */
+typedef struct advance {
+    rq__delta_shared shared;
+    bool same_row;
+    bool same_column; /* also the same row */
+    bool same_key;    /* they differ in their sequence ids at most */
+} advance;
+
+static rq_err add_to_blooms(rq_hfile_writer *w, const rq_cell *cell, const advance *a)
 {
     rq_slice row = rq_cell_row(cell);
     if (w->options.bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH) {
@@ -253,11 +266,9 @@ static rq_err add_to_blooms(rq_hfile_writer *w, const rq_cell *cell)
             RQ_TRY(rq__bloom_writer_add(&w->bloom, prefix, prefix));
     }
     if (w->options.bloom == RQ_BLOOM_ROW) {
-        if (!w->has_last || !rq_cell_same_row(cell, &w->last))
-            RQ_TRY(rq__bloom_writer_add(&w->bloom, row, row));
+        if (!a->same_row) RQ_TRY(rq__bloom_writer_add(&w->bloom, row, row));
     } else if (w->options.bloom == RQ_BLOOM_ROWCOL) {
-        if (!w->has_last || !rq_cell_same_row(cell, &w->last) ||
-            !rq_cell_same_column(cell, &w->last)) {
+        if (!a->same_column) {
             RQ_TRY(rq__writer_rowcol_key(w, cell));
             RQ_TRY(rq__bloom_writer_add(&w->bloom, rq_buf_slice(&w->key), rq_buf_slice(&w->key)));
         }
@@ -283,58 +294,84 @@ static size_t cell_len(const rq_hfile_writer *w, const rq_cell *cell)
     return len;
 }
 
-static inline uint8_t *put_bytes(uint8_t *out, const void *bytes, size_t len)
+static rq_err put_difference(rq_hfile_writer *w, const rq_cell *cell, const advance *a)
 {
-    if (len > 0) memcpy(out, bytes, len);
-    return out + len;
-}
-
-/* Appends the cell to the encoded block, which is what is written. `block` is filled as well:
- * `last` points into it, and it determines the block's size. */
-static rq_err put_difference(rq_hfile_writer *w, const rq_cell *cell)
-{
-    bool first = w->block.len == 0;
+    bool first = w->block_len == 0;
     rq__delta_shape shape = {w->options.encoding, w->options.include_tags, w->options.include_mvcc};
     if (first) {
         RQ_TRY(rq_buf_append_be16(&w->encoded, (uint16_t)shape.encoding));
         RQ_TRY(rq_buf_append_be32(&w->encoded, 0)); /* rq__writer_put_data_block fills it in */
         rq__tag_dictionary_reset(&w->tags);
     }
-    return rq__delta_encode(shape, cell, first ? NULL : &w->last,
+    return rq__delta_encode(shape, cell, first ? NULL : &w->last, a->shared,
                             w->options.compress_tags ? &w->tags : NULL, &w->encoded);
 }
 
-static rq_err put_cell(rq_hfile_writer *w, const rq_cell *cell)
+/* Makes `last` the cell. The bytes it has in common with the cell before are in last_bytes already. */
+static rq_err keep_last(rq_hfile_writer *w, const rq_cell *cell, const advance *a)
 {
-    if (rq__encoding_is_delta(w->options.encoding)) RQ_TRY(put_difference(w, cell));
-    if (w->options.encoding == RQ_ENCODING_ROW_INDEX_V1 &&
-        (w->block.len == 0 || !rq_cell_same_row(cell, &w->last)))
-        RQ_TRY(rq_buf_append_be32(&w->rows, (uint32_t)w->block.len));
-    RQ_TRY(rq_buf_reserve(&w->block, cell_len(w, cell)));
-    uint8_t *begin = w->block.ptr + w->block.len;
-    uint32_t key_len = (uint32_t)rq_cell_key_len(cell);
-    rq_put_be32(begin, key_len);
-    rq_put_be32(begin + 4, cell->value_len);
-    rq_cell_serialize_key(cell, begin + 8);
-    uint8_t *p = put_bytes(begin + 8 + key_len, cell->value, cell->value_len);
-    if (w->options.include_tags) {
-        rq_put_be16(p, cell->tags_len);
-        p = put_bytes(p + 2, cell->tags, cell->tags_len);
+    bool needs_value = w->options.encoding == RQ_ENCODING_FAST_DIFF;
+    size_t name_len = (size_t)cell->row_len + cell->family_len + cell->qualifier_len;
+    RQ_TRY(rq_buf_reserve(&w->last_bytes, name_len + (needs_value ? cell->value_len : 0)));
+    uint8_t *row = w->last_bytes.ptr;
+    uint8_t *family = row + cell->row_len;
+    uint8_t *qualifier = family + cell->family_len;
+    size_t kept = a->same_row ? a->shared.qualifier : 0;
+    if (!a->same_row) {
+        rq_short_copy(row + a->shared.row, cell->row + a->shared.row,
+                      cell->row_len - a->shared.row);
+        rq_short_copy(family, cell->family, cell->family_len);
     }
-    if (w->options.include_mvcc) p += rq_put_vlong(p, (int64_t)cell->seqid);
-    if (w->block.len == 0) w->block_first_len = key_len;
-    w->block.len = (size_t)(p - w->block.ptr);
-    const uint8_t *row = begin + 8 + 2;
+    rq_short_copy(qualifier + kept, cell->qualifier + kept, cell->qualifier_len - kept);
+    if (needs_value) rq_short_copy(qualifier + cell->qualifier_len, cell->value, cell->value_len);
     w->last = *cell;
     w->last.row = row;
-    w->last.family = row + cell->row_len + 1;
+    w->last.family = family;
+    w->last.qualifier = qualifier;
+    w->last.value = needs_value ? qualifier + cell->qualifier_len : NULL;
+    return RQ_OK;
+}
+
+/* `len`: cell_len of the cell. */
+static rq_err put_plain(rq_hfile_writer *w, const rq_cell *cell, const advance *a, size_t len)
+{
+    if (w->options.encoding == RQ_ENCODING_ROW_INDEX_V1 && (w->block_len == 0 || !a->same_row))
+        RQ_TRY(rq_buf_append_be32(&w->rows, (uint32_t)w->block.len));
+    RQ_TRY(rq_buf_reserve(&w->block, len));
+    uint8_t *begin = w->block.ptr + w->block.len;
+    rq_cell_serialize(cell, false, begin);
+    uint8_t *p = begin + rq_cell_serialized_len(cell, false);
+    if (w->options.include_tags) {
+        rq_put_be16(p, cell->tags_len);
+        rq_short_copy(p + 2, cell->tags, cell->tags_len);
+        p += 2 + (size_t)cell->tags_len;
+    }
+    if (w->options.include_mvcc) (void)rq_put_vlong(p, (int64_t)cell->seqid);
+    w->block.len += len;
+    w->last = *cell;
+    w->last.row = begin + 8 + 2;
+    w->last.family = w->last.row + cell->row_len + 1;
     w->last.qualifier = w->last.family + cell->family_len;
-    w->last.value = begin + 8 + key_len;
+    w->last.value = begin + 8 + rq_cell_key_len(cell);
+    return RQ_OK;
+}
+
+static rq_err put_cell(rq_hfile_writer *w, const rq_cell *cell, const advance *a, size_t len)
+{
+    if (w->block_len == 0) RQ_TRY(set_to_key(&w->block_first, cell));
+    if (rq__encoding_is_delta(w->options.encoding)) {
+        RQ_TRY(put_difference(w, cell, a));
+        RQ_TRY(keep_last(w, cell, a));
+    } else {
+        RQ_TRY(put_plain(w, cell, a, len));
+    }
+    w->block_len += len;
     w->has_last = true;
     return RQ_OK;
 }
 
-static rq_err count_cell(rq_hfile_writer *w, const rq_cell *cell)
+/* `is_listed`: the cell before it is a put of the same column. */
+static rq_err count_cell(rq_hfile_writer *w, const rq_cell *cell, bool is_listed)
 {
     size_t key_len = rq_cell_key_len(cell);
     w->entry_count++;
@@ -344,7 +381,8 @@ static rq_err count_cell(rq_hfile_writer *w, const rq_cell *cell)
     if (cell->tags_len > w->max_tags_len) w->max_tags_len = cell->tags_len;
     if (cell->type == RQ_TYPE_PUT) {
         if (cell->timestamp < w->earliest_put_ts) w->earliest_put_ts = cell->timestamp;
-        if (w->options.list_qualifiers) rq__qualifiers_add(&w->qualifiers, rq_cell_qualifier(cell));
+        if (w->options.list_qualifiers && !is_listed)
+            rq__qualifiers_add(&w->qualifiers, rq_cell_qualifier(cell));
     }
     if (cell->timestamp < w->min_ts) w->min_ts = cell->timestamp;
     if (cell->timestamp > w->max_ts) w->max_ts = cell->timestamp;
@@ -355,44 +393,69 @@ static rq_err count_cell(rq_hfile_writer *w, const rq_cell *cell)
     uint64_t len = rq_cell_serialized_len(cell, true) + 4;
     if (len > w->biggest_len) {
         w->biggest_len = len;
-        rq_buf_reset(&w->biggest_key);
-        RQ_TRY(rq_buf_reserve(&w->biggest_key, key_len));
-        rq_cell_serialize_key(cell, w->biggest_key.ptr);
-        w->biggest_key.len = key_len;
+        RQ_TRY(set_to_key(&w->biggest_key, cell));
     }
-    if (w->entry_count == 1) {
-        RQ_TRY(rq_buf_reserve(&w->first_key, key_len));
-        rq_cell_serialize_key(cell, w->first_key.ptr);
-        w->first_key.len = key_len;
-    }
-    return RQ_OK;
+    return w->entry_count == 1 ? set_to_key(&w->first_key, cell) : RQ_OK;
 }
 
-static rq_err check_cell(const rq_hfile_writer *w, const rq_cell *cell, bool *ret_same_key,
-                         rq_error *why)
+/* Compares two strings of which the first `equal` bytes are equal. */
+static int compare_from(rq_slice a, rq_slice b, size_t equal)
+{
+    if (equal < a.len && equal < b.len) return a.ptr[equal] < b.ptr[equal] ? -1 : 1;
+    return (a.len > b.len) - (a.len < b.len);
+}
+
+/* rq_cell_compare_key with the last cell, of which the equal bytes are known. */
+static int compare_to_last(const rq_hfile_writer *w, const rq_cell *cell, rq__delta_shared shared,
+                           bool same_family)
+{
+    const rq_cell *last = &w->last;
+    if (!shared.same_row)
+        return w->options.order == RQ_ORDER_DEFAULT
+                   ? compare_from(rq_cell_row(cell), rq_cell_row(last), shared.row)
+                   : rq_row_compare(w->options.order, rq_cell_row(cell), rq_cell_row(last));
+    if (!same_family || cell->type == RQ_TYPE_MINIMUM || last->type == RQ_TYPE_MINIMUM)
+        return rq_cell_compare_key(w->options.order, cell, last);
+    int c = compare_from(rq_cell_qualifier(cell), rq_cell_qualifier(last), shared.qualifier);
+    if (c != 0) return c;
+    if (cell->timestamp != last->timestamp) return cell->timestamp > last->timestamp ? -1 : 1;
+    return (int)last->type - (int)cell->type;
+}
+
+static rq_err out_of_order(const rq_hfile_writer *w, const rq_cell *cell, rq_error *why)
+{
+    char row[96];
+    char last_row[96];
+    rq_bytes_to_string(rq_cell_row(cell), row, sizeof(row));
+    rq_bytes_to_string(rq_cell_row(&w->last), last_row, sizeof(last_row));
+    return rq_fail(why, RQ_E_INVALID, "%s: cell out of order: row '%s' was added after row '%s'",
+                   w->path, row, last_row);
+}
+
+static rq_err check_cell(const rq_hfile_writer *w, const rq_cell *cell, advance *ret, rq_error *why)
 {
     if (cell->row_len > RQ_ROW_LEN_MAX || cell->family_len > RQ_FAMILY_LEN_MAX ||
         cell->value_len > INT32_MAX || rq_cell_key_len(cell) > INT32_MAX ||
         cell->seqid > INT64_MAX || rq_cell_serialized_len(cell, true) > RQ_HFILE_BLOCK_LEN_MAX / 2)
         return rq_fail(why, RQ_E_INVALID, "%s: a cell's length is out of range", w->path);
-    *ret_same_key = false;
+    *ret = (advance){0};
     if (!w->has_last) return RQ_OK;
+    const rq_cell *last = &w->last;
+    bool same_family = rq_short_eq(cell->family, cell->family_len, last->family, last->family_len);
     /* The differences leave the family out. */
-    if (rq__encoding_is_delta(w->options.encoding) &&
-        !rq_slice_eq(rq_cell_family(cell), rq_cell_family(&w->last)))
+    if (rq__encoding_is_delta(w->options.encoding) && !same_family)
         return rq_fail(why, RQ_E_INVALID, "%s: an encoded file cannot have cells of two families",
                        w->path);
-    int c = rq_cell_compare_key(w->options.order, cell, &w->last);
-    if (c < 0) {
-        char row[96];
-        char last_row[96];
-        rq_bytes_to_string(rq_cell_row(cell), row, sizeof(row));
-        rq_bytes_to_string(rq_cell_row(&w->last), last_row, sizeof(last_row));
-        return rq_fail(why, RQ_E_INVALID,
-                       "%s: cell out of order: row '%s' was added after row '%s'", w->path, row,
-                       last_row);
-    }
-    *ret_same_key = c == 0;
+    rq__delta_shared shared = rq__delta_shared_of(cell, last);
+    int c = compare_to_last(w, cell, shared, same_family);
+    if (c < 0) return out_of_order(w, cell, why);
+    *ret = (advance){
+        .shared = shared,
+        .same_row = shared.same_row,
+        .same_column = shared.same_row && same_family && shared.qualifier == cell->qualifier_len &&
+                       cell->qualifier_len == last->qualifier_len,
+        .same_key = c == 0,
+    };
     return RQ_OK;
 }
 
@@ -412,9 +475,9 @@ static size_t block_bytes_max(const rq_hfile_writer *w)
  * may have no place for such a block, and the small cells before it would be read with it. */
 static bool begins_block(const rq_hfile_writer *w, const rq_cell *cell)
 {
-    return w->block.len + w->rows.len >= w->options.block_bytes ||
-           w->block.len >= block_bytes_max(w) || encoded_cells_len(w) >= w->options.block_bytes ||
-           (w->block.len > 0 && cell->value_len >= w->options.block_bytes);
+    return w->block_len + w->rows.len >= w->options.block_bytes ||
+           w->block_len >= block_bytes_max(w) || encoded_cells_len(w) >= w->options.block_bytes ||
+           (w->block_len > 0 && cell->value_len >= w->options.block_bytes);
 }
 
 /* Whether a cell with the key of the last one begins a block. */
@@ -422,22 +485,24 @@ static bool parts_key(const rq_hfile_writer *w, const rq_cell *cell)
 {
     size_t max = (size_t)SAME_KEY_BLOCKS * w->options.block_bytes;
     if (max > block_bytes_max(w)) max = block_bytes_max(w);
-    return w->block.len + w->rows.len >= max && rq__index_key_has_next(cell);
+    return w->block_len + w->rows.len >= max && rq__index_key_has_next(cell);
 }
 
 static rq_err append(rq_hfile_writer *w, const rq_cell *cell, rq_error *why)
 {
-    bool same_key;
-    RQ_TRY(check_cell(w, cell, &same_key, why));
-    RQ_TRY(add_to_blooms(w, cell));
-    if (same_key ? parts_key(w, cell) : begins_block(w, cell)) {
+    advance a;
+    RQ_TRY(check_cell(w, cell, &a, why));
+    RQ_TRY(add_to_blooms(w, cell, &a));
+    if (a.same_key ? parts_key(w, cell) : begins_block(w, cell)) {
         RQ_TRY(rq__writer_put_data_block(w, why));
         RQ_TRY(rq__writer_put_inline_blocks(w, false, why));
     }
-    if (w->block.len + cell_len(w, cell) > RQ_HFILE_BLOCK_LEN_MAX)
+    size_t len = cell_len(w, cell);
+    if (w->block_len + len > RQ_HFILE_BLOCK_LEN_MAX)
         return rq_fail(why, RQ_E_INVALID, "%s: too many cells with the same key", w->path);
-    RQ_TRY(put_cell(w, cell));
-    return count_cell(w, cell);
+    bool is_listed = a.same_column && w->last.type == RQ_TYPE_PUT;
+    RQ_TRY(put_cell(w, cell, &a, len));
+    return count_cell(w, cell, is_listed);
 }
 
 rq_err rq_hfile_writer_append(rq_hfile_writer *w, const rq_cell *cell, rq_error *why)
@@ -451,7 +516,7 @@ rq_err rq_hfile_writer_append(rq_hfile_writer *w, const rq_cell *cell, rq_error 
 
 uint64_t rq_hfile_writer_bytes(const rq_hfile_writer *w)
 {
-    return position(w) + (w->encoded.len > 0 ? w->encoded.len : w->block.len);
+    return position(w) + (w->encoded.len > 0 ? w->encoded.len : w->block_len);
 }
 
 uint64_t rq_hfile_writer_entry_count(const rq_hfile_writer *w)
@@ -473,6 +538,8 @@ void rq_hfile_writer_close(rq_hfile_writer *w)
     rq_buf_clear(&w->rows);
     rq_buf_clear(&w->encoded);
     rq__tag_dictionary_clear(&w->tags);
+    rq_buf_clear(&w->block_first);
+    rq_buf_clear(&w->last_bytes);
     rq_buf_clear(&w->prev_key);
     rq_buf_clear(&w->delete_row);
     rq_buf_clear(&w->key);

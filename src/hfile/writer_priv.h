@@ -28,15 +28,17 @@ struct rq_hfile_writer {
     uint64_t prev_offset[RQ_BLOCK_KIND_COUNT];
     uint64_t uncompressed_len; /* HBase's totalUncompressedBytes: payloads and headers */
 
-    rq_buf block;   /* payload of the open data block */
-    rq_buf rows;    /* ROW_INDEX_V1: be32 offset of each row in block */
-    rq_buf encoded; /* payload of an encoded block; a delta encoding's grows with `block` */
+    rq_buf block;     /* the open data block's cells; unused if they are delta-encoded */
+    size_t block_len; /* the length that its cells have, or would have, in `block` */
+    rq_buf rows;      /* ROW_INDEX_V1: be32 offset of each row in block */
+    rq_buf encoded;   /* payload of an encoded block; a delta encoding's grows cell by cell */
     rq__tag_dictionary tags; /* of the open block */
-    size_t block_first_len;  /* key length of the block's first cell */
-    rq_cell last;            /* the last cell appended: a view on `block`, or on prev_key between
-                              * blocks */
-    rq_buf prev_key;         /* last key of the previous block, serialized */
-    bool has_prev;           /* prev_key is set */
+    rq_buf block_first;      /* key of the block's first cell, serialized */
+    rq_cell last;      /* the last cell appended: a view on `block` or last_bytes, or on prev_key
+                              * between blocks; the value only with FAST_DIFF */
+    rq_buf last_bytes; /* delta encodings: the last cell's row, family, qualifier and value */
+    rq_buf prev_key;   /* last key of the previous block, serialized */
+    bool has_prev;     /* prev_key is set */
     bool has_last;
     uint64_t first_data_offset, last_data_offset;
 

@@ -171,6 +171,7 @@ static inline bool comes_before(const rq__merge *m, const rq__source *a, const r
 static void sift_down(rq__merge *m, uint32_t i)
 {
     rq__source *s = m->heap[i];
+    m->second = 0;
     for (;;) {
         uint32_t child = 2 * i + 1;
         if (child >= m->heap_len) break;
@@ -182,8 +183,30 @@ static void sift_down(rq__merge *m, uint32_t i)
     m->heap[i] = s;
 }
 
+/* The source behind the top one. It is the same until the heap changes: consecutive cells of one source, as in
+ * most compactions, are compared once each. REQUIRES: there is one. */
+static uint32_t second_of(rq__merge *m)
+{
+    if (m->second == 0)
+        m->second = m->heap_len > 2 && comes_before(m, m->heap[2], m->heap[1]) ? 2 : 1;
+    return m->second;
+}
+
+/* Puts the top source in its place after it has moved. */
+static void sift_top(rq__merge *m)
+{
+    if (m->heap_len < 2) return;
+    uint32_t second = second_of(m);
+    rq__source *s = m->heap[0];
+    if (!comes_before(m, m->heap[second], s)) return;
+    m->heap[0] = m->heap[second];
+    m->heap[second] = s;
+    sift_down(m, second);
+}
+
 static void heapify(rq__merge *m)
 {
+    m->second = 0;
     for (uint32_t i = m->heap_len / 2; i-- > 0;)
         sift_down(m, i);
 }
@@ -191,6 +214,7 @@ static void heapify(rq__merge *m)
 static void pop(rq__merge *m)
 {
     m->heap[0] = m->heap[--m->heap_len];
+    m->second = 0;
     if (m->heap_len > 1) sift_down(m, 0);
 }
 
@@ -366,7 +390,7 @@ static rq_err heap_top(rq__merge *m, rq_read_ctx *ctx, rq__source **ret, rq_erro
             if (m->seeking) {
                 if (rq_cell_compare_key(m->order, s->cell, &m->target.cell) < 0) {
                     if (make_lazy(m, s, &m->target.cell)) {
-                        sift_down(m, 0);
+                        sift_top(m);
                         continue;
                     }
                     s->goal = &m->target.cell;
@@ -386,7 +410,7 @@ static rq_err heap_top(rq__merge *m, rq_read_ctx *ctx, rq__source **ret, rq_erro
         if (rc == RQ_E_END)
             pop(m);
         else if (rc == RQ_OK)
-            sift_down(m, 0);
+            sift_top(m);
         else
             return rc;
     }
@@ -649,7 +673,7 @@ static void leave_run(rq__merge *m, rq__source *s)
     if (!source_shows(m, s)) {
         s->state = RQ__SOURCE_SKIP; /* positioned, and put in its place, by top */
     } else if (m->heap_len > 1) {
-        sift_down(m, 0);
+        sift_top(m);
     } else {
         m->current = s->cell;
     }
@@ -700,7 +724,7 @@ void rq__merge_moved_top(rq__merge *m)
 {
     RQ_ASSERT(!m->lazy);
     m->run = NULL;
-    if (m->heap_len > 1) sift_down(m, 0);
+    sift_top(m);
     m->current = m->heap[0]->state == RQ__SOURCE_READY ? m->heap[0]->cell : NULL;
 }
 

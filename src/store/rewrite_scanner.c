@@ -153,14 +153,19 @@ void rq__rewrite_scanner_close(rq_rewrite_scanner *s)
     rq_arena_clear(&arena);
 }
 
+static inline bool is(const uint8_t *bytes, size_t len, const rq__kept_bytes *kept)
+{
+    return rq_short_eq(bytes, len, kept->ptr, kept->len);
+}
+
 /* The next cell outside the column that is being skipped. */
 static rq_err top(rq_rewrite_scanner *s, const rq_cell **ret, rq_error *why)
 {
     for (;;) {
         RQ_TRY(rq__merge_top(&s->merge, &s->ctx, ret, why));
         if (!s->skipping) return RQ_OK;
-        if (!rq_slice_eq(rq_cell_row(*ret), rq__kept_bytes_slice(&s->row)) ||
-            !rq_slice_eq(rq_cell_qualifier(*ret), rq__kept_bytes_slice(&s->skip_column))) {
+        if (!is((*ret)->qualifier, (*ret)->qualifier_len, &s->skip_column) ||
+            !is((*ret)->row, (*ret)->row_len, &s->row)) {
             s->skipping = false;
             return RQ_OK;
         }
@@ -263,7 +268,7 @@ static rq_err match(rq_rewrite_scanner *s, const rq_cell *cell, rq__match *ret)
 
 static rq_err enter_row(rq_rewrite_scanner *s, const rq_cell *cell)
 {
-    if (s->in_row && rq_slice_eq(rq_cell_row(cell), rq__kept_bytes_slice(&s->row))) return RQ_OK;
+    if (s->in_row && is(cell->row, cell->row_len, &s->row)) return RQ_OK;
     s->in_row = true;
     rq__delete_tracker_reset(&s->deletes);
     rq__column_tracker_reset(&s->columns);

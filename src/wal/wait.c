@@ -6,10 +6,17 @@
  * advances a position checks the lists afterwards. Both use the member's mutex, so one of the two
  * sees the other and no waiter is missed. A lane gets at most one wake-up until it has run its
  * completed waiters.
+ *
+ * After a stall of the disk very many writes may wait, and each waiter answers up to a list of them. A lane
+ * therefore runs its completed waiters in time slices, each a task of its own (base/meter.h).
  */
 #include <stdlib.h>
 
+#include "base/meter.h"
 #include "wal/wal_priv.h"
+
+/* Waiters removed from a list at once, with the member's mutex held. */
+#define TAKEN_AT_ONCE 128
 
 /* The log position that acknowledges this list. */
 static rq_lsn mark_of(const rq_wal *wal, int synced)
@@ -84,7 +91,7 @@ void rq_wal_leave(rq_wal_member *m)
     *at = m->next;
     pthread_mutex_unlock(&wal->members_mutex);
     pthread_mutex_lock(&m->mutex);
-    RQ_ASSERT(m->waiting[0].head == NULL && m->waiting[1].head == NULL);
+    RQ_ASSERT(m->waiting[0].head == NULL && m->waiting[1].head == NULL && m->stopped.first == NULL);
     bool posted = m->posted;
     m->left = true;
     pthread_mutex_unlock(&m->mutex);
@@ -104,32 +111,37 @@ static bool anything_done(const rq_wal_member *m)
     return false;
 }
 
-/* REQUIRES: m->mutex. Removes acknowledged waiters from the list's head … */
-static rq_wal_waiter **take_acknowledged(rq_wal_member *m, int level, rq_wal_waiter **tail,
-                                         uint32_t *taken)
+/* REQUIRES: m->mutex. Removes acknowledged waiters from the lists' heads: of each list, so that none puts the other
+ * off. NULL: there are none. */
+static rq_wal_waiter *take_acknowledged(rq_wal_member *m)
 {
-    struct waiter_list *list = &m->waiting[level];
-    rq_lsn mark = mark_of(m->wal, level);
-    while (list->head != NULL && list->head->upto <= mark) {
-        rq_wal_waiter *w = list->head;
-        list->head = w->next;
-        w->next = NULL;
-        *tail = w;
-        tail = &w->next;
-        ++*taken;
+    rq_wal_waiter *first = NULL, **tail = &first;
+    uint32_t taken = 0;
+    for (int level = 0; level < 2; level++) {
+        struct waiter_list *list = &m->waiting[level];
+        rq_lsn mark = mark_of(m->wal, level);
+        uint32_t most = taken + TAKEN_AT_ONCE;
+        while (list->head != NULL && list->head->upto <= mark && taken < most) {
+            rq_wal_waiter *w = list->head;
+            list->head = w->next;
+            w->next = NULL;
+            *tail = w;
+            tail = &w->next;
+            taken++;
+        }
+        if (list->head == NULL) list->last = NULL;
     }
-    if (list->head == NULL) list->last = NULL;
-    return tail;
+    atomic_fetch_sub_explicit(&m->count, taken, memory_order_relaxed);
+    return first;
 }
 
-/* … and failed ones from its end. */
-static rq_wal_waiter **take_given_up(rq_wal_member *m, int level, rq_wal_waiter **tail,
-                                     uint32_t *taken, rq_err *ret_rc)
+/* REQUIRES: m->mutex. Removes failed waiters of one list: from the first failed one on. */
+static rq_wal_waiter *take_given_up_of(rq_wal_member *m, int level, rq_err *ret_rc)
 {
     struct waiter_list *list = &m->waiting[level];
-    if (list->last == NULL) return tail;
-    rq_err verdict = verdict_of(m->wal, level, list->last);
-    if (verdict == RQ_OK) return tail;
+    if (list->last == NULL) return NULL;
+    *ret_rc = verdict_of(m->wal, level, list->last);
+    if (*ret_rc == RQ_OK) return NULL;
     /* A waiter may be cancelled meanwhile. If one is failed, so are all behind it. */
     rq_wal_waiter *before = NULL;
     rq_wal_waiter **at = &list->head;
@@ -137,39 +149,76 @@ static rq_wal_waiter **take_given_up(rq_wal_member *m, int level, rq_wal_waiter 
         before = *at;
         at = &before->next;
     }
-    *ret_rc = verdict;
-    for (rq_wal_waiter *w = *at; w != NULL; w = w->next) {
-        *tail = w;
-        tail = &w->next;
-        ++*taken;
+    rq_wal_waiter *first = *at, **end = at;
+    uint32_t taken = 0;
+    for (; *end != NULL && taken < TAKEN_AT_ONCE; taken++)
+        end = &(*end)->next;
+    rq_wal_waiter *rest = *end;
+    *end = NULL;
+    *at = rest;
+    if (rest == NULL) list->last = before;
+    atomic_fetch_sub_explicit(&m->count, taken, memory_order_relaxed);
+    return first;
+}
+
+/* Removes completed waiters with the same result. */
+static rq__wal_completed take(rq_wal_member *m)
+{
+    rq__wal_completed c = {0};
+    if (atomic_load_explicit(&m->count, memory_order_relaxed) == 0) return c;
+    pthread_mutex_lock(&m->mutex);
+    c.first = take_acknowledged(m);
+    for (int level = 0; c.first == NULL && level < 2; level++)
+        c.first = take_given_up_of(m, level, &c.rc);
+    pthread_mutex_unlock(&m->mutex);
+    return c;
+}
+
+static void run_first(rq__wal_completed *c)
+{
+    rq_wal_waiter *w = c->first;
+    c->first = w->next;
+    w->next = NULL;
+    w->run(w, c->rc);
+}
+
+/* Runs completed waiters until the time slice is over. False: until there were no more. */
+static bool run_slice(rq_wal_member *m)
+{
+    rq_meter meter = {0};
+    rq_meter_begin(&meter);
+    for (;;) {
+        if (m->stopped.first == NULL) m->stopped = take(m);
+        if (m->stopped.first == NULL) return false;
+        run_first(&m->stopped);
+        if (rq_meter_spent(&meter, m->wal->env.executor, RQ_METER_LOOK_STEPS)) return true;
     }
-    *at = NULL;
-    list->last = before;
-    return tail;
+}
+
+static void run_all(rq_wal_member *m)
+{
+    for (rq__wal_completed c = take(m); c.first != NULL; c = take(m))
+        while (c.first != NULL)
+            run_first(&c);
+}
+
+/* The waiters go on in another task of the lane. */
+static void continue_later(rq_wal_member *m)
+{
+    pthread_mutex_lock(&m->mutex);
+    bool post = !m->posted;
+    m->posted = true;
+    pthread_mutex_unlock(&m->mutex);
+    m->continues = true;
+    if (post) rq_lane_post(m->lane, &m->task);
 }
 
 void rq__wal_member_run_done(rq_wal_member *m)
 {
-    if (atomic_load_explicit(&m->count, memory_order_relaxed) == 0) return;
-    rq_wal_waiter *done[2] = {0}; /* acknowledged ones, and failed ones */
-    rq_wal_waiter **tail[2] = {&done[0], &done[1]};
-    rq_err rc = RQ_OK;
-    uint32_t taken = 0;
-    pthread_mutex_lock(&m->mutex);
-    for (int i = 0; i < 2; i++) {
-        tail[1] = take_given_up(m, i, tail[1], &taken, &rc);
-        tail[0] = take_acknowledged(m, i, tail[0], &taken);
-    }
-    atomic_fetch_sub_explicit(&m->count, taken, memory_order_relaxed);
-    pthread_mutex_unlock(&m->mutex);
-    for (int which = 0; which < 2; which++) {
-        rq_wal_waiter *next;
-        for (rq_wal_waiter *w = done[which]; w != NULL; w = next) {
-            next = w->next;
-            w->next = NULL;
-            w->run(w, which == 0 ? RQ_OK : rc);
-        }
-    }
+    if (m->lane == NULL)
+        run_all(m);
+    else if (!m->continues && run_slice(m))
+        continue_later(m);
 }
 
 static void member_task(rq_task *task)
@@ -179,10 +228,12 @@ static void member_task(rq_task *task)
     m->posted = false;
     bool left = m->left;
     pthread_mutex_unlock(&m->mutex);
-    if (left)
+    if (left) {
         rq__wal_member_free(m);
-    else
-        rq__wal_member_run_done(m);
+        return;
+    }
+    m->continues = false;
+    rq__wal_member_run_done(m);
 }
 
 /* Wakes the member's lane if there is something to run. */

@@ -160,8 +160,8 @@ RQ_NODISCARD rq_err rq_wal_stage(rq_wal *wal, rq_wal_region *region, const rq_wa
 /*
  * Writes the staged bytes, unless another thread is writing, which then writes them, too. Every
  * loop calls it at the end of an iteration with its own member, whose completed waiters run before
- * this returns; other threads pass NULL. Cheap when nothing is staged. May block in write(), never
- * in a sync. Must not be called from a waiter's run().
+ * this returns, unless they take longer than a time slice; other threads pass NULL. Cheap when nothing
+ * is staged. May block in write(), never in a sync. Must not be called from a waiter's run().
  */
 void rq_wal_push(rq_wal *wal, rq_wal_member *self);
 
@@ -174,8 +174,9 @@ typedef struct rq_wal_waiter {
     void (*run)(struct rq_wal_waiter *w, rq_err rc);
 } rq_wal_waiter;
 
-/* Makes a member: a lane that waits for the log. Its waiters run on the lane, in log order.
- * rq_wal_leave frees it. REQUIRES (leave): the member has no waiters. */
+/* Makes a member: a lane that waits for the log. Its waiters run on the lane, in log order. If very many are
+ * completed at once, they run in several tasks. rq_wal_leave frees it. REQUIRES (leave): the member has no
+ * waiters, and none of them is in run(). */
 RQ_NODISCARD rq_err rq_wal_join(rq_wal *wal, rq_lane *lane, rq_wal_member **ret);
 /* Called on the member's lane, or after the lane has ended. NULL is allowed. */
 void rq_wal_leave(rq_wal_member *m);

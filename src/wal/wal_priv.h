@@ -95,6 +95,12 @@ struct rq_wal_region {
     uint8_t table[];
 };
 
+/* Waiters that were removed from a member's lists and have not run yet. */
+typedef struct rq__wal_completed {
+    rq_wal_waiter *first;
+    rq_err rc; /* of each */
+} rq__wal_completed;
+
 struct rq_wal_member {
     rq_wal *wal;
     rq_wal_member *next;
@@ -107,6 +113,9 @@ struct rq_wal_member {
     bool posted;
     bool left;
     _Atomic uint32_t count; /* length of both lists; a hint that avoids taking the mutex */
+    /* On the lane only: */
+    rq__wal_completed stopped; /* where the last time slice has stopped */
+    bool continues;            /* the task is posted because a slice was over */
 };
 
 typedef enum pen { PEN_FREE, PEN_LOOP, PEN_LANE } pen;
@@ -256,7 +265,8 @@ void rq__wal_member_free(rq_wal_member *m);
 /* Completes waiters after a position has moved or the log has failed. No lock held. `self` is
  * skipped: its caller runs its waiters. */
 void rq__wal_complete(rq_wal *wal, rq_wal_member *self);
-/* Runs the member's completed waiters. On its lane, no lock held. */
+/* Runs the member's completed waiters; on a lane, as many as a time slice allows, and the others in later
+ * tasks of the lane. On its lane, no lock held. */
 void rq__wal_member_run_done(rq_wal_member *m);
 
 /* --- holders.c -------------------------------------------------------------------------------- */

@@ -3,7 +3,9 @@
  * evicts nothing, and no memory out of bounds is read (checked by the sanitizers). */
 #include "cells.h"
 #include "hfile/ahead.h"
+#include "hfile/cache_priv.h"
 #include "hfile/reader.h"
+#include "hfile/reader_priv.h"
 #include "hfile/writer.h"
 #include "memory_vfs.h"
 
@@ -112,10 +114,66 @@ static void looking_ahead_changes_nothing(void **state)
     }
 }
 
+/* Seeks every cell; *ret: how many of the seeks ended with a hint that is the block's sidecar. */
+static void seek_all(rq_hfile_reader *reader, const cell_list *list, size_t *ret)
+{
+    rq_read_ctx ctx = {.may_block = true};
+    rq_hfile_scanner s;
+    *ret = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        rq_hfile_scanner_init(&s, reader);
+        assert_int_equal(rq_hfile_scanner_seek(&s, &ctx, &list->cells[i], NULL), RQ_OK);
+        assert_int_equal(
+            rq_cell_compare_key(RQ_ORDER_DEFAULT, rq_hfile_scanner_cell(&s), &list->cells[i]), 0);
+        const rq__sidecar *index = atomic_load(&s.leaf->sidecar);
+        const rq__sidecar *block = atomic_load(&s.block->sidecar);
+        uint32_t at = s.path[reader->info.data_index_levels - 1];
+        if (index != NULL && block != NULL)
+            *ret += atomic_load(&rq__sidecar_hints(index)[at]) == (uintptr_t)block;
+        rq_hfile_scanner_clear(&s);
+    }
+    rq_read_ctx_clear(&ctx);
+}
+
+/* An index remembers where the sidecars of its blocks are, also if they have been freed meanwhile. */
+static void hints_follow_the_sidecars(void **state)
+{
+    (void)state;
+    static const uint32_t index_chunks[] = {128 * 1024, 4000};
+    rq_random random;
+    rq_random_seed(&random, 32);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(index_chunks); i++) {
+        memory_vfs vfs;
+        cell_list list;
+        rq_block_cache *cache;
+        rq_hfile_reader *reader;
+        size_t hinted;
+        rq_hfile_options o = rq_hfile_options_default();
+        o.block_bytes = 2048;
+        o.index_chunk_bytes = index_chunks[i];
+        memory_vfs_init(&vfs, 1);
+        cell_list_make(&list, &random, &shape);
+        assert_int_equal(cell_list_write(&list, &vfs.base, "f", &o, NULL), RQ_OK);
+        assert_int_equal(rq_block_cache_new(64 << 20, &cache), RQ_OK);
+        assert_int_equal(rq_hfile_reader_open(&vfs.base, "f", cache, false, &reader, NULL), RQ_OK);
+        for (int round = 0; round < 3; round++) {
+            seek_all(reader, &list, &hinted);
+            seek_all(reader, &list, &hinted);
+            assert_true(hinted > list.count * 9 / 10);
+            (void)rq__cache_evict_file(reader->cached);
+        }
+        rq_hfile_reader_unref(reader);
+        rq_block_cache_free(cache);
+        cell_list_clear(&list);
+        memory_vfs_clear(&vfs);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(looking_ahead_changes_nothing),
+        cmocka_unit_test(hints_follow_the_sidecars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,14 @@ static void disturb(block *b)
     }
 }
 
+static rq_err encode(rq__delta_shape shape, const rq_cell *cell, const rq_cell *last,
+                     rq__tag_dictionary *tags, rq_buf *out)
+{
+    rq__delta_shared shared = {0};
+    if (last != NULL) shared = rq__delta_shared_of(cell, last);
+    return rq__delta_encode(shape, cell, last, shared, tags, out);
+}
+
 static void block_begin(block *b, uint64_t seed)
 {
     static const rq_block_encoding encodings[] = {RQ_ENCODING_PREFIX, RQ_ENCODING_DIFF,
@@ -75,8 +83,8 @@ static void block_begin(block *b, uint64_t seed)
     rq__tag_dictionary tags = {0};
     for (size_t i = 0; i < b->list.count; i++) {
         const rq_cell *c = &b->list.cells[i];
-        CHECK(b, rq__delta_encode(b->shape, c, i == 0 ? NULL : c - 1, b->packs_tags ? &tags : NULL,
-                                  &b->encoded) == RQ_OK);
+        CHECK(b, encode(b->shape, c, i == 0 ? NULL : c - 1, b->packs_tags ? &tags : NULL,
+                        &b->encoded) == RQ_OK);
     }
     rq__tag_dictionary_clear(&tags);
     if (b->packs_tags)
@@ -167,6 +175,38 @@ static void reading_goes_on_from_checkpoints_and_copies(void **state)
 #define LONG_ROW 30000
 #define ALIKE_CELLS 40000
 
+/* The number of equal first bytes, whatever the lengths, also where the bytes behind both are equal. */
+static void shared_bytes_are_counted_exactly(void **state)
+{
+    (void)state;
+    uint8_t a[80], b[80];
+    for (size_t len = 0; len < 40; len++) {
+        for (size_t differ = 0; differ <= len; differ++) {
+            for (size_t more = 0; more < 20; more += 3) {
+                memset(a, 'x', sizeof a);
+                memset(b, 'x', sizeof b);
+                b[differ] = 'y';
+                rq_cell one = {.row = a,
+                               .row_len = (uint16_t)len,
+                               .qualifier = a,
+                               .qualifier_len = (uint32_t)len};
+                rq_cell other = {.row = b,
+                                 .row_len = (uint16_t)(len + more),
+                                 .qualifier = b,
+                                 .qualifier_len = (uint32_t)(len + more)};
+                rq__delta_shared s = rq__delta_shared_of(&one, &other);
+                assert_int_equal(s.row, differ);
+                assert_int_equal(s.same_row, differ == len && more == 0);
+                other.row = a;
+                other.row_len = one.row_len;
+                s = rq__delta_shared_of(&one, &other);
+                assert_true(s.same_row);
+                assert_int_equal(s.qualifier, differ);
+            }
+        }
+    }
+}
+
 /* A block can encode in few bytes that a long key is repeated. A client may load a file with such
  * blocks; the memory of its checkpoints is at most a constant factor of the block's size. */
 static void many_long_keys_make_few_checkpoints(void **state)
@@ -187,8 +227,7 @@ static void many_long_keys_make_few_checkpoints(void **state)
         rq_cell last = c;
         rq_buf bytes = {0};
         for (int i = 0; i < ALIKE_CELLS; i++, c.timestamp--) {
-            assert_int_equal(rq__delta_encode(shape, &c, i == 0 ? NULL : &last, NULL, &bytes),
-                             RQ_OK);
+            assert_int_equal(encode(shape, &c, i == 0 ? NULL : &last, NULL, &bytes), RQ_OK);
             last = c;
         }
         rq__sidecar *s;
@@ -266,8 +305,7 @@ static void put_cells_of_a_long_tag(rq__delta_shape shape, size_t whole, rq_buf 
                      .type = RQ_TYPE_PUT,
                      .tags = tags,
                      .tags_len = (uint16_t)(2 + tag_len)};
-        assert_int_equal(rq__delta_encode(shape, &c, i == 0 ? NULL : &last, &dictionary, out),
-                         RQ_OK);
+        assert_int_equal(encode(shape, &c, i == 0 ? NULL : &last, &dictionary, out), RQ_OK);
         last = c;
     }
     rq__tag_dictionary_clear(&dictionary);
@@ -307,6 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cells_come_back_as_they_were),
         cmocka_unit_test(reading_goes_on_from_checkpoints_and_copies),
+        cmocka_unit_test(shared_bytes_are_counted_exactly),
         cmocka_unit_test(many_long_keys_make_few_checkpoints),
         cmocka_unit_test(damaged_blocks_never_lead_outside),
         cmocka_unit_test(a_small_block_does_not_become_a_gigabyte),

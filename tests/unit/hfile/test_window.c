@@ -232,6 +232,15 @@ static void begin(world *w)
     begin_with(w, &o, CACHE);
 }
 
+/* With some twenty leaves of the index. */
+static void begin_with_leaves(world *w)
+{
+    rq_hfile_options o = small_blocks();
+    o.index_chunk_bytes = 3000;
+    begin_with(w, &o, CACHE);
+    assert_int_equal(w->reader->info.data_index_levels, 2);
+}
+
 static void end(world *w)
 {
     rq_hfile_reader_unref(w->reader);
@@ -255,7 +264,8 @@ typedef struct scan {
     int next; /* the row that is expected */
     rq_err rc;
     rq_task task;
-    bool waits; /* for the task */
+    bool waits;      /* for the task */
+    unsigned waited; /* how often a block was not there */
     world *w;
 } scan;
 
@@ -317,6 +327,7 @@ static bool go_on(scan *x, world *w, int count)
         char row[16];
         while ((x->rc = move(x, w)) == RQ_E_AGAIN) {
             assert_true(rq_read_ctx_needs(&x->ctx));
+            x->waited++;
             if (!manual.rests && rq_random_below(&w->random, 2) == 0 && manual.count > 0)
                 run_one(rq_random_below(&w->random, manual.count));
             get_block(x, w);
@@ -364,6 +375,71 @@ static void a_long_scan_reads_windows(void **state)
     }
 }
 
+/* Windows go on over the end of an index block: neither the next one nor its data blocks have to be waited for. */
+static void windows_go_on_in_the_next_leaf(void **state)
+{
+    (void)state;
+    for (int cache = 0; cache < 2; cache++) {
+        world w;
+        scan x;
+        rq_hfile_options o = small_blocks();
+        o.index_chunk_bytes = 8000;
+        begin_with(&w, &o, CACHE);
+        assert_int_equal(w.reader->info.data_index_levels, 2);
+        scan_init(&x, &w, 0, cache == 1);
+        while (go_on(&x, &w, 50))
+            run_all();
+        assert_int_equal(x.rc, RQ_E_END);
+        assert_int_equal(x.next, ROWS);
+        assert_true(w.reader->held_count > 7); /* leaves */
+        assert_in_range(x.waited, 1, 10);
+        assert_true(io.bytes < w.reader->data_end + (io.large + io.small) * 2 * RQ_READ_ALIGN);
+        assert_int_equal(window_bytes(&w), 0);
+        scan_clear(&x);
+        end(&w);
+    }
+}
+
+/* A leaf that cannot be read in advance is asked for once, and the scan reports the error when it gets there. */
+static void a_leaf_that_cannot_be_read_is_reported_at_its_place(void **state)
+{
+    (void)state;
+    world w;
+    scan x;
+    rq_hfile_options o = small_blocks();
+    o.index_chunk_bytes = 8000;
+    begin_with(&w, &o, CACHE);
+    rq_hfile_block *root = rq__reader_held(w.reader, RQ__HELD_ROOT);
+    if (root == NULL) {
+        scan_init(&x, &w, 0, true);
+        assert_true(go_on(&x, &w, 1));
+        scan_clear(&x);
+        root = rq__reader_held(w.reader, RQ__HELD_ROOT);
+    }
+    assert_non_null(root);
+    rq__index_entry leaf = rq__index_at(rq__index_view_of(root->payload), 3);
+    rq__index_entry before = rq__index_at(rq__index_view_of(root->payload), 2);
+    io.bad_from = leaf.offset;
+    io.bad_to = leaf.offset + leaf.size;
+    scan_init(&x, &w, 0, true);
+    while (go_on(&x, &w, 50))
+        run_all();
+    assert_int_equal(x.rc, RQ_E_IO);
+    /* all rows before that leaf's */
+    assert_true((uint64_t)x.next * VALUE > before.offset / 2);
+    io.bad_from = io.bad_to = 0;
+    size_t bad_reads = io.small;
+    scan_clear(&x);
+    scan_init(&x, &w, 0, true);
+    while (go_on(&x, &w, 50))
+        run_all();
+    assert_int_equal(x.rc, RQ_E_END);
+    assert_int_equal(x.next, ROWS);
+    assert_true(bad_reads < 30);
+    scan_clear(&x);
+    end(&w);
+}
+
 /* A scan that is suspended inside a block finds the block again, also if its blocks are not cached. */
 static void a_suspended_scan_reads_no_block_twice(void **state)
 {
@@ -391,11 +467,11 @@ static void a_suspended_scan_reads_no_block_twice(void **state)
 static void windows_of_an_evicted_file_are_read_again(void **state)
 {
     (void)state;
-    for (int cache = 0; cache < 2; cache++) {
+    for (int way = 0; way < 4; way++) {
         world w;
         scan x;
-        begin(&w);
-        scan_init(&x, &w, 0, cache == 1);
+        way / 2 == 0 ? begin(&w) : begin_with_leaves(&w);
+        scan_init(&x, &w, 0, way % 2 == 1);
         while (go_on(&x, &w, 700)) {
             (void)rq__cache_evict_file(w.reader->cached);
             park(&x, &w);
@@ -517,15 +593,14 @@ static void an_error_is_reported_at_its_block(void **state)
 static void windows_may_outlive_the_scan(void **state)
 {
     (void)state;
-    for (int way = 0; way < 3; way++) {
+    for (int i = 0; i < 6; i++) {
+        int way = i % 3;
         world w;
         scan x;
-        begin(&w);
+        i < 3 ? begin(&w) : begin_with_leaves(&w);
         scan_init(&x, &w, 0, false);
-        for (int i = 0; manual.count == 0; i++) {
-            assert_true(i < ROWS);
+        while (!(i < 3 ? manual.count > 0 : x.s.trail.leaf_asked > 0))
             assert_true(go_on(&x, &w, 1));
-        }
         scan_clear(&x);
         assert_true(window_bytes(&w) > 0);
         if (way == 0) {
@@ -861,7 +936,7 @@ static void threads_share_windows(void **state)
 {
     (void)state;
     world w;
-    begin(&w);
+    begin_with_leaves(&w);
     rq_hfile_reader_unref(w.reader);
     rq_block_cache_free(w.cache);
     w.vfs.base.read = read_bytes; /* without counters */
@@ -897,6 +972,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_scan_reads_windows),
+        cmocka_unit_test(windows_go_on_in_the_next_leaf),
+        cmocka_unit_test(a_leaf_that_cannot_be_read_is_reported_at_its_place),
         cmocka_unit_test(a_suspended_scan_reads_no_block_twice),
         cmocka_unit_test(windows_of_an_evicted_file_are_read_again),
         cmocka_unit_test(rows_do_not_depend_on_when_windows_are_read),

@@ -3,6 +3,7 @@
 #include "history.h"
 
 #include "base/checksum.h"
+#include "base/meter.h"
 #include "wal/format.h"
 #include "wal/reader.h"
 #include "wal/record_codec.h"
@@ -330,6 +331,117 @@ static void a_task_makes_one_sync(void **state)
     }
     assert_int_equal(c.left, 0);
     assert_int_equal(before.syncs - first.syncs, WRITES);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
+/* Waiters that know their place in the line. */
+typedef struct line {
+    unsigned next; /* the place whose turn it is */
+    rq_err rc;     /* expected result */
+} line;
+
+typedef struct placed {
+    rq_wal_waiter waiter;
+    line *line;
+    unsigned place;
+} placed;
+
+static void its_turn(rq_wal_waiter *waiter, rq_err rc)
+{
+    const placed *p = RQ_CONTAINER_OF(waiter, placed, waiter);
+    assert_int_equal(p->place, p->line->next++);
+    assert_true(rc == RQ_OK ? p->line->rc == RQ_OK : p->line->rc != RQ_OK);
+}
+
+/* After a stall of the disk very many writes wait. They are answered in order, and the lane can do other work in
+ * between, also if all of them fail. */
+static void many_waiters_run_in_slices(void **state)
+{
+    (void)state;
+    enum { WAITERS = 1000, AT_ONCE = RQ_METER_STRETCH_STEPS / RQ_METER_LOOK_STEPS };
+    static placed all[WAITERS];
+    for (int fails = 0; fails < 2; fails++) {
+        rq_sim *sim = new_sim(6);
+        rq_wal_options options = small;
+        options.staging_bytes_max = 1 << 20;
+        options.file_bytes = 1 << 20;
+        history h;
+        history_init(&h, sim, &options);
+        open_ok(&h);
+        append(&h, 0, 10);
+        line one = {.rc = fails ? RQ_E_IO : RQ_OK};
+        for (unsigned i = 0; i < WAITERS; i++) {
+            all[i] = (placed){.waiter.run = its_turn, .line = &one, .place = i};
+            rq_wal_wait(h.member, &all[i].waiter, stage_ok(&h, (int)(i % REGIONS), 10)->lsn, true);
+        }
+        if (fails) rq_sim_fail_writes(sim, RQ_E_IO);
+        rq_wal_push(h.wal, NULL);
+        while (one.next < WAITERS) {
+            unsigned before = one.next;
+            if (!rq_sim_step(sim)) fail_msg("%u of %d waiters ran", one.next, WAITERS);
+            if (one.next - before > AT_ONCE) fail_msg("%u waiters in a task", one.next - before);
+        }
+        rq_sim_run(sim);
+        rq_sim_fail_writes(sim, RQ_OK);
+        history_close(&h, false);
+        history_clear(&h);
+        rq_sim_free(sim);
+    }
+}
+
+/* A waiter that waits again, for what is acknowledged already, as often as it is answered. */
+typedef struct eager {
+    rq_wal_waiter waiter;
+    const history *h;
+    rq_lsn upto;
+    const bool *enough;
+} eager;
+
+static void wait_again(rq_wal_waiter *waiter, rq_err rc)
+{
+    eager *e = RQ_CONTAINER_OF(waiter, eager, waiter);
+    assert_int_equal(rc, RQ_OK);
+    if (!*e->enough) rq_wal_wait(e->h->member, waiter, e->upto, false);
+}
+
+typedef struct patient {
+    rq_wal_waiter waiter;
+    bool answered;
+} patient;
+
+static void is_answered(rq_wal_waiter *waiter, rq_err rc)
+{
+    assert_int_equal(rc, RQ_OK);
+    RQ_CONTAINER_OF(waiter, patient, waiter)->answered = true;
+}
+
+/* Writes that are acknowledged before a sync do not keep a lane from those that wait for one. */
+static void waiters_for_a_sync_are_not_put_off(void **state)
+{
+    (void)state;
+    enum { WAITERS = 1000 };
+    static eager all[WAITERS];
+    rq_sim *sim = new_sim(6);
+    rq_wal_options options = small;
+    options.sync = RQ_WAL_HANDOVER;
+    history h;
+    history_init(&h, sim, &options);
+    open_ok(&h);
+    append(&h, 0, 10);
+    rq_lsn upto = stage_ok(&h, 0, 10)->lsn;
+    patient one = {.waiter.run = is_answered};
+    for (unsigned i = 0; i < WAITERS; i++) {
+        all[i] = (eager){.waiter.run = wait_again, .h = &h, .upto = upto, .enough = &one.answered};
+        rq_wal_wait(h.member, &all[i].waiter, upto, false);
+    }
+    rq_wal_wait(h.member, &one.waiter, upto, true);
+    rq_wal_push(h.wal, NULL);
+    for (int i = 0; i < 1000 && !one.answered; i++)
+        if (!rq_sim_step(sim)) break;
+    assert_true(one.answered);
+    rq_sim_run(sim);
     history_close(&h, false);
     history_clear(&h);
     rq_sim_free(sim);
@@ -809,6 +921,8 @@ int main(void)
         cmocka_unit_test(unawaited_bytes_are_synced_soon),
         cmocka_unit_test(one_sync_serves_all_waiters),
         cmocka_unit_test(a_task_makes_one_sync),
+        cmocka_unit_test(many_waiters_run_in_slices),
+        cmocka_unit_test(waiters_for_a_sync_are_not_put_off),
         cmocka_unit_test(flushed_files_are_used_again),
         cmocka_unit_test(an_overwrite_of_a_file_fills_each_page_it_starts),
         cmocka_unit_test(a_log_too_long_names_the_region_holding_its_oldest_file),
