@@ -180,7 +180,7 @@ RQ_NODISCARD
 rq_err rq_table_name_parse(rq_slice name, rq_slice *ret_ns, rq_slice *ret_qualifier, rq_error *why);
 /* The two parts, as in protobuf messages. */
 RQ_NODISCARD
-rq_err rq__table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why);
+rq_err rq_table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why);
 RQ_NODISCARD
 rq_err rq__namespace_name_check(rq_slice ns, rq_error *why);
 

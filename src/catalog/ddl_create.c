@@ -40,7 +40,7 @@ static rq_err sort_keys(rq__proc *p, rq_error *why)
 
 rq_err rq__create_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    RQ_TRY(rq__table_name_check(p->ns, p->qualifier, why));
+    RQ_TRY(rq_table_name_check(p->ns, p->qualifier, why));
     RQ_TRY(rq__name_len_check("Table qualifier", p->qualifier, why));
     RQ_TRY(rq__internal_check(p, why));
     RQ_TRY(rq__descriptor_parse(p->descriptor, true, &p->schema, why));

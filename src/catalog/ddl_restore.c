@@ -57,7 +57,7 @@ static rq_err check_snapshot(rq_catalog *c, const rq__proc *p, bool same_table, 
 
 rq_err rq__clone_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    RQ_TRY(rq__table_name_check(p->ns, p->qualifier, why));
+    RQ_TRY(rq_table_name_check(p->ns, p->qualifier, why));
     RQ_TRY(rq__name_len_check("Table qualifier", p->qualifier, why));
     RQ_TRY(rq__internal_check(p, why));
     rq_epoch_member m = {0};

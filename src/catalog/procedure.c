@@ -312,7 +312,7 @@ static rq_err check_name(const rq__proc *p, rq_error *why)
 {
     bool is_table =
         p->ops->lock != RQ_LOCK_NAMESPACE && !rq_slice_eq(p->ns, RQ_SLICE_LIT(RQ_SNAPSHOT_NS));
-    return is_table ? rq__table_name_check(p->ns, p->qualifier, why) : RQ_OK;
+    return is_table ? rq_table_name_check(p->ns, p->qualifier, why) : RQ_OK;
 }
 
 static void accept_run(rq_task *task)
