@@ -119,7 +119,10 @@ static rq_err take_all(reader *r, rq__proc *p, rq_region_info **ret, size_t *ret
     if (p->ns.len == 0 || p->qualifier.len == 0 || !rq_cursor_varint(&r->c, &count) ||
         count > RQ__RECORD_LIST_MAX || count > rq_cursor_left(&r->c) / REGION_LEN_MIN)
         return bad(why);
-    rq_region_info *list = rq_arena_calloc(&p->arena, (size_t)count + 1, sizeof *list);
+    size_t cap = 1; /* a power of two, as for fields with one region each, which may follow in a damaged record */
+    while (cap < count)
+        cap *= 2;
+    rq_region_info *list = rq_arena_calloc(&p->arena, cap, sizeof *list);
     if (list == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
         RQ_TRY(take_region(r, p, &list[i], why));

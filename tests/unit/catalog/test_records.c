@@ -422,7 +422,44 @@ static void a_list_of_regions_is_short(void **state)
     rq_arena_clear(&a);
 }
 
-/* Each list of an earlier version is a RegionInfo in each field. */
+/* The fields of a drop's record that come before its regions. */
+static void put_head(rq_buf *data)
+{
+    const uint8_t head[] = {1, RQ_DDL_DELETE_TABLE}, flags = 4;
+    assert_int_equal(rq_buf_append(data, head, sizeof head), RQ_OK);
+    assert_int_equal(rq__record_put(data, RQ__TAG_NS, RQ_SLICE_LIT("n")), RQ_OK);
+    assert_int_equal(rq__record_put(data, RQ__TAG_QUALIFIER, RQ_SLICE_LIT("t")), RQ_OK);
+    assert_int_equal(rq__record_put(data, RQ__TAG_FLAGS, rq_slice_of(&flags, 1)), RQ_OK);
+}
+
+/* A RegionInfo in each field, as in records of earlier versions. */
+static void put_each(rq_buf *data, rq_arena *a, const rq_region_info *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        rq_slice info;
+        assert_int_equal(rq_region_info_serialize(&list[i], a, &info), RQ_OK);
+        assert_int_equal(rq__record_put(data, RQ__TAG_OLD_REGION, info), RQ_OK);
+    }
+}
+
+static rq__proc *read_fields(const rq_buf *data, rq_arena *a)
+{
+    Pb__Procedure m = PB__PROCEDURE__INIT;
+    m.class_name = (char *)(uintptr_t) "DeleteTableProcedure";
+    m.proc_id = 7;
+    m.state = PB__PROCEDURE_STATE__RUNNABLE;
+    m.has_state_data = true;
+    m.state_data = (ProtobufCBinaryData){data->len, data->ptr};
+    size_t len = pb__procedure__get_packed_size(&m);
+    uint8_t *bytes = rq_arena_alloc(a, len);
+    assert_non_null(bytes);
+    pb__procedure__pack(&m, bytes);
+    rq__proc *read = rq__proc_new(NULL);
+    assert_non_null(read);
+    assert_int_equal(rq__proc_decode(rq_slice_of(bytes, len), read, NULL), RQ_OK);
+    return read;
+}
+
 static void lists_of_earlier_versions_are_read(void **state)
 {
     (void)state;
@@ -432,35 +469,39 @@ static void lists_of_earlier_versions_are_read(void **state)
     rq_region_info list[3];
     random_regions(&r, &a, list, RQ_ARRAY_LEN(list));
     rq_buf data = {0};
-    uint8_t flags = 4;
-    const uint8_t head[] = {1, RQ_DDL_DELETE_TABLE};
-    assert_int_equal(rq_buf_append(&data, head, sizeof head), RQ_OK);
-    assert_int_equal(rq__record_put(&data, RQ__TAG_NS, RQ_SLICE_LIT("n")), RQ_OK);
-    assert_int_equal(rq__record_put(&data, RQ__TAG_QUALIFIER, RQ_SLICE_LIT("t")), RQ_OK);
-    assert_int_equal(rq__record_put(&data, RQ__TAG_FLAGS, rq_slice_of(&flags, 1)), RQ_OK);
-    for (size_t i = 0; i < RQ_ARRAY_LEN(list); i++) {
-        rq_slice info;
-        assert_int_equal(rq_region_info_serialize(&list[i], &a, &info), RQ_OK);
-        assert_int_equal(rq__record_put(&data, RQ__TAG_OLD_REGION, info), RQ_OK);
-    }
-    Pb__Procedure m = PB__PROCEDURE__INIT;
-    m.class_name = (char *)(uintptr_t) "DeleteTableProcedure";
-    m.proc_id = 7;
-    m.state = PB__PROCEDURE_STATE__RUNNABLE;
-    m.has_state_data = true;
-    m.state_data = (ProtobufCBinaryData){data.len, data.ptr};
-    size_t len = pb__procedure__get_packed_size(&m);
-    uint8_t *bytes = rq_arena_alloc(&a, len);
-    assert_non_null(bytes);
-    pb__procedure__pack(&m, bytes);
-    rq__proc *read = rq__proc_new(NULL);
-    assert_non_null(read);
-    assert_int_equal(rq__proc_decode(rq_slice_of(bytes, len), read, NULL), RQ_OK);
+    put_head(&data);
+    put_each(&data, &a, list, RQ_ARRAY_LEN(list));
+    rq__proc *read = read_fields(&data, &a);
     assert_int_equal(read->old_region_count, RQ_ARRAY_LEN(list));
     expect_same(read->old_regions, list, RQ_ARRAY_LEN(list));
     rq__proc_free(read);
     rq_buf_clear(&data);
     rq_arena_clear(&a);
+}
+
+/* No version writes both, but a damaged record may have both. */
+static void fields_with_one_region_may_follow_a_list(void **state)
+{
+    (void)state;
+    rq_random r;
+    rq_random_seed(&r, unit_seed());
+    for (size_t count = 0; count <= 20; count++) {
+        rq_arena a = {0};
+        rq_region_info list[20];
+        rq_buf data = {0}, packed = {0};
+        random_regions(&r, &a, list, RQ_ARRAY_LEN(list));
+        put_head(&data);
+        assert_int_equal(rq__regions_encode(&packed, list, count), RQ_OK);
+        assert_int_equal(rq__record_put(&data, RQ__TAG_OLD_REGIONS, rq_buf_slice(&packed)), RQ_OK);
+        put_each(&data, &a, list + count, RQ_ARRAY_LEN(list) - count);
+        rq__proc *read = read_fields(&data, &a);
+        assert_int_equal(read->old_region_count, RQ_ARRAY_LEN(list));
+        expect_same(read->old_regions, list, RQ_ARRAY_LEN(list));
+        rq__proc_free(read);
+        rq_buf_clear(&packed);
+        rq_buf_clear(&data);
+        rq_arena_clear(&a);
+    }
 }
 
 /* Changed and cut lists end in an error or in a list, never beyond their bytes. */
@@ -502,6 +543,7 @@ int main(void)
         cmocka_unit_test(lists_of_regions_are_read_as_they_were_written),
         cmocka_unit_test(a_list_of_regions_is_short),
         cmocka_unit_test(lists_of_earlier_versions_are_read),
+        cmocka_unit_test(fields_with_one_region_may_follow_a_list),
         cmocka_unit_test(malformed_lists_of_regions_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
