@@ -29,14 +29,13 @@ static rq_err fill(rq_catalog *c, const rq__proc *p, size_t at, size_t count, rq
     return RQ_OK;
 }
 
-/* Once a part is written, it waits while the region refuses writes until a flush has made room: otherwise each
- * repetition of the step would begin with the first part again. */
-static rq_err write_part(rq_catalog *c, rq__proc *p, const rq__batch *b, rq_error *why)
+/* Whether it waits for a part that was not written, and writes no other part again. After the first one it waits while
+ * the region refuses writes until a flush has made room. An undo waits for whatever may pass: if it ended with rows
+ * left, the next start would find them without a procedure, and show a table of them. */
+static bool is_waited_for(const rq__proc *p, rq_err rc)
 {
-    rq_error own = {.code = RQ_OK};
-    rq_err rc = rq__meta_commit(c, b, &own);
-    if (rc == RQ_E_REGION_TOO_BUSY && p->at > 0) return rq__wait_a_while(p, rc, own.message, why);
-    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+    if (p->ending == RQ__ENDING_UNDO) return !rq_err_do_not_retry(rc);
+    return rc == RQ_E_REGION_TOO_BUSY && p->at > 0;
 }
 
 static rq_err next_part(rq_catalog *c, rq__proc *p, size_t count, size_t commit, rq__item_fn *fn,
@@ -46,16 +45,20 @@ static rq_err next_part(rq_catalog *c, rq__proc *p, size_t count, size_t commit,
     rq_arena_init(&a);
     rq__batch b;
     size_t end;
+    rq_error own = {.code = RQ_OK};
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     b.vital = p->ops->vital || p->ending == RQ__ENDING_UNDO; /* an undo frees space, too */
     rq_err rc = fill(c, p, p->at, count, fn, &b, &end);
-    if (rc == RQ_OK) rc = write_part(c, p, &b, why);
-    if (rc == RQ_OK) {
-        p->committed |= p->step == p->ops->commit && p->at <= commit && commit < end;
-        p->at = end;
-    }
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, &own);
     rq_arena_clear(&a);
-    return rc;
+    if (rc != RQ_OK) {
+        const char *text = own.code != RQ_OK ? own.message : rq_err_text(rc);
+        return is_waited_for(p, rc) ? rq__wait_a_while(p, rc, text, why)
+                                    : rq_fail(why, rc, "%s", text);
+    }
+    p->committed |= p->step == p->ops->commit && p->at <= commit && commit < end;
+    p->at = end;
+    return RQ_OK;
 }
 
 rq_err rq__parts_write(rq_catalog *c, rq__proc *p, size_t count, size_t commit, rq__item_fn *fn,
