@@ -119,7 +119,8 @@ static rq_err take_all(reader *r, rq__proc *p, rq_region_info **ret, size_t *ret
     if (p->ns.len == 0 || p->qualifier.len == 0 || !rq_cursor_varint(&r->c, &count) ||
         count > RQ__RECORD_LIST_MAX || count > rq_cursor_left(&r->c) / REGION_LEN_MIN)
         return bad(why);
-    size_t cap = 1; /* a power of two, as for fields with one region each, which may follow in a damaged record */
+    /* A power of two, as for fields with one region each, which may follow in a damaged record. */
+    size_t cap = 1;
     while (cap < count)
         cap *= 2;
     rq_region_info *list = rq_arena_calloc(&p->arena, cap, sizeof *list);
