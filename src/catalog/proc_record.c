@@ -129,7 +129,10 @@ static rq_err take_region(rq__proc *p, rq_slice value, rq_region_info **list, si
         if (*count > 0) memcpy(more, *list, *count * sizeof *more);
         *list = more;
     }
-    RQ_TRY(rq_region_info_parse(value, &p->arena, &(*list)[*count], why));
+    rq_region_info *r = &(*list)[*count];
+    RQ_TRY(rq_region_info_parse(value, &p->arena, r, why));
+    if (!rq_slice_eq(r->ns, p->ns) || !rq_slice_eq(r->qualifier, p->qualifier))
+        return bad(why, "a region of another table");
     (*count)++;
     return RQ_OK;
 }
