@@ -2,8 +2,9 @@
 /* Every start, including the first.
  *
  * 1. Open the procedure store and hbase:meta (create them on a new root).
- * 2. Read meta: tables, their states, their regions; read each table's descriptor.
- * 3. Read the procedures' records: tables with an unfinished procedure are left to it.
+ * 2. Read meta: tables, their states, their regions.
+ * 3. Read the procedures' records: tables with an unfinished procedure are left to it, and rows that a procedure was
+ *    writing are left out (ddl_parts.c). Read each table's descriptor.
  * 4. Open and read hbase:namespace: from here on the folder is not refused any more.
  * 5. Open the regions of enabled tables in parallel; a failure is logged and the region stays
  *    closed; write the regions' locations to meta.
@@ -39,6 +40,7 @@ typedef struct known_table {
     const char *broken; /* why there is no descriptor */
     rq__opened *regions;
     size_t region_count, region_cap;
+    bool is_left_out; /* a procedure was making or dropping it, see ddl_parts.c */
 } known_table;
 
 typedef struct boot {
@@ -287,6 +289,22 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
     return t == NULL ? RQ_E_NO_MEMORY : add_region(b, t, row);
 }
 
+/* Leaves out what a procedure was writing to hbase:meta, or removing from it, when the last process ended. */
+static rq_err leave_out_unfinished(boot *b)
+{
+    const rq__proc *const *list;
+    size_t count;
+    RQ_TRY(rq__parts_unfinished(b->catalog, &b->arena, &list, &count));
+    for (size_t i = 0; i < b->table_count && count > 0; i++) {
+        known_table *t = &b->tables[i];
+        const rq__proc *p = rq__parts_of_table(list, count, t->name);
+        if (p != NULL)
+            RQ_TRY(rq__parts_leave_out(p, t->has_state, t->regions, &t->region_count,
+                                       &t->is_left_out));
+    }
+    return RQ_OK;
+}
+
 /* A table without a readable descriptor stays visible, so that no new table is created over it; an
  * alter with the whole descriptor repairs it. */
 static rq_err broken_schema(boot *b, known_table *t, rq_slice ns, rq_slice qualifier,
@@ -386,6 +404,7 @@ static rq_err read_descriptor(boot *b, known_table *t, bool *ret, rq_error *why)
     rq_slice ns, qualifier;
     rq_error reason = {0};
     *ret = false;
+    if (t->is_left_out) return RQ_OK;
     if (!t->has_state) t->state = RQ_TABLE_ENABLED; /* HBASE: TableStateManager.fixTableStates */
     if (rq_table_name_parse(t->name, &ns, &qualifier, &reason) != RQ_OK) {
         report_row(b, reason.message, t->name, "the row is skipped");
@@ -843,9 +862,10 @@ static rq_err run(boot *b, rq_error *why)
     rq_err rc = rq__meta_scan(meta, take_row, b, why);
     rq_region_unref(meta);
     RQ_TRY(rc);
+    RQ_TRY(rq__procedures_load(c, why));
+    RQ_TRY(leave_out_unfinished(b));
     RQ_TRY(read_descriptors(b, why));
     report_rest(b);
-    RQ_TRY(rq__procedures_load(c, why));
     RQ_TRY(rq__switches_load(c, why));
     RQ_TRY(rq__peers_load(c, why));
     if (!fresh) {

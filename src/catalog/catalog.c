@@ -368,6 +368,7 @@ rq_err rq_catalog_open(rq_root *root, const rq_catalog_options *options, rq_cata
     c->mob_compactor.interval_ms = 1000 * setting(c, RQ_SET_MOB_CHORE, 604800);
     for (int i = 0; i < RQ_SWITCH_COUNT; i++)
         atomic_init(&c->switches[i], true);
+    c->part_bytes = options->part_bytes == 0 ? RQ__PART_BYTES : options->part_bytes;
     c->master = rq_server_name_new(&options->master);
     rq_err rc = c->master == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     if (rc == RQ_OK) rc = rq__views_init(&c->views, c->env->epoch, rq_host_names(c->host));

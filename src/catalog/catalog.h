@@ -28,6 +28,8 @@ typedef struct rq_catalog_options {
         info_port; /* port of the HTTP pages, as reported to clients; 0: they cannot reach any */
     const struct rq_config *config; /* base/config.h; borrowed until close. NULL: defaults */
     size_t procedure_bytes_max;     /* memory of unfinished procedures; 0: no limit */
+    /* Of a record of the log in which a procedure writes rows of hbase:meta (ddl_parts.c); 0: the usual length. */
+    size_t part_bytes;
 } rq_catalog_options;
 
 /* Blocking. Lays out an empty root; otherwise reads meta, opens the regions of enabled tables and
@@ -178,7 +180,7 @@ RQ_NODISCARD
 rq_err rq_table_name_parse(rq_slice name, rq_slice *ret_ns, rq_slice *ret_qualifier, rq_error *why);
 /* The two parts, as in protobuf messages. */
 RQ_NODISCARD
-rq_err rq__table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why);
+rq_err rq_table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why);
 RQ_NODISCARD
 rq_err rq__namespace_name_check(rq_slice ns, rq_error *why);
 

@@ -70,6 +70,7 @@ struct rq_catalog {
     const rq_server_name *server; /* the host's */
     const rq_server_name *master; /* a reference */
     uint16_t info_port;
+    size_t part_bytes; /* see rq_catalog_options */
     rq__views views;
     /* The procedure store: a region of the table master:store, which is invisible to clients.
      * Replaced when it had to be given up; use rq__store_ref. */

@@ -238,7 +238,11 @@ static rq_err remove_excess_replicas(rq_catalog *c, const rq__proc *p, rq_error 
     rq_region *meta = NULL;
     rq_err rc = rq__meta_ref(c, &meta, why);
     if (rc == RQ_OK) rc = rq__meta_scan_table(meta, e.table, find_excess, &e, why);
-    if (rc == RQ_OK) rc = rq__batch_commit(&e.batch, meta, false, why);
+    for (size_t i = 0; i < e.batch.count && rc == RQ_OK;) {
+        const rq__batch part = rq__batch_part(&e.batch, i);
+        rc = rq__batch_commit(&part, meta, false, why);
+        i += part.count;
+    }
     if (meta != NULL) rq_region_unref(meta);
     rq_arena_clear(&a);
     return rc;

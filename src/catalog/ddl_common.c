@@ -387,17 +387,17 @@ void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count)
             rq__procedures_reopen(c, list[i].info, NULL);
 }
 
+/* The opened regions, and then the table's state. */
+static rq_err put_opened(rq_catalog *c, const rq__proc *p, size_t i, rq__batch *b)
+{
+    return i < p->opened_count ? rq__batch_opened(c, b, &p->opened[i], 1)
+                               : rq__meta_put_table_state(b, p->table, RQ_TABLE_ENABLED);
+}
+
 rq_err rq__meta_put_opened(rq_catalog *c, rq__proc *p, bool enables, rq_error *why)
 {
-    rq_arena a;
-    rq_arena_init(&a);
-    rq__batch b;
-    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-    rq_err rc = rq__batch_opened(c, &b, p->opened, p->opened_count);
-    if (rc == RQ_OK && enables) rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_ENABLED);
-    if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
-    rq_arena_clear(&a);
-    return rc;
+    return rq__parts_write(c, p, p->opened_count + (enables ? 1 : 0), p->opened_count, put_opened,
+                           why);
 }
 
 rq_err rq__meta_note_opened(rq_catalog *c, const rq__opened *list, size_t count, rq_error *why)

@@ -40,7 +40,7 @@ static rq_err sort_keys(rq__proc *p, rq_error *why)
 
 rq_err rq__create_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    RQ_TRY(rq__table_name_check(p->ns, p->qualifier, why));
+    RQ_TRY(rq_table_name_check(p->ns, p->qualifier, why));
     RQ_TRY(rq__name_len_check("Table qualifier", p->qualifier, why));
     RQ_TRY(rq__internal_check(p, why));
     RQ_TRY(rq__descriptor_parse(p->descriptor, true, &p->schema, why));
@@ -255,9 +255,10 @@ static rq_err has_other_regions(rq_catalog *c, const char *dir, rq_arena *a, boo
     return RQ_OK;
 }
 
-static rq_err remove_made(rq_catalog *c, const rq__proc *p, rq_arena *a, rq_error *why)
+static rq_err remove_made(rq_catalog *c, rq__proc *p, rq_arena *a, rq_error *why)
 {
     bool others;
+    RQ_TRY(rq__parts_undo(c, p, why));
     RQ_TRY(rq__destroy_regions(c, p->regions, p->region_count, why));
     const char *dir = rq__table_dir(a, p->ns, p->qualifier);
     if (dir == NULL) return rq_no_memory(why);
@@ -272,10 +273,11 @@ rq_err rq__create_undo(rq_catalog *c, rq__proc *p)
     rq_error why = {0};
     rq_arena a;
     rq_arena_init(&a);
-    if (remove_made(c, p, &a, &why) != RQ_OK)
+    rq_err rc = remove_made(c, p, &a, &why);
+    if (rc != RQ_OK && rc != RQ_E_AGAIN)
         rq_log_warn(c->env->log, "catalog",
                     "cannot remove the region folders of a failed create; they are unused: %s",
                     why.message);
     rq_arena_clear(&a);
-    return RQ_OK;
+    return rc == RQ_E_AGAIN ? rc : RQ_OK;
 }

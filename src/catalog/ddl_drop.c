@@ -37,22 +37,21 @@ rq_err rq__delete_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc == RQ_OK ? rq__add_parents(c, p, why) : rc;
 }
 
+/* The table's state, and then the regions. */
+static rq_err delete_row(rq_catalog *c, const rq__proc *p, size_t i, rq__batch *b)
+{
+    (void)c;
+    return i == 0 ? rq__meta_delete_table(b, p->table)
+                  : rq__meta_delete_region(b, &p->old_regions[i - 1]);
+}
+
 rq_err rq__delete_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__close_left_open(c, p, why));
-    rq_arena a;
-    rq_arena_init(&a);
-    rq__batch b;
-    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-    rq_err rc = rq__meta_delete_table(&b, p->table);
-    for (size_t i = 0; i < p->old_region_count && rc == RQ_OK; i++)
-        rc = rq__meta_delete_region(&b, &p->old_regions[i]);
-    if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
-    rq_arena_clear(&a);
-    if (rc != RQ_OK) return rc;
+    RQ_TRY(rq__parts_write(c, p, p->old_region_count + 1, 0, delete_row, why));
     rq__edit e;
     RQ_TRY(rq__edit_begin(&c->views, &e));
-    rc = rq__edit_remove_table(&e, p->ns, p->qualifier);
+    rq_err rc = rq__edit_remove_table(&e, p->ns, p->qualifier);
     if (rc == RQ_OK) return rq__edit_commit(&e);
     rq__edit_abort(&e);
     return rc;
@@ -148,21 +147,33 @@ rq_err rq__publish_new_regions(rq_catalog *c, rq__proc *p, rq_table_state state,
     return rc;
 }
 
+/* The new regions, the first of them last: it is the commit. Then the old ones. */
+static rq_err replace_row(rq_catalog *c, const rq__proc *p, size_t i, rq__batch *b)
+{
+    size_t n = p->region_count;
+    (void)c;
+    return i < n ? rq__meta_put_region(b, &p->regions[n - 1 - i], RQ_REGION_CLOSED, NULL, -1)
+                 : rq__meta_delete_region(b, &p->old_regions[i - n]);
+}
+
+rq_err rq__replace_rows(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    return rq__parts_write(c, p, p->region_count + p->old_region_count, p->region_count - 1,
+                           replace_row, why);
+}
+
+/* The same, with the table's state before the old regions. */
+static rq_err truncate_row(rq_catalog *c, const rq__proc *p, size_t i, rq__batch *b)
+{
+    if (i == p->region_count) return rq__meta_put_table_state(b, p->table, RQ_TABLE_ENABLING);
+    return replace_row(c, p, i < p->region_count ? i : i - 1, b);
+}
+
 rq_err rq__truncate_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    rq_arena a;
-    rq_arena_init(&a);
-    rq__batch b;
-    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-    rq_err rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_ENABLING);
-    for (size_t i = 0; i < p->old_region_count && rc == RQ_OK; i++)
-        rc = rq__meta_delete_region(&b, &p->old_regions[i]);
-    for (size_t i = 0; i < p->region_count && rc == RQ_OK; i++)
-        rc = rq__meta_put_region(&b, &p->regions[i], RQ_REGION_CLOSED, NULL, -1);
-    if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
-    rq_arena_clear(&a);
-    return rc == RQ_OK ? rq__publish_new_regions(c, p, RQ_TABLE_ENABLING, RQ_REGION_OPENING, why)
-                       : rc;
+    size_t count = p->region_count + 1 + p->old_region_count;
+    RQ_TRY(rq__parts_write(c, p, count, p->region_count - 1, truncate_row, why));
+    return rq__publish_new_regions(c, p, RQ_TABLE_ENABLING, RQ_REGION_OPENING, why);
 }
 
 rq_err rq__truncate_remove(rq_catalog *c, rq__proc *p, rq_error *why)
@@ -198,7 +209,10 @@ rq__commit_state rq__truncate_seen(rq_catalog *c, const rq__proc *p)
 rq_err rq__truncate_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};
-    if (rq__destroy_regions(c, p->regions, p->region_count, &why) != RQ_OK)
+    rq_err rc = rq__parts_undo(c, p, &why);
+    if (rc == RQ_E_AGAIN) return rc;
+    if (rc == RQ_OK) rc = rq__destroy_regions(c, p->regions, p->region_count, &why);
+    if (rc != RQ_OK)
         rq_log_warn(c->env->log, "catalog",
                     "cannot remove the new regions of a failed truncate; they are unused: %s",
                     why.message);

@@ -22,6 +22,8 @@ rq__step_fn rq__truncate_precheck, rq__truncate_prepare, rq__truncate_layout, rq
     rq__truncate_remove, rq__truncate_finish;
 rq__undo_fn rq__truncate_undo;
 rq__commit_state rq__truncate_seen(rq_catalog *c, const rq__proc *p);
+/* Replaces the rows of p->old_regions in meta by those of p->regions, which are closed. RQ_E_AGAIN: as of a step. */
+rq__step_fn rq__replace_rows;
 /* ddl_state.c */
 rq__step_fn rq__enable_prepare, rq__enable_mark, rq__enable_open;
 rq__step_fn rq__disable_precheck, rq__disable_prepare, rq__disable_mark, rq__disable_close,
@@ -100,6 +102,33 @@ rq_err rq__namespace_quota_check(rq_catalog *c, rq__proc *p, int64_t wanted, boo
 /* rows.c: removes the row that a dropped table (kind 't') or namespace ('n') has in hbase:quota, if there is one. */
 RQ_NODISCARD
 rq_err rq__drop_quotas(rq_catalog *c, char kind, rq_slice name, rq_error *why);
+
+/* --- ddl_parts.c ------------------------------------------------------------------------------ */
+/* Appends the rows of item `i` of the step's change to the batch. */
+typedef rq_err rq__item_fn(rq_catalog *c, const rq__proc *p, size_t i, rq__batch *b);
+/* Writes the rows of `count` items to meta, in order, in as many records as they need, each durable on return. The
+ * item `commit` is the commit, if this is the commit step; RQ__NO_COMMIT: none is. RQ_E_AGAIN: as of a step. After
+ * an error the first items may be written. */
+RQ_NODISCARD
+rq_err rq__parts_write(rq_catalog *c, rq__proc *p, size_t count, size_t commit, rq__item_fn *fn,
+                       rq_error *why);
+#define RQ__NO_COMMIT SIZE_MAX
+/* For an undo: removes the rows of p->regions that the commit step may have written. RQ_E_AGAIN: as of a step. */
+RQ_NODISCARD
+rq_err rq__parts_undo(rq_catalog *c, rq__proc *p, rq_error *why);
+
+/* The prepared procedures whose changes of many rows of hbase:meta the last process may have left half done: sorted by
+ * their tables, of which each has one at most. REQUIRES: no procedure runs yet. */
+RQ_NODISCARD
+rq_err rq__parts_unfinished(rq_catalog *c, rq_arena *a, const rq__proc *const **ret,
+                            size_t *ret_count);
+/* NULL: the table has none. */
+const rq__proc *rq__parts_of_table(const rq__proc *const *list, size_t count, rq_slice table);
+/* Removes the regions from the list that do not exist for a start: the procedure's new ones, or, if the change was
+ * committed, its old ones. *ret_none: the whole table does not exist. `has_state`: hbase:meta has the table's state. */
+RQ_NODISCARD
+rq_err rq__parts_leave_out(const rq__proc *p, bool has_state, rq__opened *list, size_t *count,
+                           bool *ret_none);
 
 /* --- common (ddl_common.c) -------------------------------------------------------------------- */
 /* p->schema; parses it from p->descriptor after a restart. */
@@ -205,8 +234,8 @@ int rq__region_copies(const rq_table_schema *schema);
 /* Rows of opened (or failed) regions. */
 RQ_NODISCARD
 rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, size_t count);
-/* Writes p's opened (or failed) regions to hbase:meta; `enables`: also that the table is
- * enabled. */
+/* Writes p's opened (or failed) regions to hbase:meta; `enables`: then that the table is enabled, which is the commit of a
+ * create. RQ_E_AGAIN: as of a step. */
 RQ_NODISCARD
 rq_err rq__meta_put_opened(rq_catalog *c, rq__proc *p, bool enables, rq_error *why);
 /* The same, with rq__meta_note, for regions that were reopened. */

@@ -57,7 +57,7 @@ static rq_err check_snapshot(rq_catalog *c, const rq__proc *p, bool same_table, 
 
 rq_err rq__clone_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    RQ_TRY(rq__table_name_check(p->ns, p->qualifier, why));
+    RQ_TRY(rq_table_name_check(p->ns, p->qualifier, why));
     RQ_TRY(rq__name_len_check("Table qualifier", p->qualifier, why));
     RQ_TRY(rq__internal_check(p, why));
     rq_epoch_member m = {0};
@@ -280,18 +280,7 @@ rq_err rq__restore_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 
 rq_err rq__restore_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    rq_arena a;
-    rq_arena_init(&a);
-    rq__batch b;
-    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-    rq_err rc = RQ_OK;
-    for (size_t i = 0; i < p->old_region_count && rc == RQ_OK; i++)
-        rc = rq__meta_delete_region(&b, &p->old_regions[i]);
-    for (size_t i = 0; i < p->region_count && rc == RQ_OK; i++)
-        rc = rq__meta_put_region(&b, &p->regions[i], RQ_REGION_CLOSED, NULL, -1);
-    if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
-    rq_arena_clear(&a);
-    return rc;
+    return rq__replace_rows(c, p, why);
 }
 
 rq_err rq__restore_publish(rq_catalog *c, rq__proc *p, rq_error *why)

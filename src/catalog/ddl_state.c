@@ -146,22 +146,29 @@ rq_err rq__disable_close(rq_catalog *c, rq__proc *p, rq_error *why)
     return rq__take_down(c, p, NULL, 0, RQ_REGION_CLOSING, false, NULL, why);
 }
 
-static rq_err commit_disabled(rq_catalog *c, rq__proc *p, rq_error *why)
+/* The regions, which are closed, and then the table's state. */
+static rq_err put_disabled(rq_catalog *c, const rq__proc *p, size_t i, rq__batch *b)
+{
+    (void)c;
+    return i < p->info_count ? rq__meta_put_closed(b, &p->infos[i], rq__region_copies(p->schema))
+                             : rq__meta_put_table_state(b, p->table, RQ_TABLE_DISABLED);
+}
+
+static rq_err list_infos(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    rq_arena a;
-    rq_arena_init(&a);
-    rq__batch b;
-    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-    rq_err rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_DISABLED);
-    for (size_t i = 0; i < t->pub.region_count && rc == RQ_OK; i++)
-        rc = rq__meta_put_closed(&b, &rq__table_region(t, i)->info,
-                                 rq__region_copies(t->pub.schema));
-    if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
-    rq_arena_clear(&a);
+    rq_err rc = rq__copy_infos(p, t, &p->infos, &p->info_count);
+    rq_table_schema_unref(p->schema);
+    p->schema = rq_table_schema_ref(t->pub.schema);
     rq__table_node_unref(t);
-    return rc;
+    return rc == RQ_E_NO_MEMORY ? rq_no_memory(why) : rc;
+}
+
+static rq_err commit_disabled(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (p->infos == NULL) RQ_TRY(list_infos(c, p, why)); /* else this is a repetition */
+    return rq__parts_write(c, p, p->info_count + 1, RQ__NO_COMMIT, put_disabled, why);
 }
 
 rq_err rq__disable_finish(rq_catalog *c, rq__proc *p, rq_error *why)

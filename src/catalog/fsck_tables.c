@@ -299,10 +299,11 @@ static void report_gap(rq__fsck *k, const char *what, const rq_region_info *befo
         rq_bytes_to_string(rq_slice_of(after->start_key.ptr,
                                        after->start_key.len > 32 ? 32 : after->start_key.len),
                            to, sizeof to);
-    rq__fsck_report(
-        k, RQ_FINDING_PROBLEM, "hbase:meta", "table %.*s: %s between %s (%s) and %s (%s)",
-        (int)any->table.len, (const char *)any->table.ptr, what, from,
-        before != NULL ? before->encoded : "begin", to, after != NULL ? after->encoded : "end");
+    rq__fsck_report(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, "hbase:meta",
+                    "table %.*s: %s between %s (%s) and %s (%s)", (int)any->table.len,
+                    (const char *)any->table.ptr, what, from,
+                    before != NULL ? before->encoded : "begin", to,
+                    after != NULL ? after->encoded : "end");
 }
 
 /* `before` NULL: `r` is the table's first region. */

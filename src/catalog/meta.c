@@ -14,8 +14,6 @@
 #include "region/region_scanner.h"
 #include "wal/wal.h"
 
-#define PART_BYTES ((size_t)2 << 20) /* the log's limit for a record is at least 16 MB */
-
 static const char *const state_names[] = {
     [RQ_REGION_OFFLINE] = "OFFLINE", [RQ_REGION_OPENING] = "OPENING",
     [RQ_REGION_OPEN] = "OPEN",       [RQ_REGION_CLOSING] = "CLOSING",
@@ -125,16 +123,29 @@ rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_e
     return commit_with(b, region, synced ? RQ_SYNC_WAL : RQ_ASYNC_WAL, why);
 }
 
+static size_t mutation_bytes(const rq_mutation *m)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < m->cell_count; i++)
+        bytes += rq_cell_serialized_len(&m->cells[i], false);
+    return bytes;
+}
+
+size_t rq__batch_bytes(const rq__batch *b, size_t from)
+{
+    size_t bytes = 0;
+    for (size_t i = from; i < b->count; i++)
+        bytes += mutation_bytes(&b->mutations[i]);
+    return bytes;
+}
+
 rq__batch rq__batch_part(const rq__batch *b, size_t from)
 {
     rq__batch part = *b;
     size_t bytes = 0;
     part.mutations = b->mutations + from;
-    for (part.count = 0; from + part.count < b->count && bytes < PART_BYTES; part.count++) {
-        const rq_mutation *m = &part.mutations[part.count];
-        for (size_t i = 0; i < m->cell_count; i++)
-            bytes += rq_cell_serialized_len(&m->cells[i], false);
-    }
+    for (part.count = 0; from + part.count < b->count && bytes < RQ__PART_BYTES; part.count++)
+        bytes += mutation_bytes(&part.mutations[part.count]);
     return part;
 }
 

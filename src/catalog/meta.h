@@ -34,9 +34,13 @@ void rq__batch_init(rq__batch *b, rq_arena *arena, int64_t time_ms);
  * Blocking. An empty batch is allowed. */
 RQ_NODISCARD
 rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_error *why);
-/* The mutations from index `from` on, up to about 2 MB, at least one. For rows that need not change together: a batch
- * is committed as one record of the log, whose length is limited. REQUIRES: from < b->count. */
+/* Bytes of a record of the log with rows that need not change together; the log's limit for a record is at least
+ * 16 MB. */
+#define RQ__PART_BYTES ((size_t)2 << 20)
+/* The mutations from index `from` on, up to about RQ__PART_BYTES, at least one. REQUIRES: from < b->count. */
 rq__batch rq__batch_part(const rq__batch *b, size_t from);
+/* The serialized length of the cells of the mutations from index `from` on. */
+size_t rq__batch_bytes(const rq__batch *b, size_t from);
 /* For rows that every start and every opening writes again, such as the locations of regions: on
  * a full disk, or when the region refuses writes, they are kept in memory only, so that they can be
  * read and no caller waits for space. */

@@ -142,7 +142,7 @@ rq_err rq__snapshot_name_check(rq_slice name, rq_error *why)
     return qualifier_check(name, "Snapshot", why);
 }
 
-rq_err rq__table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why)
+rq_err rq_table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why)
 {
     if (rq_slice_eq(qualifier, RQ_SLICE_LIT("-ROOT-")))
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "-ROOT- has been deprecated.");
@@ -165,7 +165,7 @@ rq_err rq_table_name_parse(rq_slice name, rq_slice *ret_ns, rq_slice *ret_qualif
         ns = rq_slice_of(name.ptr, (size_t)(colon - name.ptr));
         qualifier = rq_slice_of(colon + 1, name.len - ns.len - 1);
     }
-    RQ_TRY(rq__table_name_check(ns, qualifier, why));
+    RQ_TRY(rq_table_name_check(ns, qualifier, why));
     *ret_ns = ns;
     *ret_qualifier = qualifier;
     return RQ_OK;

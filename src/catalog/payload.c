@@ -7,7 +7,6 @@
 #define FLAG_PRESERVE_SPLITS 1
 #define FLAG_NO_REOPEN 2
 #define FLAG_FLUSH 8
-#define LIST_MAX 1000000
 
 static rq_err copy(rq__proc *p, rq_slice from, rq_slice *to)
 {
@@ -135,7 +134,7 @@ static rq_err alter_encode(const rq__proc *p, rq_buf *b)
 static rq_err add_to_list(rq__proc *p, rq_slice value, rq_slice **list, size_t *count)
 {
     size_t n = *count;
-    if (n >= LIST_MAX) return RQ_E_CORRUPT;
+    if (n >= RQ__RECORD_LIST_MAX) return RQ_E_CORRUPT;
     if ((n & (n - 1)) == 0) {
         rq_slice *more = rq_arena_calloc(&p->arena, n == 0 ? 1 : n * 2, sizeof *more);
         if (more == NULL) return RQ_E_NO_MEMORY;

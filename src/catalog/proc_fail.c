@@ -13,6 +13,8 @@
 #include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
 
+#include <limits.h>
+
 const char *rq__proc_step_name(const rq__proc *p, unsigned step)
 {
     const char *name = step < RQ__STEPS_MAX ? p->ops->steps[step].name : NULL;
@@ -60,14 +62,22 @@ rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc)
     return final || often ? RQ__FAIL_PARK : RQ__FAIL_REPEAT;
 }
 
+rq_log_rate rq__proc_log_rate(const rq__proc *p)
+{
+    const rq_config *config = p->catalog->config;
+    int64_t lines = config == NULL ? 0 : rq_config_int(config, RQ_SET_AUDIT_RATE);
+    return (rq_log_rate){lines == 0 ? UINT_MAX : (unsigned)lines, UINT64_C(1000000000)};
+}
+
 void rq__proc_log(const rq__proc *p, rq_log_level level, rq_err rc, const rq_error *why,
                   const char *what)
 {
-    rq_log_write(p->catalog->env->log, level, "catalog",
-                 "procedure %llu (%s of %.*s), step %s: %s; %s", (unsigned long long)p->id,
-                 p->java_class, (int)p->table.len, (const char *)p->table.ptr,
-                 rq__proc_step_name(p, p->step),
-                 why != NULL && why->code != RQ_OK ? why->message : rq_err_text(rc), what);
+    rq_log_limit *limits = p->catalog->procedures.trouble_lines;
+    rq_log_write_rated(p->catalog->env->log, &limits[level == RQ_LOG_ERROR], rq__proc_log_rate(p),
+                       level, "catalog", "procedure %llu (%s of %.*s), step %s: %s; %s",
+                       (unsigned long long)p->id, p->java_class, (int)p->table.len,
+                       (const char *)p->table.ptr, rq__proc_step_name(p, p->step),
+                       why != NULL && why->code != RQ_OK ? why->message : rq_err_text(rc), what);
 }
 
 static void reopen_if_own(const rq__proc *p, const rq__region_node *n)

@@ -46,6 +46,8 @@ static rq_err match_other(void *ctx, rq_slice encoded)
 
 static bool share_region(const rq__proc *parked, const rq__proc *p)
 {
+    if (parked->ops->lock == RQ_LOCK_REGIONS && p->ops->lock == RQ_LOCK_REGIONS)
+        return rq__claims_share_region(parked, p);
     region_search s = {.other = parked};
     return rq__proc_each_region(p, match_other, &s) == RQ_OK && s.found;
 }

@@ -38,13 +38,13 @@ typedef struct claim_list {
 } claim_list;
 
 struct rq__claim {
-    rq__claim *next_of_proc;
-    rq__claim *prev, *next; /* in its key's list */
+    rq__claim *next_of_proc; /* ascending by id */
+    rq__claim *prev, *next;  /* in its key's list */
     rq__proc *proc;
     rq__lock_key *key;   /* set while the claim is in a queue */
     rq__lock_key *spare; /* memory for a key, while the claim is in no queue */
     char id[RQ_MD5_HEX_LEN + 1];
-    bool exclusive, granted;
+    bool exclusive, granted, is_region;
 };
 
 struct rq__lock_key {
@@ -74,8 +74,6 @@ static rq_err add_claim(rq__proc *p, char type, rq_slice a, rq_slice b, bool exc
     if (rc == RQ_OK) rq_md5_hex(rq_buf_slice(&name), id);
     rq_buf_clear(&name);
     RQ_TRY(rc);
-    for (const rq__claim *c = p->claims; c != NULL; c = c->next_of_proc)
-        if (memcmp(c->id, id, sizeof id) == 0) return RQ_OK; /* a region named twice */
     rq__claim *c = calloc(1, sizeof *c);
     rq__lock_key *key = calloc(1, sizeof *key);
     if (c == NULL || key == NULL) {
@@ -86,6 +84,7 @@ static rq_err add_claim(rq__proc *p, char type, rq_slice a, rq_slice b, bool exc
     c->spare = key;
     c->proc = p;
     c->exclusive = exclusive;
+    c->is_region = type == 'r';
     memcpy(c->id, id, sizeof id);
     c->next_of_proc = p->claims;
     p->claims = c;
@@ -97,7 +96,7 @@ static rq_err add_region(void *ctx, rq_slice encoded)
     return add_claim(ctx, 'r', encoded, (rq_slice){NULL, 0}, true);
 }
 
-rq_err rq__claims_new(rq__proc *p)
+static rq_err add_claims(rq__proc *p)
 {
     rq_lock_level level = p->ops->lock;
     rq_slice none = {NULL, 0};
@@ -112,13 +111,89 @@ rq_err rq__claims_new(rq__proc *p)
     return level == RQ_LOCK_REGIONS ? rq__proc_each_region(p, add_region, p) : RQ_OK;
 }
 
+/* Of two claims on one key the one that is in a queue comes first. */
+static bool comes_first(const rq__claim *a, const rq__claim *b)
+{
+    int c = memcmp(a->id, b->id, sizeof a->id);
+    a->proc->claim_steps++;
+    return c != 0 ? c < 0 : a->key != NULL;
+}
+
+static rq__claim *merged(rq__claim *a, rq__claim *b)
+{
+    rq__claim *list = NULL, **end = &list;
+    while (a != NULL && b != NULL) {
+        rq__claim **from = comes_first(a, b) ? &a : &b;
+        *end = *from;
+        end = &(*end)->next_of_proc;
+        *from = *end;
+    }
+    *end = a != NULL ? a : b;
+    return list;
+}
+
+/* Takes the first `count` claims of the list, at least one, and sorts them. */
+static rq__claim *sorted(rq__claim **list, size_t count)
+{
+    rq__claim *first = *list;
+    if (count == 1) {
+        *list = first->next_of_proc;
+        first->next_of_proc = NULL;
+        return first;
+    }
+    rq__claim *a = sorted(list, count / 2);
+    rq__claim *b = sorted(list, count - count / 2);
+    return merged(a, b);
+}
+
+static void free_claim(rq__claim *c)
+{
+    free(c->spare);
+    free(c);
+}
+
+/* Sorts the claims, and frees the second one on each key: a request may name a region twice, and claims were made
+ * before prepare. */
+static void drop_doubles(rq__proc *p)
+{
+    size_t count = 0;
+    for (const rq__claim *c = p->claims; c != NULL; c = c->next_of_proc)
+        count++;
+    if (count > 0) p->claims = sorted(&p->claims, count);
+    for (rq__claim *c = p->claims; c != NULL; c = c->next_of_proc) {
+        rq__claim *next;
+        while ((next = c->next_of_proc) != NULL && memcmp(c->id, next->id, sizeof c->id) == 0) {
+            c->next_of_proc = next->next_of_proc;
+            free_claim(next);
+        }
+    }
+}
+
+rq_err rq__claims_new(rq__proc *p)
+{
+    rq_err rc = add_claims(p);
+    drop_doubles(p);
+    return rc;
+}
+
+bool rq__claims_share_region(const rq__proc *p, const rq__proc *q)
+{
+    const rq__claim *a = p->claims, *b = q->claims;
+    while (a != NULL && b != NULL) {
+        int c = memcmp(a->id, b->id, sizeof a->id);
+        if (c == 0 && a->is_region && b->is_region) return true;
+        if (c <= 0) a = a->next_of_proc;
+        if (c >= 0) b = b->next_of_proc;
+    }
+    return false;
+}
+
 void rq__claims_free(rq__proc *p)
 {
     while (p->claims != NULL) {
         rq__claim *c = p->claims;
         p->claims = c->next_of_proc;
-        free(c->spare);
-        free(c);
+        free_claim(c);
     }
 }
 

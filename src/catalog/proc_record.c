@@ -18,7 +18,6 @@
 #include <stdlib.h>
 
 #define RECORD_FORMAT 1
-#define LIST_MAX 1000000
 #define FLAG_PREPARED 4
 
 /* --- writing ---------------------------------------------------------------------------------- */
@@ -33,16 +32,11 @@ rq_err rq__record_put(rq_buf *b, enum rq__record_tag tag, rq_slice value)
 static rq_err put_regions(rq_buf *b, enum rq__record_tag tag, const rq_region_info *list,
                           size_t count)
 {
-    rq_arena a;
-    rq_arena_init(&a);
-    rq_err rc = RQ_OK;
-    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
-        rq_slice bytes;
-        rc = rq_region_info_serialize(&list[i], &a, &bytes);
-        if (rc == RQ_OK) rc = rq__record_put(b, tag, bytes);
-        rq_arena_reset(&a);
-    }
-    rq_arena_clear(&a);
+    rq_buf own = {0};
+    if (count == 0) return RQ_OK;
+    rq_err rc = rq__regions_encode(&own, list, count);
+    if (rc == RQ_OK) rc = rq__record_put(b, tag, rq_buf_slice(&own));
+    rq_buf_clear(&own);
     return rc;
 }
 
@@ -58,8 +52,8 @@ static rq_err put_state(rq_buf *b, const rq__proc *p)
     uint8_t own = payload->flags == NULL ? 0 : payload->flags(p);
     uint8_t flags = (uint8_t)(own | (p->prepared ? FLAG_PREPARED : 0));
     RQ_TRY(rq__record_put(b, RQ__TAG_FLAGS, rq_slice_of(&flags, 1)));
-    RQ_TRY(put_regions(b, RQ__TAG_REGION, p->regions, p->region_count));
-    RQ_TRY(put_regions(b, RQ__TAG_OLD_REGION, p->old_regions, p->old_region_count));
+    RQ_TRY(put_regions(b, RQ__TAG_REGIONS, p->regions, p->region_count));
+    RQ_TRY(put_regions(b, RQ__TAG_OLD_REGIONS, p->old_regions, p->old_region_count));
     return payload->encode == NULL ? RQ_OK : payload->encode(p, b);
 }
 
@@ -127,7 +121,7 @@ static rq_err take_slice(rq__proc *p, rq_slice value, rq_slice *ret)
 static rq_err take_region(rq__proc *p, rq_slice value, rq_region_info **list, size_t *count,
                           rq_error *why)
 {
-    if (*count >= LIST_MAX) return bad(why, "too many regions");
+    if (*count >= RQ__RECORD_LIST_MAX) return bad(why, "too many regions");
     if ((*count & (*count - 1)) == 0) { /* full at each power of two */
         size_t cap = *count == 0 ? 1 : *count * 2;
         rq_region_info *more = rq_arena_calloc(&p->arena, cap, sizeof *more);
@@ -135,7 +129,10 @@ static rq_err take_region(rq__proc *p, rq_slice value, rq_region_info **list, si
         if (*count > 0) memcpy(more, *list, *count * sizeof *more);
         *list = more;
     }
-    RQ_TRY(rq_region_info_parse(value, &p->arena, &(*list)[*count], why));
+    rq_region_info *r = &(*list)[*count];
+    RQ_TRY(rq_region_info_parse(value, &p->arena, r, why));
+    if (!rq_slice_eq(r->ns, p->ns) || !rq_slice_eq(r->qualifier, p->qualifier))
+        return bad(why, "a region of another table");
     (*count)++;
     return RQ_OK;
 }
@@ -177,6 +174,10 @@ static rq_err take_field(rq__proc *p, uint8_t tag, rq_slice value, rq_error *why
         return take_region(p, value, &p->regions, &p->region_count, why);
     case RQ__TAG_OLD_REGION:
         return take_region(p, value, &p->old_regions, &p->old_region_count, why);
+    case RQ__TAG_REGIONS:
+        return rq__regions_decode(p, value, &p->regions, &p->region_count, why);
+    case RQ__TAG_OLD_REGIONS:
+        return rq__regions_decode(p, value, &p->old_regions, &p->old_region_count, why);
     default:
         return take_own(p, tag, value, why);
     }

@@ -23,12 +23,19 @@ static void note_error(rq__proc *p, rq_err rc, const rq_error *why)
     (void)rq_fail(&p->why, rc, "%s", why->code != RQ_OK ? why->message : rq_err_text(rc));
 }
 
-/* The line for the end of what began with the audit's line of the same number. */
+/* The line for the end of what began with the audit's line of the same number. Successes do not hide failures. */
 static void log_end(const rq__proc *p)
 {
+    rq_executor *ex = p->catalog->env->executor;
+    rq_log_limit *limit = &p->catalog->procedures.end_lines[p->rc != RQ_OK];
     const char *dot = strrchr(p->java_class, '.');
     int64_t ms = p->updated_ms - p->submitted_ms;
+    uint64_t suppressed;
+    if (!rq_log_takes(p->catalog->env->log, RQ_LOG_INFO) ||
+        !rq_log_limit_passes(limit, rq__proc_log_rate(p), ex->now_ns(ex), &suppressed))
+        return;
     const rq_log_field fields[] = {
+        rq_log_number("suppressed", suppressed),
         rq_log_number("procedure", p->id),
         rq_log_text("kind", dot == NULL ? p->java_class : dot + 1),
         rq_log_bytes("on", p->table),
@@ -37,9 +44,10 @@ static void log_end(const rq__proc *p)
         rq_log_text("result", p->rc == RQ_OK ? "ok" : rq_err_java_class(p->rc)),
         rq_log_text("why", p->why.message),
     };
-    size_t count = RQ_ARRAY_LEN(fields) - (p->rc == RQ_OK); /* success has no reason */
+    size_t first = suppressed == 0;
+    size_t count = RQ_ARRAY_LEN(fields) - first - (p->rc == RQ_OK); /* success has no reason */
     rq_log_write_fields(p->catalog->env->log, RQ_LOG_INFO, "procedure",
-                        p->rc == RQ_OK ? "done" : "failed", fields, count);
+                        p->rc == RQ_OK ? "done" : "failed", fields + first, count);
 }
 
 static void finish(rq__proc *p, rq_err rc, const rq_error *why)

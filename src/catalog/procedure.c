@@ -203,25 +203,48 @@ static void refuse_for_now(rq__proc *p, rq_ddl *d)
     rq__ddl_answer(d, rc, &why, 0);
 }
 
+/* Whether an earlier procedure has the same nonce. Then *ret_id is the answer; 0: `d` will get it with that one.
+ * REQUIRES: lock held. */
+static bool has_same(rq__procedures *ps, const rq__proc *p, rq_ddl *d, uint64_t *ret_id)
+{
+    rq__proc *same = rq__procs_by_nonce(ps, p->nonce_group, p->nonce);
+    if (same == NULL) return false;
+    *ret_id = same->recording ? 0 : same->id;
+    if (same->recording) {
+        d->next = same->same;
+        same->same = d;
+    }
+    return true;
+}
+
+/* A call that is repeated must not be checked again: the change may have been made. HBASE:
+ * MasterProcedureUtil.submitProcedure registers the nonce before the checks. */
+static bool is_repeated(const rq__proc *p, rq_ddl *d)
+{
+    rq__procedures *ps = &p->catalog->procedures;
+    uint64_t id;
+    pthread_mutex_lock(&ps->lock);
+    bool same = has_same(ps, p, d, &id);
+    pthread_mutex_unlock(&ps->lock);
+    if (same && id != 0) rq__ddl_answer(d, RQ_OK, NULL, id);
+    return same;
+}
+
 /* Enters the procedure, or finds an earlier one with the same nonce. */
 static rq__proc *enter(rq__proc *p, rq_ddl *d)
 {
     rq__procedures *ps = &p->catalog->procedures;
     rq_executor *ex = p->catalog->env->executor;
     int64_t now_ms = ex->now_ms(ex);
+    uint64_t same_id;
     pthread_mutex_lock(&ps->lock);
-    rq__proc *same = rq__procs_by_nonce(ps, p->nonce_group, p->nonce);
-    uint64_t same_id = same == NULL ? 0 : same->id;
-    bool waits = same != NULL && same->recording;
-    if (same == NULL && !rq__procs_have_room(ps, p)) {
+    bool same = has_same(ps, p, d, &same_id);
+    if (!same && !rq__procs_have_room(ps, p)) {
         pthread_mutex_unlock(&ps->lock);
         refuse_for_now(p, d);
         return NULL;
     }
-    if (waits) {
-        d->next = same->same;
-        same->same = d;
-    } else if (same == NULL) {
+    if (!same) {
         p->id = ps->next_id++;
         if (p->ops->holds) p->of.lock.heard_ms = now_ms;
         p->recording = d != NULL && d->early && !p->ops->answer_at_end;
@@ -231,8 +254,8 @@ static rq__proc *enter(rq__proc *p, rq_ddl *d)
         rq__queue_enter(ps, p);
     }
     pthread_mutex_unlock(&ps->lock);
-    if (same == NULL) return p;
-    if (!waits) rq__ddl_answer(d, RQ_OK, NULL, same_id);
+    if (!same) return p;
+    if (same_id != 0) rq__ddl_answer(d, RQ_OK, NULL, same_id);
     rq__proc_free(p);
     return NULL;
 }
@@ -284,14 +307,29 @@ static rq_err check_lengths(const rq__proc *p, rq_error *why)
                    RQ_NAME_MAX, (const char *)name.ptr);
 }
 
+/* HBASE: ProtobufUtil.toTableName. */
+static rq_err check_name(const rq__proc *p, rq_error *why)
+{
+    bool is_table =
+        p->ops->lock != RQ_LOCK_NAMESPACE && !rq_slice_eq(p->ns, RQ_SLICE_LIT(RQ_SNAPSHOT_NS));
+    return is_table ? rq_table_name_check(p->ns, p->qualifier, why) : RQ_OK;
+}
+
 static void accept_run(rq_task *task)
 {
     rq_ddl *d = RQ_CONTAINER_OF(task, rq_ddl, task);
     rq_catalog *c = d->catalog;
     rq_error why = {0};
     rq_err rc = RQ_E_NO_MEMORY;
+    evict_old(c);
     rq__proc *p = rq__proc_new(c);
     if (p != NULL) rc = rq__proc_from_ddl(p, d);
+    if (rc == RQ_OK) rc = check_name(p, &why);
+    if (rc == RQ_OK && is_repeated(p, d)) {
+        rq__proc_free(p);
+        rq__procs_task_done(c);
+        return;
+    }
     if (rc == RQ_OK) rc = rq__cluster_check_kind(c, d->kind, &why);
     if (rc == RQ_OK && p->ops->precheck != NULL) rc = p->ops->precheck(c, p, &why);
     if (rc == RQ_OK) rc = check_lengths(p, &why);
@@ -303,7 +341,6 @@ static void accept_run(rq_task *task)
     }
     if (d->wait_finished) d->early = false;
     bool early = d->early && !p->ops->answer_at_end;
-    evict_old(c);
     p = enter(p, d);
     if (p != NULL && early) accept_early(p, d);
     schedule(c);

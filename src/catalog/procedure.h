@@ -17,7 +17,8 @@
  *     record is not waited for.
  *  2. Every step may be repeated: after a crash all steps run again from the first.
  *  3. One step is the *commit*: one atomic write to meta (or one new .tableinfo file). Before it
- *     the old state holds, after it the new one.
+ *     the old state holds, after it the new one. If the step changes many rows of meta, it writes them in several
+ *     records, of which one contains the commit; a start ignores rows that are there too early or still (ddl_parts.c).
  *  4. With one server, records, meta and the tables' own edits share one log, of which always a
  *     prefix is durable. So if a client's edit survives a crash, all earlier writes of procedures
  *     survive too, for instance those that created its table. With several servers
@@ -41,6 +42,7 @@
 #ifndef RQ_CATALOG_PROCEDURE_H
 #define RQ_CATALOG_PROCEDURE_H
 
+#include "base/log.h"
 #include "catalog/catalog.h"
 #include "catalog/view.h"
 #include "region/region_files.h"
@@ -147,6 +149,15 @@ extern const rq__payload_kind rq__payload_none, rq__payload_create, rq__payload_
     rq__payload_region, rq__payload_peer, rq__payload_snapshot, rq__payload_restore,
     rq__payload_lock;
 
+/* How a start finds out whether a change of many rows of hbase:meta was committed, and what of its table exists.
+ * The rows are written in several records of the log (ddl_parts.c). */
+typedef enum rq__rows_rule {
+    RQ__ROWS_WHOLE, /* the change is one record */
+    RQ__ROWS_TABLE, /* the row with the table's state is the commit: without it there is no table */
+    RQ__ROWS_REPLACED, /* the row of the first new region is the commit: without it there is none of the new regions,
+                        * with it none of the old ones */
+} rq__rows_rule;
+
 typedef struct rq__proc_kind {
     rq_ddl_kind kind;
     const char *java_class;
@@ -170,6 +181,7 @@ typedef struct rq__proc_kind {
      * makes. NULL: it cannot be seen. */
     rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
     bool transient; /* without a record: a crash ends it */
+    rq__rows_rule rows;
     rq_lock_level lock;
     bool holds;      /* its step returns RQ_E_AGAIN as long as it keeps its lock (locks.c) */
     bool start_ends; /* after the commit, what is left to do is done by every start */
@@ -230,8 +242,8 @@ struct rq__proc {
     struct rq__calls *files;  /* SNAPSHOT: calls that have reported the regions' files */
     rq_region_files mob;      /* SNAPSHOT: the MOB files, in the arena */
     unsigned stage;           /* progress of the current step; defined by the step */
-    size_t at;                /* progress within the stage, likewise */
-    rq_region_info *infos;    /* an alter's regions, in the arena */
+    size_t at;                /* progress within the stage, likewise; also of rq__parts_write */
+    rq_region_info *infos;    /* the table's regions, of an alter or a disable; in the arena */
     size_t info_count;
     /* Tables and regions that it will add to its namespace, as found by prepare. Under procedures.lock. */
     int64_t coming_tables, coming_regions;
@@ -253,6 +265,7 @@ struct rq__proc {
     _Atomic unsigned step; /* others look at it while it runs */
     /* --- under procedures.lock, but until `finished` only its task uses rc, why and updated_ms */
     rq__claim *claims;     /* on its namespace, table, regions */
+    uint64_t claim_steps;  /* for tests: claims compared by rq__claims_new */
     size_t blocked;        /* claims that are not granted */
     rq__proc *ready_next;  /* in the list of those that may start */
     bool ready;            /* is in that list */
@@ -297,9 +310,11 @@ typedef struct rq__procedures {
     rq__proc_account clients[RQ__PROC_CLIENTS]; /* by the client's number; see proc_share.c */
     rq__proc *finished;                         /* newest first */
     size_t finished_count;
-    uint64_t succeeded, failed; /* since the start */
-    int64_t evicted_ms;         /* when results were last checked for expiry */
-    rq__proc **index[2];        /* unfinished and finished procedures: buckets by id, by nonce */
+    uint64_t succeeded, failed;    /* since the start */
+    rq_log_limit end_lines[2];     /* about procedures that succeeded, and that failed */
+    rq_log_limit trouble_lines[2]; /* warnings about steps, and errors */
+    int64_t evicted_ms;            /* when results were last checked for expiry */
+    rq__proc **index[2];           /* unfinished and finished procedures: buckets by id, by nonce */
     size_t index_mask, indexed;
     rq__lock_table *locks;
     rq__proc *ready, **ready_end; /* have all their locks and have not been started yet */
@@ -385,19 +400,31 @@ enum rq__record_tag {
     RQ__TAG_NS = 1,
     RQ__TAG_QUALIFIER = 2,
     RQ__TAG_DESCRIPTOR = 3,
-    RQ__TAG_NAME = 4,  /* alters: a family; kinds of one region: its encoded name */
-    RQ__TAG_FLAGS = 5, /* u8: 1 preserve_splits, 2 no_reopen, 4 prepared */
-    RQ__TAG_REGION = 6,
-    RQ__TAG_OLD_REGION = 7,
+    RQ__TAG_NAME = 4,           /* alters: a family; kinds of one region: its encoded name */
+    RQ__TAG_FLAGS = 5,          /* u8: 1 preserve_splits, 2 no_reopen, 4 prepared */
+    RQ__TAG_REGION = 6,         /* a RegionInfo; written by earlier versions only */
+    RQ__TAG_OLD_REGION = 7,     /* likewise */
     RQ__TAG_REMOVED_FAMILY = 8, /* alters */
     RQ__TAG_OPEN_SEQNUM = 9,    /* TRUNCATE_REGION: be64 */
     RQ__TAG_SNAPSHOT = 10,      /* name of the snapshot */
     RQ__TAG_DESCRIPTION = 11,   /* SNAPSHOT: SnapshotDescription */
     RQ__TAG_TRUNCATIONS = 12,   /* TRUNCATE_REGION: be64 */
     RQ__TAG_LOCKED_REGION = 20, /* LOCK_REGIONS: an encoded name */
+    RQ__TAG_REGIONS = 21,       /* all of them, see proc_regions.c */
+    RQ__TAG_OLD_REGIONS = 22,
 };
 
 RQ_NODISCARD
 rq_err rq__record_put(rq_buf *b, enum rq__record_tag tag, rq_slice value);
+
+/* --- lists of regions in a record (proc_regions.c) -------------------------------------------- */
+#define RQ__RECORD_LIST_MAX 1000000
+/* Appends a list of regions of one table. */
+RQ_NODISCARD
+rq_err rq__regions_encode(rq_buf *b, const rq_region_info *list, size_t count);
+/* Reads a list of regions of the procedure's table from untrusted bytes, into its arena. */
+RQ_NODISCARD
+rq_err rq__regions_decode(rq__proc *p, rq_slice bytes, rq_region_info **ret, size_t *ret_count,
+                          rq_error *why);
 
 #endif

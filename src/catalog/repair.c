@@ -44,6 +44,7 @@ static rq_err write_table_state(rq_catalog *c, rq_slice table, rq_table_state st
 rq_err rq_catalog_set_table_state(rq_catalog *c, rq_slice ns, rq_slice qualifier,
                                   rq_table_state state, rq_table_state *ret_before, rq_error *why)
 {
+    RQ_TRY(rq_table_name_check(ns, qualifier, why));
     rq_arena a;
     rq_arena_init(&a);
     /* Only names the table for the functions that change the view. */

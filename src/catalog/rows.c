@@ -7,6 +7,13 @@
 
 #include <stdio.h>
 
+/* Clients choose the names that are parts of rows. HBASE: Mutation.checkRow. */
+static rq_err check_row(rq_slice row, rq_error *why)
+{
+    if (row.len <= RQ_ROW_LEN_MAX) return RQ_OK;
+    return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Row length %zu is > %d", row.len, RQ_ROW_LEN_MAX);
+}
+
 static rq_err first_region(rq_catalog *c, rq_slice table, rq_slice row, rq_region **ret,
                            rq_error *why)
 {
@@ -35,6 +42,7 @@ static rq_err write_row(rq_catalog *c, rq_slice table, const rq__batch *b, rq_sl
 rq_err rq_catalog_row_put(rq_catalog *c, rq_slice table, rq_slice row, const char *family,
                           rq_slice qualifier, rq_slice value, rq_error *why)
 {
+    RQ_TRY(check_row(row, why));
     rq_arena a;
     rq_arena_init(&a);
     rq__batch b;
@@ -48,6 +56,7 @@ rq_err rq_catalog_row_put(rq_catalog *c, rq_slice table, rq_slice row, const cha
 rq_err rq_catalog_row_delete(rq_catalog *c, rq_slice table, rq_slice row, const char *family,
                              const rq_slice *qualifier, rq_error *why)
 {
+    RQ_TRY(check_row(row, why));
     rq_arena a;
     rq_arena_init(&a);
     rq__batch b;
@@ -62,6 +71,8 @@ rq_err rq_catalog_row_delete(rq_catalog *c, rq_slice table, rq_slice row, const 
 rq_err rq_catalog_rows_change(rq_catalog *c, rq_slice table, const char *family, rq_slice qualifier,
                               const rq_row_change *list, size_t count, rq_error *why)
 {
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(check_row(list[i].row, why));
     rq_arena a;
     rq_arena_init(&a);
     rq__batch b;
@@ -127,6 +138,7 @@ rq_err rq_catalog_row(rq_catalog *c, rq_slice table, rq_slice row,
                       void *ctx, rq_error *why)
 {
     rq_region *r;
+    RQ_TRY(check_row(row, why));
     RQ_TRY(first_region(c, table, row, &r, why));
     rq_err rc = rq__region_row(r, row, callback, ctx, why);
     rq_region_unref(r);

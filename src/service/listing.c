@@ -2,6 +2,8 @@
 /* Answers that list the catalog; see listing.h. */
 #include "service/listing.h"
 
+#include "rpc/long_reply.h"
+#include "service/encode.h"
 #include "service/master_priv.h"
 
 /* Tables and regions that are listed on the loop: in about a tenth of a millisecond. */
@@ -20,12 +22,25 @@ static bool catalog_is_large(const rq_catalog *c)
     return n > LISTED_AT_ONCE;
 }
 
+static rq_err copy_packed(rq_call *call, rq_buf *ret)
+{
+    const rq__listing *l = call->user;
+    RQ_TRY(rq_arena_account(&call->arena, l->packed.len));
+    return rq_buf_append(ret, l->packed.ptr, l->packed.len);
+}
+
+/* A long answer (100,000 regions are tens of megabytes) is copied out of the arena on the pool, which also clears the
+ * arena; the loop sends it without a copy. */
 static void end(rq__listing *l)
 {
-    if (l->rc == RQ_OK)
-        rq_call_reply_packed(l->call, l->packed);
-    else
+    if (l->rc != RQ_OK) {
         rq_call_fail_why(l->call, l->rc, &l->why);
+    } else if (l->packed.len > RQ__PACKED_AT_ONCE) {
+        l->call->user = l;
+        rq_call_reply_long(l->call, copy_packed);
+    } else {
+        rq_call_reply_packed(l->call, l->packed);
+    }
 }
 
 static void list_apart(rq__apart *a)

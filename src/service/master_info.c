@@ -106,9 +106,8 @@ static rq_err find_named(const rq_admin_services *a, selection *s, Pb__TableName
     if (*ret == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < name_count; i++) {
         bool is_selected;
-        rq_slice name = rq_table_name_join(arena, rq__pb_slice(names[i]->namespace_),
-                                           rq__pb_slice(names[i]->qualifier));
-        if (name.ptr == NULL) return RQ_E_NO_MEMORY;
+        rq_slice name;
+        RQ_TRY(rq__table_named(arena, names[i], &name, why));
         const rq_catalog_table *t = rq_catalog_table_find(a->catalog, name);
         if (t == NULL) continue;
         RQ_TRY(selected(s, t, arena, &is_selected, why));
@@ -257,12 +256,16 @@ static void reply_named(rq_admin_services *a, rq_call *call)
 {
     const Pb__GetTableDescriptorsRequest *r = (const Pb__GetTableDescriptorsRequest *)call->param;
     named_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
-    if (j != NULL && (r->n_table_names > NAMES_AT_ONCE || r->regex != NULL))
+    if (j != NULL && (r->n_table_names > NAMES_AT_ONCE || r->regex != NULL)) {
         rq__blocking_start(&j->blocking, a, call, named_work, named_answer);
-    else if (j == NULL || pack_named(a, r, &call->arena, &j->packed, NULL) != RQ_OK)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    else
+        return;
+    }
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = j == NULL ? RQ_E_NO_MEMORY : pack_named(a, r, &call->arena, &j->packed, &why);
+    if (rc == RQ_OK)
         rq_call_reply_packed(call, j->packed);
+    else
+        rq_call_fail_why(call, rc, &why);
 }
 
 void rq__get_table_descriptors(void *ctx, rq_call *call)
@@ -332,10 +335,14 @@ void rq__list_table_names_by_namespace(void *ctx, rq_call *call)
 static const rq_catalog_table *find_table(const rq_admin_services *a, rq_call *call,
                                           const Pb__TableName *name)
 {
-    rq_slice joined = rq_table_name_join(&call->arena, rq__pb_slice(name->namespace_),
-                                         rq__pb_slice(name->qualifier));
-    const rq_catalog_table *t =
-        joined.ptr == NULL ? NULL : rq_catalog_table_find(a->catalog, joined);
+    rq_slice joined;
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = rq__table_named(&call->arena, name, &joined, &why);
+    if (rc != RQ_OK) {
+        rq_call_fail_why(call, rc, &why);
+        return NULL;
+    }
+    const rq_catalog_table *t = rq_catalog_table_find(a->catalog, joined);
     if (t == NULL) /* HBASE: TableStateManager.getTableState */
         rq_call_fail(call, RQ_E_TABLE_NOT_FOUND, "No state found for %.*s", (int)joined.len,
                      (const char *)joined.ptr);
@@ -359,9 +366,8 @@ static rq_err alter_status(rq__listing *l, rq_slice *ret)
     const Pb__GetSchemaAlterStatusRequest *r =
         (const Pb__GetSchemaAlterStatusRequest *)l->call->param;
     Pb__GetSchemaAlterStatusResponse response = PB__GET_SCHEMA_ALTER_STATUS_RESPONSE__INIT;
-    rq_slice name = rq_table_name_join(&l->call->arena, rq__pb_slice(r->table_name->namespace_),
-                                       rq__pb_slice(r->table_name->qualifier));
-    if (name.ptr == NULL) return RQ_E_NO_MEMORY;
+    rq_slice name;
+    RQ_TRY(rq__table_named(&l->call->arena, r->table_name, &name, &l->why));
     rq_catalog_alter_status(l->services->catalog, name, &response.yet_to_update_regions,
                             &response.total_regions);
     response.has_yet_to_update_regions = response.has_total_regions = 1;
@@ -390,9 +396,8 @@ static rq_err last_major_compaction(rq__listing *l, rq_slice *ret)
     const Pb__MajorCompactionTimestampRequest *r =
         (const Pb__MajorCompactionTimestampRequest *)l->call->param;
     Pb__MajorCompactionTimestampResponse response = PB__MAJOR_COMPACTION_TIMESTAMP_RESPONSE__INIT;
-    rq_slice name = rq_table_name_join(&l->call->arena, rq__pb_slice(r->table_name->namespace_),
-                                       rq__pb_slice(r->table_name->qualifier));
-    if (name.ptr == NULL) return RQ_E_NO_MEMORY;
+    rq_slice name;
+    RQ_TRY(rq__table_named(&l->call->arena, r->table_name, &name, &l->why));
     const rq_catalog_table *t = rq_catalog_table_find(a->catalog, name);
     int64_t oldest = INT64_MAX;
     for (size_t i = 0; t != NULL && i < t->region_count; i++) {

@@ -21,6 +21,14 @@ Pb__ServerName *rq__server_name_message(rq_arena *arena, const rq_server_name *s
     return m;
 }
 
+rq_err rq__table_named(rq_arena *arena, const Pb__TableName *m, rq_slice *ret, rq_error *why)
+{
+    rq_slice ns = rq__pb_slice(m->namespace_), qualifier = rq__pb_slice(m->qualifier);
+    RQ_TRY(rq_table_name_check(ns, qualifier, why));
+    *ret = rq_table_name_join(arena, ns, qualifier);
+    return ret->ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
 Pb__TableName *rq__table_name_message(rq_arena *arena, rq_slice ns, rq_slice qualifier)
 {
     Pb__TableName *m = rq_arena_alloc(arena, sizeof *m);

@@ -3,6 +3,9 @@
  * error. */
 #include "world.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "catalog/catalog_priv.h"
 
 static world *setup(void)
@@ -72,6 +75,51 @@ static void a_created_table_takes_rows_in_each_region(void **state)
     OK(world_close(w, false));
     OK(world_open(w));
     OK(world_get(w, "t", "z", "f"));
+    teardown(w);
+}
+
+#define LONG_KEYS 150
+#define LONG_KEY                                                                                   \
+    30000 /* bytes, so that the rows of all regions are longer than the longest record of the log */
+
+/* Keys that share no beginning. */
+static rq_slice *long_keys(rq_arena *a)
+{
+    rq_slice *keys = rq_arena_calloc(a, LONG_KEYS, sizeof *keys);
+    assert_non_null(keys);
+    for (size_t i = 0; i < LONG_KEYS; i++) {
+        uint8_t *bytes = rq_arena_alloc(a, LONG_KEY);
+        assert_non_null(bytes);
+        memset(bytes, 'x', LONG_KEY);
+        bytes[0] = (uint8_t)(i + 1);
+        keys[i] = rq_slice_of(bytes, LONG_KEY);
+    }
+    return keys;
+}
+
+static void a_table_has_more_regions_than_a_record_holds(void **state)
+{
+    (void)state;
+    world *w = setup();
+    rq_arena a = {0};
+    OK(world_create_at(w, "t", "f", long_keys(&a), LONG_KEYS));
+    OK(world_put(w, "t", "z", "f"));
+    OK(world_close(w, false));
+    OK(world_open(w));
+    OK(world_get(w, "t", "z", "f"));
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    OK(world_snapshot(w, "s", "t", true));
+    OK(world_truncate(w, "t", true));
+    assert_int_equal(world_get(w, "t", "z", "f"), RQ_E_NOT_FOUND);
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    OK(world_restore(w, "s", "t"));
+    OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
+    OK(world_get(w, "t", "z", "f"));
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    OK(world_table(w, RQ_DDL_DELETE_TABLE, "t"));
+    OK(world_clone(w, "s", "c"));
+    OK(world_get(w, "c", "z", "f"));
+    rq_arena_clear(&a);
     teardown(w);
 }
 
@@ -388,6 +436,16 @@ static void a_retried_nonce_is_the_same_procedure(void **state)
     assert_int_equal(w->proc, first);
     w->nonce = 100;
     REFUSED(world_create(w, "t", "f", NULL), RQ_E_TABLE_EXISTS, "t");
+    /* A call whose answer was lost is repeated when its change has been made. */
+    static const rq_ddl_kind kinds[] = {RQ_DDL_DISABLE_TABLE, RQ_DDL_ENABLE_TABLE,
+                                        RQ_DDL_DISABLE_TABLE, RQ_DDL_TRUNCATE_TABLE};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(kinds); i++) {
+        w->nonce++;
+        OK(world_table(w, kinds[i], "t"));
+        first = w->proc;
+        OK(world_table(w, kinds[i], "t"));
+        assert_int_equal(w->proc, first);
+    }
     w->nonce = 0;
     teardown(w);
 }
@@ -600,11 +658,42 @@ static void unfinished_procedures_have_a_limit(void **state)
     teardown(w);
 }
 
+/* A client repeats a refused change as often as it likes. */
+static void ends_of_procedures_have_a_limit_of_lines(void **state)
+{
+    (void)state;
+    world *w = setup();
+    rq_log_sink sink = RQ_LOG_SINK_INIT;
+    rq_log *log = w->env->log;
+    const int usual_fd = log->fd;
+    const rq_log_level usual_level = log->level;
+    uint64_t before[RQ_LOG_LEVELS], after[RQ_LOG_LEVELS];
+    assert_int_equal(rq_config_set_pair(w->config, "rorqual.log.audit.rate=5", NULL), RQ_OK);
+    OK(world_create(w, "t", "f", NULL));
+    log->fd = open("/dev/null", O_WRONLY);
+    log->level = RQ_LOG_INFO;
+    log->sink = &sink;
+    rq_log_get_lines(log, before);
+    int64_t since = w->env->executor->now_ms(w->env->executor);
+    for (int i = 0; i < 2000; i++)
+        REFUSED(world_create(w, "t", "f", NULL), RQ_E_TABLE_EXISTS, "t");
+    int64_t periods = (w->env->executor->now_ms(w->env->executor) - since) / 1000 + 1;
+    rq_log_get_lines(log, after);
+    close(log->fd);
+    log->fd = usual_fd;
+    log->level = usual_level;
+    log->sink = NULL;
+    assert_true(periods < 200);
+    assert_in_range(after[RQ_LOG_INFO] - before[RQ_LOG_INFO], 1, 5 * (periods + 1));
+    teardown(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_folder_has_the_system_tables_and_namespaces),
         cmocka_unit_test(a_created_table_takes_rows_in_each_region),
+        cmocka_unit_test(a_table_has_more_regions_than_a_record_holds),
         cmocka_unit_test(create_refuses_what_hbase_refuses),
         cmocka_unit_test(a_table_goes_through_its_states),
         cmocka_unit_test(truncate_empties_and_keeps_or_drops_the_splits),
@@ -621,6 +710,7 @@ int main(void)
         cmocka_unit_test(lookups_answer_as_a_region_server),
         cmocka_unit_test(a_region_is_closed_and_opened_by_hand),
         cmocka_unit_test(unfinished_procedures_have_a_limit),
+        cmocka_unit_test(ends_of_procedures_have_a_limit_of_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

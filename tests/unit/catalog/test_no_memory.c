@@ -11,6 +11,7 @@
 #include "../base/failing_memory.h"
 
 #include "catalog/catalog_priv.h"
+#include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
 #include "region/region_priv.h"
 #include "vfs/retention.h"
@@ -308,6 +309,54 @@ static void a_filled_hole_is_opened_without_memory_too(void **state)
     assert_true(n > 1);
 }
 
+/* --- an undo ---------------------------------------------------------------------------------- */
+
+/* Writes a row as the commit does, refuses the rest of it, and lets an allocation of the undo fail. */
+static rq_err fail_in_commit(void *ctx, const rq__proc *p, rq_error *why)
+{
+    rq_catalog *c = p->catalog;
+    rq_arena a = {0};
+    rq__batch b;
+    if (p->ops->kind != RQ_DDL_CREATE_TABLE || p->step != p->ops->commit) return RQ_OK;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    assert_int_equal(rq__meta_put_region(&b, &p->regions[1], RQ_REGION_CLOSED, NULL, -1), RQ_OK);
+    assert_int_equal(rq__meta_commit(c, &b, NULL), RQ_OK);
+    rq_arena_clear(&a);
+    left = *(const uint64_t *)ctx;
+    armed = counting = true;
+    return rq_fail(why, RQ_E_DO_NOT_RETRY, "the test says so");
+}
+
+/* Returns false if the undo takes fewer than n allocations. */
+static bool undo_without_memory(uint64_t n)
+{
+    world w;
+    world_init(&w, 7, NULL);
+    w.env->log->level = RQ_LOG_ERROR + 1;
+    start(&w);
+    w.catalog->procedures.before_step = fail_in_commit;
+    w.catalog->procedures.before_step_ctx = &n;
+    assert_int_not_equal(world_create(&w, "t", "f", "c m"), RQ_OK);
+    armed = counting = false;
+    bool reached = left == 0;
+    assert_true(world_settle(&w));
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    start(&w);
+    assert_int_equal(world_get(&w, "t", "a", "f"), RQ_E_TABLE_NOT_FOUND);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+    return reached;
+}
+
+static void an_undo_without_memory_leaves_no_rows(void **state)
+{
+    (void)state;
+    uint64_t n = 1;
+    while (undo_without_memory(n))
+        n++;
+    assert_true(n > 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +364,7 @@ int main(void)
         cmocka_unit_test(a_result_that_cannot_be_made_smaller_keeps_no_files),
         cmocka_unit_test(a_region_that_fails_without_memory_is_opened_again),
         cmocka_unit_test(a_filled_hole_is_opened_without_memory_too),
+        cmocka_unit_test(an_undo_without_memory_leaves_no_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

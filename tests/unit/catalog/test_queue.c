@@ -144,6 +144,54 @@ static void a_merge_has_each_region_it_names(void **state)
     free(q);
 }
 
+/* A merge of many regions, each of which is named twice. */
+static uint64_t claim_steps_of(size_t count)
+{
+    rq__proc *merge = make(RQ_DDL_MERGE_REGIONS, "default", "t", "");
+    merge->of.merge.regions = rq_arena_calloc(&merge->arena, 2 * count, sizeof(rq_slice));
+    assert_non_null(merge->of.merge.regions);
+    for (size_t i = 0; i < 2 * count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%zu", i % count);
+        merge->of.merge.regions[i] = own(merge, name);
+    }
+    merge->of.merge.count = 2 * count;
+    assert_int_equal(rq__claims_new(merge), RQ_OK);
+    uint64_t steps = merge->claim_steps;
+    rq__proc_free(merge);
+    return steps;
+}
+
+static void claims_on_many_regions_cost_little_each(void **state)
+{
+    (void)state;
+    uint64_t few = claim_steps_of(1000), many = claim_steps_of(PROCS_MAX);
+    assert_true(few >= 1000);
+    assert_true(many < 20 * few);
+}
+
+/* Parked merges of other regions do not exclude a merge, and those of one of its regions do. */
+static void a_parked_merge_excludes_one_of_its_regions(void **state)
+{
+    (void)state;
+    rq_slice mine[] = {RQ_SLICE_LIT("a"), RQ_SLICE_LIT("b")};
+    rq_slice others[] = {RQ_SLICE_LIT("c"), RQ_SLICE_LIT("d")},
+             one[] = {RQ_SLICE_LIT("d"), mine[1]};
+    rq_slice *lists[] = {mine, others, one};
+    rq__proc *procs[3];
+    for (size_t i = 0; i < 3; i++) {
+        procs[i] = make(RQ_DDL_MERGE_REGIONS, "default", "t", "");
+        procs[i]->of.merge.regions = lists[i];
+        procs[i]->of.merge.count = 2;
+        assert_int_equal(rq__claims_new(procs[i]), RQ_OK);
+    }
+    assert_false(rq__proc_parked_excludes(procs[0], procs[1]));
+    assert_true(rq__proc_parked_excludes(procs[0], procs[2]));
+    assert_true(rq__proc_parked_excludes(procs[2], procs[1]));
+    for (size_t i = 0; i < 3; i++)
+        rq__proc_free(procs[i]);
+}
+
 /* A procedure that a parked one excludes is ready to fail; all others get the lock. */
 static void a_parked_procedure_refuses_conflicting_ones(void **state)
 {
@@ -410,6 +458,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_of_one_table_are_worked_on_side_by_side),
         cmocka_unit_test(a_merge_has_each_region_it_names),
+        cmocka_unit_test(claims_on_many_regions_cost_little_each),
+        cmocka_unit_test(a_parked_merge_excludes_one_of_its_regions),
         cmocka_unit_test(a_parked_procedure_refuses_conflicting_ones),
         cmocka_unit_test(the_queues_do_what_the_plain_rule_says),
         cmocka_unit_test(ten_times_as_many_cost_ten_times_as_much),

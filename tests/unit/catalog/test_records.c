@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/random.h"
 #include "catalog/catalog_priv.h"
 #include "catalog/descriptor_change.h"
 #include "catalog/proc_priv.h"
@@ -318,6 +319,220 @@ static void an_error_is_no_answer_while_the_change_goes_on(void **state)
     free(w);
 }
 
+/* --- lists of regions -------------------------------------------------------------------------- */
+
+#define REGIONS 300
+
+static rq_slice random_key(rq_random *r, rq_arena *a)
+{
+    size_t len = rq_random_below(r, 4) == 0 ? 0 : 1 + rq_random_below(r, 200);
+    uint8_t *key = rq_arena_alloc(a, len + 1);
+    assert_non_null(key);
+    for (size_t i = 0; i < len; i++)
+        key[i] = i + 3 < len ? 'k' : (uint8_t)rq_random_below(r, 256);
+    return rq_slice_of(key, len);
+}
+
+/* Most begin where the one before ends, with its id. */
+static void random_regions(rq_random *r, rq_arena *a, rq_region_info *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool goes_on = i > 0 && rq_random_below(r, 5) > 0;
+        rq_slice start = goes_on ? list[i - 1].end_key : random_key(r, a);
+        int64_t id = goes_on ? list[i - 1].region_id : (int64_t)(rq_random_next(r) >> 1);
+        assert_int_equal(rq_region_info_make(a, RQ_SLICE_LIT("n"), RQ_SLICE_LIT("t"), start,
+                                             random_key(r, a), id, 0, &list[i]),
+                         RQ_OK);
+        list[i].offline = list[i].split = rq_random_below(r, 5) == 0;
+    }
+}
+
+static void expect_same(const rq_region_info *a, const rq_region_info *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(a[i].encoded, b[i].encoded);
+        assert_true(rq_slice_eq(a[i].name, b[i].name));
+        assert_true(rq_slice_eq(a[i].end_key, b[i].end_key));
+        assert_true(rq_slice_eq(a[i].table, b[i].table));
+        assert_int_equal(a[i].offline, b[i].offline);
+        assert_int_equal(a[i].split, b[i].split);
+    }
+}
+
+static rq__proc *drop_of(const rq_region_info *list, size_t count)
+{
+    rq__proc *p = rq__proc_new(NULL);
+    assert_non_null(p);
+    p->ops = rq__proc_kind_of(RQ_DDL_DELETE_TABLE);
+    p->java_class = p->ops->java_class;
+    p->id = 7;
+    p->ns = RQ_SLICE_LIT("n");
+    p->qualifier = RQ_SLICE_LIT("t");
+    p->descriptor = RQ_SLICE_LIT("");
+    p->prepared = true;
+    p->old_region_count = count;
+    p->old_regions = (rq_region_info *)(uintptr_t)list;
+    return p;
+}
+
+static void lists_of_regions_are_read_as_they_were_written(void **state)
+{
+    (void)state;
+    rq_random r;
+    rq_random_seed(&r, unit_seed());
+    for (size_t count = 0; count <= REGIONS; count += 1 + rq_random_below(&r, 40)) {
+        rq_arena a = {0};
+        rq_slice bytes;
+        rq_error why = {0};
+        rq_region_info list[REGIONS + 1];
+        random_regions(&r, &a, list, count);
+        rq__proc *wrote = drop_of(list, count), *read = rq__proc_new(NULL);
+        assert_non_null(read);
+        assert_int_equal(rq__proc_encode(wrote, &a, &bytes), RQ_OK);
+        assert_int_equal(rq__proc_decode(bytes, read, &why), RQ_OK);
+        assert_int_equal(read->old_region_count, count);
+        expect_same(read->old_regions, list, count);
+        rq__proc_free(wrote);
+        rq__proc_free(read);
+        rq_arena_clear(&a);
+    }
+}
+
+/* 100,000 regions with keys of usual lengths take some ten bytes each. */
+static void a_list_of_regions_is_short(void **state)
+{
+    (void)state;
+    enum { COUNT = 20000 };
+    rq_arena a = {0};
+    rq_slice before = {NULL, 0};
+    rq_region_info *list = rq_arena_calloc(&a, COUNT, sizeof *list);
+    assert_non_null(list);
+    for (size_t i = 0; i < COUNT; i++) {
+        char *key = rq_arena_printf(&a, "a-prefix-of-thirty-bytes-------%06zu", i);
+        assert_non_null(key);
+        assert_int_equal(rq_region_info_make(&a, RQ_SLICE_LIT("n"), RQ_SLICE_LIT("t"), before,
+                                             rq_slice_cstr(key), 1700000000000, 0, &list[i]),
+                         RQ_OK);
+        before = list[i].end_key;
+    }
+    rq_buf b = {0};
+    assert_int_equal(rq__regions_encode(&b, list, COUNT), RQ_OK);
+    assert_in_range(b.len, COUNT, 16 * COUNT);
+    rq_buf_clear(&b);
+    rq_arena_clear(&a);
+}
+
+/* The fields of a drop's record that come before its regions. */
+static void put_head(rq_buf *data)
+{
+    const uint8_t head[] = {1, RQ_DDL_DELETE_TABLE}, flags = 4;
+    assert_int_equal(rq_buf_append(data, head, sizeof head), RQ_OK);
+    assert_int_equal(rq__record_put(data, RQ__TAG_NS, RQ_SLICE_LIT("n")), RQ_OK);
+    assert_int_equal(rq__record_put(data, RQ__TAG_QUALIFIER, RQ_SLICE_LIT("t")), RQ_OK);
+    assert_int_equal(rq__record_put(data, RQ__TAG_FLAGS, rq_slice_of(&flags, 1)), RQ_OK);
+}
+
+/* A RegionInfo in each field, as in records of earlier versions. */
+static void put_each(rq_buf *data, rq_arena *a, const rq_region_info *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        rq_slice info;
+        assert_int_equal(rq_region_info_serialize(&list[i], a, &info), RQ_OK);
+        assert_int_equal(rq__record_put(data, RQ__TAG_OLD_REGION, info), RQ_OK);
+    }
+}
+
+static rq__proc *read_fields(const rq_buf *data, rq_arena *a)
+{
+    Pb__Procedure m = PB__PROCEDURE__INIT;
+    m.class_name = (char *)(uintptr_t) "DeleteTableProcedure";
+    m.proc_id = 7;
+    m.state = PB__PROCEDURE_STATE__RUNNABLE;
+    m.has_state_data = true;
+    m.state_data = (ProtobufCBinaryData){data->len, data->ptr};
+    size_t len = pb__procedure__get_packed_size(&m);
+    uint8_t *bytes = rq_arena_alloc(a, len);
+    assert_non_null(bytes);
+    pb__procedure__pack(&m, bytes);
+    rq__proc *read = rq__proc_new(NULL);
+    assert_non_null(read);
+    assert_int_equal(rq__proc_decode(rq_slice_of(bytes, len), read, NULL), RQ_OK);
+    return read;
+}
+
+static void lists_of_earlier_versions_are_read(void **state)
+{
+    (void)state;
+    rq_random r;
+    rq_random_seed(&r, unit_seed());
+    rq_arena a = {0};
+    rq_region_info list[3];
+    random_regions(&r, &a, list, RQ_ARRAY_LEN(list));
+    rq_buf data = {0};
+    put_head(&data);
+    put_each(&data, &a, list, RQ_ARRAY_LEN(list));
+    rq__proc *read = read_fields(&data, &a);
+    assert_int_equal(read->old_region_count, RQ_ARRAY_LEN(list));
+    expect_same(read->old_regions, list, RQ_ARRAY_LEN(list));
+    rq__proc_free(read);
+    rq_buf_clear(&data);
+    rq_arena_clear(&a);
+}
+
+/* No version writes both, but a damaged record may have both. */
+static void fields_with_one_region_may_follow_a_list(void **state)
+{
+    (void)state;
+    rq_random r;
+    rq_random_seed(&r, unit_seed());
+    for (size_t count = 0; count <= 20; count++) {
+        rq_arena a = {0};
+        rq_region_info list[20];
+        rq_buf data = {0}, packed = {0};
+        random_regions(&r, &a, list, RQ_ARRAY_LEN(list));
+        put_head(&data);
+        assert_int_equal(rq__regions_encode(&packed, list, count), RQ_OK);
+        assert_int_equal(rq__record_put(&data, RQ__TAG_OLD_REGIONS, rq_buf_slice(&packed)), RQ_OK);
+        put_each(&data, &a, list + count, RQ_ARRAY_LEN(list) - count);
+        rq__proc *read = read_fields(&data, &a);
+        assert_int_equal(read->old_region_count, RQ_ARRAY_LEN(list));
+        expect_same(read->old_regions, list, RQ_ARRAY_LEN(list));
+        rq__proc_free(read);
+        rq_buf_clear(&packed);
+        rq_buf_clear(&data);
+        rq_arena_clear(&a);
+    }
+}
+
+/* Changed and cut lists end in an error or in a list, never beyond their bytes. */
+static void malformed_lists_of_regions_are_refused(void **state)
+{
+    (void)state;
+    rq_random r;
+    rq_random_seed(&r, unit_seed());
+    rq_arena a = {0};
+    rq_region_info list[20];
+    rq_buf good = {0};
+    random_regions(&r, &a, list, RQ_ARRAY_LEN(list));
+    assert_int_equal(rq__regions_encode(&good, list, RQ_ARRAY_LEN(list)), RQ_OK);
+    for (int i = 0; i < 3000; i++) {
+        size_t len = rq_random_below(&r, 4) == 0 ? rq_random_below(&r, good.len) : good.len;
+        uint8_t *bytes = malloc(len + 1);
+        rq__proc *p = drop_of(NULL, 0);
+        assert_non_null(bytes);
+        memcpy(bytes, good.ptr, len);
+        if (len == good.len)
+            bytes[rq_random_below(&r, len)] ^= (uint8_t)(1 + rq_random_below(&r, 255));
+        rq_err rc = rq__regions_decode(p, rq_slice_of(bytes, len), &p->old_regions,
+                                       &p->old_region_count, NULL);
+        assert_true(rc == RQ_E_CORRUPT || (rc == RQ_OK && len == good.len));
+        rq__proc_free(p);
+        free(bytes);
+    }
+    rq_buf_clear(&good);
+    rq_arena_clear(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +540,11 @@ int main(void)
         cmocka_unit_test(an_unknown_kind_is_kept_and_does_not_refuse_the_start),
         cmocka_unit_test(garbage_costs_its_own_procedure),
         cmocka_unit_test(an_error_is_no_answer_while_the_change_goes_on),
+        cmocka_unit_test(lists_of_regions_are_read_as_they_were_written),
+        cmocka_unit_test(a_list_of_regions_is_short),
+        cmocka_unit_test(lists_of_earlier_versions_are_read),
+        cmocka_unit_test(fields_with_one_region_may_follow_a_list),
+        cmocka_unit_test(malformed_lists_of_regions_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

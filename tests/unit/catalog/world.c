@@ -21,6 +21,8 @@ void world_init(world *w, uint64_t seed, const rq_sim_options *options)
     const char *late = getenv("RQ_LATE");
     w->by_messages = late != NULL && strcmp(late, "messages") == 0;
     w->late = late != NULL && !w->by_messages;
+    const char *part_bytes = getenv("RQ_PART_BYTES");
+    if (part_bytes != NULL) w->part_bytes = (size_t)strtoul(part_bytes, NULL, 10);
 }
 
 void world_init_real(world *w, rq_env *env)
@@ -92,6 +94,7 @@ rq_err world_open(world *w)
         rq_catalog_options options = {
             .master = {.host = "localhost", .port = 16000, .start_code = w->start_code},
             .config = w->config,
+            .part_bytes = w->part_bytes,
         };
         rc = rq_host_new(w->engine, &name, w->config, &w->host);
         options.host = w->host;

@@ -44,9 +44,10 @@ typedef struct world {
     rq_catalog *catalog;
     _Atomic bool has_catalog; /* read by other threads */
     rq_config *config;
-    rq_error why;   /* of the last call */
-    uint64_t proc;  /* the procedure id of the last call */
-    uint64_t nonce; /* for the next calls; 0: none */
+    size_t part_bytes; /* see rq_catalog_options */
+    rq_error why;      /* of the last call */
+    uint64_t proc;     /* the procedure id of the last call */
+    uint64_t nonce;    /* for the next calls; 0: none */
     int64_t start_code;
     world_pending *pending;
     bool trusted;                 /* cells skip the checks of clients' cells */
