@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops and streams in memory; see memory_loop.h. */
 #include "memory_loop.h"
+#include "net/answers.h"
 
 #include "net/check.h"
 
