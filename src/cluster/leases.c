@@ -22,6 +22,8 @@
  *  5. Of two servers the master may give up the other one (rule 3) or itself (rule 4), unlike for silence: a lease says which
  *     of the two reaches the storage.
  *  6. Nothing of this is kept. A later master counts anew.
+ *  7. After more than half of the limit without a look, all counts are capped at half of the limit: the master's process
+ *     was paused, or its keeper was blocked, and reports of valid leases may be queued.
  */
 #include "cluster/remote_priv.h"
 
@@ -32,10 +34,15 @@ static void cap_ms(uint64_t *ns, uint64_t max_ms)
     if (max_ms < *ns / 1000000 + 1) rq__cap(ns, max_ms * 1000000);
 }
 
-static uint64_t since_look_ms(const rq_remote *m)
+static uint64_t since_look_ns(const rq_remote *m)
 {
     uint64_t now_ns = m->o.env->executor->now_ns(m->o.env->executor);
-    uint64_t ns = m->leases_looked_ns == 0 ? 0 : now_ns - m->leases_looked_ns;
+    return m->leases_looked_ns == 0 ? 0 : now_ns - m->leases_looked_ns;
+}
+
+static uint64_t since_look_ms(const rq_remote *m)
+{
+    uint64_t ns = since_look_ns(m);
     return (ns < m->lease_step_ns ? ns : m->lease_step_ns) / 1000000;
 }
 
@@ -80,11 +87,12 @@ static size_t count_valid(const rq_remote *m, const rq_silence_limits *l, size_t
     return valid;
 }
 
-/* By rules 3 and 4. */
-static void cap_counts(rq_remote *m, const rq_silence_limits *l, bool own_is_valid)
+/* By rules 3, 4 and 7. */
+static void cap_counts(rq_remote *m, const rq_silence_limits *l, bool own_is_valid, bool is_late)
 {
     size_t others, valid = count_valid(m, l, &others);
-    bool enough = own_is_valid && 2 * (valid + 1) >= others + 1, most = 2 * valid > others;
+    bool enough = !is_late && own_is_valid && 2 * (valid + 1) >= others + 1;
+    bool most = !is_late && 2 * valid > others;
     for (rq__server *s = m->up.first; s != NULL && !enough; s = s->next)
         rq__cap(&s->unleased_ns, l->silent_ns / 2);
     if (!most) rq__cap(&m->unleased_ns, l->silent_ns / 2);
@@ -117,9 +125,10 @@ rq_err rq_remote_unleased(rq_remote *m, const rq_silence_limits *limits, uint64_
     *ret = (rq_leases){0};
     pthread_mutex_lock(&m->lock);
     m->lease_step_ns = limits->silent_ns / 6;
+    bool is_late = since_look_ns(m) > limits->silent_ns / 2; /* rule 7 */
     uint64_t step = rq__remote_step(m, &m->leases_looked_ns, m->lease_step_ns);
     count_time(m, limits, own_expired_ms, step);
-    cap_counts(m, limits, own_expired_ms == 0);
+    cap_counts(m, limits, own_expired_ms == 0, is_late);
     rq_err rc = list_unleased(m, limits, arena, ret);
     if (m->unleased_ns >= limits->silent_ns) ret->witness = find_witness(m, limits);
     pthread_mutex_unlock(&m->lock);

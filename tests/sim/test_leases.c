@@ -55,7 +55,8 @@ typedef struct cluster {
     rq_remote *remote;
     uint64_t limit_ns, now_ns, master_since_ns;
     unsigned ticks, given_up, masters_ended;
-    bool is_over; /* all processes have ended */
+    bool is_over;   /* all processes have ended */
+    bool is_paused; /* the master's process, but not its lease: reports are queued */
 } cluster;
 
 static unsigned seen_given_up, seen_masters_ended, seen_spared;
@@ -122,7 +123,7 @@ static rq_err report(const server *s)
 
 static void hear_report(server *s)
 {
-    if (s->arrives_ns == 0 || s->cluster->now_ns < s->arrives_ns) return;
+    if (s->arrives_ns == 0 || s->cluster->now_ns < s->arrives_ns || s->cluster->is_paused) return;
     s->arrives_ns = 0;
     rq_err rc = report(s);
     if (rc != (s->is_down ? RQ_E_YOU_ARE_DEAD : RQ_OK))
@@ -312,7 +313,7 @@ static void tick(cluster *c)
         keep(s);
         hear_report(s);
     }
-    if (c->ticks % LOOK_TICKS == 0 && !c->is_over) look(c);
+    if (c->ticks % LOOK_TICKS == 0 && !c->is_over && !c->is_paused) look(c);
 }
 
 static void run_for(cluster *c, uint64_t ns)
@@ -488,6 +489,31 @@ static void a_lease_that_flaps_begins_anew(void **state)
     run_seeds(flap);
 }
 
+/* The lease is valid again while the master is paused. The master's first look comes before the queued reports. */
+static void pause_master(uint64_t seed)
+{
+    cluster c;
+    open_cluster(&c, seed, 3, 3 * SECOND);
+    server *s = another(&c);
+    world_cut(s->node, true);
+    while (s->expired_ns < c.limit_ns - 200 * MS)
+        tick(&c);
+    c.is_paused = true;
+    world_cut(s->node, false);
+    run_for(&c, 2 * c.limit_ns);
+    look(&c);
+    c.is_paused = false;
+    run_for(&c, 10 * SECOND);
+    if (c.given_up > 0 || c.masters_ended > 0) world_fail(&c.w, "%s is given up", s->name->text);
+    close_cluster(&c);
+}
+
+static void a_master_that_was_paused_waits_for_reports(void **state)
+{
+    (void)state;
+    run_seeds(pause_master);
+}
+
 static void restart_master(uint64_t seed)
 {
     cluster c;
@@ -569,6 +595,7 @@ int main(void)
         cmocka_unit_test(a_master_that_alone_is_cut_off_ends),
         cmocka_unit_test(a_storage_that_answers_nobody_is_nobodys_fault),
         cmocka_unit_test(a_lease_that_flaps_begins_anew),
+        cmocka_unit_test(a_master_that_was_paused_waits_for_reports),
         cmocka_unit_test(a_later_master_counts_anew),
         cmocka_unit_test(older_builds_are_neither_given_up_nor_counted),
         cmocka_unit_test(the_invariants_hold_whoever_is_cut_off),
