@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Servers and their master on the simulated shared storage (shared_world.h), from which some or all of them are cut off, while all of
- * them hear each other. Each server reports its real lease; the master gives servers up (rq_remote_unleased), fences them
- * on the storage, or ends itself, and another server becomes the master. The invariants, by what the simulation knows:
+ * Servers and their master on the simulated shared storage (shared_world.h). Some or all servers are cut off from the storage,
+ * while all of them hear each other. Each server reports its real lease; the master gives servers up (rq_remote_unleased),
+ * fences them on the storage, or ends itself, and another server becomes the master. The invariants, by what the simulation
+ * knows:
  *
- *  1. A server is given up only if its lease has been expired for the limit, apart from moments of less than a second in which it was
- *     valid.
+ *  1. A server is given up only if its lease has been expired for the limit, apart from moments of less than a second in
+ *     which it was valid.
  *  2. Then the master's lease is valid, and those of half of all servers were valid within half of the limit and a second.
  *  3. A master ends only if its own lease has been expired for the limit in the same way, and those of most other servers
  *     were valid within half of the limit and a second.
@@ -32,7 +33,7 @@ typedef struct server {
     world_node *node;
     const rq_server_name *name;
     rq_tenure *tenure;
-    bool is_old; /* a build whose reports do not say it */
+    bool is_old; /* a build whose reports do not mention the lease */
     bool ended;  /* its process */
     bool was_expired;
     uint64_t report_at_ns, arrives_ns, expired_ms; /* of the report on its way */
