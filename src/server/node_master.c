@@ -328,7 +328,7 @@ static rq_err check_reach(rq_node *n, const rq_server_name *witness, rq_error *w
     rq_error detail = {.code = RQ_OK};
     if (rq__node_read_lease(n, witness->text, &detail) != RQ_OK)
         return rq_fail(why, RQ_E_SERVER_ABORTED,
-                       "this master does not reach the storage (%s), as other servers do: it ends "
+                       "this master does not reach the storage (%s), but other servers do: it ends "
                        "so that another server becomes the master",
                        detail.message);
     rq_log_warn(n->o.log, "cluster",
