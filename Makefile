@@ -355,12 +355,13 @@ sim: build/rorqual
 	  read_random read_random_many_rows read_random_unfiltered read_random_reversed
 
 cluster-sim: setup build/build.ninja
-	@JOBS=$(JOBS) tools/build build tests/sim/test_shared tests/sim/test_shared_forms tests/sim/test_shared_log tests/sim/test_cluster tests/sim/test_silence tests/sim/test_master_watch tests/unit/vfs/test_vfs_shared
+	@JOBS=$(JOBS) tools/build build tests/sim/test_shared tests/sim/test_shared_forms tests/sim/test_shared_log tests/sim/test_cluster tests/sim/test_silence tests/sim/test_leases tests/sim/test_master_watch tests/unit/vfs/test_vfs_shared
 	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_shared
 	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_shared_forms
 	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_shared_log
 	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_cluster
 	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_silence
+	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_leases
 	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_master_watch
 	@ROUNDS=$(if $(filter command environment,$(origin ROUNDS)),$(ROUNDS),20) build/tests/unit/vfs/test_vfs_shared
 

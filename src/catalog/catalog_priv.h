@@ -284,7 +284,7 @@ void rq__mob_chores_start(rq_catalog *c);
 /* Calls to the other servers, if there are any, for the names of the MOB files that they are writing. RQ_E_NO_MEMORY. */
 RQ_NODISCARD
 rq_err rq__calls_for_mob_writes(rq_catalog *c, rq__proc *p, rq__calls **ret);
-/* Their answers; in the arena, but texts point into the calls. Calls that failed are left out. */
+/* The answers to these calls. The lists are in the arena, the names belong to the calls. Calls that failed are left out. */
 RQ_NODISCARD
 rq_err rq__mob_writers_of(const rq__calls *k, rq_arena *arena, rq_mob_writers *ret);
 

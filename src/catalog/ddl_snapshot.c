@@ -251,8 +251,8 @@ static int by_name(const void *a, const void *b)
     return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
 }
 
-/* A server that has ended has left incomplete files, to which nothing refers. One that runs and has not answered, because it is
- * of an earlier version, say, may be writing any of the files. */
+/* Nothing refers to the incomplete files of a server that has ended. A server that runs and has not answered, for example one
+ * of an earlier version, may be writing any of the files. */
 static rq_err check_answers(const rq_catalog *c, const rq__calls *k, rq_error *why)
 {
     rq_err rc = rq__calls_undone(k);
@@ -284,7 +284,7 @@ static rq_err settle_mob(rq_catalog *c, rq__proc *p, const rq_table_schema *s, r
     return rc;
 }
 
-/* p->mob: after the regions' files: the MOB files that one of these refers to are there by then. */
+/* Fills p->mob. REQUIRES: the regions' files were listed: the MOB files to which they refer exist by then. */
 static rq_err take_mob(rq_catalog *c, rq__proc *p, const rq_table_schema *s, rq_error *why)
 {
     RQ_TRY(p->calls != NULL ? rq__calls_wait(p) : ask_mob(c, p, s, why));
@@ -383,9 +383,9 @@ static rq_err write_parts(rq_catalog *c, rq__proc *p, const rq__table_node *t, r
     return rc;
 }
 
-/* Stages: 0 asks the servers for the files of open regions, 1 lists the MOB files and asks the servers which are complete,
- * 3 writes the manifest. If stage 3 finds a closed region with edits only in the log, 2 brings them into files; then
- * follows 1 again. */
+/* Stages: 0 asks the servers for the files of open regions. 1 lists the MOB files and asks the servers which of them are being
+ * written. 3 writes the manifest; if it finds a closed region whose edits are only in the log, 2 flushes the edits, and 1
+ * follows again. */
 static rq_err collect_stage(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
 {
     if (p->stage == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work for MOB families: asking the servers of a cluster what they are writing. Periodically, unreferenced files are
- * archived (region/mob_cleaner.h), and MOB files are compacted, which removes deleted and replaced values. HBASE:
+/* Work for MOB families. The servers of a cluster are asked which MOB files they are writing. Periodically, unreferenced files
+ * are archived (region/mob_cleaner.h), and MOB files are compacted, which removes deleted and replaced values. HBASE:
  * MobFileCleanerChore, MobFileCompactionChore. */
 #include "catalog/catalog_priv.h"
 
@@ -77,7 +77,7 @@ static rq_err copy_all(rq_arena *a, rq_slice *list, size_t count)
     return RQ_OK;
 }
 
-/* Waits on this thread, for other servers only: the calls need no thread of this process's pools to be carried out. */
+/* Blocks this thread. The calls go to other servers only, so they need no thread of this process's pools: no deadlock. */
 static rq_err ask(void *ctx, rq_arena *a, rq_mob_writers *ret, rq_error *why)
 {
     rq__calls *k;

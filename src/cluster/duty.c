@@ -174,7 +174,7 @@ void rq_duty_now(rq_duty *d)
 {
     rq_executor *ex = d->env->executor;
     pthread_mutex_lock(&d->lock);
-    /* One that is under way may come too late, or not at all; then it is sent again soon. */
+    /* A report under way may have been made before the change, or may fail: another one follows soon. */
     d->again_ms = AGAIN_FIRST_MS;
     d->again_now = d->busy;
     if (!d->busy && !d->stopping && ex->timer_cancel(ex, &d->timer))

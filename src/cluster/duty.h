@@ -25,13 +25,13 @@ typedef struct rq_duty_options {
     unsigned period_ms; /* 0: RQ_DUTY_PERIOD_MS */
     /* Sends to the current active master, as in orders.h. */
     void (*report)(void *ctx, rq_report *r);
-    /* What this server has applied as a sink of replication, for its reports; any thread, must not block; NULL: they have
-     * no such figures. */
+    /* Figures of this server as a sink of replication, for its reports. Any thread; must not block. NULL: reports have
+     * none. */
     void (*sink)(void *ctx, rq_sink_load *ret);
     /* Whether requests of clients are served; while they are not, nothing is reported. As in orders.h. */
     bool (*serves)(void *ctx);
     /* For how long this server's lease on the shared storage has been expired; 0: it is valid. Any thread; must not
-     * block. NULL: reports do not say it. */
+     * block. NULL: reports do not mention the lease. */
     uint64_t (*lease_expired_ms)(void *ctx);
     /* Called when a master has refused this server for good; the process must then end. At most once; any thread; must
  * not block; may be NULL. */
@@ -42,8 +42,8 @@ typedef struct rq_duty_options {
 /* Begins at once. */
 RQ_NODISCARD
 rq_err rq_duty_begin(const rq_duty_options *o, rq_duty **ret);
-/* Sends a report now and not after the pause, because a new master waits for it, or because the lease has changed. If one is
- * under way, another one follows it at once. Any thread. */
+/* Sends a report now instead of after the pause, because a new master waits for it, or because the lease has expired or is
+ * valid again. If a report is under way, another one follows it at once. Any thread. */
 void rq_duty_now(rq_duty *d);
 /* Whether a master has taken the startup. Any thread. */
 bool rq_duty_is_taken(rq_duty *d);

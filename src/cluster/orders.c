@@ -400,7 +400,7 @@ static rq_err enter_all(rq_orders *o, batch *b, rq_order *list, size_t count, rq
     return RQ_OK;
 }
 
-/* Without memory the regions are only opened later. */
+/* If memory is short, the regions are opened later: this server waits for a whole lease. */
 static void tell_revoked(rq_orders *o, batch *b, rq_slice request)
 {
     rq_revoked *list;

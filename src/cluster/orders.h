@@ -42,8 +42,8 @@ typedef struct rq_orders_options {
     /* Whether this process serves requests of clients; the answer to a message without orders. Any thread; must not
      * block. NULL: always. */
     bool (*serves)(void *ctx);
-    /* A master that orders regions to be opened says of a server that it has fenced for how long it may still answer reads:
-     * rq_tenure_quiet_in. Called before the orders are executed; must not block. NULL: nobody is told. */
+    /* An order to open regions says that the master has fenced `server`, which may still answer reads for `ns`: see
+     * rq_tenure_quiet_in. Called before the order is executed; must not block. NULL: this is ignored. */
     void (*quiet_in)(void *ctx, const char *server, uint64_t ns);
     void *ctx;
 } rq_orders_options;

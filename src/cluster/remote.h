@@ -49,8 +49,9 @@ typedef struct rq_remote_options {
     /* A server is to drain, or not any more (rq_region_calls.drain): it is kept on storage, for the next master. Blocks; an
      * error refuses the change. NULL: it is not kept. */
     rq_err (*keep_draining)(void *ctx, const rq_server_name *server, bool drains, rq_error *why);
-    /* Lists servers that were fenced lately, in the arena, and returns their number: servers that are to open regions are told
-     * when these answer no read any more. Any thread, must not block. NULL: nobody is told, and each server waits for itself. */
+    /* Lists the servers that this process has fenced lately, in the arena, and returns their number. Orders to open
+     * regions carry the list, so that their receivers wait for the rest of a fenced server's lease only. Any thread, must
+     * not block. NULL: orders have no list, and each receiver waits for a whole lease. */
     size_t (*revoked)(void *ctx, rq_arena *arena, rq_revoked **ret);
     bool rejects_hosts; /* hbase.master.reject.decommissioned.hosts */
     void *ctx;
@@ -146,9 +147,9 @@ typedef struct rq_leases {
      * nobody. The caller fences them and then calls rq_remote_server_down. */
     const rq_server_name **servers;
     size_t count;
-    /* The own lease has been expired for limits.silent_ns, while most other servers report valid ones: one of these,
-     * referenced for the caller. This process does not reach the storage, and is to give up the role of the active master,
-     * unless the caller finds that it does. NULL: no. */
+    /* A server that reports a valid lease, if the lease of this process has been expired for limits.silent_ns while most
+     * other servers report valid ones; referenced for the caller. Then this process is to give up the role of the active
+     * master, unless the caller finds that it does reach the storage. NULL otherwise. */
     const rq_server_name *witness;
 } rq_leases;
 
@@ -157,7 +158,8 @@ typedef struct rq_leases {
 RQ_NODISCARD
 rq_err rq_remote_unleased(rq_remote *m, const rq_silence_limits *limits, uint64_t own_expired_ms,
                           rq_arena *arena, rq_leases *ret);
-/* The own lease counts as expired from now on: no witness is named before the limit has passed again. The same thread. */
+/* The lease of this process counts as expired from now on only: no witness is named before the limit has passed again. The
+ * same thread. */
 void rq_remote_own_lease_counts_anew(rq_remote *m);
 
 /* --- messages of servers, of untrusted bytes ----------------------------------------------------

@@ -19,7 +19,7 @@ typedef struct rq__server_load {
 /* The name of a server that gets no further regions. */
 typedef struct rq__draining rq__draining;
 
-/* What a server's last report said of its lease on the shared storage. */
+/* A server's lease on the shared storage, by the server's last report. */
 typedef enum rq__lease_state {
     RQ__LEASE_UNKNOWN,
     RQ__LEASE_VALID,
@@ -119,7 +119,7 @@ static inline void rq__cap(uint64_t *ns, uint64_t max_ns)
 }
 
 /* --- leases.c --------------------------------------------------------------------------------- */
-/* Of a report; NULL: it does not say it. REQUIRES: lock held. */
+/* Takes up what a report says of the sender's lease; NULL: nothing. REQUIRES: lock held. */
 void rq__note_lease(rq_remote *m, const rq_server_name *from, const uint64_t *expired_ms);
 
 /* --- draining.c ------------------------------------------------------------------------------- */

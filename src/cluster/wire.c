@@ -338,7 +338,7 @@ rq_err rq__orders_decode(rq_slice bytes, rq_arena *arena, rq_order **ret, size_t
 
 /* --- revoked tenures -------------------------------------------------------------------------- */
 
-/* Protobuf messages that follow each other are one message. */
+/* Protobuf: the concatenation of two encoded messages is their merge. */
 rq_err rq__revoked_append(const rq_revoked *list, size_t count, rq_arena *arena, rq_slice *request)
 {
     rq_slice more;

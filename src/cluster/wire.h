@@ -27,7 +27,7 @@ typedef struct rq_order {
     bool flush;
 } rq_order;
 
-/* Server `server` has been fenced, and answers no read any more after `quiet_in_ms` (rq_tenure_quiet_in). */
+/* A fenced server, which answers no reads any more after `quiet_in_ms` (rq_tenure_quiet_in). */
 typedef struct rq_revoked {
     const char *server; /* its ServerName */
     uint64_t quiet_in_ms;
@@ -53,10 +53,10 @@ typedef struct rq_outcome {
 RQ_NODISCARD
 rq_err rq__orders_encode(const rq_order *list, size_t count, int64_t start_code, rq_arena *arena,
                          rq_slice *ret);
-/* Appends to an ExecuteProceduresRequest, in the arena. */
+/* Appends the list to an encoded ExecuteProceduresRequest; *request is then in the arena. */
 RQ_NODISCARD
 rq_err rq__revoked_append(const rq_revoked *list, size_t count, rq_arena *arena, rq_slice *request);
-/* What an ExecuteProceduresRequest that rq__orders_decode has accepted says of revoked tenures. */
+/* Decodes the list from an ExecuteProceduresRequest that rq__orders_decode has accepted. */
 RQ_NODISCARD
 rq_err rq__revoked_decode(rq_slice bytes, rq_arena *arena, rq_revoked **ret, size_t *ret_count);
 /* Decodes untrusted bytes. RQ_E_DO_NOT_RETRY: malformed, or of an unknown class; then none of the

@@ -57,7 +57,7 @@ typedef struct rq_region_call {
     void *ctx;
 } rq_region_call;
 
-/* What a server has applied as a sink of replication. HBASE: ReplicationLoadSink. */
+/* Figures of a server as a sink of replication. HBASE: ReplicationLoadSink. */
 typedef struct rq_sink_load {
     uint64_t entries;
     uint64_t age_ms; /* of the last applied entry at the time it was applied; 0: none was */

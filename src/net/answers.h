@@ -17,8 +17,8 @@
 /* `may_answer` is called by the loops' threads for each write to a socket, and every 5 ms while output is held; it must
  * not block. REQUIRES: the loops have not been started. Not called in a standalone server, whose output is never held back. */
 void rq_loops_hold_answers(rq_loops *loops, bool (*may_answer)(void *ctx), void *ctx);
-/* `always`: from now on the output of this accepted stream is not held, because it has nothing that was read from regions or
- * acknowledges a write. On the stream's loop. */
+/* `always`: from now on the output of this accepted stream is never held, because it neither contains data of regions nor
+ * acknowledges writes. Called on the stream's loop. */
 void rq_stream_answers_always(rq_stream *s, bool always);
 
 #endif

@@ -33,7 +33,7 @@
 
 /* ---- the write side of a stream -------------------------------------------------------------- */
 
-/* Of the loop's lists of dirty and of held streams, into one. REQUIRES: it is in neither. */
+/* Adds the stream to `list`: the loop's list of dirty or of held streams. REQUIRES: it is in neither. */
 static void list_out(rq_stream *s, rq_stream **list)
 {
     s->prev_out = NULL;
@@ -220,7 +220,7 @@ static bool answers_may_go(const rq_loop *loop)
     return loop->loops->may_answer(loop->loops->answers_ctx);
 }
 
-/* It has output that waits until answers may go. A dirty stream is flushed again in this iteration, and is held then. */
+/* Enters a stream with output into the list of held streams. A dirty stream is flushed in this iteration, and enters then. */
 static void hold(rq_stream *s)
 {
     rq_loop *loop = s->loop;
@@ -240,11 +240,11 @@ RQ_COLD static bool is_held_back(rq_stream *s)
         return false;
     }
     hold(s);
-    rq__stream_watch(s); /* not for a socket that takes bytes, which would not let the loop sleep */
+    rq__stream_watch(s); /* not for a writable socket, which would wake the loop all the time */
     return true;
 }
 
-/* One question each time, however many streams are held. */
+/* Asks once each time, however many streams are held. */
 void rq__loop_try_held(rq_loop_timer *t)
 {
     rq_loop *loop = RQ_CONTAINER_OF(t, rq_loop, held);

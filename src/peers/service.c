@@ -126,9 +126,9 @@ static void any(void *ctx, rq_call *call)
     take(ctx, call, take_call);
 }
 
-/* Ends the call itself, later. The response acknowledges writes, and those of a table with ASYNC_WAL or SKIP_WAL did not wait for the
- * log, which may refuse them, because this server is fenced and does not know it yet. So the response is held, as responses to
- * clients are. The sender has connections of their own for these calls. */
+/* `apply` ends the call later. The response acknowledges writes. Those of a table with ASYNC_WAL or SKIP_WAL did not wait for
+ * the log, which may refuse them if this server is fenced and does not know it yet. So the response is held while the lease is
+ * expired, as responses to clients are. Senders use separate connections for these calls. */
 static void apply(void *ctx, rq_call *call)
 {
     rq_peer_service *s = ctx;

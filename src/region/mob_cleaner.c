@@ -118,7 +118,7 @@ typedef struct cleaning {
     candidate *list;
     size_t count, room;
     rq_mob_writers others;
-    bool has_asked; /* the other servers, or there are none */
+    bool has_asked; /* the other servers have been asked, or there are none */
     rq_mob_refs refs;
 } cleaning;
 
@@ -246,7 +246,7 @@ static rq_err exclude_writes_of_others(cleaning *c, rq_error *why)
     return RQ_OK;
 }
 
-/* This process excluded its own files when it listed them. */
+/* Regions of this process pass: its own files were excluded when they were listed. */
 static rq_err check_owner(const cleaning *c, const char *region, rq_slice owner, rq_error *why)
 {
     const rq__cluster *cluster = c->engine->cluster;
@@ -321,8 +321,8 @@ static rq_err read_archived(cleaning *c, const rq__manifest_family *f, const cha
     return RQ_OK;
 }
 
-/* A file of a manifest in use. The manifests of a cluster are so until the region is removed, and then its files are archived
- * one by one, as above. */
+/* A file that a manifest in use names. In a cluster a manifest is in use until its region is removed, while the region's files
+ * are moved to the archive one by one: the file may be there already. */
 static rq_err read_named(cleaning *c, const char *dir, const char *name, rq_arena *a, rq_error *why)
 {
     rq_vfs *vfs = c->engine->env.vfs;

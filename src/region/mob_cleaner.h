@@ -14,14 +14,15 @@
  * generation of its manifest. A file that is removed meanwhile is read where its content went, or,
  * if nothing is left of it, the round fails and must be repeated.
  *
- * In a cluster other servers write MOB files, too. Step 2 asks them, after step 1. A server does not answer while the outcome of
- * a swap of a manifest is unknown to it: its next swap may go back to the files before a compaction, to which the manifest
- * on the storage does not refer any more. Such a swap may also begin after the answer. So step 3 is done before step 2, too, and
- * what a manifest refers to at either time stays. In the second step 3 the owner of each region must
- * be one of those that answered; otherwise the round fails. So a server that ends or hangs ends a round only while
- * it owns a region of a MOB table. A fence would not be enough: it ends the server's log, but a flush that was in
- * progress can still be committed, until another server has swapped the region's manifest. After step 3 the
- * round fails if this server has been fenced: a later master may be listing files for a snapshot.
+ * In a cluster other servers write MOB files, too. Step 2 asks them, after step 1. A server does not answer while it does not
+ * know the outcome of a swap of a manifest: its next swap may go back to the files before a compaction, to which the
+ * manifest on the storage no longer refers. A swap with an unknown outcome may also begin after the answer. So step 3 is
+ * also done before step 2, and a file to which a manifest refers at either time stays.
+ *
+ * In the second step 3 the owner of each region must be a server that has answered, or the round fails. So a server that has
+ * ended or hangs makes a round fail only while it owns a region of a MOB table. A fence would not be enough: it ends the
+ * server's log, but a flush in progress can still be committed until another server has swapped the region's manifest. After
+ * step 3 the round fails if this server has been fenced: a later master may be listing files for a snapshot.
  */
 #ifndef RQ_REGION_MOB_CLEANER_H
 #define RQ_REGION_MOB_CLEANER_H
@@ -29,7 +30,7 @@
 #include "descriptor/schema.h"
 #include "region/engine.h"
 
-/* What other servers write, in an arena. */
+/* The answers of other servers, in an arena. */
 typedef struct rq_mob_writers {
     rq_slice *servers; /* the names of those that answered */
     size_t server_count;

@@ -240,7 +240,7 @@ static bool is_written(const rq_engine *e, const rq_slice *others, size_t count,
            (count > 0 && bsearch(&name, others, count, sizeof name, by_slice) != NULL);
 }
 
-/* A file whose writer has failed is removed. A link stays. */
+/* A file whose writer has failed is removed by the writer. Links are never removed in this way. */
 static bool may_be_gone(rq_slice name)
 {
     rq_store_name parts;

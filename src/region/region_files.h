@@ -49,9 +49,9 @@ rq_err rq_region_files_of_closed(rq_engine *e, const rq_region_info *info,
 RQ_NODISCARD
 rq_err rq_mob_files_list(rq_engine *e, const rq_table_schema *schema, rq_arena *arena,
                          rq_region_files *ret, rq_error *why);
-/* Removes files from the list that are being written, by this process or as `others` says (sorted), and those that are gone,
- * because their writer has failed; adds the sizes of the rest. In a cluster other servers are asked after the list was
- * made: what is not being written then is complete. The caller holds the archive. */
+/* Removes from the list the files that are being written, by this process or by other servers (`others`, sorted), and those
+ * that are gone because their writer has failed. Adds the sizes of the rest. In a cluster other servers are asked after the
+ * list was made: a file that nobody is writing then is complete. The caller holds the archive. */
 RQ_NODISCARD
 rq_err rq_mob_files_measure(rq_engine *e, const rq_table_schema *schema, const rq_slice *others,
                             size_t other_count, rq_arena *arena, rq_region_files *files,

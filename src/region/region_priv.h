@@ -483,8 +483,8 @@ rq_err rq__region_files(rq_region *r, rq_arena *arena, rq__manifest *ret);
 /* Discards a finished file that will not be published: removes it at once, or when no manifest
  * can name it any more. Blocks. Not with the commit gate held. */
 void rq__region_give_up(rq__region_store *s, rq_store_file *f);
-/* After a rewrite that was not committed: its MOB files count as written, at once, or when no manifest can name their store
- * files any more. An empty list is allowed. Blocks. Not with the commit gate held. */
+/* After a rewrite that was not committed: its MOB files no longer count as being written, at once, or when no manifest can
+ * name their store files any more. An empty list is allowed. Blocks. Not with the commit gate held. */
 void rq__region_give_up_mob(rq__region_store *s, rq_mob_output *o);
 /* Called before a name is removed from a family's folder without a sync of the folder. */
 static inline void rq__region_removes_names(rq_region *r)

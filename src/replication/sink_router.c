@@ -479,7 +479,7 @@ static bool wait_for(rq_sink_router *s, uint64_t ns)
     return goes_on;
 }
 
-/* HBASE: RpcServer drops calls whose time is over; the client's connection stays open. */
+/* HBASE: RpcServer drops calls whose deadline has passed; the client's connection stays open. */
 static rq_err check_wanted(job *j)
 {
     const rq_sink_request *r = j->request;

@@ -13,9 +13,9 @@
  *
  * If mutations fail with a temporary error, their servers are looked up again and the mutations are sent again, for
  * limit_ns per window. Then the job fails, and the source repeats its whole batch. There is no limit for all windows of
- * a job, because the source decides how long a batch is and may take: a job ends between two attempts when its source has
- * closed the connection or waits no longer. If `waiting_max` other jobs wait for their next attempts already, the job fails
- * at once, so that writes to a disabled table do not use all threads.
+ * a job, because the source decides how long a batch is and how long it may take: a job ends between two attempts when its
+ * source has closed the connection or no longer waits for the response. If `waiting_max` other jobs wait for their next
+ * attempts already, the job fails at once, so that writes to a disabled table do not use all threads.
  *
  * Cells keep their timestamps, so applying one twice changes nothing. A part that was not answered in time may still be
  * applied later, after newer mutations of its rows; this matters only for cells with equal timestamps, as with HBase's sink.
@@ -59,14 +59,14 @@ void rq_sink_router_free(rq_sink_router *s);
 typedef struct rq_sink_request {
     const Pb__ReplicateWALEntryRequest *entries;
     rq_slice cells;
-    /* The source has closed the connection, or the time (CLOCK_MONOTONIC) is past the deadline: it sends the batch again. NULL:
-     * unknown; UINT64_MAX: none. */
-    const _Atomic bool *gone;
-    uint64_t deadline_ns;
+    /* When one of these ends the request, the source sends the batch again. */
+    const _Atomic bool *gone; /* the source has closed the connection; NULL: unknown */
+    uint64_t deadline_ns;     /* of the source's call, by CLOCK_MONOTONIC; UINT64_MAX: none */
 } rq_sink_request;
 
 /* Passes the entries on, and returns when all are durably applied. Blocking; on any thread except an event loop's.
- * Memory comes from the arena, or is charged to it. RQ_E_CLOSED: the source waits no longer, and some entries are not applied. */
+ * Memory comes from the arena, or is charged to it. RQ_E_CLOSED: the source no longer waits, and not all entries are
+ * applied. */
 RQ_NODISCARD
 rq_err rq_sink_router_entries(rq_sink_router *s, const rq_sink_request *request, rq_arena *arena,
                               rq_error *why);

@@ -17,7 +17,7 @@
 #define SWEEP_EVERY 12 /* times: reads a manifest for each key */
 #define ENDED "ended"
 
-/* The time stays that of the first fence. */
+/* A server that is fenced again keeps the time of its first fence. */
 static void note_revoked(rq_node *n, const char *server, uint64_t quiet_ns)
 {
     size_t max = RQ_ARRAY_LEN(n->revoked), i = 0;
@@ -46,7 +46,7 @@ size_t rq__node_revoked(void *ctx, rq_arena *arena, rq_revoked **ret)
     for (size_t i = 0; *ret != NULL && i < kept; i++) {
         uint64_t quiet = n->revoked[i].quiet_ns;
         const char *name = rq_arena_cstr(arena, rq_slice_cstr(n->revoked[i].name));
-        if (name == NULL) continue; /* that server is waited for */
+        if (name == NULL) continue; /* its lease is waited for in full */
         (*ret)[count++] = (rq_revoked){
             .server = name, .quiet_in_ms = quiet > now ? (quiet - now) / 1000000 + 1 : 0};
     }

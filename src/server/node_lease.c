@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs when the lease of a cluster's server expires, and when it is valid again; see node.h. While it is expired the loops hold
- * responses to clients back (net/answers.h), and reports to the master say so (cluster/leases.c). The tenure counts expiries itself,
- * because the keeper may miss short ones. */
+/* Logs when the lease of a cluster's server expires, and when it is valid again; see node.h. While the lease is expired, the
+ * loops hold responses to clients back (net/answers.h), and reports tell the master (cluster/leases.c). The tenure counts
+ * expiries itself, because the keeper may miss short ones. */
 #include "server/node_priv.h"
 
 #include "base/log.h"

@@ -322,13 +322,13 @@ static void log_unleased(const rq_node *n, const rq_server_name *server, uint64_
         server->text, (unsigned long long)(limit_ns / 1000000000));
 }
 
-/* The lease of this process is expired, but that of the witness is valid, by its report. */
+/* The lease of this process has expired, but the witness reports a valid one. */
 static rq_err check_reach(rq_node *n, const rq_server_name *witness, rq_error *why)
 {
     rq_error detail = {.code = RQ_OK};
     if (rq__node_read_lease(n, witness->text, &detail) != RQ_OK)
         return rq_fail(why, RQ_E_SERVER_ABORTED,
-                       "this master does not reach the storage (%s), as other servers do: it ends "
+                       "this master does not reach the storage (%s), but other servers do: it ends "
                        "so that another server becomes the master",
                        detail.message);
     rq_log_warn(n->o.log, "cluster",
@@ -338,7 +338,7 @@ static rq_err check_reach(rq_node *n, const rq_server_name *witness, rq_error *w
     return RQ_OK;
 }
 
-/* Servers that this master hears, but that do not reach the storage. */
+/* Fences servers that this master hears, but that alone do not reach the storage. */
 static rq_err give_up_unleased(rq_node *n, rq_error *why)
 {
     rq_arena a = {0};

@@ -109,12 +109,12 @@ struct rq_node {
         bool is_logged;      /* this expiry */
         rq_log_limit expiry_lines;
     } lease; /* the keeper's alone */
-    /* Servers that this process has fenced, the last ones, and when they answer no read any more. */
+    /* The servers that this process has fenced last, and from when on they answer no reads. */
     struct {
         char name[RQ_SHARED_NAME_MAX + 1];
         uint64_t quiet_ns; /* by rq_shared_now_ns */
     } revoked[16] RQ_GUARDED_BY(lock);
-    size_t revoked_count RQ_GUARDED_BY(lock); /* of all so far: the next one replaces the oldest */
+    size_t revoked_count RQ_GUARDED_BY(lock); /* ever entered: the next one replaces the oldest */
     /* A standby's; the keeper's alone. */
     rq_master_watch *watch;
     char deposed[RQ_SHARED_NAME_MAX]; /* the last master that this process has fenced */
@@ -171,12 +171,12 @@ size_t rq__node_revoked(void *ctx, rq_arena *arena, rq_revoked **ret);
 /* True: it is fenced. False: the storage has not answered, or the next attempt is not due: call it again later. What
  * fails is logged. The keeper's. */
 bool rq__node_fence_or_retry(rq_node *n, const char *server);
-/* Reads what the server's lease rests on. Blocks. */
+/* Reads the object that the server's lease rests on: the head of its tenure. Blocks. */
 RQ_NODISCARD
 rq_err rq__node_read_lease(const rq_node *n, const char *server, rq_error *why);
-/* Whether this process can read what the server's lease rests on: a lease that has expired because a part of the storage answers
- * nobody is no fault of the server, and could not be revoked either. False also while the next attempt is not due. What fails is
- * logged. The keeper's. */
+/* Whether this process can read the head of the server's tenure. If it cannot, a part of the storage answers nobody: the
+ * server is not at fault, and its tenure could not be revoked either. False also while the next attempt is not due. Failures
+ * are logged. The keeper's. */
 bool rq__node_reads_lease_of(rq_node *n, const char *server);
 /* Removes logs of ended servers that no region needs any more, every few seconds. Not before the catalog is open: until then the
  * opener looks at the same logs (rq__node_note_ended). The keeper's. */
@@ -198,9 +198,10 @@ void rq__node_close_evictions(rq_node *n);
 /* --- node_lease.c ----------------------------------------------------------------------------------- */
 /* True: the lease has expired or is valid again since the last call, and the master should hear of it. The keeper's. */
 bool rq__node_check_lease(rq_node *n);
-/* `usual`, or less if the lease expires before that: then the master is to hear of it at once. Not 0. */
+/* How long the keeper may wait until it looks again: `usual`, or less if the lease expires earlier, because the master is to
+ * hear of that at once. At least 1. */
 int rq__node_lease_look_ms(const rq_node *n, int usual);
-/* 0: the lease is valid. Any thread. */
+/* For how long the lease has been expired; 0: it is valid. Any thread. */
 uint64_t rq__node_lease_expired_ms(const rq_node *n);
 
 /* --- node_shutdown.c -------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shutdown of a whole cluster (Shutdown of MasterService), on each of its servers; see node.h. ZooKeeper says that it is wanted, by the
- * node `running` that is gone. A shutdown that was seen is final: ZooKeeper may forget it, with a session that expires or
- * with its data, but nobody takes it back.
+ * The shutdown of a whole cluster (Shutdown of MasterService), on each of its servers; see node.h. It is requested by the
+ * removal of the znode `running`. A server that has seen the request does not go back: the request may be invisible later,
+ * when the server's session expires or ZooKeeper loses its data, but it is never withdrawn.
  */
 #include "server/node_priv.h"
 

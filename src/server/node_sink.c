@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 #define WINDOW_LIMIT_NS UINT64_C(10000000000) /* HBASE: replication.sink.client.ops.timeout */
-/* A part that is not answered is not sent again by its job. The server is probably slow, and holds the writes because memstores
- * are full; another copy would be held and applied, too. If it hangs, its regions are opened elsewhere after about this
- * time (zookeeper.session.timeout), and the source's next attempt finds them. */
+/* A part that is not answered within this time is not sent again by its job. Its server is probably slow, and holds the writes
+ * because memstores are full; a second copy would be held and applied, too. If the server hangs, its regions are opened
+ * elsewhere after about this time (zookeeper.session.timeout), and the source's next attempt finds them. */
 #define PART_TIMEOUT_MS 10000
 _Static_assert(PART_TIMEOUT_MS *UINT64_C(1000000) >= WINDOW_LIMIT_NS,
                "a server gets a part that it does not answer once per window");

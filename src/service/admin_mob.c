@@ -35,7 +35,7 @@ static rq_err not_online(const Pb__RegionSpecifier *spec, rq_error *why)
     return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is not online on the master", name);
 }
 
-/* In a cluster it waits for other servers, so it does not run on a loop. */
+/* Runs on a thread of the pool, because in a cluster it waits for other servers. */
 static rq_err compact(rq__blocking *b)
 {
     const Pb__CompactRegionRequest *request = (const Pb__CompactRegionRequest *)b->call->param;
@@ -62,7 +62,7 @@ static void compact_region(void *ctx, rq_call *call)
         rq__blocking_start(b, ctx, call, compact, answer_compact);
 }
 
-/* MAJOR while a MOB compaction of any region of the table runs, by the last reports of their servers. */
+/* MAJOR while a major compaction of any region of the table runs, by the last reports of the regions' servers. */
 static int compaction_state(const rq_admin_services *s, rq_slice table)
 {
     const rq_catalog_table *t = rq_catalog_table_find(s->catalog, table);

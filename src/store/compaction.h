@@ -116,7 +116,7 @@ typedef struct rq_mob_output {
  * have the store file and then needs its MOB files. `remove`: removes the MOB files. An empty output is
  * allowed. */
 void rq_mob_output_end(rq_mob_output *o, const rq_store *s, bool remove);
-/* Moves all of `from` to `to`: the outcome of their commit is unknown. */
+/* Moves all files of `from` to `to`, because the outcome of their commit is unknown. */
 void rq_mob_output_move(rq_mob_output *from, rq_mob_output *to);
 /* Frees the list. Its files stay registered as being written. */
 void rq_mob_output_forget(rq_mob_output *o);

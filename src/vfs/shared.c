@@ -84,7 +84,7 @@ void rq__quiet_times_clear(rq__quiet_times *q)
     pthread_mutex_destroy(&q->lock);
 }
 
-/* The time of the name; one that is new gets `ns`. REQUIRES: lock held. */
+/* The time of the name; a new name is entered with `ns`. REQUIRES: lock held. */
 static uint64_t *quiet_time(rq__quiet_times *q, const char *name, uint64_t ns)
 {
     size_t kept = q->count < RQ__QUIET_MAX ? q->count : RQ__QUIET_MAX;

@@ -69,8 +69,9 @@ void rq_tenure_free(rq_tenure *t);
  * On an error call it again. */
 RQ_NODISCARD rq_err rq_tenure_revoke(rq_shared *s, const char *server_name, uint64_t *ret_quiet_ns,
                                      rq_error *why);
-/* A revoke of this tenure by another server has returned RQ_OK, and since then, by that server's clock, `in_ns` are left until the
- * former owner answers no read: from now on a revoke by this server returns no later time. Never blocks. */
+/* Another server has revoked this tenure (its rq_tenure_revoke has returned RQ_OK), and said that the former owner answers no
+ * reads any more after `in_ns`, by that server's clock. From now on a revoke by this server returns no later time than
+ * `in_ns` from now. Never blocks. */
 void rq_tenure_quiet_in(rq_shared *s, const char *server_name, uint64_t in_ns);
 /* How often the lease had run out and was renewed later, and for how long together. Any thread. */
 void rq_tenure_lapses(const rq_tenure *t, uint64_t *ret_count, uint64_t *ret_ns);
@@ -182,7 +183,7 @@ struct rq_shared {
     rq_err (*tenure_end)(rq_tenure *t, rq_error *why);
     void (*tenure_free)(rq_tenure *t);
     rq_err (*tenure_revoke)(rq_shared *s, const char *name, uint64_t *ret_quiet_ns, rq_error *why);
-    /* NULL: a revoke returns when the lease has run out. */
+    /* NULL: a revoke returns only when the lease has run out, so there is no time to note. */
     void (*tenure_quiet)(rq_shared *s, const char *name, uint64_t quiet_ns);
     uint64_t (*now_ns)(const rq_shared *s);
     rq_err (*slog_open)(rq_tenure *t, uint64_t number, rq_slog **ret, rq_error *why);

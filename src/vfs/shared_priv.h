@@ -38,7 +38,7 @@ void rq__quiet_times_init(rq__quiet_times *q);
 void rq__quiet_times_clear(rq__quiet_times *q);
 /* What a revoke returns that has just fenced the tenure, or found it fenced. */
 uint64_t rq__quiet_time(rq__quiet_times *q, const char *name, uint64_t now_ns);
-/* The lease has run out by then, because another server has revoked the tenure. */
+/* Notes that the lease of a tenure that another server has revoked has run out by `quiet_ns`; keeps an earlier time. */
 void rq__quiet_note(rq__quiet_times *q, const char *name, uint64_t quiet_ns);
 
 /* --- the renewal of a lease (shared_renewal.c) ------------------------------------------------ */

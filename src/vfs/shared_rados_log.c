@@ -72,8 +72,8 @@ void rq__rados_tenure_free(rq_tenure *base)
 
 /* --- the beginning ------------------------------------------------------------------------- */
 
-/* A name that exists is our own if the answer to an earlier sending was lost. Only its owner tells: if the owner cannot be read
- * now, the name does not count as taken by others. */
+/* If the name exists already, an earlier attempt of ours may have made it and its answer was lost; the owner attribute tells.
+ * If the owner cannot be read now, that error is returned, and not that the name is taken. */
 static rq_err take_name(rq__rados_tenure *t, rq_error *why)
 {
     rq__rados *r = rq__rados_of(t->base.shared);

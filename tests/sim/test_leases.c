@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Servers and their master on the simulated shared storage (shared_world.h), from which some or all of them are cut off, while all of
- * them hear each other. Each server reports its real lease; the master gives servers up (rq_remote_unleased), fences them
- * on the storage, or ends itself, and another server becomes the master. The invariants, by what the simulation knows:
+ * Servers and their master on the simulated shared storage (shared_world.h). Some or all servers are cut off from the storage,
+ * while all of them hear each other. Each server reports its real lease; the master gives servers up (rq_remote_unleased),
+ * fences them on the storage, or ends itself, and another server becomes the master. The invariants, by what the simulation
+ * knows:
  *
- *  1. A server is given up only if its lease has been expired for the limit, apart from moments of less than a second in which it was
- *     valid.
+ *  1. A server is given up only if its lease has been expired for the limit, apart from moments of less than a second in
+ *     which it was valid.
  *  2. Then the master's lease is valid, and those of half of all servers were valid within half of the limit and a second.
  *  3. A master ends only if its own lease has been expired for the limit in the same way, and those of most other servers
  *     were valid within half of the limit and a second.
@@ -32,7 +33,7 @@ typedef struct server {
     world_node *node;
     const rq_server_name *name;
     rq_tenure *tenure;
-    bool is_old; /* a build whose reports do not say it */
+    bool is_old; /* a build whose reports do not mention the lease */
     bool ended;  /* its process */
     bool was_expired;
     uint64_t report_at_ns, arrives_ns, expired_ms; /* of the report on its way */
@@ -55,7 +56,8 @@ typedef struct cluster {
     rq_remote *remote;
     uint64_t limit_ns, now_ns, master_since_ns;
     unsigned ticks, given_up, masters_ended;
-    bool is_over; /* all processes have ended */
+    bool is_over;   /* all processes have ended */
+    bool is_paused; /* the master's process, but not its lease: reports are queued */
 } cluster;
 
 static unsigned seen_given_up, seen_masters_ended, seen_spared;
@@ -122,7 +124,7 @@ static rq_err report(const server *s)
 
 static void hear_report(server *s)
 {
-    if (s->arrives_ns == 0 || s->cluster->now_ns < s->arrives_ns) return;
+    if (s->arrives_ns == 0 || s->cluster->now_ns < s->arrives_ns || s->cluster->is_paused) return;
     s->arrives_ns = 0;
     rq_err rc = report(s);
     if (rc != (s->is_down ? RQ_E_YOU_ARE_DEAD : RQ_OK))
@@ -312,7 +314,7 @@ static void tick(cluster *c)
         keep(s);
         hear_report(s);
     }
-    if (c->ticks % LOOK_TICKS == 0 && !c->is_over) look(c);
+    if (c->ticks % LOOK_TICKS == 0 && !c->is_over && !c->is_paused) look(c);
 }
 
 static void run_for(cluster *c, uint64_t ns)
@@ -488,6 +490,31 @@ static void a_lease_that_flaps_begins_anew(void **state)
     run_seeds(flap);
 }
 
+/* The lease is valid again while the master is paused. The master's first look comes before the queued reports. */
+static void pause_master(uint64_t seed)
+{
+    cluster c;
+    open_cluster(&c, seed, 3, 3 * SECOND);
+    server *s = another(&c);
+    world_cut(s->node, true);
+    while (s->expired_ns < c.limit_ns - 200 * MS)
+        tick(&c);
+    c.is_paused = true;
+    world_cut(s->node, false);
+    run_for(&c, 2 * c.limit_ns);
+    look(&c);
+    c.is_paused = false;
+    run_for(&c, 10 * SECOND);
+    if (c.given_up > 0 || c.masters_ended > 0) world_fail(&c.w, "%s is given up", s->name->text);
+    close_cluster(&c);
+}
+
+static void a_master_that_was_paused_waits_for_reports(void **state)
+{
+    (void)state;
+    run_seeds(pause_master);
+}
+
 static void restart_master(uint64_t seed)
 {
     cluster c;
@@ -569,6 +596,7 @@ int main(void)
         cmocka_unit_test(a_master_that_alone_is_cut_off_ends),
         cmocka_unit_test(a_storage_that_answers_nobody_is_nobodys_fault),
         cmocka_unit_test(a_lease_that_flaps_begins_anew),
+        cmocka_unit_test(a_master_that_was_paused_waits_for_reports),
         cmocka_unit_test(a_later_master_counts_anew),
         cmocka_unit_test(older_builds_are_neither_given_up_nor_counted),
         cmocka_unit_test(the_invariants_hold_whoever_is_cut_off),

@@ -523,8 +523,8 @@ static void an_opening_between_read_and_swap_is_not_overwritten(void **state)
 static const char large[] = "0123456789012345678901234567890123456789012345678901234567890123456789"
                             "0123456789012345678901234567890123456789";
 
-static bool
-    is_swapping; /* a swap of the other server calls the cleaner: rq_mob_writes would wait for the swap's end */
+/* A swap of the other server calls the cleaner: rq_mob_writes would wait for the swap's end. */
+static bool is_swapping;
 
 /* `ctx`: the other server; NULL: it does not answer. */
 static rq_err ask_other(void *ctx, rq_arena *arena, rq_mob_writers *ret, rq_error *why)
@@ -626,8 +626,8 @@ static void a_mob_file_of_a_commit_in_doubt_is_not_archived(void **state)
     cluster_end(&c);
 }
 
-/* Two values in one cell, in two files. A compaction drops the older one; its swap is applied, and its sender does not learn that.
- */
+/* A compaction of two values of one cell, in two files, drops the older one. Its swap is applied, but the server does not
+ * learn that. */
 static void compact_in_doubt(cluster_server *s)
 {
     break_storage(s->shared, DONE_IN_DOUBT);
