@@ -136,7 +136,7 @@ static void read_table(canary_job *j, const char *table)
 static void read_meta(const canary_job *j)
 {
     rq_error why = {.code = RQ_OK};
-    rq_canary_read r = {.table = "hbase:meta", .why = why.message};
+    rq_canary_read r = {.kind = RQ_CANARY_REGION, .table = "hbase:meta", .why = why.message};
     int64_t begun = rq_client_now_ns();
     r.err = rq_client_ping(j->client, false, &why);
     r.ns = rq_client_now_ns() - begun;
