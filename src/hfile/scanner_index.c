@@ -214,9 +214,9 @@ static bool plan_leaf(rq_hfile_reader *r, rq__index_view leaf, uint32_t at, plan
 /* Asks for a window that has the index block alone. */
 static void ask_for_leaf(rq_hfile_reader *r, rq__index_entry e, rq_hfile_trail *trail)
 {
-    file_part part = {.count = 1, .begin = e.offset, .end = e.offset + e.size};
-    if (trail->leaf_asked == e.offset || e.size > RQ__WINDOW_BYTES || part.end > r->data_end)
-        return;
+    uint64_t end = e.offset + e.size;
+    if (trail->leaf_asked == e.offset || e.size > RQ__WINDOW_BYTES || end > r->data_end) return;
+    file_part part = {.count = 1, .begin = e.offset, .end = end};
     part.blocks[0] = (rq__block_place){e.offset, e.size};
     rq__window_wish wish = {.blocks = part.blocks,
                             .count = 1,
@@ -262,8 +262,7 @@ static void plan_next(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq__target *t
     if (!plan_leaf(r, leaf, t->path[r->info.data_index_levels - 1] + 1, p, trail) ||
         !next_leaf(s, ctx, t, trail, &next))
         return;
-    bool to_its_end = plan_leaf(r, rq__index_view_of(next.block->payload), 0, p, trail);
-    (void)to_its_end; /* a leaf has more blocks than are planned at once */
+    (void)plan_leaf(r, rq__index_view_of(next.block->payload), 0, p, trail);
     rq__lent_return(next);
 }
 
