@@ -162,18 +162,18 @@ static bool os_is_to_read(const rq_hfile_reader *r, const file_part *part, rq_re
  * waits until it has used one; a scan that has none (there are many scans then) reads single blocks meanwhile. */
 static bool plan_part(rq_hfile_reader *r, const file_part *part, rq_hfile_trail *trail)
 {
-    rq__window_wish wish = {.blocks = part->blocks,
+    rq__window_spec spec = {.blocks = part->blocks,
                             .count = part->count,
                             .kind = RQ_BLOCK_DATA,
                             .memory = memory_of(r, part)};
-    rq__window_room room = rq__window_room_for(r, &wish);
+    rq__window_room room = rq__window_room_for(r, &spec);
     if (room == RQ__ROOM_LATER && trail->planned > trail->end) return false;
     rq_read_plan plan = rq_file_plan_read(r->file, part->begin, part->end - part->begin);
     trail->os_reads_ahead =
         room == RQ__ROOM_NEVER || os_is_to_read(r, part, plan, trail->os_reads_ahead);
     if (trail->os_reads_ahead || plan == RQ_READ_CACHED) return true;
-    wish.past = plan == RQ_READ_PAST;
-    return room == RQ__ROOM_NOW && rq__window_ask(r, &wish);
+    spec.past = plan == RQ_READ_PAST;
+    return room == RQ__ROOM_NOW && rq__window_ask(r, &spec);
 }
 
 /* How far, and in parts of which length, the blocks behind a trail are planned. */
@@ -218,12 +218,12 @@ static void ask_for_leaf(rq_hfile_reader *r, rq__index_entry e, rq_hfile_trail *
     if (trail->leaf_asked == e.offset || e.size > RQ__WINDOW_BYTES || end > r->data_end) return;
     file_part part = {.count = 1, .begin = e.offset, .end = end};
     part.blocks[0] = (rq__block_place){e.offset, e.size};
-    rq__window_wish wish = {.blocks = part.blocks,
+    rq__window_spec spec = {.blocks = part.blocks,
                             .count = 1,
                             .kind = RQ_BLOCK_LEAF_INDEX,
                             .past = rq_file_plan_read(r->file, e.offset, e.size) == RQ_READ_PAST,
                             .memory = memory_of(r, &part)};
-    if (rq__window_ask(r, &wish)) trail->leaf_asked = e.offset;
+    if (rq__window_ask(r, &spec)) trail->leaf_asked = e.offset;
 }
 
 /* The leaf behind the target's, if it is in memory; if it is not, it is asked for, and will be when the scan comes
