@@ -70,7 +70,8 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, uint32_t leve
  * system would read far into parts that windows read, too. So a short part that the page cache is to keep is read by a
  * window through the page cache.
  *
- * At the end of a leaf planning goes on in the next leaf, which is read by a window of its own. */
+ * When planning reaches the end of a leaf index block, it continues with the data blocks of the next leaf. A window of
+ * its own reads this leaf in advance. */
 
 #define FOLLOW_AFTER 4 /* blocks; a scan of 100 rows of 1 kB reads up to three */
 #define GAP_MAX ((uint64_t)1 << 20)
@@ -176,7 +177,7 @@ static bool plan_part(rq_hfile_reader *r, const file_part *part, rq_hfile_trail 
     return room == RQ__ROOM_NOW && rq__window_ask(r, &spec);
 }
 
-/* How far, and in parts of which length, the blocks behind a trail are planned. */
+/* `most`: bytes behind the trail that may be planned; `len`: bytes of one part. */
 typedef struct planning {
     uint64_t most, len;
 } planning;
@@ -187,7 +188,7 @@ static planning planning_of(const rq_hfile_reader *r, const rq_hfile_trail *trai
     return (planning){most, min64(max64(most / 4, PART_MIN), rq__window_len_max(r))};
 }
 
-/* Plans the leaf's blocks from entry `at` on. True: up to the leaf's end, and more may be planned. */
+/* Plans the leaf's blocks from entry `at` on. True: all up to the leaf's end are planned, and more may be. */
 static bool plan_leaf(rq_hfile_reader *r, rq__index_view leaf, uint32_t at, planning p,
                       rq_hfile_trail *trail)
 {
@@ -211,7 +212,7 @@ static bool plan_leaf(rq_hfile_reader *r, rq__index_view leaf, uint32_t at, plan
     return false;
 }
 
-/* Asks for a window that has the index block alone. */
+/* Asks for a window with this leaf index block only. */
 static void ask_for_leaf(rq_hfile_reader *r, rq__index_entry e, rq_hfile_trail *trail)
 {
     uint64_t end = e.offset + e.size;
@@ -226,9 +227,9 @@ static void ask_for_leaf(rq_hfile_reader *r, rq__index_entry e, rq_hfile_trail *
     if (rq__window_ask(r, &spec)) trail->leaf_asked = e.offset;
 }
 
-/* The leaf behind the target's, if it is in memory; if it is not, it is asked for, and will be when the scan comes
- * nearer to it. For two levels of index: a file with more has some hundred thousand blocks in each intermediate block. An
- * error is reported when the scan reaches the leaf. */
+/* *ret: the leaf after the target's. False: there is none, or it is not in memory; in that case it is asked for, and a
+ * later call finds it. Only in files with two levels of index: if there are more, an intermediate block covers some
+ * hundred thousand data blocks, so scans seldom reach its end. An error is reported when the scan reaches the leaf. */
 static bool next_leaf(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq__target *t,
                       rq_hfile_trail *trail, rq__lent_block *ret)
 {
@@ -250,7 +251,7 @@ static bool next_leaf(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq__target *t
     return has;
 }
 
-/* Plans the blocks behind those of the trail, in the target's leaf and in the next one. */
+/* Plans the blocks behind those of the trail, in the target's leaf and in the next one, but no farther. */
 static void plan_next(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq__target *t,
                       rq_hfile_trail *trail)
 {

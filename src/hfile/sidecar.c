@@ -73,7 +73,7 @@ rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_ce
     size_t key_words = (key_len + sizeof(uint32_t) - 1) / sizeof(uint32_t);
     size_t hint_words = sizeof(rq__sidecar_hint) / sizeof(uint32_t);
     size_t words = key_words + samples + count;
-    words += at != NULL ? count : hint_words * count + hint_words - 1; /* to align them */
+    words += at != NULL ? count : hint_words * count + hint_words - 1; /* aligned hints */
     size_t heap_len;
     rq__sidecar *s = rq__slab_take(slab, sizeof(*s) + words * sizeof(s->words[0]), &heap_len);
     if (s == NULL) return RQ_OK;

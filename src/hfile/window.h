@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows: blocks that a scan will need soon, read in advance, mostly past the page cache: data blocks, or a leaf of the
- * index alone. Internal to hfile.
+ * Windows: blocks that a scan will need soon, read in advance, mostly past the page cache. A window has data blocks, or
+ * a single leaf index block. Internal to hfile.
  *
  *   scanner_index.c ── ask ──► window, listed in its reader ── a thread of RQ_POOL_READ: one large read,
  *                                                               blocks are checked and decompressed
@@ -78,7 +78,7 @@ uint64_t rq__window_len_max(const rq_hfile_reader *r);
 /* End offset of the window that has the block at this offset, or will have it; 0: none. */
 uint64_t rq__window_end_at(rq_hfile_reader *r, uint64_t offset);
 
-/* A window that is asked for. */
+/* The window that a scan asks for. */
 typedef struct rq__window_spec {
     const struct rq__block_place *blocks; /* in the file's order, of at most RQ__WINDOW_BYTES */
     uint32_t count;                       /* 1 to RQ__WINDOW_BLOCKS */
