@@ -72,7 +72,7 @@ struct rq_salted_scanner {
     const rq_db *db;
     uint32_t bucket_count;
     bucket *buckets;
-    rq_row_memory rows; /* memory of the rows, of all buckets, that the caller's thread decodes */
+    rq_row_memory rows; /* memory of the rows that the caller's thread decodes, of all buckets */
     place winner;       /* valid once the tree is built */
     place *losers;      /* of nodes 1 to bucket_count - 1 */
     bool is_built;
