@@ -70,6 +70,8 @@ static rq_table_schema *make_schema(const bench *b)
     uint8_t bytes[512];
     rq_table_schema *ret;
     rq_error why = {0};
+    check(pb__table_schema__get_packed_size(&t) > sizeof bytes ? RQ_E_INVALID : RQ_OK,
+          "encoding or compression", NULL);
     check(rq_table_schema_parse(rq_slice_of(bytes, pb__table_schema__pack(&t, bytes)), &ret, &why),
           "schema", &why);
     return ret;

@@ -68,7 +68,7 @@ static bool same_files(rq_arena *arena, const rq_region_files *a, const rq_regio
     return copy.count == a->count;
 }
 
-/* A copy must be equal, too. */
+/* Compares the names in mob_writes; a copy must be equal, too. */
 static bool same_names(rq_arena *arena, const rq_outcome *a, const rq_outcome *b)
 {
     rq_slice *copy;

@@ -142,7 +142,7 @@ static size_t under_way(const fuzzer *f)
     return sum;
 }
 
-/* Nothing waits in the sockets that poll has found empty. */
+/* Notes the time for the connections in which poll has found nothing to receive. */
 static void note_drained(fuzzer *f, const struct pollfd *fds, int64_t now)
 {
     for (size_t i = 0; i < RQ_ARRAY_LEN(f->peers); i++)
@@ -162,7 +162,7 @@ static void turn(fuzzer *f, int wait_ms)
                                  .events = (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0))};
     }
     int ready = poll(fds, RQ_ARRAY_LEN(fds), wait_ms);
-    note_drained(f, fds, now);
+    if (ready >= 0) note_drained(f, fds, now);
     now = clock_ms();
     if (ready > 0)
         for (size_t i = 0; i < RQ_ARRAY_LEN(f->peers); i++) {

@@ -25,7 +25,7 @@ typedef struct peer {
     plan_life how;
     int64_t opened_ms;
     int64_t read_ms;    /* when bytes were received last */
-    int64_t drained_ms; /* when nothing was left to be received */
+    int64_t drained_ms; /* when poll found no bytes to receive last */
     int crowd[CROWD_MAX];
     unsigned crowd_count;
     rq_buf out, in;
@@ -33,14 +33,14 @@ typedef struct peer {
     peer_call *calls; /* unanswered calls */
     size_t call_count, call_room;
     size_t due;        /* calls that must be answered */
-    uint64_t received; /* bytes */
+    uint64_t received; /* bytes, since it was opened */
     bool broken;       /* it has sent invalid bytes: the server may close the connection, or wait */
     bool connecting;
     bool connected;    /* ZooKeeper's session is established */
     char problem[512]; /* not empty: text of a finding */
     uint64_t answers, refusals;
-    int64_t longest_ms;         /* of all answered calls */
-    const plan_method *longest; /* NULL: ZooKeeper's */
+    int64_t longest_ms;         /* longest time of an answered call */
+    const plan_method *longest; /* its method; NULL: ZooKeeper's */
     FILE *log;                  /* log of refusals; NULL: none */
 } peer;
 
@@ -57,7 +57,8 @@ void peer_send(peer *p, const peer_call *call, const rq_buf *frame);
 bool peer_wants(const peer *p, int64_t now_ms);
 void peer_write(peer *p, int64_t now_ms);
 void peer_read(peer *p, world *w, int64_t now_ms);
-/* The oldest unanswered call of a connection that reads; NULL: none, or so many bytes were received that the rest need not be awaited. */
+/* The oldest unanswered call of a connection that reads. NULL: there is none, or the connection has received so many
+ * bytes that the fuzzer does not wait for the rest. */
 const peer_call *peer_oldest(const peer *p);
 
 /* Makes a frame of the RPC protocol. `bomb`: a compressed cell block becomes many times larger. Returns false if the

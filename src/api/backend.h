@@ -432,8 +432,8 @@ RQ_NODISCARD
 rq_err rq_row_of_cursor(rq_slice cursor, rq_row **ret);
 
 /* As rq_scanner_next, for at most `max` rows of one response of the database; 0: the scan's end. The caller frees
- * each row. An embedded database allocates the rows in `memory`, which counts them and may serve several scanners of
- * one thread; NULL: in the scanner's own. */
+ * each row. An embedded database allocates the rows in `memory`, which several scanners of one thread may share;
+ * NULL: in the scanner's own. REQUIRES: memory->counts. */
 RQ_NODISCARD
 rq_err rq_scanner_take(rq_scanner *s, rq_row_memory *memory, size_t max, rq_row **rows,
                        size_t *ret_count, rq_failure *failure);
@@ -443,7 +443,7 @@ void rq_scanner_ahead(rq_scanner *s);
 
 /* Whether this is the process that opened the database, and not a child made by fork; accesses nothing but db->home. */
 bool rq_db_is_home(const rq_db *db);
-/* RQ_E_FORKED in a child. For calls that begin with something else than a call of the library. */
+/* RQ_E_FORKED in such a child. For functions that take a lock, or use rows in memory, before they take a slot. */
 RQ_NODISCARD
 rq_err rq_db_needs_home(const rq_db *db, rq_failure *failure);
 

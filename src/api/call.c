@@ -100,7 +100,7 @@ rq_err rq_disconnect(rq_db *db, rq_failure *failure)
     rq_why why;
     rq_why_clear(&why);
     if (db == NULL) return RQ_OK;
-    if (!rq_db_is_home(db)) return rq_fill_failure(failure, RQ_E_FORKED, &why);
+    RQ_TRY(rq_db_needs_home(db, failure));
     if (rq__completions_inside(db))
         return rq_fill_failure(
             failure, rq_fail(&why.error, RQ_E_STATE, "not allowed in a completion of the database"),

@@ -19,7 +19,7 @@ static const char help[] =
     "exit codes: 0 all regions answer in time; 1 wrong arguments; 2 the cluster does not answer;\n"
     "            4 a table cannot be read, or does not exist; 5 a region does not answer in time\n";
 
-/* HBASE: CanaryTool. 3 is its limit for a whole run, which this command does not have. */
+/* HBASE: CanaryTool. Its code 3 is a time-out of the whole run, which this command does not have. */
 enum { EXIT_USAGE = 1, EXIT_INIT_ERROR = 2, EXIT_ERROR = 4, EXIT_REGIONS_FAILED = 5 };
 
 #define SLOW_MS 6000
@@ -92,7 +92,7 @@ static int exit_code(const arguments *x, rq_err rc)
     return x->failed > 0 ? EXIT_REGIONS_FAILED : 0;
 }
 
-/* The other commands' code for wrong arguments is 2, which says something else here. */
+/* Other commands exit with 2 for wrong arguments; here 2 means that the cluster does not answer. */
 static int resolve(arguments *x, const rq__option *options, size_t count, int argc, char **argv)
 {
     int code = rq__parse_options("canary", help, options, count, argc, argv);

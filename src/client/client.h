@@ -72,7 +72,7 @@ rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why
 void rq_client_close(rq_client *c);
 /* Waits at most this long for an event, and handles all pending ones. */
 void rq_client_poll(rq_client *c, int64_t timeout_ns);
-/* Blocking: polls for this time, or until the client is stopped. */
+/* Blocking: polls for this time, or until rq_client_stop. */
 void rq_client_pause(rq_client *c, int64_t ns);
 /* Sends what operations have queued, without waiting for anything. */
 void rq_client_flush(rq_client *c);
@@ -114,12 +114,12 @@ rq_client_traffic rq_client_traffic_now(const rq_client *c);
 const char *rq_client_master_host(const rq_client *c, uint16_t *ret_port);
 const char *rq_client_cluster_id(const rq_client *c); /* empty when the registry does not say */
 
-/* Blocking: reads the table's regions. The client owns the table until it is closed. Each call makes another table, which
- * rq_client_table_get does not find. */
+/* Blocking: reads the table's regions. rq_client_table_close or rq_client_close frees the table. Each call makes
+ * another table, which rq_client_table_get does not return. */
 RQ_NODISCARD
 rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **ret, rq_error *why);
-/* Frees a table that rq_client_table_open has opened, with its regions. Blocking while these are being read.
- * REQUIRES: no operation of the table is running. Not in a callback. */
+/* Frees a table that rq_client_table_open has opened, and its region map. Waits while the map is being read.
+ * REQUIRES: no operation of the table is running. Must not be called in a callback. */
 void rq_client_table_close(rq_client_table *t);
 /* Does not block: the table's regions are read when an operation needs them. If hbase:meta does not
  * have the table, operations fail with RQ_E_TABLE_NOT_FOUND and are not repeated. */

@@ -139,7 +139,7 @@ static void forget_table(rq_client *c, rq_client_table *t)
     table_free(t);
 }
 
-/* A table that rq_client_table_open has opened is passed over, because its opener may close it. */
+/* A table that rq_client_table_open has opened is not returned, because its opener may close it. */
 rq_err rq_client_table_get(rq_client *c, const char *name, rq_client_table **ret)
 {
     rq_client_table *t = c->bucket_count == 0 ? NULL : *bucket_of(c, name);

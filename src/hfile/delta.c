@@ -26,8 +26,8 @@
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* Length of the common prefix of two strings of `n` bytes. The tail is compared by a load that overlaps bytes
- * already known to be equal. */
+/* Length of the common prefix of two strings of `n` bytes. The load that compares the tail overlaps bytes that are
+ * known to be equal. */
 static inline size_t shared_bytes(const uint8_t *a, const uint8_t *b, size_t n)
 {
     if (n >= 16) {
@@ -76,8 +76,8 @@ static size_t shared_be64(uint64_t a, uint64_t b)
     return a == b ? 8 : (size_t)__builtin_clzll(a ^ b) / 8;
 }
 
-/* Length of the common prefix of two flat keys up to the qualifier. All cells of a file have the
- * same family, which is not compared. */
+/* Length of the common prefix of two flat keys, at most up to the end of the qualifiers. All cells
+ * of a file have the same family, which is not compared. */
 static inline size_t shared_name(const rq_cell *a, const rq_cell *b, rq__delta_shared s)
 {
     if (a->row_len != b->row_len) return a->row_len >> 8 == b->row_len >> 8 ? 1 : 0;
@@ -333,7 +333,7 @@ static inline bool take_number(rq_cursor *c, size_t *ret)
 static inline bool take_bytes(rq_cursor *c, uint8_t *out, size_t len)
 {
     if (len > rq_cursor_left(c)) return false;
-    rq_short_copy(out, c->ptr, len); /* of no byte there may be no room at all */
+    rq_short_copy(out, c->ptr, len); /* if len is 0, `out` may be NULL */
     c->ptr += len;
     return true;
 }

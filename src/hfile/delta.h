@@ -41,16 +41,16 @@ typedef struct rq__delta_shape {
     bool has_mvcc;
 } rq__delta_shape;
 
-/* What two cells have in common. */
+/* Lengths of the common prefixes of two cells. */
 typedef struct rq__delta_shared {
-    uint32_t row;       /* so many first bytes of their rows are equal */
-    uint32_t qualifier; /* the same of their qualifiers, if same_row */
+    uint32_t row;       /* of their rows */
+    uint32_t qualifier; /* of their qualifiers; 0 unless same_row */
     bool same_row;
 } rq__delta_shared;
 rq__delta_shared rq__delta_shared_of(const rq_cell *a, const rq_cell *b);
 
-/* Appends `cell`; `last` is the previous cell of the block, NULL for the first; `shared` is what the two have in
- * common. `dictionary` NULL: tags are not compressed. */
+/* Appends `cell`; `last` is the previous cell of the block, NULL for the first; `shared` is rq__delta_shared_of the
+ * two. `dictionary` NULL: tags are not compressed. */
 RQ_NODISCARD
 rq_err rq__delta_encode(rq__delta_shape shape, const rq_cell *cell, const rq_cell *last,
                         rq__delta_shared shared, rq__tag_dictionary *dictionary, rq_buf *out);

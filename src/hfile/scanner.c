@@ -67,7 +67,7 @@ static rq_err finish_move(rq_hfile_scanner *s, rq__target *t, rq_err rc)
     }
     /* Other scans of the file, such as a compaction, leave the windows to the scans that asked for them. */
     if (s->trail.planned != 0 && s->block != NULL && s->block != t->block)
-        rq__window_pass(s->reader, s->block->offset);
+        rq__window_release(s->reader, s->block->offset);
     rq__hfile_scanner_release(s);
     if (rc != RQ_OK) {
         rq__target_drop(t);
@@ -198,7 +198,7 @@ rq_err rq_hfile_scanner_seek_from(rq_hfile_scanner *s, rq_read_ctx *ctx, const r
     }
     rc = finish_move(s, &t, rc);
     if (rc == RQ_OK && left_place && place->trail.planned != 0)
-        rq__window_pass(s->reader, place->block);
+        rq__window_release(s->reader, place->block);
     return rc;
 }
 

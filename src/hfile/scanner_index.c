@@ -70,7 +70,8 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, uint32_t leve
  * system would read far into parts that windows read, too. So a short part that the page cache is to keep is read by a
  * window through the page cache.
  *
- * At the end of a leaf planning goes on in the next leaf, which is read by a window of its own. */
+ * When planning reaches the end of a leaf index block, it continues with the data blocks of the next leaf. A window of
+ * its own reads this leaf in advance. */
 
 #define FOLLOW_AFTER 4 /* blocks; a scan of 100 rows of 1 kB reads up to three */
 #define GAP_MAX ((uint64_t)1 << 20)
@@ -162,21 +163,21 @@ static bool os_is_to_read(const rq_hfile_reader *r, const file_part *part, rq_re
  * waits until it has used one; a scan that has none (there are many scans then) reads single blocks meanwhile. */
 static bool plan_part(rq_hfile_reader *r, const file_part *part, rq_hfile_trail *trail)
 {
-    rq__window_wish wish = {.blocks = part->blocks,
+    rq__window_spec spec = {.blocks = part->blocks,
                             .count = part->count,
                             .kind = RQ_BLOCK_DATA,
                             .memory = memory_of(r, part)};
-    rq__window_room room = rq__window_room_for(r, &wish);
+    rq__window_room room = rq__window_room_for(r, &spec);
     if (room == RQ__ROOM_LATER && trail->planned > trail->end) return false;
     rq_read_plan plan = rq_file_plan_read(r->file, part->begin, part->end - part->begin);
     trail->os_reads_ahead =
         room == RQ__ROOM_NEVER || os_is_to_read(r, part, plan, trail->os_reads_ahead);
     if (trail->os_reads_ahead || plan == RQ_READ_CACHED) return true;
-    wish.past = plan == RQ_READ_PAST;
-    return room == RQ__ROOM_NOW && rq__window_ask(r, &wish);
+    spec.past = plan == RQ_READ_PAST;
+    return room == RQ__ROOM_NOW && rq__window_ask(r, &spec);
 }
 
-/* How far, and in parts of which length, the blocks behind a trail are planned. */
+/* `most`: bytes behind the trail that may be planned; `len`: bytes of one part. */
 typedef struct planning {
     uint64_t most, len;
 } planning;
@@ -187,7 +188,7 @@ static planning planning_of(const rq_hfile_reader *r, const rq_hfile_trail *trai
     return (planning){most, min64(max64(most / 4, PART_MIN), rq__window_len_max(r))};
 }
 
-/* Plans the leaf's blocks from entry `at` on. True: up to the leaf's end, and more may be planned. */
+/* Plans the leaf's blocks from entry `at` on. True: all up to the leaf's end are planned, and more may be. */
 static bool plan_leaf(rq_hfile_reader *r, rq__index_view leaf, uint32_t at, planning p,
                       rq_hfile_trail *trail)
 {
@@ -211,24 +212,24 @@ static bool plan_leaf(rq_hfile_reader *r, rq__index_view leaf, uint32_t at, plan
     return false;
 }
 
-/* Asks for a window that has the index block alone. */
+/* Asks for a window with this leaf index block only. */
 static void ask_for_leaf(rq_hfile_reader *r, rq__index_entry e, rq_hfile_trail *trail)
 {
-    file_part part = {.count = 1, .begin = e.offset, .end = e.offset + e.size};
-    if (trail->leaf_asked == e.offset || e.size > RQ__WINDOW_BYTES || part.end > r->data_end)
-        return;
+    uint64_t end = e.offset + e.size;
+    if (trail->leaf_asked == e.offset || e.size > RQ__WINDOW_BYTES || end > r->data_end) return;
+    file_part part = {.count = 1, .begin = e.offset, .end = end};
     part.blocks[0] = (rq__block_place){e.offset, e.size};
-    rq__window_wish wish = {.blocks = part.blocks,
+    rq__window_spec spec = {.blocks = part.blocks,
                             .count = 1,
                             .kind = RQ_BLOCK_LEAF_INDEX,
                             .past = rq_file_plan_read(r->file, e.offset, e.size) == RQ_READ_PAST,
                             .memory = memory_of(r, &part)};
-    if (rq__window_ask(r, &wish)) trail->leaf_asked = e.offset;
+    if (rq__window_ask(r, &spec)) trail->leaf_asked = e.offset;
 }
 
-/* The leaf behind the target's, if it is in memory; if it is not, it is asked for, and will be when the scan comes
- * nearer to it. For two levels of index: a file with more has some hundred thousand blocks in each intermediate block. An
- * error is reported when the scan reaches the leaf. */
+/* *ret: the leaf after the target's. False: there is none, or it is not in memory; in that case it is asked for, and a
+ * later call finds it. Only in files with two levels of index: if there are more, an intermediate block covers some
+ * hundred thousand data blocks, so scans seldom reach its end. An error is reported when the scan reaches the leaf. */
 static bool next_leaf(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq__target *t,
                       rq_hfile_trail *trail, rq__lent_block *ret)
 {
@@ -250,7 +251,7 @@ static bool next_leaf(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq__target *t
     return has;
 }
 
-/* Plans the blocks behind those of the trail, in the target's leaf and in the next one. */
+/* Plans the blocks behind those of the trail, in the target's leaf and in the next one, but no farther. */
 static void plan_next(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq__target *t,
                       rq_hfile_trail *trail)
 {
@@ -262,8 +263,7 @@ static void plan_next(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq__target *t
     if (!plan_leaf(r, leaf, t->path[r->info.data_index_levels - 1] + 1, p, trail) ||
         !next_leaf(s, ctx, t, trail, &next))
         return;
-    bool to_its_end = plan_leaf(r, rq__index_view_of(next.block->payload), 0, p, trail);
-    (void)to_its_end; /* a leaf has more blocks than are planned at once */
+    (void)plan_leaf(r, rq__index_view_of(next.block->payload), 0, p, trail);
     rq__lent_return(next);
 }
 

@@ -50,6 +50,24 @@ static rq_slice first_qualifier(const rq__sidecar *s)
     return rq_slice_of((const uint8_t *)s->words + s->row_len + s->family_len, s->qualifier_len);
 }
 
+static rq_err set_marks(rq__sidecar *s, uint32_t *samples, uint32_t *marks, const uint32_t *at,
+                        rq__cell_parser cell, void *arg)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        rq_cell c;
+        RQ_TRY(cell(arg, at == NULL ? i : at[i], &c));
+        marks[i] = s->source == RQ__MARK_ROW ? mark_of(c.row, c.row_len, s->skip)
+                   : s->source == RQ__MARK_QUALIFIER
+                       ? mark_of(c.qualifier, c.qualifier_len, s->skip)
+                       : 0;
+        /* A block with cells out of order is searched without marks: the result is wrong, but in
+         * bounds. */
+        if (i > 0 && marks[i] < marks[i - 1]) s->source = RQ__MARK_NONE;
+        if (i % RQ__MARKS_PER_SAMPLE == 0) samples[i / RQ__MARKS_PER_SAMPLE] = marks[i];
+    }
+    return RQ_OK;
+}
+
 rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_cell_order order,
                        rq__cell_parser cell, void *arg, rq__sidecar **ret)
 {
@@ -73,7 +91,7 @@ rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_ce
     size_t key_words = (key_len + sizeof(uint32_t) - 1) / sizeof(uint32_t);
     size_t hint_words = sizeof(rq__sidecar_hint) / sizeof(uint32_t);
     size_t words = key_words + samples + count;
-    words += at != NULL ? count : hint_words * count + hint_words - 1; /* to align them */
+    words += at != NULL ? count : hint_words * count + hint_words - 1; /* aligned hints */
     size_t heap_len;
     rq__sidecar *s = rq__slab_take(slab, sizeof(*s) + words * sizeof(s->words[0]), &heap_len);
     if (s == NULL) return RQ_OK;
@@ -86,25 +104,13 @@ rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_ce
                        .source = (uint8_t)source};
     uint32_t *sample = s->words + key_words;
     uint32_t *marks = sample + samples;
-    if (at != NULL) memcpy(marks + count, at, count * sizeof(at[0]));
-    if (at == NULL)
+    if (at != NULL)
+        memcpy(marks + count, at, count * sizeof(at[0]));
+    else
         for (uint32_t i = 0; i < count; i++)
             atomic_init(&rq__sidecar_hints(s)[i], 0);
     keep_first(s, &first);
-    rq_err rc = RQ_OK;
-    for (uint32_t i = 0; rc == RQ_OK && i < count; i++) {
-        rq_cell c;
-        rc = cell(arg, at == NULL ? i : at[i], &c);
-        if (rc != RQ_OK) break;
-        marks[i] = s->source == RQ__MARK_ROW ? mark_of(c.row, c.row_len, s->skip)
-                   : s->source == RQ__MARK_QUALIFIER
-                       ? mark_of(c.qualifier, c.qualifier_len, s->skip)
-                       : 0;
-        /* A block with cells out of order is searched without marks: the result is wrong, but in
-         * bounds. */
-        if (i > 0 && marks[i] < marks[i - 1]) s->source = RQ__MARK_NONE;
-        if (i % RQ__MARKS_PER_SAMPLE == 0) sample[i / RQ__MARKS_PER_SAMPLE] = marks[i];
-    }
+    rq_err rc = set_marks(s, sample, marks, at, cell, arg);
     if (rc != RQ_OK) {
         rq__sidecar_free(slab, s);
         return rc;

@@ -10,11 +10,11 @@
  * hbase:meta are not in byte order: there are no marks, and every cell is compared.
  *
  *   first cell's key | samples: every 16th mark | marks: one per cell, ascending |
- *   a data block: at: one offset per cell; an index: hints, one for each block it names
+ *   a data block: at: one offset per cell; an index block: hints, one per entry
  *
- * A hint is the address that the named block's sidecar had when the block was used last. It is only prefetched,
- * never read from: the sidecar may be freed. In a cache that is much larger than the processor's, the block's head
- * and its sidecar then come from memory at the same time and not one after the other.
+ * A hint is the address that the sidecar of the entry's block had when that block was used last. The address is only
+ * prefetched, never dereferenced, because the sidecar may be freed. In a block cache that is much larger than the
+ * processor's caches, the block's head and its sidecar are then fetched from memory at the same time.
  *
  * The bytes that a search reads first are contiguous and are prefetched together. While it compares
  * marks, it prefetches the offsets at the same index.
@@ -69,7 +69,7 @@ static inline const uint32_t *rq__sidecar_at(const rq__sidecar *s)
 
 typedef _Atomic uintptr_t rq__sidecar_hint;
 
-/* Hints of an index; behind the marks, aligned. */
+/* Hints of an index block; behind the marks, aligned. */
 static inline rq__sidecar_hint *rq__sidecar_hints(const rq__sidecar *s)
 {
     uintptr_t end = (uintptr_t)(rq__sidecar_marks(s) + s->count);
@@ -83,7 +83,8 @@ static inline void rq__sidecar_prefetch(const rq__sidecar *s)
     rq_prefetch_bytes(s, 4 * (size_t)RQ_CACHE_LINE);
 }
 
-/* Prefetches the sidecar of the block named by entry i of an index with this sidecar (NULL: it has none). */
+/* Prefetches the sidecar of the block that entry i of an index block names. `index`: the index block's sidecar;
+ * NULL: it has none. */
 static inline void rq__sidecar_prefetch_hinted(const rq__sidecar *index, uint32_t i)
 {
     if (index == NULL) return;
@@ -91,7 +92,7 @@ static inline void rq__sidecar_prefetch_hinted(const rq__sidecar *index, uint32_
     if (hint != 0) rq__sidecar_prefetch((const rq__sidecar *)hint);
 }
 
-/* `block`: the named block's sidecar; NULL: it has none. */
+/* Sets the hint of entry i. `block`: the sidecar of the block that the entry names; NULL: it has none. */
 static inline void rq__sidecar_set_hint(const rq__sidecar *index, uint32_t i,
                                         const rq__sidecar *block)
 {

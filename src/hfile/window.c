@@ -388,34 +388,34 @@ uint64_t rq__window_end_at(rq_hfile_reader *r, uint64_t offset)
     return end;
 }
 
-static uint64_t end_of(const rq__window_wish *wish)
+static uint64_t end_of(const rq__window_spec *spec)
 {
-    const rq__block_place *last = &wish->blocks[wish->count - 1];
+    const rq__block_place *last = &spec->blocks[spec->count - 1];
     return last->offset + last->size;
 }
 
-static uint64_t charge_of(const rq__window_wish *wish)
+static uint64_t charge_of(const rq__window_spec *spec)
 {
-    return sizeof(rq__window) + wish->count * sizeof(window_block) +
-           (end_of(wish) - wish->blocks[0].offset) + 3 * (uint64_t)RQ_READ_ALIGN + wish->memory;
+    return sizeof(rq__window) + spec->count * sizeof(window_block) +
+           (end_of(spec) - spec->blocks[0].offset) + 3 * (uint64_t)RQ_READ_ALIGN + spec->memory;
 }
 
-static rq__window *window_new(rq_hfile_reader *r, const rq__window_wish *wish)
+static rq__window *window_new(rq_hfile_reader *r, const rq__window_spec *spec)
 {
-    rq__window *w = calloc(1, sizeof *w + wish->count * sizeof w->blocks[0]);
+    rq__window *w = calloc(1, sizeof *w + spec->count * sizeof w->blocks[0]);
     if (w == NULL) return NULL;
     w->task.run = run;
     w->reader = r;
     w->state = ASKED;
-    w->kind = wish->kind;
-    w->past = wish->past;
+    w->kind = spec->kind;
+    w->past = spec->past;
     w->refs = 2;
-    w->count = wish->count;
-    w->end = end_of(wish);
-    w->memory_max = wish->memory;
-    w->charge = charge_of(wish);
-    for (uint32_t i = 0; i < wish->count; i++)
-        w->blocks[i] = (window_block){wish->blocks[i].offset, wish->blocks[i].size, NULL};
+    w->count = spec->count;
+    w->end = end_of(spec);
+    w->memory_max = spec->memory;
+    w->charge = charge_of(spec);
+    for (uint32_t i = 0; i < spec->count; i++)
+        w->blocks[i] = (window_block){spec->blocks[i].offset, spec->blocks[i].size, NULL};
     return w;
 }
 
@@ -433,11 +433,11 @@ static uint64_t bytes_max(const rq_hfile_reader *r)
     return rq__windows_bytes_max(atomic_load(&r->cache->capacity));
 }
 
-rq__window_room rq__window_room_for(rq_hfile_reader *r, const rq__window_wish *wish)
+rq__window_room rq__window_room_for(rq_hfile_reader *r, const rq__window_spec *spec)
 {
     rq__windows *all = windows_of(r);
     rq__window *victims = NULL;
-    uint64_t charge = charge_of(wish), most = bytes_max(r);
+    uint64_t charge = charge_of(spec), most = bytes_max(r);
     if (charge > most) return RQ__ROOM_NEVER;
     (void)pthread_mutex_lock(&all->lock);
     bool now = has_room(all, charge, most, &victims);
@@ -446,11 +446,11 @@ rq__window_room rq__window_room_for(rq_hfile_reader *r, const rq__window_wish *w
     return now ? RQ__ROOM_NOW : RQ__ROOM_LATER;
 }
 
-bool rq__window_ask(rq_hfile_reader *r, const rq__window_wish *wish)
+bool rq__window_ask(rq_hfile_reader *r, const rq__window_spec *spec)
 {
     rq__windows *all = windows_of(r);
     rq__window *victims = NULL;
-    rq__window *w = window_new(r, wish);
+    rq__window *w = window_new(r, spec);
     bool starts = false;
     if (w == NULL) return false;
     (void)rq_hfile_reader_ref(r);
@@ -542,7 +542,7 @@ rq_err rq__window_take(rq_hfile_reader *r, uint64_t offset, bool may_block, bool
     return rc;
 }
 
-void rq__window_pass(rq_hfile_reader *r, uint64_t offset)
+void rq__window_release(rq_hfile_reader *r, uint64_t offset)
 {
     if (atomic_load_explicit(&r->windows, memory_order_relaxed) == NULL) return;
     rq__windows *all = windows_of(r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows: blocks that a scan will need soon, read in advance, mostly past the page cache: data blocks, or a leaf of the
- * index alone. Internal to hfile.
+ * Windows: blocks that a scan will need soon, read in advance, mostly past the page cache. A window has data blocks, or
+ * a single leaf index block. Internal to hfile.
  *
  *   scanner_index.c ── ask ──► window, listed in its reader ── a thread of RQ_POOL_READ: one large read,
  *                                                               blocks are checked and decompressed
@@ -78,29 +78,29 @@ uint64_t rq__window_len_max(const rq_hfile_reader *r);
 /* End offset of the window that has the block at this offset, or will have it; 0: none. */
 uint64_t rq__window_end_at(rq_hfile_reader *r, uint64_t offset);
 
-/* A window that is asked for. */
-typedef struct rq__window_wish {
+/* The window that a scan asks for. */
+typedef struct rq__window_spec {
     const struct rq__block_place *blocks; /* in the file's order, of at most RQ__WINDOW_BYTES */
     uint32_t count;                       /* 1 to RQ__WINDOW_BLOCKS */
     rq_block_kind kind;                   /* of all of them, in memory */
     bool past;                            /* read past the page cache */
     uint64_t memory;                      /* upper bound of the blocks' size in memory, in bytes */
-} rq__window_wish;
+} rq__window_spec;
 
 typedef enum rq__window_room { RQ__ROOM_NOW, RQ__ROOM_LATER, RQ__ROOM_NEVER } rq__window_room;
 
 /* Whether there is memory for such a window. REQUIRES, here and below: rq__windows_are_possible. */
-rq__window_room rq__window_room_for(rq_hfile_reader *r, const rq__window_wish *wish);
+rq__window_room rq__window_room_for(rq_hfile_reader *r, const rq__window_spec *spec);
 /* Queues the window's read. False: there is no memory for the window. Never waits. */
-bool rq__window_ask(rq_hfile_reader *r, const rq__window_wish *wish);
+bool rq__window_ask(rq_hfile_reader *r, const rq__window_spec *spec);
 /* Takes a block out of its window: *ret is a reference, NULL: no window has it. RQ_E_AGAIN (may_block
  * false): it is still being read. `keep`: the block will not be cached, so it also stays in the window until
- * rq__window_pass: a scan that is suspended inside the block needs it again. */
+ * rq__window_release: a scan that is suspended inside the block needs it again. */
 RQ_NODISCARD
 rq_err rq__window_take(rq_hfile_reader *r, uint64_t offset, bool may_block, bool keep,
                        rq_hfile_block **ret);
-/* A scanner has moved on from the block. */
-void rq__window_pass(rq_hfile_reader *r, uint64_t offset);
+/* Frees the block that rq__window_take has kept: the scanner has moved to another one. */
+void rq__window_release(rq_hfile_reader *r, uint64_t offset);
 /* Whether a window that is not read yet will have the block. If so, the task runs on a thread of RQ_POOL_READ when the
  * window has been read. */
 bool rq__window_wait(rq_hfile_reader *r, uint64_t offset, rq_task *task);

@@ -183,7 +183,7 @@ rq_err rq__writer_put_inline_blocks(rq_hfile_writer *w, bool closing, rq_error *
     return put_bloom_chunks(w, &w->delete_bloom, closing, why);
 }
 
-/* REQUIRES: the cell is no view on the buffer. */
+/* Sets the buffer to the cell's key. REQUIRES: the cell does not point into the buffer. */
 static rq_err set_to_key(rq_buf *b, const rq_cell *cell)
 {
     size_t len = rq_cell_key_len(cell);
@@ -249,12 +249,12 @@ rq_err rq__writer_rowcol_key(rq_hfile_writer *w, const rq_cell *cell)
     return set_to_key(&w->key, &key);
 }
 
-/* How a cell differs from the last one. */
+/* Result of the comparison of a cell with the last one. */
 typedef struct advance {
     rq__delta_shared shared;
     bool same_row;
-    bool same_column; /* also the same row */
-    bool same_key;    /* they differ in their sequence ids at most */
+    bool same_column; /* and the same row */
+    bool same_key;    /* only the sequence ids may differ */
 } advance;
 
 static rq_err add_to_blooms(rq_hfile_writer *w, const rq_cell *cell, const advance *a)
@@ -307,7 +307,7 @@ static rq_err put_difference(rq_hfile_writer *w, const rq_cell *cell, const adva
                             w->options.compress_tags ? &w->tags : NULL, &w->encoded);
 }
 
-/* Makes `last` the cell. The bytes it has in common with the cell before are in last_bytes already. */
+/* Makes the cell the last one. The prefixes that it shares with the previous cell are in last_bytes already. */
 static rq_err keep_last(rq_hfile_writer *w, const rq_cell *cell, const advance *a)
 {
     bool needs_value = w->options.encoding == RQ_ENCODING_FAST_DIFF;
@@ -370,7 +370,7 @@ static rq_err put_cell(rq_hfile_writer *w, const rq_cell *cell, const advance *a
     return RQ_OK;
 }
 
-/* `is_listed`: the cell before it is a put of the same column. */
+/* `is_listed`: the previous cell is a put of the same column, so its qualifier was added. */
 static rq_err count_cell(rq_hfile_writer *w, const rq_cell *cell, bool is_listed)
 {
     size_t key_len = rq_cell_key_len(cell);
@@ -398,14 +398,14 @@ static rq_err count_cell(rq_hfile_writer *w, const rq_cell *cell, bool is_listed
     return w->entry_count == 1 ? set_to_key(&w->first_key, cell) : RQ_OK;
 }
 
-/* Compares two strings of which the first `equal` bytes are equal. */
+/* Compares two strings; `equal`: length of their common prefix. */
 static int compare_from(rq_slice a, rq_slice b, size_t equal)
 {
     if (equal < a.len && equal < b.len) return a.ptr[equal] < b.ptr[equal] ? -1 : 1;
     return (a.len > b.len) - (a.len < b.len);
 }
 
-/* rq_cell_compare_key with the last cell, of which the equal bytes are known. */
+/* rq_cell_compare_key with the last cell, given the lengths of the common prefixes. */
 static int compare_to_last(const rq_hfile_writer *w, const rq_cell *cell, rq__delta_shared shared,
                            bool same_family)
 {

@@ -57,7 +57,7 @@ typedef struct bucket {
  * the row. */
 typedef struct place {
     uint64_t prefix; /* prefix_of; UINT64_MAX when ended */
-    /* Not of 64 bits: the compiler would exchange both by one vector, which takes twice as long. */
+    /* Not 64 bits: the compiler would swap both members as one vector, which takes twice as long. */
     uint32_t bucket;
 } place;
 
@@ -72,7 +72,7 @@ struct rq_salted_scanner {
     const rq_db *db;
     uint32_t bucket_count;
     bucket *buckets;
-    rq_row_memory rows; /* of all buckets, for rows that the caller's thread decodes */
+    rq_row_memory rows; /* memory of the rows that the caller's thread decodes, of all buckets */
     place winner;       /* valid once the tree is built */
     place *losers;      /* of nodes 1 to bucket_count - 1 */
     bool is_built;
@@ -122,7 +122,7 @@ static bool are_salted(const batch *b, size_t salt_len)
     return true;
 }
 
-/* The rows of one answer, at most `most`, in `memory`. */
+/* Fills the batch with at most `most` rows of one response, allocated in `memory` (see rq_scanner_take). */
 static rq_err fill(const rq_salted_scanner *s, rq_scanner *scanner, rq_row_memory *memory, batch *b,
                    size_t most, bool *ret_ended, rq_failure *failure)
 {

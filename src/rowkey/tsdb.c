@@ -136,7 +136,7 @@ static rq_err uid_of(rq_tsdb *t, int kind, const char *name, bool makes, uint8_t
     rq_why_clear(&why);
     rq_err rc = check_name(name, &why.error);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
-    RQ_TRY(rq_db_needs_home(t->uids->db, failure)); /* in a child the lock may be taken for ever */
+    RQ_TRY(rq_db_needs_home(t->uids->db, failure)); /* in a child the lock may be held for ever */
     *ret_found = cache_find(t, kind, name, uid);
     for (int i = 0; i < RACES_MAX && !*ret_found; i++) {
         RQ_TRY(read_uid(t, kind, name, uid, ret_found, failure));

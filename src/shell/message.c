@@ -119,7 +119,7 @@ static void put_message(mrb_state *mrb, rq_buf *out, const ProtobufCMessageDescr
         mrb_raisef(mrb, E_ARGUMENT_ERROR, "%s: unknown fields in %v", d->short_name, hash);
 }
 
-/* A message that is being made, at the end of the session's buffer. */
+/* A message that is being encoded at the end of the session's buffer. */
 typedef struct encoding {
     rq_buf *out;
     size_t begin;
@@ -135,8 +135,8 @@ static mrb_value put_at_end(mrb_state *mrb, void *data)
                        (mrb_int)(e->out->len - e->begin));
 }
 
-/* Wire.encode(name, hash) → bytes. A value's to_s may itself make messages: these are made behind the part of this one
- * that is there, and taken off again. */
+/* Wire.encode(name, hash) → bytes. A value's to_s may itself call encode: the inner message is appended to the existing
+ * part of the outer message, and removed again. */
 static mrb_value encode(mrb_state *mrb, mrb_value self)
 {
     const char *name;

@@ -31,10 +31,11 @@ static mrb_value local_time(mrb_state *mrb, mrb_value self)
     return mrb_str_new(mrb, text, n);
 }
 
-/* A longer text is refused: a format may ask for a field of any width. */
+/* Bytes. A longer text is refused: a format may ask for a field of any width. */
 #define TEXT_MAX ((mrb_int)1 << 20)
 
-/* strftime returns 0 for lack of room and for an empty text; so a byte is added to the format, and taken off the text. */
+/* strftime returns 0 if there is no room and if the text is empty. So a byte is appended to the format, and removed
+ * from the text. */
 static mrb_value text_of(mrb_state *mrb, const char *format, const struct tm *t)
 {
     mrb_value marked = mrb_str_cat_lit(mrb, mrb_str_new_cstr(mrb, format), ".");

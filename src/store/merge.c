@@ -183,8 +183,8 @@ static void sift_down(rq__merge *m, uint32_t i)
     m->heap[i] = s;
 }
 
-/* The source behind the top one. It is the same until the heap changes: consecutive cells of one source, as in
- * most compactions, are compared once each. REQUIRES: there is one. */
+/* Index of the source that comes after the top one. It is kept until the heap changes, so consecutive cells of one
+ * source, as in most compactions, need one comparison each. REQUIRES: the heap has two sources. */
 static uint32_t second_of(rq__merge *m)
 {
     if (m->second == 0)

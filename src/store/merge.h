@@ -97,7 +97,7 @@ typedef struct rq__merge {
     uint32_t source_count;
     uint32_t source_cap;
     uint32_t heap_len;
-    uint32_t second; /* index in `heap` of the source behind the top one; 0: not known */
+    uint32_t second; /* index in `heap` of the source that comes after the top one; 0: not known */
     uint32_t opened; /* sources before this index have done their first seek */
     bool is_open;
     bool seeking; /* cells before the target are skipped */

@@ -13,7 +13,7 @@ typedef struct canary_job {
     const rq_canary *c;
     rq_client *client;
     rq_buf fields;       /* of the scan: the first key of a row, without its value */
-    bool master_answers; /* it has answered each question so far */
+    bool master_answers; /* false once it has not answered a request */
 } canary_job;
 
 static rq_err ignore_row(void *ctx, rq_op_result *row, rq_error *why)
@@ -31,8 +31,8 @@ static void report(const canary_job *j, rq_canary_kind kind, const char *table, 
     j->c->read(j->c->ctx, &r);
 }
 
-/* After a failed read: whether the table is being disabled or dropped, or was. The master is asked for each failure, until
- * it does not answer: then failures are reported as they are. */
+/* After a failed read: whether the table is disabled or dropped, or is being so. Asks the master after each failure. If
+ * the master does not answer once, it is not asked again, and failures are reported as they are. */
 static bool is_out_of_service(canary_job *j, const char *table)
 {
     rq_error why = {.code = RQ_OK};
@@ -67,7 +67,7 @@ static bool is_served(const rq__link *l, size_t i)
     return rq_client_table_region(l->table, i).host[0] != '\0';
 }
 
-/* False: the table is out of service, so its other regions are not read. */
+/* Reads and reports the i-th region. False: the table is out of service, so its other regions need not be read. */
 static bool read_region(canary_job *j, rq__link *l, const char *table, size_t i)
 {
     rq_error why = {.code = RQ_OK};
@@ -136,7 +136,7 @@ static void read_table(canary_job *j, const char *table)
 static void read_meta(const canary_job *j)
 {
     rq_error why = {.code = RQ_OK};
-    rq_canary_read r = {.table = "hbase:meta", .why = why.message};
+    rq_canary_read r = {.kind = RQ_CANARY_REGION, .table = "hbase:meta", .why = why.message};
     int64_t begun = rq_client_now_ns();
     r.err = rq_client_ping(j->client, false, &why);
     r.ns = rq_client_now_ns() - begun;

@@ -7,8 +7,8 @@
  * sees the other and no waiter is missed. A lane gets at most one wake-up until it has run its
  * completed waiters.
  *
- * After a stall of the disk very many writes may wait, and each waiter answers up to a list of them. A lane
- * therefore runs its completed waiters in time slices, each a task of its own (base/meter.h).
+ * After a stall of the disk a hundred thousand writes may wait, and one waiter may answer a list of them. A lane
+ * therefore runs its completed waiters in time slices (base/meter.h), each in a task of its own.
  */
 #include <stdlib.h>
 
@@ -111,8 +111,8 @@ static bool anything_done(const rq_wal_member *m)
     return false;
 }
 
-/* REQUIRES: m->mutex. Removes acknowledged waiters from the lists' heads: of each list, so that none puts the other
- * off. NULL: there are none. */
+/* REQUIRES: m->mutex. Removes acknowledged waiters from the heads of both lists, so that neither list delays the other.
+ * NULL: there are none. */
 static rq_wal_waiter *take_acknowledged(rq_wal_member *m)
 {
     rq_wal_waiter *first = NULL, **tail = &first;
@@ -135,14 +135,15 @@ static rq_wal_waiter *take_acknowledged(rq_wal_member *m)
     return first;
 }
 
-/* REQUIRES: m->mutex. Removes failed waiters of one list: from the first failed one on. */
+/* REQUIRES: m->mutex. Removes failed waiters from one list, from the first failed one on. NULL: there are none. */
 static rq_wal_waiter *take_given_up_of(rq_wal_member *m, int level, rq_err *ret_rc)
 {
     struct waiter_list *list = &m->waiting[level];
     if (list->last == NULL) return NULL;
     *ret_rc = verdict_of(m->wal, level, list->last);
     if (*ret_rc == RQ_OK) return NULL;
-    /* A waiter may be cancelled meanwhile. If one is failed, so are all behind it. */
+    /* If a waiter has failed, so have all behind it. Verdicts may change during the search, for example because the
+     * disk has space again; the last waiter is failed in any case. */
     rq_wal_waiter *before = NULL;
     rq_wal_waiter **at = &list->head;
     while (*at != list->last && verdict_of(m->wal, level, *at) == RQ_OK) {
@@ -161,7 +162,7 @@ static rq_wal_waiter *take_given_up_of(rq_wal_member *m, int level, rq_err *ret_
     return first;
 }
 
-/* Removes completed waiters with the same result. */
+/* Removes completed waiters that get the same result. */
 static rq__wal_completed take(rq_wal_member *m)
 {
     rq__wal_completed c = {0};
@@ -182,7 +183,8 @@ static void run_first(rq__wal_completed *c)
     w->run(w, c->rc);
 }
 
-/* Runs completed waiters until the time slice is over. False: until there were no more. */
+/* Runs completed waiters. True: the time slice is over; false: there are no more. The clock is read after each
+ * waiter. */
 static bool run_slice(rq_wal_member *m)
 {
     rq_meter meter = {0};
@@ -202,7 +204,7 @@ static void run_all(rq_wal_member *m)
             run_first(&c);
 }
 
-/* The waiters go on in another task of the lane. */
+/* Runs the remaining completed waiters in another task of the lane. */
 static void continue_later(rq_wal_member *m)
 {
     pthread_mutex_lock(&m->mutex);

@@ -174,8 +174,8 @@ typedef struct rq_wal_waiter {
     void (*run)(struct rq_wal_waiter *w, rq_err rc);
 } rq_wal_waiter;
 
-/* Makes a member: a lane that waits for the log. Its waiters run on the lane, in log order. If very many are
- * completed at once, they run in several tasks. rq_wal_leave frees it. REQUIRES (leave): the member has no
+/* Makes a member: a lane that waits for the log. Its waiters run on the lane, in log order; those that
+ * do not fit into one time slice run in further tasks. rq_wal_leave frees it. REQUIRES (leave): the member has no
  * waiters, and none of them is in run(). */
 RQ_NODISCARD rq_err rq_wal_join(rq_wal *wal, rq_lane *lane, rq_wal_member **ret);
 /* Called on the member's lane, or after the lane has ended. NULL is allowed. */

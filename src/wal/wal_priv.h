@@ -95,7 +95,7 @@ struct rq_wal_region {
     uint8_t table[];
 };
 
-/* Waiters that were removed from a member's lists and have not run yet. */
+/* Completed waiters that were removed from a member's lists and have not run yet. */
 typedef struct rq__wal_completed {
     rq_wal_waiter *first;
     rq_err rc; /* of each */
@@ -114,8 +114,8 @@ struct rq_wal_member {
     bool left;
     _Atomic uint32_t count; /* length of both lists; a hint that avoids taking the mutex */
     /* On the lane only: */
-    rq__wal_completed stopped; /* where the last time slice has stopped */
-    bool continues;            /* the task is posted because a slice was over */
+    rq__wal_completed stopped; /* left over by the last time slice */
+    bool continues;            /* `task` is posted to run the next slice */
 };
 
 typedef enum pen { PEN_FREE, PEN_LOOP, PEN_LANE } pen;

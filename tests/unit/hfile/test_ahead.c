@@ -114,7 +114,7 @@ static void looking_ahead_changes_nothing(void **state)
     }
 }
 
-/* Seeks every cell; *ret: how many of the seeks ended with a hint that is the block's sidecar. */
+/* Seeks every cell; *ret: number of seeks after which the hint is the address of the block's sidecar. */
 static void seek_all(rq_hfile_reader *reader, const cell_list *list, size_t *ret)
 {
     rq_read_ctx ctx = {.may_block = true};
@@ -135,7 +135,7 @@ static void seek_all(rq_hfile_reader *reader, const cell_list *list, size_t *ret
     rq_read_ctx_clear(&ctx);
 }
 
-/* An index remembers where the sidecars of its blocks are, also if they have been freed meanwhile. */
+/* An index block has the addresses of its blocks' sidecars, also after these have been freed and made again. */
 static void hints_follow_the_sidecars(void **state)
 {
     (void)state;

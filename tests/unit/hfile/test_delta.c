@@ -175,7 +175,7 @@ static void reading_goes_on_from_checkpoints_and_copies(void **state)
 #define LONG_ROW 30000
 #define ALIKE_CELLS 40000
 
-/* The number of equal first bytes, whatever the lengths, also where the bytes behind both are equal. */
+/* The common prefix has the right length, and ends with the shorter string even if the bytes behind both are equal. */
 static void shared_bytes_are_counted_exactly(void **state)
 {
     (void)state;

@@ -265,7 +265,7 @@ typedef struct scan {
     rq_err rc;
     rq_task task;
     bool waits;      /* for the task */
-    unsigned waited; /* how often a block was not there */
+    unsigned waited; /* how often a block was not in memory */
     world *w;
 } scan;
 
@@ -375,7 +375,8 @@ static void a_long_scan_reads_windows(void **state)
     }
 }
 
-/* Windows go on over the end of an index block: neither the next one nor its data blocks have to be waited for. */
+/* Windows continue behind the end of a leaf index block: the scan waits neither for the next leaf nor for its data
+ * blocks. */
 static void windows_go_on_in_the_next_leaf(void **state)
 {
     (void)state;
@@ -400,7 +401,8 @@ static void windows_go_on_in_the_next_leaf(void **state)
     }
 }
 
-/* A leaf that cannot be read in advance is asked for once, and the scan reports the error when it gets there. */
+/* A leaf that cannot be read in advance is not asked for again for each block, and the scan reports the error when it
+ * reaches the leaf. */
 static void a_leaf_that_cannot_be_read_is_reported_at_its_place(void **state)
 {
     (void)state;
@@ -425,7 +427,7 @@ static void a_leaf_that_cannot_be_read_is_reported_at_its_place(void **state)
     while (go_on(&x, &w, 50))
         run_all();
     assert_int_equal(x.rc, RQ_E_IO);
-    /* all rows before that leaf's */
+    /* At least half of the rows before the block of leaf 2; a row in the file is little longer than its value. */
     assert_true((uint64_t)x.next * VALUE > before.offset / 2);
     io.bad_from = io.bad_to = 0;
     size_t bad_reads = io.small;

@@ -345,7 +345,7 @@ static void rebuild_and_repair(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
-/* A child of fork gets no row, also of those that its parent has fetched. */
+/* A child of fork gets no row, not even one that its parent has fetched. */
 static void a_child_gets_no_rows(void **unused)
 {
     (void)unused;

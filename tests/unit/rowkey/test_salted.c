@@ -313,7 +313,7 @@ typedef struct held {
     size_t number;
 } held;
 
-/* The row that is let go of has kept its bytes. */
+/* Frees the held row, after checking that its bytes have not changed, and holds `row`. */
 static void hold(held *h, rq_row *row, size_t number)
 {
     char id[KEY_MAX];
@@ -360,7 +360,7 @@ static void rows_are_freed_in_any_order(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
-/* A child of fork gets no row, also of those that its parent has fetched. */
+/* A child of fork gets no row, not even one that its parent has fetched. */
 static void a_child_gets_no_rows(void **unused)
 {
     (void)unused;

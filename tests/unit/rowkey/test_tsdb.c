@@ -385,7 +385,7 @@ static void dictionaries(void **unused)
     rq_tsdb_close(t);
 }
 
-/* Options are read up to the size that they state; a later version's must be empty. */
+/* Options are read up to the size that they state; fields of a later version must be zero. */
 static void options_of_other_versions(void **unused)
 {
     (void)unused;
@@ -406,8 +406,8 @@ static void options_of_other_versions(void **unused)
     free(least);
 }
 
-/* In a child of fork a name that its parent knows is refused, too: another thread of the parent may have held the lock of
- * the names. */
+/* A child of fork gets no UID, not even one that its parent has cached: another thread of the parent may have held the
+ * cache's lock. */
 static void a_child_knows_no_names(void **unused)
 {
     (void)unused;

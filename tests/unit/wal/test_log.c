@@ -336,7 +336,7 @@ static void a_task_makes_one_sync(void **state)
     rq_sim_free(sim);
 }
 
-/* Waiters that know their place in the line. */
+/* Checks the order in which waiters run. */
 typedef struct line {
     unsigned next; /* the place whose turn it is */
     rq_err rc;     /* expected result */
@@ -355,8 +355,8 @@ static void its_turn(rq_wal_waiter *waiter, rq_err rc)
     assert_true(rc == RQ_OK ? p->line->rc == RQ_OK : p->line->rc != RQ_OK);
 }
 
-/* After a stall of the disk very many writes wait. They are answered in order, and the lane can do other work in
- * between, also if all of them fail. */
+/* Many waiters that are completed at once run in order, in several tasks, so that the lane can do other work between
+ * the tasks; also if all waiters fail. */
 static void many_waiters_run_in_slices(void **state)
 {
     (void)state;
@@ -391,7 +391,7 @@ static void many_waiters_run_in_slices(void **state)
     }
 }
 
-/* A waiter that waits again, for what is acknowledged already, as often as it is answered. */
+/* A waiter that waits again for the same position, which is acknowledged already, each time it runs. */
 typedef struct eager {
     rq_wal_waiter waiter;
     const history *h;
@@ -417,7 +417,7 @@ static void is_answered(rq_wal_waiter *waiter, rq_err rc)
     RQ_CONTAINER_OF(waiter, patient, waiter)->answered = true;
 }
 
-/* Writes that are acknowledged before a sync do not keep a lane from those that wait for one. */
+/* Waiters that are acknowledged before a sync do not delay those that wait for the sync. */
 static void waiters_for_a_sync_are_not_put_off(void **state)
 {
     (void)state;
