@@ -162,7 +162,7 @@ static void turn(fuzzer *f, int wait_ms)
                                  .events = (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0))};
     }
     int ready = poll(fds, RQ_ARRAY_LEN(fds), wait_ms);
-    note_drained(f, fds, now);
+    if (ready >= 0) note_drained(f, fds, now);
     now = clock_ms();
     if (ready > 0)
         for (size_t i = 0; i < RQ_ARRAY_LEN(f->peers); i++) {

@@ -263,7 +263,7 @@ class World:
         return self.end_of(method, got)
 
     def end_of(self, method, got):
-        in_field = {"Snapshot": 2, "Assigns": 0, "Unassigns": 0}.get(method, 1)
+        in_field = 2 if method == "Snapshot" else 1
         ids = got.get(in_field, []) if method in PROCEDURES else []
         return self.end_of_procedure(ids[0]) if ids and isinstance(ids[0], int) else "ok"
 
@@ -403,7 +403,8 @@ def run(world, report):
 def read_table():
     out = {}
     for line in TABLE.read_text().splitlines():
-        method, case, theirs, ours, _ = (line.split("\t") + ["", ""])[:5]
+        method, case, theirs, ours, why = (line.split("\t") + ["", ""])[:5]
+        assert bool(ours) == bool(why), line
         out[(method, case)] = ours or theirs
     return out
 
@@ -429,9 +430,10 @@ def started(folder):
 
 
 def compare_all(report):
-    wanted, problems = read_table(), {}
+    wanted, problems, called = read_table(), {}, set()
 
     def compare(method, case, outcome, changed):
+        called.add((method, case))
         if outcome != wanted.get((method, case)):
             problems.setdefault(method, []).append(f"{case}: {outcome}, not {wanted.get((method, case))}")
         elif changed:
@@ -443,7 +445,8 @@ def compare_all(report):
             run(World(server), compare)
         except (AssertionError, EOFError, OSError, KeyError, IndexError, RuntimeError) as e:
             problem = repr(e)
-        report.outcome("bad_inputs/runs to its end", problem)
+        left = [line for line in wanted if line not in called and ONLY.search(line[0])]
+        report.outcome("bad_inputs/runs to its end", problem or (f"lines without a call: {left}" if left else None))
         for methods in SERVICES.values():
             for method in methods:
                 report.outcome(f"bad_inputs/{method}", "; ".join(problems.get(method, [])) or None)
