@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define NAP_MS 4
-#define RECEIVE_TIMEOUT_S 600 /* the fuzzer notices earlier that it waits */
+#define RECEIVE_TIMEOUT_S 600 /* only if all hangs; the fuzzer finds a slow server earlier */
 #define BUSY_PAUSE_MS 10
 #define HB "org.apache.hadoop.hbase."
 

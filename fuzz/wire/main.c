@@ -142,7 +142,7 @@ static size_t under_way(const fuzzer *f)
     return sum;
 }
 
-/* Nothing waits in the sockets that poll has found empty. */
+/* Notes which peers have nothing left to receive: poll has found their sockets empty. */
 static void note_drained(fuzzer *f, const struct pollfd *fds, int64_t now)
 {
     for (size_t i = 0; i < RQ_ARRAY_LEN(f->peers); i++)

@@ -24,11 +24,12 @@
 #define LATE_MS 2500
 #define ANSWER_MAX ((size_t)300 << 20)
 #define NO_CALL UINT32_MAX
-/* A server that is short of memory disconnects peers that have read nothing for two seconds: on a busy machine this
- * process may be one of them. */
+/* Milliseconds after which a peer counts as slow: a server that is short of memory disconnects peers that have read
+ * nothing for two seconds, and on a busy machine this process may be one of them. */
 #define BEHIND_MS 1000
 #define CELLS_MAX ((size_t)300 << 20)
-/* Thousands of repeated scans have tens of gigabytes of responses, which take ten minutes. */
+/* Received bytes after which missing responses are no finding: thousands of repeated scans have tens of gigabytes of
+ * responses, which take ten minutes. */
 #define ENOUGH ((uint64_t)512 << 20)
 
 static void found(peer *p, const char *format, ...) RQ_PRINTF(2, 3);

@@ -57,7 +57,8 @@ void peer_send(peer *p, const peer_call *call, const rq_buf *frame);
 bool peer_wants(const peer *p, int64_t now_ms);
 void peer_write(peer *p, int64_t now_ms);
 void peer_read(peer *p, world *w, int64_t now_ms);
-/* The oldest unanswered call of a connection that reads; NULL: none, or so many bytes were received that the rest need not be awaited. */
+/* The oldest unanswered call of a connection that reads; NULL: there is none, or so many bytes were received that the
+ * rest is not waited for. */
 const peer_call *peer_oldest(const peer *p);
 
 /* Makes a frame of the RPC protocol. `bomb`: a compressed cell block becomes many times larger. Returns false if the

@@ -100,8 +100,8 @@ void **rq_call_connection_state(rq_call *call);
  * who they are, and are few. Loop's thread. */
 void rq_call_keep_connection(rq_call *call);
 
-/* The connection's responses, from this call's on, are held while the server's lease is expired, although the service's are not
- * (rq_rpc_service.answers_always). REQUIRES: connected. Loop's thread. */
+/* From this call's response on, the connection's responses are held while the server's lease is expired, even if those
+ * of its service are not (rq_rpc_service.answers_always). REQUIRES: connected. Loop's thread. */
 void rq_call_hold_answers(rq_call *call);
 
 /* Whether the peer has closed the connection, so that the response is not needed. Loop's thread. */

@@ -60,8 +60,8 @@ typedef struct rq_rpc_service {
      * NULL. */
     void (*ended)(void *ctx, const rq_call *call, const ProtobufCMessage *response,
                   const rq_rpc_exception *failure);
-    /* Its responses have nothing that was read from regions, nor acknowledge writes, and are not held while the server's lease
-     * is expired (net/answers.h). A call may be an exception (rq_call_hold_answers). */
+    /* Responses are not held while the server's lease is expired (net/answers.h): they contain nothing read from
+     * regions, and acknowledge no writes. A call may be an exception (rq_call_hold_answers). */
     bool answers_always;
 } rq_rpc_service;
 

@@ -5,7 +5,8 @@
  *
  * Some adjacent file calls fail at each position of a flush and a compaction; then the region
  * continues, or the process dies, and then the power fails. Every acknowledged row must exist
- * afterwards. With half of the seeds the values are in MOB files, which are cleaned meanwhile. RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one. */
+ * afterwards. With half of the seeds the values are in MOB files, and the cleaner of MOB files runs, too.
+ * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one. */
 #include "fixture.h"
 
 #include "../seeds.h"

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Servers and their master on the simulated shared storage (shared_world.h), from which some or all of them are cut off, while all of
- * them hear each other. Each server reports its real lease; the master gives servers up (rq_remote_unleased), fences them
- * on the storage, or ends itself, and another server becomes the master. The invariants, by what the simulation knows:
+ * Servers and their master on the simulated shared storage (shared_world.h). Some or all are cut off from the storage,
+ * and all hear each other. Each server reports its real lease; the master gives servers up (rq_remote_unleased) and
+ * fences them on the storage, or ends itself, and another server becomes the master. The invariants, by what the
+ * simulation knows:
  *
- *  1. A server is given up only if its lease has been expired for the limit, apart from moments of less than a second in which it was
- *     valid.
- *  2. Then the master's lease is valid, and those of half of all servers were valid within half of the limit and a second.
- *  3. A master ends only if its own lease has been expired for the limit in the same way, and those of most other servers
- *     were valid within half of the limit and a second.
- *  4. Nobody is taken for silent.
+ *  1. A server is given up only if its lease has been expired for the limit; times of less than a second in which it
+ *     was valid do not count.
+ *  2. Then the master's lease is valid, and at least half of all servers had valid leases within the last half of the
+ *     limit plus a second.
+ *  3. A master ends only if its own lease has been expired for the limit, as in 1, and more than half of the other
+ *     servers had valid leases within the last half of the limit plus a second.
+ *  4. No server is taken for silent.
  *
  * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
  */
@@ -32,13 +34,13 @@ typedef struct server {
     world_node *node;
     const rq_server_name *name;
     rq_tenure *tenure;
-    bool is_old; /* a build whose reports do not say it */
+    bool is_old; /* an older build, whose reports say nothing about the lease */
     bool ended;  /* its process */
     bool was_expired;
     uint64_t report_at_ns, arrives_ns, expired_ms; /* of the report on its way */
     /* What the simulation knows of its lease: */
     uint64_t valid_ns, expired_ns; /* for how long it has been valid, or expired, without a break */
-    uint64_t ill_ns;               /* since it was last valid for a second */
+    uint64_t ill_ns;               /* since it was last valid for a second without a break */
     /* A fence: */
     world_task fence;
     bool is_fenced;
@@ -92,7 +94,7 @@ static void end_process(server *s)
     world_kill(s->node);
 }
 
-/* What a keeper does: a report at once if the lease has changed, else three times within the limit. */
+/* Reports, as a keeper does: at once if the lease has expired or is valid again, else three times within the limit. */
 static void keep(server *s)
 {
     cluster *c = s->cluster;
@@ -226,7 +228,8 @@ static server *named(cluster *c, const rq_server_name *name)
     return &c->servers[i];
 }
 
-/* Of the servers that count, except `but`, those with a lease lately; *ret_all: all of them. */
+/* The number of servers, without `but` and those that ended or are fenced, that had a lease lately. *ret_all: of all
+ * these servers. */
 static size_t count_lately(const cluster *c, const server *but, size_t *ret_all)
 {
     size_t lately = 0;
@@ -327,7 +330,7 @@ static void begin_tenure(world_task *t)
     assert_int_equal(rq_tenure_begin(t->node->shared, s->name->text, &s->tenure, NULL), RQ_OK);
 }
 
-/* All have run for some time. */
+/* When it returns, all servers have run for at least twice the limit. */
 static void open_cluster(cluster *c, uint64_t seed, size_t count, uint64_t limit_ns)
 {
     *c = (cluster){.count = count, .limit_ns = limit_ns};
