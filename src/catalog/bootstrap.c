@@ -3,8 +3,8 @@
  *
  * 1. Open the procedure store and hbase:meta (create them on a new root).
  * 2. Read meta: tables, their states, their regions.
- * 3. Read the procedures' records: tables with an unfinished procedure are left to it, and rows that a procedure was
- *    writing are left out (ddl_parts.c). Read each table's descriptor.
+ * 3. Read the procedures' records: a procedure that is unfinished opens its table's regions itself. Ignore rows that
+ *    such a procedure was writing or removing (ddl_parts.c). Read each table's descriptor.
  * 4. Open and read hbase:namespace: from here on the folder is not refused any more.
  * 5. Open the regions of enabled tables in parallel; a failure is logged and the region stays
  *    closed; write the regions' locations to meta.
@@ -40,7 +40,7 @@ typedef struct known_table {
     const char *broken; /* why there is no descriptor */
     rq__opened *regions;
     size_t region_count, region_cap;
-    bool is_left_out; /* a procedure was making or dropping it, see ddl_parts.c */
+    bool is_left_out; /* ignored: a procedure was creating or dropping it (ddl_parts.c) */
 } known_table;
 
 typedef struct boot {
@@ -289,7 +289,7 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
     return t == NULL ? RQ_E_NO_MEMORY : add_region(b, t, row);
 }
 
-/* Leaves out what a procedure was writing to hbase:meta, or removing from it, when the last process ended. */
+/* Ignores the rows of hbase:meta that a procedure was writing or removing when the last process ended. */
 static rq_err leave_out_unfinished(boot *b)
 {
     const rq__proc *const *list;

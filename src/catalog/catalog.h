@@ -28,7 +28,7 @@ typedef struct rq_catalog_options {
         info_port; /* port of the HTTP pages, as reported to clients; 0: they cannot reach any */
     const struct rq_config *config; /* base/config.h; borrowed until close. NULL: defaults */
     size_t procedure_bytes_max;     /* memory of unfinished procedures; 0: no limit */
-    /* Of a record of the log in which a procedure writes rows of hbase:meta (ddl_parts.c); 0: the usual length. */
+    /* Bytes of a record of the log in which a procedure writes rows of hbase:meta (ddl_parts.c); 0: RQ__PART_BYTES. */
     size_t part_bytes;
 } rq_catalog_options;
 

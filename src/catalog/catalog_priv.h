@@ -281,7 +281,7 @@ void rq__balancer_start(rq_catalog *c);
 
 /* --- mob_chores.c ----------------------------------------------------------------------------- */
 void rq__mob_chores_start(rq_catalog *c);
-/* Calls to the other servers, if there are any, for the names of the MOB files that they are writing. RQ_E_NO_MEMORY. */
+/* Calls that ask the other servers, if there are any, which MOB files they are writing. RQ_E_NO_MEMORY. */
 RQ_NODISCARD
 rq_err rq__calls_for_mob_writes(rq_catalog *c, rq__proc *p, rq__calls **ret);
 /* The answers to these calls. The lists are in the arena, the names belong to the calls. Calls that failed are left out. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates a table: folders and descriptor, opening the regions, then one write to meta that makes
- * it a table, then the view. HBASE: HMaster.createTable, CreateTableProcedure. */
+/* Creates a table: folders and descriptor, opening the regions, then the rows in meta (ddl_parts.c), the last
+ * of which makes it a table, then the view. HBASE: HMaster.createTable, CreateTableProcedure. */
 #include "catalog/ddl_priv.h"
 
 #include <stdlib.h>
@@ -266,8 +266,8 @@ static rq_err remove_made(rq_catalog *c, rq__proc *p, rq_arena *a, rq_error *why
     return others ? RQ_OK : rq_vfs_remove_tree(c->env->vfs, dir, why);
 }
 
-/* No client has written to the new regions. Folders that cannot be removed are harmless, because
- * meta does not name them. */
+/* No client has written to the new regions. Their rows in meta are removed first, so folders that cannot be removed are
+ * harmless. */
 rq_err rq__create_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deletes and truncates a disabled table. Delete: one write to meta, then the folders are removed.
- * Truncate: new region folders, one write to meta that replaces the old rows, removal of the old
- * folders, then the new regions are opened. HBASE: DeleteTableProcedure, TruncateTableProcedure. */
+/* Deletes and truncates a disabled table. Delete: the table's rows in meta are removed, then the folders.
+ * Truncate: new region folders, new rows in meta instead of the old ones, removal of the old folders, then the new
+ * regions are opened. The rows are written in parts (ddl_parts.c). HBASE: DeleteTableProcedure,
+ * TruncateTableProcedure. */
 #include "catalog/ddl_priv.h"
 
 #include <stdlib.h>
@@ -77,7 +78,7 @@ rq_err rq__delete_remove(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_err rc = rq__remove_regions(c, p->old_regions, p->old_region_count, batch, why);
     if (rc == RQ_OK) rc = remove_table_folder(p, batch, why);
     RQ_TRY(rq_vfs_batch_end(batch, c->env->executor, rc, why));
-    /* Only now are the regions certainly not open on another server, whatever a deposed master has ordered. */
+    /* Only now no other server can have one of the regions open, even if a deposed master has told it to. */
     RQ_TRY(rq_mob_archive(c->engine, p->table, (rq_slice){0}, NULL, 0, why));
     return rq__drop_quotas(c, 't', p->table, why);
 }
@@ -195,7 +196,7 @@ rq_err rq__truncate_finish(rq_catalog *c, rq__proc *p, rq_error *why)
     return RQ_OK;
 }
 
-/* Looks for the first of the new regions: the commit replaces the old ones by all of them. */
+/* Looks for the first of the new regions: its row is the commit. */
 rq__commit_state rq__truncate_seen(rq_catalog *c, const rq__proc *p)
 {
     rq__table_node *t;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes of all regions of a table. The rows of 100,000 regions do not fit into one record of the log, so the change
- * is written in parts. A crash leaves the first of them.
+ * is written in parts, one record each. A crash may leave only the first parts.
  *
  *   create, clone      the regions' rows ─ the table's state (commit)
  *   drop               the table's state removed (commit) ─ the regions' rows removed
  *   truncate, restore  the new regions' rows, the first region's last (commit) ─ the old regions' rows removed
  *   enable, disable    the regions' rows ─ the table's state; the table is ENABLING or DISABLING until then
  *
- * A start does not use rows of regions that are there too early, or still: it knows them from the procedure, whose
- * record was durable before. The procedure then runs all its steps again. Clients that read hbase:meta may see such
- * rows for a moment, as in HBase. A change that fits into one record is whole at once. */
+ * The procedure's record names the regions, and is durable before the first part or together with it. So a start
+ * recognizes rows that were written before the commit, or are to be removed after it, and ignores them. The procedure
+ * then runs all its steps again. Clients that read hbase:meta may see these rows until the last part is written, as in
+ * HBase. A change that fits into one record is atomic. */
 #include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
 
 #include <stdlib.h>
 
-/* Appends items from number `at` on, until they fill a record; *ret_end: the first that was not appended. */
+/* Appends the rows of items from `at` on, until they fill a record; *ret_end: the first item that was not appended. */
 static rq_err fill(rq_catalog *c, const rq__proc *p, size_t at, size_t count, rq__item_fn *fn,
                    rq__batch *b, size_t *ret_end)
 {
@@ -29,9 +30,9 @@ static rq_err fill(rq_catalog *c, const rq__proc *p, size_t at, size_t count, rq
     return RQ_OK;
 }
 
-/* Whether it waits for a part that was not written, and writes no other part again. After the first one it waits while
- * the region refuses writes until a flush has made room. An undo waits for whatever may pass: if it ended with rows
- * left, the next start would find them without a procedure, and show a table of them. */
+/* Whether to wait and write the same part again, instead of ending the step, whose repetition would write all parts
+ * again. After the first part: while hbase:meta refuses writes until a flush has made room. In an undo: after each
+ * error that may pass, because if the undo ended with rows left, the next start would take them for a table. */
 static bool is_waited_for(const rq__proc *p, rq_err rc)
 {
     if (p->ending == RQ__ENDING_UNDO) return !rq_err_do_not_retry(rc);
@@ -121,7 +122,7 @@ static int by_encoded(const void *a, const void *b)
     return strcmp(*x, *y);
 }
 
-/* Removes the regions `gone` from the list. */
+/* Removes the regions `gone` from the list, in O(n log n). */
 static rq_err leave_out(rq__opened *list, size_t *count, const rq_region_info *gone,
                         size_t gone_count)
 {

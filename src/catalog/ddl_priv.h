@@ -22,7 +22,8 @@ rq__step_fn rq__truncate_precheck, rq__truncate_prepare, rq__truncate_layout, rq
     rq__truncate_remove, rq__truncate_finish;
 rq__undo_fn rq__truncate_undo;
 rq__commit_state rq__truncate_seen(rq_catalog *c, const rq__proc *p);
-/* Replaces the rows of p->old_regions in meta by those of p->regions, which are closed. RQ_E_AGAIN: as of a step. */
+/* Replaces the rows of p->old_regions in meta by those of p->regions, which are closed. RQ_E_AGAIN: see
+ * rq__parts_write. */
 rq__step_fn rq__replace_rows;
 /* ddl_state.c */
 rq__step_fn rq__enable_prepare, rq__enable_mark, rq__enable_open;
@@ -106,26 +107,28 @@ rq_err rq__drop_quotas(rq_catalog *c, char kind, rq_slice name, rq_error *why);
 /* --- ddl_parts.c ------------------------------------------------------------------------------ */
 /* Appends the rows of item `i` of the step's change to the batch. */
 typedef rq_err rq__item_fn(rq_catalog *c, const rq__proc *p, size_t i, rq__batch *b);
-/* Writes the rows of `count` items to meta, in order, in as many records as they need, each durable on return. The
- * item `commit` is the commit, if this is the commit step; RQ__NO_COMMIT: none is. RQ_E_AGAIN: as of a step. After
- * an error the first items may be written. */
+/* Writes the rows of `count` items to meta, in order, in as many records as they need; all are durable on return. If
+ * this is the commit step, the item `commit` is the commit; RQ__NO_COMMIT: none is. RQ_E_AGAIN: the step waits, and is
+ * called again (rq__wait_a_while). After another error the rows of the first items may be written. */
 RQ_NODISCARD
 rq_err rq__parts_write(rq_catalog *c, rq__proc *p, size_t count, size_t commit, rq__item_fn *fn,
                        rq_error *why);
 #define RQ__NO_COMMIT SIZE_MAX
-/* For an undo: removes the rows of p->regions that the commit step may have written. RQ_E_AGAIN: as of a step. */
+/* For an undo: removes the rows of p->regions that the commit step may have written. RQ_E_AGAIN: see
+ * rq__parts_write. */
 RQ_NODISCARD
 rq_err rq__parts_undo(rq_catalog *c, rq__proc *p, rq_error *why);
 
-/* The prepared procedures whose changes of many rows of hbase:meta the last process may have left half done: sorted by
- * their tables, of which each has one at most. REQUIRES: no procedure runs yet. */
+/* The prepared procedures that write hbase:meta in parts, of which the last process may have written some only: sorted
+ * by table, at most one of each table. REQUIRES: no procedure runs yet. */
 RQ_NODISCARD
 rq_err rq__parts_unfinished(rq_catalog *c, rq_arena *a, const rq__proc *const **ret,
                             size_t *ret_count);
 /* NULL: the table has none. */
 const rq__proc *rq__parts_of_table(const rq__proc *const *list, size_t count, rq_slice table);
-/* Removes the regions from the list that do not exist for a start: the procedure's new ones, or, if the change was
- * committed, its old ones. *ret_none: the whole table does not exist. `has_state`: hbase:meta has the table's state. */
+/* Removes the regions that a start must ignore from the list: the procedure's new ones, or, if the change was
+ * committed, its old ones. *ret_none: the start must ignore the whole table. `has_state`: hbase:meta has the table's
+ * state. */
 RQ_NODISCARD
 rq_err rq__parts_leave_out(const rq__proc *p, bool has_state, rq__opened *list, size_t *count,
                            bool *ret_none);
@@ -234,8 +237,8 @@ int rq__region_copies(const rq_table_schema *schema);
 /* Rows of opened (or failed) regions. */
 RQ_NODISCARD
 rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, size_t count);
-/* Writes p's opened (or failed) regions to hbase:meta; `enables`: then that the table is enabled, which is the commit of a
- * create. RQ_E_AGAIN: as of a step. */
+/* Writes p's opened (or failed) regions to hbase:meta; `enables`: and then that the table is enabled, which is the
+ * commit of a create. RQ_E_AGAIN: see rq__parts_write. */
 RQ_NODISCARD
 rq_err rq__meta_put_opened(rq_catalog *c, rq__proc *p, bool enables, rq_error *why);
 /* The same, with rq__meta_note, for regions that were reopened. */

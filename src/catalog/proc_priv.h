@@ -94,7 +94,7 @@ RQ_NODISCARD
 rq_err rq__claims_new(rq__proc *p);
 /* REQUIRES: the claims are in no queue, or the queues are no longer used. */
 void rq__claims_free(rq__proc *p);
-/* Whether both have claims on a region, which procedures that work on a table have not. */
+/* Whether both have claims on the same region. Procedures that lock a whole table have no claims on regions. */
 bool rq__claims_share_region(const rq__proc *p, const rq__proc *q);
 /* Puts the procedure's claims at the end of the locks' queues. The procedure becomes ready once it has
  * all its locks and its record is durable (not `recording`). If a parked procedure excludes it, it
@@ -130,7 +130,7 @@ typedef enum rq__fail_action {
 /* Decides how to go on after the current step has failed with `rc`. */
 rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc);
 rq__commit_state rq__proc_commit_state(rq__proc *p);
-/* Limits each kind of lines about procedures: clients decide how many there are. */
+/* The limit of each kind of log lines about procedures: clients cause them. */
 rq_log_rate rq__proc_log_rate(const rq__proc *p);
 /* "procedure 7 (… of t), step …: error; what" */
 void rq__proc_log(const rq__proc *p, rq_log_level level, rq_err rc, const rq_error *why,

@@ -111,7 +111,7 @@ static rq_err add_claims(rq__proc *p)
     return level == RQ_LOCK_REGIONS ? rq__proc_each_region(p, add_region, p) : RQ_OK;
 }
 
-/* Of two claims on one key the one that is in a queue comes first. */
+/* By id; of two claims on one key, the one that is in a queue comes first, so that the other one is freed. */
 static bool comes_first(const rq__claim *a, const rq__claim *b)
 {
     int c = memcmp(a->id, b->id, sizeof a->id);
@@ -132,7 +132,7 @@ static rq__claim *merged(rq__claim *a, rq__claim *b)
     return list;
 }
 
-/* Takes the first `count` claims of the list, at least one, and sorts them. */
+/* Takes the first `count` claims off the list and sorts them. REQUIRES: count > 0. */
 static rq__claim *sorted(rq__claim **list, size_t count)
 {
     rq__claim *first = *list;
@@ -152,8 +152,8 @@ static void free_claim(rq__claim *c)
     free(c);
 }
 
-/* Sorts the claims, and frees the second one on each key: a request may name a region twice, and claims were made
- * before prepare. */
+/* Sorts the claims, and leaves one on each key: a request may name a region twice, and rq__claims_new is called again
+ * after prepare. */
 static void drop_doubles(rq__proc *p)
 {
     size_t count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A list of regions in a procedure's record. The record is one cell, and two lists of 100,000 regions must fit into it,
- * so each region is described by what differs from the region before it:
+ * so each region is encoded as its difference from the region before it:
  *
  *    varint count, then of each region:
  *       u8 flags        1 offline, 2 split
@@ -67,7 +67,7 @@ rq_err rq__regions_encode(rq_buf *b, const rq_region_info *list, size_t count)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* The region that was read last. */
+/* The place in the list, and the keys and id of the region that was read last. */
 typedef struct reader {
     rq_cursor c;
     rq_buf start, end;
@@ -110,7 +110,7 @@ static rq_err take_region(reader *r, rq__proc *p, rq_region_info *ret, rq_error 
     return RQ_OK;
 }
 
-#define REGION_LEN_MIN 7 /* of one in the list */
+#define REGION_LEN_MIN 7 /* bytes: flags, id, replica id, two numbers for each key */
 
 static rq_err take_all(reader *r, rq__proc *p, rq_region_info **ret, size_t *ret_count,
                        rq_error *why)

@@ -23,7 +23,8 @@ static void note_error(rq__proc *p, rq_err rc, const rq_error *why)
     (void)rq_fail(&p->why, rc, "%s", why->code != RQ_OK ? why->message : rq_err_text(rc));
 }
 
-/* The line for the end of what began with the audit's line of the same number. Successes do not hide failures. */
+/* Logs the end of a procedure; the audit line of the call that submitted it has the same number. Successes and failures
+ * have separate limits, so that successes do not suppress failures. */
 static void log_end(const rq__proc *p)
 {
     rq_executor *ex = p->catalog->env->executor;

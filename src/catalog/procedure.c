@@ -203,8 +203,8 @@ static void refuse_for_now(rq__proc *p, rq_ddl *d)
     rq__ddl_answer(d, rc, &why, 0);
 }
 
-/* Whether an earlier procedure has the same nonce. Then *ret_id is the answer; 0: `d` will get it with that one.
- * REQUIRES: lock held. */
+/* Whether an earlier procedure has the same nonce. Then *ret_id is its number, with which `d` is to be answered; 0: its
+ * record is being written, and `d` will be answered with it. REQUIRES: lock held. */
 static bool has_same(rq__procedures *ps, const rq__proc *p, rq_ddl *d, uint64_t *ret_id)
 {
     rq__proc *same = rq__procs_by_nonce(ps, p->nonce_group, p->nonce);
@@ -217,8 +217,9 @@ static bool has_same(rq__procedures *ps, const rq__proc *p, rq_ddl *d, uint64_t 
     return true;
 }
 
-/* A call that is repeated must not be checked again: the change may have been made. HBASE:
- * MasterProcedureUtil.submitProcedure registers the nonce before the checks. */
+/* Whether the client has sent the call before; then it is or will be answered. A repeated call must not be checked
+ * again: the change may have been made. HBASE: MasterProcedureUtil.submitProcedure registers the nonce before the
+ * checks. */
 static bool is_repeated(const rq__proc *p, rq_ddl *d)
 {
     rq__procedures *ps = &p->catalog->procedures;

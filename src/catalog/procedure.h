@@ -17,8 +17,9 @@
  *     record is not waited for.
  *  2. Every step may be repeated: after a crash all steps run again from the first.
  *  3. One step is the *commit*: one atomic write to meta (or one new .tableinfo file). Before it
- *     the old state holds, after it the new one. If the step changes many rows of meta, it writes them in several
- *     records, of which one contains the commit; a start ignores rows that are there too early or still (ddl_parts.c).
+ *     the old state holds, after it the new one. If the step changes many rows of meta, it writes several
+ *     records, one of which contains the commit. A start ignores rows that were written before the commit, or are to
+ *     be removed after it (ddl_parts.c).
  *  4. With one server, records, meta and the tables' own edits share one log, of which always a
  *     prefix is durable. So if a client's edit survives a crash, all earlier writes of procedures
  *     survive too, for instance those that created its table. With several servers
@@ -27,11 +28,12 @@
  *     came; those of different tables, and of different regions of one table, side by side. A
  *     procedure on a namespace excludes those on its tables (proc_queue.c).
  *  6. No thread waits for a lock: a waiting procedure is an entry in a queue.
- *  7. No step is repeated forever, with two exceptions: while memory or disk space is missing, and the steps of
- *     REOPEN_REGION. A *parked* procedure runs no step and has left the queues of its locks. What conflicts with it
- *     (proc_locks.c) is refused with its error, not kept waiting. It stays parked over restarts; a start does not
- *     wait for it. If its error is temporary, it is tried again every ten minutes, unless another procedure holds
- *     its locks; otherwise it stays parked until it is aborted.
+ *  7. No step is repeated forever, with three exceptions: while memory or disk space is missing, the steps of
+ *     REOPEN_REGION, and an undo that cannot remove its rows from meta (ddl_parts.c). A *parked* procedure runs no
+ *     step and has left the queues of its locks. What conflicts with it (proc_locks.c) is refused with its error, not
+ *     kept waiting. It stays parked over restarts; a start does not wait for it. If its error is temporary, it is
+ *     tried again every ten minutes, unless another procedure holds its locks; otherwise it stays parked until it is
+ *     aborted.
  *  8. An abort before the commit undoes; after it each remaining step is tried once more, and steps
  *     that fail again are skipped.
  *  9. A procedure without a record (REOPEN_REGION) holds no lock between two attempts.
@@ -149,13 +151,13 @@ extern const rq__payload_kind rq__payload_none, rq__payload_create, rq__payload_
     rq__payload_region, rq__payload_peer, rq__payload_snapshot, rq__payload_restore,
     rq__payload_lock;
 
-/* How a start finds out whether a change of many rows of hbase:meta was committed, and what of its table exists.
- * The rows are written in several records of the log (ddl_parts.c). */
+/* How a start finds out whether a change that is written to hbase:meta in several records (ddl_parts.c) was committed,
+ * and which regions the table then has. */
 typedef enum rq__rows_rule {
     RQ__ROWS_WHOLE, /* the change is one record */
     RQ__ROWS_TABLE, /* the row with the table's state is the commit: without it there is no table */
-    RQ__ROWS_REPLACED, /* the row of the first new region is the commit: without it there is none of the new regions,
-                        * with it none of the old ones */
+    RQ__ROWS_REPLACED, /* the row of the first new region is the commit: without it the table has the old regions,
+                        * with it the new ones */
 } rq__rows_rule;
 
 typedef struct rq__proc_kind {

@@ -304,8 +304,8 @@ static rq_err other_loads(const rq_admin_services *a, rq_arena *arena, const ser
     return RQ_OK;
 }
 
-/* The load of this process. In a cluster the master's services have neither the rate of its requests nor its sink: these are those of
- * its own report to the master. */
+/* The load of this process. In a cluster the master's services know neither the rate of this process's requests nor its
+ * replication sink: both are taken from its own report to the master. */
 static Pb__ServerLoad *own_load(const rq_admin_services *a, rq_arena *arena)
 {
     rq_server_load load;

@@ -29,8 +29,8 @@ static rq_err copy_packed(rq_call *call, rq_buf *ret)
     return rq_buf_append(ret, l->packed.ptr, l->packed.len);
 }
 
-/* A long answer (100,000 regions are tens of megabytes) is copied out of the arena on the pool, which also clears the
- * arena; the loop sends it without a copy. */
+/* A long response (of 100,000 regions: tens of megabytes) is copied out of the arena on RQ_POOL_CODEC, which also
+ * clears the arena; the loop sends the copy as it is. */
 static void end(rq__listing *l)
 {
     if (l->rc != RQ_OK) {

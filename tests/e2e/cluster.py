@@ -9,8 +9,9 @@ are paused, or hang although their sessions live; a restart of all servers; wron
     JAVA='Blog Reads'         also runs these programs of tests/java, with HBase's clients 2.6 and 1.2, on the cluster
     SESSION_MS=MS             session timeout in ZooKeeper, longer for a loaded machine (default 2000; with JAVA 10000, the
                               setting's default)
-    TESTS='NAME NAME'         only these tests, including those that run only if they are named (LONG_TESTS), and those of cluster_tool.py, cluster_pages.py,
-                              cluster_mob.py, cluster_replication.py, cluster_servers.py, cluster_snapshots.py and cluster_tables.py
+    TESTS='NAME NAME'         only these tests, including those of cluster_tool.py, cluster_pages.py, cluster_mob.py,
+                              cluster_replication.py, cluster_servers.py, cluster_snapshots.py and cluster_tables.py, and those of
+                              LONG_TESTS, which do not run otherwise
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
 If a process ends without being ended by the test, the test fails, and the end of its log is printed with its exit code or signal.
@@ -47,7 +48,7 @@ sys.path.insert(0, str(ROOT / "tests/peers"))
 import peer  # noqa: E402
 
 PUTS = 3000
-ONE_WAY_S = 18  # after this time without messages of one direction a server is given up
+ONE_WAY_S = 18  # seconds without messages in one direction after which a server is given up
 
 
 def three_processes_serve_a_table(world):
@@ -391,7 +392,7 @@ def a_master_that_is_cut_off_leaves_its_place(world):
 
 
 def a_server_without_a_lease_loses_its_regions(world):
-    """The thread that renews its lease hangs, as if the storage did not answer it. All of it runs otherwise, and the master hears it."""
+    """The thread that renews its lease hangs, as if the storage did not answer. The server's other threads run, and the master hears it."""
     master = world.wait_for_master()
     cut = others(world, master)[0]
     world.shell("create 'l', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n" + "".join(f"put 'l', '{row}', 'f:q', '1'\n" for row in ROWS))
@@ -411,7 +412,7 @@ def a_server_without_a_lease_loses_its_regions(world):
 
 
 def a_master_without_a_lease_that_reaches_the_storage_stays(world):
-    """Its lease is not renewed, but it reads what another server's lease rests on. So another master would not get further."""
+    """Its lease is not renewed, but it can read the storage of another server's lease. So another master would do no better."""
     master, before = world.wait_for_master(), fences(world)
     with hung.Hung(master.process.pid, "rq-tenure"):
         until(lambda: master.said("this master reaches the storage, but not the part that its lease rests on"), "it looks at another lease")
@@ -421,7 +422,7 @@ def a_master_without_a_lease_that_reaches_the_storage_stays(world):
 
 
 def without_any_lease_nobody_is_blamed(world):
-    """No lease is renewed, as if the storage answered nobody. The servers hear each other all the time."""
+    """No lease is renewed, as if the storage did not answer. The servers hear each other all the time."""
     before = fences(world)
     with contextlib.ExitStack() as hanging:
         for process in world.processes:

@@ -49,7 +49,7 @@ def create(world, table):
 
 
 def wait_until_written_anew(world, table, before):
-    """Requests are repeated: regions that are not open, or have just ended, are left out."""
+    """Repeats the request: it leaves out regions that are not open."""
     def gone():
         world.shell(f"compact '{table}', nil, 'MOB'\n")
         return not before & files_of(world, table)
@@ -83,7 +83,7 @@ def mob_values_survive_compactions_and_kills(world):
             flush_and_compact_while(world, "mb", delay, victim)
             all_rows_of(world, "mb")
             restart(world, victim)
-        # The cleaner works again, and what it has archived is needed by nobody: servers that open the files by name find all values.
+        # The cleaner works again, and archives only files without references: servers that open the regions anew find all values.
         wait_until_written_anew(world, "mb", files_of(world, "mb"))
         for path in paths_of(world, "mb", "archive").values():
             os.unlink(path)

@@ -29,7 +29,7 @@ from rorqual import BINARY, Report
 from transfer_bulk import BULK, tsv_of
 from transfer_world import DEADLINE, MAPREDUCE, ROWS, World, expect, killed_amid, lines_of, shell
 
-PATIENT = ("canary", "--slow", "3600000")  # to which no region is slow on a busy machine
+PATIENT = ("canary", "--slow", "3600000")  # milliseconds: no region is slow, even on a busy machine
 
 # ---- formats
 
@@ -512,8 +512,8 @@ def codes_of_the_canary_are_those_of_hbase(w):
 
 
 def the_canary_overlooks_tables_that_go_away(w):
-    """A table is disabled, then one is disabled and dropped, while the canary reads it. The canary cannot write more than a pipe and its own
-    buffer hold, some 8 kB, so it is within the table's lines, which are three times as many bytes, until they are read."""
+    """A table is disabled, then one is disabled and dropped, while the canary reads it. The table's lines are three times as long as the 8 kB
+    that the pipe and the canary's own buffer hold, so the canary waits within them until they are read."""
     splits = tuple(b"%03d" % i for i in range(1, 256))
     for end, rest in (("disable '{0}'", "drop '{0}'"), ("disable '{0}'; drop '{0}'", "")):
         table, after = w.table(splits=splits), w.table(splits=())

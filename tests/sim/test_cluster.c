@@ -259,7 +259,7 @@ static bool is_swapping(const server *s, rq_arena *arena)
     return is;
 }
 
-/* An answer waits for the end of swaps. Here the engine may end meanwhile. */
+/* A server answers after its current swaps have ended. Here its engine may end first. */
 static bool answers_after_swaps(history *h, const server *s, rq_arena *arena)
 {
     for (int tries = 0; tries < 100 && answers(s); tries++) {
@@ -277,8 +277,8 @@ static void add_names(rq_mob_writers *w, const rq_slice *files, size_t count)
     seen_spared += (uint32_t)count;
 }
 
-/* One after the other; some are not heard although they run. Names are listed before and after the swaps, since most files are
- * being written during a swap only. */
+/* Asks one server after the other; some that run do not answer. Names are listed before and after the swaps, because
+ * most files are being written only during a swap. */
 static rq_err ask_others(void *ctx, rq_arena *arena, rq_mob_writers *ret, rq_error *why)
 {
     server *s = ctx;
@@ -304,7 +304,7 @@ static rq_err ask_others(void *ctx, rq_arena *arena, rq_mob_writers *ret, rq_err
     return RQ_OK;
 }
 
-/* As a master does, or one that was deposed: several may clean at the same time. */
+/* A round of the cleaner, as a master runs it. A deposed master may run one at the same time. */
 static void clean_mob(server *s)
 {
     rq_table_schema *const tables[] = {s->regions[0].schema};

@@ -429,7 +429,8 @@ static void drop_wanted(char *faults)
 #endif
 }
 
-/* What a client finds before a procedure has gone on: no table has some of its regions only, or old and new ones. */
+/* Checks what a client finds after a start, before procedures go on: the regions of each table have neither holes nor
+ * overlaps. */
 static void check_chains(world *w, verdict *v)
 {
 #ifdef RQ_CUT_HANDS

@@ -39,7 +39,7 @@ typedef struct server {
     uint64_t report_at_ns, arrives_ns, expired_ms; /* of the report on its way */
     /* What the simulation knows of its lease: */
     uint64_t valid_ns, expired_ns; /* for how long it has been valid, or expired, without a break */
-    uint64_t ill_ns;               /* since it was last valid for a second */
+    uint64_t ill_ns;               /* since it was last valid for a second without a break */
     /* A fence: */
     world_task fence;
     bool is_fenced;
@@ -94,7 +94,7 @@ static void end_process(server *s)
     world_kill(s->node);
 }
 
-/* What a keeper does: a report at once if the lease has changed, else three times within the limit. */
+/* Reports, as a keeper does: at once if the lease has expired or is valid again, else three times within the limit. */
 static void keep(server *s)
 {
     cluster *c = s->cluster;
@@ -228,7 +228,8 @@ static server *named(cluster *c, const rq_server_name *name)
     return &c->servers[i];
 }
 
-/* Of the servers that count, except `but`, those with a lease lately; *ret_all: all of them. */
+/* The number of servers, without `but` and those that ended or are fenced, that had a lease lately. *ret_all: of all
+ * these servers. */
 static size_t count_lately(const cluster *c, const server *but, size_t *ret_all)
 {
     size_t lately = 0;
@@ -329,7 +330,7 @@ static void begin_tenure(world_task *t)
     assert_int_equal(rq_tenure_begin(t->node->shared, s->name->text, &s->tenure, NULL), RQ_OK);
 }
 
-/* All have run for some time. */
+/* When it returns, all servers have run for at least twice the limit. */
 static void open_cluster(cluster *c, uint64_t seed, size_t count, uint64_t limit_ns)
 {
     *c = (cluster){.count = count, .limit_ns = limit_ns};

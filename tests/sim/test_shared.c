@@ -7,8 +7,8 @@
  *     in order, within the sealed lengths.
  *  2. A write that is submitted after a revoke has returned is not acknowledged.
  *  3. Another revoke, by any server at any time, returns the same lengths and bytes.
- *  4. No read is answered under a lease once the successor answers requests, also if another server has told the successor
- *     how long to wait.
+ *  4. No read is answered under a lease once the successor answers requests, even if another server has told the
+ *     successor how long to wait.
  *  5. Of swaps from one generation one succeeds, and a read sees every swap that returned before
  *     it.
  *
@@ -31,7 +31,7 @@ typedef struct history {
     rq_tenure *tenure;
     uint64_t acknowledged;
     bool revoked;          /* a revoke has returned */
-    rq_shared *revoked_by; /* whose clock this is: */
+    rq_shared *revoked_by; /* the clock of quiet_ns */
     uint64_t quiet_ns;
     bool taken_over;  /* a successor answers requests */
     bool written_off; /* the writer has ended */
@@ -224,7 +224,8 @@ out:
     rq_arena_clear(&arena);
 }
 
-/* A server that has revoked the tenure tells this one for how long the former owner may answer reads. The message takes time. */
+/* A server that has revoked the tenure tells this one for how long the former owner may still answer reads. The message
+ * takes up to 300 ms. */
 static void hear_of_revoke(history *h, rq_shared *s)
 {
     if (h->revoked_by == NULL) return;

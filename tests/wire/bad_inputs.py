@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each method of the administrative services with inputs that no client sends: the empty message, each required field missing,
 names that are absent, very long, empty or illegal, regions that are absent or of another table, tables and regions in the wrong
-state, and each change twice. Each must end with the exception that HBase 2.6.1 sends, and a refused call must change nothing.
+state, and each change sent twice with the same nonce. Each must end with the exception that HBase 2.6.1 sends, or with another one for
+the reason that bad_inputs.tsv gives, and a refused call must change nothing.
 
     bad_inputs.py                      compares this build with bad_inputs.tsv
     bad_inputs.py --hbase              runs the same calls on a real HBase, and prints its part of the table
     bad_inputs.py --print              runs them on this build, and prints what it does
     ONLY=REGEX                         methods that match
 
-A line of the table: method, case, what HBase does, what this server does if it is something else, and why.
+A line of bad_inputs.tsv: method, case, what HBase does, and if this server does something else, that and the reason.
 """
 import os
 import pathlib
@@ -32,8 +33,8 @@ ONLY = re.compile(os.environ.get("ONLY", ""))
 LONG = b"x" * 100000
 META = b"hbase:meta,,1"
 FAMILY = text(1, "f")
-# Seconds until a procedure counts as one that never ends: an HBase repeats some steps of such procedures for ever. This server ends
-# each, after whatever time on a loaded machine.
+# Seconds until a procedure counts as one that never ends: HBase repeats a step of some procedures for ever. This server ends each
+# procedure, but a loaded machine may take long.
 PATIENCE, PATIENCE_WITH_HBASE = 240, 15
 
 
@@ -43,7 +44,7 @@ def table_message(name):
 
 
 class Values:
-    """What a message is made of. Which of these a method uses is found by making its message once."""
+    """The values from which messages are made. `used` has the kinds of values that a method's message has, once it was made."""
 
     def __init__(self, world, table=b"t", region=None, info=None, name=None):
         self.used = set()
@@ -198,12 +199,12 @@ ADMIN = {
 }
 SERVICES = {"MasterService": MASTER, "HbckService": HBCK, "LockService": LOCK, "AdminService": ADMIN}
 
-# Names, as names of tables, namespaces, snapshots …
+# Names of tables, namespaces, snapshots and others.
 NAMES = {"absent": b"absent", "long": LONG, "illegal": b"a b!", "empty": b"", "dots": b"..", "slash": b"a/b"}
 
 
 class World:
-    """Enabled table t and disabled table d of two regions each, snapshot s, namespace n."""
+    """A server with the enabled table t and the disabled table d, of two regions each, the snapshot s and the namespace n."""
 
     def __init__(self, server, is_hbase=False):
         self.server, self.is_hbase = server, is_hbase
@@ -263,7 +264,7 @@ class World:
         return self.end_of(method, got)
 
     def end_of(self, method, got):
-        in_field = {"Snapshot": 2, "Assigns": 0, "Unassigns": 0}.get(method, 1)
+        in_field = 2 if method == "Snapshot" else 1
         ids = got.get(in_field, []) if method in PROCEDURES else []
         return self.end_of_procedure(ids[0]) if ids and isinstance(ids[0], int) else "ok"
 
@@ -279,7 +280,7 @@ class World:
         return "procedure never ends"
 
     def settled(self):
-        """Waits until no procedure runs: answers to some calls do not wait for what they begin."""
+        """Waits until no procedure runs: some calls are answered before the procedure that they start has ended."""
         def is_idle():
             found = self.client.master.call("GetProcedures", b"").get(1, [])
             return all(fields(one)[6][0] > 4 for one in found)
@@ -347,7 +348,7 @@ def without(message, wanted):
     return out
 
 
-# What would end a real HBase.
+# Calls that would end a real HBase: they are sent to this server only.
 SPARED = {(method, f"region {case}") for method in ("UnassignRegion", "OfflineRegion", "MoveRegion", "AssignRegion", "Unassigns", "Assigns", "SetRegionStateInMeta")
           for case in ("of meta",)} | {("SetTableStateInMeta", "table hbase:meta")}
 
@@ -403,7 +404,8 @@ def run(world, report):
 def read_table():
     out = {}
     for line in TABLE.read_text().splitlines():
-        method, case, theirs, ours, _ = (line.split("\t") + ["", ""])[:5]
+        method, case, theirs, ours, why = (line.split("\t") + ["", ""])[:5]
+        assert bool(ours) == bool(why), line
         out[(method, case)] = ours or theirs
     return out
 
@@ -429,9 +431,10 @@ def started(folder):
 
 
 def compare_all(report):
-    wanted, problems = read_table(), {}
+    wanted, problems, called = read_table(), {}, set()
 
     def compare(method, case, outcome, changed):
+        called.add((method, case))
         if outcome != wanted.get((method, case)):
             problems.setdefault(method, []).append(f"{case}: {outcome}, not {wanted.get((method, case))}")
         elif changed:
@@ -443,7 +446,8 @@ def compare_all(report):
             run(World(server), compare)
         except (AssertionError, EOFError, OSError, KeyError, IndexError, RuntimeError) as e:
             problem = repr(e)
-        report.outcome("bad_inputs/runs to its end", problem)
+        left = [line for line in wanted if line not in called and ONLY.search(line[0])]
+        report.outcome("bad_inputs/runs to its end", problem or (f"lines without a call: {left}" if left else None))
         for methods in SERVICES.values():
             for method in methods:
                 report.outcome(f"bad_inputs/{method}", "; ".join(problems.get(method, [])) or None)
