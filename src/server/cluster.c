@@ -233,6 +233,29 @@ static rq_err make_below(const char *folder, const char *name, unsigned mode, rq
     return open_folder(path, mode, ret, why);
 }
 
+static bool is_of_files(const char *name)
+{
+    return strcmp(name, ".rorqual") == 0 || strcmp(name, "hbase.version") == 0;
+}
+
+static bool is_of_store(const char *name)
+{
+    return strcmp(name, "files") == 0 || strcmp(name, "shared") == 0 ||
+           strcmp(name, "lost+found") == 0;
+}
+
+/* The first entry that does not belong to a cluster's store, or NULL. The files of a data folder come first: they tell what
+ * the folder is. */
+static const char *find_foreign(const rq_dir_entry *entries, size_t count)
+{
+    const char *foreign = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (is_of_files(entries[i].name)) return entries[i].name;
+        if (foreign == NULL && !is_of_store(entries[i].name)) foreign = entries[i].name;
+    }
+    return foreign;
+}
+
 /* Nothing but a cluster's two folders. */
 static rq_err check_entries(const char *folder, rq_vfs *v, rq_error *why)
 {
@@ -240,22 +263,17 @@ static rq_err check_entries(const char *folder, rq_vfs *v, rq_error *why)
     rq_dir_entry *entries;
     size_t count = 0;
     rq_err rc = rq_vfs_list(v, "", &a, &entries, &count, why);
-    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
-        const char *name = entries[i].name;
-        bool ours = strcmp(name, "files") == 0 || strcmp(name, "shared") == 0 ||
-                    strcmp(name, "lost+found") == 0;
-        bool files = strcmp(name, ".rorqual") == 0 || strcmp(name, "hbase.version") == 0;
-        if (files)
-            rc = rq_fail(why, RQ_E_STATE,
-                         "store %s is the data folder of a standalone server or of HBase, or has "
-                         "the files of a cluster in Ceph (it has %s). Nothing was changed",
-                         folder, name);
-        else if (!ours)
-            rc = rq_fail(why, RQ_E_UNSUPPORTED,
-                         "store %s contains %s, so it is not a cluster's store. Nothing was "
-                         "changed; use an empty folder or one that does not exist",
-                         folder, name);
-    }
+    const char *name = rc == RQ_OK ? find_foreign(entries, count) : NULL;
+    if (name != NULL && is_of_files(name))
+        rc = rq_fail(why, RQ_E_STATE,
+                     "store %s is the data folder of a standalone server or of HBase, or has "
+                     "the files of a cluster in Ceph (it has %s). Nothing was changed",
+                     folder, name);
+    else if (name != NULL)
+        rc = rq_fail(why, RQ_E_UNSUPPORTED,
+                     "store %s contains %s, so it is not a cluster's store. Nothing was "
+                     "changed; use an empty folder or one that does not exist",
+                     folder, name);
     rq_arena_clear(&a);
     return rc;
 }

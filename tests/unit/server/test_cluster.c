@@ -258,6 +258,21 @@ static void a_folder_of_something_else_is_refused(void **state)
     }
 }
 
+/* A data folder may contain anything besides; the error says that it is one. */
+static void a_data_folder_is_named_whatever_else_it_contains(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"", "/.hbase-snapshot", "/.rorqual", "/zoo"};
+    fixture *f = setup();
+    for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++) {
+        char path[160];
+        snprintf(path, sizeof path, "%s%s", f->store, names[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    refused(f, RQ_E_STATE, "of a standalone server");
+    teardown(f);
+}
+
 static void a_newer_cluster_is_refused(void **state)
 {
     (void)state;
@@ -292,6 +307,7 @@ int main(void)
         cmocka_unit_test(start_codes_are_unique_and_rise),
         cmocka_unit_test(a_missing_plugin_is_named_in_the_error),
         cmocka_unit_test(a_folder_of_something_else_is_refused),
+        cmocka_unit_test(a_data_folder_is_named_whatever_else_it_contains),
         cmocka_unit_test(a_newer_cluster_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
