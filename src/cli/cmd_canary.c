@@ -14,7 +14,8 @@ static const char help[] =
     "  --quiet                print only regions and tables that fail\n"
     "  --json                 a JSON object for each region\n"
     "Reads one row of each region of the tables (all enabled tables), and prints the time of each "
-    "read.\nA region without a server fails. Tables that are not enabled, or are being disabled or\n"
+    "read.\nA region without a server fails. Tables that are not enabled, or are being disabled "
+    "or\n"
     "dropped, are skipped.\n"
     "exit codes: 0 all regions answer in time; 1 wrong arguments; 2 the cluster does not answer;\n"
     "            4 a table cannot be read, or does not exist; 5 a region does not answer in time\n";
