@@ -14,6 +14,11 @@ char *rq_slice_strdup(rq_slice s)
     return copy;
 }
 
+int rq_slice_order(const void *a, const void *b)
+{
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
 bool rq_cursor_u8(rq_cursor *c, uint8_t *ret)
 {
     if (c->ptr >= c->end) return false;

@@ -68,6 +68,9 @@ static inline int rq_slice_compare(rq_slice a, rq_slice b)
     return rq_bytes_compare(a.ptr, a.len, b.ptr, b.len);
 }
 
+/* rq_slice_compare of two elements of an array, for qsort and bsearch. */
+int rq_slice_order(const void *a, const void *b);
+
 /* rq_short_compare returns what rq_bytes_compare returns, and is faster for short strings such
  * as keys. It compares sixteen or eight bytes at a time without a call. The tail is compared by
  * a load that overlaps bytes already known to be equal. Strings longer than RQ_SHORT_BYTES_MAX

@@ -98,18 +98,13 @@ static rq_err note_parents(void *ctx, const rq__meta_row *row, rq_error *why)
     return RQ_OK;
 }
 
-static int slice_order(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 static rq_err read_parents(checking *k, rq_error *why)
 {
     rq_region *meta;
     RQ_TRY(rq__meta_ref(k->catalog, &meta, why));
     rq_err rc = rq__meta_scan(meta, note_parents, k, why);
     rq_region_unref(meta);
-    if (k->parent_count > 1) qsort(k->parents, k->parent_count, sizeof *k->parents, slice_order);
+    if (k->parent_count > 1) qsort(k->parents, k->parent_count, sizeof *k->parents, rq_slice_order);
     return rc;
 }
 
@@ -120,7 +115,7 @@ static bool is_known(const checking *k, rq_slice encoded)
     bool known = rq_catalog_region_find(k->catalog, encoded) != NULL;
     rq_epoch_unpin(k->catalog->env->epoch, &m);
     return known || (k->parent_count > 0 && bsearch(&encoded, k->parents, k->parent_count,
-                                                    sizeof encoded, slice_order) != NULL);
+                                                    sizeof encoded, rq_slice_order) != NULL);
 }
 
 static bool is_region_folder(const rq_dir_entry *e)

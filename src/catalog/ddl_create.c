@@ -10,17 +10,12 @@
 #include "catalog/tracker.h"
 #include "vfs/batch.h"
 
-static int slice_order(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 /* HBase's server trusts its client to sort and check the keys. This one does not. */
 static rq_err sort_keys(rq__proc *p, rq_error *why)
 {
     if (p->of.create.count == 0) return RQ_OK;
     qsort(p->of.create.split_keys, p->of.create.count, sizeof *p->of.create.split_keys,
-          slice_order);
+          rq_slice_order);
     for (size_t i = 0; i < p->of.create.count; i++) {
         char a[256];
         if (p->of.create.split_keys[i].len == 0)

@@ -228,18 +228,13 @@ static bool touch(const rq_region_info *a, const rq_region_info *b)
     return low->end_key.len == 0 || rq_slice_compare(low->end_key, high->start_key) >= 0;
 }
 
-static int slice_order(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 static rq_err count_unique(rq__proc *p, size_t *ret)
 {
     size_t count = p->of.merge.count;
     rq_slice *sorted = rq_arena_alloc(&p->arena, (count + 1) * sizeof *sorted);
     if (sorted == NULL) return RQ_E_NO_MEMORY;
     if (count > 0) memcpy(sorted, p->of.merge.regions, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, slice_order);
+    qsort(sorted, count, sizeof *sorted, rq_slice_order);
     *ret = 0;
     for (size_t i = 0; i < count; i++)
         *ret += i == 0 || !rq_slice_eq(sorted[i - 1], sorted[i]);

@@ -246,11 +246,6 @@ static rq_err ask_mob(rq_catalog *c, rq__proc *p, const rq_table_schema *s, rq_e
     return rq__calls_send(k);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 /* Nothing refers to the incomplete files of a server that has ended. A server that runs and has not answered, for example one
  * of an earlier version, may be writing any of the files. */
 static rq_err check_answers(const rq_catalog *c, const rq__calls *k, rq_error *why)
@@ -278,7 +273,7 @@ static rq_err settle_mob(rq_catalog *c, rq__proc *p, const rq_table_schema *s, r
         rq_arena_clear(&a);
         return rq_no_memory(why);
     }
-    if (w.file_count > 1) qsort(w.files, w.file_count, sizeof *w.files, by_name);
+    if (w.file_count > 1) qsort(w.files, w.file_count, sizeof *w.files, rq_slice_order);
     rc = rq_mob_files_measure(c->engine, s, w.files, w.file_count, &p->arena, &p->mob, why);
     rq_arena_clear(&a);
     return rc;

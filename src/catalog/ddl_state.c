@@ -182,17 +182,12 @@ rq_err rq__disable_finish(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- flush ------------------------------------------------------------------------------------ */
 
-static int slice_order(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 /* Removes duplicates: each family is flushed once. */
 static void drop_doubles(rq__proc *p)
 {
     size_t count = p->of.flush.count;
     if (count < 2) return;
-    qsort(p->of.flush.families, count, sizeof *p->of.flush.families, slice_order);
+    qsort(p->of.flush.families, count, sizeof *p->of.flush.families, rq_slice_order);
     p->of.flush.count = 1;
     for (size_t i = 1; i < count; i++)
         if (!rq_slice_eq(p->of.flush.families[i - 1], p->of.flush.families[i]))

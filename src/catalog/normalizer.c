@@ -202,14 +202,9 @@ static void plan_table(planning *p, const rq_catalog_table *t)
         plan_merges(p);
 }
 
-static int slice_order(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 static bool is_named(const rq_slice *names, size_t count, rq_slice name)
 {
-    return count > 0 && bsearch(&name, names, count, sizeof name, slice_order) != NULL;
+    return count > 0 && bsearch(&name, names, count, sizeof name, rq_slice_order) != NULL;
 }
 
 rq_err rq_catalog_normalize(rq_catalog *c, const rq_slice *names, size_t count, bool *ret_ran)

@@ -34,19 +34,14 @@ rq_err rq__names_add(rq__names *n, rq_slice name)
     return RQ_OK;
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 void rq__names_sort(rq__names *n)
 {
-    if (n->count > 1) qsort(n->list, n->count, sizeof *n->list, by_bytes);
+    if (n->count > 1) qsort(n->list, n->count, sizeof *n->list, rq_slice_order);
 }
 
 bool rq__names_have(const rq__names *n, size_t sorted, rq_slice name)
 {
-    return sorted > 0 && bsearch(&name, n->list, sorted, sizeof name, by_bytes) != NULL;
+    return sorted > 0 && bsearch(&name, n->list, sorted, sizeof name, rq_slice_order) != NULL;
 }
 
 /* --- a manifest ------------------------------------------------------------------------------- */

@@ -183,18 +183,13 @@ rq_err rq__parse_column_prefix(rq__parse *p, rq_slice bytes, rq_filter **ret)
 }
 
 /* --- A sorted set of names -------------------------------------------------------------------- */
-static int compare_slices(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 static rq_slice *sorted_slices(rq__parse *p, const ProtobufCBinaryData *names, size_t count)
 {
     rq_slice *sorted = rq__parse_calloc(p, count, sizeof *sorted);
     if (sorted == NULL) return NULL;
     for (size_t i = 0; i < count; i++)
         sorted[i] = rq__slice_of_pb(names[i]);
-    if (count > 1) qsort(sorted, count, sizeof *sorted, compare_slices);
+    if (count > 1) qsort(sorted, count, sizeof *sorted, rq_slice_order);
     return sorted;
 }
 

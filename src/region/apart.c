@@ -40,11 +40,6 @@ struct rq__apart_reads {
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-static int compare_rows(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 static rq_err list_rows(rq__apart_reads *a)
 {
     const rq_row_op *op = a->op;
@@ -57,7 +52,7 @@ static rq_err list_rows(rq__apart_reads *a)
     for (size_t i = 0; i < op->mutation_count; i++)
         if (n == 0 || !rq_slice_eq(rows[n - 1], op->mutations[i].row))
             rows[n++] = op->mutations[i].row;
-    qsort(rows, n, sizeof *rows, compare_rows);
+    qsort(rows, n, sizeof *rows, rq_slice_order);
     a->rows = rows;
     a->row_count = n;
     return RQ_OK;
@@ -65,7 +60,7 @@ static rq_err list_rows(rq__apart_reads *a)
 
 static bool has_row(const rq__apart_reads *a, rq_slice row)
 {
-    return bsearch(&row, a->rows, a->row_count, sizeof row, compare_rows) != NULL;
+    return bsearch(&row, a->rows, a->row_count, sizeof row, rq_slice_order) != NULL;
 }
 
 static bool has_row_of(const rq__apart_reads *a, const rq_row_op *op)

@@ -29,11 +29,6 @@ static rq_err add_family(rq_arena *arena, rq__manifest *m, const rq__region_stor
     return RQ_OK;
 }
 
-static int compare_slices(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 static int compare_families(const void *a, const void *b)
 {
     return rq_slice_compare(((const rq__manifest_family *)a)->name,
@@ -47,10 +42,10 @@ static rq_err remove_files(rq_arena *arena, rq__manifest_family *f, const rq__st
     if (gone == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < c->removed_count; i++)
         gone[i] = rq_slice_cstr(c->removed[i].name);
-    qsort(gone, c->removed_count, sizeof *gone, compare_slices);
+    qsort(gone, c->removed_count, sizeof *gone, rq_slice_order);
     size_t kept = 0;
     for (size_t i = 0; i < f->file_count; i++)
-        if (bsearch(&f->files[i], gone, c->removed_count, sizeof *gone, compare_slices) == NULL)
+        if (bsearch(&f->files[i], gone, c->removed_count, sizeof *gone, rq_slice_order) == NULL)
             f->files[kept++] = f->files[i];
     f->file_count = kept;
     return RQ_OK;
@@ -83,7 +78,7 @@ static rq_err build_manifest(rq_region *r, rq_arena *arena, const rq__store_chan
     }
     rq_epoch_unpin(r->env.epoch, &pin);
     for (size_t i = 0; i < m->family_count; i++)
-        qsort(m->families[i].files, m->families[i].file_count, sizeof(rq_slice), compare_slices);
+        qsort(m->families[i].files, m->families[i].file_count, sizeof(rq_slice), rq_slice_order);
     qsort(m->families, m->family_count, sizeof *m->families, compare_families);
     return rc;
 }

@@ -191,11 +191,6 @@ rq_err rq__filelist_read(rq_vfs *vfs, const char *family_dir, rq_arena *arena, r
     }
 }
 
-static int slice_order(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 /* Whether the list has exactly these names. REQUIRES: no name is given twice. */
 static rq_err names_exactly(const rq__filelist *l, const char *const *names, size_t count,
                             rq_arena *arena, bool *ret)
@@ -206,10 +201,10 @@ static rq_err names_exactly(const rq__filelist *l, const char *const *names, siz
     if (sorted == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
         sorted[i] = l->files[i].name;
-    qsort(sorted, count, sizeof *sorted, slice_order);
+    qsort(sorted, count, sizeof *sorted, rq_slice_order);
     for (size_t i = 0; i < count && *ret; i++) {
         rq_slice name = rq_slice_cstr(names[i]);
-        *ret = bsearch(&name, sorted, count, sizeof *sorted, slice_order) != NULL;
+        *ret = bsearch(&name, sorted, count, sizeof *sorted, rq_slice_order) != NULL;
     }
     return RQ_OK;
 }

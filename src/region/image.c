@@ -214,11 +214,6 @@ static rq_err add_bytes(listed *l, const char *path, size_t max, rq_error *why)
     return add(l, part) == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
-static int compare_slices(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 /* A binary search: the manifest's names are sorted, and may be many, because clients decide how many files a bulk load
  * has. It must be fast, because flushes of the region wait meanwhile. */
 static bool manifest_names(const listed *l, rq_slice family, const char *name)
@@ -226,7 +221,7 @@ static bool manifest_names(const listed *l, rq_slice family, const char *name)
     const rq__manifest_family *f = rq__manifest_family_of(&l->manifest, family);
     rq_slice key = rq_slice_cstr(name);
     return f != NULL && f->file_count > 0 &&
-           bsearch(&key, f->files, f->file_count, sizeof *f->files, compare_slices) != NULL;
+           bsearch(&key, f->files, f->file_count, sizeof *f->files, rq_slice_order) != NULL;
 }
 
 static rq_err add_store_file(listed *l, const char *path, rq_error *why)

@@ -186,11 +186,6 @@ static rq_err write_link(const linking *l, const char *dir, const rq_region_file
 
 /* --- a region --------------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 static rq_err link_family(linking *l, const char *dir, const rq_region_files *files,
                           rq__manifest_family *ret)
 {
@@ -205,7 +200,7 @@ static rq_err link_family(linking *l, const char *dir, const rq_region_files *fi
     l->family = ret->name;
     for (; ret->file_count < f->count; ret->file_count++)
         RQ_TRY(write_link(l, dir, &f->files[ret->file_count], &ret->files[ret->file_count]));
-    if (ret->file_count > 1) qsort(ret->files, ret->file_count, sizeof *ret->files, by_name);
+    if (ret->file_count > 1) qsort(ret->files, ret->file_count, sizeof *ret->files, rq_slice_order);
     return RQ_OK;
 }
 

@@ -219,14 +219,9 @@ rq_err rq_mob_writes(rq_engine *e, rq_arena *arena, rq_slice **ret, size_t *ret_
     return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 static bool has_name(const rq_slice *sorted, size_t count, rq_slice name)
 {
-    return count > 0 && bsearch(&name, sorted, count, sizeof name, by_name) != NULL;
+    return count > 0 && bsearch(&name, sorted, count, sizeof name, rq_slice_order) != NULL;
 }
 
 /* REQUIRES: the candidates were listed. */
@@ -237,8 +232,8 @@ static rq_err exclude_writes_of_others(cleaning *c, rq_error *why)
     c->has_asked = true;
     if (c->what->ask == NULL) return RQ_OK;
     RQ_TRY(c->what->ask(c->what->ctx, &c->arena, w, why));
-    if (w->server_count > 1) qsort(w->servers, w->server_count, sizeof *w->servers, by_name);
-    if (w->file_count > 1) qsort(w->files, w->file_count, sizeof *w->files, by_name);
+    if (w->server_count > 1) qsort(w->servers, w->server_count, sizeof *w->servers, rq_slice_order);
+    if (w->file_count > 1) qsort(w->files, w->file_count, sizeof *w->files, rq_slice_order);
     for (size_t i = 0; i < c->count; i++)
         if (!has_name(w->files, w->file_count, rq_slice_cstr(c->list[i].name)))
             c->list[kept++] = c->list[i];

@@ -228,16 +228,11 @@ rq_err rq_mob_files_list(rq_engine *e, const rq_table_schema *schema, rq_arena *
     return RQ_OK;
 }
 
-static int by_slice(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 /* `others`: sorted. */
 static bool is_written(const rq_engine *e, const rq_slice *others, size_t count, rq_slice name)
 {
     return rq_mob_files_is_being_written(e->mob_files, (const char *)name.ptr) ||
-           (count > 0 && bsearch(&name, others, count, sizeof name, by_slice) != NULL);
+           (count > 0 && bsearch(&name, others, count, sizeof name, rq_slice_order) != NULL);
 }
 
 /* A file whose writer has failed is removed by the writer. Links are never removed in this way. */

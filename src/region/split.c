@@ -277,11 +277,6 @@ static rq_err refer_all(const making *m, rq__manifest *to)
     return RQ_OK;
 }
 
-static int name_order(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 /* Removes the files that an attempt before a crash has left; no reader knows them yet. In a cluster they stay and are
  * used again. If the region was opened already, a later master has completed the step: RQ_E_STATE. */
 static rq_err look_at_earlier(making *m)
@@ -329,7 +324,7 @@ static rq_err make(making *m, const rq_table_schema *schema, const rq_region_inf
     for (size_t i = 0; i < to.family_count; i++) {
         rq__manifest_family *f = &to.families[i];
         f->flushed = to.next_seqid - 1;
-        if (f->file_count > 1) qsort(f->files, f->file_count, sizeof *f->files, name_order);
+        if (f->file_count > 1) qsort(f->files, f->file_count, sizeof *f->files, rq_slice_order);
     }
     RQ_TRY(rq__seqid_file_write(vfs, m->info, to.next_seqid - 1, m->why));
     return write_manifest(m, &to);

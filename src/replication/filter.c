@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_names(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 static int compare_rules(const void *a, const void *b)
 {
     return rq_slice_compare(((const rq__table_rule *)a)->table, ((const rq__table_rule *)b)->table);
@@ -26,7 +21,7 @@ static rq_err copy_names(const ProtobufCBinaryData *from, size_t count, rq_arena
         (*ret)[i] = rq_arena_copy(a, rq_slice_of(from[i].data, from[i].len));
         if ((*ret)[i].ptr == NULL) return RQ_E_NO_MEMORY;
     }
-    qsort(*ret, count, sizeof **ret, compare_names);
+    qsort(*ret, count, sizeof **ret, rq_slice_order);
     return RQ_OK;
 }
 
@@ -93,7 +88,7 @@ static bool names_namespace(const rq__filter *f, rq_slice table)
     rq_slice ns = colon == NULL ? RQ_SLICE_LIT("default")
                                 : rq_slice_of(table.ptr, (size_t)(colon - table.ptr));
     return f->namespace_count > 0 &&
-           bsearch(&ns, f->namespaces, f->namespace_count, sizeof ns, compare_names) != NULL;
+           bsearch(&ns, f->namespaces, f->namespace_count, sizeof ns, rq_slice_order) != NULL;
 }
 
 bool rq__filter_takes_table(const rq__filter *f, rq_slice table, const rq__table_rule **ret_rule)
@@ -112,7 +107,7 @@ bool rq__filter_takes_family(const rq__filter *f, const rq__table_rule *rule, rq
 {
     if (rule == NULL) return true;
     bool named =
-        bsearch(&family, rule->families, rule->family_count, sizeof family, compare_names) != NULL;
+        bsearch(&family, rule->families, rule->family_count, sizeof family, rq_slice_order) != NULL;
     return named != f->replicate_all;
 }
 

@@ -56,11 +56,6 @@ static rq_err decode_time_range(const Pb__TimeRange *t, rq_time_range *ret, rq_e
 
 /* --- columns -------------------------------------------------------------------------------- */
 
-static int compare_slices(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 static int compare_families(const void *a, const void *b)
 {
     return rq_slice_compare(((const rq_scan_family *)a)->family,
@@ -71,7 +66,7 @@ static int compare_families(const void *a, const void *b)
 static size_t sort_unique(rq_slice *list, size_t count)
 {
     if (count < 2) return count;
-    qsort(list, count, sizeof *list, compare_slices);
+    qsort(list, count, sizeof *list, rq_slice_order);
     size_t kept = 1;
     for (size_t i = 1; i < count; i++)
         if (!rq_slice_eq(list[i], list[kept - 1])) list[kept++] = list[i];

@@ -89,11 +89,6 @@ static rq_err select_tables(const rq_admin_services *a, selection *s, rq_arena *
     return RQ_OK;
 }
 
-static int slice_order(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 /* The named tables that exist; the namespace does not count then. HBASE:
  * HMaster.getTableDescriptors. */
 static rq_err find_named(const rq_admin_services *a, selection *s, Pb__TableName *const *names,
@@ -133,7 +128,7 @@ rq_err rq__select_table_names(const rq_admin_services *a, const char *regex, con
         (*ret)[i] = rq_arena_copy(arena, tables[i]->schema->name);
         if ((*ret)[i].ptr == NULL) return RQ_E_NO_MEMORY;
     }
-    if (count > 1) qsort(*ret, count, sizeof **ret, slice_order);
+    if (count > 1) qsort(*ret, count, sizeof **ret, rq_slice_order);
     *ret_count = count;
     return RQ_OK;
 }
