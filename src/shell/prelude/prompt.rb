@@ -89,7 +89,7 @@ module Prompt
 
     def settle
       close
-      Shell.settle_file(@draft, @path) unless @draft.nil?
+      Shell.replace_file(@draft, @path) unless @draft.nil?
       @draft = nil
     end
 
