@@ -13,7 +13,7 @@ bool allocation_fails(void)
     return refuses;
 }
 
-/* The first get of each seat makes room in the block for the result. */
+/* The first gets allocate the arena's chunk and the memory of the result. */
 static void a_get_from_memory_allocates_nothing(void **state)
 {
     (void)state;
