@@ -316,6 +316,35 @@ static rq_err check_name(const rq__proc *p, rq_error *why)
     return is_table ? rq_table_name_check(p->ns, p->qualifier, why) : RQ_OK;
 }
 
+/* Ends a procedure that was refused before it was entered. Its error is kept as the result of its nonce, if a repetition of
+ * the call must get it again, even if the change has become possible meanwhile. Errors that may pass are not kept: the
+ * client retries with the same nonce. HBASE: ProcedureExecutor.setFailureResultForNonce. */
+static void end_refused(rq__proc *p, rq_err rc, const rq_error *why)
+{
+    rq_catalog *c = p->catalog;
+    rq__procedures *ps = &c->procedures;
+    rq_error too_long = {0};
+    if (p->nonce == 0 || !rq_err_do_not_retry(rc) || check_lengths(p, &too_long) != RQ_OK) {
+        rq__proc_free(p);
+        return;
+    }
+    rq__proc_slim(p);
+    p->updated_ms = rq__catalog_wall_ms(c);
+    p->ended = p->finished = true;
+    rq__proc_note_error(p, rc, why);
+    pthread_mutex_lock(&ps->lock);
+    bool same = rq__procs_by_nonce(ps, p->nonce_group, p->nonce) != NULL;
+    rq__proc *evicted = NULL;
+    if (!same) {
+        p->id = ps->next_id++;
+        rq__procs_keep(ps, p);
+        evicted = rq__procs_take_evicted(ps, p->updated_ms);
+    }
+    pthread_mutex_unlock(&ps->lock);
+    if (same) rq__proc_free(p);
+    rq__proc_evict(c, evicted);
+}
+
 static void accept_run(rq_task *task)
 {
     rq_ddl *d = RQ_CONTAINER_OF(task, rq_ddl, task);
@@ -332,10 +361,14 @@ static void accept_run(rq_task *task)
         return;
     }
     if (rc == RQ_OK) rc = rq__cluster_check_kind(c, d->kind, &why);
+    bool is_checked = rc == RQ_OK;
     if (rc == RQ_OK && p->ops->precheck != NULL) rc = p->ops->precheck(c, p, &why);
     if (rc == RQ_OK) rc = check_lengths(p, &why);
     if (rc != RQ_OK) {
-        rq__proc_free(p);
+        if (is_checked)
+            end_refused(p, rc, &why);
+        else
+            rq__proc_free(p);
         rq__ddl_answer(d, rc, &why, 0);
         rq__procs_task_done(c);
         return;
