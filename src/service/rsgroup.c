@@ -4,6 +4,7 @@
 #include "service/rsgroup.h"
 
 #include "base/pb_arena.h"
+#include "base/pb_missing.h"
 #include "service/messages.h"
 
 #include "proto/client.pb-c.h"
@@ -91,10 +92,18 @@ static rq_err get_info(job *j)
     return respond_group(j, rq__group_find(&j->groups, r->r_s_group_name));
 }
 
+static rq_err check_tables(job *j, Pb__TableName *const *tables, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(rq__table_name_check(tables[i], &j->blocking.why));
+    return RQ_OK;
+}
+
 static rq_err get_info_of_table(job *j)
 {
     const Pb__GetRSGroupInfoOfTableRequest *r =
         (const Pb__GetRSGroupInfoOfTableRequest *)j->request;
+    RQ_TRY(check_tables(j, &r->table_name, 1));
     return respond_group(j, rq__group_of_table(&j->groups, r->table_name));
 }
 
@@ -316,6 +325,7 @@ static rq_err move_servers(job *j)
 static rq_err move_tables(job *j)
 {
     const Pb__MoveTablesRequest *r = (const Pb__MoveTablesRequest *)j->request;
+    RQ_TRY(check_tables(j, r->table_name, r->n_table_name));
     if (r->n_table_name == 0) return RQ_OK;
     Pb__RSGroupInfo *to = rq__group_find(&j->groups, r->target_group);
     if (to == NULL) return refuse(j, "Target %s RSGroup does not exist.", r->target_group);
@@ -328,6 +338,7 @@ static rq_err move_both(job *j)
 {
     const Pb__MoveServersAndTablesRequest *r = (const Pb__MoveServersAndTablesRequest *)j->request;
     Pb__RSGroupInfo *to, *from;
+    RQ_TRY(check_tables(j, r->table_name, r->n_table_name));
     if (r->n_servers == 0) return refuse(j, "The list of servers to move cannot be null or empty.");
     if (r->n_table_name == 0)
         return refuse(j, "The list of tables to move cannot be null or empty.");
@@ -430,6 +441,16 @@ static const method *find_method(const char *name)
     return NULL;
 }
 
+static void refuse_request(rq_call *call, const Pb__CoprocessorServiceCall *c, const method *m)
+{
+    char missing[512];
+    if (rq_pb_missing(m->request, rq__pb_slice(c->request), missing, sizeof missing))
+        rq_call_fail(call, RQ_E_DO_NOT_RETRY, "%s", missing);
+    else
+        rq_call_fail(call, RQ_E_DO_NOT_RETRY, "the request of %s.%s is not a %s", c->service_name,
+                     c->method_name, m->request->short_name);
+}
+
 void rq__rsgroup_exec(rq_admin_services *s, rq_call *call)
 {
     const Pb__CoprocessorServiceCall *c =
@@ -452,8 +473,7 @@ void rq__rsgroup_exec(rq_admin_services *s, rq_call *call)
     if (request == NULL && (j == NULL || memory.exhausted)) {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
     } else if (request == NULL) {
-        rq_call_fail(call, RQ_E_DO_NOT_RETRY, "the request of %s.%s is not a %s", c->service_name,
-                     c->method_name, m->request->short_name);
+        refuse_request(call, c, m);
     } else {
         j->method = m;
         j->request = request;
