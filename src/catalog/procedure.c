@@ -203,13 +203,23 @@ static void refuse_for_now(rq__proc *p, rq_ddl *d)
     rq__ddl_answer(d, rc, &why, 0);
 }
 
-/* Whether an earlier procedure has the same nonce. Then *ret_id is its number, with which `d` is to be answered; 0: its
- * record is being written, and `d` will be answered with it. REQUIRES: lock held. */
-static bool has_same(rq__procedures *ps, const rq__proc *p, rq_ddl *d, uint64_t *ret_id)
+/* What a repeated call is answered with. */
+typedef struct repeated {
+    uint64_t id; /* 0: the record is being written, and the call will be answered with it */
+    rq_err rc;
+    rq_error why;
+} repeated;
+
+/* Whether an earlier procedure has the same nonce. A call that is answered at the end gets the result of one that has ended:
+ * its client asks for no result. REQUIRES: lock held. */
+static bool has_same(rq__procedures *ps, const rq__proc *p, rq_ddl *d, repeated *ret)
 {
     rq__proc *same = rq__procs_by_nonce(ps, p->nonce_group, p->nonce);
     if (same == NULL) return false;
-    *ret_id = same->recording ? 0 : same->id;
+    bool wants_result = d != NULL && d->wait_finished && same->finished;
+    ret->id = same->recording ? 0 : same->id;
+    ret->rc = wants_result ? same->rc : RQ_OK;
+    ret->why = wants_result ? same->why : (rq_error){0};
     if (same->recording) {
         d->next = same->same;
         same->same = d;
@@ -223,11 +233,11 @@ static bool has_same(rq__procedures *ps, const rq__proc *p, rq_ddl *d, uint64_t 
 static bool is_repeated(const rq__proc *p, rq_ddl *d)
 {
     rq__procedures *ps = &p->catalog->procedures;
-    uint64_t id;
+    repeated earlier;
     pthread_mutex_lock(&ps->lock);
-    bool same = has_same(ps, p, d, &id);
+    bool same = has_same(ps, p, d, &earlier);
     pthread_mutex_unlock(&ps->lock);
-    if (same && id != 0) rq__ddl_answer(d, RQ_OK, NULL, id);
+    if (same && earlier.id != 0) rq__ddl_answer(d, earlier.rc, &earlier.why, earlier.id);
     return same;
 }
 
@@ -237,9 +247,9 @@ static rq__proc *enter(rq__proc *p, rq_ddl *d)
     rq__procedures *ps = &p->catalog->procedures;
     rq_executor *ex = p->catalog->env->executor;
     int64_t now_ms = ex->now_ms(ex);
-    uint64_t same_id;
+    repeated earlier;
     pthread_mutex_lock(&ps->lock);
-    bool same = has_same(ps, p, d, &same_id);
+    bool same = has_same(ps, p, d, &earlier);
     if (!same && !rq__procs_have_room(ps, p)) {
         pthread_mutex_unlock(&ps->lock);
         refuse_for_now(p, d);
@@ -256,7 +266,7 @@ static rq__proc *enter(rq__proc *p, rq_ddl *d)
     }
     pthread_mutex_unlock(&ps->lock);
     if (!same) return p;
-    if (same_id != 0) rq__ddl_answer(d, RQ_OK, NULL, same_id);
+    if (earlier.id != 0) rq__ddl_answer(d, earlier.rc, &earlier.why, earlier.id);
     rq__proc_free(p);
     return NULL;
 }
