@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See pb_missing.h. Each message is read twice: once to see which fields it has, once to visit the messages in it. The
- * names are in the order of protobuf's: first those of a message's own fields, then those within the messages in it. */
+ * names are in HBase's order: first those of a message's own fields, then those within the messages in it, in the order of
+ * the bytes (HBase: of the fields' numbers, in which encoders write them). */
 #include "base/pb_missing.h"
 
 #include "base/pb.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define FIELDS_MAX 128 /* of a message */
 #define DEPTH_MAX 64   /* of messages in messages; HBase's are less than ten deep */
@@ -90,7 +92,10 @@ static unsigned place_of(const ProtobufCMessageDescriptor *type, const rq_pb_fie
 static bool find_own(search *s, const ProtobufCMessageDescriptor *type, rq_slice bytes,
                      const place *in)
 {
-    bool seen[FIELDS_MAX + 1] = {false};
+    bool seen[FIELDS_MAX + 1];
+    memset(seen, 0,
+           type->n_fields +
+               1); /* a message of two bytes must not cost more than its type has fields */
     rq_cursor c = rq_cursor_of(bytes);
     while (rq_cursor_left(&c) > 0) {
         rq_pb_field f;
@@ -110,9 +115,11 @@ static bool find(search *s, const ProtobufCMessageDescriptor *type, rq_slice byt
 static bool find_inner(search *s, const ProtobufCMessageDescriptor *type, rq_slice bytes,
                        const place *in, unsigned depth)
 {
-    uint32_t counts[FIELDS_MAX + 1] = {0};
-    rq_cursor c = rq_cursor_of(bytes);
+    uint32_t counts[FIELDS_MAX + 1];
     bool good = true;
+    if (bytes.len == 0) return true;
+    memset(counts, 0, (type->n_fields + 1) * sizeof *counts);
+    rq_cursor c = rq_cursor_of(bytes);
     while (good && rq_cursor_left(&c) > 0) {
         rq_pb_field f;
         if (!rq_pb_field_read(&c, &f)) return false;
