@@ -74,6 +74,8 @@ class Matrix:
         wanted, problems, called = self.wanted(), {}, set()
 
         def compare(method, case, outcome, changed):
+            if (method, case) in called:
+                problems.setdefault(method, []).append(f"{case}: two cases have this name")
             called.add((method, case))
             if outcome != wanted.get((method, case)):
                 problems.setdefault(method, []).append(f"{case}: {outcome}, not {wanted.get((method, case))}")
@@ -89,7 +91,8 @@ class Matrix:
             left = [line for line in wanted if line not in called and is_selected(*line)]
             report.outcome(f"{self.name}/runs to its end", problem or (f"lines without a call: {left}" if left else None))
             for method in self.methods:
-                report.outcome(f"{self.name}/{method}", "; ".join(problems.get(method, [])) or None)
+                report.outcome(f"{self.name}/{method}", "; ".join(problems.pop(method, [])) or None)
+            report.outcome(f"{self.name}/has no other methods", str(problems) if problems else None)
             report.outcome(f"{self.name}/stops cleanly", server.stop())
 
     def main(self):
