@@ -25,6 +25,8 @@ void rq__procs_task_done(rq_catalog *c);
 /* --- proc_run.c ------------------------------------------------------------------------------- */
 /* The task of a procedure. */
 void rq__proc_run(rq_task *task);
+/* Sets rc and why. */
+void rq__proc_note_error(rq__proc *p, rq_err rc, const rq_error *why);
 /* Writes the first record. If this fails, calls the kind's make_room() and tries once more. */
 RQ_NODISCARD
 rq_err rq__proc_write_first(rq__proc *p, rq_error *why);

@@ -16,7 +16,7 @@ static void proc_retry(rq_task *task);
 
 /* --- the end of a procedure ------------------------------------------------------------------- */
 
-static void note_error(rq__proc *p, rq_err rc, const rq_error *why)
+void rq__proc_note_error(rq__proc *p, rq_err rc, const rq_error *why)
 {
     p->rc = rc;
     p->why = (rq_error){0};
@@ -55,7 +55,7 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
 {
     rq_catalog *c = p->catalog;
     rq__procedures *ps = &c->procedures;
-    if (rc != RQ_OK) note_error(p, rc, why);
+    if (rc != RQ_OK) rq__proc_note_error(p, rc, why);
     p->rc = rc;
     p->updated_ms = rq__catalog_wall_ms(c);
     p->ended = true;
@@ -120,7 +120,7 @@ static void retry_later(rq__proc *p, rq_err rc, const rq_error *why)
     p->attempts++;
     snprintf(text, sizeof text, "again in %llu ms", (unsigned long long)(delay / 1000000));
     rq__proc_log(p, RQ_LOG_WARN, rc, why, text);
-    note_error(p, rc, why);
+    rq__proc_note_error(p, rc, why);
     pthread_mutex_lock(&ps->lock);
     rq_task *list = NULL;
     p->retrying = true;
@@ -201,7 +201,7 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
                  may_pass(p, rc)
                      ? "parked; tried again every 10 minutes, or when it is bypassed (HBCK2)"
                      : "parked until it is bypassed (HBCK2) or aborted");
-    note_error(p, rc, why);
+    rq__proc_note_error(p, rc, why);
     pthread_mutex_lock(&ps->lock);
     p->parked = p->parking = true;
     rq__procs_notify_watches(ps, p);
@@ -264,7 +264,8 @@ rq_err rq__wait_a_while(rq__proc *p, rq_err rc, const char *text, rq_error *why)
     if (p == NULL || p->ops == NULL) return rq_fail(why, rc, "%s", text);
     if (!p->logged_waiting) rq__proc_log(p, RQ_LOG_WARN, rc, &reason, "waits");
     p->logged_waiting = true;
-    if (p->ending == RQ__ENDING_NOT) note_error(p, rc, &reason); /* else it has its last error */
+    if (p->ending == RQ__ENDING_NOT)
+        rq__proc_note_error(p, rc, &reason); /* else it has its last error */
     p->wait_ns = WAIT_NS;
     return RQ_E_AGAIN;
 }
@@ -372,7 +373,7 @@ static outcome end_by(rq__proc *p, rq__ending ending, rq_err rc, const rq_error 
 {
     if (ending == RQ__ENDING_UNDO && rc != RQ_OK) rq__proc_log(p, RQ_LOG_WARN, rc, why, "undone");
     if (rc != RQ_OK)
-        note_error(p, rc, why);
+        rq__proc_note_error(p, rc, why);
     else
         p->why = (rq_error){0};
     p->rc = rc;
@@ -490,7 +491,7 @@ static outcome go_on(rq__proc *p, rq_err rc, const rq_error *why)
         break;
     }
     rq__proc_log(p, RQ_LOG_WARN, rc, why, "skipped, because the procedure was aborted");
-    if (!p->left_out) note_error(p, rc, why);
+    if (!p->left_out) rq__proc_note_error(p, rc, why);
     p->left_out = true;
     return GOES_ON;
 }

@@ -203,13 +203,23 @@ static void refuse_for_now(rq__proc *p, rq_ddl *d)
     rq__ddl_answer(d, rc, &why, 0);
 }
 
-/* Whether an earlier procedure has the same nonce. Then *ret_id is its number, with which `d` is to be answered; 0: its
- * record is being written, and `d` will be answered with it. REQUIRES: lock held. */
-static bool has_same(rq__procedures *ps, const rq__proc *p, rq_ddl *d, uint64_t *ret_id)
+/* What a repeated call is answered with. */
+typedef struct repeated {
+    uint64_t id; /* 0: the record is being written, and the call will be answered with it */
+    rq_err rc;
+    rq_error why;
+} repeated;
+
+/* Whether an earlier procedure has the same nonce. A call that is answered at the end gets the result of one that has ended:
+ * its client asks for no result. REQUIRES: lock held. */
+static bool has_same(rq__procedures *ps, const rq__proc *p, rq_ddl *d, repeated *ret)
 {
     rq__proc *same = rq__procs_by_nonce(ps, p->nonce_group, p->nonce);
     if (same == NULL) return false;
-    *ret_id = same->recording ? 0 : same->id;
+    bool wants_result = d != NULL && d->wait_finished && same->finished;
+    ret->id = same->recording ? 0 : same->id;
+    ret->rc = wants_result ? same->rc : RQ_OK;
+    ret->why = wants_result ? same->why : (rq_error){0};
     if (same->recording) {
         d->next = same->same;
         same->same = d;
@@ -223,11 +233,11 @@ static bool has_same(rq__procedures *ps, const rq__proc *p, rq_ddl *d, uint64_t 
 static bool is_repeated(const rq__proc *p, rq_ddl *d)
 {
     rq__procedures *ps = &p->catalog->procedures;
-    uint64_t id;
+    repeated earlier;
     pthread_mutex_lock(&ps->lock);
-    bool same = has_same(ps, p, d, &id);
+    bool same = has_same(ps, p, d, &earlier);
     pthread_mutex_unlock(&ps->lock);
-    if (same && id != 0) rq__ddl_answer(d, RQ_OK, NULL, id);
+    if (same && earlier.id != 0) rq__ddl_answer(d, earlier.rc, &earlier.why, earlier.id);
     return same;
 }
 
@@ -237,9 +247,9 @@ static rq__proc *enter(rq__proc *p, rq_ddl *d)
     rq__procedures *ps = &p->catalog->procedures;
     rq_executor *ex = p->catalog->env->executor;
     int64_t now_ms = ex->now_ms(ex);
-    uint64_t same_id;
+    repeated earlier;
     pthread_mutex_lock(&ps->lock);
-    bool same = has_same(ps, p, d, &same_id);
+    bool same = has_same(ps, p, d, &earlier);
     if (!same && !rq__procs_have_room(ps, p)) {
         pthread_mutex_unlock(&ps->lock);
         refuse_for_now(p, d);
@@ -256,7 +266,7 @@ static rq__proc *enter(rq__proc *p, rq_ddl *d)
     }
     pthread_mutex_unlock(&ps->lock);
     if (!same) return p;
-    if (same_id != 0) rq__ddl_answer(d, RQ_OK, NULL, same_id);
+    if (earlier.id != 0) rq__ddl_answer(d, earlier.rc, &earlier.why, earlier.id);
     rq__proc_free(p);
     return NULL;
 }
@@ -316,6 +326,35 @@ static rq_err check_name(const rq__proc *p, rq_error *why)
     return is_table ? rq_table_name_check(p->ns, p->qualifier, why) : RQ_OK;
 }
 
+/* Ends a procedure that was refused before it was entered. Its error is kept as the result of its nonce, if a repetition of
+ * the call must get it again, even if the change has become possible meanwhile. Errors that may pass are not kept: the
+ * client retries with the same nonce. HBASE: ProcedureExecutor.setFailureResultForNonce. */
+static void end_refused(rq__proc *p, rq_err rc, const rq_error *why)
+{
+    rq_catalog *c = p->catalog;
+    rq__procedures *ps = &c->procedures;
+    rq_error too_long = {0};
+    if (p->nonce == 0 || !rq_err_do_not_retry(rc) || check_lengths(p, &too_long) != RQ_OK) {
+        rq__proc_free(p);
+        return;
+    }
+    rq__proc_slim(p);
+    p->updated_ms = rq__catalog_wall_ms(c);
+    p->ended = p->finished = true;
+    rq__proc_note_error(p, rc, why);
+    pthread_mutex_lock(&ps->lock);
+    bool same = rq__procs_by_nonce(ps, p->nonce_group, p->nonce) != NULL;
+    rq__proc *evicted = NULL;
+    if (!same) {
+        p->id = ps->next_id++;
+        rq__procs_keep(ps, p);
+        evicted = rq__procs_take_evicted(ps, p->updated_ms);
+    }
+    pthread_mutex_unlock(&ps->lock);
+    if (same) rq__proc_free(p);
+    rq__proc_evict(c, evicted);
+}
+
 static void accept_run(rq_task *task)
 {
     rq_ddl *d = RQ_CONTAINER_OF(task, rq_ddl, task);
@@ -332,10 +371,14 @@ static void accept_run(rq_task *task)
         return;
     }
     if (rc == RQ_OK) rc = rq__cluster_check_kind(c, d->kind, &why);
+    bool is_checked = rc == RQ_OK;
     if (rc == RQ_OK && p->ops->precheck != NULL) rc = p->ops->precheck(c, p, &why);
     if (rc == RQ_OK) rc = check_lengths(p, &why);
     if (rc != RQ_OK) {
-        rq__proc_free(p);
+        if (is_checked)
+            end_refused(p, rc, &why);
+        else
+            rq__proc_free(p);
         rq__ddl_answer(d, rc, &why, 0);
         rq__procs_task_done(c);
         return;

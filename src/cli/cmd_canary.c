@@ -17,8 +17,12 @@ static const char help[] =
     "read.\nA region without a server fails. Tables that are not enabled, or are being disabled "
     "or\n"
     "dropped, are skipped.\n"
-    "exit codes: 0 all regions answer in time; 1 wrong arguments; 2 the cluster does not answer;\n"
-    "            4 a table cannot be read, or does not exist; 5 a region does not answer in time\n";
+    "exit codes: 0 all regions answer in time; 1 wrong arguments; 4 a table cannot be read, or "
+    "does "
+    "not\n"
+    "            exist, or the cluster does not answer (2 if no tables are named); 5 a region does "
+    "not\n"
+    "            answer in time\n";
 
 /* HBASE: CanaryTool. Its code 3 is a time-out of the whole run, which this command does not have. */
 enum { EXIT_USAGE = 1, EXIT_INIT_ERROR = 2, EXIT_ERROR = 4, EXIT_REGIONS_FAILED = 5 };
@@ -41,7 +45,8 @@ static void print_json(const rq_canary_read *r, const char *state)
     rq__print_json_number(",", "port", r->region.port);
     rq__print_json_number(",", "microseconds", r->ns / 1000);
     rq__print_json_text(",", "state", rq_slice_cstr(state));
-    if (r->why[0] != '\0') rq__print_json_text(",", "error", rq_slice_cstr(r->why));
+    const char *key = r->kind == RQ_CANARY_SKIPPED ? "reason" : "error";
+    if (r->why[0] != '\0') rq__print_json_text(",", key, rq_slice_cstr(r->why));
     puts("}");
 }
 
@@ -86,14 +91,15 @@ static void print_total(const arguments *x)
     putchar('\n');
 }
 
-static int exit_code(const arguments *x, rq_err rc)
+/* HBase's tool counts as initialized once it has the names of its tables. If none are named, every failure but that of a
+ * region comes before that. */
+static int exit_code(const arguments *x, bool is_named, rq_err rc)
 {
-    if (rc != RQ_OK) return EXIT_INIT_ERROR;
-    if (x->tables_failed > 0) return EXIT_ERROR;
+    if (rc != RQ_OK || x->tables_failed > 0) return is_named ? EXIT_ERROR : EXIT_INIT_ERROR;
     return x->failed > 0 ? EXIT_REGIONS_FAILED : 0;
 }
 
-/* Other commands exit with 2 for wrong arguments; here 2 means that the cluster does not answer. */
+/* Other commands exit with 2 for wrong arguments. */
 static int resolve(arguments *x, const rq__option *options, size_t count, int argc, char **argv)
 {
     int code = rq__parse_options("canary", help, options, count, argc, argv);
@@ -122,6 +128,6 @@ int rq__cmd_canary(int argc, char **argv)
     if (rc == RQ_OK && !x.a.quiet && !x.json) print_total(&x);
     x.a.quiet = true;
     int lost = rq__transfer_end(&x.a, "", &(rq_transfer_counts){0}, rc, &why);
-    code = exit_code(&x, rc);
+    code = exit_code(&x, c.table_count > 0, rc);
     return code == 0 ? lost : code;
 }

@@ -11,6 +11,8 @@
  * behind the outer class name. */
 #include "filter/filter_priv.h"
 
+#include "base/pb_missing.h"
+
 #include "proto/filter.pb-c.h"
 
 #include <stdarg.h>
@@ -71,8 +73,18 @@ void *rq__parse_calloc(rq__parse *p, size_t count, size_t size)
     return rq_arena_calloc(p->arena, count, size);
 }
 
+/* Why the bytes are no such message, in `text`. */
+static const char *reason_of(const ProtobufCMessageDescriptor *type, rq_slice bytes, char *text,
+                             size_t size)
+{
+    if (!rq_pb_missing(type, bytes, text, size))
+        snprintf(text, size, "%s is malformed", type->short_name);
+    return text;
+}
+
 void *rq__parse_message(rq__parse *p, const ProtobufCMessageDescriptor *type, rq_slice bytes)
 {
+    char text[512];
     ProtobufCAllocator allocator = {budgeted_alloc, free_with_arena, p};
     void *message = protobuf_c_message_unpack(type, &allocator, bytes.len, bytes.ptr);
     if (message != NULL || p->no_memory) return message;
@@ -80,9 +92,8 @@ void *rq__parse_message(rq__parse *p, const ProtobufCMessageDescriptor *type, rq
         (void)rq_fail(&p->why, RQ_E_DO_NOT_RETRY, "filter of more than %u bytes",
                       RQ__FILTER_BYTES_MAX);
     else
-        (void)rq_fail(&p->why, RQ_E_DO_NOT_RETRY,
-                      DESERIALIZATION INVALID_MESSAGE "%s is malformed or misses a required field",
-                      type->short_name);
+        (void)rq_fail(&p->why, RQ_E_DO_NOT_RETRY, DESERIALIZATION INVALID_MESSAGE "%s",
+                      reason_of(type, bytes, text, sizeof text));
     return NULL;
 }
 

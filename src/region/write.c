@@ -47,7 +47,8 @@
 /* --- checks ----------------------------------------------------------------------------------- */
 
 /* Reports a row outside of the region. HBASE: HRegion.checkRow through batchMutate: for a single put or
- * delete the exception says that a sanity check failed, for an atomic batch it is WrongRegionException. */
+ * delete the exception says that a sanity check failed, for an atomic batch, an increment or an append it is
+ * WrongRegionException. */
 static rq_err wrong_row(const rq_region *r, rq_slice row, bool atomic, rq_error *why)
 {
     char name[512];
@@ -92,7 +93,9 @@ static rq_err check_row(const rq_region *r, const rq_mutation *m, bool atomic, r
     if (m->row.len > RQ_ROW_LEN_MAX)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Row length %zu is > %d", m->row.len,
                        RQ_ROW_LEN_MAX);
-    if (!rq_region_info_contains(&r->info, m->row)) return wrong_row(r, m->row, atomic, why);
+    bool alone = m->type == RQ_MUTATE_INCREMENT || m->type == RQ_MUTATE_APPEND;
+    if (!rq_region_info_contains(&r->info, m->row))
+        return wrong_row(r, m->row, atomic || alone, why);
     return RQ_OK;
 }
 

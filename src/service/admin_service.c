@@ -159,6 +159,7 @@ static rq_err list_region_loads(rq__listing *l, rq_slice *ret)
 {
     const Pb__GetRegionLoadRequest *request = (const Pb__GetRegionLoadRequest *)l->call->param;
     Pb__GetRegionLoadResponse response = PB__GET_REGION_LOAD_RESPONSE__INIT;
+    if (request->table_name != NULL) RQ_TRY(rq__table_name_check(request->table_name, &l->why));
     response.region_loads = rq__region_loads_message(&l->call->arena, l->services->catalog,
                                                      request->table_name, &response.n_region_loads);
     if (response.region_loads == NULL) return RQ_E_NO_MEMORY;
@@ -331,18 +332,34 @@ static rq_err add_files(const rq_region *r, const struct rq_store *store, rq_cal
     return RQ_OK;
 }
 
-static int compare_names(const void *a, const void *b)
+/* The place of the family's store; the number of stores: there is none. */
+static size_t store_of(const rq_region *r, rq_slice family)
 {
-    const ProtobufCBinaryData *x = a;
-    const ProtobufCBinaryData *y = b;
-    return rq_bytes_compare(x->data, x->len, y->data, y->len);
+    size_t low = 0, high = rq_region_store_count(r);
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = rq_slice_compare(rq_store_schema(rq_region_store_at(r, middle))->name, family);
+        if (order == 0) return middle;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return rq_region_store_count(r);
 }
 
-/* `families`: sorted. */
-static bool asked_for(const ProtobufCBinaryData *families, size_t count, rq_slice family)
+/* For each store, and once more: whether its files are listed. If no family is named, all are. NULL: out of memory. */
+static bool *listed_stores(const rq_region *r, const Pb__GetStoreFileRequest *request,
+                           rq_arena *arena)
 {
-    ProtobufCBinaryData key = {family.len, (uint8_t *)(uintptr_t)family.ptr};
-    return count == 0 || bsearch(&key, families, count, sizeof key, compare_names) != NULL;
+    size_t count = rq_region_store_count(r);
+    bool *listed = rq_arena_calloc(arena, count + 1, sizeof *listed);
+    if (listed == NULL) return NULL;
+    for (size_t i = 0; i < count; i++)
+        listed[i] = request->n_family == 0;
+    for (size_t i = 0; i < request->n_family; i++)
+        listed[store_of(r, rq__pb_slice(request->family[i]))] = true;
+    return listed;
 }
 
 /* Paths below the data folder. */
@@ -350,19 +367,13 @@ static rq_err list_store_files(rq_admin_services *s, rq_call *call, Pb__GetStore
                                rq_error *why)
 {
     const Pb__GetStoreFileRequest *request = (const Pb__GetStoreFileRequest *)call->param;
-    size_t count = request->n_family;
-    ProtobufCBinaryData *families = rq_arena_calloc(&call->arena, count + 1, sizeof *families);
     size_t cap = 0;
     rq_region *region;
-    if (families == NULL) return RQ_E_NO_MEMORY;
     RQ_TRY(rq__admin_find_region(s, request->region, &region, why));
-    if (count > 0) memcpy(families, request->family, count * sizeof *families);
-    qsort(families, count, sizeof *families, compare_names);
-    for (size_t i = 0; i < rq_region_store_count(region); i++) {
-        const struct rq_store *store = rq_region_store_at(region, i);
-        if (!asked_for(families, count, rq_store_schema(store)->name)) continue;
-        RQ_TRY(add_files(region, store, call, ret, &cap));
-    }
+    const bool *listed = listed_stores(region, request, &call->arena);
+    if (listed == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < rq_region_store_count(region); i++)
+        if (listed[i]) RQ_TRY(add_files(region, rq_region_store_at(region, i), call, ret, &cap));
     return RQ_OK;
 }
 
@@ -474,11 +485,13 @@ static const rq_rpc_method methods[] = {
 #define LONG_PARAM_MAX ((size_t)16 << 20)
 
 static const rq_rpc_param_limit param_limits[] = {
-    {"CreateTable", LONG_PARAM_MAX},      {"Assigns", LONG_PARAM_MAX},
-    {"Unassigns", LONG_PARAM_MAX},        {"SetRegionStateInMeta", LONG_PARAM_MAX},
-    {"GetStoreFile", RQ_RPC_PARAM_SHORT}, /* sorts the names of families */
-    {"RequestLock", RQ_RPC_PARAM_SHORT},  /* computes the names of regions */
-    {"ReplicateWALEntry", SIZE_MAX},      /* taken in slices */
+    {"CreateTable", LONG_PARAM_MAX},
+    {"Assigns", LONG_PARAM_MAX},
+    {"Unassigns", LONG_PARAM_MAX},
+    {"SetRegionStateInMeta", LONG_PARAM_MAX},
+    {"GetStoreFile", 2 * RQ_RPC_PARAM_SHORT}, /* looks each family up */
+    {"RequestLock", RQ_RPC_PARAM_SHORT},      /* computes the names of regions */
+    {"ReplicateWALEntry", SIZE_MAX},          /* taken in slices */
 };
 
 rq_rpc_service rq__admin_service(rq_admin_services *s, const char *name, const rq_rpc_method *table,

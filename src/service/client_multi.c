@@ -325,7 +325,7 @@ static void service_done(rq__endpoint *e)
 static rq_err begin_other(rq_op_batch *b, const rq_batch_part *p, rq_error *why)
 {
     rq__multi *m = rq__multi_of(b);
-    if (p->request == NULL) return rq_fail(why, RQ_E_IOEXCEPTION, "Unexpected Action type");
+    if (p->request == NULL) return rq_fail(why, RQ_E_HBASE_IO, "Unexpected Action type");
     if (p->request == several)
         return rq_fail(why, RQ_E_DO_NOT_RETRY,
                        "An action is one of a get, a mutation and a service call, not several");

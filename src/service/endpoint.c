@@ -3,6 +3,7 @@
 #include "service/endpoint.h"
 
 #include "base/pb_arena.h"
+#include "base/pb_missing.h"
 #include "catalog/coprocessors.h"
 #include "service/call_op.h"
 
@@ -104,6 +105,10 @@ static rq_err unpack(rq__endpoint *e)
                                            e->asked->request.data);
     if (e->request != NULL) return RQ_OK;
     if (memory.exhausted) return RQ_E_NO_MEMORY;
+    char missing[512];
+    if (rq_pb_missing(m->request, rq_slice_of(e->asked->request.data, e->asked->request.len),
+                      missing, sizeof missing))
+        return rq_fail(&e->why, RQ_E_DO_NOT_RETRY, "%s", missing);
     return rq_fail(&e->why, RQ_E_DO_NOT_RETRY, "the request of %s.%s is not a %s",
                    e->asked->service_name, m->name, m->request->short_name);
 }

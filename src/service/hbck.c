@@ -162,6 +162,8 @@ static rq_err table_state_work(rq__blocking *b)
     table_state_job *j = RQ_CONTAINER_OF(b, table_state_job, blocking);
     const Pb__SetTableStateInMetaRequest *r =
         (const Pb__SetTableStateInMetaRequest *)b->call->param;
+    rq_slice row;
+    RQ_TRY(rq__table_row(&b->call->arena, r->table_name, &row, &b->why));
     return rq_catalog_set_table_state(b->services->catalog, rq__pb_slice(r->table_name->namespace_),
                                       rq__pb_slice(r->table_name->qualifier),
                                       (rq_table_state)r->table_state->state, &j->before, &b->why);

@@ -59,6 +59,7 @@ static rq_err list_loads(rq__listing *l, rq_slice *ret)
     const Pb__GetRegionLoadRequest *request = (const Pb__GetRegionLoadRequest *)l->call->param;
     Pb__GetRegionLoadResponse response = PB__GET_REGION_LOAD_RESPONSE__INIT;
     collecting c;
+    if (request->table_name != NULL) RQ_TRY(rq__table_name_check(request->table_name, &l->why));
     RQ_TRY(collect(l, request->table_name, &c));
     response.region_loads = rq_arena_alloc(c.arena, (c.count + 1) * sizeof(Pb__RegionLoad *));
     if (response.region_loads == NULL) return RQ_E_NO_MEMORY;

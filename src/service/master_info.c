@@ -332,7 +332,7 @@ static const rq_catalog_table *find_table(const rq_admin_services *a, rq_call *c
 {
     rq_slice joined;
     rq_error why = {.code = RQ_OK};
-    rq_err rc = rq__table_named(&call->arena, name, &joined, &why);
+    rq_err rc = rq__table_row(&call->arena, name, &joined, &why);
     if (rc != RQ_OK) {
         rq_call_fail_why(call, rc, &why);
         return NULL;
@@ -362,7 +362,7 @@ static rq_err alter_status(rq__listing *l, rq_slice *ret)
         (const Pb__GetSchemaAlterStatusRequest *)l->call->param;
     Pb__GetSchemaAlterStatusResponse response = PB__GET_SCHEMA_ALTER_STATUS_RESPONSE__INIT;
     rq_slice name;
-    RQ_TRY(rq__table_named(&l->call->arena, r->table_name, &name, &l->why));
+    RQ_TRY(rq__table_row(&l->call->arena, r->table_name, &name, &l->why));
     rq_catalog_alter_status(l->services->catalog, name, &response.yet_to_update_regions,
                             &response.total_regions);
     response.has_yet_to_update_regions = response.has_total_regions = 1;

@@ -2,6 +2,7 @@
 /* Shared parts of answers; see messages.h. */
 #include "service/messages.h"
 
+#include "cell/cell.h"
 #include "cluster/load.h"
 
 #include "rpc/call.h"
@@ -21,12 +22,23 @@ Pb__ServerName *rq__server_name_message(rq_arena *arena, const rq_server_name *s
     return m;
 }
 
+rq_err rq__table_name_check(const Pb__TableName *m, rq_error *why)
+{
+    return rq_table_name_check(rq__pb_slice(m->namespace_), rq__pb_slice(m->qualifier), why);
+}
+
 rq_err rq__table_named(rq_arena *arena, const Pb__TableName *m, rq_slice *ret, rq_error *why)
 {
-    rq_slice ns = rq__pb_slice(m->namespace_), qualifier = rq__pb_slice(m->qualifier);
-    RQ_TRY(rq_table_name_check(ns, qualifier, why));
-    *ret = rq_table_name_join(arena, ns, qualifier);
+    RQ_TRY(rq__table_name_check(m, why));
+    *ret = rq_table_name_join(arena, rq__pb_slice(m->namespace_), rq__pb_slice(m->qualifier));
     return ret->ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+rq_err rq__table_row(rq_arena *arena, const Pb__TableName *m, rq_slice *ret, rq_error *why)
+{
+    RQ_TRY(rq__table_named(arena, m, ret, why));
+    if (ret->len <= RQ_ROW_LEN_MAX) return RQ_OK;
+    return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Row length %zu is > %d", ret->len, RQ_ROW_LEN_MAX);
 }
 
 Pb__TableName *rq__table_name_message(rq_arena *arena, rq_slice ns, rq_slice qualifier)

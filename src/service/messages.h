@@ -19,9 +19,16 @@ static inline rq_slice rq__pb_slice(ProtobufCBinaryData b)
     return rq_slice_of(b.data, b.len);
 }
 
-/* "ns:q" or "q", in the arena. RQ_E_ILLEGAL_ARGUMENT: no table may have this name. HBASE: ProtobufUtil.toTableName. */
+/* RQ_E_ILLEGAL_ARGUMENT: no table may have this name. HBASE: ProtobufUtil.toTableName. */
+RQ_NODISCARD
+rq_err rq__table_name_check(const Pb__TableName *m, rq_error *why);
+/* "ns:q" or "q", in the arena. Names that no table may have are refused as by rq__table_name_check. */
 RQ_NODISCARD
 rq_err rq__table_named(rq_arena *arena, const Pb__TableName *m, rq_slice *ret, rq_error *why);
+
+/* The name as the key of a row of hbase:meta, where HBase keeps a table's state: also refused if it is too long for a row. */
+RQ_NODISCARD
+rq_err rq__table_row(rq_arena *arena, const Pb__TableName *m, rq_slice *ret, rq_error *why);
 
 /* Bytes of one element of a repeated field of that type, in protobuf-c's structs. */
 size_t rq__pb_element_size(ProtobufCType type);

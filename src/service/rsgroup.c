@@ -4,6 +4,7 @@
 #include "service/rsgroup.h"
 
 #include "base/pb_arena.h"
+#include "base/pb_missing.h"
 #include "service/messages.h"
 
 #include "proto/client.pb-c.h"
@@ -91,10 +92,18 @@ static rq_err get_info(job *j)
     return respond_group(j, rq__group_find(&j->groups, r->r_s_group_name));
 }
 
+static rq_err check_tables(job *j, Pb__TableName *const *tables, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(rq__table_name_check(tables[i], &j->blocking.why));
+    return RQ_OK;
+}
+
 static rq_err get_info_of_table(job *j)
 {
     const Pb__GetRSGroupInfoOfTableRequest *r =
         (const Pb__GetRSGroupInfoOfTableRequest *)j->request;
+    RQ_TRY(check_tables(j, &r->table_name, 1));
     return respond_group(j, rq__group_of_table(&j->groups, r->table_name));
 }
 
@@ -316,6 +325,7 @@ static rq_err move_servers(job *j)
 static rq_err move_tables(job *j)
 {
     const Pb__MoveTablesRequest *r = (const Pb__MoveTablesRequest *)j->request;
+    RQ_TRY(check_tables(j, r->table_name, r->n_table_name));
     if (r->n_table_name == 0) return RQ_OK;
     Pb__RSGroupInfo *to = rq__group_find(&j->groups, r->target_group);
     if (to == NULL) return refuse(j, "Target %s RSGroup does not exist.", r->target_group);
@@ -328,6 +338,7 @@ static rq_err move_both(job *j)
 {
     const Pb__MoveServersAndTablesRequest *r = (const Pb__MoveServersAndTablesRequest *)j->request;
     Pb__RSGroupInfo *to, *from;
+    RQ_TRY(check_tables(j, r->table_name, r->n_table_name));
     if (r->n_servers == 0) return refuse(j, "The list of servers to move cannot be null or empty.");
     if (r->n_table_name == 0)
         return refuse(j, "The list of tables to move cannot be null or empty.");
@@ -397,9 +408,36 @@ bool rq__rsgroup_serves(const rq_admin_services *s, const Pb__CoprocessorService
            strstr(rq_config_text(s->config, RQ_SET_MASTER_COPROCESSORS), ENDPOINT) != NULL;
 }
 
+static const Pb__CoprocessorServiceCall *asked_of(const rq_call *call)
+{
+    return ((const Pb__CoprocessorServiceRequest *)call->param)->call;
+}
+
+/* Not on the loop: the request has up to 1 MiB. */
+static rq_err unpack(job *j)
+{
+    rq_call *call = j->blocking.call;
+    const Pb__CoprocessorServiceCall *c = asked_of(call);
+    rq_slice bytes = rq__pb_slice(c->request);
+    rq_pb_arena memory;
+    char missing[512];
+    rq_pb_arena_init(&memory, &call->arena);
+    rq_call_decoding(call, true);
+    j->request =
+        protobuf_c_message_unpack(j->method->request, &memory.allocator, bytes.len, bytes.ptr);
+    rq_call_decoding(call, false);
+    if (j->request != NULL) return RQ_OK;
+    if (memory.exhausted) return RQ_E_NO_MEMORY;
+    if (rq_pb_missing(j->method->request, bytes, missing, sizeof missing))
+        return rq_fail(&j->blocking.why, RQ_E_DO_NOT_RETRY, "%s", missing);
+    return rq_fail(&j->blocking.why, RQ_E_DO_NOT_RETRY, "the request of %s.%s is not a %s",
+                   c->service_name, c->method_name, j->method->request->short_name);
+}
+
 static rq_err work(rq__blocking *b)
 {
     job *j = RQ_CONTAINER_OF(b, job, blocking);
+    RQ_TRY(unpack(j));
     pthread_mutex_lock(&b->services->rsgroup_lock);
     rq_err rc = rq__groups_read(b->services, &b->call->arena, &j->groups, &b->why);
     if (rc == RQ_OK) rc = j->method->run(j);
@@ -432,31 +470,18 @@ static const method *find_method(const char *name)
 
 void rq__rsgroup_exec(rq_admin_services *s, rq_call *call)
 {
-    const Pb__CoprocessorServiceCall *c =
-        ((const Pb__CoprocessorServiceRequest *)call->param)->call;
-    rq_pb_arena memory;
-    job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    const Pb__CoprocessorServiceCall *c = asked_of(call);
     const method *m = find_method(c->method_name);
     if (m == NULL) {
         rq_call_fail(call, RQ_E_UNKNOWN_PROTOCOL, "Unknown method %s called on service hbase.pb.%s",
                      c->method_name, c->service_name);
         return;
     }
-    rq_pb_arena_init(&memory, &call->arena);
-    rq_call_decoding(call, true);
-    ProtobufCMessage *request = j == NULL
-                                    ? NULL
-                                    : protobuf_c_message_unpack(m->request, &memory.allocator,
-                                                                c->request.len, c->request.data);
-    rq_call_decoding(call, false);
-    if (request == NULL && (j == NULL || memory.exhausted)) {
+    job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    if (j == NULL) {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    } else if (request == NULL) {
-        rq_call_fail(call, RQ_E_DO_NOT_RETRY, "the request of %s.%s is not a %s", c->service_name,
-                     c->method_name, m->request->short_name);
-    } else {
-        j->method = m;
-        j->request = request;
-        rq__blocking_start(&j->blocking, s, call, work, answer);
+        return;
     }
+    j->method = m;
+    rq__blocking_start(&j->blocking, s, call, work, answer);
 }

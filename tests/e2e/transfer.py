@@ -495,7 +495,8 @@ def the_canary_sees_regions_without_a_server(w):
     assert disabled not in out, out
     expect(w.run(*PATIENT, "no_such_table", part, code=4), "2 regions, 1 failed; 1 table failed")
     expect(w.run(*PATIENT, disabled), f"skipped\t{disabled}\tnot enabled", "0 regions, 0 failed")
-    assert json.loads(w.run(*PATIENT, "--json", disabled))["state"] == "skipped"
+    skipped = json.loads(w.run(*PATIENT, "--json", disabled))
+    assert skipped["state"] == "skipped" and skipped["reason"] == "not enabled" and "error" not in skipped, skipped
     assert w.run(*PATIENT, "--quiet", disabled) == ""
     for name in (last, only):
         w.client.master.call("AssignRegion", text(1, hbase.region(name)))
@@ -503,12 +504,13 @@ def the_canary_sees_regions_without_a_server(w):
 
 
 def codes_of_the_canary_are_those_of_hbase(w):
-    """1: the arguments are wrong; 2: there is no cluster. The other codes have tests of their own."""
+    """1: the arguments are wrong; 2: there is no cluster, or 4 if tables are named. The other codes have tests of their own."""
     for wrong in (("--wrong",), ("--slow", "x"), ("--slow", "3600001"), ("--zk", "no address")):
         w.run("canary", *wrong, code=1)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
-        w.run("canary", zk=f"127.0.0.1:{nobody.getsockname()[1]}", code=2)
+        for tables, code in ((), 2), (("t",), 4):
+            w.run("canary", *tables, zk=f"127.0.0.1:{nobody.getsockname()[1]}", code=code)
 
 
 def the_canary_overlooks_tables_that_go_away(w):

@@ -37,9 +37,9 @@ resolve() { # resolve NAME ARTIFACT… : a class path file from Maven, made once
     || mvn -q -B -f "$cache/$name/pom.xml" $goal -Dmdep.outputFile="$cache/$name/cp" >&2
 }
 server_cp() { local g=org.apache.hbase v=2.6.1
-  resolve server-2 $g:hbase-server:$v $g:hbase-server:$v:test-jar $g:hbase-mapreduce:$v $g:hbase-mapreduce:$v:test-jar \
+  resolve server-3 $g:hbase-server:$v $g:hbase-server:$v:test-jar $g:hbase-mapreduce:$v $g:hbase-mapreduce:$v:test-jar \
     $g:hbase-it:$v:test-jar $g:hbase-common:$v:test-jar $g:hbase-client:$v:test-jar $g:hbase-zookeeper:$v:test-jar \
-    $g:hbase-thrift:$v $g:hbase-rest:$v $g:hbase-endpoint:$v $g:hbase-compression-aircompressor:$v junit:junit:4.13.2; cat "$cache/server-2/cp"; }
+    $g:hbase-thrift:$v $g:hbase-rest:$v $g:hbase-endpoint:$v $g:hbase-rsgroup:$v $g:hbase-compression-aircompressor:$v junit:junit:4.13.2; cat "$cache/server-3/cp"; }
 # Dependencies of LoadTestTool that the test jars lack.
 tools_cp() { local l=org.apache.logging.log4j v=2.17.2; resolve tools $l:log4j-api:$v $l:log4j-core:$v; cat "$cache/tools/cp"; }
 shell_cp() { resolve shell org.apache.hbase:hbase-shell:2.4.17; cat "$cache/shell/cp"

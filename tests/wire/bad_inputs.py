@@ -5,31 +5,20 @@ names that are absent, very long, empty or illegal, regions that are absent or o
 state, and each change sent twice with the same nonce. Each must end with the exception that HBase 2.6.1 sends, or with another one for
 the reason that bad_inputs.tsv gives, and a refused call must change nothing.
 
-    bad_inputs.py                      compares this build with bad_inputs.tsv
-    bad_inputs.py --hbase              runs the same calls on a real HBase, and prints its part of the table
-    bad_inputs.py --print              runs them on this build, and prints what it does
-    ONLY=REGEX                         methods that match
-
-A line of bad_inputs.tsv: method, case, what HBase does, and if this server does something else, that and the reason.
+matrix.py describes the options and the table. bad_data_inputs.py does the same with the services of data.
 """
-import os
 import pathlib
 import re
 import socket
 import sys
-import tempfile
 import time
-import types
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import hbase  # pylint: disable=wrong-import-position
-import rorqual  # pylint: disable=wrong-import-position
-import peer  # pylint: disable=wrong-import-position,wrong-import-order
+import matrix  # pylint: disable=wrong-import-position,wrong-import-order
 from hbase import Refused, fields, number, text  # pylint: disable=wrong-import-position
 
 HERE = pathlib.Path(__file__).resolve().parent
-TABLE = HERE / "bad_inputs.tsv"
-ONLY = re.compile(os.environ.get("ONLY", ""))
 LONG = b"x" * 100000
 META = b"hbase:meta,,1"
 FAMILY = text(1, "f")
@@ -211,6 +200,7 @@ class World:
         self.patience = PATIENCE_WITH_HBASE if is_hbase else PATIENCE
         self.client = hbase.Client(server)
         self.connections = {}
+        self.text = ""  # of the last exception
         self.count = 0
         for name in (b"t", b"d"):
             self.make(name)
@@ -246,7 +236,7 @@ class World:
 
     def connection(self, service):
         if service not in self.connections:
-            address = self.server.regionserver if service == "AdminService" else self.server.master
+            address = self.server.regionserver if service in ("AdminService", "ClientService") else self.server.master
             self.connections[service] = hbase.Connection(address, service)
             self.connections[service].socket.settimeout(4 * self.patience)
         return self.connections[service]
@@ -254,10 +244,12 @@ class World:
     def outcome(self, service, method, message):
         """'ok', the exception's class, or 'procedure: ' and the class with which the procedure ended."""
         connection = self.connection(service)
+        self.text = ""
         try:
             got = connection.call(method, message)
         except Refused as refused:
-            return refused.name
+            self.text = refused.trace
+            return matrix.outcome_of(refused)
         except (EOFError, socket.timeout) as e:
             self.connections.pop(service).close()
             return "hangs" if isinstance(e, socket.timeout) else "closed"
@@ -380,8 +372,9 @@ def cases_of(world, service, build, required):
             yield f"{kind} {case}", build(Values(world, name=name)), 1
     if probe.used & {"table", "region"} and service != "LockService":
         for case in ("enabled", "disabled"):
-            yield f"fresh {case}", build(Values(world, table=world.fresh(case == "disabled"))), 1
-            yield f"fresh {case}, twice", build(Values(world, table=world.fresh(case == "disabled"))), 2
+            for name, sent in ((f"fresh {case}", 1), (f"fresh {case}, twice", 2)):
+                if matrix.CASES.search(name):
+                    yield name, build(Values(world, table=world.fresh(case == "disabled"))), sent
 
 
 def run(world, report):
@@ -390,10 +383,10 @@ def run(world, report):
     for service, methods in SERVICES.items():
         for title, build in methods.items():
             method = title.split(" ")[0]
-            if not ONLY.search(title):
+            if not matrix.ONLY.search(title):
                 continue
             for case, message, times in cases_of(world, service, build, required.get(names[(service, method)], [])):
-                if world.is_hbase and (method, case) in SPARED:
+                if not matrix.is_selected(title, case) or world.is_hbase and (method, case) in SPARED:
                     continue
                 for _ in range(times):
                     before = world.described()
@@ -401,71 +394,8 @@ def run(world, report):
                 report(title, case, outcome, outcome != "ok" and world.described() != before)
 
 
-def read_table():
-    out = {}
-    for line in TABLE.read_text().splitlines():
-        method, case, theirs, ours, why = (line.split("\t") + ["", ""])[:5]
-        assert bool(ours) == bool(why), line
-        out[(method, case)] = ours or theirs
-    return out
-
-
-def print_outcome(method, case, outcome, changed):
-    print(method, case, outcome + (" CHANGED" if changed else ""), sep="\t", flush=True)
-
-
 SETTINGS = {"hbase.quota.enabled": "true", "hbase.master.procedure.remote.locks.timeout.ms": "1000"}
-
-
-def on_hbase():
-    peer.orderly()
-    with tempfile.TemporaryDirectory() as folder, peer.HBase(pathlib.Path(folder, "hbase"), SETTINGS) as real:
-        ports = real.ports
-        server = types.SimpleNamespace(master=f"127.0.0.1:{ports['MASTER_PORT']}", regionserver=f"127.0.0.1:{ports['RS_PORT']}")
-        run(World(server, True), print_outcome)
-
-
-def started(folder):
-    words = [word for key, value in SETTINGS.items() for word in ("-D", f"{key}={value}")]
-    return rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"), *words)
-
-
-def compare_all(report):
-    wanted, problems, called = read_table(), {}, set()
-
-    def compare(method, case, outcome, changed):
-        called.add((method, case))
-        if outcome != wanted.get((method, case)):
-            problems.setdefault(method, []).append(f"{case}: {outcome}, not {wanted.get((method, case))}")
-        elif changed:
-            problems.setdefault(method, []).append(f"{case}: refused, and something changed")
-
-    with tempfile.TemporaryDirectory() as folder:
-        server, problem = started(folder), None
-        try:
-            run(World(server), compare)
-        except (AssertionError, EOFError, OSError, KeyError, IndexError, RuntimeError) as e:
-            problem = repr(e)
-        left = [line for line in wanted if line not in called and ONLY.search(line[0])]
-        report.outcome("bad_inputs/runs to its end", problem or (f"lines without a call: {left}" if left else None))
-        for methods in SERVICES.values():
-            for method in methods:
-                report.outcome(f"bad_inputs/{method}", "; ".join(problems.get(method, [])) or None)
-        report.outcome("bad_inputs/stops cleanly", server.stop())
-
-
-def main():
-    if "--hbase" in sys.argv:
-        return on_hbase()
-    if "--print" in sys.argv:
-        with tempfile.TemporaryDirectory() as folder:
-            server = started(folder)
-            run(World(server), print_outcome)
-            return server.stop()
-    report = rorqual.Report()
-    compare_all(report)
-    return report.finish()
-
+MATRIX = matrix.Matrix("bad_inputs", [method for methods in SERVICES.values() for method in methods], World, run, SETTINGS)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(MATRIX.main())

@@ -78,6 +78,28 @@ def tags_that_are_none(server, restart):
     return server
 
 
+def long_requests_without_their_fields(server, restart):
+    """Region actions without a region: names of missing fields are searched on the loop if the request is short, on a pool if it is long."""
+    del restart
+    client = hbase.Client(server)
+    region = table(client, "missing")
+    for count in (1, 8191, 8193, 200000):
+        try:
+            client.data.call("Multi", text(1, b"") * count)
+            raise AssertionError("it was accepted")
+        except hbase.Refused as e:
+            assert e.name.endswith("protobuf.UninitializedMessageException"), e
+            assert "Message missing required fields: regionAction[0].region" in e.trace and len(e.trace) < 2000, e.trace
+        try:
+            client.data.call("Multi", text(1, b"") * count + b"\xff")
+            raise AssertionError("it was accepted")
+        except hbase.Refused as e:
+            assert e.name.endswith("protobuf.InvalidProtocolBufferException"), e
+    client.data.put(region, b"row", {(b"f", b"q"): b"v"})
+    client.close()
+    return server
+
+
 def peer_that_reads_late(server, restart):
     """Responses whose message ends a full buffer and whose cells begin the next one."""
     del restart
@@ -359,7 +381,7 @@ def pages_without_descriptors(server, restart):
     return restart(server)
 
 
-TESTS = (sums_of_numbers_with_many_digits, one_clients_procedures_leave_room_for_others, locks_leave_room_for_procedures, rows_larger_than_memory_allows, gets_of_a_batch_that_need_scanners, increments_of_rows_that_are_on_disk, tags_that_are_none, peer_that_reads_late, patterns_of_table_names,
+TESTS = (sums_of_numbers_with_many_digits, one_clients_procedures_leave_room_for_others, locks_leave_room_for_procedures, rows_larger_than_memory_allows, gets_of_a_batch_that_need_scanners, increments_of_rows_that_are_on_disk, tags_that_are_none, long_requests_without_their_fields, peer_that_reads_late, patterns_of_table_names,
          calls_that_wait_for_procedures, idle_connections_leave_descriptors, pages_without_descriptors)
 
 

@@ -450,6 +450,34 @@ static void a_retried_nonce_is_the_same_procedure(void **state)
     teardown(w);
 }
 
+/* A call that is refused before it is a procedure, and repeated when the change has become possible. */
+static void a_refused_nonce_keeps_its_refusal(void **state)
+{
+    (void)state;
+    world *w = setup();
+    rq_arena a = {0};
+    rq_procedure p;
+    OK(world_create(w, "t", "f", NULL));
+    w->nonce = 7;
+    REFUSED(world_table(w, RQ_DDL_TRUNCATE_TABLE, "t"), RQ_E_TABLE_NOT_DISABLED, "t");
+    w->nonce = 0;
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    w->nonce = 7;
+    /* These calls wait for the end, so they get the result; others get the procedure's number. */
+    REFUSED(world_table(w, RQ_DDL_TRUNCATE_TABLE, "t"), RQ_E_TABLE_NOT_DISABLED, "t");
+    assert_true(rq_catalog_procedure(w->catalog, w->proc, &a, &p));
+    assert_true(p.finished);
+    assert_int_equal(p.rc, RQ_E_TABLE_NOT_DISABLED);
+    assert_int_equal(p.kind, RQ_DDL_TRUNCATE_TABLE);
+    w->nonce = 8;
+    OK(world_table(w, RQ_DDL_TRUNCATE_TABLE, "t"));
+    assert_true(rq_catalog_procedure(w->catalog, w->proc, &a, &p));
+    assert_int_equal(p.rc, RQ_OK);
+    w->nonce = 0;
+    rq_arena_clear(&a);
+    teardown(w);
+}
+
 typedef struct twin {
     rq_ddl ddl;
     bool answered;
@@ -703,6 +731,7 @@ int main(void)
         cmocka_unit_test(quotas_of_a_namespace_hold_when_they_are_enabled),
         cmocka_unit_test(a_drop_archives_what_is_not_hidden),
         cmocka_unit_test(a_retried_nonce_is_the_same_procedure),
+        cmocka_unit_test(a_refused_nonce_keeps_its_refusal),
         cmocka_unit_test(a_nonce_comes_twice_while_its_record_is_written),
         cmocka_unit_test(results_are_kept_until_they_are_old),
         cmocka_unit_test(switches_are_remembered_as_hbase_remembers_them),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HBase's errors for filters it cannot parse (tests/data/filter/error.txt: class, message,
  * exception), and errors that only this server has. The text of InvalidProtocolBufferException is
- * protobuf's and is not compared. */
+ * protobuf's and is compared only where it names missing fields. */
 #include "filter/filter.h"
 
 #include "base/buf.h"
@@ -10,6 +10,7 @@
 static bool same_text(const char *expected, const char *got)
 {
     const char *end = strstr(expected, "InvalidProtocolBufferException: ");
+    if (end != NULL && strstr(end, "missing required fields") != NULL) end = NULL;
     if (end == NULL) end = strstr(expected, ": Cannot invoke"); /* newer JDKs explain more */
     if (end == NULL) return strcmp(expected, got) == 0;
     return strncmp(expected, got, (size_t)(end - expected)) == 0;

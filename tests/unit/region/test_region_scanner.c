@@ -308,6 +308,8 @@ static void wrong_questions_get_hbases_errors(void **state)
     f->scan.is_get = true;
     f->scan.start_row = f->scan.stop_row = RQ_SLICE_LIT("r1");
     assert_int_equal(scan_fixture_open(f), RQ_E_WRONG_REGION);
+    assert_false(
+        rq_err_do_not_retry(RQ_E_WRONG_REGION)); /* HBase's clients look for the region again */
     assert_non_null(strstr(f->why.message, "Requested row out of range for Get on HRegion t,,1."));
     assert_non_null(strstr(f->why.message, "startKey='', getEndKey()='m', row='r1'"));
     f->world.region.info.end_key = (rq_slice){0};

@@ -306,6 +306,7 @@ static void bad_calls_fail_alone(void **state)
     rpc_put_request(&b, 5, "Get", &wrong.base, (rq_slice){0}, 0);
     Pb__MultiRequest multi = PB__MULTI_REQUEST__INIT;
     rpc_put_request(&b, 6, "Multi", &multi.base, RQ_SLICE_LIT("cells"), 0);
+    rpc_put_request(&b, 8, "Get", &multi.base, (rq_slice){0}, 0);
     rpc_put_get(&b, 7, "Get", "still here");
     rpc_send(fd, &b);
     rpc_expect_exception(fd, 1, HB "DoNotRetryIOException",
@@ -319,6 +320,9 @@ static void bad_calls_fail_alone(void **state)
         fd, 5, "org.apache.hbase.thirdparty.com.google.protobuf.InvalidProtocolBufferException",
         "the parameter of Get is malformed", false);
     rpc_expect_exception(fd, 6, HB "DoNotRetryIOException", "named no codec", true);
+    rpc_expect_exception(
+        fd, 8, "org.apache.hbase.thirdparty.com.google.protobuf.UninitializedMessageException",
+        "; Message missing required fields: region, get", false);
     rpc_expect_row(fd, 7, "still here");
     peer_close(fd);
 }

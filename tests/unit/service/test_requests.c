@@ -103,7 +103,7 @@ static void an_action_of_nothing_is_refused_alone(void **state)
     (void)action(f, ra);
     add_get(f, ra, "a0");
     Pb__MultiResponse *r = multi(f, &ra, 1);
-    assert_string_equal(outcome(r, 0, 0), "java.io.IOException");
+    assert_string_equal(outcome(r, 0, 0), "org.apache.hadoop.hbase.HBaseIOException");
     assert_string_equal(outcome(r, 0, 1), "");
     pb__multi_response__free_unpacked(r, NULL);
 }
