@@ -87,12 +87,11 @@ def methods():
     """{(kind, method): (number, request)}"""
     by_bare = {re.sub("_", "", m).lower(): m for m in MESSAGES}
     found = {}
-    for room in ("service",):
-        for path in sorted((HERE / f"../src/{room}").glob("*.c")):
-            table = re.findall(r'\{\s*"(\w+)",\s*&pb__(\w+)__descriptor', path.read_text())
-            if path.stem in KINDS:
-                for i, (method, request) in enumerate(table):
-                    found[path.stem, method] = i, by_bare[request.replace("_", "")]
+    for path in sorted((HERE / "../src/service").glob("*.c")):
+        table = re.findall(r'\{\s*"(\w+)",\s*&pb__(\w+)__descriptor', path.read_text())
+        if path.stem in KINDS:
+            for i, (method, request) in enumerate(table):
+                found[path.stem, method] = i, by_bare[request.replace("_", "")]
     return found
 
 

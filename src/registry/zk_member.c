@@ -27,7 +27,7 @@ struct rq_member {
     rq__zk *zk;
     uint64_t session; /* number of the session `zk`; events of earlier sessions are ignored */
     rq_timer again;
-    bool reconciling;  /* the timer is armed, or its task queued */
+    bool is_queued;    /* a run of reconcile: the timer is armed, or its task queued */
     bool over;         /* closing, or refused: nothing is done any more */
     bool folders;      /* made in this session */
     bool was_running;  /* the node `running` was seen */
@@ -419,7 +419,7 @@ static rq_err look_at_running(rq_member *m, rq_member_view *v, rq_error *why)
     return RQ_OK;
 }
 
-/* --- reconcile -------------------------------------------------------------------------------- */
+/* --- reconcile ----------------------------------------------------------------------------- */
 
 /* Every process compares the cluster id in ZooKeeper with that of its storage, so that none joins
  * another cluster; the first process writes it. */
@@ -456,8 +456,8 @@ static rq_err reconcile_all(rq_member *m, rq_member_view *v, rq_error *why)
 
 static void arm_again(rq_member *m, uint64_t ns)
 {
-    if (m->reconciling || m->over) return;
-    m->reconciling = true;
+    if (m->is_queued || m->over) return;
+    m->is_queued = true;
     m->options.executor->timer_arm(m->options.executor, &m->again, m->lane, ns);
 }
 
@@ -526,7 +526,7 @@ static void reconcile(rq_member *m)
 static void reconcile_again(rq_task *task)
 {
     rq_member *m = RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), rq_member, again);
-    m->reconciling = false;
+    m->is_queued = false;
     if (m->over) return;
     (m->zk != NULL ? reconcile : open_session)(m);
 }
@@ -683,7 +683,7 @@ rq_err rq_member_open(const rq_member_options *o, rq_member **ret, rq_error *why
     pthread_mutex_init(&m->lock, NULL);
     rq__zk_nodes_init(&m->nodes);
     /* Before an event of the session can be on the lane, because events read m->zk. */
-    m->reconciling = true;
+    m->is_queued = true;
     o->executor->timer_arm(o->executor, &m->again, m->lane, 0);
     *ret = m;
     return RQ_OK;

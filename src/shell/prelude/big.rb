@@ -311,11 +311,11 @@ class Big
   end
 
   # Converts Bigs that fit to Integers, in a command's arguments.
-  def self.settle(v)
+  def self.normalize(v)
     case v
     when Big then v.normal
-    when Array then v.map { |e| settle(e) }
-    when Hash then v.keys.each { |k| v[k] = settle(v[k]) } && v
+    when Array then v.map { |e| normalize(e) }
+    when Hash then v.keys.each { |k| v[k] = normalize(v[k]) } && v
     else v
     end
   end

@@ -80,7 +80,7 @@ module Shell
     def run(name, args, is_last = true)
       need(@preludes[name])
       name = ALIASES[name] || name
-      args = Big.settle(args) if @loaded['big']
+      args = Big.normalize(args) if @loaded['big']
       c = Command.new(name)
       failure = nil
       begin

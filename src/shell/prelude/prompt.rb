@@ -56,7 +56,7 @@ module Prompt
       begin
         draft = new(path)
         yield draft
-        draft.settle
+        draft.publish
       rescue SystemCallError => e
         raise IOError, "#{path} cannot be written: #{Shell.error_text(e.errno)}"
       ensure
@@ -87,7 +87,8 @@ module Prompt
       write(text) unless text.empty? # the disk is full, or a file may not be as long: now the system says so
     end
 
-    def settle
+    # Closes the draft, makes it durable, and gives it the name.
+    def publish
       close
       Shell.replace_file(@draft, @path) unless @draft.nil?
       @draft = nil

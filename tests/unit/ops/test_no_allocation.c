@@ -17,6 +17,8 @@ bool allocation_fails(void)
 static void a_get_from_memory_allocates_nothing(void **state)
 {
     (void)state;
+    if (RQ_ASAN)
+        skip(); /* a reset arena keeps no chunk, so that later uses of its memory are found */
     ops_world *o = ops_world_new(NULL);
     rq_ops_seat *seats[] = {o->loop, o->own};
     rq_cellblock out = {0};
