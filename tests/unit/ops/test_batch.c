@@ -297,6 +297,7 @@ static const char *run(batch_test *t, ops_world *o, rq_ops_seat *seat, const gro
     t->groups = groups;
     ops_init(o, &t->batch.read.op, RQ_OP_BATCH, seat);
     if (t->is_tight) {
+        rq_arena_clear(&o->arena); /* no chunk is left, so each needs memory */
         t->batch.read.op.caller = &tight;
         rq_arena_meter(&o->arena, arena_may_grow, t);
     }
