@@ -145,7 +145,7 @@ static bool compiles(mrb_state *mrb, rq_slice text)
 static bool has_room(const rq__shell *s, rq_slice text)
 {
     if (text.len < MANY_LITERALS_BYTES) return true;
-    trial t = {.left = s->memory.max - s->memory.used};
+    trial t = {.left = rq__memory_left(&s->memory)};
     t.blocks.before = t.blocks.next = &t.blocks;
     mrb_state *mrb = mrb_open_core(allocate, &t);
     bool is_good = mrb != NULL && compiles(mrb, text);
