@@ -97,12 +97,14 @@ shell) cp=$(shell_cp); [ -d "$dir/conf" ] || configure "$dir"
   # Without the path JRuby would load the system's libjffi-jni where that is installed, which is of another version: then it takes
   # every output for a terminal.
   exec java "${opens[@]}" "${brief[@]}" -Djava.library.path="$cache/none" -Xmx1g -cp "$dir/conf:$cp" org.jruby.Main -X+O "$cache/shell/jar/jar-bootstrap.rb" ${1:+-n} "$@" ;;
-official) zk=${1:?the address of ZooKeeper}; shift; cp=$(official_cp); conf=$cache/official
+official) zk=${1:?the address of ZooKeeper}; shift; cp=$(official_cp); conf=$cache/official/conf-${zk//[^0-9A-Za-z]/-}
   ruby=${RUBY:?hbase-shell/src/main/ruby of a checkout of branch-2.6}
+  # In a file: scripts make configurations of their own, which would not have a -D.
+  mkdir -p "$conf"; { echo '<configuration>'; property hbase.zookeeper.quorum "$zk"; echo '</configuration>'; } >"$conf/hbase-site.xml"
   printf '%s\n' 'log4j.rootLogger=ERROR,c' 'log4j.appender.c=org.apache.log4j.ConsoleAppender' 'log4j.appender.c.target=System.err' \
     'log4j.appender.c.layout=org.apache.log4j.PatternLayout' >"$conf/log4j.properties"
   exec java "${jvm[@]}" -Djava.library.path="$cache/none" -Xmx1g -cp "$conf:$ruby:$cp" -Dhbase.ruby.sources="$ruby" org.jruby.Main -X+O \
-    "$ruby/jar-bootstrap.rb" "-Dhbase.zookeeper.quorum=$zk" "$@" ;;
+    "$ruby/jar-bootstrap.rb" "$@" ;;
 hbtop) cp=$(hbtop_cp); [ -d "$dir/conf" ] || configure "$dir"
   # Without the path JRuby would load the system's libjffi-jni where that is installed, which is of another version: then it takes
   # every output for a terminal.
