@@ -56,7 +56,7 @@ DEADLINE = int(os.environ.get("DEADLINE", "300"))
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 GROUPS = ("-D", "hbase.coprocessor.master.classes=org.apache.hadoop.hbase.rsgroup.RSGroupAdminEndpoint")
 # name: (arguments of the shell, arguments of the server)
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ()), "wrong": ([], ()), "operator": ([], ()), "nil": ([], ()), "arguments": ([], QUOTAS),
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ()), "wrong": ([], ()), "operator": ([], ()), "nil": ([], ()), "arguments": ([], QUOTAS), "rest": ([], QUOTAS),
            "rsgroups": ([], GROUPS), "quotas": ([], (*QUOTAS, "-D", "hbase.master.quotas.observer.chore.period=100"))}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
@@ -272,7 +272,7 @@ def peers_output(folder, server):
 
 def outputs(folder):
     """Yields name, expected file, output, and function that compares."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,requests,numbers,scripts,wrong,operator,nil,arguments,rsgroups,quotas,peers,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,requests,numbers,scripts,wrong,operator,nil,arguments,rest,rsgroups,quotas,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue
