@@ -12,7 +12,7 @@
 #define MEMORY_MIN ((size_t)64 << 20) /* the shell itself needs 2 MB */
 #define MEGABYTES_MAX (SIZE_MAX >> 30)
 /* The session itself may use more than scripts: to report that they have used everything up, and to read the next
- * statement. mruby ends the process if memory is missing where no code of Ruby runs. */
+ * statement. */
 #define RESERVE ((size_t)8 << 20)
 
 /* 0: not a size. */
@@ -38,21 +38,28 @@ static size_t limit(void)
 
 size_t rq__memory_left(const rq__memory *m)
 {
+    if (m->compiles) return SIZE_MAX;
     size_t max = m->max + (m->runs ? 0 : RESERVE);
     return max > m->used ? max - m->used : 0;
+}
+
+/* Whether NoMemoryError would be caught. If not, mruby would end the process; it is so only in the session's own C code,
+ * between two calls of Ruby, which needs little: the text of an error, the registers of a statement. */
+static bool can_raise(const mrb_state *mrb)
+{
+    return mrb != NULL && mrb->jmp != NULL;
 }
 
 static void *allocate(mrb_state *mrb, void *p, size_t size, void *ctx)
 {
     rq__memory *m = ctx;
     size_t had = p == NULL ? 0 : malloc_usable_size(p);
-    (void)mrb;
     if (size == 0) {
         free(p);
         m->used -= had;
         return NULL;
     }
-    if (size > had && size - had > rq__memory_left(m)) return NULL;
+    if (size > had && size - had > rq__memory_left(m) && can_raise(mrb)) return NULL;
     void *q = realloc(p, size);
     if (q != NULL) m->used = m->used - had + malloc_usable_size(q);
     return q;

@@ -343,10 +343,12 @@ static void keep_typed(const rq__prompt *p, char *to, size_t size)
 /* The terminal as the shell found it. The handler of a signal has no argument; a process has one prompt. */
 static struct termios found; /* written before the handler is installed */
 
-/* kill and Ctrl-\ end the process, as without a handler, but not with a terminal that neither echoes nor waits for whole lines. */
+/* kill and Ctrl-\ end the process, as without a handler, but not with a terminal that neither echoes nor waits for whole lines.
+ * In the background the terminal belongs to others, and tcsetattr would stop the process. */
 static void on_end(int number)
 {
-    (void)tcsetattr(STDIN_FILENO, TCSANOW, &found);
+    pid_t owner = tcgetpgrp(STDIN_FILENO);
+    if (owner < 0 || owner == getpgrp()) (void)tcsetattr(STDIN_FILENO, TCSANOW, &found);
     (void)signal(number, SIG_DFL);
     (void)raise(number);
 }

@@ -453,6 +453,8 @@ static fate run_input(rq__shell *s)
 {
     struct stat st;
     source from = {.file = stdin, .is_terminal = isatty(STDIN_FILENO)};
+    /* await_line sees only what the system holds. */
+    if (from.is_terminal) (void)setvbuf(stdin, NULL, _IONBF, 0);
     from.is_waiting = fstat(STDIN_FILENO, &st) != 0 || !S_ISREG(st.st_mode);
     s->is_typed = from.is_terminal;
     s->at_prompt = s->is_typed && isatty(STDOUT_FILENO);
@@ -526,5 +528,6 @@ int rq_shell_run(const rq_shell_options *o)
     if (start_ruby(&s)) code = run_session(&s);
     (void)fflush(stdout);
     clear(&s);
+    if (isatty(STDIN_FILENO)) (void)signal(SIGINT, SIG_DFL); /* `current` ends */
     return code;
 }

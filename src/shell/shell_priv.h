@@ -47,6 +47,8 @@ typedef struct rq__memory {
     size_t used, max;
     size_t held; /* of `used`: by rq__memory_hold */
     bool runs;   /* a script; otherwise the session, which may use a little more */
+    /* No limit: mruby's compiler ends the process if memory is missing. The limit of the parsed text bounds the code. */
+    bool compiles;
 } rq__memory;
 
 typedef struct rq__scanner rq__scanner;

@@ -669,6 +669,14 @@ def what_takes_too_much_is_an_error(_):
     out = shell("-n", "memory:", text=text.replace("$more = []; loop { $more << 'x' }", "$more = 'y'") + "$kept = $more = nil\nlist\n6 * 7\n", HBASE_HEAPSIZE="100")
     if out.returncode != 0 or "=> 42" not in out.stdout:
         return f"{out.returncode} {out.stdout[-500:]} {out.stderr[-300:]}"
+    # Nothing is left when the session itself goes on: it calls the script's methods, and compiles and begins statements with many variables.
+    full = "$kept = []; begin; loop { $kept << 'x' * 1000 }; rescue NoMemoryError; begin; loop { $kept << 'x' }; rescue NoMemoryError; 7; end; end\n"
+    variables = "; ".join(f"v{i} = {i}" for i in range(230))
+    greedy = "$kept = []; class Greedy; def write(*a) loop { $kept << 'x' * 100 }; end; end; $stdout = Greedy.new; 1\n"
+    for option, text, code in (("-n", f"{full}{variables}\n$kept = nil\nexit 3\n", 3), ("-n", f"{greedy}2\n$kept = nil; exit 3\n", 3), ("-n", "$kept = []\n\\watch 1 loop { $kept << 'x' * 100 }\n$kept = nil; exit 3\n", 3)):
+        out = shell(option, "memory:", text=text, HBASE_HEAPSIZE="64")
+        if out.returncode != code:
+            return f"{text[:300]}: {out.returncode} {out.stdout[-500:]} {out.stderr[-300:]}"
     deep = shell("-n", "memory:", text="a = []; 100000.times { a = [a] }; nil\na\nputs 'on'\n")
     whole = deep.stdout + deep.stderr
     return None if "SystemStackError: stack level too deep" in whole and "core.rb" not in whole and deep.returncode == 1 else whole[-300:]
