@@ -331,7 +331,7 @@ def fed_without_end(feeder, *arguments):
 def endless_input_is_refused(folder):
     """A line without an end, in standard input, in a script and for `gets`; a bracket and a string that are never closed. Memory is limited, and the error
     says by what."""
-    line, bracket, string = "yes xxxxxxxx | tr -d '\\n'", "echo '['; yes 'x.y(1),'", "echo \"'\"; yes 'some text'"
+    line, bracket, string = "yes xxxxxxxx | tr -d '\\n'", f"echo '['; yes '{'x.y(1),' * 500}'", f"echo \"'\"; yes '{'some text' * 500}'"
     for feeder, arguments in ((line, ("-n", "memory:")), (line, ("memory:",)), ("true", ("-n", "memory:", "/dev/zero")), (bracket, ("-n", "memory:")), (string, ("-n", "memory:"))):
         done = fed_without_end(feeder, *arguments)
         if done.returncode != 1 or "NoMemoryError: a line or statement is longer" not in done.stdout[-1000:] + done.stderr:

@@ -24,6 +24,7 @@ import tempfile
 import termios
 import threading
 import time
+import tty
 
 from rorqual import BINARY, ROOT, Report
 from shell_load import shell
@@ -515,11 +516,26 @@ def a_killed_prompt_leaves_the_terminal(folder):
     return None
 
 
+def a_suspended_shell_is_killed(folder):
+    """In the background the terminal is another program's: the shell ends, and is not stopped by it."""
+    terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder, "PS1": "ready> "}, "bash", "--norc", "--noprofile", "-i", lines=24)
+    try:
+        steps(terminal, [([], "ready>"), ([shlex.join([str(BINARY), "shell", "memory:"]), "Enter"], "hbase:001:0>"), (["C-z"], "Stopped"),
+                         (["p=$(jobs -p); kill %1; while kill -0 $p 2>/dev/null; do sleep 0.05; done; echo en''ded", "Enter"], "ended")])
+    except AssertionError as e:
+        return str(e)
+    finally:
+        terminal.close()
+    return None
+
+
 class Piped:
     """A shell whose input is its terminal, and whose output goes into a pipe, as in `rorqual shell | tee log`."""
 
-    def __init__(self, folder, *arguments):
+    def __init__(self, folder, *arguments, modes=None):
         self.terminal, theirs = os.openpty()
+        if modes:
+            modes(theirs)
         self.process = subprocess.Popen([BINARY, "shell", *arguments, "memory:"], stdin=theirs, stdout=subprocess.PIPE, stderr=theirs,
                                         start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
                                         env={**os.environ, "HOME": str(folder), "TERM": "xterm"})
@@ -569,6 +585,20 @@ def piped_output_has_prompts(folder):
         finally:
             piped.close()
     return None
+
+
+def lines_that_came_at_once_are_read(folder):
+    """Without the terminal's own editing, one read returns several lines: none waits for the next key."""
+    piped = Piped(folder, modes=tty.setcbreak)
+    try:
+        piped.shows("hbase:001:0> ")
+        piped.type("6 * 7\n7 * 7\n8 * 7\n")
+        piped.shows("=> 56\n")
+        return None
+    except AssertionError as e:
+        return str(e)
+    finally:
+        piped.close()
 
 
 def long_waits_are_shown(folder):
@@ -629,7 +659,7 @@ def histories_of_many_shells(folder):
     return None if got == wanted and lines[0] == "_HiStOrY_V2_" else f"{got}"
 
 
-TESTS = [a_script_ends_by_ctrl_c, an_impatient_ctrl_c_ends_no_session, questions_are_left, a_killed_prompt_leaves_the_terminal, piped_output_has_prompts, long_waits_are_shown, a_history_that_cannot_be_kept, histories_of_many_shells, suspended, resized, pasted_tabs_indent, any_locale_has_letters, captures, colours, pager, interrupted, other_ways, completed, hints, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
+TESTS = [a_script_ends_by_ctrl_c, an_impatient_ctrl_c_ends_no_session, questions_are_left, a_killed_prompt_leaves_the_terminal, a_suspended_shell_is_killed, piped_output_has_prompts, lines_that_came_at_once_are_read, long_waits_are_shown, a_history_that_cannot_be_kept, histories_of_many_shells, suspended, resized, pasted_tabs_indent, any_locale_has_letters, captures, colours, pager, interrupted, other_ways, completed, hints, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
 
 
 def main():
