@@ -256,11 +256,13 @@ static void append(const char *path, const char *statement)
     (void)close(fd);
 }
 
-/* Rewrites a file that has many more lines than are kept, under another name first. */
+/* Rewrites a file that has many more lines than are kept, under another name first. A symbolic link stays one. */
 static void shorten(rq__prompt *p)
 {
     HistEvent event;
-    char path[sizeof p->path + 8];
+    char path[sizeof p->path + 8], target[PATH_MAX];
+    if (realpath(p->path, target) == NULL) return;
+    (void)set_path(p, "", target + 1);
     snprintf(path, sizeof path, "%s.new", p->path);
     bool is_saved = p->lib.history(p->history, &event, H_SAVE, path) >= 0;
     if (!is_saved || rename(path, p->path) != 0) (void)unlink(path);

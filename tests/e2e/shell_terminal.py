@@ -643,6 +643,18 @@ def a_history_that_cannot_be_kept(folder):
     return None if [p.name for p in deep.iterdir()] == [".rorqual_history"] else f"{list(deep.iterdir())}"
 
 
+def a_long_history_behind_a_link(folder):
+    """A file that is too long is shortened; the link to it stays."""
+    home, file = pathlib.Path(folder) / "linked", pathlib.Path(folder) / "real_history"
+    home.mkdir()
+    file.write_text("_HiStOrY_V2_\n" + "".join(f"{i:0400}\n" for i in range(12000)))
+    (home / ".rorqual_history").symlink_to(file)
+    typed({"HOME": str(home), "XDG_STATE_HOME": str(home)}, ("6 * 7\r", "=> 42"))
+    lines = file.read_text().splitlines()
+    good = (home / ".rorqual_history").is_symlink() and len(lines) < 11000 and any("6\\040*\\0407" in line for line in lines[-2:])
+    return None if good else f"{len(lines)} {lines[-2:]}"
+
+
 def histories_of_many_shells(folder):
     """Shells that begin the file at the same time: it has one cookie, and the lines of all."""
     state = pathlib.Path(folder) / "many"
@@ -659,7 +671,7 @@ def histories_of_many_shells(folder):
     return None if got == wanted and lines[0] == "_HiStOrY_V2_" else f"{got}"
 
 
-TESTS = [a_script_ends_by_ctrl_c, an_impatient_ctrl_c_ends_no_session, questions_are_left, a_killed_prompt_leaves_the_terminal, a_suspended_shell_is_killed, piped_output_has_prompts, lines_that_came_at_once_are_read, long_waits_are_shown, a_history_that_cannot_be_kept, histories_of_many_shells, suspended, resized, pasted_tabs_indent, any_locale_has_letters, captures, colours, pager, interrupted, other_ways, completed, hints, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
+TESTS = [a_script_ends_by_ctrl_c, an_impatient_ctrl_c_ends_no_session, questions_are_left, a_killed_prompt_leaves_the_terminal, a_suspended_shell_is_killed, piped_output_has_prompts, lines_that_came_at_once_are_read, long_waits_are_shown, a_history_that_cannot_be_kept, a_long_history_behind_a_link, histories_of_many_shells, suspended, resized, pasted_tabs_indent, any_locale_has_letters, captures, colours, pager, interrupted, other_ways, completed, hints, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
 
 
 def main():
