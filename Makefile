@@ -284,6 +284,7 @@ bench-apps: release
 
 bench-shell: release
 	@tools/setup test
+	@JOBS=$(JOBS) tools/build build-release bench/floors
 	@RORQUAL=$(CURDIR)/build-release/rorqual $(if $(ROWS),ROWS=$(ROWS)) bench/shell.py $(PARTS)
 
 bench-cache: release

@@ -5,6 +5,8 @@
  *
  *   sync    write of BATCH bytes and fdatasync, repeatedly in a file that was written before
  *           (its blocks exist, its length does not change): batches per second, and the latency
+ *   direct_sync   the same by writes with O_DIRECT and O_DSYNC, if BATCH is a multiple of 4096; a
+ *           file system without O_DIRECT has none
  *   memcpy  GB per second of copies of a megabyte
  *   wake    latency of waking a thread that gets a message every millisecond. The upper percentiles
  *           are the machine's noise, which a server's latencies include
@@ -24,6 +26,7 @@
 
 #define FILE_BYTES (64 << 20)
 #define COPY_BYTES (1 << 20)
+#define PAGE 4096
 #define SAMPLES_MAX (1 << 20)
 
 typedef struct samples {
@@ -66,30 +69,48 @@ static void print_samples(samples *s)
     printf("\"max\": %.2f}", s->count == 0 ? 0 : s->us[s->count - 1]);
 }
 
-static void sync_floor(const char *folder, size_t batch, double seconds, samples *s)
+/* A file with FILE_BYTES of blocks, and without a name. -1: the file system has no O_DIRECT. */
+static int written_file(const char *folder, const uint8_t *bytes, int flags)
 {
     char path[4096];
-    char *bytes = calloc(1, FILE_BYTES);
     snprintf(path, sizeof path, "%s/floor.XXXXXX", folder);
     int fd = mkstemp(path);
-    if (fd < 0 || bytes == NULL) die(path);
-    unlink(path);
+    if (fd < 0) die(path);
     if (write(fd, bytes, FILE_BYTES) != FILE_BYTES || fsync(fd) != 0) die("write");
+    int again = open(path, O_WRONLY | O_CLOEXEC | flags);
+    if (again < 0 && errno != EINVAL) die(path);
+    unlink(path);
+    close(fd);
+    return again;
+}
+
+/* Writes of `batch` bytes, each durable before the next, as one member of the line of JSON. */
+static void sync_floor(const char *folder, size_t batch, double seconds, int flags, samples *s)
+{
+    uint8_t *bytes = NULL;
+    if (posix_memalign((void **)&bytes, PAGE, FILE_BYTES) != 0) die("memory");
+    memset(bytes, 0, FILE_BYTES);
+    int fd = written_file(folder, bytes, flags);
     double begun = now_s();
     size_t done = 0;
     off_t at = 0;
-    for (double last = begun; last - begun < seconds; done++) {
+    s->count = 0;
+    for (double last = begun; fd >= 0 && last - begun < seconds; done++) {
         if (at + (off_t)batch > FILE_BYTES) at = 0;
-        if (pwrite(fd, bytes, batch, at) != (ssize_t)batch || fdatasync(fd) != 0) die("fdatasync");
+        if (pwrite(fd, bytes, batch, at) != (ssize_t)batch) die("pwrite");
+        if (flags == 0 && fdatasync(fd) != 0) die("fdatasync");
         at += (off_t)batch;
         double t = now_s();
         add(s, (t - last) * 1e6);
         last = t;
     }
-    printf("{\"sync\": {\"batch\": %zu, \"per_s\": %.1f, ", batch,
-           (double)done / (now_s() - begun));
-    print_samples(s);
-    close(fd);
+    if (fd >= 0) {
+        printf("\"%s\": {\"batch\": %zu, \"per_s\": %.1f, ", flags == 0 ? "sync" : "direct_sync",
+               batch, (double)done / (now_s() - begun));
+        print_samples(s);
+        printf(", ");
+        close(fd);
+    }
     free(bytes);
 }
 
@@ -107,7 +128,7 @@ static void copy_floor(double seconds)
             memcpy(to, from, COPY_BYTES);
             seen = (char)(seen + to[i]);
         }
-    printf(", \"memcpy_gb_per_s\": %.2f", bytes / (now_s() - begun) / 1e9);
+    printf("\"memcpy_gb_per_s\": %.2f", bytes / (now_s() - begun) / 1e9);
     free(from);
     free(to);
 }
@@ -158,7 +179,9 @@ int main(int argc, char **argv)
     double seconds = atof(argv[3]);
     samples s = {.us = calloc(SAMPLES_MAX, sizeof *s.us)};
     if (batch == 0 || batch > FILE_BYTES || seconds <= 0 || s.us == NULL) return 2;
-    sync_floor(argv[1], batch, seconds, &s);
+    printf("{");
+    sync_floor(argv[1], batch, seconds, 0, &s);
+    if (batch % PAGE == 0) sync_floor(argv[1], batch, seconds, O_DIRECT | O_DSYNC, &s);
     copy_floor(seconds < 1 ? seconds : 1);
     s.count = 0;
     wake_floor(seconds, &s);

@@ -4,18 +4,20 @@
 
     make bench-shell, or bench/shell.py [PART…]     parts: start, puts, count, tsv, move; default: all
     RORQUAL=build-release/rorqual   the binary
-    OFFICIAL=COMMAND           HBase's shell: COMMAND ZOOKEEPER ARGUMENTS…; without it, only ours is measured
+    OFFICIAL=COMMAND           HBase's shell: COMMAND ZOOKEEPER ARGUMENTS…, such as "tests/peers/hbase.sh official"; without it, only ours is measured
     PUTS=10000 ROWS=10000000   sizes; five COLUMNS. PAIRS=1: number of measurements of puts and count, alternating between the shells
 
 start   seconds from start to exit of `shell -n` with one get: the median of 21
 puts    puts per second of a script, each acknowledged before the next, and microseconds of CPU per put, in the shell and in the
-        server; the shell's start is not counted
+        server; the shell's start is not counted. First the device's own rate: a page is written and synced, again and again (bench/floors),
+        in a file whose blocks exist: no server that syncs each put can be faster
 count   rows per second of `count` with CACHE => 1000 and with its defaults, and microseconds of CPU per row
 tsv     CPU seconds of `rorqual bulkload` of a CSV file, and of HBase's ImportTsv (a local job) and BulkLoadHFilesTool on the same
         fields; the server's CPU seconds separately
 move    export, import and verify, each killed once in the middle and repeated. Then HBase's Import of our export and our import of
         HBase's Export, both verified
 """
+import json
 import os
 import pathlib
 import re
@@ -84,7 +86,19 @@ def start(world):
         print(f"start {name}: {statistics.median(times) * 1000:.1f} ms", flush=True)
 
 
+def device_floor(world):
+    """Prints writes of a page a second, each synced: by fdatasync, as the server does it, and by O_DIRECT with O_DSYNC."""
+    floors = pathlib.Path(BINARY).resolve().parent / "bench/floors"
+    if not floors.exists():
+        print(f"no {floors}: the device's rate is not measured", flush=True)
+        return
+    out = json.loads(subprocess.run([floors, world.folder, "4096", "3"], stdout=subprocess.PIPE, text=True, check=True).stdout)
+    for name in {"sync", "direct_sync"} & set(out):
+        print(f"device, {name} of 4,096 bytes: {out[name]['per_s']:.0f} a second, p50 {out[name]['p50']:.0f} us", flush=True)
+
+
 def puts(world):
+    device_floor(world)
     for name, command in PAIRS * list(shells(world.server.zk)):
         table = world.table(splits=())
         text = f"{PUTS}.times {{ |i| put '{table}', \"row#{{i}}\", 'cf:q', \"value#{{i}}\" }}\n"

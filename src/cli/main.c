@@ -6,9 +6,11 @@
 #include "base/macros.h"
 #include "base/suggest.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct command {
     const char *name;
@@ -107,6 +109,17 @@ static int run(const char *name, int argc, char **argv)
     return unknown(name);
 }
 
+/* Without standard input, output or errors (>&-), a file or a socket that is opened later would get the number, and text would be
+ * printed into a data file. Their places are taken by descriptors that can be neither read nor written. */
+static bool hold_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            return false;
+    return true;
+}
+
 /* Lost output, for example because of a full disk, is a failure of any command. */
 int main(int argc, char **argv)
 {
@@ -114,6 +127,7 @@ int main(int argc, char **argv)
         usage(stderr);
         return 2;
     }
+    if (!hold_standard_files()) return 1;
     int code = run(argv[1], argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
     fprintf(stderr, "rorqual %s: standard output could not be written\n", argv[1]);

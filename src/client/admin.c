@@ -11,7 +11,8 @@
 #define PROCEDURE_PERIOD_NS 20000000
 #define PROCEDURE_ATTEMPTS 6000
 #define PROCEDURE_RUNNING 1
-#define TABLE_ENABLED 0 /* pb.TableState.State */
+#define TABLE_ENABLED 0   /* pb.TableState.State */
+#define CELL_VISIBILITY 4 /* pb.SecurityCapabilitiesResponse.Capability */
 
 rq_err rq__client_master(rq_client *c, bool waits, rq__conn **ret)
 {
@@ -143,6 +144,22 @@ rq_err rq_client_table_is_enabled(rq_client *c, const char *name, bool *ret, rq_
     rq_buf_clear(&answer);
     if (rc != RQ_OK || is_known) return rc;
     return rq_fail(why, RQ_E_MALFORMED, "GetTableState: the answer has no state");
+}
+
+/* SecurityCapabilitiesResponse { capabilities 1 } */
+rq_err rq_client_has_visibility_labels(rq_client *c, bool *ret, rq_error *why)
+{
+    rq_buf answer = {0};
+    rq_pb_field f;
+    rq_err rc = rq__client_ask(c, "getSecurityCapabilities", (rq_slice){0}, &answer, why);
+    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&answer));
+    *ret = false;
+    while (rc == RQ_OK && (rc = rq_pb_next(&cursor, &f)) == RQ_OK)
+        *ret = *ret || (f.number == 1 && f.wire == RQ_PB_VARINT && f.value == CELL_VISIBILITY);
+    rq_buf_clear(&answer);
+    if (rc == RQ_E_MALFORMED)
+        return rq_fail(why, rc, "getSecurityCapabilities: a malformed answer");
+    return rc == RQ_E_END ? RQ_OK : rc;
 }
 
 rq_err rq_client_drop_table(rq_client *c, const char *name, rq_error *why)

@@ -288,6 +288,9 @@ rq_err rq_client_table_is_enabled(rq_client *c, const char *name, bool *ret, rq_
 /* Asks the master, so that disabled tables and tables being created count too. */
 RQ_NODISCARD
 rq_err rq_client_table_exists(rq_client *c, const char *name, bool *ret, rq_error *why);
+/* Whether the cluster checks visibility labels of cells. */
+RQ_NODISCARD
+rq_err rq_client_has_visibility_labels(rq_client *c, bool *ret, rq_error *why);
 /* Disables and deletes; RQ_E_TABLE_NOT_FOUND when there is none. */
 RQ_NODISCARD
 rq_err rq_client_drop_table(rq_client *c, const char *name, rq_error *why);

@@ -125,18 +125,19 @@ static void *allocate(mrb_state *mrb, void *p, size_t size, void *ctx)
         if (b != NULL) link_block(t, b);
         return NULL;
     }
-    t->left = t->left + had - size;
+    if (t->left != SIZE_MAX) t->left = t->left + had - size;
     if (grown == NULL) return NULL;
     grown->size = size;
     link_block(t, grown);
     return grown->bytes;
 }
 
-static bool compiles(mrb_state *mrb, rq_slice text)
+static bool compiles(trial *t, mrb_state *mrb, rq_slice text)
 {
     mrbc_context *c = mrbc_context_new(mrb);
     c->capture_errors = true;
     struct mrb_parser_state *p = mrb_parse_nstring(mrb, (const char *)text.ptr, text.len, c);
+    t->left = SIZE_MAX; /* as rq__compile */
     struct RProc *proc = p != NULL && p->nerr == 0 ? mrb_generate_code(mrb, p) : NULL;
     return proc != NULL && is_sound(proc->body.irep);
 }
@@ -145,10 +146,10 @@ static bool compiles(mrb_state *mrb, rq_slice text)
 static bool has_room(const rq__shell *s, rq_slice text)
 {
     if (text.len < MANY_LITERALS_BYTES) return true;
-    trial t = {.left = s->memory.max - s->memory.used};
+    trial t = {.left = rq__memory_left(&s->memory)};
     t.blocks.before = t.blocks.next = &t.blocks;
     mrb_state *mrb = mrb_open_core(allocate, &t);
-    bool is_good = mrb != NULL && compiles(mrb, text);
+    bool is_good = mrb != NULL && compiles(&t, mrb, text);
     while (t.blocks.next != &t.blocks) {
         block *b = RQ_CONTAINER_OF(t.blocks.next, block, links);
         unlink_block(b);
@@ -159,7 +160,10 @@ static bool has_room(const rq__shell *s, rq_slice text)
 
 struct RProc *rq__compile(rq__shell *s, struct mrb_parser_state *p, rq_slice read, uint64_t line)
 {
-    struct RProc *proc = has_room(s, read) ? mrb_generate_code(s->mrb, p) : NULL;
+    if (!has_room(s, read)) return NULL;
+    s->memory.compiles = true;
+    struct RProc *proc = mrb_generate_code(s->mrb, p);
+    s->memory.compiles = false;
     if (proc == NULL || !is_sound(proc->body.irep)) return NULL;
     rq__mark_lines(s->mrb, proc, line);
     return proc;

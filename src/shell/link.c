@@ -183,6 +183,7 @@ static mrb_value pause_for(mrb_state *mrb, mrb_value self)
     (void)self;
     mrb_get_args(mrb, "f", &seconds);
     if (!(seconds < PAUSE_MAX_S)) seconds = PAUSE_MAX_S; /* NaN, too */
+    (void)rq__display_written(); /* what was printed before a sleep is seen, in a pipe too */
     int64_t until = rq_client_now_ns() + (int64_t)(seconds * 1e9);
     for (int64_t left; (left = until - rq_client_now_ns()) > 0;) {
         rq__shell_check_interrupt(mrb);

@@ -83,13 +83,14 @@ static _Noreturn void raise_syntax_error(loading *l)
 {
     if (l->parser == NULL || l->parser->nerr == 0) raise_wrong(l, l->pieces.begin, "out of memory");
     const struct mrb_parser_message *m = &l->parser->error_buffer[0];
-    raise_wrong(l, rq__line_of_mruby(l->pieces.begin, m->lineno),
-                m->message != NULL ? m->message : "syntax error");
+    raise_wrong(l, rq__line_of_mruby(l->pieces.begin, m->lineno), rq__parser_error(l->parser));
 }
 
 static void check_read(const loading *l)
 {
     if (l->pieces.error == 0) return;
+    if (l->pieces.error == ENOMEM)
+        mrb_raisef(l->mrb, mrb_class_get(l->mrb, "NoMemoryError"), "%s: %s", l->path, RQ__TOO_LONG);
     mrb_raisef(l->mrb, mrb_class_get(l->mrb, "IOError"), "%s: %s", l->path,
                strerror(l->pieces.error));
 }
@@ -265,7 +266,9 @@ static loading *begin(mrb_state *mrb, const char *path)
     l->mrb = mrb;
     (void)mrb_data_object_alloc(mrb, mrb->object_class, l, &loading_type);
     l->path = strdup(path);
-    int error = l->path == NULL ? ENOMEM : rq__pieces_open(&l->pieces, path);
+    int error = l->path == NULL ? ENOMEM
+                                : rq__pieces_open(&l->pieces, path,
+                                                  rq__memory_for_text(&rq__shell_of(mrb)->memory));
     if (error == ENOENT || error == ENOTDIR || error == EISDIR)
         mrb_raisef(mrb, mrb_class_get(mrb, "LoadError"), "no such file to load -- %s", path);
     if (error != 0)

@@ -3,10 +3,10 @@
  * comments, goes on with the statement before it. Empty lines and comments before a piece are left out. */
 #include "shell/pieces.h"
 
+#include "shell/line.h"
 #include "shell/words.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 /* Bytes. A shorter piece is parsed after each line; a longer one after a line that closes something and when it has grown
@@ -30,10 +30,10 @@ static FILE *copy(FILE *from)
     return to;
 }
 
-int rq__pieces_open(rq__pieces *p, const char *path)
+int rq__pieces_open(rq__pieces *p, const char *path, size_t max)
 {
     struct stat st;
-    *p = (rq__pieces){.file = fopen(path, "re")};
+    *p = (rq__pieces){.file = fopen(path, "re"), .max = max};
     if (p->file == NULL || fstat(fileno(p->file), &st) != 0) return errno;
     if (S_ISDIR(st.st_mode)) return EISDIR;
     if (!S_ISREG(st.st_mode)) {
@@ -51,8 +51,7 @@ void rq__pieces_close(rq__pieces *p)
 {
     if (p->file != NULL) (void)fclose(p->file);
     p->file = NULL;
-    free(p->line);
-    p->line = NULL;
+    rq_buf_clear(&p->next);
     rq_buf_clear(&p->text);
 }
 
@@ -60,10 +59,12 @@ void rq__pieces_close(rq__pieces *p)
 
 static void read_line(rq__pieces *p)
 {
-    errno = 0;
-    p->len = getline(&p->line, &p->cap, p->file);
+    rq_err rc = rq__line_read(p->file, p->max, &p->next);
     p->number++;
-    if (p->len < 0 && (ferror(p->file) || errno != 0)) p->error = errno != 0 ? errno : EIO;
+    p->line = (const char *)p->next.ptr;
+    p->len = rc == RQ_OK ? (ssize_t)p->next.len : -1;
+    if (rc == RQ_E_NO_MEMORY) p->error = ENOMEM;
+    if (rc == RQ_E_IO) p->error = errno != 0 ? errno : EIO;
 }
 
 void rq__pieces_restart(rq__pieces *p)
@@ -77,7 +78,8 @@ void rq__pieces_restart(rq__pieces *p)
 static bool take_line(rq__pieces *p)
 {
     if (p->len < 0) return false;
-    if (rq_buf_append(&p->text, p->line, (size_t)p->len) != RQ_OK) {
+    if ((size_t)p->len > p->max - p->text.len ||
+        rq_buf_append(&p->text, p->line, (size_t)p->len) != RQ_OK) {
         p->error = ENOMEM;
         return false;
     }

@@ -14,20 +14,21 @@
 
 typedef struct rq__pieces {
     FILE *file;
-    char *line; /* the line after the piece */
-    size_t cap;
-    ssize_t len;     /* of `line`; -1: the file is over */
-    uint64_t number; /* of `line`, from 1 */
-    rq_buf text;     /* the piece */
-    uint64_t begin;  /* the number of its first line */
+    size_t max;       /* bytes of a line, and of a piece */
+    rq_buf next;      /* the line after the piece */
+    const char *line; /* its text */
+    ssize_t len;      /* of `line`; -1: the file is over */
+    uint64_t number;  /* of `line`, from 1 */
+    rq_buf text;      /* the piece */
+    uint64_t begin;   /* the number of its first line */
     rq__brackets brackets;
     size_t parsed; /* the length at which the caller parsed it last; 0: not yet */
-    int error;     /* errno, of a read that failed; 0: none */
+    int error; /* errno, of a read that failed; ENOMEM: a line or piece is longer than `max`; 0: none */
 } rq__pieces;
 
 /* Returns 0 or errno. A file that is no regular one, such as a pipe, is copied to a temporary file: it is read twice. */
 RQ_NODISCARD
-int rq__pieces_open(rq__pieces *p, const char *path);
+int rq__pieces_open(rq__pieces *p, const char *path, size_t max);
 /* Begins again with the first line. */
 void rq__pieces_restart(rq__pieces *p);
 /* Begins the next piece. False: no code is left, or `error` is set. */

@@ -10,14 +10,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <histedit.h>
+#include <limits.h>
 #include <mruby/array.h>
 #include <mruby/class.h>
 #include <mruby/string.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 #define HISTORY_LINES 10000
@@ -51,7 +55,7 @@ struct rq__prompt {
     EditLine *line;
     History *history;
     char text[64]; /* of the prompt */
-    char path[512];
+    char path[PATH_MAX];
 };
 
 #ifdef RQ_EDIT_LINKED
@@ -187,21 +191,27 @@ static unsigned char complete(EditLine *e, int c)
     return result;
 }
 
-/* $XDG_STATE_HOME/rorqual/shell_history if that folder is there, else ~/.rorqual_history. */
+/* False: the path is longer than PATH_MAX, which no file can be opened by. */
+static bool set_path(rq__prompt *p, const char *folder, const char *name)
+{
+    int n = snprintf(p->path, sizeof p->path, "%s/%s", folder, name);
+    bool fits = n > 0 && (size_t)n < sizeof p->path;
+    if (!fits) p->path[0] = '\0';
+    return fits;
+}
+
+/* $XDG_STATE_HOME/rorqual/shell_history if that folder is there, else ~/.rorqual_history. Without HOME, the user's home folder
+ * is that of the user database. */
 static void find_history(rq__prompt *p)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    p->path[0] = '\0';
-    if (state != NULL) {
-        snprintf(p->path, sizeof p->path, "%s/rorqual", state);
-        struct stat st;
-        if (stat(p->path, &st) == 0)
-            snprintf(p->path, sizeof p->path, "%s/rorqual/shell_history", state);
-        else
-            p->path[0] = '\0';
-    }
-    if (p->path[0] == '\0' && home != NULL)
-        snprintf(p->path, sizeof p->path, "%s/.rorqual_history", home);
+    struct stat st;
+    if (state != NULL && set_path(p, state, "rorqual") && stat(p->path, &st) == 0 &&
+        set_path(p, state, "rorqual/shell_history"))
+        return;
+    const struct passwd *user = home == NULL ? getpwuid(geteuid()) : NULL;
+    if (user != NULL) home = user->pw_dir;
+    if (home == NULL || !set_path(p, home, ".rorqual_history")) p->path[0] = '\0';
 }
 
 /* --- the history's file ----------------------------------------------------------------------- */
@@ -223,31 +233,50 @@ static rq_err encode(const char *text, rq_buf *to)
     return rq_buf_append(to, "\n", 1);
 }
 
-static void append(const char *path, const char *statement)
+/* REQUIRES: the file's lock, so that only one shell writes the cookie, and a line that another shell has appended is
+ * not removed with the part of a line that a full disk has left. */
+static void append_to(int fd, const char *statement)
 {
     rq_buf line = {0};
     struct stat st;
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) return; /* without a history file */
-    bool is_new = fstat(fd, &st) == 0 && st.st_size == 0;
-    rq_err rc = is_new ? rq_buf_append(&line, cookie, sizeof cookie - 1) : RQ_OK;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return;
+    rq_err rc = st.st_size == 0 ? rq_buf_append(&line, cookie, sizeof cookie - 1) : RQ_OK;
     if (rc == RQ_OK) rc = encode(statement, &line);
     ssize_t n = rc == RQ_OK ? write(fd, line.ptr, line.len) : 0;
     if (n > 0 && (size_t)n < line.len && ftruncate(fd, st.st_size) != 0) n = -1;
-    (void)close(fd);
     rq_buf_clear(&line);
 }
 
-/* Rewrites a file that has many more lines than are kept, under another name first. */
+/* A file that cannot be written does not concern the session. O_NONBLOCK: the name may be that of a pipe. */
+static void append(const char *path, const char *statement)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (fd < 0) return;
+    if (flock(fd, LOCK_EX) == 0) append_to(fd, statement);
+    (void)close(fd);
+}
+
+/* Rewrites a file that has many more lines than are kept, under another name first. A symbolic link stays one. */
 static void shorten(rq__prompt *p)
 {
     HistEvent event;
-    struct stat st;
-    char path[sizeof p->path + 8];
-    if (stat(p->path, &st) != 0 || st.st_size < HISTORY_BYTES) return;
+    char path[sizeof p->path + 8], target[PATH_MAX];
+    if (realpath(p->path, target) == NULL) return;
+    (void)set_path(p, "", target + 1);
     snprintf(path, sizeof path, "%s.new", p->path);
     bool is_saved = p->lib.history(p->history, &event, H_SAVE, path) >= 0;
     if (!is_saved || rename(path, p->path) != 0) (void)unlink(path);
+}
+
+/* A pipe would block. */
+static void load_history(rq__prompt *p)
+{
+    HistEvent event;
+    struct stat st;
+    find_history(p);
+    if (p->path[0] == '\0' || stat(p->path, &st) != 0 || !S_ISREG(st.st_mode)) return;
+    (void)p->lib.history(p->history, &event, H_LOAD, p->path);
+    if (st.st_size >= HISTORY_BYTES) shorten(p);
 }
 
 rq__prompt *rq__prompt_open(rq__shell *s)
@@ -277,11 +306,7 @@ rq__prompt *rq__prompt_open(rq__shell *s)
     (void)p->lib.el_set(p->line, EL_BIND, "^I", "complete", NULL);
     (void)p->lib.el_set(p->line, EL_BIND, "^R", "em-inc-search-prev", NULL);
     (void)p->lib.el_source(p->line, NULL);
-    find_history(p);
-    if (p->path[0] != '\0') {
-        (void)p->lib.history(p->history, &event, H_LOAD, p->path);
-        shorten(p);
-    }
+    load_history(p);
     return p;
 }
 
@@ -317,18 +342,50 @@ static void keep_typed(const rq__prompt *p, char *to, size_t size)
     to[len] = '\0';
 }
 
+/* The terminal as the shell found it. The handler of a signal has no argument; a process has one prompt. */
+static struct termios found; /* written before the handler is installed */
+
+/* kill and Ctrl-\ end the process, as without a handler, but not with a terminal that neither echoes nor waits for whole lines.
+ * In the background the terminal belongs to others, and tcsetattr would stop the process. */
+static void on_end(int number)
+{
+    pid_t owner = tcgetpgrp(STDIN_FILENO);
+    if (owner < 0 || owner == getpgrp()) (void)tcsetattr(STDIN_FILENO, TCSANOW, &found);
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
+/* The handlers of signals while a line is read, and before. */
+typedef struct handlers {
+    struct sigaction before[5];
+} handlers;
+static const int handled[] = {SIGCONT, SIGWINCH, SIGALRM, SIGTERM, SIGQUIT};
+
+static void set_handlers(handlers *h)
+{
+    bool is_known = tcgetattr(STDIN_FILENO, &found) == 0;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(handled); i++) {
+        bool ends = handled[i] == SIGTERM || handled[i] == SIGQUIT;
+        const struct sigaction act = {.sa_handler = ends ? on_end : on_change};
+        (void)sigaction(handled[i], ends && !is_known ? NULL : &act, &h->before[i]);
+    }
+}
+
+static void reset_handlers(const handlers *h)
+{
+    for (size_t i = 0; i < RQ_ARRAY_LEN(handled); i++)
+        (void)sigaction(handled[i], &h->before[i], NULL);
+}
+
 /* Reads a line. After Ctrl-Z and fg the terminal has the modes that other programs have set, and after a change of
  * its size libedit's number of columns is wrong: in both cases libedit starts again with the text typed so far.
  * SIGCONT and SIGWINCH interrupt system calls only while this function reads. */
 static const char *read_line(rq__prompt *p, int *ret_count)
 {
-    const struct sigaction act = {.sa_handler = on_change};
-    struct sigaction continues, resizes, repeats;
+    handlers before;
     const char *line;
     char typed[4096] = "";
-    (void)sigaction(SIGCONT, &act, &continues);
-    (void)sigaction(SIGWINCH, &act, &resizes);
-    (void)sigaction(SIGALRM, &act, &repeats);
+    set_handlers(&before);
     for (;;) {
         changed = 0;
         (void)alarm(0); /* last, so that no SIGALRM interrupts the read without a change */
@@ -338,11 +395,9 @@ static const char *read_line(rq__prompt *p, int *ret_count)
         keep_typed(p, typed, sizeof typed);
         if (changed == SIGWINCH) fputs("\r\033[J", stdout);
     }
-    (void)sigaction(SIGCONT, &continues, NULL);
-    (void)sigaction(SIGWINCH, &resizes, NULL);
     changed = 0;
     (void)alarm(0);
-    (void)sigaction(SIGALRM, &repeats, NULL);
+    reset_handlers(&before);
     /* A signal may have interrupted a write of libedit's. If the terminal is gone, the next write fails, too. */
     clearerr(stdout);
     return line;
@@ -353,7 +408,9 @@ const char *rq__prompt_line(rq__prompt *p, const char *prompt, bool *ret_interru
     int count = 0;
     snprintf(p->text, sizeof p->text, "%s", prompt);
     p->shell->interrupted = 0;
+    p->shell->is_reading = 1;
     const char *line = read_line(p, &count);
+    p->shell->is_reading = 0;
     *ret_interrupted = p->shell->interrupted != 0;
     p->shell->interrupted = 0;
     if (*ret_interrupted) {

@@ -9,6 +9,7 @@
 #include "shell/shell_priv.h"
 
 #include "shell/brackets.h"
+#include "shell/line.h"
 #include "shell/outline.h"
 #include "shell/preludes.h"
 
@@ -22,18 +23,30 @@
 #include <mruby/proc.h>
 #include <mruby/string.h>
 #include <mruby/variable.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define TEXT_TOLD                                                                                  \
+    ((size_t)1 << 16)       /* bytes of a statement that are read for the wording of its error */
+#define STUCK_NS 1000000000 /* a Ctrl-C that is not noticed for so long */
+#define TEXT_KEPT ((size_t)1 << 20) /* bytes of a buffer that the next statement uses again */
 
 /* The session whose operation Ctrl-C ends; a signal handler has no argument. */
 static rq__shell *current; /* written before signals are on */
 
+/* Ruby that calls no server may not notice Ctrl-C: another one, a second later or more, ends the process. An impatient one does
+ * not, nor one while a line is read: the terminal has then other modes. */
 static void on_interrupt(int number)
 {
+    int64_t now = rq_client_now_ns();
     (void)number;
-    /* Ruby that calls no server cannot be interrupted: the second Ctrl-C ends the process. */
-    if (current->interrupted && current->display.pager == NULL) _exit(130);
+    if (!current->interrupted) current->interrupted_ns = now;
+    bool is_stuck = current->interrupted && now - current->interrupted_ns >= STUCK_NS;
+    if (is_stuck && !current->is_reading && current->display.pager == NULL) _exit(130);
     current->interrupted = 1;
 }
 
@@ -117,18 +130,30 @@ static mrb_value ask(rq__shell *s, const char *name, mrb_value argument)
     return v;
 }
 
-/* --- statements ------------------------------------------------------------------------------- */
+/* --- sources of lines ------------------------------------------------------------------------- */
 
 typedef struct source {
     FILE *file; /* lines; NULL: the prompt */
     rq__prompt *prompt;
-    bool is_script; /* errors are printed by the official shell's handler */
-    char *line;
-    size_t cap;
-    size_t len;                /* length of the last line, which may have NUL bytes in a file */
+    bool is_script;            /* errors are printed by the official shell's handler */
+    bool is_terminal;          /* `file` is one */
+    bool is_waiting;           /* a read of `file` may wait: what was printed must be seen first */
+    rq_buf read;               /* the last line of `file` */
+    const char *line;          /* the last line */
+    size_t len;                /* its length; it may have NUL bytes in a file */
+    int error;                 /* errno of a read */
     rq__outline_place outline; /* of the statement */
     rq__brackets brackets;     /* likewise */
 } source;
+
+/* How the next line came. */
+typedef enum next {
+    LINE,
+    NO_LINE, /* the input is over */
+    CTRL_C,  /* instead of a line */
+    TOO_LONG,
+    BROKEN, /* the input cannot be read: source.error */
+} next;
 
 typedef enum fate {
     GO_ON,
@@ -171,30 +196,79 @@ static void print(rq__shell *s, const char *text, size_t len)
     mrb_gc_arena_restore(mrb, arena);
 }
 
-/* The next line; NULL: the end. */
-static const char *next_line(rq__shell *s, source *from, const rq_buf *statement,
-                             bool *ret_interrupted)
+/* --- lines ------------------------------------------------------------------------------------ */
+
+/* Waits for a line of the terminal. Ctrl-C is blocked except in ppoll, so that none is lost just before the wait. */
+static void await_line(const rq__shell *s)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    sigset_t interrupt, before;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    (void)pthread_sigmask(SIG_BLOCK, &interrupt, &before);
+    if (!s->interrupted) (void)ppoll(&input, 1, NULL, &before);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static next line_of_prompt(source *from, const char *prompt)
+{
+    bool is_interrupted;
+    from->line = rq__prompt_line(from->prompt, prompt, &is_interrupted);
+    from->len = from->line != NULL ? strlen(from->line) : 0;
+    if (is_interrupted) return CTRL_C;
+    return from->line != NULL ? LINE : NO_LINE;
+}
+
+/* Without libedit, because standard output goes elsewhere. As in irb, Ctrl-C drops the statement and not the session; the
+ * terminal has echoed it as ^C. */
+static next line_of_terminal(rq__shell *s, source *from)
+{
+    s->interrupted = 0;
+    s->is_reading = 1;
+    await_line(s);
+    rq_err rc = RQ_E_IO;
+    if (!s->interrupted)
+        rc = rq__line_read(from->file, rq__memory_for_text(&s->memory), &from->read);
+    s->is_reading = 0;
+    bool is_interrupted = s->interrupted != 0;
+    s->interrupted = 0;
+    if (rc == RQ_OK) return LINE;
+    clearerr(from->file);
+    if (rc == RQ_E_NO_MEMORY) return TOO_LONG;
+    print(s, "\n", 1);
+    return is_interrupted ? CTRL_C : NO_LINE;
+}
+
+static next line_of_file(rq__shell *s, source *from)
+{
+    rq_err rc = rq__line_read(from->file, rq__memory_for_text(&s->memory), &from->read);
+    from->error = errno;
+    if (rc == RQ_E_NO_MEMORY) return TOO_LONG;
+    if (rc == RQ_E_IO && from->error != EBADF) return BROKEN; /* EBADF: <&- is empty input */
+    if (rc != RQ_OK) {
+        print(s, "\n", 1);
+        return NO_LINE;
+    }
+    /* Nothing behind a last line without its end; irb prints none either. */
+    print(s, (const char *)from->read.ptr, from->read.len);
+    return LINE;
+}
+
+static next next_line(rq__shell *s, source *from, const rq_buf *statement)
 {
     char prompt[64];
-    *ret_interrupted = false;
     prompt_text(s, from, statement, prompt, sizeof prompt);
     s->line++;
-    if (from->prompt != NULL) {
-        const char *line = rq__prompt_line(from->prompt, prompt, ret_interrupted);
-        from->len = line != NULL ? strlen(line) : 0;
-        return line;
-    }
+    if (from->prompt != NULL) return line_of_prompt(from, prompt);
     print(s, prompt, strlen(prompt));
-    ssize_t n = getline(&from->line, &from->cap, from->file);
-    if (n < 0) {
-        print(s, "\n", 1);
-        return NULL;
-    }
-    from->len = (size_t)n;
-    print(s, from->line, from->len);
-    /* Of a last line without its end; irb prints none either. */
-    return from->line;
+    if (from->is_waiting) (void)rq__display_written();
+    next n = from->is_terminal ? line_of_terminal(s, from) : line_of_file(s, from);
+    from->line = n == LINE ? (const char *)from->read.ptr : NULL;
+    from->len = n == LINE ? from->read.len : 0;
+    return n;
 }
+
+/* --- statements ------------------------------------------------------------------------------- */
 
 /* A value is printed by inspect, unless it is nil. mrb->exc is set if that raised. */
 static void print_value(rq__shell *s, mrb_value v)
@@ -214,7 +288,8 @@ static fate take_exception(rq__shell *s, const rq_buf *statement, bool is_script
 {
     mrb_value e = mrb_obj_value(s->mrb->exc);
     s->mrb->exc = NULL;
-    mrb_value text = mrb_str_new(s->mrb, (const char *)statement->ptr, (mrb_int)statement->len);
+    size_t told = statement->len < TEXT_TOLD ? statement->len : TEXT_TOLD;
+    mrb_value text = mrb_str_new(s->mrb, (const char *)statement->ptr, (mrb_int)told);
     mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
     mrb_value verdict = mrb_funcall(s->mrb, shell, "failed", 3, e, text, mrb_bool_value(is_script));
     if (s->mrb->exc != NULL) mrb_print_error(s->mrb);
@@ -242,12 +317,57 @@ static fate run(rq__shell *s, const rq_buf *statement, rq__parsed *parsed, bool 
     return rq__display_written() ? f : FAILED;
 }
 
+static const rq_buf none = {.ptr = (uint8_t *)""}; /* no statement */
+
+/* The statement fails before it runs. */
+static fate refuse(rq__shell *s, const char *kind, const char *error, const rq_buf *statement,
+                   bool is_script)
+{
+    mrb_value text = mrb_str_new_cstr(s->mrb, error);
+    s->mrb->exc = mrb_obj_ptr(mrb_exc_new_str(s->mrb, mrb_class_get(s->mrb, kind), text));
+    return take_exception(s, statement, is_script);
+}
+
 static fate wrong(rq__shell *s, const char *error, const rq_buf *statement, bool is_script)
 {
-    mrb_value text = mrb_str_new_cstr(s->mrb, error != NULL ? error : "syntax error");
-    mrb_value e = mrb_exc_new_str(s->mrb, mrb_class_get(s->mrb, "SyntaxError"), text);
-    s->mrb->exc = mrb_obj_ptr(e);
-    return take_exception(s, statement, is_script);
+    if (error != NULL && strcmp(error, RQ__NO_MEMORY_TO_PARSE) == 0)
+        return refuse(s, "NoMemoryError", RQ__TOO_LONG, statement, is_script);
+    return refuse(s, "SyntaxError", error != NULL ? error : "syntax error", statement, is_script);
+}
+
+/* Gives the memory of a long statement back. */
+static void begin_text(rq__shell *s, source *from, rq_buf *text)
+{
+    rq_buf *const used[] = {text, &from->read, &s->rewritten};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(used); i++) {
+        if (used[i]->cap > TEXT_KEPT) rq_buf_clear(used[i]);
+        rq_buf_reset(used[i]);
+    }
+    from->outline = (rq__outline_place){0};
+    from->brackets = (rq__brackets){0};
+    s->begin = (uint64_t)s->line;
+}
+
+/* Appends the line to the statement, and charges both to the memory of scripts. False: they do not fit. */
+static bool add_line(rq__shell *s, const source *from, rq_buf *text)
+{
+    if (text->len + from->len > rq__memory_for_text(&s->memory)) return false;
+    if (rq_buf_append(text, from->line, from->len) != RQ_OK) return false;
+    return rq__memory_hold(&s->memory, text->cap + from->read.cap + s->rewritten.cap);
+}
+
+static fate too_long(rq__shell *s, const source *from)
+{
+    return refuse(s, "NoMemoryError", RQ__TOO_LONG, &none, from->is_script);
+}
+
+static fate broken(rq__shell *s, const source *from)
+{
+    char text[512];
+    const char *name = from->is_script ? s->options->script : "standard input";
+    snprintf(text, sizeof text, "%.400s: %s", name, strerror(from->error));
+    (void)refuse(s, "IOError", text, &none, from->is_script);
+    return FAILED;
 }
 
 static bool is_blank(const char *line)
@@ -258,17 +378,16 @@ static bool is_blank(const char *line)
 /* One statement: its lines are read until it is complete. */
 static fate statement(rq__shell *s, source *from, rq_buf *text)
 {
-    bool interrupted;
     char *error = NULL;
     rq__parsed parsed = {0};
     fate f = GO_ON;
-    rq_buf_reset(text);
-    from->outline = (rq__outline_place){0};
-    from->brackets = (rq__brackets){0};
-    s->begin = (uint64_t)s->line;
+    begin_text(s, from, text);
     for (;;) {
-        const char *line = next_line(s, from, text, &interrupted);
-        if (interrupted) return GO_ON;
+        next n = next_line(s, from, text);
+        const char *line = from->line;
+        if (n == CTRL_C) return GO_ON;
+        if (n == TOO_LONG) return too_long(s, from);
+        if (n == BROKEN) return broken(s, from);
         if (line == NULL && text->len == 0) return END;
         if (line != NULL && text->len == 0 && is_blank(line)) return GO_ON;
         if (line != NULL && text->len == 0 && line[0] == '\\') {
@@ -278,7 +397,7 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
             (void)fflush(stdout);
             return mrb_symbol_p(end) ? END : GO_ON;
         }
-        if (line != NULL && rq_buf_append(text, line, from->len) != RQ_OK) return FAILED;
+        if (line != NULL && !add_line(s, from, text)) return too_long(s, from);
         if (line != NULL && rq__brackets_wait(&from->brackets, (const char *)text->ptr, text->len))
             continue;
         if (rq_buf_append_u8(text, 0) != RQ_OK) return FAILED;
@@ -300,6 +419,7 @@ static fate statements(rq__shell *s, source *from)
     while (f == GO_ON)
         f = statement(s, from, &text);
     rq_buf_clear(&text);
+    rq_buf_clear(&from->read);
     return f;
 }
 
@@ -314,30 +434,35 @@ static fate run_script(rq__shell *s)
     }
     fate f = statements(s, &from);
     (void)fclose(from.file);
-    free(from.line);
     return f;
 }
 
 /* The whole file at once, as Ruby itself runs one. */
 static fate run_plain(rq__shell *s)
 {
-    const rq_buf none = {.ptr = (uint8_t *)""};
     mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
-    (void)mrb_funcall(s->mrb, shell, "run_file", 1, mrb_str_new_cstr(s->mrb, s->options->script));
+    mrb_value script = mrb_str_new_cstr(s->mrb, s->options->script);
+    s->memory.runs = true;
+    (void)mrb_funcall(s->mrb, shell, "run_file", 1, script);
+    s->memory.runs = false;
     if (s->mrb->exc == NULL) return END;
     return take_exception(s, &none, false) == END ? END : FAILED;
 }
 
 static fate run_input(rq__shell *s)
 {
-    source from = {.file = stdin};
-    s->at_prompt = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    struct stat st;
+    source from = {.file = stdin, .is_terminal = isatty(STDIN_FILENO)};
+    /* await_line sees only what the system holds. */
+    if (from.is_terminal) (void)setvbuf(stdin, NULL, _IONBF, 0);
+    from.is_waiting = fstat(STDIN_FILENO, &st) != 0 || !S_ISREG(st.st_mode);
+    s->is_typed = from.is_terminal;
+    s->at_prompt = s->is_typed && isatty(STDOUT_FILENO);
     if (s->at_prompt) from.prompt = rq__prompt_open(s);
     if (from.prompt != NULL) from.file = NULL;
     if (!s->options->non_interactive) (void)ask(s, "banner", mrb_nil_value());
     fate f = statements(s, &from);
     rq__prompt_close(from.prompt);
-    free(from.line);
     return f;
 }
 
@@ -403,5 +528,6 @@ int rq_shell_run(const rq_shell_options *o)
     if (start_ruby(&s)) code = run_session(&s);
     (void)fflush(stdout);
     clear(&s);
+    if (isatty(STDIN_FILENO)) (void)signal(SIGINT, SIG_DFL); /* `current` ends */
     return code;
 }

@@ -38,9 +38,17 @@ typedef struct rq__display {
     "too many local variables (mruby has about 250), or too large an expression, or more than "    \
     "65535 different texts and numbers in one statement or file"
 
+/* The error of input that the memory for scripts cannot hold. */
+#define RQ__TOO_LONG                                                                               \
+    "a line or statement is longer than the memory for scripts allows (HBASE_HEAPSIZE)"
+
 /* memory.c: bytes that scripts use, and may. */
 typedef struct rq__memory {
     size_t used, max;
+    size_t held; /* of `used`: by rq__memory_hold */
+    bool runs;   /* a script; otherwise the session, which may use a little more */
+    /* No limit: mruby's compiler ends the process if memory is missing. The limit of the parsed text bounds the code. */
+    bool compiles;
 } rq__memory;
 
 typedef struct rq__scanner rq__scanner;
@@ -72,9 +80,12 @@ typedef struct rq__shell {
     const char *left_packed; /* of the same: fields of this name are left as bytes; NULL: none */
     int line;                /* the number in the prompt */
     uint64_t begin;          /* that of the statement's first line */
-    bool at_prompt;          /* lines come from a terminal by libedit */
+    bool is_typed;           /* lines come from a terminal */
+    bool at_prompt;          /* and output goes to one: by libedit */
     rq__display display;
     volatile sig_atomic_t interrupted;
+    volatile sig_atomic_t is_reading; /* a line of the terminal, which Ctrl-C drops */
+    int64_t interrupted_ns;           /* of the handler: when `interrupted` was set */
 } rq__shell;
 
 static inline rq__shell *rq__shell_of(mrb_state *mrb)
@@ -138,6 +149,15 @@ void rq__display_progress(rq__shell *s, const char *text);
 RQ_NODISCARD
 mrb_state *rq__open_ruby(rq__memory *m);
 
+/* Bytes that mruby may still allocate. */
+size_t rq__memory_left(const rq__memory *m);
+/* Bytes that a line or a statement may have: half of what is left, because buffers grow by doubling. */
+size_t rq__memory_for_text(const rq__memory *m);
+/* Charges `bytes` outside of mruby, instead of those of the last call. False: they are more than is left; nothing has
+ * changed. */
+RQ_NODISCARD
+bool rq__memory_hold(rq__memory *m, size_t bytes);
+
 /* message.c */
 rq_slice rq__slice_of(mrb_value string);
 
@@ -152,6 +172,10 @@ typedef enum rq__statement {
 RQ_NODISCARD
 struct mrb_parser_state *rq__statement_parse(rq__shell *s, mrbc_context *c, rq_slice text,
                                              uint64_t line, rq_slice *ret_read);
+/* mruby's parser without memory for the tree; if it has none for this text either, the error has no text. */
+#define RQ__NO_MEMORY_TO_PARSE "memory allocation error"
+/* The text of the first error. REQUIRES: there is one. */
+const char *rq__parser_error(const struct mrb_parser_state *p);
 /* Of the text that `p` has parsed. */
 rq__statement rq__statement_of(const struct mrb_parser_state *p, const char *text, size_t len);
 /* A whole statement. */

@@ -69,6 +69,12 @@ rq__statement rq__statement_of(const struct mrb_parser_state *p, const char *tex
     return p == NULL || p->tree == NULL || p->nerr > 0 ? RQ__STATEMENT_WRONG : RQ__STATEMENT_WHOLE;
 }
 
+const char *rq__parser_error(const struct mrb_parser_state *p)
+{
+    const char *message = p->error_buffer[0].message;
+    return message != NULL ? message : RQ__NO_MEMORY_TO_PARSE;
+}
+
 rq__statement rq__statement_check(rq__shell *s, rq_slice text, rq__parsed *ret, char **ret_error)
 {
     rq__parsed found = {0};
@@ -80,7 +86,7 @@ rq__statement rq__statement_check(rq__shell *s, rq_slice text, rq__parsed *ret, 
         *ret = found;
     } else if (found.parser != NULL) {
         if (what == RQ__STATEMENT_WRONG && found.parser->nerr > 0)
-            *ret_error = strdup(found.parser->error_buffer[0].message);
+            *ret_error = strdup(rq__parser_error(found.parser));
         mrb_parser_free(found.parser);
     }
     mrb_gc_arena_restore(s->mrb, arena);
@@ -124,7 +130,10 @@ mrb_value rq__statement_run(rq__shell *s, rq__parsed *statement)
     unsigned keep = s->local_count;
     s->local_count = proc->body.irep->nlocals;
     widen_environment(mrb, s->local_count);
-    return mrb_vm_run(mrb, proc, mrb_top_self(mrb), keep);
+    s->memory.runs = true;
+    mrb_value v = mrb_vm_run(mrb, proc, mrb_top_self(mrb), keep);
+    s->memory.runs = false;
+    return v;
 }
 
 static mrb_sym nameless(mrb_state *mrb, int number)

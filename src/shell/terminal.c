@@ -3,6 +3,7 @@
 #include "shell/shell_priv.h"
 
 #include "base/suggest.h"
+#include "shell/line.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,18 +74,18 @@ static mrb_value flush(mrb_state *mrb, mrb_value self)
     return mrb_nil_value();
 }
 
-/* Shell.read_line → the next line of standard input with its newline; nil: the end. */
+/* Shell.read_line → the next line of standard input with its newline; nil: the end. Ctrl-C raises Interrupt. */
 static mrb_value read_line(mrb_state *mrb, mrb_value self)
 {
-    char *line = NULL;
-    size_t cap = 0;
+    rq__shell *s = rq__shell_of(mrb);
     (void)self;
-    rq__display_flush(rq__shell_of(mrb));
-    ssize_t n = getline(&line, &cap, stdin);
-    if (n < 0 && rq__shell_of(mrb)->at_prompt) clearerr(stdin); /* Ctrl-D ends one answer */
-    mrb_value text = n < 0 ? mrb_nil_value() : mrb_str_new(mrb, line, (mrb_int)n);
-    free(line);
-    return text;
+    rq__display_flush(s);
+    rq_err rc = rq__line_read(stdin, rq__memory_for_text(&s->memory), &s->answer);
+    if (rc != RQ_OK && isatty(STDIN_FILENO)) clearerr(stdin); /* Ctrl-D ends one answer */
+    rq__shell_check_interrupt(mrb);
+    if (rc == RQ_E_NO_MEMORY) mrb_raise(mrb, mrb_class_get(mrb, "NoMemoryError"), RQ__TOO_LONG);
+    return rc != RQ_OK ? mrb_nil_value()
+                       : mrb_str_new(mrb, (const char *)s->answer.ptr, (mrb_int)s->answer.len);
 }
 
 /* Shell.glob(pattern): paths, sorted; {a,b} are alternatives. */
@@ -205,6 +206,7 @@ static mrb_value option(mrb_state *mrb, mrb_value self)
     if (strcmp(name, "debug") == 0) return mrb_bool_value(o->debug);
     if (strcmp(name, "top_level") == 0) return mrb_bool_value(o->top_level);
     if (strcmp(name, "yes") == 0) return mrb_bool_value(o->yes);
+    if (strcmp(name, "typed") == 0) return mrb_bool_value(rq__shell_of(mrb)->is_typed);
     if (strcmp(name, "tty") == 0) return mrb_bool_value(rq__shell_of(mrb)->at_prompt);
     if (strcmp(name, "as") == 0) return mrb_str_new_cstr(mrb, as[o->as]);
     if (strcmp(name, "version") == 0) return mrb_str_new_cstr(mrb, o->version);

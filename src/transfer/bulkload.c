@@ -245,6 +245,9 @@ static rq_err open_input(bulk_job *j, rq_error *why)
     const rq_bulkload *b = j->b;
     if (b->format == RQ_FORMAT_TSV || b->format == RQ_FORMAT_CSV) {
         RQ_TRY(rq__columns_parse(&b->text, &j->columns, why));
+        if (j->columns.labels != SIZE_MAX)
+            return rq_fail(why, RQ_E_UNSUPPORTED,
+                           "HBASE_CELL_VISIBILITY: only `rorqual import` can send labels");
         j->feed.columns = &j->columns;
     }
     j->feed.format = b->format;

@@ -53,8 +53,7 @@ static rq_err put_column(rq__columns *c, size_t at, rq_slice name, rq_error *why
         return put_special(c, at, RQ__COLUMN_ATTRIBUTES, &c->attributes, "HBASE_ATTRIBUTES_KEY",
                            why);
     if (rq_slice_eq(name, RQ_SLICE_LIT("HBASE_CELL_VISIBILITY")))
-        return rq_fail(why, RQ_E_UNSUPPORTED,
-                       "HBASE_CELL_VISIBILITY: visibility labels are not supported");
+        return put_special(c, at, RQ__COLUMN_LABELS, &c->labels, "HBASE_CELL_VISIBILITY", why);
     return put_cell(c, at, name, why);
 }
 
@@ -107,8 +106,13 @@ static rq_err put_columns(rq__columns *c, rq_slice text, rq_error *why)
 
 rq_err rq__columns_parse(const rq_text_format *f, rq__columns *ret, rq_error *why)
 {
-    *ret = (rq__columns){
-        .format = *f, .count = 1, .row = NONE, .time = NONE, .ttl = NONE, .attributes = NONE};
+    *ret = (rq__columns){.format = *f,
+                         .count = 1,
+                         .row = NONE,
+                         .time = NONE,
+                         .ttl = NONE,
+                         .labels = NONE,
+                         .attributes = NONE};
     rq_slice text = rq_arena_copy(&ret->arena, rq_slice_cstr(f->columns));
     if (text.ptr == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < text.len; i++)
@@ -207,6 +211,7 @@ static const char *check(const rq__columns *c, rq__line *l)
     if (c->row >= l->count) return "No row key";
     if (c->time != NONE && c->time >= l->count) return "No timestamp";
     if (c->attributes != NONE && c->attributes >= l->count) return "No attributes specified";
+    if (c->labels != NONE && c->labels >= l->count) return "No cell visibility specified";
     if (c->ttl != NONE && c->ttl >= l->count) return "No cell TTL specified";
     l->row = l->fields[c->row];
     if (l->row.len == 0) return "Empty value for ROW KEY.";
@@ -215,6 +220,7 @@ static const char *check(const rq__columns *c, rq__line *l)
         return "Invalid timestamp";
     if (c->time != NONE && l->timestamp < 0) return "Timestamp cannot be negative";
     l->attributes = c->attributes == NONE ? (rq_slice){0} : l->fields[c->attributes];
+    l->labels = c->labels == NONE ? (rq_slice){0} : l->fields[c->labels];
     l->ttl_ms = 0;
     return c->ttl == NONE ? NULL : take_ttl(l->fields[c->ttl], &l->ttl_ms);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The column language of HBase's ImportTsv, which gives the meaning of each field of a line:
- * "HBASE_ROW_KEY,cf:a,cf:b"; also HBASE_TS_KEY, HBASE_CELL_TTL, HBASE_ATTRIBUTES_KEY (NAME=>VALUE,
- * separated by commas).
+ * "HBASE_ROW_KEY,cf:a,cf:b"; also HBASE_TS_KEY, HBASE_CELL_TTL, HBASE_CELL_VISIBILITY (an expression of
+ * labels), HBASE_ATTRIBUTES_KEY (NAME=>VALUE, separated by commas).
  *
  * Lines of CSV may quote fields (RFC 4180): "a ""b"", and a line break". Others have no quotes.
  */
@@ -27,6 +27,7 @@ typedef enum rq__column_kind {
     RQ__COLUMN_ROW,
     RQ__COLUMN_TIME,
     RQ__COLUMN_TTL,
+    RQ__COLUMN_LABELS,
     RQ__COLUMN_ATTRIBUTES,
 } rq__column_kind;
 
@@ -42,7 +43,7 @@ typedef struct rq__columns {
     size_t count;
     size_t *by_name; /* indexes of those of cells, in the order of rq__column_compare */
     size_t cell_count;
-    size_t row, time, ttl, attributes; /* indexes; SIZE_MAX: there is none */
+    size_t row, time, ttl, labels, attributes; /* indexes; SIZE_MAX: there is none */
 } rq__columns;
 
 /* RQ_E_INVALID. rq__columns_clear follows, after an error too. */
@@ -61,7 +62,8 @@ typedef struct rq__line {
     rq_slice row;
     int64_t timestamp;   /* if there is a column of times */
     int64_t ttl_ms;      /* 0: none */
-    rq_slice attributes; /* empty: none */
+    rq_slice labels;     /* empty: none */
+    rq_slice attributes; /* likewise */
 } rq__line;
 
 RQ_NODISCARD

@@ -162,7 +162,7 @@ static rq_err cells_of_line(rq__feed *s, rq__feed_row *ret)
 {
     const rq__columns *columns = s->options->columns;
     const rq__line *l = &s->line;
-    *ret = (rq__feed_row){.row = l->row, .attributes = l->attributes};
+    *ret = (rq__feed_row){.row = l->row, .attributes = l->attributes, .labels = l->labels};
     for (size_t i = 0; i < l->count; i++) {
         const rq__column *column = &columns->list[i];
         rq_slice value = l->fields[i];

@@ -37,6 +37,7 @@ typedef struct rq__feed_row {
     rq_cell *cells;
     size_t count;
     rq_slice attributes; /* "NAME=>VALUE,…"; empty: none */
+    rq_slice labels;     /* an expression of visibility labels; empty: none */
 } rq__feed_row;
 
 /* The part [from, to) of a file; `path` must outlive the source. rq__feed_close follows, after an

@@ -42,36 +42,11 @@ typedef struct import_tools {
 
 /* --- mutations -------------------------------------------------------------------------------- */
 
-static rq_err put_attribute(rq_buf *out, rq_slice name, rq_slice value)
-{
-    size_t at;
-    RQ_TRY(rq_pb_begin(out, 5, &at));
-    RQ_TRY(rq_pb_put_bytes(out, 1, name));
-    RQ_TRY(rq_pb_put_bytes(out, 2, value));
-    return rq_pb_end(out, at);
-}
-
-/* "NAME=>VALUE,…"; a name without a value has none. */
-static rq_err put_attributes(rq_buf *out, rq_slice list)
-{
-    while (list.len > 0) {
-        const uint8_t *comma = memchr(list.ptr, ',', list.len);
-        size_t len = comma == NULL ? list.len : (size_t)(comma - list.ptr);
-        const uint8_t *arrow = memmem(list.ptr, len, "=>", 2);
-        size_t name_len = arrow == NULL ? len : (size_t)(arrow - list.ptr);
-        rq_slice value = {0};
-        if (arrow != NULL) value = rq_slice_of(arrow + 2, len - name_len - 2);
-        if (name_len > 0) RQ_TRY(put_attribute(out, rq_slice_of(list.ptr, name_len), value));
-        len += comma != NULL;
-        list = rq_slice_of(list.ptr + len, list.len - len);
-    }
-    return RQ_OK;
-}
-
 static rq_err put_more(const import_job *j, import_tools *t, const rq__feed_row *row)
 {
     rq_buf_reset(&t->more);
-    RQ_TRY(put_attributes(&t->more, row->attributes));
+    RQ_TRY(rq__put_attributes(&t->more, row->attributes));
+    RQ_TRY(rq__put_labels(&t->more, row->labels));
     return j->i->durability == 0 ? RQ_OK
                                  : rq_pb_put_number(&t->more, 6, (uint64_t)j->i->durability);
 }
@@ -146,12 +121,24 @@ static void close_tools(void *tools)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
+/* A cluster without labels would ignore them, and show the cells to everybody. */
+static rq_err check_labels(const import_job *j, rq_client *c, rq_error *why)
+{
+    bool has_labels = true;
+    if (j->source.columns == NULL || j->columns.labels == SIZE_MAX) return RQ_OK;
+    RQ_TRY(rq_client_has_visibility_labels(c, &has_labels, why));
+    return has_labels ? RQ_OK
+                      : rq_fail(why, RQ_E_UNSUPPORTED,
+                                "HBASE_CELL_VISIBILITY: the cluster has no visibility labels");
+}
+
 /* The table must exist before anything is written, and the progress folder belongs to this
  * cluster. */
 static rq_err look_at_cluster(import_job *j, rq_error *why)
 {
     rq__link link;
     rq_err rc = rq__link_open(&j->i->options->client, j->i->table, &link, why);
+    if (rc == RQ_OK) rc = check_labels(j, link.client, why);
     if (rc == RQ_OK)
         snprintf(j->cluster, sizeof j->cluster, "%s", rq_client_cluster_id(link.client));
     rq__link_close(&link);

@@ -17,4 +17,11 @@ rq_err rq__link_add_row(rq__link *l, rq__sorter *s, rq_slice row, rq_cell *cells
                         rq_slice more, rq_error *why);
 void rq__sorter_clear(rq__sorter *s);
 
+/* Fields of a MutationProto: attributes of "NAME=>VALUE,…", where a name without a value has none; and the expression of
+ * visibility labels, which the server checks. Empty text: no field. */
+RQ_NODISCARD
+rq_err rq__put_attributes(rq_buf *out, rq_slice list);
+RQ_NODISCARD
+rq_err rq__put_labels(rq_buf *out, rq_slice expression);
+
 #endif

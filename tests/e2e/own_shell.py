@@ -56,7 +56,7 @@ DEADLINE = int(os.environ.get("DEADLINE", "300"))
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 GROUPS = ("-D", "hbase.coprocessor.master.classes=org.apache.hadoop.hbase.rsgroup.RSGroupAdminEndpoint")
 # name: (arguments of the shell, arguments of the server)
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ()), "wrong": ([], ()), "operator": ([], ()), "nil": ([], ()), "arguments": ([], QUOTAS),
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ()), "wrong": ([], ()), "operator": ([], ()), "nil": ([], ()), "arguments": ([], QUOTAS), "rest": ([], QUOTAS),
            "rsgroups": ([], GROUPS), "quotas": ([], (*QUOTAS, "-D", "hbase.master.quotas.observer.chore.period=100"))}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
@@ -272,7 +272,7 @@ def peers_output(folder, server):
 
 def outputs(folder):
     """Yields name, expected file, output, and function that compares."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,requests,numbers,scripts,wrong,operator,nil,arguments,rsgroups,quotas,peers,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,requests,numbers,scripts,wrong,operator,nil,arguments,rest,rsgroups,quotas,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue
@@ -311,6 +311,27 @@ def memory_and_folder(folder):
     seen = shell("-n", "--zk", server.zk, text="get 't', 'r'\n").stdout
     server.kill()
     return None if "value=v" in seen else "a server does not have the row"
+
+
+def closed_output_does_not_reach_the_folder(folder):
+    """With standard output and errors closed, no file of the folder gets their numbers: its files are sound."""
+    place = folder / "closed"
+    text = "create 't', 'f'\n" + "".join(f"put 't', 'r{i}', 'f:q', 'v'\n" for i in range(200)) + "flush 't'\n"
+    for closed in (">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
+        subprocess.run(["sh", "-c", f"\"$0\" shell file:{place} {closed}", BINARY], input=text, text=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, timeout=DEADLINE, check=False)
+        sound = subprocess.run([BINARY, "fsck", "--blocks", str(place)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if sound.returncode != 0:
+            return f"{closed}: {sound.stdout}"
+    return None
+
+
+def a_script_that_cannot_be_read_is_an_error(folder):
+    for options in (["-n"], [], ["--ruby"]):
+        done = shell(*options, "memory:", str(folder))
+        if done.returncode != 1 or not re.search(f"(IOError: {folder}: Is a directory|LoadError: no such file to load -- {folder})", done.stdout + done.stderr):
+            return f"{options}: {done}"
+    return None
 
 
 def folder_in_memory(shell_process):
@@ -407,7 +428,7 @@ def other_forms(_):
         return "no JSON"
     if 'r,f:q,' not in shell("-n", "--csv", "memory:", text=rows).stdout:
         return "no CSV"
-    return None
+    return None if '\nr\tf:q\t' in shell("-n", "--tsv", "memory:", text=rows).stdout else "no TSV"
 
 
 def messages_of_calls(_):
@@ -639,6 +660,23 @@ def what_takes_too_much_is_an_error(_):
     said = [line for line in out.stdout.splitlines() if re.match(r"\w+Error: |on$", line)]
     if said != ["NoMemoryError: Out of memory"] * len(memory) + ["RegexpError: match limit exceeded: /(a+)+$/", "on"]:
         return f"{said} {out.stdout[-500:]} {out.stderr[-300:]}"
+    # What is kept: the session goes on with what it needs itself, and its memory can be given back.
+    text = "$kept = []; begin; loop { $kept << 'x' * 1000 }; rescue NoMemoryError; 7; end\n$more = []; loop { $more << 'x' }\n"
+    for option in ("-n", "--csv"):  # the latter: as if there was no option
+        out = shell(option, "memory:", text=text + "$kept = $more = nil\nlist\n6 * 7\n", HBASE_HEAPSIZE="100")
+        if out.returncode != 1 or "NoMemoryError" not in out.stderr:
+            return f"{option}: {out.returncode} {out.stdout[-500:]} {out.stderr[-300:]}"
+    out = shell("-n", "memory:", text=text.replace("$more = []; loop { $more << 'x' }", "$more = 'y'") + "$kept = $more = nil\nlist\n6 * 7\n", HBASE_HEAPSIZE="100")
+    if out.returncode != 0 or "=> 42" not in out.stdout:
+        return f"{out.returncode} {out.stdout[-500:]} {out.stderr[-300:]}"
+    # Nothing is left when the session itself goes on: it calls the script's methods, and compiles and begins statements with many variables.
+    full = "$kept = []; begin; loop { $kept << 'x' * 1000 }; rescue NoMemoryError; begin; loop { $kept << 'x' }; rescue NoMemoryError; 7; end; end\n"
+    variables = "; ".join(f"v{i} = {i}" for i in range(230))
+    greedy = "$kept = []; class Greedy; def write(*a) loop { $kept << 'x' * 100 }; end; end; $stdout = Greedy.new; 1\n"
+    for option, text, code in (("-n", f"{full}{variables}\n$kept = nil\nexit 3\n", 3), ("-n", f"{greedy}2\n$kept = nil; exit 3\n", 3), ("-n", "$kept = []\n\\watch 1 loop { $kept << 'x' * 100 }\n$kept = nil; exit 3\n", 3)):
+        out = shell(option, "memory:", text=text, HBASE_HEAPSIZE="64")
+        if out.returncode != code:
+            return f"{text[:300]}: {out.returncode} {out.stdout[-500:]} {out.stderr[-300:]}"
     deep = shell("-n", "memory:", text="a = []; 100000.times { a = [a] }; nil\na\nputs 'on'\n")
     whole = deep.stdout + deep.stderr
     return None if "SystemStackError: stack level too deep" in whole and "core.rb" not in whole and deep.returncode == 1 else whole[-300:]
@@ -999,7 +1037,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, a_killed_shell_leaves_no_memory, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, messages_of_calls, malformed_messages_are_refused, a_message_is_made_within_another, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, what_takes_too_much_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, times_of_other_zones, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, changes_without_cells_are_refused, groups_of_servers, commands_ask_for_the_parts_of_the_status_that_they_show,
+        for test in (memory_and_folder, closed_output_does_not_reach_the_folder, a_script_that_cannot_be_read_is_an_error, a_killed_shell_leaves_no_memory, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, messages_of_calls, malformed_messages_are_refused, a_message_is_made_within_another, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, what_takes_too_much_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, times_of_other_zones, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, changes_without_cells_are_refused, groups_of_servers, commands_ask_for_the_parts_of_the_status_that_they_show,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_load.TESTS, *shell_tables.TESTS, *shell_scripts.TESTS, *shell_files.TESTS, *shell_slow.TESTS, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

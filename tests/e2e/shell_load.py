@@ -3,6 +3,7 @@
 output."""
 import os
 import re
+import resource
 import subprocess
 
 from rorqual import BINARY, fail_hard
@@ -315,8 +316,34 @@ def every_eval_understands_the_same(_):
     return None if got == expected else f"{got}"
 
 
+def fed_without_end(feeder, *arguments):
+    """The shell with HEAP megabytes for scripts, whose input is the output of a command that does not end. The limit of its address space
+    ends a shell without a limit of its own."""
+    with subprocess.Popen(["sh", "-c", feeder], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as feed:
+        done = subprocess.run([BINARY, "shell", *arguments], stdin=feed.stdout, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="backslashreplace",
+                              timeout=DEADLINE, check=False, env={**os.environ, "HBASE_HEAPSIZE": HEAP},
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30)))
+        feed.stdout.close()
+        feed.kill()
+    return done
+
+
+def endless_input_is_refused(folder):
+    """A line without an end, in standard input, in a script and for `gets`; a bracket and a string that are never closed. Memory is limited, and the error
+    says by what."""
+    line, bracket, string = "yes xxxxxxxx | tr -d '\\n'", f"echo '['; yes '{'x.y(1),' * 500}'", f"echo \"'\"; yes '{'some text' * 500}'"
+    for feeder, arguments in ((line, ("-n", "memory:")), (line, ("memory:",)), ("true", ("-n", "memory:", "/dev/zero")), (bracket, ("-n", "memory:")), (string, ("-n", "memory:"))):
+        done = fed_without_end(feeder, *arguments)
+        if done.returncode != 1 or "NoMemoryError: a line or statement is longer" not in done.stdout[-1000:] + done.stderr:
+            return f"{feeder} {arguments}: {done.returncode} {done.stdout[-300:]} {done.stderr[-300:]}"
+    script_file = folder / "asks.rb"
+    script_file.write_text("begin; gets; rescue NoMemoryError => e; puts 'refused: ' + e.message; end\nexit 7\n")
+    done = fed_without_end(line, "-n", "memory:", str(script_file))
+    return None if done.returncode == 7 and "refused: a line or statement is longer" in done.stdout else f"{done}"
+
+
 TESTS = (loaded_files, files_run_in_pieces, files_end_early, wrong_files_do_not_begin, failures_have_a_place, lines_of_long_files_are_told,
          files_know_their_folder, long_files_take_no_memory,
-         many_literals_of_one_unit_are_refused, every_eval_understands_the_same)
+         many_literals_of_one_unit_are_refused, every_eval_understands_the_same, endless_input_is_refused)
 # HBase's own shell passes these, too.
 OF_HBASE = (loaded_files, every_eval_understands_the_same)

@@ -9,16 +9,22 @@ tests.
 A scene is a list of keys, each with a text that must appear before the next key: the next prompt, or output of a running
 command. The scene's capture is the screen at the end, with times and counts replaced.
 """
+import fcntl
 import itertools
 import os
 import pathlib
 import re
+import resource
 import select
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
+import tty
 
 from rorqual import BINARY, ROOT, Report
 from shell_load import shell
@@ -434,7 +440,238 @@ def resized_once(folder):
         terminal.close()
 
 
-TESTS = [suspended, resized, pasted_tabs_indent, any_locale_has_letters, captures, colours, pager, interrupted, other_ways, completed, hints, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
+def a_script_ends_by_ctrl_c(folder):
+    """Not only its statement: with -n the shell ends with 1, otherwise the prompt begins."""
+    file = pathlib.Path(folder) / "endless.rb"
+    file.write_text("puts 'be' + 'gun'; sleep 3600\nputs 'go' + 'es on'\n")
+    for options, after in (("-n", "code 1"), ("", "hbase:001:0>")):
+        command = f"trap : INT; '{BINARY}' shell {options} memory: '{file}'; echo code $?; exec sleep 1000"
+        terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder}, "sh", "-c", command, lines=24)
+        try:
+            steps(terminal, [([], re.compile("(?m)^begun$")), (["C-c"], after)])
+            if "goes on" in terminal.screen():
+                return terminal.screen()
+        except AssertionError as e:
+            return str(e)
+        finally:
+            terminal.close()
+    return None
+
+
+def an_impatient_ctrl_c_ends_no_session(folder):
+    """Code that does not notice Ctrl-C is ended with the process by another Ctrl-C, but not within the first second."""
+    piped = Piped(folder)
+    try:
+        piped.shows("hbase:001:0> ")
+        piped.type("def f(n) n < 2 ? n : f(n - 1) + f(n - 2) end; puts 'be' + 'gun'; $stdout.flush; f(90)\n")
+        piped.shows("begun\n")
+        begun, code = time.monotonic(), None
+        while code is None:
+            piped.process.send_signal(signal.SIGINT)
+            try:
+                code = piped.process.wait(0.05)
+            except subprocess.TimeoutExpired:
+                pass
+        took = time.monotonic() - begun
+        return None if code == 130 and took >= 1 else f"exit code {code} after {took} s"
+    except AssertionError as e:
+        return str(e)
+    finally:
+        piped.close()
+
+
+def questions_are_left(folder):
+    """Ctrl-C and Ctrl-D at a question: the command is not done, and the session goes on."""
+    keys = [*TABLE, (["disable 'visits'; drop 'visits'", "Enter"], "Go on (y/n)?"), (["C-c"], "hbase:006:0>"), (["C-l"], "hbase:006:0>"),
+            (["drop 'visits'", "Enter"], "Go on (y/n)?"), (["C-d"], "Not done"), (["C-l"], "hbase:007:0>"),
+            (["drop_all 'vis.*'", "Enter"], "(y/n)?"), (["C-c"], "hbase:008:0>"), (["C-l", "exists 'visits'", "Enter"], "Table visits does exist")]
+    try:
+        on_terminal(folder, {"NO_COLOR": "1"}, keys)
+    except AssertionError as e:
+        return str(e)
+    return None
+
+
+def a_killed_prompt_leaves_the_terminal(folder):
+    """SIGTERM and Ctrl-\\ at the prompt: the terminal echoes and has lines, as before."""
+    for number in (signal.SIGTERM, signal.SIGQUIT):
+        ours, theirs = os.openpty()
+        before = termios.tcgetattr(theirs)
+        process = subprocess.Popen([BINARY, "shell", "memory:"], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)),
+                                   env={**os.environ, "HOME": str(folder), "TERM": "xterm"})
+        try:
+            seen = b""
+            while b"hbase:001:0> " not in seen or termios.tcgetattr(theirs)[3] & termios.ICANON:
+                seen += os.read(ours, 65536) if select.select([ours], [], [], 0.05)[0] else b""
+            process.send_signal(number)
+            code = process.wait(300)
+            if code != -number or termios.tcgetattr(theirs)[3] != before[3]:
+                return f"{number}: {code}, {termios.tcgetattr(theirs)} instead of {before}"
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
+            os.close(theirs)
+    return None
+
+
+def a_suspended_shell_is_killed(folder):
+    """In the background the terminal is another program's: the shell ends, and is not stopped by it."""
+    terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder, "PS1": "ready> "}, "bash", "--norc", "--noprofile", "-i", lines=24)
+    try:
+        steps(terminal, [([], "ready>"), ([shlex.join([str(BINARY), "shell", "memory:"]), "Enter"], "hbase:001:0>"), (["C-z"], "Stopped"),
+                         (["p=$(jobs -p); kill %1; while kill -0 $p 2>/dev/null; do sleep 0.05; done; echo en''ded", "Enter"], "ended")])
+    except AssertionError as e:
+        return str(e)
+    finally:
+        terminal.close()
+    return None
+
+
+class Piped:
+    """A shell whose input is its terminal, and whose output goes into a pipe, as in `rorqual shell | tee log`."""
+
+    def __init__(self, folder, *arguments, modes=None):
+        self.terminal, theirs = os.openpty()
+        if modes:
+            modes(theirs)
+        self.process = subprocess.Popen([BINARY, "shell", *arguments, "memory:"], stdin=theirs, stdout=subprocess.PIPE, stderr=theirs,
+                                        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+                                        env={**os.environ, "HOME": str(folder), "TERM": "xterm"})
+        os.close(theirs)
+        self.seen = ""
+
+    def shows(self, text):
+        """Waits for the text behind what was waited for before."""
+        while text not in self.seen:
+            if not select.select([self.process.stdout], [], [], 300)[0] or not (part := os.read(self.process.stdout.fileno(), 65536)):
+                raise AssertionError(f"no {text!r} in {self.seen!r}")
+            self.seen += part.decode(errors="backslashreplace")
+        self.seen = self.seen.partition(text)[2] if text else self.seen
+
+    def type(self, text):
+        os.write(self.terminal, text.encode())
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+        os.close(self.terminal)
+
+
+def piped_output_has_prompts(folder):
+    """With the output in a pipe: prompts are written before the shell waits. Ctrl-C drops a statement, or ends a command or a question, and
+    never the session; an error ends it only with -n. Before a drop there is a question. Ctrl-D ends an answer, and between two statements the session."""
+    for arguments in ((), ("-n",)):
+        piped = Piped(folder, *arguments)
+        try:
+            for typed_text, answer in (("", "hbase:001:0> "), ("[1,\n", "hbase:002:1*"), ("\x03", "hbase:003:0> "), ("\x03", "hbase:004:0> "), ("6 * 7\n", "=> 42\n"),
+                                       ("", "hbase:005:0> "), ("puts 'as' + 'leep'; sleep 3600\n", "asleep\n"), ("\x03", "hbase:006:0> "),
+                                       ("puts 'ask' + 's'; begin; gets; rescue Interrupt; 'interrupted'; end\n", "asks\n"), ("\x03", "=> \"interrupted\"\n"),
+                                       ("", "hbase:007:0> "), ("gets\n", ""), ("\x04", "hbase:008:0> "), ("40 + 2\n", "=> 42\n"), ("", "hbase:009:0> ")):
+                piped.type(typed_text)
+                piped.shows(answer)
+            if arguments:
+                piped.type("1 / 0\n")
+            else:
+                for typed_text, answer in (("1 / 0\n", "hbase:010:0> "), ("create 't', 'f'; disable 't'; drop 't'\n", "Go on (y/n)? "), ("n\n", "Not done\n"), ("\x04", "")):
+                    piped.type(typed_text)
+                    piped.shows(answer)
+            code = piped.process.wait(300)
+            if code != (1 if arguments else 0):
+                return f"{arguments}: exit code {code}"
+        except AssertionError as e:
+            return f"{arguments}: {e}"
+        finally:
+            piped.close()
+    return None
+
+
+def lines_that_came_at_once_are_read(folder):
+    """Without the terminal's own editing, one read returns several lines: none waits for the next key."""
+    piped = Piped(folder, modes=tty.setcbreak)
+    try:
+        piped.shows("hbase:001:0> ")
+        piped.type("6 * 7\n7 * 7\n8 * 7\n")
+        piped.shows("=> 56\n")
+        return None
+    except AssertionError as e:
+        return str(e)
+    finally:
+        piped.close()
+
+
+def long_waits_are_shown(folder):
+    """The progress of a procedure, of a snapshot and of a compaction. The waits last until Ctrl-C: the server's answer that all is done
+    is left out."""
+    forever = ("class << Master; alias really call; def call(m, *r) a = really(m, *r); a[:state] = :RUNNING if m == 'getProcedureResult'; a[:done] = false if m == 'IsSnapshotDone'; a; end; end; "
+               "Shell.need('tools'); class Command; def compaction_states(t) [:MAJOR, :NONE]; end; end; 5")
+    keys = [*TABLE, ([forever, "Enter"], "=> 5")]
+    shown = (("truncate 'visits'", r"truncate visits: \d+ s \(procedure \d+\)"), ("snapshot 'visits', 's'", r"snapshot \w+: \d+ s.*"),
+             ("\\progress visits", r"compaction of visits: 1 of 2 regions.*, \d+ s"))
+    for number, (command, line) in enumerate(shown):
+        keys += [(["C-l"], "hbase:"), ([command, "Enter"], re.compile(f"(?m)^{line}$")), (["C-c"], re.compile(rf"(?m)^hbase:0{number + 7:02d}:0>"))]
+    environment = {"HOME": folder, "XDG_STATE_HOME": folder, "NO_COLOR": "1"}
+    terminal = Terminal(environment, BINARY, "shell", "-y", "memory:", lines=24)
+    try:
+        steps(terminal, [([], "hbase:001:0>"), *keys])
+        screen = terminal.screen()
+        return f"a line of progress is left: {screen}" if re.search(r"(?m)^(truncate|snapshot|compaction) .*: \d+ s", screen) else None
+    except AssertionError as e:
+        return str(e)
+    finally:
+        terminal.close()
+
+
+def a_history_that_cannot_be_kept(folder):
+    """The history's name is too long, missing, a pipe or a folder: the prompt works all the same. A long path is not cut."""
+    state = pathlib.Path(folder) / "odd"
+    state.mkdir()
+    os.mkfifo(state / ".rorqual_history")
+    directory = pathlib.Path(folder) / "directory"
+    (directory / ".rorqual_history").mkdir(parents=True)
+    for home in (str(state), str(directory), "/nope", "/" + "x" * 5000, "/" + "/".join(["y" * 200] * 21)):
+        try:
+            seen = typed({"HOME": home, "XDG_STATE_HOME": home}, ("6 * 7\r", "=> 42"), ("7 * 7\r", "=> 49"))
+        except AssertionError as e:
+            return f"{home[:20]}: {e}"
+        if "hbase:003:0> " not in seen:
+            return f"{home[:20]}: {seen}"
+    deep = pathlib.Path(folder).joinpath("d" * 200, "e" * 200, "f" * 90)
+    deep.mkdir(parents=True)
+    typed({"HOME": str(deep), "XDG_STATE_HOME": str(deep)}, ("6 * 7\r", "=> 42"))
+    return None if [p.name for p in deep.iterdir()] == [".rorqual_history"] else f"{list(deep.iterdir())}"
+
+
+def a_long_history_behind_a_link(folder):
+    """A file that is too long is shortened; the link to it stays."""
+    home, file = pathlib.Path(folder) / "linked", pathlib.Path(folder) / "real_history"
+    home.mkdir()
+    file.write_text("_HiStOrY_V2_\n" + "".join(f"{i:0400}\n" for i in range(12000)))
+    (home / ".rorqual_history").symlink_to(file)
+    typed({"HOME": str(home), "XDG_STATE_HOME": str(home)}, ("6 * 7\r", "=> 42"))
+    lines = file.read_text().splitlines()
+    good = (home / ".rorqual_history").is_symlink() and len(lines) < 11000 and any("6\\040*\\0407" in line for line in lines[-2:])
+    return None if good else f"{len(lines)} {lines[-2:]}"
+
+
+def histories_of_many_shells(folder):
+    """Shells that begin the file at the same time: it has one cookie, and the lines of all."""
+    state = pathlib.Path(folder) / "many"
+    state.mkdir()
+    environment = {"HOME": str(state), "XDG_STATE_HOME": str(state)}
+    threads = [threading.Thread(target=typed, args=(environment, *((f"{i}{k}\r", f"=> {i}{k}") for k in range(10, 30)))) for i in range(1, 7)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = (state / ".rorqual_history").read_text().split("\n")
+    wanted = sorted(["_HiStOrY_V2_", *(f"{i}{k}" for i in range(1, 7) for k in range(10, 30))])
+    got = sorted(line.removesuffix("\\012") for line in lines if line and line != "exit\\012")
+    return None if got == wanted and lines[0] == "_HiStOrY_V2_" else f"{got}"
+
+
+TESTS = [a_script_ends_by_ctrl_c, an_impatient_ctrl_c_ends_no_session, questions_are_left, a_killed_prompt_leaves_the_terminal, a_suspended_shell_is_killed, piped_output_has_prompts, lines_that_came_at_once_are_read, long_waits_are_shown, a_history_that_cannot_be_kept, a_long_history_behind_a_link, histories_of_many_shells, suspended, resized, pasted_tabs_indent, any_locale_has_letters, captures, colours, pager, interrupted, other_ways, completed, hints, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
 
 
 def main():

@@ -81,8 +81,8 @@ def text_that_a_format_cannot_hold_is_refused(w):
     expect(w.run("export", "--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:a", table, w.path(), code=1), "--escape")
     expect(w.run("export", "--format", "tsv", table, w.path(), code=2), "--fields")
     expect(w.run("import", "--format", "csv", "--fields", "cf:a,cf:b", table, w.path(), code=1), "HBASE_ROW_KEY")
-    expect(w.run("import", "--format", "csv", "--fields", "HBASE_ROW_KEY,HBASE_CELL_VISIBILITY,cf:a", table, w.path(), code=1),
-           "visibility labels are not supported")
+    expect(w.import_lines(table, [b"r,a|b,x"], "--format", "csv", "--fields", "HBASE_ROW_KEY,HBASE_CELL_VISIBILITY,cf:a", code=1),
+           "the cluster has no visibility labels")
 
 
 def tsv_has_the_columns_of_importtsv(w):
@@ -271,6 +271,33 @@ def a_rate_is_kept(w):
     out = w.run("export", "--jobs", "4", "--rate", "60K", table, w.path())
     size = int(out.split(" bytes")[0].rpartition(" ")[2])
     assert time.monotonic() - begun >= 0.4 * size / 61440, out
+
+
+def read_terminal(terminal):
+    written = b""
+    try:
+        while part := os.read(terminal, 65536):
+            written += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(terminal)
+    return written
+
+
+def bars_are_shown_on_a_terminal(w):
+    """A bar appears after a second, grows, and is erased at the end. The rate makes each command take several seconds."""
+    table, folder, copy = w.filled(), w.path(), w.table()
+    bar = re.compile(rb"\r(\w+) \[#* *\] +(\d+) %, \d+ \w+ left \x1b\[K")
+    for name, *arguments in (("export", table, folder), ("import", copy, folder), ("copy", "--new-name", w.table(), table), ("verify", table, copy)):
+        ours, theirs = os.openpty()
+        command = [BINARY, "copytable" if name == "copy" else name, "--zk", w.server.zk, "--jobs", "1", "--rate", "30K", *map(str, arguments)]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs) as process:
+            os.close(theirs)
+            written = read_terminal(ours)
+        assert process.returncode == 0 and written.endswith(b"\r\x1b[K"), (name, process.returncode, written)
+        bars = bar.findall(written)
+        shares = [int(share) for _, share in bars]
+        assert {word.decode() for word, _ in bars} == {name} and shares == sorted(shares) and len(set(shares)) > 1, (name, written)
 
 
 def a_full_disk_loses_nothing(w):
@@ -599,7 +626,7 @@ def canaries_of_hbase_and_ours_agree(w):
 ALONE = [every_format_gives_the_table_back, raw_exports_keep_deletes, options_of_export_select_cells,
          text_that_a_format_cannot_hold_is_refused, tsv_has_the_columns_of_importtsv, bad_lines_are_named_and_counted,
          line_ends_are_those_of_hadoop, a_killed_export_goes_on, a_killed_import_goes_on, a_killed_copy_goes_on, a_copy_that_has_copied_nothing_leaves_nothing, tags_are_kept,
-         a_region_without_a_server_is_waited_for, two_at_once_are_refused, a_rate_is_kept, a_full_disk_loses_nothing, lost_output_is_a_failure, damaged_sequence_files_are_named,
+         a_region_without_a_server_is_waited_for, two_at_once_are_refused, a_rate_is_kept, bars_are_shown_on_a_terminal, a_full_disk_loses_nothing, lost_output_is_a_failure, damaged_sequence_files_are_named,
          wrong_names_are_refused, what_fails_leaves_no_folder, the_progress_of_a_file_does_not_disturb_its_folder, a_load_that_has_sent_rows_keeps_its_progress, tables_without_rows, counts, rows_in_parts_are_counted_once,
          a_long_filter_ends_no_call, copies, differences_are_found, canary_and_split, the_canary_sees_regions_without_a_server,
          codes_of_the_canary_are_those_of_hbase, the_canary_overlooks_tables_that_go_away]

@@ -5,6 +5,8 @@
 #   hbase.sh stop  [DIR]   stop the HBase started from DIR and wait until its process has ended
 #   hbase.sh run   [DIR] CLASS ARGS…   run a class of HBase against it (PerformanceEvaluation, HFilePrettyPrinter …)
 #   hbase.sh shell [DIR] [FILE]        the official HBase shell (2.4.17, the newest on the registry) against it; FILE: non-interactive
+#   hbase.sh official ZOOKEEPER ARGS…  the official shell of HBase 2.6 on 2.6.1's jars, on any cluster: OFFICIAL="tests/peers/hbase.sh official" of
+#       own_shell.py and bench/shell.py. RUBY=DIR: hbase-shell/src/main/ruby of a checkout of branch-2.6
 #   hbase.sh hbtop [DIR] ARGS…         HBase's hbtop against it
 #   hbase.sh classpath     print the class path
 #   hbase.sh prepare       fetch what the other verbs need
@@ -13,7 +15,7 @@
 # the processor time (always used for shell and hbtop). Benchmarks measure the JVM as it is.
 # SNAPPY, LZ4, LZO, ZSTD come from hbase-compression-aircompressor (Hadoop 2.10 has no native libraries here).
 set -euo pipefail
-verb=${1:?start, stop, run, shell, hbtop, classpath or prepare}; shift
+verb=${1:?start, stop, run, shell, official, hbtop, classpath or prepare}; shift
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/hbase-peer
 ZK_PORT=${ZK_PORT:-2181} MASTER_PORT=${MASTER_PORT:-16000} RS_PORT=${RS_PORT:-16020} HEAP=${HEAP:-2g}
 opens=(); for m in java.lang java.nio sun.nio.ch java.util java.util.concurrent java.lang.reflect java.net java.math java.text java.io; do
@@ -44,6 +46,10 @@ server_cp() { local g=org.apache.hbase v=2.6.1
 tools_cp() { local l=org.apache.logging.log4j v=2.17.2; resolve tools $l:log4j-api:$v $l:log4j-core:$v; cat "$cache/tools/cp"; }
 shell_cp() { resolve shell org.apache.hbase:hbase-shell:2.4.17; cat "$cache/shell/cp"
   [ -d "$cache/shell/jar" ] || unzip -q "$(tr ':' '\n' <"$cache/shell/cp" | grep '/hbase-shell-')" -d "$cache/shell/jar"; }
+# The registry has no newer jar with the shell's Ruby; the JRuby is the one of HBase 2.6.1.
+official_cp() { local g=org.apache.hbase v=2.6.1 l=org.apache.logging.log4j
+  resolve official $g:hbase-server:$v $g:hbase-rsgroup:$v $g:hbase-logging:$v $l:log4j-api:2.17.2 $l:log4j-core:2.17.2 org.jruby:jruby-complete:9.3.13.0
+  cat "$cache/official/cp"; }
 # Not its shaded client, but the client that the others use, too.
 hbtop_cp() { local g=org.apache.hbase v=2.6.1; resolve hbtop $g:hbase-hbtop:$v $g:hbase-client:$v; cat "$cache/hbtop/cp"; }
 property() { echo "<property><name>$1</name><value>$2</value></property>"; }
@@ -91,6 +97,14 @@ shell) cp=$(shell_cp); [ -d "$dir/conf" ] || configure "$dir"
   # Without the path JRuby would load the system's libjffi-jni where that is installed, which is of another version: then it takes
   # every output for a terminal.
   exec java "${opens[@]}" "${brief[@]}" -Djava.library.path="$cache/none" -Xmx1g -cp "$dir/conf:$cp" org.jruby.Main -X+O "$cache/shell/jar/jar-bootstrap.rb" ${1:+-n} "$@" ;;
+official) zk=${1:?the address of ZooKeeper}; shift; cp=$(official_cp); conf=$cache/official/conf-${zk//[^0-9A-Za-z]/-}
+  ruby=${RUBY:?hbase-shell/src/main/ruby of a checkout of branch-2.6}
+  # In a file: scripts make configurations of their own, which would not have a -D.
+  mkdir -p "$conf"; { echo '<configuration>'; property hbase.zookeeper.quorum "$zk"; echo '</configuration>'; } >"$conf/hbase-site.xml"
+  printf '%s\n' 'log4j.rootLogger=ERROR,c' 'log4j.appender.c=org.apache.log4j.ConsoleAppender' 'log4j.appender.c.target=System.err' \
+    'log4j.appender.c.layout=org.apache.log4j.PatternLayout' >"$conf/log4j.properties"
+  exec java "${jvm[@]}" -Djava.library.path="$cache/none" -Xmx1g -cp "$conf:$ruby:$cp" -Dhbase.ruby.sources="$ruby" org.jruby.Main -X+O \
+    "$ruby/jar-bootstrap.rb" "$@" ;;
 hbtop) cp=$(hbtop_cp); [ -d "$dir/conf" ] || configure "$dir"
   # Without the path JRuby would load the system's libjffi-jni where that is installed, which is of another version: then it takes
   # every output for a terminal.

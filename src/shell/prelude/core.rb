@@ -48,6 +48,7 @@ module Shell
 
   class << self
     attr_accessor :debug, :timing
+    attr_reader :running # the command, for lines of progress
 
     def commands
       @preludes
@@ -80,6 +81,7 @@ module Shell
     def run(name, args, is_last = true)
       need(@preludes[name])
       name = ALIASES[name] || name
+      @running = args[0].is_a?(String) ? "#{name} #{args[0]}" : name
       args = Big.normalize(args) if @loaded['big']
       c = Command.new(name)
       failure = nil
@@ -174,7 +176,8 @@ module Shell
       end
       if e.is_a?(Interrupt)
         puts
-        return nil
+        return nil unless is_script
+        return interactive ? :exit : :fail # Ctrl-C ends a script, not only its statement
       end
       kind, message = Failures.in_ruby(e, text)
       place = e.instance_variable_get('@place')
@@ -189,7 +192,7 @@ module Shell
       # In a script the shell prints it itself; otherwise Ruby does.
       is_script ? puts("ERROR #{kind}: #{message}") : $stderr.puts("#{kind}: #{message}")
       puts((e.backtrace || []).join("\n")) if debug
-      return nil if option('tty')
+      return nil if option('tty') || (option('typed') && interactive)
       @exit_code = 1
       :fail
     end

@@ -135,7 +135,7 @@ class << Shell
 
   # Asks at a prompt before a command that cannot be undone.
   def confirm(what)
-    return if !option('tty') || option('yes')
+    return if !option('typed') || option('yes')
     print "#{what}. Go on (y/n)? "
     raise NotConfirmed, 'not done' unless read_line.to_s =~ /\Ay/i
   end

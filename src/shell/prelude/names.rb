@@ -48,7 +48,7 @@ module Master
       r = call('getProcedureResult', { proc_id: id })
       fail_as(r[:exception]) if r[:exception]
       return r[:result] if r[:state] != :RUNNING
-      Shell.progress { "procedure #{id}: #{(Shell.monotonic - begun).to_i} s" }
+      Shell.progress { "#{Shell.running}: #{(Shell.monotonic - begun).to_i} s (procedure #{id})" }
       Wire.pause(pause)
       pause *= 2 if pause < 0.05
     end

@@ -2,6 +2,7 @@
 /* Files that are run in pieces: where a piece may end, and how often a long piece is parsed. */
 #include "unit.h"
 
+#include "shell/line.h"
 #include "shell/pieces.h"
 
 #include <errno.h>
@@ -9,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define MOST ((size_t)1 << 30) /* bytes of a piece */
 
 typedef struct given {
     char path[64];
@@ -22,7 +25,7 @@ static void give(given *g, const char *text, size_t len)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, len), len);
     (void)close(fd);
-    assert_int_equal(rq__pieces_open(&g->pieces, g->path), 0);
+    assert_int_equal(rq__pieces_open(&g->pieces, g->path, MOST), 0);
 }
 
 static void give_text(given *g, const char *text)
@@ -150,9 +153,9 @@ static void what_cannot_be_read_is_an_error(void **state)
 {
     (void)state;
     rq__pieces p;
-    assert_int_equal(rq__pieces_open(&p, "/nope/x"), ENOENT);
+    assert_int_equal(rq__pieces_open(&p, "/nope/x", MOST), ENOENT);
     rq__pieces_close(&p);
-    assert_int_equal(rq__pieces_open(&p, "/"), EISDIR);
+    assert_int_equal(rq__pieces_open(&p, "/", MOST), EISDIR);
     rq__pieces_close(&p);
 }
 
@@ -167,7 +170,7 @@ static void a_pipe_is_read(void **state)
     assert_int_equal(write(ends[1], "a\nb\n", 4), 4);
     (void)close(ends[1]);
     snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-    assert_int_equal(rq__pieces_open(&p, path), 0);
+    assert_int_equal(rq__pieces_open(&p, path, MOST), 0);
     for (int i = 0; i < 2; i++) {
         assert_true(rq__pieces_next(&p));
         assert_true(rq__pieces_next(&p));
@@ -177,6 +180,54 @@ static void a_pipe_is_read(void **state)
     }
     rq__pieces_close(&p);
     (void)close(ends[0]);
+}
+
+/* A line, and a piece of several lines, that is longer than the limit is an error and takes no more memory. */
+static void a_piece_has_a_limit(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"a = [1,\n2,\n", "x = '0123456789'\n"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(texts); i++) {
+        for (size_t max = strlen(texts[i]) - 1; max <= strlen(texts[i]); max++) {
+            given g;
+            give_text(&g, texts[i]);
+            rq__pieces_close(&g.pieces);
+            assert_int_equal(rq__pieces_open(&g.pieces, g.path, max), 0);
+            bool goes_on = rq__pieces_next(&g.pieces);
+            while (goes_on && rq__pieces_more(&g.pieces)) {
+            }
+            assert_int_equal(g.pieces.error, max < strlen(texts[i]) ? ENOMEM : 0);
+            assert_true(g.pieces.text.len <= max);
+            drop(&g);
+        }
+    }
+}
+
+/* Lines with zero bytes, without an end, and of any length; the limit is exact. */
+static void lines_are_read(void **state)
+{
+    (void)state;
+    rq_buf line = {0};
+    char text[2000];
+    memset(text, 'x', sizeof text);
+    memcpy(text, "a\0b\n\n", 5);
+    text[1999] = '\n';
+    FILE *file = fmemopen(text, sizeof text, "r");
+    assert_non_null(file);
+    assert_int_equal(rq__line_read(file, 4, &line), RQ_OK);
+    assert_int_equal(line.len, 4);
+    assert_memory_equal(line.ptr, "a\0b\n", 5);
+    assert_int_equal(rq__line_read(file, 4, &line), RQ_OK);
+    assert_string_equal(line.ptr, "\n");
+    assert_int_equal(rq__line_read(file, sizeof text - 5, &line), RQ_OK);
+    assert_int_equal(line.len, sizeof text - 5);
+    assert_int_equal(rq__line_read(file, 0, &line), RQ_E_END);
+    assert_int_equal(line.len, 0);
+    rewind(file);
+    assert_int_equal(rq__line_read(file, 3, &line), RQ_E_NO_MEMORY);
+    assert_int_equal(line.len, 0);
+    (void)fclose(file);
+    rq_buf_clear(&line);
 }
 
 int main(void)
@@ -190,6 +241,8 @@ int main(void)
         cmocka_unit_test(a_long_piece_is_parsed_seldom),
         cmocka_unit_test(what_cannot_be_read_is_an_error),
         cmocka_unit_test(a_pipe_is_read),
+        cmocka_unit_test(a_piece_has_a_limit),
+        cmocka_unit_test(lines_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

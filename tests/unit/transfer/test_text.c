@@ -10,6 +10,7 @@
 #include "transfer/files.h"
 #include "transfer/hashdir.h"
 #include "transfer/lines.h"
+#include "transfer/mutations.h"
 #include "transfer/ranges.h"
 #include "transfer/text_row.h"
 #include "vfs/memory.h"
@@ -47,6 +48,8 @@ static void bad_lines_have_the_reasons_of_importtsv(void **state)
     assert_string_equal(problem_of("HBASE_ROW_KEY,a,HBASE_TS_KEY", "r|x"), "No timestamp");
     assert_string_equal(problem_of("HBASE_ROW_KEY,a,HBASE_TS_KEY", "r|x|7x"), "Invalid timestamp");
     assert_string_equal(problem_of("HBASE_ROW_KEY,a,HBASE_CELL_TTL", "r|x|y"), "Invalid TTL");
+    assert_string_equal(problem_of("HBASE_ROW_KEY,a,HBASE_CELL_VISIBILITY", "r|x"),
+                        "No cell visibility specified");
     assert_string_equal(problem_of("HBASE_ROW_KEY,a", "r|\"x"), "Unfinished quotes");
     assert_string_equal(problem_of("HBASE_ROW_KEY,a", "|x"), "Empty value for ROW KEY.");
 }
@@ -59,7 +62,7 @@ static void columns_that_make_no_sense_are_refused(void **state)
                                         "",
                                         "HBASE_ROW_KEY,,a",
                                         "HBASE_ROW_KEY,:q",
-                                        "HBASE_ROW_KEY,a,HBASE_CELL_VISIBILITY"};
+                                        "HBASE_ROW_KEY,HBASE_CELL_VISIBILITY"};
     (void)state;
     for (size_t i = 0; i < RQ_ARRAY_LEN(wrong); i++) {
         rq__columns c;
@@ -298,6 +301,31 @@ static void what_has_no_parts_must_be_an_empty_text(void **state)
     assert_int_equal(unlink(pipe) | unlink(empty) | rmdir(folder), 0);
 }
 
+static void expect_more(const rq_buf *got, const char *bytes, size_t len)
+{
+    assert_int_equal(got->len, len);
+    assert_memory_equal(got->ptr, bytes, len);
+}
+
+/* The bytes of MutationProto's field 5, as HBase's client encodes an attribute and CellVisibility. */
+static void attributes_and_labels_are_fields_of_a_mutation(void **state)
+{
+    (void)state;
+    rq_buf more = {0};
+    static const char labels[] = "\x2a\x13\x0a\x0aVISIBILITY\x12\x05\x0a\x03"
+                                 "a|b";
+    static const char attributes[] = "\x2a\x06\x0a\x01k\x12\x01v\x2a\x05\x0a\x01l\x12\x00";
+    assert_int_equal(rq__put_labels(&more, (rq_slice){0}), RQ_OK);
+    assert_int_equal(rq__put_attributes(&more, (rq_slice){0}), RQ_OK);
+    assert_int_equal(more.len, 0);
+    assert_int_equal(rq__put_labels(&more, RQ_SLICE_LIT("a|b")), RQ_OK);
+    expect_more(&more, labels, sizeof labels - 1);
+    rq_buf_reset(&more);
+    assert_int_equal(rq__put_attributes(&more, RQ_SLICE_LIT("k=>v,,l")), RQ_OK);
+    expect_more(&more, attributes, sizeof attributes - 1);
+    rq_buf_clear(&more);
+}
+
 static void families_get_their_new_names(void **state)
 {
     rq_cell c = {.family = (const uint8_t *)"cf", .family_len = 2};
@@ -381,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_part_behind_the_end_of_its_file_is_an_error),
         cmocka_unit_test(what_has_no_parts_must_be_an_empty_text),
         cmocka_unit_test(families_get_their_new_names),
+        cmocka_unit_test(attributes_and_labels_are_fields_of_a_mutation),
         cmocka_unit_test(a_manifest_is_read_as_it_was_written),
         cmocka_unit_test(ranges_are_read_as_they_were_written),
     };
