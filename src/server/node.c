@@ -705,6 +705,7 @@ rq_err rq_node_close(rq_node *n, rq_error *why)
     rq_server_name_unref(n->server);
     rq_server_name_unref(n->master);
     explicit_bzero(&n->secret, sizeof n->secret);
+    rq__revoked_clear(&n->revoked);
     rq_arena_clear(&n->arena);
     pthread_cond_destroy(&n->wake);
     pthread_mutex_destroy(&n->lock);

@@ -21,6 +21,7 @@
 #include "server/info.h"
 #include "server/listen.h"
 #include "server/reload.h"
+#include "server/revoked.h"
 #include "server/tries.h"
 #include "service/admin.h"
 
@@ -109,12 +110,7 @@ struct rq_node {
         bool is_logged;      /* this expiry */
         rq_log_limit expiry_lines;
     } lease; /* the keeper's alone */
-    /* The servers that this process has fenced last, and from when on they answer no reads. */
-    struct {
-        char name[RQ_SHARED_NAME_MAX + 1];
-        uint64_t quiet_ns; /* by rq_shared_now_ns */
-    } revoked[16] RQ_GUARDED_BY(lock);
-    size_t revoked_count RQ_GUARDED_BY(lock); /* ever entered: the next one replaces the oldest */
+    rq__revoked_servers revoked RQ_GUARDED_BY(lock); /* times by rq_shared_now_ns */
     /* A standby's; the keeper's alone. */
     rq_master_watch *watch;
     char deposed[RQ_SHARED_NAME_MAX]; /* the last master that this process has fenced */
@@ -163,6 +159,7 @@ rq_err rq__node_close_master(rq_node *n, rq_error *why);
 /* --- node_fence.c ----------------------------------------------------------------------------------- */
 
 #define RQ__NODE_LEAVING "leaving"
+#define RQ__NODE_ENDED "ended"
 
 RQ_NODISCARD
 rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why);
