@@ -4,7 +4,7 @@
  * tried again (tries.h). A fenced server is evicted (node_evict.c).
  *
  * Sets on storage: "ended" has the servers that were fenced and whose logs are not removed yet; "leaving" has masters that
- * end in order (node_standby.c).
+ * stop cleanly (node_standby.c).
  */
 #include "server/node_priv.h"
 
@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #define RETIRE_MS 5000
-#define SWEEP_EVERY 12 /* times: reads a manifest for each key */
+#define SWEEP_EVERY 12 /* rounds of rq__node_retire_logs; a sweep reads a manifest for each key */
 
 static void note_revoked(rq_node *n, const char *server, uint64_t quiet_ns, bool is_found)
 {
@@ -52,7 +52,7 @@ rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why)
     return RQ_OK;
 }
 
-/* A fence makes what it does not find: the keeper may not remove the log between these two steps. */
+/* A fence creates a log that does not exist, so the keeper must not remove the log between these two steps. */
 static void note_ended(rq_node *n, const char *server)
 {
     uint64_t quiet_ns;
@@ -130,7 +130,8 @@ bool rq__node_reads_lease_of(rq_node *n, const char *server)
     return false;
 }
 
-/* Late keys cost space alone, so an error only delays this. */
+/* Removes the keys of region openings that never needed the log. They only cost space, so after an error a later round
+ * tries again. */
 static void sweep(const rq_node *n, const char *server)
 {
     size_t count = 0;
