@@ -91,12 +91,17 @@ static rq_err start_source(rq_cluster_source *r, rq__peer_queue *q, rq_error *wh
     return RQ_OK;
 }
 
+/* The first error: a peer whose source cannot be started does not keep others from theirs. */
 static rq_err start_sources(rq_cluster_source *r, rq_error *why)
 {
+    rq_err rc = RQ_OK;
     for (rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
-        for (rq__peer_queue *q = log->first; q != NULL; q = q->next)
-            if (q->source == NULL && rq__queue_peer(q) != NULL) RQ_TRY(start_source(r, q, why));
-    return RQ_OK;
+        for (rq__peer_queue *q = log->first; q != NULL; q = q->next) {
+            if (q->source != NULL || rq__queue_peer(q) == NULL) continue;
+            rq_err one = start_source(r, q, rc == RQ_OK ? why : NULL);
+            if (rc == RQ_OK) rc = one;
+        }
+    return rc;
 }
 
 static void note_done(rq_cluster_source *r)

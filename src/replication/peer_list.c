@@ -198,8 +198,26 @@ rq_err rq_peer_list_publish(rq_shared *s, const char *master, rq_catalog *c, uin
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
 }
 
-rq_err rq_peer_list_is_followed(rq_shared *s, const char *server, uint64_t version, bool is_empty,
-                                bool *ret, rq_error *why)
+/* --- who follows it --------------------------------------------------------------------------- */
+
+rq_err rq_peer_list_readers(rq_shared *s, uint64_t version, bool is_empty, rq_arena *arena,
+                            rq_peer_list_wait *ret, rq_error *why)
+{
+    *ret = (rq_peer_list_wait){.version = version, .is_empty = is_empty};
+    return rq_wal_queues_logs(s, arena, &ret->servers, &ret->count, why);
+}
+
+static rq_err has_ended(rq_shared *s, const char *server, bool *ret, rq_error *why)
+{
+    rq_wal_state state = RQ_WAL_OPEN;
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = rq_wal_state_of(s, server, &state, &detail);
+    *ret = rc == RQ_E_NOT_FOUND || (rc == RQ_OK && state != RQ_WAL_OPEN);
+    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
+static rq_err is_followed(rq_shared *s, const char *server, uint64_t version, bool is_empty,
+                          bool *ret, rq_error *why)
 {
     rq_arena arena = {0};
     rq_wal_queues q;
@@ -208,5 +226,19 @@ rq_err rq_peer_list_is_followed(rq_shared *s, const char *server, uint64_t versi
     rq_err rc = rq_wal_queues_read(s, server, &arena, &q, &generation, &detail);
     *ret = rc == RQ_OK ? q.seen >= version : rc == RQ_E_NOT_FOUND && is_empty;
     rq_arena_clear(&arena);
-    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
+    return *ret ? RQ_OK : has_ended(s, server, ret, why);
+}
+
+rq_err rq_peer_list_do_all_follow(rq_shared *s, rq_peer_list_wait *w, const char **ret,
+                                  rq_error *why)
+{
+    bool follows = true;
+    for (; w->count > 0; w->count -= follows) {
+        *ret = w->servers[w->count - 1];
+        RQ_TRY(is_followed(s, *ret, w->version, w->is_empty, &follows, why));
+        if (!follows) return RQ_OK;
+    }
+    *ret = NULL;
+    return RQ_OK;
 }

@@ -44,10 +44,23 @@ rq_err rq__peer_list_read(rq_shared *s, rq_arena *arena, rq_peer_list *ret,
 RQ_NODISCARD
 rq_err rq_peer_list_publish(rq_shared *s, const char *master, rq_catalog *c, uint64_t *ret_version,
                             rq_error *why);
-/* Whether the server follows this version of the list, as its queues (wal/queues.h) say; also true if it has none and
- * `is_empty`: the list has no peers. */
+/* The servers that may have read an earlier version of the list than this one. */
+typedef struct rq_peer_list_wait {
+    uint64_t version;
+    bool is_empty; /* the list has no peers */
+    const char **servers;
+    size_t count; /* of those that are not known to follow the list */
+} rq_peer_list_wait;
+
+/* After the list was published: all servers that have entered their logs' names (wal/queues.h, rule 4), in the arena. Servers that
+ * start later read this version, or a later one. */
 RQ_NODISCARD
-rq_err rq_peer_list_is_followed(rq_shared *s, const char *server, uint64_t version, bool is_empty,
-                                bool *ret, rq_error *why);
+rq_err rq_peer_list_readers(rq_shared *s, uint64_t version, bool is_empty, rq_arena *arena,
+                            rq_peer_list_wait *ret, rq_error *why);
+/* *ret: a server that does not follow the list yet; NULL: none. A server follows it if its queues (wal/queues.h) say so, if it has
+ * no queues and the list has no peers, or if its log has ended. May be repeated until *ret is NULL. */
+RQ_NODISCARD
+rq_err rq_peer_list_do_all_follow(rq_shared *s, rq_peer_list_wait *w, const char **ret,
+                                  rq_error *why);
 
 #endif

@@ -190,6 +190,8 @@ rq_err rq__queue_set_follow(rq__queue_set *s, rq_error *why)
     rq_arena arena = {0};
     rq_peer_list list;
     uint64_t generation;
+    if (!s->is_entered) RQ_TRY(rq_wal_queues_enter(s->o.shared, s->o.server, why));
+    s->is_entered = true;
     rq_err rc = rq__peer_list_read(s->o.shared, &arena, &list, &generation, why);
     bool is_new = rc == RQ_OK && (!s->has_list || list.version != s->list.version);
     if (is_new) {
@@ -344,26 +346,28 @@ rq_err rq__queue_set_write(rq__queue_set *s, rq_error *why)
 
 /* --- claims ----------------------------------------------------------------------------------- */
 
-/* A log that was removed has ended, too. */
-static rq_err has_ended(const rq__queue_set *s, const char *server, bool *ret, rq_error *why)
+/* A log that was removed counts as closed: neither has contents. */
+static rq_err state_of(const rq__queue_set *s, const char *server, rq_wal_state *ret, rq_error *why)
 {
-    rq_wal_state state = RQ_WAL_OPEN;
     rq_error detail = {.code = RQ_OK};
-    rq_err rc = rq_wal_state_of(s->o.shared, server, &state, &detail);
-    *ret = rc == RQ_E_NOT_FOUND || (rc == RQ_OK && state != RQ_WAL_OPEN);
+    rq_err rc = rq_wal_state_of(s->o.shared, server, ret, &detail);
+    if (rc == RQ_E_NOT_FOUND) *ret = RQ_WAL_CLOSED;
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
 }
 
-/* *ret: the log has ended, and so has the server that ships it, unless that is this one. */
-static rq_err may_claim(const rq__queue_set *s, const char *server, rq_slice owner, rq_arena *arena,
-                        bool *ret, rq_error *why)
+/* *ret: the server that ships the log has ended, or is this one. */
+static rq_err is_free(const rq__queue_set *s, const char *server, rq_slice owner, rq_arena *arena,
+                      bool *ret, rq_error *why)
 {
-    RQ_TRY(has_ended(s, server, ret, why));
-    if (!*ret || rq_slice_eq(owner, rq_slice_cstr(server)) ||
-        rq_slice_eq(owner, rq_slice_cstr(s->o.server)))
+    rq_wal_state state;
+    *ret = true;
+    if (rq_slice_eq(owner, rq_slice_cstr(server)) || rq_slice_eq(owner, rq_slice_cstr(s->o.server)))
         return RQ_OK;
     const char *name = rq_arena_cstr(arena, owner);
-    return name == NULL ? rq_no_memory(why) : has_ended(s, name, ret, why);
+    if (name == NULL) return rq_no_memory(why);
+    RQ_TRY(state_of(s, name, &state, why));
+    *ret = state != RQ_WAL_OPEN;
+    return RQ_OK;
 }
 
 static rq_err take_queues(rq__log_queues *log, const rq_wal_queues *q)
@@ -414,27 +418,40 @@ static rq_err claim_read(rq__queue_set *s, const char *server, rq_wal_queues *q,
     return rc;
 }
 
-/* *ret: it was claimed. */
+static rq_err claim_found(rq__queue_set *s, const char *server, rq_wal_queues *q,
+                          uint64_t generation, rq_arena *arena, bool *ret, rq_error *why)
+{
+    bool is_claimable;
+    /* The list that its server followed may name peers that the list of this server does not name yet. */
+    if (q->seen > s->list.version) return RQ_OK;
+    RQ_TRY(is_free(s, server, q->owner, arena, &is_claimable, why));
+    if (!is_claimable) return RQ_OK;
+    RQ_TRY(claim_read(s, server, q, generation, why));
+    *ret = true;
+    return RQ_OK;
+}
+
+/* *ret: it was claimed. An ended log without queues: its server ended before it made the object, or another server has removed
+ * the object. Queues of a log without contents: its server, which was fenced, has made the object after the log was removed. */
 static rq_err claim_log(rq__queue_set *s, const char *server, rq_arena *arena, bool *ret,
                         rq_error *why)
 {
     rq_wal_queues q;
+    rq_wal_state state = RQ_WAL_OPEN;
     uint64_t generation;
-    bool may = false;
     rq_error detail = {.code = RQ_OK};
     rq_err rc = rq_wal_queues_read(s->o.shared, server, arena, &q, &generation, &detail);
-    if (rc ==
-        RQ_E_NOT_FOUND) { /* its server ended before it made the object, or another one has removed it */
+    bool is_absent = rc == RQ_E_NOT_FOUND;
+    if (is_absent) {
         rq_error_clear(&detail);
-        rc = has_ended(s, server, &may, &detail);
-        if (rc == RQ_OK && may) rc = rq_wal_queues_remove(s->o.shared, server, 0, &detail);
-        return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+        generation = 0;
+        rc = RQ_OK;
     }
-    /* The list that its server followed may name peers that the list of this server does not name yet. */
-    if (rc == RQ_OK && q.seen > s->list.version) return RQ_OK;
-    if (rc == RQ_OK) rc = may_claim(s, server, q.owner, arena, &may, &detail);
-    if (rc == RQ_OK && may) rc = claim_read(s, server, &q, generation, &detail);
-    *ret = rc == RQ_OK && may;
+    if (rc == RQ_OK) rc = state_of(s, server, &state, &detail);
+    if (rc == RQ_OK && state != RQ_WAL_OPEN)
+        rc = is_absent || state == RQ_WAL_CLOSED
+                 ? rq_wal_queues_remove(s->o.shared, server, generation, &detail)
+                 : claim_found(s, server, &q, generation, arena, ret, &detail);
     return rc == RQ_OK || rc == RQ_E_CONFLICT ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
 }
 
@@ -547,7 +564,7 @@ rq_err rq__queue_set_leave(rq__queue_set *s, bool *ret, rq_error *why)
     rq_err rc = rq__queue_set_finish(s, why);
     rq_err more = rq__queue_set_write(s, rc == RQ_OK ? why : NULL);
     if (rc == RQ_OK) rc = more;
-    if (rc != RQ_OK || own->first != NULL || own->generation == 0 || own->is_lost) return rc;
+    if (rc != RQ_OK || own->first != NULL || own->is_lost) return rc;
     return rq_wal_queues_remove(s->o.shared, own->server, own->generation, why);
 }
 
@@ -581,6 +598,12 @@ rq_err rq__queue_give_up(rq__log_queues *log, const char *id, uint64_t version)
 {
     rq__queue_set *s = log->set;
     rq_executor *ex = s->o.env->executor;
+    rq_wal_state state = RQ_WAL_OPEN;
+    if (!log->is_own) RQ_TRY(state_of(s, log->server, &state, NULL));
+    if (state == RQ_WAL_CLOSED) {
+        rq__queue_done(log, id);
+        return RQ_E_NOT_FOUND;
+    }
     pthread_mutex_lock(&s->lock);
     rq__peer_queue *q = queue_of(log, id);
     const rq_peer_info *p = q == NULL ? NULL : current_peer(q);

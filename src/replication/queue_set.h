@@ -76,6 +76,7 @@ struct rq__queue_set {
     rq_arena arena;    /* of the list */
     rq_peer_list list; /* replaced under the lock */
     bool has_list;
+    bool is_entered;       /* the own log's name is in the set "queues" (wal/queues.h) */
     rq__log_queues *first; /* the own log; then claimed ones */
     rq_lsn looked;         /* see rule 1 */
     rq_holder *holder;
@@ -98,7 +99,7 @@ rq_err rq__queue_set_claim(rq__queue_set *s, bool *ret, rq_error *why);
 RQ_NODISCARD
 rq_err rq__queue_set_finish(rq__queue_set *s, rq_error *why);
 /* The server ends in order, and its sources have ended: writes the positions. *ret: the own log has queues. It must then be
- * closed with its contents, and be fenced, so that another server claims them. Otherwise the object is removed. */
+ * closed with its contents, and be fenced, so that another server claims them. Otherwise the object and the name are removed. */
 RQ_NODISCARD
 rq_err rq__queue_set_leave(rq__queue_set *s, bool *ret, rq_error *why);
 
@@ -112,8 +113,9 @@ bool rq__queue_is_current(rq__log_queues *log, const char *id, uint64_t version)
 /* RQ_E_NOT_FOUND: this server does not own the queue any more. */
 RQ_NODISCARD
 rq_err rq__queue_advance(rq__log_queues *log, const char *id, rq_lsn position);
-/* The log is not kept for the peer any more, which the master notes and disables it. RQ_E_NOT_FOUND: as above, or the peer
- * has changed. */
+/* The log is not kept for the peer any more: the master notes it, and disables the peer. RQ_E_NOT_FOUND: as above, or the peer
+ * has changed, or an ended log was removed. That happens only to a log whose queues were made after the removal had begun, by its
+ * fenced server, and counts as done: no write in it was acknowledged after the peer was added. */
 RQ_NODISCARD
 rq_err rq__queue_give_up(rq__log_queues *log, const char *id, uint64_t version);
 /* An ended log was shipped to its end. */

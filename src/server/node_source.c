@@ -3,10 +3,11 @@
  * The source of replication of a cluster's server (replication/cluster_source.h), and what the master does for it:
  *
  *   - it writes the list of peers for all servers, when they change and again every few seconds (a former master may have ended
- *     before it did that), and waits until the servers follow it;
+ *     before it did that), and waits until the servers whose logs are open follow it;
  *   - it disables peers for which a server does not keep its log any more;
  *   - it fences servers that have queues, are not up and are not in ZooKeeper: their queues cannot be claimed before that.
- *     Such a server ended while no master looked after it, for example with the whole cluster.
+ *     Such a server ended while no master looked after it, for example with the whole cluster;
+ *   - it removes what is left of the queues of logs that do not exist any more.
  */
 #include "server/node_priv.h"
 
@@ -79,43 +80,30 @@ static rq_err are_there_peers(rq_catalog *c, bool *ret)
     return rc;
 }
 
-/* *ret: all servers that are up follow the list; else *ret_server is one that does not. */
-static rq_err do_all_follow(rq_node *n, uint64_t version, bool is_empty, bool *ret,
-                            char ret_server[static RQ_SHARED_NAME_MAX + 1], rq_error *why)
-{
-    rq_arena a = {0};
-    const rq_server_name **list = NULL;
-    size_t count = 0, total;
-    *ret = true;
-    rq_err rc = rq_remote_servers(rq__node_remote(n), SIZE_MAX, &a, &list, &count, &total);
-    if (rc != RQ_OK) (void)rq_no_memory(why);
-    for (size_t i = 0; i < count; i++) {
-        if (rc == RQ_OK && *ret) {
-            snprintf(ret_server, RQ_SHARED_NAME_MAX + 1, "%s", list[i]->text);
-            rc = rq_peer_list_is_followed(n->store.shared, list[i]->text, version, is_empty, ret,
-                                          why);
-        }
-        rq_server_name_unref(list[i]);
-    }
-    rq_arena_clear(&a);
-    return rc;
-}
-
-static rq_err wait_until_followed(rq_node *n, uint64_t version, bool is_empty, rq_error *why)
+static rq_err wait_for(rq_node *n, rq_peer_list_wait *w, rq_error *why)
 {
     rq_executor *ex = n->env.executor;
     uint64_t end = ex->now_ns(ex) + (uint64_t)FOLLOW_MS * 1000000;
-    char server[RQ_SHARED_NAME_MAX + 1] = "";
-    for (bool all = false; !all;) {
+    for (;;) {
+        const char *server;
         if (rq__node_is_stopping(n))
             return rq_fail(why, RQ_E_SERVER_STOPPED, "this server is stopping");
-        RQ_TRY(do_all_follow(n, version, is_empty, &all, server, why));
-        if (all) break;
+        RQ_TRY(rq_peer_list_do_all_follow(n->store.shared, w, &server, why));
+        if (server == NULL) return RQ_OK;
         if (ex->now_ns(ex) > end)
             return rq_fail(why, RQ_E_TIMEOUT, "%s does not follow the changed peers yet", server);
         ex->sleep(ex, (uint64_t)FOLLOW_LOOK_MS * 1000000);
     }
-    return RQ_OK;
+}
+
+static rq_err wait_until_followed(rq_node *n, uint64_t version, bool is_empty, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_peer_list_wait w;
+    rq_err rc = rq_peer_list_readers(n->store.shared, version, is_empty, &a, &w, why);
+    if (rc == RQ_OK) rc = wait_for(n, &w, why);
+    rq_arena_clear(&a);
+    return rc;
 }
 
 rq_err rq__node_peers_changed(void *ctx, rq_catalog *c, rq_error *why)
@@ -180,13 +168,31 @@ static bool is_known(rq_node *n, const rq_member_view *v, const char *server)
     return known;
 }
 
+/* The server's log was closed without contents, or is removed: nobody claims its queues, if it has any, or deletes its name. An
+ * error leaves this to the next look. */
+static void forget_queues(const rq_node *n, const char *server)
+{
+    rq_arena a = {0};
+    rq_wal_queues q;
+    uint64_t generation = 0;
+    rq_err rc = rq_wal_queues_read(n->store.shared, server, &a, &q, &generation, NULL);
+    if (rc == RQ_E_NOT_FOUND) generation = 0;
+    if (rc == RQ_OK || rc == RQ_E_NOT_FOUND)
+        rc = rq_wal_queues_remove(n->store.shared, server, generation, NULL);
+    if (rc != RQ_OK)
+        rq_log_debug(n->o.log, "replication", "the queues of %s are not removed yet: %s", server,
+                     rq_err_text(rc));
+    rq_arena_clear(&a);
+}
+
 /* A server that has just started may be neither up nor seen in ZooKeeper yet. */
 static void look_at_stray(rq_node *n, const char *server, uint64_t now)
 {
     uint64_t session = (uint64_t)rq_config_int(n->o.config, RQ_SET_ZK_SESSION) * 1000000;
     rq_wal_state state;
-    if (rq_wal_state_of(n->store.shared, server, &state, NULL) != RQ_OK || state != RQ_WAL_OPEN)
-        return;
+    rq_err rc = rq_wal_state_of(n->store.shared, server, &state, NULL);
+    if (rc == RQ_E_NOT_FOUND || (rc == RQ_OK && state == RQ_WAL_CLOSED)) forget_queues(n, server);
+    if (rc != RQ_OK || state != RQ_WAL_OPEN) return;
     stray *s = stray_of(n, server, now);
     if (s == NULL) return;
     s->is_seen = true;

@@ -253,7 +253,7 @@ static rq_err check_queues(rq_shared *s, const char *server_name, rq_arena *aren
     rq_err rc = rq_wal_queues_read(s, server_name, arena, &queues, &generation, &detail);
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
-    RQ_TRY(rq__wal_queues_found(s, server_name, why));
+    RQ_TRY(rq_wal_queues_enter(s, server_name, why));
     return rq_fail(why, RQ_E_STATE, "the log of %s is still needed by replication", server_name);
 }
 

@@ -156,7 +156,7 @@ rq_err rq_wal_queues_remove(rq_shared *s, const char *server_name, uint64_t gene
     return rq_set_del(s, SET, server_name, why);
 }
 
-rq_err rq__wal_queues_found(rq_shared *s, const char *server_name, rq_error *why)
+rq_err rq_wal_queues_enter(rq_shared *s, const char *server_name, rq_error *why)
 {
     return rq_set_put(s, SET, server_name, why);
 }

@@ -12,6 +12,8 @@
  *     it once every peer has the log. The owner of its own log keeps it, without peers, until the log has ended.
  *  3. The set "queues" has the names of the logs that may have the object. A name is put before the object is made, and deleted
  *     after it is removed.
+ *  4. A server puts its log's name before it reads the list of peers for the first time. So a server whose name is not in the
+ *     set after the list was written has ended, or will read that list or a later one.
  *
  * All functions block; pool threads and tools.
  */
@@ -54,9 +56,9 @@ RQ_NODISCARD rq_err rq_wal_queues_swap(rq_shared *s, const char *server_name, rq
  * object is no error: generation 0 removes the name only. */
 RQ_NODISCARD rq_err rq_wal_queues_remove(rq_shared *s, const char *server_name, uint64_t generation,
                                          rq_error *why);
-/* Puts the name of an ended log, whose object was found, into the set. It may be missing: the object's creation may have taken
- * effect after another server had found none, and had deleted the name. */
-RQ_NODISCARD rq_err rq__wal_queues_found(rq_shared *s, const char *server_name, rq_error *why);
+/* Puts the log's name into the set. By the log's server: see rule 4. By whoever finds the object of an ended log: the name may be
+ * missing, because the object's creation may have taken effect after another server had found none, and had deleted the name. */
+RQ_NODISCARD rq_err rq_wal_queues_enter(rq_shared *s, const char *server_name, rq_error *why);
 /* The logs that may have queues, in the arena. */
 RQ_NODISCARD rq_err rq_wal_queues_logs(rq_shared *s, rq_arena *arena, const char ***ret,
                                        size_t *ret_count, rq_error *why);
