@@ -59,10 +59,22 @@ static rq_err give_up(void *ctx, const char *id, uint64_t version, rq_error *why
 
 /* --- sources ---------------------------------------------------------------------------------- */
 
+/* Asks all sources to end that must: they end at the same time, and not one after the other's time limit. */
+static void ask_outdated(const rq_cluster_source *r)
+{
+    for (const rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
+        for (const rq__peer_queue *q = log->first; q != NULL; q = q->next) {
+            const rq_peer_info *p = q->source == NULL ? NULL : rq__queue_peer(q);
+            if (q->source != NULL && (p == NULL || p->version != q->version))
+                rq__source_stop(q->source);
+        }
+}
+
 /* It writes its position before it ends. */
 static void stop_source(void *ctx, rq__peer_queue *q)
 {
     rq_cluster_source *r = ctx;
+    ask_outdated(r);
     pthread_mutex_lock(&r->lock);
     rq__source *s = q->source;
     q->source = NULL;
