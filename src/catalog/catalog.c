@@ -59,6 +59,14 @@ bool rq_catalog_server_load(const rq_catalog *c, const rq_server_name *server, r
     return c->calls.server_load != NULL && c->calls.server_load(c->calls.ctx, server, ret);
 }
 
+rq_err rq_catalog_server_sources(const rq_catalog *c, const rq_server_name *server, rq_arena *arena,
+                                 rq_source_load **ret, size_t *ret_count)
+{
+    *ret_count = 0;
+    if (c->calls.server_sources == NULL) return RQ_OK;
+    return c->calls.server_sources(c->calls.ctx, server, arena, ret, ret_count);
+}
+
 uint16_t rq_catalog_info_port(const rq_catalog *c)
 {
     return c->info_port;
@@ -353,6 +361,8 @@ rq_err rq_catalog_open(rq_root *root, const rq_catalog_options *options, rq_cata
     c->one_log = options->calls == NULL;
     c->calls = options->calls == NULL ? rq_host_calls(c->host) : *options->calls;
     c->info_port = options->info_port;
+    c->peers_changed = options->peers_changed;
+    c->peers_ctx = options->peers_ctx;
     c->root = root;
     c->config = options->config;
     pthread_mutex_init(&c->store_lock, NULL);

@@ -28,6 +28,11 @@ typedef struct rq_catalog_options {
         info_port; /* port of the HTTP pages, as reported to clients; 0: they cannot reach any */
     const struct rq_config *config; /* base/config.h; borrowed until close. NULL: defaults */
     size_t procedure_bytes_max;     /* memory of unfinished procedures; 0: no limit */
+    /* In a cluster: the peers of the catalog (catalog/peers.h) have changed. Returns when every server that is up follows them;
+     * RQ_E_TIMEOUT, or another temporary error: it is called again. Called by procedures; blocks for a few seconds at most. NULL:
+     * the catalog's own process alone ships the log. */
+    rq_err (*peers_changed)(void *ctx, rq_catalog *c, rq_error *why);
+    void *peers_ctx;
     /* Bytes of a record of the log in which a procedure writes rows of hbase:meta (ddl_parts.c); 0: RQ__PART_BYTES. */
     size_t part_bytes;
 } rq_catalog_options;
@@ -137,6 +142,10 @@ rq_err rq_catalog_bring(rq_catalog *c, const rq_server_name *server, const rq_sl
 bool rq_catalog_load(const rq_catalog *c, const rq_catalog_region *r, rq_region_load *ret);
 /* The load that a server of the cluster last reported; false: no report, or there is no cluster. */
 bool rq_catalog_server_load(const rq_catalog *c, const rq_server_name *server, rq_server_load *ret);
+/* The sources of replication of another server, from its last report; in the arena. */
+RQ_NODISCARD
+rq_err rq_catalog_server_sources(const rq_catalog *c, const rq_server_name *server, rq_arena *arena,
+                                 rq_source_load **ret, size_t *ret_count);
 /* "ns:q" or "q". NULL: no such table. hbase:meta counts as a table, the procedure store does
  * not. */
 const rq_catalog_table *rq_catalog_table_find(const rq_catalog *c, rq_slice table);

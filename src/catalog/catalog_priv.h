@@ -78,6 +78,8 @@ struct rq_catalog {
     rq_region *store RQ_GUARDED_BY(store_lock);
     rq__procedures procedures;
     rq__peers peers;
+    rq_err (*peers_changed)(void *ctx, rq_catalog *c, rq_error *why); /* rq_catalog_options */
+    void *peers_ctx;
     rq__cleaner cleaner;
     rq__janitor janitor;
     rq__chore normalizer, balancer, mob_cleaner, mob_compactor, snapshot_cleaner;

@@ -11,6 +11,10 @@
  * it sees, and removes a file that was first noted longer ago than the time to live. The notes are
  * in memory: after a restart the time begins again.
  *
+ * In a cluster, a later master may hold files for a snapshot that this one does not know of. So the fence is looked at before
+ * each removal; it comes before another master's first step. A pause between the two is harmless while it is shorter than the
+ * time to live.
+ *
  * With replication of bulk loads, a loaded file (…_SeqId_n_) also stays until every peer has passed the
  * position that was the end of the log when the file was noted. The record of the load is before this
  * position, and the file is copied to a peer when the source comes to the record. HBASE:
@@ -215,6 +219,7 @@ static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *r
             if (r->now_ms - first.first_ms >= r->ttl_ms &&
                 !peer_needs(r, entries[i].name, &first)) {
                 rc = is_held(r, dir, entries[i].name, path, &held, why);
+                if (rc == RQ_OK && !held) rc = rq_engine_check_not_fenced(r->catalog->engine, why);
                 gone = rc == RQ_OK && !held && rq_vfs_remove(v, path, NULL) == RQ_OK;
             }
             if (gone)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes that the master of a cluster refuses, because they do not work with shared storage yet: replication reads a
- * log that is in files. A refused change has no effects. */
+/* Changes that the master of a cluster refuses, because they do not work with shared storage yet, or because the servers cannot
+ * be told of them. A refused change has no effects. */
 #include "catalog/ddl_priv.h"
 
 static const struct {
@@ -14,7 +14,7 @@ static const struct {
 
 rq_err rq__cluster_check_kind(const rq_catalog *c, rq_ddl_kind kind, rq_error *why)
 {
-    if (!rq_engine_in_cluster(c->engine)) return RQ_OK;
+    if (!rq_engine_in_cluster(c->engine) || c->peers_changed != NULL) return RQ_OK;
     for (size_t i = 0; i < RQ_ARRAY_LEN(lacking); i++)
         if (lacking[i].kind == kind)
             return rq_fail(why, RQ_E_UNSUPPORTED, "a cluster does not support %s yet",

@@ -40,6 +40,14 @@ static rq_err check_switch(rq_catalog *c, rq_error *why)
     return rq_fail(why, RQ_E_IOEXCEPTION, "Replication peer modification disabled");
 }
 
+/* The row is written. A step that fails here is repeated, and finds the row as it is. HBASE: REFRESH_PEER_ON_RS, a step of
+ * its own: it would need another record, for which a full disk has no space. */
+static rq_err refresh(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    p->committed = true;
+    return c->peers_changed == NULL ? RQ_OK : c->peers_changed(c->peers_ctx, c, why);
+}
+
 /* --- the configuration ------------------------------------------------------------------------ */
 
 static bool is_blank(const char *text)
@@ -139,8 +147,16 @@ static rq_err check_filters(const Pb__ReplicationPeer *m, rq_error *why)
     return RQ_OK;
 }
 
-static rq_err check_config(const Pb__ReplicationPeer *m, rq_error *why)
+/* The records of a region that has moved are shipped by two servers side by side. */
+static rq_err check_serial(const rq_catalog *c, const Pb__ReplicationPeer *m, rq_error *why)
 {
+    if (!rq_engine_in_cluster(c->engine) || !m->has_serial || !m->serial) return RQ_OK;
+    return rq_fail(why, RQ_E_DO_NOT_RETRY, "a cluster does not support serial peers yet");
+}
+
+static rq_err check_config(const rq_catalog *c, const Pb__ReplicationPeer *m, rq_error *why)
+{
+    RQ_TRY(check_serial(c, m, why));
     RQ_TRY(check_endpoint(m, why));
     const char *key = m->clusterkey == NULL ? "" : m->clusterkey;
     if (!is_cluster_key(key))
@@ -192,7 +208,7 @@ rq_err rq__peer_add_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Found invalid peer name: %.*s", (int)id.len,
                        (const char *)id.ptr);
     RQ_TRY(unpack(p, &d, why));
-    rq_err rc = check_config(d->config, why);
+    rq_err rc = check_config(c, d->config, why);
     pb__replication_peer_description__free_unpacked(d, NULL);
     if (rc != RQ_OK) return rc;
     rq_arena_init(&a);
@@ -222,8 +238,7 @@ rq_err rq__peer_add_store(rq_catalog *c, rq__proc *p, rq_error *why)
         }
     }
     rq_arena_clear(&a);
-    if (rc == RQ_OK) p->committed = true;
-    return rc;
+    return rc == RQ_OK ? refresh(c, p, why) : rc;
 }
 
 /* --- remove ----------------------------------------------------------------------------------- */
@@ -247,8 +262,7 @@ rq_err rq__peer_remove_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__peer_remove_store(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__peer_remove(c, id_of(p), why));
-    p->committed = true;
-    return RQ_OK;
+    return refresh(c, p, why);
 }
 
 /* --- enable, disable -------------------------------------------------------------------------- */
@@ -283,8 +297,7 @@ static rq_err store_state(rq_catalog *c, rq__proc *p, bool on, rq_error *why)
                 found.id);
     }
     rq_arena_clear(&a);
-    if (rc == RQ_OK) p->committed = true;
-    return rc;
+    return rc == RQ_OK ? refresh(c, p, why) : rc;
 }
 
 rq_err rq__peer_enable_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
@@ -384,7 +397,7 @@ rq_err rq__peer_update_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     Pb__ReplicationPeerDescription *d;
     RQ_TRY(check_switch(c, why));
     RQ_TRY(unpack(p, &d, why));
-    rq_err rc = check_config(d->config, why); /* HBase's first check */
+    rq_err rc = check_config(c, d->config, why); /* HBase's first check */
     pb__replication_peer_description__free_unpacked(d, NULL);
     if (rc != RQ_OK) return rc;
     rc = update_begin(c, p, &u, why);
@@ -409,6 +422,5 @@ rq_err rq__peer_update_store(rq_catalog *c, rq__proc *p, rq_error *why)
         m->n_configuration = own_count;
     }
     update_end(&u);
-    if (rc == RQ_OK) p->committed = true;
-    return rc;
+    return rc == RQ_OK ? refresh(c, p, why) : rc;
 }

@@ -24,6 +24,11 @@ static rq_wal *wal_of(const rq_catalog *c)
     return rq_engine_wal(c->engine);
 }
 
+static bool in_cluster(const rq_catalog *c)
+{
+    return rq_engine_in_cluster(c->engine);
+}
+
 /* --- the list --------------------------------------------------------------------------------- */
 
 static rq__peer *find(rq_catalog *c, rq_slice id)
@@ -203,6 +208,7 @@ static void take_position(const rq_catalog *c, rq__peer *p, rq_slice value)
 {
     if (value.len != 16) return;
     p->position = p->recorded = rq_get_be64(value.ptr + 8);
+    if (in_cluster(c)) return;
     if (rq_get_be64(value.ptr) <= rq_wal_epoch(wal_of(c)) &&
         p->position <= rq_wal_durable(wal_of(c)))
         return;
@@ -279,7 +285,7 @@ rq_err rq__peers_load(rq_catalog *c, rq_error *why)
     RQ_TRY(rq__store_each_row(c, load_row, why));
     for (rq__peer *p = c->peers.first; p != NULL; p = p->next) {
         p->version = ++c->peers.version;
-        if (p->lost_ms == 0) RQ_TRY(hold(c, p, why));
+        if (p->lost_ms == 0 && !in_cluster(c)) RQ_TRY(hold(c, p, why));
     }
     return RQ_OK;
 }
@@ -289,7 +295,7 @@ void rq__peers_close(rq_catalog *c)
     uint64_t from = RQ_RETENTION_NO_LOG;
     for (const rq__peer *p = c->peers.first; p != NULL; p = p->next)
         if (p->holder != NULL && p->position < from) from = p->position;
-    if (c->peers.first != NULL) rq_wal_keep_from(wal_of(c), from);
+    if (c->peers.first != NULL && !in_cluster(c)) rq_wal_keep_from(wal_of(c), from);
     for (rq__peer *p = c->peers.first, *next; p != NULL; p = next) {
         next = p->next;
         peer_free(p);
@@ -318,14 +324,16 @@ static rq_err make_next(rq_catalog *c, rq_slice id, rq_slice config, bool enable
     p->enabled = enabled;
     pthread_mutex_lock(&c->peers.lock);
     const rq__peer *old = find(c, id);
-    bool begins = old == NULL || (old->lost_ms != 0 && enabled);
-    if (!begins) {
+    p->begins = old == NULL || (old->lost_ms != 0 && enabled);
+    if (!p->begins) {
         p->position = old->position;
         p->recorded = old->recorded;
         p->lost_ms = old->lost_ms;
     }
     pthread_mutex_unlock(&c->peers.lock);
-    if (begins) p->position = p->recorded = rq_wal_durable(wal_of(c));
+    if (p->begins)
+        p->position = p->recorded =
+            in_cluster(c) ? (uint64_t)rq__catalog_now_ms(c) : rq_wal_durable(wal_of(c));
     rq_err rc = set_config(p, config);
     if (rc == RQ_OK)
         *ret = p;
@@ -343,7 +351,7 @@ static void publish(rq_catalog *c, rq__peer *p)
         at = &(*at)->next;
     rq__peer *old = *at;
     if (old != NULL) *at = old->next;
-    if (old != NULL && p->holder == NULL) {
+    if (old != NULL && !p->begins) {
         p->holder = old->holder;
         p->position = old->position; /* it may have moved on */
         p->recorded = old->recorded;
@@ -362,16 +370,13 @@ static rq_err put_peer(rq_catalog *c, rq_slice id, rq_slice config, bool enabled
     rq__peer *p;
     rq_err rc = make_next(c, id, config, enabled, &p);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
-    pthread_mutex_lock(&c->peers.lock);
-    const rq__peer *old = find(c, id);
-    bool needs_holder = p->lost_ms == 0 && (old == NULL || old->holder == NULL);
-    pthread_mutex_unlock(&c->peers.lock);
-    if (needs_holder) rc = hold(c, p, why); /* before its position is known to anybody */
+    /* Before its position is known to anybody. */
+    if (p->begins && !in_cluster(c)) rc = hold(c, p, why);
     row w = {.id = id,
              .config = config,
              .has_state = true,
              .enabled = enabled,
-             .has_position = needs_holder,
+             .has_position = p->begins,
              .position = p->position,
              .has_lost = true,
              .lost_ms = p->lost_ms};

@@ -11,6 +11,9 @@
  * the next start the log itself keeps what the peers need (rq_wal_keep_from). Procedures change peers
  * (ddl_peer.c); the replication source moves their positions.
  *
+ * In a cluster the servers ship their logs, and keep positions and logs themselves (replication/queue_set.h). There a peer's
+ * `position` is a number instead, which is larger each time the peer begins anew; the catalog holds no log for the peer.
+ *
  * Any thread may call. `lock` guards the list and is never held across I/O; `row_lock` serializes
  * changes and is held across I/O (peers_priv.h).
  */

@@ -17,6 +17,7 @@ typedef struct rq__peer {
     bool enabled;
     rq_lsn position;
     rq_lsn recorded; /* the position in its row */
+    bool begins; /* its position is new: the peer is, or it had lost writes and is enabled again */
     int64_t lost_ms;
     uint64_t version;
     rq_holder *holder; /* NULL: it has lost writes, or is being closed */

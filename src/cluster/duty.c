@@ -60,6 +60,22 @@ static rq_err put_sink(rq_duty *d, Pb__ServerLoad *m)
     return m->replloadsink == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
+static rq_err put_sources(rq_duty *d, Pb__ServerLoad *m)
+{
+    rq_source_load *list;
+    size_t count;
+    if (d->o.sources == NULL) return RQ_OK;
+    RQ_TRY(d->o.sources(d->o.ctx, &d->arena, &list, &count));
+    m->replloadsource = rq_arena_alloc(&d->arena, (count + 1) * sizeof *m->replloadsource);
+    if (m->replloadsource == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        Pb__ReplicationLoadSource *one = rq_source_load_message(&d->arena, &list[i]);
+        if (one == NULL) return RQ_E_NO_MEMORY;
+        m->replloadsource[m->n_replloadsource++] = one;
+    }
+    return RQ_OK;
+}
+
 static rq_err make_report(rq_duty *d)
 {
     Pb__RegionServerReportRequest m = PB__REGION_SERVER_REPORT_REQUEST__INIT;
@@ -69,6 +85,7 @@ static rq_err make_report(rq_duty *d)
     if (m.has_lease_expired_ms) m.lease_expired_ms = d->o.lease_expired_ms(d->o.ctx);
     RQ_TRY(rq__server_load_message(d->o.host, d->o.info_port, &d->period, &d->arena, &m.load));
     RQ_TRY(put_sink(d, m.load));
+    RQ_TRY(put_sources(d, m.load));
     d->report.method = "RegionServerReport";
     return rq__wire_pack(&d->arena, &m.base, &d->report.request);
 }

@@ -28,6 +28,9 @@ typedef struct rq_duty_options {
     /* Figures of this server as a sink of replication, for its reports. Any thread; must not block. NULL: reports have
      * none. */
     void (*sink)(void *ctx, rq_sink_load *ret);
+    /* Lists the sources of replication of this server, in the arena. Not an event loop's thread; must not block for long.
+     * NULL: reports have none. */
+    rq_err (*sources)(void *ctx, rq_arena *arena, rq_source_load **ret, size_t *ret_count);
     /* Whether requests of clients are served; while they are not, nothing is reported. As in orders.h. */
     bool (*serves)(void *ctx);
     /* For how long this server's lease on the shared storage has been expired; 0: it is valid. Any thread; must not

@@ -145,6 +145,46 @@ bool rq__reported_sink(const Pb__ReplicationLoadSink *m, rq_sink_load *ret)
     return true;
 }
 
+Pb__ReplicationLoadSource *rq_source_load_message(rq_arena *arena, const rq_source_load *load)
+{
+    Pb__ReplicationLoadSource *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__replication_load_source__init(m);
+    m->peerid = (char *)(uintptr_t)load->peer;
+    m->queueid = (char *)(uintptr_t)load->queue;
+    m->ageoflastshippedop = load->age_ms;
+    m->sizeoflogqueue = load->log_queue;
+    m->timestampoflastshippedop = (uint64_t)load->shipped_at_ms;
+    m->replicationlag = load->lag_ms;
+    m->has_timestampofnexttoreplicate = m->has_recovered = m->has_running = 1;
+    m->has_editssincerestart = m->has_editsread = m->has_opsshipped = 1;
+    m->timestampofnexttoreplicate = (uint64_t)load->next_ms;
+    m->recovered = load->recovered;
+    m->running = load->running;
+    m->editssincerestart = load->has_edits;
+    m->editsread = load->edits_read;
+    m->opsshipped = load->shipped;
+    return m;
+}
+
+rq_err rq__reported_source(const Pb__ReplicationLoadSource *m, rq_arena *arena, rq_source_load *ret)
+{
+    const char *queue = m->queueid == NULL ? m->peerid : m->queueid;
+    *ret = (rq_source_load){.peer = rq_arena_cstr(arena, rq_slice_cstr(m->peerid)),
+                            .queue = rq_arena_cstr(arena, rq_slice_cstr(queue)),
+                            .age_ms = m->ageoflastshippedop,
+                            .log_queue = m->sizeoflogqueue,
+                            .shipped_at_ms = (int64_t)m->timestampoflastshippedop,
+                            .next_ms = (int64_t)m->timestampofnexttoreplicate,
+                            .lag_ms = m->replicationlag,
+                            .recovered = m->recovered,
+                            .running = m->running,
+                            .has_edits = m->editssincerestart,
+                            .edits_read = m->editsread,
+                            .shipped = m->opsshipped};
+    return ret->peer == NULL || ret->queue == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
 /* --- a server --------------------------------------------------------------------------------- */
 
 typedef struct collecting {

@@ -23,6 +23,12 @@ Pb__ReplicationLoadSink *rq_sink_load_message(rq_arena *arena, const rq_sink_loa
 /* The reverse. False: `m` is NULL. */
 bool rq__reported_sink(const Pb__ReplicationLoadSink *m, rq_sink_load *ret);
 
+Pb__ReplicationLoadSource *rq_source_load_message(rq_arena *arena, const rq_source_load *load);
+/* The reverse; strings are copied into the arena. RQ_E_NO_MEMORY. */
+RQ_NODISCARD
+rq_err rq__reported_source(const Pb__ReplicationLoadSource *m, rq_arena *arena,
+                           rq_source_load *ret);
+
 /* The period between two reports of a server; all zero at first. */
 typedef struct rq_load_period {
     int64_t begin_ms;

@@ -478,6 +478,7 @@ rq_region_calls rq_remote_calls(rq_remote *m)
     return (rq_region_calls){.send = send_all,
                              .load = rq__servers_load,
                              .server_load = rq__servers_server_load,
+                             .server_sources = rq__servers_sources,
                              .place = rq__servers_place,
                              .servers = servers,
                              .dead = rq__servers_dead,

@@ -34,6 +34,9 @@ typedef struct rq__server {
     size_t load_count;
     bool has_load;
     rq_server_load load; /* of its last report, too */
+    rq_arena source_arena;
+    rq_source_load *sources; /* likewise; in source_arena */
+    size_t source_count;
     /* Time since its last report, since its last answer to a probe, and since the last of both; see
      * silence.c. */
     uint64_t unreported_ns, unanswered_ns, silent_ns;
@@ -98,6 +101,8 @@ rq__server *rq__server_find(const rq_remote *m, const rq_server_name *name);
 bool rq__servers_load(void *ctx, const rq_server_name *server, const rq_region_info *info,
                       rq_region_load *ret);
 bool rq__servers_server_load(void *ctx, const rq_server_name *server, rq_server_load *ret);
+rq_err rq__servers_sources(void *ctx, const rq_server_name *server, rq_arena *arena,
+                           rq_source_load **ret, size_t *ret_count);
 bool rq__remote_is_draining(void *ctx, const rq_server_name *server);
 bool rq__remote_takes_regions(void *ctx, const rq_server_name *server);
 rq_err rq__remote_drain(void *ctx, const rq_server_name *server, bool drains, rq_error *why);

@@ -78,6 +78,7 @@ static void server_free(rq__server *s)
 {
     rq_server_name_unref(s->name);
     free(s->loads);
+    rq_arena_clear(&s->source_arena);
     free(s);
 }
 
@@ -357,6 +358,36 @@ static rq_server_load take_load(const Pb__ServerLoad *m)
     return load;
 }
 
+static rq_err take_sources(const Pb__ServerLoad *m, rq_arena *arena, rq_source_load **ret)
+{
+    *ret = rq_arena_calloc(arena, m->n_replloadsource + 1, sizeof **ret);
+    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < m->n_replloadsource; i++)
+        RQ_TRY(rq__reported_source(m->replloadsource[i], arena, &(*ret)[i]));
+    return RQ_OK;
+}
+
+/* They replace those of the last report. */
+static rq_err keep_sources(rq_remote *m, const rq_server_name *from, const Pb__ServerLoad *load,
+                           rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_source_load *list;
+    rq_err rc = take_sources(load, &arena, &list);
+    pthread_mutex_lock(&m->lock);
+    rq__server *s = rc == RQ_OK ? rq__server_find(m, from) : NULL;
+    if (s != NULL) {
+        rq_arena old = s->source_arena;
+        s->source_arena = arena;
+        s->sources = list;
+        s->source_count = load->n_replloadsource;
+        arena = old;
+    }
+    pthread_mutex_unlock(&m->lock);
+    rq_arena_clear(&arena);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
 /* REQUIRES: lock held. */
 static rq_err keep_loads(rq_remote *m, const rq_server_name *from, const Pb__ServerLoad *load,
                          rq__server_load *list, size_t count, rq_error *why)
@@ -387,6 +418,7 @@ static rq_err take_report(rq_remote *m, const rq_server_name *from,
     rq_err rc = keep_loads(m, from, r->load, list, count, why);
     pthread_mutex_unlock(&m->lock);
     if (rc != RQ_OK) free(list);
+    if (rc == RQ_OK) rc = keep_sources(m, from, r->load, why);
     return rc;
 }
 
@@ -431,4 +463,29 @@ bool rq__servers_server_load(void *ctx, const rq_server_name *server, rq_server_
     if (has) *ret = s->load;
     pthread_mutex_unlock(&m->lock);
     return has;
+}
+
+static rq_err copy_source(const rq_source_load *from, rq_arena *arena, rq_source_load *ret)
+{
+    *ret = *from;
+    ret->peer = rq_arena_cstr(arena, rq_slice_cstr(from->peer));
+    ret->queue = rq_arena_cstr(arena, rq_slice_cstr(from->queue));
+    return ret->peer == NULL || ret->queue == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+rq_err rq__servers_sources(void *ctx, const rq_server_name *server, rq_arena *arena,
+                           rq_source_load **ret, size_t *ret_count)
+{
+    rq_remote *m = ctx;
+    rq_err rc = RQ_OK;
+    *ret_count = 0;
+    pthread_mutex_lock(&m->lock);
+    const rq__server *s = rq__server_find(m, server);
+    size_t count = s == NULL ? 0 : s->source_count;
+    *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
+    if (*ret == NULL) rc = RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count && rc == RQ_OK; i++)
+        rc = copy_source(&s->sources[i], arena, &(*ret)[(*ret_count)++]);
+    pthread_mutex_unlock(&m->lock);
+    return rc;
 }

@@ -64,6 +64,20 @@ typedef struct rq_sink_load {
     int64_t started_ms, applied_ms; /* until an entry is applied, both are the start's */
 } rq_sink_load;
 
+/* Figures of a source of replication: a server ships a log to a peer. HBASE: ReplicationLoadSource. */
+typedef struct rq_source_load {
+    const char *peer;
+    const char *queue; /* the peer; for the log of a server that has ended: and the server's name */
+    uint64_t age_ms;   /* of the last shipped write, when it was applied */
+    uint32_t log_queue;    /* WAL files that it has not shipped */
+    int64_t shipped_at_ms; /* time of the last shipped write */
+    int64_t next_ms; /* time of the first write that is not shipped, or of the last shipped one */
+    uint64_t lag_ms;
+    bool recovered; /* the log is of a server that has ended */
+    bool running, has_edits;
+    uint64_t edits_read, shipped;
+} rq_source_load;
+
 /* Figures of a server, from its last RegionServerReport. */
 typedef struct rq_server_load {
     uint64_t requests_per_second, requests, reads, writes;
@@ -82,6 +96,9 @@ typedef struct rq_region_calls {
                  rq_region_load *ret);
     /* The last report of a server; false: there is none. Never blocks. NULL: this process is the only server. */
     bool (*server_load)(void *ctx, const rq_server_name *server, rq_server_load *ret);
+    /* The sources of its last report; strings in the arena. Never blocks. NULL: as `server_load`. */
+    rq_err (*server_sources)(void *ctx, const rq_server_name *server, rq_arena *arena,
+                             rq_source_load **ret, size_t *ret_count);
     /* The server on which to open a region, referenced; NULL: there is none now. In a cluster it may read
      * storage, and wait for a fence. `last`: if no server has the region open, the server at the address of `last` is
      * preferred; NULL: no preference. */

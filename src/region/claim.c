@@ -189,3 +189,11 @@ rq_err rq_engine_owner_of(const rq_engine *e, const char *encoded, rq_arena *are
     *ret_ended = rc == RQ_OK;
     return rc == RQ_OK || rc == RQ_E_STATE ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
 }
+
+rq_err rq_engine_check_not_fenced(const rq_engine *e, rq_error *why)
+{
+    rq_wal_state state;
+    if (e->cluster == NULL) return RQ_OK;
+    RQ_TRY(rq_wal_state_of(e->cluster->shared, e->cluster->server_name, &state, why));
+    return state == RQ_WAL_OPEN ? RQ_OK : rq_fail(why, RQ_E_STATE, "this server has been fenced");
+}

@@ -255,15 +255,6 @@ static rq_err check_owner(const cleaning *c, const char *region, rq_slice owner,
         (int)owner.len, (const char *)owner.ptr);
 }
 
-static rq_err check_not_fenced(const cleaning *c, rq_error *why)
-{
-    const rq__cluster *cluster = c->engine->cluster;
-    rq_wal_state state;
-    if (cluster == NULL) return RQ_OK;
-    RQ_TRY(rq_wal_state_of(cluster->shared, cluster->server_name, &state, why));
-    return state == RQ_WAL_OPEN ? RQ_OK : rq_fail(why, RQ_E_STATE, "this server has been fenced");
-}
-
 /* --- who refers to what ----------------------------------------------------------------------- */
 
 /* A folder's store files, or the list that stands for the folder (region/filelist.h). */
@@ -467,7 +458,7 @@ rq_err rq_mob_clean(rq_engine *e, const rq_mob_cleaning *what, size_t *ret_archi
     if (rc == RQ_OK && what->ask != NULL) rc = read_tables(&c, why);
     if (rc == RQ_OK && c.count > 0) rc = exclude_writes_of_others(&c, why);
     if (rc == RQ_OK) rc = read_tables(&c, why);
-    if (rc == RQ_OK && c.count > 0) rc = check_not_fenced(&c, why);
+    if (rc == RQ_OK && c.count > 0) rc = rq_engine_check_not_fenced(c.engine, why);
     if (rc == RQ_OK) rc = archive_unreferenced(&c, ret_archived, why);
     rq_mob_refs_clear(&c.refs);
     rq_arena_clear(&c.arena);

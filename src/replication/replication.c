@@ -9,8 +9,6 @@
 #include "replication/source.h"
 
 #include "base/clock.h"
-#include "wal/tail.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +23,9 @@ typedef struct entry {
 } entry;
 
 struct rq_replication {
+    rq_catalog *catalog;
     rq__source_settings settings;
+    rq__queue queue; /* of every peer: this server's log, and the catalog */
     rq_sink sink;
     pthread_t thread;
     bool has_thread;
@@ -36,6 +36,38 @@ struct rq_replication {
     bool changed RQ_GUARDED_BY(flags_lock);
     bool stop RQ_GUARDED_BY(flags_lock);
 };
+
+/* --- the queue of a peer ---------------------------------------------------------------------- */
+
+static bool is_current(void *ctx, const char *id, uint64_t version)
+{
+    const rq_replication *r = ctx;
+    return rq_catalog_peer_is_current(r->catalog, id, version);
+}
+
+static rq_err advance(void *ctx, const char *id, rq_lsn position, rq_error *why)
+{
+    const rq_replication *r = ctx;
+    return rq_catalog_peer_advance(r->catalog, id, position, why);
+}
+
+static rq_err lose(void *ctx, const char *id, uint64_t version, rq_error *why)
+{
+    const rq_replication *r = ctx;
+    return rq_catalog_peer_give_up(r->catalog, id, version, why);
+}
+
+static bool exists(void *ctx, rq_slice table, rq_slice family)
+{
+    const rq_replication *r = ctx;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(r->settings.env->epoch, &m);
+    const rq_catalog_table *t = rq_catalog_table_find(r->catalog, table);
+    bool found =
+        t != NULL && (family.len == 0 || rq_table_schema_family(t->schema, family) != NULL);
+    rq_epoch_unpin(r->settings.env->epoch, &m);
+    return found;
+}
 
 /* --- following the peers ---------------------------------------------------------------------- */
 
@@ -87,7 +119,7 @@ static rq_err start(rq_replication *r, const rq_peer_info *p, rq_error *why)
 {
     entry *e = calloc(1, sizeof *e);
     if (e == NULL) return rq_no_memory(why);
-    rq_err rc = rq__source_new(&r->settings, p, &e->source, why);
+    rq_err rc = rq__source_new(&r->settings, &r->queue, p, &e->source, why);
     if (rc != RQ_OK) {
         free(e);
         return rc;
@@ -106,7 +138,7 @@ static void give_up(rq_replication *r, const rq_peer_info *p, uint64_t bytes)
                  "peer %s is disabled and needs a resync: %llu bytes of the write-ahead log are "
                  "not replicated yet, more than rorqual.replication.log.max",
                  p->id, (unsigned long long)bytes);
-    rq_err rc = rq_catalog_peer_give_up(r->settings.catalog, p->id, p->version, &why);
+    rq_err rc = rq_catalog_peer_give_up(r->catalog, p->id, p->version, &why);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND)
         rq_log_error(r->settings.env->log, SUBJECT,
                      "peer %s: cannot record that it is disabled: %s", p->id, why.message);
@@ -115,8 +147,7 @@ static void give_up(rq_replication *r, const rq_peer_info *p, uint64_t bytes)
 static uint64_t log_bytes(const rq_replication *r, const rq_peer_info *p)
 {
     if (p->lost_ms != 0) return 0;
-    rq_lsn end = rq_wal_durable(rq_engine_wal(r->settings.engine));
-    return end > p->position ? end - p->position : 0;
+    return rq__log_bytes_behind(&r->queue.log, p->position);
 }
 
 /* RQ_OK: sources and peers agree. */
@@ -126,7 +157,7 @@ static rq_err follow(rq_replication *r, rq_error *why)
     rq_peer_info *peers;
     size_t count;
     rq_arena_init(&arena);
-    rq_err rc = rq_catalog_peers(r->settings.catalog, &arena, &peers, &count);
+    rq_err rc = rq_catalog_peers(r->catalog, &arena, &peers, &count);
     for (size_t i = 0; i < count && rc == RQ_OK && r->settings.log_max != 0; i++)
         if (log_bytes(r, &peers[i]) > r->settings.log_max)
             give_up(r, &peers[i], log_bytes(r, &peers[i]));
@@ -137,7 +168,7 @@ static rq_err follow(rq_replication *r, rq_error *why)
         free_entries(ended);
     }
     /* The ended ones have written their positions. */
-    if (rc == RQ_OK) rc = rq_catalog_peers(r->settings.catalog, &arena, &peers, &count);
+    if (rc == RQ_OK) rc = rq_catalog_peers(r->catalog, &arena, &peers, &count);
     for (size_t i = 0; i < count && rc == RQ_OK; i++)
         if (peers[i].enabled && entry_of(r, peers[i].id) == NULL) rc = start(r, &peers[i], why);
     rq_arena_clear(&arena);
@@ -193,27 +224,19 @@ static void peers_changed(void *ctx)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static uint64_t setting(const rq_config *c, rq_setting which, uint64_t fallback)
-{
-    return c == NULL ? fallback : (uint64_t)rq_config_int(c, which);
-}
-
 static void configure(rq_replication *r, const rq_replication_options *o)
 {
-    r->settings = (rq__source_settings){
-        .env = o->env,
-        .engine = o->engine,
-        .catalog = o->catalog,
-        .batch_bytes = setting(o->config, RQ_SET_REPLICATION_BATCH, (uint64_t)4 << 20),
-        .batch_entries = setting(o->config, RQ_SET_REPLICATION_ENTRIES, 25000),
-        .pause_ms = setting(o->config, RQ_SET_REPLICATION_PAUSE, 1000),
-        .pauses_max = setting(o->config, RQ_SET_REPLICATION_PAUSES, 300),
-        .timeout_ms = (uint32_t)setting(o->config, RQ_SET_REPLICATION_TIMEOUT, 60000),
-        .log_max = setting(o->config, RQ_SET_REPLICATION_LOG_MAX, 0),
-        .drops_tables = setting(o->config, RQ_SET_REPLICATION_DROP_TABLE, 0) != 0,
-        .drops_families = setting(o->config, RQ_SET_REPLICATION_DROP_FAMILY, 0) != 0,
-    };
-    if (setting(o->config, RQ_SET_REPLICATION_BULK, 0) != 0) {
+    r->catalog = o->catalog;
+    rq__source_configure(o->config, &r->settings);
+    r->settings.env = o->env;
+    r->settings.cluster_id = rq_root_cluster_id(rq_catalog_root(o->catalog));
+    r->queue = (rq__queue){.log = {.wal = rq_engine_wal(o->engine)},
+                           .is_current = is_current,
+                           .advance = advance,
+                           .give_up = lose,
+                           .exists = exists,
+                           .ctx = r};
+    if (o->config != NULL && rq_config_int(o->config, RQ_SET_REPLICATION_BULK) != 0) {
         r->settings.cluster = rq_config_text(o->config, RQ_SET_REPLICATION_CLUSTER);
         r->settings.data_path = o->data_path;
     }
@@ -246,7 +269,7 @@ rq_err rq_replication_new(const rq_replication_options *o, rq_replication **ret,
 void rq_replication_stop(rq_replication *r)
 {
     if (r == NULL) return;
-    rq_catalog_on_peer_change(r->settings.catalog, NULL, NULL);
+    rq_catalog_on_peer_change(r->catalog, NULL, NULL);
     pthread_mutex_lock(&r->flags_lock);
     r->stop = true;
     pthread_cond_signal(&r->wake);
@@ -296,7 +319,7 @@ rq_err rq_replication_status(rq_replication *r, rq_arena *arena, rq_source_statu
 {
     rq_peer_info *peers;
     size_t count;
-    RQ_TRY(rq_catalog_peers(r->settings.catalog, arena, &peers, &count));
+    RQ_TRY(rq_catalog_peers(r->catalog, arena, &peers, &count));
     rq_source_status *list = rq_arena_calloc(arena, count + 1, sizeof *list);
     if (list == NULL) return RQ_E_NO_MEMORY;
     rq_err rc = RQ_OK;
@@ -319,7 +342,7 @@ rq_err rq_replication_check_key(rq_replication *r, const char *cluster_key, rq_e
     if (rc != RQ_OK)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Can't get peerClusterId for clusterKey=%s (%.300s)",
                        cluster_key, own.message);
-    if (strcmp(id, rq_root_cluster_id(rq_catalog_root(r->settings.catalog))) != 0) return RQ_OK;
+    if (strcmp(id, rq_root_cluster_id(rq_catalog_root(r->catalog))) != 0) return RQ_OK;
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
                    "Invalid cluster key: %s, should not replicate to itself for "
                    "HBaseInterClusterReplicationEndpoint",

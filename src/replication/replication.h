@@ -56,6 +56,9 @@ typedef struct rq_source_status {
     const char *problem;    /* why the last attempt failed; "": it did not fail */
 } rq_source_status;
 
+/* As HBase shows it. The "size" of its queue, which is the log, is in WAL files. */
+rq_source_load rq_source_load_of(const rq_source_status *s);
+
 /* All peers, ascending by id, in the arena. Any thread but those of event loops, because it takes a lock
  * (which is held for copies only). */
 RQ_NODISCARD

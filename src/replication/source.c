@@ -20,11 +20,10 @@
 #include "replication/source.h"
 
 #include "replication/filter.h"
+#include "replication/log_reader.h"
 #include "replication/outlet.h"
 #include "replication/pace.h"
 #include "replication/shipment.h"
-
-#include "wal/tail.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -43,6 +42,7 @@
 
 struct rq__source {
     const rq__source_settings *settings;
+    rq__queue queue;
     rq_arena arena; /* of the peer and the filter */
     const char *id;
     uint64_t version;
@@ -50,8 +50,9 @@ struct rq__source {
     rq__selection selection;
     pthread_t thread;
     atomic_bool stop;
+    atomic_bool done; /* an ended log was shipped to its end */
     /* Used by the source's thread only. */
-    rq_wal_tail *tail;
+    rq__log_reader *reader;
     rq__outlet *outlet;
     uint32_t patience_ms; /* the outlet's timeout of a batch */
     rq__shipment shipment;
@@ -152,7 +153,7 @@ static void write_position(rq__source *s, bool at_end)
 {
     rq_error why = {.code = RQ_OK};
     if (!is_due(s, at_end)) return;
-    rq_err rc = rq_catalog_peer_advance(s->settings->catalog, s->id, s->confirmed, &why);
+    rq_err rc = s->queue.advance(s->queue.ctx, s->id, s->confirmed, &why);
     s->written_ns = now_ns(s);
     s->has_shipped = false;
     if (rc == RQ_OK)
@@ -166,40 +167,25 @@ static void write_position(rq__source *s, bool at_end)
 
 static void confirm(rq__source *s)
 {
-    if (s->tail == NULL) return; /* it could not be opened again: `fill` tries */
-    s->confirmed = rq_wal_tail_lsn(s->tail);
+    if (s->reader == NULL) return; /* it could not be opened again: `fill` tries */
+    s->confirmed = rq__log_reader_lsn(s->reader);
     atomic_store_explicit(&s->position, s->confirmed, memory_order_relaxed);
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* Whether the table (and family) exists here. */
-static bool exists(void *ctx, rq_slice table, rq_slice family)
-{
-    const rq__source *s = ctx;
-    rq_epoch_member m = {0};
-    rq_epoch_pin(s->settings->env->epoch, &m);
-    const rq_catalog_table *t = rq_catalog_table_find(s->settings->catalog, table);
-    bool found =
-        t != NULL && (family.len == 0 || rq_table_schema_family(t->schema, family) != NULL);
-    rq_epoch_unpin(s->settings->env->epoch, &m);
-    return found;
-}
-
 /* A failure leaves none: `fill` tries again. */
-static rq_err open_tail(rq__source *s, rq_lsn from, rq_error *why)
+static rq_err open_log(rq__source *s, rq_lsn from, rq_error *why)
 {
-    rq_wal_tail_free(s->tail);
-    s->tail = NULL;
-    rq_err rc = rq_wal_tail_new(rq_engine_wal(s->settings->engine), from, &s->tail);
-    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+    rq__log_reader_free(s->reader);
+    s->reader = NULL;
+    return rq__log_reader_new(&s->queue.log, from, &s->reader, why);
 }
 
 /* Bytes of the durable log that the peer has not confirmed. */
 static uint64_t backlog(const rq__source *s)
 {
-    rq_lsn durable = rq_wal_durable(rq_engine_wal(s->settings->engine));
-    return durable > s->confirmed ? durable - s->confirmed : 0;
+    return rq__log_bytes_behind(&s->queue.log, s->confirmed);
 }
 
 /* Adds records until the shipment is large enough or nothing is left. */
@@ -207,18 +193,18 @@ static rq_err fill(rq__source *s, rq_error *why)
 {
     const rq__source_settings *set = s->settings;
     uint64_t most = rq__pace_batch_bytes(backlog(s), set->batch_bytes);
-    if (s->tail == NULL) RQ_TRY(open_tail(s, s->confirmed, why));
+    if (s->reader == NULL) RQ_TRY(open_log(s, s->confirmed, why));
     while (rq__shipment_bytes(&s->shipment) < most && s->shipment.entries < set->batch_entries &&
            !stops(s)) {
         rq_wal_record r;
-        rq_err rc = rq_wal_tail_next(s->tail, &r, why);
+        rq_err rc = rq__log_reader_next(s->reader, &r, why);
         if (rc == RQ_E_END) break;
         if (rc != RQ_OK) return rc;
         add(&s->records, 1);
         uint64_t before = s->shipment.filtered;
         RQ_TRY(rq__shipment_add(&s->shipment, &s->selection, &r, why));
         add(&s->filtered, s->shipment.filtered - before);
-        if (s->shipment.entries == 0 && rq_wal_tail_lsn(s->tail) - s->confirmed > (1u << 20))
+        if (s->shipment.entries == 0 && rq__log_reader_lsn(s->reader) - s->confirmed > (1u << 20))
             confirm(s);                   /* nothing so far is for the peer */
         if (s->shipment.files > 0) break; /* copying them takes the peer a while */
     }
@@ -228,10 +214,10 @@ static rq_err fill(rq__source *s, rq_error *why)
 /* Reads the shipment again, without tables and families that do not exist here any more. */
 static rq_err refill(rq__source *s, rq_error *why)
 {
-    RQ_TRY(open_tail(s, s->confirmed, why));
+    RQ_TRY(open_log(s, s->confirmed, why));
     rq__shipment_reset(&s->shipment);
-    s->selection.exists = exists;
-    s->selection.ctx = s;
+    s->selection.exists = s->queue.exists;
+    s->selection.ctx = s->queue.ctx;
     rq_err rc = fill(s, why);
     s->selection.exists = NULL;
     return rc;
@@ -281,10 +267,10 @@ static rq_err connect_peer(rq__source *s, rq_error *why)
 /* Reads up to the first record for the peer. */
 static rq_err find_first(rq__source *s, rq_error *why)
 {
-    if (s->tail == NULL) RQ_TRY(open_tail(s, s->confirmed, why));
+    if (s->reader == NULL) RQ_TRY(open_log(s, s->confirmed, why));
     while (s->shipment.entries == 0 && !stops(s)) {
         rq_wal_record r;
-        RQ_TRY(rq_wal_tail_next(s->tail, &r, why));
+        RQ_TRY(rq__log_reader_next(s->reader, &r, why));
         RQ_TRY(rq__shipment_add(&s->shipment, &s->selection, &r, why));
     }
     return RQ_OK;
@@ -300,7 +286,7 @@ static void look_ahead(rq__source *s)
     rq__shipment_reset(&s->shipment);
     rq_err rc = find_first(s, &why);
     atomic_store_explicit(&s->next_write_ms, s->shipment.first_write_ms, memory_order_relaxed);
-    if (rc != RQ_E_END) (void)open_tail(s, s->confirmed, &why);
+    if (rc != RQ_E_END) (void)open_log(s, s->confirmed, &why);
 }
 
 /* Connects for the first time, and repeats this until it succeeds. Nothing is shipped before,
@@ -343,14 +329,14 @@ static bool drop_missing(rq__source *s, rq_err rc)
     bool drops = (rc == RQ_E_TABLE_NOT_FOUND && s->settings->drops_tables) ||
                  (rc == RQ_E_NO_SUCH_FAMILY && s->settings->drops_families);
     rq_error why = {.code = RQ_OK};
-    if (!drops) return false;
+    if (!drops || s->queue.exists == NULL) return false;
     uint64_t before = s->shipment.edits;
     rc = refill(s, &why);
     if (rc != RQ_OK) {
         /* A part of the log must not be taken for shipped: all of it is read again. */
         rq__shipment_reset(&s->shipment);
         failed(s, 1, "cannot read the log", &why);
-        (void)open_tail(s, s->confirmed, &why);
+        (void)open_log(s, s->confirmed, &why);
         return true;
     }
     return s->shipment.edits < before;
@@ -359,7 +345,7 @@ static bool drop_missing(rq__source *s, rq_err rc)
 /* A write made after the peer was disabled or changed is not shipped by this source. */
 static bool may_ship(rq__source *s)
 {
-    if (!rq_catalog_peer_is_current(s->settings->catalog, s->id, s->version))
+    if (!s->queue.is_current(s->queue.ctx, s->id, s->version))
         atomic_store(&s->stop, true); /* replication.c ends it */
     return !stops(s);
 }
@@ -406,7 +392,7 @@ static void throttle(const rq__source *s, uint64_t bytes)
 static void lose(rq__source *s, unsigned attempt, const rq_error *why)
 {
     rq_error more = {.code = RQ_OK};
-    rq_err rc = rq_catalog_peer_give_up(s->settings->catalog, s->id, s->version, &more);
+    rq_err rc = s->queue.give_up(s->queue.ctx, s->id, s->version, &more);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) {
         failed(s, attempt, "it needs a resync and cannot be disabled", &more);
         return;
@@ -416,6 +402,15 @@ static void lose(rq__source *s, unsigned attempt, const rq_error *why)
     rq_log_error(s->settings->env->log, SUBJECT, "peer %s is disabled and needs a resync: %s",
                  s->id, why->message);
     set_problem(s, why->message);
+}
+
+/* Nothing is left to ship: an ended log gets no further records. */
+static bool end_log(rq__source *s)
+{
+    if (s->queue.log.wal != NULL || stops(s)) return false;
+    atomic_store(&s->done, true);
+    atomic_store(&s->stop, true);
+    return true;
 }
 
 static void round_of(rq__source *s, unsigned *failures)
@@ -430,7 +425,7 @@ static void round_of(rq__source *s, unsigned *failures)
     }
     if (rc != RQ_OK) {
         failed(s, ++*failures, "cannot read the log", &why);
-        (void)open_tail(s, s->confirmed, &why);
+        (void)open_log(s, s->confirmed, &why);
         return;
     }
     *failures = 0;
@@ -438,6 +433,7 @@ static void round_of(rq__source *s, unsigned *failures)
         atomic_store_explicit(&s->next_write_ms, 0, memory_order_relaxed);
         confirm(s);
         write_position(s, false);
+        if (end_log(s)) return;
         bool idle = now_ns(s) - s->busy_ns > IDLE_AFTER_NS;
         pause_ns(s, idle ? LOOK_IDLE_NS : LOOK_BUSY_NS);
         return;
@@ -468,9 +464,28 @@ static void *run(void *arg)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
+static uint64_t setting(const rq_config *c, rq_setting which, uint64_t fallback)
+{
+    return c == NULL ? fallback : (uint64_t)rq_config_int(c, which);
+}
+
+void rq__source_configure(const rq_config *c, rq__source_settings *ret)
+{
+    *ret = (rq__source_settings){
+        .batch_bytes = setting(c, RQ_SET_REPLICATION_BATCH, (uint64_t)4 << 20),
+        .batch_entries = setting(c, RQ_SET_REPLICATION_ENTRIES, 25000),
+        .pause_ms = setting(c, RQ_SET_REPLICATION_PAUSE, 1000),
+        .pauses_max = setting(c, RQ_SET_REPLICATION_PAUSES, 300),
+        .timeout_ms = (uint32_t)setting(c, RQ_SET_REPLICATION_TIMEOUT, 60000),
+        .log_max = setting(c, RQ_SET_REPLICATION_LOG_MAX, 0),
+        .drops_tables = setting(c, RQ_SET_REPLICATION_DROP_TABLE, 0) != 0,
+        .drops_families = setting(c, RQ_SET_REPLICATION_DROP_FAMILY, 0) != 0,
+    };
+}
+
 static void source_free(rq__source *s)
 {
-    rq_wal_tail_free(s->tail);
+    rq__log_reader_free(s->reader);
     rq__shipment_clear(&s->shipment);
     pthread_mutex_destroy(&s->lock);
     rq_arena_clear(&s->arena);
@@ -479,7 +494,7 @@ static void source_free(rq__source *s)
 
 static rq_err prepare(rq__source *s, const rq_peer_info *peer, rq_error *why)
 {
-    const char *own = rq_root_cluster_id(rq_catalog_root(s->settings->catalog));
+    const char *own = s->settings->cluster_id;
     s->id = rq_arena_cstr(&s->arena, rq_slice_cstr(peer->id));
     if (s->id == NULL) return rq_no_memory(why);
     s->version = peer->version;
@@ -491,15 +506,16 @@ static rq_err prepare(rq__source *s, const rq_peer_info *peer, rq_error *why)
     if (!rq__cluster_id_parse(own, s->selection.own_id))
         return rq_fail(why, RQ_E_STATE, "this cluster's id '%s' is not a UUID", own);
     RQ_TRY(rq__filter_make(peer->config, &s->arena, &s->filter, why));
-    return open_tail(s, peer->position, why);
+    return RQ_OK;
 }
 
-rq_err rq__source_new(const rq__source_settings *settings, const rq_peer_info *peer,
-                      rq__source **ret, rq_error *why)
+rq_err rq__source_new(const rq__source_settings *settings, const rq__queue *queue,
+                      const rq_peer_info *peer, rq__source **ret, rq_error *why)
 {
     rq__source *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_no_memory(why);
     s->settings = settings;
+    s->queue = *queue;
     rq_arena_init(&s->arena);
     pthread_mutex_init(&s->lock, NULL);
     rq_err rc = prepare(s, peer, why);
@@ -523,6 +539,11 @@ void rq__source_free(rq__source *s)
     rq__source_stop(s);
     (void)pthread_join(s->thread, NULL);
     source_free(s);
+}
+
+bool rq__source_is_done(const rq__source *s)
+{
+    return atomic_load(&s->done);
 }
 
 const char *rq__source_id(const rq__source *s)
@@ -564,4 +585,20 @@ rq_err rq__source_status(rq__source *s, rq_arena *arena, rq_source_status *ret)
     ret->problem = rq_arena_cstr(arena, rq_slice_cstr(s->problem));
     pthread_mutex_unlock(&s->lock);
     return ret->problem == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+rq_source_load rq_source_load_of(const rq_source_status *s)
+{
+    int64_t last_write_ms = s->shipped_ms - (int64_t)s->age_of_last_ms;
+    return (rq_source_load){.peer = s->id,
+                            .queue = s->id,
+                            .age_ms = s->age_of_last_ms,
+                            .log_queue = (uint32_t)(s->log_bytes >> 26) + 1,
+                            .shipped_at_ms = last_write_ms,
+                            .next_ms = s->next_write_ms != 0 ? s->next_write_ms : last_write_ms,
+                            .lag_ms = s->lag_ms,
+                            .running = s->running,
+                            .has_edits = s->records > s->filtered,
+                            .edits_read = s->records - s->filtered,
+                            .shipped = s->shipped_records};
 }

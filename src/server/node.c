@@ -355,6 +355,7 @@ static rq_err report_for_duty(rq_node *n, rq_error *why)
                                .period_ms = within_silence_ms(n, RQ_DUTY_PERIOD_MS, 3),
                                .report = rq_peers_report,
                                .sink = rq__node_sink_load,
+                               .sources = rq__node_source_loads,
                                .serves = serves,
                                .lease_expired_ms = lease_expired_ms,
                                .fatal = refused,
@@ -562,6 +563,7 @@ static rq_err open_all(rq_node *n, rq_error *why)
     n->role = (rq_peer_role){.peers = n->peers, .self = n->server, .active = active, .ctx = n};
     RQ_TRY(rq__node_take_orders(n, why));
     RQ_TRY(join_cluster(n, why));
+    RQ_TRY(rq__node_open_source(n, why));
     RQ_TRY(report_for_duty(n, why));
     RQ_TRY(rq__node_watch_masters(n, why));
     RQ_TRY(start_keeper(n, why));
@@ -710,7 +712,9 @@ rq_err rq_node_close(rq_node *n, rq_error *why)
     rq__node_stop_opener(n);
     rq__node_withdraw_pages(n);
     stop_serving(n);
+    rq__node_close_source(n);
     rq_err rc = close_data(n, why);
+    rq__node_leave_log(n);
     rq_member_close(atomic_load(&n->answers_of.member));
     rq__node_has_left(n);
     rq_sides_free(n->sides);
@@ -718,6 +722,7 @@ rq_err rq_node_close(rq_node *n, rq_error *why)
     rq_server_name_unref(n->server);
     rq_server_name_unref(n->master);
     explicit_bzero(&n->secret, sizeof n->secret);
+    rq__revoked_clear(&n->revoked);
     rq_arena_clear(&n->arena);
     pthread_cond_destroy(&n->wake);
     pthread_mutex_destroy(&n->lock);

@@ -15,28 +15,18 @@
 
 #define RETIRE_MS 5000
 #define SWEEP_EVERY 12 /* rounds of rq__node_retire_logs; a sweep reads a manifest for each key */
-#define ENDED "ended"
 
-/* The number of servers in n->revoked, of which there are at most as many as fit; REQUIRES: n->lock. */
-static size_t revoked_kept(const rq_node *n)
+static void note_revoked(rq_node *n, const char *server, uint64_t quiet_ns, bool is_found)
 {
-    size_t max = RQ_ARRAY_LEN(n->revoked);
-    return n->revoked_count < max ? n->revoked_count : max;
+    pthread_mutex_lock(&n->lock);
+    rq__revoked_note(&n->revoked, server, quiet_ns, is_found);
+    pthread_mutex_unlock(&n->lock);
 }
 
-/* A server that is fenced again keeps the time of its first fence. */
-static void note_revoked(rq_node *n, const char *server, uint64_t quiet_ns)
+static void forget_revoked(rq_node *n, const char *server)
 {
-    size_t i = 0;
     pthread_mutex_lock(&n->lock);
-    size_t kept = revoked_kept(n);
-    while (i < kept && strcmp(n->revoked[i].name, server) != 0)
-        i++;
-    if (i == kept) {
-        i = n->revoked_count++ % RQ_ARRAY_LEN(n->revoked);
-        snprintf(n->revoked[i].name, sizeof n->revoked[i].name, "%s", server);
-        n->revoked[i].quiet_ns = quiet_ns;
-    }
+    rq__revoked_forget(&n->revoked, server);
     pthread_mutex_unlock(&n->lock);
 }
 
@@ -45,17 +35,8 @@ size_t rq__node_revoked(void *ctx, rq_arena *arena, rq_revoked **ret)
     const rq_peer_role *role = ctx;
     rq_node *n = role->ctx;
     uint64_t now = rq_shared_now_ns(n->store.shared);
-    size_t count = 0;
     pthread_mutex_lock(&n->lock);
-    size_t kept = revoked_kept(n);
-    *ret = rq_arena_calloc(arena, kept + 1, sizeof **ret);
-    for (size_t i = 0; *ret != NULL && i < kept; i++) {
-        uint64_t quiet = n->revoked[i].quiet_ns;
-        const char *name = rq_arena_cstr(arena, rq_slice_cstr(n->revoked[i].name));
-        if (name == NULL) continue; /* out of memory: the master then waits for the whole lease */
-        (*ret)[count++] = (rq_revoked){
-            .server = name, .quiet_in_ms = quiet > now ? (quiet - now) / 1000000 + 1 : 0};
-    }
+    size_t count = rq__revoked_list(&n->revoked, now, arena, ret);
     pthread_mutex_unlock(&n->lock);
     return count;
 }
@@ -63,9 +44,9 @@ size_t rq__node_revoked(void *ctx, rq_arena *arena, rq_revoked **ret)
 rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why)
 {
     uint64_t quiet_ns;
-    RQ_TRY(rq_set_put(n->store.shared, ENDED, server, why));
+    RQ_TRY(rq_set_put(n->store.shared, RQ__NODE_ENDED, server, why));
     RQ_TRY(rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, why));
-    note_revoked(n, server, quiet_ns);
+    note_revoked(n, server, quiet_ns, false);
     rq_log_warn(n->o.log, "cluster", "%s is fenced: it can no longer write to the storage", server);
     rq__node_evict(n, server);
     return RQ_OK;
@@ -79,7 +60,7 @@ static void note_ended(rq_node *n, const char *server)
     rq_err rc = rq_wal_state_of(n->store.shared, server, &state, NULL);
     if (rc != RQ_OK || state == RQ_WAL_OPEN) return;
     if (rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, NULL) != RQ_OK) return;
-    note_revoked(n, server, quiet_ns);
+    note_revoked(n, server, quiet_ns, true);
     rq__node_evict(n, server);
 }
 
@@ -88,7 +69,7 @@ void rq__node_note_ended(rq_node *n)
     rq_arena a = {0};
     const char **list;
     size_t count = 0;
-    if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
+    if (rq_set_list(n->store.shared, RQ__NODE_ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
     for (size_t i = 0; i < count && !rq__node_is_stopping(n); i++)
         note_ended(n, list[i]);
     rq_arena_clear(&a);
@@ -167,12 +148,13 @@ static void sweep(const rq_node *n, const char *server)
 
 /* Removes the log of a server that has ended, if no region needs it any more; else a later call tries
  * again. */
-static void retire(const rq_node *n, const char *server)
+static void retire(rq_node *n, const char *server)
 {
     rq_error why = {.code = RQ_OK};
     rq_err rc = rq_wal_retire(n->store.shared, server, &why);
     if (rc == RQ_OK) rc = rq_set_del(n->store.shared, RQ__NODE_LEAVING, server, &why);
-    if (rc == RQ_OK) rc = rq_set_del(n->store.shared, ENDED, server, &why);
+    if (rc == RQ_OK) rc = rq_set_del(n->store.shared, RQ__NODE_ENDED, server, &why);
+    if (rc == RQ_OK) forget_revoked(n, server);
     if (rc != RQ_OK && rc != RQ_E_STATE)
         rq_log_warn(n->o.log, "cluster", "cannot remove the write-ahead log of %s yet: %s", server,
                     why.message);
@@ -190,7 +172,7 @@ void rq__node_retire_logs(rq_node *n)
         return; /* the storage does not answer: each call would wait */
     n->retire_at_ns = now + (uint64_t)RETIRE_MS * 1000000;
     bool sweeps = ++n->retire_rounds % SWEEP_EVERY == 0;
-    if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
+    if (rq_set_list(n->store.shared, RQ__NODE_ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
     for (size_t i = 0; i < count; i++) {
         if (sweeps) sweep(n, list[i]);
         retire(n, list[i]);

@@ -142,7 +142,7 @@ static int by_text(const void *key, const void *name)
     return strcmp(key, *(const char *const *)name);
 }
 
-static bool is_there(const rq_member_view *v, const char *name)
+bool rq__node_is_listed(const rq_member_view *v, const char *name)
 {
     return v->server_count > 0 &&
            bsearch(name, v->servers, v->server_count, sizeof v->servers[0], by_text) != NULL;
@@ -157,7 +157,7 @@ static void drop_stale_marks(rq_node *n, const rq_member_view *v)
     if (rq_remote_draining(rq__node_remote(n), &a, &list, &count) != RQ_OK) count = 0;
     for (size_t i = 0; i < count; i++) {
         bool is_up = rq_remote_is_up(rq__node_remote(n), list[i]);
-        if (!is_up && !is_there(v, list[i]->text)) drain_no_more(n, list[i]);
+        if (!is_up && !rq__node_is_listed(v, list[i]->text)) drain_no_more(n, list[i]);
         rq_server_name_unref(list[i]);
     }
     rq_arena_clear(&a);
@@ -234,7 +234,7 @@ static bool is_gone(rq_node *n, const rq_member_view *v, const rq_server_name *s
     uint64_t session = (uint64_t)rq_config_int(n->o.config, RQ_SET_ZK_SESSION) * 1000000;
     rq__watched *w = strcmp(server->text, n->server->text) == 0 ? NULL : watch(n, server);
     if (w == NULL) return false;
-    if (is_there(v, server->text)) {
+    if (rq__node_is_listed(v, server->text)) {
         w->seen = true;
         return false;
     }
@@ -391,6 +391,7 @@ rq_err rq__node_look_after(rq_node *n, const rq_member_view *v, rq_error *why)
 {
     give_up_replaced(n);
     rq__node_retire_logs(n);
+    rq__node_look_after_queues(n, v);
     if (n->catalog != NULL && take_view_change(n)) RQ_TRY(rq__node_write_names(n, why));
     /* Without a connection nobody is known to have left, and another process may be the master. */
     if (!v->connected || v->state != RQ_MEMBER_ACTIVE) return RQ_OK;
@@ -547,6 +548,8 @@ static rq_err open_catalog(rq_node *n, rq_catalog **ret, rq_error *why)
                                   .calls = &calls,
                                   .config = n->o.config,
                                   .info_port = rq__info_client_port(&n->info, &n->listen, n->name),
+                                  .peers_changed = rq__node_peers_changed,
+                                  .peers_ctx = n,
                                   .procedure_bytes_max =
                                       (size_t)rq_engine_memory_budget(n->o.config) / 16};
     RQ_TRY(rq_root_open_joined(&n->env, n->store.cluster_id, &n->catalog_root, why));
@@ -689,6 +692,7 @@ rq_err rq__node_close_master(rq_node *n, rq_error *why)
     rq_err rc = rq_catalog_close(n->catalog, true, why);
     n->catalog = NULL;
     watch_no_more(n, true);
+    rq__node_forget_strays(n);
     rq__tries_clear(&n->fences);
     rq__tries_clear(&n->lease_reads);
     if (n->sides != NULL) rq_sides_set_master(n->sides, NULL);

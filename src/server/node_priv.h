@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c, node_evict.c, node_lease.c,
- * node_names.c, node_pages.c, node_shutdown.c and node_sink.c. */
+ * node_names.c, node_pages.c, node_shutdown.c, node_sink.c and node_source.c. */
 #ifndef RQ_SERVER_NODE_PRIV_H
 #define RQ_SERVER_NODE_PRIV_H
 
@@ -15,18 +15,21 @@
 #include "peers/peers.h"
 #include "peers/service.h"
 #include "registry/zk_member.h"
+#include "replication/cluster_source.h"
 #include "replication/sink_router.h"
 #include "rpc/slow_log.h"
 #include "server/cluster.h"
 #include "server/info.h"
 #include "server/listen.h"
 #include "server/reload.h"
+#include "server/revoked.h"
 #include "server/tries.h"
 #include "service/admin.h"
 
 #include <pthread.h>
 
 typedef struct rq__watched rq__watched;
+typedef struct rq__stray rq__stray;
 
 struct rq_node {
     rq_server_options o;
@@ -59,7 +62,9 @@ struct rq_node {
         rq_peers *peers;
         rq_sink_router *router;
         rq_sink counters;
-    } sink; /* of replication */
+    } sink;                    /* of replication */
+    rq_cluster_source *source; /* of replication */
+    bool keeps_log;            /* closed in order: peers need the rest of this server's log */
     rq_peer_role role;
     rq_orders *orders;
     rq_duty *duty;
@@ -98,8 +103,10 @@ struct rq_node {
     rq__tries lease_reads;       /* of servers whose leases have expired */
     uint64_t retire_at_ns;       /* when logs of ended servers are looked at next */
     unsigned retire_rounds;
-    uint64_t shut_down_ns; /* since when the cluster is being shut down; 0: it is not */
-    bool is_asked_to_end;  /* the shutdown has called o.stop */
+    uint64_t queues_at_ns;    /* when peers and queues are looked at next */
+    struct rq__stray *strays; /* servers that have queues and are not known */
+    uint64_t shut_down_ns;    /* since when the cluster is being shut down; 0: it is not */
+    bool is_asked_to_end;     /* the shutdown has called o.stop */
     char reported_to[RQ_SHARED_NAME_MAX]; /* the active master when the keeper last looked */
     bool marks_looked_at;                 /* of decommissioned servers that have ended */
     rq_catalog *catalog;
@@ -108,13 +115,8 @@ struct rq_node {
         uint64_t again_ns;   /* when this expiry is logged again */
         bool is_logged;      /* this expiry */
         rq_log_limit expiry_lines;
-    } lease; /* the keeper's alone */
-    /* The servers that this process has fenced last, and from when on they answer no reads. */
-    struct {
-        char name[RQ_SHARED_NAME_MAX + 1];
-        uint64_t quiet_ns; /* by rq_shared_now_ns */
-    } revoked[16] RQ_GUARDED_BY(lock);
-    size_t revoked_count RQ_GUARDED_BY(lock); /* ever entered: the next one replaces the oldest */
+    } lease;                                         /* the keeper's alone */
+    rq__revoked_servers revoked RQ_GUARDED_BY(lock); /* times by rq_shared_now_ns */
     /* A standby's; the keeper's alone. */
     rq_master_watch *watch;
     char deposed[RQ_SHARED_NAME_MAX]; /* the last master that this process has fenced */
@@ -153,6 +155,8 @@ void rq__node_lost(rq_node *n, const rq_error *why);
 /* Fences servers that have left, and has their regions opened elsewhere. */
 RQ_NODISCARD
 rq_err rq__node_look_after(rq_node *n, const rq_member_view *v, rq_error *why);
+/* Whether the server is in ZooKeeper. */
+bool rq__node_is_listed(const rq_member_view *v, const char *server);
 /* Ends the opener. REQUIRES: the keeper has ended. */
 void rq__node_stop_opener(rq_node *n);
 /* Before the loops stop: no change begins any more. */
@@ -163,6 +167,7 @@ rq_err rq__node_close_master(rq_node *n, rq_error *why);
 /* --- node_fence.c ----------------------------------------------------------------------------------- */
 
 #define RQ__NODE_LEAVING "leaving"
+#define RQ__NODE_ENDED "ended"
 
 RQ_NODISCARD
 rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why);
@@ -244,6 +249,24 @@ void rq__node_disconnect_sink(rq_node *n);
 void rq__node_sink_load(void *ctx, rq_sink_load *ret);
 /* REQUIRES: the sink is disconnected, or the loops never ran; no call of a client is left. */
 void rq__node_free_sink(rq_node *n);
+
+/* --- node_source.c ---------------------------------------------------------------------------------- */
+/* REQUIRES: this server does not report for duty yet. Blocks. */
+RQ_NODISCARD
+rq_err rq__node_open_source(rq_node *n, rq_error *why);
+/* Blocks. REQUIRES: there is an engine; no client writes any more, and no report is made. */
+void rq__node_close_source(rq_node *n);
+/* Fences this server's own log, if peers need the rest of it. REQUIRES: the log is closed. */
+void rq__node_leave_log(rq_node *n);
+/* rq_duty_options.sources; `ctx`: n->role. */
+RQ_NODISCARD
+rq_err rq__node_source_loads(void *ctx, rq_arena *arena, rq_source_load **ret, size_t *ret_count);
+/* rq_catalog_options.peers_changed; `ctx`: the node. */
+RQ_NODISCARD
+rq_err rq__node_peers_changed(void *ctx, rq_catalog *c, rq_error *why);
+/* Every few seconds: the list of peers, peers that have lost writes, servers that ended unseen. The keeper's. */
+void rq__node_look_after_queues(rq_node *n, const rq_member_view *v);
+void rq__node_forget_strays(rq_node *n);
 
 /* --- node_names.c ----------------------------------------------------------------------------------- */
 /* Has the znodes written that show where meta, tables and namespaces are. */

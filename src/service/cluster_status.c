@@ -46,29 +46,6 @@ static void add_requests(const rq_admin_services *a, Pb__ServerLoad *m)
     m->number_of_requests = (uint64_t)rates.requests_per_second;
 }
 
-/* HBASE: ReplicationLoad. The queue is the log; its "size" is in WAL files. */
-static Pb__ReplicationLoadSource *source_load(rq_arena *arena, const rq_source_status *s)
-{
-    Pb__ReplicationLoadSource *m = rq_arena_alloc(arena, sizeof *m);
-    if (m == NULL) return NULL;
-    pb__replication_load_source__init(m);
-    m->peerid = m->queueid = (char *)(uintptr_t)s->id;
-    m->ageoflastshippedop = s->age_of_last_ms;
-    m->sizeoflogqueue = (uint32_t)(s->log_bytes >> 26) + 1;
-    int64_t last_write_ms = s->shipped_ms - (int64_t)s->age_of_last_ms;
-    m->timestampoflastshippedop = (uint64_t)last_write_ms;
-    m->replicationlag = s->lag_ms;
-    m->has_timestampofnexttoreplicate = m->has_recovered = m->has_running = 1;
-    m->has_editssincerestart = m->has_editsread = m->has_opsshipped = 1;
-    m->timestampofnexttoreplicate =
-        (uint64_t)(s->next_write_ms != 0 ? s->next_write_ms : last_write_ms);
-    m->running = s->running;
-    m->editssincerestart = s->records > s->filtered;
-    m->editsread = s->records - s->filtered;
-    m->opsshipped = s->shipped_records;
-    return m;
-}
-
 static rq_err add_sources(const rq_admin_services *a, rq_arena *arena, Pb__ServerLoad *m)
 {
     rq_source_status *list;
@@ -78,7 +55,8 @@ static rq_err add_sources(const rq_admin_services *a, rq_arena *arena, Pb__Serve
     if (m->replloadsource == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
         if (!list[i].running) continue; /* HBase shows the sources that run */
-        Pb__ReplicationLoadSource *one = source_load(arena, &list[i]);
+        const rq_source_load load = rq_source_load_of(&list[i]);
+        Pb__ReplicationLoadSource *one = rq_source_load_message(arena, &load);
         if (one == NULL) return RQ_E_NO_MEMORY;
         m->replloadsource[m->n_replloadsource++] = one;
     }
@@ -244,6 +222,23 @@ static rq_err add_reported_sink(const rq_server_load *load, rq_arena *arena, Pb_
     return m->replloadsink == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
+static rq_err add_reported_sources(const rq_admin_services *a, const rq_server_name *server,
+                                   rq_arena *arena, Pb__ServerLoad *m)
+{
+    rq_source_load *list;
+    size_t count;
+    RQ_TRY(rq_catalog_server_sources(a->catalog, server, arena, &list, &count));
+    if (count == 0) return RQ_OK;
+    m->replloadsource = rq_arena_alloc(arena, count * sizeof *m->replloadsource);
+    if (m->replloadsource == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        Pb__ReplicationLoadSource *one = rq_source_load_message(arena, &list[i]);
+        if (one == NULL) return RQ_E_NO_MEMORY;
+        m->replloadsource[m->n_replloadsource++] = one;
+    }
+    return RQ_OK;
+}
+
 /* The figures that the server reported of itself: its totals include regions that it has closed. */
 static rq_err add_server(const rq_server_load *load, rq_arena *arena, Pb__ServerLoad *m)
 {
@@ -300,12 +295,13 @@ static rq_err other_loads(const rq_admin_services *a, rq_arena *arena, const ser
         rq_server_load load;
         if (rq_catalog_server_load(a->catalog, s->list[i], &load))
             RQ_TRY(add_server(&load, arena, s->loads[i]));
+        RQ_TRY(add_reported_sources(a, s->list[i], arena, s->loads[i]));
     }
     return RQ_OK;
 }
 
 /* The load of this process. In a cluster the master's services know neither the rate of this process's requests nor its
- * replication sink: both are taken from its own report to the master. */
+ * replication: both are taken from its own report to the master. */
 static Pb__ServerLoad *own_load(const rq_admin_services *a, rq_arena *arena)
 {
     rq_server_load load;
@@ -317,7 +313,9 @@ static Pb__ServerLoad *own_load(const rq_admin_services *a, rq_arena *arena)
         m->number_of_requests = load.requests_per_second;
         m->total_number_of_requests = load.requests;
     }
-    return add_reported_sink(&load, arena, m) == RQ_OK ? m : NULL;
+    rq_err rc = add_reported_sink(&load, arena, m);
+    if (rc == RQ_OK) rc = add_reported_sources(a, rq_catalog_server(a->catalog), arena, m);
+    return rc == RQ_OK ? m : NULL;
 }
 
 static rq_err find_loads(const rq_admin_services *a, rq_arena *arena, server_loads *s)

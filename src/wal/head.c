@@ -6,6 +6,7 @@
 
 #include "base/checksum.h"
 #include "wal/format.h"
+#include "wal/queues.h"
 
 #define MAGIC 0x52516864u /* "RQhd" */
 #define VERSION 1
@@ -244,6 +245,18 @@ rq_err rq_wal_needed_by(rq_shared *s, const char *server_name, rq_arena *arena, 
     return rq_set_list(s, name, arena, ret, ret_count, why);
 }
 
+static rq_err check_queues(rq_shared *s, const char *server_name, rq_arena *arena, rq_error *why)
+{
+    rq_wal_queues queues;
+    uint64_t generation;
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = rq_wal_queues_read(s, server_name, arena, &queues, &generation, &detail);
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
+    RQ_TRY(rq_wal_queues_enter(s, server_name, why));
+    return rq_fail(why, RQ_E_STATE, "the log of %s is still needed by replication", server_name);
+}
+
 static rq_err check_retirable(rq_shared *s, const char *server_name, rq_arena *arena,
                               const rq__head *h, rq_error *why)
 {
@@ -252,7 +265,7 @@ static rq_err check_retirable(rq_shared *s, const char *server_name, rq_arena *a
     if (h->state == RQ_WAL_OPEN)
         return rq_fail(why, RQ_E_STATE, "the log of %s has not ended", server_name);
     RQ_TRY(rq_wal_needed_by(s, server_name, arena, &needed_by, &count, why));
-    if (count == 0) return RQ_OK;
+    if (count == 0) return check_queues(s, server_name, arena, why);
     return rq_fail(why, RQ_E_STATE,
                    "the log of %s is still needed by %zu region openings, the first one %s",
                    server_name, count, needed_by[0]);

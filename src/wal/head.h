@@ -22,8 +22,8 @@
  * opening, "ENCODED.NUMBER". The key is put before the region's manifest names the log, and deleted after
  * the manifest has dropped the log. The key has the opening's number because a deletion whose response was
  * lost may take effect late, and must not delete the key of a later opening. A put may take effect late, too: then the
- * key is not needed, and region/late_keys.c deletes it when the log has ended. An ended log without keys is
- * retired: its head is swapped to CLOSED, then the log's bytes are removed, then the head.
+ * key is not needed, and region/late_keys.c deletes it when the log has ended. An ended log without keys, and
+ * without replication queues (queues.h), is retired: its head is swapped to CLOSED, then the log's bytes are removed, then the head.
  *
  * All functions block; pool threads and tools.
  */
@@ -81,7 +81,7 @@ RQ_NODISCARD rq_err rq_wal_need_no_more(rq_shared *s, const char *server_name, c
 /* Lists the keys of the openings that may need the log, in the arena. */
 RQ_NODISCARD rq_err rq_wal_needed_by(rq_shared *s, const char *server_name, rq_arena *arena,
                                      const char ***ret, size_t *ret_count, rq_error *why);
-/* Removes an ended log that no region needs. RQ_E_STATE: a region needs it, or it has not ended. An
+/* Removes an ended log that neither a region nor replication needs. RQ_E_STATE: one of them needs it, or it has not ended. An
  * absent log is no error. */
 RQ_NODISCARD rq_err rq_wal_retire(rq_shared *s, const char *server_name, rq_error *why);
 

@@ -24,6 +24,8 @@ RQ_NODISCARD rq_err rq_wal_sealed_open(rq_shared *s, const char *server_name, ui
 /* The next record that begins at `from` or later; its slices are valid until the next call.
  * RQ_E_END. */
 RQ_NODISCARD rq_err rq_wal_sealed_next(rq_wal_sealed *l, rq_wal_record *ret, rq_error *why);
+/* The end of what was read: of the last record, or of the marks behind it. */
+uint64_t rq_wal_sealed_lsn(const rq_wal_sealed *l);
 /* NULL is allowed. */
 void rq_wal_sealed_close(rq_wal_sealed *l);
 

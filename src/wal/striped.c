@@ -156,6 +156,13 @@ static void roll(rq__striped *st)
     task_start(st, next);
 }
 
+/* The current segment gets no more appends. Those in flight are void, or were acknowledged before the segment's end. */
+static void leave_segment(const rq__striped *st)
+{
+    wal_file *s = st->wal->current;
+    if (st->current != NULL) memcpy(s->lengths, st->current->lengths, sizeof s->lengths);
+}
+
 /* Prepares the replacement of a segment in which nothing was acknowledged: the chain's entry `old` is
  * kept and gets a new number later; an entry made here has the old number, and is dropped. */
 static void renumber(rq__striped *st, const wal_file *old)
@@ -175,6 +182,7 @@ static void repair(rq__striped *st)
     rq_wal *wal = st->wal;
     wal_file *old = wal->current, *to = wal->newest;
     if (to == old && rq__striped_lacks_progress(wal)) renumber(st, old);
+    leave_segment(st);
     rq__segment_abandon(st, st->current);
     st->current = NULL;
     st->first = st->last = NULL;
@@ -207,6 +215,7 @@ static void switch_over(rq__striped *st)
     wal_file *old = wal->current, *to = st->next;
     bool repaired = wal->broken != RQ_OK;
     RQ_ASSERT(wal->synced == to->first_lsn && wal->written == to->first_lsn);
+    leave_segment(st);
     rq__segment_free(st->current);
     st->current = st->opened;
     st->opened = NULL;
@@ -330,6 +339,26 @@ bool rq__striped_step(rq_wal *wal)
     }
     open_if_drained(st);
     return false;
+}
+
+rq_err rq__striped_place(rq_wal *wal, rq_lsn at, rq__striped_place_info *ret, rq_error *why)
+{
+    const rq__striped *st = wal->striped;
+    const wal_file *s = wal->oldest;
+    if (at < s->first_lsn)
+        return rq_fail(why, RQ_E_NOT_FOUND,
+                       "the write-ahead log begins at LSN %llu, after the position %llu",
+                       (unsigned long long)s->first_lsn, (unsigned long long)at);
+    while (s->sealed && s->end_lsn <= at)
+        s = s->next;
+    if (wal->synced <= at) return RQ_E_END;
+    bool is_written = s == wal->current && st->current != NULL;
+    *ret = (rq__striped_place_info){.segment.number = s->number,
+                                    .first_lsn = s->first_lsn,
+                                    .end = s->sealed ? s->end_lsn : wal->synced};
+    memcpy(ret->segment.lengths, is_written ? st->current->lengths : s->lengths,
+           sizeof ret->segment.lengths);
+    return RQ_OK;
 }
 
 void rq__striped_freed(rq_wal *wal, wal_file *s)

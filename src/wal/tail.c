@@ -6,10 +6,12 @@
 
 #include <stdlib.h>
 
+#include "wal/striped.h"
 #include "wal/wal_priv.h"
 
 struct rq_wal_tail {
     rq_wal *wal;
+    rq__striped_tail *striped; /* of a log on shared storage; the fields below are unused */
     rq_lsn at;
     rq_wal_reader *reader; /* NULL: none is open */
     rq_lsn upto;           /* the reader's end: what was durable when it was last set */
@@ -17,11 +19,14 @@ struct rq_wal_tail {
 
 rq_err rq_wal_tail_new(rq_wal *wal, rq_lsn from, rq_wal_tail **ret)
 {
-    if (wal->striped != NULL) return RQ_E_UNSUPPORTED; /* read only after it has ended */
     rq_wal_tail *t = calloc(1, sizeof *t);
     if (t == NULL) return RQ_E_NO_MEMORY;
     t->wal = wal;
     t->at = from;
+    if (wal->striped != NULL && rq__striped_tail_new(wal, from, &t->striped) != RQ_OK) {
+        free(t);
+        return RQ_E_NO_MEMORY;
+    }
     *ret = t;
     return RQ_OK;
 }
@@ -35,13 +40,14 @@ static void close_file(rq_wal_tail *t)
 void rq_wal_tail_free(rq_wal_tail *t)
 {
     if (t == NULL) return;
+    rq__striped_tail_free(t->striped);
     close_file(t);
     free(t);
 }
 
 rq_lsn rq_wal_tail_lsn(const rq_wal_tail *t)
 {
-    return t->at;
+    return t->striped != NULL ? rq__striped_tail_lsn(t->striped) : t->at;
 }
 
 rq_lsn rq_wal_durable(const rq_wal *wal)
@@ -127,6 +133,7 @@ static rq_err get_ready(rq_wal_tail *t, rq_error *why)
 
 rq_err rq_wal_tail_next(rq_wal_tail *t, rq_wal_record *ret, rq_error *why)
 {
+    if (t->striped != NULL) return rq__striped_tail_next(t->striped, ret, why);
     for (;;) {
         rq_err rc = get_ready(t, why);
         if (rc != RQ_OK) return rc;

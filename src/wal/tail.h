@@ -3,6 +3,8 @@
  * Follows a log that is being written: delivers its records from a position on, as far as they are
  * durable. A replication peer reads the log in this way (src/replication).
  *
+ * In a cluster the records are read back from the segments on shared storage, as far as they were acknowledged (striped_tail.c).
+ *
  * The WAL files behind the position must be held (vfs/retention.h); what is not held may have been
  * recycled. Used by one thread at a time, not by a loop: it reads files.
  */
@@ -13,8 +15,7 @@
 
 typedef struct rq_wal_tail rq_wal_tail;
 
-/* `from`: the end of the last record that the caller has; 0: begins with the oldest record.
- * RQ_E_UNSUPPORTED: the log is on shared storage. */
+/* `from`: the end of the last record that the caller has; 0: begins with the oldest record. */
 RQ_NODISCARD
 rq_err rq_wal_tail_new(rq_wal *wal, rq_lsn from, rq_wal_tail **ret);
 void rq_wal_tail_free(rq_wal_tail *t);

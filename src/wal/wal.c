@@ -647,8 +647,9 @@ static rq_err check_unneeded(const rq_wal *wal, rq_error *why)
 static rq_err leave_empty(rq_wal *wal, rq_error *why)
 {
     RQ_TRY(check_unneeded(wal, why));
+    /* Somebody reads it after the next start, or in a cluster when it has been fenced. */
+    if (wal->kept_from < wal->staged) return RQ_OK;
     if (wal->striped != NULL) return rq__striped_close_head(wal, why);
-    if (wal->kept_from < wal->staged) return RQ_OK; /* somebody reads it after the next start */
     slot *last = wal->current->slot;
     const wal_file empty = {.number = wal->next_number++,
                             .first_lsn = wal->staged,

@@ -10,7 +10,7 @@ are paused, or hang although their sessions live; a restart of all servers; wron
     SESSION_MS=MS             session timeout in ZooKeeper, longer for a loaded machine (default 2000; with JAVA 10000, the
                               setting's default)
     TESTS='NAME NAME'         only these tests, including those of cluster_tool.py, cluster_pages.py, cluster_mob.py,
-                              cluster_replication.py, cluster_servers.py, cluster_snapshots.py and cluster_tables.py, and those of
+                              cluster_replication.py, cluster_servers.py, cluster_snapshots.py, cluster_source.py and cluster_tables.py, and those of
                               LONG_TESTS, which do not run otherwise
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
@@ -35,6 +35,7 @@ import cluster_pages
 import cluster_replication
 import cluster_servers
 import cluster_snapshots
+import cluster_source
 import cluster_tables
 import cluster_tool
 import hbase
@@ -80,7 +81,6 @@ def znodes_are_hbases(world):
 
 def what_is_not_safe_is_refused(world):
     for change, text in [("alter 'hbase:meta', {REGION_REPLICATION => 2}", "replicas"),
-                         ("add_peer '1', CLUSTER_KEY => 'localhost:1:/h'", "does not support replication"),
                          ("hbck_chore_run", "does not support RunHbckChore of HbckService")]:
         script = world.folder / "refused.rb"
         script.write_text(change + "\n")
@@ -699,7 +699,7 @@ def main():
         world = World(folder)
         try:
             tests = TESTS[:1] + ([java_programs_pass] if os.environ.get("JAVA") else []) + TESTS[1:]
-            tests += (cluster_mob.TESTS + cluster_pages.TESTS + cluster_replication.TESTS + cluster_servers.TESTS + cluster_snapshots.TESTS +
+            tests += (cluster_mob.TESTS + cluster_pages.TESTS + cluster_replication.TESTS + cluster_servers.TESTS + cluster_snapshots.TESTS + cluster_source.TESTS +
                       cluster_tables.TESTS + [test for test in LONG_TESTS if test.__name__ in only])
             report.run("cluster", world, [watched(test) for test in tests], only)
         finally:

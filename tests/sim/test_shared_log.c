@@ -7,7 +7,9 @@
  *  1. Every acknowledged record that its region has not flushed is found by each reader.
  *  2. A region's records are found in order, each once, unaltered; none that was not staged.
  *  3. All readers find the same records, at any time, whatever arrives late.
- *  4. No region needs a log that was closed cleanly; an ended log that no region needs can be
+ *  4. The writer's own process follows the log (wal/tail.h): it finds every record once and in order, only acknowledged ones, and all of
+ *     these, while segments are abandoned and replaced; what it has not read is kept (vfs/retention.h).
+ *  5. No region needs a log that was closed cleanly; an ended log that no region needs can be
  *     retired.
  *
  * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
@@ -16,7 +18,9 @@
 
 #include "base/checksum.h"
 #include "wal/head.h"
+#include "wal/image.h"
 #include "wal/sealed.h"
+#include "wal/tail.h"
 #include "wal/wal.h"
 
 #include <inttypes.h>
@@ -47,6 +51,10 @@ typedef struct history {
     size_t record_limit;
     uint64_t fenced_after_ms;
     bool closing, failed, written_off;
+    rq_retention *retention;
+    rq_holder *holder;
+    rq_wal_tail *tail;
+    uint64_t tailed[REGIONS];
     written_record records[RECORDS_MAX];
     size_t record_count;
     /* the records that the first reader found */
@@ -56,8 +64,8 @@ typedef struct history {
     unsigned readers;
 } history;
 
-static uint32_t seen_records, seen_repairs, seen_rolls, seen_freed, seen_failed, seen_clean,
-    seen_retired;
+static uint32_t seen_tailed, seen_reopened, seen_records, seen_repairs, seen_rolls, seen_freed,
+    seen_failed, seen_clean, seen_retired;
 
 static const char *const names[REGIONS] = {"region-a", "region-b", "region-c"};
 
@@ -115,6 +123,64 @@ static void log_failed(void *ctx, const rq_error *why)
     h->failed = true;
 }
 
+/* --- the tail --------------------------------------------------------------------------------- */
+
+static void check_tailed(history *h, const rq_wal_record *r)
+{
+    static uint8_t expected[24000];
+    unsigned i = 0;
+    while (i < REGIONS && !rq_slice_eq(r->region, rq_slice_cstr(names[i])))
+        i++;
+    if (i == REGIONS) world_fail(&h->w, "the tail finds a record of an unknown region");
+    if (r->sequence_id != h->tailed[i] + 1)
+        world_fail(&h->w, "the tail finds %" PRIu64 " of %s after %" PRIu64, r->sequence_id,
+                   names[i], h->tailed[i]);
+    size_t len = payload_of(i, r->sequence_id, expected);
+    if (!rq_slice_eq(r->payload, rq_slice_of(expected, len)))
+        world_fail(&h->w, "the tail finds record %" PRIu64 " of %s altered", r->sequence_id,
+                   names[i]);
+    if (r->lsn > rq_wal_durable(h->wal))
+        world_fail(&h->w, "the tail finds a record that is not acknowledged");
+    h->tailed[i]++;
+    seen_tailed++;
+}
+
+static void reopen_tail(history *h)
+{
+    rq_lsn at = h->tail == NULL ? 0 : rq_wal_tail_lsn(h->tail);
+    seen_reopened += h->tail != NULL;
+    rq_wal_tail_free(h->tail);
+    assert_int_equal(rq_wal_tail_new(h->wal, at, &h->tail), RQ_OK);
+}
+
+/* RQ_E_END: to the end of what is acknowledged. Other errors: the storage does not answer. */
+static rq_err read_tail(history *h)
+{
+    rq_wal_record r;
+    rq_error why = {.code = RQ_OK};
+    rq_err rc;
+    if (world_below(&h->w, 8) == 0) reopen_tail(h);
+    while ((rc = rq_wal_tail_next(h->tail, &r, &why)) == RQ_OK)
+        check_tailed(h, &r);
+    if (rc == RQ_E_CORRUPT || rc == RQ_E_NOT_FOUND) world_fail(&h->w, "the tail: %s", why.message);
+    rq_holder_keep_log(h->holder, rq_wal_tail_lsn(h->tail));
+    rq_wal_let_go(h->wal);
+    return rc;
+}
+
+static void read_tail_to_end(history *h)
+{
+    uint64_t acknowledged[REGIONS];
+    memcpy(acknowledged, h->acknowledged, sizeof acknowledged);
+    rq_err rc = RQ_E_IO;
+    for (unsigned i = 0; rc != RQ_E_END && i < 50; i++)
+        rc = read_tail(h);
+    for (unsigned i = 0; i < REGIONS && rc == RQ_E_END; i++)
+        if (h->tailed[i] < acknowledged[i])
+            world_fail(&h->w, "the tail ends at %" PRIu64 " of %s, %" PRIu64 " are acknowledged",
+                       h->tailed[i], names[i], acknowledged[i]);
+}
+
 static void write_records(history *h)
 {
     world *w = &h->w;
@@ -125,6 +191,10 @@ static void write_records(history *h)
         rq_wal_push(h->wal, NULL);
         if (world_below(w, 10) == 0) flush_one(h);
         if (world_below(w, 60) == 0) rq_wal_roll(h->wal);
+        if (world_below(w, 3) == 0 && !w->nodes[VICTIM].dead) {
+            rq_err later = read_tail(h);
+            (void)later;
+        }
         world_sleep_ms(w, world_below(w, 30));
     }
 }
@@ -135,6 +205,7 @@ static rq_err open_log(history *h)
     o.staging_bytes = 8192;
     o.on_failed = log_failed;
     o.ctx = h;
+    o.retention = h->retention;
     rq_err rc = rq_wal_open(rq_sim_env(h->w.sim), &o, &h->wal, NULL);
     if (rc == RQ_OK) rc = rq_wal_replay(h->wal, NULL, NULL, NULL);
     return rc;
@@ -145,6 +216,9 @@ static rq_err open_log(history *h)
 static void close_log(history *h)
 {
     bool aborted = h->pending > 0;
+    if (!aborted && !h->failed && !h->w.nodes[VICTIM].dead) read_tail_to_end(h);
+    rq_wal_tail_free(h->tail);
+    rq_holder_release(h->holder);
     if (aborted) rq_wal_abort(h->wal);
     while (h->pending > 0)
         world_sleep_ms(&h->w, 5);
@@ -177,7 +251,11 @@ static void writer(world_task *t)
     world *w = t->world;
     rq_lane *lane;
     assert_int_equal(rq_sim_lane_new(w->sim, &lane), RQ_OK);
-    rq_err rc = rq_tenure_begin(t->node->shared, SERVER, &h->tenure, NULL);
+    assert_int_equal(rq_retention_new(&h->retention), RQ_OK);
+    rq_err rc = rq_retention_hold(h->retention, "tail", 0, &h->holder);
+    rq_holder_keep_log(h->holder, 0);
+    rq_holder_narrow(h->holder);
+    if (rc == RQ_OK) rc = rq_tenure_begin(t->node->shared, SERVER, &h->tenure, NULL);
     if (rc == RQ_OK) rc = open_log(h);
     if (rc == RQ_OK) {
         assert_int_equal(rq_wal_join(h->wal, lane, &h->member), RQ_OK);
@@ -185,14 +263,17 @@ static void writer(world_task *t)
             assert_int_equal(
                 rq_wal_region_open(h->wal, names[i], RQ_SLICE_LIT("t"), NULL, &h->regions[i]),
                 RQ_OK);
+        reopen_tail(h);
         write_records(h);
         for (unsigned i = 0; h->pending > 0 && !h->failed && i < 400 && !t->node->dead; i++)
             world_sleep_ms(w, 50);
         close_log(h);
-    } else if (h->wal != NULL) {
+    } else {
         rq_err never_opened = rq_wal_close(h->wal, false, NULL);
         (void)never_opened;
+        rq_holder_release(h->holder);
     }
+    rq_retention_free(h->retention);
     if (h->tenure != NULL && world_below(w, 4) == 0) {
         rq_err may_fail = rq_tenure_end(h->tenure, NULL);
         (void)may_fail;
@@ -360,14 +441,16 @@ static void run_seed(world_form form, uint64_t seed)
 static void run_form(world_form form)
 {
     seeds_range seeds = seeds_wanted(40);
-    seen_records = seen_repairs = seen_rolls = seen_freed = 0;
+    seen_tailed = seen_reopened = seen_records = seen_repairs = seen_rolls = seen_freed = 0;
     seen_failed = seen_clean = seen_retired = 0;
     for (uint64_t seed = seeds.first; seed <= seeds.last; seed++)
         run_seed(form, seed);
     printf(
         "records read %u, repairs %u, rolls %u, segments freed %u, fenced logs %u, clean ends %u\n",
         seen_records, seen_repairs, seen_rolls, seen_freed, seen_failed, seen_clean);
+    printf("records read by the tail %u, opened again %u\n", seen_tailed, seen_reopened);
     if (seeds.last - seeds.first < 39) return;
+    assert_true(seen_tailed > 1000 && seen_reopened > 20);
     /* Events that never happen are not tested. */
     assert_true(seen_records > 1000 && seen_rolls > 100 && seen_freed > 20 && seen_failed > 0);
     assert_true(seen_retired > 0 && seen_clean > 0 && (form == FORM_FOLDER || seen_repairs > 20));

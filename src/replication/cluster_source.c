@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that keeps a server's queues, and their sources; see cluster_source.h. It looks at the list of peers twice a
+ * second, writes positions once a second, and looks for queues to claim every two seconds. What fails is repeated in the
+ * next round. */
+#include "replication/cluster_source.h"
+
+#include "replication/queue_set.h"
+#include "replication/source.h"
+
+#include "base/clock.h"
+#include "wal/tail.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SUBJECT "replication"
+#define LOOK_MS 500
+#define WRITE_ROUNDS 2
+#define CLAIM_ROUNDS 4
+#define FIRST_TRIES 20
+#define FAILURE_LINES ((rq_log_rate){1, UINT64_C(30000000000)})
+
+struct rq_cluster_source {
+    rq_cluster_source_options o;
+    rq__source_settings settings;
+    rq__queue_set queues;
+    pthread_t thread;
+    bool has_thread;
+    uint64_t rounds;
+    bool claims_again; /* there may be more to claim at once */
+    rq_log_limit failure_lines;
+    pthread_mutex_t lock; /* while sources are made and freed, and while they are asked */
+    pthread_mutex_t flags_lock;
+    pthread_cond_t wake;
+    bool stop RQ_GUARDED_BY(flags_lock);
+};
+
+/* --- what sources call ------------------------------------------------------------------------ */
+
+static bool is_current(void *ctx, const char *id, uint64_t version)
+{
+    return rq__queue_is_current(ctx, id, version);
+}
+
+static rq_err advance(void *ctx, const char *id, rq_lsn position, rq_error *why)
+{
+    (void)why;
+    return rq__queue_advance(ctx, id, position);
+}
+
+static rq_err give_up(void *ctx, const char *id, uint64_t version, rq_error *why)
+{
+    (void)why;
+    return rq__queue_give_up(ctx, id, version);
+}
+
+/* --- sources ---------------------------------------------------------------------------------- */
+
+/* Asks all sources to end that must: they end at the same time, and not one after the other's time limit. */
+static void ask_outdated(const rq_cluster_source *r)
+{
+    for (const rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
+        for (const rq__peer_queue *q = log->first; q != NULL; q = q->next) {
+            const rq_peer_info *p = q->source == NULL ? NULL : rq__queue_peer(q);
+            if (q->source != NULL && (p == NULL || p->version != q->version))
+                rq__source_stop(q->source);
+        }
+}
+
+/* It writes its position before it ends. */
+static void stop_source(void *ctx, rq__peer_queue *q)
+{
+    rq_cluster_source *r = ctx;
+    ask_outdated(r);
+    pthread_mutex_lock(&r->lock);
+    rq__source *s = q->source;
+    q->source = NULL;
+    pthread_mutex_unlock(&r->lock);
+    rq__source_free(s);
+}
+
+static rq_err start_source(rq_cluster_source *r, rq__peer_queue *q, rq_error *why)
+{
+    rq_peer_info peer = *rq__queue_peer(q);
+    rq__log_queues *log = q->log;
+    const rq__queue queue = {.log = {.wal = log->is_own ? rq_engine_wal(r->o.engine) : NULL,
+                                     .shared = r->o.shared,
+                                     .server = log->server},
+                             .is_current = is_current,
+                             .advance = advance,
+                             .give_up = give_up,
+                             .ctx = log};
+    rq__source *s;
+    peer.position = q->position;
+    RQ_TRY(rq__source_new(&r->settings, &queue, &peer, &s, why));
+    pthread_mutex_lock(&r->lock);
+    q->version = peer.version;
+    q->source = s;
+    pthread_mutex_unlock(&r->lock);
+    return RQ_OK;
+}
+
+/* The first error: a peer whose source cannot be started does not keep others from theirs. */
+static rq_err start_sources(rq_cluster_source *r, rq_error *why)
+{
+    rq_err rc = RQ_OK;
+    for (rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
+        for (rq__peer_queue *q = log->first; q != NULL; q = q->next) {
+            if (q->source != NULL || rq__queue_peer(q) == NULL) continue;
+            rq_err one = start_source(r, q, rc == RQ_OK ? why : NULL);
+            if (rc == RQ_OK) rc = one;
+        }
+    return rc;
+}
+
+static void note_done(rq_cluster_source *r)
+{
+    for (rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
+        for (rq__peer_queue *q = log->first; q != NULL; q = q->next)
+            if (q->source != NULL && rq__source_is_done(q->source)) rq__queue_done(log, q->id);
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+static rq_err claim(rq_cluster_source *r, rq_error *why)
+{
+    if (!r->claims_again && r->rounds % CLAIM_ROUNDS != 0) return RQ_OK;
+    return rq__queue_set_claim(&r->queues, &r->claims_again, why);
+}
+
+/* Each part is tried, also if another one fails. */
+static void keep_first(rq_err *first, rq_error *why, rq_err rc, const rq_error *detail)
+{
+    if (*first != RQ_OK || rc == RQ_OK) return;
+    *first = rq_fail(why, rc, "%s", detail->code == RQ_OK ? rq_err_text(rc) : detail->message);
+}
+
+static rq_err round_of(rq_cluster_source *r, rq_error *why)
+{
+    rq_error detail = {.code = RQ_OK};
+    rq__queue_set *s = &r->queues;
+    uint64_t version = s->list.version;
+    RQ_TRY(rq__queue_set_follow(s, why));
+    rq_err rc = RQ_OK;
+    if (s->list.version != version || r->rounds % WRITE_ROUNDS == 0)
+        keep_first(&rc, why, rq__queue_set_write(s, &detail), &detail);
+    rq_error_clear(&detail);
+    keep_first(&rc, why, claim(r, &detail), &detail);
+    rq_error_clear(&detail);
+    keep_first(&rc, why, start_sources(r, &detail), &detail);
+    note_done(r);
+    rq_error_clear(&detail);
+    keep_first(&rc, why, rq__queue_set_finish(s, &detail), &detail);
+    r->rounds++;
+    return rc;
+}
+
+static void log_failure(rq_cluster_source *r, const rq_error *why)
+{
+    rq_executor *ex = r->o.env->executor;
+    uint64_t suppressed;
+    if (rq_log_limit_passes(&r->failure_lines, FAILURE_LINES, ex->now_ns(ex), &suppressed))
+        rq_log_warn(r->o.env->log, SUBJECT,
+                    "the queues of replication are not up to date: %s; tried again", why->message);
+}
+
+/* False: the end. */
+static bool wait_a_round(rq_cluster_source *r)
+{
+    uint64_t end = rq_clock_ns(CLOCK_MONOTONIC) + (uint64_t)LOOK_MS * 1000000;
+    const struct timespec until = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
+    pthread_mutex_lock(&r->flags_lock);
+    if (!r->stop) (void)pthread_cond_timedwait(&r->wake, &r->flags_lock, &until);
+    bool goes_on = !r->stop;
+    pthread_mutex_unlock(&r->flags_lock);
+    return goes_on;
+}
+
+static void *run(void *arg)
+{
+    rq_cluster_source *r = arg;
+    do {
+        rq_error why = {.code = RQ_OK};
+        if (round_of(r, &why) != RQ_OK) log_failure(r, &why);
+    } while (wait_a_round(r));
+    return NULL;
+}
+
+/* --- what others ask -------------------------------------------------------------------------- */
+
+static rq_err load_of(const rq__peer_queue *q, rq_arena *arena, rq_source_load *ret)
+{
+    const rq__log_queues *log = q->log;
+    rq_source_status s = {.id = rq_arena_cstr(arena, rq_slice_cstr(q->id)), .problem = ""};
+    if (s.id == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq__source_status(q->source, arena, &s));
+    if (log->is_own)
+        s.log_bytes = rq__log_bytes_behind(&(rq__log){.wal = log->set->o.wal}, q->position);
+    *ret = rq_source_load_of(&s);
+    ret->recovered = !log->is_own;
+    if (!log->is_own) ret->queue = rq_arena_printf(arena, "%s-%s", q->id, log->server);
+    return ret->queue == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+/* REQUIRES: both locks held. */
+static rq_err list_loads(const rq_cluster_source *r, rq_arena *arena, rq_source_load **ret,
+                         size_t *ret_count)
+{
+    size_t count = 0;
+    for (const rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
+        for (const rq__peer_queue *q = log->first; q != NULL; q = q->next)
+            count += q->source != NULL;
+    *ret_count = 0;
+    *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
+    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    for (const rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
+        for (const rq__peer_queue *q = log->first; q != NULL; q = q->next)
+            if (q->source != NULL) RQ_TRY(load_of(q, arena, &(*ret)[(*ret_count)++]));
+    return RQ_OK;
+}
+
+rq_err rq_cluster_source_loads(rq_cluster_source *r, rq_arena *arena, rq_source_load **ret,
+                               size_t *ret_count)
+{
+    pthread_mutex_lock(&r->lock);
+    pthread_mutex_lock(&r->queues.lock);
+    rq_err rc = list_loads(r, arena, ret, ret_count);
+    pthread_mutex_unlock(&r->queues.lock);
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static void init(rq_cluster_source *r, const rq_cluster_source_options *o)
+{
+    pthread_condattr_t monotonic;
+    r->o = *o;
+    rq__source_configure(o->config, &r->settings);
+    r->settings.env = o->env;
+    r->settings.cluster_id = o->cluster_id;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_mutex_init(&r->flags_lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&r->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+static void warn_unsupported(const rq_cluster_source *r)
+{
+    if (r->settings.drops_tables || r->settings.drops_families)
+        rq_log_warn(r->o.env->log, SUBJECT,
+                    "hbase.replication.drop.on.deleted.table and .columnfamily have no effect in a "
+                    "cluster yet");
+}
+
+/* The storage may not answer for a while. */
+static rq_err open_queues(rq_cluster_source *r, rq_error *why)
+{
+    rq_executor *ex = r->o.env->executor;
+    const rq__queue_set_options o = {.env = r->o.env,
+                                     .shared = r->o.shared,
+                                     .server = r->o.server,
+                                     .wal = rq_engine_wal(r->o.engine),
+                                     .retention = rq_engine_retention(r->o.engine),
+                                     .ended = r->o.ended,
+                                     .log_max = r->settings.log_max,
+                                     .stop = stop_source,
+                                     .ctx = r};
+    RQ_TRY(rq__queue_set_open(&r->queues, &o, why));
+    rq_err rc = RQ_E_IO;
+    for (int i = 0; rc != RQ_OK && i < FIRST_TRIES; i++) {
+        if (i > 0) ex->sleep(ex, (uint64_t)LOOK_MS * 1000000);
+        rq_error_clear(why);
+        rc = rq__queue_set_follow(&r->queues, why);
+        if (rc == RQ_OK) rc = rq__queue_set_write(&r->queues, why);
+    }
+    return rc;
+}
+
+rq_err rq_cluster_source_new(const rq_cluster_source_options *o, rq_cluster_source **ret,
+                             rq_error *why)
+{
+    rq_cluster_source *r = calloc(1, sizeof *r);
+    if (r == NULL) return rq_no_memory(why);
+    init(r, o);
+    rq_err rc = open_queues(r, why);
+    if (rc == RQ_OK) {
+        r->has_thread = pthread_create(&r->thread, NULL, run, r) == 0;
+        if (!r->has_thread)
+            rc = rq_fail(why, RQ_E_NO_MEMORY, "cannot start the replication thread");
+    }
+    if (rc == RQ_OK) {
+        warn_unsupported(r);
+        *ret = r;
+    } else {
+        rq_cluster_source_free(r);
+    }
+    return rc;
+}
+
+static void stop_all(rq_cluster_source *r)
+{
+    for (rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
+        for (rq__peer_queue *q = log->first; q != NULL; q = q->next)
+            if (q->source != NULL) rq__source_stop(q->source);
+    note_done(r);
+    for (rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
+        for (rq__peer_queue *q = log->first; q != NULL; q = q->next)
+            stop_source(r, q);
+}
+
+bool rq_cluster_source_stop(rq_cluster_source *r)
+{
+    bool keeps = false;
+    rq_error why = {.code = RQ_OK};
+    if (r == NULL) return false;
+    pthread_mutex_lock(&r->flags_lock);
+    r->stop = true;
+    pthread_cond_signal(&r->wake);
+    pthread_mutex_unlock(&r->flags_lock);
+    if (r->has_thread) (void)pthread_join(r->thread, NULL);
+    r->has_thread = false;
+    stop_all(r);
+    if (rq__queue_set_leave(&r->queues, &keeps, &why) != RQ_OK)
+        rq_log_warn(r->o.env->log, SUBJECT,
+                    "the positions of replication are not written: %s; some writes will be shipped "
+                    "again",
+                    why.message);
+    if (keeps) rq_wal_keep_from(rq_engine_wal(r->o.engine), 0);
+    return keeps;
+}
+
+void rq_cluster_source_free(rq_cluster_source *r)
+{
+    if (r == NULL) return;
+    rq__queue_set_close(&r->queues);
+    pthread_cond_destroy(&r->wake);
+    pthread_mutex_destroy(&r->flags_lock);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
