@@ -4,6 +4,14 @@
  * HBASE: RegionProcedureStore. */
 #include "catalog/proc_priv.h"
 
+static rq_err encode(const rq__proc *p, rq_arena *a, rq_slice *ret, rq_error *why)
+{
+    rq_err rc = rq__proc_encode(p, a, ret);
+    if (rc != RQ_E_REQUEST_TOO_BIG) return rc;
+    return rq_fail(why, rc, "%.*s has too many regions for one change, or their keys are too long",
+                   (int)p->table.len, (const char *)p->table.ptr);
+}
+
 rq_err rq__proc_write(rq__proc *p, bool synced, rq_error *why)
 {
     rq_arena a;
@@ -13,7 +21,7 @@ rq_err rq__proc_write(rq__proc *p, bool synced, rq_error *why)
     uint8_t row[8];
     rq_put_be64(row, p->id);
     rq_err rc = rq__store_ref(p->catalog, &store, why);
-    if (rc == RQ_OK) rc = rq__proc_encode(p, &a, &bytes);
+    if (rc == RQ_OK) rc = encode(p, &a, &bytes, why);
     if (rc == RQ_OK) {
         rq__batch b;
         rq__batch_init(&b, &a, rq__catalog_now_ms(p->catalog));

@@ -421,10 +421,14 @@ rq_err rq__record_put(rq_buf *b, enum rq__record_tag tag, rq_slice value);
 
 /* --- lists of regions in a record (proc_regions.c) -------------------------------------------- */
 #define RQ__RECORD_LIST_MAX 1000000
-/* Appends a list of regions of one table. */
+/* Bytes of all start and end keys of a list. Without a limit a damaged list of some bytes for each region, of which each
+ * key shares 32 kB with the one before it, would be read into gigabytes. */
+#define RQ__RECORD_KEYS_MAX ((uint64_t)256 << 20)
+/* Appends a list of regions of one table. RQ_E_REQUEST_TOO_BIG: it could not be read again. */
 RQ_NODISCARD
 rq_err rq__regions_encode(rq_buf *b, const rq_region_info *list, size_t count);
-/* Reads a list of regions of the procedure's table from untrusted bytes, into its arena. */
+/* Reads a list of regions of the procedure's table from untrusted bytes, into its arena. RQ_E_CORRUPT, too: *ret is not NULL,
+ * because the record has another such list. */
 RQ_NODISCARD
 rq_err rq__regions_decode(rq__proc *p, rq_slice bytes, rq_region_info **ret, size_t *ret_count,
                           rq_error *why);
