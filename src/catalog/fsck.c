@@ -111,7 +111,7 @@ rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
         .foreign = k->foreign || may_differ,
         .edits_replayed = rq__fsck_edits_replayed(k, info),
         .closed_long = closed,
-        .in_change = may_differ || k->unfinished > 0,
+        .in_change = may_differ || rq__fsck_table_changes(k, info->table),
     };
     RQ_TRY(rq_region_survey_read(k->vfs, info, &o, &k->arena, &k->findings, ret, why));
     k->totals.regions++;
@@ -203,6 +203,8 @@ void rq__fsck_end(rq__fsck *k)
     free(k->store_log.list);
     free(k->regions);
     free(k->tables);
+    free(k->changes);
+    free(k->moving);
     rq_arena_clear(&k->arena);
 }
 

@@ -205,18 +205,16 @@ static void *grown(void *list, size_t count, size_t *cap, size_t size)
     return p;
 }
 
-static rq_err add_table(rq__fsck *k, rq_slice name, bool disabled)
+/* A table's rows follow each other, except malformed ones, so the last table comes first. NULL: out of memory. */
+static rq__fsck_table *table_of(rq__fsck *k, rq_slice name)
 {
-    for (size_t i = 0; i < k->table_count; i++) {
-        if (!rq_slice_eq(k->tables[i].name, name)) continue;
-        k->tables[i].disabled |= disabled;
-        return RQ_OK;
-    }
+    for (size_t i = k->table_count; i-- > 0;)
+        if (rq_slice_eq(k->tables[i].name, name)) return &k->tables[i];
     rq__fsck_table *more = grown(k->tables, k->table_count, &k->table_cap, sizeof *more);
-    if (more == NULL) return RQ_E_NO_MEMORY;
+    if (more == NULL) return NULL;
     k->tables = more;
-    k->tables[k->table_count++] = (rq__fsck_table){.name = name, .disabled = disabled};
-    return RQ_OK;
+    k->tables[k->table_count] = (rq__fsck_table){.name = name};
+    return &k->tables[k->table_count++];
 }
 
 static void report_row(rq__fsck *k, const rq__meta_row *row, const char *what, const char *how)
@@ -232,7 +230,8 @@ static void report_row(rq__fsck *k, const rq__meta_row *row, const char *what, c
 static rq_err claim(rq__fsck *k, const rq__meta_row *row)
 {
     rq_slice ns, qualifier, r = row->row;
-    if (rq_table_name_parse(r, &ns, &qualifier, NULL) == RQ_OK) return add_table(k, r, false);
+    if (rq_table_name_parse(r, &ns, &qualifier, NULL) == RQ_OK)
+        return table_of(k, r) == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     if (r.len > RQ_ENCODED_NAME_LEN + 1 && r.ptr[r.len - 1] == '.') {
         char *name = rq_arena_cstr(
             &k->arena, rq_slice_of(r.ptr + r.len - RQ_ENCODED_NAME_LEN - 1, RQ_ENCODED_NAME_LEN));
@@ -257,14 +256,20 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
         k->parents_unknown |= row->odd == rq__meta_odd_relatives;
     }
     if (rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta"))) return RQ_OK;
-    if (row->is_table) return add_table(k, row->row, row->table_state != RQ_TABLE_ENABLED);
-    RQ_TRY(add_table(k, row->info.table, false));
+    rq__fsck_table *t = table_of(k, row->is_table ? row->row : row->info.table);
+    if (t == NULL) return RQ_E_NO_MEMORY;
+    if (row->is_table) {
+        t->disabled |= row->table_state != RQ_TABLE_ENABLED;
+        return RQ_OK;
+    }
+    bool is_parent = row->info.offline && row->info.split;
+    t->has_regions |= !is_parent && row->info.replica_id == 0;
     rq__fsck_region *more = grown(k->regions, k->region_count, &k->region_cap, sizeof *more);
     if (more == NULL) return RQ_E_NO_MEMORY;
     k->regions = more;
     k->regions[k->region_count++] = (rq__fsck_region){
         .info = row->info,
-        .is_parent = row->info.offline && row->info.split,
+        .is_parent = is_parent,
         .merged = row->merged,
         .merged_count = row->merged_count,
     };
@@ -305,7 +310,7 @@ static rq_err procedure_row(rq__fsck *k, const rq_cell *cells, size_t count, boo
         if (m == NULL) {
             rq__fsck_report(k, RQ_FINDING_PROBLEM, "master:store", "a malformed procedure record");
             k->meta_whole = false;
-            continue;
+            continue; /* nothing is compared then */
         }
         if (m->state == PB__PROCEDURE_STATE__SUCCESS || m->state == PB__PROCEDURE_STATE__FAILED ||
             m->state == PB__PROCEDURE_STATE__ROLLEDBACK)
@@ -314,6 +319,7 @@ static rq_err procedure_row(rq__fsck *k, const rq_cell *cells, size_t count, boo
         rq__fsck_report(k, RQ_FINDING_NOTE, "master:store",
                         "procedure %llu (%s) is not finished; the next start will continue it",
                         (unsigned long long)m->proc_id, m->class_name);
+        RQ_TRY(rq__fsck_add_procedure(k, rq_cell_value(&cells[i])));
     }
     return RQ_OK;
 }
@@ -327,6 +333,7 @@ rq_err rq__fsck_procedures(rq__fsck *k, rq_error *why)
                                1, 0, &info)); /* HBASE: MasterRegion.REGION_INFO */
     rq_err rc = collect(k, &info, &k->store_log, false, &all, why);
     if (rc == RQ_OK) rc = each_row(k, &all, procedure_row, why);
+    rq__fsck_sort_changes(k);
     free(all.list);
     return rc;
 }

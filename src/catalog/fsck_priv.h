@@ -27,7 +27,12 @@ typedef struct rq__fsck_table {
     rq_slice name;
     bool on_disk;
     bool disabled;
+    bool has_regions; /* besides parents and replicas */
 } rq__fsck_table;
+
+typedef struct rq__fsck_encoded {
+    char name[RQ_ENCODED_NAME_LEN + 1];
+} rq__fsck_encoded;
 
 typedef struct rq__fsck_path {
     struct rq__fsck_path *next;
@@ -52,6 +57,11 @@ typedef struct rq__fsck {
     bool meta_whole;      /* hbase:meta and the procedures were read completely */
     bool half_made;       /* current findings concern a region that a procedure is creating */
     uint64_t unfinished;  /* procedures */
+    rq_slice *changes;    /* names of the tables that they change, sorted */
+    size_t change_count, change_cap;
+    rq__fsck_encoded *moving; /* encoded names of the regions that they make and remove, sorted */
+    size_t moving_count;
+    bool all_change; /* a record does not tell its table */
     rq__fsck_cells meta_log, store_log; /* their edits in the log, with sequence ids */
     rq__fsck_region *regions;
     size_t region_count, region_cap;
@@ -94,6 +104,17 @@ RQ_NODISCARD
 rq_err rq__fsck_meta(rq__fsck *k, rq_error *why);
 RQ_NODISCARD
 rq_err rq__fsck_procedures(rq__fsck *k, rq_error *why);
+
+/* --- fsck_changes.c --------------------------------------------------------------------------- */
+/* Notes what an unfinished procedure changes. */
+RQ_NODISCARD
+rq_err rq__fsck_add_procedure(rq__fsck *k, rq_slice record);
+/* After the last one; the functions below may then be called. */
+void rq__fsck_sort_changes(rq__fsck *k);
+/* Whether an unfinished procedure changes the table: its folder and its rows may differ. */
+bool rq__fsck_table_changes(const rq__fsck *k, rq_slice table);
+/* Whether one makes or removes the region. */
+bool rq__fsck_region_changes(const rq__fsck *k, const char *encoded);
 
 /* --- fsck_tables.c: what is on disk, and the chain of regions --------------------------------- */
 RQ_NODISCARD
