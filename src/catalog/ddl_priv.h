@@ -166,14 +166,14 @@ RQ_NODISCARD
 rq_err rq__make_regions(rq_catalog *c, rq__proc *p, const rq_slice *keys, size_t count,
                         rq_error *why);
 /* Creates the folders of the new regions p->regions through a batch (vfs/batch.h); _durably: through a batch of its
- * own. After a restart the regions may exist and have rows, so this calls rq__complete_regions. */
+ * own. After a restart the regions may exist and have rows: these stay. */
 RQ_NODISCARD
 rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_vfs *batch, rq_error *why);
-/* The same for regions that may exist already: keeps their files and manifests. Durable on return. */
-RQ_NODISCARD
-rq_err rq__complete_regions(rq_catalog *c, rq__proc *p, rq_error *why);
 RQ_NODISCARD
 rq_err rq__create_regions_durably(rq_catalog *c, rq__proc *p, rq_error *why);
+/* The same for regions that may have been made by others: keeps their files and manifests. Durable on return. */
+RQ_NODISCARD
+rq_err rq__adopt_regions(rq_catalog *c, rq__proc *p, rq_error *why);
 /* Remove the folders of closed regions in two steps: _archive archives the store files, then _remove removes the
  * rest through a batch. _destroy does both. */
 RQ_NODISCARD
