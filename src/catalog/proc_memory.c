@@ -70,6 +70,7 @@ void rq__proc_slim(rq__proc *p)
     p->region_count = p->old_region_count = 0;
     p->infos = NULL;
     p->info_count = 0;
+    p->cause = NULL;
 }
 
 void rq__proc_free(rq__proc *p)

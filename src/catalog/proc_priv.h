@@ -125,6 +125,7 @@ typedef enum rq__fail_action {
     RQ__FAIL_END,       /* end the procedure without a rollback */
     RQ__FAIL_REPEAT,    /* repeat the step after a while */
     RQ__FAIL_PARK,      /* park the procedure (procedure.h, rule 7) */
+    RQ__FAIL_STAY,      /* park an aborted procedure again (rule 8) */
     RQ__FAIL_LEAVE_OUT, /* skip the step of an aborted procedure, and run the next one */
 } rq__fail_action;
 /* Decides how to go on after the current step has failed with `rc`. */
