@@ -50,7 +50,8 @@ rq_err rq__fsck_add_procedure(rq__fsck *k, rq_slice record)
     rq__proc p = {0};
     rq_error why = {.code = RQ_OK};
     rq_err rc = rq__proc_decode(record, &p, &why);
-    bool tells = p.ns.len > 0 && (p.qualifier.len > 0 || rc == RQ_OK); /* even if it is damaged later */
+    bool tells =
+        p.ns.len > 0 && (p.qualifier.len > 0 || rc == RQ_OK); /* even if it is damaged later */
     if (rc != RQ_E_NO_MEMORY) rc = tells ? add_changes(k, &p) : RQ_OK;
     k->all_change |= !tells;
     rq_arena_clear(&p.arena);
@@ -65,16 +66,14 @@ static int by_encoded(const void *a, const void *b)
 
 void rq__fsck_sort_changes(rq__fsck *k)
 {
-    if (k->change_count > 1)
-        qsort(k->changes, k->change_count, sizeof *k->changes, rq_slice_order);
+    if (k->change_count > 1) qsort(k->changes, k->change_count, sizeof *k->changes, rq_slice_order);
     if (k->moving_count > 1) qsort(k->moving, k->moving_count, sizeof *k->moving, by_encoded);
 }
 
 bool rq__fsck_table_changes(const rq__fsck *k, rq_slice table)
 {
-    return k->all_change ||
-           (k->change_count > 0 &&
-            bsearch(&table, k->changes, k->change_count, sizeof table, rq_slice_order) != NULL);
+    return k->all_change || (k->change_count > 0 && bsearch(&table, k->changes, k->change_count,
+                                                            sizeof table, rq_slice_order) != NULL);
 }
 
 bool rq__fsck_region_changes(const rq__fsck *k, const char *encoded)

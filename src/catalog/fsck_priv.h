@@ -61,7 +61,7 @@ typedef struct rq__fsck {
     size_t change_count, change_cap;
     rq__fsck_encoded *moving; /* encoded names of the regions that they make and remove, sorted */
     size_t moving_count;
-    bool all_change; /* a record does not tell its table */
+    bool all_change;                    /* a record does not tell its table */
     rq__fsck_cells meta_log, store_log; /* their edits in the log, with sequence ids */
     rq__fsck_region *regions;
     size_t region_count, region_cap;

@@ -279,8 +279,8 @@ static void look_for_missing(rq__fsck *k)
     for (size_t i = 0; i < k->region_count; i++) {
         const rq__fsck_region *r = &k->regions[i];
         if (r->on_disk) continue;
-        rq__fsck_report(k, r->is_parent ? RQ_FINDING_NOTE : level_of(k, r->info.table), "hbase:meta",
-                        "%sregion %s of table %.*s has no folder",
+        rq__fsck_report(k, r->is_parent ? RQ_FINDING_NOTE : level_of(k, r->info.table),
+                        "hbase:meta", "%sregion %s of table %.*s has no folder",
                         r->is_parent ? "the split " : "", r->info.encoded, (int)r->info.table.len,
                         (const char *)r->info.table.ptr);
     }
@@ -310,11 +310,10 @@ static void report_gap(rq__fsck *k, const char *what, const rq_region_info *befo
         rq_bytes_to_string(rq_slice_of(after->start_key.ptr,
                                        after->start_key.len > 32 ? 32 : after->start_key.len),
                            to, sizeof to);
-    rq__fsck_report(k, level_of(k, any->table), "hbase:meta",
-                    "table %.*s: %s between %s (%s) and %s (%s)", (int)any->table.len,
-                    (const char *)any->table.ptr, what, from,
-                    before != NULL ? before->encoded : "begin", to,
-                    after != NULL ? after->encoded : "end");
+    rq__fsck_report(
+        k, level_of(k, any->table), "hbase:meta", "table %.*s: %s between %s (%s) and %s (%s)",
+        (int)any->table.len, (const char *)any->table.ptr, what, from,
+        before != NULL ? before->encoded : "begin", to, after != NULL ? after->encoded : "end");
 }
 
 /* `before` NULL: `r` is the table's first region. */

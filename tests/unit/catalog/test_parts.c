@@ -507,8 +507,9 @@ static rq_err cut_before_opening(void *ctx, const rq__proc *p, rq_error *why)
     return rq_fail(why, RQ_E_IO, "the power is cut");
 }
 
-static const char many[] = "01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 "
-                           "26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50";
+static const char many[] =
+    "01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 "
+    "26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50";
 
 /* A create that goes on after a restart syncs its regions together, as the first attempt does. */
 static void folders_are_synced_together_after_a_restart(void **state)

@@ -556,9 +556,9 @@ static void keys_of_a_damaged_list_are_not_made(void **state)
         put_varints(&b, next, RQ_ARRAY_LEN(next));
     rq__proc *p = drop_of(NULL, 0);
     rq_error why = {0};
-    assert_int_equal(rq__regions_decode(p, rq_buf_slice(&b), &p->old_regions, &p->old_region_count,
-                                        &why),
-                     RQ_E_CORRUPT);
+    assert_int_equal(
+        rq__regions_decode(p, rq_buf_slice(&b), &p->old_regions, &p->old_region_count, &why),
+        RQ_E_CORRUPT);
     assert_true(p->arena.total_bytes < 1 << 20);
     rq__proc_free(p);
     rq_buf_clear(&b);
