@@ -47,6 +47,7 @@ static void release_all(rq__proc *p)
 void rq__proc_slim(rq__proc *p)
 {
     rq__claims_free(p);
+    rq__proc_free_names(p);
     release_all(p);
     rq_arena old = p->arena;
     rq_slice class = rq_slice_of(p->java_class, strlen(p->java_class) + 1);
@@ -77,6 +78,7 @@ void rq__proc_free(rq__proc *p)
 {
     if (p == NULL) return;
     rq__claims_free(p);
+    rq__proc_free_names(p);
     release_all(p);
     rq__calls_free(p->calls);
     rq__calls_free(p->files);

@@ -149,6 +149,7 @@ rq_task *rq__proc_unpark(rq__procedures *ps, rq__proc *p)
     if (p->was_parked) p->step = 0; /* this run has done none of its steps */
     if (p->was_parked) p->written = 0;
     rq__queue_remove_parked(ps, p);
+    rq__proc_free_names(p); /* its steps may change them */
     rq__queue_hold(ps, p);
     return rq__proc_take(ps, p);
 }
@@ -208,6 +209,7 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
                      ? "parked; tried again every 10 minutes, or when it is bypassed (HBCK2)"
                      : "parked until it is bypassed (HBCK2) or aborted");
     note_error(p, rc, why);
+    rq__proc_sort_names(p);
     pthread_mutex_lock(&ps->lock);
     p->parked = p->parking = true;
     rq__procs_notify_watches(ps, p);

@@ -168,6 +168,7 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
                 return rc;
             }
             rq__procs_append(ps, p);
+            if (p->parked) rq__proc_sort_names(p);
             if (p->parked)
                 rq__queue_add_parked(ps, p);
             else

@@ -251,7 +251,7 @@ struct rq__proc {
     unsigned stage;           /* progress of the current step; defined by the step */
     size_t at;                /* progress within the stage, likewise */
     size_t written; /* progress of rq__parts_write: kept while the step or the undo is repeated */
-    rq_region_info *infos;    /* the table's regions, of an alter or a disable; in the arena */
+    rq_region_info *infos; /* the table's regions, of an alter or a disable; in the arena */
     size_t info_count;
     /* Tables and regions that it will add to its namespace, as found by prepare. Under procedures.lock. */
     int64_t coming_tables, coming_regions;
@@ -267,8 +267,9 @@ struct rq__proc {
     bool was_parked; /* it was parked before the restart; the start opened the regions in meta */
     bool committed;  /* the commit's write succeeded in this run */
     bool unsure;     /* the commit's write failed, but may have been written */
-    bool undoes;     /* parked in its undo, maybe before a restart: the undo goes on; in the record */
-    rq_error *cause; /* with `undoes`: how it will end; in the arena. NULL: not known after a restart */
+    bool undoes; /* parked in its undo, maybe before a restart: the undo goes on; in the record */
+    rq_error
+        *cause; /* with `undoes`: how it will end; in the arena. NULL: not known after a restart */
     bool left_out;   /* it was aborted and a failed step was skipped; rc and why have the error */
     bool unreadable; /* its record cannot be decoded: it can only be aborted; see why */
     bool ended;      /* rc and why are final */
@@ -280,15 +281,19 @@ struct rq__proc {
     rq__proc *ready_next;  /* in the list of those that may start */
     bool ready;            /* is in that list */
     rq__proc *parked_next; /* in the list of parked ones */
-    bool queued;           /* its claims are in their queues */
-    bool running;          /* started, neither finished nor sleeping; also if parked or recording */
-    bool parked;           /* runs no step any more; rc and why have the reason */
-    bool parking;          /* its record as a parked one is being written */
-    bool revives;          /* parked, and its timer will try it again */
-    bool refused;          /* a parked procedure excludes it: it ends with rc and why */
-    bool waiting;          /* for reports of its calls */
-    bool retrying;         /* waits for its timer; rc and why are from the last attempt */
-    bool sleeping;         /* retrying, and gave up its locks for the wait */
+    /* While it is parked: the sorted names of its regions, because each procedure of the table asks for some of them;
+     * malloc'ed. NULL: there are few, or memory is exhausted. */
+    struct rq__encoded_name *named;
+    size_t named_count;
+    bool queued;   /* its claims are in their queues */
+    bool running;  /* started, neither finished nor sleeping; also if parked or recording */
+    bool parked;   /* runs no step any more; rc and why have the reason */
+    bool parking;  /* its record as a parked one is being written */
+    bool revives;  /* parked, and its timer will try it again */
+    bool refused;  /* a parked procedure excludes it: it ends with rc and why */
+    bool waiting;  /* for reports of its calls */
+    bool retrying; /* waits for its timer; rc and why are from the last attempt */
+    bool sleeping; /* retrying, and gave up its locks for the wait */
     _Atomic bool aborted;
     bool finished;
     rq_err rc;
@@ -413,10 +418,10 @@ enum rq__record_tag {
     RQ__TAG_NS = 1,
     RQ__TAG_QUALIFIER = 2,
     RQ__TAG_DESCRIPTOR = 3,
-    RQ__TAG_NAME = 4,           /* alters: a family; kinds of one region: its encoded name */
-    RQ__TAG_FLAGS = 5,          /* u8: 1 preserve_splits, 2 no_reopen, 4 prepared, 8 flush, 16 undoes */
-    RQ__TAG_REGION = 6,         /* a RegionInfo; written by earlier versions only */
-    RQ__TAG_OLD_REGION = 7,     /* likewise */
+    RQ__TAG_NAME = 4,       /* alters: a family; kinds of one region: its encoded name */
+    RQ__TAG_FLAGS = 5,      /* u8: 1 preserve_splits, 2 no_reopen, 4 prepared, 8 flush, 16 undoes */
+    RQ__TAG_REGION = 6,     /* a RegionInfo; written by earlier versions only */
+    RQ__TAG_OLD_REGION = 7, /* likewise */
     RQ__TAG_REMOVED_FAMILY = 8, /* alters */
     RQ__TAG_OPEN_SEQNUM = 9,    /* TRUNCATE_REGION: be64 */
     RQ__TAG_SNAPSHOT = 10,      /* name of the snapshot */
