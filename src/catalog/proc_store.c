@@ -136,12 +136,12 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
     rq__procedures *ps = &c->procedures;
     for (size_t i = 0; i < count; i++) {
         const rq_cell *cell = &cells[i];
+        rq__catalog_saw_ms(c, cell->timestamp);
         if (rq_slice_eq(rq_cell_family(cell), RQ_SLICE_LIT("state")) && cell->row_len == 8)
             RQ_TRY(load_result(c, cell));
         if (!rq_slice_eq(rq_cell_family(cell), RQ_SLICE_LIT("proc")) || cell->row_len != 8)
             continue;
         uint64_t id = rq_get_be64(cell->row);
-        rq__catalog_saw_ms(c, cell->timestamp);
         if (id >= ps->next_id) ps->next_id = id + 1;
         if (cell->value_len == 0) { /* only remembers the highest id */
             if (id > ps->marked_id) ps->marked_id = id;
