@@ -41,10 +41,7 @@ static rq__fsck_region *region_of(rq__fsck *k, const char *encoded)
 
 static bool was_merged(const rq__fsck *k, const char *encoded)
 {
-    for (size_t i = 0; i < k->region_count; i++)
-        for (size_t n = 0; n < k->regions[i].merged_count; n++)
-            if (strcmp(k->regions[i].merged[n].encoded, encoded) == 0) return true;
-    return false;
+    return rq__fsck_has_path(&k->merged, encoded);
 }
 
 /* The .regioninfo in the folder; false if it is missing or not believable. */
@@ -81,8 +78,7 @@ static rq_err report_orphan(const table_look *t, const char *dir)
 {
     rq__fsck *k = t->k;
     if (is_blind(k) || k->parents_unknown) return RQ_OK;
-    for (const rq__fsck_path *p = k->claimed; p != NULL; p = p->next)
-        if (strcmp(p->path, strrchr(dir, '/') + 1) == 0) return RQ_OK;
+    if (rq__fsck_has_path(&k->claimed, strrchr(dir, '/') + 1)) return RQ_OK;
     if (t->changes) {
         rq__fsck_report(k, RQ_FINDING_NOTE, dir,
                         "a region without a row in hbase:meta; a procedure is unfinished");
@@ -226,12 +222,11 @@ static rq_err look_at_table(rq__fsck *k, const char *ns, const char *qualifier, 
     t.name = rq_slice_cstr(name);
     t.is_meta = strcmp(name, "hbase:meta") == 0;
     k->totals.tables++;
-    bool known = t.is_meta;
-    for (size_t i = 0; i < k->table_count; i++) {
-        if (!rq_slice_eq(k->tables[i].name, t.name)) continue;
-        k->tables[i].on_disk = true;
-        t.disabled = k->tables[i].disabled;
-        known = true;
+    rq__fsck_table *of_meta = rq__fsck_table_of(k, t.name);
+    bool known = t.is_meta || of_meta != NULL;
+    if (of_meta != NULL) {
+        of_meta->on_disk = true;
+        t.disabled = of_meta->disabled;
     }
     t.changes = rq__fsck_table_changes(k, t.name);
     t.in_the_making = !known && t.changes;
@@ -370,10 +365,7 @@ static void look_at_chain(rq__fsck *k)
 static bool has_folder(rq__fsck *k, const char *encoded)
 {
     const rq__fsck_region *r = region_of(k, encoded);
-    if (r != NULL && r->on_disk) return true;
-    for (const rq__fsck_path *p = k->known; p != NULL; p = p->next)
-        if (strcmp(p->path, encoded) == 0) return true;
-    return false;
+    return (r != NULL && r->on_disk) || rq__fsck_has_path(&k->known, encoded);
 }
 
 /* <encoded>.0 and .1; manifests of regions with a folder were checked with the region. */
