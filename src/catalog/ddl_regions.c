@@ -149,6 +149,9 @@ static rq_err split_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t,
     if (t->pub.schema->is_meta)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, RQ_META_ENCODED " NOT splittable");
     RQ_TRY(check_table(p, t, why));
+    if (t->pub.region_count >= RQ__RECORD_LIST_MAX) /* with more it could not be dropped */
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "the table has %zu regions, as many as it may have",
+                       t->pub.region_count);
     RQ_TRY(check_online(c, t, p->of.split.region, RQ_E_DO_NOT_RETRY_REGION, &at, why));
     rq__region_node *n = rq__table_region(t, at);
     const rq_catalog_region *r = &n->pub;

@@ -4,11 +4,13 @@
  * HBASE: RegionProcedureStore. */
 #include "catalog/proc_priv.h"
 
-static rq_err encode(const rq__proc *p, rq_arena *a, rq_slice *ret, rq_error *why)
+/* The list of regions is longer than it may be (proc_regions.c), or than a record of the log. */
+static rq_err fail_too_long(const rq__proc *p, rq_error *why)
 {
-    rq_err rc = rq__proc_encode(p, a, ret);
-    if (rc != RQ_E_REQUEST_TOO_BIG) return rc;
-    return rq_fail(why, rc, "%.*s has too many regions for one change, or their keys are too long",
+    rq_error_clear(why); /* the error of the write names no table */
+    return rq_fail(why, RQ_E_REQUEST_TOO_BIG,
+                   "%.*s has too many regions for one change, or their keys are too long; merge "
+                   "regions first",
                    (int)p->table.len, (const char *)p->table.ptr);
 }
 
@@ -21,7 +23,7 @@ rq_err rq__proc_write(rq__proc *p, bool synced, rq_error *why)
     uint8_t row[8];
     rq_put_be64(row, p->id);
     rq_err rc = rq__store_ref(p->catalog, &store, why);
-    if (rc == RQ_OK) rc = encode(p, &a, &bytes, why);
+    if (rc == RQ_OK) rc = rq__proc_encode(p, &a, &bytes);
     if (rc == RQ_OK) {
         rq__batch b;
         rq__batch_init(&b, &a, rq__catalog_now_ms(p->catalog));
@@ -32,7 +34,7 @@ rq_err rq__proc_write(rq__proc *p, bool synced, rq_error *why)
     if (store != NULL) rq_region_unref(store);
     rq_arena_clear(&a);
     if (rc == RQ_OK) p->recorded = true;
-    return rc;
+    return rc == RQ_E_REQUEST_TOO_BIG ? fail_too_long(p, why) : rc;
 }
 
 /* Deletes rows of the store; a failure only keeps results longer than necessary. */
