@@ -266,7 +266,6 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
 {
     boot *b = ctx;
     (void)why;
-    rq__catalog_saw_ms(b->catalog, row->newest_ms);
     if (row->malformed != NULL) {
         char what[80];
         snprintf(what, sizeof what, "malformed %s", row->malformed);
@@ -569,7 +568,6 @@ static rq_err take_namespace(void *ctx, const rq_cell *cells, size_t count, rq_e
     namespaces *n = ctx;
     (void)why;
     for (size_t i = 0; i < count; i++) {
-        rq__catalog_saw_ms(n->catalog, cells[i].timestamp);
         if (n->count == n->cap) {
             size_t cap = n->cap == 0 ? 8 : n->cap * 2;
             rq__namespace_node **more = realloc(n->list, cap * sizeof(rq__namespace_node *));
@@ -652,7 +650,9 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
 {
     namespaces n = {.catalog = c};
     rq_err rc = RQ_OK;
-    if (r != NULL) rc = rq__region_each_row(r, keep_namespace, NULL, take_namespace, &n, why);
+    rq__seen seen = {.ignored = false};
+    if (r != NULL) rc = rq__region_each_row(r, keep_namespace, &seen, take_namespace, &n, why);
+    rq__catalog_saw_ms(c, seen.newest_ms);
     if (n.malformed > ROWS_LOGGED_MAX)
         rq_log_error(c->env->log, "catalog", "hbase:namespace: skipped %llu more malformed rows",
                      (unsigned long long)(n.malformed - ROWS_LOGGED_MAX));
@@ -859,9 +859,11 @@ static rq_err run(boot *b, rq_error *why)
     if (fresh) RQ_TRY(add_namespace_table(b, &namespace_info, why));
     rq_region *meta;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__meta_scan(meta, take_row, b, why);
+    int64_t newest_ms;
+    rq_err rc = rq__meta_scan(meta, take_row, b, &newest_ms, why);
     rq_region_unref(meta);
     RQ_TRY(rc);
+    rq__catalog_saw_ms(c, newest_ms);
     RQ_TRY(rq__procedures_load(c, why));
     RQ_TRY(leave_out_unfinished(b));
     RQ_TRY(read_descriptors(b, why));

@@ -406,7 +406,8 @@ void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id);
  * never blocks. */
 bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running);
 /* Ends an unfinished procedure. Before its commit it is rolled back; after it each remaining step
- * is tried once more, and steps that fail again are skipped. False: it is unknown or finished, or
+ * is tried once more, and steps that fail again are skipped. If rows of hbase:meta would be missing or
+ * left over after its end, it is tried once more and stays parked. False: it is unknown or finished, or
  * is executing a step after its commit. Any thread, never blocks. */
 bool rq_catalog_procedure_bypass(rq_catalog *c, uint64_t proc_id);
 /* LockService's heartbeat for the lock of a RQ_DDL_LOCK_… procedure: renews the lock, or (`keep`

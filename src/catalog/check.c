@@ -102,7 +102,7 @@ static rq_err read_parents(checking *k, rq_error *why)
 {
     rq_region *meta;
     RQ_TRY(rq__meta_ref(k->catalog, &meta, why));
-    rq_err rc = rq__meta_scan(meta, note_parents, k, why);
+    rq_err rc = rq__meta_scan(meta, note_parents, k, NULL, why);
     rq_region_unref(meta);
     if (k->parent_count > 1) qsort(k->parents, k->parent_count, sizeof *k->parents, rq_slice_order);
     return rc;

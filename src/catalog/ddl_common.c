@@ -93,10 +93,16 @@ typedef struct disk_work {
     rq_error why;
 } disk_work;
 
-/* Keeps what is there: files, manifest. Syncs each file. */
-static rq_err complete_one(const disk_work *w, const rq_region_info *info, rq_error *why)
+/* Keeps what is there: files, manifest. Syncs each file, for regions that are not new. */
+static rq_err adopt_one(const disk_work *w, const rq_region_info *info, rq_error *why)
 {
     return rq_region_create(w->catalog->engine, info, w->schema, why);
+}
+
+/* The same for regions that an earlier attempt has created, through the batch. */
+static rq_err complete_one(const disk_work *w, const rq_region_info *info, rq_error *why)
+{
+    return rq_region_complete(w->catalog->engine, w->batch, info, w->schema, why);
 }
 
 /* Creates an empty region through the batch, as a region that links to no files. */
@@ -148,20 +154,19 @@ static rq_err sync_table_path(rq_catalog *c, const rq__proc *p, rq_error *why)
     return rc;
 }
 
-rq_err rq__complete_regions(rq_catalog *c, rq__proc *p, rq_error *why)
+rq_err rq__adopt_regions(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
-    disk_work w = {.catalog = c, .list = p->regions, .schema = p->schema, .one = complete_one};
+    disk_work w = {.catalog = c, .list = p->regions, .schema = p->schema, .one = adopt_one};
     RQ_TRY(disk_all(w, p->region_count, why));
     return sync_table_path(c, p, why);
 }
 
 rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_vfs *batch, rq_error *why)
 {
-    if (p->resumed) return rq__complete_regions(c, p, why);
     RQ_TRY(rq__need_schema(p, why));
     disk_work w = {.catalog = c, .batch = batch, .list = p->regions, .schema = p->schema};
-    w.one = create_one;
+    w.one = p->resumed ? complete_one : create_one;
     return disk_all(w, p->region_count, why);
 }
 

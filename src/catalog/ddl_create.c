@@ -250,10 +250,9 @@ static rq_err has_other_regions(rq_catalog *c, const char *dir, rq_arena *a, boo
     return RQ_OK;
 }
 
-static rq_err remove_made(rq_catalog *c, rq__proc *p, rq_arena *a, rq_error *why)
+static rq_err remove_made(rq_catalog *c, const rq__proc *p, rq_arena *a, rq_error *why)
 {
     bool others;
-    RQ_TRY(rq__parts_undo(c, p, why));
     RQ_TRY(rq__destroy_regions(c, p->regions, p->region_count, why));
     const char *dir = rq__table_dir(a, p->ns, p->qualifier);
     if (dir == NULL) return rq_no_memory(why);
@@ -263,16 +262,16 @@ static rq_err remove_made(rq_catalog *c, rq__proc *p, rq_arena *a, rq_error *why
 
 /* No client has written to the new regions. Their rows in meta are removed first, so folders that cannot be removed are
  * harmless. */
-rq_err rq__create_undo(rq_catalog *c, rq__proc *p)
+rq_err rq__create_undo(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    rq_error why = {0};
+    rq_error own = {.code = RQ_OK};
     rq_arena a;
+    RQ_TRY(rq__parts_undo(c, p, why));
     rq_arena_init(&a);
-    rq_err rc = remove_made(c, p, &a, &why);
-    if (rc != RQ_OK && rc != RQ_E_AGAIN)
+    if (remove_made(c, p, &a, &own) != RQ_OK)
         rq_log_warn(c->env->log, "catalog",
                     "cannot remove the region folders of a failed create; they are unused: %s",
-                    why.message);
+                    own.message);
     rq_arena_clear(&a);
-    return rc == RQ_E_AGAIN ? rc : RQ_OK;
+    return RQ_OK;
 }

@@ -207,15 +207,14 @@ rq__commit_state rq__truncate_seen(rq_catalog *c, const rq__proc *p)
     return found ? RQ__COMMIT_YES : RQ__COMMIT_NO;
 }
 
-rq_err rq__truncate_undo(rq_catalog *c, rq__proc *p)
+rq_err rq__truncate_undo(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    rq_error why = {0};
-    rq_err rc = rq__parts_undo(c, p, &why);
-    if (rc == RQ_E_AGAIN) return rc;
-    if (rc == RQ_OK) rc = rq__destroy_regions(c, p->regions, p->region_count, &why);
-    if (rc != RQ_OK)
+    rq_error own = {.code = RQ_OK};
+    rq__release_archive(p); /* of a restore; an undo may take long */
+    RQ_TRY(rq__parts_undo(c, p, why));
+    if (rq__destroy_regions(c, p->regions, p->region_count, &own) != RQ_OK)
         rq_log_warn(c->env->log, "catalog",
                     "cannot remove the new regions of a failed truncate; they are unused: %s",
-                    why.message);
+                    own.message);
     return RQ_OK;
 }

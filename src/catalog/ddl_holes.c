@@ -142,7 +142,7 @@ rq_err rq__holes_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
  * in its folder become the region's files. */
 rq_err rq__holes_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    return rq__holes_seen(c, p) == RQ__COMMIT_YES ? RQ_OK : rq__complete_regions(c, p, why);
+    return rq__holes_seen(c, p) == RQ__COMMIT_YES ? RQ_OK : rq__adopt_regions(c, p, why);
 }
 
 rq_err rq__holes_commit(rq_catalog *c, rq__proc *p, rq_error *why)

@@ -225,14 +225,15 @@ static rq_err remove_folder(rq_catalog *c, const rq__proc *p, rq_error *why)
 }
 
 /* The folder is still empty: no table could be created in it yet. */
-rq_err rq__ns_create_undo(rq_catalog *c, rq__proc *p)
+rq_err rq__ns_create_undo(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    rq_error why = {0};
-    if (remove_folder(c, p, &why) != RQ_OK)
+    rq_error own = {.code = RQ_OK};
+    (void)why;
+    if (remove_folder(c, p, &own) != RQ_OK)
         rq_log_warn(
             c->env->log, "catalog",
             "cannot remove the folder of a namespace whose creation failed; it is unused: %s",
-            why.message);
+            own.message);
     return RQ_OK;
 }
 

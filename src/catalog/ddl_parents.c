@@ -113,7 +113,7 @@ static rq_err find_remains(rq_catalog *c, search *s, rq_error *why)
     rq_region *meta;
     s->catalog = c;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = s->p == NULL ? rq__meta_scan(meta, take_remains, s, why)
+    rq_err rc = s->p == NULL ? rq__meta_scan(meta, take_remains, s, NULL, why)
                              : rq__meta_scan_table(meta, s->p->table, take_remains, s, why);
     rq_region_unref(meta);
     drop_contradictions(s);

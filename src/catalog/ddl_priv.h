@@ -6,12 +6,11 @@
 #include "catalog/catalog_priv.h"
 
 typedef rq_err rq__step_fn(rq_catalog *c, rq__proc *p, rq_error *why);
-typedef rq_err rq__undo_fn(rq_catalog *c, rq__proc *p);
 
 /* ddl_create.c */
 rq__step_fn rq__create_precheck, rq__create_prepare, rq__create_layout, rq__create_open,
     rq__create_commit, rq__create_publish;
-rq__undo_fn rq__create_undo;
+rq__step_fn rq__create_undo;
 rq__commit_state rq__create_seen(rq_catalog *c, const rq__proc *p);
 /* RQ_E_QUOTA_EXCEEDED: the namespace may not have more regions. */
 RQ_NODISCARD
@@ -20,7 +19,7 @@ rq_err rq__split_check_quota(rq_catalog *c, rq__proc *p, rq_error *why);
 rq__step_fn rq__delete_prepare, rq__delete_commit, rq__delete_remove;
 rq__step_fn rq__truncate_precheck, rq__truncate_prepare, rq__truncate_layout, rq__truncate_commit,
     rq__truncate_remove, rq__truncate_finish;
-rq__undo_fn rq__truncate_undo;
+rq__step_fn rq__truncate_undo;
 rq__commit_state rq__truncate_seen(rq_catalog *c, const rq__proc *p);
 /* Replaces the rows of p->old_regions in meta by those of p->regions, which are closed. RQ_E_AGAIN: see
  * rq__parts_write. */
@@ -38,7 +37,7 @@ rq__step_fn rq__lock_prepare, rq__lock_hold;
 /* ddl_regions.c */
 rq__step_fn rq__split_prepare, rq__split_check, rq__merge_prepare, rq__merge_check;
 rq__step_fn rq__regions_close, rq__regions_layout, rq__regions_commit, rq__regions_open;
-rq__undo_fn rq__regions_undo;
+rq__step_fn rq__regions_undo;
 rq__commit_state rq__regions_seen(rq_catalog *c, const rq__proc *p);
 /* ddl_truncate_region.c */
 rq__step_fn rq__truncate_region_prepare, rq__truncate_region_check, rq__truncate_region_close,
@@ -66,7 +65,7 @@ rq__step_fn rq__alter_prepare, rq__alter_commit, rq__alter_reopen;
 rq__step_fn rq__tracker_precheck, rq__tracker_prepare;
 /* ddl_namespace.c */
 rq__step_fn rq__ns_create_precheck, rq__ns_create_prepare, rq__ns_create_folder, rq__ns_put;
-rq__undo_fn rq__ns_create_undo;
+rq__step_fn rq__ns_create_undo;
 rq__step_fn rq__ns_modify_precheck, rq__ns_modify_prepare;
 rq__step_fn rq__ns_delete_prepare, rq__ns_delete_row, rq__ns_delete_rest;
 
@@ -80,7 +79,7 @@ rq__step_fn rq__peer_update_prepare, rq__peer_update_store;
 /* ddl_snapshot.c */
 rq__step_fn rq__snapshot_precheck, rq__snapshot_prepare, rq__snapshot_begin, rq__snapshot_collect,
     rq__snapshot_complete;
-rq__undo_fn rq__snapshot_undo;
+rq__step_fn rq__snapshot_undo;
 rq__commit_state rq__snapshot_seen(rq_catalog *c, const rq__proc *p);
 rq__step_fn rq__snapshot_delete_prepare, rq__snapshot_delete_commit, rq__snapshot_delete_files;
 rq__commit_state rq__snapshot_delete_seen(rq_catalog *c, const rq__proc *p);
@@ -91,7 +90,7 @@ rq_err rq__hold_archive(rq_catalog *c, rq__proc *p, rq_error *why);
 void rq__release_archive(rq__proc *p);
 /* ddl_restore.c */
 rq__step_fn rq__clone_precheck, rq__clone_prepare, rq__clone_layout;
-rq__undo_fn rq__clone_undo;
+rq__step_fn rq__clone_undo;
 rq__step_fn rq__restore_precheck, rq__restore_prepare, rq__restore_layout, rq__restore_commit,
     rq__restore_publish, rq__restore_remove;
 /* ddl_create.c: RQ_E_QUOTA_EXCEEDED if the procedure's table, with `wanted` regions in all, would exceed
@@ -109,15 +108,26 @@ rq_err rq__drop_quotas(rq_catalog *c, char kind, rq_slice name, rq_error *why);
 typedef rq_err rq__item_fn(rq_catalog *c, const rq__proc *p, size_t i, rq__batch *b);
 /* Writes the rows of `count` items to meta, in order, in as many records as they need; all are durable on return. If
  * this is the commit step, the item `commit` is the commit; RQ__NO_COMMIT: none is. RQ_E_AGAIN: the step waits, and is
- * called again (rq__wait_a_while). After another error the rows of the first items may be written. */
+ * called again (rq__wait_a_while). After another error the rows of the first items may be written; a repetition of the
+ * step goes on with the others (p->written). A step calls it for one list of items only. */
 RQ_NODISCARD
 rq_err rq__parts_write(rq_catalog *c, rq__proc *p, size_t count, size_t commit, rq__item_fn *fn,
                        rq_error *why);
 #define RQ__NO_COMMIT SIZE_MAX
-/* For an undo: removes the rows of p->regions that the commit step may have written. RQ_E_AGAIN: see
- * rq__parts_write. */
+/* For an undo: removes the rows that the commit step may have written, the commit's first. RQ_E_AGAIN: see
+ * rq__parts_write. After another error rows may be left: the undo fails, too. */
 RQ_NODISCARD
 rq_err rq__parts_undo(rq_catalog *c, rq__proc *p, rq_error *why);
+
+/* How much of a change hbase:meta has, whose rows are written in parts. */
+typedef enum rq__parts_state {
+    RQ__PARTS_UNKNOWN, /* hbase:meta cannot be read */
+    RQ__PARTS_NONE,    /* it is not committed; rows that precede the commit may be there */
+    RQ__PARTS_SOME,    /* it is committed, and rows that it removes are there */
+    RQ__PARTS_ALL,
+} rq__parts_state;
+/* Reads the table's rows. Blocking. REQUIRES: p->ops->rows is not RQ__ROWS_WHOLE. */
+rq__parts_state rq__parts_look(rq_catalog *c, const rq__proc *p);
 
 /* The prepared procedures that write hbase:meta in parts, of which the last process may have written some only: sorted
  * by table, at most one of each table. REQUIRES: no procedure runs yet. */
@@ -166,14 +176,14 @@ RQ_NODISCARD
 rq_err rq__make_regions(rq_catalog *c, rq__proc *p, const rq_slice *keys, size_t count,
                         rq_error *why);
 /* Creates the folders of the new regions p->regions through a batch (vfs/batch.h); _durably: through a batch of its
- * own. After a restart the regions may exist and have rows, so this calls rq__complete_regions. */
+ * own. After a restart the regions may exist and have rows: these stay. */
 RQ_NODISCARD
 rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_vfs *batch, rq_error *why);
-/* The same for regions that may exist already: keeps their files and manifests. Durable on return. */
-RQ_NODISCARD
-rq_err rq__complete_regions(rq_catalog *c, rq__proc *p, rq_error *why);
 RQ_NODISCARD
 rq_err rq__create_regions_durably(rq_catalog *c, rq__proc *p, rq_error *why);
+/* The same for regions that may have been made by others: keeps their files and manifests. Durable on return. */
+RQ_NODISCARD
+rq_err rq__adopt_regions(rq_catalog *c, rq__proc *p, rq_error *why);
 /* Remove the folders of closed regions in two steps: _archive archives the store files, then _remove removes the
  * rest through a batch. _destroy does both. */
 RQ_NODISCARD

@@ -149,6 +149,9 @@ static rq_err split_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t,
     if (t->pub.schema->is_meta)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, RQ_META_ENCODED " NOT splittable");
     RQ_TRY(check_table(p, t, why));
+    if (t->pub.region_count >= RQ__RECORD_LIST_MAX) /* with more it could not be dropped */
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "the table has %zu regions, as many as it may have",
+                       t->pub.region_count);
     RQ_TRY(check_online(c, t, p->of.split.region, RQ_E_DO_NOT_RETRY_REGION, &at, why));
     rq__region_node *n = rq__table_region(t, at);
     const rq_catalog_region *r = &n->pub;
@@ -653,22 +656,23 @@ rq__commit_state rq__regions_seen(rq_catalog *c, const rq__proc *p)
 
 /* Stages: 0 removes the new regions, 1 and 2 open the parents. If a parent was opened but could not be
  * published, a REOPEN_REGION procedure repeats this, and finds the parent open. */
-rq_err rq__regions_undo(rq_catalog *c, rq__proc *p)
+rq_err rq__regions_undo(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    rq_error why = {0};
+    rq_error own = {.code = RQ_OK};
     if (p->stage == 0 && (p->step > 1 || p->resumed) && /* laid out, at least partly */
-        rq__destroy_regions(c, p->regions, p->region_count, &why) != RQ_OK)
+        rq__destroy_regions(c, p->regions, p->region_count, &own) != RQ_OK)
         rq_log_warn(c->env->log, "catalog",
                     "cannot remove the new regions of a failed split or merge; they are unused: %s",
-                    why.message);
+                    own.message);
     if (p->stage == 0) p->stage = 1;
-    why = (rq_error){0};
-    rq_err rc = reopen_parents(c, p, &why);
-    if (rc == RQ_OK || rc == RQ_E_AGAIN || rc == RQ_E_SERVER_STOPPED) return rc;
+    own = (rq_error){.code = RQ_OK};
+    rq_err rc = reopen_parents(c, p, &own);
+    if (rc == RQ_OK || rc == RQ_E_AGAIN) return rc;
+    if (rc == RQ_E_SERVER_STOPPED) return rq_fail(why, rc, "%s", rq_err_text(rc));
     rq_log_error(c->env->log, "catalog",
                  "table %.*s: a split or merge failed and its regions cannot be reopened: %s; "
                  "reopening is repeated",
-                 (int)p->table.len, (const char *)p->table.ptr, why.message);
+                 (int)p->table.len, (const char *)p->table.ptr, own.message);
     for (size_t i = 0; i < p->old_region_count; i++)
         rq__procedures_reopen(c, &p->old_regions[i], NULL);
     return RQ_OK;

@@ -256,16 +256,16 @@ rq_err rq__clone_layout(rq_catalog *c, rq__proc *p, rq_error *why)
     return lay_out(c, p, why);
 }
 
-rq_err rq__clone_undo(rq_catalog *c, rq__proc *p)
+rq_err rq__clone_undo(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    rq_error why = {0};
-    RQ_TRY(rq__create_undo(c, p));
-    if (p->schema != NULL && rq_mob_remove_linked(c->engine, p->schema, &why) != RQ_OK)
+    rq_error own = {.code = RQ_OK};
+    rq__release_archive(p); /* an undo may take long */
+    RQ_TRY(rq__create_undo(c, p, why));
+    if (p->schema != NULL && rq_mob_remove_linked(c->engine, p->schema, &own) != RQ_OK)
         rq_log_warn(c->env->log, "catalog",
                     "cannot remove the regions of a failed clone or restore of a snapshot; they "
                     "are unused: %s",
-                    why.message);
-    rq__release_archive(p);
+                    own.message);
     return RQ_OK;
 }
 

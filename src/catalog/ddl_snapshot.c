@@ -468,14 +468,15 @@ rq__commit_state rq__snapshot_seen(rq_catalog *c, const rq__proc *p)
     return in_place(c, name_of(p));
 }
 
-rq_err rq__snapshot_undo(rq_catalog *c, rq__proc *p)
+rq_err rq__snapshot_undo(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    rq_error why = {0};
-    rq_err rc = remove_folder(c, RQ__SNAPSHOT_TMP, name_of(p), &why);
-    if (rc == RQ_OK) rc = remove_folder(c, RQ__SNAPSHOT_DIR, name_of(p), &why);
+    rq_error own = {.code = RQ_OK};
+    (void)why;
+    rq_err rc = remove_folder(c, RQ__SNAPSHOT_TMP, name_of(p), &own);
+    if (rc == RQ_OK) rc = remove_folder(c, RQ__SNAPSHOT_DIR, name_of(p), &own);
     if (rc != RQ_OK)
         rq_log_warn(c->env->log, "catalog",
-                    "cannot remove the folder of a failed snapshot; it is unused: %s", why.message);
+                    "cannot remove the folder of a failed snapshot; it is unused: %s", own.message);
     rq__release_archive(p);
     return RQ_OK;
 }

@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <search.h>
 #include <stdlib.h>
 
 #include "catalog/adopt.h"
@@ -48,24 +49,49 @@ rq_err rq__fsck_list(rq__fsck *k, const char *dir, rq_dir_entry **ret, size_t *r
     return rq_vfs_list_if_any(k->vfs, dir, &k->arena, ret, ret_count, why);
 }
 
-rq_err rq__fsck_note_path(rq__fsck *k, rq__fsck_path **list, const char *path)
+static int by_path(const void *a, const void *b)
 {
+    const rq__fsck_path *x = a, *y = b;
+    return strcmp(x->path, y->path);
+}
+
+bool rq__fsck_has_path(const rq__fsck_paths *set, const char *path)
+{
+    const rq__fsck_path key = {.path = path};
+    return tfind(&key, &set->tree, by_path) != NULL;
+}
+
+rq_err rq__fsck_note_path(rq__fsck *k, rq__fsck_paths *set, const char *path)
+{
+    if (rq__fsck_has_path(set, path)) return RQ_OK;
     rq__fsck_path *p = rq_arena_calloc(&k->arena, 1, sizeof *p);
     if (p == NULL) return RQ_E_NO_MEMORY;
     p->path = rq_arena_printf(&k->arena, "%s", path);
-    if (p->path == NULL) return RQ_E_NO_MEMORY;
-    p->next = *list;
-    *list = p;
+    if (p->path == NULL || tsearch(p, &set->tree, by_path) == NULL) return RQ_E_NO_MEMORY;
+    p->next = set->first;
+    set->first = p;
     return RQ_OK;
+}
+
+/* The folders above a known folder are known, too. */
+rq_err rq__fsck_note_target(rq__fsck *k, const char *path)
+{
+    char *dir = rq_arena_printf(&k->arena, "%s", path);
+    if (dir == NULL) return RQ_E_NO_MEMORY;
+    for (char *slash = strrchr(dir, '/'); slash != NULL; slash = strrchr(dir, '/')) {
+        *slash = '\0';
+        if (rq__fsck_has_path(&k->target_dirs, dir)) break;
+        RQ_TRY(rq__fsck_note_path(k, &k->target_dirs, dir));
+    }
+    return rq__fsck_note_path(k, &k->targets, path);
 }
 
 static bool is_known_target(void *ctx, const char *path)
 {
     rq__fsck *k = ctx;
-    for (const rq__fsck_path *p = k->targets; p != NULL; p = p->next)
-        if (strcmp(p->path, path) == 0) return true;
+    if (rq__fsck_has_path(&k->targets, path)) return true;
     /* Out of memory: the file will be read once more. */
-    rq_err rc = rq__fsck_note_path(k, &k->targets, path);
+    rq_err rc = rq__fsck_note_target(k, path);
     (void)rc;
     return false;
 }
@@ -111,7 +137,7 @@ rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
         .foreign = k->foreign || may_differ,
         .edits_replayed = rq__fsck_edits_replayed(k, info),
         .closed_long = closed,
-        .in_change = may_differ || k->unfinished > 0,
+        .in_change = may_differ || rq__fsck_table_changes(k, info->table),
     };
     RQ_TRY(rq_region_survey_read(k->vfs, info, &o, &k->arena, &k->findings, ret, why));
     k->totals.regions++;
@@ -196,13 +222,25 @@ rq_err rq__fsck_begin(rq__fsck *k, rq_vfs *vfs, const rq_fsck_options *options, 
     return look_at_root(k, why);
 }
 
+/* The paths are in the arena. */
+static void free_path(void *path)
+{
+    (void)path;
+}
+
 void rq__fsck_end(rq__fsck *k)
 {
+    rq__fsck_paths *sets[] = {&k->rows,    &k->merged, &k->targets, &k->target_dirs,
+                              &k->orphans, &k->known,  &k->claimed};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(sets); i++)
+        tdestroy(sets[i]->tree, free_path);
     if (k->lock != NULL) (void)rq_file_close(k->lock);
     free(k->meta_log.list);
     free(k->store_log.list);
     free(k->regions);
     free(k->tables);
+    free(k->changes);
+    free(k->moving);
     rq_arena_clear(&k->arena);
 }
 

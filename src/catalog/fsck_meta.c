@@ -205,18 +205,46 @@ static void *grown(void *list, size_t count, size_t *cap, size_t size)
     return p;
 }
 
-static rq_err add_table(rq__fsck *k, rq_slice name, bool disabled)
+/* The last table, because a table's rows follow each other, except malformed ones; or else another entry, which
+ * sort_tables joins with the first one. NULL: out of memory. */
+static rq__fsck_table *table_of_row(rq__fsck *k, rq_slice name)
 {
-    for (size_t i = 0; i < k->table_count; i++) {
-        if (!rq_slice_eq(k->tables[i].name, name)) continue;
-        k->tables[i].disabled |= disabled;
-        return RQ_OK;
-    }
+    if (k->table_count > 0 && rq_slice_eq(k->tables[k->table_count - 1].name, name))
+        return &k->tables[k->table_count - 1];
     rq__fsck_table *more = grown(k->tables, k->table_count, &k->table_cap, sizeof *more);
-    if (more == NULL) return RQ_E_NO_MEMORY;
+    if (more == NULL) return NULL;
     k->tables = more;
-    k->tables[k->table_count++] = (rq__fsck_table){.name = name, .disabled = disabled};
-    return RQ_OK;
+    k->tables[k->table_count] = (rq__fsck_table){.name = name};
+    return &k->tables[k->table_count++];
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const rq__fsck_table *x = a, *y = b;
+    return rq_slice_compare(x->name, y->name);
+}
+
+static void sort_tables(rq__fsck *k)
+{
+    size_t kept = 0;
+    if (k->table_count > 1) qsort(k->tables, k->table_count, sizeof *k->tables, by_name);
+    for (size_t i = 0; i < k->table_count; i++) {
+        const rq__fsck_table *t = &k->tables[i];
+        if (kept > 0 && rq_slice_eq(k->tables[kept - 1].name, t->name)) {
+            k->tables[kept - 1].disabled |= t->disabled;
+            k->tables[kept - 1].has_regions |= t->has_regions;
+        } else {
+            k->tables[kept++] = *t;
+        }
+    }
+    k->table_count = kept;
+}
+
+rq__fsck_table *rq__fsck_table_of(const rq__fsck *k, rq_slice name)
+{
+    const rq__fsck_table key = {.name = name};
+    return k->table_count == 0 ? NULL
+                               : bsearch(&key, k->tables, k->table_count, sizeof key, by_name);
 }
 
 static void report_row(rq__fsck *k, const rq__meta_row *row, const char *what, const char *how)
@@ -232,7 +260,8 @@ static void report_row(rq__fsck *k, const rq__meta_row *row, const char *what, c
 static rq_err claim(rq__fsck *k, const rq__meta_row *row)
 {
     rq_slice ns, qualifier, r = row->row;
-    if (rq_table_name_parse(r, &ns, &qualifier, NULL) == RQ_OK) return add_table(k, r, false);
+    if (rq_table_name_parse(r, &ns, &qualifier, NULL) == RQ_OK)
+        return table_of_row(k, r) == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     if (r.len > RQ_ENCODED_NAME_LEN + 1 && r.ptr[r.len - 1] == '.') {
         char *name = rq_arena_cstr(
             &k->arena, rq_slice_of(r.ptr + r.len - RQ_ENCODED_NAME_LEN - 1, RQ_ENCODED_NAME_LEN));
@@ -257,17 +286,23 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
         k->parents_unknown |= row->odd == rq__meta_odd_relatives;
     }
     if (rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta"))) return RQ_OK;
-    if (row->is_table) return add_table(k, row->row, row->table_state != RQ_TABLE_ENABLED);
-    RQ_TRY(add_table(k, row->info.table, false));
+    rq__fsck_table *t = table_of_row(k, row->is_table ? row->row : row->info.table);
+    if (t == NULL) return RQ_E_NO_MEMORY;
+    if (row->is_table) {
+        t->disabled |= row->table_state != RQ_TABLE_ENABLED;
+        return RQ_OK;
+    }
+    bool is_parent = row->info.offline && row->info.split;
+    t->has_regions |= !is_parent && row->info.replica_id == 0;
     rq__fsck_region *more = grown(k->regions, k->region_count, &k->region_cap, sizeof *more);
     if (more == NULL) return RQ_E_NO_MEMORY;
     k->regions = more;
     k->regions[k->region_count++] = (rq__fsck_region){
         .info = row->info,
-        .is_parent = row->info.offline && row->info.split,
-        .merged = row->merged,
-        .merged_count = row->merged_count,
+        .is_parent = is_parent,
     };
+    for (size_t i = 0; i < row->merged_count; i++)
+        RQ_TRY(rq__fsck_note_path(k, &k->merged, row->merged[i].encoded));
     return RQ_OK;
 }
 
@@ -283,6 +318,7 @@ rq_err rq__fsck_meta(rq__fsck *k, rq_error *why)
     RQ_TRY(rq_region_info_meta(&k->arena, &info));
     rq_err rc = collect(k, &info, &k->meta_log, true, &all, why);
     if (rc == RQ_OK) rc = each_row(k, &all, meta_row, why);
+    sort_tables(k);
     free(all.list);
     return rc;
 }
@@ -305,7 +341,7 @@ static rq_err procedure_row(rq__fsck *k, const rq_cell *cells, size_t count, boo
         if (m == NULL) {
             rq__fsck_report(k, RQ_FINDING_PROBLEM, "master:store", "a malformed procedure record");
             k->meta_whole = false;
-            continue;
+            continue; /* nothing is compared then */
         }
         if (m->state == PB__PROCEDURE_STATE__SUCCESS || m->state == PB__PROCEDURE_STATE__FAILED ||
             m->state == PB__PROCEDURE_STATE__ROLLEDBACK)
@@ -314,6 +350,7 @@ static rq_err procedure_row(rq__fsck *k, const rq_cell *cells, size_t count, boo
         rq__fsck_report(k, RQ_FINDING_NOTE, "master:store",
                         "procedure %llu (%s) is not finished; the next start will continue it",
                         (unsigned long long)m->proc_id, m->class_name);
+        RQ_TRY(rq__fsck_add_procedure(k, rq_cell_value(&cells[i])));
     }
     return RQ_OK;
 }
@@ -327,6 +364,7 @@ rq_err rq__fsck_procedures(rq__fsck *k, rq_error *why)
                                1, 0, &info)); /* HBASE: MasterRegion.REGION_INFO */
     rq_err rc = collect(k, &info, &k->store_log, false, &all, why);
     if (rc == RQ_OK) rc = each_row(k, &all, procedure_row, why);
+    rq__fsck_sort_changes(k);
     free(all.list);
     return rc;
 }

@@ -25,11 +25,11 @@ static int by_text(const void *a, const void *b)
 static rq_err sort_targets(mob_look *m)
 {
     size_t room = 0;
-    for (const rq__fsck_path *p = m->k->targets; p != NULL; p = p->next)
+    for (const rq__fsck_path *p = m->k->targets.first; p != NULL; p = p->next)
         room++;
     m->referred = rq_arena_calloc(&m->k->arena, room + 1, sizeof *m->referred);
     if (m->referred == NULL) return RQ_E_NO_MEMORY;
-    for (const rq__fsck_path *p = m->k->targets; p != NULL; p = p->next)
+    for (const rq__fsck_path *p = m->k->targets.first; p != NULL; p = p->next)
         m->referred[m->count++] = p->path;
     qsort(m->referred, m->count, sizeof *m->referred, by_text);
     return RQ_OK;

@@ -19,20 +19,29 @@ typedef struct rq__fsck_region {
     rq_region_info info;
     bool is_parent; /* it was split, so it is not part of the chain */
     bool on_disk;
-    const rq_region_info *merged; /* its parents, which have no rows any more */
-    size_t merged_count;
 } rq__fsck_region;
 
 typedef struct rq__fsck_table {
     rq_slice name;
     bool on_disk;
     bool disabled;
+    bool has_regions; /* besides parents and replicas */
 } rq__fsck_table;
+
+typedef struct rq__fsck_encoded {
+    char name[RQ_ENCODED_NAME_LEN + 1];
+} rq__fsck_encoded;
 
 typedef struct rq__fsck_path {
     struct rq__fsck_path *next;
     const char *path;
 } rq__fsck_path;
+
+/* A set of paths or names: the newest first, and as a search tree. */
+typedef struct rq__fsck_paths {
+    rq__fsck_path *first;
+    void *tree; /* of tsearch(3), by path */
+} rq__fsck_paths;
 
 typedef struct rq__fsck {
     rq_vfs *vfs;
@@ -52,18 +61,27 @@ typedef struct rq__fsck {
     bool meta_whole;      /* hbase:meta and the procedures were read completely */
     bool half_made;       /* current findings concern a region that a procedure is creating */
     uint64_t unfinished;  /* procedures */
+    rq_slice *changes;    /* names of the tables that they change, sorted */
+    size_t change_count, change_cap;
+    rq__fsck_encoded *moving; /* encoded names of the regions that they make and remove, sorted */
+    size_t moving_count;
+    bool all_change;                    /* a record does not tell its table */
     rq__fsck_cells meta_log, store_log; /* their edits in the log, with sequence ids */
     rq__fsck_region *regions;
     size_t region_count, region_cap;
-    rq__fsck_table *tables;
+    rq__fsck_table *tables; /* sorted once hbase:meta has been read */
     size_t table_count, table_cap;
-    rq__fsck_path *targets; /* targets of references and links */
-    rq__fsck_path *orphans; /* files that a repair moves */
-    rq__fsck_path *known;   /* encoded names of regions on disk that meta lacks */
-    rq__fsck_path *claimed; /* encoded names in malformed rows of meta */
+    rq__fsck_paths rows;    /* encoded names of `regions`; only of a recovery (recover.c) */
+    rq__fsck_paths merged;  /* encoded names of the parents of merged regions, which have no rows */
+    rq__fsck_paths targets; /* targets of references and links */
+    rq__fsck_paths target_dirs; /* all folders above these */
+    rq__fsck_paths orphans;     /* files that a repair moves */
+    rq__fsck_paths known;       /* encoded names of regions on disk that meta lacks */
+    rq__fsck_paths claimed;     /* encoded names in malformed rows of meta */
 } rq__fsck;
 
-/* Takes the lock and finds out who wrote the folder. rq__fsck_end must follow, after an error too. */
+/* Takes the lock and finds out who wrote the folder. rq__fsck_end, which frees everything, must follow, after an error
+ * too. */
 RQ_NODISCARD
 rq_err rq__fsck_begin(rq__fsck *k, rq_vfs *vfs, const rq_fsck_options *options, rq_error *why);
 void rq__fsck_end(rq__fsck *k);
@@ -73,8 +91,13 @@ void rq__fsck_report(rq__fsck *k, rq_finding level, const char *place, const cha
 RQ_NODISCARD
 rq_err rq__fsck_list(rq__fsck *k, const char *dir, rq_dir_entry **ret, size_t *ret_count,
                      rq_error *why);
+/* Adds a copy of the path, in O(log n). If the set has it already, nothing is done. */
 RQ_NODISCARD
-rq_err rq__fsck_note_path(rq__fsck *k, rq__fsck_path **list, const char *path);
+rq_err rq__fsck_note_path(rq__fsck *k, rq__fsck_paths *set, const char *path);
+bool rq__fsck_has_path(const rq__fsck_paths *set, const char *path);
+/* Adds the target of a reference or link to k->targets, and its folders to k->target_dirs. */
+RQ_NODISCARD
+rq_err rq__fsck_note_target(rq__fsck *k, const char *path);
 /* Whether rq__adopt_check (adopt.h) has read the recovered.edits of this region and found all their edits in
  * store files. HBase leaves recovered.edits in regions of a disabled table, because it splits a killed server's
  * log without regard to what was flushed. False for master:store, whose recovered.edits the check does not read. */
@@ -88,12 +111,25 @@ rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
                                rq_region_survey *ret, rq_error *why);
 
 /* --- fsck_meta.c: hbase:meta and master:store, files and log ---------------------------------- */
+/* The table, if it is known. REQUIRES: hbase:meta has been read. */
+rq__fsck_table *rq__fsck_table_of(const rq__fsck *k, rq_slice name);
 RQ_NODISCARD
 rq_err rq__fsck_log(rq__fsck *k, rq_error *why);
 RQ_NODISCARD
 rq_err rq__fsck_meta(rq__fsck *k, rq_error *why);
 RQ_NODISCARD
 rq_err rq__fsck_procedures(rq__fsck *k, rq_error *why);
+
+/* --- fsck_changes.c --------------------------------------------------------------------------- */
+/* Notes what an unfinished procedure changes. */
+RQ_NODISCARD
+rq_err rq__fsck_add_procedure(rq__fsck *k, rq_slice record);
+/* After the last one; the functions below may then be called. */
+void rq__fsck_sort_changes(rq__fsck *k);
+/* Whether an unfinished procedure changes the table: its folder and its rows may differ. */
+bool rq__fsck_table_changes(const rq__fsck *k, rq_slice table);
+/* Whether one makes or removes the region. */
+bool rq__fsck_region_changes(const rq__fsck *k, const char *encoded);
 
 /* --- fsck_tables.c: what is on disk, and the chain of regions --------------------------------- */
 RQ_NODISCARD

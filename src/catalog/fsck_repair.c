@@ -20,11 +20,7 @@ static const char *why_not(const rq__fsck *k)
 /* Whether another region's file or a snapshot refers to the file, or to one in the folder. */
 static bool is_referred_to(const rq__fsck *k, const char *path)
 {
-    size_t n = strlen(path);
-    for (const rq__fsck_path *p = k->targets; p != NULL; p = p->next)
-        if (strncmp(p->path, path, n) == 0 && (p->path[n] == '/' || p->path[n] == '\0'))
-            return true;
-    return false;
+    return rq__fsck_has_path(&k->targets, path) || rq__fsck_has_path(&k->target_dirs, path);
 }
 
 static rq_err move_file(rq__fsck *k, const char *from, const char *to_root, rq_error *why)
@@ -105,13 +101,13 @@ rq_err rq__fsck_repair(rq__fsck *k, rq_error *why)
 {
     const char *to_root;
     const char *reason = why_not(k);
-    if (k->orphans == NULL) return RQ_OK;
+    if (k->orphans.first == NULL) return RQ_OK;
     if (reason != NULL) {
         rq__fsck_report(k, RQ_FINDING_NOTE, "", "nothing was moved: %s", reason);
         return RQ_OK;
     }
     RQ_TRY(rq__fsck_find_place(k, &to_root, why));
-    for (const rq__fsck_path *p = k->orphans; p != NULL; p = p->next) {
+    for (const rq__fsck_path *p = k->orphans.first; p != NULL; p = p->next) {
         if (is_referred_to(k, p->path)) {
             rq__fsck_report(k, RQ_FINDING_NOTE, p->path,
                             "stays: other regions or a snapshot need it");

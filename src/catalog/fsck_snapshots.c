@@ -8,10 +8,9 @@
 /* A repair would move the files to a folder in which the snapshot does not look for them. */
 static rq_err note_needed(rq__fsck *k, const rq__snapshot *s, rq_error *why)
 {
-    for (const rq__fsck_path *p = k->orphans; p != NULL; p = p->next)
+    for (const rq__fsck_path *p = k->orphans.first; p != NULL; p = p->next)
         if (rq__snapshot_names(s, strrchr(p->path, '/') + 1))
-            RQ_TRY(rq__fsck_note_path(k, &k->targets, p->path) == RQ_OK ? RQ_OK
-                                                                        : rq_no_memory(why));
+            RQ_TRY(rq__fsck_note_target(k, p->path) == RQ_OK ? RQ_OK : rq_no_memory(why));
     return RQ_OK;
 }
 

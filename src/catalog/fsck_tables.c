@@ -17,7 +17,8 @@ typedef struct table_look {
     rq_slice name;
     bool is_meta; /* hbase:meta has no row of itself */
     bool disabled;
-    bool in_the_making;      /* the table is not in meta, and a procedure is unfinished */
+    bool changes;            /* an unfinished procedure changes the table */
+    bool in_the_making;      /* it does, and the table is not in meta */
     rq_table_schema *schema; /* NULL: cannot be read */
 } table_look;
 
@@ -40,10 +41,7 @@ static rq__fsck_region *region_of(rq__fsck *k, const char *encoded)
 
 static bool was_merged(const rq__fsck *k, const char *encoded)
 {
-    for (size_t i = 0; i < k->region_count; i++)
-        for (size_t n = 0; n < k->regions[i].merged_count; n++)
-            if (strcmp(k->regions[i].merged[n].encoded, encoded) == 0) return true;
-    return false;
+    return rq__fsck_has_path(&k->merged, encoded);
 }
 
 /* The .regioninfo in the folder; false if it is missing or not believable. */
@@ -76,12 +74,12 @@ static bool is_blind(const rq__fsck *k)
     return k->refused || k->log_damaged || !k->meta_whole;
 }
 
-static rq_err report_orphan(rq__fsck *k, const char *dir)
+static rq_err report_orphan(const table_look *t, const char *dir)
 {
+    rq__fsck *k = t->k;
     if (is_blind(k) || k->parents_unknown) return RQ_OK;
-    for (const rq__fsck_path *p = k->claimed; p != NULL; p = p->next)
-        if (strcmp(p->path, strrchr(dir, '/') + 1) == 0) return RQ_OK;
-    if (k->unfinished > 0) {
+    if (rq__fsck_has_path(&k->claimed, strrchr(dir, '/') + 1)) return RQ_OK;
+    if (t->changes) {
         rq__fsck_report(k, RQ_FINDING_NOTE, dir,
                         "a region without a row in hbase:meta; a procedure is unfinished");
         return RQ_OK;
@@ -141,12 +139,13 @@ static rq_err look_at_identity(table_look *t, const char *dir, const char *encod
         return RQ_OK;
     }
     RQ_TRY(rq__fsck_note_path(k, &k->known, encoded));
-    if (!is_parent) RQ_TRY(report_orphan(k, dir));
+    if (!is_parent) RQ_TRY(report_orphan(t, dir));
     if (read) return RQ_OK;
     /* Its location is enough for a check; keys outside its range are not searched for. */
     *ret = (rq_region_info){0};
     ret->ns = rq_slice_cstr(t->ns);
     ret->qualifier = rq_slice_cstr(t->qualifier);
+    ret->table = t->name;
     memcpy(ret->encoded, encoded, strlen(encoded) + 1);
     return RQ_OK;
 }
@@ -167,7 +166,7 @@ static rq_err look_at_region(table_look *t, const char *encoded, rq_error *why)
     }
     rq__fsck_region *known = region_of(k, encoded);
     bool is_parent = known != NULL ? known->is_parent : was_merged(k, encoded);
-    bool is_made = known == NULL && !is_parent && k->unfinished > 0;
+    bool is_made = known == NULL && !is_parent && t->changes;
     k->half_made = is_parent || is_made;
     rq_err rc = look_at_identity(t, dir, encoded, known, is_parent, &info, why);
     k->half_made = is_made;
@@ -223,16 +222,16 @@ static rq_err look_at_table(rq__fsck *k, const char *ns, const char *qualifier, 
     t.name = rq_slice_cstr(name);
     t.is_meta = strcmp(name, "hbase:meta") == 0;
     k->totals.tables++;
-    bool known = t.is_meta;
-    for (size_t i = 0; i < k->table_count; i++) {
-        if (!rq_slice_eq(k->tables[i].name, t.name)) continue;
-        k->tables[i].on_disk = true;
-        t.disabled = k->tables[i].disabled;
-        known = true;
+    rq__fsck_table *of_meta = rq__fsck_table_of(k, t.name);
+    bool known = t.is_meta || of_meta != NULL;
+    if (of_meta != NULL) {
+        of_meta->on_disk = true;
+        t.disabled = of_meta->disabled;
     }
-    t.in_the_making = !known && k->unfinished > 0;
+    t.changes = rq__fsck_table_changes(k, t.name);
+    t.in_the_making = !known && t.changes;
     if (!known && !is_blind(k))
-        rq__fsck_report(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, t.dir,
+        rq__fsck_report(k, t.changes ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, t.dir,
                         "a table without a row in hbase:meta");
     return look_at_table_dir(&t, why);
 }
@@ -258,17 +257,24 @@ static rq_err look_at_data(rq__fsck *k, rq_error *why)
 
 /* --- what meta knows and nobody else ---------------------------------------------------------- */
 
+/* A difference of a table that an unfinished procedure changes is a note. */
+static rq_finding level_of(const rq__fsck *k, rq_slice table)
+{
+    return rq__fsck_table_changes(k, table) ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM;
+}
+
 static void look_for_missing(rq__fsck *k)
 {
-    for (size_t i = 0; i < k->table_count; i++)
-        if (!k->tables[i].on_disk)
-            rq__fsck_report(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM,
-                            "hbase:meta", "table %.*s has no folder", (int)k->tables[i].name.len,
-                            (const char *)k->tables[i].name.ptr);
+    for (size_t i = 0; i < k->table_count; i++) {
+        const rq__fsck_table *t = &k->tables[i];
+        if (!t->on_disk)
+            rq__fsck_report(k, level_of(k, t->name), "hbase:meta", "table %.*s has no folder",
+                            (int)t->name.len, (const char *)t->name.ptr);
+    }
     for (size_t i = 0; i < k->region_count; i++) {
         const rq__fsck_region *r = &k->regions[i];
         if (r->on_disk) continue;
-        rq__fsck_report(k, r->is_parent || k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM,
+        rq__fsck_report(k, r->is_parent ? RQ_FINDING_NOTE : level_of(k, r->info.table),
                         "hbase:meta", "%sregion %s of table %.*s has no folder",
                         r->is_parent ? "the split " : "", r->info.encoded, (int)r->info.table.len,
                         (const char *)r->info.table.ptr);
@@ -299,11 +305,10 @@ static void report_gap(rq__fsck *k, const char *what, const rq_region_info *befo
         rq_bytes_to_string(rq_slice_of(after->start_key.ptr,
                                        after->start_key.len > 32 ? 32 : after->start_key.len),
                            to, sizeof to);
-    rq__fsck_report(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, "hbase:meta",
-                    "table %.*s: %s between %s (%s) and %s (%s)", (int)any->table.len,
-                    (const char *)any->table.ptr, what, from,
-                    before != NULL ? before->encoded : "begin", to,
-                    after != NULL ? after->encoded : "end");
+    rq__fsck_report(
+        k, level_of(k, any->table), "hbase:meta", "table %.*s: %s between %s (%s) and %s (%s)",
+        (int)any->table.len, (const char *)any->table.ptr, what, from,
+        before != NULL ? before->encoded : "begin", to, after != NULL ? after->encoded : "end");
 }
 
 /* `before` NULL: `r` is the table's first region. */
@@ -323,6 +328,17 @@ static bool reaches_further(const rq_region_info *a, const rq_region_info *b)
 {
     if (a->end_key.len == 0) return true;
     return b->end_key.len > 0 && rq_slice_compare(a->end_key, b->end_key) > 0;
+}
+
+/* Its chain is one hole, which has no joint. */
+static void look_for_empty_tables(rq__fsck *k)
+{
+    for (size_t i = 0; i < k->table_count; i++) {
+        const rq__fsck_table *t = &k->tables[i];
+        if (!t->has_regions)
+            rq__fsck_report(k, level_of(k, t->name), "hbase:meta", "table %.*s has no region",
+                            (int)t->name.len, (const char *)t->name.ptr);
+    }
 }
 
 static void look_at_chain(rq__fsck *k)
@@ -349,10 +365,7 @@ static void look_at_chain(rq__fsck *k)
 static bool has_folder(rq__fsck *k, const char *encoded)
 {
     const rq__fsck_region *r = region_of(k, encoded);
-    if (r != NULL && r->on_disk) return true;
-    for (const rq__fsck_path *p = k->known; p != NULL; p = p->next)
-        if (strcmp(p->path, encoded) == 0) return true;
-    return false;
+    return (r != NULL && r->on_disk) || rq__fsck_has_path(&k->known, encoded);
 }
 
 /* <encoded>.0 and .1; manifests of regions with a folder were checked with the region. */
@@ -369,7 +382,8 @@ static rq_err look_at_manifests(rq__fsck *k, rq_error *why)
         if (dot != NULL) *dot = '\0';
         if (is_blind(k) || k->parents_unknown || has_folder(k, encoded)) continue;
         const rq__fsck_region *r = region_of(k, encoded);
-        bool passing = k->unfinished > 0 || (r != NULL && r->is_parent) || was_merged(k, encoded);
+        bool passing = rq__fsck_region_changes(k, encoded) || (r != NULL && r->is_parent) ||
+                       was_merged(k, encoded);
         rq__fsck_report(k, passing ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, path,
                         "the manifest of a region without a folder");
         if (r == NULL && !passing) RQ_TRY(rq__fsck_note_path(k, &k->orphans, path));
@@ -425,6 +439,8 @@ rq_err rq__fsck_tables(rq__fsck *k, rq_error *why)
     }
     RQ_TRY(look_at_manifests(k, why));
     RQ_TRY(rq_nonces_survey(k->vfs, look_at_nonces, k, why));
-    if (!is_blind(k)) look_at_chain(k); /* last, because it sorts the regions differently */
+    if (is_blind(k)) return RQ_OK;
+    look_for_empty_tables(k);
+    look_at_chain(k); /* last, because it sorts the regions differently */
     return RQ_OK;
 }

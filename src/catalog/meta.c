@@ -328,7 +328,7 @@ rq_err rq__meta_delete_table(rq__batch *b, rq_slice table)
 
 typedef struct row_reader {
     rq__keep (*keep)(const rq_cell *c);
-    bool *ret_ignored;
+    rq__seen *seen; /* may be NULL */
     rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count, rq_error *why);
     void *ctx;
     rq_cellblock block; /* the cell that the scanner returned last */
@@ -364,8 +364,13 @@ static rq_err end_row(row_reader *rr, rq_error *why)
             .row = rr->row.ptr, .row_len = (uint16_t)rr->row.len, .type = RQ_TYPE_PUT};
         RQ_TRY(rq_cellblock_append(&rr->kept, &nothing));
     }
-    if (rr->ret_ignored != NULL) *rr->ret_ignored = rr->newest.ignored;
+    if (rr->seen != NULL) rr->seen->ignored = rr->newest.ignored;
     return visit_row(rr, &rr->kept, why);
+}
+
+static void see_time(rq__seen *seen, int64_t ms)
+{
+    if (seen != NULL && ms > seen->newest_ms && ms <= RQ__MS_CLOCK_MAX) seen->newest_ms = ms;
 }
 
 static rq_err keep_cell(row_reader *rr, const rq_cell *c)
@@ -373,6 +378,7 @@ static rq_err keep_cell(row_reader *rr, const rq_cell *c)
     bool counts;
     RQ_TRY(rq__newest_take(&rr->newest, c, &counts));
     rq__keep keep = counts ? rr->keep(c) : RQ__KEEP_NOT;
+    if (keep != RQ__KEEP_NOT || rq_cell_is_delete(c)) see_time(rr->seen, c->timestamp);
     if (keep == RQ__KEEP_NOT || rr->kept.bytes.len > KEPT_ROW_MAX) return RQ_OK;
     rq_cell own = *c;
     own.tags = NULL;
@@ -448,7 +454,7 @@ static rq_err read_rows(rq_region *r, const rq_scan *scan, row_reader *rr, rq_er
 }
 
 static rq_err each_row_between(rq_region *r, rq_slice start, rq_slice stop,
-                               rq__keep (*keep)(const rq_cell *c), bool *ret_ignored,
+                               rq__keep (*keep)(const rq_cell *c), rq__seen *seen,
                                rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
                                                   rq_error *why),
                                void *ctx, rq_error *why)
@@ -463,17 +469,17 @@ static rq_err each_row_between(rq_region *r, rq_slice start, rq_slice stop,
         .time_range = RQ_TIME_RANGE_ALL,
         .store_limit = -1,
     };
-    row_reader rr = {.keep = keep, .ret_ignored = ret_ignored, .callback = callback, .ctx = ctx};
+    row_reader rr = {.keep = keep, .seen = seen, .callback = callback, .ctx = ctx};
     return read_rows(r, &scan, &rr, why);
 }
 
-rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), bool *ret_ignored,
+rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), rq__seen *seen,
                            rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
                                               rq_error *why),
                            void *ctx, rq_error *why)
 {
     const rq_slice none = {NULL, 0};
-    return each_row_between(r, none, none, keep, ret_ignored, callback, ctx, why);
+    return each_row_between(r, none, none, keep, seen, callback, ctx, why);
 }
 
 rq_err rq__region_row(rq_region *r, rq_slice row,
@@ -590,7 +596,7 @@ rq__keep rq__meta_keep(const rq_cell *c)
 
 typedef struct meta_scan {
     rq_arena *arena;
-    bool ignored;
+    rq__seen seen;
     bool keeps_arena; /* the arena is the caller's: it is not reset after each row */
     rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why);
     void *ctx;
@@ -755,15 +761,13 @@ static rq_err meta_scan_row(void *ctx, const rq_cell *cells, size_t count, rq_er
     if (!s->keeps_arena) rq_arena_reset(s->arena);
     for (size_t i = 0; i < count; i++) {
         const rq_cell *c = &cells[i];
-        if (c->timestamp > row.newest_ms && c->timestamp != RQ_TIMESTAMP_LATEST)
-            row.newest_ms = c->timestamp;
         RQ_TRY(take_cell(s, c, &row, &seen));
     }
     row.row = rq_arena_copy(s->arena, rq_cell_row(&cells[0]));
     if (row.row.ptr == NULL) return RQ_E_NO_MEMORY;
-    if (s->ignored && row.odd == NULL) row.odd = "timestamp out of range";
+    if (s->seen.ignored && row.odd == NULL) row.odd = "timestamp out of range";
     if (!seen.has_state && !seen.has_region) {
-        if (!s->ignored) return RQ_OK;
+        if (!s->seen.ignored) return RQ_OK;
         row.malformed = "timestamp";
     } else {
         decide_kind(&row, &seen);
@@ -773,23 +777,23 @@ static rq_err meta_scan_row(void *ctx, const rq_cell *cells, size_t count, rq_er
 
 static rq_err scan_between(rq_region *meta, rq_slice start, rq_slice stop,
                            rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
-                           void *ctx, rq_error *why)
+                           void *ctx, int64_t *ret_newest_ms, rq_error *why)
 {
     rq_arena arena;
     rq_arena_init(&arena);
     meta_scan s = {.arena = &arena, .callback = callback, .ctx = ctx};
-    rq_err rc =
-        each_row_between(meta, start, stop, rq__meta_keep, &s.ignored, meta_scan_row, &s, why);
+    rq_err rc = each_row_between(meta, start, stop, rq__meta_keep, &s.seen, meta_scan_row, &s, why);
+    if (ret_newest_ms != NULL) *ret_newest_ms = s.seen.newest_ms;
     rq_arena_clear(&arena);
     return rc;
 }
 
 rq_err rq__meta_scan(rq_region *meta,
                      rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
-                     void *ctx, rq_error *why)
+                     void *ctx, int64_t *ret_newest_ms, rq_error *why)
 {
     const rq_slice none = {NULL, 0};
-    return scan_between(meta, none, none, callback, ctx, why);
+    return scan_between(meta, none, none, callback, ctx, ret_newest_ms, why);
 }
 
 /* HBASE: MetaTableAccessor.getTableStartRowForMeta, getTableStopRowForMeta: no table has a space in
@@ -802,10 +806,10 @@ rq_err rq__meta_scan_table(rq_region *meta, rq_slice table,
     const char *name = (const char *)table.ptr;
     const char *start = rq_arena_printf(&a, "%.*s,,", (int)table.len, name);
     const char *stop = rq_arena_printf(&a, "%.*s ,,", (int)table.len, name);
-    rq_err rc =
-        start == NULL || stop == NULL
-            ? rq_no_memory(why)
-            : scan_between(meta, rq_slice_cstr(start), rq_slice_cstr(stop), callback, ctx, why);
+    rq_err rc = start == NULL || stop == NULL
+                    ? rq_no_memory(why)
+                    : scan_between(meta, rq_slice_cstr(start), rq_slice_cstr(stop), callback, ctx,
+                                   NULL, why);
     rq_arena_clear(&a);
     return rc;
 }
@@ -814,7 +818,10 @@ rq_err rq__meta_row_read(const rq_cell *cells, size_t count, bool ignored, rq_ar
                          rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
                          void *ctx, rq_error *why)
 {
-    meta_scan s = {
-        .arena = arena, .ignored = ignored, .keeps_arena = true, .callback = callback, .ctx = ctx};
+    meta_scan s = {.arena = arena,
+                   .seen = {.ignored = ignored},
+                   .keeps_arena = true,
+                   .callback = callback,
+                   .ctx = ctx};
     return meta_scan_row(&s, cells, count, why);
 }

@@ -109,7 +109,6 @@ typedef struct rq__meta_row {
     rq_region_info info;
     rq_region_state state;
     int64_t open_seqnum;
-    int64_t newest_ms;           /* highest cell timestamp */
     int last_replica;            /* highest replica id with a state, at most RQ_REPLICATION_MAX; or
                                   * 0 */
     rq_region_info daughters[2]; /* of a split parent */
@@ -120,11 +119,12 @@ typedef struct rq__meta_row {
 
 /* Calls `callback` for each row, in order; arguments are valid during the call. Rows with neither a
  * region nor a table state are skipped, as in HBase. Any client may write to hbase:meta: a malformed row
- * is passed with `malformed` set, and no row takes more than some megabytes of memory. */
+ * is passed with `malformed` set, and no row takes more than some megabytes of memory. *ret_newest_ms
+ * (may be NULL): rq__seen.newest_ms. */
 RQ_NODISCARD
 rq_err rq__meta_scan(rq_region *meta,
                      rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
-                     void *ctx, rq_error *why);
+                     void *ctx, int64_t *ret_newest_ms, rq_error *why);
 
 /* The same for the rows of a table's regions only. */
 RQ_NODISCARD
@@ -147,13 +147,20 @@ rq__keep rq__meta_keep(const rq_cell *c);
 /* rq__meta_row.odd of a row whose splitA, splitB or merge… columns cannot be read. */
 extern const char rq__meta_odd_relatives[];
 
+/* What a reader with a keep() has seen; zero it before. */
+typedef struct rq__seen {
+    bool ignored; /* during a call: the row also has cells with invalid timestamps */
+    /* Highest timestamp up to RQ__MS_CLOCK_MAX of the cells that are passed, and of all markers, because a marker hides
+     * what is written with a lower timestamp. */
+    int64_t newest_ms;
+} rq__seen;
+
 /* Calls `callback` for every row of a small region, with the row's newest cells, valid during the call.
  * Blocking. `keep` NULL: all cells, as the region's scanner returns them. Otherwise only cells that
- * are valid by newest.h and that keep() wants, none larger than RQ__META_VALUE_MAX. At each call
- * *ret_ignored (may be NULL) tells whether the row also has cells with invalid timestamps. A row that
- * has no other cells is passed as one cell without a family. */
+ * are valid by newest.h and that keep() wants, none larger than RQ__META_VALUE_MAX; `seen` may be NULL. A row
+ * that has only cells with invalid timestamps is passed as one cell without a family. */
 RQ_NODISCARD
-rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), bool *ret_ignored,
+rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), rq__seen *seen,
                            rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
                                               rq_error *why),
                            void *ctx, rq_error *why);

@@ -11,9 +11,10 @@
 #include "cell/cell.h"
 
 /* Limits for clients' timestamps in system tables. Timestamps more than a day ahead are refused
- * when they are written (region/write.c), but a folder of an older version may have them. Those
- * above RQ__MS_CLOCK_MAX do not advance the catalog's clock, so that its own writes never come near
- * RQ__MS_READ_MAX; those above RQ__MS_READ_MAX are ignored. */
+ * when they are written (region/write.c), but a folder of an older version or of HBase may have them. Each
+ * timestamp up to RQ__MS_CLOCK_MAX advances the catalog's clock, that of a marker too: a change of the catalog
+ * with a lower timestamp would be hidden. Higher ones do not, so that more than 2^60 changes remain
+ * before the clock reaches RQ__MS_READ_MAX; those above RQ__MS_READ_MAX are ignored. */
 #define RQ__MS_CLOCK_MAX (INT64_C(3) << 61)
 #define RQ__MS_READ_MAX (INT64_MAX - (INT64_C(1) << 40))
 

@@ -9,7 +9,8 @@
  * nothing else opens the region.
  *
  * The second is answered with certainty as long as no attempt to write the commit can have reached the
- * log. After a restart the view tells, if the kind has a function seen(). */
+ * log. After a restart the view tells, if the kind has a function seen(). If a procedure that is to be ended has written
+ * rows in parts (ddl_parts.c), hbase:meta is read. */
 #include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
 
@@ -42,11 +43,20 @@ static rq__fail_action judge_transient(const rq__proc *p, bool may_pass)
     return goes_on ? RQ__FAIL_REPEAT : RQ__FAIL_END;
 }
 
-static rq__fail_action judge_aborted(rq__commit_state state)
+/* The step that writes the rows of all regions has failed. */
+static rq__fail_action judge_rows(const rq__proc *p)
 {
-    return state == RQ__COMMIT_NO    ? RQ__FAIL_UNDO
-           : state == RQ__COMMIT_YES ? RQ__FAIL_LEAVE_OUT
-                                     : RQ__FAIL_END;
+    rq__parts_state parts = rq__parts_look(p->catalog, p);
+    return parts == RQ__PARTS_NONE  ? RQ__FAIL_UNDO
+           : parts == RQ__PARTS_ALL ? RQ__FAIL_LEAVE_OUT
+                                    : RQ__FAIL_STAY;
+}
+
+static rq__fail_action judge_aborted(const rq__proc *p, rq__commit_state state)
+{
+    if (state == RQ__COMMIT_NO) return RQ__FAIL_UNDO;
+    if (p->step == p->ops->commit && p->ops->rows != RQ__ROWS_WHOLE) return judge_rows(p);
+    return state == RQ__COMMIT_YES ? RQ__FAIL_LEAVE_OUT : RQ__FAIL_END;
 }
 
 rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc)
@@ -54,9 +64,11 @@ rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc)
     bool final = rq_err_do_not_retry(rc);
     bool often = p->attempts >= RQ__REPEATS_MAX && !is_shortage(rc);
     if (p->ops->transient) return judge_transient(p, !final);
-    if (p->step == p->ops->commit && !final) p->unsure = true;
+    bool in_parts =
+        p->ops->rows != RQ__ROWS_WHOLE; /* rq__parts_write knows which part has the commit */
+    if (p->step == p->ops->commit && !final && !in_parts) p->unsure = true;
     rq__commit_state state = rq__proc_commit_state(p);
-    if (p->aborted) return judge_aborted(state);
+    if (p->aborted) return judge_aborted(p, state);
     bool first_run = p->step < p->ops->commit && !p->resumed;
     if (state == RQ__COMMIT_NO && (final || often || first_run)) return RQ__FAIL_UNDO;
     return final || often ? RQ__FAIL_PARK : RQ__FAIL_REPEAT;

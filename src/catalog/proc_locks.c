@@ -6,6 +6,8 @@
  * other tables of the namespace are not affected. */
 #include "catalog/proc_priv.h"
 
+#include <stdlib.h>
+
 rq_err rq__proc_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
                             void *ctx)
 {
@@ -17,6 +19,68 @@ rq_err rq__proc_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slic
         RQ_TRY(each(ctx, rq_slice_cstr(p->regions[i].encoded)));
     return RQ_OK;
 }
+
+/* --- the names of a parked procedure's regions ------------------------------------------------- */
+
+#define FEW_NAMES 8
+
+typedef struct rq__encoded_name {
+    char text[RQ_ENCODED_NAME_LEN + 1];
+} rq__encoded_name;
+
+typedef struct sorting {
+    rq__encoded_name *list; /* NULL: the names are counted */
+    size_t count;
+    bool any_long; /* it is no encoded name: a client sent it */
+} sorting;
+
+static rq_err take_name(void *ctx, rq_slice encoded)
+{
+    sorting *s = ctx;
+    s->any_long |= encoded.len > RQ_ENCODED_NAME_LEN;
+    if (s->list != NULL && encoded.len > 0)
+        memcpy(s->list[s->count].text, encoded.ptr, encoded.len); /* the rest is zero */
+    s->count++;
+    return RQ_OK;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(rq__encoded_name));
+}
+
+void rq__proc_sort_names(rq__proc *p)
+{
+    sorting s = {.list = NULL};
+    if (p->named != NULL || rq__proc_each_region(p, take_name, &s) != RQ_OK || s.any_long ||
+        s.count <= FEW_NAMES)
+        return;
+    s = (sorting){.list = calloc(s.count, sizeof *s.list)};
+    if (s.list == NULL || rq__proc_each_region(p, take_name, &s) != RQ_OK) {
+        free(s.list);
+        return;
+    }
+    qsort(s.list, s.count, sizeof *s.list, by_text);
+    p->named = s.list;
+    p->named_count = s.count;
+}
+
+void rq__proc_free_names(rq__proc *p)
+{
+    free(p->named);
+    p->named = NULL;
+    p->named_count = 0;
+}
+
+static bool is_named(const rq__proc *p, rq_slice encoded)
+{
+    rq__encoded_name key = {.text = ""};
+    if (encoded.len > RQ_ENCODED_NAME_LEN) return false;
+    if (encoded.len > 0) memcpy(key.text, encoded.ptr, encoded.len);
+    return bsearch(&key, p->named, p->named_count, sizeof key, by_text) != NULL;
+}
+
+/* --- exclusion --------------------------------------------------------------------------------- */
 
 typedef struct region_search {
     const rq__proc *other; /* NULL: searches for `encoded` */
@@ -34,6 +98,7 @@ static rq_err match_region(void *ctx, rq_slice encoded)
 bool rq__proc_names_region(const rq__proc *p, rq_slice encoded)
 {
     region_search s = {.encoded = encoded};
+    if (p->named != NULL) return is_named(p, encoded);
     return rq__proc_each_region(p, match_region, &s) == RQ_OK && s.found;
 }
 

@@ -47,6 +47,7 @@ static void release_all(rq__proc *p)
 void rq__proc_slim(rq__proc *p)
 {
     rq__claims_free(p);
+    rq__proc_free_names(p);
     release_all(p);
     rq_arena old = p->arena;
     rq_slice class = rq_slice_of(p->java_class, strlen(p->java_class) + 1);
@@ -70,12 +71,14 @@ void rq__proc_slim(rq__proc *p)
     p->region_count = p->old_region_count = 0;
     p->infos = NULL;
     p->info_count = 0;
+    p->cause = NULL;
 }
 
 void rq__proc_free(rq__proc *p)
 {
     if (p == NULL) return;
     rq__claims_free(p);
+    rq__proc_free_names(p);
     release_all(p);
     rq__calls_free(p->calls);
     rq__calls_free(p->files);

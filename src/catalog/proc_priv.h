@@ -80,6 +80,10 @@ RQ_NODISCARD
 rq_err rq__proc_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
                             void *ctx);
 bool rq__proc_names_region(const rq__proc *p, rq_slice encoded);
+/* Makes p->named of a procedure that is going to be parked, in O(n log n). Without lock. */
+void rq__proc_sort_names(rq__proc *p);
+/* Frees p->named. Also if nobody else knows the procedure. */
+void rq__proc_free_names(rq__proc *p);
 /* Whether `p` is refused as long as the procedure `parked` is parked. */
 bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p);
 /* Fills in the error with which `p` ends. */
@@ -127,6 +131,7 @@ typedef enum rq__fail_action {
     RQ__FAIL_END,       /* end the procedure without a rollback */
     RQ__FAIL_REPEAT,    /* repeat the step after a while */
     RQ__FAIL_PARK,      /* park the procedure (procedure.h, rule 7) */
+    RQ__FAIL_STAY,      /* park an aborted procedure again (rule 8) */
     RQ__FAIL_LEAVE_OUT, /* skip the step of an aborted procedure, and run the next one */
 } rq__fail_action;
 /* Decides how to go on after the current step has failed with `rc`. */

@@ -19,6 +19,7 @@
 
 #define RECORD_FORMAT 1
 #define FLAG_PREPARED 4
+#define FLAG_UNDOES 16
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
@@ -50,7 +51,8 @@ static rq_err put_state(rq_buf *b, const rq__proc *p)
     RQ_TRY(rq__record_put(b, RQ__TAG_DESCRIPTOR, p->descriptor));
     const rq__payload_kind *payload = p->ops->payload;
     uint8_t own = payload->flags == NULL ? 0 : payload->flags(p);
-    uint8_t flags = (uint8_t)(own | (p->prepared ? FLAG_PREPARED : 0));
+    uint8_t flags =
+        (uint8_t)(own | (p->prepared ? FLAG_PREPARED : 0) | (p->undoes ? FLAG_UNDOES : 0));
     RQ_TRY(rq__record_put(b, RQ__TAG_FLAGS, rq_slice_of(&flags, 1)));
     RQ_TRY(put_regions(b, RQ__TAG_REGIONS, p->regions, p->region_count));
     RQ_TRY(put_regions(b, RQ__TAG_OLD_REGIONS, p->old_regions, p->old_region_count));
@@ -140,11 +142,12 @@ static rq_err take_region(rq__proc *p, rq_slice value, rq_region_info **list, si
 static rq_err take_flags(rq__proc *p, rq_slice value, rq_error *why)
 {
     if (value.len != 1) return bad(why, "flags");
-    uint8_t own = (uint8_t)(value.ptr[0] & ~FLAG_PREPARED);
+    uint8_t own = (uint8_t)(value.ptr[0] & ~(FLAG_PREPARED | FLAG_UNDOES));
     const rq__payload_kind *payload = p->ops->payload;
     if (own != 0 && (payload->set_flags == NULL || !payload->set_flags(p, own)))
         return bad(why, "flags");
     p->prepared = value.ptr[0] & FLAG_PREPARED;
+    p->undoes = value.ptr[0] & FLAG_UNDOES;
     return RQ_OK;
 }
 
@@ -279,6 +282,7 @@ rq_err rq__proc_set_unreadable(rq__proc *p, uint64_t id, const rq_error *why)
     p->id = id;
     p->ops = &rq__proc_kind_unknown;
     p->unreadable = p->parked = p->prepared = true;
+    p->undoes = false;
     p->step = 0;
     p->regions = p->old_regions = NULL;
     p->region_count = p->old_region_count = 0;

@@ -52,10 +52,19 @@ static rq_err put_region(rq_buf *b, const rq_region_info *r, rq_slice before, in
     return put_key(b, r->start_key, r->end_key);
 }
 
+static bool is_too_long(const rq_region_info *list, size_t count)
+{
+    uint64_t keys = 0;
+    for (size_t i = 0; i < count; i++)
+        keys += list[i].start_key.len + list[i].end_key.len;
+    return count > RQ__RECORD_LIST_MAX || keys > RQ__RECORD_KEYS_MAX;
+}
+
 rq_err rq__regions_encode(rq_buf *b, const rq_region_info *list, size_t count)
 {
     rq_slice before = {NULL, 0};
     int64_t id = 0;
+    if (is_too_long(list, count)) return RQ_E_REQUEST_TOO_BIG;
     RQ_TRY(rq_buf_append_varint(b, count));
     for (size_t i = 0; i < count; i++) {
         RQ_TRY(put_region(b, &list[i], before, id));
@@ -79,12 +88,18 @@ static rq_err bad(rq_error *why)
     return rq_fail(why, RQ_E_CORRUPT, "procedure record: malformed list of regions");
 }
 
+/* Reads the lengths of a key, of which it shares the first bytes with a key of `other_len` bytes. */
+static bool take_lengths(rq_cursor *c, size_t other_len, uint64_t *ret_shared, uint64_t *ret_rest)
+{
+    return rq_cursor_varint(c, ret_shared) && rq_cursor_varint(c, ret_rest) &&
+           *ret_shared <= other_len && *ret_rest <= RQ_ROW_LEN_MAX - *ret_shared;
+}
+
 static rq_err take_key(reader *r, const rq_buf *other, rq_buf *key, rq_error *why)
 {
     uint64_t shared, len;
     rq_slice rest;
-    if (!rq_cursor_varint(&r->c, &shared) || !rq_cursor_varint(&r->c, &len) ||
-        shared > other->len || len > RQ_ROW_LEN_MAX - shared ||
+    if (!take_lengths(&r->c, other->len, &shared, &len) ||
         !rq_cursor_bytes(&r->c, (size_t)len, &rest))
         return bad(why);
     rq_buf_reset(key);
@@ -110,6 +125,35 @@ static rq_err take_region(reader *r, rq__proc *p, rq_region_info *ret, rq_error 
     return RQ_OK;
 }
 
+/* *len is the length of the other key, and then that of this one. */
+static bool pass_key(rq_cursor *c, size_t *len)
+{
+    uint64_t shared, rest;
+    rq_slice bytes;
+    if (!take_lengths(c, *len, &shared, &rest) || !rq_cursor_bytes(c, (size_t)rest, &bytes))
+        return false;
+    *len = (size_t)(shared + rest);
+    return true;
+}
+
+/* Whether the keys of the list are not longer than those of a list that is written. Nothing is allocated, because a key of
+ * two bytes may stand for 32 kB. Other damage is found later. */
+static bool are_keys_short(rq_cursor c, uint64_t count)
+{
+    uint64_t number, keys = 0;
+    size_t len = 0;
+    uint8_t flags;
+    for (uint64_t i = 0; i < count && keys <= RQ__RECORD_KEYS_MAX; i++) {
+        if (!rq_cursor_u8(&c, &flags) || !rq_cursor_varint(&c, &number) ||
+            !rq_cursor_varint(&c, &number) || !pass_key(&c, &len))
+            return false;
+        keys += len;
+        if (!pass_key(&c, &len)) return false;
+        keys += len;
+    }
+    return keys <= RQ__RECORD_KEYS_MAX;
+}
+
 #define REGION_LEN_MIN 7 /* bytes: flags, id, replica id, two numbers for each key */
 
 static rq_err take_all(reader *r, rq__proc *p, rq_region_info **ret, size_t *ret_count,
@@ -117,7 +161,8 @@ static rq_err take_all(reader *r, rq__proc *p, rq_region_info **ret, size_t *ret
 {
     uint64_t count;
     if (p->ns.len == 0 || p->qualifier.len == 0 || !rq_cursor_varint(&r->c, &count) ||
-        count > RQ__RECORD_LIST_MAX || count > rq_cursor_left(&r->c) / REGION_LEN_MIN)
+        count > RQ__RECORD_LIST_MAX || count > rq_cursor_left(&r->c) / REGION_LEN_MIN ||
+        !are_keys_short(r->c, count))
         return bad(why);
     /* A power of two, as for fields with one region each, which may follow in a damaged record. */
     size_t cap = 1;
@@ -137,6 +182,7 @@ rq_err rq__regions_decode(rq__proc *p, rq_slice bytes, rq_region_info **ret, siz
                           rq_error *why)
 {
     reader r = {.c = rq_cursor_of(bytes)};
+    if (*ret != NULL) return bad(why); /* of a damaged record: each list may take much memory */
     rq_err rc = take_all(&r, p, ret, ret_count, why);
     rq_buf_clear(&r.start);
     rq_buf_clear(&r.end);

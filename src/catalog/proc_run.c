@@ -100,14 +100,19 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     rq__proc_evict(c, evicted);
 }
 
-/* Ends an aborted procedure with the abort's result. */
+/* The result of an aborted procedure. */
+static rq_err fail_aborted(rq_err rc, const rq_error *why, rq_error *ret)
+{
+    const char *text = why->code != RQ_OK ? why->message : rq_err_text(rc);
+    return rq_fail(ret, RQ_E_DO_NOT_RETRY, "Procedure aborted%s%s", rc == RQ_OK ? "" : ": ",
+                   rc == RQ_OK ? "" : text);
+}
+
 static void finish_aborted(rq__proc *p, rq_err rc, const rq_error *why)
 {
-    rq_error end = {0};
-    const char *text = why->code != RQ_OK ? why->message : rq_err_text(rc);
-    (void)rq_fail(&end, RQ_E_DO_NOT_RETRY, "Procedure aborted%s%s", rc == RQ_OK ? "" : ": ",
-                  rc == RQ_OK ? "" : text);
-    finish(p, RQ_E_DO_NOT_RETRY, &end);
+    rq_error end = {.code = RQ_OK};
+    rc = fail_aborted(rc, why, &end);
+    finish(p, rc, &end);
 }
 
 static void retry_later(rq__proc *p, rq_err rc, const rq_error *why)
@@ -142,7 +147,9 @@ rq_task *rq__proc_unpark(rq__procedures *ps, rq__proc *p)
 {
     p->parked = false;
     if (p->was_parked) p->step = 0; /* this run has done none of its steps */
+    if (p->was_parked) p->written = 0;
     rq__queue_remove_parked(ps, p);
+    rq__proc_free_names(p); /* its steps may change them */
     rq__queue_hold(ps, p);
     return rq__proc_take(ps, p);
 }
@@ -202,6 +209,7 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
                      ? "parked; tried again every 10 minutes, or when it is bypassed (HBCK2)"
                      : "parked until it is bypassed (HBCK2) or aborted");
     rq__proc_note_error(p, rc, why);
+    rq__proc_sort_names(p);
     pthread_mutex_lock(&ps->lock);
     p->parked = p->parking = true;
     rq__procs_notify_watches(ps, p);
@@ -332,11 +340,11 @@ static rq_err abandon_opened(rq__proc *p, rq_error *why)
 
 static rq_err undo_steps(rq__proc *p, rq_error *why)
 {
-    (void)why;
-    return p->ops->undo == NULL ? RQ_OK : p->ops->undo(p->catalog, p);
+    return p->ops->undo == NULL ? RQ_OK : p->ops->undo(p->catalog, p, why);
 }
 
-static void begin_step(rq__proc *p)
+/* Begins an attempt of a step. What rq__parts_write has written before stays written. */
+static void begin_attempt(rq__proc *p)
 {
     rq__calls_drop(p);
     p->stage = 0;
@@ -344,43 +352,103 @@ static void begin_step(rq__proc *p)
     p->logged_waiting = false;
 }
 
+/* Begins the next step, or an ending. */
+static void begin_step(rq__proc *p)
+{
+    begin_attempt(p);
+    p->written = 0;
+}
+
+/* Keeps the error with which the procedure will end. Without memory it ends with the error of its undo. */
+static void keep_cause(rq__proc *p)
+{
+    if (p->cause != NULL || p->undoes) return;
+    p->cause = rq_arena_alloc(&p->arena, sizeof *p->cause);
+    if (p->cause == NULL) return;
+    *p->cause = p->why;
+    p->cause->code = p->rc;
+}
+
+/* Parks the procedure until its undo can go on. It is not ended, because the next start would take the rows that are left
+ * for a table. Clients get the error of the change. */
+static outcome park_undo(rq__proc *p, rq_err rc, const rq_error *why)
+{
+    rq_error both = {.code = RQ_OK};
+    keep_cause(p);
+    if (p->cause != NULL) rq__proc_answer(p, p->cause->code, p->cause);
+    (void)rq_fail(&both, rc, "%s (in the undo of a change that had failed: %s)",
+                  why->code != RQ_OK ? why->message : rq_err_text(rc),
+                  p->cause != NULL ? p->cause->message : "see the log");
+    p->undoes = true;
+    p->aborted = false; /* another abort tries the undo at once */
+    begin_attempt(p);
+    park(p, rc, &both);
+    return LEFT;
+}
+
+/* The undo is done, or there is none: ends the procedure with rc and why, or with the error that it had before its undo
+ * was parked. */
+static void finish_ended(rq__proc *p, rq__ending ending)
+{
+    rq_error why = p->cause != NULL ? *p->cause : p->why;
+    rq_err rc = p->cause != NULL ? p->cause->code : p->rc;
+    p->undoes = false;
+    p->cause = NULL;
+    if (p->aborted && ending != RQ__ENDING_UNDO)
+        finish_aborted(p, rc, &why);
+    else
+        finish(p, rc, &why);
+}
+
 static outcome run_ending(rq__proc *p)
 {
     rq_error why;
-    rq_err rc;
+    rq_err rc = RQ_OK;
     outcome o = GOES_ON;
     if (!p->abandoned) o = run_waiting(p, abandon_opened, &rc, &why);
     if (o != GOES_ON) return o;
     if (!p->abandoned) begin_step(p);
     p->abandoned = true;
-    if (p->ending == RQ__ENDING_UNDO) o = run_waiting(p, undo_steps, &rc, &why);
-    if (o != GOES_ON) return o;
     rq__ending ending = p->ending;
+    if (ending == RQ__ENDING_UNDO) {
+        o = run_waiting(p, undo_steps, &rc, &why);
+        if (o != GOES_ON) return o;
+        if (rc != RQ_OK) return park_undo(p, rc, &why);
+    }
     p->ending = RQ__ENDING_NOT;
     p->abandoned = false;
     begin_step(p);
     why = p->why;
     if (ending == RQ__ENDING_RETRY)
         retry_later(p, p->rc, &why);
-    else if (p->aborted)
-        finish_aborted(p, p->rc, &why);
     else
-        finish(p, p->rc, &why);
+        finish_ended(p, ending);
     return LEFT;
 }
 
 static outcome end_by(rq__proc *p, rq__ending ending, rq_err rc, const rq_error *why)
 {
+    rq_error end = {.code = RQ_OK};
     if (ending == RQ__ENDING_UNDO && rc != RQ_OK) rq__proc_log(p, RQ_LOG_WARN, rc, why, "undone");
+    if (ending == RQ__ENDING_UNDO && p->aborted) rc = fail_aborted(rc, why, &end);
     if (rc != RQ_OK)
-        rq__proc_note_error(p, rc, why);
+        rq__proc_note_error(p, rc, end.code != RQ_OK ? &end : why);
     else
         p->why = (rq_error){0};
     p->rc = rc;
     p->ending = ending;
     p->abandoned = false;
+    if (ending == RQ__ENDING_UNDO) p->attempts = 0; /* from here on those of the undo */
     begin_step(p);
     return run_ending(p);
+}
+
+/* Goes on with an undo that was parked before a restart. */
+static outcome undo_on(rq__proc *p)
+{
+    rq_error why = p->why;
+    rq_err rc = p->rc != RQ_OK ? p->rc : rq_fail(&why, RQ_E_DO_NOT_RETRY, "undone");
+    return end_by(p, RQ__ENDING_UNDO, rc, &why);
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
@@ -480,11 +548,16 @@ static outcome go_on(rq__proc *p, rq_err rc, const rq_error *why)
         if (p->undurable) make_record_durable(p, rc);
         if (p->ops->transient)
             return end_by(p, RQ__ENDING_RETRY, rc, why); /* it leaves its locks */
-        begin_step(p);
+        begin_attempt(p);
         retry_later(p, rc, why);
         return LEFT;
+    case RQ__FAIL_STAY:
+        rq__proc_log(p, RQ_LOG_ERROR, rc, why,
+                     "not ended by the abort, because rows of hbase:meta are missing or left over");
+        p->aborted = false; /* it can be aborted again */
+        RQ_FALLTHROUGH;
     case RQ__FAIL_PARK:
-        begin_step(p);
+        begin_attempt(p);
         park(p, rc, why);
         return LEFT;
     case RQ__FAIL_LEAVE_OUT:
@@ -545,6 +618,7 @@ static outcome run_steps(rq__proc *p)
 {
     rq_error why = {0};
     rq_err rc;
+    if (p->undoes) return undo_on(p);
     if (p->was_parked && p->ops->start_ends && rq__proc_commit_state(p) == RQ__COMMIT_YES) {
         finish(p, RQ_OK, NULL);
         return LEFT;

@@ -4,6 +4,16 @@
  * HBASE: RegionProcedureStore. */
 #include "catalog/proc_priv.h"
 
+/* The list of regions is longer than it may be (proc_regions.c), or than a record of the log. */
+static rq_err fail_too_long(const rq__proc *p, rq_error *why)
+{
+    rq_error_clear(why); /* the error of the write names no table */
+    return rq_fail(why, RQ_E_REQUEST_TOO_BIG,
+                   "%.*s has too many regions for one change, or their keys are too long; merge "
+                   "regions first",
+                   (int)p->table.len, (const char *)p->table.ptr);
+}
+
 rq_err rq__proc_write(rq__proc *p, bool synced, rq_error *why)
 {
     rq_arena a;
@@ -24,7 +34,7 @@ rq_err rq__proc_write(rq__proc *p, bool synced, rq_error *why)
     if (store != NULL) rq_region_unref(store);
     rq_arena_clear(&a);
     if (rc == RQ_OK) p->recorded = true;
-    return rc;
+    return rc == RQ_E_REQUEST_TOO_BIG ? fail_too_long(p, why) : rc;
 }
 
 /* Deletes rows of the store; a failure only keeps results longer than necessary. */
@@ -128,12 +138,12 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
     rq__procedures *ps = &c->procedures;
     for (size_t i = 0; i < count; i++) {
         const rq_cell *cell = &cells[i];
+        rq__catalog_saw_ms(c, cell->timestamp);
         if (rq_slice_eq(rq_cell_family(cell), RQ_SLICE_LIT("state")) && cell->row_len == 8)
             RQ_TRY(load_result(c, cell));
         if (!rq_slice_eq(rq_cell_family(cell), RQ_SLICE_LIT("proc")) || cell->row_len != 8)
             continue;
         uint64_t id = rq_get_be64(cell->row);
-        rq__catalog_saw_ms(c, cell->timestamp);
         if (id >= ps->next_id) ps->next_id = id + 1;
         if (cell->value_len == 0) { /* only remembers the highest id */
             if (id > ps->marked_id) ps->marked_id = id;
@@ -160,6 +170,7 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
                 return rc;
             }
             rq__procs_append(ps, p);
+            if (p->parked) rq__proc_sort_names(p);
             if (p->parked)
                 rq__queue_add_parked(ps, p);
             else

@@ -28,14 +28,17 @@
  *     came; those of different tables, and of different regions of one table, side by side. A
  *     procedure on a namespace excludes those on its tables (proc_queue.c).
  *  6. No thread waits for a lock: a waiting procedure is an entry in a queue.
- *  7. No step is repeated forever, with three exceptions: while memory or disk space is missing, the steps of
- *     REOPEN_REGION, and an undo that cannot remove its rows from meta (ddl_parts.c). A *parked* procedure runs no
+ *  7. No step is repeated forever, with two exceptions: while memory or disk space is missing, and the steps of
+ *     REOPEN_REGION. A *parked* procedure runs no
  *     step and has left the queues of its locks. What conflicts with it (proc_locks.c) is refused with its error, not
  *     kept waiting. It stays parked over restarts; a start does not wait for it. If its error is temporary, it is
  *     tried again every ten minutes, unless another procedure holds its locks; otherwise it stays parked until it is
- *     aborted.
+ *     aborted. An undo that cannot remove its rows from meta (ddl_parts.c) parks its procedure, too; each further
+ *     attempt then continues the undo.
  *  8. An abort before the commit undoes; after it each remaining step is tried once more, and steps
- *     that fail again are skipped.
+ *     that fail again are skipped. A commit step that writes many rows of meta is not skipped as long as rows are
+ *     missing or left over: the procedure is parked again, because after its end a start would take these rows for
+ *     a table's. hbase:meta tells whether they are (ddl_parts.c).
  *  9. A procedure without a record (REOPEN_REGION) holds no lock between two attempts.
  * 10. A step may wait for reports of servers (calls.c): the procedure keeps its locks, and no
  *     thread. It is neither aborted nor ended before they have arrived. A crash meanwhile is a
@@ -55,6 +58,7 @@
 typedef struct rq__proc rq__proc;
 typedef struct rq__claim rq__claim;
 typedef struct rq__lock_table rq__lock_table;
+struct rq__batch;
 
 /* A step. The procedure holds its locks. Idempotent. May block on files. To wait without a thread, a step
  * returns RQ_E_AGAIN with p->calls outstanding or with p->wait_ns set, and is called again after the
@@ -177,8 +181,9 @@ typedef struct rq__proc_kind {
         rq__step run;
     } steps[RQ__STEPS_MAX];
     unsigned commit; /* index of the commit step */
-    /* Rolls back the steps before the commit; may be NULL. RQ_E_AGAIN as of a step. */
-    rq_err (*undo)(rq_catalog *c, rq__proc *p);
+    /* Rolls back the steps before the commit; may be NULL. RQ_E_AGAIN as of a step. After another error the procedure is
+     * parked, and the undo is repeated later. */
+    rq__step undo;
     /* After a restart: whether the view, which was made from meta, has the change that the commit step
      * makes. NULL: it cannot be seen. */
     rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
@@ -244,8 +249,9 @@ struct rq__proc {
     struct rq__calls *files;  /* SNAPSHOT: calls that have reported the regions' files */
     rq_region_files mob;      /* SNAPSHOT: the MOB files, in the arena */
     unsigned stage;           /* progress of the current step; defined by the step */
-    size_t at;                /* progress within the stage, likewise; also of rq__parts_write */
-    rq_region_info *infos;    /* the table's regions, of an alter or a disable; in the arena */
+    size_t at;                /* progress within the stage, likewise */
+    size_t written; /* progress of rq__parts_write: kept while the step or the undo is repeated */
+    rq_region_info *infos; /* the table's regions, of an alter or a disable; in the arena */
     size_t info_count;
     /* Tables and regions that it will add to its namespace, as found by prepare. Under procedures.lock. */
     int64_t coming_tables, coming_regions;
@@ -261,6 +267,9 @@ struct rq__proc {
     bool was_parked; /* it was parked before the restart; the start opened the regions in meta */
     bool committed;  /* the commit's write succeeded in this run */
     bool unsure;     /* the commit's write failed, but may have been written */
+    bool undoes; /* parked in its undo, maybe before a restart: the undo goes on; in the record */
+    rq_error
+        *cause; /* with `undoes`: how it will end; in the arena. NULL: not known after a restart */
     bool left_out;   /* it was aborted and a failed step was skipped; rc and why have the error */
     bool unreadable; /* its record cannot be decoded: it can only be aborted; see why */
     bool ended;      /* rc and why are final */
@@ -272,15 +281,19 @@ struct rq__proc {
     rq__proc *ready_next;  /* in the list of those that may start */
     bool ready;            /* is in that list */
     rq__proc *parked_next; /* in the list of parked ones */
-    bool queued;           /* its claims are in their queues */
-    bool running;          /* started, neither finished nor sleeping; also if parked or recording */
-    bool parked;           /* runs no step any more; rc and why have the reason */
-    bool parking;          /* its record as a parked one is being written */
-    bool revives;          /* parked, and its timer will try it again */
-    bool refused;          /* a parked procedure excludes it: it ends with rc and why */
-    bool waiting;          /* for reports of its calls */
-    bool retrying;         /* waits for its timer; rc and why are from the last attempt */
-    bool sleeping;         /* retrying, and gave up its locks for the wait */
+    /* While it is parked: the sorted names of its regions, because each procedure of the table asks for some of them;
+     * malloc'ed. NULL: there are few, or memory is exhausted. */
+    struct rq__encoded_name *named;
+    size_t named_count;
+    bool queued;   /* its claims are in their queues */
+    bool running;  /* started, neither finished nor sleeping; also if parked or recording */
+    bool parked;   /* runs no step any more; rc and why have the reason */
+    bool parking;  /* its record as a parked one is being written */
+    bool revives;  /* parked, and its timer will try it again */
+    bool refused;  /* a parked procedure excludes it: it ends with rc and why */
+    bool waiting;  /* for reports of its calls */
+    bool retrying; /* waits for its timer; rc and why are from the last attempt */
+    bool sleeping; /* retrying, and gave up its locks for the wait */
     _Atomic bool aborted;
     bool finished;
     rq_err rc;
@@ -340,6 +353,9 @@ typedef struct rq__procedures {
     /* For tests: called before each step; an error counts as the step's. NULL in a server. */
     rq_err (*before_step)(void *ctx, const rq__proc *p, rq_error *why);
     void *before_step_ctx;
+    /* For tests: writes a part of a change to hbase:meta (ddl_parts.c). NULL in a server. */
+    rq_err (*write_part)(void *ctx, const rq__proc *p, const struct rq__batch *b, rq_error *why);
+    void *write_part_ctx;
 } rq__procedures;
 
 RQ_NODISCARD
@@ -402,10 +418,10 @@ enum rq__record_tag {
     RQ__TAG_NS = 1,
     RQ__TAG_QUALIFIER = 2,
     RQ__TAG_DESCRIPTOR = 3,
-    RQ__TAG_NAME = 4,           /* alters: a family; kinds of one region: its encoded name */
-    RQ__TAG_FLAGS = 5,          /* u8: 1 preserve_splits, 2 no_reopen, 4 prepared */
-    RQ__TAG_REGION = 6,         /* a RegionInfo; written by earlier versions only */
-    RQ__TAG_OLD_REGION = 7,     /* likewise */
+    RQ__TAG_NAME = 4,       /* alters: a family; kinds of one region: its encoded name */
+    RQ__TAG_FLAGS = 5,      /* u8: 1 preserve_splits, 2 no_reopen, 4 prepared, 8 flush, 16 undoes */
+    RQ__TAG_REGION = 6,     /* a RegionInfo; written by earlier versions only */
+    RQ__TAG_OLD_REGION = 7, /* likewise */
     RQ__TAG_REMOVED_FAMILY = 8, /* alters */
     RQ__TAG_OPEN_SEQNUM = 9,    /* TRUNCATE_REGION: be64 */
     RQ__TAG_SNAPSHOT = 10,      /* name of the snapshot */
@@ -421,10 +437,14 @@ rq_err rq__record_put(rq_buf *b, enum rq__record_tag tag, rq_slice value);
 
 /* --- lists of regions in a record (proc_regions.c) -------------------------------------------- */
 #define RQ__RECORD_LIST_MAX 1000000
-/* Appends a list of regions of one table. */
+/* Bytes of all start and end keys of a list. Without a limit a damaged list of some bytes for each region, of which each
+ * key shares 32 kB with the one before it, would be read into gigabytes. */
+#define RQ__RECORD_KEYS_MAX ((uint64_t)256 << 20)
+/* Appends a list of regions of one table. RQ_E_REQUEST_TOO_BIG: it could not be read again. */
 RQ_NODISCARD
 rq_err rq__regions_encode(rq_buf *b, const rq_region_info *list, size_t count);
-/* Reads a list of regions of the procedure's table from untrusted bytes, into its arena. */
+/* Reads a list of regions of the procedure's table from untrusted bytes, into its arena. RQ_E_CORRUPT, too: *ret is not NULL,
+ * because the record has another such list. */
 RQ_NODISCARD
 rq_err rq__regions_decode(rq__proc *p, rq_slice bytes, rq_region_info **ret, size_t *ret_count,
                           rq_error *why);

@@ -290,16 +290,17 @@ static rq_err look_at_log(rq__recover *r, rq_error *why)
 
 /* --- regions without a row -------------------------------------------------------------------- */
 
+static rq_err note_rows(rq__recover *r)
+{
+    for (size_t i = 0; i < r->k.region_count; i++)
+        RQ_TRY(rq__fsck_note_path(&r->k, &r->k.rows, r->k.regions[i].info.encoded));
+    return RQ_OK;
+}
+
 static bool meta_knows(const rq__fsck *k, const char *encoded)
 {
-    for (size_t i = 0; i < k->region_count; i++) {
-        if (strcmp(k->regions[i].info.encoded, encoded) == 0) return true;
-        for (size_t n = 0; n < k->regions[i].merged_count; n++)
-            if (strcmp(k->regions[i].merged[n].encoded, encoded) == 0) return true;
-    }
-    for (const rq__fsck_path *p = k->claimed; p != NULL; p = p->next)
-        if (strcmp(p->path, encoded) == 0) return true;
-    return false;
+    return rq__fsck_has_path(&k->rows, encoded) || rq__fsck_has_path(&k->merged, encoded) ||
+           rq__fsck_has_path(&k->claimed, encoded);
 }
 
 static rq_err note_lost(rq__recover *r, const rq_region_info *info, const char *dir)
@@ -377,6 +378,7 @@ static rq_err look_at_meta(rq__recover *r, rq_error *why)
                            "server, and look with rorqual fsck afterwards");
         return RQ_OK;
     }
+    if (note_rows(r) != RQ_OK) return rq_no_memory(why);
     RQ_TRY(walk_tables(r, look_for_rows, why));
     RQ_TRY(rq__recover_decide(r, why));
     for (size_t i = 0; i < r->lost_count && r->options->act; i++)
@@ -455,10 +457,6 @@ rq_err rq_recover(const rq_env *env, const rq_recover_options *o, rq_recover_res
     if (r.k.totals.moved > 0 || r.log_damaged)
         snprintf(ret->aside_text, sizeof ret->aside_text, "%s", r.aside == NULL ? "" : r.aside);
     free(r.lost);
-    free(r.k.meta_log.list);
-    free(r.k.store_log.list);
-    free(r.k.regions);
-    free(r.k.tables);
-    rq_arena_clear(&r.k.arena);
+    rq__fsck_end(&r.k);
     return rc;
 }

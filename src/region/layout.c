@@ -130,17 +130,28 @@ rq_err rq__region_lay_out(rq_vfs *vfs, rq_arena *arena, const rq_region_info *in
     return rc == RQ_OK ? write_region_info(vfs, arena, dir, info, why) : rc;
 }
 
+static rq_err create(rq_engine *e, rq_vfs *vfs, const rq_region_info *info,
+                     const rq_table_schema *schema, bool with_manifest, rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_err rc = rq__region_lay_out(vfs, &arena, info, schema, why);
+    if (rc == RQ_OK && with_manifest) /* not through a batch: see rq_vfs_cas */
+        rc = e->cluster != NULL ? create_owned(e->cluster, &arena, info, schema, why)
+                                : create_manifest(e->env.vfs, &arena, info, schema, why);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
 rq_err rq_region_create(rq_engine *e, const rq_region_info *info, const rq_table_schema *schema,
                         rq_error *why)
 {
-    rq_vfs *vfs = e->env.vfs;
-    rq_arena arena = {0};
-    rq_err rc = rq__region_lay_out(vfs, &arena, info, schema, why);
-    if (rc == RQ_OK)
-        rc = e->cluster != NULL ? create_owned(e->cluster, &arena, info, schema, why)
-                                : create_manifest(vfs, &arena, info, schema, why);
-    rq_arena_clear(&arena);
-    return rc;
+    return create(e, e->env.vfs, info, schema, true, why);
+}
+
+rq_err rq_region_complete(rq_engine *e, rq_vfs *vfs, const rq_region_info *info,
+                          const rq_table_schema *schema, rq_error *why)
+{
+    return create(e, vfs, info, schema, rq__region_needs_manifest(e, schema), why);
 }
 
 /* --- HBase's sequence id file ----------------------------------------------------------------- */

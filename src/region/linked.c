@@ -204,9 +204,7 @@ static rq_err link_family(linking *l, const char *dir, const rq_region_files *fi
     return RQ_OK;
 }
 
-/* Without a manifest the folder counts (open_store.c), unless a list of files stands for it; in a
- * cluster it never does. */
-static bool needs_manifest(const rq_engine *e, const rq_table_schema *schema)
+bool rq__region_needs_manifest(const rq_engine *e, const rq_table_schema *schema)
 {
     if (e->cluster != NULL) return true;
     for (size_t i = 0; i < schema->family_count; i++)
@@ -246,7 +244,7 @@ static rq_err link_region(linking *l, const rq_region_info *info, const rq_table
     for (size_t i = 0; i < m.family_count; i++)
         RQ_TRY(link_family(l, rq__family_dir(l->arena, info, m.families[i].name), files,
                            &m.families[i]));
-    return needs_manifest(l->engine, schema) ? write_manifest(l, &m) : RQ_OK;
+    return rq__region_needs_manifest(l->engine, schema) ? write_manifest(l, &m) : RQ_OK;
 }
 
 rq_err rq_region_create_linked(rq_engine *e, rq_vfs *vfs, const rq_region_info *info,

@@ -200,6 +200,11 @@ void rq_region_unref(rq_region *r);
 RQ_NODISCARD
 rq_err rq_region_create(rq_engine *e, const rq_region_info *info, const rq_table_schema *schema,
                         rq_error *why);
+/* The same through `vfs`, a batch on the engine's vfs (vfs/batch.h), for a region that was created without files but may
+ * be in use since: files and manifest stay. A missing manifest is made only if the region cannot be opened without it. */
+RQ_NODISCARD
+rq_err rq_region_complete(rq_engine *e, rq_vfs *vfs, const rq_region_info *info,
+                          const rq_table_schema *schema, rq_error *why);
 /* Opens a region: its manifest, its files, and its records from the log's replay. */
 RQ_NODISCARD
 rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema *schema,

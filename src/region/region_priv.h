@@ -458,6 +458,9 @@ void rq__flush_age_look(rq_region *r, int64_t now_ms);
 void rq__flush_age_act(rq_region *r);
 
 /* --- linked.c --------------------------------------------------------------------------------- */
+/* Whether a region without a manifest could not be opened. Without a manifest the folder counts (open_store.c), unless a
+ * list of files stands for it; in a cluster it never does. */
+bool rq__region_needs_manifest(const rq_engine *e, const rq_table_schema *schema);
 /* Makes the missing folders of the path without syncing them. Another thread may be making the same
  * ones. */
 RQ_NODISCARD

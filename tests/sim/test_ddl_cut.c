@@ -430,7 +430,7 @@ static void drop_wanted(char *faults)
 }
 
 /* Checks what a client finds after a start, before procedures go on: the regions of each table have neither holes nor
- * overlaps. */
+ * overlaps, and there is at least one. */
 static void check_chains(world *w, verdict *v)
 {
 #ifdef RQ_CUT_HANDS
@@ -444,7 +444,7 @@ static void check_chains(world *w, verdict *v)
     rq_catalog_tables(w->catalog, &tables, &count);
     for (size_t i = 0; i < count; i++) {
         rq_slice at = {0};
-        bool good = true;
+        bool good = tables[i]->region_count > 0;
         for (size_t k = 0; k < tables[i]->region_count; k++) {
             const rq_region_info *r = rq_catalog_table_region(tables[i], k)->info;
             good = good && rq_slice_eq(r->start_key, at) && (k == 0 || at.len > 0);

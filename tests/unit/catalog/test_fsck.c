@@ -3,6 +3,7 @@
  * or row, a problem with its place. tests/e2e/fsck.py tests flipped bits. */
 #include "world.h"
 
+#include "catalog/catalog_priv.h"
 #include "catalog/fsck.h"
 #include "region/engine.h"
 #include "store/mob.h"
@@ -13,11 +14,15 @@ typedef struct findings {
     char last_note[600];
     const char *place; /* if set, `at_place` counts the problems at this place */
     size_t at_place;
+    const char *part; /* if set, these count the findings whose texts contain it */
+    size_t problems_with, notes_with;
 } findings;
 
 static void note(void *ctx, rq_finding level, const char *place, const char *text)
 {
     findings *t = ctx;
+    if (t->part != NULL && strstr(text, t->part) != NULL)
+        *(level == RQ_FINDING_PROBLEM ? &t->problems_with : &t->notes_with) += 1;
     if (level == RQ_FINDING_PROBLEM && t->place != NULL && strcmp(place, t->place) == 0)
         t->at_place++;
     if (level != RQ_FINDING_PROBLEM) {
@@ -321,6 +326,68 @@ static void a_file_of_meta_that_cannot_be_opened_is_reported_once(void **state)
     }
 }
 
+/* --- the chains of tables --------------------------------------------------------------------- */
+
+static findings find(world *w, const char *part)
+{
+    findings t = {.part = part};
+    rq_fsck_totals totals;
+    const rq_fsck_options o = {.findings = {note, NULL, &t}};
+    assert_int_equal(rq_fsck(w->env->vfs, &o, &totals, NULL), RQ_OK);
+    return t;
+}
+
+static void a_table_without_regions_is_reported(void **state)
+{
+    (void)state;
+    world w;
+    open_filled(&w, "f");
+    assert_int_equal(world_create(&w, "u", "f", NULL), RQ_OK);
+    assert_int_equal(world_forget(&w, "u", "a"), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    findings t = find(&w, "table u has no region");
+    assert_int_equal(t.problems_with, 1);
+    t = find(&w, "has no region");
+    assert_int_equal(t.problems_with, 1);
+    world_clear(&w);
+}
+
+/* Fails the disabling of table u for good. */
+static rq_err fail_disable(void *ctx, const rq__proc *p, rq_error *why)
+{
+    (void)ctx;
+    bool meant = p->ops->kind == RQ_DDL_DISABLE_TABLE && p->step == 1;
+    return meant ? rq_fail(why, RQ_E_DO_NOT_RETRY, "the test says so") : RQ_OK;
+}
+
+/* The procedure of table u is unfinished. */
+static void a_procedure_excuses_its_own_table_only(void **state)
+{
+    (void)state;
+    world w;
+    open_filled(&w, "f");
+    assert_int_equal(world_create(&w, "u", "f", "m"), RQ_OK);
+    assert_int_equal(world_create(&w, "v", "f", "m"), RQ_OK);
+    w.catalog->procedures.before_step = fail_disable;
+    assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "u"), RQ_E_DO_NOT_RETRY);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    healthy(&w);
+    open_again(&w);
+    assert_int_equal(world_forget(&w, "u", "x"), RQ_OK);
+    assert_int_equal(world_forget(&w, "v", "x"), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    findings t = find(&w, "table v: a hole");
+    assert_int_equal(t.problems_with, 1);
+    assert_int_equal(t.problems, 2); /* and the region's folder */
+    t = find(&w, "table u: a hole");
+    assert_int_equal(t.problems_with, 0);
+    assert_int_equal(t.notes_with, 1);
+    t = find(&w, "without a row");
+    assert_int_equal(t.problems_with, 1);
+    assert_int_equal(t.notes_with, 1);
+    world_clear(&w);
+}
+
 static void a_running_servers_folder_is_not_looked_at(void **state)
 {
     (void)state;
@@ -343,6 +410,8 @@ int main(void)
         cmocka_unit_test(no_failing_call_is_passed_over),
         cmocka_unit_test(a_repair_moves_unread_files),
         cmocka_unit_test(a_file_of_meta_that_cannot_be_opened_is_reported_once),
+        cmocka_unit_test(a_table_without_regions_is_reported),
+        cmocka_unit_test(a_procedure_excuses_its_own_table_only),
         cmocka_unit_test(a_running_servers_folder_is_not_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include "catalog/catalog_priv.h"
 #include "catalog/fsck.h"
 #include "catalog/meta.h"
 
@@ -138,6 +139,28 @@ static void puts_near_the_end_of_time(void **state)
                  rq_slice_of("\x08\x00", 2));
         free(row);
         if (i < 3) expect_named(&w, "timestamp");
+        expect_starts(&w);
+    }
+}
+
+/* A marker in the future hides no later change of its row, if a clock can still rise above it, although its row has no
+ * other cell. The clock of the catalog stays far from the end of time. */
+static void markers_hide_no_later_change(void **state)
+{
+    (void)state;
+    for (size_t i = 3; i < RQ_ARRAY_LEN(times); i++) {
+        world w;
+        setup(&w);
+        write_at(&w, "later", "table", "", RQ_TYPE_DELETE_FAMILY, times[i], (rq_slice){NULL, 0});
+        restart(&w, i % 2 == 0);
+        assert_int_equal(world_create(&w, "later", "f", NULL), RQ_OK);
+        assert_int_equal(world_put(&w, "later", "a", "f"), RQ_OK);
+        assert_true(atomic_load(&w.catalog->last_ms) < INT64_MAX / 4 * 3 + DAY_MS);
+        assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "later"), RQ_OK);
+        restart(&w, i % 2 == 1);
+        if (world_table(&w, RQ_DDL_ENABLE_TABLE, "later") != RQ_OK)
+            fail_msg("%zu: %s", i, w.why.message);
+        assert_int_equal(world_get(&w, "later", "a", "f"), RQ_OK);
         expect_starts(&w);
     }
 }
@@ -465,6 +488,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(puts_near_the_end_of_time),
+        cmocka_unit_test(markers_hide_no_later_change),
         cmocka_unit_test(markers_at_the_end_of_time_cost_their_row),
         cmocka_unit_test(clients_write_no_times_far_ahead_into_system_tables),
         cmocka_unit_test(missing_regions),

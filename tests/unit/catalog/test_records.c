@@ -533,6 +533,53 @@ static void malformed_lists_of_regions_are_refused(void **state)
     rq_arena_clear(&a);
 }
 
+static void put_varints(rq_buf *b, const uint64_t *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(rq_buf_append_varint(b, list[i]), RQ_OK);
+}
+
+/* A damaged list of eleven bytes for each region whose keys share 32,767 bytes would take half a gigabyte. */
+static void keys_of_a_damaged_list_are_not_made(void **state)
+{
+    (void)state;
+    enum { COUNT = 5000 };
+    static const uint8_t key[RQ_ROW_LEN_MAX];
+    static const uint64_t first[] = {0, 0, 0, 0, 0}; /* flags, id, replica, an empty start key */
+    static const uint64_t end[] = {0, sizeof key}, next[] = {0, 0, 0, sizeof key, 0, sizeof key, 0};
+    rq_buf b = {0};
+    assert_int_equal(rq_buf_append_varint(&b, COUNT), RQ_OK);
+    put_varints(&b, first, RQ_ARRAY_LEN(first));
+    put_varints(&b, end, RQ_ARRAY_LEN(end));
+    assert_int_equal(rq_buf_append(&b, key, sizeof key), RQ_OK);
+    for (size_t i = 1; i < COUNT; i++)
+        put_varints(&b, next, RQ_ARRAY_LEN(next));
+    rq__proc *p = drop_of(NULL, 0);
+    rq_error why = {0};
+    assert_int_equal(
+        rq__regions_decode(p, rq_buf_slice(&b), &p->old_regions, &p->old_region_count, &why),
+        RQ_E_CORRUPT);
+    assert_true(p->arena.total_bytes < 1 << 20);
+    rq__proc_free(p);
+    rq_buf_clear(&b);
+}
+
+/* What could not be read again is not written. */
+static void a_list_with_too_many_regions_is_not_written(void **state)
+{
+    (void)state;
+    rq_buf b = {0};
+    rq_region_info *list = calloc(RQ__RECORD_LIST_MAX + 1, sizeof *list);
+    assert_non_null(list);
+    assert_int_equal(rq__regions_encode(&b, list, RQ__RECORD_LIST_MAX + 1), RQ_E_REQUEST_TOO_BIG);
+    assert_int_equal(rq__regions_encode(&b, list, RQ__RECORD_LIST_MAX), RQ_OK);
+    rq_buf_reset(&b);
+    list[1].start_key.len = RQ__RECORD_KEYS_MAX + 1; /* the bytes are not read */
+    assert_int_equal(rq__regions_encode(&b, list, 2), RQ_E_REQUEST_TOO_BIG);
+    rq_buf_clear(&b);
+    free(list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -545,6 +592,8 @@ int main(void)
         cmocka_unit_test(lists_of_earlier_versions_are_read),
         cmocka_unit_test(fields_with_one_region_may_follow_a_list),
         cmocka_unit_test(malformed_lists_of_regions_are_refused),
+        cmocka_unit_test(keys_of_a_damaged_list_are_not_made),
+        cmocka_unit_test(a_list_with_too_many_regions_is_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

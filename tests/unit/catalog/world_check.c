@@ -213,7 +213,7 @@ char *world_check(world *w)
         if (!tables[i]->schema->is_meta) regions += tables[i]->region_count;
     }
     rq_epoch_unpin(w->env->epoch, &m);
-    if (rc == RQ_OK) rc = rq__meta_scan(meta, note_parents, &c, &why);
+    if (rc == RQ_OK) rc = rq__meta_scan(meta, note_parents, &c, NULL, &why);
     m = (rq_epoch_member){0};
     rq_epoch_pin(w->env->epoch, &m);
     rq_catalog_tables(w->catalog, &tables, &n);
@@ -221,7 +221,7 @@ char *world_check(world *w)
         check_disk(&c, tables[i]);
     check_manifests(&c);
     rq_epoch_unpin(w->env->epoch, &m);
-    if (rc == RQ_OK) rc = rq__meta_scan(meta, check_row, &c, &why);
+    if (rc == RQ_OK) rc = rq__meta_scan(meta, check_row, &c, NULL, &why);
     rq_buf_clear(&c.parents);
     if (rc != RQ_OK) (void)!rq_buf_printf(&out, "meta cannot be read: %s\n", why.message);
     if (meta != NULL) rq_region_unref(meta);
