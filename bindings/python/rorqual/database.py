@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Type, Union
 
 from . import errors
-from ._call import check, new_failure, text
+from ._call import check, copied, new_failure, text
 from ._native import ffi, lib
 from ._pack import Columns, one_or_many, split_column
 from .index import Index
@@ -302,7 +302,7 @@ class Database:
         found = ffi.new("rq_region_list **")
         self._named(lib.rq_table_regions, name, found)
         try:
-            return [Region(_bytes(item.name), text(item.encoded), _bytes(item.start), _bytes(item.stop), text(item.server))
+            return [Region(copied(item.name), text(item.encoded), copied(item.start), copied(item.stop), text(item.server))
                     for item in found[0].items[0:found[0].count]]
         finally:
             lib.rq_region_list_free(found[0])
@@ -429,11 +429,6 @@ def _names(families: Iterable[str]) -> List[str]:
     if isinstance(families, (str, bytes)):
         raise TypeError("names are a list, not one text")
     return list(families)
-
-
-def _bytes(given: Any) -> bytes:
-    found: bytes = ffi.buffer(ffi.cast("char *", given.data), given.len)[:] if given.len else b""
-    return found
 
 
 def _taken(names: Any) -> List[str]:
