@@ -81,7 +81,7 @@ def test_parts_and_advice() -> None:
     assert (user.name, user.type, user.kind, user.min_length, user.max_length, user.ordered, user.descending) == ("user", "u64", "u64", 8, 8, True, False)
     assert (time.kind, time.descending) == ("ms", True) and KeyFormat("t:text").parts[0].max_length is None
     assert format_.buckets == 16 and KeyFormat("a:u8").buckets == 0
-    assert "16 scans" in format_.lint()[0] and "is a time in front" in KeyFormat("time:ms user:u64").lint()[0]
+    assert format_.lint() == [] and "is a time in front" in KeyFormat("time:ms user:u64").lint()[0]
     assert pickle.loads(pickle.dumps(format_)) == format_ != KeyFormat("a:u8") and len({format_, KeyFormat(USERS)}) == 1
     assert format_ != USERS and repr(format_) == f"rorqual.KeyFormat({USERS!r})"
 
