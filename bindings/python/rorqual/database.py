@@ -216,15 +216,17 @@ class Database:
         return Table(self, name, table[0])
 
     def index(self, table: str, column: Column, index_table: str, *, unique: bool = False, covered: Columns = (),
-              create: bool = True) -> Index:
+              create: bool = True, repair_every: Optional[float] = None) -> Index:
         """The index of a column of a table, which is stored in `index_table`; `create` creates this table, with family "i", if
-        it is missing. `covered` are at most 15 columns that are copied into the entries."""
+        it is missing. `covered` are at most 15 columns that are copied into the entries. With `repair_every` a thread of the index
+        repairs it, and pauses for so many seconds after each repair; Index.repaired() has its results."""
         memory, why, index = _Memory(), new_failure(), ffi.new("rq_index **")
         spec, names = ffi.new("rq_index_spec *"), one_or_many(covered)
         spec.size = ffi.sizeof("rq_index_spec")
         spec.table, spec.index_table = memory.chars(table), memory.chars(index_table)
         memory.column(spec.column, column)
         spec.unique, spec.creates = unique, create
+        spec.repair_every_ms = _milliseconds(repair_every)
         columns = memory.keep(ffi.new("rq_column[]", len(names)))
         spec.covered, spec.covered_count = columns, len(names)
         for at, name in zip(columns, names):
@@ -416,12 +418,13 @@ class Database:
         self._named(lib.rq_namespace_drop, name)
 
 
-def _milliseconds(timeout: Optional[float]) -> int:
-    if timeout is None:
+def _milliseconds(seconds: Optional[float]) -> int:
+    """0 for None."""
+    if seconds is None:
         return 0
-    milliseconds = int(timeout * 1000)
+    milliseconds = int(seconds * 1000)
     if not 1 <= milliseconds < 2 ** 32:
-        raise ValueError(f"timeout is {timeout} s, outside 0.001 to {2 ** 32 // 1000}")
+        raise ValueError(f"{seconds} s is outside 0.001 to {2 ** 32 // 1000}")
     return milliseconds
 
 
