@@ -309,7 +309,7 @@ static rq_err write_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *
     rq_file *f;
     uint64_t size = 0;
     RQ_TRY(rq_vfs_open(v, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE, &f, why));
-    rq_err rc = rq_file_size(f, &size, why);
+    rq_err rc = rq_file_opened_size(f, &size, why);
     if (rc == RQ_OK) rc = rq_file_write(f, bytes.ptr, bytes.len, 0, why);
     if (rc == RQ_OK && size > bytes.len) rc = rq_file_truncate(f, bytes.len, why);
     if (rc == RQ_OK) rc = rq_file_sync(f, why);

@@ -614,7 +614,7 @@ static rq_err read_file(rq_hfile_reader *r, const char *path, rq_cache_family *f
                         rq_error *why)
 {
     uint64_t file_len;
-    RQ_TRY(rq_file_size(r->file, &file_len, why));
+    RQ_TRY(rq_file_opened_size(r->file, &file_len, why));
     rq_buf tail = {0};
     rq_read_ctx ctx = {.may_block = true};
     size_t len = file_len < OPEN_READ_BYTES ? (size_t)file_len : OPEN_READ_BYTES;

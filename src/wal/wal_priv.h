@@ -65,7 +65,8 @@ struct wal_file {
     uint64_t number;
     uint64_t prev_number;
     rq_lsn first_lsn;
-    rq_lsn end_lsn; /* once sealed */
+    rq_lsn end_lsn;         /* once sealed */
+    rq_wal_file_info found; /* its header, of a file that was there when the log was opened */
     bool sealed;
     bool indexed;     /* chunk_first and the notes' chunks are exact */
     uint32_t holders; /* number of regions with an unflushed EDIT in it */
