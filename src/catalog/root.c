@@ -408,10 +408,10 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     if (rc == RQ_OK) rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
     if (rc != RQ_OK) goto out;
-    bool ours;
-    bool hbases;
-    rc = rq_vfs_exists(v, DIR_NAME, &ours, why);
-    if (rc == RQ_OK) rc = rq_vfs_exists(v, "hbase.version", &hbases, why);
+    bool ours = version != 0; /* the version is in the folder DIR_NAME */
+    bool hbases = false;
+    if (!ours) rc = rq_vfs_exists(v, DIR_NAME, &ours, why);
+    if (rc == RQ_OK && version == 0) rc = rq_vfs_exists(v, "hbase.version", &hbases, why);
     if (rc != RQ_OK) goto out;
     if (!ours) {
         rc = hbases ? look_at_traces(root, &a, true, why) : check_foreign(v, &a, why);
@@ -431,6 +431,8 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     rc = rq_root_check_finished(v, why);
     if (rc == RQ_OK) rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
+    if (rc == RQ_OK && version == 0 && ours)
+        rc = rq_vfs_exists(v, "hbase.version", &hbases, why);
     if (rc == RQ_OK && version == 0 && ours && hbases) {
         /* Ours, begun; or HBase's, whose adoption was begun: a first start leaves no traces. */
         rc = rq__adopt_look(v, &root->traces, why);
