@@ -527,9 +527,9 @@ typedef struct rq_index_repairs {
 /* Compares table and index, adds the entries that are missing and deletes those that are wrong. `ret`
  * may be NULL; the caller sets its size, and as many bytes of it are filled. RQ_E_INVALID: that size is invalid. */
 RQ_API rq_err rq_index_repair(rq_index *index, rq_index_repairs *ret, rq_failure *why);
-/* Of the index's thread (rq_index_spec.repair_every_ms): the number of repairs that have ended, and the sums of what all of them
- * did; both may be NULL, and the size of *ret_sums is set by the caller. Sets them also if it returns an error, which is that of the
- * last repair: the next one begins again. RQ_E_STATE: the index has no thread; then nothing is set. */
+/* The work of the index's thread (rq_index_spec.repair_every_ms): how many repairs have ended, and the sums of what they
+ * did; both may be NULL, and the caller sets the size of *ret_sums. An error is that of the last repair, which is made
+ * again after the interval; then, too, both results are set. RQ_E_STATE: the index has no thread; nothing is set. */
 RQ_API rq_err rq_index_repaired(rq_index *index, uint64_t *ret_count, rq_index_repairs *ret_sums,
                                 rq_failure *why);
 

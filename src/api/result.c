@@ -21,9 +21,9 @@ static rq_bytes bytes_of(const void *data, size_t len)
 
 /* A chunk of rows that are freed one by one, by any thread. The rq_row_memory that allocates rows in the chunk holds
  * REFS_OF_MAKER references and passes one to each new row, which needs no atomic operation. When the chunk is full,
- * it releases the references that it has not passed on, except one, with which it keeps the chunk in order to fill it again:
- * a merge of several scans has rows in a few chunks at a time, and uses these in turn, in the processor's cache. A row that
- * is kept keeps its whole chunk allocated, so chunks are small. */
+ * it releases the references that it has not passed on, except one, with which it keeps the chunk in order to fill it
+ * again: a merge of several scans has rows in a few chunks at a time, and uses these in turn, in the processor's cache. A
+ * row that is kept keeps its whole chunk allocated, so chunks are small. */
 typedef struct rq__row_chunk {
     _Atomic size_t refs;
     size_t used;
@@ -75,7 +75,8 @@ static bool has_no_rows(const row_chunk *c)
     return atomic_load_explicit(&c->refs, memory_order_acquire) == 1;
 }
 
-/* Keeps a full chunk, in place of one without rows, or else of the one kept longest. Returns a chunk without rows, or NULL. */
+/* Keeps a full chunk, in place of one without rows, or else of the one kept longest. Returns a chunk without rows, or
+ * NULL. */
 static row_chunk *keep_full(rq_row_memory *m, row_chunk *full)
 {
     unsigned at = m->oldest, i = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at a cluster's status at equal intervals; the differences of the regions' counters are the requests of an interval. */
+/* Looks at a cluster's status at equal intervals; the differences of the regions' counters are an interval's
+ * requests. */
 #include "cli/design_watch.h"
 
 #include "base/clock.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests are counted by region, so a region's start key stands for all its rows: a step's requests to the region are one key of
- * the plan with their number as weight. A region without requests has a key of weight 0, and so a place in the heat map.
- * Nothing is split and nothing grows: the simulation only adds up what was measured, by region and by the server that had the
- * region when the plan was begun.
+ * Requests are counted by region, so a region's start key stands for all its rows: a step's requests to the region are
+ * one key of the plan, with their number as weight. A region without requests has a key of weight 0, and so a place in
+ * the heat map. Nothing grows or is split: the simulation only adds up what was measured, by region and by the server
+ * that had the region when the plan was begun.
  */
 #include "design/watch.h"
 #include "design/plan_priv.h"

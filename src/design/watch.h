@@ -14,8 +14,8 @@ typedef struct rq_watched_region {
 RQ_NODISCARD
 rq_err rq_plan_of_regions(const rq_watched_region *regions, size_t count, uint64_t servers,
                           rq_plan *ret, rq_error *why);
-/* Adds the requests of a region, spread evenly over the steps [from, to). One that has been split since the plan was begun counts as a
- * part of the region that had its start key. */
+/* Adds the requests of a region, spread evenly over the steps [from, to). A region that was split off since the plan was
+ * begun counts as a part of the region that had its start key then. */
 RQ_NODISCARD
 rq_err rq_plan_add_requests(rq_plan *p, rq_slice start_key, uint32_t from, uint32_t to,
                             double reads, double writes, rq_error *why);

@@ -4,8 +4,8 @@
  * repairs it pauses for the interval, and at least as long as the last repair took, so that it works for at most half of
  * the time.
  *
- * Lock: `lock` guards `stops`, the counts and the last failure; it is not held during a repair. A repair asks rq__upkeep_stops
- * between rows, so that closing an index does not wait for the rest of a large table.
+ * Lock: `lock` guards `stops`, the counts and the last failure; it is not held during a repair. A repair asks
+ * rq__upkeep_stops between rows, so that closing an index does not wait for the rest of a large table.
  */
 #include "rowkey/index_priv.h"
 

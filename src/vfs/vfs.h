@@ -169,8 +169,8 @@ RQ_NODISCARD static inline rq_err rq_file_sync(rq_file *f, rq_error *why)
 }
 RQ_NODISCARD rq_err rq_file_truncate(rq_file *f, uint64_t size, rq_error *why);
 RQ_NODISCARD rq_err rq_file_size(rq_file *f, uint64_t *ret, rq_error *why);
-/* The size when the file was opened, or at some moment since then. In a local folder this takes no system call: opening a file
- * already reads its size. */
+/* The size when the file was opened, or at some moment since then. In a local folder this takes no system call, because
+ * opening a file reads its size. */
 RQ_NODISCARD rq_err rq_file_opened_size(rq_file *f, uint64_t *ret, rq_error *why);
 RQ_NODISCARD rq_err rq_file_identify(rq_file *f, rq_file_id *ret, rq_error *why);
 /* Makes another name for the open file in the vfs `to`, where it gets the mode of a new file. On

@@ -246,8 +246,8 @@ static rq_err frame_search(rq_wal_reader *r, uint64_t from, bool whole, uint64_t
     }
 }
 
-/* A clean stop leaves the header of a file that nothing was ever appended to. What is behind it are frames of the file before,
- * perhaps megabytes of them. */
+/* A clean stop leaves a header behind which nothing was ever appended. The bytes behind it are frames of the WAL file that
+ * was in the file before, perhaps megabytes of them; they are not read. */
 static bool is_empty(const rq_wal_reader *r)
 {
     return r->info.clean && r->end_lsn == UNKNOWN_END && r->lsn == r->info.first_lsn;
