@@ -170,7 +170,7 @@ class KeyFormat:
         return f"rorqual.KeyFormat({self.text!r})"
 
     def __eq__(self, other: object) -> bool:
-        return self.text == other.text if isinstance(other, KeyFormat) else NotImplemented
+        return isinstance(other, KeyFormat) and self.text == other.text
 
     def __hash__(self) -> int:
         return hash(self.text)
