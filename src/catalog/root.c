@@ -431,8 +431,7 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     rc = rq_root_check_finished(v, why);
     if (rc == RQ_OK) rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
-    if (rc == RQ_OK && version == 0 && ours)
-        rc = rq_vfs_exists(v, "hbase.version", &hbases, why);
+    if (rc == RQ_OK && version == 0 && ours) rc = rq_vfs_exists(v, "hbase.version", &hbases, why);
     if (rc == RQ_OK && version == 0 && ours && hbases) {
         /* Ours, begun; or HBase's, whose adoption was begun: a first start leaves no traces. */
         rc = rq__adopt_look(v, &root->traces, why);

@@ -39,7 +39,8 @@ static const char help[] =
     "server)\n"
     "  --watch SECONDS        a live table: the requests to its regions during this time, as its "
     "servers\n"
-    "                         count them. A region that moves or is split meanwhile counts where it\n"
+    "                         count them. A region that moves or is split meanwhile counts where "
+    "it\n"
     "                         was at the beginning\n" RQ__CLUSTER_HELP
     "Simulates regions, splits and servers over a period, names hot spots and their remedies, and\n"
     "compares the remedies. FILE (- for standard input) describes the table, one fact on each "
@@ -66,7 +67,7 @@ typedef struct arguments {
     const char *html, *from, *trace;
     uint64_t samples, seed, chance, servers, regions, watch_s;
     rq__cluster_where where; /* of --watch */
-    const char *name; /* the file or the table */
+    const char *name;        /* the file or the table */
 } arguments;
 
 typedef struct design {
@@ -103,8 +104,8 @@ static int parse(arguments *a, int argc, char **argv)
     int code = rq__parse_options("design", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code >= 0) return code;
     if (argc - optind != 1)
-        return rq__refuse("design", a->from == NULL && a->watch_s == 0 ? "name one file"
-                                                                       : "name one table");
+        return rq__refuse("design",
+                          a->from == NULL && a->watch_s == 0 ? "name one file" : "name one table");
     a->name = argv[optind];
     if (a->from == NULL && (a->chance > 0 || a->servers > 0 || a->regions > 0))
         return rq__refuse("design", "--chance, --servers and --regions need --from");

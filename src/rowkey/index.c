@@ -579,7 +579,8 @@ rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_fa
 void rq_index_close(rq_index *index)
 {
     if (index == NULL) return;
-    if (index->upkeep != NULL && !rq_db_is_home(index->table->db)) return; /* the thread is the parent's */
+    if (index->upkeep != NULL && !rq_db_is_home(index->table->db))
+        return; /* the thread is the parent's */
     rq__upkeep_stop(index);
     rq_table_close(index->table);
     rq_table_close(index->entries);

@@ -23,9 +23,9 @@ struct rq__upkeep {
     pthread_mutex_t lock;
     pthread_cond_t stopped;
     bool stops RQ_GUARDED_BY(lock);
-    uint64_t repairs RQ_GUARDED_BY(lock);     /* ended ones, also those that failed */
+    uint64_t repairs RQ_GUARDED_BY(lock);      /* ended ones, also those that failed */
     rq_index_repairs sums RQ_GUARDED_BY(lock); /* of all repairs */
-    rq_err rc RQ_GUARDED_BY(lock);            /* of the last repair */
+    rq_err rc RQ_GUARDED_BY(lock);             /* of the last repair */
     rq_failure failure RQ_GUARDED_BY(lock);
 };
 
@@ -88,8 +88,9 @@ static void *work(void *arg)
 rq_err rq__upkeep_start(rq_index *x, uint32_t every_ms, rq_failure *why)
 {
     if (x->table->db->backend->no_threads)
-        return rq__index_fail(why, RQ_E_UNSUPPORTED,
-                              "repair_every_ms needs a thread, which a database with no_threads does not have");
+        return rq__index_fail(
+            why, RQ_E_UNSUPPORTED,
+            "repair_every_ms needs a thread, which a database with no_threads does not have");
     rq__upkeep *u = calloc(1, sizeof *u);
     if (u == NULL) return rq__index_fail(why, RQ_E_NO_MEMORY, "out of memory, for an index");
     u->index = x;
@@ -102,7 +103,8 @@ rq_err rq__upkeep_start(rq_index *x, uint32_t every_ms, rq_failure *why)
     pthread_cond_destroy(&u->stopped);
     pthread_mutex_destroy(&u->lock);
     free(u);
-    return rq__index_fail(why, RQ_E_NO_MEMORY, "cannot start a thread, for the repairs of an index");
+    return rq__index_fail(why, RQ_E_NO_MEMORY,
+                          "cannot start a thread, for the repairs of an index");
 }
 
 void rq__upkeep_stop(rq_index *x)

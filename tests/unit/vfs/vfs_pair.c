@@ -59,7 +59,8 @@ static void use_file(const vfs_pair *p, rq_random *r, const char *path)
     same(rc, rq_vfs_open(p->second, path, how, &b, NULL), "open", path);
     if (rc != RQ_OK) return;
     uint64_t size_a, size_b;
-    same(rq_file_opened_size(a, &size_a, NULL), rq_file_opened_size(b, &size_b, NULL), "size", path);
+    same(rq_file_opened_size(a, &size_a, NULL), rq_file_opened_size(b, &size_b, NULL), "size",
+         path);
     assert_int_equal(size_a, size_b);
     if (how != RQ_OPEN_READ) change_file(r, a, b);
     compare_bytes(a, b, 0, LONGEST - 1);
