@@ -30,7 +30,7 @@ class Repairs(NamedTuple):
 class Repaired(NamedTuple):
     """What the index's thread has done so far."""
 
-    count: int               # number of repairs that have ended
+    repairs: int             # number of repairs that have ended
     sums: Repairs            # of all repairs
     error: Optional[Error]   # of the last repair, if it failed; the next one begins again
 

@@ -300,7 +300,7 @@ def test_an_index_repairs_itself(table: rorqual.Table) -> None:
     table.put("r", {"cf:mail": "m"})  # written without the index
     while index.repaired().sums.added == 0:
         assert index.repaired().error is None
-    assert keys(index.scan(value="m")) == [b"r"] and index.repaired().count > 0
+    assert keys(index.scan(value="m")) == [b"r"] and index.repaired().repairs > 0
     with pytest.raises(rorqual.Error):
         index_of(table).repaired()
     with pytest.raises(ValueError):
