@@ -695,9 +695,8 @@ typedef struct rq_scan_request {
 RQ_API rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **ret,
                             rq_failure *why);
 /* The next row, which the caller frees; *ret is NULL at the end, then and in every later call. A small row shares 16 kB of
- * memory with its neighbours, which is used again or freed when the last of them is freed: keep a copy (rq_row_copy)
- * instead of a row that you need for long. An open scanner keeps at most 144 kB of such memory for its next rows. An
- * error of the database ends the scan; every later call returns that error again. Errors as
+ * memory with its neighbours, which is freed with the last of them: keep a copy (rq_row_copy) instead of a row that
+ * you need for long. An error of the database ends the scan; every later call returns that error again. Errors as
  * rq_table_get's; RQ_E_STATE: an asynchronous call is using the scanner. */
 RQ_API rq_err rq_scanner_next(rq_scanner *scanner, rq_row **ret, rq_failure *why);
 /* Rows of a scan; the library's, freed with them by rq_rows_free. */

@@ -45,7 +45,6 @@ typedef struct rq_slot {
 
 typedef struct rq_backend rq_backend;
 
-#define RQ_ROW_CHUNKS_KEPT 8
 /* Where the rows of a scan are allocated. `counts`: each row lives until it is freed, also after the struct was
  * cleared. Not `counts` (all zero): rows live until the struct is cleared, and freeing a row does nothing. The
  * owner clears the struct. */
@@ -53,9 +52,6 @@ typedef struct rq_row_memory {
     bool counts;
     rq_arena arena;
     struct rq__row_chunk *chunk; /* result.c */
-    /* Full chunks, each with a reference of this struct: one is filled again once all its rows are freed. */
-    struct rq__row_chunk *full[RQ_ROW_CHUNKS_KEPT];
-    unsigned oldest; /* the next place in `full` to be replaced while all chunks have rows */
 } rq_row_memory;
 void rq_row_memory_clear(rq_row_memory *m);
 

@@ -20,10 +20,9 @@ static rq_bytes bytes_of(const void *data, size_t len)
 /* --- memory of rows --------------------------------------------------------------------------- */
 
 /* A chunk of rows that are freed one by one, by any thread. The rq_row_memory that allocates rows in the chunk holds
- * REFS_OF_MAKER references and passes one to each new row, which needs no atomic operation. When the chunk is full,
- * it releases the references that it has not passed on, except one, with which it keeps the chunk in order to fill it
- * again: a merge of several scans has rows in a few chunks at a time, and uses these in turn, in the processor's cache. A
- * row that is kept keeps its whole chunk allocated, so chunks are small. */
+ * REFS_OF_MAKER references and passes one to each new row, which needs no atomic operation. When it leaves the chunk,
+ * it releases the references that it has not passed on. A row that is kept keeps its whole chunk allocated, so chunks
+ * are small. */
 typedef struct rq__row_chunk {
     _Atomic size_t refs;
     size_t used;
@@ -61,44 +60,14 @@ void rq_row_memory_clear(rq_row_memory *m)
     row_chunk *c = m->chunk;
     m->chunk = NULL;
     if (c != NULL && chunk_unref(c, REFS_OF_MAKER - c->given)) free(c);
-    for (unsigned i = 0; i < RQ_ROW_CHUNKS_KEPT; i++) {
-        c = m->full[i];
-        m->full[i] = NULL;
-        if (c != NULL && chunk_unref(c, 1)) free(c);
-    }
     rq_arena_clear(&m->arena);
 }
 
-/* Of a full chunk. */
-static bool has_no_rows(const row_chunk *c)
-{
-    return atomic_load_explicit(&c->refs, memory_order_acquire) == 1;
-}
-
-/* Keeps a full chunk, in place of one without rows, or else of the one kept longest. Returns a chunk without rows, or
- * NULL. */
-static row_chunk *keep_full(rq_row_memory *m, row_chunk *full)
-{
-    unsigned at = m->oldest, i = 0;
-    while (i < RQ_ROW_CHUNKS_KEPT && m->full[at] != NULL && !has_no_rows(m->full[at])) {
-        at = (at + 1) % RQ_ROW_CHUNKS_KEPT;
-        i++;
-    }
-    if (i == RQ_ROW_CHUNKS_KEPT) m->oldest = (at + 1) % RQ_ROW_CHUNKS_KEPT;
-    row_chunk *before = m->full[at];
-    m->full[at] = full;
-    return before != NULL && chunk_unref(before, 1) ? before : NULL;
-}
-
-/* The next chunk, which is a new one only if all that are kept have rows. */
+/* The next chunk: the last one again, if its rows are freed. */
 RQ_COLD static row_chunk *chunk_next(rq_row_memory *m)
 {
     row_chunk *c = m->chunk;
-    if (c != NULL) {
-        (void)chunk_unref(c, REFS_OF_MAKER - c->given - 1);
-        if (!has_no_rows(c)) c = keep_full(m, c);
-    }
-    if (c == NULL) c = malloc(sizeof *c + CHUNK_BYTES);
+    if (c == NULL || !chunk_unref(c, REFS_OF_MAKER - c->given)) c = malloc(sizeof *c + CHUNK_BYTES);
     return m->chunk = chunk_begin(c);
 }
 
