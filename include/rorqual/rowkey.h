@@ -229,8 +229,8 @@ typedef enum rq_split_kind {
  * RQ_E_INVALID: fewer than 2 regions, or more than the kind can tell apart. */
 RQ_API rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_key_list **ret, rq_failure *why);
 /* Split keys that divide a sample of keys, in any order, into equal parts: of equal numbers of keys, or with `weights`
- * (may be NULL) of equal sums of weights. There are fewer than regions - 1 split keys if the sample has too few
- * different keys. */
+ * (may be NULL) of equal sums of weights. Each split key is the one nearest to a region's share. There are fewer than
+ * regions - 1 split keys if the sample has too few different keys, or one key weighs more than a region's share. */
 RQ_API rq_err rq_split_sample(const rq_bytes *keys, const uint64_t *weights, size_t count,
                               size_t regions, rq_key_list **ret, rq_failure *why);
 /* Split keys of a format whose first parts spread evenly: salts, hashes, UUIDs, reversed numbers,

@@ -88,9 +88,9 @@ class Index:
 
     def repaired(self) -> Repaired:
         """What the thread of an index with `repair_every` has done."""
-        why, done, count = new_failure(), _repairs(), ffi.new("uint64_t *")
+        why, done, count = new_failure(), _repairs(), ffi.new("uint64_t *", 2 ** 64 - 1)
         code = lib.rq_index_repaired(self._handle, count, done, why)
-        if code in (lib.RQ_E_STATE, lib.RQ_E_FORKED):  # there is no thread, or it is the parent's
+        if count[0] == 2 ** 64 - 1:  # nothing was set: there is no thread, or it is the parent's
             check(code, why)
         return Repaired(int(count[0]), _taken(done), error_of(code, why) if code else None)
 

@@ -116,6 +116,7 @@ def test_split_keys() -> None:
     keys = [f"{i:04}" for i in range(1000)]
     assert rorqual.split_sample(keys, 4) == [b"0250", b"0500", b"0750"]
     assert rorqual.split_sample(keys[:4], 2, [9, 1, 1, 1]) == [b"0001"]
+    assert rorqual.split_sample(keys[:4], 2, [1, 1, 1, 9]) == [b"0003"]
     for call in (lambda: rorqual.split_keys("none", 4), lambda: rorqual.split_sample(keys, 4, [1]), lambda: rorqual.split_keys("hex", 1)):
         with pytest.raises(ValueError):
             call()
