@@ -286,10 +286,12 @@ static rq_err go_on(const rq_index *x, rq_failure *why)
                : RQ_OK;
 }
 
+/* A cursor has no cells, so nothing is done for it. */
 static rq_err repair_rows(rq_index *x, rq_index_repairs *r, rq_failure *why)
 {
     rq_column column = {x->family, x->qualifier};
-    rq_scan_request scan = {.size = sizeof scan, .columns = &column, .column_count = 1};
+    rq_scan_request scan = {
+        .size = sizeof scan, .columns = &column, .column_count = 1, .wants_cursors = true};
     rq_scanner *s;
     RQ_TRY(rq_table_scan(x->table, &scan, &s, why));
     rq_row *row = NULL;

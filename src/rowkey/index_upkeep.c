@@ -5,7 +5,8 @@
  * the time.
  *
  * Lock: `lock` guards `stops`, the counts and the last failure; it is not held during a repair. A repair asks
- * rq__upkeep_stops between rows, so that closing an index does not wait for the rest of a large table.
+ * rq__upkeep_stops between rows, and when a scan returns a cursor because it has found no row for long, so that closing
+ * an index does not wait for the rest of a large table.
  */
 #include "rowkey/index_priv.h"
 
