@@ -41,7 +41,8 @@ static const char help[] =
     "servers\n"
     "                         count them. A region that moves or is split meanwhile counts where "
     "it\n"
-    "                         was at the beginning\n" RQ__CLUSTER_HELP
+    "                         was at the beginning, without some of the requests around the "
+    "change\n" RQ__CLUSTER_HELP
     "Simulates regions, splits and servers over a period, names hot spots and their remedies, and\n"
     "compares the remedies. FILE (- for standard input) describes the table, one fact on each "
     "line:\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks at a cluster's status at equal intervals; the differences of the regions' counters are an interval's
- * requests. */
+ * requests. A region that was opened since the last look (a daughter, or on another server) has no difference yet, so its
+ * requests of this interval are not counted. */
 #include "cli/design_watch.h"
 
 #include "base/clock.h"
