@@ -5,12 +5,13 @@
  *
  *     bench_salted_scan URL [ROWS [THREADS [FETCH_BYTES]]]
  *
- * Prints rows per second of both, alternating, and the ratio of the median times.
+ * Prints rows per second of both, alternating, the ratio of the median times, and page faults of all scans of a kind.
  */
 #include "rorqual/rowkey.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum { AT_ONCE = 1000, ROUNDS = 7, BUCKETS = 16 };
@@ -29,6 +30,13 @@ static double now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static long page_faults(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
 }
 
 static rq_table *fresh(rq_db *db, const char *name, const rq_key_list *splits)
@@ -135,15 +143,20 @@ int main(int argc, char **argv)
              *salted = fresh(db, "bench_salted", salted_splits);
     load(plain, format, rows);
     load(salted, salted_format, rows);
+    long plain_faults = 0, salted_faults = 0;
     for (int i = 0; i < ROUNDS; i++) {
+        long begun = page_faults();
         plain_s[i] = scan_plain(plain, rows);
+        long between = page_faults();
         salted_s[i] = scan_salted(salted, salted_format, rows, threads, fetch_bytes);
+        plain_faults += between - begun;
+        salted_faults += page_faults() - between;
     }
     qsort(plain_s, ROUNDS, sizeof(double), ascending);
     qsort(salted_s, ROUNDS, sizeof(double), ascending);
-    printf("unsalted %.0f rows/s, salted %.0f rows/s, %.2f x the time\n",
+    printf("unsalted %.0f rows/s, salted %.0f rows/s, %.2f x the time; page faults %ld and %ld\n",
            (double)rows / plain_s[ROUNDS / 2], (double)rows / salted_s[ROUNDS / 2],
-           salted_s[ROUNDS / 2] / plain_s[ROUNDS / 2]);
+           salted_s[ROUNDS / 2] / plain_s[ROUNDS / 2], plain_faults, salted_faults);
     rq_key_list_free(splits);
     rq_key_list_free(salted_splits);
     rq_key_format_free(format);

@@ -229,8 +229,8 @@ typedef enum rq_split_kind {
  * RQ_E_INVALID: fewer than 2 regions, or more than the kind can tell apart. */
 RQ_API rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_key_list **ret, rq_failure *why);
 /* Split keys that divide a sample of keys, in any order, into equal parts: of equal numbers of keys, or with `weights`
- * (may be NULL) of equal sums of weights. There are fewer than regions - 1 split keys if the sample has too few
- * different keys. */
+ * (may be NULL) of equal sums of weights. Each split key is the one nearest to a region's share. There are fewer than
+ * regions - 1 split keys if the sample has too few different keys, or one key weighs more than a region's share. */
 RQ_API rq_err rq_split_sample(const rq_bytes *keys, const uint64_t *weights, size_t count,
                               size_t regions, rq_key_list **ret, rq_failure *why);
 /* Split keys of a format whose first parts spread evenly: salts, hashes, UUIDs, reversed numbers,
@@ -446,7 +446,8 @@ RQ_API rq_err rq_tsdb_compact(rq_tsdb *tsdb, const char *metric, int64_t from_ms
  *  - When a write has returned RQ_OK, queries find the row by its new value, even after a crash of any process or
  *    server at any moment.
  *  - A query never returns a row that did not have the value at the moment when the row was read.
- *  - A crash may leave entries without a row; they cost queries time until rq_index_repair deletes them.
+ *  - A crash may leave entries without a row; they cost queries time until a repair deletes them: rq_index_repair, or the
+ *    index's own thread (rq_index_spec.repair_every_ms).
  *  - Clocks of all writers and servers must agree to some minutes.
  *  - A unique index admits one row of each value; a row whose put failed with an error other than
  *    RQ_E_EXISTS may have been written.
@@ -473,12 +474,19 @@ typedef struct rq_index_spec {
     bool creates; /* the index table, if it is missing */
     const rq_column *covered;
     size_t covered_count; /* at most 15 */
+    /* A thread of the index, which blocks all signals, does what rq_index_repair does, and pauses for so many milliseconds
+     * after each repair, and for at least as long as the repair took; rq_index_repaired tells how it goes. One process should
+     * do this for an index; several do no harm. 0: no thread. RQ_E_UNSUPPORTED: with rq_connect_options.no_threads. */
+    uint32_t repair_every_ms;
+    uint32_t reserved; /* 0 */
 } rq_index_spec;
 
-/* The caller closes the index before the database. RQ_E_INVALID: the specification is incomplete; with
- * `creates` also the errors of rq_table_create. */
+/* The caller closes the index, before or after the database; in between its calls return RQ_E_CLOSED. RQ_E_INVALID: the
+ * specification is incomplete; with `creates` also the errors of rq_table_create. */
 RQ_API rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_failure *why);
-/* NULL is fine. */
+/* Waits for the end of the index's thread, which ends a repair at the next row that has the indexed column; while there is none,
+ * when a scan's limit of time is reached (rq_scan_request.wants_cursors). A call to a server that does not answer is waited for;
+ * rq_disconnect before this ends such calls. NULL is fine. In a forked child an index with a thread stays allocated. */
 RQ_API void rq_index_close(rq_index *index);
 
 /* Puts a row, with or without the indexed column, without timestamps: the time is the caller's
@@ -520,6 +528,11 @@ typedef struct rq_index_repairs {
 /* Compares table and index, adds the entries that are missing and deletes those that are wrong. `ret`
  * may be NULL; the caller sets its size, and as many bytes of it are filled. RQ_E_INVALID: that size is invalid. */
 RQ_API rq_err rq_index_repair(rq_index *index, rq_index_repairs *ret, rq_failure *why);
+/* The work of the index's thread (rq_index_spec.repair_every_ms): how many repairs have ended, and the sums of what they
+ * did; both may be NULL, and the caller sets the size of *ret_sums. An error is that of the last repair, which is made
+ * again after the interval; then, too, both results are set. RQ_E_STATE: the index has no thread; nothing is set. */
+RQ_API rq_err rq_index_repaired(rq_index *index, uint64_t *ret_count, rq_index_repairs *ret_sums,
+                                rq_failure *why);
 
 #ifdef __cplusplus
 }

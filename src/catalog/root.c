@@ -309,7 +309,7 @@ static rq_err write_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *
     rq_file *f;
     uint64_t size = 0;
     RQ_TRY(rq_vfs_open(v, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE, &f, why));
-    rq_err rc = rq_file_size(f, &size, why);
+    rq_err rc = rq_file_opened_size(f, &size, why);
     if (rc == RQ_OK) rc = rq_file_write(f, bytes.ptr, bytes.len, 0, why);
     if (rc == RQ_OK && size > bytes.len) rc = rq_file_truncate(f, bytes.len, why);
     if (rc == RQ_OK) rc = rq_file_sync(f, why);
@@ -408,10 +408,10 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     if (rc == RQ_OK) rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
     if (rc != RQ_OK) goto out;
-    bool ours;
-    bool hbases;
-    rc = rq_vfs_exists(v, DIR_NAME, &ours, why);
-    if (rc == RQ_OK) rc = rq_vfs_exists(v, "hbase.version", &hbases, why);
+    bool ours = version != 0; /* the version is in the folder DIR_NAME */
+    bool hbases = false;
+    if (!ours) rc = rq_vfs_exists(v, DIR_NAME, &ours, why);
+    if (rc == RQ_OK && version == 0) rc = rq_vfs_exists(v, "hbase.version", &hbases, why);
     if (rc != RQ_OK) goto out;
     if (!ours) {
         rc = hbases ? look_at_traces(root, &a, true, why) : check_foreign(v, &a, why);
@@ -431,6 +431,7 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     rc = rq_root_check_finished(v, why);
     if (rc == RQ_OK) rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
+    if (rc == RQ_OK && version == 0 && ours) rc = rq_vfs_exists(v, "hbase.version", &hbases, why);
     if (rc == RQ_OK && version == 0 && ours && hbases) {
         /* Ours, begun; or HBase's, whose adoption was begun: a first start leaves no traces. */
         rc = rq__adopt_look(v, &root->traces, why);

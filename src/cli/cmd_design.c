@@ -2,6 +2,7 @@
 /* rorqual design: simulates a table's design, or judges a live table by a sample of its rows. */
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/design_watch.h"
 #include "design/table.h"
 #include "design/trace.h"
 
@@ -17,6 +18,8 @@ static const char help[] =
     "                      [--trace FILE] FILE\n"
     "       rorqual design [--json] [--html FILE] --from URL [--chance PERCENT] [--servers COUNT]\n"
     "                      [--regions COUNT] TABLE\n"
+    "       rorqual design [--json] [--html FILE] --watch SECONDS\n"
+    "                      [--zk HOST:PORT | --bootstrap HOST:PORT] TABLE\n"
     "\n"
     "  --json                 print the report as JSON, with load by key range and server over "
     "time\n"
@@ -34,6 +37,12 @@ static const char help[] =
     "  --servers COUNT        servers of the cluster to judge (10)\n"
     "  --regions COUNT        regions of the table, with equal numbers of rows (one for each "
     "server)\n"
+    "  --watch SECONDS        a live table: the requests to its regions during this time, as its "
+    "servers\n"
+    "                         count them. A region that moves or is split meanwhile counts where "
+    "it\n"
+    "                         was at the beginning, without some of the requests around the "
+    "change\n" RQ__CLUSTER_HELP
     "Simulates regions, splits and servers over a period, names hot spots and their remedies, and\n"
     "compares the remedies. FILE (- for standard input) describes the table, one fact on each "
     "line:\n"
@@ -57,8 +66,9 @@ static const char help[] =
 typedef struct arguments {
     bool json;
     const char *html, *from, *trace;
-    uint64_t samples, seed, chance, servers, regions;
-    const char *name; /* the file or the table */
+    uint64_t samples, seed, chance, servers, regions, watch_s;
+    rq__cluster_where where; /* of --watch */
+    const char *name;        /* the file or the table */
 } arguments;
 
 typedef struct design {
@@ -69,6 +79,20 @@ typedef struct design {
 } design;
 
 /* Exit code; -1: go on. */
+static int check_watch(arguments *a)
+{
+    const rq__cluster_where *w = &a->where;
+    bool names_cluster = w->client.zookeeper != NULL || w->client.bootstrap != NULL ||
+                         w->client.zk_root != NULL || w->timeout_s > 0;
+    if (a->watch_s == 0 && names_cluster)
+        return rq__refuse("design", "--zk, --bootstrap, --zk-root and --timeout need --watch");
+    if (a->watch_s == 0) return -1;
+    if (a->from != NULL || a->trace != NULL)
+        return rq__refuse("design", "--watch excludes --from and --trace");
+    return rq__cluster_where_resolve(&a->where, "design");
+}
+
+/* Exit code; -1: go on. */
 static int parse(arguments *a, int argc, char **argv)
 {
     const rq__option options[] = {
@@ -76,11 +100,13 @@ static int parse(arguments *a, int argc, char **argv)
         {"samples", .number = &a->samples}, {"seed", .number = &a->seed},
         {"trace", .text = &a->trace},       {"from", .text = &a->from},
         {"chance", .number = &a->chance},   {"servers", .number = &a->servers},
-        {"regions", .number = &a->regions}};
+        {"regions", .number = &a->regions}, {"watch", .seconds = &a->watch_s},
+        RQ__CLUSTER_OPTIONS(&a->where)};
     int code = rq__parse_options("design", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code >= 0) return code;
     if (argc - optind != 1)
-        return rq__refuse("design", a->from == NULL ? "name one file" : "name one table");
+        return rq__refuse("design",
+                          a->from == NULL && a->watch_s == 0 ? "name one file" : "name one table");
     a->name = argv[optind];
     if (a->from == NULL && (a->chance > 0 || a->servers > 0 || a->regions > 0))
         return rq__refuse("design", "--chance, --servers and --regions need --from");
@@ -94,7 +120,7 @@ static int parse(arguments *a, int argc, char **argv)
                           SAMPLES_MAX);
     if (a->samples == 0) a->samples = SAMPLES;
     if (a->samples < 12000) a->samples = 12000;
-    return -1;
+    return check_watch(a);
 }
 
 /* --- input ------------------------------------------------------------------------------------ */
@@ -185,6 +211,21 @@ static rq_err judge_table(design *d, const arguments *a, rq_error *why)
     return rc == RQ_OK && closed != RQ_OK ? rq_fail(why, closed, "%s", failure.message) : rc;
 }
 
+static rq_err judge_requests(design *d, const arguments *a, rq_error *why)
+{
+    rq_err rc = rq__watch_table(&a->where, a->name, a->watch_s, &d->plans[0], why);
+    if (rc == RQ_OK) rc = rq_simulate(&d->plans[0], &d->review.outlooks[0], why);
+    d->review.table = a->name;
+    d->review.count = 1;
+    return rc;
+}
+
+static rq_err judge(design *d, const arguments *a, rq_error *why)
+{
+    if (a->watch_s > 0) return judge_requests(d, a, why);
+    return a->from != NULL ? judge_table(d, a, why) : judge_file(d, a, why);
+}
+
 /* --- output ----------------------------------------------------------------------------------- */
 
 static rq_err write_page(const design *d, const char *path, rq_error *why)
@@ -231,9 +272,7 @@ int rq__cmd_design(int argc, char **argv)
     int code = parse(&a, argc, argv);
     if (code >= 0) return code;
     design *d = calloc(1, sizeof *d);
-    rq_err rc = d == NULL        ? rq_no_memory(&why)
-                : a.from == NULL ? judge_file(d, &a, &why)
-                                 : judge_table(d, &a, &why);
+    rq_err rc = d == NULL ? rq_no_memory(&why) : judge(d, &a, &why);
     if (rc == RQ_OK) rc = print(d, &a, &why);
     if (rc != RQ_OK)
         fprintf(stderr, "rorqual design: %s%s%s\n", a.from == NULL ? a.name : "",

@@ -5,7 +5,8 @@
  *
  *     rq_schema schema; rq_schema_parse(text, …);
  *     rq_plan plan; rq_plan_of_schema(&schema, REMEDY, …);  which keys are written when; or
- *                   rq_plan_of_trace(&schema, REMEDY, …);   were read and written
+ *                   rq_plan_of_trace(&schema, REMEDY, …);   were read and written; or of a live
+ *                   rq_plan_of_table, rq_plan_of_regions    table
  *     rq_simulate(&plan, …, &result);                       which region and server gets them
  *     rq_report_text / _json / _html                        what people read
  */
@@ -89,6 +90,12 @@ typedef struct rq_plan_key {
     bool is_read;
 } rq_plan_key;
 
+/* A region of a table that exists. Its start key is in plan->bytes. */
+typedef struct rq_plan_region {
+    uint32_t offset, length;
+    uint32_t server;
+} rq_plan_region;
+
 typedef struct rq_plan {
     const char *name;
     const char *key;  /* the format, or "" */
@@ -108,6 +115,8 @@ typedef struct rq_plan {
     double read_window_s;
     rq_key_list *splits; /* at the start; NULL: quantiles of the plan's own keys, or one region */
     bool splits_by_sample;
+    rq_plan_region *known; /* the regions at the start, ascending; NULL: as `splits` says */
+    size_t known_count;
 } rq_plan;
 
 typedef enum rq_remedy {

@@ -398,19 +398,25 @@ rq_err rq_plan_of_schema(const rq_schema *s, rq_remedy remedy, size_t samples, u
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-rq_err rq__plan_add(rq_plan *p, rq_slice key, uint32_t step, double weight)
+rq_err rq__plan_add_again(rq_plan *p, uint32_t offset, uint32_t length, uint32_t step,
+                          double weight)
 {
-    if (p->bytes.len + key.len > UINT32_MAX) return RQ_E_NO_MEMORY;
     if ((p->count & (p->count - 1)) == 0) { /* a power of two: twice as many fit */
         size_t cap = p->count == 0 ? 1 : 2 * p->count;
         rq_plan_key *keys = realloc(p->keys, cap * sizeof *keys);
         if (keys == NULL) return RQ_E_NO_MEMORY;
         p->keys = keys;
     }
-    uint32_t offset = (uint32_t)p->bytes.len;
-    RQ_TRY(rq_buf_append(&p->bytes, key.ptr, key.len));
-    p->keys[p->count++] = (rq_plan_key){offset, (uint32_t)key.len, step, (float)weight, false};
+    p->keys[p->count++] = (rq_plan_key){offset, length, step, (float)weight, false};
     return RQ_OK;
+}
+
+rq_err rq__plan_add(rq_plan *p, rq_slice key, uint32_t step, double weight)
+{
+    uint32_t offset = (uint32_t)p->bytes.len;
+    if (p->bytes.len + key.len > UINT32_MAX) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq_buf_append(&p->bytes, key.ptr, key.len));
+    return rq__plan_add_again(p, offset, (uint32_t)key.len, step, weight);
 }
 
 static int by_step(const void *a, const void *b)
@@ -430,6 +436,8 @@ void rq_plan_clear(rq_plan *p)
     rq_buf_clear(&p->bytes);
     rq_key_list_free(p->splits);
     free(p->keys);
+    free(p->known);
     p->keys = NULL;
+    p->known = NULL;
     p->splits = NULL;
 }

@@ -135,10 +135,24 @@ static rq_err insert_region(world *w, size_t at, uint32_t first, double bytes, u
     return RQ_OK;
 }
 
+/* The regions of a table that exists, on their servers. */
+static rq_err take_regions(world *w)
+{
+    const rq_plan *p = w->plan;
+    for (size_t i = 0; i < p->known_count; i++) {
+        const rq_plan_region *r = &p->known[i];
+        rq_slice key = rq_slice_of(p->bytes.ptr + r->offset, r->length);
+        RQ_TRY(insert_region(w, i, rank_of(w, key), 0, r->server));
+    }
+    w->out->regions_at_start = w->count;
+    return RQ_OK;
+}
+
 /* The table's regions at the start, dealt out to the servers in turn. */
 static rq_err make_regions(world *w)
 {
     const rq_plan *p = w->plan;
+    if (p->known != NULL) return take_regions(w);
     RQ_TRY(insert_region(w, 0, 0, 0, 0));
     if (p->splits != NULL) {
         for (size_t i = 0; i < p->splits->count; i++) {

@@ -642,17 +642,19 @@ static rq_err read_file(rq_hfile_reader *r, const char *path, rq_cache_family *f
                         rq_error *why)
 {
     uint64_t file_len;
-    RQ_TRY(rq_file_size(r->file, &file_len, why));
+    RQ_TRY(rq_file_opened_size(r->file, &file_len, why));
     rq_buf tail = {0};
     rq_read_ctx ctx = {.may_block = true};
     size_t len = file_len < OPEN_READ_BYTES ? (size_t)file_len : OPEN_READ_BYTES;
-    rq_file_in_sequence(r->file, true);
+    bool has_more = false; /* to read than the tail */
     rq_err rc = rq_buf_reserve(&tail, len + 1);
     if (rc == RQ_OK) rc = read_bytes(r, true, tail.ptr, file_len - len, len, why);
     if (rc == RQ_OK) {
         r->end = rq_slice_of(tail.ptr, len);
         r->end_offset = file_len - len;
         rc = rq__trailer_parse(r->end, file_len, path, &r->trailer, why);
+        has_more = rc == RQ_OK && r->trailer.load_on_open_offset < r->end_offset;
+        if (has_more) rq_file_in_sequence(r->file, true);
     }
     if (rc == RQ_OK) {
         r->data_end = file_len - rq__trailer_len(r->trailer.major);
@@ -663,7 +665,7 @@ static rq_err read_file(rq_hfile_reader *r, const char *path, rq_cache_family *f
     if (rc == RQ_OK) rc = walk_load_on_open(r, &ctx, why);
     if (rc == RQ_OK) rc = fill_info(r, file_len, why);
     if (rc == RQ_OK) rc = touch_roots(r, &ctx, why);
-    rq_file_in_sequence(r->file, false);
+    if (has_more) rq_file_in_sequence(r->file, false);
     r->end = (rq_slice){NULL, 0};
     rq_buf_clear(&tail);
     rq_read_ctx_clear(&ctx);

@@ -105,8 +105,9 @@ static rq_err create_owned(const rq__cluster *c, rq_arena *arena, const rq_regio
     return rq__owned_create(c, info->encoded, &m, why);
 }
 
-/* Creates the region's folder and makes it and its name durable. The folders above exist, except
- * for a region without a table. */
+/* Creates the region's folder and makes it and its name durable. The catalog has made the table's folder, durably, with the
+ * table's descriptor (rq__tableinfo_write). If it is missing, for a region without a table, the folders above are made, too;
+ * if the process is killed meanwhile, a later call does not sync their names again. */
 static rq_err make_region_dir(rq_vfs *vfs, const char *dir, rq_error *why)
 {
     rq_err rc = rq_vfs_mkdir(vfs, dir, NULL);

@@ -153,6 +153,21 @@ static rq_err by_filelist(rq_region *r, const rq_family_schema *schema, const ch
     return RQ_OK;
 }
 
+/* A family added by an alter has no folder yet. In a cluster the names are not needed. */
+static rq_err list_or_make(const rq_region *r, const char *dir, rq_arena *arena, names *ret,
+                           rq_error *why)
+{
+    bool there;
+    rq_error detail = {0};
+    if (r->owned != NULL) {
+        RQ_TRY(rq_vfs_exists(r->env.vfs, dir, &there, why));
+        return there ? RQ_OK : rq_vfs_mkdirs(r->env.vfs, dir, why);
+    }
+    rq_err rc = list_folder(r->env.vfs, dir, arena, ret, &detail);
+    if (rc == RQ_E_NOT_FOUND) return rq_vfs_mkdirs(r->env.vfs, dir, why);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
 static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_manifest,
                               const rq_family_schema *schema, rq_arena *arena, names *ret,
                               rq_error *why)
@@ -161,10 +176,7 @@ static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_mani
     const char *dir = rq__family_dir(arena, &r->info, family);
     names folder = {0};
     if (dir == NULL) return rq_no_memory(why);
-    /* A family added by an alter has no folder yet. */
-    bool there;
-    RQ_TRY(rq_vfs_exists(r->env.vfs, dir, &there, why));
-    if (!there) RQ_TRY(rq_vfs_mkdirs(r->env.vfs, dir, why));
+    RQ_TRY(list_or_make(r, dir, arena, &folder, why));
     const rq__manifest_family *f =
         has_manifest || r->owned != NULL ? rq__manifest_family_of(m, family) : NULL;
     names ascending;
@@ -173,7 +185,6 @@ static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_mani
      * named file is missing, opening the store fails. */
     if (r->owned != NULL) return RQ_OK;
     RQ_TRY(sort(ret, arena, &ascending, why));
-    RQ_TRY(list_folder(r->env.vfs, dir, arena, &folder, why));
     if (has_manifest && m->in_use)
         return files_by_manifest(r, ret, &ascending, family, dir, &folder, arena, why);
     RQ_TRY(by_filelist(r, schema, dir, has_manifest, arena, &folder, why));

@@ -551,7 +551,8 @@ static rq_err open_into(rq_index *x, rq_db *db, const rq_index_spec *spec, rq_fa
     RQ_TRY(rq__covered_take(x, spec, why));
     if (spec->creates) RQ_TRY(make_table(db, spec->index_table, why));
     RQ_TRY(rq_table_open(db, spec->table, &x->table, why));
-    return rq_table_open(db, spec->index_table, &x->entries, why);
+    RQ_TRY(rq_table_open(db, spec->index_table, &x->entries, why));
+    return spec->repair_every_ms == 0 ? RQ_OK : rq__upkeep_start(x, spec->repair_every_ms, why);
 }
 
 rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_failure *failure)
@@ -578,6 +579,9 @@ rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_fa
 void rq_index_close(rq_index *index)
 {
     if (index == NULL) return;
+    if (index->upkeep != NULL && !rq_db_is_home(index->table->db))
+        return; /* the thread is the parent's */
+    rq__upkeep_stop(index);
     rq_table_close(index->table);
     rq_table_close(index->entries);
     rq_buf_clear(&index->covered_names);

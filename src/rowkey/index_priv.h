@@ -11,6 +11,8 @@
 
 #define RQ__COVERED_MAX 16 /* the indexed column is one of them */
 
+typedef struct rq__upkeep rq__upkeep;
+
 struct rq_index {
     rq_table *table, *entries;
     bool unique;
@@ -21,6 +23,7 @@ struct rq_index {
     rq_column covered[RQ__COVERED_MAX];
     rq_bytes copies[RQ__COVERED_MAX]; /* their qualifiers in an entry */
     rq_buf covered_names;             /* what these point to */
+    rq__upkeep *upkeep;               /* the background repairer; NULL: there is none */
 };
 
 /* Age at which deleted entries are removed: no writer that read the entry before can still be about
@@ -79,6 +82,19 @@ const rq_kv *rq__index_cell(const rq_index *x, const rq_row *row);
 RQ_NODISCARD
 rq_err rq__index_fence(rq_index *x, const rq_row *before, rq_bytes key, bool *ret_done,
                        rq_failure *why);
+
+/* Adds what it does to *r. RQ_E_CANCELLED: the index is being closed. */
+RQ_NODISCARD
+rq_err rq__index_repair(rq_index *x, rq_index_repairs *r, rq_failure *why);
+
+/* --- the background repairer (index_upkeep.c) -------------------------------------------------- */
+
+RQ_NODISCARD
+rq_err rq__upkeep_start(rq_index *x, uint32_t every_ms, rq_failure *why);
+/* Waits for the thread. */
+void rq__upkeep_stop(rq_index *x);
+/* Whether a running repair must end. `u` may be NULL. */
+bool rq__upkeep_stops(rq__upkeep *u);
 
 /* --- covered columns (index_cover.c) ---------------------------------------------------------- */
 

@@ -279,10 +279,19 @@ static rq_err repair_row(rq_index *x, const rq_row *row, rq_index_repairs *r, rq
     return rc;
 }
 
+static rq_err go_on(const rq_index *x, rq_failure *why)
+{
+    return rq__upkeep_stops(x->upkeep)
+               ? rq__index_fail(why, RQ_E_CANCELLED, "the index is being closed")
+               : RQ_OK;
+}
+
+/* A cursor has no cells, so nothing is done for it. */
 static rq_err repair_rows(rq_index *x, rq_index_repairs *r, rq_failure *why)
 {
     rq_column column = {x->family, x->qualifier};
-    rq_scan_request scan = {.size = sizeof scan, .columns = &column, .column_count = 1};
+    rq_scan_request scan = {
+        .size = sizeof scan, .columns = &column, .column_count = 1, .wants_cursors = true};
     rq_scanner *s;
     RQ_TRY(rq_table_scan(x->table, &scan, &s, why));
     rq_row *row = NULL;
@@ -291,6 +300,7 @@ static rq_err repair_rows(rq_index *x, rq_index_repairs *r, rq_failure *why)
         rc = repair_row(x, row, r, why);
         rq_row_free(row);
         row = NULL;
+        if (rc == RQ_OK) rc = go_on(x, why);
         if (rc == RQ_OK) rc = rq_scanner_next(s, &row, why);
     }
     rq_scanner_close(s);
@@ -350,7 +360,8 @@ static rq_err repair_entries(rq_index *x, rq_index_repairs *r, rq_failure *why)
     if (rc == RQ_OK) {
         do {
             group_clear(g);
-            rc = read_entries(x, s, g, true, why);
+            rc = go_on(x, why);
+            if (rc == RQ_OK) rc = read_entries(x, s, g, true, why);
             if (rc == RQ_OK) rc = read_rows(x, g, false, why);
             if (rc == RQ_OK) rc = repair_group(x, g, r, why);
             r->entries += g->count;
@@ -362,6 +373,12 @@ static rq_err repair_entries(rq_index *x, rq_index_repairs *r, rq_failure *why)
     return rc;
 }
 
+rq_err rq__index_repair(rq_index *x, rq_index_repairs *r, rq_failure *why)
+{
+    RQ_TRY(repair_entries(x, r, why)); /* first: a unique index's stale entries make room */
+    return repair_rows(x, r, why);
+}
+
 rq_err rq_index_repair(rq_index *index, rq_index_repairs *ret, rq_failure *failure)
 {
     RQ_TRY(rq_needs(index, "index", failure));
@@ -371,9 +388,7 @@ rq_err rq_index_repair(rq_index *index, rq_index_repairs *ret, rq_failure *failu
     if (ret != NULL && rq_sized_result(ret, offsetof(rq_index_repairs, added), "rq_index_repairs",
                                        &why.error) != RQ_OK)
         return rq_fill_failure(failure, RQ_E_INVALID, &why);
-    RQ_TRY(
-        repair_entries(index, &r, failure)); /* first: a unique index's stale entries make room */
-    RQ_TRY(repair_rows(index, &r, failure));
+    RQ_TRY(rq__index_repair(index, &r, failure));
     if (ret != NULL) rq_fill_sized(ret, &r, sizeof r);
     return RQ_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public functions: arguments, the work in other files of this room, the caller's failure. */
 #include "api/backend.h"
+#include "base/signals.h"
 #include "rowkey/rowkey_priv.h"
 
 #include <stdlib.h>
@@ -318,6 +319,16 @@ rq_err rq_geo_contains(const rq_area *area, rq_point point, bool *ret, rq_failur
     rq_why why;
     rq_why_clear(&why);
     return end(failure, rq__geo_contains(area, point, ret, &why.error), &why);
+}
+
+bool rq__thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg)
+{
+    sigset_t all, before;
+    rq_thread_signals(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    bool started = pthread_create(ret, NULL, run, arg) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
 }
 
 rq_err rq__copy_failure(const rq_failure *from, rq_err rc, rq_failure *to)

@@ -8,6 +8,8 @@
 #include "base/arena.h"
 #include "base/buf.h"
 
+#include <pthread.h>
+
 #define RQ__KEY_MAX 32767
 #define RQ__PARTS_MAX 64
 
@@ -187,5 +189,7 @@ rq_err rq__geo_contains(const rq_area *area, rq_point point, bool *ret, rq_error
 /* Copies the failure that a scanner has kept into the caller's structure, which may be smaller: then only
  * the fields that fit. Returns `rc`; RQ_OK and NULL are fine. */
 rq_err rq__copy_failure(const rq_failure *from, rq_err rc, rq_failure *to);
+/* Starts a thread that blocks all signals except faults, as all threads of the library do. False: it cannot be started. */
+bool rq__thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg);
 
 #endif

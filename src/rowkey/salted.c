@@ -21,7 +21,6 @@
 #include "rowkey/rowkey_priv.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 enum { THREADS_MAX = 16, AHEAD_MAX = 64 };
@@ -381,16 +380,10 @@ static rq_err open_bucket(rq_salted_scanner *s, rq_table *table, const rq_key_fo
     return rc;
 }
 
-/* The library's threads block all signals. */
 static void start_threads(rq_salted_scanner *s, uint32_t count)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (s->thread_count < count &&
-           pthread_create(&s->threads[s->thread_count], NULL, work, s) == 0)
+    while (s->thread_count < count && rq__thread_start(&s->threads[s->thread_count], work, s))
         s->thread_count++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static uint32_t threads_for(const rq_salted_scanner *s, uint32_t wanted)

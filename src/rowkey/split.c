@@ -89,22 +89,49 @@ static int by_key(const void *a, const void *b)
     return rq_slice_compare(((const weighed *)a)->key, ((const weighed *)b)->key);
 }
 
-/* A key splits where the sum before it is nearest to a region's share. */
+/* Keys that begin a region. `at` and `before`: the last key that differs from the one before it, and the sum of the weights
+ * before it; 0: there is none yet. */
+typedef struct cutting {
+    const weighed *w;
+    size_t at, last_cut;
+    unsigned __int128 before;
+    rq_buf *bytes;
+    size_t *cuts, count;
+} cutting;
+
+/* Several shares may be nearest to the same key, which is then used once. */
+static rq_err cut_at(cutting *c, size_t i)
+{
+    if (i == c->last_cut) return RQ_OK;
+    RQ_TRY(rq_buf_append(c->bytes, c->w[i].key.ptr, c->w[i].key.len));
+    c->cuts[++c->count] = c->bytes->len;
+    c->last_cut = i;
+    return RQ_OK;
+}
+
+/* Region number `share` begins at the key before which the sum is nearest to that many regions' shares of the total; if two are
+ * equally near, at the later one. All sums are multiplied by the number of regions, so that shares are whole. */
 static rq_err cut(const weighed *w, size_t count, size_t regions, rq_buf *bytes, size_t *cuts,
                   size_t *ret_count)
 {
     unsigned __int128 total = 0, before = 0;
+    cutting c = {.w = w, .bytes = bytes, .cuts = cuts};
+    size_t share = 1;
     for (size_t i = 0; i < count; i++)
         total += w[i].weight;
-    for (size_t i = 1, share = 1; i < count && share < regions; i++) {
+    for (size_t i = 1; i < count && share < regions; i++) {
         before += w[i - 1].weight;
         if (rq_slice_eq(w[i].key, w[i - 1].key)) continue;
-        if (before * regions < total * share) continue;
-        RQ_TRY(rq_buf_append(bytes, w[i].key.ptr, w[i].key.len));
-        cuts[++*ret_count] = bytes->len;
-        while (share < regions && before * regions >= total * share)
-            share++;
+        for (; share < regions && before * regions >= total * share; share++) {
+            unsigned __int128 wanted = total * share;
+            bool is_later = c.at == 0 || before * regions - wanted <= wanted - c.before * regions;
+            RQ_TRY(cut_at(&c, is_later ? i : c.at));
+        }
+        c.at = i;
+        c.before = before;
     }
+    if (share < regions) RQ_TRY(cut_at(&c, c.at)); /* nothing if at is 0 */
+    *ret_count = c.count;
     return RQ_OK;
 }
 

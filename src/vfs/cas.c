@@ -144,7 +144,7 @@ static rq_err slot_put(rq_file *f, uint64_t generation, rq_slice bytes, rq_error
     rq_put_be64(header + 16, bytes.len);
     rq_put_be32(header + 24, rq_crc32c(0, bytes.ptr, bytes.len));
     rq_put_be32(header + 28, rq_crc32c(0, header, 28));
-    RQ_TRY(rq_file_size(f, &size, why));
+    RQ_TRY(rq_file_opened_size(f, &size, why));
     RQ_TRY(rq_file_write(f, bytes.ptr, bytes.len, BYTES_AT, why));
     RQ_TRY(rq_file_write(f, header, sizeof header, 0, why));
     /* An empty object still has its whole header. */

@@ -52,6 +52,7 @@ typedef struct posix_vfs {
 typedef struct posix_file {
     rq_file base;
     int fd;
+    uint64_t opened_size;
     int root_lock; /* of a lock: the descriptor that locks the root; otherwise -1 */
     bool is_lock;
     bool is_random;     /* opened with RQ_OPEN_RANDOM */
@@ -83,7 +84,8 @@ static const char *dir_name(const char *path)
 
 /* --- files -------------------------------------------------------------------------------- */
 
-static rq_err file_new(posix_vfs *v, const char *path, int fd, rq_file **ret, rq_error *why)
+static rq_err file_new(posix_vfs *v, const char *path, int fd, uint64_t size, rq_file **ret,
+                       rq_error *why)
 {
     size_t len = strlen(path) + 1;
     posix_file *f = malloc(sizeof *f + len);
@@ -93,6 +95,7 @@ static rq_err file_new(posix_vfs *v, const char *path, int fd, rq_file **ret, rq
     }
     f->base.vfs = &v->base;
     f->fd = fd;
+    f->opened_size = size;
     f->root_lock = -1;
     f->is_lock = false;
     f->is_random = false;
@@ -110,10 +113,12 @@ static mode_t file_mode(const posix_vfs *v)
 }
 
 /* Checked on the descriptor, because the name may refer to another file by now. */
-static rq_err check_regular(const posix_vfs *v, const char *path, int fd, rq_error *why)
+static rq_err check_regular(const posix_vfs *v, const char *path, int fd, uint64_t *ret_size,
+                            rq_error *why)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) return fail_errno(why, errno, "stat", v, path);
+    *ret_size = (uint64_t)st.st_size;
     if (S_ISREG(st.st_mode)) return RQ_OK;
     return rq_fail(why, RQ_E_CORRUPT, "cannot open %s/%s: %s, not a regular file", v->root_path,
                    path, rq__file_kind(st.st_mode));
@@ -150,12 +155,13 @@ static rq_err posix_open(rq_vfs *base, const char *path, int flags, rq_file **re
                      : openat(v->root, path, how, file_mode(v));
     while (fd < 0 && errno == EINTR);
     if (fd < 0) return (beneath ? fail_beneath : fail_errno)(why, errno, "open", v, path);
-    rq_err rc = check_regular(v, path, fd, why);
+    uint64_t size;
+    rq_err rc = check_regular(v, path, fd, &size, why);
     if (rc != RQ_OK) {
         close(fd);
         return rc;
     }
-    RQ_TRY(file_new(v, path, fd, ret, why));
+    RQ_TRY(file_new(v, path, fd, size, ret, why));
     posix_file *f = (posix_file *)*ret;
     if ((flags & RQ_OPEN_RANDOM) != 0) atomic_init(&f->wanted, POSIX_FADV_RANDOM);
     /* A file that is also written could be read past the bytes that are on the device. */
@@ -355,6 +361,13 @@ static rq_err posix_size(rq_file *base, uint64_t *ret, rq_error *why)
 static int64_t nanoseconds(struct timespec t)
 {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static rq_err posix_opened_size(rq_file *base, uint64_t *ret, rq_error *why)
+{
+    (void)why;
+    *ret = ((posix_file *)base)->opened_size;
+    return RQ_OK;
 }
 
 static rq_err posix_identify(rq_file *base, rq_file_id *ret, rq_error *why)
@@ -658,7 +671,8 @@ static rq_err open_lock_file(const posix_vfs *v, const char *path, int *ret, rq_
     int fd =
         openat(v->root, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, file_mode(v));
     if (fd < 0) return fail_errno(why, errno, "lock", v, path);
-    rq_err rc = check_regular(v, path, fd, why);
+    uint64_t size;
+    rq_err rc = check_regular(v, path, fd, &size, why);
     if (rc != RQ_OK)
         close(fd);
     else
@@ -689,7 +703,7 @@ static rq_err take_locks(posix_vfs *v, const char *path, int fd, rq_file **ret, 
     rq_err rc = lock_root(v, path, fd, &root, why);
     if (rc == RQ_OK && path != NULL) rc = lock_file(v, path, fd, why);
     if (rc == RQ_OK) {
-        rc = file_new(v, path == NULL ? "" : path, fd, &lock, why);
+        rc = file_new(v, path == NULL ? "" : path, fd, 0, &lock, why);
         fd = -1; /* file_new's, or closed */
     }
     if (rc != RQ_OK) {
@@ -790,6 +804,7 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
         .sync = posix_sync,
         .truncate = posix_truncate,
         .size = posix_size,
+        .opened_size = posix_opened_size,
         .stat = posix_stat,
         .list = posix_list,
         .mkdir = posix_mkdir,

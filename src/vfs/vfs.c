@@ -89,6 +89,12 @@ rq_err rq_file_size(rq_file *f, uint64_t *ret, rq_error *why)
     return f->vfs->size(f, ret, why);
 }
 
+rq_err rq_file_opened_size(rq_file *f, uint64_t *ret, rq_error *why)
+{
+    return f->vfs->opened_size == NULL ? f->vfs->size(f, ret, why)
+                                       : f->vfs->opened_size(f, ret, why);
+}
+
 rq_err rq_file_identify(rq_file *f, rq_file_id *ret, rq_error *why)
 {
     return f->vfs->identify(f, ret, why);
@@ -374,7 +380,7 @@ rq_err rq_vfs_read_file(rq_vfs *v, const char *path, size_t max_len, rq_arena *a
     uint64_t size = 0;
     size_t len = 0;
     uint8_t *buf = NULL;
-    rq_err rc = rq_file_size(f, &size, why);
+    rq_err rc = rq_file_opened_size(f, &size, why);
     if (rc == RQ_OK && size > max_len)
         rc = rq_fail(why, RQ_E_INVALID, "%s has %llu bytes, more than the allowed %zu", path,
                      (unsigned long long)size, max_len);

@@ -103,6 +103,7 @@ struct rq_vfs {
     rq_err (*remove_file)(rq_vfs *v, const char *path, const rq_file_id *id, rq_error *why);
     /* NULL: files have no mode */
     rq_err (*restrict_mode)(rq_vfs *v, const char *path, unsigned *ret_was, rq_error *why);
+    rq_err (*opened_size)(rq_file *f, uint64_t *ret, rq_error *why); /* NULL: size */
     void (*drop_behind)(rq_file *f, uint64_t off, uint64_t len); /* NULL: there is no page cache */
     void (*in_sequence)(rq_file *f, bool on);                    /* NULL: the same */
     rq_read_plan (*plan_read)(rq_file *f, uint64_t off, uint64_t len); /* NULL: RQ_READ_AHEAD */
@@ -168,6 +169,9 @@ RQ_NODISCARD static inline rq_err rq_file_sync(rq_file *f, rq_error *why)
 }
 RQ_NODISCARD rq_err rq_file_truncate(rq_file *f, uint64_t size, rq_error *why);
 RQ_NODISCARD rq_err rq_file_size(rq_file *f, uint64_t *ret, rq_error *why);
+/* The size when the file was opened, or at some moment since then. In a local folder this takes no system call, because
+ * opening a file reads its size. */
+RQ_NODISCARD rq_err rq_file_opened_size(rq_file *f, uint64_t *ret, rq_error *why);
 RQ_NODISCARD rq_err rq_file_identify(rq_file *f, rq_file_id *ret, rq_error *why);
 /* Makes another name for the open file in the vfs `to`, where it gets the mode of a new file. On
  * an error (another file system, another owner, more than one name) nothing was done, and the

@@ -21,6 +21,7 @@
 
 struct rq_wal_reader {
     rq_file *file;
+    bool borrows; /* the file is the caller's */
     char *path;
     rq_wal_file_info info;
     uint64_t file_size;
@@ -83,28 +84,43 @@ static rq_err window_get(rq_wal_reader *r, uint64_t off, size_t len, const uint8
     return RQ_OK;
 }
 
-rq_err rq__wal_reader_open(rq_vfs *vfs, const char *path, rq_wal_reader **ret, rq_error *why)
+rq_err rq__wal_reader_of(rq_file *file, const char *path, const rq_wal_file_info *info,
+                         uint64_t size, rq_wal_reader **ret, rq_error *why)
 {
     rq_wal_reader *r = calloc(1, sizeof *r);
-    if (r == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", path);
-    rq_err rc = RQ_E_NO_MEMORY;
-    int older;
-    r->path = strdup(path);
-    if (r->path == NULL) {
-        rc = rq_fail(why, rc, "%s: out of memory", path);
-        goto out;
+    char *copy = strdup(path);
+    if (r == NULL || copy == NULL) {
+        free(r);
+        free(copy);
+        return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", path);
     }
-    rc = rq_vfs_open(vfs, path, RQ_OPEN_READ, &r->file, why);
-    if (rc == RQ_OK) rc = rq_file_size(r->file, &r->file_size, why);
-    if (rc == RQ_OK) rc = rq__wal_header_read(r->file, path, &r->info, &older, why);
-    if (rc != RQ_OK) goto out;
-    r->end_lsn = UNKNOWN_END;
-    r->lsn = r->info.first_lsn;
-    r->prev_crc = r->info.prev_crc;
-    r->chained = true;
+    *r = (rq_wal_reader){.file = file,
+                         .borrows = true,
+                         .path = copy,
+                         .info = *info,
+                         .file_size = size,
+                         .end_lsn = UNKNOWN_END,
+                         .lsn = info->first_lsn,
+                         .prev_crc = info->prev_crc,
+                         .chained = true};
     *ret = r;
-out:
-    if (rc != RQ_OK) rq__wal_reader_close(r);
+    return RQ_OK;
+}
+
+rq_err rq__wal_reader_open(rq_vfs *vfs, const char *path, rq_wal_reader **ret, rq_error *why)
+{
+    rq_file *file;
+    rq_wal_file_info info;
+    uint64_t size = 0;
+    int older;
+    RQ_TRY(rq_vfs_open(vfs, path, RQ_OPEN_READ, &file, why));
+    rq_err rc = rq_file_opened_size(file, &size, why);
+    if (rc == RQ_OK) rc = rq__wal_header_read(file, path, &info, &older, why);
+    if (rc == RQ_OK) rc = rq__wal_reader_of(file, path, &info, size, ret, why);
+    if (rc == RQ_OK)
+        (*ret)->borrows = false;
+    else
+        (void)rq_file_close(file);
     return rc;
 }
 
@@ -117,7 +133,7 @@ rq_err rq__wal_reader_refresh(rq_wal_reader *r, rq_error *why)
 void rq__wal_reader_close(rq_wal_reader *r)
 {
     if (r == NULL) return;
-    (void)rq_file_close(r->file);
+    if (!r->borrows) (void)rq_file_close(r->file);
     free(r->window);
     free(r->path);
     free(r);
@@ -230,6 +246,13 @@ static rq_err frame_search(rq_wal_reader *r, uint64_t from, bool whole, uint64_t
     }
 }
 
+/* A clean stop leaves a header behind which nothing was ever appended. The bytes behind it are frames of the WAL file that
+ * was in the file before, perhaps megabytes of them; they are not read. */
+static bool is_empty(const rq_wal_reader *r)
+{
+    return r->info.clean && r->end_lsn == UNKNOWN_END && r->lsn == r->info.first_lsn;
+}
+
 /* There is no valid frame at r->lsn: the end, or corruption? */
 static rq_err judge(rq_wal_reader *r, rq_error *why)
 {
@@ -242,7 +265,6 @@ static rq_err judge(rq_wal_reader *r, rq_error *why)
                        r->path, (unsigned long long)off,
                        (unsigned long long)offset_of(r, r->end_lsn));
     }
-    if (r->info.clean && r->lsn == r->info.first_lsn) return RQ_E_END; /* never appended to */
     uint64_t witness;
     rq_err rc = frame_search(r, r->lsn + RQ_WAL_ALIGN, false, r->lsn, &witness, why);
     if (rc != RQ_OK) return rc;
@@ -259,7 +281,7 @@ rq_err rq__wal_reader_next(rq_wal_reader *r, rq_wal_record *ret, rq_error *why)
     for (;;) {
         rq__wal_frame f;
         rq_slice body;
-        if (r->end_lsn != UNKNOWN_END && r->lsn >= r->end_lsn) return RQ_E_END;
+        if (is_empty(r) || (r->end_lsn != UNKNOWN_END && r->lsn >= r->end_lsn)) return RQ_E_END;
         rq_err rc = frame_load(r, r->lsn, &f, &body, why);
         if (rc == RQ_OK && r->chained && f.prev_crc != r->prev_crc) rc = RQ_E_END;
         if (rc == RQ_E_END) return judge(r, why);

@@ -33,6 +33,9 @@ typedef struct rq_wal_file_info {
  * RQ_E_VERSION. */
 RQ_NODISCARD rq_err rq__wal_reader_open(rq_vfs *vfs, const char *path, rq_wal_reader **ret,
                                         rq_error *why);
+/* Reads a WAL file that is open and whose header was read; the file stays the caller's. `size`: the file's. */
+RQ_NODISCARD rq_err rq__wal_reader_of(rq_file *file, const char *path, const rq_wal_file_info *info,
+                                      uint64_t size, rq_wal_reader **ret, rq_error *why);
 void rq__wal_reader_close(rq_wal_reader *r);
 const rq_wal_file_info *rq__wal_reader_info(const rq_wal_reader *r);
 /* Sets the WAL file's end: the first LSN of its successor. */

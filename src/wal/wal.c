@@ -96,7 +96,7 @@ static rq_err file_found(rq_wal *wal, unsigned id, found_list *list, rq_error *w
     rq_wal_file_info info = {0};
     rq_error detail = {0};
     rq_err rc = rq_vfs_open(wal->env.vfs, path, RQ_OPEN_WRITE, &s->file, &detail);
-    if (rc == RQ_OK) rc = rq_file_size(s->file, &s->prewritten, &detail);
+    if (rc == RQ_OK) rc = rq_file_opened_size(s->file, &s->prewritten, &detail);
     if (rc == RQ_OK) rc = rq__wal_header_read(s->file, path, &info, &s->older, &detail);
     if (rc == RQ_OK) {
         s->number = info.number;
@@ -138,6 +138,7 @@ static rq_err file_prepend(rq_wal *wal, found *f)
     s->slot = f->slot;
     s->number = f->info.number;
     s->prev_number = f->info.prev_number;
+    s->found = f->info;
     s->next = wal->oldest;
     if (s->next != NULL) {
         s->sealed = true;
@@ -186,19 +187,7 @@ static rq_err files_find(rq_wal *wal, rq_error *why)
     rq_dir_entry *entries = NULL;
     size_t count = 0;
     found_list list = {0};
-    rq_err rc = RQ_OK;
-    rq_stat st;
-    rq_error detail = {0};
-    rc = rq_vfs_stat(wal->env.vfs, wal->dir, &st, &detail);
-    if (rc == RQ_E_NOT_FOUND) {
-        rc = RQ_OK;
-        goto out;
-    }
-    if (rc != RQ_OK) {
-        rc = rq_fail(why, rc, "%s", detail.message);
-        goto out;
-    }
-    rc = rq_vfs_list(wal->env.vfs, wal->dir, &arena, &entries, &count, why);
+    rq_err rc = rq_vfs_list_if_any(wal->env.vfs, wal->dir, &arena, &entries, &count, why);
     if (rc != RQ_OK) goto out;
     list.ptr = rq_arena_calloc(&arena, count + 1, sizeof *list.ptr);
     if (list.ptr == NULL) {
@@ -367,9 +356,9 @@ static rq_err file_replay(replay *p, wal_file *s, rq_error *why)
     char path[RQ_WAL_PATH_MAX];
     rq__wal_slot_path(p->wal, s->slot->id, path);
     rq_wal_reader *reader;
-    RQ_TRY(rq__wal_reader_open(p->wal->env.vfs, path, &reader, why));
+    const rq_wal_file_info *info = &s->found;
+    RQ_TRY(rq__wal_reader_of(s->slot->file, path, info, s->slot->prewritten, &reader, why));
     if (s->sealed) rq__wal_reader_set_end(reader, s->end_lsn);
-    const rq_wal_file_info *info = rq__wal_reader_info(reader);
     rq_err rc = RQ_OK;
     bool first = s == p->wal->oldest;
     if (!first && p->chained && (info->first_lsn != p->end || info->prev_crc != p->crc)) {

@@ -65,7 +65,8 @@ struct wal_file {
     uint64_t number;
     uint64_t prev_number;
     rq_lsn first_lsn;
-    rq_lsn end_lsn; /* once sealed */
+    rq_lsn end_lsn;         /* once sealed */
+    rq_wal_file_info found; /* its header, of a file that was there when the log was opened */
     bool sealed;
     bool indexed; /* chunk_first and the notes' chunks are exact */
     /* Of a log on shared storage: what was acknowledged in each stripe when the segment was left (striped.c). */

@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 from pages import CHROMIUM, brightness, picture
-from rorqual import ROOT, Report
+from rorqual import ROOT, Report, Server
 
 DEADLINE = 3600  # seconds; only for a command that hangs
 BINARY = str(pathlib.Path(os.environ.get("RORQUAL", ROOT / "build/rorqual")).resolve())
@@ -177,6 +177,45 @@ def live_table(folder):
     assert run("design", "--from", "file:/nonexistent", "nothing").returncode == 1
 
 
+def requests(folder):
+    """A table of four regions whose third one is written to, and not the others."""
+    server = Server(folder / "watched", folder / "watched.log")
+    where = ("--zk", server.zk)
+    try:
+        made = run("shell", *where, "-n", text="create 'watched', 'f', SPLITS => ['d', 'm', 't']\ncreate 'idle', 'f'\n")
+        assert made.returncode == 0, made
+        with subprocess.Popen([BINARY, "shell", *where, "-n"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as writer:
+            writer.stdin.write("loop { put 'watched', 'n1', 'f:q', 'v'; get 'watched', 'p' }\n")
+            writer.stdin.close()
+            try:
+                while True:  # until the shell has begun to write
+                    html = folder / "watched.html"
+                    done = run("design", "--json", "--watch", "2", "--html", str(html), *where, "watched")
+                    if done.returncode == 0:
+                        break
+                    assert done.returncode == 1 and "no requests" in done.stderr and writer.poll() is None, done
+                text = run("design", "--watch", "1", *where, "watched").stdout
+            finally:
+                writer.kill()
+        found = json.loads(done.stdout)
+        v = found["variants"][0]
+        assert (found["serverCount"], v["name"], v["regionsAtStart"], v["splits"], v["hottestKey"]) == (1, "as measured", 4, 0, "m"), found
+        assert found["writes"] > 0 and found["reads"] > 0 and 1.5 < found["periodSeconds"] < 100, found
+        assert v["hottestRegionShare"] == 1 and [band["key"] for band in v["bands"]] == ["", "d", "m", "t"], v
+        step_s = found["periodSeconds"] / 120
+        assert abs(sum(map(sum, v["heat"])) * step_s / (found["writes"] + found["reads"]) - 1) < 0.01, v
+        assert sum(v["heat"][2]) > 0 and not any(any(v["heat"][band]) for band in (0, 1, 3)), v["heat"]
+        assert "as measured" in text and "as measured" in html.read_text(), text
+        refuses("no requests", "design", "--watch", "1", *where, "idle")
+        refuses("no open region", "design", "--watch", "1", *where, "nothing")
+    finally:
+        problem = server.stop()
+    assert problem is None, problem
+    refuses("name one table", "design", "--watch", "1", code=2)
+    refuses("need --watch", "design", *where, "-", code=2)
+    refuses("excludes --from", "design", "--watch", "1", "--from", "memory:", "t", code=2)
+
+
 def page(folder):
     """The page shows the verdict in red and the maps in colour, light and dark, and nothing exceeds its border."""
     schema, html = folder / "orders.design", folder / "orders.html"
@@ -201,7 +240,7 @@ def main():
     report_ = Report()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-design-"))
     tests = {"keys": keys, "splits": splits, "hot spots": hot_spots, "even tables": even_tables, "traces": lambda: traces(folder), "large": large, "wrong schemas": wrong_schemas,
-             "a live table": lambda: live_table(folder), "page": lambda: page(folder)}
+             "a live table": lambda: live_table(folder), "requests": lambda: requests(folder), "page": lambda: page(folder)}
     try:
         for name, test in tests.items():
             problem = None

@@ -5,7 +5,7 @@
   HappyBase's own tests, as published, with the import changed: in memory, on a folder, on a server
   the calls of bindings/python/tests/happybase_calls.py: real HappyBase through the Thrift server of a real HBase has the
   results in happybase_calls.json, and rorqual.happybase on that HBase has the same results
-  the binding's own tests on that HBase
+  the binding's own tests and examples on that HBase
 
 --record writes happybase_calls.json. Needs the network once, for HappyBase. Ends with 'N passed, N failed'.
 """
@@ -72,7 +72,7 @@ def main():
             compare(report, "real", json.loads(RECORDED.read_text()), real)
             ours = calls(interpreter, site, "rorqual.happybase", f"hbase://{hbase.zk}", 1)
             compare(report, "ours on HBase", real, ours, NAMED_HERE)
-            pytest(report, site, "HBase", f"--rorqual=hbase://{hbase.zk}", "test_table.py", "test_aio.py")
+            pytest(report, site, "HBase", f"--rorqual=hbase://{hbase.zk}", "test_table.py", "test_aio.py", "test_rowkey.py", "test_examples.py")
     return report.finish()
 
 

@@ -51,7 +51,7 @@ def files():
     pages = {f"share/man/man1/rorqual{suffix}.1" for suffix in ("", *(f"-{c}" for c in commands()))}
     library = {"include/rorqual/rorqual.h", "include/rorqual/filters.h", "include/rorqual/rowkey.h",
                "include/rorqual/errors.h", "share/man/man3/rorqual.3",
-               "share/man/man3/rorqual_filters.3", "share/man/man3/rorqual_rowkey.3"} | {
+               "share/man/man3/rorqual_errors.3", "share/man/man3/rorqual_filters.3", "share/man/man3/rorqual_rowkey.3"} | {
         f"{LIB}/{name}" for name in ("librorqual.a", "librorqual.so", "librorqual.so.0", f"librorqual.so.{VERSION}", "pkgconfig/rorqual.pc")}
     plugin = {"lib/rorqual/rorqual-rados.so"} if (rorqual.ROOT / "build/src/vfs/rorqual-rados.so").exists() else set()
     assert found == pages | library | plugin | {"bin/rorqual", "share/bash-completion/completions/rorqual.bash",
@@ -104,6 +104,10 @@ def pages():
     for name in ("rorqual", *(f"rorqual-{c}" for c in commands())):
         text = run("man", "--warnings", name, env=environment)
         assert "SYNOPSIS" in text and f"usage: {name}" not in text, text
+    for name, words in (("rorqual", "rq_connect("), ("rorqual_filters", "rq_filters_new("), ("rorqual_rowkey", "rq_key_encode("),
+                        ("rorqual_errors", "RQ_E_TABLE_NOT_FOUND = 42")):
+        text = run("man", "--warnings", "3", name, env=environment)
+        assert words in text and "RQ_API" not in text and "__attribute__" not in text, text
 
 
 def completions():

@@ -71,7 +71,7 @@ def main():
                         cwd=site)
             report.outcome("python/types", typed.stdout[-2000:] if typed.returncode else None)
             pytest(report, site, "memory", *sys.argv[1:])
-            pytest(report, site, "server", "--rorqual=server", "test_table.py", "test_aio.py", *sys.argv[1:])
+            pytest(report, site, "server", "--rorqual=server", "test_table.py", "test_aio.py", "test_rowkey.py", *sys.argv[1:])
     return report.finish()
 
 

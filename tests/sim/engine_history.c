@@ -154,6 +154,8 @@ static rq_err open_all(history *h, rq_error *why)
     rq_engine_options o = {.config = h->config};
     RQ_TRY(rq_engine_open(h->env, &o, &h->engine, why));
     if (h->replicated) rq_wal_keep_from(rq_engine_wal(h->engine), 0);
+    /* As the catalog does: the table's folder is durable before there is a region in it. */
+    RQ_TRY(rq_vfs_mkdirs(h->env->vfs, "data/default/t", why));
     RQ_TRY(rq_region_create(h->engine, &h->info, h->schema, why));
     RQ_TRY(rq_region_open(h->engine, &h->info, h->schema, &h->region, why));
     RQ_TRY(rq_sim_lane_new(h->sim, &h->lane));

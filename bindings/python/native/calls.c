@@ -132,41 +132,59 @@ static rq_err rqpy_batch(rq_table *table, const char *numbers, const char *bytes
 }
 
 /* The scan's numbers are a get's, with the start as row; then length of the stop, five flags, limit,
- * caching, batch, bytes. */
+ * caching, batch, bytes, and a flag. */
+static rq_scan_request take_scan(request *r)
+{
+    take_get(&r->in, r->gets);
+    rq_scan_request scan = {.size = sizeof scan,
+                            .start = r->gets->row,
+                            .columns = r->gets->columns,
+                            .column_count = r->gets->column_count,
+                            .attributes = r->gets->attributes,
+                            .attribute_count = r->gets->attribute_count};
+    scan.max_versions = r->gets->max_versions;
+    scan.min_timestamp = r->gets->min_timestamp;
+    scan.max_timestamp = r->gets->max_timestamp;
+    scan.filter_text = r->gets->filter_text;
+    scan.filter = r->gets->filter;
+    scan.family_limit = r->gets->family_limit;
+    scan.family_offset = r->gets->family_offset;
+    scan.no_block_cache = r->gets->no_block_cache;
+    scan.reads_uncommitted = r->gets->reads_uncommitted;
+    scan.priority = r->gets->priority;
+    scan.stop = take_bytes(&r->in, take_number(&r->in));
+    scan.excludes_start = take_number(&r->in) != 0;
+    scan.includes_stop = take_number(&r->in) != 0;
+    scan.reversed = take_number(&r->in) != 0;
+    scan.raw = take_number(&r->in) != 0;
+    scan.wants_cursors = take_number(&r->in) != 0;
+    scan.limit = (uint64_t)take_number(&r->in);
+    scan.caching = (uint32_t)take_number(&r->in);
+    scan.batch = (uint32_t)take_number(&r->in);
+    scan.fetch_bytes = (uint64_t)take_number(&r->in);
+    scan.no_fetch_ahead = take_number(&r->in) != 0;
+    return scan;
+}
+
 static rq_err rqpy_scan(rq_table *table, const char *numbers, const char *bytes, rq_scanner **ret,
                         rq_failure *why)
 {
     request r;
     if (!request_begin(&r, numbers, bytes)) return no_memory(why);
-    take_get(&r.in, r.gets);
-    rq_scan_request scan = {.size = sizeof scan,
-                            .start = r.gets->row,
-                            .columns = r.gets->columns,
-                            .column_count = r.gets->column_count,
-                            .attributes = r.gets->attributes,
-                            .attribute_count = r.gets->attribute_count};
-    scan.max_versions = r.gets->max_versions;
-    scan.min_timestamp = r.gets->min_timestamp;
-    scan.max_timestamp = r.gets->max_timestamp;
-    scan.filter_text = r.gets->filter_text;
-    scan.filter = r.gets->filter;
-    scan.family_limit = r.gets->family_limit;
-    scan.family_offset = r.gets->family_offset;
-    scan.no_block_cache = r.gets->no_block_cache;
-    scan.reads_uncommitted = r.gets->reads_uncommitted;
-    scan.priority = r.gets->priority;
-    scan.stop = take_bytes(&r.in, take_number(&r.in));
-    scan.excludes_start = take_number(&r.in) != 0;
-    scan.includes_stop = take_number(&r.in) != 0;
-    scan.reversed = take_number(&r.in) != 0;
-    scan.raw = take_number(&r.in) != 0;
-    scan.wants_cursors = take_number(&r.in) != 0;
-    scan.limit = (uint64_t)take_number(&r.in);
-    scan.caching = (uint32_t)take_number(&r.in);
-    scan.batch = (uint32_t)take_number(&r.in);
-    scan.fetch_bytes = (uint64_t)take_number(&r.in);
-    scan.no_fetch_ahead = take_number(&r.in) != 0;
+    rq_scan_request scan = take_scan(&r);
     rq_err e = rq_table_scan(table, &scan, ret, fresh(why));
+    request_free(&r);
+    return e;
+}
+
+static rq_err rqpy_salted_scan(rq_table *table, const rq_key_format *format, const char *numbers,
+                               const char *bytes, uint32_t threads, rq_salted_scanner **ret,
+                               rq_failure *why)
+{
+    request r;
+    if (!request_begin(&r, numbers, bytes)) return no_memory(why);
+    rq_scan_request scan = take_scan(&r);
+    rq_err e = rq_salted_scan(table, format, &scan, threads, ret, fresh(why));
     request_free(&r);
     return e;
 }
@@ -207,4 +225,15 @@ static rq_err rqpy_scan_next(rq_scanner *scanner, size_t most, size_t bytes, cha
                              size_t *ret_len, size_t *ret_count, bool *ret_end, rq_failure *why)
 {
     return take_rows(next_of_scan, scanner, most, bytes, ret, ret_len, ret_count, ret_end, why);
+}
+
+static rq_err next_of_salted(void *scanner, rq_row **ret, rq_failure *why)
+{
+    return rq_salted_next(scanner, ret, why);
+}
+
+static rq_err rqpy_salted_next(rq_salted_scanner *scanner, size_t most, size_t bytes, char **ret,
+                               size_t *ret_len, size_t *ret_count, bool *ret_end, rq_failure *why)
+{
+    return take_rows(next_of_salted, scanner, most, bytes, ret, ret_len, ret_count, ret_end, why);
 }

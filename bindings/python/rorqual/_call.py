@@ -23,6 +23,12 @@ def text(chars: Any) -> str:
     return found.decode(errors="replace")
 
 
+def copied(given: Any) -> bytes:
+    """The bytes of an rq_bytes."""
+    found: bytes = ffi.buffer(ffi.cast("char *", given.data), given.len)[:] if given.len else b""
+    return found
+
+
 def error_name(code: int) -> str:
     return text(lib.rq_err_name(code))
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Type, Union
 
 from . import errors
-from ._call import check, new_failure, text
+from ._call import check, copied, new_failure, text
 from ._native import ffi, lib
 from ._pack import Columns, one_or_many, split_column
 from .index import Index
@@ -216,15 +216,17 @@ class Database:
         return Table(self, name, table[0])
 
     def index(self, table: str, column: Column, index_table: str, *, unique: bool = False, covered: Columns = (),
-              create: bool = True) -> Index:
+              create: bool = True, repair_every: Optional[float] = None) -> Index:
         """The index of a column of a table, which is stored in `index_table`; `create` creates this table, with family "i", if
-        it is missing. `covered` are at most 15 columns that are copied into the entries."""
+        it is missing. `covered` are at most 15 columns that are copied into the entries. With `repair_every` a thread of the index
+        repairs it, and pauses for so many seconds after each repair; Index.repaired() has its results."""
         memory, why, index = _Memory(), new_failure(), ffi.new("rq_index **")
         spec, names = ffi.new("rq_index_spec *"), one_or_many(covered)
         spec.size = ffi.sizeof("rq_index_spec")
         spec.table, spec.index_table = memory.chars(table), memory.chars(index_table)
         memory.column(spec.column, column)
         spec.unique, spec.creates = unique, create
+        spec.repair_every_ms = _milliseconds(repair_every)
         columns = memory.keep(ffi.new("rq_column[]", len(names)))
         spec.covered, spec.covered_count = columns, len(names)
         for at, name in zip(columns, names):
@@ -302,7 +304,7 @@ class Database:
         found = ffi.new("rq_region_list **")
         self._named(lib.rq_table_regions, name, found)
         try:
-            return [Region(_bytes(item.name), text(item.encoded), _bytes(item.start), _bytes(item.stop), text(item.server))
+            return [Region(copied(item.name), text(item.encoded), copied(item.start), copied(item.stop), text(item.server))
                     for item in found[0].items[0:found[0].count]]
         finally:
             lib.rq_region_list_free(found[0])
@@ -416,12 +418,13 @@ class Database:
         self._named(lib.rq_namespace_drop, name)
 
 
-def _milliseconds(timeout: Optional[float]) -> int:
-    if timeout is None:
+def _milliseconds(seconds: Optional[float]) -> int:
+    """0 for None."""
+    if seconds is None:
         return 0
-    milliseconds = int(timeout * 1000)
+    milliseconds = int(seconds * 1000)
     if not 1 <= milliseconds < 2 ** 32:
-        raise ValueError(f"timeout is {timeout} s, outside 0.001 to {2 ** 32 // 1000}")
+        raise ValueError(f"{seconds} s is outside 0.001 to {2 ** 32 // 1000}")
     return milliseconds
 
 
@@ -429,11 +432,6 @@ def _names(families: Iterable[str]) -> List[str]:
     if isinstance(families, (str, bytes)):
         raise TypeError("names are a list, not one text")
     return list(families)
-
-
-def _bytes(given: Any) -> bytes:
-    found: bytes = ffi.buffer(ffi.cast("char *", given.data), given.len)[:] if given.len else b""
-    return found
 
 
 def _taken(names: Any) -> List[str]:

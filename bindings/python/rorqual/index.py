@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional
 
-from ._call import check, new_failure
+from ._call import check, error_of, new_failure
 from ._native import ffi, lib
 from ._pack import OpAttributes, Request, extra_of
+from .errors import Error
 from .scan import Rows
 from .values import Bytes, Column, Value, encode, to_bytes
 
 if TYPE_CHECKING:
     from .database import Database
 
-__all__ = ["Index", "Repairs"]
+__all__ = ["Index", "Repaired", "Repairs"]
 
 
 class Repairs(NamedTuple):
@@ -24,6 +25,24 @@ class Repairs(NamedTuple):
     added: int       # number of entries
     removed: int
     duplicates: int  # rows whose value a unique index has for another row
+
+
+class Repaired(NamedTuple):
+    """What the index's thread has done so far."""
+
+    repairs: int             # number of repairs that have ended
+    sums: Repairs            # of all repairs
+    error: Optional[Error]   # of the last repair, if it failed; the next one begins again
+
+
+def _repairs() -> Any:
+    done = ffi.new("rq_index_repairs *")
+    done.size = ffi.sizeof("rq_index_repairs")
+    return done
+
+
+def _taken(done: Any) -> Repairs:
+    return Repairs(done.rows, done.entries, done.added, done.removed, done.duplicates)
 
 
 class Index:
@@ -63,10 +82,17 @@ class Index:
     def repair(self) -> Repairs:
         """Compares table and index, adds missing entries and deletes wrong ones: after a crash of a writer, or if rows
         were written without the index. Rows may be written meanwhile."""
-        why, done = new_failure(), ffi.new("rq_index_repairs *")
-        done.size = ffi.sizeof("rq_index_repairs")
+        why, done = new_failure(), _repairs()
         check(lib.rq_index_repair(self._handle, done, why), why)
-        return Repairs(done.rows, done.entries, done.added, done.removed, done.duplicates)
+        return _taken(done)
+
+    def repaired(self) -> Repaired:
+        """What the thread of an index with `repair_every` has done."""
+        why, done, count = new_failure(), _repairs(), ffi.new("uint64_t *", 2 ** 64 - 1)
+        code = lib.rq_index_repaired(self._handle, count, done, why)
+        if count[0] == 2 ** 64 - 1:  # nothing was set: there is no thread, or it is the parent's
+            check(code, why)
+        return Repaired(int(count[0]), _taken(done), error_of(code, why) if code else None)
 
 
 class IndexScanner(Rows):

@@ -14,9 +14,10 @@ from .errors import Error
 from .row import Row
 
 if TYPE_CHECKING:
+    from .rowkey import KeyFormat
     from .table import Table
 
-__all__ = ["Scanner"]
+__all__ = ["SaltedScanner", "Scanner"]
 
 Self = TypeVar("Self", bound="Rows")
 
@@ -97,3 +98,21 @@ class Scanner(Rows):
         numbers, data = request.flat()
         check(lib.rqpy_scan(handle, numbers, data, scanner, why), why)
         super().__init__(ffi.gc(scanner[0], lib.rq_scanner_close))
+
+
+class SaltedScanner(Rows):
+    """Made by Table.scan_salted()."""
+
+    _next = lib.rqpy_salted_next
+
+    def __init__(self, table: "Table", handle: Any, format: "KeyFormat", threads: int, request: Request) -> None:
+        self._table = table
+        why, scanner = new_failure(), ffi.new("rq_salted_scanner **")
+        numbers, data = request.flat()
+        check(lib.rqpy_salted_scan(handle, format._handle, numbers, data, threads, scanner, why), why)
+
+        def close(scanner: Any, _table: Any = handle) -> None:
+            """Closes the table after its scanners, in whatever order Python frees them."""
+            lib.rq_salted_close(scanner)
+
+        super().__init__(ffi.gc(scanner[0], close))

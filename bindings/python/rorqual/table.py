@@ -11,7 +11,8 @@ from ._native import ffi, lib
 from ._pack import Block, Columns, Extra, Filter, OpAttributes, Request, TimeRange, extra_of
 from .errors import BatchError, Error
 from .row import Row
-from .scan import Scanner
+from .rowkey import KeyFormat
+from .scan import SaltedScanner, Scanner
 from .values import Bytes, Column, Value, encode, to_bytes
 
 if TYPE_CHECKING:
@@ -141,6 +142,21 @@ class Table:
             start, stop, prefix, columns, filter, reverse, limit, versions, time_range, include_start, include_stop, raw,
             batch, family_limit, family_offset, caching, fetch_bytes, cache_blocks, reads_uncommitted, cursors,
             extra_of(attributes, priority), fetch_ahead))
+
+    def scan_salted(self, format: KeyFormat, start: Optional[Bytes] = None, stop: Optional[Bytes] = None, *,
+                    prefix: Optional[Bytes] = None, columns: Optional[Columns] = None, filter: Optional[Filter] = None,
+                    reverse: bool = False, limit: Optional[int] = None, versions: Optional[int] = None,
+                    time_range: Optional[TimeRange] = None, include_start: bool = True, include_stop: bool = False,
+                    batch: Optional[int] = None, fetch_bytes: Optional[int] = None, cache_blocks: bool = True,
+                    reads_uncommitted: bool = False, attributes: Optional[OpAttributes] = None,
+                    priority: Optional[int] = None, threads: int = 0) -> SaltedScanner:
+        """Iterates over the rows of all buckets of a table whose keys begin with salt(N) or phoenix(N), in the order of the keys
+        without the salt. `start`, `stop` and `prefix` have no salt (KeyFormat.encode_unsalted); the rows' keys have it. `limit` counts
+        the rows of all buckets. On a folder or in memory up to 16 `threads` read ahead; on a cluster rows are requested ahead
+        without threads. The scanner is closed at its end, by close() or as a context manager."""
+        return SaltedScanner(self, self._handle, format, threads, pack_scan(
+            start, stop, prefix, columns, filter, reverse, limit, versions, time_range, include_start, include_stop, False,
+            batch, None, None, None, fetch_bytes, cache_blocks, reads_uncommitted, False, extra_of(attributes, priority)))
 
     # --- writing ---
 

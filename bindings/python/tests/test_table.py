@@ -295,6 +295,19 @@ def test_an_index_covers_columns(table: rorqual.Table) -> None:
         table.database.index("py_test", "cf", "py_test_mails")
 
 
+def test_an_index_repairs_itself(table: rorqual.Table) -> None:
+    index = index_of(table, repair_every=0.001)
+    table.put("r", {"cf:mail": "m"})  # written without the index
+    while index.repaired().sums.added == 0:
+        assert index.repaired().error is None
+    assert keys(index.scan(value="m")) == [b"r"] and index.repaired().repairs > 0
+    with pytest.raises(rorqual.Error):
+        index_of(table).repaired()
+    with pytest.raises(ValueError):
+        index_of(table, repair_every=0)
+    del index  # its thread ends
+
+
 def test_scans_of_an_index_are_freed_in_any_order(table: rorqual.Table) -> None:
     index = index_of(table)
     for i in range(100):

@@ -6,21 +6,35 @@
  */
 #include "index_writers.h"
 
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { KEYS = 20, VALUES = 6 };
 
-static rq_index *open_index(rq_db *db, bool unique)
+static rq_err open_repaired(rq_db *db, bool unique, uint32_t repair_every_ms, rq_index **ret)
 {
-    rq_index *x;
     rq_index_spec spec = {.size = sizeof spec,
                           .table = "index_test",
                           .index_table = "index_test_by_mail",
                           .column = {rq_text("cf"), rq_text("mail")},
                           .unique = unique,
-                          .creates = true};
-    OK(rq_index_open(db, &spec, &x, &why));
+                          .creates = true,
+                          .repair_every_ms = repair_every_ms};
+    return rq_index_open(db, &spec, ret, &why);
+}
+
+static rq_index *open_index(rq_db *db, bool unique)
+{
+    rq_index *x;
+    OK(open_repaired(db, unique, 0, &x));
+    return x;
+}
+
+static rq_index *open_kept(rq_db *db, bool unique)
+{
+    rq_index *x;
+    OK(open_repaired(db, unique, 1, &x));
     return x;
 }
 
@@ -130,6 +144,17 @@ static const index_kind kind = {.table = "index_test",
                                 .writes = 250,
                                 .writes_per_repair = 50,
                                 .rounds = 8};
+
+/* A thread repairs the index while it is written. */
+static const index_kind kept = {.table = "index_test",
+                                .entries = "index_test_by_mail",
+                                .open = open_kept,
+                                .create = create_table,
+                                .write = write_one,
+                                .check = check_all,
+                                .writes = 250,
+                                .writes_per_repair = 1000,
+                                .rounds = 4};
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
@@ -345,6 +370,93 @@ static void rebuild_and_repair(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
+/* Waits until the thread has begun and ended a repair after now. Returns that repair's outcome, and all sums. */
+static rq_err wait_for_repair(rq_index *x, rq_index_repairs *sums)
+{
+    uint64_t first, count = 0;
+    rq_err rc = rq_index_repaired(x, &first, NULL, NULL);
+    *sums = (rq_index_repairs){.size = sizeof *sums};
+    while (count < first + 2) {
+        rc = rq_index_repaired(x, &count, sums, &why);
+        sched_yield();
+    }
+    return rc;
+}
+
+static void the_index_repairs_itself(void **unused)
+{
+    (void)unused;
+    rq_db *db;
+    rq_table *t;
+    rq_index *x;
+    rq_index_repairs sums;
+    OK(rq_connect(url, NULL, &db, &why));
+    rq_index_close(fresh(&kind, db, false));
+    OK(rq_table_open(db, "index_test", &t, &why));
+    for (int i = 0; i < KEYS; i++) { /* written without the index */
+        char key[8];
+        sprintf(key, "r%02d", i);
+        OK(rq_put_value(t, rq_text(key), rq_text("cf"), rq_text("mail"),
+                        value_of((uint64_t)i % VALUES), &why));
+    }
+    x = open_kept(db, false);
+    OK(wait_for_repair(x, &sums));
+    assert_int_equal(sums.added, KEYS);
+    assert_int_equal(check_all(db, x, false), KEYS);
+    OK(rq_delete_row(t, rq_text("r04"), &why));
+    OK(wait_for_repair(x, &sums));
+    assert_int_equal(sums.removed, 1);
+    /* An error does not end the thread. */
+    OK(rq_table_disable(db, "index_test_by_mail", &why));
+    FAILS(RQ_E_TABLE_NOT_ENABLED, wait_for_repair(x, &sums));
+    OK(rq_table_enable(db, "index_test_by_mail", &why));
+    OK(wait_for_repair(x, &sums));
+    rq_index_close(x);
+    for (int i = 0; i < 20; i++) /* in the middle of a repair, perhaps */
+        rq_index_close(open_kept(db, false));
+    x = open_index(db, false);
+    FAILS(RQ_E_STATE, rq_index_repaired(x, NULL, NULL, &why));
+    rq_index_close(x);
+    x = open_kept(db, false);
+    rq_table_close(t);
+    OK(rq_disconnect(db, &why));
+    FAILS(RQ_E_CLOSED, wait_for_repair(x, &sums));
+    rq_index_close(x);
+}
+
+static void a_repaired_index_needs_a_thread(void **unused)
+{
+    (void)unused;
+    if (strcmp(url, "memory:") != 0) skip();
+    rq_connect_options o = {.size = sizeof o, .no_threads = true};
+    rq_db *db;
+    rq_index *x;
+    OK(rq_connect(url, &o, &db, &why));
+    FAILS(RQ_E_UNSUPPORTED, open_repaired(db, false, 1, &x));
+    OK(rq_disconnect(db, &why));
+}
+
+/* The thread is the parent's: the child neither waits for it nor takes its lock. */
+static void a_child_does_not_wait_for_the_thread(void **unused)
+{
+    (void)unused;
+    int status = -1;
+    rq_db *db;
+    OK(rq_connect(url, NULL, &db, &why));
+    rq_index_close(fresh(&kind, db, false));
+    rq_index *x = open_kept(db, false);
+    pid_t child = fork();
+    if (child == 0) {
+        bool right = rq_index_repaired(x, NULL, NULL, NULL) == RQ_E_FORKED;
+        rq_index_close(x);
+        _exit(right ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    rq_index_close(x);
+    OK(rq_disconnect(db, &why));
+}
+
 /* A child of fork gets no row, not even one that its parent has fetched. */
 static void a_child_gets_no_rows(void **unused)
 {
@@ -375,16 +487,21 @@ static void a_child_gets_no_rows(void **unused)
 
 int main(int argc, char **argv)
 {
-    void *of_kind = (void *)(uintptr_t)&kind;
+    void *of_kind = (void *)(uintptr_t)&kind, *of_kept = (void *)(uintptr_t)&kept;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(killed_writers, of_kind),
+        cmocka_unit_test_prestate(killed_writers, of_kept),
         cmocka_unit_test(one_writer),
         cmocka_unit_test(deleted_entries_differ),
         cmocka_unit_test(unique_values),
         cmocka_unit_test(a_failed_scan_stays_failed),
         cmocka_unit_test(a_child_gets_no_rows),
         cmocka_unit_test(rebuild_and_repair),
+        cmocka_unit_test(the_index_repairs_itself),
+        cmocka_unit_test(a_repaired_index_needs_a_thread),
+        cmocka_unit_test(a_child_does_not_wait_for_the_thread),
         cmocka_unit_test_prestate(several_writers, of_kind),
+        cmocka_unit_test_prestate(several_writers, of_kept),
     };
     take_arguments(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -641,6 +641,45 @@ static void samples(void **unused)
     rq_key_list_free(keys);
 }
 
+typedef struct weighed_case {
+    const char *name;
+    uint64_t weights[6]; /* of the keys a, b, c …; as many as are not 0 */
+    size_t regions;
+    const char *splits; /* one letter each */
+} weighed_case;
+
+/* A split key is the key before which the sum is nearest to a region's share, on either side of it. */
+static void samples_with_heavy_keys(void **unused)
+{
+    (void)unused;
+    static const weighed_case cases[] = {
+        {"the last key is heavy", {1, 1, 1, 9}, 2, "d"},
+        {"the first one", {9, 1, 1, 1}, 2, "b"},
+        {"one in the middle", {1, 1, 1, 9, 1, 1}, 2, "d"},
+        {"one of several regions is one key", {1, 1, 9, 1, 1, 1}, 3, "cd"},
+        {"both shares are in the last key", {1, 1, 1, 9}, 3, "d"},
+        {"equally near: the later one", {1, 1, 1, 1, 1}, 2, "d"},
+        {"an uneven number", {1, 1, 1, 1, 1}, 3, "cd"},
+        {"more regions than keys", {1, 1, 1, 1}, 9, "bcd"},
+        {"one key", {5}, 2, ""},
+    };
+    static const rq_bytes names[] = {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}, {"e", 1}, {"f", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const weighed_case *c = &cases[i];
+        rq_key_list *keys;
+        char found[8] = "";
+        size_t count = 0;
+        while (count < 6 && c->weights[count] > 0)
+            count++;
+        OK(rq_split_sample(names, c->weights, count, c->regions, &keys, &why));
+        for (size_t k = 0; k < keys->count; k++)
+            strncat(found, keys->items[k].data, 1);
+        rq_key_list_free(keys);
+        if (strcmp(found, c->splits) != 0)
+            fail_msg("%s: %s instead of %s", c->name, found, c->splits);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -654,6 +693,7 @@ int main(void)
         cmocka_unit_test(parts_of_any_size),
         cmocka_unit_test(splits),
         cmocka_unit_test(samples),
+        cmocka_unit_test(samples_with_heavy_keys),
     };
     const char *seed = getenv("SEED");
     state = seed != NULL ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL);

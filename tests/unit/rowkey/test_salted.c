@@ -332,8 +332,10 @@ static void hold(held *h, rq_row *row, size_t number)
 static void rows_are_freed_in_any_order(void **unused)
 {
     (void)unused;
-    enum { COUNT = 3000, HELD = 50 };
-    static held all[HELD];
+    enum { COUNT = 3000, HELD_MAX = 2000 };
+    static held all[HELD_MAX];
+    static const size_t counts[] = {
+        50, 1, HELD_MAX}; /* of rows that are held; with the last one in every chunk of memory */
     rq_db *db;
     rq_table *table;
     rq_key_format *format;
@@ -349,10 +351,10 @@ static void rows_are_freed_in_any_order(void **unused)
         for (size_t i = 0; i < COUNT; i++) {
             OK(rq_salted_next(s, &row, &why));
             assert_non_null(row);
-            hold(&all[below(HELD)], row, i);
+            hold(&all[below(counts[threads])], row, i);
         }
         rq_salted_close(s);
-        for (size_t i = 0; i < HELD; i++)
+        for (size_t i = 0; i < HELD_MAX; i++)
             hold(&all[i], NULL, 0);
     }
     rq_key_format_free(format);

@@ -58,6 +58,10 @@ static void use_file(const vfs_pair *p, rq_random *r, const char *path)
     rq_err rc = rq_vfs_open(p->first, path, how, &a, NULL);
     same(rc, rq_vfs_open(p->second, path, how, &b, NULL), "open", path);
     if (rc != RQ_OK) return;
+    uint64_t size_a, size_b;
+    same(rq_file_opened_size(a, &size_a, NULL), rq_file_opened_size(b, &size_b, NULL), "size",
+         path);
+    assert_int_equal(size_a, size_b);
     if (how != RQ_OPEN_READ) change_file(r, a, b);
     compare_bytes(a, b, 0, LONGEST - 1);
     assert_int_equal(rq_file_close(a), RQ_OK);
