@@ -30,6 +30,9 @@
 
 /* Skipped cells in a row; beyond this many a seek is cheaper. */
 #define PASS_MAX 12
+/* Cells of writes that are not visible yet; beyond this many the scanner, which yields the loop, takes over: while the log waits for
+ * its disk, a row that is overwritten gets a hundred thousand of them. */
+#define HIDDEN_MAX 64
 /* A longer value counts as one cell for each of these many bytes. */
 #define PASS_VALUE_BYTES 65536
 /* Skipped cells in a memstore segment; beyond this many the place seeks the next wanted column,
@@ -60,6 +63,7 @@ typedef struct row_get {
     bool is_column_done; /* of the cell taken last */
     unsigned passed;     /* cells skipped since the last included cell or seek */
     unsigned seeks;      /* since the last included cell */
+    unsigned hidden;     /* cells newer than the read point */
     size_t columns_here; /* of the only place that is read; SIZE_MAX: unknown, or not usable */
     int64_t oldest_seen; /* smallest timestamp of the cells the matcher has seen */
 } row_get;
@@ -77,7 +81,10 @@ static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
 {
     rq_work_count(cell->value_len);
     g->is_column_done = false;
-    if (cell->seqid > g->times.read_point) return RQ_OK;
+    if (RQ_UNLIKELY(cell->seqid > g->times.read_point)) {
+        g->gave_up = ++g->hidden > HIDDEN_MAX;
+        return RQ_OK;
+    }
     if (cell->timestamp < g->oldest_seen) g->oldest_seen = cell->timestamp;
     rq__match match;
     RQ_TRY(rq__query_matcher_match(&g->matcher, cell, &match, why));
@@ -458,6 +465,7 @@ rq_err rq_store_get_row(const rq_store *store, const rq_store_version *v, const 
     g.ctx = ctx;
     g.out = out;
     g.mark = rq_cellblock_get_mark(out);
+    g.hidden = 0;
     g.times = rq__query_matcher_times(&g.matcher, schema, read_point);
     g.has_columns = rq__column_tracker_is_explicit(&g.matcher.columns);
     g.bloom = (rq__bloom_question){.row = scan->start_row, .store = store};
