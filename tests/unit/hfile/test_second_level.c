@@ -34,9 +34,13 @@ static size_t payload_len(uint64_t offset)
     return 1000 + offset * 37 % 9000;
 }
 
+static bool is_compressible; /* the payloads are */
+
 static uint8_t payload_byte(uint64_t offset, size_t i)
 {
-    return (uint8_t)(offset * 31 + i * 7);
+    uint64_t x = (offset + 1) * UINT64_C(0x9e3779b97f4a7c15) + i * UINT64_C(0xbf58476d1ce4e5b9);
+    return (uint8_t)(is_compressible ? offset * 31 + i / 64
+                                     : (x ^ x >> 31) * UINT64_C(0x94d049bb133111eb) >> 56);
 }
 
 static void put(rq__cache_file *f, uint64_t offset)
@@ -129,6 +133,27 @@ static unsigned count(world *w, uint64_t from, uint64_t to)
     for (uint64_t i = from; i < to; i++)
         n += check(w->file, i, true);
     return n;
+}
+
+/* Three times as much as the file has room for. */
+static void compressible_blocks_take_less_room(void **state)
+{
+    (void)state;
+    for (unsigned again = 0; again <= 50; again += 50) {
+        world w;
+        begin(&w, 5, FILE_BYTES / 2, again);
+        is_compressible = true;
+        fill(&w, 0, 1000);
+        assert_int_equal(count(&w, 0, 1000), 1000);
+        rq_block_cache_stats s = stats_of(&w);
+        assert_true(s.second_on);
+        unsigned at_once = 0;
+        for (uint64_t i = 0; i < 1000; i++)
+            at_once += check(w.file, i, false);
+        assert_in_range(at_once, again == 0 ? 1000 : 400, 1000);
+        is_compressible = false;
+        end(&w);
+    }
 }
 
 static void evicted_blocks_come_back(void **state)
@@ -378,6 +403,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(evicted_blocks_come_back),
+        cmocka_unit_test(compressible_blocks_take_less_room),
         cmocka_unit_test(the_oldest_are_overwritten),
         cmocka_unit_test(a_full_index_gives_up_the_oldest_too),
         cmocka_unit_test(a_stalled_writer_blocks_no_other),
