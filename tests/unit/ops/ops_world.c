@@ -20,7 +20,7 @@ static void fill(world *w)
 ops_world *ops_world_new(const rq_gate_policy *policy)
 {
     ops_world *o = calloc(1, sizeof *o);
-    rq_sim_options sim = {.again_percent = 50};
+    rq_sim_options sim = {.again_percent = 50, .begin_percent = 50};
     assert_non_null(o);
     world *w = &o->w;
     world_init(w, 1, &sim);
