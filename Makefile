@@ -38,7 +38,7 @@
 #                  (BUNDLE=build-static/rorqual: with the server in it)
 #   make happybase HappyBase's own tests on rorqual.happybase, and its calls on a real HBase's Thrift server and on ours
 #   make java-suites    tests of other projects, written for HBaseTestingUtility, on rorqual-testing
-#   make bench-python   Python's gets and puts, ours and HappyBase's through HBase's Thrift server, into docs/benchmarks.md
+#   make bench-python   Python's gets and puts, ours and HappyBase's through HBase's Thrift server, into docs/lab/python.md
 #   make bench-shell    rorqual shell beside HBase's (OFFICIAL=COMMAND), data in and out beside HBase's tools; PARTS=move ROWS=10000000:
 #                  exported, imported, verified both ways with HBase's Export and Import, each killed once in its middle
 #   make shell-scripts ZK=HOST:PORT OFFICIAL=COMMAND   the scripts of our shell's tests in HBase's own, on an empty HBase
@@ -413,4 +413,4 @@ lint: build/rorqual
 	@tools/tidy
 
 clean:
-	@rm -rf build build-release build-asan build-tsan build-fuzz build-aarch64 build-clang
+	@rm -rf build build-release build-static build-asan build-tsan build-fuzz build-aarch64 build-clang build-deb build-rpm build-image build-python

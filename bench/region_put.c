@@ -6,9 +6,10 @@
  *
  *   region_put FOLDER [PUTS] [BATCH]
  */
+#include "table_schema.h"
+
 #include "base/config.h"
 #include "base/random.h"
-#include "proto/hbase.pb-c.h"
 #include "region/engine.h"
 #include "vfs/vfs.h"
 #include "wal/wal.h"
@@ -77,26 +78,6 @@ static uint64_t cpu_ns(void)
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static rq_table_schema *make_schema(void)
-{
-    Pb__ColumnFamilySchema f = PB__COLUMN_FAMILY_SCHEMA__INIT;
-    f.name = (ProtobufCBinaryData){5, (uint8_t *)(uintptr_t) "info0"};
-    Pb__ColumnFamilySchema *families[] = {&f};
-    Pb__TableName name = PB__TABLE_NAME__INIT;
-    name.namespace_ = (ProtobufCBinaryData){7, (uint8_t *)(uintptr_t) "default"};
-    name.qualifier = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t) "t"};
-    Pb__TableSchema t = PB__TABLE_SCHEMA__INIT;
-    t.table_name = &name;
-    t.column_families = families;
-    t.n_column_families = 1;
-    uint8_t bytes[256];
-    rq_table_schema *s;
-    if (rq_table_schema_parse(rq_slice_of(bytes, pb__table_schema__pack(&t, bytes)), &s, NULL) !=
-        RQ_OK)
-        exit(1);
-    return s;
 }
 
 static void check(rq_err rc, const char *what)
@@ -187,7 +168,7 @@ int main(int argc, char **argv)
     check(rq_config_set(config, "rorqual.memory", "4g", NULL), "memory");
     rq_engine_options o = {.config = config};
     check(rq_engine_open(&env, &o, &e, NULL), "engine");
-    rq_table_schema *schema = make_schema();
+    rq_table_schema *schema = bench_table_schema("t", "info0", NULL, 0);
     check(rq_region_info_make(&arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"), (rq_slice){0},
                               (rq_slice){0}, 1700000000000, 0, &info),
           "info");

@@ -12,10 +12,11 @@
  * load. "both": the row is in the memstore and in a file; "six": a sixth of the rows is in the memstore and in each
  * of five files; "scanner": by a region scanner instead of rq_region_get; "scan": by a scan of the row, which no bloom filter helps.
  */
+#include "table_schema.h"
+
 #include "base/config.h"
 #include "base/random.h"
 #include "filter/language.h"
-#include "proto/hbase.pb-c.h"
 #include "region/engine.h"
 #include "region/region_scanner.h"
 #include "vfs/vfs.h"
@@ -59,29 +60,10 @@ typedef struct table {
     rq_region *region;
 } table;
 
-static rq_table_schema *make_schema(char *name)
-{
-    Pb__ColumnFamilySchema f = PB__COLUMN_FAMILY_SCHEMA__INIT;
-    f.name = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t) "f"};
-    Pb__ColumnFamilySchema *families[] = {&f};
-    Pb__TableName table_name = PB__TABLE_NAME__INIT;
-    table_name.namespace_ = (ProtobufCBinaryData){7, (uint8_t *)(uintptr_t) "default"};
-    table_name.qualifier = (ProtobufCBinaryData){strlen(name), (uint8_t *)name};
-    Pb__TableSchema t = PB__TABLE_SCHEMA__INIT;
-    t.table_name = &table_name;
-    t.column_families = families;
-    t.n_column_families = 1;
-    uint8_t bytes[256];
-    rq_table_schema *s;
-    check(rq_table_schema_parse(rq_slice_of(bytes, pb__table_schema__pack(&t, bytes)), &s, NULL),
-          "schema", NULL);
-    return s;
-}
-
 static void open_table(bench *b, char *name, table *t)
 {
     rq_error why = {0};
-    t->schema = make_schema(name);
+    t->schema = bench_table_schema(name, "f", NULL, 0);
     check(rq_region_info_make(&b->arena, RQ_SLICE_LIT("default"), rq_slice_cstr(name),
                               (rq_slice){0}, (rq_slice){0}, 1700000000000, 0, &t->info),
           "info", NULL);

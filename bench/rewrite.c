@@ -7,11 +7,12 @@
  *
  *   bench_rewrite FOLDER [ROWS [FILES [COLUMNS [VALUE_BYTES [ENCODING [COMPRESSION]]]]]]
  */
+#include "table_schema.h"
+
 #include "base/epoch.h"
 #include "base/random.h"
 #include "hfile/block_cache.h"
 #include "hfile/reader.h"
-#include "proto/hbase.pb-c.h"
 #include "store/compaction.h"
 #include "store/segment.h"
 #include "vfs/vfs.h"
@@ -39,42 +40,6 @@ static void check(rq_err rc, const char *what, const rq_error *why)
     if (rc == RQ_OK) return;
     fprintf(stderr, "%s: %s %s\n", what, rq_err_text(rc), why == NULL ? "" : why->message);
     exit(1);
-}
-
-static ProtobufCBinaryData binary(const char *text)
-{
-    return (ProtobufCBinaryData){strlen(text), (uint8_t *)(uintptr_t)text};
-}
-
-static rq_table_schema *make_schema(const bench *b)
-{
-    Pb__BytesBytesPair encoding = PB__BYTES_BYTES_PAIR__INIT;
-    Pb__BytesBytesPair compression = PB__BYTES_BYTES_PAIR__INIT;
-    encoding.first = binary("DATA_BLOCK_ENCODING");
-    encoding.second = binary(b->encoding);
-    compression.first = binary("COMPRESSION");
-    compression.second = binary(b->compression);
-    Pb__BytesBytesPair *attributes[] = {&encoding, &compression};
-    Pb__ColumnFamilySchema f = PB__COLUMN_FAMILY_SCHEMA__INIT;
-    f.name = binary("f");
-    f.attributes = attributes;
-    f.n_attributes = 2;
-    Pb__ColumnFamilySchema *families[] = {&f};
-    Pb__TableName name = PB__TABLE_NAME__INIT;
-    name.namespace_ = binary("default");
-    name.qualifier = binary("t");
-    Pb__TableSchema t = PB__TABLE_SCHEMA__INIT;
-    t.table_name = &name;
-    t.column_families = families;
-    t.n_column_families = 1;
-    uint8_t bytes[512];
-    rq_table_schema *ret;
-    rq_error why = {0};
-    check(pb__table_schema__get_packed_size(&t) > sizeof bytes ? RQ_E_INVALID : RQ_OK,
-          "encoding or compression", NULL);
-    check(rq_table_schema_parse(rq_slice_of(bytes, pb__table_schema__pack(&t, bytes)), &ret, &why),
-          "schema", &why);
-    return ret;
 }
 
 static void add_row(bench *b, rq_segment *s)
@@ -195,7 +160,9 @@ int main(int argc, char **argv)
     check(rq_epoch_new(&b.env.epoch), "epoch", NULL);
     check(rq_block_cache_new(64 << 20, &cache), "cache", NULL);
     check(rq_vfs_mkdirs(b.env.vfs, "f", &why), "folder", &why);
-    rq_table_schema *schema = make_schema(&b);
+    const char *const attributes[][2] = {{"DATA_BLOCK_ENCODING", b.encoding},
+                                         {"COMPRESSION", b.compression}};
+    rq_table_schema *schema = bench_table_schema("t", "f", attributes, RQ_ARRAY_LEN(attributes));
     rq_store_options o = {
         .env = &b.env, .cache = cache, .table = schema, .family = &schema->families[0], .dir = "f"};
     check(rq_store_open(&o, NULL, 0, &b.store, &why), "store", &why);

@@ -87,7 +87,7 @@ def methods():
     """{(kind, method): (number, request)}"""
     by_bare = {re.sub("_", "", m).lower(): m for m in MESSAGES}
     found = {}
-    for room in ("service", "registry"):
+    for room in ("service",):
         for path in sorted((HERE / f"../src/{room}").glob("*.c")):
             table = re.findall(r'\{\s*"(\w+)",\s*&pb__(\w+)__descriptor', path.read_text())
             if path.stem in KINDS:

@@ -2,10 +2,10 @@
 /* The engine benchmark on Rorqual: an embedded table with one family (and one region, except in
  * replays), through the same calls as the service. A worker is a separate lane with a writer, like
  * an event loop. */
+#include "../table_schema.h"
 #include "engine.h"
 
 #include "base/config.h"
-#include "proto/hbase.pb-c.h"
 #include "region/engine.h"
 #include "region/region_scanner.h"
 #include "vfs/vfs.h"
@@ -107,31 +107,8 @@ static rq_table_schema *make_schema(const settings *s)
 {
     char size[16];
     snprintf(size, sizeof size, "%u", s->block_bytes);
-    Pb__BytesBytesPair block = PB__BYTES_BYTES_PAIR__INIT;
-    block.first = (ProtobufCBinaryData){9, (uint8_t *)(uintptr_t) "BLOCKSIZE"};
-    block.second = (ProtobufCBinaryData){strlen(size), (uint8_t *)size};
-    Pb__BytesBytesPair encoding = PB__BYTES_BYTES_PAIR__INIT;
-    encoding.first = (ProtobufCBinaryData){19, (uint8_t *)(uintptr_t) "DATA_BLOCK_ENCODING"};
-    encoding.second = (ProtobufCBinaryData){9, (uint8_t *)(uintptr_t) "FAST_DIFF"};
-    Pb__BytesBytesPair *attributes[] = {&block, &encoding};
-    Pb__ColumnFamilySchema f = PB__COLUMN_FAMILY_SCHEMA__INIT;
-    f.name = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t) "f"};
-    f.attributes = attributes;
-    f.n_attributes = s->encoded ? 2 : 1;
-    Pb__ColumnFamilySchema *families[] = {&f};
-    Pb__TableName name = PB__TABLE_NAME__INIT;
-    name.namespace_ = (ProtobufCBinaryData){7, (uint8_t *)(uintptr_t) "default"};
-    name.qualifier = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t) "t"};
-    Pb__TableSchema t = PB__TABLE_SCHEMA__INIT;
-    t.table_name = &name;
-    t.column_families = families;
-    t.n_column_families = 1;
-    uint8_t bytes[512];
-    rq_table_schema *ret;
-    rq_error why = {0};
-    check(rq_table_schema_parse(rq_slice_of(bytes, pb__table_schema__pack(&t, bytes)), &ret, &why),
-          "schema", &why);
-    return ret;
+    const char *const attributes[][2] = {{"BLOCKSIZE", size}, {"DATA_BLOCK_ENCODING", "FAST_DIFF"}};
+    return bench_table_schema("t", "f", attributes, s->encoded ? 2 : 1);
 }
 
 static void set(database *db, const char *key, const char *format, double value)

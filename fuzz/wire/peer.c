@@ -588,6 +588,7 @@ void peer_read(peer *p, world *w, int64_t now_ms)
         return;
     }
     p->read_ms = now_ms;
+    if ((size_t)n < most) p->drained_ms = now_ms; /* these were all; poll may never find none */
     p->in.len += (size_t)n;
     p->received += (uint64_t)n;
     size_t used = read_frames(p, w);

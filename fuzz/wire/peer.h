@@ -25,7 +25,7 @@ typedef struct peer {
     plan_life how;
     int64_t opened_ms;
     int64_t read_ms;    /* when bytes were received last */
-    int64_t drained_ms; /* when poll found no bytes to receive last */
+    int64_t drained_ms; /* when there were no more bytes to receive last */
     int crowd[CROWD_MAX];
     unsigned crowd_count;
     rq_buf out, in;

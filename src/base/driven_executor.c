@@ -92,12 +92,12 @@ typedef struct driven {
     unsigned choices;
     lane *lanes;
     rq_timer_list timers;
-    worker *waiting; /* begun tasks, the one that has left last at the end */
+    worker *waiting; /* fibers of begun tasks; the one that gave up the driver last is at the end */
     worker *spare;
     bool lacks_fiber;
     _Atomic size_t unfinished; /* tasks queued or begun */
     _Atomic uint64_t next_due; /* of timers; UINT64_MAX: none */
-    int event;                 /* readable while there may be work */
+    int event;                 /* its descriptor is readable while there may be work */
     _Atomic bool is_rung;      /* whether it is readable */
     rq_random random;
 } driven;
@@ -125,7 +125,7 @@ static uint64_t now_ns(rq_executor *base)
     return rq_clock_ns(CLOCK_MONOTONIC);
 }
 
-/* REQUIRES: lock. Something may run, or may have come to an end. */
+/* REQUIRES: lock. Call it when a task can run, or when an event for which a caller may wait has happened. */
 static void announce(driven *ex)
 {
     uint64_t one = 1;
@@ -413,7 +413,7 @@ static uint64_t next_time(const driven *ex)
 
 /* --- driving ---------------------------------------------------------------------------------- */
 
-/* What a driver works for. It ends when `done` says so (under the lock; it must not block), at the time
+/* The aim of a driver. Driving ends when `done` says so (under the lock; it must not block), at the time
  * `until_ns`, or, with `leaves_when_idle`, when nothing can run. */
 typedef struct drive_aim {
     bool (*done)(const driven *ex, void *arg);

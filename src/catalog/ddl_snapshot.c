@@ -218,7 +218,7 @@ static rq_err ask_files(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_
     return rc;
 }
 
-/* p->files: what they have reported. */
+/* Fills p->files with the reports of the servers: the files of each open region. */
 static rq_err take_files(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
 {
     RQ_TRY(p->calls != NULL ? rq__calls_wait(p) : ask_files(c, p, t, why));
@@ -263,7 +263,7 @@ static rq_err check_answers(const rq_catalog *c, const rq__calls *k, rq_error *w
 }
 
 /* REQUIRES: all calls have reported. */
-static rq_err settle_mob(rq_catalog *c, rq__proc *p, const rq_table_schema *s, rq_error *why)
+static rq_err measure_mob(rq_catalog *c, rq__proc *p, const rq_table_schema *s, rq_error *why)
 {
     rq_mob_writers w;
     rq_arena a = {0};
@@ -284,7 +284,7 @@ static rq_err take_mob(rq_catalog *c, rq__proc *p, const rq_table_schema *s, rq_
 {
     RQ_TRY(p->calls != NULL ? rq__calls_wait(p) : ask_mob(c, p, s, why));
     if (p->calls == NULL) return RQ_OK;
-    rq_err rc = settle_mob(c, p, s, why);
+    rq_err rc = measure_mob(c, p, s, why);
     rq__calls_drop(p);
     return rc;
 }
@@ -373,7 +373,7 @@ static rq_err write_parts(rq_catalog *c, rq__proc *p, const rq__table_node *t, r
         rc = note_unflushed(p, t, unflushed, why);
     else if (rc == RQ_OK)
         rc = write_manifest(c, p, rq_buf_slice(&bytes), why);
-    p->old_region_count = 0; /* nothing is done to them */
+    p->old_region_count = 0; /* these are left unchanged */
     rq_buf_clear(&bytes);
     return rc;
 }

@@ -455,7 +455,7 @@ static void answer_accepted(rq__proc *p)
  * successful commit the record is durable as well; if the commit will be repeated, the record is
  * written once more, with a sync. Then the submitter is answered. If this write fails, the submitter gets
  * no answer until the next attempt of the step, because an error would mean that no change is made. */
-static void settle_record(rq__proc *p, rq_err rc)
+static void make_record_durable(rq__proc *p, rq_err rc)
 {
     rq_error why = {.code = RQ_OK};
     if (rc != RQ_OK) rc = rq__proc_write(p, true, &why);
@@ -476,7 +476,7 @@ static outcome go_on(rq__proc *p, rq_err rc, const rq_error *why)
     case RQ__FAIL_END:
         return end_by(p, RQ__ENDING_FAIL, rc, why);
     case RQ__FAIL_REPEAT:
-        if (p->undurable) settle_record(p, rc);
+        if (p->undurable) make_record_durable(p, rc);
         if (p->ops->transient)
             return end_by(p, RQ__ENDING_RETRY, rc, why); /* it leaves its locks */
         begin_step(p);
@@ -560,7 +560,7 @@ static outcome run_steps(rq__proc *p)
         }
         if (o == GOES_ON && rc != RQ_OK) o = go_on(p, rc, &why);
         if (o != GOES_ON) return o;
-        if (p->undurable) settle_record(p, RQ_OK);
+        if (p->undurable) make_record_durable(p, RQ_OK);
         begin_step(p);
         p->attempts = 0;
     }

@@ -84,8 +84,9 @@ rq_err rq_root_check_finished(rq_vfs *v, rq_error *why);
 RQ_NODISCARD
 rq_err rq_root_look(rq_vfs *v, rq_root_state *ret, rq_error *why);
 
-/* Call after catalog and engine were closed cleanly: the log is empty, and HBase may use the
- * folder. Without this mark, a folder on which HBase ran meanwhile is refused. Best effort. */
+/* Removes the mark `.rorqual/open`. Call it after catalog and engine were closed cleanly: the log is
+ * empty, and HBase may use the folder. While the mark exists, a start refuses a folder on which HBase
+ * has run meanwhile. Best effort. */
 void rq_root_stopped_cleanly(rq_root *root);
 
 /* True until the catalog has laid out a new folder. */

@@ -182,8 +182,8 @@ rq_err rq_op_new(rq_client *c, unsigned lane, void *ctx, rq_op **ret);
 void rq_op_free(rq_op *op);
 /* For the next operation. */
 void rq_op_set_ctx(rq_op *op, void *ctx);
-/* Time limit of the next operations (clock of rq_client_now_ns), repetitions and waits for a region map included;
- * 0: no limit. In a scan each answer of a server moves the limit to one call's time-out from then. */
+/* The time at which the next operations fail (clock of rq_client_now_ns), repetitions and waits for a region map
+ * included; 0: no limit. In a scan each response of a server sets the limit anew, to the time-out of one call from then. */
 void rq_op_set_until(rq_op *op, int64_t until_ns);
 
 /* On an error nothing was started. The arguments are copied. */

@@ -47,7 +47,7 @@ struct rq_orders {
     rq_lane *lane;
     pthread_mutex_t lock; /* guards the rest; never held across I/O */
     entry *buckets[BUCKETS];
-    /* Those that open or close, by region, in order of arrival: the first of a region runs. */
+    /* Entries that open or close regions, by region, in order of arrival: the first entry of each region runs. */
     entry *turns[BUCKETS];
     entry *first, *last; /* finished ones, the oldest first */
     size_t finished;
@@ -134,7 +134,7 @@ static bool take_turn(rq_orders *o, entry *e)
     return first;
 }
 
-/* The one whose turn is next; NULL: none waits. */
+/* Lets the next entry of the region run, and returns it; NULL: none waits. */
 static entry *pass_turn(rq_orders *o, entry *e)
 {
     if (!takes_turns(e) || e->passed) return NULL;
@@ -241,7 +241,7 @@ static void close_unwanted(rq_task *task)
     finish(e);
 }
 
-static void settle(entry *e, bool taken)
+static void take_answer(entry *e, bool taken)
 {
     const rq_orders *o = e->owner;
     rq_executor *ex = o->env->executor;
@@ -263,7 +263,7 @@ static void reported(rq_report *r, rq_err rc)
         if (rc != RQ_OK)
             rq_log_warn(o->env->log, "cluster", "the master does not take the report of order %llu",
                         (unsigned long long)e->id);
-        settle(e, rc == RQ_OK);
+        take_answer(e, rc == RQ_OK);
         return;
     }
     report_later(e);
@@ -307,7 +307,7 @@ static void send_report(entry *e)
     report_later(e);
 }
 
-/* The host has done it. */
+/* The host has carried out the order. */
 static void done(rq_region_call *call)
 {
     entry *e = RQ_CONTAINER_OF(call, entry, call);

@@ -192,7 +192,7 @@ static void note_loneliness(rq_remote *m, size_t unheard, uint64_t step)
     m->is_lonely = lonely;
 }
 
-/* Counts for how long too few servers have been heard, from the look that finds this. */
+/* Counts the time since the first check that found messages from too few servers. */
 static void count_deafness(rq_remote *m, bool hears, uint64_t step)
 {
     m->deaf_ns = hears ? 0 : m->is_deaf ? m->deaf_ns + step : 0;

@@ -41,7 +41,7 @@ static const rq_property memory_settings[] = {{"rorqual.wal.sync", "handover"},
                                               {"rorqual.wal.max", "33554432"}};
 
 /* The machine is asked once: the rooms below find the memory budget set. */
-static rq_err settle_memory(rq_config *c, rq_error *why)
+static rq_err set_memory_budget(rq_config *c, rq_error *why)
 {
     uint64_t memory = rq_machine_memory();
     char text[24];
@@ -64,7 +64,7 @@ static rq_err make_config(const rq_connect_options *o, bool in_memory, rq_config
                  ? rq_fail(why, RQ_E_CONFIG, "a setting has no name or no value")
                  : rq_config_set(c, p->name, p->value, why);
     }
-    if (rc == RQ_OK) rc = settle_memory(c, why);
+    if (rc == RQ_OK) rc = set_memory_budget(c, why);
     if (rc == RQ_OK)
         *ret = c;
     else

@@ -149,15 +149,13 @@ static rq_err java_text(const arguments *a, rq_slice bytes, bool lower, rq_slice
 
 static rq_err pack_regex(const arguments *a, int32_t flags, rq_slice value, rq_slice *ret)
 {
-    static char utf_8[] = "UTF-8";
-    static char java[] = "JAVA";
     Pb__RegexStringComparator m = PB__REGEX_STRING_COMPARATOR__INIT;
     rq_slice pattern;
     RQ_TRY(java_text(a, value, false, &pattern));
     m.pattern = binary(pattern);
     m.pattern_flags = flags;
-    m.charset = utf_8;
-    m.engine = java;
+    m.charset = (char *)(uintptr_t) "UTF-8";
+    m.engine = (char *)(uintptr_t) "JAVA";
     return rq__language_pack(a->arena, &m.base, ret);
 }
 
@@ -184,10 +182,10 @@ static rq_err check_comparator(const Pb__Comparator *m)
 /* *is_text: its result is only equal or not, so it requires one of those two operators. */
 static rq_err take_comparator(const arguments *a, size_t i, Pb__Comparator **ret, bool *is_text)
 {
-    static char binary_class[] = PACKAGE "BinaryComparator";
-    static char prefix_class[] = PACKAGE "BinaryPrefixComparator";
-    static char regex_class[] = PACKAGE "RegexStringComparator";
-    static char substring_class[] = PACKAGE "SubstringComparator";
+    static const char binary_class[] = PACKAGE "BinaryComparator";
+    static const char prefix_class[] = PACKAGE "BinaryPrefixComparator";
+    static const char regex_class[] = PACKAGE "RegexStringComparator";
+    static const char substring_class[] = PACKAGE "SubstringComparator";
     rq_slice s;
     RQ_TRY(take_quoted(a, i, &s));
     const uint8_t *colon = s.len == 0 ? NULL : memchr(s.ptr, ':', s.len);
@@ -200,19 +198,19 @@ static rq_err take_comparator(const arguments *a, size_t i, Pb__Comparator **ret
     m->has_serialized_comparator = true;
     rq_slice message;
     if (rq_slice_eq(type, RQ_SLICE_LIT("binary"))) {
-        m->name = binary_class;
+        m->name = (char *)(uintptr_t)binary_class;
         RQ_TRY(pack_plain(a, false, value, &message));
     } else if (rq_slice_eq(type, RQ_SLICE_LIT("binaryprefix"))) {
-        m->name = prefix_class;
+        m->name = (char *)(uintptr_t)prefix_class;
         RQ_TRY(pack_plain(a, true, value, &message));
     } else if (rq_slice_eq(type, RQ_SLICE_LIT("regexstring"))) {
-        m->name = regex_class;
+        m->name = (char *)(uintptr_t)regex_class;
         RQ_TRY(pack_regex(a, RQ__REGEX_DOTALL, value, &message));
     } else if (rq_slice_eq(type, RQ_SLICE_LIT("regexstringnocase"))) {
-        m->name = regex_class;
+        m->name = (char *)(uintptr_t)regex_class;
         RQ_TRY(pack_regex(a, RQ__REGEX_DOTALL | RQ__REGEX_CASE_INSENSITIVE, value, &message));
     } else if (rq_slice_eq(type, RQ_SLICE_LIT("substring"))) {
-        m->name = substring_class;
+        m->name = (char *)(uintptr_t)substring_class;
         RQ_TRY(pack_substring(a, value, &message));
     } else {
         return BAD_ARGUMENT;

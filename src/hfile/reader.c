@@ -424,7 +424,7 @@ static bool is_key(rq_slice key)
     return rq_cell_parse_stored_key(key, &cell, NULL) == RQ_OK;
 }
 
-static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
+static void fill_numbers(rq_hfile_reader *r, uint64_t file_len)
 {
     rq_hfile_info *info = &r->info;
     const rq__trailer *t = &r->trailer;
@@ -443,7 +443,6 @@ static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
         .max_ts = -1,
         .earliest_put_ts = INT64_MAX,
     };
-    const char *bad = NULL;
     info->has_mvcc = info_be32(r, RQ__INFO_KEY_VALUE_VERSION, &version) && version == 1;
     if (info->has_mvcc) (void)info_number(r, RQ__INFO_MAX_MEMSTORE_TS, &info->max_memstore_ts);
     info->has_tags = rq__file_info_get(&r->file_info, RQ__INFO_MAX_TAGS_LEN, &v);
@@ -457,37 +456,66 @@ static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
         info_be64(r, RQ__INFO_DELETE_FAMILY_COUNT, &info->delete_family_count);
     (void)info_be32(r, RQ__INFO_AVG_KEY_LEN, &info->avg_key_len);
     (void)info_be32(r, RQ__INFO_AVG_VALUE_LEN, &info->avg_value_len);
-    if (rq__file_info_get(&r->file_info, RQ__INFO_TIMERANGE, &v)) {
-        info->has_time_range = parse_time_range(v, &info->min_ts, &info->max_ts);
-        if (!info->has_time_range) bad = "TIMERANGE";
-    }
-    if (rq__file_info_get(&r->file_info, RQ__INFO_BLOOM_TYPE, &v) &&
-        !rq__bloom_type_parse(v, &info->bloom))
-        bad = "BLOOM_FILTER_TYPE";
+}
+
+static bool fill_qualifiers(rq_hfile_reader *r)
+{
+    rq_hfile_info *info = &r->info;
     info->lists_qualifiers =
         rq__file_info_get(&r->file_info, RQ__INFO_QUALIFIERS, &info->qualifiers);
-    if (info->lists_qualifiers && !rq__qualifiers_ok(info->qualifiers)) bad = "RORQUAL_QUALIFIERS";
+    if (!info->lists_qualifiers) return true;
+    if (!rq__qualifiers_ok(info->qualifiers)) return false;
     rq_slice rest = info->qualifiers, one;
-    while (info->lists_qualifiers && bad == NULL && rq_qualifiers_next(&rest, &one))
+    while (rq_qualifiers_next(&rest, &one))
         info->qualifier_count++;
-    if (info->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH &&
-        !info_be32(r, RQ__INFO_BLOOM_PARAM, &r->bloom_prefix_len))
-        bad = "BLOOM_FILTER_PARAM";
-    if (t->entry_count > 0) {
-        if (!rq__file_info_get(&r->file_info, RQ__INFO_LASTKEY, &info->last_key) ||
-            !is_key(info->last_key))
-            bad = "hfile.LASTKEY";
-    }
-    if (rq__file_info_get(&r->file_info, RQ__INFO_DATA_BLOCK_ENCODING, &v)) {
-        if (!rq__encoding_parse(v, &info->encoding)) bad = "DATA_BLOCK_ENCODING";
-    }
+    return true;
+}
+
+static bool fill_encoding(rq_hfile_reader *r)
+{
+    rq_hfile_info *info = &r->info;
+    rq_slice v;
     uint32_t max_tags_len;
+    if (rq__file_info_get(&r->file_info, RQ__INFO_DATA_BLOCK_ENCODING, &v) &&
+        !rq__encoding_parse(v, &info->encoding))
+        return false;
     r->unpacks_tags = rq__encoding_is_delta(info->encoding) && info->has_tags &&
                       info_bool(r, RQ__INFO_TAGS_COMPRESSED) &&
                       (!info_be32(r, RQ__INFO_MAX_TAGS_LEN, &max_tags_len) || max_tags_len > 0);
+    return true;
+}
+
+/* Fills the parts of the info that may be malformed. Returns the name of a malformed one, or NULL. */
+static const char *fill_checked(rq_hfile_reader *r)
+{
+    rq_hfile_info *info = &r->info;
+    rq_slice v;
+    if (rq__file_info_get(&r->file_info, RQ__INFO_TIMERANGE, &v)) {
+        info->has_time_range = parse_time_range(v, &info->min_ts, &info->max_ts);
+        if (!info->has_time_range) return "TIMERANGE";
+    }
+    if (rq__file_info_get(&r->file_info, RQ__INFO_BLOOM_TYPE, &v) &&
+        !rq__bloom_type_parse(v, &info->bloom))
+        return "BLOOM_FILTER_TYPE";
+    if (!fill_qualifiers(r)) return "RORQUAL_QUALIFIERS";
+    if (info->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH &&
+        !info_be32(r, RQ__INFO_BLOOM_PARAM, &r->bloom_prefix_len))
+        return "BLOOM_FILTER_PARAM";
+    if (r->trailer.entry_count > 0 &&
+        (!rq__file_info_get(&r->file_info, RQ__INFO_LASTKEY, &info->last_key) ||
+         !is_key(info->last_key)))
+        return "hfile.LASTKEY";
+    return fill_encoding(r) ? NULL : "DATA_BLOCK_ENCODING";
+}
+
+static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
+{
+    rq_slice v;
+    fill_numbers(r, file_len);
+    const char *bad = fill_checked(r);
     if (bad != NULL)
         return rq_fail(why, RQ_E_CORRUPT, "%s: block at offset %" PRIu64 " (FILE_INFO): bad %s",
-                       r->path, t->file_info_offset, bad);
+                       r->path, r->trailer.file_info_offset, bad);
     if (rq__file_info_get(&r->file_info, RQ__INFO_INDEX_BLOCK_ENCODING, &v) &&
         !rq_slice_eq(v, RQ_SLICE_LIT("NONE")))
         return rq_fail(why, RQ_E_UNSUPPORTED, "%s: INDEX_BLOCK_ENCODING %.*s: unknown algorithm",

@@ -249,15 +249,14 @@ rq_err rq__writer_rowcol_key(rq_hfile_writer *w, const rq_cell *cell)
     return set_to_key(&w->key, &key);
 }
 
-/* Result of the comparison of a cell with the last one. */
-typedef struct advance {
-    rq__delta_shared shared;
-    bool same_row;
-    bool same_column; /* and the same row */
-    bool same_key;    /* only the sequence ids may differ */
-} advance;
+/* A cell compared with the last one. */
+typedef struct comparison {
+    rq__delta_shared shared; /* same_row included */
+    bool same_column;        /* and the same row */
+    bool same_key;           /* only the sequence ids may differ */
+} comparison;
 
-static rq_err add_to_blooms(rq_hfile_writer *w, const rq_cell *cell, const advance *a)
+static rq_err add_to_blooms(rq_hfile_writer *w, const rq_cell *cell, const comparison *to_last)
 {
     rq_slice row = rq_cell_row(cell);
     if (w->options.bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH) {
@@ -266,9 +265,9 @@ static rq_err add_to_blooms(rq_hfile_writer *w, const rq_cell *cell, const advan
             RQ_TRY(rq__bloom_writer_add(&w->bloom, prefix, prefix));
     }
     if (w->options.bloom == RQ_BLOOM_ROW) {
-        if (!a->same_row) RQ_TRY(rq__bloom_writer_add(&w->bloom, row, row));
+        if (!to_last->shared.same_row) RQ_TRY(rq__bloom_writer_add(&w->bloom, row, row));
     } else if (w->options.bloom == RQ_BLOOM_ROWCOL) {
-        if (!a->same_column) {
+        if (!to_last->same_column) {
             RQ_TRY(rq__writer_rowcol_key(w, cell));
             RQ_TRY(rq__bloom_writer_add(&w->bloom, rq_buf_slice(&w->key), rq_buf_slice(&w->key)));
         }
@@ -294,7 +293,7 @@ static size_t cell_len(const rq_hfile_writer *w, const rq_cell *cell)
     return len;
 }
 
-static rq_err put_difference(rq_hfile_writer *w, const rq_cell *cell, const advance *a)
+static rq_err put_difference(rq_hfile_writer *w, const rq_cell *cell, const comparison *to_last)
 {
     bool first = w->block_len == 0;
     rq__delta_shape shape = {w->options.encoding, w->options.include_tags, w->options.include_mvcc};
@@ -303,12 +302,12 @@ static rq_err put_difference(rq_hfile_writer *w, const rq_cell *cell, const adva
         RQ_TRY(rq_buf_append_be32(&w->encoded, 0)); /* rq__writer_put_data_block fills it in */
         rq__tag_dictionary_reset(&w->tags);
     }
-    return rq__delta_encode(shape, cell, first ? NULL : &w->last, a->shared,
+    return rq__delta_encode(shape, cell, first ? NULL : &w->last, to_last->shared,
                             w->options.compress_tags ? &w->tags : NULL, &w->encoded);
 }
 
 /* Makes the cell the last one. The prefixes that it shares with the previous cell are in last_bytes already. */
-static rq_err keep_last(rq_hfile_writer *w, const rq_cell *cell, const advance *a)
+static rq_err keep_last(rq_hfile_writer *w, const rq_cell *cell, const comparison *to_last)
 {
     bool needs_value = w->options.encoding == RQ_ENCODING_FAST_DIFF;
     size_t name_len = (size_t)cell->row_len + cell->family_len + cell->qualifier_len;
@@ -316,10 +315,10 @@ static rq_err keep_last(rq_hfile_writer *w, const rq_cell *cell, const advance *
     uint8_t *row = w->last_bytes.ptr;
     uint8_t *family = row + cell->row_len;
     uint8_t *qualifier = family + cell->family_len;
-    size_t kept = a->same_row ? a->shared.qualifier : 0;
-    if (!a->same_row) {
-        rq_short_copy(row + a->shared.row, cell->row + a->shared.row,
-                      cell->row_len - a->shared.row);
+    size_t kept = to_last->shared.same_row ? to_last->shared.qualifier : 0;
+    if (!to_last->shared.same_row) {
+        rq_short_copy(row + to_last->shared.row, cell->row + to_last->shared.row,
+                      cell->row_len - to_last->shared.row);
         rq_short_copy(family, cell->family, cell->family_len);
     }
     rq_short_copy(qualifier + kept, cell->qualifier + kept, cell->qualifier_len - kept);
@@ -333,9 +332,11 @@ static rq_err keep_last(rq_hfile_writer *w, const rq_cell *cell, const advance *
 }
 
 /* `len`: cell_len of the cell. */
-static rq_err put_plain(rq_hfile_writer *w, const rq_cell *cell, const advance *a, size_t len)
+static rq_err put_plain(rq_hfile_writer *w, const rq_cell *cell, const comparison *to_last,
+                        size_t len)
 {
-    if (w->options.encoding == RQ_ENCODING_ROW_INDEX_V1 && (w->block_len == 0 || !a->same_row))
+    if (w->options.encoding == RQ_ENCODING_ROW_INDEX_V1 &&
+        (w->block_len == 0 || !to_last->shared.same_row))
         RQ_TRY(rq_buf_append_be32(&w->rows, (uint32_t)w->block.len));
     RQ_TRY(rq_buf_reserve(&w->block, len));
     uint8_t *begin = w->block.ptr + w->block.len;
@@ -356,14 +357,15 @@ static rq_err put_plain(rq_hfile_writer *w, const rq_cell *cell, const advance *
     return RQ_OK;
 }
 
-static rq_err put_cell(rq_hfile_writer *w, const rq_cell *cell, const advance *a, size_t len)
+static rq_err put_cell(rq_hfile_writer *w, const rq_cell *cell, const comparison *to_last,
+                       size_t len)
 {
     if (w->block_len == 0) RQ_TRY(set_to_key(&w->block_first, cell));
     if (rq__encoding_is_delta(w->options.encoding)) {
-        RQ_TRY(put_difference(w, cell, a));
-        RQ_TRY(keep_last(w, cell, a));
+        RQ_TRY(put_difference(w, cell, to_last));
+        RQ_TRY(keep_last(w, cell, to_last));
     } else {
-        RQ_TRY(put_plain(w, cell, a, len));
+        RQ_TRY(put_plain(w, cell, to_last, len));
     }
     w->block_len += len;
     w->has_last = true;
@@ -432,13 +434,14 @@ static rq_err out_of_order(const rq_hfile_writer *w, const rq_cell *cell, rq_err
                    w->path, row, last_row);
 }
 
-static rq_err check_cell(const rq_hfile_writer *w, const rq_cell *cell, advance *ret, rq_error *why)
+static rq_err check_cell(const rq_hfile_writer *w, const rq_cell *cell, comparison *ret,
+                         rq_error *why)
 {
     if (cell->row_len > RQ_ROW_LEN_MAX || cell->family_len > RQ_FAMILY_LEN_MAX ||
         cell->value_len > INT32_MAX || rq_cell_key_len(cell) > INT32_MAX ||
         cell->seqid > INT64_MAX || rq_cell_serialized_len(cell, true) > RQ_HFILE_BLOCK_LEN_MAX / 2)
         return rq_fail(why, RQ_E_INVALID, "%s: a cell's length is out of range", w->path);
-    *ret = (advance){0};
+    *ret = (comparison){0};
     if (!w->has_last) return RQ_OK;
     const rq_cell *last = &w->last;
     bool same_family = rq_short_eq(cell->family, cell->family_len, last->family, last->family_len);
@@ -449,9 +452,8 @@ static rq_err check_cell(const rq_hfile_writer *w, const rq_cell *cell, advance 
     rq__delta_shared shared = rq__delta_shared_of(cell, last);
     int c = compare_to_last(w, cell, shared, same_family);
     if (c < 0) return out_of_order(w, cell, why);
-    *ret = (advance){
+    *ret = (comparison){
         .shared = shared,
-        .same_row = shared.same_row,
         .same_column = shared.same_row && same_family && shared.qualifier == cell->qualifier_len &&
                        cell->qualifier_len == last->qualifier_len,
         .same_key = c == 0,
@@ -490,18 +492,18 @@ static bool parts_key(const rq_hfile_writer *w, const rq_cell *cell)
 
 static rq_err append(rq_hfile_writer *w, const rq_cell *cell, rq_error *why)
 {
-    advance a;
-    RQ_TRY(check_cell(w, cell, &a, why));
-    RQ_TRY(add_to_blooms(w, cell, &a));
-    if (a.same_key ? parts_key(w, cell) : begins_block(w, cell)) {
+    comparison to_last;
+    RQ_TRY(check_cell(w, cell, &to_last, why));
+    RQ_TRY(add_to_blooms(w, cell, &to_last));
+    if (to_last.same_key ? parts_key(w, cell) : begins_block(w, cell)) {
         RQ_TRY(rq__writer_put_data_block(w, why));
         RQ_TRY(rq__writer_put_inline_blocks(w, false, why));
     }
     size_t len = cell_len(w, cell);
     if (w->block_len + len > RQ_HFILE_BLOCK_LEN_MAX)
         return rq_fail(why, RQ_E_INVALID, "%s: too many cells with the same key", w->path);
-    bool is_listed = a.same_column && w->last.type == RQ_TYPE_PUT;
-    RQ_TRY(put_cell(w, cell, &a, len));
+    bool is_listed = to_last.same_column && w->last.type == RQ_TYPE_PUT;
+    RQ_TRY(put_cell(w, cell, &to_last, len));
     return count_cell(w, cell, is_listed);
 }
 

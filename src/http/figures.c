@@ -7,7 +7,7 @@ static bool is_true(const char *value)
     return value != NULL && strcasecmp(value, "true") == 0;
 }
 
-static void settle(rq__page *p, rq_err rc)
+static void take_result(rq__page *p, rq_err rc)
 {
     if (rc == RQ_E_RESULT_TOO_LARGE)
         rq__page_fail(
@@ -20,16 +20,16 @@ static void settle(rq__page *p, rq_err rc)
 
 void rq__metrics_page(const rq__request *r, rq__page *p)
 {
-    settle(p, rq_metrics_prometheus(r->from->metrics, rq__parameter(r, "regions") != NULL,
-                                    &p->text.buf));
+    take_result(p, rq_metrics_prometheus(r->from->metrics, rq__parameter(r, "regions") != NULL,
+                                         &p->text.buf));
 }
 
 /* HBASE: PrometheusHadoopServlet; description=true, qry=PART. */
 void rq__prometheus_page(const rq__request *r, rq__page *p)
 {
-    settle(p,
-           rq_metrics_hadoop_prometheus(r->from->metrics, is_true(rq__parameter(r, "description")),
-                                        rq__parameter(r, "qry"), &p->text.buf));
+    take_result(p, rq_metrics_hadoop_prometheus(r->from->metrics,
+                                                is_true(rq__parameter(r, "description")),
+                                                rq__parameter(r, "qry"), &p->text.buf));
 }
 
 /* HBASE: JMXJsonServlet. */
@@ -43,5 +43,5 @@ void rq__jmx_page(const rq__request *r, rq__page *p)
     if (rc == RQ_E_ILLEGAL_ARGUMENT)
         p->status = RQ__HTTP_BAD; /* the text says why */
     else
-        settle(p, rc);
+        take_result(p, rc);
 }

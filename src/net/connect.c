@@ -131,7 +131,7 @@ static void leave_address(rq_stream *s, rq_err why)
     s->loop->loops->libuv.uv_close((uv_handle_t *)&s->poll, on_address_closed);
     close(s->fd);
     s->fd = -1;
-    s->loop->unsettled = true;
+    s->loop->must_poll = true;
 }
 
 void rq__dial_ready(rq_stream *s)

@@ -94,7 +94,7 @@ void rq_loop_hasten_timers(rq_loop *loop)
 void rq_loop_flush(rq_loop *loop)
 {
     rq__loop_flush(loop);
-    if (RQ_UNLIKELY(loop->unsettled)) rq_loop_wake(loop);
+    if (RQ_UNLIKELY(loop->must_poll)) rq_loop_wake(loop);
 }
 
 /* ppoll, which every system has, costs a client 3 % more. */
@@ -130,7 +130,7 @@ static int64_t wait_of(const rq_loop *loop, int64_t timeout_ns)
 static void poll_libuv(rq_loop *loop)
 {
     const rq_stream *before = loop->likely;
-    loop->unsettled = false;
+    loop->must_poll = false;
     loop->unpolled = loop->ready = 0;
     loop->loops->libuv.uv_run(&loop->uv, UV_RUN_NOWAIT);
     if (loop->ready != 1 || loop->likely != before)
@@ -154,14 +154,14 @@ void rq_loop_turn(rq_loop *loop, int64_t timeout_ns)
 {
     RQ_ASSERT(loop->loops->driven);
     rq__loop_flush(loop);
-    if (loop->unsettled || rq__loop_has_tasks(loop))
+    if (loop->must_poll || rq__loop_has_tasks(loop))
         poll_libuv(loop);
     else if (wait_for_events(loop, wait_of(loop, timeout_ns)) && !read_likely(loop))
         poll_libuv(loop);
     int64_t due = timer_due(loop);
     if (RQ_UNLIKELY(due != INT64_MAX) && due <= now_ns()) rq__loop_run_timers(loop);
     rq__loop_iteration_end(loop); /* writes */
-    if (RQ_UNLIKELY(loop->unsettled)) rq_loop_wake(loop);
+    if (RQ_UNLIKELY(loop->must_poll)) rq_loop_wake(loop);
 }
 
 void rq__loop_stop_driven(rq_loop *loop)

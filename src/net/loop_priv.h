@@ -22,7 +22,7 @@
  *      the loop is `asleep`, which the loop sets before it checks the stack for the last time, and
  *      if no other thread has woken it since its last check (`signalled`).
  *  (5) libuv tells the kernel what a handle waits for only when it polls. A driven loop waits on libuv's descriptor
- *      without libuv. It does not wait while it is `unsettled`: the events of a handle have changed, or a handle was
+ *      without libuv. It does not wait while `must_poll` is set: the events of a handle have changed, or a handle was
  *      closed, since libuv last polled. A driven loop is always `asleep`: every post wakes it.
  */
 #ifndef RQ_NET_LOOP_PRIV_H
@@ -92,7 +92,7 @@ struct rq_loop {
     /* Of a driven loop: */
     uv_poll_t bell;
     int bell_fd;       /* an eventfd; -1: it is not driven */
-    bool unsettled;    /* libuv must poll before the next wait */
+    bool must_poll;    /* libuv must poll before the next wait */
     unsigned ready;    /* streams that libuv's last poll found ready; the last one: */
     rq_stream *likely; /* NULL: it has left the loop */
     unsigned alone;    /* polls in a row that found that stream alone */

@@ -2,12 +2,13 @@
 /* See spread.h. */
 #include "net/spread.h"
 
-/* Minimum increase of the rate, in thousandths. A loop that was full must do that much more with
- * the second one, which costs processor time, and measurements vary. A loop that was not full
- * already does all its clients request; the second one can only shorten the waits. */
+/* Rates with the second loop, in thousandths of the rate before. If the first loop was full, the streams
+ * stay on two loops only from MORE on, because a second loop costs processor time, and measurements vary.
+ * If it was not full, it already did all that its clients request, and the second loop can only shorten
+ * waits: then AS_MUCH is enough. */
 #define MORE 1050
 #define AS_MUCH 970
-/* No spreading costs that much: the clients have stopped. */
+/* Below this rate the clients have stopped: spreading never costs that much. */
 #define STOPPED 500
 
 static void enter(rq__trial *t, rq__trial_phase phase, const rq__trial_look *look)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the work of a busy loop is better done by two: decided by a trial. Of clients that wait
- * for each answer, two loops may serve fewer than one: each wakes up by itself, has cold caches and
- * writes the log by itself. The work before and with the second loop is compared, in bytes read and
+ * Decides by a trial whether two loops do the work of one busy loop faster. If clients wait for each
+ * response, two loops may serve fewer requests than one: each loop has its own wake-ups, cold caches
+ * and log writes. The trial compares the work before with the work on two loops, in bytes read and
  * written by the streams of all loops.
  *
  *    IDLE ── a loop is busy, another one idle ──► BEFORE ── measured ──► streams are sent: SETTLING

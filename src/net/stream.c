@@ -155,7 +155,7 @@ static int watch_carrier(rq_stream *s, int events)
         rq__memory_watch(s->memory, events);
         return 0;
     }
-    s->loop->unsettled = true;
+    s->loop->must_poll = true;
     return events == 0 ? s->loop->loops->libuv.uv_poll_stop(&s->poll)
                        : s->loop->loops->libuv.uv_poll_start(&s->poll, events, on_ready);
 }
@@ -683,7 +683,7 @@ static void run_closed(rq_task *task)
 /* It watches no more from now on. */
 static void close_carrier(rq_stream *s)
 {
-    s->loop->unsettled = true;
+    s->loop->must_poll = true;
     if (s->dial != NULL && rq__dial_close(s)) return;
     if (s->fd < 0) {
         if (s->memory != NULL) rq__memory_detach(s->memory);

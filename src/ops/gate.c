@@ -64,7 +64,7 @@ static void take_time(rq_op *op, rq_gate_counters *c, uint64_t weight)
     if (op->region != NULL) rq_region_add_time(op->region, (unsigned)op->kind, ns, weight);
 }
 
-void rq__gate_settle(rq_op *op, uint64_t count)
+void rq__gate_after(rq_op *op, uint64_t count)
 {
     rq_gate_counters *c = &op->seat->counters[op->kind];
     const rq_gate_policy *p = rq__gate_policy(op->seat);

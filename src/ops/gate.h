@@ -96,7 +96,7 @@ static inline bool rq__gate_samples_next(const rq_ops_seat *seat, rq_op_kind kin
 }
 
 RQ_COLD void rq__gate_ask(rq_op *op, void (*run)(rq_op *op));
-RQ_COLD void rq__gate_settle(rq_op *op, uint64_t count);
+RQ_COLD void rq__gate_after(rq_op *op, uint64_t count);
 
 /* Runs `run` if the policy lets the op pass; otherwise refuses the op, or delays it and runs it
  * later. The op's region is pinned while it is delayed. */
@@ -122,7 +122,7 @@ static inline void rq_op_end(rq_op *op, rq_err rc)
     op->rc = rc;
     if (RQ_UNLIKELY(rc != RQ_OK || op->has_waited || op->repeats || rq__gate_policy(seat) != NULL ||
                     rq_sample_has(c->sample, count)))
-        rq__gate_settle(op, count);
+        rq__gate_after(op, count);
     op->done(op);
 }
 

@@ -8,7 +8,7 @@ typedef struct sending {
     rq_peer_call call;
     rq_remote_request *request; /* this or `report` is set */
     rq_report *report;
-    const rq_server_name *to; /* a reference, of a report */
+    const rq_server_name *to; /* a reference; only of a report */
 } sending;
 
 static void finish(rq_remote_request *request, rq_report *report, rq_err rc, const rq_error *why)
@@ -21,7 +21,7 @@ static void finish(rq_remote_request *request, rq_report *report, rq_err rc, con
     report->done(report, rc);
 }
 
-/* The names of a report and a request may end with `done`, so they are not used behind it. */
+/* `done` of a report or a request may free its names, so they are not used afterwards. */
 static void done(rq_peer_call *c, rq_err rc, const rq_error *why, rq_slice answer)
 {
     sending *s = RQ_CONTAINER_OF(c, sending, call);

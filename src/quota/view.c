@@ -373,8 +373,8 @@ static rq_err make_buckets(reading *r, rq__view_of_quotas *v)
     return RQ_OK;
 }
 
-static rq_err settle(reading *r, rq_err rc, rq__view_of_quotas *v, rq__view_of_quotas **ret,
-                     rq_error *why)
+static rq_err finish_view(reading *r, rq_err rc, rq__view_of_quotas *v, rq__view_of_quotas **ret,
+                          rq_error *why)
 {
     clear_reading(r);
     if (rc == RQ_OK) {
@@ -395,7 +395,7 @@ rq_err rq__quota_view_read(rq_quotas *q, const rq__view_of_quotas *before, rq__v
     rq_err rc = rq_catalog_each_row(q->catalog, RQ__QUOTA_TABLE, take_row, &r, why);
     if (rc == RQ_OK) rc = complete_users(&r);
     if (rc == RQ_OK) rc = make_buckets(&r, v);
-    return settle(&r, rc, v, ret, why);
+    return finish_view(&r, rc, v, ret, why);
 }
 
 /* The owner of a row's entries; false: it is no owner's. */
@@ -463,7 +463,7 @@ rq_err rq__quota_view_update(rq_quotas *q, const rq__view_of_quotas *before, rq_
     rq_err rc = rq_catalog_row(q->catalog, RQ__QUOTA_TABLE, row, take_row, &r, why);
     if (rc == RQ_OK) rc = complete_users(&r);
     if (rc == RQ_OK) rc = replace_row(&r, &at, v);
-    return settle(&r, rc, v, ret, why);
+    return finish_view(&r, rc, v, ret, why);
 }
 
 rq_err rq__quota_view_has_room(const rq__view_of_quotas *v, rq_slice row, rq_error *why)

@@ -54,7 +54,8 @@ typedef struct rq__plan {
 /* Lists the op's reads. Any thread. */
 RQ_NODISCARD
 rq_err rq__plan_make(rq__plan *p, rq_region *r, rq_row_op *op, int64_t now_ms, rq_error *why);
-/* Reads until all is found or the time is over: RQ_E_AGAIN, as rq__staged_read_on. Any thread, inside a read section.
+/* Reads until all is found, or until the time `yield_ns`: then RQ_E_AGAIN, and a further call goes on. Any
+ * thread, inside a read section.
  * REQUIRES: the op's rows are locked. */
 RQ_NODISCARD
 rq_err rq__plan_read(rq__plan *p, rq_region *r, rq_read_ctx *ctx, uint64_t yield_ns, rq_error *why);

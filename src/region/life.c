@@ -319,7 +319,7 @@ static rq_err open_region(rq_region *r, rq_error *why)
     rq_wal_region_flushed(r->log, flushed_of_all(r));
     atomic_store(&r->max_flushed_seqid, flushed_of_all(r));
     r->open_seqid = r->staged_seqid + 1;
-    if (r->owned != NULL) rq__owned_settle(r);
+    if (r->owned != NULL) rq__owned_wait_for_lease(r);
     r->quiet_point = rq__region_read_point(r);
     rq__engine_add(r->engine, r);
     rq__region_account(r);
@@ -440,7 +440,7 @@ static bool file_has_last_number(const rq_region *r)
  * the manifest does not name. A manifest in doubt, for example that of an earlier close, may name a file that the
  * region does not have. So it is replaced before the folders are swept; the new one is marked IN_USE before the flush's
  * file appears. */
-static rq_err settle(rq_region *r, rq_error *why)
+static rq_err prepare_last_flush(rq_region *r, rq_error *why)
 {
     rq__gate_enter(&r->commit_gate, r->env.executor);
     rq_err rc = r->manifest.in_doubt ? rq__region_commit(r, NULL, 0, why) : RQ_OK;
@@ -492,7 +492,7 @@ rq_err rq_region_close(rq_region *r, bool abort, rq_error *why)
     atomic_store(&r->stop, true);
     wait_until_idle(r);
     if (!abort) {
-        if (r->owned == NULL) RQ_TRY(settle(r, why));
+        if (r->owned == NULL) RQ_TRY(prepare_last_flush(r, why));
         RQ_TRY(rq__region_flush_last(r, why));
         RQ_TRY(save(r, why));
     } else {

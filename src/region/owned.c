@@ -286,7 +286,7 @@ void rq__owned_abandon(rq_region *r)
     rq__region_fail(r, &why);
 }
 
-void rq__owned_settle(const rq_region *r)
+void rq__owned_wait_for_lease(const rq_region *r)
 {
     rq_executor *ex = r->env.executor;
     for (;;) {

@@ -78,7 +78,7 @@ rq_err rq__owned_take(rq_region *r, rq_arena *arena, rq__manifest *ret, rq_error
 /* After a failed opening: gives the region and its logs up, if the storage can be reached. */
 void rq__owned_give_back(rq_region *r);
 /* Waits until the former owner's lease has run out. */
-void rq__owned_settle(const rq_region *r);
+void rq__owned_wait_for_lease(const rq_region *r);
 /* Completes a manifest that is to be committed. REQUIRES: commit gate. */
 RQ_NODISCARD
 rq_err rq__owned_fill(rq_region *r, rq_arena *arena, rq__manifest *m);

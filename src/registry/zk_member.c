@@ -3,7 +3,7 @@
  * Membership and election; see zk_member.h. HBASE: ZKWatcher.createBaseZNodes, ActiveMasterManager,
  * MasterAddressTracker, RegionServerTracker, ZKClusterId, ClusterStatusTracker.
  *
- * Everything runs on the member's lane. `settle` writes this process's nodes to ZooKeeper and reads
+ * Everything runs on the member's lane. `reconcile` writes this process's nodes to ZooKeeper and reads
  * those of the others. It may run at any time, any number of times; it runs after each event, and
  * again after an error.
  */
@@ -27,7 +27,7 @@ struct rq_member {
     rq__zk *zk;
     uint64_t session; /* number of the session `zk`; events of earlier sessions are ignored */
     rq_timer again;
-    bool settling;     /* the timer is armed, or its task queued */
+    bool reconciling;  /* the timer is armed, or its task queued */
     bool over;         /* closing, or refused: nothing is done any more */
     bool folders;      /* made in this session */
     bool was_running;  /* the node `running` was seen */
@@ -37,7 +37,7 @@ struct rq_member {
     atomic_uint_fast64_t asked; /* how often rq_member_read_again was called */
     rq_task stop;
     rq_latch stopped;
-    rq_arena arena; /* for one run of settle */
+    rq_arena arena; /* for one run of reconcile */
     pthread_mutex_t lock;
     rq_arena view_arena RQ_GUARDED_BY(lock);
     rq_member_view view RQ_GUARDED_BY(lock);
@@ -51,7 +51,7 @@ typedef struct deposed {
     char master[];
 } deposed;
 
-/* A run of `settle` that another thread wants. */
+/* A run of `reconcile` that another thread wants. */
 typedef struct wanted {
     rq_task task;
     rq_member *member;
@@ -140,7 +140,7 @@ static void publish_nothing(rq_member *m, const char *trouble)
     tell_change(m);
 }
 
-/* Without a connection no change is known: the last view stays, and says so. Needs no memory. */
+/* Without a connection changes are not reported: the last view stays, marked as disconnected. Needs no memory. */
 static void publish_disconnected(rq_member *m)
 {
     pthread_mutex_lock(&m->lock);
@@ -419,11 +419,11 @@ static rq_err look_at_running(rq_member *m, rq_member_view *v, rq_error *why)
     return RQ_OK;
 }
 
-/* --- settle -------------------------------------------------------------------------------- */
+/* --- reconcile -------------------------------------------------------------------------------- */
 
 /* Every process compares the cluster id in ZooKeeper with that of its storage, so that none joins
  * another cluster; the first process writes it. */
-static rq_err settle_all(rq_member *m, rq_member_view *v, rq_error *why)
+static rq_err reconcile_all(rq_member *m, rq_member_view *v, rq_error *why)
 {
     rq_slice value;
     size_t count;
@@ -456,8 +456,8 @@ static rq_err settle_all(rq_member *m, rq_member_view *v, rq_error *why)
 
 static void arm_again(rq_member *m, uint64_t ns)
 {
-    if (m->settling || m->over) return;
-    m->settling = true;
+    if (m->reconciling || m->over) return;
+    m->reconciling = true;
     m->options.executor->timer_arm(m->options.executor, &m->again, m->lane, ns);
 }
 
@@ -506,12 +506,12 @@ static bool publish_trouble(rq_member *m, rq_err rc, const rq_error *why)
     return true;
 }
 
-static void settle(rq_member *m)
+static void reconcile(rq_member *m)
 {
     rq_error why = {.code = RQ_OK};
     rq_member_view v = {.connected = true, .active = "", .trouble = ""};
     v.number = atomic_load(&m->asked);
-    rq_err rc = settle_all(m, &v, &why);
+    rq_err rc = reconcile_all(m, &v, &why);
     if (rc == RQ_E_CONFIG) {
         refuse(m, &why);
     } else {
@@ -523,12 +523,12 @@ static void settle(rq_member *m)
 }
 
 /* A session that could not be opened is opened here. */
-static void settle_again(rq_task *task)
+static void reconcile_again(rq_task *task)
 {
     rq_member *m = RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), rq_member, again);
-    m->settling = false;
+    m->reconciling = false;
     if (m->over) return;
-    (m->zk != NULL ? settle : open_session)(m);
+    (m->zk != NULL ? reconcile : open_session)(m);
 }
 
 static void on_event(void *ctx, uint64_t session, rq__zk_event_kind kind)
@@ -538,7 +538,7 @@ static void on_event(void *ctx, uint64_t session, rq__zk_event_kind kind)
     if (kind == RQ__ZK_DISCONNECTED) {
         publish_disconnected(m);
     } else if (kind != RQ__ZK_EXPIRED) {
-        settle(m);
+        reconcile(m);
     } else {
         publish_nothing(m, "the session with ZooKeeper expired");
         open_session(m);
@@ -553,7 +553,7 @@ static void take_deposed(rq_task *task)
     rq_member *m = d->member;
     free(m->deposed);
     m->deposed = d;
-    if (!m->over && m->zk != NULL) settle(m);
+    if (!m->over && m->zk != NULL) reconcile(m);
 }
 
 rq_err rq_member_depose(rq_member *m, const char *master, const char *server)
@@ -571,17 +571,17 @@ rq_err rq_member_depose(rq_member *m, const char *master, const char *server)
 
 /* --- runs that other threads want ----------------------------------------------------------- */
 
-static void settle_wanted(rq_task *task)
+static void run_wanted(rq_task *task)
 {
     rq_member *m = RQ_CONTAINER_OF(task, wanted, task)->member;
     free(RQ_CONTAINER_OF(task, wanted, task));
-    if (!m->over && m->zk != NULL) settle(m);
+    if (!m->over && m->zk != NULL) reconcile(m);
 }
 
 static wanted *wanted_new(rq_member *m)
 {
     wanted *w = malloc(sizeof *w);
-    if (w != NULL) *w = (wanted){.task.run = settle_wanted, .member = m};
+    if (w != NULL) *w = (wanted){.task.run = run_wanted, .member = m};
     return w;
 }
 
@@ -599,7 +599,7 @@ rq_err rq_member_read_again(rq_member *m, uint64_t *ret)
 static void end_cluster(rq_task *task)
 {
     RQ_CONTAINER_OF(task, wanted, task)->member->ends_cluster = true;
-    settle_wanted(task);
+    run_wanted(task);
 }
 
 rq_err rq_member_end_cluster(rq_member *m)
@@ -675,7 +675,7 @@ rq_err rq_member_open(const rq_member_options *o, rq_member **ret, rq_error *why
     if (m == NULL) return rq_no_memory(why);
     m->options = *o;
     m->view = (rq_member_view){.active = "", .trouble = ""};
-    m->again.task.run = settle_again;
+    m->again.task.run = reconcile_again;
     if (o->executor->lane_new(o->executor, "rq-zookeeper", &m->lane) != RQ_OK) {
         free(m);
         return rq_no_memory(why);
@@ -683,7 +683,7 @@ rq_err rq_member_open(const rq_member_options *o, rq_member **ret, rq_error *why
     pthread_mutex_init(&m->lock, NULL);
     rq__zk_nodes_init(&m->nodes);
     /* Before an event of the session can be on the lane, because events read m->zk. */
-    m->settling = true;
+    m->reconciling = true;
     o->executor->timer_arm(o->executor, &m->again, m->lane, 0);
     *ret = m;
     return RQ_OK;

@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/executor.h"
 #include "catalog/catalog.h"
-#include "registry/registry.h"
+#include "registry/meta_view.h"
 
 #include <stdatomic.h>
 
@@ -81,7 +81,7 @@ bool rq_member_name_of(const char *text, rq_arena *arena, rq_server_name *ret);
  * (processes of a cluster have different start codes). NULL: not known. */
 const char *rq_member_active_server(const rq_member_view *v);
 
-/* The source of ClientMetaService's answers in a process of a cluster (member_service.c), for both RPC ports. */
+/* The source of ClientMetaService's answers in a process of a cluster (member_answers.c), for both RPC ports. */
 typedef struct rq_member_answers {
     rq_meta_answers answers;
     _Atomic(rq_member *) member; /* NULL: nothing is known yet */

@@ -5,7 +5,6 @@
 #include "registry/znode_values.h"
 
 #include "catalog/peers.h"
-#include "rpc/call.h"
 
 /* --- values ----------------------------------------------------------------------------------- */
 

@@ -17,6 +17,7 @@
 #include "net/check.h"
 #include "server/security.h"
 #include "server/server_priv.h"
+#include "service/service.h"
 #include "vfs/vfs.h"
 
 #include <errno.h>
@@ -146,45 +147,53 @@ static uint16_t info_port_of(const rq_node *n)
 
 static rq_err open_ops(rq_node *n, rq_error *why)
 {
-    const rq_ops_options ops = {.env = &n->env,
-                                .engine = n->engine,
-                                .config = n->o.config,
-                                .policy = n->o.policy,
-                                .row_bytes_max = 3 * rq_budget_max(n->answers),
-                                .lane = rq_loop_lane(rq_loops_get(n->loops, 0)),
-                                .cluster_id = n->store.cluster_id,
-                                .intake = n->intake,
-                                .data_path = n->store.files_path};
-    RQ_TRY(rq_ops_new(&ops, &n->ops, why));
-    RQ_TRY(rq__node_open_observers(n, why));
-    RQ_TRY(rq__node_open_sink(n, why));
-    const rq_client_service_options client = {.env = &n->env,
-                                              .engine = n->engine,
-                                              .host = n->host,
-                                              .config = n->o.config,
-                                              .ops = n->ops,
-                                              .loops = n->loops};
-    RQ_TRY(rq_client_service_new(&client, &n->client, why));
+    const rq_ops_options o = {.env = &n->env,
+                              .engine = n->engine,
+                              .config = n->o.config,
+                              .policy = n->o.policy,
+                              .row_bytes_max = 3 * rq_budget_max(n->answers),
+                              .lane = rq_loop_lane(rq_loops_get(n->loops, 0)),
+                              .cluster_id = n->store.cluster_id,
+                              .intake = n->intake,
+                              .data_path = n->store.files_path};
+    return rq_ops_new(&o, &n->ops, why);
+}
+
+/* ClientService, and the settings that a reload changes. */
+static rq_err open_client_service(rq_node *n, rq_error *why)
+{
+    const rq_client_service_options o = {.env = &n->env,
+                                         .engine = n->engine,
+                                         .host = n->host,
+                                         .config = n->o.config,
+                                         .ops = n->ops,
+                                         .loops = n->loops};
+    RQ_TRY(rq_client_service_new(&o, &n->client, why));
     n->reload.executor = n->env.executor;
     n->reload.engine = n->engine;
     n->reload.ops = n->ops;
     n->reload.client = n->client;
     n->reload.slow = n->slow;
-    const rq_admin_services_options admin = {.env = &n->env,
-                                             .engine = n->engine,
-                                             .host = n->host,
-                                             .config = n->o.config,
-                                             .info_port = info_port_of(n),
-                                             .reload = rq__node_reload_for_client,
-                                             .reload_ctx = n,
-                                             .slow = n->slow,
-                                             .loops = n->loops,
-                                             .client = n->client,
-                                             .router = n->sink.router,
-                                             .sink = &n->sink.counters,
-                                             .stop = n->o.stop,
-                                             .stop_ctx = n->o.stop_ctx};
-    return rq_admin_services_new(&admin, &n->own_admin, why);
+    return RQ_OK;
+}
+
+static rq_err open_own_admin(rq_node *n, rq_error *why)
+{
+    const rq_admin_services_options o = {.env = &n->env,
+                                         .engine = n->engine,
+                                         .host = n->host,
+                                         .config = n->o.config,
+                                         .info_port = info_port_of(n),
+                                         .reload = rq__node_reload_for_client,
+                                         .reload_ctx = n,
+                                         .slow = n->slow,
+                                         .loops = n->loops,
+                                         .client = n->client,
+                                         .router = n->sink.router,
+                                         .sink = &n->sink.counters,
+                                         .stop = n->o.stop,
+                                         .stop_ctx = n->o.stop_ctx};
+    return rq_admin_services_new(&o, &n->own_admin, why);
 }
 
 /* The limits after which the master gives a server up. A server that is not heard at all has the time of a ZooKeeper
@@ -251,6 +260,10 @@ static rq_err open_services(rq_node *n, rq_error *why)
 {
     RQ_TRY(open_loops(n, why));
     RQ_TRY(open_ops(n, why));
+    RQ_TRY(rq__node_open_observers(n, why));
+    RQ_TRY(rq__node_open_sink(n, why));
+    RQ_TRY(open_client_service(n, why));
+    RQ_TRY(open_own_admin(n, why));
     RQ_TRY(open_peers(n, why));
     rq_member_answers_init(&n->answers_of, n->store.cluster_id);
     const rq_rpc_service services[] = {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ends what a fenced server still holds in the file system of HFiles; see node.h. Only CephFS keeps something
- * (rq_vfs_evict): the metadata server would otherwise let others wait for the end of the server's session there, about a
- * minute. The fence comes first: it decides who may write, and this only shortens a wait.
+ * Ends the session of a fenced server with the file system of HFiles; see node.h. Only CephFS has sessions
+ * (rq_vfs_evict): until a session ends, about a minute after its server, its locks make other servers wait. The fence
+ * comes first: it decides who may write, and the eviction only shortens the wait.
  *
  * Evictions run one after the other on a lane of their own, because each waits while no metadata server answers. Nobody
- * waits for an eviction: operations that need what the server holds continue when it is done. One that fails is logged
- * and not repeated; these operations then wait for the end of the session.
+ * waits for an eviction: operations that need the server's locks continue when it is done. One that fails is logged
+ * and not repeated; these operations then wait until the session ends by itself.
  */
 #include "server/node_priv.h"
 

@@ -4,7 +4,7 @@
  * tried again (tries.h). A fenced server is evicted (node_evict.c).
  *
  * Sets on storage: "ended" has the servers that were fenced and whose logs are not removed yet; "leaving" has masters that
- * end in order (node_standby.c).
+ * stop cleanly (node_standby.c).
  */
 #include "server/node_priv.h"
 
@@ -14,19 +14,26 @@
 #include <stdio.h>
 
 #define RETIRE_MS 5000
-#define SWEEP_EVERY 12 /* times: reads a manifest for each key */
+#define SWEEP_EVERY 12 /* rounds of rq__node_retire_logs; a sweep reads a manifest for each key */
 #define ENDED "ended"
+
+/* The number of servers in n->revoked, of which there are at most as many as fit; REQUIRES: n->lock. */
+static size_t revoked_kept(const rq_node *n)
+{
+    size_t max = RQ_ARRAY_LEN(n->revoked);
+    return n->revoked_count < max ? n->revoked_count : max;
+}
 
 /* A server that is fenced again keeps the time of its first fence. */
 static void note_revoked(rq_node *n, const char *server, uint64_t quiet_ns)
 {
-    size_t max = RQ_ARRAY_LEN(n->revoked), i = 0;
+    size_t i = 0;
     pthread_mutex_lock(&n->lock);
-    size_t kept = n->revoked_count < max ? n->revoked_count : max;
+    size_t kept = revoked_kept(n);
     while (i < kept && strcmp(n->revoked[i].name, server) != 0)
         i++;
     if (i == kept) {
-        i = n->revoked_count++ % max;
+        i = n->revoked_count++ % RQ_ARRAY_LEN(n->revoked);
         snprintf(n->revoked[i].name, sizeof n->revoked[i].name, "%s", server);
         n->revoked[i].quiet_ns = quiet_ns;
     }
@@ -40,13 +47,12 @@ size_t rq__node_revoked(void *ctx, rq_arena *arena, rq_revoked **ret)
     uint64_t now = rq_shared_now_ns(n->store.shared);
     size_t count = 0;
     pthread_mutex_lock(&n->lock);
-    size_t kept =
-        n->revoked_count < RQ_ARRAY_LEN(n->revoked) ? n->revoked_count : RQ_ARRAY_LEN(n->revoked);
+    size_t kept = revoked_kept(n);
     *ret = rq_arena_calloc(arena, kept + 1, sizeof **ret);
     for (size_t i = 0; *ret != NULL && i < kept; i++) {
         uint64_t quiet = n->revoked[i].quiet_ns;
         const char *name = rq_arena_cstr(arena, rq_slice_cstr(n->revoked[i].name));
-        if (name == NULL) continue; /* its lease is waited for in full */
+        if (name == NULL) continue; /* out of memory: the master then waits for the whole lease */
         (*ret)[count++] = (rq_revoked){
             .server = name, .quiet_in_ms = quiet > now ? (quiet - now) / 1000000 + 1 : 0};
     }
@@ -65,7 +71,7 @@ rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why)
     return RQ_OK;
 }
 
-/* A fence makes what it does not find: the keeper may not remove the log between these two steps. */
+/* A fence creates a log that does not exist, so the keeper must not remove the log between these two steps. */
 static void note_ended(rq_node *n, const char *server)
 {
     uint64_t quiet_ns;
@@ -143,7 +149,8 @@ bool rq__node_reads_lease_of(rq_node *n, const char *server)
     return false;
 }
 
-/* Late keys cost space alone, so an error only delays this. */
+/* Removes the keys of region openings that never needed the log. They only cost space, so after an error a later round
+ * tries again. */
 static void sweep(const rq_node *n, const char *server)
 {
     size_t count = 0;

@@ -16,6 +16,7 @@
 #include "server/node_priv.h"
 
 #include "base/log.h"
+#include "service/service.h"
 
 #include <poll.h>
 #include <stdlib.h>

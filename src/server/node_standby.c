@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A standby master in a server of a cluster; see node.h. It watches the active master's process (cluster/master_watch.h).
- * If this has ended, its place is taken before its session in ZooKeeper ends:
+ * If this process has ended, a new master is elected before the ended master's session in ZooKeeper times out:
  *
  *   ended ─► fenced ─► its nodes `master` and rs/SERVER removed ─► the election, as after the end of its session
  *
- * Each standby may do all of it; every step may be repeated. The fence comes first. So a master that runs in spite of what
- * its address says writes nothing any more before another one is elected, and ends itself when it finds its tenure ended.
+ * Each standby may do all of it; every step may be repeated. The fence comes first: if the master still runs, although its
+ * address did not answer, it can write nothing any more before another master is elected, and ends itself when it finds
+ * that its tenure has ended.
  *
- * A master that ends in order closes its port while it still closes its regions. It is in the set "leaving" from before
- * that until its nodes are gone, so that it is not fenced meanwhile.
+ * A master that stops cleanly closes its port while it still closes its regions. Before that it enters the set "leaving",
+ * in which it stays until its nodes are removed, so that no standby fences it meanwhile.
  */
 #include "server/node_priv.h"
 
@@ -70,7 +71,7 @@ static void depose(rq_node *n, const rq_server_name *server, const char *master)
         snprintf(n->deposed, sizeof n->deposed, "%s", master);
 }
 
-/* What ZooKeeper says is old while there is no connection. */
+/* Without a connection the last state read from ZooKeeper may be old. */
 static bool is_watched(const rq_node *n, const rq_member_view *v)
 {
     return v->connected && v->state == RQ_MEMBER_STANDBY && strcmp(v->active, n->deposed) != 0;

@@ -276,7 +276,7 @@ rq_err rq__server_loops_failed(rq_err rc, rq_error *why)
                    rq_err_text(rc), (unsigned long long)u.open_files_max);
 }
 
-static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *why)
+static rq_err open_loops(rq_server *s, const rq_server_options *o, rq_error *why)
 {
     rq_loops_options loops = {.count = (unsigned)rq_config_int(o->config, RQ_SET_LOOPS),
                               .restless = rq_config_int(o->config, RQ_SET_LOOPS_RESTLESS) != 0,
@@ -285,11 +285,16 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                               .log = s->log};
     rq_err rc = rq_loops_new(&loops, &s->loops);
     if (rc == RQ_E_UNSUPPORTED) RQ_TRY(rq_loops_check(why));
-    if (rc != RQ_OK) return rq__server_loops_failed(rc, why);
+    return rc == RQ_OK ? RQ_OK : rq__server_loops_failed(rc, why);
+}
+
+/* The memory of requests, of responses being made, and of unread ones. */
+static rq_err open_budgets(rq_server *s, const rq_server_options *o, rq_error *why)
+{
     uint64_t requests = (uint64_t)rq_config_int(o->config, RQ_SET_QUEUE_MAX);
     if (requests == 0) requests = rq_engine_memory_budget(o->config) / 8;
-    rc = rq_budget_new((size_t)requests, &s->budget);
     size_t answers = (size_t)rq_engine_memory_budget(o->config) / 8;
+    rq_err rc = rq_budget_new((size_t)requests, &s->budget);
     if (rc == RQ_OK) rc = rq_budget_new(answers, &s->answers);
     if (rc == RQ_OK) rc = rq_budget_new(answers / 2, &s->unread);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
@@ -302,12 +307,21 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
         rq_budget_on_relief(s->answers, rq__relief_begin, &s->relief);
         rq_budget_on_relief(s->unread, rq__relief_begin, &s->relief);
     }
-    RQ_TRY(open_user_metrics(s, o, why));
+    return RQ_OK;
+}
+
+static const rq_gate_policy *policy_of(const rq_server *s, const rq_server_options *o)
+{
+    return s->users != NULL ? rq_user_metrics_policy(s->users) : o->policy;
+}
+
+static rq_err open_ops(rq_server *s, const rq_server_options *o, rq_error *why)
+{
     rq_ops_options ops = {.env = &s->env,
                           .engine = s->engine,
                           .catalog = s->catalog,
                           .config = o->config,
-                          .policy = s->users != NULL ? rq_user_metrics_policy(s->users) : o->policy,
+                          .policy = policy_of(s, o),
                           .row_bytes_max = ROW_BUDGETS * rq_budget_max(s->answers),
                           .lane = rq_loop_lane(rq_loops_get(s->loops, 0)),
                           .intake = s->intake,
@@ -319,8 +333,12 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                           .catalog = s->catalog,
                                           .config = o->config,
                                           .data_path = s->data_path};
-    RQ_TRY(rq_replication_new(&replication, &s->replication, why));
-    RQ_TRY(open_observers(s, o, why));
+    return rq_replication_new(&replication, &s->replication, why);
+}
+
+/* ClientService and quotas, and the settings that a reload changes. */
+static rq_err open_client_service(rq_server *s, const rq_server_options *o, rq_error *why)
+{
     rq_client_service_options client = {.env = &s->env,
                                         .engine = s->engine,
                                         .catalog = s->catalog,
@@ -336,9 +354,14 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                 .ops = s->ops,
                                 .config = o->config,
                                 .lane = rq_loop_lane(rq_loops_get(s->loops, 0)),
-                                .next = ops.policy};
+                                .next = policy_of(s, o)};
     RQ_TRY(rq_quotas_open(&quotas, &s->quotas, why));
     s->reload.quotas = s->quotas;
+    return RQ_OK;
+}
+
+static rq_err open_admin_services(rq_server *s, const rq_server_options *o, rq_error *why)
+{
     rq_admin_services_options admin = {.env = &s->env,
                                        .engine = s->engine,
                                        .catalog = s->catalog,
@@ -355,6 +378,17 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                        .stop = o->stop,
                                        .stop_ctx = o->stop_ctx};
     return rq_admin_services_new(&admin, &s->admin, why);
+}
+
+static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *why)
+{
+    RQ_TRY(open_loops(s, o, why));
+    RQ_TRY(open_budgets(s, o, why));
+    RQ_TRY(open_user_metrics(s, o, why));
+    RQ_TRY(open_ops(s, o, why));
+    RQ_TRY(open_observers(s, o, why));
+    RQ_TRY(open_client_service(s, o, why));
+    return open_admin_services(s, o, why);
 }
 
 static const rq_transform_kind *transform_of(const rq_server *s)

@@ -15,7 +15,7 @@ typedef struct rq__multi {
         *last_long; /* of the results that are not encoded yet (client_multi_answer.c) */
     rq_client_service *service;
     rq_batch_part *entered; /* parts of the group that is being entered; NULL: none is */
-    size_t entered_count;   /* of them, which are classified */
+    size_t entered_count;   /* the first of these parts, whose kinds are known */
     uint64_t announced;     /* cells of the group in the request's cell block */
     rq__apart apart;        /* of a request with many region actions */
     size_t action_count;

@@ -11,6 +11,7 @@
 #include "catalog/catalog.h"
 #include "ops/ops.h"
 #include "region/region.h"
+#include "registry/meta_view.h"
 #include "rpc/server.h"
 
 typedef struct rq_client_service rq_client_service;
@@ -36,5 +37,10 @@ void rq_client_service_free(rq_client_service *s);
 void rq_client_service_reload(rq_client_service *s, const rq_config *config);
 /* The method table to register under "ClientService"; valid as long as the service. */
 rq_rpc_service rq_client_service_methods(rq_client_service *s);
+
+/* ClientMetaService, for both RPC ports; `a` must outlive the servers. */
+rq_rpc_service rq_meta_service_methods(const rq_meta_answers *a);
+/* BootstrapNodeService, for the region server's port; the catalog must outlive the server. */
+rq_rpc_service rq_bootstrap_service_methods(rq_catalog *catalog);
 
 #endif

@@ -19,7 +19,7 @@ static bool is_in(char c, const char *marks)
 
 /* --- strings ---------------------------------------------------------------------------------- */
 
-/* Passes over the rest of a string, from i on. Returns the position of the quote that ends it; `len`: the string is still
+/* Skips the rest of a string, from i on. Returns the position of the quote that ends it; `len`: the string is still
  * open. */
 static size_t skip_quoted(rq__brackets *b, const char *text, size_t i, size_t len)
 {
@@ -50,7 +50,7 @@ static void open_document(rq__brackets *b, const char *text, size_t i, size_t le
     b->document_indents = at > i + 2 && text[i + 2] != '\'' && text[i + 2] != '"';
 }
 
-/* Passes over one line of the open here-document; the line begins at i. Returns the position of its end. The line with nothing
+/* Skips one line of the open here-document; the line begins at i. Returns the position of its end. The line with nothing
  * but the end mark closes the here-document. */
 static size_t skip_document_line(rq__brackets *b, const char *text, size_t i, size_t len)
 {

@@ -18,7 +18,7 @@ typedef struct rq__brackets {
     size_t document,
         document_len; /* the end mark of the here-document of this line, or the open one; length 0: none */
     bool document_indents, in_document;
-    bool is_unclear; /* it has something that this reader may misread */
+    bool is_unclear; /* the statement has syntax that this reader may misread */
     size_t parse_at; /* the length at which it is parsed even in brackets */
 } rq__brackets;
 

@@ -129,8 +129,8 @@ static mode_t mode_by_umask(void)
     return 0666 & ~mask;
 }
 
-/* Shell.settle_file(draft, path): makes the draft durable, and gives it its name and the mode of the file that had it. */
-static mrb_value settle_file(mrb_state *mrb, mrb_value self)
+/* Shell.replace_file(draft, path): makes the draft durable, and gives it its name and the mode of the file that had it. */
+static mrb_value replace_file(mrb_state *mrb, mrb_value self)
 {
     const char *draft, *path;
     struct stat st;
@@ -250,6 +250,6 @@ void rq__define_terminal(mrb_state *mrb)
     mrb_define_module_function(mrb, m, "groups", groups, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, m, "option", option, MRB_ARGS_REQ(1));
     mrb_define_module_function(mrb, m, "error_text", error_text, MRB_ARGS_REQ(1));
-    mrb_define_module_function(mrb, m, "settle_file", settle_file, MRB_ARGS_REQ(2));
+    mrb_define_module_function(mrb, m, "replace_file", replace_file, MRB_ARGS_REQ(2));
     mrb_define_module_function(mrb, m, "settings", settings, MRB_ARGS_NONE());
 }

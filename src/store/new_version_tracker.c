@@ -28,7 +28,7 @@ typedef struct version_markers {
 
 typedef struct epoch {
     uint64_t seqid; /* of the range marker that ends the epoch; UINT64_MAX: none */
-    int64_t ts;     /* the marker covers this and older */
+    int64_t ts;     /* the marker deletes versions of this timestamp and older ones */
     version_markers of_family, of_column;
     puts_before *counts; /* descending by seqid; the first has seqid UINT64_MAX */
     uint32_t count_count, count_cap;

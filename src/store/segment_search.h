@@ -55,7 +55,7 @@ bool rq__segment_find_above(const rq_segment *s, size_t before, probe *key, unsi
                             rq_segment_node **path);
 
 /* A reader's search: the last node before the key. Repeats if ranks changed meanwhile, comparing
- * only bytes while they change. *ret_tall: the last node on FENCE_LEVEL. */
+ * only bytes while they change. *ret_tall: the last node before the key on FENCE_LEVEL. */
 rq_segment_node *rq__segment_search(const rq_segment *s, const rq_cell *key,
                                     rq_segment_node **ret_tall);
 

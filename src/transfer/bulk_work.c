@@ -29,7 +29,7 @@ static rq_err read_small(rq__bulk_work *w, const char *name, const char **ret, r
     const char *path = path_of(w, name);
     *ret = NULL;
     if (path == NULL) return rq_no_memory(why);
-    RQ_TRY(rq__settle_file(w->vfs, path, why));
+    RQ_TRY(rq__complete_file(w->vfs, path, why));
     rq_err rc = rq_vfs_read_file(w->vfs, path, SMALL_BYTES_MAX, &w->arena, &text, &mine);
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", mine.message);

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define SETTLE_NS 50000000
-#define SETTLES_MAX 200 /* checks of files that an earlier call may be loading: 10 s */
+#define WAIT_NS 50000000
+#define WAITS_MAX 200 /* checks of files that an earlier call may be loading: 10 s */
 
 /* --- the files -------------------------------------------------------------------------------- */
 
@@ -100,13 +100,13 @@ static rq_err add_if_there(rq__load_job *j, const char *path, const rq_family_sc
 }
 
 /* Waits while a call may be loading the file; all waits of a job are bounded together. */
-static rq_err settle(rq__load_job *j, const char *path, size_t *ret_names, rq_error *why)
+static rq_err wait_for_call(rq__load_job *j, const char *path, size_t *ret_names, rq_error *why)
 {
     for (;;) {
         RQ_TRY(rq__load_count_names(j, path, ret_names, why));
-        if (*ret_names <= 1 || j->settles >= SETTLES_MAX) return RQ_OK;
-        rq_clock_sleep_ns(SETTLE_NS);
-        j->settles++;
+        if (*ret_names <= 1 || j->waits >= WAITS_MAX) return RQ_OK;
+        rq_clock_sleep_ns(WAIT_NS);
+        j->waits++;
     }
 }
 
@@ -129,11 +129,11 @@ static rq_err rename_file(rq__load_job *j, const char *path, const char *as, rq_
 static rq_err rename_called(rq__load_job *j, const char *path, const char *again, rq_error *why)
 {
     for (size_t names;;) {
-        RQ_TRY(settle(j, path, &names, why));
+        RQ_TRY(wait_for_call(j, path, &names, why));
         if (names == 0) return RQ_OK;
         RQ_TRY(rename_file(j, path, again, why));
         RQ_TRY(rq__load_count_names(j, again, &names, why));
-        if (names <= 1 || j->settles >= SETTLES_MAX) return RQ_OK;
+        if (names <= 1 || j->waits >= WAITS_MAX) return RQ_OK;
         RQ_TRY(rename_file(j, again, path, why));
     }
 }

@@ -28,8 +28,8 @@ typedef struct rq__load_job {
     rq__load_file *files;
     size_t count, cap;
     rq__load_journal journal;
-    unsigned settles; /* looks at files that an earlier call may be loading, so far */
-    rq_error why;     /* of the last call that failed */
+    unsigned waits; /* for calls that may be loading a file, so far */
+    rq_error why;   /* of the last call that failed */
 } rq__load_job;
 
 /* The files that are to be loaded. REQUIRES: the journal is open. */

@@ -118,7 +118,7 @@ rq_err rq__journal_open(rq_vfs *v, const char *what, rq__load_journal *ret, rq_e
     rq_slice text;
     rq_error mine = {.code = RQ_OK};
     *ret = (rq__load_journal){.vfs = v, .what = what};
-    RQ_TRY(rq__settle_file(v, JOURNAL, why));
+    RQ_TRY(rq__complete_file(v, JOURNAL, why));
     rq_err rc = rq_vfs_read_file(v, JOURNAL, BYTES_MAX, &ret->arena, &text, &mine);
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     return rc == RQ_OK ? parse(ret, text, why) : rq_fail(why, rc, "%s", mine.message);

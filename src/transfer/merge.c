@@ -98,7 +98,7 @@ static void close_runs(merger *m)
         rq__in_close(&m->runs[i].in);
 }
 
-/* Passes over the smallest record. */
+/* Takes the smallest record off the heap, and the next record of its run in. */
 static rq_err advance(merger *m, rq_error *why)
 {
     rq_err rc = read_record(m->heap[0], why);
@@ -292,7 +292,7 @@ static rq_err write_run(merger *m, rq__out *out, rq_error *why)
     return rq__out_flush(out, why);
 }
 
-/* A merged run is of use for this merge alone. */
+/* Only this merge uses a run that was merged from others. */
 static rq_err drop_merged(const rq__runs *r, size_t first, size_t count, rq_error *why)
 {
     char path[512];
@@ -304,7 +304,7 @@ static rq_err drop_merged(const rq__runs *r, size_t first, size_t count, rq_erro
     return RQ_OK;
 }
 
-/* Adds a run with what FAN_IN runs have; it is the last. */
+/* Merges the FAN_IN runs from `first` on into one, which becomes the last run. */
 static rq_err merge_some(rq__runs *r, merger *m, size_t first, uint64_t number, rq_error *why)
 {
     char path[512];

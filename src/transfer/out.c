@@ -75,7 +75,7 @@ rq_err rq__move_file(rq_vfs *v, const char *from, const char *to, rq_error *why)
 /* A file is replaced in three steps: PATH.draft is written; it is renamed to PATH.new when it is complete and durable;
  * PATH is removed, and PATH.new is renamed to PATH. After a crash PATH.new, if it exists, is the current file: the last
  * step is done again. */
-rq_err rq__settle_file(rq_vfs *v, const char *path, rq_error *why)
+rq_err rq__complete_file(rq_vfs *v, const char *path, rq_error *why)
 {
     char complete[PATH_BYTES];
     rq_stat st;
@@ -92,7 +92,7 @@ rq_err rq__put_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why)
     char draft[PATH_BYTES], complete[PATH_BYTES];
     snprintf(draft, sizeof draft, "%s.draft", path);
     snprintf(complete, sizeof complete, "%s.new", path);
-    RQ_TRY(rq__settle_file(v, path, why));
+    RQ_TRY(rq__complete_file(v, path, why));
     RQ_TRY(rq__drop_file(v, draft, why));
     RQ_TRY(rq_vfs_write_new_file(v, draft, bytes, why));
     RQ_TRY(rq_vfs_move(v, draft, complete, why));

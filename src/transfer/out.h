@@ -39,12 +39,12 @@ rq_err rq__open_folder(const char *path, mode_t mode, rq_vfs **ret, bool *ret_ma
 /* Removes the folder if it is empty: for work that has made the folder and then failed. REQUIRES: the caller holds the
  * folder's lock. */
 void rq__drop_empty_folder(const char *path);
-/* Writes or replaces a small file: after a crash, and rq__settle_file, it is the old or the new one. */
+/* Writes or replaces a small file: after a crash, and rq__complete_file, it is the old or the new one. */
 RQ_NODISCARD
 rq_err rq__put_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why);
 /* Ends a replacement that a crash interrupted: before a file that may have been replaced is read. */
 RQ_NODISCARD
-rq_err rq__settle_file(rq_vfs *v, const char *path, rq_error *why);
+rq_err rq__complete_file(rq_vfs *v, const char *path, rq_error *why);
 /* Moves a finished file to its name, which may be taken by an older one. */
 RQ_NODISCARD
 rq_err rq__move_file(rq_vfs *v, const char *from, const char *to, rq_error *why);

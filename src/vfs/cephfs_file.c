@@ -116,8 +116,8 @@ static rq_err open_checked(rq__cephfs *v, const char *path, int flags, uint64_t 
     return rc;
 }
 
-/* Bytes that this process wrote through another open file may still be in libcephfs' cache only. Other processes' bytes
- * are with the OSDs, as theirs were taken from them by this opening. */
+/* Direct reads see only bytes that the OSDs have. Bytes that this process wrote through another open file may still be in
+ * libcephfs' cache, so they are written out first. Other processes wrote theirs when this opening revoked their caches. */
 static rq_err prepare_direct(cephfs_file *f, rq_error *why)
 {
     rq__cephfs *v = vfs_of(&f->base);

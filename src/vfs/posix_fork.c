@@ -5,9 +5,9 @@
  * opened it. So a handler of fork closes the child's copies of the descriptors; the parent's lock
  * stays. The child can use nothing else of its parent's database (api/call.c).
  *
- * The list of held locks is the one mutable global of the project: handlers of fork have no argument.
- * It has a mutex, which fork takes, so that no child is made between the opening of a descriptor and
- * its entry in the list, or between its removal and its closing. Children made by vfork, posix_spawn
+ * The list of held locks is global, because handlers of fork have no argument. It has a mutex, which
+ * fork takes, so that no child is made between the opening of a descriptor and its entry in the list,
+ * or between its removal and its closing. Children made by vfork, posix_spawn
  * and clone run no handler; the first two execute another program, and the descriptors are
  * close-on-exec.
  */

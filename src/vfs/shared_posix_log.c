@@ -152,7 +152,7 @@ static bool parse_stripe(const char *name, uint64_t *ret_number, unsigned *ret_s
 }
 
 /* The file's length, once that much of it is durable. */
-static rq_err settled_length(rq__folder *f, const char *dir, const char *name, uint64_t *ret,
+static rq_err durable_length(rq__folder *f, const char *dir, const char *name, uint64_t *ret,
                              rq_error *why)
 {
     char path[RQ__FILE_MAX];
@@ -181,7 +181,7 @@ static rq_err measure(rq__folder *f, const char *dir, rq_arena *arena, rq_slog_s
         if (n == 0 || segments[n - 1].number != number) segments[n++].number = number;
         rq_error detail = {.code = RQ_OK};
         uint64_t *length = &segments[n - 1].lengths[stripe];
-        rq_err rc = settled_length(f, dir, entries[i].name, length, &detail);
+        rq_err rc = durable_length(f, dir, entries[i].name, length, &detail);
         if (rc == RQ_E_NOT_FOUND) /* its owner dropped the segment (rq_slog_drop) meanwhile */
             *length = 0;
         else if (rc != RQ_OK)

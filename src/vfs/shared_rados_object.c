@@ -7,7 +7,7 @@
  * An answer may be lost, and librados then sends the operation again. The OSD recognizes it, unless
  * some thousand other operations came in between: then our own success looks like another server's
  * swap. So a record has the tokens of its last writers (shared_format.c), and a swap that seems to
- * have failed is settled by reading. A removed object keeps its generation, and its name in the
+ * have failed is decided by reading. A removed object keeps its generation, and its name in the
  * pool.
  */
 #include "vfs/shared_rados_priv.h"
@@ -76,8 +76,8 @@ static int replace(rq__rados *r, const char *object, uint64_t from, rq_slice fil
 /* Finds the outcome of our swap to `generation`, which ended with the error `rc`. While the object
  * is at a lower generation, our swap may still be executed: returns `rc`. Afterwards it cannot, and
  * the history shows whose swap made this generation. */
-static rq_err settle(rq__rados *r, const char *object, uint64_t generation, uint64_t token, int rc,
-                     rq_arena *arena, rq_error *why)
+static rq_err outcome_of_swap(rq__rados *r, const char *object, uint64_t generation, uint64_t token,
+                              int rc, rq_arena *arena, rq_error *why)
 {
     rq__object_record now;
     RQ_TRY(newest(r, object, arena, &now, why));
@@ -111,7 +111,7 @@ static rq_err swap(rq__rados *r, const char *object, uint64_t expected, const rq
     record.history[0] = token;
     if (rq__object_encode(arena, &record, &file) != RQ_OK) return rq_no_memory(why);
     int rc = replace(r, object, from, file);
-    if (rc < 0) RQ_TRY(settle(r, object, record.generation, token, rc, arena, why));
+    if (rc < 0) RQ_TRY(outcome_of_swap(r, object, record.generation, token, rc, arena, why));
     *ret_generation = record.generation;
     return RQ_OK;
 }

@@ -187,7 +187,8 @@ class Test:
         return self.reads_go_on()
 
     def is_refused_once(self):
-        """Single puts may still fit into the log, and a flush or compaction that gave up returns its space."""
+        """Writes until one is refused. Some puts may still succeed: they fit into the log, or a flush or compaction that failed has
+        freed its space."""
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end:
             try:

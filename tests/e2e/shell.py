@@ -52,7 +52,7 @@ def shell(zk, folder, session="session"):
     conf.joinpath("hbase-site.xml").write_text(
         f"<configuration><property><name>hbase.zookeeper.quorum</name><value>{host}</value></property>"
         f"<property><name>hbase.zookeeper.property.clientPort</name><value>{port}</value></property>"
-        # With this pause, a minute: a region may be away for as long as a thread of a busy server does not run.
+        # With this pause, about two minutes: a region may be away for as long as a thread of a busy server does not run.
         "<property><name>hbase.client.retries.number</name><value>40</value></property>"
         "<property><name>hbase.client.pause</name><value>20</value></property></configuration>")
     conf.joinpath("log4j.properties").write_text("log4j.rootLogger=OFF\n")

@@ -50,7 +50,7 @@ module Prompt
   # A file that gets its name when all of it is written: until then, and after a failure, the name has what it had before. A pipe
   # or a device has no draft.
   class Draft
-    # Yields a draft, and settles it.
+    # Yields a draft, and gives it its name.
     def self.write(path)
       draft = nil
       begin
@@ -89,7 +89,7 @@ module Prompt
 
     def settle
       close
-      Shell.settle_file(@draft, @path) unless @draft.nil?
+      Shell.replace_file(@draft, @path) unless @draft.nil?
       @draft = nil
     end
 

@@ -282,7 +282,7 @@ static void stand_in_the_way(rq_task *task)
 {
     door *d = RQ_CONTAINER_OF(task, door, task);
     d->entered.executor->latch_open(&d->entered, RQ_OK);
-    while (!atomic_load(&d->open)) /* a latch would give this task's thread to other tasks */
+    while (!atomic_load(&d->open)) /* while a task waits on a latch, its thread runs other tasks */
         d->entered.executor->sleep(d->entered.executor, 100000);
 }
 

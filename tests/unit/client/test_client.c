@@ -256,7 +256,7 @@ static void other_work_goes_on_while_the_registry_is_asked(void **state)
     while (end == RQ_E_AGAIN && rq_client_now_ns() < until)
         rq_client_poll(c, SECOND_NS);
     assert_int_equal(end, RQ_E_IO);
-    /* A poll that waited for the registry would run it once before and once after. */
+    /* If a poll waited for the registry, the timer would run only twice: before and after the wait. */
     assert_true(t.count > 2);
     rq_op_free(op);
     rq_client_close(c);

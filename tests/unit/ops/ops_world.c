@@ -61,7 +61,7 @@ void ops_done(rq_op *op)
 
 void ops_init(ops_world *o, rq_op *op, rq_op_kind kind, rq_ops_seat *seat)
 {
-    rq_arena_clear(&o->arena);
+    rq_arena_reset(&o->arena); /* as callers do: its first chunk is used again */
     rq_op_init(op, kind, seat, &o->arena, ops_done);
     op->user = o;
     op->started_ns = o->w.env->executor->now_ns(o->w.env->executor);

@@ -45,7 +45,7 @@ static void limits_are_hbases(void **state)
     rq_slow_log_free(l);
 }
 
-/* A call that is not checked must not be slow: the check's slack errs towards checking. */
+/* rq__slow_log_looks may skip only calls that are not slow. Its clock may be late by RQ_SLOW_SLACK_NS. */
 static void every_slow_call_is_looked_at(void **state)
 {
     (void)state;

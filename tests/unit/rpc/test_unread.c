@@ -119,8 +119,8 @@ static void pipelined(toy *t, const char *row, size_t bytes)
     others_are_served(t, 500);
     read_answers(fd, N, bytes);
     size_t most = meter_end(&m);
-    /* Responses in the making and unread ones, each with the reserve and one response; the
-     * requests; the test itself. */
+    /* Two budgets, of responses being made and of unread ones, each exceeded by its reserve and by one response; 4 MB for
+     * the requests and for the test itself. */
     assert_in_range(most, 0, 2 * (5 * MB + 2 * bytes) + 4 * MB);
     peer_close(fd);
 }

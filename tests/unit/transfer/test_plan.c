@@ -179,7 +179,7 @@ static void a_small_file_is_replaced_at_once(void **state)
         rq_err rc = rq__put_file(v, "x", RQ_SLICE_LIT("new"), &why);
         assert_true(rc == RQ_OK || k > 0);
         if (k == 0) calls = rq_sim_calls(sim) - before;
-        assert_int_equal(rq__settle_file(v, "x", &why), RQ_OK);
+        assert_int_equal(rq__complete_file(v, "x", &why), RQ_OK);
         assert_int_equal(rq_vfs_read_file(v, "x", 100, &a, &text, &why), RQ_OK);
         assert_true(rq_slice_eq(text, RQ_SLICE_LIT("new")) ||
                     (k > 0 && rq_slice_eq(text, RQ_SLICE_LIT("old"))));

@@ -209,7 +209,7 @@ static uint64_t time_of_lines(char end, size_t count)
     return taken;
 }
 
-/* The search for LF does not pass over the bytes of all following lines for each line. */
+/* Lines end with CR only: the search for LF must not read the rest of the file again for each line. */
 static void lines_that_end_with_cr_cost_no_more(void **state)
 {
     const size_t count = 2000000;

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BootstrapNodeService: lists the region servers that serve ClientMetaService, here only this one.
  * HBase's region servers call it on each other. HBASE: RSRpcServices.getAllBootstrapNodes. */
-#include "registry/registry.h"
-#include "registry/znodes.h"
+#include "service/service.h"
+
+#include "service/messages.h"
 
 #include "proto/registry.pb-c.h"
 
 static void get_all_bootstrap_nodes(void *ctx, rq_call *call)
 {
     Pb__GetAllBootstrapNodesResponse r = PB__GET_ALL_BOOTSTRAP_NODES_RESPONSE__INIT;
-    Pb__ServerName server = rq__server_message(rq_catalog_server(ctx));
-    Pb__ServerName *servers[] = {&server};
-    r.node = servers;
+    Pb__ServerName *server = rq__server_name_message(&call->arena, rq_catalog_server(ctx));
+    if (server == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    r.node = &server;
     r.n_node = 1;
     rq_call_reply(call, &r.base);
 }

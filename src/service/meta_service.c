@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ClientMetaService: the registry over RPC, which newer clients prefer to ZooKeeper. Served on the
- * ports of both master and region server, as in HBase. rq_meta_answers is the source of the
- * answers: the catalog of a standalone server (here), or a cluster's ZooKeeper (member_service.c).
+ * ports of both master and region server, as in HBase. rq_meta_answers is the source of the answers.
  * HBASE: HBaseRpcServicesBase. */
-#include "registry/registry.h"
-#include "registry/znodes.h"
+#include "service/service.h"
+
+#include "service/messages.h"
 
 #include "proto/registry.pb-c.h"
-
-/* --- the methods ------------------------------------------------------------------------------ */
 
 /* False: the call was answered. */
 static bool look(const void *ctx, rq_call *call, rq_meta_view *ret)
 {
     const rq_meta_answers *a = ctx;
     *ret = (rq_meta_view){0};
-    rq_err rc = a->look(a, call, ret);
+    rq_err rc = a->look(a, &call->arena, ret);
     if (rc != RQ_OK) rq_call_fail(call, rc, NULL);
     return rc == RQ_OK;
+}
+
+/* *ret NULL: there is no name. False: the call was answered, because memory is exhausted. */
+static bool take_name(rq_call *call, const rq_server_name *name, Pb__ServerName **ret)
+{
+    *ret = name == NULL ? NULL : rq__server_name_message(&call->arena, name);
+    if (name == NULL || *ret != NULL) return true;
+    rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    return false;
 }
 
 static void get_cluster_id(void *ctx, rq_call *call)
@@ -33,18 +40,22 @@ static void get_active_master(void *ctx, rq_call *call)
 {
     Pb__GetActiveMasterResponse r = PB__GET_ACTIVE_MASTER_RESPONSE__INIT;
     rq_meta_view v;
-    if (!look(ctx, call, &v)) return;
-    r.server_name = v.active;
+    if (!look(ctx, call, &v) || !take_name(call, v.active, &r.server_name)) return;
     rq_call_reply(call, &r.base);
 }
 
-static void add_master(Pb__GetMastersResponse *r, Pb__GetMastersResponseEntry *e,
-                       Pb__ServerName *name, bool active)
+static bool add_master(rq_call *call, Pb__GetMastersResponse *r, const rq_server_name *name,
+                       bool active)
 {
+    Pb__GetMastersResponseEntry *e = rq_arena_alloc(&call->arena, sizeof *e);
+    if (e == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return false;
+    }
     pb__get_masters_response_entry__init(e);
-    e->server_name = name;
     e->is_active = active;
     r->master_servers[r->n_master_servers++] = e;
+    return take_name(call, name, &e->server_name);
 }
 
 static void get_masters(void *ctx, rq_call *call)
@@ -52,17 +63,15 @@ static void get_masters(void *ctx, rq_call *call)
     Pb__GetMastersResponse r = PB__GET_MASTERS_RESPONSE__INIT;
     rq_meta_view v;
     if (!look(ctx, call, &v)) return;
-    Pb__GetMastersResponseEntry *list =
-        rq_arena_alloc(&call->arena, (v.backup_count + 1) * sizeof *list);
     r.master_servers =
         rq_arena_alloc(&call->arena, (v.backup_count + 1) * sizeof *r.master_servers);
-    if (list == NULL || r.master_servers == NULL) {
+    if (r.master_servers == NULL) {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
-    if (v.active != NULL) add_master(&r, list++, v.active, true);
+    if (v.active != NULL && !add_master(call, &r, v.active, true)) return;
     for (size_t i = 0; i < v.backup_count; i++)
-        add_master(&r, list++, v.backups[i], false);
+        if (!add_master(call, &r, &v.backups[i], false)) return;
     rq_call_reply(call, &r.base);
 }
 
@@ -74,9 +83,10 @@ static void get_meta_locations(void *ctx, rq_call *call)
     Pb__RegionInfo infos[RQ_REPLICATION_MAX];
     Pb__RegionLocation items[RQ_REPLICATION_MAX];
     Pb__RegionLocation *locations[RQ_REPLICATION_MAX];
+    Pb__ServerName *server;
     rq_meta_view v;
-    if (!look(ctx, call, &v)) return;
-    int copies = v.meta_server == NULL ? 0 : v.meta_copies;
+    if (!look(ctx, call, &v) || !take_name(call, v.meta_server, &server)) return;
+    int copies = server == NULL ? 0 : v.meta_copies;
     table.namespace_ = (ProtobufCBinaryData){5, (uint8_t *)"hbase"};
     table.qualifier = (ProtobufCBinaryData){4, (uint8_t *)"meta"};
     for (int i = 0; i < copies; i++) {
@@ -89,7 +99,7 @@ static void get_meta_locations(void *ctx, rq_call *call)
         infos[i].replica_id = i;
         pb__region_location__init(&items[i]);
         items[i].region_info = &infos[i];
-        items[i].server_name = v.meta_server;
+        items[i].server_name = server;
         items[i].seq_num = -1; /* HBASE: HRegionLocation without a number */
         locations[i] = &items[i];
     }
@@ -103,8 +113,13 @@ static void get_bootstrap_nodes(void *ctx, rq_call *call)
     Pb__GetBootstrapNodesResponse r = PB__GET_BOOTSTRAP_NODES_RESPONSE__INIT;
     rq_meta_view v;
     if (!look(ctx, call, &v)) return;
-    r.server_name = v.servers;
-    r.n_server_name = v.server_count;
+    r.server_name = rq_arena_alloc(&call->arena, (v.server_count + 1) * sizeof *r.server_name);
+    if (r.server_name == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    for (; r.n_server_name < v.server_count; r.n_server_name++)
+        if (!take_name(call, &v.servers[r.n_server_name], &r.server_name[r.n_server_name])) return;
     rq_call_reply(call, &r.base);
 }
 
@@ -123,34 +138,4 @@ rq_rpc_service rq_meta_service_methods(const rq_meta_answers *a)
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
                             .ctx = (void *)(uintptr_t)a};
-}
-
-/* --- a standalone server ---------------------------------------------------------------------- */
-
-static Pb__ServerName *message_of(rq_call *call, const rq_server_name *name)
-{
-    Pb__ServerName *m = rq_arena_alloc(&call->arena, sizeof *m);
-    if (m != NULL) *m = rq__server_message(name);
-    return m;
-}
-
-static rq_err look_at_catalog(const rq_meta_answers *a, rq_call *call, rq_meta_view *ret)
-{
-    rq_catalog *catalog = RQ_CONTAINER_OF(a, const rq_catalog_answers, answers)->catalog;
-    const rq_catalog_table *meta = rq_catalog_table_find(catalog, RQ_SLICE_LIT("hbase:meta"));
-    ret->cluster_id = rq_root_cluster_id(rq_catalog_root(catalog));
-    ret->active = message_of(call, rq_catalog_master(catalog));
-    ret->meta_server = message_of(call, rq_catalog_server(catalog));
-    ret->meta_copies = meta == NULL ? 1 : rq_catalog_replication(meta->schema);
-    ret->servers = rq_arena_alloc(&call->arena, sizeof *ret->servers);
-    if (ret->active == NULL || ret->meta_server == NULL || ret->servers == NULL)
-        return RQ_E_NO_MEMORY;
-    ret->servers[0] = ret->meta_server;
-    ret->server_count = 1;
-    return RQ_OK;
-}
-
-rq_catalog_answers rq_catalog_answers_of(rq_catalog *catalog)
-{
-    return (rq_catalog_answers){.answers = {look_at_catalog}, .catalog = catalog};
 }
