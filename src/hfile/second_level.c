@@ -5,9 +5,9 @@
  * lengths of the payload in memory and of the block in the HFile, kind, rank, whether the payload is compressed; then the
  * payload. A record never crosses the end of an extent.
  *
- * Payloads are compressed with LZ4, if that saves an eighth: a block from a compressed HFile is decompressed in memory, and would
- * take several times the room that it has there. The writer's lane compresses; a lookup decompresses, at most READ_AT_ONCE_MAX
- * bytes if it must not wait. Without LZ4's library nothing is compressed.
+ * If the options say so, payloads of data blocks are compressed with LZ4 where that saves an eighth: a block of a compressed HFile is
+ * decompressed in memory, and would take several times its length in the HFile. The writer's lane compresses; a lookup decompresses,
+ * at most READ_AT_ONCE_MAX bytes if it must not wait. Without LZ4's library nothing is compressed.
  *
  * Locks: one for the queue and one per stripe of the index; leaves, never held across I/O. */
 #include "hfile/second_level.h"
@@ -228,7 +228,8 @@ static void begin_next_extent(rq__second_level *s)
 static rq_err add_payload(rq__second_level *s, const rq_hfile_block *b, bool *ret)
 {
     rq_slice payload = rq_slice_of(b->payload, b->payload_len);
-    *ret = s->packer != NULL && rq_codec_compress(s->packer, payload, &s->record) == RQ_OK &&
+    *ret = s->packer != NULL && b->kind == RQ_BLOCK_DATA &&
+           rq_codec_compress(s->packer, payload, &s->record) == RQ_OK &&
            s->record.len - HEADER_BYTES <= payload.len - payload.len / 8;
     if (*ret) return RQ_OK;
     s->record.len = HEADER_BYTES;
@@ -358,7 +359,10 @@ static rq_err decompress(rq__second_level *s, rq_slice packed, uint8_t *out, siz
     rq_codec *codec = rq__cache_take_codec(s->cache, RQ_COMPRESSION_LZ4);
     if (codec == NULL) RQ_TRY(rq__compression_codec(RQ_COMPRESSION_LZ4, 0, false, &codec));
     rq_err rc = rq_codec_fill(codec, packed, out, len);
-    rq__cache_give_codec(s->cache, RQ_COMPRESSION_LZ4, codec);
+    if (rc == RQ_OK)
+        rq__cache_give_codec(s->cache, RQ_COMPRESSION_LZ4, codec);
+    else
+        rq_codec_free(codec);
     return rc;
 }
 
@@ -421,9 +425,9 @@ rq_err rq__second_level_get(rq__second_level *s, uint64_t file_id, uint64_t offs
     if (rc == RQ_E_AGAIN) return rc;
     count(&s->misses);
     if (is_good && rc != RQ_E_MALFORMED) return RQ_OK; /* no memory: the caller will notice */
-    if (rc != RQ_OK)
+    if (rc != RQ_OK && !is_good)
         turn_off(s, "cannot be read", may_block ? &why : NULL);
-    else if (!is_void(s, &e)) /* else it was overwritten meanwhile */
+    else if (is_good || !is_void(s, &e)) /* else it was overwritten meanwhile */
         turn_off(s, "is damaged", NULL);
     return RQ_OK;
 }
@@ -494,7 +498,8 @@ rq_err rq__second_level_new(rq_block_cache *c, const rq_block_cache_file *o, rq_
     (void)pthread_mutex_init(&s->queue_lock, NULL);
     for (int i = 0; i < STRIPES; i++)
         (void)pthread_mutex_init(&s->stripes[i].lock, NULL);
-    if (rq__compression_codec(RQ_COMPRESSION_LZ4, 0, false, &s->packer) != RQ_OK) s->packer = NULL;
+    if (!o->compresses || rq__compression_codec(RQ_COMPRESSION_LZ4, 0, false, &s->packer) != RQ_OK)
+        s->packer = NULL;
     s->path = strdup(o->path);
     s->generations = calloc(s->extent_count, sizeof *s->generations);
     rq_err rc = s->path == NULL || s->generations == NULL ? rq_no_memory(why) : open_file(s, why);

@@ -35,6 +35,7 @@ static size_t payload_len(uint64_t offset)
 }
 
 static bool is_compressible; /* the payloads are */
+static bool compresses;      /* the second level does */
 
 static uint8_t payload_byte(uint64_t offset, size_t i)
 {
@@ -92,7 +93,8 @@ static rq_block_cache_file options(const world *w, uint64_t bytes)
                                  .path = PATH,
                                  .bytes = bytes,
                                  .executor = w->env->executor,
-                                 .log = w->env->log};
+                                 .log = w->env->log,
+                                 .compresses = compresses};
 }
 
 static void begin(world *w, uint64_t seed, uint64_t bytes, unsigned again_percent)
@@ -136,9 +138,10 @@ static unsigned count(world *w, uint64_t from, uint64_t to)
 }
 
 /* Three times as much as the file has room for. */
-static void compressible_blocks_take_less_room(void **state)
+static void compressed_blocks_take_less_room(void **state)
 {
     (void)state;
+    compresses = true;
     for (unsigned again = 0; again <= 50; again += 50) {
         world w;
         begin(&w, 5, FILE_BYTES / 2, again);
@@ -154,6 +157,42 @@ static void compressible_blocks_take_less_room(void **state)
         is_compressible = false;
         end(&w);
     }
+    compresses = false;
+}
+
+static void blocks_are_compressed_only_if_the_options_say_so(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, 5, FILE_BYTES / 2, 0);
+    is_compressible = true;
+    fill(&w, 0, 1000);
+    assert_in_range(count(&w, 0, 1000), 1, 600);
+    is_compressible = false;
+    end(&w);
+}
+
+/* Of what it stores compressed: the checksum finds it before anything is decompressed. */
+static void damage_of_a_compressed_block_turns_the_second_level_off(void **state)
+{
+    (void)state;
+    world w;
+    rq_file *file;
+    rq_error why = {0};
+    uint8_t zeros[4096] = {0};
+    rq_stat st;
+    compresses = is_compressible = true;
+    begin(&w, 6, FILE_BYTES, 0);
+    fill(&w, 0, 600);
+    assert_int_equal(rq_vfs_open(w.env->vfs, PATH, RQ_OPEN_WRITE, &file, &why), RQ_OK);
+    assert_int_equal(rq_vfs_stat(w.env->vfs, PATH, &st, &why), RQ_OK);
+    for (uint64_t at = 48; at < st.size; at += sizeof zeros)
+        assert_int_equal(rq_file_write(file, zeros, sizeof zeros, at, &why), RQ_OK);
+    rq_file_close(file);
+    (void)count(&w, 0, 600); /* those that are found are right */
+    assert_false(stats_of(&w).second_on);
+    compresses = is_compressible = false;
+    end(&w);
 }
 
 static void evicted_blocks_come_back(void **state)
@@ -403,7 +442,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(evicted_blocks_come_back),
-        cmocka_unit_test(compressible_blocks_take_less_room),
+        cmocka_unit_test(compressed_blocks_take_less_room),
+        cmocka_unit_test(blocks_are_compressed_only_if_the_options_say_so),
+        cmocka_unit_test(damage_of_a_compressed_block_turns_the_second_level_off),
         cmocka_unit_test(the_oldest_are_overwritten),
         cmocka_unit_test(a_full_index_gives_up_the_oldest_too),
         cmocka_unit_test(a_stalled_writer_blocks_no_other),
