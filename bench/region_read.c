@@ -9,8 +9,8 @@
  *
  * ONLY selects one line ("get memstore", "get file", "none", "Value = binary" …), for runs under
  * callgrind (--toggle-collect=measure_gets or measure_scan*), whose counts do not depend on other
- * load. "both": the row is in the memstore and in a file; "scanner": by a region scanner instead of
- * rq_region_get.
+ * load. "both": the row is in the memstore and in a file; "six": a sixth of the rows is in the memstore and in each
+ * of five files; "scanner": by a region scanner instead of rq_region_get; "scan": by a scan of the row, which no bloom filter helps.
  */
 #include "table_schema.h"
 
@@ -122,10 +122,13 @@ static void make_filter_row(row *r, unsigned i)
     r->mutation.cell_count = 3;
 }
 
+/* The rows that make_get_row makes: every step-th, from the first on. */
+static unsigned first_row, row_step = 1;
+
 static void make_get_row(row *r, unsigned i)
 {
     static const uint8_t value[VALUE_BYTES];
-    snprintf(r->key, sizeof r->key, "%026u", i);
+    snprintf(r->key, sizeof r->key, "%026u", first_row + i * row_step);
     set_cell(&r->cells[0], "0", value, VALUE_BYTES);
     r->mutation.cell_count = 1;
 }
@@ -162,6 +165,7 @@ static const rq_scan whole_table = {
 typedef struct get_kind {
     bool all_columns; /* all columns instead of the one that PerformanceEvaluation reads */
     bool by_scanner;  /* by a region scanner instead of rq_region_get */
+    bool by_scan;     /* by a region scanner for a scan */
 } get_kind;
 
 static uint32_t get_by_scanner(const table *t, const rq_scan *scan, rq_arena *arena,
@@ -186,7 +190,7 @@ static uint32_t get(const table *t, rq_slice key, get_kind kind, rq_arena *arena
     rq_error why = {0};
     rq_read_ctx ctx = {.may_block = true};
     rq_scan scan = whole_table;
-    scan.is_get = true;
+    scan.is_get = !kind.by_scan;
     if (!kind.all_columns) {
         scan.families = &family;
         scan.family_count = 1;
@@ -194,7 +198,7 @@ static uint32_t get(const table *t, rq_slice key, get_kind kind, rq_arena *arena
     scan.start_row = scan.stop_row = key;
     scan.include_stop = true;
     bool answered = false;
-    if (!kind.by_scanner)
+    if (!kind.by_scanner && !kind.by_scan)
         check(rq_region_get(t->region, &scan, arena, &ctx, out, &answered, &why), "get", &why);
     if (!answered) get_by_scanner(t, &scan, arena, &ctx, out);
     rq_read_ctx_clear(&ctx);
@@ -313,6 +317,20 @@ static const struct {
      "QualifierFilter(=, 'binary:word') AND ValueFilter(=, 'binary:word77')"},
 };
 
+#define SOURCES 6
+
+/* A sixth of the rows in each of five files and in the memstore. */
+static void fill_sources(table *t, unsigned rows)
+{
+    row_step = SOURCES;
+    for (first_row = 0; first_row < SOURCES; first_row++) {
+        fill(t, rows / SOURCES, make_get_row);
+        if (first_row + 1 < SOURCES) flush(t);
+    }
+    first_row = 0;
+    row_step = 1;
+}
+
 static bool wants_gets(const bench *b)
 {
     return b->only == NULL || strncmp(b->only, "get", 3) == 0;
@@ -340,6 +358,7 @@ int main(int argc, char **argv)
     check(rq_config_new(&config), "config", NULL);
     check(rq_config_set(config, "rorqual.wal.sync", "handover", NULL), "sync", NULL);
     check(rq_config_set(config, "rorqual.memory", "4g", NULL), "memory", NULL);
+    check(rq_config_set(config, "hbase.hstore.compaction.min", "100", NULL), "compactions", NULL);
     check(rq_config_set(config, "hbase.hregion.memstore.flush.size", "2147483648", NULL), "flush",
           NULL);
     rq_engine_options o = {.config = config};
@@ -360,6 +379,17 @@ int main(int argc, char **argv)
         run_gets(&b, "get both, scanner", &t, rows, scanner);
         run_gets(&b, "get row both", &t, rows, whole);
         run_gets(&b, "get row both, scanner", &t, rows, whole_scanner);
+        close_table(&t);
+        open_table(&b, "six", &t);
+        fill_sources(&t, rows);
+        static const get_kind scan = {.by_scan = true};
+        static const get_kind whole_scan = {.all_columns = true, .by_scan = true};
+        unsigned in_six = rows / SOURCES * SOURCES;
+        run_gets(&b, "get six", &t, in_six, column);
+        run_gets(&b, "get six, scanner", &t, in_six, scanner);
+        run_gets(&b, "get six, scan", &t, in_six, scan);
+        run_gets(&b, "get row six", &t, in_six, whole);
+        run_gets(&b, "get row six, scan", &t, in_six, whole_scan);
         close_table(&t);
     }
     if (wants_scans(&b)) {

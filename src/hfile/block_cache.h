@@ -82,6 +82,7 @@ typedef struct rq_block_cache_file {
     uint64_t bytes;
     struct rq_executor *executor;
     const struct rq_log *log;
+    bool compresses; /* data blocks */
 } rq_block_cache_file;
 
 /* Adds the second level. Blocks. REQUIRES: no reader yet. On failure the cache is unchanged. */

@@ -18,23 +18,16 @@ void rq_read_ctx_wait_for(rq_read_ctx *ctx, rq_read_wait *w)
     ctx->wait = w;
 }
 
-rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
+/* Loads the needed block, and pins it. After RQ_E_AGAIN it is needed as before. */
+static rq_err bring(rq_read_ctx *ctx, rq_error *why)
 {
-    if (ctx->wait != NULL && !ctx->wait->done) {
-        ctx->wait->bring(ctx->wait);
-        ctx->wait->done = true;
-        if (ctx->need.reader == NULL) return RQ_OK;
-    }
     rq_read_need need = ctx->need;
     RQ_ASSERT(need.reader != NULL);
     ctx->need = (rq_read_need){0};
-    bool may_block = ctx->may_block;
-    ctx->may_block = true;
     rq_hfile_block *b;
     if (need.follows) rq__reader_follow(need.reader, true);
     rq_err rc = rq__reader_block(need.reader, ctx, need.offset, need.size, need.kind, &b, why);
     if (need.follows) rq__reader_follow(need.reader, false);
-    ctx->may_block = may_block;
     if (rc == RQ_OK) {
         /* Only loaded here; the repeated call uses it. */
         if (need.kind == RQ_BLOCK_DATA) {
@@ -44,6 +37,50 @@ rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
         pin(ctx, b);
     }
     rq_hfile_reader_unref(need.reader);
+    return rc;
+}
+
+rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
+{
+    if (ctx->wait != NULL && !ctx->wait->done) {
+        ctx->wait->bring(ctx->wait);
+        ctx->wait->done = true;
+        if (ctx->need.reader == NULL) return RQ_OK;
+    }
+    bool may_block = ctx->may_block;
+    ctx->may_block = true;
+    rq_err rc = bring(ctx, why);
+    ctx->may_block = may_block;
+    return rc;
+}
+
+/* A block of the second level of the cache is not read from its file. */
+static bool is_in_second_level(const rq_read_need *n)
+{
+    const rq_hfile_reader *r = n->reader;
+    return r->cached != NULL && rq__cache_has_second(r->cached, n->offset);
+}
+
+bool rq_read_ctx_begin(rq_read_ctx *ctx, rq_reads *reads, rq_task *task)
+{
+    const rq_read_need *n = &ctx->need;
+    bool waits_for_other = ctx->wait != NULL && !ctx->wait->done;
+    if (reads == NULL || n->reader == NULL || waits_for_other || n->follows ||
+        n->size > RQ__LOAD_AT_ONCE_MAX || !rq__reader_has_place(n->reader, n->offset, n->size) ||
+        is_in_second_level(n))
+        return false;
+    return rq_file_begin_read(n->reader->file, reads, &ctx->begun, n->offset, n->size, task);
+}
+
+rq_err rq_read_ctx_take(rq_read_ctx *ctx, rq_error *why)
+{
+    const rq_read_need *n = &ctx->need;
+    rq_err rc = RQ_E_AGAIN;
+    RQ_ASSERT(n->reader != NULL && !ctx->may_block);
+    if (rq_read_has(&ctx->begun, n->offset, n->size, &ctx->have, &ctx->have_offset))
+        rc = bring(ctx, why);
+    ctx->have = (rq_slice){0};
+    rq_read_end(&ctx->begun);
     return rc;
 }
 

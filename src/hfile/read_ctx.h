@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "hfile/format.h"
+#include "vfs/reads.h"
 
 struct rq_task;
 typedef struct rq_hfile_reader rq_hfile_reader;
@@ -66,6 +67,9 @@ typedef struct rq_read_ctx {
     rq_hfile_block *pins[RQ_READ_PINS_MAX];
     uint32_t pin_next;
     rq_buf scratch;
+    rq_read begun; /* of rq_read_ctx_begin */
+    rq_slice have; /* bytes of the needed block's file, while its block is made of them */
+    uint64_t have_offset;
 } rq_read_ctx;
 
 /* Whether rq_read_ctx_fulfil has something to do; if not, RQ_E_AGAIN meant that the time slice
@@ -88,6 +92,14 @@ rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why);
 /* Whether the needed block is being read in advance, for a scan. If so, the task runs on a thread of RQ_POOL_READ when
  * that read has ended, and must call rq_read_ctx_fulfil. So no thread waits meanwhile. */
 bool rq_read_ctx_wait(const rq_read_ctx *ctx, struct rq_task *task);
+/* Begins to read the needed block without a thread (vfs/reads.h). True: the task runs on the lane of `reads` when the read
+ * has ended, and must call rq_read_ctx_take; until then the ctx is not used and does not move. False: the caller must
+ * call rq_read_ctx_fulfil on a pool. `reads` may be NULL. On its lane. */
+bool rq_read_ctx_begin(rq_read_ctx *ctx, struct rq_reads *reads, struct rq_task *task);
+/* Like rq_read_ctx_fulfil, for the read that rq_read_ctx_begin began; does not block. RQ_E_AGAIN: the read failed, or the block
+ * takes long to decompress: rq_read_ctx_fulfil must be called on a pool. */
+RQ_NODISCARD
+rq_err rq_read_ctx_take(rq_read_ctx *ctx, rq_error *why);
 /* Moves the pins and the counters of read blocks from `from` to `ctx`, and clears `from`: for a
  * block that was read at the same time as the one that `ctx` needed. At most RQ_READ_PINS_MAX pins
  * are kept. */

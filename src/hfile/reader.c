@@ -22,11 +22,6 @@
 /* One read at open usually covers the trailer, file info and a small file's root index. */
 #define OPEN_READ_BYTES (32 * 1024)
 
-/* Longest block, on disk and in memory, that a thread which must not wait loads from the page cache: its bytes are
- * copied, checked and decompressed, which takes up to a millisecond. Longer blocks come from a large BLOCKSIZE or from
- * a long cell; a long block may take only a few bytes on disk if it is compressed. */
-#define LOAD_AT_ONCE_MAX ((uint32_t)256 * 1024)
-
 /* --- loading a block -------------------------------------------------------------------------- */
 
 /* Copies from bytes of the file that have been read already. False: `have` does not contain all that are wanted. */
@@ -80,12 +75,12 @@ static rq_err load_raw(rq_hfile_reader *r, const rq__block_source *source, uint6
                        uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
 {
     bool may_block = source->may_block;
-    if (size < RQ_HFILE_HEADER_LEN || offset > r->data_end || size > r->data_end - offset)
+    if (!rq__reader_has_place(r, offset, size))
         return rq_fail(why, RQ_E_CORRUPT,
                        "%s: an index names a block of %u bytes at offset %" PRIu64
                        ", outside the file",
                        r->path, size, offset);
-    if (RQ_UNLIKELY(!may_block && size > LOAD_AT_ONCE_MAX)) return RQ_E_AGAIN;
+    if (RQ_UNLIKELY(!may_block && size > RQ__LOAD_AT_ONCE_MAX)) return RQ_E_AGAIN;
     rq_hfile_block *b = NULL;
     rq__block_header h;
     bool packed = r->trailer.compression != RQ_COMPRESSION_NONE;
@@ -116,7 +111,7 @@ static rq_err load_raw(rq_hfile_reader *r, const rq__block_source *source, uint6
     if (rc == RQ_OK && h.kind != on_disk)
         rc = rq_fail(why, RQ_E_CORRUPT, "%s: block at offset %" PRIu64 ": %s found, %s expected",
                      r->path, offset, rq_block_kind_name(h.kind), rq_block_kind_name(on_disk));
-    if (rc == RQ_OK && !may_block && h.raw_len > LOAD_AT_ONCE_MAX) rc = RQ_E_AGAIN;
+    if (rc == RQ_OK && !may_block && h.raw_len > RQ__LOAD_AT_ONCE_MAX) rc = RQ_E_AGAIN;
     if (rc == RQ_OK && packed) {
         rc = rq__block_new(r->cache, h.raw_len, &b);
         if (rc == RQ_OK) {
@@ -308,7 +303,8 @@ static rq_err load_missing(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset
         RQ_TRY(rq__window_take(r, offset, ctx->may_block, ctx->dont_cache && kind == RQ_BLOCK_DATA,
                                ret));
     if (*ret != NULL) return RQ_OK;
-    return rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, ret, why);
+    rq__block_source source = {&ctx->scratch, ctx->may_block, ctx->have, ctx->have_offset};
+    return rq__reader_load_from(r, &source, offset, size, kind, ret, why);
 }
 
 /* Loads a block that is not in memory: from the second level, otherwise from the HFile. If one of

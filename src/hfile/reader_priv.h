@@ -110,6 +110,11 @@ RQ_NODISCARD
 rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
                        uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why);
 
+/* Longest block, on disk and in memory, that a thread which must not wait loads from the page cache: its bytes are
+ * copied, checked and decompressed, which takes up to a millisecond. Longer blocks come from a large BLOCKSIZE or from
+ * a long cell; a long block may take only a few bytes on disk if it is compressed. */
+#define RQ__LOAD_AT_ONCE_MAX ((uint32_t)256 * 1024)
+
 /* How the bytes of a block are read. */
 typedef struct rq__block_source {
     rq_buf *scratch;
@@ -132,6 +137,12 @@ rq_err rq__reader_header(rq_hfile_reader *r, uint64_t offset, rq_block_kind *ret
 RQ_NODISCARD
 rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
                            uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why);
+
+/* Whether a block can be there: its position may come from a damaged index. */
+static inline bool rq__reader_has_place(const rq_hfile_reader *r, uint64_t offset, uint32_t size)
+{
+    return size >= RQ_HFILE_HEADER_LEN && offset <= r->data_end && size <= r->data_end - offset;
+}
 
 /* --- blocks at hand (held.c) ------------------------------------------------------------------ */
 enum { RQ__HELD_ROOT, RQ__HELD_BLOOM, RQ__HELD_DELETE_BLOOM, RQ__HELD_OTHERS };

@@ -2,8 +2,12 @@
 /* The second level; rules and drawing in second_level.h.
  *
  * A record: "RQL2", CRC-32C of everything behind it, the run's nonce, file id, offset in the HFile,
- * lengths of the payload in memory and of the block in the HFile, kind, rank; then the payload. A
- * record never crosses the end of an extent.
+ * lengths of the payload in memory and of the block in the HFile, kind, rank, whether the payload is compressed; then the
+ * payload. A record never crosses the end of an extent.
+ *
+ * If the options say so, payloads of data blocks are compressed with LZ4 where that saves an eighth: a block of a compressed HFile is
+ * decompressed in memory, and would take several times its length in the HFile. The writer's lane compresses; a lookup decompresses,
+ * at most READ_AT_ONCE_MAX bytes if it must not wait. Without LZ4's library nothing is compressed.
  *
  * Locks: one for the queue and one per stripe of the index; leaves, never held across I/O. */
 #include "hfile/second_level.h"
@@ -13,6 +17,7 @@
 #include "base/executor.h"
 #include "base/log.h"
 #include "hfile/cache_priv.h"
+#include "hfile/compression.h"
 #include "hfile/reader.h"
 #include "vfs/vfs.h"
 
@@ -29,7 +34,7 @@
 /* Divisor of the cache's capacity: limit of bytes that wait for the writer. */
 #define QUEUE_SHARE 16
 #define HEADER_BYTES 48
-/* Longer records are not read by a thread that must not wait, not even from the page cache (reader.c). */
+/* Longer records and payloads are not read by a thread that must not wait, not even from the page cache (reader.c). */
 #define READ_AT_ONCE_MAX ((uint32_t)256 * 1024)
 #define MAGIC 0x52514c32u
 
@@ -75,6 +80,7 @@ struct rq__second_level {
     /* the writer's */
     uint32_t extent, at;
     rq_buf record;
+    rq_codec *packer; /* NULL: payloads are not compressed */
 };
 
 /* Reserves the level's part of the cache's capacity: its index, and the evicted blocks that wait in
@@ -218,12 +224,27 @@ static void begin_next_extent(rq__second_level *s)
     atomic_fetch_add_explicit(&s->generations[s->extent], 1, memory_order_acq_rel);
 }
 
+/* Appends the payload to the record. *ret: whether it is compressed. */
+static rq_err add_payload(rq__second_level *s, const rq_hfile_block *b, bool *ret)
+{
+    rq_slice payload = rq_slice_of(b->payload, b->payload_len);
+    *ret = s->packer != NULL && b->kind == RQ_BLOCK_DATA &&
+           rq_codec_compress(s->packer, payload, &s->record) == RQ_OK &&
+           s->record.len - HEADER_BYTES <= payload.len - payload.len / 8;
+    if (*ret) return RQ_OK;
+    s->record.len = HEADER_BYTES;
+    return rq_buf_append(&s->record, payload.ptr, payload.len);
+}
+
 static rq_err make_record(rq__second_level *s, const rq_hfile_block *b)
 {
+    bool is_packed;
     rq_buf_reset(&s->record);
     RQ_TRY(rq_buf_reserve(&s->record, HEADER_BYTES + b->payload_len));
+    memset(s->record.ptr, 0, HEADER_BYTES);
+    s->record.len = HEADER_BYTES;
+    RQ_TRY(add_payload(s, b, &is_packed));
     uint8_t *h = s->record.ptr;
-    memset(h, 0, HEADER_BYTES);
     rq_put_be32(h, MAGIC);
     rq_put_be64(h + 8, s->nonce);
     rq_put_be64(h + 16, b->file_id);
@@ -232,8 +253,7 @@ static rq_err make_record(rq__second_level *s, const rq_hfile_block *b)
     rq_put_be32(h + 36, b->on_disk_len);
     h[40] = b->kind;
     h[41] = b->rank;
-    memcpy(h + HEADER_BYTES, b->payload, b->payload_len);
-    s->record.len = HEADER_BYTES + b->payload_len;
+    h[42] = is_packed;
     rq_put_be32(h + 4, rq_crc32c(0, h + 8, s->record.len - 8));
     return RQ_OK;
 }
@@ -330,8 +350,37 @@ static bool is_record(const rq__second_level *s, const entry *e, const uint8_t *
 {
     return rq_get_be32(h) == MAGIC && rq_get_be64(h + 8) == s->nonce &&
            rq_get_be64(h + 16) == e->file_id && rq_get_be64(h + 24) == e->offset &&
-           rq_get_be32(h + 32) == e->len - HEADER_BYTES &&
+           (h[42] != 0 || rq_get_be32(h + 32) == e->len - HEADER_BYTES) &&
            rq_get_be32(h + 4) == rq_crc32c(0, h + 8, e->len - 8);
+}
+
+static rq_err decompress(rq__second_level *s, rq_slice packed, uint8_t *out, size_t len)
+{
+    rq_codec *codec = rq__cache_take_codec(s->cache, RQ_COMPRESSION_LZ4);
+    if (codec == NULL) RQ_TRY(rq__compression_codec(RQ_COMPRESSION_LZ4, 0, false, &codec));
+    rq_err rc = rq_codec_fill(codec, packed, out, len);
+    if (rc == RQ_OK)
+        rq__cache_give_codec(s->cache, RQ_COMPRESSION_LZ4, codec);
+    else
+        rq_codec_free(codec);
+    return rc;
+}
+
+/* Replaces a block that has the record's bytes by one with the decompressed payload. */
+static rq_err unpack(rq__second_level *s, const entry *e, bool may_block, rq_hfile_block **b)
+{
+    const uint8_t *h = (*b)->bytes;
+    size_t len = rq_get_be32(h + 32);
+    rq_hfile_block *raw;
+    if (h[42] == 0) return RQ_OK;
+    if (!may_block && len > READ_AT_ONCE_MAX) return RQ_E_AGAIN;
+    RQ_TRY(rq__block_new(s->cache, HEADER_BYTES + len, &raw));
+    memcpy(raw->bytes, h, HEADER_BYTES);
+    rq_slice packed = rq_slice_of(h + HEADER_BYTES, e->len - HEADER_BYTES);
+    rq_err rc = decompress(s, packed, raw->bytes + HEADER_BYTES, len);
+    rq__hfile_block_unref(rc == RQ_OK ? *b : raw);
+    if (rc == RQ_OK) *b = raw;
+    return rc;
 }
 
 static rq_hfile_block *block_of_record(const entry *e, rq_hfile_block *b)
@@ -340,7 +389,7 @@ static rq_hfile_block *block_of_record(const entry *e, rq_hfile_block *b)
     b->file_id = e->file_id;
     b->offset = e->offset;
     b->payload = b->bytes + HEADER_BYTES;
-    b->payload_len = e->len - HEADER_BYTES;
+    b->payload_len = rq_get_be32(h + 32);
     b->on_disk_len = rq_get_be32(h + 36);
     b->kind = h[40];
     b->rank = h[41];
@@ -365,7 +414,9 @@ rq_err rq__second_level_get(rq__second_level *s, uint64_t file_id, uint64_t offs
     uint64_t at = (uint64_t)e.extent * s->extent_bytes + e.at;
     rq_err rc = may_block ? rq_file_read(s->file, b->bytes, e.len, at, &got, &why)
                           : rq_file_try_read(s->file, b->bytes, e.len, at, &got);
-    if (rc == RQ_OK && got == e.len && is_record(s, &e, b->bytes)) {
+    bool is_good = rc == RQ_OK && got == e.len && is_record(s, &e, b->bytes);
+    if (is_good) rc = unpack(s, &e, may_block, &b);
+    if (is_good && rc == RQ_OK) {
         count(&s->hits);
         *ret = block_of_record(&e, b);
         return RQ_OK;
@@ -373,9 +424,10 @@ rq_err rq__second_level_get(rq__second_level *s, uint64_t file_id, uint64_t offs
     rq__hfile_block_unref(b);
     if (rc == RQ_E_AGAIN) return rc;
     count(&s->misses);
-    if (rc != RQ_OK)
+    if (is_good && rc != RQ_E_MALFORMED) return RQ_OK; /* no memory: the caller will notice */
+    if (rc != RQ_OK && !is_good)
         turn_off(s, "cannot be read", may_block ? &why : NULL);
-    else if (!is_void(s, &e)) /* else it was overwritten meanwhile */
+    else if (is_good || !is_void(s, &e)) /* else it was overwritten meanwhile */
         turn_off(s, "is damaged", NULL);
     return RQ_OK;
 }
@@ -446,6 +498,8 @@ rq_err rq__second_level_new(rq_block_cache *c, const rq_block_cache_file *o, rq_
     (void)pthread_mutex_init(&s->queue_lock, NULL);
     for (int i = 0; i < STRIPES; i++)
         (void)pthread_mutex_init(&s->stripes[i].lock, NULL);
+    if (!o->compresses || rq__compression_codec(RQ_COMPRESSION_LZ4, 0, false, &s->packer) != RQ_OK)
+        s->packer = NULL;
     s->path = strdup(o->path);
     s->generations = calloc(s->extent_count, sizeof *s->generations);
     rq_err rc = s->path == NULL || s->generations == NULL ? rq_no_memory(why) : open_file(s, why);
@@ -477,6 +531,7 @@ void rq__second_level_free(rq__second_level *s)
     }
     (void)pthread_mutex_destroy(&s->queue_lock);
     rq_buf_clear(&s->record);
+    rq_codec_free(s->packer);
     free(s->generations);
     free(s->path);
     free(s);

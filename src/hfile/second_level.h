@@ -17,7 +17,8 @@
  *    line in the log and empties its file; reads then go to the HFiles.
  * 5. The index's memory is taken from the cache's capacity, at most an eighth of it; beyond that
  *    the oldest extent is dropped early. Blocks in the queue get a sixteenth and count as pinned.
- * 6. The file's content is discarded at start, and the file is removed at stop. Blocks of an HFile
+ * 6. Data blocks are compressed there if the options say so (second_level.c).
+ * 7. The file's content is discarded at start, and the file is removed at stop. Blocks of an HFile
  *    are valid while the HFile is open or has a block in memory.
  */
 #ifndef RQ_HFILE_SECOND_LEVEL_H

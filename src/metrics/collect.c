@@ -127,6 +127,10 @@ static void collect_ops(rq__collector *c)
     rq__collect(c, RQ_METRIC_REQUESTS_RATE, "", rates.requests_per_second);
     rq__collect(c, RQ_METRIC_READS_RATE, "", rates.reads_per_second);
     rq__collect(c, RQ_METRIC_WRITES_RATE, "", rates.writes_per_second);
+    uint64_t begun, failed;
+    rq_ops_begun_reads(ops, &begun, &failed);
+    rq__collect(c, RQ_METRIC_URING_READS, "", (double)begun);
+    rq__collect(c, RQ_METRIC_URING_FAILED, "", (double)failed);
     rq_ops_scanner_stats(ops, &scanners);
     rq__collect(c, RQ_METRIC_SCANNERS, "", (double)scanners.open);
     rq__collect(c, RQ_METRIC_SCANNERS_OPENED, "", (double)scanners.opened);

@@ -85,11 +85,18 @@ static void post_local(rq_loop *loop, rq_task *task)
     loop->tasks_end = &task->next;
 }
 
+static void post_arrived(rq_loop *loop, rq_task *task)
+{
+    task->next = NULL;
+    *loop->arrived_end = task;
+    loop->arrived_end = &task->next;
+}
+
 static void loop_post(rq_lane *lane, rq_task *task)
 {
     rq_loop *loop = loop_of_lane(lane);
     if (rq_loop_is_current(loop)) {
-        post_local(loop, task);
+        (RQ_UNLIKELY(loop->in_watched) ? post_arrived : post_local)(loop, task);
         return;
     }
     rq_task *head = atomic_load_explicit(&loop->inbox, memory_order_relaxed);
@@ -120,9 +127,7 @@ static void take_inbox(rq_loop *loop)
     }
     while (oldest != NULL) {
         rq_task *next = oldest->next;
-        oldest->next = NULL;
-        *loop->arrived_end = oldest;
-        loop->arrived_end = &oldest->next;
+        post_arrived(loop, oldest);
         oldest = next;
     }
 }
@@ -253,6 +258,31 @@ static void on_wake(uv_async_t *h)
     rq__loop_enter(RQ_CONTAINER_OF(h, rq_loop, wake));
 }
 
+/* ---- the watched descriptor ------------------------------------------------------------------ */
+
+static void on_watched(uv_poll_t *h, int status, int events)
+{
+    rq_loop *loop = RQ_CONTAINER_OF(h, rq_loop, watch);
+    (void)status;
+    (void)events;
+    rq__loop_enter(loop);
+    rq_work_begin();
+    loop->in_watched = true;
+    loop->watched->run(loop->watched);
+    loop->in_watched = false;
+}
+
+static bool loop_watch(rq_lane *lane, int fd, rq_task *task)
+{
+    rq_loop *loop = loop_of_lane(lane);
+    const rq__uv *uv = &loop->loops->libuv;
+    RQ_ASSERT(rq_loop_is_current(loop) && loop->watched == NULL);
+    if (loop->loops->driven || !loop->handles_open) return false;
+    if (uv->uv_poll_init(&loop->uv, &loop->watch, fd) != 0) return false;
+    loop->watched = task;
+    return uv->uv_poll_start(&loop->watch, UV_READABLE, on_watched) == 0;
+}
+
 /* ---- timers --------------------------------------------------------------------------------- */
 
 static void on_clock(uv_timer_t *h);
@@ -377,6 +407,7 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
 {
     rq_loop *loop = &loops->loop[index];
     loop->lane.post = loop_post;
+    loop->lane.watch = loop_watch;
     loop->loops = loops;
     loop->index = index;
     loop->bell_fd = -1;
@@ -501,6 +532,7 @@ RQ_COLD static void stop_step(rq_loop *loop)
     loop->loops->libuv.uv_close((uv_handle_t *)&loop->check, NULL);
     loop->loops->libuv.uv_close((uv_handle_t *)&loop->idle, NULL);
     loop->loops->libuv.uv_close((uv_handle_t *)&loop->clock, NULL);
+    if (loop->watched != NULL) loop->loops->libuv.uv_close((uv_handle_t *)&loop->watch, NULL);
     if (loop->loops->driven) loop->loops->libuv.uv_close((uv_handle_t *)&loop->bell, NULL);
 }
 

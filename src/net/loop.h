@@ -84,7 +84,8 @@ void rq_loop_hasten_timers(rq_loop *loop);
 unsigned rq_loops_count(const rq_loops *loops);
 rq_loop *rq_loops_get(rq_loops *loops, unsigned index);
 
-/* The loop's lane, to post tasks from any thread. Valid until rq_loops_free. */
+/* The loop's lane, to post tasks from any thread. Valid until rq_loops_free. A driven loop waits for no descriptor
+ * (rq_lane.watch). */
 rq_lane *rq_loop_lane(rq_loop *loop);
 /* Posts a task that is one slice of long work. Deferred tasks run in order, some in each
  * iteration, so that they do not delay sockets. Loop's thread only. */

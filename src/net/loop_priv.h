@@ -83,6 +83,9 @@ struct rq_loop {
     uv_check_t check;
     uv_idle_t idle;
     uv_timer_t clock;
+    uv_poll_t watch;   /* of the descriptor that the lane waits for */
+    rq_task *watched;  /* NULL: there is none */
+    bool in_watched;   /* it runs: what it posts counts as posted by other threads */
     bool uv_open;      /* `uv` is initialised */
     bool handles_open; /* the handles above are initialised */
     bool in_section;

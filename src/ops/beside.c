@@ -48,27 +48,54 @@ void rq__beside_clear(rq_beside *b)
 }
 
 /* An error is not reported: what needs the block reads it again, and reports it. */
-static void run(rq_task *task)
+static void end(rq_beside_read *r, rq_err rc)
 {
-    rq_beside_read *r = RQ_CONTAINER_OF(task, rq_beside_read, task);
-    rq_error why;
-    rq_error_clear(&why);
-    rq_err rc = rq_read_ctx_fulfil(&r->ctx, &why);
     if (rc != RQ_OK) rq_read_ctx_clear(&r->ctx);
     rq_op_read *op = r->all->op;
     if (rq__beside_ended(r->all)) rq_lane_post(op->op.seat->lane, &op->task);
 }
 
+static void run(rq_task *task)
+{
+    rq_beside_read *r = RQ_CONTAINER_OF(task, rq_beside_read, task);
+    rq_error why;
+    rq_error_clear(&why);
+    end(r, rq_read_ctx_fulfil(&r->ctx, &why));
+}
+
+/* The begun read has ended; on the lane. */
+static void run_take(rq_task *task)
+{
+    rq_beside_read *r = RQ_CONTAINER_OF(task, rq_beside_read, task);
+    rq_executor *executor = r->all->op->op.seat->executor;
+    rq_error why;
+    rq_error_clear(&why);
+    rq_err rc = rq_read_ctx_take(&r->ctx, &why);
+    if (rc == RQ_E_AGAIN) {
+        r->task.run = run;
+        executor->submit(executor, RQ_POOL_READ, &r->task);
+        return;
+    }
+    end(r, rc);
+}
+
+static void begin(rq_beside_read *r)
+{
+    const rq_ops_seat *seat = r->all->op->op.seat;
+    r->task.run = run_take;
+    if (rq_read_ctx_begin(&r->ctx, seat->reads, &r->task)) return;
+    r->task.run = run;
+    seat->executor->submit(seat->executor, RQ_POOL_READ, &r->task);
+}
+
 void rq__beside_begin(rq_beside *b, rq_op_read *op)
 {
-    rq_executor *executor = op->op.seat->executor;
     unsigned count = b->count;
     b->op = op;
     atomic_store_explicit(&b->running, count + 1, memory_order_relaxed);
     for (unsigned i = 0; i < count; i++) {
         b->reads[i].all = b;
-        b->reads[i].task.run = run;
-        executor->submit(executor, RQ_POOL_READ, &b->reads[i].task);
+        begin(&b->reads[i]);
     }
 }
 

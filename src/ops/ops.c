@@ -18,8 +18,8 @@ const char *rq_op_kind_text(rq_op_kind kind)
 /* --- life ------------------------------------------------------------------------------------- */
 
 /* HBase's limit is 100 MB, independent of the available memory. */
-/* 1/BESIDE_SHARE of the memory budget limits the blocks that batches read ahead, in addition to the block cache. It is
- * enough to fill a device's queue of reads. */
+/* 1/BESIDE_SHARE of the memory budget limits the blocks that batches read ahead, in addition to the block cache; as much
+ * the buffers of reads without a thread. It is enough to fill a device's queue of reads. */
 #define BESIDE_SHARE 16
 /* Bulk loads that run at the same time: each copies files, or waits for a flush, and calls of administrators need
  * threads of the same pool. */
@@ -71,6 +71,9 @@ rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why)
     ops->ships_loads = rq_config_int(o->config, RQ_SET_REPLICATION_BULK) != 0;
     take_settings(ops, o->config);
     ops->beside_bytes_max = rq_engine_memory_budget(o->config) / BESIDE_SHARE;
+    if (rq_config_int(o->config, RQ_SET_READ_URING) != 0)
+        ops->reads.bytes_max = ops->beside_bytes_max;
+    ops->reads.log = ops->env.log;
     ops->row_bytes_max = (uint64_t)rq_config_int(o->config, RQ_SET_ROW_MAX);
     if (o->row_bytes_max != 0 && o->row_bytes_max < ops->row_bytes_max)
         ops->row_bytes_max = o->row_bytes_max;
@@ -141,7 +144,10 @@ rq_err rq_ops_seat_new(rq_ops *ops, rq_lane *lane, rq_epoch_member *section, rq_
     for (int kind = 0; kind < RQ_OP_KINDS; kind++)
         seat->counters[kind].sample = RQ_SAMPLE_MASK_FIRST;
     rq_err rc = lane == NULL ? RQ_OK : rq_writer_new(ops->engine, lane, &seat->writer);
+    if (rc == RQ_OK && lane != NULL && ops->reads.bytes_max > 0)
+        rc = rq_reads_new(lane, &ops->reads, &seat->reads);
     if (rc != RQ_OK) {
+        rq_writer_free(seat->writer);
         free(seat);
         return rc;
     }
@@ -183,6 +189,7 @@ void rq_ops_seat_free(rq_ops_seat *seat)
     for (int kind = 0; kind < RQ_OP_KINDS; kind++)
         add_counters(&ops->past[kind], &seat->counters[kind]);
     pthread_mutex_unlock(&ops->lock);
+    rq_reads_free(seat->reads);
     rq_writer_free(seat->writer);
     free(seat);
 }
@@ -196,6 +203,12 @@ void rq_ops_stats(rq_ops *ops, rq_op_kind kind, rq_op_stats *ret)
     for (const rq_ops_seat *s = ops->seats; s != NULL; s = s->next)
         add_counters(ret, &s->counters[kind]);
     pthread_mutex_unlock(&ops->lock);
+}
+
+void rq_ops_begun_reads(rq_ops *ops, uint64_t *ret_begun, uint64_t *ret_failed)
+{
+    *ret_begun = read_counter(&ops->reads.begun);
+    *ret_failed = read_counter(&ops->reads.failed);
 }
 
 void rq_ops_scanner_stats(rq_ops *ops, rq_scanner_stats *ret)

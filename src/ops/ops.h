@@ -59,6 +59,10 @@ typedef struct rq_op_stats {
 } rq_op_stats;
 void rq_ops_stats(rq_ops *ops, rq_op_kind kind, rq_op_stats *ret);
 
+/* Blocks that lanes have begun to read without a thread (vfs/reads.h), since the start; of them, those that a thread had to read
+ * again. Any thread. */
+void rq_ops_begun_reads(rq_ops *ops, uint64_t *ret_begun, uint64_t *ret_failed);
+
 /* The number of open scanners, their memory and its limit; and, since the start, the number of
  * scanners opened and of scanners closed because their lease ended. Any thread. */
 typedef struct rq_scanner_stats {

@@ -7,6 +7,7 @@
 #include "ops/ops.h"
 
 #include "base/pool_share.h"
+#include "vfs/reads.h"
 
 #include <pthread.h>
 
@@ -29,6 +30,7 @@ struct rq_ops {
     uint64_t beside_bytes_max; /* bytes of blocks read ahead for batches (beside.h), of all ops */
     uint64_t lease_ms;
     _Atomic uint64_t beside_bytes;
+    rq_reads_shared reads;           /* of all seats; bytes_max 0: none */
     _Atomic uint64_t rpc_timeout_ms; /* a reload changes it */
     rq_pool_share bulk;              /* the threads of bulk loads */
     pthread_mutex_t lock;

@@ -50,6 +50,33 @@ static void run_fetch(rq_task *task)
     rq_lane_post(read->op.seat->lane, &read->task);
 }
 
+/* The begun read has ended; on the lane. */
+static void run_take(rq_task *task)
+{
+    rq_op_read *read = RQ_CONTAINER_OF(task, rq_op_read, task);
+    rq_executor *executor = read->op.seat->executor;
+    rq_err rc = rq_read_ctx_take(&read->ctx, &read->op.why);
+    if (RQ_UNLIKELY(rc == RQ_E_AGAIN)) {
+        read->task.run = run_fetch;
+        executor->submit(executor, RQ_POOL_READ, &read->task);
+        return;
+    }
+    read->fetch_rc = rc;
+    read->fetch_ns += now_ns(read) - read->asked_ns;
+    read->task.run = run_fetched;
+    if (read->beside == NULL || rq__beside_ended(read->beside)) run_fetched(&read->task);
+}
+
+/* Begins the op's own read, without a thread if possible. */
+static void begin_fetch(rq_op_read *read)
+{
+    const rq_ops_seat *seat = read->op.seat;
+    read->task.run = run_take;
+    if (rq_read_ctx_begin(&read->ctx, seat->reads, &read->task)) return;
+    read->task.run = run_fetch;
+    seat->executor->submit(seat->executor, RQ_POOL_READ, &read->task);
+}
+
 static void run_wait(rq_task *task)
 {
     rq_op_read_wait(RQ_CONTAINER_OF(task, rq_op_read, task));
@@ -165,7 +192,7 @@ void rq_op_read_wait(rq_op_read *read)
         rq__beside_begin(read->beside, read);
     else if (rq_read_ctx_wait(&read->ctx, &read->task))
         return; /* the block is being read for a scan; the task runs when that has ended */
-    op->seat->executor->submit(op->seat->executor, RQ_POOL_READ, &read->task);
+    begin_fetch(read);
 }
 
 void rq__op_read_run(rq_op_read *read)

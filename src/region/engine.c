@@ -580,6 +580,7 @@ static void open_cache_file(rq_engine *e, const rq_config *c)
                           : (uint64_t)(size * (double)(1 << 20)),
         .executor = e->env.executor,
         .log = e->env.log,
+        .compresses = rq_config_int(c, RQ_SET_BUCKET_COMPRESS) != 0,
     };
     rq_err rc = path == NULL ? rq_no_memory(&why) : RQ_OK;
     if (rc == RQ_OK && path[0] != '/') e->cache_path = strdup(path);

@@ -141,6 +141,17 @@ static rq_err add_marker(rq__query_matcher *m, const rq_cell *cell)
     return rq__delete_tracker_add(&m->deletes, cell);
 }
 
+/* Whether it marks a column that is not wanted. Such a marker hides no wanted cell, so its column, or the rest of the row, is skipped,
+ * as it would be at a put: a row may have a million of them. */
+static bool is_unwanted_marker(rq__query_matcher *m, const rq_cell *cell, rq__match *ret)
+{
+    bool of_column = cell->type == RQ_TYPE_DELETE || cell->type == RQ_TYPE_DELETE_COLUMN;
+    if (!of_column || cell->qualifier_len == 0 || !rq__column_tracker_is_explicit(&m->columns))
+        return false;
+    *ret = rq__column_tracker_check_column(&m->columns, cell);
+    return *ret != RQ__MATCH_INCLUDE;
+}
+
 static rq_err count_filtered(rq__query_matcher *m, const rq_cell *cell)
 {
     if (!m->has_filtered_column ||
@@ -303,6 +314,7 @@ rq_err rq__query_matcher_match_any(rq__query_matcher *m, const rq_cell *cell, rq
     }
     if (m->raw) return match_column(m, cell, ret, why);
     if (rq_cell_is_delete(cell)) {
+        if (is_unwanted_marker(m, cell, ret)) return RQ_OK;
         *ret = RQ__MATCH_SKIP;
         return add_marker(m, cell);
     }

@@ -6,7 +6,8 @@
  * The checks in order; the first that applies decides:
  *   1. the filter wants no more rows
  *   2. all wanted columns are done; the rest of the column is expired; the cell's own TTL is over
- *   3. a delete marker: recorded, not returned          } not in raw scans
+ *   3. a delete marker: recorded, not returned; of a    } not in raw scans
+ *      column that is not wanted: skipped               }
  *   4. a put hidden by a marker                         }
  *   5. the time range
  *   6. is the column wanted, is this version of it wanted

@@ -9,6 +9,8 @@
  *  - Named columns, and rows of sources that list their columns, are first read from the newest
  *    place alone. If no cell in the other sources can be newer than the cells found, the others are
  *    not read (rest_is_older).
+ *  - Before a wanted column, and behind the newest version of a column, cells of a memstore segment are passed by a
+ *    seek (place_next_column).
  *  - In a row with a thousand versions, only one cell of each column is looked at (columns_here).
  *
  * Invariant: the result equals the store scanner's. Both choose the same sources, pass cells to the
@@ -28,11 +30,16 @@
 
 /* Skipped cells in a row; beyond this many a seek is cheaper. */
 #define PASS_MAX 12
+/* Cells of writes that are not visible yet; beyond this many the scanner, which yields the loop, takes over: while the log waits for
+ * its disk, a row that is overwritten gets a hundred thousand of them. */
+#define HIDDEN_MAX 64
 /* A longer value counts as one cell for each of these many bytes. */
 #define PASS_VALUE_BYTES 65536
-/* Skipped cells inside one column of a memstore segment; beyond this many the place searches for the
- * next column, which is cheaper than opening a scanner. */
+/* Skipped cells in a memstore segment; beyond this many the place seeks the next wanted column,
+ * which is cheaper than opening a scanner. */
 #define PASS_IN_COLUMN 3
+/* Seeks without an included cell; beyond this many the scanner, which yields the loop, takes over. */
+#define SEEKS_MAX 12
 /* Larger rows are left to the scanner too, which yields the loop and limits their size; on a loop those above
  * RQ_READ_COPY_MAX. */
 #define STRETCH_BYTES_MAX ((size_t)8 << 20)
@@ -54,7 +61,9 @@ typedef struct row_get {
     bool is_done; /* nothing more of it is wanted */
     bool gave_up;
     bool is_column_done; /* of the cell taken last */
-    unsigned passed;
+    unsigned passed;     /* cells skipped since the last included cell or seek */
+    unsigned seeks;      /* since the last included cell */
+    unsigned hidden;     /* cells newer than the read point */
     size_t columns_here; /* of the only place that is read; SIZE_MAX: unknown, or not usable */
     int64_t oldest_seen; /* smallest timestamp of the cells the matcher has seen */
 } row_get;
@@ -72,7 +81,10 @@ static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
 {
     rq_work_count(cell->value_len);
     g->is_column_done = false;
-    if (cell->seqid > g->times.read_point) return RQ_OK;
+    if (RQ_UNLIKELY(cell->seqid > g->times.read_point)) {
+        g->gave_up = ++g->hidden > HIDDEN_MAX;
+        return RQ_OK;
+    }
     if (cell->timestamp < g->oldest_seen) g->oldest_seen = cell->timestamp;
     rq__match match;
     RQ_TRY(rq__query_matcher_match(&g->matcher, cell, &match, why));
@@ -85,7 +97,7 @@ static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
         g->gave_up = g->ctx->copy_max != 0 && cell->value_len > g->ctx->copy_max;
         if (RQ_UNLIKELY(g->gave_up)) return RQ_OK;
         RQ_TRY(rq_cellblock_append(g->out, cell));
-        g->passed = 0;
+        g->passed = g->seeks = 0;
         /* With one version of each column, no two included cells are of the same column. */
         g->is_done = match == RQ__MATCH_INCLUDE_AND_NEXT_ROW || g->scan->check_existence_only ||
                      g->out->count - g->mark.count == g->columns_here;
@@ -158,13 +170,19 @@ static rq_err place_next(const row_get *g, place *p, rq_error *why)
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-/* Moves past all versions of the current column. REQUIRES: a segment's place. */
-static void place_next_column(const row_get *g, place *p)
+/* Moves past all versions of the current column, to the next wanted one. REQUIRES: a segment's place. */
+static void place_next_column(row_get *g, place *p)
 {
-    rq_cell behind = rq_cell_last_on_column(rq_cell_row(&p->own), rq_cell_family(&p->own),
-                                            rq_cell_qualifier(&p->own));
-    rq__segment_seek(&p->cursor, p->cursor.segment, &behind);
+    rq_slice row = rq_cell_row(&p->own), family = rq_cell_family(&p->own);
+    rq_slice column = rq_cell_qualifier(&p->own), wanted;
+    bool is_named =
+        rq__query_matcher_hint(&g->matcher, &wanted) && rq_slice_compare(column, wanted) < 0;
+    rq_cell key = is_named ? rq_cell_first_on_column(row, family, wanted)
+                           : rq_cell_last_on_column(row, family, column);
+    rq__segment_seek(&p->cursor, p->cursor.segment, &key);
     load_segment_cell(g, p);
+    g->passed = 0;
+    g->gave_up = ++g->seeks > SEEKS_MAX;
 }
 
 static void place_in_segment(const row_get *g, const rq_segment *s, place *p)
@@ -223,7 +241,7 @@ static rq_err read_places(row_get *g, place *places, size_t count, rq_error *why
         if (g->is_done || g->gave_up) return RQ_OK;
         if (g->is_column_done && g->passed > PASS_IN_COLUMN && first->meta == NULL) {
             place_next_column(g, first);
-            g->passed = 0;
+            if (g->gave_up) return RQ_OK;
         } else {
             RQ_TRY(place_next(g, first, why));
         }
@@ -370,7 +388,7 @@ static void start_over(row_get *g)
     rq_cellblock_truncate(g->out, g->mark);
     rq__query_matcher_reset(&g->matcher);
     g->is_done = g->gave_up = false;
-    g->passed = 0;
+    g->passed = g->seeks = 0;
     g->oldest_seen = INT64_MAX;
     g->columns_here = SIZE_MAX;
 }
@@ -447,6 +465,7 @@ rq_err rq_store_get_row(const rq_store *store, const rq_store_version *v, const 
     g.ctx = ctx;
     g.out = out;
     g.mark = rq_cellblock_get_mark(out);
+    g.hidden = 0;
     g.times = rq__query_matcher_times(&g.matcher, schema, read_point);
     g.has_columns = rq__column_tracker_is_explicit(&g.matcher.columns);
     g.bloom = (rq__bloom_question){.row = scan->start_row, .store = store};

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "vfs/posix_priv.h"
+#include "vfs/reads_priv.h"
 #include "vfs/vfs_priv.h"
 
 #define FOLDER_MODE 0700
@@ -241,6 +242,18 @@ static rq_err posix_read_past(rq_file *base, void *buf, size_t len, uint64_t off
         return RQ_OK;
     }
     return read_by_cache(f, buf, len, off, ret_len, why);
+}
+
+static bool posix_begin_read(rq_file *base, rq_reads *q, rq_read *r, uint64_t off, size_t len)
+{
+    posix_file *f = (posix_file *)base;
+    posix_vfs *v = (posix_vfs *)base->vfs;
+    if (!f->is_random || give_advice(f) != POSIX_FADV_RANDOM || !rq__uring_has_room(&q->uring))
+        return false;
+    int fd = rq__direct_worth_beginning(&f->direct, &v->cached, f->fd, off, len);
+    if (fd < 0 || !rq__uring_open(q) || !rq__read_take(q, r, off, len)) return false;
+    rq__uring_read(q, fd, r);
+    return true;
 }
 
 static rq_err posix_try_read(rq_file *base, void *buf, size_t len, uint64_t off, size_t *ret_len)
@@ -800,6 +813,7 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
         .in_sequence = posix_in_sequence,
         .plan_read = posix_plan_read,
         .read_past = posix_read_past,
+        .begin_read = posix_begin_read,
         .write = posix_write,
         .sync = posix_sync,
         .truncate = posix_truncate,

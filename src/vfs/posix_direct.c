@@ -80,6 +80,15 @@ bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, 
     return rq__direct_has_its_turn(d);
 }
 
+int rq__direct_worth_beginning(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len)
+{
+    int direct = atomic_load_explicit(&d->fd, memory_order_acquire);
+    /* Not counted: the thread that makes this read counts it. */
+    if (direct < 0 || atomic_load_explicit(&d->reads, memory_order_relaxed) % KEEP_EVERY == 0)
+        return -1;
+    return rq__direct_is_worth_it(d, c, fd, off, len) ? direct : -1;
+}
+
 rq_read_plan rq__direct_plan(rq__direct *d, rq__cached *c, int fd, uint64_t off, uint64_t len)
 {
     rq__cached_counts n;

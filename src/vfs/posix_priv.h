@@ -75,6 +75,9 @@ void rq__direct_clear(rq__direct *d, rq__direct_count *c);
 bool rq__direct_has_its_turn(rq__direct *d);
 /* Whether the page cache would not keep these bytes. */
 bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len);
+/* The same for a read that no thread waits for (reads.h): the file's descriptor for direct reads, or -1. A thread makes the
+ * file's first direct read, which opens the descriptor, and one read in sixteen, which uses the page cache. */
+int rq__direct_worth_beginning(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len);
 /* The plan for a sequential read of these bytes (vfs.h). */
 rq_read_plan rq__direct_plan(rq__direct *d, rq__cached *c, int fd, uint64_t off, uint64_t len);
 /* Reads the bytes past the page cache. False: nothing was read, and the caller reads in the

@@ -37,6 +37,8 @@ typedef struct rq_sim rq_sim;
 typedef struct rq_sim_options {
     bool ignore_sync;       /* sync and sync_dir return RQ_OK and do nothing; tests must notice */
     unsigned again_percent; /* chance of RQ_E_AGAIN from try_read */
+    unsigned
+        begin_percent; /* chance that rq_file_begin_read begins a read; a fourth of these fails or ends early */
     unsigned writeback_percent; /* chance per call that a random unsynced sector is written back;
                                  * 0: 5 */
     int log_fd;                 /* for the env's log; 0: no log */
@@ -53,7 +55,7 @@ uint64_t rq_sim_random(rq_sim *sim);
 
 /* --- files ------------------------------------------------------------------------------------ */
 /* vfs calls made so far. Each operation of struct rq_vfs counts as one, except close, size,
- * try_read, plan_read, identify and drop_behind. */
+ * try_read, begin_read, plan_read, identify and drop_behind. */
 uint64_t rq_sim_calls(const rq_sim *sim);
 /* Cuts the power at that call (calls are numbered from 1; that call may or may not have begun to
  * reach the disk). It and all later calls fail with RQ_E_IO until restart. 0: never. */

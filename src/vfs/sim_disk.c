@@ -4,9 +4,11 @@
  *
  * A failed sync behaves as on Linux: its sectors may or may not reach the disk, and count as clean
  * afterwards. A second sync of the same file succeeds and makes none of them durable. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "vfs/reads_priv.h"
 #include "vfs/sim_disk_priv.h"
 
 typedef struct sim_file {
@@ -203,6 +205,34 @@ static rq_err disk_try_read(rq_file *base, void *buf, size_t len, uint64_t off, 
     if (rq__sim_chance(d, d->sim->options.again_percent)) return RQ_E_AGAIN;
     *ret_len = len == 0 ? 0 : node_read(n, buf, len, off);
     return RQ_OK;
+}
+
+/* A begun read that ends. */
+static void run_begun(rq_task *task)
+{
+    rq_read *r = RQ_CONTAINER_OF(task, rq_read, work);
+    sim_disk *d = disk_of(r->file->vfs);
+    const inode *n = node_of((sim_file *)r->file);
+    int32_t got = -EIO;
+    if (n != NULL && !d->cut && !rq__sim_chance(d, 12)) {
+        got = (int32_t)node_read(n, r->bytes, r->len, r->from);
+        if (got > 0 && rq__sim_chance(d, 12))
+            got = (int32_t)rq_random_below(&d->random, (uint64_t)got);
+    }
+    rq__read_ended(r, got);
+}
+
+static bool disk_begin_read(rq_file *base, rq_reads *q, rq_read *r, uint64_t off, size_t len)
+{
+    sim_disk *d = disk_of(base->vfs);
+    rq_executor *executor = d->sim->env.executor;
+    if (d->sim->options.begin_percent == 0 || !rq__sim_chance(d, d->sim->options.begin_percent) ||
+        !rq__read_take(q, r, off, len))
+        return false;
+    r->file = base;
+    r->work.run = run_begun;
+    executor->submit(executor, RQ_POOL_READ, &r->work);
+    return true;
 }
 
 static void disk_drop_behind(rq_file *base, uint64_t off, uint64_t len)
@@ -484,6 +514,7 @@ rq_err rq__sim_disk_new(rq_sim *sim, sim_disk **ret)
         .try_read = disk_try_read,
         .drop_behind = disk_drop_behind,
         .plan_read = disk_plan_read,
+        .begin_read = disk_begin_read,
         .write = disk_write,
         .sync = disk_sync,
         .truncate = disk_truncate,

@@ -33,6 +33,8 @@
 
 typedef struct rq_vfs rq_vfs;
 typedef struct rq_file rq_file;
+struct rq_reads; /* reads.h */
+struct rq_read;
 
 #define RQ_NAME_MAX 255 /* bytes of a file's name, in every file system */
 
@@ -110,6 +112,8 @@ struct rq_vfs {
     /* NULL: read */
     rq_err (*read_past)(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len,
                         rq_error *why);
+    /* NULL: no read is begun (reads.h). Like rq_file_begin_read; `r->task` is set */
+    bool (*begin_read)(rq_file *f, struct rq_reads *q, struct rq_read *r, uint64_t off, size_t len);
     /* NULL: rq_vfs_sync_all fails */
     rq_err (*sync_all)(rq_vfs *v, rq_error *why);
     /* NULL: rq_vfs_defer does nothing */

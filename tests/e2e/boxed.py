@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server in a memory cgroup of half the size of its data. Batches of gets of random rows, which read blocks concurrently, must stay
 within the memory budget, and the kernel must not kill the server. The cgroup counts the page cache, too (bench/large/cgroup.py).
+Blocks are read by io_uring first; then, after a restart, by threads only.
 
     boxed.py                 MB=200 SECONDS=5: other sizes and times
 
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import urllib.request
 
 import rorqual
 
@@ -70,16 +72,49 @@ def reads_grow(box, before):
     return None if found >= 100 else f"only {found} reads of the device: the data is in memory"
 
 
+def uring_reads(server):
+    """The reads that were begun by io_uring, and those of them that failed."""
+    with urllib.request.urlopen(f"http://{server.http}/metrics", timeout=30) as page:
+        lines = page.read().decode().splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if line.startswith("rorqual_uring_"))
+    return float(values["rorqual_uring_reads_total"]), float(values["rorqual_uring_failed_reads_total"])
+
+
+def are_read_without_threads(server):
+    """Returns None, or the problem. A kernel that forbids io_uring is none: then the log says so."""
+    begun, failed = uring_reads(server)
+    if begun == 0 and ("io_uring cannot be used" in server.tail() or not direct_reads_are_known()):
+        return None
+    return None if begun > 0 and failed == 0 else f"{begun:.0f} reads begun, {failed:.0f} failed"
+
+
+def direct_reads_are_known():
+    """Whether the kernel tells which pages were evicted (Linux 6.5): otherwise no block is read past the page cache."""
+    return tuple(int(n) for n in os.uname().release.split("-")[0].split(".")[:2]) >= (6, 5)
+
+
 def check(report, kind, folder):
+    check_way(report, kind, folder, True)
+    check_way(report, kind, folder, False)
+
+
+def check_way(report, kind, folder, by_uring):
+    """Loads the table if it is not there yet."""
     with cgroup.Box(kind, "boxed", LIMIT, folder) as box:
         server = rorqual.Server(folder / "data", folder / "server.log", "-D", f"rorqual.memory={BUDGET}", "-D",
-                                "hbase.hregion.memstore.flush.size=4194304", prefix=box.prefix())
+                                "hbase.hregion.memstore.flush.size=4194304", "-D", f"rorqual.read.uring={str(by_uring).lower()}",
+                                prefix=box.prefix())
         watch = Anonymous(server.process.pid)
-        report.outcome("boxed/the table is loaded", bench(server, "--keep", "--regions", "4", "--flush", "--operations", "1", "get"))
+        if by_uring:
+            report.outcome("boxed/the table is loaded", bench(server, "--keep", "--regions", "4", "--flush", "--operations", "1", "get"))
         before = box.reads()[0] if box.counts_itself() else 0
         report.outcome("boxed/every row of the batches is right", bench(server, "--reuse", "--connections", "8", "--depth", "8", "--batch", "100",
                                                                         "--seconds", SECONDS, "--verify", "multi-get"))
         report.outcome("boxed/rows come from the device", reads_grow(box, before))
+        if by_uring:
+            report.outcome("boxed/blocks are read without threads", are_read_without_threads(server))
+        else:
+            report.outcome("boxed/without io_uring threads read", None if uring_reads(server)[0] == 0 else "reads were begun")
         peak = watch.stop()
         report.outcome("boxed/anonymous memory keeps within the budget",
                        None if peak <= BUDGET + CONSTANT else f"{peak / MB:.0f} MB with a budget of {BUDGET / MB:.0f}")

@@ -34,9 +34,14 @@ static size_t payload_len(uint64_t offset)
     return 1000 + offset * 37 % 9000;
 }
 
+static bool is_compressible; /* the payloads are */
+static bool compresses;      /* the second level does */
+
 static uint8_t payload_byte(uint64_t offset, size_t i)
 {
-    return (uint8_t)(offset * 31 + i * 7);
+    uint64_t x = (offset + 1) * UINT64_C(0x9e3779b97f4a7c15) + i * UINT64_C(0xbf58476d1ce4e5b9);
+    return (uint8_t)(is_compressible ? offset * 31 + i / 64
+                                     : (x ^ x >> 31) * UINT64_C(0x94d049bb133111eb) >> 56);
 }
 
 static void put(rq__cache_file *f, uint64_t offset)
@@ -88,7 +93,8 @@ static rq_block_cache_file options(const world *w, uint64_t bytes)
                                  .path = PATH,
                                  .bytes = bytes,
                                  .executor = w->env->executor,
-                                 .log = w->env->log};
+                                 .log = w->env->log,
+                                 .compresses = compresses};
 }
 
 static void begin(world *w, uint64_t seed, uint64_t bytes, unsigned again_percent)
@@ -129,6 +135,64 @@ static unsigned count(world *w, uint64_t from, uint64_t to)
     for (uint64_t i = from; i < to; i++)
         n += check(w->file, i, true);
     return n;
+}
+
+/* Three times as much as the file has room for. */
+static void compressed_blocks_take_less_room(void **state)
+{
+    (void)state;
+    compresses = true;
+    for (unsigned again = 0; again <= 50; again += 50) {
+        world w;
+        begin(&w, 5, FILE_BYTES / 2, again);
+        is_compressible = true;
+        fill(&w, 0, 1000);
+        assert_int_equal(count(&w, 0, 1000), 1000);
+        rq_block_cache_stats s = stats_of(&w);
+        assert_true(s.second_on);
+        unsigned at_once = 0;
+        for (uint64_t i = 0; i < 1000; i++)
+            at_once += check(w.file, i, false);
+        assert_in_range(at_once, again == 0 ? 1000 : 400, 1000);
+        is_compressible = false;
+        end(&w);
+    }
+    compresses = false;
+}
+
+static void blocks_are_compressed_only_if_the_options_say_so(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, 5, FILE_BYTES / 2, 0);
+    is_compressible = true;
+    fill(&w, 0, 1000);
+    assert_in_range(count(&w, 0, 1000), 1, 600);
+    is_compressible = false;
+    end(&w);
+}
+
+/* Of what it stores compressed: the checksum finds it before anything is decompressed. */
+static void damage_of_a_compressed_block_turns_the_second_level_off(void **state)
+{
+    (void)state;
+    world w;
+    rq_file *file;
+    rq_error why = {0};
+    uint8_t zeros[4096] = {0};
+    rq_stat st;
+    compresses = is_compressible = true;
+    begin(&w, 6, FILE_BYTES, 0);
+    fill(&w, 0, 600);
+    assert_int_equal(rq_vfs_open(w.env->vfs, PATH, RQ_OPEN_WRITE, &file, &why), RQ_OK);
+    assert_int_equal(rq_vfs_stat(w.env->vfs, PATH, &st, &why), RQ_OK);
+    for (uint64_t at = 48; at < st.size; at += sizeof zeros)
+        assert_int_equal(rq_file_write(file, zeros, sizeof zeros, at, &why), RQ_OK);
+    rq_file_close(file);
+    (void)count(&w, 0, 600); /* those that are found are right */
+    assert_false(stats_of(&w).second_on);
+    compresses = is_compressible = false;
+    end(&w);
 }
 
 static void evicted_blocks_come_back(void **state)
@@ -378,6 +442,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(evicted_blocks_come_back),
+        cmocka_unit_test(compressed_blocks_take_less_room),
+        cmocka_unit_test(blocks_are_compressed_only_if_the_options_say_so),
+        cmocka_unit_test(damage_of_a_compressed_block_turns_the_second_level_off),
         cmocka_unit_test(the_oldest_are_overwritten),
         cmocka_unit_test(a_full_index_gives_up_the_oldest_too),
         cmocka_unit_test(a_stalled_writer_blocks_no_other),

@@ -13,8 +13,10 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -55,6 +57,75 @@ static void tasks_of_one_thread_run_in_order(void **state)
     assert_int_equal(order.wrong, 0);
     stop_loops(loops);
     free(tasks);
+}
+
+/* --- a watched descriptor */
+
+struct watch;
+struct watched_task {
+    rq_task task;
+    struct watch *watch;
+};
+
+struct watch {
+    rq_task begin, readable;
+    struct watched_task posted[100];
+    rq_loop *loop;
+    int fd;
+    _Atomic unsigned ran, reads;
+    _Atomic bool watches;
+};
+
+static void run_posted(rq_task *task)
+{
+    struct watched_task *p = RQ_CONTAINER_OF(task, struct watched_task, task);
+    atomic_fetch_add(&p->watch->ran, 1);
+}
+
+static void run_readable(rq_task *task)
+{
+    struct watch *w = RQ_CONTAINER_OF(task, struct watch, readable);
+    uint64_t count;
+    assert_true(rq_loop_is_current(w->loop));
+    if (read(w->fd, &count, sizeof count) != (ssize_t)sizeof count) return;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(w->posted); i++)
+        rq_lane_post(rq_loop_lane(w->loop), &w->posted[i].task);
+    atomic_fetch_add(&w->reads, (unsigned)count);
+}
+
+static void run_watch(rq_task *task)
+{
+    struct watch *w = RQ_CONTAINER_OF(task, struct watch, begin);
+    rq_lane *lane = rq_loop_lane(w->loop);
+    atomic_store(&w->watches, lane->watch(lane, w->fd, &w->readable));
+}
+
+/* The task runs on the loop's thread each time; a loop that stops forgets the descriptor. */
+static void a_lane_waits_for_a_descriptor(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(2, NULL);
+    struct watch *w = calloc(1, sizeof *w);
+    w->begin.run = run_watch;
+    w->readable.run = run_readable;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(w->posted); i++)
+        w->posted[i] = (struct watched_task){{NULL, run_posted}, w};
+    w->loop = rq_loops_get(loops, 1);
+    w->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    rq_lane_post(rq_loop_lane(w->loop), &w->begin);
+    rq_loops_sync(loops);
+    assert_true(w->watches);
+    for (unsigned round = 1; round <= 5; round++) {
+        uint64_t one = 1;
+        assert_int_equal(write(w->fd, &one, sizeof one), sizeof one);
+        while (atomic_load(&w->reads) < round)
+            sched_yield();
+        while (atomic_load(&w->ran) < round * RQ_ARRAY_LEN(w->posted))
+            sched_yield();
+    }
+    stop_loops(loops);
+    close(w->fd);
+    free(w);
 }
 
 struct hopper {
@@ -798,6 +869,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_of_one_thread_run_in_order),
         cmocka_unit_test(tasks_hop_between_loops),
+        cmocka_unit_test(a_lane_waits_for_a_descriptor),
         cmocka_unit_test(a_task_posted_by_a_task_runs_in_the_same_iteration),
         cmocka_unit_test(many_tasks_of_another_thread_take_several_iterations),
         cmocka_unit_test(timers_fire_in_order_and_can_be_moved),

@@ -20,10 +20,11 @@ static void fill(world *w)
 ops_world *ops_world_new(const rq_gate_policy *policy)
 {
     ops_world *o = calloc(1, sizeof *o);
-    rq_sim_options sim = {.again_percent = 50};
+    rq_sim_options sim = {.again_percent = 50, .begin_percent = 50};
     assert_non_null(o);
     world *w = &o->w;
     world_init(w, 1, &sim);
+    assert_int_equal(rq_config_set(w->config, "rorqual.read.uring", "true", NULL), RQ_OK);
     OK(world_open(w));
     fill(w);
     assert_int_equal(rq_sim_lane_new(w->sim, &o->lane), RQ_OK);

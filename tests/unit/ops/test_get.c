@@ -51,6 +51,11 @@ static void a_lane_waits_for_blocks_and_a_thread_reads_them(void **state)
         check_value(&out, row);
     }
     assert_in_range(waited, 1, 20);
+    uint64_t begun,
+        failed; /* about half of the blocks were read without a thread; a part of these reads fails */
+    rq_ops_begun_reads(o->ops, &begun, &failed);
+    assert_in_range(begun, 1, 30);
+    assert_true(failed < begun);
     assert_int_equal(ops_stats(o, RQ_OP_GET).ops, 40);
     assert_int_equal(ops_stats(o, RQ_OP_GET).rows, 40);
     rq_op_stats s = ops_stats(o, RQ_OP_GET);

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "hfile/format.h"
+#include "store/row_get.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -237,6 +238,71 @@ static void many_markers_of_one_version_are_passed_by_a_seek(void **state)
     }
 }
 
+/* HBase records each of them. */
+static void many_markers_of_other_columns_are_not_read(void **state)
+{
+    (void)state;
+    static const uint8_t types[] = {RQ_TYPE_DELETE, RQ_TYPE_DELETE_COLUMN};
+    for (int variant = 0; variant < 8; variant++) {
+        rq_family_schema schema = family("f");
+        schema.new_version_behavior = variant % 4 >= 2;
+        fixture *f = make(&schema, 1);
+        put(f, "r", "a", 5, "first");
+        for (int i = 0; i < MANY; i++) {
+            char column[16];
+            snprintf(column, sizeof column, "m%05d", i);
+            add(f, "r", column, 7, types[variant % 2], "");
+        }
+        put(f, "r", "m02500x", 5, "middle");
+        put(f, "r", "z", 5, "last");
+        if (variant >= 4) flush(f);
+        assert_in_range(passed_by_get(f, "a", "r/f:a@5=first"), 0, 512);
+        assert_in_range(passed_by_get(f, "b", ""), 0, 512);
+        assert_in_range(passed_by_get(f, "m02500x", "r/f:m02500x@5=middle"), 0, 512);
+        assert_in_range(passed_by_get(f, "m03000", ""), 0, 512); /* it has a marker itself */
+        assert_in_range(passed_by_get(f, "z", "r/f:z@5=last"), 0, 512);
+        drop(f);
+    }
+}
+
+/* Reads the row "r" on the fast path; the last `hidden` cells are not visible yet. */
+static bool get_answers(fixture *f, uint64_t hidden)
+{
+    const rq_store *store = &f->world.stores[0];
+    rq_scan s = get_row("r");
+    rq_arena arena;
+    rq_cellblock out = {0};
+    rq_error why;
+    bool answered;
+    rq_arena_init(&arena);
+    s.max_versions = 1;
+    assert_int_equal(rq_store_get_row(store, rq_store_version_now(store), &s, NULL,
+                                      f->seqid - hidden, f->world.now_ms, &arena, &f->ctx, &out,
+                                      &answered, &why),
+                     RQ_OK);
+    if (answered) assert_int_equal(out.count, 1);
+    rq_read_ctx_clear(&f->ctx);
+    rq_cellblock_clear(&out);
+    rq_arena_clear(&arena);
+    return answered;
+}
+
+/* A get on an event loop leaves them to a scanner, which yields. */
+static void many_cells_that_are_not_visible_yet_are_left_to_a_scanner(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    schema.max_versions = 1;
+    fixture *f = make(&schema, 1);
+    for (int i = 0; i < MANY; i++)
+        put(f, "r", "a", 10 + i, "v");
+    assert_true(get_answers(f, 0));
+    assert_true(get_answers(f, 30));
+    assert_false(get_answers(f, 100));
+    assert_false(get_answers(f, MANY - 1));
+    drop(f);
+}
+
 typedef struct cell_of_row {
     char qualifier;
     int64_t ts;
@@ -334,6 +400,8 @@ int main(void)
         cmocka_unit_test(columns_far_apart_are_sought_not_walked_to),
         cmocka_unit_test(a_rewrite_that_drops_everything_is_looked_after_too),
         cmocka_unit_test(many_markers_of_one_version_are_passed_by_a_seek),
+        cmocka_unit_test(many_markers_of_other_columns_are_not_read),
+        cmocka_unit_test(many_cells_that_are_not_visible_yet_are_left_to_a_scanner),
         cmocka_unit_test(what_is_skipped_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
