@@ -17,12 +17,9 @@ static const char help[] =
     "read.\nA region without a server fails. Tables that are not enabled, or are being disabled "
     "or\n"
     "dropped, are skipped.\n"
-    "exit codes: 0 all regions answer in time; 1 wrong arguments; 4 a table cannot be read, or "
-    "does "
-    "not\n"
-    "            exist, or the cluster does not answer (2 if no tables are named); 5 a region does "
-    "not\n"
-    "            answer in time\n";
+    "exit codes: 0 all regions answer in time; 1 wrong arguments;\n"
+    "            4 a table cannot be read, or does not exist, or the cluster does not answer\n"
+    "            (2 if no tables are named); 5 a region does not answer in time\n";
 
 /* HBASE: CanaryTool. Its code 3 is a time-out of the whole run, which this command does not have. */
 enum { EXIT_USAGE = 1, EXIT_INIT_ERROR = 2, EXIT_ERROR = 4, EXIT_REGIONS_FAILED = 5 };

@@ -37,12 +37,10 @@ static const char help[] =
     "  --servers COUNT        servers of the cluster to judge (10)\n"
     "  --regions COUNT        regions of the table, with equal numbers of rows (one for each "
     "server)\n"
-    "  --watch SECONDS        a live table: the requests to its regions during this time, as its "
-    "servers\n"
-    "                         count them. A region that moves or is split meanwhile counts where "
-    "it\n"
-    "                         was at the beginning, without some of the requests around the "
-    "change\n" RQ__CLUSTER_HELP
+    "  --watch SECONDS        a live table: the requests to its regions during this time, as its\n"
+    "                         servers count them. A region that moves or is split meanwhile\n"
+    "                         counts where it was at the beginning, without some of the requests\n"
+    "                         around the change\n" RQ__CLUSTER_HELP
     "Simulates regions, splits and servers over a period, names hot spots and their remedies, and\n"
     "compares the remedies. FILE (- for standard input) describes the table, one fact on each "
     "line:\n"

@@ -67,8 +67,8 @@ typedef struct rq_sink_load {
 /* Figures of a source of replication: a server ships a log to a peer. HBASE: ReplicationLoadSource. */
 typedef struct rq_source_load {
     const char *peer;
-    const char *queue; /* the peer; for the log of a server that has ended: and the server's name */
-    uint64_t age_ms;   /* of the last shipped write, when it was applied */
+    const char *queue;     /* PEER; for the log of a server that has ended: PEER-SERVERNAME */
+    uint64_t age_ms;       /* of the last shipped write, when it was applied */
     uint32_t log_queue;    /* WAL files that it has not shipped */
     int64_t shipped_at_ms; /* time of the last shipped write */
     int64_t next_ms; /* time of the first write that is not shipped, or of the last shipped one */

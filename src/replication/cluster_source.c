@@ -53,8 +53,8 @@ static rq_err advance(void *ctx, const char *id, rq_lsn position, rq_error *why)
 
 static rq_err give_up(void *ctx, const char *id, uint64_t version, rq_error *why)
 {
-    (void)why;
-    return rq__queue_give_up(ctx, id, version);
+    rq_err rc = rq__queue_give_up(ctx, id, version);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
 }
 
 /* --- sources ---------------------------------------------------------------------------------- */
@@ -103,13 +103,24 @@ static rq_err start_source(rq_cluster_source *r, rq__peer_queue *q, rq_error *wh
     return RQ_OK;
 }
 
+/* A server may own many ended logs that had to wait for a disabled peer: once it is enabled, they are shipped a few at a time. */
+static bool must_wait(const rq_cluster_source *r, const rq__peer_queue *q)
+{
+    unsigned count = 0;
+    if (q->log->is_own) return false;
+    for (const rq__log_queues *log = r->queues.first->next; log != NULL; log = log->next)
+        for (const rq__peer_queue *e = log->first; e != NULL; e = e->next)
+            count += e->source != NULL && strcmp(e->id, q->id) == 0;
+    return count >= RQ__CLAIMS_MAX;
+}
+
 /* The first error: a peer whose source cannot be started does not keep others from theirs. */
 static rq_err start_sources(rq_cluster_source *r, rq_error *why)
 {
     rq_err rc = RQ_OK;
     for (rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
         for (rq__peer_queue *q = log->first; q != NULL; q = q->next) {
-            if (q->source != NULL || rq__queue_peer(q) == NULL) continue;
+            if (q->source != NULL || rq__queue_peer(q) == NULL || must_wait(r, q)) continue;
             rq_err one = start_source(r, q, rc == RQ_OK ? why : NULL);
             if (rc == RQ_OK) rc = one;
         }
@@ -131,13 +142,14 @@ static rq_err claim(rq_cluster_source *r, rq_error *why)
     return rq__queue_set_claim(&r->queues, &r->claims_again, why);
 }
 
-/* Each part is tried, also if another one fails. */
 static void keep_first(rq_err *first, rq_error *why, rq_err rc, const rq_error *detail)
 {
     if (*first != RQ_OK || rc == RQ_OK) return;
     *first = rq_fail(why, rc, "%s", detail->code == RQ_OK ? rq_err_text(rc) : detail->message);
 }
 
+/* Each part is tried, also if another one fails. But nothing is written while the list is not followed: the objects would name
+ * its version without its new peers. */
 static rq_err round_of(rq_cluster_source *r, rq_error *why)
 {
     rq_error detail = {.code = RQ_OK};

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define SUBJECT "replication"
+/* Ended logs of others whose queues are read by one call of rq__queue_set_claim. */
+#define CLAIM_LOOKS 16
 
 /* --- finding; REQUIRE: lock held, or the thread that changes the lists ------------------------- */
 
@@ -475,17 +477,20 @@ static unsigned shipped_logs(const rq__queue_set *s)
     return count;
 }
 
-/* Begins at a random log, so that servers that look at the same time do not all want the same one. */
+/* Begins at a random log, so that servers that look at the same time do not all want the same one, and so that each log is
+ * looked at after some calls: there may be many ended logs that other servers own. */
 static rq_err claim_one_of(rq__queue_set *s, const char *const *logs, size_t count,
                            const char *const *ended, size_t ended_count, rq_arena *arena, bool *ret,
                            rq_error *why)
 {
     rq_executor *ex = s->o.env->executor;
     size_t from = count == 0 ? 0 : (size_t)(ex->random(ex) % count);
+    unsigned looks = 0;
     *ret = false;
-    for (size_t i = 0; i < count && !*ret; i++) {
+    for (size_t i = 0; i < count && looks < CLAIM_LOOKS && !*ret; i++) {
         const char *server = logs[(from + i) % count];
         if (is_owned(s, server) || !is_listed(ended, ended_count, server)) continue;
+        looks++;
         RQ_TRY(claim_log(s, server, arena, ret, why));
     }
     return RQ_OK;
@@ -645,21 +650,31 @@ static rq_err note_loss(rq_catalog *c, const rq_wal_queue *q, const char *server
     return rc;
 }
 
+static rq_err note_losses_of(rq_shared *s, rq_catalog *c, const char *server, rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_wal_queues q;
+    uint64_t generation;
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = rq_wal_queues_read(s, server, &arena, &q, &generation, &detail);
+    for (size_t i = 0; rc == RQ_OK && i < q.count; i++)
+        if (q.list[i].lost_ms != 0) rc = note_loss(c, &q.list[i], server, &arena, &detail);
+    rq_arena_clear(&arena);
+    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
 rq_err rq_queues_note_losses(rq_shared *s, rq_catalog *c, rq_error *why)
 {
     rq_arena arena = {0};
+    rq_peer_info *peers;
     const char **logs;
-    size_t count = 0;
-    rq_err rc = rq_wal_queues_logs(s, &arena, &logs, &count, why);
-    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
-        rq_wal_queues q;
-        uint64_t generation;
-        rq_error detail = {.code = RQ_OK};
-        rc = rq_wal_queues_read(s, logs[i], &arena, &q, &generation, &detail);
-        for (size_t k = 0; rc == RQ_OK && k < q.count; k++)
-            if (q.list[k].lost_ms != 0) rc = note_loss(c, &q.list[k], logs[i], &arena, &detail);
-        if (rc == RQ_E_NOT_FOUND) rc = RQ_OK;
-        if (rc != RQ_OK) (void)rq_fail(why, rc, "%s", detail.message);
+    size_t peer_count = 0, count = 0;
+    rq_err rc = RQ_OK;
+    if (rq_catalog_peers(c, &arena, &peers, &peer_count) != RQ_OK) rc = rq_no_memory(why);
+    if (rc == RQ_OK && peer_count > 0) rc = rq_wal_queues_logs(s, &arena, &logs, &count, why);
+    for (size_t i = 0; i < count; i++) {
+        rq_err one = note_losses_of(s, c, logs[i], rc == RQ_OK ? why : NULL);
+        if (rc == RQ_OK) rc = one;
     }
     rq_arena_clear(&arena);
     return rc;

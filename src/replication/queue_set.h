@@ -25,7 +25,8 @@
 
 #include <pthread.h>
 
-#define RQ__CLAIMS_MAX 8 /* ended logs that are shipped at a time */
+/* Ended logs that a server ships at a time. It may own more, whose peers are disabled. */
+#define RQ__CLAIMS_MAX 8
 
 typedef struct rq__peer_queue rq__peer_queue;
 typedef struct rq__log_queues rq__log_queues;
@@ -93,7 +94,7 @@ rq_err rq__queue_set_follow(rq__queue_set *s, rq_error *why);
 /* The first error; other objects are written nonetheless. */
 RQ_NODISCARD
 rq_err rq__queue_set_write(rq__queue_set *s, rq_error *why);
-/* Claims at most one log. *ret: there may be more. */
+/* Claims at most one log, and looks at a few of those that it does not claim. *ret: one was claimed, and there may be more. */
 RQ_NODISCARD
 rq_err rq__queue_set_claim(rq__queue_set *s, bool *ret, rq_error *why);
 RQ_NODISCARD
@@ -121,7 +122,8 @@ rq_err rq__queue_give_up(rq__log_queues *log, const char *id, uint64_t version);
 /* An ended log was shipped to its end. */
 void rq__queue_done(rq__log_queues *log, const char *id);
 
-/* For the master: disables peers for which a server does not keep its log any more (rq_catalog_peer_give_up). */
+/* For the master: disables peers for which a server does not keep its log any more (rq_catalog_peer_give_up). Reads the queues of
+ * all logs, if there are peers. The first error; other logs are looked at nonetheless. */
 RQ_NODISCARD
 rq_err rq_queues_note_losses(rq_shared *s, rq_catalog *c, rq_error *why);
 

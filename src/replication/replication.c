@@ -9,6 +9,7 @@
 #include "replication/source.h"
 
 #include "base/clock.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread of a peer:
+ * The thread that ships one log to one peer:
  *
  *    fill a shipment from the log ─► ship, as often as it takes ─► note the position ─► fill …
  *
  * 1. One batch at a time, in the log's order. So the records of each region arrive in their order,
  *    also when a region was split or moved (a serial peer requires no more than this).
- * 2. The position is the end of the records that the peer has confirmed. It is written to the
- *    catalog about once a second and at the end, so after a crash the batches of the last second
- *    are shipped again: applying them twice changes nothing.
- * 3. Writing the position adds records to the log itself. So it is only written after something was
- *    shipped, or after much of the log was passed over without shipping; an idle server stays idle.
+ * 2. The position is the end of the records that the peer has confirmed. It is written about once a
+ *    second and at the end (rq__queue.advance: to the catalog, or in a cluster to the log's queues),
+ *    so after a crash the batches of the last second are shipped again: applying them twice changes
+ *    nothing.
+ * 3. On a standalone server, writing the position adds records to the log itself. So it is only
+ *    written after something was shipped, or after much of the log was passed over without shipping;
+ *    an idle server stays idle.
  * 4. A batch that fails is shipped again until it succeeds, with HBase's growing pauses
  *    (replication.source.sleepforretries × attempts), because the peer may be away for days. The
  *    log is kept meanwhile, up to rorqual.replication.log.max.
@@ -58,7 +60,7 @@ struct rq__source {
     rq__shipment shipment;
     rq__pace pace;
     rq_lsn confirmed;    /* end of the records that the peer has confirmed */
-    rq_lsn written;      /* the position that the catalog has */
+    rq_lsn written;      /* the position given to queue.advance last */
     bool has_shipped;    /* something was shipped since the position was written */
     uint64_t written_ns; /* time when the position was written */
     uint64_t busy_ns;    /* when something was read last */
@@ -346,7 +348,7 @@ static bool drop_missing(rq__source *s, rq_err rc)
 static bool may_ship(rq__source *s)
 {
     if (!s->queue.is_current(s->queue.ctx, s->id, s->version))
-        atomic_store(&s->stop, true); /* replication.c ends it */
+        atomic_store(&s->stop, true); /* who started it frees it */
     return !stops(s);
 }
 

@@ -220,8 +220,9 @@ static rq_err look_after(rq_node *n, const rq_member_view *v, uint64_t now, rq_e
 {
     uint64_t version;
     RQ_TRY(rq_peer_list_publish(n->store.shared, n->server->text, n->catalog, &version, why));
-    RQ_TRY(rq_queues_note_losses(n->store.shared, n->catalog, why));
-    return v->connected ? fence_strays(n, v, now, why) : RQ_OK;
+    rq_err rc = rq_queues_note_losses(n->store.shared, n->catalog, why);
+    rq_err more = v->connected ? fence_strays(n, v, now, rc == RQ_OK ? why : NULL) : RQ_OK;
+    return rc == RQ_OK ? more : rc;
 }
 
 void rq__node_look_after_queues(rq_node *n, const rq_member_view *v)

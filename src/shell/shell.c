@@ -30,10 +30,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TEXT_TOLD                                                                                  \
-    ((size_t)1 << 16)       /* bytes of a statement that are read for the wording of its error */
-#define STUCK_NS 1000000000 /* a Ctrl-C that is not noticed for so long */
-#define TEXT_KEPT ((size_t)1 << 20) /* bytes of a buffer that the next statement uses again */
+/* Bytes of a statement that are read for the wording of its error. */
+#define TEXT_TOLD ((size_t)1 << 16)
+/* Bytes of a buffer that the next statement uses again. */
+#define TEXT_KEPT ((size_t)1 << 20)
+/* A Ctrl-C that was not noticed for so long: the next one ends the process. */
+#define STUCK_NS 1000000000
 
 /* The session whose operation Ctrl-C ends; a signal handler has no argument. */
 static rq__shell *current; /* written before signals are on */
