@@ -229,8 +229,9 @@ typedef enum rq_split_kind {
  * RQ_E_INVALID: fewer than 2 regions, or more than the kind can tell apart. */
 RQ_API rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_key_list **ret, rq_failure *why);
 /* Split keys that divide a sample of keys, in any order, into equal parts: of equal numbers of keys, or with `weights`
- * (may be NULL) of equal sums of weights. Each split key is the one nearest to a region's share. There are fewer than
- * regions - 1 split keys if the sample has too few different keys, or one key weighs more than a region's share. */
+ * (may be NULL) of equal sums of weights. Each split key is the key before which the sum of weights is nearest
+ * to 1, 2 … regions' shares of the total. There are fewer than regions - 1 split keys if the sample has too few different
+ * keys, or if one key weighs more than a region's share. */
 RQ_API rq_err rq_split_sample(const rq_bytes *keys, const uint64_t *weights, size_t count,
                               size_t regions, rq_key_list **ret, rq_failure *why);
 /* Split keys of a format whose first parts spread evenly: salts, hashes, UUIDs, reversed numbers,
@@ -474,9 +475,10 @@ typedef struct rq_index_spec {
     bool creates; /* the index table, if it is missing */
     const rq_column *covered;
     size_t covered_count; /* at most 15 */
-    /* A thread of the index, which blocks all signals, does what rq_index_repair does, and pauses for so many milliseconds
-     * after each repair, and for at least as long as the repair took; rq_index_repaired tells how it goes. One process should
-     * do this for an index; several do no harm. 0: no thread. RQ_E_UNSUPPORTED: with rq_connect_options.no_threads. */
+    /* A thread of the index, which blocks all signals except faults, does what rq_index_repair does, and pauses for this
+     * number of milliseconds after each repair, and for at least as long as the repair took; rq_index_repaired returns its
+     * results. One process should repair an index; several do no harm. 0: no thread. RQ_E_UNSUPPORTED: with
+     * rq_connect_options.no_threads. */
     uint32_t repair_every_ms;
     uint32_t reserved; /* 0 */
 } rq_index_spec;

@@ -286,7 +286,8 @@ static rq_err go_on(const rq_index *x, rq_failure *why)
                : RQ_OK;
 }
 
-/* A cursor has no cells, so nothing is done for it. */
+/* The scan returns a cursor when it has found no row for long, so that a repair that must stop does not wait for the next
+ * row. A cursor has no cells: repair_row does nothing. */
 static rq_err repair_rows(rq_index *x, rq_index_repairs *r, rq_failure *why)
 {
     rq_column column = {x->family, x->qualifier};
