@@ -486,9 +486,10 @@ typedef struct rq_index_spec {
 /* The caller closes the index, before or after the database; in between its calls return RQ_E_CLOSED. RQ_E_INVALID: the
  * specification is incomplete; with `creates` also the errors of rq_table_create. */
 RQ_API rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_failure *why);
-/* Waits for the end of the index's thread, which ends a repair at the next row that has the indexed column; while there is none,
- * when a scan's limit of time is reached (rq_scan_request.wants_cursors). A call to a server that does not answer is waited for;
- * rq_disconnect before this ends such calls. NULL is fine. In a forked child an index with a thread stays allocated. */
+/* Waits for the end of the index's thread. A running repair ends after the next row that has the indexed column, or after the
+ * next group of entries; if none follows, when a scan reaches its limit of time (rq_scan_request.wants_cursors). A call to a
+ * server that does not answer is waited for; rq_disconnect before this ends such calls. NULL is fine. In a forked child an
+ * index with a thread stays allocated. */
 RQ_API void rq_index_close(rq_index *index);
 
 /* Puts a row, with or without the indexed column, without timestamps: the time is the caller's
