@@ -5,8 +5,8 @@
  *
  *   sync    write of BATCH bytes and fdatasync, repeatedly in a file that was written before
  *           (its blocks exist, its length does not change): batches per second, and the latency
- *   direct_sync   the same by writes with O_DIRECT and O_DSYNC, if BATCH is a multiple of 4096; a
- *           file system without O_DIRECT has none
+ *   direct_sync   the same by writes with O_DIRECT and O_DSYNC; missing if BATCH is not a multiple of 4096,
+ *           or the file system has no O_DIRECT
  *   memcpy  GB per second of copies of a megabyte
  *   wake    latency of waking a thread that gets a message every millisecond. The upper percentiles
  *           are the machine's noise, which a server's latencies include

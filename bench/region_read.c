@@ -10,7 +10,7 @@
  * ONLY selects one line ("get memstore", "get file", "none", "Value = binary" …), for runs under
  * callgrind (--toggle-collect=measure_gets or measure_scan*), whose counts do not depend on other
  * load. "both": the row is in the memstore and in a file; "six": a sixth of the rows is in the memstore and in each
- * of five files; "scanner": by a region scanner instead of rq_region_get; "scan": by a scan of the row, which no bloom filter helps.
+ * of five files; "scanner": by a region scanner instead of rq_region_get; "scan": by a scan of the row, for which bloom filters are not used.
  */
 #include "table_schema.h"
 
@@ -122,7 +122,7 @@ static void make_filter_row(row *r, unsigned i)
     r->mutation.cell_count = 3;
 }
 
-/* The rows that make_get_row makes: every step-th, from the first on. */
+/* The rows that make_get_row makes: first_row, first_row + row_step, … */
 static unsigned first_row, row_step = 1;
 
 static void make_get_row(row *r, unsigned i)

@@ -5,7 +5,7 @@
  *
  *     bench_salted_scan URL [ROWS [THREADS [FETCH_BYTES]]]
  *
- * Prints rows per second of both, alternating, the ratio of the median times, and page faults of all scans of a kind.
+ * Prints rows per second of both, alternating, the ratio of the median times, and the page faults of all scans of each kind.
  */
 #include "rorqual/rowkey.h"
 

@@ -9,8 +9,8 @@
 
 start   seconds from start to exit of `shell -n` with one get: the median of 21
 puts    puts per second of a script, each acknowledged before the next, and microseconds of CPU per put, in the shell and in the
-        server; the shell's start is not counted. First the device's own rate: a page is written and synced, again and again (bench/floors),
-        in a file whose blocks exist: no server that syncs each put can be faster
+        server; the shell's start is not counted. First the device's own rate (bench/floors): a page is written to a file whose blocks exist, and synced,
+        repeatedly. No server that syncs each put can be faster
 count   rows per second of `count` with CACHE => 1000 and with its defaults, and microseconds of CPU per row
 tsv     CPU seconds of `rorqual bulkload` of a CSV file, and of HBase's ImportTsv (a local job) and BulkLoadHFilesTool on the same
         fields; the server's CPU seconds separately
@@ -87,13 +87,14 @@ def start(world):
 
 
 def device_floor(world):
-    """Prints writes of a page a second, each synced: by fdatasync, as the server does it, and by O_DIRECT with O_DSYNC."""
-    floors = pathlib.Path(BINARY).resolve().parent / "bench/floors"
-    if not floors.exists():
-        print(f"no {floors}: the device's rate is not measured", flush=True)
+    """Prints the number of writes of a page per second, each synced: by fdatasync, as the server does it, and by O_DIRECT with O_DSYNC."""
+    # build/rorqual is a link to build/src/cli/rorqual.
+    floors = next((f for f in (folder / "bench/floors" for folder in pathlib.Path(BINARY).resolve().parents) if f.exists()), None)
+    if floors is None:
+        print(f"no bench/floors in the build of {BINARY}: the device's rate is not measured", flush=True)
         return
     out = json.loads(subprocess.run([floors, world.folder, "4096", "3"], stdout=subprocess.PIPE, text=True, check=True).stdout)
-    for name in {"sync", "direct_sync"} & set(out):
+    for name in (name for name in ("sync", "direct_sync") if name in out):
         print(f"device, {name} of 4,096 bytes: {out[name]['per_s']:.0f} a second, p50 {out[name]['p50']:.0f} us", flush=True)
 
 

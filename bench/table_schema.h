@@ -5,8 +5,8 @@
 
 #include "descriptor/schema.h"
 
-/* The table default:TABLE with one family, which has these attributes, each a name and a value. An illegal value ends the
- * program with a message. The caller owns the descriptor. */
+/* The table default:TABLE with one family, which has `count` (at most 4) attributes, each a name and a value. An illegal
+ * value ends the program with a message. The caller owns the descriptor. */
 rq_table_schema *bench_table_schema(const char *table, const char *family,
                                     const char *const (*attributes)[2], size_t count);
 

@@ -229,8 +229,9 @@ typedef enum rq_split_kind {
  * RQ_E_INVALID: fewer than 2 regions, or more than the kind can tell apart. */
 RQ_API rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_key_list **ret, rq_failure *why);
 /* Split keys that divide a sample of keys, in any order, into equal parts: of equal numbers of keys, or with `weights`
- * (may be NULL) of equal sums of weights. Each split key is the one nearest to a region's share. There are fewer than
- * regions - 1 split keys if the sample has too few different keys, or one key weighs more than a region's share. */
+ * (may be NULL) of equal sums of weights. Each split key is the key before which the sum of weights is nearest
+ * to 1, 2 … regions' shares of the total. There are fewer than regions - 1 split keys if the sample has too few different
+ * keys, or if one key weighs more than a region's share. */
 RQ_API rq_err rq_split_sample(const rq_bytes *keys, const uint64_t *weights, size_t count,
                               size_t regions, rq_key_list **ret, rq_failure *why);
 /* Split keys of a format whose first parts spread evenly: salts, hashes, UUIDs, reversed numbers,
@@ -474,9 +475,10 @@ typedef struct rq_index_spec {
     bool creates; /* the index table, if it is missing */
     const rq_column *covered;
     size_t covered_count; /* at most 15 */
-    /* A thread of the index, which blocks all signals, does what rq_index_repair does, and pauses for so many milliseconds
-     * after each repair, and for at least as long as the repair took; rq_index_repaired tells how it goes. One process should
-     * do this for an index; several do no harm. 0: no thread. RQ_E_UNSUPPORTED: with rq_connect_options.no_threads. */
+    /* A thread of the index, which blocks all signals except faults, does what rq_index_repair does, and pauses for this
+     * number of milliseconds after each repair, and for at least as long as the repair took; rq_index_repaired returns its
+     * results. One process should repair an index; several do no harm. 0: no thread. RQ_E_UNSUPPORTED: with
+     * rq_connect_options.no_threads. */
     uint32_t repair_every_ms;
     uint32_t reserved; /* 0 */
 } rq_index_spec;
@@ -484,9 +486,10 @@ typedef struct rq_index_spec {
 /* The caller closes the index, before or after the database; in between its calls return RQ_E_CLOSED. RQ_E_INVALID: the
  * specification is incomplete; with `creates` also the errors of rq_table_create. */
 RQ_API rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_failure *why);
-/* Waits for the end of the index's thread, which ends a repair at the next row that has the indexed column; while there is none,
- * when a scan's limit of time is reached (rq_scan_request.wants_cursors). A call to a server that does not answer is waited for;
- * rq_disconnect before this ends such calls. NULL is fine. In a forked child an index with a thread stays allocated. */
+/* Waits for the end of the index's thread. A running repair ends after the next row that has the indexed column, or after the
+ * next group of entries; if none follows, when a scan reaches its limit of time (rq_scan_request.wants_cursors). A call to a
+ * server that does not answer is waited for; rq_disconnect before this ends such calls. NULL is fine. In a forked child an
+ * index with a thread stays allocated. */
 RQ_API void rq_index_close(rq_index *index);
 
 /* Puts a row, with or without the indexed column, without timestamps: the time is the caller's

@@ -63,6 +63,14 @@ static rq_err take_entry(const rq_index *x, group *g, const rq_row *row, bool co
     return rc == RQ_E_MALFORMED ? RQ_OK : rc;
 }
 
+/* RQ_E_CANCELLED: a repair must end, because the index is being closed. */
+static rq_err go_on(const rq_index *x, rq_failure *why)
+{
+    return rq__upkeep_stops(x->upkeep)
+               ? rq__index_fail(why, RQ_E_CANCELLED, "the index is being closed")
+               : RQ_OK;
+}
+
 static rq_err read_entries(const rq_index *x, rq_scanner *scanner, group *g, bool copies,
                            rq_failure *why)
 {
@@ -70,9 +78,11 @@ static rq_err read_entries(const rq_index *x, rq_scanner *scanner, group *g, boo
         rq_row *row = NULL;
         RQ_TRY(rq_scanner_next(scanner, &row, why));
         if (row == NULL) return RQ_OK;
-        rq_err rc = row->count == 0 ? RQ_OK : take_entry(x, g, row, copies);
+        bool is_cursor = row->count == 0; /* only in a repair */
+        rq_err rc = is_cursor ? RQ_OK : take_entry(x, g, row, copies);
         rq_row_free(row);
         if (rc != RQ_OK) return rq__index_fail(why, rc, "out of memory, for entries of an index");
+        if (is_cursor) RQ_TRY(go_on(x, why));
     }
     return RQ_OK;
 }
@@ -279,14 +289,8 @@ static rq_err repair_row(rq_index *x, const rq_row *row, rq_index_repairs *r, rq
     return rc;
 }
 
-static rq_err go_on(const rq_index *x, rq_failure *why)
-{
-    return rq__upkeep_stops(x->upkeep)
-               ? rq__index_fail(why, RQ_E_CANCELLED, "the index is being closed")
-               : RQ_OK;
-}
-
-/* A cursor has no cells, so nothing is done for it. */
+/* The scan returns a cursor when it has found no row for long, so that a repair that must stop does not wait for the next
+ * row. A cursor has no cells: repair_row does nothing. */
 static rq_err repair_rows(rq_index *x, rq_index_repairs *r, rq_failure *why)
 {
     rq_column column = {x->family, x->qualifier};
@@ -350,9 +354,10 @@ static rq_err repair_group(rq_index *x, group *g, rq_index_repairs *r, rq_failur
     return RQ_OK;
 }
 
+/* With cursors, as repair_rows. */
 static rq_err repair_entries(rq_index *x, rq_index_repairs *r, rq_failure *why)
 {
-    rq_scan_request scan = {.size = sizeof scan};
+    rq_scan_request scan = {.size = sizeof scan, .wants_cursors = true};
     rq_scanner *s;
     group *g = calloc(1, sizeof *g);
     if (g == NULL) return rq__index_fail(why, RQ_E_NO_MEMORY, "out of memory, for a repair");

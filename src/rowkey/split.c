@@ -89,8 +89,8 @@ static int by_key(const void *a, const void *b)
     return rq_slice_compare(((const weighed *)a)->key, ((const weighed *)b)->key);
 }
 
-/* Keys that begin a region. `at` and `before`: the last key that differs from the one before it, and the sum of the weights
- * before it; 0: there is none yet. */
+/* The split keys found so far. `at`: the position of the last key that differs from its predecessor, 0: there is none yet;
+ * `before`: the sum of the weights before it. */
 typedef struct cutting {
     const weighed *w;
     size_t at, last_cut;
@@ -99,7 +99,7 @@ typedef struct cutting {
     size_t *cuts, count;
 } cutting;
 
-/* Several shares may be nearest to the same key, which is then used once. */
+/* Several shares may be nearest to the same key, which is then used only once. */
 static rq_err cut_at(cutting *c, size_t i)
 {
     if (i == c->last_cut) return RQ_OK;

@@ -177,8 +177,18 @@ def live_table(folder):
     assert run("design", "--from", "file:/nonexistent", "nothing").returncode == 1
 
 
+def watched(writer, *arguments):
+    """`rorqual design --watch` of a table that the shell `writer` uses. It is repeated while the shell has not begun, or does not
+    run for so long on a busy machine."""
+    while True:
+        done = run("design", *arguments)
+        if done.returncode == 0:
+            return done
+        assert done.returncode == 1 and "no requests" in done.stderr and writer.poll() is None, done
+
+
 def requests(folder):
-    """A table of four regions whose third one is written to, and not the others."""
+    """A table of four regions of which only the third one gets requests."""
     server = Server(folder / "watched", folder / "watched.log")
     where = ("--zk", server.zk)
     try:
@@ -188,13 +198,9 @@ def requests(folder):
             writer.stdin.write("loop { put 'watched', 'n1', 'f:q', 'v'; get 'watched', 'p' }\n")
             writer.stdin.close()
             try:
-                while True:  # until the shell has begun to write
-                    html = folder / "watched.html"
-                    done = run("design", "--json", "--watch", "2", "--html", str(html), *where, "watched")
-                    if done.returncode == 0:
-                        break
-                    assert done.returncode == 1 and "no requests" in done.stderr and writer.poll() is None, done
-                text = run("design", "--watch", "1", *where, "watched").stdout
+                html = folder / "watched.html"
+                done = watched(writer, "--json", "--watch", "2", "--html", str(html), *where, "watched")
+                text = watched(writer, "--watch", "1", *where, "watched").stdout
             finally:
                 writer.kill()
         found = json.loads(done.stdout)

@@ -314,7 +314,7 @@ def memory_and_folder(folder):
 
 
 def closed_output_does_not_reach_the_folder(folder):
-    """With standard output and errors closed, no file of the folder gets their numbers: its files are sound."""
+    """With closed standard streams, no file of the folder gets their descriptors: nothing that is printed damages it."""
     place = folder / "closed"
     text = "create 't', 'f'\n" + "".join(f"put 't', 'r{i}', 'f:q', 'v'\n" for i in range(200)) + "flush 't'\n"
     for closed in (">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
@@ -662,7 +662,7 @@ def what_takes_too_much_is_an_error(_):
         return f"{said} {out.stdout[-500:]} {out.stderr[-300:]}"
     # What is kept: the session goes on with what it needs itself, and its memory can be given back.
     text = "$kept = []; begin; loop { $kept << 'x' * 1000 }; rescue NoMemoryError; 7; end\n$more = []; loop { $more << 'x' }\n"
-    for option in ("-n", "--csv"):  # the latter: as if there was no option
+    for option in ("-n", "--csv"):  # --csv has no effect here: the same is expected
         out = shell(option, "memory:", text=text + "$kept = $more = nil\nlist\n6 * 7\n", HBASE_HEAPSIZE="100")
         if out.returncode != 1 or "NoMemoryError" not in out.stderr:
             return f"{option}: {out.returncode} {out.stdout[-500:]} {out.stderr[-300:]}"

@@ -441,7 +441,7 @@ def resized_once(folder):
 
 
 def a_script_ends_by_ctrl_c(folder):
-    """Not only its statement: with -n the shell ends with 1, otherwise the prompt begins."""
+    """Ctrl-C ends the whole script, not only a statement: with -n the shell ends with 1, otherwise the prompt appears."""
     file = pathlib.Path(folder) / "endless.rb"
     file.write_text("puts 'be' + 'gun'; sleep 3600\nputs 'go' + 'es on'\n")
     for options, after in (("-n", "code 1"), ("", "hbase:001:0>")):
@@ -459,7 +459,7 @@ def a_script_ends_by_ctrl_c(folder):
 
 
 def an_impatient_ctrl_c_ends_no_session(folder):
-    """Code that does not notice Ctrl-C is ended with the process by another Ctrl-C, but not within the first second."""
+    """If code does not notice Ctrl-C, another Ctrl-C ends the process, but not within the first second."""
     piped = Piped(folder)
     try:
         piped.shows("hbase:001:0> ")
@@ -502,7 +502,7 @@ def a_killed_prompt_leaves_the_terminal(folder):
                                    env={**os.environ, "HOME": str(folder), "TERM": "xterm"})
         try:
             seen = b""
-            while b"hbase:001:0> " not in seen or termios.tcgetattr(theirs)[3] & termios.ICANON:
+            while process.poll() is None and (b"hbase:001:0> " not in seen or termios.tcgetattr(theirs)[3] & termios.ICANON):
                 seen += os.read(ours, 65536) if select.select([ours], [], [], 0.05)[0] else b""
             process.send_signal(number)
             code = process.wait(300)
@@ -543,7 +543,7 @@ class Piped:
         self.seen = ""
 
     def shows(self, text):
-        """Waits for the text behind what was waited for before."""
+        """Waits for the text, after the one that was waited for before."""
         while text not in self.seen:
             if not select.select([self.process.stdout], [], [], 300)[0] or not (part := os.read(self.process.stdout.fileno(), 65536)):
                 raise AssertionError(f"no {text!r} in {self.seen!r}")
@@ -624,7 +624,7 @@ def long_waits_are_shown(folder):
 
 
 def a_history_that_cannot_be_kept(folder):
-    """The history's name is too long, missing, a pipe or a folder: the prompt works all the same. A long path is not cut."""
+    """The history's path is too long, missing, a pipe or a folder: the prompt works nevertheless. A long path is not cut."""
     state = pathlib.Path(folder) / "odd"
     state.mkdir()
     os.mkfifo(state / ".rorqual_history")

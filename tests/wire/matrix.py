@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of calls with what a real HBase answers to each, and what this server answers instead. A line: method, case, what HBase does, and
-if this server does something else, that and the reason.
+"""Tables of calls and their outcomes on a real HBase. A line: method, case, outcome on HBase; if this server's outcome differs, that one and
+the reason.
 
     DRIVER                     compares this build with the table
-    DRIVER --hbase             runs the same calls on a real HBase, and prints its part of the table
-    DRIVER --print             runs them on this build, and prints what it does
+    DRIVER --hbase             runs the same calls on a real HBase, and prints the first three columns
+    DRIVER --print             runs them on this build, and prints its outcomes
     ONLY=REGEX, CASES=REGEX    methods and cases that match
     TEXTS=1                    also prints the texts of exceptions, with --hbase and --print
 """
@@ -24,7 +24,7 @@ MISSING = "UninitializedMessageException"
 
 
 def outcome_of(refused):
-    """The class of an exception; one about missing fields has also its text, which names them."""
+    """The class of an exception; if fields are missing, also their names, from its text."""
     said = refused.trace.partition("Message missing required fields: ")[2] if refused.name.endswith(MISSING) else ""
     return refused.name + (": " + said.splitlines()[0].split(" [")[0] if said else "")
 
@@ -37,7 +37,7 @@ class Matrix:
     """`run(world, report)` calls report(method, case, outcome, whether a refused call has changed something) for each selected call."""
 
     def __init__(self, name, methods, make_world, run, settings, of_hbase=None):
-        """methods: names of the report's tests; settings: of both servers; of_hbase: further ones of HBase"""
+        """methods: each is a test of the report. settings: of both servers; of_hbase: further ones of HBase."""
         self.name, self.methods, self.make_world, self.run = name, methods, make_world, run
         self.table = pathlib.Path(__file__).resolve().parent / f"{name}.tsv"
         self.settings, self.of_hbase = settings, {**settings, **(of_hbase or {})}

@@ -12,7 +12,7 @@ from .database import Attributes, ClusterInfo, Database, Families, Region, Snaps
 from .errors import *  # noqa: F401,F403
 from .errors import __all__ as _errors
 from ._native import ffi as _ffi, lib as _lib
-from .index import Index, Repaired, Repairs
+from .index import Index, RepairStatus, Repairs
 from .row import Cell, Row
 from .rowkey import KeyFormat, KeyPart, KeyValue, split_keys, split_sample
 from .scan import SaltedScanner, Scanner
@@ -22,6 +22,6 @@ from .values import (Bytes, Column, Value, decode_bool, decode_float, decode_int
 
 __version__: str = _ffi.string(_lib.rq_version()).decode()
 __all__ = ["Attributes", "Batch", "Bytes", "Cell", "ClusterInfo", "Column", "Database", "Delete", "Families", "Index", "KeyFormat",
-           "KeyPart", "KeyValue", "Put", "Region", "Repaired", "Repairs", "Row", "SaltedScanner", "Scanner", "Snapshot", "Table", "TableInfo", "Value",
-           "connect", "decode_bool", "decode_float", "decode_int", "decode_json", "encode", "float32", "int16", "int32", "int64",
+           "KeyPart", "KeyValue", "Put", "Region", "RepairStatus", "Repairs", "Row", "SaltedScanner", "Scanner", "Snapshot", "Table",
+           "TableInfo", "Value", "connect", "decode_bool", "decode_float", "decode_int", "decode_json", "encode", "float32", "int16", "int32", "int64",
            "split_keys", "split_sample", *_errors]

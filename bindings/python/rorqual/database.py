@@ -219,7 +219,7 @@ class Database:
               create: bool = True, repair_every: Optional[float] = None) -> Index:
         """The index of a column of a table, which is stored in `index_table`; `create` creates this table, with family "i", if
         it is missing. `covered` are at most 15 columns that are copied into the entries. With `repair_every` a thread of the index
-        repairs it, and pauses for so many seconds after each repair; Index.repaired() has its results."""
+        repairs it, and pauses for this number of seconds after each repair; Index.repair_status() has its results."""
         memory, why, index = _Memory(), new_failure(), ffi.new("rq_index **")
         spec, names = ffi.new("rq_index_spec *"), one_or_many(covered)
         spec.size = ffi.sizeof("rq_index_spec")
@@ -422,10 +422,9 @@ def _milliseconds(seconds: Optional[float]) -> int:
     """0 for None."""
     if seconds is None:
         return 0
-    milliseconds = int(seconds * 1000)
-    if not 1 <= milliseconds < 2 ** 32:
+    if not 0.001 <= seconds < 2 ** 32 // 1000:  # also false for NaN
         raise ValueError(f"{seconds} s is outside 0.001 to {2 ** 32 // 1000}")
-    return milliseconds
+    return int(seconds * 1000)
 
 
 def _names(families: Iterable[str]) -> List[str]:

@@ -14,7 +14,7 @@ from .values import Bytes, Column, Value, encode, to_bytes
 if TYPE_CHECKING:
     from .database import Database
 
-__all__ = ["Index", "Repaired", "Repairs"]
+__all__ = ["Index", "RepairStatus", "Repairs"]
 
 
 class Repairs(NamedTuple):
@@ -27,12 +27,12 @@ class Repairs(NamedTuple):
     duplicates: int  # rows whose value a unique index has for another row
 
 
-class Repaired(NamedTuple):
+class RepairStatus(NamedTuple):
     """What the index's thread has done so far."""
 
-    repairs: int             # number of repairs that have ended
-    sums: Repairs            # of all repairs
-    error: Optional[Error]   # of the last repair, if it failed; the next one begins again
+    repairs: int                 # number of repairs that have ended, failed ones included
+    totals: Repairs              # of all repairs
+    last_error: Optional[Error]  # of the last repair, if it failed; the next one begins again
 
 
 def _repairs() -> Any:
@@ -86,13 +86,13 @@ class Index:
         check(lib.rq_index_repair(self._handle, done, why), why)
         return _taken(done)
 
-    def repaired(self) -> Repaired:
+    def repair_status(self) -> RepairStatus:
         """What the thread of an index with `repair_every` has done."""
         why, done, count = new_failure(), _repairs(), ffi.new("uint64_t *", 2 ** 64 - 1)
         code = lib.rq_index_repaired(self._handle, count, done, why)
         if count[0] == 2 ** 64 - 1:  # nothing was set: there is no thread, or it is the parent's
             check(code, why)
-        return Repaired(int(count[0]), _taken(done), error_of(code, why) if code else None)
+        return RepairStatus(int(count[0]), _taken(done), error_of(code, why) if code else None)
 
 
 class IndexScanner(Rows):

@@ -6,8 +6,9 @@ in `rorqual key` and in the shell.
     key = users.encode(7, datetime.now(timezone.utc))
     users.decode(key)["user"]
 
-Types of values: int for integers and times, float, bool, str or bytes for texts and bytes. Also taken are: datetime for times;
-uuid.UUID or its text for uuid; a pair (latitude, longitude) for geohash; decimal.Decimal for ob-num; None for a part that may be null.
+Types of values: int for integers and times, float, bool, str or bytes for texts and bytes. encode() also takes datetime for times,
+uuid.UUID or its text for uuid, a pair (latitude, longitude) for geohash, decimal.Decimal for ob-num, and None for a part that may be null.
+decode() returns int for times, UUID for uuid, str for geohash.
 """
 from __future__ import annotations
 

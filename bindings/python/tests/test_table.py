@@ -298,13 +298,14 @@ def test_an_index_covers_columns(table: rorqual.Table) -> None:
 def test_an_index_repairs_itself(table: rorqual.Table) -> None:
     index = index_of(table, repair_every=0.001)
     table.put("r", {"cf:mail": "m"})  # written without the index
-    while index.repaired().sums.added == 0:
-        assert index.repaired().error is None
-    assert keys(index.scan(value="m")) == [b"r"] and index.repaired().repairs > 0
+    while index.repair_status().totals.added == 0:
+        assert index.repair_status().last_error is None
+    assert keys(index.scan(value="m")) == [b"r"] and index.repair_status().repairs > 0
     with pytest.raises(rorqual.Error):
-        index_of(table).repaired()
-    with pytest.raises(ValueError):
-        index_of(table, repair_every=0)
+        index_of(table).repair_status()
+    for wrong in (0, -1, float("inf"), float("nan")):
+        with pytest.raises(ValueError):
+            index_of(table, repair_every=wrong)
     del index  # its thread ends
 
 

@@ -137,7 +137,7 @@ static unsigned count(world *w, uint64_t from, uint64_t to)
     return n;
 }
 
-/* Three times as much as the file has room for. */
+/* The blocks have three times as many bytes as the file. */
 static void compressed_blocks_take_less_room(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void blocks_are_compressed_only_if_the_options_say_so(void **state)
     end(&w);
 }
 
-/* Of what it stores compressed: the checksum finds it before anything is decompressed. */
+/* The checksum is of the compressed bytes, so that damage is found before they are decompressed. */
 static void damage_of_a_compressed_block_turns_the_second_level_off(void **state)
 {
     (void)state;

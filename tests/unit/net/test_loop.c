@@ -100,7 +100,7 @@ static void run_watch(rq_task *task)
     atomic_store(&w->watches, lane->watch(lane, w->fd, &w->readable));
 }
 
-/* The task runs on the loop's thread each time; a loop that stops forgets the descriptor. */
+/* The task runs on the loop's thread whenever the descriptor is readable. The loop is stopped while it watches the descriptor. */
 static void a_lane_waits_for_a_descriptor(void **state)
 {
     (void)state;

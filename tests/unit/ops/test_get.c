@@ -51,8 +51,8 @@ static void a_lane_waits_for_blocks_and_a_thread_reads_them(void **state)
         check_value(&out, row);
     }
     assert_in_range(waited, 1, 20);
-    uint64_t begun,
-        failed; /* about half of the blocks were read without a thread; a part of these reads fails */
+    /* About half of the blocks were read without a thread; some of these reads fail. */
+    uint64_t begun, failed;
     rq_ops_begun_reads(o->ops, &begun, &failed);
     assert_in_range(begun, 1, 30);
     assert_true(failed < begun);

@@ -370,7 +370,7 @@ static void rebuild_and_repair(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
-/* Waits until the thread has begun and ended a repair after now. Returns that repair's outcome, and all sums. */
+/* Waits until a repair that began after this call has ended. Returns the result of the last repair, and the sums of all. */
 static rq_err wait_for_repair(rq_index *x, rq_index_repairs *sums)
 {
     uint64_t first, count = 0;

@@ -334,8 +334,8 @@ static void rows_are_freed_in_any_order(void **unused)
     (void)unused;
     enum { COUNT = 3000, HELD_MAX = 2000 };
     static held all[HELD_MAX];
-    static const size_t counts[] = {
-        50, 1, HELD_MAX}; /* of rows that are held; with the last one in every chunk of memory */
+    /* Numbers of rows that are held at a time, for each number of threads. HELD_MAX: each chunk of memory has held rows. */
+    static const size_t counts[] = {50, 1, HELD_MAX};
     rq_db *db;
     rq_table *table;
     rq_key_format *format;
