@@ -97,7 +97,7 @@ typedef struct driven {
     bool lacks_fiber;
     _Atomic size_t unfinished; /* tasks queued or begun */
     _Atomic uint64_t next_due; /* of timers; UINT64_MAX: none */
-    int event;                 /* its descriptor is readable while there may be work */
+    int event;                 /* an eventfd, readable while there may be work */
     _Atomic bool is_rung;      /* whether it is readable */
     rq_random random;
 } driven;

@@ -35,7 +35,7 @@ typedef struct rq_lane rq_lane;
 struct rq_lane {
     /* Callable from any thread; never blocks. FIFO per posting thread. */
     void (*post)(rq_lane *lane, rq_task *task);
-    /* From now on `task` runs on the lane whenever the descriptor is readable, until the lane ends; both stay valid until then.
+    /* From now on `task` runs on the lane whenever the descriptor `fd` is readable, until the lane ends; both stay valid until then.
      * One descriptor for each lane. False: not possible. On the lane's thread. NULL: lanes of this kind wait for no
      * descriptor. */
     bool (*watch)(rq_lane *lane, int fd, rq_task *task);

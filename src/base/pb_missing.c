@@ -93,9 +93,8 @@ static bool find_own(search *s, const ProtobufCMessageDescriptor *type, rq_slice
                      const place *in)
 {
     bool seen[FIELDS_MAX + 1];
-    memset(seen, 0,
-           type->n_fields +
-               1); /* a message of two bytes must not cost more than its type has fields */
+    /* Not the whole array: a request may have a million messages of two bytes. */
+    memset(seen, 0, type->n_fields + 1);
     rq_cursor c = rq_cursor_of(bytes);
     while (rq_cursor_left(&c) > 0) {
         rq_pb_field f;

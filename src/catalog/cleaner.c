@@ -11,9 +11,9 @@
  * it sees, and removes a file that was first noted longer ago than the time to live. The notes are
  * in memory: after a restart the time begins again.
  *
- * In a cluster, a later master may hold files for a snapshot that this one does not know of. So the fence is looked at before
- * each removal; it comes before another master's first step. A pause between the two is harmless while it is shorter than the
- * time to live.
+ * In a cluster, a later master may hold files for a snapshot that this one does not know of. A server is fenced before another
+ * one takes its first step as the master, so each removal first checks that this server has not been fenced. A pause between
+ * check and removal is harmless while it is shorter than the time to live.
  *
  * With replication of bulk loads, a loaded file (…_SeqId_n_) also stays until every peer has passed the
  * position that was the end of the log when the file was noted. The record of the load is before this

@@ -90,8 +90,9 @@ rq_err rq__parts_write(rq_catalog *c, rq__proc *p, size_t count, size_t commit, 
 
 /* --- undo --------------------------------------------------------------------------------------- */
 
-/* The state of a table that was to be made precedes its regions, because the commit's write may have succeeded although it
- * failed. Of regions that were to replace others, the first one's row was the commit. */
+/* The row with the state of a table that was to be made is removed before the rows of its regions: it was the commit, whose
+ * write may have taken effect although it returned an error. Of regions that were to replace others, the first one's row was
+ * the commit. */
 static rq_err remove_row(rq_catalog *c, const rq__proc *p, size_t i, rq__batch *b)
 {
     (void)c;
@@ -182,7 +183,8 @@ rq__parts_state rq__parts_look(rq_catalog *c, const rq__proc *p)
     free(l.old);
     if (rc == RQ_OK)
         return !is_committed(&l) ? RQ__PARTS_NONE : l.has_old ? RQ__PARTS_SOME : RQ__PARTS_ALL;
-    rq__proc_log(p, RQ_LOG_WARN, rc, &why, "hbase:meta does not tell which rows were written");
+    rq__proc_log(p, RQ_LOG_WARN, rc, &why,
+                 "hbase:meta cannot be read, so it is unknown which rows were written");
     return RQ__PARTS_UNKNOWN;
 }
 

@@ -6,9 +6,9 @@
 #include "region/region_files.h"
 #include "store/reference.h"
 
+#include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <search.h>
 #include <stdlib.h>
 
 #include "catalog/adopt.h"

@@ -50,8 +50,8 @@ rq_err rq__fsck_add_procedure(rq__fsck *k, rq_slice record)
     rq__proc p = {0};
     rq_error why = {.code = RQ_OK};
     rq_err rc = rq__proc_decode(record, &p, &why);
-    bool tells =
-        p.ns.len > 0 && (p.qualifier.len > 0 || rc == RQ_OK); /* even if it is damaged later */
+    /* Whether it names what it changes: a record may be damaged behind the name. */
+    bool tells = p.ns.len > 0 && (p.qualifier.len > 0 || rc == RQ_OK);
     if (rc != RQ_E_NO_MEMORY) rc = tells ? add_changes(k, &p) : RQ_OK;
     k->all_change |= !tells;
     rq_arena_clear(&p.arena);

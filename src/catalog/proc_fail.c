@@ -64,8 +64,8 @@ rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc)
     bool final = rq_err_do_not_retry(rc);
     bool often = p->attempts >= RQ__REPEATS_MAX && !is_shortage(rc);
     if (p->ops->transient) return judge_transient(p, !final);
-    bool in_parts =
-        p->ops->rows != RQ__ROWS_WHOLE; /* rq__parts_write knows which part has the commit */
+    /* If the rows are written in parts, rq__parts_write knows which part has the commit, and sets `unsure`. */
+    bool in_parts = p->ops->rows != RQ__ROWS_WHOLE;
     if (p->step == p->ops->commit && !final && !in_parts) p->unsure = true;
     rq__commit_state state = rq__proc_commit_state(p);
     if (p->aborted) return judge_aborted(p, state);

@@ -447,7 +447,7 @@ static outcome end_by(rq__proc *p, rq__ending ending, rq_err rc, const rq_error 
 static outcome undo_on(rq__proc *p)
 {
     rq_error why = p->why;
-    rq_err rc = p->rc != RQ_OK ? p->rc : rq_fail(&why, RQ_E_DO_NOT_RETRY, "undone");
+    rq_err rc = p->rc != RQ_OK ? p->rc : rq_fail(&why, RQ_E_DO_NOT_RETRY, "the change was undone");
     return end_by(p, RQ__ENDING_UNDO, rc, &why);
 }
 
@@ -552,8 +552,9 @@ static outcome go_on(rq__proc *p, rq_err rc, const rq_error *why)
         retry_later(p, rc, why);
         return LEFT;
     case RQ__FAIL_STAY:
-        rq__proc_log(p, RQ_LOG_ERROR, rc, why,
-                     "not ended by the abort, because rows of hbase:meta are missing or left over");
+        rq__proc_log(
+            p, RQ_LOG_ERROR, rc, why,
+            "not ended by the abort, because rows of hbase:meta may be missing or left over");
         p->aborted = false; /* it can be aborted again */
         RQ_FALLTHROUGH;
     case RQ__FAIL_PARK:

@@ -29,12 +29,11 @@
  *     procedure on a namespace excludes those on its tables (proc_queue.c).
  *  6. No thread waits for a lock: a waiting procedure is an entry in a queue.
  *  7. No step is repeated forever, with two exceptions: while memory or disk space is missing, and the steps of
- *     REOPEN_REGION. A *parked* procedure runs no
- *     step and has left the queues of its locks. What conflicts with it (proc_locks.c) is refused with its error, not
- *     kept waiting. It stays parked over restarts; a start does not wait for it. If its error is temporary, it is
- *     tried again every ten minutes, unless another procedure holds its locks; otherwise it stays parked until it is
- *     aborted. An undo that cannot remove its rows from meta (ddl_parts.c) parks its procedure, too; each further
- *     attempt then continues the undo.
+ *     REOPEN_REGION. A *parked* procedure runs no step and has left the queues of its locks. What conflicts with it
+ *     (proc_locks.c) is refused with its error, not kept waiting. It stays parked over restarts; a start does not wait
+ *     for it. If its error is temporary, it is tried again every ten minutes, unless another procedure holds its locks;
+ *     otherwise it stays parked until it is aborted. An undo that cannot remove its rows from meta (ddl_parts.c) parks
+ *     its procedure, too; each further attempt then continues the undo.
  *  8. An abort before the commit undoes; after it each remaining step is tried once more, and steps
  *     that fail again are skipped. A commit step that writes many rows of meta is not skipped as long as rows are
  *     missing or left over: the procedure is parked again, because after its end a start would take these rows for
@@ -267,9 +266,10 @@ struct rq__proc {
     bool was_parked; /* it was parked before the restart; the start opened the regions in meta */
     bool committed;  /* the commit's write succeeded in this run */
     bool unsure;     /* the commit's write failed, but may have been written */
-    bool undoes; /* parked in its undo, maybe before a restart: the undo goes on; in the record */
-    rq_error
-        *cause; /* with `undoes`: how it will end; in the arena. NULL: not known after a restart */
+    /* Parked in its undo, maybe before a restart: the next attempt continues the undo. In the record. */
+    bool undoes;
+    /* With `undoes`: the error with which it will end; in the arena. NULL: not known after a restart. */
+    rq_error *cause;
     bool left_out;   /* it was aborted and a failed step was skipped; rc and why have the error */
     bool unreadable; /* its record cannot be decoded: it can only be aborted; see why */
     bool ended;      /* rc and why are final */
@@ -443,8 +443,8 @@ rq_err rq__record_put(rq_buf *b, enum rq__record_tag tag, rq_slice value);
 /* Appends a list of regions of one table. RQ_E_REQUEST_TOO_BIG: it could not be read again. */
 RQ_NODISCARD
 rq_err rq__regions_encode(rq_buf *b, const rq_region_info *list, size_t count);
-/* Reads a list of regions of the procedure's table from untrusted bytes, into its arena. RQ_E_CORRUPT, too: *ret is not NULL,
- * because the record has another such list. */
+/* Reads a list of regions of the procedure's table from untrusted bytes, into its arena. RQ_E_CORRUPT: the bytes are malformed,
+ * or *ret is not NULL, because the record has two such lists. */
 RQ_NODISCARD
 rq_err rq__regions_decode(rq__proc *p, rq_slice bytes, rq_region_info **ret, size_t *ret_count,
                           rq_error *why);

@@ -85,7 +85,7 @@ struct rq_loop {
     uv_timer_t clock;
     uv_poll_t watch;   /* of the descriptor that the lane waits for */
     rq_task *watched;  /* NULL: there is none */
-    bool in_watched;   /* it runs: what it posts counts as posted by other threads */
+    bool in_watched;   /* `watched` runs: what it posts is appended to `arrived` */
     bool uv_open;      /* `uv` is initialised */
     bool handles_open; /* the handles above are initialised */
     bool in_section;

@@ -62,8 +62,8 @@ struct rq_ops_seat {
     rq_lane *lane;            /* NULL: ops run on the calling thread to their end */
     rq_epoch_member *section; /* the thread's, without a lane: left while an op waits for the log */
     rq_writer *writer;        /* NULL without a lane */
-    struct rq_reads *
-        reads; /* blocks read without a thread; NULL without a lane, or if the settings forbid it */
+    /* Reads blocks without a thread; NULL without a lane, or if the settings forbid it. */
+    struct rq_reads *reads;
     rq_executor *executor;
     _Atomic(const rq_gate_policy *) policy; /* NULL: every op passes */
     rq_gate_counters counters[RQ_OP_KINDS];

@@ -17,7 +17,6 @@ const char *rq_op_kind_text(rq_op_kind kind)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* HBase's limit is 100 MB, independent of the available memory. */
 /* 1/BESIDE_SHARE of the memory budget limits the blocks that batches read ahead, in addition to the block cache; as much
  * the buffers of reads without a thread. It is enough to fill a device's queue of reads. */
 #define BESIDE_SHARE 16
@@ -25,6 +24,7 @@ const char *rq_op_kind_text(rq_op_kind kind)
  * threads of the same pool. */
 #define BULK_THREADS 8
 
+/* HBase's limit is 100 MB, independent of the available memory. */
 static void take_result_limits(rq_ops *ops, const rq_config *c)
 {
     uint64_t hbase = (uint64_t)100 << 20;

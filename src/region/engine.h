@@ -99,9 +99,8 @@ RQ_NODISCARD
 rq_err rq_engine_owner_of(const rq_engine *e, const char *encoded, rq_arena *arena,
                           const char **ret, bool *ret_ended, rq_error *why);
 
-/* In a cluster: RQ_E_STATE if this server has been fenced. What a master decides by its own memory (files that nobody needs) must not
- * be carried out after that, because a later master may need what this one does not know. Reads the head of the log. Blocks. A
- * standalone server: RQ_OK. */
+/* In a cluster: RQ_E_STATE if this server has been fenced. After that a master must not remove files that it takes for unused,
+ * because a later master may have begun to use them. Reads the head of the log; blocks. Standalone server: RQ_OK. */
 RQ_NODISCARD
 rq_err rq_engine_check_not_fenced(const rq_engine *e, rq_error *why);
 

@@ -114,7 +114,7 @@ static int open_ring(rq_reads *q)
     find_queues(u, &p);
     u->submit.run = run_submit;
     u->ended.run = run_ended;
-    return q->lane->watch(q->lane, u->fd, &u->ended) ? 0 : EIO;
+    return q->lane->watch(q->lane, u->fd, &u->ended) ? 0 : EOPNOTSUPP;
 }
 
 RQ_COLD static void give_up(rq_reads *q, int e)

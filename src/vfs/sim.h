@@ -37,8 +37,8 @@ typedef struct rq_sim rq_sim;
 typedef struct rq_sim_options {
     bool ignore_sync;       /* sync and sync_dir return RQ_OK and do nothing; tests must notice */
     unsigned again_percent; /* chance of RQ_E_AGAIN from try_read */
-    unsigned
-        begin_percent; /* chance that rq_file_begin_read begins a read; a fourth of these fails or ends early */
+    /* Chance that rq_file_begin_read begins a read; about a fourth of these fail or end early. */
+    unsigned begin_percent;
     unsigned writeback_percent; /* chance per call that a random unsynced sector is written back;
                                  * 0: 5 */
     int log_fd;                 /* for the env's log; 0: no log */
