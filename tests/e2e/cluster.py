@@ -335,7 +335,10 @@ def one_of_three_takes_everything(world):
 
 
 def fences(world):
-    return [line for process in world.processes for line in process.errors()[process.before:].splitlines() if " is fenced" in line]
+    """Of servers that run; a new master also fences those that ended before it was elected."""
+    names = [f"{process.name} is fenced" for process in world.processes]
+    return [line for process in world.processes for line in process.errors()[process.before:].splitlines()
+            if any(name in line for name in names)]
 
 
 def loops_of(process):

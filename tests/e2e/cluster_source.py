@@ -178,7 +178,8 @@ def a_log_that_grows_too_long_disables_the_peer(world):
         sink.start()
         world.shell("enable_peer 'p'\n" + "".join(f"put 'long', '{n}z', 'f:q', 'new'\n" for n in range(10)))
         until(lambda: list(source_rows(sink, "long").values()).count("new") == 10, "new writes arrive")
-        assert value not in source_rows(sink, "long").values()
+        # The last writes before the peer was enabled may arrive: a server reads the peers twice a second.
+        assert "00" not in source_rows(sink, "long")
         limited.stop()
         restart(world, limited)
 
