@@ -3,6 +3,7 @@
 #include "shell/line.h"
 
 #include <errno.h>
+#include <poll.h>
 
 /* Reads to the end of the line, of the input or of the array. Returns the last byte, or EOF. */
 static int read_part(FILE *from, uint8_t *part, size_t size, size_t *ret_len)
@@ -41,4 +42,15 @@ rq_err rq__line_read(FILE *from, size_t max, rq_buf *line)
     if (rc != RQ_OK) rq_buf_reset(line);
     errno = error;
     return rc;
+}
+
+void rq__line_await(int terminal, const volatile sig_atomic_t *interrupted)
+{
+    struct pollfd input = {.fd = terminal, .events = POLLIN};
+    sigset_t interrupt, before;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    (void)pthread_sigmask(SIG_BLOCK, &interrupt, &before);
+    if (!*interrupted) (void)ppoll(&input, 1, NULL, &before);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

@@ -23,7 +23,6 @@
 #include <mruby/proc.h>
 #include <mruby/string.h>
 #include <mruby/variable.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,18 +199,6 @@ static void print(rq__shell *s, const char *text, size_t len)
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
-/* Waits for a line of the terminal. Ctrl-C is blocked except in ppoll, so that none is lost just before the wait. */
-static void await_line(const rq__shell *s)
-{
-    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    sigset_t interrupt, before;
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    (void)pthread_sigmask(SIG_BLOCK, &interrupt, &before);
-    if (!s->interrupted) (void)ppoll(&input, 1, NULL, &before);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
 static next line_of_prompt(source *from, const char *prompt)
 {
     bool is_interrupted;
@@ -221,13 +208,19 @@ static next line_of_prompt(source *from, const char *prompt)
     return from->line != NULL ? LINE : NO_LINE;
 }
 
-/* Without libedit, because standard output goes elsewhere. As in irb, Ctrl-C drops the statement and not the session; the
- * terminal has echoed it as ^C. */
-static next line_of_terminal(rq__shell *s, source *from)
+/* From now on Ctrl-C drops the statement that is typed. Called before the prompt is written: the user may answer it with
+ * Ctrl-C before the shell waits for the line. */
+static void begin_line_of_terminal(rq__shell *s)
 {
     s->interrupted = 0;
     s->is_reading = 1;
-    await_line(s);
+}
+
+/* Without libedit, because standard output goes elsewhere. As in irb, Ctrl-C drops the statement and not the session; the
+ * terminal has echoed it as ^C. REQUIRES: begin_line_of_terminal. */
+static next line_of_terminal(rq__shell *s, source *from)
+{
+    rq__line_await(STDIN_FILENO, &s->interrupted);
     rq_err rc = RQ_E_IO;
     if (!s->interrupted)
         rc = rq__line_read(from->file, rq__memory_for_text(&s->memory), &from->read);
@@ -263,6 +256,7 @@ static next next_line(rq__shell *s, source *from, const rq_buf *statement)
     s->line++;
     if (from->prompt != NULL) return line_of_prompt(from, prompt);
     print(s, prompt, strlen(prompt));
+    if (from->is_terminal) begin_line_of_terminal(s);
     if (from->is_waiting) (void)rq__display_written();
     next n = from->is_terminal ? line_of_terminal(s, from) : line_of_file(s, from);
     from->line = n == LINE ? (const char *)from->read.ptr : NULL;

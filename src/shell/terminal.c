@@ -80,8 +80,11 @@ static mrb_value read_line(mrb_state *mrb, mrb_value self)
     rq__shell *s = rq__shell_of(mrb);
     (void)self;
     rq__display_flush(s);
+    bool is_terminal = isatty(STDIN_FILENO);
+    if (is_terminal) rq__line_await(STDIN_FILENO, &s->interrupted);
+    rq__shell_check_interrupt(mrb);
     rq_err rc = rq__line_read(stdin, rq__memory_for_text(&s->memory), &s->answer);
-    if (rc != RQ_OK && isatty(STDIN_FILENO)) clearerr(stdin); /* Ctrl-D ends one answer */
+    if (rc != RQ_OK && is_terminal) clearerr(stdin); /* Ctrl-D ends one answer */
     rq__shell_check_interrupt(mrb);
     if (rc == RQ_E_NO_MEMORY) mrb_raise(mrb, mrb_class_get(mrb, "NoMemoryError"), RQ__TOO_LONG);
     return rc != RQ_OK ? mrb_nil_value()

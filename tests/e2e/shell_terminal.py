@@ -546,9 +546,16 @@ class Piped:
         """Waits for the text, after the one that was waited for before."""
         while text not in self.seen:
             if not select.select([self.process.stdout], [], [], 300)[0] or not (part := os.read(self.process.stdout.fileno(), 65536)):
-                raise AssertionError(f"no {text!r} in {self.seen!r}")
+                raise AssertionError(f"no {text!r} in {self.seen[-4096:]!r}")
             self.seen += part.decode(errors="backslashreplace")
         self.seen = self.seen.partition(text)[2] if text else self.seen
+
+    def fills(self, size):
+        """Waits until the shell has filled its pipe of `size` bytes, and waits for the reader."""
+        stat, unread = pathlib.Path(f"/proc/{self.process.pid}/stat"), bytearray(4)
+        while int.from_bytes(unread, sys.byteorder) < size or stat.read_text().rpartition(")")[2].split()[0] != "S":
+            fcntl.ioctl(self.process.stdout, termios.FIONREAD, unread)
+            time.sleep(0.01)
 
     def type(self, text):
         os.write(self.terminal, text.encode())
@@ -582,6 +589,24 @@ def piped_output_has_prompts(folder):
                 return f"{arguments}: exit code {code}"
         except AssertionError as e:
             return f"{arguments}: {e}"
+        finally:
+            piped.close()
+    return None
+
+
+def ctrl_c_before_the_wait_is_kept(folder):
+    """Ctrl-C while output is written, here into a full pipe, drops the statement of the prompt behind it, and ends the question behind it."""
+    for typed_text, answer in (("print 'x' * SIZE\n", "hbase:003:0> "), ("print 'x' * SIZE, 'y'; begin; gets; rescue Interrupt; 'interrupted'; end\n", "=> \"interrupted\"\n")):
+        piped = Piped(folder)
+        try:
+            piped.shows("hbase:001:0> ")
+            size = fcntl.fcntl(piped.process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+            piped.type(typed_text.replace("SIZE", str(size)))
+            piped.fills(size)
+            piped.process.send_signal(signal.SIGINT)
+            piped.shows(answer)
+        except AssertionError as e:
+            return f"{typed_text}: {e}"
         finally:
             piped.close()
     return None
@@ -671,7 +696,7 @@ def histories_of_many_shells(folder):
     return None if got == wanted and lines[0] == "_HiStOrY_V2_" else f"{got}"
 
 
-TESTS = [a_script_ends_by_ctrl_c, an_impatient_ctrl_c_ends_no_session, questions_are_left, a_killed_prompt_leaves_the_terminal, a_suspended_shell_is_killed, piped_output_has_prompts, lines_that_came_at_once_are_read, long_waits_are_shown, a_history_that_cannot_be_kept, a_long_history_behind_a_link, histories_of_many_shells, suspended, resized, pasted_tabs_indent, any_locale_has_letters, captures, colours, pager, interrupted, other_ways, completed, hints, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
+TESTS = [a_script_ends_by_ctrl_c, an_impatient_ctrl_c_ends_no_session, questions_are_left, a_killed_prompt_leaves_the_terminal, a_suspended_shell_is_killed, piped_output_has_prompts, ctrl_c_before_the_wait_is_kept, lines_that_came_at_once_are_read, long_waits_are_shown, a_history_that_cannot_be_kept, a_long_history_behind_a_link, histories_of_many_shells, suspended, resized, pasted_tabs_indent, any_locale_has_letters, captures, colours, pager, interrupted, other_ways, completed, hints, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
 
 
 def main():
