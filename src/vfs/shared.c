@@ -199,8 +199,8 @@ rq_err rq_slog_drop(rq_tenure *t, uint64_t number, rq_error *why)
     return t->shared->slog_drop(t, number, why);
 }
 
-rq_err rq_slog_lengths(rq_shared *s, const char *server_name, rq_arena *arena,
-                       rq_slog_ledger **ret, size_t *ret_count, rq_error *why)
+rq_err rq_slog_lengths(rq_shared *s, const char *server_name, rq_arena *arena, rq_slog_ledger **ret,
+                       size_t *ret_count, rq_error *why)
 {
     RQ_TRY(check("a tenure", server_name, why));
     return s->slog_lengths(s, server_name, arena, ret, ret_count, why);
@@ -215,8 +215,7 @@ rq_err rq_slog_read(rq_shared *s, const char *server_name, const rq_slog_ledger 
     uint64_t left = off < sealed ? sealed - off : 0;
     size_t wanted = left < len ? (size_t)left : len, found = 0;
     if (wanted > 0)
-        RQ_TRY(
-            s->slog_read(s, server_name, ledger->number, stripe, off, buf, wanted, &found, why));
+        RQ_TRY(s->slog_read(s, server_name, ledger->number, stripe, off, buf, wanted, &found, why));
     if (found != wanted)
         return rq_fail(
             why, RQ_E_CORRUPT,

@@ -77,8 +77,7 @@ rq_err rq__object_decode(rq_slice file, rq__object_record *ret, rq_error *why)
     return RQ_OK;
 }
 
-rq_err rq__seal_encode(rq_arena *arena, const rq_slog_ledger *ledgers, size_t count,
-                       rq_slice *ret)
+rq_err rq__seal_encode(rq_arena *arena, const rq_slog_ledger *ledgers, size_t count, rq_slice *ret)
 {
     size_t len = MAGIC_LEN + 4 + count * LEDGER_LEN;
     uint8_t *file = rq_arena_alloc(arena, len + 4);
@@ -115,8 +114,7 @@ rq_err rq__seal_decode(rq_slice file, rq_arena *arena, rq_slog_ledger **ret, siz
     rq_slog_ledger *ledgers = rq_arena_calloc(arena, count, sizeof *ledgers);
     if (ledgers == NULL) return rq_no_memory(why);
     for (uint32_t i = 0; i < count; i++)
-        if (!take_ledger(&c, &ledgers[i]) ||
-            (i > 0 && ledgers[i].number <= ledgers[i - 1].number))
+        if (!take_ledger(&c, &ledgers[i]) || (i > 0 && ledgers[i].number <= ledgers[i - 1].number))
             return rq_fail(why, RQ_E_CORRUPT, "seal: ledgers are not in order");
     *ret = ledgers;
     *ret_count = count;

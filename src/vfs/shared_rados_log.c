@@ -424,8 +424,8 @@ rq_err rq__rados_slog_drop(rq_tenure *base, uint64_t number, rq_error *why)
 
 /* --- ended logs ---------------------------------------------------------------------------- */
 
-rq_err rq__rados_slog_lengths(rq_shared *s, const char *name, rq_arena *arena,
-                              rq_slog_ledger **ret, size_t *ret_count, rq_error *why)
+rq_err rq__rados_slog_lengths(rq_shared *s, const char *name, rq_arena *arena, rq_slog_ledger **ret,
+                              size_t *ret_count, rq_error *why)
 {
     rq__rados *r = rq__rados_of(s);
     char head[RQ__RADOS_NAME_MAX], sealed[4];

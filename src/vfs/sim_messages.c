@@ -99,8 +99,8 @@ sim_message *rq__sim_message_new(rq_sim_node *n, const sim_op *op, void (*done)(
     if (op->bytes.len > 0) m->op.bytes = rq_arena_copy(&m->arena, op->bytes);
     if (op->ledgers != NULL)
         m->op.ledgers = (rq_slog_ledger *)rq_arena_copy(
-                             &m->arena, rq_slice_of(op->ledgers, op->count * sizeof *op->ledgers))
-                             .ptr;
+                            &m->arena, rq_slice_of(op->ledgers, op->count * sizeof *op->ledgers))
+                            .ptr;
     return m;
 }
 

@@ -88,8 +88,7 @@ rq_err rq__stripes_skip(rq__stripes *r, unsigned stripe, rq_error *why)
     return look(r, stripe, why);
 }
 
-rq_err rq__stripes_enter(rq__stripes *r, const rq_slog_ledger *ledger, uint64_t end,
-                         rq_error *why)
+rq_err rq__stripes_enter(rq__stripes *r, const rq_slog_ledger *ledger, uint64_t end, rq_error *why)
 {
     r->ledger = *ledger;
     r->end = end;
@@ -105,8 +104,7 @@ rq_err rq__stripes_enter(rq__stripes *r, const rq_slog_ledger *ledger, uint64_t 
     return RQ_OK;
 }
 
-rq_err rq__stripes_extend(rq__stripes *r, const rq_slog_ledger *ledger, uint64_t end,
-                          rq_error *why)
+rq_err rq__stripes_extend(rq__stripes *r, const rq_slog_ledger *ledger, uint64_t end, rq_error *why)
 {
     r->ledger = *ledger;
     r->end = end;

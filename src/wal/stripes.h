@@ -28,7 +28,7 @@ typedef struct rq__stripes {
     const char *server_name; /* borrowed */
     uint64_t epoch;
     rq_slog_ledger ledger; /* its lengths: what may be read */
-    uint64_t end;            /* LSN at which it ends; UINT64_MAX: not known */
+    uint64_t end;          /* LSN at which it ends; UINT64_MAX: not known */
     rq__stripe stripes[RQ_SLOG_STRIPES];
     uint64_t lsn;         /* of the next frame */
     const uint8_t *frame; /* it, in the current extent; NULL: the next extent is to be found */

@@ -62,8 +62,8 @@ static void read_ledger(form *f, const char *name, const rq_slog_ledger *ledger,
     for (unsigned k = 0; k < RQ_SLOG_STRIPES && a->rc == RQ_OK; k++) {
         uint8_t buf[5000];
         size_t len = 0;
-        a->rc = rq_slog_read(f->shared, name, ledger, k, ledger->number % 3, buf, sizeof buf,
-                             &len, NULL);
+        a->rc = rq_slog_read(f->shared, name, ledger, k, ledger->number % 3, buf, sizeof buf, &len,
+                             NULL);
         assert_int_equal(rq_buf_append_be64(&a->bytes, ledger->lengths[k]), RQ_OK);
         assert_int_equal(rq_buf_append(&a->bytes, buf, len), RQ_OK);
     }
