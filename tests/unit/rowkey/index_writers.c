@@ -85,7 +85,7 @@ typedef struct writer {
 static rq_err write_one(writer *w)
 {
     const index_kind *k = w->kind;
-    char row[8];
+    char row[16];
     sprintf(row, "r%02d", (int)below(&w->state, k->keys));
     return below(&w->state, k->deletes) == 0 ? rq_index_delete(w->x, rq_text(row), &w->why)
                                              : k->put(w->x, row, &w->state, &w->why);
