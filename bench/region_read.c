@@ -319,7 +319,7 @@ static const struct {
 
 #define SOURCES 6
 
-/* A sixth of the rows in each of five files and in the memstore. */
+/* Each of five files and the memstore has a sixth of the rows. */
 static void fill_sources(table *t, unsigned rows)
 {
     row_step = SOURCES;

@@ -18,11 +18,11 @@ static void try_object(rq_arena *arena, rq_slice file)
 
 static void try_seal(rq_arena *arena, rq_slice file)
 {
-    rq_slog_segment *segments;
+    rq_slog_ledger *ledgers;
     size_t count;
     rq_slice again;
-    if (rq__seal_decode(file, arena, &segments, &count, NULL) != RQ_OK) return;
-    if (rq__seal_encode(arena, segments, count, &again) != RQ_OK || !rq_slice_eq(file, again))
+    if (rq__seal_decode(file, arena, &ledgers, &count, NULL) != RQ_OK) return;
+    if (rq__seal_encode(arena, ledgers, count, &again) != RQ_OK || !rq_slice_eq(file, again))
         abort();
 }
 

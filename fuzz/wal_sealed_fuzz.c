@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A log on shared storage as other servers read it: the head object, then the bytes of its four
- * stripes, each a quarter of the rest, the same for all segments. Byte 0: bit 0 corrects the head's
+ * stripes, each a quarter of the rest, the same for all ledgers. Byte 0: bit 0 corrects the head's
  * checksum, bit 1 the checksums of the stripes' first extents. A decoded head must encode to the
  * same bytes; records must be delivered in order. */
 #include "base/checksum.h"

@@ -28,9 +28,9 @@ typedef struct rq_catalog_options {
         info_port; /* port of the HTTP pages, as reported to clients; 0: they cannot reach any */
     const struct rq_config *config; /* base/config.h; borrowed until close. NULL: defaults */
     size_t procedure_bytes_max;     /* memory of unfinished procedures; 0: no limit */
-    /* In a cluster: the peers of the catalog (catalog/peers.h) have changed. Returns when every server that is up follows them;
-     * RQ_E_TIMEOUT, or another temporary error: it is called again. Called by procedures; blocks for a few seconds at most. NULL:
-     * the catalog's own process alone ships the log. */
+    /* In a cluster: the peers of the catalog (catalog/peers.h) have changed. Called by procedures; returns when every server
+     * that is up follows the new list, and blocks for a few seconds at most. After a temporary error such as RQ_E_TIMEOUT
+     * the procedure calls it again. NULL: the catalog's own process alone ships the log. */
     rq_err (*peers_changed)(void *ctx, rq_catalog *c, rq_error *why);
     void *peers_ctx;
     /* Bytes of a record of the log in which a procedure writes rows of hbase:meta (ddl_parts.c); 0: RQ__PART_BYTES. */

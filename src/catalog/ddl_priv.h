@@ -270,8 +270,6 @@ void rq__retain_places_after_end(rq_catalog *c, rq__opened *list, size_t count);
 
 /* --- cluster_limits.c: what a cluster does not do yet. RQ_E_UNSUPPORTED ----------------------- */
 RQ_NODISCARD
-rq_err rq__cluster_check_kind(const rq_catalog *c, rq_ddl_kind kind, rq_error *why);
-RQ_NODISCARD
 rq_err rq__cluster_check_schema(const rq_catalog *c, const rq_table_schema *s, rq_error *why);
 
 #endif

@@ -487,17 +487,7 @@ rq_err rq__region_row(rq_region *r, rq_slice row,
                                          rq_error *why),
                       void *ctx, rq_error *why)
 {
-    rq_scan scan = {
-        .is_get = true,
-        .start_row = row,
-        .stop_row = row,
-        .include_start = true,
-        .include_stop = true,
-        .cache_blocks = true,
-        .max_versions = 1,
-        .time_range = RQ_TIME_RANGE_ALL,
-        .store_limit = -1,
-    };
+    rq_scan scan = rq_scan_of_row(row);
     row_reader rr = {.callback = callback, .ctx = ctx};
     return read_rows(r, &scan, &rr, why);
 }

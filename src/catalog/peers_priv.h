@@ -35,7 +35,7 @@ typedef struct rq__peers {
 } rq__peers;
 
 void rq__peers_init(rq_catalog *c);
-/* At start: reads the rows and makes the holders. REQUIRES: the log still has all its segments. */
+/* At start: reads the rows and makes the holders. REQUIRES: nothing of the log was freed yet. */
 RQ_NODISCARD
 rq_err rq__peers_load(rq_catalog *c, rq_error *why);
 /* Call before the regions are closed: from now on the log itself keeps what the holders kept. */

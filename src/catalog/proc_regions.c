@@ -136,8 +136,8 @@ static bool pass_key(rq_cursor *c, size_t *len)
     return true;
 }
 
-/* Whether the keys of the list are not longer than those of a list that is written. Nothing is allocated, because a key of
- * two bytes may stand for 32 kB. Other damage is found later. */
+/* Whether the keys of the list stay within RQ__RECORD_KEYS_MAX, the limit that the writer obeys. Allocates nothing, because a
+ * key that takes two bytes in the list may be 32 kB long. Other damage is found later, by the decoder. */
 static bool are_keys_short(rq_cursor c, uint64_t count)
 {
     uint64_t number, keys = 0;

@@ -370,7 +370,6 @@ static void accept_run(rq_task *task)
         rq__procs_task_done(c);
         return;
     }
-    if (rc == RQ_OK) rc = rq__cluster_check_kind(c, d->kind, &why);
     bool is_checked = rc == RQ_OK;
     if (rc == RQ_OK && p->ops->precheck != NULL) rc = p->ops->precheck(c, p, &why);
     if (rc == RQ_OK) rc = check_lengths(p, &why);

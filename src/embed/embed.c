@@ -37,7 +37,7 @@
 /* Defaults of an embedded database, for settings that the caller leaves unset: the process has
  * other work to do. */
 static const rq_property memory_settings[] = {{"rorqual.wal.sync", "handover"},
-                                              {"rorqual.wal.segment", "4194304"},
+                                              {"rorqual.wal.file.size", "4194304"},
                                               {"rorqual.wal.max", "33554432"}};
 
 /* The machine is asked once: the rooms below find the memory budget set. */

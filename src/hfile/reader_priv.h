@@ -138,7 +138,7 @@ RQ_NODISCARD
 rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
                            uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why);
 
-/* Whether a block can be there: its position may come from a damaged index. */
+/* Whether a block of this size may begin at the offset: its position may come from a damaged index. */
 static inline bool rq__reader_has_place(const rq_hfile_reader *r, uint64_t offset, uint32_t size)
 {
     return size >= RQ_HFILE_HEADER_LEN && offset <= r->data_end && size <= r->data_end - offset;

@@ -226,7 +226,7 @@ static void collect_wal(rq__collector *c, rq_wal *wal)
     rq_wal_get_stats(wal, &s);
     rq_wal_sync_times(wal, &syncs);
     const figure figures[] = {
-        {RQ_METRIC_WAL_SEGMENTS, s.files},
+        {RQ_METRIC_WAL_FILES, s.files},
         {RQ_METRIC_WAL_BYTES, s.log_bytes},
         {RQ_METRIC_WAL_RECORDS, s.records},
         {RQ_METRIC_WAL_RECORD_BYTES, s.record_bytes},

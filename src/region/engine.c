@@ -480,7 +480,7 @@ static void on_corrupt(void *ctx, const rq_error *why)
 static void log_lost(const rq_log *log, const rq_wal_late *l)
 {
     rq_log_event(log, RQ_LOG_WARN, "wal",
-                 "shared storage did not acknowledge an append: it is repeated in a new segment",
+                 "shared storage did not acknowledge an append: it is repeated in a new ledger",
                  rq_log_text("object", l->object), rq_log_number("bytes", l->bytes),
                  rq_log_ms("ms", l->ns), rq_log_text("why", l->why),
                  rq_log_number("suppressed", l->suppressed));
@@ -497,7 +497,7 @@ static void on_late(void *ctx, const rq_wal_late *l)
         log_lost(log, l);
     else if (l->kind == RQ_WAL_LATE_STALLED)
         rq_log_event(log, RQ_LOG_WARN, "wal",
-                     "shared storage accepts no new segment of the log: writes wait",
+                     "shared storage accepts no new ledger of the log: writes wait",
                      rq_log_ms("ms", l->ns), rq_log_text("why", l->why),
                      rq_log_number("suppressed", l->suppressed));
     else

@@ -48,7 +48,7 @@ typedef struct rq_engine_options {
      * message names each damaged place. */
     bool salvage_log;
     /* In a cluster: the tenure of this incarnation of the server; NULL: the server is standalone. The
-     * log is in the tenure's segments, the regions' manifests are objects on the tenure's storage, and
+     * log is in the tenure's ledgers, the regions' manifests are objects on the tenure's storage, and
      * files are in `env`'s vfs, which all servers share. The tenure must outlive the engine. Nothing
      * is recovered at start. When region_failed reports that the log has failed, the tenure has ended
      * and the process must exit. */

@@ -58,22 +58,14 @@ static rq_time_range range_or_all(rq_time_range t)
     return t.min == 0 && t.max == 0 ? RQ_TIME_RANGE_ALL : t;
 }
 
-static rq_scan scan_of_row(rq_slice row, const rq_scan_family *families, size_t family_count,
-                           rq_time_range range)
+static rq_scan scan_of_columns(rq_slice row, const rq_scan_family *families, size_t family_count,
+                               rq_time_range range)
 {
-    return (rq_scan){
-        .start_row = row,
-        .stop_row = row,
-        .include_start = true,
-        .include_stop = true,
-        .is_get = true,
-        .cache_blocks = true,
-        .families = families,
-        .family_count = family_count,
-        .max_versions = 1,
-        .time_range = range_or_all(range),
-        .store_limit = -1,
-    };
+    rq_scan scan = rq_scan_of_row(row);
+    scan.families = families;
+    scan.family_count = family_count;
+    scan.time_range = range_or_all(range);
+    return scan;
 }
 
 /* The cells as views on the block. */
@@ -181,7 +173,7 @@ static rq_err scan_of_condition(run *u, const rq_condition *c, rq_scan *ret)
     if (family == NULL) return RQ_E_NO_MEMORY;
     *family =
         (rq_scan_family){.family = c->family, .qualifiers = &c->qualifier, .qualifier_count = 1};
-    *ret = scan_of_row(c->row, family, c->filter == NULL ? 1 : 0, c->time_range);
+    *ret = scan_of_columns(c->row, family, c->filter == NULL ? 1 : 0, c->time_range);
     ret->filter = c->filter;
     if (c->filter != NULL || rq__region_store_of(u->region, c->family, &hint) != NULL) return RQ_OK;
     return rq__region_no_family(u->region, c->family, u->why);
@@ -426,7 +418,7 @@ static rq_err run_deltas(run *u, const rq_mutation *m)
     size_t family_count;
     RQ_TRY(sort_deltas(u, m, &list));
     RQ_TRY(columns_of(u, list, m->cell_count, &families, &family_count));
-    rq_scan scan = scan_of_row(m->row, families, family_count, m->time_range);
+    rq_scan scan = scan_of_columns(m->row, families, family_count, m->time_range);
     rq_cell *old;
     size_t old_count;
     RQ_TRY(read_row(u, &scan, &old, &old_count));
@@ -469,7 +461,7 @@ static rq_err answer_duplicate(run *u, const rq_mutation *m)
     size_t family_count;
     RQ_TRY(sort_deltas(u, m, &list));
     RQ_TRY(columns_of(u, list, m->cell_count, &families, &family_count));
-    rq_scan scan = scan_of_row(m->row, families, family_count, m->time_range);
+    rq_scan scan = scan_of_columns(m->row, families, family_count, m->time_range);
     if (u->pass == PLANNING) return plan_read(u, &scan, NULL, u->duplicate_of);
     if (u->pass == APPLYING) return add_result(u, &take_planned(u)->cells);
     rq_region_scanner *s;
@@ -528,7 +520,7 @@ static rq_err find_versions(run *u, const rq_mutation *m, const delta *list,
     for (size_t i = 0; i < count; i++)
         asked[i] = list[columns[i].first];
     RQ_TRY(columns_of(u, asked, count, &families, &family_count));
-    rq_scan scan = scan_of_row(m->row, families, family_count, RQ_TIME_RANGE_ALL);
+    rq_scan scan = scan_of_columns(m->row, families, family_count, RQ_TIME_RANGE_ALL);
     scan.max_versions = (int32_t)columns[0].count;
     rq_cell *old;
     size_t old_count;

@@ -249,17 +249,13 @@ rq_err rq_cluster_source_loads(rq_cluster_source *r, rq_arena *arena, rq_source_
 
 static void init(rq_cluster_source *r, const rq_cluster_source_options *o)
 {
-    pthread_condattr_t monotonic;
     r->o = *o;
     rq__source_configure(o->config, &r->settings);
     r->settings.env = o->env;
     r->settings.cluster_id = o->cluster_id;
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->flags_lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    rq_clock_cond_init(&r->wake);
 }
 
 static void warn_unsupported(const rq_cluster_source *r)

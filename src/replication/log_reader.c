@@ -52,7 +52,7 @@ rq_lsn rq__log_reader_lsn(const rq__log_reader *r)
 {
     if (r->tail != NULL) return rq_wal_tail_lsn(r->tail);
     rq_lsn read = rq_wal_sealed_lsn(r->sealed);
-    return read > r->from ? read : r->from; /* it is read from the beginning of a segment on */
+    return read > r->from ? read : r->from; /* it is read from the beginning of a ledger on */
 }
 
 uint64_t rq__log_bytes_behind(const rq__log *log, rq_lsn position)

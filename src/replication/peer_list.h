@@ -38,9 +38,9 @@ rq_err rq__peer_list_decode(rq_slice bytes, rq_arena *arena, rq_peer_list *ret, 
 RQ_NODISCARD
 rq_err rq__peer_list_read(rq_shared *s, rq_arena *arena, rq_peer_list *ret,
                           uint64_t *ret_generation, rq_error *why);
-/* Writes the catalog's peers, if they differ from the list. *ret_version: of the list with them. `master`: the ServerName of
- * this process, whose log the catalog's rows are in. RQ_E_SERVER_ABORTED: it was fenced, so that another master may have
- * written the list. May be called by several threads of the process. */
+/* Writes the catalog's peers to the list if they differ. *ret_version: version of the list that has them. `master`: the
+ * ServerName of this process; its log has the catalog's rows. RQ_E_SERVER_ABORTED: that log was fenced, so another master
+ * may have written the list. Several threads of the process may call it. */
 RQ_NODISCARD
 rq_err rq_peer_list_publish(rq_shared *s, const char *master, rq_catalog *c, uint64_t *ret_version,
                             rq_error *why);

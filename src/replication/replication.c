@@ -248,14 +248,10 @@ rq_err rq_replication_new(const rq_replication_options *o, rq_replication **ret,
 {
     rq_replication *r = calloc(1, sizeof *r);
     if (r == NULL) return rq_no_memory(why);
-    pthread_condattr_t monotonic;
     configure(r, o);
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->flags_lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    rq_clock_cond_init(&r->wake);
     rq_catalog_on_peer_change(o->catalog, peers_changed, r);
     r->has_thread = pthread_create(&r->thread, NULL, run, r) == 0;
     if (!r->has_thread) {

@@ -539,14 +539,10 @@ rq_err rq_sink_router_entries(rq_sink_router *s, const rq_sink_request *request,
 
 rq_err rq_sink_router_new(const rq_sink_router_options *o, rq_sink_router **ret)
 {
-    pthread_condattr_t a;
     rq_sink_router *s = calloc(1, sizeof *s);
     if (s == NULL) return RQ_E_NO_MEMORY;
     s->o = *o;
-    pthread_condattr_init(&a);
-    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->changed, &a);
-    pthread_condattr_destroy(&a);
+    rq_clock_cond_init(&s->changed);
     pthread_mutex_init(&s->lock, NULL);
     *ret = s;
     return RQ_OK;

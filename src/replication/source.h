@@ -52,7 +52,7 @@ void rq__source_stop(rq__source *s);
 /* Waits for the thread's end and frees the source. The position is written. NULL is fine. */
 void rq__source_free(rq__source *s);
 
-/* The peer has all of an ended log; the thread ends. */
+/* True when the peer has received an ended log completely; the thread then ends. */
 bool rq__source_is_done(const rq__source *s);
 const char *rq__source_id(const rq__source *s);
 uint64_t rq__source_version(const rq__source *s); /* rq_peer_info.version it was started with */

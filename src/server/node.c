@@ -573,11 +573,7 @@ static rq_err open_all(rq_node *n, rq_error *why)
 
 static void init_wake(rq_node *n)
 {
-    pthread_condattr_t a;
-    pthread_condattr_init(&a);
-    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-    pthread_cond_init(&n->wake, &a);
-    pthread_condattr_destroy(&a);
+    rq_clock_cond_init(&n->wake);
     pthread_mutex_init(&n->lock, NULL);
 }
 

@@ -106,9 +106,9 @@ bool rq__node_fence_or_retry(rq_node *n, const char *server)
 rq_err rq__node_read_lease(const rq_node *n, const char *server, rq_error *why)
 {
     rq_arena a = {0};
-    rq_slog_segment *segments;
+    rq_slog_ledger *ledgers;
     size_t count;
-    rq_err rc = rq_slog_lengths(n->store.shared, server, &a, &segments, &count, why);
+    rq_err rc = rq_slog_lengths(n->store.shared, server, &a, &ledgers, &count, why);
     rq_arena_clear(&a);
     return rc == RQ_E_STATE || rc == RQ_E_NOT_FOUND ? RQ_OK : rc; /* open, or removed */
 }

@@ -57,6 +57,20 @@ typedef struct rq_scan {
     bool mob_empty_on_miss; /* empty.value.on.mobcell.miss: no error when a MOB file is gone */
 } rq_scan;
 
+/* A get of a whole row: the newest version of each column. */
+static inline rq_scan rq_scan_of_row(rq_slice row)
+{
+    return (rq_scan){.start_row = row,
+                     .stop_row = row,
+                     .include_start = true,
+                     .include_stop = true,
+                     .is_get = true,
+                     .cache_blocks = true,
+                     .max_versions = 1,
+                     .time_range = RQ_TIME_RANGE_ALL,
+                     .store_limit = -1};
+}
+
 /* Whether the row is behind the scan's stop row, in the scan's direction. */
 static inline bool rq_scan_is_behind_stop(const rq_scan *scan, rq_cell_order order, rq_slice row)
 {

@@ -199,29 +199,28 @@ rq_err rq_slog_drop(rq_tenure *t, uint64_t number, rq_error *why)
     return t->shared->slog_drop(t, number, why);
 }
 
-rq_err rq_slog_lengths(rq_shared *s, const char *server_name, rq_arena *arena,
-                       rq_slog_segment **ret, size_t *ret_count, rq_error *why)
+rq_err rq_slog_lengths(rq_shared *s, const char *server_name, rq_arena *arena, rq_slog_ledger **ret,
+                       size_t *ret_count, rq_error *why)
 {
     RQ_TRY(check("a tenure", server_name, why));
     return s->slog_lengths(s, server_name, arena, ret, ret_count, why);
 }
 
-rq_err rq_slog_read(rq_shared *s, const char *server_name, const rq_slog_segment *segment,
+rq_err rq_slog_read(rq_shared *s, const char *server_name, const rq_slog_ledger *ledger,
                     unsigned stripe, uint64_t off, void *buf, size_t len, size_t *ret_len,
                     rq_error *why)
 {
     RQ_TRY(check("a tenure", server_name, why));
-    uint64_t sealed = stripe < RQ_SLOG_STRIPES ? segment->lengths[stripe] : 0;
+    uint64_t sealed = stripe < RQ_SLOG_STRIPES ? ledger->lengths[stripe] : 0;
     uint64_t left = off < sealed ? sealed - off : 0;
     size_t wanted = left < len ? (size_t)left : len, found = 0;
     if (wanted > 0)
-        RQ_TRY(
-            s->slog_read(s, server_name, segment->number, stripe, off, buf, wanted, &found, why));
+        RQ_TRY(s->slog_read(s, server_name, ledger->number, stripe, off, buf, wanted, &found, why));
     if (found != wanted)
         return rq_fail(
             why, RQ_E_CORRUPT,
-            "the write-ahead log of %s: segment %llu, stripe %u is shorter than its sealed length",
-            server_name, (unsigned long long)segment->number, stripe);
+            "the write-ahead log of %s: ledger %llu, stripe %u is shorter than its sealed length",
+            server_name, (unsigned long long)ledger->number, stripe);
     *ret_len = found;
     return RQ_OK;
 }

@@ -79,12 +79,12 @@ void rq_tenure_lapses(const rq_tenure *t, uint64_t *ret_count, uint64_t *ret_ns)
 uint64_t rq_shared_now_ns(const rq_shared *s);
 
 /* --- a tenure's log --------------------------------------------------------------------------- */
-/* One segment of a log: RQ_SLOG_STRIPES byte strings that only grow. The caller distributes what it
+/* One ledger of a log: RQ_SLOG_STRIPES byte strings that only grow. The caller distributes what it
  * writes over them, and recognizes incomplete writes by its own checksums. */
-typedef struct rq_slog_segment {
+typedef struct rq_slog_ledger {
     uint64_t number;
     uint64_t lengths[RQ_SLOG_STRIPES];
-} rq_slog_segment;
+} rq_slog_ledger;
 
 /* A write in flight. The caller owns the struct and the bytes, and keeps both until `done` is called
  * on `lane`. */
@@ -95,7 +95,7 @@ typedef struct rq_slog_write {
     rq_lane *lane;
     /* RQ_OK: the write is acknowledged. RQ_E_SERVER_ABORTED: the tenure has ended. Other errors:
      * the outcome is unknown, and the stripe accepts no more writes (RQ_E_STATE): continue in a new
-     * segment. */
+     * ledger. */
     void (*done)(struct rq_slog_write *w, rq_err rc);
     /* the implementation's */
     rq_task task;
@@ -103,7 +103,7 @@ typedef struct rq_slog_write {
     rq_err rc;
 } rq_slog_write;
 
-/* Creates a segment. RQ_E_EXISTS: the tenure has one with this number. RQ_E_SERVER_ABORTED: the
+/* Creates a ledger. RQ_E_EXISTS: the tenure has one with this number. RQ_E_SERVER_ABORTED: the
  * tenure has ended. After another error take a higher number. */
 RQ_NODISCARD rq_err rq_slog_open(rq_tenure *t, uint64_t number, rq_slog **ret, rq_error *why);
 /* Appends. Call it on `w->lane`, which is the same for all writes of a log. REQUIRES: no other write is in
@@ -115,18 +115,18 @@ void rq_slog_submit(rq_slog *log, rq_slog_write *w);
 void rq_slog_name(const rq_slog *log, unsigned stripe, char ret[static RQ_SLOG_NAME_MAX]);
 /* NULL is allowed. REQUIRES: no write is in flight. */
 void rq_slog_close(rq_slog *log);
-/* Removes a segment of one's own log; an absent one is no error. The server that ends the tenure
- * may find the segment, a part of it, or nothing. RQ_E_SERVER_ABORTED: the tenure has ended; the
- * rest is removed with the log. REQUIRES: the segment is closed, and is not opened again. */
+/* Removes a ledger of one's own log; an absent one is no error. The server that ends the tenure
+ * may find the ledger, a part of it, or nothing. RQ_E_SERVER_ABORTED: the tenure has ended; the
+ * rest is removed with the log. REQUIRES: the ledger is closed, and is not opened again. */
 RQ_NODISCARD rq_err rq_slog_drop(rq_tenure *t, uint64_t number, rq_error *why);
-/* The segments of an ended tenure, by number. RQ_E_STATE: it has not ended. RQ_E_NOT_FOUND: there
+/* The ledgers of an ended tenure, by number. RQ_E_STATE: it has not ended. RQ_E_NOT_FOUND: there
  * is none. */
 RQ_NODISCARD rq_err rq_slog_lengths(rq_shared *s, const char *server_name, rq_arena *arena,
-                                    rq_slog_segment **ret, size_t *ret_count, rq_error *why);
-/* Reads of an ended tenure's segment, as rq_slog_lengths returned it; fewer than `len` bytes only at
+                                    rq_slog_ledger **ret, size_t *ret_count, rq_error *why);
+/* Reads of an ended tenure's ledger, as rq_slog_lengths returned it; fewer than `len` bytes only at
  * the sealed length. */
 RQ_NODISCARD rq_err rq_slog_read(rq_shared *s, const char *server_name,
-                                 const rq_slog_segment *segment, unsigned stripe, uint64_t off,
+                                 const rq_slog_ledger *ledger, unsigned stripe, uint64_t off,
                                  void *buf, size_t len, size_t *ret_len, rq_error *why);
 /* Removes an ended tenure and its log; one that is absent is no error. RQ_E_STATE: it has not
  * ended. REQUIRES: no server takes the name again. */
@@ -191,7 +191,7 @@ struct rq_shared {
     void (*slog_name)(const rq_slog *log, unsigned stripe, char ret[static RQ_SLOG_NAME_MAX]);
     void (*slog_close)(rq_slog *log);
     rq_err (*slog_drop)(rq_tenure *t, uint64_t number, rq_error *why);
-    rq_err (*slog_lengths)(rq_shared *s, const char *name, rq_arena *arena, rq_slog_segment **ret,
+    rq_err (*slog_lengths)(rq_shared *s, const char *name, rq_arena *arena, rq_slog_ledger **ret,
                            size_t *ret_count, rq_error *why);
     rq_err (*slog_read)(rq_shared *s, const char *name, uint64_t number, unsigned stripe,
                         uint64_t off, void *buf, size_t len, size_t *ret_len, rq_error *why);

@@ -7,7 +7,7 @@
  *             u32 length, bytes  u32 CRC
  *     seal    "RQSEAL\0\1"  u32 count  count × (u64 number, RQ_SLOG_STRIPES × u64 length)  u32 CRC
  *
- * The segments of a seal rise by number.
+ * The ledgers of a seal rise by number.
  */
 #include "base/buf.h"
 #include "base/checksum.h"
@@ -18,7 +18,7 @@ static const char object_magic[MAGIC_LEN] = "RQOBJ\0\0\1";
 static const char seal_magic[MAGIC_LEN] = "RQSEAL\0\1";
 
 #define OBJECT_HEAD (MAGIC_LEN + 8 + 1 + 1)
-#define SEGMENT_LEN (8 + 8 * RQ_SLOG_STRIPES)
+#define LEDGER_LEN (8 + 8 * RQ_SLOG_STRIPES)
 
 static rq_slice sealed_with_crc(uint8_t *file, size_t len)
 {
@@ -77,26 +77,25 @@ rq_err rq__object_decode(rq_slice file, rq__object_record *ret, rq_error *why)
     return RQ_OK;
 }
 
-rq_err rq__seal_encode(rq_arena *arena, const rq_slog_segment *segments, size_t count,
-                       rq_slice *ret)
+rq_err rq__seal_encode(rq_arena *arena, const rq_slog_ledger *ledgers, size_t count, rq_slice *ret)
 {
-    size_t len = MAGIC_LEN + 4 + count * SEGMENT_LEN;
+    size_t len = MAGIC_LEN + 4 + count * LEDGER_LEN;
     uint8_t *file = rq_arena_alloc(arena, len + 4);
     if (file == NULL) return RQ_E_NO_MEMORY;
     memcpy(file, seal_magic, MAGIC_LEN);
     rq_put_be32(file + MAGIC_LEN, (uint32_t)count);
     uint8_t *p = file + MAGIC_LEN + 4;
     for (size_t i = 0; i < count; i++) {
-        rq_put_be64(p, segments[i].number);
+        rq_put_be64(p, ledgers[i].number);
         p += 8;
         for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++, p += 8)
-            rq_put_be64(p, segments[i].lengths[k]);
+            rq_put_be64(p, ledgers[i].lengths[k]);
     }
     *ret = sealed_with_crc(file, len);
     return RQ_OK;
 }
 
-static bool take_segment(rq_cursor *c, rq_slog_segment *ret)
+static bool take_ledger(rq_cursor *c, rq_slog_ledger *ret)
 {
     bool good = rq_cursor_be64(c, &ret->number);
     for (unsigned k = 0; good && k < RQ_SLOG_STRIPES; k++)
@@ -104,21 +103,20 @@ static bool take_segment(rq_cursor *c, rq_slog_segment *ret)
     return good;
 }
 
-rq_err rq__seal_decode(rq_slice file, rq_arena *arena, rq_slog_segment **ret, size_t *ret_count,
+rq_err rq__seal_decode(rq_slice file, rq_arena *arena, rq_slog_ledger **ret, size_t *ret_count,
                        rq_error *why)
 {
     rq_cursor c;
     uint32_t count;
     RQ_TRY(open_file(file, seal_magic, "seal", &c, why));
-    if (!rq_cursor_be32(&c, &count) || rq_cursor_left(&c) != (uint64_t)count * SEGMENT_LEN)
-        return rq_fail(why, RQ_E_CORRUPT, "seal: its length does not match its number of segments");
-    rq_slog_segment *segments = rq_arena_calloc(arena, count, sizeof *segments);
-    if (segments == NULL) return rq_no_memory(why);
+    if (!rq_cursor_be32(&c, &count) || rq_cursor_left(&c) != (uint64_t)count * LEDGER_LEN)
+        return rq_fail(why, RQ_E_CORRUPT, "seal: its length does not match its number of ledgers");
+    rq_slog_ledger *ledgers = rq_arena_calloc(arena, count, sizeof *ledgers);
+    if (ledgers == NULL) return rq_no_memory(why);
     for (uint32_t i = 0; i < count; i++)
-        if (!take_segment(&c, &segments[i]) ||
-            (i > 0 && segments[i].number <= segments[i - 1].number))
-            return rq_fail(why, RQ_E_CORRUPT, "seal: segments are not in order");
-    *ret = segments;
+        if (!take_ledger(&c, &ledgers[i]) || (i > 0 && ledgers[i].number <= ledgers[i - 1].number))
+            return rq_fail(why, RQ_E_CORRUPT, "seal: ledgers are not in order");
+    *ret = ledgers;
     *ret_count = count;
     return RQ_OK;
 }

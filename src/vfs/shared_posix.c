@@ -4,7 +4,7 @@
  * checks no guard at a write, so rule 3 of shared.h rests on the lease.
  *
  *     tenure/NAME/guard       u64 token (in hexadecimal), then '+' (open) or '-' (fenced)
- *     tenure/NAME/N.S         stripe S of segment N
+ *     tenure/NAME/N.S         stripe S of ledger N
  *     tenure/NAME/sealed      lengths at the end of the tenure; made once
  *     object/NAME/G           generation G, complete with its first byte
  *     set/NAME/KEY            an empty file

@@ -41,8 +41,7 @@ void rq__folder_tenure_free(rq_tenure *t);
 RQ_NODISCARD rq_err rq__folder_tenure_revoke(rq_shared *s, const char *name, uint64_t *ret_quiet_ns,
                                              rq_error *why);
 RQ_NODISCARD rq_err rq__folder_slog_lengths(rq_shared *s, const char *name, rq_arena *arena,
-                                            rq_slog_segment **ret, size_t *ret_count,
-                                            rq_error *why);
+                                            rq_slog_ledger **ret, size_t *ret_count, rq_error *why);
 RQ_NODISCARD rq_err rq__folder_slog_read(rq_shared *s, const char *name, uint64_t number,
                                          unsigned stripe, uint64_t off, void *buf, size_t len,
                                          size_t *ret_len, rq_error *why);

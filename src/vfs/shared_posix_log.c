@@ -165,29 +165,29 @@ static rq_err durable_length(rq__folder *f, const char *dir, const char *name, u
     return rc != RQ_OK || closed == RQ_OK ? rc : rq_fail(why, closed, "cannot close %s", path);
 }
 
-/* Entries are sorted by name, so a segment's stripes follow each other. */
-static rq_err measure(rq__folder *f, const char *dir, rq_arena *arena, rq_slog_segment **ret,
+/* Entries are sorted by name, so a ledger's stripes follow each other. */
+static rq_err measure(rq__folder *f, const char *dir, rq_arena *arena, rq_slog_ledger **ret,
                       size_t *ret_count, rq_error *why)
 {
     rq_dir_entry *entries;
     size_t count, n = 0;
     RQ_TRY(rq_vfs_list(f->vfs, dir, arena, &entries, &count, why));
-    rq_slog_segment *segments = rq_arena_calloc(arena, count, sizeof *segments);
-    if (segments == NULL) return rq_no_memory(why);
+    rq_slog_ledger *ledgers = rq_arena_calloc(arena, count, sizeof *ledgers);
+    if (ledgers == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++) {
         uint64_t number;
         unsigned stripe;
         if (!parse_stripe(entries[i].name, &number, &stripe)) continue;
-        if (n == 0 || segments[n - 1].number != number) segments[n++].number = number;
+        if (n == 0 || ledgers[n - 1].number != number) ledgers[n++].number = number;
         rq_error detail = {.code = RQ_OK};
-        uint64_t *length = &segments[n - 1].lengths[stripe];
+        uint64_t *length = &ledgers[n - 1].lengths[stripe];
         rq_err rc = durable_length(f, dir, entries[i].name, length, &detail);
-        if (rc == RQ_E_NOT_FOUND) /* its owner dropped the segment (rq_slog_drop) meanwhile */
+        if (rc == RQ_E_NOT_FOUND) /* its owner dropped the ledger (rq_slog_drop) meanwhile */
             *length = 0;
         else if (rc != RQ_OK)
             return rq_fail(why, rc, "%s", detail.message);
     }
-    *ret = segments;
+    *ret = ledgers;
     *ret_count = n;
     return RQ_OK;
 }
@@ -195,13 +195,13 @@ static rq_err measure(rq__folder *f, const char *dir, rq_arena *arena, rq_slog_s
 static rq_err seal(rq__folder *f, const char *dir, rq_error *why)
 {
     rq_arena arena = {0};
-    rq_slog_segment *segments = NULL;
+    rq_slog_ledger *ledgers = NULL;
     size_t count = 0;
     rq_slice file;
     rq_error detail = {.code = RQ_OK};
-    rq_err rc = rq_vfs_sync_dir(f->vfs, dir, &detail); /* the segments' names */
-    if (rc == RQ_OK) rc = measure(f, dir, &arena, &segments, &count, &detail);
-    if (rc == RQ_OK) rc = rq__seal_encode(&arena, segments, count, &file);
+    rq_err rc = rq_vfs_sync_dir(f->vfs, dir, &detail); /* the ledgers' names */
+    if (rc == RQ_OK) rc = measure(f, dir, &arena, &ledgers, &count, &detail);
+    if (rc == RQ_OK) rc = rq__seal_encode(&arena, ledgers, count, &file);
     if (rc == RQ_OK) rc = rq__folder_publish(f, dir, "sealed", file, &detail);
     rq_arena_clear(&arena);
     if (rc == RQ_OK || rc == RQ_E_EXISTS) return RQ_OK;
@@ -252,7 +252,7 @@ rq_err rq__folder_tenure_revoke(rq_shared *s, const char *name, uint64_t *ret_qu
 /* --- ended logs ---------------------------------------------------------------------------- */
 
 rq_err rq__folder_slog_lengths(rq_shared *s, const char *name, rq_arena *arena,
-                               rq_slog_segment **ret, size_t *ret_count, rq_error *why)
+                               rq_slog_ledger **ret, size_t *ret_count, rq_error *why)
 {
     rq__folder *f = rq__folder_of(s);
     char dir[RQ__DIR_MAX], path[RQ__FILE_MAX];
@@ -283,7 +283,7 @@ rq_err rq__folder_slog_read(rq_shared *s, const char *name, uint64_t number, uns
 }
 
 /* The guard is removed first: a log with a guard and without a seal has not ended. The seal, last
- * by name, is removed after the segments that it lists. */
+ * by name, is removed after the ledgers that it lists. */
 rq_err rq__folder_slog_remove(rq_shared *s, const char *name, rq_error *why)
 {
     rq__folder *f = rq__folder_of(s);

@@ -77,9 +77,9 @@ typedef struct rq__object_record {
 
 RQ_NODISCARD rq_err rq__object_encode(rq_arena *arena, const rq__object_record *r, rq_slice *ret);
 RQ_NODISCARD rq_err rq__object_decode(rq_slice file, rq__object_record *ret, rq_error *why);
-RQ_NODISCARD rq_err rq__seal_encode(rq_arena *arena, const rq_slog_segment *segments, size_t count,
+RQ_NODISCARD rq_err rq__seal_encode(rq_arena *arena, const rq_slog_ledger *ledgers, size_t count,
                                     rq_slice *ret);
-RQ_NODISCARD rq_err rq__seal_decode(rq_slice file, rq_arena *arena, rq_slog_segment **ret,
+RQ_NODISCARD rq_err rq__seal_decode(rq_slice file, rq_arena *arena, rq_slog_ledger **ret,
                                     size_t *ret_count, rq_error *why);
 
 #endif

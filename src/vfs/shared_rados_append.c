@@ -28,10 +28,10 @@ typedef struct rados_slog {
     char names[RQ_SLOG_STRIPES][RQ__RADOS_NAME_MAX];
 } rados_slog;
 
-/* --- a new segment ------------------------------------------------------------------------- */
+/* --- a new ledger ------------------------------------------------------------------------- */
 
 /* An existing number may be our own if an answer was lost; using another number does no harm. */
-static rq_err add_segment(rq__rados_tenure *t, uint64_t number, rq_error *why)
+static rq_err add_ledger(rq__rados_tenure *t, uint64_t number, rq_error *why)
 {
     char key[20];
     int compared = 0;
@@ -46,9 +46,9 @@ static rq_err add_segment(rq__rados_tenure *t, uint64_t number, rq_error *why)
     int rc = rq__rados_write(rq__rados_of(t->base.shared), t->head, op);
     if (rc == -ENOENT || rc == -ECANCELED) {
         RQ_TRY(rq__rados_renew(t, why));
-        return rq_fail(why, RQ_E_EXISTS, "segment %llu exists already", (unsigned long long)number);
+        return rq_fail(why, RQ_E_EXISTS, "ledger %llu exists already", (unsigned long long)number);
     }
-    return rq__rados_result(rc, "append a segment to", t->head, why);
+    return rq__rados_result(rc, "append a ledger to", t->head, why);
 }
 
 /* An existing stripe was made by the revoker of the tenure, or by us if a response was lost. Only the stripe's owner
@@ -98,7 +98,7 @@ rq_err rq__rados_slog_open(rq_tenure *base, uint64_t number, rq_slog **ret, rq_e
     rados_slog *log = calloc(1, sizeof *log);
     if (log == NULL) return rq_no_memory(why);
     log->base = (rq_slog){.tenure = base, .number = number};
-    rq_err rc = add_segment(t, number, why);
+    rq_err rc = add_ledger(t, number, why);
     if (rc == RQ_OK) rc = make_stripes(t, log, why);
     if (rc == RQ_OK)
         *ret = &log->base;

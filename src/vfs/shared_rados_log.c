@@ -2,8 +2,8 @@
 /*
  * Tenures on RADOS, and the logs of ended ones. The fence, in this order:
  *
- *  1. The head's owner is replaced: from here on the tenure has no new segment and no renewal.
- *  2. Each stripe of each segment gets the owner "-", in an operation of its own; one that is missing
+ *  1. The head's owner is replaced: from here on the tenure has no new ledger and no renewal.
+ *  2. Each stripe of each ledger gets the owner "-", in an operation of its own; one that is missing
  *     is made, so that the writer cannot make it. Since each append compares the owner in the same
  *     operation, none that is executed after this one succeeds. Many stripes at the same time: each operation waits
  *     for the disks of several OSDs.
@@ -125,7 +125,7 @@ typedef struct fencing {
     char owner[RQ__RADOS_OWNER_MAX]; /* the head's, once it is fenced */
     bool sealed;
     rq_arena arena;
-    rq_slog_segment *segments;
+    rq_slog_ledger *ledgers;
     size_t count;
 } fencing;
 
@@ -193,16 +193,16 @@ static bool parse_number(const char *key, uint64_t *ret)
     return strlen(key) == 16 && strspn(key, "0123456789abcdef") == 16 && *end == '\0';
 }
 
-/* Segments cannot change any more. Keys of equal length are in order of their numbers. */
-static rq_err list_segments(fencing *f, rq_error *why)
+/* Ledgers cannot change any more. Keys of equal length are in order of their numbers. */
+static rq_err list_ledgers(fencing *f, rq_error *why)
 {
     const char **keys;
     RQ_TRY(rq__rados_keys(f->r, f->head, &f->arena, &keys, &f->count, why));
-    f->segments = rq_arena_calloc(&f->arena, f->count, sizeof *f->segments);
-    if (f->segments == NULL) return rq_no_memory(why);
+    f->ledgers = rq_arena_calloc(&f->arena, f->count, sizeof *f->ledgers);
+    if (f->ledgers == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < f->count; i++)
-        if (!parse_number(keys[i], &f->segments[i].number))
-            return rq_fail(why, RQ_E_CORRUPT, "Ceph: %s has a segment \"%s\"", f->head, keys[i]);
+        if (!parse_number(keys[i], &f->ledgers[i].number))
+            return rq_fail(why, RQ_E_CORRUPT, "Ceph: %s has a ledger \"%s\"", f->head, keys[i]);
     return RQ_OK;
 }
 
@@ -268,12 +268,12 @@ static rq_err fence_some(const fencing *f, size_t from, size_t count, stripe_op 
                          rq_error *why)
 {
     for (size_t i = 0; i < count; i++)
-        rq__rados_stripe_name(f->name, f->segments[(from + i) / RQ_SLOG_STRIPES].number,
+        rq__rados_stripe_name(f->name, f->ledgers[(from + i) / RQ_SLOG_STRIPES].number,
                               (unsigned)((from + i) % RQ_SLOG_STRIPES), list[i].name);
     RQ_TRY(operate(f, list, count, "fence", send_fence, why));
     RQ_TRY(operate(f, list, count, "measure", send_stat, why));
     for (size_t i = 0; i < count; i++)
-        f->segments[(from + i) / RQ_SLOG_STRIPES].lengths[(from + i) % RQ_SLOG_STRIPES] =
+        f->ledgers[(from + i) / RQ_SLOG_STRIPES].lengths[(from + i) % RQ_SLOG_STRIPES] =
             list[i].length;
     return RQ_OK;
 }
@@ -292,7 +292,7 @@ static rq_err fence_stripes(fencing *f, rq_error *why)
 static rq_err seal_head(fencing *f, rq_error *why)
 {
     rq_slice file;
-    if (rq__seal_encode(&f->arena, f->segments, f->count, &file) != RQ_OK) return rq_no_memory(why);
+    if (rq__seal_encode(&f->arena, f->ledgers, f->count, &file) != RQ_OK) return rq_no_memory(why);
     rados_write_op_t op = rados_create_write_op();
     rados_write_op_assert_exists(op);
     rados_write_op_cmpxattr(op, OWNER, LIBRADOS_CMPXATTR_OP_EQ, f->owner, strlen(f->owner));
@@ -319,7 +319,7 @@ static rq_err remove_stripes(fencing *f, rq_error *why)
     for (size_t i = 0; i < f->count; i++)
         for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++) {
             char name[RQ__RADOS_NAME_MAX];
-            rq__rados_stripe_name(f->name, f->segments[i].number, k, name);
+            rq__rados_stripe_name(f->name, f->ledgers[i].number, k, name);
             RQ_TRY(rq__rados_result(remove_object(f->r, name), "remove", name, why));
         }
     return RQ_OK;
@@ -329,7 +329,7 @@ static rq_err fence_all(fencing *f, rq_error *why)
 {
     RQ_TRY(fence_head(f, why));
     if (f->sealed) return RQ_OK;
-    RQ_TRY(list_segments(f, why));
+    RQ_TRY(list_ledgers(f, why));
     RQ_TRY(fence_stripes(f, why));
     return seal_head(f, why);
 }
@@ -376,7 +376,7 @@ rq_err rq__rados_tenure_revoke(rq_shared *s, const char *name, uint64_t *ret_qui
     return RQ_OK;
 }
 
-/* --- a segment of one's own ------------------------------------------------------------------ */
+/* --- a ledger of one's own ------------------------------------------------------------------ */
 
 /* Executes an operation that compares the owner. *ret_ended: the tenure has ended. An absent stripe is no
  * error; the head exists as long as the tenure. */
@@ -395,7 +395,7 @@ static void guard(const rq__rados_tenure *t, rados_write_op_t op)
     rados_write_op_cmpxattr(op, OWNER, LIBRADOS_CMPXATTR_OP_EQ, t->owner, strlen(t->owner));
 }
 
-/* Removes a segment: first its stripes, then its key in the head, so that a segment without a key
+/* Removes a ledger: first its stripes, then its key in the head, so that a ledger without a key
  * has no stripes. A fence in between creates the missing stripes again, empty. */
 rq_err rq__rados_slog_drop(rq_tenure *base, uint64_t number, rq_error *why)
 {
@@ -424,8 +424,8 @@ rq_err rq__rados_slog_drop(rq_tenure *base, uint64_t number, rq_error *why)
 
 /* --- ended logs ---------------------------------------------------------------------------- */
 
-rq_err rq__rados_slog_lengths(rq_shared *s, const char *name, rq_arena *arena,
-                              rq_slog_segment **ret, size_t *ret_count, rq_error *why)
+rq_err rq__rados_slog_lengths(rq_shared *s, const char *name, rq_arena *arena, rq_slog_ledger **ret,
+                              size_t *ret_count, rq_error *why)
 {
     rq__rados *r = rq__rados_of(s);
     char head[RQ__RADOS_NAME_MAX], sealed[4];
@@ -468,7 +468,7 @@ rq_err rq__rados_slog_remove(rq_shared *s, const char *name, rq_error *why)
     if (rc == -ENOENT) return RQ_OK;
     if (rc == 0) return rq_fail(why, RQ_E_STATE, "the tenure of %s has not ended", name);
     RQ_TRY(rq__rados_result(rc, "read", f.head, why));
-    rq_err done = list_segments(&f, why);
+    rq_err done = list_ledgers(&f, why);
     if (done == RQ_OK) done = remove_stripes(&f, why);
     rq_arena_clear(&f.arena);
     RQ_TRY(done);

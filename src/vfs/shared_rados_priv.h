@@ -7,7 +7,7 @@
  *
  *     tenure/NAME         the head. xattr owner: "+TOKEN" while the tenure runs, "-TOKEN" once it
  *                         is revoked, ".TOKEN" once it was ended in order; the token after '-' is
- *                         that of the revoker. omap: a key for each segment. xattr sealed and
+ *                         that of the revoker. omap: a key for each ledger. xattr sealed and
  *                         data: the lengths
  *     log/NAME/NUMBER.K   a stripe. xattr owner: "+TOKEN", or "-" once the tenure has ended
  *     object/NAME         xattr generation; data: a record of shared_format.c
@@ -85,7 +85,7 @@ void rq__rados_slog_submit(rq_slog *log, rq_slog_write *w);
 void rq__rados_slog_close(rq_slog *log);
 RQ_NODISCARD rq_err rq__rados_slog_drop(rq_tenure *t, uint64_t number, rq_error *why);
 RQ_NODISCARD rq_err rq__rados_slog_lengths(rq_shared *s, const char *name, rq_arena *arena,
-                                           rq_slog_segment **ret, size_t *ret_count, rq_error *why);
+                                           rq_slog_ledger **ret, size_t *ret_count, rq_error *why);
 RQ_NODISCARD rq_err rq__rados_slog_read(rq_shared *s, const char *name, uint64_t number,
                                         unsigned stripe, uint64_t off, void *buf, size_t len,
                                         size_t *ret_len, rq_error *why);

@@ -97,10 +97,10 @@ sim_message *rq__sim_message_new(rq_sim_node *n, const sim_op *op, void (*done)(
     m->op.name = rq_arena_cstr(&m->arena, rq_slice_cstr(op->name));
     if (op->key != NULL) m->op.key = rq_arena_cstr(&m->arena, rq_slice_cstr(op->key));
     if (op->bytes.len > 0) m->op.bytes = rq_arena_copy(&m->arena, op->bytes);
-    if (op->segments != NULL)
-        m->op.segments = (rq_slog_segment *)rq_arena_copy(
-                             &m->arena, rq_slice_of(op->segments, op->count * sizeof *op->segments))
-                             .ptr;
+    if (op->ledgers != NULL)
+        m->op.ledgers = (rq_slog_ledger *)rq_arena_copy(
+                            &m->arena, rq_slice_of(op->ledgers, op->count * sizeof *op->ledgers))
+                            .ptr;
     return m;
 }
 
@@ -146,11 +146,11 @@ static rq_err keep_results(const sim_message *m, sim_op *op, rq_arena *arena)
     if (arena == NULL) return RQ_OK;
     op->count = m->op.count;
     op->bytes = rq_arena_copy(arena, m->op.bytes);
-    op->segments = rq_arena_calloc(arena, op->count, sizeof *op->segments);
+    op->ledgers = rq_arena_calloc(arena, op->count, sizeof *op->ledgers);
     op->keys = rq_arena_calloc(arena, op->count, sizeof *op->keys);
-    if (op->bytes.ptr == NULL || op->segments == NULL || op->keys == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < op->count && m->op.segments != NULL; i++)
-        op->segments[i] = m->op.segments[i];
+    if (op->bytes.ptr == NULL || op->ledgers == NULL || op->keys == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < op->count && m->op.ledgers != NULL; i++)
+        op->ledgers[i] = m->op.ledgers[i];
     for (size_t i = 0; i < op->count && m->op.keys != NULL; i++) {
         op->keys[i] = rq_arena_cstr(arena, rq_slice_cstr(m->op.keys[i]));
         if (op->keys[i] == NULL) return RQ_E_NO_MEMORY;

@@ -112,9 +112,9 @@ static rq_err end(rq_sim_node *n, const char *name, uint64_t token, bool *ret_cl
     for (size_t i = 0; rc == RQ_OK && i < head.count; i++)
         for (unsigned k = 0; rc == RQ_OK && k < RQ_SLOG_STRIPES; k++) {
             sim_op at = {.verb = SIM_FENCE_STRIPE, .name = name, .stripe = k};
-            at.number = head.segments[i].number;
+            at.number = head.ledgers[i].number;
             rc = rq__sim_call(n, &at, NULL, why);
-            head.segments[i].lengths[k] = at.off;
+            head.ledgers[i].lengths[k] = at.off;
         }
     *ret_closed = head.closed;
     head.verb = SIM_SEAL;
@@ -156,7 +156,7 @@ static rq_err sim_slog_open(rq_tenure *base, uint64_t number, rq_slog **ret, rq_
 {
     sim_tenure *t = (sim_tenure *)base;
     rq_sim_node *n = node_of(base->shared);
-    sim_op op = {.verb = SIM_ADD_SEGMENT, .name = t->name, .token = t->token, .number = number};
+    sim_op op = {.verb = SIM_ADD_LEDGER, .name = t->name, .token = t->token, .number = number};
     rq_err rc = rq__sim_call(n, &op, NULL, why);
     op.verb = SIM_CREATE_STRIPE;
     for (op.stripe = 0; rc == RQ_OK && op.stripe < RQ_SLOG_STRIPES; op.stripe++)
@@ -217,11 +217,11 @@ static rq_err sim_slog_drop(rq_tenure *base, uint64_t number, rq_error *why)
 }
 
 static rq_err sim_slog_lengths(rq_shared *s, const char *name, rq_arena *arena,
-                               rq_slog_segment **ret, size_t *ret_count, rq_error *why)
+                               rq_slog_ledger **ret, size_t *ret_count, rq_error *why)
 {
     sim_op op = {.verb = SIM_LENGTHS, .name = name};
     RQ_TRY(rq__sim_call(node_of(s), &op, arena, why));
-    *ret = op.segments;
+    *ret = op.ledgers;
     *ret_count = op.count;
     return RQ_OK;
 }

@@ -12,7 +12,7 @@
 typedef enum sim_verb {
     SIM_BEGIN,
     SIM_LOOK,
-    SIM_ADD_SEGMENT,
+    SIM_ADD_LEDGER,
     SIM_CREATE_STRIPE,
     SIM_APPEND,
     SIM_FENCE,
@@ -34,12 +34,12 @@ typedef struct sim_op {
     sim_verb verb;
     const char *name, *key;
     uint64_t token;  /* BEGIN … APPEND: the writer's; FENCE: the owner's; 0: a revoke */
-    uint64_t number; /* the segment's; CAS: the expected generation */
+    uint64_t number; /* the ledger's; CAS: the expected generation */
     unsigned stripe;
     uint64_t off;
     rq_slice bytes;
     bool removes; /* CAS */
-    rq_slog_segment *segments;
+    rq_slog_ledger *ledgers;
     size_t count;
     /* results */
     uint64_t generation;

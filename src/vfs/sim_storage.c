@@ -11,10 +11,10 @@ typedef struct stripe {
     rq_buf bytes;
 } stripe;
 
-typedef struct segment {
-    rq_slog_segment sealed; /* number; lengths once the log is sealed */
+typedef struct ledger {
+    rq_slog_ledger sealed; /* number; lengths once the log is sealed */
     stripe stripes[RQ_SLOG_STRIPES];
-} segment;
+} ledger;
 
 typedef enum log_state { LOG_OPEN, LOG_FENCED, LOG_CLOSED } log_state;
 
@@ -26,8 +26,8 @@ typedef struct thing {
     log_state state;
     bool sealed;
     uint64_t token;
-    segment *segments;
-    size_t count; /* of segments, or keys */
+    ledger *ledgers;
+    size_t count; /* of ledgers, or keys */
     uint64_t generation;
     bool absent; /* an object that was removed */
     rq_buf bytes;
@@ -46,10 +46,10 @@ rq_err rq__sim_objects_new(sim_objects **ret)
 
 static void thing_free(thing *t)
 {
-    for (size_t i = 0; t->segments != NULL && i < t->count; i++)
+    for (size_t i = 0; t->ledgers != NULL && i < t->count; i++)
         for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++)
-            rq_buf_clear(&t->segments[i].stripes[k].bytes);
-    free(t->segments);
+            rq_buf_clear(&t->ledgers[i].stripes[k].bytes);
+    free(t->ledgers);
     rq_buf_clear(&t->bytes);
     free(t->keys);
     free(t);
@@ -95,10 +95,10 @@ static void drop(sim_objects *o, thing *gone)
 
 /* --- logs ---------------------------------------------------------------------------------- */
 
-static segment *segment_of(thing *t, uint64_t number)
+static ledger *ledger_of(thing *t, uint64_t number)
 {
     for (size_t i = 0; t != NULL && i < t->count; i++)
-        if (t->segments[i].sealed.number == number) return &t->segments[i];
+        if (t->ledgers[i].sealed.number == number) return &t->ledgers[i];
     return NULL;
 }
 
@@ -117,37 +117,37 @@ static rq_err begin(sim_objects *o, const sim_op *op)
 }
 
 /* Kept in order of their numbers. */
-static rq_err add_segment(thing *t, const sim_op *op)
+static rq_err add_ledger(thing *t, const sim_op *op)
 {
     if (!owns(t, op->token)) return RQ_E_SERVER_ABORTED;
-    if (segment_of(t, op->number) != NULL) return RQ_E_EXISTS;
-    segment *more = realloc(t->segments, (t->count + 1) * sizeof *more);
+    if (ledger_of(t, op->number) != NULL) return RQ_E_EXISTS;
+    ledger *more = realloc(t->ledgers, (t->count + 1) * sizeof *more);
     if (more == NULL) return RQ_E_NO_MEMORY;
-    t->segments = more;
+    t->ledgers = more;
     size_t at = t->count++;
     for (; at > 0 && more[at - 1].sealed.number > op->number; at--)
         more[at] = more[at - 1];
-    more[at] = (segment){.sealed.number = op->number};
+    more[at] = (ledger){.sealed.number = op->number};
     return RQ_OK;
 }
 
 /* On a real storage stripes are objects of their own; here they are removed with their entry. */
-static rq_err drop_segment(thing *t, const sim_op *op)
+static rq_err drop_ledger(thing *t, const sim_op *op)
 {
     if (!owns(t, op->token)) return RQ_E_SERVER_ABORTED;
-    segment *s = segment_of(t, op->number);
+    ledger *s = ledger_of(t, op->number);
     if (s == NULL) return RQ_OK;
     for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++)
         rq_buf_clear(&s->stripes[k].bytes);
     t->count--;
-    memmove(s, s + 1, (size_t)(t->segments + t->count - s) * sizeof *s);
+    memmove(s, s + 1, (size_t)(t->ledgers + t->count - s) * sizeof *s);
     return RQ_OK;
 }
 
 /* A stripe that exists was made by whoever revoked the tenure. */
 static rq_err create_stripe(thing *t, const sim_op *op)
 {
-    segment *s = segment_of(t, op->number);
+    ledger *s = ledger_of(t, op->number);
     if (s == NULL || s->stripes[op->stripe].exists) return RQ_E_SERVER_ABORTED;
     s->stripes[op->stripe] = (stripe){.exists = true, .guard = op->token};
     return RQ_OK;
@@ -155,14 +155,14 @@ static rq_err create_stripe(thing *t, const sim_op *op)
 
 static rq_err append(thing *t, const sim_op *op)
 {
-    segment *s = segment_of(t, op->number);
+    ledger *s = ledger_of(t, op->number);
     stripe *at = s == NULL ? NULL : &s->stripes[op->stripe];
     if (at == NULL || !at->exists || at->guard != op->token) return RQ_E_SERVER_ABORTED;
     if (at->bytes.len != op->off) return RQ_E_IO;
     return rq_buf_append(&at->bytes, op->bytes.ptr, op->bytes.len);
 }
 
-/* What the log's segments are cannot change any more. */
+/* What the log's ledgers are cannot change any more. */
 static rq_err fence(sim_objects *o, thing *t, sim_op *op, rq_arena *arena)
 {
     if (t == NULL && op->token != 0) return RQ_E_NOT_FOUND;
@@ -172,16 +172,16 @@ static rq_err fence(sim_objects *o, thing *t, sim_op *op, rq_arena *arena)
         t->state = op->token != 0 && owns(t, op->token) ? LOG_CLOSED : LOG_FENCED;
     op->closed = t->state == LOG_CLOSED;
     op->count = t->count;
-    op->segments = rq_arena_calloc(arena, t->count, sizeof *op->segments);
-    if (op->segments == NULL) return RQ_E_NO_MEMORY;
+    op->ledgers = rq_arena_calloc(arena, t->count, sizeof *op->ledgers);
+    if (op->ledgers == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < t->count; i++)
-        op->segments[i] = t->segments[i].sealed;
+        op->ledgers[i] = t->ledgers[i].sealed;
     return RQ_OK;
 }
 
 static rq_err fence_stripe(thing *t, sim_op *op)
 {
-    segment *s = segment_of(t, op->number);
+    ledger *s = ledger_of(t, op->number);
     if (s == NULL) return RQ_E_NOT_FOUND;
     s->stripes[op->stripe].exists = true;
     s->stripes[op->stripe].guard = 0;
@@ -191,12 +191,12 @@ static rq_err fence_stripe(thing *t, sim_op *op)
 
 static rq_err seal(thing *t, const sim_op *op)
 {
-    /* Removed, and revoked again perhaps, since its segments were listed. */
+    /* Removed, and revoked again perhaps, since its ledgers were listed. */
     if (t == NULL || t->count != op->count) return RQ_E_NOT_FOUND;
     if (t->state == LOG_OPEN) return RQ_E_STATE;
     if (t->sealed) return RQ_OK;
     for (size_t i = 0; i < op->count; i++)
-        t->segments[i].sealed = op->segments[i];
+        t->ledgers[i].sealed = op->ledgers[i];
     t->sealed = true;
     return RQ_OK;
 }
@@ -210,7 +210,7 @@ static rq_err lengths(sim_objects *o, thing *t, sim_op *op, rq_arena *arena)
 
 static rq_err read_stripe(thing *t, sim_op *op, rq_arena *arena)
 {
-    segment *s = segment_of(t, op->number);
+    ledger *s = ledger_of(t, op->number);
     if (s == NULL) return RQ_E_NOT_FOUND;
     const rq_buf *b = &s->stripes[op->stripe].bytes;
     uint64_t left = op->off < b->len ? b->len - op->off : 0;
@@ -309,8 +309,8 @@ rq_err rq__sim_execute(sim_objects *o, sim_op *op, rq_arena *arena)
         return begin(o, op);
     case SIM_LOOK:
         return owns(log, op->token) ? RQ_OK : RQ_E_SERVER_ABORTED;
-    case SIM_ADD_SEGMENT:
-        return add_segment(log, op);
+    case SIM_ADD_LEDGER:
+        return add_ledger(log, op);
     case SIM_CREATE_STRIPE:
         return create_stripe(log, op);
     case SIM_APPEND:
@@ -326,7 +326,7 @@ rq_err rq__sim_execute(sim_objects *o, sim_op *op, rq_arena *arena)
     case SIM_READ:
         return read_stripe(log, op, arena);
     case SIM_DROP:
-        return drop_segment(log, op);
+        return drop_ledger(log, op);
     case SIM_REMOVE:
         return remove_log(o, log);
     case SIM_CAS:

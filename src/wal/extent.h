@@ -8,7 +8,7 @@
  *   16  8  LSN of the body           36  4  CRC-32C of the 36 before
  *   40     body: whole frames (format.h)
  *
- * Stripe i mod W gets extent i of a segment. Readers order them by LSN (sealed.h).
+ * Stripe i mod W gets extent i of a ledger. Readers order them by LSN (sealed.h).
  */
 #ifndef RQ_WAL_EXTENT_H
 #define RQ_WAL_EXTENT_H

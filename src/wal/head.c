@@ -16,7 +16,7 @@
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 
-static rq_err put_segment(rq_buf *out, const rq__head_segment *s, bool sealed)
+static rq_err put_ledger(rq_buf *out, const rq__head_ledger *s, bool sealed)
 {
     RQ_TRY(rq_buf_append_be64(out, s->slog.number));
     RQ_TRY(rq_buf_append_be64(out, s->first_lsn));
@@ -36,11 +36,11 @@ rq_err rq__head_encode(const rq__head *h, rq_buf *out)
     RQ_TRY(rq_buf_append_be64(out, h->edit));
     RQ_TRY(rq_buf_append_varint(out, h->count));
     for (size_t i = 0; i < h->count; i++)
-        RQ_TRY(put_segment(out, &h->segments[i], h->state == RQ_WAL_FENCED));
+        RQ_TRY(put_ledger(out, &h->ledgers[i], h->state == RQ_WAL_FENCED));
     return rq_buf_append_be32(out, rq_crc32c(0, out->ptr, out->len));
 }
 
-static bool get_segment(rq_cursor *c, bool sealed, rq__head_segment *s)
+static bool get_ledger(rq_cursor *c, bool sealed, rq__head_ledger *s)
 {
     bool ok = rq_cursor_be64(c, &s->slog.number) && rq_cursor_be64(c, &s->first_lsn);
     for (unsigned k = 0; ok && sealed && k < RQ_SLOG_STRIPES; k++)
@@ -49,23 +49,23 @@ static bool get_segment(rq_cursor *c, bool sealed, rq__head_segment *s)
            s->first_lsn % RQ_WAL_ALIGN == 0;
 }
 
-static bool in_order(const rq__head_segment *a, const rq__head_segment *b)
+static bool in_order(const rq__head_ledger *a, const rq__head_ledger *b)
 {
     return a->slog.number < b->slog.number && a->first_lsn <= b->first_lsn;
 }
 
-static rq_err get_segments(rq_cursor *c, rq_arena *arena, rq__head *h, rq_error *why)
+static rq_err get_ledgers(rq_cursor *c, rq_arena *arena, rq__head *h, rq_error *why)
 {
     uint64_t count;
-    if (!rq_cursor_varint(c, &count) || count > RQ_WAL_HEAD_SEGMENTS_MAX ||
+    if (!rq_cursor_varint(c, &count) || count > RQ_WAL_HEAD_LEDGERS_MAX ||
         count > rq_cursor_left(c) / 16)
-        return rq_fail(why, RQ_E_CORRUPT, "log head: bad count of segments");
-    h->segments = rq_arena_calloc(arena, (size_t)count + 1, sizeof *h->segments);
-    if (h->segments == NULL) return rq_no_memory(why);
+        return rq_fail(why, RQ_E_CORRUPT, "log head: bad count of ledgers");
+    h->ledgers = rq_arena_calloc(arena, (size_t)count + 1, sizeof *h->ledgers);
+    if (h->ledgers == NULL) return rq_no_memory(why);
     for (; h->count < count; h->count++) {
-        rq__head_segment *s = &h->segments[h->count];
-        if (!get_segment(c, h->state == RQ_WAL_FENCED, s) || (h->count > 0 && !in_order(s - 1, s)))
-            return rq_fail(why, RQ_E_CORRUPT, "log head: bad segment %zu", h->count);
+        rq__head_ledger *s = &h->ledgers[h->count];
+        if (!get_ledger(c, h->state == RQ_WAL_FENCED, s) || (h->count > 0 && !in_order(s - 1, s)))
+            return rq_fail(why, RQ_E_CORRUPT, "log head: bad ledger %zu", h->count);
     }
     return RQ_OK;
 }
@@ -92,7 +92,7 @@ rq_err rq__head_decode(rq_slice bytes, rq_arena *arena, rq__head *ret, rq_error 
     if (!rq_cursor_u8(&c, &len) || len > RQ_SHARED_NAME_MAX || !rq_cursor_bytes(&c, len, &h.by) ||
         (len > 0) != (state == RQ_WAL_FENCED) || !rq_cursor_be64(&c, &h.edit))
         return rq_fail(why, RQ_E_CORRUPT, "log head: bad names");
-    RQ_TRY(get_segments(&c, arena, &h, why));
+    RQ_TRY(get_ledgers(&c, arena, &h, why));
     if (rq_cursor_left(&c) > 0) return rq_fail(why, RQ_E_CORRUPT, "log head: bad end");
     *ret = h;
     return RQ_OK;
@@ -153,14 +153,14 @@ rq_err rq__head_swap(rq_shared *s, const char *server_name, const rq__head *h, u
 
 /* --- the fence -------------------------------------------------------------------------------- */
 
-/* A segment that was named and never made has no bytes. */
-static void take_lengths(rq__head *h, const rq_slog_segment *found, size_t count)
+/* A ledger that was named and never made has no bytes. */
+static void take_lengths(rq__head *h, const rq_slog_ledger *found, size_t count)
 {
     for (size_t i = 0, j = 0; i < h->count; i++) {
-        while (j < count && found[j].number < h->segments[i].slog.number)
+        while (j < count && found[j].number < h->ledgers[i].slog.number)
             j++;
-        if (j < count && found[j].number == h->segments[i].slog.number)
-            h->segments[i].slog = found[j];
+        if (j < count && found[j].number == h->ledgers[i].slog.number)
+            h->ledgers[i].slog = found[j];
     }
 }
 
@@ -170,14 +170,14 @@ static rq_err fence_once(rq_shared *s, const char *server_name, const char *by, 
 {
     rq__head h = {0};
     uint64_t generation = 0;
-    rq_slog_segment *found = NULL;
+    rq_slog_ledger *found = NULL;
     size_t count = 0;
     rq_error detail = {.code = RQ_OK};
     rq_err rc = rq__head_read(s, server_name, arena, &h, &generation, &detail);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
     if (rc == RQ_OK && h.state != RQ_WAL_OPEN) return RQ_OK;
     rc = rq_slog_lengths(s, server_name, arena, &found, &count, &detail);
-    /* Its owner made no segment, or another server has retired the log. */
+    /* Its owner made no ledger, or another server has retired the log. */
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
     take_lengths(&h, found, count);
     h.state = RQ_WAL_FENCED;

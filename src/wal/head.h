@@ -4,15 +4,15 @@
  * compared and swapped. It decides what belongs to the log.
  *
  *   be32 magic "RQhd" | u8 version, 1 | u8 state | u8 length, who fenced it | be64 edit |
- *   varint segments: be64 number, be64 first LSN; FENCED: 4 x be64 length | be32 CRC of all before
+ *   varint ledgers: be64 number, be64 first LSN; FENCED: 4 x be64 length | be32 CRC of all before
  *   numbers ascending, first LSNs not descending
  *
- *  1. The owner makes the head before its first record, and alone edits it while it is OPEN. A segment
- *     is named in the head before it is made; bytes in segments that the head does not name are void.
- *  2. A segment's first LSN ends the segments before it. So an append whose outcome is unknown is
- *     repeated in a new segment with the same LSNs. The first attempt is then void, even if its bytes
+ *  1. The owner makes the head before its first record, and alone edits it while it is OPEN. A ledger
+ *     is named in the head before it is made; bytes in ledgers that the head does not name are void.
+ *  2. A ledger's first LSN ends the ledgers before it. So an append whose outcome is unknown is
+ *     repeated in a new ledger with the same LSNs. The first attempt is then void, even if its bytes
  *     arrive later.
- *  3. Bytes in a segment prove that everything before its first LSN was acknowledged.
+ *  3. Bytes in a ledger prove that everything before its first LSN was acknowledged.
  *  4. A server that takes regions over revokes the tenure (vfs/shared.h), and then swaps the head
  *     to FENCED, with the lengths. From then on the log has the same contents for every reader.
  *  5. CLOSED: the owner left, and no region needs a record of it. An absent head was never made, or
@@ -33,7 +33,7 @@
 #include "base/buf.h"
 #include "vfs/shared.h"
 
-#define RQ_WAL_HEAD_SEGMENTS_MAX 65536
+#define RQ_WAL_HEAD_LEDGERS_MAX 65536
 
 typedef enum rq_wal_state {
     RQ_WAL_OPEN = 1, /* in objects: DO NOT CHANGE */
@@ -41,16 +41,16 @@ typedef enum rq_wal_state {
     RQ_WAL_CLOSED = 3,
 } rq_wal_state;
 
-typedef struct rq__head_segment {
+typedef struct rq__head_ledger {
     uint64_t first_lsn;
-    rq_slog_segment slog; /* number; FENCED: lengths */
-} rq__head_segment;
+    rq_slog_ledger slog; /* number; FENCED: lengths */
+} rq__head_ledger;
 
 typedef struct rq__head {
     rq_wal_state state;
     rq_slice by;   /* FENCED: ServerName */
     uint64_t edit; /* number of the owner's swaps so far: makes the bytes of each head unique */
-    rq__head_segment *segments;
+    rq__head_ledger *ledgers;
     size_t count;
 } rq__head;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replay of an ended log on shared storage: one segment after the other (stripes.h); where the log ends, and whether
+/* Replay of an ended log on shared storage: one ledger after the other (stripes.h); where the log ends, and whether
  * something is missing. */
 #include "wal/sealed.h"
 
@@ -13,7 +13,7 @@ struct rq_wal_sealed {
     rq_arena arena;
     rq__head head;
     uint64_t from;
-    size_t index; /* of the current segment */
+    size_t index; /* of the current ledger */
     bool entered; /* its stripes are loaded */
     rq__stripes stripes;
 };
@@ -23,13 +23,13 @@ static bool is_last(const rq_wal_sealed *l)
     return l->index + 1 == l->head.count;
 }
 
-/* Where the segment ends by its successor. */
+/* Where the ledger ends by its successor. */
 static uint64_t end_now(const rq_wal_sealed *l)
 {
-    return is_last(l) ? UINT64_MAX : l->head.segments[l->index + 1].first_lsn;
+    return is_last(l) ? UINT64_MAX : l->head.ledgers[l->index + 1].first_lsn;
 }
 
-static bool has_bytes(const rq__head_segment *s)
+static bool has_bytes(const rq__head_ledger *s)
 {
     for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++)
         if (s->slog.lengths[k] > 0) return true;
@@ -42,8 +42,8 @@ static rq_err judge(rq_wal_sealed *l, rq_error *why)
 {
     rq__stripes *r = &l->stripes;
     for (size_t i = l->index + 1; i < l->head.count; i++)
-        if (l->head.segments[i].first_lsn > r->lsn && has_bytes(&l->head.segments[i]))
-            return rq__stripes_corrupt(r, "missing, though a later segment follows it", why);
+        if (l->head.ledgers[i].first_lsn > r->lsn && has_bytes(&l->head.ledgers[i]))
+            return rq__stripes_corrupt(r, "missing, though a later ledger follows it", why);
     for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++)
         while (r->stripes[k].valid) {
             if (r->stripes[k].extent.acknowledged > r->lsn)
@@ -60,7 +60,7 @@ static rq_err enter(rq_wal_sealed *l, rq_error *why)
         l->entered = false;
     }
     if (l->entered) return RQ_OK;
-    RQ_TRY(rq__stripes_enter(&l->stripes, &l->head.segments[l->index].slog, end_now(l), why));
+    RQ_TRY(rq__stripes_enter(&l->stripes, &l->head.ledgers[l->index].slog, end_now(l), why));
     l->entered = true;
     return RQ_OK;
 }
@@ -102,7 +102,7 @@ rq_err rq_wal_sealed_open(rq_shared *s, const char *server_name, uint64_t from, 
     rq__stripes_init(&l->stripes, s, l->server_name);
     while (l->index + 1 < l->head.count && end_now(l) <= from)
         l->index++;
-    if (l->head.count > 0) l->stripes.lsn = l->head.segments[l->index].first_lsn;
+    if (l->head.count > 0) l->stripes.lsn = l->head.ledgers[l->index].first_lsn;
     *ret = l;
     return RQ_OK;
 }

@@ -4,8 +4,8 @@
  * checked before it is used.
  *
  * The log ends at the first LSN at which no extent begins: acknowledged bytes have no gap. If
- * something proves that more was acknowledged (a later segment with bytes, or an extent that says
- * so), the gap is damage: RQ_E_CORRUPT names log, segment and LSN.
+ * something proves that more was acknowledged (a later ledger with bytes, or an extent that says
+ * so), the gap is damage: RQ_E_CORRUPT names log, ledger and LSN.
  *
  * Blocks; one thread at a time. Any number of readers may read one log.
  */
@@ -17,7 +17,7 @@
 
 typedef struct rq_wal_sealed rq_wal_sealed;
 
-/* `from`: a record's end, or 0; segments that end there or before are not read. RQ_E_NOT_FOUND: the
+/* `from`: a record's end, or 0; ledgers that end there or before are not read. RQ_E_NOT_FOUND: the
  * head is absent, so the log is not needed. RQ_E_STATE: it has not ended. */
 RQ_NODISCARD rq_err rq_wal_sealed_open(rq_shared *s, const char *server_name, uint64_t from,
                                        rq_wal_sealed **ret, rq_error *why);

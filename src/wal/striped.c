@@ -3,23 +3,23 @@
  * The log on shared storage (vfs/shared.h): one for each incarnation of a server. It takes the place of
  * WAL files behind staging; positions, waiters and notes are the same.
  *
- *   ring ── batch ──► extent i ──► stripe i mod W of the segment ── acknowledged ──► in LSN order: synced
+ *   ring ── batch ──► extent i ──► stripe i mod W of the ledger ── acknowledged ──► in LSN order: synced
  *
  *  1. Loops do not write: push wakes the lane, which keeps the pen. It copies a batch out of the
  *     ring and sends it as an extent (extent.h). Each stripe has one append in flight at most:
  *     guarded appends to one object do not pipeline, and delay a fence.
  *  2. `written` is the end of the bytes sent. Acknowledgements arrive in any order, `synced`
  *     advances in the order of LSNs.
- *  3. A segment has a wal_file of the chain, without a slot. A new one is named in the head
+ *  3. A ledger has a wal_file of the chain, without a slot. A new one is named in the head
  *     (head.h) and then made, on a lane of its own; records staged meanwhile are noted in it, and
  *     sent once everything before it is acknowledged.
- *  4. After an append that failed, or that was not answered within 2 s, the segment is *abandoned*:
+ *  4. After an append that failed, or that was not answered within 2 s, the ledger is *abandoned*:
  *     a new one begins at `synced`, and everything behind is sent again, with the same LSNs. Bytes
  *     of the abandoned one that arrive later are void. Its memory stays until its appends have
  *     ended.
  *  5. While the storage cannot be reached this is repeated. The log fails only when the tenure has
  *     ended. On full storage, waiters are told so after a while, as with files.
- *  6. Segments that no region needs leave the head first, then their bytes are removed.
+ *  6. Ledgers that no region needs leave the head first, then their bytes are removed.
  *
  * Prewriting, recycling, marks, indexes and HANDOVER exist for files only.
  */
@@ -40,17 +40,17 @@ static rq_err named_add(rq__striped *st, const wal_file *s)
 {
     if (st->head.count == st->head_cap) {
         size_t cap = st->head_cap == 0 ? 16 : st->head_cap * 2;
-        void *more = realloc(st->head.segments, cap * sizeof *st->head.segments);
+        void *more = realloc(st->head.ledgers, cap * sizeof *st->head.ledgers);
         if (more == NULL) return RQ_E_NO_MEMORY;
-        st->head.segments = more;
+        st->head.ledgers = more;
         st->head_cap = cap;
     }
-    st->head.segments[st->head.count++] =
-        (rq__head_segment){.first_lsn = s->first_lsn, .slog.number = s->number};
+    st->head.ledgers[st->head.count++] =
+        (rq__head_ledger){.first_lsn = s->first_lsn, .slog.number = s->number};
     return RQ_OK;
 }
 
-/* Makes the head name the segments of the chain; the newest one only if it is the current segment, or
+/* Makes the head name the ledgers of the chain; the newest one only if it is the current ledger, or
  * the task is about to make it. REQUIRES: mutex, or no lane. */
 static rq_err head_from_chain(rq__striped *st)
 {
@@ -66,7 +66,7 @@ static rq_err head_from_chain(rq__striped *st)
 }
 
 /* What stays is removed with the log. */
-static void drop_segments(rq__striped *st)
+static void drop_ledgers(rq__striped *st)
 {
     while (st->dropped != NULL) {
         wal_file *s = st->dropped;
@@ -80,7 +80,7 @@ static void drop_segments(rq__striped *st)
 static rq_err edit_head(rq__striped *st, rq_error *why)
 {
     RQ_TRY(rq__head_swap(st->shared, st->server_name, &st->head, &st->generation, why));
-    return st->opens ? rq__segment_open(st, st->next->number, &st->opened, why) : RQ_OK;
+    return st->opens ? rq__ledger_open(st, st->next->number, &st->opened, why) : RQ_OK;
 }
 
 static void task_run(rq_task *task)
@@ -89,7 +89,7 @@ static void task_run(rq_task *task)
     rq_wal *wal = st->wal;
     rq_error_clear(&st->why);
     rq_err rc = edit_head(st, &st->why);
-    if (rc == RQ_OK) drop_segments(st);
+    if (rc == RQ_OK) drop_ledgers(st);
     pthread_mutex_lock(&wal->mutex);
     st->rc = rc;
     st->ready = true;
@@ -99,12 +99,12 @@ static void task_run(rq_task *task)
 
 static bool is_in_flight(const rq__striped *st, uint64_t number)
 {
-    for (const rq__segment *s = st->abandoned; s != NULL; s = s->next)
+    for (const rq__ledger *s = st->abandoned; s != NULL; s = s->next)
         if (s->log->number == number) return true;
     return false;
 }
 
-/* Moves the freed segments that have no append in flight to `dropped`, which may still have segments
+/* Moves the freed ledgers that have no append in flight to `dropped`, which may still have ledgers
  * from a failed attempt. False: `dropped` is empty. REQUIRES: mutex, the task does not run. */
 static bool take_droppable(rq__striped *st)
 {
@@ -121,7 +121,7 @@ static bool take_droppable(rq__striped *st)
     return st->dropped != NULL;
 }
 
-/* REQUIRES: mutex, it does not run. `next`: the segment to be made; NULL: none. */
+/* REQUIRES: mutex, it does not run. `next`: the ledger to be made; NULL: none. */
 static void task_start(rq__striped *st, wal_file *next)
 {
     rq_wal *wal = st->wal;
@@ -156,14 +156,14 @@ static void roll(rq__striped *st)
     task_start(st, next);
 }
 
-/* The current segment gets no more appends. Those in flight are void, or were acknowledged before the segment's end. */
-static void leave_segment(const rq__striped *st)
+/* The current ledger gets no more appends. Those in flight are void, or were acknowledged before the ledger's end. */
+static void leave_ledger(const rq__striped *st)
 {
     wal_file *s = st->wal->current;
     if (st->current != NULL) memcpy(s->lengths, st->current->lengths, sizeof s->lengths);
 }
 
-/* Prepares the replacement of a segment in which nothing was acknowledged: the chain's entry `old` is
+/* Prepares the replacement of a ledger in which nothing was acknowledged: the chain's entry `old` is
  * kept and gets a new number later; an entry made here has the old number, and is dropped. */
 static void renumber(rq__striped *st, const wal_file *old)
 {
@@ -176,14 +176,14 @@ static void renumber(rq__striped *st, const wal_file *old)
         rq__striped_freed(st->wal, gone);
 }
 
-/* Begins a segment at `synced`, in which all later bytes are sent again. */
+/* Begins a ledger at `synced`, in which all later bytes are sent again. */
 static void repair(rq__striped *st)
 {
     rq_wal *wal = st->wal;
     wal_file *old = wal->current, *to = wal->newest;
     if (to == old && rq__striped_lacks_progress(wal)) renumber(st, old);
-    leave_segment(st);
-    rq__segment_abandon(st, st->current);
+    leave_ledger(st);
+    rq__ledger_abandon(st, st->current);
     st->current = NULL;
     st->first = st->last = NULL;
     rq__wal_marks_set(wal, wal->synced, wal->synced);
@@ -208,15 +208,15 @@ static void repair(rq__striped *st)
     task_start(st, to);
 }
 
-/* The segment that was made becomes the current one. */
+/* The ledger that was made becomes the current one. */
 static void switch_over(rq__striped *st)
 {
     rq_wal *wal = st->wal;
     wal_file *old = wal->current, *to = st->next;
     bool repaired = wal->broken != RQ_OK;
     RQ_ASSERT(wal->synced == to->first_lsn && wal->written == to->first_lsn);
-    leave_segment(st);
-    rq__segment_free(st->current);
+    leave_ledger(st);
+    rq__ledger_free(st->current);
     st->current = st->opened;
     st->opened = NULL;
     if (old != to) {
@@ -240,14 +240,14 @@ static bool take_result(rq__striped *st)
     rq_wal *wal = st->wal;
     bool was_repair = st->current == NULL;
     if (rq__wal_has_failed(wal)) {
-        rq__segment_abandon(st, st->opened);
+        rq__ledger_abandon(st, st->opened);
         st->opened = NULL;
     } else if (st->rc == RQ_OK && st->opens) {
         if (was_repair || wal->broken == RQ_OK) {
             if (wal->synced != st->next->first_lsn) return false; /* until all is acknowledged */
             switch_over(st);
         } else { /* an append failed while the log rolled */
-            rq__segment_abandon(st, st->opened);
+            rq__ledger_abandon(st, st->opened);
             st->opened = NULL;
         }
     } else if (st->rc != RQ_OK) {
@@ -319,7 +319,7 @@ bool rq__striped_step(rq_wal *wal)
         return true;
     }
     if (wal->broken != RQ_OK) {
-        if (wal->closing && wal->staged == wal->synced) { /* it needs no segment any more */
+        if (wal->closing && wal->staged == wal->synced) { /* it needs no ledger any more */
             open_if_drained(st);
             return false;
         }
@@ -331,7 +331,7 @@ bool rq__striped_step(rq_wal *wal)
         roll(st);
         return true;
     }
-    if (rq__segment_send(st)) return true;
+    if (rq__ledger_send(st)) return true;
     if (!st->running && !wal->closing && rq__wal_may_retry(wal) && take_droppable(st)) {
         wal->retry_at_ns = 0;
         task_start(st, NULL);
@@ -353,11 +353,11 @@ rq_err rq__striped_place(rq_wal *wal, rq_lsn at, rq__striped_place_info *ret, rq
         s = s->next;
     if (wal->synced <= at) return RQ_E_END;
     bool is_written = s == wal->current && st->current != NULL;
-    *ret = (rq__striped_place_info){.segment.number = s->number,
+    *ret = (rq__striped_place_info){.ledger.number = s->number,
                                     .first_lsn = s->first_lsn,
                                     .end = s->sealed ? s->end_lsn : wal->synced};
-    memcpy(ret->segment.lengths, is_written ? st->current->lengths : s->lengths,
-           sizeof ret->segment.lengths);
+    memcpy(ret->ledger.lengths, is_written ? st->current->lengths : s->lengths,
+           sizeof ret->ledger.lengths);
     return RQ_OK;
 }
 
@@ -462,10 +462,10 @@ void rq__striped_free(rq__striped *st)
     RQ_ASSERT(st->abandoned == NULL);
     if (st->lane != NULL) st->wal->env.executor->lane_free(st->wal->env.executor, st->lane);
     st->wal->lane = NULL; /* freed */
-    rq__segment_free(st->current);
-    rq__segment_free(st->opened);
+    rq__ledger_free(st->current);
+    rq__ledger_free(st->opened);
     files_free(st->freed);
     files_free(st->dropped);
-    free(st->head.segments);
+    free(st->head.ledgers);
     free(st);
 }

@@ -8,11 +8,11 @@
 
 /* Makes the log's head. RQ_E_EXISTS: the incarnation has a log already. Blocks. */
 RQ_NODISCARD rq_err rq__striped_open(rq_wal *wal, rq_error *why);
-/* Names and makes the first segment. Blocks; before the lane starts. */
+/* Names and makes the first ledger. Blocks; before the lane starts. */
 RQ_NODISCARD rq_err rq__striped_begin(rq_wal *wal, rq_error *why);
-/* The segment with the bytes behind a position, as far as they are acknowledged. */
+/* The ledger with the bytes behind a position, as far as they are acknowledged. */
 typedef struct rq__striped_place_info {
-    rq_slog_segment segment; /* lengths: what was acknowledged, in each stripe */
+    rq_slog_ledger ledger; /* lengths: what was acknowledged, in each stripe */
     rq_lsn first_lsn;
     rq_lsn end; /* everything before it is within these lengths */
 } rq__striped_place_info;
@@ -21,7 +21,7 @@ RQ_NODISCARD rq_err rq__striped_place(rq_wal *wal, rq_lsn at, rq__striped_place_
                                       rq_error *why);
 /* Does the most urgent piece of work; false if there is none. On the lane. REQUIRES: mutex. */
 bool rq__striped_step(rq_wal *wal);
-/* Takes over a segment that no region needs. REQUIRES: mutex; it is not in the chain. */
+/* Takes over a ledger that no region needs. REQUIRES: mutex; it is not in the chain. */
 void rq__striped_freed(rq_wal *wal, wal_file *s);
 /* At close: waits until nothing is in flight. No lock held. */
 void rq__striped_drain(rq_wal *wal);

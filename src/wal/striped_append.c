@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Appends to the log's segments on shared storage: extents on their stripes, acknowledged in any order.
+/* Appends to the log's ledgers on shared storage: extents on their stripes, acknowledged in any order.
  * Rules 1, 2 and 4 of striped.c. */
 #include "wal/striped_priv.h"
 
@@ -7,9 +7,9 @@
 
 #include "base/checksum.h"
 
-/* --- segments --------------------------------------------------------------------------------- */
+/* --- ledgers --------------------------------------------------------------------------------- */
 
-void rq__segment_free(rq__segment *s)
+void rq__ledger_free(rq__ledger *s)
 {
     if (s == NULL) return;
     RQ_ASSERT(s->in_flight == 0);
@@ -20,9 +20,9 @@ void rq__segment_free(rq__segment *s)
     free(s);
 }
 
-rq_err rq__segment_open(rq__striped *st, uint64_t number, rq__segment **ret, rq_error *why)
+rq_err rq__ledger_open(rq__striped *st, uint64_t number, rq__ledger **ret, rq_error *why)
 {
-    rq__segment *s = calloc(1, sizeof *s);
+    rq__ledger *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_no_memory(why);
     s->wal = st->wal;
     rq_err rc = rq_slog_open(st->tenure, number, &s->log, why);
@@ -34,11 +34,11 @@ rq_err rq__segment_open(rq__striped *st, uint64_t number, rq__segment **ret, rq_
     return RQ_OK;
 }
 
-void rq__segment_abandon(rq__striped *st, rq__segment *s)
+void rq__ledger_abandon(rq__striped *st, rq__ledger *s)
 {
     if (s == NULL) return;
     if (s->in_flight == 0) {
-        rq__segment_free(s);
+        rq__ledger_free(s);
         return;
     }
     s->abandoned = true;
@@ -46,13 +46,13 @@ void rq__segment_abandon(rq__striped *st, rq__segment *s)
     st->abandoned = s;
 }
 
-static void forget_abandoned(rq__striped *st, rq__segment *gone)
+static void forget_abandoned(rq__striped *st, rq__ledger *gone)
 {
-    rq__segment **at = &st->abandoned;
+    rq__ledger **at = &st->abandoned;
     while (*at != gone)
         at = &(*at)->next;
     *at = gone->next;
-    rq__segment_free(gone);
+    rq__ledger_free(gone);
 }
 
 /* --- appends ---------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static void advance(rq__striped *st)
 static void appended(rq_slog_write *write, rq_err rc)
 {
     rq__extent_write *w = RQ_CONTAINER_OF(write, rq__extent_write, write);
-    rq__segment *s = w->segment;
+    rq__ledger *s = w->ledger;
     rq_wal *wal = s->wal;
     rq__striped *st = wal->striped;
     pthread_mutex_lock(&wal->mutex);
@@ -143,9 +143,9 @@ static rq_err extent_fill(const rq_wal *wal, rq__extent_write *w, const uint8_t 
 static void send_extent(rq__striped *st, rq__extent_write *w, unsigned stripe, rq_lsn to)
 {
     rq_wal *wal = st->wal;
-    rq__segment *s = st->current;
+    rq__ledger *s = st->current;
     rq_lsn acknowledged = wal->synced;
-    w->segment = s;
+    w->ledger = s;
     w->from = wal->written;
     w->to = extent_end(wal, wal->written, to);
     w->next = NULL;
@@ -180,10 +180,10 @@ static void send_extent(rq__striped *st, rq__extent_write *w, unsigned stripe, r
     pthread_mutex_lock(&wal->mutex);
 }
 
-bool rq__segment_send(rq__striped *st)
+bool rq__ledger_send(rq__striped *st)
 {
     rq_wal *wal = st->wal;
-    rq__segment *s = st->current;
+    rq__ledger *s = st->current;
     rq_lsn to = wal->newest == wal->current ? wal->staged : wal->newest->first_lsn;
     if (wal->written == to) {
         if (to == wal->staged) wal->push_wanted = false;

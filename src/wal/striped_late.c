@@ -6,7 +6,7 @@
 #include <limits.h>
 
 #define SECOND UINT64_C(1000000000)
-#define STANDS_STILL_NS (5 * SECOND) /* an append and the segment that replaces it take less */
+#define STANDS_STILL_NS (5 * SECOND) /* an append and the ledger that replaces it take less */
 
 static const rq_log_rate rates[] = {
     [RQ_WAL_LATE_SLOW] = {1, SECOND},
@@ -29,7 +29,7 @@ static void report_append(rq__striped *st, rq_wal_late_kind kind, const rq__exte
                           const char *why)
 {
     char object[RQ_SLOG_NAME_MAX];
-    rq_slog_name(w->segment->log, w->write.stripe, object);
+    rq_slog_name(w->ledger->log, w->write.stripe, object);
     report(st, (rq_wal_late){.kind = kind,
                              .object = object,
                              .bytes = w->write.bytes.len,

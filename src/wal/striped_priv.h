@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the parts of the log on shared storage (striped.c): its state, and the segment that is
+/* Shared by the parts of the log on shared storage (striped.c): its state, and the ledger that is
  * appended to (striped_append.c). REQUIRES, unless said otherwise: the log's mutex, on its lane. */
 #ifndef RQ_WAL_STRIPED_PRIV_H
 #define RQ_WAL_STRIPED_PRIV_H
@@ -9,11 +9,11 @@
 #include "wal/head.h"
 #include "wal/striped.h"
 
-typedef struct rq__segment rq__segment;
+typedef struct rq__ledger rq__ledger;
 
 typedef struct rq__extent_write {
     rq_slog_write write;
-    rq__segment *segment;
+    rq__ledger *ledger;
     struct rq__extent_write *next; /* in the order of LSNs */
     rq_lsn from, to;
     uint64_t sent_ns;
@@ -21,9 +21,9 @@ typedef struct rq__extent_write {
     rq_buf bytes;
 } rq__extent_write;
 
-/* A segment on the storage, and the appends to it. Belongs to the log's lane. */
-struct rq__segment {
-    rq__segment *next; /* in the list of abandoned segments */
+/* A ledger on the storage, and the appends to it. Belongs to the log's lane. */
+struct rq__ledger {
+    rq__ledger *next; /* in the list of abandoned ledgers */
     rq_wal *wal;
     rq_slog *log;
     unsigned in_flight, next_stripe;
@@ -38,7 +38,7 @@ struct rq__striped {
     rq_shared *shared;
     rq_tenure *tenure;
     char server_name[RQ_SHARED_NAME_MAX + 1];
-    rq__segment *current, *abandoned;
+    rq__ledger *current, *abandoned;
     rq__extent_write *first, *last; /* in LSN order: in flight, or acknowledged out of order */
     wal_file *freed;
 
@@ -47,10 +47,10 @@ struct rq__striped {
     rq_lane *lane; /* the task's own: all pool tasks may be waiting for the log */
     rq_task task;
     bool running, ready; /* guarded by the log's mutex */
-    bool opens;          /* a segment is to be made, of `next` */
+    bool opens;          /* a ledger is to be made, of `next` */
     wal_file *next;
     wal_file *dropped; /* taken from `freed`: to be removed once the head no longer names them */
-    rq__segment *opened;
+    rq__ledger *opened;
     rq__head head;
     size_t head_cap;
     uint64_t generation;
@@ -70,34 +70,34 @@ static inline uint64_t rq__striped_now_ns(const rq_wal *wal)
     return wal->env.executor->now_ns(wal->env.executor);
 }
 
-/* Nothing was acknowledged in the current segment. */
+/* Nothing was acknowledged in the current ledger. */
 static inline bool rq__striped_lacks_progress(const rq_wal *wal)
 {
     return wal->current->first_lsn == wal->synced;
 }
 
-/* Makes the segment on the storage. Blocks; without the mutex. */
+/* Makes the ledger on the storage. Blocks; without the mutex. */
 RQ_NODISCARD
-rq_err rq__segment_open(rq__striped *st, uint64_t number, rq__segment **ret, rq_error *why);
+rq_err rq__ledger_open(rq__striped *st, uint64_t number, rq__ledger **ret, rq_error *why);
 /* REQUIRES: none of its appends is in flight. Needs no mutex while the log is being freed. NULL is
  * allowed. */
-void rq__segment_free(rq__segment *s);
+void rq__ledger_free(rq__ledger *s);
 /* Frees it once its appends have ended. NULL is allowed. */
-void rq__segment_abandon(rq__striped *st, rq__segment *s);
+void rq__ledger_abandon(rq__striped *st, rq__ledger *s);
 /* Sends the next extent; releases the mutex meanwhile. False: the next stripe is busy, or
  * everything was sent. */
-bool rq__segment_send(rq__striped *st);
+bool rq__ledger_send(rq__striped *st);
 
 /* --- striped_late.c -------------------------------------------------------------------------------- */
 /* The append was acknowledged. */
 void rq__late_answered(rq__striped *st, const rq__extent_write *w);
 /* It failed, or was not answered in time. */
 void rq__late_lost(rq__striped *st, const rq__extent_write *w, rq_err rc);
-/* The head or the segment that replaces one was not taken. */
+/* The head or the ledger that replaces one was not taken. */
 void rq__late_stalled(rq__striped *st, const rq_error *why);
 /* Tells that the log stands still, if it does: without an answer the change of the head does not end. */
 void rq__late_check(rq__striped *st);
-/* A segment has replaced one whose append was lost. */
+/* A ledger has replaced one whose append was lost. */
 void rq__late_resumed(rq__striped *st);
 
 #endif

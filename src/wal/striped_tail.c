@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Follows this server's own log on shared storage; contract in tail.h. The writer knows what was acknowledged in each
- * stripe (rq__striped_place); this is read back from the storage, segment by segment, and never more. An extent that was
+ * stripe (rq__striped_place); this is read back from the storage, ledger by ledger, and never more. An extent that was
  * acknowledged before an earlier one waits in its stripe (stripes.h).
  *
- * A position within a segment is reached by reading the segment from its beginning, at most 16 MB.
+ * A position within a ledger is reached by reading the ledger from its beginning, at most 16 MB.
  */
 #include "wal/striped.h"
 
@@ -66,12 +66,12 @@ static rq_err get_ready(rq__striped_tail *t, rq_error *why)
         if (rc == RQ_E_NOT_FOUND) t->entered = false;
         return rc;
     }
-    if (t->entered && r->segment.number == p.segment.number)
-        return rq__stripes_extend(r, &p.segment, p.end, why);
+    if (t->entered && r->ledger.number == p.ledger.number)
+        return rq__stripes_extend(r, &p.ledger, p.end, why);
     if (r->lsn != p.first_lsn) r->chained = false;
     r->lsn = p.first_lsn;
     t->entered = false;
-    RQ_TRY(rq__stripes_enter(r, &p.segment, p.end, why));
+    RQ_TRY(rq__stripes_enter(r, &p.ledger, p.end, why));
     t->entered = true;
     return RQ_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the stripes of one segment in the order of LSNs; contract in stripes.h. */
+/* Reads the stripes of one ledger in the order of LSNs; contract in stripes.h. */
 #include "wal/stripes.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@
 
 rq_err rq__stripes_corrupt(const rq__stripes *r, const char *what, rq_error *why)
 {
-    return rq_fail(why, RQ_E_CORRUPT, "the log of %s, segment %llu, LSN %llu: %s", r->server_name,
-                   (unsigned long long)r->segment.number, (unsigned long long)r->lsn, what);
+    return rq_fail(why, RQ_E_CORRUPT, "the log of %s, ledger %llu, LSN %llu: %s", r->server_name,
+                   (unsigned long long)r->ledger.number, (unsigned long long)r->lsn, what);
 }
 
 void rq__stripes_init(rq__stripes *r, rq_shared *shared, const char *server_name)
@@ -46,7 +46,7 @@ static size_t extent_room(const rq__stripe *s)
 static rq_err load(rq__stripes *r, unsigned k, size_t len, rq_error *why)
 {
     rq__stripe *s = &r->stripes[k];
-    uint64_t length = r->segment.lengths[k];
+    uint64_t length = r->ledger.lengths[k];
     if (extent_room(s) >= len || s->loaded == length) return RQ_OK;
     if (s->pos > 0) memmove(s->window.ptr, extent_bytes(s), extent_room(s));
     s->window.len -= s->pos;
@@ -55,7 +55,7 @@ static rq_err load(rq__stripes *r, unsigned k, size_t len, rq_error *why)
     if (want > length - s->loaded) want = (size_t)(length - s->loaded);
     if (rq_buf_reserve(&s->window, want) != RQ_OK) return rq_no_memory(why);
     size_t found = 0;
-    RQ_TRY(rq_slog_read(r->shared, r->server_name, &r->segment, k, s->loaded,
+    RQ_TRY(rq_slog_read(r->shared, r->server_name, &r->ledger, k, s->loaded,
                         s->window.ptr + s->window.len, want, &found, why));
     s->window.len += found;
     s->loaded += found;
@@ -71,7 +71,7 @@ static rq_err look(rq__stripes *r, unsigned k, rq_error *why)
     if (extent_room(s) < RQ_WAL_EXTENT_HEADER_LEN ||
         !rq__extent_decode(extent_bytes(s), r->epoch, &s->extent))
         return RQ_OK;
-    uint64_t length = r->segment.lengths[k];
+    uint64_t length = r->ledger.lengths[k];
     if (s->extent.len > length - s->at - RQ_WAL_EXTENT_HEADER_LEN) return RQ_OK;
     RQ_TRY(load(r, k, RQ_WAL_EXTENT_HEADER_LEN + (size_t)s->extent.len, why));
     const uint8_t *body = extent_bytes(s) + RQ_WAL_EXTENT_HEADER_LEN;
@@ -88,10 +88,9 @@ rq_err rq__stripes_skip(rq__stripes *r, unsigned stripe, rq_error *why)
     return look(r, stripe, why);
 }
 
-rq_err rq__stripes_enter(rq__stripes *r, const rq_slog_segment *segment, uint64_t end,
-                         rq_error *why)
+rq_err rq__stripes_enter(rq__stripes *r, const rq_slog_ledger *ledger, uint64_t end, rq_error *why)
 {
-    r->segment = *segment;
+    r->ledger = *ledger;
     r->end = end;
     r->frame = NULL;
     r->left = 0;
@@ -105,10 +104,9 @@ rq_err rq__stripes_enter(rq__stripes *r, const rq_slog_segment *segment, uint64_
     return RQ_OK;
 }
 
-rq_err rq__stripes_extend(rq__stripes *r, const rq_slog_segment *segment, uint64_t end,
-                          rq_error *why)
+rq_err rq__stripes_extend(rq__stripes *r, const rq_slog_ledger *ledger, uint64_t end, rq_error *why)
 {
-    r->segment = *segment;
+    r->ledger = *ledger;
     r->end = end;
     for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++)
         if (!r->stripes[k].valid) RQ_TRY(look(r, k, why));
@@ -124,7 +122,7 @@ static rq_err find_extent(rq__stripes *r, rq_error *why)
         rq__stripe *s = &r->stripes[k];
         if (!s->valid || s->extent.lsn != r->lsn) continue;
         if (s->extent.len > r->end - r->lsn)
-            return rq__stripes_corrupt(r, "an extent reaches into the next segment", why);
+            return rq__stripes_corrupt(r, "an extent reaches into the next ledger", why);
         r->current = k;
         r->frame = extent_bytes(s) + RQ_WAL_EXTENT_HEADER_LEN;
         r->left = s->extent.len;

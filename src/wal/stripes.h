@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the stripes of a segment on shared storage in the order of LSNs: the part that the readers of an ended log
+ * Reads the stripes of a ledger on shared storage in the order of LSNs: the part that the readers of an ended log
  * (sealed.c) and of this server's own log (striped_tail.c) share. Of each stripe one extent is in memory; the one that
  * begins at the expected LSN is next. Every byte is checked before it is used.
  *
@@ -27,8 +27,8 @@ typedef struct rq__stripes {
     rq_shared *shared;
     const char *server_name; /* borrowed */
     uint64_t epoch;
-    rq_slog_segment segment; /* its lengths: what may be read */
-    uint64_t end;            /* LSN at which it ends; UINT64_MAX: not known */
+    rq_slog_ledger ledger; /* its lengths: what may be read */
+    uint64_t end;          /* LSN at which it ends; UINT64_MAX: not known */
     rq__stripe stripes[RQ_SLOG_STRIPES];
     uint64_t lsn;         /* of the next frame */
     const uint8_t *frame; /* it, in the current extent; NULL: the next extent is to be found */
@@ -41,13 +41,13 @@ typedef struct rq__stripes {
 /* `server_name` is borrowed. */
 void rq__stripes_init(rq__stripes *r, rq_shared *shared, const char *server_name);
 void rq__stripes_clear(rq__stripes *r);
-/* Continues at r->lsn in this segment. */
-RQ_NODISCARD rq_err rq__stripes_enter(rq__stripes *r, const rq_slog_segment *segment, uint64_t end,
+/* Continues at r->lsn in this ledger. */
+RQ_NODISCARD rq_err rq__stripes_enter(rq__stripes *r, const rq_slog_ledger *ledger, uint64_t end,
                                       rq_error *why);
-/* The segment is the current one, and has grown. */
-RQ_NODISCARD rq_err rq__stripes_extend(rq__stripes *r, const rq_slog_segment *segment, uint64_t end,
+/* The ledger is the current one, and has grown. */
+RQ_NODISCARD rq_err rq__stripes_extend(rq__stripes *r, const rq_slog_ledger *ledger, uint64_t end,
                                        rq_error *why);
-/* The next record; its slices are valid until the next call. RQ_E_END: no extent of the segment begins at r->lsn.
+/* The next record; its slices are valid until the next call. RQ_E_END: no extent of the ledger begins at r->lsn.
  * RQ_E_CORRUPT. */
 RQ_NODISCARD rq_err rq__stripes_next(rq__stripes *r, rq_wal_record *ret, rq_error *why);
 /* Passes over the extent at the beginning of a stripe, which is valid. */

@@ -3,7 +3,7 @@
  * Follows a log that is being written: delivers its records from a position on, as far as they are
  * durable. A replication peer reads the log in this way (src/replication).
  *
- * In a cluster the records are read back from the segments on shared storage, as far as they were acknowledged (striped_tail.c).
+ * In a cluster the records are read back from the ledgers on shared storage, as far as they were acknowledged (striped_tail.c).
  *
  * The WAL files behind the position must be held (vfs/retention.h); what is not held may have been
  * recycled. Used by one thread at a time, not by a loop: it reads files.

@@ -17,8 +17,8 @@
 #define DEFAULT_FILES 32
 #define REWRITE_BYTES (256u << 10)
 /* On shared storage: the log's length determines the time of a recovery. */
-#define SEGMENT_BYTES_MAX (16u << 20)
-#define SEGMENTS_MAX 16
+#define LEDGER_BYTES_MAX (16u << 20)
+#define LEDGERS_MAX 16
 
 void rq__wal_slot_path(const rq_wal *wal, unsigned id, char path[static RQ_WAL_PATH_MAX])
 {
@@ -46,9 +46,9 @@ static rq_err options_set(rq_wal *wal, const rq_wal_options *o, rq_error *why)
         return rq_fail(why, RQ_E_CONFIG, "a WAL file of %llu bytes is not between 4 kB and 1 GB",
                        (unsigned long long)w->file_bytes);
     if (w->max_log_bytes == 0) w->max_log_bytes = w->file_bytes * DEFAULT_FILES;
-    if (o->tenure != NULL && w->file_bytes > SEGMENT_BYTES_MAX) w->file_bytes = SEGMENT_BYTES_MAX;
-    if (o->tenure != NULL && w->max_log_bytes > SEGMENT_BYTES_MAX * SEGMENTS_MAX)
-        w->max_log_bytes = SEGMENT_BYTES_MAX * SEGMENTS_MAX;
+    if (o->tenure != NULL && w->file_bytes > LEDGER_BYTES_MAX) w->file_bytes = LEDGER_BYTES_MAX;
+    if (o->tenure != NULL && w->max_log_bytes > LEDGER_BYTES_MAX * LEDGERS_MAX)
+        w->max_log_bytes = LEDGER_BYTES_MAX * LEDGERS_MAX;
     if (w->staging_bytes == 0) w->staging_bytes = 1u << 20;
     if (w->staging_bytes_max == 0) w->staging_bytes_max = 64u << 20;
     if (w->staging_bytes_max < w->staging_bytes) w->staging_bytes_max = w->staging_bytes;

@@ -22,7 +22,7 @@
  * In a cluster the log is on shared storage (options.tenure): each incarnation of a server has one of
  * its own, which is begun empty and which another server reads after a fence (sealed.h). What differs:
  * records are always acknowledged as with RQ_WAL_SYNC; storage that cannot be reached delays
- * acknowledgements, and is no failure; a segment has at most 16 MB, and above 256 MB of log on_pressure is
+ * acknowledgements, and is no failure; a ledger has at most 16 MB, and above 256 MB of log on_pressure is
  * called with `urgent`; the log fails with RQ_E_SERVER_ABORTED once the tenure has ended; rq_wal_replay
  * delivers nothing, and rq_wal_replay_region returns RQ_E_UNSUPPORTED.
  */
@@ -55,8 +55,8 @@ typedef enum rq_wal_sync {
 /* Reports of a log on shared storage about late appends (striped_late.c). */
 typedef enum rq_wal_late_kind {
     RQ_WAL_LATE_SLOW, /* an append took longer than slow_ns */
-    RQ_WAL_LATE_LOST, /* an append failed or timed out: it is repeated in a new segment */
-    RQ_WAL_LATE_STALLED, /* the new segment cannot be created: writes wait, and the creation is retried */
+    RQ_WAL_LATE_LOST, /* an append failed or timed out: it is repeated in a new ledger */
+    RQ_WAL_LATE_STALLED, /* the new ledger cannot be created: writes wait, and the creation is retried */
     RQ_WAL_LATE_RESUMED, /* after LOST or STALLED: the log accepts appends again */
     RQ_WAL_LATE_KINDS,
 } rq_wal_late_kind;
@@ -76,7 +76,7 @@ typedef struct rq_wal_options {
     size_t staging_bytes;     /* 0: 1 MB; initial size of the ring */
     size_t staging_bytes_max; /* 0: 64 MB; maximum size of the ring, see rq_wal_stage */
     rq_wal_sync sync;
-    /* Not NULL: the log is in this tenure's segments on shared storage (striped.c), not in files.
+    /* Not NULL: the log is in this tenure's ledgers on shared storage (striped.c), not in files.
      * Outlives the log, and is ended by the caller after it. `server_name` is its name. */
     rq_tenure *tenure;
     const char *server_name;

@@ -69,7 +69,7 @@ struct wal_file {
     rq_wal_file_info found; /* its header, of a file that was there when the log was opened */
     bool sealed;
     bool indexed; /* chunk_first and the notes' chunks are exact */
-    /* Of a log on shared storage: what was acknowledged in each stripe when the segment was left (striped.c). */
+    /* Of a log on shared storage: what was acknowledged in each stripe when the ledger was left (striped.c). */
     uint64_t lengths[RQ_SLOG_STRIPES];
     uint32_t holders; /* number of regions with an unflushed EDIT in it */
     uint32_t chunk_first[RQ_WAL_CHUNKS];

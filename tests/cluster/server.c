@@ -120,15 +120,15 @@ static void write_log(rq_task *task)
 
 /* --- the server that takes over ------------------------------------------------------------- */
 
-static uint64_t read_stripe(server *s, const char *name, const rq_slog_segment *segment,
+static uint64_t read_stripe(server *s, const char *name, const rq_slog_ledger *ledger,
                             unsigned stripe, bool *present)
 {
-    size_t len = (size_t)segment->lengths[stripe], found = 0;
+    size_t len = (size_t)ledger->lengths[stripe], found = 0;
     uint8_t *bytes = malloc(len + 1);
     rq_error why = {.code = RQ_E_NO_MEMORY};
     if (bytes == NULL) must(RQ_E_NO_MEMORY, &why);
     rq_error_clear(&why);
-    must(rq_slog_read(s->shared, name, segment, stripe, 0, bytes, len, &found, &why), &why);
+    must(rq_slog_read(s->shared, name, ledger, stripe, 0, bytes, len, &found, &why), &why);
     (void)extents_of(bytes, found, present, LSN_MAX);
     free(bytes);
     return found;
@@ -138,16 +138,16 @@ static void fence(server *s, const char *name)
 {
     rq_arena arena = {0};
     rq_error why = {.code = RQ_OK};
-    rq_slog_segment *segments;
+    rq_slog_ledger *ledgers;
     size_t count;
     uint64_t quiet_ns, n = 0;
     bool *present = calloc(LSN_MAX, sizeof *present);
     if (present == NULL) must(RQ_E_NO_MEMORY, &why);
     must(rq_tenure_revoke(s->shared, name, &quiet_ns, &why), &why);
-    must(rq_slog_lengths(s->shared, name, &arena, &segments, &count, &why), &why);
+    must(rq_slog_lengths(s->shared, name, &arena, &ledgers, &count, &why), &why);
     for (size_t i = 0; i < count; i++)
         for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++)
-            (void)read_stripe(s, name, &segments[i], k, present);
+            (void)read_stripe(s, name, &ledgers[i], k, present);
     while (n < LSN_MAX && present[n])
         n++;
     say("fenced", name, (long long)n);

@@ -252,7 +252,7 @@ static rq_err append(form *f, unsigned stripe, const char *text)
     return form_append(f, &s);
 }
 
-static rq_err open_segment(form *f, uint64_t number)
+static rq_err open_ledger(form *f, uint64_t number)
 {
     step s = {.number = number};
     return form_open_log(f, &s);
@@ -283,7 +283,7 @@ static bool lapsed(const rq_tenure *t, uint64_t than)
 }
 
 /* Results of a writer whose storage does not respond: unknown outcomes, no lease, no second write
- * on a stripe; afterwards the next segment. */
+ * on a stripe; afterwards the next ledger. */
 static void stand_still(form *f, unsigned *ret_unknown)
 {
     rq_arena arena = {0};
@@ -327,12 +327,12 @@ static void a_write_without_answer_closes_its_stripe(void **state)
     assert_int_equal(d.executor->lane_new(d.executor, "test", &lane), RQ_OK);
     form f = {.shared = d.shared, .executor = d.executor, .lane = lane, .wait = wait_on_latch};
     assert_int_equal(rq_tenure_begin(d.shared, "host,16020,0", &f.tenures[0], NULL), RQ_OK);
-    assert_int_equal(open_segment(&f, 0), RQ_OK);
+    assert_int_equal(open_ledger(&f, 0), RQ_OK);
     assert_int_equal(append(&f, 0, "first"), RQ_OK);
     put_counter(d.shared, 0, RQ_OK);
     stand_still(&f, &unknown);
     for (uint64_t i = 1; i < 30 && rc == RQ_E_TIMEOUT; i++)
-        rc = open_segment(&f, i);
+        rc = open_ledger(&f, i);
     assert_int_equal(rc, RQ_OK);
     assert_int_equal(append(&f, 0, "second"), RQ_OK);
     assert_true(rq_tenure_valid_until(f.tenures[0]) > rq_shared_now_ns(d.shared));

@@ -84,6 +84,7 @@ class World:
         self.folder = pathlib.Path(folder)
         self.started, self.processes = [], []
         self.full_tables = []  # tables with PUTS rows
+        self.replicated = []  # tables of tests of replication, which have a peer
         self.store = self.folder / "store"
         self.secret = self.folder / "secret"
         self.secret.write_bytes(os.urandom(32).hex().encode())
@@ -132,9 +133,17 @@ class World:
         until(lambda: self.servers() == sorted(p.name for p in self.processes), "three servers are in rs/")
         self.wait_for_master()
         until(lambda: all(p.said("the master accepts this server's reports") for p in self.processes), "all report")
+        self.remove_replicated()
         self.need_rows()
         if missing:
             print(f"  {len(missing)} servers were started again", flush=True)
+
+    def remove_replicated(self):
+        """Removes the tables that tests of replication have made, and all peers."""
+        if self.replicated:
+            self.shell("list_peers\nPeers.all.each { |p| remove_peer p[:id] }\n" + "".join(
+                f"if exists('{table}')\n  disable '{table}' if is_enabled('{table}')\n  drop '{table}'\nend\n" for table in self.replicated))
+        self.replicated.clear()
 
     def need_rows(self):
         self.shell("balance_switch true\n")

@@ -45,7 +45,7 @@ import shell_scripts
 import shell_slow
 import shell_tables
 import shell_terminal
-from rorqual import BINARY, ROOT, Report, Server, fail_hard
+from rorqual import BINARY, ROOT, Report, Server, fail_hard, read_terminal
 from shell import FOLDER, MASKS, sections
 from shell_load import script, shell
 from shell_terminal import Terminal
@@ -184,13 +184,7 @@ def run_on_terminal(zk, script):
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 100, 0, 0))
     process = subprocess.Popen([*command, script], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL)
     os.close(theirs)
-    text = b""
-    try:
-        while part := os.read(ours, 65536):
-            text += part
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
+    text = read_terminal(ours)
     process.wait(DEADLINE)
     return text.decode(errors="backslashreplace").replace("\r\n", "\n")
 
@@ -1039,7 +1033,7 @@ def main():
             return report.finish()
         for test in (memory_and_folder, closed_output_does_not_reach_the_folder, a_script_that_cannot_be_read_is_an_error, a_killed_shell_leaves_no_memory, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, messages_of_calls, malformed_messages_are_refused, a_message_is_made_within_another, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, what_takes_too_much_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, times_of_other_zones, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, changes_without_cells_are_refused, groups_of_servers, commands_ask_for_the_parts_of_the_status_that_they_show,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_load.TESTS, *shell_tables.TESTS, *shell_scripts.TESTS, *shell_files.TESTS, *shell_slow.TESTS, *shell_terminal.TESTS):
-            report.outcome(f"own_shell/{test.__name__}", test(folder))
+            report.judge("own_shell", test, folder)
     return report.finish()
 
 

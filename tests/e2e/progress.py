@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from rorqual import BINARY, ROOT, Report, Server
+from rorqual import BINARY, ROOT, Report, Server, read_terminal
 from shell_terminal import Terminal
 
 PAGE = ROOT / "docs/operate/backup.md"
@@ -27,18 +27,6 @@ SPEED = 100_000  # the coarse clock has steps of milliseconds, each of which is 
 FASTER = {**os.environ, "TERM": "xterm", "LD_PRELOAD": str(FAKETIME), "FAKETIME": f"+0 x{SPEED}"}
 BAR = re.compile(rb"\r(\w[^\r\[]*) \[(#*)( *)\] +(\d+) %, (\d+) (s|min|h) left ((?:\x1b\[K)?)")
 SHOWN = re.compile(r"\[#* *\] +\d+ %, \d+ \w+ left")
-
-
-def read_all(master):
-    """Reads the output to a terminal until it is closed."""
-    written = b""
-    try:
-        while part := os.read(master, 1 << 16):
-            written += part
-    except OSError:  # EIO: the other end is closed
-        pass
-    os.close(master)
-    return written
 
 
 class World:
@@ -59,7 +47,7 @@ class World:
         with subprocess.Popen([BINARY, *map(str, arguments)], stdin=slave, stdout=slave, stderr=slave, cwd=self.folder,
                               env=FASTER) as process:
             os.close(slave)
-            written = read_all(master)
+            written = read_terminal(master)
         return written, process.returncode
 
     def screen(self, written):
@@ -119,7 +107,7 @@ def bench_fits_eighty_columns(world):
     with subprocess.Popen([BINARY, "bench", "--zk", server.zk, "--records", "1000", "--seconds", "4", "--interval", "0.1", "ycsb-f"],
                           stdout=subprocess.PIPE, stderr=slave) as process:
         os.close(slave)
-        shown = read_all(master)
+        shown = read_terminal(master)
         table = process.stdout.read().decode()
     problem = server.stop()
     assert process.returncode == 0 and problem is None, (process.returncode, problem)

@@ -43,6 +43,14 @@ class Report:
         self.line(f"FAIL {name}: {problem}" if problem else f"PASS {name}")
         return not problem
 
+    def judge(self, name, test, *arguments):
+        """Runs a test that returns a problem, or None if it passed; an AssertionError is a problem, too."""
+        try:
+            problem = test(*arguments)
+        except AssertionError as e:
+            problem = str(e)
+        return self.outcome(f"{name}/{test.__name__}", problem)
+
     def run(self, name, world, tests, only=()):
         """Runs the tests on the world, each to its end or first exception; `only`: names of the tests to run, if not
         empty."""
@@ -134,6 +142,18 @@ class Server:
     def tail(self):
         with open(self.log, errors="replace") as log:
             return "log ends: " + " | ".join(log.read().splitlines()[-8:])
+
+
+def read_terminal(descriptor):
+    """Reads the output to a terminal until its other end is closed, and closes this one."""
+    written = b""
+    try:
+        while part := os.read(descriptor, 65536):
+            written += part
+    except OSError:  # EIO: the other end is closed
+        pass
+    os.close(descriptor)
+    return written
 
 
 def output_of(command, silence, **options):

@@ -25,7 +25,7 @@ import time
 import hbase
 import transfer_bulk
 from hbase import number, text
-from rorqual import BINARY, Report
+from rorqual import BINARY, Report, read_terminal
 from transfer_bulk import BULK, tsv_of
 from transfer_world import DEADLINE, MAPREDUCE, ROWS, World, expect, killed_amid, lines_of, shell
 
@@ -271,17 +271,6 @@ def a_rate_is_kept(w):
     out = w.run("export", "--jobs", "4", "--rate", "60K", table, w.path())
     size = int(out.split(" bytes")[0].rpartition(" ")[2])
     assert time.monotonic() - begun >= 0.4 * size / 61440, out
-
-
-def read_terminal(terminal):
-    written = b""
-    try:
-        while part := os.read(terminal, 65536):
-            written += part
-    except OSError:  # the other end is closed
-        pass
-    os.close(terminal)
-    return written
 
 
 def bars_are_shown_on_a_terminal(w):

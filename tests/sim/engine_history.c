@@ -517,14 +517,8 @@ rq_err history_scan(history *h, const rq_scan *scan, void (*take)(void *ctx, con
 static bool read_row(history *h, const char *row, seen *ret)
 {
     *ret = (seen){.v = {-1, -1}, .x = -1, .n = 0};
-    rq_scan scan = {.start_row = rq_slice_cstr(row),
-                    .stop_row = rq_slice_cstr(row),
-                    .include_start = true,
-                    .include_stop = true,
-                    .is_get = true,
-                    .max_versions = 1,
-                    .time_range = RQ_TIME_RANGE_ALL,
-                    .store_limit = -1};
+    rq_scan scan = rq_scan_of_row(rq_slice_cstr(row));
+    scan.cache_blocks = false;
     rq_error why = {0};
     rq_err rc = history_scan(h, &scan, take_cell, ret, &why);
     if (rc != RQ_OK && !is_excused(h)) note_fault(h, "read", why.message);

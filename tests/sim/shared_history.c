@@ -57,27 +57,27 @@ rq_err form_open_log(form *f, const step *s)
     return rq_slog_open(f->tenures[s->tenure], s->number, &f->logs[s->tenure], NULL);
 }
 
-static void read_segment(form *f, const char *name, const rq_slog_segment *segment, answer *a)
+static void read_ledger(form *f, const char *name, const rq_slog_ledger *ledger, answer *a)
 {
     for (unsigned k = 0; k < RQ_SLOG_STRIPES && a->rc == RQ_OK; k++) {
         uint8_t buf[5000];
         size_t len = 0;
-        a->rc = rq_slog_read(f->shared, name, segment, k, segment->number % 3, buf, sizeof buf,
-                             &len, NULL);
-        assert_int_equal(rq_buf_append_be64(&a->bytes, segment->lengths[k]), RQ_OK);
+        a->rc = rq_slog_read(f->shared, name, ledger, k, ledger->number % 3, buf, sizeof buf, &len,
+                             NULL);
+        assert_int_equal(rq_buf_append_be64(&a->bytes, ledger->lengths[k]), RQ_OK);
         assert_int_equal(rq_buf_append(&a->bytes, buf, len), RQ_OK);
     }
 }
 
 void form_read_all(form *f, const char *name, answer *a)
 {
-    rq_slog_segment *segments;
+    rq_slog_ledger *ledgers;
     size_t count = 0;
-    a->rc = rq_slog_lengths(f->shared, name, &f->arena, &segments, &count, NULL);
+    a->rc = rq_slog_lengths(f->shared, name, &f->arena, &ledgers, &count, NULL);
     if (a->rc != RQ_OK) return;
     a->number = count;
     for (size_t i = 0; i < count; i++)
-        read_segment(f, name, &segments[i], a);
+        read_ledger(f, name, &ledgers[i], a);
 }
 
 void form_list_set(form *f, const char *name, answer *a)
@@ -164,7 +164,7 @@ static step choose(history *h, uint8_t bytes[static EXTENT_MAX], const uint64_t 
               .key = names[below(h, NAMES)]};
     s.bytes = rq_slice_of(bytes, extent_make(below(h, 1000), bytes));
     bool object = s.kind == 6 || s.kind == 8;
-    s.number = object && below(h, 4) > 0 ? generations[which] : below(h, HISTORY_SEGMENTS);
+    s.number = object && below(h, 4) > 0 ? generations[which] : below(h, HISTORY_LEDGERS);
     return s;
 }
 
@@ -183,8 +183,8 @@ static void compare(const history *h, unsigned at, const step *s, answer a[2],
     }
 }
 
-/* shared.h forbids taking a removed name again, dropping an open segment, and reopening a dropped
- * segment. */
+/* shared.h forbids taking a removed name again, dropping an open ledger, and reopening a dropped
+ * ledger. */
 static bool is_forbidden(const history *h, const step *s)
 {
     bool is_open = h->forms[0].logs[s->tenure] != NULL && h->open[s->tenure] == s->number;

@@ -13,7 +13,7 @@
 
 #define HISTORY_TENURES 12
 #define HISTORY_STEPS 120
-#define HISTORY_SEGMENTS 6
+#define HISTORY_LEDGERS 6
 #define HISTORY_KINDS 14
 
 /* One implementation, and the objects that the history has open in it. */
@@ -54,8 +54,8 @@ typedef struct history {
     rq_random random;
     form forms[2]; /* the two implementations, whose storage must be empty at first */
     bool removed[HISTORY_TENURES];
-    bool dropped[HISTORY_TENURES][HISTORY_SEGMENTS];
-    uint64_t open[HISTORY_TENURES]; /* number of the segment opened last */
+    bool dropped[HISTORY_TENURES][HISTORY_LEDGERS];
+    uint64_t open[HISTORY_TENURES]; /* number of the ledger opened last */
 } history;
 
 /* Adds the number of successes and failures of each kind. Releases the tenures. */

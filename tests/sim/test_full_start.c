@@ -214,8 +214,7 @@ static void the_log_of_a_full_disk_may_hold_more_than_memory(void **state)
     rq_sim_advance(w->sim, 300 * SECOND);
     assert_int_equal(readable(w), LARGE_ROWS);
     OK(world_put(w, "t", "a", "f"));
-    OK(world_close(w, true));
-    world_clear(w);
+    world_end(w);
 }
 
 /* The server cannot start; the error must be clear to an operator. */
@@ -231,8 +230,7 @@ static void a_new_folder_on_a_full_disk_is_refused(void **state)
         rq_sim_run(w.sim);
         rq_sim_quota(w.sim, 0);
         if (world_open(&w) != RQ_OK) fail_msg("with space: %s", w.why.message);
-        assert_int_equal(world_close(&w, true), RQ_OK);
-        world_clear(&w);
+        world_end(&w);
     }
 }
 

@@ -25,7 +25,7 @@
 
 #define REGIONS 2
 #define RECORDS_MAX 400
-#define SEGMENT_BYTES 16384
+#define LEDGER_BYTES 16384
 #define ENDED "ended"
 #define MASTER 1
 
@@ -239,7 +239,7 @@ static rq_err open_server(server *s)
     assert_int_equal(rq_sim_lane_new(w->sim, &s->lane), RQ_OK);
     assert_int_equal(rq_retention_new(&s->retention), RQ_OK);
     RQ_TRY(rq_tenure_begin(shared, s->name, &s->tenure, NULL));
-    rq_wal_options o = {.tenure = s->tenure, .server_name = s->name, .file_bytes = SEGMENT_BYTES};
+    rq_wal_options o = {.tenure = s->tenure, .server_name = s->name, .file_bytes = LEDGER_BYTES};
     o.staging_bytes = 8192;
     o.on_failed = log_failed;
     o.ctx = s;

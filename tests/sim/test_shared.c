@@ -38,8 +38,8 @@ typedef struct history {
     unsigned writes, refused, lease_reads, held_reads;
     /* the lengths and bytes that the first successor found */
     bool found;
-    size_t segments;
-    rq_slog_segment lengths[256];
+    size_t ledgers;
+    rq_slog_ledger lengths[256];
     uint32_t crc;
     unsigned revokes;
     /* values of the counter */
@@ -116,8 +116,8 @@ static void answer_read(history *h)
     if (h->taken_over) world_fail(&h->w, "a read is answered after the successor took over");
 }
 
-/* Writes a segment until an append fails. */
-static rq_err write_segment(history *h, uint64_t number, rq_lane *lane, uint64_t *lsn)
+/* Writes a ledger until an append fails. */
+static rq_err write_ledger(history *h, uint64_t number, rq_lane *lane, uint64_t *lsn)
 {
     rq_slog *log;
     world *w = &h->w;
@@ -148,7 +148,7 @@ static void writer(world_task *t)
     assert_int_equal(rq_sim_lane_new(w->sim, &lane), RQ_OK);
     rq_err rc = rq_tenure_begin(t->node->shared, TENURE, &h->tenure, NULL);
     for (uint64_t number = 0; rc == RQ_OK && number < 100; number += 1 + world_below(w, 3)) {
-        rc = write_segment(h, number, lane, &lsn);
+        rc = write_ledger(h, number, lane, &lsn);
         if (rc == RQ_E_SERVER_ABORTED || w->nodes[VICTIM].dead) break;
         seen_repairs += rc != RQ_OK;
         rc = RQ_OK;
@@ -166,18 +166,18 @@ static void writer(world_task *t)
 /* --- the server that takes over ------------------------------------------------------------- */
 
 /* Returns false if the reader died meanwhile. */
-static bool read_log(history *h, const world_node *n, const rq_slog_segment *segments, size_t count,
+static bool read_log(history *h, const world_node *n, const rq_slog_ledger *ledgers, size_t count,
                      bool present[static LSN_MAX], uint32_t *ret)
 {
     uint32_t crc = 0;
     for (size_t i = 0; i < count; i++)
         for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++) {
-            size_t len = (size_t)segments[i].lengths[k], found = 0;
+            size_t len = (size_t)ledgers[i].lengths[k], found = 0;
             uint8_t *bytes = calloc(1, len + 1);
             rq_err rc = RQ_E_IO;
             assert_non_null(bytes);
             for (int tries = 0; rc == RQ_E_IO && tries < 50; tries++)
-                rc = rq_slog_read(n->shared, TENURE, &segments[i], k, 0, bytes, len + 1, &found,
+                rc = rq_slog_read(n->shared, TENURE, &ledgers[i], k, 0, bytes, len + 1, &found,
                                   NULL);
             if (rc == RQ_E_IO && n->dead) {
                 free(bytes);
@@ -195,30 +195,30 @@ static bool read_log(history *h, const world_node *n, const rq_slog_segment *seg
 static void check_log(history *h, world_node *n)
 {
     rq_arena arena = {0};
-    rq_slog_segment *segments = NULL;
+    rq_slog_ledger *ledgers = NULL;
     size_t count = 0;
     bool present[LSN_MAX] = {0};
     rq_err rc = RQ_E_IO;
     for (int tries = 0; rc == RQ_E_IO && tries < 50; tries++)
-        rc = rq_slog_lengths(n->shared, TENURE, &arena, &segments, &count, NULL);
+        rc = rq_slog_lengths(n->shared, TENURE, &arena, &ledgers, &count, NULL);
     if (rc == RQ_E_IO && n->dead) goto out;
     if (rc != RQ_OK || count > 256) world_fail(&h->w, "no lengths after a revoke: %d", rc);
     /* taken now, because earlier writes may be acknowledged during the read */
     uint64_t acknowledged = h->acknowledged;
     uint32_t crc;
-    if (!read_log(h, n, segments, count, present, &crc)) goto out;
+    if (!read_log(h, n, ledgers, count, present, &crc)) goto out;
     for (uint64_t lsn = 0; lsn < acknowledged; lsn++)
         if (!present[lsn])
             world_fail(&h->w, "write %" PRIu64 " of %" PRIu64 " acknowledged is lost", lsn,
                        acknowledged);
     if (!h->found) {
         h->found = true;
-        h->segments = count;
+        h->ledgers = count;
         h->crc = crc;
-        if (count > 0) memcpy(h->lengths, segments, count * sizeof *segments);
+        if (count > 0) memcpy(h->lengths, ledgers, count * sizeof *ledgers);
     }
-    if (count != h->segments || crc != h->crc ||
-        (count > 0 && memcmp(h->lengths, segments, count * sizeof *segments) != 0))
+    if (count != h->ledgers || crc != h->crc ||
+        (count > 0 && memcmp(h->lengths, ledgers, count * sizeof *ledgers) != 0))
         world_fail(&h->w, "a second revoke gives other lengths or bytes");
 out:
     rq_arena_clear(&arena);

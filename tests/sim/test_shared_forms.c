@@ -153,15 +153,15 @@ static void check_written(script *c, rq_shared *s, uint64_t cut)
     form f = {.shared = s};
     answer a = {0};
     uint64_t quiet_ns;
-    rq_slog_segment *segments;
+    rq_slog_ledger *ledgers;
     size_t count = 0;
     bool present[12] = {0};
     assert_int_equal(rq_tenure_revoke(s, "host,16020,0", &quiet_ns, NULL), RQ_OK);
-    assert_int_equal(rq_slog_lengths(s, "host,16020,0", &f.arena, &segments, &count, NULL), RQ_OK);
+    assert_int_equal(rq_slog_lengths(s, "host,16020,0", &f.arena, &ledgers, &count, NULL), RQ_OK);
     for (size_t i = 0; i < count * RQ_SLOG_STRIPES; i++) {
         uint8_t buf[5000];
         size_t len;
-        assert_int_equal(rq_slog_read(s, "host,16020,0", &segments[i / RQ_SLOG_STRIPES],
+        assert_int_equal(rq_slog_read(s, "host,16020,0", &ledgers[i / RQ_SLOG_STRIPES],
                                       (unsigned)(i % RQ_SLOG_STRIPES), 0, buf, sizeof buf, &len,
                                       NULL),
                          RQ_OK);

@@ -2,13 +2,13 @@
 /*
  * The log on shared storage (wal/striped.c, head.c, sealed.c) under pauses, cuts, reordering, lost
  * responses and deaths, in both forms of shared_world.h. One server writes, rolls and frees
- * segments; others fence it and read its log.
+ * ledgers; others fence it and read its log.
  *
  *  1. Every acknowledged record that its region has not flushed is found by each reader.
  *  2. A region's records are found in order, each once, unaltered; none that was not staged.
  *  3. All readers find the same records, at any time, whatever arrives late.
  *  4. The writer's own process follows the log (wal/tail.h): it finds every record once and in order, only acknowledged ones, and all of
- *     these, while segments are abandoned and replaced; what it has not read is kept (vfs/retention.h).
+ *     these, while ledgers are abandoned and replaced; what it has not read is kept (vfs/retention.h).
  *  5. No region needs a log that was closed cleanly; an ended log that no region needs can be
  *     retired.
  *
@@ -29,7 +29,7 @@
 #define VICTIM 0
 #define REGIONS 3
 #define RECORDS_MAX 1500
-#define SEGMENT_BYTES 16384
+#define LEDGER_BYTES 16384
 #define LATE_MS 10000 /* messages in transit arrive earlier */
 
 typedef struct written_record {
@@ -201,7 +201,7 @@ static void write_records(history *h)
 
 static rq_err open_log(history *h)
 {
-    rq_wal_options o = {.tenure = h->tenure, .server_name = SERVER, .file_bytes = SEGMENT_BYTES};
+    rq_wal_options o = {.tenure = h->tenure, .server_name = SERVER, .file_bytes = LEDGER_BYTES};
     o.staging_bytes = 8192;
     o.on_failed = log_failed;
     o.ctx = h;
@@ -446,7 +446,7 @@ static void run_form(world_form form)
     for (uint64_t seed = seeds.first; seed <= seeds.last; seed++)
         run_seed(form, seed);
     printf(
-        "records read %u, repairs %u, rolls %u, segments freed %u, fenced logs %u, clean ends %u\n",
+        "records read %u, repairs %u, rolls %u, ledgers freed %u, fenced logs %u, clean ends %u\n",
         seen_records, seen_repairs, seen_rolls, seen_freed, seen_failed, seen_clean);
     printf("records read by the tail %u, opened again %u\n", seen_tailed, seen_reopened);
     if (seeds.last - seeds.first < 39) return;

@@ -8,6 +8,7 @@ the reason.
     ONLY=REGEX, CASES=REGEX    methods and cases that match
     TEXTS=1                    also prints the texts of exceptions, with --hbase and --print
 """
+import collections
 import os
 import pathlib
 import re
@@ -90,6 +91,8 @@ class Matrix:
                 problem = f"{e!r}; {server.tail()}"
             left = [line for line in wanted if line not in called and is_selected(*line)]
             report.outcome(f"{self.name}/runs to its end", problem or (f"lines without a call: {left}" if left else None))
+            for method, count in collections.Counter(method for method, _ in left).items():
+                problems.setdefault(method, []).append(f"{count} cases were not called")
             for method in self.methods:
                 report.outcome(f"{self.name}/{method}", "; ".join(problems.pop(method, [])) or None)
             report.outcome(f"{self.name}/has no other methods", str(problems) if problems else None)

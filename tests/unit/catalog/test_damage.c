@@ -51,8 +51,7 @@ static void junk_in_system_tables_is_passed_over(void **state)
         free(after);
     }
     free(before);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 /* A copy of a region's cell in another row does not open the region twice. */
@@ -81,8 +80,7 @@ static void a_region_in_the_row_of_another_is_passed_over(void **state)
     free(before);
     free(after);
     rq_arena_clear(&a);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 /* Records of a region whose row was lost stay until the row is back. */
@@ -120,8 +118,7 @@ static void a_lost_row_of_meta_costs_no_records(void **state)
     free(faults);
     free(row);
     rq_arena_clear(&a);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 /* The path of the table's descriptor. */
@@ -162,8 +159,7 @@ static void a_damaged_descriptor_closes_its_table_alone(void **state)
     assert_int_equal(world_open(&w), RQ_OK);
     assert_int_equal(world_get(&w, "t", "a", "f"), RQ_OK);
     rq_arena_clear(&a);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 /* A wrong descriptor lacks a family. The region was never flushed: no manifest names the family,
@@ -193,8 +189,7 @@ static void a_family_lost_from_the_descriptor_keeps_its_cells(void **state)
     rq_table_schema_unref(lacks);
     rq_table_schema_unref(whole);
     rq_arena_clear(&a);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 /* One call of a start fails. The start may be refused; a region that could not be opened is opened
@@ -254,8 +249,7 @@ static void a_call_that_fails_at_start_is_made_good(void **state)
     assert_true(restarted <= 18);
     assert_true(refused + restarted < k);
     free(before);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 /* --- a table that meta has lost, and a new one of its name that fails ------------------------- */
@@ -319,8 +313,7 @@ static void a_failed_create_leaves_the_files_of_a_lost_table(void **state)
     assert_int_equal(count_files(&w, "mobdir/data/default/v"), 0);
     w.catalog->procedures.before_step = NULL;
     assert_int_equal(world_clone(&w, "s", "v"), RQ_OK);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 int main(void)

@@ -65,8 +65,7 @@ static void a_split_is_refused_before_the_region_closes(void **state)
     assert_int_equal(world_close(&w, true), RQ_OK);
     assert_int_equal(world_open(&w), RQ_OK);
     assert_int_equal(world_put(&w, "t", "l", "f"), RQ_OK);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 static void a_create_is_refused_and_its_name_is_free(void **state)
@@ -81,8 +80,7 @@ static void a_create_is_refused_and_its_name_is_free(void **state)
     char *before = world_describe(&w);
     expect_untouched(&w, before);
     free(before);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 /* --- names of folders ------------------------------------------------------------------------- */
@@ -131,8 +129,7 @@ static void a_name_that_no_folder_can_have_is_refused(void **state)
         expect_untouched(&w, before);
     }
     free(before);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 /* HBase has no limit; its texts are those of an invalid and of an absent id. */
@@ -153,8 +150,7 @@ static void a_long_id_of_a_peer_is_refused(void **state)
     }
     assert_int_equal(world_peer(&w, RQ_DDL_ADD_PEER, long_name(id, "", LONGEST_ID), 0), RQ_OK);
     assert_int_equal(world_peer(&w, RQ_DDL_REMOVE_PEER, id, 0), RQ_OK);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 static void the_longest_names_work(void **state)
@@ -184,8 +180,7 @@ static void the_longest_names_work(void **state)
     assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, full), RQ_OK);
     assert_int_equal(world_table(&w, RQ_DDL_DELETE_TABLE, full), RQ_OK);
     assert_int_equal(world_namespace(&w, RQ_DDL_DELETE_NAMESPACE, ns, NULL), RQ_OK);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 /* A start writes the places of all regions. Here each of their rows has 150 kB, as many as thousands of ordinary regions; a record
@@ -218,8 +213,7 @@ static void rows_of_all_regions_need_not_fit_into_a_record(void **state)
     char *faults = world_check(&w);
     assert_string_equal(faults, "");
     free(faults);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
     rq_arena_clear(&a);
 }
 
@@ -241,8 +235,7 @@ static void a_clone_whose_back_references_are_too_long_is_undone(void **state)
     free(before);
     assert_int_equal(world_clone(&w, "s", long_name(name, "", longest)), RQ_OK);
     assert_int_equal(world_get(&w, name, "a", "f"), RQ_OK);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 typedef struct kept_results {
@@ -366,8 +359,7 @@ static void a_region_of_long_rows_is_not_split_by_itself(void **state)
     assert_non_null(strstr(text, "[, )")); /* one region, open */
     assert_null(strstr(text, "closed"));
     free(text);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
     close(fd);
     assert_int_equal(lines_with(path, "cannot be split"), 1);
     unlink(path);

@@ -20,8 +20,7 @@ static void begin(world *w)
 
 static void end(world *w)
 {
-    assert_int_equal(world_close(w, true), RQ_OK);
-    world_clear(w);
+    world_end(w);
 }
 
 static void put_rows(world *w, const char *table, const char *rows)

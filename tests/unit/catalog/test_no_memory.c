@@ -241,8 +241,7 @@ static void expect_open_later(world *w)
     rq_sim_advance(w->sim, UINT64_C(5) * 1000000000);
     assert_true(world_settle(w));
     OK(world_get(w, "t", "a", "f"));
-    OK(world_close(w, true));
-    world_clear(w);
+    world_end(w);
 }
 
 /* Returns false if beginning the reopening takes fewer than n allocations. */
@@ -343,8 +342,7 @@ static bool undo_without_memory(uint64_t n)
     assert_int_equal(world_close(&w, true), RQ_OK);
     start(&w);
     assert_int_equal(world_get(&w, "t", "a", "f"), RQ_E_TABLE_NOT_FOUND);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
     return reached;
 }
 

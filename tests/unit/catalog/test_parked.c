@@ -583,8 +583,7 @@ static void a_region_that_does_not_open_blocks_nothing(void **state)
     rq_sim_advance(w->sim, UINT64_C(60) * 1000000000);
     settle(w);
     expect_sound(w);
-    MUST(world_close(w, true));
-    world_clear(w);
+    world_end(w);
 }
 
 /* No other procedure would open it. HBASE: hbase.assignment.maximum.attempts has no bound by
@@ -608,8 +607,7 @@ static void a_region_is_opened_again_however_long_it_takes(void **state)
     settle(w);
     MUST(world_get(w, "n:t", "a", "f"));
     expect_sound(w);
-    MUST(world_close(w, true));
-    world_clear(w);
+    world_end(w);
 }
 
 int main(void)

@@ -131,8 +131,7 @@ static void a_removed_peer_leaves_no_position_to_the_next_one(void **state)
     (void)!world_close(w, false);
     OK(world_open(w));
     assert_true(position_of(w) == begins + 1);
-    OK(world_close(w, true));
-    world_clear(w);
+    world_end(w);
 }
 
 int main(void)

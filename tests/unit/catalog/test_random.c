@@ -275,8 +275,7 @@ static void random_changes_do_what_the_model_says(void **state)
         }
     }
     check(&w, &m);
-    assert_int_equal(world_close(&w, true), RQ_OK);
-    world_clear(&w);
+    world_end(&w);
 }
 
 /* --- concurrent changes ----------------------------------------------------------------------- */

@@ -135,8 +135,7 @@ static void records_of_earlier_versions_are_finished(void **state)
     t = rq_catalog_table_find(w.catalog, RQ_SLICE_LIT("t"));
     assert_int_equal(t->schema->family_count, 1);
     assert_int_equal(world_get(&w, "t", "a", "f"), RQ_OK);
-    MUST(world_close(&w, true));
-    world_clear(&w);
+    world_end(&w);
     rq_arena_clear(&a);
 }
 
@@ -220,8 +219,7 @@ static void an_unknown_kind_is_kept_and_does_not_refuse_the_start(void **state)
     assert_true(p.finished);
     rq_arena_clear(&a);
     MUST(world_table(&w, RQ_DDL_ENABLE_TABLE, "t"));
-    MUST(world_close(&w, true));
-    world_clear(&w);
+    world_end(&w);
 }
 
 static void garbage_costs_its_own_procedure(void **state)
@@ -256,8 +254,7 @@ static void garbage_costs_its_own_procedure(void **state)
     MUST(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"));
     MUST(world_close(&w, true));
     MUST(world_open(&w));
-    MUST(world_close(&w, true));
-    world_clear(&w);
+    world_end(&w);
 }
 
 /* --- answers ---------------------------------------------------------------------------------- */

@@ -92,8 +92,7 @@ static void end(world *w)
 {
     OK(world_get(w, "t", "a", "f"));
     OK(world_get(w, "t", "z", "f"));
-    OK(world_close(w, true));
-    world_clear(w);
+    world_end(w);
 }
 
 static void an_unneeded_region_is_set_aside(void **state)

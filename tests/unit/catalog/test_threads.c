@@ -265,8 +265,7 @@ static void changes_rows_and_look_ups_at_once_agree(void **state)
         free(before);
         free(after);
     }
-    assert_ok(world_close(&w, true));
-    world_clear(&w);
+    world_end(&w);
     real_env_close(&e);
 }
 
@@ -372,8 +371,7 @@ static void regions_of_one_table_change_side_by_side(void **state)
     char *faults = world_check(&w);
     assert_string_equal(faults, "");
     free(faults);
-    assert_ok(world_close(&w, true));
-    world_clear(&w);
+    world_end(&w);
     real_env_close(&e);
 }
 

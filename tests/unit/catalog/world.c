@@ -150,6 +150,12 @@ void world_clear(world *w)
     if (w->sim != NULL) rq_sim_free(w->sim);
 }
 
+void world_end(world *w)
+{
+    OK(world_close(w, true));
+    world_clear(w);
+}
+
 /* --- descriptors ------------------------------------------------------------------------------ */
 
 static ProtobufCBinaryData bytes_of(rq_slice s)

@@ -112,18 +112,10 @@ rq_err world_get(world *w, const char *table, const char *row, const char *famil
     rq_err rc = region_of(w, table, rq_slice_cstr(row), &r);
     if (rc != RQ_OK) return rc;
     rq_scan_family f = {.family = rq_slice_cstr(family)};
-    rq_scan scan = {
-        .start_row = rq_slice_cstr(row),
-        .stop_row = rq_slice_cstr(row),
-        .include_start = true,
-        .include_stop = true,
-        .is_get = true,
-        .families = &f,
-        .family_count = 1,
-        .max_versions = 1,
-        .time_range = RQ_TIME_RANGE_ALL,
-        .store_limit = -1,
-    };
+    rq_scan scan = rq_scan_of_row(rq_slice_cstr(row));
+    scan.cache_blocks = false;
+    scan.families = &f;
+    scan.family_count = 1;
     size_t found = 0;
     rc = scan_region(w, r, &scan, count_row, &found);
     rq_region_unref(r);

@@ -87,17 +87,9 @@ void ops_get(ops_world *o, rq_op_get *g, rq_ops_seat *seat, const char *row, rq_
 {
     static const rq_scan_family family = {.family = {(const uint8_t *)"f", 1}};
     rq_cellblock_reset(out);
-    g->scan = (rq_scan){.start_row = rq_slice_cstr(row),
-                        .stop_row = rq_slice_cstr(row),
-                        .include_start = true,
-                        .include_stop = true,
-                        .is_get = true,
-                        .cache_blocks = true,
-                        .families = &family,
-                        .family_count = 1,
-                        .max_versions = 1,
-                        .time_range = RQ_TIME_RANGE_ALL,
-                        .store_limit = -1};
+    g->scan = rq_scan_of_row(rq_slice_cstr(row));
+    g->scan.families = &family;
+    g->scan.family_count = 1;
     g->out = out;
     ops_init(o, &g->read.op, RQ_OP_GET, seat);
     g->read.op.region = ops_region(o, row);

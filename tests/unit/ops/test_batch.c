@@ -97,15 +97,7 @@ static rq_err decode_get(rq_op_batch *b, const rq_batch_part *p, rq_scan *ret, r
 {
     (void)b;
     (void)why;
-    *ret = (rq_scan){.start_row = p->row,
-                     .stop_row = p->row,
-                     .include_start = true,
-                     .include_stop = true,
-                     .is_get = true,
-                     .cache_blocks = true,
-                     .max_versions = 1,
-                     .time_range = RQ_TIME_RANGE_ALL,
-                     .store_limit = -1};
+    *ret = rq_scan_of_row(p->row);
     return RQ_OK;
 }
 

@@ -97,8 +97,7 @@ static void close_world(world *w, real_env *e, line *l)
     char *faults = world_check(w);
     assert_string_equal(faults, "");
     free(faults);
-    OK(world_close(w, true));
-    world_clear(w);
+    world_end(w);
     node_stop(&l->master);
     node_stop(&l->server);
     real_env_close(e);

@@ -230,15 +230,7 @@ static void *get_rows(void *arg)
         rq_arena arena = {0};
         rq_cellblock out = {0};
         rq_read_ctx ctx = {.may_block = true};
-        rq_scan scan = {.start_row = rq_slice_cstr(row),
-                        .stop_row = rq_slice_cstr(row),
-                        .include_start = true,
-                        .include_stop = true,
-                        .is_get = true,
-                        .cache_blocks = true,
-                        .max_versions = 1,
-                        .time_range = RQ_TIME_RANGE_ALL,
-                        .store_limit = -1};
+        rq_scan scan = rq_scan_of_row(rq_slice_cstr(row));
         bool answered;
         rq_epoch_member pin;
         rq_epoch_pin(w->f.env->epoch, &pin);

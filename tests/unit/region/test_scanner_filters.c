@@ -3,12 +3,19 @@
  * read on demand. */
 #include "scan_fixture.h"
 
+/* An open scanner on a region of so many rows and columns, with a filter whose only parameter is a number. */
+static scan_fixture *scan_with(int rows, int columns, const char *filter, uint64_t n)
+{
+    scan_fixture *f = scan_fixture_new(rows, columns);
+    scan_set_number_filter(f, filter, n);
+    assert_int_equal(scan_fixture_open(f), RQ_OK);
+    return f;
+}
+
 static void a_page_filter_ends_the_scan(void **state)
 {
     (void)state;
-    scan_fixture *f = scan_fixture_new(4, 1);
-    scan_set_number_filter(f, "PageFilter", 2);
-    assert_int_equal(scan_fixture_open(f), RQ_OK);
+    scan_fixture *f = scan_with(4, 1, "PageFilter", 2);
     assert_next(f, "r1 f:a g:a", RQ_SCAN_MORE);
     assert_next(f, "r2 f:a g:a", RQ_SCAN_DONE);
     scan_fixture_free(f);
@@ -162,9 +169,7 @@ static void a_cell_may_end_the_scan_in_a_row_that_is_left_out_by_its_key(void **
 static void a_column_count_get_filter_in_a_scan_ends_it_after_the_first_row(void **state)
 {
     (void)state;
-    scan_fixture *f = scan_fixture_new(3, 3);
-    scan_set_number_filter(f, "ColumnCountGetFilter", 2);
-    assert_int_equal(scan_fixture_open(f), RQ_OK);
+    scan_fixture *f = scan_with(3, 3, "ColumnCountGetFilter", 2);
     assert_next(f, "r1 f:a f:b", RQ_SCAN_DONE);
     scan_fixture_free(f);
 }

@@ -33,24 +33,11 @@ static bool get_row(fixture *f, rq_scan *scan, rq_cellblock *out)
     return answered;
 }
 
-static rq_scan scan_of_row(void)
-{
-    return (rq_scan){.start_row = RQ_SLICE_LIT("r"),
-                     .stop_row = RQ_SLICE_LIT("r"),
-                     .include_start = true,
-                     .include_stop = true,
-                     .is_get = true,
-                     .cache_blocks = true,
-                     .max_versions = 1,
-                     .time_range = RQ_TIME_RANGE_ALL,
-                     .store_limit = -1};
-}
-
 /* Gets the whole row "r", or checks whether it exists; returns the number of data blocks read. */
 static uint64_t look(fixture *f, bool exists, uint32_t *ret_cells)
 {
     rq_cellblock out = {0};
-    rq_scan scan = scan_of_row();
+    rq_scan scan = rq_scan_of_row(RQ_SLICE_LIT("r"));
     scan.check_existence_only = exists;
     uint64_t before = blocks_looked_at(f);
     assert_true(get_row(f, &scan, &out));
@@ -105,7 +92,7 @@ static bool get_columns(fixture *f, const uint32_t *numbers, uint32_t count, uin
     }
     rq_scan_family family = {
         .family = RQ_SLICE_LIT("a"), .qualifiers = qualifiers, .qualifier_count = count};
-    rq_scan scan = scan_of_row();
+    rq_scan scan = rq_scan_of_row(RQ_SLICE_LIT("r"));
     scan.families = &family;
     scan.family_count = 1;
     rq_cellblock out = {0};
@@ -229,7 +216,7 @@ static void a_wide_row_of_deleted_columns_is_left_to_the_scanner(void **state)
     fixture f;
     open_with_wide_row(&f, state);
     write_wide_row(&f, RQ_MUTATE_DELETE);
-    rq_scan scan = scan_of_row();
+    rq_scan scan = rq_scan_of_row(RQ_SLICE_LIT("r"));
     rq_cellblock out = {0};
     assert_false(get_row(&f, &scan, &out));
     rq_cellblock_clear(&out);

@@ -82,6 +82,15 @@ typedef struct writer {
     rq_failure why;
 } writer;
 
+static rq_err write_one(writer *w)
+{
+    const index_kind *k = w->kind;
+    char row[16];
+    sprintf(row, "r%02d", (int)below(&w->state, k->keys));
+    return below(&w->state, k->deletes) == 0 ? rq_index_delete(w->x, rq_text(row), &w->why)
+                                             : k->put(w->x, row, &w->state, &w->why);
+}
+
 static void *write_some(void *arg)
 {
     writer *w = arg;
@@ -89,7 +98,7 @@ static void *write_some(void *arg)
     for (unsigned i = 0; i < w->writes && !w->failed; i++) {
         rq_err rc = w->repairs && i % w->kind->writes_per_repair == 0
                         ? rq_index_repair(w->x, NULL, &w->why)
-                        : w->kind->write(w->x, &w->state, &w->why);
+                        : write_one(w);
         w->failed = rc != RQ_OK && !(w->unique && rc == RQ_E_EXISTS) && rc != RQ_E_CONFLICT;
     }
     return NULL;

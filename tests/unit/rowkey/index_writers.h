@@ -12,8 +12,10 @@ typedef struct index_kind {
     const char *table, *entries; /* names of the table and of its index table */
     rq_index *(*open)(rq_db *db, bool unique);
     void (*create)(rq_db *db); /* creates the table */
-    /* Puts or, rarely, deletes a random row. */
-    rq_err (*write)(rq_index *x, uint64_t *state, rq_failure *failure);
+    uint64_t keys,
+        deletes; /* a write is of one of so many rows; one in `deletes` deletes the row */
+    /* Puts random values into the row. */
+    rq_err (*put)(rq_index *x, const char *row, uint64_t *state, rq_failure *failure);
     /* Fails unless table and index agree; returns the number of rows that have a value. */
     size_t (*check)(rq_db *db, rq_index *x, bool unique);
     /* writes of each of several writers; one of them repairs the index at this interval */

@@ -136,20 +136,19 @@ static const char *some_value(uint64_t *state)
     return below(state, 3) == 0 ? NULL : values[below(state, VALUES)];
 }
 
-static rq_err write_one(rq_index *x, uint64_t *state, rq_failure *failure)
+static rq_err put_random(rq_index *x, const char *row, uint64_t *state, rq_failure *failure)
 {
-    char key[8];
-    sprintf(key, "r%02d", (int)below(state, KEYS));
     const char *mail = some_value(state), *city = some_value(state), *age = some_value(state);
-    return below(state, 6) == 0 ? rq_index_delete(x, rq_text(key), failure)
-                                : put(x, key, mail, city, age, failure);
+    return put(x, row, mail, city, age, failure);
 }
 
 static const index_kind kind = {.table = "cover_test",
                                 .entries = "cover_test_by_mail",
                                 .open = open_index,
                                 .create = create_table,
-                                .write = write_one,
+                                .keys = KEYS,
+                                .deletes = 6,
+                                .put = put_random,
                                 .check = expect_copies,
                                 .writes = 150,
                                 .writes_per_repair = 30,

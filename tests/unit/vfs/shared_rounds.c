@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define LSN_MAX 1000000
-#define SEGMENT_WRITES 80 /* small, so that the fence meets segments that are being made */
+#define LEDGER_WRITES 80 /* small, so that the fence meets ledgers that are being made */
 /* Exit codes of the writer. */
 #define ENDED_BY_REVOKE 0
 #define ENDED_BY_ERROR 9
@@ -74,18 +74,18 @@ typedef struct writing {
     rq_tenure *tenure;
     rq_slog *log;
     rq_lane *lane;
-    uint64_t segment, off[RQ_SLOG_STRIPES];
+    uint64_t ledger, off[RQ_SLOG_STRIPES];
 } writing;
 
-/* Begins the next segment after a write with an unknown outcome. */
-static rq_err next_segment(writing *w)
+/* Begins the next ledger after a write with an unknown outcome. */
+static rq_err next_ledger(writing *w)
 {
     rq_err rc;
     rq_slog_close(w->log);
     w->log = NULL;
     memset(w->off, 0, sizeof w->off);
     do
-        rc = rq_slog_open(w->tenure, w->segment++, &w->log, NULL);
+        rc = rq_slog_open(w->tenure, w->ledger++, &w->log, NULL);
     while (again(w->r, rc));
     return rc;
 }
@@ -94,7 +94,7 @@ static rq_err write_on(writing *w, uint64_t lsn)
 {
     rq_err rc = write_four(&w->d, w->log, w->lane, w->off, lsn);
     while (again(w->r, rc)) {
-        rc = next_segment(w);
+        rc = next_ledger(w);
         if (rc == RQ_OK) rc = write_four(&w->d, w->log, w->lane, w->off, lsn);
     }
     return rc;
@@ -117,11 +117,11 @@ static void writer(const rounds *r, const char *name, seen *shown, int report_fd
     r->open(&w.d, r->where);
     rq_err rc = w.d.executor->lane_new(w.d.executor, "test", &w.lane);
     if (rc == RQ_OK) rc = rq_tenure_begin(w.d.shared, name, &w.tenure, NULL);
-    if (rc == RQ_OK) rc = next_segment(&w);
+    if (rc == RQ_OK) rc = next_ledger(&w);
     for (uint64_t lsn = 0; rc == RQ_OK && lsn < LSN_MAX - 4; lsn += RQ_SLOG_STRIPES) {
         rc = write_on(&w, lsn);
         if (rc == RQ_OK) show(shown, &w, lsn + RQ_SLOG_STRIPES);
-        if (rc == RQ_OK && lsn % SEGMENT_WRITES == 0) rc = next_segment(&w);
+        if (rc == RQ_OK && lsn % LEDGER_WRITES == 0) rc = next_ledger(&w);
         if (!reported && lsn >= after) reported = write(report_fd, "x", 1) == 1;
     }
     _exit(rc == RQ_E_SERVER_ABORTED ? ENDED_BY_REVOKE : ENDED_BY_ERROR);
@@ -161,7 +161,7 @@ static void revoke_tenure(const rounds *r, door *d, const char *name, uint64_t *
 typedef struct reading {
     const char *name;
     rq_arena arena;
-    rq_slog_segment *segments, *segment;
+    rq_slog_ledger *ledgers, *ledger;
     size_t count, len, found;
     unsigned stripe;
     uint8_t *bytes;
@@ -170,13 +170,13 @@ typedef struct reading {
 static rq_err lengths_once(door *d, void *args)
 {
     reading *v = args;
-    return rq_slog_lengths(d->shared, v->name, &v->arena, &v->segments, &v->count, NULL);
+    return rq_slog_lengths(d->shared, v->name, &v->arena, &v->ledgers, &v->count, NULL);
 }
 
 static rq_err read_once(door *d, void *args)
 {
     reading *v = args;
-    return rq_slog_read(d->shared, v->name, v->segment, v->stripe, 0, v->bytes, v->len, &v->found,
+    return rq_slog_read(d->shared, v->name, v->ledger, v->stripe, 0, v->bytes, v->len, &v->found,
                         NULL);
 }
 
@@ -187,7 +187,7 @@ static rq_err remove_once(door *d, void *args)
 
 static void read_stripe(const rounds *r, door *d, reading *v, bool *present)
 {
-    size_t sealed = (size_t)v->segment->lengths[v->stripe];
+    size_t sealed = (size_t)v->ledger->lengths[v->stripe];
     v->len = sealed + 10; /* asks for more bytes than were sealed, which must not be returned */
     v->bytes = malloc(v->len);
     assert_non_null(v->bytes);
@@ -206,7 +206,7 @@ static void read_sealed(const rounds *r, door *d, const char *name, bool *presen
     assert_int_not_equal(v.count, 0);
     for (size_t i = 0; i < v.count; i++)
         for (v.stripe = 0; v.stripe < RQ_SLOG_STRIPES; v.stripe++) {
-            v.segment = &v.segments[i];
+            v.ledger = &v.ledgers[i];
             read_stripe(r, d, &v, present);
             *ret_bytes += v.found;
         }

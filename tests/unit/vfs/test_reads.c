@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads that no thread waits for, by io_uring: they bring the bytes that ordinary reads bring, or are left to ordinary reads.
- * The kernel's record of evictions is replaced: everything was evicted long ago. Skipped without io_uring. */
+ * The kernel's record of evictions is replaced: everything was evicted long ago. Skipped if the kernel refuses
+ * io_uring, or the file system direct reads. */
 #include "../base/unit.h"
 
 #include "base/random.h"
@@ -20,7 +21,8 @@
 /* --- the kernel, with failures ----------------------------------------------------------------- */
 
 static struct {
-    int setup_errno; /* 0: the call is made */
+    int setup_errno;  /* 0: the call is made */
+    int real_refusal; /* errno of the last real io_uring_setup; 0: it succeeded, or none was made */
     int enter_errno;
     unsigned enter_failures; /* so many calls fail */
     unsigned enter_most;     /* of entries in a call; 0: any number */
@@ -54,7 +56,9 @@ long __wrap_syscall(long number, ...)
         if (kernel.enter_failures > 0) return kernel.enter_failures--, -1;
         if (kernel.enter_most > 0 && a[1] > (long)kernel.enter_most) a[1] = kernel.enter_most;
     }
-    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    long rc = __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (number == SYS_io_uring_setup) kernel.real_refusal = rc < 0 ? errno : 0;
+    return rc;
 }
 
 bool __wrap_rq__cached_look(rq__cached *c, int fd, uint64_t off, uint64_t len,
@@ -182,13 +186,27 @@ static void read_by_thread(world *w, uint64_t off, size_t len)
     assert_memory_equal(got, w->bytes + off, len);
 }
 
-/* Opens the descriptor for direct reads. Skips the test if there are no direct reads, or no io_uring. */
+static void skip_without_direct_reads(const world *w)
+{
+    char path[80];
+    snprintf(path, sizeof path, "%s/f", w->root);
+    int fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+    if (fd < 0) skip();
+    close(fd);
+}
+
+/* Opens the descriptor for direct reads, and the ring. A ring that cannot be used fails the test, unless the kernel has no
+ * io_uring or forbids it. */
 static void warm(world *w)
 {
     one o;
+    skip_without_direct_reads(w);
     read_by_thread(w, 0, 65536);
     read_by_thread(w, 65536, 65536);
-    if (!begin_one(w, &o, 0, 65536)) skip();
+    bool begun = begin_one(w, &o, 0, 65536);
+    int refused = kernel.real_refusal;
+    if (!begun && (refused == ENOSYS || refused == EPERM)) skip();
+    if (!begun) fail_msg("no read was begun; io_uring_setup: %s", strerror(refused));
     lane_run(&w->lane);
     struct pollfd p = {w->lane.fd, POLLIN, 0};
     assert_int_equal(poll(&p, 1, 10000), 1);
@@ -364,15 +382,6 @@ static void reads_that_the_kernel_refuses_end_with_its_error(void **state)
         assert_true(has_right_bytes(w, &list[i]));
         rq_read_end(&list[i].read);
     }
-}
-
-static void skip_without_direct_reads(const world *w)
-{
-    char path[80];
-    snprintf(path, sizeof path, "%s/f", w->root);
-    int fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
-    if (fd < 0) skip();
-    close(fd);
 }
 
 static void check_refused(world *w, unsigned setups)

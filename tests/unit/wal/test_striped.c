@@ -106,7 +106,7 @@ static void expect_records(log_world *w, rq_lsn from, uint64_t first, uint64_t l
             assert_int_equal(r.payload.ptr[k], (uint8_t)(i * 7));
     }
     assert_int_equal(rq_wal_sealed_next(l, &r, &why), rc);
-    if (rc != RQ_E_END) assert_non_null(strstr(why.message, "the log of " SERVER ", segment"));
+    if (rc != RQ_E_END) assert_non_null(strstr(why.message, "the log of " SERVER ", ledger"));
     rq_wal_sealed_close(l);
 }
 
@@ -136,7 +136,7 @@ static void what_was_acknowledged_is_read_after_a_fence(void **state)
     end(&w);
 }
 
-static void segments_are_freed_and_a_clean_end_leaves_nothing(void **state)
+static void ledgers_are_freed_and_a_clean_end_leaves_nothing(void **state)
 {
     (void)state;
     log_world w;
@@ -296,7 +296,7 @@ static void late_appends_are_reported_a_few_times(void **state)
     end(&w);
 }
 
-/* The storage accepts neither segments nor appends: STALLED is reported once per 30 s, and RESUMED when it accepts them again. */
+/* The storage accepts neither ledgers nor appends: STALLED is reported once per 30 s, and RESUMED when it accepts them again. */
 static void unreachable_storage_is_reported(void **state)
 {
     (void)state;
@@ -324,8 +324,8 @@ static void unreachable_storage_is_reported(void **state)
     end(&w);
 }
 
-/* One append gets no response, the next ones do. All are repeated in a new segment. The first
- * append's bytes arrive later in the old segment; the fence must not count them twice, although it
+/* One append gets no response, the next ones do. All are repeated in a new ledger. The first
+ * append's bytes arrive later in the old ledger; the fence must not count them twice, although it
  * only reads lengths. */
 static void an_append_without_answer_is_repeated_elsewhere(void **state)
 {
@@ -346,7 +346,7 @@ static void an_append_without_answer_is_repeated_elsewhere(void **state)
     append(&w, 100);
     uint64_t took = rq_sim_env(w.sim)->executor->now_ns(rq_sim_env(w.sim)->executor) - began;
     assert_true(took > SECOND && took < 4 * SECOND);
-    real_submit(withheld_log, withheld); /* arrives late, in the abandoned segment */
+    real_submit(withheld_log, withheld); /* arrives late, in the abandoned ledger */
     rq_sim_advance(w.sim, SECOND);
     append(&w, 100);
     rq_wal_get_stats(w.wal, &stats);
@@ -408,7 +408,7 @@ static void an_abandoned_log_fails_its_waiters(void **state)
 
 /* --- damage ----------------------------------------------------------------------------------- */
 
-static uint64_t flip_at; /* offset in stripe 0 of segment 1 */
+static uint64_t flip_at; /* offset in stripe 0 of ledger 1 */
 static rq_err (*real_read)(rq_shared *s, const char *name, uint64_t number, unsigned stripe,
                            uint64_t off, void *buf, size_t len, size_t *ret_len, rq_error *why);
 
@@ -472,16 +472,16 @@ static void a_heads_bytes_are_checked(void **state)
     (void)state;
     rq_arena arena = {0};
     rq_buf bytes = {0};
-    rq__head_segment segments[2] = {
+    rq__head_ledger ledgers[2] = {
         {.first_lsn = 8, .slog = {.number = 3, .lengths = {1, 2, 3, 4}}},
         {.first_lsn = 800, .slog = {.number = 7, .lengths = {5, 0, 0, 9}}}};
     rq__head h = {.state = RQ_WAL_FENCED, .by = RQ_SLICE_LIT("s,1,2"), .edit = 77}, got;
-    h.segments = segments;
+    h.ledgers = ledgers;
     h.count = 2;
     assert_int_equal(rq__head_encode(&h, &bytes), RQ_OK);
     assert_int_equal(rq__head_decode(rq_buf_slice(&bytes), &arena, &got, NULL), RQ_OK);
     assert_true(got.state == RQ_WAL_FENCED && got.edit == 77 && got.count == 2);
-    assert_memory_equal(got.segments, segments, sizeof segments);
+    assert_memory_equal(got.ledgers, ledgers, sizeof ledgers);
     for (size_t len = 0; len < bytes.len; len++)
         assert_int_equal(rq__head_decode(rq_slice_of(bytes.ptr, len), &arena, &got, NULL),
                          RQ_E_CORRUPT);
@@ -490,7 +490,7 @@ static void a_heads_bytes_are_checked(void **state)
         assert_int_equal(rq__head_decode(rq_buf_slice(&bytes), &arena, &got, NULL), RQ_E_CORRUPT);
         bytes.ptr[i / 8] ^= (uint8_t)(1 << i % 8);
     }
-    segments[1].first_lsn = 0;
+    ledgers[1].first_lsn = 0;
     rq_buf_reset(&bytes);
     assert_int_equal(rq__head_encode(&h, &bytes), RQ_OK);
     assert_int_equal(rq__head_decode(rq_buf_slice(&bytes), &arena, &got, NULL), RQ_E_CORRUPT);
@@ -502,7 +502,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_acknowledged_is_read_after_a_fence),
-        cmocka_unit_test(segments_are_freed_and_a_clean_end_leaves_nothing),
+        cmocka_unit_test(ledgers_are_freed_and_a_clean_end_leaves_nothing),
         cmocka_unit_test(a_close_that_leaves_records_is_not_clean),
         cmocka_unit_test(late_appends_are_reported_a_few_times),
         cmocka_unit_test(unreachable_storage_is_reported),
