@@ -228,6 +228,7 @@ static void collect_wal(rq__collector *c, rq_wal *wal)
     const figure figures[] = {
         {RQ_METRIC_WAL_FILES, s.files},
         {RQ_METRIC_WAL_BYTES, s.log_bytes},
+        {RQ_METRIC_WAL_SPARE_BYTES, s.spare_bytes},
         {RQ_METRIC_WAL_RECORDS, s.records},
         {RQ_METRIC_WAL_RECORD_BYTES, s.record_bytes},
         {RQ_METRIC_WAL_WRITES, s.writes},

@@ -29,8 +29,18 @@ rq_wal_file_info rq__wal_info_of(rq_wal *wal, const wal_file *s, uint32_t prev_c
     };
 }
 
-rq_err rq__wal_header_put(slot *to, const rq_wal_file_info *info, rq_error *why)
+/* Gives the space back by which a file of an earlier WAL file is too long. */
+static void shorten(slot *s, uint64_t most)
+{
+    rq_err unimportant = rq_file_truncate(s->file, most, NULL);
+    (void)unimportant; /* only its space is lost */
+    s->prewritten = most;
+}
+
+rq_err rq__wal_header_put(const rq_wal *wal, slot *to, const rq_wal_file_info *info, rq_error *why)
 {
     to->number = info->number;
-    return rq__wal_header_write(to->file, info, to->older, why);
+    RQ_TRY(rq__wal_header_write(to->file, info, to->older, why));
+    if (rq__wal_is_too_long(wal, to)) shorten(to, RQ_WAL_FRAMES_AT + wal->options.file_bytes);
+    return RQ_OK;
 }

@@ -36,7 +36,8 @@
  *            be64 lowest | be64 highest | be64 highest EDIT | be64 chunks
  *
  *  1. A frame belongs to its WAL file if its epoch and LSN fit its offset. Old frames in a recycled
- *     file have lower LSNs at the same offsets; they read as the end of the log.
+ *     file have lower LSNs at the same offsets, and another frame's CRC as that of the former frame;
+ *     they read as the end of the log, and prove nothing about bytes before them (rule 5).
  *  2. A WAL file's header is durable before its first frame is written, and its predecessor's
  *     frames are durable before the header is: a later WAL file proves that an earlier one is
  *     complete.

@@ -244,6 +244,11 @@ static void prewrite(rq_wal *wal)
 
 /* --- files -------------------------------------------------------------------------------- */
 
+static bool is_unfit(const rq_wal *wal, const slot *s)
+{
+    return s->bad || rq__wal_is_too_long(wal, s);
+}
+
 /* Removes unneeded files, except for a small stock. A file may be removed only once a durable
  * header says that its records are not needed. */
 static void slots_trim(rq_wal *wal, uint64_t oldest_needed)
@@ -252,7 +257,7 @@ static void slots_trim(rq_wal *wal, uint64_t oldest_needed)
     unsigned kept = 0;
     for (slot **at = &wal->free_slots; *at != NULL;) {
         slot *s = *at;
-        if (s->number < oldest_needed && (s->bad || kept >= RQ_WAL_FREE_SLOTS_KEPT)) {
+        if (s->number < oldest_needed && (is_unfit(wal, s) || kept >= RQ_WAL_FREE_SLOTS_KEPT)) {
             *at = s->next;
             s->next = gone;
             gone = s;
@@ -404,7 +409,7 @@ static void roll(rq_wal *wal)
     rq__wal_marks_set(wal, cut, cut);
     rq_wal_file_info info = rq__wal_info_of(wal, next, crc);
     pthread_mutex_unlock(&wal->mutex);
-    rc = rq__wal_header_put(next->slot, &info, NULL);
+    rc = rq__wal_header_put(wal, next->slot, &info, NULL);
     pthread_mutex_lock(&wal->mutex);
     if (rc != RQ_OK) {
         next->slot->bad = true;
@@ -439,7 +444,7 @@ static rq_err repair_into(rq_wal *wal, wal_file *to, slot *file, rq_error *why)
     to->number = wal->next_number++;
     rq_wal_file_info info = rq__wal_info_of(wal, to, wal->synced_crc);
     pthread_mutex_unlock(&wal->mutex);
-    rq_err rc = rq__wal_header_put(file, &info, why);
+    rq_err rc = rq__wal_header_put(wal, file, &info, why);
     if (rc == RQ_OK) rc = rq__wal_ring_write(ring, cap, to, file, from, cut, why);
     if (rc == RQ_OK) rc = rq_file_sync(file->file, why);
     pthread_mutex_lock(&wal->mutex);

@@ -131,6 +131,15 @@ static rq_err get_ready(rq_wal_tail *t, rq_error *why)
     return RQ_OK;
 }
 
+/* Whether the log has dropped the record behind t->at, so that its file may have got other contents. */
+static bool is_dropped(const rq_wal_tail *t)
+{
+    pthread_mutex_lock(&t->wal->mutex);
+    bool dropped = t->at < t->wal->oldest->first_lsn;
+    pthread_mutex_unlock(&t->wal->mutex);
+    return dropped;
+}
+
 rq_err rq_wal_tail_next(rq_wal_tail *t, rq_wal_record *ret, rq_error *why)
 {
     if (t->striped != NULL) return rq__striped_tail_next(t->striped, ret, why);
@@ -144,6 +153,7 @@ rq_err rq_wal_tail_next(rq_wal_tail *t, rq_wal_record *ret, rq_error *why)
         }
         if (rc != RQ_OK) {
             close_file(t);
+            if (rc == RQ_E_CORRUPT && is_dropped(t)) continue; /* find_place reports it */
             return rc;
         }
         t->at = rq__wal_reader_lsn(t->reader);

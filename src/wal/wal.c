@@ -434,7 +434,7 @@ static rq_err begin_file(rq_wal *wal, const wal_file *old, rq_lsn durable, wal_f
         *ret_unsure = 0;
     }
     RQ_TRY(rq__wal_slot_take(wal, &s->slot, why));
-    RQ_TRY(rq__wal_header_put(s->slot, info, why));
+    RQ_TRY(rq__wal_header_put(wal, s->slot, info, why));
     s->slot->older = 1 - s->slot->older;
     return RQ_OK;
 }
@@ -647,7 +647,7 @@ static rq_err leave_empty(rq_wal *wal, rq_error *why)
     info.oldest_number = info.number;
     info.clean = true;
     /* One durable copy of the header is enough. */
-    RQ_TRY(rq__wal_header_put(last, &info, why));
+    RQ_TRY(rq__wal_header_put(wal, last, &info, why));
     rq_arena arena = {0};
     rq_dir_entry *entries;
     size_t count;
@@ -715,6 +715,15 @@ void rq_wal_set_slow(rq_wal *wal, uint64_t slow_ns)
     pthread_mutex_unlock(&wal->mutex);
 }
 
+/* REQUIRES: mutex. */
+static uint64_t spare_bytes(const rq_wal *wal)
+{
+    uint64_t bytes = 0;
+    for (const slot *s = wal->free_slots; s != NULL; s = s->next)
+        bytes += s->prewritten;
+    return bytes;
+}
+
 void rq_wal_get_stats(rq_wal *wal, rq_wal_stats *ret)
 {
     pthread_mutex_lock(&wal->mutex);
@@ -723,6 +732,7 @@ void rq_wal_get_stats(rq_wal *wal, rq_wal_stats *ret)
     for (const wal_file *s = wal->oldest; s != NULL; s = s->next)
         ret->files++;
     ret->log_bytes = wal->oldest == NULL ? 0 : rq__wal_live_bytes(wal);
+    ret->spare_bytes = spare_bytes(wal);
     ret->staged = wal->staged;
     ret->written = wal->written;
     ret->synced = wal->synced;

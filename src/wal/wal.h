@@ -226,6 +226,7 @@ void rq_wal_set_slow(rq_wal *wal, uint64_t slow_ns);
 
 typedef struct rq_wal_stats {
     uint64_t files, log_bytes;      /* of live WAL files */
+    uint64_t spare_bytes;           /* of files that no record needs, kept for reuse */
     uint64_t records, record_bytes; /* staged since open */
     uint64_t writes, syncs, sync_ns, sync_ns_max;
     uint64_t rolls, recycled, reappends;

@@ -245,8 +245,9 @@ wal_file *rq__wal_file_new(rq_lsn first_lsn);
 /* REQUIRES: mutex. Makes the header of a WAL file that begins now; prev_crc is the checksum of the
  * frame before it. */
 rq_wal_file_info rq__wal_info_of(rq_wal *wal, const wal_file *s, uint32_t prev_crc);
-/* Writes the header. Even after a failure the file's header on disk may have the WAL file's number. */
-RQ_NODISCARD rq_err rq__wal_header_put(slot *to, const rq_wal_file_info *info, rq_error *why);
+/* Writes the header, and shortens a file that is too long. Even after a failure the file's header on disk may have the WAL file's number. */
+RQ_NODISCARD rq_err rq__wal_header_put(const rq_wal *wal, slot *to, const rq_wal_file_info *info,
+                                       rq_error *why);
 /* --- lane.c, continued ------------------------------------------------------------------------ */
 /* Takes a free file or makes a new one, whose name is durable. No lock held. On the lane, or
  * before the lane starts. */
@@ -303,6 +304,13 @@ rq__wal_pressure rq__wal_pressure_now(const rq_wal *wal);
 static inline uint64_t rq__wal_offset(const wal_file *s, rq_lsn lsn)
 {
     return RQ_WAL_FRAMES_AT + (lsn - s->first_lsn);
+}
+
+/* Whether the file has grown far beyond the size of a WAL file: on a disk without space for the next one, or before the
+ * setting was reduced. */
+static inline bool rq__wal_is_too_long(const rq_wal *wal, const slot *s)
+{
+    return s->prewritten > RQ_WAL_FRAMES_AT + 2 * wal->options.file_bytes;
 }
 
 static inline bool rq__wal_has_failed(const rq_wal *wal)

@@ -510,6 +510,92 @@ static void flushed_files_are_used_again(void **state)
     rq_sim_free(sim);
 }
 
+/* The file of the WAL file being written, as it is on the disk. The caller frees it. */
+static uint8_t *current_bytes(const history *h, char path[static RQ_WAL_PATH_MAX], size_t *ret_len)
+{
+    rq_vfs *v = rq_sim_env(h->sim)->vfs;
+    rq_file *f;
+    uint64_t size;
+    rq__wal_slot_path(h->wal, h->wal->current->slot->id, path);
+    assert_int_equal(rq_vfs_open(v, path, RQ_OPEN_READ, &f, NULL), RQ_OK);
+    assert_int_equal(rq_file_size(f, &size, NULL), RQ_OK);
+    uint8_t *bytes = malloc(size);
+    assert_non_null(bytes);
+    assert_int_equal(rq_file_read(f, bytes, size, 0, ret_len, NULL), RQ_OK);
+    rq_file_close(f);
+    return bytes;
+}
+
+/* In a recycled file, frames of the former WAL file follow the log's end directly, with valid checksums. They are no part
+ * of the log, and a damaged frame before the end is not taken for the end. */
+static void old_frames_behind_the_end_are_not_read(void **state)
+{
+    (void)state;
+    enum { FRAME = 512, PAYLOAD = FRAME - RQ_WAL_FRAME_HEADER_LEN - RQ_WAL_RECORD_FIXED - 32 - 8 };
+    for (int damaged = 0; damaged < 2; damaged++) {
+        rq_sim *sim = new_sim(7);
+        history h;
+        history_init(&h, sim, &small);
+        open_ok(&h);
+        rq_wal_stats stats = {0};
+        uint64_t end = 0;
+        while (stats.recycled < 6 || end != 2 * RQ_WAL_FRAMES_AT) {
+            append(&h, 1, PAYLOAD);
+            end = rq__wal_offset(h.wal->current, h.wal->staged);
+            if (end == RQ_WAL_FRAMES_AT + FRAME) history_flush(&h, 1);
+            rq_wal_get_stats(h.wal, &stats);
+        }
+        char path[RQ_WAL_PATH_MAX];
+        size_t len;
+        uint8_t *bytes = current_bytes(&h, path, &len);
+        rq__wal_frame old;
+        assert_true(len >= end + FRAME && rq__wal_frame_decode(bytes + end, &old));
+        assert_true(old.lsn < h.wal->staged && old.epoch == (uint32_t)h.wal->epoch);
+        free(bytes);
+        history_close(&h, false);
+        rq_sim_restart(sim);
+        if (damaged) assert_true(rq_sim_flip_bit(sim, path, RQ_WAL_FRAMES_AT + 2 * FRAME + 50, 1));
+        rq_error why = {0};
+        bool opened = history_open(&h, &why);
+        if (opened == (damaged != 0)) fail_msg("%s %s", h.fault, why.message);
+        if (damaged) assert_int_equal(why.code, RQ_E_CORRUPT);
+        if (opened) history_close(&h, false);
+        history_clear(&h);
+        rq_sim_free(sim);
+    }
+}
+
+/* Files longer than WAL files are now, here because of another setting, are not kept for reuse. */
+static void a_long_file_is_not_kept(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(7);
+    history h;
+    history_init(&h, sim, &small);
+    h.options.file_bytes = 60000;
+    open_ok(&h);
+    for (int i = 0; i < 400; i++) {
+        append(&h, i % REGIONS, 500);
+        if (i % 200 == 199) flush_all(&h);
+    }
+    assert_int_equal(history_close(&h, false), RQ_OK);
+    assert_true(rq_sim_used(sim) > 3 * 60000);
+    h.options.file_bytes = small.file_bytes;
+    open_ok(&h);
+    for (int i = 0; i < 100; i++) {
+        append(&h, i % REGIONS, 500);
+        if (i % 10 == 9) flush_all(&h);
+    }
+    rq_wal_stats stats;
+    rq_wal_get_stats(h.wal, &stats);
+    uint64_t most = RQ_WAL_FRAMES_AT + 2 * small.file_bytes;
+    assert_true(stats.spare_bytes > 0 && stats.spare_bytes <= RQ_WAL_FREE_SLOTS_KEPT * most);
+    assert_true(h.wal->current->slot->prewritten <= most);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
 static void on_pressure(void *ctx, rq_wal_region *holder, bool urgent)
 {
     if (!urgent) return;
@@ -927,6 +1013,8 @@ int main(void)
         cmocka_unit_test(many_waiters_run_in_slices),
         cmocka_unit_test(waiters_for_a_sync_are_not_put_off),
         cmocka_unit_test(flushed_files_are_used_again),
+        cmocka_unit_test(old_frames_behind_the_end_are_not_read),
+        cmocka_unit_test(a_long_file_is_not_kept),
         cmocka_unit_test(an_overwrite_of_a_file_fills_each_page_it_starts),
         cmocka_unit_test(a_log_too_long_names_the_region_holding_its_oldest_file),
         cmocka_unit_test(a_region_nearly_alone_in_an_old_file_is_flushed_early),

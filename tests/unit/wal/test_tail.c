@@ -139,11 +139,55 @@ static void a_recycled_log_is_reported(void **state)
     rq_sim_free(sim);
 }
 
+/* A file that is recycled while it is open and being read is reported, too: its new contents are neither delivered nor
+ * taken for damage. */
+static void a_file_recycled_below_the_reader_is_reported(void **state)
+{
+    (void)state;
+    rq_sim *sim;
+    history h;
+    rq_wal_tail *tail;
+    rq_wal_record r;
+    rq_error why = {0};
+    assert_int_equal(rq_sim_new(7, NULL, &sim), RQ_OK);
+    rq_wal_options o = {.dir = "wal", .file_bytes = 1 << 20, .max_log_bytes = 8 << 20};
+    history_init(&h, sim, &o);
+    assert_true(history_open(&h, &why));
+    assert_int_equal(rq_wal_tail_new(h.wal, 0, &tail), RQ_OK);
+    rq_wal_stats stats = {0};
+    rq_err rc = RQ_OK;
+    while (stats.recycled < 4) {
+        staged *s = history_stage(&h, 1, 8000, RQ_WAL_EDIT, &rc);
+        assert_non_null(s);
+        history_wait(&h, s, true);
+        rq_wal_push(h.wal, h.member);
+        rq_sim_run(sim);
+        if (s->lsn > 600000 && rq_wal_tail_lsn(tail) == 0)
+            assert_int_equal(rq_wal_tail_next(tail, &r, &why), RQ_OK);
+        if (s->lsn > 700000) history_flush(&h, 1);
+        rq_wal_get_stats(h.wal, &stats);
+    }
+    rq_lsn last = rq_wal_tail_lsn(tail);
+    while ((rc = rq_wal_tail_next(tail, &r, &why)) == RQ_OK) {
+        /* What was read ahead before may still come. */
+        assert_true(r.lsn > last && r.lsn < 600000);
+        last = r.lsn;
+    }
+    if (rc != RQ_E_NOT_FOUND) fail_msg("%s: %s", rq_err_name(rc), why.message);
+    rc = rq_wal_tail_next(tail, &r, &why);
+    assert_true(rc == RQ_OK || rc == RQ_E_END);
+    rq_wal_tail_free(tail);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_record_once_and_in_order),
         cmocka_unit_test(a_recycled_log_is_reported),
+        cmocka_unit_test(a_file_recycled_below_the_reader_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
