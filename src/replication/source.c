@@ -458,10 +458,19 @@ static void round_of(rq__source *s, unsigned *failures)
     pause_ns(s, rest_ns(s, begun, bytes));
 }
 
+/* For profilers and top. */
+static void name_thread(const rq__source *s)
+{
+    char name[16]; /* the kernel's limit */
+    (void)snprintf(name, sizeof name, "rq-peer-%.7s", s->id);
+    (void)pthread_setname_np(pthread_self(), name);
+}
+
 static void *run(void *arg)
 {
     rq__source *s = arg;
     unsigned failures = 0;
+    name_thread(s);
     s->busy_ns = now_ns(s);
     if (connect_first(s))
         while (!stops(s))
