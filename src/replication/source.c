@@ -16,7 +16,8 @@
  * 4. A batch that fails is shipped again until it succeeds, with HBase's growing pauses
  *    (replication.source.sleepforretries × attempts), because the peer may be away for days. The
  *    log is kept meanwhile, up to rorqual.replication.log.max.
- * 5. While it is far behind, it leaves half of the time to clients (pace.h).
+ * 5. It begins a batch every 10 ms at most, unless the last one was full, and while it is far behind it leaves half of
+ *    the time to clients (pace.h).
  * 6. A damaged record stops the shipping: nothing is left out silently.
  */
 #include "replication/source.h"
@@ -59,6 +60,7 @@ struct rq__source {
     uint32_t patience_ms; /* the outlet's timeout of a batch */
     rq__shipment shipment;
     rq__pace pace;
+    bool reached_end;    /* the last `fill` has read all that was durable */
     rq_lsn confirmed;    /* end of the records that the peer has confirmed */
     rq_lsn written;      /* the position given to queue.advance last */
     bool has_shipped;    /* something was shipped since the position was written */
@@ -195,12 +197,14 @@ static rq_err fill(rq__source *s, rq_error *why)
 {
     const rq__source_settings *set = s->settings;
     uint64_t most = rq__pace_batch_bytes(backlog(s), set->batch_bytes);
+    s->reached_end = false;
     if (s->reader == NULL) RQ_TRY(open_log(s, s->confirmed, why));
     while (rq__shipment_bytes(&s->shipment) < most && s->shipment.entries < set->batch_entries &&
            !stops(s)) {
         rq_wal_record r;
         rq_err rc = rq__log_reader_next(s->reader, &r, why);
-        if (rc == RQ_E_END) break;
+        s->reached_end = rc == RQ_E_END;
+        if (s->reached_end) break;
         if (rc != RQ_OK) return rc;
         add(&s->records, 1);
         uint64_t before = s->shipment.filtered;
@@ -378,12 +382,18 @@ static void ship(rq__source *s)
     confirm(s);
 }
 
-/* HBASE: ReplicationThrottler. */
-static void throttle(const rq__source *s, uint64_t bytes)
+/* The time to rest after a batch of `bytes`. HBASE: ReplicationThrottler. */
+static uint64_t rest_ns(rq__source *s, uint64_t begun_ns, uint64_t bytes)
 {
-    if (s->filter.bandwidth <= 0 || bytes == 0) return;
+    rq__pace_batch batch = {.begun_ns = begun_ns,
+                            .confirmed_ns = now_ns(s),
+                            .reached_end = s->reached_end,
+                            .backlog = backlog(s)};
+    if (s->filter.bandwidth <= 0) return rq__pace_rest_ns(&s->pace, &batch);
     double seconds = (double)bytes / (double)s->filter.bandwidth;
-    pause_ns(s, (uint64_t)(seconds * 1e9));
+    uint64_t throttled = (uint64_t)(seconds * 1e9);
+    uint64_t gathers = rq__pace_gather_ns(&batch);
+    return throttled > gathers ? throttled : gathers;
 }
 
 /* --- the loop --------------------------------------------------------------------------------- */
@@ -445,15 +455,22 @@ static void round_of(rq__source *s, unsigned *failures)
     uint64_t bytes = rq__shipment_bytes(&s->shipment);
     ship(s);
     write_position(s, false);
-    throttle(s, bytes);
-    if (s->filter.bandwidth <= 0)
-        pause_ns(s, rq__pace_rest_ns(&s->pace, begun, now_ns(s), backlog(s)));
+    pause_ns(s, rest_ns(s, begun, bytes));
+}
+
+/* For profilers and top. */
+static void name_thread(const rq__source *s)
+{
+    char name[16]; /* the kernel's limit */
+    (void)snprintf(name, sizeof name, "rq-peer-%.7s", s->id);
+    (void)pthread_setname_np(pthread_self(), name);
 }
 
 static void *run(void *arg)
 {
     rq__source *s = arg;
     unsigned failures = 0;
+    name_thread(s);
     s->busy_ns = now_ns(s);
     if (connect_first(s))
         while (!stops(s))
