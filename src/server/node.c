@@ -577,6 +577,7 @@ static void init_wake(rq_node *n)
     pthread_condattr_init(&a);
     pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
     pthread_cond_init(&n->wake, &a);
+    pthread_cond_init(&n->caretaker.wake, &a);
     pthread_condattr_destroy(&a);
     pthread_mutex_init(&n->lock, NULL);
 }
@@ -709,6 +710,7 @@ rq_err rq_node_close(rq_node *n, rq_error *why)
 {
     if (n == NULL) return RQ_OK;
     stop_keeper(n);
+    rq__node_stop_caretaker(n);
     rq__node_stop_opener(n);
     rq__node_withdraw_pages(n);
     stop_serving(n);
@@ -724,6 +726,7 @@ rq_err rq_node_close(rq_node *n, rq_error *why)
     explicit_bzero(&n->secret, sizeof n->secret);
     rq__revoked_clear(&n->revoked);
     rq_arena_clear(&n->arena);
+    pthread_cond_destroy(&n->caretaker.wake);
     pthread_cond_destroy(&n->wake);
     pthread_mutex_destroy(&n->lock);
     pthread_mutex_destroy(&n->reload.lock);
