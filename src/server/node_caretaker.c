@@ -107,8 +107,8 @@ static rq_err look_at_queues(rq_node *n, const round *r, rq_error *why)
         const char *server = r->logs[i];
         if (is_in(r->ended, r->ended_count, server) && !is_in(r->part, r->part_count, server))
             continue;
-        rq_err one = rq__node_look_at_queues(n, &r->view, server, r->has_peers,
-                                             rc == RQ_OK ? why : NULL);
+        rq_err one =
+            rq__node_look_at_queues(n, &r->view, server, r->has_peers, rc == RQ_OK ? why : NULL);
         if (rc == RQ_OK) rc = one;
     }
     rq__node_forget_strays(n, r->logs, r->log_count);
@@ -187,8 +187,7 @@ void rq__node_report_unseen(rq_node *n, const char *server)
     bool is_there = n->unseen_count == RQ_ARRAY_LEN(n->unseen);
     for (size_t i = 0; i < n->unseen_count; i++)
         is_there |= strcmp(n->unseen[i], server) == 0;
-    if (!is_there)
-        (void)snprintf(n->unseen[n->unseen_count++], sizeof n->unseen[0], "%s", server);
+    if (!is_there) (void)snprintf(n->unseen[n->unseen_count++], sizeof n->unseen[0], "%s", server);
     pthread_mutex_unlock(&n->lock);
     rq__node_stir(n);
 }
